@@ -1,0 +1,139 @@
+/*
+ * JSON read strictly, with the place of every value.
+ *
+ * jansson parses; a second light pass over the text remembers line and column of each value, so
+ * that an error about the meaning of a value has a place too: "jobs.json:12:7: ...".
+ * An object is read by taking its keys one after the other and closing it: whatever was not asked
+ * for by then is an unknown key, and the error suggests the nearest key that was asked for. A key
+ * named "_comment" is allowed everywhere and means nothing.
+ *
+ * Numbers out of the given range, NaN, infinity, duplicate keys, trailing text, more than 64 levels
+ * and files over 1 GiB are refused. All errors are STATUS_BAD_INPUT unless the file cannot be read
+ * (STATUS_IO) or memory ends (STATUS_NO_MEMORY).
+ */
+#ifndef SPILLWAY_BASE_JSON_IN_H
+#define SPILLWAY_BASE_JSON_IN_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/quantity.h"
+
+struct json_input; /* opaque: the text's name, the parsed tree, where each value stood */
+
+/* Read `path` ("-" is standard input; a name that ends in .gz, or gzip data, is inflated). The
+ * caller frees it with json_input_destroy(). */
+MUST_CHECK enum status json_input_read(const char *path, struct json_input **out,
+                                       struct error *err);
+
+/* The same from memory; `name` stands where the file name would in messages. */
+MUST_CHECK enum status json_input_parse(const char *name, const char *text, size_t length,
+                                        struct json_input **out, struct error *err);
+
+void json_input_destroy(struct json_input *input);
+
+const char *json_input_name(const struct json_input *input);
+
+/* Borrowed from `input`, like every json_t and string below. */
+const json_t *json_input_root(const struct json_input *input);
+
+/*
+ * "name:line:column: message", STATUS_BAD_INPUT, about the child of `container` under `key` (an
+ * object), or number `index` (an array); about the container itself when key is NULL / index is
+ * JSON_SELF.
+ */
+#define JSON_SELF SIZE_MAX
+enum status json_fail_key(const struct json_input *input, const json_t *container, const char *key,
+                          struct error *err, const char *format, ...) PRINTF_LIKE(5, 6);
+enum status json_fail_index(const struct json_input *input, const json_t *container, size_t index,
+                            struct error *err, const char *format, ...) PRINTF_LIKE(5, 6);
+
+/* --- objects ------------------------------------------------------------------------------ */
+
+enum { JSON_KEYS_MAX = 96 }; /* keys one object may be asked for: our largest asks for about 40 */
+
+struct json_object {
+    const struct json_input *input;
+    const json_t *value;
+    const char *asked[JSON_KEYS_MAX];
+    size_t asked_count;
+};
+
+enum json_need { JSON_OPTIONAL, JSON_REQUIRED };
+
+/*
+ * Begin to read an object. `value` is a child found by json_take_object(), json_take_array() or the
+ * root; if it is not an object the error names `what` was expected ("a job object").
+ * Where `value` stands is found from its parent; pass the parent and the index or key through
+ * json_object_open_at() when it may not be an object, else the error has the parent's place.
+ */
+MUST_CHECK enum status json_object_open(struct json_object *object, const struct json_input *input,
+                                        const json_t *value, const char *what, struct error *err);
+MUST_CHECK enum status json_object_open_at(struct json_object *object,
+                                           const struct json_input *input, const json_t *array,
+                                           size_t index, const char *what, struct error *err);
+
+/*
+ * Take the value under `key`. With JSON_OPTIONAL an absent key (or null) leaves *out untouched; a
+ * value of the wrong type or out of [min, max] is an error in either case.
+ */
+MUST_CHECK enum status json_take_u64(struct json_object *object, const char *key,
+                                     enum json_need need, uint64_t min, uint64_t max,
+                                     uint64_t *out, struct error *err);
+MUST_CHECK enum status json_take_u32(struct json_object *object, const char *key,
+                                     enum json_need need, uint32_t min, uint32_t max,
+                                     uint32_t *out, struct error *err);
+MUST_CHECK enum status json_take_double(struct json_object *object, const char *key,
+                                        enum json_need need, double min, double max, double *out,
+                                        struct error *err);
+MUST_CHECK enum status json_take_bool(struct json_object *object, const char *key,
+                                      enum json_need need, bool *out, struct error *err);
+MUST_CHECK enum status json_take_string(struct json_object *object, const char *key,
+                                        enum json_need need, const char **out, struct error *err);
+
+/* A string that must be one of names[0 .. count); *out is its index. The error lists the names. */
+MUST_CHECK enum status json_take_choice(struct json_object *object, const char *key,
+                                        enum json_need need, const char *const *names,
+                                        size_t count, size_t *out, struct error *err);
+
+/* A quantity with its unit, as a string: "11GiB", "2GB/s", "5us". See base/quantity.h. */
+MUST_CHECK enum status json_take_quantity(struct json_object *object, const char *key,
+                                          enum json_need need, enum dimension dimension,
+                                          double min, double max, double *out, struct error *err);
+
+/* *out is NULL when optional and absent. */
+MUST_CHECK enum status json_take_array(struct json_object *object, const char *key,
+                                       enum json_need need, const json_t **out,
+                                       struct error *err);
+MUST_CHECK enum status json_take_object(struct json_object *object, const char *key,
+                                        enum json_need need, const json_t **out,
+                                        struct error *err);
+
+/* Accept a key without looking at it. */
+void json_take_any(struct json_object *object, const char *key);
+
+/* Is the key there and not null? Counts as asked for. */
+bool json_has(struct json_object *object, const char *key);
+
+/* Every key that was not asked for is an error. */
+MUST_CHECK enum status json_object_close(struct json_object *object, struct error *err);
+
+/* --- arrays of numbers ---------------------------------------------------------------------- */
+
+MUST_CHECK enum status json_item_u64(const struct json_input *input, const json_t *array,
+                                     size_t index, uint64_t min, uint64_t max, uint64_t *out,
+                                     struct error *err);
+MUST_CHECK enum status json_item_double(const struct json_input *input, const json_t *array,
+                                        size_t index, double min, double max, double *out,
+                                        struct error *err);
+MUST_CHECK enum status json_item_string(const struct json_input *input, const json_t *array,
+                                        size_t index, const char **out, struct error *err);
+/* Element `index` must be an array of exactly `length` elements (any length with SIZE_MAX). */
+MUST_CHECK enum status json_item_array(const struct json_input *input, const json_t *array,
+                                       size_t index, size_t length, const json_t **out,
+                                       struct error *err);
+
+#endif

@@ -1,0 +1,60 @@
+# tests/test_NAME.c is one cmocka program, linked with every module there is. Its label is "fast"
+# unless its first line says "label: slow" or "label: fuzz" in a comment.
+pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
+
+file(GLOB TEST_SOURCES CONFIGURE_DEPENDS tests/test_*.c)
+file(GLOB TEST_SUPPORT CONFIGURE_DEPENDS tests/support_*.c)
+set(TEST_MODULES "")
+foreach(module spw_cli spw_exec spw_sim spw_planner spw_traces spw_plan spw_models spw_base)
+    if(TARGET ${module})
+        list(APPEND TEST_MODULES ${module})
+    endif()
+endforeach()
+
+foreach(source ${TEST_SOURCES})
+    get_filename_component(name ${source} NAME_WE)
+    add_executable(${name} ${source} ${TEST_SUPPORT})
+    target_link_libraries(${name} PRIVATE ${TEST_MODULES} PkgConfig::CMOCKA)
+    target_compile_definitions(${name} PRIVATE SOURCE_DIR="${CMAKE_SOURCE_DIR}"
+                               BINARY_DIR="${CMAKE_BINARY_DIR}")
+    add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    file(STRINGS ${source} first_line LIMIT_COUNT 1)
+    set(label fast)
+    if(first_line MATCHES "label: ([a-z]+)")
+        set(label ${CMAKE_MATCH_1})
+    endif()
+    set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 600)
+endforeach()
+
+# tests/check_NAME.sh looks at the tree or the built programs from outside; arguments: source and
+# build folder. Exit code 77 means skipped.
+file(GLOB CHECK_SCRIPTS CONFIGURE_DEPENDS tests/check_*.sh)
+foreach(script ${CHECK_SCRIPTS})
+    get_filename_component(name ${script} NAME_WE)
+    add_test(NAME ${name} COMMAND bash ${script} ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+    file(STRINGS ${script} head_lines LIMIT_COUNT 3)
+    set(label fast)
+    if("${head_lines}" MATCHES "label: ([a-z]+)")
+        set(label ${CMAKE_MATCH_1})
+    endif()
+    set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 600 SKIP_RETURN_CODE 77)
+endforeach()
+
+# tests/fuzz_NAME.c defines LLVMFuzzerTestOneInput. Without libFuzzer it is linked with a driver
+# that replays the files of tests/corpus/NAME and their random mutations, so that every run of the
+# tests feeds each reader a few thousand broken inputs.
+file(GLOB FUZZ_SOURCES CONFIGURE_DEPENDS tests/fuzz_*.c)
+foreach(source ${FUZZ_SOURCES})
+    get_filename_component(name ${source} NAME_WE)
+    string(REPLACE "fuzz_" "" short ${name})
+    if(SPILLWAY_FUZZ)
+        add_executable(${name} ${source})
+        target_compile_options(${name} PRIVATE -fsanitize=fuzzer)
+        target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    else()
+        add_executable(${name} ${source} tests/replay_main.c)
+        add_test(NAME ${name} COMMAND ${name} ${CMAKE_SOURCE_DIR}/tests/corpus/${short})
+        set_tests_properties(${name} PROPERTIES LABELS fuzz TIMEOUT 600)
+    endif()
+    target_link_libraries(${name} PRIVATE ${TEST_MODULES})
+endforeach()
