@@ -1,0 +1,35 @@
+/*
+ * Seconds of kernels and copies on a machine: the one place where a cost is computed.
+ *
+ * A kernel with measured points is interpolated in the logarithms of its sizes (seconds per FLOP
+ * or per byte vary slowly, and are held constant beyond the grid). Without points: launch latency
+ * plus the larger of FLOPs / (peak * efficiency) and bytes / (bandwidth * efficiency).
+ * A copy is latency plus bytes over bandwidth; measured points are interpolated.
+ */
+#ifndef SPILLWAY_MODELS_COST_H
+#define SPILLWAY_MODELS_COST_H
+
+#include "models/hardware.h"
+#include "models/work.h"
+
+/* Seconds of one item (all its `count`) on device `device`, alone on the machine. */
+double cost_item_s(const struct hardware *hardware, uint32_t device, const struct work_item *item);
+
+/* Seconds of a list; *spread (may be NULL) is the relative spread of the sum, errors of equal
+ * kernels taken as fully correlated and those of different kernels as independent. */
+double cost_work_s(const struct hardware *hardware, uint32_t device,
+                   const struct work_item *items, size_t count, double *spread);
+
+/* Seconds of one copy between host and `device`, nothing else running. */
+enum copy_direction { COPY_H2D, COPY_D2H };
+double cost_copy_s(const struct hardware *hardware, uint32_t device, enum copy_direction direction,
+                   uint64_t bytes);
+
+/* The latency and the bandwidth (bytes/s, the tightest link) that cost_copy_s() approaches for
+ * large copies; the simulator shares the latter between flows. */
+double cost_copy_latency_s(const struct hardware *hardware, uint32_t device,
+                           enum copy_direction direction);
+double cost_copy_bandwidth(const struct hardware *hardware, uint32_t device,
+                           enum copy_direction direction);
+
+#endif

@@ -1,0 +1,164 @@
+/*
+ * Machines: memories, devices, links, and how fast kernels run on them.
+ *
+ * One file format serves for datasheet presets and for what `spillway measure` writes. Every figure
+ * carries its source, date and kind; a measured table for a kernel overrides the datasheet's peak
+ * times efficiency. Link bandwidths are per direction on a duplex link, in all on a simplex one.
+ *
+ * Place 0 is host DRAM, place 1 + d the memory of device d. A copy between host and device d
+ * crosses the links of devices[d].path; H2D and D2H use opposite directions.
+ */
+#ifndef SPILLWAY_MODELS_HARDWARE_H
+#define SPILLWAY_MODELS_HARDWARE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/json_in.h"
+#include "models/work.h"
+
+struct json_out;
+
+enum { DEVICES_MAX = 1024, LINKS_MAX = 8192, PATH_LINKS_MAX = 8 };
+
+enum figure_kind { FIGURE_DATASHEET, FIGURE_MEASURED, FIGURE_DERIVED, FIGURE_ASSUMED, FIGURE_KIND_COUNT };
+extern const char *const figure_kind_names[FIGURE_KIND_COUNT];
+
+/* A number that says where it comes from. In files:
+ * {"value": 616, "unit": "GB/s", "kind": "datasheet", "source": "...", "as_of": "2026-11"};
+ * "spread" (relative, half the range of the middle half of the measurements) where measured. */
+struct figure {
+    double value;       /* SI base: bytes, bytes/s, seconds, FLOP/s, or a plain ratio */
+    double spread;      /* relative; 0 when unknown */
+    uint32_t kind;      /* enum figure_kind */
+    const char *source; /* may be NULL only in a zero figure */
+    const char *as_of;
+};
+
+enum { RATE_POINTS_MAX = 512 };
+
+/* One measured point of a kernel class: `seconds` for one execution at these sizes. */
+struct rate_point {
+    uint64_t m, n, k;
+    double seconds;
+    double spread; /* relative */
+};
+
+struct kernel_rate {
+    const struct rate_point *points; /* measured, sorted by (m, n, k); NULL: use the datasheet */
+    uint32_t point_count;
+};
+
+/*
+ * How work that runs at the same time slows each other down, measured. Devices whose domain is the
+ * same share cores and memory (all host devices of a machine do; a GPU is alone in its domain).
+ *   compute speed = 1 / (1 + compute_by_compute * (other computing devices of the domain)
+ *                          + compute_by_copy * sum over copies of rate / copy_reference_rate)
+ *   a copy's own cap = copy_reference_rate / (1 + copy_by_compute * computing devices
+ *                                               + copy_by_copy * other copies)
+ * Zero: no effect.
+ */
+struct interference {
+    struct figure compute_by_compute, compute_by_copy, copy_by_compute, copy_by_copy;
+    struct figure copy_reference_rate; /* bytes/s of one copy alone */
+};
+
+/*
+ * A way of running a device: how many threads (host devices) and how fast each kernel then is. GPU
+ * types have one profile with threads = 0.
+ */
+struct compute_profile {
+    uint32_t threads;
+    struct kernel_rate kernels[KERNEL_COUNT];
+    struct interference interference; /* with every device of the machine that has this many threads */
+};
+
+struct copy_point {
+    uint64_t bytes;
+    double seconds;
+    double spread;
+};
+
+struct device_type {
+    const char *name;
+    struct figure memory_bytes;        /* nominal */
+    struct figure usable_bytes;        /* what the driver reports free on an idle device */
+    struct figure peak_fp32, peak_tf32, peak_bf16; /* dense FLOP/s, fp32 accumulation; 0: none */
+    struct figure memory_bandwidth;    /* bytes/s */
+    struct figure matmul_efficiency;   /* of the peak, used where nothing was measured */
+    struct figure memory_efficiency;   /* of memory_bandwidth, likewise */
+    struct figure launch_latency;      /* seconds per kernel */
+    const struct compute_profile *profiles;
+    uint32_t profile_count;
+    /* measured copies, pinned, one direction at a time: seconds for `bytes`, latency included */
+    const struct copy_point *h2d, *d2h;
+    uint32_t h2d_count, d2h_count;
+};
+
+struct hardware_link {
+    const char *name;
+    struct figure bandwidth; /* bytes/s, each way when duplex */
+    struct figure latency;   /* seconds */
+    bool duplex;
+    bool paced;              /* the executor slows copies down to this bandwidth */
+};
+
+struct hardware_device {
+    uint32_t type;    /* index into types */
+    uint64_t memory_bytes; /* what a plan may use: usable_bytes, or --device-memory */
+    uint32_t path[PATH_LINKS_MAX]; /* links from host memory to the device, in order */
+    uint32_t path_count;
+};
+
+struct hardware {
+    struct arena arena;
+    const char *name;
+    const char *backend;       /* "host" or "cuda" */
+    const char *note;          /* may be NULL: what is assumed */
+    struct figure host_bytes;  /* DRAM that plans may use */
+    uint32_t host_cores;
+    uint32_t threads;          /* per host device; 0 for GPUs */
+    struct device_type *types;
+    uint32_t type_count;
+    struct hardware_device *devices;
+    uint32_t device_count;
+    struct hardware_link *links;
+    uint32_t link_count;
+    const char *measured_on;   /* cpu or gpu model, library versions; NULL for a datasheet */
+};
+
+/* Zeroed struct in; release with hardware_release(), also after an error. */
+MUST_CHECK enum status hardware_read(const char *path, struct hardware *out, struct error *err);
+MUST_CHECK enum status hardware_parse(const struct json_input *in, const json_t *value,
+                                      struct hardware *out, struct error *err);
+
+/* By preset name ("hydra-8x2080ti", "a100-sxm4-40gb", "4x rtx-3090-24gb") or path. */
+MUST_CHECK enum status hardware_find(const char *name_or_path, struct hardware *out,
+                                     struct error *err);
+const char *hardware_preset_name(uint32_t index); /* NULL past the end */
+const char *hardware_preset_summary(uint32_t index);
+
+/* What the command line changes on a machine. Zero fields change nothing. */
+struct hardware_options {
+    uint32_t device_count;
+    uint64_t device_memory_bytes; /* larger than usable memory: an error */
+    double link_bytes_per_s;      /* paces each device link of a host machine; sets it elsewhere */
+    uint64_t host_memory_bytes;
+    uint32_t threads;             /* per host device; default cores / devices */
+};
+MUST_CHECK enum status hardware_adjust(struct hardware *hardware,
+                                       const struct hardware_options *options, struct error *err);
+
+/* Physical sense: positive bandwidths, usable <= nominal, measured <= peak. STATUS_CHECK. */
+MUST_CHECK enum status hardware_check(const struct hardware *hardware, struct error *err);
+
+/* The profile that device `device` runs with: that of hardware->threads, or the nearest there is.
+ * NULL when its type has none. Borrowed. */
+const struct compute_profile *hardware_profile(const struct hardware *hardware, uint32_t device);
+
+void hardware_write(const struct hardware *hardware, struct json_out *out, const char *key);
+void hardware_release(struct hardware *hardware);
+
+#endif

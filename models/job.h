@@ -1,0 +1,63 @@
+/*
+ * Jobs: training runs of networks, as jobs.json describes them.
+ *
+ *     {"spillway_jobs": 1,
+ *      "defaults": {"sequence": 64, "microbatch": 4, "minibatches": 20},
+ *      "jobs": [{"name": "a", "network": "gpt2", "optimizer": {"kind": "adamw", "lr": 3e-4},
+ *                "seed": 1, "data": "corpus.txt"}]}
+ *
+ * `network` is a preset name, a path (relative to the jobs file) or an object as config.json has
+ * it, or {"model_type": "profile", "layers": [...]}. "defaults" holds any of a job's keys. A job may
+ * carry "count": n, which makes n jobs NAME-1 ... NAME-n with seeds seed, seed + 1, ...
+ */
+#ifndef SPILLWAY_MODELS_JOB_H
+#define SPILLWAY_MODELS_JOB_H
+
+#include "base/arena.h"
+#include "models/network.h"
+
+enum { JOBS_MAX = 4096 }; /* more would not be scheduled sensibly by one dispatcher */
+
+struct optimizer {
+    uint32_t kind; /* enum optimizer_kind */
+    double learning_rate, weight_decay;
+    double beta1, beta2, epsilon; /* adamw */
+};
+
+enum data_format {
+    DATA_TEXT,   /* a file as bytes: token = byte */
+    DATA_LLMC,   /* llm.c's .bin: 256 x int32 header, then uint16 or uint32 tokens */
+    DATA_NANOGPT,/* nanoGPT's .bin: bare uint16 tokens */
+    DATA_NONE,   /* seeded random tokens */
+    DATA_FORMAT_COUNT
+};
+extern const char *const data_format_names[DATA_FORMAT_COUNT];
+
+struct job {
+    const char *name; /* unique; letters, digits, '-', '_', '.' */
+    struct network network;
+    uint64_t sequence;    /* tokens per sample */
+    uint64_t microbatch;  /* samples per pass */
+    uint64_t minibatches; /* optimizer steps */
+    struct optimizer optimizer;
+    uint64_t seed;
+    const char *data;     /* path, made absolute; NULL for DATA_NONE */
+    uint32_t data_format;
+    const char *weights_in;  /* safetensors to start from; NULL: initialised from the seed */
+    const char *weights_out; /* safetensors written at the end; NULL: none */
+};
+
+struct job_set {
+    struct arena arena;
+    struct job *jobs;
+    uint32_t count;
+};
+
+/* Zeroed struct in; release with job_set_release(), also after an error. */
+MUST_CHECK enum status job_set_read(const char *path, struct job_set *out, struct error *err);
+MUST_CHECK enum status job_set_parse(const struct json_input *in, const json_t *value,
+                                     const char *folder, struct job_set *out, struct error *err);
+void job_set_write(const struct job *jobs, uint32_t count, struct json_out *out, const char *key);
+void job_set_release(struct job_set *set);
+
+#endif

@@ -1,0 +1,136 @@
+/*
+ * Networks, layer by layer: parameters, work, activations.
+ *
+ * A network is a chain of layers: one embedding, blocks, one head (or opaque layers, when it is
+ * known by a measured profile only). Every figure follows from the fields of struct network; the
+ * executor allocates by the same tables (models/memory.h) that the planner counts by.
+ *
+ * Sources: Hugging Face transformers' config.json, both the version 4 and 5 spellings; shapes of
+ * Hydra's networks from arXiv 2110.08633 and its released code.
+ */
+#ifndef SPILLWAY_MODELS_NETWORK_H
+#define SPILLWAY_MODELS_NETWORK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/json_in.h"
+#include "models/work.h"
+
+struct json_out;
+
+enum network_family {
+    NETWORK_GPT2,    /* decoder, learned positions, pre-norm, GELU, tied head */
+    NETWORK_BERT,    /* encoder, post-norm, masked-language head */
+    NETWORK_VIT,     /* encoder over image patches, classifier head */
+    NETWORK_PROFILE, /* layers with given seconds and bytes */
+    NETWORK_FAMILY_COUNT
+};
+extern const char *const network_family_names[NETWORK_FAMILY_COUNT]; /* as model_type spells them */
+
+enum layer_kind { LAYER_EMBEDDING, LAYER_BLOCK, LAYER_HEAD, LAYER_OPAQUE };
+
+/* A layer of a NETWORK_PROFILE network, for one microbatch. */
+struct layer_profile {
+    uint64_t parameter_bytes;
+    uint64_t activation_bytes; /* kept for the backward pass */
+    uint64_t boundary_bytes;   /* passed to the next layer */
+    uint64_t forward_ns, backward_ns; /* backward without recomputation */
+};
+
+enum { LAYERS_MAX = 100000 }; /* the deepest published network has about 1000 */
+
+struct network {
+    char name[128];     /* "gpt2", or the path of the config.json */
+    uint32_t family;    /* enum network_family */
+    uint64_t layer_count; /* embedding and head included */
+    uint64_t width, heads, head_width, ff_width, blocks;
+    uint64_t vocabulary, positions, token_types; /* text */
+    uint64_t image, patch, channels, classes;    /* ViT */
+    double norm_epsilon;
+    bool tied_head;     /* the head multiplies by the embedding's token table */
+    bool causal;
+    bool biases;
+    bool pooler;        /* BERT */
+    bool gelu_tanh;     /* GELU's tanh form ("gelu_new"), else the exact one */
+    double initializer_range;
+    const struct layer_profile *profile; /* layer_count entries; NULL unless NETWORK_PROFILE */
+};
+
+/*
+ * A tensor of a layer. Dimensions are as stored in the safetensors file (gpt2 stores linear weights
+ * as (in, out): Conv1D), so shape products are exact parameter counts.
+ */
+enum tensor_init { INIT_ZERO, INIT_ONE, INIT_NORMAL, INIT_NORMAL_RESIDUAL /* scaled by 1/sqrt(2 blocks) */ };
+struct tensor_spec {
+    char name[96];      /* Hugging Face's name, such as "h.3.attn.c_attn.weight" */
+    uint32_t rank;
+    uint64_t shape[4];
+    uint64_t elements;  /* product of shape */
+    enum tensor_init init;
+    bool decays;        /* takes weight decay: matrices do, biases and norms do not */
+};
+enum { LAYER_TENSORS_MAX = 32 };
+
+/* Read a Hugging Face config.json. An unknown model_type is an error that lists the known ones;
+ * keys that do not matter here are accepted. `arena` owns what the network points to. */
+MUST_CHECK enum status network_read_config(const char *path, struct arena *arena,
+                                           struct network *out, struct error *err);
+
+/* The same for an object inside another file (a plan, a jobs file). */
+MUST_CHECK enum status network_parse(const struct json_input *in, const json_t *value,
+                                     const char *name, struct arena *arena, struct network *out,
+                                     struct error *err);
+
+/* By preset name ("gpt2-xl", "hydra-bert-1b", ...) or, if it has a slash or ends in .json, by path
+ * (a folder means its config.json). The error of an unknown name suggests the nearest preset. */
+MUST_CHECK enum status network_find(const char *name_or_path, struct arena *arena,
+                                    struct network *out, struct error *err);
+
+/* Presets in the order of the table; NULL past the end. */
+const char *network_preset_name(uint32_t index);
+const char *network_preset_source(uint32_t index); /* where its shape comes from */
+
+/* Write it so that network_parse() reads the same network back. */
+void network_write(const struct network *network, struct json_out *out, const char *key);
+
+enum layer_kind network_layer_kind(const struct network *network, uint64_t layer);
+
+/* The tensors of one layer; a tied head's token table is not among the head's. Returns the count. */
+uint32_t network_layer_tensors(const struct network *network, uint64_t layer,
+                               struct tensor_spec out[LAYER_TENSORS_MAX]);
+
+uint64_t network_layer_parameters(const struct network *network, uint64_t layer);
+uint64_t network_parameters(const struct network *network);
+
+/* Tokens per sample: T for text, (image/patch)^2 + 1 for ViT, whatever was asked for a profile. */
+uint64_t network_tokens(const struct network *network, uint64_t sequence);
+
+/* --- work ----------------------------------------------------------------------------------- */
+
+enum pass {
+    PASS_FORWARD,
+    PASS_BACKWARD, /* gradients only: recomputation and update are passes of their own */
+    PASS_UPDATE,
+    PASS_COUNT
+};
+
+enum optimizer_kind { OPTIMIZER_SGD, OPTIMIZER_ADAMW, OPTIMIZER_COUNT };
+extern const char *const optimizer_names[OPTIMIZER_COUNT];
+
+/* fp32 words of optimizer state per parameter: sgd 0 (no momentum), adamw 2. */
+uint32_t optimizer_state_words(uint32_t optimizer);
+
+enum { LAYER_WORK_MAX = 40 };
+
+/*
+ * The kernels of one pass over one layer for B samples of T tokens, equal ones merged by `count`.
+ * PASS_UPDATE ignores B and T. Returns the number of items.
+ */
+uint32_t network_layer_work(const struct network *network, uint64_t layer, enum pass pass,
+                            uint64_t microbatch, uint64_t sequence, uint32_t optimizer,
+                            struct work_item out[LAYER_WORK_MAX]);
+
+#endif

@@ -1,0 +1,60 @@
+/*
+ * What a computation consists of: a short list of kernels with their sizes.
+ *
+ * Letters used in all of models, planner, sim and exec:
+ *   B  sequences in a microbatch          T  tokens in a sequence        R = B*T  rows
+ *   C  width of the network               H  attention heads             D = C/H  head width
+ *   F  width of the feed-forward part     V  vocabulary                  S  shards of a job
+ *
+ * A work item names a kernel class and its sizes; FLOPs and bytes follow from them here and nowhere
+ * else, and models/cost.h turns them into seconds. Multiply-adds count as two FLOPs. Bytes are what
+ * must cross the device's memory once, with nothing cached between kernels.
+ */
+#ifndef SPILLWAY_MODELS_WORK_H
+#define SPILLWAY_MODELS_WORK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum kernel {
+    /* m x n = (m x k)(k x n), the three products of a linear layer, with bias where there is one */
+    KERNEL_MATMUL_FORWARD, /* Y(m,n)  = X(m,k) W(n,k)^T  [+ bias]    m = R, n = out, k = in   */
+    KERNEL_MATMUL_INPUT,   /* dX(m,n) = dY(m,k) W(k,n)               m = R, n = in,  k = out  */
+    KERNEL_MATMUL_WEIGHT,  /* dW(m,n) = dY(k,m)^T X(k,n)             m = out, n = in, k = R   */
+    /* causal or full attention of m = B*H heads, n = T tokens, k = D; `count` layers */
+    KERNEL_ATTENTION_FORWARD,
+    KERNEL_ATTENTION_BACKWARD,
+    /* m rows of n */
+    KERNEL_NORM_FORWARD,  /* layer norm, with the residual sum in front where there is one */
+    KERNEL_NORM_BACKWARD,
+    KERNEL_GELU_FORWARD,
+    KERNEL_GELU_BACKWARD,
+    KERNEL_RESIDUAL,      /* z = x + y */
+    KERNEL_BIAS_BACKWARD, /* column sums of m x n */
+    KERNEL_EMBED_FORWARD, /* m rows of n gathered */
+    KERNEL_EMBED_BACKWARD,/* m rows of n added into a table; k table rows swept */
+    KERNEL_LOSS,          /* softmax, cross-entropy and its gradient in place: m rows of n logits */
+    KERNEL_SGD,           /* m parameters */
+    KERNEL_ADAMW,         /* m parameters */
+    KERNEL_FIXED,         /* m nanoseconds on any device: networks known by measured profile only */
+    KERNEL_COUNT
+};
+
+/* "matmul_forward", ...; in plan and hardware files. */
+extern const char *const kernel_names[KERNEL_COUNT];
+
+struct work_item {
+    uint32_t kernel; /* enum kernel */
+    uint32_t count;  /* how often, at least 1 */
+    uint64_t m, n, k; /* sizes as the table above says; unused ones are 0 */
+};
+
+double work_item_flops(const struct work_item *item);
+
+/* `element_bytes`: 4 for fp32, 2 for bf16. */
+double work_item_bytes(const struct work_item *item, uint32_t element_bytes);
+
+/* The model FLOPs of a list (MFU's numerator when nothing in it is recomputed). */
+double work_flops(const struct work_item *items, size_t count);
+
+#endif

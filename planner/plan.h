@@ -1,0 +1,251 @@
+/*
+ * The plan: a program for streams.
+ *
+ * A plan says what runs where and in which order; the simulator times it and the executor carries
+ * it out, both by the rules below and nothing else. Policies, partitioning and memory layout leave
+ * no trace but their result.
+ *
+ * Streams. Each device has an ordered queue of computations and one for each direction of copies;
+ * the host has one for reading batches. Places. 0 is host DRAM, 1 + d is device d's memory.
+ *
+ * Buffers are names: "state of shard 3 of job 1, on the device". A host buffer exists once, for the
+ * whole run. A device buffer exists once per device and comes to life and ends again and again: an
+ * access flagged ACQUIRE gives it a range of the device's arena (a slot), one flagged RELEASE gives
+ * the range back. Its contents are undefined at ACQUIRE.
+ *
+ * Operations are COPY (one buffer to another, a range of bytes) and COMPUTE (a pass over a shard).
+ * A unit is a short list of them that belong together: one pass of one shard, with the copies in
+ * front of and behind it. Units are templates; an instance is a unit on a device, with the slots of
+ * the buffers that it acquires. The order of the instances is the *plan order*. A segment is a run
+ * of instances and how often it repeats. So a plan of thousands of steps stays small, and which
+ * minibatch an operation belongs to follows from counting (see plan_walk.h).
+ *
+ * The rules, the same for both interpreters:
+ *   1. Operations of a stream run one at a time, in plan order.
+ *   2. An operation starts when those it waits for have ended. It waits for whatever it names
+ *      ("after"), and, of the operations before it in plan order, for
+ *        - the last writer of each buffer it accesses,
+ *        - each reader of a buffer that it writes, since that writer,
+ *        - where it acquires a slot: every user of the earlier lifetimes of overlapping slots.
+ *   3. All of these come earlier in plan order. Hence no deadlock is possible, and a plan within
+ *      memory when walked in plan order is within memory in every legal timing.
+ *   4. Host memory is the sum of the host buffers; device memory the end of the highest slot.
+ *
+ * This departs from a first design in which memory was granted when an operation starts, first
+ * come first served in plan order: fixed ranges cannot fragment, need no allocator while running,
+ * and turn memory into ordinary waiting, which CUDA events express directly.
+ *
+ * Training. A job runs one unit at a time. Shard 0 holds the embedding layer alone, the last shard
+ * ends with the head. A minibatch of S shards is 2 S - 1 units: FORWARD of shards 0 .. S-2, LOSS of
+ * shard S-1 (forward, loss, backward and update in one), BACKWARD of S-2 .. 0 (which recomputes the
+ * forward pass from the boundary activation unless activations were kept, and ends with the
+ * update). LOAD and STORE bring resident state in before the first and out after the last step.
+ * A tied token table belongs to shard 0; the LOSS unit reads it and writes its gradient to
+ * TABLE_GRADIENT, which shard 0's BACKWARD adds before it updates.
+ */
+#ifndef SPILLWAY_PLANNER_PLAN_H
+#define SPILLWAY_PLANNER_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "models/hardware.h"
+#include "models/job.h"
+#include "models/work.h"
+
+enum { PLAN_VERSION = 1 };
+#define PLAN_NONE UINT32_MAX
+
+/* Limits, each with a message ("too many operations (limit is ...)"): what 4 GiB of tables hold. */
+enum {
+    PLAN_SHARDS_MAX = 1 << 20,
+    PLAN_BUFFERS_MAX = 1 << 23,
+    PLAN_UNITS_MAX = 1 << 24,
+    PLAN_OPS_MAX = 1 << 26,
+    PLAN_INSTANCES_MAX = 1 << 28,
+    PLAN_SLOTS_MAX = 1 << 16,
+    PLAN_SEGMENTS_MAX = 1 << 24
+};
+
+enum plan_stream_kind { STREAM_COMPUTE, STREAM_H2D, STREAM_D2H, STREAM_HOST, STREAM_KIND_COUNT };
+extern const char *const plan_stream_names[STREAM_KIND_COUNT]; /* "compute", "h2d", ... */
+
+enum plan_op_kind { OP_COPY, OP_COMPUTE, OP_KIND_COUNT };
+
+/* What a COMPUTE does; also what a unit is about. */
+enum plan_pass {
+    PLAN_FORWARD,
+    PLAN_LOSS,     /* forward, loss, backward, update of the last shard */
+    PLAN_BACKWARD, /* recompute unless ACTIVATIONS are read; backward; update */
+    PLAN_BATCH,    /* host stream: the next minibatch of tokens into the BATCH buffer */
+    PLAN_LOAD,     /* unit only: state to the device, to stay */
+    PLAN_STORE,    /* unit only: state back to the host */
+    PLAN_PASS_COUNT
+};
+extern const char *const plan_pass_names[PLAN_PASS_COUNT];
+
+enum plan_buffer_kind {
+    BUFFER_STATE,          /* parameters and optimizer moments of a shard (models/memory.h) */
+    BUFFER_PARAMETERS,     /* the parameters part alone, on a device, for a forward pass */
+    BUFFER_TABLE,          /* the tied token table, on a device, for the head */
+    BUFFER_TABLE_GRADIENT, /* its gradient from the head */
+    BUFFER_BATCH,          /* int32 tokens (B, T+1): inputs are [:, :T], targets [:, 1:] */
+    BUFFER_LOSS,           /* one double: the mean loss of the minibatch */
+    BUFFER_BOUNDARY,       /* activations that enter shard `shard` (R, C); shard >= 1 */
+    BUFFER_BOUNDARY_GRADIENT, /* gradient of the same */
+    BUFFER_ACTIVATIONS,    /* kept for the backward pass of the shard */
+    BUFFER_WORKSPACE,      /* scratch of one compute operation */
+    BUFFER_KIND_COUNT
+};
+extern const char *const plan_buffer_names[BUFFER_KIND_COUNT];
+
+struct plan_buffer {
+    uint32_t kind;    /* enum plan_buffer_kind */
+    uint32_t job;
+    uint32_t shard;   /* PLAN_NONE for those of a whole job */
+    uint32_t variant; /* tells buffers apart that share the rest: slices of an embedding; else 0 */
+    bool on_device;
+    uint64_t bytes;
+};
+
+enum {
+    ACCESS_READ = 1,
+    ACCESS_WRITE = 2,   /* both: read and changed in place */
+    ACCESS_ACQUIRE = 4, /* device buffers; comes with WRITE */
+    ACCESS_RELEASE = 8
+};
+struct plan_access {
+    uint32_t buffer;
+    uint32_t flags;
+    uint64_t offset_bytes; /* COPY: where the range starts in this buffer; else 0 */
+};
+
+struct plan_op {
+    uint8_t kind;    /* enum plan_op_kind */
+    uint8_t stream;  /* enum plan_stream_kind, of the instance's device */
+    uint8_t pass;    /* enum plan_pass; COMPUTE only */
+    uint32_t work;   /* COMPUTE: index into works; PLAN_NONE when it costs nothing */
+    uint32_t slice;  /* embedding: which range of rows, [first_row, first_row + row_count) ... */
+    uint32_t first_access, access_count; /* COPY: exactly two, source and destination */
+    uint32_t first_after, after_count;   /* distances back in plan order, see afters */
+    uint64_t bytes;  /* COPY */
+    uint64_t first_row, row_count; /* ... of the shard's tables; 0, 0: all of them */
+};
+
+/* `instances` back (0: this one), and which operation of that instance. */
+struct plan_after {
+    uint32_t instances;
+    uint32_t op;
+};
+
+struct plan_work {
+    uint32_t first_item, item_count;
+};
+
+struct plan_unit {
+    uint32_t job, shard;
+    uint32_t pass;           /* enum plan_pass */
+    uint32_t first_op, op_count;
+    uint32_t acquire_count;  /* ACQUIRE flags in its accesses, in order */
+    bool ends_minibatch;     /* BACKWARD of shard 0, or LOSS when S is 1 */
+};
+
+struct plan_slot {
+    uint64_t offset_bytes, bytes; /* of the device's arena; slots may overlap */
+};
+
+struct plan_instance {
+    uint32_t unit;
+    uint32_t device;
+    uint32_t layout; /* layouts[layout + i] is the slot of the unit's i-th ACQUIRE */
+};
+
+struct plan_segment {
+    uint32_t first_instance, instance_count;
+    uint32_t repeat_count; /* at least 1; one segment's repetitions follow each other */
+};
+
+struct plan_shard {
+    uint32_t job;
+    uint64_t first_layer, layer_count;
+};
+
+/* Where a lower bound on the makespan comes from. */
+enum plan_bound_kind { BOUND_NONE, BOUND_AREA, BOUND_CHAIN, BOUND_LINK, BOUND_KIND_COUNT };
+extern const char *const plan_bound_names[BOUND_KIND_COUNT];
+
+enum plan_activations { ACTIVATIONS_RECOMPUTE, ACTIVATIONS_KEEP, ACTIVATIONS_SPILL, ACTIVATIONS_COUNT };
+extern const char *const plan_activations_names[ACTIVATIONS_COUNT];
+
+struct plan {
+    struct arena arena; /* owns every array below */
+    struct hardware hardware;
+    struct job_set jobs;
+
+    const char *policy;
+    uint64_t seed;
+    bool double_buffer;
+    double estimated_makespan_s; /* by the planner's own clock: durations without contention */
+    double lower_bound_s;        /* no plan for these jobs on this machine ends before */
+    uint32_t bound_kind;         /* enum plan_bound_kind */
+    const char *bound_text;      /* the proof in a sentence */
+
+    uint32_t *job_first_shard;   /* jobs.count + 1 entries; S of job j = [j + 1] - [j] */
+    uint32_t *job_activations;   /* enum plan_activations, per job */
+    struct plan_shard *shards;
+    uint32_t shard_count;
+    struct work_item *items;
+    uint32_t item_count;
+    struct plan_work *works;
+    uint32_t work_count;
+    struct plan_buffer *buffers;
+    uint32_t buffer_count;
+    struct plan_slot *slots;
+    uint32_t slot_count;
+    struct plan_access *accesses;
+    uint32_t access_count;
+    struct plan_after *afters;
+    uint32_t after_count;
+    struct plan_op *ops;
+    uint32_t op_count;
+    struct plan_unit *units;
+    uint32_t unit_count;
+    uint32_t *layouts;
+    uint32_t layout_count;
+    struct plan_instance *instances;
+    uint32_t instance_count;
+    struct plan_segment *segments;
+    uint32_t segment_count;
+};
+
+void plan_release(struct plan *plan);
+
+/* Streams are numbered device * 3 + {compute, h2d, d2h}; the host stream is the last. */
+static inline uint32_t plan_stream_count(const struct plan *plan)
+{
+    return plan->hardware.device_count * 3 + 1;
+}
+static inline uint32_t plan_stream(const struct plan *plan, uint32_t device, uint32_t kind)
+{
+    return kind == STREAM_HOST ? plan->hardware.device_count * 3 : device * 3 + kind;
+}
+
+/* Operations over all repetitions. */
+uint64_t plan_operations(const struct plan *plan);
+
+/* Bytes of all host buffers; the end of the highest slot used on `device`. */
+uint64_t plan_host_bytes(const struct plan *plan);
+uint64_t plan_device_bytes(const struct plan *plan, uint32_t device);
+
+/* A short name for messages and tracks: "job-1 shard 3 backward", "state of job-1 shard 3". */
+enum { PLAN_TEXT_BYTES = 224 };
+const char *plan_op_text(const struct plan *plan, const struct plan_unit *unit,
+                         const struct plan_op *op, char buffer[PLAN_TEXT_BYTES]);
+const char *plan_buffer_text(const struct plan *plan, uint32_t buffer,
+                             char text[PLAN_TEXT_BYTES]);
+
+/* A 64-bit fingerprint of everything that interpreters act on; traces carry it. */
+uint64_t plan_fingerprint(const struct plan *plan);
+
+#endif

@@ -1,0 +1,29 @@
+/*
+ * Is this plan one that cannot go wrong? Recomputed from the plan and its jobs alone; shares no code
+ * with the planner, the walk or the interpreters.
+ *
+ * Names the first broken rule (STATUS_CHECK), with the operation's place in the plan ("instance 12,
+ * operation 3 (job-a shard 2 backward)"):
+ *   form       indexes in range; streams fit operations; a copy has one host and one device end, in
+ *              the direction of its stream, and stays within both buffers
+ *   memory     host buffers within host memory; slots within every device that uses them; no two
+ *              live buffers overlap; buffers fit their slots
+ *   lifetimes  nothing is read or released that is not live, or was never written; nothing is
+ *              acquired twice; nothing is left live at the end
+ *   waiting    "after" points backward to an operation that exists (else: deadlock)
+ *   training   each job does each unit of each minibatch once, in order (2 S - 1 of them; forward,
+ *              loss, backward); a compute reads the current state, batch and boundaries of its
+ *              minibatch - versions are followed through every copy - and writes what others need;
+ *              at the end every state on the host is the last version
+ *   layers     the shards of a job partition its layers, the embedding alone in the first
+ *   work       each compute carries the work that models/ computes for it
+ * Cost: linear in the operations; memory in the size of the tables.
+ */
+#ifndef SPILLWAY_PLANNER_PLAN_CHECK_H
+#define SPILLWAY_PLANNER_PLAN_CHECK_H
+
+#include "planner/plan.h"
+
+MUST_CHECK enum status plan_check(const struct plan *plan, struct error *err);
+
+#endif

@@ -1,0 +1,51 @@
+/*
+ * The operations of a plan one by one, in plan order, each with what it waits for.
+ *
+ * Both interpreters walk a plan with this and so cannot disagree about rule 2 of plan.h. The walk
+ * keeps one small record per live buffer and slot; its memory does not grow with the number of
+ * operations. An operation's number is its position in plan order, from 0.
+ */
+#ifndef SPILLWAY_PLANNER_PLAN_WALK_H
+#define SPILLWAY_PLANNER_PLAN_WALK_H
+
+#include "planner/plan.h"
+
+struct plan_walk; /* opaque */
+
+struct plan_place_use {
+    uint32_t buffer;
+    uint32_t flags;       /* ACCESS_* */
+    uint32_t place;       /* 0 host, 1 + device */
+    uint32_t slot;        /* device buffers; PLAN_NONE for host buffers */
+    uint64_t address;     /* byte offset of the access in the device's arena or the host buffer */
+};
+
+struct plan_walk_op {
+    uint64_t number;
+    uint64_t minibatch;   /* of its job, from 0; LOAD belongs to 0, STORE to the count */
+    const struct plan_op *op;
+    const struct plan_unit *unit;
+    uint32_t op_index;    /* in the unit */
+    uint32_t device;
+    uint32_t stream;      /* as plan_stream() numbers them */
+    const uint64_t *waits; /* numbers of operations that must have ended; those of its own stream
+                              are left out, for rule 1 covers them; ascending, no duplicates.
+                              Valid until the next call, like uses. */
+    uint32_t wait_count;
+    const struct plan_place_use *uses; /* the op's accesses, in order */
+    uint32_t use_count;
+};
+
+MUST_CHECK enum status plan_walk_create(const struct plan *plan, struct plan_walk **out,
+                                        struct error *err);
+void plan_walk_destroy(struct plan_walk *walk);
+
+/* False at the end. A failed allocation asserts nothing: it ends the walk early and
+ * plan_walk_failed() is true. The plan must have passed plan_check(). */
+bool plan_walk_next(struct plan_walk *walk, struct plan_walk_op *out);
+bool plan_walk_failed(const struct plan_walk *walk);
+
+/* Back to the first operation. */
+void plan_walk_rewind(struct plan_walk *walk);
+
+#endif

@@ -1,0 +1,21 @@
+/* The work of one compute operation of a plan, from its job's layers: what planners put into plans
+ * and plan_check() compares with. */
+#ifndef SPILLWAY_PLANNER_PLAN_WORK_H
+#define SPILLWAY_PLANNER_PLAN_WORK_H
+
+#include "planner/plan.h"
+
+enum { PLAN_WORK_ITEMS_MAX = 256 };
+
+/*
+ * FORWARD: forward of the layers. LOSS: forward, backward, update. BACKWARD: forward again unless
+ * the activations were kept (`kept`), backward, update. An embedding's forward is never recomputed.
+ * row_count > 0: that slice of an embedding's rows: its share of the table sweep and update, and,
+ * in the slice that holds row 0, the gathering or adding of the tokens.
+ * Equal items are merged. Returns the count.
+ */
+uint32_t plan_work_items(const struct job *job, uint64_t first_layer, uint64_t layer_count,
+                         enum plan_pass pass, bool kept, uint64_t first_row, uint64_t row_count,
+                         struct work_item items[PLAN_WORK_ITEMS_MAX]);
+
+#endif

@@ -1,0 +1,56 @@
+/*
+ * A plan in virtual time.
+ *
+ * The interpreter of plan.h's rules with durations from models/cost.h: copies are flows that share
+ * links (sim/share.h), computations are slowed by what runs beside them (struct interference).
+ * Virtual time is double seconds; equal times are ordered by (time, kind, operation number), so
+ * equal input gives equal bytes out. No allocation after the start but the walk's.
+ */
+#ifndef SPILLWAY_SIM_SIM_H
+#define SPILLWAY_SIM_SIM_H
+
+#include "planner/plan.h"
+#include "traces/trace.h"
+
+struct sim_options {
+    const struct hardware *hardware; /* NULL: the plan's own; else one with as many devices */
+    bool record_spans;   /* fill trace->spans; off for sweeps */
+    void (*on_progress)(void *context, double done, double total); /* operations; may be NULL */
+    void *context;
+};
+
+/* What limits the run. */
+struct sim_stream_use {
+    double busy_s;
+    uint64_t operations;
+};
+
+struct sim_link_use {
+    double bytes[2];      /* [0] towards the devices, [1] back */
+    double busy_s;        /* some flow crosses it */
+    double saturated_s;   /* its whole bandwidth is used */
+};
+
+struct sim_result {
+    double makespan_s;
+    uint64_t operations;
+    uint64_t events;
+    uint64_t window_peak;         /* most operations in memory at once */
+    uint64_t memory_bytes;        /* allocated by the simulation, trace not included */
+    double wall_s;                /* real seconds in the event loop */
+    struct sim_stream_use *streams; /* plan_stream_count() entries */
+    struct sim_link_use *links;     /* hardware link_count entries */
+    const char *binds;            /* "compute of device 0", "link 'pcie0'", "the chain of job-1" */
+    struct arena arena;
+};
+
+/*
+ * Run `plan` (already checked). `trace` (zeroed) receives streams, places with peaks, jobs, and
+ * with record_spans the spans and memory levels. Release both, also after an error.
+ * Errors: STATUS_BAD_INPUT when options->hardware does not match, STATUS_NO_MEMORY.
+ */
+MUST_CHECK enum status sim_run(const struct plan *plan, const struct sim_options *options,
+                               struct sim_result *result, struct trace *trace, struct error *err);
+void sim_result_release(struct sim_result *result);
+
+#endif

@@ -1,0 +1,17 @@
+/*
+ * Traces for chrome://tracing and ui.perfetto.dev: a process per device and per trace, a track per
+ * stream, counters of memory, flow arrows from a copy to the computation that needed it. Events of
+ * one track never overlap. Gzip when the name ends in .gz.
+ */
+#ifndef SPILLWAY_TRACES_CHROME_H
+#define SPILLWAY_TRACES_CHROME_H
+
+#include "traces/trace.h"
+
+/* `traces`: one, or a prediction and its measurement, shown as processes "predicted gpu0" and
+ * "measured gpu0". minibatch_limit > 0 keeps only the first minibatches of each job. */
+MUST_CHECK enum status chrome_write(const struct trace *const *traces, uint32_t trace_count,
+                                    uint64_t minibatch_limit, const char *path,
+                                    struct error *err);
+
+#endif

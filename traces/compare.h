@@ -1,0 +1,48 @@
+/*
+ * A prediction beside its measurement: how far off, and where it comes from.
+ */
+#ifndef SPILLWAY_TRACES_COMPARE_H
+#define SPILLWAY_TRACES_COMPARE_H
+
+#include "traces/trace.h"
+
+/* Classes of time. Waiting is what a compute stream does between its first and its last span
+ * while it does not compute. */
+enum compare_class { COMPARE_COMPUTE, COMPARE_H2D, COMPARE_D2H, COMPARE_WAITING, COMPARE_CLASS_COUNT };
+extern const char *const compare_class_names[COMPARE_CLASS_COUNT];
+
+struct compare_class_result {
+    double predicted_s, measured_s; /* summed over streams */
+    double error;                   /* predicted / measured - 1; 0 when both are 0 */
+    double share;                   /* part of the makespan difference: (predicted - measured)
+                                       per stream of that class, over the measured makespan */
+};
+
+struct compare_off { /* an operation that was far off */
+    uint64_t predicted_index, measured_index; /* into the spans of the traces */
+    double difference_s; /* predicted minus measured duration */
+};
+
+struct compare_job {
+    double predicted_tokens_per_s, measured_tokens_per_s, error;
+};
+
+enum { COMPARE_WORST_MAX = 20 };
+
+struct comparison {
+    double predicted_makespan_s, measured_makespan_s;
+    double throughput_error; /* predicted / measured - 1, of all tokens over the makespan */
+    struct compare_class_result classes[COMPARE_CLASS_COUNT];
+    struct compare_off worst[COMPARE_WORST_MAX];
+    uint32_t worst_count;
+    struct compare_job *jobs; /* job_count of the traces; in `arena` */
+    struct arena arena;
+};
+
+/* Errors: STATUS_BAD_INPUT when the traces are of different plans, the first is not a prediction,
+ * the second not a measurement, or one of them is not complete. */
+MUST_CHECK enum status compare_traces(const struct trace *predicted, const struct trace *measured,
+                                      struct comparison *out, struct error *err);
+void comparison_release(struct comparison *comparison);
+
+#endif

@@ -1,0 +1,109 @@
+/*
+ * Traces: what ran, where and when. The simulator writes predicted ones, the executor measured ones,
+ * in one format; everything that compares, exports or draws reads only this.
+ *
+ * A span is one operation of a plan on its stream. Spans of a stream do not overlap. Times are
+ * seconds from the start of the run. Operations are numbered in plan order (planner/plan_walk.h),
+ * so a predicted and a measured span of one plan are matched by number.
+ *
+ * File: {"spillway_trace": 1, "source": "predicted" | "measured", ..., "spans": [[...], ...]}, .gz
+ * when the name ends so.
+ */
+#ifndef SPILLWAY_TRACES_TRACE_H
+#define SPILLWAY_TRACES_TRACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+
+struct plan;
+
+enum { TRACE_VERSION = 1, TRACE_SPANS_MAX = 1 << 27 };
+
+enum trace_source { TRACE_PREDICTED, TRACE_MEASURED };
+
+struct trace_span {
+    double start_s, end_s;
+    uint64_t number;    /* in plan order */
+    uint64_t bytes;     /* copies; else 0 */
+    uint32_t minibatch;
+    uint32_t stream;    /* index into streams */
+    uint32_t job, shard;
+    uint8_t kind;       /* enum plan_op_kind */
+    uint8_t pass;       /* enum plan_pass: of the compute, or of the unit that a copy belongs to */
+    uint8_t op_index;   /* in its unit, capped at 255 */
+};
+
+struct trace_stream {
+    const char *name;   /* "gpu0 compute", "host" */
+    uint32_t device;    /* PLAN_NONE for the host */
+    uint32_t kind;      /* enum plan_stream_kind */
+};
+
+/* Bytes in use at a place from this time on. */
+struct trace_level {
+    double time_s;
+    uint64_t bytes;
+    uint32_t place;
+};
+
+struct trace_place {
+    const char *name;   /* "host", "device 0" */
+    uint64_t capacity_bytes;
+    uint64_t peak_bytes;
+    double peak_time_s; /* when the peak was first reached */
+};
+
+struct trace_job {
+    const char *name;
+    uint64_t tokens, samples; /* trained in the whole run */
+    uint64_t minibatches;     /* completed */
+    double start_s, end_s;    /* first and last of its spans */
+    double final_loss;        /* measured only */
+    bool has_loss;
+};
+
+struct trace {
+    struct arena arena; /* owns the arrays of a trace that was read or built */
+    uint32_t source;    /* enum trace_source */
+    const char *hardware;
+    const char *policy;
+    uint64_t plan_fingerprint;
+    bool complete;      /* false: stopped before its end */
+    double makespan_s;  /* end of the last span minus start of the first */
+    struct trace_stream *streams;
+    uint32_t stream_count;
+    struct trace_place *places;
+    uint32_t place_count;
+    struct trace_job *jobs;
+    uint32_t job_count;
+    struct trace_span *spans; /* by number */
+    uint64_t span_count;
+    struct trace_level *levels; /* by time */
+    uint64_t level_count;
+};
+
+/*
+ * An empty trace for a plan: streams, places and jobs named, room for one span per operation and
+ * for `level_limit` levels. Zeroed struct in; release with trace_release().
+ */
+MUST_CHECK enum status trace_init(struct trace *trace, const struct plan *plan,
+                                  enum trace_source source, uint64_t span_limit,
+                                  uint64_t level_limit, struct error *err);
+
+/* Fill in makespan and per-job times from the spans. */
+void trace_finish(struct trace *trace);
+
+/* Spans in order and within streams disjoint, times finite, numbers ascending. STATUS_CHECK. */
+MUST_CHECK enum status trace_check(const struct trace *trace, struct error *err);
+
+MUST_CHECK enum status trace_read(const char *path, struct trace *out, struct error *err);
+MUST_CHECK enum status trace_write(const struct trace *trace, const char *path, struct error *err);
+void trace_release(struct trace *trace);
+
+/* Tokens per second of a job over its own time, and over the makespan. 0 when nothing ran. */
+double trace_job_tokens_per_s(const struct trace *trace, uint32_t job);
+
+#endif
