@@ -1,0 +1,85 @@
+/*
+ * Devices: an arena of memory, ordered streams, copies, computations, events.
+ *
+ * Everything above this interface (run.c: spilling, double buffering, many jobs) is the same code
+ * on every back end. Work is enqueued without waiting; a stream runs its work in order; an event
+ * recorded on one stream can be waited for by another. The host back end is a real device: a
+ * bounded arena of its own, a thread per stream, real copies between host memory and the arena,
+ * optionally paced to a stated rate to stand in for a PCIe link.
+ *
+ * A computation is a function over a kernel table (exec/kernels.h). The host back end calls it on
+ * the stream's thread; a GPU back end calls it at once and its kernels enqueue themselves.
+ */
+#ifndef SPILLWAY_EXEC_DEVICE_H
+#define SPILLWAY_EXEC_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "planner/plan.h"
+
+struct device;
+struct device_stream;
+struct kernels;
+
+/* When one piece of work ran; filled in by the time device_synchronize() returns. */
+struct device_timing {
+    double start_s, end_s; /* clock_s() */
+};
+
+struct device_options {
+    uint32_t index;
+    uint64_t arena_bytes;
+    uint32_t threads;           /* of the compute stream */
+    double h2d_bytes_per_s;     /* paced; 0: as fast as it goes */
+    double d2h_bytes_per_s;
+    bool poison;                /* tests: fill released ranges with NaN */
+    uint64_t delay_seed;        /* tests: not 0: random pauses before work on every stream */
+};
+
+typedef void (*device_compute_function)(const struct kernels *kernels, void *argument);
+typedef void (*device_host_function)(void *argument);
+
+/* The arena is mapped with huge pages where there are any and touched before the call returns.
+ * Errors: STATUS_NO_MEMORY, STATUS_DEVICE. The caller closes it with device_close(). */
+MUST_CHECK enum status device_open_host(const struct device_options *options, struct device **out,
+                                        struct error *err);
+
+/* Ends the streams; work still queued is dropped. NULL is fine. */
+void device_close(struct device *device);
+
+/* Address of the arena's first byte, for arguments of copies and kernels. */
+void *device_arena(const struct device *device);
+
+/* Streams of a device by enum plan_stream_kind; STREAM_HOST runs host functions and batches. */
+struct device_stream *device_stream(struct device *device, uint32_t kind);
+
+/* --- enqueueing: cheap, from one thread; blocks only while the stream's queue is full ---------- */
+
+/* An event is a counter per stream: record returns the number that the stream will have reached
+ * when everything enqueued so far has ended. */
+uint64_t device_record(struct device_stream *stream);
+void device_wait(struct device_stream *stream, struct device_stream *other, uint64_t event);
+
+/* Copy between host and arena. `argument` work on the host stream has no kernels. `timing` may be
+ * NULL and must stay valid until the work has run, like `argument` (which is copied when
+ * argument_bytes > 0, at most DEVICE_ARGUMENT_MAX). */
+enum { DEVICE_ARGUMENT_MAX = 256 };
+void device_copy(struct device_stream *stream, void *to, const void *from, uint64_t bytes,
+                 struct device_timing *timing);
+void device_compute(struct device_stream *stream, device_compute_function function,
+                    const void *argument, size_t argument_bytes, struct device_timing *timing);
+void device_call(struct device_stream *stream, device_host_function function, const void *argument,
+                 size_t argument_bytes, struct device_timing *timing);
+/* Fill with NaN in stream order; does nothing unless options.poison. */
+void device_poison(struct device_stream *stream, void *at, uint64_t bytes);
+
+/* Has the stream passed this event? Never blocks. */
+bool device_reached(const struct device_stream *stream, uint64_t event);
+
+/* Block until the stream has passed the event, or until `timeout_s` went by (false). */
+bool device_synchronize(struct device_stream *stream, uint64_t event, double timeout_s);
+
+#endif

@@ -1,0 +1,94 @@
+/*
+ * The kernels of a back end, as one table; the host's are the reference of all others.
+ *
+ * Letters as in models/work.h. Matrices are row-major, fp32. Sums are taken in an order that the
+ * shapes alone decide, never the number of threads or where data lie, so equal calls give equal
+ * bits. Elementwise kernels treat their tail exactly like their body.
+ */
+#ifndef SPILLWAY_EXEC_KERNELS_H
+#define SPILLWAY_EXEC_KERNELS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "models/job.h"
+
+struct kernels {
+    const char *name;
+    void *context;     /* the back end's own */
+    uint32_t threads;
+
+    /* y(m,n) = x(m,k) w + bias(n); w is stored (k,n) when w_in_out, as GPT-2's Conv1D does, else
+     * (n,k). bias may be NULL. */
+    void (*linear_forward)(const struct kernels *kernels, float *y, const float *x, const float *w,
+                           const float *bias, int64_t m, int64_t n, int64_t k, bool w_in_out);
+    /* dx(m,k) = dy(m,n) w^T; accumulate adds to dx */
+    void (*linear_input)(const struct kernels *kernels, float *dx, const float *dy, const float *w,
+                         int64_t m, int64_t n, int64_t k, bool w_in_out, bool accumulate);
+    /* dw = x^T dy in w's own layout; dbias(n) = column sums of dy, NULL: none */
+    void (*linear_weight)(const struct kernels *kernels, float *dw, float *dbias, const float *dy,
+                          const float *x, int64_t m, int64_t n, int64_t k, bool w_in_out);
+
+    /* x(R,C) = table[token] + positions[t]; rows outside [first_row, first_row + row_count) of the
+     * (V + P) rows table-then-positions contribute nothing in this call; `rows` holds that range.
+     * The call whose range holds row 0 sets x, later ones add to it. */
+    void (*embed_forward)(const struct kernels *kernels, float *x, const float *rows,
+                          const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
+                          int64_t c, int64_t v, int64_t first_row, int64_t row_count);
+    /* One optimizer step on a range of rows: gradient = head (may be NULL; rows of the token table
+     * only, offset to first_row) + scattered dx, each row's terms added in token order. `state` is
+     * [rows p | rows m | rows v] with `part` floats between the parts. */
+    void (*embed_update)(const struct kernels *kernels, float *state, int64_t part,
+                         const float *head_gradient, const float *dx, const int32_t *tokens,
+                         int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
+                         int64_t first_row, int64_t row_count, const struct optimizer *optimizer,
+                         uint64_t step, float *scratch);
+
+    /* sum = x + y (y may be NULL: sum = x and is not written), out = norm(sum) * w + b,
+     * stats(R,2) = mean, 1/std */
+    void (*norm_forward)(const struct kernels *kernels, float *out, float *sum, float *stats,
+                         const float *x, const float *y, const float *w, const float *b, int64_t r,
+                         int64_t c, float epsilon);
+    /* dx += or = gradient through the norm; dw, db written */
+    void (*norm_backward)(const struct kernels *kernels, float *dx, float *dw, float *db,
+                          const float *dout, const float *x, const float *stats, const float *w,
+                          int64_t r, int64_t c, bool accumulate);
+
+    /* qkv(B,T,3C) -> out(B,T,C), stats(B,H,T) = log-sum-exp */
+    void (*attention_forward)(const struct kernels *kernels, float *out, float *stats,
+                              const float *qkv, int64_t b, int64_t t, int64_t c, int64_t h,
+                              bool causal, float *scratch);
+    void (*attention_backward)(const struct kernels *kernels, float *dqkv, const float *dout,
+                               const float *qkv, const float *out, const float *stats, int64_t b,
+                               int64_t t, int64_t c, int64_t h, bool causal, float *scratch);
+
+    void (*gelu_forward)(const struct kernels *kernels, float *y, const float *x, int64_t n,
+                         bool tanh_form);
+    /* dx = dy * gelu'(x); dx may be dy */
+    void (*gelu_backward)(const struct kernels *kernels, float *dx, const float *dy,
+                          const float *x, int64_t n, bool tanh_form);
+    void (*residual)(const struct kernels *kernels, float *z, const float *x, const float *y,
+                     int64_t n);
+
+    /* logits(R,V) become their gradient of the mean loss; *loss is the mean over R rows */
+    void (*loss)(const struct kernels *kernels, double *loss, float *logits, const int32_t *tokens,
+                 int64_t token_stride, int64_t b, int64_t t, int64_t v);
+
+    /* One step over n parameters of one tensor; m and v may be NULL for sgd; `step` from 1. */
+    void (*update)(const struct kernels *kernels, float *p, float *m, float *v, const float *g,
+                   int64_t n, const struct optimizer *optimizer, bool decays, uint64_t step);
+};
+
+/* The host's kernels for one compute stream with this many threads. The caller frees them with
+ * kernels_host_destroy(). Errors: STATUS_DEVICE when the matrix library fails its self-test. */
+MUST_CHECK enum status kernels_host_create(uint32_t threads, struct kernels **out,
+                                           struct error *err);
+void kernels_host_destroy(struct kernels *kernels);
+
+/* Must be called once on the thread that will run the kernels (sets its OpenMP team). */
+void kernels_host_attach(const struct kernels *kernels);
+
+/* "oneDNN 2.6.3 (avx512_core), 2 threads" */
+const char *kernels_host_text(void);
+
+#endif

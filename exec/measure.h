@@ -1,0 +1,18 @@
+/* This machine's hardware profile, measured with the executor's own kernels and copies. */
+#ifndef SPILLWAY_EXEC_MEASURE_H
+#define SPILLWAY_EXEC_MEASURE_H
+
+#include "models/hardware.h"
+
+struct measure_options {
+    double budget_s;   /* how long all of it may take; 0: 45 s */
+    const volatile bool *stop;
+    void (*on_progress)(void *context, double done, double total, const char *what);
+    void *context;
+};
+
+/* Zeroed struct in; release with hardware_release(). */
+MUST_CHECK enum status measure_host(const struct measure_options *options, struct hardware *out,
+                                    struct error *err);
+
+#endif

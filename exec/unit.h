@@ -1,0 +1,49 @@
+/*
+ * One COMPUTE operation of a plan, carried out with a kernel table: forward, loss and backward of a
+ * range of layers of a network, with the optimizer step of each layer as soon as its gradients are
+ * complete. What is where comes in as pointers; nothing is allocated.
+ */
+#ifndef SPILLWAY_EXEC_UNIT_H
+#define SPILLWAY_EXEC_UNIT_H
+
+#include "exec/kernels.h"
+#include "models/memory.h"
+#include "planner/plan.h"
+
+/* The tables of a shard, made once per (job, shard) before the run. */
+struct unit_tables {
+    struct memory_table parameters;  /* one part of the state blob */
+    struct memory_table activations; /* kept ones */
+    struct memory_table workspace[3][2]; /* by enum unit_pass and keep */
+};
+
+MUST_CHECK enum status unit_tables_init(const struct job *job, const struct plan_shard *shard,
+                                        struct arena *arena, struct unit_tables *out,
+                                        struct error *err);
+
+struct unit_arguments {
+    const struct job *job;
+    const struct plan_shard *shard;
+    const struct unit_tables *tables;
+    uint32_t pass;              /* PLAN_FORWARD, PLAN_LOSS, PLAN_BACKWARD */
+    uint64_t minibatch;         /* from 0; the optimizer's step is this + 1 */
+    uint64_t first_row, row_count; /* of an embedding slice; 0, 0: all rows */
+    float *state;               /* state blob, or its parameters part in a forward pass */
+    const float *table;         /* tied token table, for the head */
+    float *table_gradient;      /* written by the head, read by the embedding's backward */
+    const int32_t *batch;       /* (B, T+1) */
+    double *loss;
+    float *boundary_in;         /* (R, C), the shard's input; NULL for shard 0 */
+    float *boundary_out;        /* the shard's output; NULL for the last shard */
+    const float *gradient_in;   /* gradient of its output; NULL for the last shard */
+    float *gradient_out;        /* gradient of its input; NULL for shard 0 */
+    float *activations;         /* kept between forward and backward; NULL: recompute */
+    float *workspace;
+};
+
+void unit_compute(const struct kernels *kernels, const struct unit_arguments *arguments);
+
+/* NULL when the executor can train this job, else why not ("family 'vit' ..."). */
+const char *unit_unsupported(const struct job *job);
+
+#endif
