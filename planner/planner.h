@@ -1,0 +1,38 @@
+/*
+ * From jobs and a machine to a plan.
+ *
+ * The steps: cut each job into shards that fit (partition.h), let a policy decide which shard unit
+ * goes to which device in which order (policy.h, driven by schedule.c with estimated durations),
+ * write the units down with their copies and slots (emit.c), prove a lower bound (bound.h), check.
+ */
+#ifndef SPILLWAY_PLANNER_PLANNER_H
+#define SPILLWAY_PLANNER_PLANNER_H
+
+#include "planner/plan.h"
+
+enum { PLANNER_AUTO = UINT32_MAX };
+
+struct planner_options {
+    const char *policy;      /* NULL: "sharded-lrtf" */
+    uint64_t seed;           /* of the random policy */
+    bool no_double_buffer;   /* one region for streamed state instead of two or more */
+    uint32_t regions;        /* regions for streamed state per device: 1 to 8; 0: chosen */
+    uint32_t activations;    /* enum plan_activations for all jobs, or PLANNER_AUTO */
+    uint32_t shards;         /* cut each job into at least this many shards; 0: as few as fit */
+};
+
+/*
+ * Takes hardware and jobs over (moved into the plan, zeroed here), also on failure. *out is zeroed
+ * before; release it with plan_release().
+ * Errors: STATUS_INFEASIBLE, naming the job, the layer and the bytes missing, when a job fits at no
+ * sharding or host memory is too small; STATUS_BAD_INPUT for an unknown policy.
+ */
+MUST_CHECK enum status planner_plan(struct hardware *hardware, struct job_set *jobs,
+                                    const struct planner_options *options, struct plan *out,
+                                    struct error *err);
+
+/* Policies in the order of `--policy all`; NULL past the end. */
+const char *planner_policy_name(uint32_t index);
+const char *planner_policy_summary(uint32_t index);
+
+#endif
