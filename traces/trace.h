@@ -7,7 +7,7 @@
  * so a predicted and a measured span of one plan are matched by number.
  *
  * File: {"spillway_trace": 1, "source": "predicted" | "measured", ..., "spans": [[...], ...]}, .gz
- * when the name ends so.
+ * when the name ends so; trace_io.c describes it.
  */
 #ifndef SPILLWAY_TRACES_TRACE_H
 #define SPILLWAY_TRACES_TRACE_H
@@ -20,7 +20,11 @@
 
 struct plan;
 
-enum { TRACE_VERSION = 1, TRACE_SPANS_MAX = 1 << 27 };
+enum {
+    TRACE_VERSION = 1,
+    TRACE_SPANS_MAX = 1 << 27, /* 7 GiB of struct trace_span: twice the operations of any plan here */
+    TRACE_LEVELS_MAX = 1 << 27
+};
 
 enum trace_source { TRACE_PREDICTED, TRACE_MEASURED };
 
@@ -37,12 +41,12 @@ struct trace_span {
 };
 
 struct trace_stream {
-    const char *name;   /* "gpu0 compute", "host" */
+    const char *name;   /* "gpu0 compute" (CUDA), "dev0 compute" (host back end), "host" */
     uint32_t device;    /* PLAN_NONE for the host */
     uint32_t kind;      /* enum plan_stream_kind */
 };
 
-/* Bytes in use at a place from this time on. */
+/* Bytes in use at a place from this time on; before its first level a place is empty. */
 struct trace_level {
     double time_s;
     uint64_t bytes;
@@ -50,7 +54,7 @@ struct trace_level {
 };
 
 struct trace_place {
-    const char *name;   /* "host", "device 0" */
+    const char *name;   /* "host", "gpu0" or "dev0": as its streams begin */
     uint64_t capacity_bytes;
     uint64_t peak_bytes;
     double peak_time_s; /* when the peak was first reached */
@@ -86,24 +90,54 @@ struct trace {
 };
 
 /*
- * An empty trace for a plan: streams, places and jobs named, room for one span per operation and
- * for `level_limit` levels. Zeroed struct in; release with trace_release().
+ * An empty trace for a plan: streams, places and jobs named, room for `span_limit` spans (one per
+ * operation, or 0) and `level_limit` levels; both counts are 0. Nothing of the plan is borrowed.
+ * Jobs have the tokens, samples and minibatches of the whole plan: who stops early corrects them.
+ * `complete` is false; the writer sets it at the end. Zeroed struct in; release with
+ * trace_release(), also after an error. Errors: STATUS_LIMIT, STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status trace_init(struct trace *trace, const struct plan *plan,
                                   enum trace_source source, uint64_t span_limit,
                                   uint64_t level_limit, struct error *err);
 
-/* Fill in makespan and per-job times from the spans. */
+/*
+ * Put the spans in order of their numbers, whatever order they were recorded in, and fill in
+ * makespan and per-job times from them. A trace without spans keeps what its writer filled in.
+ */
 void trace_finish(struct trace *trace);
 
-/* Spans in order and within streams disjoint, times finite, numbers ascending. STATUS_CHECK. */
+/*
+ * Recomputed from the trace alone; the first broken rule is named with its span or level.
+ *   form      indexes in range; kind, stream and bytes of a span agree (copies run on copy streams)
+ *   time      finite, not negative, start <= end
+ *   order     numbers ascend; on a stream a span starts when the one before it has ended, or later
+ *   memory    levels ascend in time and stay within the capacity, and peaks are not below them
+ *   totals    makespan and per-job times are those of the spans, where there are spans
+ * Errors: STATUS_CHECK.
+ */
 MUST_CHECK enum status trace_check(const struct trace *trace, struct error *err);
 
+/*
+ * Read and trace_check(). Zeroed struct in; release with trace_release(), also after an error.
+ * Errors: STATUS_BAD_INPUT with file, line and column; STATUS_CHECK, with the file's name in front,
+ * for what trace_check() refuses; STATUS_LIMIT.
+ */
 MUST_CHECK enum status trace_read(const char *path, struct trace *out, struct error *err);
+
+/* The same from memory, for tests; `name` stands for the file in messages. */
+MUST_CHECK enum status trace_parse(const char *name, const char *text, size_t length,
+                                   struct trace *out, struct error *err);
+
+/* trace_check() and write, atomically. Reading it back gives the same trace, bit for bit. */
 MUST_CHECK enum status trace_write(const struct trace *trace, const char *path, struct error *err);
 void trace_release(struct trace *trace);
 
-/* Tokens per second of a job over its own time, and over the makespan. 0 when nothing ran. */
+extern const char *const trace_source_names[2]; /* "predicted", "measured" */
+
+/* Tokens per second of a job over its own time. 0 when nothing ran. */
 double trace_job_tokens_per_s(const struct trace *trace, uint32_t job);
+
+/* Tokens per second of all jobs over the makespan. 0 when nothing ran. */
+double trace_tokens_per_s(const struct trace *trace);
 
 #endif

@@ -1,0 +1,374 @@
+/*
+ * A trace is filled by an interpreter of plans, and by everything else only read.
+ *
+ * The writer calls trace_init() with the number of operations of its plan, so that nothing is
+ * allocated while it runs; sets spans[i] and levels[i] and counts them; sets peaks, losses and
+ * `complete`; calls trace_finish(), which derives what follows from the spans; and trace_write().
+ *
+ *     number      0     1     2     3     4
+ *     h2d       [ 0 ]       [   3   ]
+ *     compute          [ 1 ]         [ 4 ]        makespan: end of 4 - start of 0
+ *     d2h                   [ 2 ]
+ *
+ * Plan order is the only order in which a prediction and its measurement can be laid side by side:
+ * sorted by time, two runs of one plan differ. A stream runs its operations in plan order, so one
+ * pass by number with the end of the last span of each stream at hand is enough to prove that
+ * nothing overlaps.
+ *
+ * trace_check() is a judge: it repeats the sums of trace_finish() instead of calling it. Its
+ * comparison of totals allows a relative 1e-9, far above the rounding of one subtraction and far
+ * below anything worth reporting; the order of spans is compared exactly, since whoever writes them
+ * takes both ends from one clock.
+ */
+#include "traces/trace.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "planner/plan.h"
+
+const char *const trace_source_names[2] = {"predicted", "measured"};
+
+static const double total_tolerance = 1e-9; /* relative to the makespan */
+
+/* --- an empty trace for a plan -------------------------------------------------------------- */
+
+static enum status format_name(struct arena *arena, const char **out, struct error *err,
+                               const char *format, ...) PRINTF_LIKE(4, 5);
+
+static enum status format_name(struct arena *arena, const char **out, struct error *err,
+                               const char *format, ...)
+{
+    char text[64];
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    assert(length > 0 && (size_t)length < sizeof text);
+    return arena_string(arena, text, out, err);
+}
+
+static enum status init_streams(struct trace *trace, const struct plan *plan, const char *prefix,
+                                struct error *err)
+{
+    uint32_t count = plan_stream_count(plan);
+    void *memory;
+    enum status status = arena_array(&trace->arena, count, sizeof *trace->streams, &memory, err);
+    if (status != STATUS_OK) return status;
+    struct trace_stream *streams = memory;
+    for (uint32_t d = 0; d < plan->hardware.device_count; d++)
+        for (uint32_t kind = STREAM_COMPUTE; kind <= STREAM_D2H; kind++) {
+            struct trace_stream *stream = &streams[plan_stream(plan, d, kind)];
+            *stream = (struct trace_stream){.device = d, .kind = kind};
+            status = format_name(&trace->arena, &stream->name, err, "%s%" PRIu32 " %s", prefix, d,
+                                 plan_stream_names[kind]);
+            if (status != STATUS_OK) return status;
+        }
+    streams[count - 1] =
+        (struct trace_stream){.name = "host", .device = PLAN_NONE, .kind = STREAM_HOST};
+    trace->streams = streams;
+    trace->stream_count = count;
+    return STATUS_OK;
+}
+
+static enum status init_places(struct trace *trace, const struct plan *plan, const char *prefix,
+                               struct error *err)
+{
+    uint32_t count = plan->hardware.device_count + 1;
+    void *memory;
+    enum status status = arena_array(&trace->arena, count, sizeof *trace->places, &memory, err);
+    if (status != STATUS_OK) return status;
+    struct trace_place *places = memory;
+    places[0] = (struct trace_place){
+        .name = "host", .capacity_bytes = (uint64_t)plan->hardware.host_bytes.value};
+    for (uint32_t d = 0; d + 1 < count; d++) {
+        places[1 + d].capacity_bytes = plan->hardware.devices[d].memory_bytes;
+        status = format_name(&trace->arena, &places[1 + d].name, err, "%s%" PRIu32, prefix, d);
+        if (status != STATUS_OK) return status;
+    }
+    trace->places = places;
+    trace->place_count = count;
+    return STATUS_OK;
+}
+
+static enum status init_jobs(struct trace *trace, const struct plan *plan, struct error *err)
+{
+    uint32_t count = plan->jobs.count;
+    void *memory;
+    enum status status = arena_array(&trace->arena, count, sizeof *trace->jobs, &memory, err);
+    if (status != STATUS_OK) return status;
+    struct trace_job *jobs = memory;
+    for (uint32_t j = 0; j < count; j++) {
+        const struct job *job = &plan->jobs.jobs[j];
+        jobs[j].minibatches = job->minibatches;
+        if (!size_mul(job->minibatches, job->microbatch, &jobs[j].samples) ||
+            !size_mul(jobs[j].samples, job->sequence, &jobs[j].tokens) ||
+            jobs[j].tokens > INT64_MAX)
+            return error_set(err, STATUS_LIMIT, "too many tokens in job '%s' (limit is %" PRId64 ")",
+                             job->name, INT64_MAX);
+        status = arena_string(&trace->arena, job->name, &jobs[j].name, err);
+        if (status != STATUS_OK) return status;
+    }
+    trace->jobs = jobs;
+    trace->job_count = count;
+    return STATUS_OK;
+}
+
+static enum status init_records(struct trace *trace, uint64_t span_limit, uint64_t level_limit,
+                                struct error *err)
+{
+    if (span_limit > TRACE_SPANS_MAX)
+        return error_set(err, STATUS_LIMIT, "too many spans (limit is %d)", TRACE_SPANS_MAX);
+    if (level_limit > TRACE_LEVELS_MAX)
+        return error_set(err, STATUS_LIMIT, "too many memory levels (limit is %d)",
+                         TRACE_LEVELS_MAX);
+    void *memory;
+    enum status status = arena_array(&trace->arena, span_limit, sizeof *trace->spans, &memory, err);
+    if (status != STATUS_OK) return status;
+    trace->spans = memory;
+    status = arena_array(&trace->arena, level_limit, sizeof *trace->levels, &memory, err);
+    if (status != STATUS_OK) return status;
+    trace->levels = memory;
+    return STATUS_OK;
+}
+
+enum status trace_init(struct trace *trace, const struct plan *plan, enum trace_source source,
+                       uint64_t span_limit, uint64_t level_limit, struct error *err)
+{
+    const char *prefix = strcmp(plan->hardware.backend, "cuda") == 0 ? "gpu" : "dev";
+    trace->source = source;
+    trace->plan_fingerprint = plan_fingerprint(plan);
+    enum status status = arena_string(&trace->arena, plan->hardware.name, &trace->hardware, err);
+    if (status == STATUS_OK) status = arena_string(&trace->arena, plan->policy, &trace->policy, err);
+    if (status == STATUS_OK) status = init_streams(trace, plan, prefix, err);
+    if (status == STATUS_OK) status = init_places(trace, plan, prefix, err);
+    if (status == STATUS_OK) status = init_jobs(trace, plan, err);
+    if (status == STATUS_OK) status = init_records(trace, span_limit, level_limit, err);
+    return status;
+}
+
+void trace_release(struct trace *trace)
+{
+    arena_release(&trace->arena);
+    *trace = (struct trace){0};
+}
+
+/* --- what follows from the spans ------------------------------------------------------------ */
+
+static int compare_numbers(const void *a, const void *b)
+{
+    const struct trace_span *left = a, *right = b;
+    return (left->number > right->number) - (left->number < right->number);
+}
+
+void trace_finish(struct trace *trace)
+{
+    if (trace->span_count == 0) return;
+    bool ordered = true;
+    for (uint64_t i = 1; i < trace->span_count && ordered; i++)
+        ordered = trace->spans[i - 1].number < trace->spans[i].number;
+    if (!ordered)
+        qsort(trace->spans, trace->span_count, sizeof *trace->spans, compare_numbers);
+
+    for (uint32_t j = 0; j < trace->job_count; j++) {
+        trace->jobs[j].start_s = INFINITY;
+        trace->jobs[j].end_s = 0;
+    }
+    double start_s = INFINITY, end_s = 0;
+    for (uint64_t i = 0; i < trace->span_count; i++) {
+        const struct trace_span *span = &trace->spans[i];
+        assert(span->job < trace->job_count);
+        struct trace_job *job = &trace->jobs[span->job];
+        job->start_s = fmin(job->start_s, span->start_s);
+        job->end_s = fmax(job->end_s, span->end_s);
+        start_s = fmin(start_s, span->start_s);
+        end_s = fmax(end_s, span->end_s);
+    }
+    for (uint32_t j = 0; j < trace->job_count; j++)
+        if (isinf(trace->jobs[j].start_s)) trace->jobs[j].start_s = 0; /* it never ran */
+    trace->makespan_s = end_s - start_s;
+}
+
+double trace_job_tokens_per_s(const struct trace *trace, uint32_t job)
+{
+    assert(job < trace->job_count);
+    const struct trace_job *j = &trace->jobs[job];
+    return j->end_s > j->start_s ? (double)j->tokens / (j->end_s - j->start_s) : 0;
+}
+
+double trace_tokens_per_s(const struct trace *trace)
+{
+    double tokens = 0;
+    for (uint32_t j = 0; j < trace->job_count; j++) tokens += (double)trace->jobs[j].tokens;
+    return trace->makespan_s > 0 ? tokens / trace->makespan_s : 0;
+}
+
+/* --- the judge ------------------------------------------------------------------------------ */
+
+static bool time_ok(double time_s)
+{
+    return isfinite(time_s) && time_s >= 0;
+}
+
+static enum status check_tables(const struct trace *trace, struct error *err)
+{
+    if (trace->source > TRACE_MEASURED)
+        return error_set(err, STATUS_CHECK, "source %" PRIu32 " is neither predicted nor measured",
+                         trace->source);
+    if (trace->place_count == 0) return error_set(err, STATUS_CHECK, "there is no place");
+    for (uint32_t i = 0; i < trace->stream_count; i++) {
+        const struct trace_stream *stream = &trace->streams[i];
+        bool host = stream->kind == STREAM_HOST;
+        if (stream->kind >= STREAM_KIND_COUNT ||
+            (host ? stream->device != PLAN_NONE : stream->device >= trace->place_count - 1))
+            return error_set(err, STATUS_CHECK,
+                             "stream '%s' has kind %" PRIu32 " and device %" PRIu32
+                             " (there are %" PRIu32 " devices)",
+                             stream->name, stream->kind, stream->device, trace->place_count - 1);
+    }
+    for (uint32_t j = 0; j < trace->job_count; j++) {
+        const struct trace_job *job = &trace->jobs[j];
+        if (!time_ok(job->start_s) || !time_ok(job->end_s) || job->end_s < job->start_s ||
+            !isfinite(job->final_loss))
+            return error_set(err, STATUS_CHECK, "job '%s' has no sensible times or loss", job->name);
+    }
+    if (!time_ok(trace->makespan_s))
+        return error_set(err, STATUS_CHECK, "the makespan is %g s", trace->makespan_s);
+    return STATUS_OK;
+}
+
+static enum status check_span(const struct trace *trace, const struct trace_span *span,
+                              struct error *err)
+{
+    uint64_t n = span->number;
+    if (!time_ok(span->start_s) || !time_ok(span->end_s) || span->end_s < span->start_s)
+        return error_set(err, STATUS_CHECK, "span %" PRIu64 " runs from %.9g s to %.9g s", n,
+                         span->start_s, span->end_s);
+    if (span->stream >= trace->stream_count)
+        return error_set(err, STATUS_CHECK,
+                         "span %" PRIu64 " is on stream %" PRIu32 " (there are %" PRIu32 ")", n,
+                         span->stream, trace->stream_count);
+    if (span->job >= trace->job_count)
+        return error_set(err, STATUS_CHECK,
+                         "span %" PRIu64 " is of job %" PRIu32 " (there are %" PRIu32 ")", n,
+                         span->job, trace->job_count);
+    if (span->kind >= OP_KIND_COUNT || span->pass >= PLAN_PASS_COUNT)
+        return error_set(err, STATUS_CHECK, "span %" PRIu64 " has kind %d and pass %d", n,
+                         span->kind, span->pass);
+    uint32_t stream_kind = trace->streams[span->stream].kind;
+    bool copies = stream_kind == STREAM_H2D || stream_kind == STREAM_D2H;
+    if ((span->kind == OP_COPY) != copies)
+        return error_set(err, STATUS_CHECK, "span %" PRIu64 " is a %s on stream '%s'", n,
+                         span->kind == OP_COPY ? "copy" : "computation",
+                         trace->streams[span->stream].name);
+    if (span->kind == OP_COMPUTE && span->bytes != 0)
+        return error_set(err, STATUS_CHECK,
+                         "span %" PRIu64 " is a computation and copies %" PRIu64 " bytes", n,
+                         span->bytes);
+    return STATUS_OK;
+}
+
+/* `stream_end_s`: scratch, stream_count zeros. */
+static enum status check_spans(const struct trace *trace, double *stream_end_s, struct error *err)
+{
+    for (uint64_t i = 0; i < trace->span_count; i++) {
+        const struct trace_span *span = &trace->spans[i];
+        enum status status = check_span(trace, span, err);
+        if (status != STATUS_OK) return status;
+        if (i > 0 && span->number <= trace->spans[i - 1].number)
+            return error_set(err, STATUS_CHECK, "span %" PRIu64 " comes after span %" PRIu64,
+                             span->number, trace->spans[i - 1].number);
+        if (span->start_s < stream_end_s[span->stream])
+            return error_set(err, STATUS_CHECK,
+                             "span %" PRIu64 " starts at %.9g s on stream '%s', where the one "
+                             "before it ends at %.9g s",
+                             span->number, span->start_s, trace->streams[span->stream].name,
+                             stream_end_s[span->stream]);
+        stream_end_s[span->stream] = span->end_s;
+    }
+    return STATUS_OK;
+}
+
+static enum status check_levels(const struct trace *trace, struct error *err)
+{
+    for (uint64_t i = 0; i < trace->level_count; i++) {
+        const struct trace_level *level = &trace->levels[i];
+        if (!time_ok(level->time_s) || (i > 0 && level->time_s < trace->levels[i - 1].time_s))
+            return error_set(err, STATUS_CHECK, "memory level %" PRIu64 " is at %.9g s", i,
+                             level->time_s);
+        if (level->place >= trace->place_count)
+            return error_set(err, STATUS_CHECK,
+                             "memory level %" PRIu64 " is at place %" PRIu32 " (there are %" PRIu32
+                             ")",
+                             i, level->place, trace->place_count);
+        const struct trace_place *place = &trace->places[level->place];
+        if (level->bytes > place->peak_bytes)
+            return error_set(err, STATUS_CHECK,
+                             "memory level %" PRIu64 " of '%s' is %" PRIu64
+                             " bytes, above the peak of %" PRIu64,
+                             i, place->name, level->bytes, place->peak_bytes);
+    }
+    for (uint32_t p = 0; p < trace->place_count; p++) {
+        const struct trace_place *place = &trace->places[p];
+        if (place->peak_bytes > place->capacity_bytes)
+            return error_set(err, STATUS_CHECK,
+                             "the peak of '%s' is %" PRIu64 " bytes, above its capacity of %" PRIu64,
+                             place->name, place->peak_bytes, place->capacity_bytes);
+        if (!time_ok(place->peak_time_s))
+            return error_set(err, STATUS_CHECK, "the peak of '%s' is at %g s", place->name,
+                             place->peak_time_s);
+    }
+    return STATUS_OK;
+}
+
+/* `bounds_s`: scratch, first and last time of each job; job_count pairs. */
+static enum status check_totals(const struct trace *trace, double (*bounds_s)[2],
+                                struct error *err)
+{
+    if (trace->span_count == 0) return STATUS_OK;
+    double first_s = trace->spans[0].start_s, last_s = 0;
+    for (uint32_t j = 0; j < trace->job_count; j++) bounds_s[j][0] = -1; /* no span yet */
+    for (uint64_t i = 0; i < trace->span_count; i++) {
+        const struct trace_span *span = &trace->spans[i];
+        double *bounds = bounds_s[span->job];
+        if (bounds[0] < 0 || span->start_s < bounds[0]) bounds[0] = span->start_s;
+        if (span->end_s > bounds[1]) bounds[1] = span->end_s;
+        if (span->start_s < first_s) first_s = span->start_s;
+        if (span->end_s > last_s) last_s = span->end_s;
+    }
+    double slack_s = total_tolerance * last_s;
+    if (fabs(last_s - first_s - trace->makespan_s) > slack_s)
+        return error_set(err, STATUS_CHECK, "the makespan is %.9g s, but the spans take %.9g s",
+                         trace->makespan_s, last_s - first_s);
+    for (uint32_t j = 0; j < trace->job_count; j++) {
+        const struct trace_job *job = &trace->jobs[j];
+        if (bounds_s[j][0] >= 0 && (fabs(job->start_s - bounds_s[j][0]) > slack_s ||
+                                    fabs(job->end_s - bounds_s[j][1]) > slack_s))
+            return error_set(err, STATUS_CHECK,
+                             "job '%s' runs from %.9g s to %.9g s, but its spans from %.9g s to "
+                             "%.9g s",
+                             job->name, job->start_s, job->end_s, bounds_s[j][0], bounds_s[j][1]);
+    }
+    return STATUS_OK;
+}
+
+enum status trace_check(const struct trace *trace, struct error *err)
+{
+    struct arena scratch = {0};
+    void *stream_end_s, *bounds_s;
+    enum status status = arena_array(&scratch, trace->stream_count, sizeof(double), &stream_end_s,
+                                     err);
+    if (status == STATUS_OK)
+        status = arena_array(&scratch, trace->job_count, 2 * sizeof(double), &bounds_s, err);
+    if (status == STATUS_OK) status = check_tables(trace, err);
+    if (status == STATUS_OK) status = check_spans(trace, stream_end_s, err);
+    if (status == STATUS_OK) status = check_levels(trace, err);
+    if (status == STATUS_OK) status = check_totals(trace, bounds_s, err);
+    arena_release(&scratch);
+    return status;
+}
