@@ -212,7 +212,7 @@ double trace_tokens_per_s(const struct trace *trace)
 
 static bool time_ok(double time_s)
 {
-    return isfinite(time_s) && time_s >= 0;
+    return time_s >= 0 && time_s <= TRACE_TIME_MAX_S; /* false for NaN */
 }
 
 static enum status check_tables(const struct trace *trace, struct error *err)

@@ -26,6 +26,8 @@ enum {
     TRACE_LEVELS_MAX = 1 << 27
 };
 
+#define TRACE_TIME_MAX_S 1e12 /* 30 000 years; keeps every sum and difference finite */
+
 enum trace_source { TRACE_PREDICTED, TRACE_MEASURED };
 
 struct trace_span {
@@ -109,7 +111,7 @@ void trace_finish(struct trace *trace);
 /*
  * Recomputed from the trace alone; the first broken rule is named with its span or level.
  *   form      indexes in range; kind, stream and bytes of a span agree (copies run on copy streams)
- *   time      finite, not negative, start <= end
+ *   time      0 <= start <= end <= TRACE_TIME_MAX_S
  *   order     numbers ascend; on a stream a span starts when the one before it has ended, or later
  *   memory    levels ascend in time and stay within the capacity, and peaks are not below them
  *   totals    makespan and per-job times are those of the spans, where there are spans
