@@ -3,7 +3,8 @@
  *
  * file_out writes "NAME.tmp-PID" beside the target and renames it at commit; every write, flush and
  * close is checked. A file that is not committed leaves nothing behind. Target "-" is standard
- * output, written only at commit. A target that ends in .gz is compressed.
+ * output, written only at commit, and so is what exists and is no regular file (/dev/null, a pipe).
+ * A target that ends in .gz is compressed.
  */
 #ifndef SPILLWAY_BASE_FILE_H
 #define SPILLWAY_BASE_FILE_H
@@ -27,8 +28,14 @@ void file_out_printf(struct file_out *file, const char *format, ...) PRINTF_LIKE
 MUST_CHECK enum status file_out_commit(struct file_out *file, struct error *err);
 void file_out_discard(struct file_out *file); /* NULL is fine */
 
-/* The whole file in memory, inflated when it is gzip data; the caller frees *text with free(). A
- * NUL follows it. Errors: STATUS_IO; STATUS_LIMIT past `limit` bytes. */
+/* Unlink every temporary that is being written. Safe in a signal handler, and meant for one: the
+ * program must end afterwards. */
+void file_remove_pending(void);
+
+/* The whole file in memory ("-" is standard input), inflated when it is gzip data; the caller frees
+ * *text with free(). A NUL follows it.
+ * Errors: STATUS_IO; STATUS_LIMIT past `limit` bytes; STATUS_BAD_INPUT when gzip data is damaged
+ * or a name that ends in .gz holds none; STATUS_NO_MEMORY. */
 MUST_CHECK enum status file_read(const char *path, size_t limit, char **text, size_t *length,
                                  struct error *err);
 

@@ -1,15 +1,17 @@
 /*
  * JSON read strictly, with the place of every value.
  *
- * jansson parses; a second light pass over the text remembers line and column of each value, so
- * that an error about the meaning of a value has a place too: "jobs.json:12:7: ...".
+ * jansson parses; the text is kept, so that an error about the meaning of a value has a place too:
+ * "jobs.json:12:7: ...". The place is searched for when an error is told, which takes one pass over
+ * the text: a good file pays nothing for it.
  * An object is read by taking its keys one after the other and closing it: whatever was not asked
  * for by then is an unknown key, and the error suggests the nearest key that was asked for. A key
  * named "_comment" is allowed everywhere and means nothing.
  *
  * Numbers out of the given range, NaN, infinity, duplicate keys, trailing text, more than 64 levels
- * and files over 1 GiB are refused. All errors are STATUS_BAD_INPUT unless the file cannot be read
- * (STATUS_IO) or memory ends (STATUS_NO_MEMORY).
+ * and files over 1 GiB are refused. Integers end at 2^63 - 1; a whole number may be written 1e6 too.
+ * All errors are STATUS_BAD_INPUT unless the file cannot be read (STATUS_IO), is too large
+ * (STATUS_LIMIT) or memory ends (STATUS_NO_MEMORY).
  */
 #ifndef SPILLWAY_BASE_JSON_IN_H
 #define SPILLWAY_BASE_JSON_IN_H
@@ -60,6 +62,7 @@ struct json_object {
     const json_t *value;
     const char *asked[JSON_KEYS_MAX];
     size_t asked_count;
+    size_t found_count; /* of those asked for, how many are there */
 };
 
 enum json_need { JSON_OPTIONAL, JSON_REQUIRED };

@@ -75,6 +75,11 @@ struct options {
 MUST_CHECK enum status options_parse(struct options *options, int argc, char **argv,
                                      struct error *err);
 
+/* Is the table in order: names and letters used once, a place for each value, help as above?
+ * STATUS_CHECK names the first mistake. options_parse() asserts it; a test asks for every verb. */
+MUST_CHECK enum status options_check(const struct options *options, struct error *err);
+
+/* Fits 100 columns, except for examples that do not. */
 void options_print_help(const struct options *options, FILE *stream);
 
 #endif

@@ -8,4 +8,7 @@
  * when none is near enough to be meant: distance at most 1 + length / 4. Borrowed from words. */
 const char *suggest(const char *word, const char *const *words, size_t count);
 
+/* "adam, adamw or sgd" into `buffer`, cut with "..." when it does not fit. Returns `buffer`. */
+const char *suggest_list(const char *const *words, size_t count, char *buffer, size_t size);
+
 #endif

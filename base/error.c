@@ -1,0 +1,94 @@
+/*
+ * An error is a status and a line of text, filled where the fault is known and carried upwards
+ * untouched, or with "what was being done: " put in front on the way.
+ *
+ * The text lives inside the struct, so that reporting "no memory" needs none. Names in messages
+ * come from files and command lines: control characters are replaced, since a terminal would obey
+ * them. A message that does not fit ends in "...".
+ */
+#include "base/error.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* --- text ----------------------------------------------------------------------------------- */
+
+/* Close the text after `wanted` characters were asked for (as vsnprintf() counts them). */
+static void finish_text(struct error *err, int wanted)
+{
+    size_t size = sizeof err->text;
+    if (wanted < 0) snprintf(err->text, size, "a message that could not be formatted");
+    if (wanted >= (int)size) memcpy(err->text + size - 4, "...", 4);
+    for (char *c = err->text; *c; c++)
+        if (((unsigned char)*c < 0x20 && *c != '\n') || *c == 0x7f) *c = '?';
+}
+
+static enum status set_text(struct error *err, enum status status, const char *suffix,
+                            const char *format, va_list arguments)
+{
+    assert(err);
+    assert(status > STATUS_OK && status < STATUS_COUNT);
+    if (err->status != STATUS_OK) return err->status;
+    err->status = status;
+    int wanted = vsnprintf(err->text, sizeof err->text, format, arguments);
+    if (suffix && wanted >= 0 && (size_t)wanted < sizeof err->text)
+        wanted += snprintf(err->text + wanted, sizeof err->text - (size_t)wanted, ": %s", suffix);
+    finish_text(err, wanted);
+    return status;
+}
+
+/* --- public --------------------------------------------------------------------------------- */
+
+enum status error_set(struct error *err, enum status status, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    status = set_text(err, status, NULL, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+enum status error_io(struct error *err, const char *format, ...)
+{
+    char reason[128];
+    const char *text = strerror_r(errno, reason, sizeof reason);
+    va_list arguments;
+    va_start(arguments, format);
+    enum status status = set_text(err, STATUS_IO, text, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+enum status error_memory(struct error *err, const char *what, unsigned long long bytes)
+{
+    return error_set(err, STATUS_NO_MEMORY, "no memory for %s (%llu bytes)", what, bytes);
+}
+
+enum status error_add(struct error *err, const char *format, ...)
+{
+    assert(err->status != STATUS_OK);
+    char old[sizeof err->text];
+    memcpy(old, err->text, sizeof old);
+    va_list arguments;
+    va_start(arguments, format);
+    int wanted = vsnprintf(err->text, sizeof err->text, format, arguments);
+    va_end(arguments);
+    if (wanted >= 0 && (size_t)wanted < sizeof err->text)
+        wanted += snprintf(err->text + wanted, sizeof err->text - (size_t)wanted, ": %s", old);
+    finish_text(err, wanted);
+    return err->status;
+}
+
+int error_exit_code(enum status status)
+{
+    static const int codes[] = {
+        [STATUS_OK] = 0,        [STATUS_INFEASIBLE] = 1, [STATUS_CHECK] = 1,
+        [STATUS_BAD_INPUT] = 2, [STATUS_LIMIT] = 2,      [STATUS_NO_MEMORY] = 3,
+        [STATUS_IO] = 3,        [STATUS_DEVICE] = 3,     [STATUS_INTERRUPTED] = 130,
+    };
+    static_assert(sizeof codes / sizeof codes[0] == STATUS_COUNT, "an exit code per status");
+    assert(status >= STATUS_OK && status < STATUS_COUNT);
+    return codes[status];
+}

@@ -1,0 +1,386 @@
+/*
+ * Two loops over one table: one over the arguments, one that prints the help. What the parser
+ * accepts and what the help shows cannot differ, because both are the table.
+ *
+ * A long option that is missing its value must not swallow the next option: "--output --quiet" is
+ * refused, and a value that really begins with two dashes is written "--output=--quiet".
+ */
+#include "base/options.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "base/size.h"
+#include "base/suggest.h"
+
+enum { HELP_COLUMNS = 100, HELP_INDENT_MAX = 36, LABEL_BYTES = 96, NAMES_MAX = 128, LIST_BYTES = 512 };
+
+/* --- values --------------------------------------------------------------------------------- */
+
+static size_t choice_count(const struct option_spec *spec)
+{
+    size_t count = 0;
+    while (spec->choices[count]) count++;
+    return count;
+}
+
+static enum status set_u64(const struct option_spec *spec, const char *text, struct error *err)
+{
+    uint64_t value;
+    if (!number_read_u64(text, &value) || value < spec->min || value > spec->max) {
+        if (spec->max == UINT64_MAX)
+            return error_set(err, STATUS_BAD_INPUT,
+                             "option '--%s' is '%s' (expected a whole number, at least %" PRIu64
+                             ")", spec->name, text, spec->min);
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--%s' is '%s' (expected a whole number from %" PRIu64
+                         " to %" PRIu64 ")", spec->name, text, spec->min, spec->max);
+    }
+    *(uint64_t *)spec->out = value;
+    return STATUS_OK;
+}
+
+static enum status set_double(const struct option_spec *spec, const char *text, struct error *err)
+{
+    double value;
+    const char *end;
+    if (!number_read(text, &end, &value) || *end || text[0] == '-')
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--%s' is '%s' (expected a number, at least 0)", spec->name, text);
+    *(double *)spec->out = value;
+    return STATUS_OK;
+}
+
+static enum status set_choice(const struct option_spec *spec, const char *text, struct error *err)
+{
+    size_t count = choice_count(spec);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(spec->choices[i], text) != 0) continue;
+        *(size_t *)spec->out = i;
+        return STATUS_OK;
+    }
+    char list[LIST_BYTES];
+    return error_set(err, STATUS_BAD_INPUT, "option '--%s' is '%s' (expected %s)", spec->name, text,
+                     suggest_list(spec->choices, count, list, sizeof list));
+}
+
+static enum status set_value(const struct option_spec *spec, const char *text, struct error *err)
+{
+    switch (spec->type) {
+    case OPTION_TYPE_STRING:
+        *(const char **)spec->out = text;
+        return STATUS_OK;
+    case OPTION_TYPE_U64: return set_u64(spec, text, err);
+    case OPTION_TYPE_DOUBLE: return set_double(spec, text, err);
+    case OPTION_TYPE_QUANTITY:
+        if (quantity_parse(text, spec->dimension, spec->out, err) == STATUS_OK) return STATUS_OK;
+        return error_add(err, "option '--%s'", spec->name);
+    case OPTION_TYPE_CHOICE: return set_choice(spec, text, err);
+    case OPTION_TYPE_LIST: {
+        struct option_list *list = spec->out;
+        if (list->count == ARRAY_COUNT(list->items))
+            return error_set(err, STATUS_LIMIT, "too many options '--%s' (limit is %zu)",
+                             spec->name, ARRAY_COUNT(list->items));
+        list->items[list->count++] = text;
+        return STATUS_OK;
+    }
+    case OPTION_TYPE_FLAG: break;
+    }
+    assert(!"a flag has no value");
+    return STATUS_BAD_INPUT;
+}
+
+/* --- finding options ------------------------------------------------------------------------ */
+
+static const struct option_spec *find_long(const struct options *options, const char *name,
+                                           size_t length)
+{
+    for (size_t i = 0; i < options->spec_count; i++) {
+        const struct option_spec *spec = &options->specs[i];
+        if (strlen(spec->name) == length && strncmp(spec->name, name, length) == 0) return spec;
+    }
+    return NULL;
+}
+
+static const struct option_spec *find_letter(const struct options *options, char letter)
+{
+    for (size_t i = 0; i < options->spec_count; i++)
+        if (options->specs[i].letter == letter) return &options->specs[i];
+    return NULL;
+}
+
+static enum status unknown_long(const struct options *options, const char *name, size_t length,
+                                struct error *err)
+{
+    const char *names[NAMES_MAX] = {"help"};
+    size_t count = 1;
+    for (size_t i = 0; i < options->spec_count && count < NAMES_MAX; i++)
+        names[count++] = options->specs[i].name;
+    char word[LABEL_BYTES];
+    snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word - 1),
+             name);
+    const char *near = suggest(word, names, count);
+    if (near)
+        return error_set(err, STATUS_BAD_INPUT, "unknown option '--%s' (did you mean '--%s'?)",
+                         word, near);
+    return error_set(err, STATUS_BAD_INPUT, "unknown option '--%s' (see '%s --help')", word,
+                     options->command);
+}
+
+static enum status missing_value(const struct option_spec *spec, const char *found,
+                                 struct error *err)
+{
+    if (found)
+        return error_set(err, STATUS_BAD_INPUT, "option '--%s' needs a value %s (found '%s')",
+                         spec->name, spec->value, found);
+    return error_set(err, STATUS_BAD_INPUT, "option '--%s' needs a value %s", spec->name,
+                     spec->value);
+}
+
+/* --- parsing -------------------------------------------------------------------------------- */
+
+struct cursor {
+    int argc;
+    char **argv;
+    int at;
+};
+
+/* The argument after an option, as its value. */
+static enum status next_value(const struct option_spec *spec, struct cursor *cursor,
+                              struct error *err)
+{
+    if (cursor->at + 1 >= cursor->argc) return missing_value(spec, NULL, err);
+    const char *text = cursor->argv[cursor->at + 1];
+    if (!*text || strncmp(text, "--", 2) == 0) return missing_value(spec, text, err);
+    cursor->at++;
+    return set_value(spec, text, err);
+}
+
+static enum status parse_long(const struct options *options, struct cursor *cursor,
+                              struct error *err)
+{
+    const char *name = cursor->argv[cursor->at] + 2;
+    const char *equals = strchr(name, '=');
+    size_t length = equals ? (size_t)(equals - name) : strlen(name);
+    const struct option_spec *spec = find_long(options, name, length);
+    if (!spec) return unknown_long(options, name, length, err);
+    if (spec->type == OPTION_TYPE_FLAG) {
+        if (equals)
+            return error_set(err, STATUS_BAD_INPUT, "option '--%s' takes no value (found '%s')",
+                             spec->name, equals + 1);
+        *(bool *)spec->out = true;
+        return STATUS_OK;
+    }
+    if (!equals) return next_value(spec, cursor, err);
+    return equals[1] ? set_value(spec, equals + 1, err) : missing_value(spec, NULL, err);
+}
+
+/* "-q", "-qv" (flags together), "-o FILE", "-oFILE". */
+static enum status parse_letters(const struct options *options, struct cursor *cursor,
+                                 struct error *err)
+{
+    for (const char *c = cursor->argv[cursor->at] + 1; *c; c++) {
+        const struct option_spec *spec = find_letter(options, *c);
+        if (!spec)
+            return error_set(err, STATUS_BAD_INPUT, "unknown option '-%c' (see '%s --help')", *c,
+                             options->command);
+        if (spec->type != OPTION_TYPE_FLAG)
+            return c[1] ? set_value(spec, c + 1, err) : next_value(spec, cursor, err);
+        *(bool *)spec->out = true;
+    }
+    return STATUS_OK;
+}
+
+static bool wants_help(int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0) return true;
+    return false;
+}
+
+static enum status add_operand(struct options *options, const char *text, struct error *err)
+{
+    size_t most = options->argument_max;
+    if (most > ARRAY_COUNT(options->operands)) most = ARRAY_COUNT(options->operands);
+    if (options->operand_count == most) {
+        if (most == 0)
+            return error_set(err, STATUS_BAD_INPUT, "unexpected argument '%s' (expected none)",
+                             text);
+        return error_set(err, STATUS_BAD_INPUT, "unexpected argument '%s' (expected at most %zu)",
+                         text, most);
+    }
+    options->operands[options->operand_count++] = text;
+    return STATUS_OK;
+}
+
+enum status options_parse(struct options *options, int argc, char **argv, struct error *err)
+{
+    struct error mistake = {0};
+    enum status status = options_check(options, &mistake);
+    assert(status == STATUS_OK);
+
+    options->operand_count = 0;
+    options->help = wants_help(argc, argv);
+    if (options->help) return STATUS_OK;
+    bool ended = false; /* "--" was seen */
+    struct cursor cursor = {argc, argv, 1};
+    for (; cursor.at < argc && status == STATUS_OK; cursor.at++) {
+        const char *text = argv[cursor.at];
+        if (!ended && strcmp(text, "--") == 0)
+            ended = true;
+        else if (!ended && strncmp(text, "--", 2) == 0)
+            status = parse_long(options, &cursor, err);
+        else if (!ended && text[0] == '-' && text[1])
+            status = parse_letters(options, &cursor, err);
+        else
+            status = add_operand(options, text, err);
+    }
+    if (status == STATUS_OK && options->operand_count < options->argument_min)
+        status = error_set(err, STATUS_BAD_INPUT, "missing argument (expected %s %s)",
+                           options->command, options->arguments);
+    return status;
+}
+
+/* --- the table itself ----------------------------------------------------------------------- */
+
+static enum status check_spec(const struct option_spec *spec, struct error *err)
+{
+    const char *name = spec->name;
+    if (!name || !*name || name[0] == '-')
+        return error_set(err, STATUS_CHECK, "an option has no name or one that begins with '-'");
+    if (!spec->out) return error_set(err, STATUS_CHECK, "option '%s' has no place for its value", name);
+    if (!spec->help || !*spec->help)
+        return error_set(err, STATUS_CHECK, "option '%s' has no help", name);
+    size_t length = strlen(spec->help);
+    if (spec->help[length - 1] == '.')
+        return error_set(err, STATUS_CHECK, "the help of option '%s' ends in a full stop", name);
+    if (isupper((unsigned char)spec->help[0]) && islower((unsigned char)spec->help[1]))
+        return error_set(err, STATUS_CHECK, "the help of option '%s' begins in upper case", name);
+    if ((spec->type == OPTION_TYPE_FLAG) != (spec->value == NULL))
+        return error_set(err, STATUS_CHECK, "option '%s' must name a value unless it is a flag",
+                         name);
+    if (spec->type == OPTION_TYPE_CHOICE && (!spec->choices || !spec->choices[0]))
+        return error_set(err, STATUS_CHECK, "option '%s' has no choices", name);
+    if (spec->type == OPTION_TYPE_U64 && spec->min > spec->max)
+        return error_set(err, STATUS_CHECK, "option '%s' has an empty range", name);
+    if (strcmp(name, "help") == 0 || spec->letter == 'h')
+        return error_set(err, STATUS_CHECK, "option '%s' takes the place of --help", name);
+    return STATUS_OK;
+}
+
+enum status options_check(const struct options *options, struct error *err)
+{
+    if (!options->command || !options->summary || !options->arguments)
+        return error_set(err, STATUS_CHECK, "a command, its arguments or its summary is missing");
+    if (options->argument_min > options->argument_max ||
+        options->argument_min > ARRAY_COUNT(options->operands))
+        return error_set(err, STATUS_CHECK, "'%s' has an empty range of arguments",
+                         options->command);
+    for (size_t i = 0; i < options->spec_count; i++) {
+        const struct option_spec *spec = &options->specs[i];
+        enum status status = check_spec(spec, err);
+        if (status != STATUS_OK) return error_add(err, "'%s'", options->command);
+        for (size_t j = 0; j < i; j++) {
+            const struct option_spec *other = &options->specs[j];
+            if (strcmp(spec->name, other->name) == 0 ||
+                (spec->letter && spec->letter == other->letter))
+                return error_set(err, STATUS_CHECK, "'%s': options '%s' and '%s' are spelt alike",
+                                 options->command, other->name, spec->name);
+        }
+    }
+    return STATUS_OK;
+}
+
+/* --- help ----------------------------------------------------------------------------------- */
+
+/* Print `text` word by word between two columns; the cursor is at `column`. */
+static void print_wrapped(FILE *stream, const char *text, size_t column, size_t indent)
+{
+    bool line_start = true;
+    while (*text) {
+        size_t length = strcspn(text, " \n");
+        if (!line_start && column + 1 + length > HELP_COLUMNS) {
+            fprintf(stream, "\n%*s", (int)indent, "");
+            column = indent;
+            line_start = true;
+        }
+        if (!line_start) {
+            fputc(' ', stream);
+            column++;
+        }
+        fprintf(stream, "%.*s", (int)length, text);
+        column += length;
+        line_start = false;
+        text += length;
+        if (*text == '\n') {
+            fprintf(stream, "\n%*s", (int)indent, "");
+            column = indent;
+            line_start = true;
+        }
+        if (*text) text++;
+    }
+    fputc('\n', stream);
+}
+
+/* "-p, --policy NAME" */
+static size_t print_label(const struct option_spec *spec, char *buffer, size_t size)
+{
+    char letter[8] = "    ";
+    if (spec->letter) snprintf(letter, sizeof letter, "-%c, ", spec->letter);
+    int length = snprintf(buffer, size, "  %s--%s%s%s", letter, spec->name, spec->value ? " " : "",
+                          spec->value ? spec->value : "");
+    return (size_t)length < size ? (size_t)length : size - 1;
+}
+
+static void print_option(FILE *stream, const struct option_spec *spec, size_t indent)
+{
+    char label[LABEL_BYTES], text[1024 + LIST_BYTES], list[LIST_BYTES];
+    size_t column = print_label(spec, label, sizeof label);
+    fputs(label, stream);
+    if (column + 2 > indent) {
+        fputc('\n', stream);
+        column = 0;
+    }
+    fprintf(stream, "%*s", (int)(indent - column), "");
+    if (spec->type == OPTION_TYPE_CHOICE)
+        snprintf(text, sizeof text, "%s (%s)", spec->help,
+                 suggest_list(spec->choices, choice_count(spec), list, sizeof list));
+    else if (spec->type == OPTION_TYPE_LIST)
+        snprintf(text, sizeof text, "%s (may be repeated)", spec->help);
+    else
+        snprintf(text, sizeof text, "%s", spec->help);
+    print_wrapped(stream, text, indent, indent);
+}
+
+void options_print_help(const struct options *options, FILE *stream)
+{
+    static bool ignored;
+    static const struct option_spec help = {.name = "help", .letter = 'h', .out = &ignored,
+                                            .type = OPTION_TYPE_FLAG, .help = "show this help"};
+    fprintf(stream, "usage: %s [options]%s%s\n\n", options->command,
+            *options->arguments ? " " : "", options->arguments);
+    print_wrapped(stream, options->summary, 0, 0);
+    if (options->examples) {
+        fputs("\nexamples:\n", stream);
+        for (size_t i = 0; options->examples[i]; i++)
+            fprintf(stream, "  %s\n", options->examples[i]);
+    }
+    size_t indent = 0;
+    for (size_t i = 0; i <= options->spec_count; i++) {
+        char label[LABEL_BYTES];
+        const struct option_spec *spec = i < options->spec_count ? &options->specs[i] : &help;
+        size_t wanted = print_label(spec, label, sizeof label) + 2;
+        if (wanted <= HELP_INDENT_MAX && wanted > indent) indent = wanted;
+    }
+    fputs("\noptions:\n", stream);
+    for (size_t i = 0; i < options->spec_count; i++)
+        print_option(stream, &options->specs[i], indent);
+    print_option(stream, &help, indent);
+    if (options->details) {
+        fputc('\n', stream);
+        print_wrapped(stream, options->details, 0, 0);
+    }
+}
