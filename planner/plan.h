@@ -63,6 +63,8 @@ enum {
     PLAN_BUFFERS_MAX = 1 << 23,
     PLAN_UNITS_MAX = 1 << 24,
     PLAN_OPS_MAX = 1 << 26,
+    PLAN_ITEMS_MAX = 1 << 26,
+    PLAN_ACCESSES_MAX = 1 << 28, /* of all operations; also their orderings; also layout entries */
     PLAN_INSTANCES_MAX = 1 << 28,
     PLAN_SLOTS_MAX = 1 << 16,
     PLAN_SEGMENTS_MAX = 1 << 24

@@ -1,0 +1,319 @@
+/*
+ * What follows from a plan's tables without interpreting it: sizes, names, a fingerprint.
+ *
+ * The fingerprint tells whether a trace belongs to a plan. It runs over contents, never over how the
+ * tables happen to be arranged: an operation's accesses count, not where they start in `accesses`; an
+ * instance's slots count, not the layout's position. So a plan that went through a file, which
+ * arranges layouts anew, keeps its fingerprint. What no interpreter acts on is left out: estimates,
+ * bounds, the policy's name.
+ *
+ *     h = mix(h ^ value), value by value in the order of the tables     (base/random.h)
+ *
+ * Each list is preceded by its length, so that moving an element over a border changes the result.
+ * Cost: one pass over the tables; segments are not expanded.
+ */
+#include "planner/plan.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "base/size.h"
+
+const char *const plan_stream_names[STREAM_KIND_COUNT] = {
+    [STREAM_COMPUTE] = "compute",
+    [STREAM_H2D] = "h2d",
+    [STREAM_D2H] = "d2h",
+    [STREAM_HOST] = "host",
+};
+
+const char *const plan_pass_names[PLAN_PASS_COUNT] = {
+    [PLAN_FORWARD] = "forward", [PLAN_LOSS] = "loss", [PLAN_BACKWARD] = "backward",
+    [PLAN_BATCH] = "batch",     [PLAN_LOAD] = "load", [PLAN_STORE] = "store",
+};
+
+const char *const plan_buffer_names[BUFFER_KIND_COUNT] = {
+    [BUFFER_STATE] = "state",
+    [BUFFER_PARAMETERS] = "parameters",
+    [BUFFER_TABLE] = "table",
+    [BUFFER_TABLE_GRADIENT] = "table_gradient",
+    [BUFFER_BATCH] = "batch",
+    [BUFFER_LOSS] = "loss",
+    [BUFFER_BOUNDARY] = "boundary",
+    [BUFFER_BOUNDARY_GRADIENT] = "boundary_gradient",
+    [BUFFER_ACTIVATIONS] = "activations",
+    [BUFFER_WORKSPACE] = "workspace",
+};
+
+const char *const plan_bound_names[BOUND_KIND_COUNT] = {
+    [BOUND_NONE] = "none",
+    [BOUND_AREA] = "area",
+    [BOUND_CHAIN] = "chain",
+    [BOUND_LINK] = "link",
+};
+
+const char *const plan_activations_names[ACTIVATIONS_COUNT] = {
+    [ACTIVATIONS_RECOMPUTE] = "recompute",
+    [ACTIVATIONS_KEEP] = "keep",
+    [ACTIVATIONS_SPILL] = "spill",
+};
+
+/* --- sizes ---------------------------------------------------------------------------------- */
+
+uint64_t plan_operations(const struct plan *plan)
+{
+    uint64_t total = 0;
+    for (uint32_t s = 0; s < plan->segment_count; s++) {
+        const struct plan_segment *segment = &plan->segments[s];
+        uint64_t once = 0;
+        for (uint32_t i = 0; i < segment->instance_count; i++)
+            once += plan->units[plan->instances[segment->first_instance + i].unit].op_count;
+        total += once * segment->repeat_count;
+    }
+    return total;
+}
+
+uint64_t plan_host_bytes(const struct plan *plan)
+{
+    uint64_t total = 0;
+    for (uint32_t b = 0; b < plan->buffer_count; b++)
+        if (!plan->buffers[b].on_device && !size_add(total, plan->buffers[b].bytes, &total))
+            return UINT64_MAX;
+    return total;
+}
+
+uint64_t plan_device_bytes(const struct plan *plan, uint32_t device)
+{
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < plan->instance_count; i++) {
+        const struct plan_instance *instance = &plan->instances[i];
+        if (instance->device != device) continue;
+        uint32_t count = plan->units[instance->unit].acquire_count;
+        for (uint32_t a = 0; a < count; a++) {
+            const struct plan_slot *slot = &plan->slots[plan->layouts[instance->layout + a]];
+            if (slot->offset_bytes + slot->bytes > end) end = slot->offset_bytes + slot->bytes;
+        }
+    }
+    return end;
+}
+
+/* --- names ---------------------------------------------------------------------------------- */
+
+static const char *job_name(const struct plan *plan, uint32_t job)
+{
+    return job < plan->jobs.count ? plan->jobs.jobs[job].name : "an unknown job";
+}
+
+/* What people read: no underscores. */
+static const char *buffer_words(uint32_t kind)
+{
+    switch (kind) {
+    case BUFFER_TABLE_GRADIENT: return "table gradient";
+    case BUFFER_BOUNDARY_GRADIENT: return "boundary gradient";
+    default: return kind < BUFFER_KIND_COUNT ? plan_buffer_names[kind] : "buffer";
+    }
+}
+
+const char *plan_buffer_text(const struct plan *plan, uint32_t buffer, char text[PLAN_TEXT_BYTES])
+{
+    if (buffer >= plan->buffer_count) {
+        snprintf(text, PLAN_TEXT_BYTES, "buffer %u", buffer);
+        return text;
+    }
+    const struct plan_buffer *b = &plan->buffers[buffer];
+    int length = snprintf(text, PLAN_TEXT_BYTES, "%s of %.100s", buffer_words(b->kind),
+                          job_name(plan, b->job));
+    size_t used = (size_t)length;
+    if (b->shard != PLAN_NONE)
+        used += (size_t)snprintf(text + used, PLAN_TEXT_BYTES - used, " shard %u", b->shard);
+    if (b->variant != 0)
+        snprintf(text + used, PLAN_TEXT_BYTES - used, " variant %u", b->variant);
+    return text;
+}
+
+const char *plan_op_text(const struct plan *plan, const struct plan_unit *unit,
+                         const struct plan_op *op, char buffer[PLAN_TEXT_BYTES])
+{
+    if (op->kind == OP_COPY && op->access_count > 0) {
+        char what[PLAN_TEXT_BYTES];
+        const char *direction = op->stream < STREAM_KIND_COUNT ? plan_stream_names[op->stream]
+                                                                : "copy";
+        plan_buffer_text(plan, plan->accesses[op->first_access].buffer, what);
+        snprintf(buffer, PLAN_TEXT_BYTES, "%s of %.200s", direction, what);
+        return buffer;
+    }
+    uint32_t pass = op->kind == OP_COMPUTE ? op->pass : unit->pass;
+    const char *pass_text = pass < PLAN_PASS_COUNT ? plan_pass_names[pass] : "operation";
+    if (op->row_count > 0)
+        snprintf(buffer, PLAN_TEXT_BYTES, "%.100s shard %u %s slice %u", job_name(plan, unit->job),
+                 unit->shard, pass_text, op->slice);
+    else
+        snprintf(buffer, PLAN_TEXT_BYTES, "%.100s shard %u %s", job_name(plan, unit->job),
+                 unit->shard, pass_text);
+    return buffer;
+}
+
+/* --- fingerprint ---------------------------------------------------------------------------- */
+
+static void add(uint64_t *hash, uint64_t value)
+{
+    *hash = random_mix(*hash ^ value);
+}
+
+static void add_double(uint64_t *hash, double value)
+{
+    uint64_t bits;
+    static_assert(sizeof bits == sizeof value, "a double is 64 bits");
+    memcpy(&bits, &value, sizeof bits);
+    add(hash, bits);
+}
+
+/* NULL and "" differ. */
+static void add_text(uint64_t *hash, const char *text)
+{
+    add(hash, text ? strlen(text) + 1 : 0);
+    for (; text && *text; text++) add(hash, (unsigned char)*text);
+}
+
+static void add_job(uint64_t *hash, const struct job *job)
+{
+    const struct network *network = &job->network;
+    const uint64_t fields[] = {
+        network->family,    network->layer_count, network->width,       network->heads,
+        network->head_width, network->ff_width,   network->blocks,      network->vocabulary,
+        network->positions, network->token_types, network->image,       network->patch,
+        network->channels,  network->classes,     network->tied_head,   network->causal,
+        network->biases,    network->pooler,      network->gelu_tanh,   job->sequence,
+        job->microbatch,    job->minibatches,     job->optimizer.kind,  job->seed,
+        job->data_format,
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(fields); i++) add(hash, fields[i]);
+    const double reals[] = {
+        network->norm_epsilon,       network->initializer_range, job->optimizer.learning_rate,
+        job->optimizer.weight_decay, job->optimizer.beta1,       job->optimizer.beta2,
+        job->optimizer.epsilon,
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(reals); i++) add_double(hash, reals[i]);
+    for (uint64_t l = 0; network->profile && l < network->layer_count; l++) {
+        const struct layer_profile *layer = &network->profile[l];
+        add(hash, layer->parameter_bytes);
+        add(hash, layer->activation_bytes);
+        add(hash, layer->boundary_bytes);
+        add(hash, layer->forward_ns);
+        add(hash, layer->backward_ns);
+    }
+    add_text(hash, job->name);
+    add_text(hash, job->data);
+    add_text(hash, job->weights_in);
+    add_text(hash, job->weights_out);
+}
+
+static void add_op(uint64_t *hash, const struct plan *plan, const struct plan_op *op)
+{
+    const uint64_t fields[] = {
+        op->kind,      op->stream,       op->pass,        op->work,  op->slice,
+        op->first_row, op->row_count,    op->bytes,       op->access_count,
+        op->after_count,
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(fields); i++) add(hash, fields[i]);
+    for (uint32_t a = 0; a < op->access_count; a++) {
+        const struct plan_access *access = &plan->accesses[op->first_access + a];
+        add(hash, access->buffer);
+        add(hash, access->flags);
+        add(hash, access->offset_bytes);
+    }
+    for (uint32_t a = 0; a < op->after_count; a++) {
+        add(hash, plan->afters[op->first_after + a].instances);
+        add(hash, plan->afters[op->first_after + a].op);
+    }
+}
+
+static void add_tables(uint64_t *hash, const struct plan *plan)
+{
+    add(hash, plan->shard_count);
+    for (uint32_t s = 0; s < plan->shard_count; s++) {
+        add(hash, plan->shards[s].job);
+        add(hash, plan->shards[s].first_layer);
+        add(hash, plan->shards[s].layer_count);
+    }
+    add(hash, plan->work_count);
+    for (uint32_t w = 0; w < plan->work_count; w++) {
+        add(hash, plan->works[w].item_count);
+        for (uint32_t i = 0; i < plan->works[w].item_count; i++) {
+            const struct work_item *item = &plan->items[plan->works[w].first_item + i];
+            add(hash, (uint64_t)item->kernel << 32 | item->count);
+            add(hash, item->m);
+            add(hash, item->n);
+            add(hash, item->k);
+        }
+    }
+    add(hash, plan->buffer_count);
+    for (uint32_t b = 0; b < plan->buffer_count; b++) {
+        const struct plan_buffer *buffer = &plan->buffers[b];
+        add(hash, (uint64_t)buffer->kind << 32 | buffer->on_device);
+        add(hash, (uint64_t)buffer->job << 32 | buffer->shard);
+        add(hash, buffer->variant);
+        add(hash, buffer->bytes);
+    }
+    add(hash, plan->slot_count);
+    for (uint32_t s = 0; s < plan->slot_count; s++) {
+        add(hash, plan->slots[s].offset_bytes);
+        add(hash, plan->slots[s].bytes);
+    }
+}
+
+static void add_units(uint64_t *hash, const struct plan *plan)
+{
+    add(hash, plan->unit_count);
+    for (uint32_t u = 0; u < plan->unit_count; u++) {
+        const struct plan_unit *unit = &plan->units[u];
+        add(hash, (uint64_t)unit->job << 32 | unit->shard);
+        add(hash, (uint64_t)unit->pass << 32 | unit->ends_minibatch);
+        add(hash, unit->op_count);
+        for (uint32_t o = 0; o < unit->op_count; o++)
+            add_op(hash, plan, &plan->ops[unit->first_op + o]);
+    }
+}
+
+static void add_order(uint64_t *hash, const struct plan *plan)
+{
+    add(hash, plan->segment_count);
+    for (uint32_t s = 0; s < plan->segment_count; s++) {
+        const struct plan_segment *segment = &plan->segments[s];
+        add(hash, (uint64_t)segment->instance_count << 32 | segment->repeat_count);
+        for (uint32_t i = 0; i < segment->instance_count; i++) {
+            const struct plan_instance *instance = &plan->instances[segment->first_instance + i];
+            add(hash, (uint64_t)instance->unit << 32 | instance->device);
+            for (uint32_t a = 0; a < plan->units[instance->unit].acquire_count; a++)
+                add(hash, plan->layouts[instance->layout + a]);
+        }
+    }
+}
+
+uint64_t plan_fingerprint(const struct plan *plan)
+{
+    uint64_t hash = PLAN_VERSION;
+    add(&hash, plan->hardware.device_count);
+    for (uint32_t d = 0; d < plan->hardware.device_count; d++)
+        add(&hash, plan->hardware.devices[d].memory_bytes);
+    add(&hash, plan->jobs.count);
+    for (uint32_t j = 0; j < plan->jobs.count; j++) {
+        add_job(&hash, &plan->jobs.jobs[j]);
+        add(&hash, plan->job_activations[j]);
+    }
+    add_tables(&hash, plan);
+    add_units(&hash, plan);
+    add_order(&hash, plan);
+    return hash;
+}
+
+/* --- the end -------------------------------------------------------------------------------- */
+
+void plan_release(struct plan *plan)
+{
+    hardware_release(&plan->hardware);
+    job_set_release(&plan->jobs);
+    arena_release(&plan->arena);
+    *plan = (struct plan){0};
+}

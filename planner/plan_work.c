@@ -1,0 +1,161 @@
+/*
+ * The kernels of one COMPUTE operation, summed over its layers.
+ *
+ * models/ knows the work of one pass over one layer. An operation is a few passes over a run of
+ * layers, nearly all of which are equal blocks: the work of a run of blocks is that of its first
+ * one, each count multiplied by the length of the run. So the cost is the same for 3 layers and for
+ * 3000.
+ *
+ *     backward of [block, block, block]:  forward x 3 (recomputed), backward x 3, update x 3
+ *     backward of [embedding]:            backward, update: gathering rows again is pointless, its
+ *                                         backward pass needs the tokens only
+ *
+ * Slices. The tables of an embedding lie row behind row, C numbers each, so any range of rows can
+ * be updated on its own. What a slice does in proportion to its rows (sweeping the table's gradient,
+ * the optimizer) is shared out by rows; what is done once per microbatch (gathering and adding the
+ * tokens, norms) belongs to the slice that holds row 0. The slices of a shard then sum to the whole.
+ * For V + P = 50257 + 1024 rows in two slices of 25641 and 25640:
+ *
+ *                       whole                   rows 0..25640         rows 25641..51280
+ *     embed_backward    m = R, k = 51281        m = R, k = 25641      m = 0, k = 25640
+ *     adamw             m = 51281 C             m = 25641 C           m = 25640 C
+ *
+ * Measured layers (KERNEL_FIXED) have a duration each and would not merge; their nanoseconds are
+ * summed into one item instead. All other networks stay far below PLAN_WORK_ITEMS_MAX.
+ */
+#include "planner/plan_work.h"
+
+#include <assert.h>
+
+#include "base/size.h"
+
+struct work_list {
+    struct work_item *items; /* PLAN_WORK_ITEMS_MAX */
+    uint32_t count;
+};
+
+static uint64_t saturating_product(uint64_t a, uint64_t b)
+{
+    uint64_t product = UINT64_MAX;
+    size_mul(a, b, &product);
+    return product;
+}
+
+static bool same_kernel(const struct work_item *a, const struct work_item *b)
+{
+    if (a->kernel != b->kernel) return false;
+    return a->kernel == KERNEL_FIXED || (a->m == b->m && a->n == b->n && a->k == b->k);
+}
+
+/* `item` done `times` times. */
+static void list_add(struct work_list *list, const struct work_item *item, uint64_t times)
+{
+    uint64_t count = saturating_product(item->count, times);
+    if (count > UINT32_MAX) count = UINT32_MAX;
+    struct work_item added = *item;
+    added.count = (uint32_t)count;
+    if (item->kernel == KERNEL_FIXED) {
+        added.count = 1;
+        added.m = saturating_product(item->m, count);
+    }
+
+    for (uint32_t i = 0; i < list->count; i++) {
+        struct work_item *known = &list->items[i];
+        if (!same_kernel(known, &added)) continue;
+        if (known->kernel == KERNEL_FIXED)
+            known->m = known->m > UINT64_MAX - added.m ? UINT64_MAX : known->m + added.m;
+        else
+            known->count = known->count > UINT32_MAX - added.count ? UINT32_MAX
+                                                                   : known->count + added.count;
+        return;
+    }
+    assert(list->count < PLAN_WORK_ITEMS_MAX);
+    list->items[list->count++] = added;
+}
+
+/* --- whole layers --------------------------------------------------------------------------- */
+
+static void add_layers(struct work_list *list, const struct job *job, uint64_t first_layer,
+                       uint64_t layer_count, enum pass pass)
+{
+    const struct network *network = &job->network;
+    uint64_t end = first_layer + layer_count;
+    for (uint64_t layer = first_layer, next; layer < end; layer = next) {
+        next = layer + 1;
+        if (network_layer_kind(network, layer) == LAYER_BLOCK)
+            while (next < end && network_layer_kind(network, next) == LAYER_BLOCK) next++;
+        struct work_item items[LAYER_WORK_MAX];
+        uint32_t count = network_layer_work(network, layer, pass, job->microbatch, job->sequence,
+                                            job->optimizer.kind, items);
+        for (uint32_t i = 0; i < count; i++) list_add(list, &items[i], next - layer);
+    }
+}
+
+/* --- slices of an embedding ----------------------------------------------------------------- */
+
+/* How much of [0, total) lies in [first, first + count). */
+static uint64_t overlap(uint64_t total, uint64_t first, uint64_t count)
+{
+    if (first >= total) return 0;
+    return count < total - first ? count : total - first;
+}
+
+static void add_sliced_pass(struct work_list *list, const struct job *job, uint64_t layer,
+                            enum pass pass, uint64_t first_row, uint64_t row_count)
+{
+    struct work_item items[LAYER_WORK_MAX];
+    uint32_t count = network_layer_work(&job->network, layer, pass, job->microbatch, job->sequence,
+                                        job->optimizer.kind, items);
+    for (uint32_t i = 0; i < count; i++) {
+        struct work_item item = items[i];
+        if (item.kernel == KERNEL_EMBED_BACKWARD) {
+            item.k = overlap(item.k, first_row, row_count);
+            if (first_row > 0) item.m = 0;
+            if (item.m == 0 && item.k == 0) continue;
+        } else if (first_row > 0) {
+            continue;
+        }
+        list_add(list, &item, 1);
+    }
+}
+
+static void add_sliced_update(struct work_list *list, const struct job *job, uint64_t layer,
+                              uint64_t first_row, uint64_t row_count)
+{
+    struct work_item items[LAYER_WORK_MAX];
+    uint32_t count = network_layer_work(&job->network, layer, PASS_UPDATE, job->microbatch,
+                                        job->sequence, job->optimizer.kind, items);
+    if (count == 0) return;
+    uint64_t width = job->network.width;
+    struct work_item share = {.kernel = items[0].kernel, .count = 1};
+    share.m = overlap(network_layer_parameters(&job->network, layer),
+                      saturating_product(first_row, width), saturating_product(row_count, width));
+    if (share.m > 0) list_add(list, &share, 1);
+}
+
+/* --- public --------------------------------------------------------------------------------- */
+
+uint32_t plan_work_items(const struct job *job, uint64_t first_layer, uint64_t layer_count,
+                         enum plan_pass pass, bool kept, uint64_t first_row, uint64_t row_count,
+                         struct work_item items[PLAN_WORK_ITEMS_MAX])
+{
+    assert(layer_count > 0);
+    assert(first_layer <= job->network.layer_count - layer_count);
+    struct work_list list = {.items = items};
+    bool embedding = network_layer_kind(&job->network, first_layer) == LAYER_EMBEDDING;
+    bool forward = pass == PLAN_FORWARD || pass == PLAN_LOSS ||
+                   (pass == PLAN_BACKWARD && !kept && !embedding);
+    bool backward = pass == PLAN_LOSS || pass == PLAN_BACKWARD;
+
+    if (row_count > 0) {
+        assert(embedding && layer_count == 1);
+        if (forward) add_sliced_pass(&list, job, first_layer, PASS_FORWARD, first_row, row_count);
+        if (backward) add_sliced_pass(&list, job, first_layer, PASS_BACKWARD, first_row, row_count);
+        if (backward) add_sliced_update(&list, job, first_layer, first_row, row_count);
+        return list.count;
+    }
+    if (forward) add_layers(&list, job, first_layer, layer_count, PASS_FORWARD);
+    if (backward) add_layers(&list, job, first_layer, layer_count, PASS_BACKWARD);
+    if (backward) add_layers(&list, job, first_layer, layer_count, PASS_UPDATE);
+    return list.count;
+}
