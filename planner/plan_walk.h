@@ -28,9 +28,9 @@ struct plan_walk_op {
     uint32_t op_index;    /* in the unit */
     uint32_t device;
     uint32_t stream;      /* as plan_stream() numbers them */
-    const uint64_t *waits; /* numbers of operations that must have ended; those of its own stream
-                              are left out, for rule 1 covers them; ascending, no duplicates.
-                              Valid until the next call, like uses. */
+    const uint64_t *waits; /* numbers of operations that must have ended, ascending, at most one
+                              per stream, none of its own (rule 1 covers that); what other waits
+                              imply may be left out. Valid until the next call, like uses. */
     uint32_t wait_count;
     const struct plan_place_use *uses; /* the op's accesses, in order */
     uint32_t use_count;

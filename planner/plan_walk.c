@@ -1,0 +1,641 @@
+/*
+ * Rule 2 of plan.h, computed while walking: whom does this operation wait for?
+ *
+ * The rule as written looks back over everything that ever used a buffer or a range of memory. Two
+ * observations make it a few numbers per buffer:
+ *
+ *   - A stream is in order. Of the operations that one waits for, only the latest on each stream
+ *     matters: its predecessors have ended by then. Those of the own stream need not be named at all.
+ *   - Waiting is transitive. Every reader waited for the last writer, so a writer that waits for the
+ *     readers need not name the writer. Every user of a lifetime waited for the acquire, which waited
+ *     for the earlier lifetimes of its range, so only the latest lifetime of each byte counts.
+ *
+ * A device buffer is touched by the three streams of its device only. While it lives its record is
+ *
+ *     writer, its stream; the latest reader since, per stream [compute, h2d, d2h]; the slot
+ *
+ * and when it is released, its readers (or its writer, if none) become the *vacated* range of its
+ * slot: each device has a sorted list of disjoint vacated ranges, painted over by later releases.
+ *
+ *     release [0, 40)      by 7 (compute)              [0, 40) 7
+ *     release [40, 100)    by 9 (d2h)                  [0, 40) 7   [40, 100) 9
+ *     acquire [20, 60)     at 12, on h2d: waits for 7 and 9
+ *     release [20, 60)     by 13 (compute)             [0, 20) 7   [20, 60) 13   [60, 100) 9
+ *
+ * So the list stays as short as the device has neighbouring buffers, however many slots a plan has:
+ * what one acquire looks through, its own release removes. A list of overlapping slots for each slot,
+ * tried first, grows with the square of the slots when jobs of different shapes share a device.
+ *
+ * Host buffers are read by copies to any device; their readers are a short list, two of them in the
+ * record and the rest in chained pool nodes.
+ *
+ * "after" names an operation by instances back. Its number comes from prefix sums of operations, a
+ * binary search over segments only when it lies before the current segment.
+ *
+ * Cost: 20 to 60 ns per operation. Memory: tables of the plan's size (a word per device and device
+ * buffer, touched only where used), records for what lives at one time.
+ */
+#include "planner/plan_walk.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+enum {
+    LOCAL_STREAMS = STREAM_HOST,    /* compute, h2d, d2h: a device's streams come first */
+    HOST_READERS_INLINE = 2,
+    SORT_SIMPLY_MAX = 16,
+};
+static_assert((int)LOCAL_STREAMS == (int)STREAM_KIND_COUNT - 1, "the host's stream comes last");
+
+#define ON_DEVICE 0x80000000u /* in place_of: an index of device buffers, not of host buffers */
+
+/* In all records a time is an operation's number + 1; 0: none. */
+
+/* A device buffer from ACQUIRE to RELEASE. */
+struct live {
+    uint64_t writer;
+    uint64_t readers[LOCAL_STREAMS]; /* since the writer */
+    uint64_t cell;                   /* its place in live_at */
+    uint32_t slot;
+    uint32_t writer_kind;            /* enum plan_stream_kind */
+    uint32_t next_free;
+};
+
+/* A range whose latest lifetime has been released, and who used it last. */
+struct vacated {
+    uint64_t first, end;
+    uint64_t users[LOCAL_STREAMS];
+};
+struct vacated_list {
+    struct vacated *ranges; /* ascending, disjoint */
+    uint32_t count, capacity;
+};
+
+struct host_reader {
+    uint64_t number;
+    uint32_t stream;
+    uint32_t next; /* in the pool; PLAN_NONE at the end */
+};
+struct host_buffer {
+    uint64_t writer;
+    uint32_t writer_stream;
+    uint32_t reader_count; /* in `readers` */
+    struct host_reader readers[HOST_READERS_INLINE];
+    uint32_t more;         /* the rest, in the pool; PLAN_NONE: none */
+};
+
+/* Where the walk stands. */
+struct cursor {
+    uint32_t segment, repeat, index; /* index: instance of the segment */
+    uint32_t op, acquire;            /* next operation of the instance, next entry of its layout */
+    uint64_t number;                 /* of the next operation */
+    uint64_t position;               /* of the instance, all repetitions counted */
+    uint64_t segment_position, segment_number; /* of the segment's first */
+};
+
+struct plan_walk {
+    const struct plan *plan;
+    struct cursor at;
+    bool failed;
+    uint64_t *minibatches; /* completed, per job */
+
+    uint32_t *place_of;    /* per buffer: index of its kind of place, | ON_DEVICE */
+    uint32_t host_count, device_buffer_count;
+    struct host_buffer *hosts;
+    uint32_t *live_at;     /* [device][device buffer]: record + 1; 0: not live */
+    struct live *lives;
+    uint32_t live_count, live_capacity, live_free; /* free list through next_free */
+    struct vacated_list *vacated; /* per device */
+    struct host_reader *readers;  /* pool */
+    uint32_t reader_count, reader_capacity, reader_free;
+
+    uint64_t *ops_before;        /* prefix sums over `instances`; NULL without afters */
+    uint64_t *segment_positions; /* of each segment's first instance; likewise */
+    uint64_t *segment_numbers;   /* of each segment's first operation; likewise */
+
+    uint32_t stream;       /* of the current operation */
+    uint64_t *waits;       /* plan_stream_count() entries: one per stream at most */
+    uint32_t *wait_stream; /* of each wait */
+    uint32_t *wait_at;     /* per stream: its wait, if wait_stream agrees */
+    uint32_t wait_count;
+    struct plan_place_use *uses; /* as many as an operation has at most */
+};
+
+/* --- waits ---------------------------------------------------------------------------------- */
+
+/* `time` is number + 1; none and the own stream are left out. */
+static inline void wait_for(struct plan_walk *w, uint32_t stream, uint64_t time)
+{
+    if (time == 0 || stream == w->stream) return;
+    uint64_t number = time - 1;
+    uint32_t at = w->wait_at[stream];
+    if (at < w->wait_count && w->wait_stream[at] == stream) {
+        if (w->waits[at] < number) w->waits[at] = number;
+        return;
+    }
+    w->waits[w->wait_count] = number;
+    w->wait_stream[w->wait_count] = stream;
+    w->wait_at[stream] = w->wait_count++;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    uint64_t x, y;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    return (x > y) - (x < y);
+}
+
+static void sort_waits(struct plan_walk *w)
+{
+    if (w->wait_count > SORT_SIMPLY_MAX) {
+        qsort(w->waits, w->wait_count, sizeof *w->waits, compare_numbers);
+        return;
+    }
+    for (uint32_t i = 1; i < w->wait_count; i++) {
+        uint64_t number = w->waits[i];
+        uint32_t at = i;
+        for (; at > 0 && w->waits[at - 1] > number; at--) w->waits[at] = w->waits[at - 1];
+        w->waits[at] = number;
+    }
+}
+
+/* --- host buffers --------------------------------------------------------------------------- */
+
+/* The reader's entry for `stream`, made if need be. NULL: no memory. */
+static struct host_reader *host_reader_for(struct plan_walk *w, struct host_buffer *host,
+                                           uint32_t stream)
+{
+    for (uint32_t i = 0; i < host->reader_count; i++)
+        if (host->readers[i].stream == stream) return &host->readers[i];
+    if (host->reader_count < HOST_READERS_INLINE) {
+        struct host_reader *reader = &host->readers[host->reader_count++];
+        reader->stream = stream;
+        return reader;
+    }
+    for (uint32_t i = host->more; i != PLAN_NONE; i = w->readers[i].next)
+        if (w->readers[i].stream == stream) return &w->readers[i];
+
+    uint32_t index = w->reader_free;
+    if (index != PLAN_NONE) {
+        w->reader_free = w->readers[index].next;
+    } else {
+        if (w->reader_count == w->reader_capacity) {
+            uint32_t capacity = w->reader_capacity > 0 ? w->reader_capacity * 2 : 64;
+            void *larger = alloc_resize(w->readers, capacity * sizeof *w->readers);
+            if (!larger) return NULL;
+            w->readers = larger;
+            w->reader_capacity = capacity;
+        }
+        index = w->reader_count++;
+    }
+    w->readers[index] = (struct host_reader){.stream = stream, .next = host->more};
+    host->more = index;
+    return &w->readers[index];
+}
+
+static void host_forget_readers(struct plan_walk *w, struct host_buffer *host)
+{
+    host->reader_count = 0;
+    while (host->more != PLAN_NONE) {
+        uint32_t index = host->more;
+        host->more = w->readers[index].next;
+        w->readers[index].next = w->reader_free;
+        w->reader_free = index;
+    }
+}
+
+static void use_host_buffer(struct plan_walk *w, struct host_buffer *host, uint32_t flags)
+{
+    uint64_t now = w->at.number + 1;
+    if (!(flags & ACCESS_WRITE)) {
+        wait_for(w, host->writer_stream, host->writer);
+        struct host_reader *reader = host_reader_for(w, host, w->stream);
+        if (reader)
+            reader->number = now;
+        else
+            w->failed = true;
+        return;
+    }
+    if (host->reader_count == 0) wait_for(w, host->writer_stream, host->writer);
+    for (uint32_t i = 0; i < host->reader_count; i++)
+        wait_for(w, host->readers[i].stream, host->readers[i].number);
+    for (uint32_t i = host->more; i != PLAN_NONE; i = w->readers[i].next)
+        wait_for(w, w->readers[i].stream, w->readers[i].number);
+    host_forget_readers(w, host);
+    host->writer = now;
+    host->writer_stream = w->stream;
+}
+
+/* --- vacated ranges ------------------------------------------------------------------------- */
+
+/* The first range that ends behind `offset`. */
+static uint32_t vacated_find(const struct vacated_list *list, uint64_t offset)
+{
+    uint32_t low = 0, high = list->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (list->ranges[middle].end > offset)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static void wait_for_vacated(struct plan_walk *w, const struct vacated_list *list, uint64_t first,
+                             uint64_t end, uint32_t first_stream)
+{
+    for (uint32_t i = vacated_find(list, first); i < list->count; i++) {
+        const struct vacated *range = &list->ranges[i];
+        if (range->first >= end) return;
+        for (uint32_t k = 0; k < LOCAL_STREAMS; k++)
+            wait_for(w, first_stream + k, range->users[k]);
+    }
+}
+
+/* Paint `added` over the list. False: no memory. */
+static bool vacated_paint(struct vacated_list *list, const struct vacated *added)
+{
+    if (added->first == added->end) return true;
+    uint32_t low = vacated_find(list, added->first);
+    uint32_t high = low;
+    while (high < list->count && list->ranges[high].first < added->end) high++;
+    if (high == low + 1 && list->ranges[low].first == added->first &&
+        list->ranges[low].end == added->end) {
+        list->ranges[low] = *added; /* the usual case: the same slot again */
+        return true;
+    }
+
+    struct vacated pieces[3];
+    uint32_t piece_count = 0;
+    if (low < high && list->ranges[low].first < added->first) {
+        pieces[piece_count] = list->ranges[low];
+        pieces[piece_count++].end = added->first;
+    }
+    pieces[piece_count++] = *added;
+    if (low < high && list->ranges[high - 1].end > added->end) {
+        pieces[piece_count] = list->ranges[high - 1];
+        pieces[piece_count++].first = added->end;
+    }
+    uint32_t count = list->count - (high - low) + piece_count;
+    if (count > list->capacity) {
+        uint32_t capacity = list->capacity > 0 ? list->capacity * 2 : 16;
+        void *larger = alloc_resize(list->ranges, capacity * sizeof *list->ranges);
+        if (!larger) return false;
+        list->ranges = larger;
+        list->capacity = capacity;
+    }
+    memmove(list->ranges + low + piece_count, list->ranges + high,
+            (list->count - high) * sizeof *list->ranges);
+    memcpy(list->ranges + low, pieces, piece_count * sizeof *pieces);
+    list->count = count;
+    return true;
+}
+
+/* --- device buffers ------------------------------------------------------------------------- */
+
+/* A blank record; PLAN_NONE: no memory. */
+static uint32_t live_take(struct plan_walk *w)
+{
+    uint32_t index = w->live_free;
+    if (index != PLAN_NONE) {
+        w->live_free = w->lives[index].next_free;
+    } else {
+        if (w->live_count == w->live_capacity) {
+            uint32_t capacity = w->live_capacity > 0 ? w->live_capacity * 2 : 64;
+            void *larger = alloc_resize(w->lives, capacity * sizeof *w->lives);
+            if (!larger) return PLAN_NONE;
+            w->lives = larger;
+            w->live_capacity = capacity;
+        }
+        index = w->live_count++;
+    }
+    w->lives[index] = (struct live){0};
+    return index;
+}
+
+static void use_live(struct plan_walk *w, struct live *live, uint32_t flags, uint32_t kind,
+                     uint32_t first_stream)
+{
+    uint64_t now = w->at.number + 1;
+    if (!(flags & ACCESS_WRITE)) {
+        wait_for(w, first_stream + live->writer_kind, live->writer);
+        live->readers[kind] = now;
+        return;
+    }
+    uint64_t any_reader = 0;
+    for (uint32_t k = 0; k < LOCAL_STREAMS; k++) {
+        any_reader |= live->readers[k];
+        wait_for(w, first_stream + k, live->readers[k]);
+        live->readers[k] = 0;
+    }
+    if (any_reader == 0) wait_for(w, first_stream + live->writer_kind, live->writer);
+    live->writer = now;
+    live->writer_kind = kind;
+}
+
+/* Fills in slot and address of `use`. */
+static void use_device_buffer(struct plan_walk *w, struct plan_place_use *use, uint32_t index,
+                              uint32_t device, uint32_t kind, const uint32_t *layout)
+{
+    uint64_t cell = (uint64_t)device * w->device_buffer_count + index;
+    uint32_t first_stream = device * LOCAL_STREAMS;
+    assert(kind < LOCAL_STREAMS);
+    if (use->flags & ACCESS_ACQUIRE) {
+        uint32_t taken = live_take(w);
+        if (taken == PLAN_NONE) {
+            w->failed = true;
+            return;
+        }
+        assert(w->live_at[cell] == 0);
+        w->live_at[cell] = taken + 1;
+        w->lives[taken].cell = cell;
+        w->lives[taken].slot = layout[w->at.acquire++];
+        const struct plan_slot *slot = &w->plan->slots[w->lives[taken].slot];
+        wait_for_vacated(w, &w->vacated[device], slot->offset_bytes,
+                         slot->offset_bytes + slot->bytes, first_stream);
+    }
+    assert(w->live_at[cell] != 0);
+    struct live *live = &w->lives[w->live_at[cell] - 1];
+    use->slot = live->slot;
+    use->address += w->plan->slots[live->slot].offset_bytes;
+    use_live(w, live, use->flags, kind, first_stream);
+}
+
+static void release_device_buffer(struct plan_walk *w, uint32_t index, uint32_t device)
+{
+    uint64_t cell = (uint64_t)device * w->device_buffer_count + index;
+    uint32_t record = w->live_at[cell] - 1;
+    struct live *live = &w->lives[record];
+    const struct plan_slot *slot = &w->plan->slots[live->slot];
+    struct vacated range = {.first = slot->offset_bytes, .end = slot->offset_bytes + slot->bytes};
+    memcpy(range.users, live->readers, sizeof range.users);
+    if ((range.users[0] | range.users[1] | range.users[2]) == 0)
+        range.users[live->writer_kind] = live->writer;
+    if (!vacated_paint(&w->vacated[device], &range)) w->failed = true;
+    w->live_at[cell] = 0;
+    live->next_free = w->live_free;
+    w->live_free = record;
+}
+
+/* --- after ---------------------------------------------------------------------------------- */
+
+static uint64_t segment_ops(const struct plan_walk *w, uint32_t segment)
+{
+    const struct plan_segment *s = &w->plan->segments[segment];
+    return w->ops_before[s->first_instance + s->instance_count] -
+           w->ops_before[s->first_instance];
+}
+
+/* The last segment that begins at `position` or before. */
+static uint32_t find_segment(const struct plan_walk *w, uint64_t position)
+{
+    uint32_t low = 0, high = w->at.segment + 1;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (w->segment_positions[middle] <= position)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void wait_for_after(struct plan_walk *w, const struct plan_after *after)
+{
+    assert(after->instances <= w->at.position);
+    uint64_t position = w->at.position - after->instances;
+    uint32_t s = find_segment(w, position);
+    const struct plan_segment *segment = &w->plan->segments[s];
+    uint64_t inside = position - w->segment_positions[s];
+    uint32_t index = segment->first_instance + (uint32_t)(inside % segment->instance_count);
+    uint64_t number = w->segment_numbers[s] +
+                      inside / segment->instance_count * segment_ops(w, s) +
+                      w->ops_before[index] - w->ops_before[segment->first_instance] + after->op;
+    const struct plan_instance *instance = &w->plan->instances[index];
+    const struct plan_unit *unit = &w->plan->units[instance->unit];
+    assert(after->op < unit->op_count);
+    assert(number < w->at.number);
+    uint32_t kind = w->plan->ops[unit->first_op + after->op].stream;
+    wait_for(w, plan_stream(w->plan, instance->device, kind), number + 1);
+}
+
+/* --- the walk ------------------------------------------------------------------------------- */
+
+/* To the next instance, and over those without operations. False at the end of the plan. */
+static bool next_instance(struct plan_walk *w)
+{
+    const struct plan *plan = w->plan;
+    struct cursor *at = &w->at;
+    while (at->segment < plan->segment_count) {
+        const struct plan_segment *segment = &plan->segments[at->segment];
+        if (at->index < segment->instance_count) {
+            uint32_t instance = segment->first_instance + at->index;
+            const struct plan_unit *unit = &plan->units[plan->instances[instance].unit];
+            if (at->op < unit->op_count) return true;
+            if (unit->ends_minibatch) w->minibatches[unit->job]++;
+            at->op = 0;
+            at->acquire = 0;
+            at->index++;
+            at->position++;
+        } else if (at->repeat + 1 < segment->repeat_count) {
+            at->repeat++;
+            at->index = 0;
+        } else {
+            at->segment++;
+            at->repeat = 0;
+            at->index = 0;
+        }
+    }
+    return false;
+}
+
+static void use_buffers(struct plan_walk *w, const struct plan_op *op,
+                        const struct plan_instance *instance)
+{
+    const struct plan *plan = w->plan;
+    const struct plan_access *accesses = plan->accesses + op->first_access;
+    uint32_t released = 0;
+    for (uint32_t i = 0; i < op->access_count; i++) {
+        uint32_t place = w->place_of[accesses[i].buffer];
+        struct plan_place_use *use = &w->uses[i];
+        use->buffer = accesses[i].buffer;
+        use->flags = accesses[i].flags;
+        use->address = accesses[i].offset_bytes;
+        released |= use->flags & ACCESS_RELEASE;
+        if (place & ON_DEVICE) {
+            use->place = 1 + instance->device;
+            use_device_buffer(w, use, place & ~ON_DEVICE, instance->device, op->stream,
+                              plan->layouts + instance->layout);
+            if (w->failed) return;
+        } else {
+            use->place = 0;
+            use->slot = PLAN_NONE;
+            use_host_buffer(w, &w->hosts[place], use->flags);
+        }
+    }
+    /* What an operation releases is free behind it, not for its own acquires. */
+    for (uint32_t i = 0; released && i < op->access_count; i++)
+        if (accesses[i].flags & ACCESS_RELEASE)
+            release_device_buffer(w, w->place_of[accesses[i].buffer] & ~ON_DEVICE,
+                                  instance->device);
+}
+
+bool plan_walk_next(struct plan_walk *walk, struct plan_walk_op *out)
+{
+    const struct plan *plan = walk->plan;
+    if (walk->failed || !next_instance(walk)) return false;
+    const struct plan_segment *segment = &plan->segments[walk->at.segment];
+    const struct plan_instance *instance =
+        &plan->instances[segment->first_instance + walk->at.index];
+    const struct plan_unit *unit = &plan->units[instance->unit];
+    const struct plan_op *op = &plan->ops[unit->first_op + walk->at.op];
+
+    walk->stream = plan_stream(plan, instance->device, op->stream);
+    walk->wait_count = 0;
+    use_buffers(walk, op, instance);
+    for (uint32_t i = 0; i < op->after_count; i++)
+        wait_for_after(walk, &plan->afters[op->first_after + i]);
+    if (walk->failed) return false;
+    sort_waits(walk);
+
+    out->number = walk->at.number;
+    out->minibatch = walk->minibatches[unit->job];
+    out->op = op;
+    out->unit = unit;
+    out->op_index = walk->at.op;
+    out->device = instance->device;
+    out->stream = walk->stream;
+    out->waits = walk->waits;
+    out->wait_count = walk->wait_count;
+    out->uses = walk->uses;
+    out->use_count = op->access_count;
+    walk->at.number++;
+    walk->at.op++;
+    return true;
+}
+
+bool plan_walk_failed(const struct plan_walk *walk)
+{
+    return walk->failed;
+}
+
+/* --- making and clearing -------------------------------------------------------------------- */
+
+static void number_places(struct plan_walk *w)
+{
+    for (uint32_t b = 0; b < w->plan->buffer_count; b++) {
+        bool on_device = w->plan->buffers[b].on_device;
+        w->place_of[b] = on_device ? w->device_buffer_count++ | ON_DEVICE : w->host_count++;
+    }
+}
+
+static uint32_t largest_access_count(const struct plan *plan)
+{
+    uint32_t largest = 0;
+    for (uint32_t o = 0; o < plan->op_count; o++)
+        if (plan->ops[o].access_count > largest) largest = plan->ops[o].access_count;
+    return largest;
+}
+
+static void sum_operations(struct plan_walk *w)
+{
+    const struct plan *plan = w->plan;
+    for (uint32_t i = 0; i < plan->instance_count; i++)
+        w->ops_before[i + 1] = w->ops_before[i] + plan->units[plan->instances[i].unit].op_count;
+    uint64_t position = 0, number = 0;
+    for (uint32_t s = 0; s < plan->segment_count; s++) {
+        const struct plan_segment *segment = &plan->segments[s];
+        w->segment_positions[s] = position;
+        w->segment_numbers[s] = number;
+        position += (uint64_t)segment->instance_count * segment->repeat_count;
+        number += segment_ops(w, s) * segment->repeat_count;
+    }
+}
+
+static bool allocate(struct plan_walk *w)
+{
+    const struct plan *plan = w->plan;
+    uint32_t streams = plan_stream_count(plan);
+    w->place_of = alloc_zeroed(plan->buffer_count, sizeof *w->place_of);
+    if (!w->place_of) return false;
+    number_places(w);
+    w->minibatches = alloc_zeroed(plan->jobs.count, sizeof *w->minibatches);
+    w->hosts = alloc_zeroed(w->host_count, sizeof *w->hosts);
+    w->live_at = alloc_zeroed((size_t)w->device_buffer_count * plan->hardware.device_count,
+                              sizeof *w->live_at);
+    w->vacated = alloc_zeroed(plan->hardware.device_count, sizeof *w->vacated);
+    w->waits = alloc_zeroed(streams, sizeof *w->waits);
+    w->wait_stream = alloc_zeroed(streams, sizeof *w->wait_stream);
+    w->wait_at = alloc_zeroed(streams, sizeof *w->wait_at);
+    w->uses = alloc_zeroed(largest_access_count(plan), sizeof *w->uses);
+    if (!w->minibatches || !w->hosts || !w->live_at || !w->vacated || !w->waits ||
+        !w->wait_stream || !w->wait_at || !w->uses)
+        return false;
+    if (plan->after_count == 0) return true;
+    w->ops_before = alloc_zeroed((size_t)plan->instance_count + 1, sizeof *w->ops_before);
+    w->segment_positions = alloc_zeroed(plan->segment_count, sizeof *w->segment_positions);
+    w->segment_numbers = alloc_zeroed(plan->segment_count, sizeof *w->segment_numbers);
+    if (!w->ops_before || !w->segment_positions || !w->segment_numbers) return false;
+    sum_operations(w);
+    return true;
+}
+
+enum status plan_walk_create(const struct plan *plan, struct plan_walk **out, struct error *err)
+{
+    struct plan_walk *walk = alloc_zeroed(1, sizeof *walk);
+    if (!walk) return error_memory(err, "walking a plan", sizeof *walk);
+    walk->plan = plan;
+    if (!allocate(walk)) {
+        plan_walk_destroy(walk);
+        return error_set(err, STATUS_NO_MEMORY, "no memory for walking a plan of %u buffers",
+                         plan->buffer_count);
+    }
+    plan_walk_rewind(walk);
+    *out = walk;
+    return STATUS_OK;
+}
+
+void plan_walk_destroy(struct plan_walk *walk)
+{
+    if (!walk) return;
+    for (uint32_t d = 0; walk->vacated && d < walk->plan->hardware.device_count; d++)
+        free(walk->vacated[d].ranges);
+    free(walk->minibatches);
+    free(walk->place_of);
+    free(walk->hosts);
+    free(walk->live_at);
+    free(walk->lives);
+    free(walk->vacated);
+    free(walk->readers);
+    free(walk->ops_before);
+    free(walk->segment_positions);
+    free(walk->segment_numbers);
+    free(walk->waits);
+    free(walk->wait_stream);
+    free(walk->wait_at);
+    free(walk->uses);
+    free(walk);
+}
+
+/* live_at may be large and is mostly untouched: only the cells of live records are cleared. Cells
+ * of released ones are 0 already, or belong to a record that is live now. */
+void plan_walk_rewind(struct plan_walk *walk)
+{
+    const struct plan *plan = walk->plan;
+    for (uint32_t i = 0; i < walk->live_count; i++) walk->live_at[walk->lives[i].cell] = 0;
+    walk->live_count = 0;
+    walk->live_free = PLAN_NONE;
+    walk->reader_count = 0;
+    walk->reader_free = PLAN_NONE;
+    memset(walk->hosts, 0, walk->host_count * sizeof *walk->hosts);
+    for (uint32_t h = 0; h < walk->host_count; h++) walk->hosts[h].more = PLAN_NONE;
+    for (uint32_t d = 0; d < plan->hardware.device_count; d++) walk->vacated[d].count = 0;
+    memset(walk->minibatches, 0, plan->jobs.count * sizeof *walk->minibatches);
+    walk->at = (struct cursor){0};
+    walk->failed = false;
+}
