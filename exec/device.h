@@ -47,25 +47,41 @@ typedef void (*device_host_function)(void *argument);
 MUST_CHECK enum status device_open_host(const struct device_options *options, struct device **out,
                                         struct error *err);
 
-/* Ends the streams; work still queued is dropped. NULL is fine. */
+/* Ends the streams: what runs is finished, what is queued is dropped. Where work of one device waits
+ * for events of another, stop all of them before the first is closed. NULL is fine. */
+void device_stop(struct device *device);
+
+/* device_stop() and give everything back. NULL is fine. */
 void device_close(struct device *device);
+
+/* The device's own kernel table; what computed, for messages. Borrowed. */
+const struct kernels *device_kernels(const struct device *device);
 
 /* Address of the arena's first byte, for arguments of copies and kernels. */
 void *device_arena(const struct device *device);
 
-/* Streams of a device by enum plan_stream_kind; STREAM_HOST runs host functions and batches. */
+/* Streams of a device by enum plan_stream_kind; STREAM_HOST runs host functions and batches and
+ * belongs to device 0 alone (NULL elsewhere). */
 struct device_stream *device_stream(struct device *device, uint32_t kind);
 
 /* --- enqueueing: cheap, from one thread; blocks only while the stream's queue is full ---------- */
 
+/* Entries of a stream's queue. Each call below takes one, device_wait() none when the event has
+ * been reached; device_record() takes none. */
+enum { DEVICE_QUEUE_MAX = 4096 };
+
 /* An event is a counter per stream: record returns the number that the stream will have reached
  * when everything enqueued so far has ended. */
-uint64_t device_record(struct device_stream *stream);
+uint64_t device_record(const struct device_stream *stream);
+
+/* How far the stream is: it has passed every event up to this one. Never blocks. */
+uint64_t device_passed(const struct device_stream *stream);
+
 void device_wait(struct device_stream *stream, struct device_stream *other, uint64_t event);
 
-/* Copy between host and arena. `argument` work on the host stream has no kernels. `timing` may be
- * NULL and must stay valid until the work has run, like `argument` (which is copied when
- * argument_bytes > 0, at most DEVICE_ARGUMENT_MAX). */
+/* Copy between host and arena; a computation (not on the host stream, which has no kernels); a call
+ * of a host function. `timing` may be NULL and must stay valid until the work has run, like
+ * `argument`, which is copied instead when argument_bytes > 0 (at most DEVICE_ARGUMENT_MAX). */
 enum { DEVICE_ARGUMENT_MAX = 256 };
 void device_copy(struct device_stream *stream, void *to, const void *from, uint64_t bytes,
                  struct device_timing *timing);
@@ -77,7 +93,10 @@ void device_call(struct device_stream *stream, device_host_function function, co
 void device_poison(struct device_stream *stream, void *at, uint64_t bytes);
 
 /* Has the stream passed this event? Never blocks. */
-bool device_reached(const struct device_stream *stream, uint64_t event);
+static inline bool device_reached(const struct device_stream *stream, uint64_t event)
+{
+    return device_passed(stream) >= event;
+}
 
 /* Block until the stream has passed the event, or until `timeout_s` went by (false). */
 bool device_synchronize(struct device_stream *stream, uint64_t event, double timeout_s);
