@@ -1,0 +1,92 @@
+/*
+ * Share the bandwidth of links among flows so that the smallest rate is as large as possible.
+ *
+ * Flows follow paths that are known beforehand; any number up to a path's limit may be under way.
+ * Max-min fairness: no flow can go faster without slowing down one that is not faster than itself.
+ * It is reached exactly when every flow goes at its cap or crosses a full link on which no flow goes
+ * faster. All flows of a path have the same rate then, and so have all flows of a *class*: the paths
+ * that cross the same links which can ever limit them, under the same cap.
+ *
+ * A duplex link has its bandwidth in each direction, a simplex one in all.
+ */
+#ifndef SPILLWAY_SIM_SHARE_H
+#define SPILLWAY_SIM_SHARE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "models/hardware.h"
+
+struct sim_share; /* opaque */
+
+struct sim_link {
+    double bytes_per_s; /* > 0 */
+    bool duplex;
+};
+
+struct sim_hop {
+    uint32_t link;
+    uint32_t direction; /* 0 or 1; means nothing on a simplex link */
+};
+
+#define SIM_NO_GROUP UINT32_MAX
+
+struct sim_path {
+    struct sim_hop hops[PATH_LINKS_MAX]; /* no link twice in one direction */
+    uint32_t hop_count;
+    double cap_bytes_per_s; /* > 0: what one flow can do on an idle machine */
+    uint32_t flow_limit;    /* at least 1 */
+    uint32_t group;         /* paths of different groups are never one class */
+};
+
+/* One direction of a link. */
+static inline uint32_t sim_lane(const struct sim_link *links, const struct sim_hop *hop)
+{
+    return hop->link * 2 + (links[hop->link].duplex ? hop->direction : 0);
+}
+
+/* Lives as long as `arena`, allocates nothing afterwards; links and paths are copied.
+ * Errors: STATUS_NO_MEMORY. */
+MUST_CHECK enum status sim_share_create(struct arena *arena, const struct sim_link *links,
+                                        uint32_t link_count, const struct sim_path *paths,
+                                        uint32_t path_count, struct sim_share **out,
+                                        struct error *err);
+
+uint32_t sim_share_class_count(const struct sim_share *share);
+uint32_t sim_share_class(const struct sim_share *share, uint32_t path);
+
+/* What one flow of the class can do at most: the lowest of the path's cap and its own links. */
+double sim_share_base_cap(const struct sim_share *share, uint32_t class);
+
+/* One flow more, one less, another cap: all in force from the next sim_share_solve() on. */
+void sim_share_add(struct sim_share *share, uint32_t class);
+void sim_share_remove(struct sim_share *share, uint32_t class);
+void sim_share_set_cap(struct sim_share *share, uint32_t class, double cap_bytes_per_s);
+uint32_t sim_share_flows(const struct sim_share *share, uint32_t class);
+
+/*
+ * Rate what was touched since the last call, and what shares a contended link with that, however
+ * far along. *changed lists the classes whose flows or rate may have changed, each once; borrowed,
+ * valid until the next call. Returns their number.
+ *
+ * Cost: touched classes whose links have bandwidth to spare: O(their path length). Else
+ * O(rounds * (classes + links)) of the contended component; each round fills a link.
+ * Source: progressive filling; Bertsekas and Gallager, Data Networks, 2nd ed., sec. 6.5.2.
+ */
+uint32_t sim_share_solve(struct sim_share *share, const uint32_t **changed);
+
+/* Of each flow of the class. */
+double sim_share_rate(const struct sim_share *share, uint32_t class);
+
+/*
+ * Lanes (sim_lane()) that a class shares with others: full or not is asked with sim_share_full().
+ * Lanes that one path has to itself are full while it goes at its base cap: those come per path.
+ * Lanes that no traffic can fill are in neither list. Borrowed.
+ */
+uint32_t sim_share_class_lanes(const struct sim_share *share, uint32_t class,
+                               const uint32_t **lanes);
+uint32_t sim_share_own_lanes(const struct sim_share *share, uint32_t path, const uint32_t **lanes);
+bool sim_share_full(const struct sim_share *share, uint32_t lane);
+
+#endif

@@ -1,0 +1,442 @@
+/*
+ * sim/share.h against closed forms, against a slow solver that knows neither classes nor components,
+ * and against the definition of max-min fairness itself.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "sim/share.h"
+#include "support_sim.h"
+
+/* Enough for every graph below. */
+enum { LINK_LIMIT = 24, PATH_LIMIT = 40, FLOW_LIMIT = 160 };
+
+struct graph {
+    struct sim_link links[LINK_LIMIT];
+    uint32_t link_count;
+    struct sim_path paths[PATH_LIMIT];
+    uint32_t path_count;
+    double caps[PATH_LIMIT];      /* in force, not above the path's own */
+    uint32_t flows[PATH_LIMIT];   /* under way */
+};
+
+static struct arena arena;
+
+static struct sim_share *share_of(const struct graph *g)
+{
+    struct error err = {0};
+    struct sim_share *share;
+    assert_int_equal(sim_share_create(&arena, g->links, g->link_count, g->paths, g->path_count,
+                                      &share, &err),
+                     STATUS_OK);
+    return share;
+}
+
+static int release_arena(void **state)
+{
+    (void)state;
+    arena_release(&arena);
+    return 0;
+}
+
+static void add(struct sim_share *share, uint32_t path)
+{
+    sim_share_add(share, sim_share_class(share, path));
+}
+
+static void drop(struct sim_share *share, uint32_t path)
+{
+    sim_share_remove(share, sim_share_class(share, path));
+}
+
+static void solve(struct sim_share *share)
+{
+    const uint32_t *changed;
+    (void)sim_share_solve(share, &changed);
+}
+
+static double rate(const struct sim_share *share, uint32_t path)
+{
+    return sim_share_rate(share, sim_share_class(share, path));
+}
+
+/* --- the slow solver ------------------------------------------------------------------------ */
+
+/*
+ * Textbook progressive filling, flow by flow: raise every rate that is not frozen by the largest
+ * step that breaks no cap and no link; freeze the flows that cannot go on; repeat.
+ */
+struct flow {
+    uint32_t path;
+    double rate;
+    bool frozen;
+};
+
+static bool crosses(const struct graph *g, uint32_t path, uint32_t lane)
+{
+    for (uint32_t h = 0; h < g->paths[path].hop_count; h++)
+        if (sim_lane(g->links, &g->paths[path].hops[h]) == lane) return true;
+    return false;
+}
+
+static double lane_load(const struct graph *g, const struct flow *flows, uint32_t count,
+                        uint32_t lane)
+{
+    double load = 0;
+    for (uint32_t f = 0; f < count; f++)
+        if (crosses(g, flows[f].path, lane)) load += flows[f].rate;
+    return load;
+}
+
+static uint32_t expand(const struct graph *g, struct flow flows[FLOW_LIMIT])
+{
+    uint32_t count = 0;
+    for (uint32_t p = 0; p < g->path_count; p++)
+        for (uint32_t i = 0; i < g->flows[p]; i++) {
+            assert_true(count < FLOW_LIMIT);
+            flows[count++] = (struct flow){.path = p};
+        }
+    return count;
+}
+
+static double largest_step(const struct graph *g, const struct flow *flows, uint32_t count)
+{
+    double step = INFINITY;
+    for (uint32_t f = 0; f < count; f++)
+        if (!flows[f].frozen) step = fmin(step, g->caps[flows[f].path] - flows[f].rate);
+    for (uint32_t lane = 0; lane < 2 * g->link_count; lane++) {
+        uint32_t rising = 0;
+        for (uint32_t f = 0; f < count; f++)
+            rising += !flows[f].frozen && crosses(g, flows[f].path, lane);
+        if (rising == 0) continue;
+        step = fmin(step, (g->links[lane / 2].bytes_per_s - lane_load(g, flows, count, lane)) /
+                              rising);
+    }
+    return fmax(step, 0);
+}
+
+static bool can_rise(const struct graph *g, const struct flow *flows, uint32_t count,
+                     const struct flow *flow)
+{
+    if (flow->rate >= g->caps[flow->path] * (1 - 1e-12)) return false;
+    for (uint32_t lane = 0; lane < 2 * g->link_count; lane++)
+        if (crosses(g, flow->path, lane) && lane_load(g, flows, count, lane) >=
+                                                g->links[lane / 2].bytes_per_s * (1 - 1e-12))
+            return false;
+    return true;
+}
+
+static void slow_solve(const struct graph *g, struct flow *flows, uint32_t count)
+{
+    for (;;) {
+        bool rising = false;
+        for (uint32_t f = 0; f < count; f++) rising |= !flows[f].frozen;
+        if (!rising) return;
+        double step = largest_step(g, flows, count);
+        for (uint32_t f = 0; f < count; f++)
+            if (!flows[f].frozen) flows[f].rate += step;
+        for (uint32_t f = 0; f < count; f++)
+            if (!flows[f].frozen && !can_rise(g, flows, count, &flows[f])) flows[f].frozen = true;
+    }
+}
+
+/* --- what must hold ------------------------------------------------------------------------- */
+
+/* At its cap, or on a full link on which no flow goes faster; no link over its bandwidth. */
+static void assert_fair(const struct graph *g, const struct flow *flows, uint32_t count)
+{
+    for (uint32_t lane = 0; lane < 2 * g->link_count; lane++)
+        assert_true(lane_load(g, flows, count, lane) <=
+                    g->links[lane / 2].bytes_per_s * (1 + 1e-12));
+    for (uint32_t f = 0; f < count; f++) {
+        bool excused = flows[f].rate >= g->caps[flows[f].path] * (1 - 1e-12);
+        assert_true(flows[f].rate > 0);
+        assert_true(flows[f].rate <= g->caps[flows[f].path] * (1 + 1e-12));
+        for (uint32_t lane = 0; lane < 2 * g->link_count && !excused; lane++) {
+            if (!crosses(g, flows[f].path, lane)) continue;
+            bool fastest = true;
+            for (uint32_t other = 0; other < count; other++)
+                if (crosses(g, flows[other].path, lane))
+                    fastest &= flows[other].rate <= flows[f].rate * (1 + 1e-12);
+            excused = fastest && lane_load(g, flows, count, lane) >=
+                                     g->links[lane / 2].bytes_per_s * (1 - 1e-12);
+        }
+        assert_true(excused);
+    }
+}
+
+static void assert_full_lanes(const struct graph *g, const struct sim_share *share,
+                              const struct flow *flows, uint32_t count)
+{
+    for (uint32_t p = 0; p < g->path_count; p++) {
+        const uint32_t *lanes;
+        if (g->flows[p] == 0) continue;
+        uint32_t lane_count = sim_share_class_lanes(share, sim_share_class(share, p), &lanes);
+        for (uint32_t i = 0; i < lane_count; i++)
+            assert_int_equal(sim_share_full(share, lanes[i]),
+                             lane_load(g, flows, count, lanes[i]) >=
+                                 g->links[lanes[i] / 2].bytes_per_s * (1 - 1e-9));
+        lane_count = sim_share_own_lanes(share, p, &lanes);
+        bool at_base = rate(share, p) >= sim_share_base_cap(share, sim_share_class(share, p));
+        for (uint32_t i = 0; i < lane_count; i++)
+            assert_int_equal(at_base, lane_load(g, flows, count, lanes[i]) >=
+                                          g->links[lanes[i] / 2].bytes_per_s * (1 - 1e-9));
+    }
+}
+
+static void assert_rated_right(const struct graph *g, const struct sim_share *share)
+{
+    static struct flow flows[FLOW_LIMIT];
+    uint32_t count = expand(g, flows);
+    slow_solve(g, flows, count);
+    for (uint32_t f = 0; f < count; f++)
+        SIM_ASSERT_CLOSE(rate(share, flows[f].path), flows[f].rate);
+    for (uint32_t f = 0; f < count; f++) flows[f].rate = rate(share, flows[f].path);
+    assert_fair(g, flows, count);
+    assert_full_lanes(g, share, flows, count);
+}
+
+/* --- random graphs -------------------------------------------------------------------------- */
+
+static void random_path(struct sim_test_random *random, const struct graph *g,
+                        struct sim_path *path)
+{
+    uint32_t length = sim_test_below(random, 5);
+    if (length > g->link_count) length = g->link_count;
+    for (uint32_t h = 0; h < length; h++) {
+        struct sim_hop hop;
+        bool again;
+        do {
+            hop.link = sim_test_below(random, g->link_count);
+            hop.direction = sim_test_below(random, 2);
+            again = false;
+            for (uint32_t k = 0; k < h; k++) again |= path->hops[k].link == hop.link;
+        } while (again);
+        path->hops[h] = hop;
+    }
+    path->hop_count = length;
+    /* Few values, so that some paths become one class. */
+    path->cap_bytes_per_s = 1.5e9 * (1 + sim_test_below(random, 8));
+    path->flow_limit = 1 + sim_test_below(random, 4);
+    path->group = sim_test_below(random, 4) == 0 ? sim_test_below(random, 3) : SIM_NO_GROUP;
+}
+
+/* A tree: device links below switches below one bus; the shape of real machines. */
+static void random_tree(struct sim_test_random *random, struct graph *g)
+{
+    uint32_t switches = 1 + sim_test_below(random, 4);
+    uint32_t per_switch = 1 + sim_test_below(random, 4);
+    g->links[g->link_count++] = (struct sim_link){
+        .bytes_per_s = 1e9 * (10 + sim_test_below(random, 150)), .duplex = random->key & 1};
+    for (uint32_t s = 0; s < switches; s++) {
+        uint32_t up = g->link_count++;
+        g->links[up] = (struct sim_link){.bytes_per_s = 20e9, .duplex = sim_test_below(random, 2)};
+        for (uint32_t d = 0; d < per_switch; d++) {
+            uint32_t own = g->link_count++;
+            g->links[own] =
+                (struct sim_link){.bytes_per_s = 12e9, .duplex = sim_test_below(random, 4) > 0};
+            for (uint32_t direction = 0; direction < 2; direction++)
+                g->paths[g->path_count++] =
+                    (struct sim_path){.hops = {{0, direction}, {up, direction}, {own, direction}},
+                                      .hop_count = 3,
+                                      .cap_bytes_per_s = 11e9 + 2e9 * sim_test_below(random, 2),
+                                      .flow_limit = 1,
+                                      .group = SIM_NO_GROUP};
+        }
+    }
+}
+
+static void random_graph(struct sim_test_random *random, struct graph *g)
+{
+    memset(g, 0, sizeof *g);
+    if (sim_test_below(random, 2)) {
+        random_tree(random, g);
+    } else {
+        g->link_count = 1 + sim_test_below(random, 8);
+        for (uint32_t l = 0; l < g->link_count; l++)
+            g->links[l] = (struct sim_link){.bytes_per_s = sim_test_between(random, 1e9, 40e9),
+                                            .duplex = sim_test_below(random, 2)};
+        g->path_count = 1 + sim_test_below(random, 14);
+        for (uint32_t p = 0; p < g->path_count; p++) random_path(random, g, &g->paths[p]);
+    }
+    for (uint32_t p = 0; p < g->path_count; p++) g->caps[p] = g->paths[p].cap_bytes_per_s;
+}
+
+/* A class has one cap: the new one goes to every path of it. */
+static void change_cap(struct sim_test_random *random, struct graph *g, struct sim_share *share)
+{
+    uint32_t class = sim_share_class(share, sim_test_below(random, g->path_count));
+    double cap = sim_share_base_cap(share, class) * sim_test_between(random, 0.1, 1.2);
+    sim_share_set_cap(share, class, cap);
+    for (uint32_t p = 0; p < g->path_count; p++)
+        if (sim_share_class(share, p) == class) g->caps[p] = fmin(cap, g->paths[p].cap_bytes_per_s);
+}
+
+static void test_random_graphs(void **state)
+{
+    (void)state;
+    for (uint64_t round = 0; round < 300; round++) {
+        struct sim_test_random random = {.key = sim_test_seed() * 1000 + round};
+        static struct graph g;
+        random_graph(&random, &g);
+        struct sim_share *share = share_of(&g);
+        for (int step = 0; step < 60; step++) {
+            uint32_t changes = 1 + sim_test_below(&random, 3);
+            for (uint32_t i = 0; i < changes; i++) {
+                uint32_t p = sim_test_below(&random, g.path_count);
+                uint32_t what = sim_test_below(&random, 20);
+                if (what == 0) {
+                    change_cap(&random, &g, share);
+                } else if (what < 12 && g.flows[p] < g.paths[p].flow_limit) {
+                    g.flows[p]++;
+                    add(share, p);
+                } else if (g.flows[p] > 0) {
+                    g.flows[p]--;
+                    drop(share, p);
+                }
+            }
+            solve(share);
+            assert_rated_right(&g, share);
+        }
+        arena_release(&arena);
+    }
+}
+
+/* --- closed forms --------------------------------------------------------------------------- */
+
+/* Alone 2.385 (the cap of the first), together 3.5 / 2 each. */
+static void test_two_flows_on_a_link(void **state)
+{
+    (void)state;
+    struct graph g = {
+        .links = {{.bytes_per_s = 3.5e9}},
+        .link_count = 1,
+        .paths = {{.hops = {{0, 0}}, .hop_count = 1, .cap_bytes_per_s = 2.385e9, .flow_limit = 1,
+                   .group = SIM_NO_GROUP},
+                  {.hops = {{0, 1}}, .hop_count = 1, .cap_bytes_per_s = 9e9, .flow_limit = 1,
+                   .group = SIM_NO_GROUP}},
+        .path_count = 2,
+    };
+    struct sim_share *share = share_of(&g);
+    add(share, 0);
+    solve(share);
+    SIM_ASSERT_CLOSE(rate(share, 0), 2.385e9);
+    add(share, 1);
+    solve(share);
+    SIM_ASSERT_CLOSE(rate(share, 0), 1.75e9);
+    SIM_ASSERT_CLOSE(rate(share, 1), 1.75e9);
+    drop(share, 0);
+    solve(share);
+    SIM_ASSERT_CLOSE(rate(share, 1), 3.5e9);
+}
+
+/*
+ * Links A 10, B 9. x on A, y on A and B, z and w on B, w capped at 2.
+ * B: (9 - 2) / 2 = 3.5 for y and z; A: 10 - 3.5 = 6.5 for x. Without w: B 4.5 each, x 5.5.
+ */
+static void test_flows_over_two_links(void **state)
+{
+    (void)state;
+    struct graph g = {
+        .links = {{.bytes_per_s = 10e9}, {.bytes_per_s = 9e9}},
+        .link_count = 2,
+        .paths = {{.hops = {{0, 0}}, .hop_count = 1, .cap_bytes_per_s = 50e9, .flow_limit = 2,
+                   .group = SIM_NO_GROUP},
+                  {.hops = {{0, 0}, {1, 0}}, .hop_count = 2, .cap_bytes_per_s = 50e9,
+                   .flow_limit = 1, .group = SIM_NO_GROUP},
+                  {.hops = {{1, 0}}, .hop_count = 1, .cap_bytes_per_s = 50e9, .flow_limit = 1,
+                   .group = SIM_NO_GROUP},
+                  {.hops = {{1, 0}}, .hop_count = 1, .cap_bytes_per_s = 2e9, .flow_limit = 1,
+                   .group = SIM_NO_GROUP}},
+        .path_count = 4,
+    };
+    struct sim_share *share = share_of(&g);
+    for (uint32_t p = 0; p < 4; p++) add(share, p);
+    solve(share);
+    SIM_ASSERT_CLOSE(rate(share, 0), 6.5e9);
+    SIM_ASSERT_CLOSE(rate(share, 1), 3.5e9);
+    SIM_ASSERT_CLOSE(rate(share, 2), 3.5e9);
+    SIM_ASSERT_CLOSE(rate(share, 3), 2e9);
+    drop(share, 3);
+    solve(share);
+    SIM_ASSERT_CLOSE(rate(share, 0), 5.5e9);
+    SIM_ASSERT_CLOSE(rate(share, 1), 4.5e9);
+    SIM_ASSERT_CLOSE(rate(share, 2), 4.5e9);
+}
+
+/* Sixteen devices, 12e9 each way, behind a duplex bridge of 32e9: 32e9 / 16 = 2e9 each way. Behind
+ * a simplex one both ways share: 1e9. Two classes, or one. */
+static void test_sixteen_devices_behind_a_bridge(void **state)
+{
+    (void)state;
+    for (uint32_t duplex = 0; duplex < 2; duplex++) {
+        static struct graph g;
+        memset(&g, 0, sizeof g);
+        g.links[0] = (struct sim_link){.bytes_per_s = 32e9, .duplex = duplex};
+        g.link_count = 17;
+        for (uint32_t d = 0; d < 16; d++) {
+            g.links[1 + d] = (struct sim_link){.bytes_per_s = 12e9, .duplex = true};
+            for (uint32_t direction = 0; direction < 2; direction++)
+                g.paths[g.path_count++] =
+                    (struct sim_path){.hops = {{0, direction}, {1 + d, direction}},
+                                      .hop_count = 2,
+                                      .cap_bytes_per_s = 30e9,
+                                      .flow_limit = 1,
+                                      .group = SIM_NO_GROUP};
+        }
+        struct sim_share *share = share_of(&g);
+        assert_int_equal(sim_share_class_count(share), duplex ? 2 : 1);
+        add(share, 0);
+        solve(share);
+        SIM_ASSERT_CLOSE(rate(share, 0), 12e9); /* its own link */
+        for (uint32_t p = 1; p < g.path_count; p++) add(share, p);
+        solve(share);
+        for (uint32_t p = 0; p < g.path_count; p++)
+            SIM_ASSERT_CLOSE(rate(share, p), duplex ? 2e9 : 1e9);
+    }
+}
+
+/* Four switches of 20 reach a bus of 81: it can never be full, and each switch is on its own. */
+static void test_a_wide_bus_connects_nobody(void **state)
+{
+    (void)state;
+    static struct graph g;
+    memset(&g, 0, sizeof g);
+    g.links[0] = (struct sim_link){.bytes_per_s = 81e9};
+    g.link_count = 5;
+    for (uint32_t s = 0; s < 4; s++) {
+        g.links[1 + s] = (struct sim_link){.bytes_per_s = 20e9};
+        g.paths[s] = (struct sim_path){.hops = {{1 + s, 0}, {0, 0}}, .hop_count = 2,
+                                       .cap_bytes_per_s = 12e9, .flow_limit = 8,
+                                       .group = SIM_NO_GROUP};
+    }
+    g.path_count = 4;
+    struct sim_share *share = share_of(&g);
+    for (uint32_t p = 0; p < 4; p++)
+        for (uint32_t i = 0; i < 8; i++) add(share, p);
+    solve(share);
+    add(share, 1);
+    const uint32_t *changed;
+    assert_int_equal(sim_share_solve(share, &changed), 1);
+    assert_int_equal(changed[0], sim_share_class(share, 1));
+    SIM_ASSERT_CLOSE(rate(share, 0), 20e9 / 8);
+    SIM_ASSERT_CLOSE(rate(share, 1), 20e9 / 9);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_two_flows_on_a_link, release_arena),
+        cmocka_unit_test_teardown(test_flows_over_two_links, release_arena),
+        cmocka_unit_test_teardown(test_sixteen_devices_behind_a_bridge, release_arena),
+        cmocka_unit_test_teardown(test_a_wide_bus_connects_nobody, release_arena),
+        cmocka_unit_test_teardown(test_random_graphs, release_arena),
+    };
+    return cmocka_run_group_tests_name("sim/share.h", tests, NULL, NULL);
+}
