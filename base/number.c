@@ -21,7 +21,7 @@
 #include "base/number.h"
 
 #include <assert.h>
-#include <errno.h>
+#include <float.h>
 #include <locale.h>
 #include <math.h>
 #include <stdio.h>
@@ -155,7 +155,8 @@ static size_t write_decimal(struct decimal decimal, char *buffer)
 static struct decimal shortest_by_trial(double value)
 {
     char text[64];
-    for (int digits = 15; digits <= 17; digits++) {
+    /* A normal double keeps any 15 digits, so fewer need no trial; subnormals keep less. */
+    for (int digits = value < DBL_MIN ? 1 : 15; digits <= 17; digits++) {
         snprintf(text, sizeof text, "%.*e", digits - 1, value);
         if (strtod(text, NULL) == value) break;
     }

@@ -145,7 +145,8 @@ enum status quantity_parse(const char *text, enum dimension dimension, double *o
 /* Three significant digits, or a whole number as it is. */
 static int print_number(char *buffer, size_t size, double value)
 {
-    if (value == floor(value) && value < 1e4) return snprintf(buffer, size, "%.0f", value);
+    bool whole = fabs(value - round(value)) <= 1e-9 * value; /* 5e-6 / 1e-6 is not quite 5 */
+    if (whole && value < 1e4) return snprintf(buffer, size, "%.0f", value);
     if (value >= 1e5) return snprintf(buffer, size, "%.4g", value);
     int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
     return snprintf(buffer, size, "%.*f", decimals, value);

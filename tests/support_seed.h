@@ -1,0 +1,12 @@
+/*
+ * The seed of a property test: from the environment variable SPILLWAY_SEED, or from the clock, and
+ * printed at once, so that a failing run can be repeated.
+ */
+#ifndef SPILLWAY_TESTS_SUPPORT_SEED_H
+#define SPILLWAY_TESTS_SUPPORT_SEED_H
+
+#include <stdint.h>
+
+uint64_t support_seed(const char *test_name);
+
+#endif

@@ -1,0 +1,70 @@
+/* base/suggest.h: distances worked out by hand, and how near is near enough. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "base/suggest.h"
+
+static const char *const words[] = {"steps", "microbatch", "optimizer", "lr", "layers"};
+
+static void near_words_are_found(void **state)
+{
+    (void)state;
+    size_t count = ARRAY_COUNT(words);
+    assert_string_equal(suggest("stpes", words, count), "steps");         /* one exchange */
+    assert_string_equal(suggest("step", words, count), "steps");          /* one insertion */
+    assert_string_equal(suggest("stteps", words, count), "steps");        /* one deletion */
+    assert_string_equal(suggest("optimiser", words, count), "optimizer"); /* one replacement */
+    assert_string_equal(suggest("micro_bacth", words, count), "microbatch"); /* two of three */
+    assert_string_equal(suggest("layer", words, count), "layers");
+}
+
+static void far_words_are_not(void **state)
+{
+    (void)state;
+    size_t count = ARRAY_COUNT(words);
+    assert_null(suggest("epochs", words, count));
+    assert_null(suggest("batch", words, count)); /* five insertions, 2 allowed */
+    assert_null(suggest("", words, count));
+    assert_null(suggest("q", words, count)); /* replacing the whole word is no resemblance */
+    assert_null(suggest("steps", words, 0));
+    char word[200];
+    memset(word, 'a', sizeof word);
+    word[sizeof word - 1] = '\0';
+    assert_null(suggest(word, words, count));
+}
+
+static void nearest_wins_then_first(void **state)
+{
+    (void)state;
+    const char *const some[] = {"abcdx", "abcde", "abcdy"};
+    assert_string_equal(suggest("abcde", some, 3), "abcde");
+    assert_string_equal(suggest("abcdz", some, 3), "abcdx");
+}
+
+static void lists_read_as_a_sentence(void **state)
+{
+    (void)state;
+    char buffer[64];
+    assert_string_equal(suggest_list(words, 0, buffer, sizeof buffer), "");
+    assert_string_equal(suggest_list(words, 1, buffer, sizeof buffer), "steps");
+    assert_string_equal(suggest_list(words, 2, buffer, sizeof buffer), "steps or microbatch");
+    assert_string_equal(suggest_list(words, 3, buffer, sizeof buffer),
+                        "steps, microbatch or optimizer");
+    assert_string_equal(suggest_list(words, 5, buffer, 20), "steps, microbatc...");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(near_words_are_found),
+        cmocka_unit_test(far_words_are_not),
+        cmocka_unit_test(nearest_wins_then_first),
+        cmocka_unit_test(lists_read_as_a_sentence),
+    };
+    return cmocka_run_group_tests_name("base/suggest.h", tests, NULL, NULL);
+}
