@@ -8,8 +8,14 @@
 
 #include "traces/trace.h"
 
-/* `traces`: one, or a prediction and its measurement, shown as processes "predicted gpu0" and
- * "measured gpu0". minibatch_limit > 0 keeps only the first minibatches of each job. */
+/*
+ * `traces`: one, or a prediction and its measurement, shown as processes "predicted gpu0" and
+ * "measured gpu0" beside each other; of one plan, the measured events then carry predicted_us.
+ * minibatch_limit > 0 keeps only the first minibatches of each job, and memory up to their end.
+ * Errors: STATUS_LIMIT for a run of more than 104 days (2^53 nanoseconds); STATUS_NO_MEMORY,
+ * STATUS_IO.
+ */
+enum { CHROME_TRACES_MAX = 2 };
 MUST_CHECK enum status chrome_write(const struct trace *const *traces, uint32_t trace_count,
                                     uint64_t minibatch_limit, const char *path,
                                     struct error *err);

@@ -6,16 +6,24 @@
 
 #include "traces/trace.h"
 
-/* Classes of time. Waiting is what a compute stream does between its first and its last span
- * while it does not compute. */
-enum compare_class { COMPARE_COMPUTE, COMPARE_H2D, COMPARE_D2H, COMPARE_WAITING, COMPARE_CLASS_COUNT };
+/* Classes of time. Waiting is what a compute stream does between its first and its last span while
+ * it does not compute. The host stream is in none of them. */
+enum compare_class {
+    COMPARE_COMPUTE,
+    COMPARE_H2D,
+    COMPARE_D2H,
+    COMPARE_WAITING,
+    COMPARE_CLASS_COUNT
+};
 extern const char *const compare_class_names[COMPARE_CLASS_COUNT];
 
 struct compare_class_result {
     double predicted_s, measured_s; /* summed over streams */
     double error;                   /* predicted / measured - 1; 0 when both are 0 */
+    bool error_known;               /* false: something was predicted and nothing measured */
     double share;                   /* part of the makespan difference: (predicted - measured)
-                                       per stream of that class, over the measured makespan */
+                                       per stream of that class that ran anything, over the
+                                       measured makespan */
 };
 
 struct compare_off { /* an operation that was far off */
@@ -24,7 +32,9 @@ struct compare_off { /* an operation that was far off */
 };
 
 struct compare_job {
-    double predicted_tokens_per_s, measured_tokens_per_s, error;
+    double predicted_tokens_per_s, measured_tokens_per_s;
+    double error; /* as in a class */
+    bool error_known;
 };
 
 enum { COMPARE_WORST_MAX = 20 };
@@ -32,15 +42,18 @@ enum { COMPARE_WORST_MAX = 20 };
 struct comparison {
     double predicted_makespan_s, measured_makespan_s;
     double throughput_error; /* predicted / measured - 1, of all tokens over the makespan */
+    bool throughput_error_known;
     struct compare_class_result classes[COMPARE_CLASS_COUNT];
-    struct compare_off worst[COMPARE_WORST_MAX];
+    struct compare_off worst[COMPARE_WORST_MAX]; /* the largest difference first */
     uint32_t worst_count;
-    struct compare_job *jobs; /* job_count of the traces; in `arena` */
+    struct compare_job *jobs; /* those of the traces; in `arena` */
+    uint32_t job_count;
     struct arena arena;
 };
 
 /* Errors: STATUS_BAD_INPUT when the traces are of different plans, the first is not a prediction,
- * the second not a measurement, or one of them is not complete. */
+ * the second not a measurement, or one of them is not complete or has no spans. *out is untouched
+ * then. */
 MUST_CHECK enum status compare_traces(const struct trace *predicted, const struct trace *measured,
                                       struct comparison *out, struct error *err);
 void comparison_release(struct comparison *comparison);

@@ -1,0 +1,30 @@
+/* The reader of traces, fed with anything. What it accepts must survive everything that reads it. */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "traces/compare.h"
+#include "traces/trace.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct trace trace = {0};
+    struct error err = {0};
+    if (trace_parse("input", (const char *)data, size, &trace, &err) == STATUS_OK) {
+        if (trace_check(&trace, &err) != STATUS_OK) abort();
+        for (uint32_t j = 0; j < trace.job_count; j++)
+            if (trace_job_tokens_per_s(&trace, j) < 0) abort();
+        struct trace measured = trace; /* the same arrays under another name */
+        trace.source = TRACE_PREDICTED;
+        measured.source = TRACE_MEASURED;
+        struct comparison comparison = {0};
+        if (compare_traces(&trace, &measured, &comparison, &err) == STATUS_OK &&
+            comparison.throughput_error != 0)
+            abort(); /* a trace differs from itself */
+        comparison_release(&comparison);
+    }
+    trace_release(&trace);
+    return 0;
+}

@@ -1,0 +1,224 @@
+/*
+ * How far a prediction is off, and where that comes from.
+ *
+ * Both traces number their spans in plan order, so span i of one and span i of the other are the
+ * same operation: one pass over both sums the time of each class and keeps the operations that
+ * differ most in a list of twenty, sorted by insertion. No search, no matching by time.
+ *
+ * Four classes add up to the life of a compute stream and two copy streams: computing, copying in
+ * either direction, and waiting, which is what a compute stream does between its first and its last
+ * span while it does not compute. A worked example, two devices, seconds:
+ *
+ *                predicted   measured    difference per stream   share of measured makespan 10 s
+ *     compute      12          13             -1 / 2                     -5 %
+ *     waiting       6           5             +1 / 2                     +5 %
+ *
+ * The prediction computes too fast and waits too long; the two cancel in the makespan, which is why
+ * a good makespan alone proves little. Dividing by the number of streams that ran anything (not by
+ * all there are) keeps idle devices from hiding an error.
+ *
+ * The host stream, which reads batches, is in no class: it is neither a device nor a copy, and what
+ * it delays shows as waiting.
+ */
+#include "traces/compare.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+
+#include "planner/plan.h"
+
+const char *const compare_class_names[COMPARE_CLASS_COUNT] = {
+    [COMPARE_COMPUTE] = "compute",
+    [COMPARE_H2D] = "h2d",
+    [COMPARE_D2H] = "d2h",
+    [COMPARE_WAITING] = "waiting",
+};
+
+/* One stream of one trace. */
+struct stream_sum {
+    double busy_s;
+    double first_s, last_s; /* of its spans; 0 without any */
+    bool used;
+};
+
+enum { SIDES = 2 }; /* 0 predicted, 1 measured */
+
+/* --- are they comparable? ------------------------------------------------------------------- */
+
+static enum status match_tables(const struct trace *predicted, const struct trace *measured,
+                                struct error *err)
+{
+    if (predicted->source != TRACE_PREDICTED || measured->source != TRACE_MEASURED)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "the traces are %s and %s (expected predicted and measured)",
+                         trace_source_names[predicted->source], trace_source_names[measured->source]);
+    if (predicted->plan_fingerprint != measured->plan_fingerprint)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "the traces are of different plans (%016" PRIx64 " and %016" PRIx64 ")",
+                         predicted->plan_fingerprint, measured->plan_fingerprint);
+    const struct trace *sides[SIDES] = {predicted, measured};
+    for (int s = 0; s < SIDES; s++) {
+        const char *name = trace_source_names[sides[s]->source];
+        if (!sides[s]->complete)
+            return error_set(err, STATUS_BAD_INPUT, "the %s trace stopped before its end", name);
+        if (sides[s]->span_count == 0)
+            return error_set(err, STATUS_BAD_INPUT, "the %s trace has no spans", name);
+    }
+    if (predicted->span_count != measured->span_count ||
+        predicted->stream_count != measured->stream_count ||
+        predicted->job_count != measured->job_count)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "the traces differ: %" PRIu64 " and %" PRIu64 " spans, %" PRIu32
+                         " and %" PRIu32 " streams, %" PRIu32 " and %" PRIu32 " jobs",
+                         predicted->span_count, measured->span_count, predicted->stream_count,
+                         measured->stream_count, predicted->job_count, measured->job_count);
+    return STATUS_OK;
+}
+
+static enum status match_spans(const struct trace *predicted, const struct trace *measured,
+                               struct error *err)
+{
+    for (uint64_t i = 0; i < predicted->span_count; i++) {
+        const struct trace_span *p = &predicted->spans[i], *m = &measured->spans[i];
+        if (p->number != m->number || p->stream != m->stream || p->job != m->job ||
+            p->bytes != m->bytes)
+            return error_set(err, STATUS_BAD_INPUT,
+                             "the traces differ at span %" PRIu64 ": operation %" PRIu64
+                             " of job '%s' and operation %" PRIu64 " of job '%s'",
+                             i, p->number, predicted->jobs[p->job].name, m->number,
+                             measured->jobs[m->job].name);
+    }
+    return STATUS_OK;
+}
+
+/* --- sums ----------------------------------------------------------------------------------- */
+
+static void sum_streams(const struct trace *trace, struct stream_sum *sums)
+{
+    for (uint64_t i = 0; i < trace->span_count; i++) {
+        const struct trace_span *span = &trace->spans[i];
+        struct stream_sum *sum = &sums[span->stream];
+        if (!sum->used || span->start_s < sum->first_s) sum->first_s = span->start_s;
+        if (!sum->used || span->end_s > sum->last_s) sum->last_s = span->end_s;
+        sum->busy_s += span->end_s - span->start_s;
+        sum->used = true;
+    }
+}
+
+/* predicted / measured - 1; false when nothing was measured of what was predicted. */
+static bool relative_error(double predicted, double measured, double *out)
+{
+    *out = 0;
+    if (measured > 0) *out = predicted / measured - 1;
+    return measured > 0 || predicted <= 0;
+}
+
+static void sum_classes(const struct trace *predicted, struct stream_sum *const sums[SIDES],
+                        double makespan_s, struct compare_class_result *classes)
+{
+    uint32_t used[COMPARE_CLASS_COUNT] = {0};
+    for (uint32_t i = 0; i < predicted->stream_count; i++) {
+        static const int of_kind[] = {[STREAM_COMPUTE] = COMPARE_COMPUTE,
+                                      [STREAM_H2D] = COMPARE_H2D,
+                                      [STREAM_D2H] = COMPARE_D2H};
+        uint32_t kind = predicted->streams[i].kind;
+        const struct stream_sum *p = &sums[0][i], *m = &sums[1][i];
+        if (kind == STREAM_HOST || !p->used) continue; /* the spans match: m is used as well */
+        struct compare_class_result *busy = &classes[of_kind[kind]];
+        busy->predicted_s += p->busy_s;
+        busy->measured_s += m->busy_s;
+        used[of_kind[kind]]++;
+        if (kind != STREAM_COMPUTE) continue;
+        struct compare_class_result *waiting = &classes[COMPARE_WAITING];
+        waiting->predicted_s += fmax(0, p->last_s - p->first_s - p->busy_s);
+        waiting->measured_s += fmax(0, m->last_s - m->first_s - m->busy_s);
+        used[COMPARE_WAITING]++;
+    }
+    for (int c = 0; c < COMPARE_CLASS_COUNT; c++) {
+        struct compare_class_result *class = &classes[c];
+        class->error_known = relative_error(class->predicted_s, class->measured_s, &class->error);
+        if (used[c] > 0 && makespan_s > 0)
+            class->share = (class->predicted_s - class->measured_s) / used[c] / makespan_s;
+    }
+}
+
+/* --- the operations that are furthest off --------------------------------------------------- */
+
+/* Keep `off` if it belongs among the worst; of equal differences the earlier one stays in front. */
+static void keep_worst(struct comparison *out, struct compare_off off)
+{
+    double size_s = fabs(off.difference_s);
+    uint32_t at = out->worst_count;
+    while (at > 0 && fabs(out->worst[at - 1].difference_s) < size_s) at--;
+    if (at == COMPARE_WORST_MAX) return;
+    if (out->worst_count < COMPARE_WORST_MAX) out->worst_count++;
+    for (uint32_t i = out->worst_count - 1; i > at; i--) out->worst[i] = out->worst[i - 1];
+    out->worst[at] = off;
+}
+
+static void find_worst(const struct trace *predicted, const struct trace *measured,
+                       struct comparison *out)
+{
+    for (uint64_t i = 0; i < predicted->span_count; i++) {
+        const struct trace_span *p = &predicted->spans[i], *m = &measured->spans[i];
+        keep_worst(out, (struct compare_off){
+                            .predicted_index = i,
+                            .measured_index = i,
+                            .difference_s = (p->end_s - p->start_s) - (m->end_s - m->start_s)});
+    }
+}
+
+static void compare_jobs(const struct trace *predicted, const struct trace *measured,
+                         struct compare_job *jobs)
+{
+    for (uint32_t j = 0; j < predicted->job_count; j++) {
+        struct compare_job *job = &jobs[j];
+        job->predicted_tokens_per_s = trace_job_tokens_per_s(predicted, j);
+        job->measured_tokens_per_s = trace_job_tokens_per_s(measured, j);
+        job->error_known = relative_error(job->predicted_tokens_per_s, job->measured_tokens_per_s,
+                                          &job->error);
+    }
+}
+
+/* --- public --------------------------------------------------------------------------------- */
+
+enum status compare_traces(const struct trace *predicted, const struct trace *measured,
+                           struct comparison *out, struct error *err)
+{
+    struct comparison result = {.predicted_makespan_s = predicted->makespan_s,
+                                .measured_makespan_s = measured->makespan_s};
+    struct arena scratch = {0};
+    void *memory = NULL;
+    enum status status = match_tables(predicted, measured, err);
+    if (status == STATUS_OK) status = match_spans(predicted, measured, err);
+    if (status == STATUS_OK)
+        status = arena_array(&result.arena, predicted->job_count, sizeof *result.jobs, &memory, err);
+    if (status != STATUS_OK) goto out;
+    result.jobs = memory;
+    result.job_count = predicted->job_count;
+    status = arena_array(&scratch, (size_t)SIDES * predicted->stream_count,
+                         sizeof(struct stream_sum), &memory, err);
+    if (status != STATUS_OK) goto out;
+    struct stream_sum *sums[SIDES] = {memory, (struct stream_sum *)memory +
+                                                  predicted->stream_count};
+    sum_streams(predicted, sums[0]);
+    sum_streams(measured, sums[1]);
+    sum_classes(predicted, sums, measured->makespan_s, result.classes);
+    find_worst(predicted, measured, &result);
+    compare_jobs(predicted, measured, result.jobs);
+    result.throughput_error_known = relative_error(
+        trace_tokens_per_s(predicted), trace_tokens_per_s(measured), &result.throughput_error);
+    *out = result;
+    result.arena = (struct arena){0}; /* it is the caller's now */
+out:
+    arena_release(&scratch);
+    arena_release(&result.arena);
+    return status;
+}
+
+void comparison_release(struct comparison *comparison)
+{
+    arena_release(&comparison->arena);
+    *comparison = (struct comparison){0};
+}
