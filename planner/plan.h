@@ -105,7 +105,7 @@ extern const char *const plan_buffer_names[BUFFER_KIND_COUNT];
 struct plan_buffer {
     uint32_t kind;    /* enum plan_buffer_kind */
     uint32_t job;
-    uint32_t shard;   /* PLAN_NONE for those of a whole job */
+    uint32_t shard;   /* within its job, from 0; PLAN_NONE for those of a whole job */
     uint32_t variant; /* tells buffers apart that share the rest: slices of an embedding; else 0 */
     bool on_device;
     uint64_t bytes;
@@ -146,7 +146,8 @@ struct plan_work {
 };
 
 struct plan_unit {
-    uint32_t job, shard;
+    uint32_t job;
+    uint32_t shard;          /* within its job: shards[job_first_shard[job] + shard] */
     uint32_t pass;           /* enum plan_pass */
     uint32_t first_op, op_count;
     uint32_t acquire_count;  /* ACQUIRE flags in its accesses, in order */

@@ -1,0 +1,149 @@
+/*
+ * Three bounds that need no solver.
+ *
+ *   area    all computation, at the speed of the fastest device for each job, spread evenly over the
+ *           devices. Recomputation is not counted: another plan might not need it.
+ *   chain   a job's minibatches follow each other: the longest job alone.
+ *   link    every state must reach a device once and come back once. And a job whose state exceeds
+ *           all device memory together must, in each minibatch after the first, fetch at least the
+ *           excess again, for each minibatch touches all of it; as much must go back. All of this
+ *           crosses the links out of host memory. On duplex links both directions count apart.
+ *
+ * The rate of the links is that of a tree: a link passes no more than its own bandwidth and no more
+ * than what lies behind it. Paths that share a link farther from the host than one that they do
+ * not share are summed as if they did not, which can only raise the rate: the bound stays valid.
+ */
+#include "planner/bound.h"
+
+#include <stdio.h>
+
+#include "models/cost.h"
+#include "models/memory.h"
+#include "planner/plan_work.h"
+
+/* --- links ----------------------------------------------------------------------------------- */
+
+/* Bandwidth through the links at depth `depth` and behind it, for the devices of group[] whose path
+ * agrees so far with device `leader`'s. */
+static double rate_behind(const struct hardware *hw, uint32_t leader, uint32_t depth)
+{
+    const struct hardware_device *lead = &hw->devices[leader];
+    if (depth >= lead->path_count) return 0;
+    const struct hardware_link *link = &hw->links[lead->path[depth]];
+    if (depth + 1 == lead->path_count) return link->bandwidth.value;
+    double behind = 0;
+    for (uint32_t d = leader; d < hw->device_count; d++) {
+        const struct hardware_device *device = &hw->devices[d];
+        if (device->path_count <= depth || device->path[depth] != lead->path[depth]) continue;
+        bool counted = false; /* an earlier device of this group leads its branch */
+        for (uint32_t i = leader; i < d && !counted; i++)
+            counted = hw->devices[i].path_count > depth + 1 && device->path_count > depth + 1 &&
+                      hw->devices[i].path[depth] == lead->path[depth] &&
+                      hw->devices[i].path[depth + 1] == device->path[depth + 1];
+        if (!counted && device->path_count > depth + 1) behind += rate_behind(hw, d, depth + 1);
+        else if (device->path_count == depth + 1) behind += link->bandwidth.value;
+    }
+    return behind < link->bandwidth.value ? behind : link->bandwidth.value;
+}
+
+double bound_host_rate(const struct hardware *hw)
+{
+    double rate = 0;
+    for (uint32_t d = 0; d < hw->device_count; d++) {
+        bool counted = false;
+        for (uint32_t i = 0; i < d && !counted; i++)
+            counted = hw->devices[i].path_count > 0 && hw->devices[d].path_count > 0 &&
+                      hw->devices[i].path[0] == hw->devices[d].path[0];
+        if (!counted) rate += rate_behind(hw, d, 0);
+    }
+    return rate;
+}
+
+/* One simplex link on a path makes both directions share. */
+static bool all_duplex(const struct hardware *hw)
+{
+    for (uint32_t i = 0; i < hw->link_count; i++)
+        if (!hw->links[i].duplex) return false;
+    return true;
+}
+
+static double link_bound(const struct hardware *hw, const struct job_set *jobs, double *bytes)
+{
+    double memory = 0, moved = 0;
+    for (uint32_t d = 0; d < hw->device_count; d++) memory += (double)hw->devices[d].memory_bytes;
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        const struct job *job = &jobs->jobs[j];
+        double state = 0;
+        for (uint64_t l = 0; l < job->network.layer_count; l++)
+            state += (double)network_layer_parameters(&job->network, l);
+        state *= sizeof(float) * (1.0 + optimizer_state_words(job->optimizer.kind));
+        double again = state > memory ? state - memory : 0;
+        moved += state + again * (double)(job->minibatches - 1);
+    }
+    *bytes = moved;
+    double rate = bound_host_rate(hw);
+    if (rate <= 0) return 0;
+    return moved / rate * (all_duplex(hw) ? 1 : 2);
+}
+
+/* --- computation ----------------------------------------------------------------------------- */
+
+double bound_minibatch_s(const struct hardware *hw, const struct job *job)
+{
+    double best = 0;
+    uint64_t layers = job->network.layer_count;
+    for (uint32_t type = 0; type < hw->type_count; type++) {
+        uint32_t device = 0;
+        while (device < hw->device_count && hw->devices[device].type != type) device++;
+        if (device == hw->device_count) continue;
+        double seconds = 0;
+        for (uint64_t l = 0; l < layers; l++) {
+            struct work_item items[PLAN_WORK_ITEMS_MAX];
+            bool last = l + 1 == layers;
+            uint32_t n = plan_work_items(job, l, 1, last ? PLAN_LOSS : PLAN_FORWARD, true, 0, 0,
+                                         items);
+            seconds += cost_work_s(hw, device, items, n, NULL);
+            if (last) continue;
+            n = plan_work_items(job, l, 1, PLAN_BACKWARD, true, 0, 0, items);
+            seconds += cost_work_s(hw, device, items, n, NULL);
+        }
+        if (best <= 0 || seconds < best) best = seconds;
+    }
+    return best;
+}
+
+void bound_makespan(const struct hardware *hw, const struct job_set *jobs, struct bound *out)
+{
+    double area = 0, chain = 0, moved = 0;
+    uint32_t longest = 0;
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        double seconds =
+            bound_minibatch_s(hw, &jobs->jobs[j]) * (double)jobs->jobs[j].minibatches;
+        area += seconds;
+        if (seconds > chain) {
+            chain = seconds;
+            longest = j;
+        }
+    }
+    double total = area;
+    area /= hw->device_count;
+    double link = link_bound(hw, jobs, &moved);
+    char text[QUANTITY_TEXT_BYTES], rate[QUANTITY_TEXT_BYTES];
+    if (link > area && link > chain) {
+        *out = (struct bound){.seconds = link, .kind = BOUND_LINK};
+        snprintf(out->text, sizeof out->text,
+                 "at least %s must cross the links of host memory in each direction, at %s in all",
+                 quantity_text(moved, DIMENSION_BYTES, text),
+                 quantity_text(bound_host_rate(hw), DIMENSION_BYTES_PER_S, rate));
+    } else if (chain > area) {
+        *out = (struct bound){.seconds = chain, .kind = BOUND_CHAIN};
+        snprintf(out->text, sizeof out->text,
+                 "the minibatches of job '%.80s' follow each other: %s of computation",
+                 jobs->jobs[longest].name, quantity_text(chain, DIMENSION_SECONDS, text));
+    } else {
+        *out = (struct bound){.seconds = area, .kind = BOUND_AREA};
+        snprintf(out->text, sizeof out->text, "%s of computation on %u device%s",
+                 quantity_text(total, DIMENSION_SECONDS, text), hw->device_count,
+                 hw->device_count == 1 ? "" : "s");
+    }
+}

@@ -1,0 +1,658 @@
+/*
+ * From "shard 3 of job 1, backward, on device 0" to copies, a computation and arena ranges.
+ *
+ * A unit is written once per (shard, pass) and variant: whether its input is already on the device
+ * because the job's previous unit ran there just before, and whether its output will be used there
+ * next. A forward pass always sends its output to the host as well, for the backward pass starts
+ * from it; only the input of the loss and the gradients, used once, can skip the host.
+ *
+ *     streamed backward of shard s:
+ *       h2d  state of s            -> region
+ *       h2d  boundary s            -> edge          (the shard's input: recomputation starts there)
+ *       h2d  gradient s+1          -> edge          (unless it is here)
+ *       compute backward              workspace, edge: gradient s
+ *       d2h  gradient s            -> host          (unless it is used here next)
+ *       d2h  state of s            -> host, region free
+ *
+ * The slots of an instance are the unit's, moved to the region and edge whose turn it is. Regions
+ * and edges are taken in turn on each device; plan.h's rule 2 makes the next user of a region wait
+ * for the last one, which is all the synchronisation that double buffering needs.
+ *
+ * An embedding that exceeds a region is cut into slices, each with a turn of its own: rows of the
+ * parameters (forward) or of parameters, moments and table gradient (backward) come in, are used
+ * and go out while the next slice comes in.
+ */
+#include "planner/emit.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/size.h"
+#include "models/memory.h"
+#include "planner/plan_work.h"
+
+enum area { AREA_WORKSPACE, AREA_EDGE, AREA_REGION, AREA_KEEP };
+
+/* A slot of a unit, before it is moved to its turn and seat. */
+struct acquire {
+    enum area area;
+    uint32_t turn; /* regions: counted from the instance's first turn */
+    uint64_t offset_bytes, bytes;
+};
+
+/* What an instance of a unit needs beside the unit. */
+struct unit_slots {
+    uint32_t first_acquire, acquire_count;
+    uint32_t region_turns;
+    bool uses_edge;
+};
+
+enum { ACCESSES_MAX = 12 };
+
+struct emitter {
+    struct plan_builder *builder;
+    const struct plan *plan;
+    struct footprints *footprints;
+    const struct partition *partition;
+    enum status status;
+    struct error *err;
+    uint32_t *unit_ids;        /* [shard][pass][variant], then [shard][load, store] */
+    struct unit_slots *slots;  /* by unit id */
+    size_t slots_count, slots_capacity;
+    struct acquire *acquires;
+    size_t acquire_count, acquire_capacity;
+    uint32_t *edge_turn, *region_turn; /* per device */
+    uint32_t *slot_scratch;
+    size_t slot_scratch_capacity;
+    /* the unit being written */
+    struct unit_slots current;
+    uint64_t edge_used, region_used;
+    struct plan_access accesses[ACCESSES_MAX];
+    uint32_t access_count;
+};
+
+/* The shard that a unit is about, and what it takes to write it. */
+struct shard_view {
+    const struct job *job;
+    const struct footprint *footprint;
+    uint32_t job_index, shard, global; /* shard within the job; index in the plan */
+    uint32_t shard_count;
+    bool embedding, last, resident;
+    bool here_in, here_out;
+    uint32_t activations;
+    uint64_t slice_rows; /* 0: whole */
+};
+
+/* --- slots and accesses ---------------------------------------------------------------------- */
+
+static uint64_t padded(uint64_t bytes) { return size_align(bytes, ARENA_ALIGNMENT); }
+
+static void take_slot(struct emitter *e, enum area area, uint64_t offset_bytes, uint64_t bytes)
+{
+    if (!e->status)
+        e->status = array_reserve(&e->acquires, &e->acquire_capacity, e->acquire_count,
+                                  sizeof *e->acquires, PLAN_OPS_MAX, "arena ranges", e->err);
+    if (e->status) return;
+    struct acquire a = {.area = area, .offset_bytes = offset_bytes, .bytes = bytes};
+    if (area == AREA_EDGE) {
+        a.offset_bytes = e->edge_used;
+        e->edge_used += padded(bytes);
+        e->current.uses_edge = true;
+        assert(e->edge_used <= e->partition->edge_bytes);
+    } else if (area == AREA_REGION) {
+        a.turn = e->current.region_turns;
+        a.offset_bytes = e->region_used;
+        e->region_used += padded(bytes);
+    }
+    e->acquires[e->acquire_count++] = a;
+    e->current.acquire_count++;
+}
+
+/* The next slice, or the end of the unit: what follows takes the next region. */
+static void end_region_turn(struct emitter *e)
+{
+    assert(e->region_used <= e->partition->region_bytes);
+    if (e->region_used > 0) e->current.region_turns++;
+    e->region_used = 0;
+}
+
+static uint32_t buffer(struct emitter *e, const struct shard_view *v, uint32_t kind,
+                       uint32_t shard, uint32_t variant, bool on_device, uint64_t bytes)
+{
+    struct plan_buffer b = {.kind = kind,
+                            .job = v->job_index,
+                            .shard = shard,
+                            .variant = variant,
+                            .on_device = on_device,
+                            .bytes = bytes};
+    return plan_builder_buffer(e->builder, &b);
+}
+
+static void use(struct emitter *e, uint32_t name, uint32_t flags)
+{
+    assert(e->access_count < ACCESSES_MAX);
+    e->accesses[e->access_count++] = (struct plan_access){.buffer = name, .flags = flags};
+}
+
+/* A device buffer that comes to life here: in `area` (at `offset_bytes` for workspace and keep). */
+static void use_new(struct emitter *e, uint32_t name, uint32_t flags, enum area area,
+                    uint64_t offset_bytes, uint64_t bytes)
+{
+    take_slot(e, area, offset_bytes, bytes);
+    use(e, name, flags | ACCESS_WRITE | ACCESS_ACQUIRE);
+}
+
+static void add_copy(struct emitter *e, uint8_t stream, uint32_t from, uint64_t from_offset,
+                     uint32_t from_flags, uint32_t to, uint64_t to_offset, uint32_t to_flags,
+                     uint64_t bytes)
+{
+    struct plan_op op = {.kind = OP_COPY, .stream = stream, .work = PLAN_NONE, .bytes = bytes};
+    struct plan_access accesses[2] = {
+        {.buffer = from, .flags = from_flags | ACCESS_READ, .offset_bytes = from_offset},
+        {.buffer = to, .flags = to_flags | ACCESS_WRITE, .offset_bytes = to_offset}};
+    plan_builder_op(e->builder, &op, accesses, 2, NULL, 0);
+}
+
+/* Host buffer to a new device buffer. */
+static void fetch(struct emitter *e, uint32_t host, uint64_t host_offset, uint32_t device,
+                  enum area area, uint64_t slot_offset, uint64_t bytes)
+{
+    take_slot(e, area, slot_offset, bytes);
+    add_copy(e, STREAM_H2D, host, host_offset, 0, device, 0, ACCESS_ACQUIRE, bytes);
+}
+
+static void send(struct emitter *e, uint32_t device, uint32_t device_flags, uint32_t host,
+                 uint64_t host_offset, uint64_t bytes)
+{
+    add_copy(e, STREAM_D2H, device, 0, device_flags, host, host_offset, 0, bytes);
+}
+
+/* The computation over the accesses gathered so far, with its workspace. */
+static void add_compute(struct emitter *e, const struct shard_view *v, enum plan_pass pass,
+                        enum unit_pass unit_pass, bool kept, uint32_t slice, uint64_t first_row,
+                        uint64_t row_count)
+{
+    uint64_t workspace = v->footprint->workspace_bytes[unit_pass][kept];
+    if (workspace > 0) {
+        uint32_t variant = (uint32_t)unit_pass * 2 + kept;
+        uint32_t name = buffer(e, v, BUFFER_WORKSPACE, v->shard, variant, true, workspace);
+        use_new(e, name, ACCESS_RELEASE, AREA_WORKSPACE, 0, workspace);
+    }
+    struct work_item items[PLAN_WORK_ITEMS_MAX];
+    const struct plan_shard *shard = &e->partition->shards[v->global];
+    uint32_t count = plan_work_items(v->job, shard->first_layer, shard->layer_count, pass, kept,
+                                     first_row, row_count, items);
+    struct plan_op op = {.kind = OP_COMPUTE,
+                         .stream = STREAM_COMPUTE,
+                         .pass = (uint8_t)pass,
+                         .work = plan_builder_work(e->builder, items, count),
+                         .slice = slice,
+                         .first_row = first_row,
+                         .row_count = row_count};
+    plan_builder_op(e->builder, &op, e->accesses, e->access_count, NULL, 0);
+    e->access_count = 0;
+}
+
+/* --- pieces that several units have ------------------------------------------------------------ */
+
+static uint32_t host_state(struct emitter *e, const struct shard_view *v, uint32_t shard)
+{
+    const struct partition *p = e->partition;
+    const struct plan_shard *s = &p->shards[p->job_first_shard[v->job_index] + shard];
+    uint64_t bytes = memory_state_bytes(&v->job->network, s->first_layer, s->layer_count,
+                                        v->job->optimizer.kind);
+    return buffer(e, v, BUFFER_STATE, shard, 0, false, bytes);
+}
+
+static uint32_t device_state(struct emitter *e, const struct shard_view *v)
+{
+    return buffer(e, v, BUFFER_STATE, v->shard, 0, true, v->footprint->state_bytes);
+}
+
+static uint32_t boundary(struct emitter *e, const struct shard_view *v, uint32_t kind,
+                         uint32_t shard, bool on_device, uint64_t bytes)
+{
+    return buffer(e, v, kind, shard, 0, on_device, bytes);
+}
+
+/* Batch, boundary or gradient that enters: fetched to an edge unless it is here; then used up. */
+static void input(struct emitter *e, const struct shard_view *v, uint32_t kind, uint32_t shard,
+                  uint64_t bytes, bool here, bool fetched)
+{
+    uint32_t device = boundary(e, v, kind, shard, true, bytes);
+    if (fetched) {
+        if (!here)
+            fetch(e, boundary(e, v, kind, shard, false, bytes), 0, device, AREA_EDGE, 0, bytes);
+    } else {
+        use(e, device, ACCESS_READ | ACCESS_RELEASE);
+    }
+}
+
+static void batch(struct emitter *e, const struct shard_view *v, bool fetched)
+{
+    uint64_t bytes = job_batch_bytes(v->job);
+    if (bytes > 0) input(e, v, BUFFER_BATCH, PLAN_NONE, bytes, false, fetched);
+}
+
+/* Boundary or gradient that leaves: it stays for the next unit here, goes to the host, or both. */
+static void output(struct emitter *e, const struct shard_view *v, uint32_t kind, uint32_t shard,
+                   uint64_t bytes, bool to_host)
+{
+    uint32_t device = boundary(e, v, kind, shard, true, bytes);
+    if (to_host)
+        send(e, device, v->here_out ? 0 : ACCESS_RELEASE, boundary(e, v, kind, shard, false, bytes),
+             0, bytes);
+}
+
+/* Is the head's table the embedding's own state, on the same device? */
+static bool table_is_here(const struct emitter *e, const struct shard_view *v)
+{
+    const struct partition *p = e->partition;
+    uint32_t first = p->job_first_shard[v->job_index];
+    return v->resident && p->shard_device[first] == p->shard_device[first + v->shard_count - 1];
+}
+
+/* --- units ----------------------------------------------------------------------------------- */
+
+/* Next minibatch's tokens, on the host. */
+static void add_batch_op(struct emitter *e, const struct shard_view *v)
+{
+    uint64_t bytes = job_batch_bytes(v->job);
+    if (bytes == 0) return;
+    struct plan_op op = {
+        .kind = OP_COMPUTE, .stream = STREAM_HOST, .pass = PLAN_BATCH, .work = PLAN_NONE};
+    struct plan_access access = {.buffer = buffer(e, v, BUFFER_BATCH, PLAN_NONE, 0, false, bytes),
+                                 .flags = ACCESS_WRITE};
+    plan_builder_op(e->builder, &op, &access, 1, NULL, 0);
+}
+
+/* Rows of slice k: [*first, *first + *count). */
+static uint32_t slice_range(const struct shard_view *v, uint32_t k, uint64_t *first,
+                            uint64_t *count)
+{
+    uint64_t rows = job_embedding_rows(v->job);
+    *first = k * v->slice_rows;
+    *count = rows - *first < v->slice_rows ? rows - *first : v->slice_rows;
+    return (uint32_t)((rows + v->slice_rows - 1) / v->slice_rows);
+}
+
+static void sliced_embedding_forward(struct emitter *e, const struct shard_view *v)
+{
+    uint64_t row = v->job->network.width * sizeof(float), first, count;
+    uint32_t out = boundary(e, v, BUFFER_BOUNDARY, 1, true, v->footprint->output_bytes);
+    uint32_t tokens = boundary(e, v, BUFFER_BATCH, PLAN_NONE, true, job_batch_bytes(v->job));
+    uint32_t slices = slice_range(v, 0, &first, &count);
+    batch(e, v, true);
+    for (uint32_t k = 0; k < slices; k++) {
+        slice_range(v, k, &first, &count);
+        uint32_t rows = buffer(e, v, BUFFER_PARAMETERS, 0, 1 + k, true, count * row);
+        fetch(e, host_state(e, v, 0), first * row, rows, AREA_REGION, 0, count * row);
+        use(e, rows, ACCESS_READ | ACCESS_RELEASE);
+        use(e, tokens, ACCESS_READ | (k + 1 == slices ? ACCESS_RELEASE : 0));
+        if (k == 0) use_new(e, out, 0, AREA_EDGE, 0, v->footprint->output_bytes);
+        else use(e, out, ACCESS_READ | ACCESS_WRITE);
+        add_compute(e, v, PLAN_FORWARD, UNIT_FORWARD, true, k, first, count);
+        end_region_turn(e);
+    }
+}
+
+static void write_forward(struct emitter *e, const struct shard_view *v)
+{
+    const struct footprint *f = v->footprint;
+    /* the loss uses its input once; every other boundary is needed again by a backward pass */
+    bool to_host = !v->here_out || v->shard + 2 < v->shard_count;
+    bool kept = v->activations != ACTIVATIONS_RECOMPUTE || v->embedding;
+    bool activations = kept && !v->embedding && f->activation_bytes > 0;
+    if (v->shard == 0) add_batch_op(e, v);
+    if (v->embedding && v->slice_rows) {
+        sliced_embedding_forward(e, v);
+        output(e, v, BUFFER_BOUNDARY, 1, f->output_bytes, to_host);
+        return;
+    }
+    uint32_t parameters = v->resident ? device_state(e, v)
+                                      : buffer(e, v, BUFFER_PARAMETERS, v->shard, 0, true,
+                                               f->parameter_bytes);
+    if (!v->resident)
+        fetch(e, host_state(e, v, v->shard), 0, parameters, AREA_REGION, 0, f->parameter_bytes);
+    if (v->shard == 0) batch(e, v, true);
+    else input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, v->here_in, true);
+
+    use(e, parameters, ACCESS_READ | (v->resident ? 0 : ACCESS_RELEASE));
+    if (v->shard == 0) batch(e, v, false);
+    else input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, v->here_in, false);
+    use_new(e, boundary(e, v, BUFFER_BOUNDARY, v->shard + 1, true, f->output_bytes), 0, AREA_EDGE,
+            0, f->output_bytes);
+    uint32_t acts = 0;
+    if (activations) {
+        acts = buffer(e, v, BUFFER_ACTIVATIONS, v->shard, 0, true, f->activation_bytes);
+        bool spill = v->activations == ACTIVATIONS_SPILL;
+        use_new(e, acts, 0, spill ? AREA_REGION : AREA_KEEP,
+                e->partition->keep_offset[v->global], f->activation_bytes);
+    }
+    add_compute(e, v, PLAN_FORWARD, UNIT_FORWARD, kept, 0, 0, 0);
+    output(e, v, BUFFER_BOUNDARY, v->shard + 1, f->output_bytes, to_host);
+    if (activations && v->activations == ACTIVATIONS_SPILL)
+        send(e, acts, ACCESS_RELEASE,
+             buffer(e, v, BUFFER_ACTIVATIONS, v->shard, 0, false, f->activation_bytes), 0,
+             f->activation_bytes);
+}
+
+static void write_loss(struct emitter *e, const struct shard_view *v)
+{
+    const struct footprint *f = v->footprint;
+    bool first = v->shard == 0; /* a profile in one shard: no boundaries */
+    bool table = job_has_table(v->job), text = job_batch_bytes(v->job) > 0;
+    uint64_t table_bytes = table ? job_table_bytes(v->job) : 0;
+    bool table_here = table && table_is_here(e, v);
+    uint32_t state = device_state(e, v);
+    uint32_t table_name = 0, gradient = 0, loss = 0;
+    if (!v->resident)
+        fetch(e, host_state(e, v, v->shard), 0, state, AREA_REGION, 0, f->state_bytes);
+    if (table && !table_here) {
+        table_name = buffer(e, v, BUFFER_TABLE, PLAN_NONE, 0, true, table_bytes);
+        fetch(e, host_state(e, v, 0), 0, table_name, AREA_REGION, 0, table_bytes);
+    }
+    batch(e, v, true);
+    if (!first) input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, v->here_in, true);
+
+    use(e, state, ACCESS_READ | ACCESS_WRITE);
+    batch(e, v, false);
+    if (!first) {
+        input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, v->here_in, false);
+        use_new(e, boundary(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard, true, f->input_bytes), 0,
+                AREA_EDGE, 0, f->input_bytes);
+    }
+    if (text) {
+        loss = buffer(e, v, BUFFER_LOSS, PLAN_NONE, 0, true, sizeof(double));
+        use_new(e, loss, 0, AREA_EDGE, 0, sizeof(double));
+    }
+    if (table) {
+        if (table_here)
+            use(e, buffer(e, v, BUFFER_STATE, 0, 0, true, 0), ACCESS_READ);
+        else
+            use(e, table_name, ACCESS_READ | ACCESS_RELEASE);
+        gradient = buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, true, table_bytes);
+        use_new(e, gradient, 0, AREA_REGION, 0, table_bytes);
+    }
+    add_compute(e, v, PLAN_LOSS, UNIT_LOSS, false, 0, 0, 0);
+    if (!first)
+        output(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard, f->input_bytes, !v->here_out);
+    if (text)
+        send(e, loss, ACCESS_RELEASE,
+             buffer(e, v, BUFFER_LOSS, PLAN_NONE, 0, false, sizeof(double)), 0, sizeof(double));
+    if (table && !table_here)
+        send(e, gradient, ACCESS_RELEASE,
+             buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, false, table_bytes), 0,
+             table_bytes);
+    if (!v->resident)
+        send(e, state, ACCESS_RELEASE, host_state(e, v, v->shard), 0, f->state_bytes);
+}
+
+static void sliced_embedding_backward(struct emitter *e, const struct shard_view *v)
+{
+    const struct footprint *f = v->footprint;
+    uint64_t row = v->job->network.width * sizeof(float), first, count;
+    uint32_t words = optimizer_state_words(v->job->optimizer.kind);
+    uint32_t tokens = boundary(e, v, BUFFER_BATCH, PLAN_NONE, true, job_batch_bytes(v->job));
+    uint32_t dx = boundary(e, v, BUFFER_BOUNDARY_GRADIENT, 1, true, f->output_bytes);
+    uint32_t slices = slice_range(v, 0, &first, &count);
+    uint32_t host = host_state(e, v, 0);
+    batch(e, v, true);
+    input(e, v, BUFFER_BOUNDARY_GRADIENT, 1, f->output_bytes, v->here_in, true);
+    for (uint32_t k = 0; k < slices; k++) {
+        slice_range(v, k, &first, &count);
+        uint64_t bytes = count * row, vocabulary = v->job->network.vocabulary;
+        uint32_t rows = buffer(e, v, BUFFER_STATE, 0, 1 + k, true, bytes * (1 + words));
+        uint32_t gradient = 0;
+        uint64_t gradient_rows = 0;
+        take_slot(e, AREA_REGION, 0, bytes * (1 + words));
+        for (uint32_t part = 0; part <= words; part++)
+            add_copy(e, STREAM_H2D, host, part * f->parameter_bytes + first * row, 0, rows,
+                     part * bytes, part == 0 ? ACCESS_ACQUIRE : 0, bytes);
+        if (job_has_table(v->job) && first < vocabulary) {
+            gradient_rows = vocabulary - first < count ? vocabulary - first : count;
+            gradient = buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 1 + k, true,
+                              gradient_rows * row);
+            fetch(e, buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, false, 0), first * row,
+                  gradient, AREA_REGION, 0, gradient_rows * row);
+        }
+        uint32_t release = k + 1 == slices ? ACCESS_RELEASE : 0;
+        use(e, rows, ACCESS_READ | ACCESS_WRITE);
+        use(e, tokens, ACCESS_READ | release);
+        use(e, dx, ACCESS_READ | release);
+        if (gradient_rows) use(e, gradient, ACCESS_READ | ACCESS_RELEASE);
+        add_compute(e, v, PLAN_BACKWARD, UNIT_BACKWARD, true, k, first, count);
+        for (uint32_t part = 0; part <= words; part++)
+            add_copy(e, STREAM_D2H, rows, part * bytes, part == words ? ACCESS_RELEASE : 0, host,
+                     part * f->parameter_bytes + first * row, 0, bytes);
+        end_region_turn(e);
+    }
+}
+
+static void write_backward(struct emitter *e, const struct shard_view *v)
+{
+    const struct footprint *f = v->footprint;
+    bool first = v->shard == 0;
+    bool kept = v->activations != ACTIVATIONS_RECOMPUTE || v->embedding;
+    bool activations = kept && !v->embedding && f->activation_bytes > 0;
+    bool table = v->embedding && job_has_table(v->job);
+    bool table_here = table && table_is_here(e, v);
+    uint64_t table_bytes = table ? job_table_bytes(v->job) : 0;
+    if (v->embedding && v->slice_rows) {
+        sliced_embedding_backward(e, v);
+        return;
+    }
+    uint32_t state = device_state(e, v), acts = 0, gradient = 0;
+    if (!v->resident)
+        fetch(e, host_state(e, v, v->shard), 0, state, AREA_REGION, 0, f->state_bytes);
+    if (table) {
+        gradient = buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, true, table_bytes);
+        if (!table_here)
+            fetch(e, buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, false, table_bytes), 0,
+                  gradient, AREA_REGION, 0, table_bytes);
+    }
+    if (activations) {
+        acts = buffer(e, v, BUFFER_ACTIVATIONS, v->shard, 0, true, f->activation_bytes);
+        if (v->activations == ACTIVATIONS_SPILL)
+            fetch(e, buffer(e, v, BUFFER_ACTIVATIONS, v->shard, 0, false, f->activation_bytes), 0,
+                  acts, AREA_REGION, 0, f->activation_bytes);
+    }
+    if (v->embedding) batch(e, v, true);
+    if (!first) input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, false, true);
+    input(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard + 1, f->output_bytes, v->here_in, true);
+
+    use(e, state, ACCESS_READ | ACCESS_WRITE);
+    if (table) use(e, gradient, ACCESS_READ | ACCESS_RELEASE);
+    if (activations) use(e, acts, ACCESS_READ | ACCESS_RELEASE);
+    if (v->embedding) batch(e, v, false);
+    if (!first) input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, false, false);
+    input(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard + 1, f->output_bytes, v->here_in, false);
+    if (!first)
+        use_new(e, boundary(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard, true, f->input_bytes), 0,
+                AREA_EDGE, 0, f->input_bytes);
+    add_compute(e, v, PLAN_BACKWARD, UNIT_BACKWARD, kept, 0, 0, 0);
+    if (!first)
+        output(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard, f->input_bytes, !v->here_out);
+    if (!v->resident)
+        send(e, state, ACCESS_RELEASE, host_state(e, v, v->shard), 0, f->state_bytes);
+    else if (table && !table_here) /* the head's device fetches the new table */
+        send(e, state, 0, host_state(e, v, 0), 0, table_bytes);
+}
+
+static void write_load(struct emitter *e, const struct shard_view *v)
+{
+    fetch(e, host_state(e, v, v->shard), 0, device_state(e, v), AREA_KEEP,
+          e->partition->state_offset[v->global], v->footprint->state_bytes);
+}
+
+static void write_store(struct emitter *e, const struct shard_view *v)
+{
+    send(e, device_state(e, v), ACCESS_RELEASE, host_state(e, v, v->shard), 0,
+         v->footprint->state_bytes);
+}
+
+/* --- instances ------------------------------------------------------------------------------- */
+
+static struct shard_view view_of(struct emitter *e, uint32_t job, uint32_t shard)
+{
+    const struct partition *p = e->partition;
+    uint32_t first = p->job_first_shard[job];
+    struct shard_view v = {.job = &e->plan->jobs.jobs[job],
+                           .job_index = job,
+                           .shard = shard,
+                           .global = first + shard,
+                           .shard_count = p->job_first_shard[job + 1] - first,
+                           .resident = p->resident,
+                           .activations = p->activations,
+                           .slice_rows = shard == 0 ? p->slice_rows[job] : 0};
+    v.embedding = shard == 0 && job_has_embedding(v.job);
+    v.last = shard + 1 == v.shard_count;
+    v.footprint = footprint_of(e->footprints, job, p->shards[v.global].first_layer,
+                               p->shards[v.global].layer_count);
+    if (!v.footprint && !e->status)
+        e->status = error_memory(e->err, "the table of shard sizes", 1);
+    return v;
+}
+
+static uint32_t end_unit(struct emitter *e)
+{
+    end_region_turn(e);
+    uint32_t id = plan_builder_unit_end(e->builder);
+    if (e->status) return id;
+    if (id == PLAN_NONE) return id;
+    while (!e->status && e->slots_count <= id) {
+        e->status = array_reserve(&e->slots, &e->slots_capacity, e->slots_count, sizeof *e->slots,
+                                  PLAN_UNITS_MAX, "units", e->err);
+        if (!e->status) e->slots[e->slots_count++] = (struct unit_slots){0};
+    }
+    if (!e->status) e->slots[id] = e->current;
+    return id;
+}
+
+static void begin_unit(struct emitter *e, const struct shard_view *v, enum plan_pass pass,
+                       bool ends_minibatch)
+{
+    e->current = (struct unit_slots){.first_acquire = (uint32_t)e->acquire_count};
+    e->edge_used = e->region_used = 0;
+    plan_builder_unit_begin(e->builder, v->job_index, v->shard, pass, ends_minibatch);
+}
+
+static void add_instance(struct emitter *e, uint32_t id, uint32_t device, uint32_t seat)
+{
+    if (e->status || id == PLAN_NONE) return;
+    const struct partition *p = e->partition;
+    const struct unit_slots *slots = &e->slots[id];
+    while (!e->status && e->slot_scratch_capacity < slots->acquire_count)
+        e->status = array_reserve(&e->slot_scratch, &e->slot_scratch_capacity,
+                                  e->slot_scratch_capacity, sizeof *e->slot_scratch, PLAN_OPS_MAX,
+                                  "arena ranges of a unit", e->err);
+    if (e->status) return;
+    for (uint32_t i = 0; i < slots->acquire_count; i++) {
+        const struct acquire *a = &e->acquires[slots->first_acquire + i];
+        uint64_t base = 0;
+        if (a->area == AREA_EDGE) base = partition_edge(p, e->edge_turn[device]);
+        if (a->area == AREA_KEEP) base = partition_keep(p, seat);
+        if (a->area == AREA_REGION)
+            base = partition_region(p, p->resident ? seat : e->region_turn[device] + a->turn);
+        e->slot_scratch[i] = plan_builder_slot(e->builder, base + a->offset_bytes, a->bytes);
+    }
+    plan_builder_instance(e->builder, id, device, e->slot_scratch, slots->acquire_count);
+    if (slots->uses_edge) e->edge_turn[device]++;
+    e->region_turn[device] += slots->region_turns;
+}
+
+/* The unit of a shard's pass in this variant, written when it is first needed. */
+static uint32_t unit_of(struct emitter *e, const struct scheduled_unit *unit, bool here_in,
+                        bool here_out)
+{
+    const struct partition *p = e->partition;
+    uint32_t first = p->job_first_shard[unit->job];
+    uint32_t shards = p->job_first_shard[unit->job + 1] - first;
+    uint32_t shard = unit_shard(shards, unit->position);
+    bool back = unit->position >= shards;
+    uint32_t *id =
+        &e->unit_ids[((size_t)(first + shard) * 2 + back) * 4 + (here_in ? 2 : 0) + here_out];
+    if (*id != PLAN_NONE) return *id;
+    struct shard_view v = view_of(e, unit->job, shard);
+    if (e->status) return PLAN_NONE;
+    v.here_in = here_in;
+    v.here_out = here_out;
+    bool loss = unit->position == shards - 1;
+    begin_unit(e, &v, loss ? PLAN_LOSS : back ? PLAN_BACKWARD : PLAN_FORWARD,
+               unit->position == unit_count_of(shards) - 1);
+    if (loss) write_loss(e, &v);
+    else if (back) write_backward(e, &v);
+    else write_forward(e, &v);
+    *id = end_unit(e);
+    return *id;
+}
+
+/* Bring resident state in, or back. */
+static void move_states(struct emitter *e, const struct scheduled_unit *unit, bool load)
+{
+    const struct partition *p = e->partition;
+    uint32_t first = p->job_first_shard[unit->job];
+    for (uint32_t s = 0; first + s < p->job_first_shard[unit->job + 1]; s++) {
+        struct shard_view v = view_of(e, unit->job, s);
+        if (e->status) return;
+        begin_unit(e, &v, load ? PLAN_LOAD : PLAN_STORE, false);
+        if (load) write_load(e, &v);
+        else write_store(e, &v);
+        add_instance(e, end_unit(e), p->shard_device[first + s], unit->seat);
+    }
+}
+
+static bool continues(const struct schedule *schedule, const struct scheduled_unit *unit)
+{
+    if (unit->next_on_device == PLAN_NONE) return false;
+    const struct scheduled_unit *next = &schedule->units[unit->next_on_device];
+    return next->job == unit->job && next->position == unit->position + 1;
+}
+
+static void emit_schedule(struct emitter *e, const struct schedule *schedule, bool *continued)
+{
+    for (uint32_t i = 0; i < schedule->count && !e->status; i++) {
+        const struct scheduled_unit *unit = &schedule->units[i];
+        bool here_out = continues(schedule, unit);
+        if (here_out) continued[unit->next_on_device] = true;
+        if (unit->first && e->partition->resident) move_states(e, unit, true);
+        add_instance(e, unit_of(e, unit, continued[i], here_out), unit->device, unit->seat);
+        if (unit->last && e->partition->resident) move_states(e, unit, false);
+    }
+}
+
+enum status emit_plan(struct plan_builder *builder, struct footprints *footprints,
+                      const struct partition *partition, const struct schedule *schedule,
+                      struct error *err)
+{
+    const struct plan *plan = plan_builder_plan(builder);
+    struct emitter e = {.builder = builder,
+                        .plan = plan,
+                        .footprints = footprints,
+                        .partition = partition,
+                        .err = err};
+    size_t ids = (size_t)partition->shard_count * 8;
+    uint32_t devices = plan->hardware.device_count;
+    bool *continued = calloc(schedule->count + 1u, sizeof *continued);
+    e.unit_ids = malloc((ids + 1) * sizeof *e.unit_ids);
+    e.edge_turn = calloc(devices, sizeof *e.edge_turn);
+    e.region_turn = calloc(devices, sizeof *e.region_turn);
+    if (!continued || !e.unit_ids || !e.edge_turn || !e.region_turn) {
+        e.status = error_memory(err, "the table of units", ids * sizeof *e.unit_ids);
+    } else {
+        for (size_t i = 0; i < ids; i++) e.unit_ids[i] = PLAN_NONE;
+        for (uint32_t s = 0; s < partition->shard_count; s++)
+            plan_builder_shard(builder, partition->shards[s].job,
+                               partition->shards[s].first_layer,
+                               partition->shards[s].layer_count);
+        emit_schedule(&e, schedule, continued);
+    }
+    free(continued);
+    free(e.unit_ids);
+    free(e.slots);
+    free(e.acquires);
+    free(e.edge_turn);
+    free(e.region_turn);
+    free(e.slot_scratch);
+    return e.status;
+}

@@ -1,0 +1,217 @@
+/*
+ * A cache in front of models/.
+ *
+ * The partitioner tries some dozens of region sizes, and for each walks the layers of each job,
+ * asking at every step what the shard so far would need: a few thousand questions for a job, most
+ * of them asked before. A question costs microseconds (the memory tables are rebuilt), an answer
+ * from the cache nanoseconds. Jobs that differ only in name, seed, data or learning rate are one
+ * job here: their lowest is their twin, found once by comparing what matters.
+ *
+ * The cache is an open-addressed table of (twin, first, count); it grows by doubling.
+ */
+#include "planner/footprint.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "models/cost.h"
+#include "models/memory.h"
+#include "planner/plan_work.h"
+
+struct entry {
+    uint64_t first_layer, layer_count; /* layer_count 0: free */
+    uint32_t twin;
+    struct footprint footprint;
+};
+
+struct footprints {
+    const struct hardware *hardware;
+    const struct job_set *jobs;
+    uint32_t *twins;
+    struct entry *entries;
+    size_t capacity; /* a power of two */
+    size_t count;
+};
+
+/* --- the embedding --------------------------------------------------------------------------- */
+
+bool job_has_embedding(const struct job *job)
+{
+    return network_layer_kind(&job->network, 0) == LAYER_EMBEDDING;
+}
+
+bool job_has_table(const struct job *job)
+{
+    return job_has_embedding(job) && job->network.tied_head;
+}
+
+bool job_slices(const struct job *job)
+{
+    return job->network.family == NETWORK_GPT2;
+}
+
+uint64_t job_embedding_rows(const struct job *job)
+{
+    return job->network.vocabulary + job->network.positions;
+}
+
+uint64_t job_table_bytes(const struct job *job)
+{
+    return job->network.vocabulary * job->network.width * sizeof(float);
+}
+
+uint64_t job_batch_bytes(const struct job *job)
+{
+    if (job->network.family == NETWORK_PROFILE) return 0;
+    return job->microbatch * (job->sequence + 1) * sizeof(int32_t);
+}
+
+/* --- twins ----------------------------------------------------------------------------------- */
+
+static bool same_profile(const struct network *a, const struct network *b)
+{
+    if (a->profile == b->profile) return true;
+    return a->profile && b->profile &&
+           memcmp(a->profile, b->profile, a->layer_count * sizeof *a->profile) == 0;
+}
+
+static bool same_shape(const struct job *a, const struct job *b)
+{
+    const struct network *m = &a->network, *n = &b->network;
+    return a->sequence == b->sequence && a->microbatch == b->microbatch &&
+           a->optimizer.kind == b->optimizer.kind && m->family == n->family &&
+           m->layer_count == n->layer_count && m->width == n->width && m->heads == n->heads &&
+           m->head_width == n->head_width && m->ff_width == n->ff_width &&
+           m->vocabulary == n->vocabulary && m->positions == n->positions &&
+           m->token_types == n->token_types && m->image == n->image && m->patch == n->patch &&
+           m->channels == n->channels && m->classes == n->classes &&
+           m->tied_head == n->tied_head && m->causal == n->causal && m->biases == n->biases &&
+           m->pooler == n->pooler && same_profile(m, n);
+}
+
+/* --- the cache ------------------------------------------------------------------------------- */
+
+enum status footprints_create(const struct hardware *hardware, const struct job_set *jobs,
+                              struct footprints **out, struct error *err)
+{
+    struct footprints *f = calloc(1, sizeof *f);
+    size_t capacity = 4096;
+    if (f) {
+        f->hardware = hardware;
+        f->jobs = jobs;
+        f->capacity = capacity;
+        f->twins = calloc(jobs->count ? jobs->count : 1, sizeof *f->twins);
+        f->entries = calloc(capacity, sizeof *f->entries);
+    }
+    if (!f || !f->twins || !f->entries) {
+        footprints_destroy(f);
+        return error_memory(err, "the table of shard sizes", capacity * sizeof *f->entries);
+    }
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        uint32_t twin = j;
+        for (uint32_t i = 0; i < j && twin == j; i++)
+            if (f->twins[i] == i && same_shape(&jobs->jobs[i], &jobs->jobs[j])) twin = i;
+        f->twins[j] = twin;
+    }
+    *out = f;
+    return STATUS_OK;
+}
+
+void footprints_destroy(struct footprints *f)
+{
+    if (!f) return;
+    free(f->twins);
+    free(f->entries);
+    free(f);
+}
+
+void footprints_rebind(struct footprints *f, const struct hardware *hardware,
+                       const struct job_set *jobs)
+{
+    f->hardware = hardware;
+    f->jobs = jobs;
+}
+
+uint32_t footprint_twin(const struct footprints *f, uint32_t job)
+{
+    return f->twins[job];
+}
+
+static struct entry *find_entry(struct entry *entries, size_t capacity, uint32_t twin,
+                                uint64_t first_layer, uint64_t layer_count)
+{
+    size_t at = random_mix(first_layer * 0x10001u + layer_count + ((uint64_t)twin << 40));
+    for (;; at++) {
+        struct entry *entry = &entries[at & (capacity - 1)];
+        if (entry->layer_count == 0) return entry;
+        if (entry->twin == twin && entry->first_layer == first_layer &&
+            entry->layer_count == layer_count)
+            return entry;
+    }
+}
+
+static bool grow(struct footprints *f)
+{
+    size_t capacity = f->capacity * 2;
+    struct entry *entries = calloc(capacity, sizeof *entries);
+    if (!entries) return false;
+    for (size_t i = 0; i < f->capacity; i++) {
+        const struct entry *e = &f->entries[i];
+        if (e->layer_count)
+            *find_entry(entries, capacity, e->twin, e->first_layer, e->layer_count) = *e;
+    }
+    free(f->entries);
+    f->entries = entries;
+    f->capacity = capacity;
+    return true;
+}
+
+static double pass_s(const struct hardware *hardware, const struct job *job, uint64_t first_layer,
+                     uint64_t layer_count, enum plan_pass pass, bool kept)
+{
+    struct work_item items[PLAN_WORK_ITEMS_MAX];
+    uint32_t count = plan_work_items(job, first_layer, layer_count, pass, kept, 0, 0, items);
+    return cost_work_s(hardware, 0, items, count, NULL);
+}
+
+static void measure(const struct footprints *f, const struct job *job, uint64_t first,
+                    uint64_t count, struct footprint *out)
+{
+    const struct network *network = &job->network;
+    uint64_t b = job->microbatch, t = job->sequence, end = first + count;
+    out->parameter_bytes = memory_parameter_bytes(network, first, count);
+    out->state_bytes = memory_state_bytes(network, first, count, job->optimizer.kind);
+    out->activation_bytes = memory_activation_bytes(network, first, count, b, t);
+    out->input_bytes = first ? memory_boundary_bytes(network, first - 1, b, t) : 0;
+    out->output_bytes =
+        end < network->layer_count ? memory_boundary_bytes(network, end - 1, b, t) : 0;
+    for (int pass = UNIT_FORWARD; pass <= UNIT_LOSS; pass++)
+        for (int kept = 0; kept < 2; kept++)
+            out->workspace_bytes[pass][kept] = memory_workspace_bytes(
+                network, first, count, (enum unit_pass)pass, kept, b, t);
+    out->forward_s = pass_s(f->hardware, job, first, count, PLAN_FORWARD, false);
+    out->backward_kept_s = pass_s(f->hardware, job, first, count, PLAN_BACKWARD, true);
+    out->backward_recompute_s = pass_s(f->hardware, job, first, count, PLAN_BACKWARD, false);
+    out->loss_s = end == network->layer_count
+                      ? pass_s(f->hardware, job, first, count, PLAN_LOSS, false)
+                      : 0;
+}
+
+const struct footprint *footprint_of(struct footprints *f, uint32_t job, uint64_t first_layer,
+                                     uint64_t layer_count)
+{
+    assert(layer_count > 0);
+    uint32_t twin = f->twins[job];
+    if (f->count * 2 >= f->capacity && !grow(f)) return NULL;
+    struct entry *entry = find_entry(f->entries, f->capacity, twin, first_layer, layer_count);
+    if (entry->layer_count == 0) {
+        entry->twin = twin;
+        entry->first_layer = first_layer;
+        entry->layer_count = layer_count;
+        measure(f, &f->jobs->jobs[twin], first_layer, layer_count, &entry->footprint);
+        f->count++;
+    }
+    return &entry->footprint;
+}

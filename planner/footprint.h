@@ -1,0 +1,53 @@
+/*
+ * What a shard needs and costs: bytes by kind and seconds by pass of layers [first, first + count)
+ * of a job, on one kind of device. All from models/; remembered, because the partitioner asks for
+ * the same ranges again and again, and jobs of the same network ask alike.
+ */
+#ifndef SPILLWAY_PLANNER_FOOTPRINT_H
+#define SPILLWAY_PLANNER_FOOTPRINT_H
+
+#include "models/hardware.h"
+#include "models/job.h"
+#include "planner/plan.h"
+
+struct footprint {
+    uint64_t parameter_bytes;  /* one part of the state blob */
+    uint64_t state_bytes;
+    uint64_t activation_bytes; /* kept for the backward pass */
+    uint64_t input_bytes;      /* boundary that enters; 0 for layer 0 */
+    uint64_t output_bytes;     /* boundary that leaves; 0 behind the last layer */
+    uint64_t workspace_bytes[3][2]; /* by enum unit_pass and "activations are kept" */
+    double forward_s, backward_kept_s, backward_recompute_s, loss_s;
+};
+
+struct footprints; /* opaque */
+
+MUST_CHECK enum status footprints_create(const struct hardware *hardware,
+                                         const struct job_set *jobs, struct footprints **out,
+                                         struct error *err);
+void footprints_destroy(struct footprints *footprints);
+
+/* The same machine and jobs now live elsewhere (they were moved into a plan). */
+void footprints_rebind(struct footprints *footprints, const struct hardware *hardware,
+                       const struct job_set *jobs);
+
+/* Borrowed until the next call. NULL when memory ended. */
+const struct footprint *footprint_of(struct footprints *footprints, uint32_t job,
+                                     uint64_t first_layer, uint64_t layer_count);
+
+/* The lowest job of the same network, sizes and optimizer: what holds for it holds for `job`. */
+uint32_t footprint_twin(const struct footprints *footprints, uint32_t job);
+
+/* --- the embedding --------------------------------------------------------------------------- */
+
+/* Networks whose first layer is a shard of its own, updated by rows. */
+bool job_has_embedding(const struct job *job);
+/* A tied head reads the token table and hands its gradient to the embedding. */
+bool job_has_table(const struct job *job);
+uint64_t job_embedding_rows(const struct job *job); /* tokens, then positions */
+uint64_t job_table_bytes(const struct job *job);    /* V * C * 4 */
+/* May the embedding be cut into ranges of rows? */
+bool job_slices(const struct job *job);
+uint64_t job_batch_bytes(const struct job *job);    /* B * (T + 1) * 4; 0 for profiles */
+
+#endif

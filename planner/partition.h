@@ -1,0 +1,86 @@
+/*
+ * Cutting jobs into shards, and a device's memory into areas.
+ *
+ * Streamed state: each device's arena is
+ *
+ *     [ workspace | edge 0 .. edge e-1 | keep | region 0 | region 1 | ... ]
+ *
+ * `workspace` is the scratch of the one computation that runs. An *edge* holds what is small about
+ * a unit: batch, loss, boundary activations and their gradients, in and out. A *region* holds what
+ * is large: state, parameters, table, spilled activations. Units of a device take regions and edges
+ * in turn, so that the copies in for the next unit and the copies out of the last run beside the
+ * computation of this one: two regions are Hydra's double buffer, three let both directions of a
+ * duplex link work at once, one is no double buffering. `keep` holds activations between passes.
+ *
+ * Resident state: `keep` is cut into seats; a job sits in one seat on each of its devices from LOAD
+ * to STORE, with the state and the kept activations of its shards there. Each seat has a region, for
+ * the token table and its gradient.
+ *
+ * Source: greedy maximal shards, Hydra, arXiv 2110.08633, Algorithm 1; the region size is searched
+ * for instead of given.
+ */
+#ifndef SPILLWAY_PLANNER_PARTITION_H
+#define SPILLWAY_PLANNER_PARTITION_H
+
+#include "planner/footprint.h"
+#include "planner/planner.h"
+
+enum { REGIONS_MAX = 8, ARENA_ALIGNMENT = 256 };
+
+struct partition {
+    struct arena arena;
+    struct plan_shard *shards;
+    uint32_t *job_first_shard;   /* job count + 1 entries */
+    uint32_t *shard_device;      /* resident only, else NULL */
+    uint64_t *slice_rows;        /* per job: rows of an embedding slice; 0: not sliced */
+    uint32_t shard_count;
+    bool resident;
+    uint32_t activations;        /* enum plan_activations */
+    uint64_t workspace_bytes;
+    uint64_t edge_bytes;
+    uint32_t edge_count;
+    uint64_t region_bytes;
+    uint32_t region_count;
+    uint64_t keep_bytes;         /* streamed: all of it; resident: of one seat */
+    uint64_t *keep_offset;       /* per shard: of its activations (streamed), within `keep` */
+    uint64_t *state_offset;      /* per shard, resident: of its state within the seat */
+    uint32_t seat_count;
+    double objective_s;          /* estimated seconds of all minibatches on one device, summed */
+};
+
+/*
+ * Cut for streaming. `interleaved`: several jobs may be in the middle of a minibatch on one device.
+ * Errors: STATUS_INFEASIBLE, with the first job and layer that fits nowhere and the bytes missing.
+ */
+MUST_CHECK enum status partition_streamed(const struct hardware *hardware,
+                                          const struct job_set *jobs,
+                                          struct footprints *footprints,
+                                          const struct planner_options *options, bool interleaved,
+                                          struct partition *out, struct error *err);
+
+/* Cut for residence on all devices, at most `seats_max` jobs at a time. */
+MUST_CHECK enum status partition_resident(const struct hardware *hardware,
+                                          const struct job_set *jobs,
+                                          struct footprints *footprints,
+                                          const struct planner_options *options,
+                                          uint32_t seats_max, struct partition *out,
+                                          struct error *err);
+
+void partition_release(struct partition *partition);
+
+/* Offsets in a device's arena. */
+static inline uint64_t partition_edge(const struct partition *p, uint32_t turn)
+{
+    return p->workspace_bytes + (turn % p->edge_count) * p->edge_bytes;
+}
+static inline uint64_t partition_keep(const struct partition *p, uint32_t seat)
+{
+    return p->workspace_bytes + p->edge_count * p->edge_bytes + seat * p->keep_bytes;
+}
+static inline uint64_t partition_region(const struct partition *p, uint32_t turn)
+{
+    return partition_keep(p, p->resident ? p->seat_count : 1) +
+           (turn % p->region_count) * p->region_bytes;
+}
+
+#endif

@@ -1,0 +1,127 @@
+/*
+ * The planner's steps in order: partition, schedule, emit, bound, check.
+ *
+ * `spill-sequential` uses one device: its partition may keep activations there, and jobs do not
+ * interleave. The machine is given to plan_build.h at the end of the steps that only read it.
+ */
+#include "planner/planner.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/suggest.h"
+#include "planner/bound.h"
+#include "planner/emit.h"
+#include "planner/partition.h"
+#include "planner/plan_check.h"
+#include "planner/policy.h"
+#include "planner/schedule.h"
+
+enum { POLICIES_MAX = 64 };
+
+static enum status unknown_policy(const char *name, struct error *err)
+{
+    const char *names[POLICIES_MAX];
+    char known[512] = "";
+    size_t count = 0;
+    for (; count < POLICIES_MAX && policy_at((uint32_t)count); count++) {
+        names[count] = policy_at((uint32_t)count)->name;
+        if (count) strncat(known, ", ", sizeof known - strlen(known) - 1);
+        strncat(known, names[count], sizeof known - strlen(known) - 1);
+    }
+    const char *near = suggest(name, names, count);
+    if (near)
+        return error_set(err, STATUS_BAD_INPUT, "unknown policy '%s' (did you mean '%s'?)", name,
+                         near);
+    return error_set(err, STATUS_BAD_INPUT, "unknown policy '%s' (expected one of %s)", name,
+                     known);
+}
+
+static enum status partition_for(const struct policy *policy, const struct hardware *hardware,
+                                 const struct job_set *jobs, struct footprints *footprints,
+                                 const struct planner_options *options, struct partition *out,
+                                 struct error *err)
+{
+    if (policy->resident)
+        return partition_resident(hardware, jobs, footprints, options, policy->seats_max, out, err);
+    return partition_streamed(hardware, jobs, footprints, options, !policy->one_device, out, err);
+}
+
+static enum status check_host_memory(const struct plan *plan, struct error *err)
+{
+    uint64_t need = plan_host_bytes(plan), have = (uint64_t)plan->hardware.host_bytes.value;
+    char need_text[QUANTITY_TEXT_BYTES], have_text[QUANTITY_TEXT_BYTES];
+    if (need <= have) return STATUS_OK;
+    return error_set(err, STATUS_INFEASIBLE,
+                     "the jobs need %s of host memory and the machine has %s (%llu bytes missing)",
+                     quantity_text((double)need, DIMENSION_BYTES, need_text),
+                     quantity_text((double)have, DIMENSION_BYTES, have_text),
+                     (unsigned long long)(need - have));
+}
+
+/* What the plan says about itself. */
+static enum status describe(struct plan *plan, const struct policy *policy,
+                            const struct planner_options *options,
+                            const struct partition *partition, double estimate_s,
+                            struct error *err)
+{
+    struct bound bound;
+    bound_makespan(&plan->hardware, &plan->jobs, &bound);
+    plan->seed = options->seed;
+    plan->double_buffer = !partition->resident && partition->region_count > 1;
+    plan->estimated_makespan_s = estimate_s;
+    plan->lower_bound_s = bound.seconds;
+    plan->bound_kind = bound.kind;
+    for (uint32_t j = 0; j < plan->jobs.count; j++)
+        plan->job_activations[j] = partition->activations;
+    enum status status = arena_string(&plan->arena, bound.text, &plan->bound_text, err);
+    if (!status) status = arena_string(&plan->arena, policy->name, &plan->policy, err);
+    return status;
+}
+
+enum status planner_plan(struct hardware *hardware, struct job_set *jobs,
+                         const struct planner_options *options, struct plan *out,
+                         struct error *err)
+{
+    const char *name = options->policy ? options->policy : policy_sharded_lrtf.name;
+    const struct policy *policy = policy_find(name);
+    struct footprints *footprints = NULL;
+    struct partition partition = {0};
+    struct schedule schedule = {0};
+    struct plan_builder *builder = NULL;
+    enum status status = policy ? STATUS_OK : unknown_policy(name, err);
+    if (!status && options->regions > REGIONS_MAX)
+        status = error_set(err, STATUS_BAD_INPUT, "%u regions (expected 1 to %d)",
+                           options->regions, REGIONS_MAX);
+    if (!status) status = footprints_create(hardware, jobs, &footprints, err);
+    if (!status)
+        status = partition_for(policy, hardware, jobs, footprints, options, &partition, err);
+    if (!status)
+        status = schedule_make(hardware, jobs, footprints, &partition, policy, options->seed,
+                               &schedule, err);
+    if (status) {
+        job_set_release(jobs);
+        hardware_release(hardware);
+        goto out;
+    }
+    status = plan_builder_create(hardware, jobs, &builder, err);
+    if (status) goto out;
+    struct plan *plan = plan_builder_plan(builder);
+    footprints_rebind(footprints, &plan->hardware, &plan->jobs);
+    status = emit_plan(builder, footprints, &partition, &schedule, err);
+    if (!status)
+        status = describe(plan, policy, options, &partition, schedule.makespan_s, err);
+    if (!status) status = plan_builder_finish(builder, out, err);
+    if (!status) status = check_host_memory(out, err);
+    if (!status) {
+        status = plan_check(out, err);
+        if (status) error_add(err, "the planner made a plan that is wrong");
+    }
+    if (status) plan_release(out);
+out:
+    footprints_destroy(footprints);
+    plan_builder_destroy(builder);
+    schedule_release(&schedule);
+    partition_release(&partition);
+    return status;
+}

@@ -1,0 +1,25 @@
+/*
+ * Policies whose shards stay on their devices.
+ *
+ * Model parallelism: a job's stages fill all devices, one job after the other; one device computes
+ * at a time. Shard parallelism (arXiv 2107.06469): as many jobs as fit are resident at once and
+ * their stages interleave, so that a device idle in one job works for another; the longest
+ * remaining first.
+ */
+#include "planner/policy.h"
+
+const struct policy policy_model_parallel = {
+    .name = "model-parallel",
+    .summary = "resident stages on all devices, one job after the other",
+    .choose = policy_longest,
+    .resident = true,
+    .seats_max = 1,
+};
+
+const struct policy policy_shard_parallel = {
+    .name = "shard-parallel",
+    .summary = "resident stages of several jobs interleaved (arXiv 2107.06469)",
+    .choose = policy_longest,
+    .resident = true,
+    .seats_max = UINT32_MAX,
+};

@@ -1,0 +1,429 @@
+/*
+ * A list scheduler with a clock per device.
+ *
+ * Each device has three lanes, as the plan will have three streams: copies in, computation, copies
+ * out, and the regions that streamed state takes in turn. A unit placed on a device starts its copy
+ * in as soon as the lane and its region are free (the plan is static: what comes next is known, so
+ * it can be fetched ahead), computes when the device, the copy and the job are ready, and frees its
+ * region when its copy out has ended. A decision is made when a device's computation lane becomes
+ * free and some job is ready, at the earliest such time over all devices; ties go to the lowest
+ * device, unless the chosen job's last device is free too, which spares moving its boundary.
+ *
+ * Cost: O(jobs + devices) per unit. Durations are those of models/cost.h, so what is left out is
+ * contention (shared links, computing slowed by copying); the simulator knows about those.
+ */
+#include "planner/schedule.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "models/cost.h"
+#include "planner/plan_work.h"
+
+/* Estimated seconds of a unit's parts. */
+struct unit_time {
+    double in_s;       /* state, parameters, table, spilled activations */
+    double edge_in_s;  /* boundary or gradient, unless it is already there */
+    double compute_s;
+    double edge_out_s;
+    double out_s;
+};
+
+struct lane {
+    double h2d_free_s, compute_free_s, d2h_free_s;
+    double region_free_s[REGIONS_MAX];
+    uint32_t turn;
+    uint32_t last_job; /* of the last unit placed here */
+    uint32_t cached;   /* job chosen ahead; PLAN_NONE: none */
+    uint32_t last_unit;
+    bool parked;       /* nothing to do until another placement changes that */
+};
+
+struct scheduler {
+    const struct hardware *hardware;
+    const struct job_set *jobs;
+    const struct partition *partition;
+    const struct policy *policy;
+    uint32_t *type_offset;    /* per device type, into times */
+    struct unit_time *times;  /* [type][shard][forward 0, backward or loss 1] */
+    double *load_s;           /* per job, resident: its slowest device */
+    struct policy_job *view_jobs;
+    uint64_t *units_done;
+    uint64_t *units_total;
+    double *edge_ready_s;     /* per job: its last output is in host memory */
+    struct lane *lanes;
+    uint32_t *seat;           /* per job */
+    uint32_t *seats_free;     /* a stack */
+    uint32_t seats_free_count;
+    uint32_t next_admitted;
+    struct policy_view view;
+    struct schedule *out;
+    size_t capacity;
+};
+
+/* --- durations ------------------------------------------------------------------------------- */
+
+static double copied_s(const struct hardware *hardware, uint32_t device,
+                       enum copy_direction direction, uint64_t bytes)
+{
+    return bytes ? cost_copy_s(hardware, device, direction, bytes) : 0;
+}
+
+static double computed_s(const struct hardware *hardware, uint32_t device, const struct job *job,
+                         const struct plan_shard *shard, enum plan_pass pass, bool kept)
+{
+    struct work_item items[PLAN_WORK_ITEMS_MAX];
+    uint32_t count = plan_work_items(job, shard->first_layer, shard->layer_count, pass, kept, 0, 0,
+                                     items);
+    return cost_work_s(hardware, device, items, count, NULL);
+}
+
+static void shard_times(const struct scheduler *s, struct footprints *footprints, uint32_t device,
+                        uint32_t index, struct unit_time times[2])
+{
+    const struct partition *p = s->partition;
+    const struct plan_shard *shard = &p->shards[index];
+    const struct job *job = &s->jobs->jobs[shard->job];
+    const struct footprint *f =
+        footprint_of(footprints, shard->job, shard->first_layer, shard->layer_count);
+    if (!f) return; /* the caller's next allocation fails too; durations stay 0 */
+    bool last = shard->first_layer + shard->layer_count == job->network.layer_count;
+    bool streamed = !p->resident;
+    uint64_t spilled =
+        p->activations == ACTIVATIONS_SPILL && !last ? f->activation_bytes : 0;
+    uint64_t table = last && job_has_table(job) ? job_table_bytes(job) : 0;
+    const struct hardware *hw = s->hardware;
+    times[0] = times[1] = (struct unit_time){0};
+    if (!last) {
+        times[0].compute_s = computed_s(hw, device, job, shard, PLAN_FORWARD, false);
+        times[0].in_s = streamed ? copied_s(hw, device, COPY_H2D, f->parameter_bytes) : 0;
+        times[0].edge_in_s = copied_s(hw, device, COPY_H2D, f->input_bytes);
+        times[0].edge_out_s = copied_s(hw, device, COPY_D2H, f->output_bytes);
+        times[0].out_s = copied_s(hw, device, COPY_D2H, spilled);
+    }
+    times[1].compute_s =
+        computed_s(hw, device, job, shard, last ? PLAN_LOSS : PLAN_BACKWARD,
+                   p->activations != ACTIVATIONS_RECOMPUTE);
+    if (streamed) {
+        times[1].in_s = copied_s(hw, device, COPY_H2D, f->state_bytes + table + spilled);
+        times[1].out_s = copied_s(hw, device, COPY_D2H, f->state_bytes + table);
+    }
+    times[1].edge_in_s = copied_s(hw, device, COPY_H2D, last ? f->input_bytes : f->output_bytes);
+    times[1].edge_out_s = copied_s(hw, device, COPY_D2H, f->input_bytes);
+}
+
+static const struct unit_time *time_of(const struct scheduler *s, uint32_t device, uint32_t job,
+                                       uint32_t position)
+{
+    uint32_t first = s->partition->job_first_shard[job];
+    uint32_t shards = s->partition->job_first_shard[job + 1] - first;
+    uint32_t type = s->hardware->devices[device].type;
+    uint32_t index = s->type_offset[type] + first + unit_shard(shards, position);
+    return &s->times[(size_t)index * 2 + (position >= shards - 1)];
+}
+
+/* A device of each type stands for its type; jobs that are twins share durations. */
+static void fill_times(struct scheduler *s, struct footprints *footprints)
+{
+    const struct partition *p = s->partition;
+    for (uint32_t type = 0; type < s->hardware->type_count; type++) {
+        uint32_t device = 0;
+        while (device < s->hardware->device_count && s->hardware->devices[device].type != type)
+            device++;
+        if (device == s->hardware->device_count) continue;
+        for (uint32_t j = 0; j < s->jobs->count; j++) {
+            uint32_t twin = footprint_twin(footprints, j);
+            for (uint32_t i = p->job_first_shard[j]; i < p->job_first_shard[j + 1]; i++) {
+                struct unit_time *to = &s->times[(size_t)(s->type_offset[type] + i) * 2];
+                uint32_t same = p->job_first_shard[twin] + (i - p->job_first_shard[j]);
+                if (twin == j) {
+                    shard_times(s, footprints, device, i, to);
+                } else {
+                    to[0] = s->times[(size_t)(s->type_offset[type] + same) * 2];
+                    to[1] = s->times[(size_t)(s->type_offset[type] + same) * 2 + 1];
+                }
+            }
+        }
+    }
+}
+
+/* --- jobs ------------------------------------------------------------------------------------ */
+
+static uint32_t job_positions(const struct scheduler *s, uint32_t job)
+{
+    const struct partition *p = s->partition;
+    return unit_count_of(p->job_first_shard[job + 1] - p->job_first_shard[job]);
+}
+
+static uint32_t next_position(const struct scheduler *s, uint32_t job)
+{
+    return (uint32_t)(s->units_done[job] % job_positions(s, job));
+}
+
+static uint32_t next_device(const struct scheduler *s, uint32_t job)
+{
+    const struct partition *p = s->partition;
+    if (!p->resident) return s->policy->one_device ? 0 : PLAN_NONE;
+    uint32_t shards = p->job_first_shard[job + 1] - p->job_first_shard[job];
+    return p->shard_device[p->job_first_shard[job] + unit_shard(shards, next_position(s, job))];
+}
+
+/* Give seats to the next jobs in order; `at` is when the seat became free. */
+static void admit(struct scheduler *s, double at)
+{
+    while (s->seats_free_count > 0 && s->next_admitted < s->jobs->count) {
+        uint32_t job = s->next_admitted++;
+        s->seat[job] = s->seats_free[--s->seats_free_count];
+        s->view_jobs[job].admitted = true;
+        s->view_jobs[job].ready_s = at + s->load_s[job];
+    }
+}
+
+static void start_jobs(struct scheduler *s)
+{
+    const struct partition *p = s->partition;
+    for (uint32_t j = 0; j < s->jobs->count; j++) {
+        struct policy_job *job = &s->view_jobs[j];
+        uint32_t positions = job_positions(s, j);
+        double minibatch_s = 0;
+        for (uint32_t i = 0; i < positions; i++) minibatch_s += time_of(s, 0, j, i)->compute_s;
+        s->units_total[j] = s->jobs->jobs[j].minibatches * positions;
+        *job = (struct policy_job){.remaining_s = minibatch_s * (double)s->jobs->jobs[j].minibatches,
+                                   .last_device = PLAN_NONE,
+                                   .next_device = next_device(s, j),
+                                   .admitted = !p->resident};
+        if (job->remaining_s <= 0) job->remaining_s = 1e-12;
+        for (uint32_t i = p->job_first_shard[j]; p->resident && i < p->job_first_shard[j + 1]; i++)
+            s->load_s[j] += s->times[(size_t)i * 2].edge_in_s;
+    }
+    if (!p->resident) return;
+    for (uint32_t seat = p->seat_count; seat-- > 0;)
+        s->seats_free[s->seats_free_count++] = seat;
+    admit(s, 0);
+}
+
+/* --- placing a unit -------------------------------------------------------------------------- */
+
+static double max_s(double a, double b) { return a > b ? a : b; }
+
+static enum status append(struct scheduler *s, const struct scheduled_unit *unit,
+                          struct error *err)
+{
+    enum status status =
+        array_reserve(&s->out->units, &s->capacity, s->out->count, sizeof *s->out->units,
+                      PLAN_INSTANCES_MAX, "units in the schedule", err);
+    if (!status) s->out->units[s->out->count++] = *unit;
+    return status;
+}
+
+/* Place the next unit of a job; *start_s is when it computes. */
+static enum status place(struct scheduler *s, uint32_t job, uint32_t device, double *start_s,
+                         struct error *err)
+{
+    struct policy_job *j = &s->view_jobs[job];
+    struct lane *lane = &s->lanes[device];
+    uint32_t position = next_position(s, job);
+    const struct unit_time *time = time_of(s, device, job, position);
+    double *region = &lane->region_free_s[lane->turn % s->partition->region_count];
+    bool here = lane->last_job == job && lane->last_unit != PLAN_NONE && position != 0;
+
+    double in_end = max_s(lane->h2d_free_s, *region) + time->in_s;
+    if (s->partition->resident) in_end = 0;
+    double edge_ready = j->ready_s;
+    if (!here && position != 0) {
+        edge_ready = max_s(s->edge_ready_s[job], in_end) + time->edge_in_s;
+        lane->h2d_free_s = edge_ready;
+    } else {
+        lane->h2d_free_s = max_s(lane->h2d_free_s, in_end);
+    }
+    double start = max_s(max_s(lane->compute_free_s, in_end), edge_ready);
+    double end = start + time->compute_s;
+    lane->compute_free_s = end;
+    lane->d2h_free_s = max_s(lane->d2h_free_s, end) + time->edge_out_s;
+    s->edge_ready_s[job] = lane->d2h_free_s;
+    *region = end;
+    if (time->out_s > 0) *region = lane->d2h_free_s += time->out_s;
+    lane->turn++;
+
+    struct scheduled_unit unit = {.job = job,
+                                  .position = position,
+                                  .device = device,
+                                  .seat = s->seat[job],
+                                  .next_on_device = PLAN_NONE,
+                                  .first = s->units_done[job] == 0};
+    s->units_done[job]++;
+    j->ready_s = end;
+    j->last_device = device;
+    j->remaining_s -= time->compute_s;
+    unit.last = s->units_done[job] == s->units_total[job];
+    if (unit.last) {
+        j->remaining_s = 0;
+        if (s->partition->resident) {
+            s->seats_free[s->seats_free_count++] = s->seat[job];
+            admit(s, end);
+        }
+    } else {
+        if (j->remaining_s <= 0) j->remaining_s = 1e-12; /* rounding must not end it early */
+        j->next_device = next_device(s, job);
+    }
+    if (lane->last_unit != PLAN_NONE)
+        s->out->units[lane->last_unit].next_on_device = s->out->count;
+    lane->last_unit = s->out->count;
+    lane->last_job = job;
+    s->out->makespan_s = max_s(s->out->makespan_s, max_s(end, *region));
+    *start_s = start;
+    return append(s, &unit, err);
+}
+
+/* --- deciding -------------------------------------------------------------------------------- */
+
+/* The earliest time at which some job that may run on the device is ready; HUGE_VAL: none is. */
+static double earliest_ready(const struct scheduler *s, uint32_t device)
+{
+    double earliest = HUGE_VAL;
+    for (uint32_t j = 0; j < s->jobs->count; j++) {
+        const struct policy_job *job = &s->view_jobs[j];
+        if (job->admitted && !job->reserved && job->remaining_s > 0 && job->ready_s < earliest &&
+            (job->next_device == PLAN_NONE || job->next_device == device))
+            earliest = job->ready_s;
+    }
+    return earliest;
+}
+
+/* The device that can start something first, and when. PLAN_NONE: all wait for nothing. */
+static uint32_t next_decision(struct scheduler *s, double *at)
+{
+    uint32_t best = PLAN_NONE;
+    double any = s->partition->resident ? 0 : earliest_ready(s, 0);
+    *at = HUGE_VAL;
+    for (uint32_t d = 0; d < s->view.device_count; d++) {
+        const struct lane *lane = &s->lanes[d];
+        double ready;
+        if (lane->parked) continue;
+        if (lane->cached != PLAN_NONE) ready = s->view_jobs[lane->cached].ready_s;
+        else ready = s->partition->resident ? earliest_ready(s, d) : any;
+        double when = max_s(lane->compute_free_s, ready);
+        if (when < *at) {
+            *at = when;
+            best = d;
+        }
+    }
+    return best;
+}
+
+/* The chosen job's last device, when it is as free as `device` and holds nothing chosen ahead. */
+static uint32_t prefer_last_device(const struct scheduler *s, uint32_t job, uint32_t device)
+{
+    uint32_t last = s->view_jobs[job].last_device;
+    if (s->partition->resident || last == PLAN_NONE || last >= s->view.device_count) return device;
+    const struct lane *lane = &s->lanes[last];
+    return lane->cached == PLAN_NONE && lane->compute_free_s <= s->view.now_s ? last : device;
+}
+
+/* Choose the device's next unit while its current one, of `own`, runs from start_s on. */
+static void choose_ahead(struct scheduler *s, uint32_t device, uint32_t own, double start_s)
+{
+    double ready = s->view_jobs[own].ready_s;
+    s->view.now_s = start_s;
+    s->view_jobs[own].ready_s = start_s; /* a candidate: it is done when this device is free */
+    s->lanes[device].cached = s->policy->choose(&s->view, device);
+    s->view.decision++;
+    s->view_jobs[own].ready_s = ready;
+    if (s->lanes[device].cached != PLAN_NONE)
+        s->view_jobs[s->lanes[device].cached].reserved = true;
+}
+
+static enum status run(struct scheduler *s, struct error *err)
+{
+    uint64_t left = 0;
+    for (uint32_t j = 0; j < s->jobs->count; j++) left += s->units_total[j];
+    while (left > 0) {
+        uint32_t device = next_decision(s, &s->view.now_s);
+        assert(device != PLAN_NONE && s->view.now_s < HUGE_VAL);
+        struct lane *lane = &s->lanes[device];
+        uint32_t job = lane->cached;
+        if (job != PLAN_NONE) {
+            lane->cached = PLAN_NONE;
+            s->view_jobs[job].reserved = false;
+        } else {
+            job = s->policy->choose(&s->view, device);
+            s->view.decision++;
+            if (job == PLAN_NONE) { /* the policy waits for something else to happen */
+                lane->parked = true;
+                continue;
+            }
+            device = prefer_last_device(s, job, device);
+        }
+        double start;
+        enum status status = place(s, job, device, &start, err);
+        if (status) return status;
+        left--;
+        for (uint32_t d = 0; d < s->view.device_count; d++) s->lanes[d].parked = false;
+        if (s->policy->commit_ahead && left > 0) choose_ahead(s, device, job, start);
+    }
+    return STATUS_OK;
+}
+
+/* --- public ---------------------------------------------------------------------------------- */
+
+enum status schedule_make(const struct hardware *hardware, const struct job_set *jobs,
+                          struct footprints *footprints, const struct partition *partition,
+                          const struct policy *policy, uint64_t seed, struct schedule *out,
+                          struct error *err)
+{
+    struct scheduler s = {.hardware = hardware,
+                          .jobs = jobs,
+                          .partition = partition,
+                          .policy = policy,
+                          .out = out};
+    uint32_t devices = policy->one_device ? 1 : hardware->device_count;
+    size_t n = jobs->count + 1u;
+    *out = (struct schedule){0};
+    s.type_offset = calloc(hardware->type_count, sizeof *s.type_offset);
+    s.times = calloc((size_t)hardware->type_count * partition->shard_count * 2 + 1, sizeof *s.times);
+    s.load_s = calloc(n, sizeof *s.load_s);
+    s.view_jobs = calloc(n, sizeof *s.view_jobs);
+    s.units_done = calloc(n, sizeof *s.units_done);
+    s.units_total = calloc(n, sizeof *s.units_total);
+    s.edge_ready_s = calloc(n, sizeof *s.edge_ready_s);
+    s.lanes = calloc(devices, sizeof *s.lanes);
+    s.seat = calloc(n, sizeof *s.seat);
+    s.seats_free = calloc(partition->seat_count + 1u, sizeof *s.seats_free);
+    enum status status = STATUS_OK;
+    if (!s.type_offset || !s.times || !s.load_s || !s.view_jobs || !s.units_done ||
+        !s.units_total || !s.edge_ready_s || !s.lanes || !s.seat || !s.seats_free) {
+        status = error_memory(err, "the schedule", n * sizeof *s.view_jobs);
+        goto out;
+    }
+    for (uint32_t t = 0; t < hardware->type_count; t++)
+        s.type_offset[t] = t * partition->shard_count;
+    for (uint32_t d = 0; d < devices; d++)
+        s.lanes[d].last_job = s.lanes[d].last_unit = s.lanes[d].cached = PLAN_NONE;
+    s.view = (struct policy_view){.jobs = s.view_jobs,
+                                  .job_count = jobs->count,
+                                  .device_count = devices,
+                                  .seed = seed};
+    fill_times(&s, footprints);
+    start_jobs(&s);
+    status = run(&s, err);
+out:
+    free(s.type_offset);
+    free(s.times);
+    free(s.load_s);
+    free(s.view_jobs);
+    free(s.units_done);
+    free(s.units_total);
+    free(s.edge_ready_s);
+    free(s.lanes);
+    free(s.seat);
+    free(s.seats_free);
+    if (status) schedule_release(out);
+    return status;
+}
+
+void schedule_release(struct schedule *schedule)
+{
+    free(schedule->units);
+    *schedule = (struct schedule){0};
+}
