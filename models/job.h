@@ -7,8 +7,23 @@
  *                "seed": 1, "data": "corpus.txt"}]}
  *
  * `network` is a preset name, a path (relative to the jobs file) or an object as config.json has
- * it, or {"model_type": "profile", "layers": [...]}. "defaults" holds any of a job's keys. A job may
- * carry "count": n, which makes n jobs NAME-1 ... NAME-n with seeds seed, seed + 1, ...
+ * it, or {"model_type": "profile", "layers": [...]}. "defaults" holds any of a job's keys but the
+ * name. A job may carry "count": n, which makes n jobs NAME-1 ... NAME-n with seeds seed, seed + 1, ...
+ *
+ * key           default                        meaning
+ * name          job-1, job-2, ...              the place in the file; unique
+ * network       -
+ * sequence      the network's positions        1 for a profile; ViT: always its own tokens
+ * microbatch    1
+ * minibatches   -                              optimizer steps
+ * optimizer     {"kind": "adamw"}              or "sgd"; lr 3e-4, weight_decay 0, beta1 0.9,
+ *                                              beta2 0.999, epsilon 1e-8
+ * seed          1
+ * data          none: seeded random tokens     relative to the jobs file
+ * data_format   by name: .bin is DATA_LLMC if it begins with llm.c's magic, else DATA_NANOGPT;
+ *               anything else is DATA_TEXT. A file that is not there is the executor's to report.
+ * weights_in    none                           safetensors, relative to the jobs file
+ * weights_out   none                           the same; "{name}" in it stands for the job's name
  */
 #ifndef SPILLWAY_MODELS_JOB_H
 #define SPILLWAY_MODELS_JOB_H
@@ -17,6 +32,17 @@
 #include "models/network.h"
 
 enum { JOBS_MAX = 4096 }; /* more would not be scheduled sensibly by one dispatcher */
+enum { JOB_NAME_MAX = 100 }; /* names are in paths, tables and tracks */
+
+/*
+ * Limits that keep every size of a pass within 63 bits together with the NETWORK_*_MAX: rows are
+ * R = B * T, and the activations of all layers for one microbatch are at most JOB_BYTES_MAX.
+ */
+#define JOB_MICROBATCH_MAX (UINT64_C(1) << 20)
+#define JOB_ROWS_MAX (UINT64_C(1) << 31)
+#define JOB_MINIBATCHES_MAX UINT64_C(1000000000)
+#define JOB_SEED_MAX ((UINT64_C(1) << 62) - 1)
+#define JOB_BYTES_MAX (UINT64_C(1) << 60)
 
 struct optimizer {
     uint32_t kind; /* enum optimizer_kind */

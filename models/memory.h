@@ -47,9 +47,19 @@ uint64_t memory_state_bytes(const struct network *network, uint64_t first_layer,
 /*
  * Activations that a forward pass over the layers keeps for its backward pass, the input of each
  * layer included (the first layer's input is a buffer of its own: the boundary). Entry names are
- * "L.what" with L the layer's number, for gpt2 blocks: norm1, norm1_stats, qkv, attention,
- * attention_stats, middle (residual stream after attention), norm2, norm2_stats, fc, gelu, output;
- * head: normf, normf_stats.
+ * "L.what" with L the layer's number; all fp32.
+ *
+ *   gpt2, vit blocks  norm1 (R,C)  norm1_stats (R,2)  qkv (R,3HD)  attention (R,HD)
+ *                     attention_stats (B,H,T)  middle (R,C)  norm2 (R,C)  norm2_stats (R,2)
+ *                     fc (R,F)  gelu (R,F)  output (R,C)
+ *   bert blocks       qkv  attention  attention_stats  middle (R,C: before its norm)  norm1
+ *                     norm1_stats  fc  gelu  sum (R,C: before its norm)  norm2_stats  output
+ *   heads             normf (R,C)  normf_stats (R,2); bert: transform (R,C)  gelu (R,C) as well
+ *   embeddings        nothing
+ *   opaque layers     activations
+ *
+ * middle is the residual stream after attention. `output` is there for every layer but the last of
+ * the range, whose output is the boundary buffer of the next shard.
  */
 MUST_CHECK enum status memory_activations(const struct network *network, uint64_t first_layer,
                                           uint64_t layer_count, uint64_t microbatch,
@@ -59,13 +69,29 @@ uint64_t memory_activation_bytes(const struct network *network, uint64_t first_l
                                  uint64_t layer_count, uint64_t microbatch, uint64_t sequence);
 
 /*
- * Scratch that a compute operation needs beside state, boundaries and kept activations. A forward
- * pass that keeps nothing needs one layer's activations of scratch and two boundary-sized buffers;
- * a backward pass: the gradients of the largest layer (each layer is updated as soon as its
- * gradients are complete), gradients of the activations in flight, and for the head the logits.
- * Entry names: gradients, d_stream, d_stream2, d_qkv, d_wide, scratch, logits, keep (one layer's
- * activations in a forward that keeps nothing).
+ * Scratch that a compute operation needs beside state, boundaries and kept activations. `keep`: the
+ * activations are kept in a buffer of their own (a forward pass writes them, the backward pass reads
+ * them); LOSS never has one. Each pass has the entries of its row, of 0 bytes where they are not
+ * needed; `layer` is the range's first.
+ *
+ *   FORWARD   keep, d_stream, d_stream2, scratch, logits
+ *   BACKWARD  gradients, d_stream, d_stream2, d_qkv, d_wide, scratch, activations
+ *   LOSS      the same and logits
+ *
+ *   keep         one layer's activations (a forward pass that keeps nothing)
+ *   d_stream, d_stream2   (R,C): the gradient on the residual stream and one to make the next from
+ *                (R,HD if that is wider); in a forward pass that keeps nothing the two residual
+ *                streams that layers read and write in turn
+ *   gradients    of the largest layer: each layer is updated as soon as its gradients are complete.
+ *                0 for a gpt2 embedding, which adds its rows up where they lie; the gradient of a
+ *                tied table is a buffer of its own, so it is not in the head's
+ *   d_qkv        (R,3HD)       d_wide  (R,F)      logits  (R,V), or (B,classes)
+ *   scratch      attention: two T x T blocks for each of at most MEMORY_ATTENTION_HEADS heads at a
+ *                time; embedding: a few rows (vit: the patches)
+ *   activations  as memory_activations() lays them out, when they are recomputed; an entry of that
+ *                table is at this entry's offset plus its own
  */
+enum { MEMORY_ATTENTION_HEADS = 8, MEMORY_EMBEDDING_ROWS = 4 };
 enum unit_pass { UNIT_FORWARD, UNIT_BACKWARD, UNIT_LOSS };
 MUST_CHECK enum status memory_workspace(const struct network *network, uint64_t first_layer,
                                         uint64_t layer_count, enum unit_pass pass, bool keep,
@@ -76,11 +102,13 @@ uint64_t memory_workspace_bytes(const struct network *network, uint64_t first_la
                                 uint64_t layer_count, enum unit_pass pass, bool keep,
                                 uint64_t microbatch, uint64_t sequence);
 
-/* Bytes passed from layer to layer for one microbatch: R * C * 4 (a profile says it itself). */
+/* Bytes that layer `layer` passes to the next for one microbatch: R * C * 4, whatever the layer (a
+ * profile says it itself). What enters a shard is what the layer in front of it passes. */
 uint64_t memory_boundary_bytes(const struct network *network, uint64_t layer, uint64_t microbatch,
                                uint64_t sequence);
 
-/* NULL when there is no such entry. */
+/* The first entry of the layer with this name, or whose name ends with it behind a dot ("qkv" finds
+ * "3.qkv", "mlp.c_fc.weight" finds "h.2.mlp.c_fc.weight"). NULL when there is none. Borrowed. */
 const struct memory_entry *memory_find(const struct memory_table *table, uint64_t layer,
                                        const char *name);
 

@@ -40,7 +40,23 @@ struct layer_profile {
     uint64_t forward_ns, backward_ns; /* backward without recomputation */
 };
 
+/*
+ * Limits on shapes: about a thousand times past what has been published, and low enough that no
+ * product of shapes of a checked job (models/job.h) leaves 64 bits.
+ */
 enum { LAYERS_MAX = 100000 }; /* the deepest published network has about 1000 */
+enum {
+    NETWORK_WIDTH_MAX = 1 << 20,
+    NETWORK_HEADS_MAX = 1 << 16,
+    NETWORK_FF_MAX = 1 << 23,
+    NETWORK_VOCABULARY_MAX = 1 << 24, /* token ids fit 32 bits with room; also classes */
+    NETWORK_POSITIONS_MAX = 1 << 22,
+    NETWORK_IMAGE_MAX = 1 << 14,
+    NETWORK_CHANNELS_MAX = 1 << 10
+};
+#define NETWORK_PARAMETERS_MAX (UINT64_C(1) << 48)
+#define NETWORK_PROFILE_BYTES_MAX (UINT64_C(1) << 48) /* of one layer */
+#define NETWORK_PROFILE_NS_MAX (UINT64_C(1) << 48)    /* about three days */
 
 struct network {
     char name[128];     /* "gpt2", or the path of the config.json */
@@ -52,8 +68,8 @@ struct network {
     double norm_epsilon;
     bool tied_head;     /* the head multiplies by the embedding's token table */
     bool causal;
-    bool biases;
-    bool pooler;        /* BERT */
+    bool biases;        /* of the q, k and v projections (ViT's qkv_bias); all others have them */
+    bool pooler;        /* BERT: the pooler, and the next-sentence classifier behind it */
     bool gelu_tanh;     /* GELU's tanh form ("gelu_new"), else the exact one */
     double initializer_range;
     const struct layer_profile *profile; /* layer_count entries; NULL unless NETWORK_PROFILE */
@@ -74,8 +90,28 @@ struct tensor_spec {
 };
 enum { LAYER_TENSORS_MAX = 32 };
 
-/* Read a Hugging Face config.json. An unknown model_type is an error that lists the known ones;
- * keys that do not matter here are accepted. `arena` owns what the network points to. */
+/*
+ * Read a Hugging Face config.json. An unknown model_type is an error that lists the known ones;
+ * keys that do not matter here are accepted. `arena` owns what the network points to.
+ *
+ * model_type   architectures (absent: the first)             head
+ * gpt2         GPT2LMHeadModel, GPT2Model                    language model
+ * bert         BertForMaskedLM, BertForPreTraining,          masked language model; the others with
+ *              BertModel                                     pooler and next-sentence classifier
+ * vit          ViTForImageClassification, ViTModel           classifier
+ * profile      -                                             NETWORK_PROFILE, below
+ *
+ * Beyond Hugging Face's keys: "name" (else the path), and for bert and vit "head_dim" where it is
+ * not hidden_size / num_attention_heads. Dropout is not modelled: training runs without.
+ *
+ *     {"model_type": "profile", "name": "resnet50", "layers": [
+ *         {"parameter_bytes": 9408, "activation_bytes": 8388608, "boundary_bytes": 4194304,
+ *          "forward": "1.5ms", "backward_ns": 2900000, "repeat": 3}, ...]}
+ *
+ * Every layer of a profile is LAYER_OPAQUE, and so is a shard made of any of them: shard 0 holds
+ * layers like any other. Times are for one microbatch and the same on every device; the update
+ * costs nothing.
+ */
 MUST_CHECK enum status network_read_config(const char *path, struct arena *arena,
                                            struct network *out, struct error *err);
 
@@ -89,6 +125,9 @@ MUST_CHECK enum status network_parse(const struct json_input *in, const json_t *
 MUST_CHECK enum status network_find(const char *name_or_path, struct arena *arena,
                                     struct network *out, struct error *err);
 
+/* Would network_find() take it for a path? */
+bool network_is_path(const char *name_or_path);
+
 /* Presets in the order of the table; NULL past the end. */
 const char *network_preset_name(uint32_t index);
 const char *network_preset_source(uint32_t index); /* where its shape comes from */
@@ -96,6 +135,7 @@ const char *network_preset_source(uint32_t index); /* where its shape comes from
 /* Write it so that network_parse() reads the same network back. */
 void network_write(const struct network *network, struct json_out *out, const char *key);
 
+/* Layer `layer` exists. Cost: O(1), as everything about layers below. */
 enum layer_kind network_layer_kind(const struct network *network, uint64_t layer);
 
 /* The tensors of one layer; a tied head's token table is not among the head's. Returns the count. */
@@ -105,7 +145,7 @@ uint32_t network_layer_tensors(const struct network *network, uint64_t layer,
 uint64_t network_layer_parameters(const struct network *network, uint64_t layer);
 uint64_t network_parameters(const struct network *network);
 
-/* Tokens per sample: T for text, (image/patch)^2 + 1 for ViT, whatever was asked for a profile. */
+/* Tokens per sample: `sequence` for text, (image/patch)^2 + 1 for ViT, `sequence` for a profile. */
 uint64_t network_tokens(const struct network *network, uint64_t sequence);
 
 /* --- work ----------------------------------------------------------------------------------- */
@@ -127,7 +167,8 @@ enum { LAYER_WORK_MAX = 40 };
 
 /*
  * The kernels of one pass over one layer for B samples of T tokens, equal ones merged by `count`.
- * PASS_UPDATE ignores B and T. Returns the number of items.
+ * PASS_UPDATE ignores B and T, and leaves a tied table to the embedding. The loss belongs to the
+ * head's forward pass, which makes its gradient too. Returns the number of items.
  */
 uint32_t network_layer_work(const struct network *network, uint64_t layer, enum pass pass,
                             uint64_t microbatch, uint64_t sequence, uint32_t optimizer,

@@ -8,7 +8,8 @@
  *
  * A work item names a kernel class and its sizes; FLOPs and bytes follow from them here and nowhere
  * else, and models/cost.h turns them into seconds. Multiply-adds count as two FLOPs. Bytes are what
- * must cross the device's memory once, with nothing cached between kernels.
+ * must cross the device's memory once, with nothing cached between kernels. FLOPs are those of the
+ * products; norms, GELU and the like have bytes only.
  */
 #ifndef SPILLWAY_MODELS_WORK_H
 #define SPILLWAY_MODELS_WORK_H
@@ -21,12 +22,12 @@ enum kernel {
     KERNEL_MATMUL_FORWARD, /* Y(m,n)  = X(m,k) W(n,k)^T  [+ bias]    m = R, n = out, k = in   */
     KERNEL_MATMUL_INPUT,   /* dX(m,n) = dY(m,k) W(k,n)               m = R, n = in,  k = out  */
     KERNEL_MATMUL_WEIGHT,  /* dW(m,n) = dY(k,m)^T X(k,n)             m = out, n = in, k = R   */
-    /* causal or full attention of m = B*H heads, n = T tokens, k = D; `count` layers */
+    /* causal attention of m = B*H heads, n = T tokens, k = D (each token sees those before it) */
     KERNEL_ATTENTION_FORWARD,
     KERNEL_ATTENTION_BACKWARD,
     /* m rows of n */
-    KERNEL_NORM_FORWARD,  /* layer norm, with the residual sum in front where there is one */
-    KERNEL_NORM_BACKWARD,
+    KERNEL_NORM_FORWARD,  /* layer norm; k = 1: with the residual sum in front, which is kept too */
+    KERNEL_NORM_BACKWARD, /* k = 1: added to a gradient that is there already */
     KERNEL_GELU_FORWARD,
     KERNEL_GELU_BACKWARD,
     KERNEL_RESIDUAL,      /* z = x + y */
@@ -36,6 +37,9 @@ enum kernel {
     KERNEL_LOSS,          /* softmax, cross-entropy and its gradient in place: m rows of n logits */
     KERNEL_SGD,           /* m parameters */
     KERNEL_ADAMW,         /* m parameters */
+    /* attention where each token sees all others; sizes as for the causal one */
+    KERNEL_ATTENTION_FULL_FORWARD,
+    KERNEL_ATTENTION_FULL_BACKWARD,
     KERNEL_FIXED,         /* m nanoseconds on any device: networks known by measured profile only */
     KERNEL_COUNT
 };

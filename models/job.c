@@ -1,0 +1,491 @@
+/*
+ * jobs.json in and out.
+ *
+ * A job is read twice with the same function: first from "defaults", then from its own object on
+ * top. Both times every key is optional; what must be there in the end is asked for afterwards, and
+ * an error about a value points at whichever of the two objects gave it.
+ *
+ * With "count" one object makes several jobs that differ in name and seed. They would all write the
+ * same file at the end, so weights_out must then have "{name}" in it; that two jobs of any kind
+ * name the same output is an error, since the second would destroy hours of the first.
+ *
+ * Paths are made absolute here, because a plan may be carried out from another folder. Data files
+ * are not looked at, but for the first four bytes of a .bin file when its format was not stated:
+ * llm.c's begin with a magic number, nanoGPT's are bare tokens.
+ */
+#include "models/job.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/json_out.h"
+#include "base/size.h"
+#include "models/memory.h"
+#include "models/try.h"
+
+const char *const data_format_names[] = {
+    [DATA_TEXT] = "text",
+    [DATA_LLMC] = "llmc",
+    [DATA_NANOGPT] = "nanogpt",
+    [DATA_NONE] = "none",
+};
+static_assert(ARRAY_COUNT(data_format_names) == DATA_FORMAT_COUNT, "a name per format");
+
+/* --- paths ---------------------------------------------------------------------------------- */
+
+/* `path` as seen from `folder`, absolute. */
+static enum status make_absolute(const char *folder, const char *path, struct arena *arena,
+                                 const char **out, struct error *err)
+{
+    char here[PATH_MAX] = "", joined[3 * PATH_MAX];
+    bool absolute = path[0] == '/', folder_absolute = folder[0] == '/';
+    bool folder_here = strcmp(folder, ".") == 0 || folder[0] == '\0';
+    if (!absolute && !folder_absolute && !getcwd(here, sizeof here))
+        return error_io(err, "cannot find the current folder");
+    while (path[0] == '.' && path[1] == '/') path += 2;
+    int length;
+    if (absolute)
+        length = snprintf(joined, sizeof joined, "%s", path);
+    else if (folder_here)
+        length = snprintf(joined, sizeof joined, "%s/%s", here, path);
+    else
+        length = snprintf(joined, sizeof joined, "%s%s%s/%s", here, folder_absolute ? "" : "/",
+                          folder, path);
+    if (length < 0 || (size_t)length >= sizeof joined)
+        return error_set(err, STATUS_BAD_INPUT, "the path '%.100s...' is too long", path);
+    return arena_string(arena, joined, out, err);
+}
+
+static bool has_ending(const char *path, const char *ending)
+{
+    size_t length = strlen(path), end = strlen(ending);
+    return length > end && strcmp(path + length - end, ending) == 0;
+}
+
+/* Does the file begin with llm.c's magic? False when it cannot be read. */
+static bool begins_as_llmc(const char *path)
+{
+    enum { MAGIC_GPT2 = 20240520, MAGIC_LLAMA3 = 20240801 };
+    struct stat info;
+    unsigned char bytes[4] = {0};
+    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe must not hold us up */
+    if (file < 0) return false;
+    bool whole = fstat(file, &info) == 0 && S_ISREG(info.st_mode) &&
+                 read(file, bytes, sizeof bytes) == (ssize_t)sizeof bytes;
+    close(file);
+    uint32_t magic = (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
+                     (uint32_t)bytes[3] << 24;
+    return whole && (magic == MAGIC_GPT2 || magic == MAGIC_LLAMA3);
+}
+
+static uint32_t guess_format(const char *path)
+{
+    if (!has_ending(path, ".bin")) return DATA_TEXT;
+    return begins_as_llmc(path) ? DATA_LLMC : DATA_NANOGPT;
+}
+
+/* --- one job, as typed ---------------------------------------------------------------------- */
+
+/* What the file says about a job before it is checked and its paths are resolved. */
+struct draft {
+    const struct json_input *in;
+    const json_t *object, *defaults; /* the job's own and the shared one; the latter may be NULL */
+    const char *name;                /* NULL: by number */
+    const json_t *network;
+    const char *data, *weights_in, *weights_out; /* NULL: not given */
+    bool has_format;
+    uint64_t count;                  /* 0: not given */
+    struct job job;                  /* numbers; sequence 0: not given */
+};
+
+static const struct draft empty_draft = {
+    .job = {.microbatch = 1,
+            .seed = 1,
+            .data_format = DATA_NONE,
+            .optimizer = {.kind = OPTIMIZER_ADAMW,
+                          .learning_rate = 3e-4,
+                          .beta1 = 0.9,
+                          .beta2 = 0.999,
+                          .epsilon = 1e-8}},
+};
+
+/* The object that gave `key`, for the place in a message. */
+static const json_t *giver(const struct draft *draft, const char *key)
+{
+    if (json_object_get(draft->object, key) || !draft->defaults) return draft->object;
+    return json_object_get(draft->defaults, key) ? draft->defaults : draft->object;
+}
+
+static enum status take_optimizer(struct json_object *o, struct optimizer *out, struct error *err)
+{
+    size_t kind = out->kind;
+    if (json_is_string(json_object_get(o->value, "optimizer"))) {
+        TRY(json_take_choice(o, "optimizer", JSON_REQUIRED, optimizer_names, OPTIMIZER_COUNT, &kind,
+                             err));
+        out->kind = (uint32_t)kind;
+        return STATUS_OK;
+    }
+    const json_t *value = NULL;
+    TRY(json_take_object(o, "optimizer", JSON_OPTIONAL, &value, err));
+    if (!value) return STATUS_OK;
+
+    const double below_one = 0x1.fffffffffffffp-1, rate_max = 1e6;
+    struct json_object inner;
+    TRY(json_object_open(&inner, o->input, value, "an optimizer object", err));
+    TRY(json_take_choice(&inner, "kind", JSON_OPTIONAL, optimizer_names, OPTIMIZER_COUNT, &kind,
+                         err));
+    TRY(json_take_double(&inner, "lr", JSON_OPTIONAL, 0, rate_max, &out->learning_rate, err));
+    TRY(json_take_double(&inner, "weight_decay", JSON_OPTIONAL, 0, rate_max, &out->weight_decay,
+                         err));
+    TRY(json_take_double(&inner, "beta1", JSON_OPTIONAL, 0, below_one, &out->beta1, err));
+    TRY(json_take_double(&inner, "beta2", JSON_OPTIONAL, 0, below_one, &out->beta2, err));
+    TRY(json_take_double(&inner, "epsilon", JSON_OPTIONAL, 0, rate_max, &out->epsilon, err));
+    TRY(json_object_close(&inner, err));
+    out->kind = (uint32_t)kind;
+    if (out->learning_rate > 0) return STATUS_OK;
+    return json_fail_key(o->input, value, "lr", err, "'lr' is 0 (expected more than 0)");
+}
+
+/* The keys that a job and "defaults" share. */
+static enum status take_shared(struct json_object *o, struct draft *draft, struct error *err)
+{
+    struct job *job = &draft->job;
+    size_t format = job->data_format;
+    if (json_has(o, "network")) draft->network = json_object_get(o->value, "network");
+    TRY(json_take_u64(o, "sequence", JSON_OPTIONAL, 1, NETWORK_POSITIONS_MAX, &job->sequence,
+                      err));
+    TRY(json_take_u64(o, "microbatch", JSON_OPTIONAL, 1, JOB_MICROBATCH_MAX, &job->microbatch,
+                      err));
+    TRY(json_take_u64(o, "minibatches", JSON_OPTIONAL, 1, JOB_MINIBATCHES_MAX, &job->minibatches,
+                      err));
+    TRY(take_optimizer(o, &job->optimizer, err));
+    TRY(json_take_u64(o, "seed", JSON_OPTIONAL, 0, JOB_SEED_MAX, &job->seed, err));
+    TRY(json_take_string(o, "data", JSON_OPTIONAL, &draft->data, err));
+    draft->has_format = json_has(o, "data_format") || draft->has_format;
+    TRY(json_take_choice(o, "data_format", JSON_OPTIONAL, data_format_names, DATA_FORMAT_COUNT,
+                         &format, err));
+    job->data_format = (uint32_t)format;
+    TRY(json_take_string(o, "weights_in", JSON_OPTIONAL, &draft->weights_in, err));
+    TRY(json_take_string(o, "weights_out", JSON_OPTIONAL, &draft->weights_out, err));
+    return json_take_u64(o, "count", JSON_OPTIONAL, 1, JOBS_MAX, &draft->count, err);
+}
+
+static enum status check_name(const struct draft *draft, struct error *err)
+{
+    const char *name = draft->name;
+    bool good = isalnum((unsigned char)name[0]) && strlen(name) <= JOB_NAME_MAX;
+    for (const char *c = name; *c && good; c++)
+        good = isalnum((unsigned char)*c) || strchr("-_.", *c);
+    if (good) return STATUS_OK;
+    return json_fail_key(draft->in, draft->object, "name", err,
+                         "bad job name '%.120s' (expected at most %d letters, digits, '-', '_' "
+                         "and '.', beginning with a letter or digit)",
+                         name, JOB_NAME_MAX);
+}
+
+/* --- checks --------------------------------------------------------------------------------- */
+
+/* An upper bound of the bytes that all activations of one microbatch take, in floating point: each
+ * of its terms is larger than what models/memory.c lays out. */
+static double bytes_bound(const struct job *job)
+{
+    const struct network *n = &job->network;
+    double rows = (double)job->microbatch * (double)job->sequence;
+    double inner = (double)n->heads * (double)n->head_width;
+    double row_words = 8 * (double)n->width + 8 * inner + 4 * (double)n->ff_width +
+                       (double)n->heads + (double)n->vocabulary + (double)n->classes + 64 +
+                       (double)n->channels * (double)n->patch * (double)n->patch;
+    double profile_bytes = 0;
+    for (uint64_t i = 0; n->profile && i < n->layer_count; i++)
+        profile_bytes += (double)n->profile[i].activation_bytes;
+    double scores = 2 * (double)MEMORY_ATTENTION_HEADS * (double)job->sequence *
+                    (double)job->sequence;
+    return profile_bytes + ((double)n->layer_count * rows * row_words + scores) * sizeof(float);
+}
+
+static enum status check_sizes(const struct draft *draft, struct error *err)
+{
+    const struct job *job = &draft->job;
+    const struct network *n = &job->network;
+    bool text = n->family == NETWORK_GPT2 || n->family == NETWORK_BERT;
+    if (text && job->sequence > n->positions)
+        return json_fail_key(draft->in, giver(draft, "sequence"), "sequence", err,
+                             "'sequence' %" PRIu64 " is longer than the %" PRIu64
+                             " positions of network '%s'",
+                             job->sequence, n->positions, n->name);
+    if (job->microbatch * job->sequence > JOB_ROWS_MAX)
+        return json_fail_key(draft->in, giver(draft, "microbatch"), "microbatch", err,
+                             "%" PRIu64 " samples of %" PRIu64
+                             " tokens are too many for one pass (limit is %" PRIu64 " tokens)",
+                             job->microbatch, job->sequence, JOB_ROWS_MAX);
+    if (bytes_bound(job) > (double)JOB_BYTES_MAX)
+        return json_fail_key(draft->in, giver(draft, "microbatch"), "microbatch", err,
+                             "the activations of one microbatch are too large (limit is %" PRIu64
+                             " bytes)",
+                             JOB_BYTES_MAX);
+    return STATUS_OK;
+}
+
+static enum status check_data(const struct draft *draft, struct error *err)
+{
+    const struct job *job = &draft->job;
+    if (draft->data && job->data_format == DATA_NONE)
+        return json_fail_key(draft->in, giver(draft, "data_format"), "data_format", err,
+                             "'data_format' is 'none' but 'data' names a file");
+    if (!draft->data && job->data_format != DATA_NONE)
+        return json_fail_key(draft->in, giver(draft, "data_format"), "data_format", err,
+                             "'data_format' is '%s' but there is no 'data'",
+                             data_format_names[job->data_format]);
+    if (job->data_format == DATA_TEXT && job->network.family != NETWORK_PROFILE &&
+        job->network.vocabulary < 256)
+        return json_fail_key(draft->in, giver(draft, "data"), "data", err,
+                             "text needs 256 tokens, one for each byte, and network '%s' has %" PRIu64,
+                             job->network.name, job->network.vocabulary);
+    return STATUS_OK;
+}
+
+/* --- from draft to jobs --------------------------------------------------------------------- */
+
+static enum status find_network(struct draft *draft, const char *folder, struct arena *arena,
+                                struct error *err)
+{
+    struct network *out = &draft->job.network;
+    if (!draft->network)
+        return json_fail_key(draft->in, draft->object, NULL, err, "missing key 'network'");
+    if (json_is_object(draft->network))
+        return network_parse(draft->in, draft->network, "network", arena, out, err);
+    const json_t *from = giver(draft, "network");
+    const char *text = json_string_value(draft->network), *path;
+    if (!text)
+        return json_fail_key(draft->in, from, "network", err,
+                             "'network' is neither a name or path nor an object");
+    if (network_is_path(text)) {
+        TRY(make_absolute(folder, text, arena, &path, err));
+        return network_find(path, arena, out, err);
+    }
+    struct error reason = {0};
+    if (network_find(text, arena, out, &reason) == STATUS_OK) return STATUS_OK;
+    return json_fail_key(draft->in, from, "network", err, "%s", reason.text);
+}
+
+static enum status resolve(struct draft *draft, const char *folder, struct arena *arena,
+                           struct error *err)
+{
+    struct job *job = &draft->job;
+    TRY(find_network(draft, folder, arena, err));
+    if (job->minibatches == 0)
+        return json_fail_key(draft->in, draft->object, NULL, err, "missing key 'minibatches'");
+    if (job->network.family == NETWORK_VIT)
+        job->sequence = network_tokens(&job->network, 0);
+    else if (job->sequence == 0)
+        job->sequence = job->network.family == NETWORK_PROFILE ? 1 : job->network.positions;
+    if (draft->data) {
+        TRY(make_absolute(folder, draft->data, arena, &job->data, err));
+        if (!draft->has_format) job->data_format = guess_format(job->data);
+    }
+    if (draft->weights_in)
+        TRY(make_absolute(folder, draft->weights_in, arena, &job->weights_in, err));
+    if (draft->weights_out)
+        TRY(make_absolute(folder, draft->weights_out, arena, &job->weights_out, err));
+    TRY(check_data(draft, err));
+    return check_sizes(draft, err);
+}
+
+/* weights_out with the job's name in place of "{name}". */
+static enum status name_output(const char *pattern, const char *name, struct arena *arena,
+                               const char **out, struct error *err)
+{
+    static const char mark[] = "{name}";
+    char path[4 * PATH_MAX];
+    const char *at = strstr(pattern, mark);
+    if (!at) {
+        *out = pattern;
+        return STATUS_OK;
+    }
+    int length = snprintf(path, sizeof path, "%.*s%s%s", (int)(at - pattern), pattern, name,
+                          at + strlen(mark));
+    if (length < 0 || (size_t)length >= sizeof path)
+        return error_set(err, STATUS_BAD_INPUT, "the path '%.100s...' is too long", pattern);
+    return arena_string(arena, path, out, err);
+}
+
+struct growing {
+    struct job *jobs; /* malloc'ed; strings are in the arena */
+    size_t count, capacity;
+};
+
+static enum status check_unique(const struct growing *set, const struct draft *draft,
+                                const struct job *job, struct error *err)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        const struct job *other = &set->jobs[i];
+        if (strcmp(other->name, job->name) == 0)
+            return json_fail_key(draft->in, draft->object, "name", err,
+                                 "there are two jobs '%s' (names must differ)", job->name);
+        if (job->weights_out && other->weights_out &&
+            strcmp(job->weights_out, other->weights_out) == 0)
+            return json_fail_key(draft->in, giver(draft, "weights_out"), "weights_out", err,
+                                 "jobs '%s' and '%s' would both write '%s' (use {name} in it)",
+                                 other->name, job->name, job->weights_out);
+    }
+    return STATUS_OK;
+}
+
+static enum status append(struct growing *set, const struct draft *draft, const char *name,
+                          uint64_t seed, struct arena *arena, struct error *err)
+{
+    struct job job = draft->job;
+    job.seed = seed;
+    TRY(arena_string(arena, name, &job.name, err));
+    if (job.weights_out) TRY(name_output(job.weights_out, name, arena, &job.weights_out, err));
+    TRY(check_unique(set, draft, &job, err));
+    TRY(array_reserve(&set->jobs, &set->capacity, set->count, sizeof job, JOBS_MAX, "jobs", err));
+    set->jobs[set->count++] = job;
+    return STATUS_OK;
+}
+
+static enum status append_all(struct growing *set, const struct draft *draft, struct arena *arena,
+                              struct error *err)
+{
+    uint64_t seed = draft->job.seed;
+    if (draft->count == 0) return append(set, draft, draft->name, seed, arena, err);
+    for (uint64_t i = 0; i < draft->count; i++) {
+        char name[JOB_NAME_MAX + 32];
+        snprintf(name, sizeof name, "%s-%" PRIu64, draft->name, i + 1);
+        TRY(append(set, draft, name, seed + i, arena, err));
+    }
+    return STATUS_OK;
+}
+
+/* --- the file ------------------------------------------------------------------------------- */
+
+static enum status parse_job(const struct draft *defaults, const json_t *array, size_t index,
+                             const char *folder, struct arena *arena, struct growing *set,
+                             struct error *err)
+{
+    struct draft draft = *defaults;
+    struct json_object object;
+    char name[32];
+    TRY(json_object_open_at(&object, draft.in, array, index, "a job object", err));
+    draft.object = object.value;
+    snprintf(name, sizeof name, "job-%zu", index + 1);
+    draft.name = name;
+    TRY(json_take_string(&object, "name", JSON_OPTIONAL, &draft.name, err));
+    TRY(take_shared(&object, &draft, err));
+    TRY(json_object_close(&object, err));
+    TRY(check_name(&draft, err));
+    TRY(resolve(&draft, folder, arena, err));
+    return append_all(set, &draft, arena, err);
+}
+
+static enum status parse_set(const struct json_input *in, const json_t *value, const char *folder,
+                             struct arena *arena, struct growing *set, struct error *err)
+{
+    struct json_object object, shared;
+    const json_t *defaults_value = NULL, *array;
+    uint64_t version;
+    struct draft defaults = empty_draft;
+    defaults.in = in;
+    TRY(json_object_open(&object, in, value, "an object with 'spillway_jobs' and 'jobs'", err));
+    TRY(json_take_u64(&object, "spillway_jobs", JSON_REQUIRED, 1, 1, &version, err));
+    TRY(json_take_object(&object, "defaults", JSON_OPTIONAL, &defaults_value, err));
+    TRY(json_take_array(&object, "jobs", JSON_REQUIRED, &array, err));
+    TRY(json_object_close(&object, err));
+    if (defaults_value) {
+        defaults.defaults = defaults.object = defaults_value;
+        TRY(json_object_open(&shared, in, defaults_value, "an object", err));
+        TRY(take_shared(&shared, &defaults, err));
+        TRY(json_object_close(&shared, err));
+    }
+    if (json_array_size(array) == 0)
+        return json_fail_key(in, value, "jobs", err, "'jobs' is empty (expected at least one job)");
+    for (size_t i = 0; i < json_array_size(array); i++)
+        TRY(parse_job(&defaults, array, i, folder, arena, set, err));
+    return STATUS_OK;
+}
+
+enum status job_set_parse(const struct json_input *in, const json_t *value, const char *folder,
+                          struct job_set *out, struct error *err)
+{
+    struct growing set = {0};
+    void *jobs;
+    enum status status = parse_set(in, value, folder, &out->arena, &set, err);
+    if (status == STATUS_OK)
+        status = arena_array(&out->arena, set.count, sizeof *set.jobs, &jobs, err);
+    if (status == STATUS_OK) {
+        memcpy(jobs, set.jobs, set.count * sizeof *set.jobs);
+        out->jobs = jobs;
+        out->count = (uint32_t)set.count;
+    }
+    free(set.jobs);
+    return status;
+}
+
+enum status job_set_read(const char *path, struct job_set *out, struct error *err)
+{
+    struct json_input *in;
+    TRY(json_input_read(path, &in, err));
+    const char *slash = strrchr(path, '/');
+    size_t length = slash ? (size_t)(slash - path) : 1;
+    char *folder = alloc_zeroed(length + 2, 1);
+    enum status status;
+    if (!folder) {
+        status = error_memory(err, "a folder's name", length + 2);
+    } else {
+        memcpy(folder, !slash ? "." : length > 0 ? path : "/", length > 0 ? length : 1);
+        status = job_set_parse(in, json_input_root(in), folder, out, err);
+    }
+    free(folder);
+    json_input_destroy(in);
+    return status;
+}
+
+static void write_job(const struct job *job, struct json_out *out)
+{
+    const struct optimizer *o = &job->optimizer;
+    json_out_object_begin(out, NULL, false);
+    json_out_string(out, "name", job->name);
+    network_write(&job->network, out, "network");
+    json_out_u64(out, "sequence", job->sequence);
+    json_out_u64(out, "microbatch", job->microbatch);
+    json_out_u64(out, "minibatches", job->minibatches);
+    json_out_object_begin(out, "optimizer", true);
+    json_out_string(out, "kind", optimizer_names[o->kind]);
+    json_out_double(out, "lr", o->learning_rate);
+    json_out_double(out, "weight_decay", o->weight_decay);
+    json_out_double(out, "beta1", o->beta1);
+    json_out_double(out, "beta2", o->beta2);
+    json_out_double(out, "epsilon", o->epsilon);
+    json_out_object_end(out);
+    json_out_u64(out, "seed", job->seed);
+    if (job->data) json_out_string(out, "data", job->data);
+    json_out_string(out, "data_format", data_format_names[job->data_format]);
+    if (job->weights_in) json_out_string(out, "weights_in", job->weights_in);
+    if (job->weights_out) json_out_string(out, "weights_out", job->weights_out);
+    json_out_object_end(out);
+}
+
+void job_set_write(const struct job *jobs, uint32_t count, struct json_out *out, const char *key)
+{
+    json_out_object_begin(out, key, false);
+    json_out_u64(out, "spillway_jobs", 1);
+    json_out_array_begin(out, "jobs", false);
+    for (uint32_t i = 0; i < count; i++) write_job(&jobs[i], out);
+    json_out_array_end(out);
+    json_out_object_end(out);
+}
+
+void job_set_release(struct job_set *set)
+{
+    arena_release(&set->arena);
+    *set = (struct job_set){0};
+}

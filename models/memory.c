@@ -1,0 +1,454 @@
+/*
+ * Tables of tensors, and their sizes without the tables.
+ *
+ * One function per kind of layer says what lies there, by calling put() for each tensor. put() does
+ * one of three things, depending on the layout it is given: counts entries, adds bytes up, or fills
+ * a table. So the planner's byte counts and the executor's offsets come from the same lines. Every
+ * tensor begins on a 64-byte boundary, hence a layer's bytes do not depend on what is in front of
+ * it, and equal blocks are counted once and multiplied: a question about a range of layers takes
+ * constant time for all families but profiles.
+ *
+ * What attention keeps is one log-sum-exp per row and head, from which the backward pass makes the
+ * scores again block by block (Dao et al., arXiv 2205.14135); norms keep mean and 1/std. Per row of
+ * a gpt2 block that is 8 C + 2 F + 4 + H floats, 16 C + 4 + H for F = 4 C.
+ */
+#include "models/memory.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/size.h"
+
+/* --- layouts -------------------------------------------------------------------------------- */
+
+struct layout {
+    struct memory_entry *entries; /* NULL: count and add up only */
+    uint32_t count;
+    uint64_t bytes;
+    uint64_t layer;
+    uint64_t alignment;
+};
+
+static void put(struct layout *layout, const char *name, uint64_t elements)
+{
+    uint64_t offset = size_align(layout->bytes, layout->alignment);
+    uint64_t bytes = elements * sizeof(float);
+    if (layout->entries) {
+        struct memory_entry *entry = &layout->entries[layout->count];
+        entry->layer = layout->layer;
+        entry->offset_bytes = offset;
+        entry->bytes = bytes;
+        snprintf(entry->name, sizeof entry->name, "%s", name);
+    }
+    layout->count++;
+    layout->bytes = offset + bytes;
+}
+
+/* "L.what" */
+static void put_kept(struct layout *layout, const char *what, uint64_t elements)
+{
+    char name[64] = "";
+    if (layout->entries)
+        snprintf(name, sizeof name, "%" PRIu64 ".%s", layout->layer, what);
+    put(layout, name, elements);
+}
+
+static uint64_t end_of(const struct layout *layout)
+{
+    return size_align(layout->bytes, MEMORY_ALIGNMENT);
+}
+
+/* The sizes that tensors are made of, for one microbatch. */
+struct sizes {
+    uint64_t batch, tokens, rows;
+    uint64_t width, inner, ff, heads;
+};
+
+static struct sizes sizes_of(const struct network *n, uint64_t microbatch, uint64_t sequence)
+{
+    uint64_t tokens = network_tokens(n, sequence);
+    return (struct sizes){.batch = microbatch, .tokens = tokens, .rows = microbatch * tokens,
+                          .width = n->width, .inner = n->heads * n->head_width,
+                          .ff = n->ff_width, .heads = n->heads};
+}
+
+/* A range of layers, what is asked of each, and for which microbatch. */
+struct range {
+    const struct network *network;
+    uint64_t first, count;
+    struct sizes sizes;
+    void (*lay)(const struct range *range, uint64_t layer, struct layout *layout);
+};
+
+static void lay_layer(const struct range *range, uint64_t layer, struct layout *layout)
+{
+    layout->layer = layer;
+    layout->alignment = MEMORY_ALIGNMENT;
+    layout->bytes = end_of(layout);
+    range->lay(range, layer, layout);
+}
+
+static bool is_block(const struct network *network, uint64_t layer)
+{
+    return network_layer_kind(network, layer) == LAYER_BLOCK;
+}
+
+/* Bytes of the whole range, equal blocks counted once. The last layer of a range may differ from
+ * its equals in front of it (it has no output), so it is always counted by itself. */
+static uint64_t range_bytes(const struct range *range)
+{
+    uint64_t sum = 0, last = range->first + range->count - 1, block_bytes = 0;
+    bool block_known = false;
+    for (uint64_t layer = range->first; layer <= last; layer++) {
+        bool equal = is_block(range->network, layer) && layer != last;
+        if (equal && block_known) {
+            /* all blocks up to the last layer or the head */
+            uint64_t end = range->network->layer_count - 1;
+            uint64_t rest = (last < end ? last : end) - layer;
+            sum += rest * block_bytes;
+            layer += rest - 1;
+            continue;
+        }
+        struct layout layout = {0};
+        lay_layer(range, layer, &layout);
+        sum += end_of(&layout);
+        if (equal) block_bytes = end_of(&layout);
+        block_known = block_known || equal;
+    }
+    return sum;
+}
+
+static enum status range_table(const struct range *range, struct arena *arena,
+                               struct memory_table *out, struct error *err)
+{
+    struct layout counted = {0};
+    for (uint64_t i = 0; i < range->count; i++) lay_layer(range, range->first + i, &counted);
+    void *entries;
+    enum status status =
+        arena_array(arena, counted.count, sizeof(struct memory_entry), &entries, err);
+    if (status != STATUS_OK) return status;
+    struct layout layout = {.entries = entries};
+    for (uint64_t i = 0; i < range->count; i++) lay_layer(range, range->first + i, &layout);
+    assert(layout.count == counted.count);
+    *out = (struct memory_table){entries, layout.count, end_of(&layout)};
+    return STATUS_OK;
+}
+
+static struct range range_of(const struct network *network, uint64_t first, uint64_t count)
+{
+    assert(count > 0 && first < network->layer_count && count <= network->layer_count - first);
+    return (struct range){.network = network, .first = first, .count = count};
+}
+
+/* --- parameters ----------------------------------------------------------------------------- */
+
+static void lay_parameters(const struct range *range, uint64_t layer, struct layout *layout)
+{
+    struct tensor_spec tensors[LAYER_TENSORS_MAX];
+    uint32_t count = network_layer_tensors(range->network, layer, tensors);
+    for (uint32_t i = 0; i < count; i++) {
+        put(layout, tensors[i].name, tensors[i].elements);
+        /* rows behind rows: the tables of an embedding are cut anywhere between two rows */
+        if (network_layer_kind(range->network, layer) == LAYER_EMBEDDING)
+            layout->alignment = sizeof(float);
+    }
+}
+
+static struct range parameter_range(const struct network *network, uint64_t first, uint64_t count)
+{
+    struct range range = range_of(network, first, count);
+    range.lay = lay_parameters;
+    return range;
+}
+
+enum status memory_parameters(const struct network *network, uint64_t first_layer,
+                              uint64_t layer_count, struct arena *arena, struct memory_table *out,
+                              struct error *err)
+{
+    struct range range = parameter_range(network, first_layer, layer_count);
+    return range_table(&range, arena, out, err);
+}
+
+uint64_t memory_parameter_bytes(const struct network *network, uint64_t first_layer,
+                                uint64_t layer_count)
+{
+    struct range range = parameter_range(network, first_layer, layer_count);
+    return range_bytes(&range);
+}
+
+uint64_t memory_state_bytes(const struct network *network, uint64_t first_layer,
+                            uint64_t layer_count, uint32_t optimizer)
+{
+    return memory_parameter_bytes(network, first_layer, layer_count) *
+           (1 + optimizer_state_words(optimizer));
+}
+
+/* --- activations ---------------------------------------------------------------------------- */
+
+static void lay_block_pre_norm(struct sizes s, struct layout *layout)
+{
+    put_kept(layout, "norm1", s.rows * s.width);
+    put_kept(layout, "norm1_stats", s.rows * 2);
+    put_kept(layout, "qkv", s.rows * 3 * s.inner);
+    put_kept(layout, "attention", s.rows * s.inner);
+    put_kept(layout, "attention_stats", s.rows * s.heads);
+    put_kept(layout, "middle", s.rows * s.width);
+    put_kept(layout, "norm2", s.rows * s.width);
+    put_kept(layout, "norm2_stats", s.rows * 2);
+    put_kept(layout, "fc", s.rows * s.ff);
+    put_kept(layout, "gelu", s.rows * s.ff);
+}
+
+static void lay_block_post_norm(struct sizes s, struct layout *layout)
+{
+    put_kept(layout, "qkv", s.rows * 3 * s.inner);
+    put_kept(layout, "attention", s.rows * s.inner);
+    put_kept(layout, "attention_stats", s.rows * s.heads);
+    put_kept(layout, "middle", s.rows * s.width);
+    put_kept(layout, "norm1", s.rows * s.width);
+    put_kept(layout, "norm1_stats", s.rows * 2);
+    put_kept(layout, "fc", s.rows * s.ff);
+    put_kept(layout, "gelu", s.rows * s.ff);
+    put_kept(layout, "sum", s.rows * s.width);
+    put_kept(layout, "norm2_stats", s.rows * 2);
+}
+
+static void lay_head(const struct network *network, struct sizes s, struct layout *layout)
+{
+    if (network->family == NETWORK_BERT) {
+        put_kept(layout, "transform", s.rows * s.width);
+        put_kept(layout, "gelu", s.rows * s.width);
+    }
+    put_kept(layout, "normf", s.rows * s.width);
+    put_kept(layout, "normf_stats", s.rows * 2);
+}
+
+static uint64_t words(uint64_t bytes)
+{
+    return (bytes + sizeof(float) - 1) / sizeof(float);
+}
+
+static void lay_activations(const struct range *range, uint64_t layer, struct layout *layout)
+{
+    const struct network *network = range->network;
+    switch (network_layer_kind(network, layer)) {
+    case LAYER_EMBEDDING: break;
+    case LAYER_BLOCK:
+        if (network->family == NETWORK_BERT)
+            lay_block_post_norm(range->sizes, layout);
+        else
+            lay_block_pre_norm(range->sizes, layout);
+        break;
+    case LAYER_HEAD: lay_head(network, range->sizes, layout); return;
+    case LAYER_OPAQUE:
+        put_kept(layout, "activations", words(network->profile[layer].activation_bytes));
+        return;
+    }
+    if (layer + 1 < range->first + range->count)
+        put_kept(layout, "output", range->sizes.rows * range->sizes.width);
+}
+
+static struct range activation_range(const struct network *network, uint64_t first, uint64_t count,
+                                     uint64_t microbatch, uint64_t sequence)
+{
+    struct range range = range_of(network, first, count);
+    range.sizes = sizes_of(network, microbatch, sequence);
+    range.lay = lay_activations;
+    return range;
+}
+
+enum status memory_activations(const struct network *network, uint64_t first_layer,
+                               uint64_t layer_count, uint64_t microbatch, uint64_t sequence,
+                               struct arena *arena, struct memory_table *out, struct error *err)
+{
+    struct range range =
+        activation_range(network, first_layer, layer_count, microbatch, sequence);
+    return range_table(&range, arena, out, err);
+}
+
+uint64_t memory_activation_bytes(const struct network *network, uint64_t first_layer,
+                                 uint64_t layer_count, uint64_t microbatch, uint64_t sequence)
+{
+    struct range range =
+        activation_range(network, first_layer, layer_count, microbatch, sequence);
+    return range_bytes(&range);
+}
+
+uint64_t memory_boundary_bytes(const struct network *network, uint64_t layer, uint64_t microbatch,
+                               uint64_t sequence)
+{
+    assert(layer < network->layer_count);
+    if (network->family == NETWORK_PROFILE) return network->profile[layer].boundary_bytes;
+    return microbatch * network_tokens(network, sequence) * network->width * sizeof(float);
+}
+
+/* --- workspace ------------------------------------------------------------------------------ */
+
+static uint64_t max_u64(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Elements of each entry. */
+struct workspace {
+    uint64_t keep, gradients, d_stream, d_stream2, d_qkv, d_wide, scratch, logits, activations;
+};
+
+static uint64_t gradient_words(const struct network *network, uint64_t layer)
+{
+    bool embedding = network_layer_kind(network, layer) == LAYER_EMBEDDING;
+    if (embedding && network->family == NETWORK_GPT2) return 0;
+    if (embedding && network->family == NETWORK_BERT) return 2 * network->width; /* its norm */
+    return words(memory_parameter_bytes(network, layer, 1));
+}
+
+/* One layer's activations, its output left out: that is a stream. */
+static uint64_t keep_words(const struct network *network, struct sizes s, uint64_t layer)
+{
+    struct range range = range_of(network, layer, 1);
+    range.sizes = s;
+    range.lay = lay_activations;
+    return words(range_bytes(&range));
+}
+
+static uint64_t attention_words(struct sizes s)
+{
+    uint64_t heads = s.batch * s.heads;
+    if (heads > MEMORY_ATTENTION_HEADS) heads = MEMORY_ATTENTION_HEADS;
+    return 2 * s.tokens * s.tokens * heads;
+}
+
+static uint64_t embedding_words(const struct network *network, struct sizes s)
+{
+    if (network->family == NETWORK_VIT)
+        return s.batch * (s.tokens - 1) * network->channels * network->patch * network->patch;
+    return MEMORY_EMBEDDING_ROWS * s.width;
+}
+
+/* What each kind of layer asks for; the range needs the largest of each. */
+static void need_layer(const struct network *network, struct sizes s, uint64_t layer,
+                       struct workspace *w)
+{
+    uint64_t row_words = s.rows * s.width;
+    bool streams = true;
+    w->gradients = max_u64(w->gradients, gradient_words(network, layer));
+    w->keep = max_u64(w->keep, keep_words(network, s, layer));
+    switch (network_layer_kind(network, layer)) {
+    case LAYER_EMBEDDING:
+        w->scratch = max_u64(w->scratch, embedding_words(network, s));
+        streams = network->family == NETWORK_BERT; /* its norm */
+        break;
+    case LAYER_BLOCK:
+        w->d_stream2 = max_u64(w->d_stream2, s.rows * s.inner);
+        w->d_qkv = s.rows * 3 * s.inner;
+        w->d_wide = s.rows * s.ff;
+        w->scratch = max_u64(w->scratch, attention_words(s));
+        break;
+    case LAYER_HEAD:
+        w->logits = network->family == NETWORK_VIT ? s.batch * network->classes
+                                                   : s.rows * network->vocabulary;
+        break;
+    case LAYER_OPAQUE: row_words = words(network->profile[layer].boundary_bytes); break;
+    }
+    if (!streams) return;
+    w->d_stream = max_u64(w->d_stream, row_words);
+    w->d_stream2 = max_u64(w->d_stream2, row_words);
+}
+
+/* Layers that can differ: all of a profile; else embedding, one block, head. */
+static struct workspace need_range(const struct network *network, struct sizes s, uint64_t first,
+                                   uint64_t count)
+{
+    struct workspace w = {0};
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t layer = first + i;
+        need_layer(network, s, layer, &w);
+        uint64_t end = network->layer_count - 1;
+        if (is_block(network, layer) && end < first + count)
+            i = end - 1 - first; /* the head is next */
+        else if (is_block(network, layer))
+            break;
+    }
+    return w;
+}
+
+static void lay_workspace(const struct workspace *w, enum unit_pass pass, bool keep,
+                          struct layout *layout)
+{
+    bool forward = pass == UNIT_FORWARD, streams = !forward || !keep;
+    if (forward)
+        put(layout, "keep", keep ? 0 : w->keep);
+    else
+        put(layout, "gradients", w->gradients);
+    put(layout, "d_stream", streams ? w->d_stream : 0);
+    put(layout, "d_stream2", streams ? w->d_stream2 : 0);
+    if (!forward) {
+        put(layout, "d_qkv", w->d_qkv);
+        put(layout, "d_wide", w->d_wide);
+    }
+    put(layout, "scratch", w->scratch);
+    if (pass != UNIT_BACKWARD) put(layout, "logits", w->logits);
+    if (!forward) put(layout, "activations", w->activations);
+}
+
+enum { WORKSPACE_ENTRIES_MAX = 8 };
+
+static struct layout workspace_layout(const struct network *network, uint64_t first,
+                                      uint64_t count, enum unit_pass pass, bool keep,
+                                      uint64_t microbatch, uint64_t sequence,
+                                      struct memory_entry *entries)
+{
+    struct range range = activation_range(network, first, count, microbatch, sequence);
+    struct workspace w = need_range(network, range.sizes, first, count);
+    bool recompute = pass == UNIT_LOSS || (pass == UNIT_BACKWARD && !keep);
+    if (recompute) w.activations = words(range_bytes(&range));
+    struct layout layout = {.entries = entries, .layer = first, .alignment = MEMORY_ALIGNMENT};
+    lay_workspace(&w, pass, keep, &layout);
+    assert(layout.count <= WORKSPACE_ENTRIES_MAX);
+    return layout;
+}
+
+enum status memory_workspace(const struct network *network, uint64_t first_layer,
+                             uint64_t layer_count, enum unit_pass pass, bool keep,
+                             uint64_t microbatch, uint64_t sequence, struct arena *arena,
+                             struct memory_table *out, struct error *err)
+{
+    void *entries;
+    enum status status = arena_array(arena, WORKSPACE_ENTRIES_MAX, sizeof(struct memory_entry),
+                                     &entries, err);
+    if (status != STATUS_OK) return status;
+    struct layout layout = workspace_layout(network, first_layer, layer_count, pass, keep,
+                                            microbatch, sequence, entries);
+    *out = (struct memory_table){entries, layout.count, end_of(&layout)};
+    return STATUS_OK;
+}
+
+uint64_t memory_workspace_bytes(const struct network *network, uint64_t first_layer,
+                                uint64_t layer_count, enum unit_pass pass, bool keep,
+                                uint64_t microbatch, uint64_t sequence)
+{
+    struct layout layout = workspace_layout(network, first_layer, layer_count, pass, keep,
+                                            microbatch, sequence, NULL);
+    return end_of(&layout);
+}
+
+/* --- finding -------------------------------------------------------------------------------- */
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t length = strlen(name), end_length = strlen(end);
+    if (length == end_length) return strcmp(name, end) == 0;
+    return length > end_length && name[length - end_length - 1] == '.' &&
+           strcmp(name + length - end_length, end) == 0;
+}
+
+const struct memory_entry *memory_find(const struct memory_table *table, uint64_t layer,
+                                       const char *name)
+{
+    for (uint32_t i = 0; i < table->count; i++)
+        if (table->entries[i].layer == layer && ends_with(table->entries[i].name, name))
+            return &table->entries[i];
+    return NULL;
+}

@@ -1,0 +1,331 @@
+/*
+ * Layers and their tensors.
+ *
+ * All three families are an embedding, equal blocks and a head, so whatever is asked about a layer
+ * is answered from the shape in constant time, and a network of a hundred thousand layers costs no
+ * more than one of twelve. Tensors are listed by one function per family and kind of layer, in the
+ * order in which the classes of transformers define them; counting them runs the same function with
+ * the names left out. So the parameter count, the memory tables and the names in a safetensors file
+ * cannot disagree.
+ *
+ * Worked example, gpt2 (C 768, F 3072, V 50257, P 1024):
+ *     embedding  V C + P C                                          = 39 383 808
+ *     block      ln 2 * 2C, qkv 3C(C+1), proj C(C+1), fc F(C+1), fc2 C(F+1)
+ *                                                                   =  7 087 872  x 12
+ *     head       ln_f 2C (the table is tied)                        =      1 536
+ *     sum                                                           = 124 439 808
+ *
+ * Names are those of the files on the hub: gpt2's have no "transformer." in front.
+ * Source: transformers, modeling_gpt2.py, modeling_bert.py, modeling_vit.py (4.57 and 5.0).
+ */
+#include "models/network.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/size.h"
+
+const char *const network_family_names[] = {
+    [NETWORK_GPT2] = "gpt2",
+    [NETWORK_BERT] = "bert",
+    [NETWORK_VIT] = "vit",
+    [NETWORK_PROFILE] = "profile",
+};
+static_assert(ARRAY_COUNT(network_family_names) == NETWORK_FAMILY_COUNT, "a name per family");
+
+enum layer_kind network_layer_kind(const struct network *network, uint64_t layer)
+{
+    assert(layer < network->layer_count);
+    if (network->family == NETWORK_PROFILE) return LAYER_OPAQUE;
+    if (layer == 0) return LAYER_EMBEDDING;
+    return layer + 1 == network->layer_count ? LAYER_HEAD : LAYER_BLOCK;
+}
+
+uint64_t network_tokens(const struct network *network, uint64_t sequence)
+{
+    if (network->family != NETWORK_VIT) return sequence;
+    uint64_t side = network->image / network->patch;
+    return side * side + 1;
+}
+
+/* --- lists of tensors ----------------------------------------------------------------------- */
+
+struct list {
+    struct tensor_spec *items;
+    uint32_t count;
+    bool named; /* else names are left empty */
+    char prefix[64];
+};
+
+enum decay { DECAYS, KEEPS };
+
+static void prefix(struct list *list, const char *format, ...) PRINTF_LIKE(2, 3);
+static void prefix(struct list *list, const char *format, ...)
+{
+    if (!list->named) return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(list->prefix, sizeof list->prefix, format, arguments);
+    va_end(arguments);
+}
+
+static struct tensor_spec *tensor(struct list *list, const char *name, enum tensor_init init,
+                                  enum decay decay)
+{
+    assert(list->count < LAYER_TENSORS_MAX);
+    struct tensor_spec *spec = &list->items[list->count++];
+    *spec = (struct tensor_spec){.elements = 1, .init = init, .decays = decay == DECAYS};
+    if (list->named) snprintf(spec->name, sizeof spec->name, "%s%s", list->prefix, name);
+    return spec;
+}
+
+static void dimension(struct tensor_spec *spec, uint64_t size)
+{
+    assert(spec->rank < ARRAY_COUNT(spec->shape));
+    spec->shape[spec->rank++] = size;
+    spec->elements *= size;
+}
+
+static void vector(struct list *list, const char *name, enum tensor_init init, uint64_t size)
+{
+    dimension(tensor(list, name, init, KEEPS), size);
+}
+
+static void matrix(struct list *list, const char *name, enum tensor_init init, uint64_t rows,
+                   uint64_t columns)
+{
+    struct tensor_spec *spec = tensor(list, name, init, DECAYS);
+    dimension(spec, rows);
+    dimension(spec, columns);
+}
+
+/* A linear layer as torch.nn.Linear stores it, (out, in), or as GPT-2's Conv1D does, (in, out). */
+enum storage { OUT_IN, IN_OUT };
+struct linear {
+    const char *weight, *bias; /* bias NULL: none */
+    uint64_t out, in;
+    enum storage storage;
+    enum tensor_init init;
+};
+
+static void linear(struct list *list, struct linear l)
+{
+    bool out_in = l.storage == OUT_IN;
+    matrix(list, l.weight, l.init, out_in ? l.out : l.in, out_in ? l.in : l.out);
+    if (l.bias) vector(list, l.bias, INIT_ZERO, l.out);
+}
+
+static void norm(struct list *list, const char *weight, const char *bias, uint64_t width)
+{
+    vector(list, weight, INIT_ONE, width);
+    vector(list, bias, INIT_ZERO, width);
+}
+
+/* --- gpt2 ----------------------------------------------------------------------------------- */
+
+static void gpt2_embedding(const struct network *n, struct list *list)
+{
+    matrix(list, "wte.weight", INIT_NORMAL, n->vocabulary, n->width);
+    matrix(list, "wpe.weight", INIT_NORMAL, n->positions, n->width);
+}
+
+static void gpt2_block(const struct network *n, uint64_t block, struct list *list)
+{
+    uint64_t width = n->width, inner = n->heads * n->head_width;
+    prefix(list, "h.%" PRIu64 ".", block);
+    norm(list, "ln_1.weight", "ln_1.bias", width);
+    linear(list, (struct linear){"attn.c_attn.weight", "attn.c_attn.bias", 3 * inner, width,
+                                 IN_OUT, INIT_NORMAL});
+    linear(list, (struct linear){"attn.c_proj.weight", "attn.c_proj.bias", width, inner, IN_OUT,
+                                 INIT_NORMAL_RESIDUAL});
+    norm(list, "ln_2.weight", "ln_2.bias", width);
+    linear(list, (struct linear){"mlp.c_fc.weight", "mlp.c_fc.bias", n->ff_width, width, IN_OUT,
+                                 INIT_NORMAL});
+    linear(list, (struct linear){"mlp.c_proj.weight", "mlp.c_proj.bias", width, n->ff_width,
+                                 IN_OUT, INIT_NORMAL_RESIDUAL});
+}
+
+static void gpt2_head(const struct network *n, struct list *list)
+{
+    norm(list, "ln_f.weight", "ln_f.bias", n->width);
+    if (!n->tied_head) matrix(list, "lm_head.weight", INIT_NORMAL, n->vocabulary, n->width);
+}
+
+/* --- bert ----------------------------------------------------------------------------------- */
+
+static void bert_embedding(const struct network *n, struct list *list)
+{
+    prefix(list, "bert.embeddings.");
+    matrix(list, "word_embeddings.weight", INIT_NORMAL, n->vocabulary, n->width);
+    matrix(list, "position_embeddings.weight", INIT_NORMAL, n->positions, n->width);
+    if (n->token_types > 0)
+        matrix(list, "token_type_embeddings.weight", INIT_NORMAL, n->token_types, n->width);
+    norm(list, "LayerNorm.weight", "LayerNorm.bias", n->width);
+}
+
+static void bert_block(const struct network *n, uint64_t block, struct list *list)
+{
+    uint64_t width = n->width, inner = n->heads * n->head_width;
+    prefix(list, "bert.encoder.layer.%" PRIu64 ".", block);
+    linear(list, (struct linear){"attention.self.query.weight", "attention.self.query.bias", inner,
+                                 width, OUT_IN, INIT_NORMAL});
+    linear(list, (struct linear){"attention.self.key.weight", "attention.self.key.bias", inner,
+                                 width, OUT_IN, INIT_NORMAL});
+    linear(list, (struct linear){"attention.self.value.weight", "attention.self.value.bias", inner,
+                                 width, OUT_IN, INIT_NORMAL});
+    linear(list, (struct linear){"attention.output.dense.weight", "attention.output.dense.bias",
+                                 width, inner, OUT_IN, INIT_NORMAL});
+    norm(list, "attention.output.LayerNorm.weight", "attention.output.LayerNorm.bias", width);
+    linear(list, (struct linear){"intermediate.dense.weight", "intermediate.dense.bias",
+                                 n->ff_width, width, OUT_IN, INIT_NORMAL});
+    linear(list, (struct linear){"output.dense.weight", "output.dense.bias", width, n->ff_width,
+                                 OUT_IN, INIT_NORMAL});
+    norm(list, "output.LayerNorm.weight", "output.LayerNorm.bias", width);
+}
+
+static void bert_head(const struct network *n, struct list *list)
+{
+    if (n->pooler) {
+        prefix(list, "bert.pooler.");
+        linear(list, (struct linear){"dense.weight", "dense.bias", n->width, n->width, OUT_IN,
+                                     INIT_NORMAL});
+    }
+    prefix(list, "cls.predictions.");
+    vector(list, "bias", INIT_ZERO, n->vocabulary);
+    linear(list, (struct linear){"transform.dense.weight", "transform.dense.bias", n->width,
+                                 n->width, OUT_IN, INIT_NORMAL});
+    norm(list, "transform.LayerNorm.weight", "transform.LayerNorm.bias", n->width);
+    if (!n->tied_head) matrix(list, "decoder.weight", INIT_NORMAL, n->vocabulary, n->width);
+    if (n->pooler) {
+        prefix(list, "cls.");
+        linear(list, (struct linear){"seq_relationship.weight", "seq_relationship.bias", 2,
+                                     n->width, OUT_IN, INIT_NORMAL});
+    }
+}
+
+/* --- vit ------------------------------------------------------------------------------------ */
+
+static void vit_embedding(const struct network *n, struct list *list)
+{
+    uint64_t tokens = network_tokens(n, 0);
+    prefix(list, "vit.embeddings.");
+    struct tensor_spec *token = tensor(list, "cls_token", INIT_NORMAL, KEEPS);
+    dimension(token, 1);
+    dimension(token, 1);
+    dimension(token, n->width);
+    struct tensor_spec *positions = tensor(list, "position_embeddings", INIT_NORMAL, KEEPS);
+    dimension(positions, 1);
+    dimension(positions, tokens);
+    dimension(positions, n->width);
+    struct tensor_spec *kernel =
+        tensor(list, "patch_embeddings.projection.weight", INIT_NORMAL, DECAYS);
+    dimension(kernel, n->width);
+    dimension(kernel, n->channels);
+    dimension(kernel, n->patch);
+    dimension(kernel, n->patch);
+    vector(list, "patch_embeddings.projection.bias", INIT_ZERO, n->width);
+}
+
+static void vit_block(const struct network *n, uint64_t block, struct list *list)
+{
+    uint64_t width = n->width, inner = n->heads * n->head_width;
+    static const char *const qkv[][2] = {
+        {"attention.attention.query.weight", "attention.attention.query.bias"},
+        {"attention.attention.key.weight", "attention.attention.key.bias"},
+        {"attention.attention.value.weight", "attention.attention.value.bias"},
+    };
+    prefix(list, "vit.encoder.layer.%" PRIu64 ".", block);
+    norm(list, "layernorm_before.weight", "layernorm_before.bias", width);
+    for (size_t i = 0; i < ARRAY_COUNT(qkv); i++)
+        linear(list, (struct linear){qkv[i][0], n->biases ? qkv[i][1] : NULL, inner, width, OUT_IN,
+                                     INIT_NORMAL});
+    linear(list, (struct linear){"attention.output.dense.weight", "attention.output.dense.bias",
+                                 width, inner, OUT_IN, INIT_NORMAL});
+    norm(list, "layernorm_after.weight", "layernorm_after.bias", width);
+    linear(list, (struct linear){"intermediate.dense.weight", "intermediate.dense.bias",
+                                 n->ff_width, width, OUT_IN, INIT_NORMAL});
+    linear(list, (struct linear){"output.dense.weight", "output.dense.bias", width, n->ff_width,
+                                 OUT_IN, INIT_NORMAL});
+}
+
+static void vit_head(const struct network *n, struct list *list)
+{
+    norm(list, "vit.layernorm.weight", "vit.layernorm.bias", n->width);
+    linear(list, (struct linear){"classifier.weight", "classifier.bias", n->classes, n->width,
+                                 OUT_IN, INIT_NORMAL});
+}
+
+/* --- any family ----------------------------------------------------------------------------- */
+
+struct family {
+    void (*embedding)(const struct network *network, struct list *list);
+    void (*block)(const struct network *network, uint64_t block, struct list *list);
+    void (*head)(const struct network *network, struct list *list);
+};
+
+static const struct family families[NETWORK_FAMILY_COUNT] = {
+    [NETWORK_GPT2] = {gpt2_embedding, gpt2_block, gpt2_head},
+    [NETWORK_BERT] = {bert_embedding, bert_block, bert_head},
+    [NETWORK_VIT] = {vit_embedding, vit_block, vit_head},
+};
+
+static void list_layer(const struct network *network, uint64_t layer, struct list *list)
+{
+    const struct family *family = &families[network->family];
+    switch (network_layer_kind(network, layer)) {
+    case LAYER_EMBEDDING: family->embedding(network, list); break;
+    case LAYER_BLOCK: family->block(network, layer - 1, list); break;
+    case LAYER_HEAD: family->head(network, list); break;
+    case LAYER_OPAQUE: break;
+    }
+}
+
+/* What a profile knows of a layer's parameters is their size. */
+static void list_opaque(const struct network *network, uint64_t layer, struct list *list)
+{
+    uint64_t bytes = network->profile[layer].parameter_bytes;
+    if (bytes == 0) return;
+    prefix(list, "layer.%" PRIu64 ".", layer);
+    struct tensor_spec *spec = tensor(list, "parameters", INIT_NORMAL, KEEPS);
+    dimension(spec, bytes / sizeof(float));
+}
+
+uint32_t network_layer_tensors(const struct network *network, uint64_t layer,
+                               struct tensor_spec out[LAYER_TENSORS_MAX])
+{
+    struct list list = {.items = out, .named = true};
+    if (network->family == NETWORK_PROFILE)
+        list_opaque(network, layer, &list);
+    else
+        list_layer(network, layer, &list);
+    return list.count;
+}
+
+uint64_t network_layer_parameters(const struct network *network, uint64_t layer)
+{
+    assert(layer < network->layer_count);
+    if (network->family == NETWORK_PROFILE)
+        return network->profile[layer].parameter_bytes / sizeof(float);
+    struct tensor_spec items[LAYER_TENSORS_MAX];
+    struct list list = {.items = items};
+    list_layer(network, layer, &list);
+    uint64_t elements = 0;
+    for (uint32_t i = 0; i < list.count; i++) elements += items[i].elements;
+    return elements;
+}
+
+uint64_t network_parameters(const struct network *network)
+{
+    uint64_t sum = 0;
+    if (network->family == NETWORK_PROFILE) {
+        for (uint64_t i = 0; i < network->layer_count; i++)
+            sum += network_layer_parameters(network, i);
+        return sum;
+    }
+    return network_layer_parameters(network, 0) +
+           network->blocks * network_layer_parameters(network, 1) +
+           network_layer_parameters(network, network->layer_count - 1);
+}

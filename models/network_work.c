@@ -1,0 +1,263 @@
+/*
+ * The kernels of each pass over a layer.
+ *
+ * A block is the same computation in every family but for three switches: attention is causal or
+ * not, norms stand before their sublayer (gpt2, vit) or behind the residual sum (bert), and the
+ * q, k, v projections, written as one product of width 3 H D, may lack biases.
+ *
+ *     forward, pre-norm                          backward, from the end
+ *     norm1   = norm(x)                          d gelu   = d out . fc2        d fc2 weight, bias
+ *     qkv     = norm1 . qkv                      d fc     = gelu'(fc)
+ *     heads   = attention(qkv)                   d norm2  = d fc . fc          d fc weight, bias
+ *     middle  = x + heads . proj     } one       d middle = d out + norm'(...)
+ *     norm2   = norm(middle)         } kernel    d heads  = d middle . proj    d proj weight, bias
+ *     fc      = norm2 . fc                       d qkv    = attention'(...)
+ *     gelu    = gelu(fc)                         d norm1  = d qkv . qkv        d qkv weight, bias
+ *     out     = middle + gelu . fc2              d x      = d middle + norm'(...)
+ *
+ * In the post-norm order both sums are followed by their norm, so no residual kernel is left over;
+ * the two products that return to the residual stream add to it (the matrix library does that).
+ *
+ * Backward lists gradients only: each linear layer has its product for the input, its product for
+ * the weight and the column sums for the bias. The embedding's input has no gradient.
+ *
+ * Closed form for comparison (Narayanan et al., SC 2021, eq. 3 without its recomputation): forward
+ * and backward of L blocks are 72 B T L C^2 (1 + T / 6C) FLOPs with full attention, T / 12C with
+ * causal attention, plus 6 B T C V for the logits. A test holds this file to it.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "models/network.h"
+
+const char *const optimizer_names[] = {[OPTIMIZER_SGD] = "sgd", [OPTIMIZER_ADAMW] = "adamw"};
+static_assert(ARRAY_COUNT(optimizer_names) == OPTIMIZER_COUNT, "a name per optimizer");
+
+static const uint32_t state_words[] = {[OPTIMIZER_SGD] = 0, [OPTIMIZER_ADAMW] = 2};
+static_assert(ARRAY_COUNT(state_words) == OPTIMIZER_COUNT, "a state size per optimizer");
+
+uint32_t optimizer_state_words(uint32_t optimizer)
+{
+    assert(optimizer < OPTIMIZER_COUNT);
+    return state_words[optimizer];
+}
+
+/* --- lists of work -------------------------------------------------------------------------- */
+
+struct list {
+    struct work_item *items;
+    uint32_t count;
+};
+
+/* Equal kernels of equal sizes are one item. */
+static void add(struct list *list, enum kernel kernel, uint64_t m, uint64_t n, uint64_t k)
+{
+    for (uint32_t i = 0; i < list->count; i++) {
+        struct work_item *item = &list->items[i];
+        if (item->kernel != kernel || item->m != m || item->n != n || item->k != k) continue;
+        item->count++;
+        return;
+    }
+    assert(list->count < LAYER_WORK_MAX);
+    list->items[list->count++] =
+        (struct work_item){.kernel = kernel, .count = 1, .m = m, .n = n, .k = k};
+}
+
+struct linear {
+    uint64_t rows, out, in;
+    bool bias;
+};
+
+static void linear_forward(struct list *list, struct linear l)
+{
+    add(list, KERNEL_MATMUL_FORWARD, l.rows, l.out, l.in);
+}
+
+static void linear_weight(struct list *list, struct linear l)
+{
+    add(list, KERNEL_MATMUL_WEIGHT, l.out, l.in, l.rows);
+    if (l.bias) add(list, KERNEL_BIAS_BACKWARD, l.rows, l.out, 0);
+}
+
+static void linear_backward(struct list *list, struct linear l)
+{
+    add(list, KERNEL_MATMUL_INPUT, l.rows, l.in, l.out);
+    linear_weight(list, l);
+}
+
+/* What sizes the kernels of a pass. */
+struct sizes {
+    uint64_t batch, tokens, rows; /* B, T, R */
+    uint64_t width, inner, ff;    /* C, H D, F */
+};
+
+static struct sizes sizes_of(const struct network *n, uint64_t microbatch, uint64_t sequence)
+{
+    uint64_t tokens = network_tokens(n, sequence);
+    return (struct sizes){.batch = microbatch, .tokens = tokens, .rows = microbatch * tokens,
+                          .width = n->width, .inner = n->heads * n->head_width,
+                          .ff = n->ff_width};
+}
+
+/* --- blocks --------------------------------------------------------------------------------- */
+
+enum { BLOCK_LINEARS = 4 };
+
+static void block_linears(const struct network *n, struct sizes s,
+                          struct linear out[BLOCK_LINEARS])
+{
+    out[0] = (struct linear){s.rows, 3 * s.inner, s.width, n->biases};
+    out[1] = (struct linear){s.rows, s.width, s.inner, true};
+    out[2] = (struct linear){s.rows, s.ff, s.width, true};
+    out[3] = (struct linear){s.rows, s.width, s.ff, true};
+}
+
+static bool norms_first(const struct network *n)
+{
+    return n->family != NETWORK_BERT;
+}
+
+static void block_forward(const struct network *n, struct sizes s, struct list *list)
+{
+    struct linear linears[BLOCK_LINEARS];
+    block_linears(n, s, linears);
+    add(list, KERNEL_NORM_FORWARD, s.rows, s.width, norms_first(n) ? 0 : 1);
+    add(list, KERNEL_NORM_FORWARD, s.rows, s.width, 1);
+    for (size_t i = 0; i < BLOCK_LINEARS; i++) linear_forward(list, linears[i]);
+    add(list, n->causal ? KERNEL_ATTENTION_FORWARD : KERNEL_ATTENTION_FULL_FORWARD,
+        s.batch * n->heads, s.tokens, n->head_width);
+    add(list, KERNEL_GELU_FORWARD, s.rows, s.ff, 0);
+    if (norms_first(n)) add(list, KERNEL_RESIDUAL, s.rows, s.width, 0);
+}
+
+static void block_backward(const struct network *n, struct sizes s, struct list *list)
+{
+    struct linear linears[BLOCK_LINEARS];
+    block_linears(n, s, linears);
+    for (size_t i = BLOCK_LINEARS; i-- > 0;) linear_backward(list, linears[i]);
+    add(list, KERNEL_GELU_BACKWARD, s.rows, s.ff, 0);
+    add(list, n->causal ? KERNEL_ATTENTION_BACKWARD : KERNEL_ATTENTION_FULL_BACKWARD,
+        s.batch * n->heads, s.tokens, n->head_width);
+    for (size_t i = 0; i < 2; i++)
+        add(list, KERNEL_NORM_BACKWARD, s.rows, s.width, norms_first(n) ? 1 : 0);
+}
+
+/* --- embeddings ----------------------------------------------------------------------------- */
+
+static struct linear patch_linear(const struct network *n, struct sizes s)
+{
+    return (struct linear){s.batch * (s.tokens - 1), s.width, n->channels * n->patch * n->patch,
+                           true};
+}
+
+static void embedding_forward(const struct network *n, struct sizes s, struct list *list)
+{
+    if (n->family == NETWORK_VIT) {
+        linear_forward(list, patch_linear(n, s));
+        add(list, KERNEL_RESIDUAL, s.rows, s.width, 0); /* the positions */
+        return;
+    }
+    add(list, KERNEL_EMBED_FORWARD, s.rows, s.width, 0);
+    if (n->family == NETWORK_BERT) add(list, KERNEL_NORM_FORWARD, s.rows, s.width, 0);
+}
+
+static void embedding_backward(const struct network *n, struct sizes s, struct list *list)
+{
+    if (n->family == NETWORK_VIT) {
+        linear_weight(list, patch_linear(n, s));
+        add(list, KERNEL_EMBED_BACKWARD, s.rows, s.width, s.tokens);
+        return;
+    }
+    if (n->family == NETWORK_BERT) {
+        /* the norm's input is gathered again: an embedding keeps nothing */
+        add(list, KERNEL_EMBED_FORWARD, s.rows, s.width, 0);
+        add(list, KERNEL_NORM_BACKWARD, s.rows, s.width, 0);
+    }
+    add(list, KERNEL_EMBED_BACKWARD, s.rows, s.width,
+        n->vocabulary + n->positions + n->token_types);
+}
+
+/* --- heads ---------------------------------------------------------------------------------- */
+
+enum { HEAD_LINEARS_MAX = 4 };
+
+/* In the order of the forward pass. */
+static uint32_t head_linears(const struct network *n, struct sizes s,
+                             struct linear out[HEAD_LINEARS_MAX])
+{
+    uint32_t count = 0;
+    if (n->family == NETWORK_BERT)
+        out[count++] = (struct linear){s.rows, s.width, s.width, true};
+    if (n->family == NETWORK_VIT) /* of the first token alone */
+        out[count++] = (struct linear){s.batch, n->classes, s.width, true};
+    else
+        out[count++] = (struct linear){s.rows, n->vocabulary, s.width,
+                                       n->family == NETWORK_BERT};
+    if (n->pooler) {
+        out[count++] = (struct linear){s.batch, s.width, s.width, true};
+        out[count++] = (struct linear){s.batch, 2, s.width, true};
+    }
+    return count;
+}
+
+static void head_forward(const struct network *n, struct sizes s, struct list *list)
+{
+    struct linear linears[HEAD_LINEARS_MAX];
+    uint32_t count = head_linears(n, s, linears);
+    if (n->family == NETWORK_BERT) add(list, KERNEL_GELU_FORWARD, s.rows, s.width, 0);
+    add(list, KERNEL_NORM_FORWARD, s.rows, s.width, 0);
+    for (uint32_t i = 0; i < count; i++) linear_forward(list, linears[i]);
+    if (n->family == NETWORK_VIT)
+        add(list, KERNEL_LOSS, s.batch, n->classes, 0);
+    else
+        add(list, KERNEL_LOSS, s.rows, n->vocabulary, 0);
+    if (n->pooler) add(list, KERNEL_LOSS, s.batch, 2, 0);
+}
+
+static void head_backward(const struct network *n, struct sizes s, struct list *list)
+{
+    struct linear linears[HEAD_LINEARS_MAX];
+    for (uint32_t i = head_linears(n, s, linears); i-- > 0;) linear_backward(list, linears[i]);
+    add(list, KERNEL_NORM_BACKWARD, s.rows, s.width, 0);
+    if (n->family == NETWORK_BERT) add(list, KERNEL_GELU_BACKWARD, s.rows, s.width, 0);
+}
+
+/* --- any layer ------------------------------------------------------------------------------ */
+
+static void opaque_work(const struct layer_profile *profile, enum pass pass, struct list *list)
+{
+    uint64_t ns = pass == PASS_FORWARD ? profile->forward_ns : profile->backward_ns;
+    if (pass != PASS_UPDATE && ns > 0) add(list, KERNEL_FIXED, ns, 0, 0);
+}
+
+static void update_work(const struct network *network, uint64_t layer, uint32_t optimizer,
+                        struct list *list)
+{
+    assert(optimizer < OPTIMIZER_COUNT);
+    uint64_t parameters = network_layer_parameters(network, layer);
+    if (parameters > 0)
+        add(list, optimizer == OPTIMIZER_SGD ? KERNEL_SGD : KERNEL_ADAMW, parameters, 0, 0);
+}
+
+uint32_t network_layer_work(const struct network *network, uint64_t layer, enum pass pass,
+                            uint64_t microbatch, uint64_t sequence, uint32_t optimizer,
+                            struct work_item out[LAYER_WORK_MAX])
+{
+    typedef void (*layer_work)(const struct network *, struct sizes, struct list *);
+    static const layer_work table[][2] = {
+        [LAYER_EMBEDDING] = {embedding_forward, embedding_backward},
+        [LAYER_BLOCK] = {block_forward, block_backward},
+        [LAYER_HEAD] = {head_forward, head_backward},
+    };
+    assert(layer < network->layer_count && pass < PASS_COUNT);
+    struct list list = {.items = out};
+    if (network->family == NETWORK_PROFILE)
+        opaque_work(&network->profile[layer], pass, &list);
+    else if (pass == PASS_UPDATE)
+        update_work(network, layer, optimizer, &list);
+    else
+        table[network_layer_kind(network, layer)][pass == PASS_FORWARD ? 0 : 1](
+            network, sizes_of(network, microbatch, sequence), &list);
+    return list.count;
+}

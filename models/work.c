@@ -1,0 +1,109 @@
+/*
+ * FLOPs and bytes of a kernel from its sizes: one table row per kernel class.
+ *
+ * FLOPs are those of the products alone, which is what MFU counts (PaLM, arXiv 2204.02311, appendix
+ * B): a few operations per element of a norm or a GELU are paid for by the memory they touch, so
+ * these kernels have bytes and no FLOPs. Causal attention counts half the square of scores, since
+ * the other half is never computed; its backward pass counts the four products that make gradients
+ * (dV, dP, dQ, dK), twice the forward pass's two, and not the scores that it computes once more.
+ *
+ * Bytes are the least that must cross the device's memory: each operand once. With e bytes per
+ * element, for example
+ *
+ *     matmul m,n,k      e (m k + k n + m n)
+ *     norm forward      e 2 m n: in and out; with a residual sum in front e 4 m n: two in, two out
+ *     norm backward     e 3 m n: x, dy in, dx out; adding to what is there e 4 m n
+ *     loss              e 2 m n: logits in, their gradient out (a row stays in cache in between)
+ *     adamw             4 (3 m in, 3 m out) + e m: parameters and moments are fp32 in any case
+ *
+ * A row says how many times which product of sizes crosses memory, so that adding a kernel class
+ * is adding a row.
+ */
+#include "models/work.h"
+
+#include <assert.h>
+
+#include "base/size.h"
+
+const char *const kernel_names[] = {
+    [KERNEL_MATMUL_FORWARD] = "matmul_forward",
+    [KERNEL_MATMUL_INPUT] = "matmul_input",
+    [KERNEL_MATMUL_WEIGHT] = "matmul_weight",
+    [KERNEL_ATTENTION_FORWARD] = "attention_forward",
+    [KERNEL_ATTENTION_BACKWARD] = "attention_backward",
+    [KERNEL_NORM_FORWARD] = "norm_forward",
+    [KERNEL_NORM_BACKWARD] = "norm_backward",
+    [KERNEL_GELU_FORWARD] = "gelu_forward",
+    [KERNEL_GELU_BACKWARD] = "gelu_backward",
+    [KERNEL_RESIDUAL] = "residual",
+    [KERNEL_BIAS_BACKWARD] = "bias_backward",
+    [KERNEL_EMBED_FORWARD] = "embed_forward",
+    [KERNEL_EMBED_BACKWARD] = "embed_backward",
+    [KERNEL_LOSS] = "loss",
+    [KERNEL_SGD] = "sgd",
+    [KERNEL_ADAMW] = "adamw",
+    [KERNEL_ATTENTION_FULL_FORWARD] = "attention_full_forward",
+    [KERNEL_ATTENTION_FULL_BACKWARD] = "attention_full_backward",
+    [KERNEL_FIXED] = "fixed",
+};
+static_assert(ARRAY_COUNT(kernel_names) == KERNEL_COUNT, "a name per kernel");
+
+/* What one execution costs, as factors of products of its sizes. */
+struct kernel_formula {
+    double flops_mnk, flops_mnnk; /* FLOPs per m n k and per m n^2 k */
+    double mk, kn, mn, mnk, m;    /* elements that cross memory, `element_bytes` each */
+    double k_mn;                  /* the same, more of m n for each unit of k (a flag: 0 or 1) */
+    double state_m, stats_mn;     /* fp32 values: optimizer state, statistics of rows */
+};
+
+static const struct kernel_formula formulas[] = {
+    [KERNEL_MATMUL_FORWARD] = {.flops_mnk = 2, .mk = 1, .kn = 1, .mn = 1},
+    [KERNEL_MATMUL_INPUT] = {.flops_mnk = 2, .mk = 1, .kn = 1, .mn = 1},
+    [KERNEL_MATMUL_WEIGHT] = {.flops_mnk = 2, .mk = 1, .kn = 1, .mn = 1},
+    /* q, k, v in, one out; backward: q, k, v, out, its gradient in, three gradients out */
+    [KERNEL_ATTENTION_FORWARD] = {.flops_mnnk = 2, .mnk = 4, .stats_mn = 1},
+    [KERNEL_ATTENTION_BACKWARD] = {.flops_mnnk = 4, .mnk = 8, .stats_mn = 1},
+    [KERNEL_ATTENTION_FULL_FORWARD] = {.flops_mnnk = 4, .mnk = 4, .stats_mn = 1},
+    [KERNEL_ATTENTION_FULL_BACKWARD] = {.flops_mnnk = 8, .mnk = 8, .stats_mn = 1},
+    [KERNEL_NORM_FORWARD] = {.mn = 2, .k_mn = 2},
+    [KERNEL_NORM_BACKWARD] = {.mn = 3, .k_mn = 1},
+    [KERNEL_GELU_FORWARD] = {.mn = 2},
+    [KERNEL_GELU_BACKWARD] = {.mn = 3},
+    [KERNEL_RESIDUAL] = {.mn = 3},
+    [KERNEL_BIAS_BACKWARD] = {.mn = 1},
+    /* a row of each table in, their sum out */
+    [KERNEL_EMBED_FORWARD] = {.mn = 3},
+    /* a row in, its table row in and out; and every table row once */
+    [KERNEL_EMBED_BACKWARD] = {.mn = 3, .kn = 1},
+    [KERNEL_LOSS] = {.mn = 2},
+    [KERNEL_SGD] = {.m = 1, .state_m = 2},
+    [KERNEL_ADAMW] = {.m = 1, .state_m = 6},
+    [KERNEL_FIXED] = {0},
+};
+static_assert(ARRAY_COUNT(formulas) == KERNEL_COUNT, "a formula per kernel");
+
+double work_item_flops(const struct work_item *item)
+{
+    assert(item->kernel < KERNEL_COUNT);
+    const struct kernel_formula *f = &formulas[item->kernel];
+    double m = (double)item->m, n = (double)item->n, k = (double)item->k;
+    return (double)item->count * m * n * k * (f->flops_mnk + f->flops_mnnk * n);
+}
+
+double work_item_bytes(const struct work_item *item, uint32_t element_bytes)
+{
+    assert(item->kernel < KERNEL_COUNT);
+    const struct kernel_formula *f = &formulas[item->kernel];
+    double m = (double)item->m, n = (double)item->n, k = (double)item->k;
+    double elements = f->mk * m * k + f->kn * k * n + (f->mn + f->k_mn * k) * m * n +
+                      f->mnk * m * n * k + f->m * m;
+    double words = f->state_m * m + f->stats_mn * m * n;
+    return (double)item->count * (elements * element_bytes + words * sizeof(float));
+}
+
+double work_flops(const struct work_item *items, size_t count)
+{
+    double flops = 0;
+    for (size_t i = 0; i < count; i++) flops += work_item_flops(&items[i]);
+    return flops;
+}
