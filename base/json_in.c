@@ -200,6 +200,24 @@ static enum status check_brackets(const struct json_input *input, struct error *
     return STATUS_OK;
 }
 
+/* jansson points at the last character it read; everything else here points at the first one. */
+static int first_column(const json_error_t *error)
+{
+    int column = error->column;
+    const char *near = strstr(error->text, " near '"), *end = strrchr(error->text, '\'');
+    if (near)
+        for (const char *c = near + strlen(" near '") + 1; c < end; c++)
+            if (((unsigned char)*c & 0xc0) != 0x80) column--;
+    return column > 0 ? column : 1;
+}
+
+static enum status fail_syntax(const char *name, const json_error_t *error, struct error *err)
+{
+    bool nul = strstr(error->text, "JSON_ALLOW_NUL") != NULL; /* a flag of the library */
+    return error_set(err, STATUS_BAD_INPUT, "%s:%d:%d: %s", name, error->line > 0 ? error->line : 1,
+                     first_column(error), nul ? "a string contains \\u0000" : error->text);
+}
+
 /* Takes `text` over, also on failure. */
 static enum status parse(const char *name, char *text, size_t length, struct json_input **out,
                          struct error *err)
@@ -226,9 +244,7 @@ static enum status parse(const char *name, char *text, size_t length, struct jso
         if (!error.text[0])
             status = error_memory(err, "parsed JSON", length);
         else
-            status = error_set(err, STATUS_BAD_INPUT, "%s:%d:%d: %s", name,
-                               error.line > 0 ? error.line : 1,
-                               error.column > 0 ? error.column : 1, error.text);
+            status = fail_syntax(name, &error, err);
         goto fail;
     }
     *out = input;
