@@ -207,8 +207,7 @@ static double bytes_bound(const struct job *job)
     double profile_bytes = 0;
     for (uint64_t i = 0; n->profile && i < n->layer_count; i++)
         profile_bytes += (double)n->profile[i].activation_bytes;
-    double scores = 2 * (double)MEMORY_ATTENTION_HEADS * (double)job->sequence *
-                    (double)job->sequence;
+    double scores = 2.0 * MEMORY_ATTENTION_LANES * MEMORY_ATTENTION_TILE * (double)job->sequence;
     return profile_bytes + ((double)n->layer_count * rows * row_words + scores) * sizeof(float);
 }
 

@@ -315,16 +315,17 @@ static uint64_t keep_words(const struct network *network, struct sizes s, uint64
 
 static uint64_t attention_words(struct sizes s)
 {
-    uint64_t heads = s.batch * s.heads;
-    if (heads > MEMORY_ATTENTION_HEADS) heads = MEMORY_ATTENTION_HEADS;
-    return 2 * s.tokens * s.tokens * heads;
+    uint64_t lanes = s.batch * s.heads, rows = s.tokens;
+    if (lanes > MEMORY_ATTENTION_LANES) lanes = MEMORY_ATTENTION_LANES;
+    if (rows > MEMORY_ATTENTION_TILE) rows = MEMORY_ATTENTION_TILE;
+    return 2 * rows * s.tokens * lanes;
 }
 
 static uint64_t embedding_words(const struct network *network, struct sizes s)
 {
     if (network->family == NETWORK_VIT)
         return s.batch * (s.tokens - 1) * network->channels * network->patch * network->patch;
-    return MEMORY_EMBEDDING_ROWS * s.width;
+    return MEMORY_EMBEDDING_WORDS * s.rows;
 }
 
 /* What each kind of layer asks for; the range needs the largest of each. */
@@ -382,7 +383,7 @@ static void lay_workspace(const struct workspace *w, enum unit_pass pass, bool k
         put(layout, "keep", keep ? 0 : w->keep);
     else
         put(layout, "gradients", w->gradients);
-    put(layout, "d_stream", streams ? w->d_stream : 0);
+    put(layout, "d_stream", forward && streams ? w->d_stream : 0);
     put(layout, "d_stream2", streams ? w->d_stream2 : 0);
     if (!forward) {
         put(layout, "d_qkv", w->d_qkv);

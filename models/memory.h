@@ -79,19 +79,21 @@ uint64_t memory_activation_bytes(const struct network *network, uint64_t first_l
  *   LOSS      the same and logits
  *
  *   keep         one layer's activations (a forward pass that keeps nothing)
- *   d_stream, d_stream2   (R,C): the gradient on the residual stream and one to make the next from
- *                (R,HD if that is wider); in a forward pass that keeps nothing the two residual
- *                streams that layers read and write in turn
+ *   d_stream2    (R,C), or (R,HD if that is wider): gradient of one branch, to be added to the
+ *                gradient on the residual stream, which stays in the boundary gradient that leaves
+ *   d_stream, d_stream2   in a forward pass that keeps nothing: the two residual streams that layers
+ *                read and write in turn
  *   gradients    of the largest layer: each layer is updated as soon as its gradients are complete.
  *                0 for a gpt2 embedding, which adds its rows up where they lie; the gradient of a
  *                tied table is a buffer of its own, so it is not in the head's
  *   d_qkv        (R,3HD)       d_wide  (R,F)      logits  (R,V), or (B,classes)
- *   scratch      attention: two T x T blocks for each of at most MEMORY_ATTENTION_HEADS heads at a
- *                time; embedding: a few rows (vit: the patches)
+ *   scratch      attention: two tiles of MEMORY_ATTENTION_TILE x T weights for each of at most
+ *                MEMORY_ATTENTION_LANES heads at a time; embedding: two sorted lists of (row, token)
+ *                pairs of 8 bytes (vit: the patches)
  *   activations  as memory_activations() lays them out, when they are recomputed; an entry of that
  *                table is at this entry's offset plus its own
  */
-enum { MEMORY_ATTENTION_HEADS = 8, MEMORY_EMBEDDING_ROWS = 4 };
+enum { MEMORY_ATTENTION_TILE = 64, MEMORY_ATTENTION_LANES = 32, MEMORY_EMBEDDING_WORDS = 4 };
 enum unit_pass { UNIT_FORWARD, UNIT_BACKWARD, UNIT_LOSS };
 MUST_CHECK enum status memory_workspace(const struct network *network, uint64_t first_layer,
                                         uint64_t layer_count, enum unit_pass pass, bool keep,
