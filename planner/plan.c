@@ -211,12 +211,16 @@ static void add_job(uint64_t *hash, const struct job *job)
 
 static void add_op(uint64_t *hash, const struct plan *plan, const struct plan_op *op)
 {
-    const uint64_t fields[] = {
-        op->kind,      op->stream,       op->pass,        op->work,  op->slice,
-        op->first_row, op->row_count,    op->bytes,       op->access_count,
-        op->after_count,
-    };
-    for (size_t i = 0; i < ARRAY_COUNT(fields); i++) add(hash, fields[i]);
+    add(hash, (uint64_t)op->kind << 32 | op->stream);
+    if (op->kind == OP_COPY) {
+        add(hash, op->bytes);
+    } else {
+        add(hash, (uint64_t)op->pass << 32 | op->work);
+        add(hash, op->slice);
+        add(hash, op->first_row);
+        add(hash, op->row_count);
+    }
+    add(hash, (uint64_t)op->access_count << 32 | op->after_count);
     for (uint32_t a = 0; a < op->access_count; a++) {
         const struct plan_access *access = &plan->accesses[op->first_access + a];
         add(hash, access->buffer);

@@ -318,6 +318,14 @@ void plan_builder_op(struct plan_builder *builder, const struct plan_op *op,
     struct plan *plan = &builder->plan;
     assert(builder->in_unit);
     struct plan_op added = *op;
+    if (op->kind == OP_COPY) { /* fields without meaning get one value: equal units are equal */
+        added.pass = 0;
+        added.work = PLAN_NONE;
+        added.slice = 0;
+        added.first_row = added.row_count = 0;
+    } else {
+        added.bytes = 0;
+    }
     added.first_access = plan->access_count;
     added.access_count = access_count;
     added.first_after = plan->after_count;

@@ -4,6 +4,8 @@
 
 #include "planner/plan.h"
 
+struct json_out;
+
 /*
  * Read and plan_check() a plan. Zeroed struct in; release with plan_release(), also after an error.
  * Errors: STATUS_BAD_INPUT with file, line and column (an unknown version, key, name; an index out
@@ -17,5 +19,8 @@ MUST_CHECK enum status plan_parse(const char *name, const char *text, size_t len
 
 /* plan_check() and write, atomically. */
 MUST_CHECK enum status plan_write(const struct plan *plan, const char *path, struct error *err);
+
+/* The JSON alone, of a plan that has passed plan_check(). */
+void plan_write_json(const struct plan *plan, struct json_out *out);
 
 #endif

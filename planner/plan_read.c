@@ -1,0 +1,615 @@
+/*
+ * The reader of plan files. The format is shown in plan_write.c.
+ *
+ * Files are written by us, edited by people and damaged by accidents, so nothing in them is trusted:
+ * every name, index and range is checked where it stands, and the message says where that is. Two
+ * passes over the parsed tree: the first only counts, so that each table is allocated once, at its
+ * length; the second fills the tables in the order of the file and checks each element. A table is
+ * read before those that refer to it:
+ *
+ *     hardware, jobs -> shards, works -> buffers, slots -> units -> segments
+ *
+ * The plan that comes out has well-formed tables, nothing more. Whether it makes sense is the
+ * question of plan_check(), asked at the end.
+ */
+#include "planner/plan_io.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json_in.h"
+#include "base/suggest.h"
+#include "models/try.h"
+#include "planner/plan_check.h"
+
+static_assert(PLAN_FORWARD == 0 && PLAN_BATCH == 3 && PLAN_LOAD == 4,
+              "the passes of computations come first");
+enum { COMPUTE_PASSES = 4 };
+
+struct reader {
+    const struct json_input *in;
+    struct plan *plan;
+    struct error *err;
+};
+
+/* --- elements of rows ----------------------------------------------------------------------- */
+
+static enum status item_u32(struct reader *r, const json_t *row, size_t index, uint32_t min,
+                            uint32_t max, uint32_t *out)
+{
+    uint64_t value;
+    TRY(json_item_u64(r->in, row, index, min, max, &value, r->err));
+    *out = (uint32_t)value;
+    return STATUS_OK;
+}
+
+/* An index into a table of `count`; `what` names its elements. */
+static enum status item_index(struct reader *r, const json_t *row, size_t index, const char *what,
+                              uint32_t count, uint32_t *out)
+{
+    uint32_t value;
+    TRY(item_u32(r, row, index, 0, PLAN_NONE - 1, &value));
+    if (value >= count)
+        return json_fail_index(r->in, row, index, r->err, "%s %u does not exist (there are %u)",
+                               what, value, count);
+    *out = value;
+    return STATUS_OK;
+}
+
+static enum status item_choice(struct reader *r, const json_t *row, size_t index, const char *what,
+                               const char *const *names, uint32_t count, uint32_t *out)
+{
+    const char *name;
+    TRY(json_item_string(r->in, row, index, &name, r->err));
+    for (uint32_t i = 0; i < count; i++) {
+        if (strcmp(names[i], name) != 0) continue;
+        *out = i;
+        return STATUS_OK;
+    }
+    const char *near = suggest(name, names, count);
+    if (near)
+        return json_fail_index(r->in, row, index, r->err, "unknown %s '%s' (did you mean '%s'?)",
+                               what, name, near);
+    return json_fail_index(r->in, row, index, r->err, "unknown %s '%s'", what, name);
+}
+
+static uint32_t shards_of(const struct plan *plan, uint32_t job)
+{
+    return plan->job_first_shard[job + 1] - plan->job_first_shard[job];
+}
+
+/* A shard of `job`, or null. */
+static enum status item_shard(struct reader *r, const json_t *row, size_t index, uint32_t job,
+                              uint32_t *out)
+{
+    if (json_is_null(json_array_get(row, index))) {
+        *out = PLAN_NONE;
+        return STATUS_OK;
+    }
+    return item_index(r, row, index, "shard", shards_of(r->plan, job), out);
+}
+
+/* --- allocation ----------------------------------------------------------------------------- */
+
+static enum status allocate(struct reader *r, size_t count, size_t size, void *out)
+{
+    void *memory;
+    TRY(arena_array(&r->plan->arena, count, size, &memory, r->err));
+    memcpy(out, &memory, sizeof memory); /* any object pointer */
+    return STATUS_OK;
+}
+
+static enum status check_limit(struct reader *r, const json_t *array, size_t count, size_t limit,
+                               const char *what)
+{
+    if (count <= limit) return STATUS_OK;
+    return json_fail_index(r->in, array, JSON_SELF, r->err, "too many %s (limit is %zu)", what,
+                           limit);
+}
+
+/* Elements of all the arrays in `array`, those of other types counted as empty. */
+static size_t count_inner(const json_t *array)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < json_array_size(array); i++)
+        total += json_array_size(json_array_get(array, i));
+    return total;
+}
+
+/* --- jobs and shards ------------------------------------------------------------------------ */
+
+static enum status read_activations(struct reader *r, const json_t *array)
+{
+    struct plan *plan = r->plan;
+    size_t count = json_array_size(array);
+    if (count != plan->jobs.count)
+        return json_fail_index(r->in, array, JSON_SELF, r->err,
+                               "%zu activations for %u jobs (expected one each)", count,
+                               plan->jobs.count);
+    TRY(allocate(r, count, sizeof *plan->job_activations, &plan->job_activations));
+    for (size_t j = 0; j < count; j++)
+        TRY(item_choice(r, array, j, "way of activations", plan_activations_names,
+                        ACTIVATIONS_COUNT, &plan->job_activations[j]));
+    return STATUS_OK;
+}
+
+static enum status read_shards(struct reader *r, const json_t *array)
+{
+    struct plan *plan = r->plan;
+    size_t count = json_array_size(array);
+    TRY(check_limit(r, array, count, PLAN_SHARDS_MAX, "shards"));
+    TRY(allocate(r, count, sizeof *plan->shards, &plan->shards));
+    TRY(allocate(r, (size_t)plan->jobs.count + 1, sizeof *plan->job_first_shard,
+                 &plan->job_first_shard));
+    uint32_t job = 0;
+    for (size_t i = 0; i < count; i++) {
+        const json_t *row;
+        struct plan_shard *shard = &plan->shards[i];
+        TRY(json_item_array(r->in, array, i, 3, &row, r->err));
+        TRY(item_index(r, row, 0, "job", plan->jobs.count, &shard->job));
+        TRY(json_item_u64(r->in, row, 1, 0, LAYERS_MAX, &shard->first_layer, r->err));
+        TRY(json_item_u64(r->in, row, 2, 1, LAYERS_MAX, &shard->layer_count, r->err));
+        if (shard->job < job)
+            return json_fail_index(r->in, row, 0, r->err,
+                                   "a shard of job %u behind one of job %u (expected in order)",
+                                   shard->job, job);
+        while (job < shard->job) plan->job_first_shard[++job] = (uint32_t)i;
+    }
+    while (job < plan->jobs.count) plan->job_first_shard[++job] = (uint32_t)count;
+    plan->shard_count = (uint32_t)count;
+    return STATUS_OK;
+}
+
+/* --- works, buffers, slots ------------------------------------------------------------------ */
+
+static enum status read_work_item(struct reader *r, const json_t *array, size_t index,
+                                  struct work_item *item)
+{
+    const json_t *row;
+    TRY(json_item_array(r->in, array, index, 5, &row, r->err));
+    TRY(item_choice(r, row, 0, "kernel", kernel_names, KERNEL_COUNT, &item->kernel));
+    TRY(item_u32(r, row, 1, 1, UINT32_MAX, &item->count));
+    TRY(json_item_u64(r->in, row, 2, 0, UINT64_MAX, &item->m, r->err));
+    TRY(json_item_u64(r->in, row, 3, 0, UINT64_MAX, &item->n, r->err));
+    TRY(json_item_u64(r->in, row, 4, 0, UINT64_MAX, &item->k, r->err));
+    return STATUS_OK;
+}
+
+static enum status read_works(struct reader *r, const json_t *array)
+{
+    struct plan *plan = r->plan;
+    size_t count = json_array_size(array), item_count = count_inner(array);
+    TRY(check_limit(r, array, count, PLAN_OPS_MAX, "works"));
+    TRY(check_limit(r, array, item_count, PLAN_ITEMS_MAX, "work items"));
+    TRY(allocate(r, count, sizeof *plan->works, &plan->works));
+    TRY(allocate(r, item_count, sizeof *plan->items, &plan->items));
+    for (size_t w = 0; w < count; w++) {
+        const json_t *row;
+        TRY(json_item_array(r->in, array, w, SIZE_MAX, &row, r->err));
+        plan->works[w].first_item = plan->item_count;
+        plan->works[w].item_count = (uint32_t)json_array_size(row);
+        for (size_t i = 0; i < json_array_size(row); i++)
+            TRY(read_work_item(r, row, i, &plan->items[plan->item_count++]));
+    }
+    plan->work_count = (uint32_t)count;
+    return STATUS_OK;
+}
+
+static enum status read_buffers(struct reader *r, const json_t *array)
+{
+    static const char *const places[] = {"host", "device"};
+    struct plan *plan = r->plan;
+    size_t count = json_array_size(array);
+    TRY(check_limit(r, array, count, PLAN_BUFFERS_MAX, "buffers"));
+    TRY(allocate(r, count, sizeof *plan->buffers, &plan->buffers));
+    for (size_t b = 0; b < count; b++) {
+        const json_t *row;
+        uint32_t place;
+        struct plan_buffer *buffer = &plan->buffers[b];
+        TRY(json_item_array(r->in, array, b, 6, &row, r->err));
+        TRY(item_choice(r, row, 0, "buffer kind", plan_buffer_names, BUFFER_KIND_COUNT,
+                        &buffer->kind));
+        TRY(item_index(r, row, 1, "job", plan->jobs.count, &buffer->job));
+        TRY(item_shard(r, row, 2, buffer->job, &buffer->shard));
+        TRY(item_u32(r, row, 3, 0, UINT32_MAX, &buffer->variant));
+        TRY(item_choice(r, row, 4, "place", places, 2, &place));
+        TRY(json_item_u64(r->in, row, 5, 0, UINT64_MAX, &buffer->bytes, r->err));
+        buffer->on_device = place == 1;
+    }
+    plan->buffer_count = (uint32_t)count;
+    return STATUS_OK;
+}
+
+static enum status read_slots(struct reader *r, const json_t *array)
+{
+    struct plan *plan = r->plan;
+    size_t count = json_array_size(array);
+    TRY(check_limit(r, array, count, PLAN_SLOTS_MAX, "slots"));
+    TRY(allocate(r, count, sizeof *plan->slots, &plan->slots));
+    for (size_t s = 0; s < count; s++) {
+        const json_t *row;
+        TRY(json_item_array(r->in, array, s, 2, &row, r->err));
+        TRY(json_item_u64(r->in, row, 0, 0, UINT64_MAX, &plan->slots[s].offset_bytes, r->err));
+        TRY(json_item_u64(r->in, row, 1, 0, UINT64_MAX, &plan->slots[s].bytes, r->err));
+    }
+    plan->slot_count = (uint32_t)count;
+    return STATUS_OK;
+}
+
+/* --- operations ----------------------------------------------------------------------------- */
+
+static enum status item_flags(struct reader *r, const json_t *row, size_t index, uint32_t *out)
+{
+    const char *text;
+    uint32_t flags = 0;
+    TRY(json_item_string(r->in, row, index, &text, r->err));
+    for (const char *c = text; *c; c++) {
+        uint32_t flag = *c == 'r'   ? ACCESS_READ
+                        : *c == 'w' ? ACCESS_WRITE
+                        : *c == 'a' ? ACCESS_ACQUIRE
+                        : *c == 'x' ? ACCESS_RELEASE
+                                    : 0;
+        if (flag == 0 || (flags & flag))
+            return json_fail_index(r->in, row, index, r->err,
+                                   "access '%.20s' is not understood (expected each of r read, "
+                                   "w write, a acquire, x release at most once)",
+                                   text);
+        flags |= flag;
+    }
+    *out = flags;
+    return STATUS_OK;
+}
+
+static struct plan_access *next_access(struct plan *plan)
+{
+    return &plan->accesses[plan->access_count++];
+}
+
+/* [buffer, offset, "flags"] */
+static enum status read_copy_end(struct reader *r, struct json_object *object, const char *key)
+{
+    const json_t *row;
+    TRY(json_take_array(object, key, JSON_REQUIRED, &row, r->err));
+    if (json_array_size(row) != 3)
+        return json_fail_key(r->in, object->value, key, r->err,
+                             "'%s' has %zu elements (expected buffer, offset, access)", key,
+                             json_array_size(row));
+    struct plan_access *access = next_access(r->plan);
+    TRY(item_index(r, row, 0, "buffer", r->plan->buffer_count, &access->buffer));
+    TRY(json_item_u64(r->in, row, 1, 0, UINT64_MAX, &access->offset_bytes, r->err));
+    return item_flags(r, row, 2, &access->flags);
+}
+
+static enum status read_copy(struct reader *r, struct json_object *object, struct plan_op *op)
+{
+    size_t direction = 0;
+    op->kind = OP_COPY;
+    op->work = PLAN_NONE;
+    TRY(json_take_choice(object, "copy", JSON_REQUIRED, plan_stream_names + STREAM_H2D, 2,
+                         &direction, r->err));
+    op->stream = (uint8_t)(STREAM_H2D + direction);
+    TRY(json_take_u64(object, "bytes", JSON_REQUIRED, 0, UINT64_MAX, &op->bytes, r->err));
+    TRY(read_copy_end(r, object, "from"));
+    return read_copy_end(r, object, "to");
+}
+
+static enum status read_compute_access(struct reader *r, const json_t *array)
+{
+    for (size_t a = 0; a < json_array_size(array); a++) {
+        const json_t *row;
+        TRY(json_item_array(r->in, array, a, 2, &row, r->err));
+        struct plan_access *access = next_access(r->plan);
+        TRY(item_index(r, row, 0, "buffer", r->plan->buffer_count, &access->buffer));
+        TRY(item_flags(r, row, 1, &access->flags));
+    }
+    return STATUS_OK;
+}
+
+static enum status read_rows(struct reader *r, struct json_object *object, struct plan_op *op)
+{
+    const json_t *rows;
+    if (!json_has(object, "rows")) return STATUS_OK;
+    TRY(json_take_array(object, "rows", JSON_REQUIRED, &rows, r->err));
+    if (json_array_size(rows) != 2)
+        return json_fail_key(r->in, object->value, "rows", r->err,
+                             "'rows' has %zu elements (expected first row, count)",
+                             json_array_size(rows));
+    TRY(json_item_u64(r->in, rows, 0, 0, UINT64_MAX, &op->first_row, r->err));
+    TRY(json_item_u64(r->in, rows, 1, 1, UINT64_MAX, &op->row_count, r->err));
+    return json_take_u32(object, "slice", JSON_REQUIRED, 0, UINT32_MAX, &op->slice, r->err);
+}
+
+static enum status read_compute(struct reader *r, struct json_object *object, struct plan_op *op)
+{
+    size_t pass = 0;
+    const json_t *accesses;
+    op->kind = OP_COMPUTE;
+    op->work = PLAN_NONE;
+    TRY(json_take_choice(object, "compute", JSON_REQUIRED, plan_pass_names, COMPUTE_PASSES, &pass,
+                         r->err));
+    op->pass = (uint8_t)pass;
+    op->stream = pass == PLAN_BATCH ? STREAM_HOST : STREAM_COMPUTE;
+    TRY(json_take_u32(object, "work", JSON_OPTIONAL, 0, PLAN_NONE - 1, &op->work, r->err));
+    if (op->work != PLAN_NONE && op->work >= r->plan->work_count)
+        return json_fail_key(r->in, object->value, "work", r->err,
+                             "work %u does not exist (there are %u)", op->work,
+                             r->plan->work_count);
+    TRY(read_rows(r, object, op));
+    TRY(json_take_array(object, "access", JSON_REQUIRED, &accesses, r->err));
+    return read_compute_access(r, accesses);
+}
+
+static enum status read_afters(struct reader *r, struct json_object *object, struct plan_op *op)
+{
+    const json_t *array = NULL;
+    op->first_after = r->plan->after_count;
+    TRY(json_take_array(object, "after", JSON_OPTIONAL, &array, r->err));
+    if (!array) return STATUS_OK;
+    op->after_count = (uint32_t)json_array_size(array);
+    for (size_t a = 0; a < json_array_size(array); a++) {
+        const json_t *row;
+        TRY(json_item_array(r->in, array, a, 2, &row, r->err));
+        struct plan_after *after = &r->plan->afters[r->plan->after_count++];
+        TRY(item_u32(r, row, 0, 0, PLAN_NONE - 1, &after->instances));
+        TRY(item_u32(r, row, 1, 0, PLAN_NONE - 1, &after->op));
+    }
+    return STATUS_OK;
+}
+
+static enum status read_op(struct reader *r, const json_t *array, size_t index,
+                           struct plan_op *op)
+{
+    struct json_object object;
+    TRY(json_object_open_at(&object, r->in, array, index, "an operation", r->err));
+    op->first_access = r->plan->access_count;
+    if (json_object_get(object.value, "copy"))
+        TRY(read_copy(r, &object, op));
+    else if (json_object_get(object.value, "compute"))
+        TRY(read_compute(r, &object, op));
+    else
+        return json_fail_index(r->in, array, index, r->err,
+                               "an operation without kind (expected 'copy' or 'compute')");
+    TRY(read_afters(r, &object, op));
+    op->access_count = r->plan->access_count - op->first_access;
+    return json_object_close(&object, r->err);
+}
+
+/* --- units ---------------------------------------------------------------------------------- */
+
+static enum status read_unit(struct reader *r, const json_t *array, size_t index,
+                             struct plan_unit *unit)
+{
+    struct plan *plan = r->plan;
+    struct json_object object;
+    const json_t *ops;
+    size_t pass = 0;
+    TRY(json_object_open_at(&object, r->in, array, index, "a unit", r->err));
+    TRY(json_take_u32(&object, "job", JSON_REQUIRED, 0, plan->jobs.count - 1, &unit->job, r->err));
+    unit->shard = PLAN_NONE;
+    TRY(json_take_u32(&object, "shard", JSON_OPTIONAL, 0, PLAN_NONE - 1, &unit->shard, r->err));
+    if (unit->shard != PLAN_NONE && unit->shard >= shards_of(plan, unit->job))
+        return json_fail_key(r->in, object.value, "shard", r->err,
+                             "shard %u does not exist (there are %u)", unit->shard,
+                             shards_of(plan, unit->job));
+    TRY(json_take_choice(&object, "pass", JSON_REQUIRED, plan_pass_names, PLAN_PASS_COUNT, &pass,
+                         r->err));
+    unit->pass = (uint32_t)pass;
+    TRY(json_take_bool(&object, "ends_minibatch", JSON_REQUIRED, &unit->ends_minibatch, r->err));
+    TRY(json_take_array(&object, "ops", JSON_REQUIRED, &ops, r->err));
+    unit->first_op = plan->op_count;
+    for (size_t o = 0; o < json_array_size(ops); o++) {
+        struct plan_op *op = &plan->ops[plan->op_count++];
+        TRY(read_op(r, ops, o, op));
+        unit->op_count++;
+        for (uint32_t a = 0; a < op->access_count; a++)
+            if (plan->accesses[op->first_access + a].flags & ACCESS_ACQUIRE) unit->acquire_count++;
+    }
+    return json_object_close(&object, r->err);
+}
+
+struct unit_sizes {
+    size_t ops, accesses, afters;
+};
+
+static struct unit_sizes count_unit_parts(const json_t *units)
+{
+    struct unit_sizes sizes = {0};
+    for (size_t u = 0; u < json_array_size(units); u++) {
+        const json_t *ops = json_object_get(json_array_get(units, u), "ops");
+        sizes.ops += json_array_size(ops);
+        for (size_t o = 0; o < json_array_size(ops); o++) {
+            const json_t *op = json_array_get(ops, o);
+            sizes.accesses += 2 + json_array_size(json_object_get(op, "access"));
+            sizes.afters += json_array_size(json_object_get(op, "after"));
+        }
+    }
+    return sizes;
+}
+
+static enum status read_units(struct reader *r, const json_t *array)
+{
+    struct plan *plan = r->plan;
+    size_t count = json_array_size(array);
+    struct unit_sizes sizes = count_unit_parts(array);
+    TRY(check_limit(r, array, count, PLAN_UNITS_MAX, "units"));
+    TRY(check_limit(r, array, sizes.ops, PLAN_OPS_MAX, "operations"));
+    TRY(check_limit(r, array, sizes.accesses, PLAN_ACCESSES_MAX, "accesses"));
+    TRY(check_limit(r, array, sizes.afters, PLAN_ACCESSES_MAX, "orderings"));
+    TRY(allocate(r, count, sizeof *plan->units, &plan->units));
+    TRY(allocate(r, sizes.ops, sizeof *plan->ops, &plan->ops));
+    TRY(allocate(r, sizes.accesses, sizeof *plan->accesses, &plan->accesses));
+    TRY(allocate(r, sizes.afters, sizeof *plan->afters, &plan->afters));
+    for (size_t u = 0; u < count; u++) TRY(read_unit(r, array, u, &plan->units[u]));
+    plan->unit_count = (uint32_t)count;
+    return STATUS_OK;
+}
+
+/* --- plan order ----------------------------------------------------------------------------- */
+
+/* [unit, device, slot ...] */
+static enum status read_instance(struct reader *r, const json_t *array, size_t index,
+                                 struct plan_instance *instance)
+{
+    struct plan *plan = r->plan;
+    const json_t *row;
+    TRY(json_item_array(r->in, array, index, SIZE_MAX, &row, r->err));
+    if (json_array_size(row) < 2)
+        return json_fail_index(r->in, array, index, r->err,
+                               "an instance of %zu elements (expected unit, device, slots)",
+                               json_array_size(row));
+    TRY(item_index(r, row, 0, "unit", plan->unit_count, &instance->unit));
+    TRY(item_index(r, row, 1, "device", plan->hardware.device_count, &instance->device));
+    size_t slot_count = json_array_size(row) - 2;
+    uint32_t acquire_count = plan->units[instance->unit].acquire_count;
+    if (slot_count != acquire_count)
+        return json_fail_index(r->in, array, index, r->err,
+                               "%zu slots for unit %u (it acquires %u buffers)", slot_count,
+                               instance->unit, acquire_count);
+    instance->layout = plan->layout_count;
+    for (uint32_t a = 0; a < acquire_count; a++)
+        TRY(item_index(r, row, a + 2, "slot", plan->slot_count,
+                       &plan->layouts[plan->layout_count++]));
+    return STATUS_OK;
+}
+
+static enum status read_segment(struct reader *r, const json_t *array, size_t index,
+                                struct plan_segment *segment)
+{
+    struct plan *plan = r->plan;
+    struct json_object object;
+    const json_t *instances;
+    TRY(json_object_open_at(&object, r->in, array, index, "a segment", r->err));
+    TRY(json_take_u32(&object, "repeat", JSON_REQUIRED, 1, UINT32_MAX, &segment->repeat_count,
+                      r->err));
+    TRY(json_take_array(&object, "instances", JSON_REQUIRED, &instances, r->err));
+    if (json_array_size(instances) == 0)
+        return json_fail_key(r->in, object.value, "instances", r->err,
+                             "a segment without instances");
+    segment->first_instance = plan->instance_count;
+    segment->instance_count = (uint32_t)json_array_size(instances);
+    for (size_t i = 0; i < json_array_size(instances); i++)
+        TRY(read_instance(r, instances, i, &plan->instances[plan->instance_count++]));
+    return json_object_close(&object, r->err);
+}
+
+static enum status read_segments(struct reader *r, const json_t *array)
+{
+    struct plan *plan = r->plan;
+    size_t count = json_array_size(array), instance_count = 0, layout_count = 0;
+    for (size_t s = 0; s < count; s++) {
+        const json_t *instances = json_object_get(json_array_get(array, s), "instances");
+        instance_count += json_array_size(instances);
+        layout_count += count_inner(instances);
+    }
+    TRY(check_limit(r, array, count, PLAN_SEGMENTS_MAX, "segments"));
+    TRY(check_limit(r, array, instance_count, PLAN_INSTANCES_MAX, "instances"));
+    TRY(check_limit(r, array, layout_count, PLAN_ACCESSES_MAX, "slots of instances"));
+    TRY(allocate(r, count, sizeof *plan->segments, &plan->segments));
+    TRY(allocate(r, instance_count, sizeof *plan->instances, &plan->instances));
+    TRY(allocate(r, layout_count, sizeof *plan->layouts, &plan->layouts));
+    for (size_t s = 0; s < count; s++) TRY(read_segment(r, array, s, &plan->segments[s]));
+    plan->segment_count = (uint32_t)count;
+    return STATUS_OK;
+}
+
+/* --- the file ------------------------------------------------------------------------------- */
+
+static enum status read_header(struct reader *r, struct json_object *root)
+{
+    struct plan *plan = r->plan;
+    uint32_t version;
+    const char *policy;
+    TRY(json_take_u32(root, "spillway_plan", JSON_REQUIRED, 0, UINT32_MAX, &version, r->err));
+    if (version != PLAN_VERSION)
+        return json_fail_key(r->in, root->value, "spillway_plan", r->err,
+                             "a plan of version %u (this program reads version %d)", version,
+                             PLAN_VERSION);
+    TRY(json_take_string(root, "policy", JSON_REQUIRED, &policy, r->err));
+    TRY(arena_string(&plan->arena, policy, &plan->policy, r->err));
+    TRY(json_take_u64(root, "seed", JSON_REQUIRED, 0, UINT64_MAX, &plan->seed, r->err));
+    TRY(json_take_bool(root, "double_buffer", JSON_REQUIRED, &plan->double_buffer, r->err));
+    TRY(json_take_double(root, "estimated_makespan_s", JSON_REQUIRED, 0, 1e300,
+                         &plan->estimated_makespan_s, r->err));
+    return json_take_double(root, "lower_bound_s", JSON_REQUIRED, 0, 1e300, &plan->lower_bound_s,
+                            r->err);
+}
+
+static enum status read_bound(struct reader *r, struct json_object *root)
+{
+    const json_t *value;
+    struct json_object object;
+    size_t kind = 0;
+    const char *text;
+    TRY(json_take_object(root, "bound", JSON_REQUIRED, &value, r->err));
+    TRY(json_object_open(&object, r->in, value, "a bound", r->err));
+    TRY(json_take_choice(&object, "kind", JSON_REQUIRED, plan_bound_names, BOUND_KIND_COUNT, &kind,
+                         r->err));
+    TRY(json_take_string(&object, "text", JSON_REQUIRED, &text, r->err));
+    r->plan->bound_kind = (uint32_t)kind;
+    TRY(arena_string(&r->plan->arena, text, &r->plan->bound_text, r->err));
+    return json_object_close(&object, r->err);
+}
+
+static enum status read_machine_and_jobs(struct reader *r, struct json_object *root)
+{
+    const json_t *value;
+    TRY(json_take_object(root, "hardware", JSON_REQUIRED, &value, r->err));
+    TRY(hardware_parse(r->in, value, &r->plan->hardware, r->err));
+    TRY(json_take_object(root, "jobs", JSON_REQUIRED, &value, r->err));
+    TRY(job_set_parse(r->in, value, "/", &r->plan->jobs, r->err));
+    if (r->plan->jobs.count == 0)
+        return json_fail_key(r->in, root->value, "jobs", r->err, "a plan without jobs");
+    return STATUS_OK;
+}
+
+static enum status read_tables(struct reader *r, struct json_object *root)
+{
+    static const struct {
+        const char *key;
+        enum status (*read)(struct reader *r, const json_t *array);
+    } tables[] = {
+        {"activations", read_activations}, {"shards", read_shards}, {"works", read_works},
+        {"buffers", read_buffers},         {"slots", read_slots},   {"units", read_units},
+        {"segments", read_segments},
+    };
+    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++) {
+        const json_t *array;
+        TRY(json_take_array(root, tables[t].key, JSON_REQUIRED, &array, r->err));
+        TRY(tables[t].read(r, array));
+    }
+    return STATUS_OK;
+}
+
+static enum status read_plan(const struct json_input *in, struct plan *plan, struct error *err)
+{
+    struct reader r = {.in = in, .plan = plan, .err = err};
+    struct json_object root;
+    TRY(json_object_open(&root, in, json_input_root(in), "a plan", err));
+    TRY(read_header(&r, &root));
+    TRY(read_bound(&r, &root));
+    TRY(read_machine_and_jobs(&r, &root));
+    TRY(read_tables(&r, &root));
+    TRY(json_object_close(&root, err));
+    if (plan_check(plan, err) != STATUS_OK) return error_add(err, "%s", json_input_name(in));
+    return STATUS_OK;
+}
+
+enum status plan_read(const char *path, struct plan *out, struct error *err)
+{
+    struct json_input *in;
+    TRY(json_input_read(path, &in, err));
+    enum status status = read_plan(in, out, err);
+    json_input_destroy(in);
+    return status;
+}
+
+enum status plan_parse(const char *name, const char *text, size_t length, struct plan *out,
+                       struct error *err)
+{
+    struct json_input *in;
+    TRY(json_input_parse(name, text, length, &in, err));
+    enum status status = read_plan(in, out, err);
+    json_input_destroy(in);
+    return status;
+}

@@ -1,0 +1,276 @@
+/*
+ * A plan as JSON, one line per thing that a person may want to change: a shard, a work, a buffer, a
+ * slot, an operation, an instance.
+ *
+ *     {
+ *       "spillway_plan": 1,
+ *       "policy": "sharded-lrtf", "seed": 7, ...
+ *       "hardware": {...}, "jobs": {...},
+ *       "shards": [[job, first layer, layers], ...],
+ *       "works": [[["adamw", count, m, n, k], ...], ...],
+ *       "buffers": [["state", job, shard, variant, "host", bytes], ...],
+ *       "slots": [[offset, bytes], ...],
+ *       "units": [{"job": 0, "shard": 1, "pass": "backward", "ends_minibatch": false, "ops": [
+ *           {"copy": "h2d", "bytes": 4096, "from": [2, 0, "r"], "to": [9, 0, "wa"]},
+ *           {"compute": "backward", "work": 3, "access": [[9, "rw"], [11, "wax"]]},
+ *           {"copy": "d2h", "bytes": 4096, "from": [9, 0, "rx"], "to": [2, 0, "w"],
+ *            "after": [[0, 1]]}]}, ...],
+ *       "segments": [{"repeat": 20, "instances": [[unit, device, slot, slot], ...]}, ...]
+ *     }
+ *
+ * An access has its buffer's number and letters: r read, w write, a acquire, x release. What follows
+ * from the rest is left out: an operation's stream (a copy's direction, a computation's pass), the
+ * table of layouts (instances carry their slots), first shards of jobs, counts.
+ *
+ * Cost: linear; nothing is kept in memory but a buffer of lines.
+ */
+#include "planner/plan_io.h"
+
+#include <assert.h>
+
+#include "base/file.h"
+#include "base/json_out.h"
+#include "planner/plan_check.h"
+
+/* --- rows of the tables --------------------------------------------------------------------- */
+
+static void write_index_or_null(struct json_out *out, const char *key, uint32_t index)
+{
+    if (index == PLAN_NONE)
+        json_out_null(out, key);
+    else
+        json_out_u64(out, key, index);
+}
+
+static void write_activations(const struct plan *plan, struct json_out *out)
+{
+    json_out_array_begin(out, "activations", true);
+    for (uint32_t j = 0; j < plan->jobs.count; j++)
+        json_out_string(out, NULL, plan_activations_names[plan->job_activations[j]]);
+    json_out_array_end(out);
+}
+
+static void write_shards(const struct plan *plan, struct json_out *out)
+{
+    json_out_array_begin(out, "shards", false);
+    for (uint32_t s = 0; s < plan->shard_count; s++) {
+        json_out_array_begin(out, NULL, true);
+        json_out_u64(out, NULL, plan->shards[s].job);
+        json_out_u64(out, NULL, plan->shards[s].first_layer);
+        json_out_u64(out, NULL, plan->shards[s].layer_count);
+        json_out_array_end(out);
+    }
+    json_out_array_end(out);
+}
+
+static void write_works(const struct plan *plan, struct json_out *out)
+{
+    json_out_array_begin(out, "works", false);
+    for (uint32_t w = 0; w < plan->work_count; w++) {
+        json_out_array_begin(out, NULL, true);
+        for (uint32_t i = 0; i < plan->works[w].item_count; i++) {
+            const struct work_item *item = &plan->items[plan->works[w].first_item + i];
+            json_out_array_begin(out, NULL, true);
+            json_out_string(out, NULL, kernel_names[item->kernel]);
+            json_out_u64(out, NULL, item->count);
+            json_out_u64(out, NULL, item->m);
+            json_out_u64(out, NULL, item->n);
+            json_out_u64(out, NULL, item->k);
+            json_out_array_end(out);
+        }
+        json_out_array_end(out);
+    }
+    json_out_array_end(out);
+}
+
+static void write_buffers(const struct plan *plan, struct json_out *out)
+{
+    json_out_array_begin(out, "buffers", false);
+    for (uint32_t b = 0; b < plan->buffer_count; b++) {
+        const struct plan_buffer *buffer = &plan->buffers[b];
+        json_out_array_begin(out, NULL, true);
+        json_out_string(out, NULL, plan_buffer_names[buffer->kind]);
+        json_out_u64(out, NULL, buffer->job);
+        write_index_or_null(out, NULL, buffer->shard);
+        json_out_u64(out, NULL, buffer->variant);
+        json_out_string(out, NULL, buffer->on_device ? "device" : "host");
+        json_out_u64(out, NULL, buffer->bytes);
+        json_out_array_end(out);
+    }
+    json_out_array_end(out);
+}
+
+static void write_slots(const struct plan *plan, struct json_out *out)
+{
+    json_out_array_begin(out, "slots", false);
+    for (uint32_t s = 0; s < plan->slot_count; s++) {
+        json_out_array_begin(out, NULL, true);
+        json_out_u64(out, NULL, plan->slots[s].offset_bytes);
+        json_out_u64(out, NULL, plan->slots[s].bytes);
+        json_out_array_end(out);
+    }
+    json_out_array_end(out);
+}
+
+/* --- units ---------------------------------------------------------------------------------- */
+
+static void write_flags(struct json_out *out, uint32_t flags)
+{
+    char letters[5];
+    size_t length = 0;
+    if (flags & ACCESS_READ) letters[length++] = 'r';
+    if (flags & ACCESS_WRITE) letters[length++] = 'w';
+    if (flags & ACCESS_ACQUIRE) letters[length++] = 'a';
+    if (flags & ACCESS_RELEASE) letters[length++] = 'x';
+    letters[length] = '\0';
+    json_out_string(out, NULL, letters);
+}
+
+static void write_copy_end(struct json_out *out, const char *key, const struct plan_access *access)
+{
+    json_out_array_begin(out, key, true);
+    json_out_u64(out, NULL, access->buffer);
+    json_out_u64(out, NULL, access->offset_bytes);
+    write_flags(out, access->flags);
+    json_out_array_end(out);
+}
+
+static void write_copy(const struct plan *plan, const struct plan_op *op, struct json_out *out)
+{
+    const struct plan_access *ends = plan->accesses + op->first_access;
+    assert(op->access_count == 2);
+    json_out_string(out, "copy", plan_stream_names[op->stream]);
+    json_out_u64(out, "bytes", op->bytes);
+    write_copy_end(out, "from", &ends[0]);
+    write_copy_end(out, "to", &ends[1]);
+}
+
+static void write_compute(const struct plan *plan, const struct plan_op *op, struct json_out *out)
+{
+    json_out_string(out, "compute", plan_pass_names[op->pass]);
+    if (op->work != PLAN_NONE) json_out_u64(out, "work", op->work);
+    if (op->row_count > 0) {
+        json_out_u64(out, "slice", op->slice);
+        json_out_array_begin(out, "rows", true);
+        json_out_u64(out, NULL, op->first_row);
+        json_out_u64(out, NULL, op->row_count);
+        json_out_array_end(out);
+    }
+    json_out_array_begin(out, "access", true);
+    for (uint32_t a = 0; a < op->access_count; a++) {
+        const struct plan_access *access = &plan->accesses[op->first_access + a];
+        json_out_array_begin(out, NULL, true);
+        json_out_u64(out, NULL, access->buffer);
+        write_flags(out, access->flags);
+        json_out_array_end(out);
+    }
+    json_out_array_end(out);
+}
+
+static void write_op(const struct plan *plan, const struct plan_op *op, struct json_out *out)
+{
+    json_out_object_begin(out, NULL, true);
+    if (op->kind == OP_COPY)
+        write_copy(plan, op, out);
+    else
+        write_compute(plan, op, out);
+    if (op->after_count > 0) {
+        json_out_array_begin(out, "after", true);
+        for (uint32_t a = 0; a < op->after_count; a++) {
+            const struct plan_after *after = &plan->afters[op->first_after + a];
+            json_out_array_begin(out, NULL, true);
+            json_out_u64(out, NULL, after->instances);
+            json_out_u64(out, NULL, after->op);
+            json_out_array_end(out);
+        }
+        json_out_array_end(out);
+    }
+    json_out_object_end(out);
+}
+
+static void write_units(const struct plan *plan, struct json_out *out)
+{
+    json_out_array_begin(out, "units", false);
+    for (uint32_t u = 0; u < plan->unit_count; u++) {
+        const struct plan_unit *unit = &plan->units[u];
+        json_out_object_begin(out, NULL, false);
+        json_out_u64(out, "job", unit->job);
+        write_index_or_null(out, "shard", unit->shard);
+        json_out_string(out, "pass", plan_pass_names[unit->pass]);
+        json_out_bool(out, "ends_minibatch", unit->ends_minibatch);
+        json_out_array_begin(out, "ops", false);
+        for (uint32_t o = 0; o < unit->op_count; o++)
+            write_op(plan, &plan->ops[unit->first_op + o], out);
+        json_out_array_end(out);
+        json_out_object_end(out);
+    }
+    json_out_array_end(out);
+}
+
+static void write_segments(const struct plan *plan, struct json_out *out)
+{
+    json_out_array_begin(out, "segments", false);
+    for (uint32_t s = 0; s < plan->segment_count; s++) {
+        const struct plan_segment *segment = &plan->segments[s];
+        json_out_object_begin(out, NULL, false);
+        json_out_u64(out, "repeat", segment->repeat_count);
+        json_out_array_begin(out, "instances", false);
+        for (uint32_t i = 0; i < segment->instance_count; i++) {
+            const struct plan_instance *instance = &plan->instances[segment->first_instance + i];
+            json_out_array_begin(out, NULL, true);
+            json_out_u64(out, NULL, instance->unit);
+            json_out_u64(out, NULL, instance->device);
+            for (uint32_t a = 0; a < plan->units[instance->unit].acquire_count; a++)
+                json_out_u64(out, NULL, plan->layouts[instance->layout + a]);
+            json_out_array_end(out);
+        }
+        json_out_array_end(out);
+        json_out_object_end(out);
+    }
+    json_out_array_end(out);
+}
+
+/* --- public --------------------------------------------------------------------------------- */
+
+void plan_write_json(const struct plan *plan, struct json_out *out)
+{
+    json_out_object_begin(out, NULL, false);
+    json_out_u64(out, "spillway_plan", PLAN_VERSION);
+    json_out_string(out, "policy", plan->policy);
+    json_out_u64(out, "seed", plan->seed);
+    json_out_bool(out, "double_buffer", plan->double_buffer);
+    json_out_double(out, "estimated_makespan_s", plan->estimated_makespan_s);
+    json_out_double(out, "lower_bound_s", plan->lower_bound_s);
+    json_out_object_begin(out, "bound", true);
+    json_out_string(out, "kind", plan_bound_names[plan->bound_kind]);
+    json_out_string(out, "text", plan->bound_text);
+    json_out_object_end(out);
+    hardware_write(&plan->hardware, out, "hardware");
+    job_set_write(plan->jobs.jobs, plan->jobs.count, out, "jobs");
+    write_activations(plan, out);
+    write_shards(plan, out);
+    write_works(plan, out);
+    write_buffers(plan, out);
+    write_slots(plan, out);
+    write_units(plan, out);
+    write_segments(plan, out);
+    json_out_object_end(out);
+}
+
+enum status plan_write(const struct plan *plan, const char *path, struct error *err)
+{
+    enum status status = plan_check(plan, err);
+    if (status != STATUS_OK) return status;
+    struct file_out *file;
+    status = file_out_create(path, &file, err);
+    if (status != STATUS_OK) return status;
+    struct json_out *out = json_out_create(file);
+    if (out) plan_write_json(plan, out);
+    bool complete = out && json_out_complete(out);
+    json_out_destroy(out);
+    if (!complete) {
+        file_out_discard(file);
+        return error_memory(err, "writing a plan", 0);
+    }
+    return file_out_commit(file, err);
+}
