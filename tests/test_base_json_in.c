@@ -73,7 +73,7 @@ static void syntax_errors_have_a_place(void **state)
         {"[+1]", "t.json:1:2: invalid token near '+'"},
         {"[.5]", "t.json:1:2: invalid token near '.'"},
         {"[\"a\nb\"]", "t.json:1:2: unexpected newline near '\"a'"},
-        {"[\"\\u0000\"]", "t.json:1:9: a string contains \\u0000"},
+        {"[\"\\u0000\"]", "t.json:1:2: a string contains \\u0000"},
         {"[\"\xff\"]", "t.json:1:2: unable to decode byte 0xff near '\"'"},
         {"5", "t.json:1:1: '[' or '{' expected near '5'"},
         {"\xef\xbb\xbf{}", "t.json:1:1: a byte order mark (expected UTF-8 text without one)"},
