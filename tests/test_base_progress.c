@@ -1,0 +1,141 @@
+/*
+ * base/progress.h, in front of a terminal of our own (a pseudo terminal as standard error): silent
+ * for a second, then a line that fits the width and is wiped at the end; never a byte elsewhere.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <fcntl.h>
+#include <pty.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/progress.h"
+
+enum { COLUMNS = 60 };
+
+/* Begin, update and end a bar that started `age_s` seconds ago, standard error being `fd`. */
+static void show(int fd, double age_s, double total)
+{
+    struct progress progress;
+    int kept = dup(STDERR_FILENO);
+    assert_true(kept >= 0);
+    dup2(fd, STDERR_FILENO);
+    progress_begin(&progress, "simulating", total);
+    progress.started_s -= age_s;
+    progress_update(&progress, 25, "loss 3.21");
+    progress_update(&progress, 26, "loss 3.20"); /* too soon to be drawn again */
+    progress_end(&progress);
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+}
+
+static size_t read_now(int fd, char *buffer, size_t size)
+{
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+    ssize_t length = read(fd, buffer, size - 1);
+    buffer[length > 0 ? length : 0] = '\0';
+    return length > 0 ? (size_t)length : 0;
+}
+
+static size_t shown_on_terminal(double age_s, double total, char *buffer, size_t size)
+{
+    int master, slave;
+    struct winsize window = {.ws_row = 24, .ws_col = COLUMNS};
+    if (openpty(&master, &slave, NULL, NULL, &window) != 0) skip();
+    show(slave, age_s, total);
+    size_t length = read_now(master, buffer, size);
+    close(slave);
+    close(master);
+    return length;
+}
+
+static void a_pipe_gets_nothing(void **state)
+{
+    (void)state;
+    int ends[2];
+    char buffer[1024];
+    assert_int_equal(pipe(ends), 0);
+    show(ends[1], 10, 100);
+    assert_int_equal(read_now(ends[0], buffer, sizeof buffer), 0);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void the_first_second_is_silent(void **state)
+{
+    (void)state;
+    char buffer[1024];
+    setenv("TERM", "xterm", 1);
+    assert_int_equal(shown_on_terminal(0, 100, buffer, sizeof buffer), 0);
+}
+
+static void a_dumb_terminal_gets_nothing(void **state)
+{
+    (void)state;
+    char buffer[1024];
+    setenv("TERM", "dumb", 1);
+    assert_int_equal(shown_on_terminal(10, 100, buffer, sizeof buffer), 0);
+}
+
+static void a_bar_is_drawn_and_wiped(void **state)
+{
+    (void)state;
+    char buffer[1024];
+    setenv("TERM", "xterm", 1);
+    setenv("NO_COLOR", "1", 1);
+    shown_on_terminal(10, 100, buffer, sizeof buffer);
+    /* A quarter of 24 cells; a quarter took 10 s, so 30 s are left (rounded up); cut at 59. */
+    assert_string_equal(buffer, "\rsimulating [######..................]  25 %  31 s left  los\033[K"
+                                "\r\033[K");
+    unsetenv("NO_COLOR");
+    shown_on_terminal(10, 100, buffer, sizeof buffer);
+    assert_memory_equal(buffer, "\r\033[36msimulating", 16);
+}
+
+static void an_unknown_total_shows_what_is_done(void **state)
+{
+    (void)state;
+    char buffer[1024];
+    setenv("TERM", "xterm", 1);
+    setenv("NO_COLOR", "1", 1);
+    shown_on_terminal(10, 0, buffer, sizeof buffer);
+    assert_string_equal(buffer, "\rsimulating  25  10 s  loss 3.21\033[K\r\033[K");
+}
+
+static void quiet_gets_nothing(void **state)
+{
+    (void)state;
+    char buffer[1024];
+    setenv("TERM", "xterm", 1);
+    progress_disable();
+    assert_int_equal(shown_on_terminal(10, 100, buffer, sizeof buffer), 0);
+}
+
+static void the_clock_goes_forward(void **state)
+{
+    (void)state;
+    double before = clock_s();
+    usleep(2000);
+    double after = clock_s();
+    assert_true(after - before >= 0.002);
+    assert_true(after - before < 60);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_pipe_gets_nothing),
+        cmocka_unit_test(the_first_second_is_silent),
+        cmocka_unit_test(a_dumb_terminal_gets_nothing),
+        cmocka_unit_test(a_bar_is_drawn_and_wiped),
+        cmocka_unit_test(an_unknown_total_shows_what_is_done),
+        cmocka_unit_test(quiet_gets_nothing), /* last: it cannot be undone */
+        cmocka_unit_test(the_clock_goes_forward),
+    };
+    return cmocka_run_group_tests_name("base/progress.h", tests, NULL, NULL);
+}
