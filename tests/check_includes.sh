@@ -18,7 +18,8 @@ allowed() {
     traces) echo 'base/* models/* planner/plan*.h traces/*' ;;
     sim) echo 'base/* models/* planner/plan*.h traces/* sim/*' ;;
     exec) echo 'base/* models/* planner/plan*.h traces/* exec/*' ;;
-    cli) echo 'base/* models/* planner/* traces/* sim/* cli/*' ;;
+    cli) echo 'base/* models/* planner/* traces/* sim/* plots/* cli/*' ;;
+    plots) echo 'base/* models/* planner/plan*.h traces/* plots/*' ;;
     esac
 }
 
@@ -35,7 +36,7 @@ is_allowed() { # FOLDER INCLUDED
 # Complaints about the tree under $1, one a line.
 check_tree() {
     local folder file line included
-    for folder in base models planner traces sim exec cli; do
+    for folder in base models planner traces sim exec plots cli; do
         [[ -d $1/$folder ]] || continue
         while IFS=: read -r file line included; do
             if [[ $included != */* ]]; then
