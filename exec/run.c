@@ -1,0 +1,705 @@
+/*
+ * The loop that carries a plan out.
+ *
+ * One thread walks the plan in plan order and hands every operation to its stream: first a wait for
+ * each operation it must come behind (plan_walk.h says which), then the copy, the computation or
+ * the call. Nothing is waited for here; the streams' threads do, and so work overlaps as far as the
+ * plan allows. What is enqueued and not yet known to have ended is in a ring of *flights*:
+ *
+ *     oldest                                   next
+ *       |    number n: its stream, the event     |
+ *       v    that says n has ended, its times    v
+ *     [ n-5 ][ n-4 ][ n-3 ][ n-2 ][ n-1 ][  n  ]           WINDOW entries
+ *
+ * To wait for operation m is to wait for the event of flight m; a number before the ring has ended.
+ * Flights retire in plan order: their spans are recorded and their places in the ring are free
+ * again. The walk runs ahead until the ring is full or a stream has BACKLOG_MAX_S of predicted work
+ * in front of it: far enough that devices which drift apart do not wait for each other, and near
+ * enough that a stopped run ends soon.
+ *
+ * The loss of a minibatch is copied to the host like anything else; right behind that copy, on the
+ * same stream, a call logs it before the next copy can overwrite it.
+ *
+ * Stopping. A job that has begun a minibatch must end it, else its shards would be of different
+ * steps. When the flag is seen, each job's limit is set to the minibatches it has begun. Computations
+ * of later ones that are already enqueued do nothing when their turn comes (their copies then move
+ * unchanged state, which does no harm); the walk goes on only to enqueue what is left below the
+ * limits. An operation that is skipped still enqueues its waits, because others that wait for it
+ * rely on what it waits for. State that the plan would have written back later is written back
+ * at the end: `changed` remembers what on a device is newer than on the host.
+ *
+ * A run that hangs says so: when no stream gets anything done for a minute, or 20 times the longest
+ * predicted operation, the run ends with the names of what waits for what.
+ *
+ * In tests, released memory is filled with NaN on the stream of the releasing operation, after
+ * waiting for all streams that used it; the event of that operation then includes the filling.
+ */
+#include "exec/run.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/progress.h"
+#include "base/size.h"
+#include "exec/run_record.h"
+#include "exec/run_state.h"
+#include "models/cost.h"
+#include "planner/plan_walk.h"
+
+enum { WINDOW = 8192, AHEAD_MIN = 64, FLIGHT_WAITS = 4 };
+static const double BACKLOG_MAX_S = 10;
+static const double POLL_S = 0.1; /* how often the stop flag, progress and stalls are looked at */
+static const double STALL_MIN_S = 60, STALL_FACTOR = 20;
+
+struct flight {
+    uint64_t number, minibatch, event;
+    const struct plan_op *op;
+    const struct plan_unit *unit;
+    uint32_t stream, device, op_index;
+    bool enqueued;  /* false: skipped while stopping */
+    bool omitted;   /* its computation came behind its job's limit; set by the stream's thread */
+    double predicted_s;
+    uint64_t acquired_bytes, released_bytes;
+    struct device_timing timing;
+    uint64_t waits[FLIGHT_WAITS]; /* for reports: the first few */
+    uint32_t wait_count;
+};
+
+/* State of a shard, or of a slice of one, on a device. */
+struct device_state {
+    uint64_t address, bytes;
+    uint64_t first_row, row_count;
+    uint64_t changed_bytes; /* newer than on the host */
+};
+
+struct loop {
+    struct run *run;
+    const struct plan *plan;
+    struct run_record *record;
+    struct plan_walk *walk;
+    struct flight *flights; /* WINDOW */
+    uint64_t oldest, next;
+    double *backlog_s;      /* per stream: predicted, in flight */
+    double *predicted_s;    /* per plan op */
+    double predicted_max_s, done_s, total_s;
+    double polled_s;        /* when progress was last told */
+    uint64_t *walked;       /* per job: minibatches whose end the walk has passed */
+    bool stopping;
+    struct device_state *states; /* [device][buffer] */
+    uint64_t *users;        /* with poison: [device][buffer][stream of the device], events */
+};
+
+/* --- on the streams' threads ------------------------------------------------------------------ */
+
+/* May a computation of this minibatch start? It does so at once then. */
+static bool begin_minibatch(struct run *run, uint32_t job, uint64_t minibatch)
+{
+    struct run_progress *const progress = &run->jobs[job];
+    pthread_mutex_lock(&run->lock);
+    const bool may = minibatch < progress->limit;
+    if (may && progress->begun <= minibatch) {
+        if (progress->begun == 0) progress->last_loss_s = clock_s();
+        progress->begun = minibatch + 1;
+    }
+    pthread_mutex_unlock(&run->lock);
+    return may;
+}
+
+struct compute_call {
+    struct run *run;
+    struct flight *flight;
+    struct unit_arguments arguments;
+};
+static_assert(sizeof(struct compute_call) <= DEVICE_ARGUMENT_MAX, "goes through a stream's queue");
+
+static void call_compute(const struct kernels *kernels, void *argument)
+{
+    const struct compute_call *const call = argument;
+    const struct flight *const flight = call->flight;
+    if (begin_minibatch(call->run, flight->unit->job, flight->minibatch))
+        unit_compute(kernels, &call->arguments);
+    else
+        call->flight->omitted = true;
+}
+
+struct batch_call {
+    const struct data_source *source;
+    uint64_t minibatch;
+    int32_t *batch;
+};
+
+static void call_batch(void *argument)
+{
+    const struct batch_call *const call = argument;
+    data_batch(call->source, call->minibatch, call->batch);
+}
+
+struct loss_call {
+    struct run *run;
+    uint32_t job;
+    uint64_t minibatch;
+    const double *loss;
+};
+
+static void call_loss(void *argument)
+{
+    const struct loss_call *const call = argument;
+    struct run *const run = call->run;
+    const struct job *const job = &run->plan->jobs.jobs[call->job];
+    struct run_progress *const progress = &run->jobs[call->job];
+    const double now_s = clock_s(), loss = *call->loss;
+
+    pthread_mutex_lock(&run->lock);
+    const bool counts = call->minibatch < progress->limit;
+    const double step_s = now_s - progress->last_loss_s;
+    if (counts) {
+        assert(progress->losses == call->minibatch);
+        run->result->jobs[call->job].losses[progress->losses++] = loss;
+        progress->last_loss_s = now_s;
+        run->last_job = call->job;
+        run->last_loss = loss;
+    }
+    pthread_mutex_unlock(&run->lock);
+    if (!counts) return;
+    run_log_minibatch(run->log, &(struct run_log_entry){
+        .job = call->job,
+        .step = call->minibatch + 1,
+        .loss = loss,
+        .tokens_per_s = step_s > 0 ? (double)(job->microbatch * job->sequence) / step_s : 0,
+        .elapsed_s = now_s - run->start_s,
+    });
+}
+
+/* --- retiring flights -------------------------------------------------------------------------- */
+
+static struct flight *flight_of(const struct loop *loop, uint64_t number)
+{
+    return &loop->flights[number % WINDOW];
+}
+
+static bool has_ended(const struct loop *loop, uint64_t number)
+{
+    if (number < loop->oldest) return true;
+    const struct flight *const flight = flight_of(loop, number);
+    return device_reached(loop->run->streams[flight->stream], flight->event);
+}
+
+/* What has begun must be ended, nothing else is begun. */
+static void look_at_stop(struct loop *loop)
+{
+    struct run *const run = loop->run;
+    if (loop->stopping || !run->options->stop || !*run->options->stop) return;
+    loop->stopping = true;
+    pthread_mutex_lock(&run->lock);
+    for (uint32_t j = 0; j < loop->plan->jobs.count; j++) run->jobs[j].limit = run->jobs[j].begun;
+    pthread_mutex_unlock(&run->lock);
+}
+
+static void tell_progress(struct loop *loop)
+{
+    struct run *const run = loop->run;
+    const double now_s = clock_s();
+    if (now_s - loop->polled_s < POLL_S) return;
+    loop->polled_s = now_s;
+    look_at_stop(loop);
+    if (!run->options->on_progress) return;
+    pthread_mutex_lock(&run->lock);
+    const uint32_t job = run->last_job;
+    const double loss = run->last_loss;
+    pthread_mutex_unlock(&run->lock);
+    run->options->on_progress(run->options->context, loop->done_s, loop->total_s, job, loss);
+}
+
+static uint64_t all_passed(const struct loop *loop)
+{
+    uint64_t sum = 0;
+    for (uint32_t s = 0; s < plan_stream_count(loop->plan); s++)
+        sum += device_passed(loop->run->streams[s]);
+    return sum;
+}
+
+/* "a shard 3 backward waits for a shard 3 backward copy in", for the first operation of each stream
+ * that has not ended. */
+static enum status report_stall(const struct loop *loop, double waited_s, struct error *err)
+{
+    char text[900];
+    size_t used = 0;
+    uint32_t named = 0;
+    for (uint32_t s = 0; s < plan_stream_count(loop->plan); s++) {
+        const struct flight *first = NULL;
+        for (uint64_t n = loop->oldest; n < loop->next && !first; n++)
+            if (flight_of(loop, n)->stream == s && !has_ended(loop, n)) first = flight_of(loop, n);
+        if (!first || used > sizeof text - 2 * PLAN_TEXT_BYTES - 32) continue;
+        char what[PLAN_TEXT_BYTES];
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s'%s'", named++ ? ", " : "",
+                                 plan_op_text(loop->plan, first->unit, first->op, what));
+        const struct flight *blocker = NULL;
+        for (uint32_t i = 0; i < first->wait_count && !blocker; i++)
+            if (!has_ended(loop, first->waits[i])) blocker = flight_of(loop, first->waits[i]);
+        if (blocker)
+            used += (size_t)snprintf(text + used, sizeof text - used, " waits for '%s'",
+                                     plan_op_text(loop->plan, blocker->unit, blocker->op, what));
+        else
+            used += (size_t)snprintf(text + used, sizeof text - used, " does not end");
+    }
+    return error_set(err, STATUS_DEVICE, "nothing has ended for %.3g s: %s", waited_s, text);
+}
+
+static enum status await(struct loop *loop, const struct flight *flight, struct error *err)
+{
+    struct device_stream *const stream = loop->run->streams[flight->stream];
+    const double patience_s = loop->run->options->stall_s > 0
+                                  ? loop->run->options->stall_s
+                                  : fmax(STALL_MIN_S, STALL_FACTOR * loop->predicted_max_s);
+    double changed_s = clock_s();
+    uint64_t passed = all_passed(loop);
+    while (!device_synchronize(stream, flight->event, fmin(POLL_S, patience_s))) {
+        tell_progress(loop);
+        const uint64_t now_passed = all_passed(loop);
+        if (now_passed != passed) changed_s = clock_s();
+        passed = now_passed;
+        const double waited_s = clock_s() - changed_s;
+        if (waited_s > patience_s) return report_stall(loop, waited_s, err);
+    }
+    return STATUS_OK;
+}
+
+static void record_flight(struct loop *loop, const struct flight *flight)
+{
+    const struct plan_op *const op = flight->op;
+    const struct trace_span span = {
+        .start_s = fmax(0, flight->timing.start_s - loop->run->start_s),
+        .end_s = fmax(0, flight->timing.end_s - loop->run->start_s),
+        .number = flight->number,
+        .bytes = op->kind == OP_COPY ? op->bytes : 0,
+        .minibatch = (uint32_t)flight->minibatch,
+        .stream = flight->stream,
+        .job = flight->unit->job,
+        .shard = flight->unit->shard,
+        .kind = op->kind,
+        .pass = op->kind == OP_COPY ? (uint8_t)flight->unit->pass : op->pass,
+        .op_index = (uint8_t)(flight->op_index < 255 ? flight->op_index : 255),
+    };
+    run_record_add(loop->record, &span, flight->device, flight->acquired_bytes,
+                   flight->released_bytes);
+}
+
+static enum status retire_oldest(struct loop *loop, struct error *err)
+{
+    const struct flight *const flight = flight_of(loop, loop->oldest);
+    const enum status status = await(loop, flight, err);
+    if (status != STATUS_OK) return status;
+    if (flight->enqueued && !flight->omitted) record_flight(loop, flight);
+    loop->backlog_s[flight->stream] -= flight->predicted_s;
+    if (flight->op->kind == OP_COMPUTE) loop->done_s += flight->predicted_s;
+    loop->oldest++;
+    tell_progress(loop);
+    return STATUS_OK;
+}
+
+/* Is the walk far enough ahead, or is there no room for what `op` enqueues? */
+static bool is_ahead(const struct loop *loop, const struct plan_walk_op *op)
+{
+    const struct device_stream *const stream = loop->run->streams[op->stream];
+    const uint64_t queued = device_record(stream) - device_passed(stream);
+    /* waits, the work, the loss's call; with poison, for each access two waits and the filling */
+    const uint64_t wanted = op->wait_count + 2 + 3 * (uint64_t)op->use_count;
+    assert(wanted < DEVICE_QUEUE_MAX / 2);
+    const uint64_t in_flight = loop->next - loop->oldest;
+    return in_flight == WINDOW || queued + wanted > DEVICE_QUEUE_MAX ||
+           (in_flight > AHEAD_MIN && loop->backlog_s[op->stream] > BACKLOG_MAX_S);
+}
+
+/* --- enqueueing -------------------------------------------------------------------------------- */
+
+static char *address_of(const struct loop *loop, const struct plan_walk_op *op,
+                        const struct plan_place_use *use)
+{
+    if (use->place == 0) return run_host_buffer(loop->run, use->buffer) + use->address;
+    return (char *)device_arena(loop->run->devices[op->device]) + use->address;
+}
+
+static struct unit_arguments unit_arguments_of(const struct loop *loop,
+                                               const struct plan_walk_op *op)
+{
+    const struct plan *const plan = loop->plan;
+    const uint32_t shard = op->unit->shard;
+    const uint32_t shard_index = plan->job_first_shard[op->unit->job] + shard;
+    struct unit_arguments arguments = {
+        .job = &plan->jobs.jobs[op->unit->job],
+        .shard = &plan->shards[shard_index],
+        .tables = &loop->run->tables[shard_index],
+        .pass = op->op->pass,
+        .minibatch = op->minibatch,
+        .first_row = op->op->first_row,
+        .row_count = op->op->row_count,
+    };
+    for (uint32_t i = 0; i < op->use_count; i++) {
+        const struct plan_buffer *const buffer = &plan->buffers[op->uses[i].buffer];
+        void *const at = address_of(loop, op, &op->uses[i]);
+        switch ((enum plan_buffer_kind)buffer->kind) {
+        case BUFFER_STATE: /* a resident head reads the token table in the embedding's state */
+            if (buffer->shard == shard)
+                arguments.state = at;
+            else
+                arguments.table = at;
+            break;
+        case BUFFER_PARAMETERS: arguments.state = at; break;
+        case BUFFER_TABLE: arguments.table = at; break;
+        case BUFFER_TABLE_GRADIENT: arguments.table_gradient = at; break;
+        case BUFFER_BATCH: arguments.batch = at; break;
+        case BUFFER_LOSS: arguments.loss = at; break;
+        case BUFFER_BOUNDARY:
+            if (buffer->shard == shard)
+                arguments.boundary_in = at;
+            else
+                arguments.boundary_out = at;
+            break;
+        case BUFFER_BOUNDARY_GRADIENT:
+            if (buffer->shard == shard)
+                arguments.gradient_out = at;
+            else
+                arguments.gradient_in = at;
+            break;
+        case BUFFER_ACTIVATIONS: arguments.activations = at; break;
+        case BUFFER_WORKSPACE: arguments.workspace = at; break;
+        case BUFFER_KIND_COUNT: assert(false);
+        }
+    }
+    return arguments;
+}
+
+static void enqueue_compute(struct loop *loop, const struct plan_walk_op *op,
+                            struct flight *flight)
+{
+    struct device_stream *const stream = loop->run->streams[op->stream];
+    if (op->op->pass == PLAN_BATCH) {
+        const struct batch_call call = {
+            .source = loop->run->sources[op->unit->job],
+            .minibatch = op->minibatch,
+            .batch = (int32_t *)(void *)address_of(loop, op, &op->uses[0]),
+        };
+        device_call(stream, call_batch, &call, sizeof call, &flight->timing);
+        return;
+    }
+    const struct compute_call call = {
+        .run = loop->run, .flight = flight, .arguments = unit_arguments_of(loop, op)};
+    device_compute(stream, call_compute, &call, sizeof call, &flight->timing);
+}
+
+static void enqueue_copy(struct loop *loop, const struct plan_walk_op *op, struct flight *flight)
+{
+    struct device_stream *const stream = loop->run->streams[op->stream];
+    const struct plan_place_use *const from = &op->uses[0], *const to = &op->uses[1];
+    char *const target = address_of(loop, op, to);
+    device_copy(stream, target, address_of(loop, op, from), op->op->bytes, &flight->timing);
+    if (to->place == 0 && loop->plan->buffers[to->buffer].kind == BUFFER_LOSS) {
+        const struct loss_call call = {
+            .run = loop->run,
+            .job = op->unit->job,
+            .minibatch = op->minibatch,
+            .loss = (const double *)(void *)target,
+        };
+        device_call(stream, call_loss, &call, sizeof call, NULL);
+    }
+}
+
+static struct device_state *device_state_of(const struct loop *loop, const struct plan_walk_op *op,
+                                            uint32_t buffer)
+{
+    return &loop->states[(size_t)op->device * loop->plan->buffer_count + buffer];
+}
+
+/* Remember which state on a device is newer than on the host. */
+static void follow_state(struct loop *loop, const struct plan_walk_op *op)
+{
+    for (uint32_t i = 0; i < op->use_count; i++) {
+        const struct plan_place_use *const use = &op->uses[i];
+        const struct plan_buffer *const buffer = &loop->plan->buffers[use->buffer];
+        if (use->place == 0 || buffer->kind != BUFFER_STATE) continue;
+        struct device_state *const state = device_state_of(loop, op, use->buffer);
+        if (op->op->kind == OP_COMPUTE && (use->flags & ACCESS_WRITE)) {
+            *state = (struct device_state){
+                .address = use->address,
+                .bytes = buffer->bytes,
+                .first_row = op->op->first_row,
+                .row_count = op->op->row_count,
+                .changed_bytes = buffer->bytes,
+            };
+        } else if (op->op->kind == OP_COPY && i == 0) {
+            state->changed_bytes -=
+                op->op->bytes < state->changed_bytes ? op->op->bytes : state->changed_bytes;
+        }
+    }
+}
+
+/* Does this copy bring back state that is newer on the device? */
+static bool saves_state(const struct loop *loop, const struct plan_walk_op *op)
+{
+    return op->op->kind == OP_COPY && op->uses[0].place != 0 &&
+           loop->plan->buffers[op->uses[0].buffer].kind == BUFFER_STATE &&
+           device_state_of(loop, op, op->uses[0].buffer)->changed_bytes > 0;
+}
+
+/* Fill what the operation releases with NaN, when all streams are done with it. */
+static void poison_released(struct loop *loop, const struct plan_walk_op *op)
+{
+    struct device_stream *const stream = loop->run->streams[op->stream];
+    for (uint32_t i = 0; i < op->use_count; i++) {
+        const struct plan_place_use *const use = &op->uses[i];
+        if (use->place == 0) continue;
+        uint64_t *const users =
+            &loop->users[((size_t)op->device * loop->plan->buffer_count + use->buffer) * STREAM_HOST];
+        users[op->op->stream] = device_record(stream);
+        if (!(use->flags & ACCESS_RELEASE)) continue;
+        for (uint32_t kind = STREAM_COMPUTE; kind < STREAM_HOST; kind++)
+            device_wait(stream, loop->run->streams[plan_stream(loop->plan, op->device, kind)],
+                        users[kind]);
+        const uint64_t offset = loop->plan->accesses[op->op->first_access + i].offset_bytes;
+        device_poison(stream, address_of(loop, op, use) - offset,
+                      loop->plan->buffers[use->buffer].bytes);
+        memset(users, 0, STREAM_HOST * sizeof *users);
+    }
+}
+
+static void measure_slots(const struct loop *loop, const struct plan_walk_op *op,
+                          struct flight *flight)
+{
+    for (uint32_t i = 0; i < op->use_count; i++) {
+        const uint64_t bytes = loop->plan->buffers[op->uses[i].buffer].bytes;
+        if (op->uses[i].flags & ACCESS_ACQUIRE) flight->acquired_bytes += bytes;
+        if (op->uses[i].flags & ACCESS_RELEASE) flight->released_bytes += bytes;
+    }
+}
+
+static void enqueue(struct loop *loop, const struct plan_walk_op *op, bool skip)
+{
+    struct run *const run = loop->run;
+    struct device_stream *const stream = run->streams[op->stream];
+    struct flight *const flight = flight_of(loop, op->number);
+    *flight = (struct flight){
+        .number = op->number,
+        .minibatch = op->minibatch,
+        .op = op->op,
+        .unit = op->unit,
+        .stream = op->stream,
+        .device = op->device,
+        .op_index = op->op_index,
+        .enqueued = !skip,
+        .predicted_s = skip ? 0 : loop->predicted_s[op->op - loop->plan->ops],
+    };
+    for (uint32_t i = 0; i < op->wait_count; i++) {
+        if (op->waits[i] < loop->oldest) continue;
+        const struct flight *const other = flight_of(loop, op->waits[i]);
+        device_wait(stream, run->streams[other->stream], other->event);
+        if (flight->wait_count < FLIGHT_WAITS) flight->waits[flight->wait_count++] = op->waits[i];
+    }
+    if (!skip) {
+        measure_slots(loop, op, flight);
+        follow_state(loop, op);
+        if (op->op->kind == OP_COPY)
+            enqueue_copy(loop, op, flight);
+        else
+            enqueue_compute(loop, op, flight);
+        if (run->options->poison) poison_released(loop, op);
+    }
+    flight->event = device_record(stream);
+    loop->backlog_s[op->stream] += flight->predicted_s;
+    loop->next = op->number + 1;
+    const struct plan_unit *const unit = op->unit;
+    if (unit->ends_minibatch && op->op_index + 1 == unit->op_count) loop->walked[unit->job]++;
+}
+
+/* --- the loop ---------------------------------------------------------------------------------- */
+
+/* While stopping: is there a job whose last minibatch is not wholly enqueued? */
+static bool work_is_left(const struct loop *loop)
+{
+    for (uint32_t j = 0; j < loop->plan->jobs.count; j++)
+        if (loop->walked[j] < loop->run->jobs[j].limit) return true;
+    return false;
+}
+
+static enum status walk_all(struct loop *loop, struct error *err)
+{
+    enum status status = STATUS_OK;
+    struct plan_walk_op op;
+    while (status == STATUS_OK && plan_walk_next(loop->walk, &op)) {
+        while (status == STATUS_OK && is_ahead(loop, &op)) status = retire_oldest(loop, err);
+        if (status != STATUS_OK) break;
+        look_at_stop(loop);
+        if (loop->stopping && !work_is_left(loop)) break;
+        const bool beyond = loop->stopping && op.minibatch >= loop->run->jobs[op.unit->job].limit;
+        enqueue(loop, &op, beyond && !saves_state(loop, &op));
+    }
+    if (status == STATUS_OK && plan_walk_failed(loop->walk))
+        status = error_set(err, STATUS_NO_MEMORY, "no memory left to walk the plan");
+    while (status == STATUS_OK && loop->oldest < loop->next) status = retire_oldest(loop, err);
+    return status;
+}
+
+/* After a stop: bring back what the plan would have brought back later. A slice of an embedding is
+ * a range of rows in each part of the shard's state. */
+static enum status save_states(struct loop *loop, struct error *err)
+{
+    const struct plan *const plan = loop->plan;
+    for (uint32_t d = 0; d < plan->hardware.device_count; d++) {
+        struct device_stream *const stream = loop->run->streams[plan_stream(plan, d, STREAM_D2H)];
+        for (uint32_t b = 0; b < plan->buffer_count; b++) {
+            const struct device_state *const state =
+                &loop->states[(size_t)d * plan->buffer_count + b];
+            if (state->changed_bytes == 0) continue;
+            const struct plan_buffer *const buffer = &plan->buffers[b];
+            const uint32_t shard = plan->job_first_shard[buffer->job] + buffer->shard;
+            const struct job *const job = &plan->jobs.jobs[buffer->job];
+            char *const host = (char *)loop->run->states[shard];
+            const char *const arena = (const char *)device_arena(loop->run->devices[d]);
+            const uint64_t row_bytes = job->network.width * sizeof(float);
+            const uint32_t parts = 1 + optimizer_state_words(job->optimizer.kind);
+            const uint64_t part_bytes =
+                state->row_count ? state->row_count * row_bytes : state->bytes / parts;
+            for (uint32_t part = 0; part < parts; part++)
+                device_copy(stream,
+                            host + part * loop->run->parameters[shard].bytes +
+                                state->first_row * row_bytes,
+                            arena + state->address + part * part_bytes, part_bytes, NULL);
+        }
+        const struct flight last = {.stream = plan_stream(plan, d, STREAM_D2H),
+                                    .event = device_record(stream)};
+        const enum status status = await(loop, &last, err);
+        if (status != STATUS_OK) return status;
+    }
+    return STATUS_OK;
+}
+
+/* --- before and after -------------------------------------------------------------------------- */
+
+static void predict(struct loop *loop)
+{
+    const struct plan *const plan = loop->plan;
+    for (uint32_t i = 0; i < plan->op_count; i++) {
+        const struct plan_op *const op = &plan->ops[i];
+        double seconds = 0;
+        if (op->kind == OP_COPY) {
+            seconds = cost_copy_s(&plan->hardware, 0,
+                                  op->stream == STREAM_H2D ? COPY_H2D : COPY_D2H, op->bytes);
+        } else if (op->work != PLAN_NONE) {
+            const struct plan_work *const work = &plan->works[op->work];
+            seconds = cost_work_s(&plan->hardware, 0, &plan->items[work->first_item],
+                                  work->item_count, NULL);
+        }
+        loop->predicted_s[i] = seconds;
+        loop->predicted_max_s = fmax(loop->predicted_max_s, seconds);
+    }
+    for (uint32_t s = 0; s < plan->segment_count; s++) {
+        const struct plan_segment *const segment = &plan->segments[s];
+        double once_s = 0;
+        for (uint32_t i = 0; i < segment->instance_count; i++) {
+            const struct plan_unit *const unit =
+                &plan->units[plan->instances[segment->first_instance + i].unit];
+            for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
+                if (plan->ops[o].kind == OP_COMPUTE) once_s += loop->predicted_s[o];
+        }
+        loop->total_s += once_s * segment->repeat_count;
+    }
+}
+
+static enum status loop_init(struct loop *loop, struct run *run, struct error *err)
+{
+    const struct plan *const plan = run->plan;
+    loop->run = run;
+    loop->plan = plan;
+    const size_t device_buffers = (size_t)plan->hardware.device_count * plan->buffer_count;
+    const size_t users = run->options->poison ? device_buffers * STREAM_HOST : 0;
+    const struct {
+        size_t count, size;
+        void *out; /* the address of a pointer */
+    } arrays[] = {
+        {WINDOW, sizeof *loop->flights, &loop->flights},
+        {plan_stream_count(plan), sizeof *loop->backlog_s, &loop->backlog_s},
+        {plan->op_count, sizeof *loop->predicted_s, &loop->predicted_s},
+        {plan->jobs.count, sizeof *loop->walked, &loop->walked},
+        {device_buffers, sizeof *loop->states, &loop->states},
+        {users, sizeof *loop->users, &loop->users},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(arrays); i++) {
+        void *memory;
+        const enum status status =
+            arena_array(&run->arena, arrays[i].count, arrays[i].size, &memory, err);
+        if (status != STATUS_OK) return status;
+        memcpy(arrays[i].out, &memory, sizeof memory);
+    }
+    predict(loop);
+    return plan_walk_create(plan, &loop->walk, err);
+}
+
+/* Results of the jobs, in the result and in the trace. */
+static void sum_up(const struct loop *loop, struct trace *trace)
+{
+    struct run *const run = loop->run;
+    for (uint32_t j = 0; j < loop->plan->jobs.count; j++) {
+        const struct job *const job = &loop->plan->jobs.jobs[j];
+        struct run_job_result *const result = &run->result->jobs[j];
+        struct trace_job *const traced = &trace->jobs[j];
+        const uint64_t limit = run->jobs[j].limit; /* none without a stop */
+        const uint64_t completed = loop->walked[j] < limit ? loop->walked[j] : limit;
+        assert(run->jobs[j].losses == completed);
+        result->minibatches = completed;
+        if (completed < job->minibatches) run->result->stopped = true;
+        traced->minibatches = completed;
+        traced->samples = completed * job->microbatch;
+        traced->tokens = traced->samples * job->sequence;
+        for (uint64_t i = 0; i < completed; i++)
+            if (!isfinite(result->losses[i])) result->nonfinite++;
+        if (completed == 0) continue;
+        result->first_loss = result->losses[0];
+        result->final_loss = result->losses[completed - 1];
+        traced->has_loss = isfinite(result->final_loss) != 0;
+        traced->final_loss = traced->has_loss ? result->final_loss : 0;
+    }
+    trace->complete = !run->result->stopped;
+    run->result->makespan_s = trace->makespan_s;
+}
+
+enum status run_plan(const struct plan *plan, const struct run_options *options,
+                     struct run_result *result, struct trace *trace, struct error *err)
+{
+    struct run run = {.plan = plan, .options = options, .result = result,
+                      .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct loop loop = {.run = NULL};
+    const double setup_s = clock_s();
+    enum status status = run_setup(&run, err);
+    if (status == STATUS_OK) status = loop_init(&loop, &run, err);
+    if (status == STATUS_OK)
+        status = run_record_create(plan, options->record_spans, trace, &loop.record, err);
+    if (status != STATUS_OK) goto out;
+
+    run.start_s = clock_s();
+    result->setup_s = run.start_s - setup_s;
+    status = walk_all(&loop, err);
+    if (status == STATUS_OK && loop.stopping) status = save_states(&loop, err);
+    if (status != STATUS_OK) goto out;
+    run_record_finish(loop.record);
+    sum_up(&loop, trace);
+    status = run_keep_weights(&run, err);
+out:;
+    const char *const end = status != STATUS_OK ? err->text : result->stopped ? "stopped" : "complete";
+    const double elapsed_s = run.start_s > 0 ? clock_s() - run.start_s : 0;
+    run_teardown(&run); /* ends the streams before what they point into goes */
+    const enum status closed = run_log_close(run.log, end, elapsed_s, err);
+    if (status == STATUS_OK) status = closed;
+    run_record_destroy(loop.record);
+    plan_walk_destroy(loop.walk);
+    pthread_mutex_destroy(&run.lock);
+    return status;
+}
+
+void run_result_release(struct run_result *result)
+{
+    arena_release(&result->arena);
+    *result = (struct run_result){0};
+}

@@ -1,0 +1,30 @@
+/* The log of a run: JSON lines, see exec/run.h. Lines may come from several threads. */
+#ifndef SPILLWAY_EXEC_RUN_LOG_H
+#define SPILLWAY_EXEC_RUN_LOG_H
+
+#include "planner/plan.h"
+
+struct run_log; /* opaque */
+
+/* `path` NULL gives a log that writes nothing. Writes the first line. The caller ends it with
+ * run_log_close(). */
+MUST_CHECK enum status run_log_open(const char *path, const struct plan *plan, uint32_t threads,
+                                    const char *libraries, struct run_log **out, struct error *err);
+
+struct run_log_entry {
+    uint32_t job;
+    uint64_t step; /* from 1 */
+    double loss;   /* may be NaN or infinite */
+    double tokens_per_s, elapsed_s;
+};
+void run_log_minibatch(struct run_log *log, const struct run_log_entry *entry);
+
+/* What a stopped run keeps of a job: its minibatches, and where its weights were written. */
+void run_log_kept(struct run_log *log, uint32_t job, uint64_t minibatches, const char *weights_path);
+
+/* The last line. `end`: "complete", "stopped" or the text of an error. Errors of any write since
+ * opening surface here (STATUS_IO). NULL is fine. */
+MUST_CHECK enum status run_log_close(struct run_log *log, const char *end, double elapsed_s,
+                                     struct error *err);
+
+#endif

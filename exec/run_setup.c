@@ -1,0 +1,384 @@
+/*
+ * Before and after a run.
+ *
+ * In this order, so that what is wrong is found before anything long is done: can these jobs be
+ * trained here at all; do folders for the weights exist; is there memory for host buffers and
+ * arenas together; then the memory is mapped and touched, devices and data are opened, weights are
+ * made or read, one shard a thread, and the log begins.
+ *
+ * Host buffers lie in one block, each at a multiple of 4 KiB: the state of a shard, the batches, the
+ * boundary activations that wait for their turn. Host state is what outlives the run: weights_init()
+ * fills it, the plan's copies keep it up to date, weights_write() saves it.
+ */
+#include "exec/run_state.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/quantity.h"
+#include "base/size.h"
+#include "exec/host_memory.h"
+#include "exec/kernels.h"
+#include "exec/weights.h"
+#include "models/cost.h"
+
+enum { BUFFER_ALIGNMENT = 4096, SETUP_THREADS_MAX = 16 };
+
+/* --- checks ----------------------------------------------------------------------------------- */
+
+/* The folder that `path` would be written to exists and may be written to. */
+static enum status check_folder(const struct job *job, struct error *err)
+{
+    char folder[4096];
+    const size_t length = strlen(job->weights_out);
+    if (length >= sizeof folder)
+        return error_set(err, STATUS_IO, "the path of the weights of '%s' is too long (limit is %zu)",
+                         job->name, sizeof folder - 1);
+    memcpy(folder, job->weights_out, length + 1);
+    char *const slash = strrchr(folder, '/');
+    if (!slash)
+        strcpy(folder, ".");
+    else
+        slash[slash == folder ? 1 : 0] = '\0';
+    if (access(folder, W_OK | X_OK) != 0)
+        return error_io(err, "cannot write the weights of '%s' into '%s'", job->name, folder);
+    return STATUS_OK;
+}
+
+static enum status check_jobs(const struct run *run, struct error *err)
+{
+    const struct plan *const plan = run->plan;
+    if (strcmp(plan->hardware.backend, "host") != 0)
+        return error_set(err, STATUS_DEVICE,
+                         "the plan is for '%s', whose backend is '%s' (this program has host)",
+                         plan->hardware.name, plan->hardware.backend);
+    for (uint32_t j = 0; j < plan->jobs.count; j++) {
+        const struct job *const job = &plan->jobs.jobs[j];
+        const char *const reason = unit_unsupported(job);
+        if (reason)
+            return error_set(err, STATUS_BAD_INPUT, "job '%s' cannot be trained here: %s", job->name,
+                             reason);
+        if (run->options->save_weights && job->weights_out) {
+            const enum status status = check_folder(job, err);
+            if (status != STATUS_OK) return status;
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status check_memory(const struct run *run, struct error *err)
+{
+    const struct plan *const plan = run->plan;
+    uint64_t arenas = 0, needed = run->host_bytes;
+    for (uint32_t d = 0; d < plan->hardware.device_count; d++) {
+        const uint64_t bytes = plan_device_bytes(plan, d);
+        if (!size_add(arenas, bytes, &arenas) || !size_add(needed, bytes, &needed))
+            return error_memory(err, "the arenas", UINT64_MAX);
+    }
+    const uint64_t available = host_memory_available();
+    if (needed <= available) return STATUS_OK;
+    char text[4][QUANTITY_TEXT_BYTES];
+    return error_set(err, STATUS_NO_MEMORY,
+                     "the run needs %s of host memory (%" PRIu64 " bytes: host buffers %s, arenas of "
+                     "%" PRIu32 " devices %s), but only %s (%" PRIu64 " bytes) are available",
+                     quantity_text((double)needed, DIMENSION_BYTES, text[0]), needed,
+                     quantity_text((double)run->host_bytes, DIMENSION_BYTES, text[1]),
+                     plan->hardware.device_count,
+                     quantity_text((double)arenas, DIMENSION_BYTES, text[2]),
+                     quantity_text((double)available, DIMENSION_BYTES, text[3]), available);
+}
+
+/* --- host buffers ----------------------------------------------------------------------------- */
+
+static enum status lay_out_host(struct run *run, struct error *err)
+{
+    const struct plan *const plan = run->plan;
+    void *memory;
+    enum status status = arena_array(&run->arena, plan->buffer_count, sizeof *run->host_offset,
+                                     &memory, err);
+    if (status != STATUS_OK) return status;
+    run->host_offset = memory;
+    for (uint32_t b = 0; b < plan->buffer_count; b++) {
+        if (plan->buffers[b].on_device) continue;
+        uint64_t end;
+        if (!size_add(run->host_bytes, plan->buffers[b].bytes, &end) ||
+            end > UINT64_MAX - BUFFER_ALIGNMENT)
+            return error_memory(err, "the host buffers", UINT64_MAX);
+        run->host_offset[b] = run->host_bytes;
+        run->host_bytes = size_align(end, BUFFER_ALIGNMENT);
+    }
+    return STATUS_OK;
+}
+
+/* Each shard's state on the host, whole. */
+static enum status find_states(struct run *run, struct error *err)
+{
+    const struct plan *const plan = run->plan;
+    void *memory;
+    enum status status = arena_array(&run->arena, plan->shard_count, sizeof *run->states, &memory,
+                                     err);
+    if (status != STATUS_OK) return status;
+    run->states = memory;
+    for (uint32_t b = 0; b < plan->buffer_count; b++) {
+        const struct plan_buffer *const buffer = &plan->buffers[b];
+        if (buffer->kind == BUFFER_STATE && !buffer->on_device && buffer->variant == 0)
+            run->states[plan->job_first_shard[buffer->job] + buffer->shard] =
+                (float *)(void *)run_host_buffer(run, b);
+    }
+    for (uint32_t s = 0; s < plan->shard_count; s++)
+        if (!run->states[s])
+            return error_set(err, STATUS_BAD_INPUT,
+                             "the plan has no host buffer for the state of '%s' shard %" PRIu32,
+                             plan->jobs.jobs[plan->shards[s].job].name,
+                             s - plan->job_first_shard[plan->shards[s].job]);
+    return STATUS_OK;
+}
+
+static enum status make_tables(struct run *run, struct error *err)
+{
+    const struct plan *const plan = run->plan;
+    void *tables, *parameters;
+    enum status status = arena_array(&run->arena, plan->shard_count, sizeof *run->tables, &tables,
+                                     err);
+    if (status == STATUS_OK)
+        status = arena_array(&run->arena, plan->shard_count, sizeof *run->parameters, &parameters,
+                             err);
+    if (status != STATUS_OK) return status;
+    run->tables = tables;
+    run->parameters = parameters;
+    for (uint32_t s = 0; s < plan->shard_count; s++) {
+        const struct plan_shard *const shard = &plan->shards[s];
+        status = unit_tables_init(&plan->jobs.jobs[shard->job], shard, &run->arena,
+                                  &run->tables[s], err);
+        if (status != STATUS_OK) return status;
+        run->parameters[s] = run->tables[s].parameters;
+    }
+    return STATUS_OK;
+}
+
+/* --- weights, several shards at a time --------------------------------------------------------- */
+
+/* A job that is read from a file is one item; of one that is initialised, each shard is. */
+struct weight_item {
+    uint32_t job, first_shard, shard_count;
+    struct error error;
+};
+
+struct weight_work {
+    struct run *run;
+    struct weight_item *items;
+    uint32_t count;
+    atomic_uint next;
+};
+
+static enum status fill_weights(struct run *run, const struct weight_item *item, struct error *err)
+{
+    const struct plan *const plan = run->plan;
+    const struct job *const job = &plan->jobs.jobs[item->job];
+    const uint32_t s = item->first_shard;
+    if (job->weights_in)
+        return weights_read(job, &plan->shards[s], &run->parameters[s], item->shard_count,
+                            &run->states[s], err);
+    weights_init(job, &plan->shards[s], &run->parameters[s], run->states[s]);
+    return STATUS_OK;
+}
+
+static void *fill_some_weights(void *pointer)
+{
+    struct weight_work *const work = pointer;
+    for (;;) {
+        const uint32_t i = atomic_fetch_add(&work->next, 1);
+        if (i >= work->count) return NULL;
+        struct weight_item *const item = &work->items[i];
+        item->error.status = fill_weights(work->run, item, &item->error);
+    }
+}
+
+static enum status fill_all_weights(struct run *run, struct error *err)
+{
+    const struct plan *const plan = run->plan;
+    struct arena scratch = {0};
+    void *memory;
+    enum status status = arena_array(&scratch, plan->shard_count, sizeof(struct weight_item),
+                                     &memory, err);
+    if (status != STATUS_OK) return status;
+    struct weight_work work = {.run = run, .items = memory};
+    for (uint32_t j = 0; j < plan->jobs.count; j++) {
+        const uint32_t first = plan->job_first_shard[j], end = plan->job_first_shard[j + 1];
+        const uint32_t step = plan->jobs.jobs[j].weights_in ? end - first : 1;
+        for (uint32_t s = first; s < end; s += step)
+            work.items[work.count++] =
+                (struct weight_item){.job = j, .first_shard = s, .shard_count = step};
+    }
+
+    /* This thread works as well; helpers that cannot be started are done without. */
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    pthread_t helpers[SETUP_THREADS_MAX];
+    uint32_t helper_count = 0;
+    while (helper_count + 1 < cores && helper_count + 1 < work.count &&
+           helper_count < SETUP_THREADS_MAX &&
+           pthread_create(&helpers[helper_count], NULL, fill_some_weights, &work) == 0)
+        helper_count++;
+    fill_some_weights(&work);
+    for (uint32_t i = 0; i < helper_count; i++) pthread_join(helpers[i], NULL);
+
+    for (uint32_t i = 0; i < work.count && status == STATUS_OK; i++)
+        if (work.items[i].error.status != STATUS_OK)
+            status = error_set(err, work.items[i].error.status, "%s", work.items[i].error.text);
+    arena_release(&scratch);
+    return status;
+}
+
+/* --- devices ----------------------------------------------------------------------------------- */
+
+/* The slowest paced link on the way to a device; 0: none is paced. */
+static double paced_rate(const struct hardware *hardware, uint32_t device)
+{
+    const struct hardware_device *const d = &hardware->devices[device];
+    double rate = 0;
+    for (uint32_t i = 0; i < d->path_count; i++) {
+        const struct hardware_link *const link = &hardware->links[d->path[i]];
+        if (link->paced && (rate == 0 || link->bandwidth.value < rate)) rate = link->bandwidth.value;
+    }
+    return rate;
+}
+
+static uint32_t device_threads(const struct hardware *hardware)
+{
+    if (hardware->threads > 0) return hardware->threads;
+    const uint32_t each = hardware->host_cores / hardware->device_count;
+    return each > 0 ? each : 1;
+}
+
+static enum status open_devices(struct run *run, struct error *err)
+{
+    const struct plan *const plan = run->plan;
+    const uint32_t device_count = plan->hardware.device_count;
+    void *devices, *streams;
+    enum status status = arena_array(&run->arena, device_count, sizeof *run->devices, &devices, err);
+    if (status == STATUS_OK)
+        status = arena_array(&run->arena, plan_stream_count(plan), sizeof *run->streams, &streams,
+                             err);
+    if (status != STATUS_OK) return status;
+    run->devices = devices;
+    run->streams = streams;
+    for (uint32_t d = 0; d < device_count; d++) {
+        const double rate = paced_rate(&plan->hardware, d);
+        const struct device_options options = {
+            .index = d,
+            .arena_bytes = plan_device_bytes(plan, d),
+            .threads = run->threads,
+            .h2d_bytes_per_s = rate,
+            .d2h_bytes_per_s = rate,
+            .poison = run->options->poison,
+            .delay_seed = run->options->delay_seed,
+        };
+        status = device_open_host(&options, &run->devices[d], err);
+        if (status != STATUS_OK) return error_add(err, "device %" PRIu32, d);
+        for (uint32_t kind = STREAM_COMPUTE; kind <= STREAM_D2H; kind++)
+            run->streams[plan_stream(plan, d, kind)] = device_stream(run->devices[d], kind);
+    }
+    run->streams[plan_stream(plan, 0, STREAM_HOST)] = device_stream(run->devices[0], STREAM_HOST);
+    return STATUS_OK;
+}
+
+static enum status open_data(struct run *run, struct error *err)
+{
+    const struct job_set *const jobs = &run->plan->jobs;
+    void *memory;
+    enum status status = arena_array(&run->arena, jobs->count, sizeof *run->sources, &memory, err);
+    if (status != STATUS_OK) return status;
+    run->sources = memory;
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        status = data_open(&jobs->jobs[j], &run->sources[j], err);
+        if (status != STATUS_OK) return error_add(err, "job '%s'", jobs->jobs[j].name);
+    }
+    return STATUS_OK;
+}
+
+/* --- results ----------------------------------------------------------------------------------- */
+
+static enum status make_results(struct run *run, struct error *err)
+{
+    const struct job_set *const jobs = &run->plan->jobs;
+    struct run_result *const result = run->result;
+    void *memory;
+    enum status status = arena_array(&run->arena, jobs->count, sizeof *run->jobs, &memory, err);
+    if (status != STATUS_OK) return status;
+    run->jobs = memory;
+    for (uint32_t j = 0; j < jobs->count; j++) run->jobs[j].limit = UINT64_MAX;
+    status = arena_array(&result->arena, jobs->count, sizeof *result->jobs, &memory, err);
+    if (status != STATUS_OK) return status;
+    result->jobs = memory;
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        status = arena_array(&result->arena, jobs->jobs[j].minibatches, sizeof(double), &memory, err);
+        if (status != STATUS_OK) return status;
+        result->jobs[j].losses = memory;
+    }
+    status = arena_string(&result->arena, kernels_host_text(), &result->libraries, err);
+    result->threads = run->threads;
+    return status;
+}
+
+enum status run_setup(struct run *run, struct error *err)
+{
+    run->threads = device_threads(&run->plan->hardware);
+    run->last_job = PLAN_NONE;
+    enum status status = check_jobs(run, err);
+    if (status == STATUS_OK) status = lay_out_host(run, err);
+    if (status == STATUS_OK) status = check_memory(run, err);
+    if (status == STATUS_OK) status = open_data(run, err);
+    if (status == STATUS_OK) status = make_tables(run, err);
+    void *host = NULL;
+    if (status == STATUS_OK) status = host_memory_map("the host buffers", run->host_bytes, &host, err);
+    run->host = host;
+    if (status == STATUS_OK) status = find_states(run, err);
+    if (status == STATUS_OK) status = fill_all_weights(run, err);
+    if (status == STATUS_OK) status = open_devices(run, err);
+    if (status == STATUS_OK) status = make_results(run, err);
+    if (status == STATUS_OK)
+        status = run_log_open(run->options->log_path, run->plan, run->threads,
+                              run->result->libraries, &run->log, err);
+    return status;
+}
+
+enum status run_keep_weights(struct run *run, struct error *err)
+{
+    const struct plan *const plan = run->plan;
+    for (uint32_t j = 0; j < plan->jobs.count; j++) {
+        const struct job *const job = &plan->jobs.jobs[j];
+        struct run_job_result *const result = &run->result->jobs[j];
+        const uint32_t first = plan->job_first_shard[j];
+        const uint32_t count = plan->job_first_shard[j + 1] - first;
+        result->weights_fingerprint = weights_fingerprint(
+            &plan->shards[first], &run->parameters[first], count, &run->states[first]);
+        const bool write = run->options->save_weights && job->weights_out && result->minibatches > 0;
+        if (write) {
+            enum status status = weights_write(job, &plan->shards[first], &run->parameters[first],
+                                               count, &run->states[first], NULL, err);
+            if (status == STATUS_OK)
+                status = arena_string(&run->result->arena, job->weights_out, &result->weights_path,
+                                      err);
+            if (status != STATUS_OK) return error_add(err, "job '%s'", job->name);
+        }
+        if (run->result->stopped)
+            run_log_kept(run->log, j, result->minibatches, result->weights_path);
+    }
+    return STATUS_OK;
+}
+
+void run_teardown(struct run *run)
+{
+    if (run->devices) {
+        for (uint32_t d = 0; d < run->plan->hardware.device_count; d++) device_stop(run->devices[d]);
+        for (uint32_t d = 0; d < run->plan->hardware.device_count; d++) device_close(run->devices[d]);
+    }
+    if (run->sources)
+        for (uint32_t j = 0; j < run->plan->jobs.count; j++) data_close(run->sources[j]);
+    host_memory_unmap(run->host, run->host_bytes);
+    arena_release(&run->arena);
+}
