@@ -7,6 +7,21 @@
  *
  * Place 0 is host DRAM, place 1 + d the memory of device d. A copy between host and device d
  * crosses the links of devices[d].path; H2D and D2H use opposite directions.
+ *
+ * In files (F: a figure, see below; optional keys in parentheses):
+ *
+ *     {"spillway_hardware": 1, "name": "...", "backend": "cuda", ("note": "...", "measured_on": "...",)
+ *      "host": {"memory": F, "cores": 16, ("threads": 0)},
+ *      "device_types": [{"name": "...", "memory": F, ("usable": F,) "peak_fp32": F, ("peak_tf32": F,
+ *          "peak_bf16": F,) "memory_bandwidth": F, ("matmul_efficiency": F, "memory_efficiency": F,
+ *          "launch_latency": F,)
+ *          ("profiles": [{"threads": 2, "kernels": {"matmul_forward": [[m, n, k, seconds, spread]]},
+ *                         "interference": {"compute_by_copy": F, ...}}],
+ *           "h2d": [[bytes, seconds, spread]], "d2h": [...])}],
+ *      "links": [{"name": "...", "bandwidth": F, ("latency": F,) "duplex": true, ("paced": false)}],
+ *      "devices": [{"type": "...", "path": ["link", ...], ("memory_bytes": n)}]}
+ *
+ * A number without a unit is refused, as is any unknown key.
  */
 #ifndef SPILLWAY_MODELS_HARDWARE_H
 #define SPILLWAY_MODELS_HARDWARE_H
@@ -21,14 +36,17 @@
 
 struct json_out;
 
-enum { DEVICES_MAX = 1024, LINKS_MAX = 8192, PATH_LINKS_MAX = 8 };
+/* A thousand devices with the links of their own and some shared ones; a type for each. */
+enum { DEVICES_MAX = 1024, LINKS_MAX = 8192, PATH_LINKS_MAX = 8, DEVICE_TYPES_MAX = 1024 };
+enum { PROFILES_MAX = 256, COPY_POINTS_MAX = 256, HOST_CORES_MAX = 1 << 16 };
 
 enum figure_kind { FIGURE_DATASHEET, FIGURE_MEASURED, FIGURE_DERIVED, FIGURE_ASSUMED, FIGURE_KIND_COUNT };
 extern const char *const figure_kind_names[FIGURE_KIND_COUNT];
 
 /* A number that says where it comes from. In files:
  * {"value": 616, "unit": "GB/s", "kind": "datasheet", "source": "...", "as_of": "2026-11"};
- * "spread" (relative, half the range of the middle half of the measurements) where measured. */
+ * "spread" (relative, half the range of the middle half of the measurements) where measured. The
+ * unit of a plain ratio is "ratio". */
 struct figure {
     double value;       /* SI base: bytes, bytes/s, seconds, FLOP/s, or a plain ratio */
     double spread;      /* relative; 0 when unknown */
@@ -36,6 +54,9 @@ struct figure {
     const char *source; /* may be NULL only in a zero figure */
     const char *as_of;
 };
+
+/* Used where a machine states no efficiency of its own. */
+extern const struct figure hardware_default_matmul_efficiency, hardware_default_memory_efficiency;
 
 enum { RATE_POINTS_MAX = 512 };
 
@@ -134,7 +155,15 @@ MUST_CHECK enum status hardware_read(const char *path, struct hardware *out, str
 MUST_CHECK enum status hardware_parse(const struct json_input *in, const json_t *value,
                                       struct hardware *out, struct error *err);
 
-/* By preset name ("hydra-8x2080ti", "a100-sxm4-40gb", "4x rtx-3090-24gb") or path. */
+/*
+ * By preset name ("hydra-8x2080ti", "a100-sxm4-40gb"), a name the driver prints ("NVIDIA
+ * A100-SXM4-40GB"), several of one device ("4x rtx-3090-24gb") or path (has a slash or ends in
+ * .json). A name that could be several presets ("a100") is an error that lists them.
+ *
+ * Several devices sit in pairs behind PCIe switches, and these behind one host bridge, which
+ * carries both directions of all together at 0.71 of their sum: what was measured of both
+ * directions at once. Host memory (128 GiB each) and cores (16 each) are assumed.
+ */
 MUST_CHECK enum status hardware_find(const char *name_or_path, struct hardware *out,
                                      struct error *err);
 const char *hardware_preset_name(uint32_t index); /* NULL past the end */
@@ -142,9 +171,11 @@ const char *hardware_preset_summary(uint32_t index);
 
 /* What the command line changes on a machine. Zero fields change nothing. */
 struct hardware_options {
-    uint32_t device_count;
+    uint32_t device_count;        /* fewer anywhere; more on a host machine, all like the first */
     uint64_t device_memory_bytes; /* larger than usable memory: an error */
-    double link_bytes_per_s;      /* paces each device link of a host machine; sets it elsewhere */
+    /* On a host machine each device gets a link of its own, paced to this rate. Elsewhere the last
+     * link of each path is set to it, and the links above are scaled alike. */
+    double link_bytes_per_s;
     uint64_t host_memory_bytes;
     uint32_t threads;             /* per host device; default cores / devices */
 };

@@ -40,7 +40,7 @@ static void put(struct layout *layout, const char *name, uint64_t elements)
         entry->layer = layout->layer;
         entry->offset_bytes = offset;
         entry->bytes = bytes;
-        snprintf(entry->name, sizeof entry->name, "%s", name);
+        snprintf(entry->name, sizeof entry->name, "%.95s", name);
     }
     layout->count++;
     layout->bytes = offset + bytes;

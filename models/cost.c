@@ -1,0 +1,375 @@
+/*
+ * Interpolation of what was measured, and the roofline where nothing was.
+ *
+ * Seconds span seven orders of magnitude over the sizes that occur, seconds per FLOP (or per byte)
+ * rarely one: small products are slow because of their overheads, large ones all alike. So what is
+ * interpolated is the logarithm of the seconds per unit of work, over the logarithms of the sizes;
+ * the work itself comes from models/work.h. Beyond the measured sizes the nearest rate is held.
+ *
+ *     matmuls, attention   in (log m, log n, log k), per FLOP: trilinear if the points are a full
+ *                          grid of m, n, k values, else the 4 nearest points weighted by 1/d^2
+ *     all others           in log bytes, per byte: linear between the two neighbours
+ *
+ * Worked example: a norm measured at 1 MB in 0.1 ms and at 16 MB in 3.2 ms has 0.1 and 0.2 ns per
+ * byte. 4 MB is half way in the logarithm: sqrt(0.1 * 0.2) = 0.141 ns per byte, 0.566 ms.
+ *
+ * All of a list's items of one kernel err together (the rate is what is uncertain), those of
+ * different kernels do not: so spreads are added within a kernel and squared between kernels.
+ *
+ * Tried and left: bilinear in the seconds themselves overshoots between powers of two by a third;
+ * a fitted formula per kernel needs as many parameters as it has points to be any better.
+ */
+#include "models/cost.h"
+
+#include <assert.h>
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/* A rate between points: log of the seconds per FLOP or byte. */
+struct rate {
+    double log_s, spread;
+};
+
+enum { ELEMENT_BYTES = 4 };
+
+/* --- points in m, n, k ---------------------------------------------------------------------- */
+
+static double point_flops(uint32_t kernel, const struct rate_point *p)
+{
+    return work_item_flops(&(struct work_item){kernel, 1, p->m, p->n, p->k});
+}
+
+static struct rate point_rate(uint32_t kernel, const struct rate_point *p)
+{
+    return (struct rate){log(p->seconds / point_flops(kernel, p)), p->spread};
+}
+
+/* Points sorted by (m, n, k) that are a full grid: its lengths. */
+struct grid {
+    uint32_t count[3];
+};
+
+static bool find_grid(const struct kernel_rate *rate, struct grid *out)
+{
+    const struct rate_point *p = rate->points;
+    uint32_t total = rate->point_count, k_count = 1, m_run = 1;
+    while (k_count < total && p[k_count].m == p[0].m && p[k_count].n == p[0].n) k_count++;
+    while (m_run < total && p[m_run].m == p[0].m) m_run++;
+    if (m_run % k_count != 0 || total % m_run != 0) return false;
+    *out = (struct grid){{total / m_run, m_run / k_count, k_count}};
+    for (uint32_t i = 0; i < total; i++) {
+        uint32_t n_index = i / k_count % out->count[1], k_index = i % k_count;
+        if (p[i].m != p[i / m_run * m_run].m || p[i].n != p[n_index * k_count].n ||
+            p[i].k != p[k_index].k)
+            return false;
+    }
+    return true;
+}
+
+/* Where a size lies on an axis: between entries `low` and `low` + 1, or on `low` alone. */
+struct axis_place {
+    uint32_t low, high;
+    double part; /* of the way from low to high, in the logarithm */
+};
+
+static uint64_t coordinate(const struct rate_point *p, int axis)
+{
+    return axis == 0 ? p->m : axis == 1 ? p->n : p->k;
+}
+
+static struct axis_place place_on_axis(const struct kernel_rate *rate, uint32_t stride,
+                                       uint32_t count, int axis, double size)
+{
+    uint32_t high = 0;
+    while (high < count && (double)coordinate(&rate->points[high * stride], axis) < size) high++;
+    if (high == 0) return (struct axis_place){0, 0, 0};
+    if (high == count) return (struct axis_place){count - 1, count - 1, 0};
+    double below = (double)coordinate(&rate->points[(high - 1) * stride], axis);
+    double above = (double)coordinate(&rate->points[high * stride], axis);
+    return (struct axis_place){high - 1, high, log(size / below) / log(above / below)};
+}
+
+static struct rate interpolate_grid(uint32_t kernel, const struct kernel_rate *rate,
+                                    const struct grid *grid, const struct work_item *item)
+{
+    uint32_t strides[3] = {grid->count[1] * grid->count[2], grid->count[2], 1};
+    double sizes[3] = {(double)item->m, (double)item->n, (double)item->k};
+    struct axis_place places[3];
+    for (int axis = 0; axis < 3; axis++)
+        places[axis] = place_on_axis(rate, strides[axis], grid->count[axis], axis, sizes[axis]);
+    struct rate sum = {0};
+    for (unsigned corner = 0; corner < 8; corner++) {
+        double weight = 1;
+        uint32_t index = 0;
+        for (int axis = 0; axis < 3; axis++) {
+            const struct axis_place *place = &places[axis];
+            bool upper = corner >> axis & 1;
+            weight *= upper ? place->part : 1 - place->part;
+            index += strides[axis] * (upper ? place->high : place->low);
+        }
+        if (weight == 0) continue;
+        struct rate at = point_rate(kernel, &rate->points[index]);
+        sum.log_s += weight * at.log_s;
+        sum.spread += weight * at.spread;
+    }
+    return sum;
+}
+
+static double distance_squared(const struct rate_point *p, const struct work_item *item)
+{
+    double m = log((double)item->m / (double)p->m);
+    double n = log((double)item->n / (double)p->n);
+    double k = log((double)item->k / (double)p->k);
+    return m * m + n * n + k * k;
+}
+
+enum { NEAREST = 4 };
+
+/* The points nearest to the item, nearest first; returns how many. */
+struct neighbour {
+    const struct rate_point *point;
+    double distance; /* squared */
+};
+static uint32_t find_nearest(const struct kernel_rate *rate, const struct work_item *item,
+                             struct neighbour out[NEAREST])
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < rate->point_count; i++) {
+        struct neighbour next = {&rate->points[i], distance_squared(&rate->points[i], item)};
+        if (found == NEAREST && next.distance >= out[NEAREST - 1].distance) continue;
+        uint32_t at = found < NEAREST ? found++ : NEAREST - 1;
+        for (; at > 0 && out[at - 1].distance > next.distance; at--) out[at] = out[at - 1];
+        out[at] = next;
+    }
+    return found;
+}
+
+static struct rate interpolate_scattered(uint32_t kernel, const struct kernel_rate *rate,
+                                         const struct work_item *item)
+{
+    struct neighbour nearest[NEAREST] = {{0}};
+    uint32_t found = find_nearest(rate, item, nearest);
+    if (nearest[0].distance == 0) return point_rate(kernel, nearest[0].point);
+    struct rate sum = {0};
+    double weights = 0;
+    for (uint32_t i = 0; i < found; i++) {
+        double weight = nearest[0].distance / nearest[i].distance;
+        struct rate at = point_rate(kernel, nearest[i].point);
+        sum.log_s += weight * at.log_s;
+        sum.spread += weight * at.spread;
+        weights += weight;
+    }
+    return (struct rate){sum.log_s / weights, sum.spread / weights};
+}
+
+/* --- points in bytes ------------------------------------------------------------------------ */
+
+static double point_bytes(uint32_t kernel, const struct rate_point *p)
+{
+    return work_item_bytes(&(struct work_item){kernel, 1, p->m, p->n, p->k}, ELEMENT_BYTES);
+}
+
+static struct rate interpolate_bytes(uint32_t kernel, const struct kernel_rate *rate, double bytes)
+{
+    const struct rate_point *low = NULL, *high = NULL;
+    double low_bytes = 0, high_bytes = 0;
+    for (uint32_t i = 0; i < rate->point_count; i++) {
+        const struct rate_point *p = &rate->points[i];
+        double at = point_bytes(kernel, p);
+        if (at <= bytes && (!low || at > low_bytes)) low = p, low_bytes = at;
+        if (at >= bytes && (!high || at < high_bytes)) high = p, high_bytes = at;
+    }
+    if (!low) low = high, low_bytes = high_bytes;
+    struct rate below = {log(low->seconds / low_bytes), low->spread};
+    if (!high || high_bytes == low_bytes) return below;
+    struct rate above = {log(high->seconds / high_bytes), high->spread};
+    double part = log(bytes / low_bytes) / log(high_bytes / low_bytes);
+    return (struct rate){(1 - part) * below.log_s + part * above.log_s,
+                         (1 - part) * below.spread + part * above.spread};
+}
+
+/* --- one item ------------------------------------------------------------------------------- */
+
+/* Seconds and their relative spread. */
+struct cost {
+    double seconds, spread;
+};
+
+static struct cost measured_cost(uint32_t kernel, const struct kernel_rate *rate,
+                                 const struct work_item *item)
+{
+    double flops = work_item_flops(item), bytes = work_item_bytes(item, ELEMENT_BYTES);
+    struct work_item one = *item;
+    struct grid grid;
+    struct rate at;
+    one.count = 1;
+    if (flops == 0 && bytes == 0) return (struct cost){0};
+    if (flops == 0)
+        at = interpolate_bytes(kernel, rate, work_item_bytes(&one, ELEMENT_BYTES));
+    else if (find_grid(rate, &grid))
+        at = interpolate_grid(kernel, rate, &grid, &one);
+    else
+        at = interpolate_scattered(kernel, rate, &one);
+    return (struct cost){exp(at.log_s) * (flops > 0 ? flops : bytes), at.spread};
+}
+
+/* The share of a machine that one of its host devices is. */
+static double host_share(const struct hardware *hardware)
+{
+    if (strcmp(hardware->backend, "host") != 0 || hardware->threads == 0) return 1;
+    double share = (double)hardware->threads / hardware->host_cores;
+    return share < 1 ? share : 1;
+}
+
+static const struct figure *stated_or(const struct figure *figure, const struct figure *otherwise)
+{
+    return figure->value > 0 ? figure : otherwise;
+}
+
+static struct cost datasheet_cost(const struct hardware *hardware, const struct device_type *type,
+                                  const struct work_item *item)
+{
+    const struct figure *matmul =
+        stated_or(&type->matmul_efficiency, &hardware_default_matmul_efficiency);
+    const struct figure *memory =
+        stated_or(&type->memory_efficiency, &hardware_default_memory_efficiency);
+    double share = host_share(hardware);
+    double peak = stated_or(&type->peak_tf32, &type->peak_fp32)->value;
+    double compute_s = work_item_flops(item) / (peak * matmul->value * share);
+    double memory_s = work_item_bytes(item, ELEMENT_BYTES) /
+                      (type->memory_bandwidth.value * memory->value * share);
+    double latency_s = item->count * type->launch_latency.value;
+    if (compute_s > memory_s) return (struct cost){latency_s + compute_s, matmul->spread};
+    return (struct cost){latency_s + memory_s, memory->spread};
+}
+
+/* Full attention that was not measured runs at the rate of the causal one: the same code. */
+static uint32_t stand_in(uint32_t kernel)
+{
+    if (kernel == KERNEL_ATTENTION_FULL_FORWARD) return KERNEL_ATTENTION_FORWARD;
+    if (kernel == KERNEL_ATTENTION_FULL_BACKWARD) return KERNEL_ATTENTION_BACKWARD;
+    return kernel;
+}
+
+static struct cost item_cost(const struct hardware *hardware, uint32_t device,
+                             const struct work_item *item)
+{
+    assert(device < hardware->device_count && item->kernel < KERNEL_COUNT);
+    if (item->kernel == KERNEL_FIXED)
+        return (struct cost){(double)item->count * (double)item->m * 1e-9, 0};
+    const struct compute_profile *profile = hardware_profile(hardware, device);
+    uint32_t kernel = item->kernel;
+    if (profile && profile->kernels[kernel].point_count == 0) kernel = stand_in(kernel);
+    if (profile && profile->kernels[kernel].point_count > 0)
+        return measured_cost(kernel, &profile->kernels[kernel], item);
+    return datasheet_cost(hardware, &hardware->types[hardware->devices[device].type], item);
+}
+
+double cost_item_s(const struct hardware *hardware, uint32_t device, const struct work_item *item)
+{
+    return item_cost(hardware, device, item).seconds;
+}
+
+double cost_work_s(const struct hardware *hardware, uint32_t device,
+                   const struct work_item *items, size_t count, double *spread)
+{
+    double total = 0, errors_s[KERNEL_COUNT] = {0}, squares = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct cost cost = item_cost(hardware, device, &items[i]);
+        total += cost.seconds;
+        errors_s[items[i].kernel] += cost.seconds * cost.spread;
+    }
+    for (size_t kernel = 0; kernel < KERNEL_COUNT; kernel++)
+        squares += errors_s[kernel] * errors_s[kernel];
+    if (spread) *spread = total > 0 ? sqrt(squares) / total : 0;
+    return total;
+}
+
+/* --- copies --------------------------------------------------------------------------------- */
+
+struct copies {
+    const struct copy_point *points;
+    uint32_t count;
+};
+
+static struct copies measured_copies(const struct hardware *hardware, uint32_t device,
+                                     enum copy_direction direction)
+{
+    const struct device_type *type = &hardware->types[hardware->devices[device].type];
+    if (direction == COPY_H2D) return (struct copies){type->h2d, type->h2d_count};
+    return (struct copies){type->d2h, type->d2h_count};
+}
+
+/* Bytes per second of the tightest link; DBL_MAX when none counts. */
+static double tightest_link(const struct hardware *hardware, uint32_t device, bool paced_only)
+{
+    const struct hardware_device *d = &hardware->devices[device];
+    double rate = DBL_MAX;
+    for (uint32_t i = 0; i < d->path_count; i++) {
+        const struct hardware_link *link = &hardware->links[d->path[i]];
+        if (!paced_only || link->paced) rate = fmin(rate, link->bandwidth.value);
+    }
+    return rate;
+}
+
+static double path_latency(const struct hardware *hardware, uint32_t device)
+{
+    const struct hardware_device *d = &hardware->devices[device];
+    double sum = 0;
+    for (uint32_t i = 0; i < d->path_count; i++)
+        sum += hardware->links[d->path[i]].latency.value;
+    return sum;
+}
+
+/* The measured curve, straight in the logarithms; the last rate is held beyond it, and before it the
+ * time shrinks to the latency. */
+static double curve_s(struct copies c, double latency_s, double bytes)
+{
+    const struct copy_point *first = &c.points[0], *last = &c.points[c.count - 1];
+    if (bytes >= (double)last->bytes) return last->seconds * bytes / (double)last->bytes;
+    if (bytes <= (double)first->bytes) {
+        double floor_s = fmin(latency_s, first->seconds);
+        return floor_s + (first->seconds - floor_s) * bytes / (double)first->bytes;
+    }
+    const struct copy_point *high = first;
+    while ((double)high->bytes < bytes) high++;
+    const struct copy_point *low = high - 1;
+    double part = log(bytes / (double)low->bytes) / log((double)high->bytes / (double)low->bytes);
+    return exp((1 - part) * log(low->seconds) + part * log(high->seconds));
+}
+
+double cost_copy_bandwidth(const struct hardware *hardware, uint32_t device,
+                           enum copy_direction direction)
+{
+    assert(device < hardware->device_count);
+    struct copies c = measured_copies(hardware, device, direction);
+    if (c.count == 0) return tightest_link(hardware, device, false);
+    const struct copy_point *last = &c.points[c.count - 1];
+    return fmin((double)last->bytes / last->seconds, tightest_link(hardware, device, true));
+}
+
+double cost_copy_latency_s(const struct hardware *hardware, uint32_t device,
+                           enum copy_direction direction)
+{
+    assert(device < hardware->device_count);
+    struct copies c = measured_copies(hardware, device, direction);
+    double latency_s = path_latency(hardware, device);
+    if (c.count == 0) return latency_s;
+    const struct copy_point *last = &c.points[c.count - 1];
+    double rate = (double)last->bytes / last->seconds;
+    return fmax(latency_s, c.points[0].seconds - (double)c.points[0].bytes / rate);
+}
+
+double cost_copy_s(const struct hardware *hardware, uint32_t device, enum copy_direction direction,
+                   uint64_t bytes)
+{
+    assert(device < hardware->device_count);
+    struct copies c = measured_copies(hardware, device, direction);
+    double latency_s = cost_copy_latency_s(hardware, device, direction);
+    if (c.count == 0)
+        return latency_s + (double)bytes / tightest_link(hardware, device, false);
+    double paced_s = path_latency(hardware, device) +
+                     (double)bytes / tightest_link(hardware, device, true);
+    return fmax(curve_s(c, latency_s, (double)bytes), paced_s);
+}

@@ -1,0 +1,313 @@
+/*
+ * Machines in memory: what the command line changes on them, and whether they make sense.
+ *
+ * A machine is read or built once and then changed in at most four ways: how many devices, how much
+ * memory each, how fast the links, how many threads. Arrays that grow are made anew in the same
+ * arena; the old ones stay until the machine is released, which is a few hundred bytes.
+ *
+ * hardware_check() is the door for numbers that cannot be true. Its most useful rule compares every
+ * measured point with the peak: a rate above 105 % of a peak means that either was mistaken (public
+ * tables often give sparse rates as dense ones), and every plan made from it would be wrong.
+ */
+#include "models/hardware.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/quantity.h"
+#include "base/size.h"
+#include "models/try.h"
+
+const char *const figure_kind_names[] = {
+    [FIGURE_DATASHEET] = "datasheet",
+    [FIGURE_MEASURED] = "measured",
+    [FIGURE_DERIVED] = "derived",
+    [FIGURE_ASSUMED] = "assumed",
+};
+static_assert(ARRAY_COUNT(figure_kind_names) == FIGURE_KIND_COUNT, "a name per kind");
+
+void hardware_release(struct hardware *hardware)
+{
+    arena_release(&hardware->arena);
+    *hardware = (struct hardware){0};
+}
+
+const struct compute_profile *hardware_profile(const struct hardware *hardware, uint32_t device)
+{
+    assert(device < hardware->device_count);
+    const struct device_type *type = &hardware->types[hardware->devices[device].type];
+    const struct compute_profile *best = NULL;
+    uint32_t best_distance = UINT32_MAX;
+    for (uint32_t i = 0; i < type->profile_count; i++) {
+        uint32_t threads = type->profiles[i].threads;
+        uint32_t distance = threads > hardware->threads ? threads - hardware->threads
+                                                        : hardware->threads - threads;
+        if (best && distance >= best_distance) continue;
+        best = &type->profiles[i];
+        best_distance = distance;
+    }
+    return best;
+}
+
+/* --- what the command line changes ---------------------------------------------------------- */
+
+static bool is_host(const struct hardware *hardware)
+{
+    return strcmp(hardware->backend, "host") == 0;
+}
+
+static struct figure stated(double value)
+{
+    return (struct figure){.value = value, .kind = FIGURE_ASSUMED, .source = "command line",
+                           .as_of = "this run"};
+}
+
+static enum status set_device_count(struct hardware *hardware, uint32_t count, struct error *err)
+{
+    if (count > DEVICES_MAX)
+        return error_set(err, STATUS_LIMIT, "too many devices (limit is %d)", DEVICES_MAX);
+    if (count > hardware->device_count && !is_host(hardware))
+        return error_set(err, STATUS_BAD_INPUT,
+                         "machine '%s' has %" PRIu32 " devices and not %" PRIu32
+                         " (name several as '%" PRIu32 "x NAME')",
+                         hardware->name, hardware->device_count, count, count);
+    if (count > hardware->device_count) {
+        void *memory;
+        TRY(arena_array(&hardware->arena, count, sizeof *hardware->devices, &memory, err));
+        struct hardware_device *devices = memory;
+        for (uint32_t i = 0; i < count; i++)
+            devices[i] = hardware->devices[i < hardware->device_count ? i : 0];
+        hardware->devices = devices;
+    }
+    hardware->device_count = count;
+    return STATUS_OK;
+}
+
+static enum status set_device_memory(struct hardware *hardware, uint64_t bytes, struct error *err)
+{
+    for (uint32_t i = 0; i < hardware->device_count; i++) {
+        const struct device_type *type = &hardware->types[hardware->devices[i].type];
+        char wanted[QUANTITY_TEXT_BYTES], usable[QUANTITY_TEXT_BYTES];
+        if ((double)bytes > type->usable_bytes.value)
+            return error_set(err, STATUS_BAD_INPUT,
+                             "device memory %s is more than the %s usable on '%s'",
+                             quantity_text((double)bytes, DIMENSION_BYTES, wanted),
+                             quantity_text(type->usable_bytes.value, DIMENSION_BYTES, usable),
+                             type->name);
+    }
+    for (uint32_t i = 0; i < hardware->device_count; i++) hardware->devices[i].memory_bytes = bytes;
+    return STATUS_OK;
+}
+
+/* Is link `link` the last one of a device before `device`? */
+static bool taken(const struct hardware *hardware, uint32_t device, uint32_t link)
+{
+    for (uint32_t i = 0; i < device; i++) {
+        const struct hardware_device *other = &hardware->devices[i];
+        if (other->path[other->path_count - 1] == link) return true;
+    }
+    return false;
+}
+
+/* Put device `index` behind a paced link of its own; links[*count] is free for it. */
+static enum status pace_device(struct hardware *hardware, uint32_t index,
+                               struct hardware_link *links, uint32_t *count, double bytes_per_s,
+                               struct error *err)
+{
+    struct hardware_device *device = &hardware->devices[index];
+    uint32_t last = device->path[device->path_count - 1];
+    if (links[last].paced && !taken(hardware, index, last)) {
+        links[last].bandwidth = stated(bytes_per_s);
+        return STATUS_OK;
+    }
+    if (links[last].paced) device->path_count--; /* of the device that this one is a copy of */
+    if (device->path_count == PATH_LINKS_MAX)
+        return error_set(err, STATUS_LIMIT, "too many links on a path (limit is %d)",
+                         PATH_LINKS_MAX);
+    char name[32];
+    snprintf(name, sizeof name, "paced-%" PRIu32, *count);
+    struct hardware_link link = {.bandwidth = stated(bytes_per_s), .latency = stated(0),
+                                 .duplex = true, .paced = true};
+    TRY(arena_string(&hardware->arena, name, &link.name, err));
+    links[*count] = link;
+    device->path[device->path_count++] = (*count)++;
+    return STATUS_OK;
+}
+
+static enum status pace_links(struct hardware *hardware, double bytes_per_s, struct error *err)
+{
+    void *memory;
+    uint32_t room = hardware->link_count + hardware->device_count;
+    if (room > LINKS_MAX)
+        return error_set(err, STATUS_LIMIT, "too many links (limit is %d)", LINKS_MAX);
+    TRY(arena_array(&hardware->arena, room, sizeof *hardware->links, &memory, err));
+    memcpy(memory, hardware->links, hardware->link_count * sizeof *hardware->links);
+    uint32_t count = hardware->link_count;
+    for (uint32_t i = 0; i < hardware->device_count; i++)
+        TRY(pace_device(hardware, i, memory, &count, bytes_per_s, err));
+    hardware->links = memory;
+    hardware->link_count = count;
+    return STATUS_OK;
+}
+
+/* Copies that were measured at the old rate say nothing about the new one. */
+static void set_links(struct hardware *hardware, double bytes_per_s)
+{
+    for (uint32_t i = 0; i < hardware->type_count; i++)
+        hardware->types[i].h2d_count = hardware->types[i].d2h_count = 0;
+    const struct hardware_device *first = &hardware->devices[0];
+    double factor = bytes_per_s / hardware->links[first->path[first->path_count - 1]].bandwidth.value;
+    for (uint32_t i = 0; i < hardware->link_count; i++)
+        hardware->links[i].bandwidth = stated(hardware->links[i].bandwidth.value * factor);
+    for (uint32_t i = 0; i < hardware->device_count; i++) {
+        const struct hardware_device *device = &hardware->devices[i];
+        hardware->links[device->path[device->path_count - 1]].bandwidth = stated(bytes_per_s);
+    }
+}
+
+static enum status set_threads(struct hardware *hardware, uint32_t threads, struct error *err)
+{
+    if (!is_host(hardware))
+        return error_set(err, STATUS_BAD_INPUT,
+                         "threads are a host machine's, and '%s' has back end '%s'",
+                         hardware->name, hardware->backend);
+    if (threads > hardware->host_cores)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "%" PRIu32 " threads are more than the %" PRIu32 " cores of '%s'",
+                         threads, hardware->host_cores, hardware->name);
+    hardware->threads = threads;
+    return STATUS_OK;
+}
+
+enum status hardware_adjust(struct hardware *hardware, const struct hardware_options *options,
+                            struct error *err)
+{
+    assert(hardware->device_count > 0);
+    if (options->device_count > 0) TRY(set_device_count(hardware, options->device_count, err));
+    if (options->device_memory_bytes > 0)
+        TRY(set_device_memory(hardware, options->device_memory_bytes, err));
+    if (options->link_bytes_per_s > 0 && is_host(hardware))
+        TRY(pace_links(hardware, options->link_bytes_per_s, err));
+    else if (options->link_bytes_per_s > 0)
+        set_links(hardware, options->link_bytes_per_s);
+    if (options->host_memory_bytes > 0)
+        hardware->host_bytes = stated((double)options->host_memory_bytes);
+    if (options->threads > 0) return set_threads(hardware, options->threads, err);
+    if (is_host(hardware) && (options->device_count > 0 || hardware->threads == 0)) {
+        uint32_t share = hardware->host_cores / hardware->device_count;
+        hardware->threads = share > 0 ? share : 1;
+    }
+    return STATUS_OK;
+}
+
+/* --- physical sense ------------------------------------------------------------------------- */
+
+static const double peak_tolerance = 1.05; /* clocks boost, and peaks are measured too */
+
+static enum status check_positive(const char *what, const char *of, double value,
+                                  struct error *err)
+{
+    if (isfinite(value) && value > 0) return STATUS_OK;
+    return error_set(err, STATUS_CHECK, "%s of '%s' is %g (expected more than 0)", what, of, value);
+}
+
+/* 0 is "not stated": the planning default counts. */
+static enum status check_ratio(const char *what, const char *of, double value, struct error *err)
+{
+    if (value >= 0 && value <= 1) return STATUS_OK;
+    return error_set(err, STATUS_CHECK, "%s of '%s' is %g (expected 0 to 1)", what, of, value);
+}
+
+static double best_peak(const struct device_type *type)
+{
+    return fmax(type->peak_fp32.value, fmax(type->peak_tf32.value, type->peak_bf16.value));
+}
+
+static enum status check_points(const struct device_type *type, uint32_t kernel,
+                                const struct kernel_rate *rate, struct error *err)
+{
+    for (uint32_t i = 0; i < rate->point_count; i++) {
+        const struct rate_point *p = &rate->points[i];
+        TRY(check_positive(kernel_names[kernel], type->name, p->seconds, err));
+        struct work_item item = {kernel, 1, p->m, p->n, p->k};
+        double flops_per_s = work_item_flops(&item) / p->seconds;
+        char found[QUANTITY_TEXT_BYTES], peak[QUANTITY_TEXT_BYTES];
+        if (flops_per_s > peak_tolerance * best_peak(type))
+            return error_set(err, STATUS_CHECK,
+                             "%s of '%s' at %" PRIu64 " x %" PRIu64 " x %" PRIu64
+                             " runs at %s, above the peak of %s",
+                             kernel_names[kernel], type->name, p->m, p->n, p->k,
+                             quantity_text(flops_per_s, DIMENSION_FLOP_PER_S, found),
+                             quantity_text(best_peak(type), DIMENSION_FLOP_PER_S, peak));
+    }
+    return STATUS_OK;
+}
+
+static enum status check_type(const struct device_type *type, struct error *err)
+{
+    TRY(check_positive("memory", type->name, type->memory_bytes.value, err));
+    TRY(check_positive("usable memory", type->name, type->usable_bytes.value, err));
+    TRY(check_positive("peak_fp32", type->name, type->peak_fp32.value, err));
+    TRY(check_positive("memory_bandwidth", type->name, type->memory_bandwidth.value, err));
+    TRY(check_ratio("matmul_efficiency", type->name, type->matmul_efficiency.value, err));
+    TRY(check_ratio("memory_efficiency", type->name, type->memory_efficiency.value, err));
+    char usable[QUANTITY_TEXT_BYTES], nominal[QUANTITY_TEXT_BYTES];
+    if (type->usable_bytes.value > type->memory_bytes.value)
+        return error_set(err, STATUS_CHECK, "'%s' has %s of usable memory but only %s in all",
+                         type->name,
+                         quantity_text(type->usable_bytes.value, DIMENSION_BYTES, usable),
+                         quantity_text(type->memory_bytes.value, DIMENSION_BYTES, nominal));
+    for (uint32_t i = 0; i < type->profile_count; i++)
+        for (uint32_t kernel = 0; kernel < KERNEL_COUNT; kernel++)
+            TRY(check_points(type, kernel, &type->profiles[i].kernels[kernel], err));
+    for (uint32_t i = 0; i < type->h2d_count; i++)
+        TRY(check_positive("h2d", type->name, type->h2d[i].seconds, err));
+    for (uint32_t i = 0; i < type->d2h_count; i++)
+        TRY(check_positive("d2h", type->name, type->d2h[i].seconds, err));
+    return STATUS_OK;
+}
+
+static enum status check_device(const struct hardware *hardware, uint32_t index, struct error *err)
+{
+    const struct hardware_device *device = &hardware->devices[index];
+    if (device->type >= hardware->type_count)
+        return error_set(err, STATUS_CHECK, "device %" PRIu32 " has no type", index);
+    const struct device_type *type = &hardware->types[device->type];
+    if (device->path_count == 0 || device->path_count > PATH_LINKS_MAX)
+        return error_set(err, STATUS_CHECK,
+                         "device %" PRIu32 " has %" PRIu32 " links to the host (expected 1 to %d)",
+                         index, device->path_count, PATH_LINKS_MAX);
+    for (uint32_t i = 0; i < device->path_count; i++)
+        if (device->path[i] >= hardware->link_count)
+            return error_set(err, STATUS_CHECK, "device %" PRIu32 " has an unknown link", index);
+    char found[QUANTITY_TEXT_BYTES], usable[QUANTITY_TEXT_BYTES];
+    if (device->memory_bytes > 0 && (double)device->memory_bytes <= type->usable_bytes.value)
+        return STATUS_OK;
+    return error_set(err, STATUS_CHECK,
+                     "device %" PRIu32 " offers %s of memory (expected more than 0, at most the %s "
+                     "usable on '%s')",
+                     index, quantity_text((double)device->memory_bytes, DIMENSION_BYTES, found),
+                     quantity_text(type->usable_bytes.value, DIMENSION_BYTES, usable), type->name);
+}
+
+enum status hardware_check(const struct hardware *hardware, struct error *err)
+{
+    if (hardware->device_count == 0)
+        return error_set(err, STATUS_CHECK, "machine '%s' has no device", hardware->name);
+    TRY(check_positive("host memory", hardware->name, hardware->host_bytes.value, err));
+    TRY(check_positive("host cores", hardware->name, hardware->host_cores, err));
+    for (uint32_t i = 0; i < hardware->link_count; i++) {
+        const struct hardware_link *link = &hardware->links[i];
+        TRY(check_positive("bandwidth", link->name, link->bandwidth.value, err));
+        if (!isfinite(link->latency.value) || link->latency.value < 0)
+            return error_set(err, STATUS_CHECK, "latency of '%s' is %g (expected at least 0)",
+                             link->name, link->latency.value);
+    }
+    for (uint32_t i = 0; i < hardware->type_count; i++)
+        TRY(check_type(&hardware->types[i], err));
+    for (uint32_t i = 0; i < hardware->device_count; i++) TRY(check_device(hardware, i, err));
+    return STATUS_OK;
+}

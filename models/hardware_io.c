@@ -1,0 +1,691 @@
+/*
+ * Hardware files in and out.
+ *
+ * The figures of a struct are listed in tables (key, where, dimension, range), which serve reading
+ * and writing alike, so that what is written is what is read. A figure is written in the largest
+ * unit that gives a short number and reads back to the very same double; where none does, in the SI
+ * base unit. So a file that was read and written again is the same machine, to the bit.
+ *
+ * Links and types are named in files and numbered in memory. Tables of points are short arrays
+ * [m, n, k, seconds, spread], since a measured profile has hundreds; they are sorted here.
+ */
+#include <assert.h>
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_out.h"
+#include "base/quantity.h"
+#include "base/size.h"
+#include "models/hardware.h"
+#include "models/try.h"
+
+/* --- figures -------------------------------------------------------------------------------- */
+
+struct figure_spec {
+    const char *key;
+    size_t offset; /* of the struct figure */
+    enum dimension dimension;
+    enum json_need need;
+    double min, max;
+};
+
+static const double bytes_max = 0x1p60, rate_max = 1e18, flops_max = 1e21, seconds_max = 1e6;
+static const double tiny = 1e-9; /* "more than 0" for rates and sizes in base units */
+
+#define FIGURE(type, key, field, dimension, need, min, max) \
+    {key, offsetof(struct type, field), dimension, need, min, max}
+
+static const struct figure_spec type_figures[] = {
+    FIGURE(device_type, "memory", memory_bytes, DIMENSION_BYTES, JSON_REQUIRED, 1, bytes_max),
+    FIGURE(device_type, "usable", usable_bytes, DIMENSION_BYTES, JSON_OPTIONAL, 1, bytes_max),
+    FIGURE(device_type, "peak_fp32", peak_fp32, DIMENSION_FLOP_PER_S, JSON_REQUIRED, tiny,
+           flops_max),
+    FIGURE(device_type, "peak_tf32", peak_tf32, DIMENSION_FLOP_PER_S, JSON_OPTIONAL, tiny,
+           flops_max),
+    FIGURE(device_type, "peak_bf16", peak_bf16, DIMENSION_FLOP_PER_S, JSON_OPTIONAL, tiny,
+           flops_max),
+    FIGURE(device_type, "memory_bandwidth", memory_bandwidth, DIMENSION_BYTES_PER_S, JSON_REQUIRED,
+           tiny, rate_max),
+    FIGURE(device_type, "matmul_efficiency", matmul_efficiency, DIMENSION_COUNT_OF, JSON_OPTIONAL,
+           tiny, 1),
+    FIGURE(device_type, "memory_efficiency", memory_efficiency, DIMENSION_COUNT_OF, JSON_OPTIONAL,
+           tiny, 1),
+    FIGURE(device_type, "launch_latency", launch_latency, DIMENSION_SECONDS, JSON_OPTIONAL, 0,
+           seconds_max),
+};
+
+static const struct figure_spec link_figures[] = {
+    FIGURE(hardware_link, "bandwidth", bandwidth, DIMENSION_BYTES_PER_S, JSON_REQUIRED, tiny,
+           rate_max),
+    FIGURE(hardware_link, "latency", latency, DIMENSION_SECONDS, JSON_OPTIONAL, 0, seconds_max),
+};
+
+static const struct figure_spec interference_figures[] = {
+    FIGURE(interference, "compute_by_compute", compute_by_compute, DIMENSION_COUNT_OF,
+           JSON_OPTIONAL, 0, 1e6),
+    FIGURE(interference, "compute_by_copy", compute_by_copy, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0,
+           1e6),
+    FIGURE(interference, "copy_by_compute", copy_by_compute, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0,
+           1e6),
+    FIGURE(interference, "copy_by_copy", copy_by_copy, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0, 1e6),
+    FIGURE(interference, "copy_reference_rate", copy_reference_rate, DIMENSION_BYTES_PER_S,
+           JSON_OPTIONAL, tiny, rate_max),
+};
+
+static const struct figure_spec host_figure = {"memory", 0, DIMENSION_BYTES, JSON_REQUIRED, 1,
+                                               bytes_max};
+
+static const char ratio_unit[] = "ratio";
+
+/* SI base units per unit; false when it is no unit of that dimension. */
+static bool unit_factor(const char *unit, enum dimension dimension, double *out,
+                        struct error *err)
+{
+    char text[64];
+    if (dimension == DIMENSION_COUNT_OF) {
+        *out = 1;
+        if (strcmp(unit, ratio_unit) == 0) return true;
+        error_set(err, STATUS_BAD_INPUT, "unknown unit '%.40s' (expected '%s')", unit, ratio_unit);
+        return false;
+    }
+    if (strlen(unit) > sizeof text - 2) unit = "?";
+    snprintf(text, sizeof text, "1%s", unit);
+    return quantity_parse(text, dimension, out, err) == STATUS_OK;
+}
+
+static enum status take_text(struct json_object *object, const char *key, struct arena *arena,
+                             const char **out, struct error *err)
+{
+    const char *text;
+    TRY(json_take_string(object, key, JSON_REQUIRED, &text, err));
+    return arena_string(arena, text, out, err);
+}
+
+/* A bare number is the commonest mistake, so it has a message of its own. */
+static enum status take_figure_object(struct json_object *object, const struct figure_spec *spec,
+                                      const json_t **out, struct error *err)
+{
+    const json_t *value = json_object_get(object->value, spec->key);
+    *out = NULL;
+    if (json_is_number(value))
+        return json_fail_key(object->input, object->value, spec->key, err,
+                             "'%s' is a bare number (expected an object with value, unit, kind, "
+                             "source and as_of)",
+                             spec->key);
+    return json_take_object(object, spec->key, spec->need, out, err);
+}
+
+static enum status take_figure(struct json_object *parent, const struct figure_spec *spec,
+                               struct arena *arena, struct figure *out, struct error *err)
+{
+    const json_t *value;
+    TRY(take_figure_object(parent, spec, &value, err));
+    if (!value) return STATUS_OK;
+    struct json_object object;
+    struct figure figure = {0};
+    struct error reason = {0};
+    const char *unit;
+    size_t kind;
+    double number, factor;
+    TRY(json_object_open(&object, parent->input, value, "a figure", err));
+    TRY(json_take_double(&object, "value", JSON_REQUIRED, 0, DBL_MAX, &number, err));
+    TRY(json_take_string(&object, "unit", JSON_REQUIRED, &unit, err));
+    if (!unit_factor(unit, spec->dimension, &factor, &reason))
+        return json_fail_key(parent->input, value, "unit", err, "'unit' of '%s': %s", spec->key,
+                             reason.text);
+    figure.value = number * factor;
+    if (!(figure.value >= spec->min && figure.value <= spec->max))
+        return json_fail_key(parent->input, value, "value", err,
+                             "'%s' is %g in base units (expected %g to %g)", spec->key,
+                             figure.value, spec->min, spec->max);
+    TRY(json_take_double(&object, "spread", JSON_OPTIONAL, 0, 100, &figure.spread, err));
+    TRY(json_take_choice(&object, "kind", JSON_REQUIRED, figure_kind_names, FIGURE_KIND_COUNT,
+                         &kind, err));
+    figure.kind = (uint32_t)kind;
+    TRY(take_text(&object, "source", arena, &figure.source, err));
+    TRY(take_text(&object, "as_of", arena, &figure.as_of, err));
+    TRY(json_object_close(&object, err));
+    *out = figure;
+    return STATUS_OK;
+}
+
+static enum status take_figures(struct json_object *object, const struct figure_spec *specs,
+                                size_t count, struct arena *arena, void *base, struct error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        TRY(take_figure(object, &specs[i], arena,
+                        (struct figure *)(void *)((char *)base + specs[i].offset), err));
+    return STATUS_OK;
+}
+
+/* The first unit in which the number is short (three decimals) and reads back exactly. */
+static const char *short_unit(double value, enum dimension dimension, double *number)
+{
+    static const char *const units[DIMENSION_COUNT][7] = {
+        [DIMENSION_BYTES] = {"GiB", "GB", "MiB", "MB", "KiB", "B"},
+        [DIMENSION_BYTES_PER_S] = {"GB/s", "MB/s", "B/s"},
+        [DIMENSION_SECONDS] = {"s", "ms", "us", "ns"},
+        [DIMENSION_FLOP_PER_S] = {"TFLOP/s", "GFLOP/s", "FLOP/s"},
+        [DIMENSION_COUNT_OF] = {ratio_unit},
+    };
+    static const char *const base[DIMENSION_COUNT] = {"B", "B/s", "s", "FLOP/s", ratio_unit};
+    struct error ignored = {0};
+    for (size_t i = 0; units[dimension][i]; i++) {
+        double factor;
+        bool known = unit_factor(units[dimension][i], dimension, &factor, &ignored);
+        assert(known);
+        double thousands = round(value / factor * 1000);
+        *number = thousands / 1000;
+        if (thousands >= 1 && thousands < 1e9 && *number * factor == value) return units[dimension][i];
+    }
+    *number = value;
+    return base[dimension];
+}
+
+static void write_figure(struct json_out *out, const struct figure_spec *spec,
+                         const struct figure *figure)
+{
+    if (!figure->source && figure->value == 0) return;
+    double number;
+    const char *unit = short_unit(figure->value, spec->dimension, &number);
+    json_out_object_begin(out, spec->key, true);
+    json_out_double(out, "value", number);
+    json_out_string(out, "unit", unit);
+    json_out_string(out, "kind", figure_kind_names[figure->kind]);
+    if (figure->spread > 0) json_out_double(out, "spread", figure->spread);
+    json_out_string(out, "source", figure->source ? figure->source : "not stated");
+    json_out_string(out, "as_of", figure->as_of ? figure->as_of : "not stated");
+    json_out_object_end(out);
+}
+
+static void write_figures(struct json_out *out, const struct figure_spec *specs, size_t count,
+                          const void *base)
+{
+    for (size_t i = 0; i < count; i++)
+        write_figure(out, &specs[i],
+                     (const struct figure *)(const void *)((const char *)base + specs[i].offset));
+}
+
+/* --- measured points ------------------------------------------------------------------------ */
+
+static int compare_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? -1 : a > b;
+}
+
+static int compare_rate_points(const void *left, const void *right)
+{
+    const struct rate_point *a = left, *b = right;
+    int order = compare_u64(a->m, b->m);
+    if (order == 0) order = compare_u64(a->n, b->n);
+    return order ? order : compare_u64(a->k, b->k);
+}
+
+static int compare_copy_points(const void *left, const void *right)
+{
+    const struct copy_point *a = left, *b = right;
+    return compare_u64(a->bytes, b->bytes);
+}
+
+enum { RATE_COLUMNS = 5, COPY_COLUMNS = 3 };
+static const uint64_t size_limit = UINT64_C(1) << 52; /* sizes are exact as doubles too */
+static const double spread_max = 100;
+
+static enum status parse_rate_point(const struct json_input *in, const json_t *array, size_t index,
+                                    struct rate_point *out, struct error *err)
+{
+    const json_t *row;
+    TRY(json_item_array(in, array, index, RATE_COLUMNS, &row, err));
+    TRY(json_item_u64(in, row, 0, 1, size_limit, &out->m, err));
+    TRY(json_item_u64(in, row, 1, 0, size_limit, &out->n, err));
+    TRY(json_item_u64(in, row, 2, 0, size_limit, &out->k, err));
+    TRY(json_item_double(in, row, 3, 1e-12, seconds_max, &out->seconds, err));
+    return json_item_double(in, row, 4, 0, spread_max, &out->spread, err);
+}
+
+/* Points that cost nothing cannot be interpolated: a kernel with products needs all three sizes. */
+static enum status check_rate_point(const struct json_input *in, const json_t *array, size_t index,
+                                    uint32_t kernel, const struct rate_point *point,
+                                    struct error *err)
+{
+    struct work_item item = {kernel, 1, point->m, point->n, point->k}, unit = {kernel, 1, 1, 1, 1};
+    bool has_flops = work_item_flops(&item) > 0 || work_item_flops(&unit) == 0;
+    if (has_flops && work_item_bytes(&item, sizeof(float)) > 0) return STATUS_OK;
+    return json_fail_index(in, array, index, err, "element %zu: a %s of these sizes does nothing",
+                           index, kernel_names[kernel]);
+}
+
+static enum status parse_rates(struct json_object *kernels, uint32_t kernel, struct arena *arena,
+                               struct kernel_rate *out, struct error *err)
+{
+    const json_t *array = NULL;
+    void *memory;
+    TRY(json_take_array(kernels, kernel_names[kernel], JSON_OPTIONAL, &array, err));
+    size_t count = json_array_size(array);
+    if (count == 0) return STATUS_OK;
+    if (count > RATE_POINTS_MAX)
+        return json_fail_key(kernels->input, kernels->value, kernel_names[kernel], err,
+                             "too many points (limit is %d)", RATE_POINTS_MAX);
+    TRY(arena_array(arena, count, sizeof *out->points, &memory, err));
+    struct rate_point *points = memory;
+    for (size_t i = 0; i < count; i++) {
+        TRY(parse_rate_point(kernels->input, array, i, &points[i], err));
+        TRY(check_rate_point(kernels->input, array, i, kernel, &points[i], err));
+    }
+    qsort(points, count, sizeof *points, compare_rate_points);
+    for (size_t i = 1; i < count; i++)
+        if (compare_rate_points(&points[i - 1], &points[i]) == 0)
+            return json_fail_key(kernels->input, kernels->value, kernel_names[kernel], err,
+                                 "two points for %" PRIu64 " x %" PRIu64 " x %" PRIu64,
+                                 points[i].m, points[i].n, points[i].k);
+    *out = (struct kernel_rate){points, (uint32_t)count};
+    return STATUS_OK;
+}
+
+static void write_rates(struct json_out *out, const char *key, const struct kernel_rate *rate)
+{
+    if (rate->point_count == 0) return;
+    json_out_array_begin(out, key, false);
+    for (uint32_t i = 0; i < rate->point_count; i++) {
+        const struct rate_point *p = &rate->points[i];
+        json_out_array_begin(out, NULL, true);
+        json_out_u64(out, NULL, p->m);
+        json_out_u64(out, NULL, p->n);
+        json_out_u64(out, NULL, p->k);
+        json_out_double(out, NULL, p->seconds);
+        json_out_double(out, NULL, p->spread);
+        json_out_array_end(out);
+    }
+    json_out_array_end(out);
+}
+
+static enum status parse_copies(struct json_object *object, const char *key, struct arena *arena,
+                                const struct copy_point **out, uint32_t *out_count,
+                                struct error *err)
+{
+    const json_t *array = NULL, *row;
+    void *memory;
+    TRY(json_take_array(object, key, JSON_OPTIONAL, &array, err));
+    size_t count = json_array_size(array);
+    if (count == 0) return STATUS_OK;
+    if (count > COPY_POINTS_MAX)
+        return json_fail_key(object->input, object->value, key, err,
+                             "too many points (limit is %d)", COPY_POINTS_MAX);
+    TRY(arena_array(arena, count, sizeof **out, &memory, err));
+    struct copy_point *points = memory;
+    for (size_t i = 0; i < count; i++) {
+        TRY(json_item_array(object->input, array, i, COPY_COLUMNS, &row, err));
+        TRY(json_item_u64(object->input, row, 0, 1, size_limit, &points[i].bytes, err));
+        TRY(json_item_double(object->input, row, 1, 1e-12, seconds_max, &points[i].seconds, err));
+        TRY(json_item_double(object->input, row, 2, 0, spread_max, &points[i].spread, err));
+    }
+    qsort(points, count, sizeof *points, compare_copy_points);
+    for (size_t i = 1; i < count; i++)
+        if (points[i - 1].bytes == points[i].bytes)
+            return json_fail_key(object->input, object->value, key, err,
+                                 "two points for %" PRIu64 " bytes", points[i].bytes);
+    *out = points;
+    *out_count = (uint32_t)count;
+    return STATUS_OK;
+}
+
+static void write_copies(struct json_out *out, const char *key, const struct copy_point *points,
+                         uint32_t count)
+{
+    if (count == 0) return;
+    json_out_array_begin(out, key, false);
+    for (uint32_t i = 0; i < count; i++) {
+        json_out_array_begin(out, NULL, true);
+        json_out_u64(out, NULL, points[i].bytes);
+        json_out_double(out, NULL, points[i].seconds);
+        json_out_double(out, NULL, points[i].spread);
+        json_out_array_end(out);
+    }
+    json_out_array_end(out);
+}
+
+/* --- profiles ------------------------------------------------------------------------------- */
+
+static enum status parse_profile(const struct json_input *in, const json_t *array, size_t index,
+                                 struct arena *arena, struct compute_profile *out,
+                                 struct error *err)
+{
+    struct json_object object, inner;
+    const json_t *kernels = NULL, *interference = NULL;
+    TRY(json_object_open_at(&object, in, array, index, "a profile object", err));
+    TRY(json_take_u32(&object, "threads", JSON_REQUIRED, 0, HOST_CORES_MAX, &out->threads, err));
+    TRY(json_take_object(&object, "kernels", JSON_REQUIRED, &kernels, err));
+    TRY(json_take_object(&object, "interference", JSON_OPTIONAL, &interference, err));
+    TRY(json_object_close(&object, err));
+    TRY(json_object_open(&inner, in, kernels, "an object of kernels", err));
+    for (uint32_t kernel = 0; kernel < KERNEL_COUNT; kernel++)
+        if (kernel != KERNEL_FIXED)
+            TRY(parse_rates(&inner, kernel, arena, &out->kernels[kernel], err));
+    TRY(json_object_close(&inner, err));
+    if (!interference) return STATUS_OK;
+    TRY(json_object_open(&inner, in, interference, "an interference object", err));
+    TRY(take_figures(&inner, interference_figures, ARRAY_COUNT(interference_figures), arena,
+                     &out->interference, err));
+    return json_object_close(&inner, err);
+}
+
+static void write_profile(struct json_out *out, const struct compute_profile *profile)
+{
+    json_out_object_begin(out, NULL, false);
+    json_out_u64(out, "threads", profile->threads);
+    json_out_object_begin(out, "kernels", false);
+    for (uint32_t kernel = 0; kernel < KERNEL_COUNT; kernel++)
+        write_rates(out, kernel_names[kernel], &profile->kernels[kernel]);
+    json_out_object_end(out);
+    json_out_object_begin(out, "interference", false);
+    write_figures(out, interference_figures, ARRAY_COUNT(interference_figures),
+                  &profile->interference);
+    json_out_object_end(out);
+    json_out_object_end(out);
+}
+
+/* --- device types --------------------------------------------------------------------------- */
+
+/* Used where a file states no efficiency. Sources: "up to 0.5" of the peak is what large training
+ * reaches (llm-analysis, README); 0.8 to 0.9 of the memory bandwidth is what copies reach. */
+const struct figure hardware_default_matmul_efficiency = {
+    .value = 0.5, .spread = 0.3, .kind = FIGURE_ASSUMED, .as_of = "2026-11",
+    .source = "planning default: large training runs reach up to half of the peak"};
+const struct figure hardware_default_memory_efficiency = {
+    .value = 0.8, .spread = 0.1, .kind = FIGURE_ASSUMED, .as_of = "2026-11",
+    .source = "planning default: kernels bound by memory reach 0.8 to 0.9"};
+
+static enum status parse_profiles(struct json_object *object, struct arena *arena,
+                                  struct device_type *out, struct error *err)
+{
+    const json_t *array = NULL;
+    void *memory;
+    TRY(json_take_array(object, "profiles", JSON_OPTIONAL, &array, err));
+    size_t count = json_array_size(array);
+    if (count == 0) return STATUS_OK;
+    if (count > PROFILES_MAX)
+        return json_fail_key(object->input, object->value, "profiles", err,
+                             "too many profiles (limit is %d)", PROFILES_MAX);
+    TRY(arena_array(arena, count, sizeof *out->profiles, &memory, err));
+    struct compute_profile *profiles = memory;
+    for (size_t i = 0; i < count; i++) {
+        TRY(parse_profile(object->input, array, i, arena, &profiles[i], err));
+        for (size_t j = 0; j < i; j++)
+            if (profiles[j].threads == profiles[i].threads)
+                return json_fail_index(object->input, array, i, err,
+                                       "two profiles for %" PRIu32 " threads",
+                                       profiles[i].threads);
+    }
+    out->profiles = profiles;
+    out->profile_count = (uint32_t)count;
+    return STATUS_OK;
+}
+
+static enum status parse_type(const struct json_input *in, const json_t *array, size_t index,
+                              struct arena *arena, struct device_type *out, struct error *err)
+{
+    struct json_object object;
+    TRY(json_object_open_at(&object, in, array, index, "a device type object", err));
+    TRY(take_text(&object, "name", arena, &out->name, err));
+    out->matmul_efficiency = hardware_default_matmul_efficiency;
+    out->memory_efficiency = hardware_default_memory_efficiency;
+    TRY(take_figures(&object, type_figures, ARRAY_COUNT(type_figures), arena, out, err));
+    if (!out->usable_bytes.source) out->usable_bytes = out->memory_bytes;
+    TRY(parse_profiles(&object, arena, out, err));
+    TRY(parse_copies(&object, "h2d", arena, &out->h2d, &out->h2d_count, err));
+    TRY(parse_copies(&object, "d2h", arena, &out->d2h, &out->d2h_count, err));
+    return json_object_close(&object, err);
+}
+
+static void write_type(struct json_out *out, const struct device_type *type)
+{
+    json_out_object_begin(out, NULL, false);
+    json_out_string(out, "name", type->name);
+    write_figures(out, type_figures, ARRAY_COUNT(type_figures), type);
+    if (type->profile_count > 0) {
+        json_out_array_begin(out, "profiles", false);
+        for (uint32_t i = 0; i < type->profile_count; i++) write_profile(out, &type->profiles[i]);
+        json_out_array_end(out);
+    }
+    write_copies(out, "h2d", type->h2d, type->h2d_count);
+    write_copies(out, "d2h", type->d2h, type->d2h_count);
+    json_out_object_end(out);
+}
+
+/* --- the machine ---------------------------------------------------------------------------- */
+
+/* An array of the machine: how many, within the limit, and room for them. */
+static enum status take_table(struct json_object *object, const char *key, size_t limit,
+                              size_t size, struct arena *arena, const json_t **array,
+                              uint32_t *count, void **out, struct error *err)
+{
+    TRY(json_take_array(object, key, JSON_REQUIRED, array, err));
+    size_t found = json_array_size(*array);
+    if (found == 0 || found > limit)
+        return json_fail_key(object->input, object->value, key, err,
+                             "'%s' has %zu elements (expected 1 to %zu)", key, found, limit);
+    TRY(arena_array(arena, found, size, out, err));
+    *count = (uint32_t)found;
+    return STATUS_OK;
+}
+
+static enum status parse_types(struct json_object *object, struct hardware *out, struct error *err)
+{
+    const json_t *array;
+    void *memory;
+    TRY(take_table(object, "device_types", DEVICE_TYPES_MAX, sizeof *out->types, &out->arena,
+                   &array, &out->type_count, &memory, err));
+    out->types = memory;
+    for (uint32_t i = 0; i < out->type_count; i++) {
+        TRY(parse_type(object->input, array, i, &out->arena, &out->types[i], err));
+        for (uint32_t j = 0; j < i; j++)
+            if (strcmp(out->types[j].name, out->types[i].name) == 0)
+                return json_fail_index(object->input, array, i, err, "two device types '%s'",
+                                       out->types[i].name);
+    }
+    return STATUS_OK;
+}
+
+static enum status parse_link(const struct json_input *in, const json_t *array, size_t index,
+                              struct arena *arena, struct hardware_link *out, struct error *err)
+{
+    struct json_object object;
+    TRY(json_object_open_at(&object, in, array, index, "a link object", err));
+    TRY(take_text(&object, "name", arena, &out->name, err));
+    TRY(take_figures(&object, link_figures, ARRAY_COUNT(link_figures), arena, out, err));
+    TRY(json_take_bool(&object, "duplex", JSON_REQUIRED, &out->duplex, err));
+    TRY(json_take_bool(&object, "paced", JSON_OPTIONAL, &out->paced, err));
+    return json_object_close(&object, err);
+}
+
+static enum status parse_links(struct json_object *object, struct hardware *out, struct error *err)
+{
+    const json_t *array;
+    void *memory;
+    TRY(take_table(object, "links", LINKS_MAX, sizeof *out->links, &out->arena, &array,
+                   &out->link_count, &memory, err));
+    out->links = memory;
+    for (uint32_t i = 0; i < out->link_count; i++) {
+        TRY(parse_link(object->input, array, i, &out->arena, &out->links[i], err));
+        for (uint32_t j = 0; j < i; j++)
+            if (strcmp(out->links[j].name, out->links[i].name) == 0)
+                return json_fail_index(object->input, array, i, err, "two links '%s'",
+                                       out->links[i].name);
+    }
+    return STATUS_OK;
+}
+
+static enum status parse_path(const struct json_input *in, const json_t *path,
+                              const struct hardware *hardware, struct hardware_device *out,
+                              struct error *err)
+{
+    size_t count = json_array_size(path);
+    if (count == 0 || count > PATH_LINKS_MAX)
+        return json_fail_key(in, path, NULL, err, "'path' has %zu links (expected 1 to %d)", count,
+                             PATH_LINKS_MAX);
+    for (size_t i = 0; i < count; i++) {
+        const char *name;
+        uint32_t link = 0;
+        TRY(json_item_string(in, path, i, &name, err));
+        while (link < hardware->link_count && strcmp(hardware->links[link].name, name) != 0) link++;
+        if (link == hardware->link_count)
+            return json_fail_index(in, path, i, err, "unknown link '%.100s'", name);
+        for (uint32_t j = 0; j < out->path_count; j++)
+            if (out->path[j] == link)
+                return json_fail_index(in, path, i, err, "link '%.100s' is on the path twice",
+                                       name);
+        out->path[out->path_count++] = link;
+    }
+    return STATUS_OK;
+}
+
+static enum status parse_device(const struct json_input *in, const json_t *array, size_t index,
+                                const struct hardware *hardware, struct hardware_device *out,
+                                struct error *err)
+{
+    struct json_object object;
+    const json_t *path;
+    const char *type_name;
+    TRY(json_object_open_at(&object, in, array, index, "a device object", err));
+    TRY(json_take_string(&object, "type", JSON_REQUIRED, &type_name, err));
+    while (out->type < hardware->type_count &&
+           strcmp(hardware->types[out->type].name, type_name) != 0)
+        out->type++;
+    if (out->type == hardware->type_count)
+        return json_fail_key(in, object.value, "type", err, "unknown device type '%.100s'",
+                             type_name);
+    TRY(json_take_array(&object, "path", JSON_REQUIRED, &path, err));
+    TRY(parse_path(in, path, hardware, out, err));
+    uint64_t usable = (uint64_t)hardware->types[out->type].usable_bytes.value;
+    out->memory_bytes = usable;
+    TRY(json_take_u64(&object, "memory_bytes", JSON_OPTIONAL, 1, usable, &out->memory_bytes, err));
+    return json_object_close(&object, err);
+}
+
+static enum status parse_devices(struct json_object *object, struct hardware *out,
+                                 struct error *err)
+{
+    const json_t *array;
+    void *memory;
+    TRY(take_table(object, "devices", DEVICES_MAX, sizeof *out->devices, &out->arena, &array,
+                   &out->device_count, &memory, err));
+    out->devices = memory;
+    for (uint32_t i = 0; i < out->device_count; i++)
+        TRY(parse_device(object->input, array, i, out, &out->devices[i], err));
+    return STATUS_OK;
+}
+
+static enum status parse_host(struct json_object *object, struct hardware *out, struct error *err)
+{
+    struct json_object host;
+    const json_t *value;
+    TRY(json_take_object(object, "host", JSON_REQUIRED, &value, err));
+    TRY(json_object_open(&host, object->input, value, "a host object", err));
+    TRY(take_figure(&host, &host_figure, &out->arena, &out->host_bytes, err));
+    TRY(json_take_u32(&host, "cores", JSON_REQUIRED, 1, HOST_CORES_MAX, &out->host_cores, err));
+    TRY(json_take_u32(&host, "threads", JSON_OPTIONAL, 0, HOST_CORES_MAX, &out->threads, err));
+    return json_object_close(&host, err);
+}
+
+static enum status take_optional_text(struct json_object *object, const char *key,
+                                      struct arena *arena, const char **out, struct error *err)
+{
+    return json_has(object, key) ? take_text(object, key, arena, out, err) : STATUS_OK;
+}
+
+static const char *const backends[] = {"host", "cuda"};
+
+static enum status parse_machine(const struct json_input *in, const json_t *value,
+                                 struct hardware *out, struct error *err)
+{
+    struct json_object object;
+    uint64_t version;
+    size_t backend;
+    TRY(json_object_open(&object, in, value, "a hardware object", err));
+    TRY(json_take_u64(&object, "spillway_hardware", JSON_REQUIRED, 1, 1, &version, err));
+    TRY(take_text(&object, "name", &out->arena, &out->name, err));
+    TRY(json_take_choice(&object, "backend", JSON_REQUIRED, backends, ARRAY_COUNT(backends),
+                         &backend, err));
+    out->backend = backends[backend];
+    TRY(take_optional_text(&object, "note", &out->arena, &out->note, err));
+    TRY(take_optional_text(&object, "measured_on", &out->arena, &out->measured_on, err));
+    TRY(parse_host(&object, out, err));
+    TRY(parse_types(&object, out, err));
+    TRY(parse_links(&object, out, err));
+    TRY(parse_devices(&object, out, err));
+    return json_object_close(&object, err);
+}
+
+enum status hardware_parse(const struct json_input *in, const json_t *value, struct hardware *out,
+                           struct error *err)
+{
+    struct hardware hardware = {0};
+    enum status status = parse_machine(in, value, &hardware, err);
+    if (status == STATUS_OK)
+        *out = hardware;
+    else
+        hardware_release(&hardware);
+    return status;
+}
+
+enum status hardware_read(const char *path, struct hardware *out, struct error *err)
+{
+    struct json_input *in;
+    TRY(json_input_read(path, &in, err));
+    enum status status = hardware_parse(in, json_input_root(in), out, err);
+    json_input_destroy(in);
+    return status;
+}
+
+static void write_link(struct json_out *out, const struct hardware_link *link)
+{
+    json_out_object_begin(out, NULL, false);
+    json_out_string(out, "name", link->name);
+    write_figures(out, link_figures, ARRAY_COUNT(link_figures), link);
+    json_out_bool(out, "duplex", link->duplex);
+    if (link->paced) json_out_bool(out, "paced", true);
+    json_out_object_end(out);
+}
+
+static void write_device(struct json_out *out, const struct hardware *hardware,
+                         const struct hardware_device *device)
+{
+    json_out_object_begin(out, NULL, true);
+    json_out_string(out, "type", hardware->types[device->type].name);
+    json_out_array_begin(out, "path", true);
+    for (uint32_t i = 0; i < device->path_count; i++)
+        json_out_string(out, NULL, hardware->links[device->path[i]].name);
+    json_out_array_end(out);
+    json_out_u64(out, "memory_bytes", device->memory_bytes);
+    json_out_object_end(out);
+}
+
+void hardware_write(const struct hardware *hardware, struct json_out *out, const char *key)
+{
+    json_out_object_begin(out, key, false);
+    json_out_u64(out, "spillway_hardware", 1);
+    json_out_string(out, "name", hardware->name);
+    json_out_string(out, "backend", hardware->backend);
+    if (hardware->note) json_out_string(out, "note", hardware->note);
+    if (hardware->measured_on) json_out_string(out, "measured_on", hardware->measured_on);
+    json_out_object_begin(out, "host", false);
+    write_figure(out, &host_figure, &hardware->host_bytes);
+    json_out_u64(out, "cores", hardware->host_cores);
+    json_out_u64(out, "threads", hardware->threads);
+    json_out_object_end(out);
+    json_out_array_begin(out, "device_types", false);
+    for (uint32_t i = 0; i < hardware->type_count; i++) write_type(out, &hardware->types[i]);
+    json_out_array_end(out);
+    json_out_array_begin(out, "links", false);
+    for (uint32_t i = 0; i < hardware->link_count; i++) write_link(out, &hardware->links[i]);
+    json_out_array_end(out);
+    json_out_array_begin(out, "devices", false);
+    for (uint32_t i = 0; i < hardware->device_count; i++)
+        write_device(out, hardware, &hardware->devices[i]);
+    json_out_array_end(out);
+    json_out_object_end(out);
+}
