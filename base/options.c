@@ -16,7 +16,8 @@
 #include "base/size.h"
 #include "base/suggest.h"
 
-enum { HELP_COLUMNS = 100, HELP_INDENT_MAX = 36, LABEL_BYTES = 96, NAMES_MAX = 128, LIST_BYTES = 512 };
+enum { HELP_COLUMNS = 100, HELP_INDENT_MAX = 36 };
+enum { LABEL_BYTES = 96, NAMES_MAX = 128, LIST_BYTES = 512 };
 
 /* --- values --------------------------------------------------------------------------------- */
 
@@ -89,7 +90,7 @@ static enum status set_value(const struct option_spec *spec, const char *text, s
     }
     case OPTION_TYPE_FLAG: break;
     }
-    assert(!"a flag has no value");
+    assert(spec->type != OPTION_TYPE_FLAG);
     return STATUS_BAD_INPUT;
 }
 
@@ -251,7 +252,8 @@ static enum status check_spec(const struct option_spec *spec, struct error *err)
     const char *name = spec->name;
     if (!name || !*name || name[0] == '-')
         return error_set(err, STATUS_CHECK, "an option has no name or one that begins with '-'");
-    if (!spec->out) return error_set(err, STATUS_CHECK, "option '%s' has no place for its value", name);
+    if (!spec->out)
+        return error_set(err, STATUS_CHECK, "option '%s' has no place for its value", name);
     if (!spec->help || !*spec->help)
         return error_set(err, STATUS_CHECK, "option '%s' has no help", name);
     size_t length = strlen(spec->help);

@@ -69,7 +69,8 @@ static void draw(struct progress *progress, double now_s)
         memset(bar, '#', (size_t)filled);
         bar[BAR_CELLS] = '\0';
         char left[QUANTITY_TEXT_BYTES] = "";
-        if (share > 0) quantity_text(ceil(elapsed_s * (1 - share) / share), DIMENSION_SECONDS, left);
+        double left_s = share > 0 ? ceil(elapsed_s * (1 - share) / share) : 0;
+        if (share > 0) quantity_text(left_s, DIMENSION_SECONDS, left);
         length = snprintf(line, sizeof line, "%s [%s] %3.0f %%  %s%s  %s", progress->label, bar,
                           floor(100 * share), left, share > 0 ? " left" : "", progress->note);
     } else {

@@ -49,11 +49,17 @@ static void ask_object(const struct json_input *input, const json_t *value, size
         for (int kind = 0; kind < 8; kind++) {
             struct error wrong = {0};
             switch (kind) {
-            case 0: status = json_take_u64(&object, key, JSON_REQUIRED, 3, 99, &whole, &wrong); break;
-            case 1: status = json_take_double(&object, key, JSON_REQUIRED, -1, 1e9, &number, &wrong); break;
+            case 0:
+                status = json_take_u64(&object, key, JSON_REQUIRED, 3, 99, &whole, &wrong);
+                break;
+            case 1:
+                status = json_take_double(&object, key, JSON_REQUIRED, -1, 1e9, &number, &wrong);
+                break;
             case 2: status = json_take_bool(&object, key, JSON_OPTIONAL, &yes, &wrong); break;
             case 3: status = json_take_string(&object, key, JSON_REQUIRED, &string, &wrong); break;
-            case 4: status = json_take_choice(&object, key, JSON_REQUIRED, names, 2, &choice, &wrong); break;
+            case 4:
+                status = json_take_choice(&object, key, JSON_REQUIRED, names, 2, &choice, &wrong);
+                break;
             case 5:
                 status = json_take_quantity(&object, key, JSON_REQUIRED, DIMENSION_SECONDS, 0, 1e9,
                                             &number, &wrong);

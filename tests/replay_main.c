@@ -12,7 +12,7 @@
  *     SPILLWAY_SEED=7 SPILLWAY_FUZZ_RUNS=100000 fuzz_plan tests/corpus/plan
  *
  * The seed is printed first. While an input is tried it lies in /tmp/spillway-fuzz-PID; when the
- * target crashes it stays there and is the reproducer, which this program also takes as an argument.
+ * target crashes it stays there as the reproducer, which this program also takes as an argument.
  */
 #include <assert.h>
 #include <dirent.h>
@@ -109,13 +109,14 @@ static char reproducer[64];
 static uint8_t *reproducer_map;
 static int reproducer_fd = -1;
 
-/* The input is kept in a mapped file: a crash leaves it behind without any handler having to run. */
+/* The input is kept in a mapped file: a crash leaves it behind, no handler has to run. */
 static void open_reproducer(void)
 {
     snprintf(reproducer, sizeof reproducer, "/tmp/spillway-fuzz-%ld", (long)getpid());
     reproducer_fd = open(reproducer, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (reproducer_fd < 0 || ftruncate(reproducer_fd, INPUT_BYTES_MAX * 2) != 0) return;
-    void *map = mmap(NULL, INPUT_BYTES_MAX * 2, PROT_READ | PROT_WRITE, MAP_SHARED, reproducer_fd, 0);
+    void *map = mmap(NULL, INPUT_BYTES_MAX * 2, PROT_READ | PROT_WRITE, MAP_SHARED, reproducer_fd,
+                     0);
     if (map != MAP_FAILED) reproducer_map = map;
 }
 

@@ -74,7 +74,8 @@ static void strings_are_escaped(void **state)
         {"", "\"\"\n"},
         {"say \"no\" \\ yes", "\"say \\\"no\\\" \\\\ yes\"\n"},
         {"a\nb\tc\rd\x01\x1f\x7f", "\"a\\nb\\tc\\rd\\u0001\\u001f\x7f\"\n"},
-        {"gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80", "\"gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80\"\n"},
+        {"gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80",
+         "\"gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80\"\n"},
         {"\xff", "\"\xef\xbf\xbd\"\n"},
         {"a\xc3", "\"a\xef\xbf\xbd\"\n"},
         {"\xe2\x82", "\"\xef\xbf\xbd\xef\xbf\xbd\"\n"},
@@ -113,7 +114,8 @@ static double draw_double(struct source *source)
 
 static void draw_string(struct source *source, char buffer[40])
 {
-    static const char *const pieces[] = {"a", "\"", "\\", "\n", "\xc3\xa9", "\xe2\x82\xac", "/", "\x02"};
+    static const char *const pieces[] = {"a", "\"", "\\", "\n", "\xc3\xa9",
+                                         "\xe2\x82\xac", "/", "\x02"};
     uint64_t count = draw(source, 10);
     buffer[0] = '\0';
     for (uint64_t i = 0; i < count; i++) strcat(buffer, pieces[draw(source, 8)]);

@@ -28,13 +28,15 @@ static struct {
 static const char *const policies[] = {"lrtf", "srtf", "milp", NULL};
 
 static const struct option_spec specs[] = {
-    OPTION_STRING("output", 'o', "FILE", &values.output, "where the plan goes ('-' is standard output)"),
+    OPTION_STRING("output", 'o', "FILE", &values.output,
+                  "where the plan goes ('-' is standard output)"),
     OPTION_FLAG("quiet", 'q', &values.quiet, "no progress bar"),
     OPTION_FLAG("verbose", 'v', &values.verbose, "say more"),
     OPTION_U64("steps", 0, "N", 1, 1000, &values.steps, "steps of each job"),
     OPTION_DOUBLE("rate", 0, "X", &values.rate, "learning rate"),
     OPTION_QUANTITY("device-memory", 0, "SIZE", DIMENSION_BYTES, &values.memory,
-                    "use only this much memory of each device, as if it were smaller: plans are made for it and the executor keeps to it"),
+                    "use only this much memory of each device, as if it were smaller: plans are made "
+                    "for it and the executor keeps to it"),
     OPTION_CHOICE("policy", 'p', "NAME", policies, &values.policy, "scheduling policy"),
     OPTION_LIST("hw", 0, "HARDWARE", &values.hardware, "hardware to compare"),
 };
@@ -154,9 +156,11 @@ static void mistakes_are_named(void **state)
         {"plan a --output --quiet", "option '--output' needs a value FILE (found '--quiet')"},
         {"plan a --quiet=yes", "option '--quiet' takes no value (found 'yes')"},
         {"plan a --steps 0", "option '--steps' is '0' (expected a whole number from 1 to 1000)"},
-        {"plan a --steps 1001", "option '--steps' is '1001' (expected a whole number from 1 to 1000)"},
+        {"plan a --steps 1001",
+         "option '--steps' is '1001' (expected a whole number from 1 to 1000)"},
         {"plan a --steps -3", "option '--steps' is '-3' (expected a whole number from 1 to 1000)"},
-        {"plan a --steps 1.5", "option '--steps' is '1.5' (expected a whole number from 1 to 1000)"},
+        {"plan a --steps 1.5",
+         "option '--steps' is '1.5' (expected a whole number from 1 to 1000)"},
         {"plan a --steps 99999999999999999999",
          "option '--steps' is '99999999999999999999' (expected a whole number from 1 to 1000)"},
         {"plan a --rate fast", "option '--rate' is 'fast' (expected a number, at least 0)"},
