@@ -520,8 +520,8 @@ static enum status cut_stages(const struct stage_problem *p, uint64_t first, uin
         for (uint64_t end = k; end <= layers && !status; end++) {
             if (k == stages && end < layers) continue;
             for (uint64_t start = end; start-- > k - 1 && !status;) {
-                double before = best[(k - 1) * width + start], seconds;
-                uint64_t lacks;
+                double before = best[(k - 1) * width + start], seconds = 0;
+                uint64_t lacks = 0;
                 status = stage_lacks(p, first + start, end - start, embedding && k == 1, &lacks,
                                      &seconds, err);
                 if (status) break;

@@ -1,0 +1,25 @@
+/* Machines and jobs made up for tests of the planner. */
+#ifndef SPILLWAY_TESTS_SUPPORT_PLANNER_H
+#define SPILLWAY_TESTS_SUPPORT_PLANNER_H
+
+#include "models/hardware.h"
+#include "models/job.h"
+
+/* `devices` equal devices of `memory_bytes`, each behind a duplex link of its own of `rate` bytes/s
+ * without latency; no interference. */
+void test_hardware(struct hardware *out, uint32_t devices, uint64_t memory_bytes, double rate);
+
+/* `count` jobs of profile networks with `layers` layers each. Layer l of job j weighs parameters(j,
+ * l) bytes and computes forward(j, l) ns, backward(j, l) ns. */
+struct test_layer {
+    uint64_t parameter_bytes, boundary_bytes, activation_bytes, forward_ns, backward_ns;
+};
+typedef struct test_layer (*test_layer_function)(void *context, uint32_t job, uint32_t layer);
+void test_profile_jobs(struct job_set *out, uint32_t count, uint32_t layers, uint64_t minibatches,
+                       test_layer_function layer, void *context);
+
+/* `count` small byte-level GPT-2 jobs: blocks b, width c, sequence 16, microbatch 2. */
+void test_gpt_jobs(struct job_set *out, uint32_t count, uint32_t blocks, uint32_t width,
+                   uint64_t vocabulary, uint64_t minibatches);
+
+#endif

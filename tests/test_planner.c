@@ -1,0 +1,344 @@
+/*
+ * The planner: published toys, properties over random workloads, what does not fit.
+ *
+ * The makespan of a plan is taken from the simulator, which shares no code with the scheduler's own
+ * clock; plan_check() has passed every plan that planner_plan() returns.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "base/size.h"
+#include "planner/bound.h"
+#include "planner/partition.h"
+#include "planner/plan_check.h"
+#include "planner/plan_walk.h"
+#include "planner/planner.h"
+#include "planner/policy.h"
+#include "sim/sim.h"
+#include "tests/support_planner.h"
+#include "tests/support_seed.h"
+
+/* Plan and simulate; the seconds, or HUGE_VAL when nothing fits. */
+static double makespan(struct hardware *hardware, struct job_set *jobs,
+                       const struct planner_options *options, struct plan *plan)
+{
+    struct error err = {0};
+    struct sim_result result = {0};
+    struct trace trace = {0};
+    struct sim_options sim = {0};
+    *plan = (struct plan){0};
+    enum status status = planner_plan(hardware, jobs, options, plan, &err);
+    if (status == STATUS_INFEASIBLE) return HUGE_VAL;
+    if (!status) status = sim_run(plan, &sim, &result, &trace, &err);
+    if (status) fail_msg("%s: %s", options->policy, err.text);
+    double seconds = result.makespan_s;
+    sim_result_release(&result);
+    trace_release(&trace);
+    return seconds;
+}
+
+/* --- the toy of Hydra's Fig. 6: 3 models x 2 shards x 2 devices -------------------------------- */
+
+/* A shard takes one unit of time (1 s) forward and one backward; bytes cost next to nothing. A
+ * minibatch is 1 + 2 + 1 = 4 units. Model parallelism runs the models one after the other: 12. Two
+ * resident stages per model, interleaved: the second device computes loss units of 2 back to back
+ * from time 1 to 7 and the last backward ends at 8. Any shard anywhere: 12 units on 2 devices: 6. */
+static struct test_layer toy_layer(void *context, uint32_t job, uint32_t layer)
+{
+    (void)context, (void)job, (void)layer;
+    return (struct test_layer){64, 64, 64, 1000000000, 1000000000};
+}
+
+static void test_toy(void **state)
+{
+    (void)state;
+    const struct {
+        const char *policy;
+        double units;
+    } expected[] = {{"model-parallel", 12}, {"shard-parallel", 8}, {"sharded-lrtf", 6},
+                    {"spill-sequential", 12}};
+    for (size_t i = 0; i < ARRAY_COUNT(expected); i++) {
+        struct hardware hardware;
+        struct job_set jobs;
+        struct plan plan;
+        /* activations stay, so that backward costs its own second alone; shards = 2 */
+        struct planner_options options = {.policy = expected[i].policy,
+                                          .activations = PLANNER_AUTO,
+                                          .shards = 2};
+        test_hardware(&hardware, 2, 1 << 20, 1e12);
+        test_profile_jobs(&jobs, 3, 2, 1, toy_layer, NULL);
+        double seconds = makespan(&hardware, &jobs, &options, &plan);
+        print_message("%s: %.6f units\n", expected[i].policy, seconds);
+        assert_true(fabs(seconds - expected[i].units) < 1e-6);
+        assert_true(plan.lower_bound_s <= seconds);
+        assert_true(fabs(plan.lower_bound_s - 6) < 1e-6); /* 12 units on 2 devices */
+        plan_release(&plan);
+    }
+}
+
+/* --- every policy on random workloads ---------------------------------------------------------- */
+
+struct random_layers {
+    uint64_t key;
+    uint64_t copy_weight; /* how heavy parameters are beside computing */
+};
+
+static struct test_layer random_layer(void *context, uint32_t job, uint32_t layer)
+{
+    const struct random_layers *r = context;
+    uint64_t at = (uint64_t)job * 1000 + layer;
+    return (struct test_layer){
+        .parameter_bytes = 64 * (1 + random_below(r->key, at, 1000) * r->copy_weight),
+        .boundary_bytes = 64 * (1 + random_below(r->key + 1, at, 50)),
+        .activation_bytes = 64 * (1 + random_below(r->key + 2, at, 200)),
+        .forward_ns = 1000 + random_below(r->key + 3, at, 50000),
+        .backward_ns = 1000 + random_below(r->key + 4, at, 100000)};
+}
+
+static void test_random_workloads(void **state)
+{
+    (void)state;
+    uint64_t seed = support_seed(__func__);
+    for (uint32_t c = 0; c < 60; c++) {
+        uint64_t key = random_mix(seed + c);
+        uint32_t devices = 1 + (uint32_t)random_below(key, 0, 4);
+        uint32_t count = 1 + (uint32_t)random_below(key, 1, 6);
+        uint32_t layers = 1 + (uint32_t)random_below(key, 2, 6);
+        uint64_t minibatches = 1 + random_below(key, 3, 5);
+        uint64_t memory = 200000 + random_below(key, 4, 4000000);
+        struct random_layers r = {key, 1 + random_below(key, 5, 8)};
+        for (uint32_t p = 0; policy_at(p); p++) {
+            struct hardware hardware;
+            struct job_set jobs;
+            struct plan plan;
+            struct planner_options options = {
+                .policy = policy_at(p)->name,
+                .seed = key >> 1,
+                .activations = PLANNER_AUTO,
+                .no_double_buffer = random_below(key, 6, 3) == 0,
+                .shards = (uint32_t)random_below(key, 7, 4)};
+            test_hardware(&hardware, devices, memory, 1e10);
+            test_profile_jobs(&jobs, count, layers, minibatches, random_layer, &r);
+            double seconds = makespan(&hardware, &jobs, &options, &plan);
+            if (seconds < HUGE_VAL) {
+                if (seconds < plan.lower_bound_s * (1 - 1e-9))
+                    fail_msg("case %u of seed %llu, %s: %.9f s is below the bound %.9f s", c,
+                             (unsigned long long)seed, options.policy, seconds,
+                             plan.lower_bound_s);
+                for (uint32_t d = 0; d < devices; d++)
+                    assert_true(plan_device_bytes(&plan, d) <= memory);
+            }
+            plan_release(&plan);
+        }
+    }
+}
+
+/* Without copies the longest-remaining rule is within (1 - 1/G) of the longest unit of the bound. */
+static struct test_layer light_layer(void *context, uint32_t job, uint32_t layer)
+{
+    struct test_layer t = random_layer(context, job, layer);
+    t.parameter_bytes = t.boundary_bytes = t.activation_bytes = 64;
+    return t;
+}
+
+static void test_lrtf_guarantee(void **state)
+{
+    (void)state;
+    uint64_t seed = support_seed(__func__);
+    for (uint32_t c = 0; c < 100; c++) {
+        uint64_t key = random_mix(seed + 1000 + c);
+        uint32_t devices = 2 + (uint32_t)random_below(key, 0, 7);
+        uint32_t count = 1 + (uint32_t)random_below(key, 1, 20);
+        uint32_t layers = 2 + (uint32_t)random_below(key, 2, 5);
+        struct random_layers r = {key, 1};
+        struct hardware hardware;
+        struct job_set jobs;
+        struct plan plan;
+        struct planner_options options = {
+            .activations = ACTIVATIONS_SPILL, .shards = layers, .policy = "sharded-lrtf"};
+        double longest_unit = 0;
+        test_profile_jobs(&jobs, count, layers, 4, light_layer, &r);
+        for (uint32_t j = 0; j < count; j++)
+            for (uint32_t l = 0; l < layers; l++) {
+                struct test_layer t = light_layer(&r, j, l);
+                double s = (double)(t.backward_ns + (l + 1 == layers ? t.forward_ns : 0)) * 1e-9;
+                if (s > longest_unit) longest_unit = s;
+            }
+        test_hardware(&hardware, devices, 1 << 20, 1e15);
+        double seconds = makespan(&hardware, &jobs, &options, &plan);
+        double limit = plan.lower_bound_s + (1 - 1.0 / devices) * longest_unit;
+        if (seconds > limit * (1 + 1e-6))
+            fail_msg("case %u of seed %llu: %.9f s, guaranteed %.9f s", c,
+                     (unsigned long long)seed, seconds, limit);
+        plan_release(&plan);
+    }
+}
+
+/* --- the shape of plans -------------------------------------------------------------------------- */
+
+/* 2 S - 1 computing units in each minibatch of each job, whatever the policy. */
+static void test_units_per_minibatch(void **state)
+{
+    (void)state;
+    struct hardware hardware;
+    struct job_set jobs;
+    struct plan plan;
+    struct planner_options options = {.activations = PLANNER_AUTO, .shards = 4};
+    test_hardware(&hardware, 2, 3 << 20, 1e10);
+    test_gpt_jobs(&jobs, 3, 6, 64, 257, 5);
+    assert_true(makespan(&hardware, &jobs, &options, &plan) < HUGE_VAL);
+    uint64_t units[3] = {0};
+    for (uint32_t s = 0; s < plan.segment_count; s++)
+        for (uint32_t i = 0; i < plan.segments[s].instance_count; i++) {
+            const struct plan_unit *u =
+                &plan.units[plan.instances[plan.segments[s].first_instance + i].unit];
+            if (u->pass <= PLAN_BACKWARD) units[u->job] += plan.segments[s].repeat_count;
+        }
+    for (uint32_t j = 0; j < 3; j++) {
+        uint32_t shards = plan.job_first_shard[j + 1] - plan.job_first_shard[j];
+        assert_true(shards >= 4);
+        assert_int_equal(units[j], (2 * shards - 1) * 5);
+    }
+    plan_release(&plan);
+}
+
+/* One spilled job repeats itself: its plan does not grow with its minibatches. */
+static void test_repetition_is_stored_once(void **state)
+{
+    (void)state;
+    uint32_t instances[2];
+    for (int i = 0; i < 2; i++) {
+        struct hardware hardware;
+        struct job_set jobs;
+        struct plan plan;
+        struct planner_options options = {.policy = "spill-sequential",
+                                          .activations = PLANNER_AUTO};
+        test_hardware(&hardware, 1, 2 << 20, 1e10);
+        test_gpt_jobs(&jobs, 1, 6, 64, 257, i ? 1000 : 100);
+        assert_true(makespan(&hardware, &jobs, &options, &plan) < HUGE_VAL);
+        instances[i] = plan.instance_count;
+        plan_release(&plan);
+    }
+    assert_true(instances[1] <= instances[0] + 8);
+}
+
+/* Smaller and smaller devices: more shards and slices, until the answer is a clear no. */
+static void test_smaller_devices(void **state)
+{
+    (void)state;
+    uint32_t shards_before = 0, fitted = 0;
+    for (uint64_t memory = 32 << 20; memory > 20000; memory = memory * 4 / 5) {
+        struct hardware hardware;
+        struct job_set jobs;
+        struct plan plan;
+        struct error err = {0};
+        struct planner_options options = {.activations = ACTIVATIONS_RECOMPUTE};
+        test_hardware(&hardware, 1, memory, 1e10);
+        test_gpt_jobs(&jobs, 2, 4, 64, 1021, 2);
+        plan = (struct plan){0};
+        enum status status = planner_plan(&hardware, &jobs, &options, &plan, &err);
+        if (status == STATUS_OK) {
+            assert_true(plan.shard_count >= 4);
+            assert_true(plan_device_bytes(&plan, 0) <= memory);
+            shards_before = plan.shard_count;
+            fitted++;
+        } else {
+            assert_int_equal(status, STATUS_INFEASIBLE);
+            assert_non_null(strstr(err.text, "fits a device of"));
+            assert_non_null(strstr(err.text, "bytes)"));
+        }
+        plan_release(&plan);
+    }
+    assert_true(fitted > 8);
+    assert_true(shards_before >= 2 * 6); /* in the smallest that fitted each layer is a shard */
+}
+
+static void test_errors(void **state)
+{
+    (void)state;
+    const struct {
+        struct planner_options options;
+        uint64_t memory;
+        const char *message;
+    } cases[] = {
+        {{.policy = "sharded-ltrf", .activations = PLANNER_AUTO},
+         1 << 24,
+         "unknown policy 'sharded-ltrf' (did you mean 'sharded-lrtf'?)"},
+        {{.policy = "greedy", .activations = PLANNER_AUTO},
+         1 << 24,
+         "unknown policy 'greedy' (expected one of sharded-lrtf, sharded-lrtf-cached, srtf, fifo, "
+         "random, spill-sequential, model-parallel, shard-parallel)"},
+        {{.policy = "fifo", .regions = 9, .activations = PLANNER_AUTO},
+         1 << 24,
+         "9 regions (expected 1 to 8)"},
+        {{.policy = "model-parallel", .activations = ACTIVATIONS_SPILL},
+         1 << 24,
+         "activations of resident shards cannot be spilled (expected keep or recompute)"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct hardware hardware;
+        struct job_set jobs;
+        struct plan plan = {0};
+        struct error err = {0};
+        test_hardware(&hardware, 2, cases[i].memory, 1e10);
+        test_gpt_jobs(&jobs, 1, 2, 32, 97, 1);
+        enum status status = planner_plan(&hardware, &jobs, &cases[i].options, &plan, &err);
+        assert_int_equal(status, STATUS_BAD_INPUT);
+        assert_string_equal(err.text, cases[i].message);
+    }
+}
+
+/* --- bounds -------------------------------------------------------------------------------------- */
+
+/* 16 devices of 12 GB/s, four behind each switch of 20, all behind one bridge of 32 GB/s. */
+static void test_host_rate(void **state)
+{
+    (void)state;
+    struct hardware hw;
+    test_hardware(&hw, 16, 1 << 20, 12e9);
+    struct hardware_link links[16 + 4 + 1];
+    for (uint32_t i = 0; i < 16; i++) {
+        links[i] = hw.links[i];
+        hw.devices[i].path[0] = 20;
+        hw.devices[i].path[1] = 16 + i / 4;
+        hw.devices[i].path[2] = i;
+        hw.devices[i].path_count = 3;
+    }
+    for (uint32_t i = 16; i < 21; i++) {
+        links[i] = hw.links[0];
+        links[i].bandwidth.value = i < 20 ? 20e9 : 32e9;
+    }
+    hw.links = links;
+    hw.link_count = 21;
+    assert_true(fabs(bound_host_rate(&hw) - 32e9) < 1);
+    links[20].bandwidth.value = 100e9; /* now the switches bind: 4 x 20 */
+    assert_true(fabs(bound_host_rate(&hw) - 80e9) < 1);
+    links[17].bandwidth.value = 60e9; /* this switch's devices bind: 4 x 12 */
+    assert_true(fabs(bound_host_rate(&hw) - 108e9) > 1);
+    assert_true(fabs(bound_host_rate(&hw) - 100e9) < 1);
+    hardware_release(&hw);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_toy),
+        cmocka_unit_test(test_random_workloads),
+        cmocka_unit_test(test_lrtf_guarantee),
+        cmocka_unit_test(test_units_per_minibatch),
+        cmocka_unit_test(test_repetition_is_stored_once),
+        cmocka_unit_test(test_smaller_devices),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_host_rate),
+    };
+    return cmocka_run_group_tests_name("planner", tests, NULL, NULL);
+}
