@@ -7,9 +7,9 @@
  *
  * Blocks double from 64 KiB to 16 MiB, so that a small job set costs a page or two and a large
  * plan few calls. A piece that needs more than the next block gets a block of its own, placed
- * behind the newest one so that the free part of that stays in use. Blocks come zeroed from calloc, which
- * gets fresh pages from the kernel without touching them: a large array costs no memory until it is
- * written.
+ * behind the newest one so that the free part of that stays in use. Blocks come zeroed from calloc,
+ * which gets fresh pages from the kernel without touching them: a large array costs no memory until
+ * it is written.
  */
 #include "base/arena.h"
 

@@ -7,11 +7,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <fcntl.h>
 #include <pty.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "base/progress.h"
@@ -34,12 +34,15 @@ static void show(int fd, double age_s, double total)
     close(kept);
 }
 
-static size_t read_now(int fd, char *buffer, size_t size)
+/* Everything that was written before the other end was closed. */
+static size_t read_rest(int fd, char *buffer, size_t size)
 {
-    fcntl(fd, F_SETFL, O_NONBLOCK);
-    ssize_t length = read(fd, buffer, size - 1);
-    buffer[length > 0 ? length : 0] = '\0';
-    return length > 0 ? (size_t)length : 0;
+    size_t length = 0;
+    ssize_t got;
+    while (length < size - 1 && (got = read(fd, buffer + length, size - 1 - length)) > 0)
+        length += (size_t)got;
+    buffer[length] = '\0';
+    return length;
 }
 
 static size_t shown_on_terminal(double age_s, double total, char *buffer, size_t size)
@@ -48,8 +51,9 @@ static size_t shown_on_terminal(double age_s, double total, char *buffer, size_t
     struct winsize window = {.ws_row = 24, .ws_col = COLUMNS};
     if (openpty(&master, &slave, NULL, NULL, &window) != 0) skip();
     show(slave, age_s, total);
-    size_t length = read_now(master, buffer, size);
+    tcdrain(slave); /* what the terminal has not passed on when it is closed would be lost */
     close(slave);
+    size_t length = read_rest(master, buffer, size);
     close(master);
     return length;
 }
@@ -61,9 +65,9 @@ static void a_pipe_gets_nothing(void **state)
     char buffer[1024];
     assert_int_equal(pipe(ends), 0);
     show(ends[1], 10, 100);
-    assert_int_equal(read_now(ends[0], buffer, sizeof buffer), 0);
-    close(ends[0]);
     close(ends[1]);
+    assert_int_equal(read_rest(ends[0], buffer, sizeof buffer), 0);
+    close(ends[0]);
 }
 
 static void the_first_second_is_silent(void **state)
