@@ -44,17 +44,19 @@ struct kernels {
                          int64_t first_row, int64_t row_count, const struct optimizer *optimizer,
                          uint64_t step, float *scratch);
 
-    /* sum = x + y (y may be NULL: sum = x and is not written), out = norm(sum) * w + b,
+    /* sum = x + y (y may be NULL: sum = x and is not written; sum may be y), out = norm(sum) * w + b,
      * stats(R,2) = mean, 1/std */
     void (*norm_forward)(const struct kernels *kernels, float *out, float *sum, float *stats,
                          const float *x, const float *y, const float *w, const float *b, int64_t r,
                          int64_t c, float epsilon);
-    /* dx += or = gradient through the norm; dw, db written */
+    /* dx = gradient through the norm, plus `added` unless that is NULL; it may be dx itself. dw, db
+     * written. dout must not be dx. */
     void (*norm_backward)(const struct kernels *kernels, float *dx, float *dw, float *db,
                           const float *dout, const float *x, const float *stats, const float *w,
-                          int64_t r, int64_t c, bool accumulate);
+                          const float *added, int64_t r, int64_t c);
 
-    /* qkv(B,T,3C) -> out(B,T,C), stats(B,H,T) = log-sum-exp */
+    /* qkv(B,T,3C) -> out(B,T,C), stats(B,H,T) = log-sum-exp. scratch: the workspace entry of that
+     * name (models/memory.h), for these and for embed_update. */
     void (*attention_forward)(const struct kernels *kernels, float *out, float *stats,
                               const float *qkv, int64_t b, int64_t t, int64_t c, int64_t h,
                               bool causal, float *scratch);
@@ -67,6 +69,7 @@ struct kernels {
     /* dx = dy * gelu'(x); dx may be dy */
     void (*gelu_backward)(const struct kernels *kernels, float *dx, const float *dy,
                           const float *x, int64_t n, bool tanh_form);
+    /* z = x + y; z may be x or y */
     void (*residual)(const struct kernels *kernels, float *z, const float *x, const float *y,
                      int64_t n);
 
@@ -88,7 +91,9 @@ void kernels_host_destroy(struct kernels *kernels);
 /* Must be called once on the thread that will run the kernels (sets its OpenMP team). */
 void kernels_host_attach(const struct kernels *kernels);
 
-/* "oneDNN 2.6.3 (avx512_core), 2 threads" */
+/* "oneDNN 2.6.3 (avx512_core), 2 threads, 215 GFLOP/s in a product of 512^3", and a warning behind it
+ * when that is slow for the machine: about the kernels created last. Borrowed by the calling thread
+ * until it asks again. */
 const char *kernels_host_text(void);
 
 #endif

@@ -28,9 +28,11 @@ struct unit_arguments {
     uint32_t pass;              /* PLAN_FORWARD, PLAN_LOSS, PLAN_BACKWARD */
     uint64_t minibatch;         /* from 0; the optimizer's step is this + 1 */
     uint64_t first_row, row_count; /* of an embedding slice; 0, 0: all rows */
-    float *state;               /* state blob, or its parameters part in a forward pass */
+    float *state;               /* state blob, or its parameters part in a forward pass; of a slice:
+                                   its rows, their moments right behind them */
     const float *table;         /* tied token table, for the head */
-    float *table_gradient;      /* written by the head, read by the embedding's backward */
+    float *table_gradient;      /* written by the head, read by the embedding's backward; of a slice:
+                                   its rows; NULL when none of them is a token */
     const int32_t *batch;       /* (B, T+1) */
     double *loss;
     float *boundary_in;         /* (R, C), the shard's input; NULL for shard 0 */
@@ -43,7 +45,8 @@ struct unit_arguments {
 
 void unit_compute(const struct kernels *kernels, const struct unit_arguments *arguments);
 
-/* NULL when the executor can train this job, else why not ("family 'vit' ..."). */
+/* NULL when the executor can train this job, else why not ("networks of family 'vit' ..."). Borrowed
+ * by the calling thread until it asks again. */
 const char *unit_unsupported(const struct job *job);
 
 #endif

@@ -1,0 +1,133 @@
+/*
+ * What the files of the host's kernels share; included by exec/kernels_*.c alone.
+ *
+ * A kernel is a driver and a leaf. The driver holds the OpenMP loop over blocks whose bounds the
+ * shape alone decides; the leaf is plain arithmetic over one block, compiled once per instruction
+ * set (HOST_CLONES) and chosen when the program starts. They are two functions because gcc puts the
+ * body of a parallel loop into a function of its own, which would not be cloned.
+ */
+#ifndef SPILLWAY_EXEC_KERNELS_HOST_H
+#define SPILLWAY_EXEC_KERNELS_HOST_H
+
+#include <string.h>
+
+#include "exec/kernels.h"
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define HOST_THREAD_SANITIZER
+#endif
+#elif defined(__SANITIZE_THREAD__)
+#define HOST_THREAD_SANITIZER
+#endif
+
+/* The choice among clones runs before the thread sanitizer is ready for it. */
+#if defined(__x86_64__) && !defined(HOST_THREAD_SANITIZER)
+#define HOST_CLONES \
+    __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"), noinline))
+#else
+#define HOST_CLONES __attribute__((noinline))
+#endif
+#define HOST_INLINE static inline __attribute__((always_inline))
+
+enum {
+    HOST_CHUNK = 64,           /* elementwise leaves work on whole chunks; tails are padded */
+    HOST_BLOCK = 16384,        /* elements of a work item of elementwise kernels: fits L1 and L2 */
+    HOST_SERIAL = 8192,        /* fewer elements are not worth waking a team for */
+    HOST_LANES = 32,           /* partial sums of a row: hides the latency of addition */
+    HOST_LOSS_PARTIALS = 1024, /* blocks of rows whose losses are summed apart */
+    HOST_TEXT_BYTES = 256
+};
+
+struct host_context {
+    double loss_partials[HOST_LOSS_PARTIALS];
+};
+
+/* --- the kernels, one idea a file ------------------------------------------------------------- */
+
+void host_linear_forward(const struct kernels *kernels, float *y, const float *x, const float *w,
+                         const float *bias, int64_t m, int64_t n, int64_t k, bool w_in_out);
+void host_linear_input(const struct kernels *kernels, float *dx, const float *dy, const float *w,
+                       int64_t m, int64_t n, int64_t k, bool w_in_out, bool accumulate);
+void host_linear_weight(const struct kernels *kernels, float *dw, float *dbias, const float *dy,
+                        const float *x, int64_t m, int64_t n, int64_t k, bool w_in_out);
+
+void host_embed_forward(const struct kernels *kernels, float *x, const float *rows,
+                        const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
+                        int64_t c, int64_t v, int64_t first_row, int64_t row_count);
+void host_embed_update(const struct kernels *kernels, float *state, int64_t part,
+                       const float *head_gradient, const float *dx, const int32_t *tokens,
+                       int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
+                       int64_t first_row, int64_t row_count, const struct optimizer *optimizer,
+                       uint64_t step, float *scratch);
+
+void host_norm_forward(const struct kernels *kernels, float *out, float *sum, float *stats,
+                       const float *x, const float *y, const float *w, const float *b, int64_t r,
+                       int64_t c, float epsilon);
+void host_norm_backward(const struct kernels *kernels, float *dx, float *dw, float *db,
+                        const float *dout, const float *x, const float *stats, const float *w,
+                        const float *added, int64_t r, int64_t c);
+
+void host_attention_forward(const struct kernels *kernels, float *out, float *stats,
+                            const float *qkv, int64_t b, int64_t t, int64_t c, int64_t h,
+                            bool causal, float *scratch);
+void host_attention_backward(const struct kernels *kernels, float *dqkv, const float *dout,
+                             const float *qkv, const float *out, const float *stats, int64_t b,
+                             int64_t t, int64_t c, int64_t h, bool causal, float *scratch);
+
+void host_gelu_forward(const struct kernels *kernels, float *y, const float *x, int64_t n,
+                       bool tanh_form);
+void host_gelu_backward(const struct kernels *kernels, float *dx, const float *dy, const float *x,
+                        int64_t n, bool tanh_form);
+void host_residual(const struct kernels *kernels, float *z, const float *x, const float *y,
+                   int64_t n);
+
+void host_loss(const struct kernels *kernels, double *loss, float *logits, const int32_t *tokens,
+               int64_t token_stride, int64_t b, int64_t t, int64_t v);
+
+void host_update(const struct kernels *kernels, float *p, float *m, float *v, const float *g,
+                 int64_t n, const struct optimizer *optimizer, bool decays, uint64_t step);
+
+/* --- what they share -------------------------------------------------------------------------- */
+
+/* An optimizer step's coefficients, worked out once in double. */
+struct host_step {
+    uint32_t kind; /* enum optimizer_kind */
+    float rate;    /* sgd: lr; adamw: lr / (1 - beta1^step) */
+    float keep;    /* sgd: weight decay; adamw: 1 - lr * weight decay */
+    float beta1, rest1, beta2, rest2; /* rest = 1 - beta */
+    float inverse_root; /* 1 / sqrt(1 - beta2^step) */
+    float epsilon;
+};
+struct host_step host_step_of(const struct optimizer *optimizer, bool decays, uint64_t step);
+
+/* The step over n elements, on the calling thread; m and v unused for sgd. */
+void host_step_apply(const struct host_step *step, float *p, float *m, float *v, const float *g,
+                     int64_t n);
+
+/* sums(n) = column sums of x(m,n) in an order set by m alone. */
+void host_column_sums(const struct kernels *kernels, float *sums, const float *x, int64_t m,
+                      int64_t n);
+
+/* C(m,n) = alpha op(A) op(B) + beta C, row-major; the product every other file calls. */
+struct host_product {
+    bool transpose_a, transpose_b;
+    int64_t m, n, k;
+    float alpha, beta;
+    const float *a, *b;
+    float *c;
+    int64_t row_a, row_b, row_c; /* elements from one stored row to the next */
+};
+void host_multiply(const struct host_product *product);
+
+HOST_INLINE int64_t host_min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+HOST_INLINE int64_t host_blocks(int64_t count, int64_t size)
+{
+    return (count + size - 1) / size;
+}
+
+#endif

@@ -1,0 +1,121 @@
+/*
+ * Optimizer steps: AdamW as PyTorch's (decoupled decay, epsilon outside the root) and plain SGD.
+ *
+ *     adamw   p = p (1 - lr wd);  m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
+ *             p = p - lr / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + epsilon)
+ *     sgd     p = p - lr (g + wd p)
+ *
+ * One sweep. Memory sets the pace: AdamW moves 28 bytes per parameter (16 read, 12 written), SGD
+ * 12; at 40 GB/s the 124 million parameters of GPT-2 take 87 ms. The coefficients are worked out in
+ * double once per call. Leaves take whole chunks; a tail is padded and goes through the same code.
+ *
+ * Sources: Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019; the order of
+ * operations is that of torch.optim.AdamW.
+ */
+#include "exec/kernels_host.h"
+
+#include <assert.h>
+#include <math.h>
+
+/* --- leaves ----------------------------------------------------------------------------------- */
+
+HOST_CLONES static void adamw_chunks(const struct host_step *step, float *restrict p,
+                                     float *restrict m, float *restrict v, const float *restrict g,
+                                     int64_t chunks)
+{
+    const struct host_step s = *step;
+    for (int64_t i = 0; i < chunks * HOST_CHUNK; i++) {
+        float first = s.beta1 * m[i] + s.rest1 * g[i];
+        float second = s.beta2 * v[i] + s.rest2 * (g[i] * g[i]);
+        m[i] = first;
+        v[i] = second;
+        float root = sqrtf(second) * s.inverse_root + s.epsilon;
+        p[i] = p[i] * s.keep - s.rate * (first / root);
+    }
+}
+
+HOST_CLONES static void sgd_chunks(const struct host_step *step, float *restrict p,
+                                   const float *restrict g, int64_t chunks)
+{
+    const struct host_step s = *step;
+    for (int64_t i = 0; i < chunks * HOST_CHUNK; i++) p[i] -= s.rate * (g[i] + s.keep * p[i]);
+}
+
+/* --- steps ------------------------------------------------------------------------------------ */
+
+struct host_step host_step_of(const struct optimizer *o, bool decays, uint64_t step)
+{
+    assert(step > 0);
+    double decay = decays ? o->weight_decay : 0;
+    struct host_step s = {.kind = o->kind};
+    if (o->kind == OPTIMIZER_SGD) {
+        s.rate = (float)o->learning_rate;
+        s.keep = (float)decay;
+        return s;
+    }
+    assert(o->kind == OPTIMIZER_ADAMW);
+    s.rate = (float)(o->learning_rate / (1 - pow(o->beta1, (double)step)));
+    s.keep = (float)(1 - o->learning_rate * decay);
+    s.beta1 = (float)o->beta1;
+    s.rest1 = (float)(1 - o->beta1);
+    s.beta2 = (float)o->beta2;
+    s.rest2 = (float)(1 - o->beta2);
+    s.inverse_root = (float)(1 / sqrt(1 - pow(o->beta2, (double)step)));
+    s.epsilon = (float)o->epsilon;
+    return s;
+}
+
+static void sgd_apply(const struct host_step *step, float *p, const float *g, int64_t n)
+{
+    int64_t rest = n % HOST_CHUNK, last = n - rest;
+    sgd_chunks(step, p, g, n / HOST_CHUNK);
+    if (rest == 0) return;
+    size_t bytes = (size_t)rest * sizeof *p;
+    float tail_p[HOST_CHUNK] = {0}, tail_g[HOST_CHUNK] = {0};
+    memcpy(tail_p, p + last, bytes);
+    memcpy(tail_g, g + last, bytes);
+    sgd_chunks(step, tail_p, tail_g, 1);
+    memcpy(p + last, tail_p, bytes);
+}
+
+static void adamw_apply(const struct host_step *step, float *p, float *m, float *v, const float *g,
+                        int64_t n)
+{
+    int64_t rest = n % HOST_CHUNK, last = n - rest;
+    adamw_chunks(step, p, m, v, g, n / HOST_CHUNK);
+    if (rest == 0) return;
+    size_t bytes = (size_t)rest * sizeof *p;
+    float tail_p[HOST_CHUNK] = {0}, tail_m[HOST_CHUNK] = {0}, tail_v[HOST_CHUNK] = {0};
+    float tail_g[HOST_CHUNK] = {0};
+    memcpy(tail_p, p + last, bytes);
+    memcpy(tail_m, m + last, bytes);
+    memcpy(tail_v, v + last, bytes);
+    memcpy(tail_g, g + last, bytes);
+    adamw_chunks(step, tail_p, tail_m, tail_v, tail_g, 1);
+    memcpy(p + last, tail_p, bytes);
+    memcpy(m + last, tail_m, bytes);
+    memcpy(v + last, tail_v, bytes);
+}
+
+void host_step_apply(const struct host_step *step, float *p, float *m, float *v, const float *g,
+                     int64_t n)
+{
+    if (step->kind == OPTIMIZER_SGD)
+        sgd_apply(step, p, g, n);
+    else
+        adamw_apply(step, p, m, v, g, n);
+}
+
+void host_update(const struct kernels *kernels, float *p, float *m, float *v, const float *g,
+                 int64_t n, const struct optimizer *optimizer, bool decays, uint64_t step)
+{
+    assert(optimizer->kind == OPTIMIZER_SGD || (m && v));
+    struct host_step coefficients = host_step_of(optimizer, decays, step);
+    int64_t blocks = host_blocks(n, HOST_BLOCK);
+#pragma omp parallel for schedule(static) num_threads((int)kernels->threads) if (n > HOST_SERIAL)
+    for (int64_t block = 0; block < blocks; block++) {
+        int64_t first = block * HOST_BLOCK;
+        host_step_apply(&coefficients, p + first, m ? m + first : NULL, v ? v + first : NULL,
+                        g + first, host_min(HOST_BLOCK, n - first));
+    }
+}
