@@ -1,0 +1,593 @@
+/*
+ * The plan in its order, once, following what every buffer holds.
+ *
+ * Nothing is timed here. The position in plan order is enough, because operations that touch the
+ * same bytes are kept in that order by rule 2 of plan.h: "after the last writer", "after the readers"
+ * and "after earlier lifetimes" are exactly the pairs whose exchange would change what is read.
+ *
+ * For each instance: is it what its job needs next? For each operation in it:
+ *
+ *     orderings point backward  ->  acquire (free range, large enough)  ->  all accesses are live
+ *       ->  copy contents, or find claims and leave what was made       ->  release
+ *
+ * A job is at a position of a minibatch: forward 0 .. S-2, loss, backward S-2 .. 0, then the next
+ * minibatch. LOAD comes before its first unit and STORE behind its last, each once per shard, a
+ * BATCH unit before the first unit of a minibatch; so the walk ends however often segments repeat.
+ *
+ * Live buffers of a device are kept in a list sorted by offset; a device has a few dozen, and two
+ * neighbours show whether a new one fits between them.
+ */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "models/try.h"
+#include "planner/plan_checker.h"
+#include "planner/plan_contents.h"
+
+#define NOT_LIVE 0u
+
+struct live {
+    uint32_t buffer, device, slot;
+    uint32_t next_free;
+    struct contents contents;
+};
+
+struct range {
+    uint64_t first, end;
+    uint32_t live;
+};
+struct range_list {
+    struct range *ranges; /* ascending by first */
+    size_t count, capacity;
+};
+
+struct job_progress {
+    uint32_t position;  /* in the minibatch: 0 .. 2 S - 2 */
+    uint64_t minibatch; /* completed ones */
+    bool batch_made;    /* by a BATCH unit, for the next minibatch */
+    uint32_t loss;      /* its buffer on the host; PLAN_NONE: it has none */
+};
+
+struct run {
+    struct checker *c;
+    const struct plan *plan;
+    uint32_t *index_of;       /* per buffer: among the host's or the devices' buffers */
+    uint32_t host_count, device_buffer_count;
+    struct contents *hosts;
+    uint32_t *live_at;        /* [device][device buffer]: index into lives + 1, or NOT_LIVE */
+    struct live *lives;
+    size_t live_count, live_capacity;
+    uint32_t live_free;       /* PLAN_NONE: none */
+    uint64_t live_now;
+    struct range_list *ranges; /* per device */
+    struct job_progress *jobs;
+    uint8_t *moved;           /* per shard: LOADED, STORED */
+    uint64_t *segment_start;  /* position of each segment's first instance */
+    const struct plan_instance *instance;
+    uint32_t segment;
+    uint32_t acquire;         /* next entry of the instance's layout */
+};
+
+enum { LOADED = 1, STORED = 2 };
+
+static enum status no_memory(struct run *r)
+{
+    return error_memory(r->c->err, "checking a plan", r->live_count * sizeof *r->lives);
+}
+
+/* --- live buffers --------------------------------------------------------------------------- */
+
+static uint32_t *live_cell(struct run *r, uint32_t buffer)
+{
+    assert(r->plan->buffers[buffer].on_device);
+    size_t row = (size_t)r->instance->device * r->device_buffer_count;
+    return &r->live_at[row + r->index_of[buffer]];
+}
+
+static const char *buffer_text(struct run *r, uint32_t buffer, char text[PLAN_TEXT_BYTES])
+{
+    return plan_buffer_text(r->plan, buffer, text);
+}
+
+/* Where a range that begins at `first` belongs: behind all that begin before it. */
+static size_t range_place(const struct range_list *list, uint64_t first)
+{
+    size_t low = 0, high = list->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (list->ranges[middle].first < first)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static enum status insert_range(struct run *r, struct range added)
+{
+    char text[PLAN_TEXT_BYTES], other_text[PLAN_TEXT_BYTES];
+    struct range_list *list = &r->ranges[r->instance->device];
+    size_t at = range_place(list, added.first);
+    const struct range *other = NULL;
+    if (at < list->count && list->ranges[at].first < added.end) other = &list->ranges[at];
+    if (at > 0 && list->ranges[at - 1].end > added.first) other = &list->ranges[at - 1];
+    if (other)
+        return check_fail(r->c, RULE_MEMORY,
+                          "the %s at bytes %" PRIu64 " to %" PRIu64 " of device %u overlaps the %s "
+                          "at %" PRIu64 " to %" PRIu64,
+                          buffer_text(r, r->lives[added.live].buffer, text), added.first,
+                          added.end, r->instance->device,
+                          buffer_text(r, r->lives[other->live].buffer, other_text), other->first,
+                          other->end);
+    TRY(array_reserve(&list->ranges, &list->capacity, list->count, sizeof *list->ranges,
+                      PLAN_ACCESSES_MAX, "live buffers", r->c->err));
+    memmove(list->ranges + at + 1, list->ranges + at, (list->count - at) * sizeof *list->ranges);
+    list->ranges[at] = added;
+    list->count++;
+    return STATUS_OK;
+}
+
+static void remove_range(struct run *r, uint32_t device, uint64_t first)
+{
+    struct range_list *list = &r->ranges[device];
+    size_t at = range_place(list, first);
+    assert(at < list->count && list->ranges[at].first == first);
+    list->count--;
+    memmove(list->ranges + at, list->ranges + at + 1, (list->count - at) * sizeof *list->ranges);
+}
+
+static enum status take_live(struct run *r, uint32_t *out)
+{
+    if (r->live_free != PLAN_NONE) {
+        *out = r->live_free;
+        r->live_free = r->lives[*out].next_free;
+        return STATUS_OK;
+    }
+    TRY(array_reserve(&r->lives, &r->live_capacity, r->live_count, sizeof *r->lives,
+                      PLAN_ACCESSES_MAX, "live buffers", r->c->err));
+    *out = (uint32_t)r->live_count++;
+    r->lives[*out] = (struct live){0};
+    return STATUS_OK;
+}
+
+static enum status acquire(struct run *r, uint32_t buffer)
+{
+    const struct plan *plan = r->plan;
+    char text[PLAN_TEXT_BYTES];
+    uint32_t device = r->instance->device, index;
+    uint32_t slot_index = plan->layouts[r->instance->layout + r->acquire++];
+    const struct plan_slot *slot = &plan->slots[slot_index];
+    uint64_t end = slot->offset_bytes + slot->bytes;
+    if (*live_cell(r, buffer) != NOT_LIVE)
+        return check_fail(r->c, RULE_LIFETIMES, "acquires the %s, which is live on device %u",
+                          buffer_text(r, buffer, text), device);
+    if (slot->bytes < plan->buffers[buffer].bytes)
+        return check_fail(r->c, RULE_MEMORY,
+                          "slot %u has %" PRIu64 " bytes, the %s %" PRIu64, slot_index, slot->bytes,
+                          buffer_text(r, buffer, text), plan->buffers[buffer].bytes);
+    if (end > plan->hardware.devices[device].memory_bytes)
+        return check_fail(r->c, RULE_MEMORY,
+                          "slot %u ends at byte %" PRIu64 ", device %u at %" PRIu64, slot_index,
+                          end, device, plan->hardware.devices[device].memory_bytes);
+    TRY(take_live(r, &index));
+    struct live *live = &r->lives[index];
+    live->buffer = buffer;
+    live->device = device;
+    live->slot = slot_index;
+    contents_clear(&live->contents);
+    *live_cell(r, buffer) = index + 1;
+    r->live_now++;
+    if (slot->bytes == 0) return STATUS_OK;
+    return insert_range(r, (struct range){slot->offset_bytes, end, index});
+}
+
+static void release(struct run *r, uint32_t buffer)
+{
+    uint32_t *cell = live_cell(r, buffer);
+    uint32_t index = *cell - 1;
+    const struct plan_slot *slot = &r->plan->slots[r->lives[index].slot];
+    if (slot->bytes > 0) remove_range(r, r->instance->device, slot->offset_bytes);
+    *cell = NOT_LIVE;
+    r->lives[index].next_free = r->live_free;
+    r->live_free = index;
+    r->live_now--;
+}
+
+/* NULL: a device buffer that is not live. */
+static struct contents *contents_of(struct run *r, uint32_t buffer)
+{
+    if (!r->plan->buffers[buffer].on_device) return &r->hosts[r->index_of[buffer]];
+    uint32_t cell = *live_cell(r, buffer);
+    return cell == NOT_LIVE ? NULL : &r->lives[cell - 1].contents;
+}
+
+/* --- contents ------------------------------------------------------------------------------- */
+
+static enum status copy(struct run *r)
+{
+    const struct plan_op *op = r->c->op;
+    const struct plan_access *from = &r->plan->accesses[op->first_access], *to = from + 1;
+    char text[PLAN_TEXT_BYTES];
+    bool complete;
+    if (!contents_copy(contents_of(r, from->buffer), from->offset_bytes, op->bytes,
+                       contents_of(r, to->buffer), to->offset_bytes, &complete))
+        return no_memory(r);
+    if (complete) return STATUS_OK;
+    return check_fail(r->c, RULE_LIFETIMES, "copies from the %s what was never written",
+                      buffer_text(r, from->buffer, text));
+}
+
+static enum status fail_claim(struct run *r, uint32_t buffer, const struct extent *wanted,
+                              const struct extent *found)
+{
+    char text[PLAN_TEXT_BYTES], found_text[PLAN_TEXT_BYTES], wanted_text[PLAN_TEXT_BYTES];
+    check_thing_text(r->c, wanted->thing, wanted->version, wanted_text);
+    buffer_text(r, buffer, text);
+    if (!found)
+        return check_fail(r->c, RULE_LIFETIMES,
+                          "reads of the %s what was never written (expected %s)", text,
+                          wanted_text);
+    check_thing_text(r->c, found->thing, found->version, found_text);
+    if (found->thing == wanted->thing && found->version == wanted->version)
+        return check_fail(r->c, RULE_TRAINING, "finds other bytes of %s than expected",
+                          wanted_text);
+    return check_fail(r->c, RULE_TRAINING, "finds %s (expected %s)", found_text, wanted_text);
+}
+
+static enum status compute(struct run *r)
+{
+    const struct checker *c = r->c;
+    const struct plan_op *op = c->op;
+    size_t op_index = (size_t)(op - r->plan->ops);
+    uint64_t minibatch = r->jobs[c->unit->job].minibatch;
+    for (uint32_t i = c->first_claim[op_index]; i < c->first_claim[op_index + 1]; i++) {
+        const struct claim *claim = &c->claims[i];
+        uint32_t buffer = r->plan->accesses[op->first_access + claim->access].buffer;
+        struct contents *contents = contents_of(r, buffer);
+        struct extent extent = {.first = claim->offset_bytes,
+                                .end = claim->offset_bytes + claim->bytes,
+                                .thing_offset = claim->thing_offset,
+                                .version = minibatch + claim->version_delta,
+                                .thing = claim->thing};
+        const struct extent *found;
+        if (claim->makes && !contents_put(contents, &extent)) return no_memory(r);
+        if (!claim->makes && !contents_hold(contents, &extent, &found))
+            return fail_claim(r, buffer, &extent, found);
+    }
+    return STATUS_OK;
+}
+
+/* --- waiting -------------------------------------------------------------------------------- */
+
+static uint32_t find_segment(const struct run *r, uint64_t position)
+{
+    uint32_t low = 0, high = r->segment + 1;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (r->segment_start[middle] <= position)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static enum status check_after(struct run *r, const struct plan_after *after)
+{
+    const struct checker *c = r->c;
+    uint32_t own_op = (uint32_t)(c->op - r->plan->ops) - c->unit->first_op;
+    if (after->instances > c->position)
+        return check_fail(r->c, RULE_WAITING, "waits for an operation %u instances back",
+                          after->instances);
+    uint64_t position = c->position - after->instances;
+    uint32_t s = find_segment(r, position);
+    const struct plan_segment *segment = &r->plan->segments[s];
+    uint64_t index = segment->first_instance +
+                     (position - r->segment_start[s]) % segment->instance_count;
+    const struct plan_unit *unit = &r->plan->units[r->plan->instances[index].unit];
+    if (after->op >= unit->op_count)
+        return check_fail(r->c, RULE_WAITING,
+                          "waits for operation %u of instance %" PRIu64 " (it has %u)", after->op,
+                          position, unit->op_count);
+    if (after->instances == 0 && after->op >= own_op)
+        return check_fail(r->c, RULE_WAITING,
+                          "waits for operation %u of its own instance (deadlock)", after->op);
+    return STATUS_OK;
+}
+
+/* --- operations ----------------------------------------------------------------------------- */
+
+static enum status run_op(struct run *r)
+{
+    const struct plan *plan = r->plan;
+    const struct plan_op *op = r->c->op;
+    const struct plan_access *accesses = plan->accesses + op->first_access;
+    char text[PLAN_TEXT_BYTES];
+    for (uint32_t i = 0; i < op->after_count; i++)
+        TRY(check_after(r, &plan->afters[op->first_after + i]));
+    for (uint32_t a = 0; a < op->access_count; a++)
+        if (accesses[a].flags & ACCESS_ACQUIRE) TRY(acquire(r, accesses[a].buffer));
+    for (uint32_t a = 0; a < op->access_count; a++)
+        if (!contents_of(r, accesses[a].buffer))
+            return check_fail(r->c, RULE_LIFETIMES,
+                              "accesses the %s, which is not live on device %u",
+                              buffer_text(r, accesses[a].buffer, text), r->instance->device);
+    TRY(op->kind == OP_COPY ? copy(r) : compute(r));
+    for (uint32_t a = 0; a < op->access_count; a++)
+        if (accesses[a].flags & ACCESS_RELEASE) release(r, accesses[a].buffer);
+    return STATUS_OK;
+}
+
+/* --- the order of units --------------------------------------------------------------------- */
+
+/* What the job needs next. */
+static void expected_unit(const struct run *r, uint32_t job, uint32_t *shard, uint32_t *pass)
+{
+    uint32_t shards = r->c->jobs[job].shard_count, position = r->jobs[job].position;
+    *shard = position < shards ? position : 2 * shards - 2 - position;
+    *pass = position + 1 < shards ? PLAN_FORWARD : position + 1 == shards ? PLAN_LOSS : PLAN_BACKWARD;
+}
+
+static enum status fail_order(struct run *r, uint32_t job)
+{
+    uint32_t shard, pass;
+    expected_unit(r, job, &shard, &pass);
+    return check_fail(r->c, RULE_TRAINING, "expected %s of %s shard %u, minibatch %" PRIu64,
+                      plan_pass_names[pass], r->plan->jobs.jobs[job].name, shard,
+                      r->jobs[job].minibatch);
+}
+
+static enum status begin_training_unit(struct run *r, uint32_t job)
+{
+    const struct plan_unit *unit = r->c->unit;
+    struct job_progress *progress = &r->jobs[job];
+    uint32_t shard, pass;
+    uint64_t minibatches = r->plan->jobs.jobs[job].minibatches;
+    if (progress->minibatch >= minibatches)
+        return check_fail(r->c, RULE_TRAINING, "%s has only %" PRIu64 " minibatches",
+                          r->plan->jobs.jobs[job].name, minibatches);
+    expected_unit(r, job, &shard, &pass);
+    if (unit->pass != pass || unit->shard != shard) return fail_order(r, job);
+    return STATUS_OK;
+}
+
+static enum status move_unit(struct run *r, uint32_t job, bool in_time, uint8_t flag)
+{
+    const struct plan_unit *unit = r->c->unit;
+    uint8_t *moved = &r->moved[r->c->jobs[job].first_shard + unit->shard];
+    if (!in_time) return fail_order(r, job);
+    if (*moved & flag)
+        return check_fail(r->c, RULE_TRAINING, "a second %s of shard %u",
+                          plan_pass_names[unit->pass], unit->shard);
+    *moved |= flag;
+    return STATUS_OK;
+}
+
+static enum status begin_unit(struct run *r)
+{
+    const struct plan_unit *unit = r->c->unit;
+    uint32_t job = unit->job;
+    struct job_progress *progress = &r->jobs[job];
+    uint64_t minibatches = r->plan->jobs.jobs[job].minibatches;
+    switch (unit->pass) {
+    case PLAN_LOAD:
+        return move_unit(r, job, progress->minibatch == 0 && progress->position == 0, LOADED);
+    case PLAN_STORE:
+        return move_unit(r, job, progress->minibatch == minibatches, STORED);
+    case PLAN_BATCH:
+        if (progress->position != 0 || progress->batch_made || progress->minibatch >= minibatches)
+            return check_fail(r->c, RULE_TRAINING, "no batch is expected here");
+        progress->batch_made = true;
+        return STATUS_OK;
+    default: return begin_training_unit(r, job);
+    }
+}
+
+/* The loss of each minibatch must reach the host before the next one begins. */
+static enum status check_loss(struct run *r, uint32_t job)
+{
+    if (!r->c->jobs[job].text) return STATUS_OK;
+    struct extent wanted = {.end = sizeof(double),
+                            .thing = check_job_thing(r->c, job, THING_LOSS),
+                            .version = r->jobs[job].minibatch};
+    const struct extent *found;
+    uint32_t loss = r->jobs[job].loss;
+    if (loss != PLAN_NONE && contents_hold(&r->hosts[r->index_of[loss]], &wanted, &found))
+        return STATUS_OK;
+    return check_fail(r->c, RULE_TRAINING, "the loss of minibatch %" PRIu64 " is not on the host",
+                      wanted.version);
+}
+
+static enum status end_unit(struct run *r)
+{
+    const struct plan_unit *unit = r->c->unit;
+    struct job_progress *progress = &r->jobs[unit->job];
+    r->c->op = NULL;
+    if (unit->pass > PLAN_BACKWARD) return STATUS_OK;
+    progress->position++;
+    if (!unit->ends_minibatch) return STATUS_OK;
+    TRY(check_loss(r, unit->job));
+    progress->position = 0;
+    progress->batch_made = false;
+    progress->minibatch++;
+    return STATUS_OK;
+}
+
+static enum status run_instance(struct run *r)
+{
+    struct checker *c = r->c;
+    c->unit = &r->plan->units[r->instance->unit];
+    c->op = NULL;
+    r->acquire = 0;
+    TRY(begin_unit(r));
+    for (uint32_t o = 0; o < c->unit->op_count; o++) {
+        c->op = &r->plan->ops[c->unit->first_op + o];
+        TRY(run_op(r));
+    }
+    TRY(end_unit(r));
+    c->position++;
+    return STATUS_OK;
+}
+
+static enum status run_order(struct run *r)
+{
+    const struct plan *plan = r->plan;
+    r->c->in_order = true;
+    r->c->op_readable = true;
+    for (r->segment = 0; r->segment < plan->segment_count; r->segment++) {
+        const struct plan_segment *segment = &plan->segments[r->segment];
+        r->segment_start[r->segment] = r->c->position;
+        for (uint32_t repeat = 0; repeat < segment->repeat_count; repeat++)
+            for (uint32_t i = 0; i < segment->instance_count; i++) {
+                r->instance = &plan->instances[segment->first_instance + i];
+                TRY(run_instance(r));
+            }
+    }
+    r->c->unit = NULL;
+    r->c->op = NULL;
+    return STATUS_OK;
+}
+
+/* --- the end -------------------------------------------------------------------------------- */
+
+static enum status check_nothing_lives(struct run *r)
+{
+    const struct plan *plan = r->plan;
+    if (r->live_now == 0) return STATUS_OK;
+    size_t cells = (size_t)plan->hardware.device_count * r->device_buffer_count, at = 0;
+    while (at < cells && r->live_at[at] == NOT_LIVE) at++;
+    assert(at < cells);
+    const struct live *live = &r->lives[r->live_at[at] - 1];
+    char text[PLAN_TEXT_BYTES];
+    return check_fail(r->c, RULE_LIFETIMES, "the %s is live on device %u at the end",
+                      buffer_text(r, live->buffer, text), live->device);
+}
+
+static enum status check_job_done(struct run *r, uint32_t job)
+{
+    const struct job *about = &r->plan->jobs.jobs[job];
+    const struct job_progress *progress = &r->jobs[job];
+    if (progress->position > 0) {
+        uint32_t shard, pass;
+        expected_unit(r, job, &shard, &pass);
+        return check_fail(r->c, RULE_TRAINING,
+                          "%s ends in minibatch %" PRIu64 ", before %s of shard %u", about->name,
+                          progress->minibatch, plan_pass_names[pass], shard);
+    }
+    if (progress->minibatch != about->minibatches)
+        return check_fail(r->c, RULE_TRAINING,
+                          "%s ends after %" PRIu64 " of %" PRIu64 " minibatches", about->name,
+                          progress->minibatch, about->minibatches);
+    return STATUS_OK;
+}
+
+/* The host's state of a shard, all parts, padding left out. */
+static enum status check_final_state(struct run *r, uint32_t buffer)
+{
+    const struct plan_buffer *b = &r->plan->buffers[buffer];
+    uint32_t global = r->c->jobs[b->job].first_shard + b->shard;
+    const struct shard_facts *f = &r->c->shards[global];
+    for (uint64_t part = 0; part < f->part_count; part++) {
+        uint64_t first = part * f->part_bytes;
+        struct extent wanted = {.first = first,
+                                .end = first + f->used_bytes,
+                                .thing_offset = first,
+                                .thing = check_shard_thing(global, THING_STATE),
+                                .version = r->jobs[b->job].minibatch};
+        const struct extent *found;
+        char text[PLAN_TEXT_BYTES];
+        if (contents_hold(&r->hosts[r->index_of[buffer]], &wanted, &found)) continue;
+        return check_fail(r->c, RULE_TRAINING,
+                          "at the end the host has version %" PRIu64 " of the %s (expected %" PRIu64
+                          ")",
+                          found ? found->version : 0, buffer_text(r, buffer, text),
+                          wanted.version);
+    }
+    return STATUS_OK;
+}
+
+static enum status check_end(struct run *r)
+{
+    const struct plan *plan = r->plan;
+    for (uint32_t j = 0; j < plan->jobs.count; j++) TRY(check_job_done(r, j));
+    TRY(check_nothing_lives(r));
+    uint32_t states = 0;
+    for (uint32_t b = 0; b < plan->buffer_count; b++) {
+        const struct plan_buffer *buffer = &plan->buffers[b];
+        if (buffer->kind != BUFFER_STATE || buffer->on_device || buffer->variant != 0) continue;
+        TRY(check_final_state(r, b));
+        states++;
+    }
+    if (states != plan->shard_count)
+        return check_fail(r->c, RULE_TRAINING, "the host has the states of %u shards of %u", states,
+                          plan->shard_count);
+    return STATUS_OK;
+}
+
+/* --- making --------------------------------------------------------------------------------- */
+
+/* At the beginning the host has all states, version 0, and nothing else. */
+static enum status fill_hosts(struct run *r)
+{
+    for (uint32_t j = 0; j < r->plan->jobs.count; j++) r->jobs[j].loss = PLAN_NONE;
+    for (uint32_t b = 0; b < r->plan->buffer_count; b++) {
+        const struct plan_buffer *buffer = &r->plan->buffers[b];
+        if (buffer->on_device || buffer->variant != 0) continue;
+        if (buffer->kind == BUFFER_LOSS) r->jobs[buffer->job].loss = b;
+        if (buffer->kind != BUFFER_STATE) continue;
+        uint32_t global = r->c->jobs[buffer->job].first_shard + buffer->shard;
+        struct extent extent = {.end = buffer->bytes,
+                                .thing = check_shard_thing(global, THING_STATE)};
+        if (!contents_put(&r->hosts[r->index_of[b]], &extent)) return no_memory(r);
+    }
+    return STATUS_OK;
+}
+
+static enum status prepare(struct run *r)
+{
+    const struct plan *plan = r->plan;
+    r->index_of = alloc_zeroed(plan->buffer_count, sizeof *r->index_of);
+    if (!r->index_of) return no_memory(r);
+    for (uint32_t b = 0; b < plan->buffer_count; b++)
+        r->index_of[b] = plan->buffers[b].on_device ? r->device_buffer_count++ : r->host_count++;
+    size_t cells = (size_t)plan->hardware.device_count * r->device_buffer_count;
+    r->hosts = alloc_zeroed(r->host_count, sizeof *r->hosts);
+    r->live_at = alloc_zeroed(cells, sizeof *r->live_at);
+    r->ranges = alloc_zeroed(plan->hardware.device_count, sizeof *r->ranges);
+    r->jobs = alloc_zeroed(plan->jobs.count, sizeof *r->jobs);
+    r->moved = alloc_zeroed(plan->shard_count, sizeof *r->moved);
+    r->segment_start = alloc_zeroed(plan->segment_count, sizeof *r->segment_start);
+    if (!r->hosts || !r->live_at || !r->ranges || !r->jobs || !r->moved || !r->segment_start)
+        return no_memory(r);
+    return fill_hosts(r);
+}
+
+static void run_release(struct run *r)
+{
+    for (uint32_t h = 0; r->hosts && h < r->host_count; h++) contents_release(&r->hosts[h]);
+    for (size_t i = 0; i < r->live_count; i++) contents_release(&r->lives[i].contents);
+    for (uint32_t d = 0; r->ranges && d < r->plan->hardware.device_count; d++)
+        free(r->ranges[d].ranges);
+    free(r->index_of);
+    free(r->hosts);
+    free(r->live_at);
+    free(r->lives);
+    free(r->ranges);
+    free(r->jobs);
+    free(r->moved);
+    free(r->segment_start);
+}
+
+enum status check_run(struct checker *c)
+{
+    struct run r = {.c = c, .plan = c->plan, .live_free = PLAN_NONE};
+    enum status status = prepare(&r);
+    if (status == STATUS_OK) status = run_order(&r);
+    if (status == STATUS_OK) status = check_end(&r);
+    run_release(&r);
+    return status;
+}

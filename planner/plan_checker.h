@@ -1,0 +1,102 @@
+/*
+ * The parts of plan_check(), which is too long for one file: tables (plan_check.c), what each
+ * computation claims (plan_check_unit.c), the walk in plan order (plan_check_run.c). Nobody else
+ * includes this.
+ */
+#ifndef SPILLWAY_PLANNER_PLAN_CHECKER_H
+#define SPILLWAY_PLANNER_PLAN_CHECKER_H
+
+#include "planner/plan.h"
+
+/* The rules of plan_check.h, as messages name them. */
+#define RULE_FORM "form"
+#define RULE_MEMORY "memory"
+#define RULE_LIFETIMES "lifetimes"
+#define RULE_WAITING "waiting"
+#define RULE_TRAINING "training"
+#define RULE_LAYERS "layers"
+#define RULE_WORK "work"
+
+/* What a job is made of, by models/. */
+struct job_facts {
+    uint32_t first_shard, shard_count;
+    bool text;            /* it has an embedding, and so batches and a loss */
+    uint64_t table_bytes; /* of the tied token table; 0: none */
+    uint64_t batch_bytes;
+    uint64_t rows, row_bytes; /* of an embedding that may be cut by rows; 0: it may not */
+};
+
+/* Bytes of a shard's buffers. */
+struct shard_facts {
+    uint64_t part_bytes;  /* of the state blob, models/memory.h */
+    uint64_t used_bytes;  /* of a part: an embedding's is padded at its end */
+    uint64_t part_count;
+    uint64_t input_bytes, output_bytes, activation_bytes;
+};
+
+/*
+ * Things that buffers hold, each with a version: the state of a shard as many as it had updates, all
+ * others that of their minibatch. The numbers of a shard's things begin at shard * SHARD_THINGS,
+ * those of a job's behind all shards'.
+ */
+enum shard_thing {
+    THING_STATE,
+    THING_BOUNDARY,
+    THING_PARTIAL, /* a boundary to which some slices of the embedding were added */
+    THING_GRADIENT,
+    THING_ACTIVATIONS,
+    SHARD_THINGS
+};
+enum job_thing { THING_BATCH, THING_LOSS, THING_TABLE_GRADIENT, JOB_THINGS };
+
+/*
+ * What a computation finds (or leaves: makes) in [offset_bytes, + bytes) of an access's buffer: bytes
+ * of a thing from thing_offset on, of the version of the job's minibatch + version_delta. A partial
+ * boundary's thing_offset is its next row.
+ */
+struct claim {
+    uint32_t access; /* of the operation */
+    uint32_t thing;
+    uint32_t version_delta;
+    bool makes;
+    uint64_t offset_bytes, bytes, thing_offset;
+};
+
+struct checker {
+    const struct plan *plan;
+    struct error *err;
+    struct job_facts *jobs;
+    struct shard_facts *shards;
+    struct claim *claims;
+    size_t claim_count, claim_capacity;
+    uint32_t *first_claim; /* op_count + 1 entries */
+
+    /* where we are, for messages */
+    bool in_order;         /* an instance; else a unit as such */
+    uint64_t position;     /* of the instance in plan order */
+    const struct plan_unit *unit;   /* NULL: in the tables */
+    const struct plan_op *op;       /* NULL: the unit as a whole */
+    bool op_readable;      /* its indexes have been checked */
+};
+
+/* "instance 12, operation 3 (job-a shard 2 backward): RULE: message"; STATUS_CHECK. */
+enum status check_fail(struct checker *c, const char *rule, const char *format, ...)
+    PRINTF_LIKE(3, 4);
+
+uint32_t check_job_thing(const struct checker *c, uint32_t job, enum job_thing thing);
+static inline uint32_t check_shard_thing(uint32_t global_shard, enum shard_thing thing)
+{
+    return global_shard * SHARD_THINGS + (uint32_t)thing;
+}
+
+/* "state of job-1 shard 3, version 4"; what a buffer holds or should hold. */
+const char *check_thing_text(const struct checker *c, uint32_t thing, uint64_t version,
+                             char text[PLAN_TEXT_BYTES]);
+
+/* Form, claims and work of all units. */
+MUST_CHECK enum status check_units(struct checker *c);
+
+/* Memory, lifetimes, waiting and training in plan order. */
+MUST_CHECK enum status check_run(struct checker *c);
+
+#endif

@@ -1,0 +1,156 @@
+/*
+ * Extents on the line of a buffer's bytes.
+ *
+ * Nearly all buffers hold one thing, so nearly all lists have one extent. The exceptions matter: the
+ * state of an embedding on the host while its slices are updated one after the other, a table that
+ * is the front part of a state, the three parts of a slice. With neighbours merged, the host state of
+ * a sliced embedding has a handful of extents at any time:
+ *
+ *     parts            [ p ............ | m ............ | v ............ ]
+ *     after slice 2    [ v1 ...| v0 ... | v1 ...| v0 ... | v1 ...| v0 ... ]
+ *
+ * Cost: a binary search, and a move of what is behind when the number of extents changes.
+ */
+#include "planner/plan_contents.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+void contents_clear(struct contents *contents)
+{
+    contents->count = 0;
+}
+
+void contents_release(struct contents *contents)
+{
+    free(contents->extents);
+    *contents = (struct contents){0};
+}
+
+/* The first extent that ends behind `offset`. */
+static uint32_t find(const struct contents *contents, uint64_t offset)
+{
+    uint32_t low = 0, high = contents->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (contents->extents[middle].end > offset)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static bool continues(const struct extent *a, const struct extent *b)
+{
+    return a->end == b->first && a->thing == b->thing && a->version == b->version &&
+           a->thing_offset + (a->end - a->first) == b->thing_offset;
+}
+
+/* Replace extents [low, high) by `count` others. */
+static bool replace(struct contents *contents, uint32_t low, uint32_t high,
+                    const struct extent *pieces, uint32_t count)
+{
+    uint32_t total = contents->count - (high - low) + count;
+    if (total > contents->capacity) {
+        uint32_t capacity = contents->capacity > 0 ? contents->capacity * 2 : 4;
+        void *larger = alloc_resize(contents->extents, capacity * sizeof *contents->extents);
+        if (!larger) return false;
+        contents->extents = larger;
+        contents->capacity = capacity;
+    }
+    assert(total <= contents->capacity);
+    memmove(contents->extents + low + count, contents->extents + high,
+            (contents->count - high) * sizeof *contents->extents);
+    memcpy(contents->extents + low, pieces, count * sizeof *pieces);
+    contents->count = total;
+    return true;
+}
+
+bool contents_put(struct contents *contents, const struct extent *extent)
+{
+    if (extent->first == extent->end) return true;
+    uint32_t low = find(contents, extent->first), high = low;
+    while (high < contents->count && contents->extents[high].first < extent->end) high++;
+
+    struct extent pieces[3];
+    uint32_t count = 0;
+    if (low < high && contents->extents[low].first < extent->first) {
+        pieces[count] = contents->extents[low];
+        pieces[count++].end = extent->first;
+    } else if (low > 0 && continues(&contents->extents[low - 1], extent)) {
+        pieces[count++] = contents->extents[--low];
+    }
+    if (count > 0 && continues(&pieces[count - 1], extent))
+        pieces[count - 1].end = extent->end;
+    else
+        pieces[count++] = *extent;
+
+    struct extent rest;
+    bool has_rest = false;
+    if (low < high && contents->extents[high - 1].end > extent->end) {
+        rest = contents->extents[high - 1];
+        rest.thing_offset += extent->end - rest.first;
+        rest.first = extent->end;
+        has_rest = true;
+    } else if (high < contents->count && continues(extent, &contents->extents[high])) {
+        rest = contents->extents[high++];
+        has_rest = true;
+    }
+    if (has_rest && continues(&pieces[count - 1], &rest))
+        pieces[count - 1].end = rest.end;
+    else if (has_rest)
+        pieces[count++] = rest;
+    return replace(contents, low, high, pieces, count);
+}
+
+bool contents_hold(const struct contents *contents, const struct extent *wanted,
+                   const struct extent **found)
+{
+    uint64_t at = wanted->first;
+    for (uint32_t i = find(contents, at); at < wanted->end; i++) {
+        *found = NULL;
+        if (i == contents->count || contents->extents[i].first > at) return false;
+        const struct extent *e = &contents->extents[i];
+        *found = e;
+        if (e->thing != wanted->thing || e->version != wanted->version ||
+            e->thing_offset + (at - e->first) != wanted->thing_offset + (at - wanted->first))
+            return false;
+        at = e->end;
+    }
+    return true;
+}
+
+static bool holds_anything(const struct contents *contents, uint64_t first, uint64_t end)
+{
+    uint64_t at = first;
+    for (uint32_t i = find(contents, at); at < end; i++) {
+        if (i == contents->count || contents->extents[i].first > at) return false;
+        at = contents->extents[i].end;
+    }
+    return true;
+}
+
+bool contents_copy(const struct contents *from, uint64_t first, uint64_t bytes,
+                   struct contents *to, uint64_t to_first, bool *complete)
+{
+    assert(from != to);
+    uint64_t end = first + bytes;
+    *complete = holds_anything(from, first, end);
+    if (!*complete) return true;
+    for (uint32_t i = find(from, first); i < from->count && from->extents[i].first < end; i++) {
+        struct extent piece = from->extents[i];
+        if (piece.first < first) {
+            piece.thing_offset += first - piece.first;
+            piece.first = first;
+        }
+        if (piece.end > end) piece.end = end;
+        piece.first = piece.first - first + to_first;
+        piece.end = piece.end - first + to_first;
+        if (!contents_put(to, &piece)) return false;
+    }
+    return true;
+}
