@@ -33,7 +33,7 @@ static int make_folder(void **state)
 
 static const char *path_of(const char *name)
 {
-    static char path[256];
+    static char path[384];
     snprintf(path, sizeof path, "%s/%s", folder, name);
     return path;
 }
@@ -117,7 +117,7 @@ static void replacing_keeps_links_and_modes(void **state)
     struct error err = {0};
     struct file_out *file;
     struct stat info;
-    char target[256];
+    char target[384];
     strcpy(target, path_of("real.json"));
     write_content(target, "old", 3);
     assert_int_equal(chmod(target, 0640), 0);
@@ -245,7 +245,7 @@ static void a_full_disk_leaves_no_file(void **state)
     setrlimit(RLIMIT_FSIZE, &old);
     signal(SIGXFSZ, old_handler);
     for (size_t k = 0; k < 2; k++) {
-        char expected[256];
+        char expected[512];
         assert_int_equal(statuses[k], STATUS_IO);
         snprintf(expected, sizeof expected, "cannot write '%s': File too large", path_of(names[k]));
         assert_string_equal(texts[k], expected);
@@ -258,7 +258,7 @@ static void a_vanished_folder_is_told(void **state)
     (void)state;
     struct error err = {0};
     struct file_out *file;
-    char inner[256];
+    char inner[384];
     strcpy(inner, path_of("inner"));
     assert_int_equal(mkdir(inner, 0755), 0);
     assert_int_equal(file_out_create(path_of("inner/a"), &file, &err), STATUS_OK);
@@ -435,7 +435,7 @@ static void damaged_gzip_is_refused(void **state)
         err = (struct error){0};
         assert_int_equal(file_read(path_of("cut.gz"), 1000, &text, &read_length, &err),
                          STATUS_BAD_INPUT);
-        char expected[256];
+        char expected[512];
         snprintf(expected, sizeof expected, "'%s' is %s gzip data", path_of("cut.gz"),
                  cut < 2 ? "not" : "truncated");
         assert_string_equal(err.text, expected);
@@ -460,7 +460,7 @@ static void limits_are_kept(void **state)
 {
     (void)state;
     struct error err = {0};
-    char *text, expected[256];
+    char *text, expected[512];
     size_t length;
     write_content(path_of("a"), "0123456789", 10);
     assert_int_equal(file_read(path_of("a"), 10, &text, &length, &err), STATUS_OK);
