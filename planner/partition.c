@@ -412,12 +412,54 @@ static bool mode_possible(const struct cutter *cutter, uint32_t activations)
     return activations != ACTIVATIONS_KEEP || cutter->hardware->device_count == 1;
 }
 
-/* From all of the memory down to a 200th of it, in equal ratios. */
-static uint64_t region_size(const struct cutter *cutter, uint32_t regions, uint32_t step)
+/* The smallest region that every layer fits on its own (an embedding is cut as finely as needed). */
+static enum status least_region(const struct cutter *cutter, uint32_t activations, uint64_t *bytes,
+                                struct error *err)
+{
+    *bytes = 4 * ARENA_ALIGNMENT;
+    for (uint32_t j = 0; j < cutter->jobs->count; j++) {
+        const struct job *job = &cutter->jobs->jobs[j];
+        if (footprint_twin(cutter->footprints, j) != j) continue;
+        for (uint64_t l = job_slices(job) ? 1 : 0; l < job->network.layer_count; l++) {
+            const struct footprint *f = footprint_of(cutter->footprints, j, l, 1);
+            if (!f) return out_of_memory(err);
+            *bytes = max_u64(*bytes, region_need(job, f, is_last(job, l, 1), activations));
+        }
+    }
+    return STATUS_OK;
+}
+
+/* From all of the memory down to a 200th of it, in equal ratios; the least possible size last. */
+static uint64_t region_size(const struct cutter *cutter, uint32_t regions, uint32_t step,
+                            uint64_t least)
 {
     double size = (double)(cutter->capacity / regions);
+    if (step == REGION_SIZES) return least;
     for (uint32_t i = 0; i < step; i++) size /= 1.3216; /* 200^(1/19) */
     return (uint64_t)size & ~(uint64_t)(ARENA_ALIGNMENT - 1);
+}
+
+/* Try region sizes; the best cut so far is kept in `best`, and `trial` is scratch of its kind. */
+static enum status try_sizes(struct cutter *cutter, uint32_t mode, uint32_t regions,
+                             struct partition *best, struct partition *trial,
+                             struct job_cut *cuts, bool *found, struct error *err)
+{
+    uint64_t least = 0;
+    enum status status = least_region(cutter, mode, &least, err);
+    for (uint32_t step = 0; step <= REGION_SIZES && !status; step++) {
+        struct candidate c = {.region_count = regions,
+                              .region_bytes = region_size(cutter, regions, step, least),
+                              .activations = mode};
+        bool fits;
+        status = try_candidate(cutter, &c, trial, cuts, &fits, err);
+        if (status || !fits || (*found && trial->objective_s >= best->objective_s)) continue;
+        struct partition swap = *best;
+        *best = *trial;
+        *trial = swap;
+        *found = true;
+        if (!trial->shards) status = allocate(cutter->jobs, trial, err);
+    }
+    return status;
 }
 
 enum status partition_streamed(const struct hardware *hardware, const struct job_set *jobs,
@@ -430,24 +472,18 @@ enum status partition_streamed(const struct hardware *hardware, const struct job
     struct job_cut *cuts = make_cuts(jobs, footprints);
     enum status status = cuts ? allocate(jobs, &trial, err) : out_of_memory(err);
     bool found = false;
-    uint32_t least = options->regions ? options->regions : options->no_double_buffer ? 1 : 2;
-    uint32_t most = options->regions ? options->regions : options->no_double_buffer ? 1 : 3;
-    for (uint32_t mode = 0; mode < ACTIVATIONS_COUNT && !status; mode++) {
-        if (!mode_possible(&cutter, mode)) continue;
-        for (uint32_t regions = least; regions <= most && !status; regions++) {
-            for (uint32_t step = 0; step < REGION_SIZES && !status; step++) {
-                struct candidate c = {.region_count = regions,
-                                      .region_bytes = region_size(&cutter, regions, step),
-                                      .activations = mode};
-                bool fits;
-                status = try_candidate(&cutter, &c, &trial, cuts, &fits, err);
-                if (status || !fits || (found && trial.objective_s >= best.objective_s)) continue;
-                struct partition swap = best;
-                best = trial;
-                trial = swap;
-                found = true;
-                if (!trial.shards) status = allocate(jobs, &trial, err);
-            }
+    uint32_t first = options->regions ? options->regions : options->no_double_buffer ? 1 : 2;
+    uint32_t last = options->regions ? options->regions : options->no_double_buffer ? 1 : 3;
+    for (uint32_t attempt = 0; attempt < 2 && !found && !status; attempt++) {
+        if (attempt == 1) { /* better without double buffer than not at all */
+            if (options->regions || options->no_double_buffer) break;
+            first = last = 1;
+            cutter.missing_bytes = UINT64_MAX;
+        }
+        for (uint32_t mode = 0; mode < ACTIVATIONS_COUNT && !status; mode++) {
+            if (!mode_possible(&cutter, mode)) continue;
+            for (uint32_t regions = first; regions <= last && !status; regions++)
+                status = try_sizes(&cutter, mode, regions, &best, &trial, cuts, &found, err);
         }
     }
     free_cuts(cuts, jobs->count);
