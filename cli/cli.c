@@ -1,0 +1,271 @@
+/*
+ * What all verbs share: finding the verb, parsing with its row of the table, warnings, the frame of
+ * a JSON report.
+ *
+ * A verb with actions ("models list", "models show") has one row per action, each with its own
+ * options; the words of the command line are matched against the rows, first word first, so that
+ * `spillway modles show` and `spillway models shwo` each get a suggestion of the right kind.
+ *
+ * The tables of options live on the stacks of the verbs, because they point at the variables that
+ * they fill. Whoever wants to see a table without running the verb (help, completion, the check of
+ * the man pages) calls the verb with cli->look set; cli_parse() then hands the table over and tells
+ * the verb to go no further.
+ */
+#include "cli/cli.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/progress.h"
+#include "base/size.h"
+#include "base/suggest.h"
+
+enum { VERBS_MAX = 64 };
+
+const struct cli_verb cli_verbs[] = {
+    {"measure", NULL, "", "measure this machine and keep its profile", verb_measure},
+    {"models", "list", "", "the networks that are known by name", verb_models_list},
+    {"models", "show", "NETWORK", "parameters, FLOPs and bytes of a network, layer by layer",
+     verb_models_show},
+    {"hardware", "list", "", "the machines that are known by name", verb_hardware_list},
+    {"hardware", "show", "[MACHINE]", "every figure of a machine with its source, and its links",
+     verb_hardware_show},
+    {"hardware", "check", "FILE", "does a hardware file make physical sense?",
+     verb_hardware_check},
+    {"plan", NULL, "JOBS.json", "decide what runs where and when, within memory", verb_plan},
+    {"simulate", NULL, "PLAN.json", "time a plan without running it", verb_simulate},
+    {"run", NULL, "PLAN.json", "carry a plan out and compare it with its prediction", verb_run},
+    {"compare", NULL, "PREDICTED MEASURED", "lay two traces of one plan side by side",
+     verb_compare},
+    {"trace", "show", "TRACE", "what a trace holds", verb_trace_show},
+    {"trace", "export", "TRACE...", "a timeline for ui.perfetto.dev and chrome://tracing",
+     verb_trace_export},
+    {"plot", "timeline", "TRACE...", "what each stream did, as a picture", verb_plot_timeline},
+    {"plot", "throughput", "ALL.json", "policies beside each other, as a picture",
+     verb_plot_throughput},
+    {"plot", "memory", "TRACE...", "memory in use over time, as a picture", verb_plot_memory},
+    {"completion", NULL, "bash", "a completion script for the shell", verb_completion},
+    {"help", NULL, "[VERB [ACTION]]", "what a verb does and all its options", verb_help},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+static_assert(ARRAY_COUNT(cli_verbs) <= VERBS_MAX, "the list of suggestions has room for all");
+
+/* --- finding the verb ------------------------------------------------------------------------ */
+
+/* The names (name NULL) or the actions of `name`, each once. */
+static size_t list_words(const char *name, const char *words[VERBS_MAX])
+{
+    size_t count = 0;
+    for (const struct cli_verb *verb = cli_verbs; verb->name; verb++) {
+        if (name && strcmp(verb->name, name) != 0) continue;
+        const char *word = name ? verb->action : verb->name;
+        if (word && (count == 0 || strcmp(words[count - 1], word) != 0)) words[count++] = word;
+    }
+    return count;
+}
+
+/* `what` is "unknown verb" or the like, in front of the word. */
+static enum status unknown_word(const char *what, const char *word, const char *const *words,
+                                size_t count, struct error *err)
+{
+    const char *near = suggest(word, words, count);
+    if (near)
+        return error_set(err, STATUS_BAD_INPUT, "%s '%s' (did you mean '%s'?)", what, word, near);
+    char list[256];
+    return error_set(err, STATUS_BAD_INPUT, "%s '%s' (expected %s)", what, word,
+                     suggest_list(words, count, list, sizeof list));
+}
+
+enum status cli_find_verb(const char *name, const char *action, const struct cli_verb **out,
+                          struct error *err)
+{
+    const char *words[VERBS_MAX];
+    const struct cli_verb *verb = cli_verbs;
+    while (verb->name && strcmp(verb->name, name) != 0) verb++;
+    if (!verb->name) return unknown_word("unknown verb", name, words, list_words(NULL, words), err);
+    if (!verb->action) {
+        *out = verb;
+        return STATUS_OK;
+    }
+    size_t count = list_words(name, words);
+    if (!action || action[0] == '-') {
+        char list[256];
+        return error_set(err, STATUS_BAD_INPUT, "'spillway %s' needs an action (%s)", name,
+                         suggest_list(words, count, list, sizeof list));
+    }
+    for (; verb->name && strcmp(verb->name, name) == 0; verb++) {
+        if (strcmp(verb->action, action) != 0) continue;
+        *out = verb;
+        return STATUS_OK;
+    }
+    char what[CLI_COMMAND_BYTES];
+    snprintf(what, sizeof what, "'spillway %s' has no action", name);
+    return unknown_word(what, action, words, count, err);
+}
+
+const char *cli_command(const struct cli_verb *verb, char buffer[CLI_COMMAND_BYTES])
+{
+    snprintf(buffer, CLI_COMMAND_BYTES, "spillway %s%s%s", verb->name, verb->action ? " " : "",
+             verb->action ? verb->action : "");
+    return buffer;
+}
+
+/* --- running and looking --------------------------------------------------------------------- */
+
+static bool is_help(const char *word)
+{
+    return strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0;
+}
+
+enum status cli_dispatch(int argc, char **argv, FILE *out, struct error *err)
+{
+    struct cli cli = {.out = out};
+    if (argc == 0)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "no verb was given: 'spillway help' lists them, and 'spillway measure' "
+                         "is where to start");
+    if (strcmp(argv[0], "--version") == 0 || strcmp(argv[0], "-V") == 0) {
+        fprintf(out, "spillway %s\n", SPILLWAY_VERSION);
+        return STATUS_OK;
+    }
+    /* "spillway --help" and "spillway models --help" mean "spillway help [models]". */
+    static char help[] = "help";
+    char *help_words[] = {help, argv[0], NULL};
+    if (is_help(argv[0])) {
+        argc = 1;
+        argv = help_words;
+    } else if (argc == 2 && is_help(argv[1])) {
+        argv = help_words;
+    }
+    if (cli_find_verb(argv[0], argc > 1 ? argv[1] : NULL, &cli.verb, err) != STATUS_OK)
+        return err->status;
+    int used = cli.verb->action ? 1 : 0; /* words in front of the verb's last one */
+    return cli.verb->run(&cli, argc - used, argv + used, err);
+}
+
+enum status cli_look(const char *name,
+                     void (*look)(void *context, const struct options *options), void *context,
+                     struct error *err)
+{
+    static char word[] = "look";
+    char *words[] = {word, NULL};
+    for (const struct cli_verb *verb = cli_verbs; verb->name; verb++) {
+        if (name && strcmp(verb->name, name) != 0) continue;
+        struct cli cli = {.verb = verb, .look = look, .look_context = context};
+        if (verb->run(&cli, 1, words, err) != STATUS_OK) return err->status;
+    }
+    return STATUS_OK;
+}
+
+enum status cli_parse(struct cli *cli, struct options *options, int argc, char **argv,
+                      bool *go_on, struct error *err)
+{
+    char command[CLI_COMMAND_BYTES];
+    options->command = cli_command(cli->verb, command);
+    options->arguments = cli->verb->arguments;
+    options->summary = cli->verb->summary;
+    *go_on = false;
+    if (cli->look) {
+        cli->look(cli->look_context, options);
+        return STATUS_OK;
+    }
+    if (options_parse(options, argc, argv, err) != STATUS_OK) return err->status;
+    if (options->help) {
+        options_print_help(options, cli->out);
+        return STATUS_OK;
+    }
+    if (cli->quiet) progress_disable();
+    *go_on = true;
+    return STATUS_OK;
+}
+
+/* --- what every report has ------------------------------------------------------------------- */
+
+void cli_warn(struct cli *cli, const char *format, ...)
+{
+    char *text = cli->warnings[cli->warning_count % CLI_WARNINGS_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof cli->warnings[0], format, arguments);
+    va_end(arguments);
+    if (!cli->quiet) fprintf(stderr, "warning: %s\n", text);
+    if (cli->warning_count < CLI_WARNINGS_MAX) cli->warning_count++;
+}
+
+/* As a shell reads it back: in single quotes where it needs them. */
+static void print_quoted(FILE *out, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_./=:,+-%@";
+    size_t length = strspn(word, plain);
+    if (length > 0 && word[length] == '\0') {
+        fputs(word, out);
+        return;
+    }
+    fputc('\'', out);
+    for (; *word; word++) {
+        if (*word == '\'') fputs("'\\''", out); /* end, a quote, begin again */
+        else fputc(*word, out);
+    }
+    fputc('\'', out);
+}
+
+void cli_next(struct cli *cli, const char *const *words)
+{
+    if (cli->quiet) return;
+    fputs("\nnext: spillway", cli->out);
+    for (; *words; words++) {
+        fputc(' ', cli->out);
+        if (strcmp(*words, "&&") == 0) fputs(*words, cli->out);
+        else print_quoted(cli->out, *words);
+    }
+    fputc('\n', cli->out);
+}
+
+enum status cli_report_begin(struct cli *cli, const char *schema, struct json_out **out,
+                             struct error *err)
+{
+    struct json_out *json = json_out_create(NULL);
+    if (!json) return error_memory(err, "the report", 0);
+    char name[CLI_COMMAND_BYTES], command[CLI_COMMAND_BYTES];
+    snprintf(name, sizeof name, "spillway-%s-1", schema);
+    cli_command(cli->verb, command);
+    json_out_object_begin(json, NULL, false);
+    json_out_string(json, "schema", name);
+    json_out_string(json, "tool_version", SPILLWAY_VERSION);
+    json_out_string(json, "verb", command + strlen("spillway "));
+    *out = json;
+    return STATUS_OK;
+}
+
+enum status cli_report_end(struct cli *cli, struct json_out *json, struct error *err)
+{
+    json_out_array_begin(json, "warnings", false);
+    for (size_t i = 0; i < cli->warning_count; i++) json_out_string(json, NULL, cli->warnings[i]);
+    json_out_array_end(json);
+    json_out_object_end(json);
+    size_t length = 0;
+    enum status status = STATUS_OK;
+    if (json_out_complete(json)) {
+        const char *text = json_out_text(json, &length);
+        fwrite(text, 1, length, cli->out);
+        if (length == 0 || text[length - 1] != '\n') fputc('\n', cli->out);
+    } else {
+        status = error_memory(err, "the report", length);
+    }
+    json_out_destroy(json);
+    return status;
+}
+
+const char *cli_percent(double ratio, char buffer[CLI_PERCENT_BYTES])
+{
+    snprintf(buffer, CLI_PERCENT_BYTES, "%.1f %%", 100 * ratio);
+    return buffer;
+}
+
+const char *cli_signed_percent(double ratio, char buffer[CLI_PERCENT_BYTES])
+{
+    snprintf(buffer, CLI_PERCENT_BYTES, "%+.1f %%", 100 * ratio);
+    return buffer;
+}

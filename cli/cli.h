@@ -1,0 +1,124 @@
+/*
+ * The command line of `spillway`: one table of verbs, and what every verb shares.
+ *
+ * A verb is a function that parses its options, does its work and then writes its answer into
+ * cli->out, a stream in memory. Nothing is written there before the work is done, so whatever a
+ * verb leaves in it is complete; main() puts it on standard output. A verb may both leave an
+ * answer and return an error: "it does not fit" and "too far off" come with the figures.
+ */
+#ifndef SPILLWAY_CLI_CLI_H
+#define SPILLWAY_CLI_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/json_out.h"
+#include "base/options.h"
+
+enum { CLI_WARNINGS_MAX = 16, CLI_COMMAND_BYTES = 64, CLI_PATH_BYTES = 4096 };
+
+struct cli;
+
+/* argv[0] is the verb's last word. */
+typedef enum status (*cli_run)(struct cli *cli, int argc, char **argv, struct error *err);
+
+struct cli_verb {
+    const char *name;   /* "plan" */
+    const char *action; /* "show" of "models show"; NULL when the verb has only one */
+    const char *arguments;
+    const char *summary; /* one line, lower case, no full stop */
+    cli_run run;
+};
+
+/* In the order of the help; ends with a NULL name. */
+extern const struct cli_verb cli_verbs[];
+
+struct cli {
+    const struct cli_verb *verb; /* the one that runs */
+    FILE *out;                   /* the answer; see above */
+    bool json, quiet;            /* --json, --quiet */
+    char warnings[CLI_WARNINGS_MAX][512];
+    size_t warning_count;
+    /* Not NULL: cli_parse() hands the table over and the verb ends. Help, the completion and the
+     * tests look at all tables this way. */
+    void (*look)(void *context, const struct options *options);
+    void *look_context;
+};
+
+/*
+ * Run one command line: find the verb, call it. The answer goes to `out`; on failure `err` says
+ * why, and an answer may be there as well.
+ */
+MUST_CHECK enum status cli_dispatch(int argc, char **argv, FILE *out, struct error *err);
+
+/* The row for a verb and the word behind it, which is its action if it has any (`action` may be
+ * NULL, and is not looked at otherwise). Errors: STATUS_BAD_INPUT with a suggestion. */
+MUST_CHECK enum status cli_find_verb(const char *name, const char *action,
+                                     const struct cli_verb **out, struct error *err);
+
+/* "spillway models show" */
+const char *cli_command(const struct cli_verb *verb, char buffer[CLI_COMMAND_BYTES]);
+
+/* Every verb's table ends with these two rows. */
+#define CLI_COMMON_OPTIONS(cli)                                                                   \
+    OPTION_FLAG("json", 0, &(cli)->json, "print one JSON object instead of text"),               \
+        OPTION_FLAG("quiet", 'q', &(cli)->quiet, "no progress, no warnings, no next command")
+
+/*
+ * Parse a verb's options; command, arguments and summary come from its row of cli_verbs. *go_on is
+ * false when nothing is left to do: help was asked for, or somebody only looks at the table.
+ */
+MUST_CHECK enum status cli_parse(struct cli *cli, struct options *options, int argc, char **argv,
+                                 bool *go_on, struct error *err);
+
+/* Call `look` with the options of each action of a verb (all verbs when `name` is NULL). */
+MUST_CHECK enum status cli_look(const char *name,
+                                void (*look)(void *context, const struct options *options),
+                                void *context, struct error *err);
+
+/* Remembered for the JSON report and printed on standard error unless --quiet. */
+void cli_warn(struct cli *cli, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/*
+ * The last line of a report: what to type next, ready to be copied into a shell. `words` ends with
+ * NULL; "spillway" stands in front of it, "&&" begins another command. Nothing with --quiet.
+ */
+void cli_next(struct cli *cli, const char *const *words);
+
+/*
+ * A JSON report: begin writes {"schema": "spillway-SCHEMA-1", "tool_version": ..., "verb": ...;
+ * end adds "warnings", closes the object and moves it to cli->out. *out is destroyed by end.
+ */
+MUST_CHECK enum status cli_report_begin(struct cli *cli, const char *schema, struct json_out **out,
+                                        struct error *err);
+MUST_CHECK enum status cli_report_end(struct cli *cli, struct json_out *json, struct error *err);
+
+/* A figure's percentage with one decimal: "12.3 %". */
+enum { CLI_PERCENT_BYTES = 32 };
+const char *cli_percent(double ratio, char buffer[CLI_PERCENT_BYTES]);
+
+/* The same with its sign, for errors and differences: "+4.2 %". */
+const char *cli_signed_percent(double ratio, char buffer[CLI_PERCENT_BYTES]);
+
+/* The verbs, one file each. */
+enum status verb_models_list(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_models_show(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_hardware_list(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_hardware_show(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_hardware_check(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_measure(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_compare(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_trace_show(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_trace_export(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_plot_timeline(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_plot_throughput(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_plot_memory(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_completion(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_help(struct cli *cli, int argc, char **argv, struct error *err);
+
+#endif

@@ -1,0 +1,53 @@
+/* Which machine a verb plans or simulates for, from its options. */
+#ifndef SPILLWAY_CLI_MACHINE_H
+#define SPILLWAY_CLI_MACHINE_H
+
+#include "cli/cli.h"
+#include "models/hardware.h"
+
+#define CLI_NOT_GIVEN (-1.0) /* of a quantity on the command line, none of which is negative */
+
+struct cli_machine {
+    const char *name; /* preset or file; NULL: the measured profile of this machine */
+    uint64_t devices; /* 0: as many as the machine has, like threads */
+    uint64_t threads;
+    double device_memory_bytes, link_bytes_per_s, host_memory_bytes; /* or CLI_NOT_GIVEN */
+};
+
+#define CLI_MACHINE_NONE                                                                          \
+    {.device_memory_bytes = CLI_NOT_GIVEN,                                                        \
+     .link_bytes_per_s = CLI_NOT_GIVEN,                                                           \
+     .host_memory_bytes = CLI_NOT_GIVEN}
+
+/* Rows for the tables of options, `m` being a struct cli_machine. */
+#define CLI_MACHINE_NAME(m)                                                                       \
+    OPTION_STRING("hw", 0, "MACHINE", &(m)->name,                                                 \
+                  "a name or file ('spillway hardware list'), default what 'measure' found")
+#define CLI_MACHINE_SIZES(m)                                                                      \
+    OPTION_U64("devices", 0, "N", 1, DEVICES_MAX, &(m)->devices, "how many devices to use"),      \
+        OPTION_QUANTITY("device-memory", 0, "SIZE", DIMENSION_BYTES, &(m)->device_memory_bytes,   \
+                        "memory of each device, such as 96MiB"),                                  \
+        OPTION_QUANTITY("host-memory", 0, "SIZE", DIMENSION_BYTES, &(m)->host_memory_bytes,       \
+                        "memory of the host that the plan may use")
+#define CLI_MACHINE_SPEEDS(m)                                                                     \
+    OPTION_QUANTITY("link-rate", 0, "RATE", DIMENSION_BYTES_PER_S, &(m)->link_bytes_per_s,        \
+                    "rate of each device's link, such as 2GB/s"),                                 \
+        OPTION_U64("threads", 0, "N", 1, 4096, &(m)->threads,                                     \
+                   "threads of each device on the host's cores")
+
+/* Find the machine and change it as asked. Zeroed struct in; the caller releases it. */
+MUST_CHECK enum status cli_machine_read(const struct cli_machine *machine, struct hardware *out,
+                                        struct error *err);
+
+/* $XDG_CONFIG_HOME/spillway/hardware.json, or ~/.config/spillway/hardware.json. */
+MUST_CHECK enum status cli_profile_path(char path[CLI_PATH_BYTES], struct error *err);
+
+/* A quantity of bytes as a number of bytes; `option` is for the message. 0 when not given. */
+MUST_CHECK enum status cli_bytes(double given, const char *option, uint64_t *out,
+                                 struct error *err);
+
+/* "2 x 'host' with 96 MiB, 2 GB/s links" */
+enum { CLI_MACHINE_TEXT_BYTES = 256 };
+const char *cli_machine_text(const struct hardware *hardware, char text[CLI_MACHINE_TEXT_BYTES]);
+
+#endif

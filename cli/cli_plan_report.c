@@ -1,0 +1,328 @@
+/*
+ * The order of a report follows the questions of its reader: does everything fit and how (jobs,
+ * places), how long will it take and how good is that (makespan, bound, gap, proof), what next.
+ *
+ * The gap compares the simulated makespan with the lower bound, which holds for every plan of these
+ * jobs on this machine. A gap of nothing is the only case in which a plan may be called optimal.
+ */
+#include "cli/cli_plan_report.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/cli_machine.h"
+#include "cli/cli_table.h"
+#include "models/memory.h"
+
+enum { TABLE_JOBS_MAX = 40, TABLE_DEVICES_MAX = 16 };
+
+/* Below this a gap is rounding. */
+static const double gap_nothing = 1e-9;
+
+double cli_gap(double makespan_s, double lower_bound_s)
+{
+    return lower_bound_s > 0 ? makespan_s / lower_bound_s - 1 : 0;
+}
+
+/* --- figures of a job ------------------------------------------------------------------------ */
+
+static uint32_t job_shards(const struct plan *plan, uint32_t job)
+{
+    return plan->job_first_shard[job + 1] - plan->job_first_shard[job];
+}
+
+static uint64_t largest_shard_bytes(const struct plan *plan, uint32_t job)
+{
+    const struct job *described = &plan->jobs.jobs[job];
+    uint64_t largest = 0;
+    for (uint32_t s = plan->job_first_shard[job]; s < plan->job_first_shard[job + 1]; s++) {
+        uint64_t bytes =
+            memory_state_bytes(&described->network, plan->shards[s].first_layer,
+                               plan->shards[s].layer_count, described->optimizer.kind);
+        if (bytes > largest) largest = bytes;
+    }
+    return largest;
+}
+
+static uint64_t job_state_bytes(const struct plan *plan, uint32_t job)
+{
+    const struct job *described = &plan->jobs.jobs[job];
+    return memory_state_bytes(&described->network, 0, described->network.layer_count,
+                              described->optimizer.kind);
+}
+
+/* --- text ------------------------------------------------------------------------------------ */
+
+/* A preset's name, or of a path its last folder and name. */
+static const char *network_label(const char *name)
+{
+    const char *cut = strrchr(name, '/');
+    while (cut && cut > name && cut[-1] != '/') cut--;
+    return cut ? cut : name;
+}
+
+static enum status print_jobs(struct cli *cli, const struct plan *plan, struct error *err)
+{
+    struct cli_table table;
+    char text[QUANTITY_TEXT_BYTES];
+    cli_table_begin(&table, (const char *const[]){"JOB", "NETWORK", ">PARAMETERS", "OPTIMIZER",
+                                                  ">STATE", ">SHARDS", ">LARGEST SHARD",
+                                                  "ACTIVATIONS", NULL});
+    uint32_t shown = plan->jobs.count < TABLE_JOBS_MAX ? plan->jobs.count : TABLE_JOBS_MAX;
+    for (uint32_t j = 0; j < shown; j++) {
+        const struct job *job = &plan->jobs.jobs[j];
+        cli_table_cell(&table, "%s", job->name);
+        cli_table_cell(&table, "%s", network_label(job->network.name));
+        cli_table_cell(&table, "%s", quantity_text((double)network_parameters(&job->network),
+                                                   DIMENSION_COUNT_OF, text));
+        cli_table_cell(&table, "%s", optimizer_names[job->optimizer.kind]);
+        cli_table_cell(&table, "%s",
+                       quantity_text((double)job_state_bytes(plan, j), DIMENSION_BYTES, text));
+        cli_table_cell(&table, "%" PRIu32, job_shards(plan, j));
+        cli_table_cell(&table, "%s",
+                       quantity_text((double)largest_shard_bytes(plan, j), DIMENSION_BYTES, text));
+        cli_table_cell(&table, "%s", plan_activations_names[plan->job_activations[j]]);
+    }
+    if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
+    if (shown < plan->jobs.count)
+        fprintf(cli->out, "... and %u more, all of them with --json\n", plan->jobs.count - shown);
+    return STATUS_OK;
+}
+
+static void place_cells(struct cli_table *table, const char *name, uint64_t used, uint64_t most)
+{
+    char text[QUANTITY_TEXT_BYTES];
+    cli_table_cell(table, "%s", name);
+    cli_table_cell(table, "%s", quantity_text((double)used, DIMENSION_BYTES, text));
+    cli_table_cell(table, "%s", quantity_text((double)most, DIMENSION_BYTES, text));
+    cli_table_cell(table, "%.1f %%", most > 0 ? 100 * (double)used / (double)most : 0.0);
+}
+
+static enum status print_places(struct cli *cli, const struct plan *plan, struct error *err)
+{
+    const struct hardware *hardware = &plan->hardware;
+    struct cli_table table;
+    cli_table_begin(&table, (const char *const[]){"MEMORY", ">PLANNED", ">OF", ">USED", NULL});
+    place_cells(&table, "host", plan_host_bytes(plan), (uint64_t)hardware->host_bytes.value);
+    uint32_t devices = hardware->device_count, shown = devices;
+    if (shown > TABLE_DEVICES_MAX) shown = TABLE_DEVICES_MAX;
+    for (uint32_t d = 0; d < shown; d++) {
+        char name[32];
+        snprintf(name, sizeof name, "device %u", d);
+        place_cells(&table, name, plan_device_bytes(plan, d), hardware->devices[d].memory_bytes);
+    }
+    if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
+    if (shown < devices)
+        fprintf(cli->out, "... and %u more devices, all of them with --json\n", devices - shown);
+    return STATUS_OK;
+}
+
+static void print_speed(FILE *out, double tokens_per_s, double samples_per_s, double compute_share)
+{
+    char tokens[QUANTITY_TEXT_BYTES], samples[QUANTITY_TEXT_BYTES];
+    fprintf(out, "throughput   %s tokens/s, %s samples/s; compute %.1f %% busy\n",
+            quantity_text(tokens_per_s >= 100 ? (double)(uint64_t)tokens_per_s : tokens_per_s,
+                          DIMENSION_COUNT_OF, tokens),
+            quantity_text(samples_per_s, DIMENSION_COUNT_OF, samples), 100 * compute_share);
+}
+
+static void print_times(FILE *out, const struct cli_plan_report *report)
+{
+    const struct plan *plan = report->plan;
+    const struct cli_prediction *prediction = report->prediction;
+    char text[QUANTITY_TEXT_BYTES], other[QUANTITY_TEXT_BYTES];
+    double makespan_s = prediction->result.makespan_s;
+    double gap = cli_gap(makespan_s, plan->lower_bound_s);
+    fprintf(out, "makespan     %s simulated (%s by the planner's own clock)\n",
+            quantity_text(makespan_s, DIMENSION_SECONDS, text),
+            quantity_text(plan->estimated_makespan_s, DIMENSION_SECONDS, other));
+    if (plan->bound_kind == BOUND_NONE) {
+        fputs("lower bound  none was proven\n", out);
+    } else {
+        fprintf(out, "lower bound  %s, gap %.1f %%%s\n",
+                quantity_text(plan->lower_bound_s, DIMENSION_SECONDS, text), 100 * gap,
+                gap <= gap_nothing ? ": this plan is optimal" : "");
+        fprintf(out, "proof        %s: %s\n", plan_bound_names[plan->bound_kind],
+                plan->bound_text ? plan->bound_text : "");
+    }
+    print_speed(out, prediction->tokens_per_s, prediction->samples_per_s,
+                prediction->compute_share);
+    fprintf(out, "bound by     %s\n", prediction->result.binds);
+}
+
+static enum status print_policies(struct cli *cli, const struct cli_plan_report *report,
+                                  struct error *err)
+{
+    struct cli_table table;
+    char text[QUANTITY_TEXT_BYTES];
+    cli_table_begin(&table, (const char *const[]){"POLICY", ">MAKESPAN", ">TOKENS/S", ">GAP",
+                                                  ">COMPUTE BUSY", "", NULL});
+    for (size_t i = 0; i < report->outcome_count; i++) {
+        const struct cli_policy_outcome *outcome = &report->outcomes[i];
+        cli_table_cell(&table, "%s", outcome->policy);
+        if (!outcome->feasible) {
+            for (int c = 0; c < 4; c++) cli_table_cell(&table, "-");
+            cli_table_cell(&table, "does not fit");
+            continue;
+        }
+        cli_table_cell(&table, "%s", quantity_text(outcome->makespan_s, DIMENSION_SECONDS, text));
+        cli_table_cell(&table, "%.4g", outcome->tokens_per_s);
+        cli_table_cell(&table, "%.1f %%",
+                       100 * cli_gap(outcome->makespan_s, outcome->lower_bound_s));
+        cli_table_cell(&table, "%.1f %%", 100 * outcome->compute_share);
+        cli_table_cell(&table, "%s", i == report->best ? "best" : "");
+    }
+    if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
+    for (size_t i = 0; i < report->outcome_count; i++)
+        if (!report->outcomes[i].feasible)
+            fprintf(cli->out, "\n%s: %s\n", report->outcomes[i].policy, report->outcomes[i].reason);
+    return STATUS_OK;
+}
+
+/* The command line that was given, with the policy chosen and the plan kept. */
+static void print_next(struct cli *cli, const struct cli_plan_report *report)
+{
+    enum { WORDS_MAX = 64 };
+    const char *words[WORDS_MAX] = {"plan"};
+    size_t count = 1;
+    if (report->plan_path) {
+        cli_next(cli, (const char *const[]){"run", report->plan_path, NULL});
+        return;
+    }
+    for (int i = 1; i < report->argc && count + 5 < WORDS_MAX; i++) {
+        const char *text = report->argv[i];
+        bool alone = strcmp(text, "--policy") == 0 || strcmp(text, "-p") == 0;
+        bool joined = strncmp(text, "--policy=", strlen("--policy=")) == 0 ||
+                      (strncmp(text, "-p", 2) == 0 && text[2]);
+        if (alone) i++;
+        if (!alone && !joined) words[count++] = text;
+    }
+    words[count++] = "--policy";
+    words[count++] = report->plan->policy;
+    words[count++] = "-o";
+    words[count++] = "plan.json";
+    cli_next(cli, words);
+}
+
+enum status cli_plan_text(struct cli *cli, const struct cli_plan_report *report,
+                          struct error *err)
+{
+    const struct plan *plan = report->plan;
+    FILE *out = cli->out;
+    char machine[CLI_MACHINE_TEXT_BYTES], count[QUANTITY_TEXT_BYTES];
+    fprintf(out, "%u jobs on %s\n\n", plan->jobs.count, cli_machine_text(&plan->hardware, machine));
+    if (report->outcomes) {
+        if (print_policies(cli, report, err) != STATUS_OK) return err->status;
+        fprintf(out, "\nThe best is %s:\n\n", plan->policy);
+    }
+    if (print_jobs(cli, plan, err) != STATUS_OK) return err->status;
+    fputc('\n', out);
+    if (print_places(cli, plan, err) != STATUS_OK) return err->status;
+    fprintf(out, "\npolicy       %s, %s operations\n", plan->policy,
+            quantity_text((double)plan_operations(plan), DIMENSION_COUNT_OF, count));
+    print_times(out, report);
+    if (report->plan_path) fprintf(out, "written to   %s\n", report->plan_path);
+    print_next(cli, report);
+    return STATUS_OK;
+}
+
+/* --- JSON ------------------------------------------------------------------------------------ */
+
+static void jobs_json(struct json_out *json, const struct plan *plan)
+{
+    json_out_array_begin(json, "jobs", false);
+    for (uint32_t j = 0; j < plan->jobs.count; j++) {
+        const struct job *job = &plan->jobs.jobs[j];
+        json_out_object_begin(json, NULL, true);
+        json_out_string(json, "name", job->name);
+        json_out_string(json, "network", job->network.name);
+        json_out_u64(json, "parameter_count", network_parameters(&job->network));
+        json_out_string(json, "optimizer", optimizer_names[job->optimizer.kind]);
+        json_out_u64(json, "state_bytes", job_state_bytes(plan, j));
+        json_out_u64(json, "shard_count", job_shards(plan, j));
+        json_out_u64(json, "largest_shard_bytes", largest_shard_bytes(plan, j));
+        json_out_string(json, "activations", plan_activations_names[plan->job_activations[j]]);
+        json_out_u64(json, "minibatches", job->minibatches);
+        json_out_object_end(json);
+    }
+    json_out_array_end(json);
+}
+
+static void place_json(struct json_out *json, const char *name, uint64_t used, uint64_t most)
+{
+    json_out_object_begin(json, NULL, true);
+    json_out_string(json, "name", name);
+    json_out_u64(json, "planned_bytes", used);
+    json_out_u64(json, "capacity_bytes", most);
+    json_out_object_end(json);
+}
+
+static void places_json(struct json_out *json, const struct plan *plan)
+{
+    json_out_array_begin(json, "places", false);
+    place_json(json, "host", plan_host_bytes(plan), (uint64_t)plan->hardware.host_bytes.value);
+    for (uint32_t d = 0; d < plan->hardware.device_count; d++) {
+        char name[32];
+        snprintf(name, sizeof name, "device %u", d);
+        place_json(json, name, plan_device_bytes(plan, d), plan->hardware.devices[d].memory_bytes);
+    }
+    json_out_array_end(json);
+}
+
+static void policies_json(struct json_out *json, const struct cli_plan_report *report)
+{
+    json_out_array_begin(json, "policies", false);
+    for (size_t i = 0; i < report->outcome_count; i++) {
+        const struct cli_policy_outcome *outcome = &report->outcomes[i];
+        json_out_object_begin(json, NULL, true);
+        json_out_string(json, "policy", outcome->policy);
+        json_out_bool(json, "feasible", outcome->feasible);
+        if (outcome->feasible) {
+            json_out_double(json, "makespan_s", outcome->makespan_s);
+            json_out_double(json, "estimated_makespan_s", outcome->estimated_makespan_s);
+            json_out_double(json, "lower_bound_s", outcome->lower_bound_s);
+            json_out_double(json, "gap", cli_gap(outcome->makespan_s, outcome->lower_bound_s));
+            json_out_double(json, "tokens_per_s", outcome->tokens_per_s);
+            json_out_double(json, "samples_per_s", outcome->samples_per_s);
+            json_out_double(json, "compute_utilisation", outcome->compute_share);
+        } else {
+            json_out_string(json, "reason", outcome->reason);
+        }
+        json_out_object_end(json);
+    }
+    json_out_array_end(json);
+    json_out_string(json, "best_policy", report->outcomes[report->best].policy);
+}
+
+enum status cli_plan_json(struct cli *cli, const struct cli_plan_report *report,
+                          struct error *err)
+{
+    const struct plan *plan = report->plan;
+    const struct cli_prediction *prediction = report->prediction;
+    struct json_out *json;
+    if (cli_report_begin(cli, "plan", &json, err) != STATUS_OK) return err->status;
+    double makespan_s = prediction->result.makespan_s;
+    json_out_string(json, "jobs_file", report->jobs_path);
+    if (report->plan_path) json_out_string(json, "plan_file", report->plan_path);
+    json_out_string(json, "hardware", plan->hardware.name);
+    json_out_u64(json, "device_count", plan->hardware.device_count);
+    json_out_string(json, "policy", plan->policy);
+    json_out_u64(json, "seed", plan->seed);
+    json_out_double(json, "makespan_s", makespan_s);
+    json_out_double(json, "estimated_makespan_s", plan->estimated_makespan_s);
+    json_out_double(json, "lower_bound_s", plan->lower_bound_s);
+    json_out_double(json, "gap", cli_gap(makespan_s, plan->lower_bound_s));
+    json_out_object_begin(json, "proof", true);
+    json_out_string(json, "kind", plan_bound_names[plan->bound_kind]);
+    json_out_string(json, "text", plan->bound_text ? plan->bound_text : "");
+    json_out_object_end(json);
+    json_out_double(json, "tokens_per_s", prediction->tokens_per_s);
+    json_out_double(json, "samples_per_s", prediction->samples_per_s);
+    json_out_double(json, "compute_utilisation", prediction->compute_share);
+    json_out_string(json, "binds", prediction->result.binds);
+    json_out_u64(json, "operation_count", plan_operations(plan));
+    jobs_json(json, plan);
+    places_json(json, plan);
+    if (report->outcomes) policies_json(json, report);
+    return cli_report_end(cli, json, err);
+}

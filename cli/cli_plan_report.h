@@ -1,0 +1,39 @@
+/* What `plan` prints: one plan in full, or a line for each policy. */
+#ifndef SPILLWAY_CLI_PLAN_REPORT_H
+#define SPILLWAY_CLI_PLAN_REPORT_H
+
+#include "cli/cli.h"
+#include "cli/cli_predict.h"
+#include "planner/plan.h"
+
+enum { CLI_POLICIES_MAX = 64 };
+
+/* What became of one policy. */
+struct cli_policy_outcome {
+    const char *policy;
+    bool feasible;
+    char reason[1024]; /* why not */
+    double makespan_s, estimated_makespan_s, lower_bound_s;
+    double tokens_per_s, samples_per_s, compute_share;
+};
+
+struct cli_plan_report {
+    const struct plan *plan;   /* with --policy all: the best one */
+    const struct cli_prediction *prediction; /* of `plan` */
+    const char *jobs_path, *plan_path; /* plan_path: NULL when it was not written */
+    int argc;                          /* the command line, for the next one */
+    char **argv;
+    const struct cli_policy_outcome *outcomes; /* --policy all; else NULL */
+    size_t outcome_count;
+    size_t best;               /* index into outcomes */
+};
+
+/* Makespan over bound, minus one; 0 when there is no bound. */
+double cli_gap(double makespan_s, double lower_bound_s);
+
+MUST_CHECK enum status cli_plan_text(struct cli *cli, const struct cli_plan_report *report,
+                                     struct error *err);
+MUST_CHECK enum status cli_plan_json(struct cli *cli, const struct cli_plan_report *report,
+                                     struct error *err);
+
+#endif

@@ -1,0 +1,167 @@
+/*
+ * `plan`, `simulate` and `run` all simulate a plan and print what came out. Before anything is
+ * printed it is held against what cannot be exceeded: a stream is busy for at most the makespan,
+ * a link carries at most its bandwidth times the makespan, a place holds at most its capacity, all
+ * devices together compute at most at their peak, and no plan ends before its own lower bound.
+ * A figure past one of these is a mistake of ours or of the profile, and the reader is told so
+ * instead of being shown 104 %.
+ */
+#include "cli/cli_predict.h"
+
+#include <string.h>
+
+
+#include "base/progress.h"
+
+/* Sums of millions of doubles differ in their last digits; a real excess is larger. */
+static const double rounding = 1e-6;
+
+enum status cli_check_peak(const char *what, double part, double whole, struct error *err)
+{
+    if (part <= whole * (1 + rounding)) return STATUS_OK;
+    return error_set(err, STATUS_CHECK,
+                     "%s would be %.1f %% of what is possible (%g of %g): a figure of the machine "
+                     "is wrong, see 'spillway hardware check'",
+                     what, whole > 0 ? 100 * part / whole : 100.0, part, whole);
+}
+
+double cli_tokens_per_s(const struct trace *trace)
+{
+    double tokens = 0;
+    for (uint32_t j = 0; j < trace->job_count; j++) tokens += (double)trace->jobs[j].tokens;
+    return trace->makespan_s > 0 ? tokens / trace->makespan_s : 0;
+}
+
+double cli_samples_per_s(const struct trace *trace)
+{
+    double samples = 0;
+    for (uint32_t j = 0; j < trace->job_count; j++) samples += (double)trace->jobs[j].samples;
+    return trace->makespan_s > 0 ? samples / trace->makespan_s : 0;
+}
+
+double cli_model_flops(const struct plan *plan)
+{
+    double total = 0;
+    struct work_item items[LAYER_WORK_MAX];
+    for (uint32_t j = 0; j < plan->jobs.count; j++) {
+        const struct job *job = &plan->jobs.jobs[j];
+        double minibatch = 0;
+        for (uint64_t layer = 0; layer < job->network.layer_count; layer++)
+            for (uint32_t pass = PASS_FORWARD; pass <= PASS_BACKWARD; pass++) {
+                uint32_t count =
+                    network_layer_work(&job->network, layer, pass, job->microbatch, job->sequence,
+                                       job->optimizer.kind, items);
+                minibatch += work_flops(items, count);
+            }
+        total += minibatch * (double)job->minibatches;
+    }
+    return total;
+}
+
+/* fp32 FLOP/s of all devices together, or 0 when one of them has no figure. Host devices share the
+ * cores of one host, and each has the peak of all of them. */
+static double peak_flops_per_s(const struct hardware *hardware)
+{
+    bool shared = strcmp(hardware->backend, "host") == 0;
+    double sum = 0, largest = 0;
+    for (uint32_t d = 0; d < hardware->device_count; d++) {
+        double peak = hardware->types[hardware->devices[d].type].peak_fp32.value;
+        if (!(peak > 0)) return 0;
+        sum += peak;
+        if (peak > largest) largest = peak;
+    }
+    return shared ? largest : sum;
+}
+
+static enum status check_links(const struct hardware *hardware, const struct sim_result *result,
+                               struct error *err)
+{
+    for (uint32_t l = 0; l < hardware->link_count; l++) {
+        const struct hardware_link *link = &hardware->links[l];
+        const struct sim_link_use *use = &result->links[l];
+        double most = link->bandwidth.value * result->makespan_s;
+        char what[160];
+        snprintf(what, sizeof what, "the use of link '%s'", link->name);
+        double used = use->bytes[0] > use->bytes[1] ? use->bytes[0] : use->bytes[1];
+        if (!link->duplex) used = use->bytes[0] + use->bytes[1];
+        if (cli_check_peak(what, used, most, err) != STATUS_OK) return err->status;
+    }
+    return STATUS_OK;
+}
+
+enum status cli_check_trace(const struct plan *plan, const struct hardware *hardware,
+                            const struct trace *trace, struct error *err)
+{
+    for (uint32_t p = 0; p < trace->place_count; p++) {
+        const struct trace_place *place = &trace->places[p];
+        char what[160];
+        snprintf(what, sizeof what, "the memory in use of %s", place->name);
+        if (cli_check_peak(what, (double)place->peak_bytes, (double)place->capacity_bytes, err) !=
+            STATUS_OK)
+            return err->status;
+    }
+    double peak = peak_flops_per_s(hardware);
+    if (!trace->complete || !(peak > 0)) return STATUS_OK;
+    return cli_check_peak("the computing speed", cli_model_flops(plan), peak * trace->makespan_s,
+                          err);
+}
+
+static enum status check(const struct plan *plan, const struct hardware *hardware,
+                         const struct cli_prediction *prediction, struct error *err)
+{
+    const struct sim_result *result = &prediction->result;
+    for (uint32_t s = 0; s < plan_stream_count(plan); s++) {
+        char what[160];
+        snprintf(what, sizeof what, "the use of stream '%s'", prediction->trace.streams[s].name);
+        if (cli_check_peak(what, result->streams[s].busy_s, result->makespan_s, err) != STATUS_OK)
+            return err->status;
+    }
+    if (check_links(hardware, result, err) != STATUS_OK) return err->status;
+    /* The bound was proven for the plan's own machine. */
+    if (hardware == &plan->hardware &&
+        cli_check_peak("the speed against the lower bound", plan->lower_bound_s,
+                       result->makespan_s, err) != STATUS_OK)
+        return err->status;
+    return cli_check_trace(plan, hardware, &prediction->trace, err);
+}
+
+static void show_progress(void *context, double done, double total)
+{
+    struct progress *progress = context;
+    progress->total = total;
+    progress_update(progress, done, NULL);
+}
+
+enum status cli_predict(const struct plan *plan, const struct hardware *hardware,
+                        bool record_spans, struct cli_prediction *out, struct error *err)
+{
+    struct progress progress;
+    struct sim_options options = {
+        .hardware = hardware,
+        .record_spans = record_spans,
+        .on_progress = show_progress,
+        .context = &progress,
+    };
+    progress_begin(&progress, "simulating", (double)plan_operations(plan));
+    enum status status = sim_run(plan, &options, &out->result, &out->trace, err);
+    progress_end(&progress);
+    if (status != STATUS_OK) return status;
+
+    if (!hardware) hardware = &plan->hardware;
+    out->tokens_per_s = cli_tokens_per_s(&out->trace);
+    out->samples_per_s = cli_samples_per_s(&out->trace);
+    out->model_flops = cli_model_flops(plan);
+    out->peak_flops_per_s = peak_flops_per_s(hardware);
+    double busy_s = 0;
+    for (uint32_t d = 0; d < hardware->device_count; d++)
+        busy_s += out->result.streams[plan_stream(plan, d, STREAM_COMPUTE)].busy_s;
+    double time_s = out->result.makespan_s * (double)hardware->device_count;
+    out->compute_share = time_s > 0 ? busy_s / time_s : 0;
+    return check(plan, hardware, out, err);
+}
+
+void cli_prediction_release(struct cli_prediction *prediction)
+{
+    sim_result_release(&prediction->result);
+    trace_release(&prediction->trace);
+}

@@ -1,0 +1,44 @@
+/* A plan's prediction, and the checks that no figure of a report is past what physics allows. */
+#ifndef SPILLWAY_CLI_PREDICT_H
+#define SPILLWAY_CLI_PREDICT_H
+
+#include "cli/cli.h"
+#include "planner/plan.h"
+#include "sim/sim.h"
+#include "traces/trace.h"
+
+struct cli_prediction {
+    struct sim_result result;
+    struct trace trace;
+    double tokens_per_s, samples_per_s; /* of all jobs, over the makespan */
+    double compute_share;    /* of the compute streams' time that they compute */
+    double model_flops;      /* of all jobs: forward and backward, recomputation not counted */
+    double peak_flops_per_s; /* fp32, of all devices; 0 when a device has no figure for it */
+};
+
+/*
+ * Simulate `plan` on `hardware` (NULL: its own), with a progress bar when it takes longer than a
+ * second, and check the outcome. Zeroed struct in; release it also after an error.
+ * Errors: those of sim_run(); STATUS_CHECK when a figure is past 100 % of a physical peak.
+ */
+MUST_CHECK enum status cli_predict(const struct plan *plan, const struct hardware *hardware,
+                                   bool record_spans, struct cli_prediction *out,
+                                   struct error *err);
+void cli_prediction_release(struct cli_prediction *prediction);
+
+/* Tokens (or samples) of all jobs of a trace per second of its makespan; 0 when nothing ran. */
+double cli_tokens_per_s(const struct trace *trace);
+double cli_samples_per_s(const struct trace *trace);
+
+/* FLOPs of forward and backward passes of all jobs of a plan (the numerator of MFU). */
+double cli_model_flops(const struct plan *plan);
+
+/* Is `part` at most `whole`, up to rounding? STATUS_CHECK names what is past its peak. */
+MUST_CHECK enum status cli_check_peak(const char *what, double part, double whole,
+                                      struct error *err);
+
+/* Do what a trace says that ran, memory and computing, stay within the machine's peaks? */
+MUST_CHECK enum status cli_check_trace(const struct plan *plan, const struct hardware *hardware,
+                                       const struct trace *trace, struct error *err);
+
+#endif

@@ -1,0 +1,330 @@
+/*
+ * `hardware list`, `show` and `check`: what is known of a machine, and where each figure is from.
+ *
+ * `show` leaves nothing out: a figure without its source is worth nothing to somebody who has to
+ * decide whether to trust a prediction. Figures are gathered into one list of (what, figure,
+ * dimension) rows, which the text prints as a table and --json as objects.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/cli_machine.h"
+#include "cli/cli_table.h"
+#include "models/hardware.h"
+
+/* --- list ------------------------------------------------------------------------------------ */
+
+enum status verb_hardware_list(struct cli *cli, int argc, char **argv, struct error *err)
+{
+    const struct option_spec specs[] = {CLI_COMMON_OPTIONS(cli)};
+    struct options options = {
+        .specs = specs,
+        .spec_count = sizeof specs / sizeof *specs,
+        .details = "Besides these names, --hw takes 'N x NAME' for N devices of one kind and the "
+                   "path of a hardware file.",
+    };
+    bool go_on;
+    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
+        return err->status;
+    if (cli->json) {
+        struct json_out *json;
+        if (cli_report_begin(cli, "hardware-list", &json, err) != STATUS_OK) return err->status;
+        json_out_array_begin(json, "machines", false);
+        for (uint32_t i = 0; hardware_preset_name(i); i++) {
+            json_out_object_begin(json, NULL, true);
+            json_out_string(json, "name", hardware_preset_name(i));
+            json_out_string(json, "summary", hardware_preset_summary(i));
+            json_out_object_end(json);
+        }
+        json_out_array_end(json);
+        return cli_report_end(cli, json, err);
+    }
+    struct cli_table table;
+    cli_table_begin(&table, (const char *const[]){"NAME", "WHAT", NULL});
+    for (uint32_t i = 0; hardware_preset_name(i); i++) {
+        cli_table_cell(&table, "%s", hardware_preset_name(i));
+        cli_table_cell(&table, "%s", hardware_preset_summary(i));
+    }
+    if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
+    cli_next(cli, (const char *const[]){"hardware", "show", hardware_preset_name(0), NULL});
+    return STATUS_OK;
+}
+
+/* --- show ------------------------------------------------------------------------------------ */
+
+static const char *const unit_names[] = {
+    [DIMENSION_BYTES] = "B",         [DIMENSION_BYTES_PER_S] = "B/s",
+    [DIMENSION_SECONDS] = "s",       [DIMENSION_FLOP_PER_S] = "FLOP/s",
+    [DIMENSION_COUNT_OF] = "ratio",
+};
+
+struct figure_row {
+    const char *what;
+    const struct figure *figure;
+    enum dimension dimension;
+};
+
+enum { TYPE_ROWS = 10 };
+
+static void list_type(const struct device_type *type, struct figure_row rows[TYPE_ROWS])
+{
+    const struct figure_row list[TYPE_ROWS] = {
+        {"memory", &type->memory_bytes, DIMENSION_BYTES},
+        {"usable memory", &type->usable_bytes, DIMENSION_BYTES},
+        {"peak fp32", &type->peak_fp32, DIMENSION_FLOP_PER_S},
+        {"peak tf32", &type->peak_tf32, DIMENSION_FLOP_PER_S},
+        {"peak bf16", &type->peak_bf16, DIMENSION_FLOP_PER_S},
+        {"memory bandwidth", &type->memory_bandwidth, DIMENSION_BYTES_PER_S},
+        {"matmul efficiency", &type->matmul_efficiency, DIMENSION_COUNT_OF},
+        {"memory efficiency", &type->memory_efficiency, DIMENSION_COUNT_OF},
+        {"launch latency", &type->launch_latency, DIMENSION_SECONDS},
+        {NULL, NULL, DIMENSION_COUNT_OF},
+    };
+    memcpy(rows, list, sizeof list);
+}
+
+static void figure_cells(struct cli_table *table, const char *owner, const struct figure_row *row)
+{
+    const struct figure *figure = row->figure;
+    char value[QUANTITY_TEXT_BYTES];
+    cli_table_cell(table, "%s", owner);
+    cli_table_cell(table, "%s", row->what);
+    if (!figure->source) { /* only a figure of zero has none */
+        cli_table_cell(table, "none");
+        for (int i = 0; i < 4; i++) cli_table_cell(table, "%s", "");
+        return;
+    }
+    cli_table_cell(table, "%s", quantity_text(figure->value, row->dimension, value));
+    if (figure->spread > 0) cli_table_cell(table, "%.1f %%", 100 * figure->spread);
+    else cli_table_cell(table, "%s", "");
+    cli_table_cell(table, "%s", figure_kind_names[figure->kind]);
+    cli_table_cell(table, "%s", figure->as_of ? figure->as_of : "");
+    cli_table_cell(table, "%s", figure->source);
+}
+
+static uint32_t measured_kernels(const struct compute_profile *profile)
+{
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < KERNEL_COUNT; k++) count += profile->kernels[k].point_count > 0;
+    return count;
+}
+
+static void interference_rows(const struct interference *interference, struct figure_row rows[5])
+{
+    rows[0] = (struct figure_row){"computing slowed by computing",
+                                  &interference->compute_by_compute, DIMENSION_COUNT_OF};
+    rows[1] = (struct figure_row){"computing slowed by a copy", &interference->compute_by_copy,
+                                  DIMENSION_COUNT_OF};
+    rows[2] = (struct figure_row){"a copy slowed by computing", &interference->copy_by_compute,
+                                  DIMENSION_COUNT_OF};
+    rows[3] = (struct figure_row){"a copy slowed by a copy", &interference->copy_by_copy,
+                                  DIMENSION_COUNT_OF};
+    rows[4] = (struct figure_row){"one copy alone", &interference->copy_reference_rate,
+                                  DIMENSION_BYTES_PER_S};
+}
+
+static enum status print_figures(struct cli *cli, const struct hardware *hardware,
+                                 struct error *err)
+{
+    struct cli_table table;
+    cli_table_begin(&table, (const char *const[]){"OF", "FIGURE", ">VALUE", ">SPREAD", "KIND",
+                                                  "AS OF", "SOURCE", NULL});
+    figure_cells(&table, "host",
+                 &(struct figure_row){"memory", &hardware->host_bytes, DIMENSION_BYTES});
+    for (uint32_t t = 0; t < hardware->type_count; t++) {
+        const struct device_type *type = &hardware->types[t];
+        struct figure_row rows[TYPE_ROWS];
+        list_type(type, rows);
+        for (const struct figure_row *row = rows; row->what; row++)
+            figure_cells(&table, type->name, row);
+        for (uint32_t p = 0; p < type->profile_count; p++) {
+            char owner[128];
+            struct figure_row slow[5];
+            snprintf(owner, sizeof owner, "%s, %u threads", type->name, type->profiles[p].threads);
+            interference_rows(&type->profiles[p].interference, slow);
+            for (int i = 0; i < 5; i++)
+                if (slow[i].figure->source) figure_cells(&table, owner, &slow[i]);
+        }
+    }
+    for (uint32_t l = 0; l < hardware->link_count; l++) {
+        const struct hardware_link *link = &hardware->links[l];
+        char owner[128];
+        snprintf(owner, sizeof owner, "link %s", link->name);
+        figure_cells(&table, owner,
+                     &(struct figure_row){"bandwidth", &link->bandwidth, DIMENSION_BYTES_PER_S});
+        figure_cells(&table, owner,
+                     &(struct figure_row){"latency", &link->latency, DIMENSION_SECONDS});
+    }
+    return cli_table_end(&table, cli->out, err);
+}
+
+/* What was measured: how many points of which kernels, with how many threads. */
+static void print_measured(FILE *out, const struct hardware *hardware)
+{
+    for (uint32_t t = 0; t < hardware->type_count; t++) {
+        const struct device_type *type = &hardware->types[t];
+        for (uint32_t p = 0; p < type->profile_count; p++) {
+            const struct compute_profile *profile = &type->profiles[p];
+            uint32_t points = 0;
+            for (uint32_t k = 0; k < KERNEL_COUNT; k++) points += profile->kernels[k].point_count;
+            fprintf(out, "%s", type->name);
+            if (profile->threads > 0) fprintf(out, " with %u threads", profile->threads);
+            fprintf(out, ": %u points of %u kernels measured\n", points, measured_kernels(profile));
+        }
+        if (type->h2d_count + type->d2h_count > 0)
+            fprintf(out, "%s: copies measured at %u sizes to the device, %u back\n\n", type->name,
+                    type->h2d_count, type->d2h_count);
+    }
+}
+
+/* host --(link, rate)-- ... -- device */
+static void print_links(FILE *out, const struct hardware *hardware)
+{
+    for (uint32_t d = 0; d < hardware->device_count; d++) {
+        const struct hardware_device *device = &hardware->devices[d];
+        char memory[QUANTITY_TEXT_BYTES], rate[QUANTITY_TEXT_BYTES];
+        fputs("host", out);
+        for (uint32_t i = 0; i < device->path_count; i++) {
+            const struct hardware_link *link = &hardware->links[device->path[i]];
+            fprintf(out, " --[%s %s %s%s]--", link->name,
+                    quantity_text(link->bandwidth.value, DIMENSION_BYTES_PER_S, rate),
+                    link->duplex ? "duplex" : "simplex", link->paced ? ", paced" : "");
+        }
+        fprintf(out, " device %u (%s, %s)\n", d, hardware->types[device->type].name,
+                quantity_text((double)device->memory_bytes, DIMENSION_BYTES, memory));
+    }
+}
+
+static enum status show_text(struct cli *cli, const char *name, const struct hardware *hardware,
+                             struct error *err)
+{
+    FILE *out = cli->out;
+    fprintf(out, "%s, %u %s, back end %s\n", hardware->name, hardware->device_count,
+            hardware->device_count == 1 ? "device" : "devices", hardware->backend);
+    if (hardware->measured_on) fprintf(out, "measured on %s\n", hardware->measured_on);
+    if (hardware->host_cores > 0) fprintf(out, "%u cores on the host\n", hardware->host_cores);
+    if (hardware->note) fprintf(out, "note: %s\n", hardware->note);
+    fputc('\n', out);
+    if (print_figures(cli, hardware, err) != STATUS_OK) return err->status;
+    fputc('\n', out);
+    print_measured(out, hardware);
+    fputs("links, each way where duplex:\n", out);
+    print_links(out, hardware);
+    cli_next(cli, name ? (const char *const[]){"plan", "JOBS.json", "--hw", name, NULL}
+                       : (const char *const[]){"plan", "JOBS.json", NULL});
+    return STATUS_OK;
+}
+
+static void figure_json(struct json_out *json, const char *owner, const struct figure_row *row)
+{
+    const struct figure *figure = row->figure;
+    if (!figure->source) return;
+    json_out_object_begin(json, NULL, true);
+    json_out_string(json, "of", owner);
+    json_out_string(json, "figure", row->what);
+    json_out_double(json, "value", figure->value);
+    json_out_string(json, "unit", unit_names[row->dimension]);
+    json_out_double(json, "spread", figure->spread);
+    json_out_string(json, "kind", figure_kind_names[figure->kind]);
+    json_out_string(json, "source", figure->source);
+    if (figure->as_of) json_out_string(json, "as_of", figure->as_of);
+    else json_out_null(json, "as_of");
+    json_out_object_end(json);
+}
+
+static enum status show_json(struct cli *cli, const struct hardware *hardware, struct error *err)
+{
+    struct json_out *json;
+    if (cli_report_begin(cli, "hardware-show", &json, err) != STATUS_OK) return err->status;
+    json_out_string(json, "name", hardware->name);
+    json_out_array_begin(json, "figures", false);
+    figure_json(json, "host",
+                &(struct figure_row){"memory", &hardware->host_bytes, DIMENSION_BYTES});
+    for (uint32_t t = 0; t < hardware->type_count; t++) {
+        struct figure_row rows[TYPE_ROWS];
+        list_type(&hardware->types[t], rows);
+        for (const struct figure_row *row = rows; row->what; row++)
+            figure_json(json, hardware->types[t].name, row);
+    }
+    for (uint32_t l = 0; l < hardware->link_count; l++) {
+        const struct hardware_link *link = &hardware->links[l];
+        figure_json(json, link->name,
+                    &(struct figure_row){"bandwidth", &link->bandwidth, DIMENSION_BYTES_PER_S});
+        figure_json(json, link->name,
+                    &(struct figure_row){"latency", &link->latency, DIMENSION_SECONDS});
+    }
+    json_out_array_end(json);
+    /* The whole description, in the form of hardware files. */
+    hardware_write(hardware, json, "hardware");
+    return cli_report_end(cli, json, err);
+}
+
+enum status verb_hardware_show(struct cli *cli, int argc, char **argv, struct error *err)
+{
+    const struct option_spec specs[] = {CLI_COMMON_OPTIONS(cli)};
+    struct options options = {
+        .specs = specs,
+        .spec_count = sizeof specs / sizeof *specs,
+        .argument_min = 0,
+        .argument_max = 1,
+        .examples = (const char *const[]){"spillway hardware show",
+                                          "spillway hardware show '4x rtx-3090-24gb'", NULL},
+        .details = "MACHINE is a name from 'spillway hardware list' or a hardware file. Without "
+                   "one, the measured profile of this machine is shown.",
+    };
+    bool go_on;
+    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
+        return err->status;
+    struct cli_machine machine = CLI_MACHINE_NONE;
+    if (options.operand_count > 0) machine.name = options.operands[0];
+    struct hardware hardware = {0};
+    enum status status = cli_machine_read(&machine, &hardware, err);
+    if (status == STATUS_OK)
+        status = cli->json ? show_json(cli, &hardware, err)
+                           : show_text(cli, machine.name, &hardware, err);
+    hardware_release(&hardware);
+    return status;
+}
+
+/* --- check ----------------------------------------------------------------------------------- */
+
+enum status verb_hardware_check(struct cli *cli, int argc, char **argv, struct error *err)
+{
+    const struct option_spec specs[] = {CLI_COMMON_OPTIONS(cli)};
+    struct options options = {
+        .specs = specs,
+        .spec_count = sizeof specs / sizeof *specs,
+        .argument_min = 1,
+        .argument_max = 1,
+        .details = "Reads the file and checks it: positive bandwidths, usable memory within the "
+                   "nominal, nothing measured past a peak. Exit code 1 when a figure makes no "
+                   "sense, 2 when the file cannot be understood.",
+    };
+    bool go_on;
+    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
+        return err->status;
+    const char *path = options.operands[0];
+    struct hardware hardware = {0};
+    enum status status = hardware_read(path, &hardware, err);
+    if (status == STATUS_OK) {
+        status = hardware_check(&hardware, err);
+        if (status != STATUS_OK) error_add(err, "%s", path);
+    }
+    if (status == STATUS_OK && cli->json) {
+        struct json_out *json;
+        status = cli_report_begin(cli, "hardware-check", &json, err);
+        if (status == STATUS_OK) {
+            json_out_string(json, "file", path);
+            json_out_string(json, "name", hardware.name);
+            json_out_bool(json, "ok", true);
+            status = cli_report_end(cli, json, err);
+        }
+    } else if (status == STATUS_OK) {
+        fprintf(cli->out, "%s: '%s' with %u %s makes physical sense\n", path, hardware.name,
+                hardware.device_count, hardware.device_count == 1 ? "device" : "devices");
+        cli_next(cli, (const char *const[]){"hardware", "show", path, NULL});
+    }
+    hardware_release(&hardware);
+    return status;
+}

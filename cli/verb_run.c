@@ -1,0 +1,455 @@
+/*
+ * `run`: carry a plan out with spillway-exec, and print the prediction beside the measurement.
+ *
+ * In this order: read and check the plan; hold it against what the command line says about the
+ * machine; simulate it; start the executor and wait; read its result, which it leaves in a temporary
+ * file. An interrupted run has a result too: what every job has kept. A crash has none, and is told
+ * with the name of the signal.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json_in.h"
+#include "base/size.h"
+#include "cli/cli.h"
+#include "cli/cli_child.h"
+#include "cli/cli_machine.h"
+#include "cli/cli_predict.h"
+#include "cli/cli_table.h"
+#include "planner/plan_io.h"
+
+enum { TABLE_JOBS_MAX = 40 };
+
+struct request {
+    const char *plan_path, *trace_path, *log_path;
+    bool no_weights;
+    uint64_t devices;           /* 0: not given */
+    double device_memory_bytes; /* or CLI_NOT_GIVEN */
+};
+
+/* What the executor says of a job. */
+struct measured_job {
+    uint64_t minibatches;
+    double tokens_per_s, first_loss, final_loss;
+    bool has_loss;        /* it completed a minibatch, with a finite loss */
+    uint64_t nonfinite_losses;
+    const char *weights_path; /* NULL: not written */
+};
+
+struct measured {
+    struct json_input *in; /* owns the strings */
+    bool stopped;
+    double makespan_s, setup_s, tokens_per_s;
+    const char *libraries;
+    struct measured_job *jobs; /* as many as the plan has; in `arena` */
+    struct arena arena;
+};
+
+/* --- the result file ------------------------------------------------------------------------- */
+
+static enum status read_job(const struct json_input *in, const json_t *array, size_t index,
+                            struct measured_job *out, struct error *err)
+{
+    struct json_object object;
+    if (json_object_open_at(&object, in, array, index, "a job", err) != STATUS_OK ||
+        json_take_u64(&object, "minibatches", JSON_REQUIRED, 0, INT64_MAX, &out->minibatches,
+                      err) != STATUS_OK ||
+        json_take_double(&object, "tokens_per_s", JSON_REQUIRED, 0, 1e18, &out->tokens_per_s,
+                         err) != STATUS_OK ||
+        json_take_double(&object, "first_loss", JSON_OPTIONAL, -1e300, 1e300, &out->first_loss,
+                         err) != STATUS_OK ||
+        json_take_double(&object, "final_loss", JSON_OPTIONAL, -1e300, 1e300, &out->final_loss,
+                         err) != STATUS_OK ||
+        json_take_u64(&object, "nonfinite_losses", JSON_OPTIONAL, 0, INT64_MAX,
+                      &out->nonfinite_losses, err) != STATUS_OK ||
+        json_take_string(&object, "weights_path", JSON_OPTIONAL, &out->weights_path, err) !=
+            STATUS_OK)
+        return err->status;
+    out->has_loss = json_has(&object, "first_loss") && json_has(&object, "final_loss");
+    return STATUS_OK;
+}
+
+/* The executor is a program of its own, perhaps of another version: keys that are not needed are
+ * passed over, and those that are needed must be there. */
+static enum status read_measured(const char *path, uint32_t job_count, struct measured *out,
+                                 struct error *err)
+{
+    struct json_object object;
+    const json_t *jobs;
+    uint64_t version;
+    if (json_input_read(path, &out->in, err) != STATUS_OK ||
+        json_object_open(&object, out->in, json_input_root(out->in), "the result of a run", err) !=
+            STATUS_OK ||
+        json_take_u64(&object, "spillway_run", JSON_REQUIRED, 1, 1, &version, err) != STATUS_OK ||
+        json_take_bool(&object, "stopped", JSON_REQUIRED, &out->stopped, err) != STATUS_OK ||
+        json_take_double(&object, "makespan_s", JSON_REQUIRED, 0, 1e15, &out->makespan_s, err) !=
+            STATUS_OK ||
+        json_take_double(&object, "setup_s", JSON_REQUIRED, 0, 1e15, &out->setup_s, err) !=
+            STATUS_OK ||
+        json_take_double(&object, "tokens_per_s", JSON_REQUIRED, 0, 1e18, &out->tokens_per_s,
+                         err) != STATUS_OK ||
+        json_take_string(&object, "libraries", JSON_REQUIRED, &out->libraries, err) != STATUS_OK ||
+        json_take_array(&object, "jobs", JSON_REQUIRED, &jobs, err) != STATUS_OK)
+        return err->status;
+    if (json_array_size(jobs) != job_count)
+        return json_fail_key(out->in, object.value, "jobs", err,
+                             "the result has %zu jobs and the plan %" PRIu32,
+                             json_array_size(jobs), job_count);
+    void *memory = NULL;
+    if (arena_array(&out->arena, job_count, sizeof *out->jobs, &memory, err) != STATUS_OK)
+        return err->status;
+    out->jobs = memory;
+    for (uint32_t j = 0; j < job_count; j++)
+        if (read_job(out->in, jobs, j, &out->jobs[j], err) != STATUS_OK) return err->status;
+    return STATUS_OK;
+}
+
+static void measured_release(struct measured *measured)
+{
+    json_input_destroy(measured->in);
+    arena_release(&measured->arena);
+    *measured = (struct measured){0};
+}
+
+/* --- reports --------------------------------------------------------------------------------- */
+
+struct report {
+    const struct request *request;
+    const struct plan *plan;
+    const struct cli_prediction *prediction;
+    const struct measured *measured;
+};
+
+/* Predicted over measured, minus one; false when nothing was measured to its end. */
+static bool throughput_error(const struct report *report, double *out)
+{
+    if (report->measured->stopped || !(report->measured->tokens_per_s > 0)) return false;
+    *out = report->prediction->tokens_per_s / report->measured->tokens_per_s - 1;
+    return true;
+}
+
+static void pair_cells(struct cli_table *table, const char *what, const char *predicted,
+                       const char *measured, bool known, double error)
+{
+    char text[CLI_PERCENT_BYTES];
+    cli_table_cell(table, "%s", what);
+    cli_table_cell(table, "%s", predicted);
+    cli_table_cell(table, "%s", measured);
+    cli_table_cell(table, "%s", known ? cli_signed_percent(error, text) : "-");
+}
+
+static enum status print_whole(FILE *out, const struct report *report, struct error *err)
+{
+    const struct measured *measured = report->measured;
+    double predicted_s = report->prediction->result.makespan_s;
+    double error = 0;
+    bool known = throughput_error(report, &error);
+    char predicted[QUANTITY_TEXT_BYTES], actual[QUANTITY_TEXT_BYTES];
+    struct cli_table table;
+    cli_table_begin(&table, (const char *const[]){"", ">PREDICTED", ">MEASURED", ">ERROR", NULL});
+    pair_cells(&table, "makespan", quantity_text(predicted_s, DIMENSION_SECONDS, predicted),
+               quantity_text(measured->makespan_s, DIMENSION_SECONDS, actual), known,
+               measured->makespan_s > 0 ? predicted_s / measured->makespan_s - 1 : 0);
+    snprintf(predicted, sizeof predicted, "%.5g", report->prediction->tokens_per_s);
+    snprintf(actual, sizeof actual, "%.5g", measured->tokens_per_s);
+    pair_cells(&table, "tokens/s", predicted, actual, known, error);
+    return cli_table_end(&table, out, err);
+}
+
+static enum status print_jobs(FILE *out, const struct report *report, struct error *err)
+{
+    const struct plan *plan = report->plan;
+    struct cli_table table;
+    cli_table_begin(&table, (const char *const[]){"JOB", ">MINIBATCHES", ">PREDICTED TOKENS/S",
+                                                  ">MEASURED", ">FIRST LOSS", ">LAST LOSS",
+                                                  "WEIGHTS", NULL});
+    uint32_t shown = plan->jobs.count < TABLE_JOBS_MAX ? plan->jobs.count : TABLE_JOBS_MAX;
+    for (uint32_t j = 0; j < shown; j++) {
+        const struct measured_job *job = &report->measured->jobs[j];
+        cli_table_cell(&table, "%s", plan->jobs.jobs[j].name);
+        cli_table_cell(&table, "%" PRIu64 " of %" PRIu64, job->minibatches,
+                       plan->jobs.jobs[j].minibatches);
+        cli_table_cell(&table, "%.4g", trace_job_tokens_per_s(&report->prediction->trace, j));
+        cli_table_cell(&table, "%.4g", job->tokens_per_s);
+        if (job->has_loss) {
+            cli_table_cell(&table, "%.4f", job->first_loss);
+            cli_table_cell(&table, "%.4f", job->final_loss);
+        } else {
+            cli_table_cell(&table, "-");
+            cli_table_cell(&table, job->nonfinite_losses > 0 ? "not finite" : "-");
+        }
+        cli_table_cell(&table, "%s", job->weights_path ? job->weights_path : "");
+    }
+    if (cli_table_end(&table, out, err) != STATUS_OK) return err->status;
+    if (shown < plan->jobs.count)
+        fprintf(out, "... and %u more, all of them with --json\n", plan->jobs.count - shown);
+    return STATUS_OK;
+}
+
+static void print_next(struct cli *cli, const struct request *request)
+{
+    const char *plan = request->plan_path;
+    if (request->trace_path)
+        cli_next(cli, (const char *const[]){"simulate", plan, "--trace", "predicted.json.gz", "&&",
+                                            "spillway", "compare", "predicted.json.gz",
+                                            request->trace_path, NULL});
+    else
+        cli_next(cli, (const char *const[]){"run", plan, "--trace", "measured.json.gz", NULL});
+}
+
+static enum status report_text(struct cli *cli, const struct report *report, struct error *err)
+{
+    FILE *out = cli->out;
+    const struct request *request = report->request;
+    char text[QUANTITY_TEXT_BYTES];
+    fprintf(out, "%s: %s with %s, after %s of preparation\n\n", request->plan_path,
+            report->measured->stopped ? "stopped before its end" : "done",
+            report->measured->libraries,
+            quantity_text(report->measured->setup_s, DIMENSION_SECONDS, text));
+    if (print_whole(out, report, err) != STATUS_OK) return err->status;
+    fputc('\n', out);
+    if (print_jobs(out, report, err) != STATUS_OK) return err->status;
+    if (request->trace_path) fprintf(out, "\ntrace written to %s\n", request->trace_path);
+    if (request->log_path)
+        fprintf(out, "%slog written to %s\n", request->trace_path ? "" : "\n", request->log_path);
+    print_next(cli, request);
+    return STATUS_OK;
+}
+
+static void jobs_json(struct json_out *json, const struct report *report)
+{
+    json_out_array_begin(json, "jobs", false);
+    for (uint32_t j = 0; j < report->plan->jobs.count; j++) {
+        const struct measured_job *job = &report->measured->jobs[j];
+        json_out_object_begin(json, NULL, true);
+        json_out_string(json, "name", report->plan->jobs.jobs[j].name);
+        json_out_u64(json, "minibatches", job->minibatches);
+        json_out_u64(json, "planned_minibatches", report->plan->jobs.jobs[j].minibatches);
+        json_out_double(json, "predicted_tokens_per_s",
+                        trace_job_tokens_per_s(&report->prediction->trace, j));
+        json_out_double(json, "measured_tokens_per_s", job->tokens_per_s);
+        if (job->has_loss) {
+            json_out_double(json, "first_loss", job->first_loss);
+            json_out_double(json, "final_loss", job->final_loss);
+        }
+        json_out_u64(json, "nonfinite_losses", job->nonfinite_losses);
+        if (job->weights_path) json_out_string(json, "weights_file", job->weights_path);
+        json_out_object_end(json);
+    }
+    json_out_array_end(json);
+}
+
+static enum status report_json(struct cli *cli, const struct report *report, struct error *err)
+{
+    const struct measured *measured = report->measured;
+    const struct request *request = report->request;
+    struct json_out *json;
+    double error = 0;
+    if (cli_report_begin(cli, "run", &json, err) != STATUS_OK) return err->status;
+    json_out_string(json, "plan_file", request->plan_path);
+    if (request->trace_path) json_out_string(json, "trace_file", request->trace_path);
+    if (request->log_path) json_out_string(json, "log_file", request->log_path);
+    json_out_string(json, "policy", report->plan->policy);
+    json_out_string(json, "libraries", measured->libraries);
+    json_out_bool(json, "completed", !measured->stopped);
+    json_out_double(json, "makespan_s", measured->makespan_s);
+    json_out_double(json, "tokens_per_s", measured->tokens_per_s);
+    json_out_double(json, "setup_s", measured->setup_s);
+    json_out_double(json, "predicted_makespan_s", report->prediction->result.makespan_s);
+    json_out_double(json, "predicted_tokens_per_s", report->prediction->tokens_per_s);
+    if (throughput_error(report, &error)) json_out_double(json, "throughput_error", error);
+    else json_out_null(json, "throughput_error");
+    jobs_json(json, report);
+    return cli_report_end(cli, json, err);
+}
+
+/* --- before the run -------------------------------------------------------------------------- */
+
+static enum status check_contradiction(const struct request *request, const struct plan *plan,
+                                       struct error *err)
+{
+    uint64_t bytes = 0;
+    if (cli_bytes(request->device_memory_bytes, "device-memory", &bytes, err) != STATUS_OK)
+        return err->status;
+    if (request->devices > 0 && request->devices != plan->hardware.device_count)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "the plan was made for %" PRIu32 " devices and not %" PRIu64
+                         " (make another with 'spillway plan --devices %" PRIu64 "')",
+                         plan->hardware.device_count, request->devices, request->devices);
+    for (uint32_t d = 0; d < plan->hardware.device_count && bytes > 0; d++) {
+        uint64_t planned = plan->hardware.devices[d].memory_bytes;
+        char made_for[QUANTITY_TEXT_BYTES], given[QUANTITY_TEXT_BYTES];
+        if (planned == bytes) continue;
+        return error_set(err, STATUS_BAD_INPUT,
+                         "the plan was made for devices of %s and not %s (make another with "
+                         "'spillway plan --device-memory')",
+                         quantity_text((double)planned, DIMENSION_BYTES, made_for),
+                         quantity_text((double)bytes, DIMENSION_BYTES, given));
+    }
+    return STATUS_OK;
+}
+
+/* The profile of this machine, if it was measured, says whose figures the plan should have. */
+static void warn_other_machine(struct cli *cli, const struct plan *plan)
+{
+    char path[CLI_PATH_BYTES];
+    struct hardware here = {0};
+    struct error ignored = {0};
+    if (!plan->hardware.measured_on) {
+        cli_warn(cli, "the plan was made from figures that were not measured ('%s'): expect the "
+                 "prediction to be off", plan->hardware.name);
+        return;
+    }
+    if (cli_profile_path(path, &ignored) != STATUS_OK || access(path, F_OK) != 0) return;
+    if (hardware_read(path, &here, &ignored) == STATUS_OK && here.measured_on &&
+        strcmp(here.measured_on, plan->hardware.measured_on) != 0)
+        cli_warn(cli, "the plan was made for '%s' and this is '%s': expect the prediction to be "
+                 "off", plan->hardware.measured_on, here.measured_on);
+    hardware_release(&here);
+}
+
+/* --- the run --------------------------------------------------------------------------------- */
+
+static enum status temporary_file(char path[CLI_PATH_BYTES], struct error *err)
+{
+    const char *folder = getenv("TMPDIR");
+    int length = snprintf(path, CLI_PATH_BYTES, "%s/spillway-run-XXXXXX",
+                          folder && folder[0] == '/' ? folder : "/tmp");
+    if (length >= CLI_PATH_BYTES)
+        return error_set(err, STATUS_LIMIT, "TMPDIR is too long (limit is %d bytes)",
+                         CLI_PATH_BYTES);
+    int file = mkstemp(path);
+    if (file < 0) return error_io(err, "cannot make a temporary file '%s'", path);
+    close(file);
+    return STATUS_OK;
+}
+
+static enum status start(const struct cli *cli, const struct request *request,
+                         const char *result_path, struct cli_child_end *end, struct error *err)
+{
+    char program[CLI_PATH_BYTES];
+    if (cli_child_find(program, err) != STATUS_OK) return err->status;
+    const char *words[16];
+    size_t count = 0;
+    words[count++] = program;
+    words[count++] = "run";
+    words[count++] = "--result";
+    words[count++] = result_path;
+    if (request->trace_path) {
+        words[count++] = "--trace";
+        words[count++] = request->trace_path;
+    }
+    if (request->log_path) {
+        words[count++] = "--log";
+        words[count++] = request->log_path;
+    }
+    if (request->no_weights) words[count++] = "--no-weights";
+    if (cli->quiet) words[count++] = "--quiet";
+    words[count++] = "--";
+    words[count++] = request->plan_path;
+    words[count] = NULL;
+    return cli_child_run(words, end, err);
+}
+
+/* A complete run cannot have computed faster than the machine's peak. */
+static enum status check_speed(const struct report *report, struct error *err)
+{
+    double peak = report->prediction->peak_flops_per_s;
+    if (report->measured->stopped || !(peak > 0)) return STATUS_OK;
+    return cli_check_peak("the measured computing speed", report->prediction->model_flops,
+                          peak * report->measured->makespan_s, err);
+}
+
+static enum status carry_out(struct cli *cli, const struct request *request,
+                             const struct plan *plan, const struct cli_prediction *prediction,
+                             const char *result_path, struct error *err)
+{
+    struct cli_child_end end;
+    if (start(cli, request, result_path, &end, err) != STATUS_OK) return err->status;
+    struct error child_error = {0};
+    enum status ended = cli_child_status(&end, "run", &child_error);
+    if (ended != STATUS_OK && ended != STATUS_INTERRUPTED)
+        return error_set(err, ended, "%s", child_error.text);
+
+    struct measured measured = {0};
+    struct report report = {request, plan, prediction, &measured};
+    struct error result_error = {0};
+    enum status status = read_measured(result_path, plan->jobs.count, &measured, &result_error);
+    if (status == STATUS_OK) status = check_speed(&report, &result_error);
+    if (status == STATUS_OK)
+        status = cli->json ? report_json(cli, &report, &result_error)
+                           : report_text(cli, &report, &result_error);
+    measured_release(&measured);
+    /* Stopped at once, there is no result, and the reason is the one to tell. */
+    if (ended != STATUS_OK) return error_set(err, ended, "%s", child_error.text);
+    if (status != STATUS_OK) return error_set(err, status, "%s", result_error.text);
+    return STATUS_OK;
+}
+
+static enum status run(struct cli *cli, const struct request *request, struct error *err)
+{
+    struct plan plan = {0};
+    struct cli_prediction prediction = {0};
+    char result_path[CLI_PATH_BYTES] = "";
+    enum status status = plan_read(request->plan_path, &plan, err);
+    if (status == STATUS_OK) status = check_contradiction(request, &plan, err);
+    if (status == STATUS_OK) warn_other_machine(cli, &plan);
+    if (status == STATUS_OK) status = cli_predict(&plan, NULL, false, &prediction, err);
+    if (status == STATUS_OK) status = temporary_file(result_path, err);
+    if (status == STATUS_OK) {
+        status = carry_out(cli, request, &plan, &prediction, result_path, err);
+        unlink(result_path);
+    }
+    cli_prediction_release(&prediction);
+    plan_release(&plan);
+    return status;
+}
+
+static enum status refuse_dash(const char *option, const char *path, struct error *err)
+{
+    if (!path || strcmp(path, "-") != 0) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT,
+                     "option '--%s' needs a file: standard output gets the report", option);
+}
+
+enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
+{
+    struct request request = {.device_memory_bytes = CLI_NOT_GIVEN};
+    const struct option_spec specs[] = {
+        OPTION_STRING("trace", 0, "FILE", &request.trace_path,
+                      "write the measured trace there, compressed when it ends in .gz"),
+        OPTION_STRING("log", 0, "FILE", &request.log_path,
+                      "write losses and speed of every minibatch there as JSON lines"),
+        OPTION_FLAG("no-weights", 0, &request.no_weights,
+                    "do not write the weights that jobs name in 'weights_out'"),
+        OPTION_U64("devices", 0, "N", 1, DEVICES_MAX, &request.devices,
+                   "refuse a plan that was made for another number of devices"),
+        OPTION_QUANTITY("device-memory", 0, "SIZE", DIMENSION_BYTES, &request.device_memory_bytes,
+                        "refuse a plan that was made for devices of another memory"),
+        CLI_COMMON_OPTIONS(cli),
+    };
+    struct options options = {
+        .specs = specs,
+        .spec_count = ARRAY_COUNT(specs),
+        .argument_min = 1,
+        .argument_max = 1,
+        .examples = (const char *const[]){"spillway run plan.json",
+                                          "spillway run plan.json --trace measured.json.gz "
+                                          "--log run.jsonl", NULL},
+        .details = "Ctrl-C ends the run after the minibatches that were begun and keeps what was "
+                   "trained (exit code 130); a second one ends it at once. The executor is the "
+                   "program spillway-exec: $SPILLWAY_EXEC, beside this program, or on PATH.",
+    };
+    bool go_on;
+    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
+        return err->status;
+    request.plan_path = options.operands[0];
+    if (refuse_dash("trace", request.trace_path, err) != STATUS_OK ||
+        refuse_dash("log", request.log_path, err) != STATUS_OK)
+        return err->status;
+    if (strcmp(request.plan_path, "-") == 0)
+        return error_set(err, STATUS_BAD_INPUT, "a plan that is run must be a file: it is read twice");
+    return run(cli, &request, err);
+}

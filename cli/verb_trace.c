@@ -1,0 +1,218 @@
+/*
+ * `trace show` and `trace export`: what a trace holds, and a picture of it that a browser opens.
+ *
+ * Viewers choke on traces of more than about 100 MB, which a day of training reaches easily, so
+ * `export` warns past that and names the option that makes it smaller.
+ */
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/size.h"
+#include "cli/cli.h"
+#include "cli/cli_table.h"
+#include "planner/plan.h"
+#include "traces/chrome.h"
+#include "traces/trace.h"
+
+enum { ROWS_MAX = 40 };
+static const off_t large_bytes = 100 * 1000 * 1000;
+
+static const char *source_name(const struct trace *trace)
+{
+    return trace_source_names[trace->source];
+}
+
+/* --- show ------------------------------------------------------------------------------------ */
+
+static enum status print_jobs(FILE *out, const struct trace *trace, struct error *err)
+{
+    struct cli_table table;
+    char text[QUANTITY_TEXT_BYTES];
+    cli_table_begin(&table, (const char *const[]){"JOB", ">MINIBATCHES", ">TOKENS", ">TOKENS/S",
+                                                  ">START", ">END", ">LAST LOSS", NULL});
+    uint32_t shown = trace->job_count < ROWS_MAX ? trace->job_count : ROWS_MAX;
+    for (uint32_t j = 0; j < shown; j++) {
+        const struct trace_job *job = &trace->jobs[j];
+        cli_table_cell(&table, "%s", job->name);
+        cli_table_cell(&table, "%" PRIu64, job->minibatches);
+        cli_table_cell(&table, "%" PRIu64, job->tokens);
+        cli_table_cell(&table, "%.4g", trace_job_tokens_per_s(trace, j));
+        cli_table_cell(&table, "%s", quantity_text(job->start_s, DIMENSION_SECONDS, text));
+        cli_table_cell(&table, "%s", quantity_text(job->end_s, DIMENSION_SECONDS, text));
+        if (job->has_loss) cli_table_cell(&table, "%.4f", job->final_loss);
+        else cli_table_cell(&table, "-");
+    }
+    if (cli_table_end(&table, out, err) != STATUS_OK) return err->status;
+    if (shown < trace->job_count)
+        fprintf(out, "... and %u more, all of them with --json\n", trace->job_count - shown);
+    return STATUS_OK;
+}
+
+static enum status print_places(FILE *out, const struct trace *trace, struct error *err)
+{
+    struct cli_table table;
+    char text[QUANTITY_TEXT_BYTES];
+    cli_table_begin(&table, (const char *const[]){"MEMORY", ">PEAK", ">OF", ">FIRST AT", NULL});
+    for (uint32_t p = 0; p < trace->place_count && p < ROWS_MAX; p++) {
+        const struct trace_place *place = &trace->places[p];
+        cli_table_cell(&table, "%s", place->name);
+        cli_table_cell(&table, "%s",
+                       quantity_text((double)place->peak_bytes, DIMENSION_BYTES, text));
+        cli_table_cell(&table, "%s",
+                       quantity_text((double)place->capacity_bytes, DIMENSION_BYTES, text));
+        cli_table_cell(&table, "%s", quantity_text(place->peak_time_s, DIMENSION_SECONDS, text));
+    }
+    return cli_table_end(&table, out, err);
+}
+
+static enum status show_text(struct cli *cli, const char *path, const struct trace *trace,
+                             struct error *err)
+{
+    FILE *out = cli->out;
+    char text[QUANTITY_TEXT_BYTES], count[QUANTITY_TEXT_BYTES];
+    fprintf(out, "%s: %s%s, plan by %s on '%s'\n", path, source_name(trace),
+            trace->complete ? "" : " (stopped before its end)", trace->policy, trace->hardware);
+    fprintf(out, "makespan %s, %s operations, plan %016" PRIx64 "\n\n",
+            quantity_text(trace->makespan_s, DIMENSION_SECONDS, text),
+            quantity_text((double)trace->span_count, DIMENSION_COUNT_OF, count),
+            trace->plan_fingerprint);
+    if (print_jobs(out, trace, err) != STATUS_OK) return err->status;
+    fputc('\n', out);
+    if (print_places(out, trace, err) != STATUS_OK) return err->status;
+    cli_next(cli, (const char *const[]){"trace", "export", path, "-o", "timeline.json.gz", NULL});
+    return STATUS_OK;
+}
+
+static enum status show_json(struct cli *cli, const char *path, const struct trace *trace,
+                             struct error *err)
+{
+    struct json_out *json;
+    char fingerprint[32];
+    if (cli_report_begin(cli, "trace-show", &json, err) != STATUS_OK) return err->status;
+    snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, trace->plan_fingerprint);
+    json_out_string(json, "file", path);
+    json_out_string(json, "source", source_name(trace));
+    json_out_bool(json, "complete", trace->complete);
+    json_out_string(json, "hardware", trace->hardware);
+    json_out_string(json, "policy", trace->policy);
+    json_out_string(json, "plan_fingerprint", fingerprint);
+    json_out_double(json, "makespan_s", trace->makespan_s);
+    json_out_u64(json, "operations", trace->span_count);
+    json_out_array_begin(json, "jobs", false);
+    for (uint32_t j = 0; j < trace->job_count; j++) {
+        const struct trace_job *job = &trace->jobs[j];
+        json_out_object_begin(json, NULL, true);
+        json_out_string(json, "name", job->name);
+        json_out_u64(json, "minibatches", job->minibatches);
+        json_out_u64(json, "tokens", job->tokens);
+        json_out_u64(json, "samples", job->samples);
+        json_out_double(json, "tokens_per_s", trace_job_tokens_per_s(trace, j));
+        json_out_double(json, "start_s", job->start_s);
+        json_out_double(json, "end_s", job->end_s);
+        if (job->has_loss) json_out_double(json, "final_loss", job->final_loss);
+        json_out_object_end(json);
+    }
+    json_out_array_end(json);
+    json_out_array_begin(json, "places", false);
+    for (uint32_t p = 0; p < trace->place_count; p++) {
+        json_out_object_begin(json, NULL, true);
+        json_out_string(json, "name", trace->places[p].name);
+        json_out_u64(json, "capacity_bytes", trace->places[p].capacity_bytes);
+        json_out_u64(json, "peak_bytes", trace->places[p].peak_bytes);
+        json_out_double(json, "peak_time_s", trace->places[p].peak_time_s);
+        json_out_object_end(json);
+    }
+    json_out_array_end(json);
+    return cli_report_end(cli, json, err);
+}
+
+enum status verb_trace_show(struct cli *cli, int argc, char **argv, struct error *err)
+{
+    const struct option_spec specs[] = {CLI_COMMON_OPTIONS(cli)};
+    struct options options = {
+        .specs = specs,
+        .spec_count = ARRAY_COUNT(specs),
+        .argument_min = 1,
+        .argument_max = 1,
+    };
+    bool go_on;
+    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
+        return err->status;
+    const char *path = options.operands[0];
+    struct trace trace = {0};
+    enum status status = trace_read(path, &trace, err);
+    if (status == STATUS_OK)
+        status = cli->json ? show_json(cli, path, &trace, err) : show_text(cli, path, &trace, err);
+    trace_release(&trace);
+    return status;
+}
+
+/* --- export ---------------------------------------------------------------------------------- */
+
+static enum status report_export(struct cli *cli, const char *path, size_t trace_count,
+                                 struct error *err)
+{
+    struct stat written;
+    off_t bytes = stat(path, &written) == 0 ? written.st_size : 0;
+    if (bytes > large_bytes)
+        cli_warn(cli, "'%s' has %lld MB and viewers are slow past 100 MB: use --minibatches N",
+                 path, (long long)(bytes / 1000000));
+    if (cli->json) {
+        struct json_out *json;
+        if (cli_report_begin(cli, "trace-export", &json, err) != STATUS_OK) return err->status;
+        json_out_string(json, "file", path);
+        json_out_u64(json, "file_bytes", (uint64_t)bytes);
+        json_out_u64(json, "trace_count", trace_count);
+        return cli_report_end(cli, json, err);
+    }
+    char text[QUANTITY_TEXT_BYTES];
+    fprintf(cli->out, "written to %s (%s)\n", path,
+            quantity_text((double)bytes, DIMENSION_BYTES, text));
+    if (!cli->quiet) fputs("\nnext: open it in ui.perfetto.dev or chrome://tracing\n", cli->out);
+    return STATUS_OK;
+}
+
+enum status verb_trace_export(struct cli *cli, int argc, char **argv, struct error *err)
+{
+    const char *output = NULL;
+    uint64_t minibatches = 0;
+    const struct option_spec specs[] = {
+        OPTION_STRING("output", 'o', "FILE", &output,
+                      "write there (required), compressed when it ends in .gz"),
+        OPTION_U64("minibatches", 'n', "N", 1, UINT32_MAX, &minibatches,
+                   "only the first so many minibatches of each job"),
+        CLI_COMMON_OPTIONS(cli),
+    };
+    struct options options = {
+        .specs = specs,
+        .spec_count = ARRAY_COUNT(specs),
+        .argument_min = 1,
+        .argument_max = CHROME_TRACES_MAX,
+        .examples =
+            (const char *const[]){
+                "spillway trace export predicted.json.gz measured.json.gz -o both.json.gz", NULL},
+        .details = "One trace, or a prediction and its measurement to see them beside each other: "
+                   "a process per device, a track per stream, a counter of memory per place.",
+    };
+    bool go_on;
+    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
+        return err->status;
+    if (!output)
+        return error_set(err, STATUS_BAD_INPUT, "option '--output' is missing: where to write");
+    if (strcmp(output, "-") == 0)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--output' needs a file: standard output gets the report");
+    struct trace traces[CHROME_TRACES_MAX] = {0};
+    const struct trace *list[CHROME_TRACES_MAX];
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < options.operand_count && status == STATUS_OK; i++) {
+        list[i] = &traces[i];
+        status = trace_read(options.operands[i], &traces[i], err);
+    }
+    if (status == STATUS_OK)
+        status = chrome_write(list, (uint32_t)options.operand_count, minibatches, output, err);
+    if (status == STATUS_OK) status = report_export(cli, output, options.operand_count, err);
+    for (size_t i = 0; i < CHROME_TRACES_MAX; i++) trace_release(&traces[i]);
+    return status;
+}
