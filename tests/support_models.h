@@ -1,0 +1,20 @@
+/* What tests of models share: reading from text, writing to text, and comparing messages. */
+#ifndef SPILLWAY_TESTS_SUPPORT_MODELS_H
+#define SPILLWAY_TESTS_SUPPORT_MODELS_H
+
+#include "models/hardware.h"
+#include "models/job.h"
+
+/* Parse a network, job set or machine from `text`, named "test" in messages. */
+enum status support_network(const char *text, struct arena *arena, struct network *out,
+                            struct error *err);
+enum status support_jobs(const char *text, const char *folder, struct job_set *out,
+                         struct error *err);
+enum status support_hardware(const char *text, struct hardware *out, struct error *err);
+
+/* As the modules write them; the caller frees the text. NULL when memory ended. */
+char *support_network_text(const struct network *network);
+char *support_jobs_text(const struct job_set *set);
+char *support_hardware_text(const struct hardware *hardware);
+
+#endif

@@ -1,0 +1,714 @@
+/*
+ * models/network.h: published parameter counts, names and shapes of gpt2's tensors, both spellings
+ * of config.json, refusals with their place, round trips, and the work of a training step against
+ * the closed form of the literature.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/random.h"
+#include "base/size.h"
+#include "models/network.h"
+#include "tests/support_models.h"
+#include "tests/support_seed.h"
+
+static struct network preset(const char *name)
+{
+    struct arena arena = {0}; /* presets need nothing from it */
+    struct network network = {0};
+    struct error err = {0};
+    if (network_find(name, &arena, &network, &err) != STATUS_OK) fail_msg("%s", err.text);
+    arena_release(&arena);
+    return network;
+}
+
+/* --- parameters ----------------------------------------------------------------------------- */
+
+static void parameter_counts_are_the_published_ones(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        uint64_t parameters;
+    } rows[] = {
+        /* as transformers' num_parameters() counts them */
+        {"gpt2", 124439808},
+        {"gpt2-medium", 354823168},
+        {"gpt2-large", 774030080},
+        {"gpt2-xl", 1557611200},
+        {"distilgpt2", 81912576},
+        {"bert-base", 109514298},
+        {"bert-large", 335174458},
+        {"vit-base", 86567656},
+        {"vit-large", 304326632},
+        {"vit-huge", 632045800},
+        /* gpt2-xl with 512 positions of 1600 fewer */
+        {"hydra-gpt2-xl", 1557611200 - 512 * 1600},
+        /* V 28783, P 5000, 2 types and a norm: (28783 + 5000 + 2 + 2) * 1024 = 34 597 888;
+         * 136 blocks of 6 * 1024 * 1025 + 4 * 1024 = 6 301 696: 857 030 656;
+         * head 1024 * 1025 + 2048 + 28783 * 1025 = 30 554 223 */
+        {"hydra-bert-1b", 34597888 + 857030656 + 30554223},
+        /* width 1024: patches 192 -> 1024 with bias, 17 positions, a class token = 216 064;
+         * 24 blocks of 3 * 1024^2 + 1024 * 1025 + 1024 * 4096 * 2 + 4096 + 1024 + 4096;
+         * head 2048 + 10250 */
+        {"hydra-vit-300m", 216064 + 24 * 12593152 + 12298},
+        /* width 1280, heads 16 of 64: 3 * 1280 * 1024 + 1025 * 1280 - the bias is 1280: in all
+         * 3932160 + 1310720 + 1280 + 2 * 1280 * 5120 + 5120 + 1280 + 5120 = 18 362 880 a block;
+         * 193 * 1280 + 18 * 1280 = 270 080; 2560 + 12810 = 15 370 */
+        {"hydra-vit-600m", 270080 + 32 * UINT64_C(18362880) + 15370},
+        {"hydra-vit-800m", 270080 + 38 * UINT64_C(18362880) + 15370},
+        {"hydra-vit-1b", 270080 + 54 * UINT64_C(18362880) + 15370},
+        {"hydra-vit-1.5b", 270080 + 80 * UINT64_C(18362880) + 15370},
+        {"hydra-vit-2b", 270080 + 110 * UINT64_C(18362880) + 15370},
+        /* 512 * 128 + (256 + 256 - 256) ...: V P = 256 each: 65 536; 4 blocks of
+         * 12 * 128^2 + 13 * 128 = 198 272; ln_f 256 */
+        {"gpt2-tiny-bytes", 65536 + 4 * 198272 + 256},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        struct network network = preset(rows[i].name);
+        uint64_t found = network_parameters(&network);
+        if (found != rows[i].parameters)
+            fail_msg("%s has %" PRIu64 " and not %" PRIu64, rows[i].name, found,
+                     rows[i].parameters);
+    }
+    assert_null(network_preset_name((uint32_t)ARRAY_COUNT(rows)));
+}
+
+static void layers_add_up_and_presets_say_their_source(void **state)
+{
+    (void)state;
+    for (uint32_t p = 0; network_preset_name(p); p++) {
+        struct network n = preset(network_preset_name(p));
+        assert_string_equal(n.name, network_preset_name(p));
+        assert_non_null(network_preset_source(p));
+        assert_int_equal(n.layer_count, n.blocks + 2);
+        uint64_t sum = 0;
+        for (uint64_t layer = 0; layer < n.layer_count; layer++) {
+            struct tensor_spec tensors[LAYER_TENSORS_MAX];
+            uint64_t elements = 0;
+            uint32_t count = network_layer_tensors(&n, layer, tensors);
+            for (uint32_t i = 0; i < count; i++) {
+                uint64_t product = 1;
+                for (uint32_t d = 0; d < tensors[i].rank; d++) product *= tensors[i].shape[d];
+                assert_int_equal(product, tensors[i].elements);
+                assert_true(tensors[i].name[0] != '\0');
+                elements += product;
+            }
+            assert_int_equal(elements, network_layer_parameters(&n, layer));
+            sum += elements;
+        }
+        assert_int_equal(sum, network_parameters(&n));
+        assert_int_equal(network_layer_kind(&n, 0), LAYER_EMBEDDING);
+        assert_int_equal(network_layer_kind(&n, 1), LAYER_BLOCK);
+        assert_int_equal(network_layer_kind(&n, n.layer_count - 1), LAYER_HEAD);
+    }
+}
+
+struct expected_tensor {
+    const char *name;
+    uint64_t rows, columns; /* columns 0: a vector */
+    enum tensor_init init;
+    bool decays;
+};
+
+static void check_tensors(const struct network *n, uint64_t layer,
+                          const struct expected_tensor *expected, uint32_t count)
+{
+    struct tensor_spec tensors[LAYER_TENSORS_MAX];
+    assert_int_equal(network_layer_tensors(n, layer, tensors), count);
+    for (uint32_t i = 0; i < count; i++) {
+        assert_string_equal(tensors[i].name, expected[i].name);
+        assert_int_equal(tensors[i].rank, expected[i].columns ? 2 : 1);
+        assert_int_equal(tensors[i].shape[0], expected[i].rows);
+        if (expected[i].columns) assert_int_equal(tensors[i].shape[1], expected[i].columns);
+        assert_int_equal(tensors[i].init, expected[i].init);
+        assert_int_equal(tensors[i].decays, expected[i].decays);
+    }
+}
+
+/* The header of gpt2's model.safetensors, in the order of the module. */
+static void gpt2_tensors_have_the_names_and_shapes_of_the_file(void **state)
+{
+    (void)state;
+    static const struct expected_tensor embedding[] = {
+        {"wte.weight", 50257, 768, INIT_NORMAL, true},
+        {"wpe.weight", 1024, 768, INIT_NORMAL, true},
+    };
+    static const struct expected_tensor block[] = {
+        {"h.3.ln_1.weight", 768, 0, INIT_ONE, false},
+        {"h.3.ln_1.bias", 768, 0, INIT_ZERO, false},
+        {"h.3.attn.c_attn.weight", 768, 2304, INIT_NORMAL, true},
+        {"h.3.attn.c_attn.bias", 2304, 0, INIT_ZERO, false},
+        {"h.3.attn.c_proj.weight", 768, 768, INIT_NORMAL_RESIDUAL, true},
+        {"h.3.attn.c_proj.bias", 768, 0, INIT_ZERO, false},
+        {"h.3.ln_2.weight", 768, 0, INIT_ONE, false},
+        {"h.3.ln_2.bias", 768, 0, INIT_ZERO, false},
+        {"h.3.mlp.c_fc.weight", 768, 3072, INIT_NORMAL, true},
+        {"h.3.mlp.c_fc.bias", 3072, 0, INIT_ZERO, false},
+        {"h.3.mlp.c_proj.weight", 3072, 768, INIT_NORMAL_RESIDUAL, true},
+        {"h.3.mlp.c_proj.bias", 768, 0, INIT_ZERO, false},
+    };
+    static const struct expected_tensor head[] = {
+        {"ln_f.weight", 768, 0, INIT_ONE, false},
+        {"ln_f.bias", 768, 0, INIT_ZERO, false},
+        {"lm_head.weight", 50257, 768, INIT_NORMAL, true},
+    };
+    struct network n = preset("gpt2");
+    check_tensors(&n, 0, embedding, 2);
+    check_tensors(&n, 4, block, 12);
+    check_tensors(&n, 13, head, 2);
+    n.tied_head = false;
+    check_tensors(&n, 13, head, 3);
+    assert_int_equal(network_parameters(&n), 124439808 + UINT64_C(50257) * 768);
+}
+
+static void encoders_have_the_names_of_their_files(void **state)
+{
+    (void)state;
+    struct tensor_spec tensors[LAYER_TENSORS_MAX];
+    struct network bert = preset("bert-base"), vit = preset("vit-base");
+    assert_int_equal(network_layer_tensors(&bert, 12, tensors), 16);
+    assert_string_equal(tensors[0].name, "bert.encoder.layer.11.attention.self.query.weight");
+    assert_string_equal(tensors[15].name, "bert.encoder.layer.11.output.LayerNorm.bias");
+    assert_int_equal(network_layer_tensors(&bert, 13, tensors), 5);
+    assert_string_equal(tensors[0].name, "cls.predictions.bias");
+    assert_int_equal(network_layer_tensors(&vit, 0, tensors), 4);
+    assert_string_equal(tensors[2].name, "vit.embeddings.patch_embeddings.projection.weight");
+    assert_int_equal(tensors[2].rank, 4);
+    assert_int_equal(tensors[1].shape[1], 197);
+    assert_int_equal(network_layer_tensors(&vit, 13, tensors), 4);
+    assert_string_equal(tensors[3].name, "classifier.bias");
+}
+
+static void tokens_per_sample(void **state)
+{
+    (void)state;
+    struct network gpt2 = preset("gpt2"), vit = preset("vit-huge"), hydra = preset("hydra-vit-1b");
+    assert_int_equal(network_tokens(&gpt2, 77), 77);
+    assert_int_equal(network_tokens(&vit, 77), 257); /* (224 / 14)^2 + 1 */
+    assert_int_equal(network_tokens(&hydra, 0), 17);
+}
+
+/* --- config.json ---------------------------------------------------------------------------- */
+
+static void check_parses(const char *text, uint64_t parameters, struct network *out)
+{
+    struct arena arena = {0};
+    struct error err = {0};
+    if (support_network(text, &arena, out, &err) != STATUS_OK) fail_msg("%s", err.text);
+    if (out->family != NETWORK_PROFILE) assert_int_equal(network_parameters(out), parameters);
+    arena_release(&arena);
+}
+
+/* gpt2's own config.json, and what transformers 5 saves for it. */
+static void both_spellings_are_read(void **state)
+{
+    (void)state;
+    struct network n;
+    check_parses("{\"activation_function\": \"gelu_new\", \"architectures\": [\"GPT2LMHeadModel\"],"
+                 "\"attn_pdrop\": 0.1, \"bos_token_id\": 50256, \"embd_pdrop\": 0.1,"
+                 "\"initializer_range\": 0.02, \"layer_norm_epsilon\": 1e-05,"
+                 "\"model_type\": \"gpt2\", \"n_ctx\": 1024, \"n_embd\": 768, \"n_head\": 12,"
+                 "\"n_layer\": 12, \"n_positions\": 1024, \"torch_dtype\": \"float32\","
+                 "\"task_specific_params\": {\"text-generation\": {\"max_length\": 50}},"
+                 "\"vocab_size\": 50257}",
+                 124439808, &n);
+    assert_string_equal(n.name, "test");
+    assert_true(n.gelu_tanh && n.tied_head && n.causal);
+    check_parses("{\"model_type\": \"gpt2\", \"dtype\": \"bfloat16\", \"n_inner\": null,"
+                 "\"transformers_version\": \"5.0.0\", \"activation_function\": \"gelu\","
+                 "\"tie_word_embeddings\": true, \"add_cross_attention\": false}",
+                 124439808, &n);
+    assert_false(n.gelu_tanh);
+    assert_int_equal(n.ff_width, 3072);
+    check_parses("{\"model_type\": \"gpt2\", \"n_inner\": 2000, \"tie_word_embeddings\": false}",
+                 /* 12 blocks lose 1072 of 3072 feed-forward units of 768 + 1 + 768 */
+                 124439808 - 12 * UINT64_C(1072) * 1537 + UINT64_C(50257) * 768, &n);
+}
+
+static void bert_heads_follow_the_architecture(void **state)
+{
+    (void)state;
+    struct network n;
+    check_parses("{\"model_type\": \"bert\", \"architectures\": [\"BertForMaskedLM\"]}", 109514298,
+                 &n);
+    assert_false(n.pooler || n.gelu_tanh);
+    check_parses("{\"model_type\": \"bert\"}", 109514298, &n);
+    check_parses("{\"model_type\": \"bert\", \"architectures\": [\"BertForPreTraining\"]}",
+                 110106428, &n);
+    assert_true(n.pooler);
+    /* the hub's BertModel has 109 482 240; the head that it is trained with here adds 768 * 769 +
+     * 1536 + 30522 for words and 2 * 769 for sentences */
+    check_parses("{\"model_type\": \"bert\", \"architectures\": [\"BertModel\"]}",
+                 109482240 + 590592 + 1536 + 30522 + 1538, &n);
+}
+
+static void vit_classes_come_from_labels(void **state)
+{
+    (void)state;
+    struct network n;
+    check_parses("{\"model_type\": \"vit\", \"num_labels\": 1000, \"encoder_stride\": 16,"
+                 "\"pooler_act\": \"tanh\"}",
+                 86567656, &n);
+    check_parses("{\"model_type\": \"vit\", \"id2label\": {\"0\": \"a\", \"1\": \"b\", \"2\": \"c\"}}",
+                 86567656 - 997 * 769, &n);
+    check_parses("{\"model_type\": \"vit\"}", 86567656 - 998 * 769, &n);
+    check_parses("{\"model_type\": \"vit\", \"qkv_bias\": false}", 86567656 - 998 * 769 - 12 * 2304,
+                 &n);
+}
+
+static void profiles_have_layers(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct network n;
+    struct error err = {0};
+    assert_int_equal(
+        support_network("{\"model_type\": \"profile\", \"name\": \"p\", \"layers\": ["
+                        "{\"parameter_bytes\": 12, \"activation_bytes\": 7, \"boundary_bytes\": 5,"
+                        " \"forward_ns\": 1100, \"backward\": \"2.5us\"},"
+                        "{\"parameter_bytes\": 40, \"activation_bytes\": 9, \"boundary_bytes\": 3,"
+                        " \"forward\": \"1.5ms\", \"backward_ns\": 0, \"repeat\": 3}]}",
+                        &arena, &n, &err),
+        STATUS_OK);
+    assert_string_equal(n.name, "p");
+    assert_int_equal(n.layer_count, 4);
+    assert_int_equal(network_parameters(&n), (12 + 3 * 40) / 4);
+    assert_int_equal(network_layer_kind(&n, 0), LAYER_OPAQUE);
+    assert_int_equal(network_layer_kind(&n, 3), LAYER_OPAQUE);
+    struct work_item items[LAYER_WORK_MAX];
+    assert_int_equal(network_layer_work(&n, 0, PASS_BACKWARD, 8, 1, OPTIMIZER_SGD, items), 1);
+    assert_int_equal(items[0].kernel, KERNEL_FIXED);
+    assert_int_equal(items[0].m, 2500);
+    assert_int_equal(items[0].count, 1);
+    assert_int_equal(network_layer_work(&n, 2, PASS_FORWARD, 8, 1, OPTIMIZER_SGD, items), 1);
+    assert_int_equal(items[0].m, 1500000);
+    assert_int_equal(network_layer_work(&n, 2, PASS_BACKWARD, 8, 1, OPTIMIZER_SGD, items), 0);
+    assert_int_equal(network_layer_work(&n, 2, PASS_UPDATE, 8, 1, OPTIMIZER_ADAMW, items), 0);
+    arena_release(&arena);
+}
+
+static void bad_configs_are_refused_with_their_place(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } rows[] = {
+        {"[1]", "test:1:1: found an array (expected a network object, as config.json has it)"},
+        {"{}", "test:1:1: missing key 'model_type'"},
+        {"{\n  \"model_type\": \"llama\"\n}",
+         "test:2:17: unknown model_type 'llama' (expected gpt2, bert, vit or profile)"},
+        {"{\"model_type\": \"gpt2\",\n \"n_embd\": 770, \"n_head\": 12}",
+         "test:2:27: 'n_embd' 770 is not a multiple of 'n_head' 12"},
+        {"{\"model_type\": \"gpt2\", \"n_head\": 7}",
+         "test:1:34: 'n_embd' 768 is not a multiple of 'n_head' 7"},
+        {"{\"model_type\": \"gpt2\", \"n_layer\": 0}",
+         "test:1:35: 'n_layer' is 0 (expected 1 to 99998)"},
+        {"{\"model_type\": \"gpt2\", \"n_embd\": 1048588}",
+         "test:1:34: 'n_embd' is 1048588 (expected 1 to 1048576)"},
+        {"{\"model_type\": \"gpt2\", \"n_embd\": 768.5}",
+         "test:1:34: 'n_embd' is 768.5 (expected a whole number)"},
+        {"{\"model_type\": \"gpt2\", \"vocab_size\": -3}",
+         "test:1:38: 'vocab_size' is -3 (expected 1 to 16777216)"},
+        {"{\"model_type\": \"gpt2\", \"activation_function\": \"relu\"}",
+         "test:1:47: unknown activation_function 'relu' (expected gelu_new, gelu_pytorch_tanh, "
+         "gelu_fast or gelu)"},
+        {"{\"model_type\": \"gpt2\", \"scale_attn_by_inverse_layer_idx\": true}",
+         "test:1:59: 'scale_attn_by_inverse_layer_idx' is true (only false is supported)"},
+        {"{\"model_type\": \"gpt2\", \"architectures\": [\"GPT2ForTokenClassification\"]}",
+         "test:1:42: unsupported architecture 'GPT2ForTokenClassification' (expected one of "
+         "GPT2LMHeadModel, GPT2Model)"},
+        {"{\"model_type\": \"bert\", \"position_embedding_type\": \"relative_key\"}",
+         "test:1:51: unknown position_embedding_type 'relative_key' (expected absolute)"},
+        {"{\"model_type\": \"vit\", \"patch_size\": 15}",
+         "test:1:37: 'image_size' 224 is not a multiple of 'patch_size' 15"},
+        {"{\"model_type\": \"vit\", \"id2label\": {}}",
+         "test:1:35: 'id2label' has 0 labels (expected 1 to 16777216)"},
+        {"{\"model_type\": \"vit\", \"hidden_size\": 1280, \"num_attention_heads\": 65536, "
+         "\"head_dim\": 64}",
+         "test:1:87: 65536 heads of 64 are too wide together (limit is 1048576)"},
+        {"{\"model_type\": \"profile\", \"layers\": []}",
+         "test:1:37: 'layers' is empty (expected at least one layer)"},
+        {"{\"model_type\": \"profile\", \"layer\": []}",
+         "test:1:1: missing key 'layers' (is 'layer' meant to be it?)"},
+        {"{\"model_type\": \"profile\", \"layers\": [{\"parameter_bytes\": 7, \"activation_bytes\": 1,"
+         "\n\"boundary_bytes\": 2, \"forward_ns\": 3, \"backward_ns\": 4}]}",
+         "test:1:57: 'parameter_bytes' 7 is not a multiple of 4 (parameters are fp32)"},
+        {"{\"model_type\": \"profile\", \"layers\": [{\"parameter_bytes\": 8, \"activation_bytes\": 1,"
+         "\n\"boundary_bytes\": 2, \"forward_ns\": 3, \"forward\": \"3ns\", \"backward_ns\": 4}]}",
+         "test:2:50: both 'forward_ns' and 'forward' are given"},
+        {"{\"model_type\": \"profile\", \"layers\": [{\"parameter_bytes\": 8, \"activation_bytes\": 1,"
+         "\n\"boundary_bytes\": 2, \"forward\": \"3\", \"backward_ns\": 4}]}",
+         "test:2:33: 'forward': '3' has no unit (expected a time such as 5us)"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        struct arena arena = {0};
+        struct network n = {.width = 99};
+        struct error err = {0};
+        assert_int_equal(support_network(rows[i].text, &arena, &n, &err), STATUS_BAD_INPUT);
+        assert_string_equal(err.text, rows[i].message);
+        assert_int_equal(n.width, 99);
+        arena_release(&arena);
+    }
+}
+
+static void limits_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } rows[] = {
+        {"{\"model_type\": \"gpt2\", \"n_embd\": 1048576, \"n_head\": 1024, \"n_layer\": 99998}",
+         "test:1:1: too many parameters: 1319388981947793408 (limit is 281474976710656)"},
+        {"{\"model_type\": \"profile\", \"layers\": [{\"parameter_bytes\": 8, \"activation_bytes\": 1,"
+         "\"boundary_bytes\": 2, \"forward_ns\": 3, \"backward_ns\": 4, \"repeat\": 100000},"
+         "{\"parameter_bytes\": 8, \"activation_bytes\": 1,"
+         "\"boundary_bytes\": 2, \"forward_ns\": 3, \"backward_ns\": 4}]}",
+         "test: too many layers (limit is 100000)"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        struct arena arena = {0};
+        struct network n;
+        struct error err = {0};
+        assert_int_equal(support_network(rows[i].text, &arena, &n, &err), STATUS_LIMIT);
+        assert_string_equal(err.text, rows[i].message);
+        arena_release(&arena);
+    }
+}
+
+/* --- writing -------------------------------------------------------------------------------- */
+
+static void check_round_trip(const struct network *network)
+{
+    struct arena arena = {0};
+    struct network again = {0};
+    struct error err = {0};
+    char *first = support_network_text(network);
+    assert_non_null(first);
+    if (support_network(first, &arena, &again, &err) != STATUS_OK)
+        fail_msg("%s in %s", err.text, first);
+    char *second = support_network_text(&again);
+    assert_string_equal(first, second);
+    if (network->profile) {
+        assert_int_equal(again.layer_count, network->layer_count);
+        assert_memory_equal(again.profile, network->profile,
+                            network->layer_count * sizeof *network->profile);
+        again.profile = network->profile;
+    }
+    /* every field, through what follows from it */
+    assert_string_equal(again.name, network->name);
+    assert_int_equal(network_parameters(&again), network_parameters(network));
+    assert_true(again.norm_epsilon == network->norm_epsilon);
+    assert_true(again.initializer_range == network->initializer_range);
+    assert_int_equal(again.gelu_tanh, network->gelu_tanh);
+    assert_int_equal(again.causal, network->causal);
+    assert_int_equal(again.biases, network->biases);
+    assert_int_equal(again.pooler, network->pooler);
+    assert_int_equal(again.tied_head, network->tied_head);
+    assert_int_equal(again.head_width, network->head_width);
+    assert_int_equal(again.heads, network->heads);
+    assert_int_equal(again.positions, network->positions);
+    assert_int_equal(again.token_types, network->token_types);
+    assert_int_equal(again.image, network->image);
+    assert_int_equal(again.patch, network->patch);
+    assert_int_equal(again.classes, network->classes);
+    free(first);
+    free(second);
+    arena_release(&arena);
+}
+
+static void presets_survive_writing(void **state)
+{
+    (void)state;
+    for (uint32_t p = 0; network_preset_name(p); p++) {
+        struct network n = preset(network_preset_name(p));
+        check_round_trip(&n);
+    }
+    struct network odd = preset("gpt2");
+    odd.tied_head = odd.gelu_tanh = false;
+    odd.ff_width = 1000;
+    odd.norm_epsilon = 1.25e-6;
+    check_round_trip(&odd);
+    struct network pooled = preset("bert-base");
+    pooled.pooler = true;
+    check_round_trip(&pooled);
+}
+
+static void random_profiles_survive_writing(void **state)
+{
+    (void)state;
+    uint64_t seed = support_seed("random_profiles_survive_writing");
+    for (uint64_t round = 0; round < 50; round++) {
+        struct layer_profile layers[40];
+        uint64_t count = 1 + random_below(seed, round, ARRAY_COUNT(layers));
+        for (uint64_t i = 0; i < count; i++) {
+            /* few values, so that neighbours are often equal */
+            uint64_t kind = random_below(seed, round * 1000 + i, 3);
+            layers[i] = (struct layer_profile){4 * (kind + 2), 7 * kind, 5 + kind, 1000 * kind, 9};
+        }
+        struct network n = {.name = "p", .family = NETWORK_PROFILE, .layer_count = count,
+                            .profile = layers};
+        check_round_trip(&n);
+    }
+}
+
+/* --- finding -------------------------------------------------------------------------------- */
+
+static void check_not_found(const char *name, enum status status, const char *message)
+{
+    struct arena arena = {0};
+    struct network n;
+    struct error err = {0};
+    assert_int_equal(network_find(name, &arena, &n, &err), status);
+    assert_string_equal(err.text, message);
+    arena_release(&arena);
+}
+
+static void unknown_names_get_a_suggestion(void **state)
+{
+    (void)state;
+    check_not_found("gpt-2-xl", STATUS_BAD_INPUT,
+                    "unknown network 'gpt-2-xl' (did you mean 'gpt2-xl'?)");
+    check_not_found("llama", STATUS_BAD_INPUT,
+                    "unknown network 'llama' (expected a preset such as gpt2-xl, or the path of a "
+                    "config.json)");
+    struct arena arena = {0};
+    struct network n;
+    struct error err = {0};
+    assert_int_equal(network_find("./no-such.json", &arena, &n, &err), STATUS_IO);
+    assert_true(network_is_path("a.json") && network_is_path("./a") && !network_is_path("gpt2"));
+}
+
+static void a_folder_means_its_config(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/spillway-network-XXXXXX", path[64];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("{\"model_type\": \"gpt2\", \"n_layer\": 3}", file);
+    fclose(file);
+    struct arena arena = {0};
+    struct network n;
+    struct error err = {0};
+    assert_int_equal(network_find(folder, &arena, &n, &err), STATUS_OK);
+    assert_int_equal(n.blocks, 3);
+    assert_string_equal(n.name, path);
+    arena_release(&arena);
+    unlink(path);
+    rmdir(folder);
+}
+
+/* --- work ----------------------------------------------------------------------------------- */
+
+static double pass_flops(const struct network *n, enum pass pass, uint64_t b, uint64_t t)
+{
+    double sum = 0;
+    for (uint64_t layer = 0; layer < n->layer_count; layer++) {
+        struct work_item items[LAYER_WORK_MAX];
+        uint32_t count = network_layer_work(n, layer, pass, b, t, OPTIMIZER_ADAMW, items);
+        sum += work_flops(items, count);
+    }
+    return sum;
+}
+
+static void assert_close(double found, double expected)
+{
+    if (fabs(found - expected) > 1e-12 * expected) fail_msg("%.17g and %.17g", found, expected);
+}
+
+/*
+ * Narayanan et al. (SC 2021), eq. 3, has 96 B T L C^2 (1 + T / 6C + V / 16 L C) for a step with the
+ * forward pass of the blocks done twice. Once: 72 B T L C^2 (1 + T / 6C + V / 12 L C). Theirs is full
+ * attention; causal attention has half the scores, T / 12C. The formula has F = 4C and nothing but
+ * products, as work_flops() does.
+ */
+static void a_gpt2_step_has_the_flops_of_the_literature(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"};
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        struct network n = preset(names[i]);
+        double b = 3, t = 640, c = (double)n.width, l = (double)n.blocks, v = (double)n.vocabulary;
+        double forward = 24 * b * t * l * c * c * (1 + t / (12 * c) + v / (12 * l * c));
+        assert_close(pass_flops(&n, PASS_FORWARD, 3, 640), forward);
+        assert_close(pass_flops(&n, PASS_BACKWARD, 3, 640), 2 * forward);
+    }
+}
+
+/* BERT: full attention, and the head's C x C transform for each token: 6 B T C^2 more. */
+static void a_bert_step_has_the_flops_of_the_literature(void **state)
+{
+    (void)state;
+    struct network n = preset("bert-large");
+    double b = 5, t = 384, c = 1024, l = 24, v = 30522;
+    double step = 72 * b * t * l * c * c * (1 + t / (6 * c) + v / (12 * l * c)) + 6 * b * t * c * c;
+    assert_close(pass_flops(&n, PASS_FORWARD, 5, 384) + pass_flops(&n, PASS_BACKWARD, 5, 384),
+                 step);
+}
+
+/* ViT: patches of 16 x 16 x 3 = 768 values, twice their product (no input gradient); classes from
+ * one token. 197 tokens. */
+static void a_vit_step_has_the_flops_of_the_literature(void **state)
+{
+    (void)state;
+    struct network n = preset("vit-base");
+    double b = 5, t = 197, c = 768, l = 12;
+    double step = 72 * b * t * l * c * c * (1 + t / (6 * c)) + 4 * b * 196 * c * 768 +
+                  6 * b * 1000 * c;
+    assert_close(pass_flops(&n, PASS_FORWARD, 5, 0) + pass_flops(&n, PASS_BACKWARD, 5, 0), step);
+}
+
+static const struct work_item *find_item(const struct work_item *items, uint32_t count,
+                                         uint32_t kernel, uint64_t m, uint64_t n, uint64_t k)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (items[i].kernel == kernel && items[i].m == m && items[i].n == n && items[i].k == k)
+            return &items[i];
+    return NULL;
+}
+
+static void check_items(const struct network *n, uint64_t layer, enum pass pass,
+                        const struct work_item *expected, uint32_t count)
+{
+    struct work_item items[LAYER_WORK_MAX];
+    assert_int_equal(network_layer_work(n, layer, pass, 2, 96, OPTIMIZER_ADAMW, items), count);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct work_item *e = &expected[i];
+        const struct work_item *item = find_item(items, count, e->kernel, e->m, e->n, e->k);
+        if (!item || item->count != e->count)
+            fail_msg("no %" PRIu32 " times %s %" PRIu64 " %" PRIu64 " %" PRIu64, e->count,
+                     kernel_names[e->kernel], e->m, e->n, e->k);
+    }
+}
+
+/* B 2, T 96, R 192, C 768, F 3072, H 12, D 64. */
+static void kernels_of_gpt2_by_hand(void **state)
+{
+    (void)state;
+    static const struct work_item forward[] = {
+        {KERNEL_NORM_FORWARD, 1, 192, 768, 0},
+        {KERNEL_NORM_FORWARD, 1, 192, 768, 1},
+        {KERNEL_MATMUL_FORWARD, 1, 192, 2304, 768},
+        {KERNEL_MATMUL_FORWARD, 1, 192, 768, 768},
+        {KERNEL_MATMUL_FORWARD, 1, 192, 3072, 768},
+        {KERNEL_MATMUL_FORWARD, 1, 192, 768, 3072},
+        {KERNEL_ATTENTION_FORWARD, 1, 24, 96, 64},
+        {KERNEL_GELU_FORWARD, 1, 192, 3072, 0},
+        {KERNEL_RESIDUAL, 1, 192, 768, 0},
+    };
+    static const struct work_item backward[] = {
+        {KERNEL_MATMUL_INPUT, 1, 192, 768, 2304},
+        {KERNEL_MATMUL_INPUT, 1, 192, 768, 768},
+        {KERNEL_MATMUL_INPUT, 1, 192, 768, 3072},
+        {KERNEL_MATMUL_INPUT, 1, 192, 3072, 768},
+        {KERNEL_MATMUL_WEIGHT, 1, 2304, 768, 192},
+        {KERNEL_MATMUL_WEIGHT, 1, 768, 768, 192},
+        {KERNEL_MATMUL_WEIGHT, 1, 3072, 768, 192},
+        {KERNEL_MATMUL_WEIGHT, 1, 768, 3072, 192},
+        {KERNEL_BIAS_BACKWARD, 1, 192, 2304, 0},
+        {KERNEL_BIAS_BACKWARD, 2, 192, 768, 0},
+        {KERNEL_BIAS_BACKWARD, 1, 192, 3072, 0},
+        {KERNEL_ATTENTION_BACKWARD, 1, 24, 96, 64},
+        {KERNEL_GELU_BACKWARD, 1, 192, 3072, 0},
+        {KERNEL_NORM_BACKWARD, 2, 192, 768, 1},
+    };
+    static const struct work_item head_forward[] = {
+        {KERNEL_NORM_FORWARD, 1, 192, 768, 0},
+        {KERNEL_MATMUL_FORWARD, 1, 192, 50257, 768},
+        {KERNEL_LOSS, 1, 192, 50257, 0},
+    };
+    static const struct work_item head_backward[] = {
+        {KERNEL_MATMUL_INPUT, 1, 192, 768, 50257},
+        {KERNEL_MATMUL_WEIGHT, 1, 50257, 768, 192},
+        {KERNEL_NORM_BACKWARD, 1, 192, 768, 0},
+    };
+    static const struct work_item embedding_forward[] = {{KERNEL_EMBED_FORWARD, 1, 192, 768, 0}};
+    static const struct work_item embedding_backward[] = {
+        {KERNEL_EMBED_BACKWARD, 1, 192, 768, 51281}};
+    static const struct work_item update[] = {{KERNEL_ADAMW, 1, 7087872, 0, 0}};
+    static const struct work_item head_update[] = {{KERNEL_ADAMW, 1, 1536, 0, 0}};
+    struct network n = preset("gpt2");
+    check_items(&n, 1, PASS_FORWARD, forward, ARRAY_COUNT(forward));
+    check_items(&n, 1, PASS_BACKWARD, backward, ARRAY_COUNT(backward));
+    check_items(&n, 1, PASS_UPDATE, update, 1);
+    check_items(&n, 13, PASS_FORWARD, head_forward, ARRAY_COUNT(head_forward));
+    check_items(&n, 13, PASS_BACKWARD, head_backward, ARRAY_COUNT(head_backward));
+    check_items(&n, 13, PASS_UPDATE, head_update, 1);
+    check_items(&n, 0, PASS_FORWARD, embedding_forward, 1);
+    check_items(&n, 0, PASS_BACKWARD, embedding_backward, 1);
+}
+
+static void equal_products_are_one_item(void **state)
+{
+    (void)state;
+    struct network n = preset("hydra-bert-1b"); /* F = C: three equal products of four */
+    struct work_item items[LAYER_WORK_MAX];
+    uint32_t count = network_layer_work(&n, 5, PASS_FORWARD, 4, 128, OPTIMIZER_SGD, items);
+    const struct work_item *square =
+        find_item(items, count, KERNEL_MATMUL_FORWARD, 512, 1024, 1024);
+    assert_non_null(square);
+    assert_int_equal(square->count, 3);
+    assert_non_null(
+        find_item(items, count, KERNEL_ATTENTION_FULL_FORWARD, 64, 128, 64));
+}
+
+static void memory_may_end_anywhere(void **state)
+{
+    (void)state;
+    const char *text = "{\"model_type\": \"profile\", \"layers\": [{\"parameter_bytes\": 8,"
+                       "\"activation_bytes\": 1, \"boundary_bytes\": 2, \"forward_ns\": 3,"
+                       "\"backward_ns\": 4, \"repeat\": 9}]}";
+    for (uint64_t n = 1;; n++) {
+        struct arena arena = {0};
+        struct network network = {0};
+        struct error err = {0};
+        alloc_test_fail_at(n);
+        enum status status = support_network(text, &arena, &network, &err);
+        uint64_t calls = alloc_test_fail_at(0);
+        arena_release(&arena);
+        if (status == STATUS_OK && calls < n) break;
+        assert_int_equal(status, STATUS_NO_MEMORY);
+        assert_null(network.profile);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parameter_counts_are_the_published_ones),
+        cmocka_unit_test(layers_add_up_and_presets_say_their_source),
+        cmocka_unit_test(gpt2_tensors_have_the_names_and_shapes_of_the_file),
+        cmocka_unit_test(encoders_have_the_names_of_their_files),
+        cmocka_unit_test(tokens_per_sample),
+        cmocka_unit_test(both_spellings_are_read),
+        cmocka_unit_test(bert_heads_follow_the_architecture),
+        cmocka_unit_test(vit_classes_come_from_labels),
+        cmocka_unit_test(profiles_have_layers),
+        cmocka_unit_test(bad_configs_are_refused_with_their_place),
+        cmocka_unit_test(limits_are_refused),
+        cmocka_unit_test(presets_survive_writing),
+        cmocka_unit_test(random_profiles_survive_writing),
+        cmocka_unit_test(unknown_names_get_a_suggestion),
+        cmocka_unit_test(a_folder_means_its_config),
+        cmocka_unit_test(a_gpt2_step_has_the_flops_of_the_literature),
+        cmocka_unit_test(a_bert_step_has_the_flops_of_the_literature),
+        cmocka_unit_test(a_vit_step_has_the_flops_of_the_literature),
+        cmocka_unit_test(kernels_of_gpt2_by_hand),
+        cmocka_unit_test(equal_products_are_one_item),
+        cmocka_unit_test(memory_may_end_anywhere),
+    };
+    return cmocka_run_group_tests_name("models/network.h", tests, NULL, NULL);
+}
