@@ -4,7 +4,8 @@
  * The interpreter of plan.h's rules with durations from models/cost.h: copies are flows that share
  * links (sim/share.h), computations are slowed by what runs beside them (struct interference).
  * Virtual time is double seconds; equal times are ordered by (time, kind, operation number), so
- * equal input gives equal bytes out. No allocation after the start but the walk's.
+ * equal input gives equal bytes out. Memory is in proportion to the window of operations between
+ * the first unfinished and the last issued one; nothing is allocated while that does not grow.
  */
 #ifndef SPILLWAY_SIM_SIM_H
 #define SPILLWAY_SIM_SIM_H
@@ -14,21 +15,21 @@
 
 struct sim_options {
     const struct hardware *hardware; /* NULL: the plan's own; else one with as many devices */
-    bool record_spans;   /* fill trace->spans; off for sweeps */
+    bool record_spans;   /* fill trace->spans and levels; off for sweeps */
     void (*on_progress)(void *context, double done, double total); /* operations; may be NULL */
     void *context;
 };
 
 /* What limits the run. */
 struct sim_stream_use {
-    double busy_s;
+    double busy_s;       /* an operation runs, waiting for a link included */
     uint64_t operations;
 };
 
 struct sim_link_use {
     double bytes[2];      /* [0] towards the devices, [1] back */
     double busy_s;        /* some flow crosses it */
-    double saturated_s;   /* its whole bandwidth is used */
+    double saturated_s;   /* its whole bandwidth is used, in the direction where that lasts longer */
 };
 
 struct sim_result {
@@ -36,18 +37,21 @@ struct sim_result {
     uint64_t operations;
     uint64_t events;
     uint64_t window_peak;         /* most operations in memory at once */
-    uint64_t memory_bytes;        /* allocated by the simulation, trace not included */
+    uint64_t memory_bytes;        /* allocated by the simulation; trace and plan walk not included */
     double wall_s;                /* real seconds in the event loop */
     struct sim_stream_use *streams; /* plan_stream_count() entries */
     struct sim_link_use *links;     /* hardware link_count entries */
-    const char *binds;            /* "compute of device 0", "link 'pcie0'", "the chain of job-1" */
+    const char *binds;            /* "compute of device 0", "link 'pcie0'", "H2D copies of device 1",
+                                     "the chain of job-1" */
     struct arena arena;
 };
 
 /*
  * Run `plan` (already checked). `trace` (zeroed) receives streams, places with peaks, jobs, and
- * with record_spans the spans and memory levels. Release both, also after an error.
- * Errors: STATUS_BAD_INPUT when options->hardware does not match, STATUS_NO_MEMORY.
+ * with record_spans the spans and memory levels. Memory in use is the bytes of live buffers; a
+ * place's peak_bytes is the most of it, without the gaps between slots. Release both, also after an
+ * error.
+ * Errors: STATUS_BAD_INPUT when options->hardware does not match, STATUS_LIMIT, STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status sim_run(const struct plan *plan, const struct sim_options *options,
                                struct sim_result *result, struct trace *trace, struct error *err);

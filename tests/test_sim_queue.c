@@ -11,9 +11,11 @@
 
 #include <cmocka.h>
 
+#include "base/random.h"
 #include "base/size.h"
 #include "sim/queue.h"
-#include "support_sim.h"
+#include "tests/support_seed.h"
+#include "tests/support_sim.h"
 
 enum { OWNERS = 97 };
 
@@ -49,9 +51,9 @@ static void assert_same_first(const struct sim_queue *queue, const struct model 
 }
 
 /* Times are drawn from few values, so that ties are the rule. */
-static void random_operations(uint64_t round)
+static void random_operations(uint64_t key)
 {
-    struct sim_test_random random = {.key = sim_test_seed() + round};
+    struct sim_test_random random = {.key = key};
     struct arena arena = {0};
     struct error err = {0};
     struct sim_queue *queue;
@@ -98,7 +100,8 @@ static void random_operations(uint64_t round)
 static void test_against_a_sorted_array(void **state)
 {
     (void)state;
-    for (uint64_t round = 0; round < 40; round++) random_operations(round);
+    uint64_t seed = support_seed("sim/queue.h");
+    for (uint64_t round = 0; round < 40; round++) random_operations(random_mix(seed) + round);
 }
 
 /* Equal times: ends (kind 0) before latencies (kind 1), then the smaller number. */

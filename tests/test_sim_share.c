@@ -11,8 +11,10 @@
 
 #include <cmocka.h>
 
+#include "base/random.h"
 #include "sim/share.h"
-#include "support_sim.h"
+#include "tests/support_seed.h"
+#include "tests/support_sim.h"
 
 /* Enough for every graph below. */
 enum { LINK_LIMIT = 24, PATH_LIMIT = 40, FLOW_LIMIT = 160 };
@@ -66,138 +68,86 @@ static double rate(const struct sim_share *share, uint32_t path)
     return sim_share_rate(share, sim_share_class(share, path));
 }
 
-/* --- the slow solver ------------------------------------------------------------------------ */
+/* --- what must hold ------------------------------------------------------------------------- */
 
-/*
- * Textbook progressive filling, flow by flow: raise every rate that is not frozen by the largest
- * step that breaks no cap and no link; freeze the flows that cannot go on; repeat.
- */
-struct flow {
-    uint32_t path;
-    double rate;
-    bool frozen;
-};
-
-static bool crosses(const struct graph *g, uint32_t path, uint32_t lane)
-{
-    for (uint32_t h = 0; h < g->paths[path].hop_count; h++)
-        if (sim_lane(g->links, &g->paths[path].hops[h]) == lane) return true;
-    return false;
-}
-
-static double lane_load(const struct graph *g, const struct flow *flows, uint32_t count,
-                        uint32_t lane)
-{
-    double load = 0;
-    for (uint32_t f = 0; f < count; f++)
-        if (crosses(g, flows[f].path, lane)) load += flows[f].rate;
-    return load;
-}
-
-static uint32_t expand(const struct graph *g, struct flow flows[FLOW_LIMIT])
+static uint32_t expand(const struct graph *g, struct sim_test_flow flows[FLOW_LIMIT])
 {
     uint32_t count = 0;
     for (uint32_t p = 0; p < g->path_count; p++)
         for (uint32_t i = 0; i < g->flows[p]; i++) {
             assert_true(count < FLOW_LIMIT);
-            flows[count++] = (struct flow){.path = p};
+            flows[count++] = (struct sim_test_flow){.path = &g->paths[p], .cap = g->caps[p]};
         }
     return count;
 }
 
-static double largest_step(const struct graph *g, const struct flow *flows, uint32_t count)
+static double load_of(const struct graph *g, const struct sim_test_flow *flows, uint32_t count,
+                      uint32_t lane)
 {
-    double step = INFINITY;
+    return sim_test_load(g->links, flows, count, lane);
+}
+
+/* Full, and no flow on it goes faster than `rate`. */
+static bool is_bottleneck(const struct graph *g, const struct sim_test_flow *flows, uint32_t count,
+                          uint32_t lane, double fastest)
+{
     for (uint32_t f = 0; f < count; f++)
-        if (!flows[f].frozen) step = fmin(step, g->caps[flows[f].path] - flows[f].rate);
-    for (uint32_t lane = 0; lane < 2 * g->link_count; lane++) {
-        uint32_t rising = 0;
-        for (uint32_t f = 0; f < count; f++)
-            rising += !flows[f].frozen && crosses(g, flows[f].path, lane);
-        if (rising == 0) continue;
-        step = fmin(step, (g->links[lane / 2].bytes_per_s - lane_load(g, flows, count, lane)) /
-                              rising);
-    }
-    return fmax(step, 0);
-}
-
-static bool can_rise(const struct graph *g, const struct flow *flows, uint32_t count,
-                     const struct flow *flow)
-{
-    if (flow->rate >= g->caps[flow->path] * (1 - 1e-12)) return false;
-    for (uint32_t lane = 0; lane < 2 * g->link_count; lane++)
-        if (crosses(g, flow->path, lane) && lane_load(g, flows, count, lane) >=
-                                                g->links[lane / 2].bytes_per_s * (1 - 1e-12))
+        if (sim_test_crosses(g->links, flows[f].path, lane) &&
+            flows[f].rate > fastest * (1 + 1e-12))
             return false;
-    return true;
+    return load_of(g, flows, count, lane) >= g->links[lane / 2].bytes_per_s * (1 - 1e-12);
 }
-
-static void slow_solve(const struct graph *g, struct flow *flows, uint32_t count)
-{
-    for (;;) {
-        bool rising = false;
-        for (uint32_t f = 0; f < count; f++) rising |= !flows[f].frozen;
-        if (!rising) return;
-        double step = largest_step(g, flows, count);
-        for (uint32_t f = 0; f < count; f++)
-            if (!flows[f].frozen) flows[f].rate += step;
-        for (uint32_t f = 0; f < count; f++)
-            if (!flows[f].frozen && !can_rise(g, flows, count, &flows[f])) flows[f].frozen = true;
-    }
-}
-
-/* --- what must hold ------------------------------------------------------------------------- */
 
 /* At its cap, or on a full link on which no flow goes faster; no link over its bandwidth. */
-static void assert_fair(const struct graph *g, const struct flow *flows, uint32_t count)
+static void assert_fair(const struct graph *g, const struct sim_test_flow *flows, uint32_t count)
 {
     for (uint32_t lane = 0; lane < 2 * g->link_count; lane++)
-        assert_true(lane_load(g, flows, count, lane) <=
-                    g->links[lane / 2].bytes_per_s * (1 + 1e-12));
+        assert_true(load_of(g, flows, count, lane) <= g->links[lane / 2].bytes_per_s * (1 + 1e-12));
     for (uint32_t f = 0; f < count; f++) {
-        bool excused = flows[f].rate >= g->caps[flows[f].path] * (1 - 1e-12);
+        bool excused = flows[f].rate >= flows[f].cap * (1 - 1e-12);
         assert_true(flows[f].rate > 0);
-        assert_true(flows[f].rate <= g->caps[flows[f].path] * (1 + 1e-12));
-        for (uint32_t lane = 0; lane < 2 * g->link_count && !excused; lane++) {
-            if (!crosses(g, flows[f].path, lane)) continue;
-            bool fastest = true;
-            for (uint32_t other = 0; other < count; other++)
-                if (crosses(g, flows[other].path, lane))
-                    fastest &= flows[other].rate <= flows[f].rate * (1 + 1e-12);
-            excused = fastest && lane_load(g, flows, count, lane) >=
-                                     g->links[lane / 2].bytes_per_s * (1 - 1e-12);
-        }
+        assert_true(flows[f].rate <= flows[f].cap * (1 + 1e-12));
+        for (uint32_t lane = 0; lane < 2 * g->link_count && !excused; lane++)
+            excused = sim_test_crosses(g->links, flows[f].path, lane) &&
+                      is_bottleneck(g, flows, count, lane, flows[f].rate);
         assert_true(excused);
     }
 }
 
+static bool is_full(const struct graph *g, const struct sim_test_flow *flows, uint32_t count,
+                    uint32_t lane)
+{
+    return load_of(g, flows, count, lane) >= g->links[lane / 2].bytes_per_s * (1 - 1e-9);
+}
+
 static void assert_full_lanes(const struct graph *g, const struct sim_share *share,
-                              const struct flow *flows, uint32_t count)
+                              const struct sim_test_flow *flows, uint32_t count)
 {
     for (uint32_t p = 0; p < g->path_count; p++) {
         const uint32_t *lanes;
         if (g->flows[p] == 0) continue;
-        uint32_t lane_count = sim_share_class_lanes(share, sim_share_class(share, p), &lanes);
+        uint32_t class = sim_share_class(share, p);
+        uint32_t lane_count = sim_share_class_lanes(share, class, &lanes);
         for (uint32_t i = 0; i < lane_count; i++)
-            assert_int_equal(sim_share_full(share, lanes[i]),
-                             lane_load(g, flows, count, lanes[i]) >=
-                                 g->links[lanes[i] / 2].bytes_per_s * (1 - 1e-9));
+            assert_int_equal(sim_share_full(share, lanes[i]), is_full(g, flows, count, lanes[i]));
         lane_count = sim_share_own_lanes(share, p, &lanes);
-        bool at_base = rate(share, p) >= sim_share_base_cap(share, sim_share_class(share, p));
+        bool at_base =
+            sim_share_rate(share, class) >= sim_share_base_cap(share, class) * (1 - 1e-9);
         for (uint32_t i = 0; i < lane_count; i++)
-            assert_int_equal(at_base, lane_load(g, flows, count, lanes[i]) >=
-                                          g->links[lanes[i] / 2].bytes_per_s * (1 - 1e-9));
+            assert_int_equal(at_base, is_full(g, flows, count, lanes[i]));
     }
 }
 
 static void assert_rated_right(const struct graph *g, const struct sim_share *share)
 {
-    static struct flow flows[FLOW_LIMIT];
+    static struct sim_test_flow flows[FLOW_LIMIT];
     uint32_t count = expand(g, flows);
-    slow_solve(g, flows, count);
-    for (uint32_t f = 0; f < count; f++)
-        SIM_ASSERT_CLOSE(rate(share, flows[f].path), flows[f].rate);
-    for (uint32_t f = 0; f < count; f++) flows[f].rate = rate(share, flows[f].path);
+    sim_test_slow_share(g->links, g->link_count, flows, count);
+    for (uint32_t f = 0; f < count; f++) {
+        double found = rate(share, (uint32_t)(flows[f].path - g->paths));
+        SIM_ASSERT_CLOSE(found, flows[f].rate);
+        flows[f].rate = found;
+    }
     assert_fair(g, flows, count);
     assert_full_lanes(g, share, flows, count);
 }
@@ -281,8 +231,9 @@ static void change_cap(struct sim_test_random *random, struct graph *g, struct s
 static void test_random_graphs(void **state)
 {
     (void)state;
+    uint64_t seed = support_seed("sim/share.h");
     for (uint64_t round = 0; round < 300; round++) {
-        struct sim_test_random random = {.key = sim_test_seed() * 1000 + round};
+        struct sim_test_random random = {.key = random_mix(seed) + round};
         static struct graph g;
         random_graph(&random, &g);
         struct sim_share *share = share_of(&g);

@@ -1,0 +1,142 @@
+/*
+ * A plan has millions of operations and a few thousand different ones: equal work on equal devices
+ * takes equally long. So seconds are computed by models/cost.h on first use and kept by operation
+ * template and device class.
+ *
+ *     device class   devices of one type behind links of the same bandwidths and latencies
+ *     by op          what is looked up: one load per operation
+ *     by work        behind it for computations, by device type: a plan of 3000 templates has a few
+ *                    dozen different works of up to 40 kernels each, and those are dear to compute
+ *
+ * Cost: 8 bytes per template and device class; the calls to models/ are as many as there are
+ * different (work, device type), and templates of copies times device classes.
+ */
+#include "sim/duration.h"
+
+#include <assert.h>
+#include <math.h>
+
+#include "models/cost.h"
+#include "sim/take.h"
+
+static const double not_computed = -1;
+
+struct device_class {
+    uint32_t device;   /* the first of the class */
+    double *by_work;   /* shared by the classes of a type */
+    double *by_op;
+};
+
+struct sim_durations {
+    const struct plan *plan;
+    const struct hardware *hardware;
+    uint32_t *class_of; /* by device */
+    struct device_class *classes;
+    uint32_t class_count;
+};
+
+/* --- creation ------------------------------------------------------------------------------- */
+
+static bool same(double a, double b)
+{
+    return !(a < b) && !(a > b);
+}
+
+static bool same_class(const struct hardware *hardware, uint32_t a, uint32_t b)
+{
+    const struct hardware_device *left = &hardware->devices[a], *right = &hardware->devices[b];
+    if (left->type != right->type || left->path_count != right->path_count) return false;
+    for (uint32_t i = 0; i < left->path_count; i++) {
+        const struct hardware_link *l = &hardware->links[left->path[i]];
+        const struct hardware_link *r = &hardware->links[right->path[i]];
+        if (!same(l->bandwidth.value, r->bandwidth.value) ||
+            !same(l->latency.value, r->latency.value) || l->paced != r->paced ||
+            l->duplex != r->duplex)
+            return false;
+    }
+    return true;
+}
+
+static void find_classes(struct sim_durations *d)
+{
+    for (uint32_t i = 0; i < d->hardware->device_count; i++) {
+        uint32_t c = 0;
+        while (c < d->class_count && !same_class(d->hardware, d->classes[c].device, i)) c++;
+        if (c == d->class_count) d->classes[d->class_count++].device = i;
+        d->class_of[i] = c;
+    }
+}
+
+static double *unknown(struct arena *arena, uint32_t count, enum status *status, struct error *err)
+{
+    double *table = sim_take(arena, count, sizeof *table, status, err);
+    for (uint32_t i = 0; table && i < count; i++) table[i] = not_computed;
+    return table;
+}
+
+static enum status create_tables(struct sim_durations *d, struct arena *arena, struct error *err)
+{
+    enum status status = STATUS_OK;
+    const struct hardware_device *devices = d->hardware->devices;
+    for (uint32_t c = 0; c < d->class_count; c++) {
+        struct device_class *class = &d->classes[c];
+        for (uint32_t b = 0; b < c && !class->by_work; b++)
+            if (devices[d->classes[b].device].type == devices[class->device].type)
+                class->by_work = d->classes[b].by_work;
+        if (!class->by_work) class->by_work = unknown(arena, d->plan->work_count, &status, err);
+        class->by_op = unknown(arena, d->plan->op_count, &status, err);
+    }
+    return status;
+}
+
+enum status sim_durations_create(struct arena *arena, const struct plan *plan,
+                                 const struct hardware *hardware, struct sim_durations **out,
+                                 struct error *err)
+{
+    enum status status = STATUS_OK;
+    struct sim_durations *d = sim_take(arena, 1, sizeof *d, &status, err);
+    if (status != STATUS_OK) return status;
+    d->plan = plan;
+    d->hardware = hardware;
+    d->class_of = sim_take(arena, hardware->device_count, sizeof *d->class_of, &status, err);
+    d->classes = sim_take(arena, hardware->device_count, sizeof *d->classes, &status, err);
+    if (status != STATUS_OK) return status;
+    find_classes(d);
+    status = create_tables(d, arena, err);
+    if (status == STATUS_OK) *out = d;
+    return status;
+}
+
+/* --- looking up ----------------------------------------------------------------------------- */
+
+static double compute_s(const struct sim_durations *d, const struct device_class *class,
+                        uint32_t work)
+{
+    if (work == PLAN_NONE) return 0;
+    double *seconds = &class->by_work[work];
+    if (*seconds < 0) {
+        const struct plan_work *w = &d->plan->works[work];
+        *seconds = cost_work_s(d->hardware, class->device, d->plan->items + w->first_item,
+                               w->item_count, NULL);
+    }
+    return *seconds;
+}
+
+double sim_durations_alone_s(struct sim_durations *durations, uint32_t device, uint32_t op)
+{
+    const struct device_class *class = &durations->classes[durations->class_of[device]];
+    double *seconds = &class->by_op[op];
+    if (*seconds >= 0) return *seconds;
+    const struct plan_op *template = &durations->plan->ops[op];
+    if (template->kind == OP_COPY)
+        *seconds = cost_copy_s(durations->hardware, class->device,
+                               template->stream == STREAM_H2D ? COPY_H2D : COPY_D2H,
+                               template->bytes);
+    else if (template->pass == PLAN_BATCH)
+        *seconds = 0; /* tokens are read ahead by a thread of their own */
+    else
+        *seconds = compute_s(durations, class, template->work);
+    assert(*seconds >= 0);
+    assert(isfinite(*seconds));
+    return *seconds;
+}

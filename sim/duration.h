@@ -1,0 +1,18 @@
+/* Seconds of a plan's operations on a machine, each computed once (models/cost.h). */
+#ifndef SPILLWAY_SIM_DURATION_H
+#define SPILLWAY_SIM_DURATION_H
+
+#include "planner/plan.h"
+
+struct sim_durations; /* opaque */
+
+/* Lives as long as `arena`; `plan` and `hardware` are borrowed. Errors: STATUS_NO_MEMORY. */
+MUST_CHECK enum status sim_durations_create(struct arena *arena, const struct plan *plan,
+                                            const struct hardware *hardware,
+                                            struct sim_durations **out, struct error *err);
+
+/* Seconds of plan->ops[op] on the device with nothing else running: cost_work_s() of its work, 0
+ * where it has none, cost_copy_s() of its bytes in the direction of its stream. */
+double sim_durations_alone_s(struct sim_durations *durations, uint32_t device, uint32_t op);
+
+#endif

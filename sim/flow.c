@@ -1,0 +1,305 @@
+/*
+ * Rates change far more often than flows end, so a change must not touch every flow.
+ *
+ * All flows of a class have the same rate at every moment. So it is enough to know, per class, how
+ * many bytes have been served to a flow that was there all the time: a clock that runs at the rate.
+ * A flow that begins when the clock shows v and has b bytes to go ends when the clock shows v + b,
+ * whatever the rate does in between:
+ *
+ *     served  0----------1e8-----------------2e8---------3e8
+ *     flow 1  |------------------- 2e8 -------|
+ *     flow 2             |------------- 2e8 -------------|      rate halved when flow 2 began,
+ *                                                              and nothing was recomputed
+ *
+ * The flows of a class lie in a queue by the reading at which they end; the class has one entry in
+ * the event queue, for the first of them. A change of rate reads the clock, sets the rate and moves
+ * that one entry: O(1) for any number of flows. (The virtual time of fair queueing, read backwards.)
+ *
+ * Precision. Readings are sums, and a difference of two large ones is worth less; so the clock is
+ * set back to zero whenever the class is idle, or has passed 2^32 bytes: a reading is then good to
+ * 1e-6 bytes, 1e-16 s on a fast link.
+ *
+ * Statistics cost O(path length) per copy: links count the flows that cross them; lanes that several
+ * paths share are asked whether they are full when one of their classes was rated; lanes of one path
+ * alone are full while the path goes at its base cap, for which each class keeps a second clock.
+ *
+ * Source: the flow model of SimGrid (lazy updates of only what changed); virtual time after Parekh
+ * and Gallager, "A generalized processor sharing approach to flow control", IEEE/ACM ToN 1(3), 1993.
+ */
+#include "sim/flow.h"
+
+#include <assert.h>
+#include <math.h>
+
+#include "sim/sim.h"
+#include "sim/take.h"
+
+static const double rewind_bytes = 0x1p32;
+static const double full_tolerance = 1e-9;
+
+struct class_clock {
+    double served;     /* bytes, at `read_s`, to each flow since the clock was at zero */
+    double read_s;
+    double rate;       /* bytes/s */
+    double base_cap;
+    double full_s;     /* spent at the base cap */
+    struct sim_queue *ends; /* owner: the flow's path's number in the class */
+    uint32_t first_member; /* in flows->members */
+    bool full;         /* goes at its base cap */
+};
+
+struct flow_path {
+    uint32_t class, member; /* member: number in its class */
+    double full_from_s; /* the class's full_s when the flow began */
+    uint64_t bytes;     /* of all its flows */
+    uint32_t first_link, link_count; /* in flows->path_links */
+};
+
+struct link_state {
+    uint32_t flow_count;
+    double busy_from_s;
+    double busy_s;
+};
+
+struct lane_state {
+    bool full;
+    double full_from_s;
+    double full_s;
+};
+
+struct sim_flows {
+    struct sim_share *share;
+    struct class_clock *classes;
+    struct flow_path *paths;
+    struct link_state *links;
+    struct lane_state *lanes;  /* 2 per link */
+    uint32_t *members;         /* the paths of each class */
+    uint32_t *path_links;
+    uint8_t *path_directions;  /* beside path_links */
+    struct sim_queue *queue;
+    uint32_t first_owner;
+    uint32_t class_count, path_count, link_count;
+};
+
+/* --- creation ------------------------------------------------------------------------------- */
+
+static void copy_hops(struct sim_flows *flows, const struct sim_flows_setup *setup)
+{
+    uint32_t used = 0;
+    for (uint32_t p = 0; p < setup->path_count; p++) {
+        flows->paths[p].first_link = used;
+        flows->paths[p].link_count = setup->paths[p].hop_count;
+        for (uint32_t h = 0; h < setup->paths[p].hop_count; h++) {
+            flows->path_links[used] = setup->paths[p].hops[h].link;
+            flows->path_directions[used++] = (uint8_t)setup->paths[p].hops[h].direction;
+        }
+    }
+}
+
+static enum status create_clocks(struct arena *arena, struct sim_flows *flows, struct error *err)
+{
+    enum status status = STATUS_OK;
+    uint32_t used = 0;
+    for (uint32_t c = 0; c < flows->class_count && status == STATUS_OK; c++) {
+        struct class_clock *class = &flows->classes[c];
+        class->base_cap = sim_share_base_cap(flows->share, c);
+        class->first_member = used;
+        for (uint32_t p = 0; p < flows->path_count; p++) {
+            if (sim_share_class(flows->share, p) != c) continue;
+            flows->paths[p].class = c;
+            flows->paths[p].member = used - class->first_member;
+            flows->members[used++] = p;
+        }
+        status = sim_queue_create(arena, used - class->first_member, &class->ends, err);
+    }
+    return status;
+}
+
+enum status sim_flows_create(struct arena *arena, const struct sim_flows_setup *setup,
+                             struct sim_flows **out, struct error *err)
+{
+    struct sim_share *share;
+    enum status status = sim_share_create(arena, setup->links, setup->link_count, setup->paths,
+                                          setup->path_count, &share, err);
+    if (status != STATUS_OK) return status;
+    uint32_t hops = 0;
+    for (uint32_t p = 0; p < setup->path_count; p++) {
+        assert(setup->paths[p].flow_limit == 1);
+        hops += setup->paths[p].hop_count;
+    }
+    struct sim_flows *flows = sim_take(arena, 1, sizeof *flows, &status, err);
+    if (status != STATUS_OK) return status;
+    flows->share = share;
+    flows->class_count = sim_share_class_count(share);
+    flows->path_count = setup->path_count;
+    flows->link_count = setup->link_count;
+    flows->classes = sim_take(arena, flows->class_count, sizeof *flows->classes, &status, err);
+    flows->paths = sim_take(arena, flows->path_count, sizeof *flows->paths, &status, err);
+    flows->links = sim_take(arena, flows->link_count, sizeof *flows->links, &status, err);
+    flows->lanes = sim_take(arena, (size_t)flows->link_count * 2, sizeof *flows->lanes, &status, err);
+    flows->members = sim_take(arena, flows->path_count, sizeof *flows->members, &status, err);
+    flows->path_links = sim_take(arena, hops, sizeof *flows->path_links, &status, err);
+    flows->path_directions = sim_take(arena, hops, sizeof *flows->path_directions, &status, err);
+    if (status != STATUS_OK) return status;
+    copy_hops(flows, setup);
+    status = create_clocks(arena, flows, err);
+    if (status == STATUS_OK) *out = flows;
+    return status;
+}
+
+uint32_t sim_flows_class_count(const struct sim_flows *flows)
+{
+    return flows->class_count;
+}
+
+void sim_flows_attach(struct sim_flows *flows, struct sim_queue *queue, uint32_t first_owner)
+{
+    flows->queue = queue;
+    flows->first_owner = first_owner;
+}
+
+struct sim_share *sim_flows_share(const struct sim_flows *flows)
+{
+    return flows->share;
+}
+
+/* --- the clock of a class ------------------------------------------------------------------- */
+
+static void clock_read(struct class_clock *class, double now_s)
+{
+    assert(now_s >= class->read_s);
+    double elapsed_s = now_s - class->read_s;
+    class->read_s = now_s;
+    if (sim_queue_count(class->ends) == 0) return; /* it stands still */
+    class->served += class->rate * elapsed_s;
+    if (class->full) class->full_s += elapsed_s;
+}
+
+static void clock_rewind(struct class_clock *class)
+{
+    sim_queue_shift(class->ends, class->served);
+    class->served = 0;
+}
+
+static void clock_schedule(struct sim_flows *flows, uint32_t index)
+{
+    struct class_clock *class = &flows->classes[index];
+    struct sim_event first;
+    if (!sim_queue_first(class->ends, &first)) {
+        sim_queue_remove(flows->queue, flows->first_owner + index);
+        return;
+    }
+    double left = fmax(first.time_s - class->served, 0);
+    sim_queue_set(flows->queue, flows->first_owner + index, class->read_s + left / class->rate,
+                  first.order);
+}
+
+/* --- statistics ----------------------------------------------------------------------------- */
+
+static void links_enter(struct sim_flows *flows, const struct flow_path *path, double now_s)
+{
+    for (uint32_t i = 0; i < path->link_count; i++) {
+        struct link_state *link = &flows->links[flows->path_links[path->first_link + i]];
+        if (link->flow_count++ == 0) link->busy_from_s = now_s;
+    }
+}
+
+static void links_leave(struct sim_flows *flows, const struct flow_path *path, double now_s)
+{
+    for (uint32_t i = 0; i < path->link_count; i++) {
+        struct link_state *link = &flows->links[flows->path_links[path->first_link + i]];
+        assert(link->flow_count > 0);
+        if (--link->flow_count == 0) link->busy_s += now_s - link->busy_from_s;
+    }
+}
+
+static void lanes_note(struct sim_flows *flows, uint32_t class, double now_s)
+{
+    const uint32_t *lanes;
+    uint32_t count = sim_share_class_lanes(flows->share, class, &lanes);
+    for (uint32_t i = 0; i < count; i++) {
+        struct lane_state *lane = &flows->lanes[lanes[i]];
+        bool full = sim_share_full(flows->share, lanes[i]);
+        if (full == lane->full) continue;
+        if (full)
+            lane->full_from_s = now_s;
+        else
+            lane->full_s += now_s - lane->full_from_s;
+        lane->full = full;
+    }
+}
+
+static void own_lanes_note(struct sim_flows *flows, uint32_t path)
+{
+    const uint32_t *lanes;
+    uint32_t count = sim_share_own_lanes(flows->share, path, &lanes);
+    if (count == 0) return;
+    const struct flow_path *p = &flows->paths[path];
+    double full_s = flows->classes[p->class].full_s - p->full_from_s;
+    for (uint32_t i = 0; i < count; i++) flows->lanes[lanes[i]].full_s += full_s;
+}
+
+void sim_flows_uses(const struct sim_flows *flows, struct sim_link_use *uses)
+{
+    for (uint32_t l = 0; l < flows->link_count; l++) {
+        assert(flows->links[l].flow_count == 0);
+        uses[l] = (struct sim_link_use){
+            .busy_s = flows->links[l].busy_s,
+            .saturated_s = fmax(flows->lanes[l * 2].full_s, flows->lanes[l * 2 + 1].full_s)};
+    }
+    for (uint32_t p = 0; p < flows->path_count; p++) {
+        const struct flow_path *path = &flows->paths[p];
+        for (uint32_t i = path->first_link; i < path->first_link + path->link_count; i++)
+            uses[flows->path_links[i]].bytes[flows->path_directions[i]] += (double)path->bytes;
+    }
+}
+
+/* --- flows ---------------------------------------------------------------------------------- */
+
+void sim_flows_begin(struct sim_flows *flows, uint32_t path, double volume, uint64_t bytes,
+                     uint64_t order, double now_s)
+{
+    assert(path < flows->path_count);
+    assert(volume >= 0);
+    struct flow_path *p = &flows->paths[path];
+    struct class_clock *class = &flows->classes[p->class];
+    clock_read(class, now_s);
+    sim_queue_set(class->ends, p->member, class->served + volume, order);
+    p->full_from_s = class->full_s;
+    p->bytes += bytes;
+    links_enter(flows, p, now_s);
+    sim_share_add(flows->share, p->class);
+}
+
+uint32_t sim_flows_finish(struct sim_flows *flows, uint32_t class, double now_s)
+{
+    assert(class < flows->class_count);
+    struct class_clock *c = &flows->classes[class];
+    struct sim_event end;
+    clock_read(c, now_s);
+    bool some = sim_queue_pop(c->ends, &end);
+    assert(some);
+    c->served = end.time_s; /* exactly: flows that end together do so at one reading */
+    if (sim_queue_count(c->ends) == 0 || c->served > rewind_bytes) clock_rewind(c);
+
+    uint32_t path = flows->members[c->first_member + end.owner];
+    own_lanes_note(flows, path);
+    links_leave(flows, &flows->paths[path], now_s);
+    sim_share_remove(flows->share, class);
+    return path;
+}
+
+uint32_t sim_flows_settle(struct sim_flows *flows, double now_s, const uint32_t **changed)
+{
+    uint32_t count = sim_share_solve(flows->share, changed);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t index = (*changed)[i];
+        struct class_clock *class = &flows->classes[index];
+        clock_read(class, now_s);
+        class->rate = sim_share_rate(flows->share, index);
+        class->full = class->rate >= class->base_cap * (1 - full_tolerance);
+        clock_schedule(flows, index);
+        lanes_note(flows, index, now_s);
+    }
+    return count;
+}

@@ -1,0 +1,51 @@
+/*
+ * Copies over time: how much of each is left while the rates change.
+ *
+ * One flow per path may be under way. A flow is begun with its volume; an event of its class in the
+ * queue says when the first flow of the class ends. Beginning and finishing take effect on the
+ * others at the next sim_flows_settle(), which must come before the next event is taken.
+ */
+#ifndef SPILLWAY_SIM_FLOW_H
+#define SPILLWAY_SIM_FLOW_H
+
+#include "sim/queue.h"
+#include "sim/share.h"
+
+struct sim_flows; /* opaque */
+
+struct sim_flows_setup {
+    const struct sim_link *links;
+    uint32_t link_count;
+    const struct sim_path *paths; /* flow_limit 1 each */
+    uint32_t path_count;
+};
+
+/* Lives as long as `arena`. Errors: STATUS_NO_MEMORY. */
+MUST_CHECK enum status sim_flows_create(struct arena *arena, const struct sim_flows_setup *setup,
+                                        struct sim_flows **out, struct error *err);
+
+uint32_t sim_flows_class_count(const struct sim_flows *flows);
+
+/* Where events go: class c is the owner first_owner + c. Borrowed. Before the first flow. */
+void sim_flows_attach(struct sim_flows *flows, struct sim_queue *queue, uint32_t first_owner);
+
+/* The rates: read them, set caps; flows are added and removed here alone. Borrowed. */
+struct sim_share *sim_flows_share(const struct sim_flows *flows);
+
+/* `volume` is what is to be served, in bytes at the path's bandwidth; `bytes` what the statistics of
+ * the links count; `order` decides between flows that end at the same time. */
+void sim_flows_begin(struct sim_flows *flows, uint32_t path, double volume, uint64_t bytes,
+                     uint64_t order, double now_s);
+
+/* The event of a class came: its first flow is over. Returns the path. */
+uint32_t sim_flows_finish(struct sim_flows *flows, uint32_t class, double now_s);
+
+/* Rate anew what changed. Returns the classes whose rates may have, as sim_share_solve() does. */
+uint32_t sim_flows_settle(struct sim_flows *flows, double now_s, const uint32_t **changed);
+
+/* What links did, when no flow is under way. `bytes` by direction; a link is saturated while its
+ * whole bandwidth is used, in the direction where that lasted longer. */
+struct sim_link_use;
+void sim_flows_uses(const struct sim_flows *flows, struct sim_link_use *uses);
+
+#endif

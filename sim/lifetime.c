@@ -1,0 +1,186 @@
+/*
+ * When is memory in use? A plan says so in plan order - ACQUIRE, uses, RELEASE - but time runs
+ * differently on each stream: the copy that releases a buffer may end before a computation that
+ * also reads it. So each lifetime counts its users, and ends when it has been released (in plan
+ * order) and nobody is left (in time):
+ *
+ *     plan order:   copy in ACQUIRE     compute     copy out RELEASE
+ *     users known:        1                2               3, released
+ *     time:         |--- copy in ---|---- compute ----|--- copy out ---|
+ *     in use:       [==================================================]
+ *
+ * The current lifetime of a slot is found in a table by device and slot: the lifetimes of one slot
+ * follow each other in plan order. The table is large for many devices with many slots and hardly
+ * touched; it costs address space rather than memory.
+ *
+ * This is what is in use, not what is reserved: the end of the highest slot (rule 4 of plan.h) is
+ * larger by fragmentation and by the time between two lifetimes.
+ *
+ * Cost: per access two visits of a 16-byte record.
+ */
+#include "sim/lifetime.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+
+#define NONE UINT32_MAX
+#define BEGINS 0x80000000u /* in sim_use */
+
+struct lifetime {
+    uint64_t bytes;
+    uint32_t users;        /* known and not ended */
+    uint32_t device : 31;
+    uint32_t released : 1;
+};
+
+struct sim_lifetimes {
+    const struct plan *plan;
+    struct trace *trace;
+    bool levels;
+    uint32_t *current;     /* [device][slot] */
+    struct lifetime *records;
+    uint32_t count, capacity;
+    uint32_t free_first;   /* through `users` */
+    uint64_t *in_use;      /* bytes, by device */
+    uint64_t *last_level;  /* index + 1 in trace->levels, by device */
+    size_t cells;
+};
+
+enum status sim_lifetimes_create(const struct plan *plan, struct trace *trace, bool levels,
+                                 struct sim_lifetimes **out, struct error *err)
+{
+    struct sim_lifetimes *l = alloc_zeroed(1, sizeof *l);
+    if (!l) return error_memory(err, "memory in use", sizeof *l);
+    uint32_t devices = plan->hardware.device_count;
+    l->plan = plan;
+    l->trace = trace;
+    l->levels = levels;
+    l->free_first = NONE;
+    l->cells = (size_t)devices * plan->slot_count;
+    l->current = alloc_zeroed(l->cells, sizeof *l->current);
+    l->in_use = alloc_zeroed(devices, sizeof *l->in_use);
+    l->last_level = alloc_zeroed(devices, sizeof *l->last_level);
+    if (!l->current || !l->in_use || !l->last_level) {
+        uint64_t bytes = sim_lifetimes_bytes(l);
+        sim_lifetimes_destroy(l);
+        return error_memory(err, "memory in use", bytes);
+    }
+    *out = l;
+    return STATUS_OK;
+}
+
+void sim_lifetimes_destroy(struct sim_lifetimes *lifetimes)
+{
+    if (!lifetimes) return;
+    free(lifetimes->current);
+    free(lifetimes->records);
+    free(lifetimes->in_use);
+    free(lifetimes->last_level);
+    free(lifetimes);
+}
+
+uint64_t sim_lifetimes_bytes(const struct sim_lifetimes *lifetimes)
+{
+    return sizeof *lifetimes + lifetimes->cells * sizeof *lifetimes->current +
+           (uint64_t)lifetimes->capacity * sizeof *lifetimes->records +
+           lifetimes->plan->hardware.device_count *
+               (sizeof *lifetimes->in_use + sizeof *lifetimes->last_level);
+}
+
+/* --- records -------------------------------------------------------------------------------- */
+
+/* NONE when there is no memory. */
+static uint32_t record_take(struct sim_lifetimes *l)
+{
+    uint32_t index = l->free_first;
+    if (index != NONE) {
+        l->free_first = l->records[index].users;
+        return index;
+    }
+    if (l->count == l->capacity) {
+        if (l->capacity >= BEGINS / 2) return NONE;
+        uint32_t capacity = l->capacity > 0 ? l->capacity * 2 : 64;
+        void *larger = alloc_resize(l->records, capacity * sizeof *l->records);
+        if (!larger) return NONE;
+        l->records = larger;
+        l->capacity = capacity;
+    }
+    return l->count++;
+}
+
+static void record_give_back(struct sim_lifetimes *l, uint32_t index)
+{
+    l->records[index].users = l->free_first;
+    l->free_first = index;
+}
+
+/* --- levels --------------------------------------------------------------------------------- */
+
+/* One level per place and time: the last one at that time. */
+static void note_level(struct sim_lifetimes *l, uint32_t device, double now_s)
+{
+    struct trace *trace = l->trace;
+    uint64_t last = l->last_level[device];
+    if (last == 0 || trace->levels[last - 1].time_s < now_s) {
+        last = ++trace->level_count;
+        l->last_level[device] = last;
+    }
+    trace->levels[last - 1] = (struct trace_level){
+        .time_s = now_s, .bytes = l->in_use[device], .place = 1 + device};
+}
+
+static void note_use(struct sim_lifetimes *l, uint32_t device, double now_s)
+{
+    struct trace_place *place = &l->trace->places[1 + device];
+    if (l->in_use[device] > place->peak_bytes) {
+        place->peak_bytes = l->in_use[device];
+        place->peak_time_s = now_s;
+    }
+    if (l->levels) note_level(l, device, now_s);
+}
+
+/* --- public --------------------------------------------------------------------------------- */
+
+bool sim_lifetimes_use(struct sim_lifetimes *lifetimes, const struct plan_place_use *use,
+                       sim_use *out)
+{
+    assert(use->place > 0);
+    assert(use->slot < lifetimes->plan->slot_count);
+    uint32_t device = use->place - 1;
+    uint32_t *current =
+        &lifetimes->current[(size_t)device * lifetimes->plan->slot_count + use->slot];
+    if (use->flags & ACCESS_ACQUIRE) {
+        uint32_t index = record_take(lifetimes);
+        if (index == NONE) return false;
+        lifetimes->records[index] = (struct lifetime){
+            .bytes = lifetimes->plan->buffers[use->buffer].bytes, .device = device & 0x7fffffffu};
+        *current = index;
+    }
+    struct lifetime *record = &lifetimes->records[*current];
+    record->users++;
+    if (use->flags & ACCESS_RELEASE) record->released = 1;
+    *out = *current | (use->flags & ACCESS_ACQUIRE ? BEGINS : 0);
+    return true;
+}
+
+void sim_lifetimes_start(struct sim_lifetimes *lifetimes, sim_use use, double now_s)
+{
+    if (!(use & BEGINS)) return;
+    const struct lifetime *record = &lifetimes->records[use & ~BEGINS];
+    lifetimes->in_use[record->device] += record->bytes;
+    note_use(lifetimes, record->device, now_s);
+}
+
+void sim_lifetimes_end(struct sim_lifetimes *lifetimes, sim_use use, double now_s)
+{
+    uint32_t index = use & ~BEGINS;
+    struct lifetime *record = &lifetimes->records[index];
+    assert(record->users > 0);
+    if (--record->users > 0 || !record->released) return;
+    assert(lifetimes->in_use[record->device] >= record->bytes);
+    lifetimes->in_use[record->device] -= record->bytes;
+    if (lifetimes->levels) note_level(lifetimes, record->device, now_s);
+    record_give_back(lifetimes, index);
+}

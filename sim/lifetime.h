@@ -1,0 +1,35 @@
+/*
+ * Memory in use at each device: what is between the start of the operation that acquired it and the
+ * end of the last operation that used it.
+ *
+ * sim_lifetimes_use() is called in plan order, for every device access of an operation; start and
+ * end when the operation does so in virtual time.
+ */
+#ifndef SPILLWAY_SIM_LIFETIME_H
+#define SPILLWAY_SIM_LIFETIME_H
+
+#include "planner/plan_walk.h"
+#include "traces/trace.h"
+
+struct sim_lifetimes; /* opaque */
+
+/* The caller frees it with sim_lifetimes_destroy(). Peaks go to trace->places and, when `levels`,
+ * every change to trace->levels; both borrowed. Errors: STATUS_NO_MEMORY. */
+MUST_CHECK enum status sim_lifetimes_create(const struct plan *plan, struct trace *trace,
+                                            bool levels, struct sim_lifetimes **out,
+                                            struct error *err);
+void sim_lifetimes_destroy(struct sim_lifetimes *lifetimes); /* NULL is fine */
+
+/* A use as operations keep it: which lifetime, and whether it begins there. */
+typedef uint32_t sim_use;
+
+/* False when there is no memory. `use->place` is a device. */
+bool sim_lifetimes_use(struct sim_lifetimes *lifetimes, const struct plan_place_use *use,
+                       sim_use *out);
+
+void sim_lifetimes_start(struct sim_lifetimes *lifetimes, sim_use use, double now_s);
+void sim_lifetimes_end(struct sim_lifetimes *lifetimes, sim_use use, double now_s);
+
+uint64_t sim_lifetimes_bytes(const struct sim_lifetimes *lifetimes);
+
+#endif

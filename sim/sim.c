@@ -1,0 +1,630 @@
+/*
+ * The interpreter: what can start, starts; what started, ends; until everything has.
+ *
+ * At most one operation runs on a stream, so there are as many running operations as streams, and
+ * events are few: the end of a stream's computation, the end of its copy's latency, or the end of
+ * the first flow of a class (sim/flow.h). The queue holds one entry per stream and class, whatever
+ * the length of the plan.
+ *
+ *     loop:  issue    take operations from the plan until every stream that has any left has one to
+ *                     look at; start those that can
+ *            settle   caps of copies, rates, speeds of computations: once per event, however much
+ *                     started and ended in it
+ *            pop      the next event by (time, kind, number); end an operation, and start what waited
+ *                     for it and what comes next on its stream - or turn a latency into a flow
+ *
+ * An operation starts when it is first on its stream and everything it waits for has ended. The
+ * first of a stream looks through its waits once: at one that has not ended it signs up there (one
+ * stream at most per list entry, for a stream waits for one thing at a time) and goes on from it
+ * when woken.
+ *
+ * How far ahead to issue. A stream without an issued operation might have one, further on in the
+ * plan, that could start now; so operations are issued until no stream is in that state, and no
+ * further. The window is as wide as the plan makes streams drift apart; a stream that is first used
+ * at the end of the plan (say, for storing) makes the window the plan. Streams with nothing left do
+ * not count, which takes one pass over the instances to know.
+ *
+ * A copy waits for its latency, then it is a flow over the links of its device's path. Its volume is
+ * not its bytes but whatever makes it last exactly cost_copy_s() when nothing else runs, since what
+ * was measured need not be latency + bytes / bandwidth:
+ *
+ *     8 MB in 1.2 ms, 0.1 ms of it latency, at 10e9 B/s alone: a volume of (1.2e-3 - 1e-4) * 10e9
+ *
+ * A copy that costs less than the latency is all latency. A computation takes the seconds that
+ * models/cost.h says, or is slowed by sim/interference.h where hardware has figures for that.
+ * Reading a batch costs nothing.
+ *
+ *     h2d      [in 1][in 2]      [in 3]            three slots of memory: in 3 waits for out 1
+ *     compute        [ 1  ][ 2  ]      [ 3  ]
+ *     d2h                  [out 1][out 2]
+ *
+ * Cost per operation: the plan's walk, a 32-byte record written and read a few times, one or two
+ * events, one settling. bench_sim.c measures it.
+ */
+#include "sim/sim.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/progress.h"
+#include "models/cost.h"
+#include "sim/duration.h"
+#include "sim/flow.h"
+#include "sim/interference.h"
+#include "sim/take.h"
+#include "sim/window.h"
+
+static_assert(DEVICES_MAX * 3 + 1 <= SIM_STREAMS_MAX, "a stream's number fits sim_op");
+
+/* The order of what happens at the same time. */
+enum event_kind { EVENT_END, EVENT_FLOW };
+
+enum stream_state { STREAM_IDLE, STREAM_IN_LATENCY, STREAM_RUNNING };
+
+enum { PROGRESS_OPERATIONS = 1 << 17 };
+
+struct stream {
+    uint32_t first, last;   /* low numbers of what is issued and not started, if pending > 0 */
+    uint32_t pending;
+    uint32_t waits_passed;  /* of the first one: these have ended */
+    uint32_t running;       /* low number, unless idle */
+    uint32_t device;
+    uint16_t next_waiter;   /* the next stream that waits for the same operation */
+    uint8_t kind;           /* enum plan_stream_kind */
+    uint8_t state;          /* enum stream_state */
+    bool slowed;            /* computations go through sim/interference.h, copies concern it */
+    uint64_t unissued;      /* operations of the plan */
+    double start_s;         /* of the running one */
+    double volume;          /* of the copy in its latency */
+    double latency_s, rate; /* of undisturbed copies */
+    double busy_s;
+    uint64_t operations;
+};
+
+struct sim {
+    const struct plan *plan;
+    const struct hardware *hardware;
+    const struct sim_options *options;
+    struct trace *trace;
+    struct arena arena;
+    struct sim_window window;
+    struct sim_lifetimes *lifetimes;
+    struct sim_durations *durations;
+    struct sim_flows *flows;
+    struct sim_interference *interference;
+    struct sim_queue *queue;     /* owners: streams, then classes of flows */
+    struct stream *streams;
+    uint32_t stream_count;
+    uint32_t lacking;            /* streams with unissued operations and none pending */
+    bool slowed;                 /* some stream is */
+    bool flows_changed, slowing_changed; /* since they were settled */
+    bool *job_started;
+    double now_s;
+    uint64_t total, done, events; /* operations */
+};
+
+/* --- ends and starts ------------------------------------------------------------------------ */
+
+static struct stream *stream_at(struct sim *sim, uint32_t index)
+{
+    assert(index < sim->stream_count);
+    return &sim->streams[index];
+}
+
+static uint32_t path_of(const struct stream *stream)
+{
+    return stream->device * 2 + (stream->kind == STREAM_D2H);
+}
+
+static void begin_flow(struct sim *sim, struct stream *stream)
+{
+    uint64_t number = sim_window_number(&sim->window, stream->running);
+    const struct sim_op *op = sim_window_op(&sim->window, stream->running);
+    stream->state = STREAM_RUNNING;
+    sim_flows_begin(sim->flows, path_of(stream), stream->volume, sim->plan->ops[op->op].bytes,
+                    sim_order(EVENT_END, number), sim->now_s);
+    sim->flows_changed = true;
+    if (!stream->slowed) return;
+    sim_interference_copies_changed(sim->interference, stream->device);
+    sim->slowing_changed = true;
+}
+
+static void start_copy(struct sim *sim, struct stream *stream, uint32_t owner, double alone_s)
+{
+    double latency_s = fmin(stream->latency_s, alone_s);
+    stream->volume = (alone_s - latency_s) * stream->rate;
+    if (latency_s > 0) {
+        stream->state = STREAM_IN_LATENCY;
+        uint64_t number = sim_window_number(&sim->window, stream->running);
+        sim_queue_set(sim->queue, owner, sim->now_s + latency_s, sim_order(EVENT_FLOW, number));
+    } else {
+        begin_flow(sim, stream);
+    }
+}
+
+static void start_compute(struct sim *sim, struct stream *stream, uint32_t owner, double alone_s)
+{
+    uint64_t order = sim_order(EVENT_END, sim_window_number(&sim->window, stream->running));
+    stream->state = STREAM_RUNNING;
+    if (stream->slowed) {
+        sim_interference_compute(sim->interference, stream->device, owner, alone_s, order,
+                                 sim->now_s);
+        sim->slowing_changed = true;
+    } else {
+        sim_queue_set(sim->queue, owner, sim->now_s + alone_s, order);
+    }
+}
+
+static void start_op(struct sim *sim, struct stream *stream, uint32_t owner)
+{
+    struct sim_window *window = &sim->window;
+    uint32_t low = stream->first;
+    const struct sim_op *op = sim_window_op(window, low);
+    uint32_t end_use = sim_window_behind(window, low)->first_use;
+    for (uint32_t use = op->first_use; use != end_use; use++)
+        sim_lifetimes_start(sim->lifetimes, window->uses[use & window->use_mask], sim->now_s);
+    if (!sim->job_started[op->job]) {
+        sim->job_started[op->job] = true;
+        sim->trace->jobs[op->job].start_s = sim->now_s;
+    }
+
+    stream->first = op->next;
+    stream->waits_passed = 0;
+    if (--stream->pending == 0 && stream->unissued > 0) sim->lacking++;
+    stream->running = low;
+    stream->start_s = sim->now_s;
+    double alone_s = sim_durations_alone_s(sim->durations, stream->device, op->op);
+    if (stream->kind == STREAM_H2D || stream->kind == STREAM_D2H)
+        start_copy(sim, stream, owner, alone_s);
+    else
+        start_compute(sim, stream, owner, alone_s);
+}
+
+/* Start the stream's first operation, or have it woken by what it waits for. */
+static void try_start(struct sim *sim, uint32_t owner)
+{
+    struct stream *stream = stream_at(sim, owner);
+    if (stream->state != STREAM_IDLE || stream->pending == 0) return;
+    const struct sim_window *window = &sim->window;
+    const struct sim_op *op = sim_window_op(window, stream->first);
+    uint32_t end = sim_window_behind(window, stream->first)->first_wait;
+    for (uint32_t at = op->first_wait + stream->waits_passed; at != end; at++) {
+        uint32_t low = window->waits[at & window->wait_mask];
+        if (sim_window_done(window, low)) continue;
+        struct sim_op *awaited = sim_window_op(window, low);
+        stream->waits_passed = at - op->first_wait;
+        stream->next_waiter = awaited->waiter;
+        awaited->waiter = (uint16_t)owner;
+        return;
+    }
+    start_op(sim, stream, owner);
+}
+
+static void record_span(struct sim *sim, const struct stream *stream, uint32_t owner,
+                        const struct sim_op *op)
+{
+    const struct plan_unit *unit = &sim->plan->units[op->unit];
+    const struct plan_op *template = &sim->plan->ops[op->op];
+    uint32_t op_index = op->op - unit->first_op;
+    uint64_t number = sim_window_number(&sim->window, stream->running);
+    bool copies = template->kind == OP_COPY;
+    sim->trace->spans[number] = (struct trace_span){
+        .start_s = stream->start_s,
+        .end_s = sim->now_s,
+        .number = number,
+        .bytes = copies ? template->bytes : 0,
+        .minibatch = op->minibatch,
+        .stream = owner,
+        .job = op->job,
+        .shard = unit->shard,
+        .kind = template->kind,
+        .pass = copies ? (uint8_t)unit->pass : template->pass,
+        .op_index = op_index < UINT8_MAX ? (uint8_t)op_index : UINT8_MAX,
+    };
+}
+
+static void end_op(struct sim *sim, uint32_t owner)
+{
+    struct sim_window *window = &sim->window;
+    struct stream *stream = stream_at(sim, owner);
+    const struct sim_op *op = sim_window_op(window, stream->running);
+    uint32_t end_use = sim_window_behind(window, stream->running)->first_use;
+    for (uint32_t use = op->first_use; use != end_use; use++)
+        sim_lifetimes_end(sim->lifetimes, window->uses[use & window->use_mask], sim->now_s);
+    sim->trace->jobs[op->job].end_s = sim->now_s;
+    if (sim->options->record_spans) record_span(sim, stream, owner, op);
+
+    stream->busy_s += sim->now_s - stream->start_s;
+    stream->operations++;
+    stream->state = STREAM_IDLE;
+    sim->done++;
+    uint16_t waiter = op->waiter;
+    sim_window_finish(window, stream->running);
+    try_start(sim, owner);
+    while (waiter != SIM_NO_STREAM) {
+        uint16_t next = sim->streams[waiter].next_waiter;
+        try_start(sim, waiter);
+        waiter = next;
+    }
+}
+
+/* --- the loop ------------------------------------------------------------------------------- */
+
+static enum status issue(struct sim *sim, struct error *err)
+{
+    while (sim->lacking > 0) {
+        bool some;
+        uint32_t low;
+        enum status status = sim_window_issue(&sim->window, &some, &low, err);
+        if (status != STATUS_OK) return status;
+        assert(some);
+        uint32_t owner = sim_window_op(&sim->window, low)->stream;
+        struct stream *stream = stream_at(sim, owner);
+        assert(stream->unissued > 0);
+        stream->unissued--;
+        if (stream->pending++ == 0) {
+            sim->lacking--;
+            stream->first = low;
+        } else {
+            sim_window_op(&sim->window, stream->last)->next = low;
+        }
+        stream->last = low;
+        if (stream->pending == 1) try_start(sim, owner);
+    }
+    return STATUS_OK;
+}
+
+static void settle(struct sim *sim)
+{
+    const uint32_t *changed = NULL;
+    uint32_t changed_count = 0;
+    if (sim->slowing_changed) sim_interference_settle_caps(sim->interference);
+    if (sim->flows_changed || sim->slowing_changed)
+        changed_count = sim_flows_settle(sim->flows, sim->now_s, &changed);
+    if (sim->slowing_changed || (sim->slowed && changed_count > 0))
+        sim_interference_settle_speeds(sim->interference, changed, changed_count, sim->now_s);
+    sim->flows_changed = sim->slowing_changed = false;
+}
+
+static void end_slowed(struct sim *sim, const struct stream *stream)
+{
+    if (stream->kind == STREAM_COMPUTE)
+        sim_interference_computed(sim->interference, stream->device);
+    else
+        sim_interference_copies_changed(sim->interference, stream->device);
+    sim->slowing_changed = true;
+}
+
+static void take_event(struct sim *sim, const struct sim_event *event)
+{
+    uint32_t owner = event->owner;
+    if (owner >= sim->stream_count) {
+        uint32_t path = sim_flows_finish(sim->flows, owner - sim->stream_count, sim->now_s);
+        owner = plan_stream(sim->plan, path / 2, path % 2 == 0 ? STREAM_H2D : STREAM_D2H);
+        sim->flows_changed = true;
+    }
+    struct stream *stream = stream_at(sim, owner);
+    if (stream->state == STREAM_IN_LATENCY) {
+        begin_flow(sim, stream);
+        return;
+    }
+    assert(stream->state == STREAM_RUNNING);
+    if (stream->slowed) end_slowed(sim, stream);
+    end_op(sim, owner);
+}
+
+static void report_progress(const struct sim *sim)
+{
+    if (sim->options->on_progress)
+        sim->options->on_progress(sim->options->context, (double)sim->done, (double)sim->total);
+}
+
+static enum status run_events(struct sim *sim, struct error *err)
+{
+    uint64_t next_report = PROGRESS_OPERATIONS;
+    for (;;) {
+        enum status status = issue(sim, err);
+        if (status != STATUS_OK) return status;
+        settle(sim);
+        struct sim_event event;
+        if (!sim_queue_pop(sim->queue, &event)) break;
+        assert(event.time_s >= sim->now_s);
+        sim->now_s = event.time_s;
+        sim->events++;
+        take_event(sim, &event);
+        if (sim->done >= next_report) {
+            report_progress(sim);
+            next_report += PROGRESS_OPERATIONS;
+        }
+    }
+    assert(sim->done == sim->total);
+    return STATUS_OK;
+}
+
+/* --- the machine ---------------------------------------------------------------------------- */
+
+/* Path 2 d leads to device d, path 2 d + 1 back. */
+static void fill_paths(const struct sim *sim, struct sim_link *links, struct sim_path *paths)
+{
+    const struct hardware *hardware = sim->hardware;
+    for (uint32_t l = 0; l < hardware->link_count; l++)
+        links[l] = (struct sim_link){.bytes_per_s = hardware->links[l].bandwidth.value,
+                                     .duplex = hardware->links[l].duplex};
+    for (uint32_t p = 0; p < hardware->device_count * 2; p++) {
+        const struct hardware_device *device = &hardware->devices[p / 2];
+        struct sim_path *path = &paths[p];
+        path->hop_count = device->path_count;
+        path->flow_limit = 1;
+        path->group = sim_interference_group(sim->interference, p / 2);
+        path->cap_bytes_per_s =
+            fmin(cost_copy_bandwidth(hardware, p / 2, p % 2 == 0 ? COPY_H2D : COPY_D2H),
+                 sim_interference_copy_cap(sim->interference, p / 2));
+        for (uint32_t h = 0; h < device->path_count; h++) {
+            path->hops[h] = (struct sim_hop){.link = device->path[h], .direction = p % 2};
+            path->cap_bytes_per_s =
+                fmin(path->cap_bytes_per_s, links[device->path[h]].bytes_per_s);
+        }
+    }
+}
+
+static enum status create_flows(struct sim *sim, struct arena *scratch, struct sim_path **out,
+                                struct error *err)
+{
+    enum status status = STATUS_OK;
+    struct sim_flows_setup setup = {.link_count = sim->hardware->link_count,
+                                    .path_count = sim->hardware->device_count * 2};
+    struct sim_link *links = sim_take(scratch, setup.link_count, sizeof *links, &status, err);
+    struct sim_path *paths = sim_take(scratch, setup.path_count, sizeof *paths, &status, err);
+    if (status != STATUS_OK) return status;
+    fill_paths(sim, links, paths);
+    setup.links = links;
+    setup.paths = paths;
+    status = sim_flows_create(&sim->arena, &setup, &sim->flows, err);
+    if (status != STATUS_OK) return status;
+    uint32_t owners = sim->stream_count + sim_flows_class_count(sim->flows);
+    status = sim_queue_create(&sim->arena, owners, &sim->queue, err);
+    if (status != STATUS_OK) return status;
+    sim_flows_attach(sim->flows, sim->queue, sim->stream_count);
+    *out = paths;
+    return sim_interference_attach(sim->interference, &sim->arena, sim->flows, sim->queue, err);
+}
+
+static void fill_streams(struct sim *sim, const struct sim_path *paths)
+{
+    for (uint32_t s = 0; s < sim->stream_count; s++) {
+        struct stream *stream = &sim->streams[s];
+        bool host = s == sim->stream_count - 1;
+        stream->device = host ? 0 : s / 3;
+        stream->kind = host ? STREAM_HOST : (uint8_t)(s % 3);
+        if (host) continue;
+        stream->slowed = sim_interference_affects(sim->interference, stream->device);
+        sim->slowed |= stream->slowed;
+        if (stream->kind == STREAM_COMPUTE) continue;
+        enum copy_direction direction = stream->kind == STREAM_H2D ? COPY_H2D : COPY_D2H;
+        stream->latency_s = cost_copy_latency_s(sim->hardware, stream->device, direction);
+        stream->rate = paths[path_of(stream)].cap_bytes_per_s;
+    }
+}
+
+static enum status create_machine(struct sim *sim, struct error *err)
+{
+    struct arena scratch = {0};
+    struct sim_path *paths = NULL;
+    enum status status =
+        sim_interference_create(&sim->arena, sim->hardware, &sim->interference, err);
+    if (status == STATUS_OK) status = create_flows(sim, &scratch, &paths, err);
+    if (status == STATUS_OK) fill_streams(sim, paths);
+    arena_release(&scratch);
+    return status;
+}
+
+/* --- the plan ------------------------------------------------------------------------------- */
+
+/* Operations per stream; the returned number of ACQUIREs bounds the memory levels. */
+static uint64_t count_operations(struct sim *sim)
+{
+    const struct plan *plan = sim->plan;
+    uint64_t acquires = 0;
+    for (uint32_t s = 0; s < plan->segment_count; s++) {
+        const struct plan_segment *segment = &plan->segments[s];
+        for (uint32_t i = 0; i < segment->instance_count; i++) {
+            const struct plan_instance *instance = &plan->instances[segment->first_instance + i];
+            const struct plan_unit *unit = &plan->units[instance->unit];
+            acquires += (uint64_t)unit->acquire_count * segment->repeat_count;
+            sim->total += (uint64_t)unit->op_count * segment->repeat_count;
+            for (uint32_t o = 0; o < unit->op_count; o++) {
+                uint32_t kind = plan->ops[unit->first_op + o].stream;
+                stream_at(sim, plan_stream(plan, instance->device, kind))->unissued +=
+                    segment->repeat_count;
+            }
+        }
+    }
+    for (uint32_t s = 0; s < sim->stream_count; s++) sim->lacking += sim->streams[s].unissued > 0;
+    return acquires;
+}
+
+static enum status check_hardware(const struct sim *sim, struct error *err)
+{
+    const struct plan *plan = sim->plan;
+    if (sim->hardware == &plan->hardware) return STATUS_OK;
+    if (sim->hardware->device_count != plan->hardware.device_count)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "machine '%s' has %" PRIu32 " devices, but the plan is for %" PRIu32,
+                         sim->hardware->name, sim->hardware->device_count,
+                         plan->hardware.device_count);
+    for (uint32_t d = 0; d < plan->hardware.device_count; d++) {
+        if (sim->hardware->devices[d].memory_bytes >= plan->hardware.devices[d].memory_bytes)
+            continue; /* the plan fits what it was made for */
+        uint64_t needed = plan_device_bytes(plan, d);
+        if (needed > sim->hardware->devices[d].memory_bytes)
+            return error_set(err, STATUS_BAD_INPUT,
+                             "device %" PRIu32 " of machine '%s' has %" PRIu64
+                             " bytes of memory, but the plan uses %" PRIu64,
+                             d, sim->hardware->name, sim->hardware->devices[d].memory_bytes,
+                             needed);
+    }
+    return STATUS_OK;
+}
+
+static enum status create_trace(struct sim *sim, uint64_t acquires, struct error *err)
+{
+    struct trace *trace = sim->trace;
+    bool record = sim->options->record_spans;
+    enum status status = trace_init(trace, sim->plan, TRACE_PREDICTED, record ? sim->total : 0,
+                                    record ? 2 * acquires + 1 : 0, err);
+    if (status != STATUS_OK) return status;
+    status = arena_string(&trace->arena, sim->hardware->name, &trace->hardware, err);
+    if (status != STATUS_OK) return status;
+    trace->places[0].capacity_bytes = (uint64_t)sim->hardware->host_bytes.value;
+    trace->places[0].peak_bytes = plan_host_bytes(sim->plan);
+    for (uint32_t d = 0; d < sim->hardware->device_count; d++)
+        trace->places[1 + d].capacity_bytes = sim->hardware->devices[d].memory_bytes;
+    if (record)
+        trace->levels[trace->level_count++] =
+            (struct trace_level){.bytes = trace->places[0].peak_bytes};
+    return STATUS_OK;
+}
+
+static enum status create(struct sim *sim, struct error *err)
+{
+    enum status status = check_hardware(sim, err);
+    if (status != STATUS_OK) return status;
+    sim->stream_count = plan_stream_count(sim->plan);
+    sim->streams =
+        sim_take(&sim->arena, sim->stream_count, sizeof *sim->streams, &status, err);
+    sim->job_started =
+        sim_take(&sim->arena, sim->plan->jobs.count, sizeof *sim->job_started, &status, err);
+    if (status != STATUS_OK) return status;
+    uint64_t acquires = count_operations(sim);
+    status = create_trace(sim, acquires, err);
+    if (status == STATUS_OK)
+        status = sim_durations_create(&sim->arena, sim->plan, sim->hardware, &sim->durations, err);
+    if (status == STATUS_OK) status = create_machine(sim, err);
+    if (status == STATUS_OK)
+        status = sim_lifetimes_create(sim->plan, sim->trace, sim->options->record_spans,
+                                      &sim->lifetimes, err);
+    if (status == STATUS_OK)
+        status = sim_window_create(sim->plan, sim->lifetimes, &sim->window, err);
+    return status;
+}
+
+/* --- the result ----------------------------------------------------------------------------- */
+
+/* The most used stream of the given kinds, if it is used for more than `share` of the makespan. */
+static bool busiest_stream(const struct sim *sim, uint32_t first_kind, uint32_t last_kind,
+                           double share, const struct stream **out)
+{
+    const struct stream *busiest = NULL;
+    for (uint32_t s = 0; s < sim->stream_count; s++) {
+        const struct stream *stream = &sim->streams[s];
+        if (stream->kind < first_kind || stream->kind > last_kind) continue;
+        if (stream->busy_s > share * sim->now_s && (!busiest || stream->busy_s > busiest->busy_s))
+            busiest = stream;
+    }
+    *out = busiest;
+    return busiest != NULL;
+}
+
+static bool fullest_link(const struct sim *sim, const struct sim_result *result, double share,
+                         uint32_t *out)
+{
+    bool some = false;
+    for (uint32_t l = 0; l < sim->hardware->link_count; l++) {
+        if (result->links[l].saturated_s <= share * sim->now_s) continue;
+        if (some && result->links[l].saturated_s <= result->links[*out].saturated_s) continue;
+        some = true;
+        *out = l;
+    }
+    return some;
+}
+
+/*
+ * The nearest cause first: a computation that never pauses; a link that is always full (which keeps
+ * copy streams busy too); a copy stream that never pauses; a link that is full most of the time; and
+ * if none of these, waiting for each other.
+ */
+static void describe_limit(const struct sim *sim, const struct sim_result *result, char *text,
+                           size_t size)
+{
+    const double nearly_all = 0.9, most = 0.5;
+    const struct stream *stream;
+    uint32_t link = 0, last = 0;
+    if (busiest_stream(sim, STREAM_COMPUTE, STREAM_COMPUTE, nearly_all, &stream)) {
+        snprintf(text, size, "compute of device %" PRIu32, stream->device);
+    } else if (fullest_link(sim, result, nearly_all, &link)) {
+        snprintf(text, size, "link '%s'", sim->hardware->links[link].name);
+    } else if (busiest_stream(sim, STREAM_H2D, STREAM_D2H, nearly_all, &stream)) {
+        snprintf(text, size, "%s copies of device %" PRIu32,
+                 stream->kind == STREAM_H2D ? "H2D" : "D2H", stream->device);
+    } else if (fullest_link(sim, result, most, &link)) {
+        snprintf(text, size, "link '%s'", sim->hardware->links[link].name);
+    } else if (sim->trace->job_count == 0) {
+        snprintf(text, size, "nothing");
+    } else {
+        for (uint32_t j = 1; j < sim->trace->job_count; j++)
+            if (sim->trace->jobs[j].end_s > sim->trace->jobs[last].end_s) last = j;
+        snprintf(text, size, "the chain of %s", sim->trace->jobs[last].name);
+    }
+}
+
+static enum status fill_result(const struct sim *sim, struct sim_result *result, struct error *err)
+{
+    enum status status = STATUS_OK;
+    result->streams =
+        sim_take(&result->arena, sim->stream_count, sizeof *result->streams, &status, err);
+    result->links = sim_take(&result->arena, sim->hardware->link_count, sizeof *result->links,
+                             &status, err);
+    if (status != STATUS_OK) return status;
+    for (uint32_t s = 0; s < sim->stream_count; s++)
+        result->streams[s] = (struct sim_stream_use){.busy_s = sim->streams[s].busy_s,
+                                                     .operations = sim->streams[s].operations};
+    sim_flows_uses(sim->flows, result->links);
+    result->makespan_s = sim->now_s; /* the first operation starts at 0 */
+    result->operations = sim->total;
+    result->events = sim->events;
+    result->window_peak = sim->window.peak;
+    result->memory_bytes = sizeof *sim + sim->arena.total_bytes + sim_window_bytes(&sim->window) +
+                           sim_lifetimes_bytes(sim->lifetimes);
+    char text[256];
+    describe_limit(sim, result, text, sizeof text);
+    return arena_string(&result->arena, text, &result->binds, err);
+}
+
+/* --- public --------------------------------------------------------------------------------- */
+
+enum status sim_run(const struct plan *plan, const struct sim_options *options,
+                    struct sim_result *result, struct trace *trace, struct error *err)
+{
+    struct sim sim = {.plan = plan,
+                      .hardware = options->hardware ? options->hardware : &plan->hardware,
+                      .options = options,
+                      .trace = trace};
+    enum status status = create(&sim, err);
+    if (status != STATUS_OK) goto out;
+    double begun_s = clock_s();
+    status = run_events(&sim, err);
+    if (status != STATUS_OK) goto out;
+    result->wall_s = clock_s() - begun_s;
+    status = fill_result(&sim, result, err);
+    if (status != STATUS_OK) goto out;
+    report_progress(&sim);
+    trace->makespan_s = result->makespan_s;
+    trace->complete = true;
+    if (options->record_spans) {
+        trace->span_count = sim.total;
+        trace_finish(trace);
+    }
+out:
+    sim_window_release(&sim.window);
+    sim_lifetimes_destroy(sim.lifetimes);
+    arena_release(&sim.arena);
+    return status;
+}
+
+void sim_result_release(struct sim_result *result)
+{
+    arena_release(&result->arena);
+    *result = (struct sim_result){0};
+}

@@ -1,0 +1,178 @@
+/*
+ * A plan of a million steps is walked, not loaded. At any moment the simulator needs the operations
+ * that run, those that could be next on their streams, and what lies between them in plan order:
+ *
+ *     plan order  ... done | base . d d r d w r d w w issued | not yet walked ...
+ *                            ^ oldest that is not done          d done, r running, w waiting
+ *
+ * Records lie in a ring, indexed by the low bits of their number. What has a length of its own goes
+ * into two more rings, written in the same order and freed in the same order: the numbers waited
+ * for, and the lifetimes of the device memory used. A record needs the start of its part only; the
+ * next record's start is the end.
+ *
+ *     ops    [ 7: waits at 12, uses at 30 ][ 8: waits at 14, uses at 33 ][ 9: ...
+ *     waits  ... | 12: 3 5 | 14: 6 | ...
+ *
+ * What is done already when an operation is issued needs no waiting and is dropped at once.
+ *
+ * When a ring is full it is doubled and its entries put where the longer mask says. So memory is in
+ * proportion to the widest window, about 32 + 4 * (waits + uses) bytes per operation of it. How wide
+ * that is lies with the plan: a stream that has nothing to do for a long stretch of the plan makes
+ * the window span that stretch (sim.c says why).
+ *
+ * Tried and left: lists of dependants per operation. Counting down the waits of every operation
+ * costs an allocation per wait from a pool, and most of them are over before the operation is at the
+ * head of its stream; looking at the waits of the heads alone needs neither counters nor lists.
+ */
+#include "sim/window.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+enum { FIRST_ENTRIES = 64, LARGEST_WINDOW = 1 << 30 };
+
+static_assert(sizeof(struct sim_op) == 32, "two records in a cache line");
+
+/* --- rings ---------------------------------------------------------------------------------- */
+
+/* Twice as long. Entries [first, end) are kept. False when there is no memory. */
+static bool ring_double(void *ring, uint32_t *mask, size_t size, uint32_t first, uint32_t end)
+{
+    uint32_t larger_mask = *mask * 2 + 1;
+    char *larger = alloc_zeroed((size_t)larger_mask + 1, size);
+    if (!larger) return false;
+    char *old;
+    memcpy(&old, ring, sizeof old);
+    for (uint32_t i = first; i != end; i++)
+        memcpy(larger + (i & larger_mask) * size, old + (i & *mask) * size, size);
+    free(old);
+    memcpy(ring, &larger, sizeof larger);
+    *mask = larger_mask;
+    return true;
+}
+
+/* Room for `more` entries behind `end`. */
+static bool ring_reserve(void *ring, uint32_t *mask, size_t size, uint32_t first, uint32_t end,
+                         uint32_t more)
+{
+    while ((uint64_t)(end - first) + more > (uint64_t)*mask + 1) {
+        if (*mask >= INT32_MAX) return false;
+        if (!ring_double(ring, mask, size, first, end)) return false;
+    }
+    return true;
+}
+
+/* --- creation ------------------------------------------------------------------------------- */
+
+enum status sim_window_create(const struct plan *plan, struct sim_lifetimes *lifetimes,
+                              struct sim_window *window, struct error *err)
+{
+    struct sim_window w = {.plan = plan, .lifetimes = lifetimes};
+    enum status status = plan_walk_create(plan, &w.walk, err);
+    if (status != STATUS_OK) return status;
+    w.op_mask = w.wait_mask = w.use_mask = FIRST_ENTRIES - 1;
+    w.ops = alloc_zeroed(FIRST_ENTRIES, sizeof *w.ops);
+    w.waits = alloc_zeroed(FIRST_ENTRIES, sizeof *w.waits);
+    w.uses = alloc_zeroed(FIRST_ENTRIES, sizeof *w.uses);
+    if (!w.ops || !w.waits || !w.uses) {
+        sim_window_release(&w);
+        return error_memory(err, "the window of operations", FIRST_ENTRIES * sizeof *w.ops);
+    }
+    *window = w;
+    return STATUS_OK;
+}
+
+void sim_window_release(struct sim_window *window)
+{
+    plan_walk_destroy(window->walk);
+    free(window->ops);
+    free(window->waits);
+    free(window->uses);
+    *window = (struct sim_window){0};
+}
+
+uint64_t sim_window_bytes(const struct sim_window *window)
+{
+    return ((uint64_t)window->op_mask + 1) * sizeof *window->ops +
+           ((uint64_t)window->wait_mask + 1) * sizeof *window->waits +
+           ((uint64_t)window->use_mask + 1) * sizeof *window->uses;
+}
+
+/* --- issuing -------------------------------------------------------------------------------- */
+
+/* One more record than operations: the one behind the last. */
+static bool reserve(struct sim_window *w, const struct plan_walk_op *op)
+{
+    uint32_t base = (uint32_t)w->base, end = (uint32_t)w->issued;
+    const struct sim_op *oldest = sim_window_op(w, base);
+    uint32_t first_wait = oldest->first_wait, first_use = oldest->first_use;
+    return ring_reserve(&w->ops, &w->op_mask, sizeof *w->ops, base, end + 1, 1) &&
+           ring_reserve(&w->waits, &w->wait_mask, sizeof *w->waits, first_wait, w->wait_end,
+                        op->wait_count) &&
+           ring_reserve(&w->uses, &w->use_mask, sizeof *w->uses, first_use, w->use_end,
+                        op->use_count);
+}
+
+static bool append_uses(struct sim_window *w, const struct plan_walk_op *op)
+{
+    for (uint32_t i = 0; i < op->use_count; i++) {
+        if (op->uses[i].place == 0) continue;
+        if (!sim_lifetimes_use(w->lifetimes, &op->uses[i], &w->uses[w->use_end & w->use_mask]))
+            return false;
+        w->use_end++;
+    }
+    return true;
+}
+
+static void append_waits(struct sim_window *w, const struct plan_walk_op *op)
+{
+    for (uint32_t i = 0; i < op->wait_count; i++) {
+        if (op->waits[i] < w->base) continue;
+        uint32_t low = (uint32_t)op->waits[i];
+        if (sim_window_done(w, low)) continue;
+        w->waits[w->wait_end++ & w->wait_mask] = low;
+    }
+}
+
+enum status sim_window_issue(struct sim_window *window, bool *some, uint32_t *low,
+                             struct error *err)
+{
+    struct plan_walk_op op;
+    *some = plan_walk_next(window->walk, &op);
+    if (!*some && plan_walk_failed(window->walk))
+        return error_set(err, STATUS_NO_MEMORY, "no memory for walking the plan");
+    if (!*some) return STATUS_OK;
+    assert(op.number == window->issued);
+    if (window->issued - window->base >= LARGEST_WINDOW)
+        return error_set(err, STATUS_LIMIT,
+                         "too many operations between the first unfinished and the next one to "
+                         "start (limit is %d)", LARGEST_WINDOW);
+    if (!reserve(window, &op) || !append_uses(window, &op))
+        return error_memory(err, "the window of operations", sim_window_bytes(window));
+    append_waits(window, &op);
+
+    *low = (uint32_t)window->issued++;
+    struct sim_op *record = sim_window_op(window, *low);
+    record->op = (uint32_t)(op.op - window->plan->ops);
+    record->unit = (uint32_t)(op.unit - window->plan->units);
+    record->job = op.unit->job;
+    record->minibatch = op.minibatch < UINT32_MAX ? (uint32_t)op.minibatch : UINT32_MAX;
+    record->stream = (uint16_t)op.stream;
+    record->waiter = SIM_NO_STREAM;
+    struct sim_op *behind = sim_window_op(window, *low + 1);
+    behind->first_wait = window->wait_end;
+    behind->first_use = window->use_end;
+    uint64_t count = window->issued - window->base;
+    if (count > window->peak) window->peak = count;
+    return STATUS_OK;
+}
+
+void sim_window_finish(struct sim_window *window, uint32_t low)
+{
+    sim_window_op(window, low)->waiter = SIM_DONE;
+    while (window->base < window->issued &&
+           sim_window_op(window, (uint32_t)window->base)->waiter == SIM_DONE)
+        window->base++;
+}

@@ -1,0 +1,84 @@
+/*
+ * The operations that are issued and not yet done with: the part of a plan that is in memory.
+ *
+ * Operations come from plan_walk.h in plan order. A window record says what the operation is, whom
+ * it waits for and what memory it uses. Numbers are kept in 32 bits: those in the window differ by
+ * less than 2^31, so the low half tells them apart.
+ */
+#ifndef SPILLWAY_SIM_WINDOW_H
+#define SPILLWAY_SIM_WINDOW_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "planner/plan_walk.h"
+#include "sim/lifetime.h"
+
+/* 32 bytes: two in a cache line. */
+struct sim_op {
+    uint32_t op, unit;    /* index into plan->ops, plan->units */
+    uint32_t job;
+    uint32_t minibatch;
+    uint32_t next;        /* low number of the next one of its stream, once that is issued */
+    uint32_t first_wait;  /* in the ring of waits; up to that of the next record */
+    uint32_t first_use;   /* likewise */
+    uint16_t stream;
+    uint16_t waiter;      /* a stream whose first waits for this one, SIM_NO_STREAM or SIM_DONE */
+};
+
+enum { SIM_NO_STREAM = UINT16_MAX, SIM_DONE = UINT16_MAX - 1, SIM_STREAMS_MAX = UINT16_MAX - 2 };
+
+/* Open for the functions below; changed by those of window.c alone. Rings have a power of two. */
+struct sim_window {
+    struct plan_walk *walk;
+    const struct plan *plan;
+    struct sim_lifetimes *lifetimes;
+    struct sim_op *ops;
+    uint32_t *waits;      /* low numbers */
+    sim_use *uses;
+    uint32_t op_mask, wait_mask, use_mask;
+    uint32_t wait_end, use_end; /* positions, running on; the record behind the last has them too */
+    uint64_t base;        /* everything before is done */
+    uint64_t issued;      /* the next number */
+    uint64_t peak;        /* most records at once */
+};
+
+MUST_CHECK enum status sim_window_create(const struct plan *plan, struct sim_lifetimes *lifetimes,
+                                         struct sim_window *window, struct error *err);
+void sim_window_release(struct sim_window *window); /* a zeroed one is fine */
+uint64_t sim_window_bytes(const struct sim_window *window);
+
+static inline struct sim_op *sim_window_op(const struct sim_window *window, uint32_t low)
+{
+    return &window->ops[low & window->op_mask];
+}
+
+static inline uint64_t sim_window_number(const struct sim_window *window, uint32_t low)
+{
+    return window->base + (uint32_t)(low - (uint32_t)window->base);
+}
+
+static inline bool sim_window_done(const struct sim_window *window, uint32_t low)
+{
+    if ((int32_t)(low - (uint32_t)window->base) < 0) return true;
+    return sim_window_op(window, low)->waiter == SIM_DONE;
+}
+
+/* The record after `op`, of which first_wait and first_use are always right. */
+static inline const struct sim_op *sim_window_behind(const struct sim_window *window, uint32_t low)
+{
+    return sim_window_op(window, low + 1);
+}
+
+/*
+ * Issue the next operation of the plan. *low is its low number, *some false at the end.
+ * Errors: STATUS_NO_MEMORY; STATUS_LIMIT when 2^30 operations are in the window.
+ */
+MUST_CHECK enum status sim_window_issue(struct sim_window *window, bool *some, uint32_t *low,
+                                        struct error *err);
+
+/* The operation is over. */
+void sim_window_finish(struct sim_window *window, uint32_t low);
+
+#endif
