@@ -85,7 +85,7 @@ static int64_t head_keys(const struct head *head, int64_t first, int64_t rows)
 /* --- leaves ----------------------------------------------------------------------------------- */
 
 /* Softmax of s(rows, keys) in place; row i sees its first `seen + i` keys, at most all of them. */
-HOST_CLONES static void softmax_rows(float *restrict s, float *restrict lse, int64_t rows,
+CLONES static void softmax_rows(float *restrict s, float *restrict lse, int64_t rows,
                                      int64_t keys, int64_t seen)
 {
     for (int64_t i = 0; i < rows; i++, s += keys) {
@@ -101,7 +101,7 @@ HOST_CLONES static void softmax_rows(float *restrict s, float *restrict lse, int
 }
 
 /* p: scores in, weights out; ds: gradients of the weights in, of the products q . k out. */
-HOST_CLONES static void softmax_backward_rows(float *restrict p, float *restrict ds,
+CLONES static void softmax_backward_rows(float *restrict p, float *restrict ds,
                                               const float *lse, const float *delta, int64_t rows,
                                               int64_t keys, int64_t seen, float scale)
 {
@@ -117,7 +117,7 @@ HOST_CLONES static void softmax_backward_rows(float *restrict p, float *restrict
 }
 
 /* delta[i] = dout row . out row */
-HOST_CLONES static void row_products(float *restrict delta, const float *dout, const float *out,
+CLONES static void row_products(float *restrict delta, const float *dout, const float *out,
                                      int64_t rows, int64_t d, int64_t stride)
 {
     for (int64_t i = 0; i < rows; i++) {

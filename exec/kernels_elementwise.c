@@ -23,7 +23,7 @@
 #define CUBIC 0.044715f
 
 /* 1 / (1 + exp(-2 u(x))) */
-HOST_INLINE float gate(float x)
+CLONES_PART float gate(float x)
 {
     float doubled = x * (-2.0f * ROOT_2_OVER_PI - 2.0f * ROOT_2_OVER_PI * CUBIC * (x * x));
     return 1.0f / (1.0f + math_exp(doubled));
@@ -31,7 +31,7 @@ HOST_INLINE float gate(float x)
 
 /* --- leaves: x and dy are whole chunks -------------------------------------------------------- */
 
-HOST_CLONES static void gelu_tanh_chunks(float *y, const float *x, int64_t chunks)
+CLONES static void gelu_tanh_chunks(float *y, const float *x, int64_t chunks)
 {
     for (int64_t chunk = 0; chunk < chunks; chunk++, x += HOST_CHUNK, y += HOST_CHUNK) {
         float in[HOST_CHUNK], out[HOST_CHUNK];
@@ -41,7 +41,7 @@ HOST_CLONES static void gelu_tanh_chunks(float *y, const float *x, int64_t chunk
     }
 }
 
-HOST_CLONES static void gelu_exact_chunks(float *y, const float *x, int64_t chunks)
+CLONES static void gelu_exact_chunks(float *y, const float *x, int64_t chunks)
 {
     for (int64_t chunk = 0; chunk < chunks; chunk++, x += HOST_CHUNK, y += HOST_CHUNK) {
         float in[HOST_CHUNK], out[HOST_CHUNK];
@@ -54,7 +54,7 @@ HOST_CLONES static void gelu_exact_chunks(float *y, const float *x, int64_t chun
     }
 }
 
-HOST_CLONES static void gelu_tanh_backward_chunks(float *dx, const float *dy, const float *x,
+CLONES static void gelu_tanh_backward_chunks(float *dx, const float *dy, const float *x,
                                                   int64_t chunks)
 {
     for (int64_t chunk = 0; chunk < chunks; chunk++) {
@@ -70,7 +70,7 @@ HOST_CLONES static void gelu_tanh_backward_chunks(float *dx, const float *dy, co
     }
 }
 
-HOST_CLONES static void gelu_exact_backward_chunks(float *dx, const float *dy, const float *x,
+CLONES static void gelu_exact_backward_chunks(float *dx, const float *dy, const float *x,
                                                    int64_t chunks)
 {
     for (int64_t chunk = 0; chunk < chunks; chunk++) {
@@ -86,7 +86,7 @@ HOST_CLONES static void gelu_exact_backward_chunks(float *dx, const float *dy, c
     }
 }
 
-HOST_CLONES static void add_chunks(float *z, const float *x, const float *y, int64_t chunks)
+CLONES static void add_chunks(float *z, const float *x, const float *y, int64_t chunks)
 {
     for (int64_t chunk = 0; chunk < chunks; chunk++) {
         float sum[HOST_CHUNK], other[HOST_CHUNK];

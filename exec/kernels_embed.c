@@ -28,7 +28,7 @@ enum { PIECE = 1024, BLOCK_ROWS = 32, RADIX_BITS = 11, RADIX = 1 << RADIX_BITS }
 
 /* --- forward ---------------------------------------------------------------------------------- */
 
-HOST_CLONES static void add_to_row(float *restrict x, const float *row, int64_t c)
+CLONES static void add_to_row(float *restrict x, const float *row, int64_t c)
 {
     for (int64_t i = 0; i < c; i++) x[i] += row[i];
 }

@@ -94,7 +94,7 @@ static double product_rate(void)
 enum { PEAK_LANES = 128, PEAK_ROUNDS = 20000 };
 
 /* Multiply and add in registers: 2 * PEAK_LANES FLOPs a round. */
-HOST_CLONES static float peak_loop(float factor)
+CLONES static float peak_loop(float factor)
 {
     float lanes[PEAK_LANES];
     for (int l = 0; l < PEAK_LANES; l++) lanes[l] = (float)l;

@@ -3,32 +3,16 @@
  *
  * A kernel is a driver and a leaf. The driver holds the OpenMP loop over blocks whose bounds the
  * shape alone decides; the leaf is plain arithmetic over one block, compiled once per instruction
- * set (HOST_CLONES) and chosen when the program starts. They are two functions because gcc puts the
- * body of a parallel loop into a function of its own, which would not be cloned.
+ * set (exec/clones.h). They are two functions because gcc puts the body of a parallel loop into a
+ * function of its own, which would not be cloned.
  */
 #ifndef SPILLWAY_EXEC_KERNELS_HOST_H
 #define SPILLWAY_EXEC_KERNELS_HOST_H
 
 #include <string.h>
 
+#include "exec/clones.h"
 #include "exec/kernels.h"
-
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define HOST_THREAD_SANITIZER
-#endif
-#elif defined(__SANITIZE_THREAD__)
-#define HOST_THREAD_SANITIZER
-#endif
-
-/* The choice among clones runs before the thread sanitizer is ready for it. */
-#if defined(__x86_64__) && !defined(HOST_THREAD_SANITIZER)
-#define HOST_CLONES \
-    __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"), noinline))
-#else
-#define HOST_CLONES __attribute__((noinline))
-#endif
-#define HOST_INLINE static inline __attribute__((always_inline))
 
 enum {
     HOST_CHUNK = 64,           /* elementwise leaves work on whole chunks; tails are padded */
@@ -120,12 +104,12 @@ struct host_product {
 };
 void host_multiply(const struct host_product *product);
 
-HOST_INLINE int64_t host_min(int64_t a, int64_t b)
+CLONES_PART int64_t host_min(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-HOST_INLINE int64_t host_blocks(int64_t count, int64_t size)
+CLONES_PART int64_t host_blocks(int64_t count, int64_t size)
 {
     return (count + size - 1) / size;
 }

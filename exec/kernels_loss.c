@@ -15,7 +15,7 @@
 #include "exec/kernels_math.h"
 
 /* z(v) becomes scale * (softmax - one at the target); returns the row's loss. */
-HOST_CLONES static double loss_row(float *z, int64_t v, int64_t target, float scale)
+CLONES static double loss_row(float *z, int64_t v, int64_t target, float scale)
 {
     float largest = math_row_max(z, v);
     double at_target = (double)z[target] - (double)largest;

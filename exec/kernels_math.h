@@ -20,14 +20,14 @@
 
 #include "exec/kernels_host.h"
 
-HOST_INLINE float math_from_bits(uint32_t bits)
+CLONES_PART float math_from_bits(uint32_t bits)
 {
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-HOST_INLINE uint32_t math_bits(float value)
+CLONES_PART uint32_t math_bits(float value)
 {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
@@ -35,7 +35,7 @@ HOST_INLINE uint32_t math_bits(float value)
 }
 
 /* Zero below -87.3 (where results would be subnormal), 2.2e38 above 88.3; NaN stays NaN. */
-HOST_INLINE float math_exp(float x)
+CLONES_PART float math_exp(float x)
 {
     const float lowest = -87.3f, highest = 88.3f;
     const float round = 12582912.0f; /* 1.5 * 2^23: adding it leaves the integer in the low bits */
@@ -56,7 +56,7 @@ HOST_INLINE float math_exp(float x)
 }
 
 /* *density = exp(-x^2 / 2); returns the normal distribution function at x. */
-HOST_INLINE float math_normal(float x, float *density)
+CLONES_PART float math_normal(float x, float *density)
 {
     float z = fabsf(x) * 0.707106781f;
     float t = 1.0f / (1.0f + 0.4f * z);
@@ -78,14 +78,14 @@ HOST_INLINE float math_normal(float x, float *density)
 /* --- rows ------------------------------------------------------------------------------------- */
 
 /* The sum of the lanes, pairwise. */
-HOST_INLINE float math_fold(float lanes[HOST_LANES])
+CLONES_PART float math_fold(float lanes[HOST_LANES])
 {
     for (int width = HOST_LANES / 2; width > 0; width /= 2)
         for (int l = 0; l < width; l++) lanes[l] += lanes[l + width];
     return lanes[0];
 }
 
-HOST_INLINE float math_row_sum(const float *x, int64_t n)
+CLONES_PART float math_row_sum(const float *x, int64_t n)
 {
     float lanes[HOST_LANES] = {0};
     int64_t i = 0;
@@ -96,7 +96,7 @@ HOST_INLINE float math_row_sum(const float *x, int64_t n)
 }
 
 /* A NaN in the row may be passed over; the sums that follow keep it. */
-HOST_INLINE float math_row_max(const float *x, int64_t n)
+CLONES_PART float math_row_max(const float *x, int64_t n)
 {
     float lanes[HOST_LANES];
     for (int l = 0; l < HOST_LANES; l++) lanes[l] = x[0];

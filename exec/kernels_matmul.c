@@ -44,7 +44,7 @@ void host_multiply(const struct host_product *p)
 enum { COLUMNS = 128, ROWS = 64 };
 
 /* sums[0 .. COLUMNS) of x(m, ...), whose rows are `stride` floats apart */
-HOST_CLONES static void sum_full_columns(float *sums, const float *x, int64_t m, int64_t stride)
+CLONES static void sum_full_columns(float *sums, const float *x, int64_t m, int64_t stride)
 {
     float total[COLUMNS] = {0};
     for (int64_t first = 0; first < m; first += ROWS) {

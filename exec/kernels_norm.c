@@ -24,13 +24,13 @@ enum { COLUMNS = 64, ROWS = 64 };
 /* --- leaves ----------------------------------------------------------------------------------- */
 
 /* `sum` may be x or y */
-HOST_CLONES static void add_row(float *sum, const float *x, const float *y, int64_t c)
+CLONES static void add_row(float *sum, const float *x, const float *y, int64_t c)
 {
 #pragma omp simd
     for (int64_t i = 0; i < c; i++) sum[i] = x[i] + y[i];
 }
 
-HOST_CLONES static void norm_row(float *restrict out, float *restrict stats, const float *x,
+CLONES static void norm_row(float *restrict out, float *restrict stats, const float *x,
                                  const float *w, const float *b, int64_t c, float epsilon)
 {
     float mean = math_row_sum(x, c) / (float)c;
@@ -49,7 +49,7 @@ HOST_CLONES static void norm_row(float *restrict out, float *restrict stats, con
 }
 
 /* One row of dx; `added` may be NULL, or dx. */
-HOST_CLONES static void norm_input_row(float *dx, const float *dout, const float *x,
+CLONES static void norm_input_row(float *dx, const float *dout, const float *x,
                                        const float *stats, const float *w, const float *added,
                                        int64_t c)
 {
@@ -84,7 +84,7 @@ HOST_CLONES static void norm_input_row(float *dx, const float *dout, const float
 }
 
 /* dw and db of COLUMNS columns over all rows */
-HOST_CLONES static void norm_weight_columns(float *restrict dw, float *restrict db,
+CLONES static void norm_weight_columns(float *restrict dw, float *restrict db,
                                             const float *dout, const float *x, const float *stats,
                                             int64_t r, int64_t stride)
 {

@@ -19,7 +19,7 @@
 
 /* --- leaves ----------------------------------------------------------------------------------- */
 
-HOST_CLONES static void adamw_chunks(const struct host_step *step, float *restrict p,
+CLONES static void adamw_chunks(const struct host_step *step, float *restrict p,
                                      float *restrict m, float *restrict v, const float *restrict g,
                                      int64_t chunks)
 {
@@ -34,7 +34,7 @@ HOST_CLONES static void adamw_chunks(const struct host_step *step, float *restri
     }
 }
 
-HOST_CLONES static void sgd_chunks(const struct host_step *step, float *restrict p,
+CLONES static void sgd_chunks(const struct host_step *step, float *restrict p,
                                    const float *restrict g, int64_t chunks)
 {
     const struct host_step s = *step;

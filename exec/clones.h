@@ -1,0 +1,27 @@
+/*
+ * Functions compiled once per instruction set, the best for this processor chosen when the program
+ * starts: gcc's and clang's target_clones. For leaves: loops and arithmetic, no OpenMP.
+ */
+#ifndef SPILLWAY_EXEC_CLONES_H
+#define SPILLWAY_EXEC_CLONES_H
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define CLONES_OFF
+#endif
+#elif defined(__SANITIZE_THREAD__)
+#define CLONES_OFF
+#endif
+
+/* The choice among clones runs before the thread sanitizer is ready for it. */
+#if defined(__x86_64__) && !defined(CLONES_OFF)
+#define CLONES \
+    __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"), noinline))
+#else
+#define CLONES __attribute__((noinline))
+#endif
+
+/* For what leaves are made of: becomes part of each clone. */
+#define CLONES_PART static inline __attribute__((always_inline))
+
+#endif

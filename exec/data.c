@@ -1,0 +1,229 @@
+/*
+ * Tokens of a file or of a seed, by position.
+ *
+ *     text     a token is a byte
+ *     llmc     llm.c's .bin: 256 x int32, of which magic, version and token count are used, then
+ *              tokens of 16 bits (magic 20240520, version 1) or 32 bits (20240801, version 7)
+ *     nanogpt  nanoGPT's .bin: tokens of 16 bits and nothing else
+ *     none     token i of sample s is drawn from (seed, s (T+1) + i)
+ *
+ * All numbers are little-endian. The file is mapped; opening sweeps it once to see that every token
+ * is a word of the vocabulary (at some GB/s, and the pages are then in the cache), so that a batch
+ * needs no check. A sample of a file is any T + 1 tokens in a row; its start is drawn from (seed,
+ * sample), so samples are drawn with replacement and depend on nothing that was drawn before.
+ *
+ * Sources: llm.c dev/data/data_common.py; nanoGPT data/openwebtext/prepare.py.
+ */
+#include "exec/data.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "exec/clones.h"
+#include "exec/mapped_file.h"
+
+enum { LLMC_HEADER_BYTES = 256 * 4 };
+
+/* Keys of the two kinds of draws, so that they differ for equal seeds. */
+#define KEY_POSITION UINT64_C(0x706f736974696f6e)
+#define KEY_TOKEN UINT64_C(0x746f6b656e)
+
+struct data_source {
+    struct mapped_file file;
+    const unsigned char *tokens; /* in `file`; NULL: drawn from the seed */
+    uint32_t token_bytes;
+    uint64_t token_count;        /* 0 when drawn from the seed */
+    uint64_t seed, microbatch, sequence, vocabulary;
+};
+
+/* --- reading numbers -------------------------------------------------------------------------- */
+
+static uint32_t u16_at(const unsigned char *p)
+{
+    return p[0] | (uint32_t)p[1] << 8;
+}
+
+static uint32_t u32_at(const unsigned char *p)
+{
+    return u16_at(p) | u16_at(p + 2) << 16;
+}
+
+static uint32_t token_at(const struct data_source *source, uint64_t i)
+{
+    const unsigned char *p = source->tokens + i * source->token_bytes;
+    switch (source->token_bytes) {
+    case 1: return *p;
+    case 2: return u16_at(p);
+    default: return u32_at(p);
+    }
+}
+
+/* --- opening ---------------------------------------------------------------------------------- */
+
+struct llmc_kind {
+    uint32_t magic, version, token_bytes;
+};
+static const struct llmc_kind llmc_kinds[] = {{20240520, 1, 2}, {20240801, 7, 4}};
+
+static enum status open_llmc(struct data_source *source, const char *path, struct error *err)
+{
+    const struct mapped_file *file = &source->file;
+    if (file->bytes < LLMC_HEADER_BYTES)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "%s: %" PRIu64 " bytes are too few (an llm.c file has a header of %d)",
+                         path, file->bytes, (int)LLMC_HEADER_BYTES);
+    uint32_t magic = u32_at(file->data), version = u32_at(file->data + 4);
+    uint64_t count = u32_at(file->data + 8);
+    const struct llmc_kind *kind = NULL;
+    for (size_t i = 0; i < sizeof llmc_kinds / sizeof *llmc_kinds; i++)
+        if (llmc_kinds[i].magic == magic) kind = &llmc_kinds[i];
+    if (!kind)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "%s: bad magic number %" PRIu32 " (expected %" PRIu32 " or %" PRIu32 ")",
+                         path, magic, llmc_kinds[0].magic, llmc_kinds[1].magic);
+    if (version != kind->version)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "%s: unknown version %" PRIu32 " (expected %" PRIu32 ")", path, version,
+                         kind->version);
+    uint64_t expected = LLMC_HEADER_BYTES + count * kind->token_bytes;
+    if (file->bytes != expected)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "%s: %" PRIu64 " bytes (expected %" PRIu64
+                         ": the header announces %" PRIu64 " tokens of %" PRIu32 " bytes)",
+                         path, file->bytes, expected, count, kind->token_bytes);
+    source->tokens = file->data + LLMC_HEADER_BYTES;
+    source->token_bytes = kind->token_bytes;
+    source->token_count = count;
+    return STATUS_OK;
+}
+
+static enum status open_nanogpt(struct data_source *source, const char *path, struct error *err)
+{
+    if (source->file.bytes % 2 != 0)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "%s: %" PRIu64 " bytes (expected tokens of 2 bytes)", path,
+                         source->file.bytes);
+    source->tokens = source->file.data;
+    source->token_bytes = 2;
+    source->token_count = source->file.bytes / 2;
+    return STATUS_OK;
+}
+
+static enum status open_text(struct data_source *source, const char *path, struct error *err)
+{
+    (void)path;
+    (void)err;
+    source->tokens = source->file.data;
+    source->token_bytes = 1;
+    source->token_count = source->file.bytes;
+    return STATUS_OK;
+}
+
+typedef enum status (*open_function)(struct data_source *source, const char *path,
+                                     struct error *err);
+static const open_function open_functions[DATA_FORMAT_COUNT] = {
+    [DATA_TEXT] = open_text, [DATA_LLMC] = open_llmc, [DATA_NANOGPT] = open_nanogpt};
+
+/* Tokens [first, first + count), which are at most CHUNK: is there one that is too large? */
+enum { CHUNK = 1024 };
+CLONES static bool chunk_exceeds(const struct data_source *source, uint64_t first, uint64_t count)
+{
+    static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tokens are copied as they are");
+    const unsigned char *p = source->tokens + first * source->token_bytes;
+    uint32_t largest = 0;
+    if (source->token_bytes == 2) {
+        uint16_t tokens[CHUNK] = {0}, largest16 = 0;
+        memcpy(tokens, p, count * sizeof *tokens);
+        for (int i = 0; i < CHUNK; i++) largest16 = tokens[i] > largest16 ? tokens[i] : largest16;
+        largest = largest16;
+    } else if (source->token_bytes == 4) {
+        uint32_t tokens[CHUNK] = {0};
+        memcpy(tokens, p, count * sizeof *tokens);
+        for (int i = 0; i < CHUNK; i++) largest = tokens[i] > largest ? tokens[i] : largest;
+    } else {
+        for (uint64_t i = 0; i < count; i++) largest = p[i] > largest ? p[i] : largest;
+    }
+    return largest >= source->vocabulary;
+}
+
+static enum status check_tokens(const struct data_source *source, const char *path,
+                                struct error *err)
+{
+    if (source->token_count < source->sequence + 1)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "%s: %" PRIu64 " tokens (expected at least %" PRIu64
+                         ", one sample and the token behind it)",
+                         path, source->token_count, source->sequence + 1);
+    if (source->vocabulary > (UINT64_C(1) << 8 * source->token_bytes) - 1) return STATUS_OK;
+    for (uint64_t first = 0; first < source->token_count; first += CHUNK) {
+        uint64_t rest = source->token_count - first, i = first;
+        if (!chunk_exceeds(source, first, rest < CHUNK ? rest : CHUNK)) continue;
+        while (token_at(source, i) < source->vocabulary) i++;
+        return error_set(err, STATUS_BAD_INPUT,
+                         "%s: token %" PRIu64 " is %" PRIu32
+                         " (expected less than the vocabulary, %" PRIu64 ")",
+                         path, i, token_at(source, i), source->vocabulary);
+    }
+    return STATUS_OK;
+}
+
+enum status data_open(const struct job *job, struct data_source **out, struct error *err)
+{
+    struct data_source *source = calloc(1, sizeof *source);
+    if (!source) return error_memory(err, "a data source", sizeof *source);
+    source->seed = job->seed;
+    source->microbatch = job->microbatch;
+    source->sequence = job->sequence;
+    source->vocabulary = job->network.vocabulary;
+    assert(source->vocabulary > 0 && source->vocabulary <= INT32_MAX);
+    enum status status = STATUS_OK;
+    if (job->data_format != DATA_NONE) {
+        assert(job->data && job->data_format < DATA_FORMAT_COUNT);
+        status = mapped_file_open(job->data, &source->file, err);
+        if (status == STATUS_OK)
+            status = open_functions[job->data_format](source, job->data, err);
+        if (status == STATUS_OK) status = check_tokens(source, job->data, err);
+    }
+    if (status != STATUS_OK) {
+        data_close(source);
+        return error_add(err, "data of job '%s'", job->name);
+    }
+    *out = source;
+    return STATUS_OK;
+}
+
+void data_close(struct data_source *source)
+{
+    if (!source) return;
+    mapped_file_close(&source->file);
+    free(source);
+}
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+uint64_t data_tokens(const struct data_source *source)
+{
+    return source->token_count;
+}
+
+void data_batch(const struct data_source *source, uint64_t minibatch, int32_t *out)
+{
+    uint64_t length = source->sequence + 1;
+    for (uint64_t b = 0; b < source->microbatch; b++) {
+        uint64_t sample = minibatch * source->microbatch + b;
+        uint64_t start = 0;
+        if (source->tokens)
+            start = random_below(source->seed ^ KEY_POSITION, sample,
+                                 source->token_count - source->sequence);
+        for (uint64_t i = 0; i < length; i++) {
+            uint64_t token = source->tokens
+                                 ? token_at(source, start + i)
+                                 : random_below(source->seed ^ KEY_TOKEN, sample * length + i,
+                                                source->vocabulary);
+            out[b * length + i] = (int32_t)token;
+        }
+    }
+}

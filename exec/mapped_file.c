@@ -1,0 +1,34 @@
+/* Reading files through memory: the kernel's cache is the buffer, nothing is copied. */
+#include "exec/mapped_file.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum status mapped_file_open(const char *path, struct mapped_file *out, struct error *err)
+{
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) return error_io(err, "cannot open '%s'", path);
+    struct stat about;
+    enum status status = STATUS_OK;
+    void *data = NULL;
+    if (fstat(descriptor, &about) != 0) {
+        status = error_io(err, "cannot read '%s'", path);
+    } else if (!S_ISREG(about.st_mode)) {
+        status = error_set(err, STATUS_IO, "'%s' is no regular file", path);
+    } else if (about.st_size > 0) {
+        data = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+        if (data == MAP_FAILED) status = error_io(err, "cannot map '%s'", path);
+    }
+    close(descriptor);
+    if (status == STATUS_OK) *out = (struct mapped_file){data, (uint64_t)about.st_size};
+    return status;
+}
+
+void mapped_file_close(struct mapped_file *file)
+{
+    if (file->data) munmap((void *)(uintptr_t)file->data, (size_t)file->bytes);
+    *file = (struct mapped_file){0};
+}
