@@ -10,7 +10,6 @@
 
 #include <string.h>
 
-
 #include "base/progress.h"
 
 /* Sums of millions of doubles differ in their last digits; a real excess is larger. */

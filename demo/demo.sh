@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# The tour of README.md, run for real: five training runs of three GPTs on two devices of 96 MiB,
+# none of which could hold even one of the networks with its optimizer state.
+#
+# usage: demo.sh BUILD_FOLDER
+#
+# Everything is written to BUILD_FOLDER/demo. The devices are parts of this host's memory with
+# threads of their own; copies to and from them are slowed down to 2 GB/s to stand in for a link.
+set -euo pipefail
+
+build=$(cd "${1:?usage: demo.sh BUILD_FOLDER}" && pwd)
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+out=$build/demo
+started=$SECONDS
+spillway=$build/spillway
+[[ -x $spillway ]] || { echo "demo.sh: there is no program '$spillway': build it first" >&2; exit 3; }
+mkdir -p "$out"
+cd "$out"
+export PATH=$build:$PATH
+
+if [[ -t 1 && -z ${NO_COLOR-} ]]; then bold=$'\e[1m' plain=$'\e[0m'; else bold='' plain=''; fi
+step=0
+say() { step=$((step + 1)); printf '\n%s--- %d. %s%s\n' "$bold" "$step" "$1" "$plain"; shift; printf '%s\n' "$@"; }
+show() { printf '\n%s$ %s%s\n' "$bold" "$*" "$plain"; "$@"; }
+
+cp -R "$here"/jobs.json "$here"/gpt-* .
+# Text to train on: the licences that come with the system, in a fixed order.
+licences=/usr/share/common-licenses
+: >licences.txt
+for name in Apache-2.0 Artistic BSD CC0-1.0 GFDL-1.2 GFDL-1.3 GPL-1 GPL-2 GPL-3 LGPL-2 LGPL-2.1 \
+    LGPL-3 MPL-1.1 MPL-2.0; do
+    [[ -r $licences/$name ]] && cat "$licences/$name" >>licences.txt
+done
+# Another system: the texts of this project serve as well.
+[[ -s licences.txt ]] || cat "$here"/../LICENSE "$here"/../README.md "$here"/../docs/*.scd >licences.txt
+
+say "Measure this machine" \
+    "How fast it multiplies matrices and copies memory. Done once; here it goes to a file of its own."
+show spillway measure --budget 40s -o hardware.json
+
+say "What is a network made of?" \
+    "GPT-2 as Hugging Face describes it, layer by layer: this is what has to fit and to move."
+show spillway models show gpt2 --microbatch 4 --sequence 128
+
+say "Plan five training runs for two devices of 96 MiB, by every policy" \
+    "Each job's state is larger than a device. The gap is to a bound that no plan can beat."
+machine=(--hw hardware.json --devices 2 --device-memory 96MiB --link-rate 2GB/s)
+show spillway plan jobs.json "${machine[@]}" --policy all
+spillway plan jobs.json "${machine[@]}" --policy all --json >policies.json
+
+say "Keep the plan of one policy" \
+    "The device with the longest remaining job first, shards streamed in while others compute."
+show spillway plan jobs.json "${machine[@]}" --policy sharded-lrtf -o plan.json
+
+say "Simulate it" "The same plan in virtual time: what limits it, and how full memory gets."
+show spillway simulate plan.json --trace predicted.json.gz
+
+say "Run it" "Real threads, real copies, real training on the licences of this system."
+show spillway run plan.json --trace measured.json.gz --log run.jsonl
+
+say "Was the prediction right?" "Predicted over measured, minus one, and where the time went."
+show spillway compare predicted.json.gz measured.json.gz
+
+say "Pictures" "The timeline has the prediction above the measurement."
+if command -v gnuplot >/dev/null; then
+    show spillway plot timeline predicted.json.gz measured.json.gz -o timeline.svg
+    show spillway plot timeline predicted.json.gz measured.json.gz --from 10s --to 14s -o timeline-4s.svg
+    show spillway plot throughput policies.json -m measured.json.gz -o throughput.svg
+    show spillway plot memory predicted.json.gz measured.json.gz -o memory.svg
+else
+    echo "gnuplot was not found: no pictures"
+fi
+show spillway trace export predicted.json.gz measured.json.gz --minibatches 4 -o chrome.json.gz
+
+say "What was made, in $((SECONDS - started)) seconds" "$out:"
+describe() { [[ -e $1 ]] && printf '  %-24s %s\n' "$1" "$2"; return 0; }
+describe hardware.json "this machine's profile"
+describe jobs.json "the five jobs"
+describe policies.json "every policy's plan in figures"
+describe plan.json "the plan: what runs where, in which order"
+describe predicted.json.gz "what the simulator says"
+describe measured.json.gz "what really happened"
+describe run.jsonl "loss and speed of each minibatch"
+describe small-fast.safetensors "the weights of one trained network"
+describe timeline.svg "who ran what, when: prediction above measurement"
+describe timeline-4s.svg "four seconds of it"
+describe throughput.svg "policies beside each other"
+describe memory.svg "memory in use over time"
+describe chrome.json.gz "open it in ui.perfetto.dev"
