@@ -337,7 +337,7 @@ static void bad_configs_are_refused_with_their_place(void **state)
          "test:1:35: 'id2label' has 0 labels (expected 1 to 16777216)"},
         {"{\"model_type\": \"vit\", \"hidden_size\": 1280, \"num_attention_heads\": 65536, "
          "\"head_dim\": 64}",
-         "test:1:87: 65536 heads of 64 are too wide together (limit is 1048576)"},
+         "test:1:86: 65536 heads of 64 are too wide together (limit is 1048576)"},
         {"{\"model_type\": \"profile\", \"layers\": []}",
          "test:1:37: 'layers' is empty (expected at least one layer)"},
         {"{\"model_type\": \"profile\", \"layer\": []}",

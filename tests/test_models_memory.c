@@ -1,0 +1,358 @@
+/*
+ * models/memory.h: tables against sums written down independently, sizes against tables for random
+ * ranges of all networks, and the properties that planner and executor lean on.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/random.h"
+#include "base/size.h"
+#include "models/memory.h"
+#include "tests/support_seed.h"
+
+static struct network preset(const char *name)
+{
+    struct arena arena = {0};
+    struct network network = {0};
+    struct error err = {0};
+    if (network_find(name, &arena, &network, &err) != STATUS_OK) fail_msg("%s", err.text);
+    arena_release(&arena);
+    return network;
+}
+
+static uint64_t up(uint64_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+/* Entries in order, aligned, not overlapping, and the table's size is their end. */
+static void check_table(const struct memory_table *table, uint64_t alignment)
+{
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < table->count; i++) {
+        const struct memory_entry *entry = &table->entries[i];
+        assert_true(entry->offset_bytes >= end);
+        assert_true(entry->offset_bytes - end < 64);
+        assert_int_equal(entry->offset_bytes % alignment, 0);
+        end = entry->offset_bytes + entry->bytes;
+    }
+    assert_int_equal(table->bytes, up(end));
+}
+
+/* --- parameters ----------------------------------------------------------------------------- */
+
+static void parameters_of_a_gpt2_block(void **state)
+{
+    (void)state;
+    struct network n = preset("gpt2");
+    struct arena arena = {0};
+    struct memory_table table;
+    struct error err = {0};
+    assert_int_equal(memory_parameters(&n, 2, 3, &arena, &table, &err), STATUS_OK);
+    check_table(&table, MEMORY_ALIGNMENT);
+    assert_int_equal(table.count, 36);
+    /* gpt2's sizes are multiples of 16 floats, so there is no padding: 3 blocks of 7 087 872 */
+    assert_int_equal(table.bytes, 3 * 7087872 * 4);
+    assert_int_equal(memory_parameter_bytes(&n, 2, 3), table.bytes);
+    assert_int_equal(memory_state_bytes(&n, 2, 3, OPTIMIZER_SGD), table.bytes);
+    assert_int_equal(memory_state_bytes(&n, 2, 3, OPTIMIZER_ADAMW), 3 * table.bytes);
+    const struct memory_entry *fc = memory_find(&table, 3, "h.2.mlp.c_fc.weight");
+    assert_non_null(fc);
+    /* behind one block and, in its own, 2 C + 3 C (C + 1) + C (C + 1) + 2 C */
+    assert_int_equal(fc->offset_bytes, (7087872 + 4 * 768 + 4 * 768 * 769) * 4);
+    assert_int_equal(fc->bytes, 768 * 3072 * 4);
+    assert_ptr_equal(memory_find(&table, 3, "mlp.c_fc.weight"), fc);
+    assert_null(memory_find(&table, 3, "fc.weight"));
+    assert_null(memory_find(&table, 9, "mlp.c_fc.weight"));
+    arena_release(&arena);
+}
+
+/* Any range of rows is a slice: the tables lie without padding even where a row is 20 bytes. */
+static void embedding_tables_lie_row_behind_row(void **state)
+{
+    (void)state;
+    struct network n = {.family = NETWORK_GPT2, .layer_count = 3, .blocks = 1, .width = 5,
+                        .heads = 1, .head_width = 5, .ff_width = 20, .vocabulary = 7,
+                        .positions = 3, .tied_head = true, .biases = true};
+    struct arena arena = {0};
+    struct memory_table table;
+    struct error err = {0};
+    assert_int_equal(memory_parameters(&n, 0, 1, &arena, &table, &err), STATUS_OK);
+    assert_int_equal(table.count, 2);
+    assert_int_equal(table.entries[0].offset_bytes, 0);
+    assert_int_equal(table.entries[0].bytes, 7 * 20);
+    assert_int_equal(table.entries[1].offset_bytes, 7 * 20);
+    assert_int_equal(table.entries[1].bytes, 3 * 20);
+    assert_int_equal(table.bytes, 256); /* 200 and padding */
+    /* the block behind it begins on a boundary of its own, each tensor too */
+    assert_int_equal(memory_parameters(&n, 0, 3, &arena, &table, &err), STATUS_OK);
+    assert_int_equal(memory_find(&table, 1, "h.0.ln_1.weight")->offset_bytes, 256);
+    assert_int_equal(memory_find(&table, 1, "h.0.ln_1.bias")->offset_bytes, 320);
+    assert_int_equal(memory_parameter_bytes(&n, 0, 3), table.bytes);
+    arena_release(&arena);
+}
+
+/* --- activations ---------------------------------------------------------------------------- */
+
+/* B 2, T 96, R 192. Per row of a block: norm1 C, stats 2, qkv 3 C, attention C, stats H, middle C,
+ * norm2 C, stats 2, fc F, gelu F, output C = 8 C + 2 F + 4 + H floats; a head C + 2. */
+static void activations_of_gpt2(void **state)
+{
+    (void)state;
+    struct network n = preset("gpt2");
+    struct arena arena = {0};
+    struct memory_table table;
+    struct error err = {0};
+    const uint64_t rows = 192, block = 8 * 768 + 2 * 3072 + 4 + 12, head = 768 + 2;
+    assert_int_equal(memory_activations(&n, 11, 3, 2, 96, &arena, &table, &err), STATUS_OK);
+    check_table(&table, MEMORY_ALIGNMENT);
+    assert_int_equal(table.count, 11 + 11 + 2);
+    assert_int_equal(table.bytes, rows * (2 * block + head) * 4);
+    assert_string_equal(table.entries[0].name, "11.norm1");
+    assert_string_equal(table.entries[23].name, "13.normf_stats");
+    assert_int_equal(memory_find(&table, 12, "qkv")->bytes, rows * 2304 * 4);
+    assert_int_equal(memory_find(&table, 12, "attention_stats")->bytes, 2 * 12 * 96 * 4);
+    assert_int_equal(memory_find(&table, 12, "output")->bytes, rows * 768 * 4);
+    /* the last layer's output is the boundary */
+    assert_int_equal(memory_activations(&n, 3, 2, 2, 96, &arena, &table, &err), STATUS_OK);
+    assert_int_equal(table.bytes, rows * (2 * block - 768) * 4);
+    assert_non_null(memory_find(&table, 3, "output"));
+    assert_null(memory_find(&table, 4, "output"));
+    /* an embedding keeps nothing; in front of another layer its output is that one's input */
+    assert_int_equal(memory_activation_bytes(&n, 0, 1, 2, 96), 0);
+    assert_int_equal(memory_activation_bytes(&n, 0, 2, 2, 96), rows * (768 + block - 768) * 4);
+    assert_int_equal(memory_boundary_bytes(&n, 5, 2, 96), rows * 768 * 4);
+    arena_release(&arena);
+}
+
+/* Post-norm: qkv 3 C, attention C, middle C, norm1 C, fc F, gelu F, sum C, output C, stats 4 + H:
+ * the same count as pre-norm. The head has transform, gelu, normf and statistics. */
+static void activations_of_encoders(void **state)
+{
+    (void)state;
+    struct network bert = preset("bert-large"), vit = preset("hydra-vit-1b");
+    uint64_t rows = 3 * 128, block = 8 * 1024 + 2 * 4096 + 4 + 16;
+    assert_int_equal(memory_activation_bytes(&bert, 1, 2, 3, 128), rows * (2 * block - 1024) * 4);
+    assert_int_equal(memory_activation_bytes(&bert, 25, 1, 3, 128), rows * (3 * 1024 + 2) * 4);
+    /* 17 tokens whatever the sequence; heads of 64 on a width of 1280: 4 C + 4 H D + 2 F + 4 + H.
+     * 2 * 17 rows of 2 or 16 floats are not multiples of 64 bytes: three entries are padded. */
+    rows = 2 * 17;
+    uint64_t floats = 4 * 1280 + 4 * 1024 + 2 * 5120;
+    uint64_t bytes = rows * floats * 4 + 2 * up(rows * 2 * 4) + up(rows * 16 * 4);
+    assert_int_equal(memory_activation_bytes(&vit, 1, 2, 2, 999),
+                     2 * bytes - rows * 1280 * 4);
+    assert_int_equal(memory_boundary_bytes(&vit, 0, 2, 999), rows * 1280 * 4);
+}
+
+/* --- workspace ------------------------------------------------------------------------------ */
+
+struct expected {
+    const char *name;
+    uint64_t bytes;
+};
+
+static void check_workspace(const struct network *n, uint64_t first, uint64_t count,
+                            enum unit_pass pass, bool keep, const struct expected *expected,
+                            uint32_t expected_count)
+{
+    struct arena arena = {0};
+    struct memory_table table;
+    struct error err = {0};
+    assert_int_equal(memory_workspace(n, first, count, pass, keep, 2, 96, &arena, &table, &err),
+                     STATUS_OK);
+    check_table(&table, MEMORY_ALIGNMENT);
+    assert_int_equal(table.count, expected_count);
+    for (uint32_t i = 0; i < expected_count; i++) {
+        assert_string_equal(table.entries[i].name, expected[i].name);
+        if (table.entries[i].bytes != expected[i].bytes)
+            fail_msg("%s: %" PRIu64, expected[i].name, table.entries[i].bytes);
+        assert_int_equal(table.entries[i].layer, first);
+    }
+    assert_int_equal(memory_workspace_bytes(n, first, count, pass, keep, 2, 96), table.bytes);
+    arena_release(&arena);
+}
+
+/* B 2, T 96, R 192; tiles of 64 rows for all 24 heads. */
+static void workspaces_of_gpt2(void **state)
+{
+    (void)state;
+    struct network n = preset("gpt2");
+    const uint64_t stream = 192 * 768 * 4, scores = 2 * 64 * 96 * 24 * 4, block = 7087872 * 4,
+                   logits = UINT64_C(192) * 50257 * 4,
+                   kept = UINT64_C(192) * (8 * 768 + 2 * 3072 + 16) * 4;
+    const struct expected forward[] = {
+        {"keep", kept - stream}, {"d_stream", stream}, {"d_stream2", stream},
+        {"scratch", scores},     {"logits", 0},
+    };
+    const struct expected forward_kept[] = {
+        {"keep", 0}, {"d_stream", 0}, {"d_stream2", 0}, {"scratch", scores}, {"logits", 0},
+    };
+    const struct expected backward[] = {
+        {"gradients", block},    {"d_stream", 0}, {"d_stream2", stream},
+        {"d_qkv", 3 * stream},   {"d_wide", 4 * stream}, {"scratch", scores},
+        {"activations", 3 * kept - stream},
+    };
+    const struct expected backward_kept[] = {
+        {"gradients", block},    {"d_stream", 0}, {"d_stream2", stream},
+        {"d_qkv", 3 * stream},   {"d_wide", 4 * stream}, {"scratch", scores},
+        {"activations", 0},
+    };
+    const struct expected loss[] = {
+        {"gradients", block},    {"d_stream", 0}, {"d_stream2", stream},
+        {"d_qkv", 3 * stream},   {"d_wide", 4 * stream}, {"scratch", scores},
+        {"logits", logits},      {"activations", 2 * kept + 192 * 770 * 4},
+    };
+    /* the head alone: its norm's gradients, no attention */
+    const struct expected head[] = {
+        {"gradients", 1536 * 4}, {"d_stream", 0}, {"d_stream2", stream},
+        {"d_qkv", 0},            {"d_wide", 0},        {"scratch", 0},
+        {"logits", logits},      {"activations", 192 * 770 * 4},
+    };
+    const struct expected embedding[] = {
+        {"gradients", 0}, {"d_stream", 0}, {"d_stream2", 0},
+        {"d_qkv", 0},     {"d_wide", 0},   {"scratch", 192 * 4 * 4},
+        {"activations", 0},
+    };
+    check_workspace(&n, 4, 3, UNIT_FORWARD, false, forward, 5);
+    check_workspace(&n, 4, 3, UNIT_FORWARD, true, forward_kept, 5);
+    check_workspace(&n, 4, 3, UNIT_BACKWARD, false, backward, 7);
+    check_workspace(&n, 4, 3, UNIT_BACKWARD, true, backward_kept, 7);
+    check_workspace(&n, 11, 3, UNIT_LOSS, false, loss, 8);
+    check_workspace(&n, 11, 3, UNIT_LOSS, true, loss, 8);
+    check_workspace(&n, 13, 1, UNIT_LOSS, false, head, 8);
+    check_workspace(&n, 0, 1, UNIT_BACKWARD, false, embedding, 7);
+    n.tied_head = false; /* the head's own table has a gradient: 50257 * 768 + 1536 floats */
+    struct expected untied[ARRAY_COUNT(loss)];
+    memcpy(untied, loss, sizeof loss);
+    untied[0].bytes = up((UINT64_C(50257) * 768 + 1536) * 4);
+    check_workspace(&n, 11, 3, UNIT_LOSS, false, untied, 8);
+}
+
+static void profiles_have_what_they_say(void **state)
+{
+    (void)state;
+    static const struct layer_profile layers[] = {
+        {800, 100, 70, 1, 1}, {400, 300, 30, 1, 1}, {0, 200, 50, 1, 1}};
+    struct network n = {.family = NETWORK_PROFILE, .layer_count = 3, .profile = layers};
+    struct arena arena = {0};
+    struct memory_table table;
+    struct error err = {0};
+    assert_int_equal(memory_parameter_bytes(&n, 0, 3), up(800) + up(400));
+    assert_int_equal(memory_state_bytes(&n, 1, 2, OPTIMIZER_ADAMW), 3 * up(400));
+    assert_int_equal(memory_activation_bytes(&n, 0, 3, 5, 1), up(100) + up(300) + up(200));
+    assert_int_equal(memory_boundary_bytes(&n, 1, 5, 1), 30);
+    assert_int_equal(memory_workspace(&n, 0, 3, UNIT_LOSS, false, 5, 1, &arena, &table, &err),
+                     STATUS_OK);
+    assert_int_equal(memory_find(&table, 0, "gradients")->bytes, up(800));
+    assert_int_equal(memory_find(&table, 0, "d_stream2")->bytes, 72); /* 70, in whole floats */
+    assert_int_equal(memory_find(&table, 0, "activations")->bytes, up(100) + up(300) + up(200));
+    arena_release(&arena);
+}
+
+/* --- properties ----------------------------------------------------------------------------- */
+
+/* Sizes without tables are the tables' sizes; more layers never need less. */
+static void sizes_are_those_of_the_tables(void **state)
+{
+    (void)state;
+    uint64_t seed = support_seed("sizes_are_those_of_the_tables");
+    uint32_t presets = 0;
+    while (network_preset_name(presets)) presets++;
+    for (uint64_t round = 0; round < 400; round++) {
+        uint64_t r = round * 16;
+        struct network n = preset(network_preset_name((uint32_t)random_below(seed, r, presets)));
+        n.tied_head = random_below(seed, r + 1, 2) && n.family != NETWORK_VIT;
+        n.width = n.heads * n.head_width + 4 * random_below(seed, r + 2, 2);
+        uint64_t first = random_below(seed, r + 3, n.layer_count);
+        uint64_t count = 1 + random_below(seed, r + 4, n.layer_count - first);
+        uint64_t b = 1 + random_below(seed, r + 5, 7), t = 1 + random_below(seed, r + 6, 300);
+        enum unit_pass pass = (enum unit_pass)random_below(seed, r + 7, 3);
+        bool keep = random_below(seed, r + 8, 2);
+        struct arena arena = {0};
+        struct memory_table table;
+        struct error err = {0};
+        assert_int_equal(memory_parameters(&n, first, count, &arena, &table, &err), STATUS_OK);
+        check_table(&table, 4);
+        assert_int_equal(memory_parameter_bytes(&n, first, count), table.bytes);
+        uint64_t elements = 0;
+        for (uint32_t i = 0; i < table.count; i++) elements += table.entries[i].bytes / 4;
+        uint64_t parameters = 0;
+        for (uint64_t i = 0; i < count; i++) parameters += network_layer_parameters(&n, first + i);
+        assert_int_equal(elements, parameters);
+
+        assert_int_equal(memory_activations(&n, first, count, b, t, &arena, &table, &err),
+                         STATUS_OK);
+        check_table(&table, MEMORY_ALIGNMENT);
+        assert_int_equal(memory_activation_bytes(&n, first, count, b, t), table.bytes);
+        assert_int_equal(memory_workspace(&n, first, count, pass, keep, b, t, &arena, &table, &err),
+                         STATUS_OK);
+        check_table(&table, MEMORY_ALIGNMENT);
+        assert_int_equal(memory_workspace_bytes(&n, first, count, pass, keep, b, t), table.bytes);
+        if (count > 1) {
+            assert_true(memory_workspace_bytes(&n, first, count - 1, pass, keep, b, t) <=
+                        table.bytes);
+            assert_true(memory_activation_bytes(&n, first, count - 1, b, t) <=
+                        memory_activation_bytes(&n, first, count, b, t));
+        }
+        arena_release(&arena);
+    }
+}
+
+/* The whole is the sum of its shards, but for the outputs that become boundaries. */
+static void shards_add_up(void **state)
+{
+    (void)state;
+    struct network n = preset("gpt2-medium");
+    for (uint64_t cut = 2; cut < n.layer_count; cut++) {
+        assert_int_equal(memory_parameter_bytes(&n, 1, cut - 1) +
+                             memory_parameter_bytes(&n, cut, n.layer_count - cut),
+                         memory_parameter_bytes(&n, 1, n.layer_count - 1));
+        assert_int_equal(memory_activation_bytes(&n, 1, cut - 1, 3, 64) +
+                             memory_activation_bytes(&n, cut, n.layer_count - cut, 3, 64) +
+                             memory_boundary_bytes(&n, cut - 1, 3, 64),
+                         memory_activation_bytes(&n, 1, n.layer_count - 1, 3, 64));
+    }
+}
+
+static void memory_may_end_anywhere(void **state)
+{
+    (void)state;
+    struct network n = preset("gpt2");
+    struct error err = {0};
+    struct memory_table table = {.count = 77};
+    struct arena arena = {0};
+    alloc_test_fail_at(1);
+    assert_int_equal(memory_parameters(&n, 0, 14, &arena, &table, &err), STATUS_NO_MEMORY);
+    alloc_test_fail_at(1);
+    assert_int_equal(memory_activations(&n, 0, 14, 2, 96, &arena, &table, &err), STATUS_NO_MEMORY);
+    alloc_test_fail_at(1);
+    assert_int_equal(memory_workspace(&n, 0, 14, UNIT_LOSS, false, 2, 96, &arena, &table, &err),
+                     STATUS_NO_MEMORY);
+    alloc_test_fail_at(0);
+    assert_int_equal(table.count, 77);
+    arena_release(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parameters_of_a_gpt2_block),
+        cmocka_unit_test(embedding_tables_lie_row_behind_row),
+        cmocka_unit_test(activations_of_gpt2),
+        cmocka_unit_test(activations_of_encoders),
+        cmocka_unit_test(workspaces_of_gpt2),
+        cmocka_unit_test(profiles_have_what_they_say),
+        cmocka_unit_test(sizes_are_those_of_the_tables),
+        cmocka_unit_test(shards_add_up),
+        cmocka_unit_test(memory_may_end_anywhere),
+    };
+    return cmocka_run_group_tests_name("models/memory.h", tests, NULL, NULL);
+}
