@@ -11,10 +11,13 @@ foreach(module spw_cli spw_exec spw_sim spw_planner spw_traces spw_plan spw_mode
     endif()
 endforeach()
 
+add_library(spw_test_support STATIC EXCLUDE_FROM_ALL ${TEST_SUPPORT})
+target_link_libraries(spw_test_support PUBLIC ${TEST_MODULES} PkgConfig::CMOCKA)
+
 foreach(source ${TEST_SOURCES})
     get_filename_component(name ${source} NAME_WE)
-    add_executable(${name} ${source} ${TEST_SUPPORT})
-    target_link_libraries(${name} PRIVATE ${TEST_MODULES} PkgConfig::CMOCKA)
+    add_executable(${name} ${source})
+    target_link_libraries(${name} PRIVATE spw_test_support ${TEST_MODULES} PkgConfig::CMOCKA)
     target_compile_definitions(${name} PRIVATE SOURCE_DIR="${CMAKE_SOURCE_DIR}"
                                BINARY_DIR="${CMAKE_BINARY_DIR}")
     add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
