@@ -24,7 +24,7 @@
  *   1. Operations of a stream run one at a time, in plan order.
  *   2. An operation starts when those it waits for have ended. It waits for whatever it names
  *      ("after"), and, of the operations before it in plan order, for
- *        - the last writer of each buffer it accesses,
+ *        - the last writer of each buffer it accesses (a device buffer: in this lifetime),
  *        - each reader of a buffer that it writes, since that writer,
  *        - where it acquires a slot: every user of the earlier lifetimes of overlapping slots.
  *   3. All of these come earlier in plan order. Hence no deadlock is possible, and a plan within
@@ -178,7 +178,12 @@ struct plan_shard {
 enum plan_bound_kind { BOUND_NONE, BOUND_AREA, BOUND_CHAIN, BOUND_LINK, BOUND_KIND_COUNT };
 extern const char *const plan_bound_names[BOUND_KIND_COUNT];
 
-enum plan_activations { ACTIVATIONS_RECOMPUTE, ACTIVATIONS_KEEP, ACTIVATIONS_SPILL, ACTIVATIONS_COUNT };
+enum plan_activations {
+    ACTIVATIONS_RECOMPUTE,
+    ACTIVATIONS_KEEP,
+    ACTIVATIONS_SPILL,
+    ACTIVATIONS_COUNT
+};
 extern const char *const plan_activations_names[ACTIVATIONS_COUNT];
 
 struct plan {

@@ -229,7 +229,7 @@ static enum status fail_claim(struct run *r, uint32_t buffer, const struct exten
     buffer_text(r, buffer, text);
     if (!found)
         return check_fail(r->c, RULE_LIFETIMES,
-                          "reads of the %s what was never written (expected %s)", text,
+                          "reads what was never written of the %s (expected %s)", text,
                           wanted_text);
     check_thing_text(r->c, found->thing, found->version, found_text);
     if (found->thing == wanted->thing && found->version == wanted->version)
@@ -281,8 +281,9 @@ static enum status check_after(struct run *r, const struct plan_after *after)
     const struct checker *c = r->c;
     uint32_t own_op = (uint32_t)(c->op - r->plan->ops) - c->unit->first_op;
     if (after->instances > c->position)
-        return check_fail(r->c, RULE_WAITING, "waits for an operation %u instances back",
-                          after->instances);
+        return check_fail(r->c, RULE_WAITING,
+                          "waits for an operation %u instances back (there are %" PRIu64 ")",
+                          after->instances, c->position);
     uint64_t position = c->position - after->instances;
     uint32_t s = find_segment(r, position);
     const struct plan_segment *segment = &r->plan->segments[s];
@@ -348,8 +349,9 @@ static enum status begin_training_unit(struct run *r, uint32_t job)
     uint32_t shard, pass;
     uint64_t minibatches = r->plan->jobs.jobs[job].minibatches;
     if (progress->minibatch >= minibatches)
-        return check_fail(r->c, RULE_TRAINING, "%s has only %" PRIu64 " minibatches",
-                          r->plan->jobs.jobs[job].name, minibatches);
+        return check_fail(r->c, RULE_TRAINING,
+                          "%s begins minibatch %" PRIu64 " (expected only %" PRIu64 ")",
+                          r->plan->jobs.jobs[job].name, progress->minibatch, minibatches);
     expected_unit(r, job, &shard, &pass);
     if (unit->pass != pass || unit->shard != shard) return fail_order(r, job);
     return STATUS_OK;
