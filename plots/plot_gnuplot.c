@@ -1,0 +1,241 @@
+/*
+ * gnuplot as a child process that touches no file of ours.
+ *
+ *     script  --->  [ unlinked file ]  --->  stdin   gnuplot -d  stdout  --->  [ unlinked file ]
+ *                                                                stderr  --->  [ unlinked file ]
+ *
+ * It reads the script on standard input and writes the picture to standard output, both of them
+ * files without a name: no directory to make and clean, nothing left behind however this ends, and
+ * no pipe that can fill while the other side waits. The picture then goes through base/file.h, which
+ * knows how to be there whole or not at all. "-d" keeps gnuplot from reading the user's .gnuplot.
+ *
+ * The lines in front of the script depend on the form of the picture and are the only ones that do.
+ * A PNG has two pixels for each one of the layout, for screens that have them; fonts and lines scale
+ * along. pngcairo counts font sizes in points of 1/72 inch at 96 pixels per inch, the SVG in pixels.
+ *
+ * posix_spawnp() says when there is no gnuplot on PATH; what it writes to standard error when it
+ * fails becomes the message, from the first line that says something.
+ */
+#include "plots/plot_gnuplot.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+
+extern char **environ;
+
+/* --- the lines in front --------------------------------------------------------------------- */
+
+enum form { FORM_SVG, FORM_PNG };
+
+static bool find_form(const char *path, enum form *out)
+{
+    const char *dot = strrchr(path, '.');
+    if (!dot || dot == path) return false;
+    bool svg = strcmp(dot, ".svg") == 0;
+    if (svg || strcmp(dot, ".png") == 0) *out = svg ? FORM_SVG : FORM_PNG;
+    return svg || strcmp(dot, ".png") == 0;
+}
+
+/* `shown` is the file that a kept script writes to; NULL: standard output. */
+static void add_head(struct plot_script *out, const struct plot_script *script, enum form form,
+                     const char *shown)
+{
+    int width = (int)script->width_px, height = (int)script->height_px;
+    plot_script_add(out, "# Made by spillway %s.\nset encoding utf8\n", SPILLWAY_VERSION);
+    if (form == FORM_SVG)
+        plot_script_add(out,
+                        "set terminal svg enhanced size %d,%d font 'sans-serif,12' "
+                        "background '#ffffff'\n",
+                        width, height);
+    else
+        plot_script_add(out,
+                        "set terminal pngcairo enhanced size %d,%d font 'sans-serif,12' "
+                        "fontscale 1.5 linewidth 2 background '#ffffff'\n",
+                        width * 2, height * 2);
+    if (!shown) return;
+    plot_script_add(out, "set output ");
+    plot_script_quoted(out, shown);
+    plot_script_add(out, "\n");
+}
+
+static enum status assemble(struct plot_script *out, const struct plot_script *script,
+                            enum form form, const char *shown, struct error *err)
+{
+    add_head(out, script, form, shown);
+    plot_script_add(out, "unset key\n");
+    /* The rest in one piece; plot_script_add() is for lines. */
+    if (!out->no_memory && !script->no_memory) {
+        char *text = alloc_resize(out->text, out->length + script->length + 1);
+        if (text) {
+            memcpy(text + out->length, script->text, script->length + 1);
+            out->text = text;
+            out->length += script->length;
+            out->capacity = out->length + 1;
+            return STATUS_OK;
+        }
+    }
+    return error_memory(err, "a plot script", script->length);
+}
+
+/* --- the child ------------------------------------------------------------------------------ */
+
+struct streams {
+    FILE *in, *out, *messages; /* files without a name */
+};
+
+static enum status open_streams(struct streams *streams, const struct plot_script *text,
+                                struct error *err)
+{
+    streams->in = tmpfile();
+    streams->out = tmpfile();
+    streams->messages = tmpfile();
+    if (!streams->in || !streams->out || !streams->messages)
+        return error_io(err, "cannot make a temporary file for gnuplot");
+    if (fwrite(text->text, 1, text->length, streams->in) != text->length ||
+        fflush(streams->in) != 0 || fseek(streams->in, 0, SEEK_SET) != 0)
+        return error_io(err, "cannot write a temporary file for gnuplot");
+    return STATUS_OK;
+}
+
+static void close_streams(struct streams *streams)
+{
+    FILE *files[] = {streams->in, streams->out, streams->messages};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        if (files[i]) fclose(files[i]); /* read from or thrown away: nothing to lose */
+}
+
+static int spawn(const struct streams *streams, pid_t *child)
+{
+    static char name[] = "gnuplot", defaults[] = "-d";
+    char *arguments[] = {name, defaults, NULL};
+    posix_spawn_file_actions_t actions;
+    int code = posix_spawn_file_actions_init(&actions);
+    if (code != 0) return code;
+    code = posix_spawn_file_actions_adddup2(&actions, fileno(streams->in), STDIN_FILENO);
+    if (code == 0)
+        code = posix_spawn_file_actions_adddup2(&actions, fileno(streams->out), STDOUT_FILENO);
+    if (code == 0)
+        code = posix_spawn_file_actions_adddup2(&actions, fileno(streams->messages), STDERR_FILENO);
+    if (code == 0) code = posix_spawnp(child, name, &actions, NULL, arguments, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    return code;
+}
+
+/* The first line of `file` with letters in it that is not an echo of the script, cut to `size`. */
+static void first_message(FILE *file, char *line, size_t size)
+{
+    rewind(file);
+    while (fgets(line, (int)size, file)) {
+        line[strcspn(line, "\n")] = 0;
+        const char *text = line + strspn(line, " \t^\"");
+        if (strncmp(text, "line ", 5) == 0 || strstr(text, "gnuplot")) return;
+    }
+    snprintf(line, size, "it said nothing");
+}
+
+static enum status run_child(const struct streams *streams, struct error *err)
+{
+    pid_t child;
+    int result = 0, code = spawn(streams, &child);
+    if (code == ENOENT)
+        return error_set(err, STATUS_DEVICE,
+                         "gnuplot was not found on PATH, and plots are drawn by it (install the "
+                         "package gnuplot-nox)");
+    if (code != 0)
+        return error_set(err, STATUS_DEVICE, "gnuplot cannot be started: %s", strerror(code));
+    while (waitpid(child, &result, 0) < 0)
+        if (errno != EINTR)
+            return error_set(err, STATUS_DEVICE, "gnuplot was lost: %s", strerror(errno));
+    if (WIFSIGNALED(result))
+        return error_set(err, STATUS_DEVICE, "gnuplot was ended by signal %d", WTERMSIG(result));
+    if (WEXITSTATUS(result) != 0) {
+        char line[256];
+        first_message(streams->messages, line, sizeof line);
+        return error_set(err, STATUS_DEVICE, "gnuplot failed with exit code %d: %s",
+                         WEXITSTATUS(result), line);
+    }
+    return STATUS_OK;
+}
+
+/* --- files ---------------------------------------------------------------------------------- */
+
+static enum status keep_script(const struct plot_script *script, const char *path, enum form form,
+                               struct error *err)
+{
+    const char *slash = strrchr(path, '/');
+    struct plot_script text = {0};
+    struct file_out *file = NULL;
+    char *name = alloc_zeroed(strlen(path) + 1, 1);
+    enum status status = name ? assemble(&text, script, form, slash ? slash + 1 : path, err)
+                              : error_memory(err, "a file name", strlen(path));
+    if (status != STATUS_OK) goto out;
+    strcpy(name, path);
+    strcpy(strrchr(name, '.'), ".gp"); /* .svg and .png are longer */
+    status = file_out_create(name, &file, err);
+    if (status != STATUS_OK) goto out;
+    file_out_write(file, text.text, text.length);
+    status = file_out_commit(file, err);
+out:
+    plot_script_release(&text);
+    free(name);
+    return status;
+}
+
+static enum status copy_picture(FILE *from, const char *path, struct error *err)
+{
+    char block[1 << 14];
+    struct file_out *file = NULL;
+    enum status status = file_out_create(path, &file, err);
+    if (status != STATUS_OK) return status;
+    rewind(from);
+    size_t total = 0;
+    for (size_t got; (got = fread(block, 1, sizeof block, from)) > 0; total += got)
+        file_out_write(file, block, got);
+    if (ferror(from)) {
+        file_out_discard(file);
+        return error_io(err, "cannot read back what gnuplot drew");
+    }
+    if (total == 0) {
+        file_out_discard(file);
+        return error_set(err, STATUS_DEVICE, "gnuplot drew nothing");
+    }
+    return file_out_commit(file, err);
+}
+
+/* --- public --------------------------------------------------------------------------------- */
+
+enum status plot_check_path(const char *path, struct error *err)
+{
+    enum form form;
+    if (find_form(path, &form)) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "'%s' is not the name of a picture (expected one that "
+                     "ends in .svg or .png)", path);
+}
+
+enum status plot_draw(const struct plot_script *script, const char *path, bool keep,
+                      struct error *err)
+{
+    enum form form;
+    bool known = find_form(path, &form);
+    assert(known);
+    struct plot_script text = {0};
+    struct streams streams = {0};
+    enum status status = assemble(&text, script, form, NULL, err);
+    if (status == STATUS_OK && keep) status = keep_script(script, path, form, err);
+    if (status == STATUS_OK) status = open_streams(&streams, &text, err);
+    if (status == STATUS_OK) status = run_child(&streams, err);
+    if (status == STATUS_OK) status = copy_picture(streams.out, path, err);
+    close_streams(&streams);
+    plot_script_release(&text);
+    return status;
+}

@@ -1,0 +1,430 @@
+/*
+ * Who ran what, when.
+ *
+ *     title                                                                      alpha
+ *     makespan: predicted 1.38 s, measured 1.46 s (error -5.5 %)                 beta
+ *                                                predicted | measured            forward
+ *       gpu0  predicted         [ 0 ][   1   ][    0    ]  '    |                loss
+ *                         h2d   ====  ==                   '    |                ...
+ *                         d2h             ====             '    |
+ *             measured            [ 0 ][    1   ][   0     ]    |
+ *       gpu1  ...
+ *                         |--------|--------|--------|--------|
+ *                                                        time (s)
+ *
+ * Rows come in device order, within a device the prediction above its measurement, so that the eye
+ * compares what belongs together. Idle time is the light track that shows between boxes. Boxes wide
+ * enough carry the number of their shard; the rest is said by colour (plots/plot_color.h).
+ *
+ * Everything is placed before gnuplot is asked (plots/plot_script.c); the boxes are one data block
+ * in the units of the time axis. Copies are thin, since a row of them is either full or not, and
+ * computations are what a reader follows. The host's stream, which reads batches, is left out.
+ */
+#include "plots/plot.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/quantity.h"
+#include "planner/plan.h"
+#include "plots/plot_boxes.h"
+#include "plots/plot_color.h"
+#include "plots/plot_gnuplot.h"
+#include "plots/plot_script.h"
+#include "plots/plot_view.h"
+#include "traces/trace.h"
+
+enum { LEGEND_JOBS_MAX = 24 };
+
+/* Rows grow up to twice when the legend is taller than they are. */
+static const double compute_px = 24, copy_px = 8, row_gap_px = 2, side_gap_px = 9,
+                    device_gap_px = 20, growth_max = 2;
+static const double swatch_px = 13, legend_line_px = 18, legend_gap_px = 10;
+
+/* Bins of shares are from six pixels wide to a sixteenth of the window. */
+enum { BIN_WIDTH_PX = 6, BINS_MIN = 16 };
+
+struct row {
+    double top_px, bottom_px; /* from the top of the area */
+};
+
+struct timeline {
+    struct plot_view view;
+    struct plot_script script;
+    struct arena arena;
+    struct row *rows;
+    uint32_t row_count;
+    double rows_height_px;
+    uint32_t *row_of_stream[PLOT_SIDES]; /* per side; NULL without that trace */
+    struct plot_box *boxes;
+    size_t box_count;
+    bool *drawn_jobs; /* job_count entries */
+    bool numbered;      /* shard numbers in the boxes */
+    uint32_t bin_count; /* 0: boxes are spans, else shares of this many parts of the window */
+};
+
+/* --- rows ----------------------------------------------------------------------------------- */
+
+static const uint32_t row_kinds[] = {STREAM_COMPUTE, STREAM_H2D, STREAM_D2H};
+enum { KIND_COUNT = 3 };
+
+/* Rows are numbered (device, side, kind); sides without a trace have none. */
+static uint32_t row_index(const struct plot_view *view, uint32_t device, uint32_t side,
+                          uint32_t kind)
+{
+    uint32_t before = side > 0 && view->traces[0] ? 1 : 0;
+    return (device * view->trace_count + before) * KIND_COUNT + kind;
+}
+
+/* `growth` is 1 at first: a height is needed to know it. */
+static void place_rows(struct timeline *t, double growth)
+{
+    double y_px = 0;
+    uint32_t row = 0;
+    for (uint32_t d = 0; d < t->view.device_count; d++) {
+        if (d > 0) y_px += device_gap_px;
+        for (uint32_t side = 0; side < t->view.trace_count; side++) {
+            if (side > 0) y_px += side_gap_px;
+            for (uint32_t k = 0; k < KIND_COUNT; k++) {
+                double height_px = growth * (k == 0 ? compute_px : copy_px);
+                if (k > 0) y_px += row_gap_px;
+                t->rows[row++] = (struct row){y_px, y_px + height_px};
+                y_px += height_px;
+            }
+        }
+    }
+    assert(row == t->row_count);
+    t->rows_height_px = y_px;
+}
+
+static enum status make_rows(struct timeline *t, struct error *err)
+{
+    const struct plot_view *view = &t->view;
+    void *memory;
+    t->row_count = view->device_count * view->trace_count * KIND_COUNT;
+    enum status status = arena_array(&t->arena, t->row_count, sizeof *t->rows, &memory, err);
+    if (status != STATUS_OK) return status;
+    t->rows = memory;
+    for (uint32_t side = 0; side < PLOT_SIDES; side++) {
+        const struct trace *trace = view->traces[side];
+        if (!trace) continue;
+        status = arena_array(&t->arena, trace->stream_count, sizeof(uint32_t), &memory, err);
+        if (status != STATUS_OK) return status;
+        t->row_of_stream[side] = memory;
+        for (uint32_t s = 0; s < trace->stream_count; s++) {
+            const struct trace_stream *stream = &trace->streams[s];
+            bool shown = stream->kind != STREAM_HOST && stream->device < view->device_count;
+            t->row_of_stream[side][s] =
+                shown ? row_index(view, stream->device, side, stream->kind) : PLOT_ROW_NONE;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* --- boxes ---------------------------------------------------------------------------------- */
+
+struct scratch {
+    struct plot_box *open;
+    double *busy_px;
+};
+
+static size_t make_boxes_with(struct timeline *t, const struct scratch *scratch,
+                              struct plot_box *boxes)
+{
+    size_t count = 0;
+    for (uint32_t side = 0; side < PLOT_SIDES; side++) {
+        const struct trace *trace = t->view.traces[side];
+        struct plot_rows rows = {t->row_of_stream[side], t->row_count};
+        struct plot_box *out = boxes ? boxes + count : NULL;
+        if (!trace) continue;
+        if (t->bin_count == 0)
+            count += plot_boxes_of_spans(trace, &t->view.window, &rows, scratch->open, out);
+        else
+            count += plot_boxes_of_shares(trace, &t->view.window, &rows, t->bin_count,
+                                          scratch->busy_px, scratch->open, out);
+    }
+    return count;
+}
+
+/* Spans when they are few, else shares, in as many bins as stay below the limit. */
+static void choose_boxes(struct timeline *t, const struct scratch *scratch)
+{
+    t->box_count = make_boxes_with(t, scratch, NULL);
+    if (t->box_count <= PLOT_BOXES_MAX) return;
+    t->bin_count = (uint32_t)t->view.window.width_px / BIN_WIDTH_PX;
+    while ((t->box_count = make_boxes_with(t, scratch, NULL)) > PLOT_BOXES_MAX &&
+           t->bin_count > BINS_MIN)
+        t->bin_count = t->bin_count * 3 / 4;
+}
+
+static bool holds_number(const struct plot_box *box, char text[16])
+{
+    snprintf(text, 16, "%" PRIu32, box->shard);
+    return !box->merged &&
+           box->to_px - box->from_px >= plot_text_width_px(text, PLOT_SMALL_PX) + 4;
+}
+
+/* Numbers help where most boxes have one; a few among many are clutter. */
+static bool most_hold_numbers(const struct timeline *t)
+{
+    size_t computations = 0, numbers = 0;
+    for (size_t i = 0; i < t->box_count; i++) {
+        char text[16];
+        if (t->boxes[i].row % KIND_COUNT != 0) continue;
+        computations++;
+        numbers += holds_number(&t->boxes[i], text);
+    }
+    return numbers > computations / 2;
+}
+
+static enum status make_boxes(struct timeline *t, struct error *err)
+{
+    struct scratch scratch;
+    void *memory;
+    enum status status = arena_array(&t->arena, t->row_count, sizeof *scratch.open, &memory, err);
+    if (status != STATUS_OK) return status;
+    scratch.open = memory;
+    status = arena_array(&t->arena, (size_t)t->row_count * t->view.job_count, sizeof(double),
+                         &memory, err);
+    if (status != STATUS_OK) return status;
+    scratch.busy_px = memory;
+    choose_boxes(t, &scratch);
+    if (t->box_count == 0)
+        return error_set(err, STATUS_BAD_INPUT, "nothing runs on a device between %g s and %g s",
+                         t->view.window.from_s, t->view.window.to_s);
+    status = arena_array(&t->arena, t->box_count, sizeof *t->boxes, &memory, err);
+    if (status != STATUS_OK) return status;
+    t->boxes = memory;
+    make_boxes_with(t, &scratch, t->boxes);
+    status = arena_array(&t->arena, t->view.job_count, sizeof(bool), &memory, err);
+    if (status != STATUS_OK) return status;
+    t->drawn_jobs = memory;
+    for (size_t i = 0; i < t->box_count; i++)
+        if (t->boxes[i].job != UINT32_MAX) t->drawn_jobs[t->boxes[i].job] = true;
+    t->numbered = t->bin_count == 0 && most_hold_numbers(t);
+    return STATUS_OK;
+}
+
+static uint32_t box_color(const struct timeline *t, const struct plot_box *box)
+{
+    if (box->job == UINT32_MAX) return plot_gray(PLOT_SHADE_BACKWARD);
+    return t->bin_count > 0 ? plot_share_color(box->job) : plot_job_color(box->job, box->shade);
+}
+
+/* --- legend --------------------------------------------------------------------------------- */
+
+static uint32_t drawn_job_count(const struct timeline *t)
+{
+    uint32_t count = 0;
+    for (uint32_t j = 0; j < t->view.job_count; j++) count += t->drawn_jobs[j];
+    return count;
+}
+
+static double legend_height_px(const struct timeline *t)
+{
+    uint32_t jobs = drawn_job_count(t);
+    uint32_t lines = jobs > LEGEND_JOBS_MAX ? LEGEND_JOBS_MAX + 1 : jobs;
+    lines += t->bin_count > 0 ? 3 : PLOT_SHADE_COUNT + 1 + t->numbered;
+    return lines * legend_line_px + legend_gap_px;
+}
+
+static void draw_swatch(struct timeline *t, double x_px, double y_px, double height_px,
+                        uint32_t color)
+{
+    plot_script_box(&t->script, x_px, y_px - height_px / 2, x_px + swatch_px,
+                    y_px + height_px / 2, color);
+}
+
+static double draw_job_legend(struct timeline *t, double x_px, double y_px)
+{
+    const struct plot_font font = {PLOT_TEXT_PX, false, PLOT_INK};
+    uint32_t shown = 0, jobs = drawn_job_count(t);
+    uint32_t swatches = t->bin_count > 0 ? 1 : PLOT_SHADE_COUNT;
+    double text_px = x_px + swatches * (swatch_px + 1) + 6;
+    for (uint32_t j = 0; j < t->view.job_count && shown < LEGEND_JOBS_MAX; j++) {
+        char name[PLOT_NAME_BYTES];
+        if (!t->drawn_jobs[j]) continue;
+        for (uint32_t s = 0; s < swatches; s++)
+            draw_swatch(t, x_px + s * (swatch_px + 1), y_px, swatch_px,
+                        t->bin_count > 0 ? plot_share_color(j) : plot_job_color(j, s));
+        plot_script_text(&t->script, text_px, y_px, PLOT_LEFT, font,
+                         plot_short_name(plot_view_jobs(&t->view)[j].name, name));
+        y_px += legend_line_px;
+        shown++;
+    }
+    if (shown == jobs) return y_px;
+    char text[48];
+    snprintf(text, sizeof text, "and %" PRIu32 " more jobs", jobs - shown);
+    plot_script_text(&t->script, text_px, y_px, PLOT_LEFT, font, text);
+    return y_px + legend_line_px;
+}
+
+static void draw_legend(struct timeline *t, double x_px, double y_px)
+{
+    static const char *const names[] = {"forward", "loss (last shard)", "backward"};
+    const struct plot_font font = {PLOT_SMALL_PX, false, PLOT_FAINT_INK};
+    double text_px = x_px + swatch_px + 7;
+    y_px = draw_job_legend(t, x_px, y_px + legend_line_px / 2) + legend_gap_px;
+    for (uint32_t s = 0; t->bin_count == 0 && s < PLOT_SHADE_COUNT; s++, y_px += legend_line_px) {
+        draw_swatch(t, x_px, y_px, swatch_px, plot_gray(s));
+        plot_script_text(&t->script, text_px, y_px, PLOT_LEFT, font, names[s]);
+    }
+    draw_swatch(t, x_px, y_px, copy_px, plot_gray(PLOT_SHADE_BACKWARD));
+    plot_script_text(&t->script, text_px, y_px, PLOT_LEFT, font,
+                     t->bin_count > 0 ? "copies" : "copy");
+    y_px += legend_line_px;
+    if (t->numbered) {
+        plot_script_text(&t->script, x_px + 3, y_px, PLOT_LEFT, font, "3");
+        plot_script_text(&t->script, text_px, y_px, PLOT_LEFT, font, "number of the shard");
+    } else if (t->bin_count > 0) {
+        plot_script_text(&t->script, x_px, y_px, PLOT_LEFT, font, "height: share of the time");
+    }
+}
+
+/* --- rows and their names ------------------------------------------------------------------- */
+
+static void draw_rows(struct timeline *t, const struct plot_area *area)
+{
+    const struct plot_view *view = &t->view;
+    const struct plot_font device_font = {PLOT_TEXT_PX, true, PLOT_INK};
+    const struct plot_font side_font = {PLOT_SMALL_PX, false, PLOT_FAINT_INK};
+    const struct plot_font copy_font = {PLOT_TINY_PX, false, PLOT_FAINT_INK};
+    for (uint32_t r = 0; r < t->row_count; r++) {
+        const struct row *row = &t->rows[r];
+        double top_px = area->top_px + row->top_px, bottom_px = area->top_px + row->bottom_px;
+        double middle_px = (top_px + bottom_px) / 2;
+        uint32_t kind = row_kinds[r % KIND_COUNT], side = r / KIND_COUNT % view->trace_count;
+        plot_script_box(&t->script, area->left_px, top_px, area->right_px, bottom_px, PLOT_TRACK);
+        if (kind != STREAM_COMPUTE) {
+            plot_script_text(&t->script, area->left_px - 5, middle_px, PLOT_RIGHT, copy_font,
+                             plan_stream_names[kind]);
+            continue;
+        }
+        if (side == 0)
+            plot_script_text(&t->script, 16, middle_px, PLOT_LEFT, device_font,
+                             plot_view_device_name(view, r / KIND_COUNT / view->trace_count));
+        if (view->trace_count > 1)
+            plot_script_text(&t->script, area->left_px - 5, middle_px, PLOT_RIGHT, side_font,
+                             trace_source_names[side]);
+    }
+}
+
+/* --- data ----------------------------------------------------------------------------------- */
+
+static double axis_value(const struct timeline *t, double x_px, double unit_s)
+{
+    const struct plot_window *window = &t->view.window;
+    return (window->from_s + x_px / window->width_px * (window->to_s - window->from_s)) / unit_s;
+}
+
+static void add_boxes(struct timeline *t, double unit_s)
+{
+    plot_script_add(&t->script, "# from, to, top, bottom, color\n$boxes << END\n");
+    for (size_t i = 0; i < t->box_count; i++) {
+        const struct plot_box *box = &t->boxes[i];
+        const struct row *row = &t->rows[box->row];
+        double height_px = row->bottom_px - row->top_px;
+        /* A hair of the track between boxes that are wide enough to lose it; and none invisible. */
+        double width_px = box->to_px - box->from_px;
+        double to_px = width_px > 3 ? box->to_px - 0.75 : box->from_px + fmax(width_px, 0.5);
+        plot_script_number(&t->script, axis_value(t, box->from_px, unit_s));
+        plot_script_column(&t->script, axis_value(t, to_px, unit_s));
+        plot_script_column(&t->script, row->bottom_px - box->to_part * height_px);
+        plot_script_column(&t->script, row->bottom_px - box->from_part * height_px);
+        plot_script_add(&t->script, " 0x%06x\n", (unsigned)box_color(t, box));
+    }
+    plot_script_add(&t->script, "END\n");
+}
+
+static void add_shard_numbers(struct timeline *t, double unit_s)
+{
+    plot_script_add(&t->script, "# at, middle, shard, color\n$shards << END\n");
+    for (size_t i = 0; i < t->box_count; i++) {
+        const struct plot_box *box = &t->boxes[i];
+        const struct row *row = &t->rows[box->row];
+        char text[16];
+        if (box->row % KIND_COUNT != 0 || !holds_number(box, text)) continue;
+        plot_script_number(&t->script, axis_value(t, (box->from_px + box->to_px) / 2, unit_s));
+        plot_script_column(&t->script, (row->top_px + row->bottom_px) / 2);
+        plot_script_add(&t->script, " %s 0x%06x\n", text,
+                        (unsigned)plot_ink_on(plot_job_color(box->job, box->shade)));
+    }
+    plot_script_add(&t->script, "END\n");
+}
+
+static void add_data(struct timeline *t, double unit_s)
+{
+    add_boxes(t, unit_s);
+    if (t->numbered) add_shard_numbers(t, unit_s);
+    plot_script_add(&t->script, "plot $boxes using (($1+$2)/2):(($3+$4)/2):1:2:3:4:5 "
+                                "with boxxyerror fs solid noborder lc rgb variable");
+    if (t->numbered)
+        plot_script_add(&t->script, ", $shards using 1:2:(sprintf('%%d', $3)):4 "
+                                    "with labels font ',%d' tc rgb variable", PLOT_SMALL_PX);
+    plot_script_add(&t->script, "\n");
+}
+
+/* --- public --------------------------------------------------------------------------------- */
+
+static void describe(const struct timeline *t, char *text, size_t size)
+{
+    const struct plot_window *window = &t->view.window;
+    char bin[QUANTITY_TEXT_BYTES];
+    size_t used = plot_view_describe(&t->view, text, size);
+    if (t->bin_count > 0 && used < size)
+        snprintf(text + used, size - used, "; shares of every %s",
+                 quantity_text((window->to_s - window->from_s) / t->bin_count, DIMENSION_SECONDS,
+                               bin));
+}
+
+/* Shares need height to be read, and a picture need not be lower than its legend. */
+static double row_growth(struct timeline *t)
+{
+    place_rows(t, 1);
+    if (t->bin_count > 0) return growth_max;
+    return fmin(fmax(legend_height_px(t) / t->rows_height_px, 1), growth_max);
+}
+
+static void draw(struct timeline *t, struct plot_area *area)
+{
+    char text[512];
+    place_rows(t, row_growth(t));
+    area->bottom_px = area->top_px + fmax(t->rows_height_px, legend_height_px(t)) + 8;
+    t->script.height_px = ceil(area->bottom_px + 54);
+    describe(t, text, sizeof text);
+    plot_view_heading(&t->view, &t->script, text);
+    plot_script_area(&t->script, area);
+    double unit_s = plot_script_time_axis(&t->script, area, t->view.window.from_s,
+                                          t->view.window.to_s);
+    draw_rows(t, area);
+    draw_legend(t, area->right_px + 20, area->top_px);
+    plot_view_makespans(&t->view, &t->script, area);
+    add_data(t, unit_s);
+}
+
+enum status plot_timeline(const struct trace *predicted, const struct trace *measured,
+                          const char *path, const struct plot_options *options, struct error *err)
+{
+    struct timeline t = {0};
+    struct plot_area area = {.top_px = 80};
+    enum status status = plot_check_path(path, err);
+    if (status == STATUS_OK) status = plot_view_init(&t.view, predicted, measured, options, err);
+    if (status != STATUS_OK) return status;
+    t.script.width_px = t.view.canvas_width_px;
+    area.left_px = t.view.trace_count > 1 ? 130 : 84;
+    area.right_px = t.view.canvas_width_px - 190;
+    t.view.window.width_px = area.right_px - area.left_px;
+    status = make_rows(&t, err);
+    if (status == STATUS_OK) status = make_boxes(&t, err);
+    if (status == STATUS_OK) {
+        draw(&t, &area);
+        status = plot_draw(&t.script, path, options->keep_script, err);
+    }
+    plot_script_release(&t.script);
+    arena_release(&t.arena);
+    return status;
+}
