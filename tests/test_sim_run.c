@@ -271,7 +271,7 @@ static void test_interference(void **state)
     plan_release(&plan);
 }
 
-/* Two copies of a domain: R / (1 + d) each; 3e9 B at 4e9 / 1.2. On a GPU each device is alone: 4e9. */
+/* Two copies of a domain: R / (1 + d) each; 3e9 B at 4e9 / 1.2. GPUs are alone in theirs: 4e9. */
 static void test_copies_slow_copies_of_their_domain(void **state)
 {
     (void)state;

@@ -1,0 +1,478 @@
+/*
+ * sim/sim.h against the second simulator of support_sim_reference.h: random plans on random machines
+ * must have the same start and end of every operation, the same use of links and the same peaks of
+ * memory. Then what must hold for any simulator: bounds, equal bytes, indifference to numbering.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/random.h"
+#include "base/size.h"
+#include "tests/support_seed.h"
+#include "tests/support_sim.h"
+#include "tests/support_sim_reference.h"
+#include "tests/support_traces.h"
+
+/* --- random machines ------------------------------------------------------------------------ */
+
+static void random_law(struct sim_test_random *random, struct hardware *hardware)
+{
+    for (uint32_t type = 0; type < SIM_TEST_TYPES_MAX; type++) {
+        double law[4];
+        for (uint32_t i = 0; i < 4; i++)
+            law[i] = sim_test_below(random, 2) ? sim_test_between(random, 0.05, 0.8) : 0;
+        sim_test_interfere(hardware, type,
+                           (struct sim_test_law){law[0], law[1], law[2], law[3],
+                                                 sim_test_between(random, 3e9, 15e9)});
+    }
+}
+
+/* Device d of the random machine becomes device number[d]. */
+static void random_machine(struct sim_test_random *random, struct hardware *hardware,
+                           uint32_t devices, const uint32_t *number)
+{
+    static const double latencies[] = {0, 0, 1e-5, 3e-4};
+    bool host = sim_test_below(random, 3) == 0;
+    sim_test_machine(hardware, host ? "host" : "cuda", devices);
+    if (sim_test_below(random, 2)) random_law(random, hardware);
+    uint32_t bus = sim_test_link(hardware, sim_test_between(random, 8e9, 60e9),
+                                 latencies[sim_test_below(random, 4)], sim_test_below(random, 2));
+    uint32_t up = bus;
+    for (uint32_t d = 0; d < devices; d++) {
+        hardware->devices[number[d]].type = sim_test_below(random, SIM_TEST_TYPES_MAX);
+        if (sim_test_below(random, 2))
+            up = sim_test_link(hardware, 1e9 * (8 + sim_test_below(random, 10)),
+                               latencies[sim_test_below(random, 4)], sim_test_below(random, 2));
+        sim_test_connect(hardware, number[d], bus);
+        if (up != bus) sim_test_connect(hardware, number[d], up);
+        if (sim_test_below(random, 4) > 0)
+            sim_test_connect(hardware, number[d],
+                             sim_test_link(hardware, 12e9, 0, sim_test_below(random, 3) > 0));
+    }
+}
+
+/* --- random plans --------------------------------------------------------------------------- */
+
+enum { BUFFERS = 7, SLOTS = 9 };
+
+struct draft {
+    struct sim_test_random *random;
+    struct plan_builder *builder;
+    const uint32_t *number; /* of each device */
+    uint32_t devices;
+    uint32_t host[BUFFERS], device[BUFFERS], workspace;
+    uint64_t slot_first[SLOTS], slot_bytes[SLOTS];
+    uint32_t live[REF_DEVICES_MAX][BUFFERS + 1]; /* slot, or PLAN_NONE; the last is the workspace */
+
+    /* the unit at hand */
+    uint32_t at_device;
+    uint32_t layout[16];
+    uint32_t layout_count;
+
+    /* instances so far, for "after" */
+    struct {
+        uint32_t unit, device, op_count;
+        uint32_t layout[16], layout_count;
+    } instances[REF_OPS_MAX];
+    uint32_t instance_count;
+};
+
+static void draft_buffers(struct draft *draft)
+{
+    struct plan_buffer buffer = {.kind = BUFFER_STATE};
+    for (uint32_t i = 0; i < BUFFERS; i++) {
+        buffer.shard = i;
+        buffer.bytes = 50000000 + 7000000 * i;
+        buffer.on_device = false;
+        draft->host[i] = plan_builder_buffer(draft->builder, &buffer);
+        buffer.on_device = true;
+        draft->device[i] = plan_builder_buffer(draft->builder, &buffer);
+    }
+    buffer.kind = BUFFER_WORKSPACE;
+    draft->workspace = plan_builder_buffer(draft->builder, &buffer);
+    for (uint32_t s = 0; s < SLOTS; s++) { /* some overlap */
+        draft->slot_first[s] = 50000000 * (uint64_t)sim_test_below(draft->random, 16);
+        draft->slot_bytes[s] = 100000000 + 50000000 * (uint64_t)sim_test_below(draft->random, 5);
+    }
+    for (uint32_t d = 0; d < REF_DEVICES_MAX; d++)
+        for (uint32_t i = 0; i <= BUFFERS; i++) draft->live[d][i] = PLAN_NONE;
+}
+
+static bool slot_is_free(const struct draft *draft, uint32_t device, uint32_t slot)
+{
+    for (uint32_t i = 0; i <= BUFFERS; i++) {
+        uint32_t other = draft->live[device][i];
+        if (other == PLAN_NONE) continue;
+        if (draft->slot_first[slot] < draft->slot_first[other] + draft->slot_bytes[other] &&
+            draft->slot_first[other] < draft->slot_first[slot] + draft->slot_bytes[slot])
+            return false;
+    }
+    return true;
+}
+
+/* ACCESS_ACQUIRE when buffer `index` is not live and a slot is free; 0 when it is live; false when
+ * there is no room. */
+static bool make_live(struct draft *draft, uint32_t index, uint32_t *flags)
+{
+    *flags = 0;
+    if (draft->live[draft->at_device][index] != PLAN_NONE) return true;
+    for (uint32_t attempt = 0; attempt < 6; attempt++) {
+        uint32_t slot = sim_test_below(draft->random, SLOTS);
+        if (!slot_is_free(draft, draft->at_device, slot)) continue;
+        draft->live[draft->at_device][index] = slot;
+        draft->layout[draft->layout_count++] =
+            plan_builder_slot(draft->builder, draft->slot_first[slot], draft->slot_bytes[slot]);
+        *flags = ACCESS_ACQUIRE;
+        return true;
+    }
+    return false;
+}
+
+static uint64_t random_bytes(struct draft *draft)
+{
+    static const uint64_t sizes[] = {8, 1000, 12345678, 20000000, 20000000, 48000000};
+    return sizes[sim_test_below(draft->random, ARRAY_COUNT(sizes))];
+}
+
+static uint32_t random_after(struct draft *draft, uint32_t ops_so_far, struct plan_after *after)
+{
+    if (sim_test_below(draft->random, 5) > 0) return 0;
+    uint32_t back = sim_test_below(draft->random, 6);
+    if (back > draft->instance_count) return 0;
+    uint32_t ops = back == 0 ? ops_so_far
+                             : draft->instances[draft->instance_count - back].op_count;
+    if (ops == 0) return 0;
+    *after = (struct plan_after){.instances = back, .op = sim_test_below(draft->random, ops)};
+    return 1;
+}
+
+static bool draft_copy_in(struct draft *draft, uint32_t ops_so_far)
+{
+    uint32_t index = sim_test_below(draft->random, BUFFERS), acquire;
+    if (!make_live(draft, index, &acquire)) return false;
+    struct plan_op op = {.kind = OP_COPY, .stream = STREAM_H2D, .bytes = random_bytes(draft)};
+    struct plan_access accesses[] = {
+        {.buffer = draft->host[sim_test_below(draft->random, BUFFERS)], .flags = ACCESS_READ},
+        {.buffer = draft->device[index], .flags = ACCESS_WRITE | acquire}};
+    struct plan_after after;
+    plan_builder_op(draft->builder, &op, accesses, 2, &after,
+                    random_after(draft, ops_so_far, &after));
+    return true;
+}
+
+static bool draft_copy_out(struct draft *draft, uint32_t index, bool release, uint32_t ops_so_far)
+{
+    if (draft->live[draft->at_device][index] == PLAN_NONE) return false;
+    if (release) draft->live[draft->at_device][index] = PLAN_NONE;
+    struct plan_op op = {.kind = OP_COPY, .stream = STREAM_D2H, .bytes = random_bytes(draft)};
+    struct plan_access accesses[] = {
+        {.buffer = draft->device[index],
+         .flags = ACCESS_READ | (release ? ACCESS_RELEASE : 0)},
+        {.buffer = draft->host[sim_test_below(draft->random, BUFFERS)], .flags = ACCESS_WRITE}};
+    struct plan_after after;
+    plan_builder_op(draft->builder, &op, accesses, 2, &after,
+                    random_after(draft, ops_so_far, &after));
+    return true;
+}
+
+static void draft_compute(struct draft *draft, uint32_t ops_so_far)
+{
+    struct plan_access accesses[4];
+    uint32_t count = 0, acquire;
+    /* Before the releases, whose ranges it must not get while they are used. */
+    if (sim_test_below(draft->random, 2) && make_live(draft, BUFFERS, &acquire))
+        accesses[count++] = (struct plan_access){
+            .buffer = draft->workspace, .flags = ACCESS_WRITE | acquire | ACCESS_RELEASE};
+    for (uint32_t i = 0; i < BUFFERS && count < 4; i++) {
+        uint32_t slot = draft->live[draft->at_device][i];
+        if (slot == PLAN_NONE || sim_test_below(draft->random, 2)) continue;
+        bool release = sim_test_below(draft->random, 5) == 0;
+        accesses[count++] = (struct plan_access){
+            .buffer = draft->device[i],
+            .flags = (sim_test_below(draft->random, 2) ? ACCESS_READ : ACCESS_WRITE) |
+                     (release ? ACCESS_RELEASE : 0)};
+        if (release) draft->live[draft->at_device][i] = PLAN_NONE;
+    }
+    draft->live[draft->at_device][BUFFERS] = PLAN_NONE;
+    uint64_t ns = 250000 * (uint64_t)sim_test_below(draft->random, 14);
+    struct plan_op op = {.kind = OP_COMPUTE, .stream = STREAM_COMPUTE, .pass = PLAN_FORWARD};
+    op.work = ns > 0 ? sim_test_work(draft->builder, ns) : PLAN_NONE;
+    struct plan_after after;
+    plan_builder_op(draft->builder, &op, accesses, count, &after,
+                    random_after(draft, ops_so_far, &after));
+}
+
+static void draft_batch(struct draft *draft, uint32_t ops_so_far)
+{
+    struct plan_op op = {.kind = OP_COMPUTE, .stream = STREAM_HOST, .pass = PLAN_BATCH,
+                         .work = PLAN_NONE};
+    struct plan_access access = {.buffer = draft->host[sim_test_below(draft->random, BUFFERS)],
+                                 .flags = ACCESS_WRITE};
+    struct plan_after after;
+    plan_builder_op(draft->builder, &op, &access, 1, &after,
+                    random_after(draft, ops_so_far, &after));
+}
+
+static uint32_t draft_op(struct draft *draft, uint32_t ops_so_far)
+{
+    uint32_t what = sim_test_below(draft->random, 20);
+    if (what < 7 && draft_copy_in(draft, ops_so_far)) return 1;
+    if (what >= 7 && what < 12 &&
+        draft_copy_out(draft, sim_test_below(draft->random, BUFFERS),
+                       sim_test_below(draft->random, 5) < 2, ops_so_far))
+        return 1;
+    if (what == 19)
+        draft_batch(draft, ops_so_far);
+    else
+        draft_compute(draft, ops_so_far);
+    return 1;
+}
+
+static void begin_instance(struct draft *draft, uint32_t device)
+{
+    draft->at_device = device;
+    draft->layout_count = 0;
+    plan_builder_unit_begin(draft->builder, sim_test_below(draft->random, 2), 0, PLAN_FORWARD,
+                            false);
+}
+
+static void end_instance(struct draft *draft, uint32_t op_count)
+{
+    uint32_t i = draft->instance_count++;
+    assert_true(i < REF_OPS_MAX);
+    draft->instances[i].unit = plan_builder_unit_end(draft->builder);
+    draft->instances[i].device = draft->number[draft->at_device];
+    draft->instances[i].op_count = op_count;
+    draft->instances[i].layout_count = draft->layout_count;
+    memcpy(draft->instances[i].layout, draft->layout, sizeof draft->layout);
+}
+
+static void random_instances(struct draft *draft, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        begin_instance(draft, sim_test_below(draft->random, draft->devices));
+        uint32_t ops = 0, wanted = 1 + sim_test_below(draft->random, 4);
+        while (ops < wanted) ops += draft_op(draft, ops);
+        end_instance(draft, ops);
+    }
+    for (uint32_t d = 0; d < draft->devices; d++) { /* release what is left */
+        begin_instance(draft, d);
+        uint32_t ops = 0;
+        for (uint32_t i = 0; i < BUFFERS; i++) ops += draft_copy_out(draft, i, true, ops);
+        if (ops == 0) ops += draft_op(draft, ops);
+        for (uint32_t i = 0; i < BUFFERS; i++) ops += draft_copy_out(draft, i, true, ops);
+        end_instance(draft, ops);
+    }
+}
+
+struct plan_shape {
+    uint64_t key;
+    uint32_t instances, repeats;
+    bool turned; /* the devices in another order */
+};
+
+static void random_plan(const struct plan_shape *shape, struct plan *out)
+{
+    static struct draft draft;
+    static uint32_t number[REF_DEVICES_MAX];
+    struct sim_test_random random = {.key = shape->key};
+    struct hardware hardware;
+    memset(&draft, 0, sizeof draft);
+    draft.random = &random;
+    draft.devices = 1 + sim_test_below(&random, REF_DEVICES_MAX - 1);
+    for (uint32_t d = 0; d < draft.devices; d++)
+        number[d] = shape->turned ? (d * (draft.devices - 1) + draft.devices / 2) % draft.devices : d;
+    if (draft.devices == 1) number[0] = 0;
+    draft.number = number;
+    random_machine(&random, &hardware, draft.devices, number);
+    draft.builder = sim_test_builder(&hardware, 2);
+    draft_buffers(&draft);
+    random_instances(&draft, shape->instances);
+    for (uint32_t r = 0; r < shape->repeats; r++)
+        for (uint32_t i = 0; i < draft.instance_count; i++)
+            plan_builder_instance(draft.builder, draft.instances[i].unit,
+                                  draft.instances[i].device, draft.instances[i].layout,
+                                  draft.instances[i].layout_count);
+    sim_test_finish(draft.builder, out);
+}
+
+/* --- comparing ------------------------------------------------------------------------------ */
+
+/* Most bytes in use on a device, of changes within 1e-9 of each other releases or acquires first. */
+static uint64_t reference_peak(const struct reference *r, uint32_t device, bool releases_first)
+{
+    double slack_s = 1e-9 * r->now_s * (releases_first ? -1 : 1);
+    uint64_t peak = 0;
+    for (uint32_t l = 1; l < r->lifetime_count; l++) { /* when lifetime l begins */
+        if (r->lifetimes[l].device != device) continue;
+        double begin_s = r->ops[r->lifetimes[l].acquired_by].start_s;
+        uint64_t in_use = 0;
+        for (uint32_t m = 1; m < r->lifetime_count; m++) {
+            if (r->lifetimes[m].device != device) continue;
+            double from_s = r->ops[r->lifetimes[m].acquired_by].start_s, to_s = 0;
+            for (uint32_t o = 0; o < r->count; o++)
+                for (uint32_t i = 0; i < r->ops[o].op->access_count; i++)
+                    if (r->ops[o].lifetime[i] == m) to_s = fmax(to_s, r->ops[o].end_s);
+            if (m == l || (from_s <= begin_s + slack_s && to_s >= begin_s - slack_s))
+                in_use += r->plan->buffers[r->lifetimes[m].buffer].bytes;
+        }
+        if (in_use > peak) peak = in_use;
+    }
+    return peak;
+}
+
+static void compare(const struct reference *r, const struct sim_test_outcome *outcome)
+{
+    const struct hardware *hardware = &r->plan->hardware;
+    double scale = r->now_s;
+    assert_int_equal(outcome->trace.span_count, r->count);
+    for (uint32_t o = 0; o < r->count; o++) {
+        SIM_ASSERT_NEAR(outcome->trace.spans[o].start_s, r->ops[o].start_s, scale);
+        SIM_ASSERT_NEAR(outcome->trace.spans[o].end_s, r->ops[o].end_s, scale);
+        assert_int_equal(outcome->trace.spans[o].stream, r->ops[o].stream);
+    }
+    SIM_ASSERT_CLOSE(outcome->result.makespan_s, r->now_s);
+    for (uint32_t s = 0; s < plan_stream_count(r->plan); s++)
+        SIM_ASSERT_NEAR(outcome->result.streams[s].busy_s, r->stream_busy_s[s], scale);
+    for (uint32_t l = 0; l < hardware->link_count; l++) {
+        const struct sim_link_use *link = &outcome->result.links[l];
+        SIM_ASSERT_NEAR(link->busy_s, r->link_busy_s[l], scale);
+        SIM_ASSERT_NEAR(link->saturated_s, fmax(r->lane_full_s[2 * l], r->lane_full_s[2 * l + 1]),
+                        scale);
+        SIM_ASSERT_CLOSE(link->bytes[0], r->link_bytes[2 * l]);
+        SIM_ASSERT_CLOSE(link->bytes[1], r->link_bytes[2 * l + 1]);
+    }
+    for (uint32_t d = 0; d < hardware->device_count; d++) {
+        uint64_t peak = outcome->trace.places[1 + d].peak_bytes;
+        assert_true(peak >= reference_peak(r, d, true));
+        assert_true(peak <= reference_peak(r, d, false));
+    }
+}
+
+/* Critical path, busiest stream, busiest link: none can be beaten. */
+static void assert_bounds(const struct reference *r, double makespan_s)
+{
+    static double ready_s[REF_OPS_MAX];
+    double stream_s[REF_DEVICES_MAX * 3 + 1] = {0}, lane_s[REF_LANES_MAX] = {0};
+    double most_s = makespan_s * (1 + 1e-9);
+    for (uint32_t b = 0; b < r->count; b++) {
+        const struct ref_op *op = &r->ops[b];
+        ready_s[b] = 0;
+        for (uint32_t a = 0; a < b; a++)
+            if (r->waits[b][a]) ready_s[b] = fmax(ready_s[b], ready_s[a]);
+        ready_s[b] += op->alone_s;
+        assert_true(ready_s[b] <= most_s);
+        stream_s[op->stream] += op->alone_s;
+        if (op->op->kind != OP_COPY) continue;
+        const struct sim_path *path = &r->paths[sim_reference_path(op)];
+        for (uint32_t h = 0; h < path->hop_count; h++) {
+            uint32_t lane = sim_lane(r->links, &path->hops[h]);
+            lane_s[lane] += op->volume / r->links[lane / 2].bytes_per_s;
+        }
+    }
+    for (uint32_t s = 0; s < ARRAY_COUNT(stream_s); s++) assert_true(stream_s[s] <= most_s);
+    for (uint32_t l = 0; l < REF_LANES_MAX; l++) assert_true(lane_s[l] <= most_s);
+}
+
+/* Small plans first: the first one to fail is near the smallest. */
+static struct plan_shape shape_of(uint64_t seed, uint32_t round)
+{
+    return (struct plan_shape){
+        .key = random_mix(seed) + round, .instances = 1 + round / 8, .repeats = 1 + round % 3};
+}
+
+static void test_against_the_reference(void **state)
+{
+    (void)state;
+    static struct reference reference;
+    uint64_t seed = support_seed("sim/sim.h");
+    for (uint32_t round = 0; round < 400; round++) {
+        struct plan_shape shape = shape_of(seed, round);
+        struct plan plan = {0};
+        struct sim_test_outcome outcome;
+        random_plan(&shape, &plan);
+        sim_reference_run(&plan, &reference);
+        sim_test_simulate(&plan, &outcome);
+        if (outcome.trace.span_count != reference.count ||
+            fabs(outcome.result.makespan_s - reference.now_s) > 1e-9 * reference.now_s)
+            print_error("round %u: %u instances, %u times\n", round, shape.instances,
+                        shape.repeats);
+        compare(&reference, &outcome);
+        assert_bounds(&reference, outcome.result.makespan_s);
+        sim_test_release(&outcome);
+        plan_release(&plan);
+    }
+}
+
+/* --- same bytes, same makespan -------------------------------------------------------------- */
+
+static char *written(const struct trace *trace, const char *name, size_t *length)
+{
+    struct error err = {0};
+    const char *path = support_path(name);
+    if (trace_write(trace, path, &err) != STATUS_OK) fail_msg("%s", err.text);
+    return support_slurp(path, length);
+}
+
+static void test_two_runs_give_the_same_bytes(void **state)
+{
+    (void)state;
+    uint64_t seed = support_seed("sim/sim.h");
+    for (uint32_t round = 0; round < 30; round++) {
+        struct plan_shape shape = shape_of(seed, 5 * round);
+        struct plan plan = {0};
+        char *texts[2];
+        size_t lengths[2];
+        random_plan(&shape, &plan);
+        for (uint32_t i = 0; i < 2; i++) {
+            struct sim_test_outcome outcome;
+            sim_test_simulate(&plan, &outcome);
+            texts[i] = written(&outcome.trace, "trace.json", &lengths[i]);
+            sim_test_release(&outcome);
+        }
+        assert_int_equal(lengths[0], lengths[1]);
+        assert_memory_equal(texts[0], texts[1], lengths[0]);
+        free(texts[0]);
+        free(texts[1]);
+        plan_release(&plan);
+    }
+    support_clean();
+}
+
+static void test_device_numbers_mean_nothing(void **state)
+{
+    (void)state;
+    uint64_t seed = support_seed("sim/sim.h");
+    for (uint32_t round = 0; round < 100; round++) {
+        double makespan_s[2];
+        for (uint32_t turned = 0; turned < 2; turned++) {
+            struct plan_shape shape = shape_of(seed, 3 * round);
+            struct plan plan = {0};
+            struct sim_test_outcome outcome;
+            shape.turned = turned;
+            random_plan(&shape, &plan);
+            sim_test_simulate(&plan, &outcome);
+            makespan_s[turned] = outcome.result.makespan_s;
+            sim_test_release(&outcome);
+            plan_release(&plan);
+        }
+        SIM_ASSERT_CLOSE(makespan_s[1], makespan_s[0]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_against_the_reference),
+        cmocka_unit_test(test_two_runs_give_the_same_bytes),
+        cmocka_unit_test(test_device_numbers_mean_nothing),
+    };
+    return cmocka_run_group_tests_name("sim/sim.h, random plans", tests, NULL, NULL);
+}
