@@ -344,7 +344,7 @@ static void bad_configs_are_refused_with_their_place(void **state)
          "test:1:1: missing key 'layers' (is 'layer' meant to be it?)"},
         {"{\"model_type\": \"profile\", \"layers\": [{\"parameter_bytes\": 7, \"activation_bytes\": 1,"
          "\n\"boundary_bytes\": 2, \"forward_ns\": 3, \"backward_ns\": 4}]}",
-         "test:1:57: 'parameter_bytes' 7 is not a multiple of 4 (parameters are fp32)"},
+         "test:1:58: 'parameter_bytes' 7 is not a multiple of 4 (parameters are fp32)"},
         {"{\"model_type\": \"profile\", \"layers\": [{\"parameter_bytes\": 8, \"activation_bytes\": 1,"
          "\n\"boundary_bytes\": 2, \"forward_ns\": 3, \"forward\": \"3ns\", \"backward_ns\": 4}]}",
          "test:2:50: both 'forward_ns' and 'forward' are given"},
