@@ -131,16 +131,21 @@ static int spawn(const struct streams *streams, pid_t *child)
     return code;
 }
 
-/* The first line of `file` with letters in it that is not an echo of the script, cut to `size`. */
-static void first_message(FILE *file, char *line, size_t size)
+/* What gnuplot complained of: its first "line N: ...", else the first line that is not empty. */
+static void first_message(FILE *file, char *message, size_t size)
 {
+    char line[256];
+    bool found = false;
+    snprintf(message, size, "it said nothing");
     rewind(file);
-    while (fgets(line, (int)size, file)) {
+    while (fgets(line, sizeof line, file)) {
         line[strcspn(line, "\n")] = 0;
-        const char *text = line + strspn(line, " \t^\"");
-        if (strncmp(text, "line ", 5) == 0 || strstr(text, "gnuplot")) return;
+        const char *text = line + strspn(line, " \t^");
+        bool complaint = strncmp(text, "line ", 5) == 0;
+        if (complaint || (!found && *text)) snprintf(message, size, "%s", text);
+        if (complaint) return;
+        found = found || *text;
     }
-    snprintf(line, size, "it said nothing");
 }
 
 static enum status run_child(const struct streams *streams, struct error *err)
