@@ -82,19 +82,28 @@ static const struct figure_spec host_figure = {"memory", 0, DIMENSION_BYTES, JSO
 static const char ratio_unit[] = "ratio";
 
 /* SI base units per unit; false when it is no unit of that dimension. */
-static bool unit_factor(const char *unit, enum dimension dimension, double *out,
-                        struct error *err)
+static bool unit_factor(const char *unit, enum dimension dimension, double *out)
 {
-    char text[64];
+    char text[32];
+    struct error ignored = {0};
     if (dimension == DIMENSION_COUNT_OF) {
         *out = 1;
-        if (strcmp(unit, ratio_unit) == 0) return true;
-        error_set(err, STATUS_BAD_INPUT, "unknown unit '%.40s' (expected '%s')", unit, ratio_unit);
-        return false;
+        return strcmp(unit, ratio_unit) == 0;
     }
-    if (strlen(unit) > sizeof text - 2) unit = "?";
-    snprintf(text, sizeof text, "1%s", unit);
-    return quantity_parse(text, dimension, out, err) == STATUS_OK;
+    int length = snprintf(text, sizeof text, "1%s", unit);
+    return (size_t)length < sizeof text && unit[0] != '\0' &&
+           quantity_parse(text, dimension, out, &ignored) == STATUS_OK;
+}
+
+static enum status fail_unit(const struct json_input *in, const json_t *figure, const char *key,
+                             enum dimension dimension, const char *unit, struct error *err)
+{
+    if (dimension == DIMENSION_COUNT_OF)
+        return json_fail_key(in, figure, "unit", err, "'%s' has the unit '%.40s' (expected '%s')",
+                             key, unit, ratio_unit);
+    return json_fail_key(in, figure, "unit", err,
+                         "'%s' has the unit '%.40s' (expected that of %s)", key, unit,
+                         dimension_example(dimension));
 }
 
 static enum status take_text(struct json_object *object, const char *key, struct arena *arena,
@@ -127,16 +136,14 @@ static enum status take_figure(struct json_object *parent, const struct figure_s
     if (!value) return STATUS_OK;
     struct json_object object;
     struct figure figure = {0};
-    struct error reason = {0};
     const char *unit;
     size_t kind;
     double number, factor;
     TRY(json_object_open(&object, parent->input, value, "a figure", err));
     TRY(json_take_double(&object, "value", JSON_REQUIRED, 0, DBL_MAX, &number, err));
     TRY(json_take_string(&object, "unit", JSON_REQUIRED, &unit, err));
-    if (!unit_factor(unit, spec->dimension, &factor, &reason))
-        return json_fail_key(parent->input, value, "unit", err, "'unit' of '%s': %s", spec->key,
-                             reason.text);
+    if (!unit_factor(unit, spec->dimension, &factor))
+        return fail_unit(parent->input, value, spec->key, spec->dimension, unit, err);
     figure.value = number * factor;
     if (!(figure.value >= spec->min && figure.value <= spec->max))
         return json_fail_key(parent->input, value, "value", err,
@@ -173,10 +180,9 @@ static const char *short_unit(double value, enum dimension dimension, double *nu
         [DIMENSION_COUNT_OF] = {ratio_unit},
     };
     static const char *const base[DIMENSION_COUNT] = {"B", "B/s", "s", "FLOP/s", ratio_unit};
-    struct error ignored = {0};
     for (size_t i = 0; units[dimension][i]; i++) {
         double factor;
-        bool known = unit_factor(units[dimension][i], dimension, &factor, &ignored);
+        bool known = unit_factor(units[dimension][i], dimension, &factor);
         assert(known);
         double thousands = round(value / factor * 1000);
         *number = thousands / 1000;
