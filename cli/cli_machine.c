@@ -40,9 +40,11 @@ enum status cli_bytes(double given, const char *option, uint64_t *out, struct er
         *out = 0;
         return STATUS_OK;
     }
+    char text[QUANTITY_TEXT_BYTES];
     if (given < 1 || given > bytes_max)
-        return error_set(err, STATUS_BAD_INPUT, "--%s %g bytes is out of range (expected 1 B to "
-                         "1048576 TiB)", option, given);
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--%s' is %s (expected 1 B to 1048576 TiB)", option,
+                         quantity_text(given, DIMENSION_BYTES, text));
     *out = (uint64_t)given;
     return STATUS_OK;
 }
@@ -74,8 +76,9 @@ enum status cli_machine_read(const struct cli_machine *machine, struct hardware 
     double rate = machine->link_bytes_per_s;
     if (rate >= 0) {
         if (rate < 1 || rate > rate_max)
-            return error_set(err, STATUS_BAD_INPUT, "--link-rate %g bytes per second is out of "
-                             "range (expected 1 B/s to 1000000 TB/s)", rate);
+            return error_set(err, STATUS_BAD_INPUT,
+                             "option '--link-rate' is %g B/s (expected 1 B/s to 1000000 TB/s)",
+                             rate);
         options.link_bytes_per_s = rate;
     }
     enum status status = machine->name ? hardware_find(machine->name, out, err)

@@ -310,6 +310,17 @@ static void warn_other_machine(struct cli *cli, const struct plan *plan)
     hardware_release(&here);
 }
 
+/* A trace is written when everything else is done: hours of training must not end there. */
+static enum status check_folder(const char *path, struct error *err)
+{
+    char folder[CLI_PATH_BYTES];
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    if (!path) return STATUS_OK;
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
+    if (access(folder, W_OK) == 0) return STATUS_OK;
+    return error_io(err, "cannot write into the folder of '%s'", path);
+}
+
 /* --- the run --------------------------------------------------------------------------------- */
 
 static enum status temporary_file(char path[CLI_PATH_BYTES], struct error *err)
@@ -377,6 +388,12 @@ static enum status carry_out(struct cli *cli, const struct request *request,
     struct report report = {request, plan, prediction, &measured};
     struct error result_error = {0};
     enum status status = read_measured(result_path, plan->jobs.count, &measured, &result_error);
+    if (status != STATUS_OK) {
+        struct error why = result_error;
+        result_error = (struct error){0};
+        status = error_set(&result_error, STATUS_DEVICE, "the executor left no result: %s",
+                           why.text);
+    }
     if (status == STATUS_OK) status = check_speed(&report, &result_error);
     if (status == STATUS_OK)
         status = cli->json ? report_json(cli, &report, &result_error)
@@ -395,6 +412,7 @@ static enum status run(struct cli *cli, const struct request *request, struct er
     char result_path[CLI_PATH_BYTES] = "";
     enum status status = plan_read(request->plan_path, &plan, err);
     if (status == STATUS_OK) status = check_contradiction(request, &plan, err);
+    if (status == STATUS_OK) status = check_folder(request->trace_path, err);
     if (status == STATUS_OK) warn_other_machine(cli, &plan);
     if (status == STATUS_OK) status = cli_predict(&plan, NULL, false, &prediction, err);
     if (status == STATUS_OK) status = temporary_file(result_path, err);

@@ -1,0 +1,35 @@
+# Loaded in front of every case of tests/cli; see tests/check_cli_golden.sh.
+# shellcheck shell=bash disable=SC2034
+
+# Two small devices on the cores of a host; neither holds a whole network of `jobs`.
+machine=(--hw host-2-cores --devices 2 --device-memory 6MiB --link-rate 2GB/s)
+
+# jobs.json: two short training runs; arguments replace the keys of the first one.
+jobs() { # [KEYS-OF-THE-FIRST-JOB]
+    cat >jobs.json <<JSON
+{"spillway_jobs": 1,
+ "defaults": {"network": "gpt2-tiny-bytes", "sequence": 32, "microbatch": 2},
+ "jobs": [
+   {"name": "a", ${1:-"\"minibatches\": 3"}},
+   {"name": "b", "minibatches": 2}]}
+JSON
+}
+
+# plan.json for jobs.json.
+plan() { # [OPTIONS]
+    spillway plan jobs.json "${machine[@]}" --quiet -o plan.json "$@" >plan.txt
+}
+
+# An executor that does what the arguments say instead of running a plan.
+fake_executor() { # SHELL-COMMANDS
+    printf '#!/bin/sh\n%s\n' "$1" >executor
+    chmod +x executor
+    export SPILLWAY_EXEC=$PWD/executor
+}
+
+# A command's exit code, printed: for cases with more than one command.
+code_of() { # COMMAND...
+    local code=0
+    "$@" || code=$?
+    echo "exit $code"
+}
