@@ -40,6 +40,7 @@ struct cutter {
     bool interleaved;
     uint64_t capacity; /* of the smallest device */
     uint64_t edge_bytes;
+    double host_fixed_bytes; /* states, table gradients, boundaries: whatever the cut */
     /* where the least hopeless failure was, for the message */
     uint32_t failed_job;
     uint64_t failed_layer;
@@ -71,6 +72,17 @@ static uint64_t edge_bytes_of(const struct job *job)
         widest = max_u64(widest, memory_boundary_bytes(&job->network, layer, job->microbatch,
                                                        job->sequence));
     return 4 * padded(widest) + padded(job_batch_bytes(job)) + padded(sizeof(double));
+}
+
+/* Host memory of a job without spilled activations; a boundary and its gradient per layer, at most. */
+static double host_bytes_of(const struct job *job)
+{
+    uint64_t layers = job->network.layer_count;
+    uint64_t bytes = memory_state_bytes(&job->network, 0, layers, job->optimizer.kind);
+    if (job_has_table(job)) bytes += job_table_bytes(job);
+    return (double)bytes + 2.0 * (double)layers *
+                               (double)memory_boundary_bytes(&job->network, 0, job->microbatch,
+                                                             job->sequence);
 }
 
 /* --- one job at one region size ---------------------------------------------------------------- */
@@ -155,6 +167,7 @@ struct job_cut {
     uint64_t slice_rows;
     uint64_t workspace_bytes;
     uint64_t keep_bytes;
+    uint64_t spilled_bytes; /* activations in host memory */
     double minibatch_s;
 };
 
@@ -182,7 +195,7 @@ static enum status cut_job(struct cutter *cutter, const struct candidate *c, uin
     uint64_t most = layers;
     *fits = false;
     cut->count = 0;
-    cut->workspace_bytes = cut->keep_bytes = 0;
+    cut->workspace_bytes = cut->keep_bytes = cut->spilled_bytes = 0;
     cut->slice_rows = 0;
     cut->minibatch_s = 0;
     if (cutter->options->shards > 1) {
@@ -242,6 +255,8 @@ static enum status cut_job(struct cutter *cutter, const struct candidate *c, uin
             max_u64(cut->workspace_bytes, workspace_need(&best, last, c->activations));
         if (c->activations == ACTIVATIONS_KEEP && !last)
             cut->keep_bytes += padded(best.activation_bytes);
+        if (c->activations == ACTIVATIONS_SPILL && !last)
+            cut->spilled_bytes += best.activation_bytes;
         cut->minibatch_s += shard_s(cutter, c, job, &best, last);
         cut->shards[cut->count++] =
             (struct plan_shard){.job = j, .first_layer = first, .layer_count = count};
@@ -278,6 +293,7 @@ static enum status try_candidate(struct cutter *cutter, const struct candidate *
     out->workspace_bytes = out->keep_bytes = 0;
     if (taken > cutter->capacity) return STATUS_OK;
     uint64_t room = cutter->capacity - taken, workspace = 0, keep = 0;
+    double spilled = 0;
     for (uint32_t j = 0; j < cutter->jobs->count; j++) {
         uint32_t twin = footprint_twin(cutter->footprints, j);
         struct job_cut *cut = &cuts[twin];
@@ -292,7 +308,11 @@ static enum status try_candidate(struct cutter *cutter, const struct candidate *
         out->objective_s += cut->minibatch_s * (double)cutter->jobs->jobs[j].minibatches;
         workspace = max_u64(workspace, cut->workspace_bytes);
         keep = cutter->interleaved ? keep + cut->keep_bytes : max_u64(keep, cut->keep_bytes);
+        spilled += (double)cut->spilled_bytes;
     }
+    /* a plan that would exceed host memory by its spilled activations alone is none */
+    if (spilled > 0 && spilled + cutter->host_fixed_bytes > cutter->hardware->host_bytes.value)
+        return STATUS_OK;
     out->job_first_shard[cutter->jobs->count] = out->shard_count;
     if (workspace + keep > room) return STATUS_OK;
     out->workspace_bytes = workspace;
@@ -376,9 +396,12 @@ static struct cutter cutter_make(const struct hardware *hardware, const struct j
                             .interleaved = interleaved,
                             .capacity = smallest_device(hardware),
                             .missing_bytes = UINT64_MAX};
-    for (uint32_t j = 0; j < jobs->count; j++)
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        const struct job *job = &jobs->jobs[j];
         if (footprint_twin(footprints, j) == j)
-            cutter.edge_bytes = max_u64(cutter.edge_bytes, edge_bytes_of(&jobs->jobs[j]));
+            cutter.edge_bytes = max_u64(cutter.edge_bytes, edge_bytes_of(job));
+        cutter.host_fixed_bytes += host_bytes_of(job);
+    }
     return cutter;
 }
 
