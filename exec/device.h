@@ -13,6 +13,7 @@
 #ifndef SPILLWAY_EXEC_DEVICE_H
 #define SPILLWAY_EXEC_DEVICE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,6 +28,7 @@ struct kernels;
 /* When one piece of work ran; filled in by the time device_synchronize() returns. */
 struct device_timing {
     double start_s, end_s; /* clock_s() */
+    bool left_out;         /* a guarded copy whose guard was shut; both times are its turn then */
 };
 
 struct device_options {
@@ -85,6 +87,13 @@ void device_wait(struct device_stream *stream, struct device_stream *other, uint
 enum { DEVICE_ARGUMENT_MAX = 256 };
 void device_copy(struct device_stream *stream, void *to, const void *from, uint64_t bytes,
                  struct device_timing *timing);
+/* A copy that is left out when, at its turn, value >= *limit: for runs that end early. */
+struct device_guard {
+    const atomic_uint_fast64_t *limit;
+    uint64_t value;
+};
+void device_copy_guarded(struct device_stream *stream, void *to, const void *from, uint64_t bytes,
+                         struct device_guard guard, struct device_timing *timing);
 void device_compute(struct device_stream *stream, device_compute_function function,
                     const void *argument, size_t argument_bytes, struct device_timing *timing);
 void device_call(struct device_stream *stream, device_host_function function, const void *argument,

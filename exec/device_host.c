@@ -56,6 +56,7 @@ struct command {
             void *to;
             const void *from;
             uint64_t bytes;
+            struct device_guard guard; /* without a limit: none */
         } copy;
         struct {
             void *at;
@@ -148,6 +149,14 @@ static void wake_waiters(struct device_stream *stream, uint64_t reached)
 
 /* --- the stream's thread --------------------------------------------------------------------- */
 
+/* A copy that is to be left out. */
+static bool is_shut(const struct command *command)
+{
+    const struct device_guard *const guard = &command->what.copy.guard;
+    return command->kind == COMMAND_COPY && guard->limit &&
+           guard->value >= atomic_load(guard->limit);
+}
+
 static void pause_at_random(const struct device_stream *stream, uint64_t number)
 {
     const double pause_s = DELAY_MAX_S * random_unit(stream->delay_key, number);
@@ -158,11 +167,14 @@ static void pause_at_random(const struct device_stream *stream, uint64_t number)
 static void carry_out(struct device_stream *stream, struct command *command, bool back_to_back)
 {
     void *const argument = command->argument_inside ? command->inside : (void *)command->argument;
+    bool left_out = false;
     if (command->timing) command->timing->start_s = clock_s();
     switch (command->kind) {
     case COMMAND_COPY:
-        pace_copy(&stream->pace, command->what.copy.to, command->what.copy.from,
-                  command->what.copy.bytes, back_to_back, &stream->quit);
+        left_out = is_shut(command);
+        if (!left_out)
+            pace_copy(&stream->pace, command->what.copy.to, command->what.copy.from,
+                      command->what.copy.bytes, back_to_back, &stream->quit);
         break;
     case COMMAND_COMPUTE:
         command->what.compute(stream->device->kernels, argument);
@@ -174,7 +186,10 @@ static void carry_out(struct device_stream *stream, struct command *command, boo
         memset(command->what.poison.at, 0xff, command->what.poison.bytes);
         break;
     }
-    if (command->timing) command->timing->end_s = clock_s();
+    if (command->timing) {
+        command->timing->end_s = left_out ? command->timing->start_s : clock_s();
+        command->timing->left_out = left_out;
+    }
 }
 
 static void *stream_main(void *pointer)
@@ -205,7 +220,7 @@ static void *stream_main(void *pointer)
         if (atomic_load(&stream->quit)) break;
         if (command->kind != COMMAND_WAIT) {
             pthread_mutex_unlock(&lock);
-            if (stream->delay_key) pause_at_random(stream, number);
+            if (stream->delay_key && !is_shut(command)) pause_at_random(stream, number);
             carry_out(stream, command, back_to_back);
             pthread_mutex_lock(&lock);
             back_to_back = true;
@@ -404,10 +419,17 @@ void device_wait(struct device_stream *stream, struct device_stream *other, uint
 void device_copy(struct device_stream *stream, void *to, const void *from, uint64_t bytes,
                  struct device_timing *timing)
 {
+    device_copy_guarded(stream, to, from, bytes, (struct device_guard){.limit = NULL}, timing);
+}
+
+void device_copy_guarded(struct device_stream *stream, void *to, const void *from, uint64_t bytes,
+                         struct device_guard guard, struct device_timing *timing)
+{
     struct command *const command = next_command(stream, COMMAND_COPY, timing);
     command->what.copy.to = to;
     command->what.copy.from = from;
     command->what.copy.bytes = bytes;
+    command->what.copy.guard = guard;
     push(stream);
 }
 

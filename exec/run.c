@@ -22,11 +22,11 @@
  *
  * Stopping. A job that has begun a minibatch must end it, else its shards would be of different
  * steps. When the flag is seen, each job's limit is set to the minibatches it has begun. Computations
- * of later ones that are already enqueued do nothing when their turn comes (their copies then move
- * unchanged state, which does no harm); the walk goes on only to enqueue what is left below the
- * limits. An operation that is skipped still enqueues its waits, because others that wait for it
- * rely on what it waits for. State that the plan would have written back later is written back
- * at the end: `changed` remembers what on a device is newer than on the host.
+ * and copies of later ones that are already enqueued are left out when their turn comes; the walk
+ * goes on only to enqueue what is left below the limits. An operation that is skipped by the walk
+ * still enqueues its waits, because others that wait for it rely on what it waits for. State that
+ * the plan would have written back later is written back at the end: `struct device_state` remembers
+ * what on a device is newer than on the host.
  *
  * A run that hangs says so: when no stream gets anything done for a minute, or 20 times the longest
  * predicted operation, the run ends with the names of what waits for what.
@@ -60,7 +60,7 @@ struct flight {
     const struct plan_op *op;
     const struct plan_unit *unit;
     uint32_t stream, device, op_index;
-    bool enqueued;  /* false: skipped while stopping */
+    bool skipped;   /* while stopping: it does nothing but wait */
     bool omitted;   /* its computation came behind its job's limit; set by the stream's thread */
     double predicted_s;
     uint64_t acquired_bytes, released_bytes;
@@ -73,6 +73,7 @@ struct flight {
 struct device_state {
     uint64_t address, bytes;
     uint64_t first_row, row_count;
+    uint64_t arrived;       /* the minibatch in which it was acquired */
     uint64_t changed_bytes; /* newer than on the host */
 };
 
@@ -100,7 +101,7 @@ static bool begin_minibatch(struct run *run, uint32_t job, uint64_t minibatch)
 {
     struct run_progress *const progress = &run->jobs[job];
     pthread_mutex_lock(&run->lock);
-    const bool may = minibatch < progress->limit;
+    const bool may = minibatch < atomic_load(&progress->limit);
     if (may && progress->begun <= minibatch) {
         if (progress->begun == 0) progress->last_loss_s = clock_s();
         progress->begun = minibatch + 1;
@@ -138,6 +139,11 @@ static void call_batch(void *argument)
     data_batch(call->source, call->minibatch, call->batch);
 }
 
+static void call_nothing(void *argument)
+{
+    (void)argument;
+}
+
 struct loss_call {
     struct run *run;
     uint32_t job;
@@ -154,7 +160,7 @@ static void call_loss(void *argument)
     const double now_s = clock_s(), loss = *call->loss;
 
     pthread_mutex_lock(&run->lock);
-    const bool counts = call->minibatch < progress->limit;
+    const bool counts = call->minibatch < atomic_load(&progress->limit);
     const double step_s = now_s - progress->last_loss_s;
     if (counts) {
         assert(progress->losses == call->minibatch);
@@ -195,7 +201,8 @@ static void look_at_stop(struct loop *loop)
     if (loop->stopping || !run->options->stop || !*run->options->stop) return;
     loop->stopping = true;
     pthread_mutex_lock(&run->lock);
-    for (uint32_t j = 0; j < loop->plan->jobs.count; j++) run->jobs[j].limit = run->jobs[j].begun;
+    for (uint32_t j = 0; j < loop->plan->jobs.count; j++)
+        atomic_store(&run->jobs[j].limit, run->jobs[j].begun);
     pthread_mutex_unlock(&run->lock);
 }
 
@@ -271,9 +278,19 @@ static enum status await(struct loop *loop, const struct flight *flight, struct 
 static void record_flight(struct loop *loop, const struct flight *flight)
 {
     const struct plan_op *const op = flight->op;
+    const double start_s = fmax(0, flight->timing.start_s - loop->run->start_s);
+    const double end_s = fmax(0, flight->timing.end_s - loop->run->start_s);
+    run_record_slots(loop->record, &(struct run_slots){
+        .start_s = start_s,
+        .end_s = end_s,
+        .device = flight->device,
+        .acquired_bytes = flight->acquired_bytes,
+        .released_bytes = flight->released_bytes,
+    });
+    if (flight->skipped || flight->omitted || flight->timing.left_out) return;
     const struct trace_span span = {
-        .start_s = fmax(0, flight->timing.start_s - loop->run->start_s),
-        .end_s = fmax(0, flight->timing.end_s - loop->run->start_s),
+        .start_s = start_s,
+        .end_s = end_s,
         .number = flight->number,
         .bytes = op->kind == OP_COPY ? op->bytes : 0,
         .minibatch = (uint32_t)flight->minibatch,
@@ -284,8 +301,7 @@ static void record_flight(struct loop *loop, const struct flight *flight)
         .pass = op->kind == OP_COPY ? (uint8_t)flight->unit->pass : op->pass,
         .op_index = (uint8_t)(flight->op_index < 255 ? flight->op_index : 255),
     };
-    run_record_add(loop->record, &span, flight->device, flight->acquired_bytes,
-                   flight->released_bytes);
+    run_record_span(loop->record, &span);
 }
 
 static enum status retire_oldest(struct loop *loop, struct error *err)
@@ -293,7 +309,7 @@ static enum status retire_oldest(struct loop *loop, struct error *err)
     const struct flight *const flight = flight_of(loop, loop->oldest);
     const enum status status = await(loop, flight, err);
     if (status != STATUS_OK) return status;
-    if (flight->enqueued && !flight->omitted) record_flight(loop, flight);
+    record_flight(loop, flight);
     loop->backlog_s[flight->stream] -= flight->predicted_s;
     if (flight->op->kind == OP_COMPUTE) loop->done_s += flight->predicted_s;
     loop->oldest++;
@@ -373,6 +389,23 @@ static struct unit_arguments unit_arguments_of(const struct loop *loop,
     return arguments;
 }
 
+static struct device_state *device_state_of(const struct loop *loop, const struct plan_walk_op *op,
+                                            uint32_t buffer)
+{
+    return &loop->states[(size_t)op->device * loop->plan->buffer_count + buffer];
+}
+
+/* The minibatch that decides whether a copy is left out by a stop: its own. State that goes back to
+ * the host has that in which it came: if its way in was left out, so is its way back; if not, there
+ * may be finished minibatches in it. */
+static uint64_t copied_minibatch(const struct loop *loop, const struct plan_walk_op *op)
+{
+    const struct plan_place_use *const from = &op->uses[0];
+    if (from->place == 0 || loop->plan->buffers[from->buffer].kind != BUFFER_STATE)
+        return op->minibatch;
+    return device_state_of(loop, op, from->buffer)->arrived;
+}
+
 static void enqueue_compute(struct loop *loop, const struct plan_walk_op *op,
                             struct flight *flight)
 {
@@ -396,7 +429,10 @@ static void enqueue_copy(struct loop *loop, const struct plan_walk_op *op, struc
     struct device_stream *const stream = loop->run->streams[op->stream];
     const struct plan_place_use *const from = &op->uses[0], *const to = &op->uses[1];
     char *const target = address_of(loop, op, to);
-    device_copy(stream, target, address_of(loop, op, from), op->op->bytes, &flight->timing);
+    const struct device_guard guard = {.limit = &loop->run->jobs[op->unit->job].limit,
+                                       .value = copied_minibatch(loop, op)};
+    device_copy_guarded(stream, target, address_of(loop, op, from), op->op->bytes, guard,
+                        &flight->timing);
     if (to->place == 0 && loop->plan->buffers[to->buffer].kind == BUFFER_LOSS) {
         const struct loss_call call = {
             .run = loop->run,
@@ -408,12 +444,6 @@ static void enqueue_copy(struct loop *loop, const struct plan_walk_op *op, struc
     }
 }
 
-static struct device_state *device_state_of(const struct loop *loop, const struct plan_walk_op *op,
-                                            uint32_t buffer)
-{
-    return &loop->states[(size_t)op->device * loop->plan->buffer_count + buffer];
-}
-
 /* Remember which state on a device is newer than on the host. */
 static void follow_state(struct loop *loop, const struct plan_walk_op *op)
 {
@@ -422,14 +452,13 @@ static void follow_state(struct loop *loop, const struct plan_walk_op *op)
         const struct plan_buffer *const buffer = &loop->plan->buffers[use->buffer];
         if (use->place == 0 || buffer->kind != BUFFER_STATE) continue;
         struct device_state *const state = device_state_of(loop, op, use->buffer);
+        if (use->flags & ACCESS_ACQUIRE)
+            *state = (struct device_state){.arrived = op->minibatch, .bytes = buffer->bytes};
         if (op->op->kind == OP_COMPUTE && (use->flags & ACCESS_WRITE)) {
-            *state = (struct device_state){
-                .address = use->address,
-                .bytes = buffer->bytes,
-                .first_row = op->op->first_row,
-                .row_count = op->op->row_count,
-                .changed_bytes = buffer->bytes,
-            };
+            state->address = use->address;
+            state->first_row = op->op->first_row;
+            state->row_count = op->op->row_count;
+            state->changed_bytes = buffer->bytes;
         } else if (op->op->kind == OP_COPY && i == 0) {
             state->changed_bytes -=
                 op->op->bytes < state->changed_bytes ? op->op->bytes : state->changed_bytes;
@@ -489,7 +518,7 @@ static void enqueue(struct loop *loop, const struct plan_walk_op *op, bool skip)
         .stream = op->stream,
         .device = op->device,
         .op_index = op->op_index,
-        .enqueued = !skip,
+        .skipped = skip,
         .predicted_s = skip ? 0 : loop->predicted_s[op->op - loop->plan->ops],
     };
     for (uint32_t i = 0; i < op->wait_count; i++) {
@@ -498,15 +527,17 @@ static void enqueue(struct loop *loop, const struct plan_walk_op *op, bool skip)
         device_wait(stream, run->streams[other->stream], other->event);
         if (flight->wait_count < FLIGHT_WAITS) flight->waits[flight->wait_count++] = op->waits[i];
     }
-    if (!skip) {
-        measure_slots(loop, op, flight);
-        follow_state(loop, op);
+    measure_slots(loop, op, flight);
+    if (skip) {
+        device_call(stream, call_nothing, NULL, 0, &flight->timing); /* for its time */
+    } else {
         if (op->op->kind == OP_COPY)
             enqueue_copy(loop, op, flight);
         else
             enqueue_compute(loop, op, flight);
-        if (run->options->poison) poison_released(loop, op);
+        follow_state(loop, op);
     }
+    if (run->options->poison) poison_released(loop, op);
     flight->event = device_record(stream);
     loop->backlog_s[op->stream] += flight->predicted_s;
     loop->next = op->number + 1;
@@ -552,8 +583,9 @@ static enum status save_states(struct loop *loop, struct error *err)
         for (uint32_t b = 0; b < plan->buffer_count; b++) {
             const struct device_state *const state =
                 &loop->states[(size_t)d * plan->buffer_count + b];
-            if (state->changed_bytes == 0) continue;
             const struct plan_buffer *const buffer = &plan->buffers[b];
+            if (state->changed_bytes == 0 || state->arrived >= loop->run->jobs[buffer->job].limit)
+                continue;
             const uint32_t shard = plan->job_first_shard[buffer->job] + buffer->shard;
             const struct job *const job = &plan->jobs.jobs[buffer->job];
             char *const host = (char *)loop->run->states[shard];

@@ -97,29 +97,36 @@ static void add_change(struct run_record *record, double time_s, uint32_t place,
     record->change_count++;
 }
 
-void run_record_add(struct run_record *record, const struct trace_span *span, uint32_t device,
-                    uint64_t acquired_bytes, uint64_t released_bytes)
+void run_record_span(struct run_record *record, const struct trace_span *span)
 {
     struct trace *const trace = record->trace;
-    const uint32_t place = 1 + device;
     record->first_s = fmin(record->first_s, span->start_s);
     record->last_s = fmax(record->last_s, span->end_s);
     if (record->spans) {
         trace->spans[trace->span_count++] = *span;
-        add_change(record, span->start_s, place, (int64_t)acquired_bytes);
-        add_change(record, span->end_s, place, -(int64_t)released_bytes);
         return;
     }
     struct trace_job *const job = &trace->jobs[span->job];
     if (job->end_s == 0) job->start_s = span->start_s; /* its first operation */
     job->start_s = fmin(job->start_s, span->start_s);
     job->end_s = fmax(job->end_s, span->end_s);
-    record->level[place] += acquired_bytes;
-    if (record->level[place] > trace->places[place].peak_bytes) {
-        trace->places[place].peak_bytes = record->level[place];
-        trace->places[place].peak_time_s = span->start_s;
+}
+
+void run_record_slots(struct run_record *record, const struct run_slots *slots)
+{
+    const uint32_t place = 1 + slots->device;
+    if (record->spans) {
+        add_change(record, slots->start_s, place, (int64_t)slots->acquired_bytes);
+        add_change(record, slots->end_s, place, -(int64_t)slots->released_bytes);
+        return;
     }
-    record->level[place] -= released_bytes;
+    struct trace_place *const traced = &record->trace->places[place];
+    record->level[place] += slots->acquired_bytes;
+    if (record->level[place] > traced->peak_bytes) {
+        traced->peak_bytes = record->level[place];
+        traced->peak_time_s = slots->start_s;
+    }
+    record->level[place] -= slots->released_bytes;
 }
 
 static int compare_changes(const void *left, const void *right)

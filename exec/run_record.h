@@ -16,10 +16,16 @@ MUST_CHECK enum status run_record_create(const struct plan *plan, bool spans, st
                                          struct run_record **out, struct error *err);
 void run_record_destroy(struct run_record *record); /* NULL is fine */
 
-/* `span`: times in seconds from the start of the run. Bytes of device memory that the operation
- * took when it started and gave back when it ended, on `device`. */
-void run_record_add(struct run_record *record, const struct trace_span *span, uint32_t device,
-                    uint64_t acquired_bytes, uint64_t released_bytes);
+/* Times are seconds from the start of the run. */
+void run_record_span(struct run_record *record, const struct trace_span *span);
+
+/* Device memory that an operation took when it started and gave back when it ended. */
+struct run_slots {
+    double start_s, end_s;
+    uint32_t device;
+    uint64_t acquired_bytes, released_bytes;
+};
+void run_record_slots(struct run_record *record, const struct run_slots *slots);
 
 /* Fill in the trace: levels, peaks, makespan, times of jobs. */
 void run_record_finish(struct run_record *record);

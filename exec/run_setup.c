@@ -295,7 +295,7 @@ static enum status open_data(struct run *run, struct error *err)
     run->sources = memory;
     for (uint32_t j = 0; j < jobs->count; j++) {
         status = data_open(&jobs->jobs[j], &run->sources[j], err);
-        if (status != STATUS_OK) return error_add(err, "job '%s'", jobs->jobs[j].name);
+        if (status != STATUS_OK) return status;
     }
     return STATUS_OK;
 }
@@ -363,7 +363,7 @@ enum status run_keep_weights(struct run *run, struct error *err)
             if (status == STATUS_OK)
                 status = arena_string(&run->result->arena, job->weights_out, &result->weights_path,
                                       err);
-            if (status != STATUS_OK) return error_add(err, "job '%s'", job->name);
+            if (status != STATUS_OK) return status;
         }
         if (run->result->stopped)
             run_log_kept(run->log, j, result->minibatches, result->weights_path);

@@ -3,6 +3,7 @@
 #define SPILLWAY_EXEC_RUN_STATE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "exec/data.h"
 #include "exec/device.h"
@@ -10,11 +11,11 @@
 #include "exec/run_log.h"
 #include "exec/unit.h"
 
-/* What the threads of the streams and the enqueueing one tell each other about a job; under
+/* What the threads of the streams and the enqueueing one tell each other about a job; changed under
  * run.lock. */
 struct run_progress {
     uint64_t begun;   /* minibatches of which a computation has started */
-    uint64_t limit;   /* those from here on are not computed any more */
+    atomic_uint_fast64_t limit; /* those from here on are left out; lowered once, by a stop */
     uint64_t losses;  /* on the host */
     double last_loss_s;
 };

@@ -194,6 +194,29 @@ static void test_copies_are_exact(void **state)
     check_copies(150e6);
 }
 
+/* A guard is looked at when the copy's turn comes, not when it is enqueued. */
+static void test_guarded_copies(void **state)
+{
+    (void)state;
+    struct device *device = open_device((struct device_options){.delay_seed = 0});
+    struct device_stream *h2d = device_stream(device, STREAM_H2D);
+    int pause = 20, from[4] = {11, 12, 13, 14}, to[4] = {0};
+    atomic_uint_fast64_t limit = 4;
+    struct device_timing timings[4];
+    device_call(h2d, sleep_ms, &pause, 0, NULL);
+    for (uint64_t i = 0; i < 4; i++)
+        device_copy_guarded(h2d, &to[i], &from[i], sizeof to[i],
+                            (struct device_guard){.limit = &limit, .value = i}, &timings[i]);
+    atomic_store(&limit, 2);
+    finish(h2d);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(to[i], i < 2 ? from[i] : 0);
+        assert_int_equal(timings[i].left_out, i >= 2);
+        assert_true(timings[i].end_s >= timings[i].start_s);
+    }
+    device_close(device);
+}
+
 /* Twenty copies of 1 MB at 200 MB/s are 100 ms of link time; a link cannot be faster. */
 static void test_pacing_never_exceeds_the_rate(void **state)
 {
@@ -327,6 +350,7 @@ int main(void)
         cmocka_unit_test(test_events_order_streams),
         cmocka_unit_test(test_timing_and_timeout),
         cmocka_unit_test(test_copies_are_exact),
+        cmocka_unit_test(test_guarded_copies),
         cmocka_unit_test(test_pacing_never_exceeds_the_rate),
         cmocka_unit_test(test_close_with_work_queued),
         cmocka_unit_test(test_poison),
