@@ -16,6 +16,8 @@
 static void on_signal(int number)
 {
     file_remove_pending();
+    /* Below a progress bar, which nobody wipes any more. */
+    if (isatty(STDERR_FILENO) && write(STDERR_FILENO, "\n", 1) < 0) _exit(3);
     _exit(128 + number);
 }
 

@@ -188,13 +188,15 @@ static enum status print_jobs(FILE *out, const struct report *report, struct err
     return STATUS_OK;
 }
 
-static void print_next(struct cli *cli, const struct request *request)
+static void print_next(struct cli *cli, const struct report *report)
 {
-    const char *plan = request->plan_path;
-    if (request->trace_path)
+    const char *plan = report->request->plan_path, *trace = report->request->trace_path;
+    if (report->measured->stopped)
+        cli_next(cli, (const char *const[]){"run", plan, NULL});
+    else if (trace)
         cli_next(cli, (const char *const[]){"simulate", plan, "--trace", "predicted.json.gz", "&&",
-                                            "spillway", "compare", "predicted.json.gz",
-                                            request->trace_path, NULL});
+                                            "spillway", "compare", "predicted.json.gz", trace,
+                                            NULL});
     else
         cli_next(cli, (const char *const[]){"run", plan, "--trace", "measured.json.gz", NULL});
 }
@@ -214,7 +216,7 @@ static enum status report_text(struct cli *cli, const struct report *report, str
     if (request->trace_path) fprintf(out, "\ntrace written to %s\n", request->trace_path);
     if (request->log_path)
         fprintf(out, "%slog written to %s\n", request->trace_path ? "" : "\n", request->log_path);
-    print_next(cli, request);
+    print_next(cli, report);
     return STATUS_OK;
 }
 
