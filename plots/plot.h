@@ -26,8 +26,8 @@ enum { PLOT_DEVICES_MAX = 32, PLOT_BOXES_MAX = 4000, PLOT_POLICIES_MAX = 64 };
 
 struct plot_options {
     const char *title;   /* NULL: made from the traces */
-    double from_s, to_s; /* the part of the run to draw; both 0: all of it */
-    uint32_t width_px;   /* 0: 1200; at least 600 */
+    double from_s, to_s; /* the part of the run to draw; to_s 0: up to its end */
+    uint32_t width_px;   /* 0: 1200 (throughput: 1000); 600 to 20000 */
     bool keep_script;
 };
 

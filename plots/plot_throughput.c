@@ -25,7 +25,7 @@
 #include "plots/plot_script.h"
 
 static const double bar_px = 18, bar_gap_px = 2, policy_gap_px = 14;
-enum { WIDTH_DEFAULT_PX = 1000, WIDTH_MIN_PX = 600, WIDTH_MAX_PX = 10000 };
+enum { WIDTH_DEFAULT_PX = 1000, WIDTH_MIN_PX = 600, WIDTH_MAX_PX = 20000 };
 
 struct throughput_plot {
     const struct plot_policy *policies;

@@ -18,7 +18,7 @@
 #include "base/quantity.h"
 #include "plots/plot_color.h"
 
-enum { WIDTH_DEFAULT_PX = 1200, WIDTH_MIN_PX = 600, WIDTH_MAX_PX = 10000 };
+enum { WIDTH_DEFAULT_PX = 1200, WIDTH_MIN_PX = 600, WIDTH_MAX_PX = 20000 };
 enum { NAME_CHARACTERS_MAX = 18 };
 
 /* --- which traces --------------------------------------------------------------------------- */
@@ -56,19 +56,19 @@ static enum status choose_window(struct plot_view *view, const struct plot_optio
 {
     struct plot_window *window = &view->window;
     double end_s = fmax(view->end_s[0], view->end_s[1]);
-    bool whole = options->from_s <= 0 && options->to_s <= 0;
-    window->from_s = whole ? 0 : options->from_s;
-    window->to_s = whole ? end_s : options->to_s;
+    bool to_the_end = options->to_s <= 0; /* false for NaN */
+    window->from_s = options->from_s;
+    window->to_s = to_the_end ? end_s : options->to_s;
     if (end_s <= 0)
         return error_set(err, STATUS_BAD_INPUT, "the trace has no spans: there is nothing to draw");
-    if (!(window->from_s >= 0 && window->to_s > window->from_s &&
-          window->to_s <= TRACE_TIME_MAX_S))
-        return error_set(err, STATUS_BAD_INPUT, "a window from %g s to %g s cannot be drawn",
-                         window->from_s, window->to_s);
     if (window->from_s >= end_s)
         return error_set(err, STATUS_BAD_INPUT,
                          "the window begins at %g s, but the run ends at %g s", window->from_s,
                          end_s);
+    if (!(window->from_s >= 0 && window->to_s > window->from_s &&
+          window->to_s <= TRACE_TIME_MAX_S))
+        return error_set(err, STATUS_BAD_INPUT, "a window from %g s to %g s cannot be drawn",
+                         window->from_s, window->to_s);
     return STATUS_OK;
 }
 

@@ -129,7 +129,7 @@ static void scripts_are_golden(void **state)
         struct plot_options options = {.keep_script = true, .to_s = 1.6};
         if (p == TIMELINE_ALONE)
             options = (struct plot_options){
-                .keep_script = true, .title = "it's a_{title}", .width_px = 800};
+                .keep_script = true, .title = "it's a_{title}", .width_px = 800, .from_s = 0.25};
         snprintf(name, sizeof name, "%s.svg", picture_names[p]);
         snprintf(path, sizeof path, "%s", support_path(name));
         if (draw(p, path, &options, &err) != STATUS_OK) fail_msg("%s", err.text);
@@ -267,9 +267,9 @@ static void what_cannot_be_drawn_is_refused(void **state)
                                   ".svg or .png)");
     err = (struct error){0};
     assert_int_equal(plot_timeline(&p, &m, "x.svg",
-                                   &(struct plot_options){.from_s = 2, .to_s = 1.5}, &err),
+                                   &(struct plot_options){.from_s = 1.25, .to_s = 1}, &err),
                      STATUS_BAD_INPUT);
-    assert_string_equal(err.text, "a window from 2 s to 1.5 s cannot be drawn");
+    assert_string_equal(err.text, "a window from 1.25 s to 1 s cannot be drawn");
     err = (struct error){0};
     assert_int_equal(plot_memory(&p, &m, "x.svg", &(struct plot_options){.from_s = 2, .to_s = 3},
                                  &err),
@@ -283,7 +283,7 @@ static void what_cannot_be_drawn_is_refused(void **state)
     err = (struct error){0};
     assert_int_equal(plot_timeline(&p, &m, "x.svg", &(struct plot_options){.width_px = 90}, &err),
                      STATUS_BAD_INPUT);
-    assert_string_equal(err.text, "a width of 90 pixels is out of range (600 to 10000)");
+    assert_string_equal(err.text, "a width of 90 pixels is out of range (600 to 20000)");
 
     m.jobs[1].name = "gamma";
     err = (struct error){0};

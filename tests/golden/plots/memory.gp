@@ -13,7 +13,7 @@ set yrange [374:0]
 set xrange [0:1.6]
 set border 1 lc rgb '#8c959f'
 unset ytics
-set format x '%h'
+set format x '%.10g'
 set xtics out nomirror scale 0.5 font ',11' tc rgb '#59636e'
 set grid xtics lt 1 lw 1 lc rgb '#e4e7ea' back
 set label 'time (s)' at screen 0.84167, screen 0.02672 right font ',11' tc rgb '#59636e' front noenhanced

@@ -16,7 +16,7 @@ set yrange [98:0]
 set xrange [0:12810.3871]
 set border 1 lc rgb '#8c959f'
 unset ytics
-set format x '%h'
+set format x '%.10g'
 set xtics out nomirror scale 0.5 font ',11' tc rgb '#59636e'
 set grid xtics lt 1 lw 1 lc rgb '#e4e7ea' back
 set label 'tokens per second' at screen 0.96, screen 0.056 right font ',11' tc rgb '#59636e' front noenhanced
