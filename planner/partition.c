@@ -24,6 +24,7 @@
 #include "base/size.h"
 #include "models/cost.h"
 #include "models/memory.h"
+#include "planner/bound.h"
 
 enum { REGION_SIZES = 20 };
 
@@ -40,6 +41,7 @@ struct cutter {
     bool interleaved;
     uint64_t capacity; /* of the smallest device */
     uint64_t edge_bytes;
+    double contention;
     double host_fixed_bytes; /* states, table gradients, boundaries: whatever the cut */
     /* where the least hopeless failure was, for the message */
     uint32_t failed_job;
@@ -137,7 +139,16 @@ static double unit_s(const struct candidate *c, double compute, double in, doubl
 
 static double copy_s(const struct cutter *cutter, enum copy_direction direction, uint64_t bytes)
 {
-    return bytes ? cost_copy_s(cutter->hardware, 0, direction, bytes) : 0;
+    return bytes ? cost_copy_s(cutter->hardware, 0, direction, bytes) * cutter->contention : 0;
+}
+
+/* How much longer copies take when all devices that will be busy copy at once. */
+static double contention_of(const struct hardware *hardware, uint32_t busy_devices)
+{
+    double wanted = 0, rate = bound_host_rate(hardware);
+    for (uint32_t d = 0; d < busy_devices; d++)
+        wanted += cost_copy_bandwidth(hardware, d, COPY_H2D);
+    return rate > 0 && wanted > rate ? wanted / rate : 1;
 }
 
 static double shard_s(const struct cutter *cutter, const struct candidate *c,
@@ -395,6 +406,7 @@ static struct cutter cutter_make(const struct hardware *hardware, const struct j
                             .options = options,
                             .interleaved = interleaved,
                             .capacity = smallest_device(hardware),
+                            .contention = 1,
                             .missing_bytes = UINT64_MAX};
     for (uint32_t j = 0; j < jobs->count; j++) {
         const struct job *job = &jobs->jobs[j];
@@ -491,7 +503,9 @@ enum status partition_streamed(const struct hardware *hardware, const struct job
                                struct partition *out, struct error *err)
 {
     struct cutter cutter = cutter_make(hardware, jobs, footprints, options, interleaved);
+    uint32_t busy = jobs->count < hardware->device_count ? jobs->count : hardware->device_count;
     struct partition best = {0}, trial = {0};
+    cutter.contention = contention_of(hardware, interleaved ? busy : 1);
     struct job_cut *cuts = make_cuts(jobs, footprints);
     enum status status = cuts ? allocate(jobs, &trial, err) : out_of_memory(err);
     bool found = false;
@@ -517,6 +531,7 @@ enum status partition_streamed(const struct hardware *hardware, const struct job
         return status;
     }
     best.seat_count = 1;
+    best.contention = cutter.contention;
     place_activations(&cutter, &best);
     *out = best;
     return STATUS_OK;
@@ -686,7 +701,7 @@ enum status partition_resident(const struct hardware *hardware, const struct job
                                struct partition *out, struct error *err)
 {
     struct cutter cutter = cutter_make(hardware, jobs, footprints, options, true);
-    struct partition made = {.resident = true};
+    struct partition made = {.resident = true, .contention = 1};
     if (options->activations == ACTIVATIONS_SPILL)
         return error_set(err, STATUS_BAD_INPUT,
                          "activations of resident shards cannot be spilled (expected keep or "

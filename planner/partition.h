@@ -45,6 +45,7 @@ struct partition {
     uint64_t *keep_offset;       /* per shard: of its activations (streamed), within `keep` */
     uint64_t *state_offset;      /* per shard, resident: of its state within the seat */
     uint32_t seat_count;
+    double contention;           /* copies take so much longer when all devices copy at once */
     double objective_s;          /* estimated seconds of all minibatches on one device, summed */
 };
 

@@ -109,6 +109,7 @@ struct plan_walk {
     struct live *lives;
     uint32_t live_count, live_capacity, live_free; /* free list through next_free */
     struct vacated_list *vacated; /* per device */
+    uint32_t *hints;              /* [device][slot]: where it begins in `vacated`, or did */
     struct host_reader *readers;  /* pool */
     uint32_t reader_count, reader_capacity, reader_free;
 
@@ -117,8 +118,10 @@ struct plan_walk {
     uint64_t *segment_numbers;   /* of each segment's first operation; likewise */
 
     uint32_t stream;       /* of the current operation */
+    uint32_t first_stream; /* of its device */
+    uint64_t latest[LOCAL_STREAMS]; /* to wait for on the streams of its device */
     uint64_t *waits;       /* plan_stream_count() entries: one per stream at most */
-    uint32_t *wait_stream; /* of each wait */
+    uint32_t *wait_stream; /* of each wait on another device's streams */
     uint32_t *wait_at;     /* per stream: its wait, if wait_stream agrees */
     uint32_t wait_count;
     struct plan_place_use *uses; /* as many as an operation has at most */
@@ -126,10 +129,22 @@ struct plan_walk {
 
 /* --- waits ---------------------------------------------------------------------------------- */
 
-/* `time` is number + 1; none and the own stream are left out. */
-static inline void wait_for(struct plan_walk *w, uint32_t stream, uint64_t time)
+/* `time` is number + 1 (0: none), on a stream of the operation's device. No branches: nearly all
+ * waits go through here, and whether there is one cannot be foreseen. */
+static inline void wait_locally(struct plan_walk *w, uint32_t kind, uint64_t time)
 {
-    if (time == 0 || stream == w->stream) return;
+    w->latest[kind] = w->latest[kind] > time ? w->latest[kind] : time;
+}
+
+/* The same for any stream. */
+static void wait_for(struct plan_walk *w, uint32_t stream, uint64_t time)
+{
+    if (time == 0) return;
+    if (stream - w->first_stream < LOCAL_STREAMS) {
+        wait_locally(w, stream - w->first_stream, time);
+        return;
+    }
+    if (stream == w->stream) return;
     uint64_t number = time - 1;
     uint32_t at = w->wait_at[stream];
     if (at < w->wait_count && w->wait_stream[at] == stream) {
@@ -141,6 +156,14 @@ static inline void wait_for(struct plan_walk *w, uint32_t stream, uint64_t time)
     w->wait_at[stream] = w->wait_count++;
 }
 
+static void begin_waits(struct plan_walk *w, uint32_t device, uint32_t kind)
+{
+    w->stream = plan_stream(w->plan, device, kind);
+    w->first_stream = device * LOCAL_STREAMS;
+    w->wait_count = 0;
+    memset(w->latest, 0, sizeof w->latest);
+}
+
 static int compare_numbers(const void *a, const void *b)
 {
     uint64_t x, y;
@@ -149,8 +172,12 @@ static int compare_numbers(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void sort_waits(struct plan_walk *w)
+/* The own stream is left out; the rest in order. */
+static void end_waits(struct plan_walk *w)
 {
+    for (uint32_t k = 0; k < LOCAL_STREAMS; k++)
+        if (w->latest[k] != 0 && w->first_stream + k != w->stream)
+            w->waits[w->wait_count++] = w->latest[k] - 1;
     if (w->wait_count > SORT_SIMPLY_MAX) {
         qsort(w->waits, w->wait_count, sizeof *w->waits, compare_numbers);
         return;
@@ -232,10 +259,12 @@ static void use_host_buffer(struct plan_walk *w, struct host_buffer *host, uint3
 
 /* --- vacated ranges ------------------------------------------------------------------------- */
 
-/* The first range that ends behind `offset`. */
-static uint32_t vacated_find(const struct vacated_list *list, uint64_t offset)
+/* The first range that ends behind `offset`; tried first: *hint, where it was the last time. */
+static uint32_t vacated_find(const struct vacated_list *list, uint64_t offset, uint32_t *hint)
 {
     uint32_t low = 0, high = list->count;
+    if (*hint < high && list->ranges[*hint].end > offset) high = *hint + 1;
+    if (*hint > 0 && *hint <= high && list->ranges[*hint - 1].end <= offset) low = *hint;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (list->ranges[middle].end > offset)
@@ -243,25 +272,25 @@ static uint32_t vacated_find(const struct vacated_list *list, uint64_t offset)
         else
             low = middle + 1;
     }
+    *hint = low;
     return low;
 }
 
 static void wait_for_vacated(struct plan_walk *w, const struct vacated_list *list, uint64_t first,
-                             uint64_t end, uint32_t first_stream)
+                             uint64_t end, uint32_t *hint)
 {
-    for (uint32_t i = vacated_find(list, first); i < list->count; i++) {
+    for (uint32_t i = vacated_find(list, first, hint); i < list->count; i++) {
         const struct vacated *range = &list->ranges[i];
         if (range->first >= end) return;
-        for (uint32_t k = 0; k < LOCAL_STREAMS; k++)
-            wait_for(w, first_stream + k, range->users[k]);
+        for (uint32_t k = 0; k < LOCAL_STREAMS; k++) wait_locally(w, k, range->users[k]);
     }
 }
 
 /* Paint `added` over the list. False: no memory. */
-static bool vacated_paint(struct vacated_list *list, const struct vacated *added)
+static bool vacated_paint(struct vacated_list *list, const struct vacated *added, uint32_t *hint)
 {
     if (added->first == added->end) return true;
-    uint32_t low = vacated_find(list, added->first);
+    uint32_t low = vacated_find(list, added->first, hint);
     uint32_t high = low;
     while (high < list->count && list->ranges[high].first < added->end) high++;
     if (high == low + 1 && list->ranges[low].first == added->first &&
@@ -298,6 +327,12 @@ static bool vacated_paint(struct vacated_list *list, const struct vacated *added
 
 /* --- device buffers ------------------------------------------------------------------------- */
 
+static uint32_t *vacated_hint(const struct plan_walk *w, uint32_t device,
+                              const struct plan_slot *slot)
+{
+    return &w->hints[(size_t)device * w->plan->slot_count + (size_t)(slot - w->plan->slots)];
+}
+
 /* A blank record; PLAN_NONE: no memory. */
 static uint32_t live_take(struct plan_walk *w)
 {
@@ -318,22 +353,21 @@ static uint32_t live_take(struct plan_walk *w)
     return index;
 }
 
-static void use_live(struct plan_walk *w, struct live *live, uint32_t flags, uint32_t kind,
-                     uint32_t first_stream)
+static void use_live(struct plan_walk *w, struct live *live, uint32_t flags, uint32_t kind)
 {
     uint64_t now = w->at.number + 1;
     if (!(flags & ACCESS_WRITE)) {
-        wait_for(w, first_stream + live->writer_kind, live->writer);
+        wait_locally(w, live->writer_kind, live->writer);
         live->readers[kind] = now;
         return;
     }
     uint64_t any_reader = 0;
     for (uint32_t k = 0; k < LOCAL_STREAMS; k++) {
         any_reader |= live->readers[k];
-        wait_for(w, first_stream + k, live->readers[k]);
+        wait_locally(w, k, live->readers[k]);
         live->readers[k] = 0;
     }
-    if (any_reader == 0) wait_for(w, first_stream + live->writer_kind, live->writer);
+    wait_locally(w, live->writer_kind, any_reader == 0 ? live->writer : 0);
     live->writer = now;
     live->writer_kind = kind;
 }
@@ -343,7 +377,6 @@ static void use_device_buffer(struct plan_walk *w, struct plan_place_use *use, u
                               uint32_t device, uint32_t kind, const uint32_t *layout)
 {
     uint64_t cell = (uint64_t)device * w->device_buffer_count + index;
-    uint32_t first_stream = device * LOCAL_STREAMS;
     assert(kind < LOCAL_STREAMS);
     if (use->flags & ACCESS_ACQUIRE) {
         uint32_t taken = live_take(w);
@@ -357,13 +390,13 @@ static void use_device_buffer(struct plan_walk *w, struct plan_place_use *use, u
         w->lives[taken].slot = layout[w->at.acquire++];
         const struct plan_slot *slot = &w->plan->slots[w->lives[taken].slot];
         wait_for_vacated(w, &w->vacated[device], slot->offset_bytes,
-                         slot->offset_bytes + slot->bytes, first_stream);
+                         slot->offset_bytes + slot->bytes, vacated_hint(w, device, slot));
     }
     assert(w->live_at[cell] != 0);
     struct live *live = &w->lives[w->live_at[cell] - 1];
     use->slot = live->slot;
     use->address += w->plan->slots[live->slot].offset_bytes;
-    use_live(w, live, use->flags, kind, first_stream);
+    use_live(w, live, use->flags, kind);
 }
 
 static void release_device_buffer(struct plan_walk *w, uint32_t index, uint32_t device)
@@ -376,7 +409,8 @@ static void release_device_buffer(struct plan_walk *w, uint32_t index, uint32_t 
     memcpy(range.users, live->readers, sizeof range.users);
     if ((range.users[0] | range.users[1] | range.users[2]) == 0)
         range.users[live->writer_kind] = live->writer;
-    if (!vacated_paint(&w->vacated[device], &range)) w->failed = true;
+    if (!vacated_paint(&w->vacated[device], &range, vacated_hint(w, device, slot)))
+        w->failed = true;
     w->live_at[cell] = 0;
     live->next_free = w->live_free;
     w->live_free = record;
@@ -495,13 +529,12 @@ bool plan_walk_next(struct plan_walk *walk, struct plan_walk_op *out)
     const struct plan_unit *unit = &plan->units[instance->unit];
     const struct plan_op *op = &plan->ops[unit->first_op + walk->at.op];
 
-    walk->stream = plan_stream(plan, instance->device, op->stream);
-    walk->wait_count = 0;
+    begin_waits(walk, instance->device, op->stream);
     use_buffers(walk, op, instance);
     for (uint32_t i = 0; i < op->after_count; i++)
         wait_for_after(walk, &plan->afters[op->first_after + i]);
     if (walk->failed) return false;
-    sort_waits(walk);
+    end_waits(walk);
 
     out->number = walk->at.number;
     out->minibatch = walk->minibatches[unit->job];
@@ -569,12 +602,14 @@ static bool allocate(struct plan_walk *w)
     w->live_at = alloc_zeroed((size_t)w->device_buffer_count * plan->hardware.device_count,
                               sizeof *w->live_at);
     w->vacated = alloc_zeroed(plan->hardware.device_count, sizeof *w->vacated);
+    w->hints = alloc_zeroed((size_t)plan->slot_count * plan->hardware.device_count,
+                            sizeof *w->hints);
     w->waits = alloc_zeroed(streams, sizeof *w->waits);
     w->wait_stream = alloc_zeroed(streams, sizeof *w->wait_stream);
     w->wait_at = alloc_zeroed(streams, sizeof *w->wait_at);
     w->uses = alloc_zeroed(largest_access_count(plan), sizeof *w->uses);
-    if (!w->minibatches || !w->hosts || !w->live_at || !w->vacated || !w->waits ||
-        !w->wait_stream || !w->wait_at || !w->uses)
+    if (!w->minibatches || !w->hosts || !w->live_at || !w->vacated || !w->hints ||
+        !w->waits || !w->wait_stream || !w->wait_at || !w->uses)
         return false;
     if (plan->after_count == 0) return true;
     w->ops_before = alloc_zeroed((size_t)plan->instance_count + 1, sizeof *w->ops_before);
@@ -611,6 +646,7 @@ void plan_walk_destroy(struct plan_walk *walk)
     free(walk->live_at);
     free(walk->lives);
     free(walk->vacated);
+    free(walk->hints);
     free(walk->readers);
     free(walk->ops_before);
     free(walk->segment_positions);

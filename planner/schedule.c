@@ -10,7 +10,7 @@
  * device, unless the chosen job's last device is free too, which spares moving its boundary.
  *
  * Cost: O(jobs + devices) per unit. Durations are those of models/cost.h, so what is left out is
- * contention (shared links, computing slowed by copying); the simulator knows about those.
+ * contention but for the average over shared links; the simulator knows about it.
  */
 #include "planner/schedule.h"
 
@@ -64,10 +64,11 @@ struct scheduler {
 
 /* --- durations ------------------------------------------------------------------------------- */
 
-static double copied_s(const struct hardware *hardware, uint32_t device,
-                       enum copy_direction direction, uint64_t bytes)
+static double copied_s(const struct scheduler *s, uint32_t device, enum copy_direction direction,
+                       uint64_t bytes)
 {
-    return bytes ? cost_copy_s(hardware, device, direction, bytes) : 0;
+    return bytes ? cost_copy_s(s->hardware, device, direction, bytes) * s->partition->contention
+                 : 0;
 }
 
 static double computed_s(const struct hardware *hardware, uint32_t device, const struct job *job,
@@ -97,20 +98,20 @@ static void shard_times(const struct scheduler *s, struct footprints *footprints
     times[0] = times[1] = (struct unit_time){0};
     if (!last) {
         times[0].compute_s = computed_s(hw, device, job, shard, PLAN_FORWARD, false);
-        times[0].in_s = streamed ? copied_s(hw, device, COPY_H2D, f->parameter_bytes) : 0;
-        times[0].edge_in_s = copied_s(hw, device, COPY_H2D, f->input_bytes);
-        times[0].edge_out_s = copied_s(hw, device, COPY_D2H, f->output_bytes);
-        times[0].out_s = copied_s(hw, device, COPY_D2H, spilled);
+        times[0].in_s = streamed ? copied_s(s, device, COPY_H2D, f->parameter_bytes) : 0;
+        times[0].edge_in_s = copied_s(s, device, COPY_H2D, f->input_bytes);
+        times[0].edge_out_s = copied_s(s, device, COPY_D2H, f->output_bytes);
+        times[0].out_s = copied_s(s, device, COPY_D2H, spilled);
     }
     times[1].compute_s =
         computed_s(hw, device, job, shard, last ? PLAN_LOSS : PLAN_BACKWARD,
                    p->activations != ACTIVATIONS_RECOMPUTE);
     if (streamed) {
-        times[1].in_s = copied_s(hw, device, COPY_H2D, f->state_bytes + table + spilled);
-        times[1].out_s = copied_s(hw, device, COPY_D2H, f->state_bytes + table);
+        times[1].in_s = copied_s(s, device, COPY_H2D, f->state_bytes + table + spilled);
+        times[1].out_s = copied_s(s, device, COPY_D2H, f->state_bytes + table);
     }
-    times[1].edge_in_s = copied_s(hw, device, COPY_H2D, last ? f->input_bytes : f->output_bytes);
-    times[1].edge_out_s = copied_s(hw, device, COPY_D2H, f->input_bytes);
+    times[1].edge_in_s = copied_s(s, device, COPY_H2D, last ? f->input_bytes : f->output_bytes);
+    times[1].edge_out_s = copied_s(s, device, COPY_D2H, f->input_bytes);
 }
 
 static const struct unit_time *time_of(const struct scheduler *s, uint32_t device, uint32_t job,
