@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Does double buffering hide transfers that take as long as the computation?
+
+Usage: bench_overlap.py BUILD HARDWARE.json [--repeat N]
+
+Two GPT jobs are spilled through one device whose link is paced so that copies in take as long as all
+computing (the rate is found with the simulator). With double buffering the makespan should be
+within 10 % of the larger of the two plus the first copy, which nothing can hide; without, it should
+be the sum of computing and both directions of copies. Both simulated and measured.
+"""
+import argparse, json, os, statistics, subprocess, sys, tempfile
+
+from bench_accuracy import call, gpt, job
+
+
+def plan(spillway, folder, hardware, rate, extra):
+    call([spillway, "plan", f"{folder}/jobs.json", "--hw", hardware, "--devices", "1",
+          "--device-memory", "160MiB", "--activations", "recompute", "--policy", "fifo",
+          "--link-rate", f"{rate / 1e9:.6f}GB/s", *extra, "-o", f"{folder}/plan.json", "--force",
+          "--json"])
+    result = json.loads(call([spillway, "simulate", f"{folder}/plan.json", "--trace",
+                              f"{folder}/sim.json", "--json"]))
+    return result["makespan_s"], busy_of(f"{folder}/sim.json")
+
+
+def busy_of(path):
+    """Seconds by stream kind (compute, h2d, d2h, host), and of the first operation that copies."""
+    with open(path) as file:
+        trace = json.load(file)
+    column = {name: i for i, name in enumerate(trace["columns"])}
+    busy, first = [0.0] * 4, 0.0
+    kinds = [stream["kind"] for stream in trace["streams"]]
+    for span in trace["spans"]:
+        seconds = span[column["end_s"]] - span[column["start_s"]]
+        kind = {"compute": 0, "h2d": 1, "d2h": 2, "host": 3}[kinds[span[column["stream"]]]]
+        busy[kind] += seconds
+        if kind == 1 and first == 0 and span[column["bytes"]] > 1 << 20:
+            first = seconds
+    return {"compute": busy[0], "h2d": busy[1], "d2h": busy[2], "first": first}
+
+
+def report(label, makespan, busy, double):
+    ideal = (max(busy["compute"], busy["h2d"], busy["d2h"]) + busy["first"] if double
+             else busy["compute"] + busy["h2d"] + busy["d2h"])
+    print(f"  {label:10} makespan {makespan:7.3f} s, compute {busy['compute']:.3f}, h2d "
+          f"{busy['h2d']:.3f}, d2h {busy['d2h']:.3f}; "
+          f"{'max + first copy' if double else 'sum'} {ideal:.3f}: ratio {makespan / ideal:.3f}")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("build")
+    parser.add_argument("hardware")
+    parser.add_argument("--repeat", type=int, default=3)
+    options = parser.parse_args()
+    spillway = os.path.join(options.build, "spillway")
+    with tempfile.TemporaryDirectory() as folder:
+        jobs = [job(f"j{i}", gpt(8, 512, 8), 12, microbatch=4, sequence=64, optimizer="sgd")
+                for i in range(2)]
+        with open(f"{folder}/jobs.json", "w") as file:
+            json.dump({"spillway_jobs": 1, "jobs": jobs}, file)
+        rate = 2e9
+        for _ in range(4):
+            _, busy = plan(spillway, folder, options.hardware, rate, [])
+            rate *= busy["h2d"] / busy["compute"]
+        print(f"link paced to {rate / 1e9:.3f} GB/s each way")
+        for double, extra in ((True, ["--regions", "3"]), (True, ["--regions", "2"]),
+                              (False, ["--no-double-buffer"])):
+            print(f"{' '.join(extra)}:")
+            makespan, busy = plan(spillway, folder, options.hardware, rate, extra)
+            report("simulated", makespan, busy, double)
+            runs = []
+            for _ in range(options.repeat):
+                run = json.loads(call([spillway, "run", f"{folder}/plan.json", "--trace",
+                                       f"{folder}/run.json", "--no-weights", "--json"]))
+                runs.append((run["makespan_s"], busy_of(f"{folder}/run.json")))
+            runs.sort(key=lambda r: r[0])
+            report("measured", *runs[len(runs) // 2], double)
+            print(f"  spread of {len(runs)} runs: {runs[0][0]:.3f} to {runs[-1][0]:.3f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
