@@ -438,13 +438,14 @@ static struct job_cut *make_cuts(const struct job_set *jobs, struct footprints *
     return cuts;
 }
 
-/* Kept activations stay on a device, so they need a plan with one device. */
+/* Kept activations stay on a device, so they need a plan that uses one device only. */
 static bool mode_possible(const struct cutter *cutter, uint32_t activations)
 {
     if (cutter->options->activations != PLANNER_AUTO &&
         cutter->options->activations != activations)
         return false;
-    return activations != ACTIVATIONS_KEEP || cutter->hardware->device_count == 1;
+    return activations != ACTIVATIONS_KEEP || cutter->hardware->device_count == 1 ||
+           !cutter->interleaved;
 }
 
 /* The smallest region that every layer fits on its own (an embedding is cut as finely as needed). */

@@ -50,7 +50,8 @@ struct partition {
 };
 
 /*
- * Cut for streaming. `interleaved`: several jobs may be in the middle of a minibatch on one device.
+ * Cut for streaming. `interleaved`: all devices are used, and several jobs may be in the middle of a
+ * minibatch on one of them; else one job at a time on device 0.
  * Errors: STATUS_INFEASIBLE, with the first job and layer that fits nowhere and the bytes missing.
  */
 MUST_CHECK enum status partition_streamed(const struct hardware *hardware,
