@@ -27,16 +27,15 @@ def busy_of(path):
     """Seconds by stream kind (compute, h2d, d2h, host), and of the first operation that copies."""
     with open(path) as file:
         trace = json.load(file)
-    column = {name: i for i, name in enumerate(trace["columns"])}
-    busy, first = [0.0] * 4, 0.0
-    kinds = [stream["kind"] for stream in trace["streams"]]
-    for span in trace["spans"]:
-        seconds = span[column["end_s"]] - span[column["start_s"]]
-        kind = {"compute": 0, "h2d": 1, "d2h": 2, "host": 3}[kinds[span[column["stream"]]]]
-        busy[kind] += seconds
-        if kind == 1 and first == 0 and span[column["bytes"]] > 1 << 20:
-            first = seconds
-    return {"compute": busy[0], "h2d": busy[1], "d2h": busy[2], "first": first}
+    operation = {name: i for i, name in enumerate(trace["operation_columns"])}
+    busy, first = {"compute": 0.0, "h2d": 0.0, "d2h": 0.0, "host": 0.0}, 0.0
+    for _, index, _, start, end in trace["spans"]:
+        what = trace["operations"][index]
+        kind = trace["streams"][what[operation["stream"]]]["kind"]
+        busy[kind] += end - start
+        if kind == "h2d" and first == 0 and what[operation["bytes"]] > 1 << 20:
+            first = end - start
+    return {**busy, "first": first}
 
 
 def report(label, makespan, busy, double):
