@@ -3,50 +3,16 @@
  * that it cannot offer what is not there.
  *
  * The script is one function with a case per command: the words in front of the cursor choose the
- * case, the word before it decides between an option's choices, a file name and the list of options.
+ * case; the word before it and the first letter of its own word decide between the values of an
+ * option, file names and the list of options.
  */
 #include <string.h>
 
 #include "base/size.h"
 #include "cli/cli.h"
+#include "models/hardware.h"
+#include "models/network.h"
 #include "planner/planner.h"
-
-static void print_words(FILE *out, const char *const *words)
-{
-    for (; *words; words++) fprintf(out, " %s", *words);
-}
-
-/* What may follow an option that takes a value: its choices, policies, or nothing (a file name). */
-static void print_values(FILE *out, const struct options *options)
-{
-    for (size_t i = 0; i < options->spec_count; i++) {
-        const struct option_spec *spec = &options->specs[i];
-        bool policy = strcmp(spec->name, "policy") == 0;
-        if (!spec->choices && !policy) continue;
-        fprintf(out, "            --%s", spec->name);
-        if (spec->letter) fprintf(out, "|-%c", spec->letter);
-        fputs(") values=\"", out);
-        if (policy) {
-            fputs("all", out);
-            for (uint32_t p = 0; planner_policy_name(p); p++)
-                fprintf(out, " %s", planner_policy_name(p));
-        } else {
-            print_words(out, spec->choices);
-        }
-        fputs("\" ;;\n", out);
-    }
-}
-
-static void print_command(void *context, const struct options *options)
-{
-    FILE *out = context;
-    fprintf(out, "    \"%s\")\n        options=\"--help", options->command);
-    for (size_t i = 0; i < options->spec_count; i++)
-        fprintf(out, " --%s", options->specs[i].name);
-    fputs("\"\n        case \"$before\" in\n", out);
-    print_values(out, options);
-    fputs("            -*) ;;\n        esac ;;\n", out);
-}
 
 static void print_verb_names(FILE *out)
 {
@@ -56,6 +22,85 @@ static void print_verb_names(FILE *out)
         fprintf(out, " %s", verb->name);
         last = verb->name;
     }
+}
+
+static void print_policies(FILE *out)
+{
+    fputs(" all", out);
+    for (uint32_t i = 0; planner_policy_name(i); i++) fprintf(out, " %s", planner_policy_name(i));
+}
+
+static void print_machines(FILE *out)
+{
+    for (uint32_t i = 0; hardware_preset_name(i); i++) fprintf(out, " %s", hardware_preset_name(i));
+}
+
+static void print_networks(FILE *out)
+{
+    for (uint32_t i = 0; network_preset_name(i); i++) fprintf(out, " %s", network_preset_name(i));
+}
+
+static void print_bash_alone(FILE *out)
+{
+    fputs(" bash", out);
+}
+
+/* Words that are no options: values of options, and arguments of commands. */
+static const struct {
+    const char *of; /* an option or a command */
+    void (*print)(FILE *out);
+} known_words[] = {
+    {"policy", print_policies},
+    {"hw", print_machines},
+    {"spillway models show", print_networks},
+    {"spillway hardware show", print_machines},
+    {"spillway help", print_verb_names},
+    {"spillway completion", print_bash_alone},
+};
+
+static bool print_known(FILE *out, const char *of, const char *before, const char *behind)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(known_words); i++) {
+        if (strcmp(known_words[i].of, of) != 0) continue;
+        fputs(before, out);
+        known_words[i].print(out);
+        fputs(behind, out);
+        return true;
+    }
+    return false;
+}
+
+/* What may follow an option that takes a value. Files are offered too, but after choices. */
+static void print_values(FILE *out, const struct options *options)
+{
+    for (size_t i = 0; i < options->spec_count; i++) {
+        const struct option_spec *spec = &options->specs[i];
+        char label[128];
+        if (spec->letter) snprintf(label, sizeof label, "        --%s|-%c", spec->name, spec->letter);
+        else snprintf(label, sizeof label, "        --%s", spec->name);
+        if (spec->choices) {
+            fprintf(out, "%s) files='' words=\"", label);
+            for (const char *const *choice = spec->choices; *choice; choice++)
+                fprintf(out, " %s", *choice);
+            fputs("\" ;;\n", out);
+            continue;
+        }
+        strcat(label, ") words=\"");
+        print_known(out, spec->name, label, "\" ;;\n");
+    }
+}
+
+static void print_command(void *context, const struct options *options)
+{
+    FILE *out = context;
+    fprintf(out, "    \"%s\")\n        options=\"--help", options->command);
+    for (size_t i = 0; i < options->spec_count; i++)
+        fprintf(out, " --%s", options->specs[i].name);
+    fputs("\"\n", out);
+    print_known(out, options->command, "        words=\"", "\"\n");
+    fputs("        case \"$before\" in\n", out);
+    print_values(out, options);
+    fputs("        -*) words='' ;;\n        esac ;;\n", out);
 }
 
 /* models) actions="list show" ;; */
@@ -77,7 +122,8 @@ static enum status print_bash(FILE *out, struct error *err)
           "_spillway()\n"
           "{\n"
           "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
-          "    local command=\"spillway ${COMP_WORDS[1]}\" actions= options= values= at=2\n"
+          "    local command=\"spillway ${COMP_WORDS[1]}\"\n"
+          "    local actions='' options='' words='' files=-f at=2\n"
           "    COMPREPLY=()\n"
           "    if ((COMP_CWORD == 1)); then\n"
           "        mapfile -t COMPREPLY < <(compgen -W \"", out);
@@ -96,17 +142,12 @@ static enum status print_bash(FILE *out, struct error *err)
           "        command+=\" ${COMP_WORDS[2]}\"\n"
           "        at=3\n"
           "    fi\n"
-          "    ((COMP_CWORD == at)) && before=\n"
+          "    ((COMP_CWORD == at)) && before=''\n"
           "    case \"$command\" in\n", out);
     enum status status = cli_look(NULL, print_command, out, err);
     fputs("    esac\n"
-          "    if [[ -n $values ]]; then\n"
-          "        mapfile -t COMPREPLY < <(compgen -W \"$values\" -- \"$word\")\n"
-          "    elif [[ $word == -* ]]; then\n"
-          "        mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$word\")\n"
-          "    else\n"
-          "        mapfile -t COMPREPLY < <(compgen -f -- \"$word\")\n"
-          "    fi\n"
+          "    [[ $word == -* ]] && words=$options files=''\n"
+          "    mapfile -t COMPREPLY < <(compgen $files -W \"$words\" -- \"$word\")\n"
           "}\n"
           "complete -o filenames -F _spillway spillway\n", out);
     return status;
