@@ -32,7 +32,8 @@ uint32_t plot_job_color(uint32_t job, enum plot_shade shade)
 {
     assert(shade < PLOT_SHADE_COUNT);
     uint32_t light = hues[job % PLOT_HUE_COUNT].light, dark = hues[job % PLOT_HUE_COUNT].dark;
-    return shade == PLOT_SHADE_FORWARD ? light : shade == PLOT_SHADE_BACKWARD ? dark : mean(light, dark);
+    if (shade == PLOT_SHADE_LOSS) return mean(light, dark);
+    return shade == PLOT_SHADE_FORWARD ? light : dark;
 }
 
 uint32_t plot_share_color(uint32_t job)

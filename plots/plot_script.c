@@ -12,7 +12,7 @@
  *           +--------------------------------------------+   screen y = 1 - y_px / height_px
  *
  * Texts come from files (names of jobs, machines, policies). Inside single quotes gnuplot
- * substitutes nothing, neither `commands` nor macros; a quote is doubled and control characters become
+ * substitutes nothing, neither `commands` nor macros; a quote is doubled, control characters become
  * spaces. Labels are "noenhanced", so that an underscore is an underscore; but bold type exists in
  * enhanced text alone (the SVG terminal takes "sans-serif:Bold" for the name of a font), so in bold
  * labels its special characters get a backslash.
@@ -194,7 +194,8 @@ void plot_script_axis(struct plot_script *script, const struct plot_area *area, 
     plot_script_number(script, to);
     plot_script_add(script,
                     "]\nset border 1 lc rgb '#%06x'\nunset ytics\n"
-                    "set format x '%%.10g'\nset xtics out nomirror scale 0.5 font ',%d' tc rgb '#%06x'\n"
+                    "set format x '%%.10g'\n"
+                    "set xtics out nomirror scale 0.5 font ',%d' tc rgb '#%06x'\n"
                     "set grid xtics lt 1 lw 1 lc rgb '#%06x' back\n",
                     PLOT_AXIS, PLOT_SMALL_PX, PLOT_FAINT_INK, PLOT_GRID);
     plot_script_text(script, area->right_px, area->bottom_px + 40, PLOT_RIGHT,

@@ -345,7 +345,8 @@ static const char small[] =
     " \"complete\": true, \"makespan_s\": 0.75,\n"
     " \"streams\": [{\"name\": \"gpu0 compute\", \"device\": 0, \"kind\": \"compute\"},\n"
     "  {\"name\": \"gpu0 h2d\", \"device\": 0, \"kind\": \"h2d\"}],\n"
-    " \"places\": [{\"name\": \"host\", \"capacity_bytes\": 9, \"peak_bytes\": 0, \"peak_time_s\": 0},\n"
+    " \"places\": [{\"name\": \"host\", \"capacity_bytes\": 9, \"peak_bytes\": 0,"
+    " \"peak_time_s\": 0},\n"
     "  {\"name\": \"gpu0\", \"capacity_bytes\": 8, \"peak_bytes\": 7, \"peak_time_s\": 0.25}],\n"
     " \"jobs\": [{\"name\": \"a\", \"tokens\": 6, \"samples\": 3, \"minibatches\": 1,\n"
     "  \"start_s\": 0.25, \"end_s\": 1}],\n"
@@ -375,7 +376,8 @@ static void bad_files_are_refused_with_their_place(void **state)
         {"\"complete\": true, ", "", "t:1:1: ", STATUS_BAD_INPUT},
         {"\"complete\": true", "\"complete\": true, \"compleat\": true", "t:3:20: ",
          STATUS_BAD_INPUT},
-        {"\"kind\": \"h2d\"", "\"kind\": \"h2h\"", "t:5:45: unknown kind 'h2h' (expected compute, h2d, d2h or host)",
+        {"\"kind\": \"h2d\"", "\"kind\": \"h2h\"",
+         "t:5:45: unknown kind 'h2h' (expected compute, h2d, d2h or host)",
          STATUS_BAD_INPUT},
         {"{\"name\": \"gpu0 h2d\", \"device\": 0, \"kind\": \"h2d\"}", "7", "t:5:3: ",
          STATUS_BAD_INPUT},

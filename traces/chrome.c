@@ -161,7 +161,8 @@ static void write_span(const struct chrome *chrome, uint32_t t, const struct tra
         json_out_u64(out, "bytes", span->bytes);
         json_out_double(out, "GBps", copy_gb_per_s(span));
     }
-    if (predicted) json_out_double(out, "predicted_us", (predicted->end_s - predicted->start_s) * 1e6);
+    if (predicted)
+        json_out_double(out, "predicted_us", (predicted->end_s - predicted->start_s) * 1e6);
     json_out_object_end(out);
     json_out_object_end(out);
 }

@@ -22,7 +22,7 @@ struct plan;
 
 enum {
     TRACE_VERSION = 1,
-    TRACE_SPANS_MAX = 1 << 27, /* 7 GiB of struct trace_span: twice the operations of any plan here */
+    TRACE_SPANS_MAX = 1 << 27, /* 7 GiB of struct trace_span */
     TRACE_LEVELS_MAX = 1 << 27
 };
 

@@ -452,10 +452,11 @@ static enum status read_job(struct trace *trace, struct json_object *object, str
         status = json_take_u64(object, "minibatches", JSON_REQUIRED, 0, INT64_MAX,
                                &job->minibatches, err);
     if (status == STATUS_OK)
-        status = json_take_double(object, "start_s", JSON_REQUIRED, 0, TRACE_TIME_MAX_S, &job->start_s,
-                                  err);
+        status = json_take_double(object, "start_s", JSON_REQUIRED, 0, TRACE_TIME_MAX_S,
+                                  &job->start_s, err);
     if (status == STATUS_OK)
-        status = json_take_double(object, "end_s", JSON_REQUIRED, 0, TRACE_TIME_MAX_S, &job->end_s, err);
+        status = json_take_double(object, "end_s", JSON_REQUIRED, 0, TRACE_TIME_MAX_S,
+                                  &job->end_s, err);
     job->has_loss = json_has(object, "final_loss");
     if (status == STATUS_OK && job->has_loss)
         status = json_take_double(object, "final_loss", JSON_REQUIRED, -1e300, 1e300,
