@@ -369,7 +369,8 @@ double cost_copy_s(const struct hardware *hardware, uint32_t device, enum copy_d
     double latency_s = cost_copy_latency_s(hardware, device, direction);
     if (c.count == 0)
         return latency_s + (double)bytes / tightest_link(hardware, device, false);
-    double paced_s = path_latency(hardware, device) +
-                     (double)bytes / tightest_link(hardware, device, true);
-    return fmax(curve_s(c, latency_s, (double)bytes), paced_s);
+    double measured_s = curve_s(c, latency_s, (double)bytes);
+    double pace = tightest_link(hardware, device, true);
+    if (pace == DBL_MAX) return measured_s;
+    return fmax(measured_s, path_latency(hardware, device) + (double)bytes / pace);
 }

@@ -169,7 +169,8 @@ static enum status take_figures(struct json_object *object, const struct figure_
     return STATUS_OK;
 }
 
-/* The first unit in which the number is short (three decimals) and reads back exactly. */
+/* The first unit in which the number is short (three decimals, at least 1) and reads back exactly;
+ * else the base unit. */
 static const char *short_unit(double value, enum dimension dimension, double *number)
 {
     static const char *const units[DIMENSION_COUNT][7] = {
@@ -184,9 +185,9 @@ static const char *short_unit(double value, enum dimension dimension, double *nu
         double factor;
         bool known = unit_factor(units[dimension][i], dimension, &factor);
         assert(known);
-        double thousands = round(value / factor * 1000);
-        *number = thousands / 1000;
-        if (thousands >= 1 && thousands < 1e9 && *number * factor == value) return units[dimension][i];
+        *number = round(value / factor * 1000) / 1000;
+        if (*number >= 1 && *number < 1e6 && *number * factor == value)
+            return units[dimension][i];
     }
     *number = value;
     return base[dimension];
