@@ -1,0 +1,229 @@
+/* The order of passes of one training step, as planner/plan.h describes it. */
+#include "tests/support_gpt2.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exec/host_memory.h"
+
+static void check(enum status status, const struct error *err)
+{
+    if (status == STATUS_OK) return;
+    fprintf(stderr, "%s\n", err->text);
+    abort();
+}
+
+static void *map(uint64_t bytes)
+{
+    struct error err = {0};
+    void *memory = NULL;
+    check(host_memory_map("a test", bytes, &memory, &err), &err);
+    return memory;
+}
+
+static void poison(float *memory, uint64_t bytes)
+{
+    for (uint64_t i = 0; i < bytes / sizeof *memory; i++) memory[i] = NAN;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+struct network support_gpt2_network(uint64_t width, uint64_t heads, uint64_t blocks,
+                                    uint64_t vocabulary, uint64_t positions)
+{
+    return (struct network){.name = "test",
+                            .family = NETWORK_GPT2,
+                            .layer_count = blocks + 2,
+                            .width = width,
+                            .heads = heads,
+                            .head_width = width / heads,
+                            .ff_width = 4 * width,
+                            .blocks = blocks,
+                            .vocabulary = vocabulary,
+                            .positions = positions,
+                            .norm_epsilon = 1e-5,
+                            .tied_head = true,
+                            .causal = true,
+                            .biases = true,
+                            .gelu_tanh = true,
+                            .initializer_range = 0.02};
+}
+
+/* --- making ----------------------------------------------------------------------------------- */
+
+static void cut(struct trainer *trainer)
+{
+    const struct network *n = &trainer->job.network;
+    const struct trainer_options *o = &trainer->options;
+    trainer->shards[trainer->shard_count++] = (struct plan_shard){0, 0, 1};
+    for (uint64_t layer = 1; layer < n->layer_count;) {
+        uint64_t left = n->blocks + 1 - layer, count = left < o->blocks_per_shard ? left : o->blocks_per_shard;
+        if (layer + count == n->layer_count - 1 && (!o->head_alone || count == 0)) count++;
+        if (trainer->shard_count == TRAINER_SHARDS_MAX) abort();
+        trainer->shards[trainer->shard_count++] = (struct plan_shard){0, layer, count};
+        layer += count;
+    }
+}
+
+static void make_shard(struct trainer *trainer, uint32_t s)
+{
+    const struct job *job = &trainer->job;
+    struct error err = {0};
+    struct unit_tables *tables = &trainer->tables[s];
+    check(unit_tables_init(job, &trainer->shards[s], &trainer->arena, tables, &err), &err);
+    trainer->parameters[s] = tables->parameters;
+    trainer->states[s] =
+        map(tables->parameters.bytes * (1 + optimizer_state_words(job->optimizer.kind)));
+    for (int pass = 0; pass < 3; pass++)
+        for (int keep = 0; keep < 2; keep++)
+            trainer->workspace_bytes =
+                larger(trainer->workspace_bytes, tables->workspace[pass][keep].bytes);
+    if (s == 0) return;
+    trainer->boundaries[s] = map(trainer->boundary_bytes);
+    trainer->boundary_gradients[s] = map(trainer->boundary_bytes);
+    bool middle = s + 1 < trainer->shard_count;
+    if (middle && trainer->options.keep) trainer->activations[s] = map(tables->activations.bytes);
+}
+
+void trainer_init(struct trainer *trainer, const struct job *job,
+                  const struct trainer_options *options)
+{
+    const struct network *n = &job->network;
+    trainer->job = *job;
+    trainer->options = *options;
+    trainer->boundary_bytes = memory_boundary_bytes(n, 0, job->microbatch, job->sequence);
+    trainer->table_bytes = n->vocabulary * n->width * sizeof(float);
+    cut(trainer);
+    for (uint32_t s = 0; s < trainer->shard_count; s++) make_shard(trainer, s);
+    trainer->workspace = map(trainer->workspace_bytes);
+    trainer->table_gradient = map(trainer->table_bytes);
+    if (options->slices > 1) trainer->slice = map(3 * trainer->parameters[0].bytes);
+    trainer->batch = map(job->microbatch * (job->sequence + 1) * sizeof *trainer->batch);
+}
+
+void trainer_release(struct trainer *trainer)
+{
+    uint32_t words = optimizer_state_words(trainer->job.optimizer.kind);
+    for (uint32_t s = 0; s < trainer->shard_count; s++) {
+        host_memory_unmap(trainer->states[s], trainer->parameters[s].bytes * (1 + words));
+        host_memory_unmap(trainer->boundaries[s], trainer->boundary_bytes);
+        host_memory_unmap(trainer->boundary_gradients[s], trainer->boundary_bytes);
+        host_memory_unmap(trainer->activations[s], trainer->tables[s].activations.bytes);
+    }
+    host_memory_unmap(trainer->workspace, trainer->workspace_bytes);
+    host_memory_unmap(trainer->table_gradient, trainer->table_bytes);
+    host_memory_unmap(trainer->slice, 3 * trainer->parameters[0].bytes);
+    host_memory_unmap(trainer->batch, trainer->job.microbatch * (trainer->job.sequence + 1) *
+                                          sizeof *trainer->batch);
+    arena_release(&trainer->arena);
+    *trainer = (struct trainer){0};
+}
+
+float *trainer_tensor(const struct trainer *trainer, const char *name, uint64_t *elements)
+{
+    for (uint32_t s = 0; s < trainer->shard_count; s++)
+        for (uint32_t i = 0; i < trainer->parameters[s].count; i++) {
+            const struct memory_entry *entry = &trainer->parameters[s].entries[i];
+            if (strcmp(entry->name, name) != 0) continue;
+            *elements = entry->bytes / sizeof(float);
+            return trainer->states[s] + entry->offset_bytes / sizeof(float);
+        }
+    fprintf(stderr, "no tensor '%s'\n", name);
+    abort();
+}
+
+/* --- a step ----------------------------------------------------------------------------------- */
+
+static void compute(struct trainer *trainer, const struct kernels *kernels,
+                    const struct unit_arguments *arguments)
+{
+    if (trainer->options.poison) poison(trainer->workspace, trainer->workspace_bytes);
+    unit_compute(kernels, arguments);
+}
+
+static struct unit_arguments arguments_of(struct trainer *trainer, uint32_t s, uint32_t pass,
+                                          uint64_t minibatch)
+{
+    bool last = s + 1 == trainer->shard_count;
+    struct unit_arguments arguments = {.job = &trainer->job,
+                                       .shard = &trainer->shards[s],
+                                       .tables = &trainer->tables[s],
+                                       .pass = pass,
+                                       .minibatch = minibatch,
+                                       .state = trainer->states[s],
+                                       .batch = trainer->batch,
+                                       .activations = trainer->activations[s],
+                                       .boundary_in = trainer->boundaries[s],
+                                       .workspace = trainer->workspace};
+    if (pass == PLAN_FORWARD) arguments.boundary_out = trainer->boundaries[s + 1];
+    if (pass != PLAN_FORWARD) arguments.gradient_out = trainer->boundary_gradients[s];
+    if (pass != PLAN_FORWARD && !last)
+        arguments.gradient_in = trainer->boundary_gradients[s + 1];
+    if (last) {
+        arguments.table = trainer->states[0];
+        arguments.loss = &trainer->loss;
+    }
+    bool tied = trainer->job.network.tied_head;
+    if (tied && (last || s == 0)) arguments.table_gradient = trainer->table_gradient;
+    return arguments;
+}
+
+/* The embedding's pass, slice by slice: rows are copied out with their moments, and back. */
+static void compute_slices(struct trainer *trainer, const struct kernels *kernels,
+                           const struct unit_arguments *whole)
+{
+    const struct network *n = &trainer->job.network;
+    uint64_t rows = n->vocabulary + n->positions, c = n->width;
+    uint64_t part = trainer->parameters[0].bytes / sizeof(float);
+    uint32_t words = optimizer_state_words(trainer->job.optimizer.kind), count = trainer->options.slices;
+    for (uint32_t k = 0; k < count; k++) {
+        struct unit_arguments arguments = *whole;
+        arguments.first_row = rows * k / count;
+        arguments.row_count = rows * (k + 1) / count - arguments.first_row;
+        uint64_t slice = arguments.row_count * c, first = arguments.first_row * c;
+        for (uint32_t w = 0; w <= words; w++)
+            memcpy(trainer->slice + w * slice, trainer->states[0] + w * part + first,
+                   slice * sizeof(float));
+        arguments.state = trainer->slice;
+        if (arguments.table_gradient)
+            arguments.table_gradient =
+                arguments.first_row < n->vocabulary ? trainer->table_gradient + first : NULL;
+        compute(trainer, kernels, &arguments);
+        for (uint32_t w = 0; w <= words; w++)
+            memcpy(trainer->states[0] + w * part + first, trainer->slice + w * slice,
+                   slice * sizeof(float));
+    }
+}
+
+static void pass_over(struct trainer *trainer, const struct kernels *kernels, uint32_t s,
+                      uint32_t pass, uint64_t minibatch)
+{
+    struct unit_arguments arguments = arguments_of(trainer, s, pass, minibatch);
+    if (s == 0 && trainer->options.slices > 1)
+        compute_slices(trainer, kernels, &arguments);
+    else
+        compute(trainer, kernels, &arguments);
+}
+
+void trainer_step(struct trainer *trainer, const struct kernels *kernels, uint64_t minibatch)
+{
+    uint32_t last = trainer->shard_count - 1;
+    if (trainer->options.poison) {
+        poison(trainer->table_gradient, trainer->table_bytes);
+        for (uint32_t s = 1; s <= last; s++) {
+            poison(trainer->boundaries[s], trainer->boundary_bytes);
+            poison(trainer->boundary_gradients[s], trainer->boundary_bytes);
+            if (trainer->activations[s])
+                poison(trainer->activations[s], trainer->tables[s].activations.bytes);
+        }
+        trainer->loss = NAN;
+    }
+    for (uint32_t s = 0; s < last; s++) pass_over(trainer, kernels, s, PLAN_FORWARD, minibatch);
+    pass_over(trainer, kernels, last, PLAN_LOSS, minibatch);
+    for (uint32_t s = last; s-- > 0;) pass_over(trainer, kernels, s, PLAN_BACKWARD, minibatch);
+}
