@@ -14,6 +14,7 @@
 #include "cli/cli.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -256,6 +257,13 @@ enum status cli_report_end(struct cli *cli, struct json_out *json, struct error 
     }
     json_out_destroy(json);
     return status;
+}
+
+void cli_fingerprint(struct json_out *json, uint64_t fingerprint)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%016" PRIx64, fingerprint);
+    json_out_string(json, "plan_fingerprint", text);
 }
 
 const char *cli_percent(double ratio, char buffer[CLI_PERCENT_BYTES])

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "base/error.h"
@@ -94,6 +95,9 @@ void cli_next(struct cli *cli, const char *const *words);
 MUST_CHECK enum status cli_report_begin(struct cli *cli, const char *schema, struct json_out **out,
                                         struct error *err);
 MUST_CHECK enum status cli_report_end(struct cli *cli, struct json_out *json, struct error *err);
+
+/* A plan's or a trace's fingerprint as a JSON string: 16 hexadecimal digits. */
+void cli_fingerprint(struct json_out *json, uint64_t fingerprint);
 
 /* A figure's percentage with one decimal: "12.3 %". */
 enum { CLI_PERCENT_BYTES = 32 };

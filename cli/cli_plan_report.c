@@ -304,6 +304,7 @@ enum status cli_plan_json(struct cli *cli, const struct cli_plan_report *report,
     double makespan_s = prediction->result.makespan_s;
     json_out_string(json, "jobs_file", report->jobs_path);
     if (report->plan_path) json_out_string(json, "plan_file", report->plan_path);
+    cli_fingerprint(json, plan_fingerprint(plan));
     json_out_string(json, "hardware", plan->hardware.name);
     json_out_u64(json, "device_count", plan->hardware.device_count);
     json_out_string(json, "policy", plan->policy);

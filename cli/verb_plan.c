@@ -7,6 +7,7 @@
  * A policy that cannot place the jobs is a row of the answer; only when none can is the answer no.
  */
 #include <string.h>
+#include <unistd.h>
 
 #include "base/size.h"
 #include "base/suggest.h"
@@ -148,6 +149,17 @@ static enum status try_all(const struct request *request, struct field *field, s
 
 /* --- the verb -------------------------------------------------------------------------------- */
 
+/* Planning needs no data; whoever runs the plan does. */
+static void warn_missing_data(struct cli *cli, const struct plan *plan)
+{
+    for (uint32_t j = 0; j < plan->jobs.count; j++) {
+        const struct job *job = &plan->jobs.jobs[j];
+        if (!job->data || access(job->data, R_OK) == 0) continue;
+        cli_warn(cli, "the data of job '%s' cannot be read: '%s'", job->name, job->data);
+        return; /* jobs that share a file are common, and one name is enough to look */
+    }
+}
+
 static enum status report(struct cli *cli, const struct request *request,
                           const struct candidate *candidate, const struct field *field,
                           struct error *err)
@@ -165,6 +177,7 @@ static enum status report(struct cli *cli, const struct request *request,
         content.outcome_count = field->count;
         content.best = field->best;
     }
+    warn_missing_data(cli, &candidate->plan);
     if (request->output && plan_write(&candidate->plan, request->output, err) != STATUS_OK)
         return err->status;
     return cli->json ? cli_plan_json(cli, &content, err) : cli_plan_text(cli, &content, err);

@@ -253,6 +253,7 @@ static enum status report_json(struct cli *cli, const struct report *report, str
     json_out_string(json, "plan_file", request->plan_path);
     if (request->trace_path) json_out_string(json, "trace_file", request->trace_path);
     if (request->log_path) json_out_string(json, "log_file", request->log_path);
+    cli_fingerprint(json, plan_fingerprint(report->plan));
     json_out_string(json, "policy", report->plan->policy);
     json_out_string(json, "libraries", measured->libraries);
     json_out_bool(json, "completed", !measured->stopped);

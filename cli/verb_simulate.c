@@ -245,6 +245,7 @@ static enum status print_json(struct cli *cli, const struct report *report, stru
     if (cli_report_begin(cli, "simulate", &json, err) != STATUS_OK) return err->status;
     json_out_string(json, "plan_file", report->plan_path);
     if (report->trace_path) json_out_string(json, "trace_file", report->trace_path);
+    cli_fingerprint(json, plan_fingerprint(report->plan));
     json_out_string(json, "hardware", report->hardware->name);
     json_out_string(json, "policy", report->plan->policy);
     json_out_double(json, "makespan_s", result->makespan_s);

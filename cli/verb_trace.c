@@ -88,15 +88,13 @@ static enum status show_json(struct cli *cli, const char *path, const struct tra
                              struct error *err)
 {
     struct json_out *json;
-    char fingerprint[32];
     if (cli_report_begin(cli, "trace-show", &json, err) != STATUS_OK) return err->status;
-    snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, trace->plan_fingerprint);
     json_out_string(json, "file", path);
     json_out_string(json, "source", source_name(trace));
     json_out_bool(json, "complete", trace->complete);
     json_out_string(json, "hardware", trace->hardware);
     json_out_string(json, "policy", trace->policy);
-    json_out_string(json, "plan_fingerprint", fingerprint);
+    cli_fingerprint(json, trace->plan_fingerprint);
     json_out_double(json, "makespan_s", trace->makespan_s);
     json_out_u64(json, "operations", trace->span_count);
     json_out_array_begin(json, "jobs", false);
