@@ -1,0 +1,346 @@
+/*
+ * Plan files: a plan survives writing and reading, and each fault in a file has its place and words.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/json_out.h"
+#include "base/random.h"
+#include "base/size.h"
+#include "planner/plan_check.h"
+#include "planner/plan_io.h"
+#include "planner/planner.h"
+#include "tests/support_plan.h"
+#include "tests/support_planner.h"
+#include "tests/support_seed.h"
+
+/* The caller frees it. */
+static char *text_of(const struct plan *plan)
+{
+    size_t length;
+    struct json_out *out = json_out_create(NULL);
+    assert_non_null(out);
+    plan_write_json(plan, out);
+    assert_true(json_out_complete(out));
+    const char *text = json_out_text(out, &length);
+    char *copy = malloc(length + 1);
+    assert_non_null(copy);
+    memcpy(copy, text, length + 1);
+    json_out_destroy(out);
+    return copy;
+}
+
+/* --- round trips ---------------------------------------------------------------------------- */
+
+static void assert_round_trip(const struct plan *plan)
+{
+    struct plan read = {0};
+    struct error err = {0};
+    char *text = text_of(plan);
+    if (plan_parse("test", text, strlen(text), &read, &err) != STATUS_OK) fail_msg("%s", err.text);
+    char *again = text_of(&read);
+    assert_string_equal(text, again);
+    assert_true(plan_fingerprint(plan) == plan_fingerprint(&read));
+    assert_true(plan_operations(plan) == plan_operations(&read));
+    assert_string_equal(plan->policy, read.policy);
+    assert_string_equal(plan->bound_text, read.bound_text);
+    assert_int_equal(plan->bound_kind, read.bound_kind);
+    assert_int_equal(plan->seed, read.seed);
+    assert_int_equal(plan->double_buffer, read.double_buffer);
+    assert_true(memcmp(&plan->estimated_makespan_s, &read.estimated_makespan_s, 8) == 0);
+    assert_true(memcmp(&plan->lower_bound_s, &read.lower_bound_s, 8) == 0);
+    free(text);
+    free(again);
+    plan_release(&read);
+}
+
+static void test_round_trips(void **state)
+{
+    (void)state;
+    const struct draft_shape shapes[] = {
+        {.devices = 1, .jobs = 1, .middle = 1, .minibatches = 1},
+        {.devices = 3, .jobs = 2, .middle = 2, .minibatches = 4},
+        {.devices = 2, .jobs = 2, .middle = 1, .minibatches = 3, .slices = 3},
+        {.devices = 2, .jobs = 2, .middle = 1, .minibatches = 2, .resident = true},
+        {.devices = 2, .jobs = 3, .middle = 1, .minibatches = 2, .profile = true,
+         .activations = ACTIVATIONS_SPILL},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(shapes); i++) {
+        struct plan plan;
+        support_plan(&shapes[i], &plan);
+        assert_round_trip(&plan);
+        plan_release(&plan);
+    }
+}
+
+static struct test_layer random_layer(void *context, uint32_t job, uint32_t layer)
+{
+    uint64_t key = *(const uint64_t *)context, counter = job * 64 + layer;
+    return (struct test_layer){.parameter_bytes = 64 * (1 + random_below(key, counter, 900)),
+                               .boundary_bytes = 64 * (1 + random_below(key + 1, counter, 20)),
+                               .activation_bytes = 64 * random_below(key + 2, counter, 90),
+                               .forward_ns = 1 + random_below(key + 3, counter, 100000),
+                               .backward_ns = 1 + random_below(key + 4, counter, 100000)};
+}
+
+/* What the planner makes of random jobs, by every policy. */
+static void test_planner_round_trips(void **state)
+{
+    (void)state;
+    uint64_t seed = support_seed("test_planner_round_trips");
+    uint32_t planned = 0;
+    for (uint64_t n = 0; n < 40; n++) {
+        uint64_t key = random_u64(seed, n);
+        const char *policy = planner_policy_name(0);
+        for (uint32_t p = 0; (policy = planner_policy_name(p)) != NULL; p++) {
+            struct hardware hardware;
+            struct job_set jobs;
+            struct plan plan = {0};
+            struct error err = {0};
+            struct planner_options options = {.policy = policy, .activations = PLANNER_AUTO};
+            test_hardware(&hardware, 1 + (uint32_t)random_below(key, 1, 3), 300000, 1e9);
+            if (random_below(key, 2, 2) == 0)
+                test_profile_jobs(&jobs, 1 + (uint32_t)random_below(key, 3, 4),
+                                  1 + (uint32_t)random_below(key, 4, 6),
+                                  1 + random_below(key, 5, 5), random_layer, &key);
+            else
+                test_gpt_jobs(&jobs, 1 + (uint32_t)random_below(key, 6, 3),
+                              1 + (uint32_t)random_below(key, 7, 3), 8, 96,
+                              1 + random_below(key, 8, 4));
+            enum status status = planner_plan(&hardware, &jobs, &options, &plan, &err);
+            if (status == STATUS_OK) {
+                assert_round_trip(&plan);
+                planned++;
+            } else if (status != STATUS_INFEASIBLE) {
+                fail_msg("%s: %s", policy, err.text);
+            }
+            plan_release(&plan);
+        }
+    }
+    assert_true(planned > 100);
+}
+
+/* --- faults --------------------------------------------------------------------------------- */
+
+/* `from` (its first occurrence behind `behind`) becomes `to`. */
+struct fault {
+    const char *behind, *from, *to, *message;
+};
+
+static const struct fault faults[] = {
+    {"", "\"spillway_plan\": 1", "\"spillway_plan\": 2",
+     "plan.json:2:20: a plan of version 2 (this program reads version 1)"},
+    {"", "\"spillway_plan\": 1,", "",
+     "plan.json:1:1: missing key 'spillway_plan'"},
+    {"", "\"policy\": \"by hand\"", "\"policy\": 7",
+     "plan.json:3:13: 'policy' is a number (expected a string)"},
+    {"", "\"seed\": 5", "\"seed\": -5",
+     "plan.json:4:11: 'seed' is -5 (expected at least 0)"},
+    {"", "\"seed\": 5", "\"seed\": 5, \"sede\": 5",
+     "plan.json:4:14: unknown key 'sede' (did you mean 'seed'?)"},
+    {"", "\"lower_bound_s\": 1.125", "\"lower_bound_s\": -1",
+     "plan.json:7:20: 'lower_bound_s' is -1 (expected 0 to 1e300)"},
+    {"", "\"kind\": \"chain\"", "\"kind\": \"chains\"",
+     "plan.json:8:21: unknown kind 'chains' (expected none, area, chain or link)"},
+    {"", "[\"recompute\"]", "[\"recompute\", \"keep\"]",
+     "plan.json:70:18: 2 activations for 1 jobs (expected one each)"},
+    {"", "[\"recompute\"]", "[\"recomptue\"]",
+     "plan.json:70:19: unknown way of activations 'recomptue' (did you mean 'recompute'?)"},
+    {"\"shards\"", "[0, 1, 1]", "[1, 1, 1]",
+     "plan.json:73:6: job 1 does not exist (there are 1)"},
+    {"\"shards\"", "[0, 1, 1]", "[0, 1]",
+     "plan.json:73:5: element 1 has 2 elements (expected 3)"},
+    {"\"shards\"", "[0, 1, 1]", "[0, 1, 0]",
+     "plan.json:73:12: element 2 is 0 (expected 1 to 100000)"},
+    {"\"works\"", "\"norm_forward\", 1", "\"norm_forwards\", 1",
+     "plan.json:79:7: unknown kernel 'norm_forwards' (did you mean 'norm_forward'?)"},
+    {"\"works\"", "\"norm_forward\", 1", "\"norm_forward\", 0",
+     "plan.json:79:23: element 1 is 0 (expected 1 to 4294967295)"},
+    {"\"works\"", "[\"norm_forward\", 1, 32, 8, 0]", "[\"norm_forward\", 1, 32, 8]",
+     "plan.json:79:6: element 0 has 4 elements (expected 5)"},
+    {"\"buffers\"", "\"batch\"", "\"bach\"",
+     "plan.json:84:6: unknown buffer kind 'bach' (did you mean 'batch'?)"},
+    {"\"buffers\"", "\"device\"", "\"disk\"",
+     "plan.json:85:27: unknown place 'disk'"},
+    {"\"buffers\"", "[\"batch\", 0, null", "[\"batch\", 3, null",
+     "plan.json:84:15: job 3 does not exist (there are 1)"},
+    {"\"buffers\"", "[\"state\", 0, 0", "[\"state\", 0, 3",
+     "plan.json:86:18: shard 3 does not exist (there are 3)"},
+    {"\"buffers\"", "136]", "\"136 B\"]",
+     "plan.json:84:35: element 5 is a string (expected a whole number)"},
+    {"\"slots\"", "[0, 136]", "[0, 136, 1]",
+     "plan.json:114:5: element 0 has 3 elements (expected 2)"},
+    {"\"slots\"", "[0, 136]", "[0.5, 136]",
+     "plan.json:114:6: element 0 is 0.5 (expected a whole number)"},
+    {"\"units\"", "\"shard\": 1", "\"shard\": 3",
+     "plan.json:171:16: shard 3 does not exist (there are 3)"},
+    {"\"units\"", "\"pass\": \"forward\"", "\"pass\": \"forwards\"",
+     "plan.json:145:15: unknown pass 'forwards' (expected forward, loss, backward, batch, "
+     "load or store)"},
+    {"\"units\"", "\"ends_minibatch\": false", "\"ends_minibatch\": 0",
+     "plan.json:146:25: 'ends_minibatch' is a number (expected true or false)"},
+    {"\"units\"", "\"compute\": \"batch\"", "\"compute\": \"load\"",
+     "plan.json:148:21: unknown compute 'load' (expected forward, loss, backward or batch)"},
+    {"\"units\"", "\"compute\": \"batch\"", "\"comptue\": \"batch\"",
+     "plan.json:148:9: an operation without kind (expected 'copy' or 'compute')"},
+    {"\"units\"", "\"copy\": \"h2d\"", "\"copy\": \"host\"",
+     "plan.json:149:18: unknown copy 'host' (expected h2d or d2h)"},
+    {"\"units\"", "\"bytes\": 136", "\"byte\": 136",
+     "plan.json:149:9: missing key 'bytes' (is 'byte' meant to be it?)"},
+    {"\"units\"", "\"from\": [0, 0, \"r\"]", "\"from\": [99, 0, \"r\"]",
+     "plan.json:149:48: buffer 99 does not exist (there are 28)"},
+    {"\"units\"", "\"from\": [0, 0, \"r\"]", "\"from\": [0, \"r\"]",
+     "plan.json:149:47: 'from' has 2 elements (expected buffer, offset, access)"},
+    {"\"units\"", "\"from\": [0, 0, \"r\"]", "\"from\": [0, 0, \"q\"]",
+     "plan.json:149:54: access 'q' is not understood (expected each of r read, w write, a "
+     "acquire, x release at most once)"},
+    {"\"units\"", "\"from\": [0, 0, \"r\"]", "\"from\": [0, 0, \"rr\"]",
+     "plan.json:149:54: access 'rr' is not understood (expected each of r read, w write, a "
+     "acquire, x release at most once)"},
+    {"\"units\"", "\"work\": 1", "\"work\": 100",
+     "plan.json:165:41: work 100 does not exist (there are 5)"},
+    {"\"units\"", "\"work\": 1,", "\"work\": 1, \"rows\": [1],",
+     "plan.json:165:52: 'rows' has 1 elements (expected first row, count)"},
+    {"\"units\"", "\"work\": 1,", "\"work\": 1, \"rows\": [0, 8],",
+     "plan.json:165:9: missing key 'slice'"},
+    {"\"units\"", "\"work\": 1,", "\"work\": 1, \"slice\": 1,",
+     "plan.json:165:44: unknown key 'slice' (expected compute, work, rows, access or after)"},
+    {"\"units\"", "\"work\": 1,", "\"work\": 1, \"after\": [[0]],",
+     "plan.json:165:54: element 0 has 1 elements (expected 2)"},
+    {"\"units\"", "\"access\": [[0, \"w\"]]", "\"access\": [[0, 0, \"w\"]]",
+     "plan.json:148:41: element 0 has 3 elements (expected 2)"},
+    {"\"units\"", "\"access\": [[0, \"w\"]]", "\"access\": [[0, \"w\"]], \"bytes\": 3",
+     "plan.json:148:52: unknown key 'bytes' (expected compute, work, rows, access or after)"},
+    {"\"segments\"", "\"repeat\": 1", "\"repeat\": 0",
+     "plan.json:215:17: 'repeat' is 0 (expected 1 to 4294967295)"},
+    {"\"segments\"", "[0, 0,", "[5, 0,",
+     "plan.json:217:10: unit 5 does not exist (there are 5)"},
+    {"\"segments\"", "[0, 0,", "[0, 1,",
+     "plan.json:217:13: device 1 does not exist (there are 1)"},
+    {"\"segments\"", "[0, 0,", "[0, 0, 0,",
+     "plan.json:217:9: 5 slots for unit 0 (it acquires 4 buffers)"},
+    {"\"segments\"", "[0, 0, 0,", "[0, 0, 60,",
+     "plan.json:217:16: slot 60 does not exist (there are 26)"},
+    {"\"segments\"", "[0, 0,", "[],\n[0, 0,",
+     "plan.json:217:9: an instance of 0 elements (expected unit, device, slots)"},
+    {"\"segments\"", "\"segments\": [", "\"segments\": [{\"repeat\": 1, \"instances\": []},",
+     "plan.json:213:43: a segment without instances"},
+    {"\"segments\"", "\"segments\": [", "\"segments\": [3,",
+     "plan.json:213:16: element 0 is a number (expected a segment)"},
+    /* what only plan_check() knows */
+    {"\"slots\"", "[0, 136]", "[0, 135]",
+     "plan.json: instance 0, operation 1 (h2d of batch of job-0): memory: slot 0 has 135 "
+     "bytes, the batch of job-0 136"},
+    {"\"units\"", "\"from\": [0, 0, \"r\"]", "\"from\": [0, 8, \"r\"]",
+     "plan.json: unit 0, operation 1 (h2d of batch of job-0): form: copies 136 bytes at 8 of "
+     "the batch of job-0 (it has 136)"},
+};
+
+static char *changed(const char *text, const struct fault *fault)
+{
+    const char *start = strstr(text, fault->behind);
+    const char *at = start ? strstr(start, fault->from) : NULL;
+    if (!at) fail_msg("'%s' is not in the file", fault->from);
+    size_t front = (size_t)(at - text), length = strlen(text) + strlen(fault->to) + 1;
+    char *copy = malloc(length);
+    assert_non_null(copy);
+    snprintf(copy, length, "%.*s%s%s", (int)front, text, fault->to, at + strlen(fault->from));
+    return copy;
+}
+
+static void test_faults(void **state)
+{
+    (void)state;
+    const struct draft_shape shape = {.devices = 1, .jobs = 1, .middle = 1, .minibatches = 1};
+    struct plan plan;
+    support_plan(&shape, &plan);
+    char *text = text_of(&plan);
+    size_t wrong = 0;
+    for (size_t i = 0; i < ARRAY_COUNT(faults); i++) {
+        char *broken = changed(text, &faults[i]);
+        struct plan read = {0};
+        struct error err = {0};
+        enum status status = plan_parse("plan.json", broken, strlen(broken), &read, &err);
+        if (status == STATUS_OK || strcmp(err.text, faults[i].message) != 0) {
+            print_message("fault %zu, expected: %s\n            found: %s\n", i,
+                          faults[i].message, err.text);
+            wrong++;
+        }
+        plan_release(&read);
+        free(broken);
+    }
+    free(text);
+    plan_release(&plan);
+    assert_int_equal(wrong, 0);
+}
+
+/* --- files ---------------------------------------------------------------------------------- */
+
+static void test_files(void **state)
+{
+    (void)state;
+    const struct draft_shape shape = {.devices = 1, .jobs = 1, .middle = 1, .minibatches = 1};
+    struct plan plan, read = {0};
+    struct error err = {0};
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/test_plan_io-%ld.json.gz", (long)getpid());
+    support_plan(&shape, &plan);
+    assert_int_equal(plan_write(&plan, path, &err), STATUS_OK);
+    assert_int_equal(plan_read(path, &read, &err), STATUS_OK);
+    assert_true(plan_fingerprint(&plan) == plan_fingerprint(&read));
+    unlink(path);
+    plan_release(&read);
+    assert_int_equal(plan_read(path, &read, &err), STATUS_IO);
+    plan_release(&read);
+
+    /* a plan that is wrong is not written */
+    plan.segments[0].repeat_count = 2;
+    err = (struct error){0};
+    assert_int_equal(plan_write(&plan, path, &err), STATUS_CHECK);
+    assert_int_equal(access(path, F_OK), -1);
+    plan_release(&plan);
+}
+
+static void test_allocation_failures(void **state)
+{
+    (void)state;
+    const struct draft_shape shape = {.devices = 2, .jobs = 1, .middle = 1, .minibatches = 2,
+                                      .slices = 2};
+    struct plan plan;
+    support_plan(&shape, &plan);
+    char *text = text_of(&plan);
+    enum status status = STATUS_NO_MEMORY;
+    for (uint64_t n = 1; status == STATUS_NO_MEMORY; n++) {
+        struct plan read = {0};
+        struct error err = {0};
+        alloc_test_fail_at(n);
+        status = plan_parse("test", text, strlen(text), &read, &err);
+        plan_release(&read);
+        assert_true(n < 1000);
+    }
+    alloc_test_fail_at(0);
+    assert_int_equal(status, STATUS_OK);
+    free(text);
+    plan_release(&plan);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trips),
+        cmocka_unit_test(test_planner_round_trips),
+        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_allocation_failures),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
