@@ -15,8 +15,7 @@
 
 /* The choice among clones runs before the thread sanitizer is ready for it. */
 #if defined(__x86_64__) && !defined(CLONES_OFF)
-#define CLONES \
-    __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default"), noinline))
+#define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define CLONES __attribute__((noinline))
 #endif

@@ -16,9 +16,10 @@
  * library's functions. Products and sums are not contracted here: the weights of a seed are the same
  * on every processor, with fused multiply-add or without.
  */
-#pragma GCC optimize("fp-contract=off")
 #ifdef __clang__
 #pragma STDC FP_CONTRACT OFF
+#else
+#pragma GCC optimize("fp-contract=off")
 #endif
 
 #include "exec/weights.h"

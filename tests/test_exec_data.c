@@ -1,0 +1,264 @@
+/* Training data: three file formats and none, what is refused, and which tokens a batch holds. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "exec/data.h"
+
+static char path[256];
+
+static void write_file(const void *data, size_t bytes)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_true(fwrite(data, 1, bytes, file) == bytes);
+    assert_int_equal(fclose(file), 0);
+}
+
+static struct job job_of(uint32_t format, uint64_t vocabulary)
+{
+    struct job job = {.name = "a",
+                      .sequence = 5,
+                      .microbatch = 3,
+                      .seed = 11,
+                      .data = format == DATA_NONE ? NULL : path,
+                      .data_format = format};
+    job.network.vocabulary = vocabulary;
+    return job;
+}
+
+static struct data_source *open_good(const struct job *job)
+{
+    struct data_source *source = NULL;
+    struct error err = {0};
+    if (data_open(job, &source, &err) != STATUS_OK) fail_msg("%s", err.text);
+    return source;
+}
+
+/* "data of job 'a': PATH: " and then `expected` */
+static void refuse(const struct job *job, enum status status, const char *expected)
+{
+    struct data_source *source = NULL;
+    struct error err = {0};
+    assert_int_equal(data_open(job, &source, &err), status);
+    assert_null(source);
+    char text[512];
+    snprintf(text, sizeof text, "data of job 'a': %s: %s", path, expected);
+    assert_string_equal(err.text, text);
+}
+
+/* Tokens i -> 7 i mod 251, so that a run of them tells where it begins. */
+static uint32_t token(uint64_t i)
+{
+    return (uint32_t)(7 * i % 251);
+}
+
+/* Each sample of a few batches is a run of the file's tokens; several places are drawn. */
+static void check_batches(const struct data_source *source, const struct job *job, uint64_t tokens)
+{
+    int32_t batch[3 * 6];
+    bool begins[251] = {0};
+    int different = 0;
+    assert_true(data_tokens(source) == tokens);
+    for (uint64_t minibatch = 0; minibatch < 40; minibatch++) {
+        data_batch(source, minibatch, batch);
+        for (uint64_t b = 0; b < job->microbatch; b++) {
+            const int32_t *sample = batch + b * 6;
+            /* 7 * 36 = 252 = 1 mod 251: the inverse of 7 is 36 */
+            uint64_t start = (uint64_t)sample[0] * 36 % 251;
+            assert_true(start + 5 < tokens);
+            for (uint64_t i = 0; i < 6; i++)
+                assert_int_equal(sample[i], (int32_t)token(start + i));
+            if (!begins[start]) different++;
+            begins[start] = true;
+        }
+    }
+    assert_true(different > 60);
+}
+
+static void test_text(void **state)
+{
+    (void)state;
+    unsigned char text[200];
+    for (uint64_t i = 0; i < sizeof text; i++) text[i] = (unsigned char)token(i);
+    write_file(text, sizeof text);
+    struct job job = job_of(DATA_TEXT, 251);
+    struct data_source *source = open_good(&job);
+    check_batches(source, &job, 200);
+    data_close(source);
+    /* 7 * 35 = 245 is the largest byte of the first 36; a vocabulary of 245 refuses it */
+    job.network.vocabulary = 245;
+    refuse(&job, STATUS_BAD_INPUT, "token 35 is 245 (expected less than the vocabulary, 245)");
+}
+
+static void test_nanogpt(void **state)
+{
+    (void)state;
+    uint16_t tokens[201];
+    for (uint64_t i = 0; i < 201; i++) tokens[i] = (uint16_t)token(i);
+    write_file(tokens, 400);
+    struct job job = job_of(DATA_NANOGPT, 50257);
+    struct data_source *source = open_good(&job);
+    check_batches(source, &job, 200);
+    data_close(source);
+    write_file(tokens, 401);
+    refuse(&job, STATUS_BAD_INPUT, "401 bytes (expected tokens of 2 bytes)");
+    tokens[199] = 50257;
+    write_file(tokens, 400);
+    refuse(&job, STATUS_BAD_INPUT, "token 199 is 50257 (expected less than the vocabulary, 50257)");
+}
+
+struct llmc {
+    uint32_t header[256];
+    union {
+        uint16_t narrow[200];
+        uint32_t wide[200];
+    } tokens;
+};
+
+static void test_llmc(void **state)
+{
+    (void)state;
+    struct llmc file = {.header = {20240520, 1, 200}};
+    for (uint64_t i = 0; i < 200; i++) file.tokens.narrow[i] = (uint16_t)token(i);
+    write_file(&file, 1024 + 400);
+    struct job job = job_of(DATA_LLMC, 50257);
+    struct data_source *source = open_good(&job);
+    check_batches(source, &job, 200);
+    data_close(source);
+}
+
+static void test_llmc_wide(void **state)
+{
+    (void)state;
+    struct llmc file = {.header = {20240801, 7, 200}};
+    for (uint64_t i = 0; i < 200; i++) file.tokens.wide[i] = token(i);
+    write_file(&file, 1024 + 800);
+    struct job job = job_of(DATA_LLMC, 128256);
+    struct data_source *source = open_good(&job);
+    check_batches(source, &job, 200);
+    data_close(source);
+    file.tokens.wide[3] = 0x80000001;
+    write_file(&file, 1024 + 800);
+    refuse(&job, STATUS_BAD_INPUT,
+           "token 3 is 2147483649 (expected less than the vocabulary, 128256)");
+}
+
+static void test_llmc_refused(void **state)
+{
+    (void)state;
+    struct llmc file = {.header = {20240520, 1, 200}};
+    struct job job = job_of(DATA_LLMC, 50257);
+    write_file(&file, 1023);
+    refuse(&job, STATUS_BAD_INPUT, "1023 bytes are too few (an llm.c file has a header of 1024)");
+    write_file(&file, 1024 + 399);
+    refuse(&job, STATUS_BAD_INPUT,
+           "1423 bytes (expected 1424: the header announces 200 tokens of 2 bytes)");
+    file.header[1] = 2;
+    write_file(&file, 1024 + 400);
+    refuse(&job, STATUS_BAD_INPUT, "unknown version 2 (expected 1)");
+    file.header[0] = 20240326;
+    write_file(&file, 1024 + 400);
+    refuse(&job, STATUS_BAD_INPUT, "bad magic number 20240326 (expected 20240520 or 20240801)");
+    file.header[0] = 20240520;
+    file.header[1] = 1;
+    file.header[2] = 5;
+    write_file(&file, 1024 + 10);
+    refuse(&job, STATUS_BAD_INPUT,
+           "5 tokens (expected at least 6, one sample and the token behind it)");
+}
+
+static void test_files_refused(void **state)
+{
+    (void)state;
+    struct job job = job_of(DATA_TEXT, 256);
+    write_file("", 0);
+    refuse(&job, STATUS_BAD_INPUT,
+           "0 tokens (expected at least 6, one sample and the token behind it)");
+    remove(path);
+    struct data_source *source = NULL;
+    struct error err = {0};
+    assert_int_equal(data_open(&job, &source, &err), STATUS_IO);
+    assert_non_null(strstr(err.text, "No such file or directory"));
+    job.data = "/";
+    err = (struct error){0};
+    assert_int_equal(data_open(&job, &source, &err), STATUS_IO);
+    assert_non_null(strstr(err.text, "'/' is no regular file"));
+}
+
+/* The shortest file: one sample, always the same. */
+static void test_one_sample(void **state)
+{
+    (void)state;
+    write_file("spills", 6);
+    struct job job = job_of(DATA_TEXT, 256);
+    struct data_source *source = open_good(&job);
+    int32_t batch[18];
+    data_batch(source, 123456789, batch);
+    for (int i = 0; i < 18; i++) assert_int_equal(batch[i], "spills"[i % 6]);
+    data_close(source);
+}
+
+/* Drawn tokens: in range, spread out, a function of seed and minibatch alone. */
+static void test_none(void **state)
+{
+    (void)state;
+    struct job job = job_of(DATA_NONE, 97);
+    struct data_source *source = open_good(&job);
+    job.seed = 12;
+    struct data_source *other = open_good(&job);
+    assert_true(data_tokens(source) == 0);
+    int32_t first[18], again[18], changed[18];
+    int counts[97] = {0}, equal = 0;
+    for (uint64_t minibatch = 0; minibatch < 2000; minibatch++) {
+        data_batch(source, minibatch, first);
+        data_batch(other, minibatch, changed);
+        for (int i = 0; i < 18; i++) {
+            assert_true(first[i] >= 0 && first[i] < 97);
+            counts[first[i]]++;
+            equal += first[i] == changed[i];
+        }
+    }
+    /* 36000 draws of 97: 371 each, standard deviation 19 */
+    for (int i = 0; i < 97; i++) assert_in_range(counts[i], 371 - 6 * 19, 371 + 6 * 19);
+    assert_in_range(equal, 371 - 6 * 19, 371 + 6 * 19);
+    data_batch(source, 7, first);
+    data_batch(source, 8, again);
+    assert_memory_not_equal(first, again, sizeof first);
+    data_batch(source, 7, again);
+    assert_memory_equal(first, again, sizeof first);
+    data_close(source);
+    data_close(other);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    snprintf(path, sizeof path, "%s/test_exec_data-%ld.tmp", BINARY_DIR, (long)getpid());
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    remove(path);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_text),         cmocka_unit_test(test_nanogpt),
+        cmocka_unit_test(test_llmc),         cmocka_unit_test(test_llmc_wide),
+        cmocka_unit_test(test_llmc_refused), cmocka_unit_test(test_files_refused),
+        cmocka_unit_test(test_one_sample),   cmocka_unit_test(test_none),
+    };
+    return cmocka_run_group_tests_name("exec/data.h", tests, setup, teardown);
+}
