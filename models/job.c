@@ -299,21 +299,23 @@ static enum status resolve(struct draft *draft, const char *folder, struct arena
     return check_sizes(draft, err);
 }
 
-/* weights_out with the job's name in place of "{name}". */
+/* weights_out with the job's name in place of each "{name}". */
 static enum status name_output(const char *pattern, const char *name, struct arena *arena,
                                const char **out, struct error *err)
 {
     static const char mark[] = "{name}";
     char path[4 * PATH_MAX];
-    const char *at = strstr(pattern, mark);
-    if (!at) {
-        *out = pattern;
-        return STATUS_OK;
+    size_t used = 0;
+    for (const char *c = pattern; *c;) {
+        bool marked = strncmp(c, mark, strlen(mark)) == 0;
+        size_t length = marked ? strlen(name) : 1;
+        if (length >= sizeof path - used)
+            return error_set(err, STATUS_BAD_INPUT, "the path '%.100s...' is too long", pattern);
+        memcpy(path + used, marked ? name : c, length);
+        used += length;
+        c += marked ? strlen(mark) : 1;
     }
-    int length = snprintf(path, sizeof path, "%.*s%s%s", (int)(at - pattern), pattern, name,
-                          at + strlen(mark));
-    if (length < 0 || (size_t)length >= sizeof path)
-        return error_set(err, STATUS_BAD_INPUT, "the path '%.100s...' is too long", pattern);
+    path[used] = '\0';
     return arena_string(arena, path, out, err);
 }
 
@@ -343,6 +345,9 @@ static enum status append(struct growing *set, const struct draft *draft, const 
                           uint64_t seed, struct arena *arena, struct error *err)
 {
     struct job job = draft->job;
+    if (strlen(name) > JOB_NAME_MAX) /* with its number; check_name() saw it without */
+        return json_fail_key(draft->in, draft->object, "name", err,
+                             "the job name '%s' is too long (limit is %d)", name, JOB_NAME_MAX);
     job.seed = seed;
     TRY(arena_string(arena, name, &job.name, err));
     if (job.weights_out) TRY(name_output(job.weights_out, name, arena, &job.weights_out, err));

@@ -93,14 +93,14 @@ static void count_makes_numbered_jobs(void **state)
     struct job_set set;
     read_jobs("{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"lr\", \"count\": 3, \"seed\": 40,"
               "\"network\": \"gpt2\", \"minibatches\": 2, \"weights_in\": \"./gpt2.safetensors\","
-              "\"weights_out\": \"out/{name}.safetensors\"},"
+              "\"weights_out\": \"out/{name}/{name}.safetensors\"},"
               "{\"name\": \"one\", \"count\": 1, \"network\": \"gpt2\", \"minibatches\": 2}]}",
               &set);
     assert_int_equal(set.count, 4);
     for (uint32_t i = 0; i < 3; i++) {
-        char name[16], path[64];
+        char name[16], path[80];
         snprintf(name, sizeof name, "lr-%" PRIu32, i + 1);
-        snprintf(path, sizeof path, "/data/runs/out/%s.safetensors", name);
+        snprintf(path, sizeof path, "/data/runs/out/%s/%s.safetensors", name, name);
         assert_string_equal(set.jobs[i].name, name);
         assert_string_equal(set.jobs[i].weights_out, path);
         assert_string_equal(set.jobs[i].weights_in, "/data/runs/gpt2.safetensors");
@@ -224,6 +224,9 @@ static void relative_job_files_make_absolute_paths(void **state)
 
 /* --- refusals ------------------------------------------------------------------------------- */
 
+/* 99 letters: allowed, but not with a number behind them. */
+#define TEN "nnnnnnnnnn"
+#define LONG_NAME TEN TEN TEN TEN TEN TEN TEN TEN TEN "nnnnnnnnn"
 #define ONE_JOB(keys) "{\"spillway_jobs\": 1, \"jobs\": [\n{\"network\": \"gpt2\", \"minibatches\": 2, " keys "}]}"
 
 static void bad_files_are_refused_with_their_place(void **state)
@@ -254,6 +257,8 @@ static void bad_files_are_refused_with_their_place(void **state)
         {ONE_JOB("\"name\": \"\""),
          "test:2:47: bad job name '' (expected at most 100 letters, digits, '-', '_' and '.', "
          "beginning with a letter or digit)"},
+        {ONE_JOB("\"count\": 2, \"name\": \"" LONG_NAME "\""),
+         "test:2:59: the job name '" LONG_NAME "-1' is too long (limit is 100)"},
         {ONE_JOB("\"optimizer\": \"adamv\""),
          "test:2:52: unknown optimizer 'adamv' (expected sgd or adamw)"},
         {ONE_JOB("\"optimizer\": {\"kind\": \"adam\"}"),
