@@ -2,11 +2,14 @@
 #ifndef SPILLWAY_EXEC_MEASURE_H
 #define SPILLWAY_EXEC_MEASURE_H
 
+#include <stdio.h>
+
 #include "models/hardware.h"
 
 struct measure_options {
     double budget_s;   /* how long all of it may take; 0: 45 s */
-    const volatile bool *stop;
+    const volatile bool *stop; /* may be NULL: ends it with STATUS_INTERRUPTED */
+    FILE *notes;       /* what computes, and what looks wrong with this machine; NULL: none */
     void (*on_progress)(void *context, double done, double total, const char *what);
     void *context;
 };

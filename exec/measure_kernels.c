@@ -1,0 +1,679 @@
+/*
+ * How long each kernel takes, with operands where a training step has them.
+ *
+ * A benchmark that calls a kernel again and again on the same operands measures the cache. In
+ * training, an operand is in one of four states, and each has a region of memory here:
+ *
+ *     hot       written by the kernel before: one place, used again at once
+ *     kept      activations of some layers ago: as many places as a few layers have
+ *     weights   last read by the previous pass, a model ago
+ *     state     parameters and moments of an update, likewise
+ *
+ * An operand of the latter three moves on at every call and comes back after as many calls as the
+ * share of its region says (48 for weights: there are about that many tensors of its size, with
+ * gradients and moments, in a small model). Small operands then come back from a cache, as they
+ * do in a small model, and large ones from DRAM. Gradients of weights come back after four: they are
+ * overwritten by every layer.
+ *
+ * Sizes. Products and attention are measured on full grids, over which models/cost.h interpolates
+ * in three dimensions; all other kernels at a few sizes each, by their bytes. The widest axis ends at
+ * 3072 because rates no longer change there: a product with 50257 columns runs as fast.
+ *
+ * Some classes are no kernel of their own: the column sums for biases are what a weight's product
+ * takes longer with them than without, the scattering of an embedding's gradient what its fused step
+ * takes longer than an optimizer's step on as many parameters. The optimizer is timed on the tensors
+ * of a transformer block with that many parameters, four matrices and eight vectors.
+ *
+ * Protocol. All sizes of all classes are visited in rounds, at least three; so a disturbance spoils
+ * one sample of many sizes and no median. A sample is a batch of calls of at least SAMPLE_MIN_S with
+ * a warm-up in front when they are short. Median and half the interquartile range are reported.
+ */
+#include "exec/measure_state.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/progress.h"
+#include "base/random.h"
+#include "base/size.h"
+#include "exec/clones.h"
+#include "exec/host_memory.h"
+#include "exec/kernels.h"
+#include "models/memory.h"
+
+static const double SAMPLE_MIN_S = 0.4e-3, WARM_UP_MAX_S = 5e-3;
+enum { ROUNDS_MIN = 3, HOT_SLOTS = 4, TOKENS = 8192, FEW_WORDS = 256, MANY_WORDS = 8192 };
+
+/* --- the bench ----------------------------------------------------------------------------------- */
+
+enum region { HOT, KEPT, WEIGHTS, STATE, COPIES, REGION_COUNT };
+
+/* COPIES is what copies come from and go to. */
+struct bench {
+    struct device *device;
+    float *regions[REGION_COUNT];
+    uint64_t floats[REGION_COUNT];
+    int32_t *few, *many; /* TOKENS tokens below FEW_WORDS, MANY_WORDS */
+    struct work_item step[2 * LAYER_WORK_MAX]; /* see bench_compute_step() */
+    uint32_t step_count;
+};
+
+static const uint64_t MIB = 1 << 20;
+
+enum status bench_open(uint32_t index, uint32_t threads, bool small, struct bench **out,
+                       struct error *err)
+{
+    static const uint64_t mebibytes[2][REGION_COUNT] = {
+        {[HOT] = HOT_SLOTS * 52, [KEPT] = 128, [WEIGHTS] = 192, [STATE] = 192,
+         [COPIES] = 192},
+        {[HOT] = HOT_SLOTS * 8, [KEPT] = 32, [WEIGHTS] = 48, [STATE] = 96,
+         [COPIES] = 64},
+    };
+    struct bench *bench = alloc_zeroed(1, sizeof *bench);
+    if (!bench) return error_memory(err, "a bench", sizeof *bench);
+    uint64_t bytes = 0;
+    for (uint32_t r = 0; r < REGION_COUNT; r++) bytes += mebibytes[small][r] * MIB;
+    const struct device_options options = {.index = index, .arena_bytes = bytes, .threads = threads};
+    enum status status = STATUS_OK;
+    bench->few = alloc_zeroed(TOKENS, sizeof *bench->few);
+    bench->many = alloc_zeroed(TOKENS, sizeof *bench->many);
+    if (!bench->few || !bench->many)
+        status = error_memory(err, "a bench", TOKENS * sizeof *bench->few);
+    else if (bytes > host_memory_available())
+        status = error_memory(err, "the operands of the measurement", bytes);
+    if (status == STATUS_OK) status = device_open_host(&options, &bench->device, err);
+    if (status != STATUS_OK) {
+        bench_close(bench);
+        return status;
+    }
+    float *at = device_arena(bench->device);
+    for (uint32_t r = 0; r < REGION_COUNT; r++) {
+        bench->regions[r] = at;
+        bench->floats[r] = mebibytes[small][r] * MIB / sizeof(float);
+        at += bench->floats[r];
+    }
+    /* Small values that stay small: neither denormal nor infinite, in whichever role they serve. */
+    for (float *p = device_arena(bench->device); p < at; p++)
+        *p = (float)((uint32_t)(p - bench->regions[0]) * 2654435761u >> 20) * 1e-5f + 1e-4f;
+    for (uint64_t i = 0; i < TOKENS; i++) {
+        bench->few[i] = (int32_t)random_below(1, i, FEW_WORDS);
+        bench->many[i] = (int32_t)random_below(2, i, MANY_WORDS);
+    }
+    *out = bench;
+    return STATUS_OK;
+}
+
+void bench_close(struct bench *bench)
+{
+    if (!bench) return;
+    device_close(bench->device);
+    free(bench->few);
+    free(bench->many);
+    free(bench);
+}
+
+struct device *bench_device(struct bench *bench)
+{
+    return bench->device;
+}
+
+char *bench_copies(struct bench *bench, uint64_t *bytes)
+{
+    *bytes = bench->floats[COPIES] * sizeof(float);
+    return (char *)bench->regions[COPIES];
+}
+
+/* --- operands ------------------------------------------------------------------------------------ */
+
+/* How many operands of one size there are before the first comes back. */
+enum { KEPT_SHARE = 16, GRADIENT_SHARE = 4, WEIGHT_SHARE = 48 };
+
+/* One call of a kernel. */
+struct call {
+    const struct bench *bench;
+    const struct kernels *kernels;
+    int64_t m, n, k;
+    uint64_t turn;
+};
+
+static float *place(const struct call *c, enum region region, uint64_t share, int64_t elements)
+{
+    const uint64_t step = size_align((uint64_t)elements, MEMORY_ALIGNMENT / sizeof(float));
+    const uint64_t room = c->bench->floats[region] / step;
+    assert(room > 0);
+    return c->bench->regions[region] + c->turn % (room < share ? room : share) * step;
+}
+
+static float *hot(const struct call *c, uint32_t slot, int64_t elements)
+{
+    const uint64_t room = c->bench->floats[HOT] / HOT_SLOTS;
+    assert((uint64_t)elements <= room && slot < HOT_SLOTS);
+    return c->bench->regions[HOT] + slot * room;
+}
+
+static float *kept(const struct call *c, int64_t elements)
+{
+    return place(c, KEPT, KEPT_SHARE, elements);
+}
+
+/* A second tensor kept by the same layer. */
+static float *kept_too(const struct call *c, int64_t elements)
+{
+    return place(&(struct call){.bench = c->bench, .turn = c->turn + KEPT_SHARE / 2}, KEPT,
+                 KEPT_SHARE, elements);
+}
+
+static float *gradient(const struct call *c, int64_t elements)
+{
+    return place(c, KEPT, GRADIENT_SHARE, elements);
+}
+
+static float *weight(const struct call *c, int64_t elements)
+{
+    return place(c, WEIGHTS, WEIGHT_SHARE, elements);
+}
+
+static float *state(const struct call *c, int64_t elements)
+{
+    return place(c, STATE, WEIGHT_SHARE, elements);
+}
+
+/* --- calls, by class; m, n, k as models/work.h defines them --------------------------------------- */
+
+static void call_matmul_forward(const struct call *c)
+{
+    c->kernels->linear_forward(c->kernels, kept(c, c->m * c->n), hot(c, 0, c->m * c->k),
+                               weight(c, c->n * c->k), c->bench->regions[WEIGHTS], c->m, c->n, c->k,
+                               true);
+}
+
+static void call_matmul_input(const struct call *c)
+{
+    c->kernels->linear_input(c->kernels, hot(c, 1, c->m * c->n), hot(c, 0, c->m * c->k),
+                             weight(c, c->n * c->k), c->m, c->k, c->n, true, false);
+}
+
+static void call_matmul_weight(const struct call *c)
+{
+    c->kernels->linear_weight(c->kernels, gradient(c, c->m * c->n), NULL, hot(c, 0, c->k * c->m),
+                              kept(c, c->k * c->n), c->k, c->m, c->n, true);
+}
+
+enum { BIAS_INPUTS = 16 };
+
+static void call_without_bias(const struct call *c)
+{
+    c->kernels->linear_weight(c->kernels, hot(c, 1, c->n * BIAS_INPUTS), NULL,
+                              hot(c, 0, c->m * c->n), hot(c, 2, c->m * BIAS_INPUTS), c->m, c->n,
+                              BIAS_INPUTS, true);
+}
+
+static void call_with_bias(const struct call *c)
+{
+    c->kernels->linear_weight(c->kernels, hot(c, 1, c->n * BIAS_INPUTS), hot(c, 3, c->n),
+                              hot(c, 0, c->m * c->n), hot(c, 2, c->m * BIAS_INPUTS), c->m, c->n,
+                              BIAS_INPUTS, true);
+}
+
+/* m heads in all: B samples of H. */
+static int64_t heads_of(const struct call *c)
+{
+    return c->m % 4 == 0 ? 4 : c->m;
+}
+
+static void call_attention_forward(const struct call *c)
+{
+    const int64_t h = heads_of(c), b = c->m / h, width = h * c->k, rows = b * c->n;
+    c->kernels->attention_forward(c->kernels, kept(c, rows * width), kept_too(c, c->m * c->n),
+                                  hot(c, 0, 3 * rows * width), b, c->n, width, h, true,
+                                  hot(c, 3, 0));
+}
+
+static void call_attention_backward(const struct call *c)
+{
+    const int64_t h = heads_of(c), b = c->m / h, width = h * c->k, rows = b * c->n;
+    c->kernels->attention_backward(c->kernels, hot(c, 1, 3 * rows * width),
+                                   hot(c, 0, rows * width), kept(c, 3 * rows * width),
+                                   kept_too(c, rows * width), hot(c, 2, c->m * c->n), b, c->n,
+                                   width, h, true, hot(c, 3, 0));
+}
+
+static void call_norm_forward(const struct call *c)
+{
+    float *const parameters = weight(c, 2 * c->n);
+    c->kernels->norm_forward(c->kernels, kept(c, c->m * c->n), kept_too(c, c->m * c->n),
+                             hot(c, 2, 2 * c->m), hot(c, 1, c->m * c->n), hot(c, 0, c->m * c->n),
+                             parameters, parameters + c->n, c->m, c->n, 1e-5f);
+}
+
+static void call_norm_backward(const struct call *c)
+{
+    float *const stream = hot(c, 1, c->m * c->n), *const gradients = hot(c, 3, 2 * c->n);
+    c->kernels->norm_backward(c->kernels, stream, gradients, gradients + c->n,
+                              hot(c, 0, c->m * c->n), kept(c, c->m * c->n), hot(c, 2, 2 * c->m),
+                              weight(c, c->n), stream, c->m, c->n);
+}
+
+static void call_gelu_forward(const struct call *c)
+{
+    const int64_t n = c->m * c->n;
+    c->kernels->gelu_forward(c->kernels, kept(c, n), hot(c, 0, n), n, true);
+}
+
+static void call_gelu_backward(const struct call *c)
+{
+    const int64_t n = c->m * c->n;
+    c->kernels->gelu_backward(c->kernels, hot(c, 0, n), hot(c, 0, n), kept(c, n), n, true);
+}
+
+static void call_residual(const struct call *c)
+{
+    const int64_t n = c->m * c->n;
+    c->kernels->residual(c->kernels, hot(c, 0, n), kept(c, n), hot(c, 0, n), n);
+}
+
+/* Rows of a microbatch: samples of at most 64 tokens. */
+struct batch {
+    int64_t b, t;
+};
+
+static struct batch batch_of(int64_t rows)
+{
+    const int64_t t = rows < 64 ? rows : 64;
+    assert(rows % t == 0 && rows / t * (t + 1) <= TOKENS);
+    return (struct batch){rows / t, t};
+}
+
+static void call_embed_forward(const struct call *c)
+{
+    const struct batch s = batch_of(c->m);
+    const int64_t rows = MANY_WORDS + s.t;
+    c->kernels->embed_forward(c->kernels, hot(c, 0, c->m * c->n), weight(c, rows * c->n),
+                              c->bench->many, s.t + 1, s.b, s.t, c->n, MANY_WORDS, 0, rows);
+}
+
+static const struct optimizer adamw = {.kind = OPTIMIZER_ADAMW,
+                                       .learning_rate = 1e-6,
+                                       .weight_decay = 0.01,
+                                       .beta1 = 0.9,
+                                       .beta2 = 0.95,
+                                       .epsilon = 1e-8};
+static const struct optimizer sgd = {.kind = OPTIMIZER_SGD, .learning_rate = 1e-6};
+
+static void call_embed_update(const struct call *c)
+{
+    const struct batch s = batch_of(c->m);
+    const int64_t words = c->k - s.t;
+    c->kernels->embed_update(c->kernels, state(c, 3 * c->k * c->n), c->k * c->n,
+                             hot(c, 1, words * c->n), hot(c, 0, c->m * c->n),
+                             words < MANY_WORDS ? c->bench->few : c->bench->many, s.t + 1, s.b,
+                             s.t, c->n, words, 0, c->k, &adamw, 1, hot(c, 3, 4 * c->m));
+}
+
+static void call_embed_step(const struct call *c)
+{
+    const int64_t n = c->k * c->n;
+    float *const p = state(c, 3 * n);
+    c->kernels->update(c->kernels, p, p + n, p + 2 * n, hot(c, 1, n), n, &adamw, true, 1);
+}
+
+static void call_loss(const struct call *c)
+{
+    const struct batch s = batch_of(c->m);
+    double loss;
+    c->kernels->loss(c->kernels, &loss, hot(c, 0, c->m * c->n), c->bench->few, s.t + 1, s.b, s.t,
+                     c->n);
+}
+
+/* The tensors of a block with m parameters: 12 C^2 in four matrices, and vectors. */
+static void update_block(const struct call *c, const struct optimizer *optimizer)
+{
+    static const int64_t twelfths[] = {3, 1, 4, 4};
+    const bool moments = optimizer->kind == OPTIMIZER_ADAMW;
+    const int64_t width = (int64_t)sqrt((double)c->m / 12), vectors = 13 * width;
+    const int64_t matrices = c->m - vectors;
+    float *p = state(c, (moments ? 3 : 1) * c->m), *g = hot(c, 0, c->m);
+    for (size_t i = 0; i < ARRAY_COUNT(twelfths); i++) {
+        const int64_t n = matrices * twelfths[i] / 12;
+        c->kernels->update(c->kernels, p, moments ? p + c->m : NULL,
+                           moments ? p + 2 * c->m : NULL, g, n, optimizer, true, 1);
+        p += n, g += n;
+    }
+    static const int64_t vector_widths[] = {1, 1, 3, 1, 1, 1, 4, 1};
+    for (size_t i = 0; i < ARRAY_COUNT(vector_widths); i++) {
+        const int64_t n = vector_widths[i] * width;
+        c->kernels->update(c->kernels, p, moments ? p + c->m : NULL,
+                           moments ? p + 2 * c->m : NULL, g, n, optimizer, false, 1);
+        p += n, g += n;
+    }
+}
+
+static void call_sgd(const struct call *c)
+{
+    update_block(c, &sgd);
+}
+
+static void call_adamw(const struct call *c)
+{
+    update_block(c, &adamw);
+}
+
+/* --- which sizes ----------------------------------------------------------------------------------- */
+
+typedef void (*call_function)(const struct call *call);
+
+struct axis {
+    const uint64_t *sizes;
+    uint32_t count;
+};
+#define AXIS(...) {(const uint64_t[]){__VA_ARGS__}, ARRAY_COUNT(((const uint64_t[]){__VA_ARGS__}))}
+
+/* A class is measured on a grid or at listed sizes. `less`: what is subtracted, the same sizes. */
+struct kernel_class {
+    call_function call, less;
+    struct axis grid[2][3];         /* [coarse][m, n, k] */
+    const uint64_t (*sizes)[3];     /* NULL: the grid */
+    uint32_t size_count, size_step; /* a coarse measurement takes every size_step-th */
+};
+#define SIZES(list) .sizes = list, .size_count = ARRAY_COUNT(list), .size_step = 2
+
+static const uint64_t norm_sizes[][3] = {
+    {16, 128, 1}, {64, 256, 1}, {256, 512, 1}, {1024, 768, 1}, {4096, 1024, 1}};
+static const uint64_t wide_sizes[][3] = {
+    {16, 512, 0}, {64, 1024, 0}, {256, 2048, 0}, {1024, 3072, 0}, {2048, 4096, 0}};
+static const uint64_t narrow_sizes[][3] = {
+    {16, 128, 0}, {64, 256, 0}, {256, 512, 0}, {1024, 768, 0}, {4096, 1024, 0}};
+static const uint64_t table_sizes[][3] = {{64, 128, 320}, {256, 256, 1280}, {256, 512, 8256}};
+static const uint64_t loss_sizes[][3] = {
+    {16, 256, 0}, {128, 256, 0}, {1024, 256, 0}, {64, 16384, 0}, {256, 50257, 0}};
+static const uint64_t parameter_sizes[][3] = {
+    {3 << 14, 0, 0}, {3 << 16, 0, 0}, {3 << 18, 0, 0}, {3 << 20, 0, 0}, {3 << 22, 0, 0}};
+
+#define ROWS AXIS(16, 64, 256, 1024)
+#define WIDTHS AXIS(128, 384, 1024, 3072)
+#define COARSE_ROWS AXIS(16, 256)
+#define COARSE_WIDTHS AXIS(128, 1024)
+#define HEADS AXIS(4, 32)
+#define LENGTHS AXIS(16, 64, 256, 1024)
+#define HEAD_WIDTHS AXIS(16, 64)
+
+static const struct kernel_class classes[KERNEL_COUNT] = {
+    [KERNEL_MATMUL_FORWARD] = {call_matmul_forward,
+                               .grid = {{ROWS, WIDTHS, WIDTHS},
+                                        {COARSE_ROWS, COARSE_WIDTHS, COARSE_WIDTHS}}},
+    [KERNEL_MATMUL_INPUT] = {call_matmul_input,
+                             .grid = {{ROWS, WIDTHS, WIDTHS},
+                                      {COARSE_ROWS, COARSE_WIDTHS, COARSE_WIDTHS}}},
+    [KERNEL_MATMUL_WEIGHT] = {call_matmul_weight,
+                              .grid = {{WIDTHS, WIDTHS, ROWS},
+                                       {COARSE_WIDTHS, COARSE_WIDTHS, COARSE_ROWS}}},
+    [KERNEL_ATTENTION_FORWARD] = {call_attention_forward,
+                                  .grid = {{HEADS, LENGTHS, HEAD_WIDTHS},
+                                           {AXIS(4), AXIS(16, 256), HEAD_WIDTHS}}},
+    [KERNEL_ATTENTION_BACKWARD] = {call_attention_backward,
+                                   .grid = {{HEADS, LENGTHS, HEAD_WIDTHS},
+                                            {AXIS(4), AXIS(16, 256), HEAD_WIDTHS}}},
+    [KERNEL_NORM_FORWARD] = {call_norm_forward, SIZES(norm_sizes)},
+    [KERNEL_NORM_BACKWARD] = {call_norm_backward, SIZES(norm_sizes)},
+    [KERNEL_GELU_FORWARD] = {call_gelu_forward, SIZES(wide_sizes)},
+    [KERNEL_GELU_BACKWARD] = {call_gelu_backward, SIZES(wide_sizes)},
+    [KERNEL_RESIDUAL] = {call_residual, SIZES(narrow_sizes)},
+    [KERNEL_BIAS_BACKWARD] = {call_with_bias, call_without_bias, SIZES(wide_sizes)},
+    [KERNEL_EMBED_FORWARD] = {call_embed_forward, SIZES(narrow_sizes)},
+    [KERNEL_EMBED_BACKWARD] = {call_embed_update, call_embed_step, SIZES(table_sizes)},
+    [KERNEL_LOSS] = {call_loss, SIZES(loss_sizes)},
+    [KERNEL_SGD] = {call_sgd, SIZES(parameter_sizes)},
+    [KERNEL_ADAMW] = {call_adamw, SIZES(parameter_sizes)},
+};
+
+/* --- sampling --------------------------------------------------------------------------------------- */
+
+struct probe {
+    const struct bench *bench;
+    const struct kernel_class *class;
+    struct work_item item;
+    double call_s;  /* estimate; 0: none yet */
+    uint64_t turn;
+    struct samples samples;
+};
+
+/* Seconds of one call, from a batch of them. */
+static double time_calls(struct probe *probe, const struct kernels *kernels, call_function function)
+{
+    struct call call = {.bench = probe->bench,
+                        .kernels = kernels,
+                        .m = (int64_t)probe->item.m,
+                        .n = (int64_t)probe->item.n,
+                        .k = (int64_t)probe->item.k};
+    const double wanted = probe->call_s > 0 ? SAMPLE_MIN_S / probe->call_s : 1;
+    const uint64_t count = wanted > 1 ? (uint64_t)ceil(fmin(wanted, 10000)) : 1;
+    if (probe->call_s < WARM_UP_MAX_S) {
+        call.turn = probe->turn++;
+        function(&call);
+    }
+    const double start_s = clock_s();
+    for (uint64_t i = 0; i < count; i++) {
+        call.turn = probe->turn++;
+        function(&call);
+    }
+    return (clock_s() - start_s) / (double)count;
+}
+
+static void take_sample(const struct kernels *kernels, void *argument)
+{
+    struct probe *const probe = argument;
+    const double with_s = time_calls(probe, kernels, probe->class->call);
+    double seconds = with_s;
+    if (probe->class->less) {
+        /* A difference of two measurements may be noise; a twentieth is as good as nothing. */
+        seconds -= time_calls(probe, kernels, probe->class->less);
+        seconds = fmax(seconds, with_s / 20);
+    }
+    const bool first = probe->call_s == 0;
+    probe->call_s = with_s;
+    /* The first was too short a batch to count, unless one call is enough. */
+    if (!first || with_s >= SAMPLE_MIN_S) samples_add(&probe->samples, seconds);
+}
+
+/* All sizes of a class, in the order that files have them. Returns how many. */
+static uint32_t list_sizes(const struct kernel_class *class, bool coarse,
+                           struct work_item items[RATE_POINTS_MAX])
+{
+    uint32_t count = 0;
+    if (class->sizes) {
+        for (uint32_t i = 0; i < class->size_count; i += coarse ? class->size_step : 1)
+            items[count++] = (struct work_item){
+                .m = class->sizes[i][0], .n = class->sizes[i][1], .k = class->sizes[i][2]};
+        return count;
+    }
+    const struct axis *const axes = class->grid[coarse];
+    for (uint32_t m = 0; m < axes[0].count; m++)
+        for (uint32_t n = 0; n < axes[1].count; n++)
+            for (uint32_t k = 0; k < axes[2].count; k++)
+                items[count++] = (struct work_item){
+                    .m = axes[0].sizes[m], .n = axes[1].sizes[n], .k = axes[2].sizes[k]};
+    return count;
+}
+
+static enum status make_probes(const struct measure *measure, const struct bench *bench,
+                               struct probe **out, uint32_t *count, struct error *err)
+{
+    struct work_item items[RATE_POINTS_MAX];
+    uint32_t total = 0;
+    for (uint32_t kernel = 0; kernel < KERNEL_COUNT; kernel++)
+        if (classes[kernel].call)
+            total += list_sizes(&classes[kernel], measure_is_coarse(measure), items);
+    struct probe *const probes = alloc_zeroed(total, sizeof *probes);
+    if (!probes) return error_memory(err, "the measurement", total * sizeof *probes);
+    uint32_t made = 0;
+    for (uint32_t kernel = 0; kernel < KERNEL_COUNT; kernel++) {
+        if (!classes[kernel].call) continue;
+        const uint32_t sizes = list_sizes(&classes[kernel], measure_is_coarse(measure), items);
+        for (uint32_t i = 0; i < sizes; i++) {
+            struct probe *const probe = &probes[made++];
+            probe->bench = bench;
+            probe->class = &classes[kernel];
+            probe->item = items[i];
+            probe->item.kernel = kernel;
+            probe->item.count = 1;
+        }
+    }
+    *out = probes;
+    *count = total;
+    return STATUS_OK;
+}
+
+/* Points in the arena of the hardware, by class. */
+static enum status keep_points(struct measure *measure, const struct probe *probes, uint32_t count,
+                               struct compute_profile *profile, struct error *err)
+{
+    for (uint32_t first = 0; first < count;) {
+        const uint32_t kernel = probes[first].item.kernel;
+        uint32_t end = first;
+        while (end < count && probes[end].item.kernel == kernel) end++;
+        void *memory;
+        const enum status status = arena_array(&measure->hardware->arena, end - first,
+                                               sizeof(struct rate_point), &memory, err);
+        if (status != STATUS_OK) return status;
+        struct rate_point *const points = memory;
+        for (uint32_t i = first; i < end; i++)
+            points[i - first] = (struct rate_point){
+                .m = probes[i].item.m,
+                .n = probes[i].item.n,
+                .k = probes[i].item.k,
+                .seconds = samples_median(&probes[i].samples),
+                .spread = samples_spread(&probes[i].samples),
+            };
+        profile->kernels[kernel] = (struct kernel_rate){points, end - first};
+        first = end;
+    }
+    return STATUS_OK;
+}
+
+enum status measure_kernels(struct measure *measure, struct bench *bench, double budget_s,
+                            struct compute_profile *profile, struct error *err)
+{
+    struct probe *probes = NULL;
+    uint32_t count = 0;
+    enum status status = make_probes(measure, bench, &probes, &count, err);
+    if (status != STATUS_OK) return status;
+    struct device_stream *const stream = device_stream(bench->device, STREAM_COMPUTE);
+    const double start_s = clock_s();
+    double told_s = 0;
+    /* one round to learn how long calls take, then rounds that count */
+    for (uint32_t round = 0; round <= SAMPLES_MAX; round++) {
+        if (round > ROUNDS_MIN && clock_s() - start_s > budget_s) break;
+        for (uint32_t i = 0; i < count; i++)
+            device_compute(stream, take_sample, &probes[i], 0, NULL);
+        while (!device_synchronize(stream, device_record(stream), 0.1)) {
+            const double now_s = fmin(clock_s() - start_s, budget_s);
+            char what[64];
+            snprintf(what, sizeof what, "kernels, %u thread%s", profile->threads,
+                     profile->threads == 1 ? "" : "s");
+            measure_progress(measure, now_s - told_s, what);
+            told_s = now_s;
+            if (measure_stopped(measure)) {
+                device_stop(bench->device); /* what is queued points to the probes */
+                free(probes);
+                return error_set(err, STATUS_INTERRUPTED, "the measurement was stopped");
+            }
+        }
+    }
+    measure_progress(measure, budget_s - told_s, "kernels");
+    status = keep_points(measure, probes, count, profile, err);
+    free(probes);
+    return status;
+}
+
+/* --- a load like training ---------------------------------------------------------------------------- */
+
+/* Forward, backward and update of a block 384 wide on 4 samples of 64 tokens. */
+static void list_step(struct bench *bench)
+{
+    const struct network network = {.family = NETWORK_GPT2,
+                                    .layer_count = 3,
+                                    .width = 384,
+                                    .heads = 6,
+                                    .head_width = 64,
+                                    .ff_width = 1536,
+                                    .blocks = 1,
+                                    .vocabulary = FEW_WORDS,
+                                    .positions = 64,
+                                    .tied_head = true,
+                                    .causal = true,
+                                    .biases = true,
+                                    .gelu_tanh = true};
+    for (uint32_t pass = 0; pass < PASS_COUNT; pass++) {
+        struct work_item items[LAYER_WORK_MAX];
+        const uint32_t count = network_layer_work(&network, 1, (enum pass)pass, 4, 64,
+                                                  OPTIMIZER_ADAMW, items);
+        for (uint32_t i = 0; i < count && bench->step_count < ARRAY_COUNT(bench->step); i++)
+            bench->step[bench->step_count++] = items[i];
+    }
+}
+
+void bench_compute_step(const struct kernels *kernels, void *bench_step)
+{
+    const struct bench_step *const step = bench_step;
+    struct bench *const bench = step->bench;
+    if (bench->step_count == 0) list_step(bench);
+    for (uint32_t i = 0; i < bench->step_count; i++) {
+        const struct work_item *const item = &bench->step[i];
+        const struct kernel_class *const class = &classes[item->kernel];
+        if (class->less) continue; /* no kernel of its own */
+        for (uint32_t again = 0; again < item->count; again++)
+            class->call(&(struct call){.bench = bench,
+                                       .kernels = kernels,
+                                       .m = (int64_t)item->m,
+                                       .n = (int64_t)item->n,
+                                       .k = (int64_t)item->k,
+                                       .turn = step->turn * 4 + again});
+    }
+}
+
+/* --- the peak ------------------------------------------------------------------------------------------ */
+
+enum { PEAK_LANES = 128, PEAK_ROUNDS = 20000, PEAK_REPEATS = 9 };
+
+/* Multiply and add in registers: 2 * PEAK_LANES FLOPs a round. */
+CLONES static float multiply_and_add(float factor)
+{
+    float lanes[PEAK_LANES];
+    for (int l = 0; l < PEAK_LANES; l++) lanes[l] = (float)l;
+    for (int round = 0; round < PEAK_ROUNDS; round++)
+        for (int l = 0; l < PEAK_LANES; l++) lanes[l] = lanes[l] * factor + 1.0f;
+    float sum = 0;
+    for (int l = 0; l < PEAK_LANES; l++) sum += lanes[l];
+    return sum;
+}
+
+static void compute_peak(const struct kernels *kernels, void *argument)
+{
+    double best_s = INFINITY;
+    for (int i = 0; i < PEAK_REPEATS; i++) {
+        volatile float factor = 0.5f, sink = 0;
+        const double start_s = clock_s();
+#pragma omp parallel num_threads((int)kernels->threads)
+        {
+            const float sum = multiply_and_add(factor);
+#pragma omp critical
+            sink += sum;
+        }
+        (void)sink;
+        best_s = fmin(best_s, clock_s() - start_s);
+    }
+    *(double *)argument = 2.0 * PEAK_LANES * PEAK_ROUNDS * kernels->threads / best_s;
+}
+
+double measure_peak(struct bench *bench)
+{
+    struct device_stream *const stream = device_stream(bench->device, STREAM_COMPUTE);
+    double rate = 0;
+    device_compute(stream, compute_peak, &rate, 0, NULL);
+    while (!device_synchronize(stream, device_record(stream), 1))
+        ;
+    return rate;
+}

@@ -1,0 +1,99 @@
+/* What the files of the measurement share. */
+#ifndef SPILLWAY_EXEC_MEASURE_STATE_H
+#define SPILLWAY_EXEC_MEASURE_STATE_H
+
+#include "exec/device.h"
+#include "exec/measure.h"
+#include "models/cost.h"
+
+/* --- statistics ------------------------------------------------------------------------------- */
+
+enum { SAMPLES_MAX = 15 };
+struct samples {
+    double values[SAMPLES_MAX];
+    uint32_t count;
+};
+/* Further samples are dropped. */
+void samples_add(struct samples *samples, double value);
+double samples_median(const struct samples *samples); /* at least one sample */
+/* Half the interquartile range over the median; 0 with fewer than two samples. */
+double samples_spread(const struct samples *samples);
+
+/* --- the measurement --------------------------------------------------------------------------- */
+
+struct measure {
+    const struct measure_options *options;
+    struct hardware *hardware;
+    double budget_s;
+    double done_s;       /* of the budget, for the progress bar */
+    const char *as_of;   /* today; in the arena of the hardware */
+};
+
+/* A figure with all that belongs to it; `kind` is FIGURE_MEASURED unless stated otherwise. */
+struct figure measure_figure(const struct measure *measure, double value, double spread);
+
+bool measure_stopped(const struct measure *measure);
+/* Tell that `seconds` of the budget have gone by. */
+void measure_progress(struct measure *measure, double seconds, const char *what);
+
+/* How much is measured follows from the budget alone: coarse grids below MEASURE_COARSE_S. */
+static inline bool measure_is_coarse(const struct measure *measure)
+{
+    return measure->budget_s < 15;
+}
+
+/* --- one computing device: kernels with operands as in training (measure_kernels.c) ------------- */
+
+struct bench; /* opaque: a device, and memory for operands in its arena */
+
+/* `small`: less room for operands, for many devices at once. The caller closes it with bench_close().
+ * Errors: STATUS_NO_MEMORY, STATUS_DEVICE. */
+MUST_CHECK enum status bench_open(uint32_t index, uint32_t threads, bool small, struct bench **out,
+                                  struct error *err);
+void bench_close(struct bench *bench); /* NULL is fine */
+struct device *bench_device(struct bench *bench);
+/* A part of the arena for copies to come from and go to. */
+char *bench_copies(struct bench *bench, uint64_t *bytes);
+
+/* One step over the blocks of a small GPT-2, kernel by kernel: a load like training. The argument of
+ * device_compute() for it; `turn` chooses operands. */
+struct bench_step {
+    struct bench *bench;
+    uint64_t turn;
+};
+void bench_compute_step(const struct kernels *kernels, void *bench_step);
+
+/* Points of every kernel class, for about `budget_s`, into profile->kernels. */
+MUST_CHECK enum status measure_kernels(struct measure *measure, struct bench *bench,
+                                       double budget_s, struct compute_profile *profile,
+                                       struct error *err);
+
+/* FLOP/s of multiplications and additions in registers, on all threads of the bench. */
+double measure_peak(struct bench *bench);
+
+/* --- copies and interference (measure_copies.c) -------------------------------------------------- */
+
+/* Seconds against size in both directions, alone, and how long one stream takes to notice that
+ * another has reached an event. */
+MUST_CHECK enum status measure_copies(struct measure *measure, struct bench *bench, double budget_s,
+                                      struct device_type *type, struct figure *handover_s,
+                                      struct error *err);
+
+/* With as many devices of `threads` threads as `cores` hold. */
+MUST_CHECK enum status measure_interference(struct measure *measure, uint32_t threads,
+                                            uint32_t cores, double budget_s,
+                                            struct interference *out, struct error *err);
+
+/* --- the machine (measure_machine.c) -------------------------------------------------------------- */
+
+struct machine {
+    uint32_t cores;     /* that may be used: present, allowed to this process, within its quota */
+    uint32_t present;
+    char cpu[128];
+};
+void machine_look(struct machine *machine);
+
+/* What looks wrong, one line each, to `notes`. */
+void machine_warn(const struct machine *machine, FILE *notes);
+
+#endif
