@@ -33,6 +33,9 @@ double cli_samples_per_s(const struct trace *trace);
 /* FLOPs of forward and backward passes of all jobs of a plan (the numerator of MFU). */
 double cli_model_flops(const struct plan *plan);
 
+/* The fastest matrix product among the measured points of a profile, of whatever shape; 0: none. */
+double cli_best_matmul_flops_per_s(const struct compute_profile *profile);
+
 /* Is `part` at most `whole`, up to rounding? STATUS_CHECK names what is past its peak. */
 MUST_CHECK enum status cli_check_peak(const char *what, double part, double whole,
                                       struct error *err);

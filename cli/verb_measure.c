@@ -12,6 +12,7 @@
 #include "cli/cli.h"
 #include "cli/cli_child.h"
 #include "cli/cli_machine.h"
+#include "cli/cli_predict.h"
 #include "cli/cli_table.h"
 #include "models/cost.h"
 #include "models/hardware.h"
@@ -32,21 +33,6 @@ static enum status make_folders(const char *path, struct error *err)
     return STATUS_OK;
 }
 
-/* The fastest matrix product among the measured points, of whatever shape. */
-static double best_matmul_flops_per_s(const struct compute_profile *profile)
-{
-    double best = 0;
-    for (uint32_t k = KERNEL_MATMUL_FORWARD; k <= KERNEL_MATMUL_WEIGHT; k++)
-        for (uint32_t p = 0; p < profile->kernels[k].point_count; p++) {
-            const struct rate_point *point = &profile->kernels[k].points[p];
-            struct work_item item = {
-                .kernel = k, .count = 1, .m = point->m, .n = point->n, .k = point->k};
-            double rate = work_item_flops(&item) / point->seconds;
-            if (rate > best) best = rate;
-        }
-    return best;
-}
-
 static enum status report_text(struct cli *cli, const struct hardware *hardware, const char *path,
                                bool is_default, double wall_s, struct error *err)
 {
@@ -65,7 +51,7 @@ static enum status report_text(struct cli *cli, const struct hardware *hardware,
         const struct compute_profile *profile = &type->profiles[p];
         const struct interference *slow = &profile->interference;
         cli_table_cell(&table, "%u", profile->threads);
-        cli_table_cell(&table, "%s", quantity_text(best_matmul_flops_per_s(profile),
+        cli_table_cell(&table, "%s", quantity_text(cli_best_matmul_flops_per_s(profile),
                                                    DIMENSION_FLOP_PER_S, text));
         cli_table_cell(&table, "%.0f %%", 100 / (1 + slow->compute_by_compute.value));
         cli_table_cell(&table, "%.0f %%", 100 / (1 + slow->compute_by_copy.value));
@@ -100,7 +86,7 @@ static enum status report_json(struct cli *cli, const struct hardware *hardware,
         const struct compute_profile *profile = &type->profiles[p];
         json_out_object_begin(json, NULL, true);
         json_out_u64(json, "threads", profile->threads);
-        json_out_double(json, "matmul_flops_per_s", best_matmul_flops_per_s(profile));
+        json_out_double(json, "matmul_flops_per_s", cli_best_matmul_flops_per_s(profile));
         json_out_double(json, "compute_by_compute",
                         profile->interference.compute_by_compute.value);
         json_out_double(json, "compute_by_copy", profile->interference.compute_by_copy.value);

@@ -294,22 +294,31 @@ static enum status check_contradiction(const struct request *request, const stru
     return STATUS_OK;
 }
 
+/* "AMD EPYC, 2 cores; oneDNN ...": the part before the semicolon names the machine. */
+static bool same_machine(const char *a, const char *b)
+{
+    size_t length = strcspn(a, ";");
+    return length == strcspn(b, ";") && strncmp(a, b, length) == 0;
+}
+
 /* The profile of this machine, if it was measured, says whose figures the plan should have. */
 static void warn_other_machine(struct cli *cli, const struct plan *plan)
 {
+    const char *made_for = plan->hardware.measured_on;
     char path[CLI_PATH_BYTES];
     struct hardware here = {0};
     struct error ignored = {0};
-    if (!plan->hardware.measured_on) {
+    if (!made_for) {
         cli_warn(cli, "the plan was made from figures that were not measured ('%s'): expect the "
                  "prediction to be off", plan->hardware.name);
         return;
     }
     if (cli_profile_path(path, &ignored) != STATUS_OK || access(path, F_OK) != 0) return;
     if (hardware_read(path, &here, &ignored) == STATUS_OK && here.measured_on &&
-        strcmp(here.measured_on, plan->hardware.measured_on) != 0)
-        cli_warn(cli, "the plan was made for '%s' and this is '%s': expect the prediction to be "
-                 "off", plan->hardware.measured_on, here.measured_on);
+        !same_machine(here.measured_on, made_for))
+        cli_warn(cli, "the plan was made for '%.*s' and this is '%.*s': expect the prediction to be "
+                 "off", (int)strcspn(made_for, ";"), made_for, (int)strcspn(here.measured_on, ";"),
+                 here.measured_on);
     hardware_release(&here);
 }
 
@@ -367,13 +376,18 @@ static enum status start(const struct cli *cli, const struct request *request,
     return cli_child_run(words, end, err);
 }
 
-/* A complete run cannot have computed faster than the machine's peak. */
-static enum status check_speed(const struct report *report, struct error *err)
+/* A complete run cannot have computed faster than the machine's peak: then that figure is wrong, most
+ * likely because the machine was busy when it was measured. The training is done all the same. */
+static void warn_speed(struct cli *cli, const struct report *report)
 {
-    double peak = report->prediction->peak_flops_per_s;
-    if (report->measured->stopped || !(peak > 0)) return STATUS_OK;
-    return cli_check_peak("the measured computing speed", report->prediction->model_flops,
-                          peak * report->measured->makespan_s, err);
+    double peak = report->prediction->peak_flops_per_s, speed = report->prediction->model_flops;
+    char text[QUANTITY_TEXT_BYTES], most[QUANTITY_TEXT_BYTES];
+    if (report->measured->stopped || !(peak > 0) || !(report->measured->makespan_s > 0)) return;
+    speed /= report->measured->makespan_s;
+    if (speed > peak)
+        cli_warn(cli, "the run computed at %s and the machine's peak is said to be %s: measure it "
+                 "again when it is idle", quantity_text(speed, DIMENSION_FLOP_PER_S, text),
+                 quantity_text(peak, DIMENSION_FLOP_PER_S, most));
 }
 
 static enum status carry_out(struct cli *cli, const struct request *request,
@@ -397,7 +411,7 @@ static enum status carry_out(struct cli *cli, const struct request *request,
         status = error_set(&result_error, STATUS_DEVICE, "the executor left no result: %s",
                            why.text);
     }
-    if (status == STATUS_OK) status = check_speed(&report, &result_error);
+    if (status == STATUS_OK) warn_speed(cli, &report);
     if (status == STATUS_OK)
         status = cli->json ? report_json(cli, &report, &result_error)
                            : report_text(cli, &report, &result_error);
