@@ -803,11 +803,31 @@ static void test_breakages(void **state)
     assert_int_equal(wrong, 0);
 }
 
+/* Without memory there is no verdict, and nothing leaks. */
+static void test_allocation_failures(void **state)
+{
+    (void)state;
+    const struct draft_shape shape = SLICED;
+    struct plan plan;
+    support_plan(&shape, &plan);
+    enum status status = STATUS_NO_MEMORY;
+    for (uint64_t n = 1; status == STATUS_NO_MEMORY; n++) {
+        struct error err = {0};
+        alloc_test_fail_at(n);
+        status = plan_check(&plan, &err);
+        assert_true(n < 1000);
+    }
+    alloc_test_fail_at(0);
+    assert_int_equal(status, STATUS_OK);
+    plan_release(&plan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_good_plans),
         cmocka_unit_test(test_breakages),
+        cmocka_unit_test(test_allocation_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
