@@ -159,7 +159,7 @@ static enum status measure_profiles(struct measure *measure, const struct machin
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
         struct bench *bench = NULL;
         profiles[i].threads = counts[i];
-        status = bench_open(0, counts[i], false, &bench, err);
+        status = bench_open(0, counts[i], measure_is_coarse(measure), &bench, err);
         if (status == STATUS_OK)
             status = measure_kernels(measure, bench,
                                      measure->budget_s * KERNELS_SHARE / sqrt(counts[i]) / weights,

@@ -338,16 +338,17 @@ static void experiment(struct laboratory *lab, double duration_s, struct effects
 enum status measure_interference(struct measure *measure, uint32_t threads, uint32_t cores,
                                  double budget_s, struct interference *out, struct error *err)
 {
-    enum { EXPERIMENTS = 6, ROUNDS = 3 };
+    enum { EXPERIMENTS = 6 };
+    const uint32_t rounds = measure_is_coarse(measure) ? 1 : 3;
     struct laboratory lab = {.bench_count = 0};
     enum status status = open_laboratory(&lab, threads, cores, err);
     if (status != STATUS_OK) goto out;
     struct effects effects = {.reference = {.count = 0}};
-    const double duration_s = fmax(0.02, budget_s / (EXPERIMENTS * (ROUNDS + 0.5)));
+    const double duration_s = fmax(0.02, budget_s / (EXPERIMENTS * (rounds + 0.5)));
     observe(&lab, 1, 2, duration_s / 4); /* estimates of how long steps and copies take */
-    for (uint32_t round = 0; round < ROUNDS; round++) {
+    for (uint32_t round = 0; round < rounds; round++) {
         experiment(&lab, duration_s, &effects);
-        measure_progress(measure, budget_s / ROUNDS, "interference");
+        measure_progress(measure, budget_s / rounds, "interference");
         if (measure_stopped(measure)) {
             status = error_set(err, STATUS_INTERRUPTED, "the measurement was stopped");
             goto out;

@@ -375,10 +375,11 @@ struct axis {
 struct kernel_class {
     call_function call, less;
     struct axis grid[2][3];         /* [coarse][m, n, k] */
-    const uint64_t (*sizes)[3];     /* NULL: the grid */
-    uint32_t size_count, size_step; /* a coarse measurement takes every size_step-th */
+    const uint64_t (*sizes)[3];     /* NULL: the grid; ascending like points in a file */
+    uint32_t size_count;            /* a coarse measurement takes the first COARSE_SIZES */
 };
-#define SIZES(list) .sizes = list, .size_count = ARRAY_COUNT(list), .size_step = 2
+#define SIZES(list) .sizes = list, .size_count = ARRAY_COUNT(list)
+enum { COARSE_SIZES = 2 };
 
 static const uint64_t norm_sizes[][3] = {
     {16, 128, 1}, {64, 256, 1}, {256, 512, 1}, {1024, 768, 1}, {4096, 1024, 1}};
@@ -388,7 +389,7 @@ static const uint64_t narrow_sizes[][3] = {
     {16, 128, 0}, {64, 256, 0}, {256, 512, 0}, {1024, 768, 0}, {4096, 1024, 0}};
 static const uint64_t table_sizes[][3] = {{64, 128, 320}, {256, 256, 1280}, {256, 512, 8256}};
 static const uint64_t loss_sizes[][3] = {
-    {16, 256, 0}, {128, 256, 0}, {1024, 256, 0}, {64, 16384, 0}, {256, 50257, 0}};
+    {16, 256, 0}, {64, 16384, 0}, {128, 256, 0}, {256, 50257, 0}, {1024, 256, 0}};
 static const uint64_t parameter_sizes[][3] = {
     {3 << 14, 0, 0}, {3 << 16, 0, 0}, {3 << 18, 0, 0}, {3 << 20, 0, 0}, {3 << 22, 0, 0}};
 
@@ -484,7 +485,7 @@ static uint32_t list_sizes(const struct kernel_class *class, bool coarse,
 {
     uint32_t count = 0;
     if (class->sizes) {
-        for (uint32_t i = 0; i < class->size_count; i += coarse ? class->size_step : 1)
+        for (uint32_t i = 0; i < (coarse ? COARSE_SIZES : class->size_count); i++)
             items[count++] = (struct work_item){
                 .m = class->sizes[i][0], .n = class->sizes[i][1], .k = class->sizes[i][2]};
         return count;
@@ -590,15 +591,15 @@ enum status measure_kernels(struct measure *measure, struct bench *bench, double
 
 /* --- a load like training ---------------------------------------------------------------------------- */
 
-/* Forward, backward and update of a block 384 wide on 4 samples of 64 tokens. */
+/* Forward, backward and update of a block 256 wide on 4 samples of 64 tokens. */
 static void list_step(struct bench *bench)
 {
     const struct network network = {.family = NETWORK_GPT2,
                                     .layer_count = 3,
-                                    .width = 384,
-                                    .heads = 6,
+                                    .width = 256,
+                                    .heads = 4,
                                     .head_width = 64,
-                                    .ff_width = 1536,
+                                    .ff_width = 1024,
                                     .blocks = 1,
                                     .vocabulary = FEW_WORDS,
                                     .positions = 64,
