@@ -322,8 +322,8 @@ static double path_latency(const struct hardware *hardware, uint32_t device)
     return sum;
 }
 
-/* The measured curve, straight in the logarithms; the last rate is held beyond it, and before it the
- * time shrinks to the latency. */
+/* The measured curve, straight in the logarithms; beyond it the last rate is held, and before it
+ * the time shrinks to the latency. */
 static double curve_s(struct copies c, double latency_s, double bytes)
 {
     const struct copy_point *first = &c.points[0], *last = &c.points[c.count - 1];

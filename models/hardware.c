@@ -159,7 +159,8 @@ static void set_links(struct hardware *hardware, double bytes_per_s)
     for (uint32_t i = 0; i < hardware->type_count; i++)
         hardware->types[i].h2d_count = hardware->types[i].d2h_count = 0;
     const struct hardware_device *first = &hardware->devices[0];
-    double factor = bytes_per_s / hardware->links[first->path[first->path_count - 1]].bandwidth.value;
+    uint32_t last = first->path[first->path_count - 1];
+    double factor = bytes_per_s / hardware->links[last].bandwidth.value;
     for (uint32_t i = 0; i < hardware->link_count; i++)
         hardware->links[i].bandwidth = stated(hardware->links[i].bandwidth.value * factor);
     for (uint32_t i = 0; i < hardware->device_count; i++) {

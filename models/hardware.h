@@ -10,15 +10,18 @@
  *
  * In files (F: a figure, see below; optional keys in parentheses):
  *
- *     {"spillway_hardware": 1, "name": "...", "backend": "cuda", ("note": "...", "measured_on": "...",)
+ *     {"spillway_hardware": 1, "name": "...", "backend": "cuda",
+ *      ("note": "...", "measured_on": "...",)
  *      "host": {"memory": F, "cores": 16, ("threads": 0)},
- *      "device_types": [{"name": "...", "memory": F, ("usable": F,) "peak_fp32": F, ("peak_tf32": F,
- *          "peak_bf16": F,) "memory_bandwidth": F, ("matmul_efficiency": F, "memory_efficiency": F,
- *          "launch_latency": F,)
- *          ("profiles": [{"threads": 2, "kernels": {"matmul_forward": [[m, n, k, seconds, spread]]},
+ *      "device_types": [{"name": "...", "memory": F, ("usable": F,) "peak_fp32": F,
+ *          ("peak_tf32": F, "peak_bf16": F,) "memory_bandwidth": F,
+ *          ("matmul_efficiency": F, "memory_efficiency": F, "launch_latency": F,)
+ *          ("profiles": [{"threads": 2,
+ *                         "kernels": {"matmul_forward": [[m, n, k, seconds, spread]]},
  *                         "interference": {"compute_by_copy": F, ...}}],
  *           "h2d": [[bytes, seconds, spread]], "d2h": [...])}],
- *      "links": [{"name": "...", "bandwidth": F, ("latency": F,) "duplex": true, ("paced": false)}],
+ *      "links": [{"name": "...", "bandwidth": F, ("latency": F,) "duplex": true,
+ *                 ("paced": false)}],
  *      "devices": [{"type": "...", "path": ["link", ...], ("memory_bytes": n)}]}
  *
  * A number without a unit is refused, as is any unknown key.
@@ -40,7 +43,13 @@ struct json_out;
 enum { DEVICES_MAX = 1024, LINKS_MAX = 8192, PATH_LINKS_MAX = 8, DEVICE_TYPES_MAX = 1024 };
 enum { PROFILES_MAX = 256, COPY_POINTS_MAX = 256, HOST_CORES_MAX = 1 << 16 };
 
-enum figure_kind { FIGURE_DATASHEET, FIGURE_MEASURED, FIGURE_DERIVED, FIGURE_ASSUMED, FIGURE_KIND_COUNT };
+enum figure_kind {
+    FIGURE_DATASHEET,
+    FIGURE_MEASURED,
+    FIGURE_DERIVED,
+    FIGURE_ASSUMED,
+    FIGURE_KIND_COUNT
+};
 extern const char *const figure_kind_names[FIGURE_KIND_COUNT];
 
 /* A number that says where it comes from. In files:
@@ -93,7 +102,7 @@ struct interference {
 struct compute_profile {
     uint32_t threads;
     struct kernel_rate kernels[KERNEL_COUNT];
-    struct interference interference; /* with every device of the machine that has this many threads */
+    struct interference interference; /* with every device that has this many threads */
 };
 
 struct copy_point {

@@ -1,37 +1,22 @@
 /*
  * Hardware files in and out.
  *
- * The figures of a struct are listed in tables (key, where, dimension, range), which serve reading
- * and writing alike, so that what is written is what is read. A figure is written in the largest
- * unit that gives a short number and reads back to the very same double; where none does, in the SI
- * base unit. So a file that was read and written again is the same machine, to the bit.
+ * From the top of the machine down: host, device types with their measured profiles, links, devices.
+ * Figures are tables of their own (models/hardware_figure.h).
  *
  * Links and types are named in files and numbered in memory. Tables of points are short arrays
  * [m, n, k, seconds, spread], since a measured profile has hundreds; they are sorted here.
  */
-#include <assert.h>
-#include <float.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_out.h"
-#include "base/quantity.h"
 #include "base/size.h"
-#include "models/hardware.h"
+#include "models/hardware_figure.h"
 #include "models/try.h"
 
-/* --- figures -------------------------------------------------------------------------------- */
-
-struct figure_spec {
-    const char *key;
-    size_t offset; /* of the struct figure */
-    enum dimension dimension;
-    enum json_need need;
-    double min, max;
-};
+/* --- which figures there are ----------------------------------------------------------------- */
 
 static const double bytes_max = 0x1p60, rate_max = 1e18, flops_max = 1e21, seconds_max = 1e6;
 static const double tiny = 1e-9; /* "more than 0" for rates and sizes in base units */
@@ -78,144 +63,6 @@ static const struct figure_spec interference_figures[] = {
 
 static const struct figure_spec host_figure = {"memory", 0, DIMENSION_BYTES, JSON_REQUIRED, 1,
                                                bytes_max};
-
-static const char ratio_unit[] = "ratio";
-
-/* SI base units per unit; false when it is no unit of that dimension. */
-static bool unit_factor(const char *unit, enum dimension dimension, double *out)
-{
-    char text[32];
-    struct error ignored = {0};
-    if (dimension == DIMENSION_COUNT_OF) {
-        *out = 1;
-        return strcmp(unit, ratio_unit) == 0;
-    }
-    int length = snprintf(text, sizeof text, "1%s", unit);
-    return (size_t)length < sizeof text && unit[0] != '\0' &&
-           quantity_parse(text, dimension, out, &ignored) == STATUS_OK;
-}
-
-static enum status fail_unit(const struct json_input *in, const json_t *figure, const char *key,
-                             enum dimension dimension, const char *unit, struct error *err)
-{
-    if (dimension == DIMENSION_COUNT_OF)
-        return json_fail_key(in, figure, "unit", err, "'%s' has the unit '%.40s' (expected '%s')",
-                             key, unit, ratio_unit);
-    return json_fail_key(in, figure, "unit", err,
-                         "'%s' has the unit '%.40s' (expected that of %s)", key, unit,
-                         dimension_example(dimension));
-}
-
-static enum status take_text(struct json_object *object, const char *key, struct arena *arena,
-                             const char **out, struct error *err)
-{
-    const char *text;
-    TRY(json_take_string(object, key, JSON_REQUIRED, &text, err));
-    return arena_string(arena, text, out, err);
-}
-
-/* A bare number is the commonest mistake, so it has a message of its own. */
-static enum status take_figure_object(struct json_object *object, const struct figure_spec *spec,
-                                      const json_t **out, struct error *err)
-{
-    const json_t *value = json_object_get(object->value, spec->key);
-    *out = NULL;
-    if (json_is_number(value))
-        return json_fail_key(object->input, object->value, spec->key, err,
-                             "'%s' is a bare number (expected an object with value, unit, kind, "
-                             "source and as_of)",
-                             spec->key);
-    return json_take_object(object, spec->key, spec->need, out, err);
-}
-
-static enum status take_figure(struct json_object *parent, const struct figure_spec *spec,
-                               struct arena *arena, struct figure *out, struct error *err)
-{
-    const json_t *value;
-    TRY(take_figure_object(parent, spec, &value, err));
-    if (!value) return STATUS_OK;
-    struct json_object object;
-    struct figure figure = {0};
-    const char *unit;
-    size_t kind;
-    double number, factor;
-    TRY(json_object_open(&object, parent->input, value, "a figure", err));
-    TRY(json_take_double(&object, "value", JSON_REQUIRED, 0, DBL_MAX, &number, err));
-    TRY(json_take_string(&object, "unit", JSON_REQUIRED, &unit, err));
-    if (!unit_factor(unit, spec->dimension, &factor))
-        return fail_unit(parent->input, value, spec->key, spec->dimension, unit, err);
-    figure.value = number * factor;
-    if (!(figure.value >= spec->min && figure.value <= spec->max))
-        return json_fail_key(parent->input, value, "value", err,
-                             "'%s' is %g in base units (expected %g to %g)", spec->key,
-                             figure.value, spec->min, spec->max);
-    TRY(json_take_double(&object, "spread", JSON_OPTIONAL, 0, 100, &figure.spread, err));
-    TRY(json_take_choice(&object, "kind", JSON_REQUIRED, figure_kind_names, FIGURE_KIND_COUNT,
-                         &kind, err));
-    figure.kind = (uint32_t)kind;
-    TRY(take_text(&object, "source", arena, &figure.source, err));
-    TRY(take_text(&object, "as_of", arena, &figure.as_of, err));
-    TRY(json_object_close(&object, err));
-    *out = figure;
-    return STATUS_OK;
-}
-
-static enum status take_figures(struct json_object *object, const struct figure_spec *specs,
-                                size_t count, struct arena *arena, void *base, struct error *err)
-{
-    for (size_t i = 0; i < count; i++)
-        TRY(take_figure(object, &specs[i], arena,
-                        (struct figure *)(void *)((char *)base + specs[i].offset), err));
-    return STATUS_OK;
-}
-
-/* The first unit in which the number is short (three decimals, at least 1) and reads back exactly;
- * else the base unit. */
-static const char *short_unit(double value, enum dimension dimension, double *number)
-{
-    static const char *const units[DIMENSION_COUNT][7] = {
-        [DIMENSION_BYTES] = {"GiB", "GB", "MiB", "MB", "KiB", "B"},
-        [DIMENSION_BYTES_PER_S] = {"GB/s", "MB/s", "B/s"},
-        [DIMENSION_SECONDS] = {"s", "ms", "us", "ns"},
-        [DIMENSION_FLOP_PER_S] = {"TFLOP/s", "GFLOP/s", "FLOP/s"},
-        [DIMENSION_COUNT_OF] = {ratio_unit},
-    };
-    static const char *const base[DIMENSION_COUNT] = {"B", "B/s", "s", "FLOP/s", ratio_unit};
-    for (size_t i = 0; units[dimension][i]; i++) {
-        double factor;
-        bool known = unit_factor(units[dimension][i], dimension, &factor);
-        assert(known);
-        *number = round(value / factor * 1000) / 1000;
-        if (*number >= 1 && *number < 1e6 && *number * factor == value)
-            return units[dimension][i];
-    }
-    *number = value;
-    return base[dimension];
-}
-
-static void write_figure(struct json_out *out, const struct figure_spec *spec,
-                         const struct figure *figure)
-{
-    if (!figure->source && figure->value == 0) return;
-    double number;
-    const char *unit = short_unit(figure->value, spec->dimension, &number);
-    json_out_object_begin(out, spec->key, true);
-    json_out_double(out, "value", number);
-    json_out_string(out, "unit", unit);
-    json_out_string(out, "kind", figure_kind_names[figure->kind]);
-    if (figure->spread > 0) json_out_double(out, "spread", figure->spread);
-    json_out_string(out, "source", figure->source ? figure->source : "not stated");
-    json_out_string(out, "as_of", figure->as_of ? figure->as_of : "not stated");
-    json_out_object_end(out);
-}
-
-static void write_figures(struct json_out *out, const struct figure_spec *specs, size_t count,
-                          const void *base)
-{
-    for (size_t i = 0; i < count; i++)
-        write_figure(out, &specs[i],
-                     (const struct figure *)(const void *)((const char *)base + specs[i].offset));
-}
 
 /* --- measured points ------------------------------------------------------------------------ */
 
@@ -375,7 +222,7 @@ static enum status parse_profile(const struct json_input *in, const json_t *arra
     TRY(json_object_close(&inner, err));
     if (!interference) return STATUS_OK;
     TRY(json_object_open(&inner, in, interference, "an interference object", err));
-    TRY(take_figures(&inner, interference_figures, ARRAY_COUNT(interference_figures), arena,
+    TRY(figures_take(&inner, interference_figures, ARRAY_COUNT(interference_figures), arena,
                      &out->interference, err));
     return json_object_close(&inner, err);
 }
@@ -389,7 +236,7 @@ static void write_profile(struct json_out *out, const struct compute_profile *pr
         write_rates(out, kernel_names[kernel], &profile->kernels[kernel]);
     json_out_object_end(out);
     json_out_object_begin(out, "interference", false);
-    write_figures(out, interference_figures, ARRAY_COUNT(interference_figures),
+    figures_write(out, interference_figures, ARRAY_COUNT(interference_figures),
                   &profile->interference);
     json_out_object_end(out);
     json_out_object_end(out);
@@ -437,10 +284,10 @@ static enum status parse_type(const struct json_input *in, const json_t *array, 
 {
     struct json_object object;
     TRY(json_object_open_at(&object, in, array, index, "a device type object", err));
-    TRY(take_text(&object, "name", arena, &out->name, err));
+    TRY(figures_take_text(&object, "name", arena, &out->name, err));
     out->matmul_efficiency = hardware_default_matmul_efficiency;
     out->memory_efficiency = hardware_default_memory_efficiency;
-    TRY(take_figures(&object, type_figures, ARRAY_COUNT(type_figures), arena, out, err));
+    TRY(figures_take(&object, type_figures, ARRAY_COUNT(type_figures), arena, out, err));
     if (!out->usable_bytes.source) out->usable_bytes = out->memory_bytes;
     TRY(parse_profiles(&object, arena, out, err));
     TRY(parse_copies(&object, "h2d", arena, &out->h2d, &out->h2d_count, err));
@@ -452,7 +299,7 @@ static void write_type(struct json_out *out, const struct device_type *type)
 {
     json_out_object_begin(out, NULL, false);
     json_out_string(out, "name", type->name);
-    write_figures(out, type_figures, ARRAY_COUNT(type_figures), type);
+    figures_write(out, type_figures, ARRAY_COUNT(type_figures), type);
     if (type->profile_count > 0) {
         json_out_array_begin(out, "profiles", false);
         for (uint32_t i = 0; i < type->profile_count; i++) write_profile(out, &type->profiles[i]);
@@ -502,8 +349,8 @@ static enum status parse_link(const struct json_input *in, const json_t *array, 
 {
     struct json_object object;
     TRY(json_object_open_at(&object, in, array, index, "a link object", err));
-    TRY(take_text(&object, "name", arena, &out->name, err));
-    TRY(take_figures(&object, link_figures, ARRAY_COUNT(link_figures), arena, out, err));
+    TRY(figures_take_text(&object, "name", arena, &out->name, err));
+    TRY(figures_take(&object, link_figures, ARRAY_COUNT(link_figures), arena, out, err));
     TRY(json_take_bool(&object, "duplex", JSON_REQUIRED, &out->duplex, err));
     TRY(json_take_bool(&object, "paced", JSON_OPTIONAL, &out->paced, err));
     return json_object_close(&object, err);
@@ -592,7 +439,7 @@ static enum status parse_host(struct json_object *object, struct hardware *out, 
     const json_t *value;
     TRY(json_take_object(object, "host", JSON_REQUIRED, &value, err));
     TRY(json_object_open(&host, object->input, value, "a host object", err));
-    TRY(take_figure(&host, &host_figure, &out->arena, &out->host_bytes, err));
+    TRY(figures_take(&host, &host_figure, 1, &out->arena, &out->host_bytes, err));
     TRY(json_take_u32(&host, "cores", JSON_REQUIRED, 1, HOST_CORES_MAX, &out->host_cores, err));
     TRY(json_take_u32(&host, "threads", JSON_OPTIONAL, 0, HOST_CORES_MAX, &out->threads, err));
     return json_object_close(&host, err);
@@ -601,7 +448,7 @@ static enum status parse_host(struct json_object *object, struct hardware *out, 
 static enum status take_optional_text(struct json_object *object, const char *key,
                                       struct arena *arena, const char **out, struct error *err)
 {
-    return json_has(object, key) ? take_text(object, key, arena, out, err) : STATUS_OK;
+    return json_has(object, key) ? figures_take_text(object, key, arena, out, err) : STATUS_OK;
 }
 
 static const char *const backends[] = {"host", "cuda"};
@@ -614,7 +461,7 @@ static enum status parse_machine(const struct json_input *in, const json_t *valu
     size_t backend;
     TRY(json_object_open(&object, in, value, "a hardware object", err));
     TRY(json_take_u64(&object, "spillway_hardware", JSON_REQUIRED, 1, 1, &version, err));
-    TRY(take_text(&object, "name", &out->arena, &out->name, err));
+    TRY(figures_take_text(&object, "name", &out->arena, &out->name, err));
     TRY(json_take_choice(&object, "backend", JSON_REQUIRED, backends, ARRAY_COUNT(backends),
                          &backend, err));
     out->backend = backends[backend];
@@ -652,7 +499,7 @@ static void write_link(struct json_out *out, const struct hardware_link *link)
 {
     json_out_object_begin(out, NULL, false);
     json_out_string(out, "name", link->name);
-    write_figures(out, link_figures, ARRAY_COUNT(link_figures), link);
+    figures_write(out, link_figures, ARRAY_COUNT(link_figures), link);
     json_out_bool(out, "duplex", link->duplex);
     if (link->paced) json_out_bool(out, "paced", true);
     json_out_object_end(out);
@@ -680,7 +527,7 @@ void hardware_write(const struct hardware *hardware, struct json_out *out, const
     if (hardware->note) json_out_string(out, "note", hardware->note);
     if (hardware->measured_on) json_out_string(out, "measured_on", hardware->measured_on);
     json_out_object_begin(out, "host", false);
-    write_figure(out, &host_figure, &hardware->host_bytes);
+    figures_write(out, &host_figure, 1, &hardware->host_bytes);
     json_out_u64(out, "cores", hardware->host_cores);
     json_out_u64(out, "threads", hardware->threads);
     json_out_object_end(out);

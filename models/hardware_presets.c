@@ -9,11 +9,11 @@
  *      |   |     |   |
  *     gpu0 gpu1 gpu2 gpu3  duplex
  *
- * The reason for the bridge: both directions at once do not give twice the rate of one. nvbandwidth's
- * own example has 26.0 GB/s one way and 18 to 19 GB/s each way together on PCIe 4, 1.42 times one
- * way; a report of an A100 has 25 alone and 24 + 11. A simplex link of 1.42 times the device link
- * says just that, for every generation, until someone measures. Two GPUs to a switch and the
- * switches' full width to the host are assumptions as well: machines differ, and a measured file
+ * The reason for the bridge: both directions at once do not give twice the rate of one.
+ * nvbandwidth's own example has 26.0 GB/s one way and 18 to 19 GB/s each way together on PCIe 4,
+ * 1.42 times one way; a report of an A100 has 25 alone and 24 + 11. A simplex link of 1.42 times the
+ * device link says just that, for every generation, until someone measures. Two GPUs to a switch and
+ * the switches' full width to the host are assumptions as well: machines differ, and a measured file
  * overrides all of it.
  *
  * Rates are dense and accumulate in fp32: tables that list sparse rates, or half-precision sums of
@@ -35,7 +35,8 @@
 static const char as_of[] = "2026-11";
 
 #define SEEN(v, s) {.value = (v), .kind = FIGURE_DATASHEET, .source = (s), .as_of = as_of}
-#define GUESS(v, s) {.value = (v), .spread = 0.1, .kind = FIGURE_ASSUMED, .source = (s), .as_of = as_of}
+#define GUESS(v, s) \
+    {.value = (v), .spread = 0.1, .kind = FIGURE_ASSUMED, .source = (s), .as_of = as_of}
 #define NONE {.value = 0}
 
 #define GIB 0x1p30
@@ -178,6 +179,12 @@ static struct figure assumed(double value, double spread, const char *source)
                            .source = source, .as_of = as_of};
 }
 
+static struct figure measured(double value, double spread, const char *source)
+{
+    return (struct figure){.value = value, .spread = spread, .kind = FIGURE_MEASURED,
+                           .source = source, .as_of = as_of};
+}
+
 static enum status build_type(const struct gpu *gpu, struct hardware *out, struct error *err)
 {
     void *memory;
@@ -273,8 +280,6 @@ static enum status build_host(struct hardware *out, struct error *err)
     TRY(arena_array(&out->arena, 1, sizeof *out->types, &type, err));
     TRY(arena_array(&out->arena, 1, sizeof *out->links, &links, err));
     TRY(arena_array(&out->arena, 1, sizeof *out->devices, &devices, err));
-#define MEASURED(v, s, text) \
-    (struct figure){.value = (v), .spread = (s), .kind = FIGURE_MEASURED, .source = (text), .as_of = as_of}
     out->name = host_name;
     out->backend = "host";
     out->note = "measure your own machine: this one stands in for it";
@@ -285,20 +290,19 @@ static enum status build_host(struct hardware *out, struct error *err)
         .name = host_name,
         .memory_bytes = assumed(8 * GIB, 0, "a part of host memory"),
         .usable_bytes = assumed(8 * GIB, 0, "a part of host memory"),
-        .peak_fp32 = MEASURED(0.4 * TFLOP, 0.04, "AVX-512 multiply-adds on both cores"),
-        .memory_bandwidth = MEASURED(29 * GB, 0.05, "triad on both cores"),
-        .matmul_efficiency = MEASURED(0.82, 0.05, "oneDNN's sgemm over the shapes of GPT-2"),
+        .peak_fp32 = measured(0.4 * TFLOP, 0.04, "AVX-512 multiply-adds on both cores"),
+        .memory_bandwidth = measured(29 * GB, 0.05, "triad on both cores"),
+        .matmul_efficiency = measured(0.82, 0.05, "oneDNN's sgemm over the shapes of GPT-2"),
         .memory_efficiency = assumed(0.9, 0.1, "of the triad"),
         .launch_latency = assumed(2e-6, 0.5, "waking a team of threads"),
     };
     out->links = links;
     out->links[0] = (struct hardware_link){
         .name = "memory",
-        .bandwidth = MEASURED(11.4 * GB, 0.05, "memcpy of 1 GiB by one thread"),
+        .bandwidth = measured(11.4 * GB, 0.05, "memcpy of 1 GiB by one thread"),
         .latency = assumed(2e-6, 0.5, "waking a thread"),
         .duplex = true,
     };
-#undef MEASURED
     out->devices = devices;
     out->devices[0].memory_bytes = (uint64_t)(8 * GIB);
     out->devices[0].path_count = 1;

@@ -247,7 +247,8 @@ static enum status check_data(const struct draft *draft, struct error *err)
     if (job->data_format == DATA_TEXT && job->network.family != NETWORK_PROFILE &&
         job->network.vocabulary < 256)
         return json_fail_key(draft->in, giver(draft, "data"), "data", err,
-                             "text needs 256 tokens, one for each byte, and network '%s' has %" PRIu64,
+                             "text needs 256 tokens, one for each byte, and network '%s' has %"
+                             PRIu64,
                              job->network.name, job->network.vocabulary);
     return STATUS_OK;
 }

@@ -8,7 +8,8 @@
  *
  * `network` is a preset name, a path (relative to the jobs file) or an object as config.json has
  * it, or {"model_type": "profile", "layers": [...]}. "defaults" holds any of a job's keys but the
- * name. A job may carry "count": n, which makes n jobs NAME-1 ... NAME-n with seeds seed, seed + 1, ...
+ * name. A job may carry "count": n, which makes n jobs NAME-1 ... NAME-n with seeds seed, seed + 1
+ * and so on.
  *
  * key           default                        meaning
  * name          job-1, job-2, ...              the place in the file; unique

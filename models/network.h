@@ -79,7 +79,12 @@ struct network {
  * A tensor of a layer. Dimensions are as stored in the safetensors file (gpt2 stores linear weights
  * as (in, out): Conv1D), so shape products are exact parameter counts.
  */
-enum tensor_init { INIT_ZERO, INIT_ONE, INIT_NORMAL, INIT_NORMAL_RESIDUAL /* scaled by 1/sqrt(2 blocks) */ };
+enum tensor_init {
+    INIT_ZERO,
+    INIT_ONE,
+    INIT_NORMAL,         /* of standard deviation initializer_range */
+    INIT_NORMAL_RESIDUAL /* the same, times 1 / sqrt(2 blocks) */
+};
 struct tensor_spec {
     char name[96];      /* Hugging Face's name, such as "h.3.attn.c_attn.weight" */
     uint32_t rank;
@@ -138,7 +143,7 @@ void network_write(const struct network *network, struct json_out *out, const ch
 /* Layer `layer` exists. Cost: O(1), as everything about layers below. */
 enum layer_kind network_layer_kind(const struct network *network, uint64_t layer);
 
-/* The tensors of one layer; a tied head's token table is not among the head's. Returns the count. */
+/* The tensors of one layer; a tied head's token table is not among the head's. Returns how many. */
 uint32_t network_layer_tensors(const struct network *network, uint64_t layer,
                                struct tensor_spec out[LAYER_TENSORS_MAX]);
 

@@ -285,7 +285,7 @@ static void write_vit(const struct network *n, struct json_out *out)
 
 /* --- profiles ------------------------------------------------------------------------------- */
 
-/* "forward_ns": 1500000 or "forward": "1.5ms", under two keys each so that units are never guessed. */
+/* "forward_ns": 1500000 or "forward": "1.5ms": two keys, so that units are never guessed. */
 static enum status take_time(struct json_object *o, const char *ns_key, const char *key,
                              uint64_t *out, struct error *err)
 {

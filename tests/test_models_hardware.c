@@ -284,6 +284,13 @@ static void bad_files_are_refused_with_their_place(void **state)
          "\"host\": {\"memory\": " FIGURE("24", "GB/s") ", \"cores\": 2}}",
          "test:2:42: 'memory' has the unit 'GB/s' (expected that of a size such as 96MiB)"},
         {"{\"spillway_hardware\": 1, \"name\": \"m\", \"backend\": \"cuda\",\n"
+         "\"host\": {\"memory\": " FIGURE("2", "0GB") ", \"cores\": 2}}",
+         "test:2:41: 'memory' has the unit '0GB' (expected that of a size such as 96MiB)"},
+        {HEAD "\"device_types\": [{\"name\": \"a\", \"memory\": " FIGURE("8", "GB")
+         ", \"peak_fp32\": " FIGURE("8", "GFLOP/s") ", \"memory_bandwidth\": "
+         FIGURE("8", "GB/s") ",\n\"matmul_efficiency\": " FIGURE("80", "%") "}]}",
+         "test:4:44: 'matmul_efficiency' has the unit '%' (expected 'ratio')"},
+        {"{\"spillway_hardware\": 1, \"name\": \"m\", \"backend\": \"cuda\",\n"
          "\"host\": {\"memory\": " FIGURE("0", "GB") ", \"cores\": 2}}",
          "test:2:30: 'memory' is 0 in base units (expected 1 to 1.15292e+18)"},
         {"{\"spillway_hardware\": 1, \"name\": \"m\", \"backend\": \"cuda\",\n\"host\": {\"memory\": "
