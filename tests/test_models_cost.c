@@ -188,6 +188,12 @@ static void scattered_points_are_given_back_and_bound_what_is_between(void **sta
                                1 + random_below(seed, 3 * i + 2, 9000));
         assert_true(rate >= 1e-12 * (1 - 1e-12) && rate <= 16e-12 * (1 + 1e-12));
     }
+    /* as many points as a grid, but one of them moved */
+    uint32_t full = make_grid(points);
+    points[full - 1].k = 901;
+    profile.kernels[KERNEL_MATMUL_INPUT].point_count = full;
+    check_close(per_flop(&h, points[3].m, points[3].n, points[3].k),
+                points[3].seconds / (2.0 * 32 * 1024 * 900));
     /* one point alone: its rate everywhere */
     profile.kernels[KERNEL_MATMUL_INPUT].point_count = 1;
     check_close(per_flop(&h, 77, 5, 123), 1e-12);
@@ -237,6 +243,10 @@ static void full_attention_borrows_the_causal_rate(void **state)
     check_close(cost_item_s(&h, 0, &item), 2e-4); /* twice the FLOPs */
     profile.kernels[KERNEL_ATTENTION_FULL_FORWARD] = (struct kernel_rate){full, 1};
     check_close(cost_item_s(&h, 0, &item), 3e-4);
+    hardware_release(&h);
+    with_points(&h, KERNEL_ATTENTION_BACKWARD, causal, 1);
+    item.kernel = KERNEL_ATTENTION_FULL_BACKWARD;
+    check_close(cost_item_s(&h, 0, &item), 2e-4);
     hardware_release(&h);
 }
 

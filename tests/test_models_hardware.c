@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/size.h"
@@ -327,6 +328,72 @@ static void bad_files_are_refused_with_their_place(void **state)
     }
 }
 
+/* What may be there once only, and tables past their limits. */
+static void repetitions_and_excess_are_refused(void **state)
+{
+    (void)state;
+    static const char *const type = "{\"name\": \"core\", \"memory\": " FIGURE("8", "GiB")
+        ", \"peak_fp32\": " FIGURE("2", "GFLOP/s") ", \"memory_bandwidth\": " FIGURE("1", "GB/s");
+    static const struct {
+        const char *more, *next, *links, *message;
+    } rows[] = {
+        {"}", ", TYPE}", LINKS, "two device types 'core'"},
+        {"}", "", "\"links\": [LINK, LINK],", "two links 'dram'"},
+        {", \"profiles\": [{\"threads\": 3, \"kernels\": {}}, {\"threads\": 3, \"kernels\": {}}]}",
+         "", LINKS, "two profiles for 3 threads"},
+        {", \"h2d\": [[77, 1, 0], [5, 2, 0], [77, 2, 0]]}", "", LINKS, "two points for 77 bytes"},
+        {", \"d2h\": [MANY]}", "", LINKS, "too many points (limit is 256)"},
+        {", \"profiles\": [{\"threads\": 1, \"kernels\": {\"sgd\": [MANY]}}]}", "", LINKS,
+         "too many points (limit is 512)"},
+        {", \"profiles\": [MANY]}", "", LINKS, "too many profiles (limit is 256)"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        char text[16384] = HEAD "\"device_types\": [", *at = text + strlen(text);
+        const char *parts[] = {type, rows[i].more, rows[i].next, "],\n", rows[i].links, DEVICES};
+        for (size_t p = 0; p < ARRAY_COUNT(parts); p++)
+            for (const char *c = parts[p]; *c;) {
+                size_t room = (size_t)(text + sizeof text - at);
+                if (strncmp(c, "MANY", 4) == 0) {
+                    for (int n = 0; n < 513; n++) at += snprintf(at, room, "%s[0]", n ? "," : "");
+                    c += 4;
+                } else if (strncmp(c, "TYPE", 4) == 0) {
+                    at += snprintf(at, room, "%s", type);
+                    c += 4;
+                } else if (strncmp(c, "LINK", 4) == 0) {
+                    at += snprintf(at, room, "{\"name\": \"dram\", \"duplex\": true, "
+                                             "\"bandwidth\": " FIGURE("2", "GB/s") "}");
+                    c += 4;
+                } else {
+                    *at++ = *c++;
+                    *at = '\0';
+                }
+            }
+        struct hardware h = {0};
+        struct error err = {0};
+        assert_int_equal(support_hardware(text, &h, &err), STATUS_BAD_INPUT);
+        const char *message = strstr(err.text, ": ");
+        assert_non_null(message);
+        assert_string_equal(message + 2, rows[i].message);
+    }
+}
+
+static void a_path_is_read(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/spillway-hardware-XXXXXX.json";
+    int file = mkstemps(path, 5);
+    assert_true(file >= 0);
+    assert_int_equal(write(file, profiled, strlen(profiled)), strlen(profiled));
+    close(file);
+    struct hardware h;
+    find(path, &h);
+    assert_string_equal(h.name, "m");
+    hardware_release(&h);
+    unlink(path);
+    struct error err = {0};
+    assert_int_equal(hardware_find(path, &h, &err), STATUS_IO);
+}
+
 static void bad_points_are_refused(void **state)
 {
     (void)state;
@@ -587,6 +654,8 @@ int main(void)
         cmocka_unit_test(a_file_is_read),
         cmocka_unit_test(profiles_are_read_and_sorted),
         cmocka_unit_test(bad_files_are_refused_with_their_place),
+        cmocka_unit_test(repetitions_and_excess_are_refused),
+        cmocka_unit_test(a_path_is_read),
         cmocka_unit_test(bad_points_are_refused),
         cmocka_unit_test(machines_survive_writing_to_the_bit),
         cmocka_unit_test(a_host_machine_is_multiplied_and_paced),

@@ -651,6 +651,50 @@ static void kernels_of_gpt2_by_hand(void **state)
     check_items(&n, 0, PASS_BACKWARD, embedding_backward, 1);
 }
 
+/* The pooler and the next-sentence classifier see one token of each sample. */
+static void a_pooler_works_on_samples(void **state)
+{
+    (void)state;
+    static const struct work_item head_forward[] = {
+        {KERNEL_MATMUL_FORWARD, 1, 192, 768, 768},   /* the transform */
+        {KERNEL_GELU_FORWARD, 1, 192, 768, 0},
+        {KERNEL_NORM_FORWARD, 1, 192, 768, 0},
+        {KERNEL_MATMUL_FORWARD, 1, 192, 30522, 768},
+        {KERNEL_LOSS, 1, 192, 30522, 0},
+        {KERNEL_MATMUL_FORWARD, 1, 2, 768, 768},
+        {KERNEL_MATMUL_FORWARD, 1, 2, 2, 768},
+        {KERNEL_LOSS, 1, 2, 2, 0},
+    };
+    static const struct work_item embedding_backward[] = {
+        {KERNEL_EMBED_FORWARD, 1, 192, 768, 0}, /* the norm's input, gathered again */
+        {KERNEL_NORM_BACKWARD, 1, 192, 768, 0},
+        {KERNEL_EMBED_BACKWARD, 1, 192, 768, 30522 + 512 + 2},
+    };
+    struct network n = preset("bert-base");
+    n.pooler = true;
+    check_items(&n, 13, PASS_FORWARD, head_forward, ARRAY_COUNT(head_forward));
+    check_items(&n, 0, PASS_BACKWARD, embedding_backward, ARRAY_COUNT(embedding_backward));
+}
+
+static void long_names_keep_their_end(void **state)
+{
+    (void)state;
+    char text[400], name[200], expected[128];
+    struct arena arena = {0};
+    struct network n;
+    struct error err = {0};
+    memset(name, 'x', sizeof name);
+    /* 199 bytes; the last 127 would begin within the two bytes of an e with an accent */
+    memcpy(name + 71, "\xc3\xa9", 2);
+    name[199] = '\0';
+    snprintf(text, sizeof text, "{\"model_type\": \"gpt2\", \"name\": \"%s\"}", name);
+    assert_int_equal(support_network(text, &arena, &n, &err), STATUS_OK);
+    memset(expected, 'x', 126);
+    expected[126] = '\0';
+    assert_string_equal(n.name, expected);
+    arena_release(&arena);
+}
+
 static void equal_products_are_one_item(void **state)
 {
     (void)state;
@@ -707,6 +751,8 @@ int main(void)
         cmocka_unit_test(a_bert_step_has_the_flops_of_the_literature),
         cmocka_unit_test(a_vit_step_has_the_flops_of_the_literature),
         cmocka_unit_test(kernels_of_gpt2_by_hand),
+        cmocka_unit_test(a_pooler_works_on_samples),
+        cmocka_unit_test(long_names_keep_their_end),
         cmocka_unit_test(equal_products_are_one_item),
         cmocka_unit_test(memory_may_end_anywhere),
     };
