@@ -189,7 +189,8 @@ static void clock_schedule(struct sim_flows *flows, uint32_t index)
         sim_queue_remove(flows->queue, flows->first_owner + index);
         return;
     }
-    double left = fmax(first.time_s - class->served, 0);
+    double left = first.time_s - class->served;
+    if (left < 0) left = 0;
     sim_queue_set(flows->queue, flows->first_owner + index, class->read_s + left / class->rate,
                   first.order);
 }

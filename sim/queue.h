@@ -44,7 +44,7 @@ void sim_queue_set(struct sim_queue *queue, uint32_t owner, double time_s, uint6
 void sim_queue_remove(struct sim_queue *queue, uint32_t owner);
 
 /* The first entry; false when there is none. */
-bool sim_queue_first(const struct sim_queue *queue, struct sim_event *out);
+bool sim_queue_first(struct sim_queue *queue, struct sim_event *out);
 bool sim_queue_pop(struct sim_queue *queue, struct sim_event *out);
 
 uint32_t sim_queue_count(const struct sim_queue *queue);

@@ -3,7 +3,7 @@
  *
  * Every start and end of a copy may change the rate of every other copy that is under way. Solved
  * naively (all flows over all links, SimGrid's way without its lists) that is the whole cost of a
- * simulation. Three observations make it small; each is exact.
+ * simulation. Four observations make it small; each is exact.
  *
  * 1. Most links cannot limit anybody, or only one path. A device's own link is crossed by one copy
  *    per direction: it is a cap on that copy and needs no solver. A memory bus with more bandwidth
@@ -22,6 +22,9 @@
  * 3. A change travels only over contended lanes: those where the caps of all flows together exceed
  *    the bandwidth, now or when they were last rated. Where no lane on the path is contended the
  *    rate is the cap, and nobody else notices.
+ *
+ * 4. A class that no other class shares a lane with is rated by itself: the lowest of its cap and
+ *    bandwidth / flows. On machines like the one above that is every class.
  *
  * What is left is rated by progressive filling. All rates of the component rise together from zero.
  * The level at which lane l would be full is (what is left of l) / (flows not yet fixed on l). The
@@ -78,6 +81,7 @@ struct rate_class {
     uint32_t flow_count;
     uint32_t first_lane, lane_count; /* in share->class_lanes */
     bool touched;      /* in share->touched */
+    bool sole;         /* no other class crosses any of its lanes */
     bool fixed;        /* while filling */
 };
 
@@ -353,6 +357,12 @@ static void fill_classes(struct sim_share *share, const struct outline *o)
             struct lane *lane = &share->lanes[share->class_lanes[share->classes[c].first_lane + i]];
             share->lane_classes[lane->first_class + lane->class_count++] = c;
         }
+    for (uint32_t c = 0; c < o->class_count; c++) {
+        struct rate_class *class = &share->classes[c];
+        class->sole = true;
+        for (uint32_t i = 0; i < class->lane_count; i++)
+            class->sole &= share->lanes[share->class_lanes[class->first_lane + i]].class_count == 1;
+    }
 }
 
 /* Of a path's own lanes those that are full when it goes at its base cap. */
@@ -549,6 +559,57 @@ static void sum_load(const struct sim_share *share, struct lane *lane)
     }
 }
 
+static void solve_component(struct sim_share *share)
+{
+    collect_component(share);
+    if (share->component_lane_count > 0)
+        fill_component(share);
+    else
+        for (uint32_t i = 0; i < share->changed_count; i++)
+            share->classes[share->changed[i]].rate = share->classes[share->changed[i]].cap;
+
+    for (uint32_t i = 0; i < share->changed_count; i++) {
+        const struct rate_class *class = &share->classes[share->changed[i]];
+        for (uint32_t k = 0; k < class->lane_count; k++) {
+            struct lane *lane = &share->lanes[share->class_lanes[class->first_lane + k]];
+            if (lane->summed != share->round) sum_load(share, lane);
+        }
+    }
+}
+
+/* --- classes that share with nobody --------------------------------------------------------- */
+
+static void rate_sole(struct sim_share *share, struct rate_class *class)
+{
+    const uint32_t *lanes = &share->class_lanes[class->first_lane];
+    double flows = class->flow_count;
+    class->rate = class->cap;
+    if (class->flow_count > 0)
+        for (uint32_t k = 0; k < class->lane_count; k++) {
+            double level = share->lanes[lanes[k]].bytes_per_s / flows;
+            if (level < class->rate) class->rate = level;
+        }
+    for (uint32_t k = 0; k < class->lane_count; k++)
+        share->lanes[lanes[k]].load = class->rate * flows;
+}
+
+/* The usual case on machines whose groups of devices do not contend with each other. False, and
+ * nothing is done, when some touched class shares a lane with another class. */
+static bool solve_sole(struct sim_share *share)
+{
+    for (uint32_t i = 0; i < share->touched_count; i++)
+        if (!share->classes[share->touched[i]].sole) return false;
+    share->changed_count = share->touched_count;
+    share->touched_count = 0;
+    for (uint32_t i = 0; i < share->changed_count; i++) {
+        struct rate_class *class = &share->classes[share->touched[i]];
+        share->changed[i] = share->touched[i];
+        class->touched = false;
+        rate_sole(share, class);
+    }
+    return true;
+}
+
 /* --- public --------------------------------------------------------------------------------- */
 
 uint32_t sim_share_class_count(const struct sim_share *share)
@@ -600,20 +661,7 @@ uint32_t sim_share_flows(const struct sim_share *share, uint32_t class)
 
 uint32_t sim_share_solve(struct sim_share *share, const uint32_t **changed)
 {
-    collect_component(share);
-    if (share->component_lane_count > 0)
-        fill_component(share);
-    else
-        for (uint32_t i = 0; i < share->changed_count; i++)
-            share->classes[share->changed[i]].rate = share->classes[share->changed[i]].cap;
-
-    for (uint32_t i = 0; i < share->changed_count; i++) {
-        const struct rate_class *class = &share->classes[share->changed[i]];
-        for (uint32_t k = 0; k < class->lane_count; k++) {
-            struct lane *lane = &share->lanes[share->class_lanes[class->first_lane + k]];
-            if (lane->summed != share->round) sum_load(share, lane);
-        }
-    }
+    if (!solve_sole(share)) solve_component(share);
     *changed = share->changed;
     return share->changed_count;
 }

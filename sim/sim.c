@@ -133,7 +133,7 @@ static void begin_flow(struct sim *sim, struct stream *stream)
 
 static void start_copy(struct sim *sim, struct stream *stream, uint32_t owner, double alone_s)
 {
-    double latency_s = fmin(stream->latency_s, alone_s);
+    double latency_s = stream->latency_s < alone_s ? stream->latency_s : alone_s;
     stream->volume = (alone_s - latency_s) * stream->rate;
     if (latency_s > 0) {
         stream->state = STREAM_IN_LATENCY;

@@ -39,7 +39,7 @@ static bool model_first(const struct model *model, struct sim_event *out)
     return true;
 }
 
-static void assert_same_first(const struct sim_queue *queue, const struct model *model)
+static void assert_same_first(struct sim_queue *queue, const struct model *model)
 {
     struct sim_event expected, found;
     bool some = model_first(model, &expected);
