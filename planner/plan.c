@@ -1,11 +1,11 @@
 /*
  * What follows from a plan's tables without interpreting it: sizes, names, a fingerprint.
  *
- * The fingerprint tells whether a trace belongs to a plan. It runs over contents, never over how the
- * tables happen to be arranged: an operation's accesses count, not where they start in `accesses`; an
- * instance's slots count, not the layout's position. So a plan that went through a file, which
- * arranges layouts anew, keeps its fingerprint. What no interpreter acts on is left out: estimates,
- * bounds, the policy's name.
+ * The fingerprint tells whether a trace belongs to a plan. It runs over contents, never over how
+ * the tables happen to be arranged: an operation's accesses count, not where they start in
+ * `accesses`; an instance's slots count, not the layout's position. So a plan that went through a
+ * file, which arranges layouts anew, keeps its fingerprint. What no interpreter acts on is left
+ * out: estimates, bounds, the policy's name.
  *
  *     h = mix(h ^ value), value by value in the order of the tables     (base/random.h)
  *

@@ -3,8 +3,9 @@
  *
  * Interning. A new unit (slot, layout, work, buffer) is first appended, then looked up by a hash of
  * its contents; when an equal one is found, the arrays are cut back to where they were and the old
- * index is returned. Appending first means that there is one representation to hash and compare, and
- * no scratch. The hash tables use open addressing and hold index + 1; they double when half full.
+ * index is returned. Appending first means that there is one representation to hash and compare,
+ * and no scratch. The hash tables use open addressing and hold index + 1; they double when half
+ * full.
  *
  *     work {matmul 2 times, gelu}  ->  items: [ ... | matmul gelu ]   works: [ ... | (12, 2) ]
  *     the same again               ->  appended at 14, found equal to (12, 2), cut back to 14
@@ -15,8 +16,8 @@
  * Errors are remembered in the builder and reported by plan_builder_finish(): a policy calls a
  * million times and checks once. After an error, calls return index 0 and do nothing.
  *
- * At the end the instances are folded (plan_fold.h) and every array is copied, exactly as long as it
- * is, into the plan's arena. The cost is linear in what is appended.
+ * At the end the instances are folded (plan_fold.h) and every array is copied, exactly as long as
+ * it is, into the plan's arena. The cost is linear in what is appended.
  */
 #include "planner/plan_build.h"
 

@@ -1,14 +1,14 @@
 /*
  * The judge of plans.
  *
- * Planner, walk, simulator and executor all believe plan.h; this file and its two companions ask
+ * Planner, walk, simulator and executor all believe plan.h; this file and its companions ask
  * whether a plan may be believed. Nothing here was taken over from them: where they keep tables of
  * who waits for whom, the judge follows what each byte of each buffer *holds*.
  *
  *   1. Tables (here): indexes, sizes, names, the partition into shards, host memory.
  *   2. Units (plan_check_unit.c): each operation by itself: streams, ends of copies, access flags;
- *      and for each computation the list of *claims*: what it must find and what it leaves, derived
- *      from the job. Its work, asked of models/ again.
+ *      and for each computation (plan_check_claims.c) the list of *claims*: what it must find and
+ *      what it leaves, derived from the job. Its work, asked of models/ again.
  *   3. Order (plan_check_run.c): all instances, repetitions included, once. Device buffers come to
  *      life and end; copies carry contents from buffer to buffer; computations find their claims or
  *      the plan is wrong.
@@ -22,8 +22,8 @@
  *     backward of minibatch 1  "finds state of job-a shard 1, version 0 (expected version 1)"
  *
  * Since rule 2 of plan.h makes every timing respect the order in which buffers are written and read
- * in plan order, what holds in plan order holds in every legal timing. Deadlock is impossible as long
- * as "after" points backward.
+ * in plan order, what holds in plan order holds in every legal timing. Deadlock is impossible as
+ * long as "after" points backward.
  *
  * Cost: about 0.2 us per operation in plan order; memory in the size of the tables.
  */
@@ -309,16 +309,11 @@ static enum status check_slots(struct checker *c)
     return STATUS_OK;
 }
 
-static bool in_table(uint64_t first, uint64_t count, uint64_t size)
-{
-    return first <= size && count <= size - first;
-}
-
 static enum status check_works(struct checker *c)
 {
     const struct plan *plan = c->plan;
     for (uint32_t w = 0; w < plan->work_count; w++)
-        if (!in_table(plan->works[w].first_item, plan->works[w].item_count, plan->item_count))
+        if (!check_in_table(plan->works[w].first_item, plan->works[w].item_count, plan->item_count))
             return check_fail(c, RULE_FORM, "work %u has items that do not exist", w);
     for (uint32_t i = 0; i < plan->item_count; i++)
         if (plan->items[i].kernel >= KERNEL_COUNT || plan->items[i].count == 0)
@@ -337,7 +332,7 @@ static enum status check_instances(struct checker *c)
             return check_fail(c, RULE_FORM, "instance %u is of unit %u on device %u", i,
                               instance->unit, instance->device);
         uint32_t count = plan->units[instance->unit].acquire_count;
-        if (count > 0 && !in_table(instance->layout, count, plan->layout_count))
+        if (count > 0 && !check_in_table(instance->layout, count, plan->layout_count))
             return check_fail(c, RULE_FORM, "instance %u has slots that do not exist", i);
         for (uint32_t a = 0; a < count; a++)
             if (plan->layouts[instance->layout + a] >= plan->slot_count)
@@ -346,7 +341,7 @@ static enum status check_instances(struct checker *c)
     for (uint32_t s = 0; s < plan->segment_count; s++) {
         const struct plan_segment *segment = &plan->segments[s];
         if (segment->repeat_count == 0 || segment->instance_count == 0 ||
-            !in_table(segment->first_instance, segment->instance_count, plan->instance_count))
+            !check_in_table(segment->first_instance, segment->instance_count, plan->instance_count))
             return check_fail(c, RULE_FORM, "segment %u repeats %u instances %u times", s,
                               segment->instance_count, segment->repeat_count);
     }

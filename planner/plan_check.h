@@ -1,6 +1,6 @@
 /*
- * Is this plan one that cannot go wrong? Recomputed from the plan and its jobs alone; shares no code
- * with the planner, the walk or the interpreters.
+ * Is this plan one that cannot go wrong? Recomputed from the plan and its jobs alone; shares no
+ * code with the planner, the walk or the interpreters.
  *
  * Names the first broken rule (STATUS_CHECK), with the operation's place in the plan ("instance 12,
  * operation 3 (job-a shard 2 backward)"):

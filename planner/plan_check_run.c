@@ -2,8 +2,9 @@
  * The plan in its order, once, following what every buffer holds.
  *
  * Nothing is timed here. The position in plan order is enough, because operations that touch the
- * same bytes are kept in that order by rule 2 of plan.h: "after the last writer", "after the readers"
- * and "after earlier lifetimes" are exactly the pairs whose exchange would change what is read.
+ * same bytes are kept in that order by rule 2 of plan.h: "after the last writer", "after the
+ * readers" and "after earlier lifetimes" are exactly the pairs whose exchange would change what is
+ * read.
  *
  * For each instance: is it what its job needs next? For each operation in it:
  *
@@ -23,7 +24,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/size.h"
 #include "models/try.h"
 #include "planner/plan_checker.h"
 #include "planner/plan_contents.h"
@@ -330,7 +330,9 @@ static void expected_unit(const struct run *r, uint32_t job, uint32_t *shard, ui
 {
     uint32_t shards = r->c->jobs[job].shard_count, position = r->jobs[job].position;
     *shard = position < shards ? position : 2 * shards - 2 - position;
-    *pass = position + 1 < shards ? PLAN_FORWARD : position + 1 == shards ? PLAN_LOSS : PLAN_BACKWARD;
+    *pass = position + 1 < shards    ? PLAN_FORWARD
+            : position + 1 == shards ? PLAN_LOSS
+                                     : PLAN_BACKWARD;
 }
 
 static enum status fail_order(struct run *r, uint32_t job)

@@ -1,454 +1,20 @@
 /*
- * Units by themselves: is each operation well formed, and what does each computation claim?
+ * Units by themselves: is each operation well formed, and does each unit compute its pass once?
  *
- * The operands of a computation are known by what its buffers are: of the accesses of a backward
- * pass of shard 2, "boundary of shard 2" is its input, "boundary gradient of shard 3" the gradient of
- * its output. One table says how each pass uses each operand:
- *
- *                        FORWARD   LOSS   BACKWARD
- *     state                 r       rw       rw        (forward: this or parameters)
- *     parameters            r
- *     table                          r                 (or the embedding's state, if resident here)
- *     table gradient                 w        r        (embedding of a tied head)
- *     batch                 r        r        r        (embedding and loss)
- *     loss                           w
- *     boundary s            r        r        r        (not the first shard)
- *     boundary s + 1        w
- *     gradient s + 1                          r
- *     gradient s                     w        w        (not the first shard)
- *     activations           w        w      r or w     (r: kept; else scratch)
- *     workspace             w        w        w
- *
- * and a function which of them are needed here and how many bytes of them. From both follow the
- * claims (plan_checker.h). A slice of an embedding claims its rows in each part of the state:
- *
- *     variant 1 + slice     [ p rows | m rows | v rows ]
- *                              |         |        |
- *     state of shard 0      [ .p rows. . | .m rows. . | .v rows. . ]     part_bytes each
- *
- * In a forward pass the slices build up the boundary one after the other: an unfinished boundary is
- * a thing of its own, which knows the next row.
- *
- * Cost: each unit once, a few claims per computation; the work of each is asked of models/.
+ * Everything that needs no order is asked here, once per unit however often it is instantiated:
+ * indexes, streams, the ends of copies, access flags, slices that cover all rows. Indexes come
+ * first, since all that follows (messages included) looks things up with them. What a computation
+ * finds and leaves is worked out by plan_check_claims.c and kept for the walk in plan order.
  */
-#include <assert.h>
 #include <inttypes.h>
-#include <string.h>
 
 #include "base/size.h"
-#include "models/memory.h"
 #include "models/try.h"
 #include "planner/plan_checker.h"
-#include "planner/plan_work.h"
-
-enum operand {
-    OPERAND_STATE,
-    OPERAND_PARAMETERS,
-    OPERAND_TABLE,
-    OPERAND_TABLE_GRADIENT,
-    OPERAND_BATCH,
-    OPERAND_LOSS,
-    OPERAND_INPUT,
-    OPERAND_OUTPUT,
-    OPERAND_OUTPUT_GRADIENT,
-    OPERAND_INPUT_GRADIENT,
-    OPERAND_ACTIVATIONS,
-    OPERAND_WORKSPACE,
-    OPERAND_COUNT
-};
 
 enum { OP_ACCESSES_MAX = 16 }; /* a computation has at most one per operand */
 
-#define R ACCESS_READ
-#define W ACCESS_WRITE
-static const uint32_t operand_flags[OPERAND_COUNT][3] = {
-    [OPERAND_STATE] = {[PLAN_FORWARD] = R, [PLAN_LOSS] = R | W, [PLAN_BACKWARD] = R | W},
-    [OPERAND_PARAMETERS] = {[PLAN_FORWARD] = R},
-    [OPERAND_TABLE] = {[PLAN_LOSS] = R},
-    [OPERAND_TABLE_GRADIENT] = {[PLAN_LOSS] = W, [PLAN_BACKWARD] = R},
-    [OPERAND_BATCH] = {[PLAN_FORWARD] = R, [PLAN_LOSS] = R, [PLAN_BACKWARD] = R},
-    [OPERAND_LOSS] = {[PLAN_LOSS] = W},
-    [OPERAND_INPUT] = {[PLAN_FORWARD] = R, [PLAN_LOSS] = R, [PLAN_BACKWARD] = R},
-    [OPERAND_OUTPUT] = {[PLAN_FORWARD] = W},
-    [OPERAND_OUTPUT_GRADIENT] = {[PLAN_BACKWARD] = R},
-    [OPERAND_INPUT_GRADIENT] = {[PLAN_LOSS] = W, [PLAN_BACKWARD] = W},
-    [OPERAND_ACTIVATIONS] = {[PLAN_FORWARD] = W, [PLAN_LOSS] = W, [PLAN_BACKWARD] = R},
-    [OPERAND_WORKSPACE] = {[PLAN_FORWARD] = W, [PLAN_LOSS] = W, [PLAN_BACKWARD] = W},
-};
-#undef R
-#undef W
-
-/* A computation and where it stands. */
-struct view {
-    const struct plan_unit *unit;
-    const struct plan_op *op;
-    const struct job *job;
-    const struct job_facts *job_facts;
-    const struct shard_facts *shard_facts;
-    uint32_t shard, global;    /* within the job; in the plan */
-    bool first, last, embedding;
-    bool kept;                 /* activations outlive the forward pass */
-    uint64_t row_bytes_before; /* of a slice: bytes of the rows in front of it ... */
-    uint64_t row_bytes;        /* ... and of its own; 0: not sliced */
-    const struct plan_access *operands[OPERAND_COUNT]; /* NULL: not accessed */
-};
-
-static const struct plan_buffer *buffer_of(const struct checker *c, const struct plan_access *a)
-{
-    return &c->plan->buffers[a->buffer];
-}
-
-static const char *access_text(const struct checker *c, const struct plan_access *access,
-                               char text[PLAN_TEXT_BYTES])
-{
-    return plan_buffer_text(c->plan, access->buffer, text);
-}
-
-/* --- claims --------------------------------------------------------------------------------- */
-
-static enum status add_claim(struct checker *c, const struct view *v,
-                             const struct plan_access *access, struct claim claim)
-{
-    if (claim.bytes == 0) return STATUS_OK;
-    TRY(array_reserve(&c->claims, &c->claim_capacity, c->claim_count, sizeof *c->claims,
-                      UINT32_MAX, "claims of computations", c->err));
-    claim.access = (uint32_t)(access - (c->plan->accesses + v->op->first_access));
-    c->claims[c->claim_count++] = claim;
-    return STATUS_OK;
-}
-
-/* The whole of a thing of this minibatch. */
-static enum status claim_whole(struct checker *c, const struct view *v, enum operand operand,
-                               uint32_t thing, uint64_t bytes, bool makes)
-{
-    const struct plan_access *access = v->operands[operand];
-    if (!access) return STATUS_OK;
-    return add_claim(c, v, access,
-                     (struct claim){.thing = thing, .makes = makes, .bytes = bytes});
-}
-
-/* `parts` parts of the state: the slice's rows of each, or all. Padding behind an embedding's rows
- * belongs to nobody. */
-static enum status claim_state(struct checker *c, const struct view *v,
-                               const struct plan_access *access, uint64_t parts, bool makes)
-{
-    const struct shard_facts *f = v->shard_facts;
-    bool sliced = v->row_bytes > 0;
-    for (uint64_t part = 0; part < parts; part++) {
-        struct claim claim = {
-            .thing = check_shard_thing(v->global, THING_STATE),
-            .makes = makes,
-            .version_delta = makes ? 1 : 0,
-            .offset_bytes = part * (sliced ? v->row_bytes : f->part_bytes),
-            .bytes = sliced ? v->row_bytes : f->used_bytes,
-            .thing_offset = part * f->part_bytes + v->row_bytes_before,
-        };
-        TRY(add_claim(c, v, access, claim));
-    }
-    return STATUS_OK;
-}
-
-/* The first slice of an embedding makes an unfinished boundary, the last one finishes it. */
-static enum status claim_output(struct checker *c, const struct view *v)
-{
-    const struct plan_access *access = v->operands[OPERAND_OUTPUT];
-    uint32_t boundary = check_shard_thing(v->global + 1, THING_BOUNDARY);
-    uint64_t bytes = v->shard_facts->output_bytes;
-    if (!access) return STATUS_OK;
-    if (v->row_bytes == 0) return claim_whole(c, v, OPERAND_OUTPUT, boundary, bytes, true);
-
-    uint64_t next_row = v->op->first_row + v->op->row_count;
-    struct claim partial = {.thing = check_shard_thing(v->global + 1, THING_PARTIAL),
-                            .bytes = bytes,
-                            .thing_offset = v->op->first_row};
-    if (v->op->first_row > 0) TRY(add_claim(c, v, access, partial));
-    if (next_row == v->job_facts->rows)
-        return claim_whole(c, v, OPERAND_OUTPUT, boundary, bytes, true);
-    partial.thing_offset = next_row;
-    partial.makes = true;
-    return add_claim(c, v, access, partial);
-}
-
-static uint64_t table_gradient_bytes(const struct view *v)
-{
-    if (v->row_bytes == 0) return v->job_facts->table_bytes;
-    uint64_t table = v->job_facts->table_bytes, before = v->row_bytes_before;
-    if (before >= table) return 0;
-    return v->row_bytes < table - before ? v->row_bytes : table - before;
-}
-
-static enum status claim_table(struct checker *c, const struct view *v)
-{
-    if (!v->operands[OPERAND_TABLE]) return STATUS_OK;
-    struct claim claim = {.thing = check_shard_thing(v->job_facts->first_shard, THING_STATE),
-                          .bytes = v->job_facts->table_bytes};
-    return add_claim(c, v, v->operands[OPERAND_TABLE], claim);
-}
-
-static enum status claim_all(struct checker *c, const struct view *v)
-{
-    uint32_t pass = v->op->pass, job = v->unit->job;
-    bool updates = pass != PLAN_FORWARD;
-    const struct plan_access *state = v->operands[OPERAND_STATE];
-    const struct plan_access *parameters = v->operands[OPERAND_PARAMETERS];
-    if (state) TRY(claim_state(c, v, state, updates ? v->shard_facts->part_count : 1, false));
-    if (state && updates) TRY(claim_state(c, v, state, v->shard_facts->part_count, true));
-    if (parameters) TRY(claim_state(c, v, parameters, 1, false));
-    TRY(claim_table(c, v));
-    if (v->operands[OPERAND_TABLE_GRADIENT]) {
-        struct claim claim = {.thing = check_job_thing(c, job, THING_TABLE_GRADIENT),
-                              .makes = pass == PLAN_LOSS,
-                              .bytes = table_gradient_bytes(v),
-                              .thing_offset = v->row_bytes_before};
-        TRY(add_claim(c, v, v->operands[OPERAND_TABLE_GRADIENT], claim));
-    }
-    TRY(claim_whole(c, v, OPERAND_BATCH, check_job_thing(c, job, THING_BATCH),
-                    v->job_facts->batch_bytes, false));
-    TRY(claim_whole(c, v, OPERAND_LOSS, check_job_thing(c, job, THING_LOSS), sizeof(double),
-                    true));
-    TRY(claim_whole(c, v, OPERAND_INPUT, check_shard_thing(v->global, THING_BOUNDARY),
-                    v->shard_facts->input_bytes, false));
-    TRY(claim_output(c, v));
-    TRY(claim_whole(c, v, OPERAND_OUTPUT_GRADIENT,
-                    check_shard_thing(v->global + 1, THING_GRADIENT),
-                    v->shard_facts->output_bytes, false));
-    TRY(claim_whole(c, v, OPERAND_INPUT_GRADIENT, check_shard_thing(v->global, THING_GRADIENT),
-                    v->shard_facts->input_bytes, true));
-    const struct plan_access *activations = v->operands[OPERAND_ACTIVATIONS];
-    bool scratch = activations && updates && !(activations->flags & ACCESS_READ);
-    if (scratch) return STATUS_OK;
-    return claim_whole(c, v, OPERAND_ACTIVATIONS, check_shard_thing(v->global, THING_ACTIVATIONS),
-                       v->shard_facts->activation_bytes, pass == PLAN_FORWARD);
-}
-
-/* --- operands ------------------------------------------------------------------------------- */
-
-/* What this buffer is to this computation; OPERAND_COUNT: nothing. */
-static enum operand operand_of(const struct view *v, const struct plan_buffer *b)
-{
-    bool own = b->shard == v->shard, next = b->shard == v->shard + 1;
-    switch (b->kind) {
-    case BUFFER_STATE:
-        if (own) return OPERAND_STATE;
-        /* the head of a resident job reads the embedding's own table */
-        return b->shard == 0 && v->op->pass == PLAN_LOSS ? OPERAND_TABLE : OPERAND_COUNT;
-    case BUFFER_PARAMETERS: return own ? OPERAND_PARAMETERS : OPERAND_COUNT;
-    case BUFFER_TABLE: return OPERAND_TABLE;
-    case BUFFER_TABLE_GRADIENT: return OPERAND_TABLE_GRADIENT;
-    case BUFFER_BATCH: return OPERAND_BATCH;
-    case BUFFER_LOSS: return OPERAND_LOSS;
-    case BUFFER_BOUNDARY: return own ? OPERAND_INPUT : next ? OPERAND_OUTPUT : OPERAND_COUNT;
-    case BUFFER_BOUNDARY_GRADIENT:
-        return own ? OPERAND_INPUT_GRADIENT : next ? OPERAND_OUTPUT_GRADIENT : OPERAND_COUNT;
-    case BUFFER_ACTIVATIONS: return own ? OPERAND_ACTIVATIONS : OPERAND_COUNT;
-    case BUFFER_WORKSPACE: return own ? OPERAND_WORKSPACE : OPERAND_COUNT;
-    default: return OPERAND_COUNT;
-    }
-}
-
-static uint64_t workspace_bytes(const struct checker *c, const struct view *v)
-{
-    static const enum unit_pass passes[] = {[PLAN_FORWARD] = UNIT_FORWARD,
-                                            [PLAN_LOSS] = UNIT_LOSS,
-                                            [PLAN_BACKWARD] = UNIT_BACKWARD};
-    const struct plan_shard *shard = &c->plan->shards[v->global];
-    return memory_workspace_bytes(&v->job->network, shard->first_layer, shard->layer_count,
-                                  passes[v->op->pass], v->kept, v->job->microbatch,
-                                  v->job->sequence);
-}
-
-/* Bytes that this computation needs of an operand; 0: it does not need it. */
-static uint64_t needed_bytes(const struct checker *c, const struct view *v, enum operand operand)
-{
-    const struct shard_facts *f = v->shard_facts;
-    uint32_t pass = v->op->pass;
-    bool sliced = v->row_bytes > 0;
-    switch (operand) {
-    case OPERAND_STATE:
-        if (pass == PLAN_FORWARD && !v->operands[OPERAND_STATE]) return 0;
-        return (sliced ? v->row_bytes : f->part_bytes) * f->part_count;
-    case OPERAND_PARAMETERS:
-        if (pass != PLAN_FORWARD || v->operands[OPERAND_STATE]) return 0;
-        return sliced ? v->row_bytes : f->part_bytes;
-    case OPERAND_TABLE: return pass == PLAN_LOSS ? v->job_facts->table_bytes : 0;
-    case OPERAND_TABLE_GRADIENT:
-        if (pass == PLAN_LOSS) return v->job_facts->table_bytes;
-        return pass == PLAN_BACKWARD && v->embedding ? table_gradient_bytes(v) : 0;
-    case OPERAND_BATCH:
-        return v->embedding || pass == PLAN_LOSS ? v->job_facts->batch_bytes : 0;
-    case OPERAND_LOSS: return pass == PLAN_LOSS && v->job_facts->text ? sizeof(double) : 0;
-    case OPERAND_INPUT: return f->input_bytes;
-    case OPERAND_OUTPUT: return pass == PLAN_FORWARD ? f->output_bytes : 0;
-    case OPERAND_OUTPUT_GRADIENT: return pass == PLAN_BACKWARD ? f->output_bytes : 0;
-    case OPERAND_INPUT_GRADIENT: return pass != PLAN_FORWARD ? f->input_bytes : 0;
-    case OPERAND_ACTIVATIONS: return v->operands[OPERAND_ACTIVATIONS] ? f->activation_bytes : 0;
-    case OPERAND_WORKSPACE: return workspace_bytes(c, v);
-    case OPERAND_COUNT: break;
-    }
-    return 0;
-}
-
-static const char *operand_text(enum operand operand)
-{
-    static const char *const names[OPERAND_COUNT] = {
-        "its state",    "its parameters", "the token table",         "the table gradient",
-        "the batch",    "the loss",       "its boundary",            "the next boundary",
-        "the gradient of its output",     "the gradient of its input", "its activations",
-        "a workspace",
-    };
-    return names[operand];
-}
-
-static enum status check_operand_flags(struct checker *c, const struct view *v,
-                                       enum operand operand)
-{
-    const struct plan_access *access = v->operands[operand];
-    char text[PLAN_TEXT_BYTES];
-    uint32_t found = access->flags & (ACCESS_READ | ACCESS_WRITE);
-    uint32_t expected = operand_flags[operand][v->op->pass];
-    if (operand == OPERAND_OUTPUT && v->row_bytes > 0 && v->op->first_row > 0)
-        expected = ACCESS_READ | ACCESS_WRITE; /* a slice adds to what others left */
-    if (operand == OPERAND_ACTIVATIONS && v->op->pass == PLAN_BACKWARD && found == ACCESS_WRITE)
-        expected = ACCESS_WRITE;
-    if (expected == 0)
-        return check_fail(c, RULE_FORM, "accesses the %s, which it has no use for",
-                          access_text(c, access, text));
-    if (found == expected) return STATUS_OK;
-    static const char *const words[] = {"nothing", "reads", "writes", "changes"};
-    return check_fail(c, RULE_FORM, "%s the %s (expected: %s it)", words[found],
-                      access_text(c, access, text), words[expected]);
-}
-
-static enum status check_operands(struct checker *c, const struct view *v)
-{
-    char text[PLAN_TEXT_BYTES];
-    for (enum operand operand = 0; operand < OPERAND_COUNT; operand++) {
-        const struct plan_access *access = v->operands[operand];
-        if (access) TRY(check_operand_flags(c, v, operand));
-        uint64_t needed = needed_bytes(c, v, operand);
-        if (!access && needed > 0)
-            return check_fail(c, RULE_TRAINING, "does not access %s (%" PRIu64 " bytes)",
-                              operand_text(operand), needed);
-        if (access && buffer_of(c, access)->bytes < needed)
-            return check_fail(c, RULE_MEMORY,
-                              "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
-                              access_text(c, access, text), buffer_of(c, access)->bytes, needed);
-    }
-    return STATUS_OK;
-}
-
-static enum status find_operands(struct checker *c, struct view *v)
-{
-    char text[PLAN_TEXT_BYTES];
-    uint32_t sliced_variant = v->row_bytes > 0 ? 1 + v->op->slice : 0;
-    for (uint32_t a = 0; a < v->op->access_count; a++) {
-        const struct plan_access *access = &c->plan->accesses[v->op->first_access + a];
-        const struct plan_buffer *b = buffer_of(c, access);
-        enum operand operand = operand_of(v, b);
-        if (operand == OPERAND_COUNT)
-            return check_fail(c, RULE_FORM, "accesses the %s, which it has no use for",
-                              access_text(c, access, text));
-        if (v->operands[operand])
-            return check_fail(c, RULE_FORM, "accesses two buffers for %s", operand_text(operand));
-        bool by_rows = operand == OPERAND_STATE || operand == OPERAND_PARAMETERS ||
-                       (operand == OPERAND_TABLE_GRADIENT && v->embedding);
-        if (by_rows && b->variant != sliced_variant)
-            return check_fail(c, RULE_FORM, "accesses the %s (expected variant %u)",
-                              access_text(c, access, text), sliced_variant);
-        v->operands[operand] = access;
-    }
-    return STATUS_OK;
-}
-
-/* --- work ----------------------------------------------------------------------------------- */
-
-static enum status check_work(struct checker *c, const struct view *v)
-{
-    const struct plan *plan = c->plan;
-    const struct plan_shard *shard = &plan->shards[v->global];
-    struct work_item expected[PLAN_WORK_ITEMS_MAX];
-    uint32_t count = plan_work_items(v->job, shard->first_layer, shard->layer_count,
-                                     (enum plan_pass)v->op->pass, v->kept, v->op->first_row,
-                                     v->op->row_count, expected);
-    const struct work_item *found = NULL;
-    uint32_t found_count = 0;
-    if (v->op->work != PLAN_NONE) {
-        found = plan->items + plan->works[v->op->work].first_item;
-        found_count = plan->works[v->op->work].item_count;
-    }
-    if (found_count != count)
-        return check_fail(c, RULE_WORK, "%u kinds of kernels (expected %u)", found_count, count);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct work_item *f = &found[i], *e = &expected[i];
-        if (f->kernel == e->kernel && f->count == e->count && f->m == e->m && f->n == e->n &&
-            f->k == e->k)
-            continue;
-        return check_fail(c, RULE_WORK,
-                          "%u x %s(%" PRIu64 ", %" PRIu64 ", %" PRIu64 ") (expected %u x %s(%" PRIu64
-                          ", %" PRIu64 ", %" PRIu64 "))",
-                          f->count, kernel_names[f->kernel], f->m, f->n, f->k, e->count,
-                          kernel_names[e->kernel], e->m, e->n, e->k);
-    }
-    return STATUS_OK;
-}
-
 /* --- computations --------------------------------------------------------------------------- */
-
-static enum status check_slice(struct checker *c, struct view *v)
-{
-    const struct plan_op *op = v->op;
-    if (op->row_count == 0) {
-        if (op->first_row != 0 || op->slice != 0)
-            return check_fail(c, RULE_FORM, "slice %u from row %" PRIu64 " without rows",
-                              op->slice, op->first_row);
-        return STATUS_OK;
-    }
-    uint64_t rows = v->job_facts->rows;
-    if (!v->embedding || rows == 0)
-        return check_fail(c, RULE_FORM, "a slice of something that is not cut by rows");
-    if (op->first_row >= rows || op->row_count > rows - op->first_row || op->slice == UINT32_MAX)
-        return check_fail(c, RULE_FORM,
-                          "rows %" PRIu64 " to %" PRIu64 " (its embedding has %" PRIu64 ")",
-                          op->first_row, op->first_row + op->row_count, rows);
-    v->row_bytes_before = op->first_row * v->job_facts->row_bytes;
-    v->row_bytes = op->row_count * v->job_facts->row_bytes;
-    return STATUS_OK;
-}
-
-static bool activations_read(const struct checker *c, const struct plan_op *op)
-{
-    for (uint32_t a = 0; a < op->access_count; a++) {
-        const struct plan_access *access = &c->plan->accesses[op->first_access + a];
-        if (buffer_of(c, access)->kind == BUFFER_ACTIVATIONS)
-            return op->pass == PLAN_FORWARD || (access->flags & ACCESS_READ);
-    }
-    return false;
-}
-
-static enum status check_training_op(struct checker *c)
-{
-    struct view v = {.unit = c->unit, .op = c->op};
-    v.job = &c->plan->jobs.jobs[v.unit->job];
-    v.job_facts = &c->jobs[v.unit->job];
-    v.shard = v.unit->shard;
-    v.global = v.job_facts->first_shard + v.shard;
-    v.shard_facts = &c->shards[v.global];
-    v.first = v.shard == 0;
-    v.last = v.shard + 1 == v.job_facts->shard_count;
-    v.embedding = v.first && v.job_facts->text;
-    if (v.last != (v.op->pass == PLAN_LOSS))
-        return check_fail(c, RULE_TRAINING, "only the last shard computes the loss");
-    TRY(check_slice(c, &v));
-    /* Where nothing would be kept, the job's way of activations decides. */
-    v.kept = v.op->pass != PLAN_LOSS &&
-             (v.embedding || activations_read(c, v.op) ||
-              (v.shard_facts->activation_bytes == 0 &&
-               c->plan->job_activations[v.unit->job] != ACTIVATIONS_RECOMPUTE));
-    TRY(find_operands(c, &v));
-    TRY(check_operands(c, &v));
-    TRY(check_work(c, &v));
-    return claim_all(c, &v);
-}
 
 static enum status check_batch_op(struct checker *c)
 {
@@ -456,22 +22,21 @@ static enum status check_batch_op(struct checker *c)
     const struct job_facts *job = &c->jobs[c->unit->job];
     const struct plan_access *access = &c->plan->accesses[op->first_access];
     if (!job->text) return check_fail(c, RULE_FORM, "a batch for a job that has none");
-    if (op->access_count != 1 || buffer_of(c, access)->kind != BUFFER_BATCH ||
-        access->flags != ACCESS_WRITE || buffer_of(c, access)->on_device)
+    if (op->access_count != 1 || check_buffer_of(c, access)->kind != BUFFER_BATCH ||
+        access->flags != ACCESS_WRITE || check_buffer_of(c, access)->on_device)
         return check_fail(c, RULE_FORM, "a batch is written to the host's batch buffer alone");
     if (op->row_count != 0 || op->first_row != 0 || op->slice != 0)
         return check_fail(c, RULE_FORM, "a slice of a batch");
     if (op->work != PLAN_NONE && c->plan->works[op->work].item_count > 0)
         return check_fail(c, RULE_WORK, "a batch with kernels");
-    if (buffer_of(c, access)->bytes < job->batch_bytes)
+    if (check_buffer_of(c, access)->bytes < job->batch_bytes)
         return check_fail(c, RULE_MEMORY,
                           "the batch buffer has %" PRIu64 " bytes (expected %" PRIu64 ")",
-                          buffer_of(c, access)->bytes, job->batch_bytes);
-    struct view v = {.op = op};
-    return add_claim(c, &v, access,
-                     (struct claim){.thing = check_job_thing(c, c->unit->job, THING_BATCH),
-                                    .makes = true,
-                                    .bytes = job->batch_bytes});
+                          check_buffer_of(c, access)->bytes, job->batch_bytes);
+    struct claim claim = {.thing = check_job_thing(c, c->unit->job, THING_BATCH),
+                          .makes = true,
+                          .bytes = job->batch_bytes};
+    return check_add_claim(c, access, claim);
 }
 
 static enum status check_compute(struct checker *c)
@@ -489,9 +54,9 @@ static enum status check_compute(struct checker *c)
     for (uint32_t a = 0; a < op->access_count; a++) {
         const struct plan_access *access = &c->plan->accesses[op->first_access + a];
         char text[PLAN_TEXT_BYTES];
-        if (!buffer_of(c, access)->on_device)
+        if (!check_buffer_of(c, access)->on_device)
             return check_fail(c, RULE_FORM, "computes with the %s on the host",
-                              access_text(c, access, text));
+                              check_access_text(c, access, text));
     }
     if (op->pass != c->unit->pass)
         return check_fail(c, RULE_FORM, "a %s in a unit that is about %s",
@@ -513,7 +78,7 @@ static bool kinds_agree(const struct plan_buffer *from, const struct plan_buffer
 static enum status check_copy_end(struct checker *c, const struct plan_access *access,
                                   uint32_t expected)
 {
-    const struct plan_buffer *b = buffer_of(c, access);
+    const struct plan_buffer *b = check_buffer_of(c, access);
     char text[PLAN_TEXT_BYTES];
     uint64_t end;
     if ((access->flags & (ACCESS_READ | ACCESS_WRITE)) != expected)
@@ -521,7 +86,7 @@ static enum status check_copy_end(struct checker *c, const struct plan_access *a
     if (!size_add(access->offset_bytes, c->op->bytes, &end) || end > b->bytes)
         return check_fail(c, RULE_FORM,
                           "copies %" PRIu64 " bytes at %" PRIu64 " of the %s (it has %" PRIu64 ")",
-                          c->op->bytes, access->offset_bytes, access_text(c, access, text),
+                          c->op->bytes, access->offset_bytes, check_access_text(c, access, text),
                           b->bytes);
     return STATUS_OK;
 }
@@ -533,19 +98,19 @@ static enum status check_copy(struct checker *c)
     if (op->access_count != 2)
         return check_fail(c, RULE_FORM, "a copy with %u ends", op->access_count);
     const struct plan_access *from = &c->plan->accesses[op->first_access], *to = from + 1;
+    const struct plan_buffer *source = check_buffer_of(c, from), *target = check_buffer_of(c, to);
     bool to_device = op->stream == STREAM_H2D;
     if (op->stream != STREAM_H2D && op->stream != STREAM_D2H)
         return check_fail(c, RULE_FORM, "a copy on the %s stream", plan_stream_names[op->stream]);
-    if (buffer_of(c, from)->on_device == to_device || buffer_of(c, to)->on_device != to_device)
+    if (source->on_device == to_device || target->on_device != to_device)
         return check_fail(c, RULE_FORM, "a copy on the %s stream from the %s to the %s",
-                          plan_stream_names[op->stream],
-                          buffer_of(c, from)->on_device ? "device" : "host",
-                          buffer_of(c, to)->on_device ? "device" : "host");
+                          plan_stream_names[op->stream], source->on_device ? "device" : "host",
+                          target->on_device ? "device" : "host");
     TRY(check_copy_end(c, from, ACCESS_READ));
     TRY(check_copy_end(c, to, ACCESS_WRITE));
-    if (!kinds_agree(buffer_of(c, from), buffer_of(c, to)))
-        return check_fail(c, RULE_FORM, "copies the %s to the %s", access_text(c, from, from_text),
-                          access_text(c, to, to_text));
+    if (!kinds_agree(source, target))
+        return check_fail(c, RULE_FORM, "copies the %s to the %s",
+                          check_access_text(c, from, from_text), check_access_text(c, to, to_text));
     return STATUS_OK;
 }
 
@@ -554,9 +119,9 @@ static enum status check_copy(struct checker *c)
 static enum status check_access(struct checker *c, const struct plan_access *access)
 {
     char text[PLAN_TEXT_BYTES];
-    const struct plan_buffer *b = buffer_of(c, access);
+    const struct plan_buffer *b = check_buffer_of(c, access);
     const uint32_t known = ACCESS_READ | ACCESS_WRITE | ACCESS_ACQUIRE | ACCESS_RELEASE;
-    access_text(c, access, text);
+    check_access_text(c, access, text);
     if ((access->flags & ~known) || !(access->flags & (ACCESS_READ | ACCESS_WRITE)))
         return check_fail(c, RULE_FORM, "access 0x%x of the %s", access->flags, text);
     if (b->job != c->unit->job)
@@ -569,17 +134,12 @@ static enum status check_access(struct checker *c, const struct plan_access *acc
     return STATUS_OK;
 }
 
-static bool in_table(uint64_t first, uint64_t count, uint64_t size)
-{
-    return first <= size && count <= size - first;
-}
-
 static enum status check_op(struct checker *c)
 {
     const struct plan *plan = c->plan;
     const struct plan_op *op = c->op;
-    if (!in_table(op->first_access, op->access_count, plan->access_count) ||
-        !in_table(op->first_after, op->after_count, plan->after_count))
+    if (!check_in_table(op->first_access, op->access_count, plan->access_count) ||
+        !check_in_table(op->first_after, op->after_count, plan->after_count))
         return check_fail(c, RULE_FORM, "accesses or orderings that do not exist");
     if (op->access_count == 0 || op->access_count > OP_ACCESSES_MAX)
         return check_fail(c, RULE_FORM, "%u accesses (expected 1 to %d)", op->access_count,
@@ -600,7 +160,7 @@ static enum status check_op(struct checker *c)
         for (uint32_t other = 0; other < a; other++)
             if (plan->accesses[op->first_access + other].buffer == access->buffer)
                 return check_fail(c, RULE_FORM, "accesses the %s twice",
-                                  access_text(c, access, text));
+                                  check_access_text(c, access, text));
     }
     return op->kind == OP_COPY ? check_copy(c) : check_compute(c);
 }
@@ -691,7 +251,8 @@ enum status check_units(struct checker *c)
         c->unit = &plan->units[u];
         c->op = NULL;
         if (c->unit->first_op != next_op || c->unit->op_count > plan->op_count - next_op)
-            return check_fail(c, RULE_FORM, "its operations are not behind those of the unit before");
+            return check_fail(c, RULE_FORM,
+                              "its operations are not behind those of the unit before");
         next_op += c->unit->op_count;
         TRY(check_unit(c));
     }

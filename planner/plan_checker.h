@@ -1,7 +1,7 @@
 /*
- * The parts of plan_check(), which is too long for one file: tables (plan_check.c), what each
- * computation claims (plan_check_unit.c), the walk in plan order (plan_check_run.c). Nobody else
- * includes this.
+ * The parts of plan_check(), which is too long for one file: tables (plan_check.c), units
+ * (plan_check_unit.c), what each computation claims (plan_check_claims.c), the walk in plan order
+ * (plan_check_run.c). Nobody else includes this.
  */
 #ifndef SPILLWAY_PLANNER_PLAN_CHECKER_H
 #define SPILLWAY_PLANNER_PLAN_CHECKER_H
@@ -35,9 +35,9 @@ struct shard_facts {
 };
 
 /*
- * Things that buffers hold, each with a version: the state of a shard as many as it had updates, all
- * others that of their minibatch. The numbers of a shard's things begin at shard * SHARD_THINGS,
- * those of a job's behind all shards'.
+ * Things that buffers hold, each with a version: the state of a shard as many as it had updates,
+ * all others that of their minibatch. The numbers of a shard's things begin at shard *
+ * SHARD_THINGS, those of a job's behind all shards'.
  */
 enum shard_thing {
     THING_STATE,
@@ -50,9 +50,9 @@ enum shard_thing {
 enum job_thing { THING_BATCH, THING_LOSS, THING_TABLE_GRADIENT, JOB_THINGS };
 
 /*
- * What a computation finds (or leaves: makes) in [offset_bytes, + bytes) of an access's buffer: bytes
- * of a thing from thing_offset on, of the version of the job's minibatch + version_delta. A partial
- * boundary's thing_offset is its next row.
+ * What a computation finds (or leaves: makes) in [offset_bytes, + bytes) of an access's buffer:
+ * bytes of a thing from thing_offset on, of the version of the job's minibatch + version_delta. A
+ * partial boundary's thing_offset is its next row.
  */
 struct claim {
     uint32_t access; /* of the operation */
@@ -92,6 +92,29 @@ static inline uint32_t check_shard_thing(uint32_t global_shard, enum shard_thing
 /* "state of job-1 shard 3, version 4"; what a buffer holds or should hold. */
 const char *check_thing_text(const struct checker *c, uint32_t thing, uint64_t version,
                              char text[PLAN_TEXT_BYTES]);
+
+static inline bool check_in_table(uint64_t first, uint64_t count, uint64_t size)
+{
+    return first <= size && count <= size - first;
+}
+static inline const struct plan_buffer *check_buffer_of(const struct checker *c,
+                                                        const struct plan_access *access)
+{
+    return &c->plan->buffers[access->buffer];
+}
+static inline const char *check_access_text(const struct checker *c,
+                                            const struct plan_access *access,
+                                            char text[PLAN_TEXT_BYTES])
+{
+    return plan_buffer_text(c->plan, access->buffer, text);
+}
+
+/* Append to the claims of the current operation. One of no bytes is left out. */
+MUST_CHECK enum status check_add_claim(struct checker *c, const struct plan_access *access,
+                                       struct claim claim);
+
+/* Operands, claims and work of the current operation: forward, loss or backward. */
+MUST_CHECK enum status check_training_op(struct checker *c);
 
 /* Form, claims and work of all units. */
 MUST_CHECK enum status check_units(struct checker *c);

@@ -4,18 +4,18 @@
  *
  * Greedy, from the left. At position i, a period p can only begin where the instance at i comes
  * again, at i + p. So each position remembers its next equal one, and the first CANDIDATES of that
- * chain are tried. Whether [i, i + p) equals [i + p, i + 2 p) is asked of prefix hashes (a polynomial
- * modulo the prime 2^61 - 1), in constant time; the period that saves most instances wins, is
- * verified instance by instance, and the search goes on behind it. Nothing rests on the hash: a
- * collision costs a comparison and is not taken.
+ * chain are tried. Whether [i, i + p) equals [i + p, i + 2 p) is asked of prefix hashes (a
+ * polynomial modulo the prime 2^61 - 1), in constant time; the period that saves most instances
+ * wins, is verified instance by instance, and the search goes on behind it. Nothing rests on the
+ * hash: a collision costs a comparison and is not taken.
  *
  *     a b c a b c a b c d d d d a e      i = 0: p = 3 repeats 3 times, saves 6
  *     [a b c] x3  [d] x4  [a e] x1       i = 9: p = 1 repeats 4 times, saves 3; then no period
  *
- * Cost. Each position costs at most CANDIDATES hash comparisons. Counting how often a period repeats
- * costs that many steps, and the winner's stretch is at least as long as any other's count: linear
- * altogether, on periodic, random and hostile sequences alike. 240 000 distinct instances take about
- * 20 ms, nearly all of it for finding out that they are distinct.
+ * Cost. Each position costs at most CANDIDATES hash comparisons. Counting how often a period
+ * repeats costs that many steps, and the winner's stretch is at least as long as any other's count:
+ * linear altogether, on periodic, random and hostile sequences alike. 240 000 distinct instances
+ * take about 20 ms, nearly all of it for finding out that they are distinct.
  *
  * Left out: segments inside segments. Schedules of many jobs repeat as a whole or not at all.
  */

@@ -1,11 +1,11 @@
 /*
  * The reader of plan files. The format is shown in plan_write.c.
  *
- * Files are written by us, edited by people and damaged by accidents, so nothing in them is trusted:
- * every name, index and range is checked where it stands, and the message says where that is. Two
- * passes over the parsed tree: the first only counts, so that each table is allocated once, at its
- * length; the second fills the tables in the order of the file and checks each element. A table is
- * read before those that refer to it:
+ * Files are written by us, edited by people and damaged by accidents, so nothing in them is
+ * trusted: every name, index and range is checked where it stands, and the message says where that
+ * is. Two passes over the parsed tree: the first only counts, so that each table is allocated once,
+ * at its length; the second fills the tables in the order of the file and checks each element. A
+ * table is read before those that refer to it:
  *
  *     hardware, jobs -> shards, works -> buffers, slots -> units -> segments
  *

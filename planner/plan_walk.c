@@ -5,10 +5,12 @@
  * observations make it a few numbers per buffer:
  *
  *   - A stream is in order. Of the operations that one waits for, only the latest on each stream
- *     matters: its predecessors have ended by then. Those of the own stream need not be named at all.
- *   - Waiting is transitive. Every reader waited for the last writer, so a writer that waits for the
- *     readers need not name the writer. Every user of a lifetime waited for the acquire, which waited
- *     for the earlier lifetimes of its range, so only the latest lifetime of each byte counts.
+ *     matters: its predecessors have ended by then. Those of the own stream need not be named at
+ *     all.
+ *   - Waiting is transitive. Every reader waited for the last writer, so a writer that waits for
+ *     the readers need not name the writer. Every user of a lifetime waited for the acquire, which
+ *     waited for the earlier lifetimes of its range, so only the latest lifetime of each byte
+ *     counts.
  *
  * A device buffer is touched by the three streams of its device only. While it lives its record is
  *
@@ -43,13 +45,12 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "planner/plan_vacated.h"
 
 enum {
-    LOCAL_STREAMS = STREAM_HOST,    /* compute, h2d, d2h: a device's streams come first */
     HOST_READERS_INLINE = 2,
     SORT_SIMPLY_MAX = 16,
 };
-static_assert((int)LOCAL_STREAMS == (int)STREAM_KIND_COUNT - 1, "the host's stream comes last");
 
 #define ON_DEVICE 0x80000000u /* in place_of: an index of device buffers, not of host buffers */
 
@@ -63,16 +64,6 @@ struct live {
     uint32_t slot;
     uint32_t writer_kind;            /* enum plan_stream_kind */
     uint32_t next_free;
-};
-
-/* A range whose latest lifetime has been released, and who used it last. */
-struct vacated {
-    uint64_t first, end;
-    uint64_t users[LOCAL_STREAMS];
-};
-struct vacated_list {
-    struct vacated *ranges; /* ascending, disjoint */
-    uint32_t count, capacity;
 };
 
 struct host_reader {
@@ -258,24 +249,7 @@ static void use_host_buffer(struct plan_walk *w, struct host_buffer *host, uint3
     host->writer_stream = w->stream;
 }
 
-/* --- vacated ranges ------------------------------------------------------------------------- */
-
-/* The first range that ends behind `offset`; tried first: *hint, where it was the last time. */
-static uint32_t vacated_find(const struct vacated_list *list, uint64_t offset, uint32_t *hint)
-{
-    uint32_t low = 0, high = list->count;
-    if (*hint < high && list->ranges[*hint].end > offset) high = *hint + 1;
-    if (*hint > 0 && *hint <= high && list->ranges[*hint - 1].end <= offset) low = *hint;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (list->ranges[middle].end > offset)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    *hint = low;
-    return low;
-}
+/* --- device buffers ------------------------------------------------------------------------- */
 
 static void wait_for_vacated(struct plan_walk *w, const struct vacated_list *list, uint64_t first,
                              uint64_t end, uint32_t *hint)
@@ -286,47 +260,6 @@ static void wait_for_vacated(struct plan_walk *w, const struct vacated_list *lis
         for (uint32_t k = 0; k < LOCAL_STREAMS; k++) wait_locally(w, k, range->users[k]);
     }
 }
-
-/* Paint `added` over the list. False: no memory. */
-static bool vacated_paint(struct vacated_list *list, const struct vacated *added, uint32_t *hint)
-{
-    if (added->first == added->end) return true;
-    uint32_t low = vacated_find(list, added->first, hint);
-    uint32_t high = low;
-    while (high < list->count && list->ranges[high].first < added->end) high++;
-    if (high == low + 1 && list->ranges[low].first == added->first &&
-        list->ranges[low].end == added->end) {
-        list->ranges[low] = *added; /* the usual case: the same slot again */
-        return true;
-    }
-
-    struct vacated pieces[3];
-    uint32_t piece_count = 0;
-    if (low < high && list->ranges[low].first < added->first) {
-        pieces[piece_count] = list->ranges[low];
-        pieces[piece_count++].end = added->first;
-    }
-    pieces[piece_count++] = *added;
-    if (low < high && list->ranges[high - 1].end > added->end) {
-        pieces[piece_count] = list->ranges[high - 1];
-        pieces[piece_count++].first = added->end;
-    }
-    uint32_t count = list->count - (high - low) + piece_count;
-    if (count > list->capacity) {
-        uint32_t capacity = list->capacity > 0 ? list->capacity * 2 : 16;
-        void *larger = alloc_resize(list->ranges, capacity * sizeof *list->ranges);
-        if (!larger) return false;
-        list->ranges = larger;
-        list->capacity = capacity;
-    }
-    memmove(list->ranges + low + piece_count, list->ranges + high,
-            (list->count - high) * sizeof *list->ranges);
-    memcpy(list->ranges + low, pieces, piece_count * sizeof *pieces);
-    list->count = count;
-    return true;
-}
-
-/* --- device buffers ------------------------------------------------------------------------- */
 
 static uint32_t *vacated_hint(const struct plan_walk *w, uint32_t device,
                               const struct plan_slot *slot)

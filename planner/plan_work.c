@@ -11,10 +11,10 @@
  *                                         backward pass needs the tokens only
  *
  * Slices. The tables of an embedding lie row behind row, C numbers each, so any range of rows can
- * be updated on its own. What a slice does in proportion to its rows (sweeping the table's gradient,
- * the optimizer) is shared out by rows; what is done once per microbatch (gathering and adding the
- * tokens, norms) belongs to the slice that holds row 0. The slices of a shard then sum to the whole.
- * For V + P = 50257 + 1024 rows in two slices of 25641 and 25640:
+ * be updated on its own. What a slice does in proportion to its rows (sweeping the table's
+ * gradient, the optimizer) is shared out by rows; what is done once per microbatch (gathering and
+ * adding the tokens, norms) belongs to the slice that holds row 0. The slices of a shard then sum
+ * to the whole. For V + P = 50257 + 1024 rows in two slices of 25641 and 25640:
  *
  *                       whole                   rows 0..25640         rows 25641..51280
  *     embed_backward    m = R, k = 51281        m = R, k = 25641      m = 0, k = 25640

@@ -18,9 +18,9 @@
  *       "segments": [{"repeat": 20, "instances": [[unit, device, slot, slot], ...]}, ...]
  *     }
  *
- * An access has its buffer's number and letters: r read, w write, a acquire, x release. What follows
- * from the rest is left out: an operation's stream (a copy's direction, a computation's pass), the
- * table of layouts (instances carry their slots), first shards of jobs, counts.
+ * An access has its buffer's number and letters: r read, w write, a acquire, x release. What
+ * follows from the rest is left out: an operation's stream (a copy's direction, a computation's
+ * pass), the table of layouts (instances carry their slots), first shards of jobs, counts.
  *
  * Cost: linear; nothing is kept in memory but a buffer of lines.
  */

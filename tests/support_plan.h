@@ -1,9 +1,9 @@
 /*
  * Plans written by hand, and broken by hand.
  *
- * A draft is a plan before it is one: units with room to drop, move and change operations, instances
- * in order. draft_init() writes a correct one; a test changes it and asks plan_check() what it
- * thinks. Written without the planner, so that the judge is not tested against the judged.
+ * A draft is a plan before it is one: units with room to drop, move and change operations,
+ * instances in order. draft_init() writes a correct one; a test changes it and asks plan_check()
+ * what it thinks. Written without the planner, so that the judge is not tested against the judged.
  */
 #ifndef SPILLWAY_TESTS_SUPPORT_PLAN_H
 #define SPILLWAY_TESTS_SUPPORT_PLAN_H
@@ -85,7 +85,7 @@ uint32_t draft_instance(struct draft *draft, uint32_t job, uint32_t shard, uint3
 /* A copy of an instance's unit for this instance alone. */
 struct draft_unit *draft_own(struct draft *draft, uint32_t instance);
 
-/* The first operation on `stream` that touches a buffer of this kind; the test fails without one. */
+/* The first operation on `stream` with a buffer of this kind; the test fails without one. */
 uint32_t draft_find(const struct draft_unit *unit, uint32_t stream, uint32_t buffer_kind);
 struct draft_access *draft_access(struct draft_op *op, uint32_t buffer_kind);
 

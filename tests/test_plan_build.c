@@ -71,7 +71,8 @@ static void test_works(void **state)
     (void)state;
     struct plan plan;
     struct plan_builder *builder = new_builder(1, 1);
-    const struct work_item items[] = {{KERNEL_ADAMW, 2, 5, 0, 0}, {KERNEL_MATMUL_INPUT, 3, 7, 8, 9}};
+    const struct work_item items[] = {{KERNEL_ADAMW, 2, 5, 0, 0},
+                                      {KERNEL_MATMUL_INPUT, 3, 7, 8, 9}};
     struct work_item other = items[1];
     other.k++;
     assert_int_equal(plan_builder_work(builder, items, 2), 0);

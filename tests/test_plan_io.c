@@ -1,5 +1,6 @@
 /*
- * Plan files: a plan survives writing and reading, and each fault in a file has its place and words.
+ * Plan files: a plan survives writing and reading, and each fault in a file has its place and
+ * words.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,9 +2,9 @@
  * The walk against rule 2 of plan.h taken literally.
  *
  * Random programs (not trainings: plan_check() is not asked) of copies and computations on a few
- * buffers, slots and devices are walked, and also expanded into a list on which every operation looks
- * back over all earlier ones. The walk leaves out what other waits imply, so the two are compared by
- * what they imply: the set of operations that must have ended, directly or not.
+ * buffers, slots and devices are walked, and also expanded into a list on which every operation
+ * looks back over all earlier ones. The walk leaves out what other waits imply, so the two are
+ * compared by what they imply: the set of operations that must have ended, directly or not.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -216,7 +216,9 @@ static void flatten(const struct plan *plan, struct flat *flat)
     static uint32_t slot_of[DEVICES_MAX_HERE][64];
     uint64_t minibatches[JOBS] = {0}, position = 0, next_lifetime = 1;
     assert_true(plan->buffer_count <= 64);
-    *flat = (struct flat){.plan = plan, .ops = calloc(plan_operations(plan) + 1, sizeof *flat->ops)};
+    *flat = (struct flat){.plan = plan};
+    flat->ops = calloc(plan_operations(plan) + 1, sizeof *flat->ops);
+    assert_non_null(flat->ops);
     assert_true(plan_operations(plan) <= OPS_MAX);
     for (uint32_t s = 0; s < plan->segment_count; s++)
         for (uint32_t i = 0; i < plan->segments[s].instance_count * plan->segments[s].repeat_count;
@@ -259,7 +261,8 @@ static bool same_buffer(const struct flat *flat, const struct flat_op *x, uint32
     const struct plan_access *p = &flat->plan->accesses[x->op->first_access + a];
     const struct plan_access *q = &flat->plan->accesses[y->op->first_access + b];
     if (p->buffer != q->buffer) return false;
-    return x->slots[a] == PLAN_NONE || (x->device == y->device && x->lifetimes[a] == y->lifetimes[b]);
+    if (x->slots[a] == PLAN_NONE) return true;
+    return x->device == y->device && x->lifetimes[a] == y->lifetimes[b];
 }
 
 static void wait_for_access(const struct flat *flat, uint32_t number, uint32_t a)

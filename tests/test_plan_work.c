@@ -88,8 +88,8 @@ static void test_many_blocks(void **state)
     job_set_release(&jobs);
 }
 
-/* (96 + 32) rows of 8: forward gathers 32 rows; backward adds them into a swept table of 128 rows and
- * updates 1024 parameters; nothing is recomputed. */
+/* (96 + 32) rows of 8: forward gathers 32 rows; backward adds them into a swept table of 128 rows
+ * and updates 1024 parameters; nothing is recomputed. */
 static void test_embedding(void **state)
 {
     (void)state;
@@ -133,9 +133,9 @@ static struct test_layer odd_layer(void *context, uint32_t job, uint32_t layer)
     return (struct test_layer){64, 64, 64, 1000 + layer, 5000 + 10 * layer};
 }
 
-/* 300 different layers are more than a list holds; their nanoseconds are one item. Forward of layers
- * 10 .. 309: 300 * 1000 + sum of 10 .. 309 = 300 000 + 47 850. Backward alone: 300 * 5000 + 478 500.
- */
+/* 300 different layers are more than a list holds; their nanoseconds are one item. Forward of
+ * layers 10 .. 309: 300 * 1000 + sum of 10 .. 309 = 300 000 + 47 850; backward alone:
+ * 300 * 5000 + 478 500. */
 static void test_profile(void **state)
 {
     (void)state;
