@@ -1,0 +1,50 @@
+/* What the two ways of cutting share (partition.c); nobody else includes this. */
+#ifndef SPILLWAY_PLANNER_PARTITION_CUTTER_H
+#define SPILLWAY_PLANNER_PARTITION_CUTTER_H
+
+#include "base/size.h"
+#include "planner/partition.h"
+
+/* What all candidates share. */
+struct cutter {
+    const struct hardware *hardware;
+    const struct job_set *jobs;
+    struct footprints *footprints;
+    const struct planner_options *options;
+    bool interleaved;
+    uint64_t capacity; /* of the smallest device */
+    uint64_t edge_bytes;
+    double contention;
+    double host_fixed_bytes; /* states, table gradients, boundaries: whatever the cut */
+    /* where the least hopeless failure was, for the message */
+    uint32_t failed_job;
+    uint64_t failed_layer;
+    uint64_t missing_bytes;
+};
+
+struct cutter cutter_make(const struct hardware *hardware, const struct job_set *jobs,
+                          struct footprints *footprints, const struct planner_options *options,
+                          bool interleaved);
+
+/* Remember a layer that did not fit, if it lacks less than those before. */
+void cutter_note_failure(struct cutter *cutter, uint32_t job, uint64_t layer, uint64_t missing);
+
+/* The arrays of a partition, with room for every layer of every job. */
+MUST_CHECK enum status partition_allocate(const struct job_set *jobs, struct partition *out,
+                                          struct error *err);
+
+/* Scratch of the greediest unit of a shard. */
+uint64_t cutter_workspace(const struct footprint *f, bool last, uint32_t activations);
+
+/* The message of a footprint that could not be had. */
+enum status cutter_out_of_memory(struct error *err);
+
+static inline uint64_t max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static inline double max_s(double a, double b) { return a > b ? a : b; }
+static inline uint64_t padded(uint64_t bytes) { return size_align(bytes, ARENA_ALIGNMENT); }
+static inline bool is_last(const struct job *job, uint64_t first, uint64_t count)
+{
+    return first + count == job->network.layer_count;
+}
+
+#endif

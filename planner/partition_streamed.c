@@ -1,0 +1,409 @@
+/*
+ * Greedy maximal shards, for the best region size.
+ *
+ * For a given region size G the arena is settled: k regions and the edges are taken off, what is
+ * left is workspace (and room for kept activations). A shard may grow while its state fits G and
+ * its scratch fits the workspace; the greedy cut has the fewest shards, because whatever fits, each
+ * part of it fits too. G itself trades: a large one makes few shards but leaves little workspace
+ * and long first copies. So some dozens of sizes between the smallest that any layer needs and all
+ * of the memory are tried, with two and three regions and each way of treating activations, and the
+ * cut with the least estimated time is taken: per unit, the largest of its computation, its copies
+ * in and its copies out (with two regions, in and out take turns; with one, everything does).
+ *
+ * When nothing fits, the message names the layer that fits least and what it lacks, found by asking
+ * what a shard of that layer alone would need with the least of everything else.
+ */
+#include "planner/partition_cutter.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "models/cost.h"
+#include "models/memory.h"
+#include "planner/bound.h"
+
+enum { REGION_SIZES = 20 };
+
+struct candidate {
+    uint32_t region_count;
+    uint64_t region_bytes;
+    uint32_t activations;
+};
+
+/* --- one job at one region size ---------------------------------------------------------------- */
+
+/* Bytes of the region for the greediest unit of this shard. */
+static uint64_t region_need(const struct job *job, const struct footprint *f, bool last,
+                            uint32_t activations)
+{
+    uint64_t need = padded(f->state_bytes);
+    if (last && job_has_table(job)) need += 2 * padded(job_table_bytes(job));
+    if (!last && activations == ACTIVATIONS_SPILL) need += padded(f->activation_bytes);
+    return need;
+}
+
+static uint64_t slice_row_bytes(const struct job *job)
+{
+    uint64_t row = job->network.width * sizeof(float);
+    return row * (1 + optimizer_state_words(job->optimizer.kind) + (job_has_table(job) ? 1 : 0));
+}
+
+/* Rows of the embedding that fit a region, or 0 when not even one does; all of them if possible. */
+static uint64_t slice_rows_for(const struct job *job, uint64_t region_bytes)
+{
+    uint64_t pad = 2 * ARENA_ALIGNMENT; /* state and gradient each start on a boundary */
+    if (region_bytes <= pad) return 0;
+    uint64_t rows = (region_bytes - pad) / slice_row_bytes(job);
+    uint64_t all = job_embedding_rows(job);
+    if (rows >= all) return all;
+    uint64_t slices = rows ? (all + rows - 1) / rows : 0;
+    return slices ? (all + slices - 1) / slices : 0; /* even slices */
+}
+
+/* Seconds of a unit that computes for `compute` while copies in and out of others go on. */
+static double unit_s(const struct candidate *c, double compute, double in, double out)
+{
+    if (c->region_count == 1) return in + compute + out;
+    return c->region_count == 2 ? max_s(compute, in + out) : max_s(compute, max_s(in, out));
+}
+
+static double copy_s(const struct cutter *cutter, enum copy_direction direction, uint64_t bytes)
+{
+    return bytes ? cost_copy_s(cutter->hardware, 0, direction, bytes) * cutter->contention : 0;
+}
+
+/* How much longer copies take when all devices that will be busy copy at once. */
+static double contention_of(const struct hardware *hardware, uint32_t busy_devices)
+{
+    double wanted = 0, rate = bound_host_rate(hardware);
+    for (uint32_t d = 0; d < busy_devices; d++)
+        wanted += cost_copy_bandwidth(hardware, d, COPY_H2D);
+    return rate > 0 && wanted > rate ? wanted / rate : 1;
+}
+
+static double shard_s(const struct cutter *cutter, const struct candidate *c,
+                      const struct job *job, const struct footprint *f, bool last)
+{
+    uint64_t spilled = c->activations == ACTIVATIONS_SPILL && !last ? f->activation_bytes : 0;
+    double state_in = copy_s(cutter, COPY_H2D, f->state_bytes + f->input_bytes + f->output_bytes);
+    double state_out = copy_s(cutter, COPY_D2H, f->state_bytes + f->input_bytes);
+    if (last) {
+        uint64_t table = job_has_table(job) ? job_table_bytes(job) : 0;
+        return unit_s(c, f->loss_s, state_in + copy_s(cutter, COPY_H2D, table),
+                      state_out + copy_s(cutter, COPY_D2H, table));
+    }
+    double forward = unit_s(c, f->forward_s,
+                            copy_s(cutter, COPY_H2D, f->parameter_bytes + f->input_bytes),
+                            copy_s(cutter, COPY_D2H, f->output_bytes + spilled));
+    double backward = unit_s(c, c->activations == ACTIVATIONS_RECOMPUTE ? f->backward_recompute_s
+                                                                        : f->backward_kept_s,
+                             state_in + copy_s(cutter, COPY_H2D, spilled), state_out);
+    return forward + backward;
+}
+
+/* What one job's cut comes to. */
+struct job_cut {
+    struct plan_shard *shards; /* room for layer_count of them */
+    uint32_t count;
+    uint64_t slice_rows;
+    uint64_t workspace_bytes;
+    uint64_t keep_bytes;
+    uint64_t spilled_bytes; /* activations in host memory */
+    double minibatch_s;
+};
+
+/* Cut one job greedily. *fits false: it does not, and why was noted. `room` is what is left for
+ * workspace and kept activations together. */
+static enum status cut_job(struct cutter *cutter, const struct candidate *c, uint32_t j,
+                           uint64_t room, struct job_cut *cut, bool *fits, struct error *err)
+{
+    const struct job *job = &cutter->jobs->jobs[j];
+    uint64_t layers = job->network.layer_count, first = 0;
+    uint64_t most = layers;
+    *fits = false;
+    cut->count = 0;
+    cut->workspace_bytes = cut->keep_bytes = cut->spilled_bytes = 0;
+    cut->slice_rows = 0;
+    cut->minibatch_s = 0;
+    if (cutter->options->shards > 1) {
+        uint64_t parts = cutter->options->shards - (job_has_embedding(job) ? 1 : 0);
+        uint64_t whole = layers - (job_has_embedding(job) ? 1 : 0);
+        most = parts ? (whole + parts - 1) / parts : whole;
+    }
+    if (job_has_embedding(job)) {
+        const struct footprint *f = footprint_of(cutter->footprints, j, 0, 1);
+        if (!f) return cutter_out_of_memory(err);
+        uint64_t need = padded(f->state_bytes) +
+                        (job_has_table(job) ? padded(job_table_bytes(job)) : 0);
+        uint64_t workspace = cutter_workspace(f, false, ACTIVATIONS_KEEP);
+        if (job_slices(job)) {
+            cut->slice_rows = slice_rows_for(job, c->region_bytes);
+            if (cut->slice_rows == 0 || workspace > room) {
+                cutter_note_failure(cutter, j, 0, workspace > room ? workspace - room : 1);
+                return STATUS_OK;
+            }
+            if (cut->slice_rows == job_embedding_rows(job) && need <= c->region_bytes)
+                cut->slice_rows = 0;
+        } else if (need > c->region_bytes || workspace > room) {
+            cutter_note_failure(cutter, j, 0, need > c->region_bytes ? need - c->region_bytes
+                                                              : workspace - room);
+            return STATUS_OK;
+        }
+        cut->workspace_bytes = workspace;
+        cut->shards[cut->count++] = (struct plan_shard){.job = j, .layer_count = 1};
+        cut->minibatch_s += shard_s(cutter, c, job, f, false);
+        first = 1;
+    }
+    while (first < layers) {
+        uint64_t count = 0;
+        struct footprint best = {0};
+        for (uint64_t n = 1; first + n <= layers && n <= most; n++) {
+            const struct footprint *f = footprint_of(cutter->footprints, j, first, n);
+            if (!f) return cutter_out_of_memory(err);
+            bool last = is_last(job, first, n);
+            uint64_t region = region_need(job, f, last, c->activations);
+            uint64_t workspace = max_u64(cut->workspace_bytes,
+                                         cutter_workspace(f, last, c->activations));
+            uint64_t keep = cut->keep_bytes;
+            if (c->activations == ACTIVATIONS_KEEP && !last) keep += padded(f->activation_bytes);
+            if (region > c->region_bytes || workspace + keep > room) {
+                if (n == 1)
+                    cutter_note_failure(cutter, j, first,
+                                 (region > c->region_bytes ? region - c->region_bytes : 0) +
+                                     (workspace + keep > room ? workspace + keep - room : 0));
+                break;
+            }
+            count = n;
+            best = *f;
+        }
+        if (count == 0) return STATUS_OK;
+        bool last = is_last(job, first, count);
+        cut->workspace_bytes =
+            max_u64(cut->workspace_bytes, cutter_workspace(&best, last, c->activations));
+        if (c->activations == ACTIVATIONS_KEEP && !last)
+            cut->keep_bytes += padded(best.activation_bytes);
+        if (c->activations == ACTIVATIONS_SPILL && !last)
+            cut->spilled_bytes += best.activation_bytes;
+        cut->minibatch_s += shard_s(cutter, c, job, &best, last);
+        cut->shards[cut->count++] =
+            (struct plan_shard){.job = j, .first_layer = first, .layer_count = count};
+        first += count;
+    }
+    *fits = true;
+    return STATUS_OK;
+}
+
+/* --- all jobs at one candidate ----------------------------------------------------------------- */
+
+/* Copy a twin's cut, for job `j`. */
+static uint32_t copy_shards(struct plan_shard *to, const struct plan_shard *from, uint32_t count,
+                            uint32_t j)
+{
+    for (uint32_t s = 0; s < count; s++) {
+        to[s] = from[s];
+        to[s].job = j;
+    }
+    return count;
+}
+
+/* Try a candidate; *fits false when some job does not. Fills what it finds into `out`, whose arrays
+ * have room for every layer of every job. */
+static enum status try_candidate(struct cutter *cutter, const struct candidate *c,
+                                 struct partition *out, struct job_cut *cuts, bool *fits,
+                                 struct error *err)
+{
+    uint32_t edge_count = c->region_count + 1;
+    uint64_t taken = c->region_count * c->region_bytes + edge_count * cutter->edge_bytes;
+    *fits = false;
+    out->objective_s = 0;
+    out->shard_count = 0;
+    out->workspace_bytes = out->keep_bytes = 0;
+    if (taken > cutter->capacity) return STATUS_OK;
+    uint64_t room = cutter->capacity - taken, workspace = 0, keep = 0;
+    double spilled = 0;
+    for (uint32_t j = 0; j < cutter->jobs->count; j++) {
+        uint32_t twin = footprint_twin(cutter->footprints, j);
+        struct job_cut *cut = &cuts[twin];
+        if (twin == j) {
+            bool job_fits;
+            enum status status = cut_job(cutter, c, j, room, cut, &job_fits, err);
+            if (status || !job_fits) return status;
+        }
+        out->job_first_shard[j] = out->shard_count;
+        out->slice_rows[j] = cut->slice_rows;
+        out->shard_count += copy_shards(out->shards + out->shard_count, cut->shards, cut->count, j);
+        out->objective_s += cut->minibatch_s * (double)cutter->jobs->jobs[j].minibatches;
+        workspace = max_u64(workspace, cut->workspace_bytes);
+        keep = cutter->interleaved ? keep + cut->keep_bytes : max_u64(keep, cut->keep_bytes);
+        spilled += (double)cut->spilled_bytes;
+    }
+    /* a plan that would exceed host memory by its spilled activations alone is none */
+    if (spilled > 0 && spilled + cutter->host_fixed_bytes > cutter->hardware->host_bytes.value)
+        return STATUS_OK;
+    out->job_first_shard[cutter->jobs->count] = out->shard_count;
+    if (workspace + keep > room) return STATUS_OK;
+    out->workspace_bytes = workspace;
+    out->keep_bytes = keep;
+    out->edge_bytes = cutter->edge_bytes;
+    out->edge_count = edge_count;
+    out->region_bytes = c->region_bytes;
+    out->region_count = c->region_count;
+    out->activations = c->activations;
+    *fits = true;
+    return STATUS_OK;
+}
+
+/* Where each shard's kept activations lie: jobs behind each other when they interleave. */
+static void place_activations(const struct cutter *cutter, struct partition *out)
+{
+    uint64_t at = 0;
+    for (uint32_t j = 0; j < cutter->jobs->count; j++) {
+        if (!cutter->interleaved) at = 0;
+        for (uint32_t s = out->job_first_shard[j]; s < out->job_first_shard[j + 1]; s++) {
+            out->keep_offset[s] = at;
+            bool embedding = job_has_embedding(&cutter->jobs->jobs[j]) &&
+                             s == out->job_first_shard[j];
+            bool last = s + 1 == out->job_first_shard[j + 1];
+            if (out->activations != ACTIVATIONS_KEEP || last || embedding) continue;
+            const struct footprint *f =
+                footprint_of(cutter->footprints, j, out->shards[s].first_layer,
+                             out->shards[s].layer_count);
+            if (f) at += padded(f->activation_bytes);
+        }
+    }
+}
+
+static enum status infeasible(const struct cutter *cutter, struct error *err)
+{
+    const struct job *job = &cutter->jobs->jobs[cutter->failed_job];
+    char device[QUANTITY_TEXT_BYTES], missing[QUANTITY_TEXT_BYTES];
+    return error_set(err, STATUS_INFEASIBLE,
+                     "job '%s' fits a device of %s at no sharding: layer %" PRIu64
+                     " of %" PRIu64 " alone lacks %s (%" PRIu64 " bytes)",
+                     job->name,
+                     quantity_text((double)cutter->capacity, DIMENSION_BYTES, device),
+                     cutter->failed_layer, job->network.layer_count,
+                     quantity_text((double)cutter->missing_bytes, DIMENSION_BYTES, missing),
+                     cutter->missing_bytes);
+}
+
+static void free_cuts(struct job_cut *cuts, uint32_t count)
+{
+    if (!cuts) return;
+    for (uint32_t j = 0; j < count; j++) free(cuts[j].shards);
+    free(cuts);
+}
+
+static struct job_cut *make_cuts(const struct job_set *jobs, struct footprints *footprints)
+{
+    struct job_cut *cuts = calloc(jobs->count ? jobs->count : 1, sizeof *cuts);
+    for (uint32_t j = 0; cuts && j < jobs->count; j++) {
+        if (footprint_twin(footprints, j) != j) continue;
+        cuts[j].shards = calloc(jobs->jobs[j].network.layer_count, sizeof *cuts[j].shards);
+        if (!cuts[j].shards) {
+            free_cuts(cuts, jobs->count);
+            return NULL;
+        }
+    }
+    return cuts;
+}
+
+/* Kept activations stay on a device, so they need a plan that uses one device only. */
+static bool mode_possible(const struct cutter *cutter, uint32_t activations)
+{
+    if (cutter->options->activations != PLANNER_AUTO &&
+        cutter->options->activations != activations)
+        return false;
+    return activations != ACTIVATIONS_KEEP || cutter->hardware->device_count == 1 ||
+           !cutter->interleaved;
+}
+
+/* The smallest region that every layer fits on its own (an embedding is cut as finely as needed). */
+static enum status least_region(const struct cutter *cutter, uint32_t activations, uint64_t *bytes,
+                                struct error *err)
+{
+    *bytes = 4 * ARENA_ALIGNMENT;
+    for (uint32_t j = 0; j < cutter->jobs->count; j++) {
+        const struct job *job = &cutter->jobs->jobs[j];
+        if (footprint_twin(cutter->footprints, j) != j) continue;
+        for (uint64_t l = job_slices(job) ? 1 : 0; l < job->network.layer_count; l++) {
+            const struct footprint *f = footprint_of(cutter->footprints, j, l, 1);
+            if (!f) return cutter_out_of_memory(err);
+            *bytes = max_u64(*bytes, region_need(job, f, is_last(job, l, 1), activations));
+        }
+    }
+    return STATUS_OK;
+}
+
+/* From all of the memory down to a 200th of it, in equal ratios; the least possible size last. */
+static uint64_t region_size(const struct cutter *cutter, uint32_t regions, uint32_t step,
+                            uint64_t least)
+{
+    double size = (double)(cutter->capacity / regions);
+    if (step == REGION_SIZES) return least;
+    for (uint32_t i = 0; i < step; i++) size /= 1.3216; /* 200^(1/19) */
+    return (uint64_t)size & ~(uint64_t)(ARENA_ALIGNMENT - 1);
+}
+
+/* Try region sizes; the best cut so far is kept in `best`, and `trial` is scratch of its kind. */
+static enum status try_sizes(struct cutter *cutter, uint32_t mode, uint32_t regions,
+                             struct partition *best, struct partition *trial,
+                             struct job_cut *cuts, bool *found, struct error *err)
+{
+    uint64_t least = 0;
+    enum status status = least_region(cutter, mode, &least, err);
+    for (uint32_t step = 0; step <= REGION_SIZES && !status; step++) {
+        struct candidate c = {.region_count = regions,
+                              .region_bytes = region_size(cutter, regions, step, least),
+                              .activations = mode};
+        bool fits;
+        status = try_candidate(cutter, &c, trial, cuts, &fits, err);
+        if (status || !fits || (*found && trial->objective_s >= best->objective_s)) continue;
+        struct partition swap = *best;
+        *best = *trial;
+        *trial = swap;
+        *found = true;
+        if (!trial->shards) status = partition_allocate(cutter->jobs, trial, err);
+    }
+    return status;
+}
+
+enum status partition_streamed(const struct hardware *hardware, const struct job_set *jobs,
+                               struct footprints *footprints,
+                               const struct planner_options *options, bool interleaved,
+                               struct partition *out, struct error *err)
+{
+    struct cutter cutter = cutter_make(hardware, jobs, footprints, options, interleaved);
+    uint32_t busy = jobs->count < hardware->device_count ? jobs->count : hardware->device_count;
+    struct partition best = {0}, trial = {0};
+    cutter.contention = contention_of(hardware, interleaved ? busy : 1);
+    struct job_cut *cuts = make_cuts(jobs, footprints);
+    enum status status = cuts ? partition_allocate(jobs, &trial, err) : cutter_out_of_memory(err);
+    bool found = false;
+    uint32_t first = options->regions ? options->regions : options->no_double_buffer ? 1 : 2;
+    uint32_t last = options->regions ? options->regions : options->no_double_buffer ? 1 : 3;
+    for (uint32_t attempt = 0; attempt < 2 && !found && !status; attempt++) {
+        if (attempt == 1) { /* better without double buffer than not at all */
+            if (options->regions || options->no_double_buffer) break;
+            first = last = 1;
+            cutter.missing_bytes = UINT64_MAX;
+        }
+        for (uint32_t mode = 0; mode < ACTIVATIONS_COUNT && !status; mode++) {
+            if (!mode_possible(&cutter, mode)) continue;
+            for (uint32_t regions = first; regions <= last && !status; regions++)
+                status = try_sizes(&cutter, mode, regions, &best, &trial, cuts, &found, err);
+        }
+    }
+    free_cuts(cuts, jobs->count);
+    partition_release(&trial);
+    if (!status && !found) status = infeasible(&cutter, err);
+    if (status) {
+        partition_release(&best);
+        return status;
+    }
+    best.seat_count = 1;
+    best.contention = cutter.contention;
+    place_activations(&cutter, &best);
+    *out = best;
+    return STATUS_OK;
+}
