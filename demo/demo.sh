@@ -64,7 +64,12 @@ show spillway compare predicted.json.gz measured.json.gz
 say "Pictures" "The timeline has the prediction above the measurement."
 if command -v gnuplot >/dev/null; then
     show spillway plot timeline predicted.json.gz measured.json.gz -o timeline.svg
-    show spillway plot timeline predicted.json.gz measured.json.gz --from 10s --to 14s -o timeline-4s.svg
+    # A part from the middle, short enough that single shards can be seen.
+    spillway trace show measured.json.gz --json >measured-summary.json
+    middle=$(sed -n 's/^  "makespan_s": \([0-9.e+-]*\),$/\1/p' measured-summary.json)
+    read -r from to < <(awk -v s="$middle" 'BEGIN { printf "%.3fs %.3fs\n", 0.5 * s, 0.55 * s }')
+    show spillway plot timeline predicted.json.gz measured.json.gz --from "$from" --to "$to" \
+        -o timeline-middle.svg
     show spillway plot throughput policies.json -m measured.json.gz -o throughput.svg
     show spillway plot memory predicted.json.gz measured.json.gz -o memory.svg
 else
@@ -81,9 +86,9 @@ describe plan.json "the plan: what runs where, in which order"
 describe predicted.json.gz "what the simulator says"
 describe measured.json.gz "what really happened"
 describe run.jsonl "loss and speed of each minibatch"
-describe small-fast.safetensors "the weights of one trained network"
+describe small.safetensors "the weights of one trained network"
 describe timeline.svg "who ran what, when: prediction above measurement"
-describe timeline-4s.svg "four seconds of it"
+describe timeline-middle.svg "a short part from the middle of it"
 describe throughput.svg "policies beside each other"
 describe memory.svg "memory in use over time"
 describe chrome.json.gz "open it in ui.perfetto.dev"
