@@ -261,9 +261,10 @@ static uint32_t random_sequence(uint64_t key, struct plan_instance *out, uint32_
 {
     uint64_t drawn = 0;
     uint32_t count = 1 + (uint32_t)random_below(key, drawn++, 3);
-    for (uint32_t i = 0; i < count; i++)
-        out[i] = (struct plan_instance){(uint32_t)random_below(key, drawn++, 3),
-                                        (uint32_t)random_below(key, drawn++, 2), 0};
+    for (uint32_t i = 0; i < count; i++) {
+        out[i] = (struct plan_instance){.unit = (uint32_t)random_below(key, drawn++, 3)};
+        out[i].device = (uint32_t)random_below(key, drawn++, 2);
+    }
     while (count < room) {
         uint32_t first = (uint32_t)random_below(key, drawn++, count);
         uint32_t length = 1 + (uint32_t)random_below(key, drawn++, count - first);
