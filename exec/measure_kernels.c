@@ -607,7 +607,7 @@ static void list_step(struct bench *bench)
                                     .causal = true,
                                     .biases = true,
                                     .gelu_tanh = true};
-    for (uint32_t pass = 0; pass < PASS_COUNT; pass++) {
+    for (uint32_t pass = PASS_FORWARD; pass <= PASS_UPDATE; pass++) {
         struct work_item items[LAYER_WORK_MAX];
         const uint32_t count = network_layer_work(&network, 1, (enum pass)pass, 4, 64,
                                                   OPTIMIZER_ADAMW, items);

@@ -159,6 +159,8 @@ enum pass {
     PASS_FORWARD,
     PASS_BACKWARD, /* gradients only: recomputation and update are passes of their own */
     PASS_UPDATE,
+    PASS_RECOMPUTE, /* forward as far as this layer's own backward pass needs it: a pre-norm block
+                       leaves its last product and sum out, for nothing reads its output */
     PASS_COUNT
 };
 

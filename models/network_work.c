@@ -64,6 +64,17 @@ static void add(struct list *list, enum kernel kernel, uint64_t m, uint64_t n, u
         (struct work_item){.kernel = kernel, .count = 1, .m = m, .n = n, .k = k};
 }
 
+static void remove_one(struct list *list, enum kernel kernel, uint64_t m, uint64_t n, uint64_t k)
+{
+    for (uint32_t i = 0; i < list->count; i++) {
+        struct work_item *item = &list->items[i];
+        if (item->kernel != kernel || item->m != m || item->n != n || item->k != k) continue;
+        if (--item->count == 0) *item = list->items[--list->count];
+        return;
+    }
+    assert(!"the kernel is in the list");
+}
+
 struct linear {
     uint64_t rows, out, in;
     bool bias;
@@ -129,6 +140,18 @@ static void block_forward(const struct network *n, struct sizes s, struct list *
         s.batch * n->heads, s.tokens, n->head_width);
     add(list, KERNEL_GELU_FORWARD, s.rows, s.ff, 0);
     if (norms_first(n)) add(list, KERNEL_RESIDUAL, s.rows, s.width, 0);
+}
+
+/* Pre-norm: the backward pass starts behind the last product and needs nothing of its result. */
+static void block_recompute(const struct network *n, struct sizes s, struct list *list)
+{
+    struct linear linears[BLOCK_LINEARS];
+    block_forward(n, s, list);
+    if (!norms_first(n)) return;
+    block_linears(n, s, linears);
+    const struct linear last = linears[BLOCK_LINEARS - 1];
+    remove_one(list, KERNEL_MATMUL_FORWARD, last.rows, last.out, last.in);
+    remove_one(list, KERNEL_RESIDUAL, s.rows, s.width, 0);
 }
 
 static void block_backward(const struct network *n, struct sizes s, struct list *list)
@@ -227,7 +250,7 @@ static void head_backward(const struct network *n, struct sizes s, struct list *
 
 static void opaque_work(const struct layer_profile *profile, enum pass pass, struct list *list)
 {
-    uint64_t ns = pass == PASS_FORWARD ? profile->forward_ns : profile->backward_ns;
+    uint64_t ns = pass == PASS_BACKWARD ? profile->backward_ns : profile->forward_ns;
     if (pass != PASS_UPDATE && ns > 0) add(list, KERNEL_FIXED, ns, 0, 0);
 }
 
@@ -245,10 +268,16 @@ uint32_t network_layer_work(const struct network *network, uint64_t layer, enum 
                             struct work_item out[LAYER_WORK_MAX])
 {
     typedef void (*layer_work)(const struct network *, struct sizes, struct list *);
-    static const layer_work table[][2] = {
-        [LAYER_EMBEDDING] = {embedding_forward, embedding_backward},
-        [LAYER_BLOCK] = {block_forward, block_backward},
-        [LAYER_HEAD] = {head_forward, head_backward},
+    static const layer_work table[][PASS_COUNT] = {
+        [LAYER_EMBEDDING] = {[PASS_FORWARD] = embedding_forward,
+                             [PASS_BACKWARD] = embedding_backward,
+                             [PASS_RECOMPUTE] = embedding_forward},
+        [LAYER_BLOCK] = {[PASS_FORWARD] = block_forward,
+                         [PASS_BACKWARD] = block_backward,
+                         [PASS_RECOMPUTE] = block_recompute},
+        [LAYER_HEAD] = {[PASS_FORWARD] = head_forward,
+                        [PASS_BACKWARD] = head_backward,
+                        [PASS_RECOMPUTE] = head_forward},
     };
     assert(layer < network->layer_count && pass < PASS_COUNT);
     struct list list = {.items = out};
@@ -257,7 +286,7 @@ uint32_t network_layer_work(const struct network *network, uint64_t layer, enum 
     else if (pass == PASS_UPDATE)
         update_work(network, layer, optimizer, &list);
     else
-        table[network_layer_kind(network, layer)][pass == PASS_FORWARD ? 0 : 1](
+        table[network_layer_kind(network, layer)][pass](
             network, sizes_of(network, microbatch, sequence), &list);
     return list.count;
 }

@@ -6,7 +6,8 @@
  * one, each count multiplied by the length of the run. So the cost is the same for 3 layers and for
  * 3000.
  *
- *     backward of [block, block, block]:  forward x 3 (recomputed), backward x 3, update x 3
+ *     backward of [block, block, block]:  forward x 2 and recompute x 1, backward x 3, update x 3
+ *                                         (the last block's output is not needed again)
  *     backward of [embedding]:            backward, update: gathering rows again is pointless, its
  *                                         backward pass needs the tokens only
  *
@@ -143,8 +144,8 @@ uint32_t plan_work_items(const struct job *job, uint64_t first_layer, uint64_t l
     assert(first_layer <= job->network.layer_count - layer_count);
     struct work_list list = {.items = items};
     bool embedding = network_layer_kind(&job->network, first_layer) == LAYER_EMBEDDING;
-    bool forward = pass == PLAN_FORWARD || pass == PLAN_LOSS ||
-                   (pass == PLAN_BACKWARD && !kept && !embedding);
+    bool forward = pass == PLAN_FORWARD || pass == PLAN_LOSS;
+    bool recompute = pass == PLAN_BACKWARD && !kept && !embedding;
     bool backward = pass == PLAN_LOSS || pass == PLAN_BACKWARD;
 
     if (row_count > 0) {
@@ -155,6 +156,10 @@ uint32_t plan_work_items(const struct job *job, uint64_t first_layer, uint64_t l
         return list.count;
     }
     if (forward) add_layers(&list, job, first_layer, layer_count, PASS_FORWARD);
+    if (recompute) {
+        if (layer_count > 1) add_layers(&list, job, first_layer, layer_count - 1, PASS_FORWARD);
+        add_layers(&list, job, first_layer + layer_count - 1, 1, PASS_RECOMPUTE);
+    }
     if (backward) add_layers(&list, job, first_layer, layer_count, PASS_BACKWARD);
     if (backward) add_layers(&list, job, first_layer, layer_count, PASS_UPDATE);
     return list.count;
