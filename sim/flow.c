@@ -20,7 +20,7 @@
  * 1e-6 bytes, 1e-16 s on a fast link.
  *
  * Statistics cost O(path length) per copy: links count the flows that cross them; lanes that several
- * paths share are asked whether they are full when one of their classes was rated; lanes of one path
+ * paths share are noted when they become full or no longer are; lanes of one path
  * alone are full while the path goes at its base cap, for which each class keeps a second clock.
  *
  * Source: the flow model of SimGrid (lazy updates of only what changed); virtual time after Parekh
@@ -35,12 +35,11 @@
 #include "sim/take.h"
 
 static const double rewind_bytes = 0x1p32;
-static const double full_tolerance = 1e-9;
 
 struct class_clock {
     double served;     /* bytes, at `read_s`, to each flow since the clock was at zero */
     double read_s;
-    double rate;       /* bytes/s */
+    double rate;       /* bytes/s; 0 without flows: the clock stands still */
     double base_cap;
     double full_s;     /* spent at the base cap */
     struct sim_queue *ends; /* owner: the flow's path's number in the class */
@@ -62,7 +61,6 @@ struct link_state {
 };
 
 struct lane_state {
-    bool full;
     double full_from_s;
     double full_s;
 };
@@ -170,7 +168,6 @@ static void clock_read(struct class_clock *class, double now_s)
     assert(now_s >= class->read_s);
     double elapsed_s = now_s - class->read_s;
     class->read_s = now_s;
-    if (sim_queue_count(class->ends) == 0) return; /* it stands still */
     class->served += class->rate * elapsed_s;
     if (class->full) class->full_s += elapsed_s;
 }
@@ -186,6 +183,8 @@ static void clock_schedule(struct sim_flows *flows, uint32_t index)
     struct class_clock *class = &flows->classes[index];
     struct sim_event first;
     if (!sim_queue_first(class->ends, &first)) {
+        class->rate = 0;
+        class->full = false;
         sim_queue_remove(flows->queue, flows->first_owner + index);
         return;
     }
@@ -214,19 +213,16 @@ static void links_leave(struct sim_flows *flows, const struct flow_path *path, d
     }
 }
 
-static void lanes_note(struct sim_flows *flows, uint32_t class, double now_s)
+static void turned_lanes_note(struct sim_flows *flows, double now_s)
 {
     const uint32_t *lanes;
-    uint32_t count = sim_share_class_lanes(flows->share, class, &lanes);
+    uint32_t count = sim_share_turned(flows->share, &lanes);
     for (uint32_t i = 0; i < count; i++) {
         struct lane_state *lane = &flows->lanes[lanes[i]];
-        bool full = sim_share_full(flows->share, lanes[i]);
-        if (full == lane->full) continue;
-        if (full)
+        if (sim_share_full(flows->share, lanes[i]))
             lane->full_from_s = now_s;
         else
             lane->full_s += now_s - lane->full_from_s;
-        lane->full = full;
     }
 }
 
@@ -298,9 +294,9 @@ uint32_t sim_flows_settle(struct sim_flows *flows, double now_s, const uint32_t 
         struct class_clock *class = &flows->classes[index];
         clock_read(class, now_s);
         class->rate = sim_share_rate(flows->share, index);
-        class->full = class->rate >= class->base_cap * (1 - full_tolerance);
+        class->full = class->rate >= class->base_cap * SIM_FULL;
         clock_schedule(flows, index);
-        lanes_note(flows, index, now_s);
     }
+    turned_lanes_note(flows, now_s);
     return count;
 }

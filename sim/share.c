@@ -2,29 +2,17 @@
  * Who gets how much of which link, again and again, a few hundred nanoseconds each time.
  *
  * Every start and end of a copy may change the rate of every other copy that is under way. Solved
- * naively (all flows over all links, SimGrid's way without its lists) that is the whole cost of a
- * simulation. Four observations make it small; each is exact.
+ * naively, all flows over all links, that is the whole cost of a simulation. Three observations make it small; each is exact.
  *
- * 1. Most links cannot limit anybody, or only one path. A device's own link is crossed by one copy
- *    per direction: it is a cap on that copy and needs no solver. A memory bus with more bandwidth
- *    than the switches in front of it can deliver is nothing at all. Both are taken out at the start:
+ * 1. Links that cannot limit anybody are left out, paths that are alike are one class, and a class
+ *    of n flows is rated like one flow of weight n (outline.c).
  *
- *        dev0 --12--+                                 dev0..3, cap 12 --+
- *        dev1 --12--+-- switch 20 --+                                   +-- switch 20
- *        dev2 --12--+               +-- DRAM 80   =>
- *        dev3 --12--+               |                 dev4..7, cap 12 --+
- *        dev4 ...   ---- switch 20 -+                                   +-- switch 20
- *
- * 2. Paths that are equal after that (same links, same cap) have equal rates: they are one class,
- *    and a class of n flows is rated like one flow of weight n. Sixteen devices behind a bridge are
- *    one or two classes, and so are a thousand.
- *
- * 3. A change travels only over contended lanes: those where the caps of all flows together exceed
+ * 2. A change travels only over contended lanes: those where the caps of all flows together exceed
  *    the bandwidth, now or when they were last rated. Where no lane on the path is contended the
  *    rate is the cap, and nobody else notices.
  *
- * 4. A class that no other class shares a lane with is rated by itself: the lowest of its cap and
- *    bandwidth / flows. On machines like the one above that is every class.
+ * 3. A class that no other class shares a lane with is rated by itself: the lowest of its cap and
+ *    bandwidth / flows. Where groups of devices do not contend with each other, that is every class.
  *
  * What is left is rated by progressive filling. All rates of the component rise together from zero.
  * The level at which lane l would be full is (what is left of l) / (flows not yet fixed on l). The
@@ -39,7 +27,7 @@
  *
  * Rounding: what is left of a lane is a difference and may come out a little low; the level never
  * falls from round to round in exact arithmetic, so it is kept from falling, which also keeps rates
- * positive. A lane counts as full from 1 - 1e-9 of its bandwidth on.
+ * positive.
  *
  * Demands are summed anew from the few classes of a lane whenever one of them changes, rather than
  * kept up to date by differences: no drift, the state depends on the counts alone.
@@ -54,24 +42,21 @@
 
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 #include "sim/take.h"
 
 #define NO_LANE UINT32_MAX
 
-static const double full_tolerance = 1e-9; /* relative to the bandwidth */
-
 struct lane {
     double bytes_per_s;
     double demand;     /* of all flows at their caps */
     double left;       /* while filling */
-    double load;       /* of all flows at their rates */
     uint64_t mark;     /* == share->round: in the component at hand */
-    uint64_t summed;   /* == share->round: `load` is */
+    uint64_t summed;   /* == share->round: `full` is up to date */
     uint32_t unfixed;  /* flows, while filling */
     uint32_t first_class, class_count; /* in share->lane_classes */
     bool contended;    /* when last rated */
+    bool full;         /* likewise */
 };
 
 struct rate_class {
@@ -100,217 +85,18 @@ struct sim_share {
     uint32_t *touched;          /* classes changed since the last solve */
     uint32_t *changed;          /* result: the component, classes ... */
     uint32_t *component_lanes;  /* ... and contended lanes */
+    uint32_t *turned;           /* result: lanes that became full or no longer are */
     uint32_t lane_count, class_count, path_count;
-    uint32_t touched_count, changed_count, component_lane_count;
+    uint32_t touched_count, changed_count, component_lane_count, turned_count;
     uint64_t round;             /* of solving */
 };
 
-/* --- which lanes matter --------------------------------------------------------------------- */
-
-enum lane_role {
-    LANE_UNUSED,
-    LANE_OWN,      /* one flow at most: a cap */
-    LANE_HARMLESS, /* cannot be filled */
-    LANE_SHARED
-};
-
-struct lane_plan {
-    double bytes_per_s;
-    double arriving;     /* scratch of most_arriving() */
-    uint32_t flow_limit; /* of all its paths */
-    uint32_t first_path, path_count; /* in outline->lane_paths */
-    enum lane_role role;
-};
-
-/* The graph while it is being reduced. */
-struct outline {
-    const struct sim_link *links;
-    const struct sim_path *paths;
-    uint32_t lane_count, path_count;
-    struct lane_plan *lanes;
-    uint32_t *lane_paths;
-    double *base_caps;      /* by path */
-    uint32_t *path_classes; /* by path */
-    uint32_t *class_paths;  /* a path of each class */
-    uint32_t class_count;
-};
-
-static uint32_t hop_lane(const struct outline *o, uint32_t path, uint32_t hop)
-{
-    return sim_lane(o->links, &o->paths[path].hops[hop]);
-}
-
-static void list_lane_paths(struct outline *o)
-{
-    for (uint32_t p = 0; p < o->path_count; p++)
-        for (uint32_t h = 0; h < o->paths[p].hop_count; h++) {
-            struct lane_plan *lane = &o->lanes[hop_lane(o, p, h)];
-            lane->path_count++;
-            lane->flow_limit += o->paths[p].flow_limit;
-        }
-    uint32_t total = 0;
-    for (uint32_t l = 0; l < o->lane_count; l++) {
-        o->lanes[l].first_path = total;
-        total += o->lanes[l].path_count;
-        o->lanes[l].path_count = 0;
-    }
-    for (uint32_t p = 0; p < o->path_count; p++)
-        for (uint32_t h = 0; h < o->paths[p].hop_count; h++) {
-            struct lane_plan *lane = &o->lanes[hop_lane(o, p, h)];
-            o->lane_paths[lane->first_path + lane->path_count++] = p;
-        }
-}
-
-static void find_own_lanes(struct outline *o)
-{
-    for (uint32_t p = 0; p < o->path_count; p++) {
-        o->base_caps[p] = o->paths[p].cap_bytes_per_s;
-        for (uint32_t h = 0; h < o->paths[p].hop_count; h++) {
-            struct lane_plan *lane = &o->lanes[hop_lane(o, p, h)];
-            lane->role = lane->flow_limit == 1 ? LANE_OWN : LANE_SHARED;
-            if (lane->role == LANE_OWN) o->base_caps[p] = fmin(o->base_caps[p], lane->bytes_per_s);
-        }
-    }
-}
-
-/* The narrowest other lane on a path that is not its own; NO_LANE when there is none. */
-static uint32_t narrowest_other(const struct outline *o, uint32_t path, uint32_t lane)
-{
-    uint32_t narrowest = NO_LANE;
-    for (uint32_t h = 0; h < o->paths[path].hop_count; h++) {
-        uint32_t other = hop_lane(o, path, h);
-        if (other == lane || o->lanes[other].role == LANE_OWN) continue;
-        if (narrowest == NO_LANE || o->lanes[other].bytes_per_s < o->lanes[narrowest].bytes_per_s)
-            narrowest = other;
-    }
-    return narrowest;
-}
-
-/*
- * A bound on what can ever arrive at a lane: each path's flows at their base caps, but paths that
- * share another lane no more together than that lane carries.
- */
-static double most_arriving(struct outline *o, uint32_t lane)
-{
-    const uint32_t *paths = &o->lane_paths[o->lanes[lane].first_path];
-    uint32_t count = o->lanes[lane].path_count;
-    double most = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        double rate = o->base_caps[paths[i]] * o->paths[paths[i]].flow_limit;
-        uint32_t other = narrowest_other(o, paths[i], lane);
-        if (other == NO_LANE)
-            most += rate;
-        else
-            o->lanes[other].arriving += rate;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t other = narrowest_other(o, paths[i], lane);
-        if (other == NO_LANE) continue;
-        most += fmin(o->lanes[other].arriving, o->lanes[other].bytes_per_s);
-        o->lanes[other].arriving = 0;
-    }
-    return most;
-}
-
-/*
- * Two lanes cannot each be called harmless on the strength of the other: a bound that counts on lane
- * q being full is at least q's bandwidth, so it proves only wider lanes harmless.
- */
-static void find_harmless_lanes(struct outline *o)
-{
-    for (uint32_t l = 0; l < o->lane_count; l++) {
-        struct lane_plan *lane = &o->lanes[l];
-        if (lane->role == LANE_SHARED &&
-            most_arriving(o, l) < lane->bytes_per_s * (1 - full_tolerance))
-            lane->role = LANE_HARMLESS;
-    }
-}
-
-/* --- classes -------------------------------------------------------------------------------- */
-
-/* The lanes of a path that have this role, in ascending order. */
-static uint32_t lanes_with_role(const struct outline *o, uint32_t path, enum lane_role role,
-                                uint32_t out[PATH_LINKS_MAX])
-{
-    uint32_t count = 0;
-    for (uint32_t h = 0; h < o->paths[path].hop_count; h++) {
-        uint32_t lane = hop_lane(o, path, h);
-        if (o->lanes[lane].role != role) continue;
-        uint32_t at = count++;
-        for (; at > 0 && out[at - 1] > lane; at--) out[at] = out[at - 1];
-        out[at] = lane;
-    }
-    return count;
-}
-
-static bool same_class(const struct outline *o, uint32_t a, uint32_t b)
-{
-    if (o->paths[a].group != o->paths[b].group) return false;
-    if (o->base_caps[a] < o->base_caps[b] || o->base_caps[a] > o->base_caps[b]) return false;
-    uint32_t lanes_a[PATH_LINKS_MAX], lanes_b[PATH_LINKS_MAX];
-    uint32_t count = lanes_with_role(o, a, LANE_SHARED, lanes_a);
-    return count == lanes_with_role(o, b, LANE_SHARED, lanes_b) &&
-           memcmp(lanes_a, lanes_b, count * sizeof lanes_a[0]) == 0;
-}
-
-/* Classes in the order of their first paths. */
-static void find_classes(struct outline *o)
-{
-    for (uint32_t p = 0; p < o->path_count; p++) {
-        uint32_t class = 0;
-        while (class < o->class_count && !same_class(o, o->class_paths[class], p)) class++;
-        if (class == o->class_count) o->class_paths[o->class_count++] = p;
-        o->path_classes[p] = class;
-    }
-}
-
 /* --- creation ------------------------------------------------------------------------------- */
 
-static uint32_t hop_total(const struct sim_path *paths, uint32_t path_count)
-{
-    uint32_t total = 0;
-    for (uint32_t p = 0; p < path_count; p++) {
-        assert(paths[p].hop_count <= PATH_LINKS_MAX);
-        assert(paths[p].flow_limit >= 1);
-        assert(paths[p].cap_bytes_per_s > 0);
-        assert(isfinite(paths[p].cap_bytes_per_s));
-        total += paths[p].hop_count;
-    }
-    return total;
-}
-
-static enum status outline_create(struct arena *arena, const struct sim_link *links,
-                                  uint32_t link_count, const struct sim_path *paths,
-                                  uint32_t path_count, struct outline *out, struct error *err)
-{
-    enum status status = STATUS_OK;
-    struct outline o = {.links = links,
-                        .paths = paths,
-                        .lane_count = link_count * 2,
-                        .path_count = path_count};
-    o.lanes = sim_take(arena, o.lane_count, sizeof *o.lanes, &status, err);
-    o.lane_paths = sim_take(arena, hop_total(paths, path_count), sizeof *o.lane_paths, &status, err);
-    o.base_caps = sim_take(arena, path_count, sizeof *o.base_caps, &status, err);
-    o.path_classes = sim_take(arena, path_count, sizeof *o.path_classes, &status, err);
-    o.class_paths = sim_take(arena, path_count, sizeof *o.class_paths, &status, err);
-    if (status != STATUS_OK) return status;
-    for (uint32_t l = 0; l < o.lane_count; l++) {
-        assert(links[l / 2].bytes_per_s > 0);
-        o.lanes[l].bytes_per_s = links[l / 2].bytes_per_s;
-    }
-    list_lane_paths(&o);
-    find_own_lanes(&o);
-    find_harmless_lanes(&o);
-    find_classes(&o);
-    *out = o;
-    return STATUS_OK;
-}
-
-static enum status share_allocate(struct arena *arena, const struct outline *o,
+static enum status share_allocate(struct arena *arena, const struct sim_outline *o,
                                   struct sim_share **out, struct error *err)
 {
     enum status status = STATUS_OK;
-    uint32_t hops = hop_total(o->paths, o->path_count);
     struct sim_share *share = sim_take(arena, 1, sizeof *share, &status, err);
     if (status != STATUS_OK) return status;
     share->lane_count = o->lane_count;
@@ -319,17 +105,18 @@ static enum status share_allocate(struct arena *arena, const struct outline *o,
     share->lanes = sim_take(arena, o->lane_count, sizeof *share->lanes, &status, err);
     share->classes = sim_take(arena, o->class_count, sizeof *share->classes, &status, err);
     share->paths = sim_take(arena, o->path_count, sizeof *share->paths, &status, err);
-    share->lane_classes = sim_take(arena, hops, sizeof(uint32_t), &status, err);
-    share->class_lanes = sim_take(arena, hops, sizeof(uint32_t), &status, err);
-    share->own_lanes = sim_take(arena, hops, sizeof(uint32_t), &status, err);
+    share->lane_classes = sim_take(arena, o->hop_count, sizeof(uint32_t), &status, err);
+    share->class_lanes = sim_take(arena, o->hop_count, sizeof(uint32_t), &status, err);
+    share->own_lanes = sim_take(arena, o->hop_count, sizeof(uint32_t), &status, err);
     share->touched = sim_take(arena, o->class_count, sizeof(uint32_t), &status, err);
     share->changed = sim_take(arena, o->class_count, sizeof(uint32_t), &status, err);
     share->component_lanes = sim_take(arena, o->lane_count, sizeof(uint32_t), &status, err);
+    share->turned = sim_take(arena, o->lane_count, sizeof(uint32_t), &status, err);
     if (status == STATUS_OK) *out = share;
     return status;
 }
 
-static void fill_classes(struct sim_share *share, const struct outline *o)
+static void fill_classes(struct sim_share *share, const struct sim_outline *o)
 {
     uint32_t used = 0;
     for (uint32_t c = 0; c < o->class_count; c++) {
@@ -338,7 +125,7 @@ static void fill_classes(struct sim_share *share, const struct outline *o)
         uint32_t lanes[PATH_LINKS_MAX];
         class->base_cap = class->cap = class->rate = o->base_caps[path];
         class->first_lane = used;
-        class->lane_count = lanes_with_role(o, path, LANE_SHARED, lanes);
+        class->lane_count = sim_outline_lanes(o, path, SIM_LANE_SHARED, lanes);
         for (uint32_t i = 0; i < class->lane_count; i++) {
             share->class_lanes[used++] = lanes[i];
             share->lanes[lanes[i]].class_count++;
@@ -366,16 +153,16 @@ static void fill_classes(struct sim_share *share, const struct outline *o)
 }
 
 /* Of a path's own lanes those that are full when it goes at its base cap. */
-static void fill_paths(struct sim_share *share, const struct outline *o)
+static void fill_paths(struct sim_share *share, const struct sim_outline *o)
 {
     uint32_t used = 0;
     for (uint32_t p = 0; p < o->path_count; p++) {
         uint32_t lanes[PATH_LINKS_MAX];
-        uint32_t count = lanes_with_role(o, p, LANE_OWN, lanes);
+        uint32_t count = sim_outline_lanes(o, p, SIM_LANE_OWN, lanes);
         share->paths[p].class = o->path_classes[p];
         share->paths[p].first_own = used;
         for (uint32_t i = 0; i < count; i++)
-            if (o->base_caps[p] >= o->lanes[lanes[i]].bytes_per_s * (1 - full_tolerance))
+            if (o->base_caps[p] >= o->lanes[lanes[i]].bytes_per_s * SIM_FULL)
                 share->own_lanes[used++] = lanes[i];
         share->paths[p].own_count = used - share->paths[p].first_own;
     }
@@ -386,10 +173,10 @@ enum status sim_share_create(struct arena *arena, const struct sim_link *links, 
                              struct sim_share **out, struct error *err)
 {
     struct arena scratch = {0};
-    struct outline outline;
+    struct sim_outline outline;
     struct sim_share *share;
     enum status status =
-        outline_create(&scratch, links, link_count, paths, path_count, &outline, err);
+        sim_outline_create(&scratch, links, link_count, paths, path_count, &outline, err);
     if (status == STATUS_OK) status = share_allocate(arena, &outline, &share, err);
     if (status == STATUS_OK) {
         fill_classes(share, &outline);
@@ -548,15 +335,26 @@ static void fill_component(struct sim_share *share)
     }
 }
 
-static void sum_load(const struct sim_share *share, struct lane *lane)
+/* --- full or not ---------------------------------------------------------------------------- */
+
+static void note_load(struct sim_share *share, uint32_t index, double load)
+{
+    struct lane *lane = &share->lanes[index];
+    bool full = load >= lane->bytes_per_s * SIM_FULL;
+    if (full == lane->full) return;
+    lane->full = full;
+    share->turned[share->turned_count++] = index;
+}
+
+static double sum_load(const struct sim_share *share, const struct lane *lane)
 {
     const uint32_t *classes = &share->lane_classes[lane->first_class];
-    lane->summed = share->round;
-    lane->load = 0;
+    double load = 0;
     for (uint32_t i = 0; i < lane->class_count; i++) {
         const struct rate_class *class = &share->classes[classes[i]];
-        if (class->flow_count > 0) lane->load += class->rate * class->flow_count;
+        if (class->flow_count > 0) load += class->rate * class->flow_count;
     }
+    return load;
 }
 
 static void solve_component(struct sim_share *share)
@@ -571,8 +369,11 @@ static void solve_component(struct sim_share *share)
     for (uint32_t i = 0; i < share->changed_count; i++) {
         const struct rate_class *class = &share->classes[share->changed[i]];
         for (uint32_t k = 0; k < class->lane_count; k++) {
-            struct lane *lane = &share->lanes[share->class_lanes[class->first_lane + k]];
-            if (lane->summed != share->round) sum_load(share, lane);
+            uint32_t index = share->class_lanes[class->first_lane + k];
+            struct lane *lane = &share->lanes[index];
+            if (lane->summed == share->round) continue;
+            lane->summed = share->round;
+            note_load(share, index, sum_load(share, lane));
         }
     }
 }
@@ -590,7 +391,7 @@ static void rate_sole(struct sim_share *share, struct rate_class *class)
             if (level < class->rate) class->rate = level;
         }
     for (uint32_t k = 0; k < class->lane_count; k++)
-        share->lanes[lanes[k]].load = class->rate * flows;
+        note_load(share, lanes[k], class->rate * flows);
 }
 
 /* The usual case on machines whose groups of devices do not contend with each other. False, and
@@ -661,6 +462,7 @@ uint32_t sim_share_flows(const struct sim_share *share, uint32_t class)
 
 uint32_t sim_share_solve(struct sim_share *share, const uint32_t **changed)
 {
+    share->turned_count = 0;
     if (!solve_sole(share)) solve_component(share);
     *changed = share->changed;
     return share->changed_count;
@@ -672,12 +474,10 @@ double sim_share_rate(const struct sim_share *share, uint32_t class)
     return share->classes[class].rate;
 }
 
-uint32_t sim_share_class_lanes(const struct sim_share *share, uint32_t class,
-                               const uint32_t **lanes)
+uint32_t sim_share_turned(const struct sim_share *share, const uint32_t **lanes)
 {
-    assert(class < share->class_count);
-    *lanes = &share->class_lanes[share->classes[class].first_lane];
-    return share->classes[class].lane_count;
+    *lanes = share->turned;
+    return share->turned_count;
 }
 
 uint32_t sim_share_own_lanes(const struct sim_share *share, uint32_t path, const uint32_t **lanes)
@@ -690,5 +490,5 @@ uint32_t sim_share_own_lanes(const struct sim_share *share, uint32_t path, const
 bool sim_share_full(const struct sim_share *share, uint32_t lane)
 {
     assert(lane < share->lane_count);
-    return share->lanes[lane].load >= share->lanes[lane].bytes_per_s * (1 - full_tolerance);
+    return share->lanes[lane].full;
 }

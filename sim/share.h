@@ -12,39 +12,9 @@
 #ifndef SPILLWAY_SIM_SHARE_H
 #define SPILLWAY_SIM_SHARE_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/arena.h"
-#include "models/hardware.h"
+#include "sim/outline.h"
 
 struct sim_share; /* opaque */
-
-struct sim_link {
-    double bytes_per_s; /* > 0 */
-    bool duplex;
-};
-
-struct sim_hop {
-    uint32_t link;
-    uint32_t direction; /* 0 or 1; means nothing on a simplex link */
-};
-
-#define SIM_NO_GROUP UINT32_MAX
-
-struct sim_path {
-    struct sim_hop hops[PATH_LINKS_MAX]; /* no link twice in one direction */
-    uint32_t hop_count;
-    double cap_bytes_per_s; /* > 0: what one flow can do on an idle machine */
-    uint32_t flow_limit;    /* at least 1 */
-    uint32_t group;         /* paths of different groups are never one class */
-};
-
-/* One direction of a link. */
-static inline uint32_t sim_lane(const struct sim_link *links, const struct sim_hop *hop)
-{
-    return hop->link * 2 + (links[hop->link].duplex ? hop->direction : 0);
-}
 
 /* Lives as long as `arena`, allocates nothing afterwards; links and paths are copied.
  * Errors: STATUS_NO_MEMORY. */
@@ -80,13 +50,13 @@ uint32_t sim_share_solve(struct sim_share *share, const uint32_t **changed);
 double sim_share_rate(const struct sim_share *share, uint32_t class);
 
 /*
- * Lanes (sim_lane()) that a class shares with others: full or not is asked with sim_share_full().
- * Lanes that one path has to itself are full while it goes at its base cap: those come per path.
- * Lanes that no traffic can fill are in neither list. Borrowed.
+ * Lanes (sim_lane()) that became full, or are no longer, with the last sim_share_solve(): *lanes,
+ * borrowed; which of the two says sim_share_full(). A lane that one path has to itself is full while
+ * that path goes at its base cap: those come per path. A lane that no traffic can fill is never
+ * reported.
  */
-uint32_t sim_share_class_lanes(const struct sim_share *share, uint32_t class,
-                               const uint32_t **lanes);
-uint32_t sim_share_own_lanes(const struct sim_share *share, uint32_t path, const uint32_t **lanes);
+uint32_t sim_share_turned(const struct sim_share *share, const uint32_t **lanes);
 bool sim_share_full(const struct sim_share *share, uint32_t lane);
+uint32_t sim_share_own_lanes(const struct sim_share *share, uint32_t path, const uint32_t **lanes);
 
 #endif

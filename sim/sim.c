@@ -45,14 +45,13 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/progress.h"
 #include "models/cost.h"
 #include "sim/duration.h"
 #include "sim/flow.h"
 #include "sim/interference.h"
+#include "sim/limit.h"
 #include "sim/take.h"
 #include "sim/window.h"
 
@@ -512,63 +511,6 @@ static enum status create(struct sim *sim, struct error *err)
 
 /* --- the result ----------------------------------------------------------------------------- */
 
-/* The most used stream of the given kinds, if it is used for more than `share` of the makespan. */
-static bool busiest_stream(const struct sim *sim, uint32_t first_kind, uint32_t last_kind,
-                           double share, const struct stream **out)
-{
-    const struct stream *busiest = NULL;
-    for (uint32_t s = 0; s < sim->stream_count; s++) {
-        const struct stream *stream = &sim->streams[s];
-        if (stream->kind < first_kind || stream->kind > last_kind) continue;
-        if (stream->busy_s > share * sim->now_s && (!busiest || stream->busy_s > busiest->busy_s))
-            busiest = stream;
-    }
-    *out = busiest;
-    return busiest != NULL;
-}
-
-static bool fullest_link(const struct sim *sim, const struct sim_result *result, double share,
-                         uint32_t *out)
-{
-    bool some = false;
-    for (uint32_t l = 0; l < sim->hardware->link_count; l++) {
-        if (result->links[l].saturated_s <= share * sim->now_s) continue;
-        if (some && result->links[l].saturated_s <= result->links[*out].saturated_s) continue;
-        some = true;
-        *out = l;
-    }
-    return some;
-}
-
-/*
- * The nearest cause first: a computation that never pauses; a link that is always full (which keeps
- * copy streams busy too); a copy stream that never pauses; a link that is full most of the time; and
- * if none of these, waiting for each other.
- */
-static void describe_limit(const struct sim *sim, const struct sim_result *result, char *text,
-                           size_t size)
-{
-    const double nearly_all = 0.9, most = 0.5;
-    const struct stream *stream;
-    uint32_t link = 0, last = 0;
-    if (busiest_stream(sim, STREAM_COMPUTE, STREAM_COMPUTE, nearly_all, &stream)) {
-        snprintf(text, size, "compute of device %" PRIu32, stream->device);
-    } else if (fullest_link(sim, result, nearly_all, &link)) {
-        snprintf(text, size, "link '%s'", sim->hardware->links[link].name);
-    } else if (busiest_stream(sim, STREAM_H2D, STREAM_D2H, nearly_all, &stream)) {
-        snprintf(text, size, "%s copies of device %" PRIu32,
-                 stream->kind == STREAM_H2D ? "H2D" : "D2H", stream->device);
-    } else if (fullest_link(sim, result, most, &link)) {
-        snprintf(text, size, "link '%s'", sim->hardware->links[link].name);
-    } else if (sim->trace->job_count == 0) {
-        snprintf(text, size, "nothing");
-    } else {
-        for (uint32_t j = 1; j < sim->trace->job_count; j++)
-            if (sim->trace->jobs[j].end_s > sim->trace->jobs[last].end_s) last = j;
-        snprintf(text, size, "the chain of %s", sim->trace->jobs[last].name);
-    }
-}
-
 static enum status fill_result(const struct sim *sim, struct sim_result *result, struct error *err)
 {
     enum status status = STATUS_OK;
@@ -587,8 +529,8 @@ static enum status fill_result(const struct sim *sim, struct sim_result *result,
     result->window_peak = sim->window.peak;
     result->memory_bytes = sizeof *sim + sim->arena.total_bytes + sim_window_bytes(&sim->window) +
                            sim_lifetimes_bytes(sim->lifetimes);
-    char text[256];
-    describe_limit(sim, result, text, sizeof text);
+    char text[SIM_LIMIT_TEXT_BYTES];
+    sim_limit_text(sim->hardware, result, sim->trace, text);
     return arena_string(&result->arena, text, &result->binds, err);
 }
 

@@ -53,11 +53,16 @@ static bool ring_double(void *ring, uint32_t *mask, size_t size, uint32_t first,
     return true;
 }
 
+static bool ring_fits(uint32_t mask, uint32_t first, uint32_t end, uint32_t more)
+{
+    return (uint64_t)(end - first) + more <= (uint64_t)mask + 1;
+}
+
 /* Room for `more` entries behind `end`. */
 static bool ring_reserve(void *ring, uint32_t *mask, size_t size, uint32_t first, uint32_t end,
                          uint32_t more)
 {
-    while ((uint64_t)(end - first) + more > (uint64_t)*mask + 1) {
+    while (!ring_fits(*mask, first, end, more)) {
         if (*mask >= INT32_MAX) return false;
         if (!ring_double(ring, mask, size, first, end)) return false;
     }
@@ -103,15 +108,24 @@ uint64_t sim_window_bytes(const struct sim_window *window)
 /* --- issuing -------------------------------------------------------------------------------- */
 
 /* One more record than operations: the one behind the last. */
+static bool fits(const struct sim_window *w, const struct plan_walk_op *op)
+{
+    return ring_fits(w->op_mask, (uint32_t)w->base, (uint32_t)w->issued + 1, 1) &&
+           ring_fits(w->wait_mask, w->wait_first, w->wait_end, op->wait_count) &&
+           ring_fits(w->use_mask, w->use_first, w->use_end, op->use_count);
+}
+
 static bool reserve(struct sim_window *w, const struct plan_walk_op *op)
 {
-    uint32_t base = (uint32_t)w->base, end = (uint32_t)w->issued;
-    const struct sim_op *oldest = sim_window_op(w, base);
-    uint32_t first_wait = oldest->first_wait, first_use = oldest->first_use;
-    return ring_reserve(&w->ops, &w->op_mask, sizeof *w->ops, base, end + 1, 1) &&
-           ring_reserve(&w->waits, &w->wait_mask, sizeof *w->waits, first_wait, w->wait_end,
+    if (fits(w, op)) return true;
+    const struct sim_op *oldest = sim_window_op(w, (uint32_t)w->base);
+    w->wait_first = oldest->first_wait;
+    w->use_first = oldest->first_use;
+    return ring_reserve(&w->ops, &w->op_mask, sizeof *w->ops, (uint32_t)w->base,
+                        (uint32_t)w->issued + 1, 1) &&
+           ring_reserve(&w->waits, &w->wait_mask, sizeof *w->waits, w->wait_first, w->wait_end,
                         op->wait_count) &&
-           ring_reserve(&w->uses, &w->use_mask, sizeof *w->uses, first_use, w->use_end,
+           ring_reserve(&w->uses, &w->use_mask, sizeof *w->uses, w->use_first, w->use_end,
                         op->use_count);
 }
 

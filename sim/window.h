@@ -39,6 +39,7 @@ struct sim_window {
     sim_use *uses;
     uint32_t op_mask, wait_mask, use_mask;
     uint32_t wait_end, use_end; /* positions, running on; the record behind the last has them too */
+    uint32_t wait_first, use_first; /* nothing before is needed; not always up to date */
     uint64_t base;        /* everything before is done */
     uint64_t issued;      /* the next number */
     uint64_t peak;        /* most records at once */

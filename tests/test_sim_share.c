@@ -120,25 +120,27 @@ static bool is_full(const struct graph *g, const struct sim_test_flow *flows, ui
     return load_of(g, flows, count, lane) >= g->links[lane / 2].bytes_per_s * (1 - 1e-9);
 }
 
+/* `full`: what was reported so far; an own lane is full when its path is at its base cap. */
 static void assert_full_lanes(const struct graph *g, const struct sim_share *share,
-                              const struct sim_test_flow *flows, uint32_t count)
+                              const struct sim_test_flow *flows, uint32_t count, const bool *full)
 {
+    bool reported[LINK_LIMIT * 2];
+    memcpy(reported, full, sizeof reported);
     for (uint32_t p = 0; p < g->path_count; p++) {
         const uint32_t *lanes;
-        if (g->flows[p] == 0) continue;
         uint32_t class = sim_share_class(share, p);
-        uint32_t lane_count = sim_share_class_lanes(share, class, &lanes);
-        for (uint32_t i = 0; i < lane_count; i++)
-            assert_int_equal(sim_share_full(share, lanes[i]), is_full(g, flows, count, lanes[i]));
-        lane_count = sim_share_own_lanes(share, p, &lanes);
+        uint32_t lane_count = sim_share_own_lanes(share, p, &lanes);
         bool at_base =
+            g->flows[p] > 0 &&
             sim_share_rate(share, class) >= sim_share_base_cap(share, class) * (1 - 1e-9);
-        for (uint32_t i = 0; i < lane_count; i++)
-            assert_int_equal(at_base, is_full(g, flows, count, lanes[i]));
+        for (uint32_t i = 0; i < lane_count; i++) reported[lanes[i]] = at_base;
     }
+    for (uint32_t lane = 0; lane < 2 * g->link_count; lane++)
+        assert_int_equal(reported[lane], is_full(g, flows, count, lane));
 }
 
-static void assert_rated_right(const struct graph *g, const struct sim_share *share)
+static void assert_rated_right(const struct graph *g, const struct sim_share *share,
+                               const bool *full)
 {
     static struct sim_test_flow flows[FLOW_LIMIT];
     uint32_t count = expand(g, flows);
@@ -149,7 +151,7 @@ static void assert_rated_right(const struct graph *g, const struct sim_share *sh
         flows[f].rate = found;
     }
     assert_fair(g, flows, count);
-    assert_full_lanes(g, share, flows, count);
+    assert_full_lanes(g, share, flows, count, full);
 }
 
 /* --- random graphs -------------------------------------------------------------------------- */
@@ -237,6 +239,7 @@ static void test_random_graphs(void **state)
         static struct graph g;
         random_graph(&random, &g);
         struct sim_share *share = share_of(&g);
+        bool full[LINK_LIMIT * 2] = {false};
         for (int step = 0; step < 60; step++) {
             uint32_t changes = 1 + sim_test_below(&random, 3);
             for (uint32_t i = 0; i < changes; i++) {
@@ -253,7 +256,13 @@ static void test_random_graphs(void **state)
                 }
             }
             solve(share);
-            assert_rated_right(&g, share);
+            const uint32_t *turned;
+            uint32_t turned_count = sim_share_turned(share, &turned);
+            for (uint32_t i = 0; i < turned_count; i++) {
+                full[turned[i]] = !full[turned[i]];
+                assert_int_equal(full[turned[i]], sim_share_full(share, turned[i]));
+            }
+            assert_rated_right(&g, share, full);
         }
         arena_release(&arena);
     }

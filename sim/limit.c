@@ -1,0 +1,73 @@
+/*
+ * The nearest cause first. A computation that never pauses limits a run whatever else is busy. A
+ * link that is always full comes next: it keeps copy streams busy too, which are then its victims.
+ * Then a copy stream that never pauses, behind a link that others leave room on; then a link that is
+ * full most of the time. If it is none of these, operations wait for each other, and what can be
+ * named is the job whose chain of units ends last.
+ */
+#include "sim/limit.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static const double nearly_all = 0.9, most = 0.5; /* of the makespan */
+
+/* The most used stream of one kind, if it is used for nearly all of the makespan. */
+static bool busiest_device(const struct hardware *hardware, const struct sim_result *result,
+                           uint32_t kind, uint32_t *out)
+{
+    bool some = false;
+    double least_s = nearly_all * result->makespan_s;
+    for (uint32_t d = 0; d < hardware->device_count; d++) {
+        double busy_s = result->streams[d * 3 + kind].busy_s;
+        if (busy_s <= least_s) continue;
+        some = true;
+        least_s = busy_s;
+        *out = d;
+    }
+    return some;
+}
+
+static bool fullest_link(const struct hardware *hardware, const struct sim_result *result,
+                         double share, uint32_t *out)
+{
+    bool some = false;
+    double least_s = share * result->makespan_s;
+    for (uint32_t l = 0; l < hardware->link_count; l++) {
+        if (result->links[l].saturated_s <= least_s) continue;
+        some = true;
+        least_s = result->links[l].saturated_s;
+        *out = l;
+    }
+    return some;
+}
+
+static uint32_t last_job(const struct trace *trace)
+{
+    uint32_t last = 0;
+    for (uint32_t j = 1; j < trace->job_count; j++)
+        if (trace->jobs[j].end_s > trace->jobs[last].end_s) last = j;
+    return last;
+}
+
+const char *sim_limit_text(const struct hardware *hardware, const struct sim_result *result,
+                           const struct trace *trace, char text[SIM_LIMIT_TEXT_BYTES])
+{
+    size_t size = SIM_LIMIT_TEXT_BYTES;
+    uint32_t index = 0;
+    if (busiest_device(hardware, result, STREAM_COMPUTE, &index))
+        snprintf(text, size, "compute of device %" PRIu32, index);
+    else if (fullest_link(hardware, result, nearly_all, &index))
+        snprintf(text, size, "link '%s'", hardware->links[index].name);
+    else if (busiest_device(hardware, result, STREAM_H2D, &index))
+        snprintf(text, size, "H2D copies of device %" PRIu32, index);
+    else if (busiest_device(hardware, result, STREAM_D2H, &index))
+        snprintf(text, size, "D2H copies of device %" PRIu32, index);
+    else if (fullest_link(hardware, result, most, &index))
+        snprintf(text, size, "link '%s'", hardware->links[index].name);
+    else if (trace->job_count > 0)
+        snprintf(text, size, "the chain of %s", trace->jobs[last_job(trace)].name);
+    else
+        snprintf(text, size, "nothing");
+    return text;
+}

@@ -1,0 +1,13 @@
+/* What a run waits for most, in words. */
+#ifndef SPILLWAY_SIM_LIMIT_H
+#define SPILLWAY_SIM_LIMIT_H
+
+#include "sim/sim.h"
+
+enum { SIM_LIMIT_TEXT_BYTES = 256 };
+
+/* From the makespan, streams and links of `result` and the jobs of `trace`. Returns `text`. */
+const char *sim_limit_text(const struct hardware *hardware, const struct sim_result *result,
+                           const struct trace *trace, char text[SIM_LIMIT_TEXT_BYTES]);
+
+#endif
