@@ -26,7 +26,9 @@ foreach(source ${TEST_SOURCES})
     if(first_line MATCHES "label: ([a-z]+)")
         set(label ${CMAKE_MATCH_1})
     endif()
-    set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 600)
+    # teams of threads that spin would starve the tests beside them (exec/wait_policy.h)
+    set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 600
+                         ENVIRONMENT OMP_WAIT_POLICY=passive)
 endforeach()
 
 # tests/check_NAME.sh looks at the tree or the built programs from outside; arguments: source and

@@ -24,6 +24,7 @@
 #include "base/size.h"
 #include "exec/measure.h"
 #include "exec/run.h"
+#include "exec/wait_policy.h"
 #include "planner/plan_io.h"
 
 enum { RESULT_VERSION = 1 };
@@ -393,6 +394,7 @@ static enum status dispatch(int argc, char **argv, struct error *err)
 
 int main(int argc, char **argv)
 {
+    wait_policy_passive(argv);
     watch_signals();
     struct error err = {0};
     enum status status = dispatch(argc, argv, &err);

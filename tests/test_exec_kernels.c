@@ -7,6 +7,7 @@
  * all arrays shifted by one float; results must be equal bit by bit.
  */
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -642,14 +643,111 @@ static void test_embedding_slices(void **state)
     }
 }
 
+/* --- exponential and normal distribution ------------------------------------------------------ */
+
+/*
+ * The loss of one row of two logits is log(1 + exp(z)) with target 0, and its gradient contains the
+ * exponential itself: exp(z) = d1 / (1 - d1) where d1 is the weight of the other logit. For z <= -17,
+ * d1 is exp(z) to within 2^-24, which lets us see the relative error of small results.
+ */
+static void test_exponential(void **state)
+{
+    (void)state;
+    double worst = 0;
+    for (int i = 0; i < 70000; i++) {
+        float logits[2] = {0.0f, -17.0f - (float)i * 1e-3f};
+        int32_t tokens[2] = {0, 0};
+        double loss, expected = exp((double)logits[1]);
+        one->loss(one, &loss, logits, tokens, 2, 1, 1, 2);
+        worst = fmax(worst, fabs((double)logits[1] / expected - 1));
+    }
+    /* 1.2 ulp of at most 2^-23, and the 2^-24 above */
+    assert_true(worst < 2.5e-7);
+}
+
+/* --- streams at the same time ----------------------------------------------------------------- */
+
+enum { STREAMS = 3, STREAM_ROUNDS = 40 };
+struct stream {
+    uint32_t threads;
+    const float *x, *w, *qkv;
+    float *y, *attention, *stats, *scratch;
+    const float *expected_y, *expected_attention;
+    bool equal;
+};
+
+enum { STREAM_ROWS = 64, STREAM_WIDTH = 96 };
+
+static void *run_stream(void *argument)
+{
+    struct stream *s = argument;
+    struct kernels *kernels = NULL;
+    struct error err = {0};
+    if (kernels_host_create(s->threads, &kernels, &err) != STATUS_OK) return NULL;
+    kernels_host_attach(kernels);
+    s->equal = true;
+    for (int round = 0; round < STREAM_ROUNDS; round++) {
+        int64_t n = 3 * STREAM_WIDTH;
+        kernels->linear_forward(kernels, s->y, s->x, s->w, NULL, STREAM_ROWS, n, STREAM_WIDTH,
+                                true);
+        kernels->attention_forward(kernels, s->attention, s->stats, s->qkv, 1, STREAM_ROWS,
+                                   STREAM_WIDTH, 4, true, s->scratch);
+        if (!s->expected_y) continue;
+        s->equal = s->equal &&
+                   memcmp(s->y, s->expected_y, (size_t)(STREAM_ROWS * n) * sizeof *s->y) == 0 &&
+                   memcmp(s->attention, s->expected_attention,
+                          STREAM_ROWS * STREAM_WIDTH * sizeof *s->attention) == 0;
+    }
+    kernels_host_destroy(kernels);
+    return NULL;
+}
+
+/* Streams of one, one and two threads compute the same at the same time: each gets what it gets
+ * alone. */
+static void test_streams(void **state)
+{
+    (void)state;
+    pool_used = pool_shift = 0;
+    int64_t n = 3 * STREAM_WIDTH;
+    struct stream streams[STREAMS + 1] = {0};
+    const float *x = random_array(STREAM_ROWS * STREAM_WIDTH, 30, 1);
+    const float *w = random_array(STREAM_WIDTH * n, 31, 1);
+    const float *qkv = random_array(STREAM_ROWS * n, 32, 1);
+    for (int i = 0; i <= STREAMS; i++)
+        streams[i] = (struct stream){.threads = i == STREAMS - 1 ? 2 : 1,
+                                     .x = x,
+                                     .w = w,
+                                     .qkv = qkv,
+                                     .y = empty_array(STREAM_ROWS * n),
+                                     .attention = empty_array(STREAM_ROWS * STREAM_WIDTH),
+                                     .stats = empty_array(4 * STREAM_ROWS),
+                                     .scratch = empty_array(4 * 2 * 64 * STREAM_ROWS)};
+    run_stream(&streams[STREAMS]); /* alone */
+    pthread_t threads[STREAMS];
+    for (int i = 0; i < STREAMS; i++) {
+        streams[i].expected_y = streams[STREAMS].y;
+        streams[i].expected_attention = streams[STREAMS].attention;
+        assert_int_equal(pthread_create(&threads[i], NULL, run_stream, &streams[i]), 0);
+    }
+    for (int i = 0; i < STREAMS; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_true(streams[i].equal);
+    }
+    kernels_host_attach(two);
+}
+
 /* --- the table -------------------------------------------------------------------------------- */
 
 static void test_text(void **state)
 {
     (void)state;
     assert_non_null(strstr(kernels_host_text(), "oneDNN "));
-    assert_non_null(strstr(kernels_host_text(), "2 threads"));
-    assert_non_null(strstr(kernels_host_text(), "GFLOP/s"));
+    struct kernels *kernels = NULL;
+    struct error err = {0};
+    assert_int_equal(kernels_host_create(2, &kernels, &err), STATUS_OK);
+    assert_non_null(strstr(kernels_host_text(), ", 2 threads, "));
+    assert_non_null(strstr(kernels_host_text(), " GFLOP/s in a product of 512^3"));
+    kernels_host_destroy(kernels);
 }
 
 static int setup(void **state)
@@ -678,7 +776,8 @@ int main(void)
         cmocka_unit_test(test_gelu_extremes), cmocka_unit_test(test_norm),
         cmocka_unit_test(test_attention),     cmocka_unit_test(test_loss),
         cmocka_unit_test(test_update),        cmocka_unit_test(test_embedding),
-        cmocka_unit_test(test_embedding_slices), cmocka_unit_test(test_text),
+        cmocka_unit_test(test_embedding_slices), cmocka_unit_test(test_exponential),
+        cmocka_unit_test(test_streams),       cmocka_unit_test(test_text),
     };
     return cmocka_run_group_tests_name("exec/kernels.h", tests, setup, teardown);
 }
