@@ -357,7 +357,7 @@ static void commit_rename(struct file_out *file)
 
 enum status file_out_commit(struct file_out *file, struct error *err)
 {
-    if (file->gzip && !file->failed) put_deflated(file, NULL, 0, true);
+    if (file->gzip && !file->failed) put_deflated(file, "", 0, true);
     if (!file->failed) {
         if (file->direct)
             commit_direct(file);
