@@ -97,7 +97,7 @@ static double time_handover(struct bench *bench)
         ;
     double sum = 0;
     for (uint32_t i = 0; i < HANDOVERS; i++) sum += after[i].start_s - before[i].end_s;
-    return sum / HANDOVERS;
+    return fmax(0, sum / HANDOVERS);
 }
 
 enum status measure_copies(struct measure *measure, struct bench *bench, double budget_s,

@@ -328,26 +328,20 @@ static void call_loss(const struct call *c)
                      c->n);
 }
 
-/* The tensors of a block with m parameters: 12 C^2 in four matrices, and vectors. */
+/* The tensors of a block with m parameters: 12 C^2 in four matrices, and vectors. Parameters were
+ * read a moment ago, to carry the gradient through, and gradients written: both are hot. */
 static void update_block(const struct call *c, const struct optimizer *optimizer)
 {
-    static const int64_t twelfths[] = {3, 1, 4, 4};
+    static const int64_t twelfths[] = {3, 1, 4, 4}, vector_widths[] = {1, 1, 3, 1, 1, 1, 4, 1};
+    const int64_t width = (int64_t)sqrt((double)c->m / 12), matrices = c->m - 13 * width;
     const bool moments = optimizer->kind == OPTIMIZER_ADAMW;
-    const int64_t width = (int64_t)sqrt((double)c->m / 12), vectors = 13 * width;
-    const int64_t matrices = c->m - vectors;
-    float *p = state(c, (moments ? 3 : 1) * c->m), *g = hot(c, 0, c->m);
-    for (size_t i = 0; i < ARRAY_COUNT(twelfths); i++) {
-        const int64_t n = matrices * twelfths[i] / 12;
-        c->kernels->update(c->kernels, p, moments ? p + c->m : NULL,
-                           moments ? p + 2 * c->m : NULL, g, n, optimizer, true, 1);
-        p += n, g += n;
-    }
-    static const int64_t vector_widths[] = {1, 1, 3, 1, 1, 1, 4, 1};
-    for (size_t i = 0; i < ARRAY_COUNT(vector_widths); i++) {
-        const int64_t n = vector_widths[i] * width;
-        c->kernels->update(c->kernels, p, moments ? p + c->m : NULL,
-                           moments ? p + 2 * c->m : NULL, g, n, optimizer, false, 1);
-        p += n, g += n;
+    float *m = moments ? state(c, 2 * c->m) : NULL, *v = moments ? m + c->m : NULL;
+    for (size_t i = 0; i < ARRAY_COUNT(twelfths) + ARRAY_COUNT(vector_widths); i++) {
+        const bool matrix = i < ARRAY_COUNT(twelfths);
+        const int64_t n = matrix ? matrices * twelfths[i] / 12
+                                 : vector_widths[i - ARRAY_COUNT(twelfths)] * width;
+        c->kernels->update(c->kernels, hot(c, 1, n), m, v, hot(c, 0, n), n, optimizer, matrix, 1);
+        if (moments) m += n, v += n;
     }
 }
 
@@ -398,8 +392,8 @@ static const uint64_t parameter_sizes[][3] = {
 #define COARSE_ROWS AXIS(16, 256)
 #define COARSE_WIDTHS AXIS(128, 1024)
 #define HEADS AXIS(4, 32)
-#define LENGTHS AXIS(16, 64, 256, 1024)
-#define HEAD_WIDTHS AXIS(16, 64)
+#define LENGTHS AXIS(16, 32, 64, 128, 256, 1024)
+#define HEAD_WIDTHS AXIS(16, 32, 64)
 
 static const struct kernel_class classes[KERNEL_COUNT] = {
     [KERNEL_MATMUL_FORWARD] = {call_matmul_forward,
@@ -413,10 +407,10 @@ static const struct kernel_class classes[KERNEL_COUNT] = {
                                        {COARSE_WIDTHS, COARSE_WIDTHS, COARSE_ROWS}}},
     [KERNEL_ATTENTION_FORWARD] = {call_attention_forward,
                                   .grid = {{HEADS, LENGTHS, HEAD_WIDTHS},
-                                           {AXIS(4), AXIS(16, 256), HEAD_WIDTHS}}},
+                                           {AXIS(4), AXIS(16, 256), AXIS(16, 64)}}},
     [KERNEL_ATTENTION_BACKWARD] = {call_attention_backward,
                                    .grid = {{HEADS, LENGTHS, HEAD_WIDTHS},
-                                            {AXIS(4), AXIS(16, 256), HEAD_WIDTHS}}},
+                                            {AXIS(4), AXIS(16, 256), AXIS(16, 64)}}},
     [KERNEL_NORM_FORWARD] = {call_norm_forward, SIZES(norm_sizes)},
     [KERNEL_NORM_BACKWARD] = {call_norm_backward, SIZES(norm_sizes)},
     [KERNEL_GELU_FORWARD] = {call_gelu_forward, SIZES(wide_sizes)},
