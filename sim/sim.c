@@ -421,27 +421,42 @@ static enum status create_machine(struct sim *sim, struct error *err)
 
 /* --- the plan ------------------------------------------------------------------------------- */
 
-/* Operations per stream; the returned number of ACQUIREs bounds the memory levels. */
-static uint64_t count_operations(struct sim *sim)
+struct unit_counts {
+    uint32_t operations[STREAM_KIND_COUNT];
+};
+
+static void count_unit(const struct plan *plan, const struct plan_unit *unit,
+                       struct unit_counts *out)
+{
+    for (uint32_t o = 0; o < unit->op_count; o++)
+        out->operations[plan->ops[unit->first_op + o].stream]++;
+}
+
+/* Operations per stream and in all. *acquires: ACQUIREs, which bound the memory levels. */
+static enum status count_operations(struct sim *sim, uint64_t *acquires, struct error *err)
 {
     const struct plan *plan = sim->plan;
-    uint64_t acquires = 0;
+    struct arena scratch = {0};
+    enum status status = STATUS_OK;
+    struct unit_counts *counts = sim_take(&scratch, plan->unit_count, sizeof *counts, &status, err);
+    if (status != STATUS_OK) return status;
+    for (uint32_t u = 0; u < plan->unit_count; u++) count_unit(plan, &plan->units[u], &counts[u]);
+    *acquires = 0;
     for (uint32_t s = 0; s < plan->segment_count; s++) {
         const struct plan_segment *segment = &plan->segments[s];
         for (uint32_t i = 0; i < segment->instance_count; i++) {
             const struct plan_instance *instance = &plan->instances[segment->first_instance + i];
             const struct plan_unit *unit = &plan->units[instance->unit];
-            acquires += (uint64_t)unit->acquire_count * segment->repeat_count;
+            *acquires += (uint64_t)unit->acquire_count * segment->repeat_count;
             sim->total += (uint64_t)unit->op_count * segment->repeat_count;
-            for (uint32_t o = 0; o < unit->op_count; o++) {
-                uint32_t kind = plan->ops[unit->first_op + o].stream;
-                stream_at(sim, plan_stream(plan, instance->device, kind))->unissued +=
-                    segment->repeat_count;
-            }
+            for (uint32_t k = 0; k < STREAM_KIND_COUNT; k++)
+                stream_at(sim, plan_stream(plan, instance->device, k))->unissued +=
+                    (uint64_t)counts[instance->unit].operations[k] * segment->repeat_count;
         }
     }
     for (uint32_t s = 0; s < sim->stream_count; s++) sim->lacking += sim->streams[s].unissued > 0;
-    return acquires;
+    arena_release(&scratch);
+    return STATUS_OK;
 }
 
 static enum status check_hardware(const struct sim *sim, struct error *err)
@@ -496,8 +511,9 @@ static enum status create(struct sim *sim, struct error *err)
     sim->job_started =
         sim_take(&sim->arena, sim->plan->jobs.count, sizeof *sim->job_started, &status, err);
     if (status != STATUS_OK) return status;
-    uint64_t acquires = count_operations(sim);
-    status = create_trace(sim, acquires, err);
+    uint64_t acquires;
+    status = count_operations(sim, &acquires, err);
+    if (status == STATUS_OK) status = create_trace(sim, acquires, err);
     if (status == STATUS_OK)
         status = sim_durations_create(&sim->arena, sim->plan, sim->hardware, &sim->durations, err);
     if (status == STATUS_OK) status = create_machine(sim, err);
