@@ -12,9 +12,8 @@
 
 #include "cli/cli_machine.h"
 #include "cli/cli_table.h"
+#include "cli/cli_trace.h"
 #include "models/memory.h"
-
-enum { TABLE_JOBS_MAX = 40, TABLE_DEVICES_MAX = 16 };
 
 /* Below this a gap is rounding. */
 static const double gap_nothing = 1e-9;
@@ -68,7 +67,7 @@ static enum status print_jobs(struct cli *cli, const struct plan *plan, struct e
     cli_table_begin(&table, (const char *const[]){"JOB", "NETWORK", ">PARAMETERS", "OPTIMIZER",
                                                   ">STATE", ">SHARDS", ">LARGEST SHARD",
                                                   "ACTIVATIONS", NULL});
-    uint32_t shown = plan->jobs.count < TABLE_JOBS_MAX ? plan->jobs.count : TABLE_JOBS_MAX;
+    uint32_t shown = plan->jobs.count < CLI_ROWS_MAX ? plan->jobs.count : CLI_ROWS_MAX;
     for (uint32_t j = 0; j < shown; j++) {
         const struct job *job = &plan->jobs.jobs[j];
         cli_table_cell(&table, "%s", job->name);
@@ -84,8 +83,7 @@ static enum status print_jobs(struct cli *cli, const struct plan *plan, struct e
         cli_table_cell(&table, "%s", plan_activations_names[plan->job_activations[j]]);
     }
     if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
-    if (shown < plan->jobs.count)
-        fprintf(cli->out, "... and %u more, all of them with --json\n", plan->jobs.count - shown);
+    cli_more_rows(cli->out, shown, plan->jobs.count);
     return STATUS_OK;
 }
 
@@ -105,15 +103,14 @@ static enum status print_places(struct cli *cli, const struct plan *plan, struct
     cli_table_begin(&table, (const char *const[]){"MEMORY", ">PLANNED", ">OF", ">USED", NULL});
     place_cells(&table, "host", plan_host_bytes(plan), (uint64_t)hardware->host_bytes.value);
     uint32_t devices = hardware->device_count, shown = devices;
-    if (shown > TABLE_DEVICES_MAX) shown = TABLE_DEVICES_MAX;
+    if (shown > CLI_ROWS_MAX) shown = CLI_ROWS_MAX;
     for (uint32_t d = 0; d < shown; d++) {
         char name[32];
         snprintf(name, sizeof name, "device %u", d);
         place_cells(&table, name, plan_device_bytes(plan, d), hardware->devices[d].memory_bytes);
     }
     if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
-    if (shown < devices)
-        fprintf(cli->out, "... and %u more devices, all of them with --json\n", devices - shown);
+    cli_more_rows(cli->out, shown, devices);
     return STATUS_OK;
 }
 

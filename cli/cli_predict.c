@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/progress.h"
+#include "cli/cli_trace.h"
 
 /* Sums of millions of doubles differ in their last digits; a real excess is larger. */
 static const double rounding = 1e-6;
@@ -22,20 +23,6 @@ enum status cli_check_peak(const char *what, double part, double whole, struct e
                      "%s would be %.1f %% of what is possible (%g of %g): a figure of the machine "
                      "is wrong, see 'spillway hardware check'",
                      what, whole > 0 ? 100 * part / whole : 100.0, part, whole);
-}
-
-double cli_tokens_per_s(const struct trace *trace)
-{
-    double tokens = 0;
-    for (uint32_t j = 0; j < trace->job_count; j++) tokens += (double)trace->jobs[j].tokens;
-    return trace->makespan_s > 0 ? tokens / trace->makespan_s : 0;
-}
-
-double cli_samples_per_s(const struct trace *trace)
-{
-    double samples = 0;
-    for (uint32_t j = 0; j < trace->job_count; j++) samples += (double)trace->jobs[j].samples;
-    return trace->makespan_s > 0 ? samples / trace->makespan_s : 0;
 }
 
 double cli_model_flops(const struct plan *plan)

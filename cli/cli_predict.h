@@ -26,10 +26,6 @@ MUST_CHECK enum status cli_predict(const struct plan *plan, const struct hardwar
                                    struct error *err);
 void cli_prediction_release(struct cli_prediction *prediction);
 
-/* Tokens (or samples) of all jobs of a trace per second of its makespan; 0 when nothing ran. */
-double cli_tokens_per_s(const struct trace *trace);
-double cli_samples_per_s(const struct trace *trace);
-
 /* FLOPs of forward and backward passes of all jobs of a plan (the numerator of MFU). */
 double cli_model_flops(const struct plan *plan);
 

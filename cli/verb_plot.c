@@ -10,7 +10,7 @@
 #include "base/json_in.h"
 #include "base/size.h"
 #include "cli/cli.h"
-#include "cli/cli_predict.h"
+#include "cli/cli_trace.h"
 #include "plots/plot.h"
 #include "traces/trace.h"
 

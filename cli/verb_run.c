@@ -18,9 +18,8 @@
 #include "cli/cli_machine.h"
 #include "cli/cli_predict.h"
 #include "cli/cli_table.h"
+#include "cli/cli_trace.h"
 #include "planner/plan_io.h"
-
-enum { TABLE_JOBS_MAX = 40 };
 
 struct request {
     const char *plan_path, *trace_path, *log_path;
@@ -165,7 +164,7 @@ static enum status print_jobs(FILE *out, const struct report *report, struct err
     cli_table_begin(&table, (const char *const[]){"JOB", ">MINIBATCHES", ">PREDICTED TOKENS/S",
                                                   ">MEASURED", ">FIRST LOSS", ">LAST LOSS",
                                                   "WEIGHTS", NULL});
-    uint32_t shown = plan->jobs.count < TABLE_JOBS_MAX ? plan->jobs.count : TABLE_JOBS_MAX;
+    uint32_t shown = plan->jobs.count < CLI_ROWS_MAX ? plan->jobs.count : CLI_ROWS_MAX;
     for (uint32_t j = 0; j < shown; j++) {
         const struct measured_job *job = &report->measured->jobs[j];
         cli_table_cell(&table, "%s", plan->jobs.jobs[j].name);
@@ -183,8 +182,7 @@ static enum status print_jobs(FILE *out, const struct report *report, struct err
         cli_table_cell(&table, "%s", job->weights_path ? job->weights_path : "");
     }
     if (cli_table_end(&table, out, err) != STATUS_OK) return err->status;
-    if (shown < plan->jobs.count)
-        fprintf(out, "... and %u more, all of them with --json\n", plan->jobs.count - shown);
+    cli_more_rows(out, shown, plan->jobs.count);
     return STATUS_OK;
 }
 

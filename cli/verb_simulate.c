@@ -12,9 +12,8 @@
 #include "cli/cli_machine.h"
 #include "cli/cli_predict.h"
 #include "cli/cli_table.h"
+#include "cli/cli_trace.h"
 #include "planner/plan_io.h"
-
-enum { ROWS_MAX = 40 };
 
 struct report {
     const char *plan_path, *trace_path;
@@ -35,28 +34,6 @@ static double operations_per_s(const struct sim_result *result)
 
 /* --- text ------------------------------------------------------------------------------------ */
 
-static enum status print_jobs(FILE *out, const struct trace *trace, struct error *err)
-{
-    struct cli_table table;
-    char text[QUANTITY_TEXT_BYTES];
-    cli_table_begin(&table, (const char *const[]){"JOB", ">TOKENS/S", ">SAMPLES/S", ">START",
-                                                  ">END", ">MINIBATCHES", NULL});
-    uint32_t shown = trace->job_count < ROWS_MAX ? trace->job_count : ROWS_MAX;
-    for (uint32_t j = 0; j < shown; j++) {
-        const struct trace_job *job = &trace->jobs[j];
-        cli_table_cell(&table, "%s", job->name);
-        cli_table_cell(&table, "%.4g", trace_job_tokens_per_s(trace, j));
-        cli_table_cell(&table, "%.4g", ratio((double)job->samples, job->end_s - job->start_s));
-        cli_table_cell(&table, "%s", quantity_text(job->start_s, DIMENSION_SECONDS, text));
-        cli_table_cell(&table, "%s", quantity_text(job->end_s, DIMENSION_SECONDS, text));
-        cli_table_cell(&table, "%" PRIu64, job->minibatches);
-    }
-    if (cli_table_end(&table, out, err) != STATUS_OK) return err->status;
-    if (shown < trace->job_count)
-        fprintf(out, "... and %u more, all of them with --json\n", trace->job_count - shown);
-    return STATUS_OK;
-}
-
 static enum status print_streams(FILE *out, const struct report *report, struct error *err)
 {
     const struct trace *trace = &report->prediction->trace;
@@ -65,7 +42,7 @@ static enum status print_streams(FILE *out, const struct report *report, struct 
     char text[QUANTITY_TEXT_BYTES];
     cli_table_begin(&table, (const char *const[]){"STREAM", ">BUSY", ">OF THE TIME",
                                                   ">OPERATIONS", NULL});
-    uint32_t shown = trace->stream_count < ROWS_MAX ? trace->stream_count : ROWS_MAX;
+    uint32_t shown = trace->stream_count < CLI_ROWS_MAX ? trace->stream_count : CLI_ROWS_MAX;
     for (uint32_t s = 0; s < shown; s++) {
         const struct sim_stream_use *use = &result->streams[s];
         cli_table_cell(&table, "%s", trace->streams[s].name);
@@ -74,8 +51,7 @@ static enum status print_streams(FILE *out, const struct report *report, struct 
         cli_table_cell(&table, "%" PRIu64, use->operations);
     }
     if (cli_table_end(&table, out, err) != STATUS_OK) return err->status;
-    if (shown < trace->stream_count)
-        fprintf(out, "... and %u more, all of them with --json\n", trace->stream_count - shown);
+    cli_more_rows(out, shown, trace->stream_count);
     return STATUS_OK;
 }
 
@@ -86,7 +62,7 @@ static enum status print_links(FILE *out, const struct report *report, struct er
     char text[QUANTITY_TEXT_BYTES];
     cli_table_begin(&table, (const char *const[]){"LINK", ">BANDWIDTH", ">TO DEVICES", ">BACK",
                                                   ">IN USE", ">SATURATED", NULL});
-    uint32_t links = report->hardware->link_count, shown = links < ROWS_MAX ? links : ROWS_MAX;
+    uint32_t links = report->hardware->link_count, shown = links < CLI_ROWS_MAX ? links : CLI_ROWS_MAX;
     for (uint32_t l = 0; l < shown; l++) {
         const struct hardware_link *link = &report->hardware->links[l];
         const struct sim_link_use *use = &result->links[l];
@@ -99,29 +75,8 @@ static enum status print_links(FILE *out, const struct report *report, struct er
         cli_table_cell(&table, "%.1f %%", 100 * ratio(use->saturated_s, result->makespan_s));
     }
     if (cli_table_end(&table, out, err) != STATUS_OK) return err->status;
-    if (shown < links) fprintf(out, "... and %u more, all of them with --json\n", links - shown);
+    cli_more_rows(out, shown, links);
     return STATUS_OK;
-}
-
-static enum status print_places(FILE *out, const struct trace *trace, struct error *err)
-{
-    struct cli_table table;
-    char text[QUANTITY_TEXT_BYTES];
-    cli_table_begin(&table, (const char *const[]){"MEMORY", ">PEAK", ">OF", ">USED", ">FIRST AT",
-                                                  NULL});
-    uint32_t shown = trace->place_count < ROWS_MAX ? trace->place_count : ROWS_MAX;
-    for (uint32_t p = 0; p < shown; p++) {
-        const struct trace_place *place = &trace->places[p];
-        cli_table_cell(&table, "%s", place->name);
-        cli_table_cell(&table, "%s",
-                       quantity_text((double)place->peak_bytes, DIMENSION_BYTES, text));
-        cli_table_cell(&table, "%s",
-                       quantity_text((double)place->capacity_bytes, DIMENSION_BYTES, text));
-        cli_table_cell(&table, "%.1f %%",
-                       100 * ratio((double)place->peak_bytes, (double)place->capacity_bytes));
-        cli_table_cell(&table, "%s", quantity_text(place->peak_time_s, DIMENSION_SECONDS, text));
-    }
-    return cli_table_end(&table, out, err);
 }
 
 static void print_times(FILE *out, const struct report *report)
@@ -153,13 +108,13 @@ static enum status print_text(struct cli *cli, const struct report *report, stru
     const struct trace *trace = &report->prediction->trace;
     fprintf(out, "%s: %u jobs by %s\n\n", report->plan_path, report->plan->jobs.count,
             report->plan->policy);
-    if (print_jobs(out, trace, err) != STATUS_OK) return err->status;
+    if (cli_trace_jobs(out, trace, err) != STATUS_OK) return err->status;
     fputc('\n', out);
     if (print_streams(out, report, err) != STATUS_OK) return err->status;
     fputc('\n', out);
     if (print_links(out, report, err) != STATUS_OK) return err->status;
     if (report->hardware->link_count > 0) fputc('\n', out);
-    if (print_places(out, trace, err) != STATUS_OK) return err->status;
+    if (cli_trace_places(out, trace, err) != STATUS_OK) return err->status;
     fputc('\n', out);
     print_times(out, report);
     if (report->trace_path) {
@@ -173,39 +128,6 @@ static enum status print_text(struct cli *cli, const struct report *report, stru
 }
 
 /* --- JSON ------------------------------------------------------------------------------------ */
-
-static void jobs_json(struct json_out *json, const struct trace *trace)
-{
-    json_out_array_begin(json, "jobs", false);
-    for (uint32_t j = 0; j < trace->job_count; j++) {
-        const struct trace_job *job = &trace->jobs[j];
-        json_out_object_begin(json, NULL, true);
-        json_out_string(json, "name", job->name);
-        json_out_double(json, "tokens_per_s", trace_job_tokens_per_s(trace, j));
-        json_out_double(json, "samples_per_s",
-                        ratio((double)job->samples, job->end_s - job->start_s));
-        json_out_double(json, "start_s", job->start_s);
-        json_out_double(json, "end_s", job->end_s);
-        json_out_u64(json, "minibatches", job->minibatches);
-        json_out_object_end(json);
-    }
-    json_out_array_end(json);
-}
-
-static void places_json(struct json_out *json, const struct trace *trace)
-{
-    json_out_array_begin(json, "places", false);
-    for (uint32_t p = 0; p < trace->place_count; p++) {
-        const struct trace_place *place = &trace->places[p];
-        json_out_object_begin(json, NULL, true);
-        json_out_string(json, "name", place->name);
-        json_out_u64(json, "capacity_bytes", place->capacity_bytes);
-        json_out_u64(json, "peak_bytes", place->peak_bytes);
-        json_out_double(json, "peak_time_s", place->peak_time_s);
-        json_out_object_end(json);
-    }
-    json_out_array_end(json);
-}
 
 static void streams_json(struct json_out *json, const struct report *report)
 {
@@ -254,8 +176,8 @@ static enum status print_json(struct cli *cli, const struct report *report, stru
     json_out_double(json, "compute_utilisation", prediction->compute_share);
     json_out_double(json, "model_flops", prediction->model_flops);
     json_out_string(json, "binds", result->binds);
-    jobs_json(json, &prediction->trace);
-    places_json(json, &prediction->trace);
+    cli_trace_jobs_json(json, &prediction->trace);
+    cli_trace_places_json(json, &prediction->trace);
     streams_json(json, report);
     json_out_u64(json, "operations", result->operations);
     json_out_double(json, "wall_s", result->wall_s);

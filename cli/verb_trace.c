@@ -10,12 +10,10 @@
 
 #include "base/size.h"
 #include "cli/cli.h"
-#include "cli/cli_table.h"
-#include "planner/plan.h"
+#include "cli/cli_trace.h"
 #include "traces/chrome.h"
 #include "traces/trace.h"
 
-enum { ROWS_MAX = 40 };
 static const off_t large_bytes = 100 * 1000 * 1000;
 
 static const char *source_name(const struct trace *trace)
@@ -24,47 +22,6 @@ static const char *source_name(const struct trace *trace)
 }
 
 /* --- show ------------------------------------------------------------------------------------ */
-
-static enum status print_jobs(FILE *out, const struct trace *trace, struct error *err)
-{
-    struct cli_table table;
-    char text[QUANTITY_TEXT_BYTES];
-    cli_table_begin(&table, (const char *const[]){"JOB", ">MINIBATCHES", ">TOKENS", ">TOKENS/S",
-                                                  ">START", ">END", ">LAST LOSS", NULL});
-    uint32_t shown = trace->job_count < ROWS_MAX ? trace->job_count : ROWS_MAX;
-    for (uint32_t j = 0; j < shown; j++) {
-        const struct trace_job *job = &trace->jobs[j];
-        cli_table_cell(&table, "%s", job->name);
-        cli_table_cell(&table, "%" PRIu64, job->minibatches);
-        cli_table_cell(&table, "%" PRIu64, job->tokens);
-        cli_table_cell(&table, "%.4g", trace_job_tokens_per_s(trace, j));
-        cli_table_cell(&table, "%s", quantity_text(job->start_s, DIMENSION_SECONDS, text));
-        cli_table_cell(&table, "%s", quantity_text(job->end_s, DIMENSION_SECONDS, text));
-        if (job->has_loss) cli_table_cell(&table, "%.4f", job->final_loss);
-        else cli_table_cell(&table, "-");
-    }
-    if (cli_table_end(&table, out, err) != STATUS_OK) return err->status;
-    if (shown < trace->job_count)
-        fprintf(out, "... and %u more, all of them with --json\n", trace->job_count - shown);
-    return STATUS_OK;
-}
-
-static enum status print_places(FILE *out, const struct trace *trace, struct error *err)
-{
-    struct cli_table table;
-    char text[QUANTITY_TEXT_BYTES];
-    cli_table_begin(&table, (const char *const[]){"MEMORY", ">PEAK", ">OF", ">FIRST AT", NULL});
-    for (uint32_t p = 0; p < trace->place_count && p < ROWS_MAX; p++) {
-        const struct trace_place *place = &trace->places[p];
-        cli_table_cell(&table, "%s", place->name);
-        cli_table_cell(&table, "%s",
-                       quantity_text((double)place->peak_bytes, DIMENSION_BYTES, text));
-        cli_table_cell(&table, "%s",
-                       quantity_text((double)place->capacity_bytes, DIMENSION_BYTES, text));
-        cli_table_cell(&table, "%s", quantity_text(place->peak_time_s, DIMENSION_SECONDS, text));
-    }
-    return cli_table_end(&table, out, err);
-}
 
 static enum status show_text(struct cli *cli, const char *path, const struct trace *trace,
                              struct error *err)
@@ -77,9 +34,9 @@ static enum status show_text(struct cli *cli, const char *path, const struct tra
             quantity_text(trace->makespan_s, DIMENSION_SECONDS, text),
             quantity_text((double)trace->span_count, DIMENSION_COUNT_OF, count),
             trace->plan_fingerprint);
-    if (print_jobs(out, trace, err) != STATUS_OK) return err->status;
+    if (cli_trace_jobs(out, trace, err) != STATUS_OK) return err->status;
     fputc('\n', out);
-    if (print_places(out, trace, err) != STATUS_OK) return err->status;
+    if (cli_trace_places(out, trace, err) != STATUS_OK) return err->status;
     cli_next(cli, (const char *const[]){"trace", "export", path, "-o", "timeline.json.gz", NULL});
     return STATUS_OK;
 }
@@ -97,31 +54,8 @@ static enum status show_json(struct cli *cli, const char *path, const struct tra
     cli_fingerprint(json, trace->plan_fingerprint);
     json_out_double(json, "makespan_s", trace->makespan_s);
     json_out_u64(json, "operations", trace->span_count);
-    json_out_array_begin(json, "jobs", false);
-    for (uint32_t j = 0; j < trace->job_count; j++) {
-        const struct trace_job *job = &trace->jobs[j];
-        json_out_object_begin(json, NULL, true);
-        json_out_string(json, "name", job->name);
-        json_out_u64(json, "minibatches", job->minibatches);
-        json_out_u64(json, "tokens", job->tokens);
-        json_out_u64(json, "samples", job->samples);
-        json_out_double(json, "tokens_per_s", trace_job_tokens_per_s(trace, j));
-        json_out_double(json, "start_s", job->start_s);
-        json_out_double(json, "end_s", job->end_s);
-        if (job->has_loss) json_out_double(json, "final_loss", job->final_loss);
-        json_out_object_end(json);
-    }
-    json_out_array_end(json);
-    json_out_array_begin(json, "places", false);
-    for (uint32_t p = 0; p < trace->place_count; p++) {
-        json_out_object_begin(json, NULL, true);
-        json_out_string(json, "name", trace->places[p].name);
-        json_out_u64(json, "capacity_bytes", trace->places[p].capacity_bytes);
-        json_out_u64(json, "peak_bytes", trace->places[p].peak_bytes);
-        json_out_double(json, "peak_time_s", trace->places[p].peak_time_s);
-        json_out_object_end(json);
-    }
-    json_out_array_end(json);
+    cli_trace_jobs_json(json, trace);
+    cli_trace_places_json(json, trace);
     return cli_report_end(cli, json, err);
 }
 
