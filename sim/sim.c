@@ -39,7 +39,8 @@
  *     d2h                  [out 1][out 2]
  *
  * Cost per operation: the plan's walk, a 32-byte record written and read a few times, one or two
- * events, one settling. bench_sim.c measures it.
+ * events, one settling. bench_sim.c on a shared EPYC, CPU time: 160 ns with 8 devices, 235 ns with 64,
+ * of which the walk is 35 and 50; the same for 10^5 and 10^7 operations, in 0.08 to 0.6 MB.
  */
 #include "sim/sim.h"
 
