@@ -88,7 +88,8 @@ MUST_CHECK enum status kernels_host_create(uint32_t threads, struct kernels **ou
                                            struct error *err);
 void kernels_host_destroy(struct kernels *kernels);
 
-/* Must be called once on the thread that will run the kernels (sets its OpenMP team). */
+/* Must be called once on the thread that will run the kernels: sets its OpenMP team, and makes it and
+ * the team flush subnormal numbers to zero. */
 void kernels_host_attach(const struct kernels *kernels);
 
 /* "oneDNN 2.6.3 (avx512_core), 2 threads, 215 GFLOP/s in a product of 512^3", and a warning behind it

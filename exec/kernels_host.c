@@ -10,6 +10,11 @@
  * Threads. Each compute stream has a thread of its own, and OpenMP's team hangs on the thread that
  * opens a parallel region, so streams do not share a pool. kernels_host_attach() tells the OpenMP
  * runtime the size of the team; the library asks the same runtime.
+ *
+ * Subnormal numbers. Words that never occur get ever smaller probabilities, and the squares of their
+ * gradients sink below 2^-126, where many processors take a hundred times longer for a product. The
+ * threads of a team therefore treat such numbers as zero, all of them, so that bits do not depend on
+ * who computes.
  */
 #include "exec/kernels_host.h"
 
@@ -21,6 +26,9 @@
 #include <stdlib.h>
 
 #include <omp.h>
+#ifdef __SSE__
+#include <xmmintrin.h>
+#endif
 #include <oneapi/dnnl/dnnl.h>
 
 #include "base/progress.h"
@@ -191,7 +199,7 @@ enum status kernels_host_create(uint32_t threads, struct kernels **out, struct e
     kernels->threads = threads;
 
     int team_before = omp_get_max_threads();
-    kernels_host_attach(kernels);
+    omp_set_num_threads((int)threads);
     bool right = true;
     for (int form = 0; form < 4; form++) right = right && product_is_right(form & 1, form & 2);
     if (right) describe(threads);
@@ -212,9 +220,21 @@ void kernels_host_destroy(struct kernels *kernels)
     free(kernels);
 }
 
+/* Results below 2^-126 become zero on the calling thread, and so do operands. */
+static void flush_subnormals(void)
+{
+#ifdef __SSE__
+    const unsigned flush_results = 0x8000, flush_operands = 0x0040;
+    _mm_setcsr(_mm_getcsr() | flush_results | flush_operands);
+#endif
+}
+
 void kernels_host_attach(const struct kernels *kernels)
 {
     omp_set_num_threads((int)kernels->threads);
+    flush_subnormals();
+#pragma omp parallel num_threads((int)kernels->threads)
+    flush_subnormals();
 }
 
 const char *kernels_host_text(void)

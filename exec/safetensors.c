@@ -9,9 +9,11 @@
  * A JSON object is a hash table, so a second one, of integers, serves as the index from names to
  * tensors.
  *
- * Types of 16 bits: BF16 is the upper half of a float; F16 has five bits of exponent, whose subnormal
- * numbers become normal ones. Shifting sign, exponent and mantissa to their places gives a float that
- * is 2^112 too small, which one multiplication repairs, subnormal numbers included.
+ * Types of 16 bits: BF16 is the upper half of a float; F16 has five bits of exponent, so sign, exponent
+ * and mantissa are shifted to their places and the exponent gets the difference of the two biases.
+ * An F16's subnormal numbers are normal as floats: with an exponent of 2^-14 in front of it the
+ * mantissa counts in the right unit, and 2^-14 is taken off again. No float on the way is subnormal,
+ * since a thread may be told to take those for zero.
  */
 #include "exec/safetensors.h"
 
@@ -323,15 +325,15 @@ CLONES static bool all_finite(const float *x, uint64_t n)
 CLONES static void from_half(float *out, const uint16_t *in, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++) {
-        uint32_t half = in[i], magnitude = half & 0x7fff;
-        uint32_t bits = magnitude << 13;
-        float value;
-        memcpy(&value, &bits, sizeof value);
-        value *= 0x1p112f;
-        /* all ones in the exponent: infinity or NaN */
-        uint32_t special = bits | 0x7f800000, result;
-        memcpy(&result, &value, sizeof result);
-        result = (magnitude >= 0x7c00 ? special : result) | (half & 0x8000) << 16;
+        uint32_t half = in[i], magnitude = half & 0x7fff, bits = magnitude << 13;
+        uint32_t least_bits = bits + (113u << 23), result;
+        float least;
+        memcpy(&least, &least_bits, sizeof least);
+        least -= 0x1p-14f;
+        memcpy(&result, &least, sizeof result);
+        result = magnitude >= 0x0400 ? bits + (112u << 23) : result; /* normal */
+        result = magnitude >= 0x7c00 ? bits | 0x7f800000u : result;  /* infinity or NaN */
+        result |= (half & 0x8000) << 16;
         memcpy(&out[i], &result, sizeof result);
     }
 }

@@ -6,9 +6,9 @@
  * No plan, no device: unit_compute() over the embedding and one shard of all the rest, AdamW. A round
  * is one step and, right behind it, the products of its linear layers by the same library with the
  * same operands in the same places, so that both see the same machine. Printed are medians, and half
- * the distance between the quartiles as the spread; the ratio is taken round by round. Then the steps
- * of some more rounds with a clock around every kernel (the sum falls short of the step by what the
- * clock and the calls take).
+ * the distance between the quartiles as the spread; the ratio is taken round by round. GFLOP/s count
+ * the linear layers' products, in both lines. Then the steps of some more rounds with a clock around
+ * every kernel.
  *
  * The goal: step / products <= 1.3 for GPT-2 124M at B 4, T 64 and at B 1, T 1024.
  */

@@ -539,6 +539,22 @@ static void test_update(void **state)
             run_case(update_case, (int64_t[]){counts[i], form & 1, form >> 1});
 }
 
+/* Second moments below 2^-126 become zero, on each thread of a team. */
+static void test_subnormals(void **state)
+{
+    (void)state;
+    enum { N = 100000 };
+    pool_used = pool_shift = 0;
+    float *p = take(N), *m = take(N), *v = take(N), *g = take(N);
+    for (int i = 0; i < N; i++) {
+        p[i] = 0.5f;
+        m[i] = g[i] = 0.0f;
+        v[i] = 0x1p-126f;
+    }
+    two->update(two, p, m, v, g, N, &adamw, false, 1);
+    for (int i = 0; i < N; i++) assert_true(v[i] == 0.0f && p[i] == 0.5f);
+}
+
 /* --- embedding -------------------------------------------------------------------------------- */
 
 enum { PARTS = 3 };
@@ -757,7 +773,9 @@ static int setup(void **state)
     struct error err = {0};
     pool = aligned_alloc(64, POOL_FLOATS * sizeof *pool);
     if (!pool || kernels_host_create(1, &one, &err) != STATUS_OK) return -1;
-    return kernels_host_create(2, &two, &err) == STATUS_OK ? 0 : -1;
+    if (kernels_host_create(2, &two, &err) != STATUS_OK) return -1;
+    kernels_host_attach(two);
+    return 0;
 }
 
 static int teardown(void **state)
@@ -775,7 +793,8 @@ int main(void)
         cmocka_unit_test(test_linear),        cmocka_unit_test(test_elementwise),
         cmocka_unit_test(test_gelu_extremes), cmocka_unit_test(test_norm),
         cmocka_unit_test(test_attention),     cmocka_unit_test(test_loss),
-        cmocka_unit_test(test_update),        cmocka_unit_test(test_embedding),
+        cmocka_unit_test(test_update),        cmocka_unit_test(test_subnormals),
+        cmocka_unit_test(test_embedding),
         cmocka_unit_test(test_embedding_slices), cmocka_unit_test(test_exponential),
         cmocka_unit_test(test_streams),       cmocka_unit_test(test_text),
     };

@@ -439,6 +439,12 @@ static int setup(void **state)
 {
     (void)state;
     snprintf(path, sizeof path, "%s/test_exec_weights-%ld.tmp", BINARY_DIR, (long)getpid());
+    /* on a thread that flushes subnormal numbers, as one that computes does */
+    struct kernels *kernels = NULL;
+    struct error err = {0};
+    if (kernels_host_create(1, &kernels, &err) != STATUS_OK) return -1;
+    kernels_host_attach(kernels);
+    kernels_host_destroy(kernels);
     return 0;
 }
 
