@@ -8,7 +8,7 @@
  *
  * The fingerprint takes the bits of the numbers, not their values: runs are compared bit by bit. Eight
  * lanes, each multiplied by an odd number after a word is mixed in, hence a change of one word always
- * changes its lane; 0.15 s for the 0.5 GB of GPT-2.
+ * changes its lane; 0.02 s for the 0.5 GB of GPT-2.
  */
 #include "exec/weights.h"
 

@@ -9,17 +9,17 @@
  *
  *     radius = sqrt(-2 ln a), a in (0, 1);  angle = 2 pi b, b in [0, 1);  radius cos, radius sin
  *
- * With 24 bits each, no number is farther than 5.9 standard deviations from zero. Elements go in
+ * With 23 and 24 bits, no number is farther than 5.8 standard deviations from zero. Elements go in
  * chunks of 64: the first 32 take the cosines of 32 draws, the others the sines, which keeps the loop
  * free of shuffles. Logarithm, sine and cosine are polynomials fitted for the least relative error
- * (below 6e-9), so that the loop becomes vector code: 1.2 ns per number against 25 with the
+ * (below 6e-9), so that the loops become vector code: 0.9 ns per number on a Zen 4 against 17 with the
  * library's functions. Products and sums are not contracted here: the weights of a seed are the same
  * on every processor, with fused multiply-add or without.
  */
 #ifdef __clang__
 #pragma STDC FP_CONTRACT OFF
 #else
-#pragma GCC optimize("fp-contract=off")
+#pragma GCC optimize("fp-contract=off", "no-math-errno")
 #endif
 
 #include "exec/weights.h"
@@ -40,7 +40,7 @@ CLONES_PART float from_bits(uint32_t bits)
     return value;
 }
 
-/* ln a for a in [2^-25, 1) */
+/* ln a for a in [2^-24, 1) */
 CLONES_PART float natural_log(float a)
 {
     const uint32_t half_root = 0x3f3504f3; /* sqrt(1/2) */
@@ -62,13 +62,13 @@ CLONES_PART float natural_log(float a)
 
 CLONES static void normal_chunk(float out[CHUNK], uint64_t key, uint64_t chunk, float deviation)
 {
+    uint64_t bits[PAIRS];
     float radius[PAIRS], turn[PAIRS];
-    for (uint32_t l = 0; l < PAIRS; l++) {
-        uint64_t bits = random_u64(key, chunk * PAIRS + l);
-        float a = ((float)(int32_t)(bits >> 40) + 0.5f) * 0x1p-24f;
-        a = a < 1.0f ? a : 1.0f - 0x1p-24f; /* the last one rounds up */
+    for (uint32_t l = 0; l < PAIRS; l++) bits[l] = random_u64(key, chunk * PAIRS + l);
+    for (int l = 0; l < PAIRS; l++) {
+        float a = ((float)(int32_t)(bits[l] >> 41) + 0.5f) * 0x1p-23f; /* exact */
         radius[l] = sqrtf(-2.0f * natural_log(a)) * deviation;
-        turn[l] = (float)(int32_t)(bits >> 8 & 0xffffff) * 0x1p-24f;
+        turn[l] = (float)(int32_t)(bits[l] & 0xffffff) * 0x1p-24f;
     }
     for (int l = 0; l < PAIRS; l++) {
         /* turn = quarter / 4 + r with |r| <= 1/8 of a turn */
