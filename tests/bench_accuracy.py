@@ -86,7 +86,7 @@ def workload(spillway, folder, hardware, repeat, jobs, options):
     with open(f"{folder}/jobs.json", "w") as file:
         json.dump({"spillway_jobs": 1, "jobs": jobs}, file)
     call([spillway, "plan", f"{folder}/jobs.json", "--hw", hardware, *options,
-          "-o", f"{folder}/plan.json", "--force", "--json"])
+          "-o", f"{folder}/plan.json", "--json"])
     call([spillway, "simulate", f"{folder}/plan.json", "--trace", f"{folder}/sim.json", "--json"])
     runs = sorted(measured_run(spillway, folder, i) for i in range(repeat))
     seconds, trace = runs[len(runs) // 2]
