@@ -11,8 +11,8 @@
  * x and y may be the same array. A tail is padded with zeros and goes through the very same code, so
  * a number's result does not depend on where in the array it stands.
  *
- * Cost: 8 bytes per number forward, 12 backward; about 1 ns of arithmetic per 8 numbers with
- * 512-bit vectors, so both are bound by memory once the arrays leave the caches.
+ * Cost: 8 bytes per number forward, 12 backward. In cache, two threads of a Zen 4 take 0.25 ns per
+ * number forward and 0.30 backward; arithmetic and memory are about even.
  */
 #include "exec/kernels_host.h"
 

@@ -17,8 +17,8 @@
  *     row 7: g = head[7] + dx[0] + dx[2]
  *
  * Cost: a sweep of the tables, 28 bytes per parameter for AdamW (24 without a head), 1.1 GB for
- * GPT-2; sorting 1024 tokens takes some 10 us. With SGD, no decay and no head a row without tokens
- * is left alone: p - lr 0 is p.
+ * GPT-2, beside which sorting some thousand tokens is nothing. With SGD, no decay and no head a row
+ * without tokens is left alone: p - lr 0 is p.
  */
 #include "exec/kernels_host.h"
 

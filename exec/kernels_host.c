@@ -5,7 +5,8 @@
  * does not know the one it meets. So creation multiplies small matrices and compares them with sums
  * in double, times one product of 512 x 512 x 512, and times a loop of our own that does nothing but
  * multiply and add in registers. kernels_host_text() tells all of that; a product below a quarter of
- * the loop's rate (scaled by threads) is called slow in so many words. Some 20 ms in all.
+ * the loop's rate (scaled by threads) is called slow in so many words. 8 ms in all,
+ * and 30 more the first time, when the library makes its code.
  *
  * Threads. Each compute stream has a thread of its own, and OpenMP's team hangs on the thread that
  * opens a parallel region, so streams do not share a pool. kernels_host_attach() tells the OpenMP

@@ -62,7 +62,8 @@ static void cut(struct trainer *trainer)
     const struct trainer_options *o = &trainer->options;
     trainer->shards[trainer->shard_count++] = (struct plan_shard){0, 0, 1};
     for (uint64_t layer = 1; layer < n->layer_count;) {
-        uint64_t left = n->blocks + 1 - layer, count = left < o->blocks_per_shard ? left : o->blocks_per_shard;
+        uint64_t left = n->blocks + 1 - layer;
+        uint64_t count = left < o->blocks_per_shard ? left : o->blocks_per_shard;
         if (layer + count == n->layer_count - 1 && (!o->head_alone || count == 0)) count++;
         if (trainer->shard_count == TRAINER_SHARDS_MAX) abort();
         trainer->shards[trainer->shard_count++] = (struct plan_shard){0, layer, count};
@@ -180,7 +181,8 @@ static void compute_slices(struct trainer *trainer, const struct kernels *kernel
     const struct network *n = &trainer->job.network;
     uint64_t rows = n->vocabulary + n->positions, c = n->width;
     uint64_t part = trainer->parameters[0].bytes / sizeof(float);
-    uint32_t words = optimizer_state_words(trainer->job.optimizer.kind), count = trainer->options.slices;
+    uint32_t words = optimizer_state_words(trainer->job.optimizer.kind);
+    uint32_t count = trainer->options.slices;
     for (uint32_t k = 0; k < count; k++) {
         struct unit_arguments arguments = *whole;
         arguments.first_row = rows * k / count;
