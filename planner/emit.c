@@ -31,7 +31,7 @@
 #include "models/memory.h"
 #include "planner/plan_work.h"
 
-enum area { AREA_WORKSPACE, AREA_EDGE, AREA_REGION, AREA_KEEP };
+enum area { AREA_WORKSPACE, AREA_EDGE, AREA_REGION, AREA_KEEP, AREA_TABLE };
 
 /* A slot of a unit, before it is moved to its turn and seat. */
 struct acquire {
@@ -134,7 +134,8 @@ static void use(struct emitter *e, uint32_t name, uint32_t flags)
     e->accesses[e->access_count++] = (struct plan_access){.buffer = name, .flags = flags};
 }
 
-/* A device buffer that comes to life here: in `area` (at `offset_bytes` for workspace and keep). */
+/* A device buffer that comes to life here: in `area` (at `offset_bytes`, but for edges and regions,
+ * which are filled in order). */
 static void use_new(struct emitter *e, uint32_t name, uint32_t flags, enum area area,
                     uint64_t offset_bytes, uint64_t bytes)
 {
@@ -346,11 +347,12 @@ static void write_loss(struct emitter *e, const struct shard_view *v)
     bool table_here = table && table_is_here(e, v);
     uint32_t state = device_state(e, v);
     uint32_t table_name = 0, gradient = 0, loss = 0;
+    enum area table_area = v->resident ? AREA_REGION : AREA_TABLE;
     if (!v->resident)
         fetch(e, host_state(e, v, v->shard), 0, state, AREA_REGION, 0, f->state_bytes);
     if (table && !table_here) {
         table_name = buffer(e, v, BUFFER_TABLE, PLAN_NONE, 0, true, table_bytes);
-        fetch(e, host_state(e, v, 0), 0, table_name, AREA_REGION, 0, table_bytes);
+        fetch(e, host_state(e, v, 0), 0, table_name, table_area, 0, table_bytes);
     }
     batch(e, v, true);
     if (!first) input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, v->here_in, true);
@@ -372,7 +374,7 @@ static void write_loss(struct emitter *e, const struct shard_view *v)
         else
             use(e, table_name, ACCESS_READ | ACCESS_RELEASE);
         gradient = buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, true, table_bytes);
-        use_new(e, gradient, 0, AREA_REGION, 0, table_bytes);
+        use_new(e, gradient, 0, table_area, padded(table_bytes), table_bytes);
     }
     add_compute(e, v, PLAN_LOSS, UNIT_LOSS, false, 0, 0, 0);
     if (!first)
@@ -552,6 +554,7 @@ static void add_instance(struct emitter *e, uint32_t id, uint32_t device, uint32
         uint64_t base = 0;
         if (a->area == AREA_EDGE) base = partition_edge(p, e->edge_turn[device]);
         if (a->area == AREA_KEEP) base = partition_keep(p, seat);
+        if (a->area == AREA_TABLE) base = partition_table(p);
         if (a->area == AREA_REGION)
             base = partition_region(p, p->resident ? seat : e->region_turn[device] + a->turn);
         e->slot_scratch[i] = plan_builder_slot(e->builder, base + a->offset_bytes, a->bytes);

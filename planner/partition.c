@@ -103,6 +103,8 @@ struct cutter cutter_make(const struct hardware *hardware, const struct job_set 
         const struct job *job = &jobs->jobs[j];
         if (footprint_twin(footprints, j) == j)
             cutter.edge_bytes = max_u64(cutter.edge_bytes, edge_bytes_of(job));
+        if (job_has_table(job))
+            cutter.table_bytes = max_u64(cutter.table_bytes, 2 * padded(job_table_bytes(job)));
         cutter.host_fixed_bytes += host_bytes_of(job);
     }
     return cutter;

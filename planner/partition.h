@@ -3,14 +3,16 @@
  *
  * Streamed state: each device's arena is
  *
- *     [ workspace | edge 0 .. edge e-1 | keep | region 0 | region 1 | ... ]
+ *     [ workspace | edge 0 .. edge e-1 | keep | table | region 0 | region 1 | ... ]
  *
  * `workspace` is the scratch of the one computation that runs. An *edge* holds what is small about
  * a unit: batch, loss, boundary activations and their gradients, in and out. A *region* holds what
  * is large: state, parameters, table, spilled activations. Units of a device take regions and edges
  * in turn, so that the copies in for the next unit and the copies out of the last run beside the
  * computation of this one: two regions are Hydra's double buffer, three let both directions of a
- * duplex link work at once, one is no double buffering. `keep` holds activations between passes.
+ * duplex link work at once, one is no double buffering. `keep` holds activations between passes,
+ * `table` the token table and its gradient while a head computes: one head at a time, so regions
+ * need not be as large as a vocabulary.
  *
  * Resident state: `keep` is cut into seats; a job sits in one seat on each of its devices from LOAD
  * to STORE, with the state and the kept activations of its shards there. Each seat has a region, for
@@ -42,6 +44,7 @@ struct partition {
     uint64_t region_bytes;
     uint32_t region_count;
     uint64_t keep_bytes;         /* streamed: all of it; resident: of one seat */
+    uint64_t table_bytes;        /* streamed: table and gradient of the largest vocabulary */
     uint64_t *keep_offset;       /* per shard: of its activations (streamed), within `keep` */
     uint64_t *state_offset;      /* per shard, resident: of its state within the seat */
     uint32_t seat_count;
@@ -79,10 +82,13 @@ static inline uint64_t partition_keep(const struct partition *p, uint32_t seat)
 {
     return p->workspace_bytes + p->edge_count * p->edge_bytes + seat * p->keep_bytes;
 }
+static inline uint64_t partition_table(const struct partition *p)
+{
+    return partition_keep(p, p->resident ? p->seat_count : 1);
+}
 static inline uint64_t partition_region(const struct partition *p, uint32_t turn)
 {
-    return partition_keep(p, p->resident ? p->seat_count : 1) +
-           (turn % p->region_count) * p->region_bytes;
+    return partition_table(p) + p->table_bytes + (turn % p->region_count) * p->region_bytes;
 }
 
 #endif

@@ -14,6 +14,7 @@ struct cutter {
     bool interleaved;
     uint64_t capacity; /* of the smallest device */
     uint64_t edge_bytes;
+    uint64_t table_bytes; /* token table and its gradient, of the largest vocabulary */
     double contention;
     double host_fixed_bytes; /* states, table gradients, boundaries: whatever the cut */
     /* where the least hopeless failure was, for the message */

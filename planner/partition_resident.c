@@ -100,16 +100,6 @@ static enum status cut_stages(const struct stage_problem *p, uint64_t first, uin
     return status;
 }
 
-/* Bytes of a seat's region: a copied table and the gradient of the table. */
-static uint64_t table_region(const struct cutter *cutter)
-{
-    uint64_t bytes = 0;
-    for (uint32_t j = 0; j < cutter->jobs->count; j++)
-        if (job_has_table(&cutter->jobs->jobs[j]))
-            bytes = max_u64(bytes, 2 * padded(job_table_bytes(&cutter->jobs->jobs[j])));
-    return bytes;
-}
-
 /* Place the shards of all jobs for this many seats; *fits false when some job does not. */
 static enum status try_seats(struct cutter *cutter, uint32_t seats, uint32_t activations,
                              struct partition *out, uint64_t *ends, bool *fits, struct error *err)
@@ -183,7 +173,7 @@ enum status partition_resident(const struct hardware *hardware, const struct job
     uint64_t *ends = calloc(hardware->device_count, sizeof *ends);
     enum status status = ends ? partition_allocate(jobs, &made, err) : cutter_out_of_memory(err);
     bool fits = false;
-    made.region_bytes = table_region(&cutter);
+    made.region_bytes = cutter.table_bytes; /* of a seat */
     uint32_t seats = seats_max < jobs->count ? seats_max : jobs->count;
     for (; seats > 0 && !fits && !status; seats--) {
         const uint32_t modes[] = {ACTIVATIONS_KEEP, ACTIVATIONS_RECOMPUTE};

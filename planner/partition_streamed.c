@@ -33,11 +33,9 @@ struct candidate {
 /* --- one job at one region size ---------------------------------------------------------------- */
 
 /* Bytes of the region for the greediest unit of this shard. */
-static uint64_t region_need(const struct job *job, const struct footprint *f, bool last,
-                            uint32_t activations)
+static uint64_t region_need(const struct footprint *f, bool last, uint32_t activations)
 {
     uint64_t need = padded(f->state_bytes);
-    if (last && job_has_table(job)) need += 2 * padded(job_table_bytes(job));
     if (!last && activations == ACTIVATIONS_SPILL) need += padded(f->activation_bytes);
     return need;
 }
@@ -161,7 +159,7 @@ static enum status cut_job(struct cutter *cutter, const struct candidate *c, uin
             const struct footprint *f = footprint_of(cutter->footprints, j, first, n);
             if (!f) return cutter_out_of_memory(err);
             bool last = is_last(job, first, n);
-            uint64_t region = region_need(job, f, last, c->activations);
+            uint64_t region = region_need(f, last, c->activations);
             uint64_t workspace = max_u64(cut->workspace_bytes,
                                          cutter_workspace(f, last, c->activations));
             uint64_t keep = cut->keep_bytes;
@@ -213,7 +211,8 @@ static enum status try_candidate(struct cutter *cutter, const struct candidate *
                                  struct error *err)
 {
     uint32_t edge_count = c->region_count + 1;
-    uint64_t taken = c->region_count * c->region_bytes + edge_count * cutter->edge_bytes;
+    uint64_t taken = c->region_count * c->region_bytes + edge_count * cutter->edge_bytes +
+                     cutter->table_bytes;
     *fits = false;
     out->objective_s = 0;
     out->shard_count = 0;
@@ -246,6 +245,7 @@ static enum status try_candidate(struct cutter *cutter, const struct candidate *
     out->keep_bytes = keep;
     out->edge_bytes = cutter->edge_bytes;
     out->edge_count = edge_count;
+    out->table_bytes = cutter->table_bytes;
     out->region_bytes = c->region_bytes;
     out->region_count = c->region_count;
     out->activations = c->activations;
@@ -329,7 +329,7 @@ static enum status least_region(const struct cutter *cutter, uint32_t activation
         for (uint64_t l = job_slices(job) ? 1 : 0; l < job->network.layer_count; l++) {
             const struct footprint *f = footprint_of(cutter->footprints, j, l, 1);
             if (!f) return cutter_out_of_memory(err);
-            *bytes = max_u64(*bytes, region_need(job, f, is_last(job, l, 1), activations));
+            *bytes = max_u64(*bytes, region_need(f, is_last(job, l, 1), activations));
         }
     }
     return STATUS_OK;
