@@ -39,6 +39,20 @@ static double host_bytes_of(const struct job *job)
                                                              job->sequence);
 }
 
+void cutter_note_fixed(struct cutter *cutter, uint64_t taken)
+{
+    const struct job_set *jobs = cutter->jobs;
+    uint32_t job = 0; /* tables are most of what every cut takes: the job with the largest */
+    for (uint32_t j = 0; j < jobs->count; j++)
+        if (job_has_table(&jobs->jobs[j]) &&
+            2 * padded(job_table_bytes(&jobs->jobs[j])) == cutter->table_bytes) {
+            job = j;
+            break;
+        }
+    cutter_note_failure(cutter, job, jobs->jobs[job].network.layer_count - 1,
+                        taken - cutter->capacity);
+}
+
 uint64_t cutter_workspace(const struct footprint *f, bool last, uint32_t activations)
 {
     bool kept = activations != ACTIVATIONS_RECOMPUTE;

@@ -30,6 +30,9 @@ struct cutter cutter_make(const struct hardware *hardware, const struct job_set 
 /* Remember a layer that did not fit, if it lacks less than those before. */
 void cutter_note_failure(struct cutter *cutter, uint32_t job, uint64_t layer, uint64_t missing);
 
+/* Remember that what every cut takes, `taken` bytes, exceeds the device already. */
+void cutter_note_fixed(struct cutter *cutter, uint64_t taken);
+
 /* The arrays of a partition, with room for every layer of every job. */
 MUST_CHECK enum status partition_allocate(const struct job_set *jobs, struct partition *out,
                                           struct error *err);

@@ -21,6 +21,7 @@ struct stage_problem {
     uint32_t activations;
     uint32_t seats;
     uint64_t room;
+    bool by_lack; /* look for the cut that lacks least instead: what to say when none fits */
 };
 
 static uint64_t seat_need(const struct stage_problem *p, const struct footprint *f, bool last)
@@ -73,11 +74,8 @@ static enum status cut_stages(const struct stage_problem *p, uint64_t first, uin
                 status = stage_lacks(p, first + start, end - start, embedding && k == 1, &lacks,
                                      &seconds, err);
                 if (status) break;
-                if (lacks > 0) {
-                    if (end - start == 1)
-                        cutter_note_failure(p->cutter, p->job, first + start, lacks);
-                    break; /* longer stages lack more */
-                }
+                if (lacks > 0 && !p->by_lack) break; /* longer stages lack more */
+                if (p->by_lack) seconds = (double)lacks;
                 if (before >= HUGE_VAL) continue;
                 double worst = max_s(before, seconds);
                 if (worst < best[k * width + end]) {
@@ -93,6 +91,9 @@ static enum status cut_stages(const struct stage_problem *p, uint64_t first, uin
         for (uint32_t k = stages; k > 0; k--) {
             ends[k - 1] = first + end;
             end = from[k * width + end];
+            if (p->by_lack && best[k * width + ends[k - 1] - first] > best[(k - 1) * width + end])
+                cutter_note_failure(p->cutter, p->job, first + end,
+                                    (uint64_t)best[stages * width + layers]);
         }
     }
     free(best);
@@ -109,7 +110,10 @@ static enum status try_seats(struct cutter *cutter, uint32_t seats, uint32_t act
     *fits = false;
     out->shard_count = 0;
     out->workspace_bytes = out->keep_bytes = 0;
-    if (taken >= cutter->capacity) return STATUS_OK;
+    if (taken > cutter->capacity) {
+        cutter_note_fixed(cutter, taken);
+        return STATUS_OK;
+    }
     struct stage_problem p = {.cutter = cutter,
                               .activations = activations,
                               .seats = seats,
@@ -123,7 +127,11 @@ static enum status try_seats(struct cutter *cutter, uint32_t seats, uint32_t act
         if (stages > layers) stages = (uint32_t)layers;
         p.job = j;
         enum status status = cut_stages(&p, first, layers, stages, ends, &job_fits, err);
-        if (status || !job_fits) return status;
+        if (!status && !job_fits) {
+            p.by_lack = true;
+            return cut_stages(&p, first, layers, stages, ends, &job_fits, err);
+        }
+        if (status) return status;
         out->job_first_shard[j] = out->shard_count;
         uint64_t seat = 0;
         for (uint32_t k = first ? 0 : 1; k <= stages; k++) {
@@ -188,8 +196,8 @@ enum status partition_resident(const struct hardware *hardware, const struct job
         const struct job *job = &jobs->jobs[cutter.failed_job];
         char missing[QUANTITY_TEXT_BYTES];
         status = error_set(err, STATUS_INFEASIBLE,
-                           "job '%s' does not fit %" PRIu32 " devices without spilling: layer "
-                           "%" PRIu64 " and its stage lack %s (%" PRIu64 " bytes)",
+                           "job '%s' does not fit %" PRIu32 " devices without spilling: the stage "
+                           "that begins with layer %" PRIu64 " lacks %s (%" PRIu64 " bytes)",
                            job->name, hardware->device_count, cutter.failed_layer,
                            quantity_text((double)cutter.missing_bytes, DIMENSION_BYTES, missing),
                            cutter.missing_bytes);

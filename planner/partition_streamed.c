@@ -217,7 +217,10 @@ static enum status try_candidate(struct cutter *cutter, const struct candidate *
     out->objective_s = 0;
     out->shard_count = 0;
     out->workspace_bytes = out->keep_bytes = 0;
-    if (taken > cutter->capacity) return STATUS_OK;
+    if (taken > cutter->capacity) {
+        cutter_note_fixed(cutter, taken);
+        return STATUS_OK;
+    }
     uint64_t room = cutter->capacity - taken, workspace = 0, keep = 0;
     double spilled = 0;
     for (uint32_t j = 0; j < cutter->jobs->count; j++) {
