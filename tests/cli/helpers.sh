@@ -34,5 +34,5 @@ code_of() { # COMMAND...
     echo "exit $code"
 }
 
-# Sizes that follow from the planner's choices are not what a case is about.
-no_numbers() { sed -E '/^exit/!s/[0-9]+(\.[0-9]+)?/N/g'; }
+# Sizes and their units that follow from the planner's choices are not what a case is about.
+no_numbers() { sed -E '/^exit/!{s/[0-9]+(\.[0-9]+)?/N/g; s/[KMG]iB/bytes/g}'; }
