@@ -10,8 +10,8 @@
  * cut with the least estimated time is taken: per unit, the largest of its computation, its copies
  * in and its copies out (with two regions, in and out take turns; with one, everything does).
  *
- * When nothing fits, the message names the layer that fits least and what it lacks, found by asking
- * what a shard of that layer alone would need with the least of everything else.
+ * When nothing fits, the message says what is missing when each layer is a shard of its own and there
+ * is one region, and names the layer that needs most.
  */
 #include "planner/partition_cutter.h"
 
@@ -110,7 +110,7 @@ struct job_cut {
     double minibatch_s;
 };
 
-/* Cut one job greedily. *fits false: it does not, and why was noted. `room` is what is left for
+/* Cut one job greedily. *fits false: it does not. `room` is what is left for
  * workspace and kept activations together. */
 static enum status cut_job(struct cutter *cutter, const struct candidate *c, uint32_t j,
                            uint64_t room, struct job_cut *cut, bool *fits, struct error *err)
@@ -136,15 +136,10 @@ static enum status cut_job(struct cutter *cutter, const struct candidate *c, uin
         uint64_t workspace = cutter_workspace(f, false, ACTIVATIONS_KEEP);
         if (job_slices(job)) {
             cut->slice_rows = slice_rows_for(job, c->region_bytes);
-            if (cut->slice_rows == 0 || workspace > room) {
-                cutter_note_failure(cutter, j, 0, workspace > room ? workspace - room : 1);
-                return STATUS_OK;
-            }
+            if (cut->slice_rows == 0 || workspace > room) return STATUS_OK;
             if (cut->slice_rows == job_embedding_rows(job) && need <= c->region_bytes)
                 cut->slice_rows = 0;
         } else if (need > c->region_bytes || workspace > room) {
-            cutter_note_failure(cutter, j, 0, need > c->region_bytes ? need - c->region_bytes
-                                                              : workspace - room);
             return STATUS_OK;
         }
         cut->workspace_bytes = workspace;
@@ -164,13 +159,7 @@ static enum status cut_job(struct cutter *cutter, const struct candidate *c, uin
                                          cutter_workspace(f, last, c->activations));
             uint64_t keep = cut->keep_bytes;
             if (c->activations == ACTIVATIONS_KEEP && !last) keep += padded(f->activation_bytes);
-            if (region > c->region_bytes || workspace + keep > room) {
-                if (n == 1)
-                    cutter_note_failure(cutter, j, first,
-                                 (region > c->region_bytes ? region - c->region_bytes : 0) +
-                                     (workspace + keep > room ? workspace + keep - room : 0));
-                break;
-            }
+            if (region > c->region_bytes || workspace + keep > room) break;
             count = n;
             best = *f;
         }
@@ -217,10 +206,7 @@ static enum status try_candidate(struct cutter *cutter, const struct candidate *
     out->objective_s = 0;
     out->shard_count = 0;
     out->workspace_bytes = out->keep_bytes = 0;
-    if (taken > cutter->capacity) {
-        cutter_note_fixed(cutter, taken);
-        return STATUS_OK;
-    }
+    if (taken > cutter->capacity) return STATUS_OK;
     uint64_t room = cutter->capacity - taken, workspace = 0, keep = 0;
     double spilled = 0;
     for (uint32_t j = 0; j < cutter->jobs->count; j++) {
@@ -276,20 +262,6 @@ static void place_activations(const struct cutter *cutter, struct partition *out
     }
 }
 
-static enum status infeasible(const struct cutter *cutter, struct error *err)
-{
-    const struct job *job = &cutter->jobs->jobs[cutter->failed_job];
-    char device[QUANTITY_TEXT_BYTES], missing[QUANTITY_TEXT_BYTES];
-    return error_set(err, STATUS_INFEASIBLE,
-                     "job '%s' fits a device of %s at no sharding: layer %" PRIu64
-                     " of %" PRIu64 " alone lacks %s (%" PRIu64 " bytes)",
-                     job->name,
-                     quantity_text((double)cutter->capacity, DIMENSION_BYTES, device),
-                     cutter->failed_layer, job->network.layer_count,
-                     quantity_text((double)cutter->missing_bytes, DIMENSION_BYTES, missing),
-                     cutter->missing_bytes);
-}
-
 static void free_cuts(struct job_cut *cuts, uint32_t count)
 {
     if (!cuts) return;
@@ -336,6 +308,63 @@ static enum status least_region(const struct cutter *cutter, uint32_t activation
         }
     }
     return STATUS_OK;
+}
+
+/* What the jobs need with activations treated this way when each layer is a shard of its own, and
+ * the layer that needs most of it. */
+static enum status least_need(const struct cutter *cutter, uint32_t activations, uint64_t *need,
+                              uint32_t *job, uint64_t *layer, struct error *err)
+{
+    uint32_t regions = cutter->options->regions ? cutter->options->regions : 1;
+    uint64_t region = 0, workspace = 0, most = 0;
+    enum status status = least_region(cutter, activations, &region, err);
+    for (uint32_t j = 0; j < cutter->jobs->count && !status; j++) {
+        const struct job *of = &cutter->jobs->jobs[j];
+        if (footprint_twin(cutter->footprints, j) != j) continue;
+        for (uint64_t l = 0; l < of->network.layer_count; l++) {
+            const struct footprint *f = footprint_of(cutter->footprints, j, l, 1);
+            if (!f) return cutter_out_of_memory(err);
+            bool last = is_last(of, l, 1), sliced = l == 0 && job_slices(of);
+            uint64_t own = cutter_workspace(f, last, activations);
+            uint64_t sum = own + (sliced ? 0 : regions * region_need(f, last, activations)) +
+                           (last && job_has_table(of) ? 2 * padded(job_table_bytes(of)) : 0);
+            workspace = max_u64(workspace, own);
+            if (sum <= most) continue;
+            most = sum;
+            *job = j;
+            *layer = l;
+        }
+    }
+    *need = regions * region + (regions + 1) * cutter->edge_bytes + cutter->table_bytes + workspace;
+    return status;
+}
+
+/* Nothing fits: by how much, at best. */
+static enum status infeasible(const struct cutter *cutter, struct error *err)
+{
+    uint64_t least = UINT64_MAX, layer = 0;
+    uint32_t job = 0;
+    for (uint32_t mode = 0; mode < ACTIVATIONS_COUNT; mode++) {
+        uint64_t need = 0, mode_layer = 0;
+        uint32_t mode_job = 0;
+        if (!mode_possible(cutter, mode)) continue;
+        enum status status = least_need(cutter, mode, &need, &mode_job, &mode_layer, err);
+        if (status) return status;
+        if (need >= least) continue;
+        least = need;
+        job = mode_job;
+        layer = mode_layer;
+    }
+    uint64_t missing = least > cutter->capacity ? least - cutter->capacity : 1;
+    char device[QUANTITY_TEXT_BYTES], text[QUANTITY_TEXT_BYTES];
+    return error_set(err, STATUS_INFEASIBLE,
+                     "job '%s' fits a device of %s at no sharding: with each layer a shard of its "
+                     "own, layer %" PRIu64 " of 0 to %" PRIu64 " the largest, %s are missing (%" PRIu64
+                     " bytes)",
+                     cutter->jobs->jobs[job].name,
+                     quantity_text((double)cutter->capacity, DIMENSION_BYTES, device), layer,
+                     cutter->jobs->jobs[job].network.layer_count - 1,
+                     quantity_text((double)missing, DIMENSION_BYTES, text), missing);
 }
 
 /* From all of the memory down to a 200th of it, in equal ratios; the least possible size last. */
@@ -389,7 +418,6 @@ enum status partition_streamed(const struct hardware *hardware, const struct job
         if (attempt == 1) { /* better without double buffer than not at all */
             if (options->regions || options->no_double_buffer) break;
             first = last = 1;
-            cutter.missing_bytes = UINT64_MAX;
         }
         for (uint32_t mode = 0; mode < ACTIVATIONS_COUNT && !status; mode++) {
             if (!mode_possible(&cutter, mode)) continue;

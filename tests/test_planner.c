@@ -257,7 +257,16 @@ static void test_smaller_devices(void **state)
             const char *missing = strrchr(err.text, '(');
             assert_non_null(missing);
             unsigned long long bytes = strtoull(missing + 1, NULL, 10);
-            assert_true(bytes > 0 && bytes < 8u << 20); /* of what the layers need, at most */
+            assert_true(bytes > 0 && bytes < 8u << 20);
+            /* with so many more it fits, with one less it does not */
+            for (uint64_t less = 0; less < 2; less++) {
+                struct error again = {0};
+                test_hardware(&hardware, 1, memory + bytes - less, 1e10);
+                test_gpt_jobs(&jobs, 2, 4, 64, 1021, 2);
+                plan_release(&plan);
+                status = planner_plan(&hardware, &jobs, &options, &plan, &again);
+                assert_int_equal(status, less ? STATUS_INFEASIBLE : STATUS_OK);
+            }
         }
         plan_release(&plan);
     }
