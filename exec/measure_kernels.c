@@ -24,9 +24,11 @@
  * takes longer than an optimizer's step on as many parameters. The optimizer is timed on the tensors
  * of a transformer block with that many parameters, four matrices and eight vectors.
  *
- * Protocol. All sizes of all classes are visited in rounds, at least three; so a disturbance spoils
+ * Protocol. All sizes of all classes are visited in rounds, three or more; so a disturbance spoils
  * one sample of many sizes and no median. A sample is a batch of calls of at least SAMPLE_MIN_S with
- * a warm-up in front when they are short. Median and half the interquartile range are reported.
+ * a warm-up in front when they are short. Samples during which the kernel took a processor away from
+ * this process (it counts that) are set aside, and used only where no others came about. Median
+ * and half the interquartile range are reported.
  */
 #include "exec/measure_state.h"
 
@@ -34,6 +36,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/alloc.h"
 #include "base/progress.h"
@@ -432,8 +435,15 @@ struct probe {
     struct work_item item;
     double call_s;  /* estimate; 0: none yet */
     uint64_t turn;
-    struct samples samples;
+    struct samples clean, disturbed;
 };
+
+/* How often the kernel has taken a processor away from a thread of this process. */
+static long count_preemptions(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
+}
 
 /* Seconds of one call, from a batch of them. */
 static double time_calls(struct probe *probe, const struct kernels *kernels, call_function function)
@@ -460,6 +470,7 @@ static double time_calls(struct probe *probe, const struct kernels *kernels, cal
 static void take_sample(const struct kernels *kernels, void *argument)
 {
     struct probe *const probe = argument;
+    const long preemptions = count_preemptions();
     const double with_s = time_calls(probe, kernels, probe->class->call);
     double seconds = with_s;
     if (probe->class->less) {
@@ -469,8 +480,9 @@ static void take_sample(const struct kernels *kernels, void *argument)
     }
     const bool first = probe->call_s == 0;
     probe->call_s = with_s;
-    /* The first was too short a batch to count, unless one call is enough. */
-    if (!first || with_s >= SAMPLE_MIN_S) samples_add(&probe->samples, seconds);
+    /* The first batch was too short to count, unless one call is enough. */
+    if (first && with_s < SAMPLE_MIN_S) return;
+    samples_add(count_preemptions() == preemptions ? &probe->clean : &probe->disturbed, seconds);
 }
 
 /* All sizes of a class, in the order that files have them. Returns how many. */
@@ -534,14 +546,18 @@ static enum status keep_points(struct measure *measure, const struct probe *prob
                                                sizeof(struct rate_point), &memory, err);
         if (status != STATUS_OK) return status;
         struct rate_point *const points = memory;
-        for (uint32_t i = first; i < end; i++)
+        for (uint32_t i = first; i < end; i++) {
+            const struct probe *const probe = &probes[i];
+            const struct samples *const samples =
+                probe->clean.count > 0 ? &probe->clean : &probe->disturbed;
             points[i - first] = (struct rate_point){
-                .m = probes[i].item.m,
-                .n = probes[i].item.n,
-                .k = probes[i].item.k,
-                .seconds = samples_median(&probes[i].samples),
-                .spread = samples_spread(&probes[i].samples),
+                .m = probe->item.m,
+                .n = probe->item.n,
+                .k = probe->item.k,
+                .seconds = samples_median(samples),
+                .spread = samples_spread(samples),
             };
+        }
         profile->kernels[kernel] = (struct kernel_rate){points, end - first};
         first = end;
     }
@@ -558,9 +574,12 @@ enum status measure_kernels(struct measure *measure, struct bench *bench, double
     struct device_stream *const stream = device_stream(bench->device, STREAM_COMPUTE);
     const double start_s = clock_s();
     double told_s = 0;
-    /* one round to learn how long calls take, then rounds that count */
+    /* One round to learn how long calls take, then rounds that count. A machine so slow or so busy
+     * that three of them need half as much again as the budget has to do with fewer. */
     for (uint32_t round = 0; round <= SAMPLES_MAX; round++) {
-        if (round > ROUNDS_MIN && clock_s() - start_s > budget_s) break;
+        const double spent_s = clock_s() - start_s;
+        if (round > ROUNDS_MIN && spent_s > budget_s) break;
+        if (round > 1 && spent_s > 1.5 * budget_s) break;
         for (uint32_t i = 0; i < count; i++)
             device_compute(stream, take_sample, &probes[i], 0, NULL);
         while (!device_synchronize(stream, device_record(stream), 0.1)) {
