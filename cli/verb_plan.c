@@ -19,6 +19,7 @@
 #include "planner/planner.h"
 
 static const char *const activations_choices[] = {"auto", "recompute", "keep", "spill", NULL};
+static const char *const optimizer_choices[] = {"auto", "device", "cpu", "split", NULL};
 
 struct request {
     const char *jobs_path;
@@ -26,6 +27,7 @@ struct request {
     const char *output; /* NULL: the plan is not kept */
     struct cli_machine machine;
     size_t activations; /* index into activations_choices */
+    size_t optimizer;   /* index into optimizer_choices */
     bool no_double_buffer;
     uint64_t regions, shards, seed;
     int argc;
@@ -57,6 +59,7 @@ static enum status make(const struct request *request, const char *policy, struc
         .regions = (uint32_t)request->regions,
         .activations = request->activations == 0 ? PLANNER_AUTO
                                                  : (uint32_t)request->activations - 1,
+        .optimizer = request->optimizer == 0 ? PLANNER_AUTO : (uint32_t)request->optimizer - 1,
         .shards = (uint32_t)request->shards,
     };
     struct hardware hardware = {0};
@@ -213,6 +216,8 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
         CLI_MACHINE_SPEEDS(&request.machine),
         OPTION_CHOICE("activations", 0, "HOW", activations_choices, &request.activations,
                       "activations inside a shard, default auto"),
+        OPTION_CHOICE("optimizer", 0, "PLACE", optimizer_choices, &request.optimizer,
+                      "where streamed shards are updated, default auto"),
         OPTION_FLAG("no-double-buffer", 0, &request.no_double_buffer,
                     "load a shard only when the one before it has left"),
         OPTION_U64("regions", 0, "N", 1, 8, &request.regions,

@@ -35,6 +35,7 @@ struct device_options {
     uint32_t index;
     uint64_t arena_bytes;
     uint32_t threads;           /* of the compute stream */
+    bool compute_only;          /* no streams for copies and calls: the host's processor */
     double h2d_bytes_per_s;     /* paced; 0: as fast as it goes */
     double d2h_bytes_per_s;
     bool poison;                /* tests: fill released ranges with NaN */

@@ -21,6 +21,8 @@
  * A weight's gradient stands in the `gradients` buffer, laid out like the layer's parameters, only
  * until that weight's optimizer step, which follows as soon as the weight was used for the last
  * time in this step (it was used to carry the gradient through). So the gradient is still in cache.
+ * When the optimizer runs elsewhere, gradients stay in a buffer as large as the shard's parameters
+ * and an UPDATE makes the same steps later: each element's step depends on nothing but itself.
  *
  * The same bits in every sharding. The calls made for a layer, with their shapes, are a function of
  * the layer alone: nothing is fused across layers, a block's output is always written out, and where
@@ -86,14 +88,15 @@ static enum unit_pass unit_pass_of(uint32_t pass)
     switch (pass) {
     case PLAN_FORWARD: return UNIT_FORWARD;
     case PLAN_LOSS: return UNIT_LOSS;
-    default: assert(pass == PLAN_BACKWARD); return UNIT_BACKWARD;
+    default: assert(pass == PLAN_BACKWARD || pass == PLAN_UPDATE); return UNIT_BACKWARD;
     }
 }
 
 static const struct memory_table *workspace_of(const struct unit_arguments *a)
 {
     bool kept = a->activations && a->pass != PLAN_LOSS;
-    return &a->tables->workspace[unit_pass_of(a->pass)][kept];
+    uint32_t how = (kept ? UNIT_KEEP : 0) | (a->gradient ? UNIT_GRADIENTS_OUT : 0);
+    return &a->tables->workspace[unit_pass_of(a->pass)][how];
 }
 
 static struct unit unit_of(const struct kernels *kernels, const struct unit_arguments *a)
@@ -147,15 +150,18 @@ static struct tensor tensor_of(const struct unit *unit, uint64_t layer, uint32_t
         layer_entries(&a->tables->parameters, a, layer, BLOCK_TENSORS);
     const struct memory_entry *entry = first + index;
     assert(entry->layer == layer);
-    float *g = unit->gradients
-                   ? at_byte(unit->gradients, entry->offset_bytes - first->offset_bytes)
-                   : NULL;
+    float *g = NULL;
+    if (a->gradient) g = at_byte(a->gradient, entry->offset_bytes);
+    else if (unit->gradients)
+        g = at_byte(unit->gradients, entry->offset_bytes - first->offset_bytes);
     return (struct tensor){at_byte(a->state, entry->offset_bytes), g, entry};
 }
 
+/* In a backward pass whose gradients are applied elsewhere, nothing. */
 static void step(const struct unit *unit, const struct tensor *tensor, bool decays)
 {
     const struct unit_arguments *a = unit->arguments;
+    if (a->gradient && a->pass != PLAN_UPDATE) return;
     bool moments = optimizer_state_words(a->job->optimizer.kind) == 2;
     unit->kernels->update(unit->kernels, tensor->p, moments ? tensor->p + unit->part : NULL,
                           moments ? tensor->p + 2 * unit->part : NULL, tensor->g,
@@ -404,6 +410,25 @@ static void compute_backward(const struct unit *unit)
     blocks_backward(unit, end, kept, a->gradient_in);
 }
 
+/* The optimizer's step of all layers, from gradients that a backward pass left. */
+static void compute_update(const struct unit *unit)
+{
+    const struct unit_arguments *a = unit->arguments;
+    const uint64_t head = unit->network->layer_count - 1;
+    for (uint64_t i = 0; i < a->shard->layer_count; i++) {
+        const uint64_t layer = a->shard->first_layer + i;
+        const bool own_head = !unit->network->tied_head;
+        const uint32_t count = layer < head ? BLOCK_TENSORS : own_head ? HEAD_WEIGHT + 1 : HEAD_WEIGHT;
+        for (uint32_t index = 0; index < count; index++) {
+            const struct tensor tensor = tensor_of(unit, layer, index);
+            const bool matrix = layer < head ? index == QKV_WEIGHT || index == PROJECTION_WEIGHT ||
+                                                   index == FC_WEIGHT || index == OUT_WEIGHT
+                                             : index == HEAD_WEIGHT;
+            step(unit, &tensor, matrix);
+        }
+    }
+}
+
 void gpt2_compute(const struct kernels *kernels, const struct unit_arguments *arguments)
 {
     struct unit unit = unit_of(kernels, arguments);
@@ -426,6 +451,10 @@ void gpt2_compute(const struct kernels *kernels, const struct unit_arguments *ar
             embedding_backward(&unit);
         else
             compute_backward(&unit);
+        break;
+    case PLAN_UPDATE:
+        assert(!embedding);
+        compute_update(&unit);
         break;
     default: assert(!"a pass of the compute stream");
     }

@@ -225,7 +225,7 @@ static uint64_t all_passed(const struct loop *loop)
 {
     uint64_t sum = 0;
     for (uint32_t s = 0; s < plan_stream_count(loop->plan); s++)
-        sum += device_passed(loop->run->streams[s]);
+        if (loop->run->streams[s]) sum += device_passed(loop->run->streams[s]);
     return sum;
 }
 
@@ -382,6 +382,7 @@ static struct unit_arguments unit_arguments_of(const struct loop *loop,
                 arguments.gradient_in = at;
             break;
         case BUFFER_ACTIVATIONS: arguments.activations = at; break;
+        case BUFFER_GRADIENT: arguments.gradient = at; break;
         case BUFFER_WORKSPACE: arguments.workspace = at; break;
         case BUFFER_KIND_COUNT: assert(false);
         }
@@ -621,7 +622,8 @@ static void predict(struct loop *loop)
                                   op->stream == STREAM_H2D ? COPY_H2D : COPY_D2H, op->bytes);
         } else if (op->work != PLAN_NONE) {
             const struct plan_work *const work = &plan->works[op->work];
-            seconds = cost_work_s(&plan->hardware, 0, &plan->items[work->first_item],
+            const uint32_t device = op->stream == STREAM_CPU ? hardware_cpu(&plan->hardware) : 0;
+            seconds = cost_work_s(&plan->hardware, device, &plan->items[work->first_item],
                                   work->item_count, NULL);
         }
         loop->predicted_s[i] = seconds;

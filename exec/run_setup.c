@@ -254,6 +254,25 @@ static uint32_t device_threads(const struct hardware *hardware)
     return each > 0 ? each : 1;
 }
 
+/* The stream of the host's processor: the computing part of a host device, with all cores. */
+static enum status open_cpu(struct run *run, struct error *err)
+{
+    const struct plan *const plan = run->plan;
+    bool used = false;
+    for (uint32_t i = 0; i < plan->op_count && !used; i++) used = plan->ops[i].stream == STREAM_CPU;
+    if (!used) return STATUS_OK;
+    const struct device_options options = {
+        .index = hardware_cpu(&plan->hardware),
+        .threads = plan->hardware.host_cores,
+        .compute_only = true,
+        .delay_seed = run->options->delay_seed,
+    };
+    const enum status status = device_open_host(&options, &run->cpu, err);
+    if (status != STATUS_OK) return error_add(err, "the host's processor");
+    run->streams[plan_stream(plan, 0, STREAM_CPU)] = device_stream(run->cpu, STREAM_COMPUTE);
+    return STATUS_OK;
+}
+
 static enum status open_devices(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
@@ -283,7 +302,7 @@ static enum status open_devices(struct run *run, struct error *err)
             run->streams[plan_stream(plan, d, kind)] = device_stream(run->devices[d], kind);
     }
     run->streams[plan_stream(plan, 0, STREAM_HOST)] = device_stream(run->devices[0], STREAM_HOST);
-    return STATUS_OK;
+    return open_cpu(run, err);
 }
 
 static enum status open_data(struct run *run, struct error *err)
@@ -375,6 +394,8 @@ void run_teardown(struct run *run)
 {
     if (run->devices) {
         for (uint32_t d = 0; d < run->plan->hardware.device_count; d++) device_stop(run->devices[d]);
+        device_stop(run->cpu);
+        device_close(run->cpu);
         for (uint32_t d = 0; d < run->plan->hardware.device_count; d++) device_close(run->devices[d]);
     }
     if (run->sources)

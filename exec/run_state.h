@@ -31,6 +31,7 @@ struct run {
     char *host;                  /* all host buffers in one block */
     uint64_t *host_offset;       /* per buffer; device buffers: 0 */
     struct device **devices;
+    struct device *cpu;          /* the host's processor, without an arena; NULL: the plan has no use */
     struct device_stream **streams; /* by plan_stream() */
     struct unit_tables *tables;  /* per shard */
     struct memory_table *parameters; /* per shard: tables[i].parameters, as weights.h wants them */

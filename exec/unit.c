@@ -32,10 +32,10 @@ enum status unit_tables_init(const struct job *job, const struct plan_shard *sha
                                 job->sequence, arena, &tables.activations, err);
     if (status != STATUS_OK) return status;
     for (uint32_t pass = UNIT_FORWARD; pass <= UNIT_LOSS; pass++)
-        for (uint32_t keep = 0; keep < 2; keep++) {
+        for (uint32_t how = 0; how < UNIT_WAYS; how++) {
             status = memory_workspace(network, shard->first_layer, shard->layer_count,
-                                      (enum unit_pass)pass, keep, job->microbatch, job->sequence,
-                                      arena, &tables.workspace[pass][keep], err);
+                                      (enum unit_pass)pass, how, job->microbatch, job->sequence,
+                                      arena, &tables.workspace[pass][how], err);
             if (status != STATUS_OK) return status;
         }
     *out = tables;

@@ -14,7 +14,7 @@
 struct unit_tables {
     struct memory_table parameters;  /* one part of the state blob */
     struct memory_table activations; /* kept ones */
-    struct memory_table workspace[3][2]; /* by enum unit_pass and keep */
+    struct memory_table workspace[3][UNIT_WAYS]; /* by enum unit_pass and how */
 };
 
 MUST_CHECK enum status unit_tables_init(const struct job *job, const struct plan_shard *shard,
@@ -25,11 +25,14 @@ struct unit_arguments {
     const struct job *job;
     const struct plan_shard *shard;
     const struct unit_tables *tables;
-    uint32_t pass;              /* PLAN_FORWARD, PLAN_LOSS, PLAN_BACKWARD */
+    uint32_t pass;              /* PLAN_FORWARD, PLAN_LOSS, PLAN_BACKWARD, PLAN_UPDATE */
     uint64_t minibatch;         /* from 0; the optimizer's step is this + 1 */
     uint64_t first_row, row_count; /* of an embedding slice; 0, 0: all rows */
-    float *state;               /* state blob, or its parameters part in a forward pass; of a slice:
-                                   its rows, their moments right behind them */
+    float *state;               /* state blob, or its parameters part in a forward pass or with a
+                                   gradient; of a slice: its rows, their moments right behind them */
+    float *gradient;            /* of the parameters, laid out like them: written by a backward pass
+                                   that does not update, read by an UPDATE; NULL: updates follow at
+                                   once */
     const float *table;         /* tied token table, for the head */
     float *table_gradient;      /* written by the head, read by the embedding's backward; of a slice:
                                    its rows; NULL when none of them is a token */

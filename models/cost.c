@@ -215,8 +215,9 @@ static struct cost measured_cost(uint32_t kernel, const struct kernel_rate *rate
 }
 
 /* The share of a machine that one of its host devices is. */
-static double host_share(const struct hardware *hardware)
+static double host_share(const struct hardware *hardware, uint32_t device)
 {
+    if (device == hardware_cpu(hardware)) return 1;
     if (strcmp(hardware->backend, "host") != 0 || hardware->threads == 0) return 1;
     double share = (double)hardware->threads / hardware->host_cores;
     return share < 1 ? share : 1;
@@ -227,14 +228,24 @@ static const struct figure *stated_or(const struct figure *figure, const struct 
     return figure->value > 0 ? figure : otherwise;
 }
 
-static struct cost datasheet_cost(const struct hardware *hardware, const struct device_type *type,
+/* On the host's processor, where host memory is what limits. */
+static struct cost host_memory_cost(const struct hardware *hardware, const struct work_item *item)
+{
+    const struct figure *memory = &hardware_default_memory_efficiency;
+    double rate = hardware->host_bandwidth.value * memory->value;
+    return (struct cost){work_item_bytes(item, ELEMENT_BYTES) / rate, memory->spread};
+}
+
+static struct cost datasheet_cost(const struct hardware *hardware, uint32_t device,
                                   const struct work_item *item)
 {
+    bool cpu = device == hardware_cpu(hardware);
+    const struct device_type *type = &hardware->types[cpu ? 0 : hardware->devices[device].type];
     const struct figure *matmul =
         stated_or(&type->matmul_efficiency, &hardware_default_matmul_efficiency);
     const struct figure *memory =
         stated_or(&type->memory_efficiency, &hardware_default_memory_efficiency);
-    double share = host_share(hardware);
+    double share = host_share(hardware, device);
     double peak = stated_or(&type->peak_tf32, &type->peak_fp32)->value;
     double compute_s = work_item_flops(item) / (peak * matmul->value * share);
     double memory_s = work_item_bytes(item, ELEMENT_BYTES) /
@@ -255,7 +266,7 @@ static uint32_t stand_in(uint32_t kernel)
 static struct cost item_cost(const struct hardware *hardware, uint32_t device,
                              const struct work_item *item)
 {
-    assert(device < hardware->device_count && item->kernel < KERNEL_COUNT);
+    assert(device <= hardware_cpu(hardware) && item->kernel < KERNEL_COUNT);
     if (item->kernel == KERNEL_FIXED)
         return (struct cost){(double)item->count * (double)item->m * 1e-9, 0};
     const struct compute_profile *profile = hardware_profile(hardware, device);
@@ -263,7 +274,9 @@ static struct cost item_cost(const struct hardware *hardware, uint32_t device,
     if (profile && profile->kernels[kernel].point_count == 0) kernel = stand_in(kernel);
     if (profile && profile->kernels[kernel].point_count > 0)
         return measured_cost(kernel, &profile->kernels[kernel], item);
-    return datasheet_cost(hardware, &hardware->types[hardware->devices[device].type], item);
+    if (device == hardware_cpu(hardware) && hardware->host_bandwidth.value > 0)
+        return host_memory_cost(hardware, item);
+    return datasheet_cost(hardware, device, item);
 }
 
 double cost_item_s(const struct hardware *hardware, uint32_t device, const struct work_item *item)

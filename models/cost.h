@@ -10,6 +10,9 @@
  * Numbers are fp32 in memory. The peak of a product is the TF32 one where the device has it, else
  * the fp32 one; a host device has the share of its machine's peak and bandwidth that its threads
  * are of the cores. All results are finite and at least 0.
+ *
+ * `device` may be hardware_cpu() in the functions about work, where hardware_has_cpu(): what it does
+ * (optimizers, embeddings) is bound by host memory.
  */
 #ifndef SPILLWAY_MODELS_COST_H
 #define SPILLWAY_MODELS_COST_H

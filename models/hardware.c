@@ -35,16 +35,29 @@ void hardware_release(struct hardware *hardware)
     *hardware = (struct hardware){0};
 }
 
+static bool is_host(const struct hardware *hardware)
+{
+    return strcmp(hardware->backend, "host") == 0;
+}
+
+bool hardware_has_cpu(const struct hardware *hardware)
+{
+    return is_host(hardware) || hardware->host_bandwidth.value > 0;
+}
+
 const struct compute_profile *hardware_profile(const struct hardware *hardware, uint32_t device)
 {
-    assert(device < hardware->device_count);
-    const struct device_type *type = &hardware->types[hardware->devices[device].type];
+    assert(device <= hardware_cpu(hardware));
+    const bool cpu = device == hardware_cpu(hardware);
+    if (cpu && !is_host(hardware)) return NULL;
+    const uint32_t wanted = cpu ? hardware->host_cores : hardware->threads;
+    const struct device_type *type =
+        &hardware->types[cpu ? 0 : hardware->devices[device].type];
     const struct compute_profile *best = NULL;
     uint32_t best_distance = UINT32_MAX;
     for (uint32_t i = 0; i < type->profile_count; i++) {
         uint32_t threads = type->profiles[i].threads;
-        uint32_t distance = threads > hardware->threads ? threads - hardware->threads
-                                                        : hardware->threads - threads;
+        uint32_t distance = threads > wanted ? threads - wanted : wanted - threads;
         if (best && distance >= best_distance) continue;
         best = &type->profiles[i];
         best_distance = distance;
@@ -53,11 +66,6 @@ const struct compute_profile *hardware_profile(const struct hardware *hardware, 
 }
 
 /* --- what the command line changes ---------------------------------------------------------- */
-
-static bool is_host(const struct hardware *hardware)
-{
-    return strcmp(hardware->backend, "host") == 0;
-}
 
 static struct figure stated(double value)
 {

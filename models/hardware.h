@@ -12,7 +12,7 @@
  *
  *     {"spillway_hardware": 1, "name": "...", "backend": "cuda",
  *      ("note": "...", "measured_on": "...",)
- *      "host": {"memory": F, "cores": 16, ("threads": 0)},
+ *      "host": {"memory": F, "cores": 16, ("threads": 0, "memory_bandwidth": F)},
  *      "device_types": [{"name": "...", "memory": F, ("usable": F,) "peak_fp32": F,
  *          ("peak_tf32": F, "peak_bf16": F,) "memory_bandwidth": F,
  *          ("matmul_efficiency": F, "memory_efficiency": F, "launch_latency": F,)
@@ -148,6 +148,7 @@ struct hardware {
     const char *backend;       /* "host" or "cuda" */
     const char *note;          /* may be NULL: what is assumed */
     struct figure host_bytes;  /* DRAM that plans may use */
+    struct figure host_bandwidth; /* bytes/s of all cores together; 0: unknown, see hardware_cpu() */
     uint32_t host_cores;
     uint32_t threads;          /* per host device; 0 for GPUs */
     struct device_type *types;
@@ -158,6 +159,18 @@ struct hardware {
     uint32_t link_count;
     const char *measured_on;   /* cpu or gpu model, library versions; NULL for a datasheet */
 };
+
+/*
+ * The host's own processor, where models/cost.h is asked about a device. It can do the work of
+ * optimizers and embeddings on host memory. On a machine whose devices are the host it has their
+ * profile at all cores (and shares the cores with them); elsewhere its rate is that of host memory.
+ */
+static inline uint32_t hardware_cpu(const struct hardware *hardware)
+{
+    return hardware->device_count;
+}
+/* Is it known how fast that is? */
+bool hardware_has_cpu(const struct hardware *hardware);
 
 /* Zeroed struct in; release with hardware_release(), also after an error. */
 MUST_CHECK enum status hardware_read(const char *path, struct hardware *out, struct error *err);
@@ -194,8 +207,8 @@ MUST_CHECK enum status hardware_adjust(struct hardware *hardware,
 /* Physical sense: positive bandwidths, usable <= nominal, measured <= peak. STATUS_CHECK. */
 MUST_CHECK enum status hardware_check(const struct hardware *hardware, struct error *err);
 
-/* The profile that device `device` runs with: that of hardware->threads, or the nearest there is.
- * NULL when its type has none. Borrowed. */
+/* The profile that device `device` runs with: that of hardware->threads, or the nearest there is;
+ * that of all cores for hardware_cpu(). NULL when its type has none. Borrowed. */
 const struct compute_profile *hardware_profile(const struct hardware *hardware, uint32_t device);
 
 void hardware_write(const struct hardware *hardware, struct json_out *out, const char *key);

@@ -61,8 +61,11 @@ static const struct figure_spec interference_figures[] = {
            JSON_OPTIONAL, tiny, rate_max),
 };
 
-static const struct figure_spec host_figure = {"memory", 0, DIMENSION_BYTES, JSON_REQUIRED, 1,
-                                               bytes_max};
+static const struct figure_spec host_figures[] = {
+    {"memory", offsetof(struct hardware, host_bytes), DIMENSION_BYTES, JSON_REQUIRED, 1, bytes_max},
+    {"memory_bandwidth", offsetof(struct hardware, host_bandwidth), DIMENSION_BYTES_PER_S,
+     JSON_OPTIONAL, 1, rate_max},
+};
 
 /* --- measured points ------------------------------------------------------------------------ */
 
@@ -439,7 +442,7 @@ static enum status parse_host(struct json_object *object, struct hardware *out, 
     const json_t *value;
     TRY(json_take_object(object, "host", JSON_REQUIRED, &value, err));
     TRY(json_object_open(&host, object->input, value, "a host object", err));
-    TRY(figures_take(&host, &host_figure, 1, &out->arena, &out->host_bytes, err));
+    TRY(figures_take(&host, host_figures, ARRAY_COUNT(host_figures), &out->arena, out, err));
     TRY(json_take_u32(&host, "cores", JSON_REQUIRED, 1, HOST_CORES_MAX, &out->host_cores, err));
     TRY(json_take_u32(&host, "threads", JSON_OPTIONAL, 0, HOST_CORES_MAX, &out->threads, err));
     return json_object_close(&host, err);
@@ -527,7 +530,7 @@ void hardware_write(const struct hardware *hardware, struct json_out *out, const
     if (hardware->note) json_out_string(out, "note", hardware->note);
     if (hardware->measured_on) json_out_string(out, "measured_on", hardware->measured_on);
     json_out_object_begin(out, "host", false);
-    figures_write(out, &host_figure, 1, &hardware->host_bytes);
+    figures_write(out, host_figures, ARRAY_COUNT(host_figures), hardware);
     json_out_u64(out, "cores", hardware->host_cores);
     json_out_u64(out, "threads", hardware->threads);
     json_out_object_end(out);

@@ -256,6 +256,13 @@ static enum status build_topology(const struct gpu *gpu, uint32_t count, struct 
     return STATUS_OK;
 }
 
+/* Memory channels end where cores do not: two sockets of eight channels at most. */
+static struct figure host_bandwidth(uint32_t cores)
+{
+    double each = 5 * GB * cores, most = 200 * GB;
+    return assumed(each < most ? each : most, 0.5, "5 GB/s for each core, 200 GB/s at most");
+}
+
 static enum status build(const struct gpu *gpu, uint32_t count, struct hardware *out,
                          struct error *err)
 {
@@ -269,6 +276,7 @@ static enum status build(const struct gpu *gpu, uint32_t count, struct hardware 
     out->note = "datasheet figures; host memory, PCIe topology and efficiencies are assumed";
     out->host_bytes = assumed(128 * GIB * count, 0, "128 GiB for each device");
     out->host_cores = 16 * count;
+    out->host_bandwidth = host_bandwidth(out->host_cores);
     TRY(build_type(gpu, out, err));
     return build_topology(gpu, count, out, err);
 }
@@ -328,6 +336,7 @@ static enum status build_machine(const struct machine *machine, struct hardware 
     out->note = machine->note;
     out->host_bytes = machine->host_bytes;
     out->host_cores = machine->host_cores;
+    out->host_bandwidth = host_bandwidth(machine->host_cores);
     return STATUS_OK;
 }
 

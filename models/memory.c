@@ -375,14 +375,15 @@ static struct workspace need_range(const struct network *network, struct sizes s
     return w;
 }
 
-static void lay_workspace(const struct workspace *w, enum unit_pass pass, bool keep,
+static void lay_workspace(const struct workspace *w, enum unit_pass pass, uint32_t how,
                           struct layout *layout)
 {
-    bool forward = pass == UNIT_FORWARD, streams = !forward || !keep;
+    bool forward = pass == UNIT_FORWARD, keep = how & UNIT_KEEP;
+    bool streams = !forward || !keep;
     if (forward)
         put(layout, "keep", keep ? 0 : w->keep);
     else
-        put(layout, "gradients", w->gradients);
+        put(layout, "gradients", how & UNIT_GRADIENTS_OUT ? 0 : w->gradients);
     put(layout, "d_stream", forward && streams ? w->d_stream : 0);
     put(layout, "d_stream2", streams ? w->d_stream2 : 0);
     if (!forward) {
@@ -397,22 +398,22 @@ static void lay_workspace(const struct workspace *w, enum unit_pass pass, bool k
 enum { WORKSPACE_ENTRIES_MAX = 8 };
 
 static struct layout workspace_layout(const struct network *network, uint64_t first,
-                                      uint64_t count, enum unit_pass pass, bool keep,
+                                      uint64_t count, enum unit_pass pass, uint32_t how,
                                       uint64_t microbatch, uint64_t sequence,
                                       struct memory_entry *entries)
 {
     struct range range = activation_range(network, first, count, microbatch, sequence);
     struct workspace w = need_range(network, range.sizes, first, count);
-    bool recompute = pass == UNIT_LOSS || (pass == UNIT_BACKWARD && !keep);
+    bool recompute = pass == UNIT_LOSS || (pass == UNIT_BACKWARD && !(how & UNIT_KEEP));
     if (recompute) w.activations = words(range_bytes(&range));
     struct layout layout = {.entries = entries, .layer = first, .alignment = MEMORY_ALIGNMENT};
-    lay_workspace(&w, pass, keep, &layout);
+    lay_workspace(&w, pass, how, &layout);
     assert(layout.count <= WORKSPACE_ENTRIES_MAX);
     return layout;
 }
 
 enum status memory_workspace(const struct network *network, uint64_t first_layer,
-                             uint64_t layer_count, enum unit_pass pass, bool keep,
+                             uint64_t layer_count, enum unit_pass pass, uint32_t how,
                              uint64_t microbatch, uint64_t sequence, struct arena *arena,
                              struct memory_table *out, struct error *err)
 {
@@ -420,17 +421,17 @@ enum status memory_workspace(const struct network *network, uint64_t first_layer
     enum status status = arena_array(arena, WORKSPACE_ENTRIES_MAX, sizeof(struct memory_entry),
                                      &entries, err);
     if (status != STATUS_OK) return status;
-    struct layout layout = workspace_layout(network, first_layer, layer_count, pass, keep,
+    struct layout layout = workspace_layout(network, first_layer, layer_count, pass, how,
                                             microbatch, sequence, entries);
     *out = (struct memory_table){entries, layout.count, end_of(&layout)};
     return STATUS_OK;
 }
 
 uint64_t memory_workspace_bytes(const struct network *network, uint64_t first_layer,
-                                uint64_t layer_count, enum unit_pass pass, bool keep,
+                                uint64_t layer_count, enum unit_pass pass, uint32_t how,
                                 uint64_t microbatch, uint64_t sequence)
 {
-    struct layout layout = workspace_layout(network, first_layer, layer_count, pass, keep,
+    struct layout layout = workspace_layout(network, first_layer, layer_count, pass, how,
                                             microbatch, sequence, NULL);
     return end_of(&layout);
 }

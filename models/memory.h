@@ -69,10 +69,13 @@ uint64_t memory_activation_bytes(const struct network *network, uint64_t first_l
                                  uint64_t layer_count, uint64_t microbatch, uint64_t sequence);
 
 /*
- * Scratch that a compute operation needs beside state, boundaries and kept activations. `keep`: the
- * activations are kept in a buffer of their own (a forward pass writes them, the backward pass reads
- * them); LOSS never has one. Each pass has the entries of its row, of 0 bytes where they are not
- * needed; `layer` is the range's first.
+ * Scratch that a compute operation needs beside state, boundaries and kept activations. `how`, a sum
+ * of
+ *   UNIT_KEEP           the activations are kept in a buffer of their own (a forward pass writes
+ *                            them, the backward pass reads them); LOSS never has one
+ *   UNIT_GRADIENTS_OUT  so are the gradients of the parameters: they are updated elsewhere
+ * Each pass has the entries of its row, of 0 bytes where they are not needed; `layer` is the range's
+ * first.
  *
  *   FORWARD   keep, d_stream, d_stream2, scratch, logits
  *   BACKWARD  gradients, d_stream, d_stream2, d_qkv, d_wide, scratch, activations
@@ -95,13 +98,14 @@ uint64_t memory_activation_bytes(const struct network *network, uint64_t first_l
  */
 enum { MEMORY_ATTENTION_TILE = 64, MEMORY_ATTENTION_LANES = 32, MEMORY_EMBEDDING_WORDS = 4 };
 enum unit_pass { UNIT_FORWARD, UNIT_BACKWARD, UNIT_LOSS };
+enum { UNIT_KEEP = 1, UNIT_GRADIENTS_OUT = 2, UNIT_WAYS = 4 };
 MUST_CHECK enum status memory_workspace(const struct network *network, uint64_t first_layer,
-                                        uint64_t layer_count, enum unit_pass pass, bool keep,
+                                        uint64_t layer_count, enum unit_pass pass, uint32_t how,
                                         uint64_t microbatch, uint64_t sequence,
                                         struct arena *arena, struct memory_table *out,
                                         struct error *err);
 uint64_t memory_workspace_bytes(const struct network *network, uint64_t first_layer,
-                                uint64_t layer_count, enum unit_pass pass, bool keep,
+                                uint64_t layer_count, enum unit_pass pass, uint32_t how,
                                 uint64_t microbatch, uint64_t sequence);
 
 /* Bytes that layer `layer` passes to the next for one microbatch: R * C * 4, whatever the layer (a

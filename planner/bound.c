@@ -2,9 +2,11 @@
  * Three bounds that need no solver.
  *
  *   area    all computation, at the speed of the fastest device for each job, spread evenly over the
- *           devices. Recomputation is not counted: another plan might not need it.
- *   chain   a job's minibatches follow each other: the longest job alone.
- *   link    every state must reach a device once and come back once. And a job whose state exceeds
+ *           devices. Recomputation is not counted: another plan might not need it. What the host's
+ *           processor may do (optimizers, embeddings) is shared so that all end together.
+ *   chain   a job's minibatches follow each other: the longest job alone, on one device at a time.
+ *   link    every state must reach a device once and come back once; where the processor may update,
+ *           only the parameters and as many gradients. And a job whose state exceeds
  *           all device memory together must, in each minibatch after the first, fetch at least the
  *           excess again, for each minibatch touches all of it; as much must go back. All of this
  *           crosses the links out of host memory. On duplex links both directions count apart.
@@ -67,16 +69,29 @@ static bool all_duplex(const struct hardware *hw)
     return true;
 }
 
-static double link_bound(const struct hardware *hw, const struct job_set *jobs, double *bytes)
+/* What a device must hold of a job at some time in each minibatch. Where the host's processor may
+ * update, of an embedding only the token table of a tied head. */
+static double touched_bytes(const struct job *job, bool cpu)
+{
+    double numbers = 0;
+    bool updated_here = !cpu || !job_can_use_cpu(job);
+    for (uint64_t l = 0; l < job->network.layer_count; l++)
+        if (updated_here || l > 0 || !job_slices(job))
+            numbers += (double)network_layer_parameters(&job->network, l);
+    if (updated_here) numbers *= 1.0 + optimizer_state_words(job->optimizer.kind);
+    double table = !updated_here && job_slices(job) && job_has_table(job)
+                       ? (double)job_table_bytes(job) : 0;
+    return numbers * sizeof(float) + table;
+}
+
+static double link_bound(const struct hardware *hw, const struct job_set *jobs, bool cpu,
+                         double *bytes)
 {
     double memory = 0, moved = 0;
     for (uint32_t d = 0; d < hw->device_count; d++) memory += (double)hw->devices[d].memory_bytes;
     for (uint32_t j = 0; j < jobs->count; j++) {
         const struct job *job = &jobs->jobs[j];
-        double state = 0;
-        for (uint64_t l = 0; l < job->network.layer_count; l++)
-            state += (double)network_layer_parameters(&job->network, l);
-        state *= sizeof(float) * (1.0 + optimizer_state_words(job->optimizer.kind));
+        double state = touched_bytes(job, cpu);
         double again = state > memory ? state - memory : 0;
         moved += state + again * (double)(job->minibatches - 1);
     }
@@ -88,46 +103,92 @@ static double link_bound(const struct hardware *hw, const struct job_set *jobs, 
 
 /* --- computation ----------------------------------------------------------------------------- */
 
-double bound_minibatch_s(const struct hardware *hw, const struct job *job)
+/* Seconds of one minibatch: what only devices can do, and what they or the host's processor can. */
+struct parts {
+    double device, movable, movable_on_cpu;
+};
+
+static double pass_s(const struct hardware *hw, uint32_t device, const struct job *job,
+                     uint64_t layer, enum plan_pass pass, uint32_t how)
 {
-    double best = 0;
+    struct work_item items[PLAN_WORK_ITEMS_MAX];
+    uint32_t count = plan_work_items(job, layer, 1, pass, UNIT_KEEP | how, 0, 0, items);
+    return cost_work_s(hw, device, items, count, NULL);
+}
+
+/* Without recomputation, on a device of one type. */
+static struct parts minibatch_parts(const struct hardware *hw, uint32_t device,
+                                    const struct job *job, bool cpu)
+{
+    struct parts parts = {0};
     uint64_t layers = job->network.layer_count;
+    uint32_t processor = hardware_cpu(hw);
+    for (uint64_t l = 0; l < layers; l++) {
+        bool last = l + 1 == layers, rows = l == 0 && !last && job_slices(job);
+        double forward = last ? 0 : pass_s(hw, device, job, l, PLAN_FORWARD, 0);
+        double back = pass_s(hw, device, job, l, last ? PLAN_LOSS : PLAN_BACKWARD, 0);
+        double update = pass_s(hw, device, job, l, PLAN_UPDATE, 0);
+        if (!cpu) {
+            parts.device += forward + back;
+        } else if (rows) {
+            parts.movable += forward + back;
+            parts.movable_on_cpu += pass_s(hw, processor, job, l, PLAN_FORWARD, 0) +
+                                    pass_s(hw, processor, job, l, PLAN_BACKWARD, 0);
+        } else {
+            parts.device += forward + back - update;
+            parts.movable += update;
+            parts.movable_on_cpu += pass_s(hw, processor, job, l, PLAN_UPDATE, 0);
+        }
+    }
+    return parts;
+}
+
+/* The least time of `devices` and the processor for these parts, however the movable one is shared:
+ * when both end together, or the processor takes all of it and still ends first. */
+static double shared_s(struct parts p, uint32_t devices)
+{
+    double sum = p.movable + devices * p.movable_on_cpu;
+    double moved = sum > 0 ? (p.device + p.movable) / sum : 0;
+    if (moved > 1) moved = 1;
+    return (p.device + (1 - moved) * p.movable) / devices;
+}
+
+/* On the device type that is the fastest for it. */
+static struct parts job_parts(const struct hardware *hw, const struct job *job, bool cpu)
+{
+    struct parts best = {0};
+    bool some = false;
     for (uint32_t type = 0; type < hw->type_count; type++) {
         uint32_t device = 0;
         while (device < hw->device_count && hw->devices[device].type != type) device++;
         if (device == hw->device_count) continue;
-        double seconds = 0;
-        for (uint64_t l = 0; l < layers; l++) {
-            struct work_item items[PLAN_WORK_ITEMS_MAX];
-            bool last = l + 1 == layers;
-            uint32_t n = plan_work_items(job, l, 1, last ? PLAN_LOSS : PLAN_FORWARD, true, 0, 0,
-                                         items);
-            seconds += cost_work_s(hw, device, items, n, NULL);
-            if (last) continue;
-            n = plan_work_items(job, l, 1, PLAN_BACKWARD, true, 0, 0, items);
-            seconds += cost_work_s(hw, device, items, n, NULL);
-        }
-        if (best <= 0 || seconds < best) best = seconds;
+        struct parts parts = minibatch_parts(hw, device, job, cpu && job_can_use_cpu(job));
+        if (some && parts.device + parts.movable >= best.device + best.movable) continue;
+        best = parts;
+        some = true;
     }
     return best;
 }
 
-void bound_makespan(const struct hardware *hw, const struct job_set *jobs, struct bound *out)
+void bound_makespan(const struct hardware *hw, const struct job_set *jobs, bool cpu,
+                    struct bound *out)
 {
-    double area = 0, chain = 0, moved = 0;
+    struct parts all = {0};
+    double chain = 0, moved = 0;
     uint32_t longest = 0;
     for (uint32_t j = 0; j < jobs->count; j++) {
-        double seconds =
-            bound_minibatch_s(hw, &jobs->jobs[j]) * (double)jobs->jobs[j].minibatches;
-        area += seconds;
-        if (seconds > chain) {
-            chain = seconds;
+        struct parts parts = job_parts(hw, &jobs->jobs[j], cpu);
+        double times = (double)jobs->jobs[j].minibatches, alone = shared_s(parts, 1) * times;
+        all.device += parts.device * times;
+        all.movable += parts.movable * times;
+        all.movable_on_cpu += parts.movable_on_cpu * times;
+        if (alone > chain) {
+            chain = alone;
             longest = j;
         }
     }
-    double total = area;
-    area /= hw->device_count;
-    double link = link_bound(hw, jobs, &moved);
+    double area = shared_s(all, hw->device_count);
+    double link = link_bound(hw, jobs, cpu, &moved);
     char text[QUANTITY_TEXT_BYTES], rate[QUANTITY_TEXT_BYTES];
     if (link > area && link > chain) {
         *out = (struct bound){.seconds = link, .kind = BOUND_LINK};
@@ -142,8 +203,9 @@ void bound_makespan(const struct hardware *hw, const struct job_set *jobs, struc
                  jobs->jobs[longest].name, quantity_text(chain, DIMENSION_SECONDS, text));
     } else {
         *out = (struct bound){.seconds = area, .kind = BOUND_AREA};
-        snprintf(out->text, sizeof out->text, "%s of computation on %u device%s",
-                 quantity_text(total, DIMENSION_SECONDS, text), hw->device_count,
-                 hw->device_count == 1 ? "" : "s");
+        snprintf(out->text, sizeof out->text, "%s of computation on %u device%s%s",
+                 quantity_text(area * hw->device_count, DIMENSION_SECONDS, text), hw->device_count,
+                 hw->device_count == 1 ? "" : "s",
+                 all.movable > 0 ? ", optimizers shared with the host's processor" : "");
     }
 }

@@ -13,12 +13,10 @@ struct bound {
     char text[256];
 };
 
-/* The largest of area, chain and link (see bound.c). */
-void bound_makespan(const struct hardware *hardware, const struct job_set *jobs,
+/* The largest of area, chain and link (see bound.c). `cpu`: the host's processor may have optimizers
+ * (hardware_has_cpu()). */
+void bound_makespan(const struct hardware *hardware, const struct job_set *jobs, bool cpu,
                     struct bound *out);
-
-/* Seconds of one minibatch of a job when nothing is recomputed or copied, on its fastest device. */
-double bound_minibatch_s(const struct hardware *hardware, const struct job *job);
 
 /* Bytes per second at which all devices together can receive from (or send to) host memory. */
 double bound_host_rate(const struct hardware *hardware);

@@ -14,6 +14,14 @@
  *       d2h  gradient s            -> host          (unless it is used here next)
  *       d2h  state of s            -> host, region free
  *
+ * Where the host's processor has the optimizer, the parameters come instead of the state, and
+ *
+ *       d2h  gradient of the parameters  -> host, in turn one of a few buffers of the job; region free
+ *       cpu  update                         state of s, on the host
+ *
+ * end the unit; the next forward pass of the shard then waits for that update. Both passes of such
+ * a job's embedding run on the processor and have no part in regions and edges.
+ *
  * The slots of an instance are the unit's, moved to the region and edge whose turn it is. Regions
  * and edges are taken in turn on each device; plan.h's rule 2 makes the next user of a region wait
  * for the last one, which is all the synchronisation that double buffering needs.
@@ -49,6 +57,10 @@ struct unit_slots {
 
 enum { ACCESSES_MAX = 12 };
 
+/* Gradients of a job on the host: one arrives while another is applied, and one more so that
+ * neither waits for the other's end. */
+enum { GRADIENT_TURNS = 3 };
+
 struct emitter {
     struct plan_builder *builder;
     const struct plan *plan;
@@ -78,6 +90,7 @@ struct shard_view {
     uint32_t job_index, shard, global; /* shard within the job; index in the plan */
     uint32_t shard_count;
     bool embedding, last, resident;
+    bool on_cpu; /* the optimizer; of an embedding, both passes */
     bool here_in, here_out;
     uint32_t activations;
     uint64_t slice_rows; /* 0: whole */
@@ -168,30 +181,46 @@ static void send(struct emitter *e, uint32_t device, uint32_t device_flags, uint
     add_copy(e, STREAM_D2H, device, 0, device_flags, host, host_offset, 0, bytes);
 }
 
-/* The computation over the accesses gathered so far, with its workspace. */
+/* A computation over the accesses gathered so far, of the unit's shard. */
+static void add_op(struct emitter *e, const struct shard_view *v, struct plan_op op, uint32_t how)
+{
+    struct work_item items[PLAN_WORK_ITEMS_MAX];
+    const struct plan_shard *shard = &e->partition->shards[v->global];
+    uint32_t count = plan_work_items(v->job, shard->first_layer, shard->layer_count,
+                                     (enum plan_pass)op.pass, how, op.first_row, op.row_count,
+                                     items);
+    op.kind = OP_COMPUTE;
+    op.work = plan_builder_work(e->builder, items, count);
+    plan_builder_op(e->builder, &op, e->accesses, e->access_count, NULL, 0);
+    e->access_count = 0;
+}
+
+/* The unit's pass, on the device, with its workspace. */
 static void add_compute(struct emitter *e, const struct shard_view *v, enum plan_pass pass,
-                        enum unit_pass unit_pass, bool kept, uint32_t slice, uint64_t first_row,
+                        enum unit_pass unit_pass, uint32_t how, uint32_t slice, uint64_t first_row,
                         uint64_t row_count)
 {
-    uint64_t workspace = v->footprint->workspace_bytes[unit_pass][kept];
+    uint64_t workspace = v->footprint->workspace_bytes[unit_pass][how];
     if (workspace > 0) {
-        uint32_t variant = (uint32_t)unit_pass * 2 + kept;
+        uint32_t variant = (uint32_t)unit_pass * UNIT_WAYS + how;
         uint32_t name = buffer(e, v, BUFFER_WORKSPACE, v->shard, variant, true, workspace);
         use_new(e, name, ACCESS_RELEASE, AREA_WORKSPACE, 0, workspace);
     }
-    struct work_item items[PLAN_WORK_ITEMS_MAX];
-    const struct plan_shard *shard = &e->partition->shards[v->global];
-    uint32_t count = plan_work_items(v->job, shard->first_layer, shard->layer_count, pass, kept,
-                                     first_row, row_count, items);
-    struct plan_op op = {.kind = OP_COMPUTE,
-                         .stream = STREAM_COMPUTE,
+    struct plan_op op = {.stream = STREAM_COMPUTE,
                          .pass = (uint8_t)pass,
-                         .work = plan_builder_work(e->builder, items, count),
                          .slice = slice,
                          .first_row = first_row,
                          .row_count = row_count};
-    plan_builder_op(e->builder, &op, e->accesses, e->access_count, NULL, 0);
-    e->access_count = 0;
+    add_op(e, v, op, how);
+}
+
+/* The same on the host's processor. */
+static void add_cpu(struct emitter *e, const struct shard_view *v, enum plan_pass pass,
+                    uint64_t workspace)
+{
+    if (workspace > 0)
+        use(e, buffer(e, v, BUFFER_WORKSPACE, v->shard, pass, false, workspace), ACCESS_WRITE);
+    add_op(e, v, (struct plan_op){.stream = STREAM_CPU, .pass = (uint8_t)pass}, 0);
 }
 
 /* --- pieces that several units have ------------------------------------------------------------ */
@@ -208,6 +237,47 @@ static uint32_t host_state(struct emitter *e, const struct shard_view *v, uint32
 static uint32_t device_state(struct emitter *e, const struct shard_view *v)
 {
     return buffer(e, v, BUFFER_STATE, v->shard, 0, true, v->footprint->state_bytes);
+}
+
+/* What a backward pass works on: the state, which it changes, or parameters and their gradient. */
+static uint32_t backward_state(struct emitter *e, const struct shard_view *v)
+{
+    const struct footprint *f = v->footprint;
+    uint32_t state = v->on_cpu
+                         ? buffer(e, v, BUFFER_PARAMETERS, v->shard, 0, true, f->parameter_bytes)
+                         : device_state(e, v);
+    if (!v->resident)
+        fetch(e, host_state(e, v, v->shard), 0, state, AREA_REGION, 0,
+              v->on_cpu ? f->parameter_bytes : f->state_bytes);
+    return state;
+}
+
+static uint32_t device_gradient(struct emitter *e, const struct shard_view *v)
+{
+    return buffer(e, v, BUFFER_GRADIENT, v->shard, 0, true, v->footprint->parameter_bytes);
+}
+
+static void use_state(struct emitter *e, const struct shard_view *v, uint32_t state)
+{
+    use(e, state, v->on_cpu ? ACCESS_READ | ACCESS_RELEASE : ACCESS_READ | ACCESS_WRITE);
+    if (v->on_cpu)
+        use_new(e, device_gradient(e, v), 0, AREA_REGION, 0, v->footprint->parameter_bytes);
+}
+
+/* The state goes back; or the gradient does, and is applied there. */
+static void send_state(struct emitter *e, const struct shard_view *v, uint32_t state)
+{
+    const struct footprint *f = v->footprint;
+    if (!v->on_cpu) {
+        send(e, state, ACCESS_RELEASE, host_state(e, v, v->shard), 0, f->state_bytes);
+        return;
+    }
+    uint32_t host = buffer(e, v, BUFFER_GRADIENT, PLAN_NONE, v->shard % GRADIENT_TURNS, false,
+                           f->parameter_bytes);
+    send(e, device_gradient(e, v), ACCESS_RELEASE, host, 0, f->parameter_bytes);
+    use(e, host, ACCESS_READ);
+    use(e, host_state(e, v, v->shard), ACCESS_READ | ACCESS_WRITE);
+    add_cpu(e, v, PLAN_UPDATE, 0);
 }
 
 static uint32_t boundary(struct emitter *e, const struct shard_view *v, uint32_t kind,
@@ -297,6 +367,30 @@ static void sliced_embedding_forward(struct emitter *e, const struct shard_view 
     }
 }
 
+/* --- an embedding on the host's processor ------------------------------------------------------ */
+
+static void cpu_embedding_forward(struct emitter *e, const struct shard_view *v)
+{
+    use(e, host_state(e, v, 0), ACCESS_READ);
+    use(e, buffer(e, v, BUFFER_BATCH, PLAN_NONE, 0, false, job_batch_bytes(v->job)), ACCESS_READ);
+    use(e, boundary(e, v, BUFFER_BOUNDARY, 1, false, v->footprint->output_bytes), ACCESS_WRITE);
+    add_cpu(e, v, PLAN_FORWARD, v->footprint->workspace_bytes[UNIT_FORWARD][UNIT_KEEP]);
+}
+
+static void cpu_embedding_backward(struct emitter *e, const struct shard_view *v)
+{
+    use(e, host_state(e, v, 0), ACCESS_READ | ACCESS_WRITE);
+    if (job_has_table(v->job))
+        use(e, buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, false, job_table_bytes(v->job)),
+            ACCESS_READ);
+    use(e, buffer(e, v, BUFFER_BATCH, PLAN_NONE, 0, false, job_batch_bytes(v->job)), ACCESS_READ);
+    use(e, boundary(e, v, BUFFER_BOUNDARY_GRADIENT, 1, false, v->footprint->output_bytes),
+        ACCESS_READ);
+    add_cpu(e, v, PLAN_BACKWARD, v->footprint->workspace_bytes[UNIT_BACKWARD][UNIT_KEEP]);
+}
+
+/* --- passes ------------------------------------------------------------------------------------ */
+
 static void write_forward(struct emitter *e, const struct shard_view *v)
 {
     const struct footprint *f = v->footprint;
@@ -305,6 +399,10 @@ static void write_forward(struct emitter *e, const struct shard_view *v)
     bool kept = v->activations != ACTIVATIONS_RECOMPUTE || v->embedding;
     bool activations = kept && !v->embedding && f->activation_bytes > 0;
     if (v->shard == 0) add_batch_op(e, v);
+    if (v->embedding && v->on_cpu) {
+        cpu_embedding_forward(e, v);
+        return;
+    }
     if (v->embedding && v->slice_rows) {
         sliced_embedding_forward(e, v);
         output(e, v, BUFFER_BOUNDARY, 1, f->output_bytes, to_host);
@@ -345,11 +443,9 @@ static void write_loss(struct emitter *e, const struct shard_view *v)
     bool table = job_has_table(v->job), text = job_batch_bytes(v->job) > 0;
     uint64_t table_bytes = table ? job_table_bytes(v->job) : 0;
     bool table_here = table && table_is_here(e, v);
-    uint32_t state = device_state(e, v);
+    uint32_t state = backward_state(e, v);
     uint32_t table_name = 0, gradient = 0, loss = 0;
     enum area table_area = v->resident ? AREA_REGION : AREA_TABLE;
-    if (!v->resident)
-        fetch(e, host_state(e, v, v->shard), 0, state, AREA_REGION, 0, f->state_bytes);
     if (table && !table_here) {
         table_name = buffer(e, v, BUFFER_TABLE, PLAN_NONE, 0, true, table_bytes);
         fetch(e, host_state(e, v, 0), 0, table_name, table_area, 0, table_bytes);
@@ -357,7 +453,7 @@ static void write_loss(struct emitter *e, const struct shard_view *v)
     batch(e, v, true);
     if (!first) input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, v->here_in, true);
 
-    use(e, state, ACCESS_READ | ACCESS_WRITE);
+    use_state(e, v, state);
     batch(e, v, false);
     if (!first) {
         input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, v->here_in, false);
@@ -376,7 +472,7 @@ static void write_loss(struct emitter *e, const struct shard_view *v)
         gradient = buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, true, table_bytes);
         use_new(e, gradient, 0, table_area, padded(table_bytes), table_bytes);
     }
-    add_compute(e, v, PLAN_LOSS, UNIT_LOSS, false, 0, 0, 0);
+    add_compute(e, v, PLAN_LOSS, UNIT_LOSS, v->on_cpu ? UNIT_GRADIENTS_OUT : 0, 0, 0, 0);
     if (!first)
         output(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard, f->input_bytes, !v->here_out);
     if (text)
@@ -386,8 +482,7 @@ static void write_loss(struct emitter *e, const struct shard_view *v)
         send(e, gradient, ACCESS_RELEASE,
              buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, false, table_bytes), 0,
              table_bytes);
-    if (!v->resident)
-        send(e, state, ACCESS_RELEASE, host_state(e, v, v->shard), 0, f->state_bytes);
+    if (!v->resident) send_state(e, v, state);
 }
 
 static void sliced_embedding_backward(struct emitter *e, const struct shard_view *v)
@@ -440,13 +535,15 @@ static void write_backward(struct emitter *e, const struct shard_view *v)
     bool table = v->embedding && job_has_table(v->job);
     bool table_here = table && table_is_here(e, v);
     uint64_t table_bytes = table ? job_table_bytes(v->job) : 0;
+    if (v->embedding && v->on_cpu) {
+        cpu_embedding_backward(e, v);
+        return;
+    }
     if (v->embedding && v->slice_rows) {
         sliced_embedding_backward(e, v);
         return;
     }
-    uint32_t state = device_state(e, v), acts = 0, gradient = 0;
-    if (!v->resident)
-        fetch(e, host_state(e, v, v->shard), 0, state, AREA_REGION, 0, f->state_bytes);
+    uint32_t state = backward_state(e, v), acts = 0, gradient = 0;
     if (table) {
         gradient = buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, true, table_bytes);
         if (!table_here)
@@ -463,7 +560,7 @@ static void write_backward(struct emitter *e, const struct shard_view *v)
     if (!first) input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, false, true);
     input(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard + 1, f->output_bytes, v->here_in, true);
 
-    use(e, state, ACCESS_READ | ACCESS_WRITE);
+    use_state(e, v, state);
     if (table) use(e, gradient, ACCESS_READ | ACCESS_RELEASE);
     if (activations) use(e, acts, ACCESS_READ | ACCESS_RELEASE);
     if (v->embedding) batch(e, v, false);
@@ -472,11 +569,12 @@ static void write_backward(struct emitter *e, const struct shard_view *v)
     if (!first)
         use_new(e, boundary(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard, true, f->input_bytes), 0,
                 AREA_EDGE, 0, f->input_bytes);
-    add_compute(e, v, PLAN_BACKWARD, UNIT_BACKWARD, kept, 0, 0, 0);
+    add_compute(e, v, PLAN_BACKWARD, UNIT_BACKWARD,
+                (kept ? UNIT_KEEP : 0) | (v->on_cpu ? UNIT_GRADIENTS_OUT : 0), 0, 0, 0);
     if (!first)
         output(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard, f->input_bytes, !v->here_out);
     if (!v->resident)
-        send(e, state, ACCESS_RELEASE, host_state(e, v, v->shard), 0, f->state_bytes);
+        send_state(e, v, state);
     else if (table && !table_here) /* the head's device fetches the new table */
         send(e, state, 0, host_state(e, v, 0), 0, table_bytes);
 }
@@ -505,6 +603,7 @@ static struct shard_view view_of(struct emitter *e, uint32_t job, uint32_t shard
                            .global = first + shard,
                            .shard_count = p->job_first_shard[job + 1] - first,
                            .resident = p->resident,
+                           .on_cpu = p->on_cpu[first + shard],
                            .activations = p->activations,
                            .slice_rows = shard == 0 ? p->slice_rows[job] : 0};
     v.embedding = shard == 0 && job_has_embedding(v.job);
@@ -605,18 +704,31 @@ static void move_states(struct emitter *e, const struct scheduled_unit *unit, bo
     }
 }
 
-static bool continues(const struct schedule *schedule, const struct scheduled_unit *unit)
+/* An embedding of the host's processor leaves and finds everything in host memory. */
+static bool on_host(const struct emitter *e, const struct scheduled_unit *unit)
+{
+    const struct partition *p = e->partition;
+    uint32_t first = p->job_first_shard[unit->job];
+    uint32_t shards = p->job_first_shard[unit->job + 1] - first;
+    return unit_shard(shards, unit->position) == 0 && p->on_cpu[first] &&
+           job_has_embedding(&e->plan->jobs.jobs[unit->job]);
+}
+
+/* Is the next unit on the device the job's next one, with its input on the device? */
+static bool continues(const struct emitter *e, const struct schedule *schedule,
+                      const struct scheduled_unit *unit)
 {
     if (unit->next_on_device == PLAN_NONE) return false;
     const struct scheduled_unit *next = &schedule->units[unit->next_on_device];
-    return next->job == unit->job && next->position == unit->position + 1;
+    return next->job == unit->job && next->position == unit->position + 1 && !on_host(e, unit) &&
+           !on_host(e, next);
 }
 
 static void emit_schedule(struct emitter *e, const struct schedule *schedule, bool *continued)
 {
     for (uint32_t i = 0; i < schedule->count && !e->status; i++) {
         const struct scheduled_unit *unit = &schedule->units[i];
-        bool here_out = continues(schedule, unit);
+        bool here_out = continues(e, schedule, unit);
         if (here_out) continued[unit->next_on_device] = true;
         if (unit->first && e->partition->resident) move_states(e, unit, true);
         add_instance(e, unit_of(e, unit, continued[i], here_out), unit->device, unit->seat);

@@ -52,6 +52,11 @@ bool job_slices(const struct job *job)
     return job->network.family == NETWORK_GPT2;
 }
 
+bool job_can_use_cpu(const struct job *job)
+{
+    return job->network.family != NETWORK_PROFILE;
+}
+
 uint64_t job_embedding_rows(const struct job *job)
 {
     return job->network.vocabulary + job->network.positions;
@@ -168,12 +173,29 @@ static bool grow(struct footprints *f)
     return true;
 }
 
-static double pass_s(const struct hardware *hardware, const struct job *job, uint64_t first_layer,
-                     uint64_t layer_count, enum plan_pass pass, bool kept)
+static double pass_s(const struct hardware *hardware, uint32_t device, const struct job *job,
+                     uint64_t first_layer, uint64_t layer_count, enum plan_pass pass, uint32_t how)
 {
     struct work_item items[PLAN_WORK_ITEMS_MAX];
-    uint32_t count = plan_work_items(job, first_layer, layer_count, pass, kept, 0, 0, items);
-    return cost_work_s(hardware, 0, items, count, NULL);
+    uint32_t count = plan_work_items(job, first_layer, layer_count, pass, how, 0, 0, items);
+    return cost_work_s(hardware, device, items, count, NULL);
+}
+
+static void measure_seconds(const struct hardware *hardware, const struct job *job, uint64_t first,
+                            uint64_t count, struct footprint *out)
+{
+    bool last = first + count == job->network.layer_count;
+    out->forward_s = pass_s(hardware, 0, job, first, count, PLAN_FORWARD, 0);
+    out->backward_kept_s = pass_s(hardware, 0, job, first, count, PLAN_BACKWARD, UNIT_KEEP);
+    out->backward_recompute_s = pass_s(hardware, 0, job, first, count, PLAN_BACKWARD, 0);
+    out->loss_s = last ? pass_s(hardware, 0, job, first, count, PLAN_LOSS, 0) : 0;
+    out->update_s = pass_s(hardware, 0, job, first, count, PLAN_UPDATE, 0);
+    if (!hardware_has_cpu(hardware) || !job_can_use_cpu(job)) return;
+    uint32_t cpu = hardware_cpu(hardware);
+    out->cpu_update_s = pass_s(hardware, cpu, job, first, count, PLAN_UPDATE, 0);
+    if (first > 0 || count > 1 || !job_slices(job)) return;
+    out->cpu_forward_s = pass_s(hardware, cpu, job, first, count, PLAN_FORWARD, 0);
+    out->cpu_backward_s = pass_s(hardware, cpu, job, first, count, PLAN_BACKWARD, 0);
 }
 
 static void measure(const struct footprints *f, const struct job *job, uint64_t first,
@@ -188,15 +210,10 @@ static void measure(const struct footprints *f, const struct job *job, uint64_t 
     out->output_bytes =
         end < network->layer_count ? memory_boundary_bytes(network, end - 1, b, t) : 0;
     for (int pass = UNIT_FORWARD; pass <= UNIT_LOSS; pass++)
-        for (int kept = 0; kept < 2; kept++)
-            out->workspace_bytes[pass][kept] = memory_workspace_bytes(
-                network, first, count, (enum unit_pass)pass, kept, b, t);
-    out->forward_s = pass_s(f->hardware, job, first, count, PLAN_FORWARD, false);
-    out->backward_kept_s = pass_s(f->hardware, job, first, count, PLAN_BACKWARD, true);
-    out->backward_recompute_s = pass_s(f->hardware, job, first, count, PLAN_BACKWARD, false);
-    out->loss_s = end == network->layer_count
-                      ? pass_s(f->hardware, job, first, count, PLAN_LOSS, false)
-                      : 0;
+        for (uint32_t how = 0; how < UNIT_WAYS; how++)
+            out->workspace_bytes[pass][how] = memory_workspace_bytes(
+                network, first, count, (enum unit_pass)pass, how, b, t);
+    measure_seconds(f->hardware, job, first, count, out);
 }
 
 const struct footprint *footprint_of(struct footprints *f, uint32_t job, uint64_t first_layer,

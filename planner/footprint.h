@@ -8,6 +8,7 @@
 
 #include "models/hardware.h"
 #include "models/job.h"
+#include "models/memory.h"
 #include "planner/plan.h"
 
 struct footprint {
@@ -16,8 +17,12 @@ struct footprint {
     uint64_t activation_bytes; /* kept for the backward pass */
     uint64_t input_bytes;      /* boundary that enters; 0 for layer 0 */
     uint64_t output_bytes;     /* boundary that leaves; 0 behind the last layer */
-    uint64_t workspace_bytes[3][2]; /* by enum unit_pass and "activations are kept" */
-    double forward_s, backward_kept_s, backward_recompute_s, loss_s;
+    uint64_t workspace_bytes[3][UNIT_WAYS]; /* by enum unit_pass and how */
+    double forward_s, backward_kept_s, backward_recompute_s, loss_s; /* with the update */
+    double update_s; /* alone */
+    /* on the host's processor; 0 where hardware_has_cpu() is false */
+    double cpu_update_s;
+    double cpu_forward_s, cpu_backward_s; /* of an embedding that job_slices(); the update included */
 };
 
 struct footprints; /* opaque */
@@ -46,8 +51,11 @@ bool job_has_embedding(const struct job *job);
 bool job_has_table(const struct job *job);
 uint64_t job_embedding_rows(const struct job *job); /* tokens, then positions */
 uint64_t job_table_bytes(const struct job *job);    /* V * C * 4 */
-/* May the embedding be cut into ranges of rows? */
+/* May the embedding be cut into ranges of rows? Then its passes only gather and add up rows, which
+ * the host's processor does as well. */
 bool job_slices(const struct job *job);
+/* Are the parameters known well enough to update them elsewhere? Not those of a profile. */
+bool job_can_use_cpu(const struct job *job);
 uint64_t job_batch_bytes(const struct job *job);    /* B * (T + 1) * 4; 0 for profiles */
 
 #endif

@@ -53,12 +53,13 @@ void cutter_note_fixed(struct cutter *cutter, uint64_t taken)
                         taken - cutter->capacity);
 }
 
-uint64_t cutter_workspace(const struct footprint *f, bool last, uint32_t activations)
+uint64_t cutter_workspace(const struct footprint *f, bool last, uint32_t activations,
+                          uint32_t how)
 {
-    bool kept = activations != ACTIVATIONS_RECOMPUTE;
-    if (last) return padded(f->workspace_bytes[UNIT_LOSS][0]);
-    return padded(max_u64(f->workspace_bytes[UNIT_FORWARD][kept],
-                          f->workspace_bytes[UNIT_BACKWARD][kept]));
+    if (last) return padded(f->workspace_bytes[UNIT_LOSS][how]);
+    if (activations != ACTIVATIONS_RECOMPUTE) how |= UNIT_KEEP;
+    return padded(max_u64(f->workspace_bytes[UNIT_FORWARD][how],
+                          f->workspace_bytes[UNIT_BACKWARD][how]));
 }
 
 void cutter_note_failure(struct cutter *cutter, uint32_t job, uint64_t layer, uint64_t missing)
@@ -90,6 +91,7 @@ enum status partition_allocate(const struct job_set *jobs, struct partition *out
         {layers, sizeof *out->keep_offset, &out->keep_offset},
         {layers, sizeof *out->state_offset, &out->state_offset},
         {layers, sizeof *out->shard_device, &out->shard_device},
+        {layers, sizeof *out->on_cpu, &out->on_cpu},
     };
     for (size_t i = 0; i < ARRAY_COUNT(arrays); i++) {
         void *array;
@@ -112,7 +114,12 @@ struct cutter cutter_make(const struct hardware *hardware, const struct job_set 
                             .interleaved = interleaved,
                             .capacity = smallest_device(hardware),
                             .contention = 1,
+                            .shares_cpu = strcmp(hardware->backend, "host") == 0,
                             .missing_bytes = UINT64_MAX};
+    const struct compute_profile *profile = hardware_profile(hardware, 0);
+    if (profile && profile->interference.copy_reference_rate.value > 0)
+        cutter.copy_slows_s = profile->interference.compute_by_copy.value /
+                              profile->interference.copy_reference_rate.value;
     for (uint32_t j = 0; j < jobs->count; j++) {
         const struct job *job = &jobs->jobs[j];
         if (footprint_twin(footprints, j) == j)

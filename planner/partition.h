@@ -35,6 +35,8 @@ struct partition {
     uint32_t *job_first_shard;   /* job count + 1 entries */
     uint32_t *shard_device;      /* resident only, else NULL */
     uint64_t *slice_rows;        /* per job: rows of an embedding slice; 0: not sliced */
+    bool *on_cpu;                /* per shard: the host's processor updates it; an embedding's passes
+                                    run there as well */
     uint32_t shard_count;
     bool resident;
     uint32_t activations;        /* enum plan_activations */

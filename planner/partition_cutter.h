@@ -16,6 +16,8 @@ struct cutter {
     uint64_t edge_bytes;
     uint64_t table_bytes; /* token table and its gradient, of the largest vocabulary */
     double contention;
+    double copy_slows_s; /* seconds that a copied byte takes from computations: host devices */
+    bool shares_cpu;     /* the host's processor is what the devices compute with */
     double host_fixed_bytes; /* states, table gradients, boundaries: whatever the cut */
     /* where the least hopeless failure was, for the message */
     uint32_t failed_job;
@@ -37,8 +39,9 @@ void cutter_note_fixed(struct cutter *cutter, uint64_t taken);
 MUST_CHECK enum status partition_allocate(const struct job_set *jobs, struct partition *out,
                                           struct error *err);
 
-/* Scratch of the greediest unit of a shard. */
-uint64_t cutter_workspace(const struct footprint *f, bool last, uint32_t activations);
+/* Scratch of the greediest unit of a shard; `how` may have UNIT_GRADIENTS_OUT. */
+uint64_t cutter_workspace(const struct footprint *f, bool last, uint32_t activations,
+                          uint32_t how);
 
 /* The message of a footprint that could not be had. */
 enum status cutter_out_of_memory(struct error *err);

@@ -8,7 +8,14 @@
  * and long first copies. So some dozens of sizes between the smallest that any layer needs and all
  * of the memory are tried, with two and three regions and each way of treating activations, and the
  * cut with the least estimated time is taken: per unit, the largest of its computation, its copies
- * in and its copies out (with two regions, in and out take turns; with one, everything does).
+ * in and its copies out (with two regions, in and out take turns; with one, everything does); and in
+ * all not less than the host's processor needs for the optimizers that run there.
+ *
+ * The place of the optimizers is tried like the rest. On the device a region holds a shard's state,
+ * on the host's processor parameters and gradient. Split, it is cut as for the device, and of each
+ * job as many shards as balance both go to the processor, the last ones: their gradients are there
+ * first, and the first shards' parameters are wanted first. (Without moments, a state is less than
+ * parameters and gradient; then a region holds these.)
  *
  * When nothing fits, the message says what is missing when each layer is a shard of its own and there
  * is one region, and names the layer that needs most.
@@ -17,6 +24,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "models/cost.h"
 #include "models/memory.h"
@@ -28,16 +36,35 @@ struct candidate {
     uint32_t region_count;
     uint64_t region_bytes;
     uint32_t activations;
+    uint32_t place; /* enum planner_place */
 };
 
 /* --- one job at one region size ---------------------------------------------------------------- */
 
-/* Bytes of the region for the greediest unit of this shard. */
-static uint64_t region_need(const struct footprint *f, bool last, uint32_t activations)
+static bool uses_cpu(const struct job *job, uint32_t place)
 {
-    uint64_t need = padded(f->state_bytes);
+    return place != PLACE_DEVICE && job_can_use_cpu(job);
+}
+
+/* An embedding of the host's processor needs nothing of a device. */
+static bool embedding_on_cpu(const struct job *job, uint32_t place)
+{
+    return uses_cpu(job, place) && job_slices(job);
+}
+
+/* Bytes of the region for the greediest unit of this shard. */
+static uint64_t region_need(const struct footprint *f, const struct job *job, bool embedding,
+                            bool last, uint32_t activations, uint32_t place)
+{
+    uint64_t pair = 2 * padded(f->parameter_bytes), need = padded(f->state_bytes);
+    if (uses_cpu(job, place) && !embedding) need = place == PLACE_CPU ? pair : max_u64(pair, need);
     if (!last && activations == ACTIVATIONS_SPILL) need += padded(f->activation_bytes);
     return need;
+}
+
+static uint32_t way_of(const struct job *job, uint32_t place)
+{
+    return place == PLACE_CPU && uses_cpu(job, place) ? UNIT_GRADIENTS_OUT : 0;
 }
 
 static uint64_t slice_row_bytes(const struct job *job)
@@ -59,15 +86,16 @@ static uint64_t slice_rows_for(const struct job *job, uint64_t region_bytes)
 }
 
 /* Seconds of a unit that computes for `compute` while copies in and out of others go on. */
-static double unit_s(const struct candidate *c, double compute, double in, double out)
+static double unit_s(const struct cutter *cutter, const struct candidate *c, double compute,
+                     uint64_t in_bytes, uint64_t out_bytes)
 {
+    double in = in_bytes ? cost_copy_s(cutter->hardware, 0, COPY_H2D, in_bytes) : 0;
+    double out = out_bytes ? cost_copy_s(cutter->hardware, 0, COPY_D2H, out_bytes) : 0;
+    in *= cutter->contention;
+    out *= cutter->contention;
     if (c->region_count == 1) return in + compute + out;
+    compute += cutter->copy_slows_s * (double)(in_bytes + out_bytes);
     return c->region_count == 2 ? max_s(compute, in + out) : max_s(compute, max_s(in, out));
-}
-
-static double copy_s(const struct cutter *cutter, enum copy_direction direction, uint64_t bytes)
-{
-    return bytes ? cost_copy_s(cutter->hardware, 0, direction, bytes) * cutter->contention : 0;
 }
 
 /* How much longer copies take when all devices that will be busy copy at once. */
@@ -79,36 +107,100 @@ static double contention_of(const struct hardware *hardware, uint32_t busy_devic
     return rate > 0 && wanted > rate ? wanted / rate : 1;
 }
 
-static double shard_s(const struct cutter *cutter, const struct candidate *c,
-                      const struct job *job, const struct footprint *f, bool last)
+/* What passes of one minibatch take of a device and of the host's processor. */
+struct seconds {
+    double device, cpu;
+};
+
+static struct seconds shard_seconds(const struct cutter *cutter, const struct candidate *c,
+                                    const struct job *job, const struct footprint *f, bool last,
+                                    bool on_cpu)
 {
     uint64_t spilled = c->activations == ACTIVATIONS_SPILL && !last ? f->activation_bytes : 0;
-    double state_in = copy_s(cutter, COPY_H2D, f->state_bytes + f->input_bytes + f->output_bytes);
-    double state_out = copy_s(cutter, COPY_D2H, f->state_bytes + f->input_bytes);
+    uint64_t state_in = on_cpu ? f->parameter_bytes : f->state_bytes;
+    uint64_t state_out = on_cpu ? f->parameter_bytes : f->state_bytes; /* parameters' gradient */
+    uint64_t in = state_in + f->input_bytes + f->output_bytes + spilled;
+    uint64_t out = state_out + f->input_bytes;
+    double elsewhere = on_cpu ? f->update_s : 0;
+    struct seconds seconds = {.cpu = on_cpu ? f->cpu_update_s : 0};
     if (last) {
         uint64_t table = job_has_table(job) ? job_table_bytes(job) : 0;
-        return unit_s(c, f->loss_s, state_in + copy_s(cutter, COPY_H2D, table),
-                      state_out + copy_s(cutter, COPY_D2H, table));
+        seconds.device = unit_s(cutter, c, f->loss_s - elsewhere, in + table, out + table);
+        return seconds;
     }
-    double forward = unit_s(c, f->forward_s,
-                            copy_s(cutter, COPY_H2D, f->parameter_bytes + f->input_bytes),
-                            copy_s(cutter, COPY_D2H, f->output_bytes + spilled));
-    double backward = unit_s(c, c->activations == ACTIVATIONS_RECOMPUTE ? f->backward_recompute_s
-                                                                        : f->backward_kept_s,
-                             state_in + copy_s(cutter, COPY_H2D, spilled), state_out);
-    return forward + backward;
+    double backward = c->activations == ACTIVATIONS_RECOMPUTE ? f->backward_recompute_s
+                                                              : f->backward_kept_s;
+    seconds.device = unit_s(cutter, c, f->forward_s, f->parameter_bytes + f->input_bytes,
+                            f->output_bytes + spilled) +
+                     unit_s(cutter, c, backward - elsewhere, in, out);
+    return seconds;
 }
 
 /* What one job's cut comes to. */
 struct job_cut {
     struct plan_shard *shards; /* room for layer_count of them */
+    bool *on_cpu;              /* per shard */
     uint32_t count;
     uint64_t slice_rows;
     uint64_t workspace_bytes;
     uint64_t keep_bytes;
     uint64_t spilled_bytes; /* activations in host memory */
-    double minibatch_s;
+    struct seconds minibatch;
 };
+
+/* Add a shard at the end of the cut. */
+static void append_shard(const struct cutter *cutter, const struct candidate *c, uint32_t j,
+                         uint64_t first, uint64_t count, const struct footprint *f,
+                         struct job_cut *cut)
+{
+    const struct job *job = &cutter->jobs->jobs[j];
+    bool embedding = first == 0 && job_has_embedding(job);
+    bool on_cpu = embedding ? embedding_on_cpu(job, c->place)
+                            : c->place == PLACE_CPU && uses_cpu(job, c->place);
+    struct seconds seconds = {.cpu = f->cpu_forward_s + f->cpu_backward_s};
+    if (!embedding || !on_cpu)
+        seconds = shard_seconds(cutter, c, job, f, is_last(job, first, count), on_cpu);
+    cut->minibatch.device += seconds.device;
+    cut->minibatch.cpu += seconds.cpu;
+    cut->on_cpu[cut->count] = on_cpu;
+    cut->shards[cut->count++] =
+        (struct plan_shard){.job = j, .first_layer = first, .layer_count = count};
+}
+
+/* The time of a minibatch while devices and processor work side by side, or share cores. */
+static double combined_s(const struct cutter *cutter, struct seconds s)
+{
+    if (cutter->shares_cpu) return s.device + s.cpu;
+    uint32_t devices = cutter->interleaved ? cutter->hardware->device_count : 1;
+    return max_s(s.device, s.cpu * devices);
+}
+
+/* Give the processor as many of the last shards as shorten the minibatch. */
+static enum status balance(struct cutter *cutter, const struct candidate *c, uint32_t j,
+                           struct job_cut *cut, struct error *err)
+{
+    const struct job *job = &cutter->jobs->jobs[j];
+    if (c->place != PLACE_SPLIT || !job_can_use_cpu(job)) return STATUS_OK;
+    struct seconds best = cut->minibatch, sum = cut->minibatch;
+    uint32_t best_first = cut->count, least = job_has_embedding(job) ? 1 : 0;
+    for (uint32_t s = cut->count; s-- > least;) {
+        const struct plan_shard *shard = &cut->shards[s];
+        bool last = is_last(job, shard->first_layer, shard->layer_count);
+        const struct footprint *f =
+            footprint_of(cutter->footprints, j, shard->first_layer, shard->layer_count);
+        if (!f) return cutter_out_of_memory(err);
+        struct seconds here = shard_seconds(cutter, c, job, f, last, false);
+        struct seconds there = shard_seconds(cutter, c, job, f, last, true);
+        sum.device += there.device - here.device;
+        sum.cpu += there.cpu;
+        if (combined_s(cutter, sum) >= combined_s(cutter, best)) continue;
+        best = sum;
+        best_first = s;
+    }
+    for (uint32_t s = best_first; s < cut->count; s++) cut->on_cpu[s] = true;
+    cut->minibatch = best;
+    return STATUS_OK;
+}
 
 /* Cut one job greedily. *fits false: it does not. `room` is what is left for
  * workspace and kept activations together. */
@@ -122,7 +214,7 @@ static enum status cut_job(struct cutter *cutter, const struct candidate *c, uin
     cut->count = 0;
     cut->workspace_bytes = cut->keep_bytes = cut->spilled_bytes = 0;
     cut->slice_rows = 0;
-    cut->minibatch_s = 0;
+    cut->minibatch = (struct seconds){0};
     if (cutter->options->shards > 1) {
         uint64_t parts = cutter->options->shards - (job_has_embedding(job) ? 1 : 0);
         uint64_t whole = layers - (job_has_embedding(job) ? 1 : 0);
@@ -133,8 +225,10 @@ static enum status cut_job(struct cutter *cutter, const struct candidate *c, uin
         if (!f) return cutter_out_of_memory(err);
         uint64_t need = padded(f->state_bytes) +
                         (job_has_table(job) ? padded(job_table_bytes(job)) : 0);
-        uint64_t workspace = cutter_workspace(f, false, ACTIVATIONS_KEEP);
-        if (job_slices(job)) {
+        uint64_t workspace = cutter_workspace(f, false, ACTIVATIONS_KEEP, 0);
+        if (embedding_on_cpu(job, c->place)) {
+            workspace = 0;
+        } else if (job_slices(job)) {
             cut->slice_rows = slice_rows_for(job, c->region_bytes);
             if (cut->slice_rows == 0 || workspace > room) return STATUS_OK;
             if (cut->slice_rows == job_embedding_rows(job) && need <= c->region_bytes)
@@ -143,8 +237,7 @@ static enum status cut_job(struct cutter *cutter, const struct candidate *c, uin
             return STATUS_OK;
         }
         cut->workspace_bytes = workspace;
-        cut->shards[cut->count++] = (struct plan_shard){.job = j, .layer_count = 1};
-        cut->minibatch_s += shard_s(cutter, c, job, f, false);
+        append_shard(cutter, c, j, 0, 1, f, cut);
         first = 1;
     }
     while (first < layers) {
@@ -154,9 +247,10 @@ static enum status cut_job(struct cutter *cutter, const struct candidate *c, uin
             const struct footprint *f = footprint_of(cutter->footprints, j, first, n);
             if (!f) return cutter_out_of_memory(err);
             bool last = is_last(job, first, n);
-            uint64_t region = region_need(f, last, c->activations);
-            uint64_t workspace = max_u64(cut->workspace_bytes,
-                                         cutter_workspace(f, last, c->activations));
+            uint64_t region = region_need(f, job, false, last, c->activations, c->place);
+            uint64_t workspace =
+                max_u64(cut->workspace_bytes,
+                        cutter_workspace(f, last, c->activations, way_of(job, c->place)));
             uint64_t keep = cut->keep_bytes;
             if (c->activations == ACTIVATIONS_KEEP && !last) keep += padded(f->activation_bytes);
             if (region > c->region_bytes || workspace + keep > room) break;
@@ -166,18 +260,17 @@ static enum status cut_job(struct cutter *cutter, const struct candidate *c, uin
         if (count == 0) return STATUS_OK;
         bool last = is_last(job, first, count);
         cut->workspace_bytes =
-            max_u64(cut->workspace_bytes, cutter_workspace(&best, last, c->activations));
+            max_u64(cut->workspace_bytes,
+                    cutter_workspace(&best, last, c->activations, way_of(job, c->place)));
         if (c->activations == ACTIVATIONS_KEEP && !last)
             cut->keep_bytes += padded(best.activation_bytes);
         if (c->activations == ACTIVATIONS_SPILL && !last)
             cut->spilled_bytes += best.activation_bytes;
-        cut->minibatch_s += shard_s(cutter, c, job, &best, last);
-        cut->shards[cut->count++] =
-            (struct plan_shard){.job = j, .first_layer = first, .layer_count = count};
+        append_shard(cutter, c, j, first, count, &best, cut);
         first += count;
     }
     *fits = true;
-    return STATUS_OK;
+    return balance(cutter, c, j, cut, err);
 }
 
 /* --- all jobs at one candidate ----------------------------------------------------------------- */
@@ -203,12 +296,12 @@ static enum status try_candidate(struct cutter *cutter, const struct candidate *
     uint64_t taken = c->region_count * c->region_bytes + edge_count * cutter->edge_bytes +
                      cutter->table_bytes;
     *fits = false;
-    out->objective_s = 0;
     out->shard_count = 0;
     out->workspace_bytes = out->keep_bytes = 0;
     if (taken > cutter->capacity) return STATUS_OK;
     uint64_t room = cutter->capacity - taken, workspace = 0, keep = 0;
     double spilled = 0;
+    struct seconds all = {0};
     for (uint32_t j = 0; j < cutter->jobs->count; j++) {
         uint32_t twin = footprint_twin(cutter->footprints, j);
         struct job_cut *cut = &cuts[twin];
@@ -219,8 +312,10 @@ static enum status try_candidate(struct cutter *cutter, const struct candidate *
         }
         out->job_first_shard[j] = out->shard_count;
         out->slice_rows[j] = cut->slice_rows;
+        memcpy(out->on_cpu + out->shard_count, cut->on_cpu, cut->count * sizeof *cut->on_cpu);
         out->shard_count += copy_shards(out->shards + out->shard_count, cut->shards, cut->count, j);
-        out->objective_s += cut->minibatch_s * (double)cutter->jobs->jobs[j].minibatches;
+        all.device += cut->minibatch.device * (double)cutter->jobs->jobs[j].minibatches;
+        all.cpu += cut->minibatch.cpu * (double)cutter->jobs->jobs[j].minibatches;
         workspace = max_u64(workspace, cut->workspace_bytes);
         keep = cutter->interleaved ? keep + cut->keep_bytes : max_u64(keep, cut->keep_bytes);
         spilled += (double)cut->spilled_bytes;
@@ -238,6 +333,7 @@ static enum status try_candidate(struct cutter *cutter, const struct candidate *
     out->region_bytes = c->region_bytes;
     out->region_count = c->region_count;
     out->activations = c->activations;
+    out->objective_s = combined_s(cutter, all);
     *fits = true;
     return STATUS_OK;
 }
@@ -265,7 +361,10 @@ static void place_activations(const struct cutter *cutter, struct partition *out
 static void free_cuts(struct job_cut *cuts, uint32_t count)
 {
     if (!cuts) return;
-    for (uint32_t j = 0; j < count; j++) free(cuts[j].shards);
+    for (uint32_t j = 0; j < count; j++) {
+        free(cuts[j].shards);
+        free(cuts[j].on_cpu);
+    }
     free(cuts);
 }
 
@@ -275,7 +374,8 @@ static struct job_cut *make_cuts(const struct job_set *jobs, struct footprints *
     for (uint32_t j = 0; cuts && j < jobs->count; j++) {
         if (footprint_twin(footprints, j) != j) continue;
         cuts[j].shards = calloc(jobs->jobs[j].network.layer_count, sizeof *cuts[j].shards);
-        if (!cuts[j].shards) {
+        cuts[j].on_cpu = calloc(jobs->jobs[j].network.layer_count, sizeof *cuts[j].on_cpu);
+        if (!cuts[j].shards || !cuts[j].on_cpu) {
             free_cuts(cuts, jobs->count);
             return NULL;
         }
@@ -293,9 +393,21 @@ static bool mode_possible(const struct cutter *cutter, uint32_t activations)
            !cutter->interleaved;
 }
 
+/* The processor's rate must be known, and some job must have an optimizer to give it. */
+static bool place_possible(const struct cutter *cutter, uint32_t place)
+{
+    if (cutter->options->optimizer != PLANNER_AUTO && cutter->options->optimizer != place)
+        return false;
+    if (place == PLACE_DEVICE) return true;
+    if (!hardware_has_cpu(cutter->hardware)) return false;
+    for (uint32_t j = 0; j < cutter->jobs->count; j++)
+        if (job_can_use_cpu(&cutter->jobs->jobs[j])) return true;
+    return cutter->options->optimizer == place;
+}
+
 /* The smallest region that every layer fits on its own (an embedding is cut as finely as needed). */
-static enum status least_region(const struct cutter *cutter, uint32_t activations, uint64_t *bytes,
-                                struct error *err)
+static enum status least_region(const struct cutter *cutter, uint32_t activations, uint32_t place,
+                                uint64_t *bytes, struct error *err)
 {
     *bytes = 4 * ARENA_ALIGNMENT;
     for (uint32_t j = 0; j < cutter->jobs->count; j++) {
@@ -304,7 +416,9 @@ static enum status least_region(const struct cutter *cutter, uint32_t activation
         for (uint64_t l = job_slices(job) ? 1 : 0; l < job->network.layer_count; l++) {
             const struct footprint *f = footprint_of(cutter->footprints, j, l, 1);
             if (!f) return cutter_out_of_memory(err);
-            *bytes = max_u64(*bytes, region_need(f, is_last(job, l, 1), activations));
+            bool embedding = l == 0 && job_has_embedding(job);
+            *bytes = max_u64(*bytes, region_need(f, job, embedding, is_last(job, l, 1), activations,
+                                                 place));
         }
     }
     return STATUS_OK;
@@ -312,12 +426,12 @@ static enum status least_region(const struct cutter *cutter, uint32_t activation
 
 /* What the jobs need with activations treated this way when each layer is a shard of its own, and
  * the layer that needs most of it. */
-static enum status least_need(const struct cutter *cutter, uint32_t activations, uint64_t *need,
-                              uint32_t *job, uint64_t *layer, struct error *err)
+static enum status least_need(const struct cutter *cutter, uint32_t activations, uint32_t place,
+                              uint64_t *need, uint32_t *job, uint64_t *layer, struct error *err)
 {
     uint32_t regions = cutter->options->regions ? cutter->options->regions : 1;
     uint64_t region = 0, workspace = 0, most = 0;
-    enum status status = least_region(cutter, activations, &region, err);
+    enum status status = least_region(cutter, activations, place, &region, err);
     for (uint32_t j = 0; j < cutter->jobs->count && !status; j++) {
         const struct job *of = &cutter->jobs->jobs[j];
         if (footprint_twin(cutter->footprints, j) != j) continue;
@@ -325,8 +439,11 @@ static enum status least_need(const struct cutter *cutter, uint32_t activations,
             const struct footprint *f = footprint_of(cutter->footprints, j, l, 1);
             if (!f) return cutter_out_of_memory(err);
             bool last = is_last(of, l, 1), sliced = l == 0 && job_slices(of);
-            uint64_t own = cutter_workspace(f, last, activations);
-            uint64_t sum = own + (sliced ? 0 : regions * region_need(f, last, activations)) +
+            if (l == 0 && embedding_on_cpu(of, place)) continue;
+            bool embedding = l == 0 && job_has_embedding(of);
+            uint64_t own = cutter_workspace(f, last, activations, way_of(of, place));
+            uint64_t region_own = region_need(f, of, embedding, last, activations, place);
+            uint64_t sum = own + (sliced ? 0 : regions * region_own) +
                            (last && job_has_table(of) ? 2 * padded(job_table_bytes(of)) : 0);
             workspace = max_u64(workspace, own);
             if (sum <= most) continue;
@@ -344,11 +461,11 @@ static enum status infeasible(const struct cutter *cutter, struct error *err)
 {
     uint64_t least = UINT64_MAX, layer = 0;
     uint32_t job = 0;
-    for (uint32_t mode = 0; mode < ACTIVATIONS_COUNT; mode++) {
+    for (uint32_t way = 0; way < ACTIVATIONS_COUNT * PLACE_COUNT; way++) {
         uint64_t need = 0, mode_layer = 0;
-        uint32_t mode_job = 0;
-        if (!mode_possible(cutter, mode)) continue;
-        enum status status = least_need(cutter, mode, &need, &mode_job, &mode_layer, err);
+        uint32_t mode_job = 0, mode = way / PLACE_COUNT, place = way % PLACE_COUNT;
+        if (!mode_possible(cutter, mode) || !place_possible(cutter, place)) continue;
+        enum status status = least_need(cutter, mode, place, &need, &mode_job, &mode_layer, err);
         if (status) return status;
         if (need >= least) continue;
         least = need;
@@ -378,16 +495,17 @@ static uint64_t region_size(const struct cutter *cutter, uint32_t regions, uint3
 }
 
 /* Try region sizes; the best cut so far is kept in `best`, and `trial` is scratch of its kind. */
-static enum status try_sizes(struct cutter *cutter, uint32_t mode, uint32_t regions,
+static enum status try_sizes(struct cutter *cutter, uint32_t mode, uint32_t place, uint32_t regions,
                              struct partition *best, struct partition *trial,
                              struct job_cut *cuts, bool *found, struct error *err)
 {
     uint64_t least = 0;
-    enum status status = least_region(cutter, mode, &least, err);
+    enum status status = least_region(cutter, mode, place, &least, err);
     for (uint32_t step = 0; step <= REGION_SIZES && !status; step++) {
         struct candidate c = {.region_count = regions,
                               .region_bytes = region_size(cutter, regions, step, least),
-                              .activations = mode};
+                              .activations = mode,
+                              .place = place};
         bool fits;
         status = try_candidate(cutter, &c, trial, cuts, &fits, err);
         if (status || !fits || (*found && trial->objective_s >= best->objective_s)) continue;
@@ -419,10 +537,11 @@ enum status partition_streamed(const struct hardware *hardware, const struct job
             if (options->regions || options->no_double_buffer) break;
             first = last = 1;
         }
-        for (uint32_t mode = 0; mode < ACTIVATIONS_COUNT && !status; mode++) {
-            if (!mode_possible(&cutter, mode)) continue;
+        for (uint32_t way = 0; way < ACTIVATIONS_COUNT * PLACE_COUNT && !status; way++) {
+            uint32_t mode = way / PLACE_COUNT, place = way % PLACE_COUNT;
+            if (!mode_possible(&cutter, mode) || !place_possible(&cutter, place)) continue;
             for (uint32_t regions = first; regions <= last && !status; regions++)
-                status = try_sizes(&cutter, mode, regions, &best, &trial, cuts, &found, err);
+                status = try_sizes(&cutter, mode, place, regions, &best, &trial, cuts, &found, err);
         }
     }
     free_cuts(cuts, jobs->count);

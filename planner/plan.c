@@ -26,11 +26,13 @@ const char *const plan_stream_names[STREAM_KIND_COUNT] = {
     [STREAM_H2D] = "h2d",
     [STREAM_D2H] = "d2h",
     [STREAM_HOST] = "host",
+    [STREAM_CPU] = "cpu",
 };
 
 const char *const plan_pass_names[PLAN_PASS_COUNT] = {
-    [PLAN_FORWARD] = "forward", [PLAN_LOSS] = "loss", [PLAN_BACKWARD] = "backward",
-    [PLAN_BATCH] = "batch",     [PLAN_LOAD] = "load", [PLAN_STORE] = "store",
+    [PLAN_FORWARD] = "forward", [PLAN_LOSS] = "loss",     [PLAN_BACKWARD] = "backward",
+    [PLAN_BATCH] = "batch",     [PLAN_UPDATE] = "update", [PLAN_LOAD] = "load",
+    [PLAN_STORE] = "store",
 };
 
 const char *const plan_buffer_names[BUFFER_KIND_COUNT] = {
@@ -43,6 +45,7 @@ const char *const plan_buffer_names[BUFFER_KIND_COUNT] = {
     [BUFFER_BOUNDARY] = "boundary",
     [BUFFER_BOUNDARY_GRADIENT] = "boundary_gradient",
     [BUFFER_ACTIVATIONS] = "activations",
+    [BUFFER_GRADIENT] = "gradient",
     [BUFFER_WORKSPACE] = "workspace",
 };
 

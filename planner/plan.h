@@ -6,7 +6,8 @@
  * no trace but their result.
  *
  * Streams. Each device has an ordered queue of computations and one for each direction of copies;
- * the host has one for reading batches. Places. 0 is host DRAM, 1 + d is device d's memory.
+ * the host has one for reading batches, and one for what its processor computes on host memory
+ * ("cpu"). Places. 0 is host DRAM, 1 + d is device d's memory.
  *
  * Buffers are names: "state of shard 3 of job 1, on the device". A host buffer exists once, for the
  * whole run. A device buffer exists once per device and comes to life and ends again and again: an
@@ -42,6 +43,12 @@
  * update). LOAD and STORE bring resident state in before the first and out after the last step.
  * A tied token table belongs to shard 0; the LOSS unit reads it and writes its gradient to
  * TABLE_GRADIENT, which shard 0's BACKWARD adds before it updates.
+ *
+ * The optimizer's place is a matter of each shard. Either the BACKWARD or LOSS that has a shard's
+ * STATE on the device updates it there; or it has the PARAMETERS alone and leaves their GRADIENT,
+ * which is copied to the host, where an UPDATE behind it in the same unit changes the STATE on the
+ * cpu stream: a third of the bytes to the device and a third back. The embedding then has no
+ * business on a device: both its passes run on the cpu stream, on host memory.
  */
 #ifndef SPILLWAY_PLANNER_PLAN_H
 #define SPILLWAY_PLANNER_PLAN_H
@@ -70,7 +77,14 @@ enum {
     PLAN_SEGMENTS_MAX = 1 << 24
 };
 
-enum plan_stream_kind { STREAM_COMPUTE, STREAM_H2D, STREAM_D2H, STREAM_HOST, STREAM_KIND_COUNT };
+enum plan_stream_kind {
+    STREAM_COMPUTE,
+    STREAM_H2D,
+    STREAM_D2H,
+    STREAM_HOST, /* batches */
+    STREAM_CPU,  /* computations on host memory */
+    STREAM_KIND_COUNT
+};
 extern const char *const plan_stream_names[STREAM_KIND_COUNT]; /* "compute", "h2d", ... */
 
 enum plan_op_kind { OP_COPY, OP_COMPUTE, OP_KIND_COUNT };
@@ -81,6 +95,7 @@ enum plan_pass {
     PLAN_LOSS,     /* forward, loss, backward, update of the last shard */
     PLAN_BACKWARD, /* recompute unless ACTIVATIONS are read; backward; update */
     PLAN_BATCH,    /* host stream: the next minibatch of tokens into the BATCH buffer */
+    PLAN_UPDATE,   /* computation only: of the shard's state on the host, from its GRADIENT there */
     PLAN_LOAD,     /* unit only: state to the device, to stay */
     PLAN_STORE,    /* unit only: state back to the host */
     PLAN_PASS_COUNT
@@ -97,6 +112,8 @@ enum plan_buffer_kind {
     BUFFER_BOUNDARY,       /* activations that enter shard `shard` (R, C); shard >= 1 */
     BUFFER_BOUNDARY_GRADIENT, /* gradient of the same */
     BUFFER_ACTIVATIONS,    /* kept for the backward pass of the shard */
+    BUFFER_GRADIENT,       /* of a shard's parameters, laid out like them; on the host of any shard
+                              in its turn: variants tell those of a job apart */
     BUFFER_WORKSPACE,      /* scratch of one compute operation */
     BUFFER_KIND_COUNT
 };
@@ -229,15 +246,19 @@ struct plan {
 
 void plan_release(struct plan *plan);
 
-/* Streams are numbered device * 3 + {compute, h2d, d2h}; the host stream is the last. */
+/* Streams are numbered device * 3 + {compute, h2d, d2h}; then come the host's two. */
 static inline uint32_t plan_stream_count(const struct plan *plan)
 {
-    return plan->hardware.device_count * 3 + 1;
+    return plan->hardware.device_count * 3 + 2;
 }
 static inline uint32_t plan_stream(const struct plan *plan, uint32_t device, uint32_t kind)
 {
-    return kind == STREAM_HOST ? plan->hardware.device_count * 3 : device * 3 + kind;
+    if (kind < STREAM_HOST) return device * 3 + kind;
+    return plan->hardware.device_count * 3 + (kind - STREAM_HOST);
 }
+
+/* Of the host rather than of a device? */
+static inline bool plan_stream_is_host(uint32_t kind) { return kind >= STREAM_HOST; }
 
 /* Operations over all repetitions. */
 uint64_t plan_operations(const struct plan *plan);

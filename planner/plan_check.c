@@ -91,7 +91,7 @@ const char *check_thing_text(const struct checker *c, uint32_t thing, uint64_t v
                              char text[PLAN_TEXT_BYTES])
 {
     static const char *const shard_names[SHARD_THINGS] = {
-        "state", "boundary", "unfinished boundary", "boundary gradient", "activations"};
+        "state", "boundary", "unfinished boundary", "boundary gradient", "activations", "gradient"};
     static const char *const job_names[JOB_THINGS] = {"batch", "loss", "table gradient"};
     const struct plan *plan = c->plan;
     uint32_t shard = thing / SHARD_THINGS;
@@ -204,6 +204,7 @@ static enum status check_jobs(struct checker *c)
 /* Where a kind of buffer may be, and whether it is about a shard or a job. */
 static const struct {
     bool host, device, of_shard, not_first_shard;
+    bool host_of_job; /* the host's is about the job */
 } buffer_rules[BUFFER_KIND_COUNT] = {
     [BUFFER_STATE] = {.host = true, .device = true, .of_shard = true},
     [BUFFER_PARAMETERS] = {.device = true, .of_shard = true},
@@ -215,7 +216,8 @@ static const struct {
     [BUFFER_BOUNDARY_GRADIENT] = {.host = true, .device = true, .of_shard = true,
                                   .not_first_shard = true},
     [BUFFER_ACTIVATIONS] = {.host = true, .device = true, .of_shard = true},
-    [BUFFER_WORKSPACE] = {.device = true, .of_shard = true},
+    [BUFFER_GRADIENT] = {.host = true, .device = true, .of_shard = true, .host_of_job = true},
+    [BUFFER_WORKSPACE] = {.host = true, .device = true, .of_shard = true},
 };
 
 static enum status check_buffer(struct checker *c, uint32_t index)
@@ -230,9 +232,11 @@ static enum status check_buffer(struct checker *c, uint32_t index)
     if (b->on_device ? !buffer_rules[b->kind].device : !buffer_rules[b->kind].host)
         return check_fail(c, RULE_FORM, "%s is no buffer of %s", text,
                           b->on_device ? "a device" : "the host");
-    if (!buffer_rules[b->kind].of_shard && b->shard != PLAN_NONE)
+    bool of_shard = buffer_rules[b->kind].of_shard &&
+                    (b->on_device || !buffer_rules[b->kind].host_of_job);
+    if (!of_shard && b->shard != PLAN_NONE)
         return check_fail(c, RULE_FORM, "%s belongs to a shard (expected to the job)", text);
-    if (buffer_rules[b->kind].of_shard &&
+    if (of_shard &&
         (b->shard >= job->shard_count || (buffer_rules[b->kind].not_first_shard && b->shard == 0)))
         return check_fail(c, RULE_FORM, "%s belongs to none of its %u shards", text,
                           job->shard_count);

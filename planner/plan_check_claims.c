@@ -5,18 +5,19 @@
  * pass of shard 2, "boundary of shard 2" is its input, "boundary gradient of shard 3" the gradient
  * of its output. One table says how each pass uses each operand:
  *
- *                        FORWARD   LOSS   BACKWARD
- *     state                 r       rw       rw        (forward: this or parameters)
- *     parameters            r
- *     table                          r                 (or the embedding's state, if resident here)
- *     table gradient                 w        r        (embedding of a tied head)
- *     batch                 r        r        r        (embedding and loss)
+ *                        FORWARD   LOSS   BACKWARD   UPDATE
+ *     state                 r       rw       rw        rw     (or parameters, but for an update)
+ *     parameters            r        r        r
+ *     their gradient                 w        w        r      (with parameters; else state)
+ *     table                          r                        (or the embedding's, if resident here)
+ *     table gradient                 w        r               (embedding of a tied head)
+ *     batch                 r        r        r               (embedding and loss)
  *     loss                           w
- *     boundary s            r        r        r        (not the first shard)
+ *     boundary s            r        r        r               (not the first shard)
  *     boundary s + 1        w
  *     gradient s + 1                          r
- *     gradient s                     w        w        (not the first shard)
- *     activations           w        w      r or w     (r: kept; else scratch)
+ *     gradient s                     w        w               (not the first shard)
+ *     activations           w        w      r or w            (r: kept; else scratch)
  *     workspace             w        w        w
  *
  * and a function which of them are needed here and how many bytes of them. From both follow the
@@ -42,6 +43,7 @@
 enum operand {
     OPERAND_STATE,
     OPERAND_PARAMETERS,
+    OPERAND_GRADIENT,
     OPERAND_TABLE,
     OPERAND_TABLE_GRADIENT,
     OPERAND_BATCH,
@@ -57,9 +59,13 @@ enum operand {
 
 #define R ACCESS_READ
 #define W ACCESS_WRITE
-static const uint32_t operand_flags[OPERAND_COUNT][3] = {
-    [OPERAND_STATE] = {[PLAN_FORWARD] = R, [PLAN_LOSS] = R | W, [PLAN_BACKWARD] = R | W},
-    [OPERAND_PARAMETERS] = {[PLAN_FORWARD] = R},
+static const uint32_t operand_flags[OPERAND_COUNT][PLAN_UPDATE + 1] = {
+    [OPERAND_STATE] = {[PLAN_FORWARD] = R,
+                       [PLAN_LOSS] = R | W,
+                       [PLAN_BACKWARD] = R | W,
+                       [PLAN_UPDATE] = R | W},
+    [OPERAND_PARAMETERS] = {[PLAN_FORWARD] = R, [PLAN_LOSS] = R, [PLAN_BACKWARD] = R},
+    [OPERAND_GRADIENT] = {[PLAN_LOSS] = W, [PLAN_BACKWARD] = W, [PLAN_UPDATE] = R},
     [OPERAND_TABLE] = {[PLAN_LOSS] = R},
     [OPERAND_TABLE_GRADIENT] = {[PLAN_LOSS] = W, [PLAN_BACKWARD] = R},
     [OPERAND_BATCH] = {[PLAN_FORWARD] = R, [PLAN_LOSS] = R, [PLAN_BACKWARD] = R},
@@ -84,6 +90,7 @@ struct view {
     uint32_t shard, global;    /* within the job; in the plan */
     bool last, embedding;
     bool kept;                 /* activations outlive the forward pass */
+    bool gradients_out;        /* the gradients of the parameters outlive the backward pass */
     uint64_t row_bytes_before; /* of a slice: bytes of the rows in front of it ... */
     uint64_t row_bytes;        /* ... and of its own; 0: not sliced */
     const struct plan_access *operands[OPERAND_COUNT]; /* NULL: not accessed */
@@ -173,12 +180,15 @@ static enum status claim_table(struct checker *c, const struct view *v)
 static enum status claim_all(struct checker *c, const struct view *v)
 {
     uint32_t pass = v->op->pass, job = v->unit->job;
-    bool updates = pass != PLAN_FORWARD;
+    bool updates = pass == PLAN_UPDATE || (pass != PLAN_FORWARD && !v->gradients_out);
     const struct plan_access *state = v->operands[OPERAND_STATE];
     const struct plan_access *parameters = v->operands[OPERAND_PARAMETERS];
     if (state) TRY(claim_state(c, v, state, updates ? v->shard_facts->part_count : 1, false));
     if (state && updates) TRY(claim_state(c, v, state, v->shard_facts->part_count, true));
     if (parameters) TRY(claim_state(c, v, parameters, 1, false));
+    TRY(claim_whole(c, v, OPERAND_GRADIENT,
+                    check_shard_thing(v->global, THING_PARAMETER_GRADIENT),
+                    v->shard_facts->used_bytes, pass != PLAN_UPDATE));
     TRY(claim_table(c, v));
     if (v->operands[OPERAND_TABLE_GRADIENT]) {
         struct claim claim = {.thing = check_job_thing(c, job, THING_TABLE_GRADIENT),
@@ -200,7 +210,7 @@ static enum status claim_all(struct checker *c, const struct view *v)
     TRY(claim_whole(c, v, OPERAND_INPUT_GRADIENT, check_shard_thing(v->global, THING_GRADIENT),
                     v->shard_facts->input_bytes, true));
     const struct plan_access *activations = v->operands[OPERAND_ACTIVATIONS];
-    bool scratch = activations && updates && !(activations->flags & ACCESS_READ);
+    bool scratch = activations && pass != PLAN_FORWARD && !(activations->flags & ACCESS_READ);
     if (scratch) return STATUS_OK;
     return claim_whole(c, v, OPERAND_ACTIVATIONS, check_shard_thing(v->global, THING_ACTIVATIONS),
                        v->shard_facts->activation_bytes, pass == PLAN_FORWARD);
@@ -218,6 +228,7 @@ static enum operand operand_of(const struct view *v, const struct plan_buffer *b
         /* the head of a resident job reads the embedding's own table */
         return b->shard == 0 && v->op->pass == PLAN_LOSS ? OPERAND_TABLE : OPERAND_COUNT;
     case BUFFER_PARAMETERS: return own ? OPERAND_PARAMETERS : OPERAND_COUNT;
+    case BUFFER_GRADIENT: return own || !b->on_device ? OPERAND_GRADIENT : OPERAND_COUNT;
     case BUFFER_TABLE: return OPERAND_TABLE;
     case BUFFER_TABLE_GRADIENT: return OPERAND_TABLE_GRADIENT;
     case BUFFER_BATCH: return OPERAND_BATCH;
@@ -231,6 +242,11 @@ static enum operand operand_of(const struct view *v, const struct plan_buffer *b
     }
 }
 
+static uint32_t way_of(const struct view *v)
+{
+    return (v->kept ? UNIT_KEEP : 0) | (v->gradients_out ? UNIT_GRADIENTS_OUT : 0);
+}
+
 static uint64_t workspace_bytes(const struct checker *c, const struct view *v)
 {
     static const enum unit_pass passes[] = {[PLAN_FORWARD] = UNIT_FORWARD,
@@ -238,7 +254,7 @@ static uint64_t workspace_bytes(const struct checker *c, const struct view *v)
                                             [PLAN_BACKWARD] = UNIT_BACKWARD};
     const struct plan_shard *shard = &c->plan->shards[v->global];
     return memory_workspace_bytes(&v->job->network, shard->first_layer, shard->layer_count,
-                                  passes[v->op->pass], v->kept, v->job->microbatch,
+                                  passes[v->op->pass], way_of(v), v->job->microbatch,
                                   v->job->sequence);
 }
 
@@ -247,14 +263,18 @@ static uint64_t needed_bytes(const struct checker *c, const struct view *v, enum
 {
     const struct shard_facts *f = v->shard_facts;
     uint32_t pass = v->op->pass;
-    bool sliced = v->row_bytes > 0;
+    bool sliced = v->row_bytes > 0, back = pass == PLAN_LOSS || pass == PLAN_BACKWARD;
+    if (pass == PLAN_UPDATE && operand > OPERAND_GRADIENT) return 0;
     switch (operand) {
     case OPERAND_STATE:
         if (pass == PLAN_FORWARD && !v->operands[OPERAND_STATE]) return 0;
+        if (v->gradients_out) return 0;
         return (sliced ? v->row_bytes : f->part_bytes) * f->part_count;
     case OPERAND_PARAMETERS:
-        if (pass != PLAN_FORWARD || v->operands[OPERAND_STATE]) return 0;
+        if (v->operands[OPERAND_STATE] || !(pass == PLAN_FORWARD || v->gradients_out)) return 0;
         return sliced ? v->row_bytes : f->part_bytes;
+    case OPERAND_GRADIENT:
+        return v->gradients_out || pass == PLAN_UPDATE ? f->part_bytes : 0;
     case OPERAND_TABLE: return pass == PLAN_LOSS ? v->job_facts->table_bytes : 0;
     case OPERAND_TABLE_GRADIENT:
         if (pass == PLAN_LOSS) return v->job_facts->table_bytes;
@@ -265,7 +285,7 @@ static uint64_t needed_bytes(const struct checker *c, const struct view *v, enum
     case OPERAND_INPUT: return f->input_bytes;
     case OPERAND_OUTPUT: return pass == PLAN_FORWARD ? f->output_bytes : 0;
     case OPERAND_OUTPUT_GRADIENT: return pass == PLAN_BACKWARD ? f->output_bytes : 0;
-    case OPERAND_INPUT_GRADIENT: return pass != PLAN_FORWARD ? f->input_bytes : 0;
+    case OPERAND_INPUT_GRADIENT: return back ? f->input_bytes : 0;
     case OPERAND_ACTIVATIONS: return v->operands[OPERAND_ACTIVATIONS] ? f->activation_bytes : 0;
     case OPERAND_WORKSPACE: return workspace_bytes(c, v);
     case OPERAND_COUNT: break;
@@ -276,7 +296,8 @@ static uint64_t needed_bytes(const struct checker *c, const struct view *v, enum
 static const char *operand_text(enum operand operand)
 {
     static const char *const names[OPERAND_COUNT] = {
-        "its state",    "its parameters", "the token table",         "the table gradient",
+        "its state",    "its parameters", "the gradient of its parameters",
+        "the token table",                "the table gradient",
         "the batch",    "the loss",       "its boundary",            "the next boundary",
         "the gradient of its output",     "the gradient of its input", "its activations",
         "a workspace",
@@ -291,6 +312,7 @@ static enum status check_operand_flags(struct checker *c, const struct view *v,
     char text[PLAN_TEXT_BYTES];
     uint32_t found = access->flags & (ACCESS_READ | ACCESS_WRITE);
     uint32_t expected = operand_flags[operand][v->op->pass];
+    if (operand == OPERAND_STATE && v->gradients_out) expected = 0;
     if (operand == OPERAND_OUTPUT && v->row_bytes > 0 && v->op->first_row > 0)
         expected = ACCESS_READ | ACCESS_WRITE; /* a slice adds to what others left */
     if (operand == OPERAND_ACTIVATIONS && v->op->pass == PLAN_BACKWARD && found == ACCESS_WRITE)
@@ -363,7 +385,7 @@ static enum status check_work(struct checker *c, const struct view *v)
     const struct plan_shard *shard = &plan->shards[v->global];
     struct work_item expected[PLAN_WORK_ITEMS_MAX];
     uint32_t count = plan_work_items(v->job, shard->first_layer, shard->layer_count,
-                                     (enum plan_pass)v->op->pass, v->kept, v->op->first_row,
+                                     (enum plan_pass)v->op->pass, way_of(v), v->op->first_row,
                                      v->op->row_count, expected);
     const struct work_item *found = NULL;
     uint32_t found_count = 0;
@@ -408,6 +430,18 @@ static enum status check_slice(struct checker *c, struct view *v)
     return STATUS_OK;
 }
 
+/* A backward pass that leaves the gradient of its parameters. An embedding adds its rows up where
+ * they lie, and so has none to leave. */
+static bool leaves_gradient(const struct checker *c, const struct view *v)
+{
+    if (v->op->pass == PLAN_UPDATE || v->embedding) return false;
+    for (uint32_t a = 0; a < v->op->access_count; a++)
+        if (check_buffer_of(c, &c->plan->accesses[v->op->first_access + a])->kind ==
+            BUFFER_GRADIENT)
+            return true;
+    return false;
+}
+
 static bool activations_read(const struct checker *c, const struct plan_op *op)
 {
     for (uint32_t a = 0; a < op->access_count; a++) {
@@ -428,7 +462,7 @@ enum status check_training_op(struct checker *c)
     v.shard_facts = &c->shards[v.global];
     v.last = v.shard + 1 == v.job_facts->shard_count;
     v.embedding = v.shard == 0 && v.job_facts->text;
-    if (v.last != (v.op->pass == PLAN_LOSS))
+    if (v.op->pass != PLAN_UPDATE && v.last != (v.op->pass == PLAN_LOSS))
         return check_fail(c, RULE_TRAINING, "only the last shard computes the loss");
     TRY(check_slice(c, &v));
     /* Where nothing would be kept, the job's way of activations decides. */
@@ -436,6 +470,7 @@ enum status check_training_op(struct checker *c)
              (v.embedding || activations_read(c, v.op) ||
               (v.shard_facts->activation_bytes == 0 &&
                c->plan->job_activations[v.unit->job] != ACTIVATIONS_RECOMPUTE));
+    v.gradients_out = leaves_gradient(c, &v);
     TRY(find_operands(c, &v));
     TRY(check_operands(c, &v));
     TRY(check_work(c, &v));

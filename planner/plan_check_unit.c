@@ -39,6 +39,17 @@ static enum status check_batch_op(struct checker *c)
     return check_add_claim(c, access, claim);
 }
 
+/* The host's processor updates, and passes over an embedding; all else is the devices'. */
+static bool stream_fits(const struct checker *c)
+{
+    const struct plan_op *op = c->op;
+    bool embedding = c->jobs[c->unit->job].text && c->unit->shard == 0 &&
+                     (op->pass == PLAN_FORWARD || op->pass == PLAN_BACKWARD);
+    if (op->pass == PLAN_BATCH) return op->stream == STREAM_HOST;
+    if (op->stream == STREAM_CPU) return op->pass == PLAN_UPDATE || embedding;
+    return op->stream == STREAM_COMPUTE && op->pass != PLAN_UPDATE;
+}
+
 static enum status check_compute(struct checker *c)
 {
     const struct plan_op *op = c->op;
@@ -47,18 +58,21 @@ static enum status check_compute(struct checker *c)
     for (uint32_t a = 0; a < op->access_count; a++)
         if (c->plan->accesses[op->first_access + a].offset_bytes != 0)
             return check_fail(c, RULE_FORM, "a computation accesses a buffer from its middle");
-    if (op->stream != (op->pass == PLAN_BATCH ? STREAM_HOST : STREAM_COMPUTE))
+    if (!stream_fits(c))
         return check_fail(c, RULE_FORM, "a computation on the %s stream",
                           plan_stream_names[op->stream]);
     if (op->pass == PLAN_BATCH) return check_batch_op(c);
     for (uint32_t a = 0; a < op->access_count; a++) {
         const struct plan_access *access = &c->plan->accesses[op->first_access + a];
         char text[PLAN_TEXT_BYTES];
-        if (!check_buffer_of(c, access)->on_device)
-            return check_fail(c, RULE_FORM, "computes with the %s on the host",
-                              check_access_text(c, access, text));
+        bool on_device = check_buffer_of(c, access)->on_device;
+        if (on_device != (op->stream == STREAM_COMPUTE))
+            return check_fail(c, RULE_FORM, "computes with the %s on the %s",
+                              check_access_text(c, access, text), on_device ? "device" : "host");
     }
-    if (op->pass != c->unit->pass)
+    bool updates = op->pass == PLAN_UPDATE &&
+                   (c->unit->pass == PLAN_BACKWARD || c->unit->pass == PLAN_LOSS);
+    if (op->pass != c->unit->pass && !updates)
         return check_fail(c, RULE_FORM, "a %s in a unit that is about %s",
                           plan_pass_names[op->pass], plan_pass_names[c->unit->pass]);
     return check_training_op(c);
@@ -70,6 +84,7 @@ static enum status check_compute(struct checker *c)
 static bool kinds_agree(const struct plan_buffer *from, const struct plan_buffer *to)
 {
     if (from->kind == BUFFER_STATE && to->kind == BUFFER_TABLE) return from->shard == 0;
+    if (from->kind == BUFFER_GRADIENT) return to->kind == BUFFER_GRADIENT;
     if (from->shard != to->shard) return false;
     if (from->kind == BUFFER_STATE && to->kind == BUFFER_PARAMETERS) return true;
     return from->kind == to->kind;
@@ -145,7 +160,7 @@ static enum status check_op(struct checker *c)
         return check_fail(c, RULE_FORM, "%u accesses (expected 1 to %d)", op->access_count,
                           OP_ACCESSES_MAX);
     if (op->kind >= OP_KIND_COUNT || op->stream >= STREAM_KIND_COUNT ||
-        (op->kind == OP_COMPUTE && op->pass > PLAN_BATCH))
+        (op->kind == OP_COMPUTE && op->pass > PLAN_UPDATE))
         return check_fail(c, RULE_FORM, "kind %u on stream %u, pass %u", op->kind, op->stream,
                           op->pass);
     for (uint32_t a = 0; a < op->access_count; a++)
@@ -196,6 +211,7 @@ static enum status check_computes(struct checker *c)
     for (uint32_t o = 0; o < unit->op_count; o++) {
         const struct plan_op *op = &c->plan->ops[unit->first_op + o];
         if (op->kind != OP_COMPUTE) continue;
+        if (op->pass == PLAN_UPDATE) continue; /* what states hold tells whether it was done */
         if (op->pass == PLAN_BATCH) {
             batches++;
         } else if (op->row_count == 0) {

@@ -45,6 +45,7 @@ enum shard_thing {
     THING_PARTIAL, /* a boundary to which some slices of the embedding were added */
     THING_GRADIENT,
     THING_ACTIVATIONS,
+    THING_PARAMETER_GRADIENT,
     SHARD_THINGS
 };
 enum job_thing { THING_BATCH, THING_LOSS, THING_TABLE_GRADIENT, JOB_THINGS };
@@ -113,7 +114,7 @@ static inline const char *check_access_text(const struct checker *c,
 MUST_CHECK enum status check_add_claim(struct checker *c, const struct plan_access *access,
                                        struct claim claim);
 
-/* Operands, claims and work of the current operation: forward, loss or backward. */
+/* Operands, claims and work of the current operation: forward, loss, backward or update. */
 MUST_CHECK enum status check_training_op(struct checker *c);
 
 /* Form, claims and work of all units. */

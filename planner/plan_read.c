@@ -23,9 +23,9 @@
 #include "models/try.h"
 #include "planner/plan_check.h"
 
-static_assert(PLAN_FORWARD == 0 && PLAN_BATCH == 3 && PLAN_LOAD == 4,
+static_assert(PLAN_FORWARD == 0 && PLAN_UPDATE + 1 == PLAN_LOAD,
               "the passes of computations come first");
-enum { COMPUTE_PASSES = 4 };
+enum { COMPUTE_PASSES = PLAN_UPDATE + 1 };
 
 struct reader {
     const struct json_input *in;
@@ -329,7 +329,9 @@ static enum status read_compute(struct reader *r, struct json_object *object, st
     TRY(json_take_choice(object, "compute", JSON_REQUIRED, plan_pass_names, COMPUTE_PASSES, &pass,
                          r->err));
     op->pass = (uint8_t)pass;
-    op->stream = pass == PLAN_BATCH ? STREAM_HOST : STREAM_COMPUTE;
+    bool cpu = false;
+    TRY(json_take_bool(object, "cpu", JSON_OPTIONAL, &cpu, r->err));
+    op->stream = cpu ? STREAM_CPU : pass == PLAN_BATCH ? STREAM_HOST : STREAM_COMPUTE;
     TRY(json_take_u32(object, "work", JSON_OPTIONAL, 0, PLAN_NONE - 1, &op->work, r->err));
     if (op->work != PLAN_NONE && op->work >= r->plan->work_count)
         return json_fail_key(r->in, object->value, "work", r->err,

@@ -9,7 +9,7 @@
 #include "planner/plan.h"
 
 enum { LOCAL_STREAMS = STREAM_HOST }; /* compute, h2d, d2h: a device's streams come first */
-static_assert((int)LOCAL_STREAMS == (int)STREAM_KIND_COUNT - 1, "the host's stream comes last");
+static_assert((int)LOCAL_STREAMS == (int)STREAM_KIND_COUNT - 2, "the host's streams come last");
 
 /* A range whose latest lifetime has been released, and who used it last: per stream an operation's
  * number + 1, or 0. */

@@ -29,6 +29,7 @@
 #include <assert.h>
 
 #include "base/size.h"
+#include "models/memory.h"
 
 struct work_list {
     struct work_item *items; /* PLAN_WORK_ITEMS_MAX */
@@ -137,7 +138,7 @@ static void add_sliced_update(struct work_list *list, const struct job *job, uin
 /* --- public --------------------------------------------------------------------------------- */
 
 uint32_t plan_work_items(const struct job *job, uint64_t first_layer, uint64_t layer_count,
-                         enum plan_pass pass, bool kept, uint64_t first_row, uint64_t row_count,
+                         enum plan_pass pass, uint32_t how, uint64_t first_row, uint64_t row_count,
                          struct work_item items[PLAN_WORK_ITEMS_MAX])
 {
     assert(layer_count > 0);
@@ -145,14 +146,15 @@ uint32_t plan_work_items(const struct job *job, uint64_t first_layer, uint64_t l
     struct work_list list = {.items = items};
     bool embedding = network_layer_kind(&job->network, first_layer) == LAYER_EMBEDDING;
     bool forward = pass == PLAN_FORWARD || pass == PLAN_LOSS;
-    bool recompute = pass == PLAN_BACKWARD && !kept && !embedding;
+    bool recompute = pass == PLAN_BACKWARD && !(how & UNIT_KEEP) && !embedding;
     bool backward = pass == PLAN_LOSS || pass == PLAN_BACKWARD;
+    bool update = pass == PLAN_UPDATE || (backward && !(how & UNIT_GRADIENTS_OUT));
 
     if (row_count > 0) {
         assert(embedding && layer_count == 1);
         if (forward) add_sliced_pass(&list, job, first_layer, PASS_FORWARD, first_row, row_count);
         if (backward) add_sliced_pass(&list, job, first_layer, PASS_BACKWARD, first_row, row_count);
-        if (backward) add_sliced_update(&list, job, first_layer, first_row, row_count);
+        if (update) add_sliced_update(&list, job, first_layer, first_row, row_count);
         return list.count;
     }
     if (forward) add_layers(&list, job, first_layer, layer_count, PASS_FORWARD);
@@ -161,6 +163,6 @@ uint32_t plan_work_items(const struct job *job, uint64_t first_layer, uint64_t l
         add_layers(&list, job, first_layer + layer_count - 1, 1, PASS_RECOMPUTE);
     }
     if (backward) add_layers(&list, job, first_layer, layer_count, PASS_BACKWARD);
-    if (backward) add_layers(&list, job, first_layer, layer_count, PASS_UPDATE);
+    if (update) add_layers(&list, job, first_layer, layer_count, PASS_UPDATE);
     return list.count;
 }

@@ -9,13 +9,15 @@ enum { PLAN_WORK_ITEMS_MAX = 256 };
 
 /*
  * FORWARD: forward of the layers. LOSS: forward, backward, update. BACKWARD: forward again unless
- * the activations were kept (`kept`), backward, update. An embedding's forward is never recomputed.
+ * the activations were kept (`how` has UNIT_KEEP, models/memory.h), backward, update. No update
+ * there when `how` has UNIT_GRADIENTS_OUT; that is then the UPDATE's work. An embedding's forward is
+ * never recomputed.
  * row_count > 0: that slice of an embedding's rows: its share of the table sweep and update, and,
  * in the slice that holds row 0, the gathering or adding of the tokens.
  * Equal items are merged. Returns the count.
  */
 uint32_t plan_work_items(const struct job *job, uint64_t first_layer, uint64_t layer_count,
-                         enum plan_pass pass, bool kept, uint64_t first_row, uint64_t row_count,
+                         enum plan_pass pass, uint32_t how, uint64_t first_row, uint64_t row_count,
                          struct work_item items[PLAN_WORK_ITEMS_MAX]);
 
 #endif

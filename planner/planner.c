@@ -42,6 +42,15 @@ static enum status partition_for(const struct policy *policy, const struct hardw
                                  const struct planner_options *options, struct partition *out,
                                  struct error *err)
 {
+    bool cpu = options->optimizer == PLACE_CPU || options->optimizer == PLACE_SPLIT;
+    if (cpu && policy->resident)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "policy '%s' keeps states on the devices, and their optimizers with them "
+                         "(--optimizer is for streamed states)", policy->name);
+    if (cpu && !hardware_has_cpu(hardware))
+        return error_set(err, STATUS_BAD_INPUT,
+                         "machine '%s' does not say how fast its host's processor is (its host has "
+                         "no 'memory_bandwidth')", hardware->name);
     if (policy->resident)
         return partition_resident(hardware, jobs, footprints, options, policy->seats_max, out, err);
     return partition_streamed(hardware, jobs, footprints, options, !policy->one_device, out, err);
@@ -66,7 +75,8 @@ static enum status describe(struct plan *plan, const struct policy *policy,
                             struct error *err)
 {
     struct bound bound;
-    bound_makespan(&plan->hardware, &plan->jobs, &bound);
+    bool cpu = options->optimizer != PLACE_DEVICE && hardware_has_cpu(&plan->hardware);
+    bound_makespan(&plan->hardware, &plan->jobs, cpu, &bound);
     plan->seed = options->seed;
     plan->double_buffer = !partition->resident && partition->region_count > 1;
     plan->estimated_makespan_s = estimate_s;
@@ -78,6 +88,12 @@ static enum status describe(struct plan *plan, const struct policy *policy,
     if (!status) status = arena_string(&plan->arena, policy->name, &plan->policy, err);
     return status;
 }
+
+const char *const planner_place_names[PLACE_COUNT] = {
+    [PLACE_DEVICE] = "device",
+    [PLACE_CPU] = "cpu",
+    [PLACE_SPLIT] = "split",
+};
 
 enum status planner_plan(struct hardware *hardware, struct job_set *jobs,
                          const struct planner_options *options, struct plan *out,

@@ -12,12 +12,19 @@
 
 enum { PLANNER_AUTO = UINT32_MAX };
 
+/* Where the optimizers of streamed shards run: where their gradients are made; on the host's
+ * processor, which leaves two thirds of the state in host memory; or those of each job's first
+ * shards on the device and the others on the host, so that both are as busy as they can be. */
+enum planner_place { PLACE_DEVICE, PLACE_CPU, PLACE_SPLIT, PLACE_COUNT };
+extern const char *const planner_place_names[PLACE_COUNT]; /* "device", "cpu", "split" */
+
 struct planner_options {
     const char *policy;      /* NULL: "sharded-lrtf" */
     uint64_t seed;           /* of the random policy */
     bool no_double_buffer;   /* one region for streamed state instead of two or more */
     uint32_t regions;        /* regions for streamed state per device: 1 to 8; 0: chosen */
     uint32_t activations;    /* enum plan_activations for all jobs, or PLANNER_AUTO */
+    uint32_t optimizer;      /* enum planner_place, or PLANNER_AUTO */
     uint32_t shards;         /* cut each job into at least this many shards; 0: as few as fit */
 };
 

@@ -2,7 +2,8 @@
  * A list scheduler with a clock per device.
  *
  * Each device has three lanes, as the plan will have three streams: copies in, computation, copies
- * out, and the regions that streamed state takes in turn. A unit placed on a device starts its copy
+ * out, and the regions that streamed state takes in turn; the host's processor is a fourth lane, of
+ * all devices together. A unit placed on a device starts its copy
  * in as soon as the lane and its region are free (the plan is static: what comes next is known, so
  * it can be fetched ahead), computes when the device, the copy and the job are ready, and frees its
  * region when its copy out has ended. A decision is made when a device's computation lane becomes
@@ -28,6 +29,8 @@ struct unit_time {
     double compute_s;
     double edge_out_s;
     double out_s;
+    double cpu_s;      /* the update on the host's processor ... */
+    bool cpu_alone;    /* ... or all of the unit */
 };
 
 struct lane {
@@ -37,7 +40,8 @@ struct lane {
     uint32_t last_job; /* of the last unit placed here */
     uint32_t cached;   /* job chosen ahead; PLAN_NONE: none */
     uint32_t last_unit;
-    bool parked;       /* nothing to do until another placement changes that */
+    double not_before_s; /* the policy wanted to wait: nothing to decide earlier; HUGE_VAL: not until
+                            another placement changes something */
 };
 
 struct scheduler {
@@ -52,6 +56,8 @@ struct scheduler {
     uint64_t *units_done;
     uint64_t *units_total;
     double *edge_ready_s;     /* per job: its last output is in host memory */
+    double *state_ready_s;    /* per shard: so is its state, updated */
+    double cpu_free_s;
     struct lane *lanes;
     uint32_t *seat;           /* per job */
     uint32_t *seats_free;     /* a stack */
@@ -72,10 +78,10 @@ static double copied_s(const struct scheduler *s, uint32_t device, enum copy_dir
 }
 
 static double computed_s(const struct hardware *hardware, uint32_t device, const struct job *job,
-                         const struct plan_shard *shard, enum plan_pass pass, bool kept)
+                         const struct plan_shard *shard, enum plan_pass pass, uint32_t how)
 {
     struct work_item items[PLAN_WORK_ITEMS_MAX];
-    uint32_t count = plan_work_items(job, shard->first_layer, shard->layer_count, pass, kept, 0, 0,
+    uint32_t count = plan_work_items(job, shard->first_layer, shard->layer_count, pass, how, 0, 0,
                                      items);
     return cost_work_s(hardware, device, items, count, NULL);
 }
@@ -95,9 +101,15 @@ static void shard_times(const struct scheduler *s, struct footprints *footprints
         p->activations == ACTIVATIONS_SPILL && !last ? f->activation_bytes : 0;
     uint64_t table = last && job_has_table(job) ? job_table_bytes(job) : 0;
     const struct hardware *hw = s->hardware;
+    bool on_cpu = p->on_cpu[index];
     times[0] = times[1] = (struct unit_time){0};
+    if (on_cpu && shard->first_layer == 0 && job_has_embedding(job)) {
+        times[0] = (struct unit_time){.cpu_alone = true, .cpu_s = f->cpu_forward_s};
+        times[1] = (struct unit_time){.cpu_alone = true, .cpu_s = f->cpu_backward_s};
+        return;
+    }
     if (!last) {
-        times[0].compute_s = computed_s(hw, device, job, shard, PLAN_FORWARD, false);
+        times[0].compute_s = computed_s(hw, device, job, shard, PLAN_FORWARD, 0);
         times[0].in_s = streamed ? copied_s(s, device, COPY_H2D, f->parameter_bytes) : 0;
         times[0].edge_in_s = copied_s(s, device, COPY_H2D, f->input_bytes);
         times[0].edge_out_s = copied_s(s, device, COPY_D2H, f->output_bytes);
@@ -105,10 +117,13 @@ static void shard_times(const struct scheduler *s, struct footprints *footprints
     }
     times[1].compute_s =
         computed_s(hw, device, job, shard, last ? PLAN_LOSS : PLAN_BACKWARD,
-                   p->activations != ACTIVATIONS_RECOMPUTE);
+                   (p->activations != ACTIVATIONS_RECOMPUTE ? UNIT_KEEP : 0) |
+                       (on_cpu ? UNIT_GRADIENTS_OUT : 0));
+    times[1].cpu_s = on_cpu ? f->cpu_update_s : 0;
     if (streamed) {
-        times[1].in_s = copied_s(s, device, COPY_H2D, f->state_bytes + table + spilled);
-        times[1].out_s = copied_s(s, device, COPY_D2H, f->state_bytes + table);
+        uint64_t moved = table + (on_cpu ? f->parameter_bytes : f->state_bytes);
+        times[1].in_s = copied_s(s, device, COPY_H2D, moved + spilled);
+        times[1].out_s = copied_s(s, device, COPY_D2H, moved);
     }
     times[1].edge_in_s = copied_s(s, device, COPY_H2D, last ? f->input_bytes : f->output_bytes);
     times[1].edge_out_s = copied_s(s, device, COPY_D2H, f->input_bytes);
@@ -218,18 +233,49 @@ static enum status append(struct scheduler *s, const struct scheduled_unit *unit
     return status;
 }
 
-/* Place the next unit of a job; *start_s is when it computes. */
-static enum status place(struct scheduler *s, uint32_t job, uint32_t device, double *start_s,
-                         struct error *err)
+/* The index of the shard that the job's next unit is about. */
+static uint32_t next_shard(const struct scheduler *s, uint32_t job)
+{
+    uint32_t first = s->partition->job_first_shard[job];
+    uint32_t shards = s->partition->job_first_shard[job + 1] - first;
+    return first + unit_shard(shards, next_position(s, job));
+}
+
+/* The next unit of a job runs on the host's processor. Returns when it starts. */
+static double place_on_cpu(struct scheduler *s, uint32_t job, const struct unit_time *time)
+{
+    struct policy_job *j = &s->view_jobs[job];
+    double *state_ready = &s->state_ready_s[next_shard(s, job)];
+    bool first = next_position(s, job) == 0;
+    double start = max_s(s->cpu_free_s, first ? max_s(j->ready_s, *state_ready)
+                                              : s->edge_ready_s[job]);
+    double end = start + time->cpu_s;
+    s->cpu_free_s = s->edge_ready_s[job] = j->ready_s = end;
+    if (!first) *state_ready = end;
+    return start;
+}
+
+/* When the states that the unit fetches are in host memory. */
+static double states_ready(const struct scheduler *s, uint32_t job)
+{
+    uint32_t first = s->partition->job_first_shard[job], shard = next_shard(s, job);
+    double ready = s->state_ready_s[shard];
+    bool loss = shard + 1 == s->partition->job_first_shard[job + 1];
+    return loss ? max_s(ready, s->state_ready_s[first]) : ready; /* the token table */
+}
+
+/* On a device. Returns when it starts to compute. */
+static double place_on_device(struct scheduler *s, uint32_t job, uint32_t device,
+                              const struct unit_time *time)
 {
     struct policy_job *j = &s->view_jobs[job];
     struct lane *lane = &s->lanes[device];
     uint32_t position = next_position(s, job);
-    const struct unit_time *time = time_of(s, device, job, position);
     double *region = &lane->region_free_s[lane->turn % s->partition->region_count];
-    bool here = lane->last_job == job && lane->last_unit != PLAN_NONE && position != 0;
+    bool here = lane->last_job == job && lane->last_unit != PLAN_NONE && position != 0 &&
+                !(position == 1 && time_of(s, device, job, 0)->cpu_alone);
 
-    double in_end = max_s(lane->h2d_free_s, *region) + time->in_s;
+    double in_end = max_s(max_s(lane->h2d_free_s, *region), states_ready(s, job)) + time->in_s;
     if (s->partition->resident) in_end = 0;
     double edge_ready = j->ready_s;
     if (!here && position != 0) {
@@ -245,7 +291,26 @@ static enum status place(struct scheduler *s, uint32_t job, uint32_t device, dou
     s->edge_ready_s[job] = lane->d2h_free_s;
     *region = end;
     if (time->out_s > 0) *region = lane->d2h_free_s += time->out_s;
+    if (time->cpu_s > 0) s->cpu_free_s = max_s(s->cpu_free_s, lane->d2h_free_s) + time->cpu_s;
+    uint32_t shards = job_positions(s, job) / 2 + 1;
+    if (position + 1 >= shards && !s->partition->resident)
+        s->state_ready_s[next_shard(s, job)] = time->cpu_s > 0 ? s->cpu_free_s : *region;
     lane->turn++;
+    j->ready_s = end;
+    s->out->makespan_s = max_s(s->out->makespan_s, *region);
+    return start;
+}
+
+/* Place the next unit of a job; *start_s is when it computes. */
+static enum status place(struct scheduler *s, uint32_t job, uint32_t device, double *start_s,
+                         struct error *err)
+{
+    struct policy_job *j = &s->view_jobs[job];
+    struct lane *lane = &s->lanes[device];
+    uint32_t position = next_position(s, job);
+    const struct unit_time *time = time_of(s, device, job, position);
+    *start_s = time->cpu_alone ? place_on_cpu(s, job, time) : place_on_device(s, job, device, time);
+    double end = j->ready_s;
 
     struct scheduled_unit unit = {.job = job,
                                   .position = position,
@@ -254,7 +319,6 @@ static enum status place(struct scheduler *s, uint32_t job, uint32_t device, dou
                                   .next_on_device = PLAN_NONE,
                                   .first = s->units_done[job] == 0};
     s->units_done[job]++;
-    j->ready_s = end;
     j->last_device = device;
     j->remaining_s -= time->compute_s;
     unit.last = s->units_done[job] == s->units_total[job];
@@ -272,8 +336,7 @@ static enum status place(struct scheduler *s, uint32_t job, uint32_t device, dou
         s->out->units[lane->last_unit].next_on_device = s->out->count;
     lane->last_unit = s->out->count;
     lane->last_job = job;
-    s->out->makespan_s = max_s(s->out->makespan_s, max_s(end, *region));
-    *start_s = start;
+    s->out->makespan_s = max_s(s->out->makespan_s, max_s(end, s->cpu_free_s));
     return append(s, &unit, err);
 }
 
@@ -292,6 +355,18 @@ static double earliest_ready(const struct scheduler *s, uint32_t device)
     return earliest;
 }
 
+/* The next time after `now_s` at which a job becomes ready; HUGE_VAL: none will. */
+static double next_ready(const struct scheduler *s, double now_s)
+{
+    double next = HUGE_VAL;
+    for (uint32_t j = 0; j < s->jobs->count; j++) {
+        const struct policy_job *job = &s->view_jobs[j];
+        if (job->admitted && job->remaining_s > 0 && job->ready_s > now_s && job->ready_s < next)
+            next = job->ready_s;
+    }
+    return next;
+}
+
 /* The device that can start something first, and when. PLAN_NONE: all wait for nothing. */
 static uint32_t next_decision(struct scheduler *s, double *at)
 {
@@ -301,10 +376,9 @@ static uint32_t next_decision(struct scheduler *s, double *at)
     for (uint32_t d = 0; d < s->view.device_count; d++) {
         const struct lane *lane = &s->lanes[d];
         double ready;
-        if (lane->parked) continue;
         if (lane->cached != PLAN_NONE) ready = s->view_jobs[lane->cached].ready_s;
         else ready = s->partition->resident ? earliest_ready(s, d) : any;
-        double when = max_s(lane->compute_free_s, ready);
+        double when = max_s(max_s(lane->compute_free_s, lane->not_before_s), ready);
         if (when < *at) {
             *at = when;
             best = d;
@@ -351,7 +425,7 @@ static enum status run(struct scheduler *s, struct error *err)
             job = s->policy->choose(&s->view, device);
             s->view.decision++;
             if (job == PLAN_NONE) { /* the policy waits for something else to happen */
-                lane->parked = true;
+                lane->not_before_s = next_ready(s, s->view.now_s);
                 continue;
             }
             device = prefer_last_device(s, job, device);
@@ -360,7 +434,7 @@ static enum status run(struct scheduler *s, struct error *err)
         enum status status = place(s, job, device, &start, err);
         if (status) return status;
         left--;
-        for (uint32_t d = 0; d < s->view.device_count; d++) s->lanes[d].parked = false;
+        for (uint32_t d = 0; d < s->view.device_count; d++) s->lanes[d].not_before_s = 0;
         if (s->policy->commit_ahead && left > 0) choose_ahead(s, device, job, start);
     }
     return STATUS_OK;
@@ -388,12 +462,13 @@ enum status schedule_make(const struct hardware *hardware, const struct job_set 
     s.units_done = calloc(n, sizeof *s.units_done);
     s.units_total = calloc(n, sizeof *s.units_total);
     s.edge_ready_s = calloc(n, sizeof *s.edge_ready_s);
+    s.state_ready_s = calloc(partition->shard_count + 1u, sizeof *s.state_ready_s);
     s.lanes = calloc(devices, sizeof *s.lanes);
     s.seat = calloc(n, sizeof *s.seat);
     s.seats_free = calloc(partition->seat_count + 1u, sizeof *s.seats_free);
     enum status status = STATUS_OK;
     if (!s.type_offset || !s.times || !s.load_s || !s.view_jobs || !s.units_done ||
-        !s.units_total || !s.edge_ready_s || !s.lanes || !s.seat || !s.seats_free) {
+        !s.units_total || !s.edge_ready_s || !s.state_ready_s || !s.lanes || !s.seat || !s.seats_free) {
         status = error_memory(err, "the schedule", n * sizeof *s.view_jobs);
         goto out;
     }
@@ -416,6 +491,7 @@ out:
     free(s.units_done);
     free(s.units_total);
     free(s.edge_ready_s);
+    free(s.state_ready_s);
     free(s.lanes);
     free(s.seat);
     free(s.seats_free);

@@ -117,7 +117,7 @@ static enum status make_rows(struct timeline *t, struct error *err)
         t->row_of_stream[side] = memory;
         for (uint32_t s = 0; s < trace->stream_count; s++) {
             const struct trace_stream *stream = &trace->streams[s];
-            bool shown = stream->kind != STREAM_HOST && stream->device < view->device_count;
+            bool shown = !plan_stream_is_host(stream->kind) && stream->device < view->device_count;
             t->row_of_stream[side][s] =
                 shown ? row_index(view, stream->device, side, stream->kind) : PLOT_ROW_NONE;
         }

@@ -3,7 +3,8 @@
  * takes equally long. So seconds are computed by models/cost.h on first use and kept by operation
  * template and device class.
  *
- *     device class   devices of one type behind links of the same bandwidths and latencies
+ *     device class   devices of one type behind links of the same bandwidths and latencies; the
+ *                    host's processor is one of its own
  *     by op          what is looked up: one load per operation
  *     by work        behind it for computations, by device type: a plan of 3000 templates has a few
  *                    dozen different works of up to 40 kernels each, and those are dear to compute
@@ -44,6 +45,7 @@ static bool same(double a, double b)
 
 static bool same_class(const struct hardware *hardware, uint32_t a, uint32_t b)
 {
+    if (b == hardware_cpu(hardware)) return false;
     const struct hardware_device *left = &hardware->devices[a], *right = &hardware->devices[b];
     if (left->type != right->type || left->path_count != right->path_count) return false;
     for (uint32_t i = 0; i < left->path_count; i++) {
@@ -59,7 +61,7 @@ static bool same_class(const struct hardware *hardware, uint32_t a, uint32_t b)
 
 static void find_classes(struct sim_durations *d)
 {
-    for (uint32_t i = 0; i < d->hardware->device_count; i++) {
+    for (uint32_t i = 0; i <= hardware_cpu(d->hardware); i++) {
         uint32_t c = 0;
         while (c < d->class_count && !same_class(d->hardware, d->classes[c].device, i)) c++;
         if (c == d->class_count) d->classes[d->class_count++].device = i;
@@ -80,7 +82,8 @@ static enum status create_tables(struct sim_durations *d, struct arena *arena, s
     const struct hardware_device *devices = d->hardware->devices;
     for (uint32_t c = 0; c < d->class_count; c++) {
         struct device_class *class = &d->classes[c];
-        for (uint32_t b = 0; b < c && !class->by_work; b++)
+        bool cpu = class->device == hardware_cpu(d->hardware);
+        for (uint32_t b = 0; b < c && !class->by_work && !cpu; b++)
             if (devices[d->classes[b].device].type == devices[class->device].type)
                 class->by_work = d->classes[b].by_work;
         if (!class->by_work) class->by_work = unknown(arena, d->plan->work_count, &status, err);
@@ -98,8 +101,8 @@ enum status sim_durations_create(struct arena *arena, const struct plan *plan,
     if (status != STATUS_OK) return status;
     d->plan = plan;
     d->hardware = hardware;
-    d->class_of = sim_take(arena, hardware->device_count, sizeof *d->class_of, &status, err);
-    d->classes = sim_take(arena, hardware->device_count, sizeof *d->classes, &status, err);
+    d->class_of = sim_take(arena, hardware->device_count + 1u, sizeof *d->class_of, &status, err);
+    d->classes = sim_take(arena, hardware->device_count + 1u, sizeof *d->classes, &status, err);
     if (status != STATUS_OK) return status;
     find_classes(d);
     status = create_tables(d, arena, err);

@@ -72,6 +72,8 @@ struct sim_interference {
 
 /* --- creation ------------------------------------------------------------------------------- */
 
+/* The host's processor is one more device of a machine whose devices are the host, and feels
+ * nothing elsewhere. */
 static void read_law(struct device_state *device, const struct compute_profile *profile)
 {
     if (!profile) return;
@@ -92,12 +94,12 @@ enum status sim_interference_create(struct arena *arena, const struct hardware *
                                     struct sim_interference **out, struct error *err)
 {
     enum status status = STATUS_OK;
-    uint32_t count = hardware->device_count;
+    uint32_t count = hardware->device_count + 1;
     bool one_domain = strcmp(hardware->backend, "host") == 0;
     struct sim_interference *s = sim_take(arena, 1, sizeof *s, &status, err);
     if (status != STATUS_OK) return status;
     s->hardware = hardware;
-    s->domain_count = one_domain ? 1 : count;
+    s->domain_count = one_domain ? 1 : count; /* the last one's has neither paths nor a law */
     s->devices = sim_take(arena, count, sizeof *s->devices, &status, err);
     s->domains = sim_take(arena, s->domain_count, sizeof *s->domains, &status, err);
     s->dirty = sim_take(arena, s->domain_count, sizeof *s->dirty, &status, err);
@@ -106,7 +108,7 @@ enum status sim_interference_create(struct arena *arena, const struct hardware *
         struct device_state *device = &s->devices[d];
         read_law(device, hardware_profile(hardware, d));
         device->domain = one_domain ? 0 : d;
-        device->group = one_domain ? hardware->devices[d].type : d;
+        device->group = one_domain && d < hardware->device_count ? hardware->devices[d].type : d;
     }
     bool any = false;
     for (uint32_t d = 0; d < count; d++) any |= s->devices[d].affected;

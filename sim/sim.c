@@ -290,7 +290,7 @@ static void settle(struct sim *sim)
 
 static void end_slowed(struct sim *sim, const struct stream *stream)
 {
-    if (stream->kind == STREAM_COMPUTE)
+    if (stream->kind == STREAM_COMPUTE || stream->kind == STREAM_CPU)
         sim_interference_computed(sim->interference, stream->device);
     else
         sim_interference_copies_changed(sim->interference, stream->device);
@@ -395,13 +395,14 @@ static void fill_streams(struct sim *sim, const struct sim_path *paths)
 {
     for (uint32_t s = 0; s < sim->stream_count; s++) {
         struct stream *stream = &sim->streams[s];
-        bool host = s == sim->stream_count - 1;
-        stream->device = host ? 0 : s / 3;
-        stream->kind = host ? STREAM_HOST : (uint8_t)(s % 3);
-        if (host) continue;
+        uint32_t first_host = plan_stream(sim->plan, 0, STREAM_HOST);
+        bool host = s >= first_host;
+        stream->device = host ? hardware_cpu(sim->hardware) : s / 3;
+        stream->kind = (uint8_t)(host ? STREAM_HOST + (s - first_host) : s % 3);
+        if (stream->kind == STREAM_HOST) continue;
         stream->slowed = sim_interference_affects(sim->interference, stream->device);
         sim->slowed |= stream->slowed;
-        if (stream->kind == STREAM_COMPUTE) continue;
+        if (stream->kind != STREAM_H2D && stream->kind != STREAM_D2H) continue;
         enum copy_direction direction = stream->kind == STREAM_H2D ? COPY_H2D : COPY_D2H;
         stream->latency_s = cost_copy_latency_s(sim->hardware, stream->device, direction);
         stream->rate = paths[path_of(stream)].cap_bytes_per_s;

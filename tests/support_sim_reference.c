@@ -36,7 +36,8 @@ static void expand_instance(struct reference *r, const struct plan_instance *ins
         assert_true(number < REF_OPS_MAX);
         struct ref_op *op = &r->ops[number];
         op->op = &plan->ops[unit->first_op + o];
-        op->device = instance->device;
+        op->device = op->op->stream == STREAM_CPU ? hardware_cpu(&plan->hardware)
+                                                  : instance->device;
         op->stream = plan_stream(plan, instance->device, op->op->stream);
         op->instance = position;
         for (uint32_t i = 0; i < op->op->access_count; i++) {

@@ -239,7 +239,7 @@ static void simulate_stays_within_what_is_possible(void **state)
         double utilisation = number(item, "utilisation");
         assert_true(utilisation >= 0 && utilisation <= 1 + 1e-9);
     }
-    assert_int_equal(json_array_size(array(root, "streams")), 7);
+    assert_int_equal(json_array_size(array(root, "streams")), 8);
     json_array_foreach(array(root, "links"), i, item)
     {
         double most = number(item, "bandwidth_bytes_per_s") * makespan_s * (1 + 1e-9);

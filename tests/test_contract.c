@@ -76,7 +76,7 @@ static void test_same_bits(void **state)
     uint64_t seed = support_seed(__func__);
     const uint64_t sizes[] = {4000000, 1200000, 500000, 250000, 180000};
     struct outcome alone;
-    uint32_t ran = 0, shards, shards_most = 0;
+    uint32_t ran = 0, shards, shards_most = 0, by_place[PLACE_COUNT] = {0};
     struct planner_options resident = {.policy = "model-parallel", .activations = PLANNER_AUTO};
     assert_true(outcome_of(1, 1 << 24, &resident, 0, &alone, &shards));
     for (uint32_t j = 0; j < JOBS; j++)
@@ -92,24 +92,28 @@ static void test_same_bits(void **state)
                     .seed = draw >> 1,
                     .no_double_buffer = random_below(draw, 1, 3) == 0,
                     .activations = mode < ACTIVATIONS_COUNT ? mode : PLANNER_AUTO,
+                    .optimizer = (uint32_t)random_below(draw, 3, PLACE_COUNT),
                     .shards = (uint32_t)random_below(draw, 2, 6)};
+                if (policy_at(p)->resident) options.optimizer = PLACE_DEVICE;
                 if (policy_at(p)->resident && mode == ACTIVATIONS_SPILL)
                     options.activations = PLANNER_AUTO;
                 struct outcome outcome;
+                by_place[options.optimizer]++;
                 if (!outcome_of(devices, sizes[m], &options, draw, &outcome, &shards)) continue;
                 ran++;
                 if (shards > shards_most) shards_most = shards;
                 if (memcmp(&outcome, &alone, sizeof alone) != 0)
-                    fail_msg("%s on %u devices of %llu bytes, activations %u, %u shards: other "
-                             "bits than alone (first loss %.17g, %.17g)",
+                    fail_msg("%s on %u devices of %llu bytes, activations %u, optimizers %s, %u "
+                             "shards: other bits than alone (first loss %.17g, %.17g)",
                              options.policy, devices, (unsigned long long)sizes[m],
-                             options.activations, shards, outcome.losses[0][1],
-                             alone.losses[0][1]);
+                             options.activations, planner_place_names[options.optimizer], shards,
+                             outcome.losses[0][1], alone.losses[0][1]);
             }
         }
     }
     print_message("%u plans with up to %u shards: the same bits\n", ran, shards_most);
     assert_true(ran >= 20);
+    for (uint32_t place = 0; place < PLACE_COUNT; place++) assert_true(by_place[place] >= 5);
     assert_true(shards_most >= JOBS * 5); /* each layer was a shard of its own at least once */
 }
 

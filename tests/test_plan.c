@@ -36,9 +36,10 @@ static void test_sizes(void **state)
     assert_int_equal(plan_host_bytes(&plan), 1234);
     assert_int_equal(plan_device_bytes(&plan, 0), 528); /* slot 2 alone */
     assert_int_equal(plan_device_bytes(&plan, 1), 552); /* slots 0 and 1, then 0 */
-    assert_int_equal(plan_stream_count(&plan), 7);
+    assert_int_equal(plan_stream_count(&plan), 8);
     assert_int_equal(plan_stream(&plan, 1, STREAM_D2H), 5);
     assert_int_equal(plan_stream(&plan, 1, STREAM_HOST), 6);
+    assert_int_equal(plan_stream(&plan, 1, STREAM_CPU), 7);
     buffers[1].bytes = UINT64_MAX - 20;
     assert_true(plan_host_bytes(&plan) == UINT64_MAX);
 }

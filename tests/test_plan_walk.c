@@ -124,7 +124,7 @@ static void add_op(struct writer *w, uint32_t device, uint32_t own_ops)
     uint32_t device_ends[2] = {0}, count = 0, first = below(&w->draw, DEVICE_BUFFERS);
     struct plan_op op = {.kind = OP_COMPUTE, .work = PLAN_NONE};
     op.stream = (uint8_t)below(&w->draw, STREAM_KIND_COUNT);
-    for (uint32_t i = 0; i < 2 && op.stream != STREAM_HOST; i++) {
+    for (uint32_t i = 0; i < 2 && !plan_stream_is_host(op.stream); i++) {
         uint32_t buffer = (first + i) % DEVICE_BUFFERS;
         if (draw_access(w, device, buffer, true, &accesses[count])) device_ends[count++] = buffer;
     }

@@ -220,6 +220,21 @@ static void draft_batch(struct draft *draft, uint32_t ops_so_far)
                     random_after(draft, ops_so_far, &after));
 }
 
+static void draft_cpu(struct draft *draft, uint32_t ops_so_far)
+{
+    uint64_t ns = 250000 * (uint64_t)sim_test_below(draft->random, 14);
+    struct plan_op op = {.kind = OP_COMPUTE, .stream = STREAM_CPU, .pass = PLAN_UPDATE};
+    op.work = ns > 0 ? sim_test_work(draft->builder, ns) : PLAN_NONE;
+    struct plan_access accesses[2];
+    uint32_t first = sim_test_below(draft->random, BUFFERS);
+    for (uint32_t i = 0; i < 2; i++)
+        accesses[i] = (struct plan_access){.buffer = draft->host[(first + i) % BUFFERS],
+                                           .flags = 1 + sim_test_below(draft->random, 3)};
+    struct plan_after after;
+    plan_builder_op(draft->builder, &op, accesses, 2, &after,
+                    random_after(draft, ops_so_far, &after));
+}
+
 static uint32_t draft_op(struct draft *draft, uint32_t ops_so_far)
 {
     uint32_t what = sim_test_below(draft->random, 20);
@@ -230,6 +245,8 @@ static uint32_t draft_op(struct draft *draft, uint32_t ops_so_far)
         return 1;
     if (what == 19)
         draft_batch(draft, ops_so_far);
+    else if (what == 18)
+        draft_cpu(draft, ops_so_far);
     else
         draft_compute(draft, ops_so_far);
     return 1;

@@ -52,10 +52,12 @@ static void init_names_what_the_plan_has(void **state)
     assert_int_equal(trace.plan_fingerprint, plan_fingerprint(&plan));
     assert_string_equal(trace.hardware, "bench-top");
     assert_string_equal(trace.policy, "fifo");
-    assert_int_equal(trace.stream_count, 7);
+    assert_int_equal(trace.stream_count, 8);
     assert_string_equal(trace.streams[plan_stream(&plan, 1, STREAM_D2H)].name, "gpu1 d2h");
     assert_int_equal(trace.streams[5].device, 1);
     assert_int_equal(trace.streams[5].kind, STREAM_D2H);
+    assert_string_equal(trace.streams[7].name, "cpu");
+    assert_int_equal(trace.streams[7].device, PLAN_NONE);
     assert_string_equal(trace.streams[6].name, "host");
     assert_int_equal(trace.streams[6].device, PLAN_NONE);
     assert_int_equal(trace.place_count, 3);
@@ -377,7 +379,7 @@ static void bad_files_are_refused_with_their_place(void **state)
         {"\"complete\": true", "\"complete\": true, \"compleat\": true", "t:3:20: ",
          STATUS_BAD_INPUT},
         {"\"kind\": \"h2d\"", "\"kind\": \"h2h\"",
-         "t:5:45: unknown kind 'h2h' (expected compute, h2d, d2h or host)",
+         "t:5:45: unknown kind 'h2h' (expected compute, h2d, d2h, host or cpu)",
          STATUS_BAD_INPUT},
         {"{\"name\": \"gpu0 h2d\", \"device\": 0, \"kind\": \"h2d\"}", "7", "t:5:3: ",
          STATUS_BAD_INPUT},

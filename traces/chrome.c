@@ -64,10 +64,10 @@ static double microseconds(uint64_t time_ns)
 
 /* --- processes and threads ------------------------------------------------------------------ */
 
-/* Place 0 and the host stream share a process, place 1 + d and the streams of device d. */
+/* Place 0 and the host's streams share a process, place 1 + d and the streams of device d. */
 static uint32_t stream_place(const struct trace_stream *stream)
 {
-    return stream->kind == STREAM_HOST ? 0 : stream->device + 1;
+    return plan_stream_is_host(stream->kind) ? 0 : stream->device + 1;
 }
 
 /* From 1, and so that the same device of two traces is next to itself. */

@@ -32,6 +32,7 @@ const char *const compare_class_names[COMPARE_CLASS_COUNT] = {
     [COMPARE_COMPUTE] = "compute",
     [COMPARE_H2D] = "h2d",
     [COMPARE_D2H] = "d2h",
+    [COMPARE_CPU] = "cpu",
     [COMPARE_WAITING] = "waiting",
 };
 
@@ -121,7 +122,8 @@ static void sum_classes(const struct trace *predicted, struct stream_sum *const 
     for (uint32_t i = 0; i < predicted->stream_count; i++) {
         static const int of_kind[] = {[STREAM_COMPUTE] = COMPARE_COMPUTE,
                                       [STREAM_H2D] = COMPARE_H2D,
-                                      [STREAM_D2H] = COMPARE_D2H};
+                                      [STREAM_D2H] = COMPARE_D2H,
+                                      [STREAM_CPU] = COMPARE_CPU};
         uint32_t kind = predicted->streams[i].kind;
         const struct stream_sum *p = &sums[0][i], *m = &sums[1][i];
         if (kind == STREAM_HOST || !p->used) continue; /* the spans match: m is used as well */

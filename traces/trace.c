@@ -69,8 +69,9 @@ static enum status init_streams(struct trace *trace, const struct plan *plan, co
                                  plan_stream_names[kind]);
             if (status != STATUS_OK) return status;
         }
-    streams[count - 1] =
-        (struct trace_stream){.name = "host", .device = PLAN_NONE, .kind = STREAM_HOST};
+    for (uint32_t kind = STREAM_HOST; kind <= STREAM_CPU; kind++)
+        streams[plan_stream(plan, 0, kind)] = (struct trace_stream){
+            .name = plan_stream_names[kind], .device = PLAN_NONE, .kind = kind};
     trace->streams = streams;
     trace->stream_count = count;
     return STATUS_OK;
@@ -223,7 +224,7 @@ static enum status check_tables(const struct trace *trace, struct error *err)
     if (trace->place_count == 0) return error_set(err, STATUS_CHECK, "there is no place");
     for (uint32_t i = 0; i < trace->stream_count; i++) {
         const struct trace_stream *stream = &trace->streams[i];
-        bool host = stream->kind == STREAM_HOST;
+        bool host = plan_stream_is_host(stream->kind);
         if (stream->kind >= STREAM_KIND_COUNT ||
             (host ? stream->device != PLAN_NONE : stream->device >= trace->place_count - 1))
             return error_set(err, STATUS_CHECK,

@@ -161,7 +161,7 @@ static void write_tables(const struct trace *trace, struct json_out *out)
         const struct trace_stream *stream = &trace->streams[i];
         json_out_object_begin(out, NULL, true);
         json_out_string(out, "name", stream->name);
-        if (stream->kind != STREAM_HOST) json_out_u64(out, "device", stream->device);
+        if (!plan_stream_is_host(stream->kind)) json_out_u64(out, "device", stream->device);
         json_out_string(out, "kind", plan_stream_names[stream->kind]);
         json_out_object_end(out);
     }
@@ -388,7 +388,7 @@ static enum status read_stream(struct trace *trace, struct json_object *object,
                                   STREAM_KIND_COUNT, &kind, err);
     stream->kind = (uint32_t)kind;
     stream->device = PLAN_NONE;
-    if (status == STATUS_OK && kind != STREAM_HOST)
+    if (status == STATUS_OK && !plan_stream_is_host(stream->kind))
         status = json_take_u32(object, "device", JSON_REQUIRED, 0, DEVICES_MAX - 1,
                                &stream->device, err);
     return status;
