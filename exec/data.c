@@ -32,8 +32,8 @@ enum { LLMC_HEADER_BYTES = 256 * 4 };
 #define KEY_TOKEN UINT64_C(0x746f6b656e)
 
 struct data_source {
-    struct mapped_file file;
-    const unsigned char *tokens; /* in `file`; NULL: drawn from the seed */
+    struct mapped_file file;     /* empty when the bytes are borrowed */
+    const unsigned char *tokens; /* in `file` or borrowed; NULL: drawn from the seed */
     uint32_t token_bytes;
     uint64_t token_count;        /* 0 when drawn from the seed */
     uint64_t seed, microbatch, sequence, vocabulary;
@@ -68,9 +68,9 @@ struct llmc_kind {
 };
 static const struct llmc_kind llmc_kinds[] = {{20240520, 1, 2}, {20240801, 7, 4}};
 
-static enum status open_llmc(struct data_source *source, const char *path, struct error *err)
+static enum status open_llmc(struct data_source *source, const char *path,
+                             const struct mapped_file *file, struct error *err)
 {
-    const struct mapped_file *file = &source->file;
     if (file->bytes < LLMC_HEADER_BYTES)
         return error_set(err, STATUS_BAD_INPUT,
                          "%s: %" PRIu64 " bytes are too few (an llm.c file has a header of %d)",
@@ -100,30 +100,31 @@ static enum status open_llmc(struct data_source *source, const char *path, struc
     return STATUS_OK;
 }
 
-static enum status open_nanogpt(struct data_source *source, const char *path, struct error *err)
+static enum status open_nanogpt(struct data_source *source, const char *path,
+                                const struct mapped_file *file, struct error *err)
 {
-    if (source->file.bytes % 2 != 0)
+    if (file->bytes % 2 != 0)
         return error_set(err, STATUS_BAD_INPUT,
-                         "%s: %" PRIu64 " bytes (expected tokens of 2 bytes)", path,
-                         source->file.bytes);
-    source->tokens = source->file.data;
+                         "%s: %" PRIu64 " bytes (expected tokens of 2 bytes)", path, file->bytes);
+    source->tokens = file->data;
     source->token_bytes = 2;
-    source->token_count = source->file.bytes / 2;
+    source->token_count = file->bytes / 2;
     return STATUS_OK;
 }
 
-static enum status open_text(struct data_source *source, const char *path, struct error *err)
+static enum status open_text(struct data_source *source, const char *path,
+                             const struct mapped_file *file, struct error *err)
 {
     (void)path;
     (void)err;
-    source->tokens = source->file.data;
+    source->tokens = file->data;
     source->token_bytes = 1;
-    source->token_count = source->file.bytes;
+    source->token_count = file->bytes;
     return STATUS_OK;
 }
 
 typedef enum status (*open_function)(struct data_source *source, const char *path,
-                                     struct error *err);
+                                     const struct mapped_file *file, struct error *err);
 static const open_function open_functions[DATA_FORMAT_COUNT] = {
     [DATA_TEXT] = open_text, [DATA_LLMC] = open_llmc, [DATA_NANOGPT] = open_nanogpt};
 
@@ -170,10 +171,16 @@ static enum status check_tokens(const struct data_source *source, const char *pa
     return STATUS_OK;
 }
 
-enum status data_open(const struct job *job, struct data_source **out, struct error *err)
+/* Takes `mapped` over, also on failure: `file` itself, or empty when the bytes are borrowed. */
+static enum status create(const struct job *job, const char *name, const struct mapped_file *file,
+                          struct mapped_file mapped, struct data_source **out, struct error *err)
 {
     struct data_source *source = calloc(1, sizeof *source);
-    if (!source) return error_memory(err, "a data source", sizeof *source);
+    if (!source) {
+        mapped_file_close(&mapped);
+        return error_memory(err, "a data source", sizeof *source);
+    }
+    source->file = mapped;
     source->seed = job->seed;
     source->microbatch = job->microbatch;
     source->sequence = job->sequence;
@@ -181,11 +188,9 @@ enum status data_open(const struct job *job, struct data_source **out, struct er
     assert(source->vocabulary > 0 && source->vocabulary <= INT32_MAX);
     enum status status = STATUS_OK;
     if (job->data_format != DATA_NONE) {
-        assert(job->data && job->data_format < DATA_FORMAT_COUNT);
-        status = mapped_file_open(job->data, &source->file, err);
-        if (status == STATUS_OK)
-            status = open_functions[job->data_format](source, job->data, err);
-        if (status == STATUS_OK) status = check_tokens(source, job->data, err);
+        assert(job->data_format < DATA_FORMAT_COUNT);
+        status = open_functions[job->data_format](source, name, file, err);
+        if (status == STATUS_OK) status = check_tokens(source, name, err);
     }
     if (status != STATUS_OK) {
         data_close(source);
@@ -193,6 +198,25 @@ enum status data_open(const struct job *job, struct data_source **out, struct er
     }
     *out = source;
     return STATUS_OK;
+}
+
+enum status data_parse(const struct job *job, const char *name, const void *data, uint64_t bytes,
+                       struct data_source **out, struct error *err)
+{
+    assert(job->data_format != DATA_NONE);
+    struct mapped_file borrowed = {data, bytes}, none = {0};
+    return create(job, name, &borrowed, none, out, err);
+}
+
+enum status data_open(const struct job *job, struct data_source **out, struct error *err)
+{
+    struct mapped_file mapped = {0};
+    if (job->data_format != DATA_NONE) {
+        assert(job->data);
+        if (mapped_file_open(job->data, &mapped, err) != STATUS_OK)
+            return error_add(err, "data of job '%s'", job->name);
+    }
+    return create(job, job->data, &mapped, mapped, out, err);
 }
 
 void data_close(struct data_source *source)

@@ -15,6 +15,11 @@ struct data_source; /* opaque; the file is mapped, not read into memory */
  * T + 1 tokens, a token that is not below the vocabulary (found by a scan of the whole file). */
 MUST_CHECK enum status data_open(const struct job *job, struct data_source **out,
                                  struct error *err);
+
+/* The same from memory, which is borrowed; `name` stands where the file name would in messages, and
+ * the job's format is one of a file. */
+MUST_CHECK enum status data_parse(const struct job *job, const char *name, const void *data,
+                                  uint64_t bytes, struct data_source **out, struct error *err);
 void data_close(struct data_source *source); /* NULL is fine */
 
 /* Tokens in the file; 0 when they are drawn from the seed. */
