@@ -9,7 +9,8 @@
 
 enum status mapped_file_open(const char *path, struct mapped_file *out, struct error *err)
 {
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    /* without waiting: a pipe, refused below, has nobody at its other end */
+    int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (descriptor < 0) return error_io(err, "cannot open '%s'", path);
     struct stat about;
     enum status status = STATUS_OK;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -191,6 +192,13 @@ static void test_files_refused(void **state)
     err = (struct error){0};
     assert_int_equal(data_open(&job, &source, &err), STATUS_IO);
     assert_non_null(strstr(err.text, "'/' is no regular file"));
+    /* a pipe that nobody writes to: refused, not waited for */
+    assert_int_equal(mkfifo(path, 0600), 0);
+    job.data = path;
+    err = (struct error){0};
+    assert_int_equal(data_open(&job, &source, &err), STATUS_IO);
+    assert_non_null(strstr(err.text, "is no regular file"));
+    remove(path);
 }
 
 /* The shortest file: one sample, always the same. */
