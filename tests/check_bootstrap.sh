@@ -31,7 +31,7 @@ machine() { # TOOL...: which stand-ins there are
             >"$scratch/tools/dpkg-query"
     fi
     [[ -e $scratch/tools/sudo ]] && printf '\n"$@"\n' >>"$scratch/tools/sudo"
-    chmod +x "$scratch"/tools/*
+    find "$scratch/tools" -type f -exec chmod +x {} + # not what the links lead to: it is the system's
     touch "$scratch/log"
 }
 
