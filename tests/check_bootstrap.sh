@@ -18,7 +18,7 @@ machine() { # TOOL...: which stand-ins there are
     cp "$source_folder/bootstrap" "$scratch/tree/"
     echo 'echo demo of "$1"' >"$scratch/tree/demo/demo.sh"
     local tool
-    for tool in bash env dirname readlink nproc cat rm; do
+    for tool in bash env dirname readlink nproc cat rm tail; do
         ln -s "$(command -v "$tool")" "$scratch/tools/$tool"
     done
     printf '#!/bin/bash\necho "${user:-0}"\n' >"$scratch/tools/id"
@@ -53,6 +53,7 @@ expect() { # NAME CODE TEXT LOG ARGUMENTS...
 configure='cmake -S . -B build -G Ninja'
 compile='cmake --build build --parallel 3'
 ctest='ctest --test-dir build --output-on-failure --no-tests=error --parallel 3'
+update='apt-get update -q -o APT::Update::Error-Mode=any'
 export JOBS=3 lacking='' user=0
 
 machine cmake ctest apt-get dpkg-query
@@ -83,7 +84,7 @@ expect 'clean' 0 'removing' '' clean
 [[ ! -e $scratch/tree/build ]] || { echo 'clean left build/'; failures=$((failures + 1)); }
 
 lacking='scdoc cmake'
-expect 'root installs what is missing' 0 'installing cmake scdoc' "apt-get update -q
+expect 'root installs what is missing' 0 'installing cmake scdoc' "$update
 apt-get install -q -y --no-install-recommends cmake scdoc
 $configure
 $compile" build
@@ -91,8 +92,8 @@ $compile" build
 user=1000
 expect 'neither root nor sudo' 2 'neither root nor sudo to install them: cmake scdoc' '' build
 machine cmake ctest apt-get dpkg-query sudo
-expect 'sudo' 0 'installing cmake scdoc' "sudo apt-get update -q
-apt-get update -q
+expect 'sudo' 0 'installing cmake scdoc' "sudo $update
+$update
 sudo env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends cmake scdoc
 apt-get install -q -y --no-install-recommends cmake scdoc
 $configure
@@ -105,8 +106,17 @@ expect 'no dpkg' 2 'this is no Debian system' '' build
 
 user=0
 machine cmake ctest apt-get dpkg-query
-printf '#!/bin/bash\nexit 100\n' >"$scratch/tools/apt-get"
-expect 'no network' 2 'apt-get update failed (is there a network?)' '' build
+printf '#!/bin/bash\necho "E: no $1" >&2; exit 100\n' >"$scratch/tools/apt-get"
+expect 'no network' 2 'E: no install
+bootstrap: packages cannot be fetched (is there a network?); missing: cmake scdoc' '' build
+machine cmake ctest apt-get dpkg-query
+printf '[[ $1 != update ]]\n' >>"$scratch/tools/apt-get"
+fetch='apt-get install -q -y --no-install-recommends'
+expect 'a list is out of reach, the packages are not' 0 'not all lists' "$update
+$fetch --download-only -o Acquire::Retries=0 cmake scdoc
+$fetch cmake scdoc
+$configure
+$compile" build
 
 lacking=''
 machine cmake ctest apt-get dpkg-query
