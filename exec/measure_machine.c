@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "exec/host_memory.h"
 
@@ -75,6 +76,33 @@ void machine_look(struct machine *machine)
     read_cpu_model(machine->cpu, sizeof machine->cpu);
 }
 
+/* Time of all processors since the machine was started, and how much of it they worked. */
+static bool read_processor_time(double *all, double *busy)
+{
+    FILE *file = fopen("/proc/stat", "re");
+    if (!file) return false;
+    double user, nice, system, idle, waiting, interrupts, soft_interrupts, stolen;
+    const bool whole = fscanf(file, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &user, &nice, &system,
+                              &idle, &waiting, &interrupts, &soft_interrupts, &stolen) == 8;
+    fclose(file);
+    if (!whole) return false;
+    *busy = user + nice + system + interrupts + soft_interrupts + stolen;
+    *all = *busy + idle + waiting;
+    return true;
+}
+
+/* How much others work while this process sleeps, in [0, 1]; 0 when that cannot be known. The load
+ * average would count what ended a minute ago: the build of this very program. */
+static double others_busy(void)
+{
+    const struct timespec pause = {.tv_nsec = 300 * 1000 * 1000};
+    double all_before, busy_before, all, busy;
+    if (!read_processor_time(&all_before, &busy_before)) return 0;
+    nanosleep(&pause, NULL);
+    if (!read_processor_time(&all, &busy) || all <= all_before) return 0;
+    return (busy - busy_before) / (all - all_before);
+}
+
 void machine_warn(const struct machine *machine, FILE *notes)
 {
     if (machine->cores < machine->present)
@@ -84,11 +112,8 @@ void machine_warn(const struct machine *machine, FILE *notes)
     if (!host_memory_huge_pages())
         fprintf(notes, "note: transparent huge pages are off; memory is slower to set up and a few "
                        "per cent slower to use\n");
-    double load = 0;
-    FILE *file = fopen("/proc/loadavg", "re");
-    if (!file) return;
-    if (fscanf(file, "%lf", &load) == 1 && load > 0.5 + 0.1 * machine->cores)
-        fprintf(notes, "note: the machine is busy (load %.1f); measured rates will be too low\n",
-                load);
-    fclose(file);
+    const double busy = others_busy();
+    if (busy > 0.1)
+        fprintf(notes, "note: the machine is busy (others use %.0f %% of its processors); "
+                       "measured rates will be too low\n", 100 * busy);
 }
