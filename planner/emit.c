@@ -443,13 +443,13 @@ static void write_loss(struct emitter *e, const struct shard_view *v)
     bool table = job_has_table(v->job), text = job_batch_bytes(v->job) > 0;
     uint64_t table_bytes = table ? job_table_bytes(v->job) : 0;
     bool table_here = table && table_is_here(e, v);
-    uint32_t state = backward_state(e, v);
     uint32_t table_name = 0, gradient = 0, loss = 0;
     enum area table_area = v->resident ? AREA_REGION : AREA_TABLE;
     if (table && !table_here) {
         table_name = buffer(e, v, BUFFER_TABLE, PLAN_NONE, 0, true, table_bytes);
         fetch(e, host_state(e, v, 0), 0, table_name, table_area, 0, table_bytes);
     }
+    uint32_t state = backward_state(e, v); /* behind the table, which need not wait for a region */
     batch(e, v, true);
     if (!first) input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, v->here_in, true);
 
@@ -478,11 +478,11 @@ static void write_loss(struct emitter *e, const struct shard_view *v)
     if (text)
         send(e, loss, ACCESS_RELEASE,
              buffer(e, v, BUFFER_LOSS, PLAN_NONE, 0, false, sizeof(double)), 0, sizeof(double));
+    if (!v->resident) send_state(e, v, state); /* before the table's: others wait for the region */
     if (table && !table_here)
         send(e, gradient, ACCESS_RELEASE,
              buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, false, table_bytes), 0,
              table_bytes);
-    if (!v->resident) send_state(e, v, state);
 }
 
 static void sliced_embedding_backward(struct emitter *e, const struct shard_view *v)

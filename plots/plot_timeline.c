@@ -18,7 +18,8 @@
  *
  * Everything is placed before gnuplot is asked (plots/plot_script.c); the boxes are one data block
  * in the units of the time axis. Copies are thin, since a row of them is either full or not, and
- * computations are what a reader follows. The host's stream, which reads batches, is left out.
+ * computations are what a reader follows. The host's cpu has a row below the devices where it computes;
+ * the stream that reads batches is left out.
  */
 #include "plots/plot.h"
 
@@ -41,7 +42,7 @@
 enum { LEGEND_JOBS_MAX = 24 };
 
 /* Rows grow up to twice when the legend is taller than they are. */
-static const double compute_px = 24, copy_px = 8, row_gap_px = 2, side_gap_px = 9,
+static const double compute_px = 24, cpu_px = 14, copy_px = 8, row_gap_px = 2, side_gap_px = 9,
                     device_gap_px = 20, growth_max = 2;
 static const double swatch_px = 13, legend_line_px = 18, legend_gap_px = 10;
 
@@ -50,6 +51,9 @@ enum { BIN_WIDTH_PX = 6, BINS_MIN = 16 };
 
 struct row {
     double top_px, bottom_px; /* from the top of the area */
+    uint32_t kind;            /* enum plan_stream_kind */
+    uint32_t side;
+    uint32_t device;          /* none of the cpu's */
 };
 
 struct timeline {
@@ -58,6 +62,7 @@ struct timeline {
     struct arena arena;
     struct row *rows;
     uint32_t row_count;
+    bool cpu;                 /* the last rows are the cpu's, one for each side */
     double rows_height_px;
     uint32_t *row_of_stream[PLOT_SIDES]; /* per side; NULL without that trace */
     struct plot_box *boxes;
@@ -72,12 +77,27 @@ struct timeline {
 static const uint32_t row_kinds[] = {STREAM_COMPUTE, STREAM_H2D, STREAM_D2H};
 enum { KIND_COUNT = 3 };
 
-/* Rows are numbered (device, side, kind); sides without a trace have none. */
-static uint32_t row_index(const struct plot_view *view, uint32_t device, uint32_t side,
-                          uint32_t kind)
+/* Rows are numbered (device, side, kind), the cpu's behind them; sides without a trace have none. */
+static uint32_t row_index(const struct timeline *t, uint32_t side,
+                          const struct trace_stream *stream)
 {
+    const struct plot_view *view = &t->view;
     uint32_t before = side > 0 && view->traces[0] ? 1 : 0;
-    return (device * view->trace_count + before) * KIND_COUNT + kind;
+    if (stream->kind == STREAM_CPU && t->cpu)
+        return view->device_count * view->trace_count * KIND_COUNT + before;
+    if (plan_stream_is_host(stream->kind) || stream->device >= view->device_count)
+        return PLOT_ROW_NONE;
+    return (stream->device * view->trace_count + before) * KIND_COUNT + stream->kind;
+}
+
+static bool cpu_computes(const struct plot_view *view)
+{
+    for (uint32_t side = 0; side < PLOT_SIDES; side++) {
+        const struct trace *trace = view->traces[side];
+        for (uint64_t i = 0; trace && i < trace->span_count; i++)
+            if (trace->streams[trace->spans[i].stream].kind == STREAM_CPU) return true;
+    }
+    return false;
 }
 
 /* `growth` is 1 at first: a height is needed to know it. */
@@ -92,10 +112,15 @@ static void place_rows(struct timeline *t, double growth)
             for (uint32_t k = 0; k < KIND_COUNT; k++) {
                 double height_px = growth * (k == 0 ? compute_px : copy_px);
                 if (k > 0) y_px += row_gap_px;
-                t->rows[row++] = (struct row){y_px, y_px + height_px};
+                t->rows[row++] = (struct row){y_px, y_px + height_px, row_kinds[k], side, d};
                 y_px += height_px;
             }
         }
+    }
+    for (uint32_t side = 0; t->cpu && side < t->view.trace_count; side++) {
+        y_px += side > 0 ? side_gap_px : device_gap_px;
+        t->rows[row++] = (struct row){y_px, y_px + growth * cpu_px, STREAM_CPU, side, UINT32_MAX};
+        y_px += growth * cpu_px;
     }
     assert(row == t->row_count);
     t->rows_height_px = y_px;
@@ -105,7 +130,8 @@ static enum status make_rows(struct timeline *t, struct error *err)
 {
     const struct plot_view *view = &t->view;
     void *memory;
-    t->row_count = view->device_count * view->trace_count * KIND_COUNT;
+    t->cpu = cpu_computes(view);
+    t->row_count = view->trace_count * (view->device_count * KIND_COUNT + (t->cpu ? 1 : 0));
     enum status status = arena_array(&t->arena, t->row_count, sizeof *t->rows, &memory, err);
     if (status != STATUS_OK) return status;
     t->rows = memory;
@@ -115,12 +141,8 @@ static enum status make_rows(struct timeline *t, struct error *err)
         status = arena_array(&t->arena, trace->stream_count, sizeof(uint32_t), &memory, err);
         if (status != STATUS_OK) return status;
         t->row_of_stream[side] = memory;
-        for (uint32_t s = 0; s < trace->stream_count; s++) {
-            const struct trace_stream *stream = &trace->streams[s];
-            bool shown = !plan_stream_is_host(stream->kind) && stream->device < view->device_count;
-            t->row_of_stream[side][s] =
-                shown ? row_index(view, stream->device, side, stream->kind) : PLOT_ROW_NONE;
-        }
+        for (uint32_t s = 0; s < trace->stream_count; s++)
+            t->row_of_stream[side][s] = row_index(t, side, &trace->streams[s]);
     }
     return STATUS_OK;
 }
@@ -174,7 +196,7 @@ static bool most_hold_numbers(const struct timeline *t)
     size_t computations = 0, numbers = 0;
     for (size_t i = 0; i < t->box_count; i++) {
         char text[16];
-        if (t->boxes[i].row % KIND_COUNT != 0) continue;
+        if (t->rows[t->boxes[i].row].kind != STREAM_COMPUTE) continue;
         computations++;
         numbers += holds_number(&t->boxes[i], text);
     }
@@ -297,16 +319,17 @@ static void draw_rows(struct timeline *t, const struct plot_area *area)
         const struct row *row = &t->rows[r];
         double top_px = area->top_px + row->top_px, bottom_px = area->top_px + row->bottom_px;
         double middle_px = (top_px + bottom_px) / 2;
-        uint32_t kind = row_kinds[r % KIND_COUNT], side = r / KIND_COUNT % view->trace_count;
+        uint32_t kind = row->kind, side = row->side;
         plot_script_box(&t->script, area->left_px, top_px, area->right_px, bottom_px, PLOT_TRACK);
-        if (kind != STREAM_COMPUTE) {
+        if (kind == STREAM_H2D || kind == STREAM_D2H) {
             plot_script_text(&t->script, area->left_px - 5, middle_px, PLOT_RIGHT, copy_font,
                              plan_stream_names[kind]);
             continue;
         }
         if (side == 0)
             plot_script_text(&t->script, 16, middle_px, PLOT_LEFT, device_font,
-                             plot_view_device_name(view, r / KIND_COUNT / view->trace_count));
+                             kind == STREAM_CPU ? "cpu"
+                                                : plot_view_device_name(view, row->device));
         if (view->trace_count > 1)
             plot_script_text(&t->script, area->left_px - 5, middle_px, PLOT_RIGHT, side_font,
                              trace_source_names[side]);
@@ -347,7 +370,7 @@ static void add_shard_numbers(struct timeline *t, double unit_s)
         const struct plot_box *box = &t->boxes[i];
         const struct row *row = &t->rows[box->row];
         char text[16];
-        if (box->row % KIND_COUNT != 0 || !holds_number(box, text)) continue;
+        if (t->rows[box->row].kind != STREAM_COMPUTE || !holds_number(box, text)) continue;
         plot_script_number(&t->script, axis_value(t, (box->from_px + box->to_px) / 2, unit_s));
         plot_script_column(&t->script, (row->top_px + row->bottom_px) / 2);
         plot_script_add(&t->script, " %s 0x%06x\n", text,
