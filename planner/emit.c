@@ -445,11 +445,15 @@ static void write_loss(struct emitter *e, const struct shard_view *v)
     bool table_here = table && table_is_here(e, v);
     uint32_t table_name = 0, gradient = 0, loss = 0;
     enum area table_area = v->resident ? AREA_REGION : AREA_TABLE;
+    /* A job alone has the table's area to itself, and can fetch the table while its state waits for a
+     * region; among others the area is what is waited for, and the table would hold the state up. */
+    bool state_first = e->partition->interleaved;
+    uint32_t state = state_first ? backward_state(e, v) : 0;
     if (table && !table_here) {
         table_name = buffer(e, v, BUFFER_TABLE, PLAN_NONE, 0, true, table_bytes);
         fetch(e, host_state(e, v, 0), 0, table_name, table_area, 0, table_bytes);
     }
-    uint32_t state = backward_state(e, v); /* behind the table, which need not wait for a region */
+    if (!state_first) state = backward_state(e, v);
     batch(e, v, true);
     if (!first) input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, v->here_in, true);
 
@@ -478,11 +482,11 @@ static void write_loss(struct emitter *e, const struct shard_view *v)
     if (text)
         send(e, loss, ACCESS_RELEASE,
              buffer(e, v, BUFFER_LOSS, PLAN_NONE, 0, false, sizeof(double)), 0, sizeof(double));
-    if (!v->resident) send_state(e, v, state); /* before the table's: others wait for the region */
     if (table && !table_here)
         send(e, gradient, ACCESS_RELEASE,
              buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, false, table_bytes), 0,
              table_bytes);
+    if (!v->resident) send_state(e, v, state);
 }
 
 static void sliced_embedding_backward(struct emitter *e, const struct shard_view *v)

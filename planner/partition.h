@@ -39,6 +39,7 @@ struct partition {
                                     run there as well */
     uint32_t shard_count;
     bool resident;
+    bool interleaved;            /* several jobs may be in the middle of a minibatch */
     uint32_t activations;        /* enum plan_activations */
     uint64_t workspace_bytes;
     uint64_t edge_bytes;

@@ -552,6 +552,7 @@ enum status partition_streamed(const struct hardware *hardware, const struct job
         return status;
     }
     best.seat_count = 1;
+    best.interleaved = interleaved && jobs->count > 1;
     best.contention = cutter.contention;
     place_activations(&cutter, &best);
     *out = best;

@@ -15,7 +15,7 @@
 #include "planner/plan.h"
 
 struct policy_job {
-    double ready_s;       /* its last unit has ended, the states of its next one are there */
+    double ready_s;       /* when its last unit ended */
     double remaining_s;   /* computation of all its units not yet started */
     uint32_t last_device; /* PLAN_NONE before its first unit */
     uint32_t next_device; /* residence fixes it; PLAN_NONE: any */

@@ -321,8 +321,6 @@ static enum status place(struct scheduler *s, uint32_t job, uint32_t device, dou
     s->units_done[job]++;
     j->last_device = device;
     /* without the states it needs the next unit would keep a device waiting that others could use */
-    if (!s->partition->resident && s->units_done[job] < s->units_total[job])
-        j->ready_s = max_s(j->ready_s, states_ready(s, job));
     j->remaining_s -= time->compute_s;
     unit.last = s->units_done[job] == s->units_total[job];
     if (unit.last) {

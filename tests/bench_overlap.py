@@ -4,7 +4,7 @@
 Usage: bench_overlap.py BUILD HARDWARE.json [--repeat N]
 
 Four GPT jobs are spilled through one device whose link is paced so that copies in take as long as all
-computing (the rate is found with the simulator). AdamW with recomputation, because there each unit's
+computing (the rate is found with the simulator). AdamW on the device with recomputation, because there each unit's
 copies are in proportion to its computation (forward 1 part of state in, backward 3 in and 3 out).
 With double buffering the makespan should be
 within 10 % of the larger of the two plus the first copy, which nothing can hide; without, it should
@@ -18,6 +18,7 @@ from bench_accuracy import call, gpt, job
 def plan(spillway, folder, hardware, rate, extra):
     call([spillway, "plan", f"{folder}/jobs.json", "--hw", hardware, "--devices", "1",
           "--device-memory", "192MiB", "--activations", "recompute", "--policy", "fifo",
+          "--optimizer", "device",
           "--link-rate", f"{rate / 1e9:.6f}GB/s", *extra, "-o", f"{folder}/plan.json",
           "--json"])
     result = json.loads(call([spillway, "simulate", f"{folder}/plan.json", "--trace",
