@@ -320,7 +320,6 @@ static enum status place(struct scheduler *s, uint32_t job, uint32_t device, dou
                                   .first = s->units_done[job] == 0};
     s->units_done[job]++;
     j->last_device = device;
-    /* without the states it needs the next unit would keep a device waiting that others could use */
     j->remaining_s -= time->compute_s;
     unit.last = s->units_done[job] == s->units_total[job];
     if (unit.last) {
