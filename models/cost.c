@@ -255,12 +255,21 @@ static struct cost datasheet_cost(const struct hardware *hardware, uint32_t devi
     return (struct cost){latency_s + memory_s, memory->spread};
 }
 
-/* Full attention that was not measured runs at the rate of the causal one: the same code. */
+/* A kernel that was not measured runs at the rate (per FLOP or byte) of one much like it: full
+ * attention is the same code as causal attention, and profiles of before there were llamas tell of
+ * kernels that do as little per byte. */
 static uint32_t stand_in(uint32_t kernel)
 {
-    if (kernel == KERNEL_ATTENTION_FULL_FORWARD) return KERNEL_ATTENTION_FORWARD;
-    if (kernel == KERNEL_ATTENTION_FULL_BACKWARD) return KERNEL_ATTENTION_BACKWARD;
-    return kernel;
+    switch (kernel) {
+    case KERNEL_ATTENTION_FULL_FORWARD: return KERNEL_ATTENTION_FORWARD;
+    case KERNEL_ATTENTION_FULL_BACKWARD: return KERNEL_ATTENTION_BACKWARD;
+    case KERNEL_RMS_NORM_FORWARD: return KERNEL_NORM_FORWARD;
+    case KERNEL_RMS_NORM_BACKWARD: return KERNEL_NORM_BACKWARD;
+    case KERNEL_ROPE: return KERNEL_RESIDUAL;
+    case KERNEL_SWIGLU_FORWARD: return KERNEL_GELU_FORWARD;
+    case KERNEL_SWIGLU_BACKWARD: return KERNEL_GELU_BACKWARD;
+    default: return kernel;
+    }
 }
 
 static struct cost item_cost(const struct hardware *hardware, uint32_t device,

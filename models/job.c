@@ -215,7 +215,7 @@ static enum status check_sizes(const struct draft *draft, struct error *err)
 {
     const struct job *job = &draft->job;
     const struct network *n = &job->network;
-    bool text = n->family == NETWORK_GPT2 || n->family == NETWORK_BERT;
+    bool text = n->family != NETWORK_VIT && n->family != NETWORK_PROFILE;
     if (text && job->sequence > n->positions)
         return json_fail_key(draft->in, giver(draft, "sequence"), "sequence", err,
                              "'sequence' %" PRIu64 " is longer than the %" PRIu64

@@ -63,7 +63,7 @@ static uint64_t end_of(const struct layout *layout)
 /* The sizes that tensors are made of, for one microbatch. */
 struct sizes {
     uint64_t batch, tokens, rows;
-    uint64_t width, inner, ff, heads;
+    uint64_t width, inner, shared, ff, heads;
 };
 
 static struct sizes sizes_of(const struct network *n, uint64_t microbatch, uint64_t sequence)
@@ -71,7 +71,8 @@ static struct sizes sizes_of(const struct network *n, uint64_t microbatch, uint6
     uint64_t tokens = network_tokens(n, sequence);
     return (struct sizes){.batch = microbatch, .tokens = tokens, .rows = microbatch * tokens,
                           .width = n->width, .inner = n->heads * n->head_width,
-                          .ff = n->ff_width, .heads = n->heads};
+                          .shared = network_kv_heads(n) * n->head_width, .ff = n->ff_width,
+                          .heads = n->heads};
 }
 
 /* A range of layers, what is asked of each, and for which microbatch. */
@@ -187,25 +188,47 @@ uint64_t memory_state_bytes(const struct network *network, uint64_t first_layer,
 
 /* --- activations ---------------------------------------------------------------------------- */
 
-static void lay_block_pre_norm(struct sizes s, struct layout *layout)
+static uint64_t norm_stats(const struct network *network, struct sizes s)
 {
-    put_kept(layout, "norm1", s.rows * s.width);
-    put_kept(layout, "norm1_stats", s.rows * 2);
-    put_kept(layout, "qkv", s.rows * 3 * s.inner);
-    put_kept(layout, "attention", s.rows * s.inner);
-    put_kept(layout, "attention_stats", s.rows * s.heads);
-    put_kept(layout, "middle", s.rows * s.width);
-    put_kept(layout, "norm2", s.rows * s.width);
-    put_kept(layout, "norm2_stats", s.rows * 2);
-    put_kept(layout, "fc", s.rows * s.ff);
-    put_kept(layout, "gelu", s.rows * s.ff);
+    return network->family == NETWORK_LLAMA ? s.rows : 2 * s.rows;
 }
 
-static void lay_block_post_norm(struct sizes s, struct layout *layout)
+static void lay_attention(const struct network *network, struct sizes s, struct layout *layout)
 {
-    put_kept(layout, "qkv", s.rows * 3 * s.inner);
+    if (network->family == NETWORK_GPT2) {
+        put_kept(layout, "qkv", s.rows * 3 * s.inner);
+    } else {
+        put_kept(layout, "q", s.rows * s.inner);
+        put_kept(layout, "k", s.rows * s.shared);
+        put_kept(layout, "v", s.rows * s.shared);
+    }
     put_kept(layout, "attention", s.rows * s.inner);
     put_kept(layout, "attention_stats", s.rows * s.heads);
+}
+
+static void lay_block_pre_norm(const struct network *network, struct sizes s,
+                               struct layout *layout)
+{
+    put_kept(layout, "norm1", s.rows * s.width);
+    put_kept(layout, "norm1_stats", norm_stats(network, s));
+    lay_attention(network, s, layout);
+    put_kept(layout, "middle", s.rows * s.width);
+    put_kept(layout, "norm2", s.rows * s.width);
+    put_kept(layout, "norm2_stats", norm_stats(network, s));
+    if (network->family == NETWORK_LLAMA) {
+        put_kept(layout, "gate", s.rows * s.ff);
+        put_kept(layout, "up", s.rows * s.ff);
+        put_kept(layout, "swiglu", s.rows * s.ff);
+    } else {
+        put_kept(layout, "fc", s.rows * s.ff);
+        put_kept(layout, "gelu", s.rows * s.ff);
+    }
+}
+
+static void lay_block_post_norm(const struct network *network, struct sizes s,
+                                struct layout *layout)
+{
+    lay_attention(network, s, layout);
     put_kept(layout, "middle", s.rows * s.width);
     put_kept(layout, "norm1", s.rows * s.width);
     put_kept(layout, "norm1_stats", s.rows * 2);
@@ -222,7 +245,7 @@ static void lay_head(const struct network *network, struct sizes s, struct layou
         put_kept(layout, "gelu", s.rows * s.width);
     }
     put_kept(layout, "normf", s.rows * s.width);
-    put_kept(layout, "normf_stats", s.rows * 2);
+    put_kept(layout, "normf_stats", norm_stats(network, s));
 }
 
 static uint64_t words(uint64_t bytes)
@@ -237,9 +260,9 @@ static void lay_activations(const struct range *range, uint64_t layer, struct la
     case LAYER_EMBEDDING: break;
     case LAYER_BLOCK:
         if (network->family == NETWORK_BERT)
-            lay_block_post_norm(range->sizes, layout);
+            lay_block_post_norm(network, range->sizes, layout);
         else
-            lay_block_pre_norm(range->sizes, layout);
+            lay_block_pre_norm(network, range->sizes, layout);
         break;
     case LAYER_HEAD: lay_head(network, range->sizes, layout); return;
     case LAYER_OPAQUE:
@@ -300,6 +323,7 @@ static uint64_t gradient_words(const struct network *network, uint64_t layer)
 {
     bool embedding = network_layer_kind(network, layer) == LAYER_EMBEDDING;
     if (embedding && network->family == NETWORK_GPT2) return 0;
+    if (embedding && network->family == NETWORK_LLAMA) return 0;
     if (embedding && network->family == NETWORK_BERT) return 2 * network->width; /* its norm */
     return words(memory_parameter_bytes(network, layer, 1));
 }
@@ -343,8 +367,8 @@ static void need_layer(const struct network *network, struct sizes s, uint64_t l
         break;
     case LAYER_BLOCK:
         w->d_stream2 = max_u64(w->d_stream2, s.rows * s.inner);
-        w->d_qkv = s.rows * 3 * s.inner;
-        w->d_wide = s.rows * s.ff;
+        w->d_qkv = s.rows * (s.inner + 2 * s.shared);
+        w->d_wide = s.rows * s.ff * (network->family == NETWORK_LLAMA ? 2 : 1);
         w->scratch = max_u64(w->scratch, attention_words(s));
         break;
     case LAYER_HEAD:

@@ -49,10 +49,14 @@ uint64_t memory_state_bytes(const struct network *network, uint64_t first_layer,
  * layer included (the first layer's input is a buffer of its own: the boundary). Entry names are
  * "L.what" with L the layer's number; all fp32.
  *
- *   gpt2, vit blocks  norm1 (R,C)  norm1_stats (R,2)  qkv (R,3HD)  attention (R,HD)
+ *   gpt2 blocks       norm1 (R,C)  norm1_stats (R,2)  qkv (R,3HD)  attention (R,HD)
  *                     attention_stats (B,H,T)  middle (R,C)  norm2 (R,C)  norm2_stats (R,2)
  *                     fc (R,F)  gelu (R,F)  output (R,C)
- *   bert blocks       qkv  attention  attention_stats  middle (R,C: before its norm)  norm1
+ *   vit blocks        the same with q, k, v (R,HD) in place of qkv
+ *   llama blocks      the same with q (R,HD)  k, v (R,KD) in place of qkv, K heads of keys and values;
+ *                     q and k turned; gate, up, swiglu (R,F) in place of fc and gelu; norms keep one
+ *                     number a row
+ *   bert blocks       q  k  v  attention  attention_stats  middle (R,C: before its norm)  norm1
  *                     norm1_stats  fc  gelu  sum (R,C: before its norm)  norm2_stats  output
  *   heads             normf (R,C)  normf_stats (R,2); bert: transform (R,C)  gelu (R,C) as well
  *   embeddings        nothing
@@ -87,9 +91,11 @@ uint64_t memory_activation_bytes(const struct network *network, uint64_t first_l
  *   d_stream, d_stream2   in a forward pass that keeps nothing: the two residual streams that layers
  *                read and write in turn
  *   gradients    of the largest layer: each layer is updated as soon as its gradients are complete.
- *                0 for a gpt2 embedding, which adds its rows up where they lie; the gradient of a
+ *                0 for the embedding of gpt2 and llama, which adds its rows up where they lie; the gradient of a
  *                tied table is a buffer of its own, so it is not in the head's
- *   d_qkv        (R,3HD)       d_wide  (R,F)      logits  (R,V), or (B,classes)
+ *   d_qkv        (R,3HD), for llama (R,(H+2K)D): gradients of q, k and v, one after the other unless
+ *                they are kept as one      d_wide  (R,F), for llama two of them: gate, then up
+ *   logits       (R,V), or (B,classes)
  *   scratch      attention: two tiles of MEMORY_ATTENTION_TILE x T weights for each of at most
  *                MEMORY_ATTENTION_LANES heads at a time; embedding: two sorted lists of (row, token)
  *                pairs of 8 bytes (vit: the patches)

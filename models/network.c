@@ -1,7 +1,7 @@
 /*
  * Layers and their tensors.
  *
- * All three families are an embedding, equal blocks and a head, so whatever is asked about a layer
+ * All families are an embedding, equal blocks and a head, so whatever is asked about a layer
  * is answered from the shape in constant time, and a network of a hundred thousand layers costs no
  * more than one of twelve. Tensors are listed by one function per family and kind of layer, in the
  * order in which the classes of transformers define them; counting them runs the same function with
@@ -16,12 +16,14 @@
  *     sum                                                           = 124 439 808
  *
  * Names are those of the files on the hub: gpt2's have no "transformer." in front.
- * Source: transformers, modeling_gpt2.py, modeling_bert.py, modeling_vit.py (4.57 and 5.0).
+ * Source: transformers, modeling_gpt2.py, modeling_llama.py, modeling_bert.py, modeling_vit.py and
+ * modeling_rope_utils.py (4.57 and 5.0).
  */
 #include "models/network.h"
 
 #include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,6 +32,7 @@
 
 const char *const network_family_names[] = {
     [NETWORK_GPT2] = "gpt2",
+    [NETWORK_LLAMA] = "llama",
     [NETWORK_BERT] = "bert",
     [NETWORK_VIT] = "vit",
     [NETWORK_PROFILE] = "profile",
@@ -42,6 +45,35 @@ enum layer_kind network_layer_kind(const struct network *network, uint64_t layer
     if (network->family == NETWORK_PROFILE) return LAYER_OPAQUE;
     if (layer == 0) return LAYER_EMBEDDING;
     return layer + 1 == network->layer_count ? LAYER_HEAD : LAYER_BLOCK;
+}
+
+uint64_t network_kv_heads(const struct network *network)
+{
+    return network->family == NETWORK_LLAMA ? network->kv_heads : network->heads;
+}
+
+uint64_t network_table_rows(const struct network *network)
+{
+    switch ((enum network_family)network->family) {
+    case NETWORK_GPT2: return network->vocabulary + network->positions;
+    case NETWORK_LLAMA: return network->vocabulary;
+    case NETWORK_BERT: return network->vocabulary + network->positions + network->token_types;
+    default: return 0;
+    }
+}
+
+double rope_frequency(const struct rope *rope, uint64_t pair, uint64_t head_width)
+{
+    const double turn = 6.283185307179586;
+    double frequency = pow(rope->theta, -2.0 * (double)pair / (double)head_width);
+    if (rope->kind == ROPE_DEFAULT) return frequency;
+    if (rope->kind == ROPE_LINEAR) return frequency / rope->factor;
+    /* turns within the original context */
+    double turns = (double)rope->original_positions * frequency / turn;
+    if (turns > rope->high_factor) return frequency;
+    if (turns < rope->low_factor) return frequency / rope->factor;
+    double kept = (turns - rope->low_factor) / (rope->high_factor - rope->low_factor);
+    return (1 - kept) * frequency / rope->factor + kept * frequency;
 }
 
 uint64_t network_tokens(const struct network *network, uint64_t sequence)
@@ -151,6 +183,35 @@ static void gpt2_block(const struct network *n, uint64_t block, struct list *lis
 static void gpt2_head(const struct network *n, struct list *list)
 {
     norm(list, "ln_f.weight", "ln_f.bias", n->width);
+    if (!n->tied_head) matrix(list, "lm_head.weight", INIT_NORMAL, n->vocabulary, n->width);
+}
+
+/* --- llama ---------------------------------------------------------------------------------- */
+
+static void llama_embedding(const struct network *n, struct list *list)
+{
+    matrix(list, "model.embed_tokens.weight", INIT_NORMAL, n->vocabulary, n->width);
+}
+
+static void llama_block(const struct network *n, uint64_t block, struct list *list)
+{
+    uint64_t width = n->width, inner = n->heads * n->head_width;
+    uint64_t shared = n->kv_heads * n->head_width;
+    prefix(list, "model.layers.%" PRIu64 ".", block);
+    matrix(list, "self_attn.q_proj.weight", INIT_NORMAL, inner, width);
+    matrix(list, "self_attn.k_proj.weight", INIT_NORMAL, shared, width);
+    matrix(list, "self_attn.v_proj.weight", INIT_NORMAL, shared, width);
+    matrix(list, "self_attn.o_proj.weight", INIT_NORMAL, width, inner);
+    matrix(list, "mlp.gate_proj.weight", INIT_NORMAL, n->ff_width, width);
+    matrix(list, "mlp.up_proj.weight", INIT_NORMAL, n->ff_width, width);
+    matrix(list, "mlp.down_proj.weight", INIT_NORMAL, width, n->ff_width);
+    vector(list, "input_layernorm.weight", INIT_ONE, width);
+    vector(list, "post_attention_layernorm.weight", INIT_ONE, width);
+}
+
+static void llama_head(const struct network *n, struct list *list)
+{
+    vector(list, "model.norm.weight", INIT_ONE, n->width);
     if (!n->tied_head) matrix(list, "lm_head.weight", INIT_NORMAL, n->vocabulary, n->width);
 }
 
@@ -268,6 +329,7 @@ struct family {
 
 static const struct family families[NETWORK_FAMILY_COUNT] = {
     [NETWORK_GPT2] = {gpt2_embedding, gpt2_block, gpt2_head},
+    [NETWORK_LLAMA] = {llama_embedding, llama_block, llama_head},
     [NETWORK_BERT] = {bert_embedding, bert_block, bert_head},
     [NETWORK_VIT] = {vit_embedding, vit_block, vit_head},
 };

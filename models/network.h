@@ -23,6 +23,7 @@ struct json_out;
 
 enum network_family {
     NETWORK_GPT2,    /* decoder, learned positions, pre-norm, GELU, tied head */
+    NETWORK_LLAMA,   /* decoder, rotary positions, root-mean-square pre-norm, SwiGLU, no biases */
     NETWORK_BERT,    /* encoder, post-norm, masked-language head */
     NETWORK_VIT,     /* encoder over image patches, classifier head */
     NETWORK_PROFILE, /* layers with given seconds and bytes */
@@ -58,12 +59,35 @@ enum {
 #define NETWORK_PROFILE_BYTES_MAX (UINT64_C(1) << 48) /* of one layer */
 #define NETWORK_PROFILE_NS_MAX (UINT64_C(1) << 48)    /* about three days */
 
+/*
+ * Rotary positions: elements i and i + D/2 of a head are turned together by position * frequency(i),
+ * with frequency(i) = theta^(-2i / D), which a kind may make smaller to reach longer contexts.
+ */
+enum rope_kind {
+    ROPE_DEFAULT,
+    ROPE_LINEAR, /* frequency / factor */
+    ROPE_LLAMA3, /* wavelengths beyond original_positions / low_factor are divided by factor, those below
+                    original_positions / high_factor left alone, between them it is interpolated */
+    ROPE_KIND_COUNT
+};
+struct rope {
+    uint32_t kind; /* enum rope_kind */
+    double theta;
+    double factor;                  /* linear, llama3 */
+    double low_factor, high_factor; /* llama3 */
+    uint64_t original_positions;    /* llama3 */
+};
+
+/* Radians per position of pair `pair` of heads of width `head_width`. */
+double rope_frequency(const struct rope *rope, uint64_t pair, uint64_t head_width);
+
 struct network {
     char name[128];     /* "gpt2", or the path of the config.json */
     uint32_t family;    /* enum network_family */
     uint64_t layer_count; /* embedding and head included */
     uint64_t width, heads, head_width, ff_width, blocks;
-    uint64_t vocabulary, positions, token_types; /* text */
+    uint64_t kv_heads;  /* llama: heads of keys and values; 0 for the others, which have `heads` */
+    uint64_t vocabulary, positions, token_types; /* text; llama's positions are a limit only */
     uint64_t image, patch, channels, classes;    /* ViT */
     double norm_epsilon;
     bool tied_head;     /* the head multiplies by the embedding's token table */
@@ -72,6 +96,7 @@ struct network {
     bool pooler;        /* BERT: the pooler, and the next-sentence classifier behind it */
     bool gelu_tanh;     /* GELU's tanh form ("gelu_new"), else the exact one */
     double initializer_range;
+    struct rope rope;   /* llama */
     const struct layer_profile *profile; /* layer_count entries; NULL unless NETWORK_PROFILE */
 };
 
@@ -101,11 +126,14 @@ enum { LAYER_TENSORS_MAX = 32 };
  *
  * model_type   architectures (absent: the first)             head
  * gpt2         GPT2LMHeadModel, GPT2Model                    language model
+ * llama        LlamaForCausalLM, LlamaModel                  language model
  * bert         BertForMaskedLM, BertForPreTraining,          masked language model; the others with
  *              BertModel                                     pooler and next-sentence classifier
  * vit          ViTForImageClassification, ViTModel           classifier
  * profile      -                                             NETWORK_PROFILE, below
  *
+ * llama's rotary positions are read in the spelling of transformers 4 (rope_theta, rope_scaling) and
+ * of 5 (rope_parameters).
  * Beyond Hugging Face's keys: "name" (else the path), and for bert and vit "head_dim" where it is
  * not hidden_size / num_attention_heads. Dropout is not modelled: training runs without.
  *
@@ -149,6 +177,13 @@ uint32_t network_layer_tensors(const struct network *network, uint64_t layer,
 
 uint64_t network_layer_parameters(const struct network *network, uint64_t layer);
 uint64_t network_parameters(const struct network *network);
+
+/* Heads of keys and values. */
+uint64_t network_kv_heads(const struct network *network);
+
+/* Rows of width C that a text network's embedding tables have: tokens, then gpt2's and bert's
+ * positions, then bert's token types. */
+uint64_t network_table_rows(const struct network *network);
 
 /* Tokens per sample: `sequence` for text, (image/patch)^2 + 1 for ViT, `sequence` for a profile. */
 uint64_t network_tokens(const struct network *network, uint64_t sequence);

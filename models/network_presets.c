@@ -25,6 +25,8 @@ struct preset {
 };
 
 #define GPT2_SOURCE "openai-community config.json; Radford et al., 2019"
+#define LLAMA2_SOURCE "meta-llama config.json; Touvron et al., arXiv 2307.09288"
+#define LLAMA3_SOURCE "meta-llama config.json; arXiv 2407.21783"
 #define BERT_SOURCE "google-bert config.json; Devlin et al., arXiv 1810.04805"
 #define VIT_SOURCE "google config.json; Dosovitskiy et al., arXiv 2010.11929, table 1"
 #define HYDRA_SOURCE "Hydra technical report of 2022, table 2; shapes from its released code"
@@ -32,6 +34,12 @@ struct preset {
 #define GPT2(c, h, l, p) \
     {.family = NETWORK_GPT2, .width = c, .heads = h, .blocks = l, .positions = p, \
      .vocabulary = 50257, .tied_head = true}
+#define LLAMA(c, h, kv, l, f, v, p) \
+    .family = NETWORK_LLAMA, .width = c, .heads = h, .kv_heads = kv, .blocks = l, .ff_width = f, \
+    .vocabulary = v, .positions = p
+#define LLAMA3_ROPE(f) \
+    .rope = {.kind = ROPE_LLAMA3, .theta = 500000, .factor = f, .low_factor = 1, \
+             .high_factor = 4, .original_positions = 8192}
 #define BERT(c, h, l, f) \
     {.family = NETWORK_BERT, .width = c, .heads = h, .blocks = l, .ff_width = f, \
      .positions = 512, .vocabulary = 30522, .token_types = 2, .tied_head = true}
@@ -51,6 +59,15 @@ static const struct preset presets[] = {
     {"gpt2-tiny-bytes", "Spillway's own, for demonstrations: text as bytes",
      {.family = NETWORK_GPT2, .width = 128, .heads = 4, .blocks = 4, .positions = 256,
       .vocabulary = 256, .tied_head = true}},
+    {"tinyllama-1.1b", "TinyLlama config.json; Zhang et al., arXiv 2401.02385",
+     {LLAMA(2048, 32, 4, 22, 5632, 32000, 2048)}},
+    {"llama-2-7b", LLAMA2_SOURCE, {LLAMA(4096, 32, 32, 32, 11008, 32000, 4096)}},
+    {"llama-3.2-1b", LLAMA3_SOURCE,
+     {LLAMA(2048, 32, 8, 16, 8192, 128256, 131072), LLAMA3_ROPE(32), .tied_head = true}},
+    {"llama-3.1-8b", LLAMA3_SOURCE,
+     {LLAMA(4096, 32, 8, 32, 14336, 128256, 131072), LLAMA3_ROPE(8)}},
+    {"llama-tiny-bytes", "Spillway's own, for demonstrations: text as bytes",
+     {LLAMA(128, 4, 2, 4, 384, 256, 256), .tied_head = true}},
     {"bert-base", BERT_SOURCE, BERT(768, 12, 12, 3072)},
     {"bert-large", BERT_SOURCE, BERT(1024, 16, 24, 4096)},
     {"vit-base", VIT_SOURCE, VIT(768, 12, 12, 3072, 16)},
@@ -89,12 +106,13 @@ static struct network complete(const struct preset *preset)
     if (n.head_width == 0) n.head_width = n.width / n.heads;
     if (n.ff_width == 0) n.ff_width = 4 * n.width;
     n.initializer_range = 0.02;
-    n.norm_epsilon = n.family == NETWORK_GPT2 ? 1e-5 : 1e-12;
-    n.causal = n.gelu_tanh = n.family == NETWORK_GPT2;
-    if (n.family == NETWORK_VIT)
-        n.channels = 3;
-    else
-        n.biases = true;
+    bool decoder = n.family == NETWORK_GPT2 || n.family == NETWORK_LLAMA;
+    n.norm_epsilon = decoder ? 1e-5 : 1e-12;
+    n.causal = decoder;
+    n.gelu_tanh = n.family == NETWORK_GPT2;
+    if (n.family == NETWORK_VIT) n.channels = 3;
+    if (n.family == NETWORK_GPT2 || n.family == NETWORK_BERT) n.biases = true;
+    if (n.family == NETWORK_LLAMA && n.rope.theta == 0) n.rope.theta = 10000;
     return n;
 }
 

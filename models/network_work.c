@@ -1,9 +1,11 @@
 /*
  * The kernels of each pass over a layer.
  *
- * A block is the same computation in every family but for three switches: attention is causal or
- * not, norms stand before their sublayer (gpt2, vit) or behind the residual sum (bert), and the
- * q, k, v projections, written as one product of width 3 H D, may lack biases.
+ * A block is the same computation in every family but for a few switches: attention is causal or
+ * not; norms stand before their sublayer (gpt2, llama, vit) or behind the residual sum (bert); q, k, v
+ * come from one product of width 3 H D (gpt2) or from three, which may lack biases; llama's norms have
+ * no mean, its queries and keys are turned by their positions, and its feed-forward part multiplies a
+ * gate in.
  *
  *     forward, pre-norm                          backward, from the end
  *     norm1   = norm(x)                          d gelu   = d out . fc2        d fc2 weight, bias
@@ -14,6 +16,9 @@
  *     fc      = norm2 . fc                       d qkv    = attention'(...)
  *     gelu    = gelu(fc)                         d norm1  = d qkv . qkv        d qkv weight, bias
  *     out     = middle + gelu . fc2              d x      = d middle + norm'(...)
+ *
+ * llama: q and k are turned behind their products and their gradients turned back; gate and up stand
+ * where fc does, silu(gate) up where gelu does.
  *
  * In the post-norm order both sums are followed by their norm, so no residual kernel is left over;
  * the two products that return to the residual stream add to it (the matrix library does that).
@@ -100,7 +105,7 @@ static void linear_backward(struct list *list, struct linear l)
 /* What sizes the kernels of a pass. */
 struct sizes {
     uint64_t batch, tokens, rows; /* B, T, R */
-    uint64_t width, inner, ff;    /* C, H D, F */
+    uint64_t width, inner, shared, ff; /* C, H D, the same of keys and values, F */
 };
 
 static struct sizes sizes_of(const struct network *n, uint64_t microbatch, uint64_t sequence)
@@ -108,20 +113,46 @@ static struct sizes sizes_of(const struct network *n, uint64_t microbatch, uint6
     uint64_t tokens = network_tokens(n, sequence);
     return (struct sizes){.batch = microbatch, .tokens = tokens, .rows = microbatch * tokens,
                           .width = n->width, .inner = n->heads * n->head_width,
-                          .ff = n->ff_width};
+                          .shared = network_kv_heads(n) * n->head_width, .ff = n->ff_width};
+}
+
+static bool is_llama(const struct network *n)
+{
+    return n->family == NETWORK_LLAMA;
+}
+
+static enum kernel norm_forward_of(const struct network *n)
+{
+    return is_llama(n) ? KERNEL_RMS_NORM_FORWARD : KERNEL_NORM_FORWARD;
+}
+
+static enum kernel norm_backward_of(const struct network *n)
+{
+    return is_llama(n) ? KERNEL_RMS_NORM_BACKWARD : KERNEL_NORM_BACKWARD;
 }
 
 /* --- blocks --------------------------------------------------------------------------------- */
 
-enum { BLOCK_LINEARS = 4 };
+enum { BLOCK_LINEARS_MAX = 7 };
 
-static void block_linears(const struct network *n, struct sizes s,
-                          struct linear out[BLOCK_LINEARS])
+/* In the order of the forward pass. */
+static uint32_t block_linears(const struct network *n, struct sizes s,
+                              struct linear out[BLOCK_LINEARS_MAX])
 {
-    out[0] = (struct linear){s.rows, 3 * s.inner, s.width, n->biases};
-    out[1] = (struct linear){s.rows, s.width, s.inner, true};
-    out[2] = (struct linear){s.rows, s.ff, s.width, true};
-    out[3] = (struct linear){s.rows, s.width, s.ff, true};
+    uint32_t count = 0;
+    bool biases = !is_llama(n);
+    if (n->family == NETWORK_GPT2) {
+        out[count++] = (struct linear){s.rows, 3 * s.inner, s.width, n->biases};
+    } else {
+        out[count++] = (struct linear){s.rows, s.inner, s.width, n->biases};
+        out[count++] = (struct linear){s.rows, s.shared, s.width, n->biases};
+        out[count++] = (struct linear){s.rows, s.shared, s.width, n->biases};
+    }
+    out[count++] = (struct linear){s.rows, s.width, s.inner, biases};
+    out[count++] = (struct linear){s.rows, s.ff, s.width, biases};
+    if (is_llama(n)) out[count++] = (struct linear){s.rows, s.ff, s.width, biases};
+    out[count++] = (struct linear){s.rows, s.width, s.ff, biases};
+    return count;
 }
 
 static bool norms_first(const struct network *n)
@@ -131,39 +162,39 @@ static bool norms_first(const struct network *n)
 
 static void block_forward(const struct network *n, struct sizes s, struct list *list)
 {
-    struct linear linears[BLOCK_LINEARS];
-    block_linears(n, s, linears);
-    add(list, KERNEL_NORM_FORWARD, s.rows, s.width, norms_first(n) ? 0 : 1);
-    add(list, KERNEL_NORM_FORWARD, s.rows, s.width, 1);
-    for (size_t i = 0; i < BLOCK_LINEARS; i++) linear_forward(list, linears[i]);
+    struct linear linears[BLOCK_LINEARS_MAX];
+    uint32_t linear_count = block_linears(n, s, linears);
+    add(list, norm_forward_of(n), s.rows, s.width, norms_first(n) ? 0 : 1);
+    add(list, norm_forward_of(n), s.rows, s.width, 1);
+    for (uint32_t i = 0; i < linear_count; i++) linear_forward(list, linears[i]);
+    if (is_llama(n)) add(list, KERNEL_ROPE, s.rows, s.inner + s.shared, 0);
     add(list, n->causal ? KERNEL_ATTENTION_FORWARD : KERNEL_ATTENTION_FULL_FORWARD,
         s.batch * n->heads, s.tokens, n->head_width);
-    add(list, KERNEL_GELU_FORWARD, s.rows, s.ff, 0);
+    add(list, is_llama(n) ? KERNEL_SWIGLU_FORWARD : KERNEL_GELU_FORWARD, s.rows, s.ff, 0);
     if (norms_first(n)) add(list, KERNEL_RESIDUAL, s.rows, s.width, 0);
 }
 
 /* Pre-norm: the backward pass starts behind the last product and needs nothing of its result. */
 static void block_recompute(const struct network *n, struct sizes s, struct list *list)
 {
-    struct linear linears[BLOCK_LINEARS];
+    struct linear linears[BLOCK_LINEARS_MAX];
     block_forward(n, s, list);
     if (!norms_first(n)) return;
-    block_linears(n, s, linears);
-    const struct linear last = linears[BLOCK_LINEARS - 1];
+    const struct linear last = linears[block_linears(n, s, linears) - 1];
     remove_one(list, KERNEL_MATMUL_FORWARD, last.rows, last.out, last.in);
     remove_one(list, KERNEL_RESIDUAL, s.rows, s.width, 0);
 }
 
 static void block_backward(const struct network *n, struct sizes s, struct list *list)
 {
-    struct linear linears[BLOCK_LINEARS];
-    block_linears(n, s, linears);
-    for (size_t i = BLOCK_LINEARS; i-- > 0;) linear_backward(list, linears[i]);
-    add(list, KERNEL_GELU_BACKWARD, s.rows, s.ff, 0);
+    struct linear linears[BLOCK_LINEARS_MAX];
+    for (uint32_t i = block_linears(n, s, linears); i-- > 0;) linear_backward(list, linears[i]);
+    add(list, is_llama(n) ? KERNEL_SWIGLU_BACKWARD : KERNEL_GELU_BACKWARD, s.rows, s.ff, 0);
+    if (is_llama(n)) add(list, KERNEL_ROPE, s.rows, s.inner + s.shared, 0);
     add(list, n->causal ? KERNEL_ATTENTION_BACKWARD : KERNEL_ATTENTION_FULL_BACKWARD,
         s.batch * n->heads, s.tokens, n->head_width);
     for (size_t i = 0; i < 2; i++)
-        add(list, KERNEL_NORM_BACKWARD, s.rows, s.width, norms_first(n) ? 1 : 0);
+        add(list, norm_backward_of(n), s.rows, s.width, norms_first(n) ? 1 : 0);
 }
 
 /* --- embeddings ----------------------------------------------------------------------------- */
@@ -197,8 +228,7 @@ static void embedding_backward(const struct network *n, struct sizes s, struct l
         add(list, KERNEL_EMBED_FORWARD, s.rows, s.width, 0);
         add(list, KERNEL_NORM_BACKWARD, s.rows, s.width, 0);
     }
-    add(list, KERNEL_EMBED_BACKWARD, s.rows, s.width,
-        n->vocabulary + n->positions + n->token_types);
+    add(list, KERNEL_EMBED_BACKWARD, s.rows, s.width, network_table_rows(n));
 }
 
 /* --- heads ---------------------------------------------------------------------------------- */
@@ -229,7 +259,7 @@ static void head_forward(const struct network *n, struct sizes s, struct list *l
     struct linear linears[HEAD_LINEARS_MAX];
     uint32_t count = head_linears(n, s, linears);
     if (n->family == NETWORK_BERT) add(list, KERNEL_GELU_FORWARD, s.rows, s.width, 0);
-    add(list, KERNEL_NORM_FORWARD, s.rows, s.width, 0);
+    add(list, norm_forward_of(n), s.rows, s.width, 0);
     for (uint32_t i = 0; i < count; i++) linear_forward(list, linears[i]);
     if (n->family == NETWORK_VIT)
         add(list, KERNEL_LOSS, s.batch, n->classes, 0);
@@ -242,7 +272,7 @@ static void head_backward(const struct network *n, struct sizes s, struct list *
 {
     struct linear linears[HEAD_LINEARS_MAX];
     for (uint32_t i = head_linears(n, s, linears); i-- > 0;) linear_backward(list, linears[i]);
-    add(list, KERNEL_NORM_BACKWARD, s.rows, s.width, 0);
+    add(list, norm_backward_of(n), s.rows, s.width, 0);
     if (n->family == NETWORK_BERT) add(list, KERNEL_GELU_BACKWARD, s.rows, s.width, 0);
 }
 

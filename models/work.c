@@ -45,6 +45,11 @@ const char *const kernel_names[] = {
     [KERNEL_ATTENTION_FULL_FORWARD] = "attention_full_forward",
     [KERNEL_ATTENTION_FULL_BACKWARD] = "attention_full_backward",
     [KERNEL_FIXED] = "fixed",
+    [KERNEL_RMS_NORM_FORWARD] = "rms_norm_forward",
+    [KERNEL_RMS_NORM_BACKWARD] = "rms_norm_backward",
+    [KERNEL_ROPE] = "rope",
+    [KERNEL_SWIGLU_FORWARD] = "swiglu_forward",
+    [KERNEL_SWIGLU_BACKWARD] = "swiglu_backward",
 };
 static_assert(ARRAY_COUNT(kernel_names) == KERNEL_COUNT, "a name per kernel");
 
@@ -79,6 +84,12 @@ static const struct kernel_formula formulas[] = {
     [KERNEL_SGD] = {.m = 1, .state_m = 2},
     [KERNEL_ADAMW] = {.m = 1, .state_m = 6},
     [KERNEL_FIXED] = {0},
+    [KERNEL_RMS_NORM_FORWARD] = {.mn = 2, .k_mn = 2},
+    [KERNEL_RMS_NORM_BACKWARD] = {.mn = 3, .k_mn = 1},
+    [KERNEL_ROPE] = {.mn = 2},
+    /* gate and up in, one out; backward: both and the gradient in, two gradients out */
+    [KERNEL_SWIGLU_FORWARD] = {.mn = 3},
+    [KERNEL_SWIGLU_BACKWARD] = {.mn = 5},
 };
 static_assert(ARRAY_COUNT(formulas) == KERNEL_COUNT, "a formula per kernel");
 

@@ -22,7 +22,8 @@ enum kernel {
     KERNEL_MATMUL_FORWARD, /* Y(m,n)  = X(m,k) W(n,k)^T  [+ bias]    m = R, n = out, k = in   */
     KERNEL_MATMUL_INPUT,   /* dX(m,n) = dY(m,k) W(k,n)               m = R, n = in,  k = out  */
     KERNEL_MATMUL_WEIGHT,  /* dW(m,n) = dY(k,m)^T X(k,n)             m = out, n = in, k = R   */
-    /* causal attention of m = B*H heads, n = T tokens, k = D (each token sees those before it) */
+    /* causal attention of m = B*H heads, n = T tokens, k = D (each token sees those before it). Keys
+     * and values that heads share are counted for each: they are read for each. */
     KERNEL_ATTENTION_FORWARD,
     KERNEL_ATTENTION_BACKWARD,
     /* m rows of n */
@@ -41,6 +42,12 @@ enum kernel {
     KERNEL_ATTENTION_FULL_FORWARD,
     KERNEL_ATTENTION_FULL_BACKWARD,
     KERNEL_FIXED,         /* m nanoseconds on any device: networks known by measured profile only */
+    /* llama's; m rows of n */
+    KERNEL_RMS_NORM_FORWARD,  /* root-mean-square norm; k as for the layer norm */
+    KERNEL_RMS_NORM_BACKWARD,
+    KERNEL_ROPE,              /* queries and keys turned in place, there or back */
+    KERNEL_SWIGLU_FORWARD,    /* silu(gate) * up */
+    KERNEL_SWIGLU_BACKWARD,
     KERNEL_COUNT
 };
 

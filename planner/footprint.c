@@ -49,7 +49,7 @@ bool job_has_table(const struct job *job)
 
 bool job_slices(const struct job *job)
 {
-    return job->network.family == NETWORK_GPT2;
+    return job->network.family == NETWORK_GPT2 || job->network.family == NETWORK_LLAMA;
 }
 
 bool job_can_use_cpu(const struct job *job)
@@ -59,7 +59,7 @@ bool job_can_use_cpu(const struct job *job)
 
 uint64_t job_embedding_rows(const struct job *job)
 {
-    return job->network.vocabulary + job->network.positions;
+    return network_table_rows(&job->network);
 }
 
 uint64_t job_table_bytes(const struct job *job)
@@ -88,6 +88,7 @@ static bool same_shape(const struct job *a, const struct job *b)
     return a->sequence == b->sequence && a->microbatch == b->microbatch &&
            a->optimizer.kind == b->optimizer.kind && m->family == n->family &&
            m->layer_count == n->layer_count && m->width == n->width && m->heads == n->heads &&
+           m->kv_heads == n->kv_heads &&
            m->head_width == n->head_width && m->ff_width == n->ff_width &&
            m->vocabulary == n->vocabulary && m->positions == n->positions &&
            m->token_types == n->token_types && m->image == n->image && m->patch == n->patch &&

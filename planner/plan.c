@@ -187,6 +187,7 @@ static void add_job(uint64_t *hash, const struct job *job)
         network->head_width, network->ff_width,   network->blocks,      network->vocabulary,
         network->positions, network->token_types, network->image,       network->patch,
         network->channels,  network->classes,     network->tied_head,   network->causal,
+        network->kv_heads,  network->rope.kind,   network->rope.original_positions,
         network->biases,    network->pooler,      network->gelu_tanh,   job->sequence,
         job->microbatch,    job->minibatches,     job->optimizer.kind,  job->seed,
         job->data_format,
@@ -194,6 +195,8 @@ static void add_job(uint64_t *hash, const struct job *job)
     for (size_t i = 0; i < ARRAY_COUNT(fields); i++) add(hash, fields[i]);
     const double reals[] = {
         network->norm_epsilon,       network->initializer_range, job->optimizer.learning_rate,
+        network->rope.theta,         network->rope.factor,       network->rope.low_factor,
+        network->rope.high_factor,
         job->optimizer.weight_decay, job->optimizer.beta1,       job->optimizer.beta2,
         job->optimizer.epsilon,
     };

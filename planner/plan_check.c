@@ -172,9 +172,9 @@ static void fill_job_facts(struct checker *c, uint32_t index)
     f->batch_bytes = job->microbatch * (job->sequence + 1) * sizeof(int32_t);
     f->row_bytes = network->width * sizeof(float);
     if (network->tied_head) f->table_bytes = network->vocabulary * f->row_bytes;
-    uint64_t rows = network->vocabulary + network->positions;
-    bool rows_only = rows * network->width == network_layer_parameters(network, 0);
-    if (network->family == NETWORK_GPT2 && rows_only) f->rows = rows;
+    /* tables alone can be cut by rows; bert's are followed by a norm of whole rows */
+    bool tables_only = network->family == NETWORK_GPT2 || network->family == NETWORK_LLAMA;
+    if (tables_only) f->rows = network_layer_parameters(network, 0) / network->width;
 }
 
 static enum status check_jobs(struct checker *c)

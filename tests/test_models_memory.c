@@ -152,6 +152,30 @@ static void activations_of_encoders(void **state)
     assert_int_equal(memory_boundary_bytes(&vit, 0, 2, 999), rows * 1280 * 4);
 }
 
+/* B 2, T 96, R 192; 32 heads of 64, 8 of keys. Per row: norm1 C, norm 1, q 2048, k and v 512, attention
+ * 2048, 32 statistics, middle C, norm2 C, norm 1, three of F, output C. */
+static void activations_of_llama(void **state)
+{
+    (void)state;
+    struct network n = preset("llama-3.2-1b");
+    struct arena arena = {0};
+    struct memory_table table;
+    struct error err = {0};
+    const uint64_t rows = 192, block = 4 * 2048 + 2 * 2048 + 2 * 512 + 3 * 8192 + 2 + 32;
+    assert_int_equal(memory_activations(&n, 15, 3, 2, 96, &arena, &table, &err), STATUS_OK);
+    check_table(&table, MEMORY_ALIGNMENT);
+    assert_int_equal(table.count, 14 + 14 + 2);
+    assert_int_equal(table.bytes, rows * (2 * block + 2048 + 1) * 4);
+    assert_int_equal(memory_find(&table, 16, "k")->bytes, rows * 512 * 4);
+    assert_int_equal(memory_find(&table, 16, "norm2_stats")->bytes, rows * 4);
+    assert_int_equal(memory_workspace(&n, 3, 2, UNIT_BACKWARD, true, 2, 96, &arena, &table, &err),
+                     STATUS_OK);
+    assert_int_equal(memory_find(&table, 3, "d_qkv")->bytes, rows * (2048 + 2 * 512) * 4);
+    assert_int_equal(memory_find(&table, 3, "d_wide")->bytes, rows * 2 * 8192 * 4);
+    assert_int_equal(memory_workspace_bytes(&n, 0, 1, UNIT_BACKWARD, false, 2, 96), rows * 4 * 4);
+    arena_release(&arena);
+}
+
 /* --- workspace ------------------------------------------------------------------------------ */
 
 struct expected {
@@ -348,6 +372,7 @@ int main(void)
         cmocka_unit_test(embedding_tables_lie_row_behind_row),
         cmocka_unit_test(activations_of_gpt2),
         cmocka_unit_test(activations_of_encoders),
+        cmocka_unit_test(activations_of_llama),
         cmocka_unit_test(workspaces_of_gpt2),
         cmocka_unit_test(profiles_have_what_they_say),
         cmocka_unit_test(sizes_are_those_of_the_tables),

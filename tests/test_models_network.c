@@ -74,6 +74,13 @@ static void parameter_counts_are_the_published_ones(void **state)
         /* 512 * 128 + (256 + 256 - 256) ...: V P = 256 each: 65 536; 4 blocks of
          * 12 * 128^2 + 13 * 128 = 198 272; ln_f 256 */
         {"gpt2-tiny-bytes", 65536 + 4 * 198272 + 256},
+        {"tinyllama-1.1b", 1100048384},
+        {"llama-2-7b", 6738415616},
+        {"llama-3.2-1b", 1235814400},
+        {"llama-3.1-8b", 8030261248},
+        /* C 128, heads of 32, two of keys, F 384: 256 * 128; a block 128 * (2 * 128 + 2 * 64) +
+         * 3 * 128 * 384 + 256 = 196 864; a norm */
+        {"llama-tiny-bytes", 32768 + 4 * 196864 + 128},
     };
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         struct network network = preset(rows[i].name);
@@ -173,6 +180,58 @@ static void gpt2_tensors_have_the_names_and_shapes_of_the_file(void **state)
     assert_int_equal(network_parameters(&n), 124439808 + UINT64_C(50257) * 768);
 }
 
+/* The header of meta-llama's Llama-3.2-1B, model.safetensors. */
+static void llama_tensors_have_the_names_and_shapes_of_the_file(void **state)
+{
+    (void)state;
+    static const struct expected_tensor embedding[] = {
+        {"model.embed_tokens.weight", 128256, 2048, INIT_NORMAL, true}};
+    static const struct expected_tensor block[] = {
+        {"model.layers.15.self_attn.q_proj.weight", 2048, 2048, INIT_NORMAL, true},
+        {"model.layers.15.self_attn.k_proj.weight", 512, 2048, INIT_NORMAL, true},
+        {"model.layers.15.self_attn.v_proj.weight", 512, 2048, INIT_NORMAL, true},
+        {"model.layers.15.self_attn.o_proj.weight", 2048, 2048, INIT_NORMAL, true},
+        {"model.layers.15.mlp.gate_proj.weight", 8192, 2048, INIT_NORMAL, true},
+        {"model.layers.15.mlp.up_proj.weight", 8192, 2048, INIT_NORMAL, true},
+        {"model.layers.15.mlp.down_proj.weight", 2048, 8192, INIT_NORMAL, true},
+        {"model.layers.15.input_layernorm.weight", 2048, 0, INIT_ONE, false},
+        {"model.layers.15.post_attention_layernorm.weight", 2048, 0, INIT_ONE, false},
+    };
+    static const struct expected_tensor head[] = {
+        {"model.norm.weight", 2048, 0, INIT_ONE, false},
+        {"lm_head.weight", 128256, 2048, INIT_NORMAL, true},
+    };
+    struct network n = preset("llama-3.2-1b");
+    check_tensors(&n, 0, embedding, 1);
+    check_tensors(&n, 16, block, 9);
+    check_tensors(&n, 17, head, 1);
+    n.tied_head = false;
+    check_tensors(&n, 17, head, 2);
+}
+
+/* Heads on an equal width: frequencies of Llama 3.2, D 64, by the formula and beyond its two ends. */
+static void rotary_frequencies(void **state)
+{
+    (void)state;
+    struct rope rope = preset("llama-3.2-1b").rope;
+    assert_true(rope_frequency(&rope, 0, 64) == 1);
+    /* 8192 * 500000^(-10/64) / 2 pi = 167.8 turns: more than 4, left alone */
+    double f = pow(500000, -10.0 / 64);
+    assert_true(fabs(rope_frequency(&rope, 5, 64) - f) <= 1e-15);
+    /* pair 16: 8192 / sqrt(500000) / 2 pi = 1.8438 turns, of 1 to 4: 0.28128 of the way */
+    f = 1 / sqrt(500000);
+    double part = (8192 * f / (2 * M_PI) - 1) / 3;
+    assert_true(fabs(part - 0.28128) < 1e-5);
+    assert_true(fabs(rope_frequency(&rope, 16, 64) - f * (part + (1 - part) / 32)) <= 1e-12);
+    /* pair 31: 0.0039 turns */
+    f = pow(500000, -62.0 / 64);
+    assert_true(fabs(rope_frequency(&rope, 31, 64) - f / 32) <= 1e-15);
+    rope.kind = ROPE_LINEAR;
+    assert_true(fabs(rope_frequency(&rope, 31, 64) - f / 32) <= 1e-15);
+    rope.kind = ROPE_DEFAULT;
+    assert_true(fabs(rope_frequency(&rope, 31, 64) - f) <= 1e-15);
+}
+
 static void encoders_have_the_names_of_their_files(void **state)
 {
     (void)state;
@@ -235,6 +294,49 @@ static void both_spellings_are_read(void **state)
     check_parses("{\"model_type\": \"gpt2\", \"n_inner\": 2000, \"tie_word_embeddings\": false}",
                  /* 12 blocks lose 1072 of 3072 feed-forward units of 768 + 1 + 768 */
                  124439808 - 12 * UINT64_C(1072) * 1537 + UINT64_C(50257) * 768, &n);
+}
+
+/* meta-llama's Llama-3.2-1B as transformers 4 and 5 save it, and Llama 2's older names. */
+static void both_spellings_of_llama_are_read(void **state)
+{
+    (void)state;
+    struct network four, five, n;
+    check_parses("{\"architectures\": [\"LlamaForCausalLM\"], \"attention_bias\": false,"
+                 "\"attention_dropout\": 0.0, \"bos_token_id\": 128000, \"head_dim\": 64,"
+                 "\"hidden_act\": \"silu\", \"hidden_size\": 2048, \"initializer_range\": 0.02,"
+                 "\"intermediate_size\": 8192, \"max_position_embeddings\": 131072,"
+                 "\"mlp_bias\": false, \"model_type\": \"llama\", \"num_attention_heads\": 32,"
+                 "\"num_hidden_layers\": 16, \"num_key_value_heads\": 8, \"pretraining_tp\": 1,"
+                 "\"rms_norm_eps\": 1e-05, \"rope_scaling\": {\"factor\": 32.0,"
+                 "\"high_freq_factor\": 4.0, \"low_freq_factor\": 1.0,"
+                 "\"original_max_position_embeddings\": 8192, \"rope_type\": \"llama3\"},"
+                 "\"rope_theta\": 500000.0, \"tie_word_embeddings\": true,"
+                 "\"torch_dtype\": \"bfloat16\", \"vocab_size\": 128256}",
+                 1235814400, &four);
+    check_parses("{\"dtype\": \"bfloat16\", \"head_dim\": null, \"hidden_size\": 2048,"
+                 "\"intermediate_size\": 8192, \"max_position_embeddings\": 131072,"
+                 "\"model_type\": \"llama\", \"num_attention_heads\": 32, \"num_hidden_layers\": 16,"
+                 "\"num_key_value_heads\": 8, \"rms_norm_eps\": 1e-05, \"rope_parameters\": {"
+                 "\"factor\": 32.0, \"high_freq_factor\": 4.0, \"low_freq_factor\": 1.0,"
+                 "\"original_max_position_embeddings\": 8192, \"rope_theta\": 500000.0,"
+                 "\"rope_type\": \"llama3\"}, \"tie_word_embeddings\": true,"
+                 "\"transformers_version\": \"5.0.0\", \"vocab_size\": 128256}",
+                 1235814400, &five);
+    assert_memory_equal(&four, &five, sizeof four);
+    assert_int_equal(four.rope.kind, ROPE_LLAMA3);
+    assert_int_equal(four.head_width, 64);
+    struct network known = preset("llama-3.2-1b");
+    memcpy(four.name, known.name, sizeof four.name);
+    assert_memory_equal(&four, &known, sizeof known);
+    check_parses("{\"model_type\": \"llama\", \"num_key_value_heads\": null, \"rope_scaling\": null}",
+                 6738415616, &n);
+    assert_true(n.rope.kind == ROPE_DEFAULT && n.rope.theta == 10000 && n.kv_heads == 32);
+    assert_false(n.tied_head || n.biases);
+    check_parses("{\"model_type\": \"llama\", \"rope_scaling\": {\"type\": \"linear\", \"factor\": 2.5},"
+                 "\"tie_word_embeddings\": true, \"head_dim\": 96}",
+                 /* heads of 96 on a width of 4096: 4 * 4096 * (4096 - 3072) less a block */
+                 6738415616 - 32000 * 4096 - 32 * UINT64_C(16777216), &n);
+    assert_true(n.rope.kind == ROPE_LINEAR && n.rope.factor == 2.5);
 }
 
 static void bert_heads_follow_the_architecture(void **state)
@@ -307,8 +409,31 @@ static void bad_configs_are_refused_with_their_place(void **state)
     } rows[] = {
         {"[1]", "test:1:1: found an array (expected a network object, as config.json has it)"},
         {"{}", "test:1:1: missing key 'model_type'"},
-        {"{\n  \"model_type\": \"llama\"\n}",
-         "test:2:17: unknown model_type 'llama' (expected gpt2, bert, vit or profile)"},
+        {"{\n  \"model_type\": \"mamba\"\n}",
+         "test:2:17: unknown model_type 'mamba' (expected gpt2, llama, bert, vit or profile)"},
+        {"{\"model_type\": \"llama\", \"attention_bias\": true}",
+         "test:1:43: 'attention_bias' is true (only false is supported)"},
+        {"{\"model_type\": \"llama\", \"mlp_bias\": true}",
+         "test:1:37: 'mlp_bias' is true (only false is supported)"},
+        {"{\"model_type\": \"llama\", \"hidden_act\": \"gelu\"}",
+         "test:1:39: unknown hidden_act 'gelu' (expected silu)"},
+        {"{\"model_type\": \"llama\", \"num_attention_heads\": 12, \"hidden_size\": 48,"
+         " \"num_key_value_heads\": 5}",
+         "test:1:94: 'num_attention_heads' 12 is not a multiple of 'num_key_value_heads' 5"},
+        {"{\"model_type\": \"llama\", \"head_dim\": 7}",
+         "test:1:37: heads of 7 elements have no rotary positions (expected an even number)"},
+        {"{\"model_type\": \"llama\", \"hidden_size\": 96}",
+         "test:1:1: heads of 3 elements have no rotary positions (expected an even number)"},
+        {"{\"model_type\": \"llama\", \"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 4}}",
+         "test:1:55: unknown rope_type 'yarn' (expected default, linear or llama3)"},
+        {"{\"model_type\": \"llama\", \"rope_parameters\": {\"rope_type\": \"linear\"}}",
+         "test:1:44: missing key 'factor'"},
+        {"{\"model_type\": \"llama\", \"rope_parameters\": {\"partial_rotary_factor\": 0.5}}",
+         "test:1:70: 'partial_rotary_factor' is 0.5 (only 1 is supported)"},
+        {"{\"model_type\": \"llama\", \"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8,"
+         "\"low_freq_factor\": 4, \"high_freq_factor\": 4,"
+         " \"original_max_position_embeddings\": 64}}",
+         "test:1:119: 'high_freq_factor' 4 is not above 'low_freq_factor' 4"},
         {"{\"model_type\": \"gpt2\",\n \"n_embd\": 770, \"n_head\": 12}",
          "test:2:27: 'n_embd' 770 is not a multiple of 'n_head' 12"},
         {"{\"model_type\": \"gpt2\", \"n_head\": 7}",
@@ -548,6 +673,19 @@ static void a_gpt2_step_has_the_flops_of_the_literature(void **state)
     }
 }
 
+/* Llama 2 7B: each token meets every parameter of a product (all but embedding and norms) in two FLOPs
+ * forward and four backward; attention adds 2 T C for causal scores and their weighted sum, twice
+ * that backward. */
+static void a_llama_step_has_two_flops_a_parameter(void **state)
+{
+    (void)state;
+    struct network n = preset("llama-2-7b");
+    double products = 6738415616.0 - 32000.0 * 4096 - 65 * 4096.0, t = 512, rows = 3 * t;
+    double forward = rows * (2 * products + 32 * 2 * t * 4096.0);
+    assert_close(pass_flops(&n, PASS_FORWARD, 3, 512), forward);
+    assert_close(pass_flops(&n, PASS_BACKWARD, 3, 512), 2 * forward);
+}
+
 /* BERT: full attention, and the head's C x C transform for each token: 6 B T C^2 more. */
 static void a_bert_step_has_the_flops_of_the_literature(void **state)
 {
@@ -651,6 +789,32 @@ static void kernels_of_gpt2_by_hand(void **state)
     check_items(&n, 0, PASS_BACKWARD, embedding_backward, 1);
 }
 
+/* Grouped heads: R 192, C 2048, 32 heads of 64, 8 of keys, F 8192. */
+static void kernels_of_llama_by_hand(void **state)
+{
+    (void)state;
+    static const struct work_item forward[] = {
+        {KERNEL_RMS_NORM_FORWARD, 1, 192, 2048, 0}, {KERNEL_RMS_NORM_FORWARD, 1, 192, 2048, 1},
+        {KERNEL_MATMUL_FORWARD, 2, 192, 2048, 2048}, {KERNEL_MATMUL_FORWARD, 2, 192, 512, 2048},
+        {KERNEL_MATMUL_FORWARD, 2, 192, 8192, 2048}, {KERNEL_MATMUL_FORWARD, 1, 192, 2048, 8192},
+        {KERNEL_ROPE, 1, 192, 2560, 0}, {KERNEL_ATTENTION_FORWARD, 1, 64, 96, 64},
+        {KERNEL_SWIGLU_FORWARD, 1, 192, 8192, 0}, {KERNEL_RESIDUAL, 1, 192, 2048, 0}};
+    static const struct work_item backward[] = {
+        {KERNEL_RMS_NORM_BACKWARD, 2, 192, 2048, 1},
+        {KERNEL_MATMUL_INPUT, 2, 192, 2048, 2048}, {KERNEL_MATMUL_WEIGHT, 2, 2048, 2048, 192},
+        {KERNEL_MATMUL_INPUT, 2, 192, 2048, 512}, {KERNEL_MATMUL_WEIGHT, 2, 512, 2048, 192},
+        {KERNEL_MATMUL_INPUT, 2, 192, 2048, 8192}, {KERNEL_MATMUL_WEIGHT, 2, 8192, 2048, 192},
+        {KERNEL_MATMUL_INPUT, 1, 192, 8192, 2048}, {KERNEL_MATMUL_WEIGHT, 1, 2048, 8192, 192},
+        {KERNEL_ROPE, 1, 192, 2560, 0}, {KERNEL_ATTENTION_BACKWARD, 1, 64, 96, 64},
+        {KERNEL_SWIGLU_BACKWARD, 1, 192, 8192, 0}};
+    static const struct work_item embedding_backward[] = {
+        {KERNEL_EMBED_BACKWARD, 1, 192, 2048, 128256}}; /* no positions */
+    struct network n = preset("llama-3.2-1b");
+    check_items(&n, 3, PASS_FORWARD, forward, ARRAY_COUNT(forward));
+    check_items(&n, 3, PASS_BACKWARD, backward, ARRAY_COUNT(backward));
+    check_items(&n, 0, PASS_BACKWARD, embedding_backward, 1);
+}
+
 /* The pooler and the next-sentence classifier see one token of each sample. */
 static void a_pooler_works_on_samples(void **state)
 {
@@ -698,13 +862,13 @@ static void long_names_keep_their_end(void **state)
 static void equal_products_are_one_item(void **state)
 {
     (void)state;
-    struct network n = preset("hydra-bert-1b"); /* F = C: three equal products of four */
+    struct network n = preset("hydra-bert-1b"); /* F = C: all six products are equal */
     struct work_item items[LAYER_WORK_MAX];
     uint32_t count = network_layer_work(&n, 5, PASS_FORWARD, 4, 128, OPTIMIZER_SGD, items);
     const struct work_item *square =
         find_item(items, count, KERNEL_MATMUL_FORWARD, 512, 1024, 1024);
     assert_non_null(square);
-    assert_int_equal(square->count, 3);
+    assert_int_equal(square->count, 6);
     assert_non_null(
         find_item(items, count, KERNEL_ATTENTION_FULL_FORWARD, 64, 128, 64));
 }
@@ -735,9 +899,12 @@ int main(void)
         cmocka_unit_test(parameter_counts_are_the_published_ones),
         cmocka_unit_test(layers_add_up_and_presets_say_their_source),
         cmocka_unit_test(gpt2_tensors_have_the_names_and_shapes_of_the_file),
+        cmocka_unit_test(llama_tensors_have_the_names_and_shapes_of_the_file),
+        cmocka_unit_test(rotary_frequencies),
         cmocka_unit_test(encoders_have_the_names_of_their_files),
         cmocka_unit_test(tokens_per_sample),
         cmocka_unit_test(both_spellings_are_read),
+        cmocka_unit_test(both_spellings_of_llama_are_read),
         cmocka_unit_test(bert_heads_follow_the_architecture),
         cmocka_unit_test(vit_classes_come_from_labels),
         cmocka_unit_test(profiles_have_layers),
@@ -748,6 +915,8 @@ int main(void)
         cmocka_unit_test(unknown_names_get_a_suggestion),
         cmocka_unit_test(a_folder_means_its_config),
         cmocka_unit_test(a_gpt2_step_has_the_flops_of_the_literature),
+        cmocka_unit_test(a_llama_step_has_two_flops_a_parameter),
+        cmocka_unit_test(kernels_of_llama_by_hand),
         cmocka_unit_test(a_bert_step_has_the_flops_of_the_literature),
         cmocka_unit_test(a_vit_step_has_the_flops_of_the_literature),
         cmocka_unit_test(kernels_of_gpt2_by_hand),

@@ -43,6 +43,12 @@ static const struct {
     {{KERNEL_SGD, 2, 11, 0, 0}, 0, 264},
     {{KERNEL_ADAMW, 2, 11, 0, 0}, 0, 616},
     {{KERNEL_FIXED, 2, 11, 0, 0}, 0, 0},
+    {{KERNEL_RMS_NORM_FORWARD, 2, 3, 5, 1}, 0, 480},
+    {{KERNEL_RMS_NORM_BACKWARD, 2, 3, 5, 1}, 0, 480},
+    {{KERNEL_ROPE, 2, 3, 5, 0}, 0, 240},
+    /* two in, one out; three in, two out */
+    {{KERNEL_SWIGLU_FORWARD, 2, 3, 5, 0}, 0, 360},
+    {{KERNEL_SWIGLU_BACKWARD, 2, 3, 5, 0}, 0, 600},
 };
 
 static void flops_and_bytes_by_hand(void **state)
