@@ -4,6 +4,9 @@
  * Letters as in models/work.h. Matrices are row-major, fp32. Sums are taken in an order that the
  * shapes alone decide, never the number of threads or where data lie, so equal calls give equal
  * bits. Elementwise kernels treat their tail exactly like their body.
+ *
+ * A back end may leave the kernels of some families NULL; their networks are then refused before a run
+ * begins (unit_missing_kernel()).
  */
 #ifndef SPILLWAY_EXEC_KERNELS_H
 #define SPILLWAY_EXEC_KERNELS_H
@@ -80,6 +83,40 @@ struct kernels {
     /* One step over n parameters of one tensor; m and v may be NULL for sgd; `step` from 1. */
     void (*update)(const struct kernels *kernels, float *p, float *m, float *v, const float *g,
                    int64_t n, const struct optimizer *optimizer, bool decays, uint64_t step);
+
+    /* --- llama ---------------------------------------------------------------------------- */
+
+    /* As norm_forward, without a mean and a bias: stats(R) = 1/rms. */
+    void (*rms_norm_forward)(const struct kernels *kernels, float *out, float *sum, float *stats,
+                             const float *x, const float *y, const float *w, int64_t r, int64_t c,
+                             float epsilon);
+    void (*rms_norm_backward)(const struct kernels *kernels, float *dx, float *dw,
+                              const float *dout, const float *x, const float *stats,
+                              const float *w, const float *added, int64_t r, int64_t c);
+
+    /* Turn q(B,T,H D) and k(B,T,K D) by their positions (models/network.h, struct rope), in place;
+     * `back`: by the opposite angles, as gradients need it. D is even. */
+    void (*rope)(const struct kernels *kernels, float *q, float *k, int64_t b, int64_t t,
+                 int64_t h, int64_t kv, int64_t d, const struct rope *rope, bool back);
+
+    /* Attention over q(B,T,H D), k and v(B,T,K D), which lie anywhere; H / K heads in a row share
+     * keys and values. out(B,T,H D), stats and scratch as for attention_forward. */
+    void (*attention_grouped_forward)(const struct kernels *kernels, float *out, float *stats,
+                                      const float *q, const float *k, const float *v, int64_t b,
+                                      int64_t t, int64_t h, int64_t kv, int64_t d, bool causal,
+                                      float *scratch);
+    void (*attention_grouped_backward)(const struct kernels *kernels, float *dq, float *dk,
+                                       float *dv, const float *dout, const float *q,
+                                       const float *k, const float *v, const float *out,
+                                       const float *stats, int64_t b, int64_t t, int64_t h,
+                                       int64_t kv, int64_t d, bool causal, float *scratch);
+
+    /* y = silu(gate) up */
+    void (*swiglu_forward)(const struct kernels *kernels, float *y, const float *gate,
+                           const float *up, int64_t n);
+    /* dgate may be dy */
+    void (*swiglu_backward)(const struct kernels *kernels, float *dgate, float *dup,
+                            const float *dy, const float *gate, const float *up, int64_t n);
 };
 
 /* The host's kernels for one compute stream with this many threads. The caller frees them with

@@ -1,8 +1,9 @@
 /*
  * Attention of each head over tiles of 64 queries, forward and backward.
  *
- * Letters: q, k, v rows of D numbers for each of T tokens, found in place inside qkv(B,T,3C): the
- * product routine takes rows that lie 3C apart, so nothing is permuted or copied.
+ * Letters: q, k, v rows of D numbers for each of T tokens, found in place inside qkv(B,T,3C), or in
+ * three arrays of their own: the product routine takes rows that lie any distance apart, so nothing
+ * is permuted or copied.
  *
  *     s(i,j) = q(i) . k(j) / sqrt(D);  p = softmax over j (causal: j <= i);  out(i) = sum p(i,j) v(j)
  *
@@ -19,7 +20,11 @@
  * the last to the first: the last meets all keys, so it writes dK and dV and the others add, and
  * nothing is cleared beforehand.
  *
- * Threads share out the B*H heads; inside that loop each product runs on one thread. A head is
+ * Heads that share keys and values (grouped-query attention, Ainslie et al., arXiv 2305.13245) are
+ * heads like others on the way forward. On the way back their dK and dV are sums over the group, so a
+ * group's heads go one after the other, the first writing and the others adding.
+ *
+ * Threads share out the B*H heads (backward: groups); inside that loop each product runs on one thread. A head is
  * computed by one thread from end to end, so the number of threads cannot change a bit. A tile's
  * two matrices (64 x T) are the scratch of a thread: 0.5 MiB at T = 1024, in its second cache.
  *
@@ -41,28 +46,46 @@
 
 enum { TILE = MEMORY_ATTENTION_TILE };
 
-/* One head of one sample: where its rows are, `row` floats apart in qkv and `width` in out. */
-struct head {
-    const float *q, *k, *v;
-    int64_t t, d, row, width;
-    float scale;
+/* What all heads of a call have in common; the rows of q, of k and v, and of out lie so many floats
+ * apart. Gradients lie like what they are gradients of. */
+struct shape {
+    int64_t b, t, h, kv, d;
+    int64_t row_q, row_kv, row_out;
     bool causal;
 };
 
-static struct head head_of(const float *qkv, int64_t sample, int64_t index, int64_t t, int64_t c,
-                           int64_t h, bool causal)
+/* One head of one sample. */
+struct head {
+    const float *q, *k, *v;
+    const struct shape *shape;
+    float scale;
+};
+
+static int64_t place_q(const struct shape *shape, int64_t sample, int64_t index)
 {
-    int64_t d = c / h;
-    const float *q = qkv + sample * t * 3 * c + index * d;
-    return (struct head){.q = q,
-                         .k = q + c,
-                         .v = q + 2 * c,
-                         .t = t,
-                         .d = d,
-                         .row = 3 * c,
-                         .width = c,
-                         .scale = (float)(1.0 / sqrt((double)d)),
-                         .causal = causal};
+    return sample * shape->t * shape->row_q + index * shape->d;
+}
+
+/* Of the keys and values that head `index` uses. */
+static int64_t place_kv(const struct shape *shape, int64_t sample, int64_t index)
+{
+    int64_t group = index / (shape->h / shape->kv);
+    return sample * shape->t * shape->row_kv + group * shape->d;
+}
+
+static int64_t place_out(const struct shape *shape, int64_t sample, int64_t index)
+{
+    return sample * shape->t * shape->row_out + index * shape->d;
+}
+
+static struct head head_of(const struct shape *shape, const float *q, const float *k,
+                           const float *v, int64_t sample, int64_t index)
+{
+    return (struct head){.q = q + place_q(shape, sample, index),
+                         .k = k + place_kv(shape, sample, index),
+                         .v = v + place_kv(shape, sample, index),
+                         .shape = shape,
+                         .scale = (float)(1.0 / sqrt((double)shape->d))};
 }
 
 /* Scores of queries [first, first + rows) with keys [0, keys): s(rows, keys). */
@@ -72,19 +95,19 @@ static void head_scores(const struct head *head, float *s, int64_t first, int64_
     host_multiply(&(struct host_product){.transpose_b = true,
                                          .m = rows,
                                          .n = keys,
-                                         .k = head->d,
+                                         .k = head->shape->d,
                                          .alpha = head->scale,
-                                         .a = head->q + first * head->row,
-                                         .row_a = head->row,
+                                         .a = head->q + first * head->shape->row_q,
+                                         .row_a = head->shape->row_q,
                                          .b = head->k,
-                                         .row_b = head->row,
+                                         .row_b = head->shape->row_kv,
                                          .c = s,
                                          .row_c = keys});
 }
 
 static int64_t head_keys(const struct head *head, int64_t first, int64_t rows)
 {
-    return head->causal ? first + rows : head->t;
+    return head->shape->causal ? first + rows : head->shape->t;
 }
 
 /* --- leaves ----------------------------------------------------------------------------------- */
@@ -157,33 +180,34 @@ CLONES static void row_products(float *restrict delta, const float *dout, const 
 
 static void head_forward(const struct head *head, float *out, float *lse, float *s)
 {
-    for (int64_t first = 0; first < head->t; first += TILE) {
-        int64_t rows = host_min(TILE, head->t - first);
+    const struct shape *shape = head->shape;
+    for (int64_t first = 0; first < shape->t; first += TILE) {
+        int64_t rows = host_min(TILE, shape->t - first);
         int64_t keys = head_keys(head, first, rows);
         float inverse[TILE];
         head_scores(head, s, first, rows, keys);
-        softmax_rows(s, lse + first, inverse, rows, keys, head->causal ? first + 1 : keys);
+        softmax_rows(s, lse + first, inverse, rows, keys, shape->causal ? first + 1 : keys);
         host_multiply(&(struct host_product){.m = rows,
-                                             .n = head->d,
+                                             .n = shape->d,
                                              .k = keys,
                                              .alpha = 1.0f,
                                              .a = s,
                                              .row_a = keys,
                                              .b = head->v,
-                                             .row_b = head->row,
-                                             .c = out + first * head->width,
-                                             .row_c = head->width});
-        scale_rows(out + first * head->width, inverse, rows, head->d, head->width);
+                                             .row_b = shape->row_kv,
+                                             .c = out + first * shape->row_out,
+                                             .row_c = shape->row_out});
+        scale_rows(out + first * shape->row_out, inverse, rows, shape->d, shape->row_out);
     }
 }
 
-/* c(keys, D), 3C apart, = or += a(rows, keys)^T b(rows, D) */
+/* c(keys, D), which lies like keys, = or += a(rows, keys)^T b(rows, D) */
 static void add_to_keys(const struct head *head, float *c, const float *a, const float *b,
                         int64_t row_b, int64_t rows, int64_t keys, bool write)
 {
     host_multiply(&(struct host_product){.transpose_a = true,
                                          .m = keys,
-                                         .n = head->d,
+                                         .n = head->shape->d,
                                          .k = rows,
                                          .alpha = 1.0f,
                                          .beta = write ? 0.0f : 1.0f,
@@ -192,50 +216,52 @@ static void add_to_keys(const struct head *head, float *c, const float *a, const
                                          .b = b,
                                          .row_b = row_b,
                                          .c = c,
-                                         .row_c = head->row});
+                                         .row_c = head->shape->row_kv});
 }
 
-/* dq: this head's part of dqkv; dk and dv lie C and 2C behind it. p, ds: a tile each. */
-static void head_backward(const struct head *head, float *dq, const float *dout, const float *out,
-                          const float *lse, float *p, float *ds)
+/* dq, dk, dv: this head's part; dk and dv are added to unless `write`. p, ds: a tile each. */
+static void head_backward(const struct head *head, float *dq, float *dk, float *dv,
+                          const float *dout, const float *out, const float *lse, float *p,
+                          float *ds, bool write)
 {
-    float *dk = dq + head->width, *dv = dk + head->width;
-    int64_t last = (head->t - 1) / TILE * TILE;
+    const struct shape *shape = head->shape;
+    int64_t last = (shape->t - 1) / TILE * TILE;
     for (int64_t first = last; first >= 0; first -= TILE) {
-        int64_t rows = host_min(TILE, head->t - first);
+        int64_t rows = host_min(TILE, shape->t - first);
         int64_t keys = head_keys(head, first, rows);
-        const float *dout_tile = dout + first * head->width;
+        const float *dout_tile = dout + first * shape->row_out;
         float delta[TILE];
 
         head_scores(head, p, first, rows, keys);
         host_multiply(&(struct host_product){.transpose_b = true, /* dP = dO V^T */
                                              .m = rows,
                                              .n = keys,
-                                             .k = head->d,
+                                             .k = shape->d,
                                              .alpha = 1.0f,
                                              .a = dout_tile,
-                                             .row_a = head->width,
+                                             .row_a = shape->row_out,
                                              .b = head->v,
-                                             .row_b = head->row,
+                                             .row_b = shape->row_kv,
                                              .c = ds,
                                              .row_c = keys});
-        row_products(delta, dout_tile, out + first * head->width, rows, head->d, head->width);
+        row_products(delta, dout_tile, out + first * shape->row_out, rows, shape->d,
+                     shape->row_out);
         softmax_backward_rows(p, ds, lse + first, delta, rows, keys,
-                              head->causal ? first + 1 : keys, head->scale);
+                              shape->causal ? first + 1 : keys, head->scale);
 
         host_multiply(&(struct host_product){.m = rows, /* dQ = dS K */
-                                             .n = head->d,
+                                             .n = shape->d,
                                              .k = keys,
                                              .alpha = 1.0f,
                                              .a = ds,
                                              .row_a = keys,
                                              .b = head->k,
-                                             .row_b = head->row,
-                                             .c = dq + first * head->row,
-                                             .row_c = head->row});
-        add_to_keys(head, dk, ds, head->q + first * head->row, head->row, rows, keys,
-                    first == last);
-        add_to_keys(head, dv, p, dout_tile, head->width, rows, keys, first == last);
+                                             .row_b = shape->row_kv,
+                                             .c = dq + first * shape->row_q,
+                                             .row_c = shape->row_q});
+        add_to_keys(head, dk, ds, head->q + first * shape->row_q, shape->row_q, rows, keys,
+                    write && first == last);
+        add_to_keys(head, dv, p, dout_tile, shape->row_out, rows, keys, write && first == last);
     }
 }
 
@@ -255,30 +281,122 @@ static float *lane_scratch(float *scratch, int64_t lane, int64_t t)
     return scratch + lane * 2 * host_min(t, TILE) * t;
 }
 
+static void all_forward(const struct kernels *kernels, const struct shape *shape, float *out,
+                        float *stats, const float *q, const float *k, const float *v,
+                        float *scratch)
+{
+#pragma omp parallel for schedule(static) num_threads(lane_threads(kernels))
+    for (int64_t task = 0; task < shape->b * shape->h; task++) {
+        int64_t sample = task / shape->h, index = task % shape->h;
+        struct head head = head_of(shape, q, k, v, sample, index);
+        head_forward(&head, out + place_out(shape, sample, index), stats + task * shape->t,
+                     lane_scratch(scratch, omp_get_thread_num(), shape->t));
+    }
+}
+
+/* What the backward pass reads and writes. */
+struct backward {
+    float *dq, *dk, *dv;
+    const float *dout, *q, *k, *v, *out, *stats;
+};
+
+static void all_backward(const struct kernels *kernels, const struct shape *shape,
+                         const struct backward *a, float *scratch)
+{
+    int64_t group = shape->h / shape->kv;
+#pragma omp parallel for schedule(static) num_threads(lane_threads(kernels))
+    for (int64_t task = 0; task < shape->b * shape->kv; task++) {
+        int64_t sample = task / shape->kv, first = task % shape->kv * group;
+        float *p = lane_scratch(scratch, omp_get_thread_num(), shape->t);
+        for (int64_t index = first; index < first + group; index++) {
+            struct head head = head_of(shape, a->q, a->k, a->v, sample, index);
+            int64_t kv = place_kv(shape, sample, index), out = place_out(shape, sample, index);
+            head_backward(&head, a->dq + place_q(shape, sample, index), a->dk + kv, a->dv + kv,
+                          a->dout + out, a->out + out,
+                          a->stats + (sample * shape->h + index) * shape->t, p,
+                          p + host_min(shape->t, TILE) * shape->t, index == first);
+        }
+    }
+}
+
+/* --- public ----------------------------------------------------------------------------------- */
+
+static struct shape shape_as_one(int64_t b, int64_t t, int64_t c, int64_t h, bool causal)
+{
+    return (struct shape){.b = b,
+                          .t = t,
+                          .h = h,
+                          .kv = h,
+                          .d = c / h,
+                          .row_q = 3 * c,
+                          .row_kv = 3 * c,
+                          .row_out = c,
+                          .causal = causal};
+}
+
 void host_attention_forward(const struct kernels *kernels, float *out, float *stats,
                             const float *qkv, int64_t b, int64_t t, int64_t c, int64_t h,
                             bool causal, float *scratch)
 {
-#pragma omp parallel for schedule(static) num_threads(lane_threads(kernels))
-    for (int64_t task = 0; task < b * h; task++) {
-        int64_t sample = task / h, index = task % h;
-        struct head head = head_of(qkv, sample, index, t, c, h, causal);
-        head_forward(&head, out + sample * t * c + index * head.d, stats + task * t,
-                     lane_scratch(scratch, omp_get_thread_num(), t));
-    }
+    struct shape shape = shape_as_one(b, t, c, h, causal);
+    all_forward(kernels, &shape, out, stats, qkv, qkv + c, qkv + 2 * c, scratch);
 }
 
 void host_attention_backward(const struct kernels *kernels, float *dqkv, const float *dout,
                              const float *qkv, const float *out, const float *stats, int64_t b,
                              int64_t t, int64_t c, int64_t h, bool causal, float *scratch)
 {
-#pragma omp parallel for schedule(static) num_threads(lane_threads(kernels))
-    for (int64_t task = 0; task < b * h; task++) {
-        int64_t sample = task / h, index = task % h;
-        struct head head = head_of(qkv, sample, index, t, c, h, causal);
-        int64_t place = sample * t * c + index * head.d;
-        float *p = lane_scratch(scratch, omp_get_thread_num(), t);
-        head_backward(&head, dqkv + sample * t * 3 * c + index * head.d, dout + place, out + place,
-                      stats + task * t, p, p + host_min(t, TILE) * t);
-    }
+    struct shape shape = shape_as_one(b, t, c, h, causal);
+    const struct backward arguments = {.dq = dqkv,
+                                       .dk = dqkv + c,
+                                       .dv = dqkv + 2 * c,
+                                       .dout = dout,
+                                       .q = qkv,
+                                       .k = qkv + c,
+                                       .v = qkv + 2 * c,
+                                       .out = out,
+                                       .stats = stats};
+    all_backward(kernels, &shape, &arguments, scratch);
+}
+
+static struct shape shape_apart(int64_t b, int64_t t, int64_t h, int64_t kv, int64_t d,
+                                bool causal)
+{
+    return (struct shape){.b = b,
+                          .t = t,
+                          .h = h,
+                          .kv = kv,
+                          .d = d,
+                          .row_q = h * d,
+                          .row_kv = kv * d,
+                          .row_out = h * d,
+                          .causal = causal};
+}
+
+void host_attention_grouped_forward(const struct kernels *kernels, float *out, float *stats,
+                                    const float *q, const float *k, const float *v, int64_t b,
+                                    int64_t t, int64_t h, int64_t kv, int64_t d, bool causal,
+                                    float *scratch)
+{
+    struct shape shape = shape_apart(b, t, h, kv, d, causal);
+    all_forward(kernels, &shape, out, stats, q, k, v, scratch);
+}
+
+void host_attention_grouped_backward(const struct kernels *kernels, float *dq, float *dk,
+                                     float *dv, const float *dout, const float *q, const float *k,
+                                     const float *v, const float *out, const float *stats,
+                                     int64_t b, int64_t t, int64_t h, int64_t kv, int64_t d,
+                                     bool causal, float *scratch)
+{
+    struct shape shape = shape_apart(b, t, h, kv, d, causal);
+    const struct backward arguments = {.dq = dq,
+                                       .dk = dk,
+                                       .dv = dv,
+                                       .dout = dout,
+                                       .q = q,
+                                       .k = k,
+                                       .v = v,
+                                       .out = out,
+                                       .stats = stats};
+    all_backward(kernels, &shape, &arguments, scratch);
 }

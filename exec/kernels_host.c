@@ -183,6 +183,13 @@ static const struct kernels table = {
     .residual = host_residual,
     .loss = host_loss,
     .update = host_update,
+    .rms_norm_forward = host_rms_norm_forward,
+    .rms_norm_backward = host_rms_norm_backward,
+    .rope = host_rope,
+    .attention_grouped_forward = host_attention_grouped_forward,
+    .attention_grouped_backward = host_attention_grouped_backward,
+    .swiglu_forward = host_swiglu_forward,
+    .swiglu_backward = host_swiglu_backward,
 };
 
 enum status kernels_host_create(uint32_t threads, struct kernels **out, struct error *err)

@@ -72,6 +72,31 @@ void host_loss(const struct kernels *kernels, double *loss, float *logits, const
 void host_update(const struct kernels *kernels, float *p, float *m, float *v, const float *g,
                  int64_t n, const struct optimizer *optimizer, bool decays, uint64_t step);
 
+void host_rms_norm_forward(const struct kernels *kernels, float *out, float *sum, float *stats,
+                           const float *x, const float *y, const float *w, int64_t r, int64_t c,
+                           float epsilon);
+void host_rms_norm_backward(const struct kernels *kernels, float *dx, float *dw, const float *dout,
+                            const float *x, const float *stats, const float *w, const float *added,
+                            int64_t r, int64_t c);
+
+void host_rope(const struct kernels *kernels, float *q, float *k, int64_t b, int64_t t, int64_t h,
+               int64_t kv, int64_t d, const struct rope *rope, bool back);
+
+void host_attention_grouped_forward(const struct kernels *kernels, float *out, float *stats,
+                                    const float *q, const float *k, const float *v, int64_t b,
+                                    int64_t t, int64_t h, int64_t kv, int64_t d, bool causal,
+                                    float *scratch);
+void host_attention_grouped_backward(const struct kernels *kernels, float *dq, float *dk,
+                                     float *dv, const float *dout, const float *q, const float *k,
+                                     const float *v, const float *out, const float *stats,
+                                     int64_t b, int64_t t, int64_t h, int64_t kv, int64_t d,
+                                     bool causal, float *scratch);
+
+void host_swiglu_forward(const struct kernels *kernels, float *y, const float *gate,
+                         const float *up, int64_t n);
+void host_swiglu_backward(const struct kernels *kernels, float *dgate, float *dup, const float *dy,
+                          const float *gate, const float *up, int64_t n);
+
 /* --- what they share -------------------------------------------------------------------------- */
 
 /* An optimizer step's coefficients, worked out once in double. */

@@ -22,7 +22,8 @@
  * Some classes are no kernel of their own: the column sums for biases are what a weight's product
  * takes longer with them than without, the scattering of an embedding's gradient what its fused step
  * takes longer than an optimizer's step on as many parameters. The optimizer is timed on the tensors
- * of a transformer block with that many parameters, four matrices and eight vectors.
+ * of a transformer block with that many parameters, four matrices and eight vectors. Kernels that a
+ * back end does not have are left out.
  *
  * Protocol. All sizes of all classes are visited in rounds, three or more; so a disturbance spoils
  * one sample of many sizes and no median. A sample is a batch of calls of at least SAMPLE_MIN_S with
@@ -34,6 +35,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -244,6 +246,25 @@ static void call_attention_backward(const struct call *c)
                                    width, h, true, hot(c, 3, 0));
 }
 
+static void call_attention_full_forward(const struct call *c)
+{
+    const int64_t h = heads_of(c), b = c->m / h, elements = c->m * c->n * c->k;
+    c->kernels->attention_grouped_forward(c->kernels, kept(c, elements), kept_too(c, c->m * c->n),
+                                          hot(c, 0, elements), hot(c, 1, elements),
+                                          hot(c, 2, elements), b, c->n, h, h, c->k, false,
+                                          hot(c, 3, 0));
+}
+
+static void call_attention_full_backward(const struct call *c)
+{
+    const int64_t h = heads_of(c), b = c->m / h, elements = c->m * c->n * c->k;
+    float *const gradients = hot(c, 1, 3 * elements), *const k = kept(c, 3 * elements);
+    c->kernels->attention_grouped_backward(
+        c->kernels, gradients, gradients + elements, gradients + 2 * elements,
+        hot(c, 0, elements), k, k + elements, k + 2 * elements, kept_too(c, elements),
+        hot(c, 2, c->m * c->n), b, c->n, h, h, c->k, false, hot(c, 3, 0));
+}
+
 static void call_norm_forward(const struct call *c)
 {
     float *const parameters = weight(c, 2 * c->n);
@@ -260,6 +281,21 @@ static void call_norm_backward(const struct call *c)
                               weight(c, c->n), stream, c->m, c->n);
 }
 
+static void call_rms_norm_forward(const struct call *c)
+{
+    c->kernels->rms_norm_forward(c->kernels, kept(c, c->m * c->n), kept_too(c, c->m * c->n),
+                                 hot(c, 2, c->m), hot(c, 1, c->m * c->n), hot(c, 0, c->m * c->n),
+                                 weight(c, c->n), c->m, c->n, 1e-5f);
+}
+
+static void call_rms_norm_backward(const struct call *c)
+{
+    float *const stream = hot(c, 1, c->m * c->n);
+    c->kernels->rms_norm_backward(c->kernels, stream, hot(c, 3, c->n), hot(c, 0, c->m * c->n),
+                                  kept(c, c->m * c->n), hot(c, 2, c->m), weight(c, c->n), stream,
+                                  c->m, c->n);
+}
+
 static void call_gelu_forward(const struct call *c)
 {
     const int64_t n = c->m * c->n;
@@ -270,6 +306,19 @@ static void call_gelu_backward(const struct call *c)
 {
     const int64_t n = c->m * c->n;
     c->kernels->gelu_backward(c->kernels, hot(c, 0, n), hot(c, 0, n), kept(c, n), n, true);
+}
+
+static void call_swiglu_forward(const struct call *c)
+{
+    const int64_t n = c->m * c->n;
+    c->kernels->swiglu_forward(c->kernels, kept(c, n), hot(c, 0, n), hot(c, 1, n), n);
+}
+
+static void call_swiglu_backward(const struct call *c)
+{
+    const int64_t n = c->m * c->n;
+    c->kernels->swiglu_backward(c->kernels, hot(c, 0, n), hot(c, 1, n), hot(c, 0, n), kept(c, n),
+                                kept_too(c, n), n);
 }
 
 static void call_residual(const struct call *c)
@@ -296,6 +345,16 @@ static void call_embed_forward(const struct call *c)
     const int64_t rows = MANY_WORDS + s.t;
     c->kernels->embed_forward(c->kernels, hot(c, 0, c->m * c->n), weight(c, rows * c->n),
                               c->bench->many, s.t + 1, s.b, s.t, c->n, MANY_WORDS, 0, rows);
+}
+
+/* As many heads of keys as of queries, of 32. */
+static void call_rope(const struct call *c)
+{
+    static const struct rope rope = {.kind = ROPE_DEFAULT, .theta = 10000};
+    const struct batch s = batch_of(c->m);
+    const int64_t d = 32, heads = c->n / 2 / d;
+    c->kernels->rope(c->kernels, hot(c, 0, c->m * heads * d), hot(c, 1, c->m * heads * d), s.b,
+                     s.t, heads, heads, d, &rope, false);
 }
 
 static const struct optimizer adamw = {.kind = OPTIMIZER_ADAMW,
@@ -371,6 +430,7 @@ struct axis {
 /* A class is measured on a grid or at listed sizes. `less`: what is subtracted, the same sizes. */
 struct kernel_class {
     call_function call, less;
+    size_t need;                    /* offset in struct kernels of what a back end may lack; 0: none */
     struct axis grid[2][3];         /* [coarse][m, n, k] */
     const uint64_t (*sizes)[3];     /* NULL: the grid; ascending like points in a file */
     uint32_t size_count;            /* a coarse measurement takes the first COARSE_SIZES */
@@ -396,6 +456,7 @@ static const uint64_t parameter_sizes[][3] = {
 #define COARSE_WIDTHS AXIS(128, 1024)
 #define HEADS AXIS(4, 32)
 #define LENGTHS AXIS(16, 32, 64, 128, 256, 1024)
+#define FEW_LENGTHS AXIS(16, 64, 256, 1024)
 #define HEAD_WIDTHS AXIS(16, 32, 64)
 
 static const struct kernel_class classes[KERNEL_COUNT] = {
@@ -408,6 +469,16 @@ static const struct kernel_class classes[KERNEL_COUNT] = {
     [KERNEL_MATMUL_WEIGHT] = {call_matmul_weight,
                               .grid = {{WIDTHS, WIDTHS, ROWS},
                                        {COARSE_WIDTHS, COARSE_WIDTHS, COARSE_ROWS}}},
+    [KERNEL_ATTENTION_FULL_FORWARD] = {call_attention_full_forward,
+                                       .need = offsetof(struct kernels,
+                                                        attention_grouped_forward),
+                                       .grid = {{HEADS, FEW_LENGTHS, HEAD_WIDTHS},
+                                                {AXIS(4), AXIS(16, 256), AXIS(16, 64)}}},
+    [KERNEL_ATTENTION_FULL_BACKWARD] = {call_attention_full_backward,
+                                        .need = offsetof(struct kernels,
+                                                         attention_grouped_backward),
+                                        .grid = {{HEADS, FEW_LENGTHS, HEAD_WIDTHS},
+                                                 {AXIS(4), AXIS(16, 256), AXIS(16, 64)}}},
     [KERNEL_ATTENTION_FORWARD] = {call_attention_forward,
                                   .grid = {{HEADS, LENGTHS, HEAD_WIDTHS},
                                            {AXIS(4), AXIS(16, 256), AXIS(16, 64)}}},
@@ -425,6 +496,19 @@ static const struct kernel_class classes[KERNEL_COUNT] = {
     [KERNEL_LOSS] = {call_loss, SIZES(loss_sizes)},
     [KERNEL_SGD] = {call_sgd, SIZES(parameter_sizes)},
     [KERNEL_ADAMW] = {call_adamw, SIZES(parameter_sizes)},
+    [KERNEL_RMS_NORM_FORWARD] = {call_rms_norm_forward,
+                                 .need = offsetof(struct kernels, rms_norm_forward),
+                                 SIZES(norm_sizes)},
+    [KERNEL_RMS_NORM_BACKWARD] = {call_rms_norm_backward,
+                                  .need = offsetof(struct kernels, rms_norm_backward),
+                                  SIZES(norm_sizes)},
+    [KERNEL_ROPE] = {call_rope, .need = offsetof(struct kernels, rope), SIZES(narrow_sizes)},
+    [KERNEL_SWIGLU_FORWARD] = {call_swiglu_forward,
+                               .need = offsetof(struct kernels, swiglu_forward),
+                               SIZES(wide_sizes)},
+    [KERNEL_SWIGLU_BACKWARD] = {call_swiglu_backward,
+                                .need = offsetof(struct kernels, swiglu_backward),
+                                SIZES(wide_sizes)},
 };
 
 /* --- sampling --------------------------------------------------------------------------------------- */
@@ -505,19 +589,28 @@ static uint32_t list_sizes(const struct kernel_class *class, bool coarse,
     return count;
 }
 
+/* Is there anything to measure, and does the device have the kernel? */
+static bool is_measured(const struct bench *bench, const struct kernel_class *class)
+{
+    void (*function)(void) = NULL;
+    if (!class->call || class->need == 0) return class->call != NULL;
+    memcpy(&function, (const char *)device_kernels(bench->device) + class->need, sizeof function);
+    return function != NULL;
+}
+
 static enum status make_probes(const struct measure *measure, const struct bench *bench,
                                struct probe **out, uint32_t *count, struct error *err)
 {
     struct work_item items[RATE_POINTS_MAX];
     uint32_t total = 0;
     for (uint32_t kernel = 0; kernel < KERNEL_COUNT; kernel++)
-        if (classes[kernel].call)
+        if (is_measured(bench, &classes[kernel]))
             total += list_sizes(&classes[kernel], measure_is_coarse(measure), items);
     struct probe *const probes = alloc_zeroed(total, sizeof *probes);
     if (!probes) return error_memory(err, "the measurement", total * sizeof *probes);
     uint32_t made = 0;
     for (uint32_t kernel = 0; kernel < KERNEL_COUNT; kernel++) {
-        if (!classes[kernel].call) continue;
+        if (!is_measured(bench, &classes[kernel])) continue;
         const uint32_t sizes = list_sizes(&classes[kernel], measure_is_coarse(measure), items);
         for (uint32_t i = 0; i < sizes; i++) {
             struct probe *const probe = &probes[made++];

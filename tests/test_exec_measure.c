@@ -66,9 +66,7 @@ static void check_profile(const struct hardware *hardware, const struct compute_
 {
     for (uint32_t kernel = 0; kernel < KERNEL_COUNT; kernel++) {
         const struct kernel_rate *const rate = &profile->kernels[kernel];
-        if (kernel == KERNEL_FIXED || kernel == KERNEL_ATTENTION_FULL_FORWARD ||
-            kernel == KERNEL_ATTENTION_FULL_BACKWARD)
-            continue;
+        if (kernel == KERNEL_FIXED) continue;
         assert_true(rate->point_count >= 2);
         for (uint32_t i = 0; i < rate->point_count; i++) {
             assert_true(rate->points[i].seconds > 0 && rate->points[i].seconds < 10);
