@@ -273,6 +273,23 @@ static enum status open_cpu(struct run *run, struct error *err)
     return STATUS_OK;
 }
 
+/* Back ends need not have the kernels of every family. */
+static enum status check_kernels(const struct plan *plan, const struct kernels *kernels,
+                                 struct error *err)
+{
+    for (uint32_t j = 0; j < plan->jobs.count; j++) {
+        const struct job *const job = &plan->jobs.jobs[j];
+        const char *const missing = unit_missing_kernel(kernels, job);
+        if (missing)
+            return error_set(err, STATUS_BAD_INPUT,
+                             "job '%s' cannot be trained here: networks of family '%s' take the "
+                             "kernel '%s', which the back end '%s' does not have",
+                             job->name, network_family_names[job->network.family], missing,
+                             kernels->name);
+    }
+    return STATUS_OK;
+}
+
 static enum status open_devices(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
@@ -297,6 +314,7 @@ static enum status open_devices(struct run *run, struct error *err)
             .delay_seed = run->options->delay_seed,
         };
         status = device_open_host(&options, &run->devices[d], err);
+        if (status == STATUS_OK) status = check_kernels(plan, device_kernels(run->devices[d]), err);
         if (status != STATUS_OK) return error_add(err, "device %" PRIu32, d);
         for (uint32_t kind = STREAM_COMPUTE; kind <= STREAM_D2H; kind++)
             run->streams[plan_stream(plan, d, kind)] = device_stream(run->devices[d], kind);

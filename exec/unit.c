@@ -1,23 +1,20 @@
 /*
  * Which family carries a computation out, and the tables it needs.
  *
- * A family brings a function that computes a pass over any run of its layers and one that says which
- * of its networks it cannot do; both are entered in the table below.
+ * A family (exec/family.h) says how its layers compute and which of its networks it cannot do; it is
+ * entered in the table below.
  */
 #include "exec/unit.h"
 
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
-#include "exec/gpt2.h"
+#include "exec/family.h"
 
-struct family {
-    void (*compute)(const struct kernels *kernels, const struct unit_arguments *arguments);
-    const char *(*unsupported)(const struct job *job);
-};
-
-static const struct family families[NETWORK_FAMILY_COUNT] = {
-    [NETWORK_GPT2] = {gpt2_compute, gpt2_unsupported},
+static const struct family *const families[NETWORK_FAMILY_COUNT] = {
+    [NETWORK_GPT2] = &family_gpt2,
+    [NETWORK_LLAMA] = &family_llama,
 };
 
 enum status unit_tables_init(const struct job *job, const struct plan_shard *shard,
@@ -44,15 +41,26 @@ enum status unit_tables_init(const struct job *job, const struct plan_shard *sha
 
 void unit_compute(const struct kernels *kernels, const struct unit_arguments *arguments)
 {
-    const struct family *family = &families[arguments->job->network.family];
-    assert(family->compute);
-    family->compute(kernels, arguments);
+    const struct family *family = families[arguments->job->network.family];
+    assert(family);
+    family_compute(family, kernels, arguments);
+}
+
+const char *unit_missing_kernel(const struct kernels *kernels, const struct job *job)
+{
+    const struct family *family = families[job->network.family];
+    for (uint32_t i = 0; family && i < family->need_count; i++) {
+        void (*function)(void);
+        memcpy(&function, (const char *)kernels + family->needs[i].offset, sizeof function);
+        if (!function) return family->needs[i].name;
+    }
+    return NULL;
 }
 
 const char *unit_unsupported(const struct job *job)
 {
-    const struct family *family = &families[job->network.family];
-    if (family->compute) return family->unsupported(job);
+    const struct family *family = families[job->network.family];
+    if (family) return family->unsupported ? family->unsupported(job) : NULL;
     static _Thread_local char text[96];
     snprintf(text, sizeof text, "networks of family '%s' can be planned and simulated only",
              network_family_names[job->network.family]);

@@ -52,4 +52,8 @@ void unit_compute(const struct kernels *kernels, const struct unit_arguments *ar
  * by the calling thread until it asks again. */
 const char *unit_unsupported(const struct job *job);
 
+/* The name of a kernel that training this job takes and that the table lacks; NULL when it has all.
+ * Borrowed. */
+const char *unit_missing_kernel(const struct kernels *kernels, const struct job *job);
+
 #endif

@@ -79,24 +79,36 @@ static const char *shape_text(const uint64_t *shape, uint32_t rank, char text[SH
     return text;
 }
 
-static const struct safetensors_tensor *find(const struct safetensors *file, const char *name)
+enum { OTHER_NAME_BYTES = 128 };
+
+/* What a tensor is called in a file of the network without its head, or with one; "" when that makes
+ * no difference. gpt2's files on the hub are of the former kind, those of the other families of the
+ * latter. */
+static void other_name(uint32_t family, const char *name, char other[OTHER_NAME_BYTES])
 {
-    const struct safetensors_tensor *tensor = safetensors_find(file, name);
-    if (tensor) return tensor;
-    char prefixed[128];
-    snprintf(prefixed, sizeof prefixed, "transformer.%s", name);
-    return safetensors_find(file, prefixed);
+    static const char *const bases[NETWORK_FAMILY_COUNT] = {
+        [NETWORK_LLAMA] = "model.", [NETWORK_BERT] = "bert.", [NETWORK_VIT] = "vit."};
+    const char *base = bases[family];
+    size_t length = base ? strlen(base) : 0;
+    other[0] = '\0';
+    if (!base)
+        snprintf(other, OTHER_NAME_BYTES, "transformer.%s", name);
+    else if (strncmp(name, base, length) == 0)
+        snprintf(other, OTHER_NAME_BYTES, "%s", name + length);
 }
 
-static enum status read_tensor(const char *path, const struct safetensors *file,
+static enum status read_tensor(const char *path, uint32_t family, const struct safetensors *file,
                                const struct walk_tensor *wanted, struct error *err)
 {
     const struct tensor_spec *spec = wanted->spec;
-    const struct safetensors_tensor *found = find(file, spec->name);
+    char other[OTHER_NAME_BYTES];
+    const struct safetensors_tensor *found = safetensors_find(file, spec->name);
+    other_name(family, spec->name, other);
+    if (!found && other[0]) found = safetensors_find(file, other);
     if (!found)
-        return error_set(err, STATUS_BAD_INPUT,
-                         "%s: no tensor '%s' (nor 'transformer.%s') among its %zu", path,
-                         spec->name, spec->name, safetensors_count(file));
+        return error_set(err, STATUS_BAD_INPUT, "%s: no tensor '%s'%s%s%s among its %zu", path,
+                         spec->name, other[0] ? " (nor '" : "", other, other[0] ? "')" : "",
+                         safetensors_count(file));
     if (found->rank != spec->rank ||
         memcmp(found->shape, spec->shape, spec->rank * sizeof *spec->shape) != 0) {
         char is[SHAPE_TEXT_BYTES], expected[SHAPE_TEXT_BYTES];
@@ -130,7 +142,7 @@ enum status weights_read(const struct job *job, const struct plan_shard *shards,
                             .states = states};
         struct walk_tensor tensor;
         while (status == STATUS_OK && walk_next(&walk, &tensor))
-            status = read_tensor(job->weights_in, file, &tensor, err);
+            status = read_tensor(job->weights_in, job->network.family, file, &tensor, err);
     }
     safetensors_close(file);
     if (status != STATUS_OK) error_add(err, "weights of job '%s'", job->name);

@@ -1,7 +1,6 @@
 /*
- * Initial weights, by GPT-2's rule: normal numbers of standard deviation 0.02 (initializer_range),
- * those of the projections back into the residual stream divided by sqrt(2 blocks), norms one, biases
- * zero.
+ * Initial weights: normal numbers of standard deviation 0.02 (initializer_range), gpt2's projections
+ * back into the residual stream divided by sqrt(2 blocks), norms one, biases zero.
  *
  * A number is a function of (seed, tensor, element) alone, so shards can be filled in any order, by
  * any number of threads, and a network is the same however it is cut. Two normal numbers come from

@@ -179,7 +179,7 @@ static void compute_slices(struct trainer *trainer, const struct kernels *kernel
                            const struct unit_arguments *whole)
 {
     const struct network *n = &trainer->job.network;
-    uint64_t rows = n->vocabulary + n->positions, c = n->width;
+    uint64_t rows = network_table_rows(n), c = n->width;
     uint64_t part = trainer->parameters[0].bytes / sizeof(float);
     uint32_t words = optimizer_state_words(trainer->job.optimizer.kind);
     uint32_t count = trainer->options.slices;

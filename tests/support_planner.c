@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void *take(struct arena *arena, size_t count, size_t size)
 {
@@ -86,20 +87,15 @@ void test_profile_jobs(struct job_set *out, uint32_t count, uint32_t layers, uin
     }
 }
 
-void test_gpt_jobs(struct job_set *out, uint32_t count, uint32_t blocks, uint32_t width,
-                   uint64_t vocabulary, uint64_t minibatches)
+void test_network_jobs(struct job_set *out, uint32_t count, const char *config,
+                       uint64_t minibatches)
 {
     *out = (struct job_set){0};
     out->jobs = take(&out->arena, count, sizeof *out->jobs);
     out->count = count;
     for (uint32_t j = 0; j < count; j++) {
-        char text[512];
         struct error err = {0};
         struct json_input *in;
-        int length = snprintf(text, sizeof text,
-                              "{\"model_type\": \"gpt2\", \"n_layer\": %u, \"n_embd\": %u, "
-                              "\"n_head\": 4, \"n_positions\": 32, \"vocab_size\": %llu}",
-                              blocks, width, (unsigned long long)vocabulary);
         common(out, &out->jobs[j], j, minibatches);
         out->jobs[j].optimizer = (struct optimizer){.kind = j % 2 ? OPTIMIZER_SGD : OPTIMIZER_ADAMW,
                                                     .learning_rate = 1e-3,
@@ -107,12 +103,24 @@ void test_gpt_jobs(struct job_set *out, uint32_t count, uint32_t blocks, uint32_
                                                     .beta1 = 0.9,
                                                     .beta2 = 0.95,
                                                     .epsilon = 1e-8};
-        if (json_input_parse("gpt", text, (size_t)length, &in, &err) ||
-            network_parse(in, json_input_root(in), "gpt", &out->arena, &out->jobs[j].network,
+        if (json_input_parse("config", config, strlen(config), &in, &err) ||
+            network_parse(in, json_input_root(in), "config", &out->arena, &out->jobs[j].network,
                           &err)) {
             fprintf(stderr, "%s\n", err.text);
             abort();
         }
         json_input_destroy(in);
+        out->jobs[j].sequence = network_tokens(&out->jobs[j].network, out->jobs[j].sequence);
     }
+}
+
+void test_gpt_jobs(struct job_set *out, uint32_t count, uint32_t blocks, uint32_t width,
+                   uint64_t vocabulary, uint64_t minibatches)
+{
+    char text[512];
+    snprintf(text, sizeof text,
+             "{\"model_type\": \"gpt2\", \"n_layer\": %u, \"n_embd\": %u, \"n_head\": 4, "
+             "\"n_positions\": 32, \"vocab_size\": %llu}",
+             blocks, width, (unsigned long long)vocabulary);
+    test_network_jobs(out, count, text, minibatches);
 }

@@ -18,6 +18,11 @@ typedef struct test_layer (*test_layer_function)(void *context, uint32_t job, ui
 void test_profile_jobs(struct job_set *out, uint32_t count, uint32_t layers, uint64_t minibatches,
                        test_layer_function layer, void *context);
 
+/* `count` jobs of the network that a config.json describes: sequence 16 (its own for images),
+ * microbatch 2, the first, third, ... with adamw, the others with sgd. */
+void test_network_jobs(struct job_set *out, uint32_t count, const char *config,
+                       uint64_t minibatches);
+
 /* `count` small byte-level GPT-2 jobs: blocks b, width c, sequence 16, microbatch 2. */
 void test_gpt_jobs(struct job_set *out, uint32_t count, uint32_t blocks, uint32_t width,
                    uint64_t vocabulary, uint64_t minibatches);

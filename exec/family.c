@@ -1,0 +1,362 @@
+/*
+ * A pass over the layers of a shard, whatever the family.
+ *
+ *     FORWARD   the embedding; or blocks, keeping their activations or not
+ *     LOSS      blocks forward, the head there and back, blocks backward
+ *     BACKWARD  the embedding; or blocks forward again unless they were kept, then blocks backward
+ *     UPDATE    the steps of all tensors, from gradients that a backward pass left
+ *
+ * A weight's gradient stands in the `gradients` buffer, laid out like the layer's parameters, only
+ * until that weight's optimizer step, which follows as soon as the weight was used for the last
+ * time in this step (it was used to carry the gradient through). So the gradient is still in cache.
+ * When the optimizer runs elsewhere, gradients stay in a buffer as large as the shard's parameters
+ * and an UPDATE makes the same steps later: each element's step depends on nothing but itself.
+ *
+ * The same bits in every sharding. The calls made for a layer, with their shapes, are a function of
+ * the layer alone: nothing is fused across layers, a block's output is always written out, and where
+ * operands lie changes nothing (exec/kernels.h). When a backward pass recomputes, it makes the very
+ * calls of the forward pass, less those whose result only the next shard needs.
+ */
+#include "exec/family.h"
+
+#include <assert.h>
+
+/* --- where things are ------------------------------------------------------------------------- */
+
+static float *at_byte(float *base, uint64_t offset_bytes)
+{
+    return (float *)(void *)((char *)base + offset_bytes);
+}
+
+/* A piece of the workspace; NULL when this pass has none of that name. */
+static float *piece(const struct unit_arguments *a, const struct memory_table *workspace,
+                    const char *name)
+{
+    const struct memory_entry *entry = memory_find(workspace, a->shard->first_layer, name);
+    return entry && a->workspace ? at_byte(a->workspace, entry->offset_bytes) : NULL;
+}
+
+static enum unit_pass unit_pass_of(uint32_t pass)
+{
+    switch (pass) {
+    case PLAN_FORWARD: return UNIT_FORWARD;
+    case PLAN_LOSS: return UNIT_LOSS;
+    default: assert(pass == PLAN_BACKWARD || pass == PLAN_UPDATE); return UNIT_BACKWARD;
+    }
+}
+
+static const struct memory_table *workspace_of(const struct unit_arguments *a)
+{
+    bool kept = a->activations && a->pass != PLAN_LOSS;
+    uint32_t how = (kept ? UNIT_KEEP : 0) | (a->gradient ? UNIT_GRADIENTS_OUT : 0);
+    return &a->tables->workspace[unit_pass_of(a->pass)][how];
+}
+
+static struct unit unit_of(const struct family *family, const struct kernels *kernels,
+                           const struct unit_arguments *a)
+{
+    const struct network *n = &a->job->network;
+    const struct memory_table *workspace = workspace_of(a);
+    uint64_t part = a->row_count > 0 ? a->row_count * n->width
+                                     : a->tables->parameters.bytes / sizeof(float);
+    return (struct unit){
+        .kernels = kernels,
+        .arguments = a,
+        .network = n,
+        .family = family,
+        .b = (int64_t)a->job->microbatch,
+        .t = (int64_t)a->job->sequence,
+        .r = (int64_t)(a->job->microbatch * a->job->sequence),
+        .c = (int64_t)n->width,
+        .h = (int64_t)n->heads,
+        .d = (int64_t)n->head_width,
+        .f = (int64_t)n->ff_width,
+        .v = (int64_t)n->vocabulary,
+        .inner = (int64_t)(n->heads * n->head_width),
+        .shared = (int64_t)(network_kv_heads(n) * n->head_width),
+        .epsilon = (float)n->norm_epsilon,
+        .part = (int64_t)part,
+        .gradients = piece(a, workspace, "gradients"),
+        .d_stream = piece(a, workspace, "d_stream"),
+        .d_stream2 = piece(a, workspace, "d_stream2"),
+        .d_qkv = piece(a, workspace, "d_qkv"),
+        .d_wide = piece(a, workspace, "d_wide"),
+        .scratch = piece(a, workspace, "scratch"),
+        .logits = piece(a, workspace, "logits"),
+    };
+}
+
+/* Entries of a layer in a table where each layer in front of it, all blocks, has `per_block`. */
+static const struct memory_entry *layer_entries(const struct memory_table *table,
+                                                const struct unit_arguments *a, uint64_t layer,
+                                                uint32_t per_block)
+{
+    uint64_t index = (layer - a->shard->first_layer) * per_block;
+    assert(index < table->count && table->entries[index].layer == layer);
+    return &table->entries[index];
+}
+
+/* What a layer keeps; `all` points to what all layers keep, laid out as the table says. */
+static void kept_of(const struct unit *unit, float *all, uint64_t layer,
+                    float *out[FAMILY_KEPT_MAX])
+{
+    const struct unit_arguments *a = unit->arguments;
+    const struct family *family = unit->family;
+    const struct memory_entry *entries =
+        layer_entries(&a->tables->activations, a, layer, family->block_kept);
+    bool head = layer + 1 == unit->network->layer_count;
+    bool last = layer + 1 == a->shard->first_layer + a->shard->layer_count;
+    uint32_t count = head ? family->head_kept : family->block_kept;
+    assert(count <= FAMILY_KEPT_MAX);
+    for (uint32_t i = 0; i < count; i++) {
+        bool output = !head && i + 1 == count;
+        out[i] = output && last ? NULL : at_byte(all, entries[i].offset_bytes);
+    }
+}
+
+/* --- tensors ---------------------------------------------------------------------------------- */
+
+struct tensor family_tensor(const struct unit *unit, uint64_t layer, uint32_t index)
+{
+    const struct unit_arguments *a = unit->arguments;
+    const struct memory_entry *first =
+        layer_entries(&a->tables->parameters, a, layer, unit->family->block_tensors);
+    const struct memory_entry *entry = first + index;
+    assert(entry->layer == layer);
+    float *g = NULL;
+    if (a->gradient)
+        g = at_byte(a->gradient, entry->offset_bytes);
+    else if (unit->gradients)
+        g = at_byte(unit->gradients, entry->offset_bytes - first->offset_bytes);
+    return (struct tensor){at_byte(a->state, entry->offset_bytes), g, entry};
+}
+
+void family_step(const struct unit *unit, const struct tensor *tensor, bool decays)
+{
+    const struct unit_arguments *a = unit->arguments;
+    if (a->gradient && a->pass != PLAN_UPDATE) return;
+    bool moments = optimizer_state_words(a->job->optimizer.kind) == 2;
+    unit->kernels->update(unit->kernels, tensor->p, moments ? tensor->p + unit->part : NULL,
+                          moments ? tensor->p + 2 * unit->part : NULL, tensor->g,
+                          (int64_t)(tensor->entry->bytes / sizeof(float)), &a->job->optimizer,
+                          decays, a->minibatch + 1);
+}
+
+/* --- layers that many have -------------------------------------------------------------------- */
+
+void family_linear_forward(const struct unit *unit, float *y, const float *x, uint64_t layer,
+                           struct linear l)
+{
+    struct tensor w = family_tensor(unit, layer, l.weight);
+    const float *bias = l.bias ? family_tensor(unit, layer, l.weight + 1).p : NULL;
+    unit->kernels->linear_forward(unit->kernels, y, x, w.p, bias, l.rows, l.out, l.in, l.in_out);
+}
+
+void family_linear_backward(const struct unit *unit, float *dx, const float *dy, const float *x,
+                            uint64_t layer, struct linear l, bool accumulate)
+{
+    const struct kernels *k = unit->kernels;
+    struct tensor w = family_tensor(unit, layer, l.weight), bias = {0};
+    if (l.bias) bias = family_tensor(unit, layer, l.weight + 1);
+    if (dx) k->linear_input(k, dx, dy, w.p, l.rows, l.out, l.in, l.in_out, accumulate);
+    k->linear_weight(k, w.g, bias.g, dy, x, l.rows, l.out, l.in, l.in_out);
+    family_step(unit, &w, true);
+    if (l.bias) family_step(unit, &bias, false);
+}
+
+void family_norm_forward(const struct unit *unit, float *out, float *sum, float *stats,
+                         const float *x, const float *y, int64_t rows, uint64_t layer,
+                         uint32_t weight)
+{
+    const struct tensor w = family_tensor(unit, layer, weight);
+    const struct tensor bias = family_tensor(unit, layer, weight + 1);
+    unit->kernels->norm_forward(unit->kernels, out, sum, stats, x, y, w.p, bias.p, rows, unit->c,
+                                unit->epsilon);
+}
+
+void family_norm_backward(const struct unit *unit, float *dx, const float *dout, const float *x,
+                          const float *stats, const float *added, int64_t rows, uint64_t layer,
+                          uint32_t weight)
+{
+    const struct tensor w = family_tensor(unit, layer, weight);
+    const struct tensor bias = family_tensor(unit, layer, weight + 1);
+    unit->kernels->norm_backward(unit->kernels, dx, w.g, bias.g, dout, x, stats, w.p, added, rows,
+                                 unit->c);
+    family_step(unit, &w, false);
+    family_step(unit, &bias, false);
+}
+
+static int64_t table_rows(const struct unit *unit)
+{
+    const struct unit_arguments *a = unit->arguments;
+    return (int64_t)(a->row_count > 0 ? a->row_count : network_table_rows(unit->network));
+}
+
+void family_tables_forward(const struct unit *unit)
+{
+    const struct unit_arguments *a = unit->arguments;
+    unit->kernels->embed_forward(unit->kernels, a->boundary_out, a->state, a->batch, unit->t + 1,
+                                 unit->b, unit->t, unit->c, unit->v, (int64_t)a->first_row,
+                                 table_rows(unit));
+}
+
+void family_tables_backward(const struct unit *unit)
+{
+    const struct unit_arguments *a = unit->arguments;
+    unit->kernels->embed_update(unit->kernels, a->state, unit->part, a->table_gradient,
+                                a->gradient_in, a->batch, unit->t + 1, unit->b, unit->t, unit->c,
+                                unit->v, (int64_t)a->first_row, table_rows(unit),
+                                &a->job->optimizer, a->minibatch + 1, unit->scratch);
+}
+
+void family_words(const struct unit *unit, uint64_t layer, const float *normf, float *d_normf,
+                  uint32_t own_weight)
+{
+    const struct unit_arguments *a = unit->arguments;
+    const struct kernels *k = unit->kernels;
+    struct tensor own = {0};
+    bool tied = unit->network->tied_head;
+    if (!tied) own = family_tensor(unit, layer, own_weight);
+    const float *table = tied ? a->table : own.p;
+    float *table_gradient = tied ? a->table_gradient : own.g;
+
+    k->linear_forward(k, unit->logits, normf, table, NULL, unit->r, unit->v, unit->c, false);
+    k->loss(k, a->loss, unit->logits, a->batch, unit->t + 1, unit->b, unit->t, unit->v);
+    k->linear_input(k, d_normf, unit->logits, table, unit->r, unit->v, unit->c, false, false);
+    k->linear_weight(k, table_gradient, NULL, unit->logits, normf, unit->r, unit->v, unit->c,
+                     false);
+    if (!tied) family_step(unit, &own, true);
+}
+
+/* --- runs of blocks --------------------------------------------------------------------------- */
+
+/* Blocks [first, end) of the shard with all they keep; the last one's output goes to `out`, or
+ * nowhere (NULL) when only the backward pass follows. */
+static void blocks_forward(const struct unit *unit, uint64_t end, float *all, float *out)
+{
+    const float *in = unit->arguments->boundary_in;
+    for (uint64_t layer = unit->arguments->shard->first_layer; layer < end; layer++) {
+        float *kept[FAMILY_KEPT_MAX];
+        kept_of(unit, all, layer, kept);
+        float *kept_output = kept[unit->family->block_kept - 1];
+        float *output = kept_output ? kept_output : out;
+        unit->family->block_forward(unit, layer, kept, in, output);
+        in = output;
+    }
+}
+
+/* The input of a layer: the boundary, or what the layer in front of it kept as its output. */
+static const float *layer_input(const struct unit *unit, float *all, uint64_t layer)
+{
+    if (layer == unit->arguments->shard->first_layer) return unit->arguments->boundary_in;
+    float *kept[FAMILY_KEPT_MAX];
+    kept_of(unit, all, layer - 1, kept);
+    return kept[unit->family->block_kept - 1];
+}
+
+/* Blocks [first, end), the last first; `d_out` is the gradient of the last one's output. */
+static void blocks_backward(const struct unit *unit, uint64_t end, float *all, const float *d_out)
+{
+    const struct unit_arguments *a = unit->arguments;
+    for (uint64_t layer = end; layer-- > a->shard->first_layer;) {
+        float *kept[FAMILY_KEPT_MAX];
+        kept_of(unit, all, layer, kept);
+        unit->family->block_backward(unit, layer, kept, layer_input(unit, all, layer), d_out,
+                                     a->gradient_out);
+        d_out = a->gradient_out;
+    }
+}
+
+/* Forward without keeping: each layer's activations replace those of the one in front of it. */
+static void blocks_forward_only(const struct unit *unit)
+{
+    const struct unit_arguments *a = unit->arguments;
+    float *streams[2] = {unit->d_stream, unit->d_stream2};
+    float *keep = piece(a, workspace_of(a), "keep");
+    uint32_t output = unit->family->block_kept - 1;
+    uint64_t end = a->shard->first_layer + a->shard->layer_count;
+    const float *in = a->boundary_in;
+    for (uint64_t layer = a->shard->first_layer; layer < end; layer++) {
+        const struct memory_entry *entries =
+            layer_entries(&a->tables->activations, a, layer, unit->family->block_kept);
+        float *kept[FAMILY_KEPT_MAX];
+        for (uint32_t i = 0; i < output; i++)
+            kept[i] = at_byte(keep, entries[i].offset_bytes - entries[0].offset_bytes);
+        kept[output] = NULL;
+        float *out = layer + 1 == end ? a->boundary_out : streams[layer % 2];
+        unit->family->block_forward(unit, layer, kept, in, out);
+        in = out;
+    }
+}
+
+/* --- passes ----------------------------------------------------------------------------------- */
+
+static void compute_loss(const struct unit *unit)
+{
+    const struct unit_arguments *a = unit->arguments;
+    uint64_t head = unit->network->layer_count - 1;
+    assert(a->shard->first_layer + a->shard->layer_count == head + 1);
+    float *all = piece(a, workspace_of(a), "activations");
+    blocks_forward(unit, head, all, NULL);
+    float *kept[FAMILY_KEPT_MAX];
+    kept_of(unit, all, head, kept);
+    unit->family->head(unit, head, kept, layer_input(unit, all, head), a->gradient_out);
+    blocks_backward(unit, head, all, a->gradient_out);
+}
+
+static void compute_backward(const struct unit *unit)
+{
+    const struct unit_arguments *a = unit->arguments;
+    uint64_t end = a->shard->first_layer + a->shard->layer_count;
+    float *all = a->activations;
+    if (!all) {
+        all = piece(a, workspace_of(a), "activations");
+        blocks_forward(unit, end, all, NULL);
+    }
+    blocks_backward(unit, end, all, a->gradient_in);
+}
+
+static void compute_update(const struct unit *unit)
+{
+    const struct unit_arguments *a = unit->arguments;
+    for (uint64_t i = 0; i < a->shard->layer_count; i++) {
+        uint64_t layer = a->shard->first_layer + i;
+        struct tensor_spec specs[LAYER_TENSORS_MAX];
+        uint32_t count = network_layer_tensors(unit->network, layer, specs);
+        for (uint32_t index = 0; index < count; index++) {
+            const struct tensor tensor = family_tensor(unit, layer, index);
+            family_step(unit, &tensor, specs[index].decays);
+        }
+    }
+}
+
+void family_compute(const struct family *family, const struct kernels *kernels,
+                    const struct unit_arguments *a)
+{
+    struct unit unit = unit_of(family, kernels, a);
+    uint64_t end = a->shard->first_layer + a->shard->layer_count;
+    bool embedding = a->shard->first_layer == 0;
+    assert(!embedding || a->shard->layer_count == 1);
+    switch (a->pass) {
+    case PLAN_FORWARD:
+        if (embedding)
+            family->embedding_forward(&unit);
+        else if (a->activations)
+            blocks_forward(&unit, end, a->activations, a->boundary_out);
+        else
+            blocks_forward_only(&unit);
+        break;
+    case PLAN_LOSS: compute_loss(&unit); break;
+    case PLAN_BACKWARD:
+        if (embedding)
+            family->embedding_backward(&unit);
+        else
+            compute_backward(&unit);
+        break;
+    case PLAN_UPDATE:
+        assert(!embedding);
+        compute_update(&unit);
+        break;
+    default: assert(!"a pass of the compute stream");
+    }
+}

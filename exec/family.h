@@ -1,0 +1,119 @@
+/*
+ * What the families of networks share when they compute: where tensors and scratch lie, the step of a
+ * tensor, linear layers and norms, and the walk over a shard's blocks.
+ *
+ * A family says how an embedding, a block and a head compute, there and back; family_compute() calls
+ * that for the layers of a shard in the order of a pass. Included by exec/unit.c and the families.
+ */
+#ifndef SPILLWAY_EXEC_FAMILY_H
+#define SPILLWAY_EXEC_FAMILY_H
+
+#include <stddef.h>
+
+#include "exec/unit.h"
+
+/* One computation: the arguments with the sizes and the pieces of workspace worked out. Letters as in
+ * models/work.h. */
+struct unit {
+    const struct kernels *kernels;
+    const struct unit_arguments *arguments;
+    const struct network *network;
+    const struct family *family;
+    int64_t b, t, r, c, h, d, f, v;
+    int64_t inner, shared; /* width of all queries, of all keys: H D, and as much or less */
+    float epsilon;
+    int64_t part;      /* floats from parameters to first moments to second moments */
+    float *gradients;  /* these are NULL or empty where the pass has none */
+    float *d_stream, *d_stream2, *d_qkv, *d_wide, *scratch, *logits;
+};
+
+enum { FAMILY_KEPT_MAX = 20 }; /* tensors that a layer keeps */
+
+/* A kernel that not every back end has. */
+struct kernel_need {
+    const char *name;
+    size_t offset; /* in struct kernels */
+};
+#define KERNEL_NEED(field) {#field, offsetof(struct kernels, field)}
+
+/*
+ * How a family computes. `kept`: what the layer keeps, in the order of memory_activations(); a block's
+ * output is the last and NULL for the last layer of a shard. `in`, `out`: input and output of the
+ * layer, (R, C); d_out and d_in are their gradients and may be one buffer. Gradients of parameters are
+ * made and stepped on the way back.
+ */
+struct family {
+    uint32_t block_tensors; /* in network_layer_tensors() of a block */
+    uint32_t block_kept;    /* entries of memory_activations() of a block, the output included */
+    uint32_t head_kept;
+    void (*embedding_forward)(const struct unit *unit);
+    void (*embedding_backward)(const struct unit *unit);
+    /* `out` NULL: only what the backward pass needs */
+    void (*block_forward)(const struct unit *unit, uint64_t layer, float *const *kept,
+                          const float *in, float *out);
+    void (*block_backward)(const struct unit *unit, uint64_t layer, float *const *kept,
+                           const float *in, const float *d_out, float *d_in);
+    /* forward, loss and backward */
+    void (*head)(const struct unit *unit, uint64_t layer, float *const *kept, const float *in,
+                 float *d_in);
+    const char *(*unsupported)(const struct job *job); /* as unit_unsupported(); NULL: does all */
+    const struct kernel_need *needs;
+    uint32_t need_count;
+};
+extern const struct family family_gpt2, family_llama;
+
+/* What unit_compute() does, for any family. */
+void family_compute(const struct family *family, const struct kernels *kernels,
+                    const struct unit_arguments *arguments);
+
+/* --- tensors ---------------------------------------------------------------------------------- */
+
+/* One tensor of a layer and where its gradient goes (NULL where the pass has none). */
+struct tensor {
+    float *p, *g;
+    const struct memory_entry *entry;
+};
+
+/* Tensor `index` of a layer, in the order of network_layer_tensors(). */
+struct tensor family_tensor(const struct unit *unit, uint64_t layer, uint32_t index);
+
+/* The optimizer's step of a tensor whose gradient is complete; nothing in a backward pass whose
+ * gradients are applied elsewhere. */
+void family_step(const struct unit *unit, const struct tensor *tensor, bool decays);
+
+/* --- layers that many have -------------------------------------------------------------------- */
+
+/* A linear layer of `rows` rows. Its bias, if it has one, is the tensor behind its weight. */
+struct linear {
+    uint32_t weight;
+    int64_t rows, out, in;
+    bool in_out; /* the weight is stored (in, out), else (out, in) */
+    bool bias;
+};
+
+/* y(rows,out) = x(rows,in) w + bias */
+void family_linear_forward(const struct unit *unit, float *y, const float *x, uint64_t layer,
+                           struct linear linear);
+/* dx(rows,in) = (accumulate: +=) from dy(rows,out), NULL: not wanted; then the gradients of weight and
+ * bias and their steps. */
+void family_linear_backward(const struct unit *unit, float *dx, const float *dy, const float *x,
+                            uint64_t layer, struct linear linear, bool accumulate);
+
+/* Layer norm of `rows` rows, whose bias is the tensor behind its weight; as the kernel. */
+void family_norm_forward(const struct unit *unit, float *out, float *sum, float *stats,
+                         const float *x, const float *y, int64_t rows, uint64_t layer,
+                         uint32_t weight);
+void family_norm_backward(const struct unit *unit, float *dx, const float *dout, const float *x,
+                          const float *stats, const float *added, int64_t rows, uint64_t layer,
+                          uint32_t weight);
+
+/* Embeddings that are tables of rows and nothing else. */
+void family_tables_forward(const struct unit *unit);
+void family_tables_backward(const struct unit *unit);
+
+/* A language model's words: logits of normf(R,C), their loss, and back: d_normf and the gradient of
+ * the table, which is the embedding's (tied) or tensor `own_weight` of the head. */
+void family_words(const struct unit *unit, uint64_t layer, const float *normf, float *d_normf,
+                  uint32_t own_weight);
+
+#endif

@@ -1,0 +1,170 @@
+#!/usr/bin/python3
+"""Golden training runs of a tiny network of each family, written with PyTorch's operations.
+
+Run with Debian's python3-torch (made with 1.13.0):  /usr/bin/python3 make_families.py [FAMILY ...]
+Writes FAMILY/ next to itself: initial.safetensors, and for adamw and sgd KIND.json (options, batches,
+losses, norms of the weights after the last step) and adamw.safetensors (those weights). Names are
+Hugging Face's, linear weights are (out, in). Training is in float32 throughout. A batch is written as
+the executor has it: whole numbers, and for pixels numbers with a point.
+"""
+import json
+import math
+import pathlib
+import struct
+import sys
+
+import torch
+import torch.nn.functional as F
+
+HERE = pathlib.Path(__file__).parent
+STEPS = 20
+
+
+def normal(*shape, scale=0.2):
+    return torch.randn(*shape) * scale
+
+
+def write_safetensors(path, tensors):
+    header, data = {"__metadata__": {"format": "pt"}}, b""
+    for name, tensor in tensors.items():
+        raw = tensor.detach().contiguous().numpy().astype("<f4").tobytes()
+        header[name] = {"dtype": "F32", "shape": list(tensor.shape),
+                        "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+def heads_of(x, heads):
+    return x.view(x.shape[0], x.shape[1], heads, -1).transpose(1, 2)
+
+
+def attend(q, k, v, causal):
+    """(B, H, T, D) each; (B, T, H D) out."""
+    scores = q @ k.transpose(2, 3) / math.sqrt(q.shape[3])
+    if causal:
+        mask = torch.ones(q.shape[2], q.shape[2], dtype=torch.bool).triu(1)
+        scores = scores.masked_fill(mask, -math.inf)
+    return (scores.softmax(dim=3) @ v).transpose(1, 2).flatten(2)
+
+
+class Llama:
+    C, H, K, D, FF, BLOCKS, V, T, B, EPSILON = 32, 4, 2, 8, 56, 3, 61, 16, 3, 1e-5
+    THETA, FACTOR, LOW, HIGH, ORIGINAL = 100.0, 4.0, 0.25, 1.5, 12
+
+    def parameters(self):
+        p = {"model.embed_tokens.weight": normal(self.V, self.C)}
+        for i in range(self.BLOCKS):
+            block = f"model.layers.{i}."
+            for name, out, inner in (("self_attn.q_proj", self.H * self.D, self.C),
+                                     ("self_attn.k_proj", self.K * self.D, self.C),
+                                     ("self_attn.v_proj", self.K * self.D, self.C),
+                                     ("self_attn.o_proj", self.C, self.H * self.D),
+                                     ("mlp.gate_proj", self.FF, self.C),
+                                     ("mlp.up_proj", self.FF, self.C),
+                                     ("mlp.down_proj", self.C, self.FF)):
+                p[block + name + ".weight"] = normal(out, inner)
+            for name in ("input_layernorm", "post_attention_layernorm"):
+                p[block + name + ".weight"] = 1 + normal(self.C)
+        p["model.norm.weight"] = 1 + normal(self.C)
+        p["lm_head.weight"] = normal(self.V, self.C)
+        return p
+
+    def batches(self):
+        return [torch.randint(self.V, (self.B, self.T + 1)) for _ in range(STEPS)]
+
+    def written(self, batch):
+        return batch.flatten().tolist()
+
+    def norm(self, p, name, x):
+        return p[name + ".weight"] * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True)
+                                                      + self.EPSILON))
+
+    def turned(self):
+        """Cosines and sines (T, D), with frequencies scaled as rope_type llama3 does."""
+        frequencies = []
+        for i in range(self.D // 2):
+            f = self.THETA ** (-2 * i / self.D)
+            length = 2 * math.pi / f
+            if length > self.ORIGINAL / self.LOW:
+                f /= self.FACTOR
+            elif length >= self.ORIGINAL / self.HIGH:
+                smooth = (self.ORIGINAL / length - self.LOW) / (self.HIGH - self.LOW)
+                f = (1 - smooth) * f / self.FACTOR + smooth * f
+            frequencies.append(f)
+        angles = torch.arange(self.T).float()[:, None] * torch.tensor(frequencies)
+        angles = torch.cat((angles, angles), dim=1)
+        return angles.cos(), angles.sin()
+
+    @staticmethod
+    def turn(x, cosines, sines):
+        half = x.shape[-1] // 2
+        return x * cosines + torch.cat((-x[..., half:], x[..., :half]), dim=-1) * sines
+
+    def loss(self, p, tokens):
+        x = p["model.embed_tokens.weight"][tokens[:, :-1]]
+        cosines, sines = self.turned()
+        for i in range(self.BLOCKS):
+            block = f"model.layers.{i}."
+            normed = self.norm(p, block + "input_layernorm", x)
+            q, k, v = (heads_of(F.linear(normed, p[block + f"self_attn.{n}_proj.weight"]), heads)
+                       for n, heads in (("q", self.H), ("k", self.K), ("v", self.K)))
+            q, k = self.turn(q, cosines, sines), self.turn(k, cosines, sines)
+            k, v = (z.repeat_interleave(self.H // self.K, dim=1) for z in (k, v))
+            x = x + F.linear(attend(q, k, v, True), p[block + "self_attn.o_proj.weight"])
+            normed = self.norm(p, block + "post_attention_layernorm", x)
+            gated = F.silu(F.linear(normed, p[block + "mlp.gate_proj.weight"]))
+            gated = gated * F.linear(normed, p[block + "mlp.up_proj.weight"])
+            x = x + F.linear(gated, p[block + "mlp.down_proj.weight"])
+        logits = F.linear(self.norm(p, "model.norm", x), p["lm_head.weight"])
+        return F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
+
+    def decays(self, name, value):
+        return value.dim() == 2
+
+
+def train(family, kind, options, initial, batches, folder):
+    p = {name: value.clone().requires_grad_() for name, value in initial.items()}
+    groups = [{"params": [v for n, v in p.items() if family.decays(n, v)],
+               "weight_decay": options["weight_decay"]},
+              {"params": [v for n, v in p.items() if not family.decays(n, v)],
+               "weight_decay": 0.0}]
+    if kind == "adamw":
+        optimizer = torch.optim.AdamW(groups, lr=options["lr"], eps=options["epsilon"],
+                                      betas=(options["beta1"], options["beta2"]))
+    else:
+        optimizer = torch.optim.SGD(groups, lr=options["lr"])
+    losses = []
+    for batch in batches:
+        optimizer.zero_grad()
+        loss = family.loss(p, batch)
+        loss.backward()
+        losses.append(loss.item())
+        optimizer.step()
+    if kind == "adamw":
+        write_safetensors(folder / f"{kind}.safetensors", p)
+    record = {"torch": torch.__version__, "kind": kind, "options": options,
+              "batches": [family.written(batch) for batch in batches], "losses": losses,
+              "weight_norms": {name: v.double().norm().item() for name, v in p.items()}}
+    (folder / f"{kind}.json").write_text(json.dumps(record) + "\n")
+    print(folder.name, kind, losses[0], losses[-1])
+
+
+def main():
+    families = {"llama": Llama}
+    torch.set_num_threads(1)
+    for name in sys.argv[1:] or families:
+        family, folder = families[name](), HERE / name
+        folder.mkdir(exist_ok=True)
+        torch.manual_seed(20261121)
+        initial = family.parameters()
+        write_safetensors(folder / "initial.safetensors", initial)
+        batches = family.batches()
+        train(family, "adamw", {"lr": 2e-3, "weight_decay": 0.1, "beta1": 0.9, "beta2": 0.95,
+                                "epsilon": 1e-8}, initial, batches, folder)
+        train(family, "sgd", {"lr": 0.02, "weight_decay": 0.01}, initial, batches, folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,295 @@
+/* Training small networks of any family, and what it is compared with. */
+#include "tests/support_family.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/json_in.h"
+#include "base/random.h"
+#include "exec/safetensors.h"
+#include "exec/weights.h"
+
+/* --- states and batches ----------------------------------------------------------------------- */
+
+void family_fill_tokens(const struct job *job, uint64_t seed, uint64_t minibatch, int32_t *batch)
+{
+    uint64_t count = job->microbatch * (job->sequence + 1);
+    for (uint64_t i = 0; i < count; i++)
+        batch[i] = (int32_t)random_below(seed ^ 77, minibatch * count + i, job->network.vocabulary);
+}
+
+void family_fill_states(struct trainer *trainer, uint64_t seed)
+{
+    uint64_t counter = 0;
+    uint32_t words = optimizer_state_words(trainer->job.optimizer.kind);
+    for (uint32_t s = 0; s < trainer->shard_count; s++) {
+        const struct memory_table *table = &trainer->parameters[s];
+        memset(trainer->states[s], 0, table->bytes * (1 + words));
+        uint64_t layer = UINT64_MAX;
+        uint32_t index = 0;
+        struct tensor_spec specs[LAYER_TENSORS_MAX];
+        for (uint32_t i = 0; i < table->count; i++) {
+            const struct memory_entry *entry = &table->entries[i];
+            if (entry->layer != layer) {
+                layer = entry->layer;
+                network_layer_tensors(&trainer->job.network, layer, specs);
+                index = 0;
+            }
+            float *p = trainer->states[s] + entry->offset_bytes / sizeof(float);
+            float around = specs[index++].init == INIT_ONE ? 1.0f : 0.0f;
+            for (uint64_t j = 0; j < entry->bytes / sizeof(float); j++)
+                p[j] = (float)((random_unit(seed, counter++) - 0.5) * 1.2) + around;
+        }
+    }
+}
+
+uint64_t family_flatten(const struct trainer *trainer, double *out)
+{
+    uint64_t count = 0;
+    for (uint32_t s = 0; s < trainer->shard_count; s++)
+        for (uint32_t i = 0; i < trainer->parameters[s].count; i++) {
+            const struct memory_entry *entry = &trainer->parameters[s].entries[i];
+            const float *p = trainer->states[s] + entry->offset_bytes / sizeof(float);
+            for (uint64_t j = 0; j < entry->bytes / sizeof(float); j++) out[count++] = (double)p[j];
+        }
+    return count;
+}
+
+struct optimizer family_optimizer(uint32_t kind)
+{
+    if (kind == OPTIMIZER_SGD)
+        return (struct optimizer){.kind = OPTIMIZER_SGD, .learning_rate = 1};
+    return (struct optimizer){.kind = OPTIMIZER_ADAMW,
+                              .learning_rate = 0.013,
+                              .weight_decay = 0.07,
+                              .beta1 = 0.88,
+                              .beta2 = 0.97,
+                              .epsilon = 1e-8};
+}
+
+/* --- gradients -------------------------------------------------------------------------------- */
+
+/*
+ * With sgd, rate 1 and no decay a step subtracts the gradient, so p - p' is the gradient to within
+ * the rounding of p (6e-8). The judge's is (loss(p + h) - loss(p - h)) / 2h with h = 1e-5: the error
+ * is about h^2 times the third derivative plus 1e-16 / h, below 1e-8.
+ */
+double family_check_gradients(const struct family_test *test, const struct job *job,
+                              const struct trainer_options *options)
+{
+    const double h = 1e-5;
+    struct trainer trainer = {0};
+    trainer_init(&trainer, job, options);
+    family_fill_states(&trainer, test->seed);
+    test->fill_batch(job, test->seed, 0, trainer.batch);
+    uint64_t count = network_parameters(&job->network);
+    double *before = malloc(3 * count * sizeof *before), *after = before + count;
+    double *p = after + count, largest = 0, norm = 0;
+    assert_non_null(before);
+    assert_true(family_flatten(&trainer, before) == count);
+    trainer_step(&trainer, test->two, 0);
+    family_flatten(&trainer, after);
+    memcpy(p, before, count * sizeof *p);
+
+    double loss = test->judge(job, trainer.batch, p);
+    if (!(fabs(trainer.loss - loss) <= 1e-6 * loss))
+        fail_msg("loss %.9g, expected %.9g", trainer.loss, loss);
+    for (uint64_t i = 0; i < count; i++) {
+        p[i] = before[i] + h;
+        double up = test->judge(job, trainer.batch, p);
+        p[i] = before[i] - h;
+        double down = test->judge(job, trainer.batch, p);
+        p[i] = before[i];
+        double expected = (up - down) / (2 * h), found = before[i] - after[i];
+        double error = fabs(found - expected);
+        if (!(error <= 2e-6 + 1e-4 * fabs(expected)))
+            fail_msg("gradient of parameter %llu of %llu: %.9g, expected %.9g",
+                     (unsigned long long)i, (unsigned long long)count, found, expected);
+        largest = fmax(largest, error);
+        norm += expected * expected;
+    }
+    free(before);
+    trainer_release(&trainer);
+    return largest / sqrt(norm);
+}
+
+/* --- the same bits in every cut --------------------------------------------------------------- */
+
+/* The fingerprint of losses and weights. */
+static uint64_t train(const struct family_test *test, const struct job *job,
+                      const struct trainer_options *options, const struct kernels *kernels)
+{
+    struct trainer trainer = {0};
+    trainer_init(&trainer, job, options);
+    family_fill_states(&trainer, test->seed);
+    uint64_t print = 0;
+    for (uint64_t step = 0; step < job->minibatches; step++) {
+        test->fill_batch(job, test->seed, step, trainer.batch);
+        trainer_step(&trainer, kernels, step);
+        assert_true(isfinite(trainer.loss));
+        uint64_t bits;
+        memcpy(&bits, &trainer.loss, sizeof bits);
+        print = random_mix(print ^ bits);
+    }
+    print ^= weights_fingerprint(trainer.shards, trainer.parameters, trainer.shard_count,
+                                 trainer.states);
+    trainer_release(&trainer);
+    return print;
+}
+
+void family_check_cuts(const struct family_test *test, const struct job *job, bool slices)
+{
+    static const struct trainer_options cuts[] = {
+        {.blocks_per_shard = 1, .slices = 1},
+        {.blocks_per_shard = 1, .head_alone = true, .slices = 2},
+        {.blocks_per_shard = 2, .slices = 3, .keep = true},
+        {.blocks_per_shard = 2, .head_alone = true, .slices = 7},
+        {.blocks_per_shard = 3, .head_alone = true, .keep = true, .slices = 1},
+    };
+    struct trainer_options whole = {.blocks_per_shard = job->network.blocks, .slices = 1};
+    kernels_host_attach(test->two);
+    uint64_t expected = train(test, job, &whole, test->two);
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++)
+        for (int poison = 0; poison < 2; poison++) {
+            struct trainer_options options = cuts[i];
+            options.poison = poison;
+            if (!slices) options.slices = 1;
+            if (train(test, job, &options, test->two) != expected) fail_msg("cut %zu differs", i);
+        }
+    kernels_host_attach(test->one);
+    assert_true(train(test, job, &whole, test->one) == expected);
+    kernels_host_attach(test->two);
+}
+
+/* --- golden runs ------------------------------------------------------------------------------ */
+
+static double number(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    assert_true(json_is_number(value));
+    return json_number_value(value);
+}
+
+static struct optimizer golden_optimizer(const json_t *root)
+{
+    const json_t *options = json_object_get(root, "options");
+    struct optimizer optimizer = {.kind = OPTIMIZER_SGD,
+                                  .learning_rate = number(options, "lr"),
+                                  .weight_decay = number(options, "weight_decay")};
+    if (strcmp(json_string_value(json_object_get(root, "kind")), "adamw") != 0) return optimizer;
+    optimizer.kind = OPTIMIZER_ADAMW;
+    optimizer.beta1 = number(options, "beta1");
+    optimizer.beta2 = number(options, "beta2");
+    optimizer.epsilon = number(options, "epsilon");
+    return optimizer;
+}
+
+/* Returns the largest relative error of a loss. */
+static double train_golden(struct trainer *trainer, const struct kernels *kernels,
+                           const json_t *root)
+{
+    const json_t *losses = json_object_get(root, "losses");
+    const json_t *batches = json_object_get(root, "batches");
+    double largest = 0;
+    for (uint64_t step = 0; step < json_array_size(losses); step++) {
+        const json_t *batch = json_array_get(batches, step);
+        for (size_t i = 0; i < json_array_size(batch); i++) {
+            const json_t *item = json_array_get(batch, i);
+            float real = (float)json_number_value(item); /* pixels are numbers with a point */
+            if (json_is_integer(item))
+                trainer->batch[i] = (int32_t)json_integer_value(item);
+            else
+                memcpy(&trainer->batch[i], &real, sizeof real);
+        }
+        trainer_step(trainer, kernels, step);
+        double expected = json_number_value(json_array_get(losses, step));
+        double error = fabs(trainer->loss - expected) / expected;
+        if (!(error <= 1e-5))
+            fail_msg("loss of step %llu: %.9g, expected %.9g", (unsigned long long)step,
+                     trainer->loss, expected);
+        largest = fmax(largest, error);
+    }
+    return largest;
+}
+
+static void check_weight_norms(const struct trainer *trainer, const json_t *root,
+                               bool (*is_noise)(const char *name, uint64_t i, uint64_t count))
+{
+    const char *name;
+    json_t *expected;
+    bool adamw = trainer->job.optimizer.kind == OPTIMIZER_ADAMW;
+    json_object_foreach(json_object_get(root, "weight_norms"), name, expected) {
+        uint64_t count;
+        const float *p = trainer_tensor(trainer, name, &count);
+        double sum = 0, want = json_number_value(expected);
+        bool noise = false;
+        for (uint64_t i = 0; i < count; i++) {
+            sum += (double)p[i] * (double)p[i];
+            noise = noise || (adamw && is_noise && is_noise(name, i, count));
+        }
+        if (!noise && !(fabs(sqrt(sum) - want) <= 1e-5 * want))
+            fail_msg("norm of %s: %.9g, expected %.9g", name, sqrt(sum), want);
+    }
+}
+
+static void check_weights(const struct trainer *trainer, const char *path,
+                          bool (*is_noise)(const char *name, uint64_t i, uint64_t count))
+{
+    struct safetensors *file = NULL;
+    struct error err = {0};
+    if (safetensors_open(path, &file, &err) != STATUS_OK) fail_msg("%s", err.text);
+    for (size_t i = 0; i < safetensors_count(file); i++) {
+        const struct safetensors_tensor *tensor = safetensors_at(file, i);
+        uint64_t count;
+        const float *found = trainer_tensor(trainer, tensor->name, &count);
+        assert_true(count == tensor->elements);
+        float *expected = malloc(count * sizeof *expected);
+        assert_non_null(expected);
+        assert_true(safetensors_floats(tensor, expected));
+        for (uint64_t j = 0; j < count; j++)
+            if (!(fabsf(found[j] - expected[j]) <= 1e-4f) &&
+                !(is_noise && is_noise(tensor->name, j, count)))
+                fail_msg("%s[%llu]: %.9g, expected %.9g", tensor->name, (unsigned long long)j,
+                         (double)found[j], (double)expected[j]);
+        free(expected);
+    }
+    safetensors_close(file);
+}
+
+double family_check_golden(const struct family_test *test, const struct job *job,
+                           const struct trainer_options *options, const char *folder,
+                           const char *kind,
+                           bool (*is_noise)(const char *name, uint64_t i, uint64_t count))
+{
+    char weights[512], run[512], final[512];
+    snprintf(weights, sizeof weights, "%s/initial.safetensors", folder);
+    snprintf(run, sizeof run, "%s/%s.json", folder, kind);
+    snprintf(final, sizeof final, "%s/%s.safetensors", folder, kind);
+    struct json_input *golden = NULL;
+    struct error err = {0};
+    if (json_input_read(run, &golden, &err) != STATUS_OK) fail_msg("%s", err.text);
+    const json_t *root = json_input_root(golden);
+
+    struct job trained = *job;
+    trained.optimizer = golden_optimizer(root);
+    trained.weights_in = weights;
+    struct trainer trainer = {0};
+    trainer_init(&trainer, &trained, options);
+    if (weights_read(&trained, trainer.shards, trainer.parameters, trainer.shard_count,
+                     trainer.states, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    double largest = train_golden(&trainer, test->two, root);
+    check_weight_norms(&trainer, root, is_noise);
+    if (trained.optimizer.kind == OPTIMIZER_ADAMW) check_weights(&trainer, final, is_noise);
+    trainer_release(&trainer);
+    json_input_destroy(golden);
+    return largest;
+}
