@@ -93,6 +93,21 @@ static uint32_t guess_format(const char *path)
     return begins_as_llmc(path) ? DATA_LLMC : DATA_NANOGPT;
 }
 
+/* --- batches -------------------------------------------------------------------------------- */
+
+uint64_t job_batch_bytes(const struct job *job)
+{
+    switch ((enum network_family)job->network.family) {
+    case NETWORK_GPT2:
+    case NETWORK_LLAMA: return job->microbatch * (job->sequence + 1) * sizeof(int32_t);
+    case NETWORK_BERT: return job->microbatch * 3 * job->sequence * sizeof(int32_t);
+    case NETWORK_VIT: return job->microbatch * (job->sequence + 1) * sizeof(int32_t);
+    case NETWORK_PROFILE:
+    case NETWORK_FAMILY_COUNT: break;
+    }
+    return 0;
+}
+
 /* --- one job, as typed ---------------------------------------------------------------------- */
 
 /* What the file says about a job before it is checked and its paths are resolved. */
@@ -244,12 +259,15 @@ static enum status check_data(const struct draft *draft, struct error *err)
         return json_fail_key(draft->in, giver(draft, "data_format"), "data_format", err,
                              "'data_format' is '%s' but there is no 'data'",
                              data_format_names[job->data_format]);
-    if (job->data_format == DATA_TEXT && job->network.family != NETWORK_PROFILE &&
-        job->network.vocabulary < 256)
+    if (job->data_format != DATA_TEXT || job->network.family == NETWORK_PROFILE) return STATUS_OK;
+    bool masked = job->network.family == NETWORK_BERT;
+    int needed = masked ? DATA_TEXT_MASK + 1 : DATA_TEXT_MASK;
+    if (job->network.vocabulary < (uint64_t)needed)
         return json_fail_key(draft->in, giver(draft, "data"), "data", err,
-                             "text needs 256 tokens, one for each byte, and network '%s' has %"
+                             "text needs %d tokens, one for each byte%s, and network '%s' has %"
                              PRIu64,
-                             job->network.name, job->network.vocabulary);
+                             needed, masked ? " and one for the mask" : "", job->network.name,
+                             job->network.vocabulary);
     return STATUS_OK;
 }
 

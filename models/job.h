@@ -20,7 +20,8 @@
  * optimizer     {"kind": "adamw"}              or "sgd"; lr 3e-4, weight_decay 0, beta1 0.9,
  *                                              beta2 0.999, epsilon 1e-8
  * seed          1
- * data          none: seeded random tokens     relative to the jobs file
+ * data          none: seeded random tokens     relative to the jobs file; as text, a token is a byte,
+ *                                              and bert's mask is token 256
  * data_format   by name: .bin is DATA_LLMC if it begins with llm.c's magic, else DATA_NANOGPT;
  *               anything else is DATA_TEXT. A file that is not there is the executor's to report.
  * weights_in    none                           safetensors, relative to the jobs file
@@ -59,6 +60,7 @@ enum data_format {
     DATA_FORMAT_COUNT
 };
 extern const char *const data_format_names[DATA_FORMAT_COUNT];
+enum { DATA_TEXT_MASK = 256 }; /* of text, the mask of bert: the first number that is no byte */
 
 struct job {
     const char *name; /* unique; letters, digits, '-', '_', '.' */
@@ -73,6 +75,17 @@ struct job {
     const char *weights_in;  /* safetensors to start from; NULL: initialised from the seed */
     const char *weights_out; /* safetensors written at the end; NULL: none */
 };
+
+/*
+ * Bytes of what a minibatch is read from (BUFFER_BATCH in plans, exec/data.h fills it), all words of
+ * four bytes; 0 for profiles.
+ *
+ *   gpt2, llama   int32 (B, T+1)    tokens: inputs are [:, :T], targets [:, 1:]
+ *   bert          int32 (B, 3, T)   tokens, some of them masked; labels: the token that was there where
+ *                                   it is to be guessed, else -1; rows of the token types in the
+ *                                   embedding's tables (V + P + type)
+ */
+uint64_t job_batch_bytes(const struct job *job);
 
 struct job_set {
     struct arena arena;

@@ -349,7 +349,8 @@ static uint64_t embedding_words(const struct network *network, struct sizes s)
 {
     if (network->family == NETWORK_VIT)
         return s.batch * (s.tokens - 1) * network->channels * network->patch * network->patch;
-    return MEMORY_EMBEDDING_WORDS * s.rows;
+    uint64_t norm = network->family == NETWORK_BERT ? 2 * s.rows * s.width + 2 * s.rows : 0;
+    return MEMORY_EMBEDDING_WORDS * s.rows + norm;
 }
 
 /* What each kind of layer asks for; the range needs the largest of each. */
@@ -363,7 +364,7 @@ static void need_layer(const struct network *network, struct sizes s, uint64_t l
     switch (network_layer_kind(network, layer)) {
     case LAYER_EMBEDDING:
         w->scratch = max_u64(w->scratch, embedding_words(network, s));
-        streams = network->family == NETWORK_BERT; /* its norm */
+        streams = false;
         break;
     case LAYER_BLOCK:
         w->d_stream2 = max_u64(w->d_stream2, s.rows * s.inner);

@@ -98,7 +98,8 @@ uint64_t memory_activation_bytes(const struct network *network, uint64_t first_l
  *   logits       (R,V), or (B,classes)
  *   scratch      attention: two tiles of MEMORY_ATTENTION_TILE x T weights for each of at most
  *                MEMORY_ATTENTION_LANES heads at a time; embedding: two sorted lists of (row, token)
- *                pairs of 8 bytes (vit: the patches)
+ *                pairs of 8 bytes, for bert's norm behind them two (R,C) and one (R,2) (vit: the
+ *                patches)
  *   activations  as memory_activations() lays them out, when they are recomputed; an entry of that
  *                table is at this entry's offset plus its own
  */

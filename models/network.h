@@ -55,6 +55,7 @@ enum {
     NETWORK_IMAGE_MAX = 1 << 14,
     NETWORK_CHANNELS_MAX = 1 << 10
 };
+enum { NETWORK_BERT_MASK = 103 }; /* [MASK] in the vocabularies that BERT was published with */
 #define NETWORK_PARAMETERS_MAX (UINT64_C(1) << 48)
 #define NETWORK_PROFILE_BYTES_MAX (UINT64_C(1) << 48) /* of one layer */
 #define NETWORK_PROFILE_NS_MAX (UINT64_C(1) << 48)    /* about three days */
@@ -88,6 +89,7 @@ struct network {
     uint64_t width, heads, head_width, ff_width, blocks;
     uint64_t kv_heads;  /* llama: heads of keys and values; 0 for the others, which have `heads` */
     uint64_t vocabulary, positions, token_types; /* text; llama's positions are a limit only */
+    uint64_t mask_token; /* bert: the token that stands for a masked one; below `vocabulary` */
     uint64_t image, patch, channels, classes;    /* ViT */
     double norm_epsilon;
     bool tied_head;     /* the head multiplies by the embedding's token table */
@@ -134,7 +136,8 @@ enum { LAYER_TENSORS_MAX = 32 };
  *
  * llama's rotary positions are read in the spelling of transformers 4 (rope_theta, rope_scaling) and
  * of 5 (rope_parameters).
- * Beyond Hugging Face's keys: "name" (else the path), and for bert and vit "head_dim" where it is
+ * Beyond Hugging Face's keys: "name" (else the path), for bert "mask_token_id" (103, as in BERT's own
+ * vocabulary, or the last token of a smaller one), and for bert and vit "head_dim" where it is
  * not hidden_size / num_attention_heads. Dropout is not modelled: training runs without.
  *
  *     {"model_type": "profile", "name": "resnet50", "layers": [

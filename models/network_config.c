@@ -11,8 +11,8 @@
  * them: limits on each dimension keep every product below 2^62, then the parameter count is
  * compared with its own limit.
  *
- * network_write() uses the same keys, so that what it writes is a config.json too. "name", and
- * "head_dim" where heads are not the width's equal parts, are our own. A profile is written with
+ * network_write() uses the same keys, so that what it writes is a config.json too. "name", bert's
+ * "mask_token_id", and "head_dim" where heads are not the width's equal parts, are our own. A profile is written with
  * equal neighbours folded into "repeat".
  *
  * Source: configuration_gpt2.py, configuration_llama.py, configuration_bert.py, configuration_vit.py
@@ -342,6 +342,9 @@ static enum status parse_bert(struct json_object *o, struct network *n, struct e
                       &n->positions, err));
     TRY(json_take_u64(o, "type_vocab_size", JSON_OPTIONAL, 0, NETWORK_VOCABULARY_MAX,
                       &n->token_types, err));
+    n->mask_token = n->vocabulary > NETWORK_BERT_MASK ? NETWORK_BERT_MASK : n->vocabulary - 1;
+    TRY(json_take_u64(o, "mask_token_id", JSON_OPTIONAL, 0, n->vocabulary - 1, &n->mask_token,
+                      err));
     TRY(json_take_bool(o, "tie_word_embeddings", JSON_OPTIONAL, &n->tied_head, err));
     static const char *const positions[] = {"absolute"};
     size_t position;
@@ -360,6 +363,7 @@ static void write_bert(const struct network *n, struct json_out *out)
     json_out_u64(out, "vocab_size", n->vocabulary);
     json_out_u64(out, "max_position_embeddings", n->positions);
     json_out_u64(out, "type_vocab_size", n->token_types);
+    json_out_u64(out, "mask_token_id", n->mask_token);
     json_out_bool(out, "tie_word_embeddings", n->tied_head);
 }
 

@@ -111,6 +111,7 @@ static struct network complete(const struct preset *preset)
     n.causal = decoder;
     n.gelu_tanh = n.family == NETWORK_GPT2;
     if (n.family == NETWORK_VIT) n.channels = 3;
+    if (n.family == NETWORK_BERT) n.mask_token = NETWORK_BERT_MASK;
     if (n.family == NETWORK_GPT2 || n.family == NETWORK_BERT) n.biases = true;
     if (n.family == NETWORK_LLAMA && n.rope.theta == 0) n.rope.theta = 10000;
     return n;

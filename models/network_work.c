@@ -213,7 +213,9 @@ static void embedding_forward(const struct network *n, struct sizes s, struct li
         return;
     }
     add(list, KERNEL_EMBED_FORWARD, s.rows, s.width, 0);
-    if (n->family == NETWORK_BERT) add(list, KERNEL_NORM_FORWARD, s.rows, s.width, 0);
+    if (n->family != NETWORK_BERT) return;
+    if (n->token_types > 0) add(list, KERNEL_EMBED_FORWARD, s.rows, s.width, 0);
+    add(list, KERNEL_NORM_FORWARD, s.rows, s.width, 0);
 }
 
 static void embedding_backward(const struct network *n, struct sizes s, struct list *list)
@@ -223,12 +225,16 @@ static void embedding_backward(const struct network *n, struct sizes s, struct l
         add(list, KERNEL_EMBED_BACKWARD, s.rows, s.width, s.tokens);
         return;
     }
+    uint64_t rows = network_table_rows(n);
     if (n->family == NETWORK_BERT) {
-        /* the norm's input is gathered again: an embedding keeps nothing */
-        add(list, KERNEL_EMBED_FORWARD, s.rows, s.width, 0);
+        /* the norm's input and statistics are made again: an embedding keeps nothing */
+        embedding_forward(n, s, list);
         add(list, KERNEL_NORM_BACKWARD, s.rows, s.width, 0);
+        if (n->token_types > 0)
+            add(list, KERNEL_EMBED_BACKWARD, s.rows, s.width, n->token_types);
+        rows -= n->token_types;
     }
-    add(list, KERNEL_EMBED_BACKWARD, s.rows, s.width, network_table_rows(n));
+    add(list, KERNEL_EMBED_BACKWARD, s.rows, s.width, rows);
 }
 
 /* --- heads ---------------------------------------------------------------------------------- */

@@ -67,12 +67,6 @@ uint64_t job_table_bytes(const struct job *job)
     return job->network.vocabulary * job->network.width * sizeof(float);
 }
 
-uint64_t job_batch_bytes(const struct job *job)
-{
-    if (job->network.family == NETWORK_PROFILE) return 0;
-    return job->microbatch * (job->sequence + 1) * sizeof(int32_t);
-}
-
 /* --- twins ----------------------------------------------------------------------------------- */
 
 static bool same_profile(const struct network *a, const struct network *b)

@@ -56,6 +56,5 @@ uint64_t job_table_bytes(const struct job *job);    /* V * C * 4 */
 bool job_slices(const struct job *job);
 /* Are the parameters known well enough to update them elsewhere? Not those of a profile. */
 bool job_can_use_cpu(const struct job *job);
-uint64_t job_batch_bytes(const struct job *job);    /* B * (T + 1) * 4; 0 for profiles */
 
 #endif

@@ -188,6 +188,7 @@ static void add_job(uint64_t *hash, const struct job *job)
         network->positions, network->token_types, network->image,       network->patch,
         network->channels,  network->classes,     network->tied_head,   network->causal,
         network->kv_heads,  network->rope.kind,   network->rope.original_positions,
+        network->mask_token,
         network->biases,    network->pooler,      network->gelu_tanh,   job->sequence,
         job->microbatch,    job->minibatches,     job->optimizer.kind,  job->seed,
         job->data_format,

@@ -94,7 +94,7 @@ enum plan_pass {
     PLAN_FORWARD,
     PLAN_LOSS,     /* forward, loss, backward, update of the last shard */
     PLAN_BACKWARD, /* recompute unless ACTIVATIONS are read; backward; update */
-    PLAN_BATCH,    /* host stream: the next minibatch of tokens into the BATCH buffer */
+    PLAN_BATCH,    /* host stream: the next minibatch into the BATCH buffer */
     PLAN_UPDATE,   /* computation only: of the shard's state on the host, from its GRADIENT there */
     PLAN_LOAD,     /* unit only: state to the device, to stay */
     PLAN_STORE,    /* unit only: state back to the host */
@@ -107,7 +107,7 @@ enum plan_buffer_kind {
     BUFFER_PARAMETERS,     /* the parameters part alone, on a device, for a forward pass */
     BUFFER_TABLE,          /* the tied token table, on a device, for the head */
     BUFFER_TABLE_GRADIENT, /* its gradient from the head */
-    BUFFER_BATCH,          /* int32 tokens (B, T+1): inputs are [:, :T], targets [:, 1:] */
+    BUFFER_BATCH,          /* what a minibatch is read from; laid out as job_batch_bytes() says */
     BUFFER_LOSS,           /* one double: the mean loss of the minibatch */
     BUFFER_BOUNDARY,       /* activations that enter shard `shard` (R, C); shard >= 1 */
     BUFFER_BOUNDARY_GRADIENT, /* gradient of the same */

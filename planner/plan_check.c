@@ -169,7 +169,7 @@ static void fill_job_facts(struct checker *c, uint32_t index)
     f->shard_count = c->plan->job_first_shard[index + 1] - f->first_shard;
     f->text = network_layer_kind(network, 0) == LAYER_EMBEDDING;
     if (!f->text) return;
-    f->batch_bytes = job->microbatch * (job->sequence + 1) * sizeof(int32_t);
+    f->batch_bytes = job_batch_bytes(job);
     f->row_bytes = network->width * sizeof(float);
     if (network->tied_head) f->table_bytes = network->vocabulary * f->row_bytes;
     /* tables alone can be cut by rows; bert's are followed by a norm of whole rows */

@@ -292,6 +292,10 @@ static void bad_files_are_refused_with_their_place(void **state)
         {"{\"spillway_jobs\": 1, \"jobs\": [{\"network\": {\"model_type\": \"gpt2\", \"vocab_size\": 65},"
          "\n\"minibatches\": 2, \"data\": \"a.txt\"}]}",
          "test:2:27: text needs 256 tokens, one for each byte, and network 'network' has 65"},
+        {"{\"spillway_jobs\": 1, \"jobs\": [{\"network\": {\"model_type\": \"bert\", \"vocab_size\": 256},\n"
+         "\"minibatches\": 1, \"data\": \"text\"}]}",
+         "test:2:27: text needs 257 tokens, one for each byte and one for the mask, and network "
+         "'network' has 256"},
         {ONE_JOB("\"microbatch\": 1048576, \"network_\": 1"),
          "test:2:62: unknown key 'network_' (did you mean 'network'?)"},
         {"{\"spillway_jobs\": 1, \"jobs\": [{\"minibatches\": 2, \"microbatch\": 1048576,"

@@ -142,6 +142,11 @@ static void activations_of_encoders(void **state)
     uint64_t rows = 3 * 128, block = 8 * 1024 + 2 * 4096 + 4 + 16;
     assert_int_equal(memory_activation_bytes(&bert, 1, 2, 3, 128), rows * (2 * block - 1024) * 4);
     assert_int_equal(memory_activation_bytes(&bert, 25, 1, 3, 128), rows * (3 * 1024 + 2) * 4);
+    /* the embedding: pairs to sort, 4 words a row, and for the norm two rows and two numbers */
+    assert_int_equal(memory_workspace_bytes(&bert, 0, 1, UNIT_FORWARD, true, 3, 128),
+                     rows * (2 * 1024 + 2 + 4) * 4);
+    assert_int_equal(memory_workspace_bytes(&bert, 0, 1, UNIT_BACKWARD, true, 3, 128),
+                     rows * (2 * 1024 + 2 + 4) * 4 + 2 * 1024 * 4);
     /* 17 tokens whatever the sequence; heads of 64 on a width of 1280: 4 C + 4 H D + 2 F + 4 + H.
      * 2 * 17 rows of 2 or 16 floats are not multiples of 64 bytes: three entries are padded. */
     rows = 2 * 17;

@@ -346,6 +346,7 @@ static void bert_heads_follow_the_architecture(void **state)
     check_parses("{\"model_type\": \"bert\", \"architectures\": [\"BertForMaskedLM\"]}", 109514298,
                  &n);
     assert_false(n.pooler || n.gelu_tanh);
+    assert_int_equal(n.mask_token, 103);
     check_parses("{\"model_type\": \"bert\"}", 109514298, &n);
     check_parses("{\"model_type\": \"bert\", \"architectures\": [\"BertForPreTraining\"]}",
                  110106428, &n);
@@ -354,6 +355,18 @@ static void bert_heads_follow_the_architecture(void **state)
      * 1536 + 30522 for words and 2 * 769 for sentences */
     check_parses("{\"model_type\": \"bert\", \"architectures\": [\"BertModel\"]}",
                  109482240 + 590592 + 1536 + 30522 + 1538, &n);
+}
+
+static void the_mask_is_a_token(void **state)
+{
+    (void)state;
+    struct network n;
+    check_parses("{\"model_type\": \"bert\", \"mask_token_id\": 4}", 109514298, &n);
+    assert_int_equal(n.mask_token, 4);
+    /* 30422 words less, of 768 + 1 each */
+    check_parses("{\"model_type\": \"bert\", \"vocab_size\": 100}",
+                 109514298 - 30422 * UINT64_C(769), &n);
+    assert_int_equal(n.mask_token, 99);
 }
 
 static void vit_classes_come_from_labels(void **state)
@@ -456,6 +469,8 @@ static void bad_configs_are_refused_with_their_place(void **state)
          "GPT2LMHeadModel, GPT2Model)"},
         {"{\"model_type\": \"bert\", \"position_embedding_type\": \"relative_key\"}",
          "test:1:51: unknown position_embedding_type 'relative_key' (expected absolute)"},
+        {"{\"model_type\": \"bert\", \"vocab_size\": 100, \"mask_token_id\": 100}",
+         "test:1:60: 'mask_token_id' is 100 (expected 0 to 99)"},
         {"{\"model_type\": \"vit\", \"patch_size\": 15}",
          "test:1:37: 'image_size' 224 is not a multiple of 'patch_size' 15"},
         {"{\"model_type\": \"vit\", \"id2label\": {}}",
@@ -830,9 +845,11 @@ static void a_pooler_works_on_samples(void **state)
         {KERNEL_LOSS, 1, 2, 2, 0},
     };
     static const struct work_item embedding_backward[] = {
-        {KERNEL_EMBED_FORWARD, 1, 192, 768, 0}, /* the norm's input, gathered again */
+        {KERNEL_EMBED_FORWARD, 2, 192, 768, 0}, /* the norm's input, gathered again: text and types */
+        {KERNEL_NORM_FORWARD, 1, 192, 768, 0},
         {KERNEL_NORM_BACKWARD, 1, 192, 768, 0},
-        {KERNEL_EMBED_BACKWARD, 1, 192, 768, 30522 + 512 + 2},
+        {KERNEL_EMBED_BACKWARD, 1, 192, 768, 30522 + 512},
+        {KERNEL_EMBED_BACKWARD, 1, 192, 768, 2},
     };
     struct network n = preset("bert-base");
     n.pooler = true;
@@ -906,6 +923,7 @@ int main(void)
         cmocka_unit_test(both_spellings_are_read),
         cmocka_unit_test(both_spellings_of_llama_are_read),
         cmocka_unit_test(bert_heads_follow_the_architecture),
+        cmocka_unit_test(the_mask_is_a_token),
         cmocka_unit_test(vit_classes_come_from_labels),
         cmocka_unit_test(profiles_have_layers),
         cmocka_unit_test(bad_configs_are_refused_with_their_place),
