@@ -12,6 +12,11 @@
  * needs no check. A sample of a file is any T + 1 tokens in a row; its start is drawn from (seed,
  * sample), so samples are drawn with replacement and depend on nothing that was drawn before.
  *
+ * Words to guess (bert). A token is chosen with probability 0.15, by a draw of (seed, place), its place
+ * counted over all samples; of the chosen ones 80 % become the mask, 10 % a random token and 10 % stay
+ * what they are. All are labels. A minibatch in which none was chosen guesses the one whose draw came
+ * nearest, so that there is always a loss. Source: Devlin et al., arXiv 1810.04805, appendix A.1.
+ *
  * Sources: llm.c dev/data/data_common.py; nanoGPT data/openwebtext/prepare.py.
  */
 #include "exec/data.h"
@@ -27,9 +32,15 @@
 
 enum { LLMC_HEADER_BYTES = 256 * 4 };
 
-/* Keys of the two kinds of draws, so that they differ for equal seeds. */
+/* Keys of the kinds of draws, so that they differ for equal seeds. */
 #define KEY_POSITION UINT64_C(0x706f736974696f6e)
 #define KEY_TOKEN UINT64_C(0x746f6b656e)
+#define KEY_MASK UINT64_C(0x6d61736b)
+#define KEY_KIND UINT64_C(0x6b696e64)
+#define KEY_WORD UINT64_C(0x776f7264)
+
+/* Of all tokens, and of the chosen ones: up to which draw they are masked, replaced. */
+static const double CHOSEN = 0.15, MASKED = 0.8, REPLACED = 0.9;
 
 struct data_source {
     struct mapped_file file;     /* empty when the bytes are borrowed */
@@ -37,6 +48,10 @@ struct data_source {
     uint32_t token_bytes;
     uint64_t token_count;        /* 0 when drawn from the seed */
     uint64_t seed, microbatch, sequence, vocabulary;
+    uint64_t sample_tokens;      /* tokens in a row that make a sample */
+    bool masked;                 /* words are to be guessed */
+    uint64_t mask, words;        /* the token for a masked one; random ones are below `words` */
+    uint64_t first_type_row;     /* row of token type 0 in the embedding's tables */
 };
 
 /* --- reading numbers -------------------------------------------------------------------------- */
@@ -153,11 +168,11 @@ CLONES static bool chunk_exceeds(const struct data_source *source, uint64_t firs
 static enum status check_tokens(const struct data_source *source, const char *path,
                                 struct error *err)
 {
-    if (source->token_count < source->sequence + 1)
+    if (source->token_count < source->sample_tokens)
         return error_set(err, STATUS_BAD_INPUT,
-                         "%s: %" PRIu64 " tokens (expected at least %" PRIu64
-                         ", one sample and the token behind it)",
-                         path, source->token_count, source->sequence + 1);
+                         "%s: %" PRIu64 " tokens (expected at least %" PRIu64 ", one sample%s)",
+                         path, source->token_count, source->sample_tokens,
+                         source->masked ? "" : " and the token behind it");
     if (source->vocabulary > (UINT64_C(1) << 8 * source->token_bytes) - 1) return STATUS_OK;
     for (uint64_t first = 0; first < source->token_count; first += CHUNK) {
         uint64_t rest = source->token_count - first, i = first;
@@ -169,6 +184,20 @@ static enum status check_tokens(const struct data_source *source, const char *pa
                          path, i, token_at(source, i), source->vocabulary);
     }
     return STATUS_OK;
+}
+
+static void describe_text(struct data_source *source, const struct job *job)
+{
+    const struct network *n = &job->network;
+    bool text = job->data_format == DATA_TEXT;
+    source->sequence = job->sequence;
+    source->vocabulary = n->vocabulary;
+    source->masked = n->family == NETWORK_BERT;
+    source->sample_tokens = job->sequence + (source->masked ? 0 : 1);
+    source->mask = text ? DATA_TEXT_MASK : n->mask_token;
+    source->words = text ? DATA_TEXT_MASK : n->vocabulary;
+    source->first_type_row = n->vocabulary + n->positions;
+    assert(source->vocabulary > 0 && source->vocabulary <= INT32_MAX);
 }
 
 /* Takes `mapped` over, also on failure: `file` itself, or empty when the bytes are borrowed. */
@@ -183,9 +212,7 @@ static enum status create(const struct job *job, const char *name, const struct 
     source->file = mapped;
     source->seed = job->seed;
     source->microbatch = job->microbatch;
-    source->sequence = job->sequence;
-    source->vocabulary = job->network.vocabulary;
-    assert(source->vocabulary > 0 && source->vocabulary <= INT32_MAX);
+    describe_text(source, job);
     enum status status = STATUS_OK;
     if (job->data_format != DATA_NONE) {
         assert(job->data_format < DATA_FORMAT_COUNT);
@@ -233,21 +260,69 @@ uint64_t data_tokens(const struct data_source *source)
     return source->token_count;
 }
 
+/* Tokens of sample `sample`, counted over all minibatches. */
+static void read_sample(const struct data_source *source, uint64_t sample, int32_t *out)
+{
+    uint64_t length = source->sample_tokens, start = 0;
+    if (source->tokens)
+        start = random_below(source->seed ^ KEY_POSITION, sample,
+                             source->token_count - length + 1);
+    for (uint64_t i = 0; i < length; i++) {
+        uint64_t token = source->tokens ? token_at(source, start + i)
+                                        : random_below(source->seed ^ KEY_TOKEN,
+                                                       sample * length + i, source->vocabulary);
+        out[i] = (int32_t)token;
+    }
+}
+
+/* What stands in place of a chosen token. */
+static int32_t disguise(const struct data_source *source, uint64_t place, int32_t token)
+{
+    double kind = random_unit(source->seed ^ KEY_KIND, place);
+    if (kind < MASKED) return (int32_t)source->mask;
+    if (kind >= REPLACED) return token;
+    return (int32_t)random_below(source->seed ^ KEY_WORD, place, source->words);
+}
+
+/* (3, T) of one sample whose tokens are in the first row; `nearest`: the place in the minibatch that
+ * is chosen in any case. */
+static void choose_words(const struct data_source *source, uint64_t sample, uint64_t nearest,
+                         int32_t *out)
+{
+    uint64_t t = source->sequence;
+    int32_t *labels = out + t, *types = labels + t;
+    for (uint64_t i = 0; i < t; i++) {
+        uint64_t place = sample * t + i;
+        bool chosen =
+            place == nearest || random_unit(source->seed ^ KEY_MASK, place) < CHOSEN;
+        labels[i] = chosen ? out[i] : -1;
+        types[i] = (int32_t)source->first_type_row;
+        if (chosen) out[i] = disguise(source, place, out[i]);
+    }
+}
+
+/* The place with the smallest draw of a minibatch. */
+static uint64_t nearest_word(const struct data_source *source, uint64_t minibatch)
+{
+    uint64_t count = source->microbatch * source->sequence, first = minibatch * count;
+    uint64_t nearest = first;
+    double least = 1;
+    for (uint64_t place = first; place < first + count; place++) {
+        double draw = random_unit(source->seed ^ KEY_MASK, place);
+        if (draw >= least) continue;
+        least = draw;
+        nearest = place;
+    }
+    return nearest;
+}
+
 void data_batch(const struct data_source *source, uint64_t minibatch, int32_t *out)
 {
-    uint64_t length = source->sequence + 1;
+    uint64_t row = source->masked ? 3 * source->sequence : source->sample_tokens;
+    uint64_t nearest = source->masked ? nearest_word(source, minibatch) : 0;
     for (uint64_t b = 0; b < source->microbatch; b++) {
         uint64_t sample = minibatch * source->microbatch + b;
-        uint64_t start = 0;
-        if (source->tokens)
-            start = random_below(source->seed ^ KEY_POSITION, sample,
-                                 source->token_count - source->sequence);
-        for (uint64_t i = 0; i < length; i++) {
-            uint64_t token = source->tokens
-                                 ? token_at(source, start + i)
-                                 : random_below(source->seed ^ KEY_TOKEN, sample * length + i,
-                                                source->vocabulary);
-            out[b * length + i] = (int32_t)token;
-        }
+        read_sample(source, sample, out + b * row);
+        if (source->masked) choose_words(source, sample, nearest, out + b * row);
     }
 }

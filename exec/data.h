@@ -1,8 +1,8 @@
 /*
  * Training data: tokens from a file (bytes of a text, llm.c's and nanoGPT's .bin) or seeded random
- * ones. Which tokens a minibatch holds depends on the job's seed and the minibatch's number alone:
- * sample b of minibatch i starts at a position drawn from (seed, i * B + b), or consists of tokens
- * drawn from it.
+ * ones. Which tokens a minibatch holds, and which of them bert is to guess, depends on the job's seed
+ * and the minibatch's number alone: sample b of minibatch i starts at a position drawn from (seed,
+ * i * B + b), or consists of tokens drawn from it.
  */
 #ifndef SPILLWAY_EXEC_DATA_H
 #define SPILLWAY_EXEC_DATA_H
@@ -12,7 +12,7 @@
 struct data_source; /* opaque; the file is mapped, not read into memory */
 
 /* Errors: STATUS_IO; STATUS_BAD_INPUT for a wrong magic, version or length, a file shorter than
- * T + 1 tokens, a token that is not below the vocabulary (found by a scan of the whole file). */
+ * a sample (T + 1 tokens, of bert T), a token that is not below the vocabulary (found by a scan of the whole file). */
 MUST_CHECK enum status data_open(const struct job *job, struct data_source **out,
                                  struct error *err);
 
@@ -25,7 +25,8 @@ void data_close(struct data_source *source); /* NULL is fine */
 /* Tokens in the file; 0 when they are drawn from the seed. */
 uint64_t data_tokens(const struct data_source *source);
 
-/* out: (B, T+1). May be called from several threads at a time. */
+/* out: job_batch_bytes(), laid out as models/job.h says. May be called from several threads at a
+ * time. */
 void data_batch(const struct data_source *source, uint64_t minibatch, int32_t *out);
 
 #endif

@@ -123,11 +123,13 @@ struct tensor family_tensor(const struct unit *unit, uint64_t layer, uint32_t in
         layer_entries(&a->tables->parameters, a, layer, unit->family->block_tensors);
     const struct memory_entry *entry = first + index;
     assert(entry->layer == layer);
+    uint64_t tables = layer == 0 ? network_table_rows(unit->network) * unit->network->width : 0;
+    uint64_t offset = entry->offset_bytes - first->offset_bytes, skipped = tables * sizeof(float);
     float *g = NULL;
     if (a->gradient)
         g = at_byte(a->gradient, entry->offset_bytes);
-    else if (unit->gradients)
-        g = at_byte(unit->gradients, entry->offset_bytes - first->offset_bytes);
+    else if (unit->gradients && offset >= skipped)
+        g = at_byte(unit->gradients, offset - skipped);
     return (struct tensor){at_byte(a->state, entry->offset_bytes), g, entry};
 }
 

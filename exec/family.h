@@ -60,7 +60,7 @@ struct family {
     const struct kernel_need *needs;
     uint32_t need_count;
 };
-extern const struct family family_gpt2, family_llama;
+extern const struct family family_gpt2, family_llama, family_bert;
 
 /* What unit_compute() does, for any family. */
 void family_compute(const struct family *family, const struct kernels *kernels,
@@ -74,7 +74,8 @@ struct tensor {
     const struct memory_entry *entry;
 };
 
-/* Tensor `index` of a layer, in the order of network_layer_tensors(). */
+/* Tensor `index` of a layer, in the order of network_layer_tensors(). An embedding's tables of rows
+ * are stepped by their own kernel and have no place for a gradient. */
 struct tensor family_tensor(const struct unit *unit, uint64_t layer, uint32_t index);
 
 /* The optimizer's step of a tensor whose gradient is complete; nothing in a backward pass whose

@@ -117,6 +117,14 @@ struct kernels {
     /* dgate may be dy */
     void (*swiglu_backward)(const struct kernels *kernels, float *dgate, float *dup,
                             const float *dy, const float *gate, const float *up, int64_t n);
+
+    /* --- bert, vit ------------------------------------------------------------------------ */
+
+    /* As loss, over the rows whose label is not negative: *loss is their mean, and the gradient of
+     * the others is 0. labels(B,T), label_stride apart. 0 without any label. */
+    void (*loss_labels)(const struct kernels *kernels, double *loss, float *logits,
+                        const int32_t *labels, int64_t label_stride, int64_t b, int64_t t,
+                        int64_t v);
 };
 
 /* The host's kernels for one compute stream with this many threads. The caller frees them with

@@ -190,6 +190,7 @@ static const struct kernels table = {
     .attention_grouped_backward = host_attention_grouped_backward,
     .swiglu_forward = host_swiglu_forward,
     .swiglu_backward = host_swiglu_backward,
+    .loss_labels = host_loss_labels,
 };
 
 enum status kernels_host_create(uint32_t threads, struct kernels **out, struct error *err)

@@ -7,6 +7,9 @@
  * sweep, and the two that follow (exponentials and their sum; scaling) find the row in the second
  * cache and write it back. 8 R V bytes to and from memory. The mean is summed in double over blocks
  * of rows that R alone decides, so that threads may take blocks in any order.
+ *
+ * Rows may have no target (words of a masked language model that are not to be guessed): they count
+ * for nothing, and R is then the number of those that do.
  */
 #include "exec/kernels_host.h"
 
@@ -40,25 +43,56 @@ CLONES static double loss_row(float *z, int64_t v, int64_t target, float scale)
     return log((double)sum) - at_target;
 }
 
-void host_loss(const struct kernels *kernels, double *loss, float *logits, const int32_t *tokens,
-               int64_t token_stride, int64_t b, int64_t t, int64_t v)
+/* The target of row `row`: labels(b, t), `stride` apart. Negative: the row has none. */
+struct targets {
+    const int32_t *labels;
+    int64_t stride, t;
+};
+
+static int64_t target_of(const struct targets *targets, int64_t row)
+{
+    return targets->labels[row / targets->t * targets->stride + row % targets->t];
+}
+
+/* The mean over `counted` rows. */
+static double all_rows(const struct kernels *kernels, float *logits, const struct targets *targets,
+                       int64_t rows, int64_t counted, int64_t v)
 {
     struct host_context *context = kernels->context;
-    int64_t rows = b * t, size = host_blocks(rows, HOST_LOSS_PARTIALS);
-    int64_t blocks = host_blocks(rows, size);
-    float scale = 1.0f / (float)rows;
+    int64_t size = host_blocks(rows, HOST_LOSS_PARTIALS), blocks = host_blocks(rows, size);
+    float scale = 1.0f / (float)counted;
 #pragma omp parallel for schedule(static) num_threads((int)kernels->threads) \
     if (rows * v > HOST_SERIAL)
     for (int64_t block = 0; block < blocks; block++) {
         double partial = 0;
         for (int64_t row = block * size; row < host_min((block + 1) * size, rows); row++) {
-            int64_t target = tokens[row / t * token_stride + row % t + 1];
-            assert(target >= 0 && target < v);
-            partial += loss_row(logits + row * v, v, target, scale);
+            int64_t target = target_of(targets, row);
+            assert(target < v);
+            if (target >= 0)
+                partial += loss_row(logits + row * v, v, target, scale);
+            else
+                memset(logits + row * v, 0, (size_t)v * sizeof *logits);
         }
         context->loss_partials[block] = partial;
     }
     double total = 0;
     for (int64_t block = 0; block < blocks; block++) total += context->loss_partials[block];
-    *loss = total / (double)rows;
+    return total / (double)counted;
+}
+
+void host_loss(const struct kernels *kernels, double *loss, float *logits, const int32_t *tokens,
+               int64_t token_stride, int64_t b, int64_t t, int64_t v)
+{
+    const struct targets targets = {tokens + 1, token_stride, t};
+    *loss = all_rows(kernels, logits, &targets, b * t, b * t, v);
+}
+
+void host_loss_labels(const struct kernels *kernels, double *loss, float *logits,
+                      const int32_t *labels, int64_t label_stride, int64_t b, int64_t t,
+                      int64_t v)
+{
+    const struct targets targets = {labels, label_stride, t};
+    int64_t counted = 0;
+    for (int64_t row = 0; row < b * t; row++) counted += target_of(&targets, row) >= 0;
+    *loss = all_rows(kernels, logits, &targets, b * t, counted > 0 ? counted : 1, v);
 }

@@ -15,6 +15,7 @@
 static const struct family *const families[NETWORK_FAMILY_COUNT] = {
     [NETWORK_GPT2] = &family_gpt2,
     [NETWORK_LLAMA] = &family_llama,
+    [NETWORK_BERT] = &family_bert,
 };
 
 enum status unit_tables_init(const struct job *job, const struct plan_shard *shard,

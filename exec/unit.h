@@ -36,7 +36,7 @@ struct unit_arguments {
     const float *table;         /* tied token table, for the head */
     float *table_gradient;      /* written by the head, read by the embedding's backward; of a slice:
                                    its rows; NULL when none of them is a token */
-    const int32_t *batch;       /* (B, T+1) */
+    const int32_t *batch;       /* as job_batch_bytes() says */
     double *loss;
     float *boundary_in;         /* (R, C), the shard's input; NULL for shard 0 */
     float *boundary_out;        /* the shard's output; NULL for the last shard */

@@ -97,14 +97,31 @@ static void other_name(uint32_t family, const char *name, char other[OTHER_NAME_
         snprintf(other, OTHER_NAME_BYTES, "%s", name + length);
 }
 
+/* A tensor under its name, or as BERT's first checkpoints have it: their norms have a gamma and a
+ * beta. NULL when there is neither. */
+static const struct safetensors_tensor *find(const struct safetensors *file, const char *name)
+{
+    static const char *const old[][2] = {{"LayerNorm.weight", "LayerNorm.gamma"},
+                                         {"LayerNorm.bias", "LayerNorm.beta"}};
+    const struct safetensors_tensor *tensor = safetensors_find(file, name);
+    for (size_t i = 0; !tensor && i < sizeof old / sizeof *old; i++) {
+        char other[OTHER_NAME_BYTES];
+        size_t length = strlen(name), end = strlen(old[i][0]);
+        if (length < end || strcmp(name + length - end, old[i][0]) != 0) continue;
+        snprintf(other, sizeof other, "%.*s%s", (int)(length - end), name, old[i][1]);
+        tensor = safetensors_find(file, other);
+    }
+    return tensor;
+}
+
 static enum status read_tensor(const char *path, uint32_t family, const struct safetensors *file,
                                const struct walk_tensor *wanted, struct error *err)
 {
     const struct tensor_spec *spec = wanted->spec;
     char other[OTHER_NAME_BYTES];
-    const struct safetensors_tensor *found = safetensors_find(file, spec->name);
+    const struct safetensors_tensor *found = find(file, spec->name);
     other_name(family, spec->name, other);
-    if (!found && other[0]) found = safetensors_find(file, other);
+    if (!found && other[0]) found = find(file, other);
     if (!found)
         return error_set(err, STATUS_BAD_INPUT, "%s: no tensor '%s'%s%s%s among its %zu", path,
                          spec->name, other[0] ? " (nor '" : "", other, other[0] ? "')" : "",

@@ -104,7 +104,7 @@ void trainer_init(struct trainer *trainer, const struct job *job,
     trainer->workspace = map(trainer->workspace_bytes);
     trainer->table_gradient = map(trainer->table_bytes);
     if (options->slices > 1) trainer->slice = map(3 * trainer->parameters[0].bytes);
-    trainer->batch = map(job->microbatch * (job->sequence + 1) * sizeof *trainer->batch);
+    trainer->batch = map(job_batch_bytes(job));
 }
 
 void trainer_release(struct trainer *trainer)
@@ -119,8 +119,7 @@ void trainer_release(struct trainer *trainer)
     host_memory_unmap(trainer->workspace, trainer->workspace_bytes);
     host_memory_unmap(trainer->table_gradient, trainer->table_bytes);
     host_memory_unmap(trainer->slice, 3 * trainer->parameters[0].bytes);
-    host_memory_unmap(trainer->batch, trainer->job.microbatch * (trainer->job.sequence + 1) *
-                                          sizeof *trainer->batch);
+    host_memory_unmap(trainer->batch, job_batch_bytes(&trainer->job));
     arena_release(&trainer->arena);
     *trainer = (struct trainer){0};
 }

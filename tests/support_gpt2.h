@@ -31,7 +31,7 @@ struct trainer {
     uint32_t shard_count;
     float *workspace, *table_gradient, *slice;
     uint64_t workspace_bytes, table_bytes, boundary_bytes;
-    int32_t *batch; /* (B, T+1), filled by the caller before each step */
+    int32_t *batch; /* job_batch_bytes(), filled by the caller before each step */
     double loss;
 };
 

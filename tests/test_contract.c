@@ -43,6 +43,10 @@ static const struct subject {
      "\"num_attention_heads\": 3, \"num_key_value_heads\": 1, \"head_dim\": 14, "
      "\"intermediate_size\": 77, \"max_position_embeddings\": 32, \"vocab_size\": 131}",
      4.875},
+    {"{\"model_type\": \"bert\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
+     "\"num_attention_heads\": 4, \"intermediate_size\": 101, "
+     "\"max_position_embeddings\": 32, \"vocab_size\": 131}",
+     4.875},
 };
 
 struct outcome {

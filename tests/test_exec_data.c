@@ -260,13 +260,123 @@ static int teardown(void **state)
     return 0;
 }
 
+/* --- words to guess --------------------------------------------------------------------------- */
+
+static struct job masked_job(uint32_t format, uint64_t vocabulary)
+{
+    struct job job = job_of(format, vocabulary);
+    job.network.family = NETWORK_BERT;
+    job.network.positions = 90;
+    job.network.token_types = 2;
+    job.network.mask_token = 4;
+    job.sequence = 70;
+    job.microbatch = 6;
+    return job;
+}
+
+/*
+ * 300 minibatches of 420 tokens. Of 126 000, 15 % are chosen: 18 900, a standard deviation of 127; of
+ * those 80 % masked, 10 % random (of which 1 in 250 is the token itself) and 10 % as they were: within
+ * five standard deviations.
+ */
+static void test_masks(void **state)
+{
+    (void)state;
+    enum { MINIBATCHES = 300, ROW = 3 * 70 };
+    unsigned char text[2000];
+    for (uint64_t i = 0; i < sizeof text; i++) text[i] = (unsigned char)token(i);
+    write_file(text, sizeof text);
+    struct job job = masked_job(DATA_TEXT, 300);
+    struct data_source *source = open_good(&job), *again = open_good(&job);
+    static int32_t batch[6 * ROW], other[6 * ROW];
+    assert_true(job_batch_bytes(&job) == sizeof batch);
+    uint64_t chosen = 0, masked = 0, kept = 0, random = 0;
+    for (uint64_t minibatch = 0; minibatch < MINIBATCHES; minibatch++) {
+        data_batch(source, minibatch, batch);
+        data_batch(again, MINIBATCHES - 1 - minibatch, other); /* in any order ... */
+        data_batch(again, minibatch, other);                   /* ... the same bits */
+        assert_memory_equal(batch, other, sizeof batch);
+        uint64_t chosen_before = chosen;
+        for (uint64_t i = 0; i < 6 * 70; i++) {
+            const int32_t *word = batch + i / 70 * ROW + i % 70;
+            assert_int_equal(word[2 * 70], 300 + 90); /* token type 0 */
+            if (word[70] < 0) {
+                assert_int_equal(word[70], -1);
+                assert_in_range(word[0], 0, 250);
+                continue;
+            }
+            assert_in_range(word[70], 0, 250);
+            chosen++;
+            masked += word[0] == DATA_TEXT_MASK;
+            kept += word[0] == word[70];
+            random += word[0] != DATA_TEXT_MASK && word[0] != word[70];
+            assert_in_range(word[0], 0, 256);
+        }
+        assert_true(chosen > chosen_before);
+    }
+    assert_in_range(chosen, 18900 - 5 * 127, 18900 + 5 * 127);
+    assert_in_range(masked, chosen * 8 / 10 - 5 * 56, chosen * 8 / 10 + 5 * 56);
+    assert_in_range(kept, chosen / 10 - 5 * 42, chosen / 10 + 5 * 42);
+    assert_in_range(random, chosen / 10 - 5 * 42, chosen / 10 + 5 * 42);
+    data_close(source);
+    data_close(again);
+}
+
+/* Which word is guessed depends on the seed; a sample is a run of tokens; T of them are enough. */
+static void test_masks_of_numbers(void **state)
+{
+    (void)state;
+    uint16_t tokens[70];
+    for (uint64_t i = 0; i < 70; i++) tokens[i] = (uint16_t)(300 + i);
+    write_file(tokens, sizeof tokens);
+    struct job job = masked_job(DATA_NANOGPT, 400);
+    static int32_t batch[6 * 3 * 70], other[6 * 3 * 70];
+    struct data_source *source = open_good(&job);
+    data_batch(source, 5, batch);
+    bool mask_seen = false;
+    for (uint64_t i = 0; i < 6 * 70; i++) {
+        const int32_t *word = batch + i / 70 * 210 + i % 70;
+        assert_int_equal(word[70] < 0 ? word[0] : word[70], 300 + (int32_t)(i % 70));
+        mask_seen = mask_seen || word[0] == 4;
+    }
+    assert_true(mask_seen);
+    data_close(source);
+    job.seed++;
+    source = open_good(&job);
+    data_batch(source, 5, other);
+    assert_memory_not_equal(batch, other, sizeof batch);
+    data_close(source);
+    job.sequence = 71;
+    refuse(&job, STATUS_BAD_INPUT, "70 tokens (expected at least 71, one sample)");
+}
+
+/* However small a minibatch is, there is a word to guess. */
+static void test_masks_are_never_missing(void **state)
+{
+    (void)state;
+    struct job job = masked_job(DATA_NONE, 50);
+    job.sequence = 2;
+    job.microbatch = 1;
+    struct data_source *source = open_good(&job);
+    uint64_t both = 0;
+    for (uint64_t minibatch = 0; minibatch < 400; minibatch++) {
+        int32_t batch[6];
+        data_batch(source, minibatch, batch);
+        assert_true(batch[2] >= 0 || batch[3] >= 0);
+        both += batch[2] >= 0 && batch[3] >= 0;
+    }
+    assert_in_range(both, 1, 30); /* 2.25 % */
+    data_close(source);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text),         cmocka_unit_test(test_nanogpt),
         cmocka_unit_test(test_llmc),         cmocka_unit_test(test_llmc_wide),
         cmocka_unit_test(test_llmc_refused), cmocka_unit_test(test_files_refused),
-        cmocka_unit_test(test_one_sample),   cmocka_unit_test(test_none),
+        cmocka_unit_test(test_one_sample),   cmocka_unit_test(test_none), cmocka_unit_test(test_masks),
+        cmocka_unit_test(test_masks_of_numbers), cmocka_unit_test(test_masks_are_never_missing),
     };
     return cmocka_run_group_tests_name("exec/data.h", tests, setup, teardown);
 }

@@ -124,6 +124,85 @@ class Llama:
         return value.dim() == 2
 
 
+class Bert:
+    C, H, D, FF, BLOCKS, V, P, TYPES, T, B, EPSILON = 32, 4, 8, 56, 3, 61, 20, 2, 16, 3, 1e-12
+
+    def parameters(self):
+        p = {}
+
+        def linear(name, out, inner):
+            p[name + ".weight"] = normal(out, inner)
+            p[name + ".bias"] = normal(out, scale=0.1)
+
+        def norm(name):
+            p[name + ".weight"] = 1 + normal(self.C)
+            p[name + ".bias"] = normal(self.C)
+
+        for name, rows in (("word", self.V), ("position", self.P), ("token_type", self.TYPES)):
+            p[f"bert.embeddings.{name}_embeddings.weight"] = normal(rows, self.C)
+        norm("bert.embeddings.LayerNorm")
+        for i in range(self.BLOCKS):
+            block = f"bert.encoder.layer.{i}."
+            for name in ("query", "key", "value"):
+                linear(block + f"attention.self.{name}", self.H * self.D, self.C)
+            linear(block + "attention.output.dense", self.C, self.H * self.D)
+            norm(block + "attention.output.LayerNorm")
+            linear(block + "intermediate.dense", self.FF, self.C)
+            linear(block + "output.dense", self.C, self.FF)
+            norm(block + "output.LayerNorm")
+        p["cls.predictions.bias"] = normal(self.V, scale=0.1)
+        linear("cls.predictions.transform.dense", self.C, self.C)
+        norm("cls.predictions.transform.LayerNorm")
+        return p
+
+    def batches(self):
+        """(B, 3, T) each: tokens, labels (-1: not to be guessed), token types."""
+        batches = []
+        for _ in range(STEPS):
+            tokens = torch.randint(self.V, (self.B, self.T))
+            labels = torch.randint(self.V, (self.B, self.T))
+            labels[torch.rand(self.B, self.T) > 0.3] = -1
+            labels[0, 0] = 5
+            types = torch.randint(self.TYPES, (self.B, self.T))
+            batches.append(torch.stack((tokens, labels, types), dim=1))
+        return batches
+
+    def written(self, batch):
+        batch = batch.clone()
+        batch[:, 2] += self.V + self.P
+        return batch.flatten().tolist()
+
+    def norm(self, p, name, x):
+        return F.layer_norm(x, (self.C,), p[name + ".weight"], p[name + ".bias"], self.EPSILON)
+
+    @staticmethod
+    def linear(p, name, x):
+        return F.linear(x, p[name + ".weight"], p[name + ".bias"])
+
+    def loss(self, p, batch):
+        tokens, labels, types = batch.unbind(dim=1)
+        e = "bert.embeddings."
+        x = p[e + "word_embeddings.weight"][tokens] + p[e + "token_type_embeddings.weight"][types]
+        x = self.norm(p, e + "LayerNorm", x + p[e + "position_embeddings.weight"][:tokens.shape[1]])
+        for i in range(self.BLOCKS):
+            block = f"bert.encoder.layer.{i}."
+            q, k, v = (heads_of(self.linear(p, block + f"attention.self.{n}", x), self.H)
+                       for n in ("query", "key", "value"))
+            x = self.norm(p, block + "attention.output.LayerNorm",
+                          x + self.linear(p, block + "attention.output.dense",
+                                          attend(q, k, v, False)))
+            inner = F.gelu(self.linear(p, block + "intermediate.dense", x))
+            x = self.norm(p, block + "output.LayerNorm",
+                          x + self.linear(p, block + "output.dense", inner))
+        x = F.gelu(self.linear(p, "cls.predictions.transform.dense", x))
+        x = self.norm(p, "cls.predictions.transform.LayerNorm", x)
+        logits = F.linear(x, p[e + "word_embeddings.weight"], p["cls.predictions.bias"])
+        return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=-1)
+
+    def decays(self, name, value):
+        return value.dim() == 2
+
+
 def train(family, kind, options, initial, batches, folder):
     p = {name: value.clone().requires_grad_() for name, value in initial.items()}
     groups = [{"params": [v for n, v in p.items() if family.decays(n, v)],
@@ -152,7 +231,7 @@ def train(family, kind, options, initial, batches, folder):
 
 
 def main():
-    families = {"llama": Llama}
+    families = {"llama": Llama, "bert": Bert}
     torch.set_num_threads(1)
     for name in sys.argv[1:] or families:
         family, folder = families[name](), HERE / name

@@ -1,0 +1,95 @@
+/*
+ * Kernels of BERT and ViT: each of the host's against a plain one in double, over odd shapes; and the
+ * promise that bits depend on neither the number of threads nor on where the data lie.
+ */
+#include "tests/support_kernels.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/random.h"
+
+/* --- loss of labels --------------------------------------------------------------------------- */
+
+/* shape[3]: of how many rows one has a label */
+static void loss_labels_case(const struct kernels *kernels, const int64_t *shape,
+                             struct outputs *out, bool check)
+{
+    int64_t b = shape[0], t = shape[1], v = shape[2], rows = b * t, stride = 2 * t + 3;
+    uint64_t seed = test_kernels_seed();
+    float *logits = random_array(rows * v, 1, 8), *before = take(rows * v);
+    memcpy(before, logits, (size_t)(rows * v) * sizeof *before);
+    int32_t *labels = calloc((size_t)(b * stride), sizeof *labels);
+    int64_t counted = 0;
+    for (int64_t r = 0; r < rows; r++) {
+        bool has = random_below(seed ^ 2, (uint64_t)r, (uint64_t)shape[3]) == 0;
+        int32_t label = (int32_t)random_below(seed ^ 3, (uint64_t)r, (uint64_t)v);
+        labels[r / t * stride + r % t] = has ? label : -1;
+        counted += has;
+    }
+    kernels->loss_labels(kernels, &out->loss, logits, labels, stride, b, t, v);
+    output(out, logits, rows * v);
+    double total = 0;
+    for (int64_t r = 0; check && r < rows; r++) {
+        const float *z = before + r * v, *g = logits + r * v;
+        int64_t label = labels[r / t * stride + r % t];
+        double largest = -INFINITY, sum = 0;
+        for (int64_t j = 0; j < v; j++) largest = fmax(largest, (double)z[j]);
+        for (int64_t j = 0; j < v; j++) sum += exp((double)z[j] - largest);
+        if (label >= 0) total += log(sum) + largest - (double)z[label];
+        for (int64_t j = 0; j < v; j++) {
+            double want = label < 0 ? 0
+                                    : (exp((double)z[j] - largest) / sum - (j == label)) /
+                                          (double)counted;
+            assert_true(fabs((double)g[j] - want) <= 1e-6 / (double)(counted > 0 ? counted : 1));
+        }
+    }
+    if (check && counted > 0)
+        assert_true(fabs(out->loss - total / (double)counted) <= 1e-6 * (1 + out->loss));
+    if (check && counted == 0) assert_true(out->loss == 0);
+    free(labels);
+}
+
+static void test_loss_labels(void **state)
+{
+    (void)state;
+    static const int64_t sizes[][4] = {{1, 1, 1, 1},    {1, 1, 2, 1},     {3, 5, 97, 3},
+                                       {1, 64, 511, 7}, {2, 33, 1024, 2}, {5, 307, 67, 6},
+                                       {40, 1, 10, 1},  {2, 3, 5, 1 << 30}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) run_case(loss_labels_case, sizes[i]);
+}
+
+/* With a label in every row it is the loss of tokens: equal bits. */
+static void test_loss_labels_as_tokens(void **state)
+{
+    (void)state;
+    enum { B = 3, T = 17, V = 201 };
+    const struct kernels *kernels = test_kernels();
+    float *logits = random_array(B * T * V, 4, 3), *other = random_array(B * T * V, 4, 3);
+    int32_t tokens[B * (T + 1)], labels[B * T];
+    double loss, other_loss;
+    for (int i = 0; i < B * (T + 1); i++)
+        tokens[i] = (int32_t)random_below(test_kernels_seed(), (uint64_t)i, V);
+    for (int i = 0; i < B * T; i++) labels[i] = tokens[i / T * (T + 1) + i % T + 1];
+    kernels->loss(kernels, &loss, logits, tokens, T + 1, B, T, V);
+    kernels->loss_labels(kernels, &other_loss, other, labels, T, B, T, V);
+    assert_memory_equal(&loss, &other_loss, sizeof loss);
+    assert_memory_equal(logits, other, sizeof(float) * B * T * V);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_loss_labels),
+        cmocka_unit_test(test_loss_labels_as_tokens),
+    };
+    return cmocka_run_group_tests_name("exec/kernels.h, bert and vit", tests, test_kernels_setup,
+                                       test_kernels_teardown);
+}
