@@ -37,6 +37,8 @@ const char *const data_format_names[] = {
     [DATA_LLMC] = "llmc",
     [DATA_NANOGPT] = "nanogpt",
     [DATA_NONE] = "none",
+    [DATA_CIFAR10] = "cifar10",
+    [DATA_IMAGES] = "images",
 };
 static_assert(ARRAY_COUNT(data_format_names) == DATA_FORMAT_COUNT, "a name per format");
 
@@ -87,8 +89,14 @@ static bool begins_as_llmc(const char *path)
     return whole && (magic == MAGIC_GPT2 || magic == MAGIC_LLAMA3);
 }
 
-static uint32_t guess_format(const char *path)
+static bool is_cifar10(const struct network *network)
 {
+    return network->channels == 3 && network->image == 32;
+}
+
+static uint32_t guess_format(const struct network *network, const char *path)
+{
+    if (network->family == NETWORK_VIT) return is_cifar10(network) ? DATA_CIFAR10 : DATA_IMAGES;
     if (!has_ending(path, ".bin")) return DATA_TEXT;
     return begins_as_llmc(path) ? DATA_LLMC : DATA_NANOGPT;
 }
@@ -101,7 +109,10 @@ uint64_t job_batch_bytes(const struct job *job)
     case NETWORK_GPT2:
     case NETWORK_LLAMA: return job->microbatch * (job->sequence + 1) * sizeof(int32_t);
     case NETWORK_BERT: return job->microbatch * 3 * job->sequence * sizeof(int32_t);
-    case NETWORK_VIT: return job->microbatch * (job->sequence + 1) * sizeof(int32_t);
+    case NETWORK_VIT:
+        return job->microbatch *
+               (1 + job->network.channels * job->network.image * job->network.image) *
+               sizeof(float);
     case NETWORK_PROFILE:
     case NETWORK_FAMILY_COUNT: break;
     }
@@ -259,6 +270,20 @@ static enum status check_data(const struct draft *draft, struct error *err)
         return json_fail_key(draft->in, giver(draft, "data_format"), "data_format", err,
                              "'data_format' is '%s' but there is no 'data'",
                              data_format_names[job->data_format]);
+    const struct network *n = &job->network;
+    bool images = job->data_format == DATA_CIFAR10 || job->data_format == DATA_IMAGES;
+    if (n->family != NETWORK_PROFILE && job->data_format != DATA_NONE &&
+        images != (n->family == NETWORK_VIT))
+        return json_fail_key(draft->in, giver(draft, "data_format"), "data_format", err,
+                             "'data_format' is '%s' but network '%s' reads %s",
+                             data_format_names[job->data_format], n->name,
+                             images ? "text (expected text, llmc, nanogpt or none)"
+                                    : "images (expected cifar10, images or none)");
+    if (job->data_format == DATA_CIFAR10 && n->family == NETWORK_VIT && !is_cifar10(n))
+        return json_fail_key(draft->in, giver(draft, "data_format"), "data_format", err,
+                             "cifar10 has images of 3 x 32 x 32 pixels, and network '%s' takes %"
+                             PRIu64 " x %" PRIu64 " x %" PRIu64 " (expected data_format images)",
+                             n->name, n->channels, n->image, n->image);
     if (job->data_format != DATA_TEXT || job->network.family == NETWORK_PROFILE) return STATUS_OK;
     bool masked = job->network.family == NETWORK_BERT;
     int needed = masked ? DATA_TEXT_MASK + 1 : DATA_TEXT_MASK;
@@ -308,7 +333,7 @@ static enum status resolve(struct draft *draft, const char *folder, struct arena
         job->sequence = job->network.family == NETWORK_PROFILE ? 1 : job->network.positions;
     if (draft->data) {
         TRY(make_absolute(folder, draft->data, arena, &job->data, err));
-        if (!draft->has_format) job->data_format = guess_format(job->data);
+        if (!draft->has_format) job->data_format = guess_format(&job->network, job->data);
     }
     if (draft->weights_in)
         TRY(make_absolute(folder, draft->weights_in, arena, &job->weights_in, err));

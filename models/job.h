@@ -22,8 +22,9 @@
  * seed          1
  * data          none: seeded random tokens     relative to the jobs file; as text, a token is a byte,
  *                                              and bert's mask is token 256
- * data_format   by name: .bin is DATA_LLMC if it begins with llm.c's magic, else DATA_NANOGPT;
+ * data_format   text: by name: .bin is DATA_LLMC if it begins with llm.c's magic, else DATA_NANOGPT;
  *               anything else is DATA_TEXT. A file that is not there is the executor's to report.
+ *               vit: DATA_CIFAR10 if the network takes 3 x 32 x 32 pixels, else DATA_IMAGES
  * weights_in    none                           safetensors, relative to the jobs file
  * weights_out   none                           the same; "{name}" in it stands for the job's name
  */
@@ -56,7 +57,9 @@ enum data_format {
     DATA_TEXT,   /* a file as bytes: token = byte */
     DATA_LLMC,   /* llm.c's .bin: 256 x int32 header, then uint16 or uint32 tokens */
     DATA_NANOGPT,/* nanoGPT's .bin: bare uint16 tokens */
-    DATA_NONE,   /* seeded random tokens */
+    DATA_NONE,   /* seeded random tokens, or images */
+    DATA_CIFAR10,/* CIFAR-10's binary batches: a byte of label, 3 x 32 x 32 bytes */
+    DATA_IMAGES, /* the same for any size: a label of 16 bits, channels x height x width bytes */
     DATA_FORMAT_COUNT
 };
 extern const char *const data_format_names[DATA_FORMAT_COUNT];
@@ -84,6 +87,8 @@ struct job {
  *   bert          int32 (B, 3, T)   tokens, some of them masked; labels: the token that was there where
  *                                   it is to be guessed, else -1; rows of the token types in the
  *                                   embedding's tables (V + P + type)
+ *   vit           int32 (B)         labels; then float (B, channels, image, image): pixels, 0 to 255 as
+ *                                   -1 to 1, which is what Hugging Face's image processor makes of them
  */
 uint64_t job_batch_bytes(const struct job *job);
 

@@ -244,6 +244,12 @@ static void lay_head(const struct network *network, struct sizes s, struct layou
         put_kept(layout, "transform", s.rows * s.width);
         put_kept(layout, "gelu", s.rows * s.width);
     }
+    if (network->family == NETWORK_VIT) { /* the class tokens alone */
+        put_kept(layout, "class", s.batch * s.width);
+        put_kept(layout, "normf", s.batch * s.width);
+        put_kept(layout, "normf_stats", s.batch * 2);
+        return;
+    }
     put_kept(layout, "normf", s.rows * s.width);
     put_kept(layout, "normf_stats", norm_stats(network, s));
 }
@@ -348,7 +354,8 @@ static uint64_t attention_words(struct sizes s)
 static uint64_t embedding_words(const struct network *network, struct sizes s)
 {
     if (network->family == NETWORK_VIT)
-        return s.batch * (s.tokens - 1) * network->channels * network->patch * network->patch;
+        return s.batch * (s.tokens - 1) *
+               (network->channels * network->patch * network->patch + s.width);
     uint64_t norm = network->family == NETWORK_BERT ? 2 * s.rows * s.width + 2 * s.rows : 0;
     return MEMORY_EMBEDDING_WORDS * s.rows + norm;
 }

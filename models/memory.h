@@ -58,7 +58,8 @@ uint64_t memory_state_bytes(const struct network *network, uint64_t first_layer,
  *                     number a row
  *   bert blocks       q  k  v  attention  attention_stats  middle (R,C: before its norm)  norm1
  *                     norm1_stats  fc  gelu  sum (R,C: before its norm)  norm2_stats  output
- *   heads             normf (R,C)  normf_stats (R,2); bert: transform (R,C)  gelu (R,C) as well
+ *   heads             normf (R,C)  normf_stats (R,2); bert: transform (R,C)  gelu (R,C) as well; vit:
+ *                     class (B,C)  normf (B,C)  normf_stats (B,2)
  *   embeddings        nothing
  *   opaque layers     activations
  *
@@ -98,8 +99,8 @@ uint64_t memory_activation_bytes(const struct network *network, uint64_t first_l
  *   logits       (R,V), or (B,classes)
  *   scratch      attention: two tiles of MEMORY_ATTENTION_TILE x T weights for each of at most
  *                MEMORY_ATTENTION_LANES heads at a time; embedding: two sorted lists of (row, token)
- *                pairs of 8 bytes, for bert's norm behind them two (R,C) and one (R,2) (vit: the
- *                patches)
+ *                pairs of 8 bytes, for bert's norm behind them two (R,C) and one (R,2); for vit
+ *                the patches, as pixels and embedded
  *   activations  as memory_activations() lays them out, when they are recomputed; an entry of that
  *                table is at this entry's offset plus its own
  */

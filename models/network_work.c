@@ -208,7 +208,9 @@ static struct linear patch_linear(const struct network *n, struct sizes s)
 static void embedding_forward(const struct network *n, struct sizes s, struct list *list)
 {
     if (n->family == NETWORK_VIT) {
-        linear_forward(list, patch_linear(n, s));
+        struct linear patches = patch_linear(n, s);
+        add(list, KERNEL_GATHER, patches.rows, patches.in, 0);
+        linear_forward(list, patches);
         add(list, KERNEL_RESIDUAL, s.rows, s.width, 0); /* the positions */
         return;
     }
@@ -221,8 +223,11 @@ static void embedding_forward(const struct network *n, struct sizes s, struct li
 static void embedding_backward(const struct network *n, struct sizes s, struct list *list)
 {
     if (n->family == NETWORK_VIT) {
-        linear_weight(list, patch_linear(n, s));
-        add(list, KERNEL_EMBED_BACKWARD, s.rows, s.width, s.tokens);
+        struct linear patches = patch_linear(n, s);
+        add(list, KERNEL_GATHER, patches.rows, patches.in, 0); /* again: nothing is kept */
+        add(list, KERNEL_GATHER, patches.rows, patches.out, 0);
+        add(list, KERNEL_BIAS_BACKWARD, s.batch, s.tokens * s.width, 0); /* the positions */
+        linear_weight(list, patches);
         return;
     }
     uint64_t rows = network_table_rows(n);
@@ -265,7 +270,8 @@ static void head_forward(const struct network *n, struct sizes s, struct list *l
     struct linear linears[HEAD_LINEARS_MAX];
     uint32_t count = head_linears(n, s, linears);
     if (n->family == NETWORK_BERT) add(list, KERNEL_GELU_FORWARD, s.rows, s.width, 0);
-    add(list, norm_forward_of(n), s.rows, s.width, 0);
+    if (n->family == NETWORK_VIT) add(list, KERNEL_GATHER, s.batch, s.width, 0);
+    add(list, norm_forward_of(n), n->family == NETWORK_VIT ? s.batch : s.rows, s.width, 0);
     for (uint32_t i = 0; i < count; i++) linear_forward(list, linears[i]);
     if (n->family == NETWORK_VIT)
         add(list, KERNEL_LOSS, s.batch, n->classes, 0);
@@ -278,8 +284,9 @@ static void head_backward(const struct network *n, struct sizes s, struct list *
 {
     struct linear linears[HEAD_LINEARS_MAX];
     for (uint32_t i = head_linears(n, s, linears); i-- > 0;) linear_backward(list, linears[i]);
-    add(list, norm_backward_of(n), s.rows, s.width, 0);
+    add(list, norm_backward_of(n), n->family == NETWORK_VIT ? s.batch : s.rows, s.width, 0);
     if (n->family == NETWORK_BERT) add(list, KERNEL_GELU_BACKWARD, s.rows, s.width, 0);
+    if (n->family == NETWORK_VIT) add(list, KERNEL_GATHER, s.rows, s.width, 0);
 }
 
 /* --- any layer ------------------------------------------------------------------------------ */

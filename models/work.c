@@ -50,6 +50,7 @@ const char *const kernel_names[] = {
     [KERNEL_ROPE] = "rope",
     [KERNEL_SWIGLU_FORWARD] = "swiglu_forward",
     [KERNEL_SWIGLU_BACKWARD] = "swiglu_backward",
+    [KERNEL_GATHER] = "gather",
 };
 static_assert(ARRAY_COUNT(kernel_names) == KERNEL_COUNT, "a name per kernel");
 
@@ -90,6 +91,7 @@ static const struct kernel_formula formulas[] = {
     /* gate and up in, one out; backward: both and the gradient in, two gradients out */
     [KERNEL_SWIGLU_FORWARD] = {.mn = 3},
     [KERNEL_SWIGLU_BACKWARD] = {.mn = 5},
+    [KERNEL_GATHER] = {.mn = 2},
 };
 static_assert(ARRAY_COUNT(formulas) == KERNEL_COUNT, "a formula per kernel");
 

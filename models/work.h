@@ -48,6 +48,7 @@ enum kernel {
     KERNEL_ROPE,              /* queries and keys turned in place, there or back */
     KERNEL_SWIGLU_FORWARD,    /* silu(gate) * up */
     KERNEL_SWIGLU_BACKWARD,
+    KERNEL_GATHER, /* m rows of n moved: pixels to patches, class tokens out of their samples */
     KERNEL_COUNT
 };
 

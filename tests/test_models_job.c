@@ -275,7 +275,8 @@ static void bad_files_are_refused_with_their_place(void **state)
         {ONE_JOB("\"data\": \"a\", \"data_format\": \"none\""),
          "test:2:67: 'data_format' is 'none' but 'data' names a file"},
         {ONE_JOB("\"data\": \"a.csv\", \"data_format\": \"csv\""),
-         "test:2:71: unknown data_format 'csv' (expected text, llmc, nanogpt or none)"},
+         "test:2:71: unknown data_format 'csv' (expected text, llmc, nanogpt, none, "
+         "cifar10 or images)"},
         {ONE_JOB("\"count\": 2, \"weights_out\": \"w.safetensors\""),
          "test:2:66: jobs 'job-1-1' and 'job-1-2' would both write '/data/runs/w.safetensors' "
          "(use {name} in it)"},
@@ -292,6 +293,18 @@ static void bad_files_are_refused_with_their_place(void **state)
         {"{\"spillway_jobs\": 1, \"jobs\": [{\"network\": {\"model_type\": \"gpt2\", \"vocab_size\": 65},"
          "\n\"minibatches\": 2, \"data\": \"a.txt\"}]}",
          "test:2:27: text needs 256 tokens, one for each byte, and network 'network' has 65"},
+        {"{\"spillway_jobs\": 1, \"jobs\": [{\"network\": \"hydra-vit-300m\", \"minibatches\": 1,\n"
+         "\"data\": \"a.bin\", \"data_format\": \"llmc\"}]}",
+         "test:2:33: 'data_format' is 'llmc' but network 'hydra-vit-300m' reads images (expected "
+         "cifar10, images or none)"},
+        {"{\"spillway_jobs\": 1, \"jobs\": [{\"network\": \"gpt2\", \"minibatches\": 1,\n"
+         "\"data\": \"a.bin\", \"data_format\": \"cifar10\"}]}",
+         "test:2:33: 'data_format' is 'cifar10' but network 'gpt2' reads text (expected text, llmc, "
+         "nanogpt or none)"},
+        {"{\"spillway_jobs\": 1, \"jobs\": [{\"network\": \"vit-base\", \"minibatches\": 1,\n"
+         "\"data\": \"a.bin\", \"data_format\": \"cifar10\"}]}",
+         "test:2:33: cifar10 has images of 3 x 32 x 32 pixels, and network 'vit-base' takes 3 x 224 "
+         "x 224 (expected data_format images)"},
         {"{\"spillway_jobs\": 1, \"jobs\": [{\"network\": {\"model_type\": \"bert\", \"vocab_size\": 256},\n"
          "\"minibatches\": 1, \"data\": \"text\"}]}",
          "test:2:27: text needs 257 tokens, one for each byte and one for the mask, and network "
@@ -343,7 +356,7 @@ static void what_is_written_reads_back_the_same(void **state)
               "{\"network\": \"gpt2-xl\", \"sequence\": 512, \"microbatch\": 3, \"count\": 2,"
               " \"optimizer\": {\"kind\": \"sgd\", \"lr\": 1e-5, \"epsilon\": 3e-7}},"
               "{\"name\": \"x\", \"network\": \"hydra-vit-600m\", \"data\": \"/d/a.bin\","
-              " \"data_format\": \"nanogpt\", \"weights_in\": \"i\", \"weights_out\": \"o\"},"
+              " \"data_format\": \"images\", \"weights_in\": \"i\", \"weights_out\": \"o\"},"
               "{\"name\": \"p\", \"network\": {\"model_type\": \"profile\", \"layers\": ["
               " {\"parameter_bytes\": 8, \"activation_bytes\": 1, \"boundary_bytes\": 2,"
               "  \"forward_ns\": 3, \"backward_ns\": 4, \"repeat\": 5}]}}]}",

@@ -155,6 +155,12 @@ static void activations_of_encoders(void **state)
     assert_int_equal(memory_activation_bytes(&vit, 1, 2, 2, 999),
                      2 * bytes - rows * 1280 * 4);
     assert_int_equal(memory_boundary_bytes(&vit, 0, 2, 999), rows * 1280 * 4);
+    /* its head keeps the class tokens, their norms and statistics */
+    assert_int_equal(memory_activation_bytes(&vit, vit.layer_count - 1, 1, 2, 999),
+                     2 * 2 * 1280 * 4 + up(2 * 2 * 4));
+    /* its embedding: 2 * 16 patches of 3 * 8 * 8 pixels and of 1280 */
+    assert_int_equal(memory_workspace_bytes(&vit, 0, 1, UNIT_FORWARD, UNIT_KEEP, 2, 999),
+                     2 * 16 * (192 + 1280) * 4);
 }
 
 /* B 2, T 96, R 192; 32 heads of 64, 8 of keys. Per row: norm1 C, norm 1, q 2048, k and v 512, attention

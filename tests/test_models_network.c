@@ -830,6 +830,41 @@ static void kernels_of_llama_by_hand(void **state)
     check_items(&n, 0, PASS_BACKWARD, embedding_backward, 1);
 }
 
+/* B 2: 196 patches of 768 pixels each, 197 tokens; the head sees one token of each sample. */
+static void kernels_of_vit_by_hand(void **state)
+{
+    (void)state;
+    static const struct work_item embedding_forward[] = {
+        {KERNEL_GATHER, 1, 392, 768, 0},
+        {KERNEL_MATMUL_FORWARD, 1, 392, 1024, 768},
+        {KERNEL_RESIDUAL, 1, 394, 1024, 0}};
+    static const struct work_item embedding_backward[] = {
+        {KERNEL_GATHER, 1, 392, 768, 0},         /* the images again */
+        {KERNEL_GATHER, 1, 392, 1024, 0},        /* gradients of patches, without class tokens */
+        {KERNEL_BIAS_BACKWARD, 1, 2, 197 * 1024, 0}, /* of positions */
+        {KERNEL_MATMUL_WEIGHT, 1, 1024, 768, 392},
+        {KERNEL_BIAS_BACKWARD, 1, 392, 1024, 0}};
+    static const struct work_item block_forward[] = {
+        {KERNEL_NORM_FORWARD, 1, 394, 1024, 0}, {KERNEL_NORM_FORWARD, 1, 394, 1024, 1},
+        {KERNEL_MATMUL_FORWARD, 4, 394, 1024, 1024}, {KERNEL_MATMUL_FORWARD, 1, 394, 4096, 1024},
+        {KERNEL_MATMUL_FORWARD, 1, 394, 1024, 4096},
+        {KERNEL_ATTENTION_FULL_FORWARD, 1, 32, 197, 64}, {KERNEL_GELU_FORWARD, 1, 394, 4096, 0},
+        {KERNEL_RESIDUAL, 1, 394, 1024, 0}};
+    static const struct work_item head_forward[] = {
+        {KERNEL_GATHER, 1, 2, 1024, 0}, {KERNEL_NORM_FORWARD, 1, 2, 1024, 0},
+        {KERNEL_MATMUL_FORWARD, 1, 2, 1000, 1024}, {KERNEL_LOSS, 1, 2, 1000, 0}};
+    static const struct work_item head_backward[] = {
+        {KERNEL_MATMUL_INPUT, 1, 2, 1024, 1000}, {KERNEL_MATMUL_WEIGHT, 1, 1000, 1024, 2},
+        {KERNEL_BIAS_BACKWARD, 1, 2, 1000, 0}, {KERNEL_NORM_BACKWARD, 1, 2, 1024, 0},
+        {KERNEL_GATHER, 1, 394, 1024, 0}}; /* nothing for the other tokens */
+    struct network n = preset("vit-large");
+    check_items(&n, 0, PASS_FORWARD, embedding_forward, ARRAY_COUNT(embedding_forward));
+    check_items(&n, 0, PASS_BACKWARD, embedding_backward, ARRAY_COUNT(embedding_backward));
+    check_items(&n, 1, PASS_FORWARD, block_forward, ARRAY_COUNT(block_forward));
+    check_items(&n, 25, PASS_FORWARD, head_forward, ARRAY_COUNT(head_forward));
+    check_items(&n, 25, PASS_BACKWARD, head_backward, ARRAY_COUNT(head_backward));
+}
+
 /* The pooler and the next-sentence classifier see one token of each sample. */
 static void a_pooler_works_on_samples(void **state)
 {
@@ -938,6 +973,7 @@ int main(void)
         cmocka_unit_test(a_bert_step_has_the_flops_of_the_literature),
         cmocka_unit_test(a_vit_step_has_the_flops_of_the_literature),
         cmocka_unit_test(kernels_of_gpt2_by_hand),
+        cmocka_unit_test(kernels_of_vit_by_hand),
         cmocka_unit_test(a_pooler_works_on_samples),
         cmocka_unit_test(long_names_keep_their_end),
         cmocka_unit_test(equal_products_are_one_item),

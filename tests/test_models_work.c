@@ -49,6 +49,7 @@ static const struct {
     /* two in, one out; three in, two out */
     {{KERNEL_SWIGLU_FORWARD, 2, 3, 5, 0}, 0, 360},
     {{KERNEL_SWIGLU_BACKWARD, 2, 3, 5, 0}, 0, 600},
+    {{KERNEL_GATHER, 2, 3, 5, 0}, 0, 240},
 };
 
 static void flops_and_bytes_by_hand(void **state)
