@@ -30,8 +30,7 @@
 /* The tensors of a layer, in the order of network_layer_tensors(). */
 enum block_tensor {
     Q_WEIGHT, Q_BIAS, K_WEIGHT, K_BIAS, V_WEIGHT, V_BIAS, PROJECTION_WEIGHT, PROJECTION_BIAS,
-    NORM1_WEIGHT, NORM1_BIAS, FC_WEIGHT, FC_BIAS, OUT_WEIGHT, OUT_BIAS, NORM2_WEIGHT, NORM2_BIAS,
-    BLOCK_TENSORS
+    NORM1_WEIGHT, NORM1_BIAS, FC_WEIGHT, FC_BIAS, OUT_WEIGHT, OUT_BIAS, NORM2_WEIGHT, NORM2_BIAS
 };
 enum head_tensor {
     WORD_BIAS, TRANSFORM_WEIGHT, TRANSFORM_BIAS, NORMF_WEIGHT, NORMF_BIAS, HEAD_WEIGHT
@@ -235,7 +234,6 @@ static const struct kernel_need needs[] = {
 };
 
 const struct family family_bert = {
-    .block_tensors = BLOCK_TENSORS,
     .block_kept = BLOCK_KEPT,
     .head_kept = HEAD_KEPT,
     .embedding_forward = embedding_forward,

@@ -1,5 +1,5 @@
 /*
- * Tokens of a file or of a seed, by position.
+ * Tokens of a file or of a seed, by position. Images are read by exec/data_images.c.
  *
  *     text     a token is a byte
  *     llmc     llm.c's .bin: 256 x int32, of which magic, version and token count are used, then
@@ -28,6 +28,7 @@
 
 #include "base/random.h"
 #include "exec/clones.h"
+#include "exec/data_images.h"
 #include "exec/mapped_file.h"
 
 enum { LLMC_HEADER_BYTES = 256 * 4 };
@@ -52,6 +53,8 @@ struct data_source {
     bool masked;                 /* words are to be guessed */
     uint64_t mask, words;        /* the token for a masked one; random ones are below `words` */
     uint64_t first_type_row;     /* row of token type 0 in the embedding's tables */
+    bool reads_images;
+    struct data_images images;   /* then this is all */
 };
 
 /* --- reading numbers -------------------------------------------------------------------------- */
@@ -200,6 +203,18 @@ static void describe_text(struct data_source *source, const struct job *job)
     assert(source->vocabulary > 0 && source->vocabulary <= INT32_MAX);
 }
 
+/* `file` NULL: drawn from the seed. */
+static enum status open_text_data(struct data_source *source, const struct job *job,
+                                  const char *name, const struct mapped_file *file,
+                                  struct error *err)
+{
+    describe_text(source, job);
+    if (!file) return STATUS_OK;
+    assert(job->data_format < DATA_FORMAT_COUNT && open_functions[job->data_format]);
+    enum status status = open_functions[job->data_format](source, name, file, err);
+    return status == STATUS_OK ? check_tokens(source, name, err) : status;
+}
+
 /* Takes `mapped` over, also on failure: `file` itself, or empty when the bytes are borrowed. */
 static enum status create(const struct job *job, const char *name, const struct mapped_file *file,
                           struct mapped_file mapped, struct data_source **out, struct error *err)
@@ -212,13 +227,13 @@ static enum status create(const struct job *job, const char *name, const struct 
     source->file = mapped;
     source->seed = job->seed;
     source->microbatch = job->microbatch;
-    describe_text(source, job);
+    source->reads_images = job->network.family == NETWORK_VIT;
+    bool has_file = job->data_format != DATA_NONE;
     enum status status = STATUS_OK;
-    if (job->data_format != DATA_NONE) {
-        assert(job->data_format < DATA_FORMAT_COUNT);
-        status = open_functions[job->data_format](source, name, file, err);
-        if (status == STATUS_OK) status = check_tokens(source, name, err);
-    }
+    if (source->reads_images)
+        status = data_images_open(job, name, has_file ? file : NULL, &source->images, err);
+    else
+        status = open_text_data(source, job, name, has_file ? file : NULL, err);
     if (status != STATUS_OK) {
         data_close(source);
         return error_add(err, "data of job '%s'", job->name);
@@ -318,6 +333,10 @@ static uint64_t nearest_word(const struct data_source *source, uint64_t minibatc
 
 void data_batch(const struct data_source *source, uint64_t minibatch, int32_t *out)
 {
+    if (source->reads_images) {
+        data_images_batch(&source->images, minibatch, out);
+        return;
+    }
     uint64_t row = source->masked ? 3 * source->sequence : source->sample_tokens;
     uint64_t nearest = source->masked ? nearest_word(source, minibatch) : 0;
     for (uint64_t b = 0; b < source->microbatch; b++) {

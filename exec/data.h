@@ -1,6 +1,6 @@
 /*
- * Training data: tokens from a file (bytes of a text, llm.c's and nanoGPT's .bin) or seeded random
- * ones. Which tokens a minibatch holds, and which of them bert is to guess, depends on the job's seed
+ * Training data: tokens from a file (bytes of a text, llm.c's and nanoGPT's .bin), labelled images from
+ * one (CIFAR-10's binary batches, or any size), or seeded random ones. Which tokens a minibatch holds, and which of them bert is to guess, depends on the job's seed
  * and the minibatch's number alone: sample b of minibatch i starts at a position drawn from (seed,
  * i * B + b), or consists of tokens drawn from it.
  */
@@ -12,7 +12,8 @@
 struct data_source; /* opaque; the file is mapped, not read into memory */
 
 /* Errors: STATUS_IO; STATUS_BAD_INPUT for a wrong magic, version or length, a file shorter than
- * a sample (T + 1 tokens, of bert T), a token that is not below the vocabulary (found by a scan of the whole file). */
+ * a sample (T + 1 tokens, of bert T), a token that is not below the vocabulary (found by a scan of the whole file);
+ * for images see exec/data_images.h. */
 MUST_CHECK enum status data_open(const struct job *job, struct data_source **out,
                                  struct error *err);
 
@@ -22,7 +23,7 @@ MUST_CHECK enum status data_parse(const struct job *job, const char *name, const
                                   uint64_t bytes, struct data_source **out, struct error *err);
 void data_close(struct data_source *source); /* NULL is fine */
 
-/* Tokens in the file; 0 when they are drawn from the seed. */
+/* Tokens in the file; 0 when they are drawn from the seed, and of images. */
 uint64_t data_tokens(const struct data_source *source);
 
 /* out: job_batch_bytes(), laid out as models/job.h says. May be called from several threads at a

@@ -52,6 +52,15 @@ static const struct memory_table *workspace_of(const struct unit_arguments *a)
     return &a->tables->workspace[unit_pass_of(a->pass)][how];
 }
 
+/* Tensors of the shard's first layer. */
+static uint32_t first_layer_tensors(const struct unit_arguments *a)
+{
+    const struct memory_table *table = &a->tables->parameters;
+    uint32_t count = 0;
+    while (count < table->count && table->entries[count].layer == a->shard->first_layer) count++;
+    return count;
+}
+
 static struct unit unit_of(const struct family *family, const struct kernels *kernels,
                            const struct unit_arguments *a)
 {
@@ -75,6 +84,7 @@ static struct unit unit_of(const struct family *family, const struct kernels *ke
         .inner = (int64_t)(n->heads * n->head_width),
         .shared = (int64_t)(network_kv_heads(n) * n->head_width),
         .epsilon = (float)n->norm_epsilon,
+        .block_tensors = first_layer_tensors(a),
         .part = (int64_t)part,
         .gradients = piece(a, workspace, "gradients"),
         .d_stream = piece(a, workspace, "d_stream"),
@@ -120,7 +130,7 @@ struct tensor family_tensor(const struct unit *unit, uint64_t layer, uint32_t in
 {
     const struct unit_arguments *a = unit->arguments;
     const struct memory_entry *first =
-        layer_entries(&a->tables->parameters, a, layer, unit->family->block_tensors);
+        layer_entries(&a->tables->parameters, a, layer, unit->block_tensors);
     const struct memory_entry *entry = first + index;
     assert(entry->layer == layer);
     uint64_t tables = layer == 0 ? network_table_rows(unit->network) * unit->network->width : 0;

@@ -22,6 +22,7 @@ struct unit {
     int64_t b, t, r, c, h, d, f, v;
     int64_t inner, shared; /* width of all queries, of all keys: H D, and as much or less */
     float epsilon;
+    uint32_t block_tensors; /* of one block, if there are any */
     int64_t part;      /* floats from parameters to first moments to second moments */
     float *gradients;  /* these are NULL or empty where the pass has none */
     float *d_stream, *d_stream2, *d_qkv, *d_wide, *scratch, *logits;
@@ -43,7 +44,6 @@ struct kernel_need {
  * made and stepped on the way back.
  */
 struct family {
-    uint32_t block_tensors; /* in network_layer_tensors() of a block */
     uint32_t block_kept;    /* entries of memory_activations() of a block, the output included */
     uint32_t head_kept;
     void (*embedding_forward)(const struct unit *unit);
@@ -60,7 +60,7 @@ struct family {
     const struct kernel_need *needs;
     uint32_t need_count;
 };
-extern const struct family family_gpt2, family_llama, family_bert;
+extern const struct family family_gpt2, family_llama, family_bert, family_vit;
 
 /* What unit_compute() does, for any family. */
 void family_compute(const struct family *family, const struct kernels *kernels,

@@ -28,8 +28,7 @@
 /* The tensors of a layer, in the order of network_layer_tensors(). */
 enum block_tensor {
     NORM1_WEIGHT, NORM1_BIAS, QKV_WEIGHT, QKV_BIAS, PROJECTION_WEIGHT, PROJECTION_BIAS,
-    NORM2_WEIGHT, NORM2_BIAS, FC_WEIGHT, FC_BIAS, OUT_WEIGHT, OUT_BIAS,
-    BLOCK_TENSORS
+    NORM2_WEIGHT, NORM2_BIAS, FC_WEIGHT, FC_BIAS, OUT_WEIGHT, OUT_BIAS
 };
 enum head_tensor { NORMF_WEIGHT, NORMF_BIAS, HEAD_WEIGHT };
 
@@ -122,7 +121,6 @@ static const char *unsupported(const struct job *job)
 }
 
 const struct family family_gpt2 = {
-    .block_tensors = BLOCK_TENSORS,
     .block_kept = BLOCK_KEPT,
     .head_kept = HEAD_KEPT,
     .embedding_forward = family_tables_forward,

@@ -125,6 +125,26 @@ struct kernels {
     void (*loss_labels)(const struct kernels *kernels, double *loss, float *logits,
                         const int32_t *labels, int64_t label_stride, int64_t b, int64_t t,
                         int64_t v);
+
+    /* --- vit ------------------------------------------------------------------------------ */
+
+    /* images(B,channels,image,image) -> out(B,N,channels,patch,patch), N = (image / patch)^2 patches
+     * from left to right, then down. */
+    void (*patches)(const struct kernels *kernels, float *out, const float *images, int64_t b,
+                    int64_t channels, int64_t image, int64_t patch);
+    /* x(B,T,C) = the class token(C) in front of patches(B,T-1,C), all + positions(T,C) */
+    void (*join_forward)(const struct kernels *kernels, float *x, const float *patches,
+                         const float *class_token, const float *positions, int64_t b, int64_t t,
+                         int64_t c);
+    /* The gradients of all three from dx(B,T,C). */
+    void (*join_backward)(const struct kernels *kernels, float *dpatches, float *dclass_token,
+                          float *dpositions, const float *dx, int64_t b, int64_t t, int64_t c);
+    /* out(B,C) = the first token of each sample of x(B,T,C) */
+    void (*first_forward)(const struct kernels *kernels, float *out, const float *x, int64_t b,
+                          int64_t t, int64_t c);
+    /* dx(B,T,C): dout(B,C) for the first tokens, 0 for the others */
+    void (*first_backward)(const struct kernels *kernels, float *dx, const float *dout, int64_t b,
+                           int64_t t, int64_t c);
 };
 
 /* The host's kernels for one compute stream with this many threads. The caller frees them with

@@ -191,6 +191,11 @@ static const struct kernels table = {
     .swiglu_forward = host_swiglu_forward,
     .swiglu_backward = host_swiglu_backward,
     .loss_labels = host_loss_labels,
+    .patches = host_patches,
+    .join_forward = host_join_forward,
+    .join_backward = host_join_backward,
+    .first_forward = host_first_forward,
+    .first_backward = host_first_backward,
 };
 
 enum status kernels_host_create(uint32_t threads, struct kernels **out, struct error *err)

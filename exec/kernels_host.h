@@ -101,6 +101,18 @@ void host_loss_labels(const struct kernels *kernels, double *loss, float *logits
                       const int32_t *labels, int64_t label_stride, int64_t b, int64_t t,
                       int64_t v);
 
+void host_patches(const struct kernels *kernels, float *out, const float *images, int64_t b,
+                  int64_t channels, int64_t image, int64_t patch);
+void host_join_forward(const struct kernels *kernels, float *x, const float *patches,
+                       const float *class_token, const float *positions, int64_t b, int64_t t,
+                       int64_t c);
+void host_join_backward(const struct kernels *kernels, float *dpatches, float *dclass_token,
+                        float *dpositions, const float *dx, int64_t b, int64_t t, int64_t c);
+void host_first_forward(const struct kernels *kernels, float *out, const float *x, int64_t b,
+                        int64_t t, int64_t c);
+void host_first_backward(const struct kernels *kernels, float *dx, const float *dout, int64_t b,
+                         int64_t t, int64_t c);
+
 /* --- what they share -------------------------------------------------------------------------- */
 
 /* An optimizer step's coefficients, worked out once in double. */

@@ -26,8 +26,7 @@
 /* The tensors of a layer, in the order of network_layer_tensors(). */
 enum block_tensor {
     Q_WEIGHT, K_WEIGHT, V_WEIGHT, PROJECTION_WEIGHT, GATE_WEIGHT, UP_WEIGHT, DOWN_WEIGHT,
-    NORM1_WEIGHT, NORM2_WEIGHT,
-    BLOCK_TENSORS
+    NORM1_WEIGHT, NORM2_WEIGHT
 };
 enum head_tensor { NORMF_WEIGHT, HEAD_WEIGHT };
 
@@ -164,7 +163,6 @@ static const struct kernel_need needs[] = {
 };
 
 const struct family family_llama = {
-    .block_tensors = BLOCK_TENSORS,
     .block_kept = BLOCK_KEPT,
     .head_kept = HEAD_KEPT,
     .embedding_forward = family_tables_forward,

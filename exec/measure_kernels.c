@@ -357,6 +357,13 @@ static void call_rope(const struct call *c)
                      s.t, heads, heads, d, &rope, false);
 }
 
+/* Every second row. */
+static void call_gather(const struct call *c)
+{
+    const int64_t n = c->m * c->n;
+    c->kernels->first_forward(c->kernels, hot(c, 0, n), kept(c, 2 * n), c->m, 2, c->n);
+}
+
 static const struct optimizer adamw = {.kind = OPTIMIZER_ADAMW,
                                        .learning_rate = 1e-6,
                                        .weight_decay = 0.01,
@@ -509,6 +516,9 @@ static const struct kernel_class classes[KERNEL_COUNT] = {
     [KERNEL_SWIGLU_BACKWARD] = {call_swiglu_backward,
                                 .need = offsetof(struct kernels, swiglu_backward),
                                 SIZES(wide_sizes)},
+    [KERNEL_GATHER] = {call_gather,
+                       .need = offsetof(struct kernels, first_forward),
+                       SIZES(narrow_sizes)},
 };
 
 /* --- sampling --------------------------------------------------------------------------------------- */

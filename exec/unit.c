@@ -16,6 +16,7 @@ static const struct family *const families[NETWORK_FAMILY_COUNT] = {
     [NETWORK_GPT2] = &family_gpt2,
     [NETWORK_LLAMA] = &family_llama,
     [NETWORK_BERT] = &family_bert,
+    [NETWORK_VIT] = &family_vit,
 };
 
 enum status unit_tables_init(const struct job *job, const struct plan_shard *shard,

@@ -48,7 +48,7 @@ struct unit_arguments {
 
 void unit_compute(const struct kernels *kernels, const struct unit_arguments *arguments);
 
-/* NULL when the executor can train this job, else why not ("networks of family 'vit' ..."). Borrowed
+/* NULL when the executor can train this job, else why not ("networks of family 'profile' ..."). Borrowed
  * by the calling thread until it asks again. */
 const char *unit_unsupported(const struct job *job);
 

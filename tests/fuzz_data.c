@@ -1,8 +1,9 @@
 /*
- * Token data on any bytes, taken for each of the three formats and for several jobs. A second reader
+ * Data on any bytes. First as tokens, taken for each of the three formats and for several jobs. A second reader
  * below, written from the formats' description alone, says what has to come out: which files are
  * refused, how many tokens the others have, and what these are. Every sample of a batch must then be
- * a run of them.
+ * a run of them. Then as images: a whole number of records with good labels, or refused; and every
+ * sample of a batch must be one of the records.
  */
 #include <assert.h>
 #include <stdbool.h>
@@ -114,8 +115,60 @@ static void try_job(const struct job *job, const uint8_t *data, size_t size)
     free(tokens.values);
 }
 
+/* --- images ------------------------------------------------------------------------------------- */
+
+static bool is_record(const struct job *job, const uint8_t *data, size_t size, int32_t label,
+                      const float *pixels)
+{
+    const struct network *n = &job->network;
+    size_t width = job->data_format == DATA_CIFAR10 ? 1 : 2;
+    size_t count = n->channels * n->image * n->image, record = width + count;
+    for (size_t i = 0; i < size; i += record) {
+        bool equal = number(data + i, width) == (uint64_t)label;
+        for (size_t j = 0; equal && j < count; j++) {
+            float difference = (float)data[i + width + j] / 127.5f - 1.0f - pixels[j];
+            equal = difference < 1e-6f && difference > -1e-6f;
+        }
+        if (equal) return true;
+    }
+    return false;
+}
+
+static void try_images(uint32_t format, uint64_t image, uint64_t classes, const uint8_t *data,
+                       size_t size)
+{
+    struct job job = {.name = "fuzz", .sequence = 2, .microbatch = 2, .seed = 5,
+                      .data_format = format};
+    struct network *n = &job.network;
+    n->family = NETWORK_VIT;
+    n->image = n->patch = image;
+    n->channels = image == 32 ? 3 : 1;
+    n->classes = classes;
+    size_t width = format == DATA_CIFAR10 ? 1 : 2, count = n->channels * image * image;
+    bool good = size > 0 && size % (width + count) == 0;
+    for (size_t i = 0; good && i < size; i += width + count)
+        good = number(data + i, width) < classes;
+    struct data_source *source = NULL;
+    struct error err = {0};
+    enum status status = data_parse(&job, "input", data, size, &source, &err);
+    assert(status == (good ? STATUS_OK : STATUS_BAD_INPUT) && !source == !good);
+    if (good) {
+        int32_t *batch = malloc(job_batch_bytes(&job));
+        assert(batch);
+        data_batch(source, 3, batch);
+        const float *pixels = (const float *)(const void *)(batch + job.microbatch);
+        for (uint64_t b = 0; b < job.microbatch; b++)
+            assert(is_record(&job, data, size, batch[b], pixels + b * count));
+        free(batch);
+    }
+    data_close(source);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    try_images(DATA_CIFAR10, 32, 10, data, size);
+    try_images(DATA_IMAGES, 2, 300, data, size);
+    try_images(DATA_IMAGES, 1, 65536, data, size);
     /* Vocabularies on both sides of what one byte and two bytes can hold; GPT-2's. */
     static const struct {
         uint64_t vocabulary, sequence, microbatch;

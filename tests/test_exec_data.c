@@ -1,4 +1,5 @@
-/* Training data: three file formats and none, what is refused, and which tokens a batch holds. */
+/* Training data: the file formats and none, what is refused, and which tokens a batch holds. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -369,6 +370,125 @@ static void test_masks_are_never_missing(void **state)
     data_close(source);
 }
 
+/* --- images ----------------------------------------------------------------------------------- */
+
+static struct job image_job(uint32_t format, uint64_t channels, uint64_t image, uint64_t classes)
+{
+    struct job job = job_of(format, 0);
+    job.network.family = NETWORK_VIT;
+    job.network.channels = channels;
+    job.network.image = image;
+    job.network.patch = 1;
+    job.network.classes = classes;
+    job.sequence = network_tokens(&job.network, 0);
+    return job;
+}
+
+static const float *pixels_of(const struct job *job, const int32_t *batch)
+{
+    return (const float *)(const void *)(batch + job->microbatch);
+}
+
+/* Image i has label i mod 10 and bytes (i + 3 j) mod 256. */
+static void test_cifar10(void **state)
+{
+    (void)state;
+    enum { IMAGES = 30, PIXELS = 3072, RECORD = 1 + PIXELS };
+    static unsigned char file[IMAGES * RECORD];
+    static int32_t batch[3 * RECORD], again[3 * RECORD];
+    for (int i = 0; i < IMAGES; i++)
+        for (int j = -1; j < PIXELS; j++)
+            file[i * RECORD + 1 + j] = (unsigned char)(j < 0 ? i % 10 : i + 3 * j);
+    write_file(file, sizeof file);
+    struct job job = image_job(DATA_CIFAR10, 3, 32, 10);
+    assert_true(job_batch_bytes(&job) == sizeof batch);
+    struct data_source *source = open_good(&job);
+    int seen[IMAGES] = {0}, different = 0;
+    for (uint64_t minibatch = 0; minibatch < 60; minibatch++) {
+        data_batch(source, minibatch, batch);
+        for (int b = 0; b < 3; b++) {
+            const float *pixels = pixels_of(&job, batch) + b * PIXELS;
+            int i = (int)lrintf((pixels[0] + 1) * 127.5f);
+            assert_in_range(i, 0, IMAGES - 1);
+            assert_int_equal(batch[b], i % 10);
+            for (int j = 0; j < PIXELS; j++)
+                assert_true(fabsf(pixels[j] - ((float)((i + 3 * j) % 256) / 127.5f - 1)) <= 1e-7f);
+            different += seen[i]++ == 0;
+        }
+    }
+    assert_true(different > 20);
+    data_batch(source, 59, again);
+    assert_memory_equal(batch, again, sizeof batch);
+    data_close(source);
+
+    job.network.classes = 9;
+    refuse(&job, STATUS_BAD_INPUT, "image 9 has label 9 (expected less than the classes, 9)");
+    write_file(file, RECORD + 1);
+    refuse(&job, STATUS_BAD_INPUT,
+           "3074 bytes (expected images of 3073: a label of 1 and 3 x 32 x 32 pixels)");
+    write_file(file, 7);
+    refuse(&job, STATUS_BAD_INPUT,
+           "7 bytes (expected images of 3073: a label of 1 and 3 x 32 x 32 pixels)");
+}
+
+/* Two bytes of label, one channel of 2 x 2. */
+static void test_images(void **state)
+{
+    (void)state;
+    static const unsigned char file[] = {0x2c, 0x01, 0, 255, 51, 204, 7, 0, 1, 2, 3, 4};
+    write_file(file, sizeof file);
+    struct job job = image_job(DATA_IMAGES, 1, 2, 301);
+    struct data_source *source = open_good(&job);
+    int32_t batch[3 + 3 * 4];
+    bool seen[2] = {false, false};
+    for (uint64_t minibatch = 0; minibatch < 20; minibatch++) {
+        data_batch(source, minibatch, batch);
+        for (int b = 0; b < 3; b++) {
+            const float *pixels = pixels_of(&job, batch) + 4 * b;
+            assert_true(batch[b] == 300 || batch[b] == 7);
+            seen[batch[b] == 7] = true;
+            if (batch[b] == 7) continue;
+            assert_true(pixels[0] == -1.0f && pixels[1] == 1.0f);
+            assert_true(fabsf(pixels[2] + 0.6f) <= 1e-6f && fabsf(pixels[3] - 0.6f) <= 1e-6f);
+        }
+    }
+    assert_true(seen[0] && seen[1]);
+    data_close(source);
+    job.network.classes = 300;
+    refuse(&job, STATUS_BAD_INPUT, "image 0 has label 300 (expected less than the classes, 300)");
+}
+
+/* Drawn labels and pixels: in range, spread out, a function of seed and minibatch alone. */
+static void test_drawn_images(void **state)
+{
+    (void)state;
+    struct job job = image_job(DATA_NONE, 2, 3, 5);
+    struct data_source *source = open_good(&job);
+    int32_t batch[3 + 3 * 18], other[3 + 3 * 18];
+    int labels[5] = {0};
+    double sum = 0, squares = 0;
+    for (uint64_t minibatch = 0; minibatch < 1000; minibatch++) {
+        data_batch(source, minibatch, batch);
+        for (int b = 0; b < 3; b++) {
+            assert_in_range(batch[b], 0, 4);
+            labels[batch[b]]++;
+        }
+        for (int i = 0; i < 54; i++) {
+            double pixel = (double)pixels_of(&job, batch)[i];
+            assert_true(pixel >= -1 && pixel <= 1);
+            sum += pixel;
+            squares += pixel * pixel;
+        }
+    }
+    /* 3000 of 5: 600 each, deviation 22; 54000 of mean 0 and variance 1/3: deviation 0.0025 */
+    for (int i = 0; i < 5; i++) assert_in_range(labels[i], 600 - 6 * 22, 600 + 6 * 22);
+    assert_true(fabs(sum / 54000) < 0.015 && fabs(squares / 54000 - 0.3359) < 0.01);
+    data_batch(source, 3, other);
+    data_batch(source, 999, batch);
+    assert_memory_not_equal(batch, other, sizeof batch);
+    data_close(source);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -377,6 +497,8 @@ int main(void)
         cmocka_unit_test(test_llmc_refused), cmocka_unit_test(test_files_refused),
         cmocka_unit_test(test_one_sample),   cmocka_unit_test(test_none), cmocka_unit_test(test_masks),
         cmocka_unit_test(test_masks_of_numbers), cmocka_unit_test(test_masks_are_never_missing),
+        cmocka_unit_test(test_cifar10), cmocka_unit_test(test_images),
+        cmocka_unit_test(test_drawn_images),
     };
     return cmocka_run_group_tests_name("exec/data.h", tests, setup, teardown);
 }

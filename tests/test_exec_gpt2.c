@@ -519,9 +519,10 @@ static void test_unsupported(void **state)
     job.network.head_width = 5;
     assert_string_equal(unit_unsupported(&job), "its heads do not make up its width");
     job = small_job(OPTIMIZER_SGD, true, true);
-    job.network.family = NETWORK_VIT;
+    job.network.family = NETWORK_PROFILE;
     assert_string_equal(unit_unsupported(&job),
-                        "networks of family 'vit' can be planned and simulated only");
+                        "networks of family 'profile' can be planned and simulated only");
+    assert_null(unit_missing_kernel(two, &job));
 }
 
 static int setup(void **state)

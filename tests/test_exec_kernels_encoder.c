@@ -84,11 +84,70 @@ static void test_loss_labels_as_tokens(void **state)
     assert_memory_equal(logits, other, sizeof(float) * B * T * V);
 }
 
+/* --- rows of images --------------------------------------------------------------------------- */
+
+static void images_case(const struct kernels *kernels, const int64_t *shape, struct outputs *out,
+                        bool check)
+{
+    int64_t b = shape[0], channels = shape[1], patch = shape[2], side = shape[3], c = shape[4];
+    int64_t image = patch * side, t = side * side + 1, area = patch * patch;
+    int64_t pixels = b * channels * image * image, rows = b * (t - 1);
+    float *images = random_array(pixels, 5, 1), *cut = empty_array(pixels);
+    float *patches = random_array(rows * c, 6, 1), *token = random_array(c, 7, 1);
+    float *positions = random_array(t * c, 8, 1), *x = empty_array(b * t * c);
+    float *dx = random_array(b * t * c, 9, 1), *dpatches = empty_array(rows * c);
+    float *dtoken = empty_array(c), *dpositions = empty_array(t * c), *first = empty_array(b * c);
+    float *dfirst = empty_array(b * t * c);
+    kernels->patches(kernels, cut, images, b, channels, image, patch);
+    kernels->join_forward(kernels, x, patches, token, positions, b, t, c);
+    kernels->join_backward(kernels, dpatches, dtoken, dpositions, dx, b, t, c);
+    kernels->first_forward(kernels, first, x, b, t, c);
+    kernels->first_backward(kernels, dfirst, first, b, t, c);
+    output(out, cut, pixels);
+    output(out, x, b * t * c);
+    output(out, dpatches, rows * c);
+    output(out, dtoken, c);
+    output(out, dpositions, t * c);
+    output(out, first, b * c);
+    output(out, dfirst, b * t * c);
+    if (!check) return;
+
+    for (int64_t i = 0; i < pixels; i++) { /* where each pixel went */
+        int64_t z = i % image, y = i / image % image, channel = i / (image * image) % channels;
+        int64_t place = i / (image * image * channels) * side * side + y / patch * side + z / patch;
+        int64_t within = y % patch * patch + z % patch;
+        assert_true(cut[(place * channels + channel) * area + within] == images[i]);
+    }
+    for (int64_t i = 0; i < b * t * c; i++) {
+        int64_t sample = i / (t * c), row = i / c % t, j = i % c;
+        float from = row == 0 ? token[j] : patches[(sample * (t - 1) + row - 1) * c + j];
+        assert_true(x[i] == from + positions[row * c + j]);
+        if (row > 0) assert_true(dpatches[(sample * (t - 1) + row - 1) * c + j] == dx[i]);
+        if (row == 0) assert_true(first[sample * c + j] == x[i]);
+        assert_true(dfirst[i] == (row == 0 ? first[sample * c + j] : 0.0f));
+    }
+    for (int64_t i = 0; i < t * c; i++) {
+        double sum = 0;
+        for (int64_t sample = 0; sample < b; sample++) sum += (double)dx[sample * t * c + i];
+        assert_true(fabs((double)dpositions[i] - sum) <= 2e-6 * (1 + fabs(sum)) * (double)b);
+        if (i < c) assert_true(dtoken[i] == dpositions[i]);
+    }
+}
+
+static void test_images(void **state)
+{
+    (void)state;
+    static const int64_t sizes[][5] = {
+        {1, 1, 1, 1, 1}, {2, 3, 4, 3, 5}, {5, 2, 1, 6, 65}, {70, 3, 8, 4, 48}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) run_case(images_case, sizes[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loss_labels),
         cmocka_unit_test(test_loss_labels_as_tokens),
+        cmocka_unit_test(test_images),
     };
     return cmocka_run_group_tests_name("exec/kernels.h, bert and vit", tests, test_kernels_setup,
                                        test_kernels_teardown);

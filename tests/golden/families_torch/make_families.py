@@ -203,6 +203,76 @@ class Bert:
         return value.dim() == 2
 
 
+class Vit:
+    C, H, D, FF, BLOCKS, IMAGE, PATCH, CHANNELS, CLASSES, B = 32, 3, 12, 56, 3, 8, 4, 3, 7, 3
+    EPSILON = 1e-12
+    T = (IMAGE // PATCH) ** 2 + 1
+
+    def parameters(self):
+        p = {}
+
+        def linear(name, out, inner, bias=True):
+            p[name + ".weight"] = normal(out, inner)
+            if bias:
+                p[name + ".bias"] = normal(out, scale=0.1)
+
+        def norm(name):
+            p[name + ".weight"] = 1 + normal(self.C)
+            p[name + ".bias"] = normal(self.C)
+
+        e = "vit.embeddings."
+        p[e + "cls_token"] = normal(1, 1, self.C)
+        p[e + "position_embeddings"] = normal(1, self.T, self.C)
+        p[e + "patch_embeddings.projection.weight"] = normal(self.C, self.CHANNELS, self.PATCH,
+                                                             self.PATCH)
+        p[e + "patch_embeddings.projection.bias"] = normal(self.C, scale=0.1)
+        for i in range(self.BLOCKS):
+            block = f"vit.encoder.layer.{i}."
+            norm(block + "layernorm_before")
+            for name in ("query", "key", "value"):
+                linear(block + f"attention.attention.{name}", self.H * self.D, self.C)
+            linear(block + "attention.output.dense", self.C, self.H * self.D)
+            norm(block + "layernorm_after")
+            linear(block + "intermediate.dense", self.FF, self.C)
+            linear(block + "output.dense", self.C, self.FF)
+        norm("vit.layernorm")
+        linear("classifier", self.CLASSES, self.C)
+        return p
+
+    def batches(self):
+        return [(torch.randint(self.CLASSES, (self.B,)),
+                 torch.randint(9, (self.B, self.CHANNELS, self.IMAGE, self.IMAGE)) / 4 - 1)
+                for _ in range(STEPS)]
+
+    def written(self, batch):
+        return batch[0].tolist() + batch[1].flatten().tolist()
+
+    norm, linear = Bert.norm, staticmethod(Bert.linear)
+
+    def loss(self, p, batch):
+        labels, images = batch
+        e = "vit.embeddings."
+        x = F.conv2d(images, p[e + "patch_embeddings.projection.weight"],
+                     p[e + "patch_embeddings.projection.bias"], stride=self.PATCH)
+        x = x.flatten(2).transpose(1, 2)
+        x = torch.cat((p[e + "cls_token"].expand(x.shape[0], 1, self.C), x), dim=1)
+        x = x + p[e + "position_embeddings"]
+        for i in range(self.BLOCKS):
+            block = f"vit.encoder.layer.{i}."
+            normed = self.norm(p, block + "layernorm_before", x)
+            q, k, v = (heads_of(self.linear(p, block + f"attention.attention.{n}", normed), self.H)
+                       for n in ("query", "key", "value"))
+            x = x + self.linear(p, block + "attention.output.dense", attend(q, k, v, False))
+            normed = self.norm(p, block + "layernorm_after", x)
+            inner = F.gelu(self.linear(p, block + "intermediate.dense", normed))
+            x = x + self.linear(p, block + "output.dense", inner)
+        x = self.norm(p, "vit.layernorm", x)
+        return F.cross_entropy(self.linear(p, "classifier", x[:, 0]), labels)
+
+    def decays(self, name, value):
+        return value.dim() in (2, 4)
+
+
 def train(family, kind, options, initial, batches, folder):
     p = {name: value.clone().requires_grad_() for name, value in initial.items()}
     groups = [{"params": [v for n, v in p.items() if family.decays(n, v)],
@@ -231,7 +301,7 @@ def train(family, kind, options, initial, batches, folder):
 
 
 def main():
-    families = {"llama": Llama, "bert": Bert}
+    families = {"llama": Llama, "bert": Bert, "vit": Vit}
     torch.set_num_threads(1)
     for name in sys.argv[1:] or families:
         family, folder = families[name](), HERE / name
