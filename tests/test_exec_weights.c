@@ -17,6 +17,7 @@
 #include "exec/safetensors.h"
 #include "exec/weights.h"
 #include "tests/support_gpt2.h"
+#include "tests/support_models.h"
 
 static char path[256];
 
@@ -345,8 +346,8 @@ static void test_short_types(void **state)
 
 /* The job's tensors as a list that a test may spoil before it is written. */
 struct list {
-    struct safetensors_tensor tensors[32];
-    char names[32][128];
+    struct safetensors_tensor tensors[64];
+    char names[64][128];
     size_t count;
 };
 
@@ -435,6 +436,120 @@ static void test_read_refused(void **state)
     trainer_release(&to);
 }
 
+/* --- the other families ----------------------------------------------------------------------- */
+
+/* Two blocks of each; the names of a few tensors, as Hugging Face's files have them. */
+static const struct family_file {
+    const char *config, *base; /* what stands in front of the names of all but the head */
+    size_t count;
+    const char *names[3];
+    const char *missing; /* the message about the first tensor of the second block */
+} family_files[] = {
+    {"{\"model_type\": \"llama\", \"num_hidden_layers\": 2, \"hidden_size\": 12, "
+     "\"num_attention_heads\": 3, \"num_key_value_heads\": 1, \"intermediate_size\": 20, "
+     "\"vocab_size\": 29, \"max_position_embeddings\": 7}",
+     "model.", 1 + 2 * 9 + 2,
+     {"model.embed_tokens.weight", "model.layers.1.mlp.down_proj.weight", "lm_head.weight"},
+     "no tensor 'model.layers.1.self_attn.q_proj.weight' (nor 'layers.1.self_attn.q_proj.weight') "
+     "among its 21"},
+    {"{\"model_type\": \"bert\", \"num_hidden_layers\": 2, \"hidden_size\": 12, "
+     "\"num_attention_heads\": 3, \"intermediate_size\": 20, \"vocab_size\": 29, "
+     "\"max_position_embeddings\": 7}",
+     "bert.", 5 + 2 * 16 + 5,
+     {"bert.embeddings.LayerNorm.weight", "bert.encoder.layer.0.attention.self.key.bias",
+      "cls.predictions.transform.dense.weight"},
+     "no tensor 'bert.encoder.layer.1.attention.self.query.weight' (nor "
+     "'encoder.layer.1.attention.self.query.weight') among its 42"},
+    {"{\"model_type\": \"vit\", \"num_hidden_layers\": 2, \"hidden_size\": 12, "
+     "\"num_attention_heads\": 3, \"intermediate_size\": 20, \"image_size\": 6, \"patch_size\": 2}",
+     "vit.", 4 + 2 * 16 + 4,
+     {"vit.embeddings.patch_embeddings.projection.weight",
+      "vit.encoder.layer.1.layernorm_after.bias", "classifier.weight"},
+     "no tensor 'vit.encoder.layer.1.layernorm_before.weight' (nor "
+     "'encoder.layer.1.layernorm_before.weight') among its 40"},
+};
+
+static struct job family_job(const struct family_file *family)
+{
+    struct job job = tiny_job();
+    struct arena arena = {0};
+    struct error err = {0};
+    if (support_network(family->config, &arena, &job.network, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    arena_release(&arena);
+    job.sequence = network_tokens(&job.network, job.sequence);
+    return job;
+}
+
+/* Names without their base, and BERT's norms as its first files have them. */
+static void rename_all(struct list *list, const char *base, bool old_norms)
+{
+    size_t length = strlen(base);
+    for (size_t i = 0; i < list->count; i++) {
+        char *name = list->names[i];
+        if (strncmp(name, base, length) == 0) memmove(name, name + length, strlen(name + length) + 1);
+        char *norm = strstr(name, "LayerNorm.");
+        if (old_norms && norm) strcpy(norm + 10, strcmp(norm + 10, "bias") ? "gamma" : "beta");
+    }
+}
+
+static void test_families(void **state)
+{
+    (void)state;
+    for (size_t f = 0; f < sizeof family_files / sizeof *family_files; f++) {
+        const struct family_file *family = &family_files[f];
+        struct job job = family_job(family);
+        struct trainer from = {0}, to = {0};
+        struct list list;
+        init(&from, &job, 1);
+        job.seed = 1;
+        init(&to, &job, 2);
+        uint64_t others = fingerprint(&to);
+
+        /* there and back, in another cut */
+        write_weights(&from);
+        struct error err = {0};
+        if (read_weights(&to, &err) != STATUS_OK) fail_msg("%s", err.text);
+        assert_true(fingerprint(&from) == fingerprint(&to) && fingerprint(&to) != others);
+        struct safetensors *file = NULL;
+        assert_int_equal(safetensors_open(path, &file, &err), STATUS_OK);
+        assert_int_equal(safetensors_count(file), family->count);
+        for (size_t i = 0; i < 3; i++) assert_non_null(safetensors_find(file, family->names[i]));
+        safetensors_close(file);
+
+        /* under the names of the network without its head */
+        weights_init(&to.job, &to.shards[1], &to.parameters[1], to.states[1]);
+        list_of(&from, "", &list);
+        rename_all(&list, family->base, job.network.family == NETWORK_BERT);
+        write_list(&list);
+        if (read_weights(&to, &err) != STATUS_OK) fail_msg("%s", err.text);
+        assert_true(fingerprint(&from) == fingerprint(&to));
+
+        list_of(&from, "", &list);
+        size_t second = from.parameters[0].count + from.parameters[1].count;
+        list.tensors[second].name = "x";
+        write_list(&list);
+        refuse(&to, family->missing);
+        trainer_release(&from);
+        trainer_release(&to);
+    }
+}
+
+/* A tensor of the head has no other name. */
+static void test_head_is_missing(void **state)
+{
+    (void)state;
+    struct job job = family_job(&family_files[0]);
+    struct trainer from = {0};
+    struct list list;
+    init(&from, &job, 1);
+    list_of(&from, "", &list);
+    list.tensors[list.count - 1].name = "x";
+    write_list(&list);
+    refuse(&from, "no tensor 'lm_head.weight' among its 21");
+    trainer_release(&from);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -467,6 +582,8 @@ int main(void)
         cmocka_unit_test(test_parse_lengths),
         cmocka_unit_test(test_short_types),
         cmocka_unit_test(test_read_refused),
+        cmocka_unit_test(test_families),
+        cmocka_unit_test(test_head_is_missing),
     };
     return cmocka_run_group_tests_name("exec/weights.h", tests, setup, teardown);
 }

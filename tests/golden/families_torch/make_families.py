@@ -81,7 +81,7 @@ class Llama:
         return p[name + ".weight"] * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True)
                                                       + self.EPSILON))
 
-    def turned(self):
+    def turned(self, tokens):
         """Cosines and sines (T, D), with frequencies scaled as rope_type llama3 does."""
         frequencies = []
         for i in range(self.D // 2):
@@ -93,7 +93,7 @@ class Llama:
                 smooth = (self.ORIGINAL / length - self.LOW) / (self.HIGH - self.LOW)
                 f = (1 - smooth) * f / self.FACTOR + smooth * f
             frequencies.append(f)
-        angles = torch.arange(self.T).float()[:, None] * torch.tensor(frequencies)
+        angles = torch.arange(tokens).float()[:, None] * torch.tensor(frequencies)
         angles = torch.cat((angles, angles), dim=1)
         return angles.cos(), angles.sin()
 
@@ -102,9 +102,9 @@ class Llama:
         half = x.shape[-1] // 2
         return x * cosines + torch.cat((-x[..., half:], x[..., :half]), dim=-1) * sines
 
-    def loss(self, p, tokens):
-        x = p["model.embed_tokens.weight"][tokens[:, :-1]]
-        cosines, sines = self.turned()
+    def logits(self, p, tokens):
+        x = p["model.embed_tokens.weight"][tokens]
+        cosines, sines = self.turned(tokens.shape[1])
         for i in range(self.BLOCKS):
             block = f"model.layers.{i}."
             normed = self.norm(p, block + "input_layernorm", x)
@@ -117,7 +117,10 @@ class Llama:
             gated = F.silu(F.linear(normed, p[block + "mlp.gate_proj.weight"]))
             gated = gated * F.linear(normed, p[block + "mlp.up_proj.weight"])
             x = x + F.linear(gated, p[block + "mlp.down_proj.weight"])
-        logits = F.linear(self.norm(p, "model.norm", x), p["lm_head.weight"])
+        return F.linear(self.norm(p, "model.norm", x), p["lm_head.weight"])
+
+    def loss(self, p, tokens):
+        logits = self.logits(p, tokens[:, :-1])
         return F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
 
     def decays(self, name, value):
