@@ -192,9 +192,10 @@ static struct optimizer golden_optimizer(const json_t *root)
     return optimizer;
 }
 
-/* Returns the largest relative error of a loss. */
+/* Returns the largest relative error of a loss. `before` gets the parameters in front of the last
+ * step. */
 static double train_golden(struct trainer *trainer, const struct kernels *kernels,
-                           const json_t *root)
+                           const json_t *root, double *before)
 {
     const json_t *losses = json_object_get(root, "losses");
     const json_t *batches = json_object_get(root, "batches");
@@ -209,6 +210,7 @@ static double train_golden(struct trainer *trainer, const struct kernels *kernel
             else
                 memcpy(&trainer->batch[i], &real, sizeof real);
         }
+        if (step + 1 == json_array_size(losses)) family_flatten(trainer, before);
         trainer_step(trainer, kernels, step);
         double expected = json_number_value(json_array_get(losses, step));
         double error = fabs(trainer->loss - expected) / expected;
@@ -237,6 +239,30 @@ static void check_weight_norms(const struct trainer *trainer, const json_t *root
         }
         if (!noise && !(fabs(sqrt(sum) - want) <= 1e-5 * want))
             fail_msg("norm of %s: %.9g, expected %.9g", name, sqrt(sum), want);
+    }
+}
+
+/* Gradients of the last step by sgd: p' = p - lr (g + decay p) gives back g to 1e-8 / lr = 5e-7,
+ * against norms of 1e-2 and more. */
+static void check_gradient_norms(const struct trainer *trainer, const json_t *root,
+                                 const double *before, const double *after)
+{
+    const struct optimizer *optimizer = &trainer->job.optimizer;
+    uint64_t at = 0;
+    for (uint64_t layer = 0; layer < trainer->job.network.layer_count; layer++) {
+        struct tensor_spec specs[LAYER_TENSORS_MAX];
+        uint32_t tensors = network_layer_tensors(&trainer->job.network, layer, specs);
+        for (uint32_t i = 0; i < tensors; i++) {
+            double decay = specs[i].decays ? optimizer->weight_decay : 0, sum = 0;
+            for (uint64_t end = at + specs[i].elements; at < end; at++) {
+                double g = (before[at] - after[at]) / optimizer->learning_rate - decay * before[at];
+                sum += g * g;
+            }
+            double want = number(json_object_get(root, "gradient_norms"), specs[i].name);
+            if (!(fabs(sqrt(sum) - want) <= 1e-3 * want + 1e-5))
+                fail_msg("gradient of %s: norm %.9g, expected %.9g", specs[i].name, sqrt(sum),
+                         want);
+        }
     }
 }
 
@@ -286,9 +312,17 @@ double family_check_golden(const struct family_test *test, const struct job *job
     if (weights_read(&trained, trainer.shards, trainer.parameters, trainer.shard_count,
                      trainer.states, &err) != STATUS_OK)
         fail_msg("%s", err.text);
-    double largest = train_golden(&trainer, test->two, root);
+    uint64_t parameters = network_parameters(&trained.network);
+    double *before = malloc(2 * parameters * sizeof *before), *after = before + parameters;
+    assert_non_null(before);
+    double largest = train_golden(&trainer, test->two, root, before);
+    family_flatten(&trainer, after);
     check_weight_norms(&trainer, root, is_noise);
-    if (trained.optimizer.kind == OPTIMIZER_ADAMW) check_weights(&trainer, final, is_noise);
+    if (trained.optimizer.kind == OPTIMIZER_ADAMW)
+        check_weights(&trainer, final, is_noise);
+    else
+        check_gradient_norms(&trainer, root, before, after);
+    free(before);
     trainer_release(&trainer);
     json_input_destroy(golden);
     return largest;

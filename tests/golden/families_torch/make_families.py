@@ -3,8 +3,8 @@
 
 Run with Debian's python3-torch (made with 1.13.0):  /usr/bin/python3 make_families.py [FAMILY ...]
 Writes FAMILY/ next to itself: initial.safetensors, and for adamw and sgd KIND.json (options, batches,
-losses, norms of the weights after the last step) and adamw.safetensors (those weights). Names are
-Hugging Face's, linear weights are (out, in). Training is in float32 throughout. A batch is written as
+losses, norms of the last step's gradients and of the weights after it) and adamw.safetensors (those
+weights). Names are Hugging Face's, linear weights are (out, in). Training is in float32 throughout. A batch is written as
 the executor has it: whole numbers, and for pixels numbers with a point.
 """
 import json
@@ -298,6 +298,7 @@ def train(family, kind, options, initial, batches, folder):
         write_safetensors(folder / f"{kind}.safetensors", p)
     record = {"torch": torch.__version__, "kind": kind, "options": options,
               "batches": [family.written(batch) for batch in batches], "losses": losses,
+              "gradient_norms": {name: v.grad.double().norm().item() for name, v in p.items()},
               "weight_norms": {name: v.double().norm().item() for name, v in p.items()}}
     (folder / f"{kind}.json").write_text(json.dumps(record) + "\n")
     print(folder.name, kind, losses[0], losses[-1])
