@@ -151,6 +151,8 @@ void family_check_cuts(const struct family_test *test, const struct job *job, bo
         {.blocks_per_shard = 1, .slices = 1},
         {.blocks_per_shard = 1, .head_alone = true, .slices = 2},
         {.blocks_per_shard = 2, .slices = 3, .keep = true},
+        {.blocks_per_shard = 2, .slices = 1, .elsewhere = true},
+        {.blocks_per_shard = 1, .slices = 2, .keep = true, .elsewhere = true},
         {.blocks_per_shard = 2, .head_alone = true, .slices = 7},
         {.blocks_per_shard = 3, .head_alone = true, .keep = true, .slices = 1},
     };

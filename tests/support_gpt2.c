@@ -80,6 +80,7 @@ static void make_shard(struct trainer *trainer, uint32_t s)
     trainer->parameters[s] = tables->parameters;
     trainer->states[s] =
         map(tables->parameters.bytes * (1 + optimizer_state_words(job->optimizer.kind)));
+    trainer->gradient_bytes = larger(trainer->gradient_bytes, tables->parameters.bytes);
     for (int pass = 0; pass < 3; pass++)
         for (int keep = 0; keep < 2; keep++)
             trainer->workspace_bytes =
@@ -103,6 +104,7 @@ void trainer_init(struct trainer *trainer, const struct job *job,
     for (uint32_t s = 0; s < trainer->shard_count; s++) make_shard(trainer, s);
     trainer->workspace = map(trainer->workspace_bytes);
     trainer->table_gradient = map(trainer->table_bytes);
+    if (options->elsewhere) trainer->gradient = map(trainer->gradient_bytes);
     if (options->slices > 1) trainer->slice = map(3 * trainer->parameters[0].bytes);
     trainer->batch = map(job_batch_bytes(job));
 }
@@ -118,6 +120,7 @@ void trainer_release(struct trainer *trainer)
     }
     host_memory_unmap(trainer->workspace, trainer->workspace_bytes);
     host_memory_unmap(trainer->table_gradient, trainer->table_bytes);
+    host_memory_unmap(trainer->gradient, trainer->gradient_bytes);
     host_memory_unmap(trainer->slice, 3 * trainer->parameters[0].bytes);
     host_memory_unmap(trainer->batch, job_batch_bytes(&trainer->job));
     arena_release(&trainer->arena);
@@ -168,6 +171,10 @@ static struct unit_arguments arguments_of(struct trainer *trainer, uint32_t s, u
         arguments.table = trainer->states[0];
         arguments.loss = &trainer->loss;
     }
+    if (trainer->options.elsewhere && s > 0 && pass != PLAN_FORWARD) {
+        if (trainer->options.poison) poison(trainer->gradient, trainer->gradient_bytes);
+        arguments.gradient = trainer->gradient;
+    }
     bool tied = trainer->job.network.tied_head;
     if (tied && (last || s == 0)) arguments.table_gradient = trainer->table_gradient;
     return arguments;
@@ -209,6 +216,15 @@ static void pass_over(struct trainer *trainer, const struct kernels *kernels, ui
         compute_slices(trainer, kernels, &arguments);
     else
         compute(trainer, kernels, &arguments);
+    if (!arguments.gradient) return;
+    const struct unit_arguments update = {.job = arguments.job,
+                                          .shard = arguments.shard,
+                                          .tables = arguments.tables,
+                                          .pass = PLAN_UPDATE,
+                                          .minibatch = minibatch,
+                                          .state = arguments.state,
+                                          .gradient = arguments.gradient};
+    compute(trainer, kernels, &update);
 }
 
 void trainer_step(struct trainer *trainer, const struct kernels *kernels, uint64_t minibatch)

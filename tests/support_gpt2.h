@@ -13,6 +13,7 @@ struct trainer_options {
     uint64_t blocks_per_shard; /* shard 0 is the embedding; the head goes with the last blocks */
     bool head_alone;           /* or into a shard of its own */
     bool keep;                 /* activations of the middle shards */
+    bool elsewhere;            /* gradients into a buffer, and an UPDATE of all but the embedding */
     uint32_t slices;           /* of the embedding; 1: whole */
     bool poison;               /* NaN into whatever a pass must not read */
 };
@@ -30,7 +31,8 @@ struct trainer {
     float *activations[TRAINER_SHARDS_MAX];
     uint32_t shard_count;
     float *workspace, *table_gradient, *slice;
-    uint64_t workspace_bytes, table_bytes, boundary_bytes;
+    float *gradient; /* of the largest shard */
+    uint64_t workspace_bytes, table_bytes, boundary_bytes, gradient_bytes;
     int32_t *batch; /* job_batch_bytes(), filled by the caller before each step */
     double loss;
 };

@@ -2,7 +2,7 @@
  * Kernels of BERT and ViT: each of the host's against a plain one in double, over odd shapes; and the
  * promise that bits depend on neither the number of threads nor on where the data lie.
  */
-#include "tests/support_kernels.h"
+#include "tests/support_cases.h"
 
 #include <math.h>
 #include <setjmp.h>

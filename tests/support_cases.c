@@ -1,5 +1,5 @@
 /* The pool and the three runs of a case. */
-#include "tests/support_kernels.h"
+#include "tests/support_cases.h"
 
 #include <math.h>
 #include <setjmp.h>

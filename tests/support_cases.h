@@ -2,8 +2,8 @@
  * Running a kernel of the host three ways: on two threads, on one, and with all arrays shifted by one
  * float. Results must be equal bit by bit. Arrays come from a pool and die with the case.
  */
-#ifndef SPILLWAY_TESTS_SUPPORT_KERNELS_H
-#define SPILLWAY_TESTS_SUPPORT_KERNELS_H
+#ifndef SPILLWAY_TESTS_SUPPORT_CASES_H
+#define SPILLWAY_TESTS_SUPPORT_CASES_H
 
 #include "exec/kernels.h"
 
