@@ -35,7 +35,7 @@ double cli_model_flops(const struct plan *plan)
         for (uint64_t layer = 0; layer < job->network.layer_count; layer++)
             for (uint32_t pass = PASS_FORWARD; pass <= PASS_BACKWARD; pass++) {
                 uint32_t count =
-                    network_layer_work(&job->network, layer, pass, job->microbatch, job->sequence,
+                    network_layer_work(&job->network, layer, pass, job_samples(job), job->sequence,
                                        job->optimizer.kind, items);
                 minibatch += work_flops(items, count);
             }

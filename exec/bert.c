@@ -192,10 +192,10 @@ static void guess_words(const struct unit *unit, uint64_t layer, const float *no
 
     k->linear_forward(k, unit->logits, normf, table, bias.p, unit->r, unit->v, unit->c, false);
     k->loss_labels(k, a->loss, unit->logits, a->batch + unit->t, BATCH_PARTS * unit->t, unit->b,
-                   unit->t, unit->v);
+                   unit->t, unit->v, unit->turn, unit->turns);
     k->linear_input(k, d_normf, unit->logits, table, unit->r, unit->v, unit->c, false, false);
     k->linear_weight(k, table_gradient, bias.g, unit->logits, normf, unit->r, unit->v, unit->c,
-                     false);
+                     false, tied && unit->turn > 0);
     if (!tied) family_step(unit, &own, true);
     family_step(unit, &bias, false);
 }

@@ -48,7 +48,7 @@ struct data_source {
     const unsigned char *tokens; /* in `file` or borrowed; NULL: drawn from the seed */
     uint32_t token_bytes;
     uint64_t token_count;        /* 0 when drawn from the seed */
-    uint64_t seed, microbatch, sequence, vocabulary;
+    uint64_t seed, microbatch, microbatches, sequence, vocabulary;
     uint64_t sample_tokens;      /* tokens in a row that make a sample */
     bool masked;                 /* words are to be guessed */
     uint64_t mask, words;        /* the token for a masked one; random ones are below `words` */
@@ -227,6 +227,7 @@ static enum status create(const struct job *job, const char *name, const struct 
     source->file = mapped;
     source->seed = job->seed;
     source->microbatch = job->microbatch;
+    source->microbatches = job->microbatches;
     source->reads_images = job->network.family == NETWORK_VIT;
     bool has_file = job->data_format != DATA_NONE;
     enum status status = STATUS_OK;
@@ -316,10 +317,10 @@ static void choose_words(const struct data_source *source, uint64_t sample, uint
     }
 }
 
-/* The place with the smallest draw of a minibatch. */
-static uint64_t nearest_word(const struct data_source *source, uint64_t minibatch)
+/* The place with the smallest draw of a microbatch, counted from the first of all. */
+static uint64_t nearest_word(const struct data_source *source, uint64_t microbatch)
 {
-    uint64_t count = source->microbatch * source->sequence, first = minibatch * count;
+    uint64_t count = source->microbatch * source->sequence, first = microbatch * count;
     uint64_t nearest = first;
     double least = 1;
     for (uint64_t place = first; place < first + count; place++) {
@@ -337,10 +338,12 @@ void data_batch(const struct data_source *source, uint64_t minibatch, int32_t *o
         data_images_batch(&source->images, minibatch, out);
         return;
     }
-    uint64_t row = source->masked ? 3 * source->sequence : source->sample_tokens;
-    uint64_t nearest = source->masked ? nearest_word(source, minibatch) : 0;
-    for (uint64_t b = 0; b < source->microbatch; b++) {
-        uint64_t sample = minibatch * source->microbatch + b;
+    uint64_t row = source->masked ? 3 * source->sequence : source->sample_tokens, nearest = 0;
+    uint64_t first = minibatch * source->microbatches * source->microbatch;
+    for (uint64_t b = 0; b < source->microbatches * source->microbatch; b++) {
+        uint64_t sample = first + b;
+        if (source->masked && b % source->microbatch == 0)
+            nearest = nearest_word(source, sample / source->microbatch);
         read_sample(source, sample, out + b * row);
         if (source->masked) choose_words(source, sample, nearest, out + b * row);
     }

@@ -63,7 +63,7 @@ enum status data_images_open(const struct job *job, const char *name,
                                  .pixels = n->channels * n->image * n->image,
                                  .classes = n->classes,
                                  .seed = job->seed,
-                                 .microbatch = job->microbatch};
+                                 .samples = job_samples(job)};
     assert(images.pixels > 0 && images.classes > 0 && images.classes <= INT32_MAX);
     if (file) {
         images.records = file->data;
@@ -93,9 +93,9 @@ static void draw_pixels(const struct data_images *images, uint64_t sample, float
 void data_images_batch(const struct data_images *images, uint64_t minibatch, int32_t *out)
 {
     uint64_t record = images->label_bytes + images->pixels;
-    float *pixels = (float *)(void *)(out + images->microbatch);
-    for (uint64_t b = 0; b < images->microbatch; b++, pixels += images->pixels) {
-        uint64_t sample = minibatch * images->microbatch + b;
+    float *pixels = (float *)(void *)(out + images->samples);
+    for (uint64_t b = 0; b < images->samples; b++, pixels += images->pixels) {
+        uint64_t sample = minibatch * images->samples + b;
         if (!images->records) {
             out[b] = (int32_t)random_below(images->seed ^ KEY_LABEL, sample, images->classes);
             draw_pixels(images, sample, pixels);

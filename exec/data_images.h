@@ -9,7 +9,7 @@ struct data_images {
     const unsigned char *records; /* borrowed; NULL: drawn from the seed */
     uint64_t count;               /* 0 when drawn from the seed */
     uint64_t label_bytes, pixels, classes;
-    uint64_t seed, microbatch;
+    uint64_t seed, samples; /* of a minibatch */
 };
 
 /* `file` NULL: drawn from the seed. Errors: STATUS_BAD_INPUT for a length that is no whole number of

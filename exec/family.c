@@ -12,6 +12,12 @@
  * When the optimizer runs elsewhere, gradients stay in a buffer as large as the shard's parameters
  * and an UPDATE makes the same steps later: each element's step depends on nothing but itself.
  *
+ * Several microbatches go through a shard one after the other before the next shard's turn (vertical
+ * order): parameters cross the link once for all of them. The gradients of the first are the sums,
+ * those of each other one stand in `gradients` like above and are added as soon as they are complete;
+ * the steps come at the end. So the order of additions is that of the microbatches, wherever the
+ * sums lie and whoever applies them.
+ *
  * The same bits in every sharding. The calls made for a layer, with their shapes, are a function of
  * the layer alone: nothing is fused across layers, a block's output is always written out, and where
  * operands lie changes nothing (exec/kernels.h). When a backward pass recomputes, it makes the very
@@ -49,6 +55,7 @@ static const struct memory_table *workspace_of(const struct unit_arguments *a)
 {
     bool kept = a->activations && a->pass != PLAN_LOSS;
     uint32_t how = (kept ? UNIT_KEEP : 0) | (a->gradient ? UNIT_GRADIENTS_OUT : 0);
+    assert(how < UNIT_WAYS);
     return &a->tables->workspace[unit_pass_of(a->pass)][how];
 }
 
@@ -66,6 +73,7 @@ static struct unit unit_of(const struct family *family, const struct kernels *ke
 {
     const struct network *n = &a->job->network;
     const struct memory_table *workspace = workspace_of(a);
+    uint64_t samples = job_pass_samples(a->job, a->shard->first_layer);
     uint64_t part = a->row_count > 0 ? a->row_count * n->width
                                      : a->tables->parameters.bytes / sizeof(float);
     return (struct unit){
@@ -73,9 +81,9 @@ static struct unit unit_of(const struct family *family, const struct kernels *ke
         .arguments = a,
         .network = n,
         .family = family,
-        .b = (int64_t)a->job->microbatch,
+        .b = (int64_t)samples,
         .t = (int64_t)a->job->sequence,
-        .r = (int64_t)(a->job->microbatch * a->job->sequence),
+        .r = (int64_t)(samples * a->job->sequence),
         .c = (int64_t)n->width,
         .h = (int64_t)n->heads,
         .d = (int64_t)n->head_width,
@@ -86,6 +94,7 @@ static struct unit unit_of(const struct family *family, const struct kernels *ke
         .epsilon = (float)n->norm_epsilon,
         .block_tensors = first_layer_tensors(a),
         .part = (int64_t)part,
+        .turns = (uint32_t)(job_samples(a->job) / samples),
         .gradients = piece(a, workspace, "gradients"),
         .d_stream = piece(a, workspace, "d_stream"),
         .d_stream2 = piece(a, workspace, "d_stream2"),
@@ -135,9 +144,9 @@ struct tensor family_tensor(const struct unit *unit, uint64_t layer, uint32_t in
     assert(entry->layer == layer);
     uint64_t tables = layer == 0 ? network_table_rows(unit->network) * unit->network->width : 0;
     uint64_t offset = entry->offset_bytes - first->offset_bytes, skipped = tables * sizeof(float);
-    float *g = NULL;
-    if (a->gradient)
-        g = at_byte(a->gradient, entry->offset_bytes);
+    float *g = NULL, *whole = unit->sums ? unit->sums : a->gradient;
+    if (whole && unit->turn == 0)
+        g = at_byte(whole, entry->offset_bytes);
     else if (unit->gradients && offset >= skipped)
         g = at_byte(unit->gradients, offset - skipped);
     return (struct tensor){at_byte(a->state, entry->offset_bytes), g, entry};
@@ -146,12 +155,16 @@ struct tensor family_tensor(const struct unit *unit, uint64_t layer, uint32_t in
 void family_step(const struct unit *unit, const struct tensor *tensor, bool decays)
 {
     const struct unit_arguments *a = unit->arguments;
-    if (a->gradient && a->pass != PLAN_UPDATE) return;
+    int64_t count = (int64_t)(tensor->entry->bytes / sizeof(float));
+    if (unit->turn > 0) {
+        float *sum = at_byte(unit->sums, tensor->entry->offset_bytes);
+        unit->kernels->residual(unit->kernels, sum, sum, tensor->g, count);
+    }
+    if (unit->sums || (a->gradient && a->pass != PLAN_UPDATE)) return;
     bool moments = optimizer_state_words(a->job->optimizer.kind) == 2;
     unit->kernels->update(unit->kernels, tensor->p, moments ? tensor->p + unit->part : NULL,
-                          moments ? tensor->p + 2 * unit->part : NULL, tensor->g,
-                          (int64_t)(tensor->entry->bytes / sizeof(float)), &a->job->optimizer,
-                          decays, a->minibatch + 1);
+                          moments ? tensor->p + 2 * unit->part : NULL, tensor->g, count,
+                          &a->job->optimizer, decays, a->minibatch + 1);
 }
 
 /* --- layers that many have -------------------------------------------------------------------- */
@@ -171,7 +184,7 @@ void family_linear_backward(const struct unit *unit, float *dx, const float *dy,
     struct tensor w = family_tensor(unit, layer, l.weight), bias = {0};
     if (l.bias) bias = family_tensor(unit, layer, l.weight + 1);
     if (dx) k->linear_input(k, dx, dy, w.p, l.rows, l.out, l.in, l.in_out, accumulate);
-    k->linear_weight(k, w.g, bias.g, dy, x, l.rows, l.out, l.in, l.in_out);
+    k->linear_weight(k, w.g, bias.g, dy, x, l.rows, l.out, l.in, l.in_out, false);
     family_step(unit, &w, true);
     if (l.bias) family_step(unit, &bias, false);
 }
@@ -233,10 +246,11 @@ void family_words(const struct unit *unit, uint64_t layer, const float *normf, f
     float *table_gradient = tied ? a->table_gradient : own.g;
 
     k->linear_forward(k, unit->logits, normf, table, NULL, unit->r, unit->v, unit->c, false);
-    k->loss(k, a->loss, unit->logits, a->batch, unit->t + 1, unit->b, unit->t, unit->v);
+    k->loss(k, a->loss, unit->logits, a->batch, unit->t + 1, unit->b, unit->t, unit->v,
+            unit->turn, unit->turns);
     k->linear_input(k, d_normf, unit->logits, table, unit->r, unit->v, unit->c, false, false);
     k->linear_weight(k, table_gradient, NULL, unit->logits, normf, unit->r, unit->v, unit->c,
-                     false);
+                     false, tied && unit->turn > 0);
     if (!tied) family_step(unit, &own, true);
 }
 
@@ -342,33 +356,78 @@ static void compute_update(const struct unit *unit)
     }
 }
 
-void family_compute(const struct family *family, const struct kernels *kernels,
-                    const struct unit_arguments *a)
+static void compute_once(const struct unit *unit)
 {
-    struct unit unit = unit_of(family, kernels, a);
+    const struct unit_arguments *a = unit->arguments;
     uint64_t end = a->shard->first_layer + a->shard->layer_count;
     bool embedding = a->shard->first_layer == 0;
     assert(!embedding || a->shard->layer_count == 1);
     switch (a->pass) {
     case PLAN_FORWARD:
         if (embedding)
-            family->embedding_forward(&unit);
+            unit->family->embedding_forward(unit);
         else if (a->activations)
-            blocks_forward(&unit, end, a->activations, a->boundary_out);
+            blocks_forward(unit, end, a->activations, a->boundary_out);
         else
-            blocks_forward_only(&unit);
+            blocks_forward_only(unit);
         break;
-    case PLAN_LOSS: compute_loss(&unit); break;
+    case PLAN_LOSS: compute_loss(unit); break;
     case PLAN_BACKWARD:
         if (embedding)
-            family->embedding_backward(&unit);
+            unit->family->embedding_backward(unit);
         else
-            compute_backward(&unit);
+            compute_backward(unit);
         break;
     case PLAN_UPDATE:
         assert(!embedding);
-        compute_update(&unit);
+        compute_update(unit);
         break;
     default: assert(!"a pass of the compute stream");
     }
+}
+
+/* --- several microbatches --------------------------------------------------------------------- */
+
+/* The arguments of one microbatch: each buffer of samples from its part on. */
+static struct unit_arguments arguments_of_turn(const struct unit_arguments *whole,
+                                               const struct unit *unit, uint32_t turn)
+{
+    struct unit_arguments a = *whole;
+    const struct job *job = a.job;
+    uint64_t boundary = turn * (uint64_t)(unit->r * unit->c);
+    uint64_t kept = turn * a.tables->activations.bytes / sizeof(float);
+    uint64_t labels = job->network.family == NETWORK_VIT
+                          ? 1 : job_batch_bytes(job) / sizeof(int32_t) / job_samples(job);
+    if (a.batch) a.batch += turn * job->microbatch * labels; /* of images the pixels lie behind */
+    if (a.boundary_in) a.boundary_in += boundary;
+    if (a.boundary_out) a.boundary_out += boundary;
+    if (a.gradient_in) a.gradient_in += boundary;
+    if (a.gradient_out) a.gradient_out += boundary;
+    if (a.activations) a.activations += kept;
+    return a;
+}
+
+void family_compute(const struct family *family, const struct kernels *kernels,
+                    const struct unit_arguments *a)
+{
+    struct unit unit = unit_of(family, kernels, a);
+    bool back = a->pass == PLAN_LOSS || a->pass == PLAN_BACKWARD;
+    if (unit.turns == 1 || a->pass == PLAN_UPDATE) {
+        compute_once(&unit);
+        return;
+    }
+    float *sums = a->gradient ? a->gradient : piece(a, workspace_of(a), "sums");
+    for (uint32_t turn = 0; turn < unit.turns; turn++) {
+        struct unit_arguments part = arguments_of_turn(a, &unit, turn);
+        struct unit one = unit_of(family, kernels, &part);
+        one.turn = turn;
+        one.sums = back ? sums : NULL;
+        compute_once(&one);
+    }
+    if (!back || a->gradient) return;
+    struct unit_arguments update = *a;
+    update.pass = PLAN_UPDATE;
+    update.gradient = sums;
+    struct unit last = unit_of(family, kernels, &update);
+    compute_once(&last);
 }

@@ -24,6 +24,8 @@ struct unit {
     float epsilon;
     uint32_t block_tensors; /* of one block, if there are any */
     int64_t part;      /* floats from parameters to first moments to second moments */
+    uint32_t turn, turns; /* which microbatch of how many */
+    float *sums;       /* where turns > 1: gradients of all microbatches so far, as the parameters */
     float *gradients;  /* these are NULL or empty where the pass has none */
     float *d_stream, *d_stream2, *d_qkv, *d_wide, *scratch, *logits;
 };
@@ -78,8 +80,9 @@ struct tensor {
  * are stepped by their own kernel and have no place for a gradient. */
 struct tensor family_tensor(const struct unit *unit, uint64_t layer, uint32_t index);
 
-/* The optimizer's step of a tensor whose gradient is complete; nothing in a backward pass whose
- * gradients are applied elsewhere. */
+/* What follows when a tensor's gradient of this microbatch is complete: the optimizer's step; or it is
+ * added to those of other microbatches; nothing in a backward pass whose gradients are applied
+ * elsewhere. */
 void family_step(const struct unit *unit, const struct tensor *tensor, bool decays);
 
 /* --- layers that many have -------------------------------------------------------------------- */

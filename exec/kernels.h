@@ -28,9 +28,10 @@ struct kernels {
     /* dx(m,k) = dy(m,n) w^T; accumulate adds to dx */
     void (*linear_input)(const struct kernels *kernels, float *dx, const float *dy, const float *w,
                          int64_t m, int64_t n, int64_t k, bool w_in_out, bool accumulate);
-    /* dw = x^T dy in w's own layout; dbias(n) = column sums of dy, NULL: none */
+    /* dw = x^T dy in w's own layout, accumulate adds to it; dbias(n) = column sums of dy, NULL: none */
     void (*linear_weight)(const struct kernels *kernels, float *dw, float *dbias, const float *dy,
-                          const float *x, int64_t m, int64_t n, int64_t k, bool w_in_out);
+                          const float *x, int64_t m, int64_t n, int64_t k, bool w_in_out,
+                          bool accumulate);
 
     /* x(R,C) = table[token] + positions[t]; rows outside [first_row, first_row + row_count) of the
      * (V + P) rows table-then-positions contribute nothing in this call; `rows` holds that range.
@@ -76,9 +77,12 @@ struct kernels {
     void (*residual)(const struct kernels *kernels, float *z, const float *x, const float *y,
                      int64_t n);
 
-    /* logits(R,V) become their gradient of the mean loss; *loss is the mean over R rows */
+    /* logits(R,V) become their gradient of the mean loss; *loss is the mean over R rows. Of part
+     * `part` of a minibatch in `parts` equal ones, both are divided by `parts`, and *loss is set by
+     * part 0 and added to by the others. */
     void (*loss)(const struct kernels *kernels, double *loss, float *logits, const int32_t *tokens,
-                 int64_t token_stride, int64_t b, int64_t t, int64_t v);
+                 int64_t token_stride, int64_t b, int64_t t, int64_t v, uint32_t part,
+                 uint32_t parts);
 
     /* One step over n parameters of one tensor; m and v may be NULL for sgd; `step` from 1. */
     void (*update)(const struct kernels *kernels, float *p, float *m, float *v, const float *g,
@@ -124,7 +128,7 @@ struct kernels {
      * the others is 0. labels(B,T), label_stride apart. 0 without any label. */
     void (*loss_labels)(const struct kernels *kernels, double *loss, float *logits,
                         const int32_t *labels, int64_t label_stride, int64_t b, int64_t t,
-                        int64_t v);
+                        int64_t v, uint32_t part, uint32_t parts);
 
     /* --- vit ------------------------------------------------------------------------------ */
 

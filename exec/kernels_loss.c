@@ -10,6 +10,9 @@
  *
  * Rows may have no target (words of a masked language model that are not to be guessed): they count
  * for nothing, and R is then the number of those that do.
+ *
+ * Of a minibatch in several parts each part's mean counts alike; gradient and loss are divided by how
+ * many there are, which for one part changes no bit.
  */
 #include "exec/kernels_host.h"
 
@@ -54,13 +57,13 @@ static int64_t target_of(const struct targets *targets, int64_t row)
     return targets->labels[row / targets->t * targets->stride + row % targets->t];
 }
 
-/* The mean over `counted` rows. */
+/* The mean over `counted` rows, divided by `parts`. */
 static double all_rows(const struct kernels *kernels, float *logits, const struct targets *targets,
-                       int64_t rows, int64_t counted, int64_t v)
+                       int64_t rows, int64_t counted, int64_t v, uint32_t parts)
 {
     struct host_context *context = kernels->context;
     int64_t size = host_blocks(rows, HOST_LOSS_PARTIALS), blocks = host_blocks(rows, size);
-    float scale = 1.0f / (float)counted;
+    float scale = 1.0f / ((float)counted * (float)parts);
 #pragma omp parallel for schedule(static) num_threads((int)kernels->threads) \
     if (rows * v > HOST_SERIAL)
     for (int64_t block = 0; block < blocks; block++) {
@@ -77,22 +80,26 @@ static double all_rows(const struct kernels *kernels, float *logits, const struc
     }
     double total = 0;
     for (int64_t block = 0; block < blocks; block++) total += context->loss_partials[block];
-    return total / (double)counted;
+    return total / ((double)counted * parts);
 }
 
 void host_loss(const struct kernels *kernels, double *loss, float *logits, const int32_t *tokens,
-               int64_t token_stride, int64_t b, int64_t t, int64_t v)
+               int64_t token_stride, int64_t b, int64_t t, int64_t v, uint32_t part,
+               uint32_t parts)
 {
     const struct targets targets = {tokens + 1, token_stride, t};
-    *loss = all_rows(kernels, logits, &targets, b * t, b * t, v);
+    double mean = all_rows(kernels, logits, &targets, b * t, b * t, v, parts);
+    *loss = part > 0 ? *loss + mean : mean;
 }
 
 void host_loss_labels(const struct kernels *kernels, double *loss, float *logits,
                       const int32_t *labels, int64_t label_stride, int64_t b, int64_t t,
-                      int64_t v)
+                      int64_t v, uint32_t part, uint32_t parts)
 {
     const struct targets targets = {labels, label_stride, t};
     int64_t counted = 0;
     for (int64_t row = 0; row < b * t; row++) counted += target_of(&targets, row) >= 0;
-    *loss = all_rows(kernels, logits, &targets, b * t, counted > 0 ? counted : 1, v);
+    double mean =
+        all_rows(kernels, logits, &targets, b * t, counted > 0 ? counted : 1, v, parts);
+    *loss = part > 0 ? *loss + mean : mean;
 }

@@ -131,9 +131,14 @@ void host_linear_input(const struct kernels *kernels, float *dx, const float *dy
 }
 
 void host_linear_weight(const struct kernels *kernels, float *dw, float *dbias, const float *dy,
-                        const float *x, int64_t m, int64_t n, int64_t k, bool w_in_out)
+                        const float *x, int64_t m, int64_t n, int64_t k, bool w_in_out,
+                        bool accumulate)
 {
-    struct host_product product = {.transpose_a = true, .k = m, .alpha = 1.0f, .c = dw};
+    struct host_product product = {.transpose_a = true,
+                                   .k = m,
+                                   .alpha = 1.0f,
+                                   .beta = accumulate ? 1.0f : 0.0f,
+                                   .c = dw};
     if (w_in_out) {
         product.m = k;
         product.n = n;

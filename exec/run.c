@@ -175,7 +175,7 @@ static void call_loss(void *argument)
         .job = call->job,
         .step = call->minibatch + 1,
         .loss = loss,
-        .tokens_per_s = step_s > 0 ? (double)(job->microbatch * job->sequence) / step_s : 0,
+        .tokens_per_s = step_s > 0 ? (double)(job_samples(job) * job->sequence) / step_s : 0,
         .elapsed_s = now_s - run->start_s,
     });
 }
@@ -685,7 +685,7 @@ static void sum_up(const struct loop *loop, struct trace *trace)
         result->minibatches = completed;
         if (completed < job->minibatches) run->result->stopped = true;
         traced->minibatches = completed;
-        traced->samples = completed * job->microbatch;
+        traced->samples = completed * job_samples(job);
         traced->tokens = traced->samples * job->sequence;
         for (uint64_t i = 0; i < completed; i++)
             if (!isfinite(result->losses[i])) result->nonfinite++;

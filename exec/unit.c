@@ -33,7 +33,8 @@ enum status unit_tables_init(const struct job *job, const struct plan_shard *sha
     for (uint32_t pass = UNIT_FORWARD; pass <= UNIT_LOSS; pass++)
         for (uint32_t how = 0; how < UNIT_WAYS; how++) {
             status = memory_workspace(network, shard->first_layer, shard->layer_count,
-                                      (enum unit_pass)pass, how, job->microbatch, job->sequence,
+                                      (enum unit_pass)pass, how | job_pass_way(job, shard->first_layer),
+                                      job_pass_samples(job, shard->first_layer), job->sequence,
                                       arena, &tables.workspace[pass][how], err);
             if (status != STATUS_OK) return status;
         }

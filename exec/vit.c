@@ -192,7 +192,8 @@ static void head(const struct unit *unit, uint64_t layer, float *const *kept, co
     family_norm_forward(unit, kept[KEPT_NORMF], NULL, kept[KEPT_NORMF_STATS], kept[KEPT_CLASS],
                         NULL, b, layer, NORMF_WEIGHT);
     family_linear_forward(unit, unit->logits, kept[KEPT_NORMF], layer, classifier);
-    k->loss_labels(k, a->loss, unit->logits, a->batch, 1, b, 1, classes);
+    k->loss_labels(k, a->loss, unit->logits, a->batch, 1, b, 1, classes,
+                   unit->turn, unit->turns);
     family_linear_backward(unit, d_normf, unit->logits, kept[KEPT_NORMF], layer, classifier,
                            false);
     family_norm_backward(unit, d_class, d_normf, kept[KEPT_CLASS], kept[KEPT_NORMF_STATS], NULL, b,

@@ -107,10 +107,10 @@ uint64_t job_batch_bytes(const struct job *job)
 {
     switch ((enum network_family)job->network.family) {
     case NETWORK_GPT2:
-    case NETWORK_LLAMA: return job->microbatch * (job->sequence + 1) * sizeof(int32_t);
-    case NETWORK_BERT: return job->microbatch * 3 * job->sequence * sizeof(int32_t);
+    case NETWORK_LLAMA: return job_samples(job) * (job->sequence + 1) * sizeof(int32_t);
+    case NETWORK_BERT: return job_samples(job) * 3 * job->sequence * sizeof(int32_t);
     case NETWORK_VIT:
-        return job->microbatch *
+        return job_samples(job) *
                (1 + job->network.channels * job->network.image * job->network.image) *
                sizeof(float);
     case NETWORK_PROFILE:
@@ -135,6 +135,7 @@ struct draft {
 
 static const struct draft empty_draft = {
     .job = {.microbatch = 1,
+            .microbatches = 1,
             .seed = 1,
             .data_format = DATA_NONE,
             .optimizer = {.kind = OPTIMIZER_ADAMW,
@@ -191,6 +192,8 @@ static enum status take_shared(struct json_object *o, struct draft *draft, struc
                       err));
     TRY(json_take_u64(o, "microbatch", JSON_OPTIONAL, 1, JOB_MICROBATCH_MAX, &job->microbatch,
                       err));
+    TRY(json_take_u64(o, "microbatches", JSON_OPTIONAL, 1, JOB_MICROBATCH_MAX,
+                      &job->microbatches, err));
     TRY(json_take_u64(o, "minibatches", JSON_OPTIONAL, 1, JOB_MINIBATCHES_MAX, &job->minibatches,
                       err));
     TRY(take_optimizer(o, &job->optimizer, err));
@@ -220,12 +223,12 @@ static enum status check_name(const struct draft *draft, struct error *err)
 
 /* --- checks --------------------------------------------------------------------------------- */
 
-/* An upper bound of the bytes that all activations of one microbatch take, in floating point: each
+/* An upper bound of the bytes that all activations of a minibatch take, in floating point: each
  * of its terms is larger than what models/memory.c lays out. */
 static double bytes_bound(const struct job *job)
 {
     const struct network *n = &job->network;
-    double rows = (double)job->microbatch * (double)job->sequence;
+    double rows = (double)job_samples(job) * (double)job->sequence;
     double inner = (double)n->heads * (double)n->head_width;
     double row_words = 8 * (double)n->width + 8 * inner + 4 * (double)n->ff_width +
                        (double)n->heads + (double)n->vocabulary + (double)n->classes + 64 +
@@ -247,14 +250,16 @@ static enum status check_sizes(const struct draft *draft, struct error *err)
                              "'sequence' %" PRIu64 " is longer than the %" PRIu64
                              " positions of network '%s'",
                              job->sequence, n->positions, n->name);
-    if (job->microbatch * job->sequence > JOB_ROWS_MAX)
-        return json_fail_key(draft->in, giver(draft, "microbatch"), "microbatch", err,
+    uint64_t samples = job_samples(job);
+    const char *key = job->microbatches > 1 ? "microbatches" : "microbatch";
+    if (samples > JOB_ROWS_MAX || samples * job->sequence > JOB_ROWS_MAX)
+        return json_fail_key(draft->in, giver(draft, key), key, err,
                              "%" PRIu64 " samples of %" PRIu64
-                             " tokens are too many for one pass (limit is %" PRIu64 " tokens)",
-                             job->microbatch, job->sequence, JOB_ROWS_MAX);
+                             " tokens are too many for one minibatch (limit is %" PRIu64 " tokens)",
+                             samples, job->sequence, JOB_ROWS_MAX);
     if (bytes_bound(job) > (double)JOB_BYTES_MAX)
-        return json_fail_key(draft->in, giver(draft, "microbatch"), "microbatch", err,
-                             "the activations of one microbatch are too large (limit is %" PRIu64
+        return json_fail_key(draft->in, giver(draft, key), key, err,
+                             "the activations of one minibatch are too large (limit is %" PRIu64
                              " bytes)",
                              JOB_BYTES_MAX);
     return STATUS_OK;
@@ -505,6 +510,7 @@ static void write_job(const struct job *job, struct json_out *out)
     network_write(&job->network, out, "network");
     json_out_u64(out, "sequence", job->sequence);
     json_out_u64(out, "microbatch", job->microbatch);
+    if (job->microbatches > 1) json_out_u64(out, "microbatches", job->microbatches);
     json_out_u64(out, "minibatches", job->minibatches);
     json_out_object_begin(out, "optimizer", true);
     json_out_string(out, "kind", optimizer_names[o->kind]);

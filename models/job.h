@@ -15,7 +15,9 @@
  * name          job-1, job-2, ...              the place in the file; unique
  * network       -
  * sequence      the network's positions        1 for a profile; ViT: always its own tokens
- * microbatch    1
+ * microbatch    1                              samples that a pass takes at once
+ * microbatches  1                              of a minibatch: their gradients are added up, in
+ *                                              order, and each mean loss counts alike
  * minibatches   -                              optimizer steps
  * optimizer     {"kind": "adamw"}              or "sgd"; lr 3e-4, weight_decay 0, beta1 0.9,
  *                                              beta2 0.999, epsilon 1e-8
@@ -32,6 +34,7 @@
 #define SPILLWAY_MODELS_JOB_H
 
 #include "base/arena.h"
+#include "models/memory.h"
 #include "models/network.h"
 
 enum { JOBS_MAX = 4096 }; /* more would not be scheduled sensibly by one dispatcher */
@@ -39,7 +42,7 @@ enum { JOB_NAME_MAX = 100 }; /* names are in paths, tables and tracks */
 
 /*
  * Limits that keep every size of a pass within 63 bits together with the NETWORK_*_MAX: rows are
- * R = B * T, and the activations of all layers for one microbatch are at most JOB_BYTES_MAX.
+ * R = B * T of a whole minibatch, and the activations of all layers for it are at most JOB_BYTES_MAX.
  */
 #define JOB_MICROBATCH_MAX (UINT64_C(1) << 20)
 #define JOB_ROWS_MAX (UINT64_C(1) << 31)
@@ -70,6 +73,7 @@ struct job {
     struct network network;
     uint64_t sequence;    /* tokens per sample */
     uint64_t microbatch;  /* samples per pass */
+    uint64_t microbatches; /* of a minibatch, at least 1 */
     uint64_t minibatches; /* optimizer steps */
     struct optimizer optimizer;
     uint64_t seed;
@@ -91,6 +95,36 @@ struct job {
  *                                   -1 to 1, which is what Hugging Face's image processor makes of them
  */
 uint64_t job_batch_bytes(const struct job *job);
+
+/* Samples of a minibatch: what boundaries, batches and kept activations are for. */
+static inline uint64_t job_samples(const struct job *job)
+{
+    return job->microbatch * job->microbatches;
+}
+
+/* Samples that a computation over layers from `first_layer` on takes at a time: a microbatch, and the
+ * next when that is through; but all of a minibatch in an embedding, whose rows are added up in one
+ * order. */
+static inline uint64_t job_pass_samples(const struct job *job, uint64_t first_layer)
+{
+    return first_layer == 0 && network_layer_kind(&job->network, 0) == LAYER_EMBEDDING
+               ? job_samples(job) : job->microbatch;
+}
+
+/* UNIT_ACCUMULATE (models/memory.h) where that takes several turns, else 0. */
+static inline uint32_t job_pass_way(const struct job *job, uint64_t first_layer)
+{
+    return job_pass_samples(job, first_layer) < job_samples(job) ? UNIT_ACCUMULATE : 0;
+}
+
+/* Bytes of the activations of layers that a minibatch keeps for its backward pass: each microbatch's
+ * behind those of the one before, as memory_activations() lays them out. */
+static inline uint64_t job_activation_bytes(const struct job *job, uint64_t first_layer,
+                                            uint64_t layer_count)
+{
+    return job->microbatches * memory_activation_bytes(&job->network, first_layer, layer_count,
+                                                       job->microbatch, job->sequence);
+}
 
 struct job_set {
     struct arena arena;

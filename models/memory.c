@@ -322,7 +322,7 @@ static uint64_t max_u64(uint64_t a, uint64_t b)
 
 /* Elements of each entry. */
 struct workspace {
-    uint64_t keep, gradients, d_stream, d_stream2, d_qkv, d_wide, scratch, logits, activations;
+    uint64_t keep, gradients, sums, d_stream, d_stream2, d_qkv, d_wide, scratch, logits, activations;
 };
 
 static uint64_t gradient_words(const struct network *network, uint64_t layer)
@@ -411,11 +411,12 @@ static void lay_workspace(const struct workspace *w, enum unit_pass pass, uint32
                           struct layout *layout)
 {
     bool forward = pass == UNIT_FORWARD, keep = how & UNIT_KEEP;
-    bool streams = !forward || !keep;
+    bool streams = !forward || !keep, out = how & UNIT_GRADIENTS_OUT;
+    bool accumulate = how & UNIT_ACCUMULATE;
     if (forward)
         put(layout, "keep", keep ? 0 : w->keep);
     else
-        put(layout, "gradients", how & UNIT_GRADIENTS_OUT ? 0 : w->gradients);
+        put(layout, "gradients", out && !accumulate ? 0 : w->gradients);
     put(layout, "d_stream", forward && streams ? w->d_stream : 0);
     put(layout, "d_stream2", streams ? w->d_stream2 : 0);
     if (!forward) {
@@ -425,9 +426,10 @@ static void lay_workspace(const struct workspace *w, enum unit_pass pass, uint32
     put(layout, "scratch", w->scratch);
     if (pass != UNIT_BACKWARD) put(layout, "logits", w->logits);
     if (!forward) put(layout, "activations", w->activations);
+    if (!forward && accumulate) put(layout, "sums", out ? 0 : w->sums);
 }
 
-enum { WORKSPACE_ENTRIES_MAX = 8 };
+enum { WORKSPACE_ENTRIES_MAX = 9 };
 
 static struct layout workspace_layout(const struct network *network, uint64_t first,
                                       uint64_t count, enum unit_pass pass, uint32_t how,
@@ -438,6 +440,7 @@ static struct layout workspace_layout(const struct network *network, uint64_t fi
     struct workspace w = need_range(network, range.sizes, first, count);
     bool recompute = pass == UNIT_LOSS || (pass == UNIT_BACKWARD && !(how & UNIT_KEEP));
     if (recompute) w.activations = words(range_bytes(&range));
+    w.sums = words(memory_parameter_bytes(network, first, count));
     struct layout layout = {.entries = entries, .layer = first, .alignment = MEMORY_ALIGNMENT};
     lay_workspace(&w, pass, how, &layout);
     assert(layout.count <= WORKSPACE_ENTRIES_MAX);

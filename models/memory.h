@@ -77,13 +77,14 @@ uint64_t memory_activation_bytes(const struct network *network, uint64_t first_l
  * Scratch that a compute operation needs beside state, boundaries and kept activations. `how`, a sum
  * of
  *   UNIT_KEEP           the activations are kept in a buffer of their own (a forward pass writes
- *                            them, the backward pass reads them); LOSS never has one
+ *                       them, the backward pass reads them); LOSS never has one
  *   UNIT_GRADIENTS_OUT  so are the gradients of the parameters: they are updated elsewhere
+ *   UNIT_ACCUMULATE     the gradients of several microbatches are added up
  * Each pass has the entries of its row, of 0 bytes where they are not needed; `layer` is the range's
  * first.
  *
  *   FORWARD   keep, d_stream, d_stream2, scratch, logits
- *   BACKWARD  gradients, d_stream, d_stream2, d_qkv, d_wide, scratch, activations
+ *   BACKWARD  gradients, d_stream, d_stream2, d_qkv, d_wide, scratch, activations, sums
  *   LOSS      the same and logits
  *
  *   keep         one layer's activations (a forward pass that keeps nothing)
@@ -91,9 +92,12 @@ uint64_t memory_activation_bytes(const struct network *network, uint64_t first_l
  *                gradient on the residual stream, which stays in the boundary gradient that leaves
  *   d_stream, d_stream2   in a forward pass that keeps nothing: the two residual streams that layers
  *                read and write in turn
- *   gradients    of the largest layer: each layer is updated as soon as its gradients are complete.
+ *   gradients    of the largest layer: each layer is updated as soon as its gradients are complete, or
+ *                they are added to what earlier microbatches left.
  *                0 for the embedding of gpt2 and llama, which adds its rows up where they lie; the gradient of a
  *                tied table is a buffer of its own, so it is not in the head's
+ *   sums         of the gradients of all layers, unless these have a buffer of their own; only with
+ *                UNIT_ACCUMULATE
  *   d_qkv        (R,3HD), for llama (R,(H+2K)D): gradients of q, k and v, one after the other unless
  *                they are kept as one      d_wide  (R,F), for llama two of them: gate, then up
  *   logits       (R,V), or (B,classes)
@@ -106,7 +110,7 @@ uint64_t memory_activation_bytes(const struct network *network, uint64_t first_l
  */
 enum { MEMORY_ATTENTION_TILE = 64, MEMORY_ATTENTION_LANES = 32, MEMORY_EMBEDDING_WORDS = 4 };
 enum unit_pass { UNIT_FORWARD, UNIT_BACKWARD, UNIT_LOSS };
-enum { UNIT_KEEP = 1, UNIT_GRADIENTS_OUT = 2, UNIT_WAYS = 4 };
+enum { UNIT_KEEP = 1, UNIT_GRADIENTS_OUT = 2, UNIT_WAYS = 4, UNIT_ACCUMULATE = 4 };
 MUST_CHECK enum status memory_workspace(const struct network *network, uint64_t first_layer,
                                         uint64_t layer_count, enum unit_pass pass, uint32_t how,
                                         uint64_t microbatch, uint64_t sequence,

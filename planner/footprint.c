@@ -80,6 +80,7 @@ static bool same_shape(const struct job *a, const struct job *b)
 {
     const struct network *m = &a->network, *n = &b->network;
     return a->sequence == b->sequence && a->microbatch == b->microbatch &&
+           a->microbatches == b->microbatches &&
            a->optimizer.kind == b->optimizer.kind && m->family == n->family &&
            m->layer_count == n->layer_count && m->width == n->width && m->heads == n->heads &&
            m->kv_heads == n->kv_heads &&
@@ -197,17 +198,18 @@ static void measure(const struct footprints *f, const struct job *job, uint64_t 
                     uint64_t count, struct footprint *out)
 {
     const struct network *network = &job->network;
-    uint64_t b = job->microbatch, t = job->sequence, end = first + count;
+    uint64_t b = job_samples(job), t = job->sequence, end = first + count;
     out->parameter_bytes = memory_parameter_bytes(network, first, count);
     out->state_bytes = memory_state_bytes(network, first, count, job->optimizer.kind);
-    out->activation_bytes = memory_activation_bytes(network, first, count, b, t);
+    out->activation_bytes = job_activation_bytes(job, first, count);
     out->input_bytes = first ? memory_boundary_bytes(network, first - 1, b, t) : 0;
     out->output_bytes =
         end < network->layer_count ? memory_boundary_bytes(network, end - 1, b, t) : 0;
     for (int pass = UNIT_FORWARD; pass <= UNIT_LOSS; pass++)
         for (uint32_t how = 0; how < UNIT_WAYS; how++)
             out->workspace_bytes[pass][how] = memory_workspace_bytes(
-                network, first, count, (enum unit_pass)pass, how, b, t);
+                network, first, count, (enum unit_pass)pass, how | job_pass_way(job, first),
+                job_pass_samples(job, first), t);
     measure_seconds(f->hardware, job, first, count, out);
 }
 

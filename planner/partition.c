@@ -23,7 +23,7 @@ static uint64_t edge_bytes_of(const struct job *job)
     uint64_t widest = 0;
     uint64_t layers = job->network.family == NETWORK_PROFILE ? job->network.layer_count : 1;
     for (uint64_t layer = 0; layer < layers; layer++)
-        widest = max_u64(widest, memory_boundary_bytes(&job->network, layer, job->microbatch,
+        widest = max_u64(widest, memory_boundary_bytes(&job->network, layer, job_samples(job),
                                                        job->sequence));
     return 4 * padded(widest) + padded(job_batch_bytes(job)) + padded(sizeof(double));
 }
@@ -35,7 +35,7 @@ static double host_bytes_of(const struct job *job)
     uint64_t bytes = memory_state_bytes(&job->network, 0, layers, job->optimizer.kind);
     if (job_has_table(job)) bytes += job_table_bytes(job);
     return (double)bytes + 2.0 * (double)layers *
-                               (double)memory_boundary_bytes(&job->network, 0, job->microbatch,
+                               (double)memory_boundary_bytes(&job->network, 0, job_samples(job),
                                                              job->sequence);
 }
 

@@ -190,7 +190,7 @@ static void add_job(uint64_t *hash, const struct job *job)
         network->kv_heads,  network->rope.kind,   network->rope.original_positions,
         network->mask_token,
         network->biases,    network->pooler,      network->gelu_tanh,   job->sequence,
-        job->microbatch,    job->minibatches,     job->optimizer.kind,  job->seed,
+        job->microbatch,    job->microbatches, job->minibatches,     job->optimizer.kind,  job->seed,
         job->data_format,
     };
     for (size_t i = 0; i < ARRAY_COUNT(fields); i++) add(hash, fields[i]);

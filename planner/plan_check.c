@@ -153,11 +153,10 @@ static void fill_shard_facts(struct checker *c, const struct job *job, uint32_t 
                               : f->part_bytes;
     f->part_count = 1 + optimizer_state_words(job->optimizer.kind);
     if (first > 0)
-        f->input_bytes = memory_boundary_bytes(network, first - 1, job->microbatch, job->sequence);
+        f->input_bytes = memory_boundary_bytes(network, first - 1, job_samples(job), job->sequence);
     if (end < network->layer_count)
-        f->output_bytes = memory_boundary_bytes(network, end - 1, job->microbatch, job->sequence);
-    f->activation_bytes = memory_activation_bytes(network, first, shard->layer_count,
-                                                  job->microbatch, job->sequence);
+        f->output_bytes = memory_boundary_bytes(network, end - 1, job_samples(job), job->sequence);
+    f->activation_bytes = job_activation_bytes(job, first, shard->layer_count);
 }
 
 static void fill_job_facts(struct checker *c, uint32_t index)

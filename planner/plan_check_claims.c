@@ -254,8 +254,9 @@ static uint64_t workspace_bytes(const struct checker *c, const struct view *v)
                                             [PLAN_BACKWARD] = UNIT_BACKWARD};
     const struct plan_shard *shard = &c->plan->shards[v->global];
     return memory_workspace_bytes(&v->job->network, shard->first_layer, shard->layer_count,
-                                  passes[v->op->pass], way_of(v), v->job->microbatch,
-                                  v->job->sequence);
+                                  passes[v->op->pass],
+                                  way_of(v) | job_pass_way(v->job, shard->first_layer),
+                                  job_pass_samples(v->job, shard->first_layer), v->job->sequence);
 }
 
 /* Bytes that this computation needs of an operand; 0: it does not need it. */

@@ -11,6 +11,9 @@
  *     backward of [embedding]:            backward, update: gathering rows again is pointless, its
  *                                         backward pass needs the tokens only
  *
+ * Of a minibatch of k microbatches all passes count k times, but for an embedding's, which take all
+ * samples at once, and the update. Adding gradients up k - 1 times is a sum over all parameters.
+ *
  * Slices. The tables of an embedding lie row behind row, C numbers each, so any range of rows can
  * be updated on its own. What a slice does in proportion to its rows (sweeping the table's
  * gradient, the optimizer) is shared out by rows; what is done once per microbatch (gathering and
@@ -87,9 +90,23 @@ static void add_layers(struct work_list *list, const struct job *job, uint64_t f
         if (network_layer_kind(network, layer) == LAYER_BLOCK)
             while (next < end && network_layer_kind(network, next) == LAYER_BLOCK) next++;
         struct work_item items[LAYER_WORK_MAX];
-        uint32_t count = network_layer_work(network, layer, pass, job->microbatch, job->sequence,
+        uint64_t samples = job_pass_samples(job, layer);
+        uint64_t turns = pass == PASS_UPDATE ? 1 : job_samples(job) / samples;
+        uint32_t count = network_layer_work(network, layer, pass, samples, job->sequence,
                                             job->optimizer.kind, items);
-        for (uint32_t i = 0; i < count; i++) list_add(list, &items[i], next - layer);
+        for (uint32_t i = 0; i < count; i++) list_add(list, &items[i], (next - layer) * turns);
+    }
+}
+
+/* Gradients of all microbatches but the first are added to what is there. */
+static void add_sums(struct work_list *list, const struct job *job, uint64_t first_layer,
+                     uint64_t layer_count)
+{
+    if (job_pass_way(job, first_layer) == 0) return;
+    for (uint64_t layer = first_layer; layer < first_layer + layer_count; layer++) {
+        struct work_item sum = {.kernel = KERNEL_RESIDUAL, .count = 1, .n = 1};
+        sum.m = network_layer_parameters(&job->network, layer);
+        if (sum.m > 0) list_add(list, &sum, job->microbatches - 1);
     }
 }
 
@@ -106,7 +123,7 @@ static void add_sliced_pass(struct work_list *list, const struct job *job, uint6
                             enum pass pass, uint64_t first_row, uint64_t row_count)
 {
     struct work_item items[LAYER_WORK_MAX];
-    uint32_t count = network_layer_work(&job->network, layer, pass, job->microbatch, job->sequence,
+    uint32_t count = network_layer_work(&job->network, layer, pass, job_samples(job), job->sequence,
                                         job->optimizer.kind, items);
     for (uint32_t i = 0; i < count; i++) {
         struct work_item item = items[i];
@@ -125,7 +142,7 @@ static void add_sliced_update(struct work_list *list, const struct job *job, uin
                               uint64_t first_row, uint64_t row_count)
 {
     struct work_item items[LAYER_WORK_MAX];
-    uint32_t count = network_layer_work(&job->network, layer, PASS_UPDATE, job->microbatch,
+    uint32_t count = network_layer_work(&job->network, layer, PASS_UPDATE, job_samples(job),
                                         job->sequence, job->optimizer.kind, items);
     if (count == 0) return;
     uint64_t width = job->network.width;
@@ -163,6 +180,7 @@ uint32_t plan_work_items(const struct job *job, uint64_t first_layer, uint64_t l
         add_layers(&list, job, first_layer + layer_count - 1, 1, PASS_RECOMPUTE);
     }
     if (backward) add_layers(&list, job, first_layer, layer_count, PASS_BACKWARD);
+    if (backward) add_sums(&list, job, first_layer, layer_count);
     if (update) add_layers(&list, job, first_layer, layer_count, PASS_UPDATE);
     return list.count;
 }

@@ -98,7 +98,7 @@ static void make_jobs(const struct workload *w, struct job_set *out)
     out->jobs = take(&out->arena, w->models, sizeof *out->jobs);
     struct layer_profile *profile = take(&out->arena, w->shards, sizeof *profile);
     for (uint32_t m = 0; m < w->models; m++) {
-        out->jobs[m] = (struct job){.name = "model", .sequence = 1, .microbatch = 1,
+        out->jobs[m] = (struct job){.name = "model", .sequence = 1, .microbatch = 1, .microbatches = 1,
                                     .minibatches = w->minibatches, .data_format = DATA_NONE};
         out->jobs[m].network = (struct network){
             .name = "W", .family = NETWORK_PROFILE, .layer_count = w->shards, .profile = profile};

@@ -137,7 +137,7 @@ static bool is_record(const struct job *job, const uint8_t *data, size_t size, i
 static void try_images(uint32_t format, uint64_t image, uint64_t classes, const uint8_t *data,
                        size_t size)
 {
-    struct job job = {.name = "fuzz", .sequence = 2, .microbatch = 2, .seed = 5,
+    struct job job = {.name = "fuzz", .sequence = 2, .microbatch = 2, .microbatches = 1, .seed = 5,
                       .data_format = format};
     struct network *n = &job.network;
     n->family = NETWORK_VIT;
@@ -177,7 +177,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
             struct job job = {.name = "fuzz",
                               .sequence = kinds[i].sequence,
-                              .microbatch = kinds[i].microbatch,
+                              .microbatch = kinds[i].microbatch, .microbatches = 1,
                               .seed = 7 + i,
                               .data_format = format};
             job.network.vocabulary = kinds[i].vocabulary;

@@ -56,7 +56,7 @@ static void common(struct job_set *set, struct job *job, uint32_t number, uint64
 {
     *job = (struct job){.name = name_of(&set->arena, "job", number),
                         .sequence = 16,
-                        .microbatch = 2,
+                        .microbatch = 2, .microbatches = 1,
                         .minibatches = minibatches,
                         .seed = 11 + number,
                         .data_format = DATA_NONE};

@@ -188,7 +188,7 @@ struct plan_builder *sim_test_builder(struct hardware *hardware, uint32_t jobs)
         *profile = (struct layer_profile){.parameter_bytes = 4000, .forward_ns = 1000};
         set.jobs[j] = (struct job){.name = name_of(&set.arena, "job-", j),
                                    .sequence = 3,
-                                   .microbatch = 2,
+                                   .microbatch = 2, .microbatches = 1,
                                    .minibatches = 5,
                                    .data_format = DATA_NONE};
         set.jobs[j].network = (struct network){

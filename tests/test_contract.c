@@ -81,6 +81,8 @@ static bool outcome_of(const struct subject *subject, uint32_t devices, uint64_t
     struct run_options run = {.poison = true, .delay_seed = delay_seed};
     host_devices(&hardware, devices, memory_bytes);
     test_network_jobs(&jobs, JOBS, subject->config, STEPS);
+    jobs.jobs[1].microbatches = 2;
+    jobs.jobs[2].microbatches = 3; /* 0 and 2 are alike but for their samples and seeds */
     enum status status = planner_plan(&hardware, &jobs, options, &plan, &err);
     if (status == STATUS_INFEASIBLE) return false;
     if (!status) status = run_plan(&plan, &run, &result, &trace, &err);

@@ -45,7 +45,7 @@ static struct job small_job(uint32_t optimizer, bool tied)
     struct job job = {.name = "small",
                       .network = small_network(),
                       .sequence = 5,
-                      .microbatch = 2,
+                      .microbatch = 2, .microbatches = 1,
                       .minibatches = 4,
                       .optimizer = family_optimizer(optimizer),
                       .data_format = DATA_NONE};
@@ -271,7 +271,7 @@ static struct job golden_job(void)
     struct job job = {.name = "golden",
                       .network = small_network(),
                       .sequence = 16,
-                      .microbatch = 3,
+                      .microbatch = 3, .microbatches = 1,
                       .minibatches = 20};
     struct network *n = &job.network;
     n->width = 32;

@@ -28,7 +28,7 @@ static struct job job_of(uint32_t format, uint64_t vocabulary)
 {
     struct job job = {.name = "a",
                       .sequence = 5,
-                      .microbatch = 3,
+                      .microbatch = 3, .microbatches = 1,
                       .seed = 11,
                       .data = format == DATA_NONE ? NULL : path,
                       .data_format = format};

@@ -140,7 +140,7 @@ static struct job small_job(uint32_t optimizer, bool tied, bool gelu_tanh)
     struct job job = {.name = "small",
                       .network = support_gpt2_network(6, 2, 3, 11, 7),
                       .sequence = 5,
-                      .microbatch = 2,
+                      .microbatch = 2, .microbatches = 1,
                       .minibatches = 4,
                       .data_format = DATA_NONE};
     job.network.tied_head = tied;
@@ -211,7 +211,7 @@ static struct job golden_job(void)
     return (struct job){.name = "golden",
                         .network = support_gpt2_network(48, 4, 3, 97, 20),
                         .sequence = 16,
-                        .microbatch = 3,
+                        .microbatch = 3, .microbatches = 1,
                         .minibatches = 20};
 }
 

@@ -129,7 +129,7 @@ static void linear_case(const struct kernels *kernels, const int64_t *shape, str
     memcpy(before, dx, (size_t)(m * k) * sizeof *dx);
     kernels->linear_forward(kernels, y, x, w, with_bias ? bias : NULL, m, n, k, in_out);
     kernels->linear_input(kernels, dx, dy, w, m, n, k, in_out, accumulate);
-    kernels->linear_weight(kernels, dw, with_bias ? dbias : NULL, dy, x, m, n, k, in_out);
+    kernels->linear_weight(kernels, dw, with_bias ? dbias : NULL, dy, x, m, n, k, in_out, false);
     output(out, y, m * n);
     output(out, dx, m * k);
     output(out, dw, n * k);
@@ -446,7 +446,7 @@ static void loss_case(const struct kernels *kernels, const int64_t *shape, struc
     int32_t *tokens = malloc((size_t)(b * (t + 1)) * sizeof *tokens);
     for (int64_t i = 0; i < b * (t + 1); i++)
         tokens[i] = (int32_t)random_below(seed ^ 17, (uint64_t)i, (uint64_t)v);
-    kernels->loss(kernels, &out->loss, logits, tokens, t + 1, b, t, v);
+    kernels->loss(kernels, &out->loss, logits, tokens, t + 1, b, t, v, 0, 1);
     output(out, logits, rows * v);
     if (check) {
         double *want = malloc((size_t)(rows * v) * sizeof *want), total = 0;
@@ -674,7 +674,7 @@ static void test_exponential(void **state)
         float logits[2] = {0.0f, -17.0f - (float)i * 1e-3f};
         int32_t tokens[2] = {0, 0};
         double loss, expected = exp((double)logits[1]);
-        one->loss(one, &loss, logits, tokens, 2, 1, 1, 2);
+        one->loss(one, &loss, logits, tokens, 2, 1, 1, 2, 0, 1);
         worst = fmax(worst, fabs((double)logits[1] / expected - 1));
     }
     /* 1.2 ulp of at most 2^-23, and the 2^-24 above */

@@ -34,7 +34,7 @@ static void loss_labels_case(const struct kernels *kernels, const int64_t *shape
         labels[r / t * stride + r % t] = has ? label : -1;
         counted += has;
     }
-    kernels->loss_labels(kernels, &out->loss, logits, labels, stride, b, t, v);
+    kernels->loss_labels(kernels, &out->loss, logits, labels, stride, b, t, v, 0, 1);
     output(out, logits, rows * v);
     double total = 0;
     for (int64_t r = 0; check && r < rows; r++) {
@@ -78,8 +78,8 @@ static void test_loss_labels_as_tokens(void **state)
     for (int i = 0; i < B * (T + 1); i++)
         tokens[i] = (int32_t)random_below(test_kernels_seed(), (uint64_t)i, V);
     for (int i = 0; i < B * T; i++) labels[i] = tokens[i / T * (T + 1) + i % T + 1];
-    kernels->loss(kernels, &loss, logits, tokens, T + 1, B, T, V);
-    kernels->loss_labels(kernels, &other_loss, other, labels, T, B, T, V);
+    kernels->loss(kernels, &loss, logits, tokens, T + 1, B, T, V, 0, 1);
+    kernels->loss_labels(kernels, &other_loss, other, labels, T, B, T, V, 0, 1);
     assert_memory_equal(&loss, &other_loss, sizeof loss);
     assert_memory_equal(logits, other, sizeof(float) * B * T * V);
 }

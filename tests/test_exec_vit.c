@@ -44,7 +44,7 @@ static struct job small_job(uint32_t optimizer, bool biases)
 {
     struct job job = {.name = "small",
                       .network = small_network(),
-                      .microbatch = 3,
+                      .microbatch = 3, .microbatches = 1,
                       .minibatches = 4,
                       .optimizer = family_optimizer(optimizer),
                       .data_format = DATA_NONE};
@@ -274,7 +274,7 @@ static struct job golden_job(void)
 {
     struct job job = {.name = "golden",
                       .network = small_network(),
-                      .microbatch = 3,
+                      .microbatch = 3, .microbatches = 1,
                       .minibatches = 20};
     struct network *n = &job.network;
     n->width = 32;

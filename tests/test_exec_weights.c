@@ -26,7 +26,7 @@ static struct job tiny_job(void)
     struct job job = {.name = "tiny",
                       .network = support_gpt2_network(12, 3, 2, 29, 7),
                       .sequence = 5,
-                      .microbatch = 2,
+                      .microbatch = 2, .microbatches = 1,
                       .seed = 42,
                       .optimizer = {.kind = OPTIMIZER_ADAMW, .learning_rate = 0.1},
                       .weights_in = path};

@@ -313,11 +313,11 @@ static void bad_files_are_refused_with_their_place(void **state)
          "test:2:62: unknown key 'network_' (did you mean 'network'?)"},
         {"{\"spillway_jobs\": 1, \"jobs\": [{\"minibatches\": 2, \"microbatch\": 1048576,"
          "\n\"network\": {\"model_type\": \"gpt2\", \"n_positions\": 4096}}]}",
-         "test:1:64: 1048576 samples of 4096 tokens are too many for one pass (limit is "
+         "test:1:64: 1048576 samples of 4096 tokens are too many for one minibatch (limit is "
          "2147483648 tokens)"},
         {"{\"spillway_jobs\": 1, \"jobs\": [{\"minibatches\": 2, \"microbatch\": 1048576,"
          "\n\"network\": {\"model_type\": \"gpt2\", \"n_layer\": 90000, \"n_embd\": 12288}}]}",
-         "test:1:64: the activations of one microbatch are too large (limit is "
+         "test:1:64: the activations of one minibatch are too large (limit is "
          "1152921504606846976 bytes)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {

@@ -21,8 +21,8 @@
 static struct hardware_device devices[2] = {{.memory_bytes = 11000000000},
                                             {.memory_bytes = 12000000000}};
 static struct job plan_jobs[2] = {
-    {.name = "small", .sequence = 64, .microbatch = 3, .minibatches = 7},
-    {.name = "large", .sequence = 128, .microbatch = 5, .minibatches = 11},
+    {.name = "small", .sequence = 64, .microbatch = 3, .microbatches = 1, .minibatches = 7},
+    {.name = "large", .sequence = 128, .microbatch = 5, .microbatches = 1, .minibatches = 11},
 };
 static uint32_t no_activations[2];
 

@@ -107,7 +107,7 @@ static enum status init_jobs(struct trace *trace, const struct plan *plan, struc
     for (uint32_t j = 0; j < count; j++) {
         const struct job *job = &plan->jobs.jobs[j];
         jobs[j].minibatches = job->minibatches;
-        if (!size_mul(job->minibatches, job->microbatch, &jobs[j].samples) ||
+        if (!size_mul(job->minibatches, job_samples(job), &jobs[j].samples) ||
             !size_mul(jobs[j].samples, job->sequence, &jobs[j].tokens) ||
             jobs[j].tokens > INT64_MAX)
             return error_set(err, STATUS_LIMIT, "too many tokens in job '%s' (limit is %" PRId64 ")",
