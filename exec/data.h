@@ -1,8 +1,9 @@
 /*
- * Training data: tokens from a file (bytes of a text, llm.c's and nanoGPT's .bin), labelled images from
- * one (CIFAR-10's binary batches, or any size), or seeded random ones. Which tokens a minibatch holds, and which of them bert is to guess, depends on the job's seed
- * and the minibatch's number alone: sample b of minibatch i starts at a position drawn from (seed,
- * i * B + b), or consists of tokens drawn from it.
+ * Training data: tokens from a file (bytes of a text, llm.c's and nanoGPT's .bin), labelled images
+ * from one (CIFAR-10's binary batches, or any size), or seeded random ones. Which tokens a minibatch
+ * holds, and which of them bert is to guess, depends on the job's seed and the minibatch's number
+ * alone: samples are counted over all minibatches, and sample s starts at a position drawn from (seed,
+ * s), or consists of tokens drawn from it.
  */
 #ifndef SPILLWAY_EXEC_DATA_H
 #define SPILLWAY_EXEC_DATA_H
@@ -11,9 +12,9 @@
 
 struct data_source; /* opaque; the file is mapped, not read into memory */
 
-/* Errors: STATUS_IO; STATUS_BAD_INPUT for a wrong magic, version or length, a file shorter than
- * a sample (T + 1 tokens, of bert T), a token that is not below the vocabulary (found by a scan of the whole file);
- * for images see exec/data_images.h. */
+/* Errors: STATUS_IO; STATUS_BAD_INPUT for a wrong magic, version or length, a file shorter than a
+ * sample (T + 1 tokens, of bert T), a token that is not below the vocabulary (found by a scan of the
+ * whole file); for images see exec/data_images.h. */
 MUST_CHECK enum status data_open(const struct job *job, struct data_source **out,
                                  struct error *err);
 

@@ -24,9 +24,10 @@
  * heads like others on the way forward. On the way back their dK and dV are sums over the group, so a
  * group's heads go one after the other, the first writing and the others adding.
  *
- * Threads share out the B*H heads (backward: groups); inside that loop each product runs on one thread. A head is
- * computed by one thread from end to end, so the number of threads cannot change a bit. A tile's
- * two matrices (64 x T) are the scratch of a thread: 0.5 MiB at T = 1024, in its second cache.
+ * Threads share out the B*H heads (backward: groups); inside that loop each product runs on one
+ * thread. A head is computed by one thread from end to end, so the number of threads cannot change a
+ * bit. A tile's two matrices (64 x T) are the scratch of a thread: 0.5 MiB at T = 1024, in its second
+ * cache.
  *
  * FLOPs, causal: forward 2 T^2 D, backward 5 T^2 D per head. Measured for GPT-2 124M at B 1, T 1024
  * (two threads of a Zen 4 whose products reach 230 GFLOP/s), one layer in ms and counting these

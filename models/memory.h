@@ -94,8 +94,8 @@ uint64_t memory_activation_bytes(const struct network *network, uint64_t first_l
  *                read and write in turn
  *   gradients    of the largest layer: each layer is updated as soon as its gradients are complete, or
  *                they are added to what earlier microbatches left.
- *                0 for the embedding of gpt2 and llama, which adds its rows up where they lie; the gradient of a
- *                tied table is a buffer of its own, so it is not in the head's
+ *                0 for the embedding of gpt2 and llama, which adds its rows up where they lie; the
+ *                gradient of a tied table is a buffer of its own, so it is not in the head's
  *   sums         of the gradients of all layers, unless these have a buffer of their own; only with
  *                UNIT_ACCUMULATE
  *   d_qkv        (R,3HD), for llama (R,(H+2K)D): gradients of q, k and v, one after the other unless

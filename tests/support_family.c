@@ -118,7 +118,7 @@ double family_check_gradients(const struct family_test *test, const struct job *
     norm = sqrt(norm);
     for (uint64_t i = 0; i < count; i++) {
         double found = before[i] - after[i], error = fabs(found - expected[i]);
-        if (!(error <= 2e-6 + 1e-4 * fabs(expected[i]) + 3e-6 * norm))
+        if (!(error <= 2e-6 + 1e-4 * fabs(expected[i]) + 1e-5 * norm))
             fail_msg("gradient of parameter %llu of %llu: %.9g, expected %.9g (all: %.9g)",
                      (unsigned long long)i, (unsigned long long)count, found, expected[i], norm);
         largest = fmax(largest, error);
