@@ -93,8 +93,8 @@ static enum status parse_shape(struct place place, const json_t *shape,
 
 /* The range of the data, checked against what type and shape need and against the file. */
 static enum status parse_range(struct place place, const json_t *range, uint32_t element_bytes,
-                               const unsigned char *data, uint64_t data_bytes,
-                               struct safetensors_tensor *tensor, struct error *err)
+                               uint64_t data_bytes, struct safetensors_tensor *tensor,
+                               struct error *err)
 {
     const json_t *from = json_array_get(range, 0), *to = json_array_get(range, 1);
     if (json_array_size(range) != 2 || !json_is_integer(from) || !json_is_integer(to) ||
@@ -110,13 +110,12 @@ static enum status parse_range(struct place place, const json_t *range, uint32_t
     if (end > data_bytes)
         return fail(place, err, "ends at byte %" PRIu64 " of the data (the file has %" PRIu64 ")",
                     end, data_bytes);
-    tensor->data = data + begin;
+    tensor->offset = begin;
     tensor->bytes = expected;
     return STATUS_OK;
 }
 
-static enum status parse_tensor(struct place place, const json_t *value,
-                                const unsigned char *data, uint64_t data_bytes,
+static enum status parse_tensor(struct place place, const json_t *value, uint64_t data_bytes,
                                 struct safetensors_tensor *out, struct error *err)
 {
     struct safetensors_tensor tensor = {.name = place.tensor};
@@ -136,10 +135,11 @@ static enum status parse_tensor(struct place place, const json_t *value,
         if (strcmp(types[i].name, type_name) == 0) type = &types[i];
     if (!type) return fail(place, err, "has the unknown dtype '%.60s'", type_name);
     tensor.type = type->type;
+    tensor.type_name = type->name;
     enum status status = parse_shape(place, json_object_get(value, "shape"), &tensor, err);
     if (status != STATUS_OK) return status;
-    status = parse_range(place, json_object_get(value, "data_offsets"), type->bytes, data,
-                         data_bytes, &tensor, err);
+    status = parse_range(place, json_object_get(value, "data_offsets"), type->bytes, data_bytes,
+                         &tensor, err);
     if (status != STATUS_OK) return status;
     *out = tensor;
     return STATUS_OK;
@@ -147,33 +147,50 @@ static enum status parse_tensor(struct place place, const json_t *value,
 
 /* --- the whole -------------------------------------------------------------------------------- */
 
-static int by_data(const void *a, const void *b)
+static int by_offset(const void *a, const void *b)
 {
     const struct safetensors_tensor *x = a, *y = b;
-    if (x->data != y->data) return x->data < y->data ? -1 : 1;
+    if (x->offset != y->offset) return x->offset < y->offset ? -1 : 1;
     return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
 }
 
 /* Sorted, the tensors follow each other from the first byte to the last. */
 static enum status check_cover(const char *name, const struct safetensors *file,
-                               const unsigned char *data, uint64_t data_bytes, struct error *err)
+                               uint64_t data_bytes, struct error *err)
 {
-    const unsigned char *end = data;
+    uint64_t end = 0; /* offsets count from the data here */
     for (size_t i = 0; i < file->count; i++) {
         const struct safetensors_tensor *tensor = &file->tensors[i];
         struct place place = {name, tensor->name};
-        if (tensor->data != end)
+        if (tensor->offset != end)
             return fail(place, err,
                         "begins at byte %" PRIu64 " of the data (expected %" PRIu64
                         ", where the one before it ends)",
-                        (uint64_t)(tensor->data - data), (uint64_t)(end - data));
-        end = tensor->data + tensor->bytes;
+                        tensor->offset, end);
+        end = tensor->offset + tensor->bytes;
     }
-    if ((uint64_t)(end - data) != data_bytes)
+    if (end != data_bytes)
         return error_set(err, STATUS_BAD_INPUT,
                          "%s: %" PRIu64 " bytes of data (the tensors end at %" PRIu64 ")", name,
-                         data_bytes, (uint64_t)(end - data));
+                         data_bytes, end);
     return STATUS_OK;
+}
+
+static uint64_t length_at(const unsigned char *data)
+{
+    uint64_t length = 0;
+    for (int i = 0; i < SAFETENSORS_LENGTH_BYTES; i++) length |= (uint64_t)data[i] << 8 * i;
+    return length;
+}
+
+bool safetensors_head_bytes(const void *first, uint64_t file_bytes, uint64_t *out)
+{
+    const uint64_t length = length_at(first);
+    if (file_bytes < SAFETENSORS_LENGTH_BYTES || length > SAFETENSORS_HEADER_MAX ||
+        length > file_bytes - SAFETENSORS_LENGTH_BYTES)
+        return false;
+    *out = SAFETENSORS_LENGTH_BYTES + length;
+    return true;
 }
 
 static enum status parse_metadata(const char *name, json_t *metadata, struct error *err)
@@ -187,8 +204,7 @@ static enum status parse_metadata(const char *name, json_t *metadata, struct err
                      "%s: '__metadata__' is no object of strings", name);
 }
 
-static enum status parse_entries(const char *name, struct safetensors *file,
-                                 const unsigned char *data, uint64_t data_bytes,
+static enum status parse_entries(const char *name, struct safetensors *file, uint64_t data_bytes,
                                  struct error *err)
 {
     file->tensors = calloc(json_object_size(file->header) + 1, sizeof *file->tensors);
@@ -203,50 +219,56 @@ static enum status parse_entries(const char *name, struct safetensors *file,
         if (strcmp(key, "__metadata__") == 0) {
             status = parse_metadata(name, value, err);
         } else {
-            status = parse_tensor((struct place){name, key}, value, data, data_bytes,
+            status = parse_tensor((struct place){name, key}, value, data_bytes,
                                   &file->tensors[file->count], err);
             file->count++;
         }
         if (status != STATUS_OK) return status;
     }
-    qsort(file->tensors, file->count, sizeof *file->tensors, by_data);
+    qsort(file->tensors, file->count, sizeof *file->tensors, by_offset);
     for (size_t i = 0; i < file->count; i++)
         if (json_object_set_new(file->index, file->tensors[i].name, json_integer((json_int_t)i)) !=
             0)
             return error_memory(err, "a table of tensors", file->count);
-    return check_cover(name, file, data, data_bytes, err);
+    return check_cover(name, file, data_bytes, err);
 }
 
-static enum status parse(const char *name, const unsigned char *data, uint64_t bytes,
-                         struct safetensors *file, struct error *err)
+/* `data` holds the whole file, or, when `data_bytes` is less than `file_bytes`, its head. */
+static enum status parse(const char *name, const unsigned char *data, uint64_t data_bytes,
+                         uint64_t file_bytes, struct safetensors *file, struct error *err)
 {
-    enum { LENGTH_BYTES = 8 };
-    if (bytes < LENGTH_BYTES)
+    if (file_bytes < SAFETENSORS_LENGTH_BYTES)
         return error_set(err, STATUS_BAD_INPUT,
-                         "%s: %" PRIu64 " bytes are too few for a safetensors file", name, bytes);
-    uint64_t header_bytes = 0;
-    for (int i = 0; i < LENGTH_BYTES; i++) header_bytes |= (uint64_t)data[i] << 8 * i;
-    if (header_bytes > bytes - LENGTH_BYTES || header_bytes > SAFETENSORS_HEADER_MAX)
+                         "%s: %" PRIu64 " bytes are too few for a safetensors file", name,
+                         file_bytes);
+    uint64_t head_bytes;
+    if (!safetensors_head_bytes(data, file_bytes, &head_bytes))
         return error_set(err, STATUS_BAD_INPUT,
                          "%s: a header of %" PRIu64 " bytes in a file of %" PRIu64
                          " (limit is %d; is it a safetensors file?)",
-                         name, header_bytes, bytes, (int)SAFETENSORS_HEADER_MAX);
+                         name, length_at(data), file_bytes, (int)SAFETENSORS_HEADER_MAX);
+    assert(data_bytes >= head_bytes);
     json_error_t where;
-    file->header = json_loadb((const char *)data + LENGTH_BYTES, (size_t)header_bytes,
+    file->header = json_loadb((const char *)data + SAFETENSORS_LENGTH_BYTES,
+                              (size_t)(head_bytes - SAFETENSORS_LENGTH_BYTES),
                               JSON_REJECT_DUPLICATES, &where);
     if (!file->header && json_error_code(&where) == json_error_out_of_memory)
-        return error_memory(err, "a header", header_bytes);
+        return error_memory(err, "a header", head_bytes);
     if (!file->header)
         return error_set(err, STATUS_BAD_INPUT, "%s: header, line %d, column %d: %s", name,
                          where.line, where.column, where.text);
     if (!json_is_object(file->header))
         return error_set(err, STATUS_BAD_INPUT, "%s: the header is no object", name);
-    return parse_entries(name, file, data + LENGTH_BYTES + header_bytes,
-                         bytes - LENGTH_BYTES - header_bytes, err);
+    const enum status status = parse_entries(name, file, file_bytes - head_bytes, err);
+    for (size_t i = 0; i < file->count && status == STATUS_OK; i++) {
+        file->tensors[i].offset += head_bytes;
+        if (data_bytes == file_bytes) file->tensors[i].data = data + file->tensors[i].offset;
+    }
+    return status;
 }
 
 /* Takes `mapped` over (may be empty), also on failure. */
-static enum status create(const char *name, const void *data, uint64_t bytes,
+static enum status create(const char *name, const void *data, uint64_t bytes, uint64_t file_bytes,
                           struct mapped_file *mapped, struct safetensors **out, struct error *err)
 {
     struct safetensors *file = calloc(1, sizeof *file);
@@ -255,7 +277,7 @@ static enum status create(const char *name, const void *data, uint64_t bytes,
         return error_memory(err, "a safetensors file", sizeof *file);
     }
     file->file = *mapped;
-    enum status status = parse(name, data, bytes, file, err);
+    enum status status = parse(name, data, bytes, file_bytes, file, err);
     if (status == STATUS_OK)
         *out = file;
     else
@@ -267,7 +289,15 @@ enum status safetensors_parse(const char *name, const void *data, uint64_t bytes
                               struct safetensors **out, struct error *err)
 {
     struct mapped_file none = {0};
-    return create(name, data, bytes, &none, out, err);
+    return create(name, data, bytes, bytes, &none, out, err);
+}
+
+enum status safetensors_parse_head(const char *name, const void *head, uint64_t head_bytes,
+                                   uint64_t file_bytes, struct safetensors **out,
+                                   struct error *err)
+{
+    struct mapped_file none = {0};
+    return create(name, head, head_bytes, file_bytes, &none, out, err);
 }
 
 enum status safetensors_open(const char *path, struct safetensors **out, struct error *err)
@@ -275,7 +305,7 @@ enum status safetensors_open(const char *path, struct safetensors **out, struct 
     struct mapped_file mapped = {0};
     enum status status = mapped_file_open(path, &mapped, err);
     if (status != STATUS_OK) return status;
-    return create(path, mapped.data, mapped.bytes, &mapped, out, err);
+    return create(path, mapped.data, mapped.bytes, mapped.bytes, &mapped, out, err);
 }
 
 void safetensors_close(struct safetensors *file)
@@ -304,6 +334,11 @@ const struct safetensors_tensor *safetensors_find(const struct safetensors *file
 {
     const json_t *index = json_object_get(file->index, name);
     return index ? &file->tensors[json_integer_value(index)] : NULL;
+}
+
+const char *safetensors_metadata(const struct safetensors *file, const char *key)
+{
+    return json_string_value(json_object_get(json_object_get(file->header, "__metadata__"), key));
 }
 
 /* --- numbers ---------------------------------------------------------------------------------- */
@@ -370,32 +405,40 @@ bool safetensors_floats(const struct safetensors_tensor *tensor, float *out)
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-static uint64_t float_bytes(const struct safetensors_tensor *tensor)
+static const struct type *type_named(const char *name)
 {
-    uint64_t bytes = sizeof(float);
-    for (uint32_t i = 0; i < tensor->rank; i++) bytes *= tensor->shape[i];
-    return bytes;
+    for (size_t i = 0; i < ARRAY_COUNT(types); i++)
+        if (strcmp(types[i].name, name ? name : "F32") == 0) return &types[i];
+    return NULL;
 }
 
-/* The header as text in `json`. */
-static void write_header(struct json_out *json, const struct safetensors_tensor *tensors,
-                         size_t count)
+/* The header as text in `json`; `tensors` get their bytes, and offsets from the data. */
+static void write_header(struct json_out *json, struct safetensors_tensor *tensors, size_t count,
+                         const struct safetensors_pair *metadata, size_t metadata_count)
 {
     uint64_t offset = 0;
     json_out_object_begin(json, NULL, true);
     json_out_object_begin(json, "__metadata__", true);
-    json_out_string(json, "format", "pt");
+    for (size_t i = 0; i < metadata_count; i++)
+        json_out_string(json, metadata[i].key, metadata[i].value);
     json_out_object_end(json);
     for (size_t i = 0; i < count; i++) {
-        json_out_object_begin(json, tensors[i].name, true);
-        json_out_string(json, "dtype", "F32");
+        struct safetensors_tensor *const tensor = &tensors[i];
+        const struct type *const type = type_named(tensor->type_name);
+        assert(type);
+        tensor->bytes = type->bytes;
+        tensor->offset = offset;
+        json_out_object_begin(json, tensor->name, true);
+        json_out_string(json, "dtype", type->name);
         json_out_array_begin(json, "shape", true);
-        for (uint32_t d = 0; d < tensors[i].rank; d++)
-            json_out_u64(json, NULL, tensors[i].shape[d]);
+        for (uint32_t d = 0; d < tensor->rank; d++) {
+            json_out_u64(json, NULL, tensor->shape[d]);
+            tensor->bytes *= tensor->shape[d];
+        }
         json_out_array_end(json);
         json_out_array_begin(json, "data_offsets", true);
         json_out_u64(json, NULL, offset);
-        offset += float_bytes(&tensors[i]);
+        offset += tensor->bytes;
         json_out_u64(json, NULL, offset);
         json_out_array_end(json);
         json_out_object_end(json);
@@ -403,29 +446,44 @@ static void write_header(struct json_out *json, const struct safetensors_tensor 
     json_out_object_end(json);
 }
 
-enum status safetensors_write(const char *path, const struct safetensors_tensor *tensors,
-                              size_t count, struct error *err)
+enum status safetensors_head(struct safetensors_tensor *tensors, size_t count,
+                             const struct safetensors_pair *metadata, size_t metadata_count,
+                             char **out, size_t *length, struct error *err)
 {
     struct json_out *json = json_out_create(NULL);
     if (!json) return error_memory(err, "a header", 0);
-    write_header(json, tensors, count);
-    size_t length;
-    const char *header = json_out_text(json, &length);
-    struct file_out *file = NULL;
-    enum status status = STATUS_OK;
-    if (!json_out_complete(json)) status = error_memory(err, "a header", length);
-    if (status == STATUS_OK) status = file_out_create(path, &file, err);
-    if (status == STATUS_OK) {
-        uint64_t padded = size_align(length, 8);
-        unsigned char length_bytes[8];
-        for (int i = 0; i < 8; i++) length_bytes[i] = (unsigned char)(padded >> 8 * i);
-        file_out_write(file, length_bytes, sizeof length_bytes);
-        file_out_write(file, header, length);
-        file_out_write(file, "        ", (size_t)padded - length);
-        for (size_t i = 0; i < count; i++)
-            file_out_write(file, tensors[i].data, (size_t)float_bytes(&tensors[i]));
-        status = file_out_commit(file, err);
+    write_header(json, tensors, count, metadata, metadata_count);
+    size_t text_length;
+    const char *text = json_out_text(json, &text_length);
+    const uint64_t padded = size_align(text_length, 8), bytes = SAFETENSORS_LENGTH_BYTES + padded;
+    char *head = json_out_complete(json) ? malloc(bytes) : NULL;
+    if (head) {
+        for (int i = 0; i < SAFETENSORS_LENGTH_BYTES; i++) head[i] = (char)(padded >> 8 * i & 0xff);
+        memcpy(head + SAFETENSORS_LENGTH_BYTES, text, text_length);
+        memset(head + SAFETENSORS_LENGTH_BYTES + text_length, ' ', padded - text_length);
+        for (size_t i = 0; i < count; i++) tensors[i].offset += bytes;
+        *out = head;
+        *length = bytes;
     }
     json_out_destroy(json);
+    return head ? STATUS_OK : error_memory(err, "a header", bytes);
+}
+
+enum status safetensors_write(const char *path, struct safetensors_tensor *tensors, size_t count,
+                              struct error *err)
+{
+    const struct safetensors_pair metadata = {"format", "pt"};
+    char *head = NULL;
+    size_t length;
+    enum status status = safetensors_head(tensors, count, &metadata, 1, &head, &length, err);
+    struct file_out *file = NULL;
+    if (status == STATUS_OK) status = file_out_create(path, &file, err);
+    if (status == STATUS_OK) {
+        file_out_write(file, head, length);
+        for (size_t i = 0; i < count; i++)
+            file_out_write(file, tensors[i].data, (size_t)tensors[i].bytes);
+        status = file_out_commit(file, err);
+    }
+    free(head);
     return status;
 }

@@ -24,25 +24,7 @@
 
 /* --- walking over tensors --------------------------------------------------------------------- */
 
-/* All tensors of a job, shard by shard; false from weights_next() after the last. */
-struct walk {
-    const struct job *job;
-    const struct memory_table *parameters;
-    uint32_t shard_count;
-    float *const *states;
-    /* where it stands; zero at the start */
-    uint32_t shard, entry, index;
-    uint64_t layer;
-    uint32_t tensor_count;
-    struct tensor_spec specs[LAYER_TENSORS_MAX];
-};
-
-struct walk_tensor {
-    const struct tensor_spec *spec; /* valid until the next step */
-    float *values;
-};
-
-static bool walk_next(struct walk *walk, struct walk_tensor *out)
+bool weights_walk_next(struct weights_walk *walk, struct weights_tensor *out)
 {
     while (walk->shard < walk->shard_count && walk->entry == walk->parameters[walk->shard].count) {
         walk->shard++;
@@ -60,8 +42,12 @@ static bool walk_next(struct walk *walk, struct walk_tensor *out)
     const struct tensor_spec *spec = &walk->specs[walk->index++];
     assert(entry->bytes == spec->elements * sizeof(float));
     walk->entry++;
-    *out = (struct walk_tensor){
-        spec, walk->states[walk->shard] + entry->offset_bytes / sizeof(float)};
+    float *const state = walk->states ? walk->states[walk->shard] : NULL;
+    *out = (struct weights_tensor){
+        .spec = spec,
+        .values = state ? state + entry->offset_bytes / sizeof(float) : NULL,
+        .part_bytes = walk->parameters[walk->shard].bytes,
+    };
     return true;
 }
 
@@ -115,7 +101,7 @@ static const struct safetensors_tensor *find(const struct safetensors *file, con
 }
 
 static enum status read_tensor(const char *path, uint32_t family, const struct safetensors *file,
-                               const struct walk_tensor *wanted, struct error *err)
+                               const struct weights_tensor *wanted, struct error *err)
 {
     const struct tensor_spec *spec = wanted->spec;
     char other[OTHER_NAME_BYTES];
@@ -153,12 +139,12 @@ enum status weights_read(const struct job *job, const struct plan_shard *shards,
     if (status == STATUS_OK) {
         size_t words = 1 + optimizer_state_words(job->optimizer.kind);
         for (uint32_t s = 0; s < shard_count; s++) memset(states[s], 0, parameters[s].bytes * words);
-        struct walk walk = {.job = job,
+        struct weights_walk walk = {.job = job,
                             .parameters = parameters,
                             .shard_count = shard_count,
                             .states = states};
-        struct walk_tensor tensor;
-        while (status == STATUS_OK && walk_next(&walk, &tensor))
+        struct weights_tensor tensor;
+        while (status == STATUS_OK && weights_walk_next(&walk, &tensor))
             status = read_tensor(job->weights_in, job->network.family, file, &tensor, err);
     }
     safetensors_close(file);
@@ -174,10 +160,10 @@ struct write_list {
     size_t count;
 };
 
-static void write_list_fill(struct write_list *list, struct walk *walk)
+static void write_list_fill(struct write_list *list, struct weights_walk *walk)
 {
-    struct walk_tensor tensor;
-    for (size_t i = 0; walk_next(walk, &tensor); i++) {
+    struct weights_tensor tensor;
+    for (size_t i = 0; weights_walk_next(walk, &tensor); i++) {
         assert(i < list->count);
         memcpy(list->names[i], tensor.spec->name, sizeof tensor.spec->name);
         struct safetensors_tensor *out = &list->tensors[i];
@@ -203,7 +189,7 @@ enum status weights_write(const struct job *job, const struct plan_shard *shards
         status = error_memory(err, "a list of tensors",
                               list.count * (sizeof *list.tensors + sizeof *list.names));
     } else {
-        struct walk walk = {.job = job,
+        struct weights_walk walk = {.job = job,
                             .parameters = parameters,
                             .shard_count = shard_count,
                             .states = states};

@@ -5,8 +5,32 @@
 #ifndef SPILLWAY_EXEC_WEIGHTS_H
 #define SPILLWAY_EXEC_WEIGHTS_H
 
+#include <stdbool.h>
+
 #include "models/memory.h"
 #include "planner/plan.h"
+
+/* The tensors of a job, shard by shard in the network's order: zero but for what the caller knows. */
+struct weights_walk {
+    const struct job *job;
+    const struct memory_table *parameters; /* per shard */
+    uint32_t shard_count;
+    float *const *states; /* per shard; NULL: tensors have no values */
+    /* where it stands; zero at the start */
+    uint32_t shard, entry, index;
+    uint64_t layer;
+    uint32_t tensor_count;
+    struct tensor_spec specs[LAYER_TENSORS_MAX];
+};
+
+struct weights_tensor {
+    const struct tensor_spec *spec; /* valid until the next step */
+    float *values; /* a moment of them is a multiple of part_bytes behind */
+    uint64_t part_bytes;
+};
+
+/* False behind the last. */
+bool weights_walk_next(struct weights_walk *walk, struct weights_tensor *out);
 
 /* Initial values by the rule of the network's family (struct tensor_spec): a value depends on (seed,
  * tensor's number, element) alone. `state` is the shard's blob; moments become zero. On the calling

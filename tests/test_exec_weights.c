@@ -375,7 +375,7 @@ static void list_of(struct trainer *trainer, const char *prefix, struct list *li
     }
 }
 
-static void write_list(const struct list *list)
+static void write_list(struct list *list)
 {
     struct error err = {0};
     if (safetensors_write(path, list->tensors, list->count, &err) != STATUS_OK)
