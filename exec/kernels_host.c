@@ -23,6 +23,7 @@
 #include <limits.h>
 #include <math.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -212,12 +213,19 @@ enum status kernels_host_create(uint32_t threads, struct kernels **out, struct e
     kernels->context = context;
     kernels->threads = threads;
 
+    /* The library's own code moves the stack pointer into its buffers while it packs and multiplies (seen
+     * with 2.6.3), so a signal handler would write its frame over the heap in front of them. Streams'
+     * threads block signals anyway; this is the caller's. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     int team_before = omp_get_max_threads();
     omp_set_num_threads((int)threads);
     bool right = true;
     for (int form = 0; form < 4; form++) right = right && product_is_right(form & 1, form & 2);
     if (right) describe(threads);
     omp_set_num_threads(team_before);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!right) {
         kernels_host_destroy(kernels);
         return error_set(err, STATUS_DEVICE,
