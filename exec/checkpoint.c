@@ -769,9 +769,19 @@ enum status checkpoint_find(struct disk *disk, const char *path,
 
 enum status checkpoint_read(struct disk *disk, const char *path,
                             const struct checkpoint_subject *subject, uint64_t step, double *losses,
-                            struct error *err)
+                            struct checkpoint_found *found, struct error *err)
 {
     assert(step > 0);
     assert(subject->states);
-    return read_one(disk, path, subject, step, losses, NULL, err);
+    return read_one(disk, path, subject, step, losses, found, err);
+}
+
+enum status checkpoint_last_name(struct disk *disk, const char *path, const struct job *job,
+                                 uint64_t *out, struct error *err)
+{
+    struct listing listing;
+    const enum status status = list_steps(disk, path, job, final_end, &listing, err);
+    if (status == STATUS_OK) *out = listing.count > 0 ? listing.steps[0] : 0;
+    free(listing.steps);
+    return status;
 }

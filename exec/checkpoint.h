@@ -89,12 +89,19 @@ MUST_CHECK enum status checkpoint_find(struct disk *disk, const char *path,
                                        struct checkpoint_found *out, struct error *err);
 
 /*
- * Fill the subject's states and losses[0 .. step) from the checkpoint of that step, checking it again.
+ * Fill the subject's states, losses[0 .. step) and, unless it is NULL, `found` from the checkpoint of
+ * that step, checking it again.
  * Errors: STATUS_CHECK, STATUS_BAD_INPUT, STATUS_IO, STATUS_NO_MEMORY; what was to be filled is
  * undefined then.
  */
 MUST_CHECK enum status checkpoint_read(struct disk *disk, const char *path,
                                        const struct checkpoint_subject *subject, uint64_t step,
-                                       double *losses, struct error *err);
+                                       double *losses, struct checkpoint_found *found,
+                                       struct error *err);
+
+/* The highest step that a file of the job claims, whole or not; 0: there is none. STATUS_IO. */
+MUST_CHECK enum status checkpoint_last_name(struct disk *disk, const char *path,
+                                            const struct job *job, uint64_t *out,
+                                            struct error *err);
 
 #endif

@@ -8,8 +8,9 @@
  *     none     token i of sample s is drawn from (seed, s (T+1) + i)
  *
  * All numbers are little-endian. The file is mapped; opening sweeps it once to see that every token
- * is a word of the vocabulary (at some GB/s, and the pages are then in the cache), so that a batch
- * needs no check. A sample of a file is any T + 1 tokens in a row; its start is drawn from (seed,
+ * is a word of the vocabulary (at some GB/s, and the pages are then in the cache). What a batch takes
+ * is probed before it is looked at: a disk that fails, or a file that someone shortens, then is an error
+ * of this job and not the end of the program. A sample of a file is any T + 1 tokens in a row; its start is drawn from (seed,
  * sample), so samples are drawn with replacement and depend on nothing that was drawn before.
  *
  * Words to guess (bert). A token is chosen with probability 0.15, by a draw of (seed, place), its place
@@ -44,10 +45,12 @@ enum { LLMC_HEADER_BYTES = 256 * 4 };
 static const double CHOSEN = 0.15, MASKED = 0.8, REPLACED = 0.9;
 
 struct data_source {
+    const char *name;            /* borrowed from the job; for messages */
     struct mapped_file file;     /* empty when the bytes are borrowed */
     const unsigned char *tokens; /* in `file` or borrowed; NULL: drawn from the seed */
     uint32_t token_bytes;
     uint64_t token_count;        /* 0 when drawn from the seed */
+    uint64_t first_byte;         /* of the tokens, in the file */
     uint64_t seed, microbatch, microbatches, sequence, vocabulary;
     uint64_t sample_tokens;      /* tokens in a row that make a sample */
     bool masked;                 /* words are to be guessed */
@@ -212,6 +215,7 @@ static enum status open_text_data(struct data_source *source, const struct job *
     if (!file) return STATUS_OK;
     assert(job->data_format < DATA_FORMAT_COUNT && open_functions[job->data_format]);
     enum status status = open_functions[job->data_format](source, name, file, err);
+    if (status == STATUS_OK) source->first_byte = (uint64_t)(source->tokens - file->data);
     return status == STATUS_OK ? check_tokens(source, name, err) : status;
 }
 
@@ -225,6 +229,7 @@ static enum status create(const struct job *job, const char *name, const struct 
         return error_memory(err, "a data source", sizeof *source);
     }
     source->file = mapped;
+    source->name = name;
     source->seed = job->seed;
     source->microbatch = job->microbatch;
     source->microbatches = job->microbatches;
@@ -238,6 +243,10 @@ static enum status create(const struct job *job, const char *name, const struct 
     if (status != STATUS_OK) {
         data_close(source);
         return error_add(err, "data of job '%s'", job->name);
+    }
+    if (source->reads_images && has_file) {
+        source->images.file = &source->file;
+        source->images.name = name;
     }
     *out = source;
     return STATUS_OK;
@@ -277,18 +286,28 @@ uint64_t data_tokens(const struct data_source *source)
 }
 
 /* Tokens of sample `sample`, counted over all minibatches. */
-static void read_sample(const struct data_source *source, uint64_t sample, int32_t *out)
+static enum status read_sample(const struct data_source *source, uint64_t sample, int32_t *out,
+                               struct error *err)
 {
     uint64_t length = source->sample_tokens, start = 0;
     if (source->tokens)
         start = random_below(source->seed ^ KEY_POSITION, sample,
                              source->token_count - length + 1);
-    for (uint64_t i = 0; i < length; i++) {
+    const enum status status =
+        mapped_file_probe(&source->file, source->name, source->first_byte + start * source->token_bytes,
+                          length * source->token_bytes, err);
+    for (uint64_t i = 0; i < length && status == STATUS_OK; i++) {
         uint64_t token = source->tokens ? token_at(source, start + i)
                                         : random_below(source->seed ^ KEY_TOKEN,
                                                        sample * length + i, source->vocabulary);
+        if (token >= source->vocabulary)
+            return error_set(err, STATUS_BAD_INPUT,
+                             "'%s' has changed: token %" PRIu64 " is %" PRIu64
+                             " (expected less than the vocabulary, %" PRIu64 ")",
+                             source->name, start + i, token, source->vocabulary);
         out[i] = (int32_t)token;
     }
+    return status;
 }
 
 /* What stands in place of a chosen token. */
@@ -332,19 +351,19 @@ static uint64_t nearest_word(const struct data_source *source, uint64_t microbat
     return nearest;
 }
 
-void data_batch(const struct data_source *source, uint64_t minibatch, int32_t *out)
+enum status data_batch(const struct data_source *source, uint64_t minibatch, int32_t *out,
+                       struct error *err)
 {
-    if (source->reads_images) {
-        data_images_batch(&source->images, minibatch, out);
-        return;
-    }
+    if (source->reads_images) return data_images_batch(&source->images, minibatch, out, err);
     uint64_t row = source->masked ? 3 * source->sequence : source->sample_tokens, nearest = 0;
     uint64_t first = minibatch * source->microbatches * source->microbatch;
     for (uint64_t b = 0; b < source->microbatches * source->microbatch; b++) {
         uint64_t sample = first + b;
         if (source->masked && b % source->microbatch == 0)
             nearest = nearest_word(source, sample / source->microbatch);
-        read_sample(source, sample, out + b * row);
+        const enum status status = read_sample(source, sample, out + b * row, err);
+        if (status != STATUS_OK) return status;
         if (source->masked) choose_words(source, sample, nearest, out + b * row);
     }
+    return STATUS_OK;
 }

@@ -28,7 +28,9 @@ void data_close(struct data_source *source); /* NULL is fine */
 uint64_t data_tokens(const struct data_source *source);
 
 /* out: job_batch_bytes(), laid out as models/job.h says. May be called from several threads at a
- * time. */
-void data_batch(const struct data_source *source, uint64_t minibatch, int32_t *out);
+ * time. Errors: STATUS_IO, also when the file has become shorter; STATUS_BAD_INPUT for a token or label
+ * that was not there when it was opened. */
+MUST_CHECK enum status data_batch(const struct data_source *source, uint64_t minibatch, int32_t *out,
+                                  struct error *err);
 
 #endif

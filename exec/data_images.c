@@ -90,7 +90,8 @@ static void draw_pixels(const struct data_images *images, uint64_t sample, float
     }
 }
 
-void data_images_batch(const struct data_images *images, uint64_t minibatch, int32_t *out)
+enum status data_images_batch(const struct data_images *images, uint64_t minibatch, int32_t *out,
+                              struct error *err)
 {
     uint64_t record = images->label_bytes + images->pixels;
     float *pixels = (float *)(void *)(out + images->samples);
@@ -102,8 +103,18 @@ void data_images_batch(const struct data_images *images, uint64_t minibatch, int
             continue;
         }
         uint64_t index = random_below(images->seed ^ KEY_IMAGE, sample, images->count);
+        const enum status status =
+            images->file ? mapped_file_probe(images->file, images->name, index * record, record, err)
+                         : STATUS_OK;
+        if (status != STATUS_OK) return status;
+        if (label_of(images, index) >= images->classes)
+            return error_set(err, STATUS_BAD_INPUT,
+                             "'%s' has changed: image %" PRIu64 " has label %" PRIu32
+                             " (expected less than the classes, %" PRIu64 ")",
+                             images->name, index, label_of(images, index), images->classes);
         const unsigned char *bytes = images->records + index * record + images->label_bytes;
         out[b] = (int32_t)label_of(images, index);
         for (uint64_t i = 0; i < images->pixels; i++) pixels[i] = value_of(bytes[i]);
     }
+    return STATUS_OK;
 }

@@ -10,6 +10,8 @@ struct data_images {
     uint64_t count;               /* 0 when drawn from the seed */
     uint64_t label_bytes, pixels, classes;
     uint64_t seed, samples; /* of a minibatch */
+    const struct mapped_file *file; /* they lie in; NULL: in none that could change */
+    const char *name;
 };
 
 /* `file` NULL: drawn from the seed. Errors: STATUS_BAD_INPUT for a length that is no whole number of
@@ -19,6 +21,7 @@ MUST_CHECK enum status data_images_open(const struct job *job, const char *name,
                                         struct error *err);
 
 /* As data_batch(). */
-void data_images_batch(const struct data_images *images, uint64_t minibatch, int32_t *out);
+MUST_CHECK enum status data_images_batch(const struct data_images *images, uint64_t minibatch,
+                                         int32_t *out, struct error *err);
 
 #endif

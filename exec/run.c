@@ -28,6 +28,10 @@
  * the plan would have written back later is written back at the end: `struct device_state` remembers
  * what on a device is newer than on the host.
  *
+ * A job that fails, or whose loss is not finite and shall stop it, gets such a limit for itself
+ * (run_faults.c), and the plan is walked to its end for the others. Checkpoints hang in before and
+ * behind each operation (run_saver.c).
+ *
  * A run that hangs says so: when no stream gets anything done for a minute, or 20 times the longest
  * predicted operation, the run ends with the names of what waits for what.
  *
@@ -45,7 +49,9 @@
 
 #include "base/progress.h"
 #include "base/size.h"
+#include "exec/run_faults.h"
 #include "exec/run_record.h"
+#include "exec/run_saver.h"
 #include "exec/run_state.h"
 #include "models/cost.h"
 #include "planner/plan_walk.h"
@@ -67,14 +73,6 @@ struct flight {
     struct device_timing timing;
     uint64_t waits[FLIGHT_WAITS]; /* for reports: the first few */
     uint32_t wait_count;
-};
-
-/* State of a shard, or of a slice of one, on a device. */
-struct device_state {
-    uint64_t address, bytes;
-    uint64_t first_row, row_count;
-    uint64_t arrived;       /* the minibatch in which it was acquired */
-    uint64_t changed_bytes; /* newer than on the host */
 };
 
 struct loop {
@@ -128,7 +126,8 @@ static void call_compute(const struct kernels *kernels, void *argument)
 }
 
 struct batch_call {
-    const struct data_source *source;
+    struct run *run;
+    uint32_t job;
     uint64_t minibatch;
     int32_t *batch;
 };
@@ -136,7 +135,12 @@ struct batch_call {
 static void call_batch(void *argument)
 {
     const struct batch_call *const call = argument;
-    data_batch(call->source, call->minibatch, call->batch);
+    const uint64_t first = call->run->plan->jobs.jobs[call->job].first_minibatch;
+    struct error why = {0};
+    if (call->minibatch >= atomic_load(&call->run->jobs[call->job].limit)) return;
+    if (data_batch(call->run->sources[call->job], first + call->minibatch, call->batch, &why) !=
+        STATUS_OK)
+        run_fail_job(call->run, call->job, false, &why);
 }
 
 static void call_nothing(void *argument)
@@ -164,16 +168,24 @@ static void call_loss(void *argument)
     const double step_s = now_s - progress->last_loss_s;
     if (counts) {
         assert(progress->losses == call->minibatch);
-        run->result->jobs[call->job].losses[progress->losses++] = loss;
+        run->result->jobs[call->job].losses[job->first_minibatch + progress->losses++] = loss;
         progress->last_loss_s = now_s;
         run->last_job = call->job;
         run->last_loss = loss;
     }
+    const bool diverges = counts && !isfinite(loss) && run->options->on_nan == RUN_NAN_STOP;
+    progress->diverged |= diverges;
     pthread_mutex_unlock(&run->lock);
     if (!counts) return;
+    const uint64_t step = job->first_minibatch + call->minibatch + 1;
+    if (diverges) {
+        struct error why = {0};
+        error_set(&why, STATUS_CHECK, "the loss of minibatch %" PRIu64 " is %g", step, loss);
+        run_fail_job(run, call->job, true, &why);
+    }
     run_log_minibatch(run->log, &(struct run_log_entry){
         .job = call->job,
-        .step = call->minibatch + 1,
+        .step = step,
         .loss = loss,
         .tokens_per_s = step_s > 0 ? (double)(job_samples(job) * job->sequence) / step_s : 0,
         .elapsed_s = now_s - run->start_s,
@@ -198,11 +210,13 @@ static bool has_ended(const struct loop *loop, uint64_t number)
 static void look_at_stop(struct loop *loop)
 {
     struct run *const run = loop->run;
-    if (loop->stopping || !run->options->stop || !*run->options->stop) return;
-    loop->stopping = true;
+    if (loop->stopping) return;
+    const bool asked = run->options->stop && *run->options->stop;
     pthread_mutex_lock(&run->lock);
-    for (uint32_t j = 0; j < loop->plan->jobs.count; j++)
-        atomic_store(&run->jobs[j].limit, run->jobs[j].begun);
+    loop->stopping = asked || run->fatal.status != STATUS_OK;
+    for (uint32_t j = 0; j < loop->plan->jobs.count && loop->stopping; j++)
+        if (run->jobs[j].begun < atomic_load(&run->jobs[j].limit))
+            atomic_store(&run->jobs[j].limit, run->jobs[j].begun);
     pthread_mutex_unlock(&run->lock);
 }
 
@@ -213,6 +227,7 @@ static void tell_progress(struct loop *loop)
     if (now_s - loop->polled_s < POLL_S) return;
     loop->polled_s = now_s;
     look_at_stop(loop);
+    run_tell_notes(run);
     if (!run->options->on_progress) return;
     pthread_mutex_lock(&run->lock);
     const uint32_t job = run->last_job;
@@ -350,7 +365,7 @@ static struct unit_arguments unit_arguments_of(const struct loop *loop,
         .shard = &plan->shards[shard_index],
         .tables = &loop->run->tables[shard_index],
         .pass = op->op->pass,
-        .minibatch = op->minibatch,
+        .minibatch = plan->jobs.jobs[op->unit->job].first_minibatch + op->minibatch,
         .first_row = op->op->first_row,
         .row_count = op->op->row_count,
     };
@@ -413,7 +428,8 @@ static void enqueue_compute(struct loop *loop, const struct plan_walk_op *op,
     struct device_stream *const stream = loop->run->streams[op->stream];
     if (op->op->pass == PLAN_BATCH) {
         const struct batch_call call = {
-            .source = loop->run->sources[op->unit->job],
+            .run = loop->run,
+            .job = op->unit->job,
             .minibatch = op->minibatch,
             .batch = (int32_t *)(void *)address_of(loop, op, &op->uses[0]),
         };
@@ -532,6 +548,7 @@ static void enqueue(struct loop *loop, const struct plan_walk_op *op, bool skip)
     if (skip) {
         device_call(stream, call_nothing, NULL, 0, &flight->timing); /* for its time */
     } else {
+        run_saver_before(run->saver, op);
         if (op->op->kind == OP_COPY)
             enqueue_copy(loop, op, flight);
         else
@@ -544,6 +561,7 @@ static void enqueue(struct loop *loop, const struct plan_walk_op *op, bool skip)
     loop->next = op->number + 1;
     const struct plan_unit *const unit = op->unit;
     if (unit->ends_minibatch && op->op_index + 1 == unit->op_count) loop->walked[unit->job]++;
+    if (!skip) run_saver_after(run->saver, op, loop->walked[unit->job]);
 }
 
 /* --- the loop ---------------------------------------------------------------------------------- */
@@ -562,6 +580,10 @@ static enum status walk_all(struct loop *loop, struct error *err)
     struct plan_walk_op op;
     while (status == STATUS_OK && plan_walk_next(loop->walk, &op)) {
         while (status == STATUS_OK && is_ahead(loop, &op)) status = retire_oldest(loop, err);
+        const uint64_t walked = loop->walked[op.unit->job] + 1;
+        while (status == STATUS_OK && loop->oldest < loop->next &&
+               run_saver_is_ahead(loop->run->saver, &op, walked))
+            status = retire_oldest(loop, err);
         if (status != STATUS_OK) break;
         look_at_stop(loop);
         if (loop->stopping && !work_is_left(loop)) break;
@@ -574,8 +596,26 @@ static enum status walk_all(struct loop *loop, struct error *err)
     return status;
 }
 
-/* After a stop: bring back what the plan would have brought back later. A slice of an embedding is
- * a range of rows in each part of the shard's state. */
+/* A slice of an embedding is a range of rows in each part of the shard's state. */
+void run_bring_state(struct run *run, uint32_t device, uint32_t buffer,
+                     const struct device_state *state, char *to, struct device_guard guard)
+{
+    const struct plan *const plan = run->plan;
+    const struct plan_buffer *const about = &plan->buffers[buffer];
+    const uint32_t shard = plan->job_first_shard[about->job] + about->shard;
+    const struct job *const job = &plan->jobs.jobs[about->job];
+    const char *const arena = (const char *)device_arena(run->devices[device]);
+    const uint64_t row_bytes = job->network.width * sizeof(float);
+    const uint32_t parts = 1 + optimizer_state_words(job->optimizer.kind);
+    const uint64_t part_bytes =
+        state->row_count ? state->row_count * row_bytes : state->bytes / parts;
+    for (uint32_t part = 0; part < parts; part++)
+        device_copy_guarded(run->streams[plan_stream(plan, device, STREAM_D2H)],
+                            to + part * run->parameters[shard].bytes + state->first_row * row_bytes,
+                            arena + state->address + part * part_bytes, part_bytes, guard, NULL);
+}
+
+/* After a stop: bring back what the plan would have brought back later. */
 static enum status save_states(struct loop *loop, struct error *err)
 {
     const struct plan *const plan = loop->plan;
@@ -588,18 +628,8 @@ static enum status save_states(struct loop *loop, struct error *err)
             if (state->changed_bytes == 0 || state->arrived >= loop->run->jobs[buffer->job].limit)
                 continue;
             const uint32_t shard = plan->job_first_shard[buffer->job] + buffer->shard;
-            const struct job *const job = &plan->jobs.jobs[buffer->job];
-            char *const host = (char *)loop->run->states[shard];
-            const char *const arena = (const char *)device_arena(loop->run->devices[d]);
-            const uint64_t row_bytes = job->network.width * sizeof(float);
-            const uint32_t parts = 1 + optimizer_state_words(job->optimizer.kind);
-            const uint64_t part_bytes =
-                state->row_count ? state->row_count * row_bytes : state->bytes / parts;
-            for (uint32_t part = 0; part < parts; part++)
-                device_copy(stream,
-                            host + part * loop->run->parameters[shard].bytes +
-                                state->first_row * row_bytes,
-                            arena + state->address + part * part_bytes, part_bytes, NULL);
+            run_bring_state(loop->run, d, b, state, (char *)loop->run->states[shard],
+                            (struct device_guard){0});
         }
         const struct flight last = {.stream = plan_stream(plan, d, STREAM_D2H),
                                     .event = device_record(stream)};
@@ -671,32 +701,65 @@ static enum status loop_init(struct loop *loop, struct run *run, struct error *e
     return plan_walk_create(plan, &loop->walk, err);
 }
 
+static enum status sum_up_failures(struct run *run, uint32_t job, struct error *err)
+{
+    struct run_job_result *const result = &run->result->jobs[job];
+    const struct error *const failure = &run->jobs[job].failure;
+    enum status status = STATUS_OK;
+    if (failure->status != STATUS_OK)
+        status = arena_string(&run->result->arena, failure->text, &result->failure, err);
+    if (result->failure || result->checkpoint_failure) run->result->failed++;
+    return status;
+}
+
 /* Results of the jobs, in the result and in the trace. */
 static void sum_up(const struct loop *loop, struct trace *trace)
 {
     struct run *const run = loop->run;
+    trace->complete = true;
     for (uint32_t j = 0; j < loop->plan->jobs.count; j++) {
         const struct job *const job = &loop->plan->jobs.jobs[j];
         struct run_job_result *const result = &run->result->jobs[j];
         struct trace_job *const traced = &trace->jobs[j];
-        const uint64_t limit = run->jobs[j].limit; /* none without a stop */
+        const uint64_t limit = run->jobs[j].limit; /* none without a stop or a failure */
         const uint64_t completed = loop->walked[j] < limit ? loop->walked[j] : limit;
         assert(run->jobs[j].losses == completed);
-        result->minibatches = completed;
-        if (completed < job->minibatches) run->result->stopped = true;
+        /* what a checkpoint that could not be read would have said is not known */
+        const bool known = job->first_minibatch == 0 || result->checkpoint > 0;
+        result->minibatches = known ? job->first_minibatch + completed : 0;
+        if (completed < job->minibatches) {
+            trace->complete = false;
+            if (run->jobs[j].failure.status == STATUS_OK) run->result->stopped = true;
+        }
         traced->minibatches = completed;
         traced->samples = completed * job_samples(job);
         traced->tokens = traced->samples * job->sequence;
-        for (uint64_t i = 0; i < completed; i++)
+        for (uint64_t i = 0; i < result->minibatches; i++)
             if (!isfinite(result->losses[i])) result->nonfinite++;
-        if (completed == 0) continue;
+        if (result->minibatches == 0) continue;
         result->first_loss = result->losses[0];
-        result->final_loss = result->losses[completed - 1];
-        traced->has_loss = isfinite(result->final_loss) != 0;
+        result->final_loss = result->losses[result->minibatches - 1];
+        traced->has_loss = completed > 0 && isfinite(result->final_loss);
         traced->final_loss = traced->has_loss ? result->final_loss : 0;
     }
-    trace->complete = !run->result->stopped;
     run->result->makespan_s = trace->makespan_s;
+}
+
+/* When all has ended: what is to be kept is kept, and what failed is told. */
+static enum status keep(struct loop *loop, struct trace *trace, struct error *err)
+{
+    struct run *const run = loop->run;
+    run_record_finish(loop->record);
+    run_saver_finish(run->saver);
+    run_saver_stop(run->saver);
+    sum_up(loop, trace);
+    enum status status = run_keep_weights(run, err);
+    for (uint32_t j = 0; j < loop->plan->jobs.count && status == STATUS_OK; j++)
+        status = sum_up_failures(run, j, err);
+    run_tell_notes(run);
+    if (status == STATUS_OK && run->fatal.status != STATUS_OK)
+        status = error_set(err, run->fatal.status, "%s", run->fatal.text);
+    return status;
 }
 
 enum status run_plan(const struct plan *plan, const struct run_options *options,
@@ -708,6 +771,7 @@ enum status run_plan(const struct plan *plan, const struct run_options *options,
     const double setup_s = clock_s();
     enum status status = run_setup(&run, err);
     if (status == STATUS_OK) status = loop_init(&loop, &run, err);
+    if (status == STATUS_OK) status = run_saver_create(&run, loop.states, &run.saver, err);
     if (status == STATUS_OK)
         status = run_record_create(plan, options->record_spans, trace, &loop.record, err);
     if (status != STATUS_OK) goto out;
@@ -716,16 +780,15 @@ enum status run_plan(const struct plan *plan, const struct run_options *options,
     result->setup_s = run.start_s - setup_s;
     status = walk_all(&loop, err);
     if (status == STATUS_OK && loop.stopping) status = save_states(&loop, err);
-    if (status != STATUS_OK) goto out;
-    run_record_finish(loop.record);
-    sum_up(&loop, trace);
-    status = run_keep_weights(&run, err);
+    if (status == STATUS_OK) status = keep(&loop, trace, err);
 out:;
     const char *const end = status != STATUS_OK ? err->text : result->stopped ? "stopped" : "complete";
     const double elapsed_s = run.start_s > 0 ? clock_s() - run.start_s : 0;
+    run_saver_stop(run.saver); /* before the streams, which may wait for it */
     run_teardown(&run); /* ends the streams before what they point into goes */
     const enum status closed = run_log_close(run.log, end, elapsed_s, err);
     if (status == STATUS_OK) status = closed;
+    run_saver_destroy(run.saver);
     run_record_destroy(loop.record);
     plan_walk_destroy(loop.walk);
     pthread_mutex_destroy(&run.lock);

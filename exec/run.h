@@ -17,9 +17,33 @@
 #include "planner/plan.h"
 #include "traces/trace.h"
 
+/*
+ * Checkpoints, see checkpoint.h. A job gets one when it is complete, when the run is stopped, and
+ * whenever its minibatches pass a multiple of every_steps or every_s have gone by since its last one.
+ * The state is copied aside (which takes as much host memory as the state of the largest job) and
+ * written while training goes on; one that comes due meanwhile is taken at the job's next minibatch.
+ * A job whose checkpoint cannot be written goes on without.
+ */
+struct run_checkpoints {
+    const char *folder;
+    uint64_t every_steps; /* 0: no matter */
+    double every_s;       /* 0: no matter */
+    uint64_t keep;        /* per job */
+    struct disk *disk;    /* tests; NULL: the real one */
+    bool each;            /* tests: wait for the one before, and pass none over */
+};
+
+enum run_on_nan {
+    RUN_NAN_CONTINUE, /* a loss that is not finite is told in the log and stops nothing */
+    RUN_NAN_STOP      /* the job ends with the minibatches it has begun and counts as failed */
+};
+
 struct run_options {
     const char *log_path;        /* JSON lines per minibatch; NULL: none; "-": standard output */
     bool save_weights;           /* write each job's weights_out */
+    const struct run_checkpoints *checkpoints; /* NULL: none; needed when a job begins in its middle */
+    enum run_on_nan on_nan;
+    bool keep_going;             /* a job that fails does not end the others */
     bool record_spans;
     bool poison;                 /* tests, see device_options */
     uint64_t delay_seed;
@@ -29,17 +53,23 @@ struct run_options {
     /* From the calling thread, ten times a second: predicted seconds of computation. `job` is that
      * of the last loss, PLAN_NONE before there is one. */
     void (*on_progress)(void *context, double done, double total, uint32_t job, double loss);
+    /* From the calling thread: a line about something that ends nothing. May be NULL. */
+    void (*on_note)(void *context, const char *text);
     void *context;
 };
 
 struct run_job_result {
-    uint64_t minibatches;  /* completed */
+    uint64_t minibatches;  /* completed since the training began, first_minibatch included */
+    uint64_t first_minibatch; /* completed before this run */
     double first_loss, final_loss; /* 0 when minibatches is 0; may be NaN or infinite */
     double *losses;        /* minibatches entries; in the result's arena */
     uint64_t nonfinite;    /* how many of them are NaN or infinite */
     uint64_t weights_fingerprint;
     const char *weights_path; /* where they were written; NULL: not. After a stop only those of jobs
                                  that completed a minibatch are. In the result's arena. */
+    uint64_t checkpoint;         /* minibatches in its newest checkpoint; 0: none, or as before */
+    const char *checkpoint_failure; /* why there are no more; NULL: nothing is wrong */
+    const char *failure;         /* why it ended early; NULL: it did not, or all were stopped */
 };
 
 struct run_result {
@@ -48,6 +78,7 @@ struct run_result {
     double setup_s;        /* opening, allocating, initial weights */
     struct run_job_result *jobs;
     bool stopped;
+    uint32_t failed;       /* jobs with a failure or a checkpoint_failure */
     uint32_t threads;      /* of each device */
     const char *libraries; /* what computed */
 };
@@ -56,8 +87,9 @@ struct run_result {
  * `plan` must have passed plan_check(). Zeroed outputs in; release both, also after an error.
  * Errors: STATUS_NO_MEMORY with what is needed and what there is; STATUS_DEVICE, also when nothing
  * ends any more, with what waits for what; STATUS_BAD_INPUT for networks that cannot be trained
- * here, data and weights; STATUS_IO. STATUS_INTERRUPTED never: stopping is result->stopped. A loss
- * that is not finite is reported in the log and stops nothing.
+ * here, data and weights, and checkpoints of another training or at another step than a job begins;
+ * STATUS_CHECK for damaged checkpoints; STATUS_IO. STATUS_INTERRUPTED never: stopping is
+ * result->stopped. With keep_going, what is wrong with one job is its `failure` and no error.
  */
 MUST_CHECK enum status run_plan(const struct plan *plan, const struct run_options *options,
                                 struct run_result *result, struct trace *trace,

@@ -1,7 +1,8 @@
 /*
  * Before and after a run.
  *
- * In this order, so that what is wrong is found before anything long is done: can these jobs be
+ * In this order, so that what is wrong is found before anything long is done (and, when the run keeps
+ * going, is that job's failure alone): can these jobs be
  * trained here at all; do folders for the weights exist; is there memory for host buffers and
  * arenas together; then the memory is mapped and touched, devices and data are opened, weights are
  * made or read, one shard a thread, and the log begins.
@@ -23,6 +24,8 @@
 #include "base/size.h"
 #include "exec/host_memory.h"
 #include "exec/kernels.h"
+#include "exec/run_faults.h"
+#include "exec/run_saver.h"
 #include "exec/weights.h"
 #include "models/cost.h"
 
@@ -49,7 +52,7 @@ static enum status check_folder(const struct job *job, struct error *err)
     return STATUS_OK;
 }
 
-static enum status check_jobs(const struct run *run, struct error *err)
+static enum status check_jobs(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
     if (strcmp(plan->hardware.backend, "host") != 0)
@@ -62,10 +65,14 @@ static enum status check_jobs(const struct run *run, struct error *err)
         if (reason)
             return error_set(err, STATUS_BAD_INPUT, "job '%s' cannot be trained here: %s", job->name,
                              reason);
-        if (run->options->save_weights && job->weights_out) {
-            const enum status status = check_folder(job, err);
-            if (status != STATUS_OK) return status;
-        }
+        if (job->first_minibatch > 0 && !run->options->checkpoints)
+            return error_set(err, STATUS_BAD_INPUT,
+                             "job '%s' begins at minibatch %" PRIu64
+                             ", and there is no folder of checkpoints to take it from",
+                             job->name, job->first_minibatch);
+        if (run->options->save_weights && job->weights_out && check_folder(job, err) != STATUS_OK &&
+            run_fail_early(run, j, err) != STATUS_OK)
+            return err->status;
     }
     return STATUS_OK;
 }
@@ -111,6 +118,10 @@ static enum status lay_out_host(struct run *run, struct error *err)
         run->host_offset[b] = run->host_bytes;
         run->host_bytes = size_align(end, BUFFER_ALIGNMENT);
     }
+    if (!run->options->checkpoints) return STATUS_OK;
+    run->snapshot_offset = run->host_bytes;
+    if (!size_add(run->host_bytes, run_saver_bytes(run), &run->host_bytes))
+        return error_memory(err, "the host buffers", UINT64_MAX);
     return STATUS_OK;
 }
 
@@ -165,6 +176,7 @@ static enum status make_tables(struct run *run, struct error *err)
 /* A job that is read from a file is one item; of one that is initialised, each shard is. */
 struct weight_item {
     uint32_t job, first_shard, shard_count;
+    struct checkpoint_found found; /* of a job that goes on */
     struct error error;
 };
 
@@ -175,16 +187,45 @@ struct weight_work {
     atomic_uint next;
 };
 
-static enum status fill_weights(struct run *run, const struct weight_item *item, struct error *err)
+static struct disk *checkpoint_disk(const struct run *run)
+{
+    struct disk *const disk = run->options->checkpoints->disk;
+    return disk ? disk : &disk_real;
+}
+
+static enum status fill_weights(struct run *run, struct weight_item *item, struct error *err)
 {
     const struct plan *const plan = run->plan;
     const struct job *const job = &plan->jobs.jobs[item->job];
     const uint32_t s = item->first_shard;
+    if (job->first_minibatch > 0) {
+        const struct checkpoint_subject subject =
+            run_checkpoint_subject(run, item->job, &run->states[s]);
+        return checkpoint_read(checkpoint_disk(run), run->options->checkpoints->folder, &subject,
+                               job->first_minibatch, run->result->jobs[item->job].losses,
+                               &item->found, err);
+    }
     if (job->weights_in)
         return weights_read(job, &plan->shards[s], &run->parameters[s], item->shard_count,
                             &run->states[s], err);
     weights_init(job, &plan->shards[s], &run->parameters[s], run->states[s]);
     return STATUS_OK;
+}
+
+/* It goes on from a checkpoint; say so when that was computed by something else. */
+static void note_resumed(struct run *run, uint32_t job, const struct checkpoint_found *found)
+{
+    const struct plan *const plan = run->plan;
+    const char *const libraries = run->result->libraries;
+    const size_t length = strcspn(libraries, ",");
+    run->result->jobs[job].checkpoint = found->step;
+    if (strcmp(found->backend, plan->hardware.backend) == 0 && found->threads == run->threads &&
+        strlen(found->libraries) == length && strncmp(found->libraries, libraries, length) == 0)
+        return;
+    run_note(run, "job '%s' was computed by %s (%s, %" PRIu64 " threads) and goes on with %.*s (%s, %"
+             PRIu32 " threads): the same bits are not promised", plan->jobs.jobs[job].name,
+             found->libraries, found->backend, found->threads, (int)length, libraries,
+             plan->hardware.backend, run->threads);
 }
 
 static void *fill_some_weights(void *pointer)
@@ -209,7 +250,9 @@ static enum status fill_all_weights(struct run *run, struct error *err)
     struct weight_work work = {.run = run, .items = memory};
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
         const uint32_t first = plan->job_first_shard[j], end = plan->job_first_shard[j + 1];
-        const uint32_t step = plan->jobs.jobs[j].weights_in ? end - first : 1;
+        const struct job *const job = &plan->jobs.jobs[j];
+        const uint32_t step = job->weights_in || job->first_minibatch > 0 ? end - first : 1;
+        if (run_job_failed(run, j) && job->first_minibatch == 0) continue;
         for (uint32_t s = first; s < end; s += step)
             work.items[work.count++] =
                 (struct weight_item){.job = j, .first_shard = s, .shard_count = step};
@@ -226,9 +269,14 @@ static enum status fill_all_weights(struct run *run, struct error *err)
     fill_some_weights(&work);
     for (uint32_t i = 0; i < helper_count; i++) pthread_join(helpers[i], NULL);
 
-    for (uint32_t i = 0; i < work.count && status == STATUS_OK; i++)
-        if (work.items[i].error.status != STATUS_OK)
-            status = error_set(err, work.items[i].error.status, "%s", work.items[i].error.text);
+    for (uint32_t i = 0; i < work.count && status == STATUS_OK; i++) {
+        struct weight_item *const item = &work.items[i];
+        if (item->error.status != STATUS_OK &&
+            run_fail_early(run, item->job, &item->error) != STATUS_OK)
+            status = error_set(err, item->error.status, "%s", item->error.text);
+        else if (item->found.step > 0)
+            note_resumed(run, item->job, &item->found);
+    }
     arena_release(&scratch);
     return status;
 }
@@ -331,8 +379,9 @@ static enum status open_data(struct run *run, struct error *err)
     if (status != STATUS_OK) return status;
     run->sources = memory;
     for (uint32_t j = 0; j < jobs->count; j++) {
-        status = data_open(&jobs->jobs[j], &run->sources[j], err);
-        if (status != STATUS_OK) return status;
+        if (data_open(&jobs->jobs[j], &run->sources[j], err) != STATUS_OK &&
+            run_fail_early(run, j, err) != STATUS_OK)
+            return err->status;
     }
     return STATUS_OK;
 }
@@ -352,31 +401,56 @@ static enum status make_results(struct run *run, struct error *err)
     if (status != STATUS_OK) return status;
     result->jobs = memory;
     for (uint32_t j = 0; j < jobs->count; j++) {
-        status = arena_array(&result->arena, jobs->jobs[j].minibatches, sizeof(double), &memory, err);
+        const struct job *const job = &jobs->jobs[j];
+        status = arena_array(&result->arena, job->first_minibatch + job->minibatches, sizeof(double),
+                             &memory, err);
         if (status != STATUS_OK) return status;
         result->jobs[j].losses = memory;
+        result->jobs[j].first_minibatch = job->first_minibatch;
     }
-    status = arena_string(&result->arena, kernels_host_text(), &result->libraries, err);
     result->threads = run->threads;
     return status;
+}
+
+/* A run that begins anew must not mix its checkpoints with those of another. */
+static enum status check_no_checkpoints(struct run *run, struct error *err)
+{
+    if (!run->options->checkpoints) return STATUS_OK;
+    const char *const folder = run->options->checkpoints->folder;
+    for (uint32_t j = 0; j < run->plan->jobs.count; j++) {
+        const struct job *const job = &run->plan->jobs.jobs[j];
+        uint64_t last = 0;
+        if (job->first_minibatch > 0) continue;
+        enum status status = checkpoint_last_name(checkpoint_disk(run), folder, job, &last, err);
+        if (status == STATUS_OK && last > 0)
+            status = error_set(err, STATUS_BAD_INPUT,
+                               "job '%s' has checkpoints in '%s', the last after minibatch %" PRIu64
+                               " (go on with --resume, or begin anew in another folder)",
+                               job->name, folder, last);
+        if (status != STATUS_OK && run_fail_early(run, j, err) != STATUS_OK) return err->status;
+    }
+    return STATUS_OK;
 }
 
 enum status run_setup(struct run *run, struct error *err)
 {
     run->threads = device_threads(&run->plan->hardware);
     run->last_job = PLAN_NONE;
-    enum status status = check_jobs(run, err);
+    enum status status = make_results(run, err);
+    if (status == STATUS_OK) status = check_jobs(run, err);
+    if (status == STATUS_OK) status = check_no_checkpoints(run, err);
+    if (status == STATUS_OK) status = make_tables(run, err);
     if (status == STATUS_OK) status = lay_out_host(run, err);
     if (status == STATUS_OK) status = check_memory(run, err);
     if (status == STATUS_OK) status = open_data(run, err);
-    if (status == STATUS_OK) status = make_tables(run, err);
     void *host = NULL;
     if (status == STATUS_OK) status = host_memory_map("the host buffers", run->host_bytes, &host, err);
     run->host = host;
     if (status == STATUS_OK) status = find_states(run, err);
-    if (status == STATUS_OK) status = fill_all_weights(run, err);
     if (status == STATUS_OK) status = open_devices(run, err);
-    if (status == STATUS_OK) status = make_results(run, err);
+    if (status == STATUS_OK)
+        status = arena_string(&run->result->arena, kernels_host_text(), &run->result->libraries, err);
+    if (status == STATUS_OK) status = fill_all_weights(run, err);
     if (status == STATUS_OK)
         status = run_log_open(run->options->log_path, run->plan, run->threads,
                               run->result->libraries, &run->log, err);
@@ -393,14 +467,15 @@ enum status run_keep_weights(struct run *run, struct error *err)
         const uint32_t count = plan->job_first_shard[j + 1] - first;
         result->weights_fingerprint = weights_fingerprint(
             &plan->shards[first], &run->parameters[first], count, &run->states[first]);
-        const bool write = run->options->save_weights && job->weights_out && result->minibatches > 0;
+        const bool write = run->options->save_weights && job->weights_out &&
+                           result->minibatches > 0 && !run->jobs[j].diverged;
         if (write) {
             enum status status = weights_write(job, &plan->shards[first], &run->parameters[first],
                                                count, &run->states[first], NULL, err);
             if (status == STATUS_OK)
                 status = arena_string(&run->result->arena, job->weights_out, &result->weights_path,
                                       err);
-            if (status != STATUS_OK) return status;
+            if (status != STATUS_OK && run_fail_early(run, j, err) != STATUS_OK) return err->status;
         }
         if (run->result->stopped)
             run_log_kept(run->log, j, result->minibatches, result->weights_path);

@@ -1,10 +1,12 @@
-/* What the files of a run share: run.c (the loop), run_setup.c (before and after it). */
+/* What the files of a run share: run.c (the loop), run_setup.c (before and after it), run_saver.c
+ * (checkpoints meanwhile), run_faults.c (jobs that fail). */
 #ifndef SPILLWAY_EXEC_RUN_STATE_H
 #define SPILLWAY_EXEC_RUN_STATE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "exec/checkpoint.h"
 #include "exec/data.h"
 #include "exec/device.h"
 #include "exec/run.h"
@@ -18,6 +20,16 @@ struct run_progress {
     atomic_uint_fast64_t limit; /* those from here on are left out; lowered once, by a stop */
     uint64_t losses;  /* on the host */
     double last_loss_s;
+    bool diverged;    /* a loss is not finite and the job stops for that */
+    struct error failure; /* why it ended early; zero: it did not, or was stopped */
+};
+
+/* State of a shard, or of a slice of one, on a device. */
+struct device_state {
+    uint64_t address, bytes;
+    uint64_t first_row, row_count;
+    uint64_t arrived;       /* the minibatch in which it was acquired */
+    uint64_t changed_bytes; /* newer than on the host */
 };
 
 struct run {
@@ -38,11 +50,15 @@ struct run {
     float **states;              /* per shard: its state on the host */
     struct data_source **sources; /* per job */
     struct run_log *log;
+    struct run_saver *saver;     /* NULL: no checkpoints */
+    uint64_t snapshot_offset;    /* in `host`: room for the state of the largest job, for the saver */
 
     pthread_mutex_t lock;
     struct run_progress *jobs;
     uint32_t last_job;           /* whose loss came last; PLAN_NONE */
     double last_loss;
+    struct error fatal;          /* a job failed, and with it the run */
+    char notes[2048];            /* for the user, a line each */
     double start_s;              /* clock_s() when the first operation was enqueued */
 };
 
@@ -50,6 +66,15 @@ static inline char *run_host_buffer(const struct run *run, uint32_t buffer)
 {
     return run->host + run->host_offset[buffer];
 }
+
+/* Copy what is newer on a device than on the host to where a shard's whole state goes, on the D2H
+ * stream; left out when its guard is shut. */
+void run_bring_state(struct run *run, uint32_t device, uint32_t buffer,
+                     const struct device_state *state, char *to, struct device_guard guard);
+
+/* A job's state as a checkpoint has it, from the host or where `states` says, per shard of the job. */
+struct checkpoint_subject run_checkpoint_subject(const struct run *run, uint32_t job,
+                                                 float *const *states);
 
 /* Everything before the clock starts: checks, memory, devices, data, initial weights, the log. */
 MUST_CHECK enum status run_setup(struct run *run, struct error *err);

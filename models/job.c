@@ -196,6 +196,8 @@ static enum status take_shared(struct json_object *o, struct draft *draft, struc
                       &job->microbatches, err));
     TRY(json_take_u64(o, "minibatches", JSON_OPTIONAL, 1, JOB_MINIBATCHES_MAX, &job->minibatches,
                       err));
+    TRY(json_take_u64(o, "first_minibatch", JSON_OPTIONAL, 0, JOB_MINIBATCHES_MAX,
+                      &job->first_minibatch, err));
     TRY(take_optimizer(o, &job->optimizer, err));
     TRY(json_take_u64(o, "seed", JSON_OPTIONAL, 0, JOB_SEED_MAX, &job->seed, err));
     TRY(json_take_string(o, "data", JSON_OPTIONAL, &draft->data, err));
@@ -512,6 +514,7 @@ static void write_job(const struct job *job, struct json_out *out)
     json_out_u64(out, "microbatch", job->microbatch);
     if (job->microbatches > 1) json_out_u64(out, "microbatches", job->microbatches);
     json_out_u64(out, "minibatches", job->minibatches);
+    if (job->first_minibatch > 0) json_out_u64(out, "first_minibatch", job->first_minibatch);
     json_out_object_begin(out, "optimizer", true);
     json_out_string(out, "kind", optimizer_names[o->kind]);
     json_out_double(out, "lr", o->learning_rate);

@@ -19,6 +19,7 @@
  * microbatches  1                              of a minibatch: their gradients are added up, in
  *                                              order, and each mean loss counts alike
  * minibatches   -                              optimizer steps
+ * first_minibatch 0                            steps taken before these, by a run that was stopped
  * optimizer     {"kind": "adamw"}              or "sgd"; lr 3e-4, weight_decay 0, beta1 0.9,
  *                                              beta2 0.999, epsilon 1e-8
  * seed          1
@@ -75,6 +76,7 @@ struct job {
     uint64_t microbatch;  /* samples per pass */
     uint64_t microbatches; /* of a minibatch, at least 1 */
     uint64_t minibatches; /* optimizer steps */
+    uint64_t first_minibatch; /* the number of the first: batches and steps count on from there */
     struct optimizer optimizer;
     uint64_t seed;
     const char *data;     /* path, made absolute; NULL for DATA_NONE */

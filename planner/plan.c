@@ -194,6 +194,7 @@ static void add_job(uint64_t *hash, const struct job *job)
         job->data_format,
     };
     for (size_t i = 0; i < ARRAY_COUNT(fields); i++) add(hash, fields[i]);
+    if (job->first_minibatch > 0) add(hash, job->first_minibatch);
     const double reals[] = {
         network->norm_epsilon,       network->initializer_range, job->optimizer.learning_rate,
         network->rope.theta,         network->rope.factor,       network->rope.low_factor,

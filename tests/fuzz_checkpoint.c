@@ -126,7 +126,7 @@ static void look(const uint8_t *data, size_t size, const struct checkpoint_subje
         return;
     }
     if (found.step != 2) abort();
-    if (checkpoint_read(&one.disk, "folder", subject, 2, losses, &err) != STATUS_OK) abort();
+    if (checkpoint_read(&one.disk, "folder", subject, 2, losses, NULL, &err) != STATUS_OK) abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

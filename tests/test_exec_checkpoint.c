@@ -160,7 +160,7 @@ static void test_round_trip(void **state)
     assert_int_equal(found.threads, 3);
     for (uint64_t step = STEPS - KEEP + 1; step <= STEPS; step++) {
         disk.read_most = step % 2 ? 7 : 0; /* short reads are no end */
-        if (checkpoint_read(&disk.disk, FOLDER, &subject, step, read_losses, &err) != STATUS_OK)
+        if (checkpoint_read(&disk.disk, FOLDER, &subject, step, read_losses, NULL, &err) != STATUS_OK)
             fail_msg("%s", err.text);
         assert_true(holds(&cut, step));
         assert_memory_equal(read_losses, losses, step * sizeof *losses);
@@ -232,7 +232,7 @@ static void test_a_real_folder(void **state)
     assert_int_equal(checkpoint_find(&disk_real, folder_path, &subject, &found, &err), STATUS_OK);
     assert_int_equal(found.step, 2);
     fill(&trainer, 9);
-    assert_int_equal(checkpoint_read(&disk_real, folder_path, &subject, 2, read_losses, &err),
+    assert_int_equal(checkpoint_read(&disk_real, folder_path, &subject, 2, read_losses, NULL, &err),
                      STATUS_OK);
     assert_true(holds(&trainer, 2));
     snprintf(path, sizeof path, "%s/%s/step-0000000002.safetensors", folder_path, job.name);
@@ -379,7 +379,7 @@ static void test_failing_reads(void **state)
         assert_non_null(strstr(found.reason, strerror(EIO)));
         disk.reads = 0;
         struct error why = {0};
-        assert_int_equal(checkpoint_read(&disk.disk, FOLDER, &subject, 2, read_losses, &why),
+        assert_int_equal(checkpoint_read(&disk.disk, FOLDER, &subject, 2, read_losses, NULL, &why),
                          STATUS_IO);
     }
     support_disk_release(&disk);
@@ -427,7 +427,7 @@ static bool one_case(enum support_disk_fault fault, uint64_t at, uint64_t seed, 
                 found.step <= STEPS;
     if (good && found.step > 0) {
         fill(trainer, 99);
-        good = checkpoint_read(&disk.disk, FOLDER, &subject, found.step, read_losses, &why) ==
+        good = checkpoint_read(&disk.disk, FOLDER, &subject, found.step, read_losses, NULL, &why) ==
                    STATUS_OK &&
                holds(trainer, found.step) &&
                memcmp(read_losses, losses, found.step * sizeof *losses) == 0;

@@ -14,6 +14,12 @@
 
 #include "exec/data.h"
 
+static void take_batch(const struct data_source *source, uint64_t minibatch, int32_t *out)
+{
+    struct error err = {0};
+    if (data_batch(source, minibatch, out, &err) != STATUS_OK) fail_msg("%s", err.text);
+}
+
 static char path[256];
 
 static void write_file(const void *data, size_t bytes)
@@ -70,7 +76,7 @@ static void check_batches(const struct data_source *source, const struct job *jo
     int different = 0;
     assert_true(data_tokens(source) == tokens);
     for (uint64_t minibatch = 0; minibatch < 40; minibatch++) {
-        data_batch(source, minibatch, batch);
+        take_batch(source, minibatch, batch);
         for (uint64_t b = 0; b < job->microbatch; b++) {
             const int32_t *sample = batch + b * 6;
             /* 7 * 36 = 252 = 1 mod 251: the inverse of 7 is 36 */
@@ -210,7 +216,7 @@ static void test_one_sample(void **state)
     struct job job = job_of(DATA_TEXT, 256);
     struct data_source *source = open_good(&job);
     int32_t batch[18];
-    data_batch(source, 123456789, batch);
+    take_batch(source, 123456789, batch);
     for (int i = 0; i < 18; i++) assert_int_equal(batch[i], "spills"[i % 6]);
     data_close(source);
 }
@@ -227,8 +233,8 @@ static void test_none(void **state)
     int32_t first[18], again[18], changed[18];
     int counts[97] = {0}, equal = 0;
     for (uint64_t minibatch = 0; minibatch < 2000; minibatch++) {
-        data_batch(source, minibatch, first);
-        data_batch(other, minibatch, changed);
+        take_batch(source, minibatch, first);
+        take_batch(other, minibatch, changed);
         for (int i = 0; i < 18; i++) {
             assert_true(first[i] >= 0 && first[i] < 97);
             counts[first[i]]++;
@@ -238,10 +244,10 @@ static void test_none(void **state)
     /* 36000 draws of 97: 371 each, standard deviation 19 */
     for (int i = 0; i < 97; i++) assert_in_range(counts[i], 371 - 6 * 19, 371 + 6 * 19);
     assert_in_range(equal, 371 - 6 * 19, 371 + 6 * 19);
-    data_batch(source, 7, first);
-    data_batch(source, 8, again);
+    take_batch(source, 7, first);
+    take_batch(source, 8, again);
     assert_memory_not_equal(first, again, sizeof first);
-    data_batch(source, 7, again);
+    take_batch(source, 7, again);
     assert_memory_equal(first, again, sizeof first);
     data_close(source);
     data_close(other);
@@ -293,9 +299,9 @@ static void test_masks(void **state)
     assert_true(job_batch_bytes(&job) == sizeof batch);
     uint64_t chosen = 0, masked = 0, kept = 0, random = 0;
     for (uint64_t minibatch = 0; minibatch < MINIBATCHES; minibatch++) {
-        data_batch(source, minibatch, batch);
-        data_batch(again, MINIBATCHES - 1 - minibatch, other); /* in any order ... */
-        data_batch(again, minibatch, other);                   /* ... the same bits */
+        take_batch(source, minibatch, batch);
+        take_batch(again, MINIBATCHES - 1 - minibatch, other); /* in any order ... */
+        take_batch(again, minibatch, other);                   /* ... the same bits */
         assert_memory_equal(batch, other, sizeof batch);
         uint64_t chosen_before = chosen;
         for (uint64_t i = 0; i < 6 * 70; i++) {
@@ -333,7 +339,7 @@ static void test_masks_of_numbers(void **state)
     struct job job = masked_job(DATA_NANOGPT, 400);
     static int32_t batch[6 * 3 * 70], other[6 * 3 * 70];
     struct data_source *source = open_good(&job);
-    data_batch(source, 5, batch);
+    take_batch(source, 5, batch);
     bool mask_seen = false;
     for (uint64_t i = 0; i < 6 * 70; i++) {
         const int32_t *word = batch + i / 70 * 210 + i % 70;
@@ -344,7 +350,7 @@ static void test_masks_of_numbers(void **state)
     data_close(source);
     job.seed++;
     source = open_good(&job);
-    data_batch(source, 5, other);
+    take_batch(source, 5, other);
     assert_memory_not_equal(batch, other, sizeof batch);
     data_close(source);
     job.sequence = 71;
@@ -362,7 +368,7 @@ static void test_masks_are_never_missing(void **state)
     uint64_t both = 0;
     for (uint64_t minibatch = 0; minibatch < 400; minibatch++) {
         int32_t batch[6];
-        data_batch(source, minibatch, batch);
+        take_batch(source, minibatch, batch);
         assert_true(batch[2] >= 0 || batch[3] >= 0);
         both += batch[2] >= 0 && batch[3] >= 0;
     }
@@ -405,7 +411,7 @@ static void test_cifar10(void **state)
     struct data_source *source = open_good(&job);
     int seen[IMAGES] = {0}, different = 0;
     for (uint64_t minibatch = 0; minibatch < 60; minibatch++) {
-        data_batch(source, minibatch, batch);
+        take_batch(source, minibatch, batch);
         for (int b = 0; b < 3; b++) {
             const float *pixels = pixels_of(&job, batch) + b * PIXELS;
             int i = (int)lrintf((pixels[0] + 1) * 127.5f);
@@ -417,7 +423,7 @@ static void test_cifar10(void **state)
         }
     }
     assert_true(different > 20);
-    data_batch(source, 59, again);
+    take_batch(source, 59, again);
     assert_memory_equal(batch, again, sizeof batch);
     data_close(source);
 
@@ -442,7 +448,7 @@ static void test_images(void **state)
     int32_t batch[3 + 3 * 4];
     bool seen[2] = {false, false};
     for (uint64_t minibatch = 0; minibatch < 20; minibatch++) {
-        data_batch(source, minibatch, batch);
+        take_batch(source, minibatch, batch);
         for (int b = 0; b < 3; b++) {
             const float *pixels = pixels_of(&job, batch) + 4 * b;
             assert_true(batch[b] == 300 || batch[b] == 7);
@@ -468,7 +474,7 @@ static void test_drawn_images(void **state)
     int labels[5] = {0};
     double sum = 0, squares = 0;
     for (uint64_t minibatch = 0; minibatch < 1000; minibatch++) {
-        data_batch(source, minibatch, batch);
+        take_batch(source, minibatch, batch);
         for (int b = 0; b < 3; b++) {
             assert_in_range(batch[b], 0, 4);
             labels[batch[b]]++;
@@ -483,9 +489,33 @@ static void test_drawn_images(void **state)
     /* 3000 of 5: 600 each, deviation 22; 54000 of mean 0 and variance 1/3: deviation 0.0025 */
     for (int i = 0; i < 5; i++) assert_in_range(labels[i], 600 - 6 * 22, 600 + 6 * 22);
     assert_true(fabs(sum / 54000) < 0.015 && fabs(squares / 54000 - 0.3359) < 0.01);
-    data_batch(source, 3, other);
-    data_batch(source, 999, batch);
+    take_batch(source, 3, other);
+    take_batch(source, 999, batch);
     assert_memory_not_equal(batch, other, sizeof batch);
+    data_close(source);
+}
+
+/* What happens to the file behind our back is an error, not the end of the program. */
+static void test_a_file_that_changes(void **state)
+{
+    (void)state;
+    char text[64];
+    memset(text, 'a', sizeof text);
+    write_file(text, sizeof text);
+    const struct job job = job_of(DATA_TEXT, 100);
+    struct data_source *source = NULL;
+    struct error err = {0};
+    int32_t batch[3 * 6];
+    if (data_open(&job, &source, &err) != STATUS_OK) fail_msg("%s", err.text);
+    take_batch(source, 1, batch);
+    memset(text, 'z', sizeof text); /* 122 is no word of 100 */
+    write_file(text, sizeof text);
+    assert_int_equal(data_batch(source, 1, batch, &err), STATUS_BAD_INPUT);
+    assert_non_null(strstr(err.text, "has changed"));
+    write_file(text, 3);
+    err = (struct error){0};
+    assert_int_equal(data_batch(source, 1, batch, &err), STATUS_IO);
+    assert_non_null(strstr(err.text, "has become shorter"));
     data_close(source);
 }
 
@@ -499,6 +529,7 @@ int main(void)
         cmocka_unit_test(test_masks_of_numbers), cmocka_unit_test(test_masks_are_never_missing),
         cmocka_unit_test(test_cifar10), cmocka_unit_test(test_images),
         cmocka_unit_test(test_drawn_images),
+        cmocka_unit_test(test_a_file_that_changes),
     };
     return cmocka_run_group_tests_name("exec/data.h", tests, setup, teardown);
 }

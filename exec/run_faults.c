@@ -1,0 +1,64 @@
+/*
+ * A job that fails is one whose limit is lowered to what it has begun, as a stop does for all jobs:
+ * operations of later minibatches are left out when their turn comes, and those of other jobs find
+ * the plan as it was. Its place in the plan stays empty.
+ */
+#include "exec/run_faults.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void run_fail_job(struct run *run, uint32_t job, bool alone, const struct error *why)
+{
+    struct run_progress *const progress = &run->jobs[job];
+    pthread_mutex_lock(&run->lock);
+    if (progress->begun < atomic_load(&progress->limit))
+        atomic_store(&progress->limit, progress->begun);
+    if (progress->failure.status == STATUS_OK) progress->failure = *why;
+    if (!alone && !run->options->keep_going && run->fatal.status == STATUS_OK) run->fatal = *why;
+    pthread_mutex_unlock(&run->lock);
+}
+
+enum status run_fail_early(struct run *run, uint32_t job, struct error *why)
+{
+    if (!run->options->keep_going) return why->status;
+    run_fail_job(run, job, true, why);
+    *why = (struct error){.status = STATUS_OK};
+    return STATUS_OK;
+}
+
+bool run_job_failed(struct run *run, uint32_t job)
+{
+    pthread_mutex_lock(&run->lock);
+    const bool failed = run->jobs[job].failure.status != STATUS_OK;
+    pthread_mutex_unlock(&run->lock);
+    return failed;
+}
+
+void run_note(struct run *run, const char *format, ...)
+{
+    char text[sizeof run->notes];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    pthread_mutex_lock(&run->lock);
+    const size_t used = strlen(run->notes); /* what finds no room is in the result as well */
+    snprintf(run->notes + used, sizeof run->notes - used, "%s%s", used > 0 ? "\n" : "", text);
+    pthread_mutex_unlock(&run->lock);
+}
+
+void run_tell_notes(struct run *run)
+{
+    char text[sizeof run->notes];
+    pthread_mutex_lock(&run->lock);
+    memcpy(text, run->notes, sizeof text);
+    run->notes[0] = '\0';
+    pthread_mutex_unlock(&run->lock);
+    if (!run->options->on_note) return;
+    for (char *line = text, *next; line && *line; line = next) {
+        next = strchr(line, '\n');
+        if (next) *next++ = '\0';
+        run->options->on_note(run->options->context, line);
+    }
+}

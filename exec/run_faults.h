@@ -1,0 +1,20 @@
+/* Jobs that fail while others go on. */
+#ifndef SPILLWAY_EXEC_RUN_FAULTS_H
+#define SPILLWAY_EXEC_RUN_FAULTS_H
+
+#include "exec/run_state.h"
+
+/* This job ends with the minibatches it has begun, for this reason; the first reason stays. Unless the
+ * run keeps going, or the fault is `alone` the job's, the other jobs end as well. From any thread. */
+void run_fail_job(struct run *run, uint32_t job, bool alone, const struct error *why);
+
+/* The same before anything runs; returns STATUS_OK when the run keeps going, else what `why` says. */
+MUST_CHECK enum status run_fail_early(struct run *run, uint32_t job, struct error *why);
+
+bool run_job_failed(struct run *run, uint32_t job);
+
+/* Tell the user something that does not end anything. From any thread; told by the calling one. */
+void run_note(struct run *run, const char *format, ...) PRINTF_LIKE(2, 3);
+void run_tell_notes(struct run *run);
+
+#endif
