@@ -216,3 +216,19 @@ enum status cli_child_status(const struct cli_child_end *end, const char *what, 
     return error_set(err, status, "the %s failed with exit code %d; the executor's message is above",
                      what, end->exit_code);
 }
+
+/* --- files --------------------------------------------------------------------------------- */
+
+enum status cli_child_file(char path[CLI_PATH_BYTES], struct error *err)
+{
+    const char *folder = getenv("TMPDIR");
+    int length = snprintf(path, CLI_PATH_BYTES, "%s/spillway-run-XXXXXX",
+                          folder && folder[0] == '/' ? folder : "/tmp");
+    if (length >= CLI_PATH_BYTES)
+        return error_set(err, STATUS_LIMIT, "TMPDIR is too long (limit is %d bytes)",
+                         CLI_PATH_BYTES);
+    int file = mkstemp(path);
+    if (file < 0) return error_io(err, "cannot make a temporary file '%s'", path);
+    close(file);
+    return STATUS_OK;
+}

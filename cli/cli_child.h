@@ -40,4 +40,8 @@ MUST_CHECK enum status cli_child_run(const char *const argv[], struct cli_child_
 MUST_CHECK enum status cli_child_status(const struct cli_child_end *end, const char *what,
                                         struct error *err);
 
+/* An empty file for what a child has to say, in $TMPDIR or /tmp; the caller unlinks it. STATUS_IO,
+ * STATUS_LIMIT. */
+MUST_CHECK enum status cli_child_file(char path[CLI_PATH_BYTES], struct error *err);
+
 #endif

@@ -2,7 +2,7 @@
  * `run`: carry a plan out with spillway-exec, and print the prediction beside the measurement.
  *
  * In this order: read and check the plan; hold it against what the command line says about the
- * machine; simulate it; start the executor and wait; read its result, which it leaves in a temporary
+ * machine; with --resume, look how far its jobs are and plan the rest; simulate it; start the executor and wait; read its result, which it leaves in a temporary
  * file. An interrupted run has a result too: what every job has kept. A crash has none, and is told
  * with the name of the signal.
  */
@@ -17,13 +17,19 @@
 #include "cli/cli_child.h"
 #include "cli/cli_machine.h"
 #include "cli/cli_predict.h"
+#include "cli/cli_resume.h"
 #include "cli/cli_table.h"
 #include "cli/cli_trace.h"
 #include "planner/plan_io.h"
 
+static const char *const nan_choices[] = {"continue", "stop", NULL};
+
 struct request {
     const char *plan_path, *trace_path, *log_path;
-    bool no_weights;
+    const char *checkpoint, *checkpoint_every; /* a folder, how often; NULL: not given */
+    uint64_t keep; /* 0: not given */
+    size_t on_nan; /* index into nan_choices */
+    bool no_weights, keep_going, resume;
     uint64_t devices;           /* 0: not given */
     double device_memory_bytes; /* or CLI_NOT_GIVEN */
 };
@@ -35,11 +41,14 @@ struct measured_job {
     bool has_loss;        /* it completed a minibatch, with a finite loss */
     uint64_t nonfinite_losses;
     const char *weights_path; /* NULL: not written */
+    uint64_t checkpoint;      /* minibatches in its newest one; 0: none */
+    const char *failure, *checkpoint_failure; /* NULL: none */
 };
 
 struct measured {
     struct json_input *in; /* owns the strings */
     bool stopped;
+    uint32_t failed;       /* jobs that failed, or whose checkpoints did */
     double makespan_s, setup_s, tokens_per_s;
     const char *libraries;
     struct measured_job *jobs; /* as many as the plan has; in `arena` */
@@ -64,7 +73,12 @@ static enum status read_job(const struct json_input *in, const json_t *array, si
         json_take_u64(&object, "nonfinite_losses", JSON_OPTIONAL, 0, INT64_MAX,
                       &out->nonfinite_losses, err) != STATUS_OK ||
         json_take_string(&object, "weights_path", JSON_OPTIONAL, &out->weights_path, err) !=
-            STATUS_OK)
+            STATUS_OK ||
+        json_take_u64(&object, "checkpoint", JSON_OPTIONAL, 0, INT64_MAX, &out->checkpoint, err) !=
+            STATUS_OK ||
+        json_take_string(&object, "failure", JSON_OPTIONAL, &out->failure, err) != STATUS_OK ||
+        json_take_string(&object, "checkpoint_failure", JSON_OPTIONAL, &out->checkpoint_failure,
+                         err) != STATUS_OK)
         return err->status;
     out->has_loss = json_has(&object, "first_loss") && json_has(&object, "final_loss");
     return STATUS_OK;
@@ -101,7 +115,10 @@ static enum status read_measured(const char *path, uint32_t job_count, struct me
         return err->status;
     out->jobs = memory;
     for (uint32_t j = 0; j < job_count; j++)
-        if (read_job(out->in, jobs, j, &out->jobs[j], err) != STATUS_OK) return err->status;
+        if (read_job(out->in, jobs, j, &out->jobs[j], err) != STATUS_OK)
+            return err->status;
+        else
+            out->failed += out->jobs[j].failure || out->jobs[j].checkpoint_failure;
     return STATUS_OK;
 }
 
@@ -119,12 +136,31 @@ struct report {
     const struct plan *plan;
     const struct cli_prediction *prediction;
     const struct measured *measured;
+    /* what a resumed run went on from: all jobs, of which `plan` has those with something left */
+    const struct plan *whole;         /* NULL: it began anew */
+    const struct cli_resume *resume;
 };
+
+/* Did every job come to its end? */
+static bool is_complete(const struct report *report)
+{
+    bool complete = !report->measured->stopped;
+    for (uint32_t j = 0; j < report->plan->jobs.count; j++)
+        complete = complete && !report->measured->jobs[j].failure;
+    return complete;
+}
+
+/* Of the whole plan's jobs: was it complete before this run? */
+static bool was_complete(const struct report *report, uint32_t j)
+{
+    const struct job *job = &report->whole->jobs.jobs[j];
+    return report->resume->jobs[j].minibatches >= job->first_minibatch + job->minibatches;
+}
 
 /* Predicted over measured, minus one; false when nothing was measured to its end. */
 static bool throughput_error(const struct report *report, double *out)
 {
-    if (report->measured->stopped || !(report->measured->tokens_per_s > 0)) return false;
+    if (!is_complete(report) || !(report->measured->tokens_per_s > 0)) return false;
     *out = report->prediction->tokens_per_s / report->measured->tokens_per_s - 1;
     return true;
 }
@@ -157,6 +193,27 @@ static enum status print_whole(FILE *out, const struct report *report, struct er
     return cli_table_end(&table, out, err);
 }
 
+/* Rows of jobs that were complete before. */
+static void complete_rows(struct cli_table *table, const struct report *report)
+{
+    for (uint32_t j = 0, shown = 0; report->whole && j < report->whole->jobs.count; j++) {
+        const struct cli_resume_job *job = &report->resume->jobs[j];
+        if (!was_complete(report, j) || shown++ == CLI_ROWS_MAX) continue;
+        cli_table_cell(table, "%s", report->whole->jobs.jobs[j].name);
+        cli_table_cell(table, "%" PRIu64 " of %" PRIu64, job->minibatches, job->minibatches);
+        cli_table_cell(table, "-");
+        cli_table_cell(table, "before");
+        if (job->has_loss) {
+            cli_table_cell(table, "%.4f", job->first_loss);
+            cli_table_cell(table, "%.4f", job->final_loss);
+        } else {
+            cli_table_cell(table, "-");
+            cli_table_cell(table, "-");
+        }
+        cli_table_cell(table, "%s", job->weights_path ? job->weights_path : "");
+    }
+}
+
 static enum status print_jobs(FILE *out, const struct report *report, struct error *err)
 {
     const struct plan *plan = report->plan;
@@ -165,11 +222,12 @@ static enum status print_jobs(FILE *out, const struct report *report, struct err
                                                   ">MEASURED", ">FIRST LOSS", ">LAST LOSS",
                                                   "WEIGHTS", NULL});
     uint32_t shown = plan->jobs.count < CLI_ROWS_MAX ? plan->jobs.count : CLI_ROWS_MAX;
+    complete_rows(&table, report);
     for (uint32_t j = 0; j < shown; j++) {
         const struct measured_job *job = &report->measured->jobs[j];
         cli_table_cell(&table, "%s", plan->jobs.jobs[j].name);
         cli_table_cell(&table, "%" PRIu64 " of %" PRIu64, job->minibatches,
-                       plan->jobs.jobs[j].minibatches);
+                       plan->jobs.jobs[j].first_minibatch + plan->jobs.jobs[j].minibatches);
         cli_table_cell(&table, "%.4g", trace_job_tokens_per_s(&report->prediction->trace, j));
         cli_table_cell(&table, "%.4g", job->tokens_per_s);
         if (job->has_loss) {
@@ -189,7 +247,10 @@ static enum status print_jobs(FILE *out, const struct report *report, struct err
 static void print_next(struct cli *cli, const struct report *report)
 {
     const char *plan = report->request->plan_path, *trace = report->request->trace_path;
-    if (report->measured->stopped)
+    const char *folder = report->request->checkpoint;
+    if (folder && (report->measured->stopped || report->measured->failed > 0))
+        cli_next(cli, (const char *const[]){"run", plan, "--checkpoint", folder, "--resume", NULL});
+    else if (report->measured->stopped)
         cli_next(cli, (const char *const[]){"run", plan, NULL});
     else if (trace)
         cli_next(cli, (const char *const[]){"simulate", plan, "--trace", "predicted.json.gz", "&&",
@@ -205,7 +266,8 @@ static enum status report_text(struct cli *cli, const struct report *report, str
     const struct request *request = report->request;
     char text[QUANTITY_TEXT_BYTES];
     fprintf(out, "%s: %s with %s, after %s of preparation\n\n", request->plan_path,
-            report->measured->stopped ? "stopped before its end" : "done",
+            is_complete(report) ? "done"
+            : report->measured->stopped ? "stopped before its end" : "done but for jobs that failed",
             report->measured->libraries,
             quantity_text(report->measured->setup_s, DIMENSION_SECONDS, text));
     if (print_whole(out, report, err) != STATUS_OK) return err->status;
@@ -218,15 +280,38 @@ static enum status report_text(struct cli *cli, const struct report *report, str
     return STATUS_OK;
 }
 
+static void complete_json(struct json_out *json, const struct report *report)
+{
+    for (uint32_t j = 0; report->whole && j < report->whole->jobs.count; j++) {
+        const struct cli_resume_job *job = &report->resume->jobs[j];
+        if (!was_complete(report, j)) continue;
+        json_out_object_begin(json, NULL, true);
+        json_out_string(json, "name", report->whole->jobs.jobs[j].name);
+        json_out_u64(json, "minibatches", job->minibatches);
+        json_out_u64(json, "planned_minibatches", job->minibatches);
+        json_out_bool(json, "complete_before", true);
+        if (job->has_loss) {
+            json_out_double(json, "first_loss", job->first_loss);
+            json_out_double(json, "final_loss", job->final_loss);
+        }
+        if (job->weights_path) json_out_string(json, "weights_file", job->weights_path);
+        json_out_object_end(json);
+    }
+}
+
 static void jobs_json(struct json_out *json, const struct report *report)
 {
     json_out_array_begin(json, "jobs", false);
+    complete_json(json, report);
     for (uint32_t j = 0; j < report->plan->jobs.count; j++) {
         const struct measured_job *job = &report->measured->jobs[j];
         json_out_object_begin(json, NULL, true);
         json_out_string(json, "name", report->plan->jobs.jobs[j].name);
         json_out_u64(json, "minibatches", job->minibatches);
-        json_out_u64(json, "planned_minibatches", report->plan->jobs.jobs[j].minibatches);
+        const struct job *planned = &report->plan->jobs.jobs[j];
+        json_out_u64(json, "planned_minibatches", planned->first_minibatch + planned->minibatches);
+        if (planned->first_minibatch > 0)
+            json_out_u64(json, "first_minibatch", planned->first_minibatch);
         json_out_double(json, "predicted_tokens_per_s",
                         trace_job_tokens_per_s(&report->prediction->trace, j));
         json_out_double(json, "measured_tokens_per_s", job->tokens_per_s);
@@ -236,6 +321,10 @@ static void jobs_json(struct json_out *json, const struct report *report)
         }
         json_out_u64(json, "nonfinite_losses", job->nonfinite_losses);
         if (job->weights_path) json_out_string(json, "weights_file", job->weights_path);
+        if (job->checkpoint > 0) json_out_u64(json, "checkpoint", job->checkpoint);
+        if (job->failure) json_out_string(json, "failure", job->failure);
+        if (job->checkpoint_failure)
+            json_out_string(json, "checkpoint_failure", job->checkpoint_failure);
         json_out_object_end(json);
     }
     json_out_array_end(json);
@@ -254,7 +343,7 @@ static enum status report_json(struct cli *cli, const struct report *report, str
     cli_fingerprint(json, plan_fingerprint(report->plan));
     json_out_string(json, "policy", report->plan->policy);
     json_out_string(json, "libraries", measured->libraries);
-    json_out_bool(json, "completed", !measured->stopped);
+    json_out_bool(json, "completed", is_complete(report));
     json_out_double(json, "makespan_s", measured->makespan_s);
     json_out_double(json, "tokens_per_s", measured->tokens_per_s);
     json_out_double(json, "setup_s", measured->setup_s);
@@ -333,26 +422,14 @@ static enum status check_folder(const char *path, struct error *err)
 
 /* --- the run --------------------------------------------------------------------------------- */
 
-static enum status temporary_file(char path[CLI_PATH_BYTES], struct error *err)
-{
-    const char *folder = getenv("TMPDIR");
-    int length = snprintf(path, CLI_PATH_BYTES, "%s/spillway-run-XXXXXX",
-                          folder && folder[0] == '/' ? folder : "/tmp");
-    if (length >= CLI_PATH_BYTES)
-        return error_set(err, STATUS_LIMIT, "TMPDIR is too long (limit is %d bytes)",
-                         CLI_PATH_BYTES);
-    int file = mkstemp(path);
-    if (file < 0) return error_io(err, "cannot make a temporary file '%s'", path);
-    close(file);
-    return STATUS_OK;
-}
-
-static enum status start(const struct cli *cli, const struct request *request,
+/* `plan_path` is what is carried out: that of the request, or the rest of it. */
+static enum status start(const struct cli *cli, const struct request *request, const char *plan_path,
                          const char *result_path, struct cli_child_end *end, struct error *err)
 {
     char program[CLI_PATH_BYTES];
     if (cli_child_find(program, err) != STATUS_OK) return err->status;
-    const char *words[16];
+    const char *words[24];
+    char keep[24];
     size_t count = 0;
     words[count++] = program;
     words[count++] = "run";
@@ -366,10 +443,28 @@ static enum status start(const struct cli *cli, const struct request *request,
         words[count++] = "--log";
         words[count++] = request->log_path;
     }
+    if (request->checkpoint) {
+        words[count++] = "--checkpoint";
+        words[count++] = request->checkpoint;
+    }
+    if (request->checkpoint_every) {
+        words[count++] = "--checkpoint-every";
+        words[count++] = request->checkpoint_every;
+    }
+    if (request->keep > 0) {
+        snprintf(keep, sizeof keep, "%" PRIu64, request->keep);
+        words[count++] = "--keep";
+        words[count++] = keep;
+    }
+    if (request->on_nan > 0) {
+        words[count++] = "--on-nan";
+        words[count++] = nan_choices[request->on_nan];
+    }
+    if (request->keep_going) words[count++] = "--keep-going";
     if (request->no_weights) words[count++] = "--no-weights";
     if (cli->quiet) words[count++] = "--quiet";
     words[count++] = "--";
-    words[count++] = request->plan_path;
+    words[count++] = plan_path;
     words[count] = NULL;
     return cli_child_run(words, end, err);
 }
@@ -380,7 +475,7 @@ static void warn_speed(struct cli *cli, const struct report *report)
 {
     double peak = report->prediction->peak_flops_per_s, speed = report->prediction->model_flops;
     char text[QUANTITY_TEXT_BYTES], most[QUANTITY_TEXT_BYTES];
-    if (report->measured->stopped || !(peak > 0) || !(report->measured->makespan_s > 0)) return;
+    if (!is_complete(report) || !(peak > 0) || !(report->measured->makespan_s > 0)) return;
     speed /= report->measured->makespan_s;
     if (speed > peak)
         cli_warn(cli, "the run computed at %s and the machine's peak is said to be %s: measure it "
@@ -388,20 +483,38 @@ static void warn_speed(struct cli *cli, const struct report *report)
                  quantity_text(peak, DIMENSION_FLOP_PER_S, most));
 }
 
-static enum status carry_out(struct cli *cli, const struct request *request,
-                             const struct plan *plan, const struct cli_prediction *prediction,
+/* A run with failed jobs has a result like any other. */
+static enum status failed_status(const struct report *report, struct error *err)
+{
+    const struct measured *measured = report->measured;
+    for (uint32_t j = 0; j < report->plan->jobs.count; j++) {
+        const struct measured_job *job = &measured->jobs[j];
+        const char *why = job->failure ? job->failure : job->checkpoint_failure;
+        if (why)
+            return error_set(err, STATUS_CHECK, "%" PRIu32 " of %" PRIu32 " jobs failed%s '%s'%s: %s",
+                             measured->failed, report->plan->jobs.count,
+                             measured->failed == 1 ? ":" : ", the first of them",
+                             report->plan->jobs.jobs[j].name, job->failure ? "" : ", its checkpoints",
+                             why);
+    }
+    return STATUS_OK;
+}
+
+static enum status carry_out(struct cli *cli, struct report *report, const char *plan_path,
                              const char *result_path, struct error *err)
 {
     struct cli_child_end end;
-    if (start(cli, request, result_path, &end, err) != STATUS_OK) return err->status;
+    const struct plan *plan = report->plan;
+    if (start(cli, report->request, plan_path, result_path, &end, err) != STATUS_OK)
+        return err->status;
     struct error child_error = {0};
     enum status ended = cli_child_status(&end, "run", &child_error);
-    if (ended != STATUS_OK && ended != STATUS_INTERRUPTED)
+    if (ended != STATUS_OK && ended != STATUS_INTERRUPTED && ended != STATUS_CHECK)
         return error_set(err, ended, "%s", child_error.text);
 
     struct measured measured = {0};
-    struct report report = {request, plan, prediction, &measured};
     struct error result_error = {0};
+    report->measured = &measured;
     enum status status = read_measured(result_path, plan->jobs.count, &measured, &result_error);
     if (status != STATUS_OK) {
         struct error why = result_error;
@@ -409,10 +522,14 @@ static enum status carry_out(struct cli *cli, const struct request *request,
         status = error_set(&result_error, STATUS_DEVICE, "the executor left no result: %s",
                            why.text);
     }
-    if (status == STATUS_OK) warn_speed(cli, &report);
+    if (status == STATUS_OK) warn_speed(cli, report);
     if (status == STATUS_OK)
-        status = cli->json ? report_json(cli, &report, &result_error)
-                           : report_text(cli, &report, &result_error);
+        status = cli->json ? report_json(cli, report, &result_error)
+                           : report_text(cli, report, &result_error);
+    if (status == STATUS_OK && ended == STATUS_CHECK && failed_status(report, err) != STATUS_OK) {
+        measured_release(&measured);
+        return err->status;
+    }
     measured_release(&measured);
     /* Stopped at once, there is no result, and the reason is the one to tell. */
     if (ended != STATUS_OK) return error_set(err, ended, "%s", child_error.text);
@@ -420,22 +537,92 @@ static enum status carry_out(struct cli *cli, const struct request *request,
     return STATUS_OK;
 }
 
+/* Predict, run, report what `report` has as its plan. */
+static enum status run_plan_file(struct cli *cli, struct report *report, const char *plan_path,
+                                 struct error *err)
+{
+    struct cli_prediction prediction = {0};
+    char result_path[CLI_PATH_BYTES];
+    enum status status = cli_predict(report->plan, NULL, false, &prediction, err);
+    report->prediction = &prediction;
+    if (status == STATUS_OK) status = cli_child_file(result_path, err);
+    if (status == STATUS_OK) {
+        status = carry_out(cli, report, plan_path, result_path, err);
+        unlink(result_path);
+    }
+    cli_prediction_release(&prediction);
+    return status;
+}
+
+/* Nothing is left to run. */
+static enum status report_nothing_left(struct cli *cli, const struct report *report,
+                                       struct error *err)
+{
+    struct json_out *json;
+    if (cli->json) {
+        if (cli_report_begin(cli, "run", &json, err) != STATUS_OK) return err->status;
+        json_out_string(json, "plan_file", report->request->plan_path);
+        cli_fingerprint(json, plan_fingerprint(report->whole));
+        json_out_bool(json, "completed", true);
+        json_out_array_begin(json, "jobs", false);
+        complete_json(json, report);
+        json_out_array_end(json);
+        return cli_report_end(cli, json, err);
+    }
+    fprintf(cli->out, "%s: all of its jobs were complete before\n\n", report->request->plan_path);
+    struct cli_table table;
+    cli_table_begin(&table, (const char *const[]){"JOB", ">MINIBATCHES", ">PREDICTED TOKENS/S",
+                                                  ">MEASURED", ">FIRST LOSS", ">LAST LOSS",
+                                                  "WEIGHTS", NULL});
+    complete_rows(&table, report);
+    return cli_table_end(&table, cli->out, err);
+}
+
+/* What is left of the plan, planned anew into a file of its own. */
+static enum status run_rest(struct cli *cli, struct report *report, struct error *err)
+{
+    struct plan rest = {0};
+    char path[CLI_PATH_BYTES];
+    enum status status = cli_child_file(path, err);
+    if (status != STATUS_OK) return status;
+    status = cli_resume_plan(report->request->plan_path, report->resume, &rest, err);
+    if (status == STATUS_OK) status = plan_write(&rest, path, err);
+    report->plan = &rest;
+    if (status == STATUS_OK) status = run_plan_file(cli, report, path, err);
+    unlink(path);
+    plan_release(&rest);
+    return status;
+}
+
+static enum status run_on(struct cli *cli, struct report *report, struct error *err)
+{
+    const struct request *request = report->request;
+    struct cli_resume resume = {0};
+    enum status status = cli_resume_look(cli, request->plan_path, report->plan, request->checkpoint,
+                                         !request->no_weights, &resume, err);
+    if (status == STATUS_OK && !resume.begun) {
+        status = run_plan_file(cli, report, request->plan_path, err);
+    } else if (status == STATUS_OK) {
+        report->whole = report->plan;
+        report->resume = &resume;
+        status = resume.complete == report->plan->jobs.count ? report_nothing_left(cli, report, err)
+                                                             : run_rest(cli, report, err);
+    }
+    cli_resume_release(&resume);
+    return status;
+}
+
 static enum status run(struct cli *cli, const struct request *request, struct error *err)
 {
     struct plan plan = {0};
-    struct cli_prediction prediction = {0};
-    char result_path[CLI_PATH_BYTES] = "";
+    struct report report = {.request = request, .plan = &plan};
     enum status status = plan_read(request->plan_path, &plan, err);
     if (status == STATUS_OK) status = check_contradiction(request, &plan, err);
     if (status == STATUS_OK) status = check_folder(request->trace_path, err);
     if (status == STATUS_OK) warn_other_machine(cli, &plan);
-    if (status == STATUS_OK) status = cli_predict(&plan, NULL, false, &prediction, err);
-    if (status == STATUS_OK) status = temporary_file(result_path, err);
-    if (status == STATUS_OK) {
-        status = carry_out(cli, request, &plan, &prediction, result_path, err);
-        unlink(result_path);
-    }
-    cli_prediction_release(&prediction);
+    if (status == STATUS_OK)
+        status = request->resume ? run_on(cli, &report, err)
+                                 : run_plan_file(cli, &report, request->plan_path, err);
     plan_release(&plan);
     return status;
 }
@@ -457,6 +644,18 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
                       "write losses and speed of every minibatch there as JSON lines"),
         OPTION_FLAG("no-weights", 0, &request.no_weights,
                     "do not write the weights that jobs name in 'weights_out'"),
+        OPTION_STRING("checkpoint", 0, "DIR", &request.checkpoint,
+                      "keep checkpoints of every job there"),
+        OPTION_STRING("checkpoint-every", 0, "N|TIME", &request.checkpoint_every,
+                      "how often: minibatches (100) or a time (5min), default 10min"),
+        OPTION_U64("keep", 0, "N", 1, 1000000, &request.keep,
+                   "checkpoints kept of each job, default 2"),
+        OPTION_FLAG("resume", 0, &request.resume,
+                    "go on from the checkpoints; jobs that are complete are not run again"),
+        OPTION_CHOICE("on-nan", 0, "WHAT", nan_choices, &request.on_nan,
+                      "what a loss that is not finite does to its job, default continue"),
+        OPTION_FLAG("keep-going", 0, &request.keep_going,
+                    "a job that fails does not end the others"),
         OPTION_U64("devices", 0, "N", 1, DEVICES_MAX, &request.devices,
                    "refuse a plan that was made for another number of devices"),
         OPTION_QUANTITY("device-memory", 0, "SIZE", DIMENSION_BYTES, &request.device_memory_bytes,
@@ -470,9 +669,12 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
         .argument_max = 1,
         .examples = (const char *const[]){"spillway run plan.json",
                                           "spillway run plan.json --trace measured.json.gz "
-                                          "--log run.jsonl", NULL},
+                                          "--log run.jsonl",
+                                          "spillway run plan.json --checkpoint kept --resume", NULL},
         .details = "Ctrl-C ends the run after the minibatches that were begun and keeps what was "
-                   "trained (exit code 130); a second one ends it at once. The executor is the "
+                   "trained (exit code 130); a second one ends it at once. Exit code 1 when a job "
+                   "failed while others went on. A run goes on to the same bits as if it had never "
+                   "been stopped, also with another plan for the same jobs. The executor is the "
                    "program spillway-exec: $SPILLWAY_EXEC, beside this program, or on PATH.",
     };
     bool go_on;
@@ -482,6 +684,10 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
     if (refuse_dash("trace", request.trace_path, err) != STATUS_OK ||
         refuse_dash("log", request.log_path, err) != STATUS_OK)
         return err->status;
+    if (!request.checkpoint && (request.resume || request.checkpoint_every || request.keep > 0))
+        return error_set(err, STATUS_BAD_INPUT, "option '--%s' needs '--checkpoint DIR'",
+                         request.resume ? "resume"
+                         : request.keep > 0 ? "keep" : "checkpoint-every");
     if (strcmp(request.plan_path, "-") == 0)
         return error_set(err, STATUS_BAD_INPUT, "a plan that is run must be a file: it is read twice");
     return run(cli, &request, err);

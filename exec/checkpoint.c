@@ -628,7 +628,8 @@ static enum status check_identity(const struct reader *reader, const struct chec
     enum status status = identify(subject, &identity, err);
     for (size_t i = 0; i < KEY_COUNT && status == STATUS_OK; i++) {
         const char *const found = safetensors_metadata(reader->parsed, keys[i]);
-        if (found && strcmp(found, identity->values[i]) == 0) continue;
+        const bool any = i == KEY_DATA_TOKENS && subject->data_tokens == CHECKPOINT_ANY_TOKENS;
+        if (any || (found && strcmp(found, identity->values[i]) == 0)) continue;
         if (i == KEY_NETWORK)
             status = error_set(err, STATUS_BAD_INPUT,
                                "'%s' is a checkpoint of another network than that of job '%s'",

@@ -26,10 +26,13 @@
 
 enum { CHECKPOINT_KEEP_MAX = 1000000 };
 
+/* When reading: how long the data are is not known, and not compared. */
+#define CHECKPOINT_ANY_TOKENS UINT64_MAX
+
 /* A job and where its state is: saved from there, or read into there. */
 struct checkpoint_subject {
     const struct job *job; /* minibatches, names of files and first_minibatch do not matter */
-    uint64_t data_tokens;  /* in its data; 0: drawn from the seed */
+    uint64_t data_tokens;  /* in its data; 0: drawn from the seed; or CHECKPOINT_ANY_TOKENS */
     const struct memory_table *parameters; /* per shard */
     uint32_t shard_count;
     float *const *states;  /* per shard: parameters, then moments. NULL: only to be looked for */

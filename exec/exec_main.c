@@ -1,5 +1,6 @@
 /*
- * main() of spillway-exec: `run` carries a plan out, `measure` writes this machine's profile.
+ * main() of spillway-exec: `run` carries a plan out, `checkpoints` says where it could go on, `measure`
+ * writes this machine's profile.
  *
  * The program is usually started by `spillway run` and `spillway measure`, which share its terminal,
  * and can be used alone. Standard output gets the result in one piece at the end; progress, notes
@@ -23,6 +24,7 @@
 #include "base/progress.h"
 #include "base/size.h"
 #include "exec/measure.h"
+#include "exec/resume.h"
 #include "exec/run.h"
 #include "exec/wait_policy.h"
 #include "planner/plan_io.h"
@@ -49,7 +51,13 @@ static void on_signal(int number)
 
 static void watch_signals(void)
 {
-    const struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    /* On a stack of its own: the matrix library uses the stack pointer for other things, and a frame
+     * would be written where that points to. Only this thread takes signals. */
+    static char stack[64 << 10];
+    const stack_t own = {.ss_sp = stack, .ss_size = sizeof stack};
+    const bool has_stack = sigaltstack(&own, NULL) == 0;
+    const struct sigaction action = {.sa_handler = on_signal,
+                                     .sa_flags = SA_RESTART | (has_stack ? SA_ONSTACK : 0)};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     signal(SIGPIPE, SIG_IGN); /* write() then says EPIPE, reported like a full disk */
@@ -57,9 +65,13 @@ static void watch_signals(void)
 
 /* --- run: results ------------------------------------------------------------------------------ */
 
+static const char *const nan_choices[] = {"continue", "stop", NULL};
+
 struct run_command {
-    const char *trace, *log, *result;
-    bool json, no_weights, quiet;
+    const char *trace, *log, *result, *checkpoint, *checkpoint_every;
+    uint64_t keep;
+    size_t on_nan; /* enum run_on_nan */
+    bool json, no_weights, quiet, keep_going;
 };
 
 static double job_tokens_per_s(const struct trace *trace, uint32_t job, bool samples)
@@ -86,6 +98,7 @@ static void put_job(struct json_out *json, const struct plan *plan, const struct
     json_out_object_begin(json, NULL, false);
     json_out_string(json, "name", plan->jobs.jobs[j].name);
     json_out_u64(json, "minibatches", job->minibatches);
+    if (job->first_minibatch > 0) json_out_u64(json, "first_minibatch", job->first_minibatch);
     json_out_u64(json, "tokens", trace->jobs[j].tokens);
     json_out_double(json, "tokens_per_s", job_tokens_per_s(trace, j, false));
     json_out_double(json, "samples_per_s", job_tokens_per_s(trace, j, true));
@@ -96,6 +109,9 @@ static void put_job(struct json_out *json, const struct plan *plan, const struct
     if (job->nonfinite > 0) json_out_u64(json, "nonfinite_losses", job->nonfinite);
     json_out_string(json, "weights_fingerprint", fingerprint);
     if (job->weights_path) json_out_string(json, "weights_path", job->weights_path);
+    if (job->checkpoint > 0) json_out_u64(json, "checkpoint", job->checkpoint);
+    if (job->checkpoint_failure) json_out_string(json, "checkpoint_failure", job->checkpoint_failure);
+    if (job->failure) json_out_string(json, "failure", job->failure);
     json_out_object_end(json);
 }
 
@@ -183,7 +199,8 @@ static void print_kept(const struct plan *plan, const struct run_result *result)
         const struct run_job_result *const job = &result->jobs[j];
         const struct job *const asked = &plan->jobs.jobs[j];
         fprintf(stderr, "%s: %" PRIu64 " of %" PRIu64 " minibatches", asked->name, job->minibatches,
-                asked->minibatches);
+                asked->first_minibatch + asked->minibatches);
+        if (job->checkpoint > 0) fprintf(stderr, ", checkpoint after %" PRIu64, job->checkpoint);
         if (job->weights_path)
             fprintf(stderr, ", weights in %s", job->weights_path);
         else if (asked->weights_out)
@@ -209,16 +226,74 @@ static void show_run(void *context, double done, double total, uint32_t job, dou
     progress_update(&bar->progress, done, note);
 }
 
+/* Above the bar, which is drawn again a tenth of a second later. */
+static void show_note(void *context, const char *text)
+{
+    (void)context;
+    fprintf(stderr, "%swarning: %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "", text);
+}
+
+/* "a: why; b: why": the first few. */
+static enum status tell_failures(const struct plan *plan, const struct run_result *result,
+                                 struct error *err)
+{
+    char text[800] = "";
+    size_t used = 0;
+    for (uint32_t j = 0; j < plan->jobs.count && used < sizeof text - 1; j++) {
+        const struct run_job_result *const job = &result->jobs[j];
+        if (!job->failure && !job->checkpoint_failure) continue;
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s'%s': %s%s", used > 0 ? "; " : "",
+                                 plan->jobs.jobs[j].name, job->failure ? "" : "no checkpoints: ",
+                                 job->failure ? job->failure : job->checkpoint_failure);
+        if (used > sizeof text - 1) used = sizeof text - 1;
+    }
+    return error_set(err, STATUS_CHECK, "%" PRIu32 " of %" PRIu32 " jobs failed: %s", result->failed,
+                     plan->jobs.count, text);
+}
+
+/* "100": minibatches; "5min": a time. */
+static enum status parse_every(const char *text, struct run_checkpoints *out, struct error *err)
+{
+    static const double default_s = 600, least_s = 0.1;
+    if (!text) {
+        out->every_s = default_s;
+        return STATUS_OK;
+    }
+    char *end;
+    errno = 0;
+    const unsigned long long steps = strtoull(text, &end, 10);
+    if (text[0] >= '0' && text[0] <= '9' && *end == '\0') {
+        if (errno == 0 && steps >= 1 && steps <= JOB_MINIBATCHES_MAX) {
+            out->every_steps = steps;
+            return STATUS_OK;
+        }
+    } else {
+        struct error why = {0};
+        if (quantity_parse(text, DIMENSION_SECONDS, &out->every_s, &why) == STATUS_OK &&
+            out->every_s >= least_s)
+            return STATUS_OK;
+    }
+    return error_set(err, STATUS_BAD_INPUT,
+                     "option '--checkpoint-every' is '%.60s' (expected a number of minibatches such as "
+                     "100, or a time such as 5min)", text);
+}
+
 static enum status carry_out(const struct run_command *command, const struct plan *plan,
                              struct error *err)
 {
     struct run_bar bar = {.plan = plan};
+    struct run_checkpoints checkpoints = {.folder = command->checkpoint, .keep = command->keep};
+    if (parse_every(command->checkpoint_every, &checkpoints, err) != STATUS_OK) return err->status;
     struct run_result result = {0};
     struct trace trace = {0};
     const struct run_options options = {
         .log_path = command->log,
         .save_weights = !command->no_weights,
         .record_spans = command->trace != NULL,
+        .checkpoints = command->checkpoint ? &checkpoints : NULL,
+        .on_nan = (enum run_on_nan)command->on_nan,
+        .keep_going = command->keep_going,
+        .on_note = show_note,
         .stop = &stop_asked,
         .on_progress = show_run,
         .context = &bar,
@@ -237,6 +312,7 @@ static enum status carry_out(const struct run_command *command, const struct pla
         print_kept(plan, &result);
         status = error_set(err, STATUS_INTERRUPTED, "stopped before the end of the plan");
     }
+    if (status == STATUS_OK && result.failed > 0) status = tell_failures(plan, &result, err);
     trace_release(&trace);
     run_result_release(&result);
     return status;
@@ -244,7 +320,7 @@ static enum status carry_out(const struct run_command *command, const struct pla
 
 static enum status command_run(int argc, char **argv, struct error *err)
 {
-    struct run_command command = {0};
+    struct run_command command = {.keep = 2};
     const struct option_spec specs[] = {
         OPTION_STRING("trace", 't', "FILE", &command.trace, "write what ran, where and when"),
         OPTION_STRING("log", 'l', "FILE", &command.log,
@@ -252,6 +328,16 @@ static enum status command_run(int argc, char **argv, struct error *err)
         OPTION_STRING("result", 0, "FILE", &command.result, "write the result as JSON"),
         OPTION_FLAG("json", 0, &command.json, "print the result as JSON"),
         OPTION_FLAG("no-weights", 0, &command.no_weights, "do not write the jobs' weights"),
+        OPTION_STRING("checkpoint", 0, "DIR", &command.checkpoint,
+                      "keep checkpoints of every job there, and take those of begun ones from there"),
+        OPTION_STRING("checkpoint-every", 0, "N|TIME", &command.checkpoint_every,
+                      "how often: minibatches (100) or a time (5min), default 10min"),
+        OPTION_U64("keep", 0, "N", 1, CHECKPOINT_KEEP_MAX, &command.keep,
+                   "checkpoints kept of each job, default 2"),
+        OPTION_CHOICE("on-nan", 0, "WHAT", nan_choices, &command.on_nan,
+                      "what a loss that is not finite does to its job, default continue"),
+        OPTION_FLAG("keep-going", 0, &command.keep_going,
+                    "a job that fails does not end the others"),
         OPTION_FLAG("quiet", 'q', &command.quiet, "no progress, no report"),
     };
     struct options options = {
@@ -260,7 +346,8 @@ static enum status command_run(int argc, char **argv, struct error *err)
         .summary = "carry out a plan on this machine",
         .examples = (const char *const[]){"spillway-exec run plan.json --trace trace.json.gz", NULL},
         .details = "Interrupting it once ends the minibatches that have begun, keeps their weights "
-                   "and exits with 130; interrupting it twice ends it at once.",
+                   "and checkpoints and exits with 130; interrupting it twice ends it at once. Exit "
+                   "code 1 when a job failed, or its checkpoints did.",
         .specs = specs,
         .spec_count = ARRAY_COUNT(specs),
         .argument_min = 1,
@@ -279,6 +366,87 @@ static enum status command_run(int argc, char **argv, struct error *err)
     struct plan plan = {0};
     status = plan_read(options.operands[0], &plan, err);
     if (status == STATUS_OK) status = carry_out(&command, &plan, err);
+    plan_release(&plan);
+    return status;
+}
+
+/* --- checkpoints -------------------------------------------------------------------------------- */
+
+static void put_found(struct json_out *json, const struct plan *plan, const struct resume_job *jobs)
+{
+    json_out_object_begin(json, NULL, false);
+    json_out_u64(json, "spillway_checkpoints", RESULT_VERSION);
+    json_out_array_begin(json, "jobs", false);
+    for (uint32_t j = 0; j < plan->jobs.count; j++) {
+        const struct checkpoint_found *const found = &jobs[j].found;
+        json_out_object_begin(json, NULL, true);
+        json_out_string(json, "name", plan->jobs.jobs[j].name);
+        json_out_u64(json, "minibatches", found->step);
+        if (found->step > 0) {
+            put_loss(json, "first_loss", found->first_loss);
+            put_loss(json, "final_loss", found->final_loss);
+        }
+        if (jobs[j].weights_path) json_out_string(json, "weights_path", jobs[j].weights_path);
+        if (found->passed_over > 0) json_out_string(json, "passed_over", found->reason);
+        json_out_object_end(json);
+    }
+    json_out_array_end(json);
+    json_out_object_end(json);
+}
+
+static enum status write_found(const char *path, const struct plan *plan,
+                               const struct resume_job *jobs, struct error *err)
+{
+    struct file_out *file;
+    enum status status = file_out_create(path, &file, err);
+    if (status != STATUS_OK) return status;
+    struct json_out *json = json_out_create(file);
+    if (json) put_found(json, plan, jobs);
+    const bool complete = json && json_out_complete(json);
+    json_out_destroy(json);
+    if (complete) return file_out_commit(file, err);
+    file_out_discard(file);
+    return error_memory(err, "what was found", 0);
+}
+
+static enum status command_checkpoints(int argc, char **argv, struct error *err)
+{
+    const char *result = "-";
+    bool write_weights = false, json = false;
+    const struct option_spec specs[] = {
+        OPTION_STRING("result", 0, "FILE", &result, "write it there instead of to standard output"),
+        OPTION_FLAG("write-weights", 0, &write_weights,
+                    "write the weights of jobs that are complete"),
+        OPTION_FLAG("json", 0, &json, "accepted for symmetry: it is JSON"),
+    };
+    struct options options = {
+        .command = "spillway-exec checkpoints",
+        .arguments = "PLAN.json DIR",
+        .summary = "the newest whole checkpoint of each job of a plan",
+        .examples = (const char *const[]){"spillway-exec checkpoints plan.json checkpoints", NULL},
+        .details = "Every byte of them is read and checked.",
+        .specs = specs,
+        .spec_count = ARRAY_COUNT(specs),
+        .argument_min = 2,
+        .argument_max = 2,
+    };
+    enum status status = options_parse(&options, argc, argv, err);
+    if (status != STATUS_OK) return status;
+    if (options.help) {
+        options_print_help(&options, stdout);
+        return STATUS_OK;
+    }
+    struct plan plan = {0};
+    struct resume_job *jobs = NULL;
+    status = plan_read(options.operands[0], &plan, err);
+    if (status == STATUS_OK) {
+        jobs = calloc(plan.jobs.count, sizeof *jobs);
+        if (!jobs) status = error_memory(err, "a list of jobs", plan.jobs.count * sizeof *jobs);
+    }
+    if (status == STATUS_OK)
+        status = resume_look(&plan, options.operands[1], write_weights, jobs, err);
+    if (status == STATUS_OK) status = write_found(result, &plan, jobs, err);
+    free(jobs);
     plan_release(&plan);
     return status;
 }
@@ -362,6 +530,7 @@ static const struct {
     const char *summary;
 } commands[] = {
     {"run", command_run, "carry out a plan on this machine"},
+    {"checkpoints", command_checkpoints, "the newest whole checkpoint of each job of a plan"},
     {"measure", command_measure, "measure how fast this machine computes and copies"},
 };
 
@@ -369,14 +538,14 @@ static void print_usage(FILE *stream)
 {
     fprintf(stream, "spillway-exec %s: the executor of spillway\n\n", SPILLWAY_VERSION);
     for (size_t i = 0; i < ARRAY_COUNT(commands); i++)
-        fprintf(stream, "  spillway-exec %-8s %s\n", commands[i].name, commands[i].summary);
+        fprintf(stream, "  spillway-exec %-11s %s\n", commands[i].name, commands[i].summary);
     fprintf(stream, "\n'spillway-exec COMMAND --help' says more\n");
 }
 
 static enum status dispatch(int argc, char **argv, struct error *err)
 {
     if (argc < 2)
-        return error_set(err, STATUS_BAD_INPUT, "no command (expected run or measure)");
+        return error_set(err, STATUS_BAD_INPUT, "no command (expected run, checkpoints or measure)");
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         print_usage(stdout);
         return STATUS_OK;
@@ -388,7 +557,7 @@ static enum status dispatch(int argc, char **argv, struct error *err)
     for (size_t i = 0; i < ARRAY_COUNT(commands); i++)
         if (strcmp(argv[1], commands[i].name) == 0)
             return commands[i].run(argc - 1, argv + 1, err);
-    return error_set(err, STATUS_BAD_INPUT, "unknown command '%s' (expected run or measure)",
+    return error_set(err, STATUS_BAD_INPUT, "unknown command '%s' (expected run, checkpoints or measure)",
                      argv[1]);
 }
 

@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# A run of several jobs that is killed at ten random moments and resumed ends as one never touched.
+# label: slow
+#
+# usage: check_cli_resume.sh SOURCE_FOLDER BUILD_FOLDER
+#
+# SIGKILL leaves no time to tidy up. The moments come from a seed that is printed; SPILLWAY_SEED repeats
+# them as far as a machine's timing can be repeated. Every second time another plan goes on: another
+# policy, another number of devices.
+set -euo pipefail
+
+source=$(cd "$1" && pwd)
+build=$(cd "$2" && pwd)
+[[ -x $build/spillway && -x $build/spillway-exec ]] || { echo "the programs are not built"; exit 77; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+export PATH=$build:$PATH HOME=$work XDG_CONFIG_HOME=$work
+machine=()
+# shellcheck disable=SC1091 # sets machine
+source "$source/tests/cli/helpers.sh"
+seed=${SPILLWAY_SEED:-$(date +%s)}
+RANDOM=$((seed % 32768))
+echo "SPILLWAY_SEED=$seed"
+
+failed=0
+check() { # WHAT CONDITION...
+    local what=$1
+    shift
+    if "$@"; then echo "ok: $what"; else echo "FAILED: $what"; failed=1; fi
+}
+
+cat >jobs.json <<'TEXT'
+{"spillway_jobs": 1,
+ "defaults": {"network": {"model_type": "gpt2", "n_layer": 3, "n_embd": 64, "n_head": 4,
+                          "n_positions": 64, "vocab_size": 256},
+              "sequence": 32, "microbatch": 2, "weights_out": "{name}.safetensors"},
+ "jobs": [{"name": "short", "minibatches": 150, "seed": 3},
+          {"name": "long", "minibatches": 1500, "seed": 4},
+          {"name": "plain", "minibatches": 600, "seed": 5, "optimizer": "sgd"}]}
+TEXT
+make_plan() { # FILE [OPTIONS]
+    local file=$1
+    shift
+    spillway plan jobs.json "${machine[@]}" --quiet -o "$file" "$@" >plan.txt
+}
+losses() { grep -h '"step"' "$1" | sed 's/, *"tokens_per_s.*//' | sort -u; }
+# shellcheck disable=SC2317 # called through check()
+same_weights() { for name in short long plain; do cmp $name.safetensors untouched/$name.safetensors; done; }
+# shellcheck disable=SC2317
+same_losses() { diff <(losses run.jsonl) <(losses untouched.jsonl); }
+# shellcheck disable=SC2317
+no_rubbish() { [[ -z $(find kept -name '*.tmp') ]]; }
+
+make_plan a.json
+make_plan b.json --policy spill-sequential --seed 3
+spillway run a.json --log untouched.jsonl --quiet >untouched.txt
+mkdir untouched
+mv ./*.safetensors untouched
+
+# The first run begins anew; the others go on. Each is killed, executor first.
+killed=0 runs=0 code=1
+while ((code != 0 && runs < 60)); do
+    plan=a.json
+    ((runs % 2)) && plan=b.json
+    runs=$((runs + 1))
+    spillway run "$plan" --checkpoint kept --checkpoint-every 20 --keep 2 --resume --log run.jsonl \
+        --json >report.json 2>messages &
+    pid=$!
+    if ((killed < 10)); then
+        sleep "0.$((RANDOM % 8 + 2))$((RANDOM % 10))"
+        child=$(pgrep -P "$pid" || true)
+        [[ -n $child ]] && kill -KILL "$child" 2>/dev/null && killed=$((killed + 1))
+    fi
+    code=0
+    wait "$pid" || code=$?
+    [[ $code == 0 || $code == 3 ]] || { cat messages; echo "FAILED: exit code $code"; exit 1; }
+done
+echo "$runs runs, $killed of them killed; $(find kept -name '*.safetensors' | wc -l) files are kept"
+check "it comes to its end" test "$code" = 0
+check "it was killed many times (10, or all that it took)" test "$killed" -ge 5
+check "the weights are those of a run never touched" same_weights
+check "so are the losses, of every step" same_losses
+check "nothing half-written is left" no_rubbish
+
+rm -f ./*.safetensors
+spillway run a.json --checkpoint kept --resume --json >report.json
+check "what is complete is not run again" grep -q '"complete_before": true' report.json
+check "its weights are written again" same_weights
+
+# The newest checkpoint is damaged: the one before it is taken, with a word.
+rm ./*.safetensors
+newest=$(find kept/long -name '*.safetensors' | sort | tail -1)
+printf 'x' | dd of="$newest" bs=1 seek=5000 conv=notrunc 2>/dev/null
+spillway run a.json --checkpoint kept --resume --json >report.json 2>messages
+check "a damaged checkpoint is told" grep -q "goes back to its checkpoint" messages
+check "and made good for" same_weights
+
+# Ctrl-C leaves checkpoints behind, whatever the interval.
+rm -rf kept ./*.safetensors run.jsonl
+spillway run a.json --checkpoint kept --log run.jsonl --json >report.json 2>messages &
+pid=$!
+for _ in {1..300}; do [[ -s run.jsonl ]] && (($(wc -l <run.jsonl) > 20)) && break; sleep 0.05; done
+kill -INT "$pid"
+code=0
+wait "$pid" || code=$?
+check "stopped with 130 (found $code)" test "$code" = 130
+check "with a checkpoint" grep -q '"checkpoint": ' report.json
+code=0
+spillway run a.json --checkpoint kept >out 2>messages || code=$?
+check "to begin anew over it is refused (2, found $code)" test "$code" = 2
+spillway run b.json --checkpoint kept --resume --log run.jsonl --json >report.json 2>messages
+check "and it goes on to the same end" same_weights
+check "with one log" same_losses
+
+# Data of one job are not there: the others go on, and it is resumed when they are back.
+rm -rf kept ./*.safetensors run.jsonl
+head -c 30000 "$source/LICENSE" >corpus.txt
+sed -i 's/"name": "long", "minibatches": 1500/"name": "long", "minibatches": 90, "data": "corpus.txt"/' jobs.json
+make_plan a.json
+spillway run a.json --quiet >untouched.txt
+mv ./*.safetensors untouched
+mv corpus.txt away.txt
+code=0
+spillway run a.json --checkpoint kept --keep-going --json >report.json 2>messages || code=$?
+check "a job without data makes it 1 (found $code)" test "$code" = 1
+check "with the reason" grep -q '"failure": .*corpus.txt' report.json
+check "the others are trained" test -s short.safetensors -a -s plain.safetensors -a ! -e long.safetensors
+mv away.txt corpus.txt
+spillway run a.json --checkpoint kept --resume --keep-going --json >report.json 2>messages
+check "it is made up for" same_weights
+exit $failed
