@@ -132,10 +132,10 @@ static enum status list_steps(struct disk *disk, const char *folder, const struc
 /* --- which training it is --------------------------------------------------------------------- */
 
 /* Metadata that must be equal in a checkpoint and in the job that continues it. */
-enum { KEY_JOB, KEY_NETWORK, KEY_SEQUENCE, KEY_MICROBATCH, KEY_OPTIMIZER, KEY_SEED, KEY_DATA,
-       KEY_DATA_TOKENS, KEY_COUNT };
-static const char *const keys[KEY_COUNT] = {"job", "network", "sequence", "microbatch", "optimizer",
-                                            "seed", "data_format", "data_tokens"};
+enum { KEY_JOB, KEY_NETWORK, KEY_SEQUENCE, KEY_MICROBATCH, KEY_MICROBATCHES, KEY_OPTIMIZER, KEY_SEED,
+       KEY_DATA, KEY_DATA_TOKENS, KEY_COUNT };
+static const char *const keys[KEY_COUNT] = {"job", "network", "sequence", "microbatch", "microbatches",
+                                            "optimizer", "seed", "data_format", "data_tokens"};
 
 struct identity {
     char values[KEY_COUNT][VALUE_BYTES];
@@ -198,6 +198,7 @@ static enum status identify(const struct checkpoint_subject *subject, struct ide
     snprintf(values[KEY_JOB], VALUE_BYTES, "%s", job->name);
     snprintf(values[KEY_SEQUENCE], VALUE_BYTES, "%" PRIu64, job->sequence);
     snprintf(values[KEY_MICROBATCH], VALUE_BYTES, "%" PRIu64, job->microbatch);
+    snprintf(values[KEY_MICROBATCHES], VALUE_BYTES, "%" PRIu64, job->microbatches);
     snprintf(values[KEY_SEED], VALUE_BYTES, "%" PRIu64, job->seed);
     snprintf(values[KEY_DATA], VALUE_BYTES, "%s", data_format_names[job->data_format]);
     snprintf(values[KEY_DATA_TOKENS], VALUE_BYTES, "%" PRIu64, subject->data_tokens);

@@ -256,7 +256,7 @@ enum status data_parse(const struct job *job, const char *name, const void *data
                        struct data_source **out, struct error *err)
 {
     assert(job->data_format != DATA_NONE);
-    struct mapped_file borrowed = {data, bytes}, none = {0};
+    struct mapped_file borrowed = {.data = data, .bytes = bytes}, none = {0};
     return create(job, name, &borrowed, none, out, err);
 }
 

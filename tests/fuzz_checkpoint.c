@@ -107,6 +107,7 @@ static void make_job(struct job *job)
                     .gelu_tanh = true, .initializer_range = 0.02},
         .sequence = 3,
         .microbatch = 2,
+        .microbatches = 1,
         .minibatches = 9,
         .seed = 42,
         .data_format = DATA_NONE,

@@ -40,6 +40,7 @@ static struct job tiny_job(void)
                         .network = support_gpt2_network(4, 1, 1, 5, 3),
                         .sequence = 3,
                         .microbatch = 2,
+                        .microbatches = 1,
                         .minibatches = 60,
                         .seed = 42,
                         .data_format = DATA_NONE,
@@ -281,6 +282,9 @@ static void test_another_training(void **state)
     other.job = job;
     other.job.microbatch = 1;
     check_other(&disk.disk, &other, "its microbatch is 2 (expected 1)");
+    other.job = job;
+    other.job.microbatches = 3;
+    check_other(&disk.disk, &other, "its microbatches is 1 (expected 3)");
     other.job = job;
     other.job.network.norm_epsilon *= 2;
     check_other(&disk.disk, &other, "another network");
