@@ -7,9 +7,7 @@
  * part of it fits too. G itself trades: a large one makes few shards but leaves little workspace
  * and long first copies. So some dozens of sizes between the smallest that any layer needs and all
  * of the memory are tried, with two and three regions and each way of treating activations, and the
- * cut with the least estimated time is taken: per unit, the largest of its computation, its copies
- * in and its copies out (with two regions, in and out take turns; with one, everything does); and in
- * all not less than the host's processor needs for the optimizers that run there.
+ * cut with the least estimated time (partition_estimate.h) is taken.
  *
  * The place of the optimizers is tried like the rest. On the device a region holds a shard's state,
  * on the host's processor parameters and gradient. Split, it is cut as for the device, and of each
@@ -20,7 +18,7 @@
  * When nothing fits, the message says what is missing when each layer is a shard of its own and there
  * is one region, and names the layer that needs most.
  */
-#include "planner/partition_cutter.h"
+#include "planner/partition_estimate.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -32,39 +30,22 @@
 
 enum { REGION_SIZES = 20 };
 
-struct candidate {
-    uint32_t region_count;
-    uint64_t region_bytes;
-    uint32_t activations;
-    uint32_t place; /* enum planner_place */
-};
-
 /* --- one job at one region size ---------------------------------------------------------------- */
-
-static bool uses_cpu(const struct job *job, uint32_t place)
-{
-    return place != PLACE_DEVICE && job_can_use_cpu(job);
-}
-
-/* An embedding of the host's processor needs nothing of a device. */
-static bool embedding_on_cpu(const struct job *job, uint32_t place)
-{
-    return uses_cpu(job, place) && job_slices(job);
-}
 
 /* Bytes of the region for the greediest unit of this shard. */
 static uint64_t region_need(const struct footprint *f, const struct job *job, bool embedding,
                             bool last, uint32_t activations, uint32_t place)
 {
     uint64_t pair = 2 * padded(f->parameter_bytes), need = padded(f->state_bytes);
-    if (uses_cpu(job, place) && !embedding) need = place == PLACE_CPU ? pair : max_u64(pair, need);
+    if (estimate_uses_cpu(job, place) && !embedding)
+        need = place == PLACE_CPU ? pair : max_u64(pair, need);
     if (!last && activations == ACTIVATIONS_SPILL) need += padded(f->activation_bytes);
     return need;
 }
 
 static uint32_t way_of(const struct job *job, uint32_t place)
 {
-    return place == PLACE_CPU && uses_cpu(job, place) ? UNIT_GRADIENTS_OUT : 0;
+    return place == PLACE_CPU && estimate_uses_cpu(job, place) ? UNIT_GRADIENTS_OUT : 0;
 }
 
 static uint64_t slice_row_bytes(const struct job *job)
@@ -85,19 +66,6 @@ static uint64_t slice_rows_for(const struct job *job, uint64_t region_bytes)
     return slices ? (all + slices - 1) / slices : 0; /* even slices */
 }
 
-/* Seconds of a unit that computes for `compute` while copies in and out of others go on. */
-static double unit_s(const struct cutter *cutter, const struct candidate *c, double compute,
-                     uint64_t in_bytes, uint64_t out_bytes)
-{
-    double in = in_bytes ? cost_copy_s(cutter->hardware, 0, COPY_H2D, in_bytes) : 0;
-    double out = out_bytes ? cost_copy_s(cutter->hardware, 0, COPY_D2H, out_bytes) : 0;
-    in *= cutter->contention;
-    out *= cutter->contention;
-    if (c->region_count == 1) return in + compute + out;
-    compute += cutter->copy_slows_s * (double)(in_bytes + out_bytes);
-    return c->region_count == 2 ? max_s(compute, in + out) : max_s(compute, max_s(in, out));
-}
-
 /* How much longer copies take when all devices that will be busy copy at once. */
 static double contention_of(const struct hardware *hardware, uint32_t busy_devices)
 {
@@ -107,47 +75,6 @@ static double contention_of(const struct hardware *hardware, uint32_t busy_devic
     return rate > 0 && wanted > rate ? wanted / rate : 1;
 }
 
-/* What passes of one minibatch take of a device and of the host's processor. */
-struct seconds {
-    double device, cpu;
-};
-
-static struct seconds shard_seconds(const struct cutter *cutter, const struct candidate *c,
-                                    const struct job *job, const struct footprint *f, bool last,
-                                    bool on_cpu)
-{
-    uint64_t spilled = c->activations == ACTIVATIONS_SPILL && !last ? f->activation_bytes : 0;
-    uint64_t state_in = on_cpu ? f->parameter_bytes : f->state_bytes;
-    uint64_t state_out = on_cpu ? f->parameter_bytes : f->state_bytes; /* parameters' gradient */
-    uint64_t in = state_in + f->input_bytes + f->output_bytes + spilled;
-    uint64_t out = state_out + f->input_bytes;
-    double elsewhere = on_cpu ? f->update_s : 0;
-    struct seconds seconds = {.cpu = on_cpu ? f->cpu_update_s : 0};
-    if (last) {
-        uint64_t table = job_has_table(job) ? job_table_bytes(job) : 0;
-        seconds.device = unit_s(cutter, c, f->loss_s - elsewhere, in + table, out + table);
-        return seconds;
-    }
-    double backward = c->activations == ACTIVATIONS_RECOMPUTE ? f->backward_recompute_s
-                                                              : f->backward_kept_s;
-    seconds.device = unit_s(cutter, c, f->forward_s, f->parameter_bytes + f->input_bytes,
-                            f->output_bytes + spilled) +
-                     unit_s(cutter, c, backward - elsewhere, in, out);
-    return seconds;
-}
-
-/* What one job's cut comes to. */
-struct job_cut {
-    struct plan_shard *shards; /* room for layer_count of them */
-    bool *on_cpu;              /* per shard */
-    uint32_t count;
-    uint64_t slice_rows;
-    uint64_t workspace_bytes;
-    uint64_t keep_bytes;
-    uint64_t spilled_bytes; /* activations in host memory */
-    struct seconds minibatch;
-};
-
 /* Add a shard at the end of the cut. */
 static void append_shard(const struct cutter *cutter, const struct candidate *c, uint32_t j,
                          uint64_t first, uint64_t count, const struct footprint *f,
@@ -155,24 +82,15 @@ static void append_shard(const struct cutter *cutter, const struct candidate *c,
 {
     const struct job *job = &cutter->jobs->jobs[j];
     bool embedding = first == 0 && job_has_embedding(job);
-    bool on_cpu = embedding ? embedding_on_cpu(job, c->place)
-                            : c->place == PLACE_CPU && uses_cpu(job, c->place);
-    struct seconds seconds = {.cpu = f->cpu_forward_s + f->cpu_backward_s};
-    if (!embedding || !on_cpu)
-        seconds = shard_seconds(cutter, c, job, f, is_last(job, first, count), on_cpu);
+    bool on_cpu = embedding ? estimate_embedding_on_cpu(job, c->place)
+                            : c->place == PLACE_CPU && estimate_uses_cpu(job, c->place);
+    struct plan_shard shard = {.job = j, .first_layer = first, .layer_count = count};
+    struct seconds seconds = estimate_shard(cutter, c, j, &shard, f, on_cpu);
     cut->minibatch.device += seconds.device;
     cut->minibatch.cpu += seconds.cpu;
     cut->on_cpu[cut->count] = on_cpu;
-    cut->shards[cut->count++] =
-        (struct plan_shard){.job = j, .first_layer = first, .layer_count = count};
-}
-
-/* The time of a minibatch while devices and processor work side by side, or share cores. */
-static double combined_s(const struct cutter *cutter, struct seconds s)
-{
-    if (cutter->shares_cpu) return s.device + s.cpu;
-    uint32_t devices = cutter->interleaved ? cutter->hardware->device_count : 1;
-    return max_s(s.device, s.cpu * devices);
+    cut->persistent[cut->count] = false;
+    cut->shards[cut->count++] = shard;
 }
 
 /* Give the processor as many of the last shards as shorten the minibatch. */
@@ -185,15 +103,14 @@ static enum status balance(struct cutter *cutter, const struct candidate *c, uin
     uint32_t best_first = cut->count, least = job_has_embedding(job) ? 1 : 0;
     for (uint32_t s = cut->count; s-- > least;) {
         const struct plan_shard *shard = &cut->shards[s];
-        bool last = is_last(job, shard->first_layer, shard->layer_count);
         const struct footprint *f =
             footprint_of(cutter->footprints, j, shard->first_layer, shard->layer_count);
         if (!f) return cutter_out_of_memory(err);
-        struct seconds here = shard_seconds(cutter, c, job, f, last, false);
-        struct seconds there = shard_seconds(cutter, c, job, f, last, true);
+        struct seconds here = estimate_shard(cutter, c, j, shard, f, false);
+        struct seconds there = estimate_shard(cutter, c, j, shard, f, true);
         sum.device += there.device - here.device;
         sum.cpu += there.cpu;
-        if (combined_s(cutter, sum) >= combined_s(cutter, best)) continue;
+        if (estimate_together(cutter, sum) >= estimate_together(cutter, best)) continue;
         best = sum;
         best_first = s;
     }
@@ -226,7 +143,7 @@ static enum status cut_job(struct cutter *cutter, const struct candidate *c, uin
         uint64_t need = padded(f->state_bytes) +
                         (job_has_table(job) ? padded(job_table_bytes(job)) : 0);
         uint64_t workspace = cutter_workspace(f, false, ACTIVATIONS_KEEP, 0);
-        if (embedding_on_cpu(job, c->place)) {
+        if (estimate_embedding_on_cpu(job, c->place)) {
             workspace = 0;
         } else if (job_slices(job)) {
             cut->slice_rows = slice_rows_for(job, c->region_bytes);
@@ -333,7 +250,7 @@ static enum status try_candidate(struct cutter *cutter, const struct candidate *
     out->region_bytes = c->region_bytes;
     out->region_count = c->region_count;
     out->activations = c->activations;
-    out->objective_s = combined_s(cutter, all);
+    out->objective_s = estimate_together(cutter, all);
     *fits = true;
     return STATUS_OK;
 }
@@ -364,6 +281,7 @@ static void free_cuts(struct job_cut *cuts, uint32_t count)
     for (uint32_t j = 0; j < count; j++) {
         free(cuts[j].shards);
         free(cuts[j].on_cpu);
+        free(cuts[j].persistent);
     }
     free(cuts);
 }
@@ -375,7 +293,8 @@ static struct job_cut *make_cuts(const struct job_set *jobs, struct footprints *
         if (footprint_twin(footprints, j) != j) continue;
         cuts[j].shards = calloc(jobs->jobs[j].network.layer_count, sizeof *cuts[j].shards);
         cuts[j].on_cpu = calloc(jobs->jobs[j].network.layer_count, sizeof *cuts[j].on_cpu);
-        if (!cuts[j].shards || !cuts[j].on_cpu) {
+        cuts[j].persistent = calloc(jobs->jobs[j].network.layer_count, sizeof *cuts[j].persistent);
+        if (!cuts[j].shards || !cuts[j].on_cpu || !cuts[j].persistent) {
             free_cuts(cuts, jobs->count);
             return NULL;
         }
@@ -439,7 +358,7 @@ static enum status least_need(const struct cutter *cutter, uint32_t activations,
             const struct footprint *f = footprint_of(cutter->footprints, j, l, 1);
             if (!f) return cutter_out_of_memory(err);
             bool last = is_last(of, l, 1), sliced = l == 0 && job_slices(of);
-            if (l == 0 && embedding_on_cpu(of, place)) continue;
+            if (l == 0 && estimate_embedding_on_cpu(of, place)) continue;
             bool embedding = l == 0 && job_has_embedding(of);
             uint64_t own = cutter_workspace(f, last, activations, way_of(of, place));
             uint64_t region_own = region_need(f, of, embedding, last, activations, place);
