@@ -71,6 +71,24 @@ static uint32_t cpu_shards(const struct plan *plan, uint32_t job)
     return count;
 }
 
+/* Shards whose state is on a device for as long as the job runs. */
+static uint32_t persistent_shards(const struct plan *plan, uint32_t job)
+{
+    uint32_t count = 0;
+    for (uint32_t u = 0; u < plan->unit_count; u++)
+        if (plan->units[u].job == job && plan->units[u].pass == PLAN_LOAD) count++;
+    return count;
+}
+
+/* "13", or "13, 4 stay" when that many are persistent. */
+static void shards_cell(struct cli_table *table, const struct plan *plan, uint32_t job)
+{
+    uint32_t shards = job_shards(plan, job), stay = persistent_shards(plan, job);
+    if (stay == 0) cli_table_cell(table, "%" PRIu32, shards);
+    else if (stay == shards) cli_table_cell(table, "%" PRIu32 ", all stay", shards);
+    else cli_table_cell(table, "%" PRIu32 ", %" PRIu32 " stay", shards, stay);
+}
+
 /* "adamw", "adamw on cpu" or "adamw, 3 of 13 on cpu". */
 static void optimizer_cell(struct cli_table *table, const struct plan *plan, uint32_t job)
 {
@@ -108,7 +126,7 @@ static enum status print_jobs(struct cli *cli, const struct plan *plan, struct e
         optimizer_cell(&table, plan, j);
         cli_table_cell(&table, "%s",
                        quantity_text((double)job_state_bytes(plan, j), DIMENSION_BYTES, text));
-        cli_table_cell(&table, "%" PRIu32, job_shards(plan, j));
+        shards_cell(&table, plan, j);
         cli_table_cell(&table, "%s",
                        quantity_text((double)largest_shard_bytes(plan, j), DIMENSION_BYTES, text));
         cli_table_cell(&table, "%s", plan_activations_names[plan->job_activations[j]]);
@@ -269,6 +287,7 @@ static void jobs_json(struct json_out *json, const struct plan *plan)
         json_out_u64(json, "state_bytes", job_state_bytes(plan, j));
         json_out_u64(json, "shard_count", job_shards(plan, j));
         json_out_u64(json, "cpu_shard_count", cpu_shards(plan, j));
+        json_out_u64(json, "persistent_shard_count", persistent_shards(plan, j));
         json_out_u64(json, "largest_shard_bytes", largest_shard_bytes(plan, j));
         json_out_string(json, "activations", plan_activations_names[plan->job_activations[j]]);
         json_out_u64(json, "minibatches", job->minibatches);

@@ -121,8 +121,11 @@ static struct planner_options options_of(const struct plan *plan)
     struct planner_options options = {.policy = plan->policy,
                                       .seed = plan->seed,
                                       .no_double_buffer = !plan->double_buffer,
+                                      .no_persistence = true,
                                       .activations = plan->job_activations[0],
                                       .shards = UINT32_MAX};
+    for (uint32_t u = 0; u < plan->unit_count; u++)
+        if (plan->units[u].pass == PLAN_LOAD) options.no_persistence = false;
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
         uint32_t shards = plan->job_first_shard[j + 1] - plan->job_first_shard[j];
         if (shards < options.shards) options.shards = shards;

@@ -29,6 +29,7 @@ struct request {
     size_t activations; /* index into activations_choices */
     size_t optimizer;   /* index into optimizer_choices */
     bool no_double_buffer;
+    bool no_persistence;
     uint64_t regions, shards, seed;
     int argc;
     char **argv;
@@ -56,6 +57,7 @@ static enum status make(const struct request *request, const char *policy, struc
         .policy = policy,
         .seed = request->seed,
         .no_double_buffer = request->no_double_buffer,
+        .no_persistence = request->no_persistence,
         .regions = (uint32_t)request->regions,
         .activations = request->activations == 0 ? PLANNER_AUTO
                                                  : (uint32_t)request->activations - 1,
@@ -220,6 +222,8 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
                       "where streamed shards are updated, default auto"),
         OPTION_FLAG("no-double-buffer", 0, &request.no_double_buffer,
                     "load a shard only when the one before it has left"),
+        OPTION_FLAG("no-persistence", 0, &request.no_persistence,
+                    "keep no state on a device between its passes, whatever memory is left"),
         OPTION_U64("regions", 0, "N", 1, 8, &request.regions,
                    "regions for streamed shards on each device, default chosen"),
         OPTION_U64("shards", 0, "N", 1, PLAN_SHARDS_MAX, &request.shards,

@@ -39,7 +39,7 @@
 #include "models/memory.h"
 #include "planner/plan_work.h"
 
-enum area { AREA_WORKSPACE, AREA_EDGE, AREA_REGION, AREA_KEEP, AREA_TABLE };
+enum area { AREA_WORKSPACE, AREA_EDGE, AREA_REGION, AREA_KEEP, AREA_PERSISTENT, AREA_TABLE };
 
 /* A slot of a unit, before it is moved to its turn and seat. */
 struct acquire {
@@ -89,7 +89,9 @@ struct shard_view {
     const struct footprint *footprint;
     uint32_t job_index, shard, global; /* shard within the job; index in the plan */
     uint32_t shard_count;
-    bool embedding, last, resident;
+    bool embedding, last;
+    bool resident;   /* so are all shards of the job */
+    bool persistent; /* the state is on the device, and stays */
     bool on_cpu; /* the optimizer; of an embedding, both passes */
     bool here_in, here_out;
     uint32_t activations;
@@ -246,7 +248,7 @@ static uint32_t backward_state(struct emitter *e, const struct shard_view *v)
     uint32_t state = v->on_cpu
                          ? buffer(e, v, BUFFER_PARAMETERS, v->shard, 0, true, f->parameter_bytes)
                          : device_state(e, v);
-    if (!v->resident)
+    if (!v->persistent)
         fetch(e, host_state(e, v, v->shard), 0, state, AREA_REGION, 0,
               v->on_cpu ? f->parameter_bytes : f->state_bytes);
     return state;
@@ -408,15 +410,15 @@ static void write_forward(struct emitter *e, const struct shard_view *v)
         output(e, v, BUFFER_BOUNDARY, 1, f->output_bytes, to_host);
         return;
     }
-    uint32_t parameters = v->resident ? device_state(e, v)
-                                      : buffer(e, v, BUFFER_PARAMETERS, v->shard, 0, true,
-                                               f->parameter_bytes);
-    if (!v->resident)
+    uint32_t parameters = v->persistent ? device_state(e, v)
+                                        : buffer(e, v, BUFFER_PARAMETERS, v->shard, 0, true,
+                                                 f->parameter_bytes);
+    if (!v->persistent)
         fetch(e, host_state(e, v, v->shard), 0, parameters, AREA_REGION, 0, f->parameter_bytes);
     if (v->shard == 0) batch(e, v, true);
     else input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, v->here_in, true);
 
-    use(e, parameters, ACCESS_READ | (v->resident ? 0 : ACCESS_RELEASE));
+    use(e, parameters, ACCESS_READ | (v->persistent ? 0 : ACCESS_RELEASE));
     if (v->shard == 0) batch(e, v, false);
     else input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, v->here_in, false);
     use_new(e, boundary(e, v, BUFFER_BOUNDARY, v->shard + 1, true, f->output_bytes), 0, AREA_EDGE,
@@ -486,7 +488,7 @@ static void write_loss(struct emitter *e, const struct shard_view *v)
         send(e, gradient, ACCESS_RELEASE,
              buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, false, table_bytes), 0,
              table_bytes);
-    if (!v->resident) send_state(e, v, state);
+    if (!v->persistent) send_state(e, v, state);
 }
 
 static void sliced_embedding_backward(struct emitter *e, const struct shard_view *v)
@@ -577,7 +579,7 @@ static void write_backward(struct emitter *e, const struct shard_view *v)
                 (kept ? UNIT_KEEP : 0) | (v->on_cpu ? UNIT_GRADIENTS_OUT : 0), 0, 0, 0);
     if (!first)
         output(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard, f->input_bytes, !v->here_out);
-    if (!v->resident)
+    if (!v->persistent)
         send_state(e, v, state);
     else if (table && !table_here) /* the head's device fetches the new table */
         send(e, state, 0, host_state(e, v, 0), 0, table_bytes);
@@ -585,7 +587,8 @@ static void write_backward(struct emitter *e, const struct shard_view *v)
 
 static void write_load(struct emitter *e, const struct shard_view *v)
 {
-    fetch(e, host_state(e, v, v->shard), 0, device_state(e, v), AREA_KEEP,
+    fetch(e, host_state(e, v, v->shard), 0, device_state(e, v),
+          v->resident ? AREA_KEEP : AREA_PERSISTENT,
           e->partition->state_offset[v->global], v->footprint->state_bytes);
 }
 
@@ -607,6 +610,7 @@ static struct shard_view view_of(struct emitter *e, uint32_t job, uint32_t shard
                            .global = first + shard,
                            .shard_count = p->job_first_shard[job + 1] - first,
                            .resident = p->resident,
+                           .persistent = p->persistent[first + shard],
                            .on_cpu = p->on_cpu[first + shard],
                            .activations = p->activations,
                            .slice_rows = shard == 0 ? p->slice_rows[job] : 0};
@@ -657,6 +661,7 @@ static void add_instance(struct emitter *e, uint32_t id, uint32_t device, uint32
         uint64_t base = 0;
         if (a->area == AREA_EDGE) base = partition_edge(p, e->edge_turn[device]);
         if (a->area == AREA_KEEP) base = partition_keep(p, seat);
+        if (a->area == AREA_PERSISTENT) base = partition_persistent(p);
         if (a->area == AREA_TABLE) base = partition_table(p);
         if (a->area == AREA_REGION)
             base = partition_region(p, p->resident ? seat : e->region_turn[device] + a->turn);
@@ -693,18 +698,20 @@ static uint32_t unit_of(struct emitter *e, const struct scheduled_unit *unit, bo
     return *id;
 }
 
-/* Bring resident state in, or back. */
+/* Bring the states of persistent shards in, or back. */
 static void move_states(struct emitter *e, const struct scheduled_unit *unit, bool load)
 {
     const struct partition *p = e->partition;
     uint32_t first = p->job_first_shard[unit->job];
     for (uint32_t s = 0; first + s < p->job_first_shard[unit->job + 1]; s++) {
+        if (!p->persistent[first + s]) continue;
         struct shard_view v = view_of(e, unit->job, s);
         if (e->status) return;
         begin_unit(e, &v, load ? PLAN_LOAD : PLAN_STORE, false);
         if (load) write_load(e, &v);
         else write_store(e, &v);
-        add_instance(e, end_unit(e), p->shard_device[first + s], unit->seat);
+        add_instance(e, end_unit(e), p->resident ? p->shard_device[first + s] : unit->device,
+                     unit->seat);
     }
 }
 
@@ -734,9 +741,9 @@ static void emit_schedule(struct emitter *e, const struct schedule *schedule, bo
         const struct scheduled_unit *unit = &schedule->units[i];
         bool here_out = continues(e, schedule, unit);
         if (here_out) continued[unit->next_on_device] = true;
-        if (unit->first && e->partition->resident) move_states(e, unit, true);
+        if (unit->first) move_states(e, unit, true);
         add_instance(e, unit_of(e, unit, continued[i], here_out), unit->device, unit->seat);
-        if (unit->last && e->partition->resident) move_states(e, unit, false);
+        if (unit->last) move_states(e, unit, false);
     }
 }
 

@@ -3,7 +3,7 @@
  *
  * Streamed state: each device's arena is
  *
- *     [ workspace | edge 0 .. edge e-1 | keep | table | region 0 | region 1 | ... ]
+ *     [ workspace | edge 0 .. edge e-1 | keep | persistent | table | region 0 | region 1 | ... ]
  *
  * `workspace` is the scratch of the one computation that runs. An *edge* holds what is small about
  * a unit: batch, loss, boundary activations and their gradients, in and out. A *region* holds what
@@ -11,6 +11,7 @@
  * in turn, so that the copies in for the next unit and the copies out of the last run beside the
  * computation of this one: two regions are Hydra's double buffer, three let both directions of a
  * duplex link work at once, one is no double buffering. `keep` holds activations between passes,
+ * `persistent` the states of shards that stay for as long as their job runs (partition_persistent.h),
  * `table` the token table and its gradient while a head computes: one head at a time, so regions
  * need not be as large as a vocabulary.
  *
@@ -37,6 +38,8 @@ struct partition {
     uint64_t *slice_rows;        /* per job: rows of an embedding slice; 0: not sliced */
     bool *on_cpu;                /* per shard: the host's processor updates it; an embedding's passes
                                     run there as well */
+    bool *persistent;            /* per shard: its state is on its device from LOAD to STORE; resident:
+                                    all of them */
     uint32_t shard_count;
     bool resident;
     bool interleaved;            /* several jobs may be in the middle of a minibatch */
@@ -47,9 +50,11 @@ struct partition {
     uint64_t region_bytes;
     uint32_t region_count;
     uint64_t keep_bytes;         /* streamed: all of it; resident: of one seat */
+    uint64_t persistent_bytes;   /* streamed: of all persistent states */
     uint64_t table_bytes;        /* streamed: table and gradient of the largest vocabulary */
     uint64_t *keep_offset;       /* per shard: of its activations (streamed), within `keep` */
-    uint64_t *state_offset;      /* per shard, resident: of its state within the seat */
+    uint64_t *state_offset;      /* per persistent shard: of its state, within the seat (resident) or
+                                    within `persistent` */
     uint32_t seat_count;
     double contention;           /* copies take so much longer when all devices copy at once */
     double objective_s;          /* estimated seconds of all minibatches on one device, summed */
@@ -85,9 +90,13 @@ static inline uint64_t partition_keep(const struct partition *p, uint32_t seat)
 {
     return p->workspace_bytes + p->edge_count * p->edge_bytes + seat * p->keep_bytes;
 }
-static inline uint64_t partition_table(const struct partition *p)
+static inline uint64_t partition_persistent(const struct partition *p)
 {
     return partition_keep(p, p->resident ? p->seat_count : 1);
+}
+static inline uint64_t partition_table(const struct partition *p)
+{
+    return partition_persistent(p) + p->persistent_bytes;
 }
 static inline uint64_t partition_region(const struct partition *p, uint32_t turn)
 {

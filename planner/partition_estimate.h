@@ -27,15 +27,15 @@ struct seconds {
 /* What one job's cut comes to. */
 struct job_cut {
     struct plan_shard *shards; /* room for layer_count of them */
-    bool *on_cpu;              /* per shard */
+    bool *on_cpu;              /* per shard: the optimizer, unless the shard is persistent */
     bool *persistent;          /* per shard */
     uint32_t count;
     uint64_t slice_rows;
     uint64_t workspace_bytes;
     uint64_t keep_bytes;
     uint64_t spilled_bytes;    /* activations in host memory */
-    uint64_t persistent_bytes; /* states that stay */
-    struct seconds minibatch;
+    uint64_t persistent_bytes; /* of their states */
+    struct seconds minibatch, persistent_minibatch; /* without and with persistent shards */
 };
 
 /* May the host's processor have the optimizer of some shard of this job? */

@@ -146,6 +146,7 @@ static enum status try_seats(struct cutter *cutter, uint32_t seats, uint32_t act
             out->shards[s] = (struct plan_shard){
                 .job = j, .first_layer = start, .layer_count = end - start};
             out->shard_device[s] = device;
+            out->persistent[s] = true;
             out->state_offset[s] = seat;
             out->keep_offset[s] = seat + padded(f->state_bytes);
             bool embedding = k == 0;

@@ -18,7 +18,7 @@
  * When nothing fits, the message says what is missing when each layer is a shard of its own and there
  * is one region, and names the layer that needs most.
  */
-#include "planner/partition_estimate.h"
+#include "planner/partition_persistent.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -129,7 +129,7 @@ static enum status cut_job(struct cutter *cutter, const struct candidate *c, uin
     uint64_t most = layers;
     *fits = false;
     cut->count = 0;
-    cut->workspace_bytes = cut->keep_bytes = cut->spilled_bytes = 0;
+    cut->workspace_bytes = cut->keep_bytes = cut->spilled_bytes = cut->persistent_bytes = 0;
     cut->slice_rows = 0;
     cut->minibatch = (struct seconds){0};
     if (cutter->options->shards > 1) {
@@ -192,15 +192,16 @@ static enum status cut_job(struct cutter *cutter, const struct candidate *c, uin
 
 /* --- all jobs at one candidate ----------------------------------------------------------------- */
 
-/* Copy a twin's cut, for job `j`. */
-static uint32_t copy_shards(struct plan_shard *to, const struct plan_shard *from, uint32_t count,
-                            uint32_t j)
+/* Add a twin's shards, for job `j`. */
+static void copy_shards(struct partition *out, const struct job_cut *cut, uint32_t j)
 {
-    for (uint32_t s = 0; s < count; s++) {
-        to[s] = from[s];
-        to[s].job = j;
+    for (uint32_t i = 0; i < cut->count; i++) {
+        uint32_t s = out->shard_count++;
+        out->shards[s] = cut->shards[i];
+        out->shards[s].job = j;
+        out->persistent[s] = cut->persistent[i];
+        out->on_cpu[s] = cut->on_cpu[i] && !cut->persistent[i];
     }
-    return count;
 }
 
 /* Try a candidate; *fits false when some job does not. Fills what it finds into `out`, whose arrays
@@ -216,32 +217,38 @@ static enum status try_candidate(struct cutter *cutter, const struct candidate *
     out->shard_count = 0;
     out->workspace_bytes = out->keep_bytes = 0;
     if (taken > cutter->capacity) return STATUS_OK;
-    uint64_t room = cutter->capacity - taken, workspace = 0, keep = 0;
+    uint64_t room = cutter->capacity - taken, workspace = 0, keep = 0, persistent = 0;
     double spilled = 0;
     struct seconds all = {0};
     for (uint32_t j = 0; j < cutter->jobs->count; j++) {
-        uint32_t twin = footprint_twin(cutter->footprints, j);
-        struct job_cut *cut = &cuts[twin];
-        if (twin == j) {
+        struct job_cut *cut = &cuts[footprint_twin(cutter->footprints, j)];
+        if (footprint_twin(cutter->footprints, j) == j) {
             bool job_fits;
             enum status status = cut_job(cutter, c, j, room, cut, &job_fits, err);
             if (status || !job_fits) return status;
         }
-        out->job_first_shard[j] = out->shard_count;
-        out->slice_rows[j] = cut->slice_rows;
-        memcpy(out->on_cpu + out->shard_count, cut->on_cpu, cut->count * sizeof *cut->on_cpu);
-        out->shard_count += copy_shards(out->shards + out->shard_count, cut->shards, cut->count, j);
-        all.device += cut->minibatch.device * (double)cutter->jobs->jobs[j].minibatches;
-        all.cpu += cut->minibatch.cpu * (double)cutter->jobs->jobs[j].minibatches;
         workspace = max_u64(workspace, cut->workspace_bytes);
         keep = cutter->interleaved ? keep + cut->keep_bytes : max_u64(keep, cut->keep_bytes);
         spilled += (double)cut->spilled_bytes;
+    }
+    if (workspace + keep > room) return STATUS_OK;
+    enum status status = persistent_choose(cutter, c, cuts, room, keep, &workspace, err);
+    if (status) return status;
+    for (uint32_t j = 0; j < cutter->jobs->count; j++) {
+        const struct job_cut *cut = &cuts[footprint_twin(cutter->footprints, j)];
+        out->job_first_shard[j] = out->shard_count;
+        out->slice_rows[j] = cut->slice_rows;
+        copy_shards(out, cut, j);
+        all.device += cut->minibatch.device * (double)cutter->jobs->jobs[j].minibatches;
+        all.cpu += cut->minibatch.cpu * (double)cutter->jobs->jobs[j].minibatches;
+        persistent = cutter->interleaved ? persistent + cut->persistent_bytes
+                                         : max_u64(persistent, cut->persistent_bytes);
     }
     /* a plan that would exceed host memory by its spilled activations alone is none */
     if (spilled > 0 && spilled + cutter->host_fixed_bytes > cutter->hardware->host_bytes.value)
         return STATUS_OK;
     out->job_first_shard[cutter->jobs->count] = out->shard_count;
-    if (workspace + keep > room) return STATUS_OK;
+    out->persistent_bytes = persistent;
     out->workspace_bytes = workspace;
     out->keep_bytes = keep;
     out->edge_bytes = cutter->edge_bytes;
@@ -255,22 +262,26 @@ static enum status try_candidate(struct cutter *cutter, const struct candidate *
     return STATUS_OK;
 }
 
-/* Where each shard's kept activations lie: jobs behind each other when they interleave. */
-static void place_activations(const struct cutter *cutter, struct partition *out)
+/* Where each shard's kept activations and persistent states lie: jobs behind each other when they
+ * interleave. */
+static void place_what_stays(const struct cutter *cutter, struct partition *out)
 {
-    uint64_t at = 0;
+    uint64_t at = 0, state_at = 0;
     for (uint32_t j = 0; j < cutter->jobs->count; j++) {
-        if (!cutter->interleaved) at = 0;
+        if (!cutter->interleaved) at = state_at = 0;
         for (uint32_t s = out->job_first_shard[j]; s < out->job_first_shard[j + 1]; s++) {
             out->keep_offset[s] = at;
             bool embedding = job_has_embedding(&cutter->jobs->jobs[j]) &&
                              s == out->job_first_shard[j];
             bool last = s + 1 == out->job_first_shard[j + 1];
-            if (out->activations != ACTIVATIONS_KEEP || last || embedding) continue;
+            bool keeps = out->activations == ACTIVATIONS_KEEP && !last && !embedding;
             const struct footprint *f =
                 footprint_of(cutter->footprints, j, out->shards[s].first_layer,
                              out->shards[s].layer_count);
-            if (f) at += padded(f->activation_bytes);
+            if (!f) return; /* it was there when the cut was made */
+            out->state_offset[s] = state_at;
+            if (keeps) at += padded(f->activation_bytes);
+            if (out->persistent[s]) state_at += padded(f->state_bytes);
         }
     }
 }
@@ -473,7 +484,7 @@ enum status partition_streamed(const struct hardware *hardware, const struct job
     best.seat_count = 1;
     best.interleaved = interleaved && jobs->count > 1;
     best.contention = cutter.contention;
-    place_activations(&cutter, &best);
+    place_what_stays(&cutter, &best);
     *out = best;
     return STATUS_OK;
 }

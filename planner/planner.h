@@ -25,6 +25,7 @@ struct planner_options {
     uint32_t regions;        /* regions for streamed state per device: 1 to 8; 0: chosen */
     uint32_t activations;    /* enum plan_activations for all jobs, or PLANNER_AUTO */
     uint32_t optimizer;      /* enum planner_place, or PLANNER_AUTO */
+    bool no_persistence;     /* no state stays on a device beyond its unit; for streamed states */
     uint32_t shards;         /* cut each job into at least this many shards; 0: as few as fit */
 };
 

@@ -29,6 +29,7 @@ struct unit_time {
     double compute_s;
     double edge_out_s;
     double out_s;
+    double load_s;     /* of a persistent shard's state, once */
     double cpu_s;      /* the update on the host's processor ... */
     bool cpu_alone;    /* ... or all of the unit */
 };
@@ -51,7 +52,7 @@ struct scheduler {
     const struct policy *policy;
     uint32_t *type_offset;    /* per device type, into times */
     struct unit_time *times;  /* [type][shard][forward 0, backward or loss 1] */
-    double *load_s;           /* per job, resident: its slowest device */
+    double *load_s;           /* per job, resident: until its states are on its devices */
     struct policy_job *view_jobs;
     uint64_t *units_done;
     uint64_t *units_total;
@@ -67,6 +68,8 @@ struct scheduler {
     struct schedule *out;
     size_t capacity;
 };
+
+static double max_s(double a, double b) { return a > b ? a : b; }
 
 /* --- durations ------------------------------------------------------------------------------- */
 
@@ -96,7 +99,7 @@ static void shard_times(const struct scheduler *s, struct footprints *footprints
         footprint_of(footprints, shard->job, shard->first_layer, shard->layer_count);
     if (!f) return; /* the caller's next allocation fails too; durations stay 0 */
     bool last = shard->first_layer + shard->layer_count == job->network.layer_count;
-    bool streamed = !p->resident;
+    bool streamed = !p->persistent[index];
     uint64_t spilled =
         p->activations == ACTIVATIONS_SPILL && !last ? f->activation_bytes : 0;
     uint64_t table = last && job_has_table(job) ? job_table_bytes(job) : 0;
@@ -120,13 +123,22 @@ static void shard_times(const struct scheduler *s, struct footprints *footprints
                    (p->activations != ACTIVATIONS_RECOMPUTE ? UNIT_KEEP : 0) |
                        (on_cpu ? UNIT_GRADIENTS_OUT : 0));
     times[1].cpu_s = on_cpu ? f->cpu_update_s : 0;
-    if (streamed) {
-        uint64_t moved = table + (on_cpu ? f->parameter_bytes : f->state_bytes);
-        times[1].in_s = copied_s(s, device, COPY_H2D, moved + spilled);
-        times[1].out_s = copied_s(s, device, COPY_D2H, moved);
+    times[0].load_s = streamed ? 0 : copied_s(s, device, COPY_H2D, f->state_bytes);
+    if (!p->resident) {
+        uint64_t state = !streamed ? 0 : on_cpu ? f->parameter_bytes : f->state_bytes;
+        times[1].in_s = copied_s(s, device, COPY_H2D, table + state + spilled);
+        times[1].out_s = copied_s(s, device, COPY_D2H, table + state);
     }
     times[1].edge_in_s = copied_s(s, device, COPY_H2D, last ? f->input_bytes : f->output_bytes);
     times[1].edge_out_s = copied_s(s, device, COPY_D2H, f->input_bytes);
+}
+
+/* Of the forward pass; that of the backward pass is behind it. */
+static const struct unit_time *shard_time(const struct scheduler *s, uint32_t device,
+                                          uint32_t shard)
+{
+    uint32_t index = s->type_offset[s->hardware->devices[device].type] + shard;
+    return &s->times[(size_t)index * 2];
 }
 
 static const struct unit_time *time_of(const struct scheduler *s, uint32_t device, uint32_t job,
@@ -134,9 +146,7 @@ static const struct unit_time *time_of(const struct scheduler *s, uint32_t devic
 {
     uint32_t first = s->partition->job_first_shard[job];
     uint32_t shards = s->partition->job_first_shard[job + 1] - first;
-    uint32_t type = s->hardware->devices[device].type;
-    uint32_t index = s->type_offset[type] + first + unit_shard(shards, position);
-    return &s->times[(size_t)index * 2 + (position >= shards - 1)];
+    return shard_time(s, device, first + unit_shard(shards, position)) + (position >= shards - 1);
 }
 
 /* A device of each type stands for its type; jobs that are twins share durations. */
@@ -196,6 +206,19 @@ static void admit(struct scheduler *s, double at)
     }
 }
 
+/* Seconds until a resident job is on its devices, which load side by side. */
+static double load_s(const struct scheduler *s, uint32_t job)
+{
+    const struct partition *p = s->partition;
+    double slowest = 0, sum = 0;
+    for (uint32_t i = p->job_first_shard[job]; p->resident && i < p->job_first_shard[job + 1]; i++) {
+        bool another = i > p->job_first_shard[job] && p->shard_device[i] != p->shard_device[i - 1];
+        sum = (another ? 0 : sum) + shard_time(s, p->shard_device[i], i)->load_s;
+        slowest = max_s(slowest, sum);
+    }
+    return slowest;
+}
+
 static void start_jobs(struct scheduler *s)
 {
     const struct partition *p = s->partition;
@@ -210,8 +233,7 @@ static void start_jobs(struct scheduler *s)
                                    .next_device = next_device(s, j),
                                    .admitted = !p->resident};
         if (job->remaining_s <= 0) job->remaining_s = 1e-12;
-        for (uint32_t i = p->job_first_shard[j]; p->resident && i < p->job_first_shard[j + 1]; i++)
-            s->load_s[j] += s->times[(size_t)i * 2].edge_in_s;
+        s->load_s[j] = load_s(s, j);
     }
     if (!p->resident) return;
     for (uint32_t seat = p->seat_count; seat-- > 0;)
@@ -220,8 +242,6 @@ static void start_jobs(struct scheduler *s)
 }
 
 /* --- placing a unit -------------------------------------------------------------------------- */
-
-static double max_s(double a, double b) { return a > b ? a : b; }
 
 static enum status append(struct scheduler *s, const struct scheduled_unit *unit,
                           struct error *err)
@@ -271,12 +291,16 @@ static double place_on_device(struct scheduler *s, uint32_t job, uint32_t device
     struct policy_job *j = &s->view_jobs[job];
     struct lane *lane = &s->lanes[device];
     uint32_t position = next_position(s, job);
+    bool persistent = s->partition->persistent[next_shard(s, job)];
+    bool region_used = !persistent || time->in_s > 0 || time->out_s > 0;
+    double none = 0; /* no region: what it would wait for */
     double *region = &lane->region_free_s[lane->turn % s->partition->region_count];
+    if (!region_used) region = &none;
     bool here = lane->last_job == job && lane->last_unit != PLAN_NONE && position != 0 &&
                 !(position == 1 && time_of(s, device, job, 0)->cpu_alone);
 
     double in_end = max_s(max_s(lane->h2d_free_s, *region), states_ready(s, job)) + time->in_s;
-    if (s->partition->resident) in_end = 0;
+    if (!region_used) in_end = states_ready(s, job); /* everything is here */
     double edge_ready = j->ready_s;
     if (!here && position != 0) {
         edge_ready = max_s(s->edge_ready_s[job], in_end) + time->edge_in_s;
@@ -295,10 +319,20 @@ static double place_on_device(struct scheduler *s, uint32_t job, uint32_t device
     uint32_t shards = job_positions(s, job) / 2 + 1;
     if (position + 1 >= shards && !s->partition->resident)
         s->state_ready_s[next_shard(s, job)] = time->cpu_s > 0 ? s->cpu_free_s : *region;
-    lane->turn++;
+    if (region_used) lane->turn++;
     j->ready_s = end;
     s->out->makespan_s = max_s(s->out->makespan_s, *region);
     return start;
+}
+
+/* The job's persistent shards come to its device. (A resident job's were there when it was admitted.) */
+static void load_states(struct scheduler *s, uint32_t job, uint32_t device)
+{
+    const struct partition *p = s->partition;
+    struct lane *lane = &s->lanes[device];
+    for (uint32_t i = p->job_first_shard[job]; i < p->job_first_shard[job + 1]; i++)
+        if (p->persistent[i])
+            s->state_ready_s[i] = lane->h2d_free_s += shard_time(s, device, i)->load_s;
 }
 
 /* Place the next unit of a job; *start_s is when it computes. */
@@ -309,6 +343,7 @@ static enum status place(struct scheduler *s, uint32_t job, uint32_t device, dou
     struct lane *lane = &s->lanes[device];
     uint32_t position = next_position(s, job);
     const struct unit_time *time = time_of(s, device, job, position);
+    if (s->units_done[job] == 0 && !s->partition->resident) load_states(s, job, device);
     *start_s = time->cpu_alone ? place_on_cpu(s, job, time) : place_on_device(s, job, device, time);
     double end = j->ready_s;
 

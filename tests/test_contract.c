@@ -118,6 +118,7 @@ static void check_same_bits(const struct subject *subject, size_t size_step, uin
                     .policy = policy_at(p)->name,
                     .seed = draw >> 1,
                     .no_double_buffer = random_below(draw, 1, 3) == 0,
+                    .no_persistence = random_below(draw, 4, 2) == 0,
                     .activations = mode < ACTIVATIONS_COUNT ? mode : PLANNER_AUTO,
                     .optimizer = (uint32_t)random_below(draw, 3, PLACE_COUNT),
                     .shards = (uint32_t)random_below(draw, 2, 6)};

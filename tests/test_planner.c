@@ -125,6 +125,7 @@ static void test_random_workloads(void **state)
                 .seed = key >> 1,
                 .activations = PLANNER_AUTO,
                 .no_double_buffer = random_below(key, 6, 3) == 0,
+                .no_persistence = random_below(key, 8, 2) == 0,
                 .shards = (uint32_t)random_below(key, 7, 4)};
             test_hardware(&hardware, devices, memory, 1e10);
             test_profile_jobs(&jobs, count, layers, minibatches, random_layer, &r);

@@ -39,7 +39,10 @@ static void make(uint32_t devices, uint32_t jobs_count, uint64_t memory, double 
     struct sim_result result = {0};
     struct trace trace = {0};
     const struct planner_options options = {
-        .activations = ACTIVATIONS_RECOMPUTE, .optimizer = place, .shards = SHARDS};
+        .no_persistence = true,
+        .activations = ACTIVATIONS_RECOMPUTE,
+        .optimizer = place,
+        .shards = SHARDS};
     *out = (struct made){0};
     test_hardware(&hardware, devices, memory, rate);
     hardware.host_bandwidth.value = host_bandwidth;
