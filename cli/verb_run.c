@@ -50,6 +50,7 @@ struct measured {
     bool stopped;
     uint32_t failed;       /* jobs that failed, or whose checkpoints did */
     double makespan_s, setup_s, tokens_per_s;
+    double *busy_s;        /* per stream; in `arena` */
     const char *libraries;
     struct measured_job *jobs; /* as many as the plan has; in `arena` */
     struct arena arena;
@@ -84,11 +85,35 @@ static enum status read_job(const struct json_input *in, const json_t *array, si
     return STATUS_OK;
 }
 
+static enum status read_streams(struct json_object *result, uint32_t count, struct measured *out,
+                                struct error *err)
+{
+    const json_t *streams;
+    void *memory = NULL;
+    if (json_take_array(result, "streams", JSON_REQUIRED, &streams, err) != STATUS_OK ||
+        arena_array(&out->arena, count, sizeof *out->busy_s, &memory, err) != STATUS_OK)
+        return err->status;
+    out->busy_s = memory;
+    if (json_array_size(streams) != count)
+        return json_fail_key(out->in, result->value, "streams", err,
+                             "the result has %zu streams and the plan %" PRIu32,
+                             json_array_size(streams), count);
+    for (uint32_t s = 0; s < count; s++) {
+        struct json_object stream;
+        if (json_object_open_at(&stream, out->in, streams, s, "a stream", err) != STATUS_OK ||
+            json_take_double(&stream, "busy_s", JSON_REQUIRED, 0, 1e15, &out->busy_s[s], err) !=
+                STATUS_OK)
+            return err->status;
+    }
+    return STATUS_OK;
+}
+
 /* The executor is a program of its own, perhaps of another version: keys that are not needed are
  * passed over, and those that are needed must be there. */
-static enum status read_measured(const char *path, uint32_t job_count, struct measured *out,
+static enum status read_measured(const char *path, const struct plan *plan, struct measured *out,
                                  struct error *err)
 {
+    const uint32_t job_count = plan->jobs.count;
     struct json_object object;
     const json_t *jobs;
     uint64_t version;
@@ -104,6 +129,7 @@ static enum status read_measured(const char *path, uint32_t job_count, struct me
         json_take_double(&object, "tokens_per_s", JSON_REQUIRED, 0, 1e18, &out->tokens_per_s,
                          err) != STATUS_OK ||
         json_take_string(&object, "libraries", JSON_REQUIRED, &out->libraries, err) != STATUS_OK ||
+        read_streams(&object, plan_stream_count(plan), out, err) != STATUS_OK ||
         json_take_array(&object, "jobs", JSON_REQUIRED, &jobs, err) != STATUS_OK)
         return err->status;
     if (json_array_size(jobs) != job_count)
@@ -175,6 +201,16 @@ static void pair_cells(struct cli_table *table, const char *what, const char *pr
     cli_table_cell(table, "%s", known ? cli_signed_percent(error, text) : "-");
 }
 
+/* The stream that is predicted to run longest: no plan of these operations ends before it does. */
+static uint32_t busiest_stream(const struct report *report)
+{
+    const struct sim_result *result = &report->prediction->result;
+    uint32_t busiest = 0;
+    for (uint32_t s = 1; s < plan_stream_count(report->plan); s++)
+        if (result->streams[s].busy_s > result->streams[busiest].busy_s) busiest = s;
+    return busiest;
+}
+
 static enum status print_whole(FILE *out, const struct report *report, struct error *err)
 {
     const struct measured *measured = report->measured;
@@ -187,6 +223,13 @@ static enum status print_whole(FILE *out, const struct report *report, struct er
     pair_cells(&table, "makespan", quantity_text(predicted_s, DIMENSION_SECONDS, predicted),
                quantity_text(measured->makespan_s, DIMENSION_SECONDS, actual), known,
                measured->makespan_s > 0 ? predicted_s / measured->makespan_s - 1 : 0);
+    uint32_t busiest = busiest_stream(report);
+    double floor_s = report->prediction->result.streams[busiest].busy_s;
+    double busy_s = measured->busy_s[busiest];
+    pair_cells(&table, report->prediction->trace.streams[busiest].name,
+               quantity_text(floor_s, DIMENSION_SECONDS, predicted),
+               quantity_text(busy_s, DIMENSION_SECONDS, actual), known && busy_s > 0,
+               busy_s > 0 ? floor_s / busy_s - 1 : 0);
     snprintf(predicted, sizeof predicted, "%.5g", report->prediction->tokens_per_s);
     snprintf(actual, sizeof actual, "%.5g", measured->tokens_per_s);
     pair_cells(&table, "tokens/s", predicted, actual, known, error);
@@ -349,6 +392,12 @@ static enum status report_json(struct cli *cli, const struct report *report, str
     json_out_double(json, "setup_s", measured->setup_s);
     json_out_double(json, "predicted_makespan_s", report->prediction->result.makespan_s);
     json_out_double(json, "predicted_tokens_per_s", report->prediction->tokens_per_s);
+    json_out_object_begin(json, "busiest_stream", true);
+    uint32_t busiest = busiest_stream(report);
+    json_out_string(json, "name", report->prediction->trace.streams[busiest].name);
+    json_out_double(json, "busy_s", measured->busy_s[busiest]);
+    json_out_double(json, "predicted_busy_s", report->prediction->result.streams[busiest].busy_s);
+    json_out_object_end(json);
     if (throughput_error(report, &error)) json_out_double(json, "throughput_error", error);
     else json_out_null(json, "throughput_error");
     jobs_json(json, report);
@@ -515,7 +564,7 @@ static enum status carry_out(struct cli *cli, struct report *report, const char 
     struct measured measured = {0};
     struct error result_error = {0};
     report->measured = &measured;
-    enum status status = read_measured(result_path, plan->jobs.count, &measured, &result_error);
+    enum status status = read_measured(result_path, plan, &measured, &result_error);
     if (status != STATUS_OK) {
         struct error why = result_error;
         result_error = (struct error){0};

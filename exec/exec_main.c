@@ -145,6 +145,14 @@ static void put_result(struct json_out *json, const struct run_command *command,
         json_out_object_end(json);
     }
     json_out_array_end(json);
+    json_out_array_begin(json, "streams", false);
+    for (uint32_t s = 0; s < plan_stream_count(plan); s++) {
+        json_out_object_begin(json, NULL, true);
+        json_out_string(json, "name", trace->streams[s].name);
+        json_out_double(json, "busy_s", result->busy_s[s]);
+        json_out_object_end(json);
+    }
+    json_out_array_end(json);
     json_out_array_begin(json, "jobs", false);
     for (uint32_t j = 0; j < plan->jobs.count; j++) put_job(json, plan, result, trace, j);
     json_out_array_end(json);

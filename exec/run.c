@@ -54,6 +54,7 @@
 #include "exec/run_saver.h"
 #include "exec/run_state.h"
 #include "models/cost.h"
+#include "models/try.h"
 #include "planner/plan_walk.h"
 
 enum { WINDOW = 8192, AHEAD_MIN = 64, FLIGHT_WAITS = 4 };
@@ -712,6 +713,17 @@ static enum status sum_up_failures(struct run *run, uint32_t job, struct error *
     return status;
 }
 
+static enum status sum_up_streams(const struct loop *loop, struct error *err)
+{
+    struct run_result *const result = loop->run->result;
+    const uint32_t streams = plan_stream_count(loop->plan);
+    void *busy_s = NULL;
+    TRY(arena_array(&result->arena, streams, sizeof *result->busy_s, &busy_s, err));
+    result->busy_s = busy_s;
+    for (uint32_t s = 0; s < streams; s++) result->busy_s[s] = run_record_busy_s(loop->record, s);
+    return STATUS_OK;
+}
+
 /* Results of the jobs, in the result and in the trace. */
 static void sum_up(const struct loop *loop, struct trace *trace)
 {
@@ -753,7 +765,8 @@ static enum status keep(struct loop *loop, struct trace *trace, struct error *er
     run_saver_finish(run->saver);
     run_saver_stop(run->saver);
     sum_up(loop, trace);
-    enum status status = run_keep_weights(run, err);
+    enum status status = sum_up_streams(loop, err);
+    if (status == STATUS_OK) status = run_keep_weights(run, err);
     for (uint32_t j = 0; j < loop->plan->jobs.count && status == STATUS_OK; j++)
         status = sum_up_failures(run, j, err);
     run_tell_notes(run);

@@ -78,6 +78,7 @@ struct run_result {
     struct arena arena;
     double makespan_s;     /* first start to last end, initialisation excluded */
     double setup_s;        /* opening, allocating, initial weights */
+    double *busy_s;        /* per stream (plan_stream()): its operations */
     struct run_job_result *jobs;
     bool stopped;
     uint32_t failed;       /* jobs with a failure or a checkpoint_failure */

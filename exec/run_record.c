@@ -33,6 +33,7 @@ struct run_record {
     struct change *changes;
     uint64_t change_count, change_limit;
     uint64_t *level; /* per place, in plan order */
+    double *busy_s;  /* per stream */
     double first_s, last_s;
 };
 
@@ -65,9 +66,10 @@ enum status run_record_create(const struct plan *plan, bool spans, struct trace 
     record->change_limit = spans ? count_changes(plan) : 0;
     const uint32_t places = plan->hardware.device_count + 1;
     record->level = alloc_zeroed(places, sizeof *record->level);
+    record->busy_s = alloc_zeroed(plan_stream_count(plan), sizeof *record->busy_s);
     if (spans) record->changes = alloc_zeroed(record->change_limit + 1, sizeof *record->changes);
     enum status status = STATUS_OK;
-    if (!record->level || (spans && !record->changes))
+    if (!record->level || !record->busy_s || (spans && !record->changes))
         status = error_memory(err, "the record of a run",
                               record->change_limit * sizeof *record->changes);
     if (status == STATUS_OK)
@@ -85,6 +87,7 @@ void run_record_destroy(struct run_record *record)
     if (!record) return;
     free(record->changes);
     free(record->level);
+    free(record->busy_s);
     free(record);
 }
 
@@ -102,6 +105,7 @@ void run_record_span(struct run_record *record, const struct trace_span *span)
     struct trace *const trace = record->trace;
     record->first_s = fmin(record->first_s, span->start_s);
     record->last_s = fmax(record->last_s, span->end_s);
+    record->busy_s[span->stream] += span->end_s - span->start_s;
     if (record->spans) {
         trace->spans[trace->span_count++] = *span;
         return;
@@ -110,6 +114,11 @@ void run_record_span(struct run_record *record, const struct trace_span *span)
     if (job->end_s == 0) job->start_s = span->start_s; /* its first operation */
     job->start_s = fmin(job->start_s, span->start_s);
     job->end_s = fmax(job->end_s, span->end_s);
+}
+
+double run_record_busy_s(const struct run_record *record, uint32_t stream)
+{
+    return record->busy_s[stream];
 }
 
 void run_record_slots(struct run_record *record, const struct run_slots *slots)

@@ -27,6 +27,9 @@ struct run_slots {
 };
 void run_record_slots(struct run_record *record, const struct run_slots *slots);
 
+/* Seconds that operations of a stream (plan_stream()) have taken so far. */
+double run_record_busy_s(const struct run_record *record, uint32_t stream);
+
 /* Fill in the trace: levels, peaks, makespan, times of jobs. */
 void run_record_finish(struct run_record *record);
 
