@@ -471,9 +471,10 @@ static enum status check_folder(const char *path, struct error *err)
 
 /* --- the run --------------------------------------------------------------------------------- */
 
-/* `plan_path` is what is carried out: that of the request, or the rest of it. */
+/* `plan_path` is what is carried out: that of the request, or (`rest`) what is left of it. */
 static enum status start(const struct cli *cli, const struct request *request, const char *plan_path,
-                         const char *result_path, struct cli_child_end *end, struct error *err)
+                         bool rest, const char *result_path, struct cli_child_end *end,
+                         struct error *err)
 {
     char program[CLI_PATH_BYTES];
     if (cli_child_find(program, err) != STATUS_OK) return err->status;
@@ -491,6 +492,7 @@ static enum status start(const struct cli *cli, const struct request *request, c
     if (request->log_path) {
         words[count++] = "--log";
         words[count++] = request->log_path;
+        if (rest) words[count++] = "--log-goes-on"; /* jobs that are complete are in it */
     }
     if (request->checkpoint) {
         words[count++] = "--checkpoint";
@@ -554,7 +556,8 @@ static enum status carry_out(struct cli *cli, struct report *report, const char 
 {
     struct cli_child_end end;
     const struct plan *plan = report->plan;
-    if (start(cli, report->request, plan_path, result_path, &end, err) != STATUS_OK)
+    if (start(cli, report->request, plan_path, report->resume != NULL, result_path, &end, err) !=
+        STATUS_OK)
         return err->status;
     struct error child_error = {0};
     enum status ended = cli_child_status(&end, "run", &child_error);

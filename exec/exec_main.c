@@ -71,7 +71,7 @@ struct run_command {
     const char *trace, *log, *result, *checkpoint, *checkpoint_every;
     uint64_t keep;
     size_t on_nan; /* enum run_on_nan */
-    bool json, no_weights, quiet, keep_going;
+    bool json, log_goes_on, no_weights, quiet, keep_going;
 };
 
 static double job_tokens_per_s(const struct trace *trace, uint32_t job, bool samples)
@@ -296,6 +296,7 @@ static enum status carry_out(const struct run_command *command, const struct pla
     struct trace trace = {0};
     const struct run_options options = {
         .log_path = command->log,
+        .log_goes_on = command->log_goes_on,
         .save_weights = !command->no_weights,
         .record_spans = command->trace != NULL,
         .checkpoints = command->checkpoint ? &checkpoints : NULL,
@@ -333,6 +334,8 @@ static enum status command_run(int argc, char **argv, struct error *err)
         OPTION_STRING("trace", 't', "FILE", &command.trace, "write what ran, where and when"),
         OPTION_STRING("log", 'l', "FILE", &command.log,
                       "write a JSON line per minibatch ('-': standard output)"),
+        OPTION_FLAG("log-goes-on", 0, &command.log_goes_on,
+                    "add to the log instead of beginning a new one"),
         OPTION_STRING("result", 0, "FILE", &command.result, "write the result as JSON"),
         OPTION_FLAG("json", 0, &command.json, "print the result as JSON"),
         OPTION_FLAG("no-weights", 0, &command.no_weights, "do not write the jobs' weights"),

@@ -42,6 +42,8 @@ enum run_on_nan {
 
 struct run_options {
     const char *log_path;        /* JSON lines per minibatch; NULL: none; "-": standard output */
+    bool log_goes_on;            /* add to the log, as if a job began in its middle, instead of beginning
+                                    a new one: other jobs may have done so */
     bool save_weights;           /* write each job's weights_out */
     const struct run_checkpoints *checkpoints; /* NULL: none; needed when a job begins in its middle */
     enum run_on_nan on_nan;

@@ -58,16 +58,7 @@ static void line_end(struct run_log *log, struct json_out *line)
     json_out_destroy(line);
 }
 
-/* Does a job go on from a checkpoint? Then the log goes on as well. */
-static bool is_resumed(const struct plan *plan)
-{
-    bool resumed = false;
-    for (uint32_t j = 0; j < plan->jobs.count; j++)
-        resumed |= plan->jobs.jobs[j].first_minibatch > 0;
-    return resumed;
-}
-
-static void write_head(struct run_log *log, uint32_t threads, const char *libraries)
+static void write_head(struct run_log *log, bool goes_on, uint32_t threads, const char *libraries)
 {
     struct json_out *line = line_begin();
     if (line) {
@@ -78,7 +69,7 @@ static void write_head(struct run_log *log, uint32_t threads, const char *librar
         json_out_string(line, "version", SPILLWAY_VERSION);
         json_out_string(line, "plan", fingerprint);
         json_out_string(line, "policy", plan->policy);
-        if (is_resumed(plan)) json_out_bool(line, "resumed", true);
+        if (goes_on) json_out_bool(line, "resumed", true);
         json_out_u64(line, "seed", plan->seed);
         json_out_string(line, "hardware", plan->hardware.name);
         json_out_u64(line, "devices", plan->hardware.device_count);
@@ -92,7 +83,7 @@ static void write_head(struct run_log *log, uint32_t threads, const char *librar
     line_end(log, line);
 }
 
-enum status run_log_open(const char *path, const struct plan *plan, uint32_t threads,
+enum status run_log_open(const char *path, bool goes_on, const struct plan *plan, uint32_t threads,
                          const char *libraries, struct run_log **out, struct error *err)
 {
     struct run_log *log = alloc_zeroed(1, sizeof *log);
@@ -100,14 +91,14 @@ enum status run_log_open(const char *path, const struct plan *plan, uint32_t thr
     log->plan = plan;
     log->path = path;
     if (path) {
-        log->file = strcmp(path, "-") == 0 ? stdout : fopen(path, is_resumed(plan) ? "ae" : "we");
+        log->file = strcmp(path, "-") == 0 ? stdout : fopen(path, goes_on ? "ae" : "we");
         if (!log->file) {
             free(log);
             return error_io(err, "cannot write the log '%s'", path);
         }
     }
     pthread_mutex_init(&log->lock, NULL);
-    if (log->file) write_head(log, threads, libraries);
+    if (log->file) write_head(log, goes_on, threads, libraries);
     *out = log;
     return STATUS_OK;
 }

@@ -6,10 +6,12 @@
 
 struct run_log; /* opaque */
 
-/* `path` NULL gives a log that writes nothing. Writes the first line. The caller ends it with
+/* `path` NULL gives a log that writes nothing. Begins the file anew, or adds to what is there when the
+ * log `goes_on`. Writes the first line. The caller ends it with
  * run_log_close(). */
-MUST_CHECK enum status run_log_open(const char *path, const struct plan *plan, uint32_t threads,
-                                    const char *libraries, struct run_log **out, struct error *err);
+MUST_CHECK enum status run_log_open(const char *path, bool goes_on, const struct plan *plan,
+                                    uint32_t threads, const char *libraries, struct run_log **out,
+                                    struct error *err);
 
 struct run_log_entry {
     uint32_t job;

@@ -432,6 +432,15 @@ static enum status check_no_checkpoints(struct run *run, struct error *err)
     return STATUS_OK;
 }
 
+/* Does some job go on from a checkpoint? Then the log goes on as well. */
+static bool log_goes_on(const struct run *run)
+{
+    bool goes_on = run->options->log_goes_on;
+    for (uint32_t j = 0; j < run->plan->jobs.count; j++)
+        goes_on |= run->plan->jobs.jobs[j].first_minibatch > 0;
+    return goes_on;
+}
+
 enum status run_setup(struct run *run, struct error *err)
 {
     run->threads = device_threads(&run->plan->hardware);
@@ -452,7 +461,7 @@ enum status run_setup(struct run *run, struct error *err)
         status = arena_string(&run->result->arena, kernels_host_text(), &run->result->libraries, err);
     if (status == STATUS_OK) status = fill_all_weights(run, err);
     if (status == STATUS_OK)
-        status = run_log_open(run->options->log_path, run->plan, run->threads,
+        status = run_log_open(run->options->log_path, log_goes_on(run), run->plan, run->threads,
                               run->result->libraries, &run->log, err);
     return status;
 }

@@ -118,15 +118,16 @@ rm -rf kept ./*.safetensors run.jsonl
 head -c 30000 "$source/LICENSE" >corpus.txt
 sed -i 's/"name": "long", "minibatches": 1500/"name": "long", "minibatches": 90, "data": "corpus.txt"/' jobs.json
 make_plan a.json
-spillway run a.json --quiet >untouched.txt
+spillway run a.json --log untouched.jsonl --quiet >untouched.txt
 mv ./*.safetensors untouched
 mv corpus.txt away.txt
 code=0
-spillway run a.json --checkpoint kept --keep-going --json >report.json 2>messages || code=$?
+spillway run a.json --checkpoint kept --keep-going --log run.jsonl --json >report.json 2>messages || code=$?
 check "a job without data makes it 1 (found $code)" test "$code" = 1
 check "with the reason" grep -q '"failure": .*corpus.txt' report.json
 check "the others are trained" test -s short.safetensors -a -s plain.safetensors -a ! -e long.safetensors
 mv away.txt corpus.txt
-spillway run a.json --checkpoint kept --resume --keep-going --json >report.json 2>messages
+spillway run a.json --checkpoint kept --resume --keep-going --log run.jsonl --json >report.json 2>messages
 check "it is made up for" same_weights
+check "its log is added to the others'" same_losses
 exit $failed
