@@ -57,6 +57,11 @@ void device_stop(struct device *device);
 /* device_stop() and give everything back. NULL is fine. */
 void device_close(struct device *device);
 
+/* STATUS_OK, or STATUS_DEVICE with what went wrong once a device is lost. Everything enqueued on it
+ * since then is passed over, so whoever waits for it does not hang and must ask here. A host device
+ * is never lost. */
+MUST_CHECK enum status device_failed(struct device *device, struct error *err);
+
 /* The device's own kernel table; what computed, for messages. Borrowed. */
 const struct kernels *device_kernels(const struct device *device);
 
