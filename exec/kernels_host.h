@@ -13,6 +13,7 @@
 
 #include "exec/clones.h"
 #include "exec/kernels.h"
+#include "exec/kernels_step.h"
 
 enum {
     HOST_CHUNK = 64,           /* elementwise leaves work on whole chunks; tails are padded */
@@ -116,17 +117,6 @@ void host_first_backward(const struct kernels *kernels, float *dx, const float *
                          int64_t t, int64_t c);
 
 /* --- what they share -------------------------------------------------------------------------- */
-
-/* An optimizer step's coefficients, worked out once in double. */
-struct host_step {
-    uint32_t kind; /* enum optimizer_kind */
-    float rate;    /* sgd: lr; adamw: lr / (1 - beta1^step) */
-    float keep;    /* sgd: weight decay; adamw: 1 - lr * weight decay */
-    float beta1, rest1, beta2, rest2; /* rest = 1 - beta */
-    float inverse_root; /* 1 / sqrt(1 - beta2^step) */
-    float epsilon;
-};
-struct host_step host_step_of(const struct optimizer *optimizer, bool decays, uint64_t step);
 
 /* The step over n elements, on the calling thread; m and v unused for sgd. */
 void host_step_apply(const struct host_step *step, float *p, float *m, float *v, const float *g,

@@ -1,0 +1,81 @@
+/*
+ * What the .cu files share: launching, and sums over a warp and a block in a fixed order.
+ *
+ * A warp's sum goes by butterfly exchange: every lane adds the same pairs, in one order or the other,
+ * and a + b is b + a to the last bit, so all lanes end with equal bits. A block adds its warps' sums
+ * from the first to the last. Nothing here depends on which block or warp runs when.
+ *
+ * launch() is a function over a kernel's address so that the tests can put another one in its
+ * place, which runs the threads of a block one after the other on the host
+ * (tests/emulator/cuda_runtime.h).
+ */
+#ifndef SPILLWAY_EXEC_KERNELS_CUDA_DEVICE_CUH
+#define SPILLWAY_EXEC_KERNELS_CUDA_DEVICE_CUH
+
+#include <cuda_runtime.h>
+#include <stdint.h>
+
+enum { WARP = 32 };
+
+#ifdef __CUDACC__
+
+/* The block's dynamic shared memory, as floats. */
+#define DYNAMIC_SHARED(name) extern __shared__ float name[]
+
+template <typename... Parameters, typename... Arguments>
+static cudaError_t launch(void (*kernel)(Parameters...), int64_t blocks, dim3 threads,
+                          size_t shared_bytes, cudaStream_t stream, Arguments... arguments)
+{
+    if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
+    kernel<<<dim3((unsigned)blocks), threads, shared_bytes, stream>>>(Parameters(arguments)...);
+    return cudaGetLastError();
+}
+
+#endif
+
+static inline int64_t blocks_for(int64_t count, int64_t size)
+{
+    return (count + size - 1) / size;
+}
+
+__device__ static inline float warp_sum(float x)
+{
+    for (int distance = WARP / 2; distance > 0; distance /= 2)
+        x += __shfl_xor_sync(0xffffffffu, x, distance);
+    return x;
+}
+
+__device__ static inline float warp_max(float x)
+{
+    for (int distance = WARP / 2; distance > 0; distance /= 2)
+        x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, distance));
+    return x;
+}
+
+/* Of one number per thread; every thread gets it. All threads of a block of THREADS must call. */
+template <int THREADS> __device__ static inline float block_sum(float x)
+{
+    __shared__ float sums[THREADS / WARP];
+    x = warp_sum(x);
+    __syncthreads(); /* the sums of the call before have been read */
+    if (threadIdx.x % WARP == 0) sums[threadIdx.x / WARP] = x;
+    __syncthreads();
+    float sum = 0;
+    for (int w = 0; w < THREADS / WARP; w++) sum += sums[w];
+    return sum;
+}
+
+/* A NaN may be passed over, as fmaxf() does; the sums that follow keep it. */
+template <int THREADS> __device__ static inline float block_max(float x)
+{
+    __shared__ float largest[THREADS / WARP];
+    x = warp_max(x);
+    __syncthreads();
+    if (threadIdx.x % WARP == 0) largest[threadIdx.x / WARP] = x;
+    __syncthreads();
+    float result = largest[0];
+    for (int w = 1; w < THREADS / WARP; w++) result = fmaxf(result, largest[w]);
+    return result;
+}
+
+#endif

@@ -1,0 +1,217 @@
+/*
+ * Kernels that treat each number alone: GELU, its derivative, sums, optimizer steps.
+ *
+ * All of them are bound by memory. A thread takes EACH numbers that lie THREADS apart: neighbouring
+ * threads read neighbouring numbers, and all loads of a thread are under way before the first result
+ * is stored (the arrays may be the same one, so the compiler could not do that by itself). Loads are of
+ * four bytes, not sixteen: any alignment is right, a number's result does not depend on where it
+ * stands, and with EACH loads in flight per thread the difference is a few per cent.
+ *
+ * The formulas are those of kernels_elementwise.c and kernels_update.c.
+ */
+#include "exec/kernels_cuda_device.cuh"
+
+#include "exec/kernels_cuda_launch.h"
+
+enum { THREADS = 256, EACH = 4, PER_BLOCK = THREADS * EACH };
+
+#define ROOT_2_OVER_PI 0.797884561f
+#define INVERSE_ROOT_2_PI 0.398942280f
+#define INVERSE_ROOT_2 0.707106781f
+#define CUBIC 0.044715f
+
+/* --- arithmetic of one number -------------------------------------------------------------------- */
+
+/* 1 / (1 + exp(-2 u(x))), u as in kernels_elementwise.c */
+__device__ static inline float gate(float x)
+{
+    const float doubled = x * (-2.0f * ROOT_2_OVER_PI - 2.0f * ROOT_2_OVER_PI * CUBIC * (x * x));
+    return 1.0f / (1.0f + expf(doubled));
+}
+
+__device__ static inline float normal(float x)
+{
+    return 0.5f * erfcf(-x * INVERSE_ROOT_2);
+}
+
+struct gelu_tanh {
+    __device__ float operator()(float x) const { return x * gate(x); }
+};
+
+struct gelu_exact {
+    __device__ float operator()(float x) const { return x * normal(x); }
+};
+
+struct gelu_tanh_slope {
+    __device__ float operator()(float dy, float x) const
+    {
+        const float s = gate(x);
+        const float slope = 2.0f * ROOT_2_OVER_PI + 6.0f * ROOT_2_OVER_PI * CUBIC * (x * x);
+        return dy * (s + x * slope * (s * (1.0f - s)));
+    }
+};
+
+struct gelu_exact_slope {
+    __device__ float operator()(float dy, float x) const
+    {
+        return dy * (normal(x) + x * INVERSE_ROOT_2_PI * expf(-0.5f * x * x));
+    }
+};
+
+struct sum_of_two {
+    __device__ float operator()(float x, float y) const { return x + y; }
+};
+
+/* --- kernels ---------------------------------------------------------------------------------------- */
+
+/* y = f(x); y may be x */
+template <typename Function>
+__global__ static void map_one(float *y, const float *x, int64_t n)
+{
+    const Function function = Function();
+    const int64_t first = (int64_t)blockIdx.x * PER_BLOCK + threadIdx.x;
+    float in[EACH];
+    for (int e = 0; e < EACH; e++) in[e] = first + e * THREADS < n ? x[first + e * THREADS] : 0.0f;
+    for (int e = 0; e < EACH; e++)
+        if (first + e * THREADS < n) y[first + e * THREADS] = function(in[e]);
+}
+
+/* z = f(x, y); z may be x or y */
+template <typename Function>
+__global__ static void map_two(float *z, const float *x, const float *y, int64_t n)
+{
+    const Function function = Function();
+    const int64_t first = (int64_t)blockIdx.x * PER_BLOCK + threadIdx.x;
+    float left[EACH], right[EACH];
+    for (int e = 0; e < EACH; e++) {
+        const bool inside = first + e * THREADS < n;
+        left[e] = inside ? x[first + e * THREADS] : 0.0f;
+        right[e] = inside ? y[first + e * THREADS] : 0.0f;
+    }
+    for (int e = 0; e < EACH; e++)
+        if (first + e * THREADS < n) z[first + e * THREADS] = function(left[e], right[e]);
+}
+
+__global__ static void adamw_step(float *p, float *m, float *v, const float *g, int64_t n,
+                                  struct host_step s)
+{
+    const int64_t first = (int64_t)blockIdx.x * PER_BLOCK + threadIdx.x;
+    float parameter[EACH], mean[EACH], square[EACH], gradient[EACH];
+    for (int e = 0; e < EACH; e++) {
+        const int64_t i = first + e * THREADS;
+        const bool inside = i < n;
+        parameter[e] = inside ? p[i] : 0.0f;
+        mean[e] = inside ? m[i] : 0.0f;
+        square[e] = inside ? v[i] : 0.0f;
+        gradient[e] = inside ? g[i] : 0.0f;
+    }
+    for (int e = 0; e < EACH; e++) {
+        const int64_t i = first + e * THREADS;
+        if (i >= n) break;
+        const float new_mean = s.beta1 * mean[e] + s.rest1 * gradient[e];
+        const float new_square = s.beta2 * square[e] + s.rest2 * (gradient[e] * gradient[e]);
+        const float root = sqrtf(new_square) * s.inverse_root + s.epsilon;
+        m[i] = new_mean;
+        v[i] = new_square;
+        p[i] = parameter[e] * s.keep - s.rate * (new_mean / root);
+    }
+}
+
+__global__ static void sgd_step(float *p, const float *g, int64_t n, struct host_step s)
+{
+    const int64_t first = (int64_t)blockIdx.x * PER_BLOCK + threadIdx.x;
+    float parameter[EACH], gradient[EACH];
+    for (int e = 0; e < EACH; e++) {
+        const int64_t i = first + e * THREADS;
+        parameter[e] = i < n ? p[i] : 0.0f;
+        gradient[e] = i < n ? g[i] : 0.0f;
+    }
+    for (int e = 0; e < EACH; e++) {
+        const int64_t i = first + e * THREADS;
+        if (i < n) p[i] = parameter[e] - s.rate * (gradient[e] + s.keep * parameter[e]);
+    }
+}
+
+__global__ static void add_bias(float *y, const float *bias, int64_t m, int64_t n)
+{
+    const int64_t first = (int64_t)blockIdx.x * PER_BLOCK + threadIdx.x;
+    for (int e = 0; e < EACH; e++) {
+        const int64_t i = first + e * THREADS;
+        if (i < m * n) y[i] += bias[i % n];
+    }
+}
+
+/* One thread that sleeps; nanosleep takes at most a millisecond at a time. */
+__global__ static void pause_for(unsigned long long nanoseconds)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700
+    unsigned long long start, now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
+    do {
+        __nanosleep(10000);
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    } while (now - start < nanoseconds);
+#else
+    (void)nanoseconds;
+#endif
+}
+
+/* --- launchers ---------------------------------------------------------------------------------------- */
+
+extern "C" cudaError_t cuda_gelu_forward(cudaStream_t stream, float *y, const float *x, int64_t n,
+                                         bool tanh_form)
+{
+    return launch(tanh_form ? map_one<gelu_tanh> : map_one<gelu_exact>, blocks_for(n, PER_BLOCK),
+                  dim3(THREADS), 0, stream, y, x, n);
+}
+
+extern "C" cudaError_t cuda_gelu_backward(cudaStream_t stream, float *dx, const float *dy,
+                                          const float *x, int64_t n, bool tanh_form)
+{
+    return launch(tanh_form ? map_two<gelu_tanh_slope> : map_two<gelu_exact_slope>,
+                  blocks_for(n, PER_BLOCK), dim3(THREADS), 0, stream, dx, dy, x, n);
+}
+
+extern "C" cudaError_t cuda_residual(cudaStream_t stream, float *z, const float *x, const float *y,
+                                     int64_t n)
+{
+    return launch(map_two<sum_of_two>, blocks_for(n, PER_BLOCK), dim3(THREADS), 0, stream, z, x, y,
+                  n);
+}
+
+extern "C" cudaError_t cuda_update(cudaStream_t stream, float *p, float *m, float *v,
+                                   const float *g, int64_t n, const struct host_step *step)
+{
+    if (m)
+        return launch(adamw_step, blocks_for(n, PER_BLOCK), dim3(THREADS), 0, stream, p, m, v, g,
+                      n, *step);
+    return launch(sgd_step, blocks_for(n, PER_BLOCK), dim3(THREADS), 0, stream, p, g, n, *step);
+}
+
+extern "C" cudaError_t cuda_add_bias(cudaStream_t stream, float *y, const float *bias, int64_t m,
+                                     int64_t n)
+{
+    return launch(add_bias, blocks_for(m * n, PER_BLOCK), dim3(THREADS), 0, stream, y, bias, m, n);
+}
+
+extern "C" cudaError_t cuda_pause(cudaStream_t stream, uint64_t nanoseconds)
+{
+    return launch(pause_for, 1, dim3(1), 0, stream, nanoseconds);
+}
+
+extern "C" cudaError_t cuda_elementwise_load(void)
+{
+    const void *const kernels[] = {
+        (const void *)map_one<gelu_tanh>,       (const void *)map_one<gelu_exact>,
+        (const void *)map_two<gelu_tanh_slope>, (const void *)map_two<gelu_exact_slope>,
+        (const void *)map_two<sum_of_two>,      (const void *)adamw_step,
+        (const void *)sgd_step,                 (const void *)add_bias,
+        (const void *)pause_for,
+    };
+    struct cudaFuncAttributes attributes;
+    for (const void *kernel : kernels) {
+        const cudaError_t failed = cudaFuncGetAttributes(&attributes, kernel);
+        if (failed != cudaSuccess) return failed;
+    }
+    return cudaSuccess;
+}

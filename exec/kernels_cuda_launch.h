@@ -1,0 +1,97 @@
+/*
+ * The launchers of the .cu files, for exec/kernels_cuda.c. Shapes and meanings are those of
+ * exec/kernels.h; all pointers but coefficients are device memory; each enqueues on `stream` and
+ * returns what the launch said.
+ *
+ * workspace   WORKSPACE_BYTES of device memory that belong to the stream: partial sums
+ */
+#ifndef SPILLWAY_EXEC_KERNELS_CUDA_LAUNCH_H
+#define SPILLWAY_EXEC_KERNELS_CUDA_LAUNCH_H
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "exec/kernels_step.h"
+
+/* The libraries' recommendation for Hopper; partial sums need a few MiB of it. */
+enum { CUDA_WORKSPACE_BYTES = 32 << 20 };
+
+/* Heads wider than this have no attention kernel. */
+enum { CUDA_HEAD_WIDTH_MAX = 256 };
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Load all kernels of a file onto the current device, so that no first launch has to. */
+cudaError_t cuda_elementwise_load(void);
+cudaError_t cuda_rows_load(void);
+cudaError_t cuda_embed_load(void);
+cudaError_t cuda_attention_load(void);
+
+/* --- kernels_cuda_elementwise.cu ---------------------------------------------------------------- */
+
+cudaError_t cuda_gelu_forward(cudaStream_t stream, float *y, const float *x, int64_t n,
+                              bool tanh_form);
+cudaError_t cuda_gelu_backward(cudaStream_t stream, float *dx, const float *dy, const float *x,
+                               int64_t n, bool tanh_form);
+cudaError_t cuda_residual(cudaStream_t stream, float *z, const float *x, const float *y,
+                          int64_t n);
+cudaError_t cuda_update(cudaStream_t stream, float *p, float *m, float *v, const float *g,
+                        int64_t n, const struct host_step *step);
+/* y(m,n) += bias(n) */
+cudaError_t cuda_add_bias(cudaStream_t stream, float *y, const float *bias, int64_t m, int64_t n);
+/* Tests: keep the stream busy for this long. */
+cudaError_t cuda_pause(cudaStream_t stream, uint64_t nanoseconds);
+
+/* --- kernels_cuda_rows.cu ------------------------------------------------------------------------ */
+
+cudaError_t cuda_norm_forward(cudaStream_t stream, float *out, float *sum, float *stats,
+                              const float *x, const float *y, const float *w, const float *b,
+                              int64_t r, int64_t c, float epsilon);
+cudaError_t cuda_norm_backward(cudaStream_t stream, float *dx, float *dw, float *db,
+                               const float *dout, const float *x, const float *stats,
+                               const float *w, const float *added, int64_t r, int64_t c,
+                               void *workspace);
+cudaError_t cuda_column_sums(cudaStream_t stream, float *sums, const float *x, int64_t m,
+                             int64_t n, void *workspace);
+cudaError_t cuda_loss(cudaStream_t stream, double *loss, float *logits, const int32_t *tokens,
+                      int64_t token_stride, int64_t b, int64_t t, int64_t v, uint32_t part,
+                      uint32_t parts, void *workspace);
+
+/* --- kernels_cuda_embed.cu ------------------------------------------------------------------------ */
+
+cudaError_t cuda_embed_forward(cudaStream_t stream, float *x, const float *rows,
+                               const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
+                               int64_t c, int64_t v, int64_t first_row, int64_t row_count);
+
+struct cuda_embed {
+    float *p, *m, *v;        /* of first_row; m and v NULL for sgd */
+    const float *head, *dx;  /* head may be NULL */
+    const int32_t *tokens;
+    int64_t token_stride, b, t, c, vocabulary, first_row, row_count;
+    struct host_step step;
+    bool skip_idle;          /* rows without a gradient do not change */
+};
+/* pairs: room for 2 * b * t numbers of 8 bytes */
+cudaError_t cuda_embed_update(cudaStream_t stream, const struct cuda_embed *embed,
+                              unsigned long long *pairs, void *workspace);
+
+/* --- kernels_cuda_attention.cu --------------------------------------------------------------------- */
+
+struct cuda_attention {
+    float *out, *stats;                  /* forward: written */
+    float *dqkv;                         /* backward: written */
+    const float *qkv, *dout, *kept_out, *kept_stats;
+    int64_t b, t, c, h;
+    bool causal;
+};
+cudaError_t cuda_attention_forward(cudaStream_t stream, const struct cuda_attention *attention);
+cudaError_t cuda_attention_backward(cudaStream_t stream, const struct cuda_attention *attention);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,24 @@
+/*
+ * The cases of all kernels, for any back end (support_cases.h): each kernel against a plain one in
+ * double. A program sets them up with the tables it tests and lists them with
+ * KERNEL_CASES(KERNEL_CASE_TEST).
+ */
+#ifndef SPILLWAY_TESTS_SUPPORT_KERNELS_H
+#define SPILLWAY_TESTS_SUPPORT_KERNELS_H
+
+#include "tests/support_cases.h"
+
+/* The first two lines: support_kernels.c; then _llama.c and _encoder.c. */
+#define KERNEL_CASES(X)                                                            \
+    X(linear) X(elementwise) X(gelu_extremes) X(norm) X(attention)                 \
+    X(loss) X(update) X(embedding) X(embedding_slices)                             \
+    X(rms_norm) X(rope) X(attention_grouped) X(attention_as_one)                   \
+    X(swiglu) X(swiglu_extremes)                                                   \
+    X(loss_labels) X(loss_labels_as_tokens) X(images)
+
+#define KERNEL_CASE_DECLARE(name) void test_kernel_##name(void **state);
+#define KERNEL_CASE_TEST(name) cmocka_unit_test(test_kernel_##name),
+
+KERNEL_CASES(KERNEL_CASE_DECLARE)
+
+#endif
