@@ -29,7 +29,7 @@ struct request {
     const char *checkpoint, *checkpoint_every; /* a folder, how often; NULL: not given */
     uint64_t keep; /* 0: not given */
     size_t on_nan; /* index into nan_choices */
-    bool no_weights, keep_going, resume;
+    bool no_weights, tf32, keep_going, resume;
     uint64_t devices;           /* 0: not given */
     double device_memory_bytes; /* or CLI_NOT_GIVEN */
 };
@@ -513,6 +513,7 @@ static enum status start(const struct cli *cli, const struct request *request, c
     }
     if (request->keep_going) words[count++] = "--keep-going";
     if (request->no_weights) words[count++] = "--no-weights";
+    if (request->tf32) words[count++] = "--tf32";
     if (cli->quiet) words[count++] = "--quiet";
     words[count++] = "--";
     words[count++] = plan_path;
@@ -694,6 +695,8 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
                       "write the measured trace there, compressed when it ends in .gz"),
         OPTION_STRING("log", 0, "FILE", &request.log_path,
                       "write losses and speed of every minibatch there as JSON lines"),
+        OPTION_FLAG("tf32", 0, &request.tf32,
+                    "on GPUs, round the operands of matrix products to tf32, which is faster"),
         OPTION_FLAG("no-weights", 0, &request.no_weights,
                     "do not write the weights that jobs name in 'weights_out'"),
         OPTION_STRING("checkpoint", 0, "DIR", &request.checkpoint,

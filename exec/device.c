@@ -153,7 +153,7 @@ static void *stream_main(void *pointer)
             struct device_stream *const on = command->what.wait.on;
             const bool on_device = ops->waits_on_device && on->ops->ahead_max > 0;
             if (await_event(stream, on, command->what.wait.event, on_device)) back_to_back = false;
-            work = on_device;
+            work = ops->ahead_max > 0; /* who waits for this command must find it handed over */
         }
         if (atomic_load(&stream->quit)) break;
         if (work) {

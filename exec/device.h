@@ -7,8 +7,9 @@
  * bounded arena of its own, a thread per stream, real copies between host memory and the arena,
  * optionally paced to a stated rate to stand in for a PCIe link.
  *
- * A computation is a function over a kernel table (exec/kernels.h). The host back end calls it on
- * the stream's thread; a GPU back end calls it at once and its kernels enqueue themselves.
+ * A computation is a function over a kernel table (exec/kernels.h), called on the stream's thread. The
+ * kernels of the host are done when they return; those of a GPU enqueue themselves, and the function
+ * is called somewhat before its turn, when all that it waits for has been handed to the GPUs.
  */
 #ifndef SPILLWAY_EXEC_DEVICE_H
 #define SPILLWAY_EXEC_DEVICE_H
@@ -40,6 +41,8 @@ struct device_options {
     double d2h_bytes_per_s;
     bool poison;                /* tests: fill released ranges with NaN */
     uint64_t delay_seed;        /* tests: not 0: random pauses before work on every stream */
+    bool tf32;                  /* CUDA: products of operands rounded to 10 bits of mantissa */
+    bool pageable;              /* CUDA: the host's side of copies is not pinned: slower, but right */
 };
 
 typedef void (*device_compute_function)(const struct kernels *kernels, void *argument);
@@ -48,6 +51,12 @@ typedef void (*device_host_function)(void *argument);
 /* The arena is mapped with huge pages where there are any and touched before the call returns.
  * Errors: STATUS_NO_MEMORY, STATUS_DEVICE. The caller closes it with device_close(). */
 MUST_CHECK enum status device_open_host(const struct device_options *options, struct device **out,
+                                        struct error *err);
+
+/* GPU number options->index, as the driver counts them; `threads` is not used. Copies are between the
+ * arena and pinned host memory unless options.pageable. Errors: STATUS_DEVICE; STATUS_NO_MEMORY with
+ * what is needed and what there is. Only in a program that was built with CUDA. */
+MUST_CHECK enum status device_open_cuda(const struct device_options *options, struct device **out,
                                         struct error *err);
 
 /* Ends the streams: what runs is finished, what is queued is dropped. Where work of one device waits
@@ -93,7 +102,8 @@ void device_wait(struct device_stream *stream, struct device_stream *other, uint
 enum { DEVICE_ARGUMENT_MAX = 256 };
 void device_copy(struct device_stream *stream, void *to, const void *from, uint64_t bytes,
                  struct device_timing *timing);
-/* A copy that is left out when, at its turn, value >= *limit: for runs that end early. */
+/* A copy that is left out when, at its turn, value >= *limit: for runs that end early. A GPU is handed
+ * copies a little before their turn, and that is then when the guard is looked at (device_cuda.c). */
 struct device_guard {
     const atomic_uint_fast64_t *limit;
     uint64_t value;

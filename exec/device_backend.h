@@ -54,15 +54,15 @@ struct waiter {
 struct stream_ops {
     /* On the stream's thread, before its first command. */
     void (*attach)(struct device_stream *stream);
-    /* Carry out command `number`, or hand it to the device. Never a COMMAND_WAIT unless
-     * waits_on_device. */
+    /* Carry out command `number`, or hand it to the device. A COMMAND_WAIT comes only to streams with
+     * ahead_max, when its event has been reached, or handed over too (see waits_on_device). */
     void (*carry_out)(struct device_stream *stream, struct command *command, uint64_t number,
                       bool back_to_back);
     /* 0: a command has ended when carry_out() returns. Otherwise so many commands may have been
      * handed over and not have ended, and the back end says queue_ended() for each, in order. */
     uint32_t ahead_max;
-    /* A wait for another stream of such ops need not wait for the event's end: it is carried out as
-     * a command, as soon as the other stream has handed over what it waits for. */
+    /* A wait for another stream with ahead_max need not wait until the event has been reached: it is
+     * carried out as soon as the other stream has handed over what it waits for. */
     bool waits_on_device;
 };
 

@@ -23,6 +23,7 @@
 #include "base/options.h"
 #include "base/progress.h"
 #include "base/size.h"
+#include "exec/backend.h"
 #include "exec/measure.h"
 #include "exec/resume.h"
 #include "exec/run.h"
@@ -71,7 +72,7 @@ struct run_command {
     const char *trace, *log, *result, *checkpoint, *checkpoint_every;
     uint64_t keep;
     size_t on_nan; /* enum run_on_nan */
-    bool json, log_goes_on, no_weights, quiet, keep_going;
+    bool json, log_goes_on, no_weights, tf32, quiet, keep_going;
 };
 
 static double job_tokens_per_s(const struct trace *trace, uint32_t job, bool samples)
@@ -186,9 +187,11 @@ static void print_result(const struct plan *plan, const struct run_result *resul
            result->stopped ? "stopped" : "done",
            quantity_text(result->makespan_s, DIMENSION_SECONDS, text[0]),
            quantity_text(plan->estimated_makespan_s, DIMENSION_SECONDS, text[1]), result->setup_s);
-    printf("%s; %" PRIu32 " device%s with %" PRIu32 " thread%s\n\n", result->libraries,
-           plan->hardware.device_count, plan->hardware.device_count == 1 ? "" : "s",
-           result->threads, result->threads == 1 ? "" : "s each");
+    printf("%s; %" PRIu32 " device%s", result->libraries, plan->hardware.device_count,
+           plan->hardware.device_count == 1 ? "" : "s");
+    if (result->threads > 0)
+        printf(" with %" PRIu32 " thread%s", result->threads, result->threads == 1 ? "" : "s each");
+    printf("\n\n");
     printf("%-24s %12s %12s %12s %12s\n", "JOB", "MINIBATCHES", "TOKENS/S", "FIRST LOSS", "LAST LOSS");
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
         const struct run_job_result *const job = &result->jobs[j];
@@ -299,6 +302,7 @@ static enum status carry_out(const struct run_command *command, const struct pla
         .log_goes_on = command->log_goes_on,
         .save_weights = !command->no_weights,
         .record_spans = command->trace != NULL,
+        .tf32 = command->tf32,
         .checkpoints = command->checkpoint ? &checkpoints : NULL,
         .on_nan = (enum run_on_nan)command->on_nan,
         .keep_going = command->keep_going,
@@ -349,6 +353,8 @@ static enum status command_run(int argc, char **argv, struct error *err)
                       "what a loss that is not finite does to its job, default continue"),
         OPTION_FLAG("keep-going", 0, &command.keep_going,
                     "a job that fails does not end the others"),
+        OPTION_FLAG("tf32", 0, &command.tf32,
+                    "on GPUs, round the operands of matrix products to tf32, which is faster"),
         OPTION_FLAG("quiet", 'q', &command.quiet, "no progress, no report"),
     };
     struct options options = {
@@ -547,7 +553,8 @@ static const struct {
 
 static void print_usage(FILE *stream)
 {
-    fprintf(stream, "spillway-exec %s: the executor of spillway\n\n", SPILLWAY_VERSION);
+    fprintf(stream, "spillway-exec %s: the executor of spillway (back ends: %s)\n\n",
+            SPILLWAY_VERSION, backend_names());
     for (size_t i = 0; i < ARRAY_COUNT(commands); i++)
         fprintf(stream, "  spillway-exec %-11s %s\n", commands[i].name, commands[i].summary);
     fprintf(stream, "\n'spillway-exec COMMAND --help' says more\n");
@@ -562,7 +569,7 @@ static enum status dispatch(int argc, char **argv, struct error *err)
         return STATUS_OK;
     }
     if (strcmp(argv[1], "--version") == 0) {
-        printf("spillway-exec %s\n", SPILLWAY_VERSION);
+        printf("spillway-exec %s (back ends: %s)\n", SPILLWAY_VERSION, backend_names());
         return STATUS_OK;
     }
     for (size_t i = 0; i < ARRAY_COUNT(commands); i++)

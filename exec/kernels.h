@@ -19,7 +19,10 @@
 struct kernels {
     const char *name;
     void *context;     /* the back end's own */
-    uint32_t threads;
+    uint32_t threads;  /* 0 for GPUs */
+
+    /* Wait for everything that was called so far. NULL: a call returns when it is done. */
+    void (*finish)(const struct kernels *kernels);
 
     /* y(m,n) = x(m,k) w + bias(n); w is stored (k,n) when w_in_out, as GPT-2's Conv1D does, else
      * (n,k). bias may be NULL. */
@@ -150,6 +153,11 @@ struct kernels {
     void (*first_backward)(const struct kernels *kernels, float *dx, const float *dout, int64_t b,
                            int64_t t, int64_t c);
 };
+
+static inline void kernels_finish(const struct kernels *kernels)
+{
+    if (kernels->finish) kernels->finish(kernels);
+}
 
 /* The host's kernels for one compute stream with this many threads. The caller frees them with
  * kernels_host_destroy(). Errors: STATUS_DEVICE when the matrix library fails its self-test. */

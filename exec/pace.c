@@ -82,11 +82,19 @@ static bool wait_until(struct pace *pace, double at_s, const atomic_bool *quit)
     }
 }
 
+static void copy_piece(const struct pace *pace, void *to, const void *from, uint64_t bytes)
+{
+    if (pace->copy)
+        pace->copy(pace->context, to, from, bytes);
+    else
+        memcpy(to, from, bytes);
+}
+
 void pace_copy(struct pace *pace, void *to, const void *from, uint64_t bytes, bool back_to_back,
                const atomic_bool *quit)
 {
     if (pace->bytes_per_s <= 0) {
-        memcpy(to, from, bytes);
+        copy_piece(pace, to, from, bytes);
         return;
     }
     const double now_s = clock_s();
@@ -95,7 +103,7 @@ void pace_copy(struct pace *pace, void *to, const void *from, uint64_t bytes, bo
     double overslept_s = 0;
     for (uint64_t done = 0; done < bytes;) {
         const uint64_t chunk = bytes - done < CHUNK_BYTES ? bytes - done : CHUNK_BYTES;
-        memcpy((char *)to + done, (const char *)from + done, chunk);
+        copy_piece(pace, (char *)to + done, (const char *)from + done, chunk);
         done += chunk;
         const double due_s = start_s + (double)done / pace->bytes_per_s;
         const double ahead_s = due_s - clock_s();

@@ -15,6 +15,9 @@ struct pace {
     double bytes_per_s;  /* 0: not paced, a plain memcpy */
     double free_s;       /* clock_s() at which the link has carried what it was given so far */
     double oversleep_s;  /* how late sleeps of this thread usually end */
+    /* Copies a piece and returns when it is there; NULL: memcpy. */
+    void (*copy)(void *context, void *to, const void *from, uint64_t bytes);
+    void *context;
 };
 
 /* Once on the thread that will copy: asks the kernel for precise timers. */

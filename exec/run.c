@@ -49,6 +49,7 @@
 
 #include "base/progress.h"
 #include "base/size.h"
+#include "exec/ranges.h"
 #include "exec/run_faults.h"
 #include "exec/run_record.h"
 #include "exec/run_saver.h"
@@ -120,10 +121,13 @@ static void call_compute(const struct kernels *kernels, void *argument)
 {
     const struct compute_call *const call = argument;
     const struct flight *const flight = call->flight;
+    char what[PLAN_TEXT_BYTES];
+    range_push(plan_op_text(call->run->plan, flight->unit, flight->op, what));
     if (begin_minibatch(call->run, flight->unit->job, flight->minibatch))
         unit_compute(kernels, &call->arguments);
     else
         call->flight->omitted = true;
+    range_pop();
 }
 
 struct batch_call {
@@ -272,6 +276,15 @@ static enum status report_stall(const struct loop *loop, double waited_s, struct
     return error_set(err, STATUS_DEVICE, "nothing has ended for %.3g s: %s", waited_s, text);
 }
 
+static enum status check_devices(const struct loop *loop, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (uint32_t d = 0; d < loop->plan->hardware.device_count && status == STATUS_OK; d++)
+        status = device_failed(loop->run->devices[d], err);
+    return status;
+}
+
+/* An event that has been reached means nothing once a device is lost. */
 static enum status await(struct loop *loop, const struct flight *flight, struct error *err)
 {
     struct device_stream *const stream = loop->run->streams[flight->stream];
@@ -288,7 +301,7 @@ static enum status await(struct loop *loop, const struct flight *flight, struct 
         const double waited_s = clock_s() - changed_s;
         if (waited_s > patience_s) return report_stall(loop, waited_s, err);
     }
-    return STATUS_OK;
+    return check_devices(loop, err);
 }
 
 static void record_flight(struct loop *loop, const struct flight *flight)

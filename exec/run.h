@@ -49,6 +49,7 @@ struct run_options {
     enum run_on_nan on_nan;
     bool keep_going;             /* a job that fails does not end the others */
     bool record_spans;
+    bool tf32;                   /* see device_options */
     bool poison;                 /* tests, see device_options */
     uint64_t delay_seed;
     double stall_s;              /* tests: give up when nothing ends for so long; 0: the larger of a

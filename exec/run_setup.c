@@ -23,7 +23,6 @@
 #include "base/quantity.h"
 #include "base/size.h"
 #include "exec/host_memory.h"
-#include "exec/kernels.h"
 #include "exec/run_faults.h"
 #include "exec/run_saver.h"
 #include "exec/weights.h"
@@ -52,16 +51,31 @@ static enum status check_folder(const struct job *job, struct error *err)
     return STATUS_OK;
 }
 
+static enum status find_backend(struct run *run, struct error *err)
+{
+    const struct hardware *const hardware = &run->plan->hardware;
+    run->backend = backend_find(hardware->backend);
+    if (!run->backend)
+        return error_set(err, STATUS_DEVICE,
+                         "the plan is for '%s', whose backend is '%s' (this program was built with %s)",
+                         hardware->name, hardware->backend, backend_names());
+    uint32_t count = 0;
+    const enum status status = run->backend->count(&count, err);
+    if (status != STATUS_OK) return error_add(err, "the plan is for '%s'", hardware->name);
+    if (count < hardware->device_count)
+        return error_set(err, STATUS_DEVICE,
+                         "the plan is for %" PRIu32 " devices of backend '%s', and there %s %" PRIu32,
+                         hardware->device_count, hardware->backend, count == 1 ? "is" : "are", count);
+    return STATUS_OK;
+}
+
 static enum status check_jobs(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
-    if (strcmp(plan->hardware.backend, "host") != 0)
-        return error_set(err, STATUS_DEVICE,
-                         "the plan is for '%s', whose backend is '%s' (this program has host)",
-                         plan->hardware.name, plan->hardware.backend);
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
         const struct job *const job = &plan->jobs.jobs[j];
-        const char *const reason = unit_unsupported(job);
+        const char *reason = unit_unsupported(job);
+        if (!reason) reason = run->backend->unsupported(job);
         if (reason)
             return error_set(err, STATUS_BAD_INPUT, "job '%s' cannot be trained here: %s", job->name,
                              reason);
@@ -81,7 +95,7 @@ static enum status check_memory(const struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
     uint64_t arenas = 0, needed = run->host_bytes;
-    for (uint32_t d = 0; d < plan->hardware.device_count; d++) {
+    for (uint32_t d = 0; d < plan->hardware.device_count && run->backend->arena_on_host; d++) {
         const uint64_t bytes = plan_device_bytes(plan, d);
         if (!size_add(arenas, bytes, &arenas) || !size_add(needed, bytes, &needed))
             return error_memory(err, "the arenas", UINT64_MAX);
@@ -89,6 +103,12 @@ static enum status check_memory(const struct run *run, struct error *err)
     const uint64_t available = host_memory_available();
     if (needed <= available) return STATUS_OK;
     char text[4][QUANTITY_TEXT_BYTES];
+    if (!run->backend->arena_on_host)
+        return error_set(err, STATUS_NO_MEMORY,
+                         "the run needs %s of host memory (%" PRIu64 " bytes), but only %s (%" PRIu64
+                         " bytes) are available",
+                         quantity_text((double)needed, DIMENSION_BYTES, text[0]), needed,
+                         quantity_text((double)available, DIMENSION_BYTES, text[1]), available);
     return error_set(err, STATUS_NO_MEMORY,
                      "the run needs %s of host memory (%" PRIu64 " bytes: host buffers %s, arenas of "
                      "%" PRIu32 " devices %s), but only %s (%" PRIu64 " bytes) are available",
@@ -281,6 +301,19 @@ static enum status fill_all_weights(struct run *run, struct error *err)
     return status;
 }
 
+/* Copies of pinned memory run beside everything else; a run works without, see device_cuda.c. */
+static void pin_host(struct run *run)
+{
+    char why[160];
+    if (!run->backend->pin || run->host_bytes == 0) return;
+    run->pinned = run->backend->pin(run->host, run->host_bytes, why, sizeof why);
+    if (run->pinned) return;
+    char text[QUANTITY_TEXT_BYTES];
+    run_note(run, "%s of host memory could not be pinned (%s); copies will reach about a third of "
+             "the link's rate and wait for the host",
+             quantity_text((double)run->host_bytes, DIMENSION_BYTES, text), why);
+}
+
 /* --- devices ----------------------------------------------------------------------------------- */
 
 /* The slowest paced link on the way to a device; 0: none is paced. */
@@ -360,8 +393,10 @@ static enum status open_devices(struct run *run, struct error *err)
             .d2h_bytes_per_s = rate,
             .poison = run->options->poison,
             .delay_seed = run->options->delay_seed,
+            .tf32 = run->options->tf32,
+            .pageable = run->backend->pin && !run->pinned,
         };
-        status = device_open_host(&options, &run->devices[d], err);
+        status = run->backend->open(&options, &run->devices[d], err);
         if (status == STATUS_OK) status = check_kernels(plan, device_kernels(run->devices[d]), err);
         if (status != STATUS_OK) return error_add(err, "device %" PRIu32, d);
         for (uint32_t kind = STREAM_COMPUTE; kind <= STREAM_D2H; kind++)
@@ -443,9 +478,11 @@ static bool log_goes_on(const struct run *run)
 
 enum status run_setup(struct run *run, struct error *err)
 {
-    run->threads = device_threads(&run->plan->hardware);
     run->last_job = PLAN_NONE;
-    enum status status = make_results(run, err);
+    enum status status = find_backend(run, err);
+    if (status == STATUS_OK && run->backend->arena_on_host)
+        run->threads = device_threads(&run->plan->hardware);
+    if (status == STATUS_OK) status = make_results(run, err);
     if (status == STATUS_OK) status = check_jobs(run, err);
     if (status == STATUS_OK) status = check_no_checkpoints(run, err);
     if (status == STATUS_OK) status = make_tables(run, err);
@@ -456,9 +493,11 @@ enum status run_setup(struct run *run, struct error *err)
     if (status == STATUS_OK) status = host_memory_map("the host buffers", run->host_bytes, &host, err);
     run->host = host;
     if (status == STATUS_OK) status = find_states(run, err);
+    if (status == STATUS_OK) pin_host(run);
     if (status == STATUS_OK) status = open_devices(run, err);
     if (status == STATUS_OK)
-        status = arena_string(&run->result->arena, kernels_host_text(), &run->result->libraries, err);
+        status = arena_string(&run->result->arena, run->backend->text(), &run->result->libraries,
+                              err);
     if (status == STATUS_OK) status = fill_all_weights(run, err);
     if (status == STATUS_OK)
         status = run_log_open(run->options->log_path, log_goes_on(run), run->plan, run->threads,
@@ -502,6 +541,7 @@ void run_teardown(struct run *run)
     }
     if (run->sources)
         for (uint32_t j = 0; j < run->plan->jobs.count; j++) data_close(run->sources[j]);
+    if (run->pinned) run->backend->unpin(run->host);
     host_memory_unmap(run->host, run->host_bytes);
     arena_release(&run->arena);
 }

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "exec/backend.h"
 #include "exec/checkpoint.h"
 #include "exec/data.h"
 #include "exec/device.h"
@@ -38,7 +39,9 @@ struct run {
     struct run_result *result;
     struct arena arena;
 
-    uint32_t threads;
+    const struct backend *backend;
+    uint32_t threads;            /* of a device; 0 for GPUs */
+    bool pinned;                 /* the host buffers, for the GPUs' copies */
     uint64_t host_bytes;
     char *host;                  /* all host buffers in one block */
     uint64_t *host_offset;       /* per buffer; device buffers: 0 */

@@ -397,8 +397,8 @@ static void test_refusals(void **state)
     const struct setting setting = {.policy = "sharded-lrtf", .shards = 3};
     struct plan plan;
     assert_int_equal(make_plan(&setting, &plan), STATUS_OK);
-    plan.hardware.backend = "cuda";
-    check_refused(&plan, &options, STATUS_DEVICE, "'cuda'", "host");
+    plan.hardware.backend = "abacus";
+    check_refused(&plan, &options, STATUS_DEVICE, "'abacus'", "built with host");
     plan.hardware.backend = "host";
 
     plan.jobs.jobs[0].weights_out = "/nonexistent/weights.safetensors";

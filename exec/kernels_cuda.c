@@ -1,0 +1,338 @@
+/*
+ * The table of a CUDA device: each entry hands its arguments to a launcher or to the library.
+ *
+ * Products are row-major here and column-major in the library. A row-major matrix (r,c) is the
+ * column-major (c,r) without moving a number, so y = x w becomes y' = w' x' with primes for that
+ * view, and only which operand is stored transposed has to be worked out:
+ *
+ *     forward   y'(n,m)  = w'(n,k) x'(k,m)      w stored (k,n): as it is;  (n,k): transposed
+ *     input     dx'(k,m) = w'(k,n) dy'(n,m)     w stored (k,n): transposed;  (n,k): as it is
+ *     weight    w stored (k,n):  dw'(n,k) = dy'(n,m) x'(k,m)^T
+ *               w stored (n,k):  dw'(k,n) = x'(k,m) dy'(n,m)^T
+ *
+ * The bias of the forward product is then one number for each row of the result: the epilogue that
+ * the library has.
+ *
+ * Errors of launches are kept, the first one, and asked for by the stream's owner: entries of the
+ * table return nothing, and no caller between could do anything about them.
+ */
+#include "exec/kernels_cuda.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "exec/kernels_cuda_launch.h"
+#include "exec/kernels_cuda_products.h"
+#include "exec/ranges.h"
+
+struct cuda_context {
+    cudaStream_t stream;
+    struct cuda_products *products;
+    void *workspace; /* CUDA_WORKSPACE_BYTES, for products and partial sums in turn */
+    char failure[160];
+};
+
+static struct cuda_context *context_of(const struct kernels *kernels)
+{
+    return kernels->context;
+}
+
+static void keep_failure(struct cuda_context *context, const char *what, const char *why)
+{
+    if (context->failure[0] == '\0')
+        snprintf(context->failure, sizeof context->failure, "%s: %s", what, why);
+}
+
+static void check(struct cuda_context *context, const char *what, cudaError_t status)
+{
+    if (status != cudaSuccess) keep_failure(context, what, cudaGetErrorString(status));
+}
+
+/* Launch inside a range named like the launcher. */
+#define RUN(launcher, ...)                                                             \
+    do {                                                                               \
+        range_push(#launcher);                                                         \
+        check(context, #launcher, launcher(context->stream, __VA_ARGS__));             \
+        range_pop();                                                                   \
+    } while (0)
+
+/* --- linear layers ----------------------------------------------------------------------------------- */
+
+static void multiply(struct cuda_context *context, const char *what,
+                     const struct cuda_product *product)
+{
+    range_push(what);
+    const char *const failed = cuda_products_multiply(context->products, product);
+    range_pop();
+    if (failed) keep_failure(context, what, failed);
+}
+
+static void linear_forward(const struct kernels *kernels, float *y, const float *x, const float *w,
+                           const float *bias, int64_t m, int64_t n, int64_t k, bool w_in_out)
+{
+    multiply(context_of(kernels), "linear_forward",
+             &(struct cuda_product){.m = n,
+                                    .n = m,
+                                    .k = k,
+                                    .a = w,
+                                    .transpose_a = !w_in_out,
+                                    .b = x,
+                                    .c = y,
+                                    .bias = bias});
+}
+
+static void linear_input(const struct kernels *kernels, float *dx, const float *dy, const float *w,
+                         int64_t m, int64_t n, int64_t k, bool w_in_out, bool accumulate)
+{
+    multiply(context_of(kernels), "linear_input",
+             &(struct cuda_product){.m = k,
+                                    .n = m,
+                                    .k = n,
+                                    .a = w,
+                                    .transpose_a = w_in_out,
+                                    .b = dy,
+                                    .c = dx,
+                                    .accumulate = accumulate});
+}
+
+static void linear_weight(const struct kernels *kernels, float *dw, float *dbias, const float *dy,
+                          const float *x, int64_t m, int64_t n, int64_t k, bool w_in_out,
+                          bool accumulate)
+{
+    struct cuda_context *const context = context_of(kernels);
+    multiply(context, "linear_weight",
+             &(struct cuda_product){.m = w_in_out ? n : k,
+                                    .n = w_in_out ? k : n,
+                                    .k = m,
+                                    .a = w_in_out ? dy : x,
+                                    .b = w_in_out ? x : dy,
+                                    .transpose_b = true,
+                                    .c = dw,
+                                    .accumulate = accumulate});
+    if (dbias) RUN(cuda_column_sums, dbias, dy, m, n, context->workspace);
+}
+
+/* --- the embedding ------------------------------------------------------------------------------------ */
+
+static void embed_forward(const struct kernels *kernels, float *x, const float *rows,
+                          const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
+                          int64_t c, int64_t v, int64_t first_row, int64_t row_count)
+{
+    struct cuda_context *const context = context_of(kernels);
+    RUN(cuda_embed_forward, x, rows, tokens, token_stride, b, t, c, v, first_row, row_count);
+}
+
+static void embed_update(const struct kernels *kernels, float *state, int64_t part,
+                         const float *head_gradient, const float *dx, const int32_t *tokens,
+                         int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
+                         int64_t first_row, int64_t row_count, const struct optimizer *optimizer,
+                         uint64_t step, float *scratch)
+{
+    struct cuda_context *const context = context_of(kernels);
+    const bool moments = optimizer_state_words(optimizer->kind) == 2;
+    const struct cuda_embed embed = {
+        .p = state,
+        .m = moments ? state + part : NULL,
+        .v = moments ? state + 2 * part : NULL,
+        .head = head_gradient,
+        .dx = dx,
+        .tokens = tokens,
+        .token_stride = token_stride,
+        .b = b,
+        .t = t,
+        .c = c,
+        .vocabulary = v,
+        .first_row = first_row,
+        .row_count = row_count,
+        .step = host_step_of(optimizer, true, step),
+        .skip_idle = optimizer->kind == OPTIMIZER_SGD && optimizer->weight_decay == 0,
+    };
+    assert((uintptr_t)scratch % sizeof(unsigned long long) == 0);
+    RUN(cuda_embed_update, &embed, (unsigned long long *)(void *)scratch, context->workspace);
+}
+
+/* --- rows and heads ------------------------------------------------------------------------------------- */
+
+static void norm_forward(const struct kernels *kernels, float *out, float *sum, float *stats,
+                         const float *x, const float *y, const float *w, const float *b, int64_t r,
+                         int64_t c, float epsilon)
+{
+    struct cuda_context *const context = context_of(kernels);
+    RUN(cuda_norm_forward, out, sum, stats, x, y, w, b, r, c, epsilon);
+}
+
+static void norm_backward(const struct kernels *kernels, float *dx, float *dw, float *db,
+                          const float *dout, const float *x, const float *stats, const float *w,
+                          const float *added, int64_t r, int64_t c)
+{
+    struct cuda_context *const context = context_of(kernels);
+    RUN(cuda_norm_backward, dx, dw, db, dout, x, stats, w, added, r, c, context->workspace);
+}
+
+static void attention_forward(const struct kernels *kernels, float *out, float *stats,
+                              const float *qkv, int64_t b, int64_t t, int64_t c, int64_t h,
+                              bool causal, float *scratch)
+{
+    (void)scratch;
+    struct cuda_context *const context = context_of(kernels);
+    const struct cuda_attention attention = {.out = out,
+                                             .stats = stats,
+                                             .qkv = qkv,
+                                             .b = b,
+                                             .t = t,
+                                             .c = c,
+                                             .h = h,
+                                             .causal = causal};
+    RUN(cuda_attention_forward, &attention);
+}
+
+static void attention_backward(const struct kernels *kernels, float *dqkv, const float *dout,
+                               const float *qkv, const float *out, const float *stats, int64_t b,
+                               int64_t t, int64_t c, int64_t h, bool causal, float *scratch)
+{
+    (void)scratch;
+    struct cuda_context *const context = context_of(kernels);
+    const struct cuda_attention attention = {.dqkv = dqkv,
+                                             .qkv = qkv,
+                                             .dout = dout,
+                                             .kept_out = out,
+                                             .kept_stats = stats,
+                                             .b = b,
+                                             .t = t,
+                                             .c = c,
+                                             .h = h,
+                                             .causal = causal};
+    RUN(cuda_attention_backward, &attention);
+}
+
+static void loss(const struct kernels *kernels, double *result, float *logits,
+                 const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t, int64_t v,
+                 uint32_t part, uint32_t parts)
+{
+    struct cuda_context *const context = context_of(kernels);
+    RUN(cuda_loss, result, logits, tokens, token_stride, b, t, v, part, parts, context->workspace);
+}
+
+/* --- elementwise ------------------------------------------------------------------------------------------ */
+
+static void gelu_forward(const struct kernels *kernels, float *y, const float *x, int64_t n,
+                         bool tanh_form)
+{
+    struct cuda_context *const context = context_of(kernels);
+    RUN(cuda_gelu_forward, y, x, n, tanh_form);
+}
+
+static void gelu_backward(const struct kernels *kernels, float *dx, const float *dy,
+                          const float *x, int64_t n, bool tanh_form)
+{
+    struct cuda_context *const context = context_of(kernels);
+    RUN(cuda_gelu_backward, dx, dy, x, n, tanh_form);
+}
+
+static void residual(const struct kernels *kernels, float *z, const float *x, const float *y,
+                     int64_t n)
+{
+    struct cuda_context *const context = context_of(kernels);
+    RUN(cuda_residual, z, x, y, n);
+}
+
+static void update(const struct kernels *kernels, float *p, float *m, float *v, const float *g,
+                   int64_t n, const struct optimizer *optimizer, bool decays, uint64_t step)
+{
+    struct cuda_context *const context = context_of(kernels);
+    const bool moments = optimizer->kind != OPTIMIZER_SGD;
+    assert(!moments || (m && v));
+    const struct host_step coefficients = host_step_of(optimizer, decays, step);
+    RUN(cuda_update, p, moments ? m : NULL, moments ? v : NULL, g, n, &coefficients);
+}
+
+static void finish(const struct kernels *kernels)
+{
+    struct cuda_context *const context = context_of(kernels);
+    check(context, "cudaStreamSynchronize", cudaStreamSynchronize(context->stream));
+}
+
+/* --- public -------------------------------------------------------------------------------------------------- */
+
+static const struct kernels table = {
+    .name = "cuda",
+    .finish = finish,
+    .linear_forward = linear_forward,
+    .linear_input = linear_input,
+    .linear_weight = linear_weight,
+    .embed_forward = embed_forward,
+    .embed_update = embed_update,
+    .norm_forward = norm_forward,
+    .norm_backward = norm_backward,
+    .attention_forward = attention_forward,
+    .attention_backward = attention_backward,
+    .gelu_forward = gelu_forward,
+    .gelu_backward = gelu_backward,
+    .residual = residual,
+    .loss = loss,
+    .update = update,
+};
+
+const struct kernels *kernels_cuda_table(void)
+{
+    return &table;
+}
+
+static cudaError_t load_kernels(void)
+{
+    cudaError_t failed = cuda_elementwise_load();
+    if (failed == cudaSuccess) failed = cuda_rows_load();
+    if (failed == cudaSuccess) failed = cuda_embed_load();
+    if (failed == cudaSuccess) failed = cuda_attention_load();
+    return failed;
+}
+
+enum status kernels_cuda_create(cudaStream_t stream, bool tf32, struct kernels **out,
+                                struct error *err)
+{
+    struct kernels *const kernels = alloc_zeroed(1, sizeof *kernels);
+    struct cuda_context *const context = alloc_zeroed(1, sizeof *context);
+    if (!kernels || !context) {
+        free(kernels);
+        free(context);
+        return error_memory(err, "the device's kernels", sizeof *kernels + sizeof *context);
+    }
+    *kernels = table;
+    kernels->context = context;
+    context->stream = stream;
+    enum status status = STATUS_OK;
+    cudaError_t failed = cudaMalloc(&context->workspace, CUDA_WORKSPACE_BYTES);
+    if (failed != cudaSuccess)
+        status = error_set(err, STATUS_NO_MEMORY, "no %d bytes of device memory for partial sums: %s",
+                           (int)CUDA_WORKSPACE_BYTES, cudaGetErrorString(failed));
+    if (status == STATUS_OK && (failed = load_kernels()) != cudaSuccess)
+        status = error_set(err, STATUS_DEVICE, "cannot load the kernels: %s",
+                           cudaGetErrorString(failed));
+    if (status == STATUS_OK)
+        status = cuda_products_create(stream, tf32, context->workspace, CUDA_WORKSPACE_BYTES,
+                                      &context->products, err);
+    if (status != STATUS_OK) {
+        kernels_cuda_destroy(kernels);
+        return status;
+    }
+    *out = kernels;
+    return STATUS_OK;
+}
+
+void kernels_cuda_destroy(struct kernels *kernels)
+{
+    if (!kernels) return;
+    struct cuda_context *const context = context_of(kernels);
+    cuda_products_destroy(context->products);
+    cudaFree(context->workspace);
+    free(context);
+    free(kernels);
+}
+
+const char *kernels_cuda_failure(const struct kernels *kernels)
+{
+    const struct cuda_context *const context = context_of(kernels);
+    return context->failure[0] ? context->failure : NULL;
+}

@@ -1,0 +1,32 @@
+/*
+ * The kernels of a CUDA device, behind the table of exec/kernels.h.
+ *
+ * Calls enqueue on one stream and return; operands are device memory. Beyond what exec/kernels.h
+ * says: operands of linear layers begin at multiples of CUDA_OPERAND_ALIGNMENT bytes, as everything
+ * in an arena does. Equal calls give equal bits on one model of GPU with one version of the library,
+ * not across those.
+ */
+#ifndef SPILLWAY_EXEC_KERNELS_CUDA_H
+#define SPILLWAY_EXEC_KERNELS_CUDA_H
+
+#include <cuda_runtime_api.h>
+
+#include "exec/kernels.h"
+
+enum { CUDA_OPERAND_ALIGNMENT = 64 };
+
+/* For the current device; `tf32`: products round their operands to 10 bits of mantissa and run on
+ * tensor cores. All kernels are loaded when it returns. The caller frees it with
+ * kernels_cuda_destroy() when the stream is idle. Errors: STATUS_NO_MEMORY, STATUS_DEVICE. */
+MUST_CHECK enum status kernels_cuda_create(cudaStream_t stream, bool tf32, struct kernels **out,
+                                           struct error *err);
+void kernels_cuda_destroy(struct kernels *kernels);
+
+/* The table that created ones are copies of; without a context it must not be called. */
+const struct kernels *kernels_cuda_table(void);
+
+/* What went wrong first: "cuda_norm_forward: invalid configuration argument". NULL: nothing so far.
+ * To be asked on the thread that calls the kernels; borrowed. */
+const char *kernels_cuda_failure(const struct kernels *kernels);
+
+#endif

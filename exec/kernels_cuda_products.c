@@ -1,0 +1,268 @@
+/*
+ * Products by cuBLASLt, with a plan for each shape.
+ *
+ * The library is told what to compute by descriptors and asked which of its algorithms suits; asking
+ * takes tens of microseconds. So the answer is kept, with the descriptors, in a table by shape, and a
+ * product costs a look-up and a launch. The structs are the library's semi-opaque ones, held by
+ * value: nothing is allocated after the table.
+ *
+ * The same bits. The algorithm follows from the shape, the GPU, the library's version and what the
+ * library may count on: a workspace of fixed size that is this stream's own, operands that begin at
+ * multiples of CUDA_OPERAND_ALIGNMENT. It never follows from addresses, nor from timing: algorithms
+ * are not tried out against each other. Sums that are split over blocks must be added up from
+ * separate places (COMPUTE_TYPE), not in place in the order in which blocks come along.
+ *
+ * The bias is added by the library's epilogue where it has one for the shape, else by a kernel of our
+ * own; which of the two is part of the plan. Column sums for bias gradients are our own kernel
+ * (kernels_cuda_rows.cu): the order in which the library's epilogue adds is not documented.
+ */
+#include "exec/kernels_cuda_products.h"
+
+#include <cublasLt.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "exec/kernels_cuda.h"
+#include "exec/kernels_cuda_launch.h"
+
+/* A job has about twenty shapes; beyond this many, plans are made anew over old ones. */
+enum { PLANS = 1024, PROBES = 16 };
+
+struct key {
+    int64_t m, n, k;
+    uint8_t transpose_a, transpose_b, bias, accumulate;
+};
+
+struct product_plan {
+    bool made;
+    bool bias_apart; /* by our own kernel */
+    struct key key;
+    cublasLtMatmulDescOpaque_t operation;
+    cublasLtMatrixLayoutOpaque_t a, b, c;
+    cublasLtMatmulAlgo_t algorithm;
+};
+
+struct cuda_products {
+    cublasLtHandle_t library;
+    cudaStream_t stream;
+    cublasComputeType_t compute;
+    void *workspace;
+    uint64_t workspace_bytes;
+    struct product_plan plans[PLANS];
+};
+
+/* --- descriptors ----------------------------------------------------------------------------------- */
+
+static cublasStatus_t set(struct product_plan *plan, cublasLtMatmulDescAttributes_t attribute,
+                          const void *value, size_t bytes)
+{
+    return cublasLtMatmulDescSetAttribute(&plan->operation, attribute, value, bytes);
+}
+
+/* A stored matrix of so many rows and columns, without gaps. */
+static cublasStatus_t lay_out(cublasLtMatrixLayoutOpaque_t *layout, int64_t rows, int64_t columns)
+{
+    return cublasLtMatrixLayoutInit(layout, CUDA_R_32F, (uint64_t)rows, (uint64_t)columns, rows);
+}
+
+#define TRY_CUBLAS(call)                                       \
+    do {                                                       \
+        const cublasStatus_t try_status = (call);              \
+        if (try_status != CUBLAS_STATUS_SUCCESS) return try_status; \
+    } while (0)
+
+static cublasStatus_t describe(struct product_plan *plan, const struct key *key, bool epilogue,
+                               cublasComputeType_t compute)
+{
+    TRY_CUBLAS(cublasLtMatmulDescInit(&plan->operation, compute, CUDA_R_32F));
+    const int32_t a = key->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const int32_t b = key->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+    TRY_CUBLAS(set(plan, CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof a));
+    TRY_CUBLAS(set(plan, CUBLASLT_MATMUL_DESC_TRANSB, &b, sizeof b));
+    if (epilogue) {
+        const uint32_t bias = CUBLASLT_EPILOGUE_BIAS;
+        TRY_CUBLAS(set(plan, CUBLASLT_MATMUL_DESC_EPILOGUE, &bias, sizeof bias));
+        /* The heuristic reads the alignment out of the address, so that all calls must ask with one
+         * address: a number that is aligned as all biases are, and no more. It is not followed. */
+        const void *const example = (const void *)(uintptr_t)CUDA_OPERAND_ALIGNMENT;
+        TRY_CUBLAS(set(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &example, sizeof example));
+    }
+    TRY_CUBLAS(lay_out(&plan->a, key->transpose_a ? key->k : key->m,
+                       key->transpose_a ? key->m : key->k));
+    TRY_CUBLAS(lay_out(&plan->b, key->transpose_b ? key->n : key->k,
+                       key->transpose_b ? key->k : key->n));
+    TRY_CUBLAS(lay_out(&plan->c, key->m, key->n));
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t prefer(cublasLtMatmulPreferenceOpaque_t *preference, uint64_t workspace_bytes)
+{
+    static const cublasLtMatmulPreferenceAttributes_t alignments[] = {
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+    TRY_CUBLAS(cublasLtMatmulPreferenceInit(preference));
+    TRY_CUBLAS(cublasLtMatmulPreferenceSetAttribute(preference,
+                                                    CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                                    &workspace_bytes, sizeof workspace_bytes));
+    const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    TRY_CUBLAS(cublasLtMatmulPreferenceSetAttribute(
+        preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof schemes));
+    const uint32_t alignment = CUDA_OPERAND_ALIGNMENT;
+    for (size_t i = 0; i < sizeof alignments / sizeof *alignments; i++)
+        TRY_CUBLAS(cublasLtMatmulPreferenceSetAttribute(preference, alignments[i], &alignment,
+                                                        sizeof alignment));
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+/* --- plans ------------------------------------------------------------------------------------------ */
+
+static uint64_t hash(const struct key *key)
+{
+    uint64_t h = (uint64_t)key->m * 0x9e3779b97f4a7c15u;
+    h = (h ^ (h >> 29) ^ (uint64_t)key->n) * 0xbf58476d1ce4e5b9u;
+    h = (h ^ (h >> 31) ^ (uint64_t)key->k) * 0x94d049bb133111ebu;
+    h ^= (uint64_t)key->transpose_a | (uint64_t)key->transpose_b << 1 |
+         (uint64_t)key->bias << 2 | (uint64_t)key->accumulate << 3;
+    return h ^ h >> 32;
+}
+
+static bool same(const struct key *a, const struct key *b)
+{
+    return a->m == b->m && a->n == b->n && a->k == b->k && a->transpose_a == b->transpose_a &&
+           a->transpose_b == b->transpose_b && a->bias == b->bias &&
+           a->accumulate == b->accumulate;
+}
+
+static cublasStatus_t choose(struct cuda_products *products, struct product_plan *plan,
+                             const struct key *key, bool epilogue)
+{
+    TRY_CUBLAS(describe(plan, key, epilogue, products->compute));
+    cublasLtMatmulPreferenceOpaque_t preference;
+    TRY_CUBLAS(prefer(&preference, products->workspace_bytes));
+    cublasLtMatmulHeuristicResult_t result;
+    int found = 0;
+    TRY_CUBLAS(cublasLtMatmulAlgoGetHeuristic(products->library, &plan->operation, &plan->a,
+                                              &plan->b, &plan->c, &plan->c, &preference, 1,
+                                              &result, &found));
+    if (found == 0) return CUBLAS_STATUS_NOT_SUPPORTED;
+    TRY_CUBLAS(result.state);
+    plan->algorithm = result.algo;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t make_plan(struct cuda_products *products, struct product_plan *plan,
+                                const struct key *key)
+{
+    plan->made = false;
+    plan->key = *key;
+    plan->bias_apart = false;
+    cublasStatus_t status = choose(products, plan, key, key->bias);
+    if (status != CUBLAS_STATUS_SUCCESS && key->bias) {
+        plan->bias_apart = true;
+        status = choose(products, plan, key, false);
+    }
+    plan->made = status == CUBLAS_STATUS_SUCCESS;
+    return status;
+}
+
+/* The plan of a shape, made when it is not there yet. */
+static cublasStatus_t find_plan(struct cuda_products *products, const struct key *key,
+                                struct product_plan **out)
+{
+    const uint64_t home = hash(key) % PLANS;
+    *out = &products->plans[home]; /* made over when the neighbourhood is full */
+    for (uint64_t i = 0; i < PROBES; i++) {
+        struct product_plan *const plan = &products->plans[(home + i) % PLANS];
+        if (plan->made && same(&plan->key, key)) {
+            *out = plan;
+            return CUBLAS_STATUS_SUCCESS;
+        }
+        if (plan->made) continue;
+        *out = plan;
+        break;
+    }
+    return make_plan(products, *out, key);
+}
+
+static struct key key_of(const struct cuda_product *p)
+{
+    return (struct key){.m = p->m,
+                        .n = p->n,
+                        .k = p->k,
+                        .transpose_a = p->transpose_a,
+                        .transpose_b = p->transpose_b,
+                        .bias = p->bias != NULL,
+                        .accumulate = p->accumulate};
+}
+
+/* --- public ------------------------------------------------------------------------------------------ */
+
+enum status cuda_products_create(cudaStream_t stream, bool tf32, void *workspace,
+                                 uint64_t workspace_bytes, struct cuda_products **out,
+                                 struct error *err)
+{
+    struct cuda_products *const products = alloc_zeroed(1, sizeof *products);
+    if (!products) return error_memory(err, "the plans of matrix products", sizeof *products);
+    products->stream = stream;
+    products->compute = tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    products->workspace = workspace;
+    products->workspace_bytes = workspace_bytes;
+    const cublasStatus_t status = cublasLtCreate(&products->library);
+    if (status != CUBLAS_STATUS_SUCCESS) {
+        free(products);
+        return error_set(err, STATUS_DEVICE, "cublasLtCreate: %s", cublasLtGetStatusString(status));
+    }
+    *out = products;
+    return STATUS_OK;
+}
+
+void cuda_products_destroy(struct cuda_products *products)
+{
+    if (!products) return;
+    cublasLtDestroy(products->library);
+    free(products);
+}
+
+static bool is_aligned(const void *address)
+{
+    return (uintptr_t)address % CUDA_OPERAND_ALIGNMENT == 0;
+}
+
+const char *cuda_products_multiply(struct cuda_products *products, const struct cuda_product *p)
+{
+    if (!is_aligned(p->a) || !is_aligned(p->b) || !is_aligned(p->c) || !is_aligned(p->bias))
+        return "an operand of a matrix product is not aligned";
+    const struct key key = key_of(p);
+    struct product_plan *plan;
+    cublasStatus_t status = find_plan(products, &key, &plan);
+    if (status == CUBLAS_STATUS_SUCCESS && p->bias && !plan->bias_apart)
+        status = set(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof p->bias);
+    const float one = 1.0f, beta = p->accumulate ? 1.0f : 0.0f;
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = cublasLtMatmul(products->library, &plan->operation, &one, p->a, &plan->a, p->b,
+                                &plan->b, &beta, p->c, &plan->c, p->c, &plan->c, &plan->algorithm,
+                                products->workspace, products->workspace_bytes, products->stream);
+    if (status != CUBLAS_STATUS_SUCCESS) return cublasLtGetStatusString(status);
+    if (p->bias && plan->bias_apart) {
+        const cudaError_t failed = cuda_add_bias(products->stream, p->c, p->bias, p->n, p->m);
+        if (failed != cudaSuccess) return cudaGetErrorString(failed);
+    }
+    return NULL;
+}
+
+const char *cuda_products_describe(const struct cuda_product *product, bool tf32)
+{
+    const struct key key = key_of(product);
+    struct product_plan plan = {.made = false};
+    cublasLtMatmulPreferenceOpaque_t preference;
+    cublasStatus_t status =
+        describe(&plan, &key, key.bias, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F);
+    if (status == CUBLAS_STATUS_SUCCESS) status = prefer(&preference, CUDA_WORKSPACE_BYTES);
+    if (status != CUBLAS_STATUS_SUCCESS) return cublasLtGetStatusString(status);
+    uint64_t columns = 0;
+    size_t written;
+    status = cublasLtMatrixLayoutGetAttribute(&plan.c, CUBLASLT_MATRIX_LAYOUT_COLS, &columns,
+                                              sizeof columns, &written);
+    if (status != CUBLAS_STATUS_SUCCESS) return cublasLtGetStatusString(status);
+    return columns == (uint64_t)product->n ? NULL : "a layout has other sizes than it was given";
+}

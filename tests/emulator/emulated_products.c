@@ -1,0 +1,37 @@
+/* A stand-in for exec/kernels_cuda_products.c: plain loops over the same descriptions. */
+#include <stdlib.h>
+
+#include "exec/kernels_cuda_products.h"
+
+struct cuda_products {
+    int unused;
+};
+
+enum status cuda_products_create(cudaStream_t stream, bool tf32, void *workspace,
+                                 uint64_t workspace_bytes, struct cuda_products **out,
+                                 struct error *err)
+{
+    (void)stream, (void)tf32, (void)workspace, (void)workspace_bytes;
+    *out = calloc(1, sizeof **out);
+    return *out ? STATUS_OK : error_memory(err, "products", sizeof **out);
+}
+
+void cuda_products_destroy(struct cuda_products *products)
+{
+    free(products);
+}
+
+const char *cuda_products_multiply(struct cuda_products *products, const struct cuda_product *p)
+{
+    (void)products;
+    for (int64_t column = 0; column < p->n; column++)
+        for (int64_t row = 0; row < p->m; row++) {
+            double sum = p->bias ? (double)p->bias[row] : 0;
+            if (p->accumulate) sum += (double)p->c[column * p->m + row];
+            for (int64_t i = 0; i < p->k; i++)
+                sum += (double)p->a[p->transpose_a ? row * p->k + i : i * p->m + row] *
+                       (double)p->b[p->transpose_b ? i * p->n + column : column * p->k + i];
+            p->c[column * p->m + row] = (float)sum;
+        }
+    return NULL;
+}
