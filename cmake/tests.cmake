@@ -31,24 +31,26 @@ foreach(source ${TEST_SOURCES})
                          ENVIRONMENT OMP_WAIT_POLICY=passive)
 endforeach()
 
-# The CUDA kernels as plain C++, run by tests/emulator/emulator.cpp: needs neither CUDA nor a GPU. Not
-# under sanitizers, which lose track of its stacks.
+# The CUDA back end on a runtime of our own (tests/emulator), its kernels as plain C++: needs neither CUDA
+# nor a GPU. Not under sanitizers, which lose track of its stacks.
 include(CheckLanguage)
 check_language(CXX)
 if(CMAKE_CXX_COMPILER AND NOT SPILLWAY_SANITIZE AND NOT SPILLWAY_FUZZ)
     enable_language(CXX)
     file(GLOB EMULATOR_SOURCES CONFIGURE_DEPENDS tests/emulator/*.c tests/emulator/*.cpp)
-    add_executable(test_exec_cuda_emulated ${EMULATOR_SOURCES} exec/kernels_cuda.c
-                   tests/support_kernels.c tests/support_seed.c)
+    add_executable(test_exec_cuda_emulated tests/test_exec_cuda.c ${EMULATOR_SOURCES}
+                   exec/backend.c exec/device_cuda.c exec/kernels_cuda.c)
     target_compile_features(test_exec_cuda_emulated PRIVATE cxx_std_17)
     target_compile_options(test_exec_cuda_emulated PRIVATE
         "$<$<COMPILE_LANGUAGE:CXX>:-O2;-Wall;-Wextra;-Wno-unknown-pragmas;-fno-math-errno>")
-    # in front of CUDA's own headers; not what a build with CUDA defines
+    # in front of CUDA's own headers
     target_include_directories(test_exec_cuda_emulated BEFORE PRIVATE tests/emulator)
-    target_compile_options(test_exec_cuda_emulated PRIVATE -USPILLWAY_CUDA)
-    target_link_libraries(test_exec_cuda_emulated PRIVATE spw_exec PkgConfig::CMOCKA)
+    target_compile_definitions(test_exec_cuda_emulated PRIVATE SPILLWAY_CUDA SPILLWAY_EMULATED)
+    target_link_libraries(test_exec_cuda_emulated PRIVATE spw_test_support ${TEST_MODULES}
+                          PkgConfig::CMOCKA)
     add_test(NAME test_exec_cuda_emulated COMMAND test_exec_cuda_emulated)
-    set_tests_properties(test_exec_cuda_emulated PROPERTIES LABELS fast TIMEOUT 600)
+    set_tests_properties(test_exec_cuda_emulated PROPERTIES LABELS device TIMEOUT 600
+                         ENVIRONMENT OMP_WAIT_POLICY=passive)
 endif()
 
 # tests/check_NAME.sh looks at the tree or the built programs from outside; arguments: source and

@@ -64,7 +64,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <cublasLt.h>
 #include <cuda_runtime_api.h>
 
 #include "base/alloc.h"
@@ -75,6 +74,7 @@
 #include "exec/host_memory.h"
 #include "exec/kernels_cuda.h"
 #include "exec/kernels_cuda_launch.h"
+#include "exec/kernels_cuda_products.h"
 
 enum { AHEAD = 16, RING = 32, CALIBRATIONS = 20, TEXT_BYTES = 256 };
 static const double ANCHOR_S = 4;
@@ -420,11 +420,9 @@ static void describe(const char *name, bool tf32)
 {
     int driver = 0;
     cudaDriverGetVersion(&driver);
-    const size_t library = cublasLtGetVersion();
     pthread_mutex_lock(&text_lock);
-    snprintf(text, sizeof text, "%.120s, driver for CUDA %d.%d, cuBLASLt %zu.%zu.%zu, %s products",
-             name, driver / 1000, driver % 1000 / 10, library / 10000, library / 100 % 100,
-             library % 100, tf32 ? "tf32" : "fp32");
+    snprintf(text, sizeof text, "%.120s, driver for CUDA %d.%d, cuBLASLt %u, %s products", name,
+             driver / 1000, driver % 1000 / 10, cuda_products_version(), tf32 ? "tf32" : "fp32");
     pthread_mutex_unlock(&text_lock);
 }
 

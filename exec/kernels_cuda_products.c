@@ -250,6 +250,11 @@ const char *cuda_products_multiply(struct cuda_products *products, const struct 
     return NULL;
 }
 
+uint32_t cuda_products_version(void)
+{
+    return (uint32_t)cublasLtGetVersion();
+}
+
 const char *cuda_products_describe(const struct cuda_product *product, bool tf32)
 {
     const struct key key = key_of(product);

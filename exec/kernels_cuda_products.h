@@ -34,6 +34,9 @@ void cuda_products_destroy(struct cuda_products *products); /* NULL is fine */
 const char *cuda_products_multiply(struct cuda_products *products,
                                    const struct cuda_product *product);
 
+/* Of the library: 130100 is 13.1.0. */
+uint32_t cuda_products_version(void);
+
 /* Descriptors and layouts for a product, made and forgotten: what can be tried without a device.
  * NULL, or what is wrong. */
 const char *cuda_products_describe(const struct cuda_product *product, bool tf32);

@@ -23,6 +23,8 @@ extern struct dim3 threadIdx, blockIdx, blockDim, gridDim;
 #define __launch_bounds__(threads)
 #define DYNAMIC_SHARED(name) float *const name = emulator_shared()
 
+/* On the stream, in its turn; at once where there is no stream. */
+void emulator_enqueue(cudaStream_t stream, const std::function<void()> &work);
 float *emulator_shared();
 void emulator_run(int64_t blocks, struct dim3 threads, size_t shared_bytes,
                   const std::function<void()> &thread);
@@ -36,9 +38,10 @@ static inline void __nanosleep(unsigned) {}
 
 template <typename... Parameters, typename... Arguments>
 static cudaError_t launch(void (*kernel)(Parameters...), int64_t blocks, struct dim3 threads,
-                          size_t shared_bytes, cudaStream_t, Arguments... arguments)
+                          size_t shared_bytes, cudaStream_t stream, Arguments... arguments)
 {
-    emulator_run(blocks, threads, shared_bytes, [=]() { kernel(Parameters(arguments)...); });
+    const std::function<void()> thread = [=]() { kernel(Parameters(arguments)...); };
+    emulator_enqueue(stream, [=]() { emulator_run(blocks, threads, shared_bytes, thread); });
     return cudaSuccess;
 }
 

@@ -1,6 +1,5 @@
 /*
- * What the kernels' launchers need of the CUDA runtime, for a host without it; see emulator.cpp.
- * Device memory is host memory and everything has happened when a call returns.
+ * What the CUDA back end needs of the CUDA runtime, for a host without it; see emulated_runtime.cpp.
  */
 #ifndef SPILLWAY_TESTS_EMULATOR_RUNTIME_API_H
 #define SPILLWAY_TESTS_EMULATOR_RUNTIME_API_H
@@ -15,14 +14,54 @@ typedef enum cudaError {
     cudaSuccess,
     cudaErrorInvalidValue,
     cudaErrorMemoryAllocation,
-    cudaErrorInvalidConfiguration
+    cudaErrorInvalidConfiguration,
+    cudaErrorNotReady
 } cudaError_t;
 typedef struct emulated_stream *cudaStream_t;
+typedef struct emulated_event *cudaEvent_t;
+typedef void (*cudaHostFn_t)(void *argument);
+enum cudaMemcpyKind {
+    cudaMemcpyHostToDevice,
+    cudaMemcpyDeviceToHost,
+    cudaMemcpyDefault
+};
+enum { cudaStreamNonBlocking, cudaEventBlockingSync, cudaDeviceScheduleBlockingSync,
+       cudaHostRegisterPortable };
+struct cudaDeviceProp {
+    char name[64];
+};
 
+const char *cudaGetErrorString(cudaError_t error);
+cudaError_t cudaGetLastError(void);
+cudaError_t cudaGetDeviceCount(int *count);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaSetDeviceFlags(unsigned flags);
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device);
+cudaError_t cudaDriverGetVersion(int *version);
+cudaError_t cudaDeviceSynchronize(void);
+cudaError_t cudaMemGetInfo(size_t *available, size_t *total);
 cudaError_t cudaMalloc(void **out, size_t bytes);
 cudaError_t cudaFree(void *memory);
+cudaError_t cudaMallocHost(void **out, size_t bytes);
+cudaError_t cudaFreeHost(void *memory);
+cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned flags);
+cudaError_t cudaHostUnregister(void *memory);
+cudaError_t cudaMemset(void *memory, int value, size_t bytes);
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
-const char *cudaGetErrorString(cudaError_t error);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                            cudaStream_t stream);
+cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream);
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *argument);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventQuery(cudaEvent_t event);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEvent_t to);
 
 #ifdef __cplusplus
 }

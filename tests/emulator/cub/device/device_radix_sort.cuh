@@ -18,16 +18,19 @@ struct DeviceRadixSort {
     /* Leaves the result in the other buffer, and the first one spoilt. */
     template <typename Key>
     static cudaError_t SortKeys(void *temporary, size_t &bytes, DoubleBuffer<Key> &keys, int count,
-                                int begin_bit, int end_bit, cudaStream_t)
+                                int begin_bit, int end_bit, cudaStream_t stream)
     {
         bytes = 1000;
         if (!temporary) return cudaSuccess;
         const Key mask = ((Key)1 << (end_bit - begin_bit)) - 1;
-        std::stable_sort(keys.Current(), keys.Current() + count, [=](Key a, Key b) {
-            return (a >> begin_bit & mask) < (b >> begin_bit & mask);
+        Key *const from = keys.Current(), *const to = keys.Alternate();
+        emulator_enqueue(stream, [=]() {
+            std::copy(from, from + count, to);
+            std::stable_sort(to, to + count, [=](Key a, Key b) {
+                return (a >> begin_bit & mask) < (b >> begin_bit & mask);
+            });
+            std::fill(from, from + count, ~(Key)0);
         });
-        std::copy(keys.Current(), keys.Current() + count, keys.Alternate());
-        std::fill(keys.Current(), keys.Current() + count, ~(Key)0);
         keys.selector ^= 1;
         return cudaSuccess;
     }
