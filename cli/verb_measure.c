@@ -50,7 +50,8 @@ static enum status report_text(struct cli *cli, const struct hardware *hardware,
     for (uint32_t p = 0; p < type->profile_count; p++) {
         const struct compute_profile *profile = &type->profiles[p];
         const struct interference *slow = &profile->interference;
-        cli_table_cell(&table, "%u", profile->threads);
+        if (profile->threads > 0) cli_table_cell(&table, "%u", profile->threads);
+        else cli_table_cell(&table, "-"); /* a GPU */
         cli_table_cell(&table, "%s", quantity_text(cli_best_matmul_flops_per_s(profile),
                                                    DIMENSION_FLOP_PER_S, text));
         cli_table_cell(&table, "%.0f %%", 100 / (1 + slow->compute_by_compute.value));
@@ -99,14 +100,20 @@ static enum status report_json(struct cli *cli, const struct hardware *hardware,
 }
 
 static enum status measure(struct cli *cli, const char *path, bool is_default, double budget_s,
-                           struct error *err)
+                           const char *backend, struct error *err)
 {
     char program[CLI_PATH_BYTES], budget[64];
     if (cli_child_find(program, err) != STATUS_OK) return err->status;
     if (is_default && make_folders(path, err) != STATUS_OK) return err->status;
     snprintf(budget, sizeof budget, "%.9gs", budget_s);
     const char *words[] = {program, "measure", "-o", path, "--budget", budget,
-                           cli->quiet ? "--quiet" : NULL, NULL};
+                           NULL, NULL, NULL, NULL};
+    size_t count = 6;
+    if (backend) {
+        words[count++] = "--backend";
+        words[count++] = backend;
+    }
+    if (cli->quiet) words[count] = "--quiet";
     struct cli_child_end end;
     if (cli_child_run(words, &end, err) != STATUS_OK) return err->status;
     if (cli_child_status(&end, "measurement", err) != STATUS_OK) return err->status;
@@ -123,13 +130,15 @@ static enum status measure(struct cli *cli, const char *path, bool is_default, d
 
 enum status verb_measure(struct cli *cli, int argc, char **argv, struct error *err)
 {
-    const char *output = NULL;
+    const char *output = NULL, *backend = NULL;
     double budget_s = 45;
     const struct option_spec specs[] = {
         OPTION_STRING("output", 'o', "FILE", &output,
                       "write the profile there instead of to your settings"),
         OPTION_QUANTITY("budget", 0, "TIME", DIMENSION_SECONDS, &budget_s,
                         "how long it may take, default 45s"),
+        OPTION_STRING("backend", 0, "NAME", &backend,
+                      "host or cuda, default cuda where there is a GPU"),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
@@ -153,7 +162,7 @@ enum status verb_measure(struct cli *cli, int argc, char **argv, struct error *e
         return error_set(err, STATUS_BAD_INPUT,
                          "option '--output' needs a file: standard output gets the report");
     char path[CLI_PATH_BYTES];
-    if (output) return measure(cli, output, false, budget_s, err);
+    if (output) return measure(cli, output, false, budget_s, backend, err);
     if (cli_profile_path(path, err) != STATUS_OK) return err->status;
-    return measure(cli, path, true, budget_s, err);
+    return measure(cli, path, true, budget_s, backend, err);
 }

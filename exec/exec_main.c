@@ -492,14 +492,32 @@ static enum status write_hardware(const struct hardware *hardware, const char *p
     return error_memory(err, "the profile", 0);
 }
 
+/* `backend` NULL: that of the GPUs, if there are any. */
+static enum status measure_machine(const char *backend, const struct measure_options *options,
+                                   struct hardware *out, struct error *err)
+{
+    const struct backend *const cuda = backend_find("cuda");
+    struct error none = {0};
+    uint32_t count;
+    if (!backend) backend = cuda && cuda->count(&count, &none) == STATUS_OK ? "cuda" : "host";
+    if (strcmp(backend, "host") == 0) return measure_host(options, out, err);
+#ifdef SPILLWAY_CUDA
+    if (strcmp(backend, "cuda") == 0) return measure_cuda(options, out, err);
+#endif
+    return error_set(err, STATUS_BAD_INPUT, "option '--backend' is '%s' (this program was built with %s)",
+                     backend, backend_names());
+}
+
 static enum status command_measure(int argc, char **argv, struct error *err)
 {
-    const char *output = "-";
+    const char *output = "-", *name = NULL;
     bool json = false, quiet = false;
     double budget_s = 45;
     const struct option_spec specs[] = {
         OPTION_STRING("output", 'o', "FILE", &output,
                       "write the profile there instead of to standard output"),
+        OPTION_STRING("backend", 0, "NAME", &name,
+                      "host or cuda, default cuda where there is a GPU"),
         OPTION_QUANTITY("budget", 0, "TIME", DIMENSION_SECONDS, &budget_s,
                         "how long it may take, default 45s"),
         OPTION_FLAG("json", 0, &json, "accepted for symmetry: a profile is JSON"),
@@ -532,7 +550,7 @@ static enum status command_measure(int argc, char **argv, struct error *err)
                                             .notes = quiet ? NULL : stderr,
                                             .on_progress = show_measure,
                                             .context = &progress};
-    status = measure_host(&measure, &hardware, err);
+    status = measure_machine(name, &measure, &hardware, err);
     progress_end(&progress);
     if (status == STATUS_OK) status = write_hardware(&hardware, output, err);
     hardware_release(&hardware);

@@ -108,7 +108,7 @@ static uint32_t thread_counts(uint32_t cores, uint32_t counts[PROFILES_AT_MOST])
 }
 
 /* FLOP/s of the fastest matrix product, over all profiles. */
-static double best_product(const struct device_type *type)
+double measure_best_product(const struct device_type *type)
 {
     double best = 0;
     for (uint32_t i = 0; i < type->profile_count; i++)
@@ -122,7 +122,7 @@ static double best_product(const struct device_type *type)
 }
 
 /* Bytes per second of the largest optimizer step: the kernel that does nothing but move memory. */
-static double step_bandwidth(const struct compute_profile *profile)
+double measure_step_bandwidth(const struct compute_profile *profile)
 {
     const struct kernel_rate *const rate = &profile->kernels[KERNEL_ADAMW];
     const struct rate_point *const point = &rate->points[rate->point_count - 1];
@@ -131,7 +131,7 @@ static double step_bandwidth(const struct compute_profile *profile)
 }
 
 /* The shortest time that any kernel took: what starting one costs. */
-static double shortest(const struct compute_profile *profile)
+double measure_shortest(const struct compute_profile *profile)
 {
     double least = INFINITY;
     for (uint32_t k = 0; k < KERNEL_COUNT; k++)
@@ -159,7 +159,11 @@ static enum status measure_profiles(struct measure *measure, const struct machin
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
         struct bench *bench = NULL;
         profiles[i].threads = counts[i];
-        status = bench_open(0, counts[i], measure_is_coarse(measure), &bench, err);
+        const struct bench_options options = {
+            .backend = backend_find("host"),
+            .threads = counts[i],
+            .size = measure_is_coarse(measure) ? BENCH_SMALL : BENCH_WHOLE};
+        status = bench_open(&options, &bench, err);
         if (status == STATUS_OK)
             status = measure_kernels(measure, bench,
                                      measure->budget_s * KERNELS_SHARE / sqrt(counts[i]) / weights,
@@ -171,19 +175,19 @@ static enum status measure_profiles(struct measure *measure, const struct machin
         }
         bench_close(bench);
         if (status == STATUS_OK)
-            status = measure_interference(measure, counts[i], machine->cores,
+            status = measure_interference(measure, backend_find("host"), counts[i], machine->cores,
                                           measure->budget_s * INTERFERENCE_SHARE / count,
                                           &profiles[i].interference, err);
         type->profile_count = i + 1;
     }
     if (status != STATUS_OK) return status;
     const struct compute_profile *const full = &profiles[count - 1];
-    const double product = best_product(type);
+    const double product = measure_best_product(type);
     type->peak_fp32 = measure_figure(measure, fmax(peak, product), 0);
     type->matmul_efficiency = measure_figure(measure, product / type->peak_fp32.value, 0);
-    type->memory_bandwidth = measure_figure(measure, step_bandwidth(full), 0);
+    type->memory_bandwidth = measure_figure(measure, measure_step_bandwidth(full), 0);
     type->memory_efficiency = measure_figure(measure, 1, 0);
-    type->launch_latency = measure_figure(measure, shortest(full), 0);
+    type->launch_latency = measure_figure(measure, measure_shortest(full), 0);
     return STATUS_OK;
 }
 
@@ -256,22 +260,30 @@ static enum status set_date(struct measure *measure, struct error *err)
     return arena_string(&measure->hardware->arena, text, &measure->as_of, err);
 }
 
+enum status measure_begin(struct measure *measure, const struct measure_options *options,
+                          struct hardware *out, struct error *err)
+{
+    *measure = (struct measure){.options = options,
+                                .hardware = out,
+                                .budget_s = options->budget_s > 0 ? options->budget_s : 45};
+    const enum status status = set_date(measure, err);
+    out->host_bytes = measure_figure(measure, (double)host_memory_available(), 0);
+    return status;
+}
+
 enum status measure_host(const struct measure_options *options, struct hardware *out,
                          struct error *err)
 {
-    struct measure measure = {.options = options,
-                              .hardware = out,
-                              .budget_s = options->budget_s > 0 ? options->budget_s : 45};
+    struct measure measure;
     struct machine machine;
     machine_look(&machine);
     if (options->notes) machine_warn(&machine, options->notes);
-    const uint64_t available = host_memory_available();
-    enum status status = set_date(&measure, err);
-    out->host_bytes = measure_figure(&measure, (double)available, 0);
+    enum status status = measure_begin(&measure, options, out, err);
+    const double available = out->host_bytes.value;
     struct device_type type = {
         .name = "host",
         .memory_bytes = measure_figure(&measure, (double)host_memory_total(), 0),
-        .usable_bytes = measure_figure(&measure, (double)(available / 2), 0),
+        .usable_bytes = measure_figure(&measure, floor(available / 2), 0),
     };
     struct figure handover_s = {0};
     if (status == STATUS_OK) status = measure_profiles(&measure, &machine, &type, &handover_s, err);

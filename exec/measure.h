@@ -18,4 +18,8 @@ struct measure_options {
 MUST_CHECK enum status measure_host(const struct measure_options *options, struct hardware *out,
                                     struct error *err);
 
+/* The first GPU; further ones are taken to be like it. Only in a program that was built with CUDA. */
+MUST_CHECK enum status measure_cuda(const struct measure_options *options, struct hardware *out,
+                                    struct error *err);
+
 #endif

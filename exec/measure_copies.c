@@ -37,8 +37,9 @@
 /* --- one copy alone ------------------------------------------------------------------------------ */
 
 static const uint64_t copy_sizes[] = {4 << 10,  16 << 10, 64 << 10, 256 << 10,
-                                      1 << 20,  4 << 20,  16 << 20, 64 << 20};
-enum { BATCH_MAX = 64, HANDOVERS = 60 };
+                                      1 << 20,  4 << 20,  16 << 20, 64 << 20, 256 << 20};
+enum { GPU_SIZES = ARRAY_COUNT(copy_sizes), HOST_SIZES = GPU_SIZES - 1 }; /* host: to 64 MiB */
+enum { BATCH_MAX = 64, HANDOVERS = 60, HANDOVER_BYTES = 256 };
 static const double BATCH_S = 4e-3;
 
 /* Median seconds of copies of `bytes`, one behind the other, over both blocks in turn. */
@@ -81,13 +82,24 @@ static void wait_a_while(void *argument)
 }
 
 /* From the end of work on one stream to the start of work on another that waited for it. */
-static double time_handover(struct bench *bench)
+static double time_handover(struct bench *bench, char *host)
 {
     struct device_stream *const first = device_stream(bench_device(bench), STREAM_COMPUTE);
     struct device_stream *const second = device_stream(bench_device(bench), STREAM_D2H);
     double pause_s = 0.5e-3;
     struct device_timing before[HANDOVERS], after[HANDOVERS];
+    /* Between streams of a GPU no host function takes part: copies of nearly nothing stand for work. */
+    const bool gpu = !bench_backend(bench)->arena_on_host;
+    uint64_t room;
+    char *const copies = bench_copies(bench, &room);
     for (uint32_t i = 0; i < HANDOVERS; i++) {
+        if (gpu) {
+            device_copy(first, copies, host, HANDOVER_BYTES, &before[i]);
+            device_wait(second, first, device_record(first));
+            device_copy(second, host, copies, HANDOVER_BYTES, &after[i]);
+            device_wait(first, second, device_record(second));
+            continue;
+        }
         device_call(first, wait_a_while, &pause_s, 0, &before[i]);
         device_wait(second, first, device_record(first));
         device_call(second, do_nothing, NULL, 0, &after[i]);
@@ -103,25 +115,26 @@ static double time_handover(struct bench *bench)
 enum status measure_copies(struct measure *measure, struct bench *bench, double budget_s,
                            struct device_type *type, struct figure *handover_s, struct error *err)
 {
-    enum { SIZES = ARRAY_COUNT(copy_sizes) };
+    const uint32_t sizes = bench_backend(bench)->arena_on_host ? HOST_SIZES : GPU_SIZES;
     uint64_t room;
     bench_copies(bench, &room);
-    void *host = NULL, *memory[2];
-    enum status status = host_memory_map("the copies' host memory", room, &host, err);
+    char *host = NULL;
+    void *memory[2];
+    enum status status = bench_map_host(bench, room, &host, err);
     for (uint32_t d = 0; d < 2 && status == STATUS_OK; d++)
-        status = arena_array(&measure->hardware->arena, SIZES, sizeof(struct copy_point),
+        status = arena_array(&measure->hardware->arena, sizes, sizeof(struct copy_point),
                              &memory[d], err);
     if (status != STATUS_OK) goto out;
 
-    static struct samples samples[2][SIZES];
+    static struct samples samples[2][GPU_SIZES];
     memset(samples, 0, sizeof samples);
     struct samples handovers = {.count = 0};
-    double rate[2][SIZES];
-    for (uint32_t i = 0; i < SIZES; i++) rate[0][i] = rate[1][i] = 5e9;
+    double rate[2][GPU_SIZES];
+    for (uint32_t i = 0; i < sizes; i++) rate[0][i] = rate[1][i] = 5e9;
     const double start_s = clock_s();
     for (uint32_t round = 0; round < SAMPLES_MAX; round++) {
         if (round >= 3 && clock_s() - start_s > budget_s) break;
-        for (uint32_t i = 0; i < SIZES; i++)
+        for (uint32_t i = 0; i < sizes; i++)
             for (uint32_t d = 0; d < 2; d++) {
                 const double seconds =
                     time_copies(bench, d == 0 ? COPY_H2D : COPY_D2H, host, copy_sizes[i],
@@ -129,7 +142,7 @@ enum status measure_copies(struct measure *measure, struct bench *bench, double 
                 samples_add(&samples[d][i], seconds);
                 rate[d][i] = (double)copy_sizes[i] / seconds;
             }
-        samples_add(&handovers, time_handover(bench));
+        samples_add(&handovers, time_handover(bench, host));
         if (measure_stopped(measure)) {
             status = error_set(err, STATUS_INTERRUPTED, "the measurement was stopped");
             goto out;
@@ -137,18 +150,19 @@ enum status measure_copies(struct measure *measure, struct bench *bench, double 
     }
     for (uint32_t d = 0; d < 2; d++) {
         struct copy_point *const points = memory[d];
-        for (uint32_t i = 0; i < SIZES; i++)
+        for (uint32_t i = 0; i < sizes; i++)
             points[i] = (struct copy_point){.bytes = copy_sizes[i],
                                             .seconds = samples_median(&samples[d][i]),
                                             .spread = samples_spread(&samples[d][i])};
     }
     type->h2d = memory[0];
     type->d2h = memory[1];
-    type->h2d_count = type->d2h_count = SIZES;
+    type->h2d_count = type->d2h_count = sizes;
     *handover_s = measure_figure(measure, samples_median(&handovers), samples_spread(&handovers));
     measure_progress(measure, budget_s, "copies");
+    status = device_failed(bench_device(bench), err);
 out:
-    host_memory_unmap(host, room);
+    bench_unmap_host(bench, host, room);
     return status;
 }
 
@@ -219,7 +233,7 @@ static void run_together(struct repeater *const *repeaters, uint32_t count, doub
 
 struct laboratory {
     struct bench *benches[DEVICES_LIMIT];
-    uint32_t bench_count;  /* at least 2 */
+    uint32_t bench_count;  /* at least 2; 1 for a GPU */
     uint32_t filling;      /* how many fill the cores */
     char *host;
     uint64_t host_bytes;
@@ -229,24 +243,27 @@ struct laboratory {
 
 static void close_laboratory(struct laboratory *lab)
 {
+    if (lab->bench_count > 0) bench_unmap_host(lab->benches[0], lab->host, lab->host_bytes);
     for (uint32_t i = 0; i < lab->bench_count; i++) bench_close(lab->benches[i]);
-    host_memory_unmap(lab->host, lab->host_bytes);
     free(lab->computing);
     free(lab->copying);
 }
 
-static enum status open_laboratory(struct laboratory *lab, uint32_t threads, uint32_t cores,
-                                   struct error *err)
+static enum status open_laboratory(struct laboratory *lab, const struct backend *backend,
+                                   uint32_t threads, uint32_t cores, struct error *err)
 {
-    lab->filling = cores / threads > 0 ? cores / threads : 1;
+    const bool gpu = !backend->arena_on_host;
+    lab->filling = !gpu && cores / threads > 0 ? cores / threads : 1;
     if (lab->filling > DEVICES_LIMIT) lab->filling = DEVICES_LIMIT;
-    const uint32_t devices = lab->filling > 2 ? lab->filling : 2;
+    const uint32_t devices = gpu ? 1 : lab->filling > 2 ? lab->filling : 2;
     lab->computing = alloc_zeroed(devices, sizeof *lab->computing);
     lab->copying = alloc_zeroed(2, sizeof *lab->copying);
     if (!lab->computing || !lab->copying)
         return error_memory(err, "the measurement", devices * sizeof *lab->computing);
     for (uint32_t i = 0; i < devices; i++) {
-        const enum status status = bench_open(i, threads, true, &lab->benches[i], err);
+        const struct bench_options options = {
+            .backend = backend, .index = i, .threads = threads, .size = BENCH_SMALL};
+        const enum status status = bench_open(&options, &lab->benches[i], err);
         if (status != STATUS_OK) return status;
         lab->bench_count++;
         lab->computing[i] = (struct repeater){
@@ -255,11 +272,8 @@ static enum status open_laboratory(struct laboratory *lab, uint32_t threads, uin
             .once_s = 5e-3};
     }
     bench_copies(lab->benches[0], &lab->host_bytes);
-    void *host;
-    const enum status status = host_memory_map("the copies' host memory", lab->host_bytes, &host,
-                                               err);
+    const enum status status = bench_map_host(lab->benches[0], lab->host_bytes, &lab->host, err);
     if (status != STATUS_OK) return status;
-    lab->host = host;
     for (uint32_t d = 0; d < 2; d++)
         lab->copying[d] = (struct repeater){
             .stream = device_stream(bench_device(lab->benches[0]),
@@ -316,14 +330,14 @@ static void experiment(struct laboratory *lab, double duration_s, struct effects
 {
     const uint32_t all = lab->bench_count, filling = lab->filling;
     const struct observation one = observe(lab, 1, 0, duration_s);
-    const struct observation many = observe(lab, all, 0, duration_s);
+    const struct observation many = all > 1 ? observe(lab, all, 0, duration_s) : one;
     const struct observation copy = observe(lab, 0, 1, duration_s);
     const struct observation copies = observe(lab, 0, 2, duration_s);
     const struct observation beside_one = observe(lab, filling, 1, duration_s);
     const struct observation beside_two = observe(lab, filling, 2, duration_s);
 
     const double reference = copy.copies_bytes_per_s;
-    const double by_compute = (many.step_s / one.step_s - 1) / (all - 1);
+    const double by_compute = all > 1 ? (many.step_s / one.step_s - 1) / (all - 1) : 0;
     samples_add(&out->reference, reference);
     samples_add(&out->compute_by_compute, by_compute);
     samples_add(&out->copy_by_copy, 2 * reference / copies.copies_bytes_per_s - 1);
@@ -335,13 +349,14 @@ static void experiment(struct laboratory *lab, double duration_s, struct effects
     }
 }
 
-enum status measure_interference(struct measure *measure, uint32_t threads, uint32_t cores,
-                                 double budget_s, struct interference *out, struct error *err)
+enum status measure_interference(struct measure *measure, const struct backend *backend,
+                                 uint32_t threads, uint32_t cores, double budget_s,
+                                 struct interference *out, struct error *err)
 {
     enum { EXPERIMENTS = 6 };
     const uint32_t rounds = measure_is_coarse(measure) ? 1 : 3;
     struct laboratory lab = {.bench_count = 0};
-    enum status status = open_laboratory(&lab, threads, cores, err);
+    enum status status = open_laboratory(&lab, backend, threads, cores, err);
     if (status != STATUS_OK) goto out;
     struct effects effects = {.reference = {.count = 0}};
     const double duration_s = fmax(0.02, budget_s / (EXPERIMENTS * (rounds + 0.5)));
@@ -362,6 +377,7 @@ enum status measure_interference(struct measure *measure, uint32_t threads, uint
         .copy_reference_rate = measure_figure(measure, samples_median(&effects.reference),
                                               samples_spread(&effects.reference)),
     };
+    status = device_failed(bench_device(lab.benches[0]), err);
 out:
     close_laboratory(&lab);
     return status;

@@ -50,62 +50,110 @@
 #include "models/memory.h"
 
 static const double SAMPLE_MIN_S = 0.4e-3, WARM_UP_MAX_S = 5e-3;
+static const double GPU_SAMPLE_MIN_S = 4e-3; /* waiting for the end takes some 50 us */
 enum { ROUNDS_MIN = 3, HOT_SLOTS = 4, TOKENS = 8192, FEW_WORDS = 256, MANY_WORDS = 8192 };
 
 /* --- the bench ----------------------------------------------------------------------------------- */
 
 enum region { HOT, KEPT, WEIGHTS, STATE, COPIES, REGION_COUNT };
 
-/* COPIES is what copies come from and go to. */
+/* COPIES is what copies come from and go to. Everything lies in the arena. */
 struct bench {
+    const struct backend *backend;
+    enum bench_size size;
     struct device *device;
     float *regions[REGION_COUNT];
     uint64_t floats[REGION_COUNT];
-    int32_t *few, *many; /* TOKENS tokens below FEW_WORDS, MANY_WORDS */
+    const int32_t *few, *many; /* TOKENS tokens below FEW_WORDS, MANY_WORDS */
+    double *loss;
     struct work_item step[2 * LAYER_WORK_MAX]; /* see bench_compute_step() */
     uint32_t step_count;
 };
 
 static const uint64_t MIB = 1 << 20;
+static const uint64_t mebibytes[BENCH_SIZES][REGION_COUNT] = {
+    [BENCH_WHOLE] = {[HOT] = HOT_SLOTS * 52, [KEPT] = 128, [WEIGHTS] = 192, [STATE] = 192,
+                     [COPIES] = 192},
+    [BENCH_SMALL] = {[HOT] = HOT_SLOTS * 8, [KEPT] = 32, [WEIGHTS] = 48, [STATE] = 96,
+                     [COPIES] = 64},
+    [BENCH_GPU] = {[HOT] = HOT_SLOTS * 512, [KEPT] = 2048, [WEIGHTS] = 2048, [STATE] = 2048,
+                   [COPIES] = 1024},
+};
+enum { EXTRA_BYTES = 2 * TOKENS * sizeof(int32_t) + MEMORY_ALIGNMENT }; /* tokens, and a loss */
 
-enum status bench_open(uint32_t index, uint32_t threads, bool small, struct bench **out,
-                       struct error *err)
+uint64_t bench_bytes(enum bench_size size)
 {
-    static const uint64_t mebibytes[2][REGION_COUNT] = {
-        {[HOT] = HOT_SLOTS * 52, [KEPT] = 128, [WEIGHTS] = 192, [STATE] = 192,
-         [COPIES] = 192},
-        {[HOT] = HOT_SLOTS * 8, [KEPT] = 32, [WEIGHTS] = 48, [STATE] = 96,
-         [COPIES] = 64},
-    };
+    uint64_t bytes = EXTRA_BYTES;
+    for (uint32_t r = 0; r < REGION_COUNT; r++) bytes += mebibytes[size][r] * MIB;
+    return bytes;
+}
+
+/* What the arena holds, from a block of the host's memory, as often as it goes in: small values that
+ * stay small, neither denormal nor infinite, in whichever role they serve. Then the tokens. */
+static enum status fill(struct bench *bench, struct error *err)
+{
+    enum { BLOCK_FLOATS = 4 << 20 };
+    struct device_stream *const stream = device_stream(bench->device, STREAM_H2D);
+    uint64_t left = 0;
+    for (uint32_t r = 0; r < REGION_COUNT; r++) left += bench->floats[r];
+    float *const block = alloc_zeroed(BLOCK_FLOATS, sizeof *block);
+    int32_t *const tokens = alloc_zeroed(2 * TOKENS, sizeof *tokens);
+    if (!block || !tokens) {
+        free(block);
+        free(tokens);
+        return error_memory(err, "a bench", BLOCK_FLOATS * sizeof *block);
+    }
+    for (uint32_t i = 0; i < BLOCK_FLOATS; i++)
+        block[i] = (float)(i * 2654435761u >> 20) * 1e-5f + 1e-4f;
+    for (uint64_t i = 0; i < TOKENS; i++) {
+        tokens[i] = (int32_t)random_below(1, i, FEW_WORDS);
+        tokens[TOKENS + i] = (int32_t)random_below(2, i, MANY_WORDS);
+    }
+    float *at = device_arena(bench->device);
+    while (left > 0) {
+        const uint64_t count = left < BLOCK_FLOATS ? left : BLOCK_FLOATS;
+        device_copy(stream, at, block, count * sizeof *at, NULL);
+        at += count;
+        left -= count;
+    }
+    device_copy(stream, at, tokens, 2 * TOKENS * sizeof *tokens, NULL);
+    while (!device_synchronize(stream, device_record(stream), 1))
+        ;
+    free(block);
+    free(tokens);
+    return device_failed(bench->device, err);
+}
+
+enum status bench_open(const struct bench_options *options, struct bench **out, struct error *err)
+{
     struct bench *bench = alloc_zeroed(1, sizeof *bench);
     if (!bench) return error_memory(err, "a bench", sizeof *bench);
-    uint64_t bytes = 0;
-    for (uint32_t r = 0; r < REGION_COUNT; r++) bytes += mebibytes[small][r] * MIB;
-    const struct device_options options = {.index = index, .arena_bytes = bytes, .threads = threads};
+    bench->backend = options->backend;
+    bench->size = options->size;
+    const uint64_t bytes = bench_bytes(options->size);
+    const struct device_options device = {.index = options->index,
+                                          .arena_bytes = bytes,
+                                          .threads = options->threads,
+                                          .tf32 = options->tf32};
     enum status status = STATUS_OK;
-    bench->few = alloc_zeroed(TOKENS, sizeof *bench->few);
-    bench->many = alloc_zeroed(TOKENS, sizeof *bench->many);
-    if (!bench->few || !bench->many)
-        status = error_memory(err, "a bench", TOKENS * sizeof *bench->few);
-    else if (bytes > host_memory_available())
+    if (options->backend->arena_on_host && bytes > host_memory_available())
         status = error_memory(err, "the operands of the measurement", bytes);
-    if (status == STATUS_OK) status = device_open_host(&options, &bench->device, err);
+    if (status == STATUS_OK) status = options->backend->open(&device, &bench->device, err);
+    if (status == STATUS_OK) {
+        float *at = device_arena(bench->device);
+        for (uint32_t r = 0; r < REGION_COUNT; r++) {
+            bench->regions[r] = at;
+            bench->floats[r] = mebibytes[options->size][r] * MIB / sizeof(float);
+            at += bench->floats[r];
+        }
+        bench->few = (const int32_t *)(const void *)at;
+        bench->many = bench->few + TOKENS;
+        bench->loss = (double *)(void *)(at + 2 * TOKENS);
+        status = fill(bench, err);
+    }
     if (status != STATUS_OK) {
         bench_close(bench);
         return status;
-    }
-    float *at = device_arena(bench->device);
-    for (uint32_t r = 0; r < REGION_COUNT; r++) {
-        bench->regions[r] = at;
-        bench->floats[r] = mebibytes[small][r] * MIB / sizeof(float);
-        at += bench->floats[r];
-    }
-    /* Small values that stay small: neither denormal nor infinite, in whichever role they serve. */
-    for (float *p = device_arena(bench->device); p < at; p++)
-        *p = (float)((uint32_t)(p - bench->regions[0]) * 2654435761u >> 20) * 1e-5f + 1e-4f;
-    for (uint64_t i = 0; i < TOKENS; i++) {
-        bench->few[i] = (int32_t)random_below(1, i, FEW_WORDS);
-        bench->many[i] = (int32_t)random_below(2, i, MANY_WORDS);
     }
     *out = bench;
     return STATUS_OK;
@@ -115,14 +163,39 @@ void bench_close(struct bench *bench)
 {
     if (!bench) return;
     device_close(bench->device);
-    free(bench->few);
-    free(bench->many);
     free(bench);
 }
 
 struct device *bench_device(struct bench *bench)
 {
     return bench->device;
+}
+
+const struct backend *bench_backend(const struct bench *bench)
+{
+    return bench->backend;
+}
+
+enum status bench_map_host(const struct bench *bench, uint64_t bytes, char **out,
+                           struct error *err)
+{
+    void *host = NULL;
+    char why[160];
+    const enum status status = host_memory_map("the copies' host memory", bytes, &host, err);
+    if (status != STATUS_OK) return status;
+    if (bench->backend->pin && !bench->backend->pin(host, bytes, why, sizeof why)) {
+        host_memory_unmap(host, bytes);
+        return error_set(err, STATUS_DEVICE, "host memory cannot be pinned: %s", why);
+    }
+    *out = host;
+    return STATUS_OK;
+}
+
+void bench_unmap_host(const struct bench *bench, char *host, uint64_t bytes)
+{
+    if (!host) return;
+    if (bench->backend->unpin) bench->backend->unpin(host);
+    host_memory_unmap(host, bytes);
 }
 
 char *bench_copies(struct bench *bench, uint64_t *bytes)
@@ -392,9 +465,8 @@ static void call_embed_step(const struct call *c)
 static void call_loss(const struct call *c)
 {
     const struct batch s = batch_of(c->m);
-    double loss;
-    c->kernels->loss(c->kernels, &loss, hot(c, 0, c->m * c->n), c->bench->few, s.t + 1, s.b, s.t,
-                     c->n, 0, 1);
+    c->kernels->loss(c->kernels, c->bench->loss, hot(c, 0, c->m * c->n), c->bench->few, s.t + 1,
+                     s.b, s.t, c->n, 0, 1);
 }
 
 /* The tensors of a block with m parameters: 12 C^2 in four matrices, and vectors. Parameters were
@@ -438,11 +510,15 @@ struct axis {
 struct kernel_class {
     call_function call, less;
     size_t need;                    /* offset in struct kernels of what a back end may lack; 0: none */
-    struct axis grid[2][3];         /* [coarse][m, n, k] */
+    struct axis grid[BENCH_SIZES][3]; /* [how large][m, n, k] */
     const uint64_t (*sizes)[3];     /* NULL: the grid; ascending like points in a file */
-    uint32_t size_count;            /* a coarse measurement takes the first COARSE_SIZES */
+    uint32_t size_count;            /* BENCH_SMALL takes the first COARSE_SIZES */
+    const uint64_t (*gpu_sizes)[3];
+    uint32_t gpu_size_count;
 };
-#define SIZES(list) .sizes = list, .size_count = ARRAY_COUNT(list)
+#define SIZES(list)                                                        \
+    .sizes = list, .size_count = ARRAY_COUNT(list), .gpu_sizes = gpu_##list, \
+    .gpu_size_count = ARRAY_COUNT(gpu_##list)
 enum { COARSE_SIZES = 2 };
 
 static const uint64_t norm_sizes[][3] = {
@@ -457,6 +533,24 @@ static const uint64_t loss_sizes[][3] = {
 static const uint64_t parameter_sizes[][3] = {
     {3 << 14, 0, 0}, {3 << 16, 0, 0}, {3 << 18, 0, 0}, {3 << 20, 0, 0}, {3 << 22, 0, 0}};
 
+static const uint64_t gpu_norm_sizes[][3] = {
+    {64, 256, 1}, {256, 512, 1}, {1024, 768, 1}, {4096, 1024, 1}, {16384, 4096, 1}};
+static const uint64_t gpu_wide_sizes[][3] = {
+    {64, 1024, 0}, {256, 2048, 0}, {1024, 3072, 0}, {4096, 4096, 0}, {8192, 16384, 0}};
+static const uint64_t gpu_narrow_sizes[][3] = {
+    {64, 256, 0}, {256, 512, 0}, {1024, 768, 0}, {4096, 1024, 0}, {4096, 4096, 0}};
+static const uint64_t gpu_table_sizes[][3] = {
+    {64, 128, 320}, {256, 512, 8256}, {1024, 768, 50321}, {4096, 768, 50321}};
+static const uint64_t gpu_loss_sizes[][3] = {
+    {64, 16384, 0}, {128, 256, 0}, {256, 50257, 0}, {1024, 50257, 0}, {2048, 50257, 0}};
+static const uint64_t gpu_parameter_sizes[][3] = {
+    {3 << 16, 0, 0}, {3 << 18, 0, 0}, {3 << 20, 0, 0}, {3 << 22, 0, 0}, {3 << 25, 0, 0}};
+
+#define GPU_ROWS AXIS(64, 256, 1024, 4096, 16384)
+#define GPU_WIDTHS AXIS(256, 768, 2048, 5120)
+#define GPU_HEADS AXIS(16, 128)
+#define GPU_LENGTHS AXIS(64, 256, 1024, 2048)
+#define GPU_HEAD_WIDTHS AXIS(32, 64, 128)
 #define ROWS AXIS(16, 64, 256, 1024)
 #define WIDTHS AXIS(128, 384, 1024, 3072)
 #define COARSE_ROWS AXIS(16, 256)
@@ -469,29 +563,36 @@ static const uint64_t parameter_sizes[][3] = {
 static const struct kernel_class classes[KERNEL_COUNT] = {
     [KERNEL_MATMUL_FORWARD] = {call_matmul_forward,
                                .grid = {{ROWS, WIDTHS, WIDTHS},
-                                        {COARSE_ROWS, COARSE_WIDTHS, COARSE_WIDTHS}}},
+                                        {COARSE_ROWS, COARSE_WIDTHS, COARSE_WIDTHS},
+                                        {GPU_ROWS, GPU_WIDTHS, GPU_WIDTHS}}},
     [KERNEL_MATMUL_INPUT] = {call_matmul_input,
                              .grid = {{ROWS, WIDTHS, WIDTHS},
-                                      {COARSE_ROWS, COARSE_WIDTHS, COARSE_WIDTHS}}},
+                                      {COARSE_ROWS, COARSE_WIDTHS, COARSE_WIDTHS},
+                                        {GPU_ROWS, GPU_WIDTHS, GPU_WIDTHS}}},
     [KERNEL_MATMUL_WEIGHT] = {call_matmul_weight,
                               .grid = {{WIDTHS, WIDTHS, ROWS},
-                                       {COARSE_WIDTHS, COARSE_WIDTHS, COARSE_ROWS}}},
+                                       {COARSE_WIDTHS, COARSE_WIDTHS, COARSE_ROWS},
+                                       {GPU_WIDTHS, GPU_WIDTHS, GPU_ROWS}}},
     [KERNEL_ATTENTION_FULL_FORWARD] = {call_attention_full_forward,
                                        .need = offsetof(struct kernels,
                                                         attention_grouped_forward),
                                        .grid = {{HEADS, FEW_LENGTHS, HEAD_WIDTHS},
-                                                {AXIS(4), AXIS(16, 256), AXIS(16, 64)}}},
+                                                {AXIS(4), AXIS(16, 256), AXIS(16, 64)},
+                                                {GPU_HEADS, GPU_LENGTHS, GPU_HEAD_WIDTHS}}},
     [KERNEL_ATTENTION_FULL_BACKWARD] = {call_attention_full_backward,
                                         .need = offsetof(struct kernels,
                                                          attention_grouped_backward),
                                         .grid = {{HEADS, FEW_LENGTHS, HEAD_WIDTHS},
-                                                 {AXIS(4), AXIS(16, 256), AXIS(16, 64)}}},
+                                                 {AXIS(4), AXIS(16, 256), AXIS(16, 64)},
+                                                 {GPU_HEADS, GPU_LENGTHS, GPU_HEAD_WIDTHS}}},
     [KERNEL_ATTENTION_FORWARD] = {call_attention_forward,
                                   .grid = {{HEADS, LENGTHS, HEAD_WIDTHS},
-                                           {AXIS(4), AXIS(16, 256), AXIS(16, 64)}}},
+                                           {AXIS(4), AXIS(16, 256), AXIS(16, 64)},
+                                           {GPU_HEADS, GPU_LENGTHS, GPU_HEAD_WIDTHS}}},
     [KERNEL_ATTENTION_BACKWARD] = {call_attention_backward,
                                    .grid = {{HEADS, LENGTHS, HEAD_WIDTHS},
-                                            {AXIS(4), AXIS(16, 256), AXIS(16, 64)}}},
+                                            {AXIS(4), AXIS(16, 256), AXIS(16, 64)},
+                                           {GPU_HEADS, GPU_LENGTHS, GPU_HEAD_WIDTHS}}},
     [KERNEL_NORM_FORWARD] = {call_norm_forward, SIZES(norm_sizes)},
     [KERNEL_NORM_BACKWARD] = {call_norm_backward, SIZES(norm_sizes)},
     [KERNEL_GELU_FORWARD] = {call_gelu_forward, SIZES(wide_sizes)},
@@ -547,17 +648,20 @@ static double time_calls(struct probe *probe, const struct kernels *kernels, cal
                         .m = (int64_t)probe->item.m,
                         .n = (int64_t)probe->item.n,
                         .k = (int64_t)probe->item.k};
-    const double wanted = probe->call_s > 0 ? SAMPLE_MIN_S / probe->call_s : 1;
+    const double least_s = kernels->finish ? GPU_SAMPLE_MIN_S : SAMPLE_MIN_S;
+    const double wanted = probe->call_s > 0 ? least_s / probe->call_s : 1;
     const uint64_t count = wanted > 1 ? (uint64_t)ceil(fmin(wanted, 10000)) : 1;
     if (probe->call_s < WARM_UP_MAX_S) {
         call.turn = probe->turn++;
         function(&call);
+        kernels_finish(kernels);
     }
     const double start_s = clock_s();
     for (uint64_t i = 0; i < count; i++) {
         call.turn = probe->turn++;
         function(&call);
     }
+    kernels_finish(kernels);
     return (clock_s() - start_s) / (double)count;
 }
 
@@ -575,22 +679,25 @@ static void take_sample(const struct kernels *kernels, void *argument)
     const bool first = probe->call_s == 0;
     probe->call_s = with_s;
     /* The first batch was too short to count, unless one call is enough. */
-    if (first && with_s < SAMPLE_MIN_S) return;
+    if (first && with_s < (kernels->finish ? GPU_SAMPLE_MIN_S : SAMPLE_MIN_S)) return;
     samples_add(count_preemptions() == preemptions ? &probe->clean : &probe->disturbed, seconds);
 }
 
 /* All sizes of a class, in the order that files have them. Returns how many. */
-static uint32_t list_sizes(const struct kernel_class *class, bool coarse,
+static uint32_t list_sizes(const struct kernel_class *class, enum bench_size size,
                            struct work_item items[RATE_POINTS_MAX])
 {
     uint32_t count = 0;
     if (class->sizes) {
-        for (uint32_t i = 0; i < (coarse ? COARSE_SIZES : class->size_count); i++)
-            items[count++] = (struct work_item){
-                .m = class->sizes[i][0], .n = class->sizes[i][1], .k = class->sizes[i][2]};
+        const bool gpu = size == BENCH_GPU;
+        const uint64_t (*const sizes)[3] = gpu ? class->gpu_sizes : class->sizes;
+        const uint32_t all = gpu ? class->gpu_size_count : class->size_count;
+        for (uint32_t i = 0; i < (size == BENCH_SMALL ? COARSE_SIZES : all); i++)
+            items[count++] =
+                (struct work_item){.m = sizes[i][0], .n = sizes[i][1], .k = sizes[i][2]};
         return count;
     }
-    const struct axis *const axes = class->grid[coarse];
+    const struct axis *const axes = class->grid[size];
     for (uint32_t m = 0; m < axes[0].count; m++)
         for (uint32_t n = 0; n < axes[1].count; n++)
             for (uint32_t k = 0; k < axes[2].count; k++)
@@ -608,20 +715,20 @@ static bool is_measured(const struct bench *bench, const struct kernel_class *cl
     return function != NULL;
 }
 
-static enum status make_probes(const struct measure *measure, const struct bench *bench,
-                               struct probe **out, uint32_t *count, struct error *err)
+static enum status make_probes(const struct bench *bench, struct probe **out, uint32_t *count,
+                               struct error *err)
 {
     struct work_item items[RATE_POINTS_MAX];
     uint32_t total = 0;
     for (uint32_t kernel = 0; kernel < KERNEL_COUNT; kernel++)
         if (is_measured(bench, &classes[kernel]))
-            total += list_sizes(&classes[kernel], measure_is_coarse(measure), items);
+            total += list_sizes(&classes[kernel], bench->size, items);
     struct probe *const probes = alloc_zeroed(total, sizeof *probes);
     if (!probes) return error_memory(err, "the measurement", total * sizeof *probes);
     uint32_t made = 0;
     for (uint32_t kernel = 0; kernel < KERNEL_COUNT; kernel++) {
         if (!is_measured(bench, &classes[kernel])) continue;
-        const uint32_t sizes = list_sizes(&classes[kernel], measure_is_coarse(measure), items);
+        const uint32_t sizes = list_sizes(&classes[kernel], bench->size, items);
         for (uint32_t i = 0; i < sizes; i++) {
             struct probe *const probe = &probes[made++];
             probe->bench = bench;
@@ -672,7 +779,7 @@ enum status measure_kernels(struct measure *measure, struct bench *bench, double
 {
     struct probe *probes = NULL;
     uint32_t count = 0;
-    enum status status = make_probes(measure, bench, &probes, &count, err);
+    enum status status = make_probes(bench, &probes, &count, err);
     if (status != STATUS_OK) return status;
     struct device_stream *const stream = device_stream(bench->device, STREAM_COMPUTE);
     const double start_s = clock_s();
@@ -688,8 +795,11 @@ enum status measure_kernels(struct measure *measure, struct bench *bench, double
         while (!device_synchronize(stream, device_record(stream), 0.1)) {
             const double now_s = fmin(clock_s() - start_s, budget_s);
             char what[64];
-            snprintf(what, sizeof what, "kernels, %u thread%s", profile->threads,
-                     profile->threads == 1 ? "" : "s");
+            if (profile->threads == 0)
+                snprintf(what, sizeof what, "kernels of the GPU");
+            else
+                snprintf(what, sizeof what, "kernels, %u thread%s", profile->threads,
+                         profile->threads == 1 ? "" : "s");
             measure_progress(measure, now_s - told_s, what);
             told_s = now_s;
             if (measure_stopped(measure)) {
@@ -700,7 +810,8 @@ enum status measure_kernels(struct measure *measure, struct bench *bench, double
         }
     }
     measure_progress(measure, budget_s - told_s, "kernels");
-    status = keep_points(measure, probes, count, profile, err);
+    status = device_failed(bench->device, err);
+    if (status == STATUS_OK) status = keep_points(measure, probes, count, profile, err);
     free(probes);
     return status;
 }
@@ -787,6 +898,7 @@ static void compute_peak(const struct kernels *kernels, void *argument)
 
 double measure_peak(struct bench *bench)
 {
+    assert(bench->backend->arena_on_host); /* the loop is the host's own */
     struct device_stream *const stream = device_stream(bench->device, STREAM_COMPUTE);
     double rate = 0;
     device_compute(stream, compute_peak, &rate, 0, NULL);

@@ -2,6 +2,7 @@
 #ifndef SPILLWAY_EXEC_MEASURE_STATE_H
 #define SPILLWAY_EXEC_MEASURE_STATE_H
 
+#include "exec/backend.h"
 #include "exec/device.h"
 #include "exec/measure.h"
 #include "models/cost.h"
@@ -42,16 +43,46 @@ static inline bool measure_is_coarse(const struct measure *measure)
     return measure->budget_s < 15;
 }
 
+/* The date, for figures; host memory and cores. */
+MUST_CHECK enum status measure_begin(struct measure *measure, const struct measure_options *options,
+                                     struct hardware *out, struct error *err);
+
+/* FLOP/s of the fastest matrix product over all profiles; bytes/s of the largest optimizer step; the
+ * shortest time that any kernel took. */
+double measure_best_product(const struct device_type *type);
+double measure_step_bandwidth(const struct compute_profile *profile);
+double measure_shortest(const struct compute_profile *profile);
+
 /* --- one computing device: kernels with operands as in training (measure_kernels.c) ------------- */
 
 struct bench; /* opaque: a device, and memory for operands in its arena */
 
-/* `small`: less room for operands, for many devices at once. The caller closes it with bench_close().
- * Errors: STATUS_NO_MEMORY, STATUS_DEVICE. */
-MUST_CHECK enum status bench_open(uint32_t index, uint32_t threads, bool small, struct bench **out,
+/* How much room there is for operands, and with it which sizes are measured. */
+enum bench_size {
+    BENCH_WHOLE, /* a host device of its own */
+    BENCH_SMALL, /* many host devices at once, or little time */
+    BENCH_GPU,   /* operands of a few hundred MiB each */
+    BENCH_SIZES
+};
+uint64_t bench_bytes(enum bench_size size);
+
+struct bench_options {
+    const struct backend *backend;
+    uint32_t index, threads;
+    enum bench_size size;
+    bool tf32;
+};
+
+/* The caller closes it with bench_close(). Errors: STATUS_NO_MEMORY, STATUS_DEVICE. */
+MUST_CHECK enum status bench_open(const struct bench_options *options, struct bench **out,
                                   struct error *err);
 void bench_close(struct bench *bench); /* NULL is fine */
 struct device *bench_device(struct bench *bench);
+const struct backend *bench_backend(const struct bench *bench);
+/* Host memory for copies to and from the bench, pinned where that helps. */
+MUST_CHECK enum status bench_map_host(const struct bench *bench, uint64_t bytes, char **out,
+                                      struct error *err);
+void bench_unmap_host(const struct bench *bench, char *host, uint64_t bytes); /* NULL is fine */
 /* A part of the arena for copies to come from and go to. */
 char *bench_copies(struct bench *bench, uint64_t *bytes);
 
@@ -79,8 +110,10 @@ MUST_CHECK enum status measure_copies(struct measure *measure, struct bench *ben
                                       struct device_type *type, struct figure *handover_s,
                                       struct error *err);
 
-/* With as many devices of `threads` threads as `cores` hold. */
-MUST_CHECK enum status measure_interference(struct measure *measure, uint32_t threads,
+/* With as many host devices of `threads` threads as `cores` hold, at least two; of a GPU: with that one
+ * alone, since GPUs do not share what they compute with. */
+MUST_CHECK enum status measure_interference(struct measure *measure,
+                                            const struct backend *backend, uint32_t threads,
                                             uint32_t cores, double budget_s,
                                             struct interference *out, struct error *err);
 

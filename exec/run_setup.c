@@ -64,8 +64,9 @@ static enum status find_backend(struct run *run, struct error *err)
     if (status != STATUS_OK) return error_add(err, "the plan is for '%s'", hardware->name);
     if (count < hardware->device_count)
         return error_set(err, STATUS_DEVICE,
-                         "the plan is for %" PRIu32 " devices of backend '%s', and there %s %" PRIu32,
-                         hardware->device_count, hardware->backend, count == 1 ? "is" : "are", count);
+                         "the plan is for '%s' with %" PRIu32 " devices of backend '%s', and there %s "
+                         "%" PRIu32, hardware->name, hardware->device_count, hardware->backend,
+                         count == 1 ? "is" : "are", count);
     return STATUS_OK;
 }
 
