@@ -24,6 +24,7 @@
 #include "base/progress.h"
 #include "base/size.h"
 #include "exec/backend.h"
+#include "exec/gpu_rates.h"
 #include "exec/measure.h"
 #include "exec/resume.h"
 #include "exec/run.h"
@@ -557,6 +558,45 @@ static enum status command_measure(int argc, char **argv, struct error *err)
     return status;
 }
 
+/* --- rates of a GPU ------------------------------------------------------------------------------ */
+
+#ifdef SPILLWAY_CUDA
+
+static enum status command_gpu_rates(int argc, char **argv, struct error *err)
+{
+    const char *output = "-";
+    const struct option_spec specs[] = {
+        OPTION_STRING("output", 'o', "FILE", &output,
+                      "write the rates there instead of to standard output"),
+    };
+    struct options options = {
+        .command = "spillway-exec gpu-rates",
+        .arguments = "",
+        .summary = "copies, memory, products and attention of the first GPU, as JSON",
+        .examples = (const char *const[]){"spillway-exec gpu-rates -o rates.json", NULL},
+        .specs = specs,
+        .spec_count = ARRAY_COUNT(specs),
+    };
+    enum status status = options_parse(&options, argc, argv, err);
+    if (status != STATUS_OK) return status;
+    if (options.help) {
+        options_print_help(&options, stdout);
+        return STATUS_OK;
+    }
+    struct file_out *file;
+    status = file_out_create(output, &file, err);
+    if (status != STATUS_OK) return status;
+    struct json_out *json = json_out_create(file);
+    status = json ? gpu_rates_write(json, err) : error_memory(err, "the rates", 0);
+    if (status == STATUS_OK && !json_out_complete(json)) status = error_memory(err, "the rates", 0);
+    json_out_destroy(json);
+    if (status == STATUS_OK) return file_out_commit(file, err);
+    file_out_discard(file);
+    return status;
+}
+
+#endif
+
 /* --- main -------------------------------------------------------------------------------------- */
 
 static const struct {
@@ -567,6 +607,9 @@ static const struct {
     {"run", command_run, "carry out a plan on this machine"},
     {"checkpoints", command_checkpoints, "the newest whole checkpoint of each job of a plan"},
     {"measure", command_measure, "measure how fast this machine computes and copies"},
+#ifdef SPILLWAY_CUDA
+    {"gpu-rates", command_gpu_rates, "plain rates of the first GPU, see exec/gpu-check"},
+#endif
 };
 
 static void print_usage(FILE *stream)
