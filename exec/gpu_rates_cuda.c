@@ -151,7 +151,7 @@ static void call_sgd(const struct kernels *k, const struct kernel_call *c)
 
 static void call_forward(const struct kernels *k, const struct kernel_call *c)
 {
-    k->linear_forward(k, array(c, 0), array(c, 1), array(c, 2), array(c, 3), c->m, c->n, c->k, true, false);
+    k->linear_forward(k, array(c, 0), array(c, 1), array(c, 2), array(c, 3), c->m, c->n, c->k, true);
 }
 
 static void call_input(const struct kernels *k, const struct kernel_call *c)

@@ -171,20 +171,32 @@ static void norm_backward(const struct kernels *kernels, float *dx, float *dw, f
     RUN(cuda_norm_backward, dx, dw, db, dout, x, stats, w, added, r, c, context->workspace);
 }
 
+/* Attention over q, k and v that are columns of one array. */
+static struct cuda_attention as_one(const float *qkv, int64_t b, int64_t t, int64_t c, int64_t h,
+                                    bool causal)
+{
+    return (struct cuda_attention){.q = qkv,
+                                   .k = qkv + c,
+                                   .v = qkv + 2 * c,
+                                   .b = b,
+                                   .t = t,
+                                   .d = c / h,
+                                   .h = h,
+                                   .kv = h,
+                                   .row_q = 3 * c,
+                                   .row_kv = 3 * c,
+                                   .causal = causal};
+}
+
 static void attention_forward(const struct kernels *kernels, float *out, float *stats,
                               const float *qkv, int64_t b, int64_t t, int64_t c, int64_t h,
                               bool causal, float *scratch)
 {
     (void)scratch;
     struct cuda_context *const context = context_of(kernels);
-    const struct cuda_attention attention = {.out = out,
-                                             .stats = stats,
-                                             .qkv = qkv,
-                                             .b = b,
-                                             .t = t,
-                                             .c = c,
-                                             .h = h,
-                                             .causal = causal};
+    struct cuda_attention attention = as_one(qkv, b, t, c, h, causal);
+    attention.out = out;
+    attention.stats = stats;
     RUN(cuda_attention_forward, &attention);
 }
 
@@ -194,17 +206,97 @@ static void attention_backward(const struct kernels *kernels, float *dqkv, const
 {
     (void)scratch;
     struct cuda_context *const context = context_of(kernels);
-    const struct cuda_attention attention = {.dqkv = dqkv,
-                                             .qkv = qkv,
+    struct cuda_attention attention = as_one(qkv, b, t, c, h, causal);
+    attention.dq = dqkv;
+    attention.dk = dqkv + c;
+    attention.dv = dqkv + 2 * c;
+    attention.dout = dout;
+    attention.kept_out = out;
+    attention.kept_stats = stats;
+    RUN(cuda_attention_backward, &attention);
+}
+
+static void attention_grouped_forward(const struct kernels *kernels, float *out, float *stats,
+                                      const float *q, const float *k, const float *v, int64_t b,
+                                      int64_t t, int64_t h, int64_t kv, int64_t d, bool causal,
+                                      float *scratch)
+{
+    (void)scratch;
+    struct cuda_context *const context = context_of(kernels);
+    const struct cuda_attention attention = {.out = out,
+                                             .stats = stats,
+                                             .q = q,
+                                             .k = k,
+                                             .v = v,
+                                             .b = b,
+                                             .t = t,
+                                             .d = d,
+                                             .h = h,
+                                             .kv = kv,
+                                             .row_q = h * d,
+                                             .row_kv = kv * d,
+                                             .causal = causal};
+    RUN(cuda_attention_forward, &attention);
+}
+
+static void attention_grouped_backward(const struct kernels *kernels, float *dq, float *dk,
+                                       float *dv, const float *dout, const float *q,
+                                       const float *k, const float *v, const float *out,
+                                       const float *stats, int64_t b, int64_t t, int64_t h,
+                                       int64_t kv, int64_t d, bool causal, float *scratch)
+{
+    (void)scratch;
+    struct cuda_context *const context = context_of(kernels);
+    const struct cuda_attention attention = {.dq = dq,
+                                             .dk = dk,
+                                             .dv = dv,
+                                             .q = q,
+                                             .k = k,
+                                             .v = v,
                                              .dout = dout,
                                              .kept_out = out,
                                              .kept_stats = stats,
                                              .b = b,
                                              .t = t,
-                                             .c = c,
+                                             .d = d,
                                              .h = h,
+                                             .kv = kv,
+                                             .row_q = h * d,
+                                             .row_kv = kv * d,
                                              .causal = causal};
     RUN(cuda_attention_backward, &attention);
+}
+
+static void rms_norm_forward(const struct kernels *kernels, float *out, float *sum, float *stats,
+                             const float *x, const float *y, const float *w, int64_t r, int64_t c,
+                             float epsilon)
+{
+    struct cuda_context *const context = context_of(kernels);
+    RUN(cuda_rms_norm_forward, out, sum, stats, x, y, w, r, c, epsilon);
+}
+
+static void rms_norm_backward(const struct kernels *kernels, float *dx, float *dw,
+                              const float *dout, const float *x, const float *stats,
+                              const float *w, const float *added, int64_t r, int64_t c)
+{
+    struct cuda_context *const context = context_of(kernels);
+    RUN(cuda_rms_norm_backward, dx, dw, dout, x, stats, w, added, r, c, context->workspace);
+}
+
+static void rope(const struct kernels *kernels, float *q, float *k, int64_t b, int64_t t,
+                 int64_t h, int64_t kv, int64_t d, const struct rope *rope, bool back)
+{
+    struct cuda_context *const context = context_of(kernels);
+    for (int64_t first = 0; first < d / 2; first += CUDA_ROPE_PAIRS) {
+        struct cuda_rope turn = {
+            .q = q, .k = k, .tokens = b * t, .t = t, .h = h, .kv = kv, .d = d, .back = back};
+        turn.first = (int32_t)first;
+        turn.count = (int32_t)(d / 2 - first < CUDA_ROPE_PAIRS ? d / 2 - first : CUDA_ROPE_PAIRS);
+        for (int32_t i = 0; i < turn.count; i++)
+            turn.frequencies[i] =
+                (float)rope_frequency(rope, (uint64_t)(turn.first + i), (uint64_t)d);
+        RUN(cuda_rope, &turn);
+    }
 }
 
 static void loss(const struct kernels *kernels, double *result, float *logits,
@@ -212,7 +304,54 @@ static void loss(const struct kernels *kernels, double *result, float *logits,
                  uint32_t part, uint32_t parts)
 {
     struct cuda_context *const context = context_of(kernels);
-    RUN(cuda_loss, result, logits, tokens, token_stride, b, t, v, part, parts, context->workspace);
+    RUN(cuda_loss, result, logits, tokens + 1, token_stride, b, t, v, part, parts,
+        context->workspace);
+}
+
+static void loss_labels(const struct kernels *kernels, double *result, float *logits,
+                        const int32_t *labels, int64_t label_stride, int64_t b, int64_t t,
+                        int64_t v, uint32_t part, uint32_t parts)
+{
+    struct cuda_context *const context = context_of(kernels);
+    RUN(cuda_loss, result, logits, labels, label_stride, b, t, v, part, parts, context->workspace);
+}
+
+/* --- images ------------------------------------------------------------------------------------------------ */
+
+static void patches(const struct kernels *kernels, float *out, const float *images, int64_t b,
+                    int64_t channels, int64_t image, int64_t patch)
+{
+    struct cuda_context *const context = context_of(kernels);
+    RUN(cuda_patches, out, images, b, channels, image, patch);
+}
+
+static void join_forward(const struct kernels *kernels, float *x, const float *rows,
+                         const float *class_token, const float *positions, int64_t b, int64_t t,
+                         int64_t c)
+{
+    struct cuda_context *const context = context_of(kernels);
+    RUN(cuda_join_forward, x, rows, class_token, positions, b, t, c);
+}
+
+static void join_backward(const struct kernels *kernels, float *dpatches, float *dclass_token,
+                          float *dpositions, const float *dx, int64_t b, int64_t t, int64_t c)
+{
+    struct cuda_context *const context = context_of(kernels);
+    RUN(cuda_join_backward, dpatches, dclass_token, dpositions, dx, b, t, c, context->workspace);
+}
+
+static void first_forward(const struct kernels *kernels, float *out, const float *x, int64_t b,
+                          int64_t t, int64_t c)
+{
+    struct cuda_context *const context = context_of(kernels);
+    RUN(cuda_first_forward, out, x, b, t, c);
+}
+
+static void first_backward(const struct kernels *kernels, float *dx, const float *dout, int64_t b,
+                           int64_t t, int64_t c)
+{
+    struct cuda_context *const context = context_of(kernels);
+    RUN(cuda_first_backward, dx, dout, b, t, c);
 }
 
 /* --- elementwise ------------------------------------------------------------------------------------------ */
@@ -229,6 +368,20 @@ static void gelu_backward(const struct kernels *kernels, float *dx, const float 
 {
     struct cuda_context *const context = context_of(kernels);
     RUN(cuda_gelu_backward, dx, dy, x, n, tanh_form);
+}
+
+static void swiglu_forward(const struct kernels *kernels, float *y, const float *gate,
+                           const float *up, int64_t n)
+{
+    struct cuda_context *const context = context_of(kernels);
+    RUN(cuda_swiglu_forward, y, gate, up, n);
+}
+
+static void swiglu_backward(const struct kernels *kernels, float *dgate, float *dup,
+                            const float *dy, const float *gate, const float *up, int64_t n)
+{
+    struct cuda_context *const context = context_of(kernels);
+    RUN(cuda_swiglu_backward, dgate, dup, dy, gate, up, n);
 }
 
 static void residual(const struct kernels *kernels, float *z, const float *x, const float *y,
@@ -273,6 +426,19 @@ static const struct kernels table = {
     .residual = residual,
     .loss = loss,
     .update = update,
+    .rms_norm_forward = rms_norm_forward,
+    .rms_norm_backward = rms_norm_backward,
+    .rope = rope,
+    .attention_grouped_forward = attention_grouped_forward,
+    .attention_grouped_backward = attention_grouped_backward,
+    .swiglu_forward = swiglu_forward,
+    .swiglu_backward = swiglu_backward,
+    .loss_labels = loss_labels,
+    .patches = patches,
+    .join_forward = join_forward,
+    .join_backward = join_backward,
+    .first_forward = first_forward,
+    .first_backward = first_backward,
 };
 
 const struct kernels *kernels_cuda_table(void)
@@ -286,6 +452,8 @@ static cudaError_t load_kernels(void)
     if (failed == cudaSuccess) failed = cuda_rows_load();
     if (failed == cudaSuccess) failed = cuda_embed_load();
     if (failed == cudaSuccess) failed = cuda_attention_load();
+    if (failed == cudaSuccess) failed = cuda_rope_load();
+    if (failed == cudaSuccess) failed = cuda_images_load();
     return failed;
 }
 

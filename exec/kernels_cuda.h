@@ -2,8 +2,9 @@
  * The kernels of a CUDA device, behind the table of exec/kernels.h.
  *
  * Calls enqueue on one stream and return; operands are device memory. Beyond what exec/kernels.h
- * says: operands of linear layers begin at multiples of CUDA_OPERAND_ALIGNMENT bytes, as everything
- * in an arena does. Equal calls give equal bits on one model of GPU with one version of the library,
+ * says: bits may depend on how the operands of linear layers are aligned, up to CUDA_OPERAND_ALIGNMENT
+ * bytes, where their sizes do not settle it (kernels_cuda_products.c). Equal calls give equal bits on
+ * one model of GPU with one version of the library,
  * not across those.
  */
 #ifndef SPILLWAY_EXEC_KERNELS_CUDA_H

@@ -1,7 +1,8 @@
 /*
  * Attention of each head over tiles of queries and keys, forward and backward, in fp32.
  *
- * Letters: q, k, v rows of D numbers for each of T tokens, found in place inside qkv(B,T,3C).
+ * Letters: q, k, v rows of D numbers for each of T tokens, found in place inside qkv(B,T,3C) or in
+ * three arrays of their own: rows lie any distance apart.
  *
  *     s(i,j) = q(i) . k(j) / sqrt(D);  p = softmax over j (causal: j <= i);  out(i) = sum p(i,j) v(j)
  *
@@ -17,6 +18,10 @@
  *     queries:  a block holds a tile of queries and goes through the keys they see
  *                   dQ += dS K
  *     with  P = exp(S - lse),  dP = dO V^T,  dS = P (dP - delta),  delta(i) = dout(i) . out(i)
+ *
+ * Heads may share keys and values, in groups. Forward and for the queries they are heads like others;
+ * a block that holds a tile of keys goes through the queries of all heads of the group, one head after
+ * the other, and so adds up their dK and dV.
  *
  * delta is worked out again by every block that needs it: a dot product of D beside TILE of them.
  *
@@ -41,34 +46,27 @@
 
 #include "exec/kernels_cuda_launch.h"
 
-/* One head of one sample: where its rows are, `row` floats apart in qkv and `width` in out. */
+/* One head of one sample: where its rows begin in q and dq, in k, v, dk and dv, and in out. */
 struct head {
-    const float *q, *k, *v;
-    int64_t row, width;
+    int64_t q, kv, out;
+    int64_t width; /* of a row of out */
     int t, d;
     float scale;
 };
 
+/* index: sample H + head of queries */
 __device__ static inline struct head head_of(const struct cuda_attention &a, int64_t index)
 {
-    const int64_t d = a.c / a.h;
-    const float *const q = a.qkv + index / a.h * a.t * 3 * a.c + index % a.h * d;
+    const int64_t sample = index / a.h, number = index % a.h;
     struct head head;
-    head.q = q;
-    head.k = q + a.c;
-    head.v = q + 2 * a.c;
-    head.row = 3 * a.c;
-    head.width = a.c;
+    head.width = a.h * a.d;
+    head.q = sample * a.t * a.row_q + number * a.d;
+    head.kv = sample * a.t * a.row_kv + number / (a.h / a.kv) * a.d;
+    head.out = sample * a.t * head.width + number * a.d;
     head.t = (int)a.t;
-    head.d = (int)d;
-    head.scale = (float)(1.0 / sqrt((double)d));
+    head.d = (int)a.d;
+    head.scale = (float)(1.0 / sqrt((double)a.d));
     return head;
-}
-
-/* Where the head's rows begin in an array (B,T,C). */
-__device__ static inline int64_t out_place(const struct cuda_attention &a, int64_t index)
-{
-    return index / a.h * a.t * a.c + index % a.h * (a.c / a.h);
 }
 
 /* --- tiles ---------------------------------------------------------------------------------------------- */
@@ -192,12 +190,12 @@ __global__ static void __launch_bounds__((TILE / EACH) * (TILE / EACH))
         total[r] = 0;
         for (int c = 0; c < S::COLUMNS; c++) sum[r][c] = 0;
     }
-    load_tile<D, TILE, EACH>(queries, head.q, head.row, first, head.t, head.d);
+    load_tile<D, TILE, EACH>(queries, a.q + head.q, a.row_q, first, head.t, head.d);
     const int end = a.causal ? tile + 1 : (int)tiles;
     for (int key_tile = 0; key_tile < end; key_tile++) {
         const int key = key_tile * TILE;
         __syncthreads(); /* the values of the tile before have been read */
-        load_tile<D, TILE, EACH>(other, head.k, head.row, key, head.t, head.d);
+        load_tile<D, TILE, EACH>(other, a.k + head.kv, a.row_kv, key, head.t, head.d);
         __syncthreads();
         float score[EACH][EACH];
         multiply_rows<D, TILE, EACH>(score, queries, other);
@@ -223,7 +221,7 @@ __global__ static void __launch_bounds__((TILE / EACH) * (TILE / EACH))
             for (int c = 0; c < S::COLUMNS; c++) sum[r][c] *= rescale;
         }
         __syncthreads(); /* the keys have been read, the weights are there */
-        load_tile<D, TILE, EACH>(other, head.v, head.row, key, head.t, head.d);
+        load_tile<D, TILE, EACH>(other, a.v + head.kv, a.row_kv, key, head.t, head.d);
         __syncthreads();
         add_product<D, TILE, EACH, false>(sum, weights, other);
     }
@@ -233,8 +231,7 @@ __global__ static void __launch_bounds__((TILE / EACH) * (TILE / EACH))
         const int query = first + ty + S::SIDE * r;
         if (tx == 0 && query < head.t) a.stats[index * a.t + query] = largest[r] + logf(total[r]);
     }
-    store_tile<D, TILE, EACH>(a.out + out_place(a, index), head.width, first, head.t, head.d, sum,
-                              inverse);
+    store_tile<D, TILE, EACH>(a.out + head.out, head.width, first, head.t, head.d, sum, inverse);
 }
 
 /* --- backward ---------------------------------------------------------------------------------------------- */
@@ -242,24 +239,24 @@ __global__ static void __launch_bounds__((TILE / EACH) * (TILE / EACH))
 /* lse and delta of a tile of queries, by 8 threads a row; `gradients` is the tile of dout. */
 template <int D, int TILE, int EACH>
 __device__ static inline void load_rows(float *lse, float *delta, const float *gradients,
-                                        const struct cuda_attention &a, int64_t index, int first,
-                                        int t, int d)
+                                        const struct cuda_attention &a, const struct head &head,
+                                        int64_t index, int first)
 {
     typedef struct shape<D, TILE, EACH> S;
     enum { LANES = 8 };
     static_assert(S::THREADS % WARP == 0 && TILE * LANES % S::THREADS == 0, "whole warps");
-    const float *const out = a.kept_out + out_place(a, index);
+    const float *const out = a.kept_out + head.out;
     for (int i = threadIdx.x; i < TILE * LANES; i += S::THREADS) {
         const int row = i / LANES, lane = i % LANES;
         float sum = 0;
-        if (first + row < t)
-            for (int column = lane; column < d; column += LANES)
+        if (first + row < head.t)
+            for (int column = lane; column < head.d; column += LANES)
                 sum = fmaf(gradients[row * S::ROW + column],
-                           out[(int64_t)(first + row) * a.c + column], sum);
+                           out[(int64_t)(first + row) * head.width + column], sum);
         sum = row_sum<LANES>(sum);
         if (lane == 0) {
             delta[row] = sum;
-            lse[row] = first + row < t ? a.kept_stats[index * a.t + first + row] : 0.0f;
+            lse[row] = first + row < head.t ? a.kept_stats[index * a.t + first + row] : 0.0f;
         }
     }
 }
@@ -318,26 +315,28 @@ __global__ static void __launch_bounds__((TILE / EACH) * (TILE / EACH))
     typedef struct shape<D, TILE, EACH> S;
     DYNAMIC_SHARED(shared);
     const backward_memory<D, TILE, EACH> memory(shared);
-    const int64_t index = blockIdx.x / tiles;
+    const int64_t group = a.h / a.kv, first_index = blockIdx.x / tiles * group;
     const int tile = (int)(blockIdx.x % tiles), key = tile * TILE;
-    const struct head head = head_of(a, index);
-    const float *const dout = a.dout + out_place(a, index);
+    struct head head = head_of(a, first_index);
 
     float d_keys[EACH][S::COLUMNS], d_values[EACH][S::COLUMNS], one[EACH];
     for (int r = 0; r < EACH; r++) {
         one[r] = 1.0f;
         for (int c = 0; c < S::COLUMNS; c++) d_keys[r][c] = d_values[r][c] = 0;
     }
-    load_tile<D, TILE, EACH>(memory.keys, head.k, head.row, key, head.t, head.d);
-    load_tile<D, TILE, EACH>(memory.values, head.v, head.row, key, head.t, head.d);
-    for (int query_tile = a.causal ? tile : 0; query_tile < tiles; query_tile++) {
-        const int first = query_tile * TILE;
+    load_tile<D, TILE, EACH>(memory.keys, a.k + head.kv, a.row_kv, key, head.t, head.d);
+    load_tile<D, TILE, EACH>(memory.values, a.v + head.kv, a.row_kv, key, head.t, head.d);
+    const int64_t begin = a.causal ? tile : 0, each = tiles - begin;
+    for (int64_t round = 0; round < group * each; round++) { /* a head's tiles, then the next head's */
+        const int64_t index = first_index + round / each;
+        const int first = (int)(begin + round % each) * TILE;
+        head = head_of(a, index);
         __syncthreads(); /* the tiles of the round before have been read */
-        load_tile<D, TILE, EACH>(memory.queries, head.q, head.row, first, head.t, head.d);
-        load_tile<D, TILE, EACH>(memory.gradients, dout, head.width, first, head.t, head.d);
+        load_tile<D, TILE, EACH>(memory.queries, a.q + head.q, a.row_q, first, head.t, head.d);
+        load_tile<D, TILE, EACH>(memory.gradients, a.dout + head.out, head.width, first, head.t,
+                                 head.d);
         __syncthreads();
-        load_rows<D, TILE, EACH>(memory.lse, memory.delta, memory.gradients, a, index, first,
-                                 head.t, head.d);
+        load_rows<D, TILE, EACH>(memory.lse, memory.delta, memory.gradients, a, head, index, first);
         __syncthreads();
         make_weights<D, TILE, EACH>(memory.weights, memory.slopes, memory.queries, memory.keys,
                                     memory.gradients, memory.values, memory.lse, memory.delta,
@@ -346,9 +345,8 @@ __global__ static void __launch_bounds__((TILE / EACH) * (TILE / EACH))
         add_product<D, TILE, EACH, true>(d_values, memory.weights, memory.gradients);
         add_product<D, TILE, EACH, true>(d_keys, memory.slopes, memory.queries);
     }
-    float *const to = a.dqkv + (head.k - a.qkv);
-    store_tile<D, TILE, EACH>(to, head.row, key, head.t, head.d, d_keys, one);
-    store_tile<D, TILE, EACH>(to + a.c, head.row, key, head.t, head.d, d_values, one);
+    store_tile<D, TILE, EACH>(a.dk + head.kv, a.row_kv, key, head.t, head.d, d_keys, one);
+    store_tile<D, TILE, EACH>(a.dv + head.kv, a.row_kv, key, head.t, head.d, d_values, one);
 }
 
 template <int D, int TILE, int EACH>
@@ -367,18 +365,17 @@ __global__ static void __launch_bounds__((TILE / EACH) * (TILE / EACH))
         one[r] = 1.0f;
         for (int c = 0; c < S::COLUMNS; c++) d_queries[r][c] = 0;
     }
-    load_tile<D, TILE, EACH>(memory.queries, head.q, head.row, first, head.t, head.d);
-    load_tile<D, TILE, EACH>(memory.gradients, a.dout + out_place(a, index), head.width, first,
-                             head.t, head.d);
-    __syncthreads();
-    load_rows<D, TILE, EACH>(memory.lse, memory.delta, memory.gradients, a, index, first, head.t,
+    load_tile<D, TILE, EACH>(memory.queries, a.q + head.q, a.row_q, first, head.t, head.d);
+    load_tile<D, TILE, EACH>(memory.gradients, a.dout + head.out, head.width, first, head.t,
                              head.d);
+    __syncthreads();
+    load_rows<D, TILE, EACH>(memory.lse, memory.delta, memory.gradients, a, head, index, first);
     const int end = a.causal ? tile + 1 : (int)tiles;
     for (int key_tile = 0; key_tile < end; key_tile++) {
         const int key = key_tile * TILE;
         __syncthreads(); /* the keys and slopes of the round before have been read */
-        load_tile<D, TILE, EACH>(memory.keys, head.k, head.row, key, head.t, head.d);
-        load_tile<D, TILE, EACH>(memory.values, head.v, head.row, key, head.t, head.d);
+        load_tile<D, TILE, EACH>(memory.keys, a.k + head.kv, a.row_kv, key, head.t, head.d);
+        load_tile<D, TILE, EACH>(memory.values, a.v + head.kv, a.row_kv, key, head.t, head.d);
         __syncthreads();
         make_weights<D, TILE, EACH>(nullptr, memory.slopes, memory.queries, memory.keys,
                                     memory.gradients, memory.values, memory.lse, memory.delta,
@@ -386,8 +383,7 @@ __global__ static void __launch_bounds__((TILE / EACH) * (TILE / EACH))
         __syncthreads();
         add_product<D, TILE, EACH, false>(d_queries, memory.slopes, memory.keys);
     }
-    store_tile<D, TILE, EACH>(a.dqkv + (head.q - a.qkv), head.row, first, head.t, head.d,
-                              d_queries, one);
+    store_tile<D, TILE, EACH>(a.dq + head.q, a.row_q, first, head.t, head.d, d_queries, one);
 }
 
 /* --- launchers ------------------------------------------------------------------------------------------------ */
@@ -417,7 +413,7 @@ static cudaError_t run_backward(cudaStream_t stream, const struct cuda_attention
 {
     const int64_t tiles = blocks_for(a.t, TILE);
     const dim3 threads(shape<D, TILE, EACH>::THREADS);
-    const cudaError_t failed = launch(attention_keys<D, TILE, EACH>, tiles * a.b * a.h, threads,
+    const cudaError_t failed = launch(attention_keys<D, TILE, EACH>, tiles * a.b * a.kv, threads,
                                       backward_bytes<D, TILE, EACH>(), stream, a, tiles);
     if (failed != cudaSuccess) return failed;
     return launch(attention_queries<D, TILE, EACH>, tiles * a.b * a.h, threads,
@@ -427,7 +423,7 @@ static cudaError_t run_backward(cudaStream_t stream, const struct cuda_attention
 extern "C" cudaError_t cuda_attention_forward(cudaStream_t stream,
                                               const struct cuda_attention *attention)
 {
-    const int64_t d = attention->c / attention->h;
+    const int64_t d = attention->d;
     if (d > CUDA_HEAD_WIDTH_MAX || attention->t > INT32_MAX / 2) return cudaErrorInvalidValue;
     if (d <= 32) return run_forward<32, 64, 4>(stream, *attention);
     if (d <= 64) return run_forward<64, 64, 4>(stream, *attention);
@@ -438,7 +434,7 @@ extern "C" cudaError_t cuda_attention_forward(cudaStream_t stream,
 extern "C" cudaError_t cuda_attention_backward(cudaStream_t stream,
                                                const struct cuda_attention *attention)
 {
-    const int64_t d = attention->c / attention->h;
+    const int64_t d = attention->d;
     if (d > CUDA_HEAD_WIDTH_MAX || attention->t > INT32_MAX / 2) return cudaErrorInvalidValue;
     if (d <= 32) return run_backward<32, 32, 4>(stream, *attention);
     if (d <= 64) return run_backward<64, 32, 4>(stream, *attention);

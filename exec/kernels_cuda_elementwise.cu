@@ -1,5 +1,5 @@
 /*
- * Kernels that treat each number alone: GELU, its derivative, sums, optimizer steps.
+ * Kernels that treat each number alone: GELU and SwiGLU, their derivatives, sums, optimizer steps.
  *
  * All of them are bound by memory. A thread takes EACH numbers that lie THREADS apart: neighbouring
  * threads read neighbouring numbers, and all loads of a thread are under way before the first result
@@ -7,7 +7,7 @@
  * four bytes, not sixteen: any alignment is right, a number's result does not depend on where it
  * stands, and with EACH loads in flight per thread the difference is a few per cent.
  *
- * The formulas are those of kernels_elementwise.c and kernels_update.c.
+ * The formulas are those of kernels_elementwise.c, kernels_swiglu.c and kernels_update.c.
  */
 #include "exec/kernels_cuda_device.cuh"
 
@@ -58,6 +58,15 @@ struct gelu_exact_slope {
     }
 };
 
+__device__ static inline float logistic(float x)
+{
+    return 1.0f / (1.0f + expf(-x));
+}
+
+struct swiglu {
+    __device__ float operator()(float gate, float up) const { return gate * logistic(gate) * up; }
+};
+
 struct sum_of_two {
     __device__ float operator()(float x, float y) const { return x + y; }
 };
@@ -90,6 +99,27 @@ __global__ static void map_two(float *z, const float *x, const float *y, int64_t
     }
     for (int e = 0; e < EACH; e++)
         if (first + e * THREADS < n) z[first + e * THREADS] = function(left[e], right[e]);
+}
+
+/* dgate may be dy */
+__global__ static void swiglu_slopes(float *dgate, float *dup, const float *dy, const float *gate,
+                                     const float *up, int64_t n)
+{
+    const int64_t first = (int64_t)blockIdx.x * PER_BLOCK + threadIdx.x;
+    float g[EACH], u[EACH], d[EACH];
+    for (int e = 0; e < EACH; e++) {
+        const int64_t i = first + e * THREADS;
+        g[e] = i < n ? gate[i] : 0.0f;
+        u[e] = i < n ? up[i] : 0.0f;
+        d[e] = i < n ? dy[i] : 0.0f;
+    }
+    for (int e = 0; e < EACH; e++) {
+        const int64_t i = first + e * THREADS;
+        if (i >= n) break;
+        const float s = logistic(g[e]), silu = g[e] * s;
+        dgate[i] = d[e] * u[e] * (s + silu * (1.0f - s));
+        dup[i] = d[e] * silu;
+    }
 }
 
 __global__ static void adamw_step(float *p, float *m, float *v, const float *g, int64_t n,
@@ -172,6 +202,21 @@ extern "C" cudaError_t cuda_gelu_backward(cudaStream_t stream, float *dx, const 
                   blocks_for(n, PER_BLOCK), dim3(THREADS), 0, stream, dx, dy, x, n);
 }
 
+extern "C" cudaError_t cuda_swiglu_forward(cudaStream_t stream, float *y, const float *gate,
+                                           const float *up, int64_t n)
+{
+    return launch(map_two<swiglu>, blocks_for(n, PER_BLOCK), dim3(THREADS), 0, stream, y, gate, up,
+                  n);
+}
+
+extern "C" cudaError_t cuda_swiglu_backward(cudaStream_t stream, float *dgate, float *dup,
+                                            const float *dy, const float *gate, const float *up,
+                                            int64_t n)
+{
+    return launch(swiglu_slopes, blocks_for(n, PER_BLOCK), dim3(THREADS), 0, stream, dgate, dup, dy,
+                  gate, up, n);
+}
+
 extern "C" cudaError_t cuda_residual(cudaStream_t stream, float *z, const float *x, const float *y,
                                      int64_t n)
 {
@@ -204,6 +249,7 @@ extern "C" cudaError_t cuda_elementwise_load(void)
     const void *const kernels[] = {
         (const void *)map_one<gelu_tanh>,       (const void *)map_one<gelu_exact>,
         (const void *)map_two<gelu_tanh_slope>, (const void *)map_two<gelu_exact_slope>,
+        (const void *)map_two<swiglu>,          (const void *)swiglu_slopes,
         (const void *)map_two<sum_of_two>,      (const void *)adamw_step,
         (const void *)sgd_step,                 (const void *)add_bias,
         (const void *)pause_for,

@@ -29,6 +29,8 @@ cudaError_t cuda_elementwise_load(void);
 cudaError_t cuda_rows_load(void);
 cudaError_t cuda_embed_load(void);
 cudaError_t cuda_attention_load(void);
+cudaError_t cuda_rope_load(void);
+cudaError_t cuda_images_load(void);
 
 /* --- kernels_cuda_elementwise.cu ---------------------------------------------------------------- */
 
@@ -36,6 +38,10 @@ cudaError_t cuda_gelu_forward(cudaStream_t stream, float *y, const float *x, int
                               bool tanh_form);
 cudaError_t cuda_gelu_backward(cudaStream_t stream, float *dx, const float *dy, const float *x,
                                int64_t n, bool tanh_form);
+cudaError_t cuda_swiglu_forward(cudaStream_t stream, float *y, const float *gate, const float *up,
+                                int64_t n);
+cudaError_t cuda_swiglu_backward(cudaStream_t stream, float *dgate, float *dup, const float *dy,
+                                 const float *gate, const float *up, int64_t n);
 cudaError_t cuda_residual(cudaStream_t stream, float *z, const float *x, const float *y,
                           int64_t n);
 cudaError_t cuda_update(cudaStream_t stream, float *p, float *m, float *v, const float *g,
@@ -54,10 +60,17 @@ cudaError_t cuda_norm_backward(cudaStream_t stream, float *dx, float *dw, float 
                                const float *dout, const float *x, const float *stats,
                                const float *w, const float *added, int64_t r, int64_t c,
                                void *workspace);
+cudaError_t cuda_rms_norm_forward(cudaStream_t stream, float *out, float *sum, float *stats,
+                                  const float *x, const float *y, const float *w, int64_t r,
+                                  int64_t c, float epsilon);
+cudaError_t cuda_rms_norm_backward(cudaStream_t stream, float *dx, float *dw, const float *dout,
+                                   const float *x, const float *stats, const float *w,
+                                   const float *added, int64_t r, int64_t c, void *workspace);
 cudaError_t cuda_column_sums(cudaStream_t stream, float *sums, const float *x, int64_t m,
                              int64_t n, void *workspace);
-cudaError_t cuda_loss(cudaStream_t stream, double *loss, float *logits, const int32_t *tokens,
-                      int64_t token_stride, int64_t b, int64_t t, int64_t v, uint32_t part,
+/* As loss_labels: a row's target may be negative. */
+cudaError_t cuda_loss(cudaStream_t stream, double *loss, float *logits, const int32_t *labels,
+                      int64_t label_stride, int64_t b, int64_t t, int64_t v, uint32_t part,
                       uint32_t parts, void *workspace);
 
 /* --- kernels_cuda_embed.cu ------------------------------------------------------------------------ */
@@ -82,13 +95,43 @@ cudaError_t cuda_embed_update(cudaStream_t stream, const struct cuda_embed *embe
 
 struct cuda_attention {
     float *out, *stats;                  /* forward: written */
-    float *dqkv;                         /* backward: written */
-    const float *qkv, *dout, *kept_out, *kept_stats;
-    int64_t b, t, c, h;
+    float *dq, *dk, *dv;                 /* backward: written */
+    const float *q, *k, *v, *dout, *kept_out, *kept_stats;
+    int64_t b, t, d;
+    int64_t h, kv;                       /* heads of queries; of keys and values */
+    int64_t row_q, row_kv;               /* floats from one token to the next; of out: H D */
     bool causal;
 };
 cudaError_t cuda_attention_forward(cudaStream_t stream, const struct cuda_attention *attention);
 cudaError_t cuda_attention_backward(cudaStream_t stream, const struct cuda_attention *attention);
+
+/* --- kernels_cuda_rope.cu ----------------------------------------------------------------------------- */
+
+/* Pairs [first, first + count) of each head. */
+enum { CUDA_ROPE_PAIRS = 128 };
+struct cuda_rope {
+    float *q, *k;
+    int64_t tokens, t, h, kv, d; /* tokens: B T */
+    int32_t first, count;
+    bool back;
+    float frequencies[CUDA_ROPE_PAIRS];
+};
+cudaError_t cuda_rope(cudaStream_t stream, const struct cuda_rope *arguments);
+
+/* --- kernels_cuda_images.cu --------------------------------------------------------------------------- */
+
+cudaError_t cuda_patches(cudaStream_t stream, float *out, const float *images, int64_t b,
+                         int64_t channels, int64_t image, int64_t patch);
+cudaError_t cuda_join_forward(cudaStream_t stream, float *x, const float *patches,
+                              const float *class_token, const float *positions, int64_t b,
+                              int64_t t, int64_t c);
+cudaError_t cuda_join_backward(cudaStream_t stream, float *dpatches, float *dclass_token,
+                               float *dpositions, const float *dx, int64_t b, int64_t t, int64_t c,
+                               void *workspace);
+cudaError_t cuda_first_forward(cudaStream_t stream, float *out, const float *x, int64_t b,
+                               int64_t t, int64_t c);
+cudaError_t cuda_first_backward(cudaStream_t stream, float *dx, const float *dout, int64_t b,
+                                int64_t t, int64_t c);
 
 #ifdef __cplusplus
 }

@@ -7,10 +7,16 @@
  * value: nothing is allocated after the table.
  *
  * The same bits. The algorithm follows from the shape, the GPU, the library's version and what the
- * library may count on: a workspace of fixed size that is this stream's own, operands that begin at
- * multiples of CUDA_OPERAND_ALIGNMENT. It never follows from addresses, nor from timing: algorithms
- * are not tried out against each other. Sums that are split over blocks must be added up from
- * separate places (COMPUTE_TYPE), not in place in the order in which blocks come along.
+ * library may count on: a workspace of fixed size that is this stream's own, and how operands are
+ * aligned (below). It never follows from timing: algorithms are not tried out against each other.
+ * Sums that are split over blocks must be added up from separate places (COMPUTE_TYPE), not in place
+ * in the order in which blocks come along.
+ *
+ * Alignment. Buffers begin at multiples of CUDA_OPERAND_ALIGNMENT, but the part of a microbatch begins
+ * within one, behind as many matrices of its size as there were microbatches before, and a cut at
+ * another layer puts the same matrix at the beginning of another buffer. So what the library is told
+ * is no more than a multiple of the matrix's own size can promise, wherever it lies; and less only
+ * where it lies at a place within a buffer that the shapes alone decide, such as patches in scratch.
  *
  * The bias is added by the library's epilogue where it has one for the shape, else by a kernel of our
  * own; which of the two is part of the plan. Column sums for bias gradients are our own kernel
@@ -20,6 +26,7 @@
 
 #include <cublasLt.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "exec/kernels_cuda.h"
@@ -31,6 +38,7 @@ enum { PLANS = 1024, PROBES = 16 };
 struct key {
     int64_t m, n, k;
     uint8_t transpose_a, transpose_b, bias, accumulate;
+    uint8_t alignment[4]; /* bytes; of a, b, c, and the bias or 0 */
 };
 
 struct product_plan {
@@ -83,8 +91,8 @@ static cublasStatus_t describe(struct product_plan *plan, const struct key *key,
         const uint32_t bias = CUBLASLT_EPILOGUE_BIAS;
         TRY_CUBLAS(set(plan, CUBLASLT_MATMUL_DESC_EPILOGUE, &bias, sizeof bias));
         /* The heuristic reads the alignment out of the address, so that all calls must ask with one
-         * address: a number that is aligned as all biases are, and no more. It is not followed. */
-        const void *const example = (const void *)(uintptr_t)CUDA_OPERAND_ALIGNMENT;
+         * address: a number that is aligned as promised, and no more. It is not followed. */
+        const void *const example = (const void *)(uintptr_t)key->alignment[3];
         TRY_CUBLAS(set(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &example, sizeof example));
     }
     TRY_CUBLAS(lay_out(&plan->a, key->transpose_a ? key->k : key->m,
@@ -95,11 +103,16 @@ static cublasStatus_t describe(struct product_plan *plan, const struct key *key,
     return CUBLAS_STATUS_SUCCESS;
 }
 
-static cublasStatus_t prefer(cublasLtMatmulPreferenceOpaque_t *preference, uint64_t workspace_bytes)
+static cublasStatus_t prefer(cublasLtMatmulPreferenceOpaque_t *preference, const struct key *key,
+                             uint64_t workspace_bytes)
 {
-    static const cublasLtMatmulPreferenceAttributes_t alignments[] = {
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+    const struct {
+        cublasLtMatmulPreferenceAttributes_t attribute;
+        uint32_t bytes;
+    } alignments[] = {{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key->alignment[0]},
+                      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key->alignment[1]},
+                      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key->alignment[2]},
+                      {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key->alignment[2]}};
     TRY_CUBLAS(cublasLtMatmulPreferenceInit(preference));
     TRY_CUBLAS(cublasLtMatmulPreferenceSetAttribute(preference,
                                                     CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
@@ -107,10 +120,10 @@ static cublasStatus_t prefer(cublasLtMatmulPreferenceOpaque_t *preference, uint6
     const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     TRY_CUBLAS(cublasLtMatmulPreferenceSetAttribute(
         preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof schemes));
-    const uint32_t alignment = CUDA_OPERAND_ALIGNMENT;
     for (size_t i = 0; i < sizeof alignments / sizeof *alignments; i++)
-        TRY_CUBLAS(cublasLtMatmulPreferenceSetAttribute(preference, alignments[i], &alignment,
-                                                        sizeof alignment));
+        TRY_CUBLAS(cublasLtMatmulPreferenceSetAttribute(preference, alignments[i].attribute,
+                                                        &alignments[i].bytes,
+                                                        sizeof alignments[i].bytes));
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -123,6 +136,7 @@ static uint64_t hash(const struct key *key)
     h = (h ^ (h >> 31) ^ (uint64_t)key->k) * 0x94d049bb133111ebu;
     h ^= (uint64_t)key->transpose_a | (uint64_t)key->transpose_b << 1 |
          (uint64_t)key->bias << 2 | (uint64_t)key->accumulate << 3;
+    for (int i = 0; i < 4; i++) h = h * 31 + key->alignment[i];
     return h ^ h >> 32;
 }
 
@@ -130,7 +144,8 @@ static bool same(const struct key *a, const struct key *b)
 {
     return a->m == b->m && a->n == b->n && a->k == b->k && a->transpose_a == b->transpose_a &&
            a->transpose_b == b->transpose_b && a->bias == b->bias &&
-           a->accumulate == b->accumulate;
+           a->accumulate == b->accumulate &&
+           memcmp(a->alignment, b->alignment, sizeof a->alignment) == 0;
 }
 
 static cublasStatus_t choose(struct cuda_products *products, struct product_plan *plan,
@@ -138,7 +153,7 @@ static cublasStatus_t choose(struct cuda_products *products, struct product_plan
 {
     TRY_CUBLAS(describe(plan, key, epilogue, products->compute));
     cublasLtMatmulPreferenceOpaque_t preference;
-    TRY_CUBLAS(prefer(&preference, products->workspace_bytes));
+    TRY_CUBLAS(prefer(&preference, key, products->workspace_bytes));
     cublasLtMatmulHeuristicResult_t result;
     int found = 0;
     TRY_CUBLAS(cublasLtMatmulAlgoGetHeuristic(products->library, &plan->operation, &plan->a,
@@ -184,9 +199,20 @@ static cublasStatus_t find_plan(struct cuda_products *products, const struct key
     return make_plan(products, *out, key);
 }
 
+/* The largest power of two, up to CUDA_OPERAND_ALIGNMENT, that divides address and size. */
+static uint8_t alignment_of(const float *operand, int64_t count)
+{
+    const uint64_t bits = (uint64_t)(uintptr_t)operand | (uint64_t)count * sizeof *operand |
+                          CUDA_OPERAND_ALIGNMENT;
+    return (uint8_t)(bits & -bits);
+}
+
 static struct key key_of(const struct cuda_product *p)
 {
-    return (struct key){.m = p->m,
+    return (struct key){.alignment = {alignment_of(p->a, p->m * p->k), alignment_of(p->b, p->k * p->n),
+                                      alignment_of(p->c, p->m * p->n),
+                                      p->bias ? alignment_of(p->bias, p->m) : 0},
+                        .m = p->m,
                         .n = p->n,
                         .k = p->k,
                         .transpose_a = p->transpose_a,
@@ -223,15 +249,8 @@ void cuda_products_destroy(struct cuda_products *products)
     free(products);
 }
 
-static bool is_aligned(const void *address)
-{
-    return (uintptr_t)address % CUDA_OPERAND_ALIGNMENT == 0;
-}
-
 const char *cuda_products_multiply(struct cuda_products *products, const struct cuda_product *p)
 {
-    if (!is_aligned(p->a) || !is_aligned(p->b) || !is_aligned(p->c) || !is_aligned(p->bias))
-        return "an operand of a matrix product is not aligned";
     const struct key key = key_of(p);
     struct product_plan *plan;
     cublasStatus_t status = find_plan(products, &key, &plan);
@@ -262,7 +281,7 @@ const char *cuda_products_describe(const struct cuda_product *product, bool tf32
     cublasLtMatmulPreferenceOpaque_t preference;
     cublasStatus_t status =
         describe(&plan, &key, key.bias, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F);
-    if (status == CUBLAS_STATUS_SUCCESS) status = prefer(&preference, CUDA_WORKSPACE_BYTES);
+    if (status == CUBLAS_STATUS_SUCCESS) status = prefer(&preference, &key, CUDA_WORKSPACE_BYTES);
     if (status != CUBLAS_STATUS_SUCCESS) return cublasLtGetStatusString(status);
     uint64_t columns = 0;
     size_t written;

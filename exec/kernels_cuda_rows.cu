@@ -1,5 +1,5 @@
 /*
- * Kernels over rows and columns of a matrix: layer norm, column sums, the loss.
+ * Kernels over rows and columns of a matrix: layer norm and RMS norm, column sums, the loss.
  *
  * Rows. A block takes a row: THREADS partial sums of numbers THREADS apart, then those of the block
  * in a fixed order. The row is read from DRAM once and from the caches afterwards.
@@ -16,7 +16,8 @@
  * The loss. One sweep finds a row's largest logit and the sum of exponentials together: each thread
  * keeps both for the numbers it has seen and rescales its sum when the largest changes. A second sweep
  * writes the gradient. 8 bytes per logit from and to DRAM when a row (200 KB) stays in the second
- * cache. A block takes every LOSS_BLOCKS-th row and adds up their losses in double.
+ * cache. A block takes every LOSS_BLOCKS-th row and adds up their losses in double. Rows without a
+ * target count for nothing; how many have one is counted on the device, in front.
  */
 #include "exec/kernels_cuda_device.cuh"
 
@@ -81,11 +82,56 @@ __global__ static void norm_input(float *dx, const float *dout, const float *x,
     }
 }
 
+/* --- RMS norm ----------------------------------------------------------------------------------------- */
+
+/* As norm_forward, without a mean and a bias. */
+__global__ static void rms_norm_forward(float *out, float *sum, float *stats, const float *x,
+                                        const float *y, const float *w, int64_t c, float epsilon)
+{
+    const int64_t row = blockIdx.x;
+    const float *in = x + row * c;
+    float squares = 0;
+    if (y) {
+        float *const added = sum + row * c;
+        for (int64_t j = threadIdx.x; j < c; j += THREADS) {
+            const float value = in[j] + y[row * c + j];
+            added[j] = value;
+            squares += value * value;
+        }
+        in = added;
+    } else {
+        for (int64_t j = threadIdx.x; j < c; j += THREADS) squares += in[j] * in[j];
+    }
+    const float inverse = 1.0f / sqrtf(block_sum<THREADS>(squares) / (float)c + epsilon);
+    for (int64_t j = threadIdx.x; j < c; j += THREADS) out[row * c + j] = in[j] * inverse * w[j];
+    if (threadIdx.x == 0) stats[row] = inverse;
+}
+
+/* dx of a row; `added` may be NULL, or dx. */
+__global__ static void rms_norm_input(float *dx, const float *dout, const float *x,
+                                      const float *stats, const float *w, const float *added,
+                                      int64_t c)
+{
+    const int64_t row = blockIdx.x, at = row * c;
+    const float inverse = stats[row];
+    float weighted = 0;
+    for (int64_t j = threadIdx.x; j < c; j += THREADS)
+        weighted += dout[at + j] * w[j] * (x[at + j] * inverse);
+    const float slope = block_sum<THREADS>(weighted) / (float)c;
+    for (int64_t j = threadIdx.x; j < c; j += THREADS) {
+        const float g = (dout[at + j] * w[j] - x[at + j] * inverse * slope) * inverse;
+        dx[at + j] = added ? added[at + j] + g : g;
+    }
+}
+
 /* --- columns ------------------------------------------------------------------------------------------- */
 
-/* Sums of COLUMNS columns over one chunk of rows. NORM: sums[0] of x times the normed input as well,
- * in front of the plain ones. A block has COLUMNS x LANES threads. */
-template <bool NORM>
+/* What is summed: x; x, and behind all columns x times the normed input; x times the input over its
+ * root mean square. */
+enum sums { SUMS_PLAIN, SUMS_NORM, SUMS_RMS_NORM };
+
+/* Sums of COLUMNS columns over one chunk of rows. A block has COLUMNS x LANES threads. */
+template <enum sums SUMS>
 __global__ static void sum_chunk(float *partial, const float *x, const float *in,
                                  const float *stats, int64_t rows, int64_t columns,
                                  int64_t chunk_rows, int64_t column_blocks)
@@ -98,8 +144,9 @@ __global__ static void sum_chunk(float *partial, const float *x, const float *in
     if (column < columns)
         for (int64_t row = chunk * chunk_rows + threadIdx.y; row < end; row += LANES) {
             const float value = x[row * columns + column];
-            plain += value;
-            if (NORM)
+            plain += SUMS == SUMS_RMS_NORM ? value * (in[row * columns + column] * stats[row])
+                                           : value;
+            if (SUMS == SUMS_NORM)
                 weighted += value * ((in[row * columns + column] - stats[2 * row]) *
                                      stats[2 * row + 1]);
         }
@@ -112,9 +159,9 @@ __global__ static void sum_chunk(float *partial, const float *x, const float *in
         plain += plain_sums[lane][threadIdx.x];
         weighted += weighted_sums[lane][threadIdx.x];
     }
-    float *const out = partial + chunk * columns * (NORM ? 2 : 1) + column;
+    float *const out = partial + chunk * columns * (SUMS == SUMS_NORM ? 2 : 1) + column;
     out[0] = plain;
-    if (NORM) out[columns] = weighted;
+    if (SUMS == SUMS_NORM) out[columns] = weighted;
 }
 
 /* plain(columns), and weighted(columns) unless that is NULL, from the chunks' sums */
@@ -138,40 +185,69 @@ static int64_t chunk_rows_of(int64_t rows, int64_t floats_per_chunk)
 {
     int64_t chunks = (int64_t)(CUDA_WORKSPACE_BYTES / sizeof(float)) / floats_per_chunk;
     if (chunks > CHUNKS_MAX) chunks = CHUNKS_MAX;
-    if (chunks < 1) return 0;
+    if (chunks < 1) return rows;
     const int64_t each = blocks_for(rows, chunks);
     return each > CHUNK_ROWS_MIN ? each : (int64_t)CHUNK_ROWS_MIN;
 }
 
+/* weighted: for SUMS_NORM, else NULL */
+template <enum sums SUMS>
 static cudaError_t sum_columns(cudaStream_t stream, float *plain, float *weighted, const float *x,
                                const float *in, const float *stats, int64_t rows, int64_t columns,
                                float *workspace)
 {
     const int64_t chunk_rows = chunk_rows_of(rows, columns * (weighted ? 2 : 1));
-    if (chunk_rows == 0) return cudaErrorInvalidValue;
     const int64_t chunks = blocks_for(rows, chunk_rows);
     const int64_t column_blocks = blocks_for(columns, COLUMNS);
-    cudaError_t failed =
-        launch(weighted ? sum_chunk<true> : sum_chunk<false>, chunks * column_blocks,
-               dim3(COLUMNS, LANES), 0, stream, workspace, x, in, stats, rows, columns, chunk_rows,
-               column_blocks);
-    if (failed != cudaSuccess) return failed;
+    const bool direct = chunks == 1 && !weighted; /* there is nothing to add up */
+    if (!direct && columns * (weighted ? 2 : 1) > (int64_t)(CUDA_WORKSPACE_BYTES / sizeof(float)))
+        return cudaErrorInvalidValue; /* a norm of four million columns */
+    const cudaError_t failed =
+        launch(sum_chunk<SUMS>, chunks * column_blocks, dim3(COLUMNS, LANES), 0, stream,
+               direct ? plain : workspace, x, in, stats, rows, columns, chunk_rows, column_blocks);
+    if (failed != cudaSuccess || direct) return failed;
     return launch(sum_chunks, blocks_for(columns, THREADS), dim3(THREADS), 0, stream, plain,
                   weighted, (const float *)workspace, columns, chunks);
 }
 
 /* --- the loss --------------------------------------------------------------------------------------------- */
 
-__global__ static void loss_rows(double *partials, float *logits, const int32_t *tokens,
-                                 int64_t token_stride, int64_t t, int64_t rows, int64_t v,
-                                 float scale)
+/* The target of row r is at labels[r / t * stride + r % t]; negative: it has none. */
+struct targets {
+    const int32_t *labels;
+    int64_t stride, t, rows;
+};
+
+__device__ static inline int64_t target_of(const struct targets &targets, int64_t row)
+{
+    return targets.labels[row / targets.t * targets.stride + row % targets.t];
+}
+
+/* One block: how many rows have a target; at least one, so that it can be divided by. */
+__global__ static void count_targets(int64_t *out, struct targets targets)
+{
+    int64_t count = 0;
+    for (int64_t first = 0; first < targets.rows; first += LOSS_THREADS) {
+        const int64_t row = first + threadIdx.x;
+        count += __syncthreads_count(row < targets.rows && target_of(targets, row) >= 0);
+    }
+    if (threadIdx.x == 0) *out = count > 0 ? count : 1;
+}
+
+__global__ static void loss_rows(double *partials, float *logits, struct targets targets,
+                                 int64_t v, const int64_t *counted, uint32_t parts)
 {
     double total = 0;
-    for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    const float scale = 1.0f / ((float)*counted * (float)parts);
+    for (int64_t row = blockIdx.x; row < targets.rows; row += gridDim.x) {
         float *const z = logits + row * v;
-        const int64_t target = tokens[row / t * token_stride + row % t + 1];
+        const int64_t target = target_of(targets, row);
+        if (target < 0) {
+            for (int64_t j = threadIdx.x; j < v; j += LOSS_THREADS) z[j] = 0.0f;
+            continue;
+        }
         /* a word that is none would read out of bounds; NaN shows instead */
-        const float at_target = target >= 0 && target < v ? z[target] : NAN;
+        const float at_target = target < v ? z[target] : NAN;
         float largest = -INFINITY, sum = 0;
         for (int64_t j = threadIdx.x; j < v; j += LOSS_THREADS) {
             const float x = z[j];
@@ -193,9 +269,9 @@ __global__ static void loss_rows(double *partials, float *logits, const int32_t 
     if (threadIdx.x == 0) partials[blockIdx.x] = total;
 }
 
-/* One block: *loss = sum of the partials / terms, or more by that */
+/* One block: *loss = sum of the partials / (counted parts), or more by that */
 __global__ static void loss_mean(double *loss, const double *partials, int64_t count,
-                                 double terms, bool more)
+                                 const int64_t *counted, uint32_t parts, bool more)
 {
     __shared__ double sums[THREADS];
     double sum = 0;
@@ -204,7 +280,8 @@ __global__ static void loss_mean(double *loss, const double *partials, int64_t c
     __syncthreads();
     if (threadIdx.x > 0) return;
     for (int i = 1; i < THREADS; i++) sum += sums[i];
-    *loss = more ? *loss + sum / terms : sum / terms;
+    const double mean = sum / ((double)*counted * parts);
+    *loss = more ? *loss + mean : mean;
 }
 
 /* --- launchers ---------------------------------------------------------------------------------------------- */
@@ -225,34 +302,68 @@ extern "C" cudaError_t cuda_norm_backward(cudaStream_t stream, float *dx, float 
     const cudaError_t failed = launch(norm_input, r, dim3(THREADS), 0, stream, dx, dout, x, stats,
                                       w, added, c);
     if (failed != cudaSuccess) return failed;
-    return sum_columns(stream, db, dw, dout, x, stats, r, c, (float *)workspace);
+    return sum_columns<SUMS_NORM>(stream, db, dw, dout, x, stats, r, c, (float *)workspace);
+}
+
+extern "C" cudaError_t cuda_rms_norm_forward(cudaStream_t stream, float *out, float *sum,
+                                             float *stats, const float *x, const float *y,
+                                             const float *w, int64_t r, int64_t c, float epsilon)
+{
+    return launch(rms_norm_forward, r, dim3(THREADS), 0, stream, out, sum, stats, x, y, w, c,
+                  epsilon);
+}
+
+extern "C" cudaError_t cuda_rms_norm_backward(cudaStream_t stream, float *dx, float *dw,
+                                              const float *dout, const float *x,
+                                              const float *stats, const float *w,
+                                              const float *added, int64_t r, int64_t c,
+                                              void *workspace)
+{
+    const cudaError_t failed = launch(rms_norm_input, r, dim3(THREADS), 0, stream, dx, dout, x,
+                                      stats, w, added, c);
+    if (failed != cudaSuccess) return failed;
+    return sum_columns<SUMS_RMS_NORM>(stream, dw, nullptr, dout, x, stats, r, c,
+                                      (float *)workspace);
 }
 
 extern "C" cudaError_t cuda_column_sums(cudaStream_t stream, float *sums, const float *x,
                                         int64_t m, int64_t n, void *workspace)
 {
-    return sum_columns(stream, sums, nullptr, x, nullptr, nullptr, m, n, (float *)workspace);
+    return sum_columns<SUMS_PLAIN>(stream, sums, nullptr, x, nullptr, nullptr, m, n,
+                                   (float *)workspace);
 }
 
 extern "C" cudaError_t cuda_loss(cudaStream_t stream, double *loss, float *logits,
-                                 const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
+                                 const int32_t *labels, int64_t label_stride, int64_t b, int64_t t,
                                  int64_t v, uint32_t part, uint32_t parts, void *workspace)
 {
-    double *const partials = (double *)workspace;
-    const int64_t rows = b * t, blocks = rows < LOSS_BLOCKS ? rows : (int64_t)LOSS_BLOCKS;
-    const cudaError_t failed =
-        launch(loss_rows, blocks, dim3(LOSS_THREADS), 0, stream, partials, logits, tokens,
-               token_stride, t, rows, v, 1.0f / ((float)rows * (float)parts));
+    int64_t *const counted = (int64_t *)workspace;
+    double *const partials = (double *)workspace + 1;
+    const struct targets targets = {labels, label_stride, t, b * t};
+    const int64_t blocks = b * t < LOSS_BLOCKS ? b * t : (int64_t)LOSS_BLOCKS;
+    cudaError_t failed =
+        launch(count_targets, 1, dim3(LOSS_THREADS), 0, stream, counted, targets);
+    if (failed == cudaSuccess)
+        failed = launch(loss_rows, blocks, dim3(LOSS_THREADS), 0, stream, partials, logits,
+                        targets, v, (const int64_t *)counted, parts);
     if (failed != cudaSuccess) return failed;
     return launch(loss_mean, 1, dim3(THREADS), 0, stream, loss, (const double *)partials, blocks,
-                  (double)rows * parts, part > 0);
+                  (const int64_t *)counted, parts, part > 0);
 }
 
 extern "C" cudaError_t cuda_rows_load(void)
 {
     const void *const kernels[] = {
-        (const void *)norm_forward,     (const void *)norm_input, (const void *)sum_chunk<false>,
-        (const void *)sum_chunk<true>,  (const void *)sum_chunks, (const void *)loss_rows,
+        (const void *)norm_forward,
+        (const void *)norm_input,
+        (const void *)rms_norm_forward,
+        (const void *)rms_norm_input,
+        (const void *)sum_chunk<SUMS_PLAIN>,
+        (const void *)sum_chunk<SUMS_NORM>,
+        (const void *)sum_chunk<SUMS_RMS_NORM>,
+        (const void *)sum_chunks,
+        (const void *)count_targets,
+        (const void *)loss_rows,
         (const void *)loss_mean,
     };
     struct cudaFuncAttributes attributes;

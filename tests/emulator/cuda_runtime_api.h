@@ -23,6 +23,7 @@ typedef void (*cudaHostFn_t)(void *argument);
 enum cudaMemcpyKind {
     cudaMemcpyHostToDevice,
     cudaMemcpyDeviceToHost,
+    cudaMemcpyDeviceToDevice,
     cudaMemcpyDefault
 };
 enum { cudaStreamNonBlocking, cudaEventBlockingSync, cudaDeviceScheduleBlockingSync,
