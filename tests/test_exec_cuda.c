@@ -767,7 +767,35 @@ static void test_too_little_memory(void **state)
 
 /* --- the contract ----------------------------------------------------------------------------------------- */
 
-enum { JOBS = 3, STEPS = 4, BLOCKS = 3, WIDTH = 64, VOCABULARY = 131 };
+#ifdef SPILLWAY_EMULATED /* each run takes seconds */
+enum { STEPS = 2 };
+#else
+enum { STEPS = 4 };
+#endif
+enum { JOBS = 3, SIZES_MAX = 5 };
+
+/* What trains, and on how small a device. */
+static const struct subject {
+    const char *config;
+    uint64_t memory_bytes[SIZES_MAX]; /* up to the first 0 */
+    uint64_t emulated_bytes[SIZES_MAX];
+} subjects[] = {
+    {"{\"model_type\": \"gpt2\", \"n_layer\": 3, \"n_embd\": 64, \"n_head\": 4, "
+     "\"n_positions\": 32, \"vocab_size\": 131}",
+     {16000000, 4000000, 2000000, 1000000, 700000}, {2000000, 700000}},
+    {"{\"model_type\": \"llama\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
+     "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"head_dim\": 14, "
+     "\"intermediate_size\": 77, \"max_position_embeddings\": 32, \"vocab_size\": 131}",
+     {1200000, 500000, 250000}, {500000}},
+    {"{\"model_type\": \"bert\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
+     "\"num_attention_heads\": 4, \"intermediate_size\": 101, "
+     "\"max_position_embeddings\": 32, \"vocab_size\": 131}",
+     {1200000, 500000, 250000}, {500000}},
+    {"{\"model_type\": \"vit\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
+     "\"num_attention_heads\": 3, \"head_dim\": 12, \"intermediate_size\": 133, "
+     "\"image_size\": 16, \"patch_size\": 4, \"qkv_bias\": false, \"num_labels\": 10}",
+     {1200000, 500000, 250000}, {500000}},
+};
 
 struct outcome {
     double losses[JOBS][STEPS];
@@ -775,8 +803,9 @@ struct outcome {
 };
 
 /* False when no plan fits. */
-static bool outcome_of(const char *backend, uint64_t memory_bytes, const char *policy,
-                       uint32_t activations, uint64_t delay_seed, bool tf32, struct outcome *out)
+static bool outcome_of(const struct subject *subject, const char *backend, uint64_t memory_bytes,
+                       const char *policy, uint32_t activations, uint64_t delay_seed, bool tf32,
+                       struct outcome *out)
 {
     struct hardware hardware;
     struct job_set jobs;
@@ -790,7 +819,8 @@ static bool outcome_of(const char *backend, uint64_t memory_bytes, const char *p
     hardware.backend = backend;
     hardware.threads = strcmp(backend, "host") == 0;
     hardware.host_bytes.value = 1e9;
-    test_gpt_jobs(&jobs, JOBS, BLOCKS, WIDTH, VOCABULARY, STEPS);
+    test_network_jobs(&jobs, JOBS, subject->config, STEPS);
+    jobs.jobs[1].microbatches = 2;
     enum status status = planner_plan(&hardware, &jobs, &options, &plan, &err);
     if (status == STATUS_INFEASIBLE) return false;
     if (!status) status = run_plan(&plan, &run, &result, &trace, &err);
@@ -806,44 +836,57 @@ static bool outcome_of(const char *backend, uint64_t memory_bytes, const char *p
     return true;
 }
 
+/* Returns how many plans there were. */
+static uint32_t check_contract(const struct subject *subject, bool tf32)
+{
+    struct outcome alone, host;
+    uint32_t ran = 0;
+#ifdef SPILLWAY_EMULATED
+    const uint64_t *const sizes = subject->emulated_bytes;
+#else
+    const uint64_t *const sizes = subject->memory_bytes;
+#endif
+    assert_true(
+        outcome_of(subject, "cuda", 1 << 26, "model-parallel", PLANNER_AUTO, 0, tf32, &alone));
+    assert_true(
+        outcome_of(subject, "host", 1 << 26, "model-parallel", PLANNER_AUTO, 0, false, &host));
+    for (int j = 0; j < JOBS; j++)
+        for (int i = 0; i < STEPS; i++) /* a few steps do not carry rounding far */
+            if (!(fabs(alone.losses[j][i] - host.losses[j][i]) <= (tf32 ? 2e-3 : 1e-4)))
+                fail_msg("%s: job %d step %d: loss %.9g on the GPU, %.9g on the host",
+                         subject->config, j, i, alone.losses[j][i], host.losses[j][i]);
+    for (size_t m = 0; m < SIZES_MAX && sizes[m] > 0; m++)
+        for (uint32_t mode = 0; mode <= ACTIVATIONS_COUNT; mode++) {
+            struct outcome outcome;
+            const uint32_t activations = mode < ACTIVATIONS_COUNT ? mode : PLANNER_AUTO;
+            if (!outcome_of(subject, "cuda", sizes[m], "sharded-lrtf", activations,
+                            m * 10 + mode + 1, tf32, &outcome))
+                continue;
+            ran++;
+            if (memcmp(&outcome, &alone, sizeof alone) != 0)
+                fail_msg("%s: %llu bytes, activations %u, tf32 %d: other bits than alone (loss "
+                         "%.17g, %.17g)",
+                         subject->config, (unsigned long long)sizes[m], mode, tf32,
+                         outcome.losses[0][1], alone.losses[0][1]);
+        }
+    return ran;
+}
+
 static void test_contract(void **state)
 {
     (void)state;
     need_device();
-#ifdef SPILLWAY_EMULATED /* slow, and its products are the same in both ways */
-    static const uint64_t sizes[] = {2000000, 700000};
+#ifdef SPILLWAY_EMULATED /* its products are the same in both ways */
     enum { TF32_END = 1 };
 #else
-    static const uint64_t sizes[] = {16000000, 4000000, 2000000, 1000000, 700000};
     enum { TF32_END = 2 };
 #endif
-    uint32_t ran = 0;
-    for (int tf32 = 0; tf32 < TF32_END; tf32++) {
-        struct outcome alone, host;
-        assert_true(outcome_of("cuda", 1 << 26, "model-parallel", PLANNER_AUTO, 0, tf32, &alone));
-        assert_true(outcome_of("host", 1 << 26, "model-parallel", PLANNER_AUTO, 0, false, &host));
-        for (int j = 0; j < JOBS; j++)
-            for (int i = 0; i < STEPS; i++) /* four steps do not carry rounding far */
-                if (!(fabs(alone.losses[j][i] - host.losses[j][i]) <= (tf32 ? 2e-3 : 1e-4)))
-                    fail_msg("job %d step %d: loss %.9g on the GPU, %.9g on the host", j, i,
-                             alone.losses[j][i], host.losses[j][i]);
-        for (size_t m = 0; m < ARRAY_COUNT(sizes); m++)
-            for (uint32_t mode = 0; mode <= ACTIVATIONS_COUNT; mode++) {
-                struct outcome outcome;
-                const uint32_t activations = mode < ACTIVATIONS_COUNT ? mode : PLANNER_AUTO;
-                if (!outcome_of("cuda", sizes[m], "sharded-lrtf", activations, m * 10 + mode + 1,
-                                tf32, &outcome))
-                    continue;
-                ran++;
-                if (memcmp(&outcome, &alone, sizeof alone) != 0)
-                    fail_msg("%llu bytes, activations %u, tf32 %d: other bits than alone (loss "
-                             "%.17g, %.17g)",
-                             (unsigned long long)sizes[m], mode, tf32, outcome.losses[0][1],
-                             alone.losses[0][1]);
-            }
-    }
-    print_message("%u plans: the same bits\n", ran);
-    assert_true(ran >= 2 * TF32_END);
+    for (size_t i = 0; i < ARRAY_COUNT(subjects); i++)
+        for (int tf32 = 0; tf32 < TF32_END; tf32++) {
+            const uint32_t ran = check_contract(&subjects[i], tf32);
+            print_message("%.22s...: %u plans, the same bits\n", subjects[i].config, ran);
+            assert_true(ran >= 2);
+        }
 }
 
 int main(void)
