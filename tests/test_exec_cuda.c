@@ -671,12 +671,12 @@ static void test_times(void **state)
     const double after_s = clock_s();
     for (int i = 0; i < 5; i++) {
         assert_true(paced[i].start_s >= before_s && plain[i].end_s <= after_s);
-        assert_true(paced[i].end_s - paced[i].start_s >= 20e-3 * 0.98); /* 4 MB at 200 MB/s */
+        /* 4 MB at 200 MB/s, whenever the first of them was noticed to have started */
+        assert_true(paced[i].end_s - before_s >= (i + 1) * 20e-3 * 0.98);
         assert_true(plain[i].start_s >= paced[i].end_s - 0.2e-3); /* two clocks' errors */
         assert_true(plain[i].end_s > plain[i].start_s);
         if (i > 0) assert_true(paced[i].start_s >= paced[i - 1].end_s);
     }
-    assert_true(paced[4].end_s - paced[0].start_s >= 100e-3 * 0.99);
     cudaFreeHost(host);
     close_device(device);
 }
