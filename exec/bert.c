@@ -112,12 +112,12 @@ static void embedding_backward(const struct unit *unit)
     family_norm_backward(unit, d_sum, a->gradient_in, e.sum, e.stats, NULL, unit->r, 0,
                          norm_index(unit));
     k->embed_update(k, a->state, unit->part, a->table_gradient, d_sum, a->batch, stride, unit->b,
-                    unit->t, unit->c, unit->v, 0, rows, &a->job->optimizer, a->minibatch + 1,
+                    unit->t, unit->c, unit->v, 0, rows, &unit->optimizer, a->minibatch + 1,
                     e.pairs);
     if (types > 0)
         k->embed_update(k, a->state + rows * unit->c, unit->part, NULL, d_sum,
                         a->batch + 2 * unit->t, stride, unit->b, unit->t, unit->c, rows + types,
-                        rows, types, &a->job->optimizer, a->minibatch + 1, e.pairs);
+                        rows, types, &unit->optimizer, a->minibatch + 1, e.pairs);
 }
 
 /* --- blocks ----------------------------------------------------------------------------------- */

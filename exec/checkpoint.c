@@ -1,7 +1,7 @@
 /*
  * The file of a checkpoint, written so that it is there whole or not at all.
  *
- *     length, header | parameters | first moments | second moments | losses | checksums
+ *     length, header | parameters | what the optimizer remembers | losses | checksums
  *
  * Why safetensors. It is the container we read and write anyway, its reader here is strict and
  * fuzzed, every tensor has its name, and people can look into a checkpoint, or take its weights, with
@@ -58,7 +58,6 @@ enum {
 };
 
 static const char losses_name[] = "spillway.losses", checksums_name[] = "spillway.crc32";
-static const char *const part_prefixes[] = {"", "exp_avg.", "exp_avg_sq."};
 static const char temporary_end[] = ".tmp", final_end[] = ".safetensors";
 
 /* --- names ------------------------------------------------------------------------------------ */
@@ -164,19 +163,18 @@ static bool network_text(const struct network *network, char out[VALUE_BYTES])
     return whole;
 }
 
-static bool optimizer_text(const struct optimizer *optimizer, char out[VALUE_BYTES])
+/* All that decides a step: of a rate that falls also until when. What a kind does not have is left
+ * out or zero, and so makes no difference. */
+static bool optimizer_text(const struct job *job, char out[VALUE_BYTES])
 {
+    struct optimizer used = job->optimizer;
+    if (used.kind != OPTIMIZER_ADAMW) used.beta1 = used.beta2 = used.epsilon = 0;
     struct json_out *const json = json_out_create(NULL);
     if (!json) return false;
     json_out_object_begin(json, NULL, true);
-    json_out_string(json, "kind", optimizer_names[optimizer->kind]);
-    json_out_double(json, "lr", optimizer->learning_rate);
-    json_out_double(json, "weight_decay", optimizer->weight_decay);
-    if (optimizer->kind == OPTIMIZER_ADAMW) {
-        json_out_double(json, "beta1", optimizer->beta1);
-        json_out_double(json, "beta2", optimizer->beta2);
-        json_out_double(json, "epsilon", optimizer->epsilon);
-    }
+    optimizer_write_keys(&used, json);
+    if (used.schedule.kind != RATE_CONSTANT)
+        json_out_u64(json, "steps", job->first_minibatch + job->minibatches);
     json_out_object_end(json);
     const bool whole = keep_text(json, out);
     json_out_destroy(json);
@@ -190,7 +188,7 @@ static enum status identify(const struct checkpoint_subject *subject, struct ide
     const struct job *const job = subject->job;
     struct identity *const identity = calloc(1, sizeof *identity);
     if (!identity || !network_text(&job->network, identity->values[KEY_NETWORK]) ||
-        !optimizer_text(&job->optimizer, identity->values[KEY_OPTIMIZER])) {
+        !optimizer_text(job, identity->values[KEY_OPTIMIZER])) {
         free(identity);
         return error_memory(err, "the description of a checkpoint", sizeof *identity);
     }
@@ -207,6 +205,14 @@ static enum status identify(const struct checkpoint_subject *subject, struct ide
 }
 
 /* --- the tensors ------------------------------------------------------------------------------ */
+
+/* What stands in front of a tensor's name in each part of the state: PyTorch's words. */
+enum { PARTS_MAX = 3 };
+static const char *const part_prefixes[OPTIMIZER_COUNT][PARTS_MAX] = {
+    [OPTIMIZER_SGD] = {""},
+    [OPTIMIZER_ADAMW] = {"", "exp_avg.", "exp_avg_sq."},
+    [OPTIMIZER_MOMENTUM] = {"", "momentum_buffer."},
+};
 
 /* Every tensor of a file in its order, checksums last. */
 struct contents {
@@ -238,8 +244,8 @@ static void fill_contents(struct contents *contents, const struct checkpoint_sub
         for (; weights_walk_next(&walk, &tensor); i++) {
             struct safetensors_tensor *const out = &contents->tensors[i];
             assert(i < contents->state_count);
-            snprintf(contents->names[i], sizeof *contents->names, "%s%s", part_prefixes[part],
-                     tensor.spec->name);
+            snprintf(contents->names[i], sizeof *contents->names, "%s%s",
+                     part_prefixes[subject->job->optimizer.kind][part], tensor.spec->name);
             *out = (struct safetensors_tensor){
                 .name = contents->names[i], .type_name = "F32", .rank = tensor.spec->rank};
             memcpy(out->shape, tensor.spec->shape, sizeof tensor.spec->shape);
@@ -259,8 +265,7 @@ static enum status list_contents(const struct checkpoint_subject *subject, uint6
                                  struct contents *out, struct error *err)
 {
     const uint32_t part_count = 1 + optimizer_state_words(subject->job->optimizer.kind);
-    static_assert(ARRAY_COUNT(part_prefixes) == 3, "parameters and two moments");
-    assert(part_count <= ARRAY_COUNT(part_prefixes));
+    assert(part_count <= PARTS_MAX && part_prefixes[subject->job->optimizer.kind][part_count - 1]);
     struct contents contents = {.step = step};
     for (uint32_t s = 0; s < subject->shard_count; s++)
         contents.state_count += (size_t)subject->parameters[s].count * part_count;

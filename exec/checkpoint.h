@@ -31,11 +31,11 @@ enum { CHECKPOINT_KEEP_MAX = 1000000 };
 
 /* A job and where its state is: saved from there, or read into there. */
 struct checkpoint_subject {
-    const struct job *job; /* minibatches, names of files and first_minibatch do not matter */
+    const struct job *job; /* names of files do not matter, nor its end unless the rate depends on it */
     uint64_t data_tokens;  /* in its data; 0: drawn from the seed; or CHECKPOINT_ANY_TOKENS */
     const struct memory_table *parameters; /* per shard */
     uint32_t shard_count;
-    float *const *states;  /* per shard: parameters, then moments. NULL: only to be looked for */
+    float *const *states;  /* per shard: state blobs. NULL: only to be looked for */
 };
 
 /* What computed: equal bits are promised where all of it is equal. */

@@ -27,6 +27,8 @@
 
 #include <assert.h>
 
+#include "models/learning_rate.h"
+
 /* --- where things are ------------------------------------------------------------------------- */
 
 static float *at_byte(float *base, uint64_t offset_bytes)
@@ -92,6 +94,7 @@ static struct unit unit_of(const struct family *family, const struct kernels *ke
         .inner = (int64_t)(n->heads * n->head_width),
         .shared = (int64_t)(network_kv_heads(n) * n->head_width),
         .epsilon = (float)n->norm_epsilon,
+        .optimizer = optimizer_at(a->job, a->minibatch),
         .block_tensors = first_layer_tensors(a),
         .part = (int64_t)part,
         .turns = (uint32_t)(job_samples(a->job) / samples),
@@ -161,10 +164,10 @@ void family_step(const struct unit *unit, const struct tensor *tensor, bool deca
         unit->kernels->residual(unit->kernels, sum, sum, tensor->g, count);
     }
     if (unit->sums || (a->gradient && a->pass != PLAN_UPDATE)) return;
-    bool moments = optimizer_state_words(a->job->optimizer.kind) == 2;
-    unit->kernels->update(unit->kernels, tensor->p, moments ? tensor->p + unit->part : NULL,
-                          moments ? tensor->p + 2 * unit->part : NULL, tensor->g, count,
-                          &a->job->optimizer, decays, a->minibatch + 1);
+    uint32_t words = optimizer_state_words(a->job->optimizer.kind);
+    unit->kernels->update(unit->kernels, tensor->p, words > 0 ? tensor->p + unit->part : NULL,
+                          words > 1 ? tensor->p + 2 * unit->part : NULL, tensor->g, count,
+                          &unit->optimizer, decays, a->minibatch + 1);
 }
 
 /* --- layers that many have -------------------------------------------------------------------- */
@@ -231,7 +234,7 @@ void family_tables_backward(const struct unit *unit)
     unit->kernels->embed_update(unit->kernels, a->state, unit->part, a->table_gradient,
                                 a->gradient_in, a->batch, unit->t + 1, unit->b, unit->t, unit->c,
                                 unit->v, (int64_t)a->first_row, table_rows(unit),
-                                &a->job->optimizer, a->minibatch + 1, unit->scratch);
+                                &unit->optimizer, a->minibatch + 1, unit->scratch);
 }
 
 void family_words(const struct unit *unit, uint64_t layer, const float *normf, float *d_normf,

@@ -44,7 +44,7 @@ struct kernels {
                           int64_t c, int64_t v, int64_t first_row, int64_t row_count);
     /* One optimizer step on a range of rows: gradient = head (may be NULL; rows of the token table
      * only, offset to first_row) + scattered dx, each row's terms added in token order. `state` is
-     * [rows p | rows m | rows v] with `part` floats between the parts. */
+     * [rows p | rows m | rows v], as many parts as the kind has, with `part` floats between them. */
     void (*embed_update)(const struct kernels *kernels, float *state, int64_t part,
                          const float *head_gradient, const float *dx, const int32_t *tokens,
                          int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
@@ -87,7 +87,8 @@ struct kernels {
                  int64_t token_stride, int64_t b, int64_t t, int64_t v, uint32_t part,
                  uint32_t parts);
 
-    /* One step over n parameters of one tensor; m and v may be NULL for sgd; `step` from 1. */
+    /* One step over n parameters of one tensor; `step` from 1. m: adamw's first moments, momentum's
+     * sums of gradients; v: adamw's second moments; NULL for kinds that have none. */
     void (*update)(const struct kernels *kernels, float *p, float *m, float *v, const float *g,
                    int64_t n, const struct optimizer *optimizer, bool decays, uint64_t step);
 

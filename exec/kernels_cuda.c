@@ -131,11 +131,11 @@ static void embed_update(const struct kernels *kernels, float *state, int64_t pa
                          uint64_t step, float *scratch)
 {
     struct cuda_context *const context = context_of(kernels);
-    const bool moments = optimizer_state_words(optimizer->kind) == 2;
+    const uint32_t words = optimizer_state_words(optimizer->kind);
     const struct cuda_embed embed = {
         .p = state,
-        .m = moments ? state + part : NULL,
-        .v = moments ? state + 2 * part : NULL,
+        .m = words > 0 ? state + part : NULL,
+        .v = words > 1 ? state + 2 * part : NULL,
         .head = head_gradient,
         .dx = dx,
         .tokens = tokens,
@@ -395,10 +395,10 @@ static void update(const struct kernels *kernels, float *p, float *m, float *v, 
                    int64_t n, const struct optimizer *optimizer, bool decays, uint64_t step)
 {
     struct cuda_context *const context = context_of(kernels);
-    const bool moments = optimizer->kind != OPTIMIZER_SGD;
-    assert(!moments || (m && v));
+    const uint32_t words = optimizer_state_words(optimizer->kind);
+    assert((words == 0 || m) && (words < 2 || v));
     const struct host_step coefficients = host_step_of(optimizer, decays, step);
-    RUN(cuda_update, p, moments ? m : NULL, moments ? v : NULL, g, n, &coefficients);
+    RUN(cuda_update, p, words > 0 ? m : NULL, words > 1 ? v : NULL, g, n, &coefficients);
 }
 
 static void finish(const struct kernels *kernels)

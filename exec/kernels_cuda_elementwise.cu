@@ -162,6 +162,27 @@ __global__ static void sgd_step(float *p, const float *g, int64_t n, struct host
     }
 }
 
+__global__ static void momentum_step(float *p, float *m, const float *g, int64_t n,
+                                     struct host_step s)
+{
+    const int64_t first = (int64_t)blockIdx.x * PER_BLOCK + threadIdx.x;
+    float parameter[EACH], sum[EACH], gradient[EACH];
+    for (int e = 0; e < EACH; e++) {
+        const int64_t i = first + e * THREADS;
+        parameter[e] = i < n ? p[i] : 0.0f;
+        sum[e] = i < n ? m[i] : 0.0f;
+        gradient[e] = i < n ? g[i] : 0.0f;
+    }
+    for (int e = 0; e < EACH; e++) {
+        const int64_t i = first + e * THREADS;
+        if (i >= n) break;
+        const float decayed = gradient[e] + s.keep * parameter[e];
+        const float new_sum = s.beta1 * sum[e] + decayed;
+        m[i] = new_sum;
+        p[i] = parameter[e] - s.rate * (s.rest1 * decayed + s.beta2 * new_sum);
+    }
+}
+
 __global__ static void add_bias(float *y, const float *bias, int64_t m, int64_t n)
 {
     const int64_t first = (int64_t)blockIdx.x * PER_BLOCK + threadIdx.x;
@@ -227,6 +248,9 @@ extern "C" cudaError_t cuda_residual(cudaStream_t stream, float *z, const float 
 extern "C" cudaError_t cuda_update(cudaStream_t stream, float *p, float *m, float *v,
                                    const float *g, int64_t n, const struct host_step *step)
 {
+    if (m && !v)
+        return launch(momentum_step, blocks_for(n, PER_BLOCK), dim3(THREADS), 0, stream, p, m, g, n,
+                      *step);
     if (m)
         return launch(adamw_step, blocks_for(n, PER_BLOCK), dim3(THREADS), 0, stream, p, m, v, g,
                       n, *step);
@@ -251,8 +275,8 @@ extern "C" cudaError_t cuda_elementwise_load(void)
         (const void *)map_two<gelu_tanh_slope>, (const void *)map_two<gelu_exact_slope>,
         (const void *)map_two<swiglu>,          (const void *)swiglu_slopes,
         (const void *)map_two<sum_of_two>,      (const void *)adamw_step,
-        (const void *)sgd_step,                 (const void *)add_bias,
-        (const void *)pause_for,
+        (const void *)sgd_step,                 (const void *)momentum_step,
+        (const void *)add_bias,                 (const void *)pause_for,
     };
     struct cudaFuncAttributes attributes;
     for (const void *kernel : kernels) {

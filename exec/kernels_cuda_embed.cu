@@ -80,6 +80,12 @@ __device__ static inline void step_one(const struct cuda_embed &e, int64_t i, fl
         e.p[i] = e.p[i] - s.rate * (g + s.keep * e.p[i]);
         return;
     }
+    if (!e.v) {
+        const float decayed = g + s.keep * e.p[i], sum = s.beta1 * e.m[i] + decayed;
+        e.m[i] = sum;
+        e.p[i] = e.p[i] - s.rate * (s.rest1 * decayed + s.beta2 * sum);
+        return;
+    }
     const float mean = s.beta1 * e.m[i] + s.rest1 * g;
     const float square = s.beta2 * e.v[i] + s.rest2 * (g * g);
     const float root = sqrtf(square) * s.inverse_root + s.epsilon;

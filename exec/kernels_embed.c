@@ -200,12 +200,12 @@ void host_embed_update(const struct kernels *kernels, float *state, int64_t part
         if (token >= first_row && token < first_row + row_count) pairs[count++] = pair(token, r);
     }
 
-    bool moments = optimizer_state_words(optimizer->kind) == 2;
+    uint32_t words = optimizer_state_words(optimizer->kind);
     struct sweep sweep = {
         .step = host_step_of(optimizer, true, step),
         .p = state,
-        .m = moments ? state + part : NULL,
-        .v = moments ? state + 2 * part : NULL,
+        .m = words > 0 ? state + part : NULL,
+        .v = words > 1 ? state + 2 * part : NULL,
         .head = head_gradient,
         .dx = dx,
         .pairs = sort_pairs(pairs, pairs + b * t, count, v),

@@ -118,7 +118,7 @@ void host_first_backward(const struct kernels *kernels, float *dx, const float *
 
 /* --- what they share -------------------------------------------------------------------------- */
 
-/* The step over n elements, on the calling thread; m and v unused for sgd. */
+/* The step over n elements, on the calling thread; m and v as kernels.update has them. */
 void host_step_apply(const struct host_step *step, float *p, float *m, float *v, const float *g,
                      int64_t n);
 

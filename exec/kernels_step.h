@@ -14,9 +14,10 @@ extern "C" {
 /* An optimizer step's coefficients, worked out once in double. */
 struct host_step {
     uint32_t kind; /* enum optimizer_kind */
-    float rate;    /* sgd: lr; adamw: lr / (1 - beta1^step) */
-    float keep;    /* sgd: weight decay; adamw: 1 - lr * weight decay */
-    float beta1, rest1, beta2, rest2; /* rest = 1 - beta */
+    float rate;    /* sgd, momentum: lr; adamw: lr / (1 - beta1^step) */
+    float keep;    /* sgd, momentum: weight decay; adamw: 1 - lr * weight decay */
+    float beta1, rest1, beta2, rest2; /* rest = 1 - beta. momentum: beta1 is the momentum, rest1
+                                          and beta2 the shares of gradient and sum in the step */
     float inverse_root; /* 1 / sqrt(1 - beta2^step) */
     float epsilon;
 };

@@ -444,6 +444,8 @@ static const struct optimizer adamw = {.kind = OPTIMIZER_ADAMW,
                                        .beta2 = 0.95,
                                        .epsilon = 1e-8};
 static const struct optimizer sgd = {.kind = OPTIMIZER_SGD, .learning_rate = 1e-6};
+static const struct optimizer momentum = {
+    .kind = OPTIMIZER_MOMENTUM, .learning_rate = 1e-6, .momentum = 0.9};
 
 static void call_embed_update(const struct call *c)
 {
@@ -475,14 +477,15 @@ static void update_block(const struct call *c, const struct optimizer *optimizer
 {
     static const int64_t twelfths[] = {3, 1, 4, 4}, vector_widths[] = {1, 1, 3, 1, 1, 1, 4, 1};
     const int64_t width = (int64_t)sqrt((double)c->m / 12), matrices = c->m - 13 * width;
-    const bool moments = optimizer->kind == OPTIMIZER_ADAMW;
-    float *m = moments ? state(c, 2 * c->m) : NULL, *v = moments ? m + c->m : NULL;
+    const uint32_t words = optimizer_state_words(optimizer->kind);
+    float *m = words > 0 ? state(c, words * c->m) : NULL, *v = words > 1 ? m + c->m : NULL;
     for (size_t i = 0; i < ARRAY_COUNT(twelfths) + ARRAY_COUNT(vector_widths); i++) {
         const bool matrix = i < ARRAY_COUNT(twelfths);
         const int64_t n = matrix ? matrices * twelfths[i] / 12
                                  : vector_widths[i - ARRAY_COUNT(twelfths)] * width;
         c->kernels->update(c->kernels, hot(c, 1, n), m, v, hot(c, 0, n), n, optimizer, matrix, 1);
-        if (moments) m += n, v += n;
+        if (m) m += n;
+        if (v) v += n;
     }
 }
 
@@ -494,6 +497,11 @@ static void call_sgd(const struct call *c)
 static void call_adamw(const struct call *c)
 {
     update_block(c, &adamw);
+}
+
+static void call_momentum(const struct call *c)
+{
+    update_block(c, &momentum);
 }
 
 /* --- which sizes ----------------------------------------------------------------------------------- */
@@ -620,6 +628,7 @@ static const struct kernel_class classes[KERNEL_COUNT] = {
     [KERNEL_GATHER] = {call_gather,
                        .need = offsetof(struct kernels, first_forward),
                        SIZES(narrow_sizes)},
+    [KERNEL_MOMENTUM] = {call_momentum, SIZES(parameter_sizes)},
 };
 
 /* --- sampling --------------------------------------------------------------------------------------- */

@@ -55,6 +55,7 @@
 #include "exec/run_saver.h"
 #include "exec/run_state.h"
 #include "models/cost.h"
+#include "models/learning_rate.h"
 #include "models/try.h"
 #include "planner/plan_walk.h"
 
@@ -192,6 +193,7 @@ static void call_loss(void *argument)
         .job = call->job,
         .step = step,
         .loss = loss,
+        .learning_rate = learning_rate_at(job, step),
         .tokens_per_s = step_s > 0 ? (double)(job_samples(job) * job->sequence) / step_s : 0,
         .elapsed_s = now_s - run->start_s,
     });

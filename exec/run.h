@@ -4,7 +4,7 @@
  *
  * The log is JSON lines. The first says what the run is made of; then one for each minibatch of a
  * job, as soon as its loss is on the host:
- *     {"job":"a","step":12,"loss":3.21,"tokens_per_s":2085.1,"elapsed_s":4.67}
+ *     {"job":"a","step":12,"loss":3.21,"lr":0.0003,"tokens_per_s":2085.1,"elapsed_s":4.67}
  * with "loss":null,"nonfinite":true where it is NaN or infinite; the last one says how it ended. A run
  * that goes on from checkpoints appends, beginning with a first line again ("resumed":true); a step that
  * stands there twice was done twice, with equal losses.

@@ -116,6 +116,7 @@ void run_log_minibatch(struct run_log *log, const struct run_log_entry *entry)
             json_out_null(line, "loss");
             json_out_bool(line, "nonfinite", true);
         }
+        json_out_double(line, "lr", entry->learning_rate);
         json_out_double(line, "tokens_per_s", entry->tokens_per_s);
         json_out_double(line, "elapsed_s", entry->elapsed_s);
     }

@@ -17,6 +17,7 @@ struct run_log_entry {
     uint32_t job;
     uint64_t step; /* from 1 */
     double loss;   /* may be NaN or infinite */
+    double learning_rate;
     double tokens_per_s, elapsed_s;
 };
 void run_log_minibatch(struct run_log *log, const struct run_log_entry *entry);

@@ -42,6 +42,13 @@ const char *const data_format_names[] = {
 };
 static_assert(ARRAY_COUNT(data_format_names) == DATA_FORMAT_COUNT, "a name per format");
 
+const char *const decay_rule_names[] = {[DECAY_MATRICES] = "matrices", [DECAY_ALL] = "all"};
+static_assert(ARRAY_COUNT(decay_rule_names) == DECAY_RULE_COUNT, "a name per rule");
+
+const char *const rate_schedule_names[] = {
+    [RATE_CONSTANT] = "constant", [RATE_LINEAR] = "linear", [RATE_COSINE] = "cosine"};
+static_assert(ARRAY_COUNT(rate_schedule_names) == RATE_SCHEDULE_COUNT, "a name per schedule");
+
 /* --- paths ---------------------------------------------------------------------------------- */
 
 /* `path` as seen from `folder`, absolute. */
@@ -152,13 +159,50 @@ static const json_t *giver(const struct draft *draft, const char *key)
     return json_object_get(draft->defaults, key) ? draft->defaults : draft->object;
 }
 
-static enum status take_optimizer(struct json_object *o, struct optimizer *out, struct error *err)
+/* The kinds that files name: sgd with a momentum is a kind of its own only to us. */
+enum { FILE_KINDS = OPTIMIZER_MOMENTUM };
+static_assert(FILE_KINDS + 1 == OPTIMIZER_COUNT, "momentum comes behind the kinds of files");
+
+static size_t file_kind(const struct optimizer *optimizer)
+{
+    return optimizer->kind == OPTIMIZER_MOMENTUM ? OPTIMIZER_SGD : optimizer->kind;
+}
+
+static uint32_t kind_of(size_t named, double momentum)
+{
+    return named == OPTIMIZER_SGD && momentum > 0 ? OPTIMIZER_MOMENTUM : (uint32_t)named;
+}
+
+static enum status take_schedule(struct json_object *o, struct rate_schedule *out,
+                                 struct error *err)
 {
     size_t kind = out->kind;
-    if (json_is_string(json_object_get(o->value, "optimizer"))) {
-        TRY(json_take_choice(o, "optimizer", JSON_REQUIRED, optimizer_names, OPTIMIZER_COUNT, &kind,
-                             err));
+    if (json_is_string(json_object_get(o->value, "schedule"))) {
+        TRY(json_take_choice(o, "schedule", JSON_REQUIRED, rate_schedule_names, RATE_SCHEDULE_COUNT,
+                             &kind, err));
         out->kind = (uint32_t)kind;
+        return STATUS_OK;
+    }
+    const json_t *value = NULL;
+    TRY(json_take_object(o, "schedule", JSON_OPTIONAL, &value, err));
+    if (!value) return STATUS_OK;
+
+    struct json_object inner;
+    TRY(json_object_open(&inner, o->input, value, "a schedule object", err));
+    TRY(json_take_choice(&inner, "kind", JSON_OPTIONAL, rate_schedule_names, RATE_SCHEDULE_COUNT,
+                         &kind, err));
+    TRY(json_take_u64(&inner, "warmup", JSON_OPTIONAL, 0, JOB_MINIBATCHES_MAX, &out->warmup, err));
+    TRY(json_take_double(&inner, "floor", JSON_OPTIONAL, 0, 1, &out->floor, err));
+    out->kind = (uint32_t)kind;
+    return json_object_close(&inner, err);
+}
+
+static enum status take_optimizer(struct json_object *o, struct optimizer *out, struct error *err)
+{
+    size_t kind = file_kind(out), decay = out->decay;
+    if (json_is_string(json_object_get(o->value, "optimizer"))) {
+        TRY(json_take_choice(o, "optimizer", JSON_REQUIRED, optimizer_names, FILE_KINDS, &kind, err));
+        out->kind = kind_of(kind, out->momentum);
         return STATUS_OK;
     }
     const json_t *value = NULL;
@@ -168,16 +212,24 @@ static enum status take_optimizer(struct json_object *o, struct optimizer *out, 
     const double below_one = 0x1.fffffffffffffp-1, rate_max = 1e6;
     struct json_object inner;
     TRY(json_object_open(&inner, o->input, value, "an optimizer object", err));
-    TRY(json_take_choice(&inner, "kind", JSON_OPTIONAL, optimizer_names, OPTIMIZER_COUNT, &kind,
-                         err));
+    TRY(json_take_choice(&inner, "kind", JSON_OPTIONAL, optimizer_names, FILE_KINDS, &kind, err));
     TRY(json_take_double(&inner, "lr", JSON_OPTIONAL, 0, rate_max, &out->learning_rate, err));
     TRY(json_take_double(&inner, "weight_decay", JSON_OPTIONAL, 0, rate_max, &out->weight_decay,
                          err));
     TRY(json_take_double(&inner, "beta1", JSON_OPTIONAL, 0, below_one, &out->beta1, err));
     TRY(json_take_double(&inner, "beta2", JSON_OPTIONAL, 0, below_one, &out->beta2, err));
     TRY(json_take_double(&inner, "epsilon", JSON_OPTIONAL, 0, rate_max, &out->epsilon, err));
+    TRY(json_take_choice(&inner, "decay", JSON_OPTIONAL, decay_rule_names, DECAY_RULE_COUNT, &decay,
+                         err));
+    TRY(json_take_double(&inner, "momentum", JSON_OPTIONAL, 0, below_one, &out->momentum, err));
+    TRY(json_take_bool(&inner, "nesterov", JSON_OPTIONAL, &out->nesterov, err));
+    TRY(take_schedule(&inner, &out->schedule, err));
     TRY(json_object_close(&inner, err));
-    out->kind = (uint32_t)kind;
+    out->kind = kind_of(kind, out->momentum);
+    out->decay = (uint32_t)decay;
+    if (json_has(&inner, "nesterov") && out->nesterov && out->kind != OPTIMIZER_MOMENTUM)
+        return json_fail_key(o->input, value, "nesterov", err,
+                             "'nesterov' needs sgd with a 'momentum' above 0");
     if (out->learning_rate > 0) return STATUS_OK;
     return json_fail_key(o->input, value, "lr", err, "'lr' is 0 (expected more than 0)");
 }
@@ -267,6 +319,17 @@ static enum status check_sizes(const struct draft *draft, struct error *err)
     return STATUS_OK;
 }
 
+static enum status check_schedule(const struct draft *draft, struct error *err)
+{
+    const struct job *job = &draft->job;
+    uint64_t warmup = job->optimizer.schedule.warmup;
+    if (warmup <= job->minibatches) return STATUS_OK;
+    return json_fail_key(draft->in, giver(draft, "optimizer"), "optimizer", err,
+                         "the learning rate warms up for %" PRIu64 " steps (expected at most the %"
+                         PRIu64 " of the job)",
+                         warmup, job->minibatches);
+}
+
 static enum status check_data(const struct draft *draft, struct error *err)
 {
     const struct job *job = &draft->job;
@@ -346,6 +409,7 @@ static enum status resolve(struct draft *draft, const char *folder, struct arena
         TRY(make_absolute(folder, draft->weights_in, arena, &job->weights_in, err));
     if (draft->weights_out)
         TRY(make_absolute(folder, draft->weights_out, arena, &job->weights_out, err));
+    TRY(check_schedule(draft, err));
     TRY(check_data(draft, err));
     return check_sizes(draft, err);
 }
@@ -504,9 +568,32 @@ enum status job_set_read(const char *path, struct job_set *out, struct error *er
     return status;
 }
 
+static void write_schedule(const struct rate_schedule *s, struct json_out *out)
+{
+    if (s->kind == RATE_CONSTANT && s->warmup == 0 && !(s->floor > 0)) return;
+    json_out_object_begin(out, "schedule", true);
+    json_out_string(out, "kind", rate_schedule_names[s->kind]);
+    json_out_u64(out, "warmup", s->warmup);
+    json_out_double(out, "floor", s->floor);
+    json_out_object_end(out);
+}
+
+void optimizer_write_keys(const struct optimizer *o, struct json_out *out)
+{
+    json_out_string(out, "kind", optimizer_names[file_kind(o)]);
+    json_out_double(out, "lr", o->learning_rate);
+    json_out_double(out, "weight_decay", o->weight_decay);
+    json_out_double(out, "beta1", o->beta1);
+    json_out_double(out, "beta2", o->beta2);
+    json_out_double(out, "epsilon", o->epsilon);
+    if (o->decay != DECAY_MATRICES) json_out_string(out, "decay", decay_rule_names[o->decay]);
+    if (o->momentum > 0) json_out_double(out, "momentum", o->momentum);
+    if (o->nesterov) json_out_bool(out, "nesterov", true);
+    write_schedule(&o->schedule, out);
+}
+
 static void write_job(const struct job *job, struct json_out *out)
 {
-    const struct optimizer *o = &job->optimizer;
     json_out_object_begin(out, NULL, false);
     json_out_string(out, "name", job->name);
     network_write(&job->network, out, "network");
@@ -516,12 +603,7 @@ static void write_job(const struct job *job, struct json_out *out)
     json_out_u64(out, "minibatches", job->minibatches);
     if (job->first_minibatch > 0) json_out_u64(out, "first_minibatch", job->first_minibatch);
     json_out_object_begin(out, "optimizer", true);
-    json_out_string(out, "kind", optimizer_names[o->kind]);
-    json_out_double(out, "lr", o->learning_rate);
-    json_out_double(out, "weight_decay", o->weight_decay);
-    json_out_double(out, "beta1", o->beta1);
-    json_out_double(out, "beta2", o->beta2);
-    json_out_double(out, "epsilon", o->epsilon);
+    optimizer_write_keys(&job->optimizer, out);
     json_out_object_end(out);
     json_out_u64(out, "seed", job->seed);
     if (job->data) json_out_string(out, "data", job->data);

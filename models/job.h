@@ -21,7 +21,8 @@
  * minibatches   -                              optimizer steps
  * first_minibatch 0                            steps taken before these, by a run that was stopped
  * optimizer     {"kind": "adamw"}              or "sgd"; lr 3e-4, weight_decay 0, beta1 0.9,
- *                                              beta2 0.999, epsilon 1e-8
+ *                                              beta2 0.999, epsilon 1e-8, decay "matrices",
+ *                                              momentum 0, nesterov false, and a schedule, below
  * seed          1
  * data          none: seeded random tokens     relative to the jobs file; as text, a token is a byte,
  *                                              and bert's mask is token 256
@@ -51,10 +52,32 @@ enum { JOB_NAME_MAX = 100 }; /* names are in paths, tables and tracks */
 #define JOB_SEED_MAX ((UINT64_C(1) << 62) - 1)
 #define JOB_BYTES_MAX (UINT64_C(1) << 60)
 
+/*
+ * Which tensors weight decay shrinks. Matrices are all tensors of two dimensions, those of an
+ * embedding included (token tables, which are the heads' matrices when tied, and positions), as in
+ * nanoGPT, llm.c and Hugging Face's Trainer; biases and the weights of norms are left alone.
+ */
+enum decay_rule { DECAY_MATRICES, DECAY_ALL, DECAY_RULE_COUNT };
+extern const char *const decay_rule_names[DECAY_RULE_COUNT]; /* "matrices", "all" */
+
+/* "schedule": how the learning rate goes, a name or an object with kind, warmup 0 and floor 0; models/learning_rate.h has the formulas. */
+enum rate_schedule_kind { RATE_CONSTANT, RATE_LINEAR, RATE_COSINE, RATE_SCHEDULE_COUNT };
+extern const char *const rate_schedule_names[RATE_SCHEDULE_COUNT]; /* "constant", ... */
+
+struct rate_schedule {
+    uint32_t kind;   /* enum rate_schedule_kind */
+    uint64_t warmup; /* steps that climb to the full rate; at most the job's */
+    double floor;    /* [0, 1]: linear and cosine fall towards this share of the rate */
+};
+
 struct optimizer {
-    uint32_t kind; /* enum optimizer_kind */
+    uint32_t kind; /* enum optimizer_kind; in files momentum is "sgd" with "momentum" above 0 */
     double learning_rate, weight_decay;
+    uint32_t decay; /* enum decay_rule */
     double beta1, beta2, epsilon; /* adamw */
+    double momentum; /* momentum: in (0, 1); 0 for the others */
+    bool nesterov;   /* momentum */
+    struct rate_schedule schedule;
 };
 
 enum data_format {
@@ -139,6 +162,8 @@ MUST_CHECK enum status job_set_read(const char *path, struct job_set *out, struc
 MUST_CHECK enum status job_set_parse(const struct json_input *in, const json_t *value,
                                      const char *folder, struct job_set *out, struct error *err);
 void job_set_write(const struct job *jobs, uint32_t count, struct json_out *out, const char *key);
+/* What stands in the object "optimizer" of a job; further keys may follow. */
+void optimizer_write_keys(const struct optimizer *optimizer, struct json_out *out);
 void job_set_release(struct job_set *set);
 
 #endif

@@ -1,11 +1,12 @@
 /*
  * Where each tensor lies: the tables that the executor allocates by and the planner counts by.
  *
- * A *state blob* is one contiguous piece per shard: all parameters, then (AdamW) all first moments,
- * then all second moments, each part with the same layout. Tensors start on 64-byte boundaries,
- * except in an embedding layer, whose tables lie row behind row without padding so that any range
- * of rows is a shard of its own (a slice) and updating slices one after the other is the same
- * arithmetic as updating the whole.
+ * A *state blob* is one contiguous piece per shard: all parameters, then what the optimizer remembers
+ * of them: for AdamW all first moments, then all second ones; for momentum all running sums of
+ * gradients. Each part has the same layout. Tensors start on 64-byte boundaries, except in an
+ * embedding layer, whose tables lie row behind row without padding so that any range of rows is a
+ * shard of its own (a slice) and updating slices one after the other is the same arithmetic as
+ * updating the whole.
  *
  *     [ parameters | first moments | second moments ]
  *       ^ t0 t1 t2 ...                                 part_bytes each

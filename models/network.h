@@ -202,10 +202,16 @@ enum pass {
     PASS_COUNT
 };
 
-enum optimizer_kind { OPTIMIZER_SGD, OPTIMIZER_ADAMW, OPTIMIZER_COUNT };
+/* A kind is an update and what it remembers of each parameter. */
+enum optimizer_kind {
+    OPTIMIZER_SGD,
+    OPTIMIZER_ADAMW,
+    OPTIMIZER_MOMENTUM, /* sgd with momentum */
+    OPTIMIZER_COUNT
+};
 extern const char *const optimizer_names[OPTIMIZER_COUNT];
 
-/* fp32 words of optimizer state per parameter: sgd 0 (no momentum), adamw 2. */
+/* fp32 words of optimizer state per parameter: sgd 0, momentum 1, adamw 2. */
 uint32_t optimizer_state_words(uint32_t optimizer);
 
 enum { LAYER_WORK_MAX = 40 };

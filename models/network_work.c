@@ -36,10 +36,12 @@
 #include "base/size.h"
 #include "models/network.h"
 
-const char *const optimizer_names[] = {[OPTIMIZER_SGD] = "sgd", [OPTIMIZER_ADAMW] = "adamw"};
+const char *const optimizer_names[] = {
+    [OPTIMIZER_SGD] = "sgd", [OPTIMIZER_ADAMW] = "adamw", [OPTIMIZER_MOMENTUM] = "momentum"};
 static_assert(ARRAY_COUNT(optimizer_names) == OPTIMIZER_COUNT, "a name per optimizer");
 
-static const uint32_t state_words[] = {[OPTIMIZER_SGD] = 0, [OPTIMIZER_ADAMW] = 2};
+static const uint32_t state_words[] = {
+    [OPTIMIZER_SGD] = 0, [OPTIMIZER_ADAMW] = 2, [OPTIMIZER_MOMENTUM] = 1};
 static_assert(ARRAY_COUNT(state_words) == OPTIMIZER_COUNT, "a state size per optimizer");
 
 uint32_t optimizer_state_words(uint32_t optimizer)
@@ -300,10 +302,12 @@ static void opaque_work(const struct layer_profile *profile, enum pass pass, str
 static void update_work(const struct network *network, uint64_t layer, uint32_t optimizer,
                         struct list *list)
 {
+    static const enum kernel kernels[OPTIMIZER_COUNT] = {[OPTIMIZER_SGD] = KERNEL_SGD,
+                                                         [OPTIMIZER_ADAMW] = KERNEL_ADAMW,
+                                                         [OPTIMIZER_MOMENTUM] = KERNEL_MOMENTUM};
     assert(optimizer < OPTIMIZER_COUNT);
     uint64_t parameters = network_layer_parameters(network, layer);
-    if (parameters > 0)
-        add(list, optimizer == OPTIMIZER_SGD ? KERNEL_SGD : KERNEL_ADAMW, parameters, 0, 0);
+    if (parameters > 0) add(list, kernels[optimizer], parameters, 0, 0);
 }
 
 uint32_t network_layer_work(const struct network *network, uint64_t layer, enum pass pass,

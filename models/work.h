@@ -49,6 +49,7 @@ enum kernel {
     KERNEL_SWIGLU_FORWARD,    /* silu(gate) * up */
     KERNEL_SWIGLU_BACKWARD,
     KERNEL_GATHER, /* m rows of n moved: pixels to patches, class tokens out of their samples */
+    KERNEL_MOMENTUM,      /* m parameters */
     KERNEL_COUNT
 };
 

@@ -190,8 +190,9 @@ static void add_job(uint64_t *hash, const struct job *job)
         network->kv_heads,  network->rope.kind,   network->rope.original_positions,
         network->mask_token,
         network->biases,    network->pooler,      network->gelu_tanh,   job->sequence,
-        job->microbatch,    job->microbatches, job->minibatches,     job->optimizer.kind,  job->seed,
-        job->data_format,
+        job->microbatch,    job->microbatches,    job->minibatches,     job->optimizer.kind,
+        job->seed,          job->data_format,     job->optimizer.decay, job->optimizer.nesterov,
+        job->optimizer.schedule.kind,             job->optimizer.schedule.warmup,
     };
     for (size_t i = 0; i < ARRAY_COUNT(fields); i++) add(hash, fields[i]);
     if (job->first_minibatch > 0) add(hash, job->first_minibatch);
@@ -200,7 +201,8 @@ static void add_job(uint64_t *hash, const struct job *job)
         network->rope.theta,         network->rope.factor,       network->rope.low_factor,
         network->rope.high_factor,
         job->optimizer.weight_decay, job->optimizer.beta1,       job->optimizer.beta2,
-        job->optimizer.epsilon,
+        job->optimizer.epsilon,      job->optimizer.momentum,
+        job->optimizer.schedule.floor,
     };
     for (size_t i = 0; i < ARRAY_COUNT(reals); i++) add_double(hash, reals[i]);
     for (uint64_t l = 0; network->profile && l < network->layer_count; l++) {

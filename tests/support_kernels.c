@@ -404,12 +404,27 @@ static const struct optimizer adamw = {.kind = OPTIMIZER_ADAMW,
                                        .epsilon = 3e-7};
 static const struct optimizer sgd = {
     .kind = OPTIMIZER_SGD, .learning_rate = 0.0123, .weight_decay = 0.07};
+static const struct optimizer momentum = {.kind = OPTIMIZER_MOMENTUM,
+                                          .learning_rate = 0.0123,
+                                          .weight_decay = 0.07,
+                                          .momentum = 0.83};
+static const struct optimizer nesterov = {.kind = OPTIMIZER_MOMENTUM,
+                                          .learning_rate = 0.0123,
+                                          .weight_decay = 0.07,
+                                          .momentum = 0.83,
+                                          .nesterov = true};
+static const struct optimizer *const optimizers[] = {&sgd, &adamw, &momentum, &nesterov};
 
 static double reference_step(const struct optimizer *o, double p, double *m, double *v, double g,
                              bool decays, uint64_t step)
 {
-    double decay = decays ? o->weight_decay : 0;
+    double decay = decays || o->decay == DECAY_ALL ? o->weight_decay : 0;
     if (o->kind == OPTIMIZER_SGD) return p - o->learning_rate * (g + decay * p);
+    if (o->kind == OPTIMIZER_MOMENTUM) {
+        double d = g + decay * p;
+        *m = o->momentum * *m + d;
+        return p - o->learning_rate * (o->nesterov ? d + o->momentum * *m : *m);
+    }
     *m = o->beta1 * *m + (1 - o->beta1) * g;
     *v = o->beta2 * *v + (1 - o->beta2) * g * g;
     double m_hat = *m / (1 - pow(o->beta1, (double)step));
@@ -422,15 +437,17 @@ static void update_case(const struct kernels *kernels, const int64_t *shape, str
                         bool check)
 {
     int64_t n = shape[0];
-    const struct optimizer *optimizer = shape[1] ? &adamw : &sgd;
-    bool decays = shape[2];
+    struct optimizer optimizer = *optimizers[shape[1]];
+    uint32_t words = optimizer_state_words(optimizer.kind);
+    bool decays = shape[2] == 1;
+    if (shape[2] == 2) optimizer.decay = DECAY_ALL;
     float *p = random_array(n, 18, 1), *m = random_array(n, 19, 0.1), *v = random_array(n, 20, 0.1);
     float *g = random_array(n, 21, 1), *before = take(3 * n);
     for (int64_t i = 0; i < n; i++) v[i] = fabsf(v[i]);
     memcpy(before, p, (size_t)n * sizeof *p);
     memcpy(before + n, m, (size_t)n * sizeof *p);
     memcpy(before + 2 * n, v, (size_t)n * sizeof *p);
-    kernels->update(kernels, p, shape[1] ? m : NULL, shape[1] ? v : NULL, g, n, optimizer, decays,
+    kernels->update(kernels, p, words > 0 ? m : NULL, words > 1 ? v : NULL, g, n, &optimizer, decays,
                     7);
     output(out, p, n);
     output(out, m, n);
@@ -438,10 +455,12 @@ static void update_case(const struct kernels *kernels, const int64_t *shape, str
     if (!check) return;
     for (int64_t i = 0; i < n; i++) {
         double want_m = (double)before[n + i], want_v = (double)before[2 * n + i];
-        double want = reference_step(optimizer, (double)before[i], &want_m, &want_v, (double)g[i],
+        double want = reference_step(&optimizer, (double)before[i], &want_m, &want_v, (double)g[i],
                                      decays, 7);
         assert_true(fabs((double)p[i] - want) <= 1e-6);
-        assert_true(fabs((double)m[i] - want_m) <= 1e-7 && fabs((double)v[i] - want_v) <= 1e-7);
+        /* sums of gradients are ten times as large as moments */
+        double most = optimizer.kind == OPTIMIZER_MOMENTUM ? 5e-7 : 1e-7;
+        assert_true(fabs((double)m[i] - want_m) <= most && fabs((double)v[i] - want_v) <= 1e-7);
     }
 }
 
@@ -451,7 +470,8 @@ void test_kernel_update(void **state)
     static const int64_t counts[] = {1, 63, 64, 65, 1000, 16385, 50021};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         for (int64_t form = 0; form < 4; form++)
-            run_case(update_case, (int64_t[]){counts[i], form & 1, form >> 1});
+            for (int64_t decay = 0; decay < 3; decay++)
+                run_case(update_case, (int64_t[]){counts[i], form, decay});
 }
 
 /* --- embedding -------------------------------------------------------------------------------- */
@@ -472,7 +492,8 @@ static void embed_case(const struct kernels *kernels, const int64_t *shape, stru
     int64_t slices = shape[6], rows = v + positions;
     struct optimizer optimizer = shape[7] ? adamw : sgd;
     if (shape[7] == 2) optimizer = (struct optimizer){.kind = OPTIMIZER_SGD, .learning_rate = 0.5};
-    uint32_t parts = shape[7] == 1 ? PARTS : 1;
+    if (shape[7] == 3) optimizer = nesterov;
+    uint32_t parts = 1 + optimizer_state_words(optimizer.kind);
 
     float *state = take(PARTS * rows * c), *x = empty_array(b * t * c);
     for (int64_t i = 0; i < PARTS * rows * c; i++)
@@ -530,7 +551,7 @@ void test_kernel_embedding(void **state)
     static const int64_t sizes[][5] = {
         {1, 1, 1, 1, 1}, {2, 5, 7, 11, 9}, {3, 17, 65, 97, 17}, {2, 40, 130, 1201, 64}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        for (int64_t form = 0; form < 6; form++) {
+        for (int64_t form = 0; form < 8; form++) {
             int64_t shape[8] = {sizes[i][0], sizes[i][1], sizes[i][2], sizes[i][3],
                                 sizes[i][4], form % 2,    1,           form / 2};
             run_case(embed_case, shape);
@@ -541,7 +562,7 @@ void test_kernel_embedding(void **state)
 void test_kernel_embedding_slices(void **state)
 {
     (void)state;
-    for (int64_t form = 0; form < 6; form++) {
+    for (int64_t form = 0; form < 8; form++) {
         struct outputs whole = {0};
         const struct kernels *kernels = test_kernels();
         embed_case(kernels, (int64_t[]){3, 17, 65, 97, 20, form % 2, 1, form / 2}, &whole, false);

@@ -196,6 +196,8 @@ static void test_the_container(void **state)
         const bool moments = kind == OPTIMIZER_ADAMW;
         assert_true(moments == (safetensors_find(file, "exp_avg.wte.weight") != NULL));
         assert_true(moments == (safetensors_find(file, "exp_avg_sq.ln_f.bias") != NULL));
+        assert_true((kind == OPTIMIZER_MOMENTUM) ==
+                    (safetensors_find(file, "momentum_buffer.ln_f.bias") != NULL));
         assert_string_equal(safetensors_metadata(file, "step"), "3");
         assert_string_equal(safetensors_metadata(file, "job"), "tiny.job-1");
         safetensors_close(file);
@@ -261,6 +263,47 @@ static void check_other(struct disk *disk, struct trainer *trainer, const char *
     print_message("%s\n", err.text);
     assert_non_null(strstr(err.text, expected));
     assert_null(strchr(err.text, '\n'));
+}
+
+/* Whatever decides a step; what it does not decide makes no difference. */
+static void test_another_optimizer(void **state)
+{
+    (void)state;
+    struct job job = tiny_job();
+    struct support_disk disk;
+    struct trainer trainer, other;
+    struct error err = {0};
+    job.optimizer = (struct optimizer){.kind = OPTIMIZER_MOMENTUM,
+                                       .learning_rate = 0.1,
+                                       .weight_decay = 0.03,
+                                       .momentum = 0.9,
+                                       .schedule = {.kind = RATE_COSINE, .warmup = 7, .floor = 0.2}};
+    init(&trainer, &job, 1);
+    support_disk_init(&disk);
+    assert_int_equal(write_steps(&disk.disk, &trainer, 5, 5, &err), 5);
+    init(&other, &job, 1);
+    struct job *const j = &other.job;
+    struct optimizer *const o = &j->optimizer;
+    static const char expected[] = "its optimizer is";
+    o->learning_rate = 0.2, check_other(&disk.disk, &other, expected), *j = job;
+    o->weight_decay = 0.2, check_other(&disk.disk, &other, expected), *j = job;
+    o->momentum = 0.8, check_other(&disk.disk, &other, expected), *j = job;
+    o->nesterov = true, check_other(&disk.disk, &other, expected), *j = job;
+    o->decay = DECAY_ALL, check_other(&disk.disk, &other, expected), *j = job;
+    o->schedule.kind = RATE_LINEAR, check_other(&disk.disk, &other, expected), *j = job;
+    o->schedule.warmup = 8, check_other(&disk.disk, &other, expected), *j = job;
+    o->schedule.floor = 0, check_other(&disk.disk, &other, expected), *j = job;
+    /* a rate that falls until step 60 is another one when it falls until 61 */
+    j->minibatches = 61, check_other(&disk.disk, &other, expected);
+    j->first_minibatch = 5, j->minibatches = 55;
+    o->beta1 = 0.4;
+    struct checkpoint_found found = {0};
+    const struct checkpoint_subject subject = subject_of(&other);
+    if (checkpoint_find(&disk.disk, FOLDER, &subject, &found, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    support_disk_release(&disk);
+    trainer_release(&trainer);
+    trainer_release(&other);
 }
 
 static void test_another_training(void **state)
@@ -508,7 +551,7 @@ int main(void)
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_the_container),
         cmocka_unit_test(test_a_real_folder),
-        cmocka_unit_test(test_another_training),
+        cmocka_unit_test(test_another_training), cmocka_unit_test(test_another_optimizer),
         cmocka_unit_test(test_every_damaged_byte),
         cmocka_unit_test(test_later_ones_go),
         cmocka_unit_test(test_failing_reads),

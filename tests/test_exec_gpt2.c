@@ -236,7 +236,12 @@ static void test_torch(void **state)
     double sgd = family_check_golden(
         &test, &job, &(struct trainer_options){.blocks_per_shard = 1, .slices = 4}, folder, "sgd",
         is_noise);
-    print_message("PyTorch: losses differ by at most %.1e (adamw) and %.1e (sgd)\n", adamw, sgd);
+    /* Nesterov's, with a learning rate that climbs and falls */
+    double momentum = family_check_golden(
+        &test, &job, &(struct trainer_options){.blocks_per_shard = 1, .slices = 3}, folder,
+        "momentum", is_noise);
+    print_message("PyTorch: losses differ by at most %.1e (adamw), %.1e (sgd), %.1e (momentum)\n",
+                  adamw, sgd, momentum);
 }
 
 /* --- what cannot be trained ------------------------------------------------------------------- */

@@ -57,9 +57,12 @@ static enum status make_plan(const struct setting *setting, struct plan *plan)
         hardware.links[l].paced = setting->link_bytes_per_s > 0;
     test_gpt_jobs(&jobs, setting->jobs ? setting->jobs : 1, BLOCKS, WIDTH, VOCABULARY,
                   setting->minibatches ? setting->minibatches : MINIBATCHES);
-    if (setting->learning_rate > 0)
-        for (uint32_t j = 0; j < jobs.count; j++)
+    for (uint32_t j = 0; j < jobs.count; j++) {
+        /* stopped runs are compared with shorter ones: a schedule would tell them apart */
+        jobs.jobs[j].optimizer.schedule = (struct rate_schedule){.kind = RATE_CONSTANT};
+        if (setting->learning_rate > 0)
             jobs.jobs[j].optimizer.learning_rate = setting->learning_rate;
+    }
     const struct planner_options options = {
         .policy = setting->policy,
         .seed = 5,

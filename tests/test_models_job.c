@@ -87,6 +87,35 @@ static void a_job_overrides_the_shared_defaults(void **state)
     job_set_release(&set);
 }
 
+static void momentum_and_schedules(void **state)
+{
+    (void)state;
+    struct job_set set;
+    read_jobs("{\"spillway_jobs\": 1, \"defaults\": {\"network\": \"gpt2\", \"minibatches\": 20,"
+              "   \"optimizer\": {\"kind\": \"sgd\", \"momentum\": 0.875, \"decay\": \"all\","
+              "                   \"schedule\": {\"kind\": \"linear\", \"warmup\": 7}}},"
+              " \"jobs\": [{\"optimizer\": {\"nesterov\": true, \"schedule\": {\"floor\": 0.25}}},"
+              "            {\"optimizer\": {\"kind\": \"adamw\", \"schedule\": \"cosine\"}},"
+              "            {\"optimizer\": {\"momentum\": 0, \"decay\": \"matrices\"}},"
+              "            {\"optimizer\": \"sgd\"}]}",
+              &set);
+    const struct optimizer *o = &set.jobs[0].optimizer;
+    assert_int_equal(o->kind, OPTIMIZER_MOMENTUM);
+    assert_true(o->momentum == 0.875 && o->nesterov);
+    assert_int_equal(o->decay, DECAY_ALL);
+    assert_int_equal(o->schedule.kind, RATE_LINEAR);
+    assert_true(o->schedule.warmup == 7 && o->schedule.floor == 0.25);
+    o = &set.jobs[1].optimizer;
+    assert_int_equal(o->kind, OPTIMIZER_ADAMW);
+    assert_int_equal(o->schedule.kind, RATE_COSINE);
+    assert_true(o->schedule.warmup == 7 && o->schedule.floor == 0);
+    o = &set.jobs[2].optimizer;
+    assert_int_equal(o->kind, OPTIMIZER_SGD);
+    assert_int_equal(o->decay, DECAY_MATRICES);
+    assert_int_equal(set.jobs[3].optimizer.kind, OPTIMIZER_MOMENTUM);
+    job_set_release(&set);
+}
+
 static void count_makes_numbered_jobs(void **state)
 {
     (void)state;
@@ -267,9 +296,23 @@ static void bad_files_are_refused_with_their_place(void **state)
         {ONE_JOB("\"optimizer\": {\"lr\": -1}"), "test:2:59: 'lr' is -1 (expected 0 to 1000000)"},
         {ONE_JOB("\"optimizer\": {\"beta2\": 1.5}"),
          "test:2:62: 'beta2' is 1.5 (expected 0 to 0.9999999999999999)"},
-        {ONE_JOB("\"optimizer\": {\"momentum\": 0.9}"),
-         "test:2:53: unknown key 'momentum' (expected kind, lr, weight_decay, beta1, beta2 or "
-         "epsilon)"},
+        {ONE_JOB("\"optimizer\": {\"dampening\": 0.9}"),
+         "test:2:53: unknown key 'dampening' (expected kind, lr, weight_decay, beta1, beta2, "
+         "epsilon, decay, momentum, nesterov or schedule)"},
+        {ONE_JOB("\"optimizer\": \"momentum\""),
+         "test:2:52: unknown optimizer 'momentum' (expected sgd or adamw)"},
+        {ONE_JOB("\"optimizer\": {\"kind\": \"sgd\", \"momentum\": 1}"),
+         "test:2:80: 'momentum' is 1 (expected 0 to 0.9999999999999999)"},
+        {ONE_JOB("\"optimizer\": {\"momentum\": 0.9, \"nesterov\": true}"),
+         "test:2:82: 'nesterov' needs sgd with a 'momentum' above 0"},
+        {ONE_JOB("\"optimizer\": {\"decay\": \"most\"}"),
+         "test:2:62: unknown decay 'most' (expected matrices or all)"},
+        {ONE_JOB("\"optimizer\": {\"schedule\": \"step\"}"),
+         "test:2:65: unknown schedule 'step' (expected constant, linear or cosine)"},
+        {ONE_JOB("\"optimizer\": {\"schedule\": {\"floor\": 1.5}}"),
+         "test:2:75: 'floor' is 1.5 (expected 0 to 1)"},
+        {ONE_JOB("\"optimizer\": {\"schedule\": {\"warmup\": 3}}"),
+         "test:2:52: the learning rate warms up for 3 steps (expected at most the 2 of the job)"},
         {ONE_JOB("\"data_format\": \"llmc\""),
          "test:2:54: 'data_format' is 'llmc' but there is no 'data'"},
         {ONE_JOB("\"data\": \"a\", \"data_format\": \"none\""),
@@ -354,7 +397,9 @@ static void what_is_written_reads_back_the_same(void **state)
     struct job_set set, again;
     read_jobs("{\"spillway_jobs\": 1, \"defaults\": {\"minibatches\": 300}, \"jobs\": ["
               "{\"network\": \"gpt2-xl\", \"sequence\": 512, \"microbatch\": 3, \"count\": 2,"
-              " \"optimizer\": {\"kind\": \"sgd\", \"lr\": 1e-5, \"epsilon\": 3e-7}},"
+              " \"optimizer\": {\"kind\": \"sgd\", \"lr\": 1e-5, \"epsilon\": 3e-7, \"momentum\": 0.5,"
+              "   \"nesterov\": true, \"decay\": \"all\","
+              "   \"schedule\": {\"kind\": \"cosine\", \"warmup\": 3, \"floor\": 0.125}}},"
               "{\"name\": \"x\", \"network\": \"hydra-vit-600m\", \"data\": \"/d/a.bin\","
               " \"data_format\": \"images\", \"weights_in\": \"i\", \"weights_out\": \"o\"},"
               "{\"name\": \"p\", \"network\": {\"model_type\": \"profile\", \"layers\": ["
@@ -410,6 +455,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_job_has_the_documented_defaults),
         cmocka_unit_test(a_job_overrides_the_shared_defaults),
+        cmocka_unit_test(momentum_and_schedules),
         cmocka_unit_test(count_makes_numbered_jobs),
         cmocka_unit_test(other_networks_choose_their_sequence),
         cmocka_unit_test(formats_follow_name_and_magic),

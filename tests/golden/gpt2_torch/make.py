@@ -2,8 +2,9 @@
 """Golden training runs of a tiny GPT-2, written from scratch with PyTorch's operations.
 
 Run with Debian's python3-torch (made with 1.13.0):  /usr/bin/python3 make.py
-Writes next to itself: initial.safetensors, and for adamw and sgd KIND.json (options, tokens, losses,
-norms of the last step's gradients and of the weights after it) and adamw.safetensors (those weights).
+Writes next to itself: initial.safetensors, and for adamw, sgd and momentum KIND.json (options, tokens,
+losses, learning rates, norms of the last step's gradients and of the weights after it) and
+adamw.safetensors (those weights); and rates.json, learning rates of PyTorch's schedulers.
 Weights are stored (in, out) as Hugging Face's GPT-2 does. Training is in float32 throughout.
 """
 import json
@@ -81,6 +82,33 @@ def write_safetensors(path, tensors):
     path.write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
+def scheduler_of(optimizer, schedule, steps):
+    """Warm-up from lr / warmup to lr, then a fall towards floor * lr, made of PyTorch's own."""
+    kinds = torch.optim.lr_scheduler
+    warmup, floor, lr = schedule["warmup"], schedule["floor"], optimizer.param_groups[0]["lr"]
+    if schedule["kind"] == "cosine":
+        fall = kinds.CosineAnnealingLR(optimizer, steps - warmup, eta_min=floor * lr)
+    elif schedule["kind"] == "linear":
+        fall = kinds.LinearLR(optimizer, 1, floor, steps - warmup)
+    else:
+        fall = kinds.ConstantLR(optimizer, 1, 1)
+    if warmup == 0:
+        return fall
+    climb = kinds.LinearLR(optimizer, 1 / warmup, 1, warmup - 1)
+    return kinds.SequentialLR(optimizer, [climb, fall], [warmup])
+
+
+def rates_of(kind, warmup, floor, steps, lr):
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=lr)
+    scheduler = scheduler_of(optimizer, {"kind": kind, "warmup": warmup, "floor": floor}, steps)
+    rates = []
+    for _ in range(steps):
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        scheduler.step()
+    return {"kind": kind, "warmup": warmup, "floor": floor, "steps": steps, "lr": lr, "rates": rates}
+
+
 def train(kind, options, initial, batches):
     p = {name: value.clone().requires_grad_() for name, value in initial.items()}
     decayed = [v for v in p.values() if v.dim() == 2]
@@ -91,14 +119,20 @@ def train(kind, options, initial, batches):
         optimizer = torch.optim.AdamW(groups, lr=options["lr"], eps=options["epsilon"],
                                       betas=(options["beta1"], options["beta2"]))
     else:
-        optimizer = torch.optim.SGD(groups, lr=options["lr"])
-    losses = []
+        optimizer = torch.optim.SGD(groups, lr=options["lr"], momentum=options.get("momentum", 0),
+                                    nesterov=options.get("nesterov", False))
+    schedule = options.get("schedule")
+    scheduler = scheduler_of(optimizer, schedule, len(batches)) if schedule else None
+    losses, rates = [], []
     for tokens in batches:
         optimizer.zero_grad()
         loss = loss_of(p, tokens)
         loss.backward()
         losses.append(loss.item())
+        rates.append(optimizer.param_groups[0]["lr"])
         optimizer.step()
+        if scheduler:
+            scheduler.step()
     gradient_norms = {name: value.grad.double().norm().item() for name, value in p.items()}
     weight_norms = {name: value.double().norm().item() for name, value in p.items()}
     if kind == "adamw":
@@ -106,7 +140,8 @@ def train(kind, options, initial, batches):
     record = {"torch": torch.__version__, "kind": kind, "options": options,
               "width": C, "blocks": BLOCKS, "heads": HEADS, "vocabulary": V, "sequence": T,
               "microbatch": B, "positions": P, "batches": [b.flatten().tolist() for b in batches],
-              "losses": losses, "gradient_norms": gradient_norms,
+              "losses": losses, **({"rates": rates} if schedule else {}),
+              "gradient_norms": gradient_norms,
               "weight_norms": weight_norms}
     (HERE / f"{kind}.json").write_text(json.dumps(record) + "\n")
     print(kind, losses[0], losses[-1])
@@ -119,6 +154,11 @@ def main():
     train("adamw", {"lr": 2e-3, "weight_decay": 0.1, "beta1": 0.9, "beta2": 0.95,
                     "epsilon": 1e-8}, initial, batches)
     train("sgd", {"lr": 0.02, "weight_decay": 0.01}, initial, batches)
+    train("momentum", {"lr": 0.01, "weight_decay": 0.01, "momentum": 0.9, "nesterov": True,
+                       "schedule": {"kind": "cosine", "warmup": 4, "floor": 0.1}}, initial, batches)
+    rows = [rates_of(kind, warmup, floor, 37, 3e-4) for kind in ("constant", "linear", "cosine")
+            for warmup in (0, 5) for floor in (0, 0.125)]
+    (HERE / "rates.json").write_text(json.dumps(rows) + "\n")
 
 
 if __name__ == "__main__":
