@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/json_in.h"
 #include "base/size.h"
 #include "cli/cli.h"
@@ -18,6 +19,7 @@
 #include "cli/cli_machine.h"
 #include "cli/cli_predict.h"
 #include "cli/cli_resume.h"
+#include "cli/cli_results.h"
 #include "cli/cli_table.h"
 #include "cli/cli_trace.h"
 #include "planner/plan_io.h"
@@ -37,7 +39,7 @@ struct request {
 /* What the executor says of a job. */
 struct measured_job {
     uint64_t minibatches;
-    double tokens_per_s, first_loss, final_loss;
+    double tokens_per_s, first_loss, final_loss, seconds;
     bool has_loss;        /* it completed a minibatch, with a finite loss */
     uint64_t nonfinite_losses;
     const char *weights_path; /* NULL: not written */
@@ -71,6 +73,8 @@ static enum status read_job(const struct json_input *in, const json_t *array, si
                          err) != STATUS_OK ||
         json_take_double(&object, "final_loss", JSON_OPTIONAL, -1e300, 1e300, &out->final_loss,
                          err) != STATUS_OK ||
+        json_take_double(&object, "time_s", JSON_OPTIONAL, 0, 1e15, &out->seconds, err) !=
+            STATUS_OK ||
         json_take_u64(&object, "nonfinite_losses", JSON_OPTIONAL, 0, INT64_MAX,
                       &out->nonfinite_losses, err) != STATUS_OK ||
         json_take_string(&object, "weights_path", JSON_OPTIONAL, &out->weights_path, err) !=
@@ -236,6 +240,9 @@ static enum status print_whole(FILE *out, const struct report *report, struct er
     return cli_table_end(&table, out, err);
 }
 
+static const char *const job_columns[] = {"JOB", ">MINIBATCHES", ">PREDICTED TOKENS/S", ">MEASURED",
+                                          ">FIRST LOSS", ">LAST LOSS", NULL};
+
 /* Rows of jobs that were complete before. */
 static void complete_rows(struct cli_table *table, const struct report *report)
 {
@@ -253,7 +260,6 @@ static void complete_rows(struct cli_table *table, const struct report *report)
             cli_table_cell(table, "-");
             cli_table_cell(table, "-");
         }
-        cli_table_cell(table, "%s", job->weights_path ? job->weights_path : "");
     }
 }
 
@@ -261,9 +267,7 @@ static enum status print_jobs(FILE *out, const struct report *report, struct err
 {
     const struct plan *plan = report->plan;
     struct cli_table table;
-    cli_table_begin(&table, (const char *const[]){"JOB", ">MINIBATCHES", ">PREDICTED TOKENS/S",
-                                                  ">MEASURED", ">FIRST LOSS", ">LAST LOSS",
-                                                  "WEIGHTS", NULL});
+    cli_table_begin(&table, job_columns);
     uint32_t shown = plan->jobs.count < CLI_ROWS_MAX ? plan->jobs.count : CLI_ROWS_MAX;
     complete_rows(&table, report);
     for (uint32_t j = 0; j < shown; j++) {
@@ -280,11 +284,54 @@ static enum status print_jobs(FILE *out, const struct report *report, struct err
             cli_table_cell(&table, "-");
             cli_table_cell(&table, job->nonfinite_losses > 0 ? "not finite" : "-");
         }
-        cli_table_cell(&table, "%s", job->weights_path ? job->weights_path : "");
     }
     if (cli_table_end(&table, out, err) != STATUS_OK) return err->status;
     cli_more_rows(out, shown, plan->jobs.count);
     return STATUS_OK;
+}
+
+static struct cli_result result_of(const struct report *report, uint32_t j)
+{
+    const struct measured_job *job = &report->measured->jobs[j];
+    return (struct cli_result){
+        .name = report->plan->jobs.jobs[j].name,
+        .has_loss = job->has_loss,
+        .nonfinite = job->nonfinite_losses > 0,
+        .final_loss = job->final_loss,
+        .tokens_per_s = job->tokens_per_s,
+        .seconds = job->seconds,
+        .weights_path = job->weights_path,
+    };
+}
+
+/* Of a job of the whole plan that was complete before. */
+static struct cli_result result_before(const struct report *report, uint32_t j)
+{
+    const struct cli_resume_job *job = &report->resume->jobs[j];
+    return (struct cli_result){
+        .name = report->whole->jobs.jobs[j].name,
+        .complete_before = true,
+        .has_loss = job->has_loss,
+        .nonfinite = !job->has_loss,
+        .final_loss = job->final_loss,
+        .weights_path = job->weights_path,
+    };
+}
+
+/* All jobs by rank, as text or (with `json`) as data. */
+static enum status put_results(const struct report *report, FILE *out, struct json_out *json,
+                               struct error *err)
+{
+    const uint32_t count = report->whole ? report->whole->jobs.count : report->plan->jobs.count;
+    struct cli_result *results = alloc_zeroed(count, sizeof *results);
+    if (!results) return error_memory(err, "the results of jobs", count * sizeof *results);
+    for (uint32_t j = 0, left = 0; j < count; j++)
+        results[j] = report->whole && was_complete(report, j) ? result_before(report, j)
+                                                              : result_of(report, left++);
+    enum status status = json ? cli_results_json(json, results, count, err)
+                              : cli_results_print(out, results, count, err);
+    free(results);
+    return status;
 }
 
 static void print_next(struct cli *cli, const struct report *report)
@@ -316,6 +363,8 @@ static enum status report_text(struct cli *cli, const struct report *report, str
     if (print_whole(out, report, err) != STATUS_OK) return err->status;
     fputc('\n', out);
     if (print_jobs(out, report, err) != STATUS_OK) return err->status;
+    fputc('\n', out);
+    if (put_results(report, out, NULL, err) != STATUS_OK) return err->status;
     if (request->trace_path) fprintf(out, "\ntrace written to %s\n", request->trace_path);
     if (request->log_path)
         fprintf(out, "%slog written to %s\n", request->trace_path ? "" : "\n", request->log_path);
@@ -401,6 +450,10 @@ static enum status report_json(struct cli *cli, const struct report *report, str
     if (throughput_error(report, &error)) json_out_double(json, "throughput_error", error);
     else json_out_null(json, "throughput_error");
     jobs_json(json, report);
+    if (put_results(report, NULL, json, err) != STATUS_OK) {
+        json_out_destroy(json);
+        return err->status;
+    }
     return cli_report_end(cli, json, err);
 }
 
@@ -620,15 +673,19 @@ static enum status report_nothing_left(struct cli *cli, const struct report *rep
         json_out_array_begin(json, "jobs", false);
         complete_json(json, report);
         json_out_array_end(json);
+        if (put_results(report, NULL, json, err) != STATUS_OK) {
+            json_out_destroy(json);
+            return err->status;
+        }
         return cli_report_end(cli, json, err);
     }
     fprintf(cli->out, "%s: all of its jobs were complete before\n\n", report->request->plan_path);
     struct cli_table table;
-    cli_table_begin(&table, (const char *const[]){"JOB", ">MINIBATCHES", ">PREDICTED TOKENS/S",
-                                                  ">MEASURED", ">FIRST LOSS", ">LAST LOSS",
-                                                  "WEIGHTS", NULL});
+    cli_table_begin(&table, job_columns);
     complete_rows(&table, report);
-    return cli_table_end(&table, cli->out, err);
+    if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
+    fputc('\n', cli->out);
+    return put_results(report, cli->out, NULL, err);
 }
 
 /* What is left of the plan, planned anew into a file of its own. */

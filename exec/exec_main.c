@@ -104,6 +104,7 @@ static void put_job(struct json_out *json, const struct plan *plan, const struct
     json_out_u64(json, "tokens", trace->jobs[j].tokens);
     json_out_double(json, "tokens_per_s", job_tokens_per_s(trace, j, false));
     json_out_double(json, "samples_per_s", job_tokens_per_s(trace, j, true));
+    json_out_double(json, "time_s", trace->jobs[j].end_s - trace->jobs[j].start_s);
     if (job->minibatches > 0) {
         put_loss(json, "first_loss", job->first_loss);
         put_loss(json, "final_loss", job->final_loss);

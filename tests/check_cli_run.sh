@@ -33,7 +33,7 @@ spillway simulate plan.json --trace predicted.json.gz --json >simulate.json
 spillway run plan.json --trace measured.json.gz --log run.jsonl --json >run.json 2>messages ||
     fail "run: $(cat messages)"
 has_keys run.json schema tool_version makespan_s tokens_per_s predicted_makespan_s \
-    throughput_error measured_tokens_per_s first_loss final_loss weights_file
+    throughput_error measured_tokens_per_s first_loss final_loss weights_file ranked_by results rank time_s
 grep -q '"completed": true' run.json || fail "the run is not complete"
 [[ -s a.safetensors ]] || fail "no weights were written"
 grep -q 'expect the prediction to be off' messages || fail "no warning about figures of another machine"

@@ -1,0 +1,39 @@
+/*
+ * The results of training: which job came out best?
+ *
+ * Jobs are ranked by the best loss on held-out data when all of them have one, else by the loss of
+ * their last minibatch; losses that are not finite and jobs without any come last, and ties stay in
+ * the order of the plan.
+ */
+#ifndef SPILLWAY_CLI_RESULTS_H
+#define SPILLWAY_CLI_RESULTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/json_out.h"
+
+struct cli_result {
+    const char *name;         /* borrowed, as all strings */
+    bool complete_before;     /* a resumed run had nothing left to do: it has no speed and no time */
+    bool has_loss;            /* of a minibatch, and finite */
+    bool nonfinite;           /* some loss was not */
+    double final_loss;
+    uint64_t evaluations;     /* with a finite loss; 0: the next three mean nothing */
+    double best_evaluation, last_evaluation;
+    uint64_t best_step;       /* after which the best one was, from 1 */
+    double tokens_per_s, seconds;
+    const char *weights_path, *best_weights_path; /* NULL: not written */
+};
+
+/* A table, the best job first; at most CLI_ROWS_MAX rows. STATUS_NO_MEMORY. */
+MUST_CHECK enum status cli_results_print(FILE *out, const struct cli_result *results,
+                                         uint32_t count, struct error *err);
+
+/* "ranked_by" and "results", the best job first. STATUS_NO_MEMORY, before anything is written. */
+MUST_CHECK enum status cli_results_json(struct json_out *json, const struct cli_result *results,
+                                        uint32_t count, struct error *err);
+
+#endif
