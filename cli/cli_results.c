@@ -35,7 +35,7 @@ static int compare(const void *left, const void *right)
 static bool all_evaluated(const struct cli_result *results, uint32_t count)
 {
     for (uint32_t j = 0; j < count; j++)
-        if (results[j].evaluations == 0) return false;
+        if (!results[j].evaluated) return false;
     return count > 0;
 }
 
@@ -64,13 +64,14 @@ static void loss_cell(struct cli_table *table, const struct cli_result *result)
 
 static void evaluation_cells(struct cli_table *table, const struct cli_result *result)
 {
-    if (result->evaluations == 0) {
+    if (!result->evaluated) {
         for (int i = 0; i < 3; i++) cli_table_cell(table, "-");
         return;
     }
     cli_table_cell(table, "%.4f", result->best_evaluation);
     cli_table_cell(table, "%" PRIu64, result->best_step);
-    cli_table_cell(table, "%.4f", result->last_evaluation);
+    if (result->last_finite) cli_table_cell(table, "%.4f", result->last_evaluation);
+    else cli_table_cell(table, "not finite");
 }
 
 static void weights_cell(struct cli_table *table, const struct cli_result *result)
@@ -84,7 +85,7 @@ enum status cli_results_print(FILE *out, const struct cli_result *results, uint3
 {
     bool evaluated = false, weights = false;
     for (uint32_t j = 0; j < count; j++) {
-        evaluated = evaluated || results[j].evaluations > 0;
+        evaluated = evaluated || results[j].evaluated;
         weights = weights || results[j].weights_path || results[j].best_weights_path;
     }
     const char *headings[12];
@@ -136,10 +137,11 @@ static void put_result(struct json_out *json, const struct cli_result *result, u
     json_out_object_begin(json, NULL, true);
     json_out_u64(json, "rank", rank_number);
     json_out_string(json, "name", result->name);
-    if (result->evaluations > 0) {
+    if (result->evaluated) {
         json_out_double(json, "best_evaluation", result->best_evaluation);
         json_out_u64(json, "best_step", result->best_step);
-        json_out_double(json, "last_evaluation", result->last_evaluation);
+        if (result->last_finite) json_out_double(json, "last_evaluation", result->last_evaluation);
+        else json_out_null(json, "last_evaluation");
     }
     if (result->has_loss) json_out_double(json, "final_loss", result->final_loss);
     else json_out_null(json, "final_loss");

@@ -21,7 +21,8 @@ struct cli_result {
     bool has_loss;            /* of a minibatch, and finite */
     bool nonfinite;           /* some loss was not */
     double final_loss;
-    uint64_t evaluations;     /* with a finite loss; 0: the next three mean nothing */
+    bool evaluated;           /* with a finite loss at least once; else the next four mean nothing */
+    bool last_finite;         /* the last evaluation's loss was */
     double best_evaluation, last_evaluation;
     uint64_t best_step;       /* after which the best one was, from 1 */
     double tokens_per_s, seconds;

@@ -10,8 +10,13 @@
  * All numbers are little-endian. The file is mapped; opening sweeps it once to see that every token
  * is a word of the vocabulary (at some GB/s, and the pages are then in the cache). What a batch takes
  * is probed before it is looked at: a disk that fails, or a file that someone shortens, then is an error
- * of this job and not the end of the program. A sample of a file is any T + 1 tokens in a row; its start is drawn from (seed,
- * sample), so samples are drawn with replacement and depend on nothing that was drawn before.
+ * of this job and not the end of the program. A sample of a file is any T + 1 tokens in a row; its
+ * start is drawn from (seed, sample), so samples are drawn with replacement and depend on nothing that
+ * was drawn before.
+ *
+ * Held-out samples of a file are not drawn: M of them begin at equal distances, so that an evaluation
+ * sees the whole of the data and always the same of it. What is drawn all the same (words to guess, or
+ * data where there is no file) is drawn from a seed that all jobs share.
  *
  * Words to guess (bert). A token is chosen with probability 0.15, by a draw of (seed, place), its place
  * counted over all samples; of the chosen ones 80 % become the mask, 10 % a random token and 10 % stay
@@ -41,16 +46,22 @@ enum { LLMC_HEADER_BYTES = 256 * 4 };
 #define KEY_KIND UINT64_C(0x6b696e64)
 #define KEY_WORD UINT64_C(0x776f7264)
 
+/* The seed of all held-out data; jobs cannot have it (JOB_SEED_MAX). */
+#define HELD_OUT_SEED UINT64_C(0x68656c642d6f7574)
+static_assert(HELD_OUT_SEED > JOB_SEED_MAX, "no job's training is drawn from it");
+
 /* Of all tokens, and of the chosen ones: up to which draw they are masked, replaced. */
 static const double CHOSEN = 0.15, MASKED = 0.8, REPLACED = 0.9;
 
 struct data_source {
     const char *name;            /* borrowed from the job; for messages */
     struct mapped_file file;     /* empty when the bytes are borrowed */
-    const unsigned char *tokens; /* in `file` or borrowed; NULL: drawn from the seed */
+    const unsigned char *tokens; /* in `file` or borrowed, the first that is used; NULL: drawn from
+                                    the seed */
     uint32_t token_bytes;
     uint64_t token_count;        /* 0 when drawn from the seed */
     uint64_t first_byte;         /* of the tokens, in the file */
+    uint64_t held_out_samples;   /* of all held-out minibatches; 0: it is for training */
     uint64_t seed, microbatch, microbatches, sequence, vocabulary;
     uint64_t sample_tokens;      /* tokens in a row that make a sample */
     bool masked;                 /* words are to be guessed */
@@ -206,6 +217,31 @@ static void describe_text(struct data_source *source, const struct job *job)
     assert(source->vocabulary > 0 && source->vocabulary <= INT32_MAX);
 }
 
+/* Does an evaluation use a part of the training's file? */
+static bool shares_file(const struct job *job)
+{
+    return job->evaluation.every > 0 && !job->evaluation.data;
+}
+
+/* Keep the part of a shared file that this source is for. */
+static enum status take_part(struct data_source *source, const char *name, struct error *err)
+{
+    uint64_t held_out = data_held_out(source->token_count);
+    uint64_t training = source->token_count - held_out;
+    if (held_out < source->sample_tokens)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "%s: the last tenth, %" PRIu64 " tokens, is held out for evaluations "
+                         "(expected at least %" PRIu64 ", one sample, or a file of its own as 'data' "
+                         "of 'evaluate')",
+                         name, held_out, source->sample_tokens);
+    if (source->held_out_samples > 0) {
+        source->tokens += training * source->token_bytes;
+        source->first_byte += training * source->token_bytes;
+    }
+    source->token_count = source->held_out_samples > 0 ? held_out : training;
+    return STATUS_OK;
+}
+
 /* `file` NULL: drawn from the seed. */
 static enum status open_text_data(struct data_source *source, const struct job *job,
                                   const char *name, const struct mapped_file *file,
@@ -216,12 +252,14 @@ static enum status open_text_data(struct data_source *source, const struct job *
     assert(job->data_format < DATA_FORMAT_COUNT && open_functions[job->data_format]);
     enum status status = open_functions[job->data_format](source, name, file, err);
     if (status == STATUS_OK) source->first_byte = (uint64_t)(source->tokens - file->data);
-    return status == STATUS_OK ? check_tokens(source, name, err) : status;
+    if (status == STATUS_OK) status = check_tokens(source, name, err);
+    return status == STATUS_OK && shares_file(job) ? take_part(source, name, err) : status;
 }
 
 /* Takes `mapped` over, also on failure: `file` itself, or empty when the bytes are borrowed. */
-static enum status create(const struct job *job, const char *name, const struct mapped_file *file,
-                          struct mapped_file mapped, struct data_source **out, struct error *err)
+static enum status create(const struct job *job, const char *name, uint64_t held_out_samples,
+                          const struct mapped_file *file, struct mapped_file mapped,
+                          struct data_source **out, struct error *err)
 {
     struct data_source *source = calloc(1, sizeof *source);
     if (!source) {
@@ -233,16 +271,19 @@ static enum status create(const struct job *job, const char *name, const struct 
     source->seed = job->seed;
     source->microbatch = job->microbatch;
     source->microbatches = job->microbatches;
+    source->held_out_samples = held_out_samples;
     source->reads_images = job->network.family == NETWORK_VIT;
     bool has_file = job->data_format != DATA_NONE;
     enum status status = STATUS_OK;
     if (source->reads_images)
-        status = data_images_open(job, name, has_file ? file : NULL, &source->images, err);
+        status = data_images_open(job, name, has_file ? file : NULL, shares_file(job),
+                                  held_out_samples, &source->images, err);
     else
         status = open_text_data(source, job, name, has_file ? file : NULL, err);
     if (status != STATUS_OK) {
         data_close(source);
-        return error_add(err, "data of job '%s'", job->name);
+        return error_add(err, "%sdata of job '%s'", held_out_samples > 0 ? "held-out " : "",
+                         job->name);
     }
     if (source->reads_images && has_file) {
         source->images.file = &source->file;
@@ -257,18 +298,37 @@ enum status data_parse(const struct job *job, const char *name, const void *data
 {
     assert(job->data_format != DATA_NONE);
     struct mapped_file borrowed = {.data = data, .bytes = bytes}, none = {0};
-    return create(job, name, &borrowed, none, out, err);
+    return create(job, name, 0, &borrowed, none, out, err);
 }
 
-enum status data_open(const struct job *job, struct data_source **out, struct error *err)
+static enum status open_data(const struct job *job, uint64_t held_out_samples,
+                             struct data_source **out, struct error *err)
 {
     struct mapped_file mapped = {0};
     if (job->data_format != DATA_NONE) {
         assert(job->data);
         if (mapped_file_open(job->data, &mapped, err) != STATUS_OK)
-            return error_add(err, "data of job '%s'", job->name);
+            return error_add(err, "%sdata of job '%s'", held_out_samples > 0 ? "held-out " : "",
+                             job->name);
     }
-    return create(job, job->data, &mapped, mapped, out, err);
+    return create(job, job->data, held_out_samples, &mapped, mapped, out, err);
+}
+
+enum status data_open(const struct job *job, struct data_source **out, struct error *err)
+{
+    return open_data(job, 0, out, err);
+}
+
+enum status data_open_held_out(const struct job *job, struct data_source **out, struct error *err)
+{
+    assert(job->evaluation.every > 0);
+    struct job view = *job; /* as a job whose training is on these data */
+    view.seed = HELD_OUT_SEED;
+    if (job->evaluation.data) {
+        view.data = job->evaluation.data;
+        view.data_format = job->evaluation.data_format;
+    }
+    return open_data(&view, job->evaluation.minibatches * job_samples(job), out, err);
 }
 
 void data_close(struct data_source *source)
@@ -291,8 +351,8 @@ static enum status read_sample(const struct data_source *source, uint64_t sample
 {
     uint64_t length = source->sample_tokens, start = 0;
     if (source->tokens)
-        start = random_below(source->seed ^ KEY_POSITION, sample,
-                             source->token_count - length + 1);
+        start = data_place(source->seed ^ KEY_POSITION, sample, source->token_count - length + 1,
+                           source->held_out_samples);
     const enum status status =
         mapped_file_probe(&source->file, source->name, source->first_byte + start * source->token_bytes,
                           length * source->token_bytes, err);

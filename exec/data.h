@@ -4,6 +4,11 @@
  * holds, and which of them bert is to guess, depends on the job's seed and the minibatch's number
  * alone: samples are counted over all minibatches, and sample s starts at a position drawn from (seed,
  * s), or consists of tokens drawn from it.
+ *
+ * Held-out data (models/job.h, struct evaluation) are a source of their own, of the job's held-out
+ * minibatches: those samples begin at equal distances, whatever the seed, or are random ones that no
+ * training has. They are a file of their own or the last tenth of the training's, which the training
+ * then does without.
  */
 #ifndef SPILLWAY_EXEC_DATA_H
 #define SPILLWAY_EXEC_DATA_H
@@ -22,12 +27,16 @@ MUST_CHECK enum status data_open(const struct job *job, struct data_source **out
  * the job's format is one of a file. */
 MUST_CHECK enum status data_parse(const struct job *job, const char *name, const void *data,
                                   uint64_t bytes, struct data_source **out, struct error *err);
+/* The job's held-out data; the job must be evaluated. */
+MUST_CHECK enum status data_open_held_out(const struct job *job, struct data_source **out,
+                                          struct error *err);
 void data_close(struct data_source *source); /* NULL is fine */
 
-/* Tokens in the file; 0 when they are drawn from the seed, and of images. */
+/* Tokens that samples are taken from; 0 when they are drawn from the seed, and of images. */
 uint64_t data_tokens(const struct data_source *source);
 
-/* out: job_batch_bytes(), laid out as models/job.h says. May be called from several threads at a
+/* out: job_batch_bytes(), laid out as models/job.h says; `minibatch` of held-out data is
+ * below the evaluation's. May be called from several threads at a
  * time. Errors: STATUS_IO, also when the file has become shorter; STATUS_BAD_INPUT for a token or label
  * that was not there when it was opened. */
 MUST_CHECK enum status data_batch(const struct data_source *source, uint64_t minibatch, int32_t *out,

@@ -16,11 +16,8 @@
  */
 #include "exec/data_images.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
-
-#include "base/random.h"
 
 /* Keys of the kinds of draws, so that they differ for equal seeds. */
 #define KEY_IMAGE UINT64_C(0x696d616765)
@@ -54,14 +51,30 @@ static enum status check_records(const struct data_images *images, const struct 
     return STATUS_OK;
 }
 
+/* Keep the part of a shared file that this source is for. */
+static enum status take_part(struct data_images *images, const char *name, struct error *err)
+{
+    uint64_t held_out = data_held_out(images->count), training = images->count - held_out;
+    if (held_out == 0)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "%s: of %" PRIu64 " images the last tenth is held out for evaluations "
+                         "(expected at least %d, or a file of its own as 'data' of 'evaluate')",
+                         name, images->count, DATA_HELD_OUT_SHARE);
+    images->first = images->held_out_samples > 0 ? training : 0;
+    images->count = images->held_out_samples > 0 ? held_out : training;
+    return STATUS_OK;
+}
+
 enum status data_images_open(const struct job *job, const char *name,
-                             const struct mapped_file *file, struct data_images *out,
+                             const struct mapped_file *file, bool shared,
+                             uint64_t held_out_samples, struct data_images *out,
                              struct error *err)
 {
     const struct network *n = &job->network;
     struct data_images images = {.label_bytes = job->data_format == DATA_CIFAR10 ? 1 : 2,
                                  .pixels = n->channels * n->image * n->image,
                                  .classes = n->classes,
+                                 .held_out_samples = held_out_samples,
                                  .seed = job->seed,
                                  .samples = job_samples(job)};
     assert(images.pixels > 0 && images.classes > 0 && images.classes <= INT32_MAX);
@@ -69,6 +82,7 @@ enum status data_images_open(const struct job *job, const char *name,
         images.records = file->data;
         images.count = file->bytes / (images.label_bytes + images.pixels);
         enum status status = check_records(&images, n, name, file->bytes, err);
+        if (status == STATUS_OK && shared) status = take_part(&images, name, err);
         if (status != STATUS_OK) return status;
     }
     *out = images;
@@ -102,7 +116,8 @@ enum status data_images_batch(const struct data_images *images, uint64_t minibat
             draw_pixels(images, sample, pixels);
             continue;
         }
-        uint64_t index = random_below(images->seed ^ KEY_IMAGE, sample, images->count);
+        uint64_t index = images->first + data_place(images->seed ^ KEY_IMAGE, sample,
+                                                    images->count, images->held_out_samples);
         const enum status status =
             images->file ? mapped_file_probe(images->file, images->name, index * record, record, err)
                          : STATUS_OK;

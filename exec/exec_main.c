@@ -91,6 +91,25 @@ static void put_loss(struct json_out *json, const char *key, double loss)
         json_out_null(json, key);
 }
 
+/* Each as [step, loss]; and the best and the last, when there are any. */
+static void put_evaluations(struct json_out *json, const struct run_job_result *job)
+{
+    if (job->evaluation_count == 0) return;
+    json_out_array_begin(json, "evaluations", true);
+    for (uint64_t i = 0; i < job->evaluation_count; i++) {
+        json_out_array_begin(json, NULL, true);
+        json_out_u64(json, NULL, job->evaluations[i].step);
+        put_loss(json, NULL, job->evaluations[i].loss);
+        json_out_array_end(json);
+    }
+    json_out_array_end(json);
+    put_loss(json, "last_evaluation", job->evaluations[job->evaluation_count - 1].loss);
+    if (job->best_evaluation == EVALUATION_NONE) return;
+    const struct evaluated *const best = &job->evaluations[job->best_evaluation];
+    json_out_double(json, "best_evaluation", best->loss);
+    json_out_u64(json, "best_step", best->step);
+}
+
 static void put_job(struct json_out *json, const struct plan *plan, const struct run_result *result,
                     const struct trace *trace, uint32_t j)
 {
@@ -110,11 +129,17 @@ static void put_job(struct json_out *json, const struct plan *plan, const struct
         put_loss(json, "final_loss", job->final_loss);
     }
     if (job->nonfinite > 0) json_out_u64(json, "nonfinite_losses", job->nonfinite);
+    put_evaluations(json, job);
     json_out_string(json, "weights_fingerprint", fingerprint);
     if (job->weights_path) json_out_string(json, "weights_path", job->weights_path);
     if (job->checkpoint > 0) json_out_u64(json, "checkpoint", job->checkpoint);
     if (job->checkpoint_failure) json_out_string(json, "checkpoint_failure", job->checkpoint_failure);
     if (job->failure) json_out_string(json, "failure", job->failure);
+    if (job->kept_fingerprint != 0) {
+        snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, job->kept_fingerprint);
+        json_out_string(json, "best_weights_fingerprint", fingerprint);
+    }
+    if (job->kept_path) json_out_string(json, "best_weights_path", job->kept_path);
     json_out_object_end(json);
 }
 
@@ -201,7 +226,12 @@ static void print_result(const struct plan *plan, const struct run_result *resul
                job->minibatches, job_tokens_per_s(trace, j, false), job->first_loss,
                job->final_loss);
         if (job->nonfinite > 0) printf("  (%" PRIu64 " losses not finite)", job->nonfinite);
+        if (job->best_evaluation != EVALUATION_NONE) {
+            const struct evaluated *const best = &job->evaluations[job->best_evaluation];
+            printf("  best evaluation %.6g after step %" PRIu64, best->loss, best->step);
+        }
         if (job->weights_path) printf("  %s", job->weights_path);
+        if (job->kept_path) printf("  %s", job->kept_path);
         printf("\n");
     }
 }

@@ -5,6 +5,7 @@
  *     LOSS      blocks forward, the head there and back, blocks backward
  *     BACKWARD  the embedding; or blocks forward again unless they were kept, then blocks backward
  *     UPDATE    the steps of all tensors, from gradients that a backward pass left
+ *     EVALUATE  forward, with the loss where the head is; nothing is kept and nothing changes
  *
  * A weight's gradient stands in the `gradients` buffer, laid out like the layer's parameters, only
  * until that weight's optimizer step, which follows as soon as the weight was used for the last
@@ -53,8 +54,22 @@ static enum unit_pass unit_pass_of(uint32_t pass)
     }
 }
 
+static bool has_head(const struct unit_arguments *a)
+{
+    return a->shard->first_layer + a->shard->layer_count == a->job->network.layer_count;
+}
+
+/* Where an evaluation computes: as a LOSS whose gradients go elsewhere, or as a forward pass that keeps
+ * nothing. */
+static const struct memory_table *evaluation_workspace(const struct unit_arguments *a)
+{
+    return has_head(a) ? &a->tables->workspace[UNIT_LOSS][UNIT_GRADIENTS_OUT]
+                       : &a->tables->workspace[UNIT_FORWARD][0];
+}
+
 static const struct memory_table *workspace_of(const struct unit_arguments *a)
 {
+    if (a->pass == PLAN_EVALUATE) return evaluation_workspace(a);
     bool kept = a->activations && a->pass != PLAN_LOSS;
     uint32_t how = (kept ? UNIT_KEEP : 0) | (a->gradient ? UNIT_GRADIENTS_OUT : 0);
     assert(how < UNIT_WAYS);
@@ -237,8 +252,20 @@ void family_tables_backward(const struct unit *unit)
                                 &unit->optimizer, a->minibatch + 1, unit->scratch);
 }
 
-void family_words(const struct unit *unit, uint64_t layer, const float *normf, float *d_normf,
-                  uint32_t own_weight)
+void family_words_forward(const struct unit *unit, uint64_t layer, const float *normf,
+                          uint32_t own_weight)
+{
+    const struct unit_arguments *a = unit->arguments;
+    const struct kernels *k = unit->kernels;
+    bool tied = unit->network->tied_head;
+    const float *table = tied ? a->table : family_tensor(unit, layer, own_weight).p;
+    k->linear_forward(k, unit->logits, normf, table, NULL, unit->r, unit->v, unit->c, false);
+    k->loss(k, a->loss, unit->logits, a->batch, unit->t + 1, unit->b, unit->t, unit->v,
+            unit->turn, unit->turns);
+}
+
+void family_words_backward(const struct unit *unit, uint64_t layer, const float *normf,
+                           float *d_normf, uint32_t own_weight)
 {
     const struct unit_arguments *a = unit->arguments;
     const struct kernels *k = unit->kernels;
@@ -247,10 +274,6 @@ void family_words(const struct unit *unit, uint64_t layer, const float *normf, f
     if (!tied) own = family_tensor(unit, layer, own_weight);
     const float *table = tied ? a->table : own.p;
     float *table_gradient = tied ? a->table_gradient : own.g;
-
-    k->linear_forward(k, unit->logits, normf, table, NULL, unit->r, unit->v, unit->c, false);
-    k->loss(k, a->loss, unit->logits, a->batch, unit->t + 1, unit->b, unit->t, unit->v,
-            unit->turn, unit->turns);
     k->linear_input(k, d_normf, unit->logits, table, unit->r, unit->v, unit->c, false, false);
     k->linear_weight(k, table_gradient, NULL, unit->logits, normf, unit->r, unit->v, unit->c,
                      false, tied && unit->turn > 0);
@@ -324,12 +347,15 @@ static void compute_loss(const struct unit *unit)
 {
     const struct unit_arguments *a = unit->arguments;
     uint64_t head = unit->network->layer_count - 1;
-    assert(a->shard->first_layer + a->shard->layer_count == head + 1);
+    assert(has_head(a));
     float *all = piece(a, workspace_of(a), "activations");
     blocks_forward(unit, head, all, NULL);
     float *kept[FAMILY_KEPT_MAX];
     kept_of(unit, all, head, kept);
-    unit->family->head(unit, head, kept, layer_input(unit, all, head), a->gradient_out);
+    const float *in = layer_input(unit, all, head);
+    unit->family->head_forward(unit, head, kept, in);
+    if (a->pass == PLAN_EVALUATE) return;
+    unit->family->head_backward(unit, head, kept, in, a->gradient_out);
     blocks_backward(unit, head, all, a->gradient_out);
 }
 
@@ -375,6 +401,14 @@ static void compute_once(const struct unit *unit)
             blocks_forward_only(unit);
         break;
     case PLAN_LOSS: compute_loss(unit); break;
+    case PLAN_EVALUATE:
+        if (embedding)
+            unit->family->embedding_forward(unit);
+        else if (has_head(a))
+            compute_loss(unit);
+        else
+            blocks_forward_only(unit);
+        break;
     case PLAN_BACKWARD:
         if (embedding)
             unit->family->embedding_backward(unit);

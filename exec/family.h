@@ -56,9 +56,11 @@ struct family {
                           const float *in, float *out);
     void (*block_backward)(const struct unit *unit, uint64_t layer, float *const *kept,
                            const float *in, const float *d_out, float *d_in);
-    /* forward, loss and backward */
-    void (*head)(const struct unit *unit, uint64_t layer, float *const *kept, const float *in,
-                 float *d_in);
+    /* with the loss; leaves in `kept` and `logits` what the way back needs */
+    void (*head_forward)(const struct unit *unit, uint64_t layer, float *const *kept,
+                         const float *in);
+    void (*head_backward)(const struct unit *unit, uint64_t layer, float *const *kept,
+                          const float *in, float *d_in);
     const char *(*unsupported)(const struct job *job); /* as unit_unsupported(); NULL: does all */
     const struct kernel_need *needs;
     uint32_t need_count;
@@ -116,9 +118,12 @@ void family_norm_backward(const struct unit *unit, float *dx, const float *dout,
 void family_tables_forward(const struct unit *unit);
 void family_tables_backward(const struct unit *unit);
 
-/* A language model's words: logits of normf(R,C), their loss, and back: d_normf and the gradient of
- * the table, which is the embedding's (tied) or tensor `own_weight` of the head. */
-void family_words(const struct unit *unit, uint64_t layer, const float *normf, float *d_normf,
-                  uint32_t own_weight);
+/* A language model's words: logits of normf(R,C) and their loss, which leaves their gradients in place
+ * of them; and back: d_normf and the gradient of the table, which is the embedding's (tied) or tensor
+ * `own_weight` of the head. */
+void family_words_forward(const struct unit *unit, uint64_t layer, const float *normf,
+                          uint32_t own_weight);
+void family_words_backward(const struct unit *unit, uint64_t layer, const float *normf,
+                           float *d_normf, uint32_t own_weight);
 
 #endif

@@ -101,12 +101,18 @@ static void block_backward(const struct unit *unit, uint64_t layer, float *const
                          NORM1_WEIGHT);
 }
 
-static void head(const struct unit *unit, uint64_t layer, float *const *kept, const float *in,
-                 float *d_in)
+static void head_forward(const struct unit *unit, uint64_t layer, float *const *kept,
+                         const float *in)
 {
     family_norm_forward(unit, kept[KEPT_NORMF], NULL, kept[KEPT_NORMF_STATS], in, NULL, unit->r,
                         layer, NORMF_WEIGHT);
-    family_words(unit, layer, kept[KEPT_NORMF], unit->d_stream2, HEAD_WEIGHT);
+    family_words_forward(unit, layer, kept[KEPT_NORMF], HEAD_WEIGHT);
+}
+
+static void head_backward(const struct unit *unit, uint64_t layer, float *const *kept,
+                          const float *in, float *d_in)
+{
+    family_words_backward(unit, layer, kept[KEPT_NORMF], unit->d_stream2, HEAD_WEIGHT);
     family_norm_backward(unit, d_in, unit->d_stream2, in, kept[KEPT_NORMF_STATS], NULL, unit->r,
                          layer, NORMF_WEIGHT);
 }
@@ -127,6 +133,7 @@ const struct family family_gpt2 = {
     .embedding_backward = family_tables_backward,
     .block_forward = block_forward,
     .block_backward = block_backward,
-    .head = head,
+    .head_forward = head_forward,
+    .head_backward = head_backward,
     .unsupported = unsupported,
 };

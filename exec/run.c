@@ -20,6 +20,10 @@
  * The loss of a minibatch is copied to the host like anything else; right behind that copy, on the
  * same stream, a call logs it before the next copy can overwrite it.
  *
+ * Evaluations. The losses of held-out minibatches come the same way and are summed up in the order of
+ * the plan; the call of the last one knows the mean and whether it is the best. A KEEP waits for that
+ * copy, and so for its call, before it copies parameters aside or leaves them.
+ *
  * Stopping. A job that has begun a minibatch must end it, else its shards would be of different
  * steps. When the flag is seen, each job's limit is set to the minibatches it has begun. Computations
  * and copies of later ones that are already enqueued are left out when their turn comes; the walk
@@ -134,19 +138,49 @@ static void call_compute(const struct kernels *kernels, void *argument)
 struct batch_call {
     struct run *run;
     uint32_t job;
-    uint64_t minibatch;
+    bool held_out;
+    uint64_t minibatch;   /* of the plan */
+    uint64_t batch_index; /* of the data */
     int32_t *batch;
 };
 
 static void call_batch(void *argument)
 {
     const struct batch_call *const call = argument;
-    const uint64_t first = call->run->plan->jobs.jobs[call->job].first_minibatch;
+    struct run *const run = call->run;
     struct error why = {0};
-    if (call->minibatch >= atomic_load(&call->run->jobs[call->job].limit)) return;
-    if (data_batch(call->run->sources[call->job], first + call->minibatch, call->batch, &why) !=
-        STATUS_OK)
-        run_fail_job(call->run, call->job, false, &why);
+    if (call->minibatch >= atomic_load(&run->jobs[call->job].limit)) return;
+    if (data_batch(call->held_out ? run->held_out[call->job] : run->sources[call->job],
+                   call->batch_index, call->batch, &why) == STATUS_OK)
+        return;
+    if (call->held_out) {
+        /* its minibatch was begun and is ended: with anything that is a batch, for nothing */
+        memset(call->batch, 0, job_batch_bytes(&run->plan->jobs.jobs[call->job]));
+        pthread_mutex_lock(&run->lock);
+        run->jobs[call->job].held_out_failed = true;
+        pthread_mutex_unlock(&run->lock);
+    }
+    run_fail_job(run, call->job, false, &why);
+}
+
+struct keep_call {
+    struct run *run;
+    uint32_t job;
+    uint64_t minibatch, bytes;
+    const float *state;
+    float *kept;
+};
+
+static void call_keep(void *argument)
+{
+    const struct keep_call *const call = argument;
+    struct run_progress *const progress = &call->run->jobs[call->job];
+    if (call->minibatch >= atomic_load(&progress->limit)) return;
+    pthread_mutex_lock(&call->run->lock);
+    const bool improved = progress->improved == call->minibatch + 1;
+    progress->kept = progress->kept || improved;
+    pthread_mutex_unlock(&call->run->lock);
+    if (improved) memcpy(call->kept, call->state, call->bytes);
 }
 
 static void call_nothing(void *argument)
@@ -195,6 +229,48 @@ static void call_loss(void *argument)
         .loss = loss,
         .learning_rate = learning_rate_at(job, step),
         .tokens_per_s = step_s > 0 ? (double)(job_samples(job) * job->sequence) / step_s : 0,
+        .elapsed_s = now_s - run->start_s,
+    });
+}
+
+/* The loss of a held-out minibatch; the last one of an evaluation completes it. */
+static void call_held_out(void *argument)
+{
+    const struct loss_call *const call = argument;
+    struct run *const run = call->run;
+    const struct job *const job = &run->plan->jobs.jobs[call->job];
+    struct run_progress *const progress = &run->jobs[call->job];
+    struct run_job_result *const result = &run->result->jobs[call->job];
+
+    pthread_mutex_lock(&run->lock);
+    const bool counts =
+        call->minibatch < atomic_load(&progress->limit) && !progress->held_out_failed;
+    const uint64_t step = job->first_minibatch + call->minibatch + 1;
+    bool complete = false, best = false;
+    double mean = 0, now_s = clock_s();
+    if (counts) {
+        progress->held_out_sum += *call->loss;
+        complete = ++progress->held_out == job->evaluation.minibatches;
+    }
+    if (complete) {
+        mean = progress->held_out_sum / (double)progress->held_out;
+        const uint64_t number = result->evaluation_count++, before = result->best_evaluation;
+        result->evaluations[number] = (struct evaluated){.step = step, .loss = mean};
+        best = isfinite(mean) &&
+               (before == EVALUATION_NONE || mean < result->evaluations[before].loss);
+        if (best) result->best_evaluation = number;
+        progress->evaluated = call->minibatch + 1;
+        if (best) progress->improved = progress->evaluated;
+        progress->last_loss_s = now_s; /* its time is no minibatch's */
+        progress->held_out_sum = 0;
+        progress->held_out = 0;
+    }
+    pthread_mutex_unlock(&run->lock);
+    if (!complete) return;
+    run_log_evaluation(run->log, call->job, &(struct run_log_evaluation){
+        .step = step,
+        .loss = mean,
+        .best = best,
         .elapsed_s = now_s - run->start_s,
     });
 }
@@ -415,6 +491,7 @@ static struct unit_arguments unit_arguments_of(const struct loop *loop,
         case BUFFER_ACTIVATIONS: arguments.activations = at; break;
         case BUFFER_GRADIENT: arguments.gradient = at; break;
         case BUFFER_WORKSPACE: arguments.workspace = at; break;
+        case BUFFER_KEPT:
         case BUFFER_KIND_COUNT: assert(false);
         }
     }
@@ -442,11 +519,30 @@ static void enqueue_compute(struct loop *loop, const struct plan_walk_op *op,
                             struct flight *flight)
 {
     struct device_stream *const stream = loop->run->streams[op->stream];
+    const uint32_t job = op->unit->job;
+    if (op->op->pass == PLAN_KEEP) {
+        const uint32_t shard = loop->plan->job_first_shard[job] + op->unit->shard;
+        const struct keep_call call = {
+            .run = loop->run,
+            .job = job,
+            .minibatch = op->minibatch,
+            .bytes = loop->run->parameters[shard].bytes,
+            .state = loop->run->states[shard],
+            .kept = loop->run->kept[shard],
+        };
+        device_call(stream, call_keep, &call, sizeof call, &flight->timing);
+        return;
+    }
     if (op->op->pass == PLAN_BATCH) {
+        const bool held_out = op->unit->pass == PLAN_EVALUATE;
+        const struct job *const about = &loop->plan->jobs.jobs[job];
         const struct batch_call call = {
             .run = loop->run,
-            .job = op->unit->job,
+            .job = job,
+            .held_out = held_out,
             .minibatch = op->minibatch,
+            .batch_index = held_out ? op->held_out % about->evaluation.minibatches
+                                    : about->first_minibatch + op->minibatch,
             .batch = (int32_t *)(void *)address_of(loop, op, &op->uses[0]),
         };
         device_call(stream, call_batch, &call, sizeof call, &flight->timing);
@@ -473,7 +569,8 @@ static void enqueue_copy(struct loop *loop, const struct plan_walk_op *op, struc
             .minibatch = op->minibatch,
             .loss = (const double *)(void *)target,
         };
-        device_call(stream, call_loss, &call, sizeof call, NULL);
+        const bool held_out = op->unit->pass == PLAN_EVALUATE;
+        device_call(stream, held_out ? call_held_out : call_loss, &call, sizeof call, NULL);
     }
 }
 

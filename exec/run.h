@@ -5,8 +5,10 @@
  * The log is JSON lines. The first says what the run is made of; then one for each minibatch of a
  * job, as soon as its loss is on the host:
  *     {"job":"a","step":12,"loss":3.21,"lr":0.0003,"tokens_per_s":2085.1,"elapsed_s":4.67}
- * with "loss":null,"nonfinite":true where it is NaN or infinite; the last one says how it ended. A run
- * that goes on from checkpoints appends, beginning with a first line again ("resumed":true); a step that
+ * with "loss":null,"nonfinite":true where it is NaN or infinite. An evaluation has a line of its own,
+ *     {"job":"a","step":12,"evaluation":3.34,"best":true,"elapsed_s":4.81}
+ * where "best" says whether it is the lowest so far. The last line says how the run ended. A run that
+ * goes on from checkpoints appends, beginning with a first line again ("resumed":true); a step that
  * stands there twice was done twice, with equal losses.
  *
  * Stopping early keeps whole minibatches: when *stop is seen, each job that has begun a minibatch
@@ -16,6 +18,7 @@
 #ifndef SPILLWAY_EXEC_RUN_H
 #define SPILLWAY_EXEC_RUN_H
 
+#include "models/evaluation.h"
 #include "planner/plan.h"
 #include "traces/trace.h"
 
@@ -69,12 +72,17 @@ struct run_job_result {
     double first_loss, final_loss; /* 0 when minibatches is 0; may be NaN or infinite */
     double *losses;        /* minibatches entries; in the result's arena */
     uint64_t nonfinite;    /* how many of them are NaN or infinite */
+    struct evaluated *evaluations; /* in the result's arena */
+    uint64_t evaluation_count;
+    uint64_t best_evaluation;  /* the first with the lowest loss, or EVALUATION_NONE */
     uint64_t weights_fingerprint;
     const char *weights_path; /* where they were written; NULL: not. After a stop only those of jobs
                                  that completed a minibatch are. In the result's arena. */
     uint64_t checkpoint;         /* minibatches in its newest checkpoint; 0: none, or as before */
     const char *checkpoint_failure; /* why there are no more; NULL: nothing is wrong */
     const char *failure;         /* why it ended early; NULL: it did not, or all were stopped */
+    uint64_t kept_fingerprint; /* of the best weights; 0: none were kept */
+    const char *kept_path;     /* where they were written; as above */
 };
 
 struct run_result {

@@ -103,6 +103,16 @@ enum status run_log_open(const char *path, bool goes_on, const struct plan *plan
     return STATUS_OK;
 }
 
+static void put_loss(struct json_out *line, const char *key, double loss)
+{
+    if (isfinite(loss)) {
+        json_out_double(line, key, loss);
+        return;
+    }
+    json_out_null(line, key);
+    json_out_bool(line, "nonfinite", true);
+}
+
 void run_log_minibatch(struct run_log *log, const struct run_log_entry *entry)
 {
     if (!log->file) return;
@@ -110,14 +120,23 @@ void run_log_minibatch(struct run_log *log, const struct run_log_entry *entry)
     if (line) {
         json_out_string(line, "job", log->plan->jobs.jobs[entry->job].name);
         json_out_u64(line, "step", entry->step);
-        if (isfinite(entry->loss)) {
-            json_out_double(line, "loss", entry->loss);
-        } else {
-            json_out_null(line, "loss");
-            json_out_bool(line, "nonfinite", true);
-        }
+        put_loss(line, "loss", entry->loss);
         json_out_double(line, "lr", entry->learning_rate);
         json_out_double(line, "tokens_per_s", entry->tokens_per_s);
+        json_out_double(line, "elapsed_s", entry->elapsed_s);
+    }
+    line_end(log, line);
+}
+
+void run_log_evaluation(struct run_log *log, uint32_t job, const struct run_log_evaluation *entry)
+{
+    if (!log->file) return;
+    struct json_out *line = line_begin();
+    if (line) {
+        json_out_string(line, "job", log->plan->jobs.jobs[job].name);
+        json_out_u64(line, "step", entry->step);
+        put_loss(line, "evaluation", entry->loss);
+        json_out_bool(line, "best", entry->best);
         json_out_double(line, "elapsed_s", entry->elapsed_s);
     }
     line_end(log, line);

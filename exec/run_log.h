@@ -20,7 +20,15 @@ struct run_log_entry {
     double learning_rate;
     double tokens_per_s, elapsed_s;
 };
+struct run_log_evaluation {
+    uint64_t step; /* from 1 */
+    double loss;   /* may be NaN or infinite */
+    bool best;     /* so far */
+    double elapsed_s;
+};
 void run_log_minibatch(struct run_log *log, const struct run_log_entry *entry);
+
+void run_log_evaluation(struct run_log *log, uint32_t job, const struct run_log_evaluation *entry);
 
 /* What a stopped run keeps of a job: its minibatches, and where its weights were written. */
 void run_log_kept(struct run_log *log, uint32_t job, uint64_t minibatches, const char *weights_path);

@@ -27,6 +27,7 @@
 #include "exec/run_saver.h"
 #include "exec/weights.h"
 #include "models/cost.h"
+#include "models/evaluation.h"
 
 enum { BUFFER_ALIGNMENT = 4096, SETUP_THREADS_MAX = 16 };
 
@@ -146,20 +147,25 @@ static enum status lay_out_host(struct run *run, struct error *err)
     return STATUS_OK;
 }
 
-/* Each shard's state on the host, whole. */
+/* Each shard's state on the host, whole, and where its best parameters are kept. */
 static enum status find_states(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
-    void *memory;
-    enum status status = arena_array(&run->arena, plan->shard_count, sizeof *run->states, &memory,
+    void *states, *kept;
+    enum status status = arena_array(&run->arena, plan->shard_count, sizeof *run->states, &states,
                                      err);
+    if (status == STATUS_OK)
+        status = arena_array(&run->arena, plan->shard_count, sizeof *run->kept, &kept, err);
     if (status != STATUS_OK) return status;
-    run->states = memory;
+    run->states = states;
+    run->kept = kept;
     for (uint32_t b = 0; b < plan->buffer_count; b++) {
         const struct plan_buffer *const buffer = &plan->buffers[b];
-        if (buffer->kind == BUFFER_STATE && !buffer->on_device && buffer->variant == 0)
-            run->states[plan->job_first_shard[buffer->job] + buffer->shard] =
-                (float *)(void *)run_host_buffer(run, b);
+        if (buffer->on_device || buffer->variant != 0) continue;
+        if (buffer->kind != BUFFER_STATE && buffer->kind != BUFFER_KEPT) continue;
+        float **const found = buffer->kind == BUFFER_STATE ? run->states : run->kept;
+        found[plan->job_first_shard[buffer->job] + buffer->shard] =
+            (float *)(void *)run_host_buffer(run, b);
     }
     for (uint32_t s = 0; s < plan->shard_count; s++)
         if (!run->states[s])
@@ -410,14 +416,18 @@ static enum status open_devices(struct run *run, struct error *err)
 static enum status open_data(struct run *run, struct error *err)
 {
     const struct job_set *const jobs = &run->plan->jobs;
-    void *memory;
-    enum status status = arena_array(&run->arena, jobs->count, sizeof *run->sources, &memory, err);
+    void *sources, *held_out;
+    enum status status = arena_array(&run->arena, jobs->count, sizeof *run->sources, &sources, err);
+    if (status == STATUS_OK)
+        status = arena_array(&run->arena, jobs->count, sizeof *run->held_out, &held_out, err);
     if (status != STATUS_OK) return status;
-    run->sources = memory;
+    run->sources = sources;
+    run->held_out = held_out;
     for (uint32_t j = 0; j < jobs->count; j++) {
-        if (data_open(&jobs->jobs[j], &run->sources[j], err) != STATUS_OK &&
-            run_fail_early(run, j, err) != STATUS_OK)
-            return err->status;
+        status = data_open(&jobs->jobs[j], &run->sources[j], err);
+        if (status == STATUS_OK && jobs->jobs[j].evaluation.every > 0)
+            status = data_open_held_out(&jobs->jobs[j], &run->held_out[j], err);
+        if (status != STATUS_OK && run_fail_early(run, j, err) != STATUS_OK) return err->status;
     }
     return STATUS_OK;
 }
@@ -443,6 +453,11 @@ static enum status make_results(struct run *run, struct error *err)
         if (status != STATUS_OK) return status;
         result->jobs[j].losses = memory;
         result->jobs[j].first_minibatch = job->first_minibatch;
+        result->jobs[j].best_evaluation = EVALUATION_NONE;
+        status = arena_array(&result->arena, evaluation_count(job),
+                             sizeof *result->jobs[j].evaluations, &memory, err);
+        if (status != STATUS_OK) return status;
+        result->jobs[j].evaluations = memory;
     }
     result->threads = run->threads;
     return status;
@@ -506,6 +521,26 @@ enum status run_setup(struct run *run, struct error *err)
     return status;
 }
 
+/* The weights of the best evaluation, of a job that keeps them. */
+static enum status keep_best(struct run *run, uint32_t j, struct error *err)
+{
+    const struct plan *const plan = run->plan;
+    const struct job *const job = &plan->jobs.jobs[j];
+    struct run_job_result *const result = &run->result->jobs[j];
+    const uint32_t first = plan->job_first_shard[j];
+    const uint32_t count = plan->job_first_shard[j + 1] - first;
+    if (!run->jobs[j].kept) return STATUS_OK;
+    result->kept_fingerprint = weights_fingerprint(&plan->shards[first], &run->parameters[first],
+                                                   count, &run->kept[first]);
+    if (!run->options->save_weights || !job->weights_best) return STATUS_OK;
+    struct job best = *job;
+    best.weights_out = job->weights_best;
+    enum status status = weights_write(&best, &plan->shards[first], &run->parameters[first], count,
+                                       &run->kept[first], NULL, err);
+    if (status != STATUS_OK) return status;
+    return arena_string(&run->result->arena, job->weights_best, &result->kept_path, err);
+}
+
 enum status run_keep_weights(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
@@ -526,6 +561,8 @@ enum status run_keep_weights(struct run *run, struct error *err)
                                       err);
             if (status != STATUS_OK && run_fail_early(run, j, err) != STATUS_OK) return err->status;
         }
+        if (keep_best(run, j, err) != STATUS_OK && run_fail_early(run, j, err) != STATUS_OK)
+            return err->status;
         if (run->result->stopped)
             run_log_kept(run->log, j, result->minibatches, result->weights_path);
     }
@@ -540,8 +577,10 @@ void run_teardown(struct run *run)
         device_close(run->cpu);
         for (uint32_t d = 0; d < run->plan->hardware.device_count; d++) device_close(run->devices[d]);
     }
-    if (run->sources)
-        for (uint32_t j = 0; j < run->plan->jobs.count; j++) data_close(run->sources[j]);
+    for (uint32_t j = 0; run->sources && j < run->plan->jobs.count; j++) {
+        data_close(run->sources[j]);
+        data_close(run->held_out[j]);
+    }
     if (run->pinned) run->backend->unpin(run->host);
     host_memory_unmap(run->host, run->host_bytes);
     arena_release(&run->arena);

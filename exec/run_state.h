@@ -23,6 +23,12 @@ struct run_progress {
     double last_loss_s;
     bool diverged;    /* a loss is not finite and the job stops for that */
     struct error failure; /* why it ended early; zero: it did not, or was stopped */
+    double held_out_sum;  /* of the losses of the evaluation that is on its way, ... */
+    uint64_t held_out;    /* ... and how many they are */
+    bool held_out_failed; /* its data could not be read: there is no evaluation any more */
+    uint64_t evaluated;   /* minibatches up to the one of the last evaluation that is complete */
+    uint64_t improved;    /* the same for the best one so far; 0: there is none yet */
+    bool kept;            /* the best weights were kept at least once */
 };
 
 /* State of a shard, or of a slice of one, on a device. */
@@ -52,6 +58,8 @@ struct run {
     struct memory_table *parameters; /* per shard: tables[i].parameters, as weights.h wants them */
     float **states;              /* per shard: its state on the host */
     struct data_source **sources; /* per job */
+    struct data_source **held_out; /* per job; NULL: it is not evaluated */
+    float **kept;                /* per shard: its best parameters on the host; NULL: not kept */
     struct run_log *log;
     struct run_saver *saver;     /* NULL: no checkpoints */
     uint64_t snapshot_offset;    /* in `host`: room for the state of the largest job, for the saver */

@@ -25,7 +25,7 @@ struct unit_arguments {
     const struct job *job;
     const struct plan_shard *shard;
     const struct unit_tables *tables;
-    uint32_t pass;              /* PLAN_FORWARD, PLAN_LOSS, PLAN_BACKWARD, PLAN_UPDATE */
+    uint32_t pass;              /* PLAN_FORWARD, PLAN_LOSS, PLAN_BACKWARD, PLAN_UPDATE, PLAN_EVALUATE */
     uint64_t minibatch;         /* from 0; the optimizer's step is this + 1 */
     uint64_t first_row, row_count; /* of an embedding slice; 0, 0: all rows */
     float *state;               /* state blob, or its parameters part in a forward pass or with a

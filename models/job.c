@@ -135,7 +135,8 @@ struct draft {
     const char *name;                /* NULL: by number */
     const json_t *network;
     const char *data, *weights_in, *weights_out; /* NULL: not given */
-    bool has_format;
+    const char *held_out;            /* "data" of "evaluate", likewise */
+    bool has_format, has_held_out_format;
     uint64_t count;                  /* 0: not given */
     struct job job;                  /* numbers; sequence 0: not given */
 };
@@ -149,7 +150,8 @@ static const struct draft empty_draft = {
                           .learning_rate = 3e-4,
                           .beta1 = 0.9,
                           .beta2 = 0.999,
-                          .epsilon = 1e-8}},
+                          .epsilon = 1e-8},
+            .evaluation = {.minibatches = 8, .data_format = DATA_NONE}},
 };
 
 /* The object that gave `key`, for the place in a message. */
@@ -234,11 +236,35 @@ static enum status take_optimizer(struct json_object *o, struct optimizer *out, 
     return json_fail_key(o->input, value, "lr", err, "'lr' is 0 (expected more than 0)");
 }
 
+static enum status take_evaluation(struct json_object *o, struct draft *draft, struct error *err)
+{
+    struct evaluation *out = &draft->job.evaluation;
+    const json_t *value = NULL;
+    size_t format = out->data_format;
+    TRY(json_take_object(o, "evaluate", JSON_OPTIONAL, &value, err));
+    if (!value) return STATUS_OK;
+
+    struct json_object inner;
+    TRY(json_object_open(&inner, o->input, value, "an evaluation object", err));
+    TRY(json_take_u64(&inner, "every", JSON_OPTIONAL, 1, JOB_MINIBATCHES_MAX, &out->every, err));
+    TRY(json_take_u64(&inner, "minibatches", JSON_OPTIONAL, 1, JOB_EVALUATION_MINIBATCHES_MAX,
+                      &out->minibatches, err));
+    TRY(json_take_string(&inner, "data", JSON_OPTIONAL, &draft->held_out, err));
+    draft->has_held_out_format = json_has(&inner, "data_format") || draft->has_held_out_format;
+    TRY(json_take_choice(&inner, "data_format", JSON_OPTIONAL, data_format_names, DATA_FORMAT_COUNT,
+                         &format, err));
+    out->data_format = (uint32_t)format;
+    TRY(json_object_close(&inner, err));
+    if (out->every > 0) return STATUS_OK;
+    return json_fail_key(o->input, value, NULL, err, "missing key 'every'");
+}
+
 /* The keys that a job and "defaults" share. */
 static enum status take_shared(struct json_object *o, struct draft *draft, struct error *err)
 {
     struct job *job = &draft->job;
-    size_t format = job->data_format;
+    size_t format = job->data_format, keep = job->keep_best;
+    static const char *const keeps[] = {"last", "best"};
     if (json_has(o, "network")) draft->network = json_object_get(o->value, "network");
     TRY(json_take_u64(o, "sequence", JSON_OPTIONAL, 1, NETWORK_POSITIONS_MAX, &job->sequence,
                       err));
@@ -259,6 +285,9 @@ static enum status take_shared(struct json_object *o, struct draft *draft, struc
     job->data_format = (uint32_t)format;
     TRY(json_take_string(o, "weights_in", JSON_OPTIONAL, &draft->weights_in, err));
     TRY(json_take_string(o, "weights_out", JSON_OPTIONAL, &draft->weights_out, err));
+    TRY(take_evaluation(o, draft, err));
+    TRY(json_take_choice(o, "keep", JSON_OPTIONAL, keeps, ARRAY_COUNT(keeps), &keep, err));
+    job->keep_best = keep == 1;
     return json_take_u64(o, "count", JSON_OPTIONAL, 1, JOBS_MAX, &draft->count, err);
 }
 
@@ -330,40 +359,78 @@ static enum status check_schedule(const struct draft *draft, struct error *err)
                          warmup, job->minibatches);
 }
 
-static enum status check_data(const struct draft *draft, struct error *err)
+/* Data of a job or of its evaluations, and the objects that named them, for the place in a message. */
+struct named_data {
+    const char *data;
+    uint32_t format;
+    const json_t *data_giver, *format_giver;
+};
+
+/* Can the network read data of this format? */
+static enum status check_format(const struct draft *draft, const struct named_data *named,
+                                struct error *err)
 {
-    const struct job *job = &draft->job;
-    if (draft->data && job->data_format == DATA_NONE)
-        return json_fail_key(draft->in, giver(draft, "data_format"), "data_format", err,
-                             "'data_format' is 'none' but 'data' names a file");
-    if (!draft->data && job->data_format != DATA_NONE)
-        return json_fail_key(draft->in, giver(draft, "data_format"), "data_format", err,
-                             "'data_format' is '%s' but there is no 'data'",
-                             data_format_names[job->data_format]);
-    const struct network *n = &job->network;
-    bool images = job->data_format == DATA_CIFAR10 || job->data_format == DATA_IMAGES;
-    if (n->family != NETWORK_PROFILE && job->data_format != DATA_NONE &&
-        images != (n->family == NETWORK_VIT))
-        return json_fail_key(draft->in, giver(draft, "data_format"), "data_format", err,
+    const struct network *n = &draft->job.network;
+    if (n->family == NETWORK_PROFILE || named->format == DATA_NONE) return STATUS_OK;
+    bool images = named->format == DATA_CIFAR10 || named->format == DATA_IMAGES;
+    if (images != (n->family == NETWORK_VIT))
+        return json_fail_key(draft->in, named->format_giver, "data_format", err,
                              "'data_format' is '%s' but network '%s' reads %s",
-                             data_format_names[job->data_format], n->name,
+                             data_format_names[named->format], n->name,
                              images ? "text (expected text, llmc, nanogpt or none)"
                                     : "images (expected cifar10, images or none)");
-    if (job->data_format == DATA_CIFAR10 && n->family == NETWORK_VIT && !is_cifar10(n))
-        return json_fail_key(draft->in, giver(draft, "data_format"), "data_format", err,
+    if (named->format == DATA_CIFAR10 && !is_cifar10(n))
+        return json_fail_key(draft->in, named->format_giver, "data_format", err,
                              "cifar10 has images of 3 x 32 x 32 pixels, and network '%s' takes %"
                              PRIu64 " x %" PRIu64 " x %" PRIu64 " (expected data_format images)",
                              n->name, n->channels, n->image, n->image);
-    if (job->data_format != DATA_TEXT || job->network.family == NETWORK_PROFILE) return STATUS_OK;
-    bool masked = job->network.family == NETWORK_BERT;
+    if (named->format != DATA_TEXT) return STATUS_OK;
+    bool masked = n->family == NETWORK_BERT;
     int needed = masked ? DATA_TEXT_MASK + 1 : DATA_TEXT_MASK;
-    if (job->network.vocabulary < (uint64_t)needed)
-        return json_fail_key(draft->in, giver(draft, "data"), "data", err,
+    if (n->vocabulary < (uint64_t)needed)
+        return json_fail_key(draft->in, named->data_giver, "data", err,
                              "text needs %d tokens, one for each byte%s, and network '%s' has %"
                              PRIu64,
-                             needed, masked ? " and one for the mask" : "", job->network.name,
-                             job->network.vocabulary);
+                             needed, masked ? " and one for the mask" : "", n->name, n->vocabulary);
     return STATUS_OK;
+}
+
+static enum status check_data(const struct draft *draft, const struct named_data *named,
+                              struct error *err)
+{
+    if (named->data && named->format == DATA_NONE)
+        return json_fail_key(draft->in, named->format_giver, "data_format", err,
+                             "'data_format' is 'none' but 'data' names a file");
+    if (!named->data && named->format != DATA_NONE)
+        return json_fail_key(draft->in, named->format_giver, "data_format", err,
+                             "'data_format' is '%s' but there is no 'data'",
+                             data_format_names[named->format]);
+    return check_format(draft, named, err);
+}
+
+static enum status check_training_data(const struct draft *draft, struct error *err)
+{
+    const struct named_data named = {draft->data, draft->job.data_format, giver(draft, "data"),
+                                     giver(draft, "data_format")};
+    return check_data(draft, &named, err);
+}
+
+static enum status check_evaluation(const struct draft *draft, struct error *err)
+{
+    const struct job *job = &draft->job;
+    const struct evaluation *e = &job->evaluation;
+    if (job->keep_best && (e->every == 0 || !draft->weights_out))
+        return json_fail_key(draft->in, giver(draft, "keep"), "keep", err,
+                             "'keep' is 'best' but there is no '%s'",
+                             e->every == 0 ? "evaluate" : "weights_out");
+    if (e->every == 0) return STATUS_OK;
+    if (job->network.family == NETWORK_PROFILE)
+        return json_fail_key(draft->in, giver(draft, "evaluate"), "evaluate", err,
+                             "network '%s' is known by measurement only and has no loss",
+                             job->network.name);
+    const json_t *own = json_object_get(giver(draft, "evaluate"), "evaluate");
+    const struct named_data named = {draft->held_out, e->data_format, own, own};
+    return check_data(draft, &named, err);
 }
 
 /* --- from draft to jobs --------------------------------------------------------------------- */
@@ -409,8 +476,16 @@ static enum status resolve(struct draft *draft, const char *folder, struct arena
         TRY(make_absolute(folder, draft->weights_in, arena, &job->weights_in, err));
     if (draft->weights_out)
         TRY(make_absolute(folder, draft->weights_out, arena, &job->weights_out, err));
+    if (draft->held_out) {
+        TRY(make_absolute(folder, draft->held_out, arena, &job->evaluation.data, err));
+        if (!draft->has_held_out_format)
+            job->evaluation.data_format = draft->has_format && job->data_format != DATA_NONE
+                                              ? job->data_format
+                                              : guess_format(&job->network, job->evaluation.data);
+    }
     TRY(check_schedule(draft, err));
-    TRY(check_data(draft, err));
+    TRY(check_training_data(draft, err));
+    TRY(check_evaluation(draft, err));
     return check_sizes(draft, err);
 }
 
@@ -434,6 +509,19 @@ static enum status name_output(const char *pattern, const char *name, struct are
     return arena_string(arena, path, out, err);
 }
 
+/* "a.safetensors" becomes "a.best.safetensors", anything else gets ".best" behind it. */
+static enum status name_best(const char *path, struct arena *arena, const char **out,
+                             struct error *err)
+{
+    static const char ending[] = ".safetensors";
+    char text[4 * PATH_MAX + sizeof ".best"];
+    size_t stem = strlen(path);
+    bool usual = has_ending(path, ending);
+    if (usual) stem -= strlen(ending);
+    snprintf(text, sizeof text, "%.*s.best%s", (int)stem, path, usual ? ending : "");
+    return arena_string(arena, text, out, err);
+}
+
 struct growing {
     struct job *jobs; /* malloc'ed; strings are in the arena */
     size_t count, capacity;
@@ -447,11 +535,15 @@ static enum status check_unique(const struct growing *set, const struct draft *d
         if (strcmp(other->name, job->name) == 0)
             return json_fail_key(draft->in, draft->object, "name", err,
                                  "there are two jobs '%s' (names must differ)", job->name);
-        if (job->weights_out && other->weights_out &&
-            strcmp(job->weights_out, other->weights_out) == 0)
+        const char *own[] = {job->weights_out, job->weights_best};
+        const char *theirs[] = {other->weights_out, other->weights_best};
+        for (int k = 0; k < 4; k++) {
+            const char *a = own[k / 2], *b = theirs[k % 2];
+            if (!a || !b || strcmp(a, b) != 0) continue;
             return json_fail_key(draft->in, giver(draft, "weights_out"), "weights_out", err,
                                  "jobs '%s' and '%s' would both write '%s' (use {name} in it)",
-                                 other->name, job->name, job->weights_out);
+                                 other->name, job->name, a);
+        }
     }
     return STATUS_OK;
 }
@@ -466,6 +558,7 @@ static enum status append(struct growing *set, const struct draft *draft, const 
     job.seed = seed;
     TRY(arena_string(arena, name, &job.name, err));
     if (job.weights_out) TRY(name_output(job.weights_out, name, arena, &job.weights_out, err));
+    if (job.keep_best) TRY(name_best(job.weights_out, arena, &job.weights_best, err));
     TRY(check_unique(set, draft, &job, err));
     TRY(array_reserve(&set->jobs, &set->capacity, set->count, sizeof job, JOBS_MAX, "jobs", err));
     set->jobs[set->count++] = job;
@@ -578,6 +671,19 @@ static void write_schedule(const struct rate_schedule *s, struct json_out *out)
     json_out_object_end(out);
 }
 
+static void write_evaluation(const struct evaluation *e, struct json_out *out)
+{
+    if (e->every == 0) return;
+    json_out_object_begin(out, "evaluate", true);
+    json_out_u64(out, "every", e->every);
+    json_out_u64(out, "minibatches", e->minibatches);
+    if (e->data) {
+        json_out_string(out, "data", e->data);
+        json_out_string(out, "data_format", data_format_names[e->data_format]);
+    }
+    json_out_object_end(out);
+}
+
 void optimizer_write_keys(const struct optimizer *o, struct json_out *out)
 {
     json_out_string(out, "kind", optimizer_names[file_kind(o)]);
@@ -610,6 +716,8 @@ static void write_job(const struct job *job, struct json_out *out)
     json_out_string(out, "data_format", data_format_names[job->data_format]);
     if (job->weights_in) json_out_string(out, "weights_in", job->weights_in);
     if (job->weights_out) json_out_string(out, "weights_out", job->weights_out);
+    write_evaluation(&job->evaluation, out);
+    if (job->keep_best) json_out_string(out, "keep", "best");
     json_out_object_end(out);
 }
 

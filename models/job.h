@@ -31,6 +31,9 @@
  *               vit: DATA_CIFAR10 if the network takes 3 x 32 x 32 pixels, else DATA_IMAGES
  * weights_in    none                           safetensors, relative to the jobs file
  * weights_out   none                           the same; "{name}" in it stands for the job's name
+ * evaluate      none                           {"every": n, "minibatches": m, "data", "data_format"}:
+ *                                              the loss on held-out data, see struct evaluation
+ * keep          "last"                         or "best": also the weights of the best evaluation
  */
 #ifndef SPILLWAY_MODELS_JOB_H
 #define SPILLWAY_MODELS_JOB_H
@@ -49,6 +52,7 @@ enum { JOB_NAME_MAX = 100 }; /* names are in paths, tables and tracks */
 #define JOB_MICROBATCH_MAX (UINT64_C(1) << 20)
 #define JOB_ROWS_MAX (UINT64_C(1) << 31)
 #define JOB_MINIBATCHES_MAX UINT64_C(1000000000)
+enum { JOB_EVALUATION_MINIBATCHES_MAX = 10000 }; /* their passes are counted with 32 bits */
 #define JOB_SEED_MAX ((UINT64_C(1) << 62) - 1)
 #define JOB_BYTES_MAX (UINT64_C(1) << 60)
 
@@ -92,6 +96,19 @@ enum data_format {
 extern const char *const data_format_names[DATA_FORMAT_COUNT];
 enum { DATA_TEXT_MASK = 256 }; /* of text, the mask of bert: the first number that is no byte */
 
+/*
+ * The mean loss of some held-out minibatches, after every so many steps and at the end: forward passes
+ * that change nothing. It is always the same samples, spread evenly over the held-out data whatever the
+ * job's seed, so that the losses of evaluations, and of jobs with the same data, can be compared.
+ */
+struct evaluation {
+    uint64_t every;       /* steps; 0: no evaluations, and the rest means nothing */
+    uint64_t minibatches; /* of an evaluation, sized as those of the training; 8 unless given */
+    const char *data;     /* path, made absolute; NULL: the last tenth of the training's data, which the
+                             training then does not use; or of random tokens, others */
+    uint32_t data_format; /* of `data`; DATA_NONE without */
+};
+
 struct job {
     const char *name; /* unique; letters, digits, '-', '_', '.' */
     struct network network;
@@ -106,6 +123,9 @@ struct job {
     uint32_t data_format;
     const char *weights_in;  /* safetensors to start from; NULL: initialised from the seed */
     const char *weights_out; /* safetensors written at the end; NULL: none */
+    struct evaluation evaluation;
+    bool keep_best;            /* the weights of the best evaluation are written as well ... */
+    const char *weights_best;  /* ... there: weights_out with ".best" in front of its ending; else NULL */
 };
 
 /*

@@ -20,6 +20,7 @@
 #include <stdio.h>
 
 #include "models/cost.h"
+#include "models/evaluation.h"
 #include "models/memory.h"
 #include "planner/plan_work.h"
 
@@ -103,7 +104,7 @@ static double link_bound(const struct hardware *hw, const struct job_set *jobs, 
 
 /* --- computation ----------------------------------------------------------------------------- */
 
-/* Seconds of one minibatch: what only devices can do, and what they or the host's processor can. */
+/* Seconds of computation: what only devices can do, and what they or the host's processor can. */
 struct parts {
     double device, movable, movable_on_cpu;
 };
@@ -114,6 +115,23 @@ static double pass_s(const struct hardware *hw, uint32_t device, const struct jo
     struct work_item items[PLAN_WORK_ITEMS_MAX];
     uint32_t count = plan_work_items(job, layer, 1, pass, UNIT_KEEP | how, 0, 0, items);
     return cost_work_s(hw, device, items, count, NULL);
+}
+
+/* The same of a held-out minibatch: forward passes. */
+static struct parts held_out_parts(const struct hardware *hw, uint32_t device,
+                                   const struct job *job, bool cpu)
+{
+    struct parts parts = {0};
+    for (uint64_t l = 0; l < job->network.layer_count; l++) {
+        double seconds = pass_s(hw, device, job, l, PLAN_EVALUATE, 0);
+        if (cpu && l == 0 && job_slices(job)) {
+            parts.movable += seconds;
+            parts.movable_on_cpu += pass_s(hw, hardware_cpu(hw), job, l, PLAN_EVALUATE, 0);
+        } else {
+            parts.device += seconds;
+        }
+    }
+    return parts;
 }
 
 /* Without recomputation, on a device of one type. */
@@ -153,7 +171,14 @@ static double shared_s(struct parts p, uint32_t devices)
     return (p.device + (1 - moved) * p.movable) / devices;
 }
 
-/* On the device type that is the fastest for it. */
+static void add_parts(struct parts *sum, struct parts part, double times)
+{
+    sum->device += part.device * times;
+    sum->movable += part.movable * times;
+    sum->movable_on_cpu += part.movable_on_cpu * times;
+}
+
+/* All of a job, on the device type that is the fastest for it. */
 static struct parts job_parts(const struct hardware *hw, const struct job *job, bool cpu)
 {
     struct parts best = {0};
@@ -162,7 +187,12 @@ static struct parts job_parts(const struct hardware *hw, const struct job *job, 
         uint32_t device = 0;
         while (device < hw->device_count && hw->devices[device].type != type) device++;
         if (device == hw->device_count) continue;
-        struct parts parts = minibatch_parts(hw, device, job, cpu && job_can_use_cpu(job));
+        bool movable = cpu && job_can_use_cpu(job);
+        double held_out = (double)evaluation_count(job) * (double)job->evaluation.minibatches;
+        struct parts parts = {0};
+        add_parts(&parts, minibatch_parts(hw, device, job, movable), (double)job->minibatches);
+        if (held_out > 0)
+            add_parts(&parts, held_out_parts(hw, device, job, movable), held_out);
         if (some && parts.device + parts.movable >= best.device + best.movable) continue;
         best = parts;
         some = true;
@@ -178,10 +208,8 @@ void bound_makespan(const struct hardware *hw, const struct job_set *jobs, bool 
     uint32_t longest = 0;
     for (uint32_t j = 0; j < jobs->count; j++) {
         struct parts parts = job_parts(hw, &jobs->jobs[j], cpu);
-        double times = (double)jobs->jobs[j].minibatches, alone = shared_s(parts, 1) * times;
-        all.device += parts.device * times;
-        all.movable += parts.movable * times;
-        all.movable_on_cpu += parts.movable_on_cpu * times;
+        double alone = shared_s(parts, 1);
+        add_parts(&all, parts, 1);
         if (alone > chain) {
             chain = alone;
             longest = j;

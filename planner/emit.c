@@ -61,6 +61,9 @@ enum { ACCESSES_MAX = 12 };
  * neither waits for the other's end. */
 enum { GRADIENT_TURNS = 3 };
 
+/* Of a shard's pass: input here, output here, the last of its minibatch. */
+enum { VARIANT_HERE_IN = 4, VARIANT_HERE_OUT = 2, VARIANT_ENDS = 1, UNIT_VARIANTS = 8 };
+
 struct emitter {
     struct plan_builder *builder;
     const struct plan *plan;
@@ -68,7 +71,7 @@ struct emitter {
     const struct partition *partition;
     enum status status;
     struct error *err;
-    uint32_t *unit_ids;        /* [shard][pass][variant], then [shard][load, store] */
+    uint32_t *unit_ids;        /* [shard][forward, back, evaluate][UNIT_VARIANTS] */
     struct unit_slots *slots;  /* by unit id */
     size_t slots_count, slots_capacity;
     struct acquire *acquires;
@@ -94,6 +97,7 @@ struct shard_view {
     bool persistent; /* the state is on the device, and stays */
     bool on_cpu; /* the optimizer; of an embedding, both passes */
     bool here_in, here_out;
+    enum plan_pass pass; /* of the unit */
     uint32_t activations;
     uint64_t slice_rows; /* 0: whole */
 };
@@ -317,6 +321,11 @@ static void output(struct emitter *e, const struct shard_view *v, uint32_t kind,
              0, bytes);
 }
 
+static uint32_t held_out_loss(struct emitter *e, const struct shard_view *v)
+{
+    return buffer(e, v, BUFFER_LOSS, PLAN_NONE, 1, false, sizeof(double));
+}
+
 /* Is the head's table the embedding's own state, on the same device? */
 static bool table_is_here(const struct emitter *e, const struct shard_view *v)
 {
@@ -364,7 +373,7 @@ static void sliced_embedding_forward(struct emitter *e, const struct shard_view 
         use(e, tokens, ACCESS_READ | (k + 1 == slices ? ACCESS_RELEASE : 0));
         if (k == 0) use_new(e, out, 0, AREA_EDGE, 0, v->footprint->output_bytes);
         else use(e, out, ACCESS_READ | ACCESS_WRITE);
-        add_compute(e, v, PLAN_FORWARD, UNIT_FORWARD, true, k, first, count);
+        add_compute(e, v, v->pass, UNIT_FORWARD, true, k, first, count);
         end_region_turn(e);
     }
 }
@@ -376,7 +385,7 @@ static void cpu_embedding_forward(struct emitter *e, const struct shard_view *v)
     use(e, host_state(e, v, 0), ACCESS_READ);
     use(e, buffer(e, v, BUFFER_BATCH, PLAN_NONE, 0, false, job_batch_bytes(v->job)), ACCESS_READ);
     use(e, boundary(e, v, BUFFER_BOUNDARY, 1, false, v->footprint->output_bytes), ACCESS_WRITE);
-    add_cpu(e, v, PLAN_FORWARD, v->footprint->workspace_bytes[UNIT_FORWARD][UNIT_KEEP]);
+    add_cpu(e, v, v->pass, v->footprint->workspace_bytes[UNIT_FORWARD][UNIT_KEEP]);
 }
 
 static void cpu_embedding_backward(struct emitter *e, const struct shard_view *v)
@@ -393,12 +402,14 @@ static void cpu_embedding_backward(struct emitter *e, const struct shard_view *v
 
 /* --- passes ------------------------------------------------------------------------------------ */
 
+/* Forward, of the training or of held-out data. */
 static void write_forward(struct emitter *e, const struct shard_view *v)
 {
     const struct footprint *f = v->footprint;
+    bool trains = v->pass == PLAN_FORWARD;
     /* the loss uses its input once; every other boundary is needed again by a backward pass */
-    bool to_host = !v->here_out || v->shard + 2 < v->shard_count;
-    bool kept = v->activations != ACTIVATIONS_RECOMPUTE || v->embedding;
+    bool to_host = !v->here_out || (trains && v->shard + 2 < v->shard_count);
+    bool kept = (trains && v->activations != ACTIVATIONS_RECOMPUTE) || v->embedding;
     bool activations = kept && !v->embedding && f->activation_bytes > 0;
     if (v->shard == 0) add_batch_op(e, v);
     if (v->embedding && v->on_cpu) {
@@ -430,7 +441,7 @@ static void write_forward(struct emitter *e, const struct shard_view *v)
         use_new(e, acts, 0, spill ? AREA_REGION : AREA_KEEP,
                 e->partition->keep_offset[v->global], f->activation_bytes);
     }
-    add_compute(e, v, PLAN_FORWARD, UNIT_FORWARD, kept, 0, 0, 0);
+    add_compute(e, v, v->pass, UNIT_FORWARD, kept, 0, 0, 0);
     output(e, v, BUFFER_BOUNDARY, v->shard + 1, f->output_bytes, to_host);
     if (activations && v->activations == ACTIVATIONS_SPILL)
         send(e, acts, ACCESS_RELEASE,
@@ -489,6 +500,51 @@ static void write_loss(struct emitter *e, const struct shard_view *v)
              buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, false, table_bytes), 0,
              table_bytes);
     if (!v->persistent) send_state(e, v, state);
+}
+
+/* Forward and loss of the last shard on held-out data; its scratch is that of a LOSS, less gradients. */
+static void write_evaluation(struct emitter *e, const struct shard_view *v)
+{
+    const struct footprint *f = v->footprint;
+    bool table = job_has_table(v->job), table_here = table && table_is_here(e, v);
+    uint32_t parameters = v->persistent ? device_state(e, v)
+                                      : buffer(e, v, BUFFER_PARAMETERS, v->shard, 0, true,
+                                               f->parameter_bytes);
+    uint32_t table_name = 0;
+    if (!v->persistent)
+        fetch(e, host_state(e, v, v->shard), 0, parameters, AREA_REGION, 0, f->parameter_bytes);
+    if (table && !table_here) {
+        uint64_t bytes = job_table_bytes(v->job);
+        table_name = buffer(e, v, BUFFER_TABLE, PLAN_NONE, 0, true, bytes);
+        fetch(e, host_state(e, v, 0), 0, table_name, v->resident ? AREA_REGION : AREA_TABLE, 0, bytes);
+    }
+    batch(e, v, true);
+    input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, v->here_in, true);
+
+    use(e, parameters, ACCESS_READ | (v->persistent ? 0 : ACCESS_RELEASE));
+    batch(e, v, false);
+    input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, v->here_in, false);
+    uint32_t loss = buffer(e, v, BUFFER_LOSS, PLAN_NONE, 0, true, sizeof(double));
+    use_new(e, loss, 0, AREA_EDGE, 0, sizeof(double));
+    if (table_here) use(e, buffer(e, v, BUFFER_STATE, 0, 0, true, 0), ACCESS_READ);
+    else if (table) use(e, table_name, ACCESS_READ | ACCESS_RELEASE);
+    add_compute(e, v, PLAN_EVALUATE, UNIT_LOSS, UNIT_GRADIENTS_OUT, 0, 0, 0);
+    send(e, loss, ACCESS_RELEASE, held_out_loss(e, v), 0, sizeof(double));
+}
+
+/* The parameters as they are behind an evaluation. Those of a persistent shard are brought for it. */
+static void write_keep(struct emitter *e, const struct shard_view *v)
+{
+    uint64_t bytes = v->footprint->parameter_bytes;
+    uint32_t state = host_state(e, v, v->shard);
+    if (v->persistent) send(e, device_state(e, v), 0, state, 0, bytes);
+    use(e, state, ACCESS_READ);
+    use(e, held_out_loss(e, v), ACCESS_READ);
+    use(e, buffer(e, v, BUFFER_KEPT, v->shard, 0, false, bytes), ACCESS_WRITE);
+    struct plan_op op = {
+        .kind = OP_COMPUTE, .stream = STREAM_HOST, .pass = PLAN_KEEP, .work = PLAN_NONE};
+    plan_builder_op(e->builder, &op, e->accesses, e->access_count, NULL, 0);
+    e->access_count = 0;
 }
 
 static void sliced_embedding_backward(struct emitter *e, const struct shard_view *v)
@@ -672,6 +728,15 @@ static void add_instance(struct emitter *e, uint32_t id, uint32_t device, uint32
     e->region_turn[device] += slots->region_turns;
 }
 
+/* Is this the end of an evaluation after which weights are kept? */
+static bool keeps_behind(const struct emitter *e, const struct scheduled_unit *unit)
+{
+    const struct partition *p = e->partition;
+    uint32_t shards = p->job_first_shard[unit->job + 1] - p->job_first_shard[unit->job];
+    return unit->ends && e->plan->jobs.jobs[unit->job].keep_best &&
+           unit_pass_of(shards, unit->position) == PLAN_EVALUATE;
+}
+
 /* The unit of a shard's pass in this variant, written when it is first needed. */
 static uint32_t unit_of(struct emitter *e, const struct scheduled_unit *unit, bool here_in,
                         bool here_out)
@@ -680,19 +745,22 @@ static uint32_t unit_of(struct emitter *e, const struct scheduled_unit *unit, bo
     uint32_t first = p->job_first_shard[unit->job];
     uint32_t shards = p->job_first_shard[unit->job + 1] - first;
     uint32_t shard = unit_shard(shards, unit->position);
-    bool back = unit->position >= shards;
-    uint32_t *id =
-        &e->unit_ids[((size_t)(first + shard) * 2 + back) * 4 + (here_in ? 2 : 0) + here_out];
+    enum plan_pass pass = unit_pass_of(shards, unit->position);
+    bool ends = unit->ends && !keeps_behind(e, unit);
+    uint32_t kind = pass == PLAN_FORWARD ? 0 : pass == PLAN_EVALUATE ? 2 : 1;
+    uint32_t variant = (here_in ? VARIANT_HERE_IN : 0) | (here_out ? VARIANT_HERE_OUT : 0) |
+                       (ends ? VARIANT_ENDS : 0);
+    uint32_t *id = &e->unit_ids[((size_t)(first + shard) * 3 + kind) * UNIT_VARIANTS + variant];
     if (*id != PLAN_NONE) return *id;
     struct shard_view v = view_of(e, unit->job, shard);
     if (e->status) return PLAN_NONE;
     v.here_in = here_in;
     v.here_out = here_out;
-    bool loss = unit->position == shards - 1;
-    begin_unit(e, &v, loss ? PLAN_LOSS : back ? PLAN_BACKWARD : PLAN_FORWARD,
-               unit->position == unit_count_of(shards) - 1);
-    if (loss) write_loss(e, &v);
-    else if (back) write_backward(e, &v);
+    v.pass = pass;
+    begin_unit(e, &v, pass, ends);
+    if (pass == PLAN_LOSS) write_loss(e, &v);
+    else if (pass == PLAN_BACKWARD) write_backward(e, &v);
+    else if (pass == PLAN_EVALUATE && v.last) write_evaluation(e, &v);
     else write_forward(e, &v);
     *id = end_unit(e);
     return *id;
@@ -715,6 +783,20 @@ static void move_states(struct emitter *e, const struct scheduled_unit *unit, bo
     }
 }
 
+static void keep_weights(struct emitter *e, const struct scheduled_unit *unit)
+{
+    const struct partition *p = e->partition;
+    uint32_t first = p->job_first_shard[unit->job], end = p->job_first_shard[unit->job + 1];
+    for (uint32_t s = 0; first + s < end; s++) {
+        struct shard_view v = view_of(e, unit->job, s);
+        if (e->status) return;
+        begin_unit(e, &v, PLAN_KEEP, first + s + 1 == end);
+        write_keep(e, &v);
+        add_instance(e, end_unit(e), p->resident ? p->shard_device[first + s] : unit->device,
+                     unit->seat);
+    }
+}
+
 /* An embedding of the host's processor leaves and finds everything in host memory. */
 static bool on_host(const struct emitter *e, const struct scheduled_unit *unit)
 {
@@ -731,8 +813,10 @@ static bool continues(const struct emitter *e, const struct schedule *schedule,
 {
     if (unit->next_on_device == PLAN_NONE) return false;
     const struct scheduled_unit *next = &schedule->units[unit->next_on_device];
-    return next->job == unit->job && next->position == unit->position + 1 && !on_host(e, unit) &&
-           !on_host(e, next);
+    uint32_t shards = e->partition->job_first_shard[unit->job + 1] -
+                      e->partition->job_first_shard[unit->job];
+    return next->job == unit->job && next->position == unit->position + 1 &&
+           !unit_begins(shards, next->position) && !on_host(e, unit) && !on_host(e, next);
 }
 
 static void emit_schedule(struct emitter *e, const struct schedule *schedule, bool *continued)
@@ -743,6 +827,7 @@ static void emit_schedule(struct emitter *e, const struct schedule *schedule, bo
         if (here_out) continued[unit->next_on_device] = true;
         if (unit->first) move_states(e, unit, true);
         add_instance(e, unit_of(e, unit, continued[i], here_out), unit->device, unit->seat);
+        if (keeps_behind(e, unit)) keep_weights(e, unit);
         if (unit->last) move_states(e, unit, false);
     }
 }
@@ -757,7 +842,7 @@ enum status emit_plan(struct plan_builder *builder, struct footprints *footprint
                         .footprints = footprints,
                         .partition = partition,
                         .err = err};
-    size_t ids = (size_t)partition->shard_count * 8;
+    size_t ids = (size_t)partition->shard_count * 3 * UNIT_VARIANTS;
     uint32_t devices = plan->hardware.device_count;
     bool *continued = calloc(schedule->count + 1u, sizeof *continued);
     e.unit_ids = malloc((ids + 1) * sizeof *e.unit_ids);

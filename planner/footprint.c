@@ -81,6 +81,7 @@ static bool same_shape(const struct job *a, const struct job *b)
     const struct network *m = &a->network, *n = &b->network;
     return a->sequence == b->sequence && a->microbatch == b->microbatch &&
            a->microbatches == b->microbatches &&
+           (a->evaluation.every > 0) == (b->evaluation.every > 0) && a->keep_best == b->keep_best &&
            a->optimizer.kind == b->optimizer.kind && m->family == n->family &&
            m->layer_count == n->layer_count && m->width == n->width && m->heads == n->heads &&
            m->kv_heads == n->kv_heads &&

@@ -34,6 +34,7 @@ static double host_bytes_of(const struct job *job)
     uint64_t layers = job->network.layer_count;
     uint64_t bytes = memory_state_bytes(&job->network, 0, layers, job->optimizer.kind);
     if (job_has_table(job)) bytes += job_table_bytes(job);
+    if (job->keep_best) bytes += memory_parameter_bytes(&job->network, 0, layers);
     return (double)bytes + 2.0 * (double)layers *
                                (double)memory_boundary_bytes(&job->network, 0, job_samples(job),
                                                              job->sequence);
@@ -53,13 +54,16 @@ void cutter_note_fixed(struct cutter *cutter, uint64_t taken)
                         taken - cutter->capacity);
 }
 
-uint64_t cutter_workspace(const struct footprint *f, bool last, uint32_t activations,
-                          uint32_t how)
+uint64_t cutter_workspace(const struct footprint *f, const struct job *job, bool last,
+                          uint32_t activations, uint32_t how)
 {
     if (last) return padded(f->workspace_bytes[UNIT_LOSS][how]);
     if (activations != ACTIVATIONS_RECOMPUTE) how |= UNIT_KEEP;
-    return padded(max_u64(f->workspace_bytes[UNIT_FORWARD][how],
-                          f->workspace_bytes[UNIT_BACKWARD][how]));
+    uint64_t bytes = max_u64(f->workspace_bytes[UNIT_FORWARD][how],
+                             f->workspace_bytes[UNIT_BACKWARD][how]);
+    /* evaluations keep nothing, whatever is done with the training's activations */
+    if (job->evaluation.every > 0) bytes = max_u64(bytes, f->workspace_bytes[UNIT_FORWARD][0]);
+    return padded(bytes);
 }
 
 void cutter_note_failure(struct cutter *cutter, uint32_t job, uint64_t layer, uint64_t missing)

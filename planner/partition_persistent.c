@@ -33,10 +33,12 @@ static enum status mark(const struct cutter *cutter, const struct candidate *c, 
         const struct footprint *f =
             footprint_of(cutter->footprints, job, shard->first_layer, shard->layer_count);
         if (!f) return cutter_out_of_memory(err);
-        bool last = is_last(&cutter->jobs->jobs[job], shard->first_layer, shard->layer_count);
+        const struct job *of = &cutter->jobs->jobs[job];
+        bool last = is_last(of, shard->first_layer, shard->layer_count);
         cut->persistent[s] = true;
         cut->persistent_bytes += padded(f->state_bytes);
-        *workspace_bytes = max_u64(*workspace_bytes, cutter_workspace(f, last, c->activations, 0));
+        *workspace_bytes =
+            max_u64(*workspace_bytes, cutter_workspace(f, of, last, c->activations, 0));
     }
     return STATUS_OK;
 }

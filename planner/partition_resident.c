@@ -39,7 +39,7 @@ static enum status stage_lacks(const struct stage_problem *p, uint64_t first, ui
     const struct footprint *f = footprint_of(p->cutter->footprints, p->job, first, count);
     if (!f) return cutter_out_of_memory(err);
     bool last = is_last(job, first, count);
-    uint64_t need = p->seats * seat_need(p, f, last) + cutter_workspace(f, last, p->activations, 0);
+    uint64_t need = p->seats * seat_need(p, f, last) + cutter_workspace(f, job, last, p->activations, 0);
     *seconds = last ? f->loss_s
                     : f->forward_s + (p->activations == ACTIVATIONS_KEEP ? f->backward_kept_s
                                                                          : f->backward_recompute_s);
@@ -154,7 +154,8 @@ static enum status try_seats(struct cutter *cutter, uint32_t seats, uint32_t act
             out->keep_bytes = max_u64(out->keep_bytes, seat);
             out->workspace_bytes = max_u64(
                 out->workspace_bytes,
-                cutter_workspace(f, last, embedding ? ACTIVATIONS_KEEP : activations, 0));
+                cutter_workspace(f, &cutter->jobs->jobs[j], last,
+                                 embedding ? ACTIVATIONS_KEEP : activations, 0));
         }
     }
     out->job_first_shard[cutter->jobs->count] = out->shard_count;

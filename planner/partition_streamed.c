@@ -142,7 +142,7 @@ static enum status cut_job(struct cutter *cutter, const struct candidate *c, uin
         if (!f) return cutter_out_of_memory(err);
         uint64_t need = padded(f->state_bytes) +
                         (job_has_table(job) ? padded(job_table_bytes(job)) : 0);
-        uint64_t workspace = cutter_workspace(f, false, ACTIVATIONS_KEEP, 0);
+        uint64_t workspace = cutter_workspace(f, job, false, ACTIVATIONS_KEEP, 0);
         if (estimate_embedding_on_cpu(job, c->place)) {
             workspace = 0;
         } else if (job_slices(job)) {
@@ -167,7 +167,7 @@ static enum status cut_job(struct cutter *cutter, const struct candidate *c, uin
             uint64_t region = region_need(f, job, false, last, c->activations, c->place);
             uint64_t workspace =
                 max_u64(cut->workspace_bytes,
-                        cutter_workspace(f, last, c->activations, way_of(job, c->place)));
+                        cutter_workspace(f, job, last, c->activations, way_of(job, c->place)));
             uint64_t keep = cut->keep_bytes;
             if (c->activations == ACTIVATIONS_KEEP && !last) keep += padded(f->activation_bytes);
             if (region > c->region_bytes || workspace + keep > room) break;
@@ -178,7 +178,7 @@ static enum status cut_job(struct cutter *cutter, const struct candidate *c, uin
         bool last = is_last(job, first, count);
         cut->workspace_bytes =
             max_u64(cut->workspace_bytes,
-                    cutter_workspace(&best, last, c->activations, way_of(job, c->place)));
+                    cutter_workspace(&best, job, last, c->activations, way_of(job, c->place)));
         if (c->activations == ACTIVATIONS_KEEP && !last)
             cut->keep_bytes += padded(best.activation_bytes);
         if (c->activations == ACTIVATIONS_SPILL && !last)
@@ -371,7 +371,7 @@ static enum status least_need(const struct cutter *cutter, uint32_t activations,
             bool last = is_last(of, l, 1), sliced = l == 0 && job_slices(of);
             if (l == 0 && estimate_embedding_on_cpu(of, place)) continue;
             bool embedding = l == 0 && job_has_embedding(of);
-            uint64_t own = cutter_workspace(f, last, activations, way_of(of, place));
+            uint64_t own = cutter_workspace(f, of, last, activations, way_of(of, place));
             uint64_t region_own = region_need(f, of, embedding, last, activations, place);
             uint64_t sum = own + (sliced ? 0 : regions * region_own) +
                            (last && job_has_table(of) ? 2 * padded(job_table_bytes(of)) : 0);

@@ -32,7 +32,7 @@ const char *const plan_stream_names[STREAM_KIND_COUNT] = {
 const char *const plan_pass_names[PLAN_PASS_COUNT] = {
     [PLAN_FORWARD] = "forward", [PLAN_LOSS] = "loss",     [PLAN_BACKWARD] = "backward",
     [PLAN_BATCH] = "batch",     [PLAN_UPDATE] = "update", [PLAN_LOAD] = "load",
-    [PLAN_STORE] = "store",
+    [PLAN_STORE] = "store",     [PLAN_EVALUATE] = "evaluate", [PLAN_KEEP] = "keep",
 };
 
 const char *const plan_buffer_names[BUFFER_KIND_COUNT] = {
@@ -46,6 +46,7 @@ const char *const plan_buffer_names[BUFFER_KIND_COUNT] = {
     [BUFFER_BOUNDARY_GRADIENT] = "boundary_gradient",
     [BUFFER_ACTIVATIONS] = "activations",
     [BUFFER_GRADIENT] = "gradient",
+    [BUFFER_KEPT] = "kept",
     [BUFFER_WORKSPACE] = "workspace",
 };
 
@@ -193,6 +194,7 @@ static void add_job(uint64_t *hash, const struct job *job)
         job->microbatch,    job->microbatches,    job->minibatches,     job->optimizer.kind,
         job->seed,          job->data_format,     job->optimizer.decay, job->optimizer.nesterov,
         job->optimizer.schedule.kind,             job->optimizer.schedule.warmup,
+        job->evaluation.every,                    job->keep_best,
     };
     for (size_t i = 0; i < ARRAY_COUNT(fields); i++) add(hash, fields[i]);
     if (job->first_minibatch > 0) add(hash, job->first_minibatch);
@@ -217,6 +219,10 @@ static void add_job(uint64_t *hash, const struct job *job)
     add_text(hash, job->data);
     add_text(hash, job->weights_in);
     add_text(hash, job->weights_out);
+    if (job->evaluation.every == 0) return;
+    add(hash, job->evaluation.minibatches);
+    add(hash, job->evaluation.data_format);
+    add_text(hash, job->evaluation.data);
 }
 
 static void add_op(uint64_t *hash, const struct plan *plan, const struct plan_op *op)

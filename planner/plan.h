@@ -44,6 +44,13 @@
  * A tied token table belongs to shard 0; the LOSS unit reads it and writes its gradient to
  * TABLE_GRADIENT, which shard 0's BACKWARD adds before it updates.
  *
+ * Evaluation. Behind some minibatches (models/evaluation.h) come held-out ones, each of S units:
+ * EVALUATE of shards 0 .. S-1, which read the parameters as the minibatch left them. Batch and
+ * boundaries live in the same buffers as the training's, which are not in use then. Where the best
+ * weights are kept, a KEEP of each shard follows the last of them: the consistent moment, for the next
+ * unit that changes a shard is in the next minibatch. Held-out minibatches and KEEPs belong to the
+ * minibatch in front of them, and the last of them ends it.
+ *
  * The optimizer's place is a matter of each shard. Either the BACKWARD or LOSS that has a shard's
  * STATE on the device updates it there; or it has the PARAMETERS alone and leaves their GRADIENT,
  * which is copied to the host, where an UPDATE behind it in the same unit changes the STATE on the
@@ -96,6 +103,8 @@ enum plan_pass {
     PLAN_BACKWARD, /* recompute unless ACTIVATIONS are read; backward; update */
     PLAN_BATCH,    /* host stream: the next minibatch into the BATCH buffer */
     PLAN_UPDATE,   /* computation only: of the shard's state on the host, from its GRADIENT there */
+    PLAN_EVALUATE, /* of held-out data: forward, of the last shard with the loss; keeps nothing */
+    PLAN_KEEP,     /* host stream: the parameters into KEPT, if this evaluation was the best so far */
     PLAN_LOAD,     /* unit only: state to the device, to stay */
     PLAN_STORE,    /* unit only: state back to the host */
     PLAN_PASS_COUNT
@@ -108,12 +117,14 @@ enum plan_buffer_kind {
     BUFFER_TABLE,          /* the tied token table, on a device, for the head */
     BUFFER_TABLE_GRADIENT, /* its gradient from the head */
     BUFFER_BATCH,          /* what a minibatch is read from; laid out as job_batch_bytes() says */
-    BUFFER_LOSS,           /* one double: the mean loss of the minibatch */
+    BUFFER_LOSS,           /* one double: the mean loss of the minibatch; of a held-out one on the host
+                              variant 1 */
     BUFFER_BOUNDARY,       /* activations that enter shard `shard` (R, C); shard >= 1 */
     BUFFER_BOUNDARY_GRADIENT, /* gradient of the same */
     BUFFER_ACTIVATIONS,    /* kept for the backward pass of the shard */
     BUFFER_GRADIENT,       /* of a shard's parameters, laid out like them; on the host of any shard
                               in its turn: variants tell those of a job apart */
+    BUFFER_KEPT,           /* host: the parameters of a shard at the best evaluation so far */
     BUFFER_WORKSPACE,      /* scratch of one compute operation */
     BUFFER_KIND_COUNT
 };
@@ -123,7 +134,8 @@ struct plan_buffer {
     uint32_t kind;    /* enum plan_buffer_kind */
     uint32_t job;
     uint32_t shard;   /* within its job, from 0; PLAN_NONE for those of a whole job */
-    uint32_t variant; /* tells buffers apart that share the rest: slices of an embedding; else 0 */
+    uint32_t variant; /* tells buffers apart that share the rest, such as slices of an embedding; else
+                         0 */
     bool on_device;
     uint64_t bytes;
 };
@@ -168,7 +180,7 @@ struct plan_unit {
     uint32_t pass;           /* enum plan_pass */
     uint32_t first_op, op_count;
     uint32_t acquire_count;  /* ACQUIRE flags in its accesses, in order */
-    bool ends_minibatch;     /* BACKWARD of shard 0, or LOSS when S is 1 */
+    bool ends_minibatch;     /* the last one of a minibatch, and of what follows it */
 };
 
 struct plan_slot {

@@ -95,15 +95,18 @@ const char *check_thing_text(const struct checker *c, uint32_t thing, uint64_t v
     static const char *const job_names[JOB_THINGS] = {"batch", "loss", "table gradient"};
     const struct plan *plan = c->plan;
     uint32_t shard = thing / SHARD_THINGS;
+    const char *held_out = version & HELD_OUT_VERSION ? "held-out " : "";
+    version &= ~HELD_OUT_VERSION;
     if (shard >= plan->shard_count) {
         uint32_t rest = thing - plan->shard_count * SHARD_THINGS;
-        snprintf(text, PLAN_TEXT_BYTES, "%s of %.100s, minibatch %" PRIu64,
-                 job_names[rest % JOB_THINGS], plan->jobs.jobs[rest / JOB_THINGS].name, version);
+        snprintf(text, PLAN_TEXT_BYTES, "%s of %.100s, %sminibatch %" PRIu64,
+                 job_names[rest % JOB_THINGS], plan->jobs.jobs[rest / JOB_THINGS].name, held_out,
+                 version);
         return text;
     }
     uint32_t job = plan->shards[shard].job, kind = thing % SHARD_THINGS;
-    snprintf(text, PLAN_TEXT_BYTES, "%s of %.100s shard %u, %s %" PRIu64, shard_names[kind],
-             plan->jobs.jobs[job].name, shard - plan->job_first_shard[job],
+    snprintf(text, PLAN_TEXT_BYTES, "%s of %.100s shard %u, %s%s %" PRIu64, shard_names[kind],
+             plan->jobs.jobs[job].name, shard - plan->job_first_shard[job], held_out,
              kind == THING_STATE ? "version" : "minibatch", version);
     return text;
 }
@@ -216,6 +219,7 @@ static const struct {
                                   .not_first_shard = true},
     [BUFFER_ACTIVATIONS] = {.host = true, .device = true, .of_shard = true},
     [BUFFER_GRADIENT] = {.host = true, .device = true, .of_shard = true, .host_of_job = true},
+    [BUFFER_KEPT] = {.host = true, .of_shard = true},
     [BUFFER_WORKSPACE] = {.host = true, .device = true, .of_shard = true},
 };
 

@@ -20,7 +20,9 @@
  *     activations           w        w      r or w            (r: kept; else scratch)
  *     workspace             w        w        w
  *
- * and a function which of them are needed here and how many bytes of them. From both follow the
+ * An EVALUATE reads and writes what a FORWARD does, that of the last shard also table, batch and loss;
+ * all it finds but the state is of a held-out minibatch. A function says which operands are needed
+ * here and how many bytes of them. From both follow the
  * claims (plan_checker.h). A slice of an embedding claims its rows in each part of the state:
  *
  *     variant 1 + slice     [ p rows | m rows | v rows ]
@@ -59,23 +61,36 @@ enum operand {
 
 #define R ACCESS_READ
 #define W ACCESS_WRITE
-static const uint32_t operand_flags[OPERAND_COUNT][PLAN_UPDATE + 1] = {
+static const uint32_t operand_flags[OPERAND_COUNT][PLAN_EVALUATE + 1] = {
     [OPERAND_STATE] = {[PLAN_FORWARD] = R,
                        [PLAN_LOSS] = R | W,
                        [PLAN_BACKWARD] = R | W,
-                       [PLAN_UPDATE] = R | W},
-    [OPERAND_PARAMETERS] = {[PLAN_FORWARD] = R, [PLAN_LOSS] = R, [PLAN_BACKWARD] = R},
+                       [PLAN_UPDATE] = R | W,
+                       [PLAN_EVALUATE] = R},
+    [OPERAND_PARAMETERS] = {[PLAN_FORWARD] = R,
+                            [PLAN_LOSS] = R,
+                            [PLAN_BACKWARD] = R,
+                            [PLAN_EVALUATE] = R},
     [OPERAND_GRADIENT] = {[PLAN_LOSS] = W, [PLAN_BACKWARD] = W, [PLAN_UPDATE] = R},
-    [OPERAND_TABLE] = {[PLAN_LOSS] = R},
+    [OPERAND_TABLE] = {[PLAN_LOSS] = R, [PLAN_EVALUATE] = R},
     [OPERAND_TABLE_GRADIENT] = {[PLAN_LOSS] = W, [PLAN_BACKWARD] = R},
-    [OPERAND_BATCH] = {[PLAN_FORWARD] = R, [PLAN_LOSS] = R, [PLAN_BACKWARD] = R},
-    [OPERAND_LOSS] = {[PLAN_LOSS] = W},
-    [OPERAND_INPUT] = {[PLAN_FORWARD] = R, [PLAN_LOSS] = R, [PLAN_BACKWARD] = R},
-    [OPERAND_OUTPUT] = {[PLAN_FORWARD] = W},
+    [OPERAND_BATCH] = {[PLAN_FORWARD] = R,
+                       [PLAN_LOSS] = R,
+                       [PLAN_BACKWARD] = R,
+                       [PLAN_EVALUATE] = R},
+    [OPERAND_LOSS] = {[PLAN_LOSS] = W, [PLAN_EVALUATE] = W},
+    [OPERAND_INPUT] = {[PLAN_FORWARD] = R,
+                       [PLAN_LOSS] = R,
+                       [PLAN_BACKWARD] = R,
+                       [PLAN_EVALUATE] = R},
+    [OPERAND_OUTPUT] = {[PLAN_FORWARD] = W, [PLAN_EVALUATE] = W},
     [OPERAND_OUTPUT_GRADIENT] = {[PLAN_BACKWARD] = R},
     [OPERAND_INPUT_GRADIENT] = {[PLAN_LOSS] = W, [PLAN_BACKWARD] = W},
     [OPERAND_ACTIVATIONS] = {[PLAN_FORWARD] = W, [PLAN_LOSS] = W, [PLAN_BACKWARD] = R},
-    [OPERAND_WORKSPACE] = {[PLAN_FORWARD] = W, [PLAN_LOSS] = W, [PLAN_BACKWARD] = W},
+    [OPERAND_WORKSPACE] = {[PLAN_FORWARD] = W,
+                           [PLAN_LOSS] = W,
+                           [PLAN_BACKWARD] = W,
+                           [PLAN_EVALUATE] = W},
 };
 #undef R
 #undef W
@@ -109,6 +124,11 @@ enum status check_add_claim(struct checker *c, const struct plan_access *access,
     return STATUS_OK;
 }
 
+static bool is_held_out(const struct view *v)
+{
+    return v->op->pass == PLAN_EVALUATE;
+}
+
 /* The whole of a thing of this minibatch. */
 static enum status claim_whole(struct checker *c, const struct view *v, enum operand operand,
                                uint32_t thing, uint64_t bytes, bool makes)
@@ -116,7 +136,10 @@ static enum status claim_whole(struct checker *c, const struct view *v, enum ope
     const struct plan_access *access = v->operands[operand];
     if (!access) return STATUS_OK;
     return check_add_claim(c, access,
-                     (struct claim){.thing = thing, .makes = makes, .bytes = bytes});
+                           (struct claim){.thing = thing,
+                                          .makes = makes,
+                                          .held_out = is_held_out(v),
+                                          .bytes = bytes});
 }
 
 /* `parts` parts of the state: the slice's rows of each, or all. Padding behind an embedding's rows
@@ -130,7 +153,7 @@ static enum status claim_state(struct checker *c, const struct view *v,
         struct claim claim = {
             .thing = check_shard_thing(v->global, THING_STATE),
             .makes = makes,
-            .version_delta = makes ? 1 : 0,
+            .version_delta = makes || is_held_out(v) ? 1 : 0,
             .offset_bytes = part * (sliced ? v->row_bytes : f->part_bytes),
             .bytes = sliced ? v->row_bytes : f->used_bytes,
             .thing_offset = part * f->part_bytes + v->row_bytes_before,
@@ -151,6 +174,7 @@ static enum status claim_output(struct checker *c, const struct view *v)
 
     uint64_t next_row = v->op->first_row + v->op->row_count;
     struct claim partial = {.thing = check_shard_thing(v->global + 1, THING_PARTIAL),
+                            .held_out = is_held_out(v),
                             .bytes = bytes,
                             .thing_offset = v->op->first_row};
     if (v->op->first_row > 0) TRY(check_add_claim(c, access, partial));
@@ -173,6 +197,7 @@ static enum status claim_table(struct checker *c, const struct view *v)
 {
     if (!v->operands[OPERAND_TABLE]) return STATUS_OK;
     struct claim claim = {.thing = check_shard_thing(v->job_facts->first_shard, THING_STATE),
+                          .version_delta = is_held_out(v) ? 1 : 0,
                           .bytes = v->job_facts->table_bytes};
     return check_add_claim(c, v->operands[OPERAND_TABLE], claim);
 }
@@ -180,7 +205,8 @@ static enum status claim_table(struct checker *c, const struct view *v)
 static enum status claim_all(struct checker *c, const struct view *v)
 {
     uint32_t pass = v->op->pass, job = v->unit->job;
-    bool updates = pass == PLAN_UPDATE || (pass != PLAN_FORWARD && !v->gradients_out);
+    bool back = pass == PLAN_LOSS || pass == PLAN_BACKWARD;
+    bool updates = pass == PLAN_UPDATE || (back && !v->gradients_out);
     const struct plan_access *state = v->operands[OPERAND_STATE];
     const struct plan_access *parameters = v->operands[OPERAND_PARAMETERS];
     if (state) TRY(claim_state(c, v, state, updates ? v->shard_facts->part_count : 1, false));
@@ -216,6 +242,12 @@ static enum status claim_all(struct checker *c, const struct view *v)
                        v->shard_facts->activation_bytes, pass == PLAN_FORWARD);
 }
 
+/* Is this the computation of the last shard that goes forward to a loss? */
+static bool with_loss(const struct view *v)
+{
+    return v->op->pass == PLAN_LOSS || (v->op->pass == PLAN_EVALUATE && v->last);
+}
+
 /* --- operands ------------------------------------------------------------------------------- */
 
 /* What this buffer is to this computation; OPERAND_COUNT: nothing. */
@@ -226,7 +258,7 @@ static enum operand operand_of(const struct view *v, const struct plan_buffer *b
     case BUFFER_STATE:
         if (own) return OPERAND_STATE;
         /* the head of a resident job reads the embedding's own table */
-        return b->shard == 0 && v->op->pass == PLAN_LOSS ? OPERAND_TABLE : OPERAND_COUNT;
+        return b->shard == 0 && with_loss(v) ? OPERAND_TABLE : OPERAND_COUNT;
     case BUFFER_PARAMETERS: return own ? OPERAND_PARAMETERS : OPERAND_COUNT;
     case BUFFER_GRADIENT: return own || !b->on_device ? OPERAND_GRADIENT : OPERAND_COUNT;
     case BUFFER_TABLE: return OPERAND_TABLE;
@@ -251,11 +283,14 @@ static uint64_t workspace_bytes(const struct checker *c, const struct view *v)
 {
     static const enum unit_pass passes[] = {[PLAN_FORWARD] = UNIT_FORWARD,
                                             [PLAN_LOSS] = UNIT_LOSS,
-                                            [PLAN_BACKWARD] = UNIT_BACKWARD};
+                                            [PLAN_BACKWARD] = UNIT_BACKWARD,
+                                            [PLAN_EVALUATE] = UNIT_FORWARD};
     const struct plan_shard *shard = &c->plan->shards[v->global];
+    bool held_out_loss = v->op->pass == PLAN_EVALUATE && v->last; /* that of a LOSS, less gradients */
     return memory_workspace_bytes(&v->job->network, shard->first_layer, shard->layer_count,
-                                  passes[v->op->pass],
-                                  way_of(v) | job_pass_way(v->job, shard->first_layer),
+                                  held_out_loss ? UNIT_LOSS : passes[v->op->pass],
+                                  (held_out_loss ? UNIT_GRADIENTS_OUT : way_of(v)) |
+                                      job_pass_way(v->job, shard->first_layer),
                                   job_pass_samples(v->job, shard->first_layer), v->job->sequence);
 }
 
@@ -265,26 +300,27 @@ static uint64_t needed_bytes(const struct checker *c, const struct view *v, enum
     const struct shard_facts *f = v->shard_facts;
     uint32_t pass = v->op->pass;
     bool sliced = v->row_bytes > 0, back = pass == PLAN_LOSS || pass == PLAN_BACKWARD;
+    bool forward = pass == PLAN_FORWARD || pass == PLAN_EVALUATE;
     if (pass == PLAN_UPDATE && operand > OPERAND_GRADIENT) return 0;
     switch (operand) {
     case OPERAND_STATE:
-        if (pass == PLAN_FORWARD && !v->operands[OPERAND_STATE]) return 0;
+        if (forward && !v->operands[OPERAND_STATE]) return 0;
         if (v->gradients_out) return 0;
         return (sliced ? v->row_bytes : f->part_bytes) * f->part_count;
     case OPERAND_PARAMETERS:
-        if (v->operands[OPERAND_STATE] || !(pass == PLAN_FORWARD || v->gradients_out)) return 0;
+        if (v->operands[OPERAND_STATE] || !(forward || v->gradients_out)) return 0;
         return sliced ? v->row_bytes : f->part_bytes;
     case OPERAND_GRADIENT:
         return v->gradients_out || pass == PLAN_UPDATE ? f->part_bytes : 0;
-    case OPERAND_TABLE: return pass == PLAN_LOSS ? v->job_facts->table_bytes : 0;
+    case OPERAND_TABLE: return with_loss(v) ? v->job_facts->table_bytes : 0;
     case OPERAND_TABLE_GRADIENT:
         if (pass == PLAN_LOSS) return v->job_facts->table_bytes;
         return pass == PLAN_BACKWARD && v->embedding ? table_gradient_bytes(v) : 0;
     case OPERAND_BATCH:
-        return v->embedding || pass == PLAN_LOSS ? v->job_facts->batch_bytes : 0;
-    case OPERAND_LOSS: return pass == PLAN_LOSS && v->job_facts->text ? sizeof(double) : 0;
+        return v->embedding || with_loss(v) ? v->job_facts->batch_bytes : 0;
+    case OPERAND_LOSS: return with_loss(v) && v->job_facts->text ? sizeof(double) : 0;
     case OPERAND_INPUT: return f->input_bytes;
-    case OPERAND_OUTPUT: return pass == PLAN_FORWARD ? f->output_bytes : 0;
+    case OPERAND_OUTPUT: return forward ? f->output_bytes : 0;
     case OPERAND_OUTPUT_GRADIENT: return pass == PLAN_BACKWARD ? f->output_bytes : 0;
     case OPERAND_INPUT_GRADIENT: return back ? f->input_bytes : 0;
     case OPERAND_ACTIVATIONS: return v->operands[OPERAND_ACTIVATIONS] ? f->activation_bytes : 0;
@@ -314,6 +350,7 @@ static enum status check_operand_flags(struct checker *c, const struct view *v,
     uint32_t found = access->flags & (ACCESS_READ | ACCESS_WRITE);
     uint32_t expected = operand_flags[operand][v->op->pass];
     if (operand == OPERAND_STATE && v->gradients_out) expected = 0;
+    if ((operand == OPERAND_TABLE || operand == OPERAND_LOSS) && !with_loss(v)) expected = 0;
     if (operand == OPERAND_OUTPUT && v->row_bytes > 0 && v->op->first_row > 0)
         expected = ACCESS_READ | ACCESS_WRITE; /* a slice adds to what others left */
     if (operand == OPERAND_ACTIVATIONS && v->op->pass == PLAN_BACKWARD && found == ACCESS_WRITE)
@@ -463,13 +500,14 @@ enum status check_training_op(struct checker *c)
     v.shard_facts = &c->shards[v.global];
     v.last = v.shard + 1 == v.job_facts->shard_count;
     v.embedding = v.shard == 0 && v.job_facts->text;
-    if (v.op->pass != PLAN_UPDATE && v.last != (v.op->pass == PLAN_LOSS))
+    bool trains = v.op->pass == PLAN_FORWARD || v.op->pass == PLAN_LOSS || v.op->pass == PLAN_BACKWARD;
+    if (trains && v.last != (v.op->pass == PLAN_LOSS))
         return check_fail(c, RULE_TRAINING, "only the last shard computes the loss");
     TRY(check_slice(c, &v));
     /* Where nothing would be kept, the job's way of activations decides. */
     v.kept = v.op->pass != PLAN_LOSS &&
              (v.embedding || activations_read(c, v.op) ||
-              (v.shard_facts->activation_bytes == 0 &&
+              (v.shard_facts->activation_bytes == 0 && trains &&
                c->plan->job_activations[v.unit->job] != ACTIVATIONS_RECOMPUTE));
     v.gradients_out = leaves_gradient(c, &v);
     TRY(find_operands(c, &v));

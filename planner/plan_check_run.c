@@ -11,7 +11,8 @@
  *     orderings point backward  ->  acquire (free range, large enough)  ->  all accesses are live
  *       ->  copy contents, or find claims and leave what was made       ->  release
  *
- * A job is at a position of a minibatch: forward 0 .. S-2, loss, backward S-2 .. 0, then the next
+ * A job is at a position of a minibatch: forward 0 .. S-2, loss, backward S-2 .. 0, where an evaluation
+ * follows so many times evaluate 0 .. S-1, where weights are kept keep 0 .. S-1; then the next
  * minibatch. LOAD comes before its first unit and STORE behind its last, each once per shard, a
  * BATCH unit before the first unit of a minibatch; so the walk ends however often segments repeat.
  *
@@ -24,6 +25,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "models/evaluation.h"
 #include "models/try.h"
 #include "planner/plan_checker.h"
 #include "planner/plan_contents.h"
@@ -46,10 +48,11 @@ struct range_list {
 };
 
 struct job_progress {
-    uint32_t position;  /* in the minibatch: 0 .. 2 S - 2 */
+    uint64_t position;  /* in the minibatch: 0 .. 2 S - 2, and on in the evaluation behind it */
+    uint64_t held_out;  /* held-out minibatches that have begun */
     uint64_t minibatch; /* completed ones */
     bool batch_made;    /* by a BATCH unit, for the next minibatch */
-    uint32_t loss;      /* its buffer on the host; PLAN_NONE: it has none */
+    uint32_t loss, held_out_loss; /* their buffers on the host; PLAN_NONE: it has none */
 };
 
 struct run {
@@ -243,7 +246,8 @@ static enum status compute(struct run *r)
     const struct checker *c = r->c;
     const struct plan_op *op = c->op;
     size_t op_index = (size_t)(op - r->plan->ops);
-    uint64_t minibatch = r->jobs[c->unit->job].minibatch;
+    const struct job_progress *progress = &r->jobs[c->unit->job];
+    uint64_t minibatch = progress->minibatch;
     for (uint32_t i = c->first_claim[op_index]; i < c->first_claim[op_index + 1]; i++) {
         const struct claim *claim = &c->claims[i];
         uint32_t buffer = r->plan->accesses[op->first_access + claim->access].buffer;
@@ -251,7 +255,8 @@ static enum status compute(struct run *r)
         struct extent extent = {.first = claim->offset_bytes,
                                 .end = claim->offset_bytes + claim->bytes,
                                 .thing_offset = claim->thing_offset,
-                                .version = minibatch + claim->version_delta,
+                                .version = claim->held_out ? HELD_OUT_VERSION | progress->held_out
+                                                           : minibatch + claim->version_delta,
                                 .thing = claim->thing};
         const struct extent *found;
         if (claim->makes && !contents_put(contents, &extent)) return no_memory(r);
@@ -325,14 +330,31 @@ static enum status run_op(struct run *r)
 
 /* --- the order of units --------------------------------------------------------------------- */
 
+/* Units of the minibatch that the job is in, what follows it included. */
+static uint64_t positions_of(const struct run *r, uint32_t job)
+{
+    const struct job *of = &r->plan->jobs.jobs[job];
+    uint64_t shards = r->c->jobs[job].shard_count, behind = 0;
+    if (evaluation_follows(of, r->jobs[job].minibatch))
+        behind = of->evaluation.minibatches + (of->keep_best ? 1 : 0);
+    return 2 * shards - 1 + behind * shards;
+}
+
 /* What the job needs next. */
 static void expected_unit(const struct run *r, uint32_t job, uint32_t *shard, uint32_t *pass)
 {
-    uint32_t shards = r->c->jobs[job].shard_count, position = r->jobs[job].position;
-    *shard = position < shards ? position : 2 * shards - 2 - position;
-    *pass = position + 1 < shards    ? PLAN_FORWARD
-            : position + 1 == shards ? PLAN_LOSS
-                                     : PLAN_BACKWARD;
+    uint64_t shards = r->c->jobs[job].shard_count, position = r->jobs[job].position;
+    if (position < 2 * shards - 1) {
+        *shard = (uint32_t)(position < shards ? position : 2 * shards - 2 - position);
+        *pass = position + 1 < shards    ? PLAN_FORWARD
+                : position + 1 == shards ? PLAN_LOSS
+                                         : PLAN_BACKWARD;
+        return;
+    }
+    uint64_t behind = position - (2 * shards - 1);
+    *shard = (uint32_t)(behind % shards);
+    *pass = behind / shards < r->plan->jobs.jobs[job].evaluation.minibatches ? PLAN_EVALUATE
+                                                                             : PLAN_KEEP;
 }
 
 static enum status fail_order(struct run *r, uint32_t job)
@@ -356,6 +378,11 @@ static enum status begin_training_unit(struct run *r, uint32_t job)
                           r->plan->jobs.jobs[job].name, progress->minibatch, minibatches);
     expected_unit(r, job, &shard, &pass);
     if (unit->pass != pass || unit->shard != shard) return fail_order(r, job);
+    bool ends = progress->position + 1 == positions_of(r, job);
+    if (unit->ends_minibatch != ends)
+        return check_fail(r->c, RULE_FORM, ends ? "does not end the minibatch"
+                                                : "ends the minibatch too early");
+    if (pass == PLAN_EVALUATE && shard == 0) progress->held_out++;
     return STATUS_OK;
 }
 
@@ -377,6 +404,9 @@ static enum status begin_unit(struct run *r)
     uint32_t job = unit->job;
     struct job_progress *progress = &r->jobs[job];
     uint64_t minibatches = r->plan->jobs.jobs[job].minibatches;
+    bool outside = unit->pass == PLAN_LOAD || unit->pass == PLAN_STORE || unit->pass == PLAN_BATCH;
+    if (outside && unit->ends_minibatch)
+        return check_fail(r->c, RULE_FORM, "ends the minibatch too early");
     switch (unit->pass) {
     case PLAN_LOAD:
         return move_unit(r, job, progress->minibatch == 0 && progress->position == 0, LOADED);
@@ -391,19 +421,22 @@ static enum status begin_unit(struct run *r)
     }
 }
 
-/* The loss of each minibatch must reach the host before the next one begins. */
-static enum status check_loss(struct run *r, uint32_t job)
+/* The loss of each minibatch must reach the host before the next one begins; likewise of held-out
+ * ones. */
+static enum status check_loss(struct run *r, uint32_t job, bool held_out)
 {
     if (!r->c->jobs[job].text) return STATUS_OK;
+    const struct job_progress *progress = &r->jobs[job];
+    uint64_t version = held_out ? progress->held_out : progress->minibatch;
+    uint32_t loss = held_out ? progress->held_out_loss : progress->loss;
     struct extent wanted = {.end = sizeof(double),
                             .thing = check_job_thing(r->c, job, THING_LOSS),
-                            .version = r->jobs[job].minibatch};
+                            .version = version | (held_out ? HELD_OUT_VERSION : 0)};
     const struct extent *found;
-    uint32_t loss = r->jobs[job].loss;
     if (loss != PLAN_NONE && contents_hold(&r->hosts[r->index_of[loss]], &wanted, &found))
         return STATUS_OK;
-    return check_fail(r->c, RULE_TRAINING, "the loss of minibatch %" PRIu64 " is not on the host",
-                      wanted.version);
+    return check_fail(r->c, RULE_TRAINING, "the loss of %sminibatch %" PRIu64 " is not on the host",
+                      held_out ? "held-out " : "", version);
 }
 
 static enum status end_unit(struct run *r)
@@ -411,10 +444,13 @@ static enum status end_unit(struct run *r)
     const struct plan_unit *unit = r->c->unit;
     struct job_progress *progress = &r->jobs[unit->job];
     r->c->op = NULL;
-    if (unit->pass > PLAN_BACKWARD) return STATUS_OK;
+    bool last = unit->shard + 1 == r->c->jobs[unit->job].shard_count;
+    if (unit->pass > PLAN_BACKWARD && unit->pass != PLAN_EVALUATE && unit->pass != PLAN_KEEP)
+        return STATUS_OK;
+    if (unit->pass == PLAN_EVALUATE && last) TRY(check_loss(r, unit->job, true));
     progress->position++;
     if (!unit->ends_minibatch) return STATUS_OK;
-    TRY(check_loss(r, unit->job));
+    TRY(check_loss(r, unit->job, false));
     progress->position = 0;
     progress->batch_made = false;
     progress->minibatch++;
@@ -537,10 +573,14 @@ static enum status check_end(struct run *r)
 /* At the beginning the host has all states, version 0, and nothing else. */
 static enum status fill_hosts(struct run *r)
 {
-    for (uint32_t j = 0; j < r->plan->jobs.count; j++) r->jobs[j].loss = PLAN_NONE;
+    for (uint32_t j = 0; j < r->plan->jobs.count; j++)
+        r->jobs[j].loss = r->jobs[j].held_out_loss = PLAN_NONE;
     for (uint32_t b = 0; b < r->plan->buffer_count; b++) {
         const struct plan_buffer *buffer = &r->plan->buffers[b];
-        if (buffer->on_device || buffer->variant != 0) continue;
+        if (buffer->on_device) continue;
+        if (buffer->kind == BUFFER_LOSS && buffer->variant == 1)
+            r->jobs[buffer->job].held_out_loss = b;
+        if (buffer->variant != 0) continue;
         if (buffer->kind == BUFFER_LOSS) r->jobs[buffer->job].loss = b;
         if (buffer->kind != BUFFER_STATE) continue;
         uint32_t global = r->c->jobs[buffer->job].first_shard + buffer->shard;

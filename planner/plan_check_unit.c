@@ -35,8 +35,51 @@ static enum status check_batch_op(struct checker *c)
                           check_buffer_of(c, access)->bytes, job->batch_bytes);
     struct claim claim = {.thing = check_job_thing(c, c->unit->job, THING_BATCH),
                           .makes = true,
+                          .held_out = c->unit->pass == PLAN_EVALUATE,
                           .bytes = job->batch_bytes};
     return check_add_claim(c, access, claim);
+}
+
+/* A KEEP reads the state and the loss of the last held-out minibatch, and writes the parameters. */
+static enum status check_keep_op(struct checker *c)
+{
+    const struct plan_op *op = c->op;
+    uint32_t job = c->unit->job, global = c->jobs[job].first_shard + c->unit->shard;
+    const struct shard_facts *f = &c->shards[global];
+    uint32_t found[BUFFER_KIND_COUNT] = {0};
+    if (!c->plan->jobs.jobs[job].keep_best)
+        return check_fail(c, RULE_TRAINING, "keeps weights of a job that keeps none");
+    if (op->work != PLAN_NONE && c->plan->works[op->work].item_count > 0)
+        return check_fail(c, RULE_WORK, "a keep with kernels");
+    for (uint32_t a = 0; a < op->access_count; a++) {
+        const struct plan_access *access = &c->plan->accesses[op->first_access + a];
+        const struct plan_buffer *b = check_buffer_of(c, access);
+        char text[PLAN_TEXT_BYTES];
+        bool of_shard = b->kind != BUFFER_LOSS;
+        bool fits = !b->on_device && (!of_shard || b->shard == c->unit->shard) &&
+                    b->variant == (of_shard ? 0 : 1) &&
+                    access->flags == (b->kind == BUFFER_KEPT ? ACCESS_WRITE : ACCESS_READ);
+        if (!fits || found[b->kind]++ > 0 ||
+            (b->kind != BUFFER_STATE && b->kind != BUFFER_LOSS && b->kind != BUFFER_KEPT))
+            return check_fail(c, RULE_FORM, "keeps weights with the %s",
+                              check_access_text(c, access, text));
+        if (b->kind == BUFFER_KEPT && b->bytes < f->part_bytes)
+            return check_fail(c, RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
+                              check_access_text(c, access, text), b->bytes, f->part_bytes);
+        if (b->kind == BUFFER_STATE)
+            TRY(check_add_claim(c, access,
+                                (struct claim){.thing = check_shard_thing(global, THING_STATE),
+                                               .version_delta = 1,
+                                               .bytes = f->used_bytes}));
+        if (b->kind == BUFFER_LOSS)
+            TRY(check_add_claim(c, access,
+                                (struct claim){.thing = check_job_thing(c, job, THING_LOSS),
+                                               .held_out = true,
+                                               .bytes = sizeof(double)}));
+    }
+    if (!found[BUFFER_STATE] || !found[BUFFER_LOSS] || !found[BUFFER_KEPT])
+        return check_fail(c, RULE_FORM, "keeps weights without state, loss or a place for them");
+    return STATUS_OK;
 }
 
 /* The host's processor updates, and passes over an embedding; all else is the devices'. */
@@ -44,8 +87,9 @@ static bool stream_fits(const struct checker *c)
 {
     const struct plan_op *op = c->op;
     bool embedding = c->jobs[c->unit->job].text && c->unit->shard == 0 &&
-                     (op->pass == PLAN_FORWARD || op->pass == PLAN_BACKWARD);
-    if (op->pass == PLAN_BATCH) return op->stream == STREAM_HOST;
+                     (op->pass == PLAN_FORWARD || op->pass == PLAN_BACKWARD ||
+                      op->pass == PLAN_EVALUATE);
+    if (op->pass == PLAN_BATCH || op->pass == PLAN_KEEP) return op->stream == STREAM_HOST;
     if (op->stream == STREAM_CPU) return op->pass == PLAN_UPDATE || embedding;
     return op->stream == STREAM_COMPUTE && op->pass != PLAN_UPDATE;
 }
@@ -62,6 +106,7 @@ static enum status check_compute(struct checker *c)
         return check_fail(c, RULE_FORM, "a computation on the %s stream",
                           plan_stream_names[op->stream]);
     if (op->pass == PLAN_BATCH) return check_batch_op(c);
+    if (op->pass == PLAN_KEEP) return check_keep_op(c);
     for (uint32_t a = 0; a < op->access_count; a++) {
         const struct plan_access *access = &c->plan->accesses[op->first_access + a];
         char text[PLAN_TEXT_BYTES];
@@ -160,7 +205,7 @@ static enum status check_op(struct checker *c)
         return check_fail(c, RULE_FORM, "%u accesses (expected 1 to %d)", op->access_count,
                           OP_ACCESSES_MAX);
     if (op->kind >= OP_KIND_COUNT || op->stream >= STREAM_KIND_COUNT ||
-        (op->kind == OP_COMPUTE && op->pass > PLAN_UPDATE))
+        (op->kind == OP_COMPUTE && op->pass > PLAN_KEEP))
         return check_fail(c, RULE_FORM, "kind %u on stream %u, pass %u", op->kind, op->stream,
                           op->pass);
     for (uint32_t a = 0; a < op->access_count; a++)
@@ -192,11 +237,6 @@ static enum status check_unit_head(struct checker *c)
     if (unit->shard >= shards && !shardless)
         return check_fail(c, RULE_FORM, "shard %u does not exist (there are %u)", unit->shard,
                           shards);
-    bool ends = unit->shard == 0 && (unit->pass == PLAN_BACKWARD ||
-                                     (unit->pass == PLAN_LOSS && shards == 1));
-    if (unit->ends_minibatch != ends)
-        return check_fail(c, RULE_FORM, unit->ends_minibatch ? "ends the minibatch too early"
-                                                             : "does not end the minibatch");
     if (unit->op_count == 0) return check_fail(c, RULE_FORM, "a unit without operations");
     return STATUS_OK;
 }
@@ -206,13 +246,15 @@ static enum status check_computes(struct checker *c)
 {
     const struct plan_unit *unit = c->unit;
     const struct job_facts *job = &c->jobs[unit->job];
-    uint32_t whole = 0, slices = 0, batches = 0;
+    uint32_t whole = 0, slices = 0, batches = 0, keeps = 0;
     uint64_t next_row = 0;
     for (uint32_t o = 0; o < unit->op_count; o++) {
         const struct plan_op *op = &c->plan->ops[unit->first_op + o];
         if (op->kind != OP_COMPUTE) continue;
         if (op->pass == PLAN_UPDATE) continue; /* what states hold tells whether it was done */
-        if (op->pass == PLAN_BATCH) {
+        if (op->pass == PLAN_KEEP) {
+            keeps++;
+        } else if (op->pass == PLAN_BATCH) {
             batches++;
         } else if (op->row_count == 0) {
             whole++;
@@ -226,7 +268,7 @@ static enum status check_computes(struct checker *c)
             slices++;
         }
     }
-    bool computes = unit->pass <= PLAN_BACKWARD;
+    bool computes = unit->pass <= PLAN_BACKWARD || unit->pass == PLAN_EVALUATE;
     if (slices > 0 && next_row != job->rows)
         return check_fail(c, RULE_TRAINING, "its slices end at row %" PRIu64 " of %" PRIu64,
                           next_row, job->rows);
@@ -235,6 +277,8 @@ static enum status check_computes(struct checker *c)
                           whole + (slices > 0), computes ? 1 : 0);
     if (batches > 1 || (unit->pass == PLAN_BATCH && batches == 0))
         return check_fail(c, RULE_TRAINING, "%u batches (expected 1)", batches);
+    if (keeps != (unit->pass == PLAN_KEEP ? 1 : 0))
+        return check_fail(c, RULE_TRAINING, "keeps its weights %u times", keeps);
     return STATUS_OK;
 }
 

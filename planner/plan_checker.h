@@ -48,18 +48,22 @@ enum shard_thing {
     THING_PARAMETER_GRADIENT,
     SHARD_THINGS
 };
+/* Parameters that were kept are not followed: nothing in a plan reads them. */
 enum job_thing { THING_BATCH, THING_LOSS, THING_TABLE_GRADIENT, JOB_THINGS };
 
 /*
  * What a computation finds (or leaves: makes) in [offset_bytes, + bytes) of an access's buffer:
- * bytes of a thing from thing_offset on, of the version of the job's minibatch + version_delta. A
- * partial boundary's thing_offset is its next row.
+ * bytes of a thing from thing_offset on, of the version of the job's minibatch + version_delta; or of
+ * its last held-out minibatch, whose versions are apart from all others. A partial boundary's
+ * thing_offset is its next row.
  */
+#define HELD_OUT_VERSION (UINT64_C(1) << 63)
 struct claim {
     uint32_t access; /* of the operation */
     uint32_t thing;
     uint32_t version_delta;
     bool makes;
+    bool held_out;
     uint64_t offset_bytes, bytes, thing_offset;
 };
 

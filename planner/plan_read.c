@@ -23,9 +23,9 @@
 #include "models/try.h"
 #include "planner/plan_check.h"
 
-static_assert(PLAN_FORWARD == 0 && PLAN_UPDATE + 1 == PLAN_LOAD,
+static_assert(PLAN_FORWARD == 0 && PLAN_KEEP + 1 == PLAN_LOAD,
               "the passes of computations come first");
-enum { COMPUTE_PASSES = PLAN_UPDATE + 1 };
+enum { COMPUTE_PASSES = PLAN_KEEP + 1 };
 
 struct reader {
     const struct json_input *in;
@@ -331,7 +331,8 @@ static enum status read_compute(struct reader *r, struct json_object *object, st
     op->pass = (uint8_t)pass;
     bool cpu = false;
     TRY(json_take_bool(object, "cpu", JSON_OPTIONAL, &cpu, r->err));
-    op->stream = cpu ? STREAM_CPU : pass == PLAN_BATCH ? STREAM_HOST : STREAM_COMPUTE;
+    bool of_host = pass == PLAN_BATCH || pass == PLAN_KEEP;
+    op->stream = cpu ? STREAM_CPU : of_host ? STREAM_HOST : STREAM_COMPUTE;
     TRY(json_take_u32(object, "work", JSON_OPTIONAL, 0, PLAN_NONE - 1, &op->work, r->err));
     if (op->work != PLAN_NONE && op->work >= r->plan->work_count)
         return json_fail_key(r->in, object->value, "work", r->err,

@@ -93,6 +93,7 @@ struct plan_walk {
     struct cursor at;
     bool failed;
     uint64_t *minibatches; /* completed, per job */
+    uint64_t *held_out;    /* the same of held-out ones */
 
     uint32_t *place_of;    /* per buffer: index of its kind of place, | ON_DEVICE */
     uint32_t host_count, device_buffer_count;
@@ -394,6 +395,12 @@ static void wait_for_after(struct plan_walk *w, const struct plan_after *after)
 
 /* --- the walk ------------------------------------------------------------------------------- */
 
+static bool is_last_shard(const struct plan *plan, const struct plan_unit *unit)
+{
+    return plan->job_first_shard[unit->job] + unit->shard + 1 ==
+           plan->job_first_shard[unit->job + 1];
+}
+
 /* To the next instance, and over those without operations. False at the end of the plan. */
 static bool next_instance(struct plan_walk *w)
 {
@@ -406,6 +413,7 @@ static bool next_instance(struct plan_walk *w)
             const struct plan_unit *unit = &plan->units[plan->instances[instance].unit];
             if (at->op < unit->op_count) return true;
             if (unit->ends_minibatch) w->minibatches[unit->job]++;
+            if (unit->pass == PLAN_EVALUATE && is_last_shard(plan, unit)) w->held_out[unit->job]++;
             at->op = 0;
             at->acquire = 0;
             at->index++;
@@ -472,6 +480,7 @@ bool plan_walk_next(struct plan_walk *walk, struct plan_walk_op *out)
 
     out->number = walk->at.number;
     out->minibatch = walk->minibatches[unit->job];
+    out->held_out = walk->held_out[unit->job];
     out->op = op;
     out->unit = unit;
     out->op_index = walk->at.op;
@@ -542,7 +551,8 @@ static bool allocate(struct plan_walk *w)
     w->wait_stream = alloc_zeroed(streams, sizeof *w->wait_stream);
     w->wait_at = alloc_zeroed(streams, sizeof *w->wait_at);
     w->uses = alloc_zeroed(largest_access_count(plan), sizeof *w->uses);
-    if (!w->minibatches || !w->hosts || !w->live_at || !w->vacated || !w->hints ||
+    w->held_out = alloc_zeroed(plan->jobs.count, sizeof *w->held_out);
+    if (!w->minibatches || !w->held_out || !w->hosts || !w->live_at || !w->vacated || !w->hints ||
         !w->waits || !w->wait_stream || !w->wait_at || !w->uses)
         return false;
     if (plan->after_count == 0) return true;
@@ -575,6 +585,7 @@ void plan_walk_destroy(struct plan_walk *walk)
     for (uint32_t d = 0; walk->vacated && d < walk->plan->hardware.device_count; d++)
         free(walk->vacated[d].ranges);
     free(walk->minibatches);
+    free(walk->held_out);
     free(walk->place_of);
     free(walk->hosts);
     free(walk->live_at);
@@ -606,6 +617,7 @@ void plan_walk_rewind(struct plan_walk *walk)
     for (uint32_t h = 0; h < walk->host_count; h++) walk->hosts[h].more = PLAN_NONE;
     for (uint32_t d = 0; d < plan->hardware.device_count; d++) walk->vacated[d].count = 0;
     memset(walk->minibatches, 0, plan->jobs.count * sizeof *walk->minibatches);
+    memset(walk->held_out, 0, plan->jobs.count * sizeof *walk->held_out);
     walk->at = (struct cursor){0};
     walk->failed = false;
 }

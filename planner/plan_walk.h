@@ -23,6 +23,8 @@ struct plan_place_use {
 struct plan_walk_op {
     uint64_t number;
     uint64_t minibatch;   /* of its job, from 0; LOAD belongs to 0, STORE to the count */
+    uint64_t held_out;    /* EVALUATE and KEEP: the job's held-out minibatches in front of this one, or
+                             of this KEEP */
     const struct plan_op *op;
     const struct plan_unit *unit;
     uint32_t op_index;    /* in the unit */

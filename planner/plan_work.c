@@ -162,7 +162,7 @@ uint32_t plan_work_items(const struct job *job, uint64_t first_layer, uint64_t l
     assert(first_layer <= job->network.layer_count - layer_count);
     struct work_list list = {.items = items};
     bool embedding = network_layer_kind(&job->network, first_layer) == LAYER_EMBEDDING;
-    bool forward = pass == PLAN_FORWARD || pass == PLAN_LOSS;
+    bool forward = pass == PLAN_FORWARD || pass == PLAN_LOSS || pass == PLAN_EVALUATE;
     bool recompute = pass == PLAN_BACKWARD && !(how & UNIT_KEEP) && !embedding;
     bool backward = pass == PLAN_LOSS || pass == PLAN_BACKWARD;
     bool update = pass == PLAN_UPDATE || (backward && !(how & UNIT_GRADIENTS_OUT));

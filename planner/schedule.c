@@ -18,9 +18,14 @@
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "models/cost.h"
+#include "models/evaluation.h"
 #include "planner/plan_work.h"
+
+/* What durations are distinguished by. */
+enum timed_pass { TIMED_FORWARD, TIMED_BACK, TIMED_EVALUATE, TIMED_PASSES };
 
 /* Estimated seconds of a unit's parts. */
 struct unit_time {
@@ -51,11 +56,11 @@ struct scheduler {
     const struct partition *partition;
     const struct policy *policy;
     uint32_t *type_offset;    /* per device type, into times */
-    struct unit_time *times;  /* [type][shard][forward 0, backward or loss 1] */
+    struct unit_time *times;  /* [type][shard][enum timed_pass] */
     double *load_s;           /* per job, resident: until its states are on its devices */
     struct policy_job *view_jobs;
-    uint64_t *units_done;
-    uint64_t *units_total;
+    uint64_t *minibatch;      /* per job: completed ones ... */
+    uint32_t *position;       /* ... and the position of the next unit */
     double *edge_ready_s;     /* per job: its last output is in host memory */
     double *state_ready_s;    /* per shard: so is its state, updated */
     double cpu_free_s;
@@ -90,7 +95,7 @@ static double computed_s(const struct hardware *hardware, uint32_t device, const
 }
 
 static void shard_times(const struct scheduler *s, struct footprints *footprints, uint32_t device,
-                        uint32_t index, struct unit_time times[2])
+                        uint32_t index, struct unit_time times[TIMED_PASSES])
 {
     const struct partition *p = s->partition;
     const struct plan_shard *shard = &p->shards[index];
@@ -105,10 +110,11 @@ static void shard_times(const struct scheduler *s, struct footprints *footprints
     uint64_t table = last && job_has_table(job) ? job_table_bytes(job) : 0;
     const struct hardware *hw = s->hardware;
     bool on_cpu = p->on_cpu[index];
-    times[0] = times[1] = (struct unit_time){0};
+    for (int t = 0; t < TIMED_PASSES; t++) times[t] = (struct unit_time){0};
     if (on_cpu && shard->first_layer == 0 && job_has_embedding(job)) {
         times[0] = (struct unit_time){.cpu_alone = true, .cpu_s = f->cpu_forward_s};
         times[1] = (struct unit_time){.cpu_alone = true, .cpu_s = f->cpu_backward_s};
+        times[TIMED_EVALUATE] = times[0];
         return;
     }
     if (!last) {
@@ -131,14 +137,22 @@ static void shard_times(const struct scheduler *s, struct footprints *footprints
     }
     times[1].edge_in_s = copied_s(s, device, COPY_H2D, last ? f->input_bytes : f->output_bytes);
     times[1].edge_out_s = copied_s(s, device, COPY_D2H, f->input_bytes);
+    if (job->evaluation.every == 0) return;
+    times[TIMED_EVALUATE] = (struct unit_time){
+        .compute_s = computed_s(hw, device, job, shard, PLAN_EVALUATE, 0),
+        .in_s = p->resident ? 0 : copied_s(s, device, COPY_H2D,
+                                           (streamed ? f->parameter_bytes : 0) + table),
+        .edge_in_s = copied_s(s, device, COPY_H2D, f->input_bytes),
+        .edge_out_s = copied_s(s, device, COPY_D2H, f->output_bytes),
+    };
 }
 
-/* Of the forward pass; that of the backward pass is behind it. */
+/* Of the forward pass; those of its other passes are behind it. */
 static const struct unit_time *shard_time(const struct scheduler *s, uint32_t device,
                                           uint32_t shard)
 {
     uint32_t index = s->type_offset[s->hardware->devices[device].type] + shard;
-    return &s->times[(size_t)index * 2];
+    return &s->times[(size_t)index * TIMED_PASSES];
 }
 
 static const struct unit_time *time_of(const struct scheduler *s, uint32_t device, uint32_t job,
@@ -146,7 +160,9 @@ static const struct unit_time *time_of(const struct scheduler *s, uint32_t devic
 {
     uint32_t first = s->partition->job_first_shard[job];
     uint32_t shards = s->partition->job_first_shard[job + 1] - first;
-    return shard_time(s, device, first + unit_shard(shards, position)) + (position >= shards - 1);
+    enum plan_pass pass = unit_pass_of(shards, position);
+    return shard_time(s, device, first + unit_shard(shards, position)) +
+           (pass == PLAN_FORWARD ? TIMED_FORWARD : pass == PLAN_EVALUATE ? TIMED_EVALUATE : TIMED_BACK);
 }
 
 /* A device of each type stands for its type; jobs that are twins share durations. */
@@ -161,13 +177,14 @@ static void fill_times(struct scheduler *s, struct footprints *footprints)
         for (uint32_t j = 0; j < s->jobs->count; j++) {
             uint32_t twin = footprint_twin(footprints, j);
             for (uint32_t i = p->job_first_shard[j]; i < p->job_first_shard[j + 1]; i++) {
-                struct unit_time *to = &s->times[(size_t)(s->type_offset[type] + i) * 2];
+                struct unit_time *to =
+                    &s->times[(size_t)(s->type_offset[type] + i) * TIMED_PASSES];
                 uint32_t same = p->job_first_shard[twin] + (i - p->job_first_shard[j]);
                 if (twin == j) {
                     shard_times(s, footprints, device, i, to);
                 } else {
-                    to[0] = s->times[(size_t)(s->type_offset[type] + same) * 2];
-                    to[1] = s->times[(size_t)(s->type_offset[type] + same) * 2 + 1];
+                    memcpy(to, &s->times[(size_t)(s->type_offset[type] + same) * TIMED_PASSES],
+                           TIMED_PASSES * sizeof *to);
                 }
             }
         }
@@ -176,23 +193,33 @@ static void fill_times(struct scheduler *s, struct footprints *footprints)
 
 /* --- jobs ------------------------------------------------------------------------------------ */
 
-static uint32_t job_positions(const struct scheduler *s, uint32_t job)
+static uint32_t job_shards(const struct scheduler *s, uint32_t job)
 {
     const struct partition *p = s->partition;
-    return unit_count_of(p->job_first_shard[job + 1] - p->job_first_shard[job]);
+    return p->job_first_shard[job + 1] - p->job_first_shard[job];
 }
 
 static uint32_t next_position(const struct scheduler *s, uint32_t job)
 {
-    return (uint32_t)(s->units_done[job] % job_positions(s, job));
+    return s->position[job];
+}
+
+/* Units of the minibatch that the job is in, and of the evaluation behind it. */
+static uint32_t current_positions(const struct scheduler *s, uint32_t job)
+{
+    const struct job *of = &s->jobs->jobs[job];
+    uint32_t shards = job_shards(s, job);
+    uint64_t held_out =
+        evaluation_follows(of, s->minibatch[job]) ? of->evaluation.minibatches * shards : 0;
+    return unit_count_of(shards) + (uint32_t)held_out;
 }
 
 static uint32_t next_device(const struct scheduler *s, uint32_t job)
 {
     const struct partition *p = s->partition;
     if (!p->resident) return s->policy->one_device ? 0 : PLAN_NONE;
-    uint32_t shards = p->job_first_shard[job + 1] - p->job_first_shard[job];
-    return p->shard_device[p->job_first_shard[job] + unit_shard(shards, next_position(s, job))];
+    uint32_t shard = unit_shard(job_shards(s, job), next_position(s, job));
+    return p->shard_device[p->job_first_shard[job] + shard];
 }
 
 /* Give seats to the next jobs in order; `at` is when the seat became free. */
@@ -224,11 +251,14 @@ static void start_jobs(struct scheduler *s)
     const struct partition *p = s->partition;
     for (uint32_t j = 0; j < s->jobs->count; j++) {
         struct policy_job *job = &s->view_jobs[j];
-        uint32_t positions = job_positions(s, j);
-        double minibatch_s = 0;
+        const struct job *of = &s->jobs->jobs[j];
+        uint32_t shards = job_shards(s, j), positions = unit_count_of(shards);
+        double minibatch_s = 0, held_out_s = 0;
         for (uint32_t i = 0; i < positions; i++) minibatch_s += time_of(s, 0, j, i)->compute_s;
-        s->units_total[j] = s->jobs->jobs[j].minibatches * positions;
-        *job = (struct policy_job){.remaining_s = minibatch_s * (double)s->jobs->jobs[j].minibatches,
+        for (uint32_t i = 0; i < shards; i++)
+            held_out_s += time_of(s, 0, j, positions + i)->compute_s;
+        held_out_s *= (double)of->evaluation.minibatches * (double)evaluation_count(of);
+        *job = (struct policy_job){.remaining_s = minibatch_s * (double)of->minibatches + held_out_s,
                                    .last_device = PLAN_NONE,
                                    .next_device = next_device(s, j),
                                    .admitted = !p->resident};
@@ -257,8 +287,7 @@ static enum status append(struct scheduler *s, const struct scheduled_unit *unit
 static uint32_t next_shard(const struct scheduler *s, uint32_t job)
 {
     uint32_t first = s->partition->job_first_shard[job];
-    uint32_t shards = s->partition->job_first_shard[job + 1] - first;
-    return first + unit_shard(shards, next_position(s, job));
+    return first + unit_shard(job_shards(s, job), next_position(s, job));
 }
 
 /* The next unit of a job runs on the host's processor. Returns when it starts. */
@@ -266,7 +295,7 @@ static double place_on_cpu(struct scheduler *s, uint32_t job, const struct unit_
 {
     struct policy_job *j = &s->view_jobs[job];
     double *state_ready = &s->state_ready_s[next_shard(s, job)];
-    bool first = next_position(s, job) == 0;
+    bool first = unit_begins(job_shards(s, job), next_position(s, job));
     double start = max_s(s->cpu_free_s, first ? max_s(j->ready_s, *state_ready)
                                               : s->edge_ready_s[job]);
     double end = start + time->cpu_s;
@@ -290,19 +319,20 @@ static double place_on_device(struct scheduler *s, uint32_t job, uint32_t device
 {
     struct policy_job *j = &s->view_jobs[job];
     struct lane *lane = &s->lanes[device];
-    uint32_t position = next_position(s, job);
+    uint32_t position = next_position(s, job), shards = job_shards(s, job);
+    bool begins = unit_begins(shards, position);
     bool persistent = s->partition->persistent[next_shard(s, job)];
     bool region_used = !persistent || time->in_s > 0 || time->out_s > 0;
     double none = 0; /* no region: what it would wait for */
     double *region = &lane->region_free_s[lane->turn % s->partition->region_count];
     if (!region_used) region = &none;
-    bool here = lane->last_job == job && lane->last_unit != PLAN_NONE && position != 0 &&
-                !(position == 1 && time_of(s, device, job, 0)->cpu_alone);
+    bool here = lane->last_job == job && lane->last_unit != PLAN_NONE && !begins &&
+                !time_of(s, device, job, position - 1)->cpu_alone;
 
     double in_end = max_s(max_s(lane->h2d_free_s, *region), states_ready(s, job)) + time->in_s;
     if (!region_used) in_end = states_ready(s, job); /* everything is here */
     double edge_ready = j->ready_s;
-    if (!here && position != 0) {
+    if (!here && !begins) {
         edge_ready = max_s(s->edge_ready_s[job], in_end) + time->edge_in_s;
         lane->h2d_free_s = edge_ready;
     } else {
@@ -316,8 +346,8 @@ static double place_on_device(struct scheduler *s, uint32_t job, uint32_t device
     *region = end;
     if (time->out_s > 0) *region = lane->d2h_free_s += time->out_s;
     if (time->cpu_s > 0) s->cpu_free_s = max_s(s->cpu_free_s, lane->d2h_free_s) + time->cpu_s;
-    uint32_t shards = job_positions(s, job) / 2 + 1;
-    if (position + 1 >= shards && !s->partition->resident)
+    enum plan_pass pass = unit_pass_of(shards, position);
+    if ((pass == PLAN_LOSS || pass == PLAN_BACKWARD) && !s->partition->resident)
         s->state_ready_s[next_shard(s, job)] = time->cpu_s > 0 ? s->cpu_free_s : *region;
     if (region_used) lane->turn++;
     j->ready_s = end;
@@ -343,7 +373,8 @@ static enum status place(struct scheduler *s, uint32_t job, uint32_t device, dou
     struct lane *lane = &s->lanes[device];
     uint32_t position = next_position(s, job);
     const struct unit_time *time = time_of(s, device, job, position);
-    if (s->units_done[job] == 0 && !s->partition->resident) load_states(s, job, device);
+    bool first = s->minibatch[job] == 0 && position == 0;
+    if (first && !s->partition->resident) load_states(s, job, device);
     *start_s = time->cpu_alone ? place_on_cpu(s, job, time) : place_on_device(s, job, device, time);
     double end = j->ready_s;
 
@@ -352,11 +383,13 @@ static enum status place(struct scheduler *s, uint32_t job, uint32_t device, dou
                                   .device = device,
                                   .seat = s->seat[job],
                                   .next_on_device = PLAN_NONE,
-                                  .first = s->units_done[job] == 0};
-    s->units_done[job]++;
+                                  .first = first,
+                                  .ends = position + 1 == current_positions(s, job)};
+    s->position[job] = unit.ends ? 0 : position + 1;
+    if (unit.ends) s->minibatch[job]++;
     j->last_device = device;
     j->remaining_s -= time->compute_s;
-    unit.last = s->units_done[job] == s->units_total[job];
+    unit.last = s->minibatch[job] == s->jobs->jobs[job].minibatches;
     if (unit.last) {
         j->remaining_s = 0;
         if (s->partition->resident) {
@@ -447,7 +480,12 @@ static void choose_ahead(struct scheduler *s, uint32_t device, uint32_t own, dou
 static enum status run(struct scheduler *s, struct error *err)
 {
     uint64_t left = 0;
-    for (uint32_t j = 0; j < s->jobs->count; j++) left += s->units_total[j];
+    for (uint32_t j = 0; j < s->jobs->count; j++) {
+        const struct job *job = &s->jobs->jobs[j];
+        uint32_t shards = job_shards(s, j);
+        left += job->minibatches * unit_count_of(shards) +
+                evaluation_count(job) * job->evaluation.minibatches * shards;
+    }
     while (left > 0) {
         uint32_t device = next_decision(s, &s->view.now_s);
         assert(device != PLAN_NONE && s->view.now_s < HUGE_VAL);
@@ -491,19 +529,20 @@ enum status schedule_make(const struct hardware *hardware, const struct job_set 
     size_t n = jobs->count + 1u;
     *out = (struct schedule){0};
     s.type_offset = calloc(hardware->type_count, sizeof *s.type_offset);
-    s.times = calloc((size_t)hardware->type_count * partition->shard_count * 2 + 1, sizeof *s.times);
+    s.times = calloc((size_t)hardware->type_count * partition->shard_count * TIMED_PASSES + 1,
+                     sizeof *s.times);
     s.load_s = calloc(n, sizeof *s.load_s);
     s.view_jobs = calloc(n, sizeof *s.view_jobs);
-    s.units_done = calloc(n, sizeof *s.units_done);
-    s.units_total = calloc(n, sizeof *s.units_total);
+    s.minibatch = calloc(n, sizeof *s.minibatch);
+    s.position = calloc(n, sizeof *s.position);
     s.edge_ready_s = calloc(n, sizeof *s.edge_ready_s);
     s.state_ready_s = calloc(partition->shard_count + 1u, sizeof *s.state_ready_s);
     s.lanes = calloc(devices, sizeof *s.lanes);
     s.seat = calloc(n, sizeof *s.seat);
     s.seats_free = calloc(partition->seat_count + 1u, sizeof *s.seats_free);
     enum status status = STATUS_OK;
-    if (!s.type_offset || !s.times || !s.load_s || !s.view_jobs || !s.units_done ||
-        !s.units_total || !s.edge_ready_s || !s.state_ready_s || !s.lanes || !s.seat || !s.seats_free) {
+    if (!s.type_offset || !s.times || !s.load_s || !s.view_jobs || !s.minibatch ||
+        !s.position || !s.edge_ready_s || !s.state_ready_s || !s.lanes || !s.seat || !s.seats_free) {
         status = error_memory(err, "the schedule", n * sizeof *s.view_jobs);
         goto out;
     }
@@ -523,8 +562,8 @@ out:
     free(s.times);
     free(s.load_s);
     free(s.view_jobs);
-    free(s.units_done);
-    free(s.units_total);
+    free(s.minibatch);
+    free(s.position);
     free(s.edge_ready_s);
     free(s.state_ready_s);
     free(s.lanes);

@@ -2,7 +2,8 @@
  * A schedule: which unit of which job on which device, in order.
  *
  * The units of a minibatch are numbered by position: 0 .. S-2 the forward passes, S-1 the loss,
- * S .. 2S-2 the backward passes of shards S-2 .. 0.
+ * S .. 2S-2 the backward passes of shards S-2 .. 0. Where an evaluation follows, those of its first
+ * held-out minibatch are 2S-1 .. 3S-2, and so on.
  */
 #ifndef SPILLWAY_PLANNER_SCHEDULE_H
 #define SPILLWAY_PLANNER_SCHEDULE_H
@@ -17,6 +18,7 @@ struct scheduled_unit {
     uint32_t seat;    /* resident; else 0 */
     uint32_t next_on_device; /* index of the next unit on this device; PLAN_NONE: none */
     bool first, last; /* of its job */
+    bool ends;        /* the last of its minibatch */
 };
 
 struct schedule {
@@ -26,9 +28,22 @@ struct schedule {
 };
 
 static inline uint32_t unit_count_of(uint32_t shards) { return 2 * shards - 1; }
+static inline enum plan_pass unit_pass_of(uint32_t shards, uint32_t position)
+{
+    if (position + 1 < shards) return PLAN_FORWARD;
+    if (position + 1 == shards) return PLAN_LOSS;
+    return position < unit_count_of(shards) ? PLAN_BACKWARD : PLAN_EVALUATE;
+}
 static inline uint32_t unit_shard(uint32_t shards, uint32_t position)
 {
-    return position < shards ? position : 2 * shards - 2 - position;
+    if (position < shards) return position;
+    uint32_t count = unit_count_of(shards);
+    return position < count ? 2 * shards - 2 - position : (position - count) % shards;
+}
+/* Does it begin from a batch, rather than from what the position in front of it leaves? */
+static inline bool unit_begins(uint32_t shards, uint32_t position)
+{
+    return unit_shard(shards, position) == 0 && unit_pass_of(shards, position) != PLAN_BACKWARD;
 }
 
 /*

@@ -39,7 +39,8 @@ struct optimizer family_optimizer(uint32_t kind);
 double family_check_gradients(const struct family_test *test, const struct job *job,
                               const struct trainer_options *options);
 
-/* job->minibatches steps, cut in many ways, with one thread and with two: the same bits. `slices`: the
+/* job->minibatches steps, cut in many ways, with one thread and with two, and with evaluations in front
+ * of them: the same bits. `slices`: the
  * embedding may be cut by rows. */
 void family_check_cuts(const struct family_test *test, const struct job *job, bool slices);
 

@@ -163,20 +163,22 @@ static struct unit_arguments arguments_of(struct trainer *trainer, uint32_t s, u
                                        .activations = trainer->activations[s],
                                        .boundary_in = trainer->boundaries[s],
                                        .workspace = trainer->workspace};
-    if (pass == PLAN_FORWARD) arguments.boundary_out = trainer->boundaries[s + 1];
-    if (pass != PLAN_FORWARD) arguments.gradient_out = trainer->boundary_gradients[s];
-    if (pass != PLAN_FORWARD && !last)
+    bool back = pass == PLAN_LOSS || pass == PLAN_BACKWARD;
+    if (!back && !last) arguments.boundary_out = trainer->boundaries[s + 1];
+    if (pass == PLAN_EVALUATE) arguments.activations = NULL;
+    if (back) arguments.gradient_out = trainer->boundary_gradients[s];
+    if (back && !last)
         arguments.gradient_in = trainer->boundary_gradients[s + 1];
     if (last) {
         arguments.table = trainer->states[0];
         arguments.loss = &trainer->loss;
     }
-    if (trainer->options.elsewhere && s > 0 && pass != PLAN_FORWARD) {
+    if (trainer->options.elsewhere && s > 0 && back) {
         if (trainer->options.poison) poison(trainer->gradient, trainer->gradient_bytes);
         arguments.gradient = trainer->gradient;
     }
     bool tied = trainer->job.network.tied_head;
-    if (tied && (last || s == 0)) arguments.table_gradient = trainer->table_gradient;
+    if (tied && back && (last || s == 0)) arguments.table_gradient = trainer->table_gradient;
     return arguments;
 }
 
@@ -227,19 +229,32 @@ static void pass_over(struct trainer *trainer, const struct kernels *kernels, ui
     compute(trainer, kernels, &update);
 }
 
+/* What the training leaves between its passes. */
+static void poison_all(struct trainer *trainer)
+{
+    if (!trainer->options.poison) return;
+    poison(trainer->table_gradient, trainer->table_bytes);
+    for (uint32_t s = 1; s < trainer->shard_count; s++) {
+        poison(trainer->boundaries[s], trainer->boundary_bytes);
+        poison(trainer->boundary_gradients[s], trainer->boundary_bytes);
+        if (trainer->activations[s])
+            poison(trainer->activations[s], trainer->tables[s].activations.bytes);
+    }
+    trainer->loss = NAN;
+}
+
+double trainer_evaluate(struct trainer *trainer, const struct kernels *kernels)
+{
+    poison_all(trainer);
+    for (uint32_t s = 0; s < trainer->shard_count; s++)
+        pass_over(trainer, kernels, s, PLAN_EVALUATE, 0);
+    return trainer->loss;
+}
+
 void trainer_step(struct trainer *trainer, const struct kernels *kernels, uint64_t minibatch)
 {
     uint32_t last = trainer->shard_count - 1;
-    if (trainer->options.poison) {
-        poison(trainer->table_gradient, trainer->table_bytes);
-        for (uint32_t s = 1; s <= last; s++) {
-            poison(trainer->boundaries[s], trainer->boundary_bytes);
-            poison(trainer->boundary_gradients[s], trainer->boundary_bytes);
-            if (trainer->activations[s])
-                poison(trainer->activations[s], trainer->tables[s].activations.bytes);
-        }
-        trainer->loss = NAN;
-    }
+    poison_all(trainer);
     for (uint32_t s = 0; s < last; s++) pass_over(trainer, kernels, s, PLAN_FORWARD, minibatch);
     pass_over(trainer, kernels, last, PLAN_LOSS, minibatch);
     for (uint32_t s = last; s-- > 0;) pass_over(trainer, kernels, s, PLAN_BACKWARD, minibatch);

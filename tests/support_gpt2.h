@@ -49,6 +49,9 @@ void trainer_release(struct trainer *trainer);
 /* Forward, loss, backward, update of one minibatch; its loss is in trainer->loss. */
 void trainer_step(struct trainer *trainer, const struct kernels *kernels, uint64_t minibatch);
 
+/* The loss of the batch, by passes that change no state. */
+double trainer_evaluate(struct trainer *trainer, const struct kernels *kernels);
+
 /* One tensor's values in the states. Aborts when there is none of that name. */
 float *trainer_tensor(const struct trainer *trainer, const char *name, uint64_t *elements);
 

@@ -3,9 +3,9 @@
  *
  * The same jobs, planned by each policy for devices of several sizes and numbers, with and without
  * double buffering, with activations kept, spilled and recomputed, carried out with random pauses on
- * every stream and with every released range filled with NaN: the losses of each step and the final
- * weights have the same bits as when each job runs alone on a device that holds all of it. The same for
- * each family of networks that can be trained.
+ * every stream and with every released range filled with NaN: the losses of each step and of each
+ * evaluation, the final weights and those of the best evaluation have the same bits as when each job
+ * runs alone on a device that holds all of it. The same for each family of networks that can be trained.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@
 #include "tests/support_planner.h"
 #include "tests/support_seed.h"
 
-enum { JOBS = 3, STEPS = 4 };
+enum { JOBS = 3, STEPS = 5, EVERY = 2, EVALUATIONS = 3 };
 
 /* Three blocks of width 32 each: as many parameters that the same devices are too small. */
 static const struct subject {
@@ -55,7 +55,9 @@ static const struct subject {
 
 struct outcome {
     double losses[JOBS][STEPS];
-    uint64_t weights[JOBS];
+    double evaluations[JOBS][EVALUATIONS]; /* after steps 2, 4 and 5 */
+    uint64_t weights[JOBS], best_weights[JOBS];
+    uint64_t best[JOBS];
 };
 
 /* The host's devices are made-up ones with its back end's name. */
@@ -83,6 +85,12 @@ static bool outcome_of(const struct subject *subject, uint32_t devices, uint64_t
     test_network_jobs(&jobs, JOBS, subject->config, STEPS);
     jobs.jobs[1].microbatches = 2;
     jobs.jobs[2].microbatches = 3; /* 0 and 2 are alike but for their samples and seeds */
+    for (uint32_t j = 0; j < JOBS; j++) {
+        jobs.jobs[j].evaluation =
+            (struct evaluation){.every = EVERY, .minibatches = 1 + j, .data_format = DATA_NONE};
+        jobs.jobs[j].keep_best = j > 0;
+        if (j == JOBS - 1) jobs.jobs[j].optimizer.learning_rate = 0.3; /* gets worse in the end */
+    }
     enum status status = planner_plan(&hardware, &jobs, options, &plan, &err);
     if (status == STATUS_INFEASIBLE) return false;
     if (!status) status = run_plan(&plan, &run, &result, &trace, &err);
@@ -91,12 +99,41 @@ static bool outcome_of(const struct subject *subject, uint32_t devices, uint64_t
         assert_int_equal(result.jobs[j].minibatches, STEPS);
         memcpy(out->losses[j], result.jobs[j].losses, sizeof out->losses[j]);
         out->weights[j] = result.jobs[j].weights_fingerprint;
+        out->best_weights[j] = result.jobs[j].kept_fingerprint;
+        out->best[j] = result.jobs[j].best_evaluation;
+        assert_int_equal(result.jobs[j].evaluation_count, EVALUATIONS);
+        for (uint32_t i = 0; i < EVALUATIONS; i++) {
+            assert_int_equal(result.jobs[j].evaluations[i].step, i < 2 ? EVERY * (i + 1) : STEPS);
+            out->evaluations[j][i] = result.jobs[j].evaluations[i].loss;
+        }
     }
     *shards = plan.shard_count;
     run_result_release(&result);
     trace_release(&trace);
     plan_release(&plan);
     return true;
+}
+
+/* The lowest is the best one; its weights are kept, and are the last ones only if it is the last. */
+static void check_evaluations(const struct subject *subject, const struct outcome *alone)
+{
+    uint32_t earlier = 0;
+    for (uint32_t j = 0; j < JOBS; j++) {
+        const double *losses = alone->evaluations[j];
+        uint64_t best = 0;
+        for (uint32_t i = 0; i < EVALUATIONS; i++) {
+            assert_true(isfinite(losses[i]));
+            if (j < JOBS - 1) assert_true(fabs(losses[i] - subject->first_loss) < 0.5);
+            if (losses[i] < losses[best]) best = i;
+        }
+        assert_true(losses[0] < losses[1] || losses[0] > losses[1]); /* the steps changed it */
+        assert_int_equal(alone->best[j], best);
+        assert_int_equal(alone->best_weights[j] == 0, j == 0);
+        if (j == 0) continue;
+        assert_int_equal(alone->best_weights[j] == alone->weights[j], best == EVALUATIONS - 1);
+        if (best < EVALUATIONS - 1) earlier++;
+    }
+    assert_true(earlier > 0);
 }
 
 static void check_same_bits(const struct subject *subject, size_t size_step, uint64_t seed)
@@ -107,8 +144,12 @@ static void check_same_bits(const struct subject *subject, size_t size_step, uin
     struct planner_options resident = {.policy = "model-parallel", .activations = PLANNER_AUTO};
     assert_true(outcome_of(subject, 1, 1 << 24, &resident, 0, &alone, &shards));
     for (uint32_t j = 0; j < JOBS; j++)
-        for (uint32_t i = 0; i < STEPS; i++) /* a sane start */
-            assert_true(fabs(alone.losses[j][i] - subject->first_loss) < 0.5);
+        for (uint32_t i = 0; i < STEPS; i++) { /* a sane start */
+            assert_true(isfinite(alone.losses[j][i]));
+            if (i == 0 || j < JOBS - 1)
+                assert_true(fabs(alone.losses[j][i] - subject->first_loss) < 0.5);
+        }
+    check_evaluations(subject, &alone);
     for (uint32_t p = 0; policy_at(p); p++) {
         for (uint32_t devices = 1; devices <= 2; devices++) {
             for (size_t m = 0; m < ARRAY_COUNT(sizes); m += size_step) {

@@ -519,6 +519,154 @@ static void test_a_file_that_changes(void **state)
     data_close(source);
 }
 
+/* The last tenth is held out: the training never sees it, evaluations see all of it, evenly. */
+static void test_held_out(void **state)
+{
+    (void)state;
+    unsigned char text[400];
+    for (uint64_t i = 0; i < sizeof text; i++)
+        text[i] = (unsigned char)(i < 360 ? i % 100 : 100 + i - 360);
+    write_file(text, sizeof text);
+    struct job job = job_of(DATA_TEXT, 256);
+    job.evaluation = (struct evaluation){.every = 1, .minibatches = 4, .data_format = DATA_NONE};
+    struct data_source *training = open_good(&job), *held_out = NULL, *other = NULL;
+    struct error err = {0};
+    assert_int_equal(data_open_held_out(&job, &held_out, &err), STATUS_OK);
+    assert_int_equal(data_tokens(training), 360);
+    assert_int_equal(data_tokens(held_out), 40);
+    int32_t batch[3 * 6], again[3 * 6];
+    for (uint64_t minibatch = 0; minibatch < 100; minibatch++) {
+        take_batch(training, minibatch, batch);
+        for (int i = 0; i < 18; i++) assert_true(batch[i] < 100);
+    }
+    /* 12 samples of 5 + 1 tokens begin at i * 35 / 12 of 40 tokens */
+    for (uint64_t minibatch = 0; minibatch < 4; minibatch++) {
+        take_batch(held_out, minibatch, batch);
+        for (uint64_t b = 0; b < 3; b++)
+            for (uint64_t i = 0; i < 6; i++)
+                assert_int_equal(batch[b * 6 + i], 100 + (minibatch * 3 + b) * 35 / 12 + i);
+    }
+    /* whatever the seed */
+    job.seed = 99;
+    assert_int_equal(data_open_held_out(&job, &other, &err), STATUS_OK);
+    take_batch(other, 3, again);
+    assert_memory_equal(batch, again, sizeof batch);
+    data_close(training);
+    data_close(held_out);
+    data_close(other);
+
+    write_file(text, 59);
+    refuse(&job, STATUS_BAD_INPUT,
+           "the last tenth, 5 tokens, is held out for evaluations (expected at least 6, one sample, or "
+           "a file of its own as 'data' of 'evaluate')");
+    /* a file of its own: the training has all of it */
+    job.evaluation.data = path;
+    job.evaluation.data_format = DATA_TEXT;
+    training = open_good(&job);
+    assert_int_equal(data_tokens(training), 59);
+    assert_int_equal(data_open_held_out(&job, &held_out, &err), STATUS_OK);
+    assert_int_equal(data_tokens(held_out), 59);
+    data_close(training);
+    data_close(held_out);
+    job.evaluation.data = "/nonexistent/held-out";
+    assert_int_equal(data_open_held_out(&job, &held_out, &err), STATUS_IO);
+    assert_string_equal(err.text, "held-out data of job 'a': cannot open '/nonexistent/held-out': No "
+                                  "such file or directory");
+}
+
+/* Random tokens: the held-out ones are others than those of the training, and the same for all. */
+static void test_held_out_none(void **state)
+{
+    (void)state;
+    struct job job = job_of(DATA_NONE, 1000);
+    job.evaluation = (struct evaluation){.every = 1, .minibatches = 2, .data_format = DATA_NONE};
+    int32_t trained[3 * 6], held[3 * 6], other[3 * 6];
+    struct data_source *training = open_good(&job), *held_out = NULL, *again = NULL;
+    struct error err = {0};
+    assert_int_equal(data_open_held_out(&job, &held_out, &err), STATUS_OK);
+    job.seed = 5;
+    assert_int_equal(data_open_held_out(&job, &again, &err), STATUS_OK);
+    take_batch(training, 1, trained);
+    take_batch(held_out, 1, held);
+    take_batch(again, 1, other);
+    assert_memory_not_equal(trained, held, sizeof held);
+    assert_memory_equal(other, held, sizeof held);
+    data_close(training);
+    data_close(held_out);
+    data_close(again);
+}
+
+/* Images: ten of them, the last one held out; the label is the number of the image. */
+static void test_held_out_images(void **state)
+{
+    (void)state;
+    unsigned char file[10 * 6];
+    for (unsigned i = 0; i < sizeof file; i++)
+        file[i] = (unsigned char)(i % 6 == 0 ? i / 6 : i % 6 == 1 ? 0 : 40 * (i / 6) % 200);
+    write_file(file, sizeof file);
+    struct job job = image_job(DATA_IMAGES, 1, 2, 10);
+    job.evaluation = (struct evaluation){.every = 1, .minibatches = 2, .data_format = DATA_NONE};
+    struct data_source *training = open_good(&job), *held_out = NULL;
+    struct error err = {0};
+    int32_t batch[3 + 3 * 4];
+    assert_int_equal(data_open_held_out(&job, &held_out, &err), STATUS_OK);
+    for (uint64_t minibatch = 0; minibatch < 40; minibatch++) {
+        take_batch(training, minibatch, batch);
+        for (int b = 0; b < 3; b++) assert_in_range(batch[b], 0, 8);
+    }
+    for (uint64_t minibatch = 0; minibatch < 2; minibatch++) {
+        take_batch(held_out, minibatch, batch);
+        for (int b = 0; b < 3; b++) {
+            assert_int_equal(batch[b], 9);
+            /* 40 * 9 mod 200 = 160 */
+            assert_true(fabsf(pixels_of(&job, batch)[4 * b] - (160 / 127.5f - 1)) <= 1e-6f);
+        }
+    }
+    data_close(training);
+    data_close(held_out);
+
+    /* all ten of a file of its own, in order, whatever the seed: 6 samples at i * 10 / 6 */
+    job.evaluation.data = path;
+    job.evaluation.data_format = DATA_IMAGES;
+    assert_int_equal(data_open_held_out(&job, &held_out, &err), STATUS_OK);
+    for (uint64_t minibatch = 0; minibatch < 2; minibatch++) {
+        take_batch(held_out, minibatch, batch);
+        for (uint64_t b = 0; b < 3; b++)
+            assert_int_equal(batch[b], (minibatch * 3 + b) * 10 / 6);
+    }
+    data_close(held_out);
+    job.evaluation.data = NULL;
+    write_file(file, 9 * 6);
+    refuse(&job, STATUS_BAD_INPUT,
+           "of 9 images the last tenth is held out for evaluations (expected at least 10, or a file of "
+           "its own as 'data' of 'evaluate')");
+}
+
+/* Words to guess are the same for all jobs. */
+static void test_held_out_masks(void **state)
+{
+    (void)state;
+    unsigned char text[2000];
+    for (uint64_t i = 0; i < sizeof text; i++) text[i] = (unsigned char)token(i);
+    write_file(text, sizeof text);
+    struct job job = masked_job(DATA_TEXT, 300);
+    job.evaluation = (struct evaluation){.every = 1, .minibatches = 2, .data_format = DATA_NONE};
+    struct data_source *sources[2] = {0};
+    struct error err = {0};
+    int32_t *batches[2];
+    for (uint64_t i = 0; i < 2; i++) {
+        job.seed = 11 + i;
+        assert_int_equal(data_open_held_out(&job, &sources[i], &err), STATUS_OK);
+        batches[i] = calloc(1, job_batch_bytes(&job));
+        assert_non_null(batches[i]);
+        take_batch(sources[i], 1, batches[i]);
+        data_close(sources[i]);
+    }
+    assert_memory_equal(batches[0], batches[1], job_batch_bytes(&job));
+    free(batches[0]);
+    free(batches[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -529,7 +677,9 @@ int main(void)
         cmocka_unit_test(test_masks_of_numbers), cmocka_unit_test(test_masks_are_never_missing),
         cmocka_unit_test(test_cifar10), cmocka_unit_test(test_images),
         cmocka_unit_test(test_drawn_images),
-        cmocka_unit_test(test_a_file_that_changes),
+        cmocka_unit_test(test_a_file_that_changes), cmocka_unit_test(test_held_out),
+        cmocka_unit_test(test_held_out_none), cmocka_unit_test(test_held_out_images),
+        cmocka_unit_test(test_held_out_masks),
     };
     return cmocka_run_group_tests_name("exec/data.h", tests, setup, teardown);
 }

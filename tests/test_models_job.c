@@ -16,6 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "models/evaluation.h"
 #include "models/job.h"
 #include "tests/support_models.h"
 
@@ -113,6 +114,39 @@ static void momentum_and_schedules(void **state)
     assert_int_equal(o->kind, OPTIMIZER_SGD);
     assert_int_equal(o->decay, DECAY_MATRICES);
     assert_int_equal(set.jobs[3].optimizer.kind, OPTIMIZER_MOMENTUM);
+    job_set_release(&set);
+}
+
+static void evaluations(void **state)
+{
+    (void)state;
+    struct job_set set;
+    read_jobs("{\"spillway_jobs\": 1, \"defaults\": {\"network\": \"gpt2\", \"minibatches\": 20,"
+              "   \"data\": \"a.txt\", \"weights_out\": \"{name}.safetensors\","
+              "   \"evaluate\": {\"every\": 6}},"
+              " \"jobs\": [{\"name\": \"a\", \"keep\": \"best\"},"
+              "            {\"name\": \"b\", \"evaluate\": {\"every\": 10, \"minibatches\": 3,"
+              "             \"data\": \"b.bin\"}, \"weights_out\": \"w\", \"keep\": \"best\"}]}",
+              &set);
+    const struct job *a = &set.jobs[0], *b = &set.jobs[1];
+    assert_int_equal(a->evaluation.every, 6);
+    assert_int_equal(a->evaluation.minibatches, 8);
+    assert_null(a->evaluation.data);
+    assert_string_equal(a->weights_best, "/data/runs/a.best.safetensors");
+    assert_int_equal(b->evaluation.minibatches, 3);
+    assert_string_equal(b->evaluation.data, "/data/runs/b.bin");
+    assert_int_equal(b->evaluation.data_format, DATA_NANOGPT);
+    assert_string_equal(b->weights_best, "/data/runs/w.best");
+
+    /* behind steps 6, 12, 18 and the last; 10 and 20 */
+    assert_int_equal(evaluation_count(a), 4);
+    assert_int_equal(evaluation_count(b), 2);
+    uint64_t found = 0;
+    for (uint64_t minibatch = 0; minibatch < 20; minibatch++)
+        if (evaluation_follows(a, minibatch)) found |= UINT64_C(1) << (minibatch + 1);
+    assert_int_equal(found, 1 << 6 | 1 << 12 | 1 << 18 | 1 << 20);
+    assert_false(evaluation_follows(b, 18));
+    assert_true(evaluation_follows(b, 19));
     job_set_release(&set);
 }
 
@@ -305,6 +339,23 @@ static void bad_files_are_refused_with_their_place(void **state)
          "test:2:80: 'momentum' is 1 (expected 0 to 0.9999999999999999)"},
         {ONE_JOB("\"optimizer\": {\"momentum\": 0.9, \"nesterov\": true}"),
          "test:2:82: 'nesterov' needs sgd with a 'momentum' above 0"},
+        {ONE_JOB("\"evaluate\": {\"minibatches\": 2}"), "test:2:51: missing key 'every'"},
+        {ONE_JOB("\"evaluate\": {\"every\": 0}"),
+         "test:2:61: 'every' is 0 (expected 1 to 1000000000)"},
+        {ONE_JOB("\"evaluate\": {\"every\": 1, \"data_format\": \"text\"}"),
+         "test:2:79: 'data_format' is 'text' but there is no 'data'"},
+        {ONE_JOB("\"evaluate\": {\"every\": 1, \"data\": \"a.bin\", \"data_format\": \"images\"}"),
+         "test:2:96: 'data_format' is 'images' but network 'gpt2' reads text (expected text, llmc, "
+         "nanogpt or none)"},
+        {ONE_JOB("\"keep\": \"all\""), "test:2:47: unknown keep 'all' (expected last or best)"},
+        {ONE_JOB("\"keep\": \"best\", \"weights_out\": \"w\""),
+         "test:2:47: 'keep' is 'best' but there is no 'evaluate'"},
+        {ONE_JOB("\"keep\": \"best\", \"evaluate\": {\"every\": 1}"),
+         "test:2:47: 'keep' is 'best' but there is no 'weights_out'"},
+        {"{\"spillway_jobs\": 1, \"defaults\": {\"network\": \"gpt2\", \"minibatches\": 2,"
+         "\"evaluate\": {\"every\": 1}},\n\"jobs\": [{\"keep\": \"best\", \"weights_out\": \"w\"},"
+         "{\"weights_out\": \"w.best\"}]}",
+         "test:2:63: jobs 'job-1' and 'job-2' would both write '/data/runs/w.best' (use {name} in it)"},
         {ONE_JOB("\"optimizer\": {\"decay\": \"most\"}"),
          "test:2:62: unknown decay 'most' (expected matrices or all)"},
         {ONE_JOB("\"optimizer\": {\"schedule\": \"step\"}"),
@@ -401,7 +452,8 @@ static void what_is_written_reads_back_the_same(void **state)
               "   \"nesterov\": true, \"decay\": \"all\","
               "   \"schedule\": {\"kind\": \"cosine\", \"warmup\": 3, \"floor\": 0.125}}},"
               "{\"name\": \"x\", \"network\": \"hydra-vit-600m\", \"data\": \"/d/a.bin\","
-              " \"data_format\": \"images\", \"weights_in\": \"i\", \"weights_out\": \"o\"},"
+              " \"data_format\": \"images\", \"weights_in\": \"i\", \"weights_out\": \"o\", \"keep\": \"best\","
+              " \"evaluate\": {\"every\": 9, \"minibatches\": 7, \"data\": \"/d/b.bin\"}},"
               "{\"name\": \"p\", \"network\": {\"model_type\": \"profile\", \"layers\": ["
               " {\"parameter_bytes\": 8, \"activation_bytes\": 1, \"boundary_bytes\": 2,"
               "  \"forward_ns\": 3, \"backward_ns\": 4, \"repeat\": 5}]}}]}",
@@ -456,6 +508,7 @@ int main(void)
         cmocka_unit_test(a_job_has_the_documented_defaults),
         cmocka_unit_test(a_job_overrides_the_shared_defaults),
         cmocka_unit_test(momentum_and_schedules),
+        cmocka_unit_test(evaluations),
         cmocka_unit_test(count_makes_numbered_jobs),
         cmocka_unit_test(other_networks_choose_their_sequence),
         cmocka_unit_test(formats_follow_name_and_magic),

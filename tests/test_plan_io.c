@@ -186,11 +186,12 @@ static const struct fault faults[] = {
      "plan.json:171:16: shard 3 does not exist (there are 3)"},
     {"\"units\"", "\"pass\": \"forward\"", "\"pass\": \"forwards\"",
      "plan.json:145:15: unknown pass 'forwards' (expected forward, loss, backward, batch, "
-     "update, load or store)"},
+     "update, evaluate, keep, load or store)"},
     {"\"units\"", "\"ends_minibatch\": false", "\"ends_minibatch\": 0",
      "plan.json:146:25: 'ends_minibatch' is a number (expected true or false)"},
     {"\"units\"", "\"compute\": \"batch\"", "\"compute\": \"load\"",
-     "plan.json:148:21: unknown compute 'load' (expected forward, loss, backward, batch or update)"},
+     "plan.json:148:21: unknown compute 'load' (expected forward, loss, backward, batch, "
+     "update, evaluate or keep)"},
     {"\"units\"", "\"compute\": \"batch\"", "\"comptue\": \"batch\"",
      "plan.json:148:9: an operation without kind (expected 'copy' or 'compute')"},
     {"\"units\"", "\"copy\": \"h2d\"", "\"copy\": \"host\"",

@@ -232,6 +232,44 @@ static void test_repetition_is_stored_once(void **state)
     assert_true(instances[1] <= instances[0] + 8);
 }
 
+/* Evaluations as often as asked for, and a plan that grows with their number only. */
+static void test_evaluations(void **state)
+{
+    (void)state;
+    static const char *const policies[] = {"spill-sequential", "sharded-lrtf", "model-parallel"};
+    enum { MINIBATCHES = 1003, EVERY = 100, HELD_OUT = 7, EVALUATIONS = 11 };
+    for (size_t p = 0; p < ARRAY_COUNT(policies); p++) {
+        struct hardware hardware;
+        struct job_set jobs;
+        struct plan plan;
+        struct planner_options options = {.policy = policies[p], .activations = PLANNER_AUTO};
+        test_hardware(&hardware, 1, p == 2 ? 16 << 20 : 2 << 20, 1e10);
+        test_gpt_jobs(&jobs, 1, 6, 64, 257, MINIBATCHES);
+        jobs.jobs[0].evaluation = (struct evaluation){
+            .every = EVERY, .minibatches = HELD_OUT, .data_format = DATA_NONE};
+        jobs.jobs[0].keep_best = true;
+        assert_true(makespan(&hardware, &jobs, &options, &plan) < HUGE_VAL);
+        uint64_t evaluates = 0, keeps = 0, trains = 0;
+        for (uint32_t s = 0; s < plan.segment_count; s++)
+            for (uint32_t i = 0; i < plan.segments[s].instance_count; i++) {
+                const struct plan_unit *u =
+                    &plan.units[plan.instances[plan.segments[s].first_instance + i].unit];
+                if (u->pass == PLAN_EVALUATE) evaluates += plan.segments[s].repeat_count;
+                if (u->pass == PLAN_KEEP) keeps += plan.segments[s].repeat_count;
+                if (u->pass <= PLAN_BACKWARD) trains += plan.segments[s].repeat_count;
+            }
+        assert_int_equal(evaluates, (uint64_t)EVALUATIONS * HELD_OUT * plan.shard_count);
+        assert_int_equal(keeps, (uint64_t)EVALUATIONS * plan.shard_count);
+        assert_int_equal(trains, (uint64_t)MINIBATCHES * (2 * plan.shard_count - 1));
+        /* turns of regions and edges make some minibatches differ in where they lie */
+        assert_true(plan.instance_count < 100 * EVALUATIONS * plan.shard_count);
+        assert_true(plan.segment_count < 12 * EVALUATIONS);
+        print_message("%s: %u shards, %u segments, %u instances\n", policies[p], plan.shard_count,
+                      plan.segment_count, plan.instance_count);
+        plan_release(&plan);
+    }
+}
+
 /* Smaller and smaller devices: more shards and slices, until the answer is a clear no. */
 static void test_smaller_devices(void **state)
 {
@@ -349,6 +387,7 @@ int main(void)
         cmocka_unit_test(test_lrtf_guarantee),
         cmocka_unit_test(test_units_per_minibatch),
         cmocka_unit_test(test_repetition_is_stored_once),
+        cmocka_unit_test(test_evaluations),
         cmocka_unit_test(test_smaller_devices),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_host_rate),
