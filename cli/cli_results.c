@@ -15,6 +15,23 @@
 #include "cli/cli_table.h"
 #include "cli/cli_trace.h"
 
+enum status cli_take_evaluation(struct json_object *object, struct cli_evaluation *out,
+                                struct error *err)
+{
+    if (json_take_double(object, "best_evaluation", JSON_OPTIONAL, -1e300, 1e300, &out->best, err) !=
+            STATUS_OK ||
+        json_take_double(object, "last_evaluation", JSON_OPTIONAL, -1e300, 1e300, &out->last, err) !=
+            STATUS_OK ||
+        json_take_u64(object, "best_step", JSON_OPTIONAL, 1, INT64_MAX, &out->best_step, err) !=
+            STATUS_OK ||
+        json_take_string(object, "best_weights_path", JSON_OPTIONAL, &out->weights_path, err) !=
+            STATUS_OK)
+        return err->status;
+    out->some = json_has(object, "best_evaluation");
+    out->last_finite = json_has(object, "last_evaluation");
+    return STATUS_OK;
+}
+
 /* --- ranks ----------------------------------------------------------------------------------- */
 
 /* Loss and place of a job; compared by qsort(), which knows no context. */
@@ -35,7 +52,7 @@ static int compare(const void *left, const void *right)
 static bool all_evaluated(const struct cli_result *results, uint32_t count)
 {
     for (uint32_t j = 0; j < count; j++)
-        if (!results[j].evaluated) return false;
+        if (!results[j].evaluation.some) return false;
     return count > 0;
 }
 
@@ -46,7 +63,7 @@ static struct ranked *rank(const struct cli_result *results, uint32_t count)
     bool held_out = all_evaluated(results, count);
     for (uint32_t j = 0; ranked && j < count; j++)
         ranked[j] = (struct ranked){
-            .loss = held_out ? results[j].best_evaluation : results[j].final_loss,
+            .loss = held_out ? results[j].evaluation.best : results[j].final_loss,
             .known = held_out || results[j].has_loss,
             .job = j,
         };
@@ -64,19 +81,19 @@ static void loss_cell(struct cli_table *table, const struct cli_result *result)
 
 static void evaluation_cells(struct cli_table *table, const struct cli_result *result)
 {
-    if (!result->evaluated) {
+    if (!result->evaluation.some) {
         for (int i = 0; i < 3; i++) cli_table_cell(table, "-");
         return;
     }
-    cli_table_cell(table, "%.4f", result->best_evaluation);
-    cli_table_cell(table, "%" PRIu64, result->best_step);
-    if (result->last_finite) cli_table_cell(table, "%.4f", result->last_evaluation);
+    cli_table_cell(table, "%.4f", result->evaluation.best);
+    cli_table_cell(table, "%" PRIu64, result->evaluation.best_step);
+    if (result->evaluation.last_finite) cli_table_cell(table, "%.4f", result->evaluation.last);
     else cli_table_cell(table, "not finite");
 }
 
 static void weights_cell(struct cli_table *table, const struct cli_result *result)
 {
-    const char *last = result->weights_path, *best = result->best_weights_path;
+    const char *last = result->weights_path, *best = result->evaluation.weights_path;
     cli_table_cell(table, "%s%s%s", best ? best : "", best && last ? ", " : "", last ? last : "");
 }
 
@@ -85,8 +102,8 @@ enum status cli_results_print(FILE *out, const struct cli_result *results, uint3
 {
     bool evaluated = false, weights = false;
     for (uint32_t j = 0; j < count; j++) {
-        evaluated = evaluated || results[j].evaluated;
-        weights = weights || results[j].weights_path || results[j].best_weights_path;
+        evaluated = evaluated || results[j].evaluation.some;
+        weights = weights || results[j].weights_path || results[j].evaluation.weights_path;
     }
     const char *headings[12];
     size_t columns = 0;
@@ -137,11 +154,13 @@ static void put_result(struct json_out *json, const struct cli_result *result, u
     json_out_object_begin(json, NULL, true);
     json_out_u64(json, "rank", rank_number);
     json_out_string(json, "name", result->name);
-    if (result->evaluated) {
-        json_out_double(json, "best_evaluation", result->best_evaluation);
-        json_out_u64(json, "best_step", result->best_step);
-        if (result->last_finite) json_out_double(json, "last_evaluation", result->last_evaluation);
-        else json_out_null(json, "last_evaluation");
+    if (result->evaluation.some) {
+        json_out_double(json, "best_evaluation", result->evaluation.best);
+        json_out_u64(json, "best_step", result->evaluation.best_step);
+        if (result->evaluation.last_finite)
+            json_out_double(json, "last_evaluation", result->evaluation.last);
+        else
+            json_out_null(json, "last_evaluation");
     }
     if (result->has_loss) json_out_double(json, "final_loss", result->final_loss);
     else json_out_null(json, "final_loss");
@@ -150,8 +169,8 @@ static void put_result(struct json_out *json, const struct cli_result *result, u
         json_out_double(json, "time_s", result->seconds);
     }
     if (result->weights_path) json_out_string(json, "weights_file", result->weights_path);
-    if (result->best_weights_path)
-        json_out_string(json, "best_weights_file", result->best_weights_path);
+    if (result->evaluation.weights_path)
+        json_out_string(json, "best_weights_file", result->evaluation.weights_path);
     json_out_object_end(json);
 }
 

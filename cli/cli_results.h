@@ -13,7 +13,21 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "base/json_in.h"
 #include "base/json_out.h"
+
+/* What evaluations on held-out data came to. */
+struct cli_evaluation {
+    bool some;           /* with a finite loss at least once; else the next four mean nothing */
+    bool last_finite;    /* the last one's loss was */
+    double best, last;
+    uint64_t best_step;  /* after which the best one was, from 1 */
+    const char *weights_path; /* of the best one; NULL: not written */
+};
+
+/* The keys that the executor has for them, if it has; strings are borrowed from the input. */
+MUST_CHECK enum status cli_take_evaluation(struct json_object *object, struct cli_evaluation *out,
+                                           struct error *err);
 
 struct cli_result {
     const char *name;         /* borrowed, as all strings */
@@ -21,12 +35,9 @@ struct cli_result {
     bool has_loss;            /* of a minibatch, and finite */
     bool nonfinite;           /* some loss was not */
     double final_loss;
-    bool evaluated;           /* with a finite loss at least once; else the next four mean nothing */
-    bool last_finite;         /* the last evaluation's loss was */
-    double best_evaluation, last_evaluation;
-    uint64_t best_step;       /* after which the best one was, from 1 */
+    struct cli_evaluation evaluation;
     double tokens_per_s, seconds;
-    const char *weights_path, *best_weights_path; /* NULL: not written */
+    const char *weights_path; /* NULL: not written */
 };
 
 /* A table, the best job first; at most CLI_ROWS_MAX rows. STATUS_NO_MEMORY. */

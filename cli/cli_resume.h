@@ -6,12 +6,14 @@
 
 #include "base/json_in.h"
 #include "cli/cli.h"
+#include "cli/cli_results.h"
 #include "planner/plan.h"
 
 struct cli_resume_job {
     uint64_t minibatches;     /* done */
     double first_loss, final_loss;
     bool has_loss;            /* they are finite */
+    struct cli_evaluation evaluation;
     const char *weights_path; /* written, since the job is complete; NULL: not */
 };
 

@@ -45,11 +45,7 @@ struct measured_job {
     const char *weights_path; /* NULL: not written */
     uint64_t checkpoint;      /* minibatches in its newest one; 0: none */
     const char *failure, *checkpoint_failure; /* NULL: none */
-    bool has_evaluation;      /* with a finite loss; else the next four mean nothing */
-    bool last_finite;
-    double best_evaluation, last_evaluation;
-    uint64_t best_step;
-    const char *best_weights_path; /* NULL: not written */
+    struct cli_evaluation evaluation;
 };
 
 struct measured {
@@ -89,17 +85,8 @@ static enum status read_job(const struct json_input *in, const json_t *array, si
         json_take_string(&object, "failure", JSON_OPTIONAL, &out->failure, err) != STATUS_OK ||
         json_take_string(&object, "checkpoint_failure", JSON_OPTIONAL, &out->checkpoint_failure,
                          err) != STATUS_OK ||
-        json_take_double(&object, "best_evaluation", JSON_OPTIONAL, -1e300, 1e300,
-                         &out->best_evaluation, err) != STATUS_OK ||
-        json_take_double(&object, "last_evaluation", JSON_OPTIONAL, -1e300, 1e300,
-                         &out->last_evaluation, err) != STATUS_OK ||
-        json_take_u64(&object, "best_step", JSON_OPTIONAL, 1, INT64_MAX, &out->best_step, err) !=
-            STATUS_OK ||
-        json_take_string(&object, "best_weights_path", JSON_OPTIONAL, &out->best_weights_path,
-                         err) != STATUS_OK)
+        cli_take_evaluation(&object, &out->evaluation, err) != STATUS_OK)
         return err->status;
-    out->has_evaluation = json_has(&object, "best_evaluation");
-    out->last_finite = json_has(&object, "last_evaluation");
     out->has_loss = json_has(&object, "first_loss") && json_has(&object, "final_loss");
     return STATUS_OK;
 }
@@ -316,12 +303,7 @@ static struct cli_result result_of(const struct report *report, uint32_t j)
         .tokens_per_s = job->tokens_per_s,
         .seconds = job->seconds,
         .weights_path = job->weights_path,
-        .evaluated = job->has_evaluation,
-        .last_finite = job->last_finite,
-        .best_evaluation = job->best_evaluation,
-        .last_evaluation = job->last_evaluation,
-        .best_step = job->best_step,
-        .best_weights_path = job->best_weights_path,
+        .evaluation = job->evaluation,
     };
 }
 
@@ -335,6 +317,7 @@ static struct cli_result result_before(const struct report *report, uint32_t j)
         .has_loss = job->has_loss,
         .nonfinite = !job->has_loss,
         .final_loss = job->final_loss,
+        .evaluation = job->evaluation,
         .weights_path = job->weights_path,
     };
 }

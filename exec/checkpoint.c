@@ -1,7 +1,7 @@
 /*
  * The file of a checkpoint, written so that it is there whole or not at all.
  *
- *     length, header | parameters | what the optimizer remembers | losses | checksums
+ *     length, header | parameters | what the optimizer remembers | losses | evaluations | checksums
  *
  * Why safetensors. It is the container we read and write anyway, its reader here is strict and
  * fuzzed, every tensor has its name, and people can look into a checkpoint, or take its weights, with
@@ -30,6 +30,12 @@
  * each tensor as it is read to its place. A file that is not whole is passed over for the one before it,
  * with a reason. One that is whole and of another training is an error, never passed over: someone
  * named the wrong folder, and going on would mix two trainings.
+ *
+ * The checkpoint of the best evaluation is one like the others that is not removed when it gets old.
+ * Which one it is stands in each newer one, as metadata and as the history that it follows from, and a
+ * newer one is only written when the best one is on the disk: no name has to be changed, and a kill at
+ * any moment leaves the best one that the newest knows of. What evaluations were made on does not
+ * decide which training it is: with other held-out data a job goes on, and its evaluations begin anew.
  */
 #include "exec/checkpoint.h"
 
@@ -38,6 +44,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -57,7 +64,8 @@ enum {
     STEP_DIGITS = 10       /* JOB_MINIBATCHES_MAX has as many */
 };
 
-static const char losses_name[] = "spillway.losses", checksums_name[] = "spillway.crc32";
+static const char losses_name[] = "spillway.losses", evaluations_name[] = "spillway.evaluations",
+                  checksums_name[] = "spillway.crc32";
 static const char temporary_end[] = ".tmp", final_end[] = ".safetensors";
 
 /* --- names ------------------------------------------------------------------------------------ */
@@ -204,6 +212,20 @@ static enum status identify(const struct checkpoint_subject *subject, struct ide
     return STATUS_OK;
 }
 
+/* What evaluations are made on, at most VALUE_BYTES; "" of a job that has none. Without the tokens, the
+ * beginning of the same. */
+static void evaluation_text(const struct checkpoint_subject *subject, char out[VALUE_BYTES])
+{
+    const struct job *const job = subject->job;
+    const struct evaluation *const e = &job->evaluation;
+    out[0] = '\0';
+    if (e->every == 0) return;
+    const int length = snprintf(out, VALUE_BYTES, "%" PRIu64 " minibatches, %s, tokens ", e->minibatches,
+                                data_format_names[e->data ? e->data_format : job->data_format]);
+    if (subject->held_out_tokens != CHECKPOINT_ANY_TOKENS)
+        snprintf(out + length, VALUE_BYTES - (size_t)length, "%" PRIu64, subject->held_out_tokens);
+}
+
 /* --- the tensors ------------------------------------------------------------------------------ */
 
 /* What stands in front of a tensor's name in each part of the state: PyTorch's words. */
@@ -219,8 +241,8 @@ struct contents {
     struct safetensors_tensor *tensors;
     float **values; /* per tensor of the state; NULL entries without states */
     char (*names)[sizeof((struct tensor_spec *)0)->name + 16];
-    size_t state_count, count; /* without losses and checksums; with them */
-    uint64_t step;
+    size_t state_count, count; /* without losses, evaluations and checksums; with them */
+    uint64_t step, evaluation_count;
 };
 
 static void contents_release(struct contents *contents)
@@ -249,12 +271,17 @@ static void fill_contents(struct contents *contents, const struct checkpoint_sub
             *out = (struct safetensors_tensor){
                 .name = contents->names[i], .type_name = "F32", .rank = tensor.spec->rank};
             memcpy(out->shape, tensor.spec->shape, sizeof tensor.spec->shape);
-            if (tensor.values)
+            if (tensor.values && (part == 0 || !subject->parameters_only))
                 contents->values[i] = tensor.values + part * tensor.part_bytes / sizeof(float);
         }
     }
     contents->tensors[i++] = (struct safetensors_tensor){
         .name = losses_name, .type_name = "F64", .rank = 1, .shape = {contents->step}};
+    if (contents->evaluation_count > 0)
+        contents->tensors[i++] = (struct safetensors_tensor){.name = evaluations_name,
+                                                             .type_name = "F64",
+                                                             .rank = 2,
+                                                             .shape = {contents->evaluation_count, 2}};
     contents->tensors[i++] = (struct safetensors_tensor){
         .name = checksums_name, .type_name = "U32", .rank = 1, .shape = {contents->count + 1}};
     assert(i == contents->count);
@@ -262,14 +289,14 @@ static void fill_contents(struct contents *contents, const struct checkpoint_sub
 
 /* The caller releases it. Its tensors have offsets and bytes after safetensors_head(). */
 static enum status list_contents(const struct checkpoint_subject *subject, uint64_t step,
-                                 struct contents *out, struct error *err)
+                                 uint64_t evaluation_count, struct contents *out, struct error *err)
 {
     const uint32_t part_count = 1 + optimizer_state_words(subject->job->optimizer.kind);
     assert(part_count <= PARTS_MAX && part_prefixes[subject->job->optimizer.kind][part_count - 1]);
-    struct contents contents = {.step = step};
+    struct contents contents = {.step = step, .evaluation_count = evaluation_count};
     for (uint32_t s = 0; s < subject->shard_count; s++)
         contents.state_count += (size_t)subject->parameters[s].count * part_count;
-    contents.count = contents.state_count + 2;
+    contents.count = contents.state_count + 2 + (evaluation_count > 0);
     contents.tensors = calloc(contents.count, sizeof *contents.tensors);
     contents.values = calloc(contents.count, sizeof *contents.values);
     contents.names = calloc(contents.count, sizeof *contents.names);
@@ -374,15 +401,33 @@ static enum status write_piece(struct writer *writer, const void *data, uint64_t
     return STATUS_OK;
 }
 
+/* As (n, 2): steps, which a double holds exactly, and losses. */
+static enum status write_evaluations(struct writer *writer, const struct checkpoint_history *history,
+                                     struct error *err)
+{
+    const size_t bytes = history->evaluation_count * 2 * sizeof(double);
+    double *const pairs = malloc(bytes);
+    if (!pairs) return error_memory(err, "evaluations", bytes);
+    for (uint64_t i = 0; i < history->evaluation_count; i++) {
+        pairs[2 * i] = (double)history->evaluations[i].step;
+        pairs[2 * i + 1] = history->evaluations[i].loss;
+    }
+    const enum status status = write_piece(writer, pairs, bytes, err);
+    free(pairs);
+    return status;
+}
+
 static enum status write_all(struct writer *writer, const struct contents *contents,
-                             const char *head, size_t head_bytes, const double *losses,
-                             struct error *err)
+                             const char *head, size_t head_bytes,
+                             const struct checkpoint_history *history, struct error *err)
 {
     enum status status = write_piece(writer, head, head_bytes, err);
     for (size_t i = 0; i < contents->state_count && status == STATUS_OK; i++)
         status = write_piece(writer, contents->values[i], contents->tensors[i].bytes, err);
     if (status == STATUS_OK)
-        status = write_piece(writer, losses, contents->step * sizeof *losses, err);
+        status = write_piece(writer, history->losses, contents->step * sizeof *history->losses, err);
+    if (status == STATUS_OK && contents->evaluation_count > 0)
+        status = write_evaluations(writer, history, err);
     if (status != STATUS_OK) return status;
     static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written as they are");
     uint32_t *const own = &writer->checksums[writer->checksum_count];
@@ -394,13 +439,13 @@ static enum status write_all(struct writer *writer, const struct contents *conte
 /* The file under its temporary name, synced; nothing of it is left behind when that fails. */
 static enum status write_temporary(struct checkpoint_folder *folder, struct writer *writer,
                                    const char *temporary, const struct contents *contents,
-                                   const char *head, size_t head_bytes, const double *losses,
-                                   struct error *err)
+                                   const char *head, size_t head_bytes,
+                                   const struct checkpoint_history *history, struct error *err)
 {
     struct disk *const disk = folder->disk;
     writer->file = disk->calls->create(disk, temporary);
     if (writer->file < 0) return error_io(err, "cannot create '%s'", temporary);
-    enum status status = write_all(writer, contents, head, head_bytes, losses, err);
+    enum status status = write_all(writer, contents, head, head_bytes, history, err);
     if (status == STATUS_OK && disk->calls->sync(disk, writer->file) != 0)
         status = error_io(err, "cannot write '%s'", writer->path);
     if (disk->calls->close(disk, writer->file) != 0 && status == STATUS_OK)
@@ -409,9 +454,11 @@ static enum status write_temporary(struct checkpoint_folder *folder, struct writ
     return status;
 }
 
-/* Remove what is too old or later than `step`, and what a killed run left half-written. That this
- * fails does no harm but to the room on the disk; it is tried again the next time. */
-static void remove_old(struct checkpoint_folder *folder, const struct job *job, uint64_t step)
+/* Remove what is too old or later than `step`, and what a killed run left half-written; the best one
+ * (0: there is none) is never too old. That this fails does no harm but to the room on the disk; it is
+ * tried again the next time. */
+static void remove_old(struct checkpoint_folder *folder, const struct job *job, uint64_t step,
+                       uint64_t best_step)
 {
     struct disk *const disk = folder->disk;
     const char *const endings[] = {final_end, temporary_end};
@@ -423,7 +470,8 @@ static void remove_old(struct checkpoint_folder *folder, const struct job *job, 
             listing.count = 0;
         uint64_t kept = 0;
         for (size_t i = 0; i < listing.count; i++) {
-            const bool keep = e == 0 && listing.steps[i] <= step && kept < folder->keep;
+            const bool keep = e == 0 && listing.steps[i] <= step &&
+                              (kept < folder->keep || listing.steps[i] == best_step);
             kept += keep;
             if (!keep && make_path(path, folder->path, job, listing.steps[i], endings[e],
                                    &ignored) == STATUS_OK)
@@ -435,22 +483,32 @@ static void remove_old(struct checkpoint_folder *folder, const struct job *job, 
 
 static enum status describe(const struct checkpoint_subject *subject,
                             const struct checkpoint_origin *origin, struct contents *contents,
-                            char **head, size_t *head_bytes, struct error *err)
+                            const struct evaluated *best, char **head, size_t *head_bytes,
+                            struct error *err)
 {
     struct identity *identity = NULL;
     enum status status = identify(subject, &identity, err);
     if (status != STATUS_OK) return status;
-    char version[16], step[32], threads[16];
+    char version[16], step[32], threads[16], best_step[32], best_loss[32], evaluation[VALUE_BYTES];
     snprintf(version, sizeof version, "%d", (int)FORMAT_VERSION);
     snprintf(step, sizeof step, "%" PRIu64, contents->step);
     snprintf(threads, sizeof threads, "%" PRIu32, origin->threads);
-    struct safetensors_pair pairs[KEY_COUNT + 8] = {
+    struct safetensors_pair pairs[KEY_COUNT + 10] = {
         {"format", "pt"},         {"spillway_checkpoint", version}, {"version", SPILLWAY_VERSION},
         {"step", step},           {"backend", origin->backend},     {"libraries", origin->libraries},
         {"threads", threads}};
     size_t count = 7;
     for (size_t i = 0; i < KEY_COUNT; i++)
         pairs[count++] = (struct safetensors_pair){keys[i], identity->values[i]};
+    evaluation_text(subject, evaluation);
+    if (evaluation[0]) pairs[count++] = (struct safetensors_pair){"evaluation", evaluation};
+    if (best) {
+        snprintf(best_step, sizeof best_step, "%" PRIu64, best->step);
+        snprintf(best_loss, sizeof best_loss, "%.17g", best->loss);
+        pairs[count++] = (struct safetensors_pair){"best_step", best_step};
+        pairs[count++] = (struct safetensors_pair){"best_evaluation", best_loss};
+    }
+    assert(count <= ARRAY_COUNT(pairs));
     status = safetensors_head(contents->tensors, contents->count, pairs, count, head, head_bytes, err);
     free(identity);
     return status;
@@ -459,10 +517,13 @@ static enum status describe(const struct checkpoint_subject *subject,
 enum status checkpoint_write(struct checkpoint_folder *folder,
                              const struct checkpoint_subject *subject,
                              const struct checkpoint_origin *origin, uint64_t step,
-                             const double *losses, struct error *err)
+                             const struct checkpoint_history *history, struct error *err)
 {
     assert(step > 0);
     assert(subject->states);
+    const uint64_t number = evaluation_best(history->evaluations, history->evaluation_count);
+    const struct evaluated *const best =
+        number == EVALUATION_NONE ? NULL : &history->evaluations[number];
     struct disk *const disk = folder->disk;
     char home[PATH_MAX], temporary[PATH_MAX], final[PATH_MAX];
     struct contents contents = {0};
@@ -474,23 +535,24 @@ enum status checkpoint_write(struct checkpoint_folder *folder,
         status = make_path(temporary, folder->path, subject->job, step, temporary_end, err);
     if (status == STATUS_OK)
         status = make_path(final, folder->path, subject->job, step, final_end, err);
-    if (status == STATUS_OK) status = list_contents(subject, step, &contents, err);
     if (status == STATUS_OK)
-        status = describe(subject, origin, &contents, &head, &head_bytes, err);
+        status = list_contents(subject, step, history->evaluation_count, &contents, err);
+    if (status == STATUS_OK)
+        status = describe(subject, origin, &contents, best, &head, &head_bytes, err);
     if (status == STATUS_OK) {
         writer.checksums = calloc(contents.count + 2, sizeof *writer.checksums);
         if (!writer.checksums) status = error_memory(err, "checksums", contents.count);
     }
     if (status == STATUS_OK) status = make_folder(disk, home, folder->path, err);
     if (status == STATUS_OK)
-        status = write_temporary(folder, &writer, temporary, &contents, head, head_bytes, losses, err);
+        status = write_temporary(folder, &writer, temporary, &contents, head, head_bytes, history, err);
     if (status == STATUS_OK && disk->calls->rename(disk, temporary, final) != 0) {
         status = error_io(err, "cannot write '%s'", final);
         disk->calls->remove(disk, temporary);
     }
     if (status == STATUS_OK && disk->calls->sync_folder(disk, home) != 0)
         status = error_io(err, "cannot write '%s'", final);
-    if (status == STATUS_OK) remove_old(folder, subject->job, step);
+    if (status == STATUS_OK) remove_old(folder, subject->job, step, best ? best->step : 0);
     free(writer.checksums);
     free(head);
     contents_release(&contents);
@@ -621,6 +683,15 @@ static enum status read_checksums(struct reader *reader, struct error *err)
     return STATUS_OK;
 }
 
+/* Where two descriptions begin to differ, from the comma in front of that on. */
+static size_t difference(const char *a, const char *b)
+{
+    size_t at = 0, from = 0;
+    for (; a[at] && a[at] == b[at]; at++)
+        if (a[at] == ',') from = at + 1;
+    return from + (a[from] == ' ');
+}
+
 /* It is whole; is it of this training? */
 static enum status check_identity(const struct reader *reader, const struct checkpoint_subject *subject,
                                   struct error *err)
@@ -636,16 +707,20 @@ static enum status check_identity(const struct reader *reader, const struct chec
         const char *const found = safetensors_metadata(reader->parsed, keys[i]);
         const bool any = i == KEY_DATA_TOKENS && subject->data_tokens == CHECKPOINT_ANY_TOKENS;
         if (any || (found && strcmp(found, identity->values[i]) == 0)) continue;
-        if (i == KEY_NETWORK)
+        if (i == KEY_NETWORK) {
             status = error_set(err, STATUS_BAD_INPUT,
                                "'%s' is a checkpoint of another network than that of job '%s'",
                                reader->path, subject->job->name);
-        else
+        } else {
+            const char *const wanted = identity->values[i];
+            const size_t from = found ? difference(found, wanted) : 0;
             status = error_set(err, STATUS_BAD_INPUT,
                                "'%s' is a checkpoint of another training than job '%s': its %s is "
-                               "%.150s (expected %.150s)",
-                               reader->path, subject->job->name, keys[i], found ? found : "not there",
-                               identity->values[i]);
+                               "%s%.100s (expected %s%.100s)",
+                               reader->path, subject->job->name, keys[i], from > 0 ? "..., " : "",
+                               found ? found + from : "not there", from > 0 ? "..., " : "",
+                               wanted + from);
+        }
     }
     free(identity);
     return status;
@@ -676,23 +751,91 @@ static enum status check_contents(const struct reader *reader, const struct cont
     return STATUS_OK;
 }
 
+/* How many evaluations a file says it has; check_contents() holds it to that. */
+static uint64_t stated_evaluations(const struct reader *reader)
+{
+    const struct safetensors_tensor *const tensor = safetensors_find(reader->parsed, evaluations_name);
+    return tensor && tensor->rank == 2 ? tensor->shape[0] : 0;
+}
+
 static void zero_states(const struct checkpoint_subject *subject)
 {
-    const size_t words = 1 + (size_t)optimizer_state_words(subject->job->optimizer.kind);
+    const size_t words =
+        subject->parameters_only ? 1 : 1 + (size_t)optimizer_state_words(subject->job->optimizer.kind);
     for (uint32_t s = 0; s < subject->shard_count; s++)
         memset(subject->states[s], 0, subject->parameters[s].bytes * words);
 }
 
-/* Every byte of the data, the state to its place if it has one, the losses to `losses`. */
+/* What a file says was measured. */
+struct measured {
+    double *losses;
+    double *pairs;                 /* steps and losses of evaluations */
+    struct evaluated *evaluations;
+    uint64_t evaluation_count;
+};
+
+static void measured_release(struct measured *measured)
+{
+    free(measured->losses);
+    free(measured->pairs);
+    free(measured->evaluations);
+    *measured = (struct measured){0};
+}
+
+/* check_contents() has seen that the file is large enough to hold them. */
+static enum status measured_init(struct measured *measured, const struct contents *contents,
+                                 struct error *err)
+{
+    const uint64_t n = contents->evaluation_count;
+    measured->losses = malloc(contents->step * sizeof *measured->losses);
+    measured->pairs = malloc((n + 1) * 2 * sizeof *measured->pairs);
+    measured->evaluations = malloc((n + 1) * sizeof *measured->evaluations);
+    measured->evaluation_count = n;
+    if (measured->losses && measured->pairs && measured->evaluations) return STATUS_OK;
+    measured_release(measured);
+    return error_memory(err, "losses", (contents->step + 4 * n) * sizeof(double));
+}
+
+/* Steps that rise to that of the checkpoint. */
+static enum status take_evaluations(const struct reader *reader, const struct contents *contents,
+                                    struct measured *measured, struct error *err)
+{
+    uint64_t before = 0;
+    for (uint64_t i = 0; i < measured->evaluation_count; i++) {
+        const double step = measured->pairs[2 * i];
+        if (!(step > (double)before && step <= (double)contents->step) || step != trunc(step))
+            return not_whole(reader, err, "evaluation %" PRIu64 " is after step %g (expected %" PRIu64
+                             " to %" PRIu64 ")", i, step, before + 1, contents->step);
+        before = (uint64_t)step;
+        measured->evaluations[i] = (struct evaluated){before, measured->pairs[2 * i + 1]};
+    }
+    return STATUS_OK;
+}
+
+/* Were they made on the held-out data of the subject? */
+static bool same_evaluation(const struct reader *reader, const struct checkpoint_subject *subject)
+{
+    const char *const found = safetensors_metadata(reader->parsed, "evaluation");
+    char wanted[VALUE_BYTES];
+    evaluation_text(subject, wanted);
+    if (!found || !wanted[0]) return false;
+    return subject->held_out_tokens == CHECKPOINT_ANY_TOKENS
+               ? strncmp(found, wanted, strlen(wanted)) == 0
+               : strcmp(found, wanted) == 0;
+}
+
+/* Every byte of the data, the state to its place if it has one. */
 static enum status read_data(const struct reader *reader, const struct contents *contents,
-                             double *losses, struct error *err)
+                             struct measured *measured, struct error *err)
 {
     char *const scratch = malloc(CHUNK_BYTES);
     if (!scratch) return error_memory(err, "reading a checkpoint", CHUNK_BYTES);
     enum status status = STATUS_OK;
-    for (size_t i = 0; i <= contents->state_count && status == STATUS_OK; i++) {
+    for (size_t i = 0; i + 1 < contents->count && status == STATUS_OK; i++) {
         const struct safetensors_tensor *const tensor = safetensors_at(reader->parsed, i);
-        void *const to = i == contents->state_count ? (void *)losses : (void *)contents->values[i];
+        void *const to = i < contents->state_count    ? (void *)contents->values[i]
+                         : i == contents->state_count ? (void *)measured->losses
+                                                      : (void *)measured->pairs;
         status = read_checked(reader, to, tensor->bytes, tensor->offset, reader->checksums[1 + i],
                               tensor->name, scratch, err);
     }
@@ -700,9 +843,18 @@ static enum status read_data(const struct reader *reader, const struct contents 
     return status;
 }
 
-static void keep_found(const struct reader *reader, uint64_t step, const double *losses,
+static void keep_found(const struct reader *reader, uint64_t step, const struct measured *measured,
                        struct checkpoint_found *out)
 {
+    const double *const losses = measured->losses;
+    const uint64_t count = measured->evaluation_count;
+    const uint64_t best = evaluation_best(measured->evaluations, count);
+    out->evaluation_count = count;
+    if (count > 0) out->last_evaluation = measured->evaluations[count - 1].loss;
+    if (best != EVALUATION_NONE) {
+        out->best_step = measured->evaluations[best].step;
+        out->best_evaluation = measured->evaluations[best].loss;
+    }
     const char *const backend = safetensors_metadata(reader->parsed, "backend");
     const char *const libraries = safetensors_metadata(reader->parsed, "libraries");
     const char *const threads = safetensors_metadata(reader->parsed, "threads");
@@ -714,31 +866,48 @@ static void keep_found(const struct reader *reader, uint64_t step, const double 
     out->threads = threads ? strtoull(threads, NULL, 10) : 0;
 }
 
-/* One checkpoint. `losses` NULL: they are only looked at. `found` may be NULL. */
+static enum status keep_history(const struct reader *reader, const struct contents *contents,
+                                const struct measured *measured, struct checkpoint_history *out,
+                                struct error *err)
+{
+    memcpy(out->losses, measured->losses, contents->step * sizeof *out->losses);
+    if (!out->evaluations) return STATUS_OK;
+    if (measured->evaluation_count > out->evaluation_count)
+        return not_whole(reader, err, "it has %" PRIu64 " evaluations (expected %" PRIu64 " at most)",
+                         measured->evaluation_count, out->evaluation_count);
+    out->evaluation_count = measured->evaluation_count;
+    memcpy(out->evaluations, measured->evaluations,
+           measured->evaluation_count * sizeof *out->evaluations);
+    return STATUS_OK;
+}
+
+/* One checkpoint. `history` and `found` may be NULL. */
 static enum status read_one(struct disk *disk, const char *folder,
-                            const struct checkpoint_subject *subject, uint64_t step, double *losses,
-                            struct checkpoint_found *found, struct error *err)
+                            const struct checkpoint_subject *subject, uint64_t step,
+                            struct checkpoint_history *history, struct checkpoint_found *found,
+                            struct error *err)
 {
     char path[PATH_MAX];
     struct reader reader = {.file = -1};
     struct contents contents = {0};
-    double *own_losses = NULL;
+    struct measured measured = {0};
     enum status status = make_path(path, folder, subject->job, step, final_end, err);
     if (status == STATUS_OK) status = reader_open(&reader, disk, path, err);
     if (status == STATUS_OK) status = read_head(&reader, err);
     if (status == STATUS_OK) status = read_checksums(&reader, err);
     if (status == STATUS_OK) status = check_identity(&reader, subject, err);
-    if (status == STATUS_OK) status = list_contents(subject, step, &contents, err);
+    if (status == STATUS_OK)
+        status = list_contents(subject, step, stated_evaluations(&reader), &contents, err);
     if (status == STATUS_OK) status = check_contents(&reader, &contents, err);
-    if (status == STATUS_OK && !losses) {
-        /* check_contents() has seen that the file is large enough to hold them */
-        losses = own_losses = malloc(step * sizeof *losses);
-        if (!losses) status = error_memory(err, "losses", step * sizeof *losses);
-    }
+    if (status == STATUS_OK) status = measured_init(&measured, &contents, err);
     if (status == STATUS_OK && subject->states) zero_states(subject);
-    if (status == STATUS_OK) status = read_data(&reader, &contents, losses, err);
-    if (status == STATUS_OK && found) keep_found(&reader, step, losses, found);
-    free(own_losses);
+    if (status == STATUS_OK) status = read_data(&reader, &contents, &measured, err);
+    if (status == STATUS_OK) status = take_evaluations(&reader, &contents, &measured, err);
+    if (status == STATUS_OK && !same_evaluation(&reader, subject)) measured.evaluation_count = 0;
+    if (status == STATUS_OK && history)
+        status = keep_history(&reader, &contents, &measured, history, err);
+    if (status == STATUS_OK && found) keep_found(&reader, step, &measured, found);
+    measured_release(&measured);
     contents_release(&contents);
     reader_close(&reader);
     return status;
@@ -775,12 +944,13 @@ enum status checkpoint_find(struct disk *disk, const char *path,
 }
 
 enum status checkpoint_read(struct disk *disk, const char *path,
-                            const struct checkpoint_subject *subject, uint64_t step, double *losses,
-                            struct checkpoint_found *found, struct error *err)
+                            const struct checkpoint_subject *subject, uint64_t step,
+                            struct checkpoint_history *history, struct checkpoint_found *found,
+                            struct error *err)
 {
     assert(step > 0);
     assert(subject->states);
-    return read_one(disk, path, subject, step, losses, found, err);
+    return read_one(disk, path, subject, step, history, found, err);
 }
 
 enum status checkpoint_last_name(struct disk *disk, const char *path, const struct job *job,

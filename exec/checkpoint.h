@@ -21,6 +21,7 @@
 
 #include "base/disk.h"
 #include "base/error.h"
+#include "models/evaluation.h"
 #include "models/job.h"
 #include "models/memory.h"
 
@@ -33,9 +34,18 @@ enum { CHECKPOINT_KEEP_MAX = 1000000 };
 struct checkpoint_subject {
     const struct job *job; /* names of files do not matter, nor its end unless the rate depends on it */
     uint64_t data_tokens;  /* in its data; 0: drawn from the seed; or CHECKPOINT_ANY_TOKENS */
+    uint64_t held_out_tokens; /* the same of its held-out data, if it is evaluated */
     const struct memory_table *parameters; /* per shard */
     uint32_t shard_count;
+    bool parameters_only;  /* when reading: the states have room for no more */
     float *const *states;  /* per shard: state blobs. NULL: only to be looked for */
+};
+
+/* What has been measured on the way. */
+struct checkpoint_history {
+    double *losses;                /* of each minibatch so far */
+    struct evaluated *evaluations; /* so far, in their order. When reading, NULL: they are not wanted */
+    uint64_t evaluation_count;     /* when reading: for how many there is room, then how many they are */
 };
 
 /* What computed: equal bits are promised where all of it is equal. */
@@ -59,8 +69,9 @@ MUST_CHECK enum status checkpoint_folder_open(struct disk *disk, const char *pat
 void checkpoint_folder_close(struct checkpoint_folder *folder); /* NULL is fine */
 
 /*
- * Write the checkpoint of `step` minibatches, 1 or more, whose losses are losses[0 .. step). When the
- * call succeeds it survives a power cut, and only then older ones go. When it fails, those that were
+ * Write the checkpoint of `step` minibatches, 1 or more, and what was measured until then. When the
+ * call succeeds it survives a power cut, and only then older ones go: all but the newest ones and that
+ * of the best evaluation. When it fails, those that were
  * complete before still are. Checkpoints of later steps are removed: they were not whole when this
  * run began. From one thread at a time per job.
  * Errors: STATUS_IO, STATUS_NO_MEMORY.
@@ -68,13 +79,18 @@ void checkpoint_folder_close(struct checkpoint_folder *folder); /* NULL is fine 
 MUST_CHECK enum status checkpoint_write(struct checkpoint_folder *folder,
                                         const struct checkpoint_subject *subject,
                                         const struct checkpoint_origin *origin, uint64_t step,
-                                        const double *losses, struct error *err);
+                                        const struct checkpoint_history *history,
+                                        struct error *err);
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
 struct checkpoint_found {
     uint64_t step;          /* 0: there is none */
     double first_loss, final_loss; /* may be NaN or infinite */
+    uint64_t evaluation_count; /* of held-out data as the subject has it; then ... */
+    double last_evaluation;    /* ... may be NaN or infinite, ... */
+    uint64_t best_step;        /* ... 0: none was finite ... */
+    double best_evaluation;
     char backend[32], libraries[256];
     uint64_t threads;
     uint32_t passed_over;   /* newer ones that are not whole ... */
@@ -92,14 +108,15 @@ MUST_CHECK enum status checkpoint_find(struct disk *disk, const char *path,
                                        struct checkpoint_found *out, struct error *err);
 
 /*
- * Fill the subject's states, losses[0 .. step) and, unless it is NULL, `found` from the checkpoint of
- * that step, checking it again.
+ * Fill the subject's states and, unless they are NULL, `history` and `found` from the checkpoint of that
+ * step, checking it again. Evaluations on other held-out data than the subject's are left out.
  * Errors: STATUS_CHECK, STATUS_BAD_INPUT, STATUS_IO, STATUS_NO_MEMORY; what was to be filled is
  * undefined then.
  */
 MUST_CHECK enum status checkpoint_read(struct disk *disk, const char *path,
                                        const struct checkpoint_subject *subject, uint64_t step,
-                                       double *losses, struct checkpoint_found *found,
+                                       struct checkpoint_history *history,
+                                       struct checkpoint_found *found,
                                        struct error *err);
 
 /* The highest step that a file of the job claims, whole or not; 0: there is none. STATUS_IO. */

@@ -435,7 +435,13 @@ static void put_found(struct json_out *json, const struct plan *plan, const stru
             put_loss(json, "first_loss", found->first_loss);
             put_loss(json, "final_loss", found->final_loss);
         }
+        if (found->evaluation_count > 0) put_loss(json, "last_evaluation", found->last_evaluation);
+        if (found->best_step > 0) {
+            json_out_double(json, "best_evaluation", found->best_evaluation);
+            json_out_u64(json, "best_step", found->best_step);
+        }
         if (jobs[j].weights_path) json_out_string(json, "weights_path", jobs[j].weights_path);
+        if (jobs[j].best_path) json_out_string(json, "best_weights_path", jobs[j].best_path);
         if (found->passed_over > 0) json_out_string(json, "passed_over", found->reason);
         json_out_object_end(json);
     }

@@ -13,45 +13,52 @@
 #include "exec/data.h"
 #include "exec/weights.h"
 
-/* The weights of a complete job, from its checkpoint. */
+/* Weights of a complete job to `path`, from its checkpoint of a step. */
 static enum status write_complete(const char *folder, struct checkpoint_subject subject,
-                                  uint64_t step, struct error *err)
+                                  uint64_t step, const char *path, struct error *err)
 {
-    const struct job *const job = subject.job;
-    const size_t words = 1 + (size_t)optimizer_state_words(job->optimizer.kind);
-    float *const state = malloc(subject.parameters->bytes * words);
-    double *const losses = malloc(step * sizeof *losses);
+    struct job written = *subject.job;
+    float *const state = malloc(subject.parameters->bytes);
     float *const states[] = {state};
+    written.weights_out = path;
     subject.states = states;
+    subject.parameters_only = true;
     enum status status = STATUS_OK;
-    if (!state || !losses)
-        status = error_memory(err, "the state of a job", subject.parameters->bytes * words);
+    if (!state) status = error_memory(err, "the weights of a job", subject.parameters->bytes);
     if (status == STATUS_OK)
-        status = checkpoint_read(&disk_real, folder, &subject, step, losses, NULL, err);
+        status = checkpoint_read(&disk_real, folder, &subject, step, NULL, NULL, err);
     if (status == STATUS_OK)
-        status = weights_write(job, NULL, subject.parameters, 1, states, NULL, err);
-    free(losses);
+        status = weights_write(&written, NULL, subject.parameters, 1, states, NULL, err);
     free(state);
     return status;
+}
+
+/* Tokens of the training's data, and of held-out ones. */
+static uint64_t tokens_of(const struct job *job, bool held_out)
+{
+    struct data_source *source = NULL;
+    struct error ignored = {0};
+    const enum status status =
+        held_out ? data_open_held_out(job, &source, &ignored) : data_open(job, &source, &ignored);
+    const uint64_t tokens = status == STATUS_OK ? data_tokens(source) : CHECKPOINT_ANY_TOKENS;
+    data_close(source);
+    return tokens;
 }
 
 static enum status look_at(const struct job *job, const char *folder, bool write_weights,
                            struct arena *arena, struct resume_job *out, struct error *err)
 {
     struct memory_table parameters = {0};
-    struct data_source *source = NULL;
-    struct error ignored = {0};
     enum status status = memory_parameters(&job->network, 0, job->network.layer_count, arena,
                                            &parameters, err);
     if (status != STATUS_OK) return status;
-    const bool data = data_open(job, &source, &ignored) == STATUS_OK;
     const struct checkpoint_subject subject = {
         .job = job,
-        .data_tokens = data ? data_tokens(source) : CHECKPOINT_ANY_TOKENS,
+        .data_tokens = tokens_of(job, false),
+        .held_out_tokens = job->evaluation.every > 0 ? tokens_of(job, true) : 0,
         .parameters = &parameters,
         .shard_count = 1,
     };
-    data_close(source);
     status = checkpoint_find(&disk_real, folder, &subject, &out->found, err);
     if (status != STATUS_OK) return status;
     const uint64_t end = job->first_minibatch + job->minibatches;
@@ -61,9 +68,14 @@ static enum status look_at(const struct job *job, const char *folder, bool write
                          job->name, (unsigned long long)out->found.step, (unsigned long long)end);
     out->complete = out->found.step == end;
     if (!out->complete || !write_weights || !job->weights_out) return STATUS_OK;
-    status = write_complete(folder, subject, out->found.step, err);
-    if (status == STATUS_OK) out->weights_path = job->weights_out;
-    return status;
+    status = write_complete(folder, subject, out->found.step, job->weights_out, err);
+    if (status != STATUS_OK) return status;
+    out->weights_path = job->weights_out;
+    if (!job->keep_best || out->found.best_step == 0) return STATUS_OK;
+    status = write_complete(folder, subject, out->found.best_step, job->weights_best, err);
+    if (status != STATUS_OK) return error_add(err, "the weights of the best evaluation");
+    out->best_path = job->weights_best;
+    return STATUS_OK;
 }
 
 enum status resume_look(const struct plan *plan, const char *folder, bool write_weights,

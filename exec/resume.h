@@ -11,6 +11,7 @@ struct resume_job {
     struct checkpoint_found found; /* step 0: nothing is there, it begins anew */
     bool complete;                 /* all its minibatches are done */
     const char *weights_path;      /* written again from the checkpoint; borrowed; NULL: not */
+    const char *best_path;         /* the same of the best evaluation's */
 };
 
 /*

@@ -259,8 +259,7 @@ static void call_held_out(void *argument)
         best = isfinite(mean) &&
                (before == EVALUATION_NONE || mean < result->evaluations[before].loss);
         if (best) result->best_evaluation = number;
-        progress->evaluated = call->minibatch + 1;
-        if (best) progress->improved = progress->evaluated;
+        if (best) progress->improved = call->minibatch + 1;
         progress->last_loss_s = now_s; /* its time is no minibatch's */
         progress->held_out_sum = 0;
         progress->held_out = 0;

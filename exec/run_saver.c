@@ -27,6 +27,10 @@
  * The state of a job that has ended does not change any more once it is on the host, and is written
  * from there. So is that of every job after a stop.
  *
+ * Where an evaluation may turn out the best so far, a cut cannot be put off to the next minibatch: the
+ * loop waits for the room. Whether it was the best is known when the cut is reached; if not, and if
+ * nothing else was due, nothing is copied.
+ *
  * A cut that a stop or a failure left out (its minibatch was never computed) goes the same way, and is
  * not written. What fails while writing ends the checkpoints of that job and nothing else.
  */
@@ -46,6 +50,7 @@
 #include "base/random.h"
 #include "exec/checkpoint.h"
 #include "exec/run_faults.h"
+#include "models/evaluation.h"
 
 static const double TEST_PAUSE_MAX_S = 0.02;
 
@@ -86,6 +91,7 @@ struct run_saver {
     enum phase phase;
     uint32_t cut_job;
     uint64_t cut_minibatch;
+    bool cut_if_best;        /* it is for the best evaluation only */
     uint64_t cut_number, copied_number; /* the last cut; the last that was copied */
     uint32_t to_bring;       /* devices whose copies on top are not there yet */
     bool dropped;            /* the cut's minibatch was left out */
@@ -103,10 +109,22 @@ struct checkpoint_subject run_checkpoint_subject(const struct run *run, uint32_t
     return (struct checkpoint_subject){
         .job = &plan->jobs.jobs[job],
         .data_tokens = run->sources[job] ? data_tokens(run->sources[job]) : 0,
+        .held_out_tokens = run->held_out[job] ? data_tokens(run->held_out[job]) : 0,
         .parameters = &run->parameters[first],
         .shard_count = plan->job_first_shard[job + 1] - first,
         .states = states,
     };
+}
+
+/* How many evaluations there were until a step; those do not change any more. */
+static uint64_t evaluations_until(struct run *run, uint32_t job, uint64_t step)
+{
+    const struct run_job_result *const result = &run->result->jobs[job];
+    pthread_mutex_lock(&run->lock);
+    uint64_t count = result->evaluation_count;
+    while (count > 0 && result->evaluations[count - 1].step > step) count--;
+    pthread_mutex_unlock(&run->lock);
+    return count;
 }
 
 /* `minibatch` of this run are done. */
@@ -120,8 +138,11 @@ static void write_checkpoint(struct run_saver *saver, uint32_t job, uint64_t min
     const struct checkpoint_subject subject =
         run_checkpoint_subject(run, job, states + run->plan->job_first_shard[job]);
     struct run_job_result *const result = &run->result->jobs[job];
+    const struct checkpoint_history history = {.losses = result->losses,
+                                               .evaluations = result->evaluations,
+                                               .evaluation_count = evaluations_until(run, job, step)};
     struct error err = {0};
-    if (checkpoint_write(saver->folder, &subject, &origin, step, result->losses, &err) == STATUS_OK) {
+    if (checkpoint_write(saver->folder, &subject, &origin, step, &history, &err) == STATUS_OK) {
         result->checkpoint = step;
         return;
     }
@@ -233,7 +254,8 @@ struct saver_call {
     uint64_t minibatch;
 };
 
-/* Was the minibatch computed, and is the job sound? */
+/* Was the minibatch computed, and is the job sound? (That its evaluation failed, whose data vanished,
+ * is no reason to lose the training: then this one evaluation is missing.) */
 static bool is_there(struct run *run, uint32_t job, uint64_t minibatch)
 {
     const struct run_progress *const progress = &run->jobs[job];
@@ -243,13 +265,24 @@ static bool is_there(struct run *run, uint32_t job, uint64_t minibatch)
     return there;
 }
 
+/* Is the evaluation behind this minibatch the best so far? Behind a cut there is no later one before the
+ * copy was made. */
+static bool is_best(struct run *run, uint32_t job, uint64_t minibatch)
+{
+    pthread_mutex_lock(&run->lock);
+    const bool best = run->jobs[job].improved == minibatch;
+    pthread_mutex_unlock(&run->lock);
+    return best;
+}
+
 static void call_reached(void *argument)
 {
     const struct saver_call *const call = argument;
     struct run_saver *const saver = call->saver;
     const bool there = is_there(saver->run, call->job, call->minibatch);
+    const bool best = is_best(saver->run, call->job, call->minibatch);
     pthread_mutex_lock(&saver->lock);
-    saver->dropped = !there;
+    saver->dropped = !there || (saver->cut_if_best && !best);
     saver->phase = PHASE_REACHED;
     pthread_cond_broadcast(&saver->changed);
     pthread_mutex_unlock(&saver->lock);
@@ -353,7 +386,8 @@ static void find_covered(struct run_saver *saver, uint32_t job)
         }
 }
 
-static void cut(struct run_saver *saver, const struct plan_walk_op *op, uint64_t minibatch)
+static void cut(struct run_saver *saver, const struct plan_walk_op *op, uint64_t minibatch,
+                bool if_best)
 {
     const struct plan *const plan = saver->run->plan;
     const uint32_t job = op->unit->job, device_count = plan->hardware.device_count;
@@ -366,6 +400,7 @@ static void cut(struct run_saver *saver, const struct plan_walk_op *op, uint64_t
     saver->phase = PHASE_ENQUEUED;
     saver->cut_job = job;
     saver->cut_minibatch = minibatch;
+    saver->cut_if_best = if_best;
     saver->cut_number++;
     saver->to_bring = to_bring;
     pthread_mutex_unlock(&saver->lock);
@@ -379,6 +414,7 @@ static void cut(struct run_saver *saver, const struct plan_walk_op *op, uint64_t
         saver->brought[d] = 0;
         if (device_has_newer(saver, d, job)) bring_from(saver, d, &call);
     }
+    if (if_best) return; /* perhaps there is none: what is due does not change */
     saver->jobs[job].minibatch = minibatch;
     saver->jobs[job].at_s = clock_s();
     saver->jobs[job].due_since = 0;
@@ -401,6 +437,13 @@ static bool is_due(const struct run_saver *saver, uint32_t job, uint64_t minibat
     return saver->options->every_s > 0 && clock_s() - saved->at_s >= saver->options->every_s;
 }
 
+/* May this minibatch, not the last one, be the best so far? */
+static bool is_evaluated(const struct run_saver *saver, uint32_t job, uint64_t minibatch)
+{
+    const struct job *const about = &saver->run->plan->jobs.jobs[job];
+    return minibatch < about->minibatches && evaluation_follows(about, minibatch - 1);
+}
+
 /* Another job has been waiting for longer, and will come to the end of a minibatch. */
 static bool lets_another_go_first(struct run_saver *saver, uint32_t job)
 {
@@ -418,7 +461,9 @@ static bool lets_another_go_first(struct run_saver *saver, uint32_t job)
 
 bool run_saver_is_ahead(const struct run_saver *saver, const struct plan_walk_op *op, uint64_t walked)
 {
-    if (!saver || !ends_minibatch(op) || !is_due(saver, op->unit->job, walked)) return false;
+    const uint32_t job = op->unit->job;
+    if (!saver || !ends_minibatch(op)) return false;
+    if (!is_due(saver, job, walked) && !is_evaluated(saver, job, walked)) return false;
     struct run_saver *const changing = (struct run_saver *)(uintptr_t)saver;
     pthread_mutex_lock(&changing->lock);
     const bool ahead = saver->phase == PHASE_ENQUEUED || saver->phase == PHASE_REACHED;
@@ -426,12 +471,13 @@ bool run_saver_is_ahead(const struct run_saver *saver, const struct plan_walk_op
     return ahead;
 }
 
-/* Is there room for a copy? Waits for one that is being made, and, with `each`, for the disk. */
-static bool is_free(struct run_saver *saver, uint32_t job)
+/* Is there room for a copy? Waits for one that is being made, and, with `must`, for the disk: there is
+ * room then unless the job gave up. */
+static bool is_free(struct run_saver *saver, uint32_t job, bool must)
 {
     pthread_mutex_lock(&saver->lock);
     while ((saver->phase != PHASE_IDLE && saver->phase != PHASE_WRITING) ||
-           (saver->options->each && (saver->phase != PHASE_IDLE || saver->finals > 0)))
+           (must && !saver->jobs[job].gave_up && (saver->phase != PHASE_IDLE || saver->finals > 0)))
         pthread_cond_wait(&saver->changed, &saver->lock);
     const bool gave_up = saver->jobs[job].gave_up;
     const bool free = saver->phase == PHASE_IDLE && saver->finals == 0 && !gave_up;
@@ -443,10 +489,12 @@ static void consider_cut(struct run_saver *saver, const struct plan_walk_op *op,
 {
     const uint32_t job = op->unit->job;
     struct saved *const saved = &saver->jobs[job];
-    if (!is_due(saver, job, walked)) return;
-    if (saved->due_since == 0) saved->due_since = ++saver->due_counter;
-    if (!is_free(saver, job) || (!saver->options->each && lets_another_go_first(saver, job))) return;
-    cut(saver, op, walked);
+    const bool due = is_due(saver, job, walked), evaluated = is_evaluated(saver, job, walked);
+    const bool must = evaluated || saver->options->each;
+    if (!due && !evaluated) return;
+    if (due && saved->due_since == 0) saved->due_since = ++saver->due_counter;
+    if (!is_free(saver, job, must) || (!must && lets_another_go_first(saver, job))) return;
+    cut(saver, op, walked, !due);
 }
 
 /* The last operation of a job, after which nothing of it is newer on a device. */

@@ -220,6 +220,22 @@ static struct disk *checkpoint_disk(const struct run *run)
     return disk ? disk : &disk_real;
 }
 
+/* The parameters of the best evaluation so far, where a job keeps them. */
+static enum status fill_best(struct run *run, const struct weight_item *item, struct error *err)
+{
+    const struct job *const job = &run->plan->jobs.jobs[item->job];
+    struct checkpoint_subject subject =
+        run_checkpoint_subject(run, item->job, &run->kept[item->first_shard]);
+    if (!job->keep_best || item->found.best_step == 0) return STATUS_OK;
+    subject.parameters_only = true;
+    if (checkpoint_read(checkpoint_disk(run), run->options->checkpoints->folder, &subject,
+                        item->found.best_step, NULL, NULL, err) != STATUS_OK)
+        return error_add(err, "the weights of the best evaluation of job '%s' (without \"keep\": "
+                         "\"best\" it goes on)", job->name);
+    run->jobs[item->job].kept = true;
+    return STATUS_OK;
+}
+
 static enum status fill_weights(struct run *run, struct weight_item *item, struct error *err)
 {
     const struct plan *const plan = run->plan;
@@ -228,9 +244,18 @@ static enum status fill_weights(struct run *run, struct weight_item *item, struc
     if (job->first_minibatch > 0) {
         const struct checkpoint_subject subject =
             run_checkpoint_subject(run, item->job, &run->states[s]);
-        return checkpoint_read(checkpoint_disk(run), run->options->checkpoints->folder, &subject,
-                               job->first_minibatch, run->result->jobs[item->job].losses,
-                               &item->found, err);
+        struct run_job_result *const result = &run->result->jobs[item->job];
+        struct checkpoint_history history = {.losses = result->losses,
+                                             .evaluations = result->evaluations,
+                                             .evaluation_count = job->first_minibatch};
+        if (job->evaluation.every == 0) history.evaluations = NULL;
+        const enum status status =
+            checkpoint_read(checkpoint_disk(run), run->options->checkpoints->folder, &subject,
+                            job->first_minibatch, &history, &item->found, err);
+        if (status != STATUS_OK) return status;
+        result->evaluation_count = item->found.evaluation_count;
+        result->best_evaluation = evaluation_best(result->evaluations, result->evaluation_count);
+        return fill_best(run, item, err);
     }
     if (job->weights_in)
         return weights_read(job, &plan->shards[s], &run->parameters[s], item->shard_count,
@@ -454,7 +479,9 @@ static enum status make_results(struct run *run, struct error *err)
         result->jobs[j].losses = memory;
         result->jobs[j].first_minibatch = job->first_minibatch;
         result->jobs[j].best_evaluation = EVALUATION_NONE;
-        status = arena_array(&result->arena, evaluation_count(job),
+        status = arena_array(&result->arena,
+                             (job->evaluation.every > 0 ? job->first_minibatch : 0) +
+                                 evaluation_count(job),
                              sizeof *result->jobs[j].evaluations, &memory, err);
         if (status != STATUS_OK) return status;
         result->jobs[j].evaluations = memory;

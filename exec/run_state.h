@@ -26,8 +26,8 @@ struct run_progress {
     double held_out_sum;  /* of the losses of the evaluation that is on its way, ... */
     uint64_t held_out;    /* ... and how many they are */
     bool held_out_failed; /* its data could not be read: there is no evaluation any more */
-    uint64_t evaluated;   /* minibatches up to the one of the last evaluation that is complete */
-    uint64_t improved;    /* the same for the best one so far; 0: there is none yet */
+    uint64_t improved;    /* minibatches up to the one of the best evaluation; 0: of an earlier run, or
+                             there is none */
     bool kept;            /* the best weights were kept at least once */
 };
 

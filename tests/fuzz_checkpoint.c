@@ -122,12 +122,15 @@ static void look(const uint8_t *data, size_t size, const struct checkpoint_subje
     struct checkpoint_found found = {0};
     struct error err = {0};
     double losses[2];
+    struct evaluated evaluations[2];
+    struct checkpoint_history history = {
+        .losses = losses, .evaluations = evaluations, .evaluation_count = 2};
     if (checkpoint_find(&one.disk, "folder", subject, &found, &err) != STATUS_OK) {
         if (err.text[0] == '\0' || found.step != 0) abort();
         return;
     }
     if (found.step != 2) abort();
-    if (checkpoint_read(&one.disk, "folder", subject, 2, losses, NULL, &err) != STATUS_OK) abort();
+    if (checkpoint_read(&one.disk, "folder", subject, 2, &history, NULL, &err) != STATUS_OK) abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -33,8 +33,9 @@ static void the_last_loss_decides(void **state)
         {.name = "diverged", .nonfinite = true, .tokens_per_s = 99, .seconds = 7},
         {.name = "better", .has_loss = true, .final_loss = 3.25, .tokens_per_s = 80, .seconds = 9,
          .weights_path = "w"},
-        {.name = "equal", .has_loss = true, .final_loss = 3.5, .evaluated = true, .last_finite = true, .best_evaluation = 1,
-         .best_step = 20, .last_evaluation = 2, .tokens_per_s = 10, .seconds = 8},
+        {.name = "equal", .has_loss = true, .final_loss = 3.5,
+         .evaluation = {.some = true, .last_finite = true, .best = 1, .best_step = 20, .last = 2},
+         .tokens_per_s = 10, .seconds = 8},
     };
     char *text = printed(results, ARRAY_COUNT(results));
     assert_string_equal(
@@ -53,11 +54,14 @@ static void held_out_losses_decide_when_all_have_one(void **state)
 {
     (void)state;
     const struct cli_result results[] = {
-        {.name = "a", .has_loss = true, .final_loss = 1.5, .evaluated = true, .last_finite = true, .best_evaluation = 2.5,
-         .best_step = 30, .last_evaluation = 2.75, .tokens_per_s = 10, .seconds = 8},
-        {.name = "b", .has_loss = true, .final_loss = 2.5, .evaluated = true, .last_finite = true, .best_evaluation = 2.25,
-         .best_step = 20, .last_evaluation = 2.5, .tokens_per_s = 20, .seconds = 4,
-         .weights_path = "w", .best_weights_path = "w.best"},
+        {.name = "a", .has_loss = true, .final_loss = 1.5,
+         .evaluation = {.some = true, .last_finite = true, .best = 2.5, .best_step = 30, .last = 2.75},
+         .tokens_per_s = 10, .seconds = 8},
+        {.name = "b", .has_loss = true, .final_loss = 2.5,
+         .evaluation = {.some = true, .last_finite = true, .best = 2.25, .best_step = 20, .last = 2.5,
+                        .weights_path = "w.best"},
+         .tokens_per_s = 20, .seconds = 4,
+         .weights_path = "w"},
     };
     char *text = printed(results, ARRAY_COUNT(results));
     assert_string_equal(

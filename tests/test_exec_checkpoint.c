@@ -31,6 +31,23 @@ enum { STEPS = 4, KEEP = 2 };
 
 static const struct checkpoint_origin origin = {"host", "a library 1.2", 3};
 static double losses[64];
+/* Of a job that is evaluated after every step: the best is step 2, which is soon too old. */
+static struct evaluated evaluations[] = {{1, 5.25}, {2, 1.5}, {3, NAN}, {4, 2.125}, {5, 1.5}};
+
+static struct checkpoint_history history_of(const struct job *job, uint64_t step)
+{
+    return (struct checkpoint_history){
+        .losses = losses,
+        .evaluations = evaluations,
+        .evaluation_count = job->evaluation.every > 0 ? step : 0,
+    };
+}
+
+/* What is read of the losses; evaluations are not asked for. */
+static struct checkpoint_history only_losses(double *to)
+{
+    return (struct checkpoint_history){.losses = to};
+}
 
 /* --- jobs and their states -------------------------------------------------------------------- */
 
@@ -45,6 +62,13 @@ static struct job tiny_job(void)
                         .seed = 42,
                         .data_format = DATA_NONE,
                         .optimizer = {.kind = OPTIMIZER_ADAMW, .learning_rate = 0.1, .beta1 = 0.9}};
+}
+
+static struct job evaluated_job(void)
+{
+    struct job job = tiny_job();
+    job.evaluation = (struct evaluation){.every = 1, .minibatches = 3, .data_format = DATA_NONE};
+    return job;
 }
 
 static void init(struct trainer *trainer, const struct job *job, uint64_t blocks_per_shard)
@@ -112,8 +136,9 @@ static uint64_t write_steps(struct disk *disk, struct trainer *trainer, uint64_t
     if (checkpoint_folder_open(disk, FOLDER, KEEP, &folder, err) != STATUS_OK) return 0;
     for (uint64_t step = first; step <= last; step++) {
         struct error one = {0};
+        const struct checkpoint_history history = history_of(&trainer->job, step);
         fill(trainer, step);
-        if (checkpoint_write(folder, &subject, &origin, step, losses, &one) == STATUS_OK)
+        if (checkpoint_write(folder, &subject, &origin, step, &history, &one) == STATUS_OK)
             written = step;
         else if (err->status == STATUS_OK)
             *err = one;
@@ -161,7 +186,8 @@ static void test_round_trip(void **state)
     assert_int_equal(found.threads, 3);
     for (uint64_t step = STEPS - KEEP + 1; step <= STEPS; step++) {
         disk.read_most = step % 2 ? 7 : 0; /* short reads are no end */
-        if (checkpoint_read(&disk.disk, FOLDER, &subject, step, read_losses, NULL, &err) != STATUS_OK)
+        struct checkpoint_history read = only_losses(read_losses);
+        if (checkpoint_read(&disk.disk, FOLDER, &subject, step, &read, NULL, &err) != STATUS_OK)
             fail_msg("%s", err.text);
         assert_true(holds(&cut, step));
         assert_memory_equal(read_losses, losses, step * sizeof *losses);
@@ -169,6 +195,70 @@ static void test_round_trip(void **state)
     support_disk_release(&disk);
     trainer_release(&whole);
     trainer_release(&cut);
+}
+
+/* The best evaluation's checkpoint stays when it gets old; later ones tell of it. */
+static void test_the_best(void **state)
+{
+    (void)state;
+    const struct job job = evaluated_job();
+    struct support_disk disk;
+    struct trainer trainer;
+    struct error err = {0};
+    struct checkpoint_found found = {0};
+    struct evaluated read[5];
+    struct checkpoint_history history = {
+        .losses = (double[5]){0}, .evaluations = read, .evaluation_count = 5};
+    init(&trainer, &job, 1);
+    support_disk_init(&disk);
+    assert_int_equal(write_steps(&disk.disk, &trainer, 1, 5, &err), 5);
+    /* the newest two, 4 and 5, and 2; 5 is as good and not better */
+    assert_int_equal(support_disk_count(&disk, ".safetensors"), KEEP + 1);
+    struct checkpoint_subject subject = subject_of(&trainer);
+    assert_int_equal(checkpoint_find(&disk.disk, FOLDER, &subject, &found, &err), STATUS_OK);
+    assert_int_equal(found.step, 5);
+    assert_int_equal(found.evaluation_count, 5);
+    assert_int_equal(found.best_step, 2);
+    assert_true(found.best_evaluation == 1.5 && found.last_evaluation == 1.5);
+    if (checkpoint_read(&disk.disk, FOLDER, &subject, 5, &history, NULL, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(history.evaluation_count, 5);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(read[i].step, evaluations[i].step);
+        assert_memory_equal(&read[i].loss, &evaluations[i].loss, sizeof read[i].loss);
+    }
+    size_t length;
+    const unsigned char *const data = support_disk_file(&disk, path_of(&trainer, 5), &length);
+    struct safetensors *file = NULL;
+    if (safetensors_parse("a checkpoint", data, length, &file, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    assert_string_equal(safetensors_metadata(file, "best_step"), "2");
+    assert_string_equal(safetensors_metadata(file, "best_evaluation"), "1.5");
+    assert_string_equal(safetensors_metadata(file, "evaluation"), "3 minibatches, none, tokens 0");
+    safetensors_close(file);
+
+    /* only the parameters, into room for them alone */
+    float *const alone = calloc(1, trainer.parameters[0].bytes);
+    float *const places[] = {alone, trainer.states[1]};
+    assert_non_null(alone);
+    assert_int_equal(trainer.shard_count, 2);
+    subject.states = places;
+    subject.parameters_only = true;
+    fill(&trainer, 2);
+    assert_int_equal(checkpoint_read(&disk.disk, FOLDER, &subject, 2, NULL, NULL, &err), STATUS_OK);
+    assert_memory_equal(alone, trainer.states[0],
+                        trainer.parameters[0].entries[0].bytes);
+    free(alone);
+
+    /* evaluated on something else the training is the same, and the evaluations begin anew */
+    subject = subject_of(&trainer);
+    trainer.job.evaluation.minibatches = 4;
+    assert_int_equal(checkpoint_find(&disk.disk, FOLDER, &subject, &found, &err), STATUS_OK);
+    assert_int_equal(found.step, 5);
+    assert_int_equal(found.evaluation_count, 0);
+    assert_int_equal(found.best_step, 0);
+    support_disk_release(&disk);
+    trainer_release(&trainer);
 }
 
 /* Other software sees the weights: the file is a good safetensors file with the network's names. */
@@ -226,7 +316,8 @@ static void test_a_real_folder(void **state)
     assert_non_null(strstr(refused.text, "another run"));
     for (uint64_t step = 1; step <= 2; step++) {
         fill(&trainer, step);
-        if (checkpoint_write(folder, &subject, &origin, step, losses, &err) != STATUS_OK)
+        const struct checkpoint_history history = history_of(&job, step);
+        if (checkpoint_write(folder, &subject, &origin, step, &history, &err) != STATUS_OK)
             fail_msg("%s", err.text);
     }
     checkpoint_folder_close(folder);
@@ -235,7 +326,7 @@ static void test_a_real_folder(void **state)
     assert_int_equal(checkpoint_find(&disk_real, folder_path, &subject, &found, &err), STATUS_OK);
     assert_int_equal(found.step, 2);
     fill(&trainer, 9);
-    assert_int_equal(checkpoint_read(&disk_real, folder_path, &subject, 2, read_losses, NULL, &err),
+    assert_int_equal(checkpoint_read(&disk_real, folder_path, &subject, 2, &(struct checkpoint_history){.losses = read_losses}, NULL, &err),
                      STATUS_OK);
     assert_true(holds(&trainer, 2));
     snprintf(path, sizeof path, "%s/%s/step-0000000002.safetensors", folder_path, job.name);
@@ -292,7 +383,10 @@ static void test_another_optimizer(void **state)
     o->decay = DECAY_ALL, check_other(&disk.disk, &other, expected), *j = job;
     o->schedule.kind = RATE_LINEAR, check_other(&disk.disk, &other, expected), *j = job;
     o->schedule.warmup = 8, check_other(&disk.disk, &other, expected), *j = job;
-    o->schedule.floor = 0, check_other(&disk.disk, &other, expected), *j = job;
+    o->schedule.floor = 0.125;
+    check_other(&disk.disk, &other, "its optimizer is ..., \"floor\": 0.2}, \"steps\": 60} (expected "
+                                    "..., \"floor\": 0.125}, \"steps\": 60})");
+    *j = job;
     /* a rate that falls until step 60 is another one when it falls until 61 */
     j->minibatches = 61, check_other(&disk.disk, &other, expected);
     j->first_minibatch = 5, j->minibatches = 55;
@@ -426,7 +520,8 @@ static void test_failing_reads(void **state)
         assert_non_null(strstr(found.reason, strerror(EIO)));
         disk.reads = 0;
         struct error why = {0};
-        assert_int_equal(checkpoint_read(&disk.disk, FOLDER, &subject, 2, read_losses, NULL, &why),
+        struct checkpoint_history read = only_losses(read_losses);
+        assert_int_equal(checkpoint_read(&disk.disk, FOLDER, &subject, 2, &read, NULL, &why),
                          STATUS_IO);
     }
     support_disk_release(&disk);
@@ -474,10 +569,18 @@ static bool one_case(enum support_disk_fault fault, uint64_t at, uint64_t seed, 
                 found.step <= STEPS;
     if (good && found.step > 0) {
         fill(trainer, 99);
-        good = checkpoint_read(&disk.disk, FOLDER, &subject, found.step, read_losses, NULL, &why) ==
+        struct checkpoint_history read = only_losses(read_losses);
+        good = checkpoint_read(&disk.disk, FOLDER, &subject, found.step, &read, NULL, &why) ==
                    STATUS_OK &&
                holds(trainer, found.step) &&
                memcmp(read_losses, losses, found.step * sizeof *losses) == 0;
+    }
+    /* of what was said to be done, the best one is there, too old or not */
+    if (good && found.best_step > 0 && (err.status == STATUS_OK || fault > FAULT_FULL)) {
+        fill(trainer, 99);
+        good = checkpoint_read(&disk.disk, FOLDER, &subject, found.best_step, NULL, NULL, &why) ==
+                   STATUS_OK &&
+               holds(trainer, found.best_step);
     }
     if (!good && !lies)
         fail_msg("fault %d at call %u, seed %llu: %u were done and %u is found, %u passed over (%s%s)",
@@ -492,7 +595,7 @@ static bool one_case(enum support_disk_fault fault, uint64_t at, uint64_t seed, 
         disk.lies = false;
         if (write_steps(&disk.disk, trainer, next, next, &later) != next) fail_msg("%s", later.text);
         assert_int_equal(support_disk_count(&disk, ".tmp"), 0);
-        assert_in_range(support_disk_count(&disk, ".safetensors"), 1, KEEP);
+        assert_in_range(support_disk_count(&disk, ".safetensors"), 1, KEEP + 1);
     }
     support_disk_release(&disk);
     return came;
@@ -501,7 +604,7 @@ static bool one_case(enum support_disk_fault fault, uint64_t at, uint64_t seed, 
 static void sweep(enum support_disk_fault fault, uint32_t draws, uint64_t seed, bool lies,
                   struct tally *tally)
 {
-    const struct job job = tiny_job();
+    const struct job job = evaluated_job();
     struct trainer trainer;
     init(&trainer, &job, 1);
     bool came = true;
@@ -548,7 +651,7 @@ int main(void)
     losses[1] = NAN;
     losses[2] = INFINITY;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_the_best),
         cmocka_unit_test(test_the_container),
         cmocka_unit_test(test_a_real_folder),
         cmocka_unit_test(test_another_training), cmocka_unit_test(test_another_optimizer),

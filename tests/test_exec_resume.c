@@ -31,7 +31,7 @@
 #include "tests/support_planner.h"
 #include "tests/support_seed.h"
 
-enum { JOBS = 2, STEPS = 5, LONG = 300, BLOCKS = 3, WIDTH = 32, VOCABULARY = 97, KEEP = 1000 };
+enum { JOBS = 2, STEPS = 5, EVERY = 2, LONG = 300, BLOCKS = 3, WIDTH = 32, VOCABULARY = 97, KEEP = 1000 };
 static const uint64_t room = 64 << 20;
 
 /* --- plans and runs ----------------------------------------------------------------------------- */
@@ -67,6 +67,10 @@ static bool make_plan(const struct setting *setting, uint64_t steps, const uint6
     hardware.backend = "host";
     hardware.threads = 1;
     test_gpt_jobs(&jobs, JOBS, BLOCKS, WIDTH, VOCABULARY, steps);
+    jobs.jobs[1].evaluation =
+        (struct evaluation){.every = EVERY, .minibatches = 2, .data_format = DATA_NONE};
+    jobs.jobs[1].keep_best = true;
+    jobs.jobs[1].optimizer.learning_rate = 6; /* its losses go up and down */
     for (uint32_t j = 0; j < JOBS && first; j++) {
         jobs.jobs[j].first_minibatch = first[j];
         jobs.jobs[j].minibatches = steps - first[j];
@@ -87,6 +91,8 @@ static bool make_plan(const struct setting *setting, uint64_t steps, const uint6
 struct outcome {
     uint64_t minibatches[JOBS], checkpoints[JOBS], fingerprints[JOBS];
     double losses[JOBS][LONG];
+    uint64_t evaluation_count, best_step, kept_fingerprint; /* of job 1 */
+    struct evaluated evaluations[LONG];
     char failures[JOBS][512], checkpoint_failures[JOBS][512];
     bool stopped;
     uint32_t failed;
@@ -106,6 +112,15 @@ static enum status try_run(struct plan *plan, const struct run_options *options,
         out->checkpoints[j] = job->checkpoint;
         out->fingerprints[j] = job->weights_fingerprint;
         memcpy(out->losses[j], job->losses, job->minibatches * sizeof(double));
+        if (job->evaluation_count > 0) {
+            assert_int_equal(j, 1);
+            out->evaluation_count = job->evaluation_count;
+            memcpy(out->evaluations, job->evaluations,
+                   job->evaluation_count * sizeof *out->evaluations);
+            out->kept_fingerprint = job->kept_fingerprint;
+            if (job->best_evaluation != EVALUATION_NONE)
+                out->best_step = job->evaluations[job->best_evaluation].step;
+        }
         if (job->failure) snprintf(out->failures[j], 512, "%s", job->failure);
         if (job->checkpoint_failure)
             snprintf(out->checkpoint_failures[j], 512, "%s", job->checkpoint_failure);
@@ -138,6 +153,12 @@ static void assert_same(const struct outcome *a, const struct outcome *b, uint32
             fail_msg("%s: job %u, minibatch %u: loss %.17g, not %.17g", what, job, (unsigned)i,
                      b->losses[job][i], a->losses[job][i]);
     if (a->fingerprints[job] != b->fingerprints[job]) fail_msg("%s: job %u: other weights", what, job);
+    if (job != 1) return;
+    assert_int_equal(a->evaluation_count, b->evaluation_count);
+    assert_memory_equal(a->evaluations, b->evaluations,
+                        a->evaluation_count * sizeof *a->evaluations);
+    assert_int_equal(a->best_step, b->best_step);
+    if (a->kept_fingerprint != b->kept_fingerprint) fail_msg("%s: other best weights", what);
 }
 
 /* --- folders -------------------------------------------------------------------------------------- */
@@ -150,6 +171,14 @@ static void remove_folder(const char *path)
 {
     char command[256];
     snprintf(command, sizeof command, "rm -rf '%s'", path);
+    assert_int_equal(system(command), 0);
+}
+
+/* As `cp -r`; `to` is not there yet. */
+static void copy_folder(const char *from, const char *to)
+{
+    char command[300];
+    snprintf(command, sizeof command, "cp -r '%s' '%s'", from, to);
     assert_int_equal(system(command), 0);
 }
 
@@ -215,20 +244,26 @@ static void test_resumed_is_untouched(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(settings); i++)
         for (uint64_t step = 1; step < STEPS; step++) {
             const uint64_t first[JOBS] = {step, 1 + (step + i) % (STEPS - 1)};
-            const struct run_checkpoints checkpoints = {
-                .folder = folder_of((i + step) % ARRAY_COUNT(settings)), .keep = KEEP};
+            const char *const copy = folder_of(60); /* a run removes what is later than its own */
+            const struct run_checkpoints checkpoints = {.folder = copy, .keep = KEEP};
             const struct run_options options = {
                 .poison = true, .delay_seed = i == step ? 7 : 0, .checkpoints = &checkpoints};
             struct plan plan;
             char what[96];
             snprintf(what, sizeof what, "%s from %u and %u", settings[i].policy, (unsigned)first[0],
                      (unsigned)first[1]);
+            copy_folder(folder_of((i + step) % ARRAY_COUNT(settings)), copy);
             assert_true(make_plan(&settings[i], STEPS, first, &plan));
             run(&plan, &options, &out);
             for (uint32_t j = 0; j < JOBS; j++) assert_same(&untouched, &out, j, what);
+            remove_folder(copy);
             ran++;
         }
     print_message("%u resumed runs\n", ran);
+    /* behind steps 2, 4 and the last; that the best is not the last one makes it a matter of memory */
+    assert_int_equal(untouched.evaluation_count, 3);
+    assert_in_range(untouched.best_step, 2, 4);
+    assert_true(untouched.kept_fingerprint != untouched.fingerprints[1]);
 }
 
 /* Job 1 ends at once, so nothing but the saver's own care stands between the copy of job 0's state and
@@ -239,9 +274,7 @@ static void test_a_job_alone_outruns_no_copy(void **state)
     const uint64_t first[JOBS] = {1, STEPS - 1};
     for (size_t i = 0; i < ARRAY_COUNT(settings); i++) {
         const char *const from = folder_of(0), *const to = folder_of(50 + i);
-        char command[300];
-        snprintf(command, sizeof command, "cp -r '%s' '%s'", from, to);
-        assert_int_equal(system(command), 0);
+        copy_folder(from, to);
         const struct run_checkpoints checkpoints = {
             .folder = to, .every_steps = 1, .keep = KEEP, .each = true};
         const struct run_options options = {
@@ -274,6 +307,23 @@ static void stop_after(long microseconds)
     assert_int_equal(setitimer(ITIMER_REAL, &timer, NULL), 0);
 }
 
+/* The newest checkpoints and the best one; anything else is gone. */
+static void assert_kept(const char *folder, uint32_t job, const struct outcome *out, uint64_t keep)
+{
+    char path[256];
+    uint32_t found = 0, best = 0;
+    if (out->minibatches[job] == 0) return;
+    for (uint64_t step = 1; step <= out->minibatches[job]; step++) {
+        snprintf(path, sizeof path, "%s/job-%u/step-%010llu.safetensors", folder, job,
+                 (unsigned long long)step);
+        if (access(path, F_OK) != 0) continue;
+        found++;
+        best += job == 1 && step == out->best_step;
+    }
+    if (job == 1 && out->best_step > 0) assert_int_equal(best, 1);
+    assert_in_range(found, 1, keep + (job == 1));
+}
+
 /* Stopped again and again, each time by another plan, with checkpoints every few steps that nobody waits
  * for: the end is that of one run. */
 static void test_stopped_many_times(void **state)
@@ -299,6 +349,7 @@ static void test_stopped_many_times(void **state)
         run(&plan, &options, &out);
         for (uint32_t j = 0; j < JOBS; j++) {
             assert_int_equal(out.checkpoints[j], out.minibatches[j]);
+            assert_kept(folder_of(100), j, &out, 2);
             first[j] = out.minibatches[j];
         }
     }
