@@ -170,9 +170,13 @@ static size_t file_kind(const struct optimizer *optimizer)
     return optimizer->kind == OPTIMIZER_MOMENTUM ? OPTIMIZER_SGD : optimizer->kind;
 }
 
-static uint32_t kind_of(size_t named, double momentum)
+/* What is momentum's alone, and was perhaps inherited, means nothing to the others. */
+static void set_kind(struct optimizer *out, size_t named)
 {
-    return named == OPTIMIZER_SGD && momentum > 0 ? OPTIMIZER_MOMENTUM : (uint32_t)named;
+    out->kind = named == OPTIMIZER_SGD && out->momentum > 0 ? OPTIMIZER_MOMENTUM : (uint32_t)named;
+    if (out->kind == OPTIMIZER_MOMENTUM) return;
+    out->momentum = 0;
+    out->nesterov = false;
 }
 
 static enum status take_schedule(struct json_object *o, struct rate_schedule *out,
@@ -204,7 +208,7 @@ static enum status take_optimizer(struct json_object *o, struct optimizer *out, 
     size_t kind = file_kind(out), decay = out->decay;
     if (json_is_string(json_object_get(o->value, "optimizer"))) {
         TRY(json_take_choice(o, "optimizer", JSON_REQUIRED, optimizer_names, FILE_KINDS, &kind, err));
-        out->kind = kind_of(kind, out->momentum);
+        set_kind(out, kind);
         return STATUS_OK;
     }
     const json_t *value = NULL;
@@ -227,9 +231,13 @@ static enum status take_optimizer(struct json_object *o, struct optimizer *out, 
     TRY(json_take_bool(&inner, "nesterov", JSON_OPTIONAL, &out->nesterov, err));
     TRY(take_schedule(&inner, &out->schedule, err));
     TRY(json_object_close(&inner, err));
-    out->kind = kind_of(kind, out->momentum);
     out->decay = (uint32_t)decay;
-    if (json_has(&inner, "nesterov") && out->nesterov && out->kind != OPTIMIZER_MOMENTUM)
+    if (json_has(&inner, "momentum") && out->momentum > 0 && kind != OPTIMIZER_SGD)
+        return json_fail_key(o->input, value, "momentum", err, "'momentum' needs sgd (found %s)",
+                             optimizer_names[kind]);
+    const bool nesterov = json_has(&inner, "nesterov") && out->nesterov;
+    set_kind(out, kind);
+    if (nesterov && out->kind != OPTIMIZER_MOMENTUM)
         return json_fail_key(o->input, value, "nesterov", err,
                              "'nesterov' needs sgd with a 'momentum' above 0");
     if (out->learning_rate > 0) return STATUS_OK;

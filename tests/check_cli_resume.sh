@@ -37,18 +37,29 @@ cat >jobs.json <<'TEXT'
               "sequence": 32, "microbatch": 2, "weights_out": "{name}.safetensors"},
  "jobs": [{"name": "short", "count": 6, "minibatches": 40, "seed": 3},
           {"name": "long", "count": 3, "minibatches": 500, "seed": 14},
-          {"name": "plain", "count": 3, "minibatches": 200, "seed": 25, "optimizer": "sgd"}]}
+          {"name": "plain", "count": 3, "minibatches": 200, "seed": 25, "keep": "best",
+           "optimizer": {"kind": "sgd", "lr": 0.3, "momentum": 0.9, "schedule": "cosine"},
+           "evaluate": {"every": 30, "minibatches": 3}}]}
 TEXT
 make_plan() { # FILE [OPTIONS]
     local file=$1
     shift
     spillway plan jobs.json "${machine[@]}" --quiet -o "$file" "$@" >plan.txt
 }
-losses() { grep -h '"step"' "$1" | sed 's/, *"tokens_per_s.*//' | sort -u; }
+losses() { grep -h '"step"' "$1" | sed -E 's/, *"(tokens_per_s|elapsed_s).*//' | sort -u; }
 # shellcheck disable=SC2317 # called through check()
 same_weights() { diff <(cksum ./*.safetensors) <(cd untouched && cksum ./*.safetensors); }
 # shellcheck disable=SC2317
 same_losses() { diff <(losses run.jsonl) <(losses untouched.jsonl); }
+# What the newest checkpoint says is the best has a file, beside the two newest.
+# shellcheck disable=SC2317
+best_is_kept() {
+    local newest best
+    newest=$(find kept/plain-1 -name 'step-*.safetensors' | sort | tail -1)
+    best=$(head -c 100000 "$newest" | grep -ao '"best_step": *"[0-9]*"' | grep -o '[0-9]*')
+    [[ -s $(printf 'kept/plain-1/step-%010d.safetensors' "$best") ]] &&
+        (($(find kept/plain-1 -name '*.safetensors' | wc -l) <= 3))
+}
 # shellcheck disable=SC2317
 no_rubbish() { [[ -z $(find kept -name '*.tmp') ]]; }
 
@@ -85,6 +96,7 @@ check "it was killed ten times" test "$killed" = 10
 check "the weights are those of a run never touched" same_weights
 check "so are the losses, of every step" same_losses
 check "nothing half-written is left" no_rubbish
+check "the best evaluation's checkpoint is there" best_is_kept
 
 rm -f ./*.safetensors
 spillway run a.json --checkpoint kept --resume --json >report.json

@@ -338,7 +338,7 @@ static void bad_files_are_refused_with_their_place(void **state)
         {ONE_JOB("\"optimizer\": {\"kind\": \"sgd\", \"momentum\": 1}"),
          "test:2:80: 'momentum' is 1 (expected 0 to 0.9999999999999999)"},
         {ONE_JOB("\"optimizer\": {\"momentum\": 0.9, \"nesterov\": true}"),
-         "test:2:82: 'nesterov' needs sgd with a 'momentum' above 0"},
+         "test:2:65: 'momentum' needs sgd (found adamw)"},
         {ONE_JOB("\"evaluate\": {\"minibatches\": 2}"), "test:2:51: missing key 'every'"},
         {ONE_JOB("\"evaluate\": {\"every\": 0}"),
          "test:2:61: 'every' is 0 (expected 1 to 1000000000)"},
