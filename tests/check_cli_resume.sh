@@ -72,7 +72,7 @@ mv ./*.safetensors untouched
 # The first run begins anew; the others go on. Each is killed, executor first, when it has trained some
 # more steps than those between two checkpoints, or it would never get anywhere.
 killed=0 runs=0 code=1
-lines() { cat run.jsonl 2>/dev/null | wc -l; }
+lines() { if [[ -e run.jsonl ]]; then wc -l <run.jsonl; else echo 0; fi; }
 while ((code != 0 && runs < 30)); do
     plan=a.json
     ((runs % 2)) && plan=b.json
