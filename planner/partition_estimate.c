@@ -1,4 +1,19 @@
+/*
+ * Two clocks. Among jobs that take turns there is always another unit to fill a gap, so the units of a
+ * minibatch just add up, each with the largest of its parts. A job that is alone on its device has
+ * nothing to fill gaps with: a shard's parameters come in again only when its update is out, and a
+ * region is free again when what was in it has left. With few, large shards these gaps are most of a
+ * minibatch, so its units are put on the lanes of a device one behind the other, as schedule.c will:
+ *
+ *     in       | in 1 |      | in 2 |in 2'|           ...
+ *     compute         |  1   |      |    2    |   1'  | ...
+ *     out                                     | out 2 | out 1 |
+ *
+ * The estimate is what the third minibatch adds to the second.
+ */
 #include "planner/partition_estimate.h"
+
+#include <string.h>
 
 #include "models/cost.h"
 
@@ -80,6 +95,111 @@ struct seconds estimate_shard(const struct cutter *cutter, const struct candidat
         .cpu = load.cpu_s};
 }
 
+/* --- a job alone ------------------------------------------------------------------------------ */
+
+/* When each lane is free. */
+struct lanes {
+    double h2d, compute, d2h, cpu;
+    double region[REGIONS_MAX];
+    uint32_t turn;
+    double *ready; /* per shard: its update is in host memory */
+};
+
+static bool is_alone(const struct cutter *cutter, const struct candidate *c)
+{
+    return (!cutter->interleaved || cutter->jobs->count == 1) && c->region_count > 1;
+}
+
+static double copied_s(const struct cutter *cutter, enum copy_direction direction, uint64_t bytes)
+{
+    return bytes ? cost_copy_s(cutter->hardware, 0, direction, bytes) * cutter->contention : 0;
+}
+
+/* What a unit leaves for the next one stays on the device, but for what comes from or goes to an
+ * embedding of the host's processor. */
+static void leave_here(struct shard_load *load, const struct footprint *f, bool last, bool to_host)
+{
+    load->backward.in_bytes -= last ? f->input_bytes : f->output_bytes;
+    load->backward.out_bytes -= f->input_bytes;
+    if (!last) load->forward.in_bytes -= f->input_bytes;
+    if (!to_host) return;
+    load->backward.out_bytes += f->input_bytes;
+    *(last ? &load->backward.in_bytes : &load->forward.in_bytes) += f->input_bytes;
+}
+
+/* A unit of shard `s`; `state_s` is when what it fetches is in host memory. */
+static void run_unit(const struct cutter *cutter, const struct candidate *c, struct lanes *lanes,
+                     const struct load *load, uint32_t s, double state_s, bool persistent,
+                     bool updates, double cpu_s)
+{
+    double in = copied_s(cutter, COPY_H2D, load->in_bytes);
+    double out = copied_s(cutter, COPY_D2H, load->out_bytes);
+    double compute =
+        load->compute_s + cutter->copy_slows_s * (double)(load->in_bytes + load->out_bytes);
+    double *region = &lanes->region[lanes->turn % c->region_count];
+    double in_start = lanes->h2d;
+    if (!persistent) in_start = max_s(in_start, max_s(*region, state_s));
+    lanes->h2d = in_start + in;
+    lanes->compute = max_s(lanes->compute, lanes->h2d) + compute;
+    lanes->d2h = max_s(lanes->d2h, lanes->compute) + out;
+    if (updates) lanes->ready[s] = lanes->d2h;
+    if (updates && cpu_s > 0)
+        lanes->ready[s] = lanes->cpu = max_s(lanes->cpu, lanes->d2h) + cpu_s;
+    if (persistent) return;
+    *region = lanes->d2h;
+    lanes->turn++;
+}
+
+static enum status run_minibatch(const struct cutter *cutter, const struct candidate *c,
+                                 uint32_t job, const struct job_cut *cut, struct lanes *lanes,
+                                 struct error *err)
+{
+    const struct job *of = &cutter->jobs->jobs[job];
+    for (uint32_t u = 0; u < 2 * cut->count; u++) {
+        bool back = u >= cut->count;
+        uint32_t s = back ? 2 * cut->count - 1 - u : u;
+        const struct plan_shard *shard = &cut->shards[s];
+        const struct footprint *f =
+            footprint_of(cutter->footprints, job, shard->first_layer, shard->layer_count);
+        if (!f) return cutter_out_of_memory(err);
+        bool last = s + 1 == cut->count, on_cpu = cut->on_cpu[s] && !cut->persistent[s];
+        if (last && !back) continue; /* the loss is forward and backward in one */
+        if (on_cpu && s == 0 && job_has_embedding(of)) {
+            double seconds = back ? f->cpu_backward_s : f->cpu_forward_s;
+            lanes->cpu = max_s(lanes->cpu, back ? lanes->d2h : lanes->ready[0]) +
+                         (cutter->shares_cpu ? 0 : seconds);
+            if (back) lanes->ready[0] = lanes->cpu;
+            else lanes->compute = max_s(lanes->compute, lanes->cpu);
+            continue;
+        }
+        struct shard_load load = load_of(c, of, shard, f, on_cpu, cut->persistent[s]);
+        leave_here(&load, f, last,
+                   s == 1 && job_has_embedding(of) && cut->on_cpu[0] && !cut->persistent[0]);
+        double state = last ? max_s(lanes->ready[s], lanes->ready[0]) : lanes->ready[s];
+        run_unit(cutter, c, lanes, back ? &load.backward : &load.forward, s, state,
+                 cut->persistent[s], back, cutter->shares_cpu ? 0 : load.cpu_s);
+    }
+    return STATUS_OK;
+}
+
+static enum status minibatch_alone(const struct cutter *cutter, const struct candidate *c,
+                                   uint32_t job, const struct job_cut *cut, double *out,
+                                   struct error *err)
+{
+    struct lanes lanes = {.ready = cut->ready_s};
+    double before = 0;
+    memset(cut->ready_s, 0, cut->count * sizeof *cut->ready_s);
+    for (uint32_t minibatch = 0; minibatch < 3; minibatch++) {
+        before = lanes.compute;
+        enum status status = run_minibatch(cutter, c, job, cut, &lanes, err);
+        if (status) return status;
+    }
+    *out = lanes.compute - before;
+    return STATUS_OK;
+}
+
+/* --- all passes ------------------------------------------------------------------------------- */
+
 enum status estimate_minibatch(const struct cutter *cutter, const struct candidate *c, uint32_t job,
                                const struct job_cut *cut, struct seconds *out, struct error *err)
 {
@@ -107,7 +227,8 @@ enum status estimate_minibatch(const struct cutter *cutter, const struct candida
         together = (struct load){0};
     }
     out->device += unit_s(cutter, c, &together);
-    return STATUS_OK;
+    return is_alone(cutter, c) ? minibatch_alone(cutter, c, job, cut, &out->device, err)
+                               : STATUS_OK;
 }
 
 double estimate_together(const struct cutter *cutter, struct seconds s)

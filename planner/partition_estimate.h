@@ -4,7 +4,8 @@
  *
  * A streamed unit takes the largest of its computation, its copies in and its copies out (with two
  * regions, in and out take turns; with one, everything does). While persistent shards compute, the
- * next streamed one comes in: they count as one unit with it.
+ * next streamed one comes in: they count as one unit with it. A job that is alone on its device waits
+ * for its own copies besides; see partition_estimate.c.
  */
 #ifndef SPILLWAY_PLANNER_PARTITION_ESTIMATE_H
 #define SPILLWAY_PLANNER_PARTITION_ESTIMATE_H
@@ -36,6 +37,7 @@ struct job_cut {
     uint64_t spilled_bytes;    /* activations in host memory */
     uint64_t persistent_bytes; /* of their states */
     struct seconds minibatch, persistent_minibatch; /* without and with persistent shards */
+    double *ready_s;           /* scratch of the estimate: per shard */
 };
 
 /* May the host's processor have the optimizer of some shard of this job? */

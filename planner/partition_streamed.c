@@ -187,7 +187,8 @@ static enum status cut_job(struct cutter *cutter, const struct candidate *c, uin
         first += count;
     }
     *fits = true;
-    return balance(cutter, c, j, cut, err);
+    enum status status = balance(cutter, c, j, cut, err);
+    return status ? status : estimate_minibatch(cutter, c, j, cut, &cut->minibatch, err);
 }
 
 /* --- all jobs at one candidate ----------------------------------------------------------------- */
@@ -293,6 +294,7 @@ static void free_cuts(struct job_cut *cuts, uint32_t count)
         free(cuts[j].shards);
         free(cuts[j].on_cpu);
         free(cuts[j].persistent);
+        free(cuts[j].ready_s);
     }
     free(cuts);
 }
@@ -305,7 +307,8 @@ static struct job_cut *make_cuts(const struct job_set *jobs, struct footprints *
         cuts[j].shards = calloc(jobs->jobs[j].network.layer_count, sizeof *cuts[j].shards);
         cuts[j].on_cpu = calloc(jobs->jobs[j].network.layer_count, sizeof *cuts[j].on_cpu);
         cuts[j].persistent = calloc(jobs->jobs[j].network.layer_count, sizeof *cuts[j].persistent);
-        if (!cuts[j].shards || !cuts[j].on_cpu || !cuts[j].persistent) {
+        cuts[j].ready_s = calloc(jobs->jobs[j].network.layer_count, sizeof *cuts[j].ready_s);
+        if (!cuts[j].shards || !cuts[j].on_cpu || !cuts[j].persistent || !cuts[j].ready_s) {
             free_cuts(cuts, jobs->count);
             return NULL;
         }

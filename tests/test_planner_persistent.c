@@ -103,7 +103,7 @@ static void test_bytes(void **state)
 {
     (void)state;
     uint32_t most = 0, least = UINT32_MAX, some = 0;
-    for (uint64_t memory = 2400 << 10; memory <= 14 << 20; memory += 400 << 10) {
+    for (uint64_t memory = 1600 << 10; memory <= 14 << 20; memory += 400 << 10) {
         struct made made;
         uint64_t expected[2];
         make("sharded-lrtf", 1, 1, memory, PLACE_CPU, false, &made);
