@@ -313,6 +313,43 @@ uint64_t memory_boundary_bytes(const struct network *network, uint64_t layer, ui
     return microbatch * network_tokens(network, sequence) * network->width * sizeof(float);
 }
 
+/* --- inputs --------------------------------------------------------------------------------- */
+
+/* A layer's output is the next one's input. */
+static void lay_inputs(const struct range *range, uint64_t layer, struct layout *layout)
+{
+    if (layer + 1 == range->first + range->count) return;
+    uint64_t elements = range->sizes.rows * range->sizes.width;
+    if (range->network->family == NETWORK_PROFILE)
+        elements = words(range->network->profile[layer].boundary_bytes);
+    layout->layer = layer + 1;
+    put_kept(layout, "input", elements);
+}
+
+static struct range input_range(const struct network *network, uint64_t first, uint64_t count,
+                                uint64_t microbatch, uint64_t sequence)
+{
+    struct range range = range_of(network, first, count);
+    range.sizes = sizes_of(network, microbatch, sequence);
+    range.lay = lay_inputs;
+    return range;
+}
+
+enum status memory_inputs(const struct network *network, uint64_t first_layer,
+                          uint64_t layer_count, uint64_t microbatch, uint64_t sequence,
+                          struct arena *arena, struct memory_table *out, struct error *err)
+{
+    struct range range = input_range(network, first_layer, layer_count, microbatch, sequence);
+    return range_table(&range, arena, out, err);
+}
+
+uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
+                            uint64_t layer_count, uint64_t microbatch, uint64_t sequence)
+{
+    struct range range = input_range(network, first_layer, layer_count, microbatch, sequence);
+    return range_bytes(&range);
+}
+
 /* --- workspace ------------------------------------------------------------------------------ */
 
 static uint64_t max_u64(uint64_t a, uint64_t b)
@@ -323,6 +360,7 @@ static uint64_t max_u64(uint64_t a, uint64_t b)
 /* Elements of each entry. */
 struct workspace {
     uint64_t keep, gradients, sums, d_stream, d_stream2, d_qkv, d_wide, scratch, logits, activations;
+    uint64_t layer, head, inputs; /* kept of a layer that is not the head, and of that; inputs of all */
 };
 
 static uint64_t gradient_words(const struct network *network, uint64_t layer)
@@ -367,7 +405,11 @@ static void need_layer(const struct network *network, struct sizes s, uint64_t l
     uint64_t row_words = s.rows * s.width;
     bool streams = true;
     w->gradients = max_u64(w->gradients, gradient_words(network, layer));
-    w->keep = max_u64(w->keep, keep_words(network, s, layer));
+    uint64_t keep = keep_words(network, s, layer);
+    bool head = network_layer_kind(network, layer) == LAYER_HEAD;
+    w->keep = max_u64(w->keep, keep);
+    if (head) w->head = keep;
+    else w->layer = max_u64(w->layer, keep);
     switch (network_layer_kind(network, layer)) {
     case LAYER_EMBEDDING:
         w->scratch = max_u64(w->scratch, embedding_words(network, s));
@@ -412,9 +454,9 @@ static void lay_workspace(const struct workspace *w, enum unit_pass pass, uint32
 {
     bool forward = pass == UNIT_FORWARD, keep = how & UNIT_KEEP;
     bool streams = !forward || !keep, out = how & UNIT_GRADIENTS_OUT;
-    bool accumulate = how & UNIT_ACCUMULATE;
+    bool accumulate = how & UNIT_ACCUMULATE, inputs = unit_holds_inputs(pass, how);
     if (forward)
-        put(layout, "keep", keep ? 0 : w->keep);
+        put(layout, "keep", keep && !inputs ? 0 : w->keep);
     else
         put(layout, "gradients", out && !accumulate ? 0 : w->gradients);
     put(layout, "d_stream", forward && streams ? w->d_stream : 0);
@@ -425,11 +467,14 @@ static void lay_workspace(const struct workspace *w, enum unit_pass pass, uint32
     }
     put(layout, "scratch", w->scratch);
     if (pass != UNIT_BACKWARD) put(layout, "logits", w->logits);
-    if (!forward) put(layout, "activations", w->activations);
+    if (!forward) put(layout, "activations", inputs ? w->layer : w->activations);
     if (!forward && accumulate) put(layout, "sums", out ? 0 : w->sums);
+    if (pass != UNIT_LOSS || !inputs) return;
+    put(layout, "head", w->head);
+    put(layout, "inputs", w->inputs);
 }
 
-enum { WORKSPACE_ENTRIES_MAX = 9 };
+enum { WORKSPACE_ENTRIES_MAX = 11 };
 
 static struct layout workspace_layout(const struct network *network, uint64_t first,
                                       uint64_t count, enum unit_pass pass, uint32_t how,
@@ -440,6 +485,7 @@ static struct layout workspace_layout(const struct network *network, uint64_t fi
     struct workspace w = need_range(network, range.sizes, first, count);
     bool recompute = pass == UNIT_LOSS || (pass == UNIT_BACKWARD && !(how & UNIT_KEEP));
     if (recompute) w.activations = words(range_bytes(&range));
+    w.inputs = words(memory_input_bytes(network, first, count, microbatch, sequence));
     w.sums = words(memory_parameter_bytes(network, first, count));
     struct layout layout = {.entries = entries, .layer = first, .alignment = MEMORY_ALIGNMENT};
     lay_workspace(&w, pass, how, &layout);

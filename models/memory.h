@@ -75,20 +75,34 @@ uint64_t memory_activation_bytes(const struct network *network, uint64_t first_l
                                  uint64_t layer_count, uint64_t microbatch, uint64_t sequence);
 
 /*
+ * What is left of them when only the inputs of layers are kept and a backward pass recomputes one
+ * layer at a time: "L.input" (R,C) of each layer but the first, whose input is the boundary.
+ * Source: Chen et al., arXiv 1604.06174, section 4, with one layer to a segment.
+ */
+MUST_CHECK enum status memory_inputs(const struct network *network, uint64_t first_layer,
+                                     uint64_t layer_count, uint64_t microbatch, uint64_t sequence,
+                                     struct arena *arena, struct memory_table *out,
+                                     struct error *err);
+uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
+                            uint64_t layer_count, uint64_t microbatch, uint64_t sequence);
+
+/*
  * Scratch that a compute operation needs beside state, boundaries and kept activations. `how`, a sum
  * of
  *   UNIT_KEEP           the activations are kept in a buffer of their own (a forward pass writes
  *                       them, the backward pass reads them); LOSS never has one
  *   UNIT_GRADIENTS_OUT  so are the gradients of the parameters: they are updated elsewhere
+ *   UNIT_INPUTS         of activations, only the inputs of layers are held (memory_inputs()), in the
+ *                       buffer of UNIT_KEEP, without which it changes nothing; LOSS holds them here
  *   UNIT_ACCUMULATE     the gradients of several microbatches are added up
  * Each pass has the entries of its row, of 0 bytes where they are not needed; `layer` is the range's
  * first.
  *
  *   FORWARD   keep, d_stream, d_stream2, scratch, logits
  *   BACKWARD  gradients, d_stream, d_stream2, d_qkv, d_wide, scratch, activations, sums
- *   LOSS      the same and logits
+ *   LOSS      the same and logits, head, inputs
  *
- *   keep         one layer's activations (a forward pass that keeps nothing)
+ *   keep         one layer's activations (a forward pass that keeps nothing, or inputs)
  *   d_stream2    (R,C), or (R,HD if that is wider): gradient of one branch, to be added to the
  *                gradient on the residual stream, which stays in the boundary gradient that leaves
  *   d_stream, d_stream2   in a forward pass that keeps nothing: the two residual streams that layers
@@ -99,6 +113,8 @@ uint64_t memory_activation_bytes(const struct network *network, uint64_t first_l
  *                gradient of a tied table is a buffer of its own, so it is not in the head's
  *   sums         of the gradients of all layers, unless these have a buffer of their own; only with
  *                UNIT_ACCUMULATE
+ *   head, inputs what the head keeps, and the inputs as memory_inputs() lays them out; only with
+ *                UNIT_INPUTS
  *   d_qkv        (R,3HD), for llama (R,(H+2K)D): gradients of q, k and v, one after the other unless
  *                they are kept as one      d_wide  (R,F), for llama two of them: gate, then up
  *   logits       (R,V), or (B,classes)
@@ -107,11 +123,20 @@ uint64_t memory_activation_bytes(const struct network *network, uint64_t first_l
  *                pairs of 8 bytes, for bert's norm behind them two (R,C) and one (R,2); for vit
  *                the patches, as pixels and embedded
  *   activations  as memory_activations() lays them out, when they are recomputed; an entry of that
- *                table is at this entry's offset plus its own
+ *                table is at this entry's offset plus its own. With UNIT_INPUTS those of one layer that
+ *                is not the head, its output left out
  */
 enum { MEMORY_ATTENTION_TILE = 64, MEMORY_ATTENTION_LANES = 32, MEMORY_EMBEDDING_WORDS = 4 };
 enum unit_pass { UNIT_FORWARD, UNIT_BACKWARD, UNIT_LOSS };
-enum { UNIT_KEEP = 1, UNIT_GRADIENTS_OUT = 2, UNIT_WAYS = 4, UNIT_ACCUMULATE = 4 };
+enum { UNIT_KEEP = 1, UNIT_GRADIENTS_OUT = 2, UNIT_INPUTS = 4, UNIT_WAYS = 8, UNIT_ACCUMULATE = 8 };
+
+/* Does a pass hold only the inputs of layers, and recompute the rest one layer at a time? */
+static inline bool unit_holds_inputs(enum unit_pass pass, uint32_t how)
+{
+    return (how & UNIT_INPUTS) && (pass == UNIT_LOSS || (how & UNIT_KEEP));
+}
+
+
 MUST_CHECK enum status memory_workspace(const struct network *network, uint64_t first_layer,
                                         uint64_t layer_count, enum unit_pass pass, uint32_t how,
                                         uint64_t microbatch, uint64_t sequence,

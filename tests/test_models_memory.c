@@ -133,6 +133,35 @@ static void activations_of_gpt2(void **state)
     arena_release(&arena);
 }
 
+/* Of the inputs alone there is one less than layers: the first layer's is the boundary. */
+static void inputs_of_layers(void **state)
+{
+    (void)state;
+    struct network n = preset("gpt2");
+    struct arena arena = {0};
+    struct memory_table table;
+    struct error err = {0};
+    const uint64_t stream = 192 * 768 * 4;
+    assert_int_equal(memory_inputs(&n, 4, 5, 2, 96, &arena, &table, &err), STATUS_OK);
+    check_table(&table, MEMORY_ALIGNMENT);
+    assert_int_equal(table.count, 4);
+    assert_int_equal(table.bytes, 4 * stream);
+    for (uint32_t i = 0; i < table.count; i++) {
+        assert_int_equal(table.entries[i].layer, 5 + i);
+        assert_int_equal(table.entries[i].bytes, stream);
+    }
+    assert_string_equal(table.entries[3].name, "8.input");
+    assert_ptr_equal(memory_find(&table, 6, "input"), &table.entries[1]);
+    /* the head's too; an embedding's output is block 1's; a single layer has none */
+    assert_int_equal(memory_input_bytes(&n, 11, 3, 2, 96), 2 * stream);
+    assert_int_equal(memory_input_bytes(&n, 0, 3, 2, 96), 2 * stream);
+    assert_int_equal(memory_input_bytes(&n, 7, 1, 2, 96), 0);
+    /* a 16th of all activations, and what attention and norms keep a row */
+    assert_int_equal(memory_activation_bytes(&n, 4, 5, 2, 96),
+                     16 * 5 * stream + 5 * 192 * 16 * 4 - stream);
+    arena_release(&arena);
+}
+
 /* Post-norm: qkv 3 C, attention C, middle C, norm1 C, fc F, gelu F, sum C, output C, stats 4 + H:
  * the same count as pre-norm. The head has transform, gelu, normf and statistics. */
 static void activations_of_encoders(void **state)
@@ -195,13 +224,13 @@ struct expected {
 };
 
 static void check_workspace(const struct network *n, uint64_t first, uint64_t count,
-                            enum unit_pass pass, bool keep, const struct expected *expected,
+                            enum unit_pass pass, uint32_t how, const struct expected *expected,
                             uint32_t expected_count)
 {
     struct arena arena = {0};
     struct memory_table table;
     struct error err = {0};
-    assert_int_equal(memory_workspace(n, first, count, pass, keep, 2, 96, &arena, &table, &err),
+    assert_int_equal(memory_workspace(n, first, count, pass, how, 2, 96, &arena, &table, &err),
                      STATUS_OK);
     check_table(&table, MEMORY_ALIGNMENT);
     assert_int_equal(table.count, expected_count);
@@ -211,7 +240,7 @@ static void check_workspace(const struct network *n, uint64_t first, uint64_t co
             fail_msg("%s: %" PRIu64, expected[i].name, table.entries[i].bytes);
         assert_int_equal(table.entries[i].layer, first);
     }
-    assert_int_equal(memory_workspace_bytes(n, first, count, pass, keep, 2, 96), table.bytes);
+    assert_int_equal(memory_workspace_bytes(n, first, count, pass, how, 2, 96), table.bytes);
     arena_release(&arena);
 }
 
@@ -264,6 +293,30 @@ static void workspaces_of_gpt2(void **state)
     check_workspace(&n, 11, 3, UNIT_LOSS, true, loss, 8);
     check_workspace(&n, 13, 1, UNIT_LOSS, false, head, 8);
     check_workspace(&n, 0, 1, UNIT_BACKWARD, false, embedding, 7);
+    /* only the inputs of layers: one layer's activations, however many layers; in the loss its last
+     * block's, those of the head beside them, and the inputs of both blocks and the head but one */
+    const struct expected forward_inputs[] = {
+        {"keep", kept - stream}, {"d_stream", 0}, {"d_stream2", 0}, {"scratch", scores},
+        {"logits", 0},
+    };
+    const struct expected backward_inputs[] = {
+        {"gradients", block},    {"d_stream", 0}, {"d_stream2", stream},
+        {"d_qkv", 3 * stream},   {"d_wide", 4 * stream}, {"scratch", scores},
+        {"activations", kept - stream},
+    };
+    const struct expected loss_inputs[] = {
+        {"gradients", block},    {"d_stream", 0}, {"d_stream2", stream},
+        {"d_qkv", 3 * stream},   {"d_wide", 4 * stream}, {"scratch", scores},
+        {"logits", logits},      {"activations", kept - stream},
+        {"head", 192 * 770 * 4}, {"inputs", 2 * stream},
+    };
+    const uint32_t inputs = UNIT_KEEP | UNIT_INPUTS;
+    check_workspace(&n, 4, 3, UNIT_FORWARD, inputs, forward_inputs, 5);
+    check_workspace(&n, 2, 9, UNIT_BACKWARD, inputs, backward_inputs, 7);
+    check_workspace(&n, 11, 3, UNIT_LOSS, inputs, loss_inputs, 10);
+    check_workspace(&n, 11, 3, UNIT_LOSS, UNIT_INPUTS, loss_inputs, 10);
+    check_workspace(&n, 4, 3, UNIT_FORWARD, UNIT_INPUTS, forward, 5); /* kept nowhere: as without */
+    check_workspace(&n, 4, 3, UNIT_BACKWARD, UNIT_INPUTS, backward, 7);
     n.tied_head = false; /* the head's own table has a gradient: 50257 * 768 + 1536 floats */
     struct expected untied[ARRAY_COUNT(loss)];
     memcpy(untied, loss, sizeof loss);
@@ -289,6 +342,12 @@ static void profiles_have_what_they_say(void **state)
     assert_int_equal(memory_find(&table, 0, "gradients")->bytes, up(800));
     assert_int_equal(memory_find(&table, 0, "d_stream2")->bytes, 72); /* 70, in whole floats */
     assert_int_equal(memory_find(&table, 0, "activations")->bytes, up(100) + up(300) + up(200));
+    assert_int_equal(memory_input_bytes(&n, 0, 3, 5, 1), up(70) + up(30));
+    assert_int_equal(memory_workspace(&n, 0, 3, UNIT_LOSS, UNIT_INPUTS, 5, 1, &arena, &table, &err),
+                     STATUS_OK);
+    assert_int_equal(memory_find(&table, 0, "activations")->bytes, up(300));
+    assert_int_equal(memory_find(&table, 0, "head")->bytes, 0);
+    assert_int_equal(memory_find(&table, 0, "inputs")->bytes, up(70) + up(30));
     arena_release(&arena);
 }
 
@@ -310,7 +369,7 @@ static void sizes_are_those_of_the_tables(void **state)
         uint64_t count = 1 + random_below(seed, r + 4, n.layer_count - first);
         uint64_t b = 1 + random_below(seed, r + 5, 7), t = 1 + random_below(seed, r + 6, 300);
         enum unit_pass pass = (enum unit_pass)random_below(seed, r + 7, 3);
-        bool keep = random_below(seed, r + 8, 2);
+        uint32_t how = (uint32_t)random_below(seed, r + 8, UNIT_WAYS + UNIT_ACCUMULATE);
         struct arena arena = {0};
         struct memory_table table;
         struct error err = {0};
@@ -327,12 +386,23 @@ static void sizes_are_those_of_the_tables(void **state)
                          STATUS_OK);
         check_table(&table, MEMORY_ALIGNMENT);
         assert_int_equal(memory_activation_bytes(&n, first, count, b, t), table.bytes);
-        assert_int_equal(memory_workspace(&n, first, count, pass, keep, b, t, &arena, &table, &err),
+        uint64_t all = table.bytes;
+        assert_int_equal(memory_inputs(&n, first, count, b, t, &arena, &table, &err), STATUS_OK);
+        check_table(&table, MEMORY_ALIGNMENT);
+        assert_int_equal(table.count, count - 1);
+        assert_int_equal(memory_input_bytes(&n, first, count, b, t), table.bytes);
+        assert_true(table.bytes <= all);
+        assert_int_equal(memory_workspace(&n, first, count, pass, how, b, t, &arena, &table, &err),
                          STATUS_OK);
         check_table(&table, MEMORY_ALIGNMENT);
-        assert_int_equal(memory_workspace_bytes(&n, first, count, pass, keep, b, t), table.bytes);
+        assert_int_equal(memory_workspace_bytes(&n, first, count, pass, how, b, t), table.bytes);
+        if (pass == UNIT_BACKWARD) /* a layer at a time never needs more than all at once */
+            assert_true(memory_workspace_bytes(&n, first, count, pass,
+                                               how | UNIT_KEEP | UNIT_INPUTS, b, t) <=
+                        memory_workspace_bytes(&n, first, count, pass,
+                                               how & ~(uint32_t)(UNIT_KEEP | UNIT_INPUTS), b, t));
         if (count > 1) {
-            assert_true(memory_workspace_bytes(&n, first, count - 1, pass, keep, b, t) <=
+            assert_true(memory_workspace_bytes(&n, first, count - 1, pass, how, b, t) <=
                         table.bytes);
             assert_true(memory_activation_bytes(&n, first, count - 1, b, t) <=
                         memory_activation_bytes(&n, first, count, b, t));
@@ -369,6 +439,8 @@ static void memory_may_end_anywhere(void **state)
     alloc_test_fail_at(1);
     assert_int_equal(memory_activations(&n, 0, 14, 2, 96, &arena, &table, &err), STATUS_NO_MEMORY);
     alloc_test_fail_at(1);
+    assert_int_equal(memory_inputs(&n, 0, 14, 2, 96, &arena, &table, &err), STATUS_NO_MEMORY);
+    alloc_test_fail_at(1);
     assert_int_equal(memory_workspace(&n, 0, 14, UNIT_LOSS, false, 2, 96, &arena, &table, &err),
                      STATUS_NO_MEMORY);
     alloc_test_fail_at(0);
@@ -382,6 +454,7 @@ int main(void)
         cmocka_unit_test(parameters_of_a_gpt2_block),
         cmocka_unit_test(embedding_tables_lie_row_behind_row),
         cmocka_unit_test(activations_of_gpt2),
+        cmocka_unit_test(inputs_of_layers),
         cmocka_unit_test(activations_of_encoders),
         cmocka_unit_test(activations_of_llama),
         cmocka_unit_test(workspaces_of_gpt2),
