@@ -4,6 +4,8 @@
  *     FORWARD   the embedding; or blocks, keeping their activations or not
  *     LOSS      blocks forward, the head there and back, blocks backward
  *     BACKWARD  the embedding; or blocks forward again unless they were kept, then blocks backward
+ *               (where only the inputs of blocks were: forward and backward of each, the last first;
+ *               so does a LOSS that holds no more than these)
  *     UPDATE    the steps of all tensors, from gradients that a backward pass left
  *     EVALUATE  forward, with the loss where the head is; nothing is kept and nothing changes
  *
@@ -63,17 +65,31 @@ static bool has_head(const struct unit_arguments *a)
  * nothing. */
 static const struct memory_table *evaluation_workspace(const struct unit_arguments *a)
 {
-    return has_head(a) ? &a->tables->workspace[UNIT_LOSS][UNIT_GRADIENTS_OUT]
+    uint32_t how = UNIT_GRADIENTS_OUT | (a->inputs_only ? UNIT_INPUTS : 0);
+    return has_head(a) ? &a->tables->workspace[UNIT_LOSS][how]
                        : &a->tables->workspace[UNIT_FORWARD][0];
+}
+
+/* The inputs of a single layer are the boundary alone: kept, though nothing is there. */
+static uint32_t way_of(const struct unit_arguments *a)
+{
+    bool kept = a->activations || (a->inputs_only && a->tables->inputs.bytes == 0);
+    return (kept && a->pass != PLAN_LOSS ? UNIT_KEEP : 0) | (a->inputs_only ? UNIT_INPUTS : 0) |
+           (a->gradient ? UNIT_GRADIENTS_OUT : 0);
 }
 
 static const struct memory_table *workspace_of(const struct unit_arguments *a)
 {
     if (a->pass == PLAN_EVALUATE) return evaluation_workspace(a);
-    bool kept = a->activations && a->pass != PLAN_LOSS;
-    uint32_t how = (kept ? UNIT_KEEP : 0) | (a->gradient ? UNIT_GRADIENTS_OUT : 0);
+    uint32_t how = way_of(a);
     assert(how < UNIT_WAYS);
     return &a->tables->workspace[unit_pass_of(a->pass)][how];
+}
+
+static bool holds_inputs(const struct unit_arguments *a)
+{
+    if (a->pass == PLAN_EVALUATE) return a->inputs_only && has_head(a);
+    return unit_holds_inputs(unit_pass_of(a->pass), way_of(a));
 }
 
 /* Tensors of the shard's first layer. */
@@ -149,6 +165,33 @@ static void kept_of(const struct unit *unit, float *all, uint64_t layer,
         bool output = !head && i + 1 == count;
         out[i] = output && last ? NULL : at_byte(all, entries[i].offset_bytes);
     }
+}
+
+/* The same where `alone` points to what this layer alone keeps; its output is not there. */
+static void kept_alone(const struct unit *unit, float *alone, uint64_t layer,
+                       float *out[FAMILY_KEPT_MAX])
+{
+    const struct unit_arguments *a = unit->arguments;
+    const struct family *family = unit->family;
+    const struct memory_entry *entries =
+        layer_entries(&a->tables->activations, a, layer, family->block_kept);
+    bool head = layer + 1 == unit->network->layer_count;
+    uint32_t count = head ? family->head_kept : family->block_kept - 1;
+    assert(count < FAMILY_KEPT_MAX);
+    for (uint32_t i = 0; i < count; i++)
+        out[i] = at_byte(alone, entries[i].offset_bytes - entries[0].offset_bytes);
+    if (!head) out[count] = NULL;
+}
+
+/* A layer's input where `inputs` points to those of all layers but the first. */
+static float *held_input(const struct unit *unit, float *inputs, uint64_t layer)
+{
+    const struct unit_arguments *a = unit->arguments;
+    uint64_t index = layer - a->shard->first_layer;
+    if (index == 0) return a->boundary_in;
+    const struct memory_entry *entry = &a->tables->inputs.entries[index - 1];
+    assert(index <= a->tables->inputs.count && entry->layer == layer);
+    return at_byte(inputs, entry->offset_bytes);
 }
 
 /* --- tensors ---------------------------------------------------------------------------------- */
@@ -319,25 +362,39 @@ static void blocks_backward(const struct unit *unit, uint64_t end, float *all, c
     }
 }
 
-/* Forward without keeping: each layer's activations replace those of the one in front of it. */
-static void blocks_forward_only(const struct unit *unit)
+/* Forward without keeping: in `alone`, each layer's activations replace those of the one in front of
+ * it. `inputs`: where the inputs of all layers but the first go; NULL: nowhere. */
+static void blocks_forward_only(const struct unit *unit, uint64_t end, float *alone, float *inputs)
 {
     const struct unit_arguments *a = unit->arguments;
     float *streams[2] = {unit->d_stream, unit->d_stream2};
-    float *keep = piece(a, workspace_of(a), "keep");
-    uint32_t output = unit->family->block_kept - 1;
-    uint64_t end = a->shard->first_layer + a->shard->layer_count;
+    uint64_t shard_end = a->shard->first_layer + a->shard->layer_count;
     const float *in = a->boundary_in;
     for (uint64_t layer = a->shard->first_layer; layer < end; layer++) {
-        const struct memory_entry *entries =
-            layer_entries(&a->tables->activations, a, layer, unit->family->block_kept);
         float *kept[FAMILY_KEPT_MAX];
-        for (uint32_t i = 0; i < output; i++)
-            kept[i] = at_byte(keep, entries[i].offset_bytes - entries[0].offset_bytes);
-        kept[output] = NULL;
-        float *out = layer + 1 == end ? a->boundary_out : streams[layer % 2];
+        kept_alone(unit, alone, layer, kept);
+        float *out = layer + 1 == shard_end ? a->boundary_out
+                     : inputs               ? held_input(unit, inputs, layer + 1)
+                                            : streams[layer % 2];
         unit->family->block_forward(unit, layer, kept, in, out);
         in = out;
+    }
+}
+
+/* Blocks [first, end) from their inputs, the last first: what the backward pass of each needs is made
+ * in `alone` just before it, but for the last block's where that is `fresh` from the forward pass. */
+static void blocks_backward_alone(const struct unit *unit, uint64_t end, float *alone,
+                                  float *inputs, const float *d_out, bool fresh)
+{
+    const struct unit_arguments *a = unit->arguments;
+    for (uint64_t layer = end; layer-- > a->shard->first_layer;) {
+        float *kept[FAMILY_KEPT_MAX];
+        kept_alone(unit, alone, layer, kept);
+        const float *in = held_input(unit, inputs, layer);
+        if (!fresh) unit->family->block_forward(unit, layer, kept, in, NULL);
+        unit->family->block_backward(unit, layer, kept, in, d_out, a->gradient_out);
+        d_out = a->gradient_out;
+        fresh = false;
     }
 }
 
@@ -348,9 +405,19 @@ static void compute_loss(const struct unit *unit)
     const struct unit_arguments *a = unit->arguments;
     uint64_t head = unit->network->layer_count - 1;
     assert(has_head(a));
-    float *all = piece(a, workspace_of(a), "activations");
+    float *all = piece(a, workspace_of(a), "activations"), *kept[FAMILY_KEPT_MAX];
+    if (holds_inputs(a)) {
+        float *inputs = piece(a, workspace_of(a), "inputs");
+        const float *in = held_input(unit, inputs, head);
+        blocks_forward_only(unit, head, all, inputs);
+        kept_alone(unit, piece(a, workspace_of(a), "head"), head, kept);
+        unit->family->head_forward(unit, head, kept, in);
+        if (a->pass == PLAN_EVALUATE) return;
+        unit->family->head_backward(unit, head, kept, in, a->gradient_out);
+        blocks_backward_alone(unit, head, all, inputs, a->gradient_out, true);
+        return;
+    }
     blocks_forward(unit, head, all, NULL);
-    float *kept[FAMILY_KEPT_MAX];
     kept_of(unit, all, head, kept);
     const float *in = layer_input(unit, all, head);
     unit->family->head_forward(unit, head, kept, in);
@@ -363,12 +430,13 @@ static void compute_backward(const struct unit *unit)
 {
     const struct unit_arguments *a = unit->arguments;
     uint64_t end = a->shard->first_layer + a->shard->layer_count;
-    float *all = a->activations;
-    if (!all) {
-        all = piece(a, workspace_of(a), "activations");
-        blocks_forward(unit, end, all, NULL);
+    float *made = piece(a, workspace_of(a), "activations");
+    if (holds_inputs(a)) {
+        blocks_backward_alone(unit, end, made, a->activations, a->gradient_in, false);
+        return;
     }
-    blocks_backward(unit, end, all, a->gradient_in);
+    if (!a->activations) blocks_forward(unit, end, made, NULL);
+    blocks_backward(unit, end, a->activations ? a->activations : made, a->gradient_in);
 }
 
 static void compute_update(const struct unit *unit)
@@ -395,10 +463,10 @@ static void compute_once(const struct unit *unit)
     case PLAN_FORWARD:
         if (embedding)
             unit->family->embedding_forward(unit);
-        else if (a->activations)
+        else if (a->activations && !a->inputs_only)
             blocks_forward(unit, end, a->activations, a->boundary_out);
         else
-            blocks_forward_only(unit);
+            blocks_forward_only(unit, end, piece(a, workspace_of(a), "keep"), a->activations);
         break;
     case PLAN_LOSS: compute_loss(unit); break;
     case PLAN_EVALUATE:
@@ -407,7 +475,7 @@ static void compute_once(const struct unit *unit)
         else if (has_head(a))
             compute_loss(unit);
         else
-            blocks_forward_only(unit);
+            blocks_forward_only(unit, end, piece(a, workspace_of(a), "keep"), NULL);
         break;
     case PLAN_BACKWARD:
         if (embedding)
@@ -432,7 +500,8 @@ static struct unit_arguments arguments_of_turn(const struct unit_arguments *whol
     struct unit_arguments a = *whole;
     const struct job *job = a.job;
     uint64_t boundary = turn * (uint64_t)(unit->r * unit->c);
-    uint64_t kept = turn * a.tables->activations.bytes / sizeof(float);
+    const struct memory_table *table = a.inputs_only ? &a.tables->inputs : &a.tables->activations;
+    uint64_t kept = turn * table->bytes / sizeof(float);
     uint64_t labels = job->network.family == NETWORK_VIT
                           ? 1 : job_batch_bytes(job) / sizeof(int32_t) / job_samples(job);
     if (a.batch) a.batch += turn * job->microbatch * labels; /* of images the pixels lie behind */

@@ -30,6 +30,9 @@ enum status unit_tables_init(const struct job *job, const struct plan_shard *sha
     status = memory_activations(network, shard->first_layer, shard->layer_count, job->microbatch,
                                 job->sequence, arena, &tables.activations, err);
     if (status != STATUS_OK) return status;
+    status = memory_inputs(network, shard->first_layer, shard->layer_count, job->microbatch,
+                           job->sequence, arena, &tables.inputs, err);
+    if (status != STATUS_OK) return status;
     for (uint32_t pass = UNIT_FORWARD; pass <= UNIT_LOSS; pass++)
         for (uint32_t how = 0; how < UNIT_WAYS; how++) {
             status = memory_workspace(network, shard->first_layer, shard->layer_count,

@@ -14,6 +14,7 @@
 struct unit_tables {
     struct memory_table parameters;  /* one part of the state blob */
     struct memory_table activations; /* kept ones */
+    struct memory_table inputs;      /* what is kept instead with `inputs_only` */
     struct memory_table workspace[3][UNIT_WAYS]; /* by enum unit_pass and how */
 };
 
@@ -43,6 +44,8 @@ struct unit_arguments {
     const float *gradient_in;   /* gradient of its output; NULL for the last shard */
     float *gradient_out;        /* gradient of its input; NULL for shard 0 */
     float *activations;         /* kept between forward and backward; NULL: recompute */
+    bool inputs_only;           /* of activations, only the inputs of layers are kept, and a layer is
+                                   recomputed at a time: UNIT_INPUTS (models/memory.h) */
     float *workspace;
 };
 

@@ -176,6 +176,11 @@ void family_check_cuts(const struct family_test *test, const struct job *job, bo
         {.blocks_per_shard = 1, .slices = 2, .keep = true, .elsewhere = true},
         {.blocks_per_shard = 2, .head_alone = true, .slices = 7},
         {.blocks_per_shard = 3, .head_alone = true, .keep = true, .slices = 1},
+        {.blocks_per_shard = 1, .inputs = true, .slices = 2},
+        {.blocks_per_shard = 2, .inputs = true, .slices = 1},
+        {.blocks_per_shard = 2, .inputs = true, .slices = 1, .elsewhere = true},
+        {.blocks_per_shard = 3, .head_alone = true, .inputs = true, .slices = 1},
+        {.blocks_per_shard = 8, .inputs = true, .slices = 3},
     };
     struct trainer_options whole = {.blocks_per_shard = job->network.blocks, .slices = 1};
     kernels_host_attach(test->two);

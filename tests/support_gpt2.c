@@ -60,15 +60,23 @@ static void cut(struct trainer *trainer)
 {
     const struct network *n = &trainer->job.network;
     const struct trainer_options *o = &trainer->options;
-    trainer->shards[trainer->shard_count++] = (struct plan_shard){0, 0, 1};
+    trainer->shards[trainer->shard_count++] = (struct plan_shard){0, 0, 1, false};
     for (uint64_t layer = 1; layer < n->layer_count;) {
         uint64_t left = n->blocks + 1 - layer;
         uint64_t count = left < o->blocks_per_shard ? left : o->blocks_per_shard;
         if (layer + count == n->layer_count - 1 && (!o->head_alone || count == 0)) count++;
         if (trainer->shard_count == TRAINER_SHARDS_MAX) abort();
-        trainer->shards[trainer->shard_count++] = (struct plan_shard){0, layer, count};
+        trainer->shards[trainer->shard_count++] = (struct plan_shard){0, layer, count, false};
         layer += count;
     }
+}
+
+/* Of what a shard keeps. */
+static uint64_t kept_bytes(const struct trainer *trainer, uint32_t s)
+{
+    if (s == 0 || s + 1 == trainer->shard_count) return 0;
+    if (trainer->options.inputs) return trainer->tables[s].inputs.bytes;
+    return trainer->options.keep ? trainer->tables[s].activations.bytes : 0;
 }
 
 static void make_shard(struct trainer *trainer, uint32_t s)
@@ -82,14 +90,14 @@ static void make_shard(struct trainer *trainer, uint32_t s)
         map(tables->parameters.bytes * (1 + optimizer_state_words(job->optimizer.kind)));
     trainer->gradient_bytes = larger(trainer->gradient_bytes, tables->parameters.bytes);
     for (int pass = 0; pass < 3; pass++)
-        for (int keep = 0; keep < 2; keep++)
+        for (uint32_t how = 0; how < UNIT_WAYS; how++)
             trainer->workspace_bytes =
-                larger(trainer->workspace_bytes, tables->workspace[pass][keep].bytes);
+                larger(trainer->workspace_bytes, tables->workspace[pass][how].bytes);
     if (s == 0) return;
     trainer->boundaries[s] = map(trainer->boundary_bytes);
     trainer->boundary_gradients[s] = map(trainer->boundary_bytes);
-    bool middle = s + 1 < trainer->shard_count;
-    if (middle && trainer->options.keep) trainer->activations[s] = map(tables->activations.bytes);
+    uint64_t kept = kept_bytes(trainer, s);
+    if (kept > 0) trainer->activations[s] = map(kept);
 }
 
 void trainer_init(struct trainer *trainer, const struct job *job,
@@ -116,7 +124,7 @@ void trainer_release(struct trainer *trainer)
         host_memory_unmap(trainer->states[s], trainer->parameters[s].bytes * (1 + words));
         host_memory_unmap(trainer->boundaries[s], trainer->boundary_bytes);
         host_memory_unmap(trainer->boundary_gradients[s], trainer->boundary_bytes);
-        host_memory_unmap(trainer->activations[s], trainer->tables[s].activations.bytes);
+        host_memory_unmap(trainer->activations[s], kept_bytes(trainer, s));
     }
     host_memory_unmap(trainer->workspace, trainer->workspace_bytes);
     host_memory_unmap(trainer->table_gradient, trainer->table_bytes);
@@ -161,6 +169,7 @@ static struct unit_arguments arguments_of(struct trainer *trainer, uint32_t s, u
                                        .state = trainer->states[s],
                                        .batch = trainer->batch,
                                        .activations = trainer->activations[s],
+                                       .inputs_only = trainer->options.inputs,
                                        .boundary_in = trainer->boundaries[s],
                                        .workspace = trainer->workspace};
     bool back = pass == PLAN_LOSS || pass == PLAN_BACKWARD;
@@ -238,7 +247,7 @@ static void poison_all(struct trainer *trainer)
         poison(trainer->boundaries[s], trainer->boundary_bytes);
         poison(trainer->boundary_gradients[s], trainer->boundary_bytes);
         if (trainer->activations[s])
-            poison(trainer->activations[s], trainer->tables[s].activations.bytes);
+            poison(trainer->activations[s], kept_bytes(trainer, s));
     }
     trainer->loss = NAN;
 }

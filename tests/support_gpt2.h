@@ -13,6 +13,7 @@ struct trainer_options {
     uint64_t blocks_per_shard; /* shard 0 is the embedding; the head goes with the last blocks */
     bool head_alone;           /* or into a shard of its own */
     bool keep;                 /* activations of the middle shards */
+    bool inputs;               /* or the inputs of their blocks, and of the last shard's no more */
     bool elsewhere;            /* gradients into a buffer, and an UPDATE of all but the embedding */
     uint32_t slices;           /* of the embedding; 1: whole */
     bool poison;               /* NaN into whatever a pass must not read */
