@@ -109,6 +109,12 @@ static const char *network_label(const char *name)
     return cut ? cut : name;
 }
 
+/* Does the job's loss hold only the inputs of layers, and so recompute? */
+static bool loss_from_inputs(const struct plan *plan, uint32_t job)
+{
+    return plan->shards[plan->job_first_shard[job + 1] - 1].inputs_only;
+}
+
 static enum status print_jobs(struct cli *cli, const struct plan *plan, struct error *err)
 {
     struct cli_table table;
@@ -129,7 +135,8 @@ static enum status print_jobs(struct cli *cli, const struct plan *plan, struct e
         shards_cell(&table, plan, j);
         cli_table_cell(&table, "%s",
                        quantity_text((double)largest_shard_bytes(plan, j), DIMENSION_BYTES, text));
-        cli_table_cell(&table, "%s", plan_activations_names[plan->job_activations[j]]);
+        cli_table_cell(&table, "%s%s", plan_activations_names[plan->job_activations[j]],
+                       loss_from_inputs(plan, j) ? ", loss from inputs" : "");
     }
     if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
     cli_more_rows(cli->out, shown, plan->jobs.count);
@@ -290,6 +297,7 @@ static void jobs_json(struct json_out *json, const struct plan *plan)
         json_out_u64(json, "persistent_shard_count", persistent_shards(plan, j));
         json_out_u64(json, "largest_shard_bytes", largest_shard_bytes(plan, j));
         json_out_string(json, "activations", plan_activations_names[plan->job_activations[j]]);
+        json_out_bool(json, "loss_from_inputs", loss_from_inputs(plan, j));
         json_out_u64(json, "minibatches", job->minibatches);
         json_out_object_end(json);
     }

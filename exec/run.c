@@ -459,6 +459,7 @@ static struct unit_arguments unit_arguments_of(const struct loop *loop,
         .minibatch = plan->jobs.jobs[op->unit->job].first_minibatch + op->minibatch,
         .first_row = op->op->first_row,
         .row_count = op->op->row_count,
+        .inputs_only = plan->shards[shard_index].inputs_only,
     };
     for (uint32_t i = 0; i < op->use_count; i++) {
         const struct plan_buffer *const buffer = &plan->buffers[op->uses[i].buffer];

@@ -162,13 +162,19 @@ static inline uint32_t job_pass_way(const struct job *job, uint64_t first_layer)
     return job_pass_samples(job, first_layer) < job_samples(job) ? UNIT_ACCUMULATE : 0;
 }
 
-/* Bytes of the activations of layers that a minibatch keeps for its backward pass: each microbatch's
- * behind those of the one before, as memory_activations() lays them out. */
-static inline uint64_t job_activation_bytes(const struct job *job, uint64_t first_layer,
-                                            uint64_t layer_count)
+/* Bytes of what a minibatch keeps of the activations of layers for its backward pass: each microbatch's
+ * behind those of the one before, as memory_activations() lays them out, or memory_inputs() where `how`
+ * has UNIT_INPUTS; 0 where it does not have UNIT_KEEP. */
+static inline uint64_t job_kept_bytes(const struct job *job, uint64_t first_layer,
+                                      uint64_t layer_count, uint32_t how)
 {
-    return job->microbatches * memory_activation_bytes(&job->network, first_layer, layer_count,
-                                                       job->microbatch, job->sequence);
+    if (!(how & UNIT_KEEP)) return 0;
+    uint64_t one = how & UNIT_INPUTS
+                       ? memory_input_bytes(&job->network, first_layer, layer_count,
+                                            job->microbatch, job->sequence)
+                       : memory_activation_bytes(&job->network, first_layer, layer_count,
+                                                 job->microbatch, job->sequence);
+    return job->microbatches * one;
 }
 
 struct job_set {

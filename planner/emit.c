@@ -336,6 +336,12 @@ static bool table_is_here(const struct emitter *e, const struct shard_view *v)
 
 /* --- units ----------------------------------------------------------------------------------- */
 
+static uint32_t activations_way(const struct emitter *e, const struct shard_view *v)
+{
+    if (v->last) return e->partition->shards[v->global].inputs_only ? UNIT_INPUTS : 0;
+    return v->embedding ? UNIT_KEEP : plan_activations_way(v->activations);
+}
+
 /* Next minibatch's tokens, on the host. */
 static void add_batch_op(struct emitter *e, const struct shard_view *v)
 {
@@ -409,8 +415,7 @@ static void write_forward(struct emitter *e, const struct shard_view *v)
     bool trains = v->pass == PLAN_FORWARD;
     /* the loss uses its input once; every other boundary is needed again by a backward pass */
     bool to_host = !v->here_out || (trains && v->shard + 2 < v->shard_count);
-    bool kept = (trains && v->activations != ACTIVATIONS_RECOMPUTE) || v->embedding;
-    bool activations = kept && !v->embedding && f->activation_bytes > 0;
+    uint64_t kept_bytes = !trains || v->embedding ? 0 : f->kept_bytes[v->activations];
     if (v->shard == 0) add_batch_op(e, v);
     if (v->embedding && v->on_cpu) {
         cpu_embedding_forward(e, v);
@@ -435,18 +440,17 @@ static void write_forward(struct emitter *e, const struct shard_view *v)
     use_new(e, boundary(e, v, BUFFER_BOUNDARY, v->shard + 1, true, f->output_bytes), 0, AREA_EDGE,
             0, f->output_bytes);
     uint32_t acts = 0;
-    if (activations) {
-        acts = buffer(e, v, BUFFER_ACTIVATIONS, v->shard, 0, true, f->activation_bytes);
-        bool spill = v->activations == ACTIVATIONS_SPILL;
-        use_new(e, acts, 0, spill ? AREA_REGION : AREA_KEEP,
-                e->partition->keep_offset[v->global], f->activation_bytes);
+    if (kept_bytes > 0) {
+        acts = buffer(e, v, BUFFER_ACTIVATIONS, v->shard, 0, true, kept_bytes);
+        use_new(e, acts, 0, plan_activations_spill(v->activations) ? AREA_REGION : AREA_KEEP,
+                e->partition->keep_offset[v->global], kept_bytes);
     }
-    add_compute(e, v, v->pass, UNIT_FORWARD, kept, 0, 0, 0);
+    uint32_t how = trains || v->embedding ? activations_way(e, v) : 0;
+    add_compute(e, v, v->pass, UNIT_FORWARD, how, 0, 0, 0);
     output(e, v, BUFFER_BOUNDARY, v->shard + 1, f->output_bytes, to_host);
-    if (activations && v->activations == ACTIVATIONS_SPILL)
+    if (kept_bytes > 0 && plan_activations_spill(v->activations))
         send(e, acts, ACCESS_RELEASE,
-             buffer(e, v, BUFFER_ACTIVATIONS, v->shard, 0, false, f->activation_bytes), 0,
-             f->activation_bytes);
+             buffer(e, v, BUFFER_ACTIVATIONS, v->shard, 0, false, kept_bytes), 0, kept_bytes);
 }
 
 static void write_loss(struct emitter *e, const struct shard_view *v)
@@ -489,7 +493,8 @@ static void write_loss(struct emitter *e, const struct shard_view *v)
         gradient = buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, true, table_bytes);
         use_new(e, gradient, 0, table_area, padded(table_bytes), table_bytes);
     }
-    add_compute(e, v, PLAN_LOSS, UNIT_LOSS, v->on_cpu ? UNIT_GRADIENTS_OUT : 0, 0, 0, 0);
+    add_compute(e, v, PLAN_LOSS, UNIT_LOSS,
+                activations_way(e, v) | (v->on_cpu ? UNIT_GRADIENTS_OUT : 0), 0, 0, 0);
     if (!first)
         output(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard, f->input_bytes, !v->here_out);
     if (text)
@@ -528,7 +533,7 @@ static void write_evaluation(struct emitter *e, const struct shard_view *v)
     use_new(e, loss, 0, AREA_EDGE, 0, sizeof(double));
     if (table_here) use(e, buffer(e, v, BUFFER_STATE, 0, 0, true, 0), ACCESS_READ);
     else if (table) use(e, table_name, ACCESS_READ | ACCESS_RELEASE);
-    add_compute(e, v, PLAN_EVALUATE, UNIT_LOSS, UNIT_GRADIENTS_OUT, 0, 0, 0);
+    add_compute(e, v, PLAN_EVALUATE, UNIT_LOSS, activations_way(e, v) | UNIT_GRADIENTS_OUT, 0, 0, 0);
     send(e, loss, ACCESS_RELEASE, held_out_loss(e, v), 0, sizeof(double));
 }
 
@@ -592,8 +597,7 @@ static void write_backward(struct emitter *e, const struct shard_view *v)
 {
     const struct footprint *f = v->footprint;
     bool first = v->shard == 0;
-    bool kept = v->activations != ACTIVATIONS_RECOMPUTE || v->embedding;
-    bool activations = kept && !v->embedding && f->activation_bytes > 0;
+    uint64_t kept_bytes = v->embedding ? 0 : f->kept_bytes[v->activations];
     bool table = v->embedding && job_has_table(v->job);
     bool table_here = table && table_is_here(e, v);
     uint64_t table_bytes = table ? job_table_bytes(v->job) : 0;
@@ -612,11 +616,11 @@ static void write_backward(struct emitter *e, const struct shard_view *v)
             fetch(e, buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, false, table_bytes), 0,
                   gradient, AREA_REGION, 0, table_bytes);
     }
-    if (activations) {
-        acts = buffer(e, v, BUFFER_ACTIVATIONS, v->shard, 0, true, f->activation_bytes);
-        if (v->activations == ACTIVATIONS_SPILL)
-            fetch(e, buffer(e, v, BUFFER_ACTIVATIONS, v->shard, 0, false, f->activation_bytes), 0,
-                  acts, AREA_REGION, 0, f->activation_bytes);
+    if (kept_bytes > 0) {
+        acts = buffer(e, v, BUFFER_ACTIVATIONS, v->shard, 0, true, kept_bytes);
+        if (plan_activations_spill(v->activations))
+            fetch(e, buffer(e, v, BUFFER_ACTIVATIONS, v->shard, 0, false, kept_bytes), 0, acts,
+                  AREA_REGION, 0, kept_bytes);
     }
     if (v->embedding) batch(e, v, true);
     if (!first) input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, false, true);
@@ -624,7 +628,7 @@ static void write_backward(struct emitter *e, const struct shard_view *v)
 
     use_state(e, v, state);
     if (table) use(e, gradient, ACCESS_READ | ACCESS_RELEASE);
-    if (activations) use(e, acts, ACCESS_READ | ACCESS_RELEASE);
+    if (kept_bytes > 0) use(e, acts, ACCESS_READ | ACCESS_RELEASE);
     if (v->embedding) batch(e, v, false);
     if (!first) input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, false, false);
     input(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard + 1, f->output_bytes, v->here_in, false);
@@ -632,7 +636,7 @@ static void write_backward(struct emitter *e, const struct shard_view *v)
         use_new(e, boundary(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard, true, f->input_bytes), 0,
                 AREA_EDGE, 0, f->input_bytes);
     add_compute(e, v, PLAN_BACKWARD, UNIT_BACKWARD,
-                (kept ? UNIT_KEEP : 0) | (v->on_cpu ? UNIT_GRADIENTS_OUT : 0), 0, 0, 0);
+                activations_way(e, v) | (v->on_cpu ? UNIT_GRADIENTS_OUT : 0), 0, 0, 0);
     if (!first)
         output(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard, f->input_bytes, !v->here_out);
     if (!v->persistent)
@@ -855,7 +859,7 @@ enum status emit_plan(struct plan_builder *builder, struct footprints *footprint
         for (uint32_t s = 0; s < partition->shard_count; s++)
             plan_builder_shard(builder, partition->shards[s].job,
                                partition->shards[s].first_layer,
-                               partition->shards[s].layer_count);
+                               partition->shards[s].layer_count, partition->shards[s].inputs_only);
         emit_schedule(&e, schedule, continued);
     }
     free(continued);

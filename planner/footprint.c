@@ -183,9 +183,12 @@ static void measure_seconds(const struct hardware *hardware, const struct job *j
 {
     bool last = first + count == job->network.layer_count;
     out->forward_s = pass_s(hardware, 0, job, first, count, PLAN_FORWARD, 0);
-    out->backward_kept_s = pass_s(hardware, 0, job, first, count, PLAN_BACKWARD, UNIT_KEEP);
-    out->backward_recompute_s = pass_s(hardware, 0, job, first, count, PLAN_BACKWARD, 0);
-    out->loss_s = last ? pass_s(hardware, 0, job, first, count, PLAN_LOSS, 0) : 0;
+    for (uint32_t a = 0; a < ACTIVATIONS_COUNT && !last; a++)
+        out->backward_s[a] =
+            pass_s(hardware, 0, job, first, count, PLAN_BACKWARD, plan_activations_way(a));
+    for (uint32_t inputs = 0; inputs < 2 && last; inputs++)
+        out->loss_s[inputs] =
+            pass_s(hardware, 0, job, first, count, PLAN_LOSS, inputs ? UNIT_INPUTS : 0);
     out->update_s = pass_s(hardware, 0, job, first, count, PLAN_UPDATE, 0);
     if (!hardware_has_cpu(hardware) || !job_can_use_cpu(job)) return;
     uint32_t cpu = hardware_cpu(hardware);
@@ -202,7 +205,8 @@ static void measure(const struct footprints *f, const struct job *job, uint64_t 
     uint64_t b = job_samples(job), t = job->sequence, end = first + count;
     out->parameter_bytes = memory_parameter_bytes(network, first, count);
     out->state_bytes = memory_state_bytes(network, first, count, job->optimizer.kind);
-    out->activation_bytes = job_activation_bytes(job, first, count);
+    for (uint32_t a = 0; a < ACTIVATIONS_COUNT; a++)
+        out->kept_bytes[a] = job_kept_bytes(job, first, count, plan_activations_way(a));
     out->input_bytes = first ? memory_boundary_bytes(network, first - 1, b, t) : 0;
     out->output_bytes =
         end < network->layer_count ? memory_boundary_bytes(network, end - 1, b, t) : 0;

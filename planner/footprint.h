@@ -14,11 +14,13 @@
 struct footprint {
     uint64_t parameter_bytes;  /* one part of the state blob */
     uint64_t state_bytes;
-    uint64_t activation_bytes; /* kept for the backward pass */
+    uint64_t kept_bytes[ACTIVATIONS_COUNT]; /* for the backward pass, by enum plan_activations */
     uint64_t input_bytes;      /* boundary that enters; 0 for layer 0 */
     uint64_t output_bytes;     /* boundary that leaves; 0 behind the last layer */
     uint64_t workspace_bytes[3][UNIT_WAYS]; /* by enum unit_pass and how */
-    double forward_s, backward_kept_s, backward_recompute_s, loss_s; /* with the update */
+    double forward_s;
+    double backward_s[ACTIVATIONS_COUNT]; /* by enum plan_activations; with the update */
+    double loss_s[2]; /* holding all activations, and only the inputs of layers; with the update */
     double update_s; /* alone */
     /* on the host's processor; 0 where hardware_has_cpu() is false */
     double cpu_update_s;

@@ -54,11 +54,9 @@ void cutter_note_fixed(struct cutter *cutter, uint64_t taken)
                         taken - cutter->capacity);
 }
 
-uint64_t cutter_workspace(const struct footprint *f, const struct job *job, bool last,
-                          uint32_t activations, uint32_t how)
+uint64_t cutter_workspace(const struct footprint *f, const struct job *job, bool last, uint32_t how)
 {
     if (last) return padded(f->workspace_bytes[UNIT_LOSS][how]);
-    if (activations != ACTIVATIONS_RECOMPUTE) how |= UNIT_KEEP;
     uint64_t bytes = max_u64(f->workspace_bytes[UNIT_FORWARD][how],
                              f->workspace_bytes[UNIT_BACKWARD][how]);
     /* evaluations keep nothing, whatever is done with the training's activations */

@@ -57,7 +57,8 @@ struct partition {
                                     within `persistent` */
     uint32_t seat_count;
     double contention;           /* copies take so much longer when all devices copy at once */
-    double objective_s;          /* estimated seconds of all minibatches on one device, summed */
+    double objective_s;          /* estimated seconds of all minibatches on one device, summed;
+                                    resident: see partition_resident.c */
 };
 
 /*
@@ -80,6 +81,13 @@ MUST_CHECK enum status partition_resident(const struct hardware *hardware,
                                           struct error *err);
 
 void partition_release(struct partition *partition);
+
+/* UNIT_KEEP and UNIT_INPUTS of a shard that is not an embedding; `loss_inputs`: of the last one, of
+ * activations only the inputs of layers are held. */
+static inline uint32_t partition_way(uint32_t activations, bool loss_inputs, bool last)
+{
+    return !last ? plan_activations_way(activations) : loss_inputs ? UNIT_INPUTS : 0;
+}
 
 /* Offsets in a device's arena. */
 static inline uint64_t partition_edge(const struct partition *p, uint32_t turn)

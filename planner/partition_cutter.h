@@ -39,9 +39,8 @@ void cutter_note_fixed(struct cutter *cutter, uint64_t taken);
 MUST_CHECK enum status partition_allocate(const struct job_set *jobs, struct partition *out,
                                           struct error *err);
 
-/* Scratch of the greediest unit of a shard; `how` may have UNIT_GRADIENTS_OUT. */
-uint64_t cutter_workspace(const struct footprint *f, const struct job *job, bool last,
-                          uint32_t activations, uint32_t how);
+/* Scratch of the greediest unit of a shard that computes this way; see partition_way(). */
+uint64_t cutter_workspace(const struct footprint *f, const struct job *job, bool last, uint32_t how);
 
 /* The message of a footprint that could not be had. */
 enum status cutter_out_of_memory(struct error *err);

@@ -63,13 +63,12 @@ static struct shard_load load_of(const struct candidate *c, const struct job *jo
                                  bool on_cpu, bool persistent)
 {
     bool last = is_last(job, shard->first_layer, shard->layer_count);
-    uint64_t spilled = c->activations == ACTIVATIONS_SPILL && !last ? f->activation_bytes : 0;
+    uint64_t spilled =
+        plan_activations_spill(c->activations) && !last ? f->kept_bytes[c->activations] : 0;
     /* to the host go the state or, in its place, the gradient of the parameters */
     uint64_t state = persistent ? 0 : on_cpu ? f->parameter_bytes : f->state_bytes;
     uint64_t table = last && job_has_table(job) ? job_table_bytes(job) : 0;
-    double backward = last                                            ? f->loss_s
-                      : c->activations == ACTIVATIONS_RECOMPUTE ? f->backward_recompute_s
-                                                                : f->backward_kept_s;
+    double backward = last ? f->loss_s[c->loss_inputs] : f->backward_s[c->activations];
     struct shard_load load = {
         .backward = {.compute_s = backward - (on_cpu ? f->update_s : 0),
                      .in_bytes = state + table + f->input_bytes + f->output_bytes + spilled,

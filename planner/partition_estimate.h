@@ -17,6 +17,7 @@ struct candidate {
     uint32_t region_count;
     uint64_t region_bytes;
     uint32_t activations;
+    bool loss_inputs; /* the last shards hold only the inputs of layers */
     uint32_t place; /* enum planner_place */
 };
 

@@ -37,8 +37,8 @@ static enum status mark(const struct cutter *cutter, const struct candidate *c, 
         bool last = is_last(of, shard->first_layer, shard->layer_count);
         cut->persistent[s] = true;
         cut->persistent_bytes += padded(f->state_bytes);
-        *workspace_bytes =
-            max_u64(*workspace_bytes, cutter_workspace(f, of, last, c->activations, 0));
+        uint32_t how = partition_way(c->activations, c->loss_inputs, last);
+        *workspace_bytes = max_u64(*workspace_bytes, cutter_workspace(f, of, last, how));
     }
     return STATUS_OK;
 }

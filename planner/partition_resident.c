@@ -2,10 +2,11 @@
  * Stages that stay: each job is cut into one stage per device, balanced by time, and as many jobs as
  * fit sit on the devices at once.
  *
- * A stage must hold its state (and, if there is room, its activations) times the number of seats,
- * beside the scratch of whatever runs. The number of seats is tried from the largest down; with the
- * same number, keeping activations is preferred to recomputing them. The embedding is a shard of
- * its own and shares the first device with the first stage.
+ * A stage must hold its state (and, if there is room, its activations or the inputs of its layers)
+ * times the number of seats, beside the scratch of whatever runs. The number of seats is tried from
+ * the largest down; with the same number, the way of treating activations that takes the least time
+ * is taken: that of all stages where one job runs at a time, else that of the longest. The embedding
+ * is a shard of its own and shares the first device with the first stage.
  */
 #include "planner/partition_cutter.h"
 
@@ -19,6 +20,7 @@ struct stage_problem {
     struct cutter *cutter;
     uint32_t job;
     uint32_t activations;
+    bool loss_inputs; /* the last stage holds only the inputs of layers */
     uint32_t seats;
     uint64_t room;
     bool by_lack; /* look for the cut that lacks least instead: what to say when none fits */
@@ -26,8 +28,12 @@ struct stage_problem {
 
 static uint64_t seat_need(const struct stage_problem *p, const struct footprint *f, bool last)
 {
-    bool keep = p->activations == ACTIVATIONS_KEEP && !last;
-    return padded(f->state_bytes) + (keep ? padded(f->activation_bytes) : 0);
+    return padded(f->state_bytes) + (last ? 0 : padded(f->kept_bytes[p->activations]));
+}
+
+static double stage_s(const struct stage_problem *p, const struct footprint *f, bool last)
+{
+    return last ? f->loss_s[p->loss_inputs] : f->forward_s + f->backward_s[p->activations];
 }
 
 /* Bytes that a stage of layers [first, first + count) on the first or another device lacks. */
@@ -39,15 +45,14 @@ static enum status stage_lacks(const struct stage_problem *p, uint64_t first, ui
     const struct footprint *f = footprint_of(p->cutter->footprints, p->job, first, count);
     if (!f) return cutter_out_of_memory(err);
     bool last = is_last(job, first, count);
-    uint64_t need = p->seats * seat_need(p, f, last) + cutter_workspace(f, job, last, p->activations, 0);
-    *seconds = last ? f->loss_s
-                    : f->forward_s + (p->activations == ACTIVATIONS_KEEP ? f->backward_kept_s
-                                                                         : f->backward_recompute_s);
+    uint32_t how = partition_way(p->activations, p->loss_inputs, last);
+    uint64_t need = p->seats * seat_need(p, f, last) + cutter_workspace(f, job, last, how);
+    *seconds = stage_s(p, f, last);
     if (with_embedding) {
         const struct footprint *e = footprint_of(p->cutter->footprints, p->job, 0, 1);
         if (!e) return cutter_out_of_memory(err);
         need += p->seats * padded(e->state_bytes);
-        *seconds += e->forward_s + e->backward_kept_s;
+        *seconds += stage_s(p, e, false);
     }
     *lacks = need > p->room ? need - p->room : 0;
     return STATUS_OK;
@@ -103,19 +108,22 @@ static enum status cut_stages(const struct stage_problem *p, uint64_t first, uin
 
 /* Place the shards of all jobs for this many seats; *fits false when some job does not. */
 static enum status try_seats(struct cutter *cutter, uint32_t seats, uint32_t activations,
-                             struct partition *out, uint64_t *ends, bool *fits, struct error *err)
+                             bool loss_inputs, struct partition *out, uint64_t *ends, bool *fits,
+                             struct error *err)
 {
     uint32_t edges = 4; /* both directions of two neighbours */
     uint64_t taken = edges * cutter->edge_bytes + seats * out->region_bytes;
     *fits = false;
     out->shard_count = 0;
     out->workspace_bytes = out->keep_bytes = 0;
+    out->objective_s = 0;
     if (taken > cutter->capacity) {
         cutter_note_fixed(cutter, taken);
         return STATUS_OK;
     }
     struct stage_problem p = {.cutter = cutter,
                               .activations = activations,
+                              .loss_inputs = loss_inputs,
                               .seats = seats,
                               .room = cutter->capacity - taken};
     for (uint32_t j = 0; j < cutter->jobs->count; j++) {
@@ -134,6 +142,7 @@ static enum status try_seats(struct cutter *cutter, uint32_t seats, uint32_t act
         if (status) return status;
         out->job_first_shard[j] = out->shard_count;
         uint64_t seat = 0;
+        double stage = 0, longest = 0, sum = 0;
         for (uint32_t k = first ? 0 : 1; k <= stages; k++) {
             uint32_t s = out->shard_count++, device = k ? k - 1 : 0;
             uint64_t start = k == 0 ? 0 : k == 1 ? first : ends[k - 2];
@@ -143,20 +152,26 @@ static enum status try_seats(struct cutter *cutter, uint32_t seats, uint32_t act
             if (!f) return cutter_out_of_memory(err);
             bool last = end == job->network.layer_count;
             if (k != 1 || !first) seat = 0; /* the embedding shares its device with stage 1 */
-            out->shards[s] = (struct plan_shard){
-                .job = j, .first_layer = start, .layer_count = end - start};
+            bool embedding = k == 0;
+            uint32_t way =
+                embedding ? UNIT_KEEP : partition_way(activations, loss_inputs, last);
+            out->shards[s] = (struct plan_shard){.job = j,
+                                                 .first_layer = start,
+                                                 .layer_count = end - start,
+                                                 .inputs_only = way & UNIT_INPUTS};
             out->shard_device[s] = device;
             out->persistent[s] = true;
             out->state_offset[s] = seat;
             out->keep_offset[s] = seat + padded(f->state_bytes);
-            bool embedding = k == 0;
+            stage = (k == 1 ? stage : 0) + stage_s(&p, f, last);
+            longest = max_s(longest, stage);
+            sum += stage_s(&p, f, last);
             seat += embedding ? padded(f->state_bytes) : seat_need(&p, f, last);
             out->keep_bytes = max_u64(out->keep_bytes, seat);
-            out->workspace_bytes = max_u64(
-                out->workspace_bytes,
-                cutter_workspace(f, &cutter->jobs->jobs[j], last,
-                                 embedding ? ACTIVATIONS_KEEP : activations, 0));
+            out->workspace_bytes =
+                max_u64(out->workspace_bytes, cutter_workspace(f, job, last, way));
         }
+        out->objective_s += (seats == 1 ? sum : longest) * (double)job->minibatches;
     }
     out->job_first_shard[cutter->jobs->count] = out->shard_count;
     out->edge_bytes = cutter->edge_bytes;
@@ -175,26 +190,35 @@ enum status partition_resident(const struct hardware *hardware, const struct job
                                struct partition *out, struct error *err)
 {
     struct cutter cutter = cutter_make(hardware, jobs, footprints, options, true);
-    struct partition made = {.resident = true, .contention = 1};
-    if (options->activations == ACTIVATIONS_SPILL)
+    struct partition made = {.resident = true, .contention = 1}, trial = made;
+    if (options->activations != PLANNER_AUTO && plan_activations_spill(options->activations))
         return error_set(err, STATUS_BAD_INPUT,
-                         "activations of resident shards cannot be spilled (expected keep or "
-                         "recompute)");
+                         "activations of resident shards cannot be spilled (expected keep, "
+                         "keep-inputs or recompute)");
     uint64_t *ends = calloc(hardware->device_count, sizeof *ends);
     enum status status = ends ? partition_allocate(jobs, &made, err) : cutter_out_of_memory(err);
-    bool fits = false;
-    made.region_bytes = cutter.table_bytes; /* of a seat */
+    if (!status) status = partition_allocate(jobs, &trial, err);
+    bool found = false;
+    made.region_bytes = trial.region_bytes = cutter.table_bytes; /* of a seat */
     uint32_t seats = seats_max < jobs->count ? seats_max : jobs->count;
-    for (; seats > 0 && !fits && !status; seats--) {
-        const uint32_t modes[] = {ACTIVATIONS_KEEP, ACTIVATIONS_RECOMPUTE};
-        for (size_t m = 0; m < ARRAY_COUNT(modes) && !fits && !status; m++) {
-            if (options->activations != PLANNER_AUTO && options->activations != modes[m]) continue;
-            cutter.missing_bytes = UINT64_MAX; /* what the least demanding attempt lacks */
-            status = try_seats(&cutter, seats, modes[m], &made, ends, &fits, err);
+    for (; seats > 0 && !found && !status; seats--) {
+        const uint32_t modes[] = {ACTIVATIONS_KEEP, ACTIVATIONS_RECOMPUTE, ACTIVATIONS_KEEP_INPUTS};
+        cutter.missing_bytes = UINT64_MAX; /* what the least demanding attempt lacks */
+        for (size_t way = 0; way < ARRAY_COUNT(modes) * 2 && !status; way++) {
+            uint32_t mode = modes[way / 2];
+            bool fits;
+            if (options->activations != PLANNER_AUTO && options->activations != mode) continue;
+            status = try_seats(&cutter, seats, mode, way % 2, &trial, ends, &fits, err);
+            if (status || !fits || (found && trial.objective_s >= made.objective_s)) continue;
+            struct partition swap = made;
+            made = trial;
+            trial = swap;
+            found = true;
         }
     }
     free(ends);
-    if (!status && !fits) {
+    partition_release(&trial);
+    if (!status && !found) {
         const struct job *job = &jobs->jobs[cutter.failed_job];
         char missing[QUANTITY_TEXT_BYTES];
         status = error_set(err, STATUS_INFEASIBLE,

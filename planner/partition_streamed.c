@@ -6,8 +6,9 @@
  * its scratch fits the workspace; the greedy cut has the fewest shards, because whatever fits, each
  * part of it fits too. G itself trades: a large one makes few shards but leaves little workspace
  * and long first copies. So some dozens of sizes between the smallest that any layer needs and all
- * of the memory are tried, with two and three regions and each way of treating activations, and the
- * cut with the least estimated time (partition_estimate.h) is taken.
+ * of the memory are tried, with two and three regions and each way of treating activations, in the
+ * shards that go back later and in the one with the loss, and the cut with the least estimated time
+ * (partition_estimate.h) is taken.
  *
  * The place of the optimizers is tried like the rest. On the device a region holds a shard's state,
  * on the host's processor parameters and gradient. Split, it is cut as for the device, and of each
@@ -39,13 +40,15 @@ static uint64_t region_need(const struct footprint *f, const struct job *job, bo
     uint64_t pair = 2 * padded(f->parameter_bytes), need = padded(f->state_bytes);
     if (estimate_uses_cpu(job, place) && !embedding)
         need = place == PLACE_CPU ? pair : max_u64(pair, need);
-    if (!last && activations == ACTIVATIONS_SPILL) need += padded(f->activation_bytes);
+    if (!last && plan_activations_spill(activations)) need += padded(f->kept_bytes[activations]);
     return need;
 }
 
-static uint32_t way_of(const struct job *job, uint32_t place)
+/* How the greediest unit of a shard computes. */
+static uint32_t way_of(const struct candidate *c, const struct job *job, bool last)
 {
-    return place == PLACE_CPU && estimate_uses_cpu(job, place) ? UNIT_GRADIENTS_OUT : 0;
+    return partition_way(c->activations, c->loss_inputs, last) |
+           (c->place == PLACE_CPU && estimate_uses_cpu(job, c->place) ? UNIT_GRADIENTS_OUT : 0);
 }
 
 static uint64_t slice_row_bytes(const struct job *job)
@@ -84,7 +87,11 @@ static void append_shard(const struct cutter *cutter, const struct candidate *c,
     bool embedding = first == 0 && job_has_embedding(job);
     bool on_cpu = embedding ? estimate_embedding_on_cpu(job, c->place)
                             : c->place == PLACE_CPU && estimate_uses_cpu(job, c->place);
-    struct plan_shard shard = {.job = j, .first_layer = first, .layer_count = count};
+    uint32_t way = embedding ? 0 : way_of(c, job, is_last(job, first, count));
+    struct plan_shard shard = {.job = j,
+                               .first_layer = first,
+                               .layer_count = count,
+                               .inputs_only = way & UNIT_INPUTS};
     struct seconds seconds = estimate_shard(cutter, c, j, &shard, f, on_cpu);
     cut->minibatch.device += seconds.device;
     cut->minibatch.cpu += seconds.cpu;
@@ -142,7 +149,7 @@ static enum status cut_job(struct cutter *cutter, const struct candidate *c, uin
         if (!f) return cutter_out_of_memory(err);
         uint64_t need = padded(f->state_bytes) +
                         (job_has_table(job) ? padded(job_table_bytes(job)) : 0);
-        uint64_t workspace = cutter_workspace(f, job, false, ACTIVATIONS_KEEP, 0);
+        uint64_t workspace = cutter_workspace(f, job, false, UNIT_KEEP);
         if (estimate_embedding_on_cpu(job, c->place)) {
             workspace = 0;
         } else if (job_slices(job)) {
@@ -167,9 +174,10 @@ static enum status cut_job(struct cutter *cutter, const struct candidate *c, uin
             uint64_t region = region_need(f, job, false, last, c->activations, c->place);
             uint64_t workspace =
                 max_u64(cut->workspace_bytes,
-                        cutter_workspace(f, job, last, c->activations, way_of(job, c->place)));
+                        cutter_workspace(f, job, last, way_of(c, job, last)));
             uint64_t keep = cut->keep_bytes;
-            if (c->activations == ACTIVATIONS_KEEP && !last) keep += padded(f->activation_bytes);
+            if (plan_activations_stay(c->activations) && !last)
+                keep += padded(f->kept_bytes[c->activations]);
             if (region > c->region_bytes || workspace + keep > room) break;
             count = n;
             best = *f;
@@ -178,11 +186,11 @@ static enum status cut_job(struct cutter *cutter, const struct candidate *c, uin
         bool last = is_last(job, first, count);
         cut->workspace_bytes =
             max_u64(cut->workspace_bytes,
-                    cutter_workspace(&best, job, last, c->activations, way_of(job, c->place)));
-        if (c->activations == ACTIVATIONS_KEEP && !last)
-            cut->keep_bytes += padded(best.activation_bytes);
-        if (c->activations == ACTIVATIONS_SPILL && !last)
-            cut->spilled_bytes += best.activation_bytes;
+                    cutter_workspace(&best, job, last, way_of(c, job, last)));
+        if (plan_activations_stay(c->activations) && !last)
+            cut->keep_bytes += padded(best.kept_bytes[c->activations]);
+        if (plan_activations_spill(c->activations) && !last)
+            cut->spilled_bytes += best.kept_bytes[c->activations];
         append_shard(cutter, c, j, first, count, &best, cut);
         first += count;
     }
@@ -275,13 +283,13 @@ static void place_what_stays(const struct cutter *cutter, struct partition *out)
             bool embedding = job_has_embedding(&cutter->jobs->jobs[j]) &&
                              s == out->job_first_shard[j];
             bool last = s + 1 == out->job_first_shard[j + 1];
-            bool keeps = out->activations == ACTIVATIONS_KEEP && !last && !embedding;
+            bool keeps = plan_activations_stay(out->activations) && !last && !embedding;
             const struct footprint *f =
                 footprint_of(cutter->footprints, j, out->shards[s].first_layer,
                              out->shards[s].layer_count);
             if (!f) return; /* it was there when the cut was made */
             out->state_offset[s] = state_at;
-            if (keeps) at += padded(f->activation_bytes);
+            if (keeps) at += padded(f->kept_bytes[out->activations]);
             if (out->persistent[s]) state_at += padded(f->state_bytes);
         }
     }
@@ -322,7 +330,7 @@ static bool mode_possible(const struct cutter *cutter, uint32_t activations)
     if (cutter->options->activations != PLANNER_AUTO &&
         cutter->options->activations != activations)
         return false;
-    return activations != ACTIVATIONS_KEEP || cutter->hardware->device_count == 1 ||
+    return !plan_activations_stay(activations) || cutter->hardware->device_count == 1 ||
            !cutter->interleaved;
 }
 
@@ -374,7 +382,9 @@ static enum status least_need(const struct cutter *cutter, uint32_t activations,
             bool last = is_last(of, l, 1), sliced = l == 0 && job_slices(of);
             if (l == 0 && estimate_embedding_on_cpu(of, place)) continue;
             bool embedding = l == 0 && job_has_embedding(of);
-            uint64_t own = cutter_workspace(f, of, last, activations, way_of(of, place));
+            const struct candidate c = {.activations = activations, .place = place};
+            uint64_t own =
+                cutter_workspace(f, of, last, embedding ? UNIT_KEEP : way_of(&c, of, last));
             uint64_t region_own = region_need(f, of, embedding, last, activations, place);
             uint64_t sum = own + (sliced ? 0 : regions * region_own) +
                            (last && job_has_table(of) ? 2 * padded(job_table_bytes(of)) : 0);
@@ -428,18 +438,15 @@ static uint64_t region_size(const struct cutter *cutter, uint32_t regions, uint3
 }
 
 /* Try region sizes; the best cut so far is kept in `best`, and `trial` is scratch of its kind. */
-static enum status try_sizes(struct cutter *cutter, uint32_t mode, uint32_t place, uint32_t regions,
-                             struct partition *best, struct partition *trial,
-                             struct job_cut *cuts, bool *found, struct error *err)
+static enum status try_sizes(struct cutter *cutter, struct candidate c, struct partition *best,
+                             struct partition *trial, struct job_cut *cuts, bool *found,
+                             struct error *err)
 {
     uint64_t least = 0;
-    enum status status = least_region(cutter, mode, place, &least, err);
+    enum status status = least_region(cutter, c.activations, c.place, &least, err);
     for (uint32_t step = 0; step <= REGION_SIZES && !status; step++) {
-        struct candidate c = {.region_count = regions,
-                              .region_bytes = region_size(cutter, regions, step, least),
-                              .activations = mode,
-                              .place = place};
         bool fits;
+        c.region_bytes = region_size(cutter, c.region_count, step, least);
         status = try_candidate(cutter, &c, trial, cuts, &fits, err);
         if (status || !fits || (*found && trial->objective_s >= best->objective_s)) continue;
         struct partition swap = *best;
@@ -470,11 +477,14 @@ enum status partition_streamed(const struct hardware *hardware, const struct job
             if (options->regions || options->no_double_buffer) break;
             first = last = 1;
         }
-        for (uint32_t way = 0; way < ACTIVATIONS_COUNT * PLACE_COUNT && !status; way++) {
-            uint32_t mode = way / PLACE_COUNT, place = way % PLACE_COUNT;
-            if (!mode_possible(&cutter, mode) || !place_possible(&cutter, place)) continue;
-            for (uint32_t regions = first; regions <= last && !status; regions++)
-                status = try_sizes(&cutter, mode, place, regions, &best, &trial, cuts, &found, err);
+        for (uint32_t way = 0; way < ACTIVATIONS_COUNT * PLACE_COUNT * 2 && !status; way++) {
+            struct candidate c = {.activations = way / 2 / PLACE_COUNT,
+                                  .place = way / 2 % PLACE_COUNT,
+                                  .loss_inputs = way % 2};
+            if (!mode_possible(&cutter, c.activations) || !place_possible(&cutter, c.place))
+                continue;
+            for (c.region_count = first; c.region_count <= last && !status; c.region_count++)
+                status = try_sizes(&cutter, c, &best, &trial, cuts, &found, err);
         }
     }
     free_cuts(cuts, jobs->count);

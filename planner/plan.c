@@ -61,7 +61,21 @@ const char *const plan_activations_names[ACTIVATIONS_COUNT] = {
     [ACTIVATIONS_RECOMPUTE] = "recompute",
     [ACTIVATIONS_KEEP] = "keep",
     [ACTIVATIONS_SPILL] = "spill",
+    [ACTIVATIONS_KEEP_INPUTS] = "keep-inputs",
+    [ACTIVATIONS_SPILL_INPUTS] = "spill-inputs",
 };
+
+uint32_t plan_activations_way(uint32_t activations)
+{
+    static const uint32_t ways[ACTIVATIONS_COUNT] = {
+        [ACTIVATIONS_KEEP] = UNIT_KEEP,
+        [ACTIVATIONS_SPILL] = UNIT_KEEP,
+        [ACTIVATIONS_KEEP_INPUTS] = UNIT_KEEP | UNIT_INPUTS,
+        [ACTIVATIONS_SPILL_INPUTS] = UNIT_KEEP | UNIT_INPUTS,
+    };
+    assert(activations < ACTIVATIONS_COUNT);
+    return ways[activations];
+}
 
 /* --- sizes ---------------------------------------------------------------------------------- */
 
@@ -256,6 +270,7 @@ static void add_tables(uint64_t *hash, const struct plan *plan)
         add(hash, plan->shards[s].job);
         add(hash, plan->shards[s].first_layer);
         add(hash, plan->shards[s].layer_count);
+        if (plan->shards[s].inputs_only) add(hash, 1);
     }
     add(hash, plan->work_count);
     for (uint32_t w = 0; w < plan->work_count; w++) {

@@ -39,8 +39,8 @@
  * Training. A job runs one unit at a time. Shard 0 holds the embedding layer alone, the last shard
  * ends with the head. A minibatch of S shards is 2 S - 1 units: FORWARD of shards 0 .. S-2, LOSS of
  * shard S-1 (forward, loss, backward and update in one), BACKWARD of S-2 .. 0 (which recomputes the
- * forward pass from the boundary activation unless activations were kept, and ends with the
- * update). LOAD and STORE bring resident state in before the first and out after the last step.
+ * forward pass from the boundary activation unless activations were kept, or layer by layer from the
+ * inputs of layers where these were, and ends with the update). LOAD and STORE bring resident state in before the first and out after the last step.
  * A tied token table belongs to shard 0; the LOSS unit reads it and writes its gradient to
  * TABLE_GRADIENT, which shard 0's BACKWARD adds before it updates.
  *
@@ -201,19 +201,38 @@ struct plan_segment {
 struct plan_shard {
     uint32_t job;
     uint64_t first_layer, layer_count;
+    bool inputs_only; /* of activations only the inputs of layers are held, until a backward pass
+                         recomputes a layer at a time; else all. Of an embedding false */
 };
 
 /* Where a lower bound on the makespan comes from. */
 enum plan_bound_kind { BOUND_NONE, BOUND_AREA, BOUND_CHAIN, BOUND_LINK, BOUND_KIND_COUNT };
 extern const char *const plan_bound_names[BOUND_KIND_COUNT];
 
+/* What a job's shards keep between their forward and their backward pass. The last shard, which has
+ * both in one, holds what its `inputs_only` says. */
 enum plan_activations {
-    ACTIVATIONS_RECOMPUTE,
-    ACTIVATIONS_KEEP,
-    ACTIVATIONS_SPILL,
+    ACTIVATIONS_RECOMPUTE,    /* nothing but their input, the boundary */
+    ACTIVATIONS_KEEP,         /* all activations, on the device */
+    ACTIVATIONS_SPILL,        /* all, in host memory */
+    ACTIVATIONS_KEEP_INPUTS,  /* the inputs of layers, on the device */
+    ACTIVATIONS_SPILL_INPUTS, /* the same, in host memory */
     ACTIVATIONS_COUNT
 };
 extern const char *const plan_activations_names[ACTIVATIONS_COUNT];
+
+static inline bool plan_activations_stay(uint32_t activations)
+{
+    return activations == ACTIVATIONS_KEEP || activations == ACTIVATIONS_KEEP_INPUTS;
+}
+static inline bool plan_activations_spill(uint32_t activations)
+{
+    return activations == ACTIVATIONS_SPILL || activations == ACTIVATIONS_SPILL_INPUTS;
+}
+
+/* The same as a way of computing: UNIT_KEEP, UNIT_INPUTS (models/memory.h), of shards that are neither
+ * the last nor an embedding, which has nothing to keep and computes by UNIT_KEEP in all. */
+uint32_t plan_activations_way(uint32_t activations);
 
 struct plan {
     struct arena arena; /* owns every array below */

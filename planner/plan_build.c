@@ -470,7 +470,7 @@ struct plan *plan_builder_plan(struct plan_builder *builder)
 
 /* Entries of job_first_shard behind the current job are filled in as later jobs begin. */
 uint32_t plan_builder_shard(struct plan_builder *builder, uint32_t job, uint64_t first_layer,
-                            uint64_t layer_count)
+                            uint64_t layer_count, bool inputs_only)
 {
     struct plan *plan = &builder->plan;
     uint32_t index = plan->shard_count;
@@ -479,7 +479,7 @@ uint32_t plan_builder_shard(struct plan_builder *builder, uint32_t job, uint64_t
     uint32_t last_job = index > 0 ? plan->shards[index - 1].job : 0;
     assert(job >= last_job);
     for (uint32_t j = last_job + 1; j <= job; j++) plan->job_first_shard[j] = index;
-    plan->shards[index] = (struct plan_shard){job, first_layer, layer_count};
+    plan->shards[index] = (struct plan_shard){job, first_layer, layer_count, inputs_only};
     plan->shard_count++;
     plan->job_first_shard[job + 1] = plan->shard_count;
     return index;

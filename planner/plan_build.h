@@ -24,7 +24,7 @@ struct plan *plan_builder_plan(struct plan_builder *builder);
 
 /* Shards of a job in order, jobs in order. Returns the shard's index in the plan. */
 uint32_t plan_builder_shard(struct plan_builder *builder, uint32_t job, uint64_t first_layer,
-                            uint64_t layer_count);
+                            uint64_t layer_count, bool inputs_only);
 
 uint32_t plan_builder_work(struct plan_builder *builder, const struct work_item *items,
                            uint32_t count);

@@ -132,6 +132,12 @@ static enum status check_shards(struct checker *c, uint32_t job)
             return check_fail(c, RULE_LAYERS,
                               "%s shard %u has %" PRIu64 " layers (expected 1 to %" PRIu64 ")",
                               about->name, s - first, shard->layer_count, layers - layer);
+        bool embedding = network_layer_kind(&about->network, layer) == LAYER_EMBEDDING;
+        bool inputs = !embedding && (plan_activations_way(plan->job_activations[job]) & UNIT_INPUTS);
+        if (shard->inputs_only != inputs && (embedding || s + 1 < end))
+            return check_fail(c, RULE_FORM, "%s shard %u holds %s (expected %s)", about->name,
+                              s - first, shard->inputs_only ? "inputs only" : "all activations",
+                              inputs ? "inputs only" : "all activations");
         layer += shard->layer_count;
     }
     if (layer != layers)
@@ -159,7 +165,8 @@ static void fill_shard_facts(struct checker *c, const struct job *job, uint32_t 
         f->input_bytes = memory_boundary_bytes(network, first - 1, job_samples(job), job->sequence);
     if (end < network->layer_count)
         f->output_bytes = memory_boundary_bytes(network, end - 1, job_samples(job), job->sequence);
-    f->activation_bytes = job_activation_bytes(job, first, shard->layer_count);
+    f->activation_bytes = job_kept_bytes(job, first, shard->layer_count,
+                                         UNIT_KEEP | (shard->inputs_only ? UNIT_INPUTS : 0));
 }
 
 static void fill_job_facts(struct checker *c, uint32_t index)

@@ -105,6 +105,7 @@ struct view {
     uint32_t shard, global;    /* within the job; in the plan */
     bool last, embedding;
     bool kept;                 /* activations outlive the forward pass */
+    bool inputs;               /* of them, only the inputs of layers */
     bool gradients_out;        /* the gradients of the parameters outlive the backward pass */
     uint64_t row_bytes_before; /* of a slice: bytes of the rows in front of it ... */
     uint64_t row_bytes;        /* ... and of its own; 0: not sliced */
@@ -276,7 +277,8 @@ static enum operand operand_of(const struct view *v, const struct plan_buffer *b
 
 static uint32_t way_of(const struct view *v)
 {
-    return (v->kept ? UNIT_KEEP : 0) | (v->gradients_out ? UNIT_GRADIENTS_OUT : 0);
+    return (v->kept ? UNIT_KEEP : 0) | (v->inputs ? UNIT_INPUTS : 0) |
+           (v->gradients_out ? UNIT_GRADIENTS_OUT : 0);
 }
 
 static uint64_t workspace_bytes(const struct checker *c, const struct view *v)
@@ -289,7 +291,7 @@ static uint64_t workspace_bytes(const struct checker *c, const struct view *v)
     bool held_out_loss = v->op->pass == PLAN_EVALUATE && v->last; /* that of a LOSS, less gradients */
     return memory_workspace_bytes(&v->job->network, shard->first_layer, shard->layer_count,
                                   held_out_loss ? UNIT_LOSS : passes[v->op->pass],
-                                  (held_out_loss ? UNIT_GRADIENTS_OUT : way_of(v)) |
+                                  way_of(v) | (held_out_loss ? UNIT_GRADIENTS_OUT : 0) |
                                       job_pass_way(v->job, shard->first_layer),
                                   job_pass_samples(v->job, shard->first_layer), v->job->sequence);
 }
@@ -504,11 +506,13 @@ enum status check_training_op(struct checker *c)
     if (trains && v.last != (v.op->pass == PLAN_LOSS))
         return check_fail(c, RULE_TRAINING, "only the last shard computes the loss");
     TRY(check_slice(c, &v));
+    uint32_t activations = c->plan->job_activations[v.unit->job];
+    v.inputs = c->plan->shards[v.global].inputs_only && (trains || v.last);
     /* Where nothing would be kept, the job's way of activations decides. */
     v.kept = v.op->pass != PLAN_LOSS &&
              (v.embedding || activations_read(c, v.op) ||
               (v.shard_facts->activation_bytes == 0 && trains &&
-               c->plan->job_activations[v.unit->job] != ACTIVATIONS_RECOMPUTE));
+               activations != ACTIVATIONS_RECOMPUTE));
     v.gradients_out = leaves_gradient(c, &v);
     TRY(find_operands(c, &v));
     TRY(check_operands(c, &v));

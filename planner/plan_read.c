@@ -146,7 +146,12 @@ static enum status read_shards(struct reader *r, const json_t *array)
     for (size_t i = 0; i < count; i++) {
         const json_t *row;
         struct plan_shard *shard = &plan->shards[i];
-        TRY(json_item_array(r->in, array, i, 3, &row, r->err));
+        static const char *const held[] = {"all", "inputs"};
+        uint32_t inputs = 0;
+        size_t length = json_array_size(json_array_get(array, i));
+        TRY(json_item_array(r->in, array, i, length == 4 ? 4 : 3, &row, r->err));
+        if (length == 4) TRY(item_choice(r, row, 3, "way of activations", held, 2, &inputs));
+        shard->inputs_only = inputs;
         TRY(item_index(r, row, 0, "job", plan->jobs.count, &shard->job));
         TRY(json_item_u64(r->in, row, 1, 0, LAYERS_MAX, &shard->first_layer, r->err));
         TRY(json_item_u64(r->in, row, 2, 1, LAYERS_MAX, &shard->layer_count, r->err));

@@ -8,6 +8,10 @@
  *
  *     backward of [block, block, block]:  forward x 2 and recompute x 1, backward x 3, update x 3
  *                                         (the last block's output is not needed again)
+ *       from the inputs of the blocks:    recompute x 3, backward x 3, update x 3
+ *     loss of [block, block, head]
+ *       from the inputs of the blocks:    forward x 3, recompute x 1, backward x 3, update x 3
+ *                                         (the last block's activations are still there)
  *     backward of [embedding]:            backward, update: gathering rows again is pointless, its
  *                                         backward pass needs the tokens only
  *
@@ -110,6 +114,24 @@ static void add_sums(struct work_list *list, const struct job *job, uint64_t fir
     }
 }
 
+/* What a backward pass or the loss computes again. */
+static void add_recomputed(struct work_list *list, const struct job *job, uint64_t first_layer,
+                           uint64_t layer_count, enum plan_pass pass, uint32_t how)
+{
+    uint64_t end = first_layer + layer_count, fresh = 0;
+    if (pass == PLAN_LOSS) { /* the head's activations and those of the layer in front of it are there */
+        if (!unit_holds_inputs(UNIT_LOSS, how)) return;
+        fresh = network_layer_kind(&job->network, end - 1) == LAYER_HEAD ? 2 : 1;
+    } else if (!(how & UNIT_KEEP)) {
+        if (layer_count > 1) add_layers(list, job, first_layer, layer_count - 1, PASS_FORWARD);
+        first_layer = end - 1;
+    } else if (!unit_holds_inputs(UNIT_BACKWARD, how)) {
+        return;
+    }
+    if (end - first_layer > fresh)
+        add_layers(list, job, first_layer, end - first_layer - fresh, PASS_RECOMPUTE);
+}
+
 /* --- slices of an embedding ----------------------------------------------------------------- */
 
 /* How much of [0, total) lies in [first, first + count). */
@@ -163,7 +185,6 @@ uint32_t plan_work_items(const struct job *job, uint64_t first_layer, uint64_t l
     struct work_list list = {.items = items};
     bool embedding = network_layer_kind(&job->network, first_layer) == LAYER_EMBEDDING;
     bool forward = pass == PLAN_FORWARD || pass == PLAN_LOSS || pass == PLAN_EVALUATE;
-    bool recompute = pass == PLAN_BACKWARD && !(how & UNIT_KEEP) && !embedding;
     bool backward = pass == PLAN_LOSS || pass == PLAN_BACKWARD;
     bool update = pass == PLAN_UPDATE || (backward && !(how & UNIT_GRADIENTS_OUT));
 
@@ -175,10 +196,8 @@ uint32_t plan_work_items(const struct job *job, uint64_t first_layer, uint64_t l
         return list.count;
     }
     if (forward) add_layers(&list, job, first_layer, layer_count, PASS_FORWARD);
-    if (recompute) {
-        if (layer_count > 1) add_layers(&list, job, first_layer, layer_count - 1, PASS_FORWARD);
-        add_layers(&list, job, first_layer + layer_count - 1, 1, PASS_RECOMPUTE);
-    }
+    if (backward && !embedding)
+        add_recomputed(&list, job, first_layer, layer_count, pass, how);
     if (backward) add_layers(&list, job, first_layer, layer_count, PASS_BACKWARD);
     if (backward) add_sums(&list, job, first_layer, layer_count);
     if (update) add_layers(&list, job, first_layer, layer_count, PASS_UPDATE);

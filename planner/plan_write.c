@@ -6,7 +6,7 @@
  *       "spillway_plan": 1,
  *       "policy": "sharded-lrtf", "seed": 7, ...
  *       "hardware": {...}, "jobs": {...},
- *       "shards": [[job, first layer, layers], ...],
+ *       "shards": [[job, first layer, layers], [job, first layer, layers, "inputs"], ...],
  *       "works": [[["adamw", count, m, n, k], ...], ...],
  *       "buffers": [["state", job, shard, variant, "host", bytes], ...],
  *       "slots": [[offset, bytes], ...],
@@ -58,6 +58,7 @@ static void write_shards(const struct plan *plan, struct json_out *out)
         json_out_u64(out, NULL, plan->shards[s].job);
         json_out_u64(out, NULL, plan->shards[s].first_layer);
         json_out_u64(out, NULL, plan->shards[s].layer_count);
+        if (plan->shards[s].inputs_only) json_out_string(out, NULL, "inputs");
         json_out_array_end(out);
     }
     json_out_array_end(out);

@@ -106,7 +106,7 @@ static void shard_times(const struct scheduler *s, struct footprints *footprints
     bool last = shard->first_layer + shard->layer_count == job->network.layer_count;
     bool streamed = !p->persistent[index];
     uint64_t spilled =
-        p->activations == ACTIVATIONS_SPILL && !last ? f->activation_bytes : 0;
+        plan_activations_spill(p->activations) && !last ? f->kept_bytes[p->activations] : 0;
     uint64_t table = last && job_has_table(job) ? job_table_bytes(job) : 0;
     const struct hardware *hw = s->hardware;
     bool on_cpu = p->on_cpu[index];
@@ -126,7 +126,7 @@ static void shard_times(const struct scheduler *s, struct footprints *footprints
     }
     times[1].compute_s =
         computed_s(hw, device, job, shard, last ? PLAN_LOSS : PLAN_BACKWARD,
-                   (p->activations != ACTIVATIONS_RECOMPUTE ? UNIT_KEEP : 0) |
+                   partition_way(p->activations, shard->inputs_only, last) |
                        (on_cpu ? UNIT_GRADIENTS_OUT : 0));
     times[1].cpu_s = on_cpu ? f->cpu_update_s : 0;
     times[0].load_s = streamed ? 0 : copied_s(s, device, COPY_H2D, f->state_bytes);

@@ -236,7 +236,7 @@ static void prepare(struct dealer *d, struct arena *scratch)
         d->slots[i] = plan_builder_slot(d->builder, i * UINT64_C(400000000), 400000000);
     for (uint32_t g = 0; g < w->gpus; g++) d->gpus[g].free_slots = w->slots;
     for (uint32_t m = 0; m < w->models; m++) {
-        plan_builder_shard(d->builder, m, 0, w->shards);
+        plan_builder_shard(d->builder, m, 0, w->shards, false);
         for (uint32_t s = 0; s < w->shards; s++) {
             uint32_t *units = d->units + (size_t)m * 2 * w->shards;
             units[s] = make_unit(d->builder, m, s, false);

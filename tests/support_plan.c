@@ -73,10 +73,17 @@ static uint64_t batch_bytes(const struct scribe *s)
     return s->job->microbatch * (s->job->sequence + 1) * sizeof(int32_t);
 }
 
+static uint32_t shape_way(const struct scribe *s)
+{
+    return plan_activations_way(s->draft->shape.activations);
+}
+
 static uint64_t activation_bytes(const struct scribe *s)
 {
-    return memory_activation_bytes(&s->job->network, s->layers->first_layer,
-                                   s->layers->layer_count, s->job->microbatch, s->job->sequence);
+    uint64_t (*bytes)(const struct network *, uint64_t, uint64_t, uint64_t, uint64_t) =
+        shape_way(s) & UNIT_INPUTS ? memory_input_bytes : memory_activation_bytes;
+    return bytes(&s->job->network, s->layers->first_layer, s->layers->layer_count,
+                 s->job->microbatch, s->job->sequence);
 }
 
 /* --- pieces of units ------------------------------------------------------------------------ */
@@ -172,7 +179,7 @@ static void use_here(struct scribe *s, uint32_t kind, uint32_t shard, uint64_t b
     use(s, (struct draft_access){.buffer = name(s, kind, shard, 0, true, bytes), .flags = flags});
 }
 
-static void begin_compute(struct scribe *s, enum plan_pass pass, bool keeps, uint32_t slice,
+static void begin_compute(struct scribe *s, enum plan_pass pass, uint32_t how, uint32_t slice,
                           uint64_t first_row, uint64_t row_count)
 {
     static const enum unit_pass passes[] = {UNIT_FORWARD, UNIT_LOSS, UNIT_BACKWARD};
@@ -184,14 +191,15 @@ static void begin_compute(struct scribe *s, enum plan_pass pass, bool keeps, uin
                          .row_count = row_count};
     struct work_item items[PLAN_WORK_ITEMS_MAX];
     bool embedding = s->shard == 0 && !s->draft->shape.profile;
+    if (embedding) how = UNIT_KEEP;
     s->op = new_op(s, &op);
     s->op->item_count = plan_work_items(s->job, s->layers->first_layer, s->layers->layer_count,
-                                        pass, keeps || embedding, first_row, row_count, items);
+                                        pass, how, first_row, row_count, items);
     assert_true(s->op->item_count <= DRAFT_ITEMS_MAX);
     memcpy(s->op->items, items, s->op->item_count * sizeof *items);
     uint64_t workspace = memory_workspace_bytes(
         &s->job->network, s->layers->first_layer, s->layers->layer_count, passes[pass],
-        keeps || embedding, s->job->microbatch, s->job->sequence);
+        how, s->job->microbatch, s->job->sequence);
     if (workspace > 0)
         use(s, acquired(s, name(s, BUFFER_WORKSPACE, s->shard, pass, true, workspace),
                         ACCESS_RELEASE));
@@ -204,14 +212,14 @@ static void use_activations(struct scribe *s, bool forward)
     if (way == ACTIVATIONS_RECOMPUTE || bytes == 0) return;
     struct plan_buffer here = name(s, BUFFER_ACTIVATIONS, s->shard, 0, true, bytes);
     if (forward)
-        use(s, way == ACTIVATIONS_KEEP ? kept(s, here, 0) : acquired(s, here, 0));
+        use(s, plan_activations_stay(way) ? kept(s, here, 0) : acquired(s, here, 0));
     else
         use(s, (struct draft_access){.buffer = here, .flags = ACCESS_READ | ACCESS_RELEASE});
 }
 
 static bool spills(const struct scribe *s)
 {
-    return s->draft->shape.activations == ACTIVATIONS_SPILL && activation_bytes(s) > 0;
+    return plan_activations_spill(s->draft->shape.activations) && activation_bytes(s) > 0;
 }
 
 /* --- passes --------------------------------------------------------------------------------- */
@@ -261,7 +269,6 @@ static void write_forward(struct scribe *s)
 {
     const struct draft_shape *shape = &s->draft->shape;
     uint64_t part = part_bytes(s, s->shard), whole = state_bytes(s->draft, s->job_index, s->shard);
-    bool keeps = shape->activations != ACTIVATIONS_RECOMPUTE;
     bool text_first = s->shard == 0 && !shape->profile;
     if (text_first) write_batch(s);
     if (text_first) fetch(s, BUFFER_BATCH, PLAN_NONE, batch_bytes(s));
@@ -275,7 +282,7 @@ static void write_forward(struct scribe *s)
         copy_in(s, name(s, BUFFER_STATE, s->shard, 0, false, whole), 0,
                 acquired(s, parameters, 0), part);
     if (s->shard > 0) fetch(s, BUFFER_BOUNDARY, s->shard, boundary_bytes(s, s->shard));
-    begin_compute(s, PLAN_FORWARD, keeps, 0, 0, 0);
+    begin_compute(s, PLAN_FORWARD, shape_way(s), 0, 0, 0);
     if (shape->resident)
         use_here(s, BUFFER_STATE, s->shard, whole, ACCESS_READ);
     else
@@ -304,7 +311,7 @@ static void write_loss(struct scribe *s)
     if (!shape->profile && !shape->resident)
         copy_in(s, name(s, BUFFER_STATE, 0, 0, false, first_bytes), 0, acquired(s, table_name, 0),
                 table);
-    begin_compute(s, PLAN_LOSS, false, 0, 0, 0);
+    begin_compute(s, PLAN_LOSS, shape_way(s) & UNIT_INPUTS, 0, 0, 0);
     use_here(s, BUFFER_STATE, s->shard, whole, ACCESS_READ | ACCESS_WRITE);
     if (s->shard > 0) {
         use_here(s, BUFFER_BOUNDARY, s->shard, boundary_bytes(s, s->shard),
@@ -372,7 +379,6 @@ static void write_backward(struct scribe *s)
 {
     const struct draft_shape *shape = &s->draft->shape;
     uint64_t whole = state_bytes(s->draft, s->job_index, s->shard), table = table_bytes(s);
-    bool keeps = shape->activations != ACTIVATIONS_RECOMPUTE;
     bool text_first = s->shard == 0 && !shape->profile;
     uint64_t out_bytes = boundary_bytes(s, s->shard + 1);
     fetch(s, BUFFER_BOUNDARY_GRADIENT, s->shard + 1, out_bytes);
@@ -385,7 +391,7 @@ static void write_backward(struct scribe *s)
     if (text_first) fetch(s, BUFFER_TABLE_GRADIENT, PLAN_NONE, table);
     if (s->shard > 0) fetch(s, BUFFER_BOUNDARY, s->shard, boundary_bytes(s, s->shard));
     if (spills(s)) fetch(s, BUFFER_ACTIVATIONS, s->shard, activation_bytes(s));
-    begin_compute(s, PLAN_BACKWARD, keeps, 0, 0, 0);
+    begin_compute(s, PLAN_BACKWARD, shape_way(s), 0, 0, 0);
     use_here(s, BUFFER_STATE, s->shard, whole, ACCESS_READ | ACCESS_WRITE);
     use_here(s, BUFFER_BOUNDARY_GRADIENT, s->shard + 1, out_bytes, ACCESS_READ | ACCESS_RELEASE);
     if (text_first) {
@@ -452,7 +458,7 @@ static void append(struct draft *d, uint32_t job, uint32_t shard, enum plan_pass
     uint32_t unit = find_unit(d, job, shard, pass);
     assert_int_not_equal(unit, PLAN_NONE);
     assert_true(d->instance_count < DRAFT_INSTANCES_MAX);
-    bool stays = d->shape.resident || d->shape.activations == ACTIVATIONS_KEEP;
+    bool stays = d->shape.resident || plan_activations_stay(d->shape.activations);
     uint32_t device = (stays ? job : d->instance_count) % d->shape.devices;
     d->instances[d->instance_count++] = (struct draft_instance){unit, device};
 }
@@ -490,15 +496,19 @@ struct draft *draft_create(const struct draft_shape *shape)
     d->half_bytes = 4 << 20;
     d->keep_bytes = 1 << 20;
     d->shards_per_job = shape->middle + 2;
+    uint32_t each = shape->blocks ? shape->blocks : 1, blocks = shape->middle * each + shape->blocks;
     if (shape->profile)
-        test_profile_jobs(&d->jobs, shape->jobs, shape->middle + 2, shape->minibatches,
-                          layer_sizes, NULL);
+        test_profile_jobs(&d->jobs, shape->jobs, blocks + 2, shape->minibatches, layer_sizes, NULL);
     else
-        test_gpt_jobs(&d->jobs, shape->jobs, shape->middle, 8, 96, shape->minibatches);
+        test_gpt_jobs(&d->jobs, shape->jobs, blocks, 8, 96, shape->minibatches);
     assert_true(d->shards_per_job * shape->jobs <= DRAFT_SHARDS_MAX);
     for (uint32_t j = 0; j < shape->jobs; j++)
         for (uint32_t s = 0; s < d->shards_per_job; s++)
-            d->shards[d->shard_count++] = (struct plan_shard){j, s, 1};
+            d->shards[d->shard_count++] = (struct plan_shard){
+                j, s ? 1 + (s - 1) * each : 0,
+                s == 0 ? 1 : s <= shape->middle ? each : 1 + shape->blocks,
+                (s > 0 || shape->profile) &&
+                    (plan_activations_way(shape->activations) & UNIT_INPUTS)};
     test_hardware(&d->hardware, shape->devices,
                   2 * d->half_bytes + d->shard_count * d->keep_bytes, 1e9);
     for (uint32_t j = 0; j < shape->jobs; j++)
@@ -653,7 +663,7 @@ void draft_build(struct draft *draft, struct plan *out)
         plan->job_activations[j] = draft->shape.activations;
     for (uint32_t s = 0; s < draft->shard_count; s++)
         plan_builder_shard(builder, draft->shards[s].job, draft->shards[s].first_layer,
-                           draft->shards[s].layer_count);
+                           draft->shards[s].layer_count, draft->shards[s].inputs_only);
     for (uint32_t u = 0; u < draft->unit_count; u++) {
         const struct draft_unit *unit = draft->units[u];
         plan_builder_unit_begin(builder, unit->job, unit->shard, (enum plan_pass)unit->pass,

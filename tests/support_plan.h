@@ -52,6 +52,7 @@ struct draft_shape {
     uint32_t devices;     /* 1 or more */
     uint32_t jobs;
     uint32_t middle;      /* shards between the embedding and the head, a block each */
+    uint32_t blocks;      /* of each of them, and as many together with the head; 0: 1 and none */
     uint32_t slices;      /* of the embedding; 0: whole */
     uint64_t minibatches;
     uint32_t activations; /* enum plan_activations */

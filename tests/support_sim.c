@@ -196,7 +196,7 @@ struct plan_builder *sim_test_builder(struct hardware *hardware, uint32_t jobs)
     }
     assert_int_equal(plan_builder_create(hardware, &set, &builder, &err), STATUS_OK);
     plan_builder_plan(builder)->policy = "made-up";
-    for (uint32_t j = 0; j < jobs; j++) plan_builder_shard(builder, j, 0, 1);
+    for (uint32_t j = 0; j < jobs; j++) plan_builder_shard(builder, j, 0, 1, false);
     return builder;
 }
 

@@ -2,10 +2,11 @@
  * The contract of training: a plan changes when and where, never what is computed.
  *
  * The same jobs, planned by each policy for devices of several sizes and numbers, with and without
- * double buffering, with activations kept, spilled and recomputed, carried out with random pauses on
- * every stream and with every released range filled with NaN: the losses of each step and of each
- * evaluation, the final weights and those of the best evaluation have the same bits as when each job
- * runs alone on a device that holds all of it. The same for each family of networks that can be trained.
+ * double buffering, with activations or the inputs of blocks kept and spilled, or recomputed, carried
+ * out with random pauses on every stream and with every released range filled with NaN: the losses of
+ * each step and of each evaluation, the final weights and those of the best evaluation have the same
+ * bits as when each job runs alone on a device that holds all of it. The same for each family of
+ * networks that can be trained.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,6 +54,12 @@ static const struct subject {
      2.303},
 };
 
+/* What was seen of a plan, beside its outcome. */
+struct shape {
+    uint32_t shards;
+    uint32_t losses[2]; /* that hold all activations of several layers, or only their inputs */
+};
+
 struct outcome {
     double losses[JOBS][STEPS];
     double evaluations[JOBS][EVALUATIONS]; /* after steps 2, 4 and 5 */
@@ -72,7 +79,7 @@ static void host_devices(struct hardware *hardware, uint32_t devices, uint64_t m
 /* Plan and run; false when nothing fits. */
 static bool outcome_of(const struct subject *subject, uint32_t devices, uint64_t memory_bytes,
                        const struct planner_options *options, uint64_t delay_seed,
-                       struct outcome *out, uint32_t *shards)
+                       struct outcome *out, struct shape *shape)
 {
     struct hardware hardware;
     struct job_set jobs;
@@ -107,7 +114,11 @@ static bool outcome_of(const struct subject *subject, uint32_t devices, uint64_t
             out->evaluations[j][i] = result.jobs[j].evaluations[i].loss;
         }
     }
-    *shards = plan.shard_count;
+    *shape = (struct shape){.shards = plan.shard_count};
+    for (uint32_t j = 0; j < JOBS; j++) {
+        const struct plan_shard *last = &plan.shards[plan.job_first_shard[j + 1] - 1];
+        if (last->layer_count > 2) shape->losses[last->inputs_only]++;
+    }
     run_result_release(&result);
     trace_release(&trace);
     plan_release(&plan);
@@ -140,9 +151,11 @@ static void check_same_bits(const struct subject *subject, size_t size_step, uin
 {
     const uint64_t sizes[] = {4000000, 1200000, 500000, 250000, 180000};
     struct outcome alone;
-    uint32_t ran = 0, shards, shards_most = 0, by_place[PLACE_COUNT] = {0};
+    struct shape shape;
+    uint32_t ran = 0, shards_most = 0, by_place[PLACE_COUNT] = {0}, losses[2] = {0};
+    uint32_t turn = (uint32_t)random_below(seed, 0, 97), by_mode[ACTIVATIONS_COUNT] = {0};
     struct planner_options resident = {.policy = "model-parallel", .activations = PLANNER_AUTO};
-    assert_true(outcome_of(subject, 1, 1 << 24, &resident, 0, &alone, &shards));
+    assert_true(outcome_of(subject, 1, 1 << 24, &resident, 0, &alone, &shape));
     for (uint32_t j = 0; j < JOBS; j++)
         for (uint32_t i = 0; i < STEPS; i++) { /* a sane start */
             assert_true(isfinite(alone.losses[j][i]));
@@ -154,7 +167,8 @@ static void check_same_bits(const struct subject *subject, size_t size_step, uin
         for (uint32_t devices = 1; devices <= 2; devices++) {
             for (size_t m = 0; m < ARRAY_COUNT(sizes); m += size_step) {
                 uint64_t draw = random_mix(seed + p * 100 + devices * 10 + m);
-                uint32_t mode = (uint32_t)random_below(draw, 0, 4);
+                /* in turn, another one for the same device by the next policy */
+                uint32_t mode = (turn++ + p) % (ACTIVATIONS_COUNT + 1);
                 struct planner_options options = {
                     .policy = policy_at(p)->name,
                     .seed = draw >> 1,
@@ -164,27 +178,41 @@ static void check_same_bits(const struct subject *subject, size_t size_step, uin
                     .optimizer = (uint32_t)random_below(draw, 3, PLACE_COUNT),
                     .shards = (uint32_t)random_below(draw, 2, 6)};
                 if (policy_at(p)->resident) options.optimizer = PLACE_DEVICE;
-                if (policy_at(p)->resident && mode == ACTIVATIONS_SPILL)
+                if (policy_at(p)->resident && plan_activations_spill(mode))
                     options.activations = PLANNER_AUTO;
                 struct outcome outcome;
                 by_place[options.optimizer]++;
-                if (!outcome_of(subject, devices, sizes[m], &options, draw, &outcome, &shards))
+                if (!outcome_of(subject, devices, sizes[m], &options, draw, &outcome, &shape))
                     continue;
                 ran++;
-                if (shards > shards_most) shards_most = shards;
+                if (options.activations != PLANNER_AUTO) by_mode[options.activations]++;
+                if (shape.shards > shards_most) shards_most = shape.shards;
+                for (uint32_t i = 0; i < 2; i++) losses[i] += shape.losses[i];
                 if (memcmp(&outcome, &alone, sizeof alone) != 0)
                     fail_msg("%s: %s on %u devices of %llu bytes, activations %u, optimizers %s, %u "
                              "shards: other bits than alone (first loss %.17g, %.17g)",
                              subject->config, options.policy, devices, (unsigned long long)sizes[m],
-                             options.activations, planner_place_names[options.optimizer], shards,
+                             options.activations, planner_place_names[options.optimizer],
+                             shape.shards,
                              outcome.losses[0][1], alone.losses[0][1]);
             }
         }
     }
-    print_message("%.22s...: %u plans with up to %u shards, the same bits\n", subject->config, ran,
-                  shards_most);
+    /* jobs that stay whole on a device hardly large enough: their losses recompute */
+    for (uint64_t memory = 3 << 19;; memory = memory * 19 / 20) {
+        struct outcome outcome;
+        if (!outcome_of(subject, 1, memory, &resident, 0, &outcome, &shape)) break;
+        assert_memory_equal(&outcome, &alone, sizeof alone);
+        for (uint32_t i = 0; i < 2; i++) losses[i] += shape.losses[i];
+        ran++;
+    }
+    assert_true(losses[0] > 0 && losses[1] > 0);
+    print_message("%.22s...: %u plans with up to %u shards, %u losses from all activations, %u from "
+                  "inputs: the same bits\n",
+                  subject->config, ran, shards_most, losses[0], losses[1]);
     assert_true(ran >= 10);
     for (uint32_t place = 0; place < PLACE_COUNT; place++) assert_true(by_place[place] >= 2);
+    for (uint32_t mode = 0; mode < ACTIVATIONS_COUNT; mode++) assert_true(by_mode[mode] >= 1);
     /* each layer was a shard of its own at least once */
     assert_true(shards_most >= JOBS * (size_step == 1 ? 5 : 3));
 }

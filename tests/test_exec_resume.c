@@ -52,6 +52,7 @@ static const struct setting settings[] = {
     {"sharded-lrtf-cached", 2, 4, 1200000, PLANNER_AUTO},
     {"model-parallel", 2, 2, 0, PLANNER_AUTO},
     {"shard-parallel", 2, 3, 0, ACTIVATIONS_KEEP},
+    {"random", 2, 2, 1200000, ACTIVATIONS_SPILL_INPUTS},
     {"random", 2, 2, 0, PLANNER_AUTO},
 };
 

@@ -170,7 +170,7 @@ static void test_every_plan_gives_the_same_bits(void **state)
     uint32_t ran = 0;
     for (size_t p = 0; p < ARRAY_COUNT(policies); p++)
         for (size_t m = 0; m < ARRAY_COUNT(memories); m++)
-            for (uint32_t variant = 0; variant < 12; variant++) {
+            for (uint32_t variant = 0; variant < 4 * ACTIVATIONS_COUNT; variant++) {
                 const struct setting setting = {
                     .policy = policies[p],
                     .jobs = 3,

@@ -73,6 +73,7 @@ static void change_name(struct plan *plan) { plan->jobs.jobs[0].name = "other"; 
 static void change_memory(struct plan *plan) { plan->hardware.devices[1].memory_bytes++; }
 static void change_activations(struct plan *plan) { plan->job_activations[1] = ACTIVATIONS_KEEP; }
 static void change_shard(struct plan *plan) { plan->shards[2].layer_count++; }
+static void change_held(struct plan *plan) { plan->shards[2].inputs_only = true; }
 static void change_item(struct plan *plan) { plan->items[1].k++; }
 static void change_buffer(struct plan *plan) { plan->buffers[4].variant++; }
 static void change_slot(struct plan *plan) { plan->slots[3].offset_bytes += 64; }
@@ -93,7 +94,7 @@ static void test_fingerprint(void **state)
         change_job,    change_rate,   change_name,   change_memory, change_activations,
         change_shard,  change_item,   change_buffer, change_slot,   change_access,
         change_bytes,  change_rows,   change_work,   change_unit,   change_device,
-        change_layout, change_repeat, cut_unit,
+        change_layout, change_repeat, cut_unit,      change_held,
     };
     enum { CHANGES = sizeof changes / sizeof changes[0] };
     uint64_t found[CHANGES + 1];

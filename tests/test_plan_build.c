@@ -57,9 +57,9 @@ static void test_shards(void **state)
     (void)state;
     struct plan plan;
     struct plan_builder *builder = new_builder(4, 5);
-    assert_int_equal(plan_builder_shard(builder, 0, 0, 3), 0);
-    assert_int_equal(plan_builder_shard(builder, 0, 3, 2), 1);
-    assert_int_equal(plan_builder_shard(builder, 2, 0, 5), 2); /* job 1 has none */
+    assert_int_equal(plan_builder_shard(builder, 0, 0, 3, false), 0);
+    assert_int_equal(plan_builder_shard(builder, 0, 3, 2, false), 1);
+    assert_int_equal(plan_builder_shard(builder, 2, 0, 5, false), 2); /* job 1 has none */
     finish(builder, &plan);
     const uint32_t expected[] = {0, 2, 2, 3, 3};
     for (uint32_t j = 0; j <= 4; j++) assert_int_equal(plan.job_first_shard[j], expected[j]);
@@ -404,7 +404,7 @@ static void test_allocation_failures(void **state)
         if (status == STATUS_OK) {
             const struct work_item item = {KERNEL_ADAMW, 1, 5, 0, 0};
             uint32_t slots[2];
-            plan_builder_shard(builder, 0, 0, 1);
+            plan_builder_shard(builder, 0, 0, 1, false);
             plan_builder_work(builder, &item, 1);
             for (uint32_t i = 0; i < 40; i++) {
                 uint32_t unit = small_unit(builder, i, i, 0);

@@ -32,6 +32,14 @@ static const struct draft_shape good_shapes[] = {
     {.devices = 2, .jobs = 3, .middle = 1, .minibatches = 2, .profile = true},
     {.devices = 1, .jobs = 1, .middle = 2, .minibatches = 2, .profile = true,
      .activations = ACTIVATIONS_SPILL},
+    {.devices = 2, .jobs = 2, .middle = 2, .blocks = 3, .minibatches = 2,
+     .activations = ACTIVATIONS_KEEP_INPUTS},
+    {.devices = 2, .jobs = 2, .middle = 1, .blocks = 2, .minibatches = 2,
+     .activations = ACTIVATIONS_SPILL_INPUTS},
+    {.devices = 1, .jobs = 1, .middle = 2, .minibatches = 2,
+     .activations = ACTIVATIONS_KEEP_INPUTS}, /* with nothing to keep */
+    {.devices = 1, .jobs = 1, .middle = 2, .blocks = 2, .minibatches = 2, .profile = true,
+     .activations = ACTIVATIONS_SPILL_INPUTS},
 };
 
 static void test_good_plans(void **state)
@@ -118,6 +126,29 @@ static void boundary_too_small(struct plan *plan)
             plan->buffers[b].bytes = 1020;
     for (uint32_t o = 0; o < plan->op_count; o++)
         if (plan->ops[o].kind == OP_COPY && plan->ops[o].bytes == 1024) plan->ops[o].bytes = 1020;
+}
+
+/* Buffers that have room for the inputs of layers, for shards that keep all activations. */
+static void all_activations(struct plan *plan)
+{
+    plan->job_activations[0] = ACTIVATIONS_KEEP;
+    plan->shards[1].inputs_only = false;
+}
+
+static void inputs_of_one_shard(struct plan *plan)
+{
+    plan->shards[1].inputs_only = false;
+}
+
+static void inputs_of_an_embedding(struct plan *plan)
+{
+    plan->shards[0].inputs_only = true;
+}
+
+/* The kernels say that the loss holds all activations, the shard that it does not. */
+static void inputs_of_the_loss(struct plan *plan)
+{
+    plan->shards[2].inputs_only = true;
 }
 
 static void state_too_small(struct plan *plan)
@@ -477,13 +508,13 @@ static void waits_for_nothing(struct draft *d)
 
 static void layer_missing(struct draft *d)
 {
-    d->shards[2] = (struct plan_shard){0, 3, 1};
-    d->shards[1] = (struct plan_shard){0, 2, 1};
+    d->shards[2] = (struct plan_shard){0, 3, 1, false};
+    d->shards[1] = (struct plan_shard){0, 2, 1, false};
 }
 
 static void layer_twice(struct draft *d)
 {
-    d->shards[2] = (struct plan_shard){0, 1, 2};
+    d->shards[2] = (struct plan_shard){0, 1, 2, false};
 }
 
 static void layers_end_early(struct plan *plan)
@@ -494,7 +525,7 @@ static void layers_end_early(struct plan *plan)
 static void embedding_not_alone(struct plan *plan)
 {
     plan->shards[0].layer_count = 2;
-    plan->shards[1] = (struct plan_shard){0, 2, 1};
+    plan->shards[1] = (struct plan_shard){0, 2, 1, false};
     plan->job_first_shard[1] = 2;
     plan->shard_count = 2;
 }
@@ -633,6 +664,21 @@ static const struct breakage breakages[] = {
      old_activations, NULL,
      "instance 8, operation 4 (job-0 shard 1 backward): training: finds activations of job-0 "
      "shard 1, minibatch 0 (expected activations of job-0 shard 1, minibatch 1)"},
+    {{.devices = 1, .jobs = 1, .middle = 1, .blocks = 3, .minibatches = 2,
+      .activations = ACTIVATIONS_KEEP_INPUTS},
+     NULL, all_activations,
+     "unit 2, operation 2 (job-0 shard 1 forward): memory: the activations of job-0 shard 1 has 2048 "
+     "bytes (expected 51200)"}, /* (32 rows, 8) of two layers; 3 (16 * 8 + 4 + heads) - 8 numbers a row */
+    {{.devices = 1, .jobs = 1, .middle = 1, .blocks = 3, .minibatches = 2,
+      .activations = ACTIVATIONS_KEEP_INPUTS},
+     NULL, inputs_of_one_shard,
+     "form: job-0 shard 1 holds all activations (expected inputs only)"},
+    {STREAMED, NULL, inputs_of_an_embedding,
+     "form: job-0 shard 0 holds inputs only (expected all activations)"},
+    {{.devices = 1, .jobs = 1, .middle = 1, .blocks = 3, .minibatches = 2}, NULL,
+     inputs_of_the_loss,
+     "unit 4, operation 4 (job-0 shard 2 loss): work: 4 x norm_forward(32, 8, 0) (expected 6 x "
+     "norm_forward(32, 8, 0))"},
     {STREAMED, loss_not_sent, NULL,
      "instance 4 (job-0 shard 0 backward): training: the loss of minibatch 0 is not on the "
      "host"},

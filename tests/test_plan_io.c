@@ -74,6 +74,8 @@ static void test_round_trips(void **state)
         {.devices = 2, .jobs = 2, .middle = 1, .minibatches = 2, .resident = true},
         {.devices = 2, .jobs = 3, .middle = 1, .minibatches = 2, .profile = true,
          .activations = ACTIVATIONS_SPILL},
+        {.devices = 2, .jobs = 2, .middle = 1, .blocks = 2, .minibatches = 2,
+         .activations = ACTIVATIONS_KEEP_INPUTS},
     };
     for (size_t i = 0; i < ARRAY_COUNT(shapes); i++) {
         struct plan plan;
@@ -160,6 +162,8 @@ static const struct fault faults[] = {
      "plan.json:73:6: job 1 does not exist (there are 1)"},
     {"\"shards\"", "[0, 1, 1]", "[0, 1]",
      "plan.json:73:5: element 1 has 2 elements (expected 3)"},
+    {"\"shards\"", "[0, 1, 1]", "[0, 1, 1, \"input\"]",
+     "plan.json:73:15: unknown way of activations 'input' (did you mean 'inputs'?)"},
     {"\"shards\"", "[0, 1, 1]", "[0, 1, 0]",
      "plan.json:73:12: element 2 is 0 (expected 1 to 100000)"},
     {"\"works\"", "\"norm_forward\", 1", "\"norm_forwards\", 1",

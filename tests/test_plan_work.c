@@ -71,6 +71,36 @@ static void test_passes(void **state)
     job_set_release(&jobs);
 }
 
+/* From the inputs of blocks: each block is recomputed for itself, so none makes its output again. In
+ * the loss all but the last, whose activations are still there. */
+static void test_from_inputs(void **state)
+{
+    (void)state;
+    struct job_set jobs;
+    struct work_item items[PLAN_WORK_ITEMS_MAX];
+    make_jobs(&jobs);
+    const struct job *job = &jobs.jobs[0];
+    const uint32_t kept = UNIT_KEEP | UNIT_INPUTS;
+    uint32_t count = plan_work_items(job, 1, 3, PLAN_FORWARD, kept, 0, 0, items);
+    assert_int_equal(count_of(items, count, KERNEL_MATMUL_FORWARD), 3 * 4);
+    count = plan_work_items(job, 1, 3, PLAN_BACKWARD, kept, 0, 0, items);
+    assert_int_equal(count_of(items, count, KERNEL_MATMUL_FORWARD), 3 * 3);
+    assert_int_equal(count_of(items, count, KERNEL_RESIDUAL), 0);
+    assert_int_equal(count_of(items, count, KERNEL_ATTENTION_FORWARD), 3);
+    assert_int_equal(count_of(items, count, KERNEL_MATMUL_WEIGHT), 3 * 4);
+    assert_int_equal(count_of(items, count, KERNEL_ADAMW), 3);
+    /* three blocks and the head: forward 3 * 4 + 1, again 2 * 3 */
+    count = plan_work_items(job, 3, 4, PLAN_LOSS, UNIT_INPUTS, 0, 0, items);
+    assert_int_equal(count_of(items, count, KERNEL_MATMUL_FORWARD), 3 * 4 + 1 + 2 * 3);
+    assert_int_equal(count_of(items, count, KERNEL_RESIDUAL), 3);
+    assert_int_equal(count_of(items, count, KERNEL_MATMUL_WEIGHT), 3 * 4 + 1);
+    count = plan_work_items(job, 5, 2, PLAN_LOSS, UNIT_INPUTS, 0, 0, items);
+    assert_int_equal(count_of(items, count, KERNEL_MATMUL_FORWARD), 4 + 1);
+    count = plan_work_items(job, 6, 1, PLAN_LOSS, UNIT_INPUTS, 0, 0, items);
+    assert_int_equal(count_of(items, count, KERNEL_MATMUL_FORWARD), 1);
+    job_set_release(&jobs);
+}
+
 /* A run of blocks is a block times its length. */
 static void test_many_blocks(void **state)
 {
@@ -157,9 +187,9 @@ static void test_profile(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_passes),    cmocka_unit_test(test_many_blocks),
-        cmocka_unit_test(test_embedding), cmocka_unit_test(test_slices),
-        cmocka_unit_test(test_profile),
+        cmocka_unit_test(test_passes),      cmocka_unit_test(test_from_inputs),
+        cmocka_unit_test(test_many_blocks), cmocka_unit_test(test_embedding),
+        cmocka_unit_test(test_slices),      cmocka_unit_test(test_profile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

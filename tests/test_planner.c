@@ -338,6 +338,73 @@ static void test_more_memory(void **state)
     print_message("%.4g s on 8 MiB, %.4g s on 40\n", first, last);
 }
 
+/* Where activations are most of what is needed, shards that hold one layer's at a time are larger and
+ * so fewer, and what is recomputed is less: behind a link that takes no time, no block's output is made
+ * again. 32 x 16 tokens, 12 blocks: 2.1 MB of activations each, 0.6 MB of state, 0.13 MB of inputs. */
+static void test_inputs_of_layers(void **state)
+{
+    (void)state;
+    uint32_t fewer = 0;
+    for (uint64_t memory = 14 << 20; memory <= 26 << 20; memory += 2 << 20) {
+        double seconds[ACTIVATIONS_COUNT];
+        uint32_t shards[ACTIVATIONS_COUNT];
+        for (uint32_t mode = 0; mode < ACTIVATIONS_COUNT; mode++) {
+            struct hardware hardware;
+            struct job_set jobs;
+            struct plan plan;
+            const struct planner_options options = {.policy = "spill-sequential",
+                                                    .activations = mode,
+                                                    .no_persistence = true,
+                                                    .regions = 2};
+            test_hardware(&hardware, 1, memory, 1e13);
+            test_gpt_jobs(&jobs, 1, 12, 64, 131, 20);
+            jobs.jobs[0].microbatch = 32;
+            seconds[mode] = makespan(&hardware, &jobs, &options, &plan);
+            shards[mode] = plan.shard_count;
+            plan_release(&plan);
+        }
+        assert_true(seconds[ACTIVATIONS_KEEP] >= HUGE_VAL); /* all of them fit nowhere */
+        assert_true(seconds[ACTIVATIONS_RECOMPUTE] < HUGE_VAL);
+        for (uint32_t mode = ACTIVATIONS_KEEP_INPUTS; mode < ACTIVATIONS_COUNT; mode++) {
+            assert_true(seconds[mode] < seconds[ACTIVATIONS_RECOMPUTE]);
+            if (2 * shards[mode] < shards[ACTIVATIONS_RECOMPUTE]) fewer++;
+        }
+    }
+    assert_true(fewer >= 4); /* up to 16 MiB, either way */
+}
+
+/* On one device the whole network but its embedding is one shard, the loss: between what it takes to
+ * hold all activations, of 12 blocks, and what it takes to hold those of one but its output, and 12
+ * inputs, lie 11 blocks' without their outputs. */
+static void test_resident_inputs(void **state)
+{
+    (void)state;
+    struct plan plan;
+    uint64_t least[2] = {0};
+    for (uint64_t memory = 64 << 20; memory >= 8 << 20; memory -= 1 << 18) {
+        struct hardware hardware;
+        struct job_set jobs;
+        const struct planner_options options = {.policy = "model-parallel",
+                                                .activations = PLANNER_AUTO};
+        test_hardware(&hardware, 1, memory, 1e10);
+        test_gpt_jobs(&jobs, 1, 12, 64, 131, 3);
+        jobs.jobs[0].microbatch = 32;
+        if (makespan(&hardware, &jobs, &options, &plan) < HUGE_VAL) {
+            assert_int_equal(plan.shard_count, 2);
+            least[plan.shards[1].inputs_only] = memory;
+        }
+        plan_release(&plan);
+    }
+    /* R = 512 rows: a block keeps 16 C + 4 + H numbers a row, H = 4, an input C */
+    const int64_t block = 512 * (16 * 64 + 8) * 4, input = 512 * 64 * 4;
+    int64_t saved = 11 * (block - input);
+    int64_t difference = (int64_t)least[0] - (int64_t)least[1] - saved;
+    assert_true(least[1] > 0);
+    if (difference < -(2 << 18) || difference > 2 << 18)
+        fail_msg("%llu and %llu bytes, %lld saved", (unsigned long long)least[0],
+                 (unsigned long long)least[1], (long long)saved);
+}
+
 static void test_errors(void **state)
 {
     (void)state;
@@ -358,7 +425,10 @@ static void test_errors(void **state)
          "9 regions (expected 1 to 8)"},
         {{.policy = "model-parallel", .activations = ACTIVATIONS_SPILL},
          1 << 24,
-         "activations of resident shards cannot be spilled (expected keep or recompute)"},
+         "activations of resident shards cannot be spilled (expected keep, keep-inputs or recompute)"},
+        {{.policy = "shard-parallel", .activations = ACTIVATIONS_SPILL_INPUTS},
+         1 << 24,
+         "activations of resident shards cannot be spilled (expected keep, keep-inputs or recompute)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct hardware hardware;
@@ -415,6 +485,8 @@ int main(void)
         cmocka_unit_test(test_evaluations),
         cmocka_unit_test(test_smaller_devices),
         cmocka_unit_test(test_more_memory),
+        cmocka_unit_test(test_inputs_of_layers),
+        cmocka_unit_test(test_resident_inputs),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_host_rate),
     };
