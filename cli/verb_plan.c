@@ -18,7 +18,8 @@
 #include "planner/plan_io.h"
 #include "planner/planner.h"
 
-static const char *const activations_choices[] = {"auto", "recompute", "keep", "spill", NULL};
+static const char *const activations_choices[] = {"auto", "recompute", "keep", "spill",
+                                                 "keep-inputs", "spill-inputs", NULL};
 static const char *const optimizer_choices[] = {"auto", "device", "cpu", "split", NULL};
 
 struct request {
@@ -217,7 +218,7 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
         CLI_MACHINE_SIZES(&request.machine),
         CLI_MACHINE_SPEEDS(&request.machine),
         OPTION_CHOICE("activations", 0, "HOW", activations_choices, &request.activations,
-                      "activations inside a shard, default auto"),
+                      "what is kept for the backward pass, default auto"),
         OPTION_CHOICE("optimizer", 0, "PLACE", optimizer_choices, &request.optimizer,
                       "where streamed shards are updated, default auto"),
         OPTION_FLAG("no-double-buffer", 0, &request.no_double_buffer,
