@@ -397,3 +397,20 @@ double cost_copy_s(const struct hardware *hardware, uint32_t device, enum copy_d
     if (pace == DBL_MAX) return measured_s;
     return fmax(measured_s, path_latency(hardware, device) + (double)bytes / pace);
 }
+
+/* --- storage --------------------------------------------------------------------------------- */
+
+double cost_storage_bandwidth(const struct hardware *hardware, enum storage_direction direction)
+{
+    const struct hardware_storage *storage = &hardware->storage;
+    assert(hardware_has_storage(hardware));
+    double alone = direction == STORAGE_READ ? storage->read_rate.value : storage->write_rate.value;
+    return fmin(alone, hardware_storage_rate(hardware));
+}
+
+double cost_storage_s(const struct hardware *hardware, enum storage_direction direction,
+                      uint64_t bytes)
+{
+    return hardware->storage.latency.value +
+           (double)bytes / cost_storage_bandwidth(hardware, direction);
+}

@@ -4,7 +4,7 @@
  * A kernel with measured points is interpolated in the logarithms of its sizes (seconds per FLOP
  * or per byte vary slowly, and are held constant beyond the grid). Without points: launch latency
  * plus the larger of FLOPs / (peak * efficiency) and bytes / (bandwidth * efficiency).
- * A copy is latency plus bytes over bandwidth; measured points are interpolated, but never faster
+ * A copy is latency plus bytes over bandwidth, to storage as well; measured points are interpolated, but never faster
  * than a paced link of the path.
  *
  * Numbers are fp32 in memory. The peak of a product is the TF32 one where the device has it, else
@@ -39,5 +39,12 @@ double cost_copy_latency_s(const struct hardware *hardware, uint32_t device,
                            enum copy_direction direction);
 double cost_copy_bandwidth(const struct hardware *hardware, uint32_t device,
                            enum copy_direction direction);
+
+/* Seconds of one transfer between host memory and storage, nothing else running; the rate of a large
+ * one (bytes/s). Where hardware_has_storage(). */
+enum storage_direction { STORAGE_READ, STORAGE_WRITE };
+double cost_storage_s(const struct hardware *hardware, enum storage_direction direction,
+                      uint64_t bytes);
+double cost_storage_bandwidth(const struct hardware *hardware, enum storage_direction direction);
 
 #endif

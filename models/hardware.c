@@ -1,8 +1,8 @@
 /*
  * Machines in memory: what the command line changes on them, and whether they make sense.
  *
- * A machine is read or built once and then changed in at most four ways: how many devices, how much
- * memory each, how fast the links, how many threads. Arrays that grow are made anew in the same
+ * A machine is read or built once and then changed in a few ways: how many devices, how much
+ * memory each, how fast the links and the storage, how many threads. Arrays that grow are made anew in the same
  * arena; the old ones stay until the machine is released, which is a few hundred bytes.
  *
  * hardware_check() is the door for numbers that cannot be true. Its most useful rule compares every
@@ -43,6 +43,13 @@ static bool is_host(const struct hardware *hardware)
 bool hardware_has_cpu(const struct hardware *hardware)
 {
     return is_host(hardware) || hardware->host_bandwidth.value > 0;
+}
+
+double hardware_storage_rate(const struct hardware *hardware)
+{
+    const struct hardware_storage *storage = &hardware->storage;
+    return storage->both_rate.value > 0 ? storage->both_rate.value
+                                        : fmax(storage->read_rate.value, storage->write_rate.value);
 }
 
 const struct compute_profile *hardware_profile(const struct hardware *hardware, uint32_t device)
@@ -191,6 +198,21 @@ static enum status set_threads(struct hardware *hardware, uint32_t threads, stru
     return STATUS_OK;
 }
 
+static enum status set_storage(struct hardware *hardware, uint64_t bytes, double bytes_per_s,
+                               struct error *err)
+{
+    struct hardware_storage *storage = &hardware->storage;
+    if (!hardware_has_storage(hardware) && (bytes == 0 || bytes_per_s <= 0))
+        return error_set(err, STATUS_BAD_INPUT,
+                         "machine '%s' has no storage: it takes both its size and its rate",
+                         hardware->name);
+    if (bytes > 0) storage->capacity_bytes = stated((double)bytes);
+    if (bytes_per_s <= 0) return STATUS_OK;
+    storage->read_rate = storage->write_rate = stated(bytes_per_s);
+    storage->both_rate = (struct figure){0};
+    return STATUS_OK;
+}
+
 enum status hardware_adjust(struct hardware *hardware, const struct hardware_options *options,
                             struct error *err)
 {
@@ -204,6 +226,8 @@ enum status hardware_adjust(struct hardware *hardware, const struct hardware_opt
         set_links(hardware, options->link_bytes_per_s);
     if (options->host_memory_bytes > 0)
         hardware->host_bytes = stated((double)options->host_memory_bytes);
+    if (options->storage_bytes > 0 || options->storage_bytes_per_s > 0)
+        TRY(set_storage(hardware, options->storage_bytes, options->storage_bytes_per_s, err));
     if (options->threads > 0) return set_threads(hardware, options->threads, err);
     if (is_host(hardware) && (options->device_count > 0 || hardware->threads == 0)) {
         uint32_t share = hardware->host_cores / hardware->device_count;
@@ -302,6 +326,25 @@ static enum status check_device(const struct hardware *hardware, uint32_t index,
                      quantity_text(type->usable_bytes.value, DIMENSION_BYTES, usable), type->name);
 }
 
+/* Nothing reads and writes at the same time more than each alone would. */
+static enum status check_storage(const struct hardware *hardware, struct error *err)
+{
+    const struct hardware_storage *storage = &hardware->storage;
+    if (!hardware_has_storage(hardware)) return STATUS_OK;
+    TRY(check_positive("storage capacity", hardware->name, storage->capacity_bytes.value, err));
+    TRY(check_positive("storage read rate", hardware->name, storage->read_rate.value, err));
+    TRY(check_positive("storage write rate", hardware->name, storage->write_rate.value, err));
+    double most = storage->read_rate.value + storage->write_rate.value;
+    if (storage->both_rate.value > peak_tolerance * most)
+        return error_set(err, STATUS_CHECK,
+                         "the storage of '%s' reads and writes %g bytes a second at the same time, and "
+                         "%g when the rates of each alone are added up",
+                         hardware->name, storage->both_rate.value, most);
+    if (isfinite(storage->latency.value) && storage->latency.value >= 0) return STATUS_OK;
+    return error_set(err, STATUS_CHECK, "storage latency of '%s' is %g (expected at least 0)",
+                     hardware->name, storage->latency.value);
+}
+
 enum status hardware_check(const struct hardware *hardware, struct error *err)
 {
     if (hardware->device_count == 0)
@@ -318,5 +361,5 @@ enum status hardware_check(const struct hardware *hardware, struct error *err)
     for (uint32_t i = 0; i < hardware->type_count; i++)
         TRY(check_type(&hardware->types[i], err));
     for (uint32_t i = 0; i < hardware->device_count; i++) TRY(check_device(hardware, i, err));
-    return STATUS_OK;
+    return check_storage(hardware, err);
 }

@@ -13,6 +13,7 @@
  *     {"spillway_hardware": 1, "name": "...", "backend": "cuda",
  *      ("note": "...", "measured_on": "...",)
  *      "host": {"memory": F, "cores": 16, ("threads": 0, "memory_bandwidth": F)},
+ *      ("storage": {"capacity": F, "read": F, "write": F, ("both": F, "latency": F)},)
  *      "device_types": [{"name": "...", "memory": F, ("usable": F,) "peak_fp32": F,
  *          ("peak_tf32": F, "peak_bf16": F,) "memory_bandwidth": F,
  *          ("matmul_efficiency": F, "memory_efficiency": F, "launch_latency": F,)
@@ -142,6 +143,15 @@ struct hardware_device {
     uint32_t path_count;
 };
 
+/* A disk that states may live on where host memory is too small for them. */
+struct hardware_storage {
+    struct figure capacity_bytes;  /* 0: there is none */
+    struct figure read_rate, write_rate; /* bytes/s, each alone */
+    struct figure both_rate;       /* bytes/s of both at the same time, added up; 0: unknown, taken
+                                      to be the larger of the two */
+    struct figure latency;         /* seconds before the first byte */
+};
+
 struct hardware {
     struct arena arena;
     const char *name;
@@ -151,6 +161,7 @@ struct hardware {
     struct figure host_bandwidth; /* bytes/s of all cores together; 0: unknown, see hardware_cpu() */
     uint32_t host_cores;
     uint32_t threads;          /* per host device; 0 for GPUs */
+    struct hardware_storage storage;
     struct device_type *types;
     uint32_t type_count;
     struct hardware_device *devices;
@@ -171,6 +182,13 @@ static inline uint32_t hardware_cpu(const struct hardware *hardware)
 }
 /* Is it known how fast that is? */
 bool hardware_has_cpu(const struct hardware *hardware);
+
+static inline bool hardware_has_storage(const struct hardware *hardware)
+{
+    return hardware->storage.capacity_bytes.value > 0;
+}
+/* Bytes/s that reading and writing at the same time share. */
+double hardware_storage_rate(const struct hardware *hardware);
 
 /* Zeroed struct in; release with hardware_release(), also after an error. */
 MUST_CHECK enum status hardware_read(const char *path, struct hardware *out, struct error *err);
@@ -199,6 +217,8 @@ struct hardware_options {
      * link of each path is set to it, and the links above are scaled alike. */
     double link_bytes_per_s;
     uint64_t host_memory_bytes;
+    uint64_t storage_bytes;       /* with storage_bytes_per_s on a machine that has none: a new one */
+    double storage_bytes_per_s;   /* both ways */
     uint32_t threads;             /* per host device; default cores / devices */
 };
 MUST_CHECK enum status hardware_adjust(struct hardware *hardware,

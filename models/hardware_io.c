@@ -67,6 +67,18 @@ static const struct figure_spec host_figures[] = {
      JSON_OPTIONAL, 1, rate_max},
 };
 
+static const struct figure_spec storage_figures[] = {
+    FIGURE(hardware_storage, "capacity", capacity_bytes, DIMENSION_BYTES, JSON_REQUIRED, 1,
+           bytes_max),
+    FIGURE(hardware_storage, "read", read_rate, DIMENSION_BYTES_PER_S, JSON_REQUIRED, tiny,
+           rate_max),
+    FIGURE(hardware_storage, "write", write_rate, DIMENSION_BYTES_PER_S, JSON_REQUIRED, tiny,
+           rate_max),
+    FIGURE(hardware_storage, "both", both_rate, DIMENSION_BYTES_PER_S, JSON_OPTIONAL, tiny,
+           rate_max),
+    FIGURE(hardware_storage, "latency", latency, DIMENSION_SECONDS, JSON_OPTIONAL, 0, seconds_max),
+};
+
 /* --- measured points ------------------------------------------------------------------------ */
 
 static int compare_u64(uint64_t a, uint64_t b)
@@ -448,6 +460,19 @@ static enum status parse_host(struct json_object *object, struct hardware *out, 
     return json_object_close(&host, err);
 }
 
+static enum status parse_storage(struct json_object *object, struct hardware *out,
+                                 struct error *err)
+{
+    struct json_object storage;
+    const json_t *value = NULL;
+    TRY(json_take_object(object, "storage", JSON_OPTIONAL, &value, err));
+    if (!value) return STATUS_OK;
+    TRY(json_object_open(&storage, object->input, value, "a storage object", err));
+    TRY(figures_take(&storage, storage_figures, ARRAY_COUNT(storage_figures), &out->arena,
+                     &out->storage, err));
+    return json_object_close(&storage, err);
+}
+
 static enum status take_optional_text(struct json_object *object, const char *key,
                                       struct arena *arena, const char **out, struct error *err)
 {
@@ -471,6 +496,7 @@ static enum status parse_machine(const struct json_input *in, const json_t *valu
     TRY(take_optional_text(&object, "note", &out->arena, &out->note, err));
     TRY(take_optional_text(&object, "measured_on", &out->arena, &out->measured_on, err));
     TRY(parse_host(&object, out, err));
+    TRY(parse_storage(&object, out, err));
     TRY(parse_types(&object, out, err));
     TRY(parse_links(&object, out, err));
     TRY(parse_devices(&object, out, err));
@@ -534,6 +560,11 @@ void hardware_write(const struct hardware *hardware, struct json_out *out, const
     json_out_u64(out, "cores", hardware->host_cores);
     json_out_u64(out, "threads", hardware->threads);
     json_out_object_end(out);
+    if (hardware_has_storage(hardware)) {
+        json_out_object_begin(out, "storage", false);
+        figures_write(out, storage_figures, ARRAY_COUNT(storage_figures), &hardware->storage);
+        json_out_object_end(out);
+    }
     json_out_array_begin(out, "device_types", false);
     for (uint32_t i = 0; i < hardware->type_count; i++) write_type(out, &hardware->types[i]);
     json_out_array_end(out);
