@@ -92,7 +92,10 @@ static enum status check_links(const struct hardware *hardware, const struct sim
         if (!link->duplex) used = use->bytes[0] + use->bytes[1];
         if (cli_check_peak(what, used, most, err) != STATUS_OK) return err->status;
     }
-    return STATUS_OK;
+    if (!hardware_has_storage(hardware)) return STATUS_OK;
+    const struct sim_link_use *use = &result->links[hardware->link_count];
+    return cli_check_peak("the use of storage", use->bytes[0] + use->bytes[1],
+                          hardware_storage_rate(hardware) * result->makespan_s, err);
 }
 
 enum status cli_check_trace(const struct plan *plan, const struct hardware *hardware,

@@ -55,6 +55,19 @@ static enum status print_streams(FILE *out, const struct report *report, struct 
     return STATUS_OK;
 }
 
+/* Storage is shown as one more link. */
+static uint32_t link_count(const struct hardware *hardware)
+{
+    return hardware->link_count + hardware_has_storage(hardware);
+}
+
+static struct hardware_link link_at(const struct hardware *hardware, uint32_t index)
+{
+    if (index < hardware->link_count) return hardware->links[index];
+    return (struct hardware_link){.name = "storage",
+                                  .bandwidth = {.value = hardware_storage_rate(hardware)}};
+}
+
 static enum status print_links(FILE *out, const struct report *report, struct error *err)
 {
     const struct sim_result *result = &report->prediction->result;
@@ -62,12 +75,12 @@ static enum status print_links(FILE *out, const struct report *report, struct er
     char text[QUANTITY_TEXT_BYTES];
     cli_table_begin(&table, (const char *const[]){"LINK", ">BANDWIDTH", ">TO DEVICES", ">BACK",
                                                   ">IN USE", ">SATURATED", NULL});
-    uint32_t links = report->hardware->link_count, shown = links < CLI_ROWS_MAX ? links : CLI_ROWS_MAX;
+    uint32_t links = link_count(report->hardware), shown = links < CLI_ROWS_MAX ? links : CLI_ROWS_MAX;
     for (uint32_t l = 0; l < shown; l++) {
-        const struct hardware_link *link = &report->hardware->links[l];
+        const struct hardware_link link = link_at(report->hardware, l);
         const struct sim_link_use *use = &result->links[l];
-        cli_table_cell(&table, "%s", link->name);
-        cli_table_cell(&table, "%s", quantity_text(link->bandwidth.value, DIMENSION_BYTES_PER_S,
+        cli_table_cell(&table, "%s", link.name);
+        cli_table_cell(&table, "%s", quantity_text(link.bandwidth.value, DIMENSION_BYTES_PER_S,
                                                    text));
         cli_table_cell(&table, "%s", quantity_text(use->bytes[0], DIMENSION_BYTES, text));
         cli_table_cell(&table, "%s", quantity_text(use->bytes[1], DIMENSION_BYTES, text));
@@ -144,12 +157,12 @@ static void streams_json(struct json_out *json, const struct report *report)
     }
     json_out_array_end(json);
     json_out_array_begin(json, "links", false);
-    for (uint32_t l = 0; l < report->hardware->link_count; l++) {
-        const struct hardware_link *link = &report->hardware->links[l];
+    for (uint32_t l = 0; l < link_count(report->hardware); l++) {
+        const struct hardware_link link = link_at(report->hardware, l);
         const struct sim_link_use *use = &result->links[l];
         json_out_object_begin(json, NULL, true);
-        json_out_string(json, "name", link->name);
-        json_out_double(json, "bandwidth_bytes_per_s", link->bandwidth.value);
+        json_out_string(json, "name", link.name);
+        json_out_double(json, "bandwidth_bytes_per_s", link.bandwidth.value);
         json_out_double(json, "to_device_bytes", use->bytes[0]);
         json_out_double(json, "to_host_bytes", use->bytes[1]);
         json_out_double(json, "busy_s", use->busy_s);

@@ -58,6 +58,7 @@
 #include "exec/run_record.h"
 #include "exec/run_saver.h"
 #include "exec/run_state.h"
+#include "exec/run_storage.h"
 #include "models/cost.h"
 #include "models/learning_rate.h"
 #include "models/try.h"
@@ -82,6 +83,12 @@ struct flight {
     uint32_t wait_count;
 };
 
+/* What a staged buffer holds: state of which minibatch; and is it on its way to storage? */
+struct staged_state {
+    uint64_t arrived; /* as in device_state */
+    bool fresh;
+};
+
 struct loop {
     struct run *run;
     const struct plan *plan;
@@ -96,6 +103,7 @@ struct loop {
     uint64_t *walked;       /* per job: minibatches whose end the walk has passed */
     bool stopping;
     struct device_state *states; /* [device][buffer] */
+    struct staged_state *staged; /* [buffer] */
     uint64_t *users;        /* with poison: [device][buffer][stream of the device], events */
 };
 
@@ -204,7 +212,7 @@ static void call_loss(void *argument)
     const double now_s = clock_s(), loss = *call->loss;
 
     pthread_mutex_lock(&run->lock);
-    const bool counts = call->minibatch < atomic_load(&progress->limit);
+    const bool counts = call->minibatch < atomic_load(&progress->limit) && !progress->damaged;
     const double step_s = now_s - progress->last_loss_s;
     if (counts) {
         assert(progress->losses == call->minibatch);
@@ -441,6 +449,8 @@ static bool is_ahead(const struct loop *loop, const struct plan_walk_op *op)
 static char *address_of(const struct loop *loop, const struct plan_walk_op *op,
                         const struct plan_place_use *use)
 {
+    if (use->place == 0 && use->slot != PLAN_NONE)
+        return loop->run->host + loop->run->stage_offset + use->address;
     if (use->place == 0) return run_host_buffer(loop->run, use->buffer) + use->address;
     return (char *)device_arena(loop->run->devices[op->device]) + use->address;
 }
@@ -471,6 +481,7 @@ static struct unit_arguments unit_arguments_of(const struct loop *loop,
             else
                 arguments.table = at;
             break;
+        case BUFFER_STAGED:
         case BUFFER_PARAMETERS: arguments.state = at; break;
         case BUFFER_TABLE: arguments.table = at; break;
         case BUFFER_TABLE_GRADIENT: arguments.table_gradient = at; break;
@@ -492,6 +503,7 @@ static struct unit_arguments unit_arguments_of(const struct loop *loop,
         case BUFFER_GRADIENT: arguments.gradient = at; break;
         case BUFFER_WORKSPACE: arguments.workspace = at; break;
         case BUFFER_KEPT:
+        case BUFFER_STORED: /* nothing computes there */
         case BUFFER_KIND_COUNT: assert(false);
         }
     }
@@ -505,12 +517,13 @@ static struct device_state *device_state_of(const struct loop *loop, const struc
 }
 
 /* The minibatch that decides whether a copy is left out by a stop: its own. State that goes back to
- * the host has that in which it came: if its way in was left out, so is its way back; if not, there
- * may be finished minibatches in it. */
+ * the host, and on to storage, has that in which it came: if its way in was left out, so is its way
+ * back; if not, there may be finished minibatches in it. */
 static uint64_t copied_minibatch(const struct loop *loop, const struct plan_walk_op *op)
 {
     const struct plan_place_use *const from = &op->uses[0];
-    if (from->place == 0 || loop->plan->buffers[from->buffer].kind != BUFFER_STATE)
+    if (op->op->stream == STREAM_WRITE) return loop->staged[from->buffer].arrived;
+    if (!plan_use_on_device(from) || loop->plan->buffers[from->buffer].kind != BUFFER_STATE)
         return op->minibatch;
     return device_state_of(loop, op, from->buffer)->arrived;
 }
@@ -557,6 +570,12 @@ static void enqueue_copy(struct loop *loop, const struct plan_walk_op *op, struc
 {
     struct device_stream *const stream = loop->run->streams[op->stream];
     const struct plan_place_use *const from = &op->uses[0], *const to = &op->uses[1];
+    if (op->op->stream == STREAM_READ || op->op->stream == STREAM_WRITE) {
+        const struct plan_place_use *const staged = op->op->stream == STREAM_READ ? to : from;
+        run_storage_enqueue(loop->run, op, address_of(loop, op, staged), copied_minibatch(loop, op),
+                            &flight->omitted, &flight->timing);
+        return;
+    }
     char *const target = address_of(loop, op, to);
     const struct device_guard guard = {.limit = &loop->run->jobs[op->unit->job].limit,
                                        .value = copied_minibatch(loop, op)};
@@ -574,13 +593,28 @@ static void enqueue_copy(struct loop *loop, const struct plan_walk_op *op, struc
     }
 }
 
+/* Remember what staged buffers hold. */
+static void follow_staged(struct loop *loop, const struct plan_walk_op *op)
+{
+    for (uint32_t i = 0; i < op->use_count; i++) {
+        const struct plan_place_use *const use = &op->uses[i];
+        if (loop->plan->buffers[use->buffer].kind != BUFFER_STAGED) continue;
+        struct staged_state *const staged = &loop->staged[use->buffer];
+        if (use->flags & ACCESS_WRITE)
+            *staged = (struct staged_state){.arrived = copied_minibatch(loop, op),
+                                            .fresh = op->op->stream == STREAM_D2H};
+        else if (op->op->stream == STREAM_WRITE)
+            staged->fresh = !(use->flags & ACCESS_RELEASE) && staged->fresh;
+    }
+}
+
 /* Remember which state on a device is newer than on the host. */
 static void follow_state(struct loop *loop, const struct plan_walk_op *op)
 {
     for (uint32_t i = 0; i < op->use_count; i++) {
         const struct plan_place_use *const use = &op->uses[i];
         const struct plan_buffer *const buffer = &loop->plan->buffers[use->buffer];
-        if (use->place == 0 || buffer->kind != BUFFER_STATE) continue;
+        if (!plan_use_on_device(use) || buffer->kind != BUFFER_STATE) continue;
         struct device_state *const state = device_state_of(loop, op, use->buffer);
         if (use->flags & ACCESS_ACQUIRE)
             *state = (struct device_state){.arrived = op->minibatch, .bytes = buffer->bytes};
@@ -596,9 +630,10 @@ static void follow_state(struct loop *loop, const struct plan_walk_op *op)
     }
 }
 
-/* Does this copy bring back state that is newer on the device? */
+/* Does this copy bring back state that is newer on the device, or a part of its way on to storage? */
 static bool saves_state(const struct loop *loop, const struct plan_walk_op *op)
 {
+    if (op->op->stream == STREAM_WRITE) return loop->staged[op->uses[0].buffer].fresh;
     return op->op->kind == OP_COPY && op->uses[0].place != 0 &&
            loop->plan->buffers[op->uses[0].buffer].kind == BUFFER_STATE &&
            device_state_of(loop, op, op->uses[0].buffer)->changed_bytes > 0;
@@ -610,7 +645,11 @@ static void poison_released(struct loop *loop, const struct plan_walk_op *op)
     struct device_stream *const stream = loop->run->streams[op->stream];
     for (uint32_t i = 0; i < op->use_count; i++) {
         const struct plan_place_use *const use = &op->uses[i];
-        if (use->place == 0) continue;
+        const uint64_t offset = loop->plan->accesses[op->op->first_access + i].offset_bytes;
+        if (use->place == 0 && use->slot != PLAN_NONE && (use->flags & ACCESS_RELEASE))
+            device_poison(stream, address_of(loop, op, use) - offset, /* the last to use it */
+                          loop->plan->buffers[use->buffer].bytes);
+        if (!plan_use_on_device(use)) continue;
         uint64_t *const users =
             &loop->users[((size_t)op->device * loop->plan->buffer_count + use->buffer) * STREAM_HOST];
         users[op->op->stream] = device_record(stream);
@@ -618,7 +657,6 @@ static void poison_released(struct loop *loop, const struct plan_walk_op *op)
         for (uint32_t kind = STREAM_COMPUTE; kind < STREAM_HOST; kind++)
             device_wait(stream, loop->run->streams[plan_stream(loop->plan, op->device, kind)],
                         users[kind]);
-        const uint64_t offset = loop->plan->accesses[op->op->first_access + i].offset_bytes;
         device_poison(stream, address_of(loop, op, use) - offset,
                       loop->plan->buffers[use->buffer].bytes);
         memset(users, 0, STREAM_HOST * sizeof *users);
@@ -630,6 +668,7 @@ static void measure_slots(const struct loop *loop, const struct plan_walk_op *op
 {
     for (uint32_t i = 0; i < op->use_count; i++) {
         const uint64_t bytes = loop->plan->buffers[op->uses[i].buffer].bytes;
+        if (!plan_use_on_device(&op->uses[i])) continue;
         if (op->uses[i].flags & ACCESS_ACQUIRE) flight->acquired_bytes += bytes;
         if (op->uses[i].flags & ACCESS_RELEASE) flight->released_bytes += bytes;
     }
@@ -666,6 +705,7 @@ static void enqueue(struct loop *loop, const struct plan_walk_op *op, bool skip)
             enqueue_copy(loop, op, flight);
         else
             enqueue_compute(loop, op, flight);
+        if (run->storage) follow_staged(loop, op);
         follow_state(loop, op);
     }
     if (run->options->poison) poison_released(loop, op);
@@ -728,12 +768,37 @@ void run_bring_state(struct run *run, uint32_t device, uint32_t buffer,
                             arena + state->address + part * part_bytes, part_bytes, guard, NULL);
 }
 
+static enum status await_d2h(struct loop *loop, uint32_t device, struct error *err)
+{
+    const uint32_t stream = plan_stream(loop->plan, device, STREAM_D2H);
+    const struct flight last = {.stream = stream,
+                                .event = device_record(loop->run->streams[stream])};
+    return await(loop, &last, err);
+}
+
+/* State on a device is put on top of what storage has. */
+static enum status bring_stored(struct loop *loop, uint32_t device, uint32_t buffer, uint32_t shard,
+                                struct error *err)
+{
+    struct run *const run = loop->run;
+    const struct device_state *const state =
+        &loop->states[(size_t)device * loop->plan->buffer_count + buffer];
+    struct run_states lent;
+    enum status status = run_states_borrow(run, shard, 1, RUN_STATES_WHOLE, &lent, err);
+    if (status == STATUS_OK) {
+        run_bring_state(run, device, buffer, state, (char *)lent.states[0],
+                        (struct device_guard){0});
+        status = await_d2h(loop, device, err);
+    }
+    const enum status saved = run_states_give_back(run, &lent, status == STATUS_OK, err);
+    return status != STATUS_OK ? status : saved;
+}
+
 /* After a stop: bring back what the plan would have brought back later. */
 static enum status save_states(struct loop *loop, struct error *err)
 {
     const struct plan *const plan = loop->plan;
     for (uint32_t d = 0; d < plan->hardware.device_count; d++) {
-        struct device_stream *const stream = loop->run->streams[plan_stream(plan, d, STREAM_D2H)];
         for (uint32_t b = 0; b < plan->buffer_count; b++) {
             const struct device_state *const state =
                 &loop->states[(size_t)d * plan->buffer_count + b];
@@ -741,12 +806,15 @@ static enum status save_states(struct loop *loop, struct error *err)
             if (state->changed_bytes == 0 || state->arrived >= loop->run->jobs[buffer->job].limit)
                 continue;
             const uint32_t shard = plan->job_first_shard[buffer->job] + buffer->shard;
+            if (run_is_stored(loop->run, shard)) {
+                const enum status status = bring_stored(loop, d, b, shard, err);
+                if (status != STATUS_OK) return status;
+                continue;
+            }
             run_bring_state(loop->run, d, b, state, (char *)loop->run->states[shard],
                             (struct device_guard){0});
         }
-        const struct flight last = {.stream = plan_stream(plan, d, STREAM_D2H),
-                                    .event = device_record(stream)};
-        const enum status status = await(loop, &last, err);
+        const enum status status = await_d2h(loop, d, err);
         if (status != STATUS_OK) return status;
     }
     return STATUS_OK;
@@ -760,7 +828,11 @@ static void predict(struct loop *loop)
     for (uint32_t i = 0; i < plan->op_count; i++) {
         const struct plan_op *const op = &plan->ops[i];
         double seconds = 0;
-        if (op->kind == OP_COPY) {
+        if (op->kind == OP_COPY && plan_stream_is_host(op->stream)) {
+            seconds = cost_storage_s(&plan->hardware,
+                                     op->stream == STREAM_READ ? STORAGE_READ : STORAGE_WRITE,
+                                     op->bytes);
+        } else if (op->kind == OP_COPY) {
             seconds = cost_copy_s(&plan->hardware, 0,
                                   op->stream == STREAM_H2D ? COPY_H2D : COPY_D2H, op->bytes);
         } else if (op->work != PLAN_NONE) {
@@ -801,6 +873,7 @@ static enum status loop_init(struct loop *loop, struct run *run, struct error *e
         {plan->op_count, sizeof *loop->predicted_s, &loop->predicted_s},
         {plan->jobs.count, sizeof *loop->walked, &loop->walked},
         {device_buffers, sizeof *loop->states, &loop->states},
+        {run->storage ? plan->buffer_count : 0, sizeof *loop->staged, &loop->staged},
         {users, sizeof *loop->users, &loop->users},
     };
     for (size_t i = 0; i < ARRAY_COUNT(arrays); i++) {
@@ -846,7 +919,8 @@ static void sum_up(const struct loop *loop, struct trace *trace)
         struct run_job_result *const result = &run->result->jobs[j];
         struct trace_job *const traced = &trace->jobs[j];
         const uint64_t limit = run->jobs[j].limit; /* none without a stop or a failure */
-        const uint64_t completed = loop->walked[j] < limit ? loop->walked[j] : limit;
+        uint64_t completed = loop->walked[j] < limit ? loop->walked[j] : limit;
+        if (run->jobs[j].damaged) completed = run->jobs[j].losses;
         assert(run->jobs[j].losses == completed);
         /* what a checkpoint that could not be read would have said is not known */
         const bool known = job->first_minibatch == 0 || result->checkpoint > 0;

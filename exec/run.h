@@ -18,6 +18,7 @@
 #ifndef SPILLWAY_EXEC_RUN_H
 #define SPILLWAY_EXEC_RUN_H
 
+#include "exec/storage.h"
 #include "models/evaluation.h"
 #include "planner/plan.h"
 #include "traces/trace.h"
@@ -49,6 +50,7 @@ struct run_options {
                                     a new one: other jobs may have done so */
     bool save_weights;           /* write each job's weights_out */
     const struct run_checkpoints *checkpoints; /* NULL: none; needed when a job begins in its middle */
+    struct storage_options storage; /* its folder, NULL: there is none; bytes and lanes do not matter */
     enum run_on_nan on_nan;
     bool keep_going;             /* a job that fails does not end the others */
     bool record_spans;

@@ -35,6 +35,22 @@ bool run_job_failed(struct run *run, uint32_t job)
     return failed;
 }
 
+void run_fail_damaged(struct run *run, uint32_t job, const struct error *why)
+{
+    pthread_mutex_lock(&run->lock);
+    run->jobs[job].damaged = true;
+    pthread_mutex_unlock(&run->lock);
+    run_fail_job(run, job, false, why);
+}
+
+bool run_job_damaged(struct run *run, uint32_t job)
+{
+    pthread_mutex_lock(&run->lock);
+    const bool damaged = run->jobs[job].damaged;
+    pthread_mutex_unlock(&run->lock);
+    return damaged;
+}
+
 void run_note(struct run *run, const char *format, ...)
 {
     char text[sizeof run->notes];

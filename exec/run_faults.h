@@ -13,6 +13,10 @@ MUST_CHECK enum status run_fail_early(struct run *run, uint32_t job, struct erro
 
 bool run_job_failed(struct run *run, uint32_t job);
 
+/* A part of its state is lost: it fails, and what it computed since is not to be kept. */
+void run_fail_damaged(struct run *run, uint32_t job, const struct error *why);
+bool run_job_damaged(struct run *run, uint32_t job);
+
 /* Tell the user something that does not end anything. From any thread; told by the calling one. */
 void run_note(struct run *run, const char *format, ...) PRINTF_LIKE(2, 3);
 void run_tell_notes(struct run *run);

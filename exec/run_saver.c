@@ -25,7 +25,8 @@
  * some of what it enqueued end first: then "meanwhile" is real time.
  *
  * The state of a job that has ended does not change any more once it is on the host, and is written
- * from there. So is that of every job after a stop.
+ * from there. So is that of every job after a stop. What lives on storage (run_storage.h) is copied by
+ * reading it, and behind a cut it is the writes to storage that wait for the copy.
  *
  * Where an evaluation may turn out the best so far, a cut cannot be put off to the next minibatch: the
  * loop waits for the room. Whether it was the best is known when the cut is reached; if not, and if
@@ -50,6 +51,7 @@
 #include "base/random.h"
 #include "exec/checkpoint.h"
 #include "exec/run_faults.h"
+#include "exec/run_storage.h"
 #include "models/evaluation.h"
 
 static const double TEST_PAUSE_MAX_S = 0.02;
@@ -127,6 +129,24 @@ static uint64_t evaluations_until(struct run *run, uint32_t job, uint64_t step)
     return count;
 }
 
+static void give_up(struct run_saver *saver, uint32_t job, const struct error *why)
+{
+    struct run *const run = saver->run;
+    struct run_job_result *const result = &run->result->jobs[job];
+    struct error ignored = {0};
+    static const char no_memory[] = "no memory left";
+    pthread_mutex_lock(&saver->lock);
+    saver->jobs[job].gave_up = true;
+    pthread_mutex_unlock(&saver->lock);
+    pthread_mutex_lock(&run->lock); /* the arena is used by one thread at a time */
+    if (arena_string(&run->result->arena, why->text, &result->checkpoint_failure, &ignored) !=
+        STATUS_OK)
+        result->checkpoint_failure = no_memory;
+    pthread_mutex_unlock(&run->lock);
+    run_note(run, "job '%s' goes on without checkpoints: %s", run->plan->jobs.jobs[job].name,
+             why->text);
+}
+
 /* `minibatch` of this run are done. */
 static void write_checkpoint(struct run_saver *saver, uint32_t job, uint64_t minibatch,
                              float *const *states)
@@ -146,16 +166,7 @@ static void write_checkpoint(struct run_saver *saver, uint32_t job, uint64_t min
         result->checkpoint = step;
         return;
     }
-    struct error ignored = {0};
-    static const char no_memory[] = "no memory left";
-    pthread_mutex_lock(&saver->lock);
-    saver->jobs[job].gave_up = true;
-    pthread_mutex_unlock(&saver->lock);
-    pthread_mutex_lock(&run->lock); /* the arena is used by one thread at a time */
-    if (arena_string(&run->result->arena, err.text, &result->checkpoint_failure, &ignored) != STATUS_OK)
-        result->checkpoint_failure = no_memory;
-    pthread_mutex_unlock(&run->lock);
-    run_note(run, "job '%s' goes on without checkpoints: %s", subject.job->name, err.text);
+    give_up(saver, job, &err);
 }
 
 /* As on the streams: whoever does not wait for the copy is found out. */
@@ -166,14 +177,37 @@ static void pause_at_random(const struct run_saver *saver, uint64_t number)
     if (seed > 0) nanosleep(&pause, NULL);
 }
 
-static void copy_state(struct run_saver *saver, uint32_t job)
+/* `covered`: per shard of the plan, those to leave out; NULL: none. False: it cannot be read. */
+static bool copy_state(struct run_saver *saver, uint32_t job, const bool *covered)
 {
-    pause_at_random(saver, saver->cut_number);
-    const struct plan *const plan = saver->run->plan;
+    struct run *const run = saver->run;
+    const struct plan *const plan = run->plan;
     const size_t words = 1 + (size_t)optimizer_state_words(plan->jobs.jobs[job].optimizer.kind);
-    for (uint32_t s = plan->job_first_shard[job]; s < plan->job_first_shard[job + 1]; s++)
-        if (!saver->covered[s])
-            memcpy(saver->copies[s], saver->run->states[s], saver->run->parameters[s].bytes * words);
+    for (uint32_t s = plan->job_first_shard[job]; s < plan->job_first_shard[job + 1]; s++) {
+        const size_t bytes = run->parameters[s].bytes * words;
+        struct error why = {0};
+        if (covered && covered[s]) continue;
+        if (!run_is_stored(run, s)) {
+            memcpy(saver->copies[s], run->states[s], bytes);
+        } else if (run_storage_load(run, s, saver->copies[s], bytes, &why) != STATUS_OK) {
+            give_up(saver, job, &why);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The state of a job that does not change any more, from where it lives if that is memory. */
+static void write_final(struct run_saver *saver, uint32_t job, uint64_t minibatch)
+{
+    struct run *const run = saver->run;
+    bool stored = false;
+    for (uint32_t s = run->plan->job_first_shard[job]; s < run->plan->job_first_shard[job + 1]; s++)
+        stored |= run_is_stored(run, s);
+    if (!stored)
+        write_checkpoint(saver, job, minibatch, run->states);
+    else if (copy_state(saver, job, NULL))
+        write_checkpoint(saver, job, minibatch, saver->copies);
 }
 
 /* --- our thread, under the lock but for the work ------------------------------------------------ */
@@ -185,8 +219,10 @@ static void serve_cut(struct run_saver *saver)
     const bool dropped = saver->dropped;
     if (saver->phase == PHASE_REACHED) {
         pthread_mutex_unlock(&saver->lock);
-        if (!dropped) copy_state(saver, job);
+        pause_at_random(saver, saver->cut_number);
+        const bool copied = !dropped && copy_state(saver, job, saver->covered);
         pthread_mutex_lock(&saver->lock);
+        saver->dropped = !copied;
         saver->copied_number = saver->cut_number;
         saver->phase = PHASE_COPIED;
     } else {
@@ -221,7 +257,7 @@ static void serve_final(struct run_saver *saver, uint32_t job)
     saver->jobs[job].final_reached = false;
     saver->phase = PHASE_WRITING;
     pthread_mutex_unlock(&saver->lock);
-    if (!gave_up) write_checkpoint(saver, job, minibatch, saver->run->states);
+    if (!gave_up) write_final(saver, job, minibatch);
     pthread_mutex_lock(&saver->lock);
     saver->phase = PHASE_IDLE;
     saver->finals--;
@@ -260,7 +296,8 @@ static bool is_there(struct run *run, uint32_t job, uint64_t minibatch)
 {
     const struct run_progress *const progress = &run->jobs[job];
     pthread_mutex_lock(&run->lock);
-    const bool there = progress->losses >= minibatch && !progress->diverged;
+    const bool there =
+        progress->losses >= minibatch && !progress->diverged && !progress->damaged;
     pthread_mutex_unlock(&run->lock);
     return there;
 }
@@ -523,10 +560,11 @@ void run_saver_before(struct run_saver *saver, const struct plan_walk_op *op)
     bool on_host = false, on_device = false;
     for (uint32_t i = 0; i < op->use_count; i++) {
         const struct plan_place_use *const use = &op->uses[i];
+        const uint32_t kind = saver->run->plan->buffers[use->buffer].kind;
         const bool writes = (use->flags & ACCESS_WRITE) != 0 &&
-                            saver->run->plan->buffers[use->buffer].kind == BUFFER_STATE;
-        on_host |= writes && use->place == 0;
-        on_device |= writes && use->place != 0;
+                            (kind == BUFFER_STATE || kind == BUFFER_STORED);
+        on_host |= writes && !plan_use_on_device(use);
+        on_device |= writes && plan_use_on_device(use);
     }
     const uint64_t brought = saver->brought[op->device];
     if (on_device && brought > 0) device_wait(stream, d2h_of(saver, op->device), brought);
@@ -545,7 +583,8 @@ void run_saver_after(struct run_saver *saver, const struct plan_walk_op *op, uin
     const uint32_t job = op->unit->job;
     for (uint32_t i = 0; i < op->use_count; i++) {
         const uint32_t kind = run->plan->buffers[op->uses[i].buffer].kind;
-        if ((op->uses[i].flags & ACCESS_WRITE) && (kind == BUFFER_STATE || kind == BUFFER_LOSS))
+        if ((op->uses[i].flags & ACCESS_WRITE) &&
+            (kind == BUFFER_STATE || kind == BUFFER_STORED || kind == BUFFER_LOSS))
             saver->wrote[(size_t)job * plan_stream_count(run->plan) + op->stream] =
                 device_record(run->streams[op->stream]);
     }
@@ -659,9 +698,9 @@ void run_saver_finish(struct run_saver *saver)
     for (uint32_t j = 0; j < run->plan->jobs.count; j++) {
         const struct run_progress *const progress = &run->jobs[j];
         const uint64_t first = run->plan->jobs.jobs[j].first_minibatch;
-        if (progress->losses > 0 && !progress->diverged && !saver->jobs[j].gave_up &&
+        if (progress->losses > 0 && !progress->diverged && !progress->damaged && !saver->jobs[j].gave_up &&
             run->result->jobs[j].checkpoint < first + progress->losses)
-            write_checkpoint(saver, j, progress->losses, run->states);
+            write_final(saver, j, progress->losses);
     }
 }
 

@@ -8,7 +8,7 @@
  * made or read, one shard a thread, and the log begins.
  *
  * Host buffers lie in one block, each at a multiple of 4 KiB: the state of a shard, the batches, the
- * boundary activations that wait for their turn. Host state is what outlives the run: weights_init()
+ * boundary activations that wait for their turn; behind them the arena of staged states. Host state is what outlives the run: weights_init()
  * fills it, the plan's copies keep it up to date, weights_write() saves it.
  */
 #include "exec/run_state.h"
@@ -25,6 +25,7 @@
 #include "exec/host_memory.h"
 #include "exec/run_faults.h"
 #include "exec/run_saver.h"
+#include "exec/run_storage.h"
 #include "exec/weights.h"
 #include "models/cost.h"
 #include "models/evaluation.h"
@@ -102,7 +103,8 @@ static enum status check_memory(const struct run *run, struct error *err)
         if (!size_add(arenas, bytes, &arenas) || !size_add(needed, bytes, &needed))
             return error_memory(err, "the arenas", UINT64_MAX);
     }
-    const uint64_t available = host_memory_available();
+    const uint64_t available = host_memory_available(), aside = run_storage_bytes_aside(run);
+    if (!size_add(needed, aside, &needed)) return error_memory(err, "states in memory", aside);
     if (needed <= available) return STATUS_OK;
     char text[4][QUANTITY_TEXT_BYTES];
     if (!run->backend->arena_on_host)
@@ -132,7 +134,8 @@ static enum status lay_out_host(struct run *run, struct error *err)
     if (status != STATUS_OK) return status;
     run->host_offset = memory;
     for (uint32_t b = 0; b < plan->buffer_count; b++) {
-        if (plan->buffers[b].on_device) continue;
+        const struct plan_buffer *const buffer = &plan->buffers[b];
+        if (plan_buffer_lives(buffer) || buffer->kind == BUFFER_STORED) continue;
         uint64_t end;
         if (!size_add(run->host_bytes, plan->buffers[b].bytes, &end) ||
             end > UINT64_MAX - BUFFER_ALIGNMENT)
@@ -140,6 +143,10 @@ static enum status lay_out_host(struct run *run, struct error *err)
         run->host_offset[b] = run->host_bytes;
         run->host_bytes = size_align(end, BUFFER_ALIGNMENT);
     }
+    run->stage_offset = run->host_bytes;
+    run->stage_bytes = plan_staged_bytes(plan);
+    if (!size_add(run->host_bytes, size_align(run->stage_bytes, BUFFER_ALIGNMENT), &run->host_bytes))
+        return error_memory(err, "the host buffers", UINT64_MAX);
     if (!run->options->checkpoints) return STATUS_OK;
     run->snapshot_offset = run->host_bytes;
     if (!size_add(run->host_bytes, run_saver_bytes(run), &run->host_bytes))
@@ -168,7 +175,7 @@ static enum status find_states(struct run *run, struct error *err)
             (float *)(void *)run_host_buffer(run, b);
     }
     for (uint32_t s = 0; s < plan->shard_count; s++)
-        if (!run->states[s])
+        if (!run->states[s] && !run_is_stored(run, s))
             return error_set(err, STATUS_BAD_INPUT,
                              "the plan has no host buffer for the state of '%s' shard %" PRIu32,
                              plan->jobs.jobs[plan->shards[s].job].name,
@@ -236,14 +243,15 @@ static enum status fill_best(struct run *run, const struct weight_item *item, st
     return STATUS_OK;
 }
 
-static enum status fill_weights(struct run *run, struct weight_item *item, struct error *err)
+/* `states`: per shard of the item. */
+static enum status fill_states(struct run *run, struct weight_item *item, float *const *states,
+                               struct error *err)
 {
     const struct plan *const plan = run->plan;
     const struct job *const job = &plan->jobs.jobs[item->job];
     const uint32_t s = item->first_shard;
     if (job->first_minibatch > 0) {
-        const struct checkpoint_subject subject =
-            run_checkpoint_subject(run, item->job, &run->states[s]);
+        const struct checkpoint_subject subject = run_checkpoint_subject(run, item->job, states);
         struct run_job_result *const result = &run->result->jobs[item->job];
         struct checkpoint_history history = {.losses = result->losses,
                                              .evaluations = result->evaluations,
@@ -258,10 +266,20 @@ static enum status fill_weights(struct run *run, struct weight_item *item, struc
         return fill_best(run, item, err);
     }
     if (job->weights_in)
-        return weights_read(job, &plan->shards[s], &run->parameters[s], item->shard_count,
-                            &run->states[s], err);
-    weights_init(job, &plan->shards[s], &run->parameters[s], run->states[s]);
+        return weights_read(job, &plan->shards[s], &run->parameters[s], item->shard_count, states,
+                            err);
+    weights_init(job, &plan->shards[s], &run->parameters[s], states[0]);
     return STATUS_OK;
+}
+
+static enum status fill_weights(struct run *run, struct weight_item *item, struct error *err)
+{
+    struct run_states lent;
+    enum status status = run_states_borrow(run, item->first_shard, item->shard_count,
+                                           RUN_STATES_FILL, &lent, err);
+    if (status == STATUS_OK) status = fill_states(run, item, lent.states, err);
+    const enum status saved = run_states_give_back(run, &lent, status == STATUS_OK, err);
+    return status != STATUS_OK ? status : saved;
 }
 
 /* It goes on from a checkpoint; say so when that was computed by something else. */
@@ -530,6 +548,7 @@ enum status run_setup(struct run *run, struct error *err)
     if (status == STATUS_OK) status = check_no_checkpoints(run, err);
     if (status == STATUS_OK) status = make_tables(run, err);
     if (status == STATUS_OK) status = lay_out_host(run, err);
+    if (status == STATUS_OK) status = run_storage_open(run, err);
     if (status == STATUS_OK) status = check_memory(run, err);
     if (status == STATUS_OK) status = open_data(run, err);
     void *host = NULL;
@@ -538,6 +557,7 @@ enum status run_setup(struct run *run, struct error *err)
     if (status == STATUS_OK) status = find_states(run, err);
     if (status == STATUS_OK) pin_host(run);
     if (status == STATUS_OK) status = open_devices(run, err);
+    if (status == STATUS_OK) status = run_storage_start(run, err);
     if (status == STATUS_OK)
         status = arena_string(&run->result->arena, run->backend->text(), &run->result->libraries,
                               err);
@@ -568,27 +588,39 @@ static enum status keep_best(struct run *run, uint32_t j, struct error *err)
     return arena_string(&run->result->arena, job->weights_best, &result->kept_path, err);
 }
 
-enum status run_keep_weights(struct run *run, struct error *err)
+/* A job whose state is damaged has nothing to keep. */
+static enum status keep_job(struct run *run, uint32_t j, struct error *err)
 {
     const struct plan *const plan = run->plan;
-    for (uint32_t j = 0; j < plan->jobs.count; j++) {
-        const struct job *const job = &plan->jobs.jobs[j];
-        struct run_job_result *const result = &run->result->jobs[j];
-        const uint32_t first = plan->job_first_shard[j];
-        const uint32_t count = plan->job_first_shard[j + 1] - first;
+    const struct job *const job = &plan->jobs.jobs[j];
+    struct run_job_result *const result = &run->result->jobs[j];
+    const uint32_t first = plan->job_first_shard[j];
+    const uint32_t count = plan->job_first_shard[j + 1] - first;
+    const bool write = run->options->save_weights && job->weights_out && result->minibatches > 0 &&
+                       !run->jobs[j].diverged;
+    struct run_states lent;
+    struct error ignored = {0};
+    if (run->jobs[j].damaged) return STATUS_OK;
+    enum status status =
+        run_states_borrow(run, first, count, RUN_STATES_PARAMETERS, &lent, err);
+    if (status == STATUS_OK)
         result->weights_fingerprint = weights_fingerprint(
-            &plan->shards[first], &run->parameters[first], count, &run->states[first]);
-        const bool write = run->options->save_weights && job->weights_out &&
-                           result->minibatches > 0 && !run->jobs[j].diverged;
-        if (write) {
-            enum status status = weights_write(job, &plan->shards[first], &run->parameters[first],
-                                               count, &run->states[first], NULL, err);
-            if (status == STATUS_OK)
-                status = arena_string(&run->result->arena, job->weights_out, &result->weights_path,
-                                      err);
-            if (status != STATUS_OK && run_fail_early(run, j, err) != STATUS_OK) return err->status;
-        }
-        if (keep_best(run, j, err) != STATUS_OK && run_fail_early(run, j, err) != STATUS_OK)
+            &plan->shards[first], &run->parameters[first], count, lent.states);
+    if (status == STATUS_OK && write)
+        status = weights_write(job, &plan->shards[first], &run->parameters[first], count,
+                               lent.states, NULL, err);
+    if (status == STATUS_OK && write)
+        status = arena_string(&run->result->arena, job->weights_out, &result->weights_path, err);
+    const enum status given_back = run_states_give_back(run, &lent, false, &ignored);
+    if (status == STATUS_OK) status = given_back;
+    return status == STATUS_OK ? keep_best(run, j, err) : status;
+}
+
+enum status run_keep_weights(struct run *run, struct error *err)
+{
+    for (uint32_t j = 0; j < run->plan->jobs.count; j++) {
+        const struct run_job_result *const result = &run->result->jobs[j];
+        if (keep_job(run, j, err) != STATUS_OK && run_fail_early(run, j, err) != STATUS_OK)
             return err->status;
         if (run->result->stopped)
             run_log_kept(run->log, j, result->minibatches, result->weights_path);
@@ -601,9 +633,11 @@ void run_teardown(struct run *run)
     if (run->devices) {
         for (uint32_t d = 0; d < run->plan->hardware.device_count; d++) device_stop(run->devices[d]);
         device_stop(run->cpu);
+        run_storage_stop(run->storage);
         device_close(run->cpu);
         for (uint32_t d = 0; d < run->plan->hardware.device_count; d++) device_close(run->devices[d]);
     }
+    run_storage_close(run->storage);
     for (uint32_t j = 0; run->sources && j < run->plan->jobs.count; j++) {
         data_close(run->sources[j]);
         data_close(run->held_out[j]);

@@ -22,6 +22,7 @@ struct run_progress {
     uint64_t losses;  /* on the host */
     double last_loss_s;
     bool diverged;    /* a loss is not finite and the job stops for that */
+    bool damaged;     /* a part of its state is lost: nothing of it is kept any more */
     struct error failure; /* why it ended early; zero: it did not, or was stopped */
     double held_out_sum;  /* of the losses of the evaluation that is on its way, ... */
     uint64_t held_out;    /* ... and how many they are */
@@ -30,6 +31,8 @@ struct run_progress {
                              there is none */
     bool kept;            /* the best weights were kept at least once */
 };
+
+struct run_storage; /* run_storage.h */
 
 /* State of a shard, or of a slice of one, on a device. */
 struct device_state {
@@ -56,7 +59,9 @@ struct run {
     struct device_stream **streams; /* by plan_stream() */
     struct unit_tables *tables;  /* per shard */
     struct memory_table *parameters; /* per shard: tables[i].parameters, as weights.h wants them */
-    float **states;              /* per shard: its state on the host */
+    float **states;              /* per shard: its state on the host; NULL: it is on storage */
+    struct run_storage *storage; /* NULL: no state is */
+    uint64_t stage_offset, stage_bytes; /* in `host`: the arena of staged states */
     struct data_source **sources; /* per job */
     struct data_source **held_out; /* per job; NULL: it is not evaluated */
     float **kept;                /* per shard: its best parameters on the host; NULL: not kept */

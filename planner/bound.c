@@ -1,5 +1,5 @@
 /*
- * Three bounds that need no solver.
+ * Four bounds that need no solver.
  *
  *   area    all computation, at the speed of the fastest device for each job, spread evenly over the
  *           devices. Recomputation is not counted: another plan might not need it. What the host's
@@ -10,6 +10,11 @@
  *           all device memory together must, in each minibatch after the first, fetch at least the
  *           excess again, for each minibatch touches all of it; as much must go back. All of this
  *           crosses the links out of host memory. On duplex links both directions count apart.
+ *
+ *   storage  states that all memory together, the host's and the devices', has no room for are on
+ *           storage: they must be read once, and as every update changes all of a state, as much must
+ *           be written. A job whose state alone exceeds all memory reads and writes the excess in
+ *           each minibatch.
  *
  * The rate of the links is that of a tree: a link passes no more than its own bandwidth and no more
  * than what lies behind it. Paths that share a link farther from the host than one that they do
@@ -100,6 +105,29 @@ static double link_bound(const struct hardware *hw, const struct job_set *jobs, 
     double rate = bound_host_rate(hw);
     if (rate <= 0) return 0;
     return moved / rate * (all_duplex(hw) ? 1 : 2);
+}
+
+/* --- storage --------------------------------------------------------------------------------- */
+
+/* *bytes: in each direction. */
+static double storage_bound(const struct hardware *hw, const struct job_set *jobs, double *bytes)
+{
+    double memory = hw->host_bytes.value, states = 0, again = 0;
+    *bytes = 0;
+    if (!hardware_has_storage(hw)) return 0;
+    for (uint32_t d = 0; d < hw->device_count; d++) memory += (double)hw->devices[d].memory_bytes;
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        const struct job *job = &jobs->jobs[j];
+        double state = touched_bytes(job, false);
+        states += state;
+        if (state > memory) again += (state - memory) * (double)(job->minibatches - 1);
+    }
+    *bytes = (states > memory ? states - memory : 0) + again;
+    double each = *bytes / cost_storage_bandwidth(hw, STORAGE_READ);
+    double other = *bytes / cost_storage_bandwidth(hw, STORAGE_WRITE);
+    double both = 2 * *bytes / hardware_storage_rate(hw);
+    if (other > each) each = other;
+    return both > each ? both : each;
 }
 
 /* --- computation ----------------------------------------------------------------------------- */
@@ -217,8 +245,15 @@ void bound_makespan(const struct hardware *hw, const struct job_set *jobs, bool 
     }
     double area = shared_s(all, hw->device_count);
     double link = link_bound(hw, jobs, cpu, &moved);
+    double stored = 0, storage = storage_bound(hw, jobs, &stored);
     char text[QUANTITY_TEXT_BYTES], rate[QUANTITY_TEXT_BYTES];
-    if (link > area && link > chain) {
+    if (storage > area && storage > chain && storage > link) {
+        *out = (struct bound){.seconds = storage, .kind = BOUND_STORAGE};
+        snprintf(out->text, sizeof out->text,
+                 "at least %s must be read from storage and as much written, at %s in all",
+                 quantity_text(stored, DIMENSION_BYTES, text),
+                 quantity_text(hardware_storage_rate(hw), DIMENSION_BYTES_PER_S, rate));
+    } else if (link > area && link > chain) {
         *out = (struct bound){.seconds = link, .kind = BOUND_LINK};
         snprintf(out->text, sizeof out->text,
                  "at least %s must cross the links of host memory in each direction, at %s in all",

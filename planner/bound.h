@@ -13,7 +13,7 @@ struct bound {
     char text[256];
 };
 
-/* The largest of area, chain and link (see bound.c). `cpu`: the host's processor may have optimizers
+/* The largest of area, chain, link and storage (see bound.c). `cpu`: the host's processor may have optimizers
  * (hardware_has_cpu()). */
 void bound_makespan(const struct hardware *hardware, const struct job_set *jobs, bool cpu,
                     struct bound *out);

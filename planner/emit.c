@@ -22,6 +22,16 @@
  * end the unit; the next forward pass of the shard then waits for that update. Both passes of such
  * a job's embedding run on the processor and have no part in regions and edges.
  *
+ * A state on storage (partition_storage.h) takes one more step each way, through host memory:
+ *
+ *       read  state of s           -> staged         (or parameters, or the table)
+ *       h2d   staged               -> region; staged free
+ *       ...
+ *       d2h   state of s           -> staged
+ *       write staged               -> storage; staged free
+ *
+ * and where the processor has the optimizer, what was read stays until it is updated and written.
+ *
  * The slots of an instance are the unit's, moved to the region and edge whose turn it is. Regions
  * and edges are taken in turn on each device; plan.h's rule 2 makes the next user of a region wait
  * for the last one, which is all the synchronisation that double buffering needs.
@@ -37,21 +47,32 @@
 
 #include "base/size.h"
 #include "models/memory.h"
+#include "planner/partition_storage.h"
 #include "planner/plan_work.h"
 
-enum area { AREA_WORKSPACE, AREA_EDGE, AREA_REGION, AREA_KEEP, AREA_PERSISTENT, AREA_TABLE };
+/* Of a device's arena; and of that of staged states. */
+enum area {
+    AREA_WORKSPACE,
+    AREA_EDGE,
+    AREA_REGION,
+    AREA_KEEP,
+    AREA_PERSISTENT,
+    AREA_TABLE,
+    AREA_TRANSIENT,
+    AREA_HELD
+};
 
 /* A slot of a unit, before it is moved to its turn and seat. */
 struct acquire {
     enum area area;
-    uint32_t turn; /* regions: counted from the instance's first turn */
+    uint32_t turn; /* regions, staged states: counted from the instance's first turn */
     uint64_t offset_bytes, bytes;
 };
 
 /* What an instance of a unit needs beside the unit. */
 struct unit_slots {
     uint32_t first_acquire, acquire_count;
-    uint32_t region_turns;
+    uint32_t region_turns, transient_turns, held_turns;
     bool uses_edge;
 };
 
@@ -76,7 +97,7 @@ struct emitter {
     size_t slots_count, slots_capacity;
     struct acquire *acquires;
     size_t acquire_count, acquire_capacity;
-    uint32_t *edge_turn, *region_turn; /* per device */
+    uint32_t *edge_turn, *region_turn, *transient_turn, *held_turn; /* per device */
     uint32_t *slot_scratch;
     size_t slot_scratch_capacity;
     /* the unit being written */
@@ -122,6 +143,10 @@ static void take_slot(struct emitter *e, enum area area, uint64_t offset_bytes, 
         a.turn = e->current.region_turns;
         a.offset_bytes = e->region_used;
         e->region_used += padded(bytes);
+    } else if (area == AREA_TRANSIENT) {
+        a.turn = e->current.transient_turns++;
+    } else if (area == AREA_HELD) {
+        a.turn = e->current.held_turns++;
     }
     e->acquires[e->acquire_count++] = a;
     e->current.acquire_count++;
@@ -187,6 +212,28 @@ static void send(struct emitter *e, uint32_t device, uint32_t device_flags, uint
     add_copy(e, STREAM_D2H, device, 0, device_flags, host, host_offset, 0, bytes);
 }
 
+/* --- states on storage ------------------------------------------------------------------------- */
+
+/* Variants of staged buffers, for their sizes differ: held states, transient ones, and from the latter
+ * on those of slices. */
+enum { STAGED_HELD, STAGED_TRANSIENT };
+
+/* Begin the life of a staged buffer; it takes all of its slot. */
+static uint32_t stage(struct emitter *e, const struct shard_view *v, uint32_t shard,
+                      uint32_t variant, enum area area, uint64_t bytes)
+{
+    const struct partition_storage *storage = &e->partition->storage;
+    uint64_t room = area == AREA_HELD ? storage->held_bytes : storage->transient_bytes;
+    assert(bytes <= room);
+    take_slot(e, area, 0, room);
+    return buffer(e, v, BUFFER_STAGED, shard, variant, false, bytes);
+}
+
+static bool is_stored(const struct emitter *e, const struct shard_view *v, uint32_t shard)
+{
+    return storage_has(e->partition, e->partition->job_first_shard[v->job_index] + shard);
+}
+
 /* A computation over the accesses gathered so far, of the unit's shard. */
 static void add_op(struct emitter *e, const struct shard_view *v, struct plan_op op, uint32_t how)
 {
@@ -237,7 +284,57 @@ static uint32_t host_state(struct emitter *e, const struct shard_view *v, uint32
     const struct plan_shard *s = &p->shards[p->job_first_shard[v->job_index] + shard];
     uint64_t bytes = memory_state_bytes(&v->job->network, s->first_layer, s->layer_count,
                                         v->job->optimizer.kind);
-    return buffer(e, v, BUFFER_STATE, shard, 0, false, bytes);
+    uint32_t kind = is_stored(e, v, shard) ? BUFFER_STORED : BUFFER_STATE;
+    return buffer(e, v, kind, shard, 0, false, bytes);
+}
+
+/* Bytes of a shard's state, from wherever it lives to a new device buffer. */
+static void fetch_state(struct emitter *e, const struct shard_view *v, uint32_t shard,
+                        uint32_t variant, uint64_t offset, uint32_t device, enum area area,
+                        uint64_t bytes)
+{
+    uint32_t home = host_state(e, v, shard);
+    if (!is_stored(e, v, shard)) {
+        fetch(e, home, offset, device, area, 0, bytes);
+        return;
+    }
+    uint32_t staged = stage(e, v, shard, variant, AREA_TRANSIENT, bytes);
+    add_copy(e, STREAM_READ, home, offset, 0, staged, 0, ACCESS_ACQUIRE, bytes);
+    take_slot(e, area, 0, bytes);
+    add_copy(e, STREAM_H2D, staged, 0, ACCESS_RELEASE, device, 0, ACCESS_ACQUIRE, bytes);
+}
+
+/* The front of a shard's state, back from a device buffer. */
+static void return_state(struct emitter *e, const struct shard_view *v, uint32_t shard,
+                         uint32_t device, uint32_t device_flags, uint64_t bytes)
+{
+    uint32_t home = host_state(e, v, shard);
+    if (!is_stored(e, v, shard)) {
+        send(e, device, device_flags, home, 0, bytes);
+        return;
+    }
+    uint32_t staged = stage(e, v, shard, STAGED_TRANSIENT, AREA_TRANSIENT, bytes);
+    add_copy(e, STREAM_D2H, device, 0, device_flags, staged, 0, ACCESS_ACQUIRE, bytes);
+    add_copy(e, STREAM_WRITE, staged, 0, ACCESS_RELEASE, home, 0, 0, bytes);
+}
+
+/* The token table for a head, in pieces where the embedding is moved in slices. */
+static void fetch_table(struct emitter *e, const struct shard_view *v, uint32_t device,
+                        enum area area, uint64_t bytes)
+{
+    uint64_t slice = e->partition->slice_rows[v->job_index] * v->job->network.width * sizeof(float);
+    if (!is_stored(e, v, 0) || slice == 0) {
+        fetch_state(e, v, 0, STAGED_TRANSIENT, 0, device, area, bytes);
+        return;
+    }
+    take_slot(e, area, 0, bytes);
+    uint32_t acquire = ACCESS_ACQUIRE;
+    for (uint64_t at = 0; at < bytes; at += slice, acquire = 0) {
+        uint64_t piece = bytes - at < slice ? bytes - at : slice;
+        uint32_t staged = stage(e, v, 0, STAGED_TRANSIENT + (uint32_t)(at / slice), AREA_TRANSIENT, piece);
+        add_copy(e, STREAM_READ, host_state(e, v, 0), at, 0, staged, 0, ACCESS_ACQUIRE, piece);
+        add_copy(e, STREAM_H2D, staged, 0, ACCESS_RELEASE, device, at, acquire, piece);
+    }
 }
 
 static uint32_t device_state(struct emitter *e, const struct shard_view *v)
@@ -252,9 +349,16 @@ static uint32_t backward_state(struct emitter *e, const struct shard_view *v)
     uint32_t state = v->on_cpu
                          ? buffer(e, v, BUFFER_PARAMETERS, v->shard, 0, true, f->parameter_bytes)
                          : device_state(e, v);
-    if (!v->persistent)
-        fetch(e, host_state(e, v, v->shard), 0, state, AREA_REGION, 0,
-              v->on_cpu ? f->parameter_bytes : f->state_bytes);
+    if (v->persistent) return state;
+    if (v->on_cpu && is_stored(e, v, v->shard)) { /* held until it is updated */
+        uint32_t staged = stage(e, v, v->shard, STAGED_HELD, AREA_HELD, f->state_bytes);
+        add_copy(e, STREAM_READ, host_state(e, v, v->shard), 0, 0, staged, 0, ACCESS_ACQUIRE,
+                 f->state_bytes);
+        fetch(e, staged, 0, state, AREA_REGION, 0, f->parameter_bytes);
+    } else {
+        fetch_state(e, v, v->shard, STAGED_TRANSIENT, 0, state, AREA_REGION,
+                    v->on_cpu ? f->parameter_bytes : f->state_bytes);
+    }
     return state;
 }
 
@@ -275,15 +379,20 @@ static void send_state(struct emitter *e, const struct shard_view *v, uint32_t s
 {
     const struct footprint *f = v->footprint;
     if (!v->on_cpu) {
-        send(e, state, ACCESS_RELEASE, host_state(e, v, v->shard), 0, f->state_bytes);
+        return_state(e, v, v->shard, state, ACCESS_RELEASE, f->state_bytes);
         return;
     }
+    bool stored = is_stored(e, v, v->shard);
+    uint32_t home = host_state(e, v, v->shard), updated = home;
+    if (stored) updated = buffer(e, v, BUFFER_STAGED, v->shard, STAGED_HELD, false, f->state_bytes);
     uint32_t host = buffer(e, v, BUFFER_GRADIENT, PLAN_NONE, v->shard % GRADIENT_TURNS, false,
                            f->parameter_bytes);
     send(e, device_gradient(e, v), ACCESS_RELEASE, host, 0, f->parameter_bytes);
     use(e, host, ACCESS_READ);
-    use(e, host_state(e, v, v->shard), ACCESS_READ | ACCESS_WRITE);
+    use(e, updated, ACCESS_READ | ACCESS_WRITE);
     add_cpu(e, v, PLAN_UPDATE, 0);
+    if (stored)
+        add_copy(e, STREAM_WRITE, updated, 0, ACCESS_RELEASE, home, 0, 0, f->state_bytes);
 }
 
 static uint32_t boundary(struct emitter *e, const struct shard_view *v, uint32_t kind,
@@ -374,7 +483,7 @@ static void sliced_embedding_forward(struct emitter *e, const struct shard_view 
     for (uint32_t k = 0; k < slices; k++) {
         slice_range(v, k, &first, &count);
         uint32_t rows = buffer(e, v, BUFFER_PARAMETERS, 0, 1 + k, true, count * row);
-        fetch(e, host_state(e, v, 0), first * row, rows, AREA_REGION, 0, count * row);
+        fetch_state(e, v, 0, STAGED_TRANSIENT + k, first * row, rows, AREA_REGION, count * row);
         use(e, rows, ACCESS_READ | ACCESS_RELEASE);
         use(e, tokens, ACCESS_READ | (k + 1 == slices ? ACCESS_RELEASE : 0));
         if (k == 0) use_new(e, out, 0, AREA_EDGE, 0, v->footprint->output_bytes);
@@ -430,7 +539,7 @@ static void write_forward(struct emitter *e, const struct shard_view *v)
                                         : buffer(e, v, BUFFER_PARAMETERS, v->shard, 0, true,
                                                  f->parameter_bytes);
     if (!v->persistent)
-        fetch(e, host_state(e, v, v->shard), 0, parameters, AREA_REGION, 0, f->parameter_bytes);
+        fetch_state(e, v, v->shard, STAGED_TRANSIENT, 0, parameters, AREA_REGION, f->parameter_bytes);
     if (v->shard == 0) batch(e, v, true);
     else input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, v->here_in, true);
 
@@ -468,7 +577,7 @@ static void write_loss(struct emitter *e, const struct shard_view *v)
     uint32_t state = state_first ? backward_state(e, v) : 0;
     if (table && !table_here) {
         table_name = buffer(e, v, BUFFER_TABLE, PLAN_NONE, 0, true, table_bytes);
-        fetch(e, host_state(e, v, 0), 0, table_name, table_area, 0, table_bytes);
+        fetch_table(e, v, table_name, table_area, table_bytes);
     }
     if (!state_first) state = backward_state(e, v);
     batch(e, v, true);
@@ -517,11 +626,11 @@ static void write_evaluation(struct emitter *e, const struct shard_view *v)
                                                f->parameter_bytes);
     uint32_t table_name = 0;
     if (!v->persistent)
-        fetch(e, host_state(e, v, v->shard), 0, parameters, AREA_REGION, 0, f->parameter_bytes);
+        fetch_state(e, v, v->shard, STAGED_TRANSIENT, 0, parameters, AREA_REGION, f->parameter_bytes);
     if (table && !table_here) {
         uint64_t bytes = job_table_bytes(v->job);
         table_name = buffer(e, v, BUFFER_TABLE, PLAN_NONE, 0, true, bytes);
-        fetch(e, host_state(e, v, 0), 0, table_name, v->resident ? AREA_REGION : AREA_TABLE, 0, bytes);
+        fetch_table(e, v, table_name, v->resident ? AREA_REGION : AREA_TABLE, bytes);
     }
     batch(e, v, true);
     input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, v->here_in, true);
@@ -569,10 +678,18 @@ static void sliced_embedding_backward(struct emitter *e, const struct shard_view
         uint32_t rows = buffer(e, v, BUFFER_STATE, 0, 1 + k, true, bytes * (1 + words));
         uint32_t gradient = 0;
         uint64_t gradient_rows = 0;
-        take_slot(e, AREA_REGION, 0, bytes * (1 + words));
+        bool stored = is_stored(e, v, 0);
+        uint32_t to = stored ? stage(e, v, 0, STAGED_TRANSIENT + k, AREA_TRANSIENT, bytes * (1 + words)) : rows;
+        if (!stored) take_slot(e, AREA_REGION, 0, bytes * (1 + words));
         for (uint32_t part = 0; part <= words; part++)
-            add_copy(e, STREAM_H2D, host, part * f->parameter_bytes + first * row, 0, rows,
-                     part * bytes, part == 0 ? ACCESS_ACQUIRE : 0, bytes);
+            add_copy(e, stored ? STREAM_READ : STREAM_H2D, host,
+                     part * f->parameter_bytes + first * row, 0, to, part * bytes,
+                     part == 0 ? ACCESS_ACQUIRE : 0, bytes);
+        if (stored) {
+            take_slot(e, AREA_REGION, 0, bytes * (1 + words));
+            add_copy(e, STREAM_H2D, to, 0, ACCESS_RELEASE, rows, 0, ACCESS_ACQUIRE,
+                     bytes * (1 + words));
+        }
         if (job_has_table(v->job) && first < vocabulary) {
             gradient_rows = vocabulary - first < count ? vocabulary - first : count;
             gradient = buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 1 + k, true,
@@ -586,8 +703,15 @@ static void sliced_embedding_backward(struct emitter *e, const struct shard_view
         use(e, dx, ACCESS_READ | release);
         if (gradient_rows) use(e, gradient, ACCESS_READ | ACCESS_RELEASE);
         add_compute(e, v, PLAN_BACKWARD, UNIT_BACKWARD, true, k, first, count);
+        uint32_t from = rows;
+        if (stored) {
+            from = stage(e, v, 0, STAGED_TRANSIENT + k, AREA_TRANSIENT, bytes * (1 + words));
+            add_copy(e, STREAM_D2H, rows, 0, ACCESS_RELEASE, from, 0, ACCESS_ACQUIRE,
+                     bytes * (1 + words));
+        }
         for (uint32_t part = 0; part <= words; part++)
-            add_copy(e, STREAM_D2H, rows, part * bytes, part == words ? ACCESS_RELEASE : 0, host,
+            add_copy(e, stored ? STREAM_WRITE : STREAM_D2H, from, part * bytes,
+                     part == words ? ACCESS_RELEASE : 0, host,
                      part * f->parameter_bytes + first * row, 0, bytes);
         end_region_turn(e);
     }
@@ -642,20 +766,27 @@ static void write_backward(struct emitter *e, const struct shard_view *v)
     if (!v->persistent)
         send_state(e, v, state);
     else if (table && !table_here) /* the head's device fetches the new table */
-        send(e, state, 0, host_state(e, v, 0), 0, table_bytes);
+        return_state(e, v, 0, state, 0, table_bytes);
 }
 
 static void write_load(struct emitter *e, const struct shard_view *v)
 {
-    fetch(e, host_state(e, v, v->shard), 0, device_state(e, v),
-          v->resident ? AREA_KEEP : AREA_PERSISTENT,
-          e->partition->state_offset[v->global], v->footprint->state_bytes);
+    uint64_t bytes = v->footprint->state_bytes;
+    uint32_t from = host_state(e, v, v->shard), flags = 0;
+    if (is_stored(e, v, v->shard)) {
+        uint32_t staged = stage(e, v, v->shard, STAGED_TRANSIENT, AREA_TRANSIENT, bytes);
+        add_copy(e, STREAM_READ, from, 0, 0, staged, 0, ACCESS_ACQUIRE, bytes);
+        from = staged;
+        flags = ACCESS_RELEASE;
+    }
+    take_slot(e, v->resident ? AREA_KEEP : AREA_PERSISTENT, e->partition->state_offset[v->global],
+              bytes);
+    add_copy(e, STREAM_H2D, from, 0, flags, device_state(e, v), 0, ACCESS_ACQUIRE, bytes);
 }
 
 static void write_store(struct emitter *e, const struct shard_view *v)
 {
-    send(e, device_state(e, v), ACCESS_RELEASE, host_state(e, v, v->shard), 0,
-         v->footprint->state_bytes);
+    return_state(e, v, v->shard, device_state(e, v), ACCESS_RELEASE, v->footprint->state_bytes);
 }
 
 /* --- instances ------------------------------------------------------------------------------- */
@@ -725,11 +856,16 @@ static void add_instance(struct emitter *e, uint32_t id, uint32_t device, uint32
         if (a->area == AREA_TABLE) base = partition_table(p);
         if (a->area == AREA_REGION)
             base = partition_region(p, p->resident ? seat : e->region_turn[device] + a->turn);
+        if (a->area == AREA_TRANSIENT)
+            base = storage_transient(p, device, e->transient_turn[device] + a->turn);
+        if (a->area == AREA_HELD) base = storage_held(p, device, e->held_turn[device] + a->turn);
         e->slot_scratch[i] = plan_builder_slot(e->builder, base + a->offset_bytes, a->bytes);
     }
     plan_builder_instance(e->builder, id, device, e->slot_scratch, slots->acquire_count);
     if (slots->uses_edge) e->edge_turn[device]++;
     e->region_turn[device] += slots->region_turns;
+    e->transient_turn[device] += slots->transient_turns;
+    e->held_turn[device] += slots->held_turns;
 }
 
 /* Is this the end of an evaluation after which weights are kept? */
@@ -852,7 +988,10 @@ enum status emit_plan(struct plan_builder *builder, struct footprints *footprint
     e.unit_ids = malloc((ids + 1) * sizeof *e.unit_ids);
     e.edge_turn = calloc(devices, sizeof *e.edge_turn);
     e.region_turn = calloc(devices, sizeof *e.region_turn);
-    if (!continued || !e.unit_ids || !e.edge_turn || !e.region_turn) {
+    e.transient_turn = calloc(devices, sizeof *e.transient_turn);
+    e.held_turn = calloc(devices, sizeof *e.held_turn);
+    if (!continued || !e.unit_ids || !e.edge_turn || !e.region_turn || !e.transient_turn ||
+        !e.held_turn) {
         e.status = error_memory(err, "the table of units", ids * sizeof *e.unit_ids);
     } else {
         for (size_t i = 0; i < ids; i++) e.unit_ids[i] = PLAN_NONE;
@@ -868,6 +1007,8 @@ enum status emit_plan(struct plan_builder *builder, struct footprints *footprint
     free(e.acquires);
     free(e.edge_turn);
     free(e.region_turn);
+    free(e.transient_turn);
+    free(e.held_turn);
     free(e.slot_scratch);
     return e.status;
 }

@@ -30,6 +30,14 @@
 
 enum { REGIONS_MAX = 8, ARENA_ALIGNMENT = 256 };
 
+/* States on storage, and what the arena of staged ones is cut into: see partition_storage.h. */
+struct partition_storage {
+    bool *stored;             /* per shard; NULL: none is */
+    uint64_t transient_bytes, held_bytes; /* of a slot */
+    uint32_t turns;           /* slots of each kind, per device */
+    uint64_t stored_bytes;
+};
+
 struct partition {
     struct arena arena;
     struct plan_shard *shards;
@@ -40,6 +48,7 @@ struct partition {
                                     run there as well */
     bool *persistent;            /* per shard: its state is on its device from LOAD to STORE; resident:
                                     all of them */
+    struct partition_storage storage;
     uint32_t shard_count;
     bool resident;
     bool interleaved;            /* several jobs may be in the middle of a minibatch */

@@ -27,6 +27,8 @@ const char *const plan_stream_names[STREAM_KIND_COUNT] = {
     [STREAM_D2H] = "d2h",
     [STREAM_HOST] = "host",
     [STREAM_CPU] = "cpu",
+    [STREAM_READ] = "read",
+    [STREAM_WRITE] = "write",
 };
 
 const char *const plan_pass_names[PLAN_PASS_COUNT] = {
@@ -48,6 +50,8 @@ const char *const plan_buffer_names[BUFFER_KIND_COUNT] = {
     [BUFFER_GRADIENT] = "gradient",
     [BUFFER_KEPT] = "kept",
     [BUFFER_WORKSPACE] = "workspace",
+    [BUFFER_STORED] = "stored_state",
+    [BUFFER_STAGED] = "staged_state",
 };
 
 const char *const plan_bound_names[BOUND_KIND_COUNT] = {
@@ -55,6 +59,7 @@ const char *const plan_bound_names[BOUND_KIND_COUNT] = {
     [BOUND_AREA] = "area",
     [BOUND_CHAIN] = "chain",
     [BOUND_LINK] = "link",
+    [BOUND_STORAGE] = "storage",
 };
 
 const char *const plan_activations_names[ACTIVATIONS_COUNT] = {
@@ -92,11 +97,60 @@ uint64_t plan_operations(const struct plan *plan)
     return total;
 }
 
+static bool has_staged(const struct plan *plan)
+{
+    for (uint32_t b = 0; b < plan->buffer_count; b++)
+        if (plan->buffers[b].kind == BUFFER_STAGED) return true;
+    return false;
+}
+
+/* The end of the highest slot that an instance acquires for staged buffers, or for the others. */
+static uint64_t slots_end(const struct plan *plan, const struct plan_instance *instance, bool staged)
+{
+    const struct plan_unit *unit = &plan->units[instance->unit];
+    uint64_t end = 0;
+    uint32_t next = instance->layout;
+    for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++) {
+        const struct plan_access *accesses = &plan->accesses[plan->ops[o].first_access];
+        for (uint32_t a = 0; a < plan->ops[o].access_count; a++) {
+            if (!(accesses[a].flags & ACCESS_ACQUIRE)) continue;
+            const struct plan_slot *slot = &plan->slots[plan->layouts[next++]];
+            if ((plan->buffers[accesses[a].buffer].kind == BUFFER_STAGED) != staged) continue;
+            if (slot->offset_bytes + slot->bytes > end) end = slot->offset_bytes + slot->bytes;
+        }
+    }
+    return end;
+}
+
+uint64_t plan_staged_bytes(const struct plan *plan)
+{
+    uint64_t end = 0;
+    if (!has_staged(plan)) return 0;
+    for (uint32_t i = 0; i < plan->instance_count; i++) {
+        uint64_t own = slots_end(plan, &plan->instances[i], true);
+        if (own > end) end = own;
+    }
+    return end;
+}
+
 uint64_t plan_host_bytes(const struct plan *plan)
+{
+    uint64_t total = plan_staged_bytes(plan);
+    for (uint32_t b = 0; b < plan->buffer_count; b++) {
+        const struct plan_buffer *buffer = &plan->buffers[b];
+        if (buffer->on_device || buffer->kind == BUFFER_STORED || buffer->kind == BUFFER_STAGED)
+            continue;
+        if (!size_add(total, buffer->bytes, &total)) return UINT64_MAX;
+    }
+    return total;
+}
+
+uint64_t plan_stored_bytes(const struct plan *plan)
 {
     uint64_t total = 0;
     for (uint32_t b = 0; b < plan->buffer_count; b++)
-        if (!plan->buffers[b].on_device && !size_add(total, plan->buffers[b].bytes, &total))
+        if (plan->buffers[b].kind == BUFFER_STORED &&
+            !size_add(total, plan->buffers[b].bytes, &total))
             return UINT64_MAX;
     return total;
 }
@@ -104,9 +158,15 @@ uint64_t plan_host_bytes(const struct plan *plan)
 uint64_t plan_device_bytes(const struct plan *plan, uint32_t device)
 {
     uint64_t end = 0;
+    bool staged = has_staged(plan);
     for (uint32_t i = 0; i < plan->instance_count; i++) {
         const struct plan_instance *instance = &plan->instances[i];
         if (instance->device != device) continue;
+        if (staged) {
+            uint64_t own = slots_end(plan, instance, false);
+            if (own > end) end = own;
+            continue;
+        }
         uint32_t count = plan->units[instance->unit].acquire_count;
         for (uint32_t a = 0; a < count; a++) {
             const struct plan_slot *slot = &plan->slots[plan->layouts[instance->layout + a]];
@@ -129,6 +189,8 @@ static const char *buffer_words(uint32_t kind)
     switch (kind) {
     case BUFFER_TABLE_GRADIENT: return "table gradient";
     case BUFFER_BOUNDARY_GRADIENT: return "boundary gradient";
+    case BUFFER_STORED: return "stored state";
+    case BUFFER_STAGED: return "staged state";
     default: return kind < BUFFER_KIND_COUNT ? plan_buffer_names[kind] : "buffer";
     }
 }

@@ -7,12 +7,19 @@
  *
  * Streams. Each device has an ordered queue of computations and one for each direction of copies;
  * the host has one for reading batches, and one for what its processor computes on host memory
- * ("cpu"). Places. 0 is host DRAM, 1 + d is device d's memory.
+ * ("cpu"); on a machine with storage two more, for reading from it and for writing to it. Places. 0
+ * is host DRAM, 1 + d is device d's memory; storage is where states wait for which there is no room.
  *
  * Buffers are names: "state of shard 3 of job 1, on the device". A host buffer exists once, for the
  * whole run. A device buffer exists once per device and comes to life and ends again and again: an
  * access flagged ACQUIRE gives it a range of the device's arena (a slot), one flagged RELEASE gives
  * the range back. Its contents are undefined at ACQUIRE.
+ *
+ * A state on storage is STORED, once for the whole run, and used through STAGED buffers: these are in
+ * host memory and have lives and slots like those of a device, in an arena of their own behind the
+ * host's other buffers. A staged buffer lives within one instance, and of two accesses that follow
+ * each other in its life either they are on one stream or one of them writes; so who releases it is
+ * the last to use it.
  *
  * Operations are COPY (one buffer to another, a range of bytes) and COMPUTE (a pass over a shard).
  * A unit is a short list of them that belong together: one pass of one shard, with the copies in
@@ -27,10 +34,12 @@
  *      ("after"), and, of the operations before it in plan order, for
  *        - the last writer of each buffer it accesses (a device buffer: in this lifetime),
  *        - each reader of a buffer that it writes, since that writer,
- *        - where it acquires a slot: every user of the earlier lifetimes of overlapping slots.
+ *        - where it acquires a slot: every user of the earlier lifetimes of overlapping slots (of
+ *          staged buffers: who released them).
  *   3. All of these come earlier in plan order. Hence no deadlock is possible, and a plan within
  *      memory when walked in plan order is within memory in every legal timing.
- *   4. Host memory is the sum of the host buffers; device memory the end of the highest slot.
+ *   4. Host memory is the sum of the host buffers and the end of the highest slot of a staged one;
+ *      device memory the end of the highest slot; storage the sum of the stored states.
  *
  * This departs from a first design in which memory was granted when an operation starts, first
  * come first served in plan order: fixed ranges cannot fragment, need no allocator while running,
@@ -90,6 +99,8 @@ enum plan_stream_kind {
     STREAM_D2H,
     STREAM_HOST, /* batches */
     STREAM_CPU,  /* computations on host memory */
+    STREAM_READ, /* from storage */
+    STREAM_WRITE, /* to storage */
     STREAM_KIND_COUNT
 };
 extern const char *const plan_stream_names[STREAM_KIND_COUNT]; /* "compute", "h2d", ... */
@@ -126,6 +137,8 @@ enum plan_buffer_kind {
                               in its turn: variants tell those of a job apart */
     BUFFER_KEPT,           /* host: the parameters of a shard at the best evaluation so far */
     BUFFER_WORKSPACE,      /* scratch of one compute operation */
+    BUFFER_STORED,         /* the state of a shard, on storage; then it has none in host memory */
+    BUFFER_STAGED,         /* the same or a part, in host memory, between storage and its use */
     BUFFER_KIND_COUNT
 };
 extern const char *const plan_buffer_names[BUFFER_KIND_COUNT];
@@ -143,7 +156,7 @@ struct plan_buffer {
 enum {
     ACCESS_READ = 1,
     ACCESS_WRITE = 2,   /* both: read and changed in place */
-    ACCESS_ACQUIRE = 4, /* device buffers; comes with WRITE */
+    ACCESS_ACQUIRE = 4, /* device and staged buffers; comes with WRITE */
     ACCESS_RELEASE = 8
 };
 struct plan_access {
@@ -206,7 +219,14 @@ struct plan_shard {
 };
 
 /* Where a lower bound on the makespan comes from. */
-enum plan_bound_kind { BOUND_NONE, BOUND_AREA, BOUND_CHAIN, BOUND_LINK, BOUND_KIND_COUNT };
+enum plan_bound_kind {
+    BOUND_NONE,
+    BOUND_AREA,
+    BOUND_CHAIN,
+    BOUND_LINK,
+    BOUND_STORAGE,
+    BOUND_KIND_COUNT
+};
 extern const char *const plan_bound_names[BOUND_KIND_COUNT];
 
 /* What a job's shards keep between their forward and their backward pass. The last shard, which has
@@ -277,10 +297,15 @@ struct plan {
 
 void plan_release(struct plan *plan);
 
-/* Streams are numbered device * 3 + {compute, h2d, d2h}; then come the host's two. */
+/* Streams are numbered device * 3 + {compute, h2d, d2h}; then come the host's two, and storage's two
+ * where there is storage. */
+static inline uint32_t plan_stream_kind_count(const struct plan *plan)
+{
+    return hardware_has_storage(&plan->hardware) ? STREAM_KIND_COUNT : STREAM_READ;
+}
 static inline uint32_t plan_stream_count(const struct plan *plan)
 {
-    return plan->hardware.device_count * 3 + 2;
+    return plan->hardware.device_count * 3 + (plan_stream_kind_count(plan) - STREAM_HOST);
 }
 static inline uint32_t plan_stream(const struct plan *plan, uint32_t device, uint32_t kind)
 {
@@ -291,12 +316,27 @@ static inline uint32_t plan_stream(const struct plan *plan, uint32_t device, uin
 /* Of the host rather than of a device? */
 static inline bool plan_stream_is_host(uint32_t kind) { return kind >= STREAM_HOST; }
 
+/* Do copies run on it? */
+static inline bool plan_stream_copies(uint32_t kind)
+{
+    return kind == STREAM_H2D || kind == STREAM_D2H || kind == STREAM_READ || kind == STREAM_WRITE;
+}
+
+/* Does a buffer come to life and end? */
+static inline bool plan_buffer_lives(const struct plan_buffer *buffer)
+{
+    return buffer->on_device || buffer->kind == BUFFER_STAGED;
+}
+
 /* Operations over all repetitions. */
 uint64_t plan_operations(const struct plan *plan);
 
-/* Bytes of all host buffers; the end of the highest slot used on `device`. */
+/* Bytes of all host buffers, with those of staged ones, which are plan_staged_bytes(); the end of the
+ * highest slot used on `device`; bytes on storage. */
 uint64_t plan_host_bytes(const struct plan *plan);
+uint64_t plan_staged_bytes(const struct plan *plan);
 uint64_t plan_device_bytes(const struct plan *plan, uint32_t device);
+uint64_t plan_stored_bytes(const struct plan *plan);
 
 /* A short name for messages and tracks: "job-1 shard 3 backward", "state of job-1 shard 3". */
 enum { PLAN_TEXT_BYTES = 224 };

@@ -228,6 +228,8 @@ static const struct {
     [BUFFER_GRADIENT] = {.host = true, .device = true, .of_shard = true, .host_of_job = true},
     [BUFFER_KEPT] = {.host = true, .of_shard = true},
     [BUFFER_WORKSPACE] = {.host = true, .device = true, .of_shard = true},
+    [BUFFER_STORED] = {.host = true, .of_shard = true},
+    [BUFFER_STAGED] = {.host = true, .of_shard = true},
 };
 
 static enum status check_buffer(struct checker *c, uint32_t index)
@@ -250,12 +252,13 @@ static enum status check_buffer(struct checker *c, uint32_t index)
         (b->shard >= job->shard_count || (buffer_rules[b->kind].not_first_shard && b->shard == 0)))
         return check_fail(c, RULE_FORM, "%s belongs to none of its %u shards", text,
                           job->shard_count);
-    if (b->kind == BUFFER_STATE && !b->on_device) {
+    if ((b->kind == BUFFER_STATE && !b->on_device) || b->kind == BUFFER_STORED) {
         const struct shard_facts *f = &c->shards[job->first_shard + b->shard];
         if (b->bytes != f->part_bytes * f->part_count)
             return check_fail(c, RULE_MEMORY,
-                              "%s on the host has %" PRIu64 " bytes (expected %" PRIu64 ")", text,
-                              b->bytes, f->part_bytes * f->part_count);
+                              "%s on %s has %" PRIu64 " bytes (expected %" PRIu64 ")", text,
+                              b->kind == BUFFER_STORED ? "storage" : "the host", b->bytes,
+                              f->part_bytes * f->part_count);
     }
     return STATUS_OK;
 }
@@ -297,12 +300,22 @@ static enum status check_buffers(struct checker *c)
 {
     const struct plan *plan = c->plan;
     for (uint32_t i = 0; i < plan->buffer_count; i++) TRY(check_buffer(c, i));
-    TRY(check_names_differ(c));
-    uint64_t wanted = plan_host_bytes(plan);
+    return check_names_differ(c);
+}
+
+/* When the slots of all instances are known to exist. */
+static enum status check_host_memory(struct checker *c)
+{
+    const struct plan *plan = c->plan;
+    uint64_t wanted = plan_host_bytes(plan), stored = plan_stored_bytes(plan);
     if ((double)wanted > plan->hardware.host_bytes.value)
         return check_fail(c, RULE_MEMORY,
                           "the host buffers are %" PRIu64 " bytes (host memory is %.0f)", wanted,
                           plan->hardware.host_bytes.value);
+    if ((double)stored > plan->hardware.storage.capacity_bytes.value)
+        return check_fail(c, RULE_MEMORY,
+                          "the stored states are %" PRIu64 " bytes (the storage has %.0f)", stored,
+                          plan->hardware.storage.capacity_bytes.value);
     return STATUS_OK;
 }
 
@@ -397,6 +410,7 @@ enum status plan_check(const struct plan *plan, struct error *err)
     if (status == STATUS_OK) status = check_tables(&c);
     if (status == STATUS_OK) status = check_units(&c);
     if (status == STATUS_OK) status = check_instances(&c);
+    if (status == STATUS_OK) status = check_host_memory(&c);
     if (status == STATUS_OK) status = check_run(&c);
     free(c.claims);
     free(c.first_claim);

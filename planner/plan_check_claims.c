@@ -260,6 +260,7 @@ static enum operand operand_of(const struct view *v, const struct plan_buffer *b
         if (own) return OPERAND_STATE;
         /* the head of a resident job reads the embedding's own table */
         return b->shard == 0 && with_loss(v) ? OPERAND_TABLE : OPERAND_COUNT;
+    case BUFFER_STAGED: return own ? OPERAND_STATE : OPERAND_COUNT;
     case BUFFER_PARAMETERS: return own ? OPERAND_PARAMETERS : OPERAND_COUNT;
     case BUFFER_GRADIENT: return own || !b->on_device ? OPERAND_GRADIENT : OPERAND_COUNT;
     case BUFFER_TABLE: return OPERAND_TABLE;

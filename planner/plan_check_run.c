@@ -21,6 +21,7 @@
  */
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,24 +59,25 @@ struct job_progress {
 struct run {
     struct checker *c;
     const struct plan *plan;
-    uint32_t *index_of;       /* per buffer: among the host's or the devices' buffers */
+    uint32_t *index_of;       /* per buffer: among those that stay, or those that live and end */
     uint32_t host_count, device_buffer_count;
     struct contents *hosts;
-    uint32_t *live_at;        /* [device][device buffer]: index into lives + 1, or NOT_LIVE */
+    uint32_t *live_at;        /* [place][such buffer]: index into lives + 1, or NOT_LIVE; the places
+                                 are the devices and the host's arena of staged buffers */
     struct live *lives;
     size_t live_count, live_capacity;
     uint32_t live_free;       /* PLAN_NONE: none */
     uint64_t live_now;
-    struct range_list *ranges; /* per device */
+    struct range_list *ranges; /* per such place */
     struct job_progress *jobs;
-    uint8_t *moved;           /* per shard: LOADED, STORED */
+    uint8_t *moved;           /* per shard: LOADED, STORED, FOUND */
     uint64_t *segment_start;  /* position of each segment's first instance */
     const struct plan_instance *instance;
     uint32_t segment;
     uint32_t acquire;         /* next entry of the instance's layout */
 };
 
-enum { LOADED = 1, STORED = 2 };
+enum { LOADED = 1, STORED = 2, FOUND = 4 };
 
 static enum status no_memory(struct run *r)
 {
@@ -84,10 +86,22 @@ static enum status no_memory(struct run *r)
 
 /* --- live buffers --------------------------------------------------------------------------- */
 
+/* Where the buffer would live: the instance's device, or behind all devices the host. */
+static uint32_t place_of(const struct run *r, uint32_t buffer)
+{
+    return r->plan->buffers[buffer].on_device ? r->instance->device : r->plan->hardware.device_count;
+}
+
+static const char *place_text(const struct run *r, uint32_t place, char text[32])
+{
+    snprintf(text, 32, place < r->plan->hardware.device_count ? "device %u" : "the host", place);
+    return text;
+}
+
 static uint32_t *live_cell(struct run *r, uint32_t buffer)
 {
-    assert(r->plan->buffers[buffer].on_device);
-    size_t row = (size_t)r->instance->device * r->device_buffer_count;
+    assert(plan_buffer_lives(&r->plan->buffers[buffer]));
+    size_t row = (size_t)place_of(r, buffer) * r->device_buffer_count;
     return &r->live_at[row + r->index_of[buffer]];
 }
 
@@ -112,18 +126,19 @@ static size_t range_place(const struct range_list *list, uint64_t first)
 
 static enum status insert_range(struct run *r, struct range added)
 {
-    char text[PLAN_TEXT_BYTES], other_text[PLAN_TEXT_BYTES];
-    struct range_list *list = &r->ranges[r->instance->device];
+    char text[PLAN_TEXT_BYTES], other_text[PLAN_TEXT_BYTES], where[32];
+    uint32_t place = r->lives[added.live].device;
+    struct range_list *list = &r->ranges[place];
     size_t at = range_place(list, added.first);
     const struct range *other = NULL;
     if (at < list->count && list->ranges[at].first < added.end) other = &list->ranges[at];
     if (at > 0 && list->ranges[at - 1].end > added.first) other = &list->ranges[at - 1];
     if (other)
         return check_fail(r->c, RULE_MEMORY,
-                          "the %s at bytes %" PRIu64 " to %" PRIu64 " of device %u overlaps the %s "
+                          "the %s at bytes %" PRIu64 " to %" PRIu64 " of %s overlaps the %s "
                           "at %" PRIu64 " to %" PRIu64,
                           buffer_text(r, r->lives[added.live].buffer, text), added.first,
-                          added.end, r->instance->device,
+                          added.end, place_text(r, place, where),
                           buffer_text(r, r->lives[other->live].buffer, other_text), other->first,
                           other->end);
     TRY(array_reserve(&list->ranges, &list->capacity, list->count, sizeof *list->ranges,
@@ -160,26 +175,26 @@ static enum status take_live(struct run *r, uint32_t *out)
 static enum status acquire(struct run *r, uint32_t buffer)
 {
     const struct plan *plan = r->plan;
-    char text[PLAN_TEXT_BYTES];
-    uint32_t device = r->instance->device, index;
+    char text[PLAN_TEXT_BYTES], where[32];
+    uint32_t place = place_of(r, buffer), index;
     uint32_t slot_index = plan->layouts[r->instance->layout + r->acquire++];
     const struct plan_slot *slot = &plan->slots[slot_index];
     uint64_t end = slot->offset_bytes + slot->bytes;
     if (*live_cell(r, buffer) != NOT_LIVE)
-        return check_fail(r->c, RULE_LIFETIMES, "acquires the %s, which is live on device %u",
-                          buffer_text(r, buffer, text), device);
+        return check_fail(r->c, RULE_LIFETIMES, "acquires the %s, which is live on %s",
+                          buffer_text(r, buffer, text), place_text(r, place, where));
     if (slot->bytes < plan->buffers[buffer].bytes)
         return check_fail(r->c, RULE_MEMORY,
                           "slot %u has %" PRIu64 " bytes, the %s %" PRIu64, slot_index, slot->bytes,
                           buffer_text(r, buffer, text), plan->buffers[buffer].bytes);
-    if (end > plan->hardware.devices[device].memory_bytes)
+    if (plan->buffers[buffer].on_device && end > plan->hardware.devices[place].memory_bytes)
         return check_fail(r->c, RULE_MEMORY,
                           "slot %u ends at byte %" PRIu64 ", device %u at %" PRIu64, slot_index,
-                          end, device, plan->hardware.devices[device].memory_bytes);
+                          end, place, plan->hardware.devices[place].memory_bytes);
     TRY(take_live(r, &index));
     struct live *live = &r->lives[index];
     live->buffer = buffer;
-    live->device = device;
+    live->device = place;
     live->slot = slot_index;
     contents_clear(&live->contents);
     *live_cell(r, buffer) = index + 1;
@@ -193,17 +208,17 @@ static void release(struct run *r, uint32_t buffer)
     uint32_t *cell = live_cell(r, buffer);
     uint32_t index = *cell - 1;
     const struct plan_slot *slot = &r->plan->slots[r->lives[index].slot];
-    if (slot->bytes > 0) remove_range(r, r->instance->device, slot->offset_bytes);
+    if (slot->bytes > 0) remove_range(r, r->lives[index].device, slot->offset_bytes);
     *cell = NOT_LIVE;
     r->lives[index].next_free = r->live_free;
     r->live_free = index;
     r->live_now--;
 }
 
-/* NULL: a device buffer that is not live. */
+/* NULL: a buffer that is not live. */
 static struct contents *contents_of(struct run *r, uint32_t buffer)
 {
-    if (!r->plan->buffers[buffer].on_device) return &r->hosts[r->index_of[buffer]];
+    if (!plan_buffer_lives(&r->plan->buffers[buffer])) return &r->hosts[r->index_of[buffer]];
     uint32_t cell = *live_cell(r, buffer);
     return cell == NOT_LIVE ? NULL : &r->lives[cell - 1].contents;
 }
@@ -312,7 +327,7 @@ static enum status run_op(struct run *r)
     const struct plan *plan = r->plan;
     const struct plan_op *op = r->c->op;
     const struct plan_access *accesses = plan->accesses + op->first_access;
-    char text[PLAN_TEXT_BYTES];
+    char text[PLAN_TEXT_BYTES], where[32];
     for (uint32_t i = 0; i < op->after_count; i++)
         TRY(check_after(r, &plan->afters[op->first_after + i]));
     for (uint32_t a = 0; a < op->access_count; a++)
@@ -320,8 +335,9 @@ static enum status run_op(struct run *r)
     for (uint32_t a = 0; a < op->access_count; a++)
         if (!contents_of(r, accesses[a].buffer))
             return check_fail(r->c, RULE_LIFETIMES,
-                              "accesses the %s, which is not live on device %u",
-                              buffer_text(r, accesses[a].buffer, text), r->instance->device);
+                              "accesses the %s, which is not live on %s",
+                              buffer_text(r, accesses[a].buffer, text),
+                              place_text(r, place_of(r, accesses[a].buffer), where));
     TRY(op->kind == OP_COPY ? copy(r) : compute(r));
     for (uint32_t a = 0; a < op->access_count; a++)
         if (accesses[a].flags & ACCESS_RELEASE) release(r, accesses[a].buffer);
@@ -498,13 +514,13 @@ static enum status check_nothing_lives(struct run *r)
 {
     const struct plan *plan = r->plan;
     if (r->live_now == 0) return STATUS_OK;
-    size_t cells = (size_t)plan->hardware.device_count * r->device_buffer_count, at = 0;
+    size_t cells = (plan->hardware.device_count + (size_t)1) * r->device_buffer_count, at = 0;
     while (at < cells && r->live_at[at] == NOT_LIVE) at++;
     assert(at < cells);
     const struct live *live = &r->lives[r->live_at[at] - 1];
-    char text[PLAN_TEXT_BYTES];
-    return check_fail(r->c, RULE_LIFETIMES, "the %s is live on device %u at the end",
-                      buffer_text(r, live->buffer, text), live->device);
+    char text[PLAN_TEXT_BYTES], where[32];
+    return check_fail(r->c, RULE_LIFETIMES, "the %s is live on %s at the end",
+                      buffer_text(r, live->buffer, text), place_text(r, live->device, where));
 }
 
 static enum status check_job_done(struct run *r, uint32_t job)
@@ -525,7 +541,14 @@ static enum status check_job_done(struct run *r, uint32_t job)
     return STATUS_OK;
 }
 
-/* The host's state of a shard, all parts, padding left out. */
+/* Does this buffer hold a shard's state from the beginning to the end? */
+static bool keeps_state(const struct plan_buffer *buffer)
+{
+    return buffer->variant == 0 && !buffer->on_device &&
+           (buffer->kind == BUFFER_STATE || buffer->kind == BUFFER_STORED);
+}
+
+/* That state, all parts, padding left out. */
 static enum status check_final_state(struct run *r, uint32_t buffer)
 {
     const struct plan_buffer *b = &r->plan->buffers[buffer];
@@ -542,8 +565,8 @@ static enum status check_final_state(struct run *r, uint32_t buffer)
         char text[PLAN_TEXT_BYTES];
         if (contents_hold(&r->hosts[r->index_of[buffer]], &wanted, &found)) continue;
         return check_fail(r->c, RULE_TRAINING,
-                          "at the end the host has version %" PRIu64 " of the %s (expected %" PRIu64
-                          ")",
+                          "at the end %s has version %" PRIu64 " of the %s (expected %" PRIu64 ")",
+                          b->kind == BUFFER_STORED ? "storage" : "the host",
                           found ? found->version : 0, buffer_text(r, buffer, text),
                           wanted.version);
     }
@@ -558,7 +581,13 @@ static enum status check_end(struct run *r)
     uint32_t states = 0;
     for (uint32_t b = 0; b < plan->buffer_count; b++) {
         const struct plan_buffer *buffer = &plan->buffers[b];
-        if (buffer->kind != BUFFER_STATE || buffer->on_device || buffer->variant != 0) continue;
+        char text[PLAN_TEXT_BYTES];
+        if (!keeps_state(buffer)) continue;
+        uint8_t *flags = &r->moved[r->c->jobs[buffer->job].first_shard + buffer->shard];
+        if (*flags & FOUND)
+            return check_fail(r->c, RULE_TRAINING, "the %s is there twice, in host memory and on "
+                              "storage", buffer_text(r, b, text));
+        *flags |= FOUND;
         TRY(check_final_state(r, b));
         states++;
     }
@@ -570,7 +599,7 @@ static enum status check_end(struct run *r)
 
 /* --- making --------------------------------------------------------------------------------- */
 
-/* At the beginning the host has all states, version 0, and nothing else. */
+/* At the beginning host memory and storage have all states, version 0, and nothing else. */
 static enum status fill_hosts(struct run *r)
 {
     for (uint32_t j = 0; j < r->plan->jobs.count; j++)
@@ -582,7 +611,7 @@ static enum status fill_hosts(struct run *r)
             r->jobs[buffer->job].held_out_loss = b;
         if (buffer->variant != 0) continue;
         if (buffer->kind == BUFFER_LOSS) r->jobs[buffer->job].loss = b;
-        if (buffer->kind != BUFFER_STATE) continue;
+        if (!keeps_state(buffer)) continue;
         uint32_t global = r->c->jobs[buffer->job].first_shard + buffer->shard;
         struct extent extent = {.end = buffer->bytes,
                                 .thing = check_shard_thing(global, THING_STATE)};
@@ -597,11 +626,13 @@ static enum status prepare(struct run *r)
     r->index_of = alloc_zeroed(plan->buffer_count, sizeof *r->index_of);
     if (!r->index_of) return no_memory(r);
     for (uint32_t b = 0; b < plan->buffer_count; b++)
-        r->index_of[b] = plan->buffers[b].on_device ? r->device_buffer_count++ : r->host_count++;
-    size_t cells = (size_t)plan->hardware.device_count * r->device_buffer_count;
+        r->index_of[b] = plan_buffer_lives(&plan->buffers[b]) ? r->device_buffer_count++
+                                                              : r->host_count++;
+    size_t places = plan->hardware.device_count + (size_t)1;
+    size_t cells = places * r->device_buffer_count;
     r->hosts = alloc_zeroed(r->host_count, sizeof *r->hosts);
     r->live_at = alloc_zeroed(cells, sizeof *r->live_at);
-    r->ranges = alloc_zeroed(plan->hardware.device_count, sizeof *r->ranges);
+    r->ranges = alloc_zeroed(places, sizeof *r->ranges);
     r->jobs = alloc_zeroed(plan->jobs.count, sizeof *r->jobs);
     r->moved = alloc_zeroed(plan->shard_count, sizeof *r->moved);
     r->segment_start = alloc_zeroed(plan->segment_count, sizeof *r->segment_start);
@@ -614,7 +645,7 @@ static void run_release(struct run *r)
 {
     for (uint32_t h = 0; r->hosts && h < r->host_count; h++) contents_release(&r->hosts[h]);
     for (size_t i = 0; i < r->live_count; i++) contents_release(&r->lives[i].contents);
-    for (uint32_t d = 0; r->ranges && d < r->plan->hardware.device_count; d++)
+    for (uint32_t d = 0; r->ranges && d <= r->plan->hardware.device_count; d++)
         free(r->ranges[d].ranges);
     free(r->index_of);
     free(r->hosts);

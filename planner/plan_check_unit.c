@@ -128,11 +128,27 @@ static enum status check_compute(struct checker *c)
 /* May contents of one go into the other? Parameters and tables are made from states. */
 static bool kinds_agree(const struct plan_buffer *from, const struct plan_buffer *to)
 {
-    if (from->kind == BUFFER_STATE && to->kind == BUFFER_TABLE) return from->shard == 0;
-    if (from->kind == BUFFER_GRADIENT) return to->kind == BUFFER_GRADIENT;
+    uint32_t source = from->kind == BUFFER_STAGED ? BUFFER_STATE : from->kind;
+    uint32_t target = to->kind == BUFFER_STAGED ? BUFFER_STATE : to->kind;
+    if (source == BUFFER_STATE && target == BUFFER_TABLE) return from->shard == 0;
+    if (source == BUFFER_GRADIENT) return target == BUFFER_GRADIENT;
     if (from->shard != to->shard) return false;
-    if (from->kind == BUFFER_STATE && to->kind == BUFFER_PARAMETERS) return true;
-    return from->kind == to->kind;
+    if (source == BUFFER_STATE && target == BUFFER_PARAMETERS) return true;
+    return source == target;
+}
+
+/* Between storage and host memory there are stored and staged states alone, and they nowhere else
+ * but that staged ones go on to a device. */
+static enum status check_storage_copy(struct checker *c, const struct plan_buffer *from,
+                                      const struct plan_buffer *to)
+{
+    bool reads = c->op->stream == STREAM_READ;
+    const struct plan_buffer *stored = reads ? from : to, *staged = reads ? to : from;
+    if (stored->kind != BUFFER_STORED || staged->kind != BUFFER_STAGED ||
+        stored->shard != staged->shard)
+        return check_fail(c, RULE_FORM, "a copy on the %s stream of something else than a state",
+                          plan_stream_names[c->op->stream]);
+    return STATUS_OK;
 }
 
 static enum status check_copy_end(struct checker *c, const struct plan_access *access,
@@ -160,14 +176,16 @@ static enum status check_copy(struct checker *c)
     const struct plan_access *from = &c->plan->accesses[op->first_access], *to = from + 1;
     const struct plan_buffer *source = check_buffer_of(c, from), *target = check_buffer_of(c, to);
     bool to_device = op->stream == STREAM_H2D;
-    if (op->stream != STREAM_H2D && op->stream != STREAM_D2H)
+    if (!plan_stream_copies(op->stream))
         return check_fail(c, RULE_FORM, "a copy on the %s stream", plan_stream_names[op->stream]);
+    TRY(check_copy_end(c, from, ACCESS_READ));
+    TRY(check_copy_end(c, to, ACCESS_WRITE));
+    if (op->stream == STREAM_READ || op->stream == STREAM_WRITE)
+        return check_storage_copy(c, source, target);
     if (source->on_device == to_device || target->on_device != to_device)
         return check_fail(c, RULE_FORM, "a copy on the %s stream from the %s to the %s",
                           plan_stream_names[op->stream], source->on_device ? "device" : "host",
                           target->on_device ? "device" : "host");
-    TRY(check_copy_end(c, from, ACCESS_READ));
-    TRY(check_copy_end(c, to, ACCESS_WRITE));
     if (!kinds_agree(source, target))
         return check_fail(c, RULE_FORM, "copies the %s to the %s",
                           check_access_text(c, from, from_text), check_access_text(c, to, to_text));
@@ -186,7 +204,7 @@ static enum status check_access(struct checker *c, const struct plan_access *acc
         return check_fail(c, RULE_FORM, "access 0x%x of the %s", access->flags, text);
     if (b->job != c->unit->job)
         return check_fail(c, RULE_FORM, "accesses the %s, of another job", text);
-    if (!b->on_device && (access->flags & (ACCESS_ACQUIRE | ACCESS_RELEASE)))
+    if (!plan_buffer_lives(b) && (access->flags & (ACCESS_ACQUIRE | ACCESS_RELEASE)))
         return check_fail(c, RULE_FORM, "acquires or releases the %s on the host", text);
     if ((access->flags & ACCESS_ACQUIRE) &&
         (access->flags & (ACCESS_READ | ACCESS_WRITE)) != ACCESS_WRITE)
@@ -204,7 +222,7 @@ static enum status check_op(struct checker *c)
     if (op->access_count == 0 || op->access_count > OP_ACCESSES_MAX)
         return check_fail(c, RULE_FORM, "%u accesses (expected 1 to %d)", op->access_count,
                           OP_ACCESSES_MAX);
-    if (op->kind >= OP_KIND_COUNT || op->stream >= STREAM_KIND_COUNT ||
+    if (op->kind >= OP_KIND_COUNT || op->stream >= plan_stream_kind_count(plan) ||
         (op->kind == OP_COMPUTE && op->pass > PLAN_KEEP))
         return check_fail(c, RULE_FORM, "kind %u on stream %u, pass %u", op->kind, op->stream,
                           op->pass);
@@ -282,6 +300,51 @@ static enum status check_computes(struct checker *c)
     return STATUS_OK;
 }
 
+/* The lives of a staged buffer: inside the unit, each access behind the one before. */
+static enum status check_staged(struct checker *c, uint32_t buffer)
+{
+    const struct plan *plan = c->plan;
+    const struct plan_op *before = NULL;
+    uint32_t flags_before = 0;
+    char text[PLAN_TEXT_BYTES];
+    for (uint32_t o = 0; o < c->unit->op_count; o++) {
+        c->op = &plan->ops[c->unit->first_op + o];
+        for (uint32_t a = 0; a < c->op->access_count; a++) {
+            const struct plan_access *access = &plan->accesses[c->op->first_access + a];
+            if (access->buffer != buffer) continue;
+            bool begins = access->flags & ACCESS_ACQUIRE;
+            if (begins == (before != NULL))
+                return check_fail(c, RULE_LIFETIMES, "accesses the %s, which is %s in this unit",
+                                  plan_buffer_text(plan, buffer, text),
+                                  before ? "live already" : "not live");
+            if (before && before->stream != c->op->stream &&
+                !((flags_before | access->flags) & ACCESS_WRITE))
+                return check_fail(c, RULE_WAITING,
+                                  "reads the %s beside another stream, and neither waits for the "
+                                  "other", plan_buffer_text(plan, buffer, text));
+            before = access->flags & ACCESS_RELEASE ? NULL : c->op;
+            flags_before = access->flags;
+        }
+    }
+    c->op = NULL;
+    if (!before) return STATUS_OK;
+    return check_fail(c, RULE_LIFETIMES, "the %s is live at its end",
+                      plan_buffer_text(plan, buffer, text));
+}
+
+static enum status check_all_staged(struct checker *c)
+{
+    for (uint32_t o = 0; o < c->unit->op_count; o++) {
+        const struct plan_op *op = &c->plan->ops[c->unit->first_op + o];
+        for (uint32_t a = 0; a < op->access_count; a++) {
+            const struct plan_access *access = &c->plan->accesses[op->first_access + a];
+            if (check_buffer_of(c, access)->kind == BUFFER_STAGED && (access->flags & ACCESS_ACQUIRE))
+                TRY(check_staged(c, access->buffer));
+        }
+    }
+    return STATUS_OK;
+}
+
 static enum status check_unit(struct checker *c)
 {
     const struct plan *plan = c->plan;
@@ -300,6 +363,7 @@ static enum status check_unit(struct checker *c)
     if (acquires != c->unit->acquire_count)
         return check_fail(c, RULE_FORM, "acquires %u buffers, not %u", acquires,
                           c->unit->acquire_count);
+    TRY(check_all_staged(c));
     return check_computes(c);
 }
 

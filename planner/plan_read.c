@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/json_in.h"
+#include "base/size.h"
 #include "base/suggest.h"
 #include "models/try.h"
 #include "planner/plan_check.h"
@@ -203,7 +204,7 @@ static enum status read_works(struct reader *r, const json_t *array)
 
 static enum status read_buffers(struct reader *r, const json_t *array)
 {
-    static const char *const places[] = {"host", "device"};
+    static const char *const places[] = {"host", "device", "storage"};
     struct plan *plan = r->plan;
     size_t count = json_array_size(array);
     TRY(check_limit(r, array, count, PLAN_BUFFERS_MAX, "buffers"));
@@ -218,7 +219,12 @@ static enum status read_buffers(struct reader *r, const json_t *array)
         TRY(item_index(r, row, 1, "job", plan->jobs.count, &buffer->job));
         TRY(item_shard(r, row, 2, buffer->job, &buffer->shard));
         TRY(item_u32(r, row, 3, 0, UINT32_MAX, &buffer->variant));
-        TRY(item_choice(r, row, 4, "place", places, 2, &place));
+        TRY(item_choice(r, row, 4, "place", places, 3, &place));
+        if ((buffer->kind == BUFFER_STORED) != (place == 2))
+            return json_fail_index(r->in, row, 4, r->err, "a %s in place '%s' (%s)",
+                                   plan_buffer_names[buffer->kind], places[place],
+                                   place == 2 ? "on storage are stored states alone"
+                                              : "expected 'storage'");
         TRY(json_item_u64(r->in, row, 5, 0, UINT64_MAX, &buffer->bytes, r->err));
         buffer->on_device = place == 1;
     }
@@ -291,9 +297,14 @@ static enum status read_copy(struct reader *r, struct json_object *object, struc
     size_t direction = 0;
     op->kind = OP_COPY;
     op->work = PLAN_NONE;
-    TRY(json_take_choice(object, "copy", JSON_REQUIRED, plan_stream_names + STREAM_H2D, 2,
+    static const char *const directions[] = {"h2d", "d2h", "read", "write"};
+    static const uint8_t streams[] = {STREAM_H2D, STREAM_D2H, STREAM_READ, STREAM_WRITE};
+    TRY(json_take_choice(object, "copy", JSON_REQUIRED, directions, ARRAY_COUNT(directions),
                          &direction, r->err));
-    op->stream = (uint8_t)(STREAM_H2D + direction);
+    op->stream = streams[direction];
+    if (op->stream >= plan_stream_kind_count(r->plan))
+        return json_fail_key(r->in, object->value, "copy", r->err,
+                             "'%s' on a machine without storage", directions[direction]);
     TRY(json_take_u64(object, "bytes", JSON_REQUIRED, 0, UINT64_MAX, &op->bytes, r->err));
     TRY(read_copy_end(r, object, "from"));
     return read_copy_end(r, object, "to");

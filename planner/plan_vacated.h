@@ -9,10 +9,9 @@
 #include "planner/plan.h"
 
 enum { LOCAL_STREAMS = STREAM_HOST }; /* compute, h2d, d2h: a device's streams come first */
-static_assert((int)LOCAL_STREAMS == (int)STREAM_KIND_COUNT - 2, "the host's streams come last");
 
 /* A range whose latest lifetime has been released, and who used it last: per stream an operation's
- * number + 1, or 0. */
+ * number + 1, or 0. Of the arena of staged buffers, who released it: number + 1 and stream. */
 struct vacated {
     uint64_t first, end;
     uint64_t users[LOCAL_STREAMS];

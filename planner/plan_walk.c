@@ -29,7 +29,8 @@
  * would grow with the square of the slots when jobs of different shapes share a device.
  *
  * Host buffers are read by copies to any device; their readers are a short list, two of them in the
- * record and the rest in chained pool nodes.
+ * record and the rest in chained pool nodes. Stored states are followed like them. So are staged
+ * buffers while they live; their vacated ranges are a list of their own, behind the devices'.
  *
  * "after" names an operation by instances back. Its number comes from prefix sums of operations, a
  * binary search over segments only when it lies before the current segment.
@@ -52,7 +53,11 @@ enum {
     SORT_SIMPLY_MAX = 16,
 };
 
-#define ON_DEVICE 0x80000000u /* in place_of: an index of device buffers, not of host buffers */
+/* In place_of: an index of device buffers, not of host buffers; a staged one among the latter. */
+#define ON_DEVICE 0x80000000u
+#define STAGED 0x40000000u
+static_assert(PLAN_BUFFERS_MAX <= STAGED, "an index leaves the flags free");
+enum { RELEASED_BY, RELEASED_ON }; /* users of a staged buffer's vacated range */
 
 /* In all records a time is an operation's number + 1; 0: none. */
 
@@ -77,6 +82,7 @@ struct host_buffer {
     uint32_t reader_count; /* in `readers` */
     struct host_reader readers[HOST_READERS_INLINE];
     uint32_t more;         /* the rest, in the pool; PLAN_NONE: none */
+    uint32_t slot;         /* of a staged one that lives */
 };
 
 /* Where the walk stands. */
@@ -95,14 +101,14 @@ struct plan_walk {
     uint64_t *minibatches; /* completed, per job */
     uint64_t *held_out;    /* the same of held-out ones */
 
-    uint32_t *place_of;    /* per buffer: index of its kind of place, | ON_DEVICE */
+    uint32_t *place_of;    /* per buffer: index of its kind of place, | ON_DEVICE or STAGED */
     uint32_t host_count, device_buffer_count;
     struct host_buffer *hosts;
     uint32_t *live_at;     /* [device][device buffer]: record + 1; 0: not live */
     struct live *lives;
     uint32_t live_count, live_capacity, live_free; /* free list through next_free */
-    struct vacated_list *vacated; /* per device */
-    uint32_t *hints;              /* [device][slot]: where it begins in `vacated`, or did */
+    struct vacated_list *vacated; /* per device, then that of staged buffers */
+    uint32_t *hints;              /* [the same][slot]: where it begins in `vacated`, or did */
     struct host_reader *readers;  /* pool */
     uint32_t reader_count, reader_capacity, reader_free;
 
@@ -250,6 +256,46 @@ static void use_host_buffer(struct plan_walk *w, struct host_buffer *host, uint3
     host->writer_stream = w->stream;
 }
 
+/* --- staged buffers ------------------------------------------------------------------------- */
+
+static uint32_t *vacated_hint(const struct plan_walk *w, uint32_t device,
+                              const struct plan_slot *slot)
+{
+    return &w->hints[(size_t)device * w->plan->slot_count + (size_t)(slot - w->plan->slots)];
+}
+
+/* Fills in slot and address of `use`. */
+static void use_staged_buffer(struct plan_walk *w, struct plan_place_use *use,
+                              struct host_buffer *host, const uint32_t *layout)
+{
+    if (use->flags & ACCESS_ACQUIRE) {
+        host->slot = layout[w->at.acquire++];
+        const struct plan_slot *slot = &w->plan->slots[host->slot];
+        uint32_t row = w->plan->hardware.device_count;
+        const struct vacated_list *list = &w->vacated[row];
+        uint64_t end = slot->offset_bytes + slot->bytes;
+        uint32_t i = vacated_find(list, slot->offset_bytes, vacated_hint(w, row, slot));
+        for (; i < list->count && list->ranges[i].first < end; i++)
+            wait_for(w, (uint32_t)list->ranges[i].users[RELEASED_ON],
+                     list->ranges[i].users[RELEASED_BY]);
+    }
+    use->slot = host->slot;
+    use->address += w->plan->slots[host->slot].offset_bytes;
+    use_host_buffer(w, host, use->flags);
+}
+
+static void release_staged_buffer(struct plan_walk *w, struct host_buffer *host)
+{
+    const struct plan_slot *slot = &w->plan->slots[host->slot];
+    uint32_t row = w->plan->hardware.device_count;
+    struct vacated range = {.first = slot->offset_bytes, .end = slot->offset_bytes + slot->bytes};
+    range.users[RELEASED_BY] = w->at.number + 1;
+    range.users[RELEASED_ON] = w->stream;
+    if (!vacated_paint(&w->vacated[row], &range, vacated_hint(w, row, slot))) w->failed = true;
+    host_forget_readers(w, host);
+    host->writer = 0;
+}
+
 /* --- device buffers ------------------------------------------------------------------------- */
 
 static void wait_for_vacated(struct plan_walk *w, const struct vacated_list *list, uint64_t first,
@@ -260,12 +306,6 @@ static void wait_for_vacated(struct plan_walk *w, const struct vacated_list *lis
         if (range->first >= end) return;
         for (uint32_t k = 0; k < LOCAL_STREAMS; k++) wait_locally(w, k, range->users[k]);
     }
-}
-
-static uint32_t *vacated_hint(const struct plan_walk *w, uint32_t device,
-                              const struct plan_slot *slot)
-{
-    return &w->hints[(size_t)device * w->plan->slot_count + (size_t)(slot - w->plan->slots)];
 }
 
 /* A blank record; PLAN_NONE: no memory. */
@@ -448,17 +488,26 @@ static void use_buffers(struct plan_walk *w, const struct plan_op *op,
             use_device_buffer(w, use, place & ~ON_DEVICE, instance->device, op->stream,
                               plan->layouts + instance->layout);
             if (w->failed) return;
-        } else {
+        } else if (place & STAGED) {
             use->place = 0;
+            use_staged_buffer(w, use, &w->hosts[place & ~STAGED],
+                              plan->layouts + instance->layout);
+        } else {
+            bool stored = plan->buffers[use->buffer].kind == BUFFER_STORED;
+            use->place = stored ? PLAN_NONE : 0;
             use->slot = PLAN_NONE;
             use_host_buffer(w, &w->hosts[place], use->flags);
         }
     }
     /* What an operation releases is free behind it, not for its own acquires. */
-    for (uint32_t i = 0; released && i < op->access_count; i++)
-        if (accesses[i].flags & ACCESS_RELEASE)
-            release_device_buffer(w, w->place_of[accesses[i].buffer] & ~ON_DEVICE,
-                                  instance->device);
+    for (uint32_t i = 0; released && i < op->access_count; i++) {
+        if (!(accesses[i].flags & ACCESS_RELEASE)) continue;
+        uint32_t place = w->place_of[accesses[i].buffer];
+        if (place & STAGED)
+            release_staged_buffer(w, &w->hosts[place & ~STAGED]);
+        else
+            release_device_buffer(w, place & ~ON_DEVICE, instance->device);
+    }
 }
 
 bool plan_walk_next(struct plan_walk *walk, struct plan_walk_op *out)
@@ -505,8 +554,9 @@ bool plan_walk_failed(const struct plan_walk *walk)
 static void number_places(struct plan_walk *w)
 {
     for (uint32_t b = 0; b < w->plan->buffer_count; b++) {
-        bool on_device = w->plan->buffers[b].on_device;
-        w->place_of[b] = on_device ? w->device_buffer_count++ | ON_DEVICE : w->host_count++;
+        const struct plan_buffer *buffer = &w->plan->buffers[b];
+        w->place_of[b] = buffer->on_device ? w->device_buffer_count++ | ON_DEVICE : w->host_count++;
+        if (buffer->kind == BUFFER_STAGED) w->place_of[b] |= STAGED;
     }
 }
 
@@ -536,7 +586,7 @@ static void sum_operations(struct plan_walk *w)
 static bool allocate(struct plan_walk *w)
 {
     const struct plan *plan = w->plan;
-    uint32_t streams = plan_stream_count(plan);
+    uint32_t streams = plan_stream_count(plan), arenas = plan->hardware.device_count + 1;
     w->place_of = alloc_zeroed(plan->buffer_count, sizeof *w->place_of);
     if (!w->place_of) return false;
     number_places(w);
@@ -544,9 +594,8 @@ static bool allocate(struct plan_walk *w)
     w->hosts = alloc_zeroed(w->host_count, sizeof *w->hosts);
     w->live_at = alloc_zeroed((size_t)w->device_buffer_count * plan->hardware.device_count,
                               sizeof *w->live_at);
-    w->vacated = alloc_zeroed(plan->hardware.device_count, sizeof *w->vacated);
-    w->hints = alloc_zeroed((size_t)plan->slot_count * plan->hardware.device_count,
-                            sizeof *w->hints);
+    w->vacated = alloc_zeroed(arenas, sizeof *w->vacated);
+    w->hints = alloc_zeroed((size_t)plan->slot_count * arenas, sizeof *w->hints);
     w->waits = alloc_zeroed(streams, sizeof *w->waits);
     w->wait_stream = alloc_zeroed(streams, sizeof *w->wait_stream);
     w->wait_at = alloc_zeroed(streams, sizeof *w->wait_at);
@@ -582,7 +631,7 @@ enum status plan_walk_create(const struct plan *plan, struct plan_walk **out, st
 void plan_walk_destroy(struct plan_walk *walk)
 {
     if (!walk) return;
-    for (uint32_t d = 0; walk->vacated && d < walk->plan->hardware.device_count; d++)
+    for (uint32_t d = 0; walk->vacated && d <= walk->plan->hardware.device_count; d++)
         free(walk->vacated[d].ranges);
     free(walk->minibatches);
     free(walk->held_out);
@@ -615,7 +664,7 @@ void plan_walk_rewind(struct plan_walk *walk)
     walk->reader_free = PLAN_NONE;
     memset(walk->hosts, 0, walk->host_count * sizeof *walk->hosts);
     for (uint32_t h = 0; h < walk->host_count; h++) walk->hosts[h].more = PLAN_NONE;
-    for (uint32_t d = 0; d < plan->hardware.device_count; d++) walk->vacated[d].count = 0;
+    for (uint32_t d = 0; d <= plan->hardware.device_count; d++) walk->vacated[d].count = 0;
     memset(walk->minibatches, 0, plan->jobs.count * sizeof *walk->minibatches);
     memset(walk->held_out, 0, plan->jobs.count * sizeof *walk->held_out);
     walk->at = (struct cursor){0};

@@ -15,10 +15,16 @@ struct plan_walk; /* opaque */
 struct plan_place_use {
     uint32_t buffer;
     uint32_t flags;       /* ACCESS_* */
-    uint32_t place;       /* 0 host, 1 + device */
-    uint32_t slot;        /* device buffers; PLAN_NONE for host buffers */
-    uint64_t address;     /* byte offset of the access in the device's arena or the host buffer */
+    uint32_t place;       /* 0 host, 1 + device, PLAN_NONE storage */
+    uint32_t slot;        /* device and staged buffers; PLAN_NONE for others */
+    uint64_t address;     /* byte offset of the access in the device's arena, the arena of staged
+                             buffers, or the host buffer or stored state */
 };
+
+static inline bool plan_use_on_device(const struct plan_place_use *use)
+{
+    return use->place != 0 && use->place != PLAN_NONE;
+}
 
 struct plan_walk_op {
     uint64_t number;

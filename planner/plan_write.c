@@ -8,7 +8,7 @@
  *       "hardware": {...}, "jobs": {...},
  *       "shards": [[job, first layer, layers], [job, first layer, layers, "inputs"], ...],
  *       "works": [[["adamw", count, m, n, k], ...], ...],
- *       "buffers": [["state", job, shard, variant, "host", bytes], ...],
+ *       "buffers": [["state", job, shard, variant, "host", bytes], ...],  host, device or storage
  *       "slots": [[offset, bytes], ...],
  *       "units": [{"job": 0, "shard": 1, "pass": "backward", "ends_minibatch": false, "ops": [
  *           {"copy": "h2d", "bytes": 4096, "from": [2, 0, "r"], "to": [9, 0, "wa"]},
@@ -94,7 +94,9 @@ static void write_buffers(const struct plan *plan, struct json_out *out)
         json_out_u64(out, NULL, buffer->job);
         write_index_or_null(out, NULL, buffer->shard);
         json_out_u64(out, NULL, buffer->variant);
-        json_out_string(out, NULL, buffer->on_device ? "device" : "host");
+        json_out_string(out, NULL, buffer->on_device                ? "device"
+                                   : buffer->kind == BUFFER_STORED ? "storage"
+                                                                   : "host");
         json_out_u64(out, NULL, buffer->bytes);
         json_out_array_end(out);
     }

@@ -13,6 +13,7 @@
 #include "planner/bound.h"
 #include "planner/emit.h"
 #include "planner/partition.h"
+#include "planner/partition_storage.h"
 #include "planner/plan_check.h"
 #include "planner/policy.h"
 #include "planner/schedule.h"
@@ -95,6 +96,12 @@ const char *const planner_place_names[PLACE_COUNT] = {
     [PLACE_SPLIT] = "split",
 };
 
+const char *const planner_storage_names[STORAGE_COUNT] = {
+    [STORAGE_AUTO] = "auto",
+    [STORAGE_NONE] = "none",
+    [STORAGE_ALL] = "all",
+};
+
 enum status planner_plan(struct hardware *hardware, struct job_set *jobs,
                          const struct planner_options *options, struct plan *out,
                          struct error *err)
@@ -112,6 +119,8 @@ enum status planner_plan(struct hardware *hardware, struct job_set *jobs,
     if (!status) status = footprints_create(hardware, jobs, &footprints, err);
     if (!status)
         status = partition_for(policy, hardware, jobs, footprints, options, &partition, err);
+    if (!status)
+        status = storage_choose(hardware, jobs, footprints, options, &partition, err);
     if (!status)
         status = schedule_make(hardware, jobs, footprints, &partition, policy, options->seed,
                                &schedule, err);

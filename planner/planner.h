@@ -18,6 +18,10 @@ enum { PLANNER_AUTO = UINT32_MAX };
 enum planner_place { PLACE_DEVICE, PLACE_CPU, PLACE_SPLIT, PLACE_COUNT };
 extern const char *const planner_place_names[PLACE_COUNT]; /* "device", "cpu", "split" */
 
+/* Which states may live on storage: those that host memory has no room for, none, or all. */
+enum planner_storage { STORAGE_AUTO, STORAGE_NONE, STORAGE_ALL, STORAGE_COUNT };
+extern const char *const planner_storage_names[STORAGE_COUNT]; /* "auto", "none", "all" */
+
 struct planner_options {
     const char *policy;      /* NULL: "sharded-lrtf" */
     uint64_t seed;           /* of the random policy */
@@ -26,6 +30,7 @@ struct planner_options {
     uint32_t activations;    /* enum plan_activations for all jobs, or PLANNER_AUTO */
     uint32_t optimizer;      /* enum planner_place, or PLANNER_AUTO */
     bool no_persistence;     /* no state stays on a device beyond its unit; for streamed states */
+    uint32_t storage;        /* enum planner_storage */
     uint32_t shards;         /* cut each job into at least this many shards; 0: as few as fit */
 };
 

@@ -22,6 +22,7 @@
 
 #include "models/cost.h"
 #include "models/evaluation.h"
+#include "planner/partition_storage.h"
 #include "planner/plan_work.h"
 
 /* What durations are distinguished by. */
@@ -35,6 +36,7 @@ struct unit_time {
     double edge_out_s;
     double out_s;
     double load_s;     /* of a persistent shard's state, once */
+    double read_s, write_s; /* of states on storage */
     double cpu_s;      /* the update on the host's processor ... */
     bool cpu_alone;    /* ... or all of the unit */
 };
@@ -63,7 +65,7 @@ struct scheduler {
     uint32_t *position;       /* ... and the position of the next unit */
     double *edge_ready_s;     /* per job: its last output is in host memory */
     double *state_ready_s;    /* per shard: so is its state, updated */
-    double cpu_free_s;
+    double cpu_free_s, read_free_s, write_free_s;
     struct lane *lanes;
     uint32_t *seat;           /* per job */
     uint32_t *seats_free;     /* a stack */
@@ -83,6 +85,15 @@ static double copied_s(const struct scheduler *s, uint32_t device, enum copy_dir
 {
     return bytes ? cost_copy_s(s->hardware, device, direction, bytes) * s->partition->contention
                  : 0;
+}
+
+/* As long as there is as much to write as to read: neither has what both share to itself. */
+static double storage_s(const struct scheduler *s, enum storage_direction direction, uint64_t bytes)
+{
+    const struct hardware_storage *storage = &s->hardware->storage;
+    double contention = (storage->read_rate.value + storage->write_rate.value) /
+                        hardware_storage_rate(s->hardware);
+    return cost_storage_s(s->hardware, direction, bytes) * max_s(contention, 1);
 }
 
 static double computed_s(const struct hardware *hardware, uint32_t device, const struct job *job,
@@ -111,6 +122,14 @@ static void shard_times(const struct scheduler *s, struct footprints *footprints
     const struct hardware *hw = s->hardware;
     bool on_cpu = p->on_cpu[index];
     for (int t = 0; t < TIMED_PASSES; t++) times[t] = (struct unit_time){0};
+    struct storage_traffic stored = storage_traffic_of(p, job, f, index);
+    if (streamed && storage_has(p, index)) {
+        times[0].read_s = storage_s(s, STORAGE_READ, stored.forward_read);
+        times[1].read_s = storage_s(s, STORAGE_READ, stored.back_read);
+        times[1].write_s = storage_s(s, STORAGE_WRITE, stored.back_written);
+    }
+    if (table > 0 && !p->resident && storage_has(p, p->job_first_shard[shard->job]))
+        times[1].read_s += storage_s(s, STORAGE_READ, table);
     if (on_cpu && shard->first_layer == 0 && job_has_embedding(job)) {
         times[0] = (struct unit_time){.cpu_alone = true, .cpu_s = f->cpu_forward_s};
         times[1] = (struct unit_time){.cpu_alone = true, .cpu_s = f->cpu_backward_s};
@@ -130,6 +149,8 @@ static void shard_times(const struct scheduler *s, struct footprints *footprints
                        (on_cpu ? UNIT_GRADIENTS_OUT : 0));
     times[1].cpu_s = on_cpu ? f->cpu_update_s : 0;
     times[0].load_s = streamed ? 0 : copied_s(s, device, COPY_H2D, f->state_bytes);
+    if (!streamed && storage_has(p, index))
+        times[0].load_s += storage_s(s, STORAGE_READ, f->state_bytes);
     if (!p->resident) {
         uint64_t state = !streamed ? 0 : on_cpu ? f->parameter_bytes : f->state_bytes;
         times[1].in_s = copied_s(s, device, COPY_H2D, table + state + spilled);
@@ -145,6 +166,10 @@ static void shard_times(const struct scheduler *s, struct footprints *footprints
         .edge_in_s = copied_s(s, device, COPY_H2D, f->input_bytes),
         .edge_out_s = copied_s(s, device, COPY_D2H, f->output_bytes),
     };
+    if (streamed && storage_has(p, index))
+        times[TIMED_EVALUATE].read_s = storage_s(s, STORAGE_READ, f->parameter_bytes);
+    if (table > 0 && !p->resident && storage_has(p, p->job_first_shard[shard->job]))
+        times[TIMED_EVALUATE].read_s += storage_s(s, STORAGE_READ, table);
 }
 
 /* Of the forward pass; those of its other passes are behind it. */
@@ -313,6 +338,14 @@ static double states_ready(const struct scheduler *s, uint32_t job)
     return loss ? max_s(ready, s->state_ready_s[first]) : ready; /* the token table */
 }
 
+/* When what the unit fetches is in host memory, and storage has read it where it must. */
+static double states_in_memory(struct scheduler *s, uint32_t job, const struct unit_time *time)
+{
+    double ready = states_ready(s, job);
+    if (time->read_s <= 0) return ready;
+    return s->read_free_s = max_s(s->read_free_s, ready) + time->read_s;
+}
+
 /* On a device. Returns when it starts to compute. */
 static double place_on_device(struct scheduler *s, uint32_t job, uint32_t device,
                               const struct unit_time *time)
@@ -329,7 +362,8 @@ static double place_on_device(struct scheduler *s, uint32_t job, uint32_t device
     bool here = lane->last_job == job && lane->last_unit != PLAN_NONE && !begins &&
                 !time_of(s, device, job, position - 1)->cpu_alone;
 
-    double in_end = max_s(max_s(lane->h2d_free_s, *region), states_ready(s, job)) + time->in_s;
+    double in_end =
+        max_s(max_s(lane->h2d_free_s, *region), states_in_memory(s, job, time)) + time->in_s;
     if (!region_used) in_end = states_ready(s, job); /* everything is here */
     double edge_ready = j->ready_s;
     if (!here && !begins) {
@@ -347,11 +381,14 @@ static double place_on_device(struct scheduler *s, uint32_t job, uint32_t device
     if (time->out_s > 0) *region = lane->d2h_free_s += time->out_s;
     if (time->cpu_s > 0) s->cpu_free_s = max_s(s->cpu_free_s, lane->d2h_free_s) + time->cpu_s;
     enum plan_pass pass = unit_pass_of(shards, position);
+    double state_ready = time->cpu_s > 0 ? s->cpu_free_s : *region;
+    if (time->write_s > 0)
+        state_ready = s->write_free_s = max_s(s->write_free_s, state_ready) + time->write_s;
     if ((pass == PLAN_LOSS || pass == PLAN_BACKWARD) && !s->partition->resident)
-        s->state_ready_s[next_shard(s, job)] = time->cpu_s > 0 ? s->cpu_free_s : *region;
+        s->state_ready_s[next_shard(s, job)] = state_ready;
     if (region_used) lane->turn++;
     j->ready_s = end;
-    s->out->makespan_s = max_s(s->out->makespan_s, *region);
+    s->out->makespan_s = max_s(s->out->makespan_s, max_s(*region, s->write_free_s));
     return start;
 }
 

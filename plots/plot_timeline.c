@@ -31,6 +31,7 @@
 
 #include "base/arena.h"
 #include "base/quantity.h"
+#include "base/size.h"
 #include "planner/plan.h"
 #include "plots/plot_boxes.h"
 #include "plots/plot_color.h"
@@ -53,7 +54,7 @@ struct row {
     double top_px, bottom_px; /* from the top of the area */
     uint32_t kind;            /* enum plan_stream_kind */
     uint32_t side;
-    uint32_t device;          /* none of the cpu's */
+    uint32_t device;          /* none of the host's */
 };
 
 struct timeline {
@@ -62,7 +63,7 @@ struct timeline {
     struct arena arena;
     struct row *rows;
     uint32_t row_count;
-    bool cpu;                 /* the last rows are the cpu's, one for each side */
+    uint32_t host_kinds[3], host_kind_count; /* the last rows are the host's streams, side by side */
     double rows_height_px;
     uint32_t *row_of_stream[PLOT_SIDES]; /* per side; NULL without that trace */
     struct plot_box *boxes;
@@ -77,27 +78,37 @@ struct timeline {
 static const uint32_t row_kinds[] = {STREAM_COMPUTE, STREAM_H2D, STREAM_D2H};
 enum { KIND_COUNT = 3 };
 
-/* Rows are numbered (device, side, kind), the cpu's behind them; sides without a trace have none. */
+/* Rows are numbered (device, side, kind), behind them those of the host's streams that did anything
+ * in the same way; sides without a trace have none. */
 static uint32_t row_index(const struct timeline *t, uint32_t side,
                           const struct trace_stream *stream)
 {
     const struct plot_view *view = &t->view;
     uint32_t before = side > 0 && view->traces[0] ? 1 : 0;
-    if (stream->kind == STREAM_CPU && t->cpu)
-        return view->device_count * view->trace_count * KIND_COUNT + before;
+    for (uint32_t k = 0; k < t->host_kind_count; k++)
+        if (stream->kind == t->host_kinds[k])
+            return view->device_count * view->trace_count * KIND_COUNT +
+                   before * t->host_kind_count + k;
     if (plan_stream_is_host(stream->kind) || stream->device >= view->device_count)
         return PLOT_ROW_NONE;
     return (stream->device * view->trace_count + before) * KIND_COUNT + stream->kind;
 }
 
-static bool cpu_computes(const struct plot_view *view)
+static bool runs_anything(const struct plot_view *view, uint32_t kind)
 {
     for (uint32_t side = 0; side < PLOT_SIDES; side++) {
         const struct trace *trace = view->traces[side];
         for (uint64_t i = 0; trace && i < trace->span_count; i++)
-            if (trace->streams[trace->spans[i].stream].kind == STREAM_CPU) return true;
+            if (trace->streams[trace->spans[i].stream].kind == kind) return true;
     }
     return false;
+}
+
+static void find_host_kinds(struct timeline *t)
+{
+    const uint32_t kinds[] = {STREAM_CPU, STREAM_READ, STREAM_WRITE};
+    for (size_t k = 0; k < ARRAY_COUNT(kinds); k++)
+        if (runs_anything(&t->view, kinds[k])) t->host_kinds[t->host_kind_count++] = kinds[k];
 }
 
 /* `growth` is 1 at first: a height is needed to know it. */
@@ -117,10 +128,15 @@ static void place_rows(struct timeline *t, double growth)
             }
         }
     }
-    for (uint32_t side = 0; t->cpu && side < t->view.trace_count; side++) {
+    for (uint32_t side = 0; t->host_kind_count > 0 && side < t->view.trace_count; side++) {
         y_px += side > 0 ? side_gap_px : device_gap_px;
-        t->rows[row++] = (struct row){y_px, y_px + growth * cpu_px, STREAM_CPU, side, UINT32_MAX};
-        y_px += growth * cpu_px;
+        for (uint32_t k = 0; k < t->host_kind_count; k++) {
+            uint32_t kind = t->host_kinds[k];
+            double height_px = growth * (kind == STREAM_CPU ? cpu_px : copy_px);
+            if (k > 0) y_px += row_gap_px;
+            t->rows[row++] = (struct row){y_px, y_px + height_px, kind, side, UINT32_MAX};
+            y_px += height_px;
+        }
     }
     assert(row == t->row_count);
     t->rows_height_px = y_px;
@@ -130,8 +146,8 @@ static enum status make_rows(struct timeline *t, struct error *err)
 {
     const struct plot_view *view = &t->view;
     void *memory;
-    t->cpu = cpu_computes(view);
-    t->row_count = view->trace_count * (view->device_count * KIND_COUNT + (t->cpu ? 1 : 0));
+    find_host_kinds(t);
+    t->row_count = view->trace_count * (view->device_count * KIND_COUNT + t->host_kind_count);
     enum status status = arena_array(&t->arena, t->row_count, sizeof *t->rows, &memory, err);
     if (status != STATUS_OK) return status;
     t->rows = memory;
@@ -321,7 +337,9 @@ static void draw_rows(struct timeline *t, const struct plot_area *area)
         double middle_px = (top_px + bottom_px) / 2;
         uint32_t kind = row->kind, side = row->side;
         plot_script_box(&t->script, area->left_px, top_px, area->right_px, bottom_px, PLOT_TRACK);
-        if (kind == STREAM_H2D || kind == STREAM_D2H) {
+        if (side == 0 && kind == STREAM_READ)
+            plot_script_text(&t->script, 16, middle_px, PLOT_LEFT, device_font, "storage");
+        if (plan_stream_copies(kind)) {
             plot_script_text(&t->script, area->left_px - 5, middle_px, PLOT_RIGHT, copy_font,
                              plan_stream_names[kind]);
             continue;

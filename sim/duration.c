@@ -131,7 +131,11 @@ double sim_durations_alone_s(struct sim_durations *durations, uint32_t device, u
     double *seconds = &class->by_op[op];
     if (*seconds >= 0) return *seconds;
     const struct plan_op *template = &durations->plan->ops[op];
-    if (template->kind == OP_COPY)
+    if (template->kind == OP_COPY && plan_stream_is_host(template->stream))
+        *seconds = cost_storage_s(durations->hardware,
+                                  template->stream == STREAM_READ ? STORAGE_READ : STORAGE_WRITE,
+                                  template->bytes);
+    else if (template->kind == OP_COPY)
         *seconds = cost_copy_s(durations->hardware, class->device,
                                template->stream == STREAM_H2D ? COPY_H2D : COPY_D2H,
                                template->bytes);

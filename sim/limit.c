@@ -28,18 +28,38 @@ static bool busiest_device(const struct hardware *hardware, const struct sim_res
     return some;
 }
 
+/* Its index; behind the links comes storage, where there is some. */
 static bool fullest_link(const struct hardware *hardware, const struct sim_result *result,
                          double share, uint32_t *out)
 {
     bool some = false;
     double least_s = share * result->makespan_s;
-    for (uint32_t l = 0; l < hardware->link_count; l++) {
+    for (uint32_t l = 0; l < hardware->link_count + hardware_has_storage(hardware); l++) {
         if (result->links[l].saturated_s <= least_s) continue;
         some = true;
         least_s = result->links[l].saturated_s;
         *out = l;
     }
     return some;
+}
+
+static void link_text(const struct hardware *hardware, uint32_t link,
+                      char text[SIM_LIMIT_TEXT_BYTES])
+{
+    if (link == hardware->link_count)
+        snprintf(text, SIM_LIMIT_TEXT_BYTES, "storage");
+    else
+        snprintf(text, SIM_LIMIT_TEXT_BYTES, "link '%s'", hardware->links[link].name);
+}
+
+/* Is storage read, or written, nearly all the time? */
+static bool storage_is_busy(const struct hardware *hardware, const struct sim_result *result)
+{
+    const struct sim_stream_use *use = &result->streams[hardware->device_count * 3];
+    double least_s = nearly_all * result->makespan_s;
+    return hardware_has_storage(hardware) &&
+           (use[STREAM_READ - STREAM_HOST].busy_s > least_s ||
+            use[STREAM_WRITE - STREAM_HOST].busy_s > least_s);
 }
 
 static uint32_t last_job(const struct trace *trace)
@@ -58,13 +78,15 @@ const char *sim_limit_text(const struct hardware *hardware, const struct sim_res
     if (busiest_device(hardware, result, STREAM_COMPUTE, &index))
         snprintf(text, size, "compute of device %" PRIu32, index);
     else if (fullest_link(hardware, result, nearly_all, &index))
-        snprintf(text, size, "link '%s'", hardware->links[index].name);
+        link_text(hardware, index, text);
+    else if (storage_is_busy(hardware, result))
+        snprintf(text, size, "storage");
     else if (busiest_device(hardware, result, STREAM_H2D, &index))
         snprintf(text, size, "H2D copies of device %" PRIu32, index);
     else if (busiest_device(hardware, result, STREAM_D2H, &index))
         snprintf(text, size, "D2H copies of device %" PRIu32, index);
     else if (fullest_link(hardware, result, most, &index))
-        snprintf(text, size, "link '%s'", hardware->links[index].name);
+        link_text(hardware, index, text);
     else if (trace->job_count > 0)
         snprintf(text, size, "the chain of %s", trace->jobs[last_job(trace)].name);
     else

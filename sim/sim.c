@@ -56,7 +56,7 @@
 #include "sim/take.h"
 #include "sim/window.h"
 
-static_assert(DEVICES_MAX * 3 + 1 <= SIM_STREAMS_MAX, "a stream's number fits sim_op");
+static_assert(DEVICES_MAX * 3 + 4 <= SIM_STREAMS_MAX, "a stream's number fits sim_op");
 
 /* The order of what happens at the same time. */
 enum event_kind { EVENT_END, EVENT_FLOW };
@@ -113,9 +113,18 @@ static struct stream *stream_at(struct sim *sim, uint32_t index)
     return &sim->streams[index];
 }
 
+/* Of a copy stream; hardware_cpu() is the device of storage's two. */
 static uint32_t path_of(const struct stream *stream)
 {
-    return stream->device * 2 + (stream->kind == STREAM_D2H);
+    return stream->device * 2 + (stream->kind == STREAM_D2H || stream->kind == STREAM_WRITE);
+}
+
+/* The stream of a path's flow. */
+static uint32_t stream_of_path(const struct sim *sim, uint32_t path)
+{
+    static const uint32_t kinds[2][2] = {{STREAM_H2D, STREAM_D2H}, {STREAM_READ, STREAM_WRITE}};
+    bool storage = path / 2 == hardware_cpu(sim->hardware);
+    return plan_stream(sim->plan, path / 2, kinds[storage][path % 2]);
 }
 
 static void begin_flow(struct sim *sim, struct stream *stream)
@@ -176,7 +185,7 @@ static void start_op(struct sim *sim, struct stream *stream, uint32_t owner)
     stream->running = low;
     stream->start_s = sim->now_s;
     double alone_s = sim_durations_alone_s(sim->durations, stream->device, op->op);
-    if (stream->kind == STREAM_H2D || stream->kind == STREAM_D2H)
+    if (plan_stream_copies(stream->kind))
         start_copy(sim, stream, owner, alone_s);
     else
         start_compute(sim, stream, owner, alone_s);
@@ -302,7 +311,7 @@ static void take_event(struct sim *sim, const struct sim_event *event)
     uint32_t owner = event->owner;
     if (owner >= sim->stream_count) {
         uint32_t path = sim_flows_finish(sim->flows, owner - sim->stream_count, sim->now_s);
-        owner = plan_stream(sim->plan, path / 2, path % 2 == 0 ? STREAM_H2D : STREAM_D2H);
+        owner = stream_of_path(sim, path);
         sim->flows_changed = true;
     }
     struct stream *stream = stream_at(sim, owner);
@@ -345,6 +354,23 @@ static enum status run_events(struct sim *sim, struct error *err)
 
 /* --- the machine ---------------------------------------------------------------------------- */
 
+/* Storage's own paths, behind those of the devices: reading and writing share what both reach. */
+static void fill_storage_paths(const struct sim *sim, struct sim_link *links,
+                               struct sim_path *paths)
+{
+    const struct hardware *hardware = sim->hardware;
+    uint32_t link = hardware->link_count;
+    links[link] = (struct sim_link){.bytes_per_s = hardware_storage_rate(hardware)};
+    for (uint32_t p = 0; p < 2; p++)
+        paths[hardware->device_count * 2 + p] = (struct sim_path){
+            .hops = {{.link = link, .direction = p}},
+            .hop_count = 1,
+            .flow_limit = 1,
+            .group = SIM_NO_GROUP,
+            .cap_bytes_per_s =
+                cost_storage_bandwidth(hardware, p == 0 ? STORAGE_READ : STORAGE_WRITE)};
+}
+
 /* Path 2 d leads to device d, path 2 d + 1 back. */
 static void fill_paths(const struct sim *sim, struct sim_link *links, struct sim_path *paths)
 {
@@ -373,12 +399,15 @@ static enum status create_flows(struct sim *sim, struct arena *scratch, struct s
                                 struct error *err)
 {
     enum status status = STATUS_OK;
-    struct sim_flows_setup setup = {.link_count = sim->hardware->link_count,
-                                    .path_count = sim->hardware->device_count * 2};
+    bool storage = hardware_has_storage(sim->hardware);
+    struct sim_flows_setup setup = {
+        .link_count = sim->hardware->link_count + storage,
+        .path_count = (sim->hardware->device_count + storage) * 2};
     struct sim_link *links = sim_take(scratch, setup.link_count, sizeof *links, &status, err);
     struct sim_path *paths = sim_take(scratch, setup.path_count, sizeof *paths, &status, err);
     if (status != STATUS_OK) return status;
     fill_paths(sim, links, paths);
+    if (storage) fill_storage_paths(sim, links, paths);
     setup.links = links;
     setup.paths = paths;
     status = sim_flows_create(&sim->arena, &setup, &sim->flows, err);
@@ -400,6 +429,11 @@ static void fill_streams(struct sim *sim, const struct sim_path *paths)
         stream->device = host ? hardware_cpu(sim->hardware) : s / 3;
         stream->kind = (uint8_t)(host ? STREAM_HOST + (s - first_host) : s % 3);
         if (stream->kind == STREAM_HOST) continue;
+        if (stream->kind == STREAM_READ || stream->kind == STREAM_WRITE) {
+            stream->latency_s = sim->hardware->storage.latency.value;
+            stream->rate = paths[path_of(stream)].cap_bytes_per_s;
+            continue;
+        }
         stream->slowed = sim_interference_affects(sim->interference, stream->device);
         sim->slowed |= stream->slowed;
         if (stream->kind != STREAM_H2D && stream->kind != STREAM_D2H) continue;
@@ -451,7 +485,7 @@ static enum status count_operations(struct sim *sim, uint64_t *acquires, struct 
             const struct plan_unit *unit = &plan->units[instance->unit];
             *acquires += (uint64_t)unit->acquire_count * segment->repeat_count;
             sim->total += (uint64_t)unit->op_count * segment->repeat_count;
-            for (uint32_t k = 0; k < STREAM_KIND_COUNT; k++)
+            for (uint32_t k = 0; k < plan_stream_kind_count(plan); k++)
                 stream_at(sim, plan_stream(plan, instance->device, k))->unissued +=
                     (uint64_t)counts[instance->unit].operations[k] * segment->repeat_count;
         }
@@ -470,6 +504,10 @@ static enum status check_hardware(const struct sim *sim, struct error *err)
                          "machine '%s' has %" PRIu32 " devices, but the plan is for %" PRIu32,
                          sim->hardware->name, sim->hardware->device_count,
                          plan->hardware.device_count);
+    if (hardware_has_storage(&plan->hardware) != hardware_has_storage(sim->hardware))
+        return error_set(err, STATUS_BAD_INPUT, "machine '%s' has %s storage, but the plan is for one %s",
+                         sim->hardware->name, hardware_has_storage(sim->hardware) ? "a" : "no",
+                         hardware_has_storage(&plan->hardware) ? "with" : "without");
     for (uint32_t d = 0; d < plan->hardware.device_count; d++) {
         if (sim->hardware->devices[d].memory_bytes >= plan->hardware.devices[d].memory_bytes)
             continue; /* the plan fits what it was made for */
@@ -534,8 +572,8 @@ static enum status fill_result(const struct sim *sim, struct sim_result *result,
     enum status status = STATUS_OK;
     result->streams =
         sim_take(&result->arena, sim->stream_count, sizeof *result->streams, &status, err);
-    result->links = sim_take(&result->arena, sim->hardware->link_count, sizeof *result->links,
-                             &status, err);
+    uint32_t links = sim->hardware->link_count + hardware_has_storage(sim->hardware);
+    result->links = sim_take(&result->arena, links, sizeof *result->links, &status, err);
     if (status != STATUS_OK) return status;
     for (uint32_t s = 0; s < sim->stream_count; s++)
         result->streams[s] = (struct sim_stream_use){.busy_s = sim->streams[s].busy_s,

@@ -40,7 +40,7 @@ struct sim_result {
     uint64_t memory_bytes;        /* allocated by the simulation; trace and plan walk not included */
     double wall_s;                /* real seconds in the event loop */
     struct sim_stream_use *streams; /* plan_stream_count() entries */
-    struct sim_link_use *links;     /* hardware link_count entries */
+    struct sim_link_use *links;     /* hardware link_count entries; then one for storage, if any */
     const char *binds;            /* "compute of device 0", "link 'pcie0'", "H2D copies of device 1",
                                      "the chain of job-1" */
     struct arena arena;

@@ -132,7 +132,7 @@ static bool reserve(struct sim_window *w, const struct plan_walk_op *op)
 static bool append_uses(struct sim_window *w, const struct plan_walk_op *op)
 {
     for (uint32_t i = 0; i < op->use_count; i++) {
-        if (op->uses[i].place == 0) continue;
+        if (!plan_use_on_device(&op->uses[i])) continue;
         if (!sim_lifetimes_use(w->lifetimes, &op->uses[i], &w->uses[w->use_end & w->use_mask]))
             return false;
         w->use_end++;

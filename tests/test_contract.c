@@ -2,11 +2,11 @@
  * The contract of training: a plan changes when and where, never what is computed.
  *
  * The same jobs, planned by each policy for devices of several sizes and numbers, with and without
- * double buffering, with activations or the inputs of blocks kept and spilled, or recomputed, carried
- * out with random pauses on every stream and with every released range filled with NaN: the losses of
- * each step and of each evaluation, the final weights and those of the best evaluation have the same
- * bits as when each job runs alone on a device that holds all of it. The same for each family of
- * networks that can be trained.
+ * double buffering, with activations or the inputs of blocks kept and spilled, or recomputed, with
+ * states in host memory, some of them on storage or all, carried out with random pauses on every stream
+ * and with every released range filled with NaN: the losses of each step and of each evaluation, the
+ * final weights and those of the best evaluation have the same bits as when each job runs alone on a
+ * device that holds all of it. The same for each family of networks that can be trained.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -57,6 +57,7 @@ static const struct subject {
 /* What was seen of a plan, beside its outcome. */
 struct shape {
     uint32_t shards;
+    uint64_t stored_bytes;
     uint32_t losses[2]; /* that hold all activations of several layers, or only their inputs */
 };
 
@@ -74,12 +75,14 @@ static void host_devices(struct hardware *hardware, uint32_t devices, uint64_t m
     hardware->backend = "host";
     hardware->threads = 1;
     hardware->host_bytes.value = 1e9;
+    hardware->storage.capacity_bytes.value = 1e9;
+    hardware->storage.read_rate.value = hardware->storage.write_rate.value = 0.7e9;
 }
 
 /* Plan and run; false when nothing fits. */
 static bool outcome_of(const struct subject *subject, uint32_t devices, uint64_t memory_bytes,
-                       const struct planner_options *options, uint64_t delay_seed,
-                       struct outcome *out, struct shape *shape)
+                       uint64_t host_bytes, const struct planner_options *options,
+                       uint64_t delay_seed, struct outcome *out, struct shape *shape)
 {
     struct hardware hardware;
     struct job_set jobs;
@@ -87,8 +90,11 @@ static bool outcome_of(const struct subject *subject, uint32_t devices, uint64_t
     struct error err = {0};
     struct run_result result = {0};
     struct trace trace = {0};
-    struct run_options run = {.poison = true, .delay_seed = delay_seed};
+    struct run_options run = {.poison = true,
+                              .delay_seed = delay_seed,
+                              .storage = {.folder = ".", .no_ring = delay_seed % 2 == 1}};
     host_devices(&hardware, devices, memory_bytes);
+    if (host_bytes > 0) hardware.host_bytes.value = (double)host_bytes;
     test_network_jobs(&jobs, JOBS, subject->config, STEPS);
     jobs.jobs[1].microbatches = 2;
     jobs.jobs[2].microbatches = 3; /* 0 and 2 are alike but for their samples and seeds */
@@ -114,7 +120,7 @@ static bool outcome_of(const struct subject *subject, uint32_t devices, uint64_t
             out->evaluations[j][i] = result.jobs[j].evaluations[i].loss;
         }
     }
-    *shape = (struct shape){.shards = plan.shard_count};
+    *shape = (struct shape){.shards = plan.shard_count, .stored_bytes = plan_stored_bytes(&plan)};
     for (uint32_t j = 0; j < JOBS; j++) {
         const struct plan_shard *last = &plan.shards[plan.job_first_shard[j + 1] - 1];
         if (last->layer_count > 2) shape->losses[last->inputs_only]++;
@@ -154,8 +160,10 @@ static void check_same_bits(const struct subject *subject, size_t size_step, uin
     struct shape shape;
     uint32_t ran = 0, shards_most = 0, by_place[PLACE_COUNT] = {0}, losses[2] = {0};
     uint32_t turn = (uint32_t)random_below(seed, 0, 97), by_mode[ACTIVATIONS_COUNT] = {0};
+    uint32_t stored_runs = 0, partly_runs = 0;
     struct planner_options resident = {.policy = "model-parallel", .activations = PLANNER_AUTO};
-    assert_true(outcome_of(subject, 1, 1 << 24, &resident, 0, &alone, &shape));
+    assert_true(outcome_of(subject, 1, 1 << 24, 0, &resident, 0, &alone, &shape));
+    assert_int_equal(shape.stored_bytes, 0);
     for (uint32_t j = 0; j < JOBS; j++)
         for (uint32_t i = 0; i < STEPS; i++) { /* a sane start */
             assert_true(isfinite(alone.losses[j][i]));
@@ -176,24 +184,31 @@ static void check_same_bits(const struct subject *subject, size_t size_step, uin
                     .no_persistence = random_below(draw, 4, 2) == 0,
                     .activations = mode < ACTIVATIONS_COUNT ? mode : PLANNER_AUTO,
                     .optimizer = (uint32_t)random_below(draw, 3, PLACE_COUNT),
+                    .storage = random_below(draw, 6, 2) == 0 ? STORAGE_ALL : STORAGE_AUTO,
                     .shards = (uint32_t)random_below(draw, 2, 6)};
+                /* of AUTO, a third has too little host memory for all states */
+                uint64_t host_bytes = random_below(draw, 5, 3) == 0 ? 1700000 : 0;
+                if (options.storage == STORAGE_ALL) host_bytes = 0;
                 if (policy_at(p)->resident) options.optimizer = PLACE_DEVICE;
                 if (policy_at(p)->resident && plan_activations_spill(mode))
                     options.activations = PLANNER_AUTO;
                 struct outcome outcome;
                 by_place[options.optimizer]++;
-                if (!outcome_of(subject, devices, sizes[m], &options, draw, &outcome, &shape))
+                if (!outcome_of(subject, devices, sizes[m], host_bytes, &options, draw, &outcome,
+                                &shape))
                     continue;
                 ran++;
                 if (options.activations != PLANNER_AUTO) by_mode[options.activations]++;
+                if (shape.stored_bytes > 0 && host_bytes > 0) partly_runs++;
+                else if (shape.stored_bytes > 0) stored_runs++;
                 if (shape.shards > shards_most) shards_most = shape.shards;
                 for (uint32_t i = 0; i < 2; i++) losses[i] += shape.losses[i];
                 if (memcmp(&outcome, &alone, sizeof alone) != 0)
                     fail_msg("%s: %s on %u devices of %llu bytes, activations %u, optimizers %s, %u "
-                             "shards: other bits than alone (first loss %.17g, %.17g)",
+                             "shards, %llu bytes on storage: other bits than alone (first loss %.17g, %.17g)",
                              subject->config, options.policy, devices, (unsigned long long)sizes[m],
                              options.activations, planner_place_names[options.optimizer],
-                             shape.shards,
+                             shape.shards, (unsigned long long)shape.stored_bytes,
                              outcome.losses[0][1], alone.losses[0][1]);
             }
         }
@@ -201,15 +216,15 @@ static void check_same_bits(const struct subject *subject, size_t size_step, uin
     /* jobs that stay whole on a device hardly large enough: their losses recompute */
     for (uint64_t memory = 3 << 19;; memory = memory * 19 / 20) {
         struct outcome outcome;
-        if (!outcome_of(subject, 1, memory, &resident, 0, &outcome, &shape)) break;
+        if (!outcome_of(subject, 1, memory, 0, &resident, 0, &outcome, &shape)) break;
         assert_memory_equal(&outcome, &alone, sizeof alone);
         for (uint32_t i = 0; i < 2; i++) losses[i] += shape.losses[i];
         ran++;
     }
     assert_true(losses[0] > 0 && losses[1] > 0);
     print_message("%.22s...: %u plans with up to %u shards, %u losses from all activations, %u from "
-                  "inputs: the same bits\n",
-                  subject->config, ran, shards_most, losses[0], losses[1]);
+                  "inputs, %u with all states on storage, %u with some: the same bits\n",
+                  subject->config, ran, shards_most, losses[0], losses[1], stored_runs, partly_runs);
     assert_true(ran >= 10);
     for (uint32_t place = 0; place < PLACE_COUNT; place++) assert_true(by_place[place] >= 2);
     for (uint32_t mode = 0; mode < ACTIVATIONS_COUNT; mode++) assert_true(by_mode[mode] >= 1);

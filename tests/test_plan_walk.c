@@ -27,6 +27,8 @@ enum {
     DEVICES_MAX_HERE = 4,
     HOST_BUFFERS = 3,
     DEVICE_BUFFERS = 6,
+    STAGED_BUFFERS = 2,
+    STAGED_OPS_MAX = 4, /* of a life */
     SLOTS = 9,
     BLOCK_INSTANCES_MAX = 12,
     UNIT_OPS_MAX = 5,
@@ -50,11 +52,12 @@ struct writer {
     struct plan_builder *builder;
     uint32_t devices;
     uint32_t hosts[HOST_BUFFERS], buffers[DEVICE_BUFFERS], slots[SLOTS];
+    uint32_t staged[STAGED_BUFFERS];
     struct plan_slot ranges[SLOTS];
     uint32_t live_slot[DEVICES_MAX_HERE][DEVICE_BUFFERS]; /* PLAN_NONE: not live */
     uint32_t unit_ops[BLOCK_INSTANCES_MAX * 3];           /* of all instances so far */
     uint32_t instance_count;
-    uint32_t acquired[UNIT_OPS_MAX * DEVICE_BUFFERS], acquired_count; /* slots of this unit */
+    uint32_t acquired[UNIT_OPS_MAX * DEVICE_BUFFERS + 2], acquired_count; /* slots of this unit */
 };
 
 static void take_names(struct writer *w)
@@ -65,6 +68,9 @@ static void take_names(struct writer *w)
     for (uint32_t i = 0; i < DEVICE_BUFFERS; i++)
         w->buffers[i] = plan_builder_buffer(
             w->builder, &(struct plan_buffer){BUFFER_STATE, 0, 0, i, true, 64});
+    for (uint32_t i = 0; i < STAGED_BUFFERS; i++)
+        w->staged[i] = plan_builder_buffer(
+            w->builder, &(struct plan_buffer){BUFFER_STAGED, 0, 0, i, false, 64});
     for (uint32_t i = 0; i < SLOTS; i++) {
         /* some equal, some within others, some apart */
         w->ranges[i].offset_bytes = 64 * below(&w->draw, 12);
@@ -142,6 +148,27 @@ static void add_op(struct writer *w, uint32_t device, uint32_t own_ops)
     end_lives(w, device, accesses, device_ends, on_device);
 }
 
+/* The life of a staged buffer: of two accesses one writes, or they are on one stream. */
+static uint32_t add_staged_life(struct writer *w)
+{
+    uint32_t buffer = w->staged[below(&w->draw, STAGED_BUFFERS)], slot = below(&w->draw, SLOTS);
+    uint32_t ops = 1 + below(&w->draw, STAGED_OPS_MAX), before = 0;
+    bool wrote = false;
+    for (uint32_t o = 0; o < ops; o++) {
+        uint32_t stream = below(&w->draw, STREAM_KIND_COUNT);
+        struct plan_op op = {.kind = OP_COMPUTE, .stream = (uint8_t)stream, .work = PLAN_NONE};
+        struct plan_access access = {.buffer = buffer, .flags = 1 + below(&w->draw, 3)};
+        if (o == 0) access.flags = ACCESS_WRITE | ACCESS_ACQUIRE;
+        else if (!wrote && stream != before) access.flags |= ACCESS_WRITE;
+        if (o + 1 == ops) access.flags |= ACCESS_RELEASE;
+        plan_builder_op(w->builder, &op, &access, 1, NULL, 0);
+        wrote = access.flags & ACCESS_WRITE;
+        before = stream;
+    }
+    w->acquired[w->acquired_count++] = w->slots[slot];
+    return ops;
+}
+
 /* `last`: everything that is live on the device is released. */
 static void add_instance(struct writer *w, uint32_t device, bool last)
 {
@@ -150,6 +177,7 @@ static void add_instance(struct writer *w, uint32_t device, bool last)
     plan_builder_unit_begin(w->builder, below(&w->draw, JOBS), 0, PLAN_FORWARD,
                             below(&w->draw, 3) == 0);
     for (uint32_t o = 0; o < ops; o++) add_op(w, device, o);
+    for (uint32_t lives = below(&w->draw, 3); lives > 0 && !last; lives--) ops += add_staged_life(w);
     for (uint32_t i = 0; i < DEVICE_BUFFERS && last; i++) {
         if (w->live_slot[device][i] == PLAN_NONE) continue;
         struct plan_access access = {w->buffers[i], ACCESS_READ | ACCESS_RELEASE, 0};
@@ -202,6 +230,7 @@ static void write_program(uint64_t key, struct plan *out)
     struct error err = {0};
     w.devices = 1 + below(&w.draw, DEVICES_MAX_HERE);
     test_hardware(&hardware, w.devices, 1 << 20, 1e9);
+    hardware.storage.capacity_bytes.value = 1e9;
     test_profile_jobs(&jobs, JOBS, 1, 3, some_layer, NULL);
     assert_int_equal(plan_builder_create(&hardware, &jobs, &w.builder, &err), STATUS_OK);
     take_names(&w);
@@ -224,7 +253,8 @@ struct flat_op {
     uint32_t device, stream;
     uint64_t minibatch;
     uint64_t position, first_number; /* of its instance */
-    uint32_t slots[2 + HOST_BUFFERS];     /* of each access; PLAN_NONE: host */
+    uint32_t slots[2 + HOST_BUFFERS];     /* of each access; PLAN_NONE: none */
+    uint32_t places[2 + HOST_BUFFERS];    /* where that is: a device, or behind all the host */
     uint64_t lifetimes[2 + HOST_BUFFERS]; /* numbers of acquires, in order */
     bool waits[OPS_MAX];
 };
@@ -237,8 +267,8 @@ struct flat {
 
 static void flatten(const struct plan *plan, struct flat *flat)
 {
-    static uint64_t lifetime[DEVICES_MAX_HERE][64];
-    static uint32_t slot_of[DEVICES_MAX_HERE][64];
+    static uint64_t lifetime[DEVICES_MAX_HERE + 1][64];
+    static uint32_t slot_of[DEVICES_MAX_HERE + 1][64];
     uint64_t minibatches[JOBS] = {0}, position = 0, next_lifetime = 1;
     assert_true(plan->buffer_count <= 64);
     *flat = (struct flat){.plan = plan};
@@ -265,14 +295,17 @@ static void flatten(const struct plan *plan, struct flat *flat)
                 for (uint32_t a = 0; a < f->op->access_count; a++) {
                     const struct plan_access *access = &plan->accesses[f->op->first_access + a];
                     f->slots[a] = PLAN_NONE;
-                    if (!plan->buffers[access->buffer].on_device) continue;
+                    const struct plan_buffer *buffer = &plan->buffers[access->buffer];
+                    if (!plan_buffer_lives(buffer)) continue;
+                    uint32_t place = buffer->on_device ? f->device : DEVICES_MAX_HERE;
                     if (access->flags & ACCESS_ACQUIRE) {
-                        lifetime[f->device][access->buffer] = next_lifetime++;
-                        slot_of[f->device][access->buffer] =
+                        lifetime[place][access->buffer] = next_lifetime++;
+                        slot_of[place][access->buffer] =
                             plan->layouts[instance->layout + acquire++];
                     }
-                    f->lifetimes[a] = lifetime[f->device][access->buffer];
-                    f->slots[a] = slot_of[f->device][access->buffer];
+                    f->lifetimes[a] = lifetime[place][access->buffer];
+                    f->slots[a] = slot_of[place][access->buffer];
+                    f->places[a] = place;
                 }
             }
             if (unit->ends_minibatch) minibatches[unit->job]++;
@@ -287,7 +320,7 @@ static bool same_buffer(const struct flat *flat, const struct flat_op *x, uint32
     const struct plan_access *q = &flat->plan->accesses[y->op->first_access + b];
     if (p->buffer != q->buffer) return false;
     if (x->slots[a] == PLAN_NONE) return true;
-    return x->device == y->device && x->lifetimes[a] == y->lifetimes[b];
+    return x->places[a] == y->places[b] && x->lifetimes[a] == y->lifetimes[b];
 }
 
 static void wait_for_access(const struct flat *flat, uint32_t number, uint32_t a)
@@ -305,7 +338,7 @@ static void wait_for_access(const struct flat *flat, uint32_t number, uint32_t a
             }
             /* earlier lifetimes of overlapping slots */
             if ((access->flags & ACCESS_ACQUIRE) && other->slots[b] != PLAN_NONE &&
-                other->device == f->device && other->lifetimes[b] != f->lifetimes[a] &&
+                other->places[b] == f->places[a] && other->lifetimes[b] != f->lifetimes[a] &&
                 overlaps(&flat->plan->slots[other->slots[b]], &flat->plan->slots[f->slots[a]]))
                 f->waits[j] = true;
         }
@@ -354,8 +387,8 @@ static void check_uses(const struct flat *flat, const struct flat_op *expected,
         assert_int_equal(found->uses[a].buffer, access->buffer);
         assert_int_equal(found->uses[a].flags, access->flags);
         assert_int_equal(found->uses[a].slot, expected->slots[a]);
-        assert_int_equal(found->uses[a].place,
-                         expected->slots[a] == PLAN_NONE ? 0 : 1 + expected->device);
+        bool on_device = flat->plan->buffers[access->buffer].on_device;
+        assert_int_equal(found->uses[a].place, on_device ? 1 + expected->device : 0);
         assert_int_equal(found->uses[a].address, address);
     }
 }

@@ -379,7 +379,7 @@ static void bad_files_are_refused_with_their_place(void **state)
         {"\"complete\": true", "\"complete\": true, \"compleat\": true", "t:3:20: ",
          STATUS_BAD_INPUT},
         {"\"kind\": \"h2d\"", "\"kind\": \"h2h\"",
-         "t:5:45: unknown kind 'h2h' (expected compute, h2d, d2h, host or cpu)",
+         "t:5:45: unknown kind 'h2h' (expected compute, h2d, d2h, host, cpu, read or write)",
          STATUS_BAD_INPUT},
         {"{\"name\": \"gpu0 h2d\", \"device\": 0, \"kind\": \"h2d\"}", "7", "t:5:3: ",
          STATUS_BAD_INPUT},
@@ -446,7 +446,7 @@ static void too_many_streams_are_refused(void **state)
     struct trace trace = {0};
     struct error err = {0};
     assert_int_equal(trace_parse("t", text, strlen(text), &trace, &err), STATUS_LIMIT);
-    assert_string_equal(err.text, "t:4:13: too many streams (limit is 3073)");
+    assert_string_equal(err.text, "t:4:13: too many streams (limit is 3076)");
     trace_release(&trace);
     free(text);
 }

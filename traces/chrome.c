@@ -125,7 +125,7 @@ static bool kept(const struct chrome *chrome, const struct trace_span *span)
 static const char *category(const struct trace *trace, const struct trace_span *span)
 {
     if (span->kind == OP_COPY)
-        return trace->streams[span->stream].kind == STREAM_H2D ? "h2d" : "d2h";
+        return plan_stream_names[trace->streams[span->stream].kind];
     return plan_pass_names[span->pass];
 }
 

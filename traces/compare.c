@@ -33,6 +33,8 @@ const char *const compare_class_names[COMPARE_CLASS_COUNT] = {
     [COMPARE_H2D] = "h2d",
     [COMPARE_D2H] = "d2h",
     [COMPARE_CPU] = "cpu",
+    [COMPARE_READ] = "read",
+    [COMPARE_WRITE] = "write",
     [COMPARE_WAITING] = "waiting",
 };
 
@@ -123,7 +125,9 @@ static void sum_classes(const struct trace *predicted, struct stream_sum *const 
         static const int of_kind[] = {[STREAM_COMPUTE] = COMPARE_COMPUTE,
                                       [STREAM_H2D] = COMPARE_H2D,
                                       [STREAM_D2H] = COMPARE_D2H,
-                                      [STREAM_CPU] = COMPARE_CPU};
+                                      [STREAM_CPU] = COMPARE_CPU,
+                                      [STREAM_READ] = COMPARE_READ,
+                                      [STREAM_WRITE] = COMPARE_WRITE};
         uint32_t kind = predicted->streams[i].kind;
         const struct stream_sum *p = &sums[0][i], *m = &sums[1][i];
         if (kind == STREAM_HOST || !p->used) continue; /* the spans match: m is used as well */

@@ -7,13 +7,15 @@
 #include "traces/trace.h"
 
 /* Classes of time. Waiting is what a compute stream does between its first and its last span while
- * it does not compute. "cpu" is what the host's processor computes; the stream
- * that reads batches is in none of them. */
+ * it does not compute. "cpu" is what the host's processor computes, "read" and "write" what goes from
+ * and to storage; the stream that reads batches is in none of them. */
 enum compare_class {
     COMPARE_COMPUTE,
     COMPARE_H2D,
     COMPARE_D2H,
     COMPARE_CPU,
+    COMPARE_READ,
+    COMPARE_WRITE,
     COMPARE_WAITING,
     COMPARE_CLASS_COUNT
 };

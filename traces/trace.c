@@ -69,7 +69,7 @@ static enum status init_streams(struct trace *trace, const struct plan *plan, co
                                  plan_stream_names[kind]);
             if (status != STATUS_OK) return status;
         }
-    for (uint32_t kind = STREAM_HOST; kind <= STREAM_CPU; kind++)
+    for (uint32_t kind = STREAM_HOST; kind < plan_stream_kind_count(plan); kind++)
         streams[plan_stream(plan, 0, kind)] = (struct trace_stream){
             .name = plan_stream_names[kind], .device = PLAN_NONE, .kind = kind};
     trace->streams = streams;
@@ -262,7 +262,7 @@ static enum status check_span(const struct trace *trace, const struct trace_span
         return error_set(err, STATUS_CHECK, "span %" PRIu64 " has kind %d and pass %d", n,
                          span->kind, span->pass);
     uint32_t stream_kind = trace->streams[span->stream].kind;
-    bool copies = stream_kind == STREAM_H2D || stream_kind == STREAM_D2H;
+    bool copies = plan_stream_copies(stream_kind);
     if ((span->kind == OP_COPY) != copies)
         return error_set(err, STATUS_CHECK, "span %" PRIu64 " is a %s on stream '%s'", n,
                          span->kind == OP_COPY ? "copy" : "computation",

@@ -399,7 +399,7 @@ static enum status read_streams(struct trace *trace, struct json_object *root, s
     const json_t *array = NULL;
     void *memory = NULL;
     size_t count = 0;
-    enum status status = take_list(trace, root, "streams", DEVICES_MAX * 3 + 1,
+    enum status status = take_list(trace, root, "streams", DEVICES_MAX * 3 + 4,
                                    sizeof *trace->streams, &array, &memory, &count, err);
     trace->streams = memory;
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
@@ -579,7 +579,7 @@ static enum status read_span(const struct trace *trace, const struct json_input 
     span->pass = operation->pass;
     span->op_index = operation->index;
     span->bytes = operation->bytes;
-    span->kind = stream_kind == STREAM_H2D || stream_kind == STREAM_D2H ? OP_COPY : OP_COMPUTE;
+    span->kind = plan_stream_copies(stream_kind) ? OP_COPY : OP_COMPUTE;
     return STATUS_OK;
 }
 
