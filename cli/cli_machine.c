@@ -49,6 +49,18 @@ enum status cli_bytes(double given, const char *option, uint64_t *out, struct er
     return STATUS_OK;
 }
 
+/* 0 when not given. */
+static enum status rate_of(double given, const char *option, double *out, struct error *err)
+{
+    *out = 0;
+    if (given < 0) return STATUS_OK;
+    if (given < 1 || given > rate_max)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--%s' is %g B/s (expected 1 B/s to 1000000 TB/s)", option, given);
+    *out = given;
+    return STATUS_OK;
+}
+
 static enum status read_profile(struct hardware *out, struct error *err)
 {
     char path[CLI_PATH_BYTES];
@@ -71,16 +83,14 @@ enum status cli_machine_read(const struct cli_machine *machine, struct hardware 
     if (cli_bytes(machine->device_memory_bytes, "device-memory", &options.device_memory_bytes,
                   err) != STATUS_OK ||
         cli_bytes(machine->host_memory_bytes, "host-memory", &options.host_memory_bytes, err) !=
+            STATUS_OK ||
+        cli_bytes(machine->storage_bytes, "storage-memory", &options.storage_bytes, err) !=
+            STATUS_OK ||
+        rate_of(machine->link_bytes_per_s, "link-rate", &options.link_bytes_per_s, err) !=
+            STATUS_OK ||
+        rate_of(machine->storage_bytes_per_s, "storage-rate", &options.storage_bytes_per_s, err) !=
             STATUS_OK)
         return err->status;
-    double rate = machine->link_bytes_per_s;
-    if (rate >= 0) {
-        if (rate < 1 || rate > rate_max)
-            return error_set(err, STATUS_BAD_INPUT,
-                             "option '--link-rate' is %g B/s (expected 1 B/s to 1000000 TB/s)",
-                             rate);
-        options.link_bytes_per_s = rate;
-    }
     enum status status = machine->name ? hardware_find(machine->name, out, err)
                                        : read_profile(out, err);
     if (status != STATUS_OK) return status;

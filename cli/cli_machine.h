@@ -12,12 +12,15 @@ struct cli_machine {
     uint64_t devices; /* 0: as many as the machine has, like threads */
     uint64_t threads;
     double device_memory_bytes, link_bytes_per_s, host_memory_bytes; /* or CLI_NOT_GIVEN */
+    double storage_bytes, storage_bytes_per_s;                       /* likewise */
 };
 
 #define CLI_MACHINE_NONE                                                                          \
     {.device_memory_bytes = CLI_NOT_GIVEN,                                                        \
      .link_bytes_per_s = CLI_NOT_GIVEN,                                                           \
-     .host_memory_bytes = CLI_NOT_GIVEN}
+     .host_memory_bytes = CLI_NOT_GIVEN,                                                          \
+     .storage_bytes = CLI_NOT_GIVEN,                                                              \
+     .storage_bytes_per_s = CLI_NOT_GIVEN}
 
 /* Rows for the tables of options, `m` being a struct cli_machine. */
 #define CLI_MACHINE_NAME(m)                                                                       \
@@ -34,6 +37,12 @@ struct cli_machine {
                     "rate of each device's link, such as 2GB/s"),                                 \
         OPTION_U64("threads", 0, "N", 1, 4096, &(m)->threads,                                     \
                    "threads of each device on the host's cores")
+
+#define CLI_MACHINE_STORAGE(m)                                                                    \
+    OPTION_QUANTITY("storage-memory", 0, "SIZE", DIMENSION_BYTES, &(m)->storage_bytes,            \
+                    "storage for states that host memory has no room for"),                       \
+        OPTION_QUANTITY("storage-rate", 0, "RATE", DIMENSION_BYTES_PER_S,                         \
+                        &(m)->storage_bytes_per_s, "rate of storage, such as 3GB/s")
 
 /* Find the machine and change it as asked. Zeroed struct in; the caller releases it. */
 MUST_CHECK enum status cli_machine_read(const struct cli_machine *machine, struct hardware *out,

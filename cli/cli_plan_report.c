@@ -99,6 +99,26 @@ static void optimizer_cell(struct cli_table *table, const struct plan *plan, uin
     else cli_table_cell(table, "%s, %" PRIu32 " of %" PRIu32 " on cpu", name, there, shards);
 }
 
+static uint64_t stored_bytes(const struct plan *plan, uint32_t job)
+{
+    uint64_t bytes = 0;
+    for (uint32_t b = 0; b < plan->buffer_count; b++)
+        if (plan->buffers[b].kind == BUFFER_STORED && plan->buffers[b].job == job)
+            bytes += plan->buffers[b].bytes;
+    return bytes;
+}
+
+/* "115 MiB" or "115 MiB, 80 MiB stored" */
+static void state_cell(struct cli_table *table, const struct plan *plan, uint32_t job)
+{
+    char text[QUANTITY_TEXT_BYTES], stored[QUANTITY_TEXT_BYTES];
+    quantity_text((double)job_state_bytes(plan, job), DIMENSION_BYTES, text);
+    uint64_t there = stored_bytes(plan, job);
+    if (there == 0) cli_table_cell(table, "%s", text);
+    else cli_table_cell(table, "%s, %s stored", text,
+                        quantity_text((double)there, DIMENSION_BYTES, stored));
+}
+
 /* --- text ------------------------------------------------------------------------------------ */
 
 /* A preset's name, or of a path its last folder and name. */
@@ -130,8 +150,7 @@ static enum status print_jobs(struct cli *cli, const struct plan *plan, struct e
         cli_table_cell(&table, "%s", quantity_text((double)network_parameters(&job->network),
                                                    DIMENSION_COUNT_OF, text));
         optimizer_cell(&table, plan, j);
-        cli_table_cell(&table, "%s",
-                       quantity_text((double)job_state_bytes(plan, j), DIMENSION_BYTES, text));
+        state_cell(&table, plan, j);
         shards_cell(&table, plan, j);
         cli_table_cell(&table, "%s",
                        quantity_text((double)largest_shard_bytes(plan, j), DIMENSION_BYTES, text));
@@ -158,6 +177,9 @@ static enum status print_places(struct cli *cli, const struct plan *plan, struct
     struct cli_table table;
     cli_table_begin(&table, (const char *const[]){"MEMORY", ">PLANNED", ">OF", ">USED", NULL});
     place_cells(&table, "host", plan_host_bytes(plan), (uint64_t)hardware->host_bytes.value);
+    if (hardware_has_storage(hardware))
+        place_cells(&table, "storage", plan_stored_bytes(plan),
+                    (uint64_t)hardware->storage.capacity_bytes.value);
     uint32_t devices = hardware->device_count, shown = devices;
     if (shown > CLI_ROWS_MAX) shown = CLI_ROWS_MAX;
     for (uint32_t d = 0; d < shown; d++) {
@@ -292,6 +314,7 @@ static void jobs_json(struct json_out *json, const struct plan *plan)
         json_out_u64(json, "parameter_count", network_parameters(&job->network));
         json_out_string(json, "optimizer", optimizer_names[job->optimizer.kind]);
         json_out_u64(json, "state_bytes", job_state_bytes(plan, j));
+        json_out_u64(json, "stored_bytes", stored_bytes(plan, j));
         json_out_u64(json, "shard_count", job_shards(plan, j));
         json_out_u64(json, "cpu_shard_count", cpu_shards(plan, j));
         json_out_u64(json, "persistent_shard_count", persistent_shards(plan, j));
@@ -317,6 +340,9 @@ static void places_json(struct json_out *json, const struct plan *plan)
 {
     json_out_array_begin(json, "places", false);
     place_json(json, "host", plan_host_bytes(plan), (uint64_t)plan->hardware.host_bytes.value);
+    if (hardware_has_storage(&plan->hardware))
+        place_json(json, "storage", plan_stored_bytes(plan),
+                   (uint64_t)plan->hardware.storage.capacity_bytes.value);
     for (uint32_t d = 0; d < plan->hardware.device_count; d++) {
         char name[32];
         snprintf(name, sizeof name, "device %u", d);

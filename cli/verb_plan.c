@@ -21,6 +21,7 @@
 static const char *const activations_choices[] = {"auto", "recompute", "keep", "spill",
                                                  "keep-inputs", "spill-inputs", NULL};
 static const char *const optimizer_choices[] = {"auto", "device", "cpu", "split", NULL};
+static const char *const stored_choices[] = {"auto", "none", "all", NULL};
 
 struct request {
     const char *jobs_path;
@@ -29,6 +30,7 @@ struct request {
     struct cli_machine machine;
     size_t activations; /* index into activations_choices */
     size_t optimizer;   /* index into optimizer_choices */
+    size_t stored;      /* index into stored_choices: enum planner_storage */
     bool no_double_buffer;
     bool no_persistence;
     uint64_t regions, shards, seed;
@@ -63,6 +65,7 @@ static enum status make(const struct request *request, const char *policy, struc
         .activations = request->activations == 0 ? PLANNER_AUTO
                                                  : (uint32_t)request->activations - 1,
         .optimizer = request->optimizer == 0 ? PLANNER_AUTO : (uint32_t)request->optimizer - 1,
+        .storage = (uint32_t)request->stored,
         .shards = (uint32_t)request->shards,
     };
     struct hardware hardware = {0};
@@ -217,10 +220,13 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
         CLI_MACHINE_NAME(&request.machine),
         CLI_MACHINE_SIZES(&request.machine),
         CLI_MACHINE_SPEEDS(&request.machine),
+        CLI_MACHINE_STORAGE(&request.machine),
         OPTION_CHOICE("activations", 0, "HOW", activations_choices, &request.activations,
                       "what is kept for the backward pass, default auto"),
         OPTION_CHOICE("optimizer", 0, "PLACE", optimizer_choices, &request.optimizer,
                       "where streamed shards are updated, default auto"),
+        OPTION_CHOICE("stored", 0, "STATES", stored_choices, &request.stored,
+                      "states on storage, default auto: those that host memory has no room for"),
         OPTION_FLAG("no-double-buffer", 0, &request.no_double_buffer,
                     "load a shard only when the one before it has left"),
         OPTION_FLAG("no-persistence", 0, &request.no_persistence,

@@ -187,7 +187,7 @@ static void check_same_bits(const struct subject *subject, size_t size_step, uin
                     .storage = random_below(draw, 6, 2) == 0 ? STORAGE_ALL : STORAGE_AUTO,
                     .shards = (uint32_t)random_below(draw, 2, 6)};
                 /* of AUTO, a third has too little host memory for all states */
-                uint64_t host_bytes = random_below(draw, 5, 3) == 0 ? 1700000 : 0;
+                uint64_t host_bytes = random_below(draw, 7, 3) == 0 ? 1700000 : 0;
                 if (options.storage == STORAGE_ALL) host_bytes = 0;
                 if (policy_at(p)->resident) options.optimizer = PLACE_DEVICE;
                 if (policy_at(p)->resident && plan_activations_spill(mode))
