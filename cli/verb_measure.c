@@ -62,6 +62,10 @@ static enum status report_text(struct cli *cli, const struct hardware *hardware,
             quantity_text(cost_copy_bandwidth(hardware, 0, COPY_H2D), DIMENSION_BYTES_PER_S, text),
             quantity_text(cost_copy_bandwidth(hardware, 0, COPY_D2H), DIMENSION_BYTES_PER_S,
                           other));
+    if (hardware_has_storage(hardware))
+        fprintf(cli->out, "storage is read at %s and written at %s\n",
+                quantity_text(hardware->storage.read_rate.value, DIMENSION_BYTES_PER_S, text),
+                quantity_text(hardware->storage.write_rate.value, DIMENSION_BYTES_PER_S, other));
     fprintf(cli->out, "written to %s%s\n", path,
             is_default ? ", where 'spillway plan' finds it" : "");
     cli_next(cli, (const char *const[]){"plan", "JOBS.json", "--devices", "2", "--device-memory",
@@ -96,24 +100,32 @@ static enum status report_json(struct cli *cli, const struct hardware *hardware,
     json_out_array_end(json);
     json_out_double(json, "h2d_bytes_per_s", cost_copy_bandwidth(hardware, 0, COPY_H2D));
     json_out_double(json, "d2h_bytes_per_s", cost_copy_bandwidth(hardware, 0, COPY_D2H));
+    if (hardware_has_storage(hardware)) {
+        json_out_double(json, "storage_read_bytes_per_s", hardware->storage.read_rate.value);
+        json_out_double(json, "storage_write_bytes_per_s", hardware->storage.write_rate.value);
+        json_out_double(json, "storage_both_bytes_per_s", hardware_storage_rate(hardware));
+    }
     return cli_report_end(cli, json, err);
 }
 
 static enum status measure(struct cli *cli, const char *path, bool is_default, double budget_s,
-                           const char *backend, struct error *err)
+                           const char *backend, const char *storage, struct error *err)
 {
     char program[CLI_PATH_BYTES], budget[64];
     if (cli_child_find(program, err) != STATUS_OK) return err->status;
     if (is_default && make_folders(path, err) != STATUS_OK) return err->status;
     snprintf(budget, sizeof budget, "%.9gs", budget_s);
-    const char *words[] = {program, "measure", "-o", path, "--budget", budget,
-                           NULL, NULL, NULL, NULL};
+    const char *words[12] = {program, "measure", "-o", path, "--budget", budget};
     size_t count = 6;
     if (backend) {
         words[count++] = "--backend";
         words[count++] = backend;
     }
-    if (cli->quiet) words[count] = "--quiet";
+    if (storage) {
+        words[count++] = "--storage";
+        words[count++] = storage;
+    }
+    if (cli->quiet) words[count++] = "--quiet";
     struct cli_child_end end;
     if (cli_child_run(words, &end, err) != STATUS_OK) return err->status;
     if (cli_child_status(&end, "measurement", err) != STATUS_OK) return err->status;
@@ -130,7 +142,7 @@ static enum status measure(struct cli *cli, const char *path, bool is_default, d
 
 enum status verb_measure(struct cli *cli, int argc, char **argv, struct error *err)
 {
-    const char *output = NULL, *backend = NULL;
+    const char *output = NULL, *backend = NULL, *storage = NULL;
     double budget_s = 45;
     const struct option_spec specs[] = {
         OPTION_STRING("output", 'o', "FILE", &output,
@@ -139,6 +151,8 @@ enum status verb_measure(struct cli *cli, int argc, char **argv, struct error *e
                         "how long it may take, default 45s"),
         OPTION_STRING("backend", 0, "NAME", &backend,
                       "host or cuda, default cuda where there is a GPU"),
+        OPTION_STRING("storage", 0, "DIR", &storage,
+                      "measure the disk there as well, for states that memory has no room for"),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
@@ -162,7 +176,7 @@ enum status verb_measure(struct cli *cli, int argc, char **argv, struct error *e
         return error_set(err, STATUS_BAD_INPUT,
                          "option '--output' needs a file: standard output gets the report");
     char path[CLI_PATH_BYTES];
-    if (output) return measure(cli, output, false, budget_s, backend, err);
+    if (output) return measure(cli, output, false, budget_s, backend, storage, err);
     if (cli_profile_path(path, err) != STATUS_OK) return err->status;
-    return measure(cli, path, true, budget_s, backend, err);
+    return measure(cli, path, true, budget_s, backend, storage, err);
 }

@@ -29,6 +29,7 @@ static const char *const nan_choices[] = {"continue", "stop", NULL};
 struct request {
     const char *plan_path, *trace_path, *log_path;
     const char *checkpoint, *checkpoint_every; /* a folder, how often; NULL: not given */
+    const char *storage;                       /* a folder; NULL: not given */
     uint64_t keep; /* 0: not given */
     size_t on_nan; /* index into nan_choices */
     bool no_weights, tf32, keep_going, resume;
@@ -555,6 +556,10 @@ static enum status start(const struct cli *cli, const struct request *request, c
         words[count++] = "--checkpoint";
         words[count++] = request->checkpoint;
     }
+    if (request->storage) {
+        words[count++] = "--storage";
+        words[count++] = request->storage;
+    }
     if (request->checkpoint_every) {
         words[count++] = "--checkpoint-every";
         words[count++] = request->checkpoint_every;
@@ -766,6 +771,8 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
                       "how often: minibatches (100) or a time (5min), default 10min"),
         OPTION_U64("keep", 0, "N", 1, 1000000, &request.keep,
                    "checkpoints kept of each job, default 2"),
+        OPTION_STRING("storage", 0, "DIR", &request.storage,
+                      "states that the plan has on storage go into a file there"),
         OPTION_FLAG("resume", 0, &request.resume,
                     "go on from the checkpoints; jobs that are complete are not run again"),
         OPTION_CHOICE("on-nan", 0, "WHAT", nan_choices, &request.on_nan,

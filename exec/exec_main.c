@@ -70,7 +70,7 @@ static void watch_signals(void)
 static const char *const nan_choices[] = {"continue", "stop", NULL};
 
 struct run_command {
-    const char *trace, *log, *result, *checkpoint, *checkpoint_every;
+    const char *trace, *log, *result, *checkpoint, *checkpoint_every, *storage;
     uint64_t keep;
     size_t on_nan; /* enum run_on_nan */
     bool json, log_goes_on, no_weights, tf32, quiet, keep_going;
@@ -336,6 +336,7 @@ static enum status carry_out(const struct run_command *command, const struct pla
         .record_spans = command->trace != NULL,
         .tf32 = command->tf32,
         .checkpoints = command->checkpoint ? &checkpoints : NULL,
+        .storage = {.folder = command->storage},
         .on_nan = (enum run_on_nan)command->on_nan,
         .keep_going = command->keep_going,
         .on_note = show_note,
@@ -381,6 +382,8 @@ static enum status command_run(int argc, char **argv, struct error *err)
                       "how often: minibatches (100) or a time (5min), default 10min"),
         OPTION_U64("keep", 0, "N", 1, CHECKPOINT_KEEP_MAX, &command.keep,
                    "checkpoints kept of each job, default 2"),
+        OPTION_STRING("storage", 0, "DIR", &command.storage,
+                      "states that the plan has on storage go into a file there"),
         OPTION_CHOICE("on-nan", 0, "WHAT", nan_choices, &command.on_nan,
                       "what a loss that is not finite does to its job, default continue"),
         OPTION_FLAG("keep-going", 0, &command.keep_going,
@@ -548,7 +551,7 @@ static enum status measure_machine(const char *backend, const struct measure_opt
 
 static enum status command_measure(int argc, char **argv, struct error *err)
 {
-    const char *output = "-", *name = NULL;
+    const char *output = "-", *name = NULL, *storage = NULL;
     bool json = false, quiet = false;
     double budget_s = 45;
     const struct option_spec specs[] = {
@@ -558,6 +561,8 @@ static enum status command_measure(int argc, char **argv, struct error *err)
                       "host or cuda, default cuda where there is a GPU"),
         OPTION_QUANTITY("budget", 0, "TIME", DIMENSION_SECONDS, &budget_s,
                         "how long it may take, default 45s"),
+        OPTION_STRING("storage", 0, "DIR", &storage,
+                      "measure the disk there as well, for states that memory has no room for"),
         OPTION_FLAG("json", 0, &json, "accepted for symmetry: a profile is JSON"),
         OPTION_FLAG("quiet", 'q', &quiet, "no progress, no notes"),
     };
@@ -584,6 +589,7 @@ static enum status command_measure(int argc, char **argv, struct error *err)
     progress_begin(&progress, "measuring", 0);
     struct hardware hardware = {0};
     const struct measure_options measure = {.budget_s = budget_s,
+                                            .storage = storage,
                                             .stop = &stop_asked,
                                             .notes = quiet ? NULL : stderr,
                                             .on_progress = show_measure,

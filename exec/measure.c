@@ -289,6 +289,8 @@ enum status measure_host(const struct measure_options *options, struct hardware 
     if (status == STATUS_OK) status = measure_profiles(&measure, &machine, &type, &handover_s, err);
     if (status == STATUS_OK)
         status = place_device(&measure, &type, machine.cores, handover_s, err);
+    if (status == STATUS_OK && options->storage)
+        status = measure_storage(&measure, options->storage, &out->storage, err);
     if (status == STATUS_OK) status = describe(&measure, &machine, err);
     if (status == STATUS_OK) status = hardware_check(out, err);
     if (status != STATUS_OK) return status;

@@ -8,6 +8,7 @@
 
 struct measure_options {
     double budget_s;   /* how long all of it may take; 0: 45 s */
+    const char *storage; /* a folder: the disk there is measured as well; NULL: none */
     const volatile bool *stop; /* may be NULL: ends it with STATUS_INTERRUPTED */
     FILE *notes;       /* what computes, and what looks wrong with this machine; NULL: none */
     void (*on_progress)(void *context, double done, double total, const char *what);

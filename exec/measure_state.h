@@ -129,4 +129,10 @@ void machine_look(struct machine *machine);
 /* What looks wrong, one line each, to `notes`. */
 void machine_warn(const struct machine *machine, FILE *notes);
 
+/* --- storage (measure_storage.c) ---------------------------------------------------------------- */
+
+/* The disk that `folder` is on, in a file of up to 1 GiB. Errors: those of storage_open(). */
+MUST_CHECK enum status measure_storage(struct measure *measure, const char *folder,
+                                       struct hardware_storage *out, struct error *err);
+
 #endif
