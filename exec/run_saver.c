@@ -534,10 +534,18 @@ static void consider_cut(struct run_saver *saver, const struct plan_walk_op *op,
     cut(saver, op, walked, !due);
 }
 
+/* Does it leave state on its way to storage? */
+static bool goes_on_to_storage(const struct run_saver *saver, const struct plan_walk_op *op)
+{
+    return op->op->stream == STREAM_D2H &&
+           saver->run->plan->buffers[op->uses[1].buffer].kind == BUFFER_STAGED;
+}
+
 /* The last operation of a job, after which nothing of it is newer on a device. */
 static void consider_final(struct run_saver *saver, const struct plan_walk_op *op)
 {
     const uint32_t job = op->unit->job;
+    if (goes_on_to_storage(saver, op)) return;
     for (uint32_t d = 0; d < saver->run->plan->hardware.device_count; d++)
         if (device_has_newer(saver, d, job)) return;
     saver->jobs[job].final_asked = true;

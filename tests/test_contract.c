@@ -92,7 +92,7 @@ static bool outcome_of(const struct subject *subject, uint32_t devices, uint64_t
     struct trace trace = {0};
     struct run_options run = {.poison = true,
                               .delay_seed = delay_seed,
-                              .storage = {.folder = ".", .no_ring = delay_seed % 2 == 1}};
+                              .storage = {.folder = BINARY_DIR, .no_ring = delay_seed % 2 == 1}};
     host_devices(&hardware, devices, memory_bytes);
     if (host_bytes > 0) hardware.host_bytes.value = (double)host_bytes;
     test_network_jobs(&jobs, JOBS, subject->config, STEPS);

@@ -41,19 +41,23 @@ struct setting {
     uint32_t devices, shards;
     uint64_t device_bytes; /* 0: plenty */
     uint32_t activations;
+    uint32_t storage;
 };
 
 /* All jobs streamed whole, in slices, resident, on two devices, and what is between. */
 static const struct setting settings[] = {
-    {"spill-sequential", 1, 3, 0, ACTIVATIONS_RECOMPUTE},
-    {"sharded-lrtf", 1, 4, 400000, PLANNER_AUTO},
-    {"sharded-lrtf", 2, 4, 1200000, ACTIVATIONS_SPILL},
-    {"sharded-lrtf-cached", 1, 3, 0, PLANNER_AUTO},
-    {"sharded-lrtf-cached", 2, 4, 1200000, PLANNER_AUTO},
-    {"model-parallel", 2, 2, 0, PLANNER_AUTO},
-    {"shard-parallel", 2, 3, 0, ACTIVATIONS_KEEP},
-    {"random", 2, 2, 1200000, ACTIVATIONS_SPILL_INPUTS},
-    {"random", 2, 2, 0, PLANNER_AUTO},
+    {"spill-sequential", 1, 3, 0, ACTIVATIONS_RECOMPUTE, STORAGE_NONE},
+    {"sharded-lrtf", 1, 4, 400000, PLANNER_AUTO, STORAGE_NONE},
+    {"sharded-lrtf", 2, 4, 1200000, ACTIVATIONS_SPILL, STORAGE_NONE},
+    {"sharded-lrtf-cached", 1, 3, 0, PLANNER_AUTO, STORAGE_NONE},
+    {"sharded-lrtf-cached", 2, 4, 1200000, PLANNER_AUTO, STORAGE_NONE},
+    {"model-parallel", 2, 2, 0, PLANNER_AUTO, STORAGE_NONE},
+    {"shard-parallel", 2, 3, 0, ACTIVATIONS_KEEP, STORAGE_NONE},
+    {"random", 2, 2, 1200000, ACTIVATIONS_SPILL_INPUTS, STORAGE_NONE},
+    {"random", 2, 2, 0, PLANNER_AUTO, STORAGE_NONE},
+    {"sharded-lrtf", 1, 4, 400000, PLANNER_AUTO, STORAGE_ALL},
+    {"sharded-lrtf", 2, 4, 1200000, ACTIVATIONS_SPILL, STORAGE_ALL},
+    {"model-parallel", 2, 2, 0, PLANNER_AUTO, STORAGE_ALL},
 };
 
 /* first[j] minibatches of job j are done, `steps` are wanted in all. False: there is no such plan. */
@@ -67,6 +71,8 @@ static bool make_plan(const struct setting *setting, uint64_t steps, const uint6
                   10e9);
     hardware.backend = "host";
     hardware.threads = 1;
+    hardware.storage.capacity_bytes.value = 1e9;
+    hardware.storage.read_rate.value = hardware.storage.write_rate.value = 1e9;
     test_gpt_jobs(&jobs, JOBS, BLOCKS, WIDTH, VOCABULARY, steps);
     jobs.jobs[1].evaluation =
         (struct evaluation){.every = EVERY, .minibatches = 2, .data_format = DATA_NONE};
@@ -79,6 +85,7 @@ static bool make_plan(const struct setting *setting, uint64_t steps, const uint6
     const struct planner_options options = {.policy = setting->policy,
                                             .seed = 5,
                                             .shards = setting->shards,
+                                            .storage = setting->storage,
                                             .activations = setting->activations};
     *plan = (struct plan){0};
     enum status status = planner_plan(&hardware, &jobs, &options, plan, &err);
@@ -105,7 +112,9 @@ static enum status try_run(struct plan *plan, const struct run_options *options,
 {
     struct run_result result = {0};
     struct trace trace = {0};
-    const enum status status = run_plan(plan, options, &result, &trace, err);
+    struct run_options stored = *options;
+    stored.storage.folder = BINARY_DIR;
+    const enum status status = run_plan(plan, &stored, &result, &trace, err);
     *out = (struct outcome){.stopped = result.stopped, .failed = result.failed};
     for (uint32_t j = 0; status == STATUS_OK && j < JOBS; j++) {
         const struct run_job_result *const job = &result.jobs[j];

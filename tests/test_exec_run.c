@@ -40,6 +40,7 @@ struct setting {
     uint32_t activations;  /* enum plan_activations, or PLANNER_AUTO */
     double link_bytes_per_s; /* paced; 0: not */
     double learning_rate;    /* 0: as the jobs have it */
+    bool stored;             /* all states are on storage */
 };
 
 /* Not STATUS_OK when there is no such plan. */
@@ -53,6 +54,8 @@ static enum status make_plan(const struct setting *setting, struct plan *plan)
                   setting->link_bytes_per_s > 0 ? setting->link_bytes_per_s : 10e9);
     hardware.backend = "host";
     hardware.threads = setting->threads ? setting->threads : 1;
+    hardware.storage.capacity_bytes.value = 1e9;
+    hardware.storage.read_rate.value = hardware.storage.write_rate.value = 1e9;
     for (uint32_t l = 0; l < hardware.link_count; l++)
         hardware.links[l].paced = setting->link_bytes_per_s > 0;
     test_gpt_jobs(&jobs, setting->jobs ? setting->jobs : 1, BLOCKS, WIDTH, VOCABULARY,
@@ -69,6 +72,7 @@ static enum status make_plan(const struct setting *setting, struct plan *plan)
         .shards = setting->shards,
         .no_double_buffer = setting->no_double_buffer,
         .activations = setting->activations,
+        .storage = setting->stored ? STORAGE_ALL : STORAGE_NONE,
     };
     *plan = (struct plan){0};
     enum status status = planner_plan(&hardware, &jobs, &options, plan, &err);
@@ -104,7 +108,9 @@ static void run(const struct plan *plan, const struct run_options *options, stru
     struct run_result result = {0};
     struct trace trace = {0};
     struct error err = {0};
-    if (run_plan(plan, options, &result, &trace, &err) != STATUS_OK) fail_msg("%s", err.text);
+    struct run_options stored = *options;
+    stored.storage.folder = BINARY_DIR;
+    if (run_plan(plan, &stored, &result, &trace, &err) != STATUS_OK) fail_msg("%s", err.text);
     if (trace_check(&trace, &err) != STATUS_OK) fail_msg("%s", err.text);
     if (options->record_spans && !result.stopped)
         assert_int_equal(trace.span_count, plan_operations(plan));
@@ -259,6 +265,10 @@ static void test_stop(void **state)
         {.policy = "shard-parallel", .jobs = 2, .devices = 2, .minibatches = 60, .shards = 2,
          .activations = ACTIVATIONS_KEEP},
         {.policy = "model-parallel", .jobs = 1, .devices = 2, .minibatches = 60, .shards = 2},
+        {.policy = "sharded-lrtf", .jobs = 3, .devices = 2, .minibatches = 60, .shards = 4,
+         .device_bytes = 400000, .stored = true},
+        {.policy = "shard-parallel", .jobs = 2, .devices = 2, .minibatches = 60, .shards = 2,
+         .stored = true},
     };
     for (size_t i = 0; i < ARRAY_COUNT(settings); i++)
         check_stop(&settings[i], 200000 + 37000 * (long)i);
