@@ -327,12 +327,12 @@ static void fetch_table(struct emitter *e, const struct shard_view *v, uint32_t 
         fetch_state(e, v, 0, STAGED_TRANSIENT, 0, device, area, bytes);
         return;
     }
-    take_slot(e, area, 0, bytes);
     uint32_t acquire = ACCESS_ACQUIRE;
     for (uint64_t at = 0; at < bytes; at += slice, acquire = 0) {
         uint64_t piece = bytes - at < slice ? bytes - at : slice;
         uint32_t staged = stage(e, v, 0, STAGED_TRANSIENT + (uint32_t)(at / slice), AREA_TRANSIENT, piece);
         add_copy(e, STREAM_READ, host_state(e, v, 0), at, 0, staged, 0, ACCESS_ACQUIRE, piece);
+        if (acquire) take_slot(e, area, 0, bytes); /* slots are in the order of the acquires */
         add_copy(e, STREAM_H2D, staged, 0, ACCESS_RELEASE, device, at, acquire, piece);
     }
 }

@@ -17,6 +17,11 @@ static const struct plan_access *access_of(const struct reference *r, uint32_t o
     return &r->plan->accesses[r->ops[op].op->first_access + i];
 }
 
+static bool is_storage(const struct ref_op *op)
+{
+    return op->op->stream == STREAM_READ || op->op->stream == STREAM_WRITE;
+}
+
 static uint32_t live_lifetime(const struct reference *r, uint32_t device, uint32_t buffer)
 {
     for (uint32_t l = r->lifetime_count; l-- > 1;)
@@ -36,8 +41,8 @@ static void expand_instance(struct reference *r, const struct plan_instance *ins
         assert_true(number < REF_OPS_MAX);
         struct ref_op *op = &r->ops[number];
         op->op = &plan->ops[unit->first_op + o];
-        op->device = op->op->stream == STREAM_CPU ? hardware_cpu(&plan->hardware)
-                                                  : instance->device;
+        op->device = op->op->stream == STREAM_CPU || is_storage(op)
+                         ? hardware_cpu(&plan->hardware) : instance->device;
         op->stream = plan_stream(plan, instance->device, op->op->stream);
         op->instance = position;
         for (uint32_t i = 0; i < op->op->access_count; i++) {
@@ -153,7 +158,7 @@ static bool copies_capped(struct sim_test_law law)
 
 uint32_t sim_reference_path(const struct ref_op *op)
 {
-    return op->device * 2 + (op->op->stream == STREAM_D2H);
+    return op->device * 2 + (op->op->stream == STREAM_D2H || op->op->stream == STREAM_WRITE);
 }
 
 static void find_paths(struct reference *r)
@@ -162,6 +167,18 @@ static void find_paths(struct reference *r)
     for (uint32_t l = 0; l < hardware->link_count; l++)
         r->links[l] = (struct sim_link){hardware->links[l].bandwidth.value,
                                         hardware->links[l].duplex};
+    for (uint32_t p = 0; p < 2 && hardware_has_storage(hardware); p++) {
+        const struct hardware_storage *storage = &hardware->storage;
+        double alone = p == 0 ? storage->read_rate.value : storage->write_rate.value;
+        double both = storage->both_rate.value > 0
+                          ? storage->both_rate.value
+                          : fmax(storage->read_rate.value, storage->write_rate.value);
+        r->links[hardware->link_count] = (struct sim_link){both, false};
+        r->paths[hardware->device_count * 2 + p] =
+            (struct sim_path){.hops = {{hardware->link_count, p}},
+                              .hop_count = 1,
+                              .cap_bytes_per_s = fmin(alone, both)};
+    }
     for (uint32_t p = 0; p < hardware->device_count * 2; p++) {
         const struct hardware_device *device = &hardware->devices[p / 2];
         struct sim_path *path = &r->paths[p];
@@ -180,7 +197,12 @@ static void find_durations(struct reference *r)
     const struct hardware *hardware = &r->plan->hardware;
     for (uint32_t o = 0; o < r->count; o++) {
         struct ref_op *op = &r->ops[o];
-        if (op->op->kind == OP_COPY) {
+        if (is_storage(op)) {
+            double rate = r->paths[sim_reference_path(op)].cap_bytes_per_s;
+            op->latency_s = hardware->storage.latency.value;
+            op->volume = (double)op->op->bytes;
+            op->alone_s = op->latency_s + op->volume / rate;
+        } else if (op->op->kind == OP_COPY) {
             enum copy_direction direction = op->op->stream == STREAM_H2D ? COPY_H2D : COPY_D2H;
             op->alone_s = cost_copy_s(hardware, op->device, direction, op->op->bytes);
             op->latency_s = cost_copy_latency_s(hardware, op->device, direction);
@@ -206,20 +228,27 @@ static uint32_t others(const struct reference *r, const struct ref_op *op, uint3
     for (uint32_t o = 0; o < r->count; o++) {
         const struct ref_op *other = &r->ops[o];
         count += other != op && other->state == REF_ACTIVE && other->op->kind == kind &&
-                 other->op->stream != STREAM_HOST && same_domain(r, other, op);
+                 other->op->stream != STREAM_HOST && !is_storage(other) &&
+                 same_domain(r, other, op);
     }
     return count;
 }
 
+static uint32_t link_count(const struct reference *r)
+{
+    return r->plan->hardware.link_count + hardware_has_storage(&r->plan->hardware);
+}
+
 static uint32_t rate_copies(struct reference *r, struct sim_test_flow *flows)
 {
-    struct ref_op *owners[REF_DEVICES_MAX * 2];
+    struct ref_op *owners[REF_DEVICES_MAX * 2 + 2];
     uint32_t count = 0;
     for (uint32_t o = 0; o < r->count; o++) {
         struct ref_op *op = &r->ops[o];
         if (op->state != REF_ACTIVE || op->op->kind != OP_COPY) continue;
         const struct sim_path *path = &r->paths[sim_reference_path(op)];
-        struct sim_test_law law = law_of(r, op->device);
+        struct sim_test_law law = {0}; /* storage neither slows nor is slowed */
+        if (!is_storage(op)) law = law_of(r, op->device);
         double cap = path->cap_bytes_per_s;
         if (copies_capped(law))
             cap = fmin(cap, law.reference / (1 + law.copy_by_compute * others(r, op, OP_COMPUTE) +
@@ -227,7 +256,7 @@ static uint32_t rate_copies(struct reference *r, struct sim_test_flow *flows)
         owners[count] = op;
         flows[count++] = (struct sim_test_flow){.path = path, .cap = cap};
     }
-    sim_test_slow_share(r->links, r->plan->hardware.link_count, flows, count);
+    sim_test_slow_share(r->links, link_count(r), flows, count);
     for (uint32_t f = 0; f < count; f++) owners[f]->rate = flows[f].rate;
     return count;
 }
@@ -243,7 +272,7 @@ static void rate_computations(struct reference *r)
         double copying = 0;
         for (uint32_t c = 0; c < r->count; c++)
             if (r->ops[c].state == REF_ACTIVE && r->ops[c].op->kind == OP_COPY &&
-                same_domain(r, &r->ops[c], op))
+                !is_storage(&r->ops[c]) && same_domain(r, &r->ops[c], op))
                 copying += r->ops[c].rate;
         double slowed = 1 + law.compute_by_compute * others(r, op, OP_COMPUTE);
         if (law.reference > 0) slowed += law.compute_by_copy * copying / law.reference;
@@ -285,7 +314,7 @@ static bool runs(const struct ref_op *op)
 static void count_links(struct reference *r, const struct sim_test_flow *flows, uint32_t count,
                         double step_s)
 {
-    for (uint32_t l = 0; l < r->plan->hardware.link_count; l++) {
+    for (uint32_t l = 0; l < link_count(r); l++) {
         bool busy = false;
         for (uint32_t lane = 2 * l; lane < 2 * l + 2; lane++) {
             for (uint32_t f = 0; f < count; f++)
@@ -312,7 +341,7 @@ static void end_op(struct reference *r, struct ref_op *op)
 /* To the next change; false when nothing runs. */
 static bool step(struct reference *r)
 {
-    static struct sim_test_flow flows[REF_DEVICES_MAX * 2];
+    static struct sim_test_flow flows[REF_DEVICES_MAX * 2 + 2];
     start_all(r);
     uint32_t count = rate_copies(r, flows);
     rate_computations(r);

@@ -41,10 +41,10 @@ struct reference {
     struct ref_lifetime lifetimes[REF_OPS_MAX]; /* [0] is none */
     uint32_t lifetime_count;
     struct sim_link links[SIM_TEST_LINKS_MAX];
-    struct sim_path paths[REF_DEVICES_MAX * 2];
+    struct sim_path paths[REF_DEVICES_MAX * 2 + 2]; /* the last two are storage's */
     double now_s;
     double lane_full_s[REF_LANES_MAX], link_busy_s[REF_LANES_MAX], link_bytes[REF_LANES_MAX];
-    double stream_busy_s[REF_DEVICES_MAX * 3 + 1];
+    double stream_busy_s[REF_DEVICES_MAX * 3 + 4];
 };
 
 /* Fails the test when an operation is left over. */

@@ -67,6 +67,7 @@ struct draft {
     struct plan_builder *builder;
     const uint32_t *number; /* of each device */
     uint32_t devices;
+    bool storage;
     uint32_t host[BUFFERS], device[BUFFERS], workspace;
     uint64_t slot_first[SLOTS], slot_bytes[SLOTS];
     uint32_t live[REF_DEVICES_MAX][BUFFERS + 1]; /* slot, or PLAN_NONE; the last is the workspace */
@@ -235,6 +236,22 @@ static void draft_cpu(struct draft *draft, uint32_t ops_so_far)
                     random_after(draft, ops_so_far, &after));
 }
 
+/* From one host buffer to another: what they are does not matter to who times it. */
+static void draft_storage(struct draft *draft, uint32_t ops_so_far)
+{
+    uint32_t first = sim_test_below(draft->random, BUFFERS);
+    struct plan_op op = {.kind = OP_COPY,
+                         .stream = sim_test_below(draft->random, 2) ? STREAM_READ : STREAM_WRITE,
+                         .work = PLAN_NONE,
+                         .bytes = 1000000 * (uint64_t)sim_test_below(draft->random, 50)};
+    struct plan_access accesses[2] = {
+        {.buffer = draft->host[first], .flags = ACCESS_READ},
+        {.buffer = draft->host[(first + 1) % BUFFERS], .flags = ACCESS_WRITE}};
+    struct plan_after after;
+    plan_builder_op(draft->builder, &op, accesses, 2, &after,
+                    random_after(draft, ops_so_far, &after));
+}
+
 static uint32_t draft_op(struct draft *draft, uint32_t ops_so_far)
 {
     uint32_t what = sim_test_below(draft->random, 20);
@@ -243,7 +260,9 @@ static uint32_t draft_op(struct draft *draft, uint32_t ops_so_far)
         draft_copy_out(draft, sim_test_below(draft->random, BUFFERS),
                        sim_test_below(draft->random, 5) < 2, ops_so_far))
         return 1;
-    if (what == 19)
+    if (draft->storage && what >= 15 && what < 18)
+        draft_storage(draft, ops_so_far);
+    else if (what == 19)
         draft_batch(draft, ops_so_far);
     else if (what == 18)
         draft_cpu(draft, ops_so_far);
@@ -309,6 +328,14 @@ static void random_plan(const struct plan_shape *shape, struct plan *out)
     if (draft.devices == 1) number[0] = 0;
     draft.number = number;
     random_machine(&random, &hardware, draft.devices, number);
+    draft.storage = sim_test_below(&random, 2);
+    if (draft.storage)
+        hardware.storage = (struct hardware_storage){
+            .capacity_bytes = {.value = 1e12},
+            .read_rate = {.value = 2.5e9},
+            .write_rate = {.value = 1.7e9},
+            .both_rate = {.value = sim_test_below(&random, 2) ? 3.1e9 : 0},
+            .latency = {.value = 1e-4 * sim_test_below(&random, 3)}};
     draft.builder = sim_test_builder(&hardware, 2);
     draft_buffers(&draft);
     random_instances(&draft, shape->instances);
@@ -358,7 +385,7 @@ static void compare(const struct reference *r, const struct sim_test_outcome *ou
     SIM_ASSERT_CLOSE(outcome->result.makespan_s, r->now_s);
     for (uint32_t s = 0; s < plan_stream_count(r->plan); s++)
         SIM_ASSERT_NEAR(outcome->result.streams[s].busy_s, r->stream_busy_s[s], scale);
-    for (uint32_t l = 0; l < hardware->link_count; l++) {
+    for (uint32_t l = 0; l < hardware->link_count + hardware_has_storage(hardware); l++) {
         const struct sim_link_use *link = &outcome->result.links[l];
         SIM_ASSERT_NEAR(link->busy_s, r->link_busy_s[l], scale);
         SIM_ASSERT_NEAR(link->saturated_s, fmax(r->lane_full_s[2 * l], r->lane_full_s[2 * l + 1]),
@@ -377,7 +404,7 @@ static void compare(const struct reference *r, const struct sim_test_outcome *ou
 static void assert_bounds(const struct reference *r, double makespan_s)
 {
     static double ready_s[REF_OPS_MAX];
-    double stream_s[REF_DEVICES_MAX * 3 + 1] = {0}, lane_s[REF_LANES_MAX] = {0};
+    double stream_s[REF_DEVICES_MAX * 3 + 4] = {0}, lane_s[REF_LANES_MAX] = {0};
     double most_s = makespan_s * (1 + 1e-9);
     for (uint32_t b = 0; b < r->count; b++) {
         const struct ref_op *op = &r->ops[b];
