@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,13 +33,17 @@ struct faults {
     bool shorten, interrupt;    /* each third outcome at random */
     int open_error, reserve_error;
     bool nothing;               /* no transfer ever makes progress */
+    bool no_tmpfile, no_direct; /* the file system knows neither */
 };
 
 static int open_or_fail(struct storage_calls *calls, const char *path, int flags)
 {
     struct faults *const faults = (struct faults *)(void *)calls;
-    errno = faults->open_error;
-    return faults->open_error ? -1 : storage_calls_real.open(&storage_calls_real, path, flags);
+    errno = faults->open_error                                            ? faults->open_error
+            : faults->no_tmpfile && (flags & O_TMPFILE) == O_TMPFILE ? EOPNOTSUPP
+            : faults->no_direct && (flags & O_DIRECT)                ? EINVAL
+                                                                     : 0;
+    return errno ? -1 : storage_calls_real.open(&storage_calls_real, path, flags);
 }
 
 static int reserve_or_fail(struct storage_calls *calls, int file, uint64_t bytes)
@@ -206,6 +211,18 @@ static void opening_fails_with_a_reason(void **state)
     expect_refused(&options, "cannot open storage in 'no/such/folder': No such file or directory");
 }
 
+static uint32_t files_here(void)
+{
+    uint32_t count = 0;
+    DIR *const folder = opendir(".");
+    assert_non_null(folder);
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL;)
+        count += strncmp(entry->d_name, "spillway-", 9) == 0 &&
+                 strstr(entry->d_name, "-storage") != NULL;
+    closedir(folder);
+    return count;
+}
+
 /* A file system that opens for direct I/O and cannot, or that cannot reserve: it goes on without. */
 static void does_without(void **state)
 {
@@ -220,18 +237,17 @@ static void does_without(void **state)
     assert_non_null(strstr(storage_note(storage), "cannot be reserved beforehand"));
     write_and_read(storage, 11);
     storage_close(storage);
-}
 
-static uint32_t files_here(void)
-{
-    uint32_t count = 0;
-    DIR *const folder = opendir(".");
-    assert_non_null(folder);
-    for (struct dirent *entry; (entry = readdir(folder)) != NULL;)
-        count += strncmp(entry->d_name, "spillway-", 9) == 0 &&
-                 strstr(entry->d_name, "-storage") != NULL;
-    closedir(folder);
-    return count;
+    for (uint32_t way = 1; way < 4; way++) {
+        struct faults old = no_faults;
+        old.no_tmpfile = way & 1;
+        old.no_direct = way & 2;
+        storage = open_storage(&old, false, false);
+        assert_int_equal(files_here(), 0);
+        assert_true((strstr(storage_text(storage), "direct") == NULL) == old.no_direct);
+        write_and_read(storage, 12 + way);
+        storage_close(storage);
+    }
 }
 
 static void nothing_is_left(void **state)
