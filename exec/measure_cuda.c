@@ -236,6 +236,8 @@ enum status measure_cuda(const struct measure_options *options, struct hardware 
     if (status != STATUS_OK) return status;
     set_peaks(&measure, &type, peak_of(&properties));
     status = place_devices(&measure, &type, count, handover_s, err);
+    if (status == STATUS_OK && options->storage)
+        status = measure_storage(&measure, options->storage, &out->storage, err);
     if (status == STATUS_OK) status = describe(&measure, &machine, properties.name, count, err);
     if (status == STATUS_OK) status = hardware_check(out, err);
     if (status == STATUS_OK && options->notes) fprintf(options->notes, "%s\n", out->measured_on);

@@ -646,7 +646,8 @@ static void poison_released(struct loop *loop, const struct plan_walk_op *op)
     for (uint32_t i = 0; i < op->use_count; i++) {
         const struct plan_place_use *const use = &op->uses[i];
         const uint64_t offset = loop->plan->accesses[op->op->first_access + i].offset_bytes;
-        if (use->place == 0 && use->slot != PLAN_NONE && (use->flags & ACCESS_RELEASE))
+        const bool staged = use->place == 0 && use->slot != PLAN_NONE;
+        if (staged && (use->flags & ACCESS_RELEASE) && loop->run->backend->arena_on_host)
             device_poison(stream, address_of(loop, op, use) - offset, /* the last to use it */
                           loop->plan->buffers[use->buffer].bytes);
         if (!plan_use_on_device(use)) continue;
