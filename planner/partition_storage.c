@@ -99,7 +99,8 @@ static enum status add_job(const struct chooser *c, uint32_t j, struct need *nee
         }
         uint64_t *gradient = &gradients[(s - first) % GRADIENT_TURNS];
         if (p->on_cpu[s]) *gradient = max_u64(*gradient, f->parameter_bytes);
-        if (p->activations == ACTIVATIONS_SPILL && s + 1 < end) need->others += f->activation_bytes;
+        if (plan_activations_spill(p->activations) && s + 1 < end)
+            need->others += f->kept_bytes[p->activations];
     }
     for (uint32_t i = 0; i < GRADIENT_TURNS; i++) need->others += gradients[i];
     need->others += workspaces;
