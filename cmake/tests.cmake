@@ -38,19 +38,27 @@ check_language(CXX)
 if(CMAKE_CXX_COMPILER AND NOT SPILLWAY_SANITIZE AND NOT SPILLWAY_FUZZ)
     enable_language(CXX)
     file(GLOB EMULATOR_SOURCES CONFIGURE_DEPENDS tests/emulator/*.c tests/emulator/*.cpp)
-    add_executable(test_exec_cuda_emulated tests/test_exec_cuda.c ${EMULATOR_SOURCES}
-                   exec/backend.c exec/device_cuda.c exec/kernels_cuda.c)
-    target_compile_features(test_exec_cuda_emulated PRIVATE cxx_std_17)
-    target_compile_options(test_exec_cuda_emulated PRIVATE
+    add_library(spw_emulated OBJECT ${EMULATOR_SOURCES} exec/backend.c exec/device_cuda.c
+                exec/kernels_cuda.c)
+    target_compile_features(spw_emulated PUBLIC cxx_std_17)
+    target_compile_options(spw_emulated PRIVATE
         "$<$<COMPILE_LANGUAGE:CXX>:-O2;-Wall;-Wextra;-Wno-unknown-pragmas;-fno-math-errno>")
     # in front of CUDA's own headers
-    target_include_directories(test_exec_cuda_emulated BEFORE PRIVATE tests/emulator)
-    target_compile_definitions(test_exec_cuda_emulated PRIVATE SPILLWAY_CUDA SPILLWAY_EMULATED)
-    target_link_libraries(test_exec_cuda_emulated PRIVATE spw_test_support ${TEST_MODULES}
-                          PkgConfig::CMOCKA)
-    add_test(NAME test_exec_cuda_emulated COMMAND test_exec_cuda_emulated)
-    set_tests_properties(test_exec_cuda_emulated PROPERTIES LABELS device TIMEOUT 600
-                         ENVIRONMENT OMP_WAIT_POLICY=passive)
+    target_include_directories(spw_emulated BEFORE PUBLIC tests/emulator)
+    target_compile_definitions(spw_emulated PUBLIC SPILLWAY_CUDA SPILLWAY_EMULATED)
+    target_link_libraries(spw_emulated PUBLIC ${TEST_MODULES})
+    foreach(pair "test_exec_cuda_emulated tests/test_exec_cuda.c"
+                 "test_exec_cuda_faults tests/emulated_faults.c")
+        separate_arguments(pair)
+        list(GET pair 0 name)
+        list(GET pair 1 source)
+        add_executable(${name} ${source})
+        target_link_libraries(${name} PRIVATE spw_emulated spw_test_support ${TEST_MODULES}
+                              PkgConfig::CMOCKA)
+        add_test(NAME ${name} COMMAND ${name})
+        set_tests_properties(${name} PROPERTIES LABELS device TIMEOUT 600
+                             ENVIRONMENT OMP_WAIT_POLICY=passive)
+    endforeach()
 endif()
 
 # tests/check_NAME.sh looks at the tree or the built programs from outside; arguments: source and

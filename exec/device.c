@@ -32,7 +32,8 @@
  * device_passed() reads the counter without the lock.
  *
  * When a device is lost (a GPU can be: a fault in a kernel makes every later call fail), its
- * commands are passed over from then on, so that nobody hangs, and device_failed() says why.
+ * commands are passed over from then on, so that nobody hangs, and device_failed() says why. Host
+ * functions are still called, in their turn: somebody may wait for what they say.
  *
  * For tests, `delay_seed` puts a pause of up to 2 ms in front of work, different for every stream
  * and command but the same for a seed: a missing wait then shows as wrong numbers. `poison` writes
@@ -146,7 +147,8 @@ static void *stream_main(void *pointer)
             pthread_cond_wait(&stream->self.wake, &lock);
         }
         struct command *const command = &stream->ring[number % DEVICE_QUEUE_MAX];
-        bool work = !atomic_load(&stream->quit) && !atomic_load(&stream->device->failed);
+        const bool lost = atomic_load(&stream->device->failed) && !ops->survives;
+        bool work = !atomic_load(&stream->quit) && (!lost || command->kind == COMMAND_CALL);
         if (work && ops->ahead_max > 0 && number >= ops->ahead_max)
             await_event(stream, stream, number - ops->ahead_max + 1, false);
         if (work && command->kind == COMMAND_WAIT) {
@@ -269,7 +271,7 @@ void device_fail(struct device *device, const char *text)
 {
     pthread_mutex_lock(&lock);
     if (!atomic_load(&device->failed)) {
-        error_set(&device->failure, STATUS_DEVICE, "device %u: %s", device->options.index, text);
+        error_set(&device->failure, STATUS_DEVICE, "device %u was lost: %s", device->options.index, text);
         atomic_store(&device->failed, true);
     }
     pthread_mutex_unlock(&lock);

@@ -66,9 +66,10 @@ void device_stop(struct device *device);
 /* device_stop() and give everything back. NULL is fine. */
 void device_close(struct device *device);
 
-/* STATUS_OK, or STATUS_DEVICE with what went wrong once a device is lost. Everything enqueued on it
- * since then is passed over, so whoever waits for it does not hang and must ask here. A host device
- * is never lost. */
+/* STATUS_OK, or STATUS_DEVICE with what went wrong once a device is lost. Copies and computations
+ * enqueued on it since then are passed over, so whoever waits for it does not hang and must ask here;
+ * host functions are called nevertheless, and must ask as well. A host device is never lost, nor is
+ * the host stream of device 0. From any thread. */
 MUST_CHECK enum status device_failed(struct device *device, struct error *err);
 
 /* The device's own kernel table; what computed, for messages. Borrowed. */

@@ -64,6 +64,8 @@ struct stream_ops {
     /* A wait for another stream with ahead_max need not wait until the event has been reached: it is
      * carried out as soon as the other stream has handed over what it waits for. */
     bool waits_on_device;
+    /* Goes on when its device is lost, as a stream of the host's does. */
+    bool survives;
 };
 
 struct device_stream {

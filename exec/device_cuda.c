@@ -29,9 +29,15 @@
  * than AHEAD. Between looking whether a command has ended and waiting for its event, the event must
  * not be recorded anew: `events_lock` of the stream is held for both.
  *
- * Host functions on these streams (the loss's arrival) are handed over with cudaLaunchHostFunc: they
- * run on a thread of the driver when their turn comes, must not call the runtime, and wait for
- * nobody.
+ * Host functions on these streams (the loss's arrival, a checkpoint's) are carried out by the feeder
+ * when everything in front of them has ended; they are few. cudaLaunchHostFunc() would run them on a
+ * thread of the driver, which streams may share and where none may wait for another, as those of a
+ * checkpoint do; and a driver whose device is lost would drop them, and whoever waits for them would
+ * hang.
+ *
+ * A lost device. An error that a call returns, or that the reaper finds when it waits for an event,
+ * is the end of the device (device_fail()): commands are passed over from then on, but for host
+ * functions. An event of another device that cannot be waited for is that device's failure.
  *
  * Guards. A guarded copy is looked at when it is handed over, at most AHEAD commands of its stream
  * before its turn. So when a run is stopped, copies that have been handed over are carried out though
@@ -202,7 +208,7 @@ static void *reaper_main(void *pointer)
             if (!atomic_load(&device->failed) && slot->timed)
                 note_times(stream, slot, command);
             else
-                command->timing->start_s = command->timing->end_s = clock_s();
+                *command->timing = (struct device_timing){clock_s(), clock_s(), true};
         }
         queue_ended(stream, number + 1);
     }
@@ -247,8 +253,8 @@ static void hand_over_wait(struct device_stream *stream, struct command *command
     const uint64_t event = command->what.wait.event;
     if (device_reached(on, event)) return; /* always so when the other is no stream of a GPU */
     pthread_mutex_lock(&other->events_lock);
-    if (!device_reached(on, event))
-        WORKED(stream->device,
+    if (!device_reached(on, event) && !atomic_load(&on->device->failed))
+        WORKED(on->device,
                cudaStreamWaitEvent(own->stream, other->slots[(event - 1) % RING].end, 0));
     pthread_mutex_unlock(&other->events_lock);
 }
@@ -293,8 +299,8 @@ static void hand_over(struct device_stream *stream, struct command *command, uin
         break;
     }
     case COMMAND_CALL:
-        WORKED(device,
-               cudaLaunchHostFunc(own->stream, command->what.call, command_argument(command)));
+        WORKED(device, cudaStreamSynchronize(own->stream));
+        command->what.call(command_argument(command));
         break;
     case COMMAND_POISON: /* all bits set is a NaN in every format */
         WORKED(device, cudaMemsetAsync(command->what.poison.at, 0xff, command->what.poison.bytes,
@@ -410,7 +416,18 @@ static enum status map_arena(struct device *device, const char *name, struct err
                          quantity_text((double)available, DIMENSION_BYTES, words[1]),
                          quantity_text((double)total, DIMENSION_BYTES, words[2]), available);
     if (options->arena_bytes == 0) return STATUS_OK;
-    TRY_CUDA(cudaMalloc(&device->arena, options->arena_bytes));
+    /* What is free may lie in pieces, or have been taken since. */
+    const cudaError_t failed = cudaMalloc(&device->arena, options->arena_bytes);
+    if (failed != cudaSuccess) {
+        cudaGetLastError(); /* it is told here */
+        return error_set(err, STATUS_NO_MEMORY,
+                         "%s has %s of %s left, but does not give %s in one piece (%" PRIu64
+                         " bytes): %s",
+                         name, quantity_text((double)available, DIMENSION_BYTES, words[1]),
+                         quantity_text((double)total, DIMENSION_BYTES, words[2]),
+                         quantity_text((double)options->arena_bytes, DIMENSION_BYTES, words[0]),
+                         options->arena_bytes, cudaGetErrorString(failed));
+    }
     TRY_CUDA(cudaMemset(device->arena, options->poison ? 0xff : 0, options->arena_bytes));
     TRY_CUDA(cudaDeviceSynchronize());
     return STATUS_OK;

@@ -55,7 +55,8 @@ static void carry_out(struct device_stream *stream, struct command *command, uin
     }
 }
 
-const struct stream_ops host_call_stream = {.attach = attach, .carry_out = carry_out};
+const struct stream_ops host_call_stream = {
+    .attach = attach, .carry_out = carry_out, .survives = true};
 
 /* --- the device -------------------------------------------------------------------------------- */
 

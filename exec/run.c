@@ -33,7 +33,8 @@
  * what on a device is newer than on the host.
  *
  * A job that fails, or whose loss is not finite and shall stop it, gets such a limit for itself
- * (run_faults.c), and the plan is walked to its end for the others. Checkpoints hang in before and
+ * (run_faults.c), and the plan is walked to its end for the others; so do the jobs of a device that is
+ * lost, whose operations are passed over from then on. Checkpoints hang in before and
  * behind each operation (run_saver.c).
  *
  * A run that hangs says so: when no stream gets anything done for a minute, or 20 times the longest
@@ -101,6 +102,7 @@ struct loop {
     double predicted_max_s, done_s, total_s;
     double polled_s;        /* when progress was last told */
     uint64_t *walked;       /* per job: minibatches whose end the walk has passed */
+    uint64_t *last;         /* per job: its operation that was enqueued last */
     bool stopping;
     struct device_state *states; /* [device][buffer] */
     struct staged_state *staged; /* [buffer] */
@@ -198,6 +200,7 @@ static void call_nothing(void *argument)
 
 struct loss_call {
     struct run *run;
+    struct device *device; /* that the loss comes from */
     uint32_t job;
     uint64_t minibatch;
     const double *loss;
@@ -210,6 +213,8 @@ static void call_loss(void *argument)
     const struct job *const job = &run->plan->jobs.jobs[call->job];
     struct run_progress *const progress = &run->jobs[call->job];
     const double now_s = clock_s(), loss = *call->loss;
+    struct error lost = {0};
+    if (device_failed(call->device, &lost) != STATUS_OK) return; /* it did not arrive */
 
     pthread_mutex_lock(&run->lock);
     const bool counts = call->minibatch < atomic_load(&progress->limit) && !progress->damaged;
@@ -361,15 +366,34 @@ static enum status report_stall(const struct loop *loop, double waited_s, struct
     return error_set(err, STATUS_DEVICE, "nothing has ended for %.3g s: %s", waited_s, text);
 }
 
-static enum status check_devices(const struct loop *loop, struct error *err)
+/* Complete, everything enqueued for it has ended, and nothing of it is newer on a device. */
+static bool is_home(const struct loop *loop, uint32_t job)
 {
-    enum status status = STATUS_OK;
-    for (uint32_t d = 0; d < loop->plan->hardware.device_count && status == STATUS_OK; d++)
-        status = device_failed(loop->run->devices[d], err);
-    return status;
+    const struct plan *const plan = loop->plan;
+    bool home = loop->walked[job] == plan->jobs.jobs[job].minibatches &&
+                loop->last[job] < loop->oldest;
+    const size_t count = (size_t)plan->hardware.device_count * plan->buffer_count;
+    for (size_t i = 0; i < count && home; i++)
+        home = plan->buffers[i % plan->buffer_count].job != job || loop->states[i].changed_bytes == 0;
+    return home;
 }
 
-/* An event that has been reached means nothing once a device is lost. */
+/* An event that has been reached means nothing once a device is lost: its jobs are ended, but for
+ * those that had no more use for it. */
+static void look_at_devices(struct loop *loop)
+{
+    struct run *const run = loop->run;
+    bool any = false;
+    for (uint32_t d = 0; d < loop->plan->hardware.device_count; d++) {
+        struct error why = {0};
+        any |= !run->device_noted[d] && device_failed(run->devices[d], &why) != STATUS_OK;
+    }
+    if (!any) return;
+    for (uint32_t j = 0; j < loop->plan->jobs.count; j++)
+        if (!run->jobs[j].damaged) run->jobs[j].home = is_home(loop, j);
+    run_note_lost_devices(run);
+}
+
 static enum status await(struct loop *loop, const struct flight *flight, struct error *err)
 {
     struct device_stream *const stream = loop->run->streams[flight->stream];
@@ -386,7 +410,8 @@ static enum status await(struct loop *loop, const struct flight *flight, struct 
         const double waited_s = clock_s() - changed_s;
         if (waited_s > patience_s) return report_stall(loop, waited_s, err);
     }
-    return check_devices(loop, err);
+    look_at_devices(loop);
+    return STATUS_OK;
 }
 
 static void record_flight(struct loop *loop, const struct flight *flight)
@@ -584,6 +609,7 @@ static void enqueue_copy(struct loop *loop, const struct plan_walk_op *op, struc
     if (to->place == 0 && loop->plan->buffers[to->buffer].kind == BUFFER_LOSS) {
         const struct loss_call call = {
             .run = loop->run,
+            .device = loop->run->devices[op->device],
             .job = op->unit->job,
             .minibatch = op->minibatch,
             .loss = (const double *)(void *)target,
@@ -713,6 +739,7 @@ static void enqueue(struct loop *loop, const struct plan_walk_op *op, bool skip)
     flight->event = device_record(stream);
     loop->backlog_s[op->stream] += flight->predicted_s;
     loop->next = op->number + 1;
+    loop->last[op->unit->job] = op->number;
     const struct plan_unit *const unit = op->unit;
     if (unit->ends_minibatch && op->op_index + 1 == unit->op_count) loop->walked[unit->job]++;
     if (!skip) run_saver_after(run->saver, op, loop->walked[unit->job]);
@@ -804,7 +831,8 @@ static enum status save_states(struct loop *loop, struct error *err)
             const struct device_state *const state =
                 &loop->states[(size_t)d * plan->buffer_count + b];
             const struct plan_buffer *const buffer = &plan->buffers[b];
-            if (state->changed_bytes == 0 || state->arrived >= loop->run->jobs[buffer->job].limit)
+            if (state->changed_bytes == 0 || state->arrived >= loop->run->jobs[buffer->job].limit ||
+                loop->run->jobs[buffer->job].damaged)
                 continue;
             const uint32_t shard = plan->job_first_shard[buffer->job] + buffer->shard;
             if (run_is_stored(loop->run, shard)) {
@@ -873,6 +901,7 @@ static enum status loop_init(struct loop *loop, struct run *run, struct error *e
         {plan_stream_count(plan), sizeof *loop->backlog_s, &loop->backlog_s},
         {plan->op_count, sizeof *loop->predicted_s, &loop->predicted_s},
         {plan->jobs.count, sizeof *loop->walked, &loop->walked},
+        {plan->jobs.count, sizeof *loop->last, &loop->last},
         {device_buffers, sizeof *loop->states, &loop->states},
         {run->storage ? plan->buffer_count : 0, sizeof *loop->staged, &loop->staged},
         {users, sizeof *loop->users, &loop->users},

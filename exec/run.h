@@ -105,7 +105,8 @@ struct run_result {
  * ends any more, with what waits for what; STATUS_BAD_INPUT for networks that cannot be trained
  * here, data and weights, and checkpoints of another training or at another step than a job begins;
  * STATUS_CHECK for damaged checkpoints; STATUS_IO. STATUS_INTERRUPTED never: stopping is
- * result->stopped. With keep_going, what is wrong with one job is its `failure` and no error.
+ * result->stopped. With keep_going, what is wrong with one job is its `failure` and no error; so is the
+ * loss of a device, to each job that used it.
  */
 MUST_CHECK enum status run_plan(const struct plan *plan, const struct run_options *options,
                                 struct run_result *result, struct trace *trace,

@@ -17,6 +17,13 @@ bool run_job_failed(struct run *run, uint32_t job);
 void run_fail_damaged(struct run *run, uint32_t job, const struct error *why);
 bool run_job_damaged(struct run *run, uint32_t job);
 
+/* Is every device there that the job uses? Else losses and state that came from one since are not to
+ * be used. From any thread. */
+bool run_job_is_sound(struct run *run, uint32_t job);
+
+/* End the jobs of devices that were lost since the last call, unless they are `home`. */
+void run_note_lost_devices(struct run *run);
+
 /* Tell the user something that does not end anything. From any thread; told by the calling one. */
 void run_note(struct run *run, const char *format, ...) PRINTF_LIKE(2, 3);
 void run_tell_notes(struct run *run);

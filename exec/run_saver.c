@@ -226,9 +226,11 @@ static void serve_cut(struct run_saver *saver)
         saver->copied_number = saver->cut_number;
         saver->phase = PHASE_COPIED;
     } else {
+        /* what was to come from a device that was lost meanwhile did not come */
+        const bool whole = !dropped && run_job_is_sound(saver->run, job);
         saver->phase = PHASE_WRITING;
         pthread_mutex_unlock(&saver->lock);
-        if (!dropped) write_checkpoint(saver, job, minibatch, saver->copies);
+        if (whole) write_checkpoint(saver, job, minibatch, saver->copies);
         pthread_mutex_lock(&saver->lock);
         saver->phase = PHASE_IDLE;
     }
@@ -299,7 +301,7 @@ static bool is_there(struct run *run, uint32_t job, uint64_t minibatch)
     const bool there =
         progress->losses >= minibatch && !progress->diverged && !progress->damaged;
     pthread_mutex_unlock(&run->lock);
-    return there;
+    return there && run_job_is_sound(run, job);
 }
 
 /* Is the evaluation behind this minibatch the best so far? Behind a cut there is no later one before the

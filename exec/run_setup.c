@@ -351,6 +351,32 @@ static enum status fill_all_weights(struct run *run, struct error *err)
     return status;
 }
 
+/* What copies of pageable memory take longer, roughly: a copy by the processor comes on top, and does
+ * not overlap with the link's. Assumed, not measured. */
+static const double PAGEABLE_FACTOR = 3;
+
+/* All copies of the plan one after the other. */
+static double planned_copies_s(const struct plan *plan)
+{
+    double total_s = 0;
+    for (uint32_t s = 0; s < plan->segment_count; s++) {
+        const struct plan_segment *const segment = &plan->segments[s];
+        double once_s = 0;
+        for (uint32_t i = 0; i < segment->instance_count; i++) {
+            const struct plan_instance *const instance =
+                &plan->instances[segment->first_instance + i];
+            const struct plan_unit *const unit = &plan->units[instance->unit];
+            for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
+                if (plan->ops[o].kind == OP_COPY)
+                    once_s += cost_copy_s(&plan->hardware, instance->device,
+                                          plan->ops[o].stream == STREAM_H2D ? COPY_H2D : COPY_D2H,
+                                          plan->ops[o].bytes);
+        }
+        total_s += once_s * segment->repeat_count;
+    }
+    return total_s;
+}
+
 /* Copies of pinned memory run beside everything else; a run works without, see device_cuda.c. */
 static void pin_host(struct run *run)
 {
@@ -358,10 +384,13 @@ static void pin_host(struct run *run)
     if (!run->backend->pin || run->host_bytes == 0) return;
     run->pinned = run->backend->pin(run->host, run->host_bytes, why, sizeof why);
     if (run->pinned) return;
-    char text[QUANTITY_TEXT_BYTES];
-    run_note(run, "%s of host memory could not be pinned (%s); copies will reach about a third of "
-             "the link's rate and wait for the host",
-             quantity_text((double)run->host_bytes, DIMENSION_BYTES, text), why);
+    char text[3][QUANTITY_TEXT_BYTES];
+    const double planned_s = planned_copies_s(run->plan);
+    run_note(run, "%s of host memory could not be pinned (%s): the driver copies it once more, so that "
+             "%s of copies will take some %s, and begin only when the host gets to them",
+             quantity_text((double)run->host_bytes, DIMENSION_BYTES, text[0]), why,
+             quantity_text(planned_s, DIMENSION_SECONDS, text[1]),
+             quantity_text(planned_s * PAGEABLE_FACTOR, DIMENSION_SECONDS, text[2]));
 }
 
 /* --- devices ----------------------------------------------------------------------------------- */
@@ -421,6 +450,26 @@ static enum status check_kernels(const struct plan *plan, const struct kernels *
     return STATUS_OK;
 }
 
+/* Which job works on which device. */
+static enum status find_users(struct run *run, struct error *err)
+{
+    const struct plan *const plan = run->plan;
+    const uint32_t devices = plan->hardware.device_count;
+    void *noted, *uses;
+    enum status status = arena_array(&run->arena, devices, sizeof *run->device_noted, &noted, err);
+    if (status == STATUS_OK)
+        status = arena_array(&run->arena, (size_t)plan->jobs.count * devices,
+                             sizeof *run->uses_device, &uses, err);
+    if (status != STATUS_OK) return status;
+    run->device_noted = noted;
+    run->uses_device = uses;
+    for (uint32_t i = 0; i < plan->instance_count; i++) {
+        const struct plan_instance *const instance = &plan->instances[i];
+        run->uses_device[(size_t)plan->units[instance->unit].job * devices + instance->device] = true;
+    }
+    return STATUS_OK;
+}
+
 static enum status open_devices(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
@@ -453,6 +502,8 @@ static enum status open_devices(struct run *run, struct error *err)
             run->streams[plan_stream(plan, d, kind)] = device_stream(run->devices[d], kind);
     }
     run->streams[plan_stream(plan, 0, STREAM_HOST)] = device_stream(run->devices[0], STREAM_HOST);
+    status = find_users(run, err);
+    if (status != STATUS_OK) return status;
     return open_cpu(run, err);
 }
 

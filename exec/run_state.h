@@ -22,7 +22,8 @@ struct run_progress {
     uint64_t losses;  /* on the host */
     double last_loss_s;
     bool diverged;    /* a loss is not finite and the job stops for that */
-    bool damaged;     /* a part of its state is lost: nothing of it is kept any more */
+    bool damaged;     /* a part of its state is lost, or of several steps: nothing of it is kept */
+    bool home;        /* it is complete, and its state on the host; see run_note_lost_devices() */
     struct error failure; /* why it ended early; zero: it did not, or was stopped */
     double held_out_sum;  /* of the losses of the evaluation that is on its way, ... */
     uint64_t held_out;    /* ... and how many they are */
@@ -55,6 +56,8 @@ struct run {
     char *host;                  /* all host buffers in one block */
     uint64_t *host_offset;       /* per buffer; device buffers: 0 */
     struct device **devices;
+    bool *uses_device;           /* [job][device] */
+    bool *device_noted;          /* per device: that it is lost is known; the walking thread's */
     struct device *cpu;          /* the host's processor, without an arena; NULL: the plan has no use */
     struct device_stream **streams; /* by plan_stream() */
     struct unit_tables *tables;  /* per shard */

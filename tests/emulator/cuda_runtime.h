@@ -24,7 +24,7 @@ extern struct dim3 threadIdx, blockIdx, blockDim, gridDim;
 #define DYNAMIC_SHARED(name) float *const name = emulator_shared()
 
 /* On the stream, in its turn; at once where there is no stream. */
-void emulator_enqueue(cudaStream_t stream, const std::function<void()> &work);
+cudaError_t emulator_enqueue(cudaStream_t stream, const std::function<void()> &work);
 float *emulator_shared();
 void emulator_run(int64_t blocks, struct dim3 threads, size_t shared_bytes,
                   const std::function<void()> &thread);
@@ -41,8 +41,8 @@ static cudaError_t launch(void (*kernel)(Parameters...), int64_t blocks, struct 
                           size_t shared_bytes, cudaStream_t stream, Arguments... arguments)
 {
     const std::function<void()> thread = [=]() { kernel(Parameters(arguments)...); };
-    emulator_enqueue(stream, [=]() { emulator_run(blocks, threads, shared_bytes, thread); });
-    return cudaSuccess;
+    return emulator_enqueue(stream,
+                            [=]() { emulator_run(blocks, threads, shared_bytes, thread); });
 }
 
 struct cudaFuncAttributes {

@@ -15,7 +15,9 @@ typedef enum cudaError {
     cudaErrorInvalidValue,
     cudaErrorMemoryAllocation,
     cudaErrorInvalidConfiguration,
-    cudaErrorNotReady
+    cudaErrorNotReady,
+    cudaErrorIllegalAddress,
+    cudaErrorNotSupported
 } cudaError_t;
 typedef struct emulated_stream *cudaStream_t;
 typedef struct emulated_event *cudaEvent_t;

@@ -4,6 +4,9 @@
  *
  * Device memory is host memory, full of NaN at first. Host memory that was not pinned is treated as the
  * real runtime may treat it: a copy to the device reads it when it is called, long before its turn.
+ *
+ * A device can be lost on request (emulator_faults.h): what is queued on it is dropped, host functions
+ * included, and every call that concerns it fails from then on.
  */
 #include <chrono>
 #include <condition_variable>
@@ -18,17 +21,25 @@
 #include <string.h>
 
 #include "cuda_runtime.h"
+#include "emulator_faults.h"
 
 typedef std::chrono::steady_clock steady;
 
-static std::mutex lock;
-static std::condition_variable changed;
-static std::map<const char *, size_t> pinned;
+/* Never destroyed: after a test that failed, streams still wait when the program ends. */
+static std::mutex &lock = *new std::mutex;
+static std::condition_variable &changed = *new std::condition_variable;
+static std::map<const char *, size_t> &pinned = *new std::map<const char *, size_t>;
 static unsigned long long pauses = 88172645463325252ull;
-enum { PAUSE_MAX_US = 60 };
+enum { PAUSE_MAX_US = 60, DEVICES = 2 };
+
+static struct emulator_faults faults;
+static uint64_t worked; /* pieces of work on faults.device */
+static bool lost[DEVICES];
+static thread_local int current;
 
 struct mark {
     bool done = false;
+    int device = 0;
     steady::time_point at;
 };
 
@@ -39,8 +50,23 @@ struct emulated_event {
 struct emulated_stream {
     std::deque<std::function<void()>> work;
     bool busy = false, quit = false;
+    int device = 0;
     std::thread thread;
 };
+
+extern "C" void emulator_set_faults(struct emulator_faults next)
+{
+    const std::lock_guard<std::mutex> guard(lock);
+    faults = next;
+    worked = 0;
+    for (bool &is_lost : lost) is_lost = false;
+}
+
+/* Under the lock. */
+static cudaError_t state_of(int device)
+{
+    return lost[device] ? cudaErrorIllegalAddress : cudaSuccess;
+}
 
 /* --- streams ------------------------------------------------------------------------------------------ */
 
@@ -55,6 +81,14 @@ static void run(struct emulated_stream *stream)
         stream->busy = true;
         pauses = pauses * 6364136223846793005ull + 1442695040888963407ull;
         const unsigned pause = (unsigned)(pauses >> 40) % PAUSE_MAX_US;
+        if (faults.loses && stream->device == faults.device && worked++ == faults.after)
+            lost[stream->device] = true;
+        if (lost[stream->device]) {
+            stream->work.clear();
+            stream->busy = false;
+            changed.notify_all();
+            continue;
+        }
         guard.unlock();
         std::this_thread::sleep_for(std::chrono::microseconds(pause));
         next();
@@ -64,20 +98,23 @@ static void run(struct emulated_stream *stream)
     }
 }
 
-void emulator_enqueue(cudaStream_t stream, const std::function<void()> &work)
+cudaError_t emulator_enqueue(cudaStream_t stream, const std::function<void()> &work)
 {
     if (!stream) {
         work();
-        return;
+        return cudaSuccess;
     }
     const std::lock_guard<std::mutex> guard(lock);
+    if (lost[stream->device]) return state_of(stream->device);
     stream->work.push_back(work);
     changed.notify_all();
+    return cudaSuccess;
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned)
 {
     *out = new emulated_stream;
+    (*out)->device = current;
     (*out)->thread = std::thread(run, *out);
     return cudaSuccess;
 }
@@ -97,14 +134,16 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     std::unique_lock<std::mutex> guard(lock);
-    if (stream) changed.wait(guard, [=]() { return stream->work.empty() && !stream->busy; });
-    return cudaSuccess;
+    if (!stream) return cudaSuccess;
+    changed.wait(guard, [=]() {
+        return lost[stream->device] || (stream->work.empty() && !stream->busy);
+    });
+    return state_of(stream->device);
 }
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *argument)
 {
-    emulator_enqueue(stream, [=]() { function(argument); });
-    return cudaSuccess;
+    return emulator_enqueue(stream, [=]() { function(argument); });
 }
 
 /* --- events -------------------------------------------------------------------------------------------- */
@@ -124,17 +163,18 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     const std::shared_ptr<struct mark> mark = std::make_shared<struct mark>();
+    mark->device = stream->device;
     {
         const std::lock_guard<std::mutex> guard(lock);
+        if (lost[stream->device]) return state_of(stream->device);
         event->mark = mark;
     }
-    emulator_enqueue(stream, [=]() {
+    return emulator_enqueue(stream, [=]() {
         const std::lock_guard<std::mutex> guard(lock);
         mark->at = steady::now();
         mark->done = true;
         changed.notify_all();
     });
-    return cudaSuccess;
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
@@ -143,32 +183,36 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     {
         const std::lock_guard<std::mutex> guard(lock);
         mark = event->mark;
+        if (mark && lost[mark->device]) return state_of(mark->device);
     }
-    emulator_enqueue(stream, [=]() {
+    return emulator_enqueue(stream, [=]() {
         std::unique_lock<std::mutex> guard(lock);
-        changed.wait(guard, [=]() { return !mark || mark->done; });
+        changed.wait(guard, [=]() { return !mark || mark->done || lost[mark->device]; });
     });
-    return cudaSuccess;
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
     const std::lock_guard<std::mutex> guard(lock);
-    return !event->mark || event->mark->done ? cudaSuccess : cudaErrorNotReady;
+    if (!event->mark) return cudaSuccess;
+    if (lost[event->mark->device]) return state_of(event->mark->device);
+    return event->mark->done ? cudaSuccess : cudaErrorNotReady;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
     std::unique_lock<std::mutex> guard(lock);
     const std::shared_ptr<struct mark> mark = event->mark;
-    changed.wait(guard, [=]() { return !mark || mark->done; });
-    return cudaSuccess;
+    if (!mark) return cudaSuccess;
+    changed.wait(guard, [=]() { return mark->done || lost[mark->device]; });
+    return state_of(mark->device);
 }
 
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEvent_t to)
 {
     const std::lock_guard<std::mutex> guard(lock);
     if (!from->mark || !to->mark) return cudaErrorInvalidValue;
+    if (lost[to->mark->device]) return state_of(to->mark->device);
     if (!from->mark->done || !to->mark->done) return cudaErrorNotReady;
     *milliseconds =
         std::chrono::duration<float, std::milli>(to->mark->at - from->mark->at).count();
@@ -179,6 +223,7 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEven
 
 cudaError_t cudaMalloc(void **out, size_t bytes)
 {
+    if (faults.largest_bytes > 0 && bytes > faults.largest_bytes) return cudaErrorMemoryAllocation;
     *out = aligned_alloc(256, (bytes + 255) / 256 * 256);
     if (!*out) return cudaErrorMemoryAllocation;
     memset(*out, 0xff, bytes);
@@ -194,6 +239,7 @@ cudaError_t cudaFree(void *memory)
 cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned)
 {
     const std::lock_guard<std::mutex> guard(lock);
+    if (faults.refuses_pinning) return cudaErrorNotSupported;
     pinned[(const char *)memory] = bytes;
     return cudaSuccess;
 }
@@ -233,12 +279,11 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     if (kind == cudaMemcpyHostToDevice && !is_pinned(from)) {
         const char *const begin = (const char *)from;
         const std::vector<char> staged(begin, begin + bytes);
-        emulator_enqueue(stream, [=]() { memcpy(to, staged.data(), bytes); });
-        return cudaSuccess;
+        return emulator_enqueue(stream, [=]() { memcpy(to, staged.data(), bytes); });
     }
-    emulator_enqueue(stream, [=]() { memcpy(to, from, bytes); });
-    if (kind == cudaMemcpyDeviceToHost && !is_pinned(to)) cudaStreamSynchronize(stream);
-    return cudaSuccess;
+    const cudaError_t failed = emulator_enqueue(stream, [=]() { memcpy(to, from, bytes); });
+    if (failed != cudaSuccess || kind != cudaMemcpyDeviceToHost || is_pinned(to)) return failed;
+    return cudaStreamSynchronize(stream);
 }
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind)
@@ -249,8 +294,7 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpy
 
 cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream)
 {
-    emulator_enqueue(stream, [=]() { memset(memory, value, bytes); });
-    return cudaSuccess;
+    return emulator_enqueue(stream, [=]() { memset(memory, value, bytes); });
 }
 
 cudaError_t cudaMemset(void *memory, int value, size_t bytes)
@@ -268,9 +312,15 @@ cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
 
 /* --- the device --------------------------------------------------------------------------------------------- */
 
-const char *cudaGetErrorString(cudaError_t)
+const char *cudaGetErrorString(cudaError_t error)
 {
-    return "an error";
+    switch (error) {
+    case cudaSuccess: return "no error";
+    case cudaErrorMemoryAllocation: return "out of memory";
+    case cudaErrorIllegalAddress: return "an illegal memory access was encountered";
+    case cudaErrorNotSupported: return "operation not supported";
+    default: return "an error";
+    }
 }
 
 cudaError_t cudaGetLastError()
@@ -280,12 +330,13 @@ cudaError_t cudaGetLastError()
 
 cudaError_t cudaGetDeviceCount(int *count)
 {
-    *count = 2;
+    *count = DEVICES;
     return cudaSuccess;
 }
 
-cudaError_t cudaSetDevice(int)
+cudaError_t cudaSetDevice(int device)
 {
+    current = device;
     return cudaSuccess;
 }
 
