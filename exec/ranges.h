@@ -1,13 +1,13 @@
 /*
  * Named ranges on a profiler's timeline (Nsight Systems): a shard's pass, and the kernels in it.
  *
- * NVTX is a header that does nothing until a profiler is attached. Built without CUDA, these are
- * empty functions.
+ * NVTX is a header that does nothing until a profiler is attached. Built without CUDA, or with one that
+ * comes without the header (cmake/cuda.cmake says so), these are empty functions.
  */
 #ifndef SPILLWAY_EXEC_RANGES_H
 #define SPILLWAY_EXEC_RANGES_H
 
-#ifdef SPILLWAY_CUDA
+#if defined SPILLWAY_CUDA && __has_include(<nvtx3/nvToolsExt.h>)
 
 #include <nvtx3/nvToolsExt.h>
 
