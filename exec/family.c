@@ -7,6 +7,7 @@
  *               (where only the inputs of blocks were: forward and backward of each, the last first;
  *               so does a LOSS that holds no more than these)
  *     UPDATE    the steps of all tensors, from gradients that a backward pass left
+ *     NORM      the sums of squares of the same gradients, one for each tensor
  *     EVALUATE  forward, with the loss where the head is; nothing is kept and nothing changes
  *
  * A weight's gradient stands in the `gradients` buffer, laid out like the layer's parameters, only
@@ -14,6 +15,10 @@
  * time in this step (it was used to carry the gradient through). So the gradient is still in cache.
  * When the optimizer runs elsewhere, gradients stay in a buffer as large as the shard's parameters
  * and an UPDATE makes the same steps later: each element's step depends on nothing but itself.
+ *
+ * Clipping. Each tensor's sum of squares is made in an order that its size alone decides, and they are
+ * added in the order of the network's tensors, whichever shard each is in and whenever it came: so the
+ * norm, and with it the step, has the same bits in every sharding.
  *
  * Several microbatches go through a shard one after the other before the next shard's turn (vertical
  * order): parameters cross the link once for all of them. The gradients of the first are the sums,
@@ -52,7 +57,9 @@ static enum unit_pass unit_pass_of(uint32_t pass)
     switch (pass) {
     case PLAN_FORWARD: return UNIT_FORWARD;
     case PLAN_LOSS: return UNIT_LOSS;
-    default: assert(pass == PLAN_BACKWARD || pass == PLAN_UPDATE); return UNIT_BACKWARD;
+    default:
+        assert(pass == PLAN_BACKWARD || pass == PLAN_UPDATE || pass == PLAN_NORM);
+        return UNIT_BACKWARD;
     }
 }
 
@@ -126,6 +133,7 @@ static struct unit unit_of(const struct family *family, const struct kernels *ke
         .shared = (int64_t)(network_kv_heads(n) * n->head_width),
         .epsilon = (float)n->norm_epsilon,
         .optimizer = optimizer_at(a->job, a->minibatch),
+        .scale = 1,
         .block_tensors = first_layer_tensors(a),
         .part = (int64_t)part,
         .turns = (uint32_t)(job_samples(a->job) / samples),
@@ -223,9 +231,14 @@ void family_step(const struct unit *unit, const struct tensor *tensor, bool deca
     }
     if (unit->sums || (a->gradient && a->pass != PLAN_UPDATE)) return;
     uint32_t words = optimizer_state_words(a->job->optimizer.kind);
-    unit->kernels->update(unit->kernels, tensor->p, words > 0 ? tensor->p + unit->part : NULL,
-                          words > 1 ? tensor->p + 2 * unit->part : NULL, tensor->g, count,
-                          &unit->optimizer, decays, a->minibatch + 1);
+    float *m = words > 0 ? tensor->p + unit->part : NULL;
+    float *v = words > 1 ? tensor->p + 2 * unit->part : NULL;
+    const struct kernels *k = unit->kernels;
+    if (unit->scale >= 1)
+        k->update(k, tensor->p, m, v, tensor->g, count, &unit->optimizer, decays, a->minibatch + 1);
+    else /* also when it is not a number */
+        k->update_scaled(k, tensor->p, m, v, tensor->g, count, &unit->optimizer, decays,
+                         a->minibatch + 1, unit->scale);
 }
 
 /* --- layers that many have -------------------------------------------------------------------- */
@@ -289,6 +302,12 @@ void family_tables_forward(const struct unit *unit)
 void family_tables_backward(const struct unit *unit)
 {
     const struct unit_arguments *a = unit->arguments;
+    if (a->gradient) {
+        unit->kernels->embed_gradient(unit->kernels, a->gradient, a->table_gradient, a->gradient_in,
+                                      a->batch, unit->t + 1, unit->b, unit->t, unit->c, unit->v,
+                                      table_rows(unit), unit->scratch);
+        return;
+    }
     unit->kernels->embed_update(unit->kernels, a->state, unit->part, a->table_gradient,
                                 a->gradient_in, a->batch, unit->t + 1, unit->b, unit->t, unit->c,
                                 unit->v, (int64_t)a->first_row, table_rows(unit),
@@ -439,6 +458,27 @@ static void compute_backward(const struct unit *unit)
     blocks_backward(unit, end, a->activations ? a->activations : made, a->gradient_in);
 }
 
+/* What gradients are multiplied by, as torch.nn.utils.clip_grad_norm_() has it. */
+static float clip_scale(const struct unit_arguments *a)
+{
+    if (!job_clips(a->job)) return 1;
+    assert(a->norms);
+    const double scale = a->job->optimizer.clip / (unit_norm(a->job, a->norms) + 1e-6);
+    return scale >= 1 ? 1 : (float)scale;
+}
+
+static void compute_norm(const struct unit *unit)
+{
+    const struct unit_arguments *a = unit->arguments;
+    const struct memory_table *parameters = &a->tables->parameters;
+    double *sums = a->norms + memory_tensor_count(unit->network, 0, a->shard->first_layer);
+    for (uint32_t i = 0; i < parameters->count; i++) {
+        const struct memory_entry *entry = &parameters->entries[i];
+        sums[i] = unit->kernels->squares(unit->kernels, at_byte(a->gradient, entry->offset_bytes),
+                                         (int64_t)(entry->bytes / sizeof(float)));
+    }
+}
+
 static void compute_update(const struct unit *unit)
 {
     const struct unit_arguments *a = unit->arguments;
@@ -483,10 +523,8 @@ static void compute_once(const struct unit *unit)
         else
             compute_backward(unit);
         break;
-    case PLAN_UPDATE:
-        assert(!embedding);
-        compute_update(unit);
-        break;
+    case PLAN_UPDATE: compute_update(unit); break;
+    case PLAN_NORM: compute_norm(unit); break;
     default: assert(!"a pass of the compute stream");
     }
 }
@@ -518,7 +556,8 @@ void family_compute(const struct family *family, const struct kernels *kernels,
 {
     struct unit unit = unit_of(family, kernels, a);
     bool back = a->pass == PLAN_LOSS || a->pass == PLAN_BACKWARD;
-    if (unit.turns == 1 || a->pass == PLAN_UPDATE) {
+    if (a->pass == PLAN_UPDATE) unit.scale = clip_scale(a);
+    if (unit.turns == 1 || a->pass == PLAN_UPDATE || a->pass == PLAN_NORM) {
         compute_once(&unit);
         return;
     }

@@ -23,6 +23,7 @@ struct unit {
     int64_t inner, shared; /* width of all queries, of all keys: H D, and as much or less */
     float epsilon;
     struct optimizer optimizer; /* with the learning rate of this step */
+    float scale;   /* of gradients in an UPDATE: below 1 where they are clipped */
     uint32_t block_tensors; /* of one block, if there are any */
     int64_t part;      /* floats from parameters to first moments to second moments */
     uint32_t turn, turns; /* which microbatch of how many */

@@ -92,6 +92,20 @@ struct kernels {
     void (*update)(const struct kernels *kernels, float *p, float *m, float *v, const float *g,
                    int64_t n, const struct optimizer *optimizer, bool decays, uint64_t step);
 
+    /* --- clipping, of the host's processor only ------------------------------------------- */
+
+    /* The whole gradient that embed_update would apply: rows [0, row_count). */
+    void (*embed_gradient)(const struct kernels *kernels, float *gradient,
+                           const float *head_gradient, const float *dx, const int32_t *tokens,
+                           int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
+                           int64_t row_count, float *scratch);
+    /* The sum of the squares of n numbers, in an order that n alone decides. */
+    double (*squares)(const struct kernels *kernels, const float *g, int64_t n);
+    /* As update, with g times `scale`. */
+    void (*update_scaled)(const struct kernels *kernels, float *p, float *m, float *v,
+                          const float *g, int64_t n, const struct optimizer *optimizer,
+                          bool decays, uint64_t step, float scale);
+
     /* --- llama ---------------------------------------------------------------------------- */
 
     /* As norm_forward, without a mean and a bias: stats(R) = 1/rms. */

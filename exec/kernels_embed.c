@@ -16,6 +16,8 @@
  *     tokens 7 3 7 9   ->  pairs (3,1) (7,0) (7,2) (9,3)      scratch: 2 x 8 bytes per token
  *     row 7: g = head[7] + dx[0] + dx[2]
  *
+ * Where the gradient is wanted and no step (clipping), the same sweep writes what it would apply.
+ *
  * Cost: a sweep of the tables, 28 bytes per parameter for AdamW (24 without a head), 1.1 GB for
  * GPT-2, beside which sorting some thousand tokens is nothing. With SGD, no decay and no head a row
  * without tokens is left alone: p - lr 0 is p.
@@ -110,6 +112,7 @@ static int64_t find_pair(const uint64_t *pairs, int64_t count, int64_t row)
 struct sweep {
     struct host_step step;
     float *p, *m, *v;           /* of first_row */
+    float *gradient;            /* of first_row: where it goes instead; NULL: it is applied */
     const float *head;          /* of first_row; NULL: none */
     const float *dx;
     const uint64_t *pairs;      /* tokens in range, sorted */
@@ -117,6 +120,16 @@ struct sweep {
     int64_t b, t, c, vocabulary, first_row;
     bool skip_idle;             /* rows without a gradient do not change */
 };
+
+/* `count` numbers of the gradient, for the parameters from `at` on. */
+static void take_gradient(const struct sweep *s, int64_t at, const float *g, int64_t count)
+{
+    if (s->gradient)
+        memcpy(s->gradient + at, g, (size_t)count * sizeof *g);
+    else
+        host_step_apply(&s->step, s->p + at, s->m ? s->m + at : NULL, s->v ? s->v + at : NULL, g,
+                        count);
+}
 
 /* Rows [from, to) of the range that no token touches. */
 static void update_idle(const struct sweep *s, int64_t from, int64_t to)
@@ -127,14 +140,11 @@ static void update_idle(const struct sweep *s, int64_t from, int64_t to)
     int64_t with_head = s->head ? host_min(to, s->vocabulary - s->first_row) * s->c : 0;
     int64_t i = from * s->c;
     if (i < with_head) {
-        host_step_apply(&s->step, s->p + i, s->m ? s->m + i : NULL, s->v ? s->v + i : NULL,
-                        s->head + i, with_head - i);
+        take_gradient(s, i, s->head + i, with_head - i);
         i = with_head;
     }
     if (s->skip_idle) return;
-    for (; i < end; i += PIECE)
-        host_step_apply(&s->step, s->p + i, s->m ? s->m + i : NULL, s->v ? s->v + i : NULL, zeros,
-                        host_min(PIECE, end - i));
+    for (; i < end; i += PIECE) take_gradient(s, i, zeros, host_min(PIECE, end - i));
 }
 
 /* One row with the terms dx[place(k)], k in [0, count). */
@@ -151,8 +161,7 @@ static void update_row(const struct sweep *s, int64_t row, const uint64_t *pairs
                                      : pair_place(pairs[k]);
             add_to_row(g, s->dx + place * s->c + first, n);
         }
-        host_step_apply(&s->step, s->p + at, s->m ? s->m + at : NULL, s->v ? s->v + at : NULL, g,
-                        n);
+        take_gradient(s, at, g, n);
     }
 }
 
@@ -186,20 +195,48 @@ static void update_rows(const struct sweep *s, int64_t from, int64_t to)
     if (row < to) update_idle(s, row, to); /* positions past the sequence */
 }
 
+/* Pairs of the tokens in the sweep's range, sorted; `scratch` has room for two per token. */
+static void sort_tokens(struct sweep *s, const int32_t *tokens, int64_t token_stride,
+                        int64_t row_count, float *scratch)
+{
+    uint64_t *pairs = (uint64_t *)(void *)scratch;
+    int64_t all = s->b * s->t, count = 0;
+    assert((uintptr_t)pairs % sizeof *pairs == 0 && all <= UINT32_MAX);
+    for (int64_t r = 0; r < all; r++) {
+        int64_t token = tokens[r / s->t * token_stride + r % s->t];
+        if (token >= s->first_row && token < s->first_row + row_count)
+            pairs[count++] = pair(token, r);
+    }
+    s->pairs = sort_pairs(pairs, pairs + all, count, s->vocabulary);
+    s->pair_count = count;
+}
+
+static void sweep_rows(const struct sweep *s, const struct kernels *kernels, int64_t row_count)
+{
+    int64_t blocks = host_blocks(row_count, BLOCK_ROWS);
+#pragma omp parallel for schedule(static) num_threads((int)kernels->threads) \
+    if (row_count * s->c > HOST_SERIAL)
+    for (int64_t block = 0; block < blocks; block++)
+        update_rows(s, block * BLOCK_ROWS, host_min((block + 1) * BLOCK_ROWS, row_count));
+}
+
+void host_embed_gradient(const struct kernels *kernels, float *gradient, const float *head_gradient,
+                         const float *dx, const int32_t *tokens, int64_t token_stride, int64_t b,
+                         int64_t t, int64_t c, int64_t v, int64_t row_count, float *scratch)
+{
+    struct sweep sweep = {
+        .gradient = gradient, .head = head_gradient, .dx = dx, .b = b, .t = t, .c = c,
+        .vocabulary = v};
+    sort_tokens(&sweep, tokens, token_stride, row_count, scratch);
+    sweep_rows(&sweep, kernels, row_count);
+}
+
 void host_embed_update(const struct kernels *kernels, float *state, int64_t part,
                        const float *head_gradient, const float *dx, const int32_t *tokens,
                        int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
                        int64_t first_row, int64_t row_count, const struct optimizer *optimizer,
                        uint64_t step, float *scratch)
 {
-    uint64_t *pairs = (uint64_t *)(void *)scratch;
-    assert((uintptr_t)pairs % sizeof *pairs == 0 && b * t <= UINT32_MAX);
-    int64_t count = 0;
-    for (int64_t r = 0; r < b * t; r++) {
-        int64_t token = tokens[r / t * token_stride + r % t];
-        if (token >= first_row && token < first_row + row_count) pairs[count++] = pair(token, r);
-    }
-
     uint32_t words = optimizer_state_words(optimizer->kind);
     struct sweep sweep = {
         .step = host_step_of(optimizer, true, step),
@@ -208,8 +245,6 @@ void host_embed_update(const struct kernels *kernels, float *state, int64_t part
         .v = words > 1 ? state + 2 * part : NULL,
         .head = head_gradient,
         .dx = dx,
-        .pairs = sort_pairs(pairs, pairs + b * t, count, v),
-        .pair_count = count,
         .b = b,
         .t = t,
         .c = c,
@@ -217,9 +252,6 @@ void host_embed_update(const struct kernels *kernels, float *state, int64_t part
         .first_row = first_row,
         .skip_idle = optimizer->kind == OPTIMIZER_SGD && optimizer->weight_decay == 0,
     };
-    int64_t blocks = host_blocks(row_count, BLOCK_ROWS);
-#pragma omp parallel for schedule(static) num_threads((int)kernels->threads) \
-    if (row_count * c > HOST_SERIAL)
-    for (int64_t block = 0; block < blocks; block++)
-        update_rows(&sweep, block * BLOCK_ROWS, host_min((block + 1) * BLOCK_ROWS, row_count));
+    sort_tokens(&sweep, tokens, token_stride, row_count, scratch);
+    sweep_rows(&sweep, kernels, row_count);
 }

@@ -47,6 +47,14 @@ void host_embed_update(const struct kernels *kernels, float *state, int64_t part
                        int64_t first_row, int64_t row_count, const struct optimizer *optimizer,
                        uint64_t step, float *scratch);
 
+void host_embed_gradient(const struct kernels *kernels, float *gradient, const float *head_gradient,
+                         const float *dx, const int32_t *tokens, int64_t token_stride, int64_t b,
+                         int64_t t, int64_t c, int64_t v, int64_t row_count, float *scratch);
+double host_squares(const struct kernels *kernels, const float *g, int64_t n);
+void host_update_scaled(const struct kernels *kernels, float *p, float *m, float *v,
+                        const float *g, int64_t n, const struct optimizer *optimizer, bool decays,
+                        uint64_t step, float scale);
+
 void host_norm_forward(const struct kernels *kernels, float *out, float *sum, float *stats,
                        const float *x, const float *y, const float *w, const float *b, int64_t r,
                        int64_t c, float epsilon);

@@ -11,6 +11,11 @@
  * 20, SGD 12; at 40 GB/s the 124 million parameters of GPT-2 take 87 ms. The coefficients are worked out in
  * double once per call. Leaves take whole chunks; a tail is padded and goes through the same code.
  *
+ * Clipping: the norm of all gradients is the root of their tensors' sums of squares, each a double whose
+ * order n alone decides: lanes within a range, a fixed number of ranges, one after the other. Squares of
+ * floats are exact in double. A scaled step scales a block of the gradient on the stack, in front of the
+ * step: (g s) is rounded once, as in torch.nn.utils.clip_grad_norm_(), and nothing more is moved.
+ *
  * Sources: Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019; the order of
  * operations is that of torch.optim.AdamW. Sutskever et al., "On the importance of initialization and
  * momentum in deep learning", ICML 2013; torch.optim.SGD.
@@ -153,5 +158,68 @@ void host_update(const struct kernels *kernels, float *p, float *m, float *v, co
         int64_t first = block * HOST_BLOCK;
         host_step_apply(&coefficients, p + first, m ? m + first : NULL, v ? v + first : NULL,
                         g + first, host_min(HOST_BLOCK, n - first));
+    }
+}
+
+/* --- clipping --------------------------------------------------------------------------------- */
+
+enum { SQUARE_RANGES = 512, SQUARE_LANES = 16, SCALED_PIECE = 4096 };
+
+CLONES static double squares_of(const float *restrict g, int64_t n)
+{
+    double lanes[SQUARE_LANES] = {0};
+    int64_t i = 0;
+    for (; i + SQUARE_LANES <= n; i += SQUARE_LANES)
+        for (int l = 0; l < SQUARE_LANES; l++) lanes[l] += (double)g[i + l] * (double)g[i + l];
+    for (int l = 0; l < n - i; l++) lanes[l] += (double)g[i + l] * (double)g[i + l];
+    for (int width = SQUARE_LANES / 2; width > 0; width /= 2)
+        for (int l = 0; l < width; l++) lanes[l] += lanes[l + width];
+    return lanes[0];
+}
+
+double host_squares(const struct kernels *kernels, const float *g, int64_t n)
+{
+    double sums[SQUARE_RANGES], sum = 0;
+    int64_t range = host_blocks(n, SQUARE_RANGES);
+    if (range < HOST_BLOCK) range = HOST_BLOCK;
+    int64_t ranges = host_blocks(n, range);
+    assert(ranges <= SQUARE_RANGES);
+#pragma omp parallel for schedule(static) num_threads((int)kernels->threads) if (n > HOST_SERIAL)
+    for (int64_t i = 0; i < ranges; i++)
+        sums[i] = squares_of(g + i * range, host_min(range, n - i * range));
+    for (int64_t i = 0; i < ranges; i++) sum += sums[i];
+    return sum;
+}
+
+CLONES static void scale_piece(float *restrict out, const float *restrict g, float scale, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) out[i] = g[i] * scale;
+}
+
+/* At most HOST_BLOCK parameters. */
+static void scaled_block(const struct host_step *step, float *p, float *m, float *v, const float *g,
+                         int64_t n, float scale)
+{
+    float scaled[SCALED_PIECE];
+    for (int64_t at = 0; at < n; at += SCALED_PIECE) {
+        int64_t count = host_min(SCALED_PIECE, n - at);
+        scale_piece(scaled, g + at, scale, count);
+        host_step_apply(step, p + at, m ? m + at : NULL, v ? v + at : NULL, scaled, count);
+    }
+}
+
+void host_update_scaled(const struct kernels *kernels, float *p, float *m, float *v,
+                        const float *g, int64_t n, const struct optimizer *optimizer, bool decays,
+                        uint64_t step, float scale)
+{
+    assert(m || optimizer_state_words(optimizer->kind) < 1);
+    assert(v || optimizer_state_words(optimizer->kind) < 2);
+    struct host_step coefficients = host_step_of(optimizer, decays, step);
+    int64_t blocks = host_blocks(n, HOST_BLOCK);
+#pragma omp parallel for schedule(static) num_threads((int)kernels->threads) if (n > HOST_SERIAL)
+    for (int64_t block = 0; block < blocks; block++) {
+        int64_t first = block * HOST_BLOCK;
+        scaled_block(&coefficients, p + first, m ? m + first : NULL, v ? v + first : NULL,
+                     g + first, host_min(HOST_BLOCK, n - first), scale);
     }
 }

@@ -464,6 +464,14 @@ static void call_embed_step(const struct call *c)
     c->kernels->update(c->kernels, p, p + n, p + 2 * n, hot(c, 1, n), n, &adamw, true, 1);
 }
 
+/* Gradients that came from a device a moment ago. */
+static void call_squares(const struct call *c)
+{
+    static _Thread_local volatile double keep; /* else there is nothing to do */
+    keep = c->kernels->squares(c->kernels, hot(c, 0, c->m), c->m);
+    (void)keep;
+}
+
 static void call_loss(const struct call *c)
 {
     const struct batch s = batch_of(c->m);
@@ -629,6 +637,8 @@ static const struct kernel_class classes[KERNEL_COUNT] = {
                        .need = offsetof(struct kernels, first_forward),
                        SIZES(narrow_sizes)},
     [KERNEL_MOMENTUM] = {call_momentum, SIZES(parameter_sizes)},
+    [KERNEL_SQUARES] = {call_squares, .need = offsetof(struct kernels, squares),
+                        SIZES(parameter_sizes)},
 };
 
 /* --- sampling --------------------------------------------------------------------------------------- */

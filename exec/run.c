@@ -125,6 +125,46 @@ static bool begin_minibatch(struct run *run, uint32_t job, uint64_t minibatch)
     return may;
 }
 
+/* The line of a minibatch; of a job that clips, when both its loss and its norm are there. */
+static void log_minibatch(struct run *run, const struct run_log_entry *part, bool has_loss)
+{
+    struct run_progress *const progress = &run->jobs[part->job];
+    struct run_log_entry entry = *part;
+    bool whole = !entry.clips;
+    if (entry.clips) {
+        pthread_mutex_lock(&run->lock);
+        whole = progress->half_logged;
+        if (whole) {
+            const double norm = has_loss ? progress->half.norm : part->norm;
+            if (!has_loss) entry = progress->half;
+            entry.norm = norm;
+        } else {
+            progress->half = *part;
+        }
+        progress->half_logged = !whole;
+        pthread_mutex_unlock(&run->lock);
+    }
+    if (whole) run_log_minibatch(run->log, &entry);
+}
+
+/* The first step of a minibatch was made: the norm of its gradients is known. */
+static void take_norm(struct run *run, uint32_t job, uint64_t minibatch, const double *norms)
+{
+    const struct job *const about = &run->plan->jobs.jobs[job];
+    const double norm = unit_norm(about, norms);
+    if (!isfinite(norm) && run->options->on_nan == RUN_NAN_STOP) {
+        struct error why = {0};
+        error_set(&why, STATUS_CHECK, "the norm of the gradients of minibatch %" PRIu64 " is %g",
+                  about->first_minibatch + minibatch + 1, norm);
+        pthread_mutex_lock(&run->lock);
+        run->jobs[job].diverged = true;
+        pthread_mutex_unlock(&run->lock);
+        run_fail_job(run, job, true, &why);
+    }
+    const struct run_log_entry entry = {.job = job, .clips = true, .norm = norm};
+    log_minibatch(run, &entry, false);
+}
+
 struct compute_call {
     struct run *run;
     struct flight *flight;
@@ -138,11 +178,22 @@ static void call_compute(const struct kernels *kernels, void *argument)
     const struct flight *const flight = call->flight;
     char what[PLAN_TEXT_BYTES];
     range_push(plan_op_text(call->run->plan, flight->unit, flight->op, what));
-    if (begin_minibatch(call->run, flight->unit->job, flight->minibatch))
+    if (begin_minibatch(call->run, flight->unit->job, flight->minibatch)) {
         unit_compute(kernels, &call->arguments);
-    else
+        if (call->arguments.norms && flight->op->pass == PLAN_UPDATE && flight->unit->shard == 0)
+            take_norm(call->run, flight->unit->job, flight->minibatch, call->arguments.norms);
+    } else {
         call->flight->omitted = true;
+    }
     range_pop();
+}
+
+/* A computation of the host stream, which has no kernels of its own. */
+static void call_gather(void *argument)
+{
+    const struct compute_call *const call = argument;
+    kernels_host_attach(&call->run->gather);
+    call_compute(&call->run->gather, argument);
 }
 
 struct batch_call {
@@ -236,14 +287,16 @@ static void call_loss(void *argument)
         error_set(&why, STATUS_CHECK, "the loss of minibatch %" PRIu64 " is %g", step, loss);
         run_fail_job(run, call->job, true, &why);
     }
-    run_log_minibatch(run->log, &(struct run_log_entry){
+    const struct run_log_entry entry = {
         .job = call->job,
         .step = step,
         .loss = loss,
         .learning_rate = learning_rate_at(job, step),
+        .clips = job_clips(job),
         .tokens_per_s = step_s > 0 ? (double)(job_samples(job) * job->sequence) / step_s : 0,
         .elapsed_s = now_s - run->start_s,
-    });
+    };
+    log_minibatch(run, &entry, true);
 }
 
 /* The loss of a held-out minibatch; the last one of an evaluation completes it. */
@@ -526,6 +579,7 @@ static struct unit_arguments unit_arguments_of(const struct loop *loop,
             break;
         case BUFFER_ACTIVATIONS: arguments.activations = at; break;
         case BUFFER_GRADIENT: arguments.gradient = at; break;
+        case BUFFER_NORMS: arguments.norms = at; break;
         case BUFFER_WORKSPACE: arguments.workspace = at; break;
         case BUFFER_KEPT:
         case BUFFER_STORED: /* nothing computes there */
@@ -588,7 +642,10 @@ static void enqueue_compute(struct loop *loop, const struct plan_walk_op *op,
     }
     const struct compute_call call = {
         .run = loop->run, .flight = flight, .arguments = unit_arguments_of(loop, op)};
-    device_compute(stream, call_compute, &call, sizeof call, &flight->timing);
+    if (op->op->stream == STREAM_HOST)
+        device_call(stream, call_gather, &call, sizeof call, &flight->timing);
+    else
+        device_compute(stream, call_compute, &call, sizeof call, &flight->timing);
 }
 
 static void enqueue_copy(struct loop *loop, const struct plan_walk_op *op, struct flight *flight)
@@ -866,7 +923,8 @@ static void predict(struct loop *loop)
                                   op->stream == STREAM_H2D ? COPY_H2D : COPY_D2H, op->bytes);
         } else if (op->work != PLAN_NONE) {
             const struct plan_work *const work = &plan->works[op->work];
-            const uint32_t device = op->stream == STREAM_CPU ? hardware_cpu(&plan->hardware) : 0;
+            const bool host = plan_stream_is_host(op->stream);
+            const uint32_t device = host ? hardware_cpu(&plan->hardware) : 0;
             seconds = cost_work_s(&plan->hardware, device, &plan->items[work->first_item],
                                   work->item_count, NULL);
         }

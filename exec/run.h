@@ -5,7 +5,8 @@
  * The log is JSON lines. The first says what the run is made of; then one for each minibatch of a
  * job, as soon as its loss is on the host:
  *     {"job":"a","step":12,"loss":3.21,"lr":0.0003,"tokens_per_s":2085.1,"elapsed_s":4.67}
- * with "loss":null,"nonfinite":true where it is NaN or infinite. An evaluation has a line of its own,
+ * with "loss":null,"nonfinite":true where it is NaN or infinite, and a "norm" of the gradients where the
+ * job clips (the line then waits for that). An evaluation has a line of its own,
  *     {"job":"a","step":12,"evaluation":3.34,"best":true,"elapsed_s":4.81}
  * where "best" says whether it is the lowest so far. The last line says how the run ended. A run that
  * goes on from checkpoints appends, beginning with a first line again ("resumed":true); a step that

@@ -121,6 +121,8 @@ void run_log_minibatch(struct run_log *log, const struct run_log_entry *entry)
         json_out_string(line, "job", log->plan->jobs.jobs[entry->job].name);
         json_out_u64(line, "step", entry->step);
         put_loss(line, "loss", entry->loss);
+        if (entry->clips && isfinite(entry->norm)) json_out_double(line, "norm", entry->norm);
+        else if (entry->clips) json_out_null(line, "norm");
         json_out_double(line, "lr", entry->learning_rate);
         json_out_double(line, "tokens_per_s", entry->tokens_per_s);
         json_out_double(line, "elapsed_s", entry->elapsed_s);

@@ -18,6 +18,8 @@ struct run_log_entry {
     uint64_t step; /* from 1 */
     double loss;   /* may be NaN or infinite */
     double learning_rate;
+    bool clips;
+    double norm;   /* of all gradients, of a job that clips; may be NaN or infinite */
     double tokens_per_s, elapsed_s;
 };
 struct run_log_evaluation {

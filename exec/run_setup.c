@@ -414,12 +414,19 @@ static uint32_t device_threads(const struct hardware *hardware)
     return each > 0 ? each : 1;
 }
 
+/* On the host stream, rather than what it is there for? */
+static bool computes_on_host(const struct plan_op *op)
+{
+    return op->kind == OP_COMPUTE && op->stream == STREAM_HOST && op->pass != PLAN_BATCH &&
+           op->pass != PLAN_KEEP;
+}
+
 /* The stream of the host's processor: the computing part of a host device, with all cores. */
 static enum status open_cpu(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
     bool used = false;
-    for (uint32_t i = 0; i < plan->op_count && !used; i++) used = plan->ops[i].stream == STREAM_CPU;
+    for (uint32_t i = 0; i < plan->op_count && !used; i++) used = plan->ops[i].stream == STREAM_CPU || computes_on_host(&plan->ops[i]);
     if (!used) return STATUS_OK;
     const struct device_options options = {
         .index = hardware_cpu(&plan->hardware),
@@ -430,6 +437,8 @@ static enum status open_cpu(struct run *run, struct error *err)
     const enum status status = device_open_host(&options, &run->cpu, err);
     if (status != STATUS_OK) return error_add(err, "the host's processor");
     run->streams[plan_stream(plan, 0, STREAM_CPU)] = device_stream(run->cpu, STREAM_COMPUTE);
+    run->gather = *device_kernels(run->cpu);
+    run->gather.threads = 1;
     return STATUS_OK;
 }
 

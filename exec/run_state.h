@@ -24,6 +24,8 @@ struct run_progress {
     bool diverged;    /* a loss is not finite and the job stops for that */
     bool damaged;     /* a part of its state is lost, or of several steps: nothing of it is kept */
     bool home;        /* it is complete, and its state on the host; see run_note_lost_devices() */
+    bool half_logged;     /* of a job that clips: loss or norm of a minibatch is there, and the ... */
+    struct run_log_entry half; /* ... other is not */
     struct error failure; /* why it ended early; zero: it did not, or was stopped */
     double held_out_sum;  /* of the losses of the evaluation that is on its way, ... */
     uint64_t held_out;    /* ... and how many they are */
@@ -59,6 +61,7 @@ struct run {
     bool *uses_device;           /* [job][device] */
     bool *device_noted;          /* per device: that it is lost is known; the walking thread's */
     struct device *cpu;          /* the host's processor, without an arena; NULL: the plan has no use */
+    struct kernels gather;       /* the processor's, for one thread: what the host stream computes */
     struct device_stream **streams; /* by plan_stream() */
     struct unit_tables *tables;  /* per shard */
     struct memory_table *parameters; /* per shard: tables[i].parameters, as weights.h wants them */

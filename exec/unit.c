@@ -7,6 +7,7 @@
 #include "exec/unit.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -50,6 +51,14 @@ void unit_compute(const struct kernels *kernels, const struct unit_arguments *ar
     const struct family *family = families[arguments->job->network.family];
     assert(family);
     family_compute(family, kernels, arguments);
+}
+
+double unit_norm(const struct job *job, const double *norms)
+{
+    const uint64_t tensors = memory_tensor_count(&job->network, 0, job->network.layer_count);
+    double sum = 0;
+    for (uint64_t i = 0; i < tensors; i++) sum += norms[i];
+    return sqrt(sum);
 }
 
 const char *unit_missing_kernel(const struct kernels *kernels, const struct job *job)

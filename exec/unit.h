@@ -26,14 +26,17 @@ struct unit_arguments {
     const struct job *job;
     const struct plan_shard *shard;
     const struct unit_tables *tables;
-    uint32_t pass;              /* PLAN_FORWARD, PLAN_LOSS, PLAN_BACKWARD, PLAN_UPDATE, PLAN_EVALUATE */
+    uint32_t pass;              /* PLAN_FORWARD, PLAN_LOSS, PLAN_BACKWARD, PLAN_UPDATE, PLAN_NORM,
+                                   PLAN_EVALUATE */
     uint64_t minibatch;         /* from 0; the optimizer's step is this + 1 */
     uint64_t first_row, row_count; /* of an embedding slice; 0, 0: all rows */
     float *state;               /* state blob, or its parameters part in a forward pass or with a
                                    gradient; of a slice: its rows, their moments right behind them */
     float *gradient;            /* of the parameters, laid out like them: written by a backward pass
-                                   that does not update, read by an UPDATE; NULL: updates follow at
-                                   once */
+                                   that does not update, read by an UPDATE and a NORM; NULL: updates
+                                   follow at once */
+    double *norms;              /* of a job that clips: sums of squares of all its tensors' gradients; a
+                                   NORM writes those of its shard, an UPDATE reads them */
     const float *table;         /* tied token table, for the head */
     float *table_gradient;      /* written by the head, read by the embedding's backward; of a slice:
                                    its rows; NULL when none of them is a token */
@@ -50,6 +53,9 @@ struct unit_arguments {
 };
 
 void unit_compute(const struct kernels *kernels, const struct unit_arguments *arguments);
+
+/* The norm of all gradients of a job from the sums of squares of its tensors, added in their order. */
+double unit_norm(const struct job *job, const double *norms);
 
 /* NULL when the executor can train this job, else why not ("networks of family 'profile' ..."). Borrowed
  * by the calling thread until it asks again. */

@@ -269,6 +269,7 @@ static uint32_t stand_in(uint32_t kernel)
     case KERNEL_GATHER: return KERNEL_RESIDUAL;
     case KERNEL_SWIGLU_FORWARD: return KERNEL_GELU_FORWARD;
     case KERNEL_SWIGLU_BACKWARD: return KERNEL_GELU_BACKWARD;
+    case KERNEL_SQUARES: return KERNEL_SGD;
     default: return kernel;
     }
 }

@@ -229,6 +229,7 @@ static enum status take_optimizer(struct json_object *o, struct optimizer *out, 
                          err));
     TRY(json_take_double(&inner, "momentum", JSON_OPTIONAL, 0, below_one, &out->momentum, err));
     TRY(json_take_bool(&inner, "nesterov", JSON_OPTIONAL, &out->nesterov, err));
+    TRY(json_take_double(&inner, "clip", JSON_OPTIONAL, 0, rate_max, &out->clip, err));
     TRY(take_schedule(&inner, &out->schedule, err));
     TRY(json_object_close(&inner, err));
     out->decay = (uint32_t)decay;
@@ -367,6 +368,19 @@ static enum status check_schedule(const struct draft *draft, struct error *err)
                          warmup, job->minibatches);
 }
 
+/* The gradient of an embedding that is more than tables of rows is made and applied at once. */
+static enum status check_clip(const struct draft *draft, struct error *err)
+{
+    const struct network *n = &draft->job.network;
+    if (!job_clips(&draft->job) || n->family == NETWORK_GPT2 || n->family == NETWORK_LLAMA)
+        return STATUS_OK;
+    const json_t *own = json_object_get(draft->object, "optimizer");
+    if (!json_object_get(own, "clip")) own = json_object_get(draft->defaults, "optimizer");
+    return json_fail_key(draft->in, own, "clip", err,
+                         "'clip' does not know networks of family '%s' yet (expected gpt2 or llama)",
+                         network_family_names[n->family]);
+}
+
 /* Data of a job or of its evaluations, and the objects that named them, for the place in a message. */
 struct named_data {
     const char *data;
@@ -492,6 +506,7 @@ static enum status resolve(struct draft *draft, const char *folder, struct arena
                                               : guess_format(&job->network, job->evaluation.data);
     }
     TRY(check_schedule(draft, err));
+    TRY(check_clip(draft, err));
     TRY(check_training_data(draft, err));
     TRY(check_evaluation(draft, err));
     return check_sizes(draft, err);
@@ -703,6 +718,7 @@ void optimizer_write_keys(const struct optimizer *o, struct json_out *out)
     if (o->decay != DECAY_MATRICES) json_out_string(out, "decay", decay_rule_names[o->decay]);
     if (o->momentum > 0) json_out_double(out, "momentum", o->momentum);
     if (o->nesterov) json_out_bool(out, "nesterov", true);
+    if (o->clip > 0) json_out_double(out, "clip", o->clip);
     write_schedule(&o->schedule, out);
 }
 

@@ -22,7 +22,8 @@
  * first_minibatch 0                            steps taken before these, by a run that was stopped
  * optimizer     {"kind": "adamw"}              or "sgd"; lr 3e-4, weight_decay 0, beta1 0.9,
  *                                              beta2 0.999, epsilon 1e-8, decay "matrices",
- *                                              momentum 0, nesterov false, and a schedule, below
+ *                                              momentum 0, nesterov false, clip 0, and a schedule,
+ *                                              below
  * seed          1
  * data          none: seeded random tokens     relative to the jobs file; as text, a token is a byte,
  *                                              and bert's mask is token 256
@@ -82,6 +83,7 @@ struct optimizer {
     double momentum; /* momentum: in (0, 1); 0 for the others */
     bool nesterov;   /* momentum */
     struct rate_schedule schedule;
+    double clip; /* of the norm of all gradients together: they are scaled down to it; 0: never */
 };
 
 enum data_format {
@@ -140,6 +142,12 @@ struct job {
  *                                   -1 to 1, which is what Hugging Face's image processor makes of them
  */
 uint64_t job_batch_bytes(const struct job *job);
+
+/* Do its steps wait for the norm of all gradients? */
+static inline bool job_clips(const struct job *job)
+{
+    return job->optimizer.clip > 0;
+}
 
 /* Samples of a minibatch: what boundaries, batches and kept activations are for. */
 static inline uint64_t job_samples(const struct job *job)

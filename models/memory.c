@@ -172,6 +172,19 @@ enum status memory_parameters(const struct network *network, uint64_t first_laye
     return range_table(&range, arena, out, err);
 }
 
+uint64_t memory_tensor_count(const struct network *network, uint64_t first_layer,
+                             uint64_t layer_count)
+{
+    struct tensor_spec specs[LAYER_TENSORS_MAX];
+    uint64_t end = first_layer + layer_count, sum = 0;
+    for (uint64_t layer = first_layer, next; layer < end; layer = next) {
+        next = layer + 1;
+        while (is_block(network, layer) && next < end && is_block(network, next)) next++;
+        sum += (next - layer) * network_layer_tensors(network, layer, specs);
+    }
+    return sum;
+}
+
 uint64_t memory_parameter_bytes(const struct network *network, uint64_t first_layer,
                                 uint64_t layer_count)
 {

@@ -39,6 +39,10 @@ MUST_CHECK enum status memory_parameters(const struct network *network, uint64_t
                                          uint64_t layer_count, struct arena *arena,
                                          struct memory_table *out, struct error *err);
 
+/* How many tensors these layers have. */
+uint64_t memory_tensor_count(const struct network *network, uint64_t first_layer,
+                             uint64_t layer_count);
+
 /* Bytes of one part of the state blob, and of the whole, without building the table. */
 uint64_t memory_parameter_bytes(const struct network *network, uint64_t first_layer,
                                 uint64_t layer_count);

@@ -50,6 +50,7 @@ enum kernel {
     KERNEL_SWIGLU_BACKWARD,
     KERNEL_GATHER, /* m rows of n moved: pixels to patches, class tokens out of their samples */
     KERNEL_MOMENTUM,      /* m parameters */
+    KERNEL_SQUARES,       /* m numbers squared and added up */
     KERNEL_COUNT
 };
 

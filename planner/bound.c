@@ -145,6 +145,12 @@ static double pass_s(const struct hardware *hw, uint32_t device, const struct jo
     return cost_work_s(hw, device, items, count, NULL);
 }
 
+/* Where a job clips, its embedding's rows are gathered beside both devices and processor. */
+static bool gathers_apart(const struct job *job, uint64_t layer)
+{
+    return layer == 0 && job_clips(job) && job_slices(job);
+}
+
 /* The same of a held-out minibatch: forward passes. */
 static struct parts held_out_parts(const struct hardware *hw, uint32_t device,
                                    const struct job *job, bool cpu)
@@ -152,6 +158,7 @@ static struct parts held_out_parts(const struct hardware *hw, uint32_t device,
     struct parts parts = {0};
     for (uint64_t l = 0; l < job->network.layer_count; l++) {
         double seconds = pass_s(hw, device, job, l, PLAN_EVALUATE, 0);
+        if (gathers_apart(job, l)) continue;
         if (cpu && l == 0 && job_slices(job)) {
             parts.movable += seconds;
             parts.movable_on_cpu += pass_s(hw, hardware_cpu(hw), job, l, PLAN_EVALUATE, 0);
@@ -171,14 +178,15 @@ static struct parts minibatch_parts(const struct hardware *hw, uint32_t device,
     uint32_t processor = hardware_cpu(hw);
     for (uint64_t l = 0; l < layers; l++) {
         bool last = l + 1 == layers, rows = l == 0 && !last && job_slices(job);
-        double forward = last ? 0 : pass_s(hw, device, job, l, PLAN_FORWARD, 0);
+        bool apart = gathers_apart(job, l);
+        double forward = last || apart ? 0 : pass_s(hw, device, job, l, PLAN_FORWARD, 0);
         double back = pass_s(hw, device, job, l, last ? PLAN_LOSS : PLAN_BACKWARD, 0);
         double update = pass_s(hw, device, job, l, PLAN_UPDATE, 0);
         if (!cpu) {
             parts.device += forward + back;
         } else if (rows) {
             parts.movable += forward + back;
-            parts.movable_on_cpu += pass_s(hw, processor, job, l, PLAN_FORWARD, 0) +
+            parts.movable_on_cpu += (apart ? 0 : pass_s(hw, processor, job, l, PLAN_FORWARD, 0)) +
                                     pass_s(hw, processor, job, l, PLAN_BACKWARD, 0);
         } else {
             parts.device += forward + back - update;

@@ -20,7 +20,8 @@
  *       cpu  update                         state of s, on the host
  *
  * end the unit; the next forward pass of the shard then waits for that update. Both passes of such
- * a job's embedding run on the processor and have no part in regions and edges.
+ * a job's embedding run on the processor and have no part in regions and edges. Where a job clips, a norm
+ * stands in place of the update, and units of updates alone follow the minibatch's last backward pass.
  *
  * A state on storage (partition_storage.h) takes one more step each way, through host memory:
  *
@@ -79,7 +80,7 @@ struct unit_slots {
 enum { ACCESSES_MAX = 12 };
 
 /* Gradients of a job on the host: one arrives while another is applied, and one more so that
- * neither waits for the other's end. */
+ * neither waits for the other's end. (All shards' where it clips.) */
 enum { GRADIENT_TURNS = 3 };
 
 /* Of a shard's pass: input here, output here, the last of its minibatch. */
@@ -267,13 +268,17 @@ static void add_compute(struct emitter *e, const struct shard_view *v, enum plan
     add_op(e, v, op, how);
 }
 
-/* The same on the host's processor. */
+/* The same on the host's processor. An embedding of a job that clips has two ways of its own: rows are
+ * gathered on the host stream, and its gradient is left. */
 static void add_cpu(struct emitter *e, const struct shard_view *v, enum plan_pass pass,
                     uint64_t workspace)
 {
+    bool gathers = pass == PLAN_FORWARD || pass == PLAN_EVALUATE, clips = job_clips(v->job);
     if (workspace > 0)
         use(e, buffer(e, v, BUFFER_WORKSPACE, v->shard, pass, false, workspace), ACCESS_WRITE);
-    add_op(e, v, (struct plan_op){.stream = STREAM_CPU, .pass = (uint8_t)pass}, 0);
+    struct plan_op op = {.stream = clips && gathers ? STREAM_HOST : STREAM_CPU,
+                         .pass = (uint8_t)pass};
+    add_op(e, v, op, clips && pass == PLAN_BACKWARD ? UNIT_GRADIENTS_OUT : 0);
 }
 
 /* --- pieces that several units have ------------------------------------------------------------ */
@@ -374,6 +379,41 @@ static void use_state(struct emitter *e, const struct shard_view *v, uint32_t st
         use_new(e, device_gradient(e, v), 0, AREA_REGION, 0, v->footprint->parameter_bytes);
 }
 
+static uint32_t host_gradient(struct emitter *e, const struct shard_view *v)
+{
+    uint32_t variant = job_clips(v->job) ? v->shard : v->shard % GRADIENT_TURNS;
+    return buffer(e, v, BUFFER_GRADIENT, PLAN_NONE, variant, false, v->footprint->parameter_bytes);
+}
+
+static uint32_t norms(struct emitter *e, const struct shard_view *v)
+{
+    const struct network *network = &v->job->network;
+    return buffer(e, v, BUFFER_NORMS, PLAN_NONE, 0, false,
+                  memory_tensor_count(network, 0, network->layer_count) * sizeof(double));
+}
+
+/* What the shard's gradient, on the host, adds to the norm of all. */
+static void add_norm(struct emitter *e, const struct shard_view *v)
+{
+    use(e, host_gradient(e, v), ACCESS_READ);
+    use(e, norms(e, v), ACCESS_WRITE);
+    add_cpu(e, v, PLAN_NORM, 0);
+}
+
+/* Of the state in host memory, or of the staged copy of one on storage. */
+static void add_update(struct emitter *e, const struct shard_view *v)
+{
+    uint32_t home = host_state(e, v, v->shard), updated = home;
+    uint64_t bytes = v->footprint->state_bytes;
+    bool stored = is_stored(e, v, v->shard);
+    if (stored) updated = buffer(e, v, BUFFER_STAGED, v->shard, STAGED_HELD, false, bytes);
+    use(e, host_gradient(e, v), ACCESS_READ);
+    if (job_clips(v->job)) use(e, norms(e, v), ACCESS_READ);
+    use(e, updated, ACCESS_READ | ACCESS_WRITE);
+    add_cpu(e, v, PLAN_UPDATE, 0);
+    if (stored) add_copy(e, STREAM_WRITE, updated, 0, ACCESS_RELEASE, home, 0, 0, bytes);
+}
+
 /* The state goes back; or the gradient does, and is applied there. */
 static void send_state(struct emitter *e, const struct shard_view *v, uint32_t state)
 {
@@ -382,17 +422,10 @@ static void send_state(struct emitter *e, const struct shard_view *v, uint32_t s
         return_state(e, v, v->shard, state, ACCESS_RELEASE, f->state_bytes);
         return;
     }
-    bool stored = is_stored(e, v, v->shard);
-    uint32_t home = host_state(e, v, v->shard), updated = home;
-    if (stored) updated = buffer(e, v, BUFFER_STAGED, v->shard, STAGED_HELD, false, f->state_bytes);
-    uint32_t host = buffer(e, v, BUFFER_GRADIENT, PLAN_NONE, v->shard % GRADIENT_TURNS, false,
-                           f->parameter_bytes);
+    uint32_t host = host_gradient(e, v);
     send(e, device_gradient(e, v), ACCESS_RELEASE, host, 0, f->parameter_bytes);
-    use(e, host, ACCESS_READ);
-    use(e, updated, ACCESS_READ | ACCESS_WRITE);
-    add_cpu(e, v, PLAN_UPDATE, 0);
-    if (stored)
-        add_copy(e, STREAM_WRITE, updated, 0, ACCESS_RELEASE, home, 0, 0, f->state_bytes);
+    if (job_clips(v->job)) add_norm(e, v);
+    else add_update(e, v);
 }
 
 static uint32_t boundary(struct emitter *e, const struct shard_view *v, uint32_t kind,
@@ -505,14 +538,18 @@ static void cpu_embedding_forward(struct emitter *e, const struct shard_view *v)
 
 static void cpu_embedding_backward(struct emitter *e, const struct shard_view *v)
 {
-    use(e, host_state(e, v, 0), ACCESS_READ | ACCESS_WRITE);
+    bool clips = job_clips(v->job);
+    if (clips) use(e, host_gradient(e, v), ACCESS_WRITE);
+    else use(e, host_state(e, v, 0), ACCESS_READ | ACCESS_WRITE);
     if (job_has_table(v->job))
         use(e, buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, false, job_table_bytes(v->job)),
             ACCESS_READ);
     use(e, buffer(e, v, BUFFER_BATCH, PLAN_NONE, 0, false, job_batch_bytes(v->job)), ACCESS_READ);
     use(e, boundary(e, v, BUFFER_BOUNDARY_GRADIENT, 1, false, v->footprint->output_bytes),
         ACCESS_READ);
-    add_cpu(e, v, PLAN_BACKWARD, v->footprint->workspace_bytes[UNIT_BACKWARD][UNIT_KEEP]);
+    uint32_t how = UNIT_KEEP | (clips ? UNIT_GRADIENTS_OUT : 0);
+    add_cpu(e, v, PLAN_BACKWARD, v->footprint->workspace_bytes[UNIT_BACKWARD][how]);
+    if (clips) add_norm(e, v);
 }
 
 /* --- passes ------------------------------------------------------------------------------------ */
@@ -877,6 +914,14 @@ static bool keeps_behind(const struct emitter *e, const struct scheduled_unit *u
            unit_pass_of(shards, unit->position) == PLAN_EVALUATE;
 }
 
+/* Is this the last backward pass of a minibatch whose updates follow? */
+static bool updates_behind(const struct emitter *e, const struct scheduled_unit *unit)
+{
+    const struct partition *p = e->partition;
+    uint32_t shards = p->job_first_shard[unit->job + 1] - p->job_first_shard[unit->job];
+    return job_clips(&e->plan->jobs.jobs[unit->job]) && unit->position + 1 == unit_count_of(shards);
+}
+
 /* The unit of a shard's pass in this variant, written when it is first needed. */
 static uint32_t unit_of(struct emitter *e, const struct scheduled_unit *unit, bool here_in,
                         bool here_out)
@@ -886,7 +931,7 @@ static uint32_t unit_of(struct emitter *e, const struct scheduled_unit *unit, bo
     uint32_t shards = p->job_first_shard[unit->job + 1] - first;
     uint32_t shard = unit_shard(shards, unit->position);
     enum plan_pass pass = unit_pass_of(shards, unit->position);
-    bool ends = unit->ends && !keeps_behind(e, unit);
+    bool ends = unit->ends && !keeps_behind(e, unit) && !updates_behind(e, unit);
     uint32_t kind = pass == PLAN_FORWARD ? 0 : pass == PLAN_EVALUATE ? 2 : 1;
     uint32_t variant = (here_in ? VARIANT_HERE_IN : 0) | (here_out ? VARIANT_HERE_OUT : 0) |
                        (ends ? VARIANT_ENDS : 0);
@@ -937,6 +982,19 @@ static void keep_weights(struct emitter *e, const struct scheduled_unit *unit)
     }
 }
 
+static void update_shards(struct emitter *e, const struct scheduled_unit *unit)
+{
+    const struct partition *p = e->partition;
+    uint32_t first = p->job_first_shard[unit->job], end = p->job_first_shard[unit->job + 1];
+    for (uint32_t s = 0; first + s < end; s++) {
+        struct shard_view v = view_of(e, unit->job, s);
+        if (e->status) return;
+        begin_unit(e, &v, PLAN_UPDATE, unit->ends && first + s + 1 == end);
+        add_update(e, &v);
+        add_instance(e, end_unit(e), unit->device, unit->seat);
+    }
+}
+
 /* An embedding of the host's processor leaves and finds everything in host memory. */
 static bool on_host(const struct emitter *e, const struct scheduled_unit *unit)
 {
@@ -967,6 +1025,7 @@ static void emit_schedule(struct emitter *e, const struct schedule *schedule, bo
         if (here_out) continued[unit->next_on_device] = true;
         if (unit->first) move_states(e, unit, true);
         add_instance(e, unit_of(e, unit, continued[i], here_out), unit->device, unit->seat);
+        if (updates_behind(e, unit)) update_shards(e, unit);
         if (keeps_behind(e, unit)) keep_weights(e, unit);
         if (unit->last) move_states(e, unit, false);
     }

@@ -82,7 +82,8 @@ static bool same_shape(const struct job *a, const struct job *b)
     return a->sequence == b->sequence && a->microbatch == b->microbatch &&
            a->microbatches == b->microbatches &&
            (a->evaluation.every > 0) == (b->evaluation.every > 0) && a->keep_best == b->keep_best &&
-           a->optimizer.kind == b->optimizer.kind && m->family == n->family &&
+           a->optimizer.kind == b->optimizer.kind && job_clips(a) == job_clips(b) &&
+           m->family == n->family &&
            m->layer_count == n->layer_count && m->width == n->width && m->heads == n->heads &&
            m->kv_heads == n->kv_heads &&
            m->head_width == n->head_width && m->ff_width == n->ff_width &&
@@ -193,9 +194,11 @@ static void measure_seconds(const struct hardware *hardware, const struct job *j
     if (!hardware_has_cpu(hardware) || !job_can_use_cpu(job)) return;
     uint32_t cpu = hardware_cpu(hardware);
     out->cpu_update_s = pass_s(hardware, cpu, job, first, count, PLAN_UPDATE, 0);
+    if (job_clips(job)) out->cpu_norm_s = pass_s(hardware, cpu, job, first, count, PLAN_NORM, 0);
     if (first > 0 || count > 1 || !job_slices(job)) return;
     out->cpu_forward_s = pass_s(hardware, cpu, job, first, count, PLAN_FORWARD, 0);
-    out->cpu_backward_s = pass_s(hardware, cpu, job, first, count, PLAN_BACKWARD, 0);
+    out->cpu_backward_s = pass_s(hardware, cpu, job, first, count, PLAN_BACKWARD,
+                                 job_clips(job) ? UNIT_GRADIENTS_OUT : 0);
 }
 
 static void measure(const struct footprints *f, const struct job *job, uint64_t first,

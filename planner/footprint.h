@@ -24,7 +24,9 @@ struct footprint {
     double update_s; /* alone */
     /* on the host's processor; 0 where hardware_has_cpu() is false */
     double cpu_update_s;
-    double cpu_forward_s, cpu_backward_s; /* of an embedding that job_slices(); the update included */
+    double cpu_norm_s; /* of a job that clips, else 0 */
+    double cpu_forward_s, cpu_backward_s; /* of an embedding that job_slices(); the update included,
+                                             unless the job clips */
 };
 
 struct footprints; /* opaque */

@@ -35,6 +35,7 @@ static double host_bytes_of(const struct job *job)
     uint64_t bytes = memory_state_bytes(&job->network, 0, layers, job->optimizer.kind);
     if (job_has_table(job)) bytes += job_table_bytes(job);
     if (job->keep_best) bytes += memory_parameter_bytes(&job->network, 0, layers);
+    if (job_clips(job)) bytes += memory_parameter_bytes(&job->network, 0, layers); /* all gradients */
     return (double)bytes + 2.0 * (double)layers *
                                (double)memory_boundary_bytes(&job->network, 0, job_samples(job),
                                                              job->sequence);

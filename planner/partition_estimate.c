@@ -28,9 +28,20 @@ struct shard_load {
     double cpu_s;
 };
 
+uint32_t estimate_place(const struct job *job, uint32_t place)
+{
+    return job_clips(job) ? PLACE_CPU : place;
+}
+
 bool estimate_uses_cpu(const struct job *job, uint32_t place)
 {
-    return place != PLACE_DEVICE && job_can_use_cpu(job);
+    return estimate_place(job, place) != PLACE_DEVICE && job_can_use_cpu(job);
+}
+
+/* Of an embedding's way back, and what follows it. */
+static double embedding_back_s(const struct job *job, const struct footprint *f)
+{
+    return f->cpu_backward_s + (job_clips(job) ? f->cpu_norm_s + f->cpu_update_s : 0);
 }
 
 bool estimate_embedding_on_cpu(const struct job *job, uint32_t place)
@@ -73,7 +84,7 @@ static struct shard_load load_of(const struct candidate *c, const struct job *jo
         .backward = {.compute_s = backward - (on_cpu ? f->update_s : 0),
                      .in_bytes = state + table + f->input_bytes + f->output_bytes + spilled,
                      .out_bytes = state + table + f->input_bytes},
-        .cpu_s = on_cpu ? f->cpu_update_s : 0};
+        .cpu_s = on_cpu ? f->cpu_update_s + f->cpu_norm_s : 0};
     if (!last)
         load.forward = (struct load){
             .compute_s = f->forward_s,
@@ -87,7 +98,7 @@ struct seconds estimate_shard(const struct cutter *cutter, const struct candidat
 {
     const struct job *of = &cutter->jobs->jobs[job];
     if (on_cpu && shard->first_layer == 0 && job_has_embedding(of))
-        return (struct seconds){.cpu = f->cpu_forward_s + f->cpu_backward_s};
+        return (struct seconds){.cpu = f->cpu_forward_s + embedding_back_s(of, f)};
     struct shard_load load = load_of(c, of, shard, f, on_cpu, false);
     return (struct seconds){
         .device = unit_s(cutter, c, &load.forward) + unit_s(cutter, c, &load.backward),
@@ -215,7 +226,7 @@ enum status estimate_minibatch(const struct cutter *cutter, const struct candida
         if (!f) return cutter_out_of_memory(err);
         bool on_cpu = cut->on_cpu[s] && !cut->persistent[s];
         if (on_cpu && s == 0 && job_has_embedding(of)) {
-            out->cpu += back ? f->cpu_backward_s : f->cpu_forward_s;
+            out->cpu += back ? embedding_back_s(of, f) : f->cpu_forward_s;
             continue;
         }
         struct shard_load load = load_of(c, of, shard, f, on_cpu, cut->persistent[s]);

@@ -41,6 +41,9 @@ struct job_cut {
     double *ready_s;           /* scratch of the estimate: per shard */
 };
 
+/* Where the optimizers of this job are when the others' are at `place`: one that clips has no choice. */
+uint32_t estimate_place(const struct job *job, uint32_t place);
+
 /* May the host's processor have the optimizer of some shard of this job? */
 bool estimate_uses_cpu(const struct job *job, uint32_t place);
 

@@ -24,7 +24,9 @@ static enum status mark(const struct cutter *cutter, const struct candidate *c, 
                         uint64_t *workspace_bytes, struct error *err)
 {
     uint32_t first = first_shard(cutter, job), count = cut->count - first;
-    uint32_t chosen = (uint32_t)((uint64_t)count * part / whole);
+    /* where a job clips, steps are made on the host */
+    bool clips = job_clips(&cutter->jobs->jobs[job]);
+    uint32_t chosen = clips ? 0 : (uint32_t)((uint64_t)count * part / whole);
     memset(cut->persistent, 0, cut->count * sizeof *cut->persistent);
     cut->persistent_bytes = 0;
     for (uint32_t i = 0; i < chosen; i++) {

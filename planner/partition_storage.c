@@ -16,6 +16,8 @@
  * stays: they go to single rows of it, and storage would have to move all of it for that.
  *
  * So do the states of a job that keeps the weights of its best evaluation: a KEEP copies them, whole.
+ * And those of a job that clips, whose updates wait for the last gradient: they would have to be read
+ * once more for them.
  *
  * The arena of staged states takes room itself, for the largest shard on storage. With less and less
  * turns of it there is more room; four let reading, copying, updating and writing go on side by side.
@@ -84,6 +86,9 @@ static enum status add_job(const struct chooser *c, uint32_t j, struct need *nee
     need->others += job_batch_bytes(job) + sizeof(double);
     if (job_has_table(job)) need->others += job_table_bytes(job);
     if (job->evaluation.every > 0) need->others += sizeof(double);
+    if (job_clips(job))
+        need->others +=
+            memory_tensor_count(&job->network, 0, job->network.layer_count) * sizeof(double);
     uint32_t first = p->job_first_shard[j], end = p->job_first_shard[j + 1];
     for (uint32_t s = first; s < end; s++) {
         const struct footprint *f = footprint_at(c, s);
@@ -91,6 +96,7 @@ static enum status add_job(const struct chooser *c, uint32_t j, struct need *nee
         need->states += f->state_bytes;
         need->others += 2 * f->input_bytes;
         if (job->keep_best) need->others += f->parameter_bytes;
+        if (job_clips(job)) need->others += f->parameter_bytes; /* its gradient */
         if (is_embedding(c, s)) {
             if (p->on_cpu[s])
                 workspaces = f->workspace_bytes[UNIT_FORWARD][UNIT_KEEP] +
@@ -98,7 +104,7 @@ static enum status add_job(const struct chooser *c, uint32_t j, struct need *nee
             continue;
         }
         uint64_t *gradient = &gradients[(s - first) % GRADIENT_TURNS];
-        if (p->on_cpu[s]) *gradient = max_u64(*gradient, f->parameter_bytes);
+        if (p->on_cpu[s] && !job_clips(job)) *gradient = max_u64(*gradient, f->parameter_bytes);
         if (plan_activations_spill(p->activations) && s + 1 < end)
             need->others += f->kept_bytes[p->activations];
     }
@@ -145,7 +151,8 @@ static enum status add_candidate(struct chooser *c, uint32_t shard, struct error
     bool embedding = is_embedding(c, shard), on_cpu = p->on_cpu[shard];
     const struct footprint *f = footprint_at(c, shard);
     if (!f) return no_memory(err);
-    if ((embedding && on_cpu) || job->keep_best || f->state_bytes == 0) return STATUS_OK;
+    if ((embedding && on_cpu) || job->keep_best || job_clips(job) || f->state_bytes == 0)
+        return STATUS_OK;
     uint64_t transient = on_cpu ? f->parameter_bytes : f->state_bytes;
     if (embedding && p->slice_rows[j] > 0)
         transient = p->slice_rows[j] * job->network.width * sizeof(float) *

@@ -39,7 +39,7 @@ static uint64_t region_need(const struct footprint *f, const struct job *job, bo
 {
     uint64_t pair = 2 * padded(f->parameter_bytes), need = padded(f->state_bytes);
     if (estimate_uses_cpu(job, place) && !embedding)
-        need = place == PLACE_CPU ? pair : max_u64(pair, need);
+        need = estimate_place(job, place) == PLACE_CPU ? pair : max_u64(pair, need);
     if (!last && plan_activations_spill(activations)) need += padded(f->kept_bytes[activations]);
     return need;
 }
@@ -47,8 +47,8 @@ static uint64_t region_need(const struct footprint *f, const struct job *job, bo
 /* How the greediest unit of a shard computes. */
 static uint32_t way_of(const struct candidate *c, const struct job *job, bool last)
 {
-    return partition_way(c->activations, c->loss_inputs, last) |
-           (c->place == PLACE_CPU && estimate_uses_cpu(job, c->place) ? UNIT_GRADIENTS_OUT : 0);
+    bool out = estimate_place(job, c->place) == PLACE_CPU && job_can_use_cpu(job);
+    return partition_way(c->activations, c->loss_inputs, last) | (out ? UNIT_GRADIENTS_OUT : 0);
 }
 
 static uint64_t slice_row_bytes(const struct job *job)
@@ -86,7 +86,7 @@ static void append_shard(const struct cutter *cutter, const struct candidate *c,
     const struct job *job = &cutter->jobs->jobs[j];
     bool embedding = first == 0 && job_has_embedding(job);
     bool on_cpu = embedding ? estimate_embedding_on_cpu(job, c->place)
-                            : c->place == PLACE_CPU && estimate_uses_cpu(job, c->place);
+                            : way_of(c, job, false) & UNIT_GRADIENTS_OUT;
     uint32_t way = embedding ? 0 : way_of(c, job, is_last(job, first, count));
     struct plan_shard shard = {.job = j,
                                .first_layer = first,
@@ -105,7 +105,7 @@ static enum status balance(struct cutter *cutter, const struct candidate *c, uin
                            struct job_cut *cut, struct error *err)
 {
     const struct job *job = &cutter->jobs->jobs[j];
-    if (c->place != PLACE_SPLIT || !job_can_use_cpu(job)) return STATUS_OK;
+    if (estimate_place(job, c->place) != PLACE_SPLIT || !job_can_use_cpu(job)) return STATUS_OK;
     struct seconds best = cut->minibatch, sum = cut->minibatch;
     uint32_t best_first = cut->count, least = job_has_embedding(job) ? 1 : 0;
     for (uint32_t s = cut->count; s-- > least;) {

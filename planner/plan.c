@@ -35,6 +35,7 @@ const char *const plan_pass_names[PLAN_PASS_COUNT] = {
     [PLAN_FORWARD] = "forward", [PLAN_LOSS] = "loss",     [PLAN_BACKWARD] = "backward",
     [PLAN_BATCH] = "batch",     [PLAN_UPDATE] = "update", [PLAN_LOAD] = "load",
     [PLAN_STORE] = "store",     [PLAN_EVALUATE] = "evaluate", [PLAN_KEEP] = "keep",
+    [PLAN_NORM] = "norm",
 };
 
 const char *const plan_buffer_names[BUFFER_KIND_COUNT] = {
@@ -49,6 +50,7 @@ const char *const plan_buffer_names[BUFFER_KIND_COUNT] = {
     [BUFFER_ACTIVATIONS] = "activations",
     [BUFFER_GRADIENT] = "gradient",
     [BUFFER_KEPT] = "kept",
+    [BUFFER_NORMS] = "norms",
     [BUFFER_WORKSPACE] = "workspace",
     [BUFFER_STORED] = "stored_state",
     [BUFFER_STAGED] = "staged_state",

@@ -65,6 +65,15 @@
  * which is copied to the host, where an UPDATE behind it in the same unit changes the STATE on the
  * cpu stream: a third of the bytes to the device and a third back. The embedding then has no
  * business on a device: both its passes run on the cpu stream, on host memory.
+ *
+ * Clipping. A job that scales its gradients down by the norm of all of them (job_clips()) cannot step
+ * before the last is known. Its gradients all stay on the host, a NORM behind each arrival adds up the
+ * squares of the shard's tensors, and S more units end the minibatch: UPDATE of shards 0 .. S-1, the
+ * order in which the next minibatch wants them. Each reads all of NORMS. This is no barrier: by rule 2
+ * the next forward pass of shard 0 waits for its own update alone, that of shard 1 for the next, and
+ * updates of later shards run beside computations of earlier ones. The embedding's forward pass would
+ * stand behind all of them on the cpu stream; it gathers rows on the host stream instead, behind the
+ * batch.
  */
 #ifndef SPILLWAY_PLANNER_PLAN_H
 #define SPILLWAY_PLANNER_PLAN_H
@@ -97,7 +106,7 @@ enum plan_stream_kind {
     STREAM_COMPUTE,
     STREAM_H2D,
     STREAM_D2H,
-    STREAM_HOST, /* batches */
+    STREAM_HOST, /* batches; also gathers rows of embeddings where jobs clip */
     STREAM_CPU,  /* computations on host memory */
     STREAM_READ, /* from storage */
     STREAM_WRITE, /* to storage */
@@ -113,7 +122,9 @@ enum plan_pass {
     PLAN_LOSS,     /* forward, loss, backward, update of the last shard */
     PLAN_BACKWARD, /* recompute unless ACTIVATIONS are read; backward; update */
     PLAN_BATCH,    /* host stream: the next minibatch into the BATCH buffer */
-    PLAN_UPDATE,   /* computation only: of the shard's state on the host, from its GRADIENT there */
+    PLAN_UPDATE,   /* of the shard's state on the host, from its GRADIENT there; a unit only where a job
+                      clips */
+    PLAN_NORM,     /* computation only: squares of the shard's GRADIENT on the host, into NORMS */
     PLAN_EVALUATE, /* of held-out data: forward, of the last shard with the loss; keeps nothing */
     PLAN_KEEP,     /* host stream: the parameters into KEPT, if this evaluation was the best so far */
     PLAN_LOAD,     /* unit only: state to the device, to stay */
@@ -134,8 +145,11 @@ enum plan_buffer_kind {
     BUFFER_BOUNDARY_GRADIENT, /* gradient of the same */
     BUFFER_ACTIVATIONS,    /* kept for the backward pass of the shard */
     BUFFER_GRADIENT,       /* of a shard's parameters, laid out like them; on the host of any shard
-                              in its turn: variants tell those of a job apart */
+                              in its turn: variants tell those of a job apart, which are those of
+                              its shards where it clips */
     BUFFER_KEPT,           /* host: the parameters of a shard at the best evaluation so far */
+    BUFFER_NORMS,          /* host: a double for each tensor of the job, in their order: the sum of the
+                              squares of its gradient */
     BUFFER_WORKSPACE,      /* scratch of one compute operation */
     BUFFER_STORED,         /* the state of a shard, on storage; then it has none in host memory */
     BUFFER_STAGED,         /* the same or a part, in host memory, between storage and its use */

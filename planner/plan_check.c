@@ -92,7 +92,7 @@ const char *check_thing_text(const struct checker *c, uint32_t thing, uint64_t v
 {
     static const char *const shard_names[SHARD_THINGS] = {
         "state", "boundary", "unfinished boundary", "boundary gradient", "activations", "gradient"};
-    static const char *const job_names[JOB_THINGS] = {"batch", "loss", "table gradient"};
+    static const char *const job_names[JOB_THINGS] = {"batch", "loss", "table gradient", "norms"};
     const struct plan *plan = c->plan;
     uint32_t shard = thing / SHARD_THINGS;
     const char *held_out = version & HELD_OUT_VERSION ? "held-out " : "";
@@ -167,6 +167,9 @@ static void fill_shard_facts(struct checker *c, const struct job *job, uint32_t 
         f->output_bytes = memory_boundary_bytes(network, end - 1, job_samples(job), job->sequence);
     f->activation_bytes = job_kept_bytes(job, first, shard->layer_count,
                                          UNIT_KEEP | (shard->inputs_only ? UNIT_INPUTS : 0));
+    if (!job_clips(job)) return;
+    f->norm_offset = memory_tensor_count(network, 0, first) * sizeof(double);
+    f->norm_bytes = memory_tensor_count(network, first, shard->layer_count) * sizeof(double);
 }
 
 static void fill_job_facts(struct checker *c, uint32_t index)
@@ -177,6 +180,8 @@ static void fill_job_facts(struct checker *c, uint32_t index)
     f->first_shard = c->plan->job_first_shard[index];
     f->shard_count = c->plan->job_first_shard[index + 1] - f->first_shard;
     f->text = network_layer_kind(network, 0) == LAYER_EMBEDDING;
+    if (job_clips(job))
+        f->norm_bytes = memory_tensor_count(network, 0, network->layer_count) * sizeof(double);
     if (!f->text) return;
     f->batch_bytes = job_batch_bytes(job);
     f->row_bytes = network->width * sizeof(float);
@@ -227,6 +232,7 @@ static const struct {
     [BUFFER_ACTIVATIONS] = {.host = true, .device = true, .of_shard = true},
     [BUFFER_GRADIENT] = {.host = true, .device = true, .of_shard = true, .host_of_job = true},
     [BUFFER_KEPT] = {.host = true, .of_shard = true},
+    [BUFFER_NORMS] = {.host = true},
     [BUFFER_WORKSPACE] = {.host = true, .device = true, .of_shard = true},
     [BUFFER_STORED] = {.host = true, .of_shard = true},
     [BUFFER_STAGED] = {.host = true, .of_shard = true},

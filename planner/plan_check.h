@@ -13,7 +13,7 @@
  *              acquired twice; nothing is left live at the end
  *   waiting    "after" points backward to an operation that exists (else: deadlock)
  *   training   each job does each unit of each minibatch once, in order (2 S - 1 of them; forward,
- *              loss, backward), LOAD once before and STORE once behind; slices cover all rows, in
+ *              loss, backward; S updates more where it clips), LOAD once before and STORE once behind; slices cover all rows, in
  *              order; a compute reads the current state, batch and boundaries of its minibatch -
  *              versions are followed through every copy - and writes what others need; each loss
  *              reaches the host; at the end every state on the host is the last version

@@ -5,10 +5,11 @@
  * pass of shard 2, "boundary of shard 2" is its input, "boundary gradient of shard 3" the gradient
  * of its output. One table says how each pass uses each operand:
  *
- *                        FORWARD   LOSS   BACKWARD   UPDATE
- *     state                 r       rw       rw        rw     (or parameters, but for an update)
+ *                        FORWARD   LOSS   BACKWARD   UPDATE  NORM
+ *     state                 r       rw       rw        rw           (or parameters, but for an update)
  *     parameters            r        r        r
- *     their gradient                 w        w        r      (with parameters; else state)
+ *     their gradient                 w        w        r      r     (with parameters; else state)
+ *     norms                                            r      w     (all; those of its shard)
  *     table                          r                        (or the embedding's, if resident here)
  *     table gradient                 w        r               (embedding of a tied head)
  *     batch                 r        r        r               (embedding and loss)
@@ -22,7 +23,8 @@
  *
  * An EVALUATE reads and writes what a FORWARD does, that of the last shard also table, batch and loss;
  * all it finds but the state is of a held-out minibatch. A function says which operands are needed
- * here and how many bytes of them. From both follow the
+ * here and how many bytes of them. Where a job clips, the backward pass of its embedding leaves a gradient
+ * as well, of which it needs no parameters. From both follow the
  * claims (plan_checker.h). A slice of an embedding claims its rows in each part of the state:
  *
  *     variant 1 + slice     [ p rows | m rows | v rows ]
@@ -46,6 +48,7 @@ enum operand {
     OPERAND_STATE,
     OPERAND_PARAMETERS,
     OPERAND_GRADIENT,
+    OPERAND_NORMS,
     OPERAND_TABLE,
     OPERAND_TABLE_GRADIENT,
     OPERAND_BATCH,
@@ -71,7 +74,11 @@ static const uint32_t operand_flags[OPERAND_COUNT][PLAN_EVALUATE + 1] = {
                             [PLAN_LOSS] = R,
                             [PLAN_BACKWARD] = R,
                             [PLAN_EVALUATE] = R},
-    [OPERAND_GRADIENT] = {[PLAN_LOSS] = W, [PLAN_BACKWARD] = W, [PLAN_UPDATE] = R},
+    [OPERAND_GRADIENT] = {[PLAN_LOSS] = W,
+                          [PLAN_BACKWARD] = W,
+                          [PLAN_UPDATE] = R,
+                          [PLAN_NORM] = R},
+    [OPERAND_NORMS] = {[PLAN_UPDATE] = R, [PLAN_NORM] = W},
     [OPERAND_TABLE] = {[PLAN_LOSS] = R, [PLAN_EVALUATE] = R},
     [OPERAND_TABLE_GRADIENT] = {[PLAN_LOSS] = W, [PLAN_BACKWARD] = R},
     [OPERAND_BATCH] = {[PLAN_FORWARD] = R,
@@ -203,6 +210,21 @@ static enum status claim_table(struct checker *c, const struct view *v)
     return check_add_claim(c, v->operands[OPERAND_TABLE], claim);
 }
 
+/* A NORM makes its shard's of this minibatch; an UPDATE finds those of all. */
+static enum status claim_norms(struct checker *c, const struct view *v)
+{
+    bool makes = v->op->pass == PLAN_NORM;
+    if (!v->operands[OPERAND_NORMS]) return STATUS_OK;
+    struct claim claim = {.thing = check_job_thing(c, v->unit->job, THING_NORMS),
+                          .makes = makes,
+                          .bytes = v->job_facts->norm_bytes};
+    if (makes) {
+        claim.bytes = v->shard_facts->norm_bytes;
+        claim.offset_bytes = claim.thing_offset = v->shard_facts->norm_offset;
+    }
+    return check_add_claim(c, v->operands[OPERAND_NORMS], claim);
+}
+
 static enum status claim_all(struct checker *c, const struct view *v)
 {
     uint32_t pass = v->op->pass, job = v->unit->job;
@@ -215,7 +237,8 @@ static enum status claim_all(struct checker *c, const struct view *v)
     if (parameters) TRY(claim_state(c, v, parameters, 1, false));
     TRY(claim_whole(c, v, OPERAND_GRADIENT,
                     check_shard_thing(v->global, THING_PARAMETER_GRADIENT),
-                    v->shard_facts->used_bytes, pass != PLAN_UPDATE));
+                    v->shard_facts->used_bytes, back));
+    TRY(claim_norms(c, v));
     TRY(claim_table(c, v));
     if (v->operands[OPERAND_TABLE_GRADIENT]) {
         struct claim claim = {.thing = check_job_thing(c, job, THING_TABLE_GRADIENT),
@@ -263,6 +286,7 @@ static enum operand operand_of(const struct view *v, const struct plan_buffer *b
     case BUFFER_STAGED: return own ? OPERAND_STATE : OPERAND_COUNT;
     case BUFFER_PARAMETERS: return own ? OPERAND_PARAMETERS : OPERAND_COUNT;
     case BUFFER_GRADIENT: return own || !b->on_device ? OPERAND_GRADIENT : OPERAND_COUNT;
+    case BUFFER_NORMS: return OPERAND_NORMS;
     case BUFFER_TABLE: return OPERAND_TABLE;
     case BUFFER_TABLE_GRADIENT: return OPERAND_TABLE_GRADIENT;
     case BUFFER_BATCH: return OPERAND_BATCH;
@@ -304,17 +328,20 @@ static uint64_t needed_bytes(const struct checker *c, const struct view *v, enum
     uint32_t pass = v->op->pass;
     bool sliced = v->row_bytes > 0, back = pass == PLAN_LOSS || pass == PLAN_BACKWARD;
     bool forward = pass == PLAN_FORWARD || pass == PLAN_EVALUATE;
-    if (pass == PLAN_UPDATE && operand > OPERAND_GRADIENT) return 0;
+    bool steps = pass == PLAN_UPDATE || pass == PLAN_NORM;
+    if (steps && operand > OPERAND_NORMS) return 0;
     switch (operand) {
     case OPERAND_STATE:
         if (forward && !v->operands[OPERAND_STATE]) return 0;
-        if (v->gradients_out) return 0;
+        if (v->gradients_out || pass == PLAN_NORM) return 0;
         return (sliced ? v->row_bytes : f->part_bytes) * f->part_count;
     case OPERAND_PARAMETERS:
         if (v->operands[OPERAND_STATE] || !(forward || v->gradients_out)) return 0;
+        if (v->embedding && back) return 0;
         return sliced ? v->row_bytes : f->part_bytes;
     case OPERAND_GRADIENT:
-        return v->gradients_out || pass == PLAN_UPDATE ? f->part_bytes : 0;
+        return v->gradients_out || steps ? f->part_bytes : 0;
+    case OPERAND_NORMS: return steps ? v->job_facts->norm_bytes : 0;
     case OPERAND_TABLE: return with_loss(v) ? v->job_facts->table_bytes : 0;
     case OPERAND_TABLE_GRADIENT:
         if (pass == PLAN_LOSS) return v->job_facts->table_bytes;
@@ -336,7 +363,7 @@ static uint64_t needed_bytes(const struct checker *c, const struct view *v, enum
 static const char *operand_text(enum operand operand)
 {
     static const char *const names[OPERAND_COUNT] = {
-        "its state",    "its parameters", "the gradient of its parameters",
+        "its state",    "its parameters", "the gradient of its parameters", "the norms",
         "the token table",                "the table gradient",
         "the batch",    "the loss",       "its boundary",            "the next boundary",
         "the gradient of its output",     "the gradient of its input", "its activations",
@@ -353,6 +380,7 @@ static enum status check_operand_flags(struct checker *c, const struct view *v,
     uint32_t found = access->flags & (ACCESS_READ | ACCESS_WRITE);
     uint32_t expected = operand_flags[operand][v->op->pass];
     if (operand == OPERAND_STATE && v->gradients_out) expected = 0;
+    if (operand == OPERAND_NORMS && !job_clips(v->job)) expected = 0;
     if ((operand == OPERAND_TABLE || operand == OPERAND_LOSS) && !with_loss(v)) expected = 0;
     if (operand == OPERAND_OUTPUT && v->row_bytes > 0 && v->op->first_row > 0)
         expected = ACCESS_READ | ACCESS_WRITE; /* a slice adds to what others left */
@@ -472,10 +500,11 @@ static enum status check_slice(struct checker *c, struct view *v)
 }
 
 /* A backward pass that leaves the gradient of its parameters. An embedding adds its rows up where
- * they lie, and so has none to leave. */
+ * they lie, and so has none to leave, unless it must wait for a norm. */
 static bool leaves_gradient(const struct checker *c, const struct view *v)
 {
-    if (v->op->pass == PLAN_UPDATE || v->embedding) return false;
+    if (v->op->pass == PLAN_UPDATE || v->op->pass == PLAN_NORM) return false;
+    if (v->embedding && !job_clips(v->job)) return false;
     for (uint32_t a = 0; a < v->op->access_count; a++)
         if (check_buffer_of(c, &c->plan->accesses[v->op->first_access + a])->kind ==
             BUFFER_GRADIENT)

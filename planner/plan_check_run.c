@@ -11,7 +11,8 @@
  *     orderings point backward  ->  acquire (free range, large enough)  ->  all accesses are live
  *       ->  copy contents, or find claims and leave what was made       ->  release
  *
- * A job is at a position of a minibatch: forward 0 .. S-2, loss, backward S-2 .. 0, where an evaluation
+ * A job is at a position of a minibatch: forward 0 .. S-2, loss, backward S-2 .. 0, update 0 .. S-1 if it
+ * clips, where an evaluation
  * follows so many times evaluate 0 .. S-1, where weights are kept keep 0 .. S-1; then the next
  * minibatch. LOAD comes before its first unit and STORE behind its last, each once per shard, a
  * BATCH unit before the first unit of a minibatch; so the walk ends however often segments repeat.
@@ -49,7 +50,7 @@ struct range_list {
 };
 
 struct job_progress {
-    uint64_t position;  /* in the minibatch: 0 .. 2 S - 2, and on in the evaluation behind it */
+    uint64_t position;  /* in the minibatch: 0 .. 2 S - 2, and on in what is behind it */
     uint64_t held_out;  /* held-out minibatches that have begun */
     uint64_t minibatch; /* completed ones */
     bool batch_made;    /* by a BATCH unit, for the next minibatch */
@@ -346,6 +347,13 @@ static enum status run_op(struct run *r)
 
 /* --- the order of units --------------------------------------------------------------------- */
 
+/* Units that train, of a minibatch. */
+static uint64_t trained_positions(const struct run *r, uint32_t job)
+{
+    uint64_t shards = r->c->jobs[job].shard_count;
+    return 2 * shards - 1 + (job_clips(&r->plan->jobs.jobs[job]) ? shards : 0);
+}
+
 /* Units of the minibatch that the job is in, what follows it included. */
 static uint64_t positions_of(const struct run *r, uint32_t job)
 {
@@ -353,7 +361,7 @@ static uint64_t positions_of(const struct run *r, uint32_t job)
     uint64_t shards = r->c->jobs[job].shard_count, behind = 0;
     if (evaluation_follows(of, r->jobs[job].minibatch))
         behind = of->evaluation.minibatches + (of->keep_best ? 1 : 0);
-    return 2 * shards - 1 + behind * shards;
+    return trained_positions(r, job) + behind * shards;
 }
 
 /* What the job needs next. */
@@ -367,7 +375,12 @@ static void expected_unit(const struct run *r, uint32_t job, uint32_t *shard, ui
                                          : PLAN_BACKWARD;
         return;
     }
-    uint64_t behind = position - (2 * shards - 1);
+    uint64_t trained = trained_positions(r, job), behind = position - trained;
+    if (position < trained) { /* the updates of a job that clips */
+        *shard = (uint32_t)(position - (2 * shards - 1));
+        *pass = PLAN_UPDATE;
+        return;
+    }
     *shard = (uint32_t)(behind % shards);
     *pass = behind / shards < r->plan->jobs.jobs[job].evaluation.minibatches ? PLAN_EVALUATE
                                                                              : PLAN_KEEP;
@@ -461,7 +474,7 @@ static enum status end_unit(struct run *r)
     struct job_progress *progress = &r->jobs[unit->job];
     r->c->op = NULL;
     bool last = unit->shard + 1 == r->c->jobs[unit->job].shard_count;
-    if (unit->pass > PLAN_BACKWARD && unit->pass != PLAN_EVALUATE && unit->pass != PLAN_KEEP)
+    if (unit->pass == PLAN_LOAD || unit->pass == PLAN_STORE || unit->pass == PLAN_BATCH)
         return STATUS_OK;
     if (unit->pass == PLAN_EVALUATE && last) TRY(check_loss(r, unit->job, true));
     progress->position++;

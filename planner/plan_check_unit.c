@@ -90,8 +90,11 @@ static bool stream_fits(const struct checker *c)
                      (op->pass == PLAN_FORWARD || op->pass == PLAN_BACKWARD ||
                       op->pass == PLAN_EVALUATE);
     if (op->pass == PLAN_BATCH || op->pass == PLAN_KEEP) return op->stream == STREAM_HOST;
-    if (op->stream == STREAM_CPU) return op->pass == PLAN_UPDATE || embedding;
-    return op->stream == STREAM_COMPUTE && op->pass != PLAN_UPDATE;
+    bool steps = op->pass == PLAN_UPDATE || op->pass == PLAN_NORM;
+    if (op->stream == STREAM_CPU) return steps || embedding;
+    /* gathering rows, not adding them up */
+    if (op->stream == STREAM_HOST) return embedding && op->pass != PLAN_BACKWARD;
+    return op->stream == STREAM_COMPUTE && !steps;
 }
 
 static enum status check_compute(struct checker *c)
@@ -115,9 +118,12 @@ static enum status check_compute(struct checker *c)
             return check_fail(c, RULE_FORM, "computes with the %s on the %s",
                               check_access_text(c, access, text), on_device ? "device" : "host");
     }
-    bool updates = op->pass == PLAN_UPDATE &&
-                   (c->unit->pass == PLAN_BACKWARD || c->unit->pass == PLAN_LOSS);
-    if (op->pass != c->unit->pass && !updates)
+    bool clips = job_clips(&c->plan->jobs.jobs[c->unit->job]);
+    bool ends = op->pass == (clips ? PLAN_NORM : PLAN_UPDATE) &&
+                (c->unit->pass == PLAN_BACKWARD || c->unit->pass == PLAN_LOSS);
+    if (op->pass == PLAN_NORM && !clips)
+        return check_fail(c, RULE_FORM, "a norm for a job that does not clip");
+    if (op->pass != c->unit->pass && !ends)
         return check_fail(c, RULE_FORM, "a %s in a unit that is about %s",
                           plan_pass_names[op->pass], plan_pass_names[c->unit->pass]);
     return check_training_op(c);
@@ -269,7 +275,8 @@ static enum status check_computes(struct checker *c)
     for (uint32_t o = 0; o < unit->op_count; o++) {
         const struct plan_op *op = &c->plan->ops[unit->first_op + o];
         if (op->kind != OP_COMPUTE) continue;
-        if (op->pass == PLAN_UPDATE) continue; /* what states hold tells whether it was done */
+        /* what states and norms hold tells whether it was done */
+        if (op->pass == PLAN_UPDATE || op->pass == PLAN_NORM) continue;
         if (op->pass == PLAN_KEEP) {
             keeps++;
         } else if (op->pass == PLAN_BATCH) {

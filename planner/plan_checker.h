@@ -24,6 +24,7 @@ struct job_facts {
     uint64_t table_bytes; /* of the tied token table; 0: none */
     uint64_t batch_bytes;
     uint64_t rows, row_bytes; /* of an embedding that may be cut by rows; 0: it may not */
+    uint64_t norm_bytes;  /* of the norms of all its tensors; 0: it does not clip */
 };
 
 /* Bytes of a shard's buffers. */
@@ -32,6 +33,7 @@ struct shard_facts {
     uint64_t used_bytes;  /* of a part: an embedding's is padded at its end */
     uint64_t part_count;
     uint64_t input_bytes, output_bytes, activation_bytes;
+    uint64_t norm_offset, norm_bytes; /* of its tensors, within those of the job; 0, 0: as above */
 };
 
 /*
@@ -49,7 +51,7 @@ enum shard_thing {
     SHARD_THINGS
 };
 /* Parameters that were kept are not followed: nothing in a plan reads them. */
-enum job_thing { THING_BATCH, THING_LOSS, THING_TABLE_GRADIENT, JOB_THINGS };
+enum job_thing { THING_BATCH, THING_LOSS, THING_TABLE_GRADIENT, THING_NORMS, JOB_THINGS };
 
 /*
  * What a computation finds (or leaves: makes) in [offset_bytes, + bytes) of an access's buffer:

@@ -345,9 +345,10 @@ static enum status read_compute(struct reader *r, struct json_object *object, st
     TRY(json_take_choice(object, "compute", JSON_REQUIRED, plan_pass_names, COMPUTE_PASSES, &pass,
                          r->err));
     op->pass = (uint8_t)pass;
-    bool cpu = false;
+    bool cpu = false, host = false;
     TRY(json_take_bool(object, "cpu", JSON_OPTIONAL, &cpu, r->err));
-    bool of_host = pass == PLAN_BATCH || pass == PLAN_KEEP;
+    TRY(json_take_bool(object, "host", JSON_OPTIONAL, &host, r->err));
+    bool of_host = host || pass == PLAN_BATCH || pass == PLAN_KEEP;
     op->stream = cpu ? STREAM_CPU : of_host ? STREAM_HOST : STREAM_COMPUTE;
     TRY(json_take_u32(object, "work", JSON_OPTIONAL, 0, PLAN_NONE - 1, &op->work, r->err));
     if (op->work != PLAN_NONE && op->work >= r->plan->work_count)

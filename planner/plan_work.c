@@ -132,6 +132,15 @@ static void add_recomputed(struct work_list *list, const struct job *job, uint64
         add_layers(list, job, first_layer, end - first_layer - fresh, PASS_RECOMPUTE);
 }
 
+static void add_squares(struct work_list *list, const struct job *job, uint64_t first_layer,
+                        uint64_t layer_count)
+{
+    struct work_item squares = {.kernel = KERNEL_SQUARES, .count = 1};
+    for (uint64_t layer = first_layer; layer < first_layer + layer_count; layer++)
+        squares.m += network_layer_parameters(&job->network, layer);
+    if (squares.m > 0) list_add(list, &squares, 1);
+}
+
 /* --- slices of an embedding ----------------------------------------------------------------- */
 
 /* How much of [0, total) lies in [first, first + count). */
@@ -195,6 +204,7 @@ uint32_t plan_work_items(const struct job *job, uint64_t first_layer, uint64_t l
         if (update) add_sliced_update(&list, job, first_layer, first_row, row_count);
         return list.count;
     }
+    if (pass == PLAN_NORM) add_squares(&list, job, first_layer, layer_count);
     if (forward) add_layers(&list, job, first_layer, layer_count, PASS_FORWARD);
     if (backward && !embedding)
         add_recomputed(&list, job, first_layer, layer_count, pass, how);

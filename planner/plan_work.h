@@ -10,7 +10,8 @@ enum { PLAN_WORK_ITEMS_MAX = 256 };
 /*
  * FORWARD, EVALUATE: forward of the layers. LOSS: forward, backward, update. BACKWARD: forward again unless
  * the activations were kept (`how` has UNIT_KEEP, models/memory.h), backward, update. No update
- * there when `how` has UNIT_GRADIENTS_OUT; that is then the UPDATE's work. An embedding's forward is
+ * there when `how` has UNIT_GRADIENTS_OUT; that is then the UPDATE's work. NORM: squares of all
+ * gradients. An embedding's forward is
  * never recomputed.
  * row_count > 0: that slice of an embedding's rows: its share of the table sweep and update, and,
  * in the slice that holds row 0, the gathering or adding of the tokens.

@@ -152,6 +152,8 @@ static void write_compute(const struct plan *plan, const struct plan_op *op, str
 {
     json_out_string(out, "compute", plan_pass_names[op->pass]);
     if (op->stream == STREAM_CPU) json_out_bool(out, "cpu", true);
+    if (op->stream == STREAM_HOST && op->pass != PLAN_BATCH && op->pass != PLAN_KEEP)
+        json_out_bool(out, "host", true);
     if (op->work != PLAN_NONE) json_out_u64(out, "work", op->work);
     if (op->row_count > 0) {
         json_out_u64(out, "slice", op->slice);

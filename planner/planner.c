@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/suggest.h"
+#include "models/try.h"
 #include "planner/bound.h"
 #include "planner/emit.h"
 #include "planner/partition.h"
@@ -38,6 +39,31 @@ static enum status unknown_policy(const char *name, struct error *err)
                      known);
 }
 
+/* Steps that wait for a norm are made on the host's processor, from states in host memory. */
+static enum status check_clipping(const struct policy *policy, const struct hardware *hardware,
+                                  const struct job_set *jobs, const struct planner_options *options,
+                                  struct error *err)
+{
+    uint32_t j = 0;
+    while (j < jobs->count && !job_clips(&jobs->jobs[j])) j++;
+    if (j == jobs->count) return STATUS_OK;
+    const char *name = jobs->jobs[j].name;
+    if (policy->resident)
+        return error_set(err, STATUS_INFEASIBLE,
+                         "policy '%s' keeps states on the devices, and the optimizer of job '%s' "
+                         "clips ('clip'), which is done on the host", policy->name, name);
+    if (options->optimizer == PLACE_DEVICE)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "the optimizer of job '%s' clips ('clip'), which is done on the host "
+                         "(expected --optimizer auto, cpu or split)", name);
+    if (!hardware_has_cpu(hardware))
+        return error_set(err, STATUS_BAD_INPUT,
+                         "the optimizer of job '%s' clips ('clip'), which is done on the host, and "
+                         "machine '%s' does not say how fast its host's processor is (its host has "
+                         "no 'memory_bandwidth')", name, hardware->name);
+    return STATUS_OK;
+}
+
 static enum status partition_for(const struct policy *policy, const struct hardware *hardware,
                                  const struct job_set *jobs, struct footprints *footprints,
                                  const struct planner_options *options, struct partition *out,
@@ -52,6 +78,7 @@ static enum status partition_for(const struct policy *policy, const struct hardw
         return error_set(err, STATUS_BAD_INPUT,
                          "machine '%s' does not say how fast its host's processor is (its host has "
                          "no 'memory_bandwidth')", hardware->name);
+    TRY(check_clipping(policy, hardware, jobs, options, err));
     if (policy->resident)
         return partition_resident(hardware, jobs, footprints, options, policy->seats_max, out, err);
     return partition_streamed(hardware, jobs, footprints, options, !policy->one_device, out, err);

@@ -37,8 +37,10 @@ struct unit_time {
     double out_s;
     double load_s;     /* of a persistent shard's state, once */
     double read_s, write_s; /* of states on storage */
-    double cpu_s;      /* the update on the host's processor ... */
+    double cpu_s;      /* the update on the host's processor, or the norm ... */
     bool cpu_alone;    /* ... or all of the unit */
+    bool gathers;      /* it does so on the host stream */
+    double update_s;   /* where the job clips: once all norms are known */
 };
 
 struct lane {
@@ -65,7 +67,7 @@ struct scheduler {
     uint32_t *position;       /* ... and the position of the next unit */
     double *edge_ready_s;     /* per job: its last output is in host memory */
     double *state_ready_s;    /* per shard: so is its state, updated */
-    double cpu_free_s, read_free_s, write_free_s;
+    double cpu_free_s, host_free_s, read_free_s, write_free_s;
     struct lane *lanes;
     uint32_t *seat;           /* per job */
     uint32_t *seats_free;     /* a stack */
@@ -131,8 +133,12 @@ static void shard_times(const struct scheduler *s, struct footprints *footprints
     if (table > 0 && !p->resident && storage_has(p, p->job_first_shard[shard->job]))
         times[1].read_s += storage_s(s, STORAGE_READ, table);
     if (on_cpu && shard->first_layer == 0 && job_has_embedding(job)) {
-        times[0] = (struct unit_time){.cpu_alone = true, .cpu_s = f->cpu_forward_s};
-        times[1] = (struct unit_time){.cpu_alone = true, .cpu_s = f->cpu_backward_s};
+        bool clips = job_clips(job);
+        times[0] = (struct unit_time){
+            .cpu_alone = true, .gathers = clips, .cpu_s = f->cpu_forward_s};
+        times[1] = (struct unit_time){.cpu_alone = true,
+                                      .cpu_s = f->cpu_backward_s + f->cpu_norm_s,
+                                      .update_s = clips ? f->cpu_update_s : 0};
         times[TIMED_EVALUATE] = times[0];
         return;
     }
@@ -147,7 +153,12 @@ static void shard_times(const struct scheduler *s, struct footprints *footprints
         computed_s(hw, device, job, shard, last ? PLAN_LOSS : PLAN_BACKWARD,
                    partition_way(p->activations, shard->inputs_only, last) |
                        (on_cpu ? UNIT_GRADIENTS_OUT : 0));
-    times[1].cpu_s = on_cpu ? f->cpu_update_s : 0;
+    if (job_clips(job)) {
+        times[1].cpu_s = f->cpu_norm_s;
+        times[1].update_s = f->cpu_update_s;
+    } else if (on_cpu) {
+        times[1].cpu_s = f->cpu_update_s;
+    }
     times[0].load_s = streamed ? 0 : copied_s(s, device, COPY_H2D, f->state_bytes);
     if (!streamed && storage_has(p, index))
         times[0].load_s += storage_s(s, STORAGE_READ, f->state_bytes);
@@ -321,10 +332,10 @@ static double place_on_cpu(struct scheduler *s, uint32_t job, const struct unit_
     struct policy_job *j = &s->view_jobs[job];
     double *state_ready = &s->state_ready_s[next_shard(s, job)];
     bool first = unit_begins(job_shards(s, job), next_position(s, job));
-    double start = max_s(s->cpu_free_s, first ? max_s(j->ready_s, *state_ready)
-                                              : s->edge_ready_s[job]);
+    double *free_s = time->gathers ? &s->host_free_s : &s->cpu_free_s;
+    double start = max_s(*free_s, first ? max_s(j->ready_s, *state_ready) : s->edge_ready_s[job]);
     double end = start + time->cpu_s;
-    s->cpu_free_s = s->edge_ready_s[job] = j->ready_s = end;
+    *free_s = s->edge_ready_s[job] = j->ready_s = end;
     if (!first) *state_ready = end;
     return start;
 }
@@ -392,6 +403,15 @@ static double place_on_device(struct scheduler *s, uint32_t job, uint32_t device
     return start;
 }
 
+/* Behind the last backward pass of a job that clips: steps in the order of the shards. The job goes on as
+ * soon as the first has been made. */
+static void place_updates(struct scheduler *s, uint32_t job, uint32_t device)
+{
+    uint32_t first = s->partition->job_first_shard[job];
+    for (uint32_t i = first; i < first + job_shards(s, job); i++)
+        s->state_ready_s[i] = s->cpu_free_s += shard_time(s, device, i)[TIMED_BACK].update_s;
+}
+
 /* The job's persistent shards come to its device. (A resident job's were there when it was admitted.) */
 static void load_states(struct scheduler *s, uint32_t job, uint32_t device)
 {
@@ -414,6 +434,8 @@ static enum status place(struct scheduler *s, uint32_t job, uint32_t device, dou
     if (first && !s->partition->resident) load_states(s, job, device);
     *start_s = time->cpu_alone ? place_on_cpu(s, job, time) : place_on_device(s, job, device, time);
     double end = j->ready_s;
+    if (job_clips(&s->jobs->jobs[job]) && position + 1 == unit_count_of(job_shards(s, job)))
+        place_updates(s, job, device);
 
     struct scheduled_unit unit = {.job = job,
                                   .position = position,

@@ -3,7 +3,8 @@
  *
  * The units of a minibatch are numbered by position: 0 .. S-2 the forward passes, S-1 the loss,
  * S .. 2S-2 the backward passes of shards S-2 .. 0. Where an evaluation follows, those of its first
- * held-out minibatch are 2S-1 .. 3S-2, and so on.
+ * held-out minibatch are 2S-1 .. 3S-2, and so on. Updates of jobs that clip have no position: no policy
+ * decides about them, they follow the last backward pass.
  */
 #ifndef SPILLWAY_PLANNER_SCHEDULE_H
 #define SPILLWAY_PLANNER_SCHEDULE_H

@@ -223,10 +223,11 @@ static struct optimizer golden_optimizer(const json_t *root)
         optimizer.kind = OPTIMIZER_MOMENTUM;
         optimizer.momentum = number(options, "momentum");
         optimizer.nesterov = json_is_true(json_object_get(options, "nesterov"));
-        optimizer.schedule = (struct rate_schedule){.kind = RATE_COSINE,
+        if (schedule) optimizer.schedule = (struct rate_schedule){.kind = RATE_COSINE,
                                                     .warmup = (uint64_t)number(schedule, "warmup"),
                                                     .floor = number(schedule, "floor")};
     }
+    if (json_object_get(options, "clip")) optimizer.clip = number(options, "clip");
     return optimizer;
 }
 
@@ -236,7 +237,7 @@ static double train_golden(struct trainer *trainer, const struct kernels *kernel
                            const json_t *root, double *before)
 {
     const json_t *losses = json_object_get(root, "losses");
-    const json_t *batches = json_object_get(root, "batches");
+    const json_t *batches = json_object_get(root, "batches"), *norms = json_object_get(root, "norms");
     double largest = 0;
     for (uint64_t step = 0; step < json_array_size(losses); step++) {
         const json_t *batch = json_array_get(batches, step);
@@ -250,6 +251,10 @@ static double train_golden(struct trainer *trainer, const struct kernels *kernel
         }
         if (step + 1 == json_array_size(losses)) family_flatten(trainer, before);
         trainer_step(trainer, kernels, step);
+        double norm = json_number_value(json_array_get(norms, step)); /* 0: none */
+        if (!(fabs(trainer->norm - norm) <= 1e-5 * norm))
+            fail_msg("norm of step %llu: %.9g, expected %.9g", (unsigned long long)step,
+                     trainer->norm, norm);
         double expected = json_number_value(json_array_get(losses, step));
         double error = fabs(trainer->loss - expected) / expected;
         if (!(error <= 1e-5))

@@ -93,11 +93,17 @@ static void make_shard(struct trainer *trainer, uint32_t s)
         for (uint32_t how = 0; how < UNIT_WAYS; how++)
             trainer->workspace_bytes =
                 larger(trainer->workspace_bytes, tables->workspace[pass][how].bytes);
+    if (job_clips(job)) trainer->gradients[s] = map(tables->parameters.bytes);
     if (s == 0) return;
     trainer->boundaries[s] = map(trainer->boundary_bytes);
     trainer->boundary_gradients[s] = map(trainer->boundary_bytes);
     uint64_t kept = kept_bytes(trainer, s);
     if (kept > 0) trainer->activations[s] = map(kept);
+}
+
+static uint64_t norm_bytes(const struct job *job)
+{
+    return memory_tensor_count(&job->network, 0, job->network.layer_count) * sizeof(double);
 }
 
 void trainer_init(struct trainer *trainer, const struct job *job,
@@ -115,6 +121,7 @@ void trainer_init(struct trainer *trainer, const struct job *job,
     if (options->elsewhere) trainer->gradient = map(trainer->gradient_bytes);
     if (options->slices > 1) trainer->slice = map(3 * trainer->parameters[0].bytes);
     trainer->batch = map(job_batch_bytes(job));
+    trainer->norms = map(norm_bytes(job));
 }
 
 void trainer_release(struct trainer *trainer)
@@ -125,11 +132,13 @@ void trainer_release(struct trainer *trainer)
         host_memory_unmap(trainer->boundaries[s], trainer->boundary_bytes);
         host_memory_unmap(trainer->boundary_gradients[s], trainer->boundary_bytes);
         host_memory_unmap(trainer->activations[s], kept_bytes(trainer, s));
+        host_memory_unmap(trainer->gradients[s], trainer->parameters[s].bytes);
     }
     host_memory_unmap(trainer->workspace, trainer->workspace_bytes);
     host_memory_unmap(trainer->table_gradient, trainer->table_bytes);
     host_memory_unmap(trainer->gradient, trainer->gradient_bytes);
     host_memory_unmap(trainer->slice, 3 * trainer->parameters[0].bytes);
+    host_memory_unmap(trainer->norms, norm_bytes(&trainer->job));
     host_memory_unmap(trainer->batch, job_batch_bytes(&trainer->job));
     arena_release(&trainer->arena);
     *trainer = (struct trainer){0};
@@ -186,6 +195,10 @@ static struct unit_arguments arguments_of(struct trainer *trainer, uint32_t s, u
         if (trainer->options.poison) poison(trainer->gradient, trainer->gradient_bytes);
         arguments.gradient = trainer->gradient;
     }
+    if (back && trainer->gradients[s]) {
+        if (trainer->options.poison) poison(trainer->gradients[s], trainer->parameters[s].bytes);
+        arguments.gradient = trainer->gradients[s];
+    }
     bool tied = trainer->job.network.tied_head;
     if (tied && back && (last || s == 0)) arguments.table_gradient = trainer->table_gradient;
     return arguments;
@@ -219,6 +232,23 @@ static void compute_slices(struct trainer *trainer, const struct kernels *kernel
     }
 }
 
+/* What is done with a gradient: PLAN_NORM or PLAN_UPDATE. */
+static void step_over(struct trainer *trainer, const struct kernels *kernels, uint32_t s,
+                      uint32_t pass, uint64_t minibatch)
+{
+    bool clips = job_clips(&trainer->job);
+    const struct unit_arguments step = {
+        .job = &trainer->job,
+        .shard = &trainer->shards[s],
+        .tables = &trainer->tables[s],
+        .pass = pass,
+        .minibatch = minibatch,
+        .state = pass == PLAN_UPDATE ? trainer->states[s] : NULL,
+        .norms = clips ? trainer->norms : NULL,
+        .gradient = clips ? trainer->gradients[s] : trainer->gradient};
+    compute(trainer, kernels, &step);
+}
+
 static void pass_over(struct trainer *trainer, const struct kernels *kernels, uint32_t s,
                       uint32_t pass, uint64_t minibatch)
 {
@@ -228,14 +258,7 @@ static void pass_over(struct trainer *trainer, const struct kernels *kernels, ui
     else
         compute(trainer, kernels, &arguments);
     if (!arguments.gradient) return;
-    const struct unit_arguments update = {.job = arguments.job,
-                                          .shard = arguments.shard,
-                                          .tables = arguments.tables,
-                                          .pass = PLAN_UPDATE,
-                                          .minibatch = minibatch,
-                                          .state = arguments.state,
-                                          .gradient = arguments.gradient};
-    compute(trainer, kernels, &update);
+    step_over(trainer, kernels, s, trainer->gradients[s] ? PLAN_NORM : PLAN_UPDATE, minibatch);
 }
 
 /* What the training leaves between its passes. */
@@ -267,4 +290,7 @@ void trainer_step(struct trainer *trainer, const struct kernels *kernels, uint64
     for (uint32_t s = 0; s < last; s++) pass_over(trainer, kernels, s, PLAN_FORWARD, minibatch);
     pass_over(trainer, kernels, last, PLAN_LOSS, minibatch);
     for (uint32_t s = last; s-- > 0;) pass_over(trainer, kernels, s, PLAN_BACKWARD, minibatch);
+    if (!job_clips(&trainer->job)) return;
+    trainer->norm = unit_norm(&trainer->job, trainer->norms);
+    for (uint32_t s = 0; s <= last; s++) step_over(trainer, kernels, s, PLAN_UPDATE, minibatch);
 }

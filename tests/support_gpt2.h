@@ -14,7 +14,8 @@ struct trainer_options {
     bool head_alone;           /* or into a shard of its own */
     bool keep;                 /* activations of the middle shards */
     bool inputs;               /* or the inputs of their blocks, and of the last shard's no more */
-    bool elsewhere;            /* gradients into a buffer, and an UPDATE of all but the embedding */
+    bool elsewhere;            /* gradients into a buffer, and an UPDATE of all but the embedding; a job
+                                  that clips has no choice */
     uint32_t slices;           /* of the embedding; 1: whole */
     bool poison;               /* NaN into whatever a pass must not read */
 };
@@ -33,6 +34,8 @@ struct trainer {
     uint32_t shard_count;
     float *workspace, *table_gradient, *slice;
     float *gradient; /* of the largest shard */
+    float *gradients[TRAINER_SHARDS_MAX]; /* of a job that clips, ... */
+    double *norms, norm; /* ... sums of squares of its tensors, and the norm of the last step */
     uint64_t workspace_bytes, table_bytes, boundary_bytes, gradient_bytes;
     int32_t *batch; /* job_batch_bytes(), filled by the caller before each step */
     double loss;

@@ -383,6 +383,7 @@ static void test_another_optimizer(void **state)
     o->decay = DECAY_ALL, check_other(&disk.disk, &other, expected), *j = job;
     o->schedule.kind = RATE_LINEAR, check_other(&disk.disk, &other, expected), *j = job;
     o->schedule.warmup = 8, check_other(&disk.disk, &other, expected), *j = job;
+    o->clip = 0.5, check_other(&disk.disk, &other, expected), *j = job;
     o->schedule.floor = 0.125;
     check_other(&disk.disk, &other, "its optimizer is ..., \"floor\": 0.2}, \"steps\": 60} (expected "
                                     "..., \"floor\": 0.125}, \"steps\": 60})");

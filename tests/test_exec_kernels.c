@@ -44,6 +44,88 @@ static void test_subnormals(void **state)
     for (int i = 0; i < N; i++) assert_true(v[i] == 0.0f && p[i] == 0.5f);
 }
 
+/* --- clipping --------------------------------------------------------------------------------- */
+
+/* To a double's rounding of n terms, and with the same bits on one thread and on two. */
+static void test_squares(void **state)
+{
+    (void)state;
+    static const int64_t counts[] = {0, 1, 15, 16, 17, 8192, 8193, 16385, 99991, 9000011};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        int64_t n = counts[i];
+        float *g = malloc(((size_t)n + 1) * sizeof *g);
+        assert_non_null(g);
+        for (int64_t k = 0; k < n; k++) g[k] = (float)sin((double)(k * k % 8191)) * 3;
+        double sum = two->squares(two, g, n);
+        long double expected = 0;
+        for (int64_t k = 0; k < n; k++) expected += (long double)g[k] * (long double)g[k];
+        assert_true(sum == one->squares(one, g, n));
+        assert_true(fabs(sum - (double)expected) <= 1e-13 * sum);
+        free(g);
+    }
+}
+
+/* A step by a gradient that was scaled before. */
+static void test_update_scaled(void **state)
+{
+    (void)state;
+    static const int64_t counts[] = {1, 65, 4097, 50021};
+    static const struct optimizer kinds[] = {
+        {.kind = OPTIMIZER_SGD, .learning_rate = 0.013, .weight_decay = 0.07},
+        {.kind = OPTIMIZER_ADAMW, .learning_rate = 0.013, .weight_decay = 0.07, .beta1 = 0.87,
+         .beta2 = 0.963, .epsilon = 3e-7},
+        {.kind = OPTIMIZER_MOMENTUM, .learning_rate = 0.013, .momentum = 0.83, .nesterov = true}};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+            test_kernels();
+            int64_t n = counts[i];
+            uint32_t words = optimizer_state_words(kinds[k].kind);
+            float *p[2], *m[2], *v[2], *g = random_array(n, 53, 1), *scaled = take(n);
+            for (uint32_t w = 0; w < 2; w++) {
+                p[w] = random_array(n, 50, 1);
+                m[w] = random_array(n, 51, 0.1);
+                v[w] = take(n);
+                for (int64_t e = 0; e < n; e++) v[w][e] = 0.25f;
+            }
+            for (int64_t e = 0; e < n; e++) scaled[e] = g[e] * 0.3f;
+            two->update_scaled(two, p[0], words > 0 ? m[0] : NULL, words > 1 ? v[0] : NULL, g, n,
+                               &kinds[k], true, 7, 0.3f);
+            one->update(one, p[1], words > 0 ? m[1] : NULL, words > 1 ? v[1] : NULL, scaled, n,
+                        &kinds[k], true, 7);
+            assert_memory_equal(p[0], p[1], (size_t)n * sizeof *g);
+            assert_memory_equal(m[0], m[1], (size_t)n * sizeof *g);
+            assert_memory_equal(v[0], v[1], (size_t)n * sizeof *g);
+        }
+}
+
+/* The gradient, and a step by it, are the step that makes no gradient; with a head's and without. */
+static void test_embed_gradient(void **state)
+{
+    (void)state;
+    enum { B = 3, T = 29, C = 37, V = 101, P = 33, ROWS = V + P };
+    for (int head = 0; head < 2; head++) {
+        test_kernels();
+        int64_t n = ROWS * C;
+        const float *dx = random_array(B * T * C, 60, 1);
+        const float *head_gradient = head ? random_array(V * C, 61, 1) : NULL;
+        float *fused = take(3 * n), *apart = take(3 * n), *gradient = take(n);
+        float *scratch = take(4 * B * T);
+        int32_t tokens[B * (T + 1)];
+        for (int i = 0; i < B * (T + 1); i++) tokens[i] = i * i % 13 * 7;
+        const float *p = random_array(n, 62, 1);
+        memset(fused, 0, 3 * (size_t)n * sizeof *p);
+        memcpy(fused, p, (size_t)n * sizeof *p);
+        memcpy(apart, fused, 3 * (size_t)n * sizeof *p);
+        for (int64_t i = 0; i < n; i++) gradient[i] = NAN;
+        one->embed_update(one, fused, n, head_gradient, dx, tokens, T + 1, B, T, C, V, 0, ROWS,
+                          &adamw, 3, scratch);
+        two->embed_gradient(two, gradient, head_gradient, dx, tokens, T + 1, B, T, C, V, ROWS,
+                            scratch);
+        two->update(two, apart, apart + n, apart + 2 * n, gradient, n, &adamw, true, 3);
+        assert_memory_equal(fused, apart, 3 * (size_t)n * sizeof *p);
+    }
+}
+
 /* --- exponential and normal distribution ------------------------------------------------------ */
 
 /*
@@ -175,7 +257,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         KERNEL_CASES(KERNEL_CASE_TEST)
-        cmocka_unit_test(test_subnormals), cmocka_unit_test(test_exponential),
+        cmocka_unit_test(test_subnormals),
+        cmocka_unit_test(test_squares),
+        cmocka_unit_test(test_update_scaled),
+        cmocka_unit_test(test_embed_gradient), cmocka_unit_test(test_exponential),
         cmocka_unit_test(test_streams),    cmocka_unit_test(test_text),
     };
     return cmocka_run_group_tests_name("exec/kernels.h", tests, setup, teardown);

@@ -60,6 +60,9 @@ static const struct setting settings[] = {
     {"model-parallel", 2, 2, 0, PLANNER_AUTO, STORAGE_ALL},
 };
 
+/* Both jobs clip, and are streamed where settings would have them stay. */
+static bool clipped;
+
 /* first[j] minibatches of job j are done, `steps` are wanted in all. False: there is no such plan. */
 static bool make_plan(const struct setting *setting, uint64_t steps, const uint64_t *first,
                       struct plan *plan)
@@ -78,15 +81,19 @@ static bool make_plan(const struct setting *setting, uint64_t steps, const uint6
         (struct evaluation){.every = EVERY, .minibatches = 2, .data_format = DATA_NONE};
     jobs.jobs[1].keep_best = true;
     jobs.jobs[1].optimizer.learning_rate = 6; /* its losses go up and down */
+    for (uint32_t j = 0; j < JOBS && clipped; j++) jobs.jobs[j].optimizer.clip = 0.6 + j;
     for (uint32_t j = 0; j < JOBS && first; j++) {
         jobs.jobs[j].first_minibatch = first[j];
         jobs.jobs[j].minibatches = steps - first[j];
     }
-    const struct planner_options options = {.policy = setting->policy,
-                                            .seed = 5,
-                                            .shards = setting->shards,
-                                            .storage = setting->storage,
-                                            .activations = setting->activations};
+    const bool another = clipped && strstr(setting->policy, "-parallel");
+    const struct planner_options options = {
+        .policy = another ? "srtf" : setting->policy,
+        .seed = 5,
+        .shards = setting->shards,
+        .storage = setting->storage,
+        .activations = another ? PLANNER_AUTO : setting->activations,
+        .optimizer = clipped ? PLANNER_AUTO : PLACE_DEVICE};
     *plan = (struct plan){0};
     enum status status = planner_plan(&hardware, &jobs, &options, plan, &err);
     if (status == STATUS_OK) status = plan_check(plan, &err);
@@ -197,7 +204,7 @@ static const char *folder_of(size_t number)
     static char paths[2][128];
     static uint32_t turn;
     char *const path = paths[turn++ % 2];
-    snprintf(path, sizeof paths[0], "%s/%zu", top, number);
+    snprintf(path, sizeof paths[0], "%s/%s%zu", top, clipped ? "clipped-" : "", number);
     return path;
 }
 
@@ -571,6 +578,22 @@ static int make_top(void **state)
     return top ? 0 : -1;
 }
 
+/* The same of jobs that clip, whose last operations of a minibatch are updates. */
+static void test_clipped(void **state)
+{
+    struct outcome before, after;
+    run_untouched(STEPS, &before);
+    clipped = true;
+    run_untouched(STEPS, &after);
+    for (uint32_t j = 0; j < JOBS; j++) assert_true(before.fingerprints[j] != after.fingerprints[j]);
+    test_checkpoints_do_not_show_the_plan(state);
+    test_resumed_is_untouched(state);
+    test_a_job_alone_outruns_no_copy(state);
+    test_stopped_many_times(state);
+    test_a_loss_that_is_not_finite(state);
+    clipped = false;
+}
+
 static int remove_top(void **state)
 {
     (void)state;
@@ -588,6 +611,7 @@ int main(void)
         cmocka_unit_test(test_a_full_disk),
         cmocka_unit_test(test_a_loss_that_is_not_finite),
         cmocka_unit_test(test_keep_going_without_data),
+        cmocka_unit_test(test_clipped),
         cmocka_unit_test(test_data_that_vanish),
         cmocka_unit_test(test_refusals),
     };

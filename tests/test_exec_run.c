@@ -41,6 +41,7 @@ struct setting {
     double link_bytes_per_s; /* paced; 0: not */
     double learning_rate;    /* 0: as the jobs have it */
     bool stored;             /* all states are on storage */
+    double clip;             /* of the last job; 0: it does not */
 };
 
 /* Not STATUS_OK when there is no such plan. */
@@ -66,9 +67,11 @@ static enum status make_plan(const struct setting *setting, struct plan *plan)
         if (setting->learning_rate > 0)
             jobs.jobs[j].optimizer.learning_rate = setting->learning_rate;
     }
+    jobs.jobs[jobs.count - 1].optimizer.clip = setting->clip;
     const struct planner_options options = {
         .policy = setting->policy,
         .seed = 5,
+        .optimizer = setting->clip > 0 ? PLANNER_AUTO : PLACE_DEVICE,
         .shards = setting->shards,
         .no_double_buffer = setting->no_double_buffer,
         .activations = setting->activations,
@@ -298,7 +301,8 @@ static void test_log_and_weights(void **state)
     assert_non_null(mkdtemp(folder));
     snprintf(log, sizeof log, "%s/log.jsonl", folder);
     snprintf(weights, sizeof weights, "%s/weights.safetensors", folder);
-    const struct setting setting = {.policy = "sharded-lrtf", .jobs = 2, .shards = 3};
+    const struct setting setting = {
+        .policy = "sharded-lrtf", .jobs = 2, .shards = 3, .clip = 0.25};
     struct plan plan;
     assert_int_equal(make_plan(&setting, &plan), STATUS_OK);
     plan.jobs.jobs[1].weights_out = weights;
@@ -331,6 +335,10 @@ static void test_log_and_weights(void **state)
             assert_true(loss == result.jobs[j].losses[steps[j]]);
             assert_int_equal(json_integer_value(json_object_get(root, "step")), ++steps[j]);
             assert_true(json_number_value(json_object_get(root, "tokens_per_s")) > 0);
+            /* of a job that clips, the norm before that */
+            const json_t *const norm = json_object_get(root, "norm");
+            assert_int_equal(norm != NULL, j);
+            if (norm) assert_true(json_number_value(norm) > setting.clip);
         } else {
             assert_string_equal(json_string_value(json_object_get(root, "end")), "complete");
         }

@@ -94,6 +94,7 @@ static void momentum_and_schedules(void **state)
     struct job_set set;
     read_jobs("{\"spillway_jobs\": 1, \"defaults\": {\"network\": \"gpt2\", \"minibatches\": 20,"
               "   \"optimizer\": {\"kind\": \"sgd\", \"momentum\": 0.875, \"decay\": \"all\","
+              "                   \"clip\": 0.375,"
               "                   \"schedule\": {\"kind\": \"linear\", \"warmup\": 7}}},"
               " \"jobs\": [{\"optimizer\": {\"nesterov\": true, \"schedule\": {\"floor\": 0.25}}},"
               "            {\"optimizer\": {\"kind\": \"adamw\", \"schedule\": \"cosine\"}},"
@@ -102,7 +103,7 @@ static void momentum_and_schedules(void **state)
               &set);
     const struct optimizer *o = &set.jobs[0].optimizer;
     assert_int_equal(o->kind, OPTIMIZER_MOMENTUM);
-    assert_true(o->momentum == 0.875 && o->nesterov);
+    assert_true(o->momentum == 0.875 && o->nesterov && o->clip == 0.375);
     assert_int_equal(o->decay, DECAY_ALL);
     assert_int_equal(o->schedule.kind, RATE_LINEAR);
     assert_true(o->schedule.warmup == 7 && o->schedule.floor == 0.25);
@@ -332,7 +333,9 @@ static void bad_files_are_refused_with_their_place(void **state)
          "test:2:62: 'beta2' is 1.5 (expected 0 to 0.9999999999999999)"},
         {ONE_JOB("\"optimizer\": {\"dampening\": 0.9}"),
          "test:2:53: unknown key 'dampening' (expected kind, lr, weight_decay, beta1, beta2, "
-         "epsilon, decay, momentum, nesterov or schedule)"},
+         "epsilon, decay, momentum, nesterov, clip or schedule)"},
+        {ONE_JOB("\"optimizer\": {\"clip\": -1}"),
+         "test:2:61: 'clip' is -1 (expected 0 to 1000000)"},
         {ONE_JOB("\"optimizer\": \"momentum\""),
          "test:2:52: unknown optimizer 'momentum' (expected sgd or adamw)"},
         {ONE_JOB("\"optimizer\": {\"kind\": \"sgd\", \"momentum\": 1}"),
@@ -449,7 +452,7 @@ static void what_is_written_reads_back_the_same(void **state)
     read_jobs("{\"spillway_jobs\": 1, \"defaults\": {\"minibatches\": 300}, \"jobs\": ["
               "{\"network\": \"gpt2-xl\", \"sequence\": 512, \"microbatch\": 3, \"count\": 2,"
               " \"optimizer\": {\"kind\": \"sgd\", \"lr\": 1e-5, \"epsilon\": 3e-7, \"momentum\": 0.5,"
-              "   \"nesterov\": true, \"decay\": \"all\","
+              "   \"nesterov\": true, \"decay\": \"all\", \"clip\": 0.375,"
               "   \"schedule\": {\"kind\": \"cosine\", \"warmup\": 3, \"floor\": 0.125}}},"
               "{\"name\": \"x\", \"network\": \"hydra-vit-600m\", \"data\": \"/d/a.bin\","
               " \"data_format\": \"images\", \"weights_in\": \"i\", \"weights_out\": \"o\", \"keep\": \"best\","

@@ -44,6 +44,7 @@ static const struct {
     {{KERNEL_ADAMW, 2, 11, 0, 0}, 0, 616},
     /* p, m, g in, p, m out */
     {{KERNEL_MOMENTUM, 2, 11, 0, 0}, 0, 440},
+    {{KERNEL_SQUARES, 2, 11, 0, 0}, 0, 88},
     {{KERNEL_FIXED, 2, 11, 0, 0}, 0, 0},
     {{KERNEL_RMS_NORM_FORWARD, 2, 3, 5, 1}, 0, 480},
     {{KERNEL_RMS_NORM_BACKWARD, 2, 3, 5, 1}, 0, 480},

@@ -154,7 +154,7 @@ static void break_overlap(struct trace *t) { t->spans[4].start_s = 0.40625; }
 static void break_number(struct trace *t) { t->spans[4].number = 3; }
 static void break_stream(struct trace *t) { t->spans[7].stream = 7; }
 static void break_job(struct trace *t) { t->spans[7].job = 2; }
-static void break_pass(struct trace *t) { t->spans[7].pass = 9; }
+static void break_pass(struct trace *t) { t->spans[7].pass = PLAN_PASS_COUNT; }
 static void break_copy(struct trace *t) { t->spans[7].kind = OP_COPY; }
 static void break_compute(struct trace *t) { t->spans[1].kind = OP_COMPUTE; }
 static void break_bytes(struct trace *t) { t->spans[2].bytes = 5; }
@@ -185,7 +185,7 @@ static void each_broken_rule_is_named(void **state)
         {break_number, "span 3 comes after span 3"},
         {break_stream, "span 7 is on stream 7 (there are 7)"},
         {break_job, "span 7 is of job 2 (there are 2)"},
-        {break_pass, "span 7 has kind 1 and pass 9"},
+        {break_pass, "span 7 has kind 1 and pass 10"},
         {break_copy, "span 7 is a copy on stream 'gpu1 compute'"},
         {break_compute, "span 1 is a computation on stream 'gpu0 h2d'"},
         {break_bytes, "span 2 is a computation and copies 5 bytes"},

@@ -4,7 +4,8 @@
 Run with Debian's python3-torch (made with 1.13.0):  /usr/bin/python3 make.py
 Writes next to itself: initial.safetensors, and for adamw, sgd and momentum KIND.json (options, tokens,
 losses, learning rates, norms of the last step's gradients and of the weights after it) and
-adamw.safetensors (those weights); and rates.json, learning rates of PyTorch's schedulers.
+adamw.safetensors (those weights); clip.json, the same with gradients clipped in some steps and not in
+others, and their norms; and rates.json, learning rates of PyTorch's schedulers.
 Weights are stored (in, out) as Hugging Face's GPT-2 does. Training is in float32 throughout.
 """
 import json
@@ -109,7 +110,7 @@ def rates_of(kind, warmup, floor, steps, lr):
     return {"kind": kind, "warmup": warmup, "floor": floor, "steps": steps, "lr": lr, "rates": rates}
 
 
-def train(kind, options, initial, batches):
+def train(kind, options, initial, batches, name=None):
     p = {name: value.clone().requires_grad_() for name, value in initial.items()}
     decayed = [v for v in p.values() if v.dim() == 2]
     others = [v for v in p.values() if v.dim() != 2]
@@ -123,13 +124,15 @@ def train(kind, options, initial, batches):
                                     nesterov=options.get("nesterov", False))
     schedule = options.get("schedule")
     scheduler = scheduler_of(optimizer, schedule, len(batches)) if schedule else None
-    losses, rates = [], []
+    losses, rates, norms = [], [], []
     for tokens in batches:
         optimizer.zero_grad()
         loss = loss_of(p, tokens)
         loss.backward()
         losses.append(loss.item())
         rates.append(optimizer.param_groups[0]["lr"])
+        if "clip" in options:
+            norms.append(torch.nn.utils.clip_grad_norm_(p.values(), options["clip"]).item())
         optimizer.step()
         if scheduler:
             scheduler.step()
@@ -140,11 +143,11 @@ def train(kind, options, initial, batches):
     record = {"torch": torch.__version__, "kind": kind, "options": options,
               "width": C, "blocks": BLOCKS, "heads": HEADS, "vocabulary": V, "sequence": T,
               "microbatch": B, "positions": P, "batches": [b.flatten().tolist() for b in batches],
-              "losses": losses, **({"rates": rates} if schedule else {}),
+              "losses": losses, **({"rates": rates} if schedule else {}), **({"norms": norms} if norms else {}),
               "gradient_norms": gradient_norms,
               "weight_norms": weight_norms}
-    (HERE / f"{kind}.json").write_text(json.dumps(record) + "\n")
-    print(kind, losses[0], losses[-1])
+    (HERE / f"{name or kind}.json").write_text(json.dumps(record) + "\n")
+    print(name or kind, losses[0], losses[-1])
 
 
 def main():
@@ -156,6 +159,8 @@ def main():
     train("sgd", {"lr": 0.02, "weight_decay": 0.01}, initial, batches)
     train("momentum", {"lr": 0.01, "weight_decay": 0.01, "momentum": 0.9, "nesterov": True,
                        "schedule": {"kind": "cosine", "warmup": 4, "floor": 0.1}}, initial, batches)
+    train("momentum", {"lr": 0.02, "weight_decay": 0.01, "momentum": 0.9, "clip": 3.6}, initial,
+          batches, "clip")
     rows = [rates_of(kind, warmup, floor, 37, 3e-4) for kind in ("constant", "linear", "cosine")
             for warmup in (0, 5) for floor in (0, 0.125)]
     (HERE / "rates.json").write_text(json.dumps(rows) + "\n")
