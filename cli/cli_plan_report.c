@@ -8,10 +8,8 @@
 #include "cli/cli_plan_report.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "cli/cli_machine.h"
 #include "cli/cli_table.h"
 #include "cli/cli_trace.h"
@@ -52,25 +50,6 @@ static uint64_t job_state_bytes(const struct plan *plan, uint32_t job)
                               described->optimizer.kind);
 }
 
-/* Shards that the host's cpu updates; each has one such operation in a minibatch, but a unit of it
- * for each variant. */
-static uint32_t cpu_shards(const struct plan *plan, uint32_t job)
-{
-    uint32_t count = 0;
-    bool *seen = alloc_zeroed(job_shards(plan, job), sizeof *seen);
-    for (uint32_t u = 0; seen && u < plan->unit_count; u++) {
-        const struct plan_unit *unit = &plan->units[u];
-        if (unit->job != job || unit->pass == PLAN_FORWARD) continue;
-        for (uint32_t o = 0; o < unit->op_count && !seen[unit->shard]; o++)
-            if (plan->ops[unit->first_op + o].stream == STREAM_CPU) {
-                seen[unit->shard] = true;
-                count++;
-            }
-    }
-    free(seen);
-    return count;
-}
-
 /* Shards whose state is on a device for as long as the job runs. */
 static uint32_t persistent_shards(const struct plan *plan, uint32_t job)
 {
@@ -93,7 +72,7 @@ static void shards_cell(struct cli_table *table, const struct plan *plan, uint32
 static void optimizer_cell(struct cli_table *table, const struct plan *plan, uint32_t job)
 {
     const char *name = optimizer_names[plan->jobs.jobs[job].optimizer.kind];
-    uint32_t there = cpu_shards(plan, job), shards = job_shards(plan, job);
+    uint32_t there = plan_cpu_shards(plan, job), shards = job_shards(plan, job);
     if (there == 0) cli_table_cell(table, "%s", name);
     else if (there == shards) cli_table_cell(table, "%s on cpu", name);
     else cli_table_cell(table, "%s, %" PRIu32 " of %" PRIu32 " on cpu", name, there, shards);
@@ -316,7 +295,7 @@ static void jobs_json(struct json_out *json, const struct plan *plan)
         json_out_u64(json, "state_bytes", job_state_bytes(plan, j));
         json_out_u64(json, "stored_bytes", stored_bytes(plan, j));
         json_out_u64(json, "shard_count", job_shards(plan, j));
-        json_out_u64(json, "cpu_shard_count", cpu_shards(plan, j));
+        json_out_u64(json, "cpu_shard_count", plan_cpu_shards(plan, j));
         json_out_u64(json, "persistent_shard_count", persistent_shards(plan, j));
         json_out_u64(json, "largest_shard_bytes", largest_shard_bytes(plan, j));
         json_out_string(json, "activations", plan_activations_names[plan->job_activations[j]]);

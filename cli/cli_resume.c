@@ -117,6 +117,26 @@ void cli_resume_release(struct cli_resume *resume)
 
 /* --- the rest -------------------------------------------------------------------------------- */
 
+/* Where the plan has its optimizers: other places may round differently. A job that clips has no
+ * choice, and an embedding not always one. */
+static uint32_t place_of(const struct plan *plan)
+{
+    bool clips = false;
+    uint32_t jobs[PLACE_COUNT] = {0}, kinds = 0, place = PLANNER_AUTO;
+    for (uint32_t j = 0; j < plan->jobs.count; j++) {
+        uint32_t shards = plan->job_first_shard[j + 1] - plan->job_first_shard[j];
+        uint32_t there = plan_cpu_shards(plan, j);
+        if (job_clips(&plan->jobs.jobs[j])) clips = true;
+        else jobs[there == 0 ? PLACE_DEVICE : there + 1 >= shards ? PLACE_CPU : PLACE_SPLIT]++;
+    }
+    for (uint32_t p = 0; p < PLACE_COUNT; p++)
+        if (jobs[p] > 0) {
+            place = p;
+            kinds++;
+        }
+    return kinds == 1 && !(clips && place == PLACE_DEVICE) ? place : PLANNER_AUTO;
+}
+
 static struct planner_options options_of(const struct plan *plan)
 {
     struct planner_options options = {.policy = plan->policy,
@@ -124,6 +144,7 @@ static struct planner_options options_of(const struct plan *plan)
                                       .no_double_buffer = !plan->double_buffer,
                                       .no_persistence = true,
                                       .activations = plan->job_activations[0],
+                                      .optimizer = place_of(plan),
                                       .shards = UINT32_MAX};
     for (uint32_t u = 0; u < plan->unit_count; u++)
         if (plan->units[u].pass == PLAN_LOAD) options.no_persistence = false;

@@ -16,8 +16,10 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/random.h"
 #include "base/size.h"
 
@@ -155,6 +157,25 @@ uint64_t plan_stored_bytes(const struct plan *plan)
             !size_add(total, plan->buffers[b].bytes, &total))
             return UINT64_MAX;
     return total;
+}
+
+/* Each such shard has one operation for it in a minibatch, but a unit of it for each variant. */
+uint32_t plan_cpu_shards(const struct plan *plan, uint32_t job)
+{
+    uint32_t count = 0;
+    bool *seen =
+        alloc_zeroed(plan->job_first_shard[job + 1] - plan->job_first_shard[job], sizeof *seen);
+    for (uint32_t u = 0; seen && u < plan->unit_count; u++) {
+        const struct plan_unit *unit = &plan->units[u];
+        if (unit->job != job || unit->pass == PLAN_FORWARD) continue;
+        for (uint32_t o = 0; o < unit->op_count && !seen[unit->shard]; o++)
+            if (plan->ops[unit->first_op + o].stream == STREAM_CPU) {
+                seen[unit->shard] = true;
+                count++;
+            }
+    }
+    free(seen);
+    return count;
 }
 
 uint64_t plan_device_bytes(const struct plan *plan, uint32_t device)

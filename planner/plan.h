@@ -352,6 +352,9 @@ uint64_t plan_staged_bytes(const struct plan *plan);
 uint64_t plan_device_bytes(const struct plan *plan, uint32_t device);
 uint64_t plan_stored_bytes(const struct plan *plan);
 
+/* Shards of a job that the host's cpu updates; 0 if there is no memory to count them. */
+uint32_t plan_cpu_shards(const struct plan *plan, uint32_t job);
+
 /* A short name for messages and tracks: "job-1 shard 3 backward", "state of job-1 shard 3". */
 enum { PLAN_TEXT_BYTES = 224 };
 const char *plan_op_text(const struct plan *plan, const struct plan_unit *unit,

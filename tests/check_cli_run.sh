@@ -61,6 +61,25 @@ spillway run plan.json --log again.jsonl --no-weights --quiet >out
 losses() { grep '"step"' "$1" | sed 's/, *"tokens_per_s.*//' | sort; }
 diff <(losses run.jsonl) <(losses again.jsonl) || fail "two runs of one plan have other losses"
 
+# A job whose checkpoints are lost begins anew, beside what is complete, with its optimizer where it was.
+for place in cpu device; do
+    clip=
+    [[ $place == cpu ]] && clip=', "optimizer": {"kind": "adamw", "clip": 0.5}'
+    jobs '"minibatches": 4, "weights_out": "b.safetensors"'"$clip"
+    spillway plan jobs.json "${machine[@]}" --optimizer $place -o placed.json >out
+    spillway run placed.json --checkpoint kept --quiet >out
+    mv b.safetensors first.safetensors
+    rm -r kept/a
+    spillway run placed.json --checkpoint kept --resume --trace resumed.json.gz --json >out 2>messages ||
+        fail "optimizers on $place, resumed: $(cat messages)"
+    grep -q '"complete_before": true' out || fail "job 'b' is not complete: $(cat out)"
+    cmp first.safetensors b.safetensors || fail "optimizers on $place: other weights when resumed"
+    there=device
+    gzip -dc resumed.json.gz | grep '"update"' >out && there=cpu
+    [[ $there == "$place" ]] || fail "optimizers on $place are on $there when resumed"
+    rm -r kept
+done
+
 spillway trace export predicted.json.gz measured.json.gz -o both.json.gz --minibatches 2 >out
 gzip -dc both.json.gz >both.json
 grep -q traceEvents both.json || fail "the export is no Chrome trace"
