@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The tour of README.md, run for real: five training runs of three GPTs on two devices of 96 MiB,
-# none of which could hold even one of the networks with its optimizer state.
+# none of which could hold even one of the networks with its optimizer state. Then model selection
+# among four smaller runs, killed in the middle and taken up again on another machine.
 #
 # usage: demo.sh BUILD_FOLDER
 #
@@ -23,7 +24,7 @@ step=0
 say() { step=$((step + 1)); printf '\n%s--- %d. %s%s\n' "$bold" "$step" "$1" "$plain"; shift; printf '%s\n' "$@"; }
 show() { printf '\n%s$ %s%s\n' "$bold" "$*" "$plain"; "$@"; }
 
-cp -R "$here"/jobs.json "$here"/gpt-* .
+cp -R "$here"/*.json "$here"/gpt-* "$here"/llama-* .
 # Text to train on: the licences that come with the system, in a fixed order.
 licences=/usr/share/common-licenses
 : >licences.txt
@@ -77,6 +78,39 @@ else
 fi
 show spillway trace export predicted.json.gz measured.json.gz --minibatches 4 -o chrome.json.gz
 
+say "A bad night" \
+    "Which of four runs learns best? Two devices of 16 MiB are to find out, and are switched off."
+rm -rf kept night.jsonl selection-*.safetensors
+show spillway plan selection.json --hw hardware.json --devices 2 --device-memory 16MiB \
+    --link-rate 2GB/s -o two.json
+cut=(spillway run two.json --checkpoint kept --checkpoint-every 5 --log night.jsonl)
+printf '\n%s$ %s &%s\n' "$bold" "${cut[*]}" "$plain"
+"${cut[@]}" >killed.txt 2>&1 &
+night=$!
+until [[ -e night.jsonl ]] && (($(wc -l <night.jsonl) > 70)); do
+    kill -0 "$night" 2>/dev/null || { cat killed.txt; echo "demo.sh: it ended too early" >&2; exit 3; }
+    sleep 0.1
+done
+executor=$(pgrep -P "$night")
+printf '%s$ kill -9 %s%s\n\n' "$bold" "$executor" "$plain"
+kill -KILL "$executor"
+wait "$night" || cat killed.txt
+find kept -name '*.safetensors' | sort
+
+say "The next morning" \
+    "One device is left, and another policy is wanted. What is complete is kept, the rest goes on."
+show spillway plan selection.json --hw hardware.json --devices 1 --threads 1 --device-memory 20MiB \
+    --policy srtf -o one.json
+show spillway run one.json --checkpoint kept --resume --log night.jsonl
+cksum selection-*.safetensors >resumed.txt
+show spillway run two.json
+if cksum selection-*.safetensors | cmp -s - resumed.txt; then
+    printf '\nThe weights have the same bits as those of this run, which nobody touched.\n'
+else
+    echo "demo.sh: the weights differ from those of this run, which nobody touched" >&2
+    exit 1
+fi
+
 say "What was made, in $((SECONDS - started)) seconds" "$out:"
 describe() { [[ -e $1 ]] && printf '  %-24s %s\n' "$1" "$2"; return 0; }
 describe hardware.json "this machine's profile"
@@ -86,6 +120,8 @@ describe plan.json "the plan: what runs where, in which order"
 describe predicted.json.gz "what the simulator says"
 describe measured.json.gz "what really happened"
 describe run.jsonl "loss and speed of each minibatch"
+describe night.jsonl "the same of the four runs that were cut off"
+describe kept "their checkpoints"
 describe small.safetensors "the weights of one trained network"
 describe timeline.svg "who ran what, when: prediction above measurement"
 describe timeline-middle.svg "a short part from the middle of it"
