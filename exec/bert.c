@@ -178,57 +178,25 @@ static void block_backward(const struct unit *unit, uint64_t layer, float *const
 
 /* --- head ------------------------------------------------------------------------------------- */
 
-/* Logits of normf(R,C) and the loss of those with a label. */
-static void guess_words(const struct unit *unit, uint64_t layer, const float *normf)
-{
-    const struct unit_arguments *a = unit->arguments;
-    const struct kernels *k = unit->kernels;
-    bool tied = unit->network->tied_head;
-    const float *bias = family_tensor(unit, layer, WORD_BIAS).p;
-    const float *table = tied ? a->table : family_tensor(unit, layer, HEAD_WEIGHT).p;
-    k->linear_forward(k, unit->logits, normf, table, bias, unit->r, unit->v, unit->c, false);
-    k->loss_labels(k, a->loss, unit->logits, a->batch + unit->t, BATCH_PARTS * unit->t, unit->b,
-                   unit->t, unit->v, unit->turn, unit->turns);
-}
-
-/* From the gradients of the logits to d_normf. */
-static void guess_words_backward(const struct unit *unit, uint64_t layer, const float *normf,
-                                 float *d_normf)
-{
-    const struct unit_arguments *a = unit->arguments;
-    const struct kernels *k = unit->kernels;
-    struct tensor bias = family_tensor(unit, layer, WORD_BIAS), own = {0};
-    bool tied = unit->network->tied_head;
-    if (!tied) own = family_tensor(unit, layer, HEAD_WEIGHT);
-    const float *table = tied ? a->table : own.p;
-    float *table_gradient = tied ? a->table_gradient : own.g;
-    k->linear_input(k, d_normf, unit->logits, table, unit->r, unit->v, unit->c, false, false);
-    k->linear_weight(k, table_gradient, bias.g, unit->logits, normf, unit->r, unit->v, unit->c,
-                     false, tied && unit->turn > 0);
-    if (!tied) family_step(unit, &own, true);
-    family_step(unit, &bias, false);
-}
-
-static void head_forward(const struct unit *unit, uint64_t layer, float *const *kept,
-                         const float *in)
+static void head(const struct unit *unit, uint64_t layer, float *const *kept, const float *in,
+                 float *d_in)
 {
     const struct kernels *k = unit->kernels;
     const struct linear transform = linear_of(unit, TRANSFORM_WEIGHT, unit->c, unit->c);
+    const struct words words = {.own_weight = HEAD_WEIGHT,
+                                .bias = WORD_BIAS,
+                                .masked = true,
+                                .labels = unit->arguments->batch + unit->t,
+                                .stride = BATCH_PARTS * unit->t};
     family_linear_forward(unit, kept[KEPT_TRANSFORM], in, layer, transform);
     k->gelu_forward(k, kept[KEPT_TRANSFORM_GELU], kept[KEPT_TRANSFORM], unit->r * unit->c,
                     unit->network->gelu_tanh);
     family_norm_forward(unit, kept[KEPT_NORMF], NULL, kept[KEPT_NORMF_STATS],
                         kept[KEPT_TRANSFORM_GELU], NULL, unit->r, layer, NORMF_WEIGHT);
-    guess_words(unit, layer, kept[KEPT_NORMF]);
-}
+    family_words(unit, layer, &words, kept[KEPT_NORMF], d_in);
+    if (!d_in) return;
 
-static void head_backward(const struct unit *unit, uint64_t layer, float *const *kept,
-                          const float *in, float *d_in)
-{
-    const struct kernels *k = unit->kernels;
-    const struct linear transform = linear_of(unit, TRANSFORM_WEIGHT, unit->c, unit->c);
     float *d_transform = unit->d_stream2;
-    guess_words_backward(unit, layer, kept[KEPT_NORMF], d_in);
     family_norm_backward(unit, d_transform, d_in, kept[KEPT_TRANSFORM_GELU],
                          kept[KEPT_NORMF_STATS], NULL, unit->r, layer, NORMF_WEIGHT);
     k->gelu_backward(k, d_transform, d_transform, kept[KEPT_TRANSFORM], unit->r * unit->c,
@@ -257,8 +225,7 @@ const struct family family_bert = {
     .embedding_backward = embedding_backward,
     .block_forward = block_forward,
     .block_backward = block_backward,
-    .head_forward = head_forward,
-    .head_backward = head_backward,
+    .head = head,
     .unsupported = unsupported,
     .needs = needs,
     .need_count = sizeof needs / sizeof *needs,

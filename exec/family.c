@@ -258,7 +258,7 @@ void family_linear_backward(const struct unit *unit, float *dx, const float *dy,
     struct tensor w = family_tensor(unit, layer, l.weight), bias = {0};
     if (l.bias) bias = family_tensor(unit, layer, l.weight + 1);
     if (dx) k->linear_input(k, dx, dy, w.p, l.rows, l.out, l.in, l.in_out, accumulate);
-    k->linear_weight(k, w.g, bias.g, dy, x, l.rows, l.out, l.in, l.in_out, false);
+    k->linear_weight(k, w.g, bias.g, dy, x, l.rows, l.out, l.in, l.in_out, 0);
     family_step(unit, &w, true);
     if (l.bias) family_step(unit, &bias, false);
 }
@@ -314,32 +314,46 @@ void family_tables_backward(const struct unit *unit)
                                 &unit->optimizer, a->minibatch + 1, unit->scratch);
 }
 
-void family_words_forward(const struct unit *unit, uint64_t layer, const float *normf,
-                          uint32_t own_weight)
+struct words family_next_words(const struct unit *unit, uint32_t own_weight)
 {
-    const struct unit_arguments *a = unit->arguments;
-    const struct kernels *k = unit->kernels;
-    bool tied = unit->network->tied_head;
-    const float *table = tied ? a->table : family_tensor(unit, layer, own_weight).p;
-    k->linear_forward(k, unit->logits, normf, table, NULL, unit->r, unit->v, unit->c, false);
-    k->loss(k, a->loss, unit->logits, a->batch, unit->t + 1, unit->b, unit->t, unit->v,
-            unit->turn, unit->turns);
+    return (struct words){.own_weight = own_weight,
+                          .bias = WORDS_WITHOUT_BIAS,
+                          .labels = unit->arguments->batch,
+                          .stride = unit->t + 1};
 }
 
-void family_words_backward(const struct unit *unit, uint64_t layer, const float *normf,
-                           float *d_normf, uint32_t own_weight)
+void family_words(const struct unit *unit, uint64_t layer, const struct words *words,
+                  const float *normf, float *d_normf)
 {
     const struct unit_arguments *a = unit->arguments;
     const struct kernels *k = unit->kernels;
-    struct tensor own = {0};
+    int64_t c = unit->c, v = unit->v;
+    int64_t piece = (int64_t)network_logit_rows(unit->network, (uint64_t)unit->r);
     bool tied = unit->network->tied_head;
-    if (!tied) own = family_tensor(unit, layer, own_weight);
+    struct tensor own = {0}, bias = {0};
+    if (!tied) own = family_tensor(unit, layer, words->own_weight);
     const float *table = tied ? a->table : own.p;
-    float *table_gradient = tied ? a->table_gradient : own.g;
-    k->linear_input(k, d_normf, unit->logits, table, unit->r, unit->v, unit->c, false, false);
-    k->linear_weight(k, table_gradient, NULL, unit->logits, normf, unit->r, unit->v, unit->c,
-                     false, tied && unit->turn > 0);
+    float *d_table = tied ? a->table_gradient : own.g;
+    if (words->bias != WORDS_WITHOUT_BIAS) bias = family_tensor(unit, layer, words->bias);
+
+    struct loss_rows rows = {.part = unit->turn, .parts = unit->turns};
+    for (; rows.first < unit->r; rows.first += piece) {
+        rows.count = unit->r - rows.first < piece ? unit->r - rows.first : piece;
+        const float *x = normf + rows.first * c;
+        k->linear_forward(k, unit->logits, x, table, bias.p, rows.count, v, c, false);
+        (words->masked ? k->loss_labels : k->loss)(k, a->loss, unit->logits, words->labels,
+                                                   words->stride, unit->b, unit->t, v, rows);
+        if (!d_normf) continue;
+        k->linear_input(k, d_normf + rows.first * c, unit->logits, table, rows.count, v, c, false,
+                        false);
+        /* the embedding's gradient holds those of earlier microbatches; others are added by steps */
+        bool more = rows.first > 0, weight_more = more || (tied && unit->turn > 0);
+        k->linear_weight(k, d_table, bias.g, unit->logits, x, rows.count, v, c, false,
+                         (weight_more ? LINEAR_ADD_WEIGHT : 0) | (more ? LINEAR_ADD_BIAS : 0));
+    }
+    if (!d_normf) return;
     if (!tied) family_step(unit, &own, true);
+    if (bias.p) family_step(unit, &bias, false);
 }
 
 /* --- runs of blocks --------------------------------------------------------------------------- */
@@ -425,24 +439,21 @@ static void compute_loss(const struct unit *unit)
     uint64_t head = unit->network->layer_count - 1;
     assert(has_head(a));
     float *all = piece(a, workspace_of(a), "activations"), *kept[FAMILY_KEPT_MAX];
+    float *d_in = a->pass == PLAN_EVALUATE ? NULL : a->gradient_out;
     if (holds_inputs(a)) {
         float *inputs = piece(a, workspace_of(a), "inputs");
         const float *in = held_input(unit, inputs, head);
         blocks_forward_only(unit, head, all, inputs);
         kept_alone(unit, piece(a, workspace_of(a), "head"), head, kept);
-        unit->family->head_forward(unit, head, kept, in);
-        if (a->pass == PLAN_EVALUATE) return;
-        unit->family->head_backward(unit, head, kept, in, a->gradient_out);
-        blocks_backward_alone(unit, head, all, inputs, a->gradient_out, true);
+        unit->family->head(unit, head, kept, in, d_in);
+        if (d_in) blocks_backward_alone(unit, head, all, inputs, d_in, true);
         return;
     }
     blocks_forward(unit, head, all, NULL);
     kept_of(unit, all, head, kept);
     const float *in = layer_input(unit, all, head);
-    unit->family->head_forward(unit, head, kept, in);
-    if (a->pass == PLAN_EVALUATE) return;
-    unit->family->head_backward(unit, head, kept, in, a->gradient_out);
-    blocks_backward(unit, head, all, a->gradient_out);
+    unit->family->head(unit, head, kept, in, d_in);
+    if (d_in) blocks_backward(unit, head, all, d_in);
 }
 
 static void compute_backward(const struct unit *unit)

@@ -57,11 +57,10 @@ struct family {
                           const float *in, float *out);
     void (*block_backward)(const struct unit *unit, uint64_t layer, float *const *kept,
                            const float *in, const float *d_out, float *d_in);
-    /* with the loss; leaves in `kept` and `logits` what the way back needs */
-    void (*head_forward)(const struct unit *unit, uint64_t layer, float *const *kept,
-                         const float *in);
-    void (*head_backward)(const struct unit *unit, uint64_t layer, float *const *kept,
-                          const float *in, float *d_in);
+    /* there with the loss and back in one go, so that logits need not exist whole; an evaluation has
+     * no way back: d_in is NULL */
+    void (*head)(const struct unit *unit, uint64_t layer, float *const *kept, const float *in,
+                 float *d_in);
     const char *(*unsupported)(const struct job *job); /* as unit_unsupported(); NULL: does all */
     const struct kernel_need *needs;
     uint32_t need_count;
@@ -119,12 +118,21 @@ void family_norm_backward(const struct unit *unit, float *dx, const float *dout,
 void family_tables_forward(const struct unit *unit);
 void family_tables_backward(const struct unit *unit);
 
-/* A language model's words: logits of normf(R,C) and their loss, which leaves their gradients in place
- * of them; and back: d_normf and the gradient of the table, which is the embedding's (tied) or tensor
- * `own_weight` of the head. */
-void family_words_forward(const struct unit *unit, uint64_t layer, const float *normf,
-                          uint32_t own_weight);
-void family_words_backward(const struct unit *unit, uint64_t layer, const float *normf,
-                           float *d_normf, uint32_t own_weight);
+/* A language model's words: the product with the token table, and what is to be found. */
+struct words {
+    uint32_t own_weight;   /* the head's tensor that is the table, unless that is the embedding's */
+    uint32_t bias;         /* the head's tensor; WORDS_WITHOUT_BIAS */
+    bool masked;           /* only rows with a label count: loss_labels() instead of loss() */
+    const int32_t *labels; /* or the tokens, whose next ones are the words */
+    int64_t stride;        /* from one sample's to the next one's */
+};
+enum { WORDS_WITHOUT_BIAS = LAYER_TENSORS_MAX };
+
+/* The loss of normf(R,C), and unless d_normf is NULL its gradient, those of table and bias, and their
+ * steps; network_logit_rows() rows at a time. d_normf must not be normf. */
+void family_words(const struct unit *unit, uint64_t layer, const struct words *words,
+                  const float *normf, float *d_normf);
+/* The words of a network that guesses the next one. */
+struct words family_next_words(const struct unit *unit, uint32_t own_weight);
 
 #endif

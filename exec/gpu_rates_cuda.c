@@ -161,7 +161,7 @@ static void call_input(const struct kernels *k, const struct kernel_call *c)
 
 static void call_weight(const struct kernels *k, const struct kernel_call *c)
 {
-    k->linear_weight(k, array(c, 2), NULL, array(c, 0), array(c, 1), c->m, c->n, c->k, true, false);
+    k->linear_weight(k, array(c, 2), NULL, array(c, 0), array(c, 1), c->m, c->n, c->k, true, 0);
 }
 
 /* m = B, n = T, k = C, heads 64 wide */

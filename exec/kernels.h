@@ -16,6 +16,16 @@
 
 #include "models/job.h"
 
+/* What linear_weight() adds to instead of writing it. */
+enum { LINEAR_ADD_WEIGHT = 1, LINEAR_ADD_BIAS = 2 };
+
+/* Of which rows the logits are: `count` of the B T rows, from `first` on, of part `part` of a minibatch
+ * in `parts` equal ones. */
+struct loss_rows {
+    int64_t first, count;
+    uint32_t part, parts;
+};
+
 struct kernels {
     const char *name;
     void *context;     /* the back end's own */
@@ -31,10 +41,11 @@ struct kernels {
     /* dx(m,k) = dy(m,n) w^T; accumulate adds to dx */
     void (*linear_input)(const struct kernels *kernels, float *dx, const float *dy, const float *w,
                          int64_t m, int64_t n, int64_t k, bool w_in_out, bool accumulate);
-    /* dw = x^T dy in w's own layout, accumulate adds to it; dbias(n) = column sums of dy, NULL: none */
+    /* dw = x^T dy in w's own layout; dbias(n) = column sums of dy, NULL: none. `add`: a sum of
+     * LINEAR_ADD_... */
     void (*linear_weight)(const struct kernels *kernels, float *dw, float *dbias, const float *dy,
                           const float *x, int64_t m, int64_t n, int64_t k, bool w_in_out,
-                          bool accumulate);
+                          uint32_t add);
 
     /* x(R,C) = table[token] + positions[t]; rows outside [first_row, first_row + row_count) of the
      * (V + P) rows table-then-positions contribute nothing in this call; `rows` holds that range.
@@ -80,12 +91,11 @@ struct kernels {
     void (*residual)(const struct kernels *kernels, float *z, const float *x, const float *y,
                      int64_t n);
 
-    /* logits(R,V) become their gradient of the mean loss; *loss is the mean over R rows. Of part
-     * `part` of a minibatch in `parts` equal ones, both are divided by `parts`, and *loss is set by
-     * part 0 and added to by the others. */
+    /* logits(rows.count,V) become their gradient of the mean loss over the R rows of a part, divided by
+     * how many parts there are; the share of that loss that these rows have is added to *loss, which
+     * the first rows of part 0 set. */
     void (*loss)(const struct kernels *kernels, double *loss, float *logits, const int32_t *tokens,
-                 int64_t token_stride, int64_t b, int64_t t, int64_t v, uint32_t part,
-                 uint32_t parts);
+                 int64_t token_stride, int64_t b, int64_t t, int64_t v, struct loss_rows rows);
 
     /* One step over n parameters of one tensor; `step` from 1. m: adamw's first moments, momentum's
      * sums of gradients; v: adamw's second moments; NULL for kinds that have none. */
@@ -142,11 +152,11 @@ struct kernels {
 
     /* --- bert, vit ------------------------------------------------------------------------ */
 
-    /* As loss, over the rows whose label is not negative: *loss is their mean, and the gradient of
-     * the others is 0. labels(B,T), label_stride apart. 0 without any label. */
+    /* As loss, with the mean over those of the R rows whose label is not negative; the gradient of the
+     * others is 0. labels(B,T), label_stride apart. 0 without any label. */
     void (*loss_labels)(const struct kernels *kernels, double *loss, float *logits,
                         const int32_t *labels, int64_t label_stride, int64_t b, int64_t t,
-                        int64_t v, uint32_t part, uint32_t parts);
+                        int64_t v, struct loss_rows rows);
 
     /* --- vit ------------------------------------------------------------------------------ */
 

@@ -99,7 +99,7 @@ static void linear_input(const struct kernels *kernels, float *dx, const float *
 
 static void linear_weight(const struct kernels *kernels, float *dw, float *dbias, const float *dy,
                           const float *x, int64_t m, int64_t n, int64_t k, bool w_in_out,
-                          bool accumulate)
+                          uint32_t add)
 {
     struct cuda_context *const context = context_of(kernels);
     multiply(context, "linear_weight",
@@ -110,8 +110,9 @@ static void linear_weight(const struct kernels *kernels, float *dw, float *dbias
                                     .b = w_in_out ? x : dy,
                                     .transpose_b = true,
                                     .c = dw,
-                                    .accumulate = accumulate});
-    if (dbias) RUN(cuda_column_sums, dbias, dy, m, n, context->workspace);
+                                    .accumulate = add & LINEAR_ADD_WEIGHT});
+    if (dbias)
+        RUN(cuda_column_sums, dbias, dy, m, n, add & LINEAR_ADD_BIAS, context->workspace);
 }
 
 /* --- the embedding ------------------------------------------------------------------------------------ */
@@ -299,21 +300,30 @@ static void rope(const struct kernels *kernels, float *q, float *k, int64_t b, i
     }
 }
 
-static void loss(const struct kernels *kernels, double *result, float *logits,
-                 const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t, int64_t v,
-                 uint32_t part, uint32_t parts)
-{
-    struct cuda_context *const context = context_of(kernels);
-    RUN(cuda_loss, result, logits, tokens + 1, token_stride, b, t, v, part, parts,
-        context->workspace);
-}
-
 static void loss_labels(const struct kernels *kernels, double *result, float *logits,
                         const int32_t *labels, int64_t label_stride, int64_t b, int64_t t,
-                        int64_t v, uint32_t part, uint32_t parts)
+                        int64_t v, struct loss_rows rows)
 {
     struct cuda_context *const context = context_of(kernels);
-    RUN(cuda_loss, result, logits, labels, label_stride, b, t, v, part, parts, context->workspace);
+    const struct cuda_loss arguments = {.loss = result,
+                                        .logits = logits,
+                                        .labels = labels,
+                                        .label_stride = label_stride,
+                                        .b = b,
+                                        .t = t,
+                                        .v = v,
+                                        .first = rows.first,
+                                        .count = rows.count,
+                                        .part = rows.part,
+                                        .parts = rows.parts};
+    RUN(cuda_loss, &arguments, context->workspace);
+}
+
+static void loss(const struct kernels *kernels, double *result, float *logits,
+                 const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t, int64_t v,
+                 struct loss_rows rows)
+{
+    loss_labels(kernels, result, logits, tokens + 1, token_stride, b, t, v, rows);
 }
 
 /* --- images ------------------------------------------------------------------------------------------------ */

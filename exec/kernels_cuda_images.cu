@@ -89,7 +89,7 @@ extern "C" cudaError_t cuda_join_backward(cudaStream_t stream, float *dpatches,
                         dx, n, t, c);
     }
     if (failed == cudaSuccess)
-        failed = cuda_column_sums(stream, dpositions, dx, b, t * c, workspace);
+        failed = cuda_column_sums(stream, dpositions, dx, b, t * c, false, workspace);
     if (failed == cudaSuccess)
         failed = cudaMemcpyAsync(dclass_token, dpositions, (size_t)c * sizeof *dpositions,
                                  cudaMemcpyDeviceToDevice, stream);

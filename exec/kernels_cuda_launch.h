@@ -66,12 +66,19 @@ cudaError_t cuda_rms_norm_forward(cudaStream_t stream, float *out, float *sum, f
 cudaError_t cuda_rms_norm_backward(cudaStream_t stream, float *dx, float *dw, const float *dout,
                                    const float *x, const float *stats, const float *w,
                                    const float *added, int64_t r, int64_t c, void *workspace);
+/* add: to what `sums` holds */
 cudaError_t cuda_column_sums(cudaStream_t stream, float *sums, const float *x, int64_t m,
-                             int64_t n, void *workspace);
+                             int64_t n, bool add, void *workspace);
 /* As loss_labels: a row's target may be negative. */
-cudaError_t cuda_loss(cudaStream_t stream, double *loss, float *logits, const int32_t *labels,
-                      int64_t label_stride, int64_t b, int64_t t, int64_t v, uint32_t part,
-                      uint32_t parts, void *workspace);
+struct cuda_loss {
+    double *loss;
+    float *logits;                       /* of rows [first, first + count) of part `part` */
+    const int32_t *labels;
+    int64_t label_stride, b, t, v;
+    int64_t first, count;
+    uint32_t part, parts;
+};
+cudaError_t cuda_loss(cudaStream_t stream, const struct cuda_loss *arguments, void *workspace);
 
 /* --- kernels_cuda_embed.cu ------------------------------------------------------------------------ */
 

@@ -17,7 +17,8 @@
  * keeps both for the numbers it has seen and rescales its sum when the largest changes. A second sweep
  * writes the gradient. 8 bytes per logit from and to DRAM when a row (200 KB) stays in the second
  * cache. A block takes every LOSS_BLOCKS-th row and adds up their losses in double. Rows without a
- * target count for nothing; how many have one is counted on the device, in front.
+ * target count for nothing; how many of a part have one is counted on the device, in front, for each
+ * piece of its rows anew: the count is cheap, and there is nowhere to keep it.
  */
 #include "exec/kernels_cuda_device.cuh"
 
@@ -130,11 +131,12 @@ __global__ static void rms_norm_input(float *dx, const float *dout, const float 
  * root mean square. */
 enum sums { SUMS_PLAIN, SUMS_NORM, SUMS_RMS_NORM };
 
-/* Sums of COLUMNS columns over one chunk of rows. A block has COLUMNS x LANES threads. */
+/* Sums of COLUMNS columns over one chunk of rows. A block has COLUMNS x LANES threads. `add`: more by
+ * them; only where `partial` is the result. */
 template <enum sums SUMS>
 __global__ static void sum_chunk(float *partial, const float *x, const float *in,
                                  const float *stats, int64_t rows, int64_t columns,
-                                 int64_t chunk_rows, int64_t column_blocks)
+                                 int64_t chunk_rows, int64_t column_blocks, bool add)
 {
     __shared__ float plain_sums[LANES][COLUMNS], weighted_sums[LANES][COLUMNS];
     const int64_t chunk = blockIdx.x / column_blocks;
@@ -160,13 +162,14 @@ __global__ static void sum_chunk(float *partial, const float *x, const float *in
         weighted += weighted_sums[lane][threadIdx.x];
     }
     float *const out = partial + chunk * columns * (SUMS == SUMS_NORM ? 2 : 1) + column;
-    out[0] = plain;
+    out[0] = add ? out[0] + plain : plain;
     if (SUMS == SUMS_NORM) out[columns] = weighted;
 }
 
-/* plain(columns), and weighted(columns) unless that is NULL, from the chunks' sums */
+/* plain(columns), and weighted(columns) unless that is NULL, from the chunks' sums; `add`: plain becomes
+ * more by them */
 __global__ static void sum_chunks(float *plain, float *weighted, const float *partial,
-                                  int64_t columns, int64_t chunks)
+                                  int64_t columns, int64_t chunks, bool add)
 {
     const int64_t column = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (column >= columns) return;
@@ -176,7 +179,7 @@ __global__ static void sum_chunks(float *plain, float *weighted, const float *pa
         total += partial[chunk * step + column];
         if (weighted) total_weighted += partial[chunk * step + columns + column];
     }
-    plain[column] = total;
+    plain[column] = add ? plain[column] + total : total;
     if (weighted) weighted[column] = total_weighted;
 }
 
@@ -190,11 +193,11 @@ static int64_t chunk_rows_of(int64_t rows, int64_t floats_per_chunk)
     return each > CHUNK_ROWS_MIN ? each : (int64_t)CHUNK_ROWS_MIN;
 }
 
-/* weighted: for SUMS_NORM, else NULL */
+/* weighted: for SUMS_NORM, else NULL; add: to what `plain` holds */
 template <enum sums SUMS>
 static cudaError_t sum_columns(cudaStream_t stream, float *plain, float *weighted, const float *x,
                                const float *in, const float *stats, int64_t rows, int64_t columns,
-                               float *workspace)
+                               bool add, float *workspace)
 {
     const int64_t chunk_rows = chunk_rows_of(rows, columns * (weighted ? 2 : 1));
     const int64_t chunks = blocks_for(rows, chunk_rows);
@@ -204,44 +207,40 @@ static cudaError_t sum_columns(cudaStream_t stream, float *plain, float *weighte
         return cudaErrorInvalidValue; /* a norm of four million columns */
     const cudaError_t failed =
         launch(sum_chunk<SUMS>, chunks * column_blocks, dim3(COLUMNS, LANES), 0, stream,
-               direct ? plain : workspace, x, in, stats, rows, columns, chunk_rows, column_blocks);
+               direct ? plain : workspace, x, in, stats, rows, columns, chunk_rows, column_blocks,
+               direct && add);
     if (failed != cudaSuccess || direct) return failed;
     return launch(sum_chunks, blocks_for(columns, THREADS), dim3(THREADS), 0, stream, plain,
-                  weighted, (const float *)workspace, columns, chunks);
+                  weighted, (const float *)workspace, columns, chunks, add);
 }
 
 /* --- the loss --------------------------------------------------------------------------------------------- */
 
-/* The target of row r is at labels[r / t * stride + r % t]; negative: it has none. */
-struct targets {
-    const int32_t *labels;
-    int64_t stride, t, rows;
-};
-
-__device__ static inline int64_t target_of(const struct targets &targets, int64_t row)
+/* The target of row r of a part is at labels[r / t * stride + r % t]; negative: it has none. */
+__device__ static inline int64_t target_of(const struct cuda_loss &a, int64_t row)
 {
-    return targets.labels[row / targets.t * targets.stride + row % targets.t];
+    return a.labels[row / a.t * a.label_stride + row % a.t];
 }
 
-/* One block: how many rows have a target; at least one, so that it can be divided by. */
-__global__ static void count_targets(int64_t *out, struct targets targets)
+/* One block: how many rows of the part have a target; at least one, so that it can be divided by. */
+__global__ static void count_targets(int64_t *out, struct cuda_loss a)
 {
     int64_t count = 0;
-    for (int64_t first = 0; first < targets.rows; first += LOSS_THREADS) {
+    for (int64_t first = 0; first < a.b * a.t; first += LOSS_THREADS) {
         const int64_t row = first + threadIdx.x;
-        count += __syncthreads_count(row < targets.rows && target_of(targets, row) >= 0);
+        count += __syncthreads_count(row < a.b * a.t && target_of(a, row) >= 0);
     }
     if (threadIdx.x == 0) *out = count > 0 ? count : 1;
 }
 
-__global__ static void loss_rows(double *partials, float *logits, struct targets targets,
-                                 int64_t v, const int64_t *counted, uint32_t parts)
+__global__ static void loss_rows(double *partials, struct cuda_loss a, const int64_t *counted)
 {
     double total = 0;
-    const float scale = 1.0f / ((float)*counted * (float)parts);
-    for (int64_t row = blockIdx.x; row < targets.rows; row += gridDim.x) {
-        float *const z = logits + row * v;
-        const int64_t target = target_of(targets, row);
+    const int64_t v = a.v;
+    const float scale = 1.0f / ((float)*counted * (float)a.parts);
+    for (int64_t row = blockIdx.x; row < a.count; row += gridDim.x) {
+        float *const z = a.logits + row * v;
+        const int64_t target = target_of(a, a.first + row);
         if (target < 0) {
             for (int64_t j = threadIdx.x; j < v; j += LOSS_THREADS) z[j] = 0.0f;
             continue;
@@ -302,7 +301,7 @@ extern "C" cudaError_t cuda_norm_backward(cudaStream_t stream, float *dx, float 
     const cudaError_t failed = launch(norm_input, r, dim3(THREADS), 0, stream, dx, dout, x, stats,
                                       w, added, c);
     if (failed != cudaSuccess) return failed;
-    return sum_columns<SUMS_NORM>(stream, db, dw, dout, x, stats, r, c, (float *)workspace);
+    return sum_columns<SUMS_NORM>(stream, db, dw, dout, x, stats, r, c, false, (float *)workspace);
 }
 
 extern "C" cudaError_t cuda_rms_norm_forward(cudaStream_t stream, float *out, float *sum,
@@ -322,33 +321,33 @@ extern "C" cudaError_t cuda_rms_norm_backward(cudaStream_t stream, float *dx, fl
     const cudaError_t failed = launch(rms_norm_input, r, dim3(THREADS), 0, stream, dx, dout, x,
                                       stats, w, added, c);
     if (failed != cudaSuccess) return failed;
-    return sum_columns<SUMS_RMS_NORM>(stream, dw, nullptr, dout, x, stats, r, c,
+    return sum_columns<SUMS_RMS_NORM>(stream, dw, nullptr, dout, x, stats, r, c, false,
                                       (float *)workspace);
 }
 
 extern "C" cudaError_t cuda_column_sums(cudaStream_t stream, float *sums, const float *x,
-                                        int64_t m, int64_t n, void *workspace)
+                                        int64_t m, int64_t n, bool add, void *workspace)
 {
-    return sum_columns<SUMS_PLAIN>(stream, sums, nullptr, x, nullptr, nullptr, m, n,
+    return sum_columns<SUMS_PLAIN>(stream, sums, nullptr, x, nullptr, nullptr, m, n, add,
                                    (float *)workspace);
 }
 
-extern "C" cudaError_t cuda_loss(cudaStream_t stream, double *loss, float *logits,
-                                 const int32_t *labels, int64_t label_stride, int64_t b, int64_t t,
-                                 int64_t v, uint32_t part, uint32_t parts, void *workspace)
+extern "C" cudaError_t cuda_loss(cudaStream_t stream, const struct cuda_loss *arguments,
+                                 void *workspace)
 {
+    const struct cuda_loss a = *arguments;
     int64_t *const counted = (int64_t *)workspace;
     double *const partials = (double *)workspace + 1;
-    const struct targets targets = {labels, label_stride, t, b * t};
-    const int64_t blocks = b * t < LOSS_BLOCKS ? b * t : (int64_t)LOSS_BLOCKS;
+    const int64_t blocks = a.count < LOSS_BLOCKS ? a.count : (int64_t)LOSS_BLOCKS;
+    const bool more = a.part > 0 || a.first > 0;
     cudaError_t failed =
-        launch(count_targets, 1, dim3(LOSS_THREADS), 0, stream, counted, targets);
+        launch(count_targets, 1, dim3(LOSS_THREADS), 0, stream, counted, a);
     if (failed == cudaSuccess)
-        failed = launch(loss_rows, blocks, dim3(LOSS_THREADS), 0, stream, partials, logits,
-                        targets, v, (const int64_t *)counted, parts);
+        failed = launch(loss_rows, blocks, dim3(LOSS_THREADS), 0, stream, partials, a,
+                        (const int64_t *)counted);
     if (failed != cudaSuccess) return failed;
-    return launch(loss_mean, 1, dim3(THREADS), 0, stream, loss, (const double *)partials, blocks,
-                  (const int64_t *)counted, parts, part > 0);
+    return launch(loss_mean, 1, dim3(THREADS), 0, stream, a.loss, (const double *)partials, blocks,
+                  (const int64_t *)counted, a.parts, more);
 }
 
 extern "C" cudaError_t cuda_rows_load(void)

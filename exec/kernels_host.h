@@ -36,7 +36,7 @@ void host_linear_input(const struct kernels *kernels, float *dx, const float *dy
                        int64_t m, int64_t n, int64_t k, bool w_in_out, bool accumulate);
 void host_linear_weight(const struct kernels *kernels, float *dw, float *dbias, const float *dy,
                         const float *x, int64_t m, int64_t n, int64_t k, bool w_in_out,
-                        bool accumulate);
+                        uint32_t add);
 
 void host_embed_forward(const struct kernels *kernels, float *x, const float *rows,
                         const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
@@ -77,8 +77,7 @@ void host_residual(const struct kernels *kernels, float *z, const float *x, cons
                    int64_t n);
 
 void host_loss(const struct kernels *kernels, double *loss, float *logits, const int32_t *tokens,
-               int64_t token_stride, int64_t b, int64_t t, int64_t v, uint32_t part,
-               uint32_t parts);
+               int64_t token_stride, int64_t b, int64_t t, int64_t v, struct loss_rows rows);
 
 void host_update(const struct kernels *kernels, float *p, float *m, float *v, const float *g,
                  int64_t n, const struct optimizer *optimizer, bool decays, uint64_t step);
@@ -110,7 +109,7 @@ void host_swiglu_backward(const struct kernels *kernels, float *dgate, float *du
 
 void host_loss_labels(const struct kernels *kernels, double *loss, float *logits,
                       const int32_t *labels, int64_t label_stride, int64_t b, int64_t t,
-                      int64_t v, uint32_t part, uint32_t parts);
+                      int64_t v, struct loss_rows rows);
 
 void host_patches(const struct kernels *kernels, float *out, const float *images, int64_t b,
                   int64_t channels, int64_t image, int64_t patch);
@@ -132,7 +131,7 @@ void host_step_apply(const struct host_step *step, float *p, float *m, float *v,
 
 /* sums(n) = column sums of x(m,n) in an order set by m alone. */
 void host_column_sums(const struct kernels *kernels, float *sums, const float *x, int64_t m,
-                      int64_t n);
+                      int64_t n, bool add);
 
 /* C(m,n) = alpha op(A) op(B) + beta C, row-major; the product every other file calls. */
 struct host_product {

@@ -12,7 +12,8 @@
  * for nothing, and R is then the number of those that do.
  *
  * Of a minibatch in several parts each part's mean counts alike; gradient and loss are divided by how
- * many there are, which for one part changes no bit.
+ * many there are, which for one part changes no bit. A part's logits may come in pieces of some rows, one
+ * call each: the losses of pieces are added in their order.
  */
 #include "exec/kernels_host.h"
 
@@ -57,19 +58,21 @@ static int64_t target_of(const struct targets *targets, int64_t row)
     return targets->labels[row / targets->t * targets->stride + row % targets->t];
 }
 
-/* The mean over `counted` rows, divided by `parts`. */
-static double all_rows(const struct kernels *kernels, float *logits, const struct targets *targets,
-                       int64_t rows, int64_t counted, int64_t v, uint32_t parts)
+/* What `rows` add to a mean over `counted` rows that is divided by the number of parts. */
+static void loss_of_rows(const struct kernels *kernels, double *loss, float *logits,
+                         const struct targets *targets, int64_t counted, int64_t v,
+                         struct loss_rows rows)
 {
     struct host_context *context = kernels->context;
-    int64_t size = host_blocks(rows, HOST_LOSS_PARTIALS), blocks = host_blocks(rows, size);
-    float scale = 1.0f / ((float)counted * (float)parts);
+    int64_t size = host_blocks(rows.count, HOST_LOSS_PARTIALS);
+    int64_t blocks = host_blocks(rows.count, size);
+    float scale = 1.0f / ((float)counted * (float)rows.parts);
 #pragma omp parallel for schedule(static) num_threads((int)kernels->threads) \
-    if (rows * v > HOST_SERIAL)
+    if (rows.count * v > HOST_SERIAL)
     for (int64_t block = 0; block < blocks; block++) {
         double partial = 0;
-        for (int64_t row = block * size; row < host_min((block + 1) * size, rows); row++) {
-            int64_t target = target_of(targets, row);
+        for (int64_t row = block * size; row < host_min((block + 1) * size, rows.count); row++) {
+            int64_t target = target_of(targets, rows.first + row);
             assert(target < v);
             if (target >= 0)
                 partial += loss_row(logits + row * v, v, target, scale);
@@ -80,26 +83,24 @@ static double all_rows(const struct kernels *kernels, float *logits, const struc
     }
     double total = 0;
     for (int64_t block = 0; block < blocks; block++) total += context->loss_partials[block];
-    return total / ((double)counted * parts);
+    double mean = total / ((double)counted * rows.parts);
+    bool first = rows.part == 0 && rows.first == 0;
+    *loss = first ? mean : *loss + mean;
 }
 
 void host_loss(const struct kernels *kernels, double *loss, float *logits, const int32_t *tokens,
-               int64_t token_stride, int64_t b, int64_t t, int64_t v, uint32_t part,
-               uint32_t parts)
+               int64_t token_stride, int64_t b, int64_t t, int64_t v, struct loss_rows rows)
 {
     const struct targets targets = {tokens + 1, token_stride, t};
-    double mean = all_rows(kernels, logits, &targets, b * t, b * t, v, parts);
-    *loss = part > 0 ? *loss + mean : mean;
+    loss_of_rows(kernels, loss, logits, &targets, b * t, v, rows);
 }
 
 void host_loss_labels(const struct kernels *kernels, double *loss, float *logits,
                       const int32_t *labels, int64_t label_stride, int64_t b, int64_t t,
-                      int64_t v, uint32_t part, uint32_t parts)
+                      int64_t v, struct loss_rows rows)
 {
     const struct targets targets = {labels, label_stride, t};
     int64_t counted = 0;
     for (int64_t row = 0; row < b * t; row++) counted += target_of(&targets, row) >= 0;
-    double mean =
-        all_rows(kernels, logits, &targets, b * t, counted > 0 ? counted : 1, v, parts);
-    *loss = part > 0 ? *loss + mean : mean;
+    loss_of_rows(kernels, loss, logits, &targets, counted > 0 ? counted : 1, v, rows);
 }

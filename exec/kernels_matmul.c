@@ -43,8 +43,9 @@ void host_multiply(const struct host_product *p)
 
 enum { COLUMNS = 128, ROWS = 64 };
 
-/* sums[0 .. COLUMNS) of x(m, ...), whose rows are `stride` floats apart */
-CLONES static void sum_full_columns(float *sums, const float *x, int64_t m, int64_t stride)
+/* sums[0 .. COLUMNS) of x(m, ...), whose rows are `stride` floats apart; `add`: more by them */
+CLONES static void sum_full_columns(float *sums, const float *x, int64_t m, int64_t stride,
+                                    bool add)
 {
     float total[COLUMNS] = {0};
     for (int64_t first = 0; first < m; first += ROWS) {
@@ -54,11 +55,12 @@ CLONES static void sum_full_columns(float *sums, const float *x, int64_t m, int6
             for (int l = 0; l < COLUMNS; l++) partial[l] += x[row * stride + l];
         for (int l = 0; l < COLUMNS; l++) total[l] += partial[l];
     }
-    memcpy(sums, total, sizeof total);
+    for (int l = 0; l < COLUMNS; l++) sums[l] = add ? sums[l] + total[l] : total[l];
 }
 
 /* The same additions for the last, narrower block. */
-static void sum_some_columns(float *sums, const float *x, int64_t m, int64_t stride, int64_t count)
+static void sum_some_columns(float *sums, const float *x, int64_t m, int64_t stride, int64_t count,
+                             bool add)
 {
     for (int64_t l = 0; l < count; l++) {
         float total = 0;
@@ -68,14 +70,14 @@ static void sum_some_columns(float *sums, const float *x, int64_t m, int64_t str
             for (int64_t row = first; row < end; row++) partial += x[row * stride + l];
             total += partial;
         }
-        sums[l] = total;
+        sums[l] = add ? sums[l] + total : total;
     }
 }
 
 /* --- drivers ---------------------------------------------------------------------------------- */
 
 void host_column_sums(const struct kernels *kernels, float *sums, const float *x, int64_t m,
-                      int64_t n)
+                      int64_t n, bool add)
 {
     int64_t blocks = host_blocks(n, COLUMNS);
 #pragma omp parallel for schedule(static) num_threads((int)kernels->threads) \
@@ -83,9 +85,9 @@ void host_column_sums(const struct kernels *kernels, float *sums, const float *x
     for (int64_t block = 0; block < blocks; block++) {
         int64_t column = block * COLUMNS;
         if (column + COLUMNS <= n)
-            sum_full_columns(sums + column, x + column, m, n);
+            sum_full_columns(sums + column, x + column, m, n, add);
         else
-            sum_some_columns(sums + column, x + column, m, n, n - column);
+            sum_some_columns(sums + column, x + column, m, n, n - column, add);
     }
 }
 
@@ -132,12 +134,12 @@ void host_linear_input(const struct kernels *kernels, float *dx, const float *dy
 
 void host_linear_weight(const struct kernels *kernels, float *dw, float *dbias, const float *dy,
                         const float *x, int64_t m, int64_t n, int64_t k, bool w_in_out,
-                        bool accumulate)
+                        uint32_t add)
 {
     struct host_product product = {.transpose_a = true,
                                    .k = m,
                                    .alpha = 1.0f,
-                                   .beta = accumulate ? 1.0f : 0.0f,
+                                   .beta = add & LINEAR_ADD_WEIGHT ? 1.0f : 0.0f,
                                    .c = dw};
     if (w_in_out) {
         product.m = k;
@@ -153,5 +155,5 @@ void host_linear_weight(const struct kernels *kernels, float *dw, float *dbias, 
     product.row_a = product.m;
     product.row_b = product.row_c = product.n;
     host_multiply(&product);
-    if (dbias) host_column_sums(kernels, dbias, dy, m, n);
+    if (dbias) host_column_sums(kernels, dbias, dy, m, n, add & LINEAR_ADD_BIAS);
 }

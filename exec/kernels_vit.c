@@ -57,7 +57,7 @@ void host_join_backward(const struct kernels *kernels, float *dpatches, float *d
     if (b * t * c > HOST_SERIAL)
     for (int64_t sample = 0; sample < b; sample++)
         memcpy(dpatches + sample * (t - 1) * c, dx + (sample * t + 1) * c, bytes);
-    host_column_sums(kernels, dpositions, dx, b, t * c);
+    host_column_sums(kernels, dpositions, dx, b, t * c, false);
     memcpy(dclass_token, dpositions, (size_t)c * sizeof *dx);
 }
 

@@ -146,19 +146,16 @@ static void block_backward(const struct unit *unit, uint64_t layer, float *const
     norm_backward(unit, d_in, d_branch, in, kept[KEPT_NORM1_STATS], d_in, layer, NORM1_WEIGHT);
 }
 
-static void head_forward(const struct unit *unit, uint64_t layer, float *const *kept,
-                         const float *in)
+static void head(const struct unit *unit, uint64_t layer, float *const *kept, const float *in,
+                 float *d_in)
 {
+    const struct words words = family_next_words(unit, HEAD_WEIGHT);
+    float *d_normf = d_in ? unit->d_stream2 : NULL;
     norm_forward(unit, kept[KEPT_NORMF], NULL, kept[KEPT_NORMF_STATS], in, NULL, layer,
                  NORMF_WEIGHT);
-    family_words_forward(unit, layer, kept[KEPT_NORMF], HEAD_WEIGHT);
-}
-
-static void head_backward(const struct unit *unit, uint64_t layer, float *const *kept,
-                          const float *in, float *d_in)
-{
-    family_words_backward(unit, layer, kept[KEPT_NORMF], unit->d_stream2, HEAD_WEIGHT);
-    norm_backward(unit, d_in, unit->d_stream2, in, kept[KEPT_NORMF_STATS], NULL, layer,
+    family_words(unit, layer, &words, kept[KEPT_NORMF], d_normf);
+    if (!d_in) return;
+    norm_backward(unit, d_in, d_normf, in, kept[KEPT_NORMF_STATS], NULL, layer,
                   NORMF_WEIGHT);
 }
 
@@ -175,8 +172,7 @@ const struct family family_llama = {
     .embedding_backward = family_tables_backward,
     .block_forward = block_forward,
     .block_backward = block_backward,
-    .head_forward = head_forward,
-    .head_backward = head_backward,
+    .head = head,
     .needs = needs,
     .need_count = sizeof needs / sizeof *needs,
 };

@@ -277,7 +277,7 @@ static void call_matmul_input(const struct call *c)
 static void call_matmul_weight(const struct call *c)
 {
     c->kernels->linear_weight(c->kernels, gradient(c, c->m * c->n), NULL, hot(c, 0, c->k * c->m),
-                              kept(c, c->k * c->n), c->k, c->m, c->n, true, false);
+                              kept(c, c->k * c->n), c->k, c->m, c->n, true, 0);
 }
 
 enum { BIAS_INPUTS = 16 };
@@ -286,14 +286,14 @@ static void call_without_bias(const struct call *c)
 {
     c->kernels->linear_weight(c->kernels, hot(c, 1, c->n * BIAS_INPUTS), NULL,
                               hot(c, 0, c->m * c->n), hot(c, 2, c->m * BIAS_INPUTS), c->m, c->n,
-                              BIAS_INPUTS, true, false);
+                              BIAS_INPUTS, true, 0);
 }
 
 static void call_with_bias(const struct call *c)
 {
     c->kernels->linear_weight(c->kernels, hot(c, 1, c->n * BIAS_INPUTS), hot(c, 3, c->n),
                               hot(c, 0, c->m * c->n), hot(c, 2, c->m * BIAS_INPUTS), c->m, c->n,
-                              BIAS_INPUTS, true, false);
+                              BIAS_INPUTS, true, 0);
 }
 
 /* m heads in all: B samples of H. */
@@ -476,7 +476,7 @@ static void call_loss(const struct call *c)
 {
     const struct batch s = batch_of(c->m);
     c->kernels->loss(c->kernels, c->bench->loss, hot(c, 0, c->m * c->n), c->bench->few, s.t + 1,
-                     s.b, s.t, c->n, 0, 1);
+                     s.b, s.t, c->n, (struct loss_rows){.count = c->m, .parts = 1});
 }
 
 /* The tensors of a block with m parameters: 12 C^2 in four matrices, and vectors. Parameters were

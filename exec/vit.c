@@ -186,28 +186,22 @@ static struct linear classifier_of(const struct unit *unit)
                            .bias = true};
 }
 
-static void head_forward(const struct unit *unit, uint64_t layer, float *const *kept,
-                         const float *in)
+static void head(const struct unit *unit, uint64_t layer, float *const *kept, const float *in,
+                 float *d_in)
 {
     const struct unit_arguments *a = unit->arguments;
     const struct kernels *k = unit->kernels;
     int64_t b = unit->b, classes = (int64_t)unit->network->classes;
+    const struct loss_rows rows = {.count = b, .part = unit->turn, .parts = unit->turns};
     k->first_forward(k, kept[KEPT_CLASS], in, b, unit->t, unit->c);
     family_norm_forward(unit, kept[KEPT_NORMF], NULL, kept[KEPT_NORMF_STATS], kept[KEPT_CLASS],
                         NULL, b, layer, NORMF_WEIGHT);
     family_linear_forward(unit, unit->logits, kept[KEPT_NORMF], layer, classifier_of(unit));
-    k->loss_labels(k, a->loss, unit->logits, a->batch, 1, b, 1, classes,
-                   unit->turn, unit->turns);
-}
+    k->loss_labels(k, a->loss, unit->logits, a->batch, 1, b, 1, classes, rows);
+    if (!d_in) return;
 
-static void head_backward(const struct unit *unit, uint64_t layer, float *const *kept,
-                          const float *in, float *d_in)
-{
-    const struct kernels *k = unit->kernels;
-    int64_t b = unit->b;
     /* room for all tokens: two rows for each sample fit */
     float *d_normf = unit->d_stream2, *d_class = unit->d_stream2 + b * unit->c;
-    (void)in;
     family_linear_backward(unit, d_normf, unit->logits, kept[KEPT_NORMF], layer,
                            classifier_of(unit), false);
     family_norm_backward(unit, d_class, d_normf, kept[KEPT_CLASS], kept[KEPT_NORMF_STATS], NULL, b,
@@ -228,8 +222,7 @@ const struct family family_vit = {
     .embedding_backward = embedding_backward,
     .block_forward = block_forward,
     .block_backward = block_backward,
-    .head_forward = head_forward,
-    .head_backward = head_backward,
+    .head = head,
     .needs = needs,
     .need_count = sizeof needs / sizeof *needs,
 };

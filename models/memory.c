@@ -435,8 +435,9 @@ static void need_layer(const struct network *network, struct sizes s, uint64_t l
         w->scratch = max_u64(w->scratch, attention_words(s));
         break;
     case LAYER_HEAD:
-        w->logits = network->family == NETWORK_VIT ? s.batch * network->classes
-                                                   : s.rows * network->vocabulary;
+        w->logits = network->family == NETWORK_VIT
+                        ? s.batch * network->classes
+                        : network_logit_rows(network, s.rows) * network->vocabulary;
         break;
     case LAYER_OPAQUE: row_words = words(network->profile[layer].boundary_bytes); break;
     }

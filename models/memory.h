@@ -121,7 +121,7 @@ uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
  *                UNIT_INPUTS
  *   d_qkv        (R,3HD), for llama (R,(H+2K)D): gradients of q, k and v, one after the other unless
  *                they are kept as one      d_wide  (R,F), for llama two of them: gate, then up
- *   logits       (R,V), or (B,classes)
+ *   logits       (r,V) with r = network_logit_rows(), the rows of a piece, or (B,classes)
  *   scratch      attention: two tiles of MEMORY_ATTENTION_TILE x T weights for each of at most
  *                MEMORY_ATTENTION_LANES heads at a time; embedding: two sorted lists of (row, token)
  *                pairs of 8 bytes, for bert's norm behind them two (R,C) and one (R,2); for vit

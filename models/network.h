@@ -214,12 +214,21 @@ extern const char *const optimizer_names[OPTIMIZER_COUNT];
 /* fp32 words of optimizer state per parameter: sgd 0, momentum 1, adamw 2. */
 uint32_t optimizer_state_words(uint32_t optimizer);
 
-enum { LAYER_WORK_MAX = 40 };
+/*
+ * Rows of logits that exist at a time. The head of a language model takes its R = B T rows in pieces of
+ * this many, the last one what is left: words, loss and gradients of one piece before the next, in one
+ * place. R when they are few; of the shape alone, so that neither a plan nor the memory it is for
+ * changes a bit of what is computed. `rows` is not 0.
+ */
+uint64_t network_logit_rows(const struct network *network, uint64_t rows);
+
+enum { LAYER_WORK_MAX = 48 };
 
 /*
  * The kernels of one pass over one layer for B samples of T tokens, equal ones merged by `count`.
  * PASS_UPDATE ignores B and T, and leaves a tied table to the embedding. The loss belongs to the
- * head's forward pass, which makes its gradient too. Returns the number of items.
+ * head's forward pass, which makes its gradient too; both passes list its words piece by piece.
+ * Returns the number of items.
  */
 uint32_t network_layer_work(const struct network *network, uint64_t layer, enum pass pass,
                             uint64_t microbatch, uint64_t sequence, uint32_t optimizer,

@@ -26,6 +26,14 @@
  * Backward lists gradients only: each linear layer has its product for the input, its product for
  * the weight and the column sums for the bias. The embedding's input has no gradient.
  *
+ * The words of a head. R rows of V logits are the largest matrix by far (R 8192, V 128256: 4.2 GB) and
+ * nobody needs them whole, so there are network_logit_rows() of them at a time. What a piece costs more
+ * than its share is the gradient of the table, V C numbers, read and written once a piece: 8 bytes for
+ * every 6 r FLOPs of a piece of r rows. Processors do some 10 to 100 of the FLOPs of such products while
+ * they move a byte, so r must be several hundred. LOGIT_ROWS_MIN it is, however many bytes that are;
+ * and LOGIT_BYTES if they are more rows, which for a small vocabulary they are. Pieces are of equal
+ * size, so that none is too small to be fast.
+ *
  * Closed form for comparison (Narayanan et al., SC 2021, eq. 3 without its recomputation): forward
  * and backward of L blocks are 72 B T L C^2 (1 + T / 6C) FLOPs with full attention, T / 12C with
  * causal attention, plus 6 B T C V for the logits. A test holds this file to it.
@@ -58,17 +66,24 @@ struct list {
 };
 
 /* Equal kernels of equal sizes are one item. */
-static void add(struct list *list, enum kernel kernel, uint64_t m, uint64_t n, uint64_t k)
+static void add_times(struct list *list, uint64_t times, enum kernel kernel, uint64_t m, uint64_t n,
+                      uint64_t k)
 {
+    assert(times <= UINT32_MAX);
     for (uint32_t i = 0; i < list->count; i++) {
         struct work_item *item = &list->items[i];
         if (item->kernel != kernel || item->m != m || item->n != n || item->k != k) continue;
-        item->count++;
+        item->count += (uint32_t)times;
         return;
     }
     assert(list->count < LAYER_WORK_MAX);
     list->items[list->count++] =
-        (struct work_item){.kernel = kernel, .count = 1, .m = m, .n = n, .k = k};
+        (struct work_item){.kernel = kernel, .count = (uint32_t)times, .m = m, .n = n, .k = k};
+}
+
+static void add(struct list *list, enum kernel kernel, uint64_t m, uint64_t n, uint64_t k)
+{
+    add_times(list, 1, kernel, m, n, k);
 }
 
 static void remove_one(struct list *list, enum kernel kernel, uint64_t m, uint64_t n, uint64_t k)
@@ -85,22 +100,23 @@ static void remove_one(struct list *list, enum kernel kernel, uint64_t m, uint64
 struct linear {
     uint64_t rows, out, in;
     bool bias;
+    uint64_t times; /* how often */
 };
 
 static void linear_forward(struct list *list, struct linear l)
 {
-    add(list, KERNEL_MATMUL_FORWARD, l.rows, l.out, l.in);
+    add_times(list, l.times, KERNEL_MATMUL_FORWARD, l.rows, l.out, l.in);
 }
 
 static void linear_weight(struct list *list, struct linear l)
 {
-    add(list, KERNEL_MATMUL_WEIGHT, l.out, l.in, l.rows);
-    if (l.bias) add(list, KERNEL_BIAS_BACKWARD, l.rows, l.out, 0);
+    add_times(list, l.times, KERNEL_MATMUL_WEIGHT, l.out, l.in, l.rows);
+    if (l.bias) add_times(list, l.times, KERNEL_BIAS_BACKWARD, l.rows, l.out, 0);
 }
 
 static void linear_backward(struct list *list, struct linear l)
 {
-    add(list, KERNEL_MATMUL_INPUT, l.rows, l.in, l.out);
+    add_times(list, l.times, KERNEL_MATMUL_INPUT, l.rows, l.in, l.out);
     linear_weight(list, l);
 }
 
@@ -144,16 +160,16 @@ static uint32_t block_linears(const struct network *n, struct sizes s,
     uint32_t count = 0;
     bool biases = !is_llama(n);
     if (n->family == NETWORK_GPT2) {
-        out[count++] = (struct linear){s.rows, 3 * s.inner, s.width, n->biases};
+        out[count++] = (struct linear){s.rows, 3 * s.inner, s.width, n->biases, 1};
     } else {
-        out[count++] = (struct linear){s.rows, s.inner, s.width, n->biases};
-        out[count++] = (struct linear){s.rows, s.shared, s.width, n->biases};
-        out[count++] = (struct linear){s.rows, s.shared, s.width, n->biases};
+        out[count++] = (struct linear){s.rows, s.inner, s.width, n->biases, 1};
+        out[count++] = (struct linear){s.rows, s.shared, s.width, n->biases, 1};
+        out[count++] = (struct linear){s.rows, s.shared, s.width, n->biases, 1};
     }
-    out[count++] = (struct linear){s.rows, s.width, s.inner, biases};
-    out[count++] = (struct linear){s.rows, s.ff, s.width, biases};
-    if (is_llama(n)) out[count++] = (struct linear){s.rows, s.ff, s.width, biases};
-    out[count++] = (struct linear){s.rows, s.width, s.ff, biases};
+    out[count++] = (struct linear){s.rows, s.width, s.inner, biases, 1};
+    out[count++] = (struct linear){s.rows, s.ff, s.width, biases, 1};
+    if (is_llama(n)) out[count++] = (struct linear){s.rows, s.ff, s.width, biases, 1};
+    out[count++] = (struct linear){s.rows, s.width, s.ff, biases, 1};
     return count;
 }
 
@@ -204,7 +220,7 @@ static void block_backward(const struct network *n, struct sizes s, struct list 
 static struct linear patch_linear(const struct network *n, struct sizes s)
 {
     return (struct linear){s.batch * (s.tokens - 1), s.width, n->channels * n->patch * n->patch,
-                           true};
+                           true, 1};
 }
 
 static void embedding_forward(const struct network *n, struct sizes s, struct list *list)
@@ -246,7 +262,29 @@ static void embedding_backward(const struct network *n, struct sizes s, struct l
 
 /* --- heads ---------------------------------------------------------------------------------- */
 
-enum { HEAD_LINEARS_MAX = 4 };
+enum { LOGIT_ROWS_MIN = 512, LOGIT_BYTES = 64 << 20 };
+
+uint64_t network_logit_rows(const struct network *network, uint64_t rows)
+{
+    assert(rows > 0 && network->vocabulary > 0);
+    uint64_t most = LOGIT_BYTES / sizeof(float) / network->vocabulary;
+    if (most < LOGIT_ROWS_MIN) most = LOGIT_ROWS_MIN;
+    uint64_t pieces = rows / most + (rows % most > 0);
+    return rows / pieces + (rows % pieces > 0);
+}
+
+enum { HEAD_PIECES_MAX = 2, HEAD_LINEARS_MAX = 3 + HEAD_PIECES_MAX };
+
+/* The product that makes logits: of all pieces but the last, and of the last. */
+static uint32_t head_words(const struct network *n, struct sizes s,
+                           struct linear out[HEAD_PIECES_MAX])
+{
+    uint64_t rows = network_logit_rows(n, s.rows), rest = s.rows % rows;
+    bool bias = n->family == NETWORK_BERT;
+    out[0] = (struct linear){rows, n->vocabulary, s.width, bias, s.rows / rows};
+    out[1] = (struct linear){rest, n->vocabulary, s.width, bias, 1};
+    return rest > 0 ? 2 : 1;
+}
 
 /* In the order of the forward pass. */
 static uint32_t head_linears(const struct network *n, struct sizes s,
@@ -254,17 +292,28 @@ static uint32_t head_linears(const struct network *n, struct sizes s,
 {
     uint32_t count = 0;
     if (n->family == NETWORK_BERT)
-        out[count++] = (struct linear){s.rows, s.width, s.width, true};
+        out[count++] = (struct linear){s.rows, s.width, s.width, true, 1};
     if (n->family == NETWORK_VIT) /* of the first token alone */
-        out[count++] = (struct linear){s.batch, n->classes, s.width, true};
+        out[count++] = (struct linear){s.batch, n->classes, s.width, true, 1};
     else
-        out[count++] = (struct linear){s.rows, n->vocabulary, s.width,
-                                       n->family == NETWORK_BERT};
+        count += head_words(n, s, out + count);
     if (n->pooler) {
-        out[count++] = (struct linear){s.batch, s.width, s.width, true};
-        out[count++] = (struct linear){s.batch, 2, s.width, true};
+        out[count++] = (struct linear){s.batch, s.width, s.width, true, 1};
+        out[count++] = (struct linear){s.batch, 2, s.width, true, 1};
     }
     return count;
+}
+
+static void head_loss(const struct network *n, struct sizes s, struct list *list)
+{
+    struct linear pieces[HEAD_PIECES_MAX];
+    if (n->family == NETWORK_VIT) {
+        add(list, KERNEL_LOSS, s.batch, n->classes, 0);
+        return;
+    }
+    uint32_t count = head_words(n, s, pieces);
+    for (uint32_t i = 0; i < count; i++)
+        add_times(list, pieces[i].times, KERNEL_LOSS, pieces[i].rows, n->vocabulary, 0);
 }
 
 static void head_forward(const struct network *n, struct sizes s, struct list *list)
@@ -275,10 +324,7 @@ static void head_forward(const struct network *n, struct sizes s, struct list *l
     if (n->family == NETWORK_VIT) add(list, KERNEL_GATHER, s.batch, s.width, 0);
     add(list, norm_forward_of(n), n->family == NETWORK_VIT ? s.batch : s.rows, s.width, 0);
     for (uint32_t i = 0; i < count; i++) linear_forward(list, linears[i]);
-    if (n->family == NETWORK_VIT)
-        add(list, KERNEL_LOSS, s.batch, n->classes, 0);
-    else
-        add(list, KERNEL_LOSS, s.rows, n->vocabulary, 0);
+    head_loss(n, s, list);
     if (n->pooler) add(list, KERNEL_LOSS, s.batch, 2, 0);
 }
 

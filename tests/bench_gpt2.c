@@ -68,7 +68,7 @@ static double linear_products(const struct kernels *k, const struct shape *s, fl
 {
     k->linear_forward(k, y, x, w, NULL, s->m, s->n, s->k, s->in_out);
     k->linear_input(k, x, y, w, s->m, s->n, s->k, s->in_out, false);
-    k->linear_weight(k, dw, NULL, y, x, s->m, s->n, s->k, s->in_out, false);
+    k->linear_weight(k, dw, NULL, y, x, s->m, s->n, s->k, s->in_out, 0);
     return 6.0 * (double)s->m * (double)s->n * (double)s->k;
 }
 
@@ -140,11 +140,11 @@ static void timed_linear_input(const struct kernels *k, float *dx, const float *
 
 static void timed_linear_weight(const struct kernels *k, float *dw, float *dbias, const float *dy,
                                 const float *x, int64_t m, int64_t n, int64_t kk, bool in_out,
-                                bool accumulate)
+                                uint32_t add)
 {
     (void)k;
     begin();
-    inner->linear_weight(inner, dw, dbias, dy, x, m, n, kk, in_out, accumulate);
+    inner->linear_weight(inner, dw, dbias, dy, x, m, n, kk, in_out, add);
     end(n == vocabulary ? TIMED_HEAD : TIMED_WEIGHT);
 }
 
@@ -241,11 +241,11 @@ static void timed_residual(const struct kernels *k, float *z, const float *x, co
 
 static void timed_loss(const struct kernels *k, double *loss, float *logits,
                        const int32_t *tokens, int64_t stride, int64_t b, int64_t t, int64_t v,
-                       uint32_t part, uint32_t parts)
+                       struct loss_rows rows)
 {
     (void)k;
     begin();
-    inner->loss(inner, loss, logits, tokens, stride, b, t, v, part, parts);
+    inner->loss(inner, loss, logits, tokens, stride, b, t, v, rows);
     end(TIMED_LOSS);
 }
 

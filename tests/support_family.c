@@ -197,6 +197,91 @@ void family_check_cuts(const struct family_test *test, const struct job *job, bo
     kernels_host_attach(test->two);
 }
 
+/* --- logits in pieces ------------------------------------------------------------------------- */
+
+/* One step from the first states; `gradient` is what it subtracted. `batch`: NULL, or what to step on
+ * instead of the family's first batch. Returns the loss. */
+static double step_once(const struct family_test *test, const struct job *job,
+                        const struct trainer_options *options, const int32_t *batch,
+                        double *gradient)
+{
+    struct trainer trainer = {0};
+    trainer_init(&trainer, job, options);
+    family_fill_states(&trainer, test->seed);
+    if (batch)
+        memcpy(trainer.batch, batch, job_batch_bytes(job));
+    else
+        test->fill_batch(job, test->seed, 0, trainer.batch);
+    uint64_t count = network_parameters(&job->network);
+    double *before = malloc(count * sizeof *before);
+    assert_non_null(before);
+    family_flatten(&trainer, before);
+    double evaluated = trainer_evaluate(&trainer, test->two);
+    trainer_step(&trainer, test->two, 0);
+    assert_true(evaluated == trainer.loss);
+    family_flatten(&trainer, gradient);
+    for (uint64_t i = 0; i < count; i++) gradient[i] = before[i] - gradient[i];
+    double loss = trainer.loss;
+    free(before);
+    trainer_release(&trainer);
+    return loss;
+}
+
+/* p - p' is the gradient to within the rounding of p, 3e-8 an element. */
+static void compare_tensors(const struct network *network, const double *found,
+                            const double *expected)
+{
+    uint64_t at = 0;
+    for (uint64_t layer = 0; layer < network->layer_count; layer++) {
+        struct tensor_spec specs[LAYER_TENSORS_MAX];
+        uint32_t tensors = network_layer_tensors(network, layer, specs);
+        for (uint32_t i = 0; i < tensors; i++) {
+            double error = 0, norm = 0, count = (double)specs[i].elements;
+            for (uint64_t end = at + specs[i].elements; at < end; at++) {
+                error += (found[at] - expected[at]) * (found[at] - expected[at]);
+                norm += expected[at] * expected[at];
+            }
+            if (!(sqrt(error) <= 1e-4 * sqrt(norm) + 1e-7 * sqrt(count)))
+                fail_msg("gradient of %s: off by %.3g, norm %.3g", specs[i].name, sqrt(error),
+                         sqrt(norm));
+        }
+    }
+}
+
+void family_check_pieces(const struct family_test *test, const struct job *job,
+                         uint64_t (*words)(const int32_t *sample, uint64_t t))
+{
+    const struct trainer_options whole = {.blocks_per_shard = 8, .slices = 1, .poison = true};
+    const struct trainer_options cut = {
+        .blocks_per_shard = 1, .head_alone = true, .inputs = true, .elsewhere = true, .slices = 1};
+    uint64_t t = job->sequence, b = job->microbatch, count = network_parameters(&job->network);
+    assert_true(network_logit_rows(&job->network, b * t) < b * t);
+    assert_true(network_logit_rows(&job->network, t) == t);
+    double *found = calloc(4 * count, sizeof *found), *other = found + count;
+    double *one = other + count, *expected = one + count, expected_loss = 0;
+    int32_t *batch = malloc(job_batch_bytes(job));
+    assert_true(found && batch);
+    double loss = step_once(test, job, &whole, NULL, found);
+    assert_true(step_once(test, job, &cut, NULL, other) == loss);
+    assert_memory_equal(found, other, count * sizeof *found);
+
+    struct job alone = *job;
+    alone.microbatch = 1;
+    uint64_t stride = job_batch_bytes(&alone) / sizeof *batch, all = 0;
+    test->fill_batch(job, test->seed, 0, batch);
+    for (uint64_t i = 0; i < b; i++) all += words ? words(batch + i * stride, t) : t;
+    for (uint64_t i = 0; i < b; i++) {
+        const int32_t *sample = batch + i * stride;
+        double share = (double)(words ? words(sample, t) : t) / (double)all;
+        expected_loss += share * step_once(test, &alone, &whole, sample, one);
+        for (uint64_t j = 0; j < count; j++) expected[j] += share * one[j];
+    }
+    assert_true(fabs(loss - expected_loss) <= 1e-6 * expected_loss);
+    compare_tensors(&job->network, found, expected);
+    free(batch);
+    free(found);
+}
+
 /* --- golden runs ------------------------------------------------------------------------------ */
 
 static double number(const json_t *object, const char *key)

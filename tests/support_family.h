@@ -44,6 +44,13 @@ double family_check_gradients(const struct family_test *test, const struct job *
  * embedding may be cut by rows. */
 void family_check_cuts(const struct family_test *test, const struct job *job, bool slices);
 
+/* A head whose logits come in pieces: the step of a batch is the mean of the steps of its samples alone,
+ * each small enough for one piece, an evaluation sees the loss of the step, and cutting the network
+ * changes no bit. `words`: how many words of a sample of T are to be found; NULL: all. job->optimizer
+ * must be family_optimizer(OPTIMIZER_SGD). */
+void family_check_pieces(const struct family_test *test, const struct job *job,
+                         uint64_t (*words)(const int32_t *sample, uint64_t t));
+
 /* --- golden runs ------------------------------------------------------------------------------ */
 
 /* Step through the batches of a golden run, from initial weights in `folder`/initial.safetensors, and

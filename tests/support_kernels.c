@@ -35,14 +35,20 @@ static void linear_case(const struct kernels *kernels, const int64_t *shape, str
 {
     int64_t m = shape[0], n = shape[1], k = shape[2];
     bool in_out = shape[3], with_bias = shape[4], accumulate = shape[5];
+    uint32_t add = (uint32_t)shape[6];
     float *x = random_array(m * k, 1, 1), *w = random_array(n * k, 2, 1);
     float *bias = random_array(n, 3, 1), *dy = random_array(m * n, 4, 1);
-    float *y = empty_array(m * n), *dx = random_array(m * k, 5, 1), *dw = empty_array(n * k);
-    float *dbias = empty_array(n), *before = take(m * k);
+    bool add_weight = add & LINEAR_ADD_WEIGHT, add_bias = add & LINEAR_ADD_BIAS;
+    float *y = empty_array(m * n), *dx = random_array(m * k, 5, 1), *before = take(m * k);
+    float *dw = add_weight ? random_array(n * k, 6, 1) : empty_array(n * k);
+    float *dbias = add_bias ? random_array(n, 7, 1) : empty_array(n);
+    float *dw_before = take(n * k), *dbias_before = take(n);
     memcpy(before, dx, (size_t)(m * k) * sizeof *dx);
+    memcpy(dw_before, dw, (size_t)(n * k) * sizeof *dw);
+    memcpy(dbias_before, dbias, (size_t)n * sizeof *dbias);
     kernels->linear_forward(kernels, y, x, w, with_bias ? bias : NULL, m, n, k, in_out);
     kernels->linear_input(kernels, dx, dy, w, m, n, k, in_out, accumulate);
-    kernels->linear_weight(kernels, dw, with_bias ? dbias : NULL, dy, x, m, n, k, in_out, false);
+    kernels->linear_weight(kernels, dw, with_bias ? dbias : NULL, dy, x, m, n, k, in_out, add);
     output(out, y, m * n);
     output(out, dx, m * k);
     output(out, dw, n * k);
@@ -66,12 +72,13 @@ static void linear_case(const struct kernels *kernels, const int64_t *shape, str
             want_dx[i * k + l] = sum;
         }
     for (int64_t j = 0; j < n; j++) {
-        want_db[j] = 0;
+        want_db[j] = add_bias ? (double)dbias_before[j] : 0;
         for (int64_t i = 0; i < m; i++) want_db[j] += (double)dy[i * n + j];
         for (int64_t l = 0; l < k; l++) {
-            double sum = 0;
+            int64_t at = in_out ? l * n + j : j * k + l;
+            double sum = add_weight ? (double)dw_before[at] : 0;
             for (int64_t i = 0; i < m; i++) sum += (double)dy[i * n + j] * (double)x[i * k + l];
-            want_dw[in_out ? l * n + j : j * k + l] = sum;
+            want_dw[at] = sum;
         }
     }
     assert_near(y, want, m * n, 2e-5);
@@ -87,9 +94,9 @@ void test_kernel_linear(void **state)
     static const int64_t sizes[][3] = {{1, 1, 1},    {3, 5, 7},       {17, 129, 31}, {67, 1, 13},
                                        {1, 131, 48}, {131, 257, 127}, {64, 128, 96}, {200, 96, 1}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        for (int64_t form = 0; form < 8; form++)
+        for (int64_t form = 0; form < 8; form++) /* additions: all pairs of flags in eight forms */
             run_case(linear_case, (int64_t[]){sizes[i][0], sizes[i][1], sizes[i][2], form & 1,
-                                              form >> 1 & 1, form >> 2 & 1});
+                                              form >> 1 & 1, form >> 2 & 1, (form + (int64_t)i) % 4});
 }
 
 /* --- elementwise ------------------------------------------------------------------------------ */
@@ -356,12 +363,16 @@ void test_kernel_attention(void **state)
 static void loss_case(const struct kernels *kernels, const int64_t *shape, struct outputs *out,
                       bool check)
 {
-    int64_t b = shape[0], t = shape[1], v = shape[2], rows = b * t;
+    int64_t b = shape[0], t = shape[1], v = shape[2], piece = shape[3], rows = b * t;
     float *logits = random_array(rows * v, 16, 8), *before = take(rows * v);
     memcpy(before, logits, (size_t)(rows * v) * sizeof *before);
     int32_t *tokens = random_tokens(b * (t + 1), 17, v);
     double *loss = take_loss();
-    kernels->loss(kernels, loss, logits, tokens, t + 1, b, t, v, 0, 1);
+    struct loss_rows part = {.parts = 1};
+    for (; part.first < rows; part.first += piece) {
+        part.count = rows - part.first < piece ? rows - part.first : piece;
+        kernels->loss(kernels, loss, logits + part.first * v, tokens, t + 1, b, t, v, part);
+    }
     out->loss = *loss;
     output(out, logits, rows * v);
     if (check) {
@@ -390,8 +401,11 @@ void test_kernel_loss(void **state)
     (void)state;
     static const int64_t sizes[][3] = {{1, 1, 1},    {1, 1, 2},    {3, 5, 97},
                                        {1, 64, 511}, {2, 33, 1024}, {5, 307, 67}};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        run_case(loss_case, sizes[i]);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        int64_t rows = sizes[i][0] * sizes[i][1], pieces[] = {rows, (rows + 2) / 3, 1 + rows / 2};
+        for (int p = 0; p < 3; p++)
+            run_case(loss_case, (int64_t[]){sizes[i][0], sizes[i][1], sizes[i][2], pieces[p]});
+    }
 }
 
 /* --- optimizer -------------------------------------------------------------------------------- */

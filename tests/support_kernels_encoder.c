@@ -33,7 +33,11 @@ static void loss_labels_case(const struct kernels *kernels, const int64_t *shape
         labels[r / t * stride + r % t] = has ? label : -1;
         counted += has;
     }
-    kernels->loss_labels(kernels, loss, logits, labels, stride, b, t, v, 0, 1);
+    struct loss_rows part = {.parts = 1};
+    for (int64_t piece = shape[4]; part.first < rows; part.first += piece) {
+        part.count = rows - part.first < piece ? rows - part.first : piece;
+        kernels->loss_labels(kernels, loss, logits + part.first * v, labels, stride, b, t, v, part);
+    }
     out->loss = *loss;
     output(out, logits, rows * v);
     double total = 0;
@@ -62,7 +66,12 @@ void test_kernel_loss_labels(void **state)
     static const int64_t sizes[][4] = {{1, 1, 1, 1},    {1, 1, 2, 1},     {3, 5, 97, 3},
                                        {1, 64, 511, 7}, {2, 33, 1024, 2}, {5, 307, 67, 6},
                                        {40, 1, 10, 1},  {2, 3, 5, 1 << 30}};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) run_case(loss_labels_case, sizes[i]);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        int64_t rows = sizes[i][0] * sizes[i][1], pieces[] = {rows, (rows + 2) / 3};
+        for (int p = 0; p < 2; p++)
+            run_case(loss_labels_case, (int64_t[]){sizes[i][0], sizes[i][1], sizes[i][2],
+                                                   sizes[i][3], pieces[p]});
+    }
 }
 
 /* With a label in every row it is the loss of tokens: equal bits. */
@@ -75,8 +84,9 @@ void test_kernel_loss_labels_as_tokens(void **state)
     int32_t *tokens = random_tokens(B * (T + 1), 5, V), *labels = take_tokens(B * T);
     double *loss = take_loss(), *other_loss = take_loss();
     for (int i = 0; i < B * T; i++) labels[i] = tokens[i / T * (T + 1) + i % T + 1];
-    kernels->loss(kernels, loss, logits, tokens, T + 1, B, T, V, 0, 1);
-    kernels->loss_labels(kernels, other_loss, other, labels, T, B, T, V, 0, 1);
+    const struct loss_rows rows = {.count = B * T, .parts = 1};
+    kernels->loss(kernels, loss, logits, tokens, T + 1, B, T, V, rows);
+    kernels->loss_labels(kernels, other_loss, other, labels, T, B, T, V, rows);
     assert_memory_equal(loss, other_loss, sizeof *loss);
     assert_memory_equal(logits, other, sizeof(float) * B * T * V);
 }

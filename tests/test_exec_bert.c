@@ -263,6 +263,28 @@ static void test_cuts_larger(void **state)
     family_check_cuts(&test, &job, false);
 }
 
+/* --- logits in pieces ------------------------------------------------------------------------- */
+
+static uint64_t guessed_words(const int32_t *sample, uint64_t t)
+{
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < t; i++) count += sample[t + i] >= 0;
+    return count;
+}
+
+/* 1050 rows in three pieces of 350: the ends of pieces and samples do not meet. */
+static void test_pieces(void **state)
+{
+    (void)state;
+    for (int tied = 0; tied < 2; tied++) {
+        struct job job = small_job(OPTIMIZER_SGD, tied);
+        job.network.vocabulary = 40009;
+        job.network.positions = job.sequence = 210;
+        job.microbatch = 5;
+        family_check_pieces(&test, &job, guessed_words);
+    }
+}
+
 /* --- PyTorch ---------------------------------------------------------------------------------- */
 
 /* As make_families.py has it. */
@@ -354,7 +376,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gradients),   cmocka_unit_test(test_cuts),
-        cmocka_unit_test(test_cuts_larger), cmocka_unit_test(test_torch),
+        cmocka_unit_test(test_cuts_larger), cmocka_unit_test(test_pieces), cmocka_unit_test(test_torch),
         cmocka_unit_test(test_unsupported),
     };
     return cmocka_run_group_tests_name("exec/bert.c", tests, setup, teardown);

@@ -179,12 +179,12 @@ static void far_linear_input(const struct kernels *k, float *dx, const float *dy
 
 static void far_linear_weight(const struct kernels *k, float *dw, float *dbias, const float *dy,
                               const float *x, int64_t m, int64_t n, int64_t d, bool w_in_out,
-                              bool accumulate)
+                              uint32_t add)
 {
     (void)k;
     enter();
     inner->linear_weight(inner, there(dw), there(dbias), there(dy), there(x), m, n, d, w_in_out,
-                         accumulate);
+                         add);
     leave();
 }
 
@@ -286,13 +286,11 @@ static void far_residual(const struct kernels *k, float *z, const float *x, cons
 }
 
 static void far_loss(const struct kernels *k, double *loss, float *logits, const int32_t *tokens,
-                     int64_t token_stride, int64_t b, int64_t t, int64_t v, uint32_t part,
-                     uint32_t parts)
+                     int64_t token_stride, int64_t b, int64_t t, int64_t v, struct loss_rows rows)
 {
     (void)k;
     enter();
-    inner->loss(inner, there(loss), there(logits), there(tokens), token_stride, b, t, v, part,
-                parts);
+    inner->loss(inner, there(loss), there(logits), there(tokens), token_stride, b, t, v, rows);
     leave();
 }
 
@@ -382,12 +380,12 @@ static void far_swiglu_backward(const struct kernels *kernels, float *dgate, flo
 
 static void far_loss_labels(const struct kernels *kernels, double *loss, float *logits,
                             const int32_t *labels, int64_t label_stride, int64_t b, int64_t t,
-                            int64_t v, uint32_t part, uint32_t parts)
+                            int64_t v, struct loss_rows rows)
 {
     (void)kernels;
     enter();
     inner->loss_labels(inner, there(loss), there(logits), there(labels), label_stride, b, t, v,
-                       part, parts);
+                       rows);
     leave();
 }
 

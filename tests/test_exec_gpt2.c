@@ -203,6 +203,22 @@ static void test_cuts_larger(void **state)
     family_check_cuts(&test, &job, true);
 }
 
+/* --- logits in pieces ------------------------------------------------------------------------- */
+
+/* Three pieces, each as many rows as a sample has. */
+static void test_pieces(void **state)
+{
+    (void)state;
+    for (int tied = 0; tied < 2; tied++) {
+        struct job job = small_job(OPTIMIZER_SGD, tied, true);
+        job.network = support_gpt2_network(16, 2, 2, 40009, 400);
+        job.network.tied_head = tied;
+        job.sequence = 400;
+        job.microbatch = 3;
+        family_check_pieces(&test, &job, NULL);
+    }
+}
+
 /* --- PyTorch ---------------------------------------------------------------------------------- */
 
 /* As make.py has it. */
@@ -296,7 +312,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gradients),   cmocka_unit_test(test_gradients_untied),
         cmocka_unit_test(test_gradients_exact_gelu), cmocka_unit_test(test_cuts),
-        cmocka_unit_test(test_cuts_larger), cmocka_unit_test(test_torch),
+        cmocka_unit_test(test_cuts_larger), cmocka_unit_test(test_pieces), cmocka_unit_test(test_torch),
         cmocka_unit_test(test_unsupported),
     };
     return cmocka_run_group_tests_name("exec/unit.h", tests, setup, teardown);

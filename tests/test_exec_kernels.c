@@ -141,7 +141,8 @@ static void test_exponential(void **state)
         float logits[2] = {0.0f, -17.0f - (float)i * 1e-3f};
         int32_t tokens[2] = {0, 0};
         double loss, expected = exp((double)logits[1]);
-        one->loss(one, &loss, logits, tokens, 2, 1, 1, 2, 0, 1);
+        one->loss(one, &loss, logits, tokens, 2, 1, 1, 2,
+                  (struct loss_rows){.count = 1, .parts = 1});
         worst = fmax(worst, fabs((double)logits[1] / expected - 1));
     }
     /* 1.2 ulp of at most 2^-23, and the 2^-24 above */

@@ -234,6 +234,21 @@ static void test_cuts_larger(void **state)
     family_check_cuts(&test, &job, true);
 }
 
+/* --- logits in pieces ------------------------------------------------------------------------- */
+
+/* 1050 rows in three pieces of 350: the ends of pieces and samples do not meet. */
+static void test_pieces(void **state)
+{
+    (void)state;
+    for (int tied = 0; tied < 2; tied++) {
+        struct job job = small_job(OPTIMIZER_SGD, tied);
+        job.network.vocabulary = 40009;
+        job.network.positions = job.sequence = 210;
+        job.microbatch = 5;
+        family_check_pieces(&test, &job, NULL);
+    }
+}
+
 /* --- PyTorch ---------------------------------------------------------------------------------- */
 
 /* As make_families.py has it. */
@@ -322,7 +337,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gradients), cmocka_unit_test(test_gradients_of_other_groups),
         cmocka_unit_test(test_cuts),      cmocka_unit_test(test_cuts_larger),
-        cmocka_unit_test(test_torch),     cmocka_unit_test(test_missing_kernels),
+        cmocka_unit_test(test_pieces), cmocka_unit_test(test_torch),     cmocka_unit_test(test_missing_kernels),
     };
     return cmocka_run_group_tests_name("exec/llama.c", tests, setup, teardown);
 }

@@ -324,6 +324,34 @@ static void workspaces_of_gpt2(void **state)
     check_workspace(&n, 11, 3, UNIT_LOSS, false, untied, 8);
 }
 
+/* Those of a piece: 512 rows, however many there are. */
+static void logits_are_those_of_a_piece(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        uint64_t b, t, logits;
+    } cases[] = {
+        {"gpt2", 4, 64, UINT64_C(256) * 50257 * 4},
+        {"gpt2", 1, 1024, UINT64_C(512) * 50257 * 4},
+        {"gpt2", 32, 1024, UINT64_C(512) * 50257 * 4},
+        {"llama-3.2-1b", 1, 8192, UINT64_C(512) * 128256 * 4},
+        {"vit-base", 5, 0, 5 * 1000 * 4},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct network n = preset(cases[i].name);
+        struct arena arena = {0};
+        struct memory_table table;
+        struct error err = {0};
+        uint64_t head = n.layer_count - 1;
+        assert_int_equal(memory_workspace(&n, head, 1, UNIT_LOSS, 0, cases[i].b, cases[i].t, &arena,
+                                          &table, &err),
+                         STATUS_OK);
+        assert_int_equal(memory_find(&table, head, "logits")->bytes, cases[i].logits);
+        arena_release(&arena);
+    }
+}
+
 static void profiles_have_what_they_say(void **state)
 {
     (void)state;
@@ -458,6 +486,7 @@ int main(void)
         cmocka_unit_test(activations_of_encoders),
         cmocka_unit_test(activations_of_llama),
         cmocka_unit_test(workspaces_of_gpt2),
+        cmocka_unit_test(logits_are_those_of_a_piece),
         cmocka_unit_test(profiles_have_what_they_say),
         cmocka_unit_test(sizes_are_those_of_the_tables),
         cmocka_unit_test(shards_add_up),

@@ -733,11 +733,11 @@ static const struct work_item *find_item(const struct work_item *items, uint32_t
     return NULL;
 }
 
-static void check_items(const struct network *n, uint64_t layer, enum pass pass,
-                        const struct work_item *expected, uint32_t count)
+static void check_items_of(const struct network *n, uint64_t layer, enum pass pass, uint64_t b,
+                           uint64_t t, const struct work_item *expected, uint32_t count)
 {
     struct work_item items[LAYER_WORK_MAX];
-    assert_int_equal(network_layer_work(n, layer, pass, 2, 96, OPTIMIZER_ADAMW, items), count);
+    assert_int_equal(network_layer_work(n, layer, pass, b, t, OPTIMIZER_ADAMW, items), count);
     for (uint32_t i = 0; i < count; i++) {
         const struct work_item *e = &expected[i];
         const struct work_item *item = find_item(items, count, e->kernel, e->m, e->n, e->k);
@@ -745,6 +745,12 @@ static void check_items(const struct network *n, uint64_t layer, enum pass pass,
             fail_msg("no %" PRIu32 " times %s %" PRIu64 " %" PRIu64 " %" PRIu64, e->count,
                      kernel_names[e->kernel], e->m, e->n, e->k);
     }
+}
+
+static void check_items(const struct network *n, uint64_t layer, enum pass pass,
+                        const struct work_item *expected, uint32_t count)
+{
+    check_items_of(n, layer, pass, 2, 96, expected, count);
 }
 
 /* B 2, T 96, R 192, C 768, F 3072, H 12, D 64. */
@@ -892,6 +898,59 @@ static void a_pooler_works_on_samples(void **state)
     check_items(&n, 0, PASS_BACKWARD, embedding_backward, ARRAY_COUNT(embedding_backward));
 }
 
+/* 512 rows, or 64 MiB of them where those are more: 16777216 / V. */
+static void logits_exist_in_pieces(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t vocabulary, rows, expected;
+    } cases[] = {
+        {50257, 1, 1},      {50257, 512, 512},  {50257, 513, 257}, {50257, 1024, 512},
+        {50257, 1030, 344}, {128256, 8192, 512}, {32768, 1024, 512}, {32767, 1024, 512},
+        {32000, 524, 524},  {32000, 525, 263},  {256, 65536, 65536}, {256, 65537, 32769},
+        {1, 1 << 24, 1 << 24}, {1 << 24, UINT64_C(1) << 31, 512},
+    };
+    struct network n = preset("gpt2");
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        n.vocabulary = cases[i].vocabulary;
+        assert_int_equal(network_logit_rows(&n, cases[i].rows), cases[i].expected);
+    }
+    /* none is smaller than half of the most that there may be, but for the last of many */
+    n.vocabulary = 50257;
+    for (uint64_t rows = 513; rows < 20000; rows++) {
+        uint64_t piece = network_logit_rows(&n, rows);
+        assert_in_range(piece, 257, 512);
+        assert_in_range((rows - 1) / piece * piece, rows - piece, rows - 1);
+    }
+}
+
+/* GPT-2, R 1030: two pieces of 344 and one of 342. BERT's have a bias each. */
+static void work_of_words_is_that_of_their_pieces(void **state)
+{
+    (void)state;
+    static const struct work_item forward[] = {
+        {KERNEL_NORM_FORWARD, 1, 1030, 768, 0},
+        {KERNEL_MATMUL_FORWARD, 2, 344, 50257, 768}, {KERNEL_MATMUL_FORWARD, 1, 342, 50257, 768},
+        {KERNEL_LOSS, 2, 344, 50257, 0},             {KERNEL_LOSS, 1, 342, 50257, 0},
+    };
+    static const struct work_item backward[] = {
+        {KERNEL_MATMUL_INPUT, 2, 344, 768, 50257},  {KERNEL_MATMUL_INPUT, 1, 342, 768, 50257},
+        {KERNEL_MATMUL_WEIGHT, 2, 50257, 768, 344}, {KERNEL_MATMUL_WEIGHT, 1, 50257, 768, 342},
+        {KERNEL_NORM_BACKWARD, 1, 1030, 768, 0},
+    };
+    static const struct work_item masked[] = {
+        {KERNEL_MATMUL_INPUT, 2, 549, 768, 30522},  {KERNEL_MATMUL_WEIGHT, 2, 30522, 768, 549},
+        {KERNEL_BIAS_BACKWARD, 2, 549, 30522, 0},   {KERNEL_MATMUL_INPUT, 1, 1098, 768, 768},
+        {KERNEL_MATMUL_WEIGHT, 1, 768, 768, 1098},  {KERNEL_BIAS_BACKWARD, 1, 1098, 768, 0},
+        {KERNEL_NORM_BACKWARD, 1, 1098, 768, 0},    {KERNEL_GELU_BACKWARD, 1, 1098, 768, 0},
+    };
+    struct network n = preset("gpt2");
+    check_items_of(&n, 13, PASS_FORWARD, 1, 1030, forward, ARRAY_COUNT(forward));
+    check_items_of(&n, 13, PASS_BACKWARD, 1, 1030, backward, ARRAY_COUNT(backward));
+    n = preset("bert-base"); /* 64 MiB are 549 rows */
+    check_items_of(&n, 13, PASS_BACKWARD, 3, 366, masked, ARRAY_COUNT(masked));
+}
+
 static void long_names_keep_their_end(void **state)
 {
     (void)state;
@@ -975,6 +1034,8 @@ int main(void)
         cmocka_unit_test(kernels_of_gpt2_by_hand),
         cmocka_unit_test(kernels_of_vit_by_hand),
         cmocka_unit_test(a_pooler_works_on_samples),
+        cmocka_unit_test(logits_exist_in_pieces),
+        cmocka_unit_test(work_of_words_is_that_of_their_pieces),
         cmocka_unit_test(long_names_keep_their_end),
         cmocka_unit_test(equal_products_are_one_item),
         cmocka_unit_test(memory_may_end_anywhere),
