@@ -14,6 +14,7 @@
 #include "cli/cli_table.h"
 #include "cli/cli_trace.h"
 #include "models/memory.h"
+#include "planner/plan_memory.h"
 
 /* Below this a gap is rounding. */
 static const double gap_nothing = 1e-9;
@@ -171,6 +172,53 @@ static enum status print_places(struct cli *cli, const struct plan *plan, struct
     return STATUS_OK;
 }
 
+static bool same_memory(const struct plan_memory *a, const struct plan_memory *b)
+{
+    if (a->count != b->count) return false;
+    for (uint32_t i = 0; i < a->count; i++)
+        if (a->lines[i].uses != b->lines[i].uses || a->lines[i].bytes != b->lines[i].bytes)
+            return false;
+    return true;
+}
+
+static void memory_rows(struct cli_table *table, const char *name, const struct plan_memory *memory)
+{
+    char use[PLAN_MEMORY_TEXT_BYTES], bytes[QUANTITY_TEXT_BYTES];
+    for (uint32_t i = 0; i < memory->count; i++) {
+        const struct plan_memory_line *line = &memory->lines[i];
+        cli_table_cell(table, "%s", name);
+        cli_table_cell(table, "%s", plan_memory_text(line->uses, use));
+        cli_table_cell(table, "%s", quantity_text((double)line->bytes, DIMENSION_BYTES, bytes));
+        cli_table_cell(table, "%.1f %%", 100 * (double)line->bytes / (double)memory->bytes);
+    }
+}
+
+/* What the arenas of devices are for; devices that are alike share their rows. */
+static enum status print_memory(struct cli *cli, const struct plan *plan, struct error *err)
+{
+    struct cli_table table;
+    struct plan_memory memory, other;
+    uint32_t devices = plan->hardware.device_count, first = 0;
+    cli_table_begin(&table, (const char *const[]){"MEMORY OF", "FOR", ">BYTES", ">OF PLANNED",
+                                                  NULL});
+    while (first < devices && first < CLI_ROWS_MAX) {
+        uint32_t end = first + 1;
+        char name[48];
+        if (plan_memory_planned(plan, first, &memory, &table.failed) != STATUS_OK) break;
+        for (; end < devices; end++)
+            if (plan_memory_planned(plan, end, &other, &table.failed) != STATUS_OK ||
+                !same_memory(&memory, &other))
+                break;
+        if (end == first + 1) snprintf(name, sizeof name, "device %" PRIu32, first);
+        else snprintf(name, sizeof name, "devices %" PRIu32 " to %" PRIu32, first, end - 1);
+        memory_rows(&table, name, &memory);
+        first = end;
+    }
+    if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
+    cli_more_rows(cli->out, first, devices);
+    return STATUS_OK;
+}
+
 static void print_speed(FILE *out, double tokens_per_s, double samples_per_s, double compute_share)
 {
     char tokens[QUANTITY_TEXT_BYTES], samples[QUANTITY_TEXT_BYTES];
@@ -272,6 +320,8 @@ enum status cli_plan_text(struct cli *cli, const struct cli_plan_report *report,
     if (print_jobs(cli, plan, err) != STATUS_OK) return err->status;
     fputc('\n', out);
     if (print_places(cli, plan, err) != STATUS_OK) return err->status;
+    fputc('\n', out);
+    if (print_memory(cli, plan, err) != STATUS_OK) return err->status;
     fprintf(out, "\npolicy       %s, %s operations\n", plan->policy,
             quantity_text((double)plan_operations(plan), DIMENSION_COUNT_OF, count));
     print_times(out, report);
@@ -313,6 +363,23 @@ static void place_json(struct json_out *json, const char *name, uint64_t used, u
     json_out_u64(json, "planned_bytes", used);
     json_out_u64(json, "capacity_bytes", most);
     json_out_object_end(json);
+}
+
+/* What a device's arena is for. */
+static enum status memory_json(struct json_out *json, const struct plan *plan, uint32_t device,
+                               struct error *err)
+{
+    struct plan_memory memory;
+    char name[PLAN_MEMORY_TEXT_BYTES];
+    if (plan_memory_planned(plan, device, &memory, err) != STATUS_OK) return err->status;
+    for (uint32_t i = 0; i < memory.count; i++) {
+        json_out_object_begin(json, NULL, true);
+        json_out_u64(json, "device", device);
+        json_out_string(json, "for", plan_memory_text(memory.lines[i].uses, name));
+        json_out_u64(json, "bytes", memory.lines[i].bytes);
+        json_out_object_end(json);
+    }
+    return STATUS_OK;
 }
 
 static void places_json(struct json_out *json, const struct plan *plan)
@@ -385,6 +452,15 @@ enum status cli_plan_json(struct cli *cli, const struct cli_plan_report *report,
     json_out_u64(json, "operation_count", plan_operations(plan));
     jobs_json(json, plan);
     places_json(json, plan);
+    json_out_array_begin(json, "memory", false);
+    enum status status = STATUS_OK;
+    for (uint32_t d = 0; d < plan->hardware.device_count && status == STATUS_OK; d++)
+        status = memory_json(json, plan, d, err);
+    if (status != STATUS_OK) {
+        json_out_destroy(json);
+        return status;
+    }
+    json_out_array_end(json);
     if (report->outcomes) policies_json(json, report);
     return cli_report_end(cli, json, err);
 }

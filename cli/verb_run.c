@@ -20,6 +20,7 @@
 #include "cli/cli_predict.h"
 #include "cli/cli_resume.h"
 #include "cli/cli_results.h"
+#include "cli/cli_run_memory.h"
 #include "cli/cli_table.h"
 #include "cli/cli_trace.h"
 #include "planner/plan_io.h"
@@ -455,7 +456,8 @@ static enum status report_json(struct cli *cli, const struct report *report, str
     if (throughput_error(report, &error)) json_out_double(json, "throughput_error", error);
     else json_out_null(json, "throughput_error");
     jobs_json(json, report);
-    if (put_results(report, NULL, json, err) != STATUS_OK) {
+    if (cli_run_memory_json(measured->in, json, err) != STATUS_OK ||
+        put_results(report, NULL, json, err) != STATUS_OK) {
         json_out_destroy(json);
         return err->status;
     }

@@ -291,6 +291,11 @@ const struct kernels *device_kernels(const struct device *device)
     return device->kernels;
 }
 
+struct device_memory device_memory(const struct device *device)
+{
+    return device->memory;
+}
+
 void *device_arena(const struct device *device)
 {
     return device->arena;

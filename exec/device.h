@@ -75,6 +75,15 @@ MUST_CHECK enum status device_failed(struct device *device, struct error *err);
 /* The device's own kernel table; what computed, for messages. Borrowed. */
 const struct kernels *device_kernels(const struct device *device);
 
+/* Memory that was taken when the device was opened. */
+struct device_memory {
+    uint64_t arena_bytes;
+    uint64_t workspace_bytes; /* CUDA: of matrix products and partial sums, beside the arena */
+    uint64_t driver_bytes;    /* CUDA: by how much more free memory became less meanwhile: kernels,
+                                 streams, events, and whatever others took */
+};
+struct device_memory device_memory(const struct device *device);
+
 /* Address of the arena's first byte, for arguments of copies and kernels. */
 void *device_arena(const struct device *device);
 

@@ -99,6 +99,7 @@ struct device {
     void *own; /* the back end's */
     struct device_options options;
     void *arena;
+    struct device_memory memory;
     struct kernels *kernels;
     struct device_stream streams[STREAM_KIND_COUNT];
     atomic_bool failed;

@@ -417,6 +417,7 @@ static enum status map_arena(struct device *device, const char *name, struct err
                          quantity_text((double)total, DIMENSION_BYTES, words[2]), available);
     if (options->arena_bytes == 0) return STATUS_OK;
     /* What is free may lie in pieces, or have been taken since. */
+    device->memory.arena_bytes = options->arena_bytes;
     const cudaError_t failed = cudaMalloc(&device->arena, options->arena_bytes);
     if (failed != cudaSuccess) {
         cudaGetLastError(); /* it is told here */
@@ -430,6 +431,19 @@ static enum status map_arena(struct device *device, const char *name, struct err
     }
     TRY_CUDA(cudaMemset(device->arena, options->poison ? 0xff : 0, options->arena_bytes));
     TRY_CUDA(cudaDeviceSynchronize());
+    return STATUS_OK;
+}
+
+/* What opening the device took; `before` was free in front of it. */
+static enum status note_memory(struct device *device, size_t before, struct error *err)
+{
+    struct device_memory *const memory = &device->memory;
+    size_t after = 0, total = 0;
+    TRY_CUDA(cudaMemGetInfo(&after, &total));
+    memory->workspace_bytes = CUDA_WORKSPACE_BYTES;
+    const uint64_t known = memory->arena_bytes + memory->workspace_bytes;
+    const uint64_t taken = before > after ? before - after : 0;
+    memory->driver_bytes = taken > known ? taken - known : 0;
     return STATUS_OK;
 }
 
@@ -454,14 +468,17 @@ static enum status open_all(struct device *device, struct error *err)
                          device->options.index, count);
     cuda->index = (int)device->options.index;
     struct cudaDeviceProp properties;
+    size_t available = 0, total = 0;
     TRY_CUDA(cudaSetDevice(cuda->index));
     /* Threads that wait shall sleep: cores are few. Without it they spin, which is right as well. */
     if (cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync) != cudaSuccess) cudaGetLastError();
     TRY_CUDA(cudaGetDeviceProperties(&properties, cuda->index));
     describe(properties.name, device->options.tf32);
+    TRY_CUDA(cudaMemGetInfo(&available, &total));
     status = map_arena(device, properties.name, err);
     for (uint32_t kind = 0; kind < STREAM_HOST && status == STATUS_OK; kind++)
         status = open_stream(device, kind, err);
+    if (status == STATUS_OK) status = note_memory(device, available, err);
     for (uint32_t kind = 0; kind < STREAM_HOST && status == STATUS_OK; kind++)
         status = start_stream(device, kind, err);
     if (status == STATUS_OK && device->options.index == 0)

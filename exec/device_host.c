@@ -78,6 +78,7 @@ enum status device_open_host(const struct device_options *options, struct device
     enum status status = host_memory_map("the arena of a device", options->arena_bytes,
                                          &device->arena, err);
     if (status != STATUS_OK) goto out;
+    device->memory.arena_bytes = options->arena_bytes;
     if (options->poison && device->arena) memset(device->arena, 0xff, options->arena_bytes);
     status = kernels_host_create(options->threads, &device->kernels, err);
     if (status != STATUS_OK) goto out;

@@ -143,6 +143,23 @@ static void put_job(struct json_out *json, const struct plan *plan, const struct
     json_out_object_end(json);
 }
 
+static void put_memory(struct json_out *json, const struct run_device_memory *device)
+{
+    char text[PLAN_MEMORY_TEXT_BYTES];
+    json_out_u64(json, "arena_bytes", device->taken.arena_bytes);
+    json_out_u64(json, "workspace_bytes", device->taken.workspace_bytes);
+    json_out_u64(json, "driver_bytes", device->taken.driver_bytes);
+    json_out_array_begin(json, "memory", false);
+    for (uint32_t i = 0; i < device->memory.count; i++) {
+        const struct plan_memory_line *const line = &device->memory.lines[i];
+        json_out_object_begin(json, NULL, true);
+        json_out_string(json, "for", plan_memory_text(line->uses, text));
+        json_out_u64(json, "bytes", line->bytes);
+        json_out_object_end(json);
+    }
+    json_out_array_end(json);
+}
+
 static void put_result(struct json_out *json, const struct run_command *command,
                        const struct plan *plan, const struct run_result *result,
                        const struct trace *trace)
@@ -169,10 +186,12 @@ static void put_result(struct json_out *json, const struct run_command *command,
         json_out_object_begin(json, NULL, true);
         json_out_string(json, "name", trace->places[1 + d].name);
         json_out_u64(json, "threads", result->threads);
-        json_out_u64(json, "arena_bytes", plan_device_bytes(plan, d));
+        put_memory(json, &result->devices[d]);
         json_out_object_end(json);
     }
     json_out_array_end(json);
+    json_out_u64(json, "host_bytes", result->host_bytes);
+    json_out_bool(json, "pinned", result->pinned);
     json_out_array_begin(json, "streams", false);
     for (uint32_t s = 0; s < plan_stream_count(plan); s++) {
         json_out_object_begin(json, NULL, true);

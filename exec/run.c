@@ -750,11 +750,18 @@ static void poison_released(struct loop *loop, const struct plan_walk_op *op)
 static void measure_slots(const struct loop *loop, const struct plan_walk_op *op,
                           struct flight *flight)
 {
+    uint8_t *const slot_uses =
+        loop->run->slot_uses + (size_t)op->device * loop->plan->slot_count;
     for (uint32_t i = 0; i < op->use_count; i++) {
-        const uint64_t bytes = loop->plan->buffers[op->uses[i].buffer].bytes;
-        if (!plan_use_on_device(&op->uses[i])) continue;
-        if (op->uses[i].flags & ACCESS_ACQUIRE) flight->acquired_bytes += bytes;
-        if (op->uses[i].flags & ACCESS_RELEASE) flight->released_bytes += bytes;
+        const struct plan_place_use *const use = &op->uses[i];
+        const uint64_t bytes = loop->plan->buffers[use->buffer].bytes;
+        if (!plan_use_on_device(use)) continue;
+        if (use->flags & ACCESS_ACQUIRE) {
+            flight->acquired_bytes += bytes;
+            slot_uses[use->slot] |=
+                (uint8_t)(1u << plan_memory_use_of(loop->plan, op->unit, use->buffer));
+        }
+        if (use->flags & ACCESS_RELEASE) flight->released_bytes += bytes;
     }
 }
 
@@ -997,6 +1004,24 @@ static enum status sum_up_streams(const struct loop *loop, struct error *err)
     return STATUS_OK;
 }
 
+static enum status sum_up_memory(const struct loop *loop, struct error *err)
+{
+    const struct run *const run = loop->run;
+    struct run_result *const result = run->result;
+    const uint32_t devices = loop->plan->hardware.device_count;
+    void *memory = NULL;
+    TRY(arena_array(&result->arena, devices, sizeof *result->devices, &memory, err));
+    result->devices = memory;
+    for (uint32_t d = 0; d < devices; d++) {
+        const uint8_t *const uses = run->slot_uses + (size_t)d * loop->plan->slot_count;
+        result->devices[d].taken = device_memory(run->devices[d]);
+        TRY(plan_memory_count(loop->plan, uses, &result->devices[d].memory, err));
+    }
+    result->host_bytes = run->host_bytes;
+    result->pinned = run->pinned;
+    return STATUS_OK;
+}
+
 /* Results of the jobs, in the result and in the trace. */
 static void sum_up(const struct loop *loop, struct trace *trace)
 {
@@ -1040,6 +1065,7 @@ static enum status keep(struct loop *loop, struct trace *trace, struct error *er
     run_saver_stop(run->saver);
     sum_up(loop, trace);
     enum status status = sum_up_streams(loop, err);
+    if (status == STATUS_OK) status = sum_up_memory(loop, err);
     if (status == STATUS_OK) status = run_keep_weights(run, err);
     for (uint32_t j = 0; j < loop->plan->jobs.count && status == STATUS_OK; j++)
         status = sum_up_failures(run, j, err);

@@ -19,9 +19,11 @@
 #ifndef SPILLWAY_EXEC_RUN_H
 #define SPILLWAY_EXEC_RUN_H
 
+#include "exec/device.h"
 #include "exec/storage.h"
 #include "models/evaluation.h"
 #include "planner/plan.h"
+#include "planner/plan_memory.h"
 #include "traces/trace.h"
 
 /*
@@ -88,11 +90,21 @@ struct run_job_result {
     const char *kept_path;     /* where they were written; as above */
 };
 
+/* Memory that a device has, and what of its arena was handed out for what: but for what was never
+ * reached, the table of plan_memory_planned(). */
+struct run_device_memory {
+    struct device_memory taken;
+    struct plan_memory memory;
+};
+
 struct run_result {
     struct arena arena;
     double makespan_s;     /* first start to last end, initialisation excluded */
     double setup_s;        /* opening, allocating, initial weights */
     double *busy_s;        /* per stream (plan_stream()): its operations */
+    struct run_device_memory *devices; /* per device */
+    uint64_t host_bytes;   /* of host buffers, with a snapshot for checkpoints and padding */
+    bool pinned;           /* those are: CUDA */
     struct run_job_result *jobs;
     bool stopped;
     uint32_t failed;       /* jobs with a failure or a checkpoint_failure */

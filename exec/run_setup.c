@@ -491,6 +491,9 @@ static enum status open_devices(struct run *run, struct error *err)
     if (status != STATUS_OK) return status;
     run->devices = devices;
     run->streams = streams;
+    status = arena_array(&run->arena, (size_t)plan->slot_count * device_count, 1, &devices, err);
+    if (status != STATUS_OK) return status;
+    run->slot_uses = devices;
     for (uint32_t d = 0; d < device_count; d++) {
         const double rate = paced_rate(&plan->hardware, d);
         const struct device_options options = {

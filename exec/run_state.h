@@ -59,6 +59,8 @@ struct run {
     uint64_t *host_offset;       /* per buffer; device buffers: 0 */
     struct device **devices;
     bool *uses_device;           /* [job][device] */
+    uint8_t *slot_uses;          /* per device and slot: what it was handed out for; a sum of 1 << enum
+                                    plan_memory_use. The walking thread's */
     bool *device_noted;          /* per device: that it is lost is known; the walking thread's */
     struct device *cpu;          /* the host's processor, without an arena; NULL: the plan has no use */
     struct kernels gather;       /* the processor's, for one thread: what the host stream computes */

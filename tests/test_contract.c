@@ -25,6 +25,7 @@
 #include "exec/run.h"
 #include "planner/planner.h"
 #include "planner/policy.h"
+#include "tests/support_memory.h"
 #include "tests/support_planner.h"
 #include "tests/support_seed.h"
 
@@ -129,6 +130,7 @@ static bool outcome_of(const struct subject *subject, uint32_t devices, uint64_t
     if (status == STATUS_INFEASIBLE) return false;
     if (!status) status = run_plan(&plan, &run, &result, &trace, &err);
     if (status) fail_msg("%s", err.text);
+    assert_memory_as_planned(&plan, &result);
     for (uint32_t j = 0; j < JOBS; j++) {
         assert_int_equal(result.jobs[j].minibatches, STEPS);
         memcpy(out->losses[j], result.jobs[j].losses, sizeof out->losses[j]);

@@ -22,6 +22,7 @@
 #include "exec/run.h"
 #include "planner/planner.h"
 #include "tests/support_kernels.h"
+#include "tests/support_memory.h"
 #include "tests/support_planner.h"
 
 #ifndef SPILLWAY_CUDA
@@ -45,6 +46,7 @@ int main(void)
 #include <cuda_runtime_api.h>
 
 #include "exec/kernels_cuda.h"
+#include "exec/kernels_cuda_launch.h"
 #include "exec/kernels_cuda_products.h"
 
 enum { ARENA_BYTES = 5 << 20 };
@@ -831,6 +833,13 @@ static bool outcome_of(const struct subject *subject, const char *backend, uint6
     if (status == STATUS_INFEASIBLE) return false;
     if (!status) status = run_plan(&plan, &run, &result, &trace, &err);
     if (status) fail_msg("%s", err.text);
+    assert_memory_as_planned(&plan, &result);
+    if (strcmp(backend, "cuda") == 0) {
+        assert_int_equal(result.devices[0].taken.workspace_bytes, CUDA_WORKSPACE_BYTES);
+#ifdef SPILLWAY_EMULATED /* which has nothing of its own on the device */
+        assert_int_equal(result.devices[0].taken.driver_bytes, 0);
+#endif
+    }
     for (uint32_t j = 0; j < JOBS; j++) {
         assert_int_equal(result.jobs[j].minibatches, STEPS);
         memcpy(out->losses[j], result.jobs[j].losses, sizeof out->losses[j]);

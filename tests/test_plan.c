@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "planner/plan_check.h"
+#include "planner/plan_memory.h"
 #include "tests/support_plan.h"
 
 static const struct draft_shape shape = {.devices = 2, .jobs = 2, .middle = 1, .minibatches = 3,
@@ -42,6 +44,41 @@ static void test_sizes(void **state)
     assert_int_equal(plan_stream(&plan, 1, STREAM_CPU), 7);
     buffers[1].bytes = UINT64_MAX - 20;
     assert_true(plan_host_bytes(&plan) == UINT64_MAX);
+}
+
+/*
+ *     0        100  128         512  528  552
+ *     |workspace|   |    states (two shards)   |
+ *                   |    boundaries   |
+ */
+static void test_memory(void **state)
+{
+    (void)state;
+    struct plan_slot slots[] = {{0, 100}, {512, 40}, {128, 400}, {128, 424}, {0, 0}};
+    const uint8_t workspace = 1 << MEMORY_WORKSPACE, states = 1 << MEMORY_STATES;
+    const uint8_t boundaries = 1 << MEMORY_BOUNDARIES, uses[] = {workspace, states, boundaries, states, 1};
+    const struct plan plan = {.slots = slots, .slot_count = 5};
+    const struct plan_memory_line expected[] = {
+        {states, 24}, {states | boundaries, 400}, {workspace, 100}, {0, 28}};
+    struct plan_memory memory;
+    struct error err = {0};
+    char text[PLAN_MEMORY_TEXT_BYTES];
+    assert_int_equal(plan_memory_count(&plan, uses, &memory, &err), STATUS_OK);
+    assert_int_equal(memory.bytes, 552);
+    assert_int_equal(memory.count, ARRAY_COUNT(expected));
+    for (uint32_t i = 0; i < memory.count; i++) {
+        assert_int_equal(memory.lines[i].uses, expected[i].uses);
+        assert_int_equal(memory.lines[i].bytes, expected[i].bytes);
+    }
+    assert_string_equal(plan_memory_text(expected[1].uses, text), "states or boundaries");
+    assert_string_equal(plan_memory_text(0, text), "between slots");
+    assert_string_equal(plan_memory_text((1 << MEMORY_USE_COUNT) - 1, text),
+                        "states that stay or states or activations or token tables or boundaries or "
+                        "workspace");
+    const uint8_t none[5] = {0};
+    assert_int_equal(plan_memory_count(&plan, none, &memory, &err), STATUS_OK);
+    assert_int_equal(memory.bytes, 0);
+    assert_int_equal(memory.count, 0);
 }
 
 static void test_names(void **state)
@@ -135,6 +172,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_memory),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_fingerprint),
         cmocka_unit_test(test_fingerprint_ignores),

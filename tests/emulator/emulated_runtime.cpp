@@ -29,6 +29,9 @@ typedef std::chrono::steady_clock steady;
 static std::mutex &lock = *new std::mutex;
 static std::condition_variable &changed = *new std::condition_variable;
 static std::map<const char *, size_t> &pinned = *new std::map<const char *, size_t>;
+static std::map<void *, size_t> &allocated = *new std::map<void *, size_t>; /* device memory */
+/* What a thread's calls returned and nobody asked for: the next launch returns it. */
+static thread_local cudaError_t last_error = cudaSuccess;
 static unsigned long long pauses = 88172645463325252ull;
 enum { PAUSE_MAX_US = 60, DEVICES = 2 };
 
@@ -223,15 +226,20 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEven
 
 cudaError_t cudaMalloc(void **out, size_t bytes)
 {
-    if (faults.largest_bytes > 0 && bytes > faults.largest_bytes) return cudaErrorMemoryAllocation;
+    if (faults.largest_bytes > 0 && bytes > faults.largest_bytes)
+        return last_error = cudaErrorMemoryAllocation;
     *out = aligned_alloc(256, (bytes + 255) / 256 * 256);
     if (!*out) return cudaErrorMemoryAllocation;
     memset(*out, 0xff, bytes);
+    const std::lock_guard<std::mutex> guard(lock);
+    allocated[*out] = bytes;
     return cudaSuccess;
 }
 
 cudaError_t cudaFree(void *memory)
 {
+    const std::lock_guard<std::mutex> guard(lock);
+    allocated.erase(memory);
     free(memory);
     return cudaSuccess;
 }
@@ -239,7 +247,7 @@ cudaError_t cudaFree(void *memory)
 cudaError_t cudaHostRegister(void *memory, size_t bytes, unsigned)
 {
     const std::lock_guard<std::mutex> guard(lock);
-    if (faults.refuses_pinning) return cudaErrorNotSupported;
+    if (faults.refuses_pinning) return last_error = cudaErrorNotSupported;
     pinned[(const char *)memory] = bytes;
     return cudaSuccess;
 }
@@ -305,8 +313,10 @@ cudaError_t cudaMemset(void *memory, int value, size_t bytes)
 
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
 {
+    const std::lock_guard<std::mutex> guard(lock);
     *available = (size_t)3 << 30;
     *total = (size_t)4 << 30;
+    for (const std::pair<void *const, size_t> &piece : allocated) *available -= piece.second;
     return cudaSuccess;
 }
 
@@ -325,7 +335,9 @@ const char *cudaGetErrorString(cudaError_t error)
 
 cudaError_t cudaGetLastError()
 {
-    return cudaSuccess;
+    const cudaError_t error = last_error;
+    last_error = cudaSuccess;
+    return error;
 }
 
 cudaError_t cudaGetDeviceCount(int *count)
