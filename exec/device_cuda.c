@@ -143,8 +143,10 @@ static cudaError_t calibrate(struct cuda_stream *own)
         struct slot *const spare = &own->slots[0];
         const double before_s = clock_s();
         cudaError_t status = cudaEventRecord(spare->end, own->stream);
-        while (status == cudaSuccess && (status = cudaEventQuery(spare->end)) == cudaErrorNotReady)
+        while (status == cudaSuccess && (status = cudaEventQuery(spare->end)) == cudaErrorNotReady) {
+            cudaGetLastError(); /* it is kept like an error, for which the next launch would be blamed */
             status = cudaSuccess;
+        }
         const double after_s = clock_s();
         if (status != cudaSuccess) return status;
         if (after_s - before_s >= quickest_s) continue;

@@ -482,9 +482,11 @@ enum status kernels_cuda_create(cudaStream_t stream, bool tf32, struct kernels *
     context->stream = stream;
     enum status status = STATUS_OK;
     cudaError_t failed = cudaMalloc(&context->workspace, CUDA_WORKSPACE_BYTES);
-    if (failed != cudaSuccess)
+    if (failed != cudaSuccess) {
+        cudaGetLastError(); /* it is told here */
         status = error_set(err, STATUS_NO_MEMORY, "no %d bytes of device memory for partial sums: %s",
                            (int)CUDA_WORKSPACE_BYTES, cudaGetErrorString(failed));
+    }
     if (status == STATUS_OK && (failed = load_kernels()) != cudaSuccess)
         status = error_set(err, STATUS_DEVICE, "cannot load the kernels: %s",
                            cudaGetErrorString(failed));

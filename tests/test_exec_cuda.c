@@ -585,6 +585,18 @@ static void test_copies(void **state)
     check_copies((struct device_options){.delay_seed = 11});
 }
 
+/* An event that was not reached when it was asked for counts as an error of the thread that asked,
+ * which its next launch would return. */
+static void test_opening_leaves_no_error(void **state)
+{
+    (void)state;
+    need_device();
+    cudaGetLastError();
+    struct device *const device = open_device((struct device_options){.delay_seed = 0});
+    assert_int_equal(cudaGetLastError(), cudaSuccess);
+    close_device(device);
+}
+
 struct mark {
     uint32_t *order, *count;
     uint32_t value;
@@ -911,6 +923,7 @@ int main(void)
         cmocka_unit_test(test_the_table_is_complete),
         cmocka_unit_test(test_no_device),
         cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_opening_leaves_no_error),
         cmocka_unit_test(test_events),
         cmocka_unit_test(test_a_wait_is_a_command),
         cmocka_unit_test(test_times),

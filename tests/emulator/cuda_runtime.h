@@ -40,9 +40,12 @@ template <typename... Parameters, typename... Arguments>
 static cudaError_t launch(void (*kernel)(Parameters...), int64_t blocks, struct dim3 threads,
                           size_t shared_bytes, cudaStream_t stream, Arguments... arguments)
 {
+    if (blocks < 1 || blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
     const std::function<void()> thread = [=]() { kernel(Parameters(arguments)...); };
-    return emulator_enqueue(stream,
-                            [=]() { emulator_run(blocks, threads, shared_bytes, thread); });
+    const cudaError_t failed = emulator_enqueue(
+        stream, [=]() { emulator_run(blocks, threads, shared_bytes, thread); });
+    const cudaError_t before = cudaGetLastError(); /* as launches of kernels are asked for */
+    return failed != cudaSuccess ? failed : before;
 }
 
 struct cudaFuncAttributes {

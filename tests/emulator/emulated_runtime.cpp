@@ -199,6 +199,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
     const std::lock_guard<std::mutex> guard(lock);
     if (!event->mark) return cudaSuccess;
     if (lost[event->mark->device]) return state_of(event->mark->device);
+    if (!event->mark->done) last_error = cudaErrorNotReady;
     return event->mark->done ? cudaSuccess : cudaErrorNotReady;
 }
 
