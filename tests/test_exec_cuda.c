@@ -88,11 +88,15 @@ static void test_the_table_is_complete(void **state)
     (void)state;
     const struct kernels *const table = kernels_cuda_table();
     assert_string_equal(table->name, "cuda");
-    /* Whatever is between the first entry and the end is a function. */
+    /* Whatever is between the first entry and the end is a function, but for what only the host's
+     * processor does. */
     const char *at = (const char *)&table->finish;
     const char *const end = (const char *)(table + 1);
     for (; at < end; at += sizeof(void (*)(void))) {
         void (*entry)(void);
+        if (at == (const char *)&table->embed_gradient || at == (const char *)&table->squares ||
+            at == (const char *)&table->update_scaled)
+            continue;
         memcpy(&entry, at, sizeof entry);
         assert_non_null(entry);
     }
