@@ -294,7 +294,8 @@ static void check_same_bits(const struct subject *subject, size_t size_step, uin
     assert_true(ran >= 10);
     for (uint32_t place = 0; place < PLACE_COUNT; place++)
         assert_true(by_place[place] >= 2 || (clips && place == PLACE_DEVICE));
-    for (uint32_t mode = 0; mode < ACTIVATIONS_COUNT; mode++) assert_true(by_mode[mode] >= 1);
+    for (uint32_t mode = 0; mode < ACTIVATIONS_COUNT; mode++)
+        assert_true(by_mode[mode] >= 1 || clips); /* of fewer policies, a mode may fit nowhere */
     /* each layer was a shard of its own at least once */
     assert_true(shards_most >= JOBS * (size_step == 1 ? 5 : 3));
 }
