@@ -83,6 +83,7 @@ enum status instance_random(const struct instance_random *options, struct instan
     bool fig7 = options->family == FAMILY_HOMOGENEOUS || options->family == FAMILY_HETEROGENEOUS;
     uint32_t devices = draw_range(&draw, options->devices);
     uint32_t jobs = draw_range(&draw, options->jobs), units = 0;
+    uint32_t minibatches = draw_range(&draw, options->minibatches);
     struct draw ahead = draw;
     for (uint32_t i = 0; i < jobs; i++) units += fig7 ? 1 : 2 * draw_range(&draw, options->shards) - 1;
     if (instance_init(&in, 1, jobs, units, err)) goto fail;
@@ -92,7 +93,7 @@ enum status instance_random(const struct instance_random *options, struct instan
     for (uint32_t i = 0; i < jobs; i++) {
         uint32_t shards = fig7 ? 1 : draw_range(&ahead, options->shards);
         in.jobs[i] = (struct instance_job){.first_unit = units, .unit_count = 2 * shards - 1,
-                                           .repeat = draw_range(&draw, options->minibatches),
+                                           .repeat = minibatches,
                                            .weight = draw_range(&draw, (struct instance_range){1, 9}),
                                            .deadline = INSTANCE_HORIZON_MAX};
         if (options->family == FAMILY_FEW_LONG && i < 3) in.jobs[i].repeat *= 4;

@@ -30,7 +30,8 @@ struct instance_range {
 struct instance_random {
     enum instance_family family;
     uint64_t seed;
-    struct instance_range devices, jobs, shards, minibatches;
+    struct instance_range devices, jobs, shards; /* shards: drawn for each job */
+    struct instance_range minibatches;           /* the same for all jobs */
     struct instance_range forward; /* ticks; {0, 0}: 4 to 20 */
 };
 

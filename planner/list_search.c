@@ -55,6 +55,7 @@ struct list_search {
     uint64_t *seen;         /* hashes, an open table */
     uint32_t seen_size;
     uint32_t candidate_max;
+    int32_t *setup;         /* (unit_count, unit_count) d_jk where that is small; may be NULL */
     double scale;           /* ticks of priority per tick of remaining time */
 };
 
@@ -88,6 +89,18 @@ const int64_t *list_search_remaining(const struct list_search *search, uint32_t 
     return search->remaining + search->first[job];
 }
 
+/* The table is for speed alone: without memory for it, or for long durations, there is none. */
+static void make_setup(struct list_search *s)
+{
+    const struct instance *in = s->in;
+    uint32_t n = in->unit_count;
+    if (in->class_count > 1 || n > INSTANCE_BOUND_UNITS_MAX || in->horizon > INT32_MAX) return;
+    s->setup = alloc_zeroed((size_t)n * n, sizeof *s->setup);
+    for (uint32_t j = 0; s->setup && j < n; j++)
+        for (uint32_t k = 0; k < n; k++)
+            s->setup[(size_t)j * n + k] = (int32_t)instance_setup(in, j, k, 0);
+}
+
 /* --- creation -------------------------------------------------------------------------------- */
 
 enum status list_search_create(const struct instance *in, const struct instance_bounds *bounds,
@@ -101,6 +114,7 @@ enum status list_search_create(const struct instance *in, const struct instance_
     s->candidate_max = 2 * in->job_count * width_max;
     for (s->seen_size = 16; s->seen_size < 4 * width_max; s->seen_size *= 2) {}
     size_t nodes = (size_t)in->task_count * width_max;
+    make_setup(s);
     s->weight = alloc_zeroed(in->job_count, sizeof *s->weight);
     s->states = alloc_zeroed(2 * (size_t)width_max, sizeof *s->states);
     s->nodes = alloc_zeroed(nodes, sizeof *s->nodes);
@@ -123,6 +137,7 @@ void list_search_destroy(struct list_search *s)
 {
     if (!s) return;
     for (uint32_t w = 0; s->states && w < 2 * s->width_max; w++) dispatch_destroy(s->states[w].dispatch);
+    free(s->setup);
     free(s->remaining);
     free(s->first);
     free(s->weight);
@@ -143,6 +158,18 @@ static uint64_t hash_device(uint32_t device, const struct dispatch_device *d)
 static uint64_t hash_job(uint32_t job, uint32_t next)
 {
     return random_mix(((uint64_t)job << 32 | next) ^ 0x5bf03635u);
+}
+
+/* dispatch_start(), from the table where there is one. */
+static inline int64_t start_of(const struct list_search *s, const struct dispatch *d, uint32_t job,
+                               uint32_t device)
+{
+    const struct dispatch_device *last = &d->devices[device];
+    const struct dispatch_job *j = &d->jobs[job];
+    if (!s->setup || last->job == TIMETABLE_NONE) return dispatch_start(d, job, device);
+    int64_t free = last->start + s->setup[(size_t)last->unit * s->in->unit_count + j->unit];
+    int64_t ready = last->job == job && j->device == device ? j->ended : j->ready;
+    return free > ready ? free : ready;
 }
 
 /* Ticks that the device idles or prepares beyond what the duals account for. */
@@ -192,8 +219,8 @@ static void add_candidate(struct run *r, uint32_t parent, uint32_t job, uint32_t
     struct list_search *s = r->s;
     const struct state *from = &s->states[parent];
     const struct dispatch *d = from->dispatch;
-    uint32_t next = d->jobs[job].next, unit = instance_unit_at(&s->in->jobs[job], next);
-    int64_t start = dispatch_start(d, job, device);
+    uint32_t next = d->jobs[job].next, unit = d->jobs[job].unit;
+    int64_t start = start_of(s, d, job, device);
     if (least_value(s, job, next, start) >= r->below) return;
     int64_t slack = from->slack + slack_of(s, d, unit, device, start);
     if (slack > r->slack_max) return;
@@ -208,16 +235,15 @@ static void add_candidate(struct run *r, uint32_t parent, uint32_t job, uint32_t
 static bool may_run(const struct list_search *s, const struct dispatch *d, uint32_t job, uint32_t device)
 {
     const struct instance_job *j = &s->in->jobs[job];
-    uint32_t next = d->jobs[job].next;
-    return next < instance_length(j) &&
-           instance_fits(s->in, instance_unit_at(j, next), s->in->device_class[device]);
+    return d->jobs[job].next < instance_length(j) &&
+           instance_fits(s->in, d->jobs[job].unit, s->in->device_class[device]);
 }
 
 static int64_t free_at(const struct list_search *s, const struct dispatch *d, uint32_t device)
 {
     const struct dispatch_device *last = &d->devices[device];
     if (last->job == TIMETABLE_NONE) return 0;
-    return last->start + instance_compute(s->in, last->unit, s->in->device_class[device]);
+    return last->start + s->bounds->row[last->unit];
 }
 
 /* The device that is free first and holds some job's next task; TIMETABLE_NONE: all is done. */
@@ -238,10 +264,10 @@ static uint32_t best_device(const struct list_search *s, const struct dispatch *
 {
     uint32_t best = TIMETABLE_NONE;
     int64_t best_start = 0, best_slack = 0;
-    uint32_t unit = instance_unit_at(&s->in->jobs[job], d->jobs[job].next);
+    uint32_t unit = d->jobs[job].unit;
     for (uint32_t g = 0; g < s->in->device_count; g++) {
-        if (!may_run(s, d, job, g)) continue;
-        int64_t start = dispatch_start(d, job, g), slack = slack_of(s, d, unit, g, start);
+        if (s->in->class_count > 1 && !may_run(s, d, job, g)) continue;
+        int64_t start = start_of(s, d, job, g), slack = slack_of(s, d, unit, g, start);
         if (best != TIMETABLE_NONE && (start > best_start || (start == best_start && slack >= best_slack)))
             continue;
         best = g;
@@ -378,7 +404,7 @@ static void prepare(struct run *r, uint32_t fixed, const struct dispatch_step *s
     for (uint32_t t = 0; t < fixed; t++) {
         const struct dispatch *d = state->dispatch;
         uint32_t job = steps[t].job, device = steps[t].device;
-        uint32_t unit = instance_unit_at(&in->jobs[job], d->jobs[job].next);
+        uint32_t unit = d->jobs[job].unit;
         state->slack += slack_of(s, d, unit, device, dispatch_start(d, job, device));
         dispatch_put(state->dispatch, job, device);
     }

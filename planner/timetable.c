@@ -32,7 +32,7 @@ void dispatch_destroy(struct dispatch *dispatch)
 void dispatch_clear(struct dispatch *d)
 {
     for (uint32_t i = 0; i < d->in->job_count; i++)
-        d->jobs[i] = (struct dispatch_job){.device = TIMETABLE_NONE};
+        d->jobs[i] = (struct dispatch_job){.device = TIMETABLE_NONE, .unit = d->in->jobs[i].first_unit};
     for (uint32_t g = 0; g < d->in->device_count; g++)
         d->devices[g] = (struct dispatch_device){.job = TIMETABLE_NONE};
     d->bytes = 0;
@@ -50,7 +50,7 @@ int64_t dispatch_start(const struct dispatch *d, uint32_t job, uint32_t device)
     const struct instance *in = d->in;
     const struct dispatch_job *j = &d->jobs[job];
     const struct dispatch_device *last = &d->devices[device];
-    uint32_t unit = instance_unit_at(&in->jobs[job], j->next);
+    uint32_t unit = j->unit;
     if (last->job == TIMETABLE_NONE) {
         int64_t in_ticks = in->units[unit].in;
         return in_ticks > j->ready ? in_ticks : j->ready;
@@ -68,7 +68,7 @@ int64_t dispatch_put(struct dispatch *d, uint32_t job, uint32_t device)
     const struct instance_job *chain = &in->jobs[job];
     struct dispatch_job *j = &d->jobs[job];
     struct dispatch_device *last = &d->devices[device];
-    uint32_t unit = instance_unit_at(chain, j->next);
+    uint32_t unit = j->unit;
     const struct instance_unit *u = &in->units[unit];
     int64_t start = dispatch_start(d, job, device);
     int64_t ended = start + instance_compute(in, unit, in->device_class[device]);
@@ -76,10 +76,11 @@ int64_t dispatch_put(struct dispatch *d, uint32_t job, uint32_t device)
     assert(j->next < instance_length(chain));
     d->bytes += (there ? 0 : u->in_bytes) + (u->writes ? u->out_bytes : 0);
     j->next++;
+    j->unit = unit + 1 < chain->first_unit + chain->unit_count ? unit + 1 : chain->first_unit;
     j->device = device;
     j->ended = j->ready = ended;
     if (j->next < instance_length(chain))
-        j->ready += instance_through_host(in, unit, instance_unit_at(chain, j->next));
+        j->ready += instance_through_host(in, unit, j->unit);
     if (ended + u->out > j->end) j->end = ended + u->out;
     *last = (struct dispatch_device){start, job, unit};
     return start;

@@ -36,6 +36,7 @@ struct dispatch_job {
     int64_t ended;   /* the same for one directly behind the job's last task on its device */
     int64_t end;     /* of its tasks so far, copies out included */
     uint32_t next;   /* position of the next task */
+    uint32_t unit;   /* its unit (past the end: any) */
     uint32_t device; /* of the last; TIMETABLE_NONE: none so far */
 };
 
