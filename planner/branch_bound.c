@@ -376,6 +376,26 @@ static void branch(struct search *s, uint32_t depth)
 
 /* --- a run ----------------------------------------------------------------------------------- */
 
+/* Put the fixed steps, each when it can start in the order of the steps. */
+static uint32_t open_fixed(struct search *s, const struct dispatch_step *steps)
+{
+    const struct instance *in = s->in;
+    for (uint32_t t = 0; t < s->options->fixed; t++) {
+        const struct node *node = &s->nodes[t];
+        uint32_t i = steps[t].job, g = steps[t].device;
+        const struct place *place = &node->places[g];
+        uint32_t unit = instance_unit_at(&in->jobs[i], node->next[i]);
+        int64_t start = start_of(s, node, i, g);
+        int64_t from = place->job == NO_JOB ? s->bounds->row_start
+                                            : place->start + s->bounds->row[place->unit];
+        struct choice choice = {node->slack + start - from - s->bounds->column[unit], (int32_t)start,
+                                (uint8_t)i, (uint8_t)g};
+        s->path[t] = steps[t];
+        open_child(s, node, &choice, &s->nodes[t + 1]);
+    }
+    return s->options->fixed;
+}
+
 static enum status make_tables(struct search *s, struct error *err)
 {
     const struct instance *in = s->in;
@@ -428,7 +448,7 @@ enum status branch_bound_run(const struct instance *in, const struct instance_bo
                          INT32_MAX / 2);
     if (!make_tables(&s, err)) {
         set_limit(&s, *value);
-        branch(&s, 0);
+        branch(&s, open_fixed(&s, steps));
         result->proven = !s.stopped;
     }
     free(s.remaining);

@@ -20,6 +20,7 @@ enum {
 };
 
 struct branch_bound_options {
+    uint32_t fixed;        /* keep steps[0 .. fixed): "optimal" is then among those that begin so */
     uint64_t nodes_max;    /* 0: no limit */
     double until_s;        /* on the clock of base/progress.h */
     size_t memory_bytes;   /* for partial schedules to compare with; 0: 256 MiB. When it is full the

@@ -1,0 +1,58 @@
+/*
+ * A schedule of an instance with a proof of how good it is.
+ *
+ * The steps, each only if those before it left a gap: lower bounds (instance_bound.h); list
+ * schedules, beams and a large-neighbourhood search (schedule_search.h), which stop where they meet
+ * the bound; branch and bound. What is returned has passed timetable_check(), and the certificate
+ * says who proved what. It is about the model of instance.h and the durations given: nothing is said
+ * about what a run will really take.
+ */
+#ifndef SPILLWAY_PLANNER_CERTIFY_H
+#define SPILLWAY_PLANNER_CERTIFY_H
+
+#include "planner/instance_bound.h"
+#include "planner/timetable.h"
+
+struct certify_options {
+    uint64_t seed;
+    uint32_t iterations;   /* of the search; 0: 400 */
+    double search_limit_s; /* of the search; 0: none */
+    uint64_t nodes_max;    /* of branch and bound; 0: no limit */
+    double exact_limit_s;  /* of branch and bound; 0: it is not tried */
+};
+
+enum certificate_status {
+    CERTIFICATE_BOUND,    /* optimal: the value is a lower bound's */
+    CERTIFICATE_SEARCHED, /* optimal: nothing better is left, branch and bound looked everywhere */
+    CERTIFICATE_GAP       /* within value - bound of the optimum */
+};
+
+struct certificate {
+    enum certificate_status status;
+    int64_t value;          /* of the timetable */
+    int64_t searched_value; /* what the search had found before branch and bound */
+    int64_t bound;
+    enum instance_bound_kind proved_by; /* whose the bound is; CERTIFICATE_SEARCHED: branch and bound */
+    uint32_t iterations;
+    uint64_t nodes;
+    double bound_s, search_s, exact_s;
+};
+
+/*
+ * *timetable is zeroed before; release it with timetable_release(). Limits of time are kept to but
+ * for one list schedule, which is always made; deterministic without them.
+ * Errors: STATUS_NO_MEMORY; STATUS_CHECK would be a mistake of ours.
+ */
+MUST_CHECK enum status certify(const struct instance *in, const struct certify_options *options,
+                               struct timetable *timetable, struct certificate *out,
+                               struct error *err);
+
+/* Share of the bound that the value is above it; 0 when both are 0. */
+double certificate_gap(const struct certificate *certificate);
+
+/* One sentence ("makespan 1326 is optimal: it equals the area bound"); `text` is returned. */
+enum { CERTIFICATE_TEXT_BYTES = 200 };
+const char *certificate_text(const struct instance *in, const struct certificate *certificate,
+                             char text[CERTIFICATE_TEXT_BYTES]);
+
+#endif

@@ -1,0 +1,217 @@
+/*
+ * See schedule_search.h.
+ *
+ * What each iteration does depends on its number and the seed alone. The first ones are list
+ * schedules over a range of priorities, without and with a look at every device; then they take turns:
+ *
+ *     beam     whole schedules, four times as wide in each round, as far as memory and time go
+ *     passes   list schedules under perturbed priorities: cheap, and where nothing is copied best
+ *     ends     the last tasks of the best schedule made anew
+ *
+ * Priorities count in mean computations of a task; which one suits an instance is not known before,
+ * so each round tries another, and the best so far every second time.
+ */
+#include "planner/schedule_search.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/progress.h"
+#include "base/random.h"
+#include "base/size.h"
+#include "planner/branch_bound.h"
+#include "planner/list_search.h"
+
+/* In mean computations. */
+static const double priorities[] = {0.05, 0.2, 0.8, 3.2, 12.8, 0.0125, 51.2};
+
+enum { EXACT_TASKS = 14, EXACT_NODES = 20000, PASSES = 6, ENDS = 4, WIDTH_MAX = 512 };
+
+/* Candidates of one run: about a second. */
+static const double work_max = 2e8;
+
+struct search {
+    const struct instance *in;
+    const struct instance_bounds *bounds;
+    const struct schedule_search_options *options;
+    struct list_search *list;
+    struct dispatch_step *steps, *trial; /* the best; being made */
+    int64_t value, bound;
+    double mean;          /* computation of a task */
+    double best_priority; /* of what made the best */
+    bool best_every;
+    uint32_t width_max;
+    uint32_t iteration;
+};
+
+static bool finished(const struct search *s)
+{
+    return s->value <= s->bound || clock_s() >= s->options->until_s;
+}
+
+/* --- orders ---------------------------------------------------------------------------------- */
+
+struct timed {
+    int64_t start;
+    struct dispatch_step step;
+    uint32_t at;
+};
+
+static int compare_timed(const void *a, const void *b)
+{
+    const struct timed *x = a, *y = b;
+    if (x->start != y->start) return x->start < y->start ? -1 : 1;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+/* The same schedule with its steps in the order of their starts. */
+static enum status sort_steps(const struct instance *in, struct dispatch_step *steps, struct error *err)
+{
+    struct dispatch *d = NULL;
+    struct timed *timed = alloc_zeroed(in->task_count, sizeof *timed);
+    if (!timed) return error_memory(err, "an order", in->task_count * sizeof *timed);
+    if (!dispatch_create(in, &d, err)) {
+        for (uint32_t t = 0; t < in->task_count; t++)
+            timed[t] = (struct timed){dispatch_put(d, steps[t].job, steps[t].device), steps[t], t};
+        qsort(timed, in->task_count, sizeof *timed, compare_timed);
+        for (uint32_t t = 0; t < in->task_count; t++) steps[t] = timed[t].step;
+    }
+    dispatch_destroy(d);
+    free(timed);
+    return err->status;
+}
+
+static enum status keep(struct search *s, int64_t value, struct error *err)
+{
+    if (value >= s->value) return STATUS_OK;
+    s->value = value;
+    memcpy(s->steps, s->trial, s->in->task_count * sizeof *s->steps);
+    return sort_steps(s->in, s->steps, err);
+}
+
+/* --- iterations ------------------------------------------------------------------------------ */
+
+static double work_of(const struct search *s, const struct list_rule *rule)
+{
+    double devices = rule->every_device ? 1.0 + s->in->device_count : 1;
+    return (double)s->in->task_count * rule->width * s->in->job_count * devices;
+}
+
+static enum status try_rule(struct search *s, const struct list_rule *rule, uint32_t fixed,
+                            struct error *err)
+{
+    int64_t value;
+    if (fixed > 0) memcpy(s->trial, s->steps, fixed * sizeof *s->trial);
+    int64_t below = s->value;
+    if (!list_search_run(s->list, rule, fixed, below, s->options->until_s, s->trial, &value))
+        return STATUS_OK;
+    s->best_priority = rule->priority;
+    s->best_every = rule->every_device;
+    return keep(s, value, err);
+}
+
+static double random_priority(const struct search *s, uint64_t draw)
+{
+    if (draw % 2) return s->best_priority;
+    return priorities[draw / 2 % ARRAY_COUNT(priorities)] * s->mean;
+}
+
+/* Make the last tasks of the best schedule anew. */
+static enum status remake_end(struct search *s, uint64_t draw, struct error *err)
+{
+    uint32_t n = s->in->task_count;
+    uint32_t most = draw % 3 == 0 ? EXACT_TASKS : n;
+    uint32_t open = 2 + (uint32_t)random_below(draw, 1, (most < n ? most : n));
+    if (open > n) open = n;
+    if (open <= EXACT_TASKS && branch_bound_takes(s->in)) {
+        struct branch_bound_options limits = {.fixed = n - open, .nodes_max = EXACT_NODES,
+                                              .until_s = s->options->until_s, .memory_bytes = 1 << 20};
+        struct branch_bound_result result;
+        int64_t value = s->value;
+        memcpy(s->trial, s->steps, n * sizeof *s->trial);
+        if (branch_bound_run(s->in, s->bounds, &limits, s->trial, &value, &result, err))
+            return err->status;
+        return keep(s, value, err);
+    }
+    struct list_rule rule = {.width = 16, .priority = random_priority(s, draw / 8), .noise = 0.3,
+                             .every_device = draw / 4 % 2, .seed = draw};
+    if (rule.width > s->width_max) rule.width = s->width_max;
+    return try_rule(s, &rule, n - open, err);
+}
+
+static enum status iterate(struct search *s, struct error *err)
+{
+    uint32_t first = 2 * ARRAY_COUNT(priorities), k = s->iteration;
+    uint64_t draw = random_u64(s->options->seed, k);
+    struct list_rule rule = {.width = 1, .seed = draw};
+    if (k < first) {
+        rule.priority = priorities[k % ARRAY_COUNT(priorities)] * s->mean;
+        rule.every_device = k >= ARRAY_COUNT(priorities);
+        return work_of(s, &rule) <= work_max ? try_rule(s, &rule, 0, err) : STATUS_OK;
+    }
+    uint32_t round = (k - first) / (1 + PASSES + ENDS), turn = (k - first) % (1 + PASSES + ENDS);
+    if (turn > PASSES) return remake_end(s, draw, err);
+    rule.priority = random_priority(s, draw);
+    rule.noise = 0.3 * (double)(draw / 16 % 5) / 4;
+    rule.every_device = draw / 128 % 2;
+    if (turn == 0) {
+        for (uint32_t r = 0; r <= round && rule.width < s->width_max; r++) rule.width *= 4;
+        if (rule.width > s->width_max) rule.width = s->width_max;
+        rule.every_device = s->best_every;
+        if (round % 4 < 3) rule.priority = s->best_priority;
+        if (round % 2 == 0) rule.noise = 0;
+    }
+    while (rule.width > 1 && work_of(s, &rule) > work_max) rule.width /= 2;
+    if (work_of(s, &rule) > work_max) rule.every_device = false;
+    return try_rule(s, &rule, 0, err);
+}
+
+static enum status baselines(struct search *s, struct error *err)
+{
+    int64_t value;
+    s->value = INT64_MAX;
+    if (list_search_lrtf(s->in, s->trial, &value, err) || keep(s, value, err)) return err->status;
+    if (s->value > s->bound &&
+        (list_search_hydra(s->in, s->trial, &value, err) || keep(s, value, err)))
+        return err->status;
+    return STATUS_OK;
+}
+
+/* As wide as 64 MiB of nodes and one run of the cheapest kind allow. */
+static uint32_t widest(const struct instance *in)
+{
+    double tasks = in->task_count, width = (64 << 20) / 12.0 / tasks;
+    if (work_max / tasks / in->job_count < width) width = work_max / tasks / in->job_count;
+    return width < 1 ? 1 : width > WIDTH_MAX ? WIDTH_MAX : (uint32_t)width;
+}
+
+enum status schedule_search(const struct instance *in, const struct instance_bounds *bounds,
+                            const struct schedule_search_options *options, struct dispatch_step *steps,
+                            int64_t *value, uint32_t *iterations, struct error *err)
+{
+    struct search s = {.in = in, .bounds = bounds, .options = options, .steps = steps,
+                       .bound = instance_bounds_best(bounds), .width_max = widest(in)};
+    s.trial = alloc_zeroed(in->task_count, sizeof *s.trial);
+    if (!s.trial) {
+        error_memory(err, "a search", in->task_count * sizeof *s.trial);
+        goto out;
+    }
+    for (uint32_t u = 0; u < in->unit_count; u++)
+        s.mean += (double)instance_compute_min(in, u) * in->jobs[in->units[u].job].repeat;
+    s.mean /= in->task_count;
+    s.best_priority = s.mean;
+    if (baselines(&s, err)) goto out;
+    if (options->iterations == 0 || finished(&s)) goto done;
+    if (list_search_create(in, bounds, s.width_max, &s.list, err)) goto out;
+    for (; s.iteration < options->iterations && !finished(&s); s.iteration++)
+        if (iterate(&s, err)) goto out;
+done:
+    *value = s.value;
+    *iterations = s.iteration;
+out:
+    list_search_destroy(s.list);
+    free(s.trial);
+    return err->status;
+}

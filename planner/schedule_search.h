@@ -1,0 +1,29 @@
+/*
+ * Good schedules, anytime: baselines, list schedules, beams of growing width, and a
+ * large-neighbourhood search in which the end of the best schedule is made anew, by a beam or, where
+ * few tasks are left, by branch and bound. Stops where it meets the lower bound.
+ *
+ * Deterministic for a seed and a number of iterations; a limit of time only cuts it short.
+ */
+#ifndef SPILLWAY_PLANNER_SCHEDULE_SEARCH_H
+#define SPILLWAY_PLANNER_SCHEDULE_SEARCH_H
+
+#include "planner/instance_bound.h"
+#include "planner/timetable.h"
+
+struct schedule_search_options {
+    uint64_t seed;
+    uint32_t iterations; /* 0: the baselines alone */
+    double until_s;      /* on the clock of base/progress.h; HUGE_VAL: none */
+};
+
+/*
+ * steps: out, (in->task_count); *value its objective; *iterations: those that were made.
+ * Errors: STATUS_NO_MEMORY.
+ */
+MUST_CHECK enum status schedule_search(const struct instance *in, const struct instance_bounds *bounds,
+                                       const struct schedule_search_options *options,
+                                       struct dispatch_step *steps, int64_t *value,
+                                       uint32_t *iterations, struct error *err);
+
+#endif

@@ -1,0 +1,194 @@
+/*
+ * How good shard schedules are, and how much of that is proven.
+ *
+ *   1  small: 300 instances of each of four copy regimes, 2 to 4 devices, 3 to 6 jobs, 2 to 4 shards
+ *      (chains of 2 S - 1 units, 9 to 42 tasks): how many are proven optimal, how often and by how
+ *      much the search alone misses the optimum. `core`: those of at most 16 tasks with copies, 28
+ *      without.
+ *   2  large: 100 instances of each regime, 8 devices, 12 to 24 jobs, 4 to 8 shards, 2 to 8
+ *      minibatches: gap of one second's search to the bound, beside Hydra's LRTF.
+ *   3  huge: 64 devices, 256 jobs of 24 shards, one second.
+ *   4  Hydra's Fig. 7: 8 and 64 jobs on 4 and 8 devices, 3 instances each.
+ *
+ * usage: bench_exact [small|large|huge|fig7|all] [INSTANCES [EXACT SECONDS]]
+ * Prints one line a regime. Times depend on the machine; the rest on the seed (the instance's number)
+ * and, where a second is given, a little on the machine.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "base/progress.h"
+#include "base/size.h"
+#include "planner/certify.h"
+#include "planner/instance_random.h"
+#include "planner/list_search.h"
+
+static void check(enum status status, const struct error *err)
+{
+    if (status) {
+        fprintf(stderr, "%s\n", err->text);
+        exit(error_exit_code(status));
+    }
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Figures of one set of instances. */
+struct figures {
+    uint32_t count, proven, by_bound, search_optimal;
+    double gap_sum, gap_max;       /* of the search, to the optimum (small) or bound */
+    double lrtf_sum;               /* of Hydra's LRTF, to the same */
+    double *seconds;               /* bounds, search and proof */
+};
+
+static struct certificate solve(const struct instance_random *options,
+                                const struct certify_options *limits, uint32_t *tasks, int64_t *lrtf)
+{
+    struct instance in = {0};
+    struct timetable timetable = {0};
+    struct certificate certificate = {0};
+    struct error err = {0};
+    check(instance_random(options, &in, &err), &err);
+    struct dispatch_step *steps = calloc(in.task_count, sizeof *steps);
+    if (!steps) exit(3);
+    check(list_search_hydra(&in, steps, lrtf, &err), &err);
+    check(certify(&in, limits, &timetable, &certificate, &err), &err);
+    *tasks = in.task_count;
+    free(steps);
+    timetable_release(&timetable);
+    instance_release(&in);
+    return certificate;
+}
+
+static void count(struct figures *f, const struct certificate *c, int64_t lrtf)
+{
+    double gap = (double)(c->searched_value - c->bound) / (double)c->bound;
+    f->seconds[f->count++] = c->bound_s + c->search_s + c->exact_s;
+    f->proven += c->status != CERTIFICATE_GAP;
+    f->by_bound += c->status == CERTIFICATE_BOUND;
+    f->search_optimal += c->status != CERTIFICATE_GAP && c->searched_value == c->value;
+    f->gap_sum += gap;
+    if (gap > f->gap_max) f->gap_max = gap;
+    f->lrtf_sum += (double)(lrtf - c->bound) / (double)c->bound;
+}
+
+static void print(const char *name, struct figures *f)
+{
+    if (f->count == 0) return;
+    double n = f->count;
+    qsort(f->seconds, f->count, sizeof *f->seconds, compare);
+    printf("%-22s %4u instances: %u proven (%u by a bound), search optimal %.1f %%, gap mean %.3f %% "
+           "max %.2f %%, LRTF %.2f %%, %.3f s (max %.2f)\n",
+           name, f->count, f->proven, f->by_bound, 100 * f->search_optimal / n, 100 * f->gap_sum / n,
+           100 * f->gap_max, 100 * f->lrtf_sum / n, f->seconds[f->count / 2], f->seconds[f->count - 1]);
+    fflush(stdout);
+}
+
+static void figures_init(struct figures *f, uint32_t most)
+{
+    *f = (struct figures){.seconds = calloc(most, sizeof *f->seconds)};
+    if (!f->seconds) exit(3);
+}
+
+static void bench_small(uint32_t instances, double exact_s)
+{
+    printf("small: 2-4 devices, 3-6 jobs, 2-4 shards; 400 iterations of the search, then %.0f s of proof\n",
+           exact_s);
+    for (uint32_t f = FAMILY_COMPUTE; f <= FAMILY_COPY; f++) {
+        struct figures all, core;
+        figures_init(&all, instances);
+        figures_init(&core, instances);
+        for (uint32_t n = 1; n <= instances; n++) {
+            struct instance_random options = {.family = f, .seed = n, .devices = {2, 4}, .jobs = {3, 6},
+                                              .shards = {2, 4}, .minibatches = {1, 1}};
+            struct certify_options limits = {.seed = n, .exact_limit_s = exact_s};
+            uint32_t tasks;
+            int64_t lrtf;
+            struct certificate c = solve(&options, &limits, &tasks, &lrtf);
+            count(&all, &c, lrtf);
+            if (tasks <= (f == FAMILY_COMPUTE ? 28 : 16)) count(&core, &c, lrtf);
+        }
+        char name[64];
+        print(instance_family_names[f], &all);
+        snprintf(name, sizeof name, "%s, core", instance_family_names[f]);
+        print(name, &core);
+        free(all.seconds);
+        free(core.seconds);
+    }
+}
+
+static void bench_search(const struct instance_random *shape, uint32_t instances, const char *name)
+{
+    struct figures all;
+    figures_init(&all, instances);
+    for (uint32_t n = 1; n <= instances; n++) {
+        struct instance_random options = *shape;
+        struct certify_options limits = {.seed = n, .iterations = UINT32_MAX, .search_limit_s = 1};
+        uint32_t tasks;
+        int64_t lrtf;
+        options.seed = n;
+        struct certificate c = solve(&options, &limits, &tasks, &lrtf);
+        count(&all, &c, lrtf);
+    }
+    print(name, &all);
+    free(all.seconds);
+}
+
+static void bench_large(uint32_t instances)
+{
+    printf("large: 8 devices, 12-24 jobs, 4-8 shards, 2-8 minibatches; 1 s\n");
+    for (uint32_t f = FAMILY_COMPUTE; f <= FAMILY_COPY; f++) {
+        struct instance_random shape = {.family = f, .devices = {8, 8}, .jobs = {12, 24},
+                                        .shards = {4, 8}, .minibatches = {2, 8}, .forward = {40, 200}};
+        bench_search(&shape, instances, instance_family_names[f]);
+    }
+}
+
+static void bench_huge(uint32_t instances)
+{
+    printf("huge: 64 devices, 256 jobs, 24 shards; 1 s\n");
+    for (uint32_t f = FAMILY_COMPUTE; f <= FAMILY_COPY; f++) {
+        struct instance_random shape = {.family = f, .devices = {64, 64}, .jobs = {256, 256},
+                                        .shards = {24, 24}, .minibatches = {1, 1}, .forward = {40, 200}};
+        bench_search(&shape, instances, instance_family_names[f]);
+    }
+}
+
+static void bench_fig7(void)
+{
+    static const uint32_t shapes[][2] = {{4, 8}, {8, 8}, {4, 64}, {8, 64}};
+    printf("Hydra, Fig. 7: milliseconds of an epoch; 1 s\n");
+    for (uint32_t f = FAMILY_HOMOGENEOUS; f <= FAMILY_HETEROGENEOUS; f++)
+        for (uint32_t s = 0; s < ARRAY_COUNT(shapes); s++) {
+            struct instance_random shape = {.family = f, .devices = {shapes[s][0], shapes[s][0]},
+                                            .jobs = {shapes[s][1], shapes[s][1]}};
+            char name[64];
+            snprintf(name, sizeof name, "%s %ux%u", f == FAMILY_HOMOGENEOUS ? "homogeneous" : "heterogen.",
+                     shapes[s][1], shapes[s][0]);
+            bench_search(&shape, 3, name);
+        }
+}
+
+int main(int argc, char **argv)
+{
+    const char *which = argc > 1 ? argv[1] : "all";
+    uint64_t instances = 0, exact_s = 10;
+    bool all = strcmp(which, "all") == 0;
+    if (argc > 4 || (argc > 2 && !number_read_u64(argv[2], &instances)) ||
+        (argc > 3 && !number_read_u64(argv[3], &exact_s)) || instances > 1000000) {
+        fprintf(stderr, "usage: bench_exact [small|large|huge|fig7|all] [INSTANCES [EXACT SECONDS]]\n");
+        return 2;
+    }
+    if (all || strcmp(which, "small") == 0)
+        bench_small(instances ? (uint32_t)instances : 300, (double)exact_s);
+    if (all || strcmp(which, "large") == 0) bench_large(instances ? (uint32_t)instances : 100);
+    if (all || strcmp(which, "huge") == 0) bench_huge(instances ? (uint32_t)instances : 3);
+    if (all || strcmp(which, "fig7") == 0) bench_fig7();
+    return 0;
+}
