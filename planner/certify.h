@@ -3,7 +3,7 @@
  *
  * The steps, each only if those before it left a gap: lower bounds (instance_bound.h); list
  * schedules, beams and a large-neighbourhood search (schedule_search.h), which stop where they meet
- * the bound; branch and bound. What is returned has passed timetable_check(), and the certificate
+ * the bound; branch and bound; a MILP solver on a formulation (formulation.h). What is returned has passed timetable_check(), and the certificate
  * says who proved what. It is about the model of instance.h and the durations given: nothing is said
  * about what a run will really take.
  */
@@ -19,11 +19,14 @@ struct certify_options {
     double search_limit_s; /* of the search; 0: none */
     uint64_t nodes_max;    /* of branch and bound; 0: no limit */
     double exact_limit_s;  /* of branch and bound; 0: it is not tried */
+    const char *solver;    /* "glpk", "cbc", "highs", a file (planner/milp.h); NULL: none */
+    double solver_limit_s;
 };
 
 enum certificate_status {
     CERTIFICATE_BOUND,    /* optimal: the value is a lower bound's */
     CERTIFICATE_SEARCHED, /* optimal: nothing better is left, branch and bound looked everywhere */
+    CERTIFICATE_SOLVED,   /* optimal, says the solver, within its floating-point tolerances */
     CERTIFICATE_GAP       /* within value - bound of the optimum */
 };
 
@@ -35,7 +38,10 @@ struct certificate {
     enum instance_bound_kind proved_by; /* whose the bound is; CERTIFICATE_SEARCHED: branch and bound */
     uint32_t iterations;
     uint64_t nodes;
-    double bound_s, search_s, exact_s;
+    double bound_s, search_s, exact_s, solver_s;
+    const char *solver;     /* that was asked; borrowed from the options; NULL: none */
+    char formulation[24];   /* that it was given */
+    struct error solver_error; /* why it was of no use; the schedule is good all the same */
 };
 
 /*

@@ -1,0 +1,231 @@
+/*
+ * GLPK. Everything here runs in a child process (milp_solve.c): GLPK ends the process on misuse and
+ * prints where it likes, so none of its functions is called in ours.
+ *
+ * The error hook reports and leaves; messages go nowhere. Bounds and solutions are reported from the
+ * callback, as they come. A start solution is handed over when GLPK first asks for a heuristic one;
+ * GLPK would take any vector there without looking, so it has been checked before.
+ */
+#include <errno.h>
+#include <glpk.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/progress.h"
+#include "planner/milp_model.h"
+
+/* --- the model ------------------------------------------------------------------------------- */
+
+static int bound_kind(double low, double high)
+{
+    if (low == -HUGE_VAL) return high == HUGE_VAL ? GLP_FR : GLP_UP;
+    if (high == HUGE_VAL) return GLP_LO;
+    return low == high ? GLP_FX : GLP_DB;
+}
+
+/* GLPK counts from 1. */
+static glp_prob *load(const struct milp *m)
+{
+    glp_prob *lp = glp_create_prob();
+    glp_set_prob_name(lp, m->name);
+    glp_set_obj_dir(lp, GLP_MIN);
+    glp_set_obj_name(lp, "objective");
+    if (m->column_count > 0) glp_add_cols(lp, (int)m->column_count);
+    if (m->row_count > 0) glp_add_rows(lp, (int)m->row_count);
+    for (size_t c = 0; c < m->column_count; c++) {
+        const struct milp_column *column = &m->columns[c];
+        int at = (int)c + 1;
+        glp_set_col_name(lp, at, column->name);
+        bool binary = column->whole && column->low == 0 && column->high == 1;
+        if (binary) glp_set_col_kind(lp, at, GLP_BV);
+        else glp_set_col_bnds(lp, at, bound_kind(column->low, column->high), column->low, column->high);
+        if (column->whole && !binary) glp_set_col_kind(lp, at, GLP_IV);
+        glp_set_obj_coef(lp, at, column->cost);
+    }
+    size_t longest = 0;
+    for (size_t r = 0; r < m->row_count; r++) {
+        size_t length = milp_row_end(m, r) - m->rows[r].first_term;
+        if (length > longest) longest = length;
+    }
+    int *index = calloc(longest + 1, sizeof *index);
+    double *value = calloc(longest + 1, sizeof *value);
+    if (!index || !value) _exit(3);
+    for (size_t r = 0; r < m->row_count; r++) {
+        const struct milp_row *row = &m->rows[r];
+        int length = 0;
+        for (size_t t = row->first_term; t < milp_row_end(m, r); t++) {
+            index[++length] = (int)m->terms[t].column + 1;
+            value[length] = m->terms[t].value;
+        }
+        glp_set_row_name(lp, (int)r + 1, row->name);
+        glp_set_row_bnds(lp, (int)r + 1, bound_kind(row->low, row->high), row->low, row->high);
+        glp_set_mat_row(lp, (int)r + 1, length, index, value);
+    }
+    free(index);
+    free(value);
+    return lp;
+}
+
+/* --- reporting ------------------------------------------------------------------------------- */
+
+struct child {
+    const struct milp *milp;
+    const struct milp_options *options;
+    int pipe;
+    double until_s;
+    glp_prob *lp;
+    bool handed_in;
+    uint64_t nodes;
+    double bound;
+    double *x; /* (columns + 1) */
+};
+
+static void send(int to, const void *data, size_t length)
+{
+    const char *at = data;
+    while (length > 0) {
+        ssize_t done = write(to, at, length);
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0) _exit(3); /* nobody reads any more */
+        at += done;
+        length -= (size_t)done;
+    }
+}
+
+static void on_error(void *info)
+{
+    const struct child *child = info;
+    struct milp_report report = {.kind = REPORT_FAILED, .text = "GLPK gave up on an internal check"};
+    send(child->pipe, &report, sizeof report);
+    _exit(3);
+}
+
+static int on_message(void *info, const char *text)
+{
+    (void)info, (void)text;
+    return 1; /* printed, as far as GLPK is to know */
+}
+
+static void report_solution(const struct child *c)
+{
+    struct milp_report report = {.kind = REPORT_SOLUTION, .nodes = c->nodes};
+    send(c->pipe, &report, sizeof report);
+    send(c->pipe, c->x + 1, c->milp->column_count * sizeof *c->x);
+}
+
+static void on_tree(glp_tree *tree, void *info)
+{
+    struct child *c = info;
+    int total = 0;
+    int best = glp_ios_best_node(tree);
+    glp_ios_tree_size(tree, NULL, NULL, &total);
+    c->nodes = (uint64_t)total;
+    if (best != 0) {
+        double bound = glp_ios_node_bound(tree, best);
+        if (bound > c->bound && bound < 1e300) {
+            struct milp_report report = {.kind = REPORT_BOUND, .bound = c->bound = bound, .nodes = c->nodes};
+            send(c->pipe, &report, sizeof report);
+        }
+    }
+    if (glp_ios_reason(tree) == GLP_IBINGO && c->options->incumbent) { /* columns as we know them */
+        glp_prob *lp = glp_ios_get_prob(tree);
+        for (size_t k = 1; k <= c->milp->column_count; k++) c->x[k] = glp_get_col_prim(lp, (int)k);
+        report_solution(c);
+    }
+    if (glp_ios_reason(tree) == GLP_IHEUR && c->options->incumbent && !c->handed_in) {
+        c->handed_in = true;
+        memcpy(c->x + 1, c->options->incumbent, c->milp->column_count * sizeof *c->x);
+        glp_ios_heur_sol(tree, c->x);
+    }
+    if (clock_s() >= c->until_s) glp_ios_terminate(tree);
+}
+
+/* 0 is not "optimal", and there are two ways to say "infeasible". */
+static struct milp_report ending(const struct child *c, int code, int status)
+{
+    struct milp_report report = {.kind = REPORT_END, .status = MILP_STOPPED, .bound = c->bound,
+                                 .nodes = c->nodes};
+    if (code == GLP_ENOPFS || (code == 0 && status == GLP_NOFEAS)) report.status = MILP_INFEASIBLE;
+    else if (code == 0 && status == GLP_OPT) report.status = MILP_OPTIMAL;
+    else if (code != 0 && code != GLP_ETMLIM && code != GLP_ESTOP && code != GLP_EMIPGAP) {
+        report.kind = REPORT_FAILED;
+        snprintf(report.text, sizeof report.text, "GLPK ended with code %d", code);
+    }
+    return report;
+}
+
+_Noreturn void milp_glpk_child(const struct milp *milp, const struct milp_options *options, int pipe)
+{
+    struct child c = {.milp = milp, .options = options, .pipe = pipe, .bound = -HUGE_VAL,
+                      .until_s = clock_s() + options->limit_s};
+    glp_term_hook(on_message, NULL);
+    glp_error_hook(on_error, &c);
+    c.x = calloc(milp->column_count + 1, sizeof *c.x);
+    if (!c.x) _exit(3);
+    c.lp = load(milp);
+    glp_iocp how;
+    glp_init_iocp(&how);
+    how.msg_lev = GLP_MSG_OFF;
+    how.br_tech = GLP_BR_PCH; /* pseudo-costs: best on the adjacency formulation */
+    how.presolve = options->incumbent ? GLP_OFF : GLP_ON;
+    how.cb_func = on_tree;
+    how.cb_info = &c;
+    how.tm_lim = options->limit_s < 2e6 ? (int)(options->limit_s * 1000) + 1 : INT32_MAX;
+    if (options->cuts) how.gmi_cuts = how.mir_cuts = how.cov_cuts = how.clq_cuts = GLP_ON;
+    int code = 0;
+    if (options->incumbent) { /* without the presolver GLPK wants an optimal basis of the LP */
+        glp_smcp first;
+        glp_init_smcp(&first);
+        first.msg_lev = GLP_MSG_OFF;
+        first.tm_lim = how.tm_lim;
+        glp_adv_basis(c.lp, 0);
+        code = glp_simplex(c.lp, &first);
+        if (code == 0 && glp_get_status(c.lp) == GLP_NOFEAS) code = GLP_ENOPFS;
+    }
+    if (code == 0) code = glp_intopt(c.lp, &how);
+    int status = glp_mip_status(c.lp);
+    if (code != GLP_ENOPFS && (status == GLP_OPT || status == GLP_FEAS)) {
+        for (size_t k = 1; k <= milp->column_count; k++) c.x[k] = glp_mip_col_val(c.lp, (int)k);
+        report_solution(&c);
+    }
+    struct milp_report report = ending(&c, code, status);
+    send(pipe, &report, sizeof report);
+    _exit(0);
+}
+
+/* --- files ----------------------------------------------------------------------------------- */
+
+enum status milp_glpk_write(const struct milp *milp, enum milp_file kind, const char *path,
+                            struct error *err)
+{
+    if (milp->err.status) return error_set(err, milp->err.status, "%s", milp->err.text);
+    char temporary[4096];
+    int length = snprintf(temporary, sizeof temporary, "%s.tmp-%ld", path, (long)getpid());
+    if (length >= (int)sizeof temporary)
+        return error_set(err, STATUS_LIMIT, "the name of a file is too long (limit is %zu bytes)",
+                         sizeof temporary);
+    pid_t pid = fork();
+    if (pid < 0) return error_io(err, "cannot start a process to write '%s'", path);
+    if (pid == 0) {
+        struct child c = {.pipe = -1};
+        glp_term_hook(on_message, NULL);
+        glp_error_hook(on_error, &c);
+        glp_prob *lp = load(milp);
+        errno = 0;
+        int code = kind == MILP_LP ? glp_write_lp(lp, NULL, temporary)
+                                   : glp_write_mps(lp, GLP_MPS_FILE, NULL, temporary);
+        _exit(code == 0 ? 0 : 100 + (errno > 0 && errno < 100 ? errno : 0));
+    }
+    int ended = 0;
+    while (waitpid(pid, &ended, 0) < 0 && errno == EINTR) {}
+    if (WIFEXITED(ended) && WEXITSTATUS(ended) == 0 && rename(temporary, path) == 0) return STATUS_OK;
+    if (WIFEXITED(ended) && WEXITSTATUS(ended) >= 100) errno = WEXITSTATUS(ended) - 100;
+    error_io(err, "cannot write '%s'", path);
+    unlink(temporary);
+    return err->status;
+}
