@@ -35,17 +35,21 @@ static void reduce(struct solver *s)
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t k = 0; k < n; k++)
             if (s->cost[(size_t)i * n + k] < s->column[k]) s->column[k] = s->cost[(size_t)i * n + k];
+    for (uint32_t k = 0; k < n; k++)
+        if (s->column[k] == ASSIGNMENT_FORBIDDEN) s->column[k] = 0;
     for (uint32_t i = 0; i < n; i++) {
         int64_t least = ASSIGNMENT_FORBIDDEN;
         for (uint32_t k = 0; k < n; k++) {
             int64_t reduced = s->cost[(size_t)i * n + k] - s->column[k];
-            if (reduced < least) least = reduced;
+            if (s->cost[(size_t)i * n + k] < ASSIGNMENT_FORBIDDEN && reduced < least) least = reduced;
         }
-        s->row[i] = least;
+        s->row[i] = least == ASSIGNMENT_FORBIDDEN ? 0 : least;
     }
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t k = 0; k < n && s->supply[i] > 0; k++) {
-            if (s->demand[k] == 0 || s->cost[(size_t)i * n + k] != s->row[i] + s->column[k]) continue;
+            int64_t cost = s->cost[(size_t)i * n + k];
+            if (s->demand[k] == 0 || cost >= ASSIGNMENT_FORBIDDEN || cost != s->row[i] + s->column[k])
+                continue;
             uint32_t ship = s->supply[i] < s->demand[k] ? s->supply[i] : s->demand[k];
             s->flow[(size_t)k * n + i] += ship;
             s->supply[i] -= ship;

@@ -212,11 +212,11 @@ static int64_t waste(const struct search *s, const struct node *node, uint32_t d
         if (end > length) end = length;
         int64_t all = remaining(s, i, node->next[i]);
         bool own = place->job == i && node->device[i] == device;
-        int64_t ready = own ? node->ended[i] : node->ready[i];
-        if (ready < node->now) ready = node->now;
+        int64_t ended = node->ended[i] > node->now ? node->ended[i] : node->now;
         for (uint32_t t = node->next[i]; t < end; t++) {
             uint32_t unit = instance_unit_at(job, t);
-            int64_t start = ready + all - remaining(s, i, t);
+            int64_t start = ended + all - remaining(s, i, t);
+            if (t == node->next[i] && !own && node->ready[i] > start) start = node->ready[i];
             int64_t free = empty ? in->units[unit].in : place->start + setup[unit];
             if (free > start) start = free;
             int64_t spent = start - from - b->column[unit];

@@ -1,16 +1,20 @@
 /*
  * See instance_bound.h.
  *
- * The assignment bound. A schedule covers all tasks by at most G paths, one a device (or as many as
- * there are tasks, if that is less). Let D(j, k) be
- * a lower bound on s_k - s_j for neighbours, A(k) on the start of a first task and E(j) on what is
- * left of the makespan at the start of a last one. For any numbers with row[j] + column[k] <= D(j, k),
- * row_start + column[k] <= A(k) and row[j] + column_end <= E(j), adding up along a path of a device
- * gives C >= row_start + column_end + sum of (row + column) over its tasks; over P <= G devices,
- * C >= row_start + column_end + (sum over all tasks) / P, which is least for P = G. The best numbers
- * are the duals of a transportation problem between units (supply: repetitions) and one node for
- * the G beginnings and ends of paths. D(j, k) holds for any two tasks of these units, so units of
- * thousands of minibatches cost no more than those of one.
+ * The assignment bound. A schedule covers all tasks by paths, one for each of the G devices. Let
+ * D(j, k) be a lower bound on s_k - s_j for neighbours, A(k) on the start of a first task and E(j) on
+ * what is left of the makespan at the start of a last one. For any numbers with
+ *
+ *     row[j] + column[k] <= D(j, k)      row_start + column[k] <= A(k)
+ *     row[j] + column_end <= E(j)        row_start + column_end <= any proven bound on C
+ *
+ * adding up along a device's path gives C >= row_start + column_end + sum of (row + column) over its
+ * tasks, also for a device without any; over all devices G C >= G (row_start + column_end) + the sum
+ * over all tasks. The best numbers are the duals of a transportation problem between units (supply:
+ * repetitions) and one node for the G beginnings and ends of paths. (Without the last of the four
+ * conditions it is no bound: a schedule that leaves devices idle may then cost less.) D(j, k) holds
+ * for any two tasks of these units, so units of thousands of minibatches cost no more than those of
+ * one.
  *
  * Distances along a chain matter: with d_jk alone two passes of one shard are neighbours at the cost
  * of the first, although the whole way through the network lies between them.
@@ -97,13 +101,8 @@ static int64_t first_start(const struct instance *in, uint32_t unit)
 
 /* --- assignment ------------------------------------------------------------------------------ */
 
-/* Devices that can have a task. */
-static uint32_t path_count(const struct instance *in)
-{
-    return in->device_count < in->task_count ? in->device_count : in->task_count;
-}
-
-static void fill_matrix(const struct instance *in, int64_t *cost, uint32_t *supply)
+/* `least`: a makespan that is proven otherwise, what a device without tasks idles. */
+static void fill_matrix(const struct instance *in, int64_t least, int64_t *cost, uint32_t *supply)
 {
     uint32_t n = in->unit_count;
     size_t width = n + 1u;
@@ -113,12 +112,12 @@ static void fill_matrix(const struct instance *in, int64_t *cost, uint32_t *supp
         cost[n * width + j] = first_start(in, j);
         supply[j] = in->jobs[in->units[j].job].repeat;
     }
-    cost[n * width + n] = ASSIGNMENT_FORBIDDEN;
-    supply[n] = path_count(in);
+    cost[n * width + n] = least;
+    supply[n] = in->device_count;
 }
 
-static enum status assignment_duals(const struct instance *in, struct instance_bounds *out,
-                                    struct error *err)
+static enum status assignment_duals(const struct instance *in, int64_t least,
+                                    struct instance_bounds *out, struct error *err)
 {
     size_t width = in->unit_count + 1u;
     int64_t *cost = alloc_zeroed(width * width, sizeof *cost);
@@ -128,7 +127,7 @@ static enum status assignment_duals(const struct instance *in, struct instance_b
         error_memory(err, "the assignment bound", width * width * sizeof *cost);
         goto out;
     }
-    fill_matrix(in, cost, supply);
+    fill_matrix(in, least, cost, supply);
     struct error none = {0};
     if (assignment_solve(cost, (uint32_t)width, supply, supply, duals, duals + width, &none)) {
         if (none.status == STATUS_INFEASIBLE) { /* classes keep units apart: the area's duals */
@@ -182,7 +181,7 @@ static void repair_columns(const struct instance *in, struct instance_bounds *ou
     }
 }
 
-static enum status sorted_duals(const struct instance *in, struct instance_bounds *out,
+static enum status sorted_duals(const struct instance *in, int64_t least, struct instance_bounds *out,
                                 struct error *err)
 {
     size_t count = 2 * (size_t)in->unit_count;
@@ -217,6 +216,7 @@ static enum status sorted_duals(const struct instance *in, struct instance_bound
         out->row_start = min64(out->row_start, first_start(in, u) - out->column[u]);
         out->column_end = min64(out->column_end, instance_tail(in, u) - out->row[u]);
     }
+    out->row_start = min64(out->row_start, least - out->column_end);
     return STATUS_OK;
 }
 
@@ -290,13 +290,15 @@ static enum status makespan_bounds(const struct instance *in, struct instance_bo
         out->value[INSTANCE_BOUND_CHAIN] =
             max64(out->value[INSTANCE_BOUND_CHAIN], job_alone(in, &in->jobs[i]));
     bool small = in->unit_count <= INSTANCE_BOUND_UNITS_MAX;
-    if (small ? assignment_duals(in, out, err) : sorted_duals(in, out, err)) return err->status;
+    int64_t least = max64(out->value[INSTANCE_BOUND_AREA], out->value[INSTANCE_BOUND_CHAIN]);
+    if (small ? assignment_duals(in, least, out, err) : sorted_duals(in, least, out, err))
+        return err->status;
     __int128 sum = 0;
     for (uint32_t u = 0; u < in->unit_count; u++)
         sum += (__int128)in->jobs[in->units[u].job].repeat * (out->row[u] + out->column[u]);
     out->sum = (int64_t)sum;
     out->value[small ? INSTANCE_BOUND_ASSIGNMENT : INSTANCE_BOUND_SORTED] = max64(
-        0, divide_up(sum + (__int128)path_count(in) * (out->row_start + out->column_end), path_count(in)));
+        0, divide_up(sum + (__int128)in->device_count * (out->row_start + out->column_end), in->device_count));
     return STATUS_OK;
 }
 

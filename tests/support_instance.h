@@ -1,0 +1,20 @@
+/* Shard-scheduling instances for tests, and the optimum of tiny ones by trying everything. */
+#ifndef SPILLWAY_TESTS_SUPPORT_INSTANCE_H
+#define SPILLWAY_TESTS_SUPPORT_INSTANCE_H
+
+#include "planner/instance.h"
+#include "planner/timetable.h"
+
+/* From JSON with ' for "; fails the test when it is refused. Release it with instance_release(). */
+void test_instance(const char *text, struct instance *out);
+
+/* The least objective over all orders and devices. Only for some ten tasks. */
+int64_t test_brute_force(const struct instance *in);
+
+/* Random and small, any family with copies or without, up to `jobs` jobs of up to 3 units. */
+void test_instance_tiny(uint64_t seed, uint32_t jobs, struct instance *out);
+
+/* The instance as JSON on standard output, for the report of a failure. */
+void test_instance_print(const struct instance *in);
+
+#endif

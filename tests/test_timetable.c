@@ -1,0 +1,159 @@
+/*
+ * Timetables and their checker: the rules of instance.h by hand, and one broken schedule for each.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/size.h"
+#include "planner/timetable_check.h"
+#include "tests/support_instance.h"
+
+/* Job a: two passes over shard 0, the second writes it; job b: one unit. Memory 6 + 3 fits 10,
+ * 6 + 6 does not. */
+static const char *const two_jobs =
+    "{'spillway_instance': 1, 'devices': [{'count': 2, 'memory': 10}], 'bridge_bytes_per_tick': 1,"
+    " 'jobs': [{'name': 'a', 'units': ["
+    "   {'compute': 5, 'in': 2, 'memory': 6, 'shard': 0, 'writes': true, 'out': 3, 'in_bytes': 4},"
+    "   {'compute': 7, 'in': 2, 'memory': 6, 'shard': 0, 'writes': true, 'out': 3, 'in_bytes': 4, 'out_bytes': 3}]},"
+    "  {'name': 'b', 'units': [{'compute': 4, 'in': 11, 'memory': 3}]},"
+    "  {'name': 'c', 'units': [{'compute': 1, 'in': 2, 'memory': 6}]}]}";
+
+static void make(const struct instance *in, const struct dispatch_step *steps, struct timetable *out)
+{
+    struct error err = {0};
+    if (timetable_make(in, steps, out, &err) || timetable_check(in, out, &err)) fail_msg("%s", err.text);
+}
+
+/* All on device 0, in the order a a b c: a's first copy ends at 2; its second task finds the shard
+ * there, 2 + 5 = 7; b was copied beside it, 7 + max(7, 11) = 18; c beside b, 18 + max(4, 2) = 22, and
+ * ends at 23. Bytes: 4 in (the second task's shard is there) + 3 out. */
+static void one_device(void **state)
+{
+    (void)state;
+    static const struct dispatch_step steps[] = {{0, 0}, {0, 0}, {1, 0}, {2, 0}};
+    struct instance in;
+    struct timetable t;
+    test_instance(two_jobs, &in);
+    make(&in, steps, &t);
+    assert_int_equal(t.tasks[0].start, 2);
+    assert_int_equal(t.tasks[1].start, 7);
+    assert_int_equal(t.tasks[2].start, 18);
+    assert_int_equal(t.tasks[3].start, 22);
+    assert_int_equal(t.value, 23);
+    timetable_release(&t);
+    instance_release(&in);
+}
+
+/* a's second task elsewhere: what the first wrote goes out and in again, 2 + 5 + 3 + 2 = 12, and it
+ * ends at 12 + 7 + 3 = 22. c behind a's first, both of 6: 2 + 5 + 3 + 2 = 12. b first on device 1: 11,
+ * then a's second beside b: max(11 + max(4, 2), 12) = 15, ends at 25. */
+static void two_devices(void **state)
+{
+    (void)state;
+    static const struct dispatch_step steps[] = {{0, 0}, {1, 1}, {2, 0}, {0, 1}};
+    struct instance in;
+    struct timetable t;
+    test_instance(two_jobs, &in);
+    make(&in, steps, &t);
+    assert_int_equal(t.tasks[1].start, 12);
+    assert_int_equal(t.tasks[2].start, 11);
+    assert_int_equal(t.tasks[3].start, 15);
+    assert_int_equal(t.value, 25);
+    timetable_release(&t);
+    instance_release(&in);
+}
+
+static void expect(const struct instance *in, const struct timetable *t, const char *message)
+{
+    struct error err = {0};
+    assert_int_equal(timetable_check(in, t, &err), STATUS_CHECK);
+    assert_string_equal(err.text, message);
+}
+
+static void broken(void **state)
+{
+    (void)state;
+    static const struct dispatch_step steps[] = {{0, 0}, {1, 1}, {2, 0}, {0, 1}};
+    struct instance in;
+    struct timetable t;
+    test_instance(two_jobs, &in);
+    make(&in, steps, &t);
+    struct timetable_task *a = t.tasks, *c = t.tasks + 1, *b = t.tasks + 2, *a2 = t.tasks + 3;
+
+    a->start = 1;
+    expect(&in, &t, "job 'a', task 0: starts at 1 on device 0, which cannot before 2");
+    a->start = 2;
+    c->start = 11; /* copied in beside a, as if both fitted */
+    expect(&in, &t, "job 'c', task 0: starts at 11 on device 0, which cannot before 12");
+    c->start = 12;
+    a2->start = 14; /* while b computes */
+    expect(&in, &t, "job 'a', task 1: starts at 14 on device 1, which cannot before 15");
+    a2->start = 15;
+    a->start = 4; /* 4 + 5 + 3 + 2 = 14, c at 4 + 10 = 14 */
+    c->start = 14;
+    b->start = 20;
+    a2->start = 13;
+    struct timetable_task swap = *b; /* device 1: a's second task, then b */
+    *b = *a2;
+    *a2 = swap;
+    a2->start = 30;
+    expect(&in, &t, "job 'a', task 1: starts at 13, the task in front of it lets it at 14");
+    b->start = 14;
+    expect(&in, &t, "claims a makespan of 25, and it is 34");
+    t.value = 34;
+    struct error err = {0};
+    assert_int_equal(timetable_check(&in, &t, &err), STATUS_OK);
+
+    b->position = 0;
+    expect(&in, &t, "job 'a', task 0: runs twice");
+    b->position = 2;
+    expect(&in, &t, "job 'a' has no task 2");
+    b->position = 1;
+    b->job = 3;
+    expect(&in, &t, "device 1: there is no job 3");
+    b->job = 0;
+    in.units[3].memory = 11;
+    expect(&in, &t, "job 'c', task 0: needs memory 11, device 0 has 10");
+    in.units[3].memory = 6;
+    in.bridge_bytes_per_tick = 0;
+    in.units[1].in_bytes = 40; /* is not there any more when the first went elsewhere */
+    in.bridge_bytes_per_tick = 1;
+    expect(&in, &t, "claims a makespan of 34, and it is 47");
+    t.task_count = 3;
+    expect(&in, &t, "a timetable of 3 tasks on 2 devices (expected 4 on 2)");
+    timetable_release(&t);
+    instance_release(&in);
+}
+
+static void objectives(void **state)
+{
+    (void)state;
+    /* ends: a 2, then b: 2 + 3 = 5, c: 5 + 4 = 9 */
+    static const struct dispatch_step steps[] = {{0, 0}, {1, 0}, {2, 0}};
+    static const int64_t values[] = {9, 2 + 5 + 9, 2 * 3 + 5 * 7 + 9, 9 - 6};
+    for (uint32_t o = 0; o < OBJECTIVE_COUNT; o++) {
+        struct instance in;
+        struct timetable t;
+        test_instance("{'spillway_instance': 1, 'devices': [{'memory': 1}], 'jobs': ["
+                      " {'name': 'a', 'weight': 3, 'units': [{'compute': 2}]},"
+                      " {'name': 'b', 'weight': 7, 'deadline': 4, 'units': [{'compute': 3}]},"
+                      " {'name': 'c', 'deadline': 6, 'units': [{'compute': 4}]}]}", &in);
+        in.objective = (enum instance_objective)o;
+        make(&in, steps, &t);
+        assert_int_equal(t.value, values[o]);
+        timetable_release(&t);
+        instance_release(&in);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_device), cmocka_unit_test(two_devices), cmocka_unit_test(broken),
+        cmocka_unit_test(objectives)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
