@@ -7,7 +7,8 @@
  * Why it is complete with dominance: suppose a schedule of the wanted value exists, and take a
  * deepest node that was opened and can be completed to one. The first task of that completion is a
  * child; it was opened, or another of the same depth that can do everything it can; either is a
- * deeper node, unless it is a whole schedule.
+ * deeper node, unless it is a whole schedule. (All nodes compared keep the present limit: the memo is
+ * emptied when a better schedule lowers it.)
  *
  * Slack still to be wasted. A device whose last task started at s either ends (then it idles until
  * the makespan) or is followed by some unit k not yet done, which starts no earlier than its chain,
@@ -345,6 +346,9 @@ static void keep_best(struct search *s, const struct node *node)
     *s->value = value;
     s->result->improved = true;
     set_limit(s, value);
+    /* nodes that were compared with so far kept the old limit; what they have done may break the new */
+    memset(s->heads, 0, s->head_count * sizeof *s->heads);
+    s->record_count = 0;
 }
 
 static bool out_of_time(struct search *s)
