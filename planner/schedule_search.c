@@ -27,10 +27,11 @@
 /* In mean computations. */
 static const double priorities[] = {0.05, 0.2, 0.8, 3.2, 12.8, 0.0125, 51.2};
 
-enum { EXACT_TASKS = 14, EXACT_NODES = 20000, PASSES = 6, ENDS = 4, WIDTH_MAX = 512 };
+enum { EXACT_TASKS = 14, EXACT_NODES = 20000, PASSES = 4, ENDS = 12, WIDTH_MAX = 512 };
 
 /* Candidates of one run: about a second. */
 static const double work_max = 2e8;
+static const double end_work = 2e6; /* of making an end anew */
 
 struct search {
     const struct instance *in;
@@ -118,12 +119,17 @@ static double random_priority(const struct search *s, uint64_t draw)
     return priorities[draw / 2 % ARRAY_COUNT(priorities)] * s->mean;
 }
 
+/* 0.3 to 0.002: much reorders jobs of different lengths, little only equal ones. */
+static double random_noise(uint64_t draw)
+{
+    return ldexp(0.3, -(int)(draw / 16 % 8));
+}
+
 /* Make the last tasks of the best schedule anew. */
 static enum status remake_end(struct search *s, uint64_t draw, struct error *err)
 {
     uint32_t n = s->in->task_count;
-    uint32_t most = draw % 3 == 0 ? EXACT_TASKS : n;
-    uint32_t open = 2 + (uint32_t)random_below(draw, 1, (most < n ? most : n));
+    uint32_t open = 2 + (uint32_t)pow(n, random_unit(draw, 1)); /* of any order of magnitude */
     if (open > n) open = n;
     if (open <= EXACT_TASKS && branch_bound_takes(s->in)) {
         struct branch_bound_options limits = {.fixed = n - open, .nodes_max = EXACT_NODES,
@@ -135,8 +141,10 @@ static enum status remake_end(struct search *s, uint64_t draw, struct error *err
             return err->status;
         return keep(s, value, err);
     }
-    struct list_rule rule = {.width = 16, .priority = random_priority(s, draw / 8), .noise = 0.3,
+    struct list_rule rule = {.width = 4, .priority = random_priority(s, draw / 8), .noise = random_noise(draw),
                              .every_device = draw / 4 % 2, .seed = draw};
+    double share = (double)open / n;
+    while (rule.width < s->width_max && work_of(s, &rule) * share < end_work) rule.width *= 2;
     if (rule.width > s->width_max) rule.width = s->width_max;
     return try_rule(s, &rule, n - open, err);
 }
@@ -154,7 +162,7 @@ static enum status iterate(struct search *s, struct error *err)
     uint32_t round = (k - first) / (1 + PASSES + ENDS), turn = (k - first) % (1 + PASSES + ENDS);
     if (turn > PASSES) return remake_end(s, draw, err);
     rule.priority = random_priority(s, draw);
-    rule.noise = 0.3 * (double)(draw / 16 % 5) / 4;
+    rule.noise = random_noise(draw);
     rule.every_device = draw / 128 % 2;
     if (turn == 0) {
         for (uint32_t r = 0; r <= round && rule.width < s->width_max; r++) rule.width *= 4;

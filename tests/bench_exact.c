@@ -145,7 +145,7 @@ static void bench_large(uint32_t instances)
     printf("large: 8 devices, 12-24 jobs, 4-8 shards, 2-8 minibatches; 1 s\n");
     for (uint32_t f = FAMILY_COMPUTE; f <= FAMILY_COPY; f++) {
         struct instance_random shape = {.family = f, .devices = {8, 8}, .jobs = {12, 24},
-                                        .shards = {4, 8}, .minibatches = {2, 8}, .forward = {40, 200}};
+                                        .shards = {4, 8}, .minibatches = {2, 8}};
         bench_search(&shape, instances, instance_family_names[f]);
     }
 }
