@@ -282,6 +282,21 @@ static void count_loads(const struct instance *in, struct instance_bounds *out)
             (int64_t)((bytes + in->bridge_bytes_per_tick - 1) / in->bridge_bytes_per_tick);
 }
 
+static __int128 dual_sum(const struct instance *in, const struct instance_bounds *out)
+{
+    __int128 sum = 0;
+    for (uint32_t u = 0; u < in->unit_count; u++)
+        sum += (__int128)in->jobs[in->units[u].job].repeat * (out->row[u] + out->column[u]);
+    return sum;
+}
+
+static void area_duals(const struct instance *in, struct instance_bounds *out)
+{
+    memset(out->column, 0, in->unit_count * sizeof *out->column);
+    for (uint32_t u = 0; u < in->unit_count; u++) out->row[u] = instance_compute_min(in, u);
+    out->row_start = out->column_end = 0;
+}
+
 static enum status makespan_bounds(const struct instance *in, struct instance_bounds *out,
                                    struct error *err)
 {
@@ -293,12 +308,15 @@ static enum status makespan_bounds(const struct instance *in, struct instance_bo
     int64_t least = max64(out->value[INSTANCE_BOUND_AREA], out->value[INSTANCE_BOUND_CHAIN]);
     if (small ? assignment_duals(in, least, out, err) : sorted_duals(in, least, out, err))
         return err->status;
-    __int128 sum = 0;
-    for (uint32_t u = 0; u < in->unit_count; u++)
-        sum += (__int128)in->jobs[in->units[u].job].repeat * (out->row[u] + out->column[u]);
+    __int128 sum = dual_sum(in, out);
+    int64_t value = max64(0, divide_up(sum + (__int128)in->device_count * (out->row_start + out->column_end),
+                                       in->device_count));
+    out->value[small ? INSTANCE_BOUND_ASSIGNMENT : INSTANCE_BOUND_SORTED] = value;
+    if (value <= out->value[INSTANCE_BOUND_AREA]) { /* no set-ups that matter: plain idle time is slack */
+        area_duals(in, out);
+        sum = dual_sum(in, out);
+    }
     out->sum = (int64_t)sum;
-    out->value[small ? INSTANCE_BOUND_ASSIGNMENT : INSTANCE_BOUND_SORTED] = max64(
-        0, divide_up(sum + (__int128)in->device_count * (out->row_start + out->column_end), in->device_count));
     return STATUS_OK;
 }
 

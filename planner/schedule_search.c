@@ -27,7 +27,7 @@
 /* In mean computations. */
 static const double priorities[] = {0.05, 0.2, 0.8, 3.2, 12.8, 0.0125, 51.2};
 
-enum { EXACT_TASKS = 14, EXACT_NODES = 20000, PASSES = 4, ENDS = 12, WIDTH_MAX = 512 };
+enum { EXACT_TASKS = 14, EXACT_NODES = 3000, PASSES = 24, ENDS = 12, WIDTH_MAX = 512 };
 
 /* Candidates of one run: about a second. */
 static const double work_max = 2e8;
@@ -43,6 +43,7 @@ struct search {
     double mean;          /* computation of a task */
     double best_priority; /* of what made the best */
     bool best_every;
+    bool copies;          /* without any, slack tells partial schedules apart too late for beams */
     uint32_t width_max;
     uint32_t iteration;
 };
@@ -141,10 +142,10 @@ static enum status remake_end(struct search *s, uint64_t draw, struct error *err
             return err->status;
         return keep(s, value, err);
     }
-    struct list_rule rule = {.width = 4, .priority = random_priority(s, draw / 8), .noise = random_noise(draw),
+    struct list_rule rule = {.width = s->copies || draw / 256 % 2 ? 4 : 1, .priority = random_priority(s, draw / 8), .noise = random_noise(draw),
                              .every_device = draw / 4 % 2, .seed = draw};
     double share = (double)open / n;
-    while (rule.width < s->width_max && work_of(s, &rule) * share < end_work) rule.width *= 2;
+    while (rule.width > 1 && rule.width < s->width_max && work_of(s, &rule) * share < end_work) rule.width *= 2;
     if (rule.width > s->width_max) rule.width = s->width_max;
     return try_rule(s, &rule, n - open, err);
 }
@@ -163,8 +164,8 @@ static enum status iterate(struct search *s, struct error *err)
     if (turn > PASSES) return remake_end(s, draw, err);
     rule.priority = random_priority(s, draw);
     rule.noise = random_noise(draw);
-    rule.every_device = draw / 128 % 2;
-    if (turn == 0) {
+    rule.every_device = s->copies && draw / 128 % 2;
+    if (turn == 0 && s->copies) {
         for (uint32_t r = 0; r <= round && rule.width < s->width_max; r++) rule.width *= 4;
         if (rule.width > s->width_max) rule.width = s->width_max;
         rule.every_device = s->best_every;
@@ -206,6 +207,7 @@ enum status schedule_search(const struct instance *in, const struct instance_bou
         error_memory(err, "a search", in->task_count * sizeof *s.trial);
         goto out;
     }
+    for (uint32_t u = 0; u < in->unit_count; u++) s.copies |= in->units[u].in > 0 || in->units[u].out > 0;
     for (uint32_t u = 0; u < in->unit_count; u++)
         s.mean += (double)instance_compute_min(in, u) * in->jobs[in->units[u].job].repeat;
     s.mean /= in->task_count;
