@@ -27,7 +27,9 @@
 /* In mean computations. */
 static const double priorities[] = {0.05, 0.2, 0.8, 3.2, 12.8, 0.0125, 51.2};
 
-enum { EXACT_TASKS = 14, EXACT_NODES = 3000, PASSES = 24, ENDS = 12, WIDTH_MAX = 512 };
+enum { PASSES = 24, ENDS = 12, WIDTH_MAX = 512 };
+/* Ends of so few tasks go to branch and bound, with so many nodes where all tasks are few. */
+enum { EXACT_TASKS = 14, EXACT_NODES = 3000, SMALL_TASKS = 64, SMALL_NODES = 20000 };
 
 /* Candidates of one run: about a second. */
 static const double work_max = 2e8;
@@ -133,7 +135,8 @@ static enum status remake_end(struct search *s, uint64_t draw, struct error *err
     uint32_t open = 2 + (uint32_t)pow(n, random_unit(draw, 1)); /* of any order of magnitude */
     if (open > n) open = n;
     if (open <= EXACT_TASKS && branch_bound_takes(s->in)) {
-        struct branch_bound_options limits = {.fixed = n - open, .nodes_max = EXACT_NODES,
+        struct branch_bound_options limits = {.fixed = n - open,
+                                              .nodes_max = n <= SMALL_TASKS ? SMALL_NODES : EXACT_NODES,
                                               .until_s = s->options->until_s, .memory_bytes = 1 << 20};
         struct branch_bound_result result;
         int64_t value = s->value;
