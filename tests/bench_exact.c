@@ -106,7 +106,7 @@ static void figures_init(struct figures *f, uint32_t most)
 
 static void bench_small(uint32_t instances, double exact_s)
 {
-    printf("small: 2-4 devices, 3-6 jobs, 2-4 shards; 400 iterations of the search, then %.0f s of proof\n",
+    printf("small: 2-4 devices, 3-6 jobs, 2-4 shards; 2000 iterations of the search, then %.0f s of proof\n",
            exact_s);
     for (uint32_t f = FAMILY_COMPUTE; f <= FAMILY_COPY; f++) {
         struct figures all, core;
@@ -116,7 +116,7 @@ static void bench_small(uint32_t instances, double exact_s)
         for (uint32_t n = 1; n <= instances || (core.count < instances && n < 50 * instances); n++) {
             struct instance_random options = {.family = f, .seed = n, .devices = {2, 4}, .jobs = {3, 6},
                                               .shards = {2, 4}, .minibatches = {1, 1}};
-            struct certify_options limits = {.seed = n, .exact_limit_s = exact_s};
+            struct certify_options limits = {.seed = n, .iterations = 2000, .exact_limit_s = exact_s};
             uint32_t most = n <= instances ? UINT32_MAX : core_tasks, tasks = most;
             int64_t lrtf;
             struct certificate c = solve(&options, &limits, &tasks, &lrtf);
