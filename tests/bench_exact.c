@@ -12,7 +12,7 @@
  *
  * Durations of forward passes are 4 to 20 ticks, 40 to 200 in 3.
  *
- * usage: bench_exact [small|large|huge|fig7|all] [INSTANCES [EXACT SECONDS]]
+ * usage: bench_exact [small|core|large|huge|fig7|all] [INSTANCES [EXACT SECONDS]]
  * Prints one line a regime. Times depend on the machine; the rest on the seed (the instance's number)
  * and, where a second is given, a little on the machine.
  */
@@ -104,7 +104,7 @@ static void figures_init(struct figures *f, uint32_t most)
     if (!f->seconds) exit(3);
 }
 
-static void bench_small(uint32_t instances, double exact_s)
+static void bench_small(uint32_t instances, double exact_s, bool core_only)
 {
     printf("small: 2-4 devices, 3-6 jobs, 2-4 shards; 2000 iterations of the search, then %.0f s of proof\n",
            exact_s);
@@ -117,11 +117,11 @@ static void bench_small(uint32_t instances, double exact_s)
             struct instance_random options = {.family = f, .seed = n, .devices = {2, 4}, .jobs = {3, 6},
                                               .shards = {2, 4}, .minibatches = {1, 1}};
             struct certify_options limits = {.seed = n, .iterations = 2000, .exact_limit_s = exact_s};
-            uint32_t most = n <= instances ? UINT32_MAX : core_tasks, tasks = most;
+            uint32_t most = n <= instances && !core_only ? UINT32_MAX : core_tasks, tasks = most;
             int64_t lrtf;
             struct certificate c = solve(&options, &limits, &tasks, &lrtf);
             if (tasks > most) continue;
-            if (n <= instances) count(&all, &c, lrtf);
+            if (n <= instances && !core_only) count(&all, &c, lrtf);
             if (tasks <= core_tasks && core.count < instances) count(&core, &c, lrtf);
         }
         char name[64];
@@ -192,11 +192,13 @@ int main(int argc, char **argv)
     bool all = strcmp(which, "all") == 0;
     if (argc > 4 || (argc > 2 && !number_read_u64(argv[2], &instances)) ||
         (argc > 3 && !number_read_u64(argv[3], &exact_s)) || instances > 1000000) {
-        fprintf(stderr, "usage: bench_exact [small|large|huge|fig7|all] [INSTANCES [EXACT SECONDS]]\n");
+        fprintf(stderr, "usage: bench_exact [small|core|large|huge|fig7|all] [INSTANCES [EXACT SECONDS]]\n");
         return 2;
     }
     if (all || strcmp(which, "small") == 0)
-        bench_small(instances ? (uint32_t)instances : 300, (double)exact_s);
+        bench_small(instances ? (uint32_t)instances : 300, (double)exact_s, false);
+    if (strcmp(which, "core") == 0)
+        bench_small(instances ? (uint32_t)instances : 300, (double)exact_s, true);
     if (all || strcmp(which, "large") == 0) bench_large(instances ? (uint32_t)instances : 100);
     if (all || strcmp(which, "huge") == 0) bench_huge(instances ? (uint32_t)instances : 3);
     if (all || strcmp(which, "fig7") == 0) bench_fig7();
