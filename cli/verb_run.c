@@ -2,9 +2,9 @@
  * `run`: carry a plan out with spillway-exec, and print the prediction beside the measurement.
  *
  * In this order: read and check the plan; hold it against what the command line says about the
- * machine; with --resume, look how far its jobs are and plan the rest; simulate it; start the executor and wait; read its result, which it leaves in a temporary
- * file. An interrupted run has a result too: what every job has kept. A crash has none, and is told
- * with the name of the signal.
+ * machine; with --resume, look how far its jobs are and plan the rest; simulate it; start the
+ * executor and wait; read its result, which it leaves in a temporary file. An interrupted run has a
+ * result too: what every job has kept. A crash has none, and is told with the name of the signal.
  */
 #include <inttypes.h>
 #include <stdlib.h>

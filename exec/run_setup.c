@@ -8,8 +8,9 @@
  * made or read, one shard a thread, and the log begins.
  *
  * Host buffers lie in one block, each at a multiple of 4 KiB: the state of a shard, the batches, the
- * boundary activations that wait for their turn; behind them the arena of staged states. Host state is what outlives the run: weights_init()
- * fills it, the plan's copies keep it up to date, weights_write() saves it.
+ * boundary activations that wait for their turn; behind them the arena of staged states. Host state
+ * is what outlives the run: weights_init() fills it, the plan's copies keep it up to date,
+ * weights_write() saves it.
  */
 #include "exec/run_state.h"
 

@@ -4,8 +4,8 @@
  * A kernel with measured points is interpolated in the logarithms of its sizes (seconds per FLOP
  * or per byte vary slowly, and are held constant beyond the grid). Without points: launch latency
  * plus the larger of FLOPs / (peak * efficiency) and bytes / (bandwidth * efficiency).
- * A copy is latency plus bytes over bandwidth, to storage as well; measured points are interpolated, but never faster
- * than a paced link of the path.
+ * A copy is latency plus bytes over bandwidth, to storage as well; measured points are
+ * interpolated, but never faster than a paced link of the path.
  *
  * Numbers are fp32 in memory. The peak of a product is the TF32 one where the device has it, else
  * the fp32 one; a host device has the share of its machine's peak and bandwidth that its threads

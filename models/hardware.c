@@ -2,8 +2,8 @@
  * Machines in memory: what the command line changes on them, and whether they make sense.
  *
  * A machine is read or built once and then changed in a few ways: how many devices, how much
- * memory each, how fast the links and the storage, how many threads. Arrays that grow are made anew in the same
- * arena; the old ones stay until the machine is released, which is a few hundred bytes.
+ * memory each, how fast the links and the storage, how many threads. Arrays that grow are made anew
+ * in the same arena; the old ones stay until the machine is released, which is a few hundred bytes.
  *
  * hardware_check() is the door for numbers that cannot be true. Its most useful rule compares every
  * measured point with the peak: a rate above 105 % of a peak means that either was mistaken (public

@@ -12,8 +12,8 @@
  * compared with its own limit.
  *
  * network_write() uses the same keys, so that what it writes is a config.json too. "name", bert's
- * "mask_token_id", and "head_dim" where heads are not the width's equal parts, are our own. A profile is written with
- * equal neighbours folded into "repeat".
+ * "mask_token_id", and "head_dim" where heads are not the width's equal parts, are our own. A
+ * profile is written with equal neighbours folded into "repeat".
  *
  * Source: configuration_gpt2.py, configuration_llama.py, configuration_bert.py, configuration_vit.py
  * and modeling_rope_utils.py of transformers 4.57 and 5.0.

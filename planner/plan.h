@@ -49,9 +49,10 @@
  * ends with the head. A minibatch of S shards is 2 S - 1 units: FORWARD of shards 0 .. S-2, LOSS of
  * shard S-1 (forward, loss, backward and update in one), BACKWARD of S-2 .. 0 (which recomputes the
  * forward pass from the boundary activation unless activations were kept, or layer by layer from the
- * inputs of layers where these were, and ends with the update). LOAD and STORE bring resident state in before the first and out after the last step.
- * A tied token table belongs to shard 0; the LOSS unit reads it and writes its gradient to
- * TABLE_GRADIENT, which shard 0's BACKWARD adds before it updates.
+ * inputs of layers where these were, and ends with the update). LOAD and STORE bring resident state
+ * in before the first and out after the last step. A tied token table belongs to shard 0; the LOSS
+ * unit reads it and writes its gradient to TABLE_GRADIENT, which shard 0's BACKWARD adds before it
+ * updates.
  *
  * Evaluation. Behind some minibatches (models/evaluation.h) come held-out ones, each of S units:
  * EVALUATE of shards 0 .. S-1, which read the parameters as the minibatch left them. Batch and

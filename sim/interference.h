@@ -2,8 +2,9 @@
  * What runs at the same time slows each other down (struct interference in models/hardware.h).
  *
  * Devices of a domain feel each other: all of a machine with the host back end, its processor
- * (hardware_cpu()) included, each alone elsewhere. Computations of an affected device go through here; copies of one have their caps set
- * here. A device that is not affected costs nothing: sim_interference_affects() says so once.
+ * (hardware_cpu()) included, each alone elsewhere. Computations of an affected device go through
+ * here; copies of one have their caps set here. A device that is not affected costs nothing:
+ * sim_interference_affects() says so once.
  */
 #ifndef SPILLWAY_SIM_INTERFERENCE_H
 #define SPILLWAY_SIM_INTERFERENCE_H

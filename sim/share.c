@@ -2,7 +2,8 @@
  * Who gets how much of which link, again and again, a few hundred nanoseconds each time.
  *
  * Every start and end of a copy may change the rate of every other copy that is under way. Solved
- * naively, all flows over all links, that is the whole cost of a simulation. Three observations make it small; each is exact.
+ * naively, all flows over all links, that is the whole cost of a simulation. Three observations
+ * make it small; each is exact.
  *
  * 1. Links that cannot limit anybody are left out, paths that are alike are one class, and a class
  *    of n flows is rated like one flow of weight n (outline.c).

@@ -55,9 +55,9 @@ void family_check_pieces(const struct family_test *test, const struct job *job,
 
 /* Step through the batches of a golden run, from initial weights in `folder`/initial.safetensors, and
  * compare losses and norms of weights to 1e-5 relative; with sgd also the norms of the last step's
- * gradients, with adamw the weights to 1e-4 with those of `folder`/KIND.safetensors. `job` has all but data and weights. `is_noise` (NULL:
- * never) tells elements whose gradient is nothing but rounding. Returns the largest relative error of
- * a loss. */
+ * gradients, with adamw the weights to 1e-4 with those of `folder`/KIND.safetensors. `job` has all
+ * but data and weights. `is_noise` (NULL: never) tells elements whose gradient is nothing but
+ * rounding. Returns the largest relative error of a loss. */
 double family_check_golden(const struct family_test *test, const struct job *job,
                            const struct trainer_options *options, const char *folder,
                            const char *kind,
