@@ -37,8 +37,7 @@ static uint64_t largest_shard_bytes(const struct plan *plan, uint32_t job)
     uint64_t largest = 0;
     for (uint32_t s = plan->job_first_shard[job]; s < plan->job_first_shard[job + 1]; s++) {
         uint64_t bytes =
-            memory_state_bytes(&described->network, plan->shards[s].first_layer,
-                               plan->shards[s].layer_count, described->optimizer.kind);
+            job_state(described, plan->shards[s].first_layer, plan->shards[s].layer_count).bytes;
         if (bytes > largest) largest = bytes;
     }
     return largest;
@@ -47,8 +46,7 @@ static uint64_t largest_shard_bytes(const struct plan *plan, uint32_t job)
 static uint64_t job_state_bytes(const struct plan *plan, uint32_t job)
 {
     const struct job *described = &plan->jobs.jobs[job];
-    return memory_state_bytes(&described->network, 0, described->network.layer_count,
-                              described->optimizer.kind);
+    return job_state(described, 0, described->network.layer_count).bytes;
 }
 
 /* Shards whose state is on a device for as long as the job runs. */

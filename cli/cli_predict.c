@@ -36,7 +36,7 @@ double cli_model_flops(const struct plan *plan)
             for (uint32_t pass = PASS_FORWARD; pass <= PASS_BACKWARD; pass++) {
                 uint32_t count =
                     network_layer_work(&job->network, layer, pass, job_samples(job), job->sequence,
-                                       job->optimizer.kind, items);
+                                       job_state_format(job), items);
                 minibatch += work_flops(items, count);
             }
         total += minibatch * (double)job->minibatches;

@@ -1,10 +1,9 @@
 /*
  * `models list` and `models show`: what a network costs before anybody runs it.
  *
- * All figures are the ones that the planner counts with (models/network.h, models/memory.h), which
- * are those of fp32 training. For --dtype bf16 they are turned into the usual mixed precision:
- * parameters, gradients, activations and boundaries of 2 bytes, statistics of norms and attention
- * still fp32, and an fp32 copy of the parameters that counts as optimizer state.
+ * All figures are the ones that the planner counts with (models/network.h, models/memory.h), less the
+ * padding of tensors. For --dtype bf16 they are those of a job of that precision: matrices of 2 bytes,
+ * with an fp32 master that counts as optimizer state, and everything else fp32.
  *
  * Layers of one shape follow each other in every network here, so the table shows a run of equal
  * layers as one row with its range; --layers and --json show each.
@@ -104,60 +103,44 @@ struct layer_figures {
     uint64_t parameter_bytes, gradient_bytes, optimizer_bytes, activation_bytes, boundary_bytes;
 };
 
+static struct state_format format_of(const struct request *request)
+{
+    return (struct state_format){
+        .optimizer = (uint32_t)request->optimizer,
+        .weights = request->dtype == DTYPE_BF16 ? PRECISION_BF16 : PRECISION_FP32};
+}
+
 static double pass_flops(const struct network *network, uint64_t layer, enum pass pass,
                          const struct request *request)
 {
     struct work_item items[LAYER_WORK_MAX];
     uint32_t count = network_layer_work(network, layer, pass, request->microbatch,
-                                        request->sequence, (uint32_t)request->optimizer, items);
+                                        request->sequence, format_of(request), items);
     return work_flops(items, count);
 }
 
-static bool is_statistics(const char *name)
+/* As a job of this precision has them (models/precision.h): gradients, activations and boundaries are fp32
+ * in any case, and what the optimizer changes is an fp32 master. */
+static void layer_figures(const struct network *network, uint64_t layer,
+                          const struct request *request, struct layer_figures *out)
 {
-    size_t length = strlen(name), suffix = strlen("_stats");
-    return length >= suffix && strcmp(name + length - suffix, "_stats") == 0;
-}
-
-/* Activations in mixed precision: everything but statistics takes half. */
-static enum status half_activations(const struct network *network, uint64_t layer,
-                                    const struct request *request, struct arena *arena,
-                                    uint64_t *bytes, struct error *err)
-{
-    struct memory_table table = {0};
-    if (memory_activations(network, layer, 1, request->microbatch, request->sequence, arena,
-                           &table, err) != STATUS_OK)
-        return err->status;
-    *bytes = 0;
-    for (uint32_t i = 0; i < table.count; i++)
-        *bytes += is_statistics(table.entries[i].name) ? table.entries[i].bytes
-                                                       : table.entries[i].bytes / 2;
-    return STATUS_OK;
-}
-
-static enum status layer_figures(const struct network *network, uint64_t layer,
-                                 const struct request *request, struct arena *arena,
-                                 struct layer_figures *out, struct error *err)
-{
-    bool half = request->dtype == DTYPE_BF16;
-    uint64_t element_bytes = half ? 2 : 4;
-    uint64_t parameters = network_layer_parameters(network, layer);
-    uint64_t state_words = optimizer_state_words((uint32_t)request->optimizer) + (half ? 1 : 0);
+    struct tensor_spec specs[LAYER_TENSORS_MAX];
+    uint32_t count = network_layer_tensors(network, layer, specs);
+    uint64_t parameters = network_layer_parameters(network, layer), rounded = 0;
+    for (uint32_t i = 0; i < count && request->dtype == DTYPE_BF16; i++)
+        if (specs[i].matrix) rounded += specs[i].elements;
     *out = (struct layer_figures){
         .parameter_count = parameters,
         .forward_flops = pass_flops(network, layer, PASS_FORWARD, request),
         .backward_flops = pass_flops(network, layer, PASS_BACKWARD, request),
-        .parameter_bytes = parameters * element_bytes,
-        .gradient_bytes = parameters * element_bytes,
-        .optimizer_bytes = parameters * state_words * 4,
+        .parameter_bytes = (parameters - rounded) * 4 + rounded * 2,
+        .gradient_bytes = parameters * 4,
+        .optimizer_bytes = rounded * 4 + parameters * 4 * optimizer_moments((uint32_t)request->optimizer),
         .activation_bytes = memory_activation_bytes(network, layer, 1, request->microbatch,
                                                     request->sequence),
         .boundary_bytes = memory_boundary_bytes(network, layer, request->microbatch,
-                                                request->sequence) * element_bytes / 4,
+                                                request->sequence),
     };
-    if (half)
-        return half_activations(network, layer, request, arena, &out->activation_bytes, err);
-    return STATUS_OK;
 }
 
 static void add_figures(struct layer_figures *sum, const struct layer_figures *layer)
@@ -318,8 +301,7 @@ static enum status show(struct cli *cli, const char *name, struct request *reque
         return err->status;
     struct layer_figures *figures = memory;
     for (uint64_t layer = 0; layer < network.layer_count; layer++)
-        if (layer_figures(&network, layer, request, arena, &figures[layer], err) != STATUS_OK)
-            return err->status;
+        layer_figures(&network, layer, request, &figures[layer]);
     return cli->json ? show_json(cli, &network, request, figures, err)
                      : show_text(cli, &network, request, figures, err);
 }

@@ -80,17 +80,32 @@ static int64_t text_rows(const struct unit *unit)
     return unit->v + (int64_t)unit->network->positions;
 }
 
+/* Tokens and positions. */
+static struct table_rows words_of(const struct unit *unit)
+{
+    return (struct table_rows){.tokens = unit->arguments->batch,
+                               .token_stride = BATCH_PARTS * unit->t,
+                               .vocabulary = unit->v,
+                               .row_count = text_rows(unit)};
+}
+
+/* Token types. */
+static struct table_rows types_of(const struct unit *unit)
+{
+    int64_t types = (int64_t)unit->network->token_types, rows = text_rows(unit);
+    return (struct table_rows){.first = rows,
+                               .tokens = unit->arguments->batch + 2 * unit->t,
+                               .token_stride = BATCH_PARTS * unit->t,
+                               .vocabulary = rows + types,
+                               .first_row = rows,
+                               .row_count = types};
+}
+
 static void embed(const struct unit *unit, const struct embedding *e, float *out)
 {
-    const struct unit_arguments *a = unit->arguments;
-    const struct kernels *k = unit->kernels;
-    int64_t types = (int64_t)unit->network->token_types, rows = text_rows(unit);
-    int64_t stride = BATCH_PARTS * unit->t;
-    k->embed_forward(k, e->sum, a->state, a->batch, stride, unit->b, unit->t, unit->c, unit->v, 0,
-                     rows);
-    if (types > 0)
-        k->embed_forward(k, e->sum, a->state + rows * unit->c, a->batch + 2 * unit->t, stride,
-                         unit->b, unit->t, unit->c, rows + types, rows, types);
+    const struct table_rows words = words_of(unit), types = types_of(unit);
+    family_gather(unit, e->sum, &words);
+    if (types.row_count > 0) family_gather(unit, e->sum, &types);
     family_norm_forward(unit, out, NULL, e->stats, e->sum, NULL, unit->r, 0, norm_index(unit));
 }
 
@@ -103,21 +118,14 @@ static void embedding_forward(const struct unit *unit)
 static void embedding_backward(const struct unit *unit)
 {
     const struct unit_arguments *a = unit->arguments;
-    const struct kernels *k = unit->kernels;
-    int64_t types = (int64_t)unit->network->token_types, rows = text_rows(unit);
-    int64_t stride = BATCH_PARTS * unit->t;
+    const struct table_rows words = words_of(unit), types = types_of(unit);
     struct embedding e = embedding_of(unit);
     float *d_sum = e.other;
     embed(unit, &e, e.other);
     family_norm_backward(unit, d_sum, a->gradient_in, e.sum, e.stats, NULL, unit->r, 0,
                          norm_index(unit));
-    k->embed_update(k, a->state, unit->part, a->table_gradient, d_sum, a->batch, stride, unit->b,
-                    unit->t, unit->c, unit->v, 0, rows, &unit->optimizer, a->minibatch + 1,
-                    e.pairs);
-    if (types > 0)
-        k->embed_update(k, a->state + rows * unit->c, unit->part, NULL, d_sum,
-                        a->batch + 2 * unit->t, stride, unit->b, unit->t, unit->c, rows + types,
-                        rows, types, &unit->optimizer, a->minibatch + 1, e.pairs);
+    family_step_rows(unit, &words, a->table_gradient, d_sum, e.pairs);
+    if (types.row_count > 0) family_step_rows(unit, &types, NULL, d_sum, e.pairs);
 }
 
 /* --- blocks ----------------------------------------------------------------------------------- */

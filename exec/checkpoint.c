@@ -1,7 +1,7 @@
 /*
  * The file of a checkpoint, written so that it is there whole or not at all.
  *
- *     length, header | parameters | what the optimizer remembers | losses | evaluations | checksums
+ *     length, header | values in full | what the optimizer remembers | losses | evaluations | checksums
  *
  * Why safetensors. It is the container we read and write anyway, its reader here is strict and
  * fuzzed, every tensor has its name, and people can look into a checkpoint, or take its weights, with
@@ -139,10 +139,11 @@ static enum status list_steps(struct disk *disk, const char *folder, const struc
 /* --- which training it is --------------------------------------------------------------------- */
 
 /* Metadata that must be equal in a checkpoint and in the job that continues it. */
-enum { KEY_JOB, KEY_NETWORK, KEY_SEQUENCE, KEY_MICROBATCH, KEY_MICROBATCHES, KEY_OPTIMIZER, KEY_SEED,
-       KEY_DATA, KEY_DATA_TOKENS, KEY_COUNT };
+enum { KEY_JOB, KEY_NETWORK, KEY_SEQUENCE, KEY_MICROBATCH, KEY_MICROBATCHES, KEY_PRECISION,
+       KEY_OPTIMIZER, KEY_SEED, KEY_DATA, KEY_DATA_TOKENS, KEY_COUNT };
 static const char *const keys[KEY_COUNT] = {"job", "network", "sequence", "microbatch", "microbatches",
-                                            "optimizer", "seed", "data_format", "data_tokens"};
+                                            "precision", "optimizer", "seed", "data_format",
+                                            "data_tokens"};
 
 struct identity {
     char values[KEY_COUNT][VALUE_BYTES];
@@ -205,6 +206,7 @@ static enum status identify(const struct checkpoint_subject *subject, struct ide
     snprintf(values[KEY_SEQUENCE], VALUE_BYTES, "%" PRIu64, job->sequence);
     snprintf(values[KEY_MICROBATCH], VALUE_BYTES, "%" PRIu64, job->microbatch);
     snprintf(values[KEY_MICROBATCHES], VALUE_BYTES, "%" PRIu64, job->microbatches);
+    snprintf(values[KEY_PRECISION], VALUE_BYTES, "%s", precision_names[job->precision]);
     snprintf(values[KEY_SEED], VALUE_BYTES, "%" PRIu64, job->seed);
     snprintf(values[KEY_DATA], VALUE_BYTES, "%s", data_format_names[job->data_format]);
     snprintf(values[KEY_DATA_TOKENS], VALUE_BYTES, "%" PRIu64, subject->data_tokens);
@@ -239,7 +241,7 @@ static const char *const part_prefixes[OPTIMIZER_COUNT][PARTS_MAX] = {
 /* Every tensor of a file in its order, checksums last. */
 struct contents {
     struct safetensors_tensor *tensors;
-    float **values; /* per tensor of the state; NULL entries without states */
+    void **values; /* per tensor of the state; NULL entries where it has no place */
     char (*names)[sizeof((struct tensor_spec *)0)->name + 16];
     size_t state_count, count; /* without losses, evaluations and checksums; with them */
     uint64_t step, evaluation_count;
@@ -258,8 +260,9 @@ static void fill_contents(struct contents *contents, const struct checkpoint_sub
 {
     size_t i = 0;
     for (uint32_t part = 0; part < part_count; part++) {
+        const uint32_t stored = part == 0 ? PRECISION_FP32 : subject->job->optimizer.moments;
         struct weights_walk walk = {.job = subject->job,
-                                    .parameters = subject->parameters,
+                                    .tables = subject->tables,
                                     .shard_count = subject->shard_count,
                                     .states = subject->states};
         struct weights_tensor tensor;
@@ -269,10 +272,11 @@ static void fill_contents(struct contents *contents, const struct checkpoint_sub
             snprintf(contents->names[i], sizeof *contents->names, "%s%s",
                      part_prefixes[subject->job->optimizer.kind][part], tensor.spec->name);
             *out = (struct safetensors_tensor){
-                .name = contents->names[i], .type_name = "F32", .rank = tensor.spec->rank};
+                .name = contents->names[i],
+                .type_name = stored == PRECISION_BF16 ? "BF16" : "F32",
+                .rank = tensor.spec->rank};
             memcpy(out->shape, tensor.spec->shape, sizeof tensor.spec->shape);
-            if (tensor.values && (part == 0 || !subject->parameters_only))
-                contents->values[i] = tensor.values + part * tensor.part_bytes / sizeof(float);
+            contents->values[i] = part == 0 ? tensor.values : tensor.moments[part - 1];
         }
     }
     contents->tensors[i++] = (struct safetensors_tensor){
@@ -291,11 +295,11 @@ static void fill_contents(struct contents *contents, const struct checkpoint_sub
 static enum status list_contents(const struct checkpoint_subject *subject, uint64_t step,
                                  uint64_t evaluation_count, struct contents *out, struct error *err)
 {
-    const uint32_t part_count = 1 + optimizer_state_words(subject->job->optimizer.kind);
+    const uint32_t part_count = 1 + optimizer_moments(subject->job->optimizer.kind);
     assert(part_count <= PARTS_MAX && part_prefixes[subject->job->optimizer.kind][part_count - 1]);
     struct contents contents = {.step = step, .evaluation_count = evaluation_count};
     for (uint32_t s = 0; s < subject->shard_count; s++)
-        contents.state_count += (size_t)subject->parameters[s].count * part_count;
+        contents.state_count += (size_t)subject->tables[s].parts[STATE_WEIGHTS].count * part_count;
     contents.count = contents.state_count + 2 + (evaluation_count > 0);
     contents.tensors = calloc(contents.count, sizeof *contents.tensors);
     contents.values = calloc(contents.count, sizeof *contents.values);
@@ -704,7 +708,9 @@ static enum status check_identity(const struct reader *reader, const struct chec
     struct identity *identity = NULL;
     enum status status = identify(subject, &identity, err);
     for (size_t i = 0; i < KEY_COUNT && status == STATUS_OK; i++) {
-        const char *const found = safetensors_metadata(reader->parsed, keys[i]);
+        const char *found = safetensors_metadata(reader->parsed, keys[i]);
+        /* those of before there was another do not say it */
+        if (!found && i == KEY_PRECISION) found = precision_names[PRECISION_FP32];
         const bool any = i == KEY_DATA_TOKENS && subject->data_tokens == CHECKPOINT_ANY_TOKENS;
         if (any || (found && strcmp(found, identity->values[i]) == 0)) continue;
         if (i == KEY_NETWORK) {
@@ -760,10 +766,8 @@ static uint64_t stated_evaluations(const struct reader *reader)
 
 static void zero_states(const struct checkpoint_subject *subject)
 {
-    const size_t words =
-        subject->parameters_only ? 1 : 1 + (size_t)optimizer_state_words(subject->job->optimizer.kind);
     for (uint32_t s = 0; s < subject->shard_count; s++)
-        memset(subject->states[s], 0, subject->parameters[s].bytes * words);
+        memset(subject->states[s], 0, subject->tables[s].layout.bytes);
 }
 
 /* What a file says was measured. */
@@ -833,7 +837,7 @@ static enum status read_data(const struct reader *reader, const struct contents 
     enum status status = STATUS_OK;
     for (size_t i = 0; i + 1 < contents->count && status == STATUS_OK; i++) {
         const struct safetensors_tensor *const tensor = safetensors_at(reader->parsed, i);
-        void *const to = i < contents->state_count    ? (void *)contents->values[i]
+        void *const to = i < contents->state_count    ? contents->values[i]
                          : i == contents->state_count ? (void *)measured->losses
                                                       : (void *)measured->pairs;
         status = read_checked(reader, to, tensor->bytes, tensor->offset, reader->checksums[1 + i],
@@ -902,6 +906,8 @@ static enum status read_one(struct disk *disk, const char *folder,
     if (status == STATUS_OK) status = measured_init(&measured, &contents, err);
     if (status == STATUS_OK && subject->states) zero_states(subject);
     if (status == STATUS_OK) status = read_data(&reader, &contents, &measured, err);
+    if (status == STATUS_OK && subject->states)
+        weights_round(subject->job, subject->tables, subject->shard_count, subject->states);
     if (status == STATUS_OK) status = take_evaluations(&reader, &contents, &measured, err);
     if (status == STATUS_OK && !same_evaluation(&reader, subject)) measured.evaluation_count = 0;
     if (status == STATUS_OK && history)

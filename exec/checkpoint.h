@@ -35,10 +35,9 @@ struct checkpoint_subject {
     const struct job *job; /* names of files do not matter, nor its end unless the rate depends on it */
     uint64_t data_tokens;  /* in its data; 0: drawn from the seed; or CHECKPOINT_ANY_TOKENS */
     uint64_t held_out_tokens; /* the same of its held-out data, if it is evaluated */
-    const struct memory_table *parameters; /* per shard */
+    const struct state_tables *tables; /* per shard: of its state; when reading, also of its values */
     uint32_t shard_count;
-    bool parameters_only;  /* when reading: the states have room for no more */
-    float *const *states;  /* per shard: state blobs. NULL: only to be looked for */
+    float *const *states;  /* per shard: laid out so. NULL: only to be looked for */
 };
 
 /* What has been measured on the way. */

@@ -26,6 +26,10 @@
  * the steps come at the end. So the order of additions is that of the microbatches, wherever the
  * sums lie and whoever applies them.
  *
+ * Weights in bf16. What a product multiplies them by is rounded in front of it, and back the gradient of its
+ * result once for both products; the copies are scratch. Where the state is whole, an optimizer's step
+ * takes its parts together: a pass that only reads has the weights alone.
+ *
  * The same bits in every sharding. The calls made for a layer, with their shapes, are a function of
  * the layer alone: nothing is fused across layers, a block's output is always written out, and where
  * operands lie changes nothing (exec/kernels.h). When a backward pass recomputes, it makes the very
@@ -35,17 +39,18 @@
 
 #include <assert.h>
 
+#include "base/random.h"
 #include "models/learning_rate.h"
 
 /* --- where things are ------------------------------------------------------------------------- */
 
-static float *at_byte(float *base, uint64_t offset_bytes)
+static void *at_byte(void *base, uint64_t offset_bytes)
 {
-    return (float *)(void *)((char *)base + offset_bytes);
+    return (char *)base + offset_bytes;
 }
 
 /* A piece of the workspace; NULL when this pass has none of that name. */
-static float *piece(const struct unit_arguments *a, const struct memory_table *workspace,
+static void *piece(const struct unit_arguments *a, const struct memory_table *workspace,
                     const char *name)
 {
     const struct memory_entry *entry = memory_find(workspace, a->shard->first_layer, name);
@@ -114,8 +119,6 @@ static struct unit unit_of(const struct family *family, const struct kernels *ke
     const struct network *n = &a->job->network;
     const struct memory_table *workspace = workspace_of(a);
     uint64_t samples = job_pass_samples(a->job, a->shard->first_layer);
-    uint64_t part = a->row_count > 0 ? a->row_count * n->width
-                                     : a->tables->parameters.bytes / sizeof(float);
     return (struct unit){
         .kernels = kernels,
         .arguments = a,
@@ -135,7 +138,6 @@ static struct unit unit_of(const struct family *family, const struct kernels *ke
         .optimizer = optimizer_at(a->job, a->minibatch),
         .scale = 1,
         .block_tensors = first_layer_tensors(a),
-        .part = (int64_t)part,
         .turns = (uint32_t)(job_samples(a->job) / samples),
         .gradients = piece(a, workspace, "gradients"),
         .d_stream = piece(a, workspace, "d_stream"),
@@ -144,6 +146,8 @@ static struct unit unit_of(const struct family *family, const struct kernels *ke
         .d_wide = piece(a, workspace, "d_wide"),
         .scratch = piece(a, workspace, "scratch"),
         .logits = piece(a, workspace, "logits"),
+        .rounded = piece(a, workspace, "rounded"),
+        .d_rounded = piece(a, workspace, "d_rounded"),
     };
 }
 
@@ -218,47 +222,129 @@ struct tensor family_tensor(const struct unit *unit, uint64_t layer, uint32_t in
         g = at_byte(whole, entry->offset_bytes);
     else if (unit->gradients && offset >= skipped)
         g = at_byte(unit->gradients, offset - skipped);
-    return (struct tensor){at_byte(a->state, entry->offset_bytes), g, entry};
+    struct tensor tensor = {.g = g, .index = (uint32_t)(entry - a->tables->parameters.entries)};
+    const struct memory_entry *weights = &a->tables->state.parts[STATE_WEIGHTS].entries[tensor.index];
+    if (weights->bytes == entry->bytes)
+        tensor.weights.fp32 = at_byte(a->state, weights->offset_bytes);
+    else
+        tensor.weights.rounded = at_byte(a->state, weights->offset_bytes);
+    return tensor;
+}
+
+const float *family_vector(const struct unit *unit, uint64_t layer, uint32_t index)
+{
+    const struct tensor vector = family_tensor(unit, layer, index);
+    assert(vector.weights.fp32);
+    return vector.weights.fp32;
+}
+
+/* --- steps ------------------------------------------------------------------------------------ */
+
+/* Of the random bits of a layer in this step. */
+static uint64_t rounding_key(const struct unit_arguments *a, uint64_t layer)
+{
+    return random_u64(random_u64(a->job->seed, a->minibatch + 1), layer);
+}
+
+/* A tensor in a part of the state; NULL when the part does not have it. */
+static void *in_part(const struct unit_arguments *a, enum state_part part, uint32_t index)
+{
+    const struct state_tables *tables = &a->tables->state;
+    const struct memory_entry *entry = &tables->parts[part].entries[index];
+    if (entry->bytes == 0) return NULL;
+    return at_byte(a->state, tables->layout.parts[part].offset_bytes + entry->offset_bytes);
+}
+
+/* The parameters of a tensor, where the state is whole. */
+static struct kernel_parameters parameters_of(const struct unit_arguments *a, uint32_t index)
+{
+    const struct memory_entry *entries = a->tables->parameters.entries;
+    const uint64_t layer = entries[index].layer;
+    void *const master = in_part(a, STATE_MASTER, index);
+    void *const weights = in_part(a, STATE_WEIGHTS, index);
+    struct kernel_parameters out = {.p = master ? master : weights,
+                                    .rounded = master ? weights : NULL,
+                                    .m = in_part(a, STATE_FIRST, index),
+                                    .v = in_part(a, STATE_SECOND, index),
+                                    .key = rounding_key(a, layer)};
+    for (uint32_t i = index; i-- > 0 && entries[i].layer == layer;)
+        out.place += entries[i].bytes / sizeof(float);
+    return out;
 }
 
 void family_step(const struct unit *unit, const struct tensor *tensor, bool decays)
 {
     const struct unit_arguments *a = unit->arguments;
-    int64_t count = (int64_t)(tensor->entry->bytes / sizeof(float));
+    const struct memory_entry *entry = &a->tables->parameters.entries[tensor->index];
+    int64_t count = (int64_t)(entry->bytes / sizeof(float));
     if (unit->turn > 0) {
-        float *sum = at_byte(unit->sums, tensor->entry->offset_bytes);
+        float *sum = at_byte(unit->sums, entry->offset_bytes);
         unit->kernels->residual(unit->kernels, sum, sum, tensor->g, count);
     }
     if (unit->sums || (a->gradient && a->pass != PLAN_UPDATE)) return;
-    uint32_t words = optimizer_state_words(a->job->optimizer.kind);
-    float *m = words > 0 ? tensor->p + unit->part : NULL;
-    float *v = words > 1 ? tensor->p + 2 * unit->part : NULL;
+    const struct kernel_parameters parameters = parameters_of(a, tensor->index);
     const struct kernels *k = unit->kernels;
     if (unit->scale >= 1)
-        k->update(k, tensor->p, m, v, tensor->g, count, &unit->optimizer, decays, a->minibatch + 1);
+        k->update(k, &parameters, tensor->g, count, &unit->optimizer, decays, a->minibatch + 1);
     else /* also when it is not a number */
-        k->update_scaled(k, tensor->p, m, v, tensor->g, count, &unit->optimizer, decays,
+        k->update_scaled(k, &parameters, tensor->g, count, &unit->optimizer, decays,
                          a->minibatch + 1, unit->scale);
 }
 
 /* --- layers that many have -------------------------------------------------------------------- */
 
+void family_product_forward(const struct unit *unit, float *y, const float *x, const float *bias,
+                            const struct product *p)
+{
+    const struct kernels *k = unit->kernels;
+    if (p->w.fp32) {
+        k->linear_forward(k, y, x, p->w.fp32, bias, p->rows, p->out, p->in, p->in_out);
+        return;
+    }
+    k->round(k, unit->rounded, x, p->rows * p->in);
+    k->linear_forward_bf16(k, y, unit->rounded, p->w.rounded, bias, p->rows, p->out, p->in, p->in_out);
+}
+
+void family_product_backward(const struct unit *unit, float *dx, bool accumulate_dx, float *dw,
+                             uint32_t add, float *dbias, const float *dy, const float *x,
+                             const struct product *p)
+{
+    const struct kernels *k = unit->kernels;
+    if (p->w.fp32) {
+        if (dx)
+            k->linear_input(k, dx, dy, p->w.fp32, p->rows, p->out, p->in, p->in_out, accumulate_dx);
+        k->linear_weight(k, dw, dbias, dy, x, p->rows, p->out, p->in, p->in_out, add);
+        return;
+    }
+    k->round(k, unit->d_rounded, dy, p->rows * p->out);
+    k->round(k, unit->rounded, x, p->rows * p->in);
+    if (dx)
+        k->linear_input_bf16(k, dx, unit->d_rounded, p->w.rounded, p->rows, p->out, p->in, p->in_out,
+                             accumulate_dx);
+    k->linear_weight_bf16(k, dw, dbias, dy, unit->d_rounded, unit->rounded, p->rows, p->out, p->in,
+                          p->in_out, add);
+}
+
+static struct product product_of(struct weights w, const struct linear *l)
+{
+    return (struct product){.w = w, .rows = l->rows, .out = l->out, .in = l->in, .in_out = l->in_out};
+}
+
 void family_linear_forward(const struct unit *unit, float *y, const float *x, uint64_t layer,
                            struct linear l)
 {
-    struct tensor w = family_tensor(unit, layer, l.weight);
-    const float *bias = l.bias ? family_tensor(unit, layer, l.weight + 1).p : NULL;
-    unit->kernels->linear_forward(unit->kernels, y, x, w.p, bias, l.rows, l.out, l.in, l.in_out);
+    const struct product product = product_of(family_tensor(unit, layer, l.weight).weights, &l);
+    const float *bias = l.bias ? family_vector(unit, layer, l.weight + 1) : NULL;
+    family_product_forward(unit, y, x, bias, &product);
 }
 
 void family_linear_backward(const struct unit *unit, float *dx, const float *dy, const float *x,
                             uint64_t layer, struct linear l, bool accumulate)
 {
-    const struct kernels *k = unit->kernels;
     struct tensor w = family_tensor(unit, layer, l.weight), bias = {0};
     if (l.bias) bias = family_tensor(unit, layer, l.weight + 1);
-    if (dx) k->linear_input(k, dx, dy, w.p, l.rows, l.out, l.in, l.in_out, accumulate);
-    k->linear_weight(k, w.g, bias.g, dy, x, l.rows, l.out, l.in, l.in_out, 0);
+    const struct product product = product_of(w.weights, &l);
+    family_product_backward(unit, dx, accumulate, w.g, 0, bias.g, dy, x, &product);
     family_step(unit, &w, true);
     if (l.bias) family_step(unit, &bias, false);
 }
@@ -267,9 +353,9 @@ void family_norm_forward(const struct unit *unit, float *out, float *sum, float 
                          const float *x, const float *y, int64_t rows, uint64_t layer,
                          uint32_t weight)
 {
-    const struct tensor w = family_tensor(unit, layer, weight);
-    const struct tensor bias = family_tensor(unit, layer, weight + 1);
-    unit->kernels->norm_forward(unit->kernels, out, sum, stats, x, y, w.p, bias.p, rows, unit->c,
+    unit->kernels->norm_forward(unit->kernels, out, sum, stats, x, y,
+                                family_vector(unit, layer, weight),
+                                family_vector(unit, layer, weight + 1), rows, unit->c,
                                 unit->epsilon);
 }
 
@@ -279,7 +365,7 @@ void family_norm_backward(const struct unit *unit, float *dx, const float *dout,
 {
     const struct tensor w = family_tensor(unit, layer, weight);
     const struct tensor bias = family_tensor(unit, layer, weight + 1);
-    unit->kernels->norm_backward(unit->kernels, dx, w.g, bias.g, dout, x, stats, w.p, added, rows,
+    unit->kernels->norm_backward(unit->kernels, dx, w.g, bias.g, dout, x, stats, w.weights.fp32, added, rows,
                                  unit->c);
     family_step(unit, &w, false);
     family_step(unit, &bias, false);
@@ -291,12 +377,71 @@ static int64_t table_rows(const struct unit *unit)
     return (int64_t)(a->row_count > 0 ? a->row_count : network_table_rows(unit->network));
 }
 
-void family_tables_forward(const struct unit *unit)
+/* What the state has of an embedding. */
+static struct state_layout rows_layout(const struct unit *unit)
 {
     const struct unit_arguments *a = unit->arguments;
-    unit->kernels->embed_forward(unit->kernels, a->boundary_out, a->state, a->batch, unit->t + 1,
-                                 unit->b, unit->t, unit->c, unit->v, (int64_t)a->first_row,
-                                 table_rows(unit));
+    return a->row_count > 0 ? memory_state_rows(unit->network, a->row_count, job_state_format(a->job))
+                            : a->tables->state.layout;
+}
+
+/* Rows of an embedding's tables in a part of the state; NULL when there is no such part. */
+static void *rows_in_part(const struct unit *unit, const struct state_layout *layout,
+                          enum state_part part, int64_t first)
+{
+    if (layout->parts[part].bytes == 0) return NULL;
+    return at_byte(unit->arguments->state, layout->parts[part].offset_bytes +
+                                               (uint64_t)first * layout->parts[part].row_bytes);
+}
+
+void family_gather(const struct unit *unit, float *x, const struct table_rows *rows)
+{
+    const struct kernels *k = unit->kernels;
+    /* a pass that only reads has the weights alone, from the beginning on */
+    const uint64_t row_bytes = unit->network->width * precision_bytes(unit->arguments->job->precision);
+    const void *const weights = at_byte(unit->arguments->state, (uint64_t)rows->first * row_bytes);
+    if (unit->arguments->job->precision == PRECISION_BF16)
+        k->embed_forward_bf16(k, x, weights, rows->tokens, rows->token_stride, unit->b, unit->t,
+                              unit->c, rows->vocabulary, rows->first_row, rows->row_count);
+    else
+        k->embed_forward(k, x, weights, rows->tokens, rows->token_stride, unit->b, unit->t, unit->c,
+                         rows->vocabulary, rows->first_row, rows->row_count);
+}
+
+void family_step_rows(const struct unit *unit, const struct table_rows *rows,
+                      const float *head_gradient, const float *dx, float *scratch)
+{
+    const struct unit_arguments *a = unit->arguments;
+    const struct state_layout layout = rows_layout(unit);
+    void *const master = rows_in_part(unit, &layout, STATE_MASTER, rows->first);
+    void *const weights = rows_in_part(unit, &layout, STATE_WEIGHTS, rows->first);
+    const struct kernel_parameters parameters = {
+        .p = master ? master : weights,
+        .rounded = master ? weights : NULL,
+        .m = rows_in_part(unit, &layout, STATE_FIRST, rows->first),
+        .v = rows_in_part(unit, &layout, STATE_SECOND, rows->first),
+        .key = rounding_key(a, 0),
+        .place = (a->first_row + (uint64_t)rows->first) * unit->network->width};
+    unit->kernels->embed_update(unit->kernels, &parameters, head_gradient, dx, rows->tokens,
+                                rows->token_stride, unit->b, unit->t, unit->c, rows->vocabulary,
+                                rows->first_row, rows->row_count, &unit->optimizer,
+                                a->minibatch + 1, scratch);
+}
+
+static struct table_rows all_rows(const struct unit *unit)
+{
+    const struct unit_arguments *a = unit->arguments;
+    return (struct table_rows){.tokens = a->batch,
+                               .token_stride = unit->t + 1,
+                               .vocabulary = unit->v,
+                               .first_row = (int64_t)a->first_row,
+                               .row_count = table_rows(unit)};
+}
+
+void family_tables_forward(const struct unit *unit)
+{
+    const struct table_rows rows = all_rows(unit);
+    family_gather(unit, unit->arguments->boundary_out, &rows);
 }
 
 void family_tables_backward(const struct unit *unit)
@@ -308,10 +453,16 @@ void family_tables_backward(const struct unit *unit)
                                       table_rows(unit), unit->scratch);
         return;
     }
-    unit->kernels->embed_update(unit->kernels, a->state, unit->part, a->table_gradient,
-                                a->gradient_in, a->batch, unit->t + 1, unit->b, unit->t, unit->c,
-                                unit->v, (int64_t)a->first_row, table_rows(unit),
-                                &unit->optimizer, a->minibatch + 1, unit->scratch);
+    const struct table_rows rows = all_rows(unit);
+    family_step_rows(unit, &rows, a->table_gradient, a->gradient_in, unit->scratch);
+}
+
+static struct weights word_table(const struct unit *unit, uint64_t layer, uint32_t own_weight)
+{
+    const void *const table = unit->arguments->table;
+    if (!unit->network->tied_head) return family_tensor(unit, layer, own_weight).weights;
+    if (unit->arguments->job->precision == PRECISION_BF16) return (struct weights){.rounded = table};
+    return (struct weights){.fp32 = table};
 }
 
 struct words family_next_words(const struct unit *unit, uint32_t own_weight)
@@ -332,7 +483,6 @@ void family_words(const struct unit *unit, uint64_t layer, const struct words *w
     bool tied = unit->network->tied_head;
     struct tensor own = {0}, bias = {0};
     if (!tied) own = family_tensor(unit, layer, words->own_weight);
-    const float *table = tied ? a->table : own.p;
     float *d_table = tied ? a->table_gradient : own.g;
     if (words->bias != WORDS_WITHOUT_BIAS) bias = family_tensor(unit, layer, words->bias);
 
@@ -340,20 +490,23 @@ void family_words(const struct unit *unit, uint64_t layer, const struct words *w
     for (; rows.first < unit->r; rows.first += piece) {
         rows.count = unit->r - rows.first < piece ? unit->r - rows.first : piece;
         const float *x = normf + rows.first * c;
-        k->linear_forward(k, unit->logits, x, table, bias.p, rows.count, v, c, false);
+        const struct product product = {.w = word_table(unit, layer, words->own_weight),
+                                        .rows = rows.count,
+                                        .out = v,
+                                        .in = c};
+        family_product_forward(unit, unit->logits, x, bias.weights.fp32, &product);
         (words->masked ? k->loss_labels : k->loss)(k, a->loss, unit->logits, words->labels,
                                                    words->stride, unit->b, unit->t, v, rows);
         if (!d_normf) continue;
-        k->linear_input(k, d_normf + rows.first * c, unit->logits, table, rows.count, v, c, false,
-                        false);
         /* the embedding's gradient holds those of earlier microbatches; others are added by steps */
         bool more = rows.first > 0, weight_more = more || (tied && unit->turn > 0);
-        k->linear_weight(k, d_table, bias.g, unit->logits, x, rows.count, v, c, false,
-                         (weight_more ? LINEAR_ADD_WEIGHT : 0) | (more ? LINEAR_ADD_BIAS : 0));
+        family_product_backward(unit, d_normf + rows.first * c, false, d_table,
+                                (weight_more ? LINEAR_ADD_WEIGHT : 0) | (more ? LINEAR_ADD_BIAS : 0),
+                                bias.g, unit->logits, x, &product);
     }
     if (!d_normf) return;
     if (!tied) family_step(unit, &own, true);
-    if (bias.p) family_step(unit, &bias, false);
+    if (bias.weights.fp32) family_step(unit, &bias, false);
 }
 
 /* --- runs of blocks --------------------------------------------------------------------------- */
@@ -499,7 +652,7 @@ static void compute_update(const struct unit *unit)
         uint32_t count = network_layer_tensors(unit->network, layer, specs);
         for (uint32_t index = 0; index < count; index++) {
             const struct tensor tensor = family_tensor(unit, layer, index);
-            family_step(unit, &tensor, specs[index].decays);
+            family_step(unit, &tensor, specs[index].matrix);
         }
     }
 }

@@ -25,11 +25,11 @@ struct unit {
     struct optimizer optimizer; /* with the learning rate of this step */
     float scale;   /* of gradients in an UPDATE: below 1 where they are clipped */
     uint32_t block_tensors; /* of one block, if there are any */
-    int64_t part;      /* floats from parameters to first moments to second moments */
     uint32_t turn, turns; /* which microbatch of how many */
     float *sums;       /* where turns > 1: gradients of all microbatches so far, as the parameters */
     float *gradients;  /* these are NULL or empty where the pass has none */
     float *d_stream, *d_stream2, *d_qkv, *d_wide, *scratch, *logits;
+    bf16 *rounded, *d_rounded;
 };
 
 enum { FAMILY_KEPT_MAX = 20 }; /* tensors that a layer keeps */
@@ -73,15 +73,25 @@ void family_compute(const struct family *family, const struct kernels *kernels,
 
 /* --- tensors ---------------------------------------------------------------------------------- */
 
-/* One tensor of a layer and where its gradient goes (NULL where the pass has none). */
+/* Weights as passes read them: one of the two. */
+struct weights {
+    const float *fp32;
+    const bf16 *rounded;
+};
+
+/* One tensor of a layer, and where its gradient goes (NULL where the pass has none). */
 struct tensor {
-    float *p, *g;
-    const struct memory_entry *entry;
+    struct weights weights;
+    float *g;
+    uint32_t index; /* in the tables of the shard */
 };
 
 /* Tensor `index` of a layer, in the order of network_layer_tensors(). An embedding's tables of rows
  * are stepped by their own kernel and have no place for a gradient. */
 struct tensor family_tensor(const struct unit *unit, uint64_t layer, uint32_t index);
+
+/* A vector: what is fp32 whatever the precision. */
+const float *family_vector(const struct unit *unit, uint64_t layer, uint32_t index);
 
 /* What follows when a tensor's gradient of this microbatch is complete: the optimizer's step; or it is
  * added to those of other microbatches; nothing in a backward pass whose gradients are applied
@@ -106,6 +116,19 @@ void family_linear_forward(const struct unit *unit, float *y, const float *x, ui
 void family_linear_backward(const struct unit *unit, float *dx, const float *dy, const float *x,
                             uint64_t layer, struct linear linear, bool accumulate);
 
+/* The products of a linear layer alone: as family_linear_forward() with weights from anywhere; there and
+ * back, where dw and dbias (NULL: none) are written or, as `add` says (LINEAR_ADD_...), added to. */
+struct product {
+    struct weights w;
+    int64_t rows, out, in;
+    bool in_out;
+};
+void family_product_forward(const struct unit *unit, float *y, const float *x, const float *bias,
+                            const struct product *product);
+void family_product_backward(const struct unit *unit, float *dx, bool accumulate_dx, float *dw,
+                             uint32_t add, float *dbias, const float *dy, const float *x,
+                             const struct product *product);
+
 /* Layer norm of `rows` rows, whose bias is the tensor behind its weight; as the kernel. */
 void family_norm_forward(const struct unit *unit, float *out, float *sum, float *stats,
                          const float *x, const float *y, int64_t rows, uint64_t layer,
@@ -113,6 +136,17 @@ void family_norm_forward(const struct unit *unit, float *out, float *sum, float 
 void family_norm_backward(const struct unit *unit, float *dx, const float *dout, const float *x,
                           const float *stats, const float *added, int64_t rows, uint64_t layer,
                           uint32_t weight);
+
+/* Rows of an embedding's tables from `first` on, counted in what the state has of them: gathered into
+ * x(R,C) and stepped, as kernels.embed_forward and embed_update have it. */
+struct table_rows {
+    int64_t first;      /* in the state */
+    const int32_t *tokens;
+    int64_t token_stride, vocabulary, first_row, row_count;
+};
+void family_gather(const struct unit *unit, float *x, const struct table_rows *rows);
+void family_step_rows(const struct unit *unit, const struct table_rows *rows,
+                      const float *head_gradient, const float *dx, float *scratch);
 
 /* Embeddings that are tables of rows and nothing else. */
 void family_tables_forward(const struct unit *unit);

@@ -140,13 +140,16 @@ static void call_adamw(const struct kernels *k, const struct kernel_call *c)
                                            .beta1 = 0.9,
                                            .beta2 = 0.95,
                                            .epsilon = 1e-8};
-    k->update(k, array(c, 0), array(c, 1), array(c, 2), array(c, 3), c->m, &adamw, true, 1);
+    const struct kernel_parameters parameters = {
+        .p = array(c, 0), .m = array(c, 1), .v = array(c, 2)};
+    k->update(k, &parameters, array(c, 3), c->m, &adamw, true, 1);
 }
 
 static void call_sgd(const struct kernels *k, const struct kernel_call *c)
 {
     static const struct optimizer sgd = {.kind = OPTIMIZER_SGD, .learning_rate = 1e-6};
-    k->update(k, array(c, 0), NULL, NULL, array(c, 3), c->m, &sgd, true, 1);
+    const struct kernel_parameters parameters = {.p = array(c, 0)};
+    k->update(k, &parameters, array(c, 3), c->m, &sgd, true, 1);
 }
 
 static void call_forward(const struct kernels *k, const struct kernel_call *c)
@@ -163,6 +166,43 @@ static void call_weight(const struct kernels *k, const struct kernel_call *c)
 {
     k->linear_weight(k, array(c, 2), NULL, array(c, 0), array(c, 1), c->m, c->n, c->k, true, 0);
 }
+
+static const bf16 *halves(const struct kernel_call *c, int64_t index)
+{
+    return (const bf16 *)(const void *)array(c, index);
+}
+
+static void call_forward_bf16(const struct kernels *k, const struct kernel_call *c)
+{
+    k->linear_forward_bf16(k, array(c, 0), halves(c, 1), halves(c, 2), array(c, 3), c->m, c->n, c->k,
+                           true);
+}
+
+static void call_input_bf16(const struct kernels *k, const struct kernel_call *c)
+{
+    k->linear_input_bf16(k, array(c, 1), halves(c, 0), halves(c, 2), c->m, c->n, c->k, true, false);
+}
+
+static void call_weight_bf16(const struct kernels *k, const struct kernel_call *c)
+{
+    k->linear_weight_bf16(k, array(c, 2), NULL, NULL, halves(c, 0), halves(c, 1), c->m, c->n, c->k,
+                          true, false);
+}
+
+static void call_round(const struct kernels *k, const struct kernel_call *c)
+{
+    k->round(k, (bf16 *)(void *)array(c, 0), array(c, 1), c->m);
+}
+
+/* The three products of a linear layer. */
+struct product_calls {
+    void (*forward)(const struct kernels *kernels, const struct kernel_call *call);
+    void (*input)(const struct kernels *kernels, const struct kernel_call *call);
+    void (*weight)(const struct kernels *kernels, const struct kernel_call *call);
+};
+static const struct product_calls products_fp32 = {call_forward, call_input, call_weight};
+static const struct product_calls products_bf16 = {call_forward_bf16, call_input_bf16,
+                                                   call_weight_bf16};
 
 /* m = B, n = T, k = C, heads 64 wide */
 static void call_attention_forward(const struct kernels *k, const struct kernel_call *c)
@@ -184,17 +224,20 @@ static void put_memory(struct bench_gpu *bench)
     const double sum_s = seconds_of(bench->device, (struct kernel_call){.call = call_sum, .m = n});
     const double adamw_s =
         seconds_of(bench->device, (struct kernel_call){.call = call_adamw, .m = n});
+    const double round_s =
+        seconds_of(bench->device, (struct kernel_call){.call = call_round, .m = n});
     const double sgd_s = seconds_of(bench->device, (struct kernel_call){.call = call_sgd, .m = n});
     json_out_object_begin(json, "memory", false);
     json_out_double(json, "sum_of_two_bytes_per_s", 12.0 * (double)n / sum_s);
     json_out_double(json, "adamw_bytes_per_s", 28.0 * (double)n / adamw_s);
     json_out_double(json, "adamw_parameters_per_s", (double)n / adamw_s);
     json_out_double(json, "sgd_bytes_per_s", 12.0 * (double)n / sgd_s);
+    json_out_double(json, "round_bytes_per_s", 6.0 * (double)n / round_s);
     json_out_object_end(json);
 }
 
 /* The products of GPT-2's blocks, small to XL, and square ones. */
-static void put_products(struct bench_gpu *bench, const char *key)
+static void put_products(struct bench_gpu *bench, const char *key, const struct product_calls *calls)
 {
     static const int64_t shapes[][3] = {{1024, 2304, 768},  {8192, 2304, 768},  {8192, 3072, 768},
                                         {8192, 768, 3072},  {8192, 4800, 1600}, {8192, 6400, 1600},
@@ -208,11 +251,11 @@ static void put_products(struct bench_gpu *bench, const char *key)
         json_out_u64(json, "m", (uint64_t)(call.m));
         json_out_u64(json, "n", (uint64_t)(call.n));
         json_out_u64(json, "k", (uint64_t)(call.k));
-        call.call = call_forward;
+        call.call = calls->forward;
         json_out_double(json, "forward_flops_per_s", flops / seconds_of(bench->device, call));
-        call.call = call_input;
+        call.call = calls->input;
         json_out_double(json, "input_flops_per_s", flops / seconds_of(bench->device, call));
-        call.call = call_weight;
+        call.call = calls->weight;
         json_out_double(json, "weight_flops_per_s", flops / seconds_of(bench->device, call));
         json_out_object_end(json);
     }
@@ -305,7 +348,8 @@ enum status gpu_rates_write(struct json_out *json, struct error *err)
         json_out_string(json, "libraries", backend_cuda.text());
         if (pinned) put_copies(&bench);
         put_memory(&bench);
-        put_products(&bench, "products_fp32");
+        put_products(&bench, "products_fp32", &products_fp32);
+        put_products(&bench, "products_bf16", &products_bf16);
         put_attention(&bench);
         status = device_failed(bench.device, err);
     }
@@ -313,7 +357,7 @@ enum status gpu_rates_write(struct json_out *json, struct error *err)
     bench.device = NULL;
     if (status == STATUS_OK) status = open_gpu(&bench, true, err);
     if (status == STATUS_OK) {
-        put_products(&bench, "products_tf32");
+        put_products(&bench, "products_tf32", &products_fp32);
         status = device_failed(bench.device, err);
     }
     device_close(bench.device);

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "exec/kernels_step.h"
 #include "models/job.h"
 
 /* What linear_weight() adds to instead of writing it. */
@@ -54,9 +55,9 @@ struct kernels {
                           const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
                           int64_t c, int64_t v, int64_t first_row, int64_t row_count);
     /* One optimizer step on a range of rows: gradient = head (may be NULL; rows of the token table
-     * only, offset to first_row) + scattered dx, each row's terms added in token order. `state` is
-     * [rows p | rows m | rows v], as many parts as the kind has, with `part` floats between them. */
-    void (*embed_update)(const struct kernels *kernels, float *state, int64_t part,
+     * only, offset to first_row) + scattered dx, each row's terms added in token order. `rows`: from
+     * first_row on. */
+    void (*embed_update)(const struct kernels *kernels, const struct kernel_parameters *rows,
                          const float *head_gradient, const float *dx, const int32_t *tokens,
                          int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
                          int64_t first_row, int64_t row_count, const struct optimizer *optimizer,
@@ -97,10 +98,30 @@ struct kernels {
     void (*loss)(const struct kernels *kernels, double *loss, float *logits, const int32_t *tokens,
                  int64_t token_stride, int64_t b, int64_t t, int64_t v, struct loss_rows rows);
 
-    /* One step over n parameters of one tensor; `step` from 1. m: adamw's first moments, momentum's
-     * sums of gradients; v: adamw's second moments; NULL for kinds that have none. */
-    void (*update)(const struct kernels *kernels, float *p, float *m, float *v, const float *g,
-                   int64_t n, const struct optimizer *optimizer, bool decays, uint64_t step);
+    /* One step over n parameters of one tensor; `step` from 1. */
+    void (*update)(const struct kernels *kernels, const struct kernel_parameters *parameters,
+                   const float *g, int64_t n, const struct optimizer *optimizer, bool decays,
+                   uint64_t step);
+
+    /* --- weights in bf16 ------------------------------------------------------------------ */
+
+    /* To nearest, ties to even. */
+    void (*round)(const struct kernels *kernels, bf16 *out, const float *x, int64_t n);
+    /* As the linear layers above, with both operands of the product in bf16; it is added up, and its
+     * result is, in fp32. */
+    void (*linear_forward_bf16)(const struct kernels *kernels, float *y, const bf16 *x,
+                                const bf16 *w, const float *bias, int64_t m, int64_t n, int64_t k,
+                                bool w_in_out);
+    void (*linear_input_bf16)(const struct kernels *kernels, float *dx, const bf16 *dy,
+                              const bf16 *w, int64_t m, int64_t n, int64_t k, bool w_in_out,
+                              bool accumulate);
+    /* dbias: of dy before it was rounded */
+    void (*linear_weight_bf16)(const struct kernels *kernels, float *dw, float *dbias,
+                               const float *dy, const bf16 *dy_rounded, const bf16 *x, int64_t m,
+                               int64_t n, int64_t k, bool w_in_out, uint32_t add);
+    void (*embed_forward_bf16)(const struct kernels *kernels, float *x, const bf16 *rows,
+                               const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
+                               int64_t c, int64_t v, int64_t first_row, int64_t row_count);
 
     /* --- clipping, of the host's processor only ------------------------------------------- */
 
@@ -112,9 +133,10 @@ struct kernels {
     /* The sum of the squares of n numbers, in an order that n alone decides. */
     double (*squares)(const struct kernels *kernels, const float *g, int64_t n);
     /* As update, with g times `scale`. */
-    void (*update_scaled)(const struct kernels *kernels, float *p, float *m, float *v,
-                          const float *g, int64_t n, const struct optimizer *optimizer,
-                          bool decays, uint64_t step, float scale);
+    void (*update_scaled)(const struct kernels *kernels,
+                          const struct kernel_parameters *parameters, const float *g, int64_t n,
+                          const struct optimizer *optimizer, bool decays, uint64_t step,
+                          float scale);
 
     /* --- llama ---------------------------------------------------------------------------- */
 

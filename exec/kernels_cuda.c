@@ -115,6 +115,64 @@ static void linear_weight(const struct kernels *kernels, float *dw, float *dbias
         RUN(cuda_column_sums, dbias, dy, m, n, add & LINEAR_ADD_BIAS, context->workspace);
 }
 
+/* Both operands in bf16; the result is fp32, as above. */
+static void linear_forward_bf16(const struct kernels *kernels, float *y, const bf16 *x,
+                                const bf16 *w, const float *bias, int64_t m, int64_t n, int64_t k,
+                                bool w_in_out)
+{
+    multiply(context_of(kernels), "linear_forward_bf16",
+             &(struct cuda_product){.m = n,
+                                    .n = m,
+                                    .k = k,
+                                    .a = w,
+                                    .transpose_a = !w_in_out,
+                                    .b = x,
+                                    .c = y,
+                                    .bias = bias,
+                                    .bf16 = true});
+}
+
+static void linear_input_bf16(const struct kernels *kernels, float *dx, const bf16 *dy,
+                              const bf16 *w, int64_t m, int64_t n, int64_t k, bool w_in_out,
+                              bool accumulate)
+{
+    multiply(context_of(kernels), "linear_input_bf16",
+             &(struct cuda_product){.m = k,
+                                    .n = m,
+                                    .k = n,
+                                    .a = w,
+                                    .transpose_a = w_in_out,
+                                    .b = dy,
+                                    .c = dx,
+                                    .accumulate = accumulate,
+                                    .bf16 = true});
+}
+
+static void linear_weight_bf16(const struct kernels *kernels, float *dw, float *dbias,
+                               const float *dy, const bf16 *dy_rounded, const bf16 *x, int64_t m,
+                               int64_t n, int64_t k, bool w_in_out, uint32_t add)
+{
+    struct cuda_context *const context = context_of(kernels);
+    multiply(context, "linear_weight_bf16",
+             &(struct cuda_product){.m = w_in_out ? n : k,
+                                    .n = w_in_out ? k : n,
+                                    .k = m,
+                                    .a = w_in_out ? dy_rounded : x,
+                                    .b = w_in_out ? x : dy_rounded,
+                                    .transpose_b = true,
+                                    .c = dw,
+                                    .accumulate = add & LINEAR_ADD_WEIGHT,
+                                    .bf16 = true});
+    if (dbias)
+        RUN(cuda_column_sums, dbias, dy, m, n, add & LINEAR_ADD_BIAS, context->workspace);
+}
+
+static void round_to_bf16(const struct kernels *kernels, bf16 *out, const float *x, int64_t n)
+{
+    struct cuda_context *const context = context_of(kernels);
+    RUN(cuda_round, out, x, n);
+}
+
 /* --- the embedding ------------------------------------------------------------------------------------ */
 
 static void embed_forward(const struct kernels *kernels, float *x, const float *rows,
@@ -125,18 +183,23 @@ static void embed_forward(const struct kernels *kernels, float *x, const float *
     RUN(cuda_embed_forward, x, rows, tokens, token_stride, b, t, c, v, first_row, row_count);
 }
 
-static void embed_update(const struct kernels *kernels, float *state, int64_t part,
+static void embed_forward_bf16(const struct kernels *kernels, float *x, const bf16 *rows,
+                               const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
+                               int64_t c, int64_t v, int64_t first_row, int64_t row_count)
+{
+    struct cuda_context *const context = context_of(kernels);
+    RUN(cuda_embed_forward_bf16, x, rows, tokens, token_stride, b, t, c, v, first_row, row_count);
+}
+
+static void embed_update(const struct kernels *kernels, const struct kernel_parameters *rows,
                          const float *head_gradient, const float *dx, const int32_t *tokens,
                          int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
                          int64_t first_row, int64_t row_count, const struct optimizer *optimizer,
                          uint64_t step, float *scratch)
 {
     struct cuda_context *const context = context_of(kernels);
-    const uint32_t words = optimizer_state_words(optimizer->kind);
     const struct cuda_embed embed = {
-        .p = state,
-        .m = words > 0 ? state + part : NULL,
-        .v = words > 1 ? state + 2 * part : NULL,
+        .rows = *rows,
         .head = head_gradient,
         .dx = dx,
         .tokens = tokens,
@@ -401,14 +464,15 @@ static void residual(const struct kernels *kernels, float *z, const float *x, co
     RUN(cuda_residual, z, x, y, n);
 }
 
-static void update(const struct kernels *kernels, float *p, float *m, float *v, const float *g,
-                   int64_t n, const struct optimizer *optimizer, bool decays, uint64_t step)
+static void update(const struct kernels *kernels, const struct kernel_parameters *parameters,
+                   const float *g, int64_t n, const struct optimizer *optimizer, bool decays,
+                   uint64_t step)
 {
     struct cuda_context *const context = context_of(kernels);
-    const uint32_t words = optimizer_state_words(optimizer->kind);
-    assert((words == 0 || m) && (words < 2 || v));
     const struct host_step coefficients = host_step_of(optimizer, decays, step);
-    RUN(cuda_update, p, words > 0 ? m : NULL, words > 1 ? v : NULL, g, n, &coefficients);
+    assert((parameters->m != NULL) == (optimizer_moments(optimizer->kind) > 0));
+    assert((parameters->v != NULL) == (optimizer_moments(optimizer->kind) > 1));
+    RUN(cuda_update, parameters, g, n, &coefficients);
 }
 
 static void finish(const struct kernels *kernels)
@@ -436,6 +500,11 @@ static const struct kernels table = {
     .residual = residual,
     .loss = loss,
     .update = update,
+    .round = round_to_bf16,
+    .linear_forward_bf16 = linear_forward_bf16,
+    .linear_input_bf16 = linear_input_bf16,
+    .linear_weight_bf16 = linear_weight_bf16,
+    .embed_forward_bf16 = embed_forward_bf16,
     .rms_norm_forward = rms_norm_forward,
     .rms_norm_backward = rms_norm_backward,
     .rope = rope,

@@ -7,11 +7,12 @@
  * four bytes, not sixteen: any alignment is right, a number's result does not depend on where it
  * stands, and with EACH loads in flight per thread the difference is a few per cent.
  *
- * The formulas are those of kernels_elementwise.c, kernels_swiglu.c and kernels_update.c.
+ * The formulas are those of kernels_elementwise.c and kernels_swiglu.c.
  */
 #include "exec/kernels_cuda_device.cuh"
 
 #include "exec/kernels_cuda_launch.h"
+#include "exec/kernels_cuda_step.cuh"
 
 enum { THREADS = 256, EACH = 4, PER_BLOCK = THREADS * EACH };
 
@@ -122,65 +123,37 @@ __global__ static void swiglu_slopes(float *dgate, float *dup, const float *dy, 
     }
 }
 
-__global__ static void adamw_step(float *p, float *m, float *v, const float *g, int64_t n,
-                                  struct host_step s)
+/* MOMENTS of a kind are known to the compiler, so that nothing is loaded in vain. */
+template <int MOMENTS>
+__global__ static void update(struct kernel_parameters parameters, const float *g, int64_t n,
+                              struct host_step s)
 {
     const int64_t first = (int64_t)blockIdx.x * PER_BLOCK + threadIdx.x;
-    float parameter[EACH], mean[EACH], square[EACH], gradient[EACH];
+    struct step_numbers numbers[EACH];
+    float gradient[EACH];
+    if (MOMENTS < 1) parameters.m = nullptr;
+    if (MOMENTS < 2) parameters.v = nullptr;
     for (int e = 0; e < EACH; e++) {
         const int64_t i = first + e * THREADS;
-        const bool inside = i < n;
-        parameter[e] = inside ? p[i] : 0.0f;
-        mean[e] = inside ? m[i] : 0.0f;
-        square[e] = inside ? v[i] : 0.0f;
-        gradient[e] = inside ? g[i] : 0.0f;
+        if (i >= n) break;
+        numbers[e] = step_load(parameters, i, s);
+        gradient[e] = g[i];
     }
     for (int e = 0; e < EACH; e++) {
         const int64_t i = first + e * THREADS;
         if (i >= n) break;
-        const float new_mean = s.beta1 * mean[e] + s.rest1 * gradient[e];
-        const float new_square = s.beta2 * square[e] + s.rest2 * (gradient[e] * gradient[e]);
-        const float root = sqrtf(new_square) * s.inverse_root + s.epsilon;
-        m[i] = new_mean;
-        v[i] = new_square;
-        p[i] = parameter[e] * s.keep - s.rate * (new_mean / root);
+        step_apply(&numbers[e], gradient[e], MOMENTS > 0, MOMENTS > 1, s);
+        step_store(parameters, i, numbers[e], s);
     }
 }
 
-__global__ static void sgd_step(float *p, const float *g, int64_t n, struct host_step s)
+__global__ static void round_to_bf16(bf16 *out, const float *x, int64_t n)
 {
     const int64_t first = (int64_t)blockIdx.x * PER_BLOCK + threadIdx.x;
-    float parameter[EACH], gradient[EACH];
-    for (int e = 0; e < EACH; e++) {
-        const int64_t i = first + e * THREADS;
-        parameter[e] = i < n ? p[i] : 0.0f;
-        gradient[e] = i < n ? g[i] : 0.0f;
-    }
-    for (int e = 0; e < EACH; e++) {
-        const int64_t i = first + e * THREADS;
-        if (i < n) p[i] = parameter[e] - s.rate * (gradient[e] + s.keep * parameter[e]);
-    }
-}
-
-__global__ static void momentum_step(float *p, float *m, const float *g, int64_t n,
-                                     struct host_step s)
-{
-    const int64_t first = (int64_t)blockIdx.x * PER_BLOCK + threadIdx.x;
-    float parameter[EACH], sum[EACH], gradient[EACH];
-    for (int e = 0; e < EACH; e++) {
-        const int64_t i = first + e * THREADS;
-        parameter[e] = i < n ? p[i] : 0.0f;
-        sum[e] = i < n ? m[i] : 0.0f;
-        gradient[e] = i < n ? g[i] : 0.0f;
-    }
-    for (int e = 0; e < EACH; e++) {
-        const int64_t i = first + e * THREADS;
-        if (i >= n) break;
-        const float decayed = gradient[e] + s.keep * parameter[e];
-        const float new_sum = s.beta1 * sum[e] + decayed;
-        m[i] = new_sum;
-        p[i] = parameter[e] - s.rate * (s.rest1 * decayed + s.beta2 * new_sum);
-    }
+    float in[EACH];
+    for (int e = 0; e < EACH; e++) in[e] = first + e * THREADS < n ? x[first + e * THREADS] : 0.0f;
+    for (int e = 0; e < EACH; e++)
+        if (first + e * THREADS < n) out[first + e * THREADS] = bf16_nearest(in[e]);
 }
 
 __global__ static void add_bias(float *y, const float *bias, int64_t m, int64_t n)
@@ -245,16 +218,18 @@ extern "C" cudaError_t cuda_residual(cudaStream_t stream, float *z, const float 
                   n);
 }
 
-extern "C" cudaError_t cuda_update(cudaStream_t stream, float *p, float *m, float *v,
-                                   const float *g, int64_t n, const struct host_step *step)
+extern "C" cudaError_t cuda_update(cudaStream_t stream,
+                                   const struct kernel_parameters *parameters, const float *g,
+                                   int64_t n, const struct host_step *step)
 {
-    if (m && !v)
-        return launch(momentum_step, blocks_for(n, PER_BLOCK), dim3(THREADS), 0, stream, p, m, g, n,
-                      *step);
-    if (m)
-        return launch(adamw_step, blocks_for(n, PER_BLOCK), dim3(THREADS), 0, stream, p, m, v, g,
-                      n, *step);
-    return launch(sgd_step, blocks_for(n, PER_BLOCK), dim3(THREADS), 0, stream, p, g, n, *step);
+    const int moments = !parameters->m ? 0 : !parameters->v ? 1 : 2;
+    return launch(moments == 0 ? update<0> : moments == 1 ? update<1> : update<2>,
+                  blocks_for(n, PER_BLOCK), dim3(THREADS), 0, stream, *parameters, g, n, *step);
+}
+
+extern "C" cudaError_t cuda_round(cudaStream_t stream, bf16 *out, const float *x, int64_t n)
+{
+    return launch(round_to_bf16, blocks_for(n, PER_BLOCK), dim3(THREADS), 0, stream, out, x, n);
 }
 
 extern "C" cudaError_t cuda_add_bias(cudaStream_t stream, float *y, const float *bias, int64_t m,
@@ -274,9 +249,10 @@ extern "C" cudaError_t cuda_elementwise_load(void)
         (const void *)map_one<gelu_tanh>,       (const void *)map_one<gelu_exact>,
         (const void *)map_two<gelu_tanh_slope>, (const void *)map_two<gelu_exact_slope>,
         (const void *)map_two<swiglu>,          (const void *)swiglu_slopes,
-        (const void *)map_two<sum_of_two>,      (const void *)adamw_step,
-        (const void *)sgd_step,                 (const void *)momentum_step,
-        (const void *)add_bias,                 (const void *)pause_for,
+        (const void *)map_two<sum_of_two>,      (const void *)update<0>,
+        (const void *)update<1>,                (const void *)update<2>,
+        (const void *)round_to_bf16,            (const void *)add_bias,
+        (const void *)pause_for,
     };
     struct cudaFuncAttributes attributes;
     for (const void *kernel : kernels) {

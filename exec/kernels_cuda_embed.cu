@@ -19,13 +19,25 @@
 #include <cub/device/device_radix_sort.cuh>
 
 #include "exec/kernels_cuda_launch.h"
+#include "exec/kernels_cuda_step.cuh"
 
 enum { THREADS = 256, UNROLL = 4 };
 
 /* --- forward ---------------------------------------------------------------------------------------- */
 
+__device__ static inline float number_of(float x)
+{
+    return x;
+}
+
+__device__ static inline float number_of(bf16 x)
+{
+    return bf16_widen(x);
+}
+
 /* A block per token; the slice with row 0 comes first and writes, others add. */
-__global__ static void embed_forward(float *x, const float *rows, const int32_t *tokens,
+template <typename Number>
+__global__ static void embed_forward(float *x, const Number *rows, const int32_t *tokens,
                                      int64_t token_stride, int64_t t, int64_t c, int64_t v,
                                      int64_t first_row, int64_t row_count)
 {
@@ -36,8 +48,8 @@ __global__ static void embed_forward(float *x, const float *rows, const int32_t 
     if (first_row > 0 && !has_token && !has_position) return;
     for (int64_t i = threadIdx.x; i < c; i += THREADS) {
         float sum = first_row == 0 ? 0.0f : x[r * c + i];
-        if (has_token) sum += rows[(token - first_row) * c + i];
-        if (has_position) sum += rows[(position - first_row) * c + i];
+        if (has_token) sum += number_of(rows[(token - first_row) * c + i]);
+        if (has_position) sum += number_of(rows[(position - first_row) * c + i]);
         x[r * c + i] = sum;
     }
 }
@@ -73,27 +85,6 @@ __device__ static int64_t find_pair(const unsigned long long *pairs, int64_t cou
 
 /* --- update ----------------------------------------------------------------------------------------------- */
 
-__device__ static inline void step_one(const struct cuda_embed &e, int64_t i, float g)
-{
-    const struct host_step &s = e.step;
-    if (!e.m) {
-        e.p[i] = e.p[i] - s.rate * (g + s.keep * e.p[i]);
-        return;
-    }
-    if (!e.v) {
-        const float decayed = g + s.keep * e.p[i], sum = s.beta1 * e.m[i] + decayed;
-        e.m[i] = sum;
-        e.p[i] = e.p[i] - s.rate * (s.rest1 * decayed + s.beta2 * sum);
-        return;
-    }
-    const float mean = s.beta1 * e.m[i] + s.rest1 * g;
-    const float square = s.beta2 * e.v[i] + s.rest2 * (g * g);
-    const float root = sqrtf(square) * s.inverse_root + s.epsilon;
-    e.m[i] = mean;
-    e.v[i] = square;
-    e.p[i] = e.p[i] * s.keep - s.rate * (mean / root);
-}
-
 /* A block per row of the range. */
 __global__ static void update_rows(struct cuda_embed e, const unsigned long long *pairs)
 {
@@ -124,7 +115,9 @@ __global__ static void update_rows(struct cuda_embed e, const unsigned long long
             for (int u = 0; u < UNROLL; u++)
                 if (k + u < count) g += terms[u];
         }
-        step_one(e, row * e.c + i, g);
+        struct step_numbers numbers = step_load(e.rows, row * e.c + i, e.step);
+        step_apply(&numbers, g, e.rows.m != nullptr, e.rows.v != nullptr, e.step);
+        step_store(e.rows, row * e.c + i, numbers, e.step);
     }
 }
 
@@ -135,8 +128,17 @@ extern "C" cudaError_t cuda_embed_forward(cudaStream_t stream, float *x, const f
                                           int64_t t, int64_t c, int64_t v, int64_t first_row,
                                           int64_t row_count)
 {
-    return launch(embed_forward, b * t, dim3(THREADS), 0, stream, x, rows, tokens, token_stride, t,
+    return launch(embed_forward<float>, b * t, dim3(THREADS), 0, stream, x, rows, tokens, token_stride, t,
                   c, v, first_row, row_count);
+}
+
+extern "C" cudaError_t cuda_embed_forward_bf16(cudaStream_t stream, float *x, const bf16 *rows,
+                                               const int32_t *tokens, int64_t token_stride,
+                                               int64_t b, int64_t t, int64_t c, int64_t v,
+                                               int64_t first_row, int64_t row_count)
+{
+    return launch(embed_forward<bf16>, b * t, dim3(THREADS), 0, stream, x, rows, tokens,
+                  token_stride, t, c, v, first_row, row_count);
 }
 
 extern "C" cudaError_t cuda_embed_update(cudaStream_t stream, const struct cuda_embed *embed,
@@ -166,7 +168,8 @@ extern "C" cudaError_t cuda_embed_update(cudaStream_t stream, const struct cuda_
 
 extern "C" cudaError_t cuda_embed_load(void)
 {
-    const void *const kernels[] = {(const void *)embed_forward, (const void *)make_pairs,
+    const void *const kernels[] = {(const void *)embed_forward<float>,
+                                   (const void *)embed_forward<bf16>, (const void *)make_pairs,
                                    (const void *)update_rows};
     struct cudaFuncAttributes attributes;
     for (const void *kernel : kernels) {

@@ -44,8 +44,9 @@ cudaError_t cuda_swiglu_backward(cudaStream_t stream, float *dgate, float *dup, 
                                  const float *gate, const float *up, int64_t n);
 cudaError_t cuda_residual(cudaStream_t stream, float *z, const float *x, const float *y,
                           int64_t n);
-cudaError_t cuda_update(cudaStream_t stream, float *p, float *m, float *v, const float *g,
-                        int64_t n, const struct host_step *step);
+cudaError_t cuda_update(cudaStream_t stream, const struct kernel_parameters *parameters,
+                        const float *g, int64_t n, const struct host_step *step);
+cudaError_t cuda_round(cudaStream_t stream, bf16 *out, const float *x, int64_t n);
 /* y(m,n) += bias(n) */
 cudaError_t cuda_add_bias(cudaStream_t stream, float *y, const float *bias, int64_t m, int64_t n);
 /* Tests: keep the stream busy for this long. */
@@ -86,8 +87,13 @@ cudaError_t cuda_embed_forward(cudaStream_t stream, float *x, const float *rows,
                                const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
                                int64_t c, int64_t v, int64_t first_row, int64_t row_count);
 
+cudaError_t cuda_embed_forward_bf16(cudaStream_t stream, float *x, const bf16 *rows,
+                                    const int32_t *tokens, int64_t token_stride, int64_t b,
+                                    int64_t t, int64_t c, int64_t v, int64_t first_row,
+                                    int64_t row_count);
+
 struct cuda_embed {
-    float *p, *m, *v;        /* of first_row; m and v NULL for sgd */
+    struct kernel_parameters rows; /* of first_row */
     const float *head, *dx;  /* head may be NULL */
     const int32_t *tokens;
     int64_t token_stride, b, t, c, vocabulary, first_row, row_count;

@@ -12,6 +12,9 @@
  * Sums that are split over blocks must be added up from separate places (COMPUTE_TYPE), not in place
  * in the order in which blocks come along.
  *
+ * Operands are fp32, or both bf16; sums and results are fp32 either way. So a weight in bf16 is read as it
+ * lies, and what it is multiplied by was rounded by a kernel of our own.
+ *
  * Alignment. Buffers begin at multiples of CUDA_OPERAND_ALIGNMENT, but the part of a microbatch begins
  * within one, behind as many matrices of its size as there were microbatches before, and a cut at
  * another layer puts the same matrix at the beginning of another buffer. So what the library is told
@@ -37,7 +40,7 @@ enum { PLANS = 1024, PROBES = 16 };
 
 struct key {
     int64_t m, n, k;
-    uint8_t transpose_a, transpose_b, bias, accumulate;
+    uint8_t transpose_a, transpose_b, bias, accumulate, bf16;
     uint8_t alignment[4]; /* bytes; of a, b, c, and the bias or 0 */
 };
 
@@ -53,7 +56,7 @@ struct product_plan {
 struct cuda_products {
     cublasLtHandle_t library;
     cudaStream_t stream;
-    cublasComputeType_t compute;
+    bool tf32;
     void *workspace;
     uint64_t workspace_bytes;
     struct product_plan plans[PLANS];
@@ -68,9 +71,16 @@ static cublasStatus_t set(struct product_plan *plan, cublasLtMatmulDescAttribute
 }
 
 /* A stored matrix of so many rows and columns, without gaps. */
-static cublasStatus_t lay_out(cublasLtMatrixLayoutOpaque_t *layout, int64_t rows, int64_t columns)
+static cublasStatus_t lay_out(cublasLtMatrixLayoutOpaque_t *layout, cudaDataType_t type,
+                              int64_t rows, int64_t columns)
 {
-    return cublasLtMatrixLayoutInit(layout, CUDA_R_32F, (uint64_t)rows, (uint64_t)columns, rows);
+    return cublasLtMatrixLayoutInit(layout, type, (uint64_t)rows, (uint64_t)columns, rows);
+}
+
+/* The one that operands of bf16 have: tf32 concerns fp32 alone. */
+static cublasComputeType_t compute_type(const struct key *key, bool tf32)
+{
+    return tf32 && !key->bf16 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
 #define TRY_CUBLAS(call)                                       \
@@ -95,11 +105,12 @@ static cublasStatus_t describe(struct product_plan *plan, const struct key *key,
         const void *const example = (const void *)(uintptr_t)key->alignment[3];
         TRY_CUBLAS(set(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &example, sizeof example));
     }
-    TRY_CUBLAS(lay_out(&plan->a, key->transpose_a ? key->k : key->m,
+    const cudaDataType_t operands = key->bf16 ? CUDA_R_16BF : CUDA_R_32F;
+    TRY_CUBLAS(lay_out(&plan->a, operands, key->transpose_a ? key->k : key->m,
                        key->transpose_a ? key->m : key->k));
-    TRY_CUBLAS(lay_out(&plan->b, key->transpose_b ? key->n : key->k,
+    TRY_CUBLAS(lay_out(&plan->b, operands, key->transpose_b ? key->n : key->k,
                        key->transpose_b ? key->k : key->n));
-    TRY_CUBLAS(lay_out(&plan->c, key->m, key->n));
+    TRY_CUBLAS(lay_out(&plan->c, CUDA_R_32F, key->m, key->n));
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -135,7 +146,7 @@ static uint64_t hash(const struct key *key)
     h = (h ^ (h >> 29) ^ (uint64_t)key->n) * 0xbf58476d1ce4e5b9u;
     h = (h ^ (h >> 31) ^ (uint64_t)key->k) * 0x94d049bb133111ebu;
     h ^= (uint64_t)key->transpose_a | (uint64_t)key->transpose_b << 1 |
-         (uint64_t)key->bias << 2 | (uint64_t)key->accumulate << 3;
+         (uint64_t)key->bias << 2 | (uint64_t)key->accumulate << 3 | (uint64_t)key->bf16 << 4;
     for (int i = 0; i < 4; i++) h = h * 31 + key->alignment[i];
     return h ^ h >> 32;
 }
@@ -144,14 +155,14 @@ static bool same(const struct key *a, const struct key *b)
 {
     return a->m == b->m && a->n == b->n && a->k == b->k && a->transpose_a == b->transpose_a &&
            a->transpose_b == b->transpose_b && a->bias == b->bias &&
-           a->accumulate == b->accumulate &&
+           a->accumulate == b->accumulate && a->bf16 == b->bf16 &&
            memcmp(a->alignment, b->alignment, sizeof a->alignment) == 0;
 }
 
 static cublasStatus_t choose(struct cuda_products *products, struct product_plan *plan,
                              const struct key *key, bool epilogue)
 {
-    TRY_CUBLAS(describe(plan, key, epilogue, products->compute));
+    TRY_CUBLAS(describe(plan, key, epilogue, compute_type(key, products->tf32)));
     cublasLtMatmulPreferenceOpaque_t preference;
     TRY_CUBLAS(prefer(&preference, key, products->workspace_bytes));
     cublasLtMatmulHeuristicResult_t result;
@@ -200,25 +211,28 @@ static cublasStatus_t find_plan(struct cuda_products *products, const struct key
 }
 
 /* The largest power of two, up to CUDA_OPERAND_ALIGNMENT, that divides address and size. */
-static uint8_t alignment_of(const float *operand, int64_t count)
+static uint8_t alignment_of(const void *operand, int64_t count, uint64_t element_bytes)
 {
-    const uint64_t bits = (uint64_t)(uintptr_t)operand | (uint64_t)count * sizeof *operand |
+    const uint64_t bits = (uint64_t)(uintptr_t)operand | (uint64_t)count * element_bytes |
                           CUDA_OPERAND_ALIGNMENT;
     return (uint8_t)(bits & -bits);
 }
 
 static struct key key_of(const struct cuda_product *p)
 {
-    return (struct key){.alignment = {alignment_of(p->a, p->m * p->k), alignment_of(p->b, p->k * p->n),
-                                      alignment_of(p->c, p->m * p->n),
-                                      p->bias ? alignment_of(p->bias, p->m) : 0},
+    const uint64_t element = p->bf16 ? sizeof(uint16_t) : sizeof(float);
+    return (struct key){.alignment = {alignment_of(p->a, p->m * p->k, element),
+                                      alignment_of(p->b, p->k * p->n, element),
+                                      alignment_of(p->c, p->m * p->n, sizeof(float)),
+                                      p->bias ? alignment_of(p->bias, p->m, sizeof(float)) : 0},
                         .m = p->m,
                         .n = p->n,
                         .k = p->k,
                         .transpose_a = p->transpose_a,
                         .transpose_b = p->transpose_b,
                         .bias = p->bias != NULL,
-                        .accumulate = p->accumulate};
+                        .accumulate = p->accumulate,
+                        .bf16 = p->bf16};
 }
 
 /* --- public ------------------------------------------------------------------------------------------ */
@@ -230,7 +244,7 @@ enum status cuda_products_create(cudaStream_t stream, bool tf32, void *workspace
     struct cuda_products *const products = alloc_zeroed(1, sizeof *products);
     if (!products) return error_memory(err, "the plans of matrix products", sizeof *products);
     products->stream = stream;
-    products->compute = tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+    products->tf32 = tf32;
     products->workspace = workspace;
     products->workspace_bytes = workspace_bytes;
     const cublasStatus_t status = cublasLtCreate(&products->library);
@@ -280,7 +294,7 @@ const char *cuda_products_describe(const struct cuda_product *product, bool tf32
     struct product_plan plan = {.made = false};
     cublasLtMatmulPreferenceOpaque_t preference;
     cublasStatus_t status =
-        describe(&plan, &key, key.bias, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F);
+        describe(&plan, &key, key.bias, compute_type(&key, tf32));
     if (status == CUBLAS_STATUS_SUCCESS) status = prefer(&preference, &key, CUDA_WORKSPACE_BYTES);
     if (status != CUBLAS_STATUS_SUCCESS) return cublasLtGetStatusString(status);
     uint64_t columns = 0;

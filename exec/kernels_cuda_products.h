@@ -15,12 +15,13 @@ struct cuda_products;
 
 struct cuda_product {
     int64_t m, n, k;
-    const float *a, *b;
+    const void *a, *b;   /* fp32, or bf16 */
     float *c;            /* (m,n), columns m apart */
     const float *bias;   /* m numbers; NULL: none */
     bool transpose_a;    /* A is stored (k,m) instead of (m,k), columns k apart */
     bool transpose_b;    /* B is stored (n,k) instead of (k,n) */
     bool accumulate;     /* C += ...; not together with a bias */
+    bool bf16;           /* A and B are; sums, bias and C are fp32 in any case */
 };
 
 /* workspace: device memory that belongs to the stream. The caller destroys it. Errors:

@@ -35,9 +35,28 @@ CLONES static void add_to_row(float *restrict x, const float *row, int64_t c)
     for (int64_t i = 0; i < c; i++) x[i] += row[i];
 }
 
-void host_embed_forward(const struct kernels *kernels, float *x, const float *rows,
-                        const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
-                        int64_t c, int64_t v, int64_t first_row, int64_t row_count)
+CLONES static void add_bf16_to_row(float *restrict x, const bf16 *row, int64_t c)
+{
+    for (int64_t i = 0; i < c; i++) x[i] += bf16_widen(row[i]);
+}
+
+/* Rows of tables, of either kind: the other is NULL. */
+struct rows {
+    const float *fp32;
+    const bf16 *rounded;
+};
+
+static void add_table_row(float *x, struct rows rows, int64_t row, int64_t c)
+{
+    if (rows.rounded)
+        add_bf16_to_row(x, rows.rounded + row * c, c);
+    else
+        add_to_row(x, rows.fp32 + row * c, c);
+}
+
+static void gather(const struct kernels *kernels, float *x, struct rows rows, const int32_t *tokens,
+                   int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
+                   int64_t first_row, int64_t row_count)
 {
     int64_t end_row = first_row + row_count;
 #pragma omp parallel for schedule(static) num_threads((int)kernels->threads) \
@@ -48,10 +67,26 @@ void host_embed_forward(const struct kernels *kernels, float *x, const float *ro
         float *out = x + r * c;
         if (first_row == 0) memset(out, 0, (size_t)c * sizeof *out);
         if (token >= first_row && token < end_row)
-            add_to_row(out, rows + (token - first_row) * c, c);
+            add_table_row(out, rows, token - first_row, c);
         if (position >= first_row && position < end_row)
-            add_to_row(out, rows + (position - first_row) * c, c);
+            add_table_row(out, rows, position - first_row, c);
     }
+}
+
+void host_embed_forward(const struct kernels *kernels, float *x, const float *rows,
+                        const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
+                        int64_t c, int64_t v, int64_t first_row, int64_t row_count)
+{
+    gather(kernels, x, (struct rows){.fp32 = rows}, tokens, token_stride, b, t, c, v, first_row,
+           row_count);
+}
+
+void host_embed_forward_bf16(const struct kernels *kernels, float *x, const bf16 *rows,
+                             const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
+                             int64_t c, int64_t v, int64_t first_row, int64_t row_count)
+{
+    gather(kernels, x, (struct rows){.rounded = rows}, tokens, token_stride, b, t, c, v, first_row,
+           row_count);
 }
 
 /* --- which tokens are in which row ------------------------------------------------------------ */
@@ -111,7 +146,7 @@ static int64_t find_pair(const uint64_t *pairs, int64_t count, int64_t row)
 
 struct sweep {
     struct host_step step;
-    float *p, *m, *v;           /* of first_row */
+    struct kernel_parameters rows; /* of first_row */
     float *gradient;            /* of first_row: where it goes instead; NULL: it is applied */
     const float *head;          /* of first_row; NULL: none */
     const float *dx;
@@ -127,8 +162,7 @@ static void take_gradient(const struct sweep *s, int64_t at, const float *g, int
     if (s->gradient)
         memcpy(s->gradient + at, g, (size_t)count * sizeof *g);
     else
-        host_step_apply(&s->step, s->p + at, s->m ? s->m + at : NULL, s->v ? s->v + at : NULL, g,
-                        count);
+        host_step_apply(&s->step, &s->rows, at, g, count, 1);
 }
 
 /* Rows [from, to) of the range that no token touches. */
@@ -231,18 +265,15 @@ void host_embed_gradient(const struct kernels *kernels, float *gradient, const f
     sweep_rows(&sweep, kernels, row_count);
 }
 
-void host_embed_update(const struct kernels *kernels, float *state, int64_t part,
+void host_embed_update(const struct kernels *kernels, const struct kernel_parameters *rows,
                        const float *head_gradient, const float *dx, const int32_t *tokens,
                        int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
                        int64_t first_row, int64_t row_count, const struct optimizer *optimizer,
                        uint64_t step, float *scratch)
 {
-    uint32_t words = optimizer_state_words(optimizer->kind);
     struct sweep sweep = {
         .step = host_step_of(optimizer, true, step),
-        .p = state,
-        .m = words > 0 ? state + part : NULL,
-        .v = words > 1 ? state + 2 * part : NULL,
+        .rows = *rows,
         .head = head_gradient,
         .dx = dx,
         .b = b,

@@ -184,6 +184,11 @@ static const struct kernels table = {
     .residual = host_residual,
     .loss = host_loss,
     .update = host_update,
+    .round = host_round,
+    .linear_forward_bf16 = host_linear_forward_bf16,
+    .linear_input_bf16 = host_linear_input_bf16,
+    .linear_weight_bf16 = host_linear_weight_bf16,
+    .embed_forward_bf16 = host_embed_forward_bf16,
     .embed_gradient = host_embed_gradient,
     .squares = host_squares,
     .update_scaled = host_update_scaled,
@@ -207,7 +212,9 @@ enum status kernels_host_create(uint32_t threads, struct kernels **out, struct e
     assert(threads >= 1 && threads <= INT_MAX);
     struct kernels *kernels = calloc(1, sizeof *kernels);
     struct host_context *context = calloc(1, sizeof *context);
-    if (!kernels || !context) {
+    if (context) context->widened = calloc(2 * (size_t)HOST_WIDENED, sizeof *context->widened);
+    if (!kernels || !context || !context->widened) {
+        if (context) free(context->widened);
         free(kernels);
         free(context);
         return error_memory(err, "the host's kernels", sizeof *kernels + sizeof *context);
@@ -241,7 +248,9 @@ enum status kernels_host_create(uint32_t threads, struct kernels **out, struct e
 void kernels_host_destroy(struct kernels *kernels)
 {
     if (!kernels) return;
-    free(kernels->context);
+    struct host_context *const context = kernels->context;
+    free(context->widened);
+    free(context);
     free(kernels);
 }
 

@@ -26,7 +26,11 @@ enum {
 
 struct host_context {
     double loss_partials[HOST_LOSS_PARTIALS];
+    float *widened; /* HOST_WIDENED floats for each operand of a product of bf16; no page of it is there
+                       before one is made */
 };
+
+enum { HOST_WIDENED = 1 << 20 };
 
 /* --- the kernels, one idea a file ------------------------------------------------------------- */
 
@@ -41,17 +45,29 @@ void host_linear_weight(const struct kernels *kernels, float *dw, float *dbias, 
 void host_embed_forward(const struct kernels *kernels, float *x, const float *rows,
                         const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
                         int64_t c, int64_t v, int64_t first_row, int64_t row_count);
-void host_embed_update(const struct kernels *kernels, float *state, int64_t part,
+void host_embed_update(const struct kernels *kernels, const struct kernel_parameters *rows,
                        const float *head_gradient, const float *dx, const int32_t *tokens,
                        int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
                        int64_t first_row, int64_t row_count, const struct optimizer *optimizer,
                        uint64_t step, float *scratch);
+void host_embed_forward_bf16(const struct kernels *kernels, float *x, const bf16 *rows,
+                             const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
+                             int64_t c, int64_t v, int64_t first_row, int64_t row_count);
+
+void host_round(const struct kernels *kernels, bf16 *out, const float *x, int64_t n);
+void host_linear_forward_bf16(const struct kernels *kernels, float *y, const bf16 *x, const bf16 *w,
+                              const float *bias, int64_t m, int64_t n, int64_t k, bool w_in_out);
+void host_linear_input_bf16(const struct kernels *kernels, float *dx, const bf16 *dy, const bf16 *w,
+                            int64_t m, int64_t n, int64_t k, bool w_in_out, bool accumulate);
+void host_linear_weight_bf16(const struct kernels *kernels, float *dw, float *dbias,
+                             const float *dy, const bf16 *dy_rounded, const bf16 *x, int64_t m,
+                             int64_t n, int64_t k, bool w_in_out, uint32_t add);
 
 void host_embed_gradient(const struct kernels *kernels, float *gradient, const float *head_gradient,
                          const float *dx, const int32_t *tokens, int64_t token_stride, int64_t b,
                          int64_t t, int64_t c, int64_t v, int64_t row_count, float *scratch);
 double host_squares(const struct kernels *kernels, const float *g, int64_t n);
-void host_update_scaled(const struct kernels *kernels, float *p, float *m, float *v,
+void host_update_scaled(const struct kernels *kernels, const struct kernel_parameters *parameters,
                         const float *g, int64_t n, const struct optimizer *optimizer, bool decays,
                         uint64_t step, float scale);
 
@@ -79,8 +95,9 @@ void host_residual(const struct kernels *kernels, float *z, const float *x, cons
 void host_loss(const struct kernels *kernels, double *loss, float *logits, const int32_t *tokens,
                int64_t token_stride, int64_t b, int64_t t, int64_t v, struct loss_rows rows);
 
-void host_update(const struct kernels *kernels, float *p, float *m, float *v, const float *g,
-                 int64_t n, const struct optimizer *optimizer, bool decays, uint64_t step);
+void host_update(const struct kernels *kernels, const struct kernel_parameters *parameters,
+                 const float *g, int64_t n, const struct optimizer *optimizer, bool decays,
+                 uint64_t step);
 
 void host_rms_norm_forward(const struct kernels *kernels, float *out, float *sum, float *stats,
                            const float *x, const float *y, const float *w, int64_t r, int64_t c,
@@ -125,9 +142,10 @@ void host_first_backward(const struct kernels *kernels, float *dx, const float *
 
 /* --- what they share -------------------------------------------------------------------------- */
 
-/* The step over n elements, on the calling thread; m and v as kernels.update has them. */
-void host_step_apply(const struct host_step *step, float *p, float *m, float *v, const float *g,
-                     int64_t n);
+/* The step over n parameters from the at-th on, on the calling thread; g is theirs, times `scale` where that
+ * is below 1. */
+void host_step_apply(const struct host_step *step, const struct kernel_parameters *parameters,
+                     int64_t at, const float *g, int64_t n, float scale);
 
 /* sums(n) = column sums of x(m,n) in an order set by m alone. */
 void host_column_sums(const struct kernels *kernels, float *sums, const float *x, int64_t m,

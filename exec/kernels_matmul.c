@@ -20,6 +20,8 @@
  * Rows are taken in blocks of 64 whose sums are added up, which keeps the rounding error near that
  * of 64 + m / 64 additions in a row. One read of dy: 4 m n bytes, mostly from cache.
  *
+ * Weights in bf16 have their own file, kernels_bf16.c, whose products end here.
+ *
  * What the library promises, and we test: equal calls with an equal number of threads give equal
  * bits, wherever the operands lie.
  */

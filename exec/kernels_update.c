@@ -11,10 +11,16 @@
  * 20, SGD 12; at 40 GB/s the 124 million parameters of GPT-2 take 87 ms. The coefficients are worked out in
  * double once per call. Leaves take whole chunks; a tail is padded and goes through the same code.
  *
+ * Where some of it is bf16, or gradients are clipped, a step goes by pieces through the stack, in front of
+ * which moments are widened and gradients scaled, and behind which moments are rounded at random and the
+ * weights from their master to nearest: the arithmetic is the same, and memory moves no more for it.
+ * What rounds a moment's number is a function of job, step, layer and the number's place in the layer, so
+ * that neither blocks nor slices show; its lower half rounds the first moment, the upper half the second.
+ *
  * Clipping: the norm of all gradients is the root of their tensors' sums of squares, each a double whose
  * order n alone decides: lanes within a range, a fixed number of ranges, one after the other. Squares of
- * floats are exact in double. A scaled step scales a block of the gradient on the stack, in front of the
- * step: (g s) is rounded once, as in torch.nn.utils.clip_grad_norm_(), and nothing more is moved.
+ * floats are exact in double. A scaled gradient (g s) is rounded once, as in
+ * torch.nn.utils.clip_grad_norm_().
  *
  * Sources: Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019; the order of
  * operations is that of torch.optim.AdamW. Sutskever et al., "On the importance of initialization and
@@ -24,6 +30,8 @@
 
 #include <assert.h>
 #include <math.h>
+
+enum { STEP_PIECE = 4096 };
 
 /* --- leaves ----------------------------------------------------------------------------------- */
 
@@ -67,7 +75,7 @@ struct host_step host_step_of(const struct optimizer *o, bool decays, uint64_t s
 {
     assert(step > 0);
     double decay = decays || o->decay == DECAY_ALL ? o->weight_decay : 0;
-    struct host_step s = {.kind = o->kind};
+    struct host_step s = {.kind = o->kind, .moments_bf16 = o->moments == PRECISION_BF16};
     if (o->kind != OPTIMIZER_ADAMW) {
         s.rate = (float)o->learning_rate;
         s.keep = (float)decay;
@@ -135,8 +143,8 @@ static void momentum_apply(const struct host_step *step, float *p, float *m, con
     memcpy(m + last, tail_m, bytes);
 }
 
-void host_step_apply(const struct host_step *step, float *p, float *m, float *v, const float *g,
-                     int64_t n)
+static void apply_fp32(const struct host_step *step, float *p, float *m, float *v, const float *g,
+                       int64_t n)
 {
     switch ((enum optimizer_kind)step->kind) {
     case OPTIMIZER_SGD: sgd_apply(step, p, g, n); break;
@@ -146,24 +154,90 @@ void host_step_apply(const struct host_step *step, float *p, float *m, float *v,
     }
 }
 
-void host_update(const struct kernels *kernels, float *p, float *m, float *v, const float *g,
-                 int64_t n, const struct optimizer *optimizer, bool decays, uint64_t step)
+/* --- steps through the stack ------------------------------------------------------------------ */
+
+CLONES static void scale_piece(float *restrict out, const float *restrict g, float scale, int64_t n)
 {
-    assert(m || optimizer_state_words(optimizer->kind) < 1);
-    assert(v || optimizer_state_words(optimizer->kind) < 2);
+    for (int64_t i = 0; i < n; i++) out[i] = g[i] * scale;
+}
+
+CLONES static void widen_piece(float *restrict out, const bf16 *restrict x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) out[i] = bf16_widen(x[i]);
+}
+
+CLONES static void round_piece(bf16 *restrict out, const float *restrict x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) out[i] = bf16_nearest(x[i]);
+}
+
+/* Numbers of the places from `place` on, each by half of its bits: those behind `shift`. */
+CLONES static void round_piece_at_random(bf16 *restrict out, const float *restrict x, int64_t n,
+                                         uint64_t key, uint64_t place, uint32_t shift)
+{
+    for (int64_t i = 0; i < n; i++)
+        out[i] = bf16_random(x[i], bf16_draw(key, place + (uint64_t)i) >> shift & 0xffffu);
+}
+
+/* At most STEP_PIECE parameters. */
+static void piece_apply(const struct host_step *step, const struct kernel_parameters *piece,
+                        const float *g, int64_t n, float scale)
+{
+    float scaled[STEP_PIECE], first[STEP_PIECE], second[STEP_PIECE];
+    float *m = piece->m, *v = piece->v;
+    if (!(scale >= 1)) { /* also when it is not a number */
+        scale_piece(scaled, g, scale, n);
+        g = scaled;
+    }
+    if (m && step->moments_bf16) widen_piece(m = first, piece->m, n);
+    if (v && step->moments_bf16) widen_piece(v = second, piece->v, n);
+    apply_fp32(step, piece->p, m, v, g, n);
+    if (m == first) round_piece_at_random(piece->m, first, n, piece->key, piece->place, 0);
+    if (v == second) round_piece_at_random(piece->v, second, n, piece->key, piece->place, 16);
+    if (piece->rounded) round_piece(piece->rounded, piece->p, n);
+}
+
+void host_step_apply(const struct host_step *step, const struct kernel_parameters *parameters,
+                     int64_t at, const float *g, int64_t n, float scale)
+{
+    if (scale >= 1 && !step->moments_bf16 && !parameters->rounded) {
+        float *const m = parameters->m, *const v = parameters->v;
+        apply_fp32(step, parameters->p + at, m ? m + at : NULL, v ? v + at : NULL, g, n);
+        return;
+    }
+    for (int64_t done = 0; done < n; done += STEP_PIECE) {
+        const struct kernel_parameters piece =
+            kernel_parameters_from(*parameters, at + done, step->moments_bf16);
+        piece_apply(step, &piece, g + done, host_min(STEP_PIECE, n - done), scale);
+    }
+}
+
+void host_update_scaled(const struct kernels *kernels, const struct kernel_parameters *parameters,
+                        const float *g, int64_t n, const struct optimizer *optimizer, bool decays,
+                        uint64_t step, float scale)
+{
+    assert(parameters->m || optimizer_moments(optimizer->kind) < 1);
+    assert(parameters->v || optimizer_moments(optimizer->kind) < 2);
     struct host_step coefficients = host_step_of(optimizer, decays, step);
     int64_t blocks = host_blocks(n, HOST_BLOCK);
 #pragma omp parallel for schedule(static) num_threads((int)kernels->threads) if (n > HOST_SERIAL)
     for (int64_t block = 0; block < blocks; block++) {
         int64_t first = block * HOST_BLOCK;
-        host_step_apply(&coefficients, p + first, m ? m + first : NULL, v ? v + first : NULL,
-                        g + first, host_min(HOST_BLOCK, n - first));
+        host_step_apply(&coefficients, parameters, first, g + first,
+                        host_min(HOST_BLOCK, n - first), scale);
     }
+}
+
+void host_update(const struct kernels *kernels, const struct kernel_parameters *parameters,
+                 const float *g, int64_t n, const struct optimizer *optimizer, bool decays,
+                 uint64_t step)
+{
+    host_update_scaled(kernels, parameters, g, n, optimizer, decays, step, 1);
 }
 
 /* --- clipping --------------------------------------------------------------------------------- */
 
-enum { SQUARE_RANGES = 512, SQUARE_LANES = 16, SCALED_PIECE = 4096 };
+enum { SQUARE_RANGES = 512, SQUARE_LANES = 16 };
 
 CLONES static double squares_of(const float *restrict g, int64_t n)
 {
@@ -189,37 +263,4 @@ double host_squares(const struct kernels *kernels, const float *g, int64_t n)
         sums[i] = squares_of(g + i * range, host_min(range, n - i * range));
     for (int64_t i = 0; i < ranges; i++) sum += sums[i];
     return sum;
-}
-
-CLONES static void scale_piece(float *restrict out, const float *restrict g, float scale, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) out[i] = g[i] * scale;
-}
-
-/* At most HOST_BLOCK parameters. */
-static void scaled_block(const struct host_step *step, float *p, float *m, float *v, const float *g,
-                         int64_t n, float scale)
-{
-    float scaled[SCALED_PIECE];
-    for (int64_t at = 0; at < n; at += SCALED_PIECE) {
-        int64_t count = host_min(SCALED_PIECE, n - at);
-        scale_piece(scaled, g + at, scale, count);
-        host_step_apply(step, p + at, m ? m + at : NULL, v ? v + at : NULL, scaled, count);
-    }
-}
-
-void host_update_scaled(const struct kernels *kernels, float *p, float *m, float *v,
-                        const float *g, int64_t n, const struct optimizer *optimizer, bool decays,
-                        uint64_t step, float scale)
-{
-    assert(m || optimizer_state_words(optimizer->kind) < 1);
-    assert(v || optimizer_state_words(optimizer->kind) < 2);
-    struct host_step coefficients = host_step_of(optimizer, decays, step);
-    int64_t blocks = host_blocks(n, HOST_BLOCK);
-#pragma omp parallel for schedule(static) num_threads((int)kernels->threads) if (n > HOST_SERIAL)
-    for (int64_t block = 0; block < blocks; block++) {
-        int64_t first = block * HOST_BLOCK;
-        scaled_block(&coefficients, p + first, m ? m + first : NULL, v ? v + first : NULL,
-                     g + first, host_min(HOST_BLOCK, n - first), scale);
-    }
 }

@@ -47,8 +47,8 @@ static struct linear linear_of(const struct unit *unit, uint32_t weight, int64_t
 static void norm_forward(const struct unit *unit, float *out, float *sum, float *stats,
                          const float *x, const float *y, uint64_t layer, uint32_t weight)
 {
-    const struct tensor w = family_tensor(unit, layer, weight);
-    unit->kernels->rms_norm_forward(unit->kernels, out, sum, stats, x, y, w.p, unit->r, unit->c,
+    unit->kernels->rms_norm_forward(unit->kernels, out, sum, stats, x, y,
+                                    family_vector(unit, layer, weight), unit->r, unit->c,
                                     unit->epsilon);
 }
 
@@ -56,8 +56,8 @@ static void norm_backward(const struct unit *unit, float *dx, const float *dout,
                           const float *stats, const float *added, uint64_t layer, uint32_t weight)
 {
     const struct tensor w = family_tensor(unit, layer, weight);
-    unit->kernels->rms_norm_backward(unit->kernels, dx, w.g, dout, x, stats, w.p, added, unit->r,
-                                     unit->c);
+    unit->kernels->rms_norm_backward(unit->kernels, dx, w.g, dout, x, stats, w.weights.fp32, added,
+                                     unit->r, unit->c);
     family_step(unit, &w, false);
 }
 

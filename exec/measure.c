@@ -107,12 +107,13 @@ static uint32_t thread_counts(uint32_t cores, uint32_t counts[PROFILES_AT_MOST])
     return count;
 }
 
-/* FLOP/s of the fastest matrix product, over all profiles. */
-double measure_best_product(const struct device_type *type)
+/* FLOP/s of the fastest matrix product, over all profiles; of those in fp32 or in bf16, which follow their
+ * forward product. */
+double measure_best_product(const struct device_type *type, enum kernel forward)
 {
     double best = 0;
     for (uint32_t i = 0; i < type->profile_count; i++)
-        for (uint32_t k = KERNEL_MATMUL_FORWARD; k <= KERNEL_MATMUL_WEIGHT; k++)
+        for (uint32_t k = forward; k < forward + 3u; k++)
             for (uint32_t p = 0; p < type->profiles[i].kernels[k].point_count; p++) {
                 const struct rate_point *const point = &type->profiles[i].kernels[k].points[p];
                 const struct work_item item = {k, 1, point->m, point->n, point->k};
@@ -182,7 +183,7 @@ static enum status measure_profiles(struct measure *measure, const struct machin
     }
     if (status != STATUS_OK) return status;
     const struct compute_profile *const full = &profiles[count - 1];
-    const double product = measure_best_product(type);
+    const double product = measure_best_product(type, KERNEL_MATMUL_FORWARD);
     type->peak_fp32 = measure_figure(measure, fmax(peak, product), 0);
     type->matmul_efficiency = measure_figure(measure, product / type->peak_fp32.value, 0);
     type->memory_bandwidth = measure_figure(measure, measure_step_bandwidth(full), 0);

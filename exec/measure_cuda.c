@@ -64,8 +64,10 @@ static void time_step(const struct kernels *kernels, void *argument)
     for (uint32_t i = 0; i < SAMPLES_MAX; i++) {
         const double before_s = clock_s();
         if (i > 3 && before_s - start_s > t->budget_s) break;
-        kernels->update(kernels, t->arrays, t->arrays + STEP_FLOATS, t->arrays + 2 * STEP_FLOATS,
-                        t->arrays + 3 * STEP_FLOATS, STEP_FLOATS, &adamw, true, 1);
+        const struct kernel_parameters parameters = {
+            .p = t->arrays, .m = t->arrays + STEP_FLOATS, .v = t->arrays + 2 * STEP_FLOATS};
+        kernels->update(kernels, &parameters, t->arrays + 3 * STEP_FLOATS, STEP_FLOATS, &adamw, true,
+                        1);
         if (i > 0) samples_add(&samples, clock_s() - before_s);
     }
     t->seconds = samples_median(&samples);
@@ -128,9 +130,12 @@ static enum status measure_type(struct measure *measure, struct device_type *typ
 
 static void set_peaks(const struct measure *measure, struct device_type *type, double peak)
 {
-    const double product = measure_best_product(type);
+    const double product = measure_best_product(type, KERNEL_MATMUL_FORWARD);
     type->peak_fp32 = measure_figure(measure, fmax(peak, product), 0);
     type->peak_fp32.kind = FIGURE_DERIVED;
+    type->peak_bf16 =
+        measure_figure(measure, measure_best_product(type, KERNEL_MATMUL_BF16_FORWARD), 0);
+    type->peak_bf16.kind = FIGURE_DERIVED;
     type->matmul_efficiency = measure_figure(measure, product / type->peak_fp32.value, 0);
     type->memory_bandwidth = measure_figure(measure, measure_step_bandwidth(type->profiles), 0);
     type->memory_efficiency = measure_figure(measure, 1, 0);

@@ -447,12 +447,30 @@ static const struct optimizer sgd = {.kind = OPTIMIZER_SGD, .learning_rate = 1e-
 static const struct optimizer momentum = {
     .kind = OPTIMIZER_MOMENTUM, .learning_rate = 1e-6, .momentum = 0.9};
 
+static const struct optimizer adamw_bf16 = {.kind = OPTIMIZER_ADAMW,
+                                            .learning_rate = 1e-6,
+                                            .weight_decay = 0.01,
+                                            .beta1 = 0.9,
+                                            .beta2 = 0.95,
+                                            .epsilon = 1e-8,
+                                            .moments = PRECISION_BF16};
+static const struct optimizer momentum_bf16 = {.kind = OPTIMIZER_MOMENTUM,
+                                               .learning_rate = 1e-6,
+                                               .momentum = 0.9,
+                                               .moments = PRECISION_BF16};
+
+/* n parameters and moments of AdamW, one after the other. */
+static struct kernel_parameters in_a_row(float *p, int64_t n)
+{
+    return (struct kernel_parameters){.p = p, .m = p + n, .v = p + 2 * n};
+}
+
 static void call_embed_update(const struct call *c)
 {
     const struct batch s = batch_of(c->m);
     const int64_t words = c->k - s.t;
-    c->kernels->embed_update(c->kernels, state(c, 3 * c->k * c->n), c->k * c->n,
-                             hot(c, 1, words * c->n), hot(c, 0, c->m * c->n),
+    const struct kernel_parameters rows = in_a_row(state(c, 3 * c->k * c->n), c->k * c->n);
+    c->kernels->embed_update(c->kernels, &rows, hot(c, 1, words * c->n), hot(c, 0, c->m * c->n),
                              words < MANY_WORDS ? c->bench->few : c->bench->many, s.t + 1, s.b,
                              s.t, c->n, words, 0, c->k, &adamw, 1, hot(c, 3, 4 * c->m));
 }
@@ -460,8 +478,8 @@ static void call_embed_update(const struct call *c)
 static void call_embed_step(const struct call *c)
 {
     const int64_t n = c->k * c->n;
-    float *const p = state(c, 3 * n);
-    c->kernels->update(c->kernels, p, p + n, p + 2 * n, hot(c, 1, n), n, &adamw, true, 1);
+    const struct kernel_parameters parameters = in_a_row(state(c, 3 * n), n);
+    c->kernels->update(c->kernels, &parameters, hot(c, 1, n), n, &adamw, true, 1);
 }
 
 /* Gradients that came from a device a moment ago. */
@@ -485,15 +503,20 @@ static void update_block(const struct call *c, const struct optimizer *optimizer
 {
     static const int64_t twelfths[] = {3, 1, 4, 4}, vector_widths[] = {1, 1, 3, 1, 1, 1, 4, 1};
     const int64_t width = (int64_t)sqrt((double)c->m / 12), matrices = c->m - 13 * width;
-    const uint32_t words = optimizer_state_words(optimizer->kind);
-    float *m = words > 0 ? state(c, words * c->m) : NULL, *v = words > 1 ? m + c->m : NULL;
+    const uint32_t moments = optimizer_moments(optimizer->kind);
+    const uint64_t bytes = precision_bytes(optimizer->moments);
+    const bool rounded = optimizer->moments == PRECISION_BF16;
+    /* a moment in bf16 takes half of what is there for it */
+    char *const first = moments > 0 ? (char *)state(c, moments * c->m) : NULL;
+    struct kernel_parameters all = {.m = first,
+                                    .v = moments > 1 ? first + (uint64_t)c->m * bytes : NULL};
     for (size_t i = 0; i < ARRAY_COUNT(twelfths) + ARRAY_COUNT(vector_widths); i++) {
         const bool matrix = i < ARRAY_COUNT(twelfths);
         const int64_t n = matrix ? matrices * twelfths[i] / 12
                                  : vector_widths[i - ARRAY_COUNT(twelfths)] * width;
-        c->kernels->update(c->kernels, hot(c, 1, n), m, v, hot(c, 0, n), n, optimizer, matrix, 1);
-        if (m) m += n;
-        if (v) v += n;
+        all.p = hot(c, 1, n);
+        c->kernels->update(c->kernels, &all, hot(c, 0, n), n, optimizer, matrix, 1);
+        all = kernel_parameters_from(all, n, rounded);
     }
 }
 
@@ -512,6 +535,47 @@ static void call_momentum(const struct call *c)
     update_block(c, &momentum);
 }
 
+static void call_adamw_bf16(const struct call *c)
+{
+    update_block(c, &adamw_bf16);
+}
+
+static void call_momentum_bf16(const struct call *c)
+{
+    update_block(c, &momentum_bf16);
+}
+
+/* Arrays of bf16 are as long as those of fp32 that they lie in. */
+static bf16 *halves(float *array)
+{
+    return (bf16 *)(void *)array;
+}
+
+static void call_round(const struct call *c)
+{
+    c->kernels->round(c->kernels, halves(hot(c, 1, c->m)), hot(c, 0, c->m), c->m);
+}
+
+static void call_matmul_bf16_forward(const struct call *c)
+{
+    c->kernels->linear_forward_bf16(c->kernels, hot(c, 0, c->m * c->n), halves(hot(c, 1, c->m * c->k)),
+                                    halves(weight(c, c->k * c->n)), hot(c, 2, c->n), c->m, c->n, c->k,
+                                    false);
+}
+
+static void call_matmul_bf16_input(const struct call *c)
+{
+    c->kernels->linear_input_bf16(c->kernels, hot(c, 0, c->m * c->n), halves(hot(c, 1, c->m * c->k)),
+                                  halves(weight(c, c->k * c->n)), c->m, c->k, c->n, false, false);
+}
+
+static void call_matmul_bf16_weight(const struct call *c)
+{
+    c->kernels->linear_weight_bf16(c->kernels, gradient(c, c->m * c->n), NULL, NULL,
+                                   halves(hot(c, 1, c->k * c->m)), halves(kept(c, c->k * c->n)), c->k,
+                                   c->m, c->n, false, false);
+}
+
 /* --- which sizes ----------------------------------------------------------------------------------- */
 
 typedef void (*call_function)(const struct call *call);
@@ -526,6 +590,7 @@ struct axis {
 struct kernel_class {
     call_function call, less;
     size_t need;                    /* offset in struct kernels of what a back end may lack; 0: none */
+    bool gpu_only;                  /* models/cost.c puts the host's together from what is measured */
     struct axis grid[BENCH_SIZES][3]; /* [how large][m, n, k] */
     const uint64_t (*sizes)[3];     /* NULL: the grid; ascending like points in a file */
     uint32_t size_count;            /* BENCH_SMALL takes the first COARSE_SIZES */
@@ -639,6 +704,25 @@ static const struct kernel_class classes[KERNEL_COUNT] = {
     [KERNEL_MOMENTUM] = {call_momentum, SIZES(parameter_sizes)},
     [KERNEL_SQUARES] = {call_squares, .need = offsetof(struct kernels, squares),
                         SIZES(parameter_sizes)},
+    [KERNEL_ADAMW_BF16] = {call_adamw_bf16, SIZES(parameter_sizes)},
+    [KERNEL_MOMENTUM_BF16] = {call_momentum_bf16, SIZES(parameter_sizes)},
+    [KERNEL_ROUND] = {call_round, SIZES(parameter_sizes)},
+    /* the host makes them in fp32, from operands that it widens */
+    [KERNEL_MATMUL_BF16_FORWARD] = {call_matmul_bf16_forward,
+                                    .gpu_only = true,
+                                    .grid = {{ROWS, WIDTHS, WIDTHS},
+                                             {COARSE_ROWS, COARSE_WIDTHS, COARSE_WIDTHS},
+                                             {GPU_ROWS, GPU_WIDTHS, GPU_WIDTHS}}},
+    [KERNEL_MATMUL_BF16_INPUT] = {call_matmul_bf16_input,
+                                  .gpu_only = true,
+                                  .grid = {{ROWS, WIDTHS, WIDTHS},
+                                           {COARSE_ROWS, COARSE_WIDTHS, COARSE_WIDTHS},
+                                           {GPU_ROWS, GPU_WIDTHS, GPU_WIDTHS}}},
+    [KERNEL_MATMUL_BF16_WEIGHT] = {call_matmul_bf16_weight,
+                                   .gpu_only = true,
+                                   .grid = {{WIDTHS, WIDTHS, ROWS},
+                                            {COARSE_WIDTHS, COARSE_WIDTHS, COARSE_ROWS},
+                                            {GPU_WIDTHS, GPU_WIDTHS, GPU_ROWS}}},
 };
 
 /* --- sampling --------------------------------------------------------------------------------------- */
@@ -729,6 +813,7 @@ static uint32_t list_sizes(const struct kernel_class *class, enum bench_size siz
 static bool is_measured(const struct bench *bench, const struct kernel_class *class)
 {
     void (*function)(void) = NULL;
+    if (class->gpu_only && bench->backend->arena_on_host) return false;
     if (!class->call || class->need == 0) return class->call != NULL;
     memcpy(&function, (const char *)device_kernels(bench->device) + class->need, sizeof function);
     return function != NULL;
@@ -856,7 +941,8 @@ static void list_step(struct bench *bench)
     for (uint32_t pass = PASS_FORWARD; pass <= PASS_UPDATE; pass++) {
         struct work_item items[LAYER_WORK_MAX];
         const uint32_t count = network_layer_work(&network, 1, (enum pass)pass, 4, 64,
-                                                  OPTIMIZER_ADAMW, items);
+                                                  (struct state_format){.optimizer = OPTIMIZER_ADAMW},
+                                                  items);
         for (uint32_t i = 0; i < count && bench->step_count < ARRAY_COUNT(bench->step); i++)
             bench->step[bench->step_count++] = items[i];
     }

@@ -49,7 +49,7 @@ MUST_CHECK enum status measure_begin(struct measure *measure, const struct measu
 
 /* FLOP/s of the fastest matrix product over all profiles; bytes/s of the largest optimizer step; the
  * shortest time that any kernel took. */
-double measure_best_product(const struct device_type *type);
+double measure_best_product(const struct device_type *type, enum kernel forward);
 double measure_step_bandwidth(const struct compute_profile *profile);
 double measure_shortest(const struct compute_profile *profile);
 

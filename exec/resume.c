@@ -18,17 +18,17 @@ static enum status write_complete(const char *folder, struct checkpoint_subject 
                                   uint64_t step, const char *path, struct error *err)
 {
     struct job written = *subject.job;
-    float *const state = malloc(subject.parameters->bytes);
+    const uint64_t bytes = subject.tables->layout.bytes;
+    float *const state = malloc(bytes);
     float *const states[] = {state};
     written.weights_out = path;
     subject.states = states;
-    subject.parameters_only = true;
     enum status status = STATUS_OK;
-    if (!state) status = error_memory(err, "the weights of a job", subject.parameters->bytes);
+    if (!state) status = error_memory(err, "the weights of a job", bytes);
     if (status == STATUS_OK)
         status = checkpoint_read(&disk_real, folder, &subject, step, NULL, NULL, err);
     if (status == STATUS_OK)
-        status = weights_write(&written, NULL, subject.parameters, 1, states, NULL, err);
+        status = weights_write(&written, subject.tables, 1, states, NULL, err);
     free(state);
     return status;
 }
@@ -52,11 +52,12 @@ static enum status look_at(const struct job *job, const char *folder, bool write
     enum status status = memory_parameters(&job->network, 0, job->network.layer_count, arena,
                                            &parameters, err);
     if (status != STATUS_OK) return status;
+    const struct state_tables values = state_tables_of_values(parameters);
     const struct checkpoint_subject subject = {
         .job = job,
         .data_tokens = tokens_of(job, false),
         .held_out_tokens = job->evaluation.every > 0 ? tokens_of(job, true) : 0,
-        .parameters = &parameters,
+        .tables = &values,
         .shard_count = 1,
     };
     status = checkpoint_find(&disk_real, folder, &subject, &out->found, err);

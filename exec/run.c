@@ -60,6 +60,7 @@
 #include "exec/run_saver.h"
 #include "exec/run_state.h"
 #include "exec/run_storage.h"
+#include "exec/weights.h"
 #include "models/cost.h"
 #include "models/learning_rate.h"
 #include "models/try.h"
@@ -227,9 +228,9 @@ static void call_batch(void *argument)
 struct keep_call {
     struct run *run;
     uint32_t job;
-    uint64_t minibatch, bytes;
-    const float *state;
-    float *kept;
+    uint64_t minibatch;
+    const struct unit_tables *tables;
+    float *state, *kept;
 };
 
 static void call_keep(void *argument)
@@ -241,7 +242,9 @@ static void call_keep(void *argument)
     const bool improved = progress->improved == call->minibatch + 1;
     progress->kept = progress->kept || improved;
     pthread_mutex_unlock(&call->run->lock);
-    if (improved) memcpy(call->kept, call->state, call->bytes);
+    if (improved)
+        weights_copy_values(&call->run->plan->jobs.jobs[call->job], &call->tables->state, call->state,
+                            &call->tables->parameters, call->kept);
 }
 
 static void call_nothing(void *argument)
@@ -618,7 +621,7 @@ static void enqueue_compute(struct loop *loop, const struct plan_walk_op *op,
             .run = loop->run,
             .job = job,
             .minibatch = op->minibatch,
-            .bytes = loop->run->parameters[shard].bytes,
+            .tables = &loop->run->tables[shard],
             .state = loop->run->states[shard],
             .kept = loop->run->kept[shard],
         };
@@ -850,14 +853,19 @@ void run_bring_state(struct run *run, uint32_t device, uint32_t buffer,
     const uint32_t shard = plan->job_first_shard[about->job] + about->shard;
     const struct job *const job = &plan->jobs.jobs[about->job];
     const char *const arena = (const char *)device_arena(run->devices[device]);
-    const uint64_t row_bytes = job->network.width * sizeof(float);
-    const uint32_t parts = 1 + optimizer_state_words(job->optimizer.kind);
-    const uint64_t part_bytes =
-        state->row_count ? state->row_count * row_bytes : state->bytes / parts;
-    for (uint32_t part = 0; part < parts; part++)
+    const struct state_layout *const whole = &run->tables[shard].state.layout;
+    const struct state_layout here =
+        state->row_count
+            ? memory_state_rows(&job->network, state->row_count, job_state_format(job)) : *whole;
+    assert(here.bytes == state->bytes);
+    for (uint32_t part = 0; part < STATE_PARTS; part++) {
+        if (here.parts[part].bytes == 0) continue;
         device_copy_guarded(run->streams[plan_stream(plan, device, STREAM_D2H)],
-                            to + part * run->parameters[shard].bytes + state->first_row * row_bytes,
-                            arena + state->address + part * part_bytes, part_bytes, guard, NULL);
+                            to + whole->parts[part].offset_bytes +
+                                state->first_row * whole->parts[part].row_bytes,
+                            arena + state->address + here.parts[part].offset_bytes,
+                            here.parts[part].bytes, guard, NULL);
+    }
 }
 
 static enum status await_d2h(struct loop *loop, uint32_t device, struct error *err)

@@ -112,7 +112,7 @@ struct checkpoint_subject run_checkpoint_subject(const struct run *run, uint32_t
         .job = &plan->jobs.jobs[job],
         .data_tokens = run->sources[job] ? data_tokens(run->sources[job]) : 0,
         .held_out_tokens = run->held_out[job] ? data_tokens(run->held_out[job]) : 0,
-        .parameters = &run->parameters[first],
+        .tables = &run->state_tables[first],
         .shard_count = plan->job_first_shard[job + 1] - first,
         .states = states,
     };
@@ -182,9 +182,8 @@ static bool copy_state(struct run_saver *saver, uint32_t job, const bool *covere
 {
     struct run *const run = saver->run;
     const struct plan *const plan = run->plan;
-    const size_t words = 1 + (size_t)optimizer_state_words(plan->jobs.jobs[job].optimizer.kind);
     for (uint32_t s = plan->job_first_shard[job]; s < plan->job_first_shard[job + 1]; s++) {
-        const size_t bytes = run->parameters[s].bytes * words;
+        const size_t bytes = run->tables[s].state.layout.bytes;
         struct error why = {0};
         if (covered && covered[s]) continue;
         if (!run_is_stored(run, s)) {
@@ -613,10 +612,9 @@ uint64_t run_saver_bytes(const struct run *run)
     const struct plan *const plan = run->plan;
     uint64_t most = 0;
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
-        const uint64_t words = 1 + (uint64_t)optimizer_state_words(plan->jobs.jobs[j].optimizer.kind);
         uint64_t bytes = 0;
         for (uint32_t s = plan->job_first_shard[j]; s < plan->job_first_shard[j + 1]; s++)
-            bytes += run->parameters[s].bytes * words;
+            bytes += run->tables[s].state.layout.bytes;
         if (bytes > most) most = bytes;
     }
     return most;
@@ -627,11 +625,10 @@ static void place_copies(struct run_saver *saver)
     const struct run *const run = saver->run;
     const struct plan *const plan = run->plan;
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
-        const uint64_t words = 1 + (uint64_t)optimizer_state_words(plan->jobs.jobs[j].optimizer.kind);
         char *at = run->host + run->snapshot_offset;
         for (uint32_t s = plan->job_first_shard[j]; s < plan->job_first_shard[j + 1]; s++) {
             saver->copies[s] = (float *)(void *)at;
-            at += run->parameters[s].bytes * words;
+            at += run->tables[s].state.layout.bytes;
         }
     }
 }

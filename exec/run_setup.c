@@ -187,21 +187,24 @@ static enum status find_states(struct run *run, struct error *err)
 static enum status make_tables(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
-    void *tables, *parameters;
+    void *tables, *states, *values;
     enum status status = arena_array(&run->arena, plan->shard_count, sizeof *run->tables, &tables,
                                      err);
     if (status == STATUS_OK)
-        status = arena_array(&run->arena, plan->shard_count, sizeof *run->parameters, &parameters,
-                             err);
+        status = arena_array(&run->arena, plan->shard_count, sizeof *run->state_tables, &states, err);
+    if (status == STATUS_OK)
+        status = arena_array(&run->arena, plan->shard_count, sizeof *run->value_tables, &values, err);
     if (status != STATUS_OK) return status;
     run->tables = tables;
-    run->parameters = parameters;
+    run->state_tables = states;
+    run->value_tables = values;
     for (uint32_t s = 0; s < plan->shard_count; s++) {
         const struct plan_shard *const shard = &plan->shards[s];
         status = unit_tables_init(&plan->jobs.jobs[shard->job], shard, &run->arena,
                                   &run->tables[s], err);
         if (status != STATUS_OK) return status;
-        run->parameters[s] = run->tables[s].parameters;
+        run->state_tables[s] = run->tables[s].state;
+        run->value_tables[s] = state_tables_of_values(run->tables[s].parameters);
     }
     return STATUS_OK;
 }
@@ -235,7 +238,7 @@ static enum status fill_best(struct run *run, const struct weight_item *item, st
     struct checkpoint_subject subject =
         run_checkpoint_subject(run, item->job, &run->kept[item->first_shard]);
     if (!job->keep_best || item->found.best_step == 0) return STATUS_OK;
-    subject.parameters_only = true;
+    subject.tables = &run->value_tables[item->first_shard];
     if (checkpoint_read(checkpoint_disk(run), run->options->checkpoints->folder, &subject,
                         item->found.best_step, NULL, NULL, err) != STATUS_OK)
         return error_add(err, "the weights of the best evaluation of job '%s' (without \"keep\": "
@@ -267,9 +270,8 @@ static enum status fill_states(struct run *run, struct weight_item *item, float 
         return fill_best(run, item, err);
     }
     if (job->weights_in)
-        return weights_read(job, &plan->shards[s], &run->parameters[s], item->shard_count, states,
-                            err);
-    weights_init(job, &plan->shards[s], &run->parameters[s], states[0]);
+        return weights_read(job, &run->state_tables[s], item->shard_count, states, err);
+    weights_init(job, &run->state_tables[s], states[0]);
     return STATUS_OK;
 }
 
@@ -641,12 +643,12 @@ static enum status keep_best(struct run *run, uint32_t j, struct error *err)
     const uint32_t first = plan->job_first_shard[j];
     const uint32_t count = plan->job_first_shard[j + 1] - first;
     if (!run->jobs[j].kept) return STATUS_OK;
-    result->kept_fingerprint = weights_fingerprint(&plan->shards[first], &run->parameters[first],
-                                                   count, &run->kept[first]);
+    result->kept_fingerprint = weights_fingerprint(job, &run->value_tables[first], count,
+                                                   &run->kept[first]);
     if (!run->options->save_weights || !job->weights_best) return STATUS_OK;
     struct job best = *job;
     best.weights_out = job->weights_best;
-    enum status status = weights_write(&best, &plan->shards[first], &run->parameters[first], count,
+    enum status status = weights_write(&best, &run->value_tables[first], count,
                                        &run->kept[first], NULL, err);
     if (status != STATUS_OK) return status;
     return arena_string(&run->result->arena, job->weights_best, &result->kept_path, err);
@@ -668,11 +670,11 @@ static enum status keep_job(struct run *run, uint32_t j, struct error *err)
     enum status status =
         run_states_borrow(run, first, count, RUN_STATES_PARAMETERS, &lent, err);
     if (status == STATUS_OK)
-        result->weights_fingerprint = weights_fingerprint(
-            &plan->shards[first], &run->parameters[first], count, lent.states);
+        result->weights_fingerprint =
+            weights_fingerprint(job, &run->state_tables[first], count, lent.states);
     if (status == STATUS_OK && write)
-        status = weights_write(job, &plan->shards[first], &run->parameters[first], count,
-                               lent.states, NULL, err);
+        status = weights_write(job, &run->state_tables[first], count, lent.states, NULL,
+                               err);
     if (status == STATUS_OK && write)
         status = arena_string(&run->result->arena, job->weights_out, &result->weights_path, err);
     const enum status given_back = run_states_give_back(run, &lent, false, &ignored);

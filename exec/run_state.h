@@ -66,13 +66,14 @@ struct run {
     struct kernels gather;       /* the processor's, for one thread: what the host stream computes */
     struct device_stream **streams; /* by plan_stream() */
     struct unit_tables *tables;  /* per shard */
-    struct memory_table *parameters; /* per shard: tables[i].parameters, as weights.h wants them */
+    struct state_tables *state_tables; /* per shard: tables[i].state, as weights.h wants them ... */
+    struct state_tables *value_tables; /* ... and of its values alone, as they are kept */
     float **states;              /* per shard: its state on the host; NULL: it is on storage */
     struct run_storage *storage; /* NULL: no state is */
     uint64_t stage_offset, stage_bytes; /* in `host`: the arena of staged states */
     struct data_source **sources; /* per job */
     struct data_source **held_out; /* per job; NULL: it is not evaluated */
-    float **kept;                /* per shard: its best parameters on the host; NULL: not kept */
+    float **kept;                /* per shard: its best values on the host; NULL: not kept */
     struct run_log *log;
     struct run_saver *saver;     /* NULL: no checkpoints */
     uint64_t snapshot_offset;    /* in `host`: room for the state of the largest job, for the saver */

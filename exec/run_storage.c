@@ -47,8 +47,12 @@ struct run_storage {
 
 static uint64_t state_bytes(const struct run *run, uint32_t shard)
 {
-    const struct job *const job = &run->plan->jobs.jobs[run->plan->shards[shard].job];
-    return run->parameters[shard].bytes * (1 + (uint64_t)optimizer_state_words(job->optimizer.kind));
+    return run->tables[shard].state.layout.bytes;
+}
+
+static uint64_t value_bytes(const struct run *run, uint32_t shard)
+{
+    return state_value_bytes(&run->tables[shard].state.layout);
 }
 
 bool run_is_stored(const struct run *run, uint32_t shard)
@@ -59,8 +63,7 @@ bool run_is_stored(const struct run *run, uint32_t shard)
 static uint64_t lent_bytes(const struct run *run, uint32_t shard, enum run_states_use use)
 {
     const bool parameters = use == RUN_STATES_PARAMETERS;
-    return size_align(parameters ? run->parameters[shard].bytes : state_bytes(run, shard),
-                      STORAGE_BLOCK);
+    return size_align(parameters ? value_bytes(run, shard) : state_bytes(run, shard), STORAGE_BLOCK);
 }
 
 /* How states come to be. */
@@ -188,7 +191,7 @@ enum status run_states_borrow(struct run *run, uint32_t first, uint32_t count,
         at += lent_bytes(run, s, use);
         if (use == RUN_STATES_FILL) continue;
         const uint64_t wanted = use == RUN_STATES_WHOLE ? state_bytes(run, s)
-                                                        : run->parameters[s].bytes;
+                                                        : value_bytes(run, s);
         const enum status status =
             run_storage_load(run, s, out->states[s - first], wanted, err);
         if (status != STATUS_OK) return status;

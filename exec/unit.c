@@ -28,6 +28,9 @@ enum status unit_tables_init(const struct job *job, const struct plan_shard *sha
     enum status status = memory_parameters(network, shard->first_layer, shard->layer_count, arena,
                                            &tables.parameters, err);
     if (status != STATUS_OK) return status;
+    status = memory_state_tables(network, shard->first_layer, shard->layer_count,
+                                 job_state_format(job), arena, &tables.state, err);
+    if (status != STATUS_OK) return status;
     status = memory_activations(network, shard->first_layer, shard->layer_count, job->microbatch,
                                 job->sequence, arena, &tables.activations, err);
     if (status != STATUS_OK) return status;
@@ -61,15 +64,28 @@ double unit_norm(const struct job *job, const double *norms)
     return sqrt(sum);
 }
 
+static const struct kernel_need bf16_needs[] = {
+    KERNEL_NEED(round), KERNEL_NEED(linear_forward_bf16), KERNEL_NEED(linear_input_bf16),
+    KERNEL_NEED(linear_weight_bf16), KERNEL_NEED(embed_forward_bf16)};
+
+static const char *find_missing(const struct kernels *kernels, const struct kernel_need *needs,
+                                uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        void (*function)(void);
+        memcpy(&function, (const char *)kernels + needs[i].offset, sizeof function);
+        if (!function) return needs[i].name;
+    }
+    return NULL;
+}
+
 const char *unit_missing_kernel(const struct kernels *kernels, const struct job *job)
 {
     const struct family *family = families[job->network.family];
-    for (uint32_t i = 0; family && i < family->need_count; i++) {
-        void (*function)(void);
-        memcpy(&function, (const char *)kernels + family->needs[i].offset, sizeof function);
-        if (!function) return family->needs[i].name;
-    }
-    return NULL;
+    const char *missing = family ? find_missing(kernels, family->needs, family->need_count) : NULL;
+    if (!missing && job->precision == PRECISION_BF16)
+        missing = find_missing(kernels, bf16_needs, sizeof bf16_needs / sizeof *bf16_needs);
+    return missing;
 }
 
 const char *unit_unsupported(const struct job *job)

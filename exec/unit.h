@@ -12,7 +12,8 @@
 
 /* The tables of a shard, made once per (job, shard) before the run. */
 struct unit_tables {
-    struct memory_table parameters;  /* one part of the state blob */
+    struct memory_table parameters;  /* fp32: gradients of them, values that are kept */
+    struct state_tables state;       /* the state blob */
     struct memory_table activations; /* kept ones */
     struct memory_table inputs;      /* what is kept instead with `inputs_only` */
     struct memory_table workspace[3][UNIT_WAYS]; /* by enum unit_pass and how */
@@ -30,14 +31,14 @@ struct unit_arguments {
                                    PLAN_EVALUATE */
     uint64_t minibatch;         /* from 0; the optimizer's step is this + 1 */
     uint64_t first_row, row_count; /* of an embedding slice; 0, 0: all rows */
-    float *state;               /* state blob, or its parameters part in a forward pass or with a
-                                   gradient; of a slice: its rows, their moments right behind them */
+    void *state;                /* state blob, or its weights in a forward pass or with a gradient; of
+                                   a slice: those of its rows (memory_state_rows()) */
     float *gradient;            /* of the parameters, laid out like them: written by a backward pass
                                    that does not update, read by an UPDATE and a NORM; NULL: updates
                                    follow at once */
     double *norms;              /* of a job that clips: sums of squares of all its tensors' gradients; a
                                    NORM writes those of its shard, an UPDATE reads them */
-    const float *table;         /* tied token table, for the head */
+    const void *table;          /* tied token table, for the head, as weights are */
     float *table_gradient;      /* written by the head, read by the embedding's backward; of a slice:
                                    its rows; NULL when none of them is a token */
     const int32_t *batch;       /* as job_batch_bytes() says */

@@ -77,8 +77,8 @@ static void embedding_forward(const struct unit *unit)
     float *embedded = patch_rows(unit);
     family_linear_forward(unit, embedded, patches, 0, patch_linear(unit));
     unit->kernels->join_forward(unit->kernels, unit->arguments->boundary_out, embedded,
-                                family_tensor(unit, 0, CLASS_TOKEN).p,
-                                family_tensor(unit, 0, POSITIONS).p, unit->b, unit->t, unit->c);
+                                family_vector(unit, 0, CLASS_TOKEN),
+                                family_vector(unit, 0, POSITIONS), unit->b, unit->t, unit->c);
 }
 
 static void embedding_backward(const struct unit *unit)

@@ -24,14 +24,28 @@
 
 /* --- walking over tensors --------------------------------------------------------------------- */
 
+/* A tensor in a part of a blob; NULL when the part does not have it. */
+static void *in_part(const struct weights_walk *walk, enum state_part part)
+{
+    const struct state_tables *const tables = &walk->tables[walk->shard];
+    if (!walk->states || !walk->states[walk->shard] || tables->layout.parts[part].bytes == 0)
+        return NULL;
+    const struct memory_entry *const entry = &tables->parts[part].entries[walk->entry];
+    if (entry->bytes == 0) return NULL;
+    return (char *)walk->states[walk->shard] + tables->layout.parts[part].offset_bytes +
+           entry->offset_bytes;
+}
+
 bool weights_walk_next(struct weights_walk *walk, struct weights_tensor *out)
 {
-    while (walk->shard < walk->shard_count && walk->entry == walk->parameters[walk->shard].count) {
+    while (walk->shard < walk->shard_count &&
+           walk->entry == walk->tables[walk->shard].parts[STATE_WEIGHTS].count) {
         walk->shard++;
         walk->entry = 0;
     }
     if (walk->shard == walk->shard_count) return false;
-    const struct memory_entry *entry = &walk->parameters[walk->shard].entries[walk->entry];
+    const struct memory_entry *entry =
+        &walk->tables[walk->shard].parts[STATE_WEIGHTS].entries[walk->entry];
     bool new_layer = walk->entry == 0 || entry->layer != walk->layer;
     if (new_layer) {
         walk->layer = entry->layer;
@@ -39,16 +53,41 @@ bool weights_walk_next(struct weights_walk *walk, struct weights_tensor *out)
         walk->index = 0;
     }
     assert(walk->index < walk->tensor_count);
-    const struct tensor_spec *spec = &walk->specs[walk->index++];
-    assert(entry->bytes == spec->elements * sizeof(float));
-    walk->entry++;
-    float *const state = walk->states ? walk->states[walk->shard] : NULL;
+    void *const weights = in_part(walk, STATE_WEIGHTS), *const master = in_part(walk, STATE_MASTER);
     *out = (struct weights_tensor){
-        .spec = spec,
-        .values = state ? state + entry->offset_bytes / sizeof(float) : NULL,
-        .part_bytes = walk->parameters[walk->shard].bytes,
+        .spec = &walk->specs[walk->index++],
+        .values = master ? master : weights,
+        .rounded = master ? weights : NULL,
+        .moments = {in_part(walk, STATE_FIRST), in_part(walk, STATE_SECOND)},
     };
+    assert(master || entry->bytes == out->spec->elements * sizeof(float));
+    walk->entry++;
     return true;
+}
+
+CLONES static void round_values(bf16 *restrict out, const float *restrict x, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++) out[i] = bf16_nearest(x[i]);
+}
+
+void weights_round(const struct job *job, const struct state_tables *tables, uint32_t shard_count,
+                   float *const *states)
+{
+    struct weights_walk walk = {
+        .job = job, .tables = tables, .shard_count = shard_count, .states = states};
+    struct weights_tensor tensor;
+    while (weights_walk_next(&walk, &tensor))
+        if (tensor.rounded) round_values(tensor.rounded, tensor.values, tensor.spec->elements);
+}
+
+void weights_copy_values(const struct job *job, const struct state_tables *tables, float *state,
+                         const struct memory_table *parameters, float *out)
+{
+    struct weights_walk walk = {.job = job, .tables = tables, .shard_count = 1, .states = &state};
+    struct weights_tensor tensor;
+    for (uint32_t i = 0; weights_walk_next(&walk, &tensor); i++)
+        memcpy((char *)out + parameters->entries[i].offset_bytes, tensor.values,
+               parameters->entries[i].bytes);
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */
@@ -129,23 +168,19 @@ static enum status read_tensor(const char *path, uint32_t family, const struct s
     return STATUS_OK;
 }
 
-enum status weights_read(const struct job *job, const struct plan_shard *shards,
-                         const struct memory_table *parameters, uint32_t shard_count,
-                         float *const *states, struct error *err)
+enum status weights_read(const struct job *job, const struct state_tables *tables,
+                         uint32_t shard_count, float *const *states, struct error *err)
 {
-    (void)shards; /* the tables say which layer an entry belongs to */
     struct safetensors *file = NULL;
     enum status status = safetensors_open(job->weights_in, &file, err);
     if (status == STATUS_OK) {
-        size_t words = 1 + optimizer_state_words(job->optimizer.kind);
-        for (uint32_t s = 0; s < shard_count; s++) memset(states[s], 0, parameters[s].bytes * words);
-        struct weights_walk walk = {.job = job,
-                            .parameters = parameters,
-                            .shard_count = shard_count,
-                            .states = states};
+        for (uint32_t s = 0; s < shard_count; s++) memset(states[s], 0, tables[s].layout.bytes);
+        struct weights_walk walk = {
+            .job = job, .tables = tables, .shard_count = shard_count, .states = states};
         struct weights_tensor tensor;
         while (status == STATUS_OK && weights_walk_next(&walk, &tensor))
             status = read_tensor(job->weights_in, job->network.family, file, &tensor, err);
+        if (status == STATUS_OK) weights_round(job, tables, shard_count, states);
     }
     safetensors_close(file);
     if (status != STATUS_OK) error_add(err, "weights of job '%s'", job->name);
@@ -175,13 +210,12 @@ static void write_list_fill(struct write_list *list, struct weights_walk *walk)
     }
 }
 
-enum status weights_write(const struct job *job, const struct plan_shard *shards,
-                          const struct memory_table *parameters, uint32_t shard_count,
-                          float *const *states, const char *path, struct error *err)
+enum status weights_write(const struct job *job, const struct state_tables *tables,
+                          uint32_t shard_count, float *const *states, const char *path,
+                          struct error *err)
 {
-    (void)shards;
     struct write_list list = {0};
-    for (uint32_t s = 0; s < shard_count; s++) list.count += parameters[s].count;
+    for (uint32_t s = 0; s < shard_count; s++) list.count += tables[s].parts[STATE_WEIGHTS].count;
     list.tensors = calloc(list.count, sizeof *list.tensors);
     list.names = calloc(list.count, sizeof *list.names);
     enum status status;
@@ -189,10 +223,8 @@ enum status weights_write(const struct job *job, const struct plan_shard *shards
         status = error_memory(err, "a list of tensors",
                               list.count * (sizeof *list.tensors + sizeof *list.names));
     } else {
-        struct weights_walk walk = {.job = job,
-                            .parameters = parameters,
-                            .shard_count = shard_count,
-                            .states = states};
+        struct weights_walk walk = {
+            .job = job, .tables = tables, .shard_count = shard_count, .states = states};
         write_list_fill(&list, &walk);
         status = safetensors_write(path ? path : job->weights_out, list.tensors, list.count, err);
     }
@@ -226,19 +258,18 @@ CLONES static void mix_words(uint64_t lanes[LANES], const float *x, uint64_t n)
     memcpy(lanes, state, sizeof state);
 }
 
-uint64_t weights_fingerprint(const struct plan_shard *shards,
-                             const struct memory_table *parameters, uint32_t shard_count,
-                             float *const *states)
+uint64_t weights_fingerprint(const struct job *job, const struct state_tables *tables,
+                             uint32_t shard_count, float *const *states)
 {
-    (void)shards;
+    struct weights_walk walk = {
+        .job = job, .tables = tables, .shard_count = shard_count, .states = states};
+    struct weights_tensor tensor;
     uint64_t hash = 0;
-    for (uint32_t s = 0; s < shard_count; s++)
-        for (uint32_t i = 0; i < parameters[s].count; i++) {
-            const struct memory_entry *entry = &parameters[s].entries[i];
-            uint64_t lanes[LANES] = {0}, floats = entry->bytes / sizeof(float);
-            mix_words(lanes, states[s] + entry->offset_bytes / sizeof(float), floats);
-            for (int l = 0; l < LANES; l++) hash = random_mix(hash ^ lanes[l]);
-            hash = random_mix(hash ^ floats);
-        }
+    while (weights_walk_next(&walk, &tensor)) {
+        uint64_t lanes[LANES] = {0}, floats = tensor.spec->elements;
+        mix_words(lanes, tensor.values, floats);
+        for (int l = 0; l < LANES; l++) hash = random_mix(hash ^ lanes[l]);
+        hash = random_mix(hash ^ floats);
+    }
     return hash;
 }

@@ -112,20 +112,12 @@ static void fill_tensor(const struct job *job, uint64_t layer, uint32_t index,
     fill_normal(out, spec->elements, key, deviation);
 }
 
-void weights_init(const struct job *job, const struct plan_shard *shard,
-                  const struct memory_table *parameters, float *state)
+void weights_init(const struct job *job, const struct state_tables *tables, float *state)
 {
-    const struct network *network = &job->network;
-    memset(state, 0,
-           parameters->bytes * (1 + (size_t)optimizer_state_words(job->optimizer.kind)));
-    const struct memory_entry *entry = parameters->entries;
-    for (uint64_t i = 0; i < shard->layer_count; i++) {
-        uint64_t layer = shard->first_layer + i;
-        struct tensor_spec specs[LAYER_TENSORS_MAX];
-        uint32_t count = network_layer_tensors(network, layer, specs);
-        for (uint32_t index = 0; index < count; index++, entry++) {
-            assert(entry->layer == layer && entry->bytes == specs[index].elements * sizeof(float));
-            fill_tensor(job, layer, index, &specs[index], state + entry->offset_bytes / sizeof(float));
-        }
-    }
+    struct weights_walk walk = {.job = job, .tables = tables, .shard_count = 1, .states = &state};
+    struct weights_tensor tensor;
+    memset(state, 0, tables->layout.bytes);
+    while (weights_walk_next(&walk, &tensor))
+        fill_tensor(job, walk.layer, walk.index - 1, tensor.spec, tensor.values);
+    weights_round(job, tables, 1, &state);
 }

@@ -236,6 +236,11 @@ static struct cost host_memory_cost(const struct hardware *hardware, const struc
     return (struct cost){work_item_bytes(item, ELEMENT_BYTES) / rate, memory->spread};
 }
 
+static bool is_bf16_product(uint32_t kernel)
+{
+    return kernel >= KERNEL_MATMUL_BF16_FORWARD && kernel <= KERNEL_MATMUL_BF16_WEIGHT;
+}
+
 static struct cost datasheet_cost(const struct hardware *hardware, uint32_t device,
                                   const struct work_item *item)
 {
@@ -246,7 +251,8 @@ static struct cost datasheet_cost(const struct hardware *hardware, uint32_t devi
     const struct figure *memory =
         stated_or(&type->memory_efficiency, &hardware_default_memory_efficiency);
     double share = host_share(hardware, device);
-    double peak = stated_or(&type->peak_tf32, &type->peak_fp32)->value;
+    const struct figure *fp32 = stated_or(&type->peak_tf32, &type->peak_fp32);
+    double peak = (is_bf16_product(item->kernel) ? stated_or(&type->peak_bf16, fp32) : fp32)->value;
     double compute_s = work_item_flops(item) / (peak * matmul->value * share);
     double memory_s = work_item_bytes(item, ELEMENT_BYTES) /
                       (type->memory_bandwidth.value * memory->value * share);
@@ -270,8 +276,29 @@ static uint32_t stand_in(uint32_t kernel)
     case KERNEL_SWIGLU_FORWARD: return KERNEL_GELU_FORWARD;
     case KERNEL_SWIGLU_BACKWARD: return KERNEL_GELU_BACKWARD;
     case KERNEL_SQUARES: return KERNEL_SGD;
+    case KERNEL_ROUND: return KERNEL_RESIDUAL;
+    case KERNEL_ADAMW_BF16: return KERNEL_ADAMW;
+    case KERNEL_MOMENTUM_BF16: return KERNEL_MOMENTUM;
+    case KERNEL_MATMUL_BF16_FORWARD:
+    case KERNEL_MATMUL_BF16_INPUT:
+    case KERNEL_MATMUL_BF16_WEIGHT: return kernel - KERNEL_MATMUL_BF16_FORWARD + KERNEL_MATMUL_FORWARD;
     default: return kernel;
     }
+}
+
+static struct cost item_cost(const struct hardware *hardware, uint32_t device,
+                             const struct work_item *item);
+
+/* A device without products of bf16 (the host's processor) makes them in fp32, from operands that are
+ * widened first: as many bytes as rounding them. */
+static struct cost widened_cost(const struct hardware *hardware, uint32_t device,
+                                const struct kernel_rate *fp32, const struct work_item *item)
+{
+    struct cost product = measured_cost(stand_in(item->kernel), fp32, item);
+    const struct work_item widened = {.kernel = KERNEL_ROUND, .count = item->count,
+                                      .m = item->m * item->k + item->k * item->n};
+    product.seconds += item_cost(hardware, device, &widened).seconds;
+    return product;
 }
 
 static struct cost item_cost(const struct hardware *hardware, uint32_t device,
@@ -283,6 +310,9 @@ static struct cost item_cost(const struct hardware *hardware, uint32_t device,
     const struct compute_profile *profile = hardware_profile(hardware, device);
     uint32_t kernel = item->kernel;
     if (profile && profile->kernels[kernel].point_count == 0) kernel = stand_in(kernel);
+    if (profile && profile->kernels[kernel].point_count > 0 && kernel != item->kernel &&
+        is_bf16_product(item->kernel))
+        return widened_cost(hardware, device, &profile->kernels[kernel], item);
     if (profile && profile->kernels[kernel].point_count > 0)
         return measured_cost(kernel, &profile->kernels[kernel], item);
     if (device == hardware_cpu(hardware) && hardware->host_bandwidth.value > 0)

@@ -42,6 +42,9 @@ const char *const data_format_names[] = {
 };
 static_assert(ARRAY_COUNT(data_format_names) == DATA_FORMAT_COUNT, "a name per format");
 
+const char *const precision_names[] = {[PRECISION_FP32] = "fp32", [PRECISION_BF16] = "bf16"};
+static_assert(ARRAY_COUNT(precision_names) == PRECISION_COUNT, "a name per precision");
+
 const char *const decay_rule_names[] = {[DECAY_MATRICES] = "matrices", [DECAY_ALL] = "all"};
 static_assert(ARRAY_COUNT(decay_rule_names) == DECAY_RULE_COUNT, "a name per rule");
 
@@ -170,10 +173,12 @@ static size_t file_kind(const struct optimizer *optimizer)
     return optimizer->kind == OPTIMIZER_MOMENTUM ? OPTIMIZER_SGD : optimizer->kind;
 }
 
-/* What is momentum's alone, and was perhaps inherited, means nothing to the others. */
+/* What was perhaps inherited means nothing to some: momentum is sgd's alone, and sgd without it has no
+ * moments. */
 static void set_kind(struct optimizer *out, size_t named)
 {
     out->kind = named == OPTIMIZER_SGD && out->momentum > 0 ? OPTIMIZER_MOMENTUM : (uint32_t)named;
+    if (optimizer_moments(out->kind) == 0) out->moments = PRECISION_FP32;
     if (out->kind == OPTIMIZER_MOMENTUM) return;
     out->momentum = 0;
     out->nesterov = false;
@@ -205,7 +210,7 @@ static enum status take_schedule(struct json_object *o, struct rate_schedule *ou
 
 static enum status take_optimizer(struct json_object *o, struct optimizer *out, struct error *err)
 {
-    size_t kind = file_kind(out), decay = out->decay;
+    size_t kind = file_kind(out), decay = out->decay, moments = out->moments;
     if (json_is_string(json_object_get(o->value, "optimizer"))) {
         TRY(json_take_choice(o, "optimizer", JSON_REQUIRED, optimizer_names, FILE_KINDS, &kind, err));
         set_kind(out, kind);
@@ -229,6 +234,8 @@ static enum status take_optimizer(struct json_object *o, struct optimizer *out, 
                          err));
     TRY(json_take_double(&inner, "momentum", JSON_OPTIONAL, 0, below_one, &out->momentum, err));
     TRY(json_take_bool(&inner, "nesterov", JSON_OPTIONAL, &out->nesterov, err));
+    TRY(json_take_choice(&inner, "moments", JSON_OPTIONAL, precision_names, PRECISION_COUNT, &moments,
+                         err));
     TRY(json_take_double(&inner, "clip", JSON_OPTIONAL, 0, rate_max, &out->clip, err));
     TRY(take_schedule(&inner, &out->schedule, err));
     TRY(json_object_close(&inner, err));
@@ -237,7 +244,11 @@ static enum status take_optimizer(struct json_object *o, struct optimizer *out, 
         return json_fail_key(o->input, value, "momentum", err, "'momentum' needs sgd (found %s)",
                              optimizer_names[kind]);
     const bool nesterov = json_has(&inner, "nesterov") && out->nesterov;
+    out->moments = (uint32_t)moments;
     set_kind(out, kind);
+    if (json_has(&inner, "moments") && moments != PRECISION_FP32 && optimizer_moments(out->kind) == 0)
+        return json_fail_key(o->input, value, "moments", err,
+                             "'moments' needs an optimizer that has some (found sgd without momentum)");
     if (nesterov && out->kind != OPTIMIZER_MOMENTUM)
         return json_fail_key(o->input, value, "nesterov", err,
                              "'nesterov' needs sgd with a 'momentum' above 0");
@@ -272,7 +283,7 @@ static enum status take_evaluation(struct json_object *o, struct draft *draft, s
 static enum status take_shared(struct json_object *o, struct draft *draft, struct error *err)
 {
     struct job *job = &draft->job;
-    size_t format = job->data_format, keep = job->keep_best;
+    size_t format = job->data_format, keep = job->keep_best, precision = job->precision;
     static const char *const keeps[] = {"last", "best"};
     if (json_has(o, "network")) draft->network = json_object_get(o->value, "network");
     TRY(json_take_u64(o, "sequence", JSON_OPTIONAL, 1, NETWORK_POSITIONS_MAX, &job->sequence,
@@ -285,6 +296,9 @@ static enum status take_shared(struct json_object *o, struct draft *draft, struc
                       err));
     TRY(json_take_u64(o, "first_minibatch", JSON_OPTIONAL, 0, JOB_MINIBATCHES_MAX,
                       &job->first_minibatch, err));
+    TRY(json_take_choice(o, "precision", JSON_OPTIONAL, precision_names, PRECISION_COUNT, &precision,
+                         err));
+    job->precision = (uint32_t)precision;
     TRY(take_optimizer(o, &job->optimizer, err));
     TRY(json_take_u64(o, "seed", JSON_OPTIONAL, 0, JOB_SEED_MAX, &job->seed, err));
     TRY(json_take_string(o, "data", JSON_OPTIONAL, &draft->data, err));
@@ -366,6 +380,17 @@ static enum status check_schedule(const struct draft *draft, struct error *err)
                          "the learning rate warms up for %" PRIu64 " steps (expected at most the %"
                          PRIu64 " of the job)",
                          warmup, job->minibatches);
+}
+
+/* What a profile measured has a precision already. */
+static enum status check_precision(const struct draft *draft, struct error *err)
+{
+    const struct network *n = &draft->job.network;
+    if (draft->job.precision == PRECISION_FP32 || n->family != NETWORK_PROFILE) return STATUS_OK;
+    return json_fail_key(draft->in, giver(draft, "precision"), "precision", err,
+                         "'precision' is '%s' but network '%s' is known by measurement only (expected %s)",
+                         precision_names[draft->job.precision], n->name,
+                         precision_names[PRECISION_FP32]);
 }
 
 /* The gradient of an embedding that is more than tables of rows is made and applied at once. */
@@ -507,6 +532,7 @@ static enum status resolve(struct draft *draft, const char *folder, struct arena
     }
     TRY(check_schedule(draft, err));
     TRY(check_clip(draft, err));
+    TRY(check_precision(draft, err));
     TRY(check_training_data(draft, err));
     TRY(check_evaluation(draft, err));
     return check_sizes(draft, err);
@@ -718,6 +744,8 @@ void optimizer_write_keys(const struct optimizer *o, struct json_out *out)
     if (o->decay != DECAY_MATRICES) json_out_string(out, "decay", decay_rule_names[o->decay]);
     if (o->momentum > 0) json_out_double(out, "momentum", o->momentum);
     if (o->nesterov) json_out_bool(out, "nesterov", true);
+    if (o->moments != PRECISION_FP32)
+        json_out_string(out, "moments", precision_names[o->moments]);
     if (o->clip > 0) json_out_double(out, "clip", o->clip);
     write_schedule(&o->schedule, out);
 }
@@ -732,6 +760,8 @@ static void write_job(const struct job *job, struct json_out *out)
     if (job->microbatches > 1) json_out_u64(out, "microbatches", job->microbatches);
     json_out_u64(out, "minibatches", job->minibatches);
     if (job->first_minibatch > 0) json_out_u64(out, "first_minibatch", job->first_minibatch);
+    if (job->precision != PRECISION_FP32)
+        json_out_string(out, "precision", precision_names[job->precision]);
     json_out_object_begin(out, "optimizer", true);
     optimizer_write_keys(&job->optimizer, out);
     json_out_object_end(out);

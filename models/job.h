@@ -22,8 +22,9 @@
  * first_minibatch 0                            steps taken before these, by a run that was stopped
  * optimizer     {"kind": "adamw"}              or "sgd"; lr 3e-4, weight_decay 0, beta1 0.9,
  *                                              beta2 0.999, epsilon 1e-8, decay "matrices",
- *                                              momentum 0, nesterov false, clip 0, and a schedule,
- *                                              below
+ *                                              momentum 0, nesterov false, clip 0, moments "fp32"
+ *                                              (or "bf16"), and a schedule, below
+ * precision     "fp32"                         or "bf16": of the weights, models/precision.h
  * seed          1
  * data          none: seeded random tokens     relative to the jobs file; as text, a token is a byte,
  *                                              and bert's mask is token 256
@@ -83,6 +84,7 @@ struct optimizer {
     double momentum; /* momentum: in (0, 1); 0 for the others */
     bool nesterov;   /* momentum */
     struct rate_schedule schedule;
+    uint32_t moments; /* enum precision: how what it remembers is stored; fp32 for kinds without */
     double clip; /* of the norm of all gradients together: they are scaled down to it; 0: never */
 };
 
@@ -119,6 +121,7 @@ struct job {
     uint64_t microbatches; /* of a minibatch, at least 1 */
     uint64_t minibatches; /* optimizer steps */
     uint64_t first_minibatch; /* the number of the first: batches and steps count on from there */
+    uint32_t precision;   /* enum precision, of the weights as passes read them */
     struct optimizer optimizer;
     uint64_t seed;
     const char *data;     /* path, made absolute; NULL for DATA_NONE */
@@ -164,10 +167,25 @@ static inline uint64_t job_pass_samples(const struct job *job, uint64_t first_la
                ? job_samples(job) : job->microbatch;
 }
 
-/* UNIT_ACCUMULATE (models/memory.h) where that takes several turns, else 0. */
+/* UNIT_ACCUMULATE (models/memory.h) where that takes several turns; UNIT_ROUNDED where weights are bf16. */
 static inline uint32_t job_pass_way(const struct job *job, uint64_t first_layer)
 {
-    return job_pass_samples(job, first_layer) < job_samples(job) ? UNIT_ACCUMULATE : 0;
+    return (job_pass_samples(job, first_layer) < job_samples(job) ? UNIT_ACCUMULATE : 0) |
+           (job->precision == PRECISION_BF16 ? UNIT_ROUNDED : 0);
+}
+
+/* What its states are made of. */
+static inline struct state_format job_state_format(const struct job *job)
+{
+    return (struct state_format){
+        .optimizer = job->optimizer.kind, .weights = job->precision, .moments = job->optimizer.moments};
+}
+
+/* Where the parts of the state of layers are. */
+static inline struct state_layout job_state(const struct job *job, uint64_t first_layer,
+                                            uint64_t layer_count)
+{
+    return memory_state(&job->network, first_layer, layer_count, job_state_format(job));
 }
 
 /* Bytes of what a minibatch keeps of the activations of layers for its backward pass: each microbatch's

@@ -31,10 +31,9 @@ struct layout {
     uint64_t alignment;
 };
 
-static void put(struct layout *layout, const char *name, uint64_t elements)
+static void put_bytes(struct layout *layout, const char *name, uint64_t bytes)
 {
     uint64_t offset = size_align(layout->bytes, layout->alignment);
-    uint64_t bytes = elements * sizeof(float);
     if (layout->entries) {
         struct memory_entry *entry = &layout->entries[layout->count];
         entry->layer = layout->layer;
@@ -44,6 +43,11 @@ static void put(struct layout *layout, const char *name, uint64_t elements)
     }
     layout->count++;
     layout->bytes = offset + bytes;
+}
+
+static void put(struct layout *layout, const char *name, uint64_t elements)
+{
+    put_bytes(layout, name, elements * sizeof(float));
 }
 
 /* "L.what" */
@@ -80,6 +84,8 @@ struct range {
     const struct network *network;
     uint64_t first, count;
     struct sizes sizes;
+    uint32_t part;              /* of the state, enum state_part */
+    struct state_format format; /* of the state */
     void (*lay)(const struct range *range, uint64_t layer, struct layout *layout);
 };
 
@@ -145,23 +151,48 @@ static struct range range_of(const struct network *network, uint64_t first, uint
 
 /* --- parameters ----------------------------------------------------------------------------- */
 
-static void lay_parameters(const struct range *range, uint64_t layer, struct layout *layout)
+/* Of one number of a matrix, or of another tensor, in a part; 0 where it is not in it. */
+static uint64_t element_bytes(struct state_format format, uint32_t part, bool matrix)
+{
+    const bool rounded = format.weights == PRECISION_BF16 && matrix;
+    switch ((enum state_part)part) {
+    case STATE_WEIGHTS: return precision_bytes(rounded ? PRECISION_BF16 : PRECISION_FP32);
+    case STATE_MASTER: return rounded ? precision_bytes(PRECISION_FP32) : 0;
+    case STATE_FIRST:
+    case STATE_SECOND:
+        return optimizer_moments(format.optimizer) > part - STATE_FIRST
+                   ? precision_bytes(format.moments) : 0;
+    case STATE_PARTS: break;
+    }
+    return 0;
+}
+
+static void lay_part(const struct range *range, uint64_t layer, struct layout *layout)
 {
     struct tensor_spec tensors[LAYER_TENSORS_MAX];
     uint32_t count = network_layer_tensors(range->network, layer, tensors);
+    bool embedding = network_layer_kind(range->network, layer) == LAYER_EMBEDDING;
     for (uint32_t i = 0; i < count; i++) {
-        put(layout, tensors[i].name, tensors[i].elements);
+        uint64_t bytes = element_bytes(range->format, range->part, tensors[i].matrix);
         /* rows behind rows: the tables of an embedding are cut anywhere between two rows */
-        if (network_layer_kind(range->network, layer) == LAYER_EMBEDDING)
-            layout->alignment = sizeof(float);
+        if (embedding && i > 0) layout->alignment = bytes > 0 ? bytes : 1;
+        put_bytes(layout, tensors[i].name, tensors[i].elements * bytes);
     }
+}
+
+static struct range part_range(const struct network *network, uint64_t first, uint64_t count,
+                               enum state_part part, struct state_format format)
+{
+    struct range range = range_of(network, first, count);
+    range.lay = lay_part;
+    range.part = part;
+    range.format = format;
+    return range;
 }
 
 static struct range parameter_range(const struct network *network, uint64_t first, uint64_t count)
 {
-    struct range range = range_of(network, first, count);
-    range.lay = lay_parameters;
-    return range;
+    return part_range(network, first, count, STATE_WEIGHTS, (struct state_format){0});
 }
 
 enum status memory_parameters(const struct network *network, uint64_t first_layer,
@@ -192,11 +223,48 @@ uint64_t memory_parameter_bytes(const struct network *network, uint64_t first_la
     return range_bytes(&range);
 }
 
-uint64_t memory_state_bytes(const struct network *network, uint64_t first_layer,
-                            uint64_t layer_count, uint32_t optimizer)
+struct state_layout memory_state(const struct network *network, uint64_t first_layer,
+                                 uint64_t layer_count, struct state_format format)
 {
-    return memory_parameter_bytes(network, first_layer, layer_count) *
-           (1 + optimizer_state_words(optimizer));
+    struct state_layout out = {0};
+    for (uint32_t part = 0; part < STATE_PARTS; part++) {
+        struct range range = part_range(network, first_layer, layer_count, part, format);
+        out.parts[part].offset_bytes = out.bytes;
+        out.parts[part].bytes = range_bytes(&range);
+        out.parts[part].row_bytes = network->width * element_bytes(format, part, true);
+        out.bytes += out.parts[part].bytes;
+    }
+    return out;
+}
+
+struct state_layout memory_state_rows(const struct network *network, uint64_t rows,
+                                      struct state_format format)
+{
+    struct state_layout out = {0};
+    for (uint64_t bytes = precision_bytes(PRECISION_FP32); bytes > 0; bytes /= 2)
+        for (uint32_t part = 0; part < STATE_PARTS; part++) {
+            if (element_bytes(format, part, true) != bytes) continue;
+            out.parts[part].offset_bytes = out.bytes;
+            out.parts[part].row_bytes = network->width * bytes;
+            out.parts[part].bytes = rows * out.parts[part].row_bytes;
+            out.bytes += out.parts[part].bytes;
+        }
+    return out;
+}
+
+enum status memory_state_tables(const struct network *network, uint64_t first_layer,
+                                uint64_t layer_count, struct state_format format,
+                                struct arena *arena, struct state_tables *out, struct error *err)
+{
+    struct state_tables tables = {.layout = memory_state(network, first_layer, layer_count, format)};
+    for (uint32_t part = 0; part < STATE_PARTS; part++) {
+        struct range range = part_range(network, first_layer, layer_count, part, format);
+        enum status status = range_table(&range, arena, &tables.parts[part], err);
+        if (status != STATUS_OK) return status;
+        assert(tables.parts[part].bytes == tables.layout.parts[part].bytes);
+    }
+    *out = tables;
+    return STATUS_OK;
 }
 
 /* --- activations ---------------------------------------------------------------------------- */
@@ -374,6 +442,7 @@ static uint64_t max_u64(uint64_t a, uint64_t b)
 struct workspace {
     uint64_t keep, gradients, sums, d_stream, d_stream2, d_qkv, d_wide, scratch, logits, activations;
     uint64_t layer, head, inputs; /* kept of a layer that is not the head, and of that; inputs of all */
+    uint64_t rounded, d_rounded; /* of linear layers: inputs, and gradients of outputs */
 };
 
 static uint64_t gradient_words(const struct network *network, uint64_t layer)
@@ -402,6 +471,42 @@ static uint64_t attention_words(struct sizes s)
     return 2 * rows * s.tokens * lanes;
 }
 
+/* Two numbers in bf16 take a word. */
+static uint64_t half_words(uint64_t elements)
+{
+    return elements / 2 + elements % 2;
+}
+
+/* The widest linear layer, there and back. */
+static void need_rounded(const struct network *network, struct sizes s, uint64_t layer,
+                         struct workspace *w)
+{
+    uint64_t rows = s.rows, in = 0, out = 0, qkv = network->family == NETWORK_GPT2 ? 3 : 1;
+    switch (network_layer_kind(network, layer)) {
+    case LAYER_EMBEDDING:
+        if (network->family != NETWORK_VIT) return;
+        rows = s.batch * (s.tokens - 1);
+        in = network->channels * network->patch * network->patch;
+        out = s.width;
+        break;
+    case LAYER_BLOCK:
+        in = max_u64(max_u64(s.width, s.inner), s.ff);
+        out = max_u64(max_u64(s.width, qkv * s.inner), s.ff);
+        break;
+    case LAYER_HEAD:
+        rows = network->family == NETWORK_VIT ? s.batch : s.rows;
+        in = s.width;
+        out = network->family == NETWORK_VIT ? network->classes : s.width;
+        if (network->family != NETWORK_VIT) /* the logits, a piece at a time */
+            w->d_rounded = max_u64(w->d_rounded, half_words(network_logit_rows(network, rows) *
+                                                            network->vocabulary));
+        break;
+    case LAYER_OPAQUE: return;
+    }
+    w->rounded = max_u64(w->rounded, half_words(rows * in));
+    w->d_rounded = max_u64(w->d_rounded, half_words(rows * out));
+}
+
 static uint64_t embedding_words(const struct network *network, struct sizes s)
 {
     if (network->family == NETWORK_VIT)
@@ -418,6 +523,7 @@ static void need_layer(const struct network *network, struct sizes s, uint64_t l
     uint64_t row_words = s.rows * s.width;
     bool streams = true;
     w->gradients = max_u64(w->gradients, gradient_words(network, layer));
+    need_rounded(network, s, layer, w);
     uint64_t keep = keep_words(network, s, layer);
     bool head = network_layer_kind(network, layer) == LAYER_HEAD;
     w->keep = max_u64(w->keep, keep);
@@ -483,12 +589,14 @@ static void lay_workspace(const struct workspace *w, enum unit_pass pass, uint32
     if (pass != UNIT_BACKWARD) put(layout, "logits", w->logits);
     if (!forward) put(layout, "activations", inputs ? w->layer : w->activations);
     if (!forward && accumulate) put(layout, "sums", out ? 0 : w->sums);
+    if (how & UNIT_ROUNDED) put(layout, "rounded", w->rounded);
+    if ((how & UNIT_ROUNDED) && !forward) put(layout, "d_rounded", w->d_rounded);
     if (pass != UNIT_LOSS || !inputs) return;
     put(layout, "head", w->head);
     put(layout, "inputs", w->inputs);
 }
 
-enum { WORKSPACE_ENTRIES_MAX = 11 };
+enum { WORKSPACE_ENTRIES_MAX = 13 };
 
 static struct layout workspace_layout(const struct network *network, uint64_t first,
                                       uint64_t count, enum unit_pass pass, uint32_t how,

@@ -1,15 +1,23 @@
 /*
  * Where each tensor lies: the tables that the executor allocates by and the planner counts by.
  *
- * A *state blob* is one contiguous piece per shard: all parameters, then what the optimizer remembers
- * of them: for AdamW all first moments, then all second ones; for momentum all running sums of
- * gradients. Each part has the same layout. Tensors start on 64-byte boundaries, except in an
- * embedding layer, whose tables lie row behind row without padding so that any range of rows is a
- * shard of its own (a slice) and updating slices one after the other is the same arithmetic as
- * updating the whole.
+ * A *state blob* is one contiguous piece per shard, in parts: the weights as the passes read them; of
+ * those that are bf16 the fp32 master; then what the optimizer remembers: for AdamW all first moments,
+ * then all second ones; for momentum all running sums of gradients. What a pass needs is in front, and
+ * so are all values in full (weights and master together). A part lists the same tensors in the same
+ * order, in its own number format, and those it does not have with 0 bytes. Tensors start on 64-byte
+ * boundaries, except in an embedding layer, whose tables lie row behind row without padding so that any
+ * range of rows is a shard of its own (a slice) and updating slices one after the other is the same
+ * arithmetic as updating the whole.
  *
- *     [ parameters | first moments | second moments ]
- *       ^ t0 t1 t2 ...                                 part_bytes each
+ *     [ weights | master of matrices | first moments | second moments ]
+ *       ^ t0 t1 t2 ...
+ *
+ *     bytes of a matrix's element, AdamW          of a pass   weights  master  moments  together
+ *     all fp32                                        4          4               4 + 4     12
+ *     weights in bf16                                 2          2        4      4 + 4     14
+ *     moments in bf16                                 4          4               2 + 2      8
+ *     both                                            2          2        4      2 + 2     10
  */
 #ifndef SPILLWAY_MODELS_MEMORY_H
 #define SPILLWAY_MODELS_MEMORY_H
@@ -20,6 +28,17 @@
 #include "models/network.h"
 
 enum { MEMORY_ALIGNMENT = 64 };
+
+enum state_part { STATE_WEIGHTS, STATE_MASTER, STATE_FIRST, STATE_SECOND, STATE_PARTS };
+
+/* Where the parts of a blob are; one of 0 bytes is not there. */
+struct state_layout {
+    struct {
+        uint64_t offset_bytes, bytes;
+        uint64_t row_bytes; /* of a row of an embedding's tables */
+    } parts[STATE_PARTS];
+    uint64_t bytes;
+};
 
 struct memory_entry {
     char name[96];
@@ -34,7 +53,23 @@ struct memory_table {
     uint64_t bytes; /* end of the last entry, aligned */
 };
 
-/* Parameters of layers [first, first + count): entries are the tensors in order. fp32. */
+/* The tensors of each part of a blob, offsets within the part. */
+struct state_tables {
+    struct state_layout layout;
+    struct memory_table parts[STATE_PARTS]; /* equally many entries each */
+};
+
+/* A blob of fp32 values alone, such as those that are kept: laid out as memory_parameters() has it. */
+static inline struct state_tables state_tables_of_values(struct memory_table parameters)
+{
+    struct state_tables tables = {0};
+    tables.parts[STATE_WEIGHTS] = parameters;
+    tables.layout.parts[STATE_WEIGHTS].bytes = tables.layout.bytes = parameters.bytes;
+    return tables;
+}
+
+/* Parameters of layers [first, first + count): entries are the tensors in order. fp32, whatever the
+ * job's precision: so lie gradients, and values that are kept. */
 MUST_CHECK enum status memory_parameters(const struct network *network, uint64_t first_layer,
                                          uint64_t layer_count, struct arena *arena,
                                          struct memory_table *out, struct error *err);
@@ -43,11 +78,26 @@ MUST_CHECK enum status memory_parameters(const struct network *network, uint64_t
 uint64_t memory_tensor_count(const struct network *network, uint64_t first_layer,
                              uint64_t layer_count);
 
-/* Bytes of one part of the state blob, and of the whole, without building the table. */
+/* Bytes of the parameters in fp32, and where the parts of their state are, without building tables. */
 uint64_t memory_parameter_bytes(const struct network *network, uint64_t first_layer,
                                 uint64_t layer_count);
-uint64_t memory_state_bytes(const struct network *network, uint64_t first_layer,
-                            uint64_t layer_count, uint32_t optimizer);
+struct state_layout memory_state(const struct network *network, uint64_t first_layer,
+                                 uint64_t layer_count, struct state_format format);
+MUST_CHECK enum status memory_state_tables(const struct network *network, uint64_t first_layer,
+                                           uint64_t layer_count, struct state_format format,
+                                           struct arena *arena, struct state_tables *out,
+                                           struct error *err);
+
+/* The state of `rows` rows of an embedding's tables, moved as one: the fp32 parts lie in front of the
+ * bf16 ones, so that they are aligned without gaps however many rows there are. */
+struct state_layout memory_state_rows(const struct network *network, uint64_t rows,
+                                      struct state_format format);
+
+/* Bytes of the front of a blob that has all values in full: weights and master. */
+static inline uint64_t state_value_bytes(const struct state_layout *layout)
+{
+    return layout->parts[STATE_WEIGHTS].bytes + layout->parts[STATE_MASTER].bytes;
+}
 
 /*
  * Activations that a forward pass over the layers keeps for its backward pass, the input of each
@@ -99,11 +149,13 @@ uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
  *   UNIT_INPUTS         of activations, only the inputs of layers are held (memory_inputs()), in the
  *                       buffer of UNIT_KEEP, without which it changes nothing; LOSS holds them here
  *   UNIT_ACCUMULATE     the gradients of several microbatches are added up
+ *   UNIT_ROUNDED        weights are bf16, and so are copies of what they are multiplied by
  * Each pass has the entries of its row, of 0 bytes where they are not needed; `layer` is the range's
  * first.
  *
- *   FORWARD   keep, d_stream, d_stream2, scratch, logits
- *   BACKWARD  gradients, d_stream, d_stream2, d_qkv, d_wide, scratch, activations, sums
+ *   FORWARD   keep, d_stream, d_stream2, scratch, logits, rounded
+ *   BACKWARD  gradients, d_stream, d_stream2, d_qkv, d_wide, scratch, activations, sums, rounded,
+ *             d_rounded
  *   LOSS      the same and logits, head, inputs
  *
  *   keep         one layer's activations (a forward pass that keeps nothing, or inputs)
@@ -119,6 +171,8 @@ uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
  *                UNIT_ACCUMULATE
  *   head, inputs what the head keeps, and the inputs as memory_inputs() lays them out; only with
  *                UNIT_INPUTS
+ *   rounded      the input of a linear layer in bf16, d_rounded the gradient of its output: of the widest;
+ *                only with UNIT_ROUNDED
  *   d_qkv        (R,3HD), for llama (R,(H+2K)D): gradients of q, k and v, one after the other unless
  *                they are kept as one      d_wide  (R,F), for llama two of them: gate, then up
  *   logits       (r,V) with r = network_logit_rows(), the rows of a piece, or (B,classes)
@@ -132,7 +186,8 @@ uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
  */
 enum { MEMORY_ATTENTION_TILE = 64, MEMORY_ATTENTION_LANES = 32, MEMORY_EMBEDDING_WORDS = 4 };
 enum unit_pass { UNIT_FORWARD, UNIT_BACKWARD, UNIT_LOSS };
-enum { UNIT_KEEP = 1, UNIT_GRADIENTS_OUT = 2, UNIT_INPUTS = 4, UNIT_WAYS = 8, UNIT_ACCUMULATE = 8 };
+enum { UNIT_KEEP = 1, UNIT_GRADIENTS_OUT = 2, UNIT_INPUTS = 4, UNIT_WAYS = 8, UNIT_ACCUMULATE = 8,
+       UNIT_ROUNDED = 16 };
 
 /* Does a pass hold only the inputs of layers, and recompute the rest one layer at a time? */
 static inline bool unit_holds_inputs(enum unit_pass pass, uint32_t how)

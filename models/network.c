@@ -92,7 +92,7 @@ struct list {
     char prefix[64];
 };
 
-enum decay { DECAYS, KEEPS };
+enum shape { MATRIX, OTHER };
 
 static void prefix(struct list *list, const char *format, ...) PRINTF_LIKE(2, 3);
 static void prefix(struct list *list, const char *format, ...)
@@ -105,11 +105,11 @@ static void prefix(struct list *list, const char *format, ...)
 }
 
 static struct tensor_spec *tensor(struct list *list, const char *name, enum tensor_init init,
-                                  enum decay decay)
+                                  enum shape shape)
 {
     assert(list->count < LAYER_TENSORS_MAX);
     struct tensor_spec *spec = &list->items[list->count++];
-    *spec = (struct tensor_spec){.elements = 1, .init = init, .decays = decay == DECAYS};
+    *spec = (struct tensor_spec){.elements = 1, .init = init, .matrix = shape == MATRIX};
     if (list->named) snprintf(spec->name, sizeof spec->name, "%s%s", list->prefix, name);
     return spec;
 }
@@ -123,13 +123,13 @@ static void dimension(struct tensor_spec *spec, uint64_t size)
 
 static void vector(struct list *list, const char *name, enum tensor_init init, uint64_t size)
 {
-    dimension(tensor(list, name, init, KEEPS), size);
+    dimension(tensor(list, name, init, OTHER), size);
 }
 
 static void matrix(struct list *list, const char *name, enum tensor_init init, uint64_t rows,
                    uint64_t columns)
 {
-    struct tensor_spec *spec = tensor(list, name, init, DECAYS);
+    struct tensor_spec *spec = tensor(list, name, init, MATRIX);
     dimension(spec, rows);
     dimension(spec, columns);
 }
@@ -273,16 +273,16 @@ static void vit_embedding(const struct network *n, struct list *list)
 {
     uint64_t tokens = network_tokens(n, 0);
     prefix(list, "vit.embeddings.");
-    struct tensor_spec *token = tensor(list, "cls_token", INIT_NORMAL, KEEPS);
+    struct tensor_spec *token = tensor(list, "cls_token", INIT_NORMAL, OTHER);
     dimension(token, 1);
     dimension(token, 1);
     dimension(token, n->width);
-    struct tensor_spec *positions = tensor(list, "position_embeddings", INIT_NORMAL, KEEPS);
+    struct tensor_spec *positions = tensor(list, "position_embeddings", INIT_NORMAL, OTHER);
     dimension(positions, 1);
     dimension(positions, tokens);
     dimension(positions, n->width);
     struct tensor_spec *kernel =
-        tensor(list, "patch_embeddings.projection.weight", INIT_NORMAL, DECAYS);
+        tensor(list, "patch_embeddings.projection.weight", INIT_NORMAL, MATRIX);
     dimension(kernel, n->width);
     dimension(kernel, n->channels);
     dimension(kernel, n->patch);
@@ -351,7 +351,7 @@ static void list_opaque(const struct network *network, uint64_t layer, struct li
     uint64_t bytes = network->profile[layer].parameter_bytes;
     if (bytes == 0) return;
     prefix(list, "layer.%" PRIu64 ".", layer);
-    struct tensor_spec *spec = tensor(list, "parameters", INIT_NORMAL, KEEPS);
+    struct tensor_spec *spec = tensor(list, "parameters", INIT_NORMAL, OTHER);
     dimension(spec, bytes / sizeof(float));
 }
 

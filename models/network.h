@@ -17,6 +17,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/json_in.h"
+#include "models/precision.h"
 #include "models/work.h"
 
 struct json_out;
@@ -118,7 +119,8 @@ struct tensor_spec {
     uint64_t shape[4];
     uint64_t elements;  /* product of shape */
     enum tensor_init init;
-    bool decays;        /* takes weight decay: matrices do, biases and norms do not */
+    bool matrix;        /* a matrix of a product, or a table of rows: takes weight decay, and is bf16 in
+                           jobs of that precision; biases, norms and what is added to rows are not */
 };
 enum { LAYER_TENSORS_MAX = 32 };
 
@@ -211,8 +213,8 @@ enum optimizer_kind {
 };
 extern const char *const optimizer_names[OPTIMIZER_COUNT];
 
-/* fp32 words of optimizer state per parameter: sgd 0, momentum 1, adamw 2. */
-uint32_t optimizer_state_words(uint32_t optimizer);
+/* Moments per parameter: sgd 0, momentum 1, adamw 2. */
+uint32_t optimizer_moments(uint32_t optimizer);
 
 /*
  * Rows of logits that exist at a time. The head of a language model takes its R = B T rows in pieces of
@@ -231,7 +233,7 @@ enum { LAYER_WORK_MAX = 48 };
  * Returns the number of items.
  */
 uint32_t network_layer_work(const struct network *network, uint64_t layer, enum pass pass,
-                            uint64_t microbatch, uint64_t sequence, uint32_t optimizer,
+                            uint64_t microbatch, uint64_t sequence, struct state_format format,
                             struct work_item out[LAYER_WORK_MAX]);
 
 #endif

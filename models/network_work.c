@@ -23,6 +23,9 @@
  * In the post-norm order both sums are followed by their norm, so no residual kernel is left over;
  * the two products that return to the residual stream add to it (the matrix library does that).
  *
+ * With weights in bf16, what a product multiplies them by is rounded in front of it; on the way back the
+ * gradient of the result is, once for both products.
+ *
  * Backward lists gradients only: each linear layer has its product for the input, its product for
  * the weight and the column sums for the bias. The embedding's input has no gradient.
  *
@@ -48,14 +51,14 @@ const char *const optimizer_names[] = {
     [OPTIMIZER_SGD] = "sgd", [OPTIMIZER_ADAMW] = "adamw", [OPTIMIZER_MOMENTUM] = "momentum"};
 static_assert(ARRAY_COUNT(optimizer_names) == OPTIMIZER_COUNT, "a name per optimizer");
 
-static const uint32_t state_words[] = {
+static const uint32_t moments[] = {
     [OPTIMIZER_SGD] = 0, [OPTIMIZER_ADAMW] = 2, [OPTIMIZER_MOMENTUM] = 1};
-static_assert(ARRAY_COUNT(state_words) == OPTIMIZER_COUNT, "a state size per optimizer");
+static_assert(ARRAY_COUNT(moments) == OPTIMIZER_COUNT, "a state size per optimizer");
 
-uint32_t optimizer_state_words(uint32_t optimizer)
+uint32_t optimizer_moments(uint32_t optimizer)
 {
     assert(optimizer < OPTIMIZER_COUNT);
-    return state_words[optimizer];
+    return moments[optimizer];
 }
 
 /* --- lists of work -------------------------------------------------------------------------- */
@@ -63,6 +66,7 @@ uint32_t optimizer_state_words(uint32_t optimizer)
 struct list {
     struct work_item *items;
     uint32_t count;
+    bool rounded; /* products are those of bf16, and their operands in fp32 are rounded in front */
 };
 
 /* Equal kernels of equal sizes are one item. */
@@ -103,20 +107,34 @@ struct linear {
     uint64_t times; /* how often */
 };
 
+static enum kernel product_of(const struct list *list, enum kernel kernel)
+{
+    return list->rounded ? kernel - KERNEL_MATMUL_FORWARD + KERNEL_MATMUL_BF16_FORWARD : kernel;
+}
+
 static void linear_forward(struct list *list, struct linear l)
 {
-    add_times(list, l.times, KERNEL_MATMUL_FORWARD, l.rows, l.out, l.in);
+    add_times(list, l.times, product_of(list, KERNEL_MATMUL_FORWARD), l.rows, l.out, l.in);
+    if (list->rounded) add_times(list, l.times, KERNEL_ROUND, l.rows * l.in, 0, 0);
+}
+
+static void remove_linear_forward(struct list *list, struct linear l)
+{
+    remove_one(list, product_of(list, KERNEL_MATMUL_FORWARD), l.rows, l.out, l.in);
+    if (list->rounded) remove_one(list, KERNEL_ROUND, l.rows * l.in, 0, 0);
 }
 
 static void linear_weight(struct list *list, struct linear l)
 {
-    add_times(list, l.times, KERNEL_MATMUL_WEIGHT, l.out, l.in, l.rows);
+    add_times(list, l.times, product_of(list, KERNEL_MATMUL_WEIGHT), l.out, l.in, l.rows);
+    if (list->rounded) add_times(list, l.times, KERNEL_ROUND, l.rows * l.in, 0, 0);
+    if (list->rounded) add_times(list, l.times, KERNEL_ROUND, l.rows * l.out, 0, 0);
     if (l.bias) add_times(list, l.times, KERNEL_BIAS_BACKWARD, l.rows, l.out, 0);
 }
 
 static void linear_backward(struct list *list, struct linear l)
 {
-    add_times(list, l.times, KERNEL_MATMUL_INPUT, l.rows, l.in, l.out);
+    add_times(list, l.times, product_of(list, KERNEL_MATMUL_INPUT), l.rows, l.in, l.out);
     linear_weight(list, l);
 }
 
@@ -198,8 +216,7 @@ static void block_recompute(const struct network *n, struct sizes s, struct list
     struct linear linears[BLOCK_LINEARS_MAX];
     block_forward(n, s, list);
     if (!norms_first(n)) return;
-    const struct linear last = linears[block_linears(n, s, linears) - 1];
-    remove_one(list, KERNEL_MATMUL_FORWARD, last.rows, last.out, last.in);
+    remove_linear_forward(list, linears[block_linears(n, s, linears) - 1]);
     remove_one(list, KERNEL_RESIDUAL, s.rows, s.width, 0);
 }
 
@@ -232,9 +249,9 @@ static void embedding_forward(const struct network *n, struct sizes s, struct li
         add(list, KERNEL_RESIDUAL, s.rows, s.width, 0); /* the positions */
         return;
     }
-    add(list, KERNEL_EMBED_FORWARD, s.rows, s.width, 0);
+    add(list, KERNEL_EMBED_FORWARD, s.rows, s.width, list->rounded);
     if (n->family != NETWORK_BERT) return;
-    if (n->token_types > 0) add(list, KERNEL_EMBED_FORWARD, s.rows, s.width, 0);
+    if (n->token_types > 0) add(list, KERNEL_EMBED_FORWARD, s.rows, s.width, list->rounded);
     add(list, KERNEL_NORM_FORWARD, s.rows, s.width, 0);
 }
 
@@ -345,19 +362,25 @@ static void opaque_work(const struct layer_profile *profile, enum pass pass, str
     if (pass != PASS_UPDATE && ns > 0) add(list, KERNEL_FIXED, ns, 0, 0);
 }
 
-static void update_work(const struct network *network, uint64_t layer, uint32_t optimizer,
+/* All of a layer's parameters in one item: its vectors, which are few, count as if they were rounded. */
+static void update_work(const struct network *network, uint64_t layer, struct state_format format,
                         struct list *list)
 {
-    static const enum kernel kernels[OPTIMIZER_COUNT] = {[OPTIMIZER_SGD] = KERNEL_SGD,
-                                                         [OPTIMIZER_ADAMW] = KERNEL_ADAMW,
-                                                         [OPTIMIZER_MOMENTUM] = KERNEL_MOMENTUM};
-    assert(optimizer < OPTIMIZER_COUNT);
+    static const enum kernel kernels[PRECISION_COUNT][OPTIMIZER_COUNT] = {
+        [PRECISION_FP32] = {[OPTIMIZER_SGD] = KERNEL_SGD,
+                            [OPTIMIZER_ADAMW] = KERNEL_ADAMW,
+                            [OPTIMIZER_MOMENTUM] = KERNEL_MOMENTUM},
+        [PRECISION_BF16] = {[OPTIMIZER_SGD] = KERNEL_SGD,
+                            [OPTIMIZER_ADAMW] = KERNEL_ADAMW_BF16,
+                            [OPTIMIZER_MOMENTUM] = KERNEL_MOMENTUM_BF16}};
+    assert(format.optimizer < OPTIMIZER_COUNT && format.moments < PRECISION_COUNT);
     uint64_t parameters = network_layer_parameters(network, layer);
-    if (parameters > 0) add(list, kernels[optimizer], parameters, 0, 0);
+    if (parameters > 0)
+        add(list, kernels[format.moments][format.optimizer], parameters, list->rounded, 0);
 }
 
 uint32_t network_layer_work(const struct network *network, uint64_t layer, enum pass pass,
-                            uint64_t microbatch, uint64_t sequence, uint32_t optimizer,
+                            uint64_t microbatch, uint64_t sequence, struct state_format format,
                             struct work_item out[LAYER_WORK_MAX])
 {
     typedef void (*layer_work)(const struct network *, struct sizes, struct list *);
@@ -373,11 +396,11 @@ uint32_t network_layer_work(const struct network *network, uint64_t layer, enum 
                         [PASS_RECOMPUTE] = head_forward},
     };
     assert(layer < network->layer_count && pass < PASS_COUNT);
-    struct list list = {.items = out};
+    struct list list = {.items = out, .rounded = format.weights == PRECISION_BF16};
     if (network->family == NETWORK_PROFILE)
         opaque_work(&network->profile[layer], pass, &list);
     else if (pass == PASS_UPDATE)
-        update_work(network, layer, optimizer, &list);
+        update_work(network, layer, format, &list);
     else
         table[network_layer_kind(network, layer)][pass](
             network, sizes_of(network, microbatch, sequence), &list);

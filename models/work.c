@@ -14,7 +14,9 @@
  *     norm forward      e 2 m n: in and out; with a residual sum in front e 4 m n: two in, two out
  *     norm backward     e 3 m n: x, dy in, dx out; adding to what is there e 4 m n
  *     loss              e 2 m n: logits in, their gradient out (a row stays in cache in between)
- *     adamw             4 (3 m in, 3 m out) + e m: parameters and moments are fp32 in any case
+ *     adamw             4 (3 m in, 3 m out) + e m: parameters and moments are fp32 in any case, but
+ *                       for moments of 2 bytes, which make a class of their own
+ *     matmul of bf16    2 (m k + k n) + e m n
  *
  * A row says how many times which product of sizes crosses memory, so that adding a kernel class
  * is adding a row.
@@ -53,6 +55,12 @@ const char *const kernel_names[] = {
     [KERNEL_SWIGLU_FORWARD] = "swiglu_forward",
     [KERNEL_SWIGLU_BACKWARD] = "swiglu_backward",
     [KERNEL_GATHER] = "gather",
+    [KERNEL_MATMUL_BF16_FORWARD] = "matmul_bf16_forward",
+    [KERNEL_MATMUL_BF16_INPUT] = "matmul_bf16_input",
+    [KERNEL_MATMUL_BF16_WEIGHT] = "matmul_bf16_weight",
+    [KERNEL_ROUND] = "round",
+    [KERNEL_ADAMW_BF16] = "adamw_bf16",
+    [KERNEL_MOMENTUM_BF16] = "momentum_bf16",
 };
 static_assert(ARRAY_COUNT(kernel_names) == KERNEL_COUNT, "a name per kernel");
 
@@ -62,6 +70,7 @@ struct kernel_formula {
     double mk, kn, mn, mnk, m;    /* elements that cross memory, `element_bytes` each */
     double k_mn;                  /* the same, more of m n for each unit of k (a flag: 0 or 1) */
     double state_m, stats_mn;     /* fp32 values: optimizer state, statistics of rows */
+    double half_mk, half_kn, half_m, half_mn; /* bf16 values */
 };
 
 static const struct kernel_formula formulas[] = {
@@ -79,14 +88,14 @@ static const struct kernel_formula formulas[] = {
     [KERNEL_GELU_BACKWARD] = {.mn = 3},
     [KERNEL_RESIDUAL] = {.mn = 3},
     [KERNEL_BIAS_BACKWARD] = {.mn = 1},
-    /* a row of each table in, their sum out */
-    [KERNEL_EMBED_FORWARD] = {.mn = 3},
+    /* a row of each table in, their sum out; rows of bf16 are half as long */
+    [KERNEL_EMBED_FORWARD] = {.mn = 3, .k_mn = -1},
     /* a row in, its table row in and out; and every table row once */
     [KERNEL_EMBED_BACKWARD] = {.mn = 3, .kn = 1},
     [KERNEL_LOSS] = {.mn = 2},
-    [KERNEL_SGD] = {.m = 1, .state_m = 2},
-    [KERNEL_ADAMW] = {.m = 1, .state_m = 6},
-    [KERNEL_MOMENTUM] = {.m = 1, .state_m = 4},
+    [KERNEL_SGD] = {.m = 1, .state_m = 2, .half_mn = 1},
+    [KERNEL_ADAMW] = {.m = 1, .state_m = 6, .half_mn = 1},
+    [KERNEL_MOMENTUM] = {.m = 1, .state_m = 4, .half_mn = 1},
     [KERNEL_SQUARES] = {.m = 1},
     [KERNEL_FIXED] = {0},
     [KERNEL_RMS_NORM_FORWARD] = {.mn = 2, .k_mn = 2},
@@ -96,6 +105,12 @@ static const struct kernel_formula formulas[] = {
     [KERNEL_SWIGLU_FORWARD] = {.mn = 3},
     [KERNEL_SWIGLU_BACKWARD] = {.mn = 5},
     [KERNEL_GATHER] = {.mn = 2},
+    [KERNEL_MATMUL_BF16_FORWARD] = {.flops_mnk = 2, .half_mk = 1, .half_kn = 1, .mn = 1},
+    [KERNEL_MATMUL_BF16_INPUT] = {.flops_mnk = 2, .half_mk = 1, .half_kn = 1, .mn = 1},
+    [KERNEL_MATMUL_BF16_WEIGHT] = {.flops_mnk = 2, .half_mk = 1, .half_kn = 1, .mn = 1},
+    [KERNEL_ROUND] = {.m = 1, .half_m = 1},
+    [KERNEL_ADAMW_BF16] = {.m = 1, .state_m = 2, .half_m = 4, .half_mn = 1},
+    [KERNEL_MOMENTUM_BF16] = {.m = 1, .state_m = 2, .half_m = 2, .half_mn = 1},
 };
 static_assert(ARRAY_COUNT(formulas) == KERNEL_COUNT, "a formula per kernel");
 
@@ -115,7 +130,9 @@ double work_item_bytes(const struct work_item *item, uint32_t element_bytes)
     double elements = f->mk * m * k + f->kn * k * n + (f->mn + f->k_mn * k) * m * n +
                       f->mnk * m * n * k + f->m * m;
     double words = f->state_m * m + f->stats_mn * m * n;
-    return (double)item->count * (elements * element_bytes + words * sizeof(float));
+    double halves = f->half_mk * m * k + f->half_kn * k * n + f->half_m * m + f->half_mn * m * n;
+    return (double)item->count *
+           (elements * element_bytes + words * sizeof(float) + halves * sizeof(float) / 2);
 }
 
 double work_flops(const struct work_item *items, size_t count)

@@ -33,11 +33,12 @@ enum kernel {
     KERNEL_GELU_BACKWARD,
     KERNEL_RESIDUAL,      /* z = x + y */
     KERNEL_BIAS_BACKWARD, /* column sums of m x n */
-    KERNEL_EMBED_FORWARD, /* m rows of n gathered */
+    KERNEL_EMBED_FORWARD, /* m rows of n gathered; k = 1: from tables in bf16 */
     KERNEL_EMBED_BACKWARD,/* m rows of n added into a table; k table rows swept */
     KERNEL_LOSS,          /* softmax, cross-entropy and its gradient in place: m rows of n logits */
-    KERNEL_SGD,           /* m parameters */
-    KERNEL_ADAMW,         /* m parameters */
+    /* m parameters; n = 1: of which the weights are rounded to bf16 as well */
+    KERNEL_SGD,
+    KERNEL_ADAMW,
     /* attention where each token sees all others; sizes as for the causal one */
     KERNEL_ATTENTION_FULL_FORWARD,
     KERNEL_ATTENTION_FULL_BACKWARD,
@@ -49,8 +50,16 @@ enum kernel {
     KERNEL_SWIGLU_FORWARD,    /* silu(gate) * up */
     KERNEL_SWIGLU_BACKWARD,
     KERNEL_GATHER, /* m rows of n moved: pixels to patches, class tokens out of their samples */
-    KERNEL_MOMENTUM,      /* m parameters */
+    KERNEL_MOMENTUM,      /* m parameters; n as above */
     KERNEL_SQUARES,       /* m numbers squared and added up */
+    /* with both operands in bf16 and the result in fp32; bias, column sums and sizes as above */
+    KERNEL_MATMUL_BF16_FORWARD,
+    KERNEL_MATMUL_BF16_INPUT,
+    KERNEL_MATMUL_BF16_WEIGHT,
+    KERNEL_ROUND,         /* m numbers rounded to bf16 */
+    /* with moments in bf16; n as above */
+    KERNEL_ADAMW_BF16,
+    KERNEL_MOMENTUM_BF16,
     KERNEL_COUNT
 };
 

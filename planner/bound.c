@@ -75,19 +75,35 @@ static bool all_duplex(const struct hardware *hw)
     return true;
 }
 
+/* Bytes of a layer's weights as passes read them, or of all its state, without padding. */
+static double layer_bytes(const struct job *job, uint64_t layer, bool whole)
+{
+    struct tensor_spec specs[LAYER_TENSORS_MAX];
+    uint32_t count = network_layer_tensors(&job->network, layer, specs);
+    double moments = (double)(optimizer_moments(job->optimizer.kind) *
+                              precision_bytes(job->optimizer.moments));
+    double bytes = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        bool rounded = specs[i].matrix && job->precision == PRECISION_BF16;
+        double weight = (double)precision_bytes(rounded ? PRECISION_BF16 : PRECISION_FP32);
+        double master = rounded ? (double)precision_bytes(PRECISION_FP32) : 0;
+        bytes += (double)specs[i].elements * (weight + (whole ? master + moments : 0));
+    }
+    return bytes;
+}
+
 /* What a device must hold of a job at some time in each minibatch. Where the host's processor may
  * update, of an embedding only the token table of a tied head. */
 static double touched_bytes(const struct job *job, bool cpu)
 {
-    double numbers = 0;
+    double bytes = 0;
     bool updated_here = !cpu || !job_can_use_cpu(job);
     for (uint64_t l = 0; l < job->network.layer_count; l++)
         if (updated_here || l > 0 || !job_slices(job))
-            numbers += (double)network_layer_parameters(&job->network, l);
-    if (updated_here) numbers *= 1.0 + optimizer_state_words(job->optimizer.kind);
+            bytes += layer_bytes(job, l, updated_here);
     double table = !updated_here && job_slices(job) && job_has_table(job)
                        ? (double)job_table_bytes(job) : 0;
-    return numbers * sizeof(float) + table;
+    return bytes + table;
 }
 
 static double link_bound(const struct hardware *hw, const struct job_set *jobs, bool cpu,

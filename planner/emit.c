@@ -287,8 +287,7 @@ static uint32_t host_state(struct emitter *e, const struct shard_view *v, uint32
 {
     const struct partition *p = e->partition;
     const struct plan_shard *s = &p->shards[p->job_first_shard[v->job_index] + shard];
-    uint64_t bytes = memory_state_bytes(&v->job->network, s->first_layer, s->layer_count,
-                                        v->job->optimizer.kind);
+    uint64_t bytes = job_state(v->job, s->first_layer, s->layer_count).bytes;
     uint32_t kind = is_stored(e, v, shard) ? BUFFER_STORED : BUFFER_STATE;
     return buffer(e, v, kind, shard, 0, false, bytes);
 }
@@ -323,11 +322,17 @@ static void return_state(struct emitter *e, const struct shard_view *v, uint32_t
     add_copy(e, STREAM_WRITE, staged, 0, ACCESS_RELEASE, home, 0, 0, bytes);
 }
 
+/* Of an embedding's tables, as the passes read them. */
+static uint64_t weight_row_bytes(const struct job *job)
+{
+    return job->network.width * precision_bytes(job->precision);
+}
+
 /* The token table for a head, in pieces where the embedding is moved in slices. */
 static void fetch_table(struct emitter *e, const struct shard_view *v, uint32_t device,
                         enum area area, uint64_t bytes)
 {
-    uint64_t slice = e->partition->slice_rows[v->job_index] * v->job->network.width * sizeof(float);
+    uint64_t slice = e->partition->slice_rows[v->job_index] * weight_row_bytes(v->job);
     if (!is_stored(e, v, 0) || slice == 0) {
         fetch_state(e, v, 0, STAGED_TRANSIENT, 0, device, area, bytes);
         return;
@@ -352,37 +357,37 @@ static uint32_t backward_state(struct emitter *e, const struct shard_view *v)
 {
     const struct footprint *f = v->footprint;
     uint32_t state = v->on_cpu
-                         ? buffer(e, v, BUFFER_PARAMETERS, v->shard, 0, true, f->parameter_bytes)
+                         ? buffer(e, v, BUFFER_PARAMETERS, v->shard, 0, true, f->weight_bytes)
                          : device_state(e, v);
     if (v->persistent) return state;
     if (v->on_cpu && is_stored(e, v, v->shard)) { /* held until it is updated */
         uint32_t staged = stage(e, v, v->shard, STAGED_HELD, AREA_HELD, f->state_bytes);
         add_copy(e, STREAM_READ, host_state(e, v, v->shard), 0, 0, staged, 0, ACCESS_ACQUIRE,
                  f->state_bytes);
-        fetch(e, staged, 0, state, AREA_REGION, 0, f->parameter_bytes);
+        fetch(e, staged, 0, state, AREA_REGION, 0, f->weight_bytes);
     } else {
         fetch_state(e, v, v->shard, STAGED_TRANSIENT, 0, state, AREA_REGION,
-                    v->on_cpu ? f->parameter_bytes : f->state_bytes);
+                    v->on_cpu ? f->weight_bytes : f->state_bytes);
     }
     return state;
 }
 
 static uint32_t device_gradient(struct emitter *e, const struct shard_view *v)
 {
-    return buffer(e, v, BUFFER_GRADIENT, v->shard, 0, true, v->footprint->parameter_bytes);
+    return buffer(e, v, BUFFER_GRADIENT, v->shard, 0, true, v->footprint->gradient_bytes);
 }
 
 static void use_state(struct emitter *e, const struct shard_view *v, uint32_t state)
 {
     use(e, state, v->on_cpu ? ACCESS_READ | ACCESS_RELEASE : ACCESS_READ | ACCESS_WRITE);
     if (v->on_cpu)
-        use_new(e, device_gradient(e, v), 0, AREA_REGION, 0, v->footprint->parameter_bytes);
+        use_new(e, device_gradient(e, v), 0, AREA_REGION, 0, v->footprint->gradient_bytes);
 }
 
 static uint32_t host_gradient(struct emitter *e, const struct shard_view *v)
 {
     uint32_t variant = job_clips(v->job) ? v->shard : v->shard % GRADIENT_TURNS;
-    return buffer(e, v, BUFFER_GRADIENT, PLAN_NONE, variant, false, v->footprint->parameter_bytes);
+    return buffer(e, v, BUFFER_GRADIENT, PLAN_NONE, variant, false, v->footprint->gradient_bytes);
 }
 
 static uint32_t norms(struct emitter *e, const struct shard_view *v)
@@ -423,7 +428,7 @@ static void send_state(struct emitter *e, const struct shard_view *v, uint32_t s
         return;
     }
     uint32_t host = host_gradient(e, v);
-    send(e, device_gradient(e, v), ACCESS_RELEASE, host, 0, f->parameter_bytes);
+    send(e, device_gradient(e, v), ACCESS_RELEASE, host, 0, f->gradient_bytes);
     if (job_clips(v->job)) add_norm(e, v);
     else add_update(e, v);
 }
@@ -508,7 +513,7 @@ static uint32_t slice_range(const struct shard_view *v, uint32_t k, uint64_t *fi
 
 static void sliced_embedding_forward(struct emitter *e, const struct shard_view *v)
 {
-    uint64_t row = v->job->network.width * sizeof(float), first, count;
+    uint64_t row = weight_row_bytes(v->job), first, count;
     uint32_t out = boundary(e, v, BUFFER_BOUNDARY, 1, true, v->footprint->output_bytes);
     uint32_t tokens = boundary(e, v, BUFFER_BATCH, PLAN_NONE, true, job_batch_bytes(v->job));
     uint32_t slices = slice_range(v, 0, &first, &count);
@@ -542,7 +547,8 @@ static void cpu_embedding_backward(struct emitter *e, const struct shard_view *v
     if (clips) use(e, host_gradient(e, v), ACCESS_WRITE);
     else use(e, host_state(e, v, 0), ACCESS_READ | ACCESS_WRITE);
     if (job_has_table(v->job))
-        use(e, buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, false, job_table_bytes(v->job)),
+        use(e, buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, false,
+                      job_table_gradient_bytes(v->job)),
             ACCESS_READ);
     use(e, buffer(e, v, BUFFER_BATCH, PLAN_NONE, 0, false, job_batch_bytes(v->job)), ACCESS_READ);
     use(e, boundary(e, v, BUFFER_BOUNDARY_GRADIENT, 1, false, v->footprint->output_bytes),
@@ -574,9 +580,9 @@ static void write_forward(struct emitter *e, const struct shard_view *v)
     }
     uint32_t parameters = v->persistent ? device_state(e, v)
                                         : buffer(e, v, BUFFER_PARAMETERS, v->shard, 0, true,
-                                                 f->parameter_bytes);
+                                                 f->weight_bytes);
     if (!v->persistent)
-        fetch_state(e, v, v->shard, STAGED_TRANSIENT, 0, parameters, AREA_REGION, f->parameter_bytes);
+        fetch_state(e, v, v->shard, STAGED_TRANSIENT, 0, parameters, AREA_REGION, f->weight_bytes);
     if (v->shard == 0) batch(e, v, true);
     else input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, v->here_in, true);
 
@@ -605,6 +611,7 @@ static void write_loss(struct emitter *e, const struct shard_view *v)
     bool first = v->shard == 0; /* a profile in one shard: no boundaries */
     bool table = job_has_table(v->job), text = job_batch_bytes(v->job) > 0;
     uint64_t table_bytes = table ? job_table_bytes(v->job) : 0;
+    uint64_t table_gradient_bytes = table ? job_table_gradient_bytes(v->job) : 0;
     bool table_here = table && table_is_here(e, v);
     uint32_t table_name = 0, gradient = 0, loss = 0;
     enum area table_area = v->resident ? AREA_REGION : AREA_TABLE;
@@ -636,8 +643,8 @@ static void write_loss(struct emitter *e, const struct shard_view *v)
             use(e, buffer(e, v, BUFFER_STATE, 0, 0, true, 0), ACCESS_READ);
         else
             use(e, table_name, ACCESS_READ | ACCESS_RELEASE);
-        gradient = buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, true, table_bytes);
-        use_new(e, gradient, 0, table_area, padded(table_bytes), table_bytes);
+        gradient = buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, true, table_gradient_bytes);
+        use_new(e, gradient, 0, table_area, padded(table_bytes), table_gradient_bytes);
     }
     add_compute(e, v, PLAN_LOSS, UNIT_LOSS,
                 activations_way(e, v) | (v->on_cpu ? UNIT_GRADIENTS_OUT : 0), 0, 0, 0);
@@ -648,8 +655,8 @@ static void write_loss(struct emitter *e, const struct shard_view *v)
              buffer(e, v, BUFFER_LOSS, PLAN_NONE, 0, false, sizeof(double)), 0, sizeof(double));
     if (table && !table_here)
         send(e, gradient, ACCESS_RELEASE,
-             buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, false, table_bytes), 0,
-             table_bytes);
+             buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, false, table_gradient_bytes), 0,
+             table_gradient_bytes);
     if (!v->persistent) send_state(e, v, state);
 }
 
@@ -660,10 +667,10 @@ static void write_evaluation(struct emitter *e, const struct shard_view *v)
     bool table = job_has_table(v->job), table_here = table && table_is_here(e, v);
     uint32_t parameters = v->persistent ? device_state(e, v)
                                       : buffer(e, v, BUFFER_PARAMETERS, v->shard, 0, true,
-                                               f->parameter_bytes);
+                                               f->weight_bytes);
     uint32_t table_name = 0;
     if (!v->persistent)
-        fetch_state(e, v, v->shard, STAGED_TRANSIENT, 0, parameters, AREA_REGION, f->parameter_bytes);
+        fetch_state(e, v, v->shard, STAGED_TRANSIENT, 0, parameters, AREA_REGION, f->weight_bytes);
     if (table && !table_here) {
         uint64_t bytes = job_table_bytes(v->job);
         table_name = buffer(e, v, BUFFER_TABLE, PLAN_NONE, 0, true, bytes);
@@ -683,15 +690,14 @@ static void write_evaluation(struct emitter *e, const struct shard_view *v)
     send(e, loss, ACCESS_RELEASE, held_out_loss(e, v), 0, sizeof(double));
 }
 
-/* The parameters as they are behind an evaluation. Those of a persistent shard are brought for it. */
+/* The values as they are behind an evaluation, in full. Those of a persistent shard are brought for it. */
 static void write_keep(struct emitter *e, const struct shard_view *v)
 {
-    uint64_t bytes = v->footprint->parameter_bytes;
     uint32_t state = host_state(e, v, v->shard);
-    if (v->persistent) send(e, device_state(e, v), 0, state, 0, bytes);
+    if (v->persistent) send(e, device_state(e, v), 0, state, 0, v->footprint->value_bytes);
     use(e, state, ACCESS_READ);
     use(e, held_out_loss(e, v), ACCESS_READ);
-    use(e, buffer(e, v, BUFFER_KEPT, v->shard, 0, false, bytes), ACCESS_WRITE);
+    use(e, buffer(e, v, BUFFER_KEPT, v->shard, 0, false, v->footprint->gradient_bytes), ACCESS_WRITE);
     struct plan_op op = {
         .kind = OP_COMPUTE, .stream = STREAM_HOST, .pass = PLAN_KEEP, .work = PLAN_NONE};
     plan_builder_op(e->builder, &op, e->accesses, e->access_count, NULL, 0);
@@ -701,8 +707,10 @@ static void write_keep(struct emitter *e, const struct shard_view *v)
 static void sliced_embedding_backward(struct emitter *e, const struct shard_view *v)
 {
     const struct footprint *f = v->footprint;
-    uint64_t row = v->job->network.width * sizeof(float), first, count;
-    uint32_t words = optimizer_state_words(v->job->optimizer.kind);
+    uint64_t row = v->job->network.width * sizeof(float), first, count; /* of a gradient */
+    const struct state_layout whole = job_state(v->job, 0, 1);
+    uint32_t last_part = STATE_PARTS - 1;
+    while (whole.parts[last_part].bytes == 0) last_part--;
     uint32_t tokens = boundary(e, v, BUFFER_BATCH, PLAN_NONE, true, job_batch_bytes(v->job));
     uint32_t dx = boundary(e, v, BUFFER_BOUNDARY_GRADIENT, 1, true, f->output_bytes);
     uint32_t slices = slice_range(v, 0, &first, &count);
@@ -711,21 +719,24 @@ static void sliced_embedding_backward(struct emitter *e, const struct shard_view
     input(e, v, BUFFER_BOUNDARY_GRADIENT, 1, f->output_bytes, v->here_in, true);
     for (uint32_t k = 0; k < slices; k++) {
         slice_range(v, k, &first, &count);
-        uint64_t bytes = count * row, vocabulary = v->job->network.vocabulary;
-        uint32_t rows = buffer(e, v, BUFFER_STATE, 0, 1 + k, true, bytes * (1 + words));
+        const struct state_layout slice =
+            memory_state_rows(&v->job->network, count, job_state_format(v->job));
+        uint64_t vocabulary = v->job->network.vocabulary;
+        uint32_t rows = buffer(e, v, BUFFER_STATE, 0, 1 + k, true, slice.bytes);
         uint32_t gradient = 0;
         uint64_t gradient_rows = 0;
         bool stored = is_stored(e, v, 0);
-        uint32_t to = stored ? stage(e, v, 0, STAGED_TRANSIENT + k, AREA_TRANSIENT, bytes * (1 + words)) : rows;
-        if (!stored) take_slot(e, AREA_REGION, 0, bytes * (1 + words));
-        for (uint32_t part = 0; part <= words; part++)
-            add_copy(e, stored ? STREAM_READ : STREAM_H2D, host,
-                     part * f->parameter_bytes + first * row, 0, to, part * bytes,
-                     part == 0 ? ACCESS_ACQUIRE : 0, bytes);
+        uint32_t to = stored ? stage(e, v, 0, STAGED_TRANSIENT + k, AREA_TRANSIENT, slice.bytes) : rows;
+        if (!stored) take_slot(e, AREA_REGION, 0, slice.bytes);
+        for (uint32_t part = 0; part <= last_part; part++)
+            if (slice.parts[part].bytes > 0)
+                add_copy(e, stored ? STREAM_READ : STREAM_H2D, host,
+                         whole.parts[part].offset_bytes + first * whole.parts[part].row_bytes, 0, to,
+                         slice.parts[part].offset_bytes, part == 0 ? ACCESS_ACQUIRE : 0,
+                         slice.parts[part].bytes);
         if (stored) {
-            take_slot(e, AREA_REGION, 0, bytes * (1 + words));
-            add_copy(e, STREAM_H2D, to, 0, ACCESS_RELEASE, rows, 0, ACCESS_ACQUIRE,
-                     bytes * (1 + words));
+            take_slot(e, AREA_REGION, 0, slice.bytes);
+            add_copy(e, STREAM_H2D, to, 0, ACCESS_RELEASE, rows, 0, ACCESS_ACQUIRE, slice.bytes);
         }
         if (job_has_table(v->job) && first < vocabulary) {
             gradient_rows = vocabulary - first < count ? vocabulary - first : count;
@@ -742,14 +753,15 @@ static void sliced_embedding_backward(struct emitter *e, const struct shard_view
         add_compute(e, v, PLAN_BACKWARD, UNIT_BACKWARD, true, k, first, count);
         uint32_t from = rows;
         if (stored) {
-            from = stage(e, v, 0, STAGED_TRANSIENT + k, AREA_TRANSIENT, bytes * (1 + words));
-            add_copy(e, STREAM_D2H, rows, 0, ACCESS_RELEASE, from, 0, ACCESS_ACQUIRE,
-                     bytes * (1 + words));
+            from = stage(e, v, 0, STAGED_TRANSIENT + k, AREA_TRANSIENT, slice.bytes);
+            add_copy(e, STREAM_D2H, rows, 0, ACCESS_RELEASE, from, 0, ACCESS_ACQUIRE, slice.bytes);
         }
-        for (uint32_t part = 0; part <= words; part++)
-            add_copy(e, stored ? STREAM_WRITE : STREAM_D2H, from, part * bytes,
-                     part == words ? ACCESS_RELEASE : 0, host,
-                     part * f->parameter_bytes + first * row, 0, bytes);
+        for (uint32_t part = 0; part <= last_part; part++)
+            if (slice.parts[part].bytes > 0)
+                add_copy(e, stored ? STREAM_WRITE : STREAM_D2H, from, slice.parts[part].offset_bytes,
+                         part == last_part ? ACCESS_RELEASE : 0, host,
+                         whole.parts[part].offset_bytes + first * whole.parts[part].row_bytes, 0,
+                         slice.parts[part].bytes);
         end_region_turn(e);
     }
 }
@@ -761,7 +773,7 @@ static void write_backward(struct emitter *e, const struct shard_view *v)
     uint64_t kept_bytes = v->embedding ? 0 : f->kept_bytes[v->activations];
     bool table = v->embedding && job_has_table(v->job);
     bool table_here = table && table_is_here(e, v);
-    uint64_t table_bytes = table ? job_table_bytes(v->job) : 0;
+    uint64_t table_bytes = table ? job_table_gradient_bytes(v->job) : 0;
     if (v->embedding && v->on_cpu) {
         cpu_embedding_backward(e, v);
         return;
@@ -803,7 +815,7 @@ static void write_backward(struct emitter *e, const struct shard_view *v)
     if (!v->persistent)
         send_state(e, v, state);
     else if (table && !table_here) /* the head's device fetches the new table */
-        return_state(e, v, 0, state, 0, table_bytes);
+        return_state(e, v, 0, state, 0, job_table_bytes(v->job));
 }
 
 static void write_load(struct emitter *e, const struct shard_view *v)

@@ -64,6 +64,11 @@ uint64_t job_embedding_rows(const struct job *job)
 
 uint64_t job_table_bytes(const struct job *job)
 {
+    return job->network.vocabulary * job->network.width * precision_bytes(job->precision);
+}
+
+uint64_t job_table_gradient_bytes(const struct job *job)
+{
     return job->network.vocabulary * job->network.width * sizeof(float);
 }
 
@@ -82,7 +87,8 @@ static bool same_shape(const struct job *a, const struct job *b)
     return a->sequence == b->sequence && a->microbatch == b->microbatch &&
            a->microbatches == b->microbatches &&
            (a->evaluation.every > 0) == (b->evaluation.every > 0) && a->keep_best == b->keep_best &&
-           a->optimizer.kind == b->optimizer.kind && job_clips(a) == job_clips(b) &&
+           a->precision == b->precision && a->optimizer.kind == b->optimizer.kind &&
+           a->optimizer.moments == b->optimizer.moments && job_clips(a) == job_clips(b) &&
            m->family == n->family &&
            m->layer_count == n->layer_count && m->width == n->width && m->heads == n->heads &&
            m->kv_heads == n->kv_heads &&
@@ -206,8 +212,11 @@ static void measure(const struct footprints *f, const struct job *job, uint64_t 
 {
     const struct network *network = &job->network;
     uint64_t b = job_samples(job), t = job->sequence, end = first + count;
-    out->parameter_bytes = memory_parameter_bytes(network, first, count);
-    out->state_bytes = memory_state_bytes(network, first, count, job->optimizer.kind);
+    const struct state_layout state = job_state(job, first, count);
+    out->weight_bytes = state.parts[STATE_WEIGHTS].bytes;
+    out->value_bytes = state_value_bytes(&state);
+    out->state_bytes = state.bytes;
+    out->gradient_bytes = memory_parameter_bytes(network, first, count);
     for (uint32_t a = 0; a < ACTIVATIONS_COUNT; a++)
         out->kept_bytes[a] = job_kept_bytes(job, first, count, plan_activations_way(a));
     out->input_bytes = first ? memory_boundary_bytes(network, first - 1, b, t) : 0;

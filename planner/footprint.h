@@ -12,8 +12,10 @@
 #include "planner/plan.h"
 
 struct footprint {
-    uint64_t parameter_bytes;  /* one part of the state blob */
+    uint64_t weight_bytes;     /* of the state, what passes read: its front */
+    uint64_t value_bytes;      /* of the state, all values in full: its front */
     uint64_t state_bytes;
+    uint64_t gradient_bytes;   /* of the parameters, fp32; also of values that are kept */
     uint64_t kept_bytes[ACTIVATIONS_COUNT]; /* for the backward pass, by enum plan_activations */
     uint64_t input_bytes;      /* boundary that enters; 0 for layer 0 */
     uint64_t output_bytes;     /* boundary that leaves; 0 behind the last layer */
@@ -54,7 +56,8 @@ bool job_has_embedding(const struct job *job);
 /* A tied head reads the token table and hands its gradient to the embedding. */
 bool job_has_table(const struct job *job);
 uint64_t job_embedding_rows(const struct job *job); /* as network_table_rows() */
-uint64_t job_table_bytes(const struct job *job);    /* V * C * 4 */
+uint64_t job_table_bytes(const struct job *job);    /* V * C numbers, as the passes read them */
+uint64_t job_table_gradient_bytes(const struct job *job); /* V * C * 4 */
 /* May the embedding be cut into ranges of rows? Then its passes only gather and add up rows, which
  * the host's processor does as well. */
 bool job_slices(const struct job *job);

@@ -32,13 +32,18 @@ static uint64_t edge_bytes_of(const struct job *job)
 static double host_bytes_of(const struct job *job)
 {
     uint64_t layers = job->network.layer_count;
-    uint64_t bytes = memory_state_bytes(&job->network, 0, layers, job->optimizer.kind);
-    if (job_has_table(job)) bytes += job_table_bytes(job);
+    uint64_t bytes = job_state(job, 0, layers).bytes;
+    if (job_has_table(job)) bytes += job_table_gradient_bytes(job);
     if (job->keep_best) bytes += memory_parameter_bytes(&job->network, 0, layers);
     if (job_clips(job)) bytes += memory_parameter_bytes(&job->network, 0, layers); /* all gradients */
     return (double)bytes + 2.0 * (double)layers *
                                (double)memory_boundary_bytes(&job->network, 0, job_samples(job),
                                                              job->sequence);
+}
+
+uint64_t cutter_table_bytes(const struct job *job)
+{
+    return padded(job_table_bytes(job)) + padded(job_table_gradient_bytes(job));
 }
 
 void cutter_note_fixed(struct cutter *cutter, uint64_t taken)
@@ -47,7 +52,7 @@ void cutter_note_fixed(struct cutter *cutter, uint64_t taken)
     uint32_t job = 0; /* tables are most of what every cut takes: the job with the largest */
     for (uint32_t j = 0; j < jobs->count; j++)
         if (job_has_table(&jobs->jobs[j]) &&
-            2 * padded(job_table_bytes(&jobs->jobs[j])) == cutter->table_bytes) {
+            cutter_table_bytes(&jobs->jobs[j]) == cutter->table_bytes) {
             job = j;
             break;
         }
@@ -129,7 +134,7 @@ struct cutter cutter_make(const struct hardware *hardware, const struct job_set 
         if (footprint_twin(footprints, j) == j)
             cutter.edge_bytes = max_u64(cutter.edge_bytes, edge_bytes_of(job));
         if (job_has_table(job))
-            cutter.table_bytes = max_u64(cutter.table_bytes, 2 * padded(job_table_bytes(job)));
+            cutter.table_bytes = max_u64(cutter.table_bytes, cutter_table_bytes(job));
         cutter.host_fixed_bytes += host_bytes_of(job);
     }
     return cutter;

@@ -39,6 +39,9 @@ void cutter_note_fixed(struct cutter *cutter, uint64_t taken);
 MUST_CHECK enum status partition_allocate(const struct job_set *jobs, struct partition *out,
                                           struct error *err);
 
+/* Token table and its gradient, side by side. */
+uint64_t cutter_table_bytes(const struct job *job);
+
 /* Scratch of the greediest unit of a shard that computes this way; see partition_way(). */
 uint64_t cutter_workspace(const struct footprint *f, const struct job *job, bool last, uint32_t how);
 

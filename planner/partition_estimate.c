@@ -77,18 +77,21 @@ static struct shard_load load_of(const struct candidate *c, const struct job *jo
     uint64_t spilled =
         plan_activations_spill(c->activations) && !last ? f->kept_bytes[c->activations] : 0;
     /* to the host go the state or, in its place, the gradient of the parameters */
-    uint64_t state = persistent ? 0 : on_cpu ? f->parameter_bytes : f->state_bytes;
-    uint64_t table = last && job_has_table(job) ? job_table_bytes(job) : 0;
+    uint64_t in = persistent ? 0 : on_cpu ? f->weight_bytes : f->state_bytes;
+    uint64_t out = persistent ? 0 : on_cpu ? f->gradient_bytes : f->state_bytes;
+    bool has_table = last && job_has_table(job);
+    uint64_t table = has_table ? job_table_bytes(job) : 0;
+    uint64_t table_gradient = has_table ? job_table_gradient_bytes(job) : 0;
     double backward = last ? f->loss_s[c->loss_inputs] : f->backward_s[c->activations];
     struct shard_load load = {
         .backward = {.compute_s = backward - (on_cpu ? f->update_s : 0),
-                     .in_bytes = state + table + f->input_bytes + f->output_bytes + spilled,
-                     .out_bytes = state + table + f->input_bytes},
+                     .in_bytes = in + table + f->input_bytes + f->output_bytes + spilled,
+                     .out_bytes = out + table_gradient + f->input_bytes},
         .cpu_s = on_cpu ? f->cpu_update_s + f->cpu_norm_s : 0};
     if (!last)
         load.forward = (struct load){
             .compute_s = f->forward_s,
-            .in_bytes = (persistent ? 0 : f->parameter_bytes) + f->input_bytes,
+            .in_bytes = (persistent ? 0 : f->weight_bytes) + f->input_bytes,
             .out_bytes = f->output_bytes + spilled};
     return load;
 }

@@ -84,7 +84,7 @@ static enum status add_job(const struct chooser *c, uint32_t j, struct need *nee
     const struct partition *p = c->p;
     uint64_t gradients[GRADIENT_TURNS] = {0}, workspaces = 0;
     need->others += job_batch_bytes(job) + sizeof(double);
-    if (job_has_table(job)) need->others += job_table_bytes(job);
+    if (job_has_table(job)) need->others += job_table_gradient_bytes(job);
     if (job->evaluation.every > 0) need->others += sizeof(double);
     if (job_clips(job))
         need->others +=
@@ -95,8 +95,8 @@ static enum status add_job(const struct chooser *c, uint32_t j, struct need *nee
         if (!f) return no_memory(err);
         need->states += f->state_bytes;
         need->others += 2 * f->input_bytes;
-        if (job->keep_best) need->others += f->parameter_bytes;
-        if (job_clips(job)) need->others += f->parameter_bytes; /* its gradient */
+        if (job->keep_best) need->others += f->gradient_bytes;
+        if (job_clips(job)) need->others += f->gradient_bytes; /* its gradient */
         if (is_embedding(c, s)) {
             if (p->on_cpu[s])
                 workspaces = f->workspace_bytes[UNIT_FORWARD][UNIT_KEEP] +
@@ -104,7 +104,7 @@ static enum status add_job(const struct chooser *c, uint32_t j, struct need *nee
             continue;
         }
         uint64_t *gradient = &gradients[(s - first) % GRADIENT_TURNS];
-        if (p->on_cpu[s] && !job_clips(job)) *gradient = max_u64(*gradient, f->parameter_bytes);
+        if (p->on_cpu[s] && !job_clips(job)) *gradient = max_u64(*gradient, f->gradient_bytes);
         if (plan_activations_spill(p->activations) && s + 1 < end)
             need->others += f->kept_bytes[p->activations];
     }
@@ -121,7 +121,7 @@ struct storage_traffic storage_traffic_of(const struct partition *p, const struc
     const struct plan_shard *s = &p->shards[shard];
     bool last = s->first_layer + s->layer_count == job->network.layer_count;
     if (!storage_has(p, shard) || p->persistent[shard]) return (struct storage_traffic){0};
-    return (struct storage_traffic){.forward_read = last ? 0 : f->parameter_bytes,
+    return (struct storage_traffic){.forward_read = last ? 0 : f->weight_bytes,
                                     .back_read = f->state_bytes,
                                     .back_written = f->state_bytes};
 }
@@ -131,7 +131,7 @@ static double cost_of(const struct chooser *c, uint32_t shard, const struct foot
     const struct plan_shard *s = &c->p->shards[shard];
     const struct job *job = &c->jobs->jobs[s->job];
     bool last = s->first_layer + s->layer_count == job->network.layer_count;
-    double read = (double)f->state_bytes + (last ? 0 : (double)f->parameter_bytes);
+    double read = (double)f->state_bytes + (last ? 0 : (double)f->weight_bytes);
     double written = (double)f->state_bytes, times = (double)job->minibatches;
     if (is_embedding(c, shard) && job_has_table(job)) read += (double)job_table_bytes(job);
     if (c->p->persistent[shard]) { /* once in and once out */
@@ -153,10 +153,10 @@ static enum status add_candidate(struct chooser *c, uint32_t shard, struct error
     if (!f) return no_memory(err);
     if ((embedding && on_cpu) || job->keep_best || job_clips(job) || f->state_bytes == 0)
         return STATUS_OK;
-    uint64_t transient = on_cpu ? f->parameter_bytes : f->state_bytes;
+    uint64_t transient = on_cpu ? f->weight_bytes : f->state_bytes;
     if (embedding && p->slice_rows[j] > 0)
-        transient = p->slice_rows[j] * job->network.width * sizeof(float) *
-                    (1 + optimizer_state_words(job->optimizer.kind));
+        transient =
+            memory_state_rows(&job->network, p->slice_rows[j], job_state_format(job)).bytes;
     c->candidates[c->count++] = (struct candidate){
         .shard = shard,
         .order = (shard - p->job_first_shard[j]) * UINT32_C(2654435769), /* 2^32 / golden ratio */

@@ -37,7 +37,7 @@ enum { REGION_SIZES = 20 };
 static uint64_t region_need(const struct footprint *f, const struct job *job, bool embedding,
                             bool last, uint32_t activations, uint32_t place)
 {
-    uint64_t pair = 2 * padded(f->parameter_bytes), need = padded(f->state_bytes);
+    uint64_t pair = padded(f->weight_bytes) + padded(f->gradient_bytes), need = padded(f->state_bytes);
     if (estimate_uses_cpu(job, place) && !embedding)
         need = estimate_place(job, place) == PLACE_CPU ? pair : max_u64(pair, need);
     if (!last && plan_activations_spill(activations)) need += padded(f->kept_bytes[activations]);
@@ -53,8 +53,8 @@ static uint32_t way_of(const struct candidate *c, const struct job *job, bool la
 
 static uint64_t slice_row_bytes(const struct job *job)
 {
-    uint64_t row = job->network.width * sizeof(float);
-    return row * (1 + optimizer_state_words(job->optimizer.kind) + (job_has_table(job) ? 1 : 0));
+    return memory_state_rows(&job->network, 1, job_state_format(job)).bytes +
+           (job_has_table(job) ? job->network.width * sizeof(float) : 0);
 }
 
 /* Rows of the embedding that fit a region, or 0 when not even one does; all of them if possible. */
@@ -148,7 +148,7 @@ static enum status cut_job(struct cutter *cutter, const struct candidate *c, uin
         const struct footprint *f = footprint_of(cutter->footprints, j, 0, 1);
         if (!f) return cutter_out_of_memory(err);
         uint64_t need = padded(f->state_bytes) +
-                        (job_has_table(job) ? padded(job_table_bytes(job)) : 0);
+                        (job_has_table(job) ? padded(job_table_gradient_bytes(job)) : 0);
         uint64_t workspace = cutter_workspace(f, job, false, UNIT_KEEP);
         if (estimate_embedding_on_cpu(job, c->place)) {
             workspace = 0;
@@ -387,7 +387,7 @@ static enum status least_need(const struct cutter *cutter, uint32_t activations,
                 cutter_workspace(f, of, last, embedding ? UNIT_KEEP : way_of(&c, of, last));
             uint64_t region_own = region_need(f, of, embedding, last, activations, place);
             uint64_t sum = own + (sliced ? 0 : regions * region_own) +
-                           (last && job_has_table(of) ? 2 * padded(job_table_bytes(of)) : 0);
+                           (last && job_has_table(of) ? cutter_table_bytes(of) : 0);
             workspace = max_u64(workspace, own);
             if (sum <= most) continue;
             most = sum;

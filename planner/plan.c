@@ -297,6 +297,8 @@ static void add_job(uint64_t *hash, const struct job *job)
     };
     for (size_t i = 0; i < ARRAY_COUNT(fields); i++) add(hash, fields[i]);
     if (job->first_minibatch > 0) add(hash, job->first_minibatch);
+    if (job->precision != PRECISION_FP32) add(hash, job->precision);
+    if (job->optimizer.moments != PRECISION_FP32) add(hash, 1 + job->optimizer.moments);
     const double reals[] = {
         network->norm_epsilon,       network->initializer_range, job->optimizer.learning_rate,
         network->rope.theta,         network->rope.factor,       network->rope.low_factor,

@@ -157,10 +157,14 @@ static void fill_shard_facts(struct checker *c, const struct job *job, uint32_t 
     uint64_t first = shard->first_layer, end = first + shard->layer_count;
     bool embedding = network_layer_kind(network, first) == LAYER_EMBEDDING;
     struct shard_facts *f = &c->shards[global];
-    f->part_bytes = memory_parameter_bytes(network, first, shard->layer_count);
-    f->used_bytes = embedding ? network_layer_parameters(network, first) * sizeof(float)
-                              : f->part_bytes;
-    f->part_count = 1 + optimizer_state_words(job->optimizer.kind);
+    f->state = job_state(job, first, shard->layer_count);
+    f->gradient_bytes = memory_parameter_bytes(network, first, shard->layer_count);
+    f->gradient_used_bytes = embedding ? network_layer_parameters(network, first) * sizeof(float)
+                                       : f->gradient_bytes;
+    uint64_t rows = embedding ? c->jobs[shard->job].rows : 0;
+    for (uint32_t part = 0; part < STATE_PARTS; part++)
+        f->used_bytes[part] =
+            rows > 0 ? rows * f->state.parts[part].row_bytes : f->state.parts[part].bytes;
     if (first > 0)
         f->input_bytes = memory_boundary_bytes(network, first - 1, job_samples(job), job->sequence);
     if (end < network->layer_count)
@@ -184,8 +188,11 @@ static void fill_job_facts(struct checker *c, uint32_t index)
         f->norm_bytes = memory_tensor_count(network, 0, network->layer_count) * sizeof(double);
     if (!f->text) return;
     f->batch_bytes = job_batch_bytes(job);
-    f->row_bytes = network->width * sizeof(float);
-    if (network->tied_head) f->table_bytes = network->vocabulary * f->row_bytes;
+    f->gradient_row_bytes = network->width * sizeof(float);
+    if (network->tied_head) {
+        f->table_bytes = network->vocabulary * network->width * precision_bytes(job->precision);
+        f->table_gradient_bytes = network->vocabulary * f->gradient_row_bytes;
+    }
     /* tables alone can be cut by rows; bert's are followed by a norm of whole rows */
     bool tables_only = network->family == NETWORK_GPT2 || network->family == NETWORK_LLAMA;
     if (tables_only) f->rows = network_layer_parameters(network, 0) / network->width;
@@ -260,11 +267,11 @@ static enum status check_buffer(struct checker *c, uint32_t index)
                           job->shard_count);
     if ((b->kind == BUFFER_STATE && !b->on_device) || b->kind == BUFFER_STORED) {
         const struct shard_facts *f = &c->shards[job->first_shard + b->shard];
-        if (b->bytes != f->part_bytes * f->part_count)
+        if (b->bytes != f->state.bytes)
             return check_fail(c, RULE_MEMORY,
                               "%s on %s has %" PRIu64 " bytes (expected %" PRIu64 ")", text,
                               b->kind == BUFFER_STORED ? "storage" : "the host", b->bytes,
-                              f->part_bytes * f->part_count);
+                              f->state.bytes);
     }
     return STATUS_OK;
 }

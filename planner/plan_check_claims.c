@@ -27,9 +27,9 @@
  * as well, of which it needs no parameters. From both follow the
  * claims (plan_checker.h). A slice of an embedding claims its rows in each part of the state:
  *
- *     variant 1 + slice     [ p rows | m rows | v rows ]
+ *     variant 1 + slice     [ p rows | m rows | v rows ]                 memory_state_rows()
  *                              |         |        |
- *     state of shard 0      [ .p rows. . | .m rows. . | .v rows. . ]     part_bytes each
+ *     state of shard 0      [ .p rows. . | .m rows. . | .v rows. . ]     memory_state()
  *
  * In a forward pass the slices build up the boundary one after the other: an unfinished boundary is
  * a thing of its own, which knows the next row.
@@ -114,8 +114,8 @@ struct view {
     bool kept;                 /* activations outlive the forward pass */
     bool inputs;               /* of them, only the inputs of layers */
     bool gradients_out;        /* the gradients of the parameters outlive the backward pass */
-    uint64_t row_bytes_before; /* of a slice: bytes of the rows in front of it ... */
-    uint64_t row_bytes;        /* ... and of its own; 0: not sliced */
+    uint64_t first_row, row_count; /* of a slice; 0, 0: not sliced */
+    struct state_layout rows;  /* the state of a slice */
     const struct plan_access *operands[OPERAND_COUNT]; /* NULL: not accessed */
 };
 
@@ -150,21 +150,23 @@ static enum status claim_whole(struct checker *c, const struct view *v, enum ope
                                           .bytes = bytes});
 }
 
-/* `parts` parts of the state: the slice's rows of each, or all. Padding behind an embedding's rows
- * belongs to nobody. */
+/* What passes read, or the whole state; of a slice its rows: as PARAMETERS they begin the buffer.
+ * Padding behind an embedding's rows belongs to nobody. */
 static enum status claim_state(struct checker *c, const struct view *v,
-                               const struct plan_access *access, uint64_t parts, bool makes)
+                               const struct plan_access *access, bool whole, bool makes)
 {
     const struct shard_facts *f = v->shard_facts;
-    bool sliced = v->row_bytes > 0;
-    for (uint64_t part = 0; part < parts; part++) {
+    bool sliced = v->row_count > 0;
+    for (uint32_t part = 0; part < (whole ? STATE_PARTS : STATE_WEIGHTS + 1); part++) {
+        uint64_t before = v->first_row * f->state.parts[part].row_bytes;
+        uint64_t in_slice = whole ? v->rows.parts[part].offset_bytes : 0;
         struct claim claim = {
             .thing = check_shard_thing(v->global, THING_STATE),
             .makes = makes,
             .version_delta = makes || is_held_out(v) ? 1 : 0,
-            .offset_bytes = part * (sliced ? v->row_bytes : f->part_bytes),
-            .bytes = sliced ? v->row_bytes : f->used_bytes,
-            .thing_offset = part * f->part_bytes + v->row_bytes_before,
+            .offset_bytes = sliced ? in_slice : f->state.parts[part].offset_bytes,
+            .bytes = sliced ? v->rows.parts[part].bytes : f->used_bytes[part],
+            .thing_offset = f->state.parts[part].offset_bytes + before,
         };
         TRY(check_add_claim(c, access, claim));
     }
@@ -178,7 +180,7 @@ static enum status claim_output(struct checker *c, const struct view *v)
     uint32_t boundary = check_shard_thing(v->global + 1, THING_BOUNDARY);
     uint64_t bytes = v->shard_facts->output_bytes;
     if (!access) return STATUS_OK;
-    if (v->row_bytes == 0) return claim_whole(c, v, OPERAND_OUTPUT, boundary, bytes, true);
+    if (v->row_count == 0) return claim_whole(c, v, OPERAND_OUTPUT, boundary, bytes, true);
 
     uint64_t next_row = v->op->first_row + v->op->row_count;
     struct claim partial = {.thing = check_shard_thing(v->global + 1, THING_PARTIAL),
@@ -193,12 +195,20 @@ static enum status claim_output(struct checker *c, const struct view *v)
     return check_add_claim(c, access, partial);
 }
 
+/* Of a slice: those of the rows in front of it. */
+static uint64_t gradient_bytes_before(const struct view *v)
+{
+    return v->first_row * v->job_facts->gradient_row_bytes;
+}
+
 static uint64_t table_gradient_bytes(const struct view *v)
 {
-    if (v->row_bytes == 0) return v->job_facts->table_bytes;
-    uint64_t table = v->job_facts->table_bytes, before = v->row_bytes_before;
+    uint64_t table = v->job_facts->table_gradient_bytes;
+    if (v->row_count == 0) return table;
+    uint64_t before = gradient_bytes_before(v);
+    uint64_t own = v->row_count * v->job_facts->gradient_row_bytes;
     if (before >= table) return 0;
-    return v->row_bytes < table - before ? v->row_bytes : table - before;
+    return own < table - before ? own : table - before;
 }
 
 static enum status claim_table(struct checker *c, const struct view *v)
@@ -232,19 +242,19 @@ static enum status claim_all(struct checker *c, const struct view *v)
     bool updates = pass == PLAN_UPDATE || (back && !v->gradients_out);
     const struct plan_access *state = v->operands[OPERAND_STATE];
     const struct plan_access *parameters = v->operands[OPERAND_PARAMETERS];
-    if (state) TRY(claim_state(c, v, state, updates ? v->shard_facts->part_count : 1, false));
-    if (state && updates) TRY(claim_state(c, v, state, v->shard_facts->part_count, true));
-    if (parameters) TRY(claim_state(c, v, parameters, 1, false));
+    if (state) TRY(claim_state(c, v, state, updates, false));
+    if (state && updates) TRY(claim_state(c, v, state, true, true));
+    if (parameters) TRY(claim_state(c, v, parameters, false, false));
     TRY(claim_whole(c, v, OPERAND_GRADIENT,
                     check_shard_thing(v->global, THING_PARAMETER_GRADIENT),
-                    v->shard_facts->used_bytes, back));
+                    v->shard_facts->gradient_used_bytes, back));
     TRY(claim_norms(c, v));
     TRY(claim_table(c, v));
     if (v->operands[OPERAND_TABLE_GRADIENT]) {
         struct claim claim = {.thing = check_job_thing(c, job, THING_TABLE_GRADIENT),
                               .makes = pass == PLAN_LOSS,
                               .bytes = table_gradient_bytes(v),
-                              .thing_offset = v->row_bytes_before};
+                              .thing_offset = gradient_bytes_before(v)};
         TRY(check_add_claim(c, v->operands[OPERAND_TABLE_GRADIENT], claim));
     }
     TRY(claim_whole(c, v, OPERAND_BATCH, check_job_thing(c, job, THING_BATCH),
@@ -326,7 +336,7 @@ static uint64_t needed_bytes(const struct checker *c, const struct view *v, enum
 {
     const struct shard_facts *f = v->shard_facts;
     uint32_t pass = v->op->pass;
-    bool sliced = v->row_bytes > 0, back = pass == PLAN_LOSS || pass == PLAN_BACKWARD;
+    bool sliced = v->row_count > 0, back = pass == PLAN_LOSS || pass == PLAN_BACKWARD;
     bool forward = pass == PLAN_FORWARD || pass == PLAN_EVALUATE;
     bool steps = pass == PLAN_UPDATE || pass == PLAN_NORM;
     if (steps && operand > OPERAND_NORMS) return 0;
@@ -334,17 +344,17 @@ static uint64_t needed_bytes(const struct checker *c, const struct view *v, enum
     case OPERAND_STATE:
         if (forward && !v->operands[OPERAND_STATE]) return 0;
         if (v->gradients_out || pass == PLAN_NORM) return 0;
-        return (sliced ? v->row_bytes : f->part_bytes) * f->part_count;
+        return sliced ? v->rows.bytes : f->state.bytes;
     case OPERAND_PARAMETERS:
         if (v->operands[OPERAND_STATE] || !(forward || v->gradients_out)) return 0;
         if (v->embedding && back) return 0;
-        return sliced ? v->row_bytes : f->part_bytes;
+        return (sliced ? &v->rows : &f->state)->parts[STATE_WEIGHTS].bytes;
     case OPERAND_GRADIENT:
-        return v->gradients_out || steps ? f->part_bytes : 0;
+        return v->gradients_out || steps ? f->gradient_bytes : 0;
     case OPERAND_NORMS: return steps ? v->job_facts->norm_bytes : 0;
     case OPERAND_TABLE: return with_loss(v) ? v->job_facts->table_bytes : 0;
     case OPERAND_TABLE_GRADIENT:
-        if (pass == PLAN_LOSS) return v->job_facts->table_bytes;
+        if (pass == PLAN_LOSS) return v->job_facts->table_gradient_bytes;
         return pass == PLAN_BACKWARD && v->embedding ? table_gradient_bytes(v) : 0;
     case OPERAND_BATCH:
         return v->embedding || with_loss(v) ? v->job_facts->batch_bytes : 0;
@@ -382,7 +392,7 @@ static enum status check_operand_flags(struct checker *c, const struct view *v,
     if (operand == OPERAND_STATE && v->gradients_out) expected = 0;
     if (operand == OPERAND_NORMS && !job_clips(v->job)) expected = 0;
     if ((operand == OPERAND_TABLE || operand == OPERAND_LOSS) && !with_loss(v)) expected = 0;
-    if (operand == OPERAND_OUTPUT && v->row_bytes > 0 && v->op->first_row > 0)
+    if (operand == OPERAND_OUTPUT && v->row_count > 0 && v->op->first_row > 0)
         expected = ACCESS_READ | ACCESS_WRITE; /* a slice adds to what others left */
     if (operand == OPERAND_ACTIVATIONS && v->op->pass == PLAN_BACKWARD && found == ACCESS_WRITE)
         expected = ACCESS_WRITE;
@@ -417,7 +427,7 @@ static enum status check_operands(struct checker *c, const struct view *v)
 static enum status find_operands(struct checker *c, struct view *v)
 {
     char text[PLAN_TEXT_BYTES];
-    uint32_t sliced_variant = v->row_bytes > 0 ? 1 + v->op->slice : 0;
+    uint32_t sliced_variant = v->row_count > 0 ? 1 + v->op->slice : 0;
     for (uint32_t a = 0; a < v->op->access_count; a++) {
         const struct plan_access *access = &c->plan->accesses[v->op->first_access + a];
         const struct plan_buffer *b = check_buffer_of(c, access);
@@ -494,8 +504,9 @@ static enum status check_slice(struct checker *c, struct view *v)
         return check_fail(c, RULE_FORM,
                           "rows %" PRIu64 " to %" PRIu64 " (its embedding has %" PRIu64 ")",
                           op->first_row, op->first_row + op->row_count, rows);
-    v->row_bytes_before = op->first_row * v->job_facts->row_bytes;
-    v->row_bytes = op->row_count * v->job_facts->row_bytes;
+    v->first_row = op->first_row;
+    v->row_count = op->row_count;
+    v->rows = memory_state_rows(&v->job->network, op->row_count, job_state_format(v->job));
     return STATUS_OK;
 }
 

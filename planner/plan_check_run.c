@@ -567,10 +567,11 @@ static enum status check_final_state(struct run *r, uint32_t buffer)
     const struct plan_buffer *b = &r->plan->buffers[buffer];
     uint32_t global = r->c->jobs[b->job].first_shard + b->shard;
     const struct shard_facts *f = &r->c->shards[global];
-    for (uint64_t part = 0; part < f->part_count; part++) {
-        uint64_t first = part * f->part_bytes;
+    for (uint32_t part = 0; part < STATE_PARTS; part++) {
+        uint64_t first = f->state.parts[part].offset_bytes;
+        if (f->used_bytes[part] == 0) continue;
         struct extent wanted = {.first = first,
-                                .end = first + f->used_bytes,
+                                .end = first + f->used_bytes[part],
                                 .thing_offset = first,
                                 .thing = check_shard_thing(global, THING_STATE),
                                 .version = r->jobs[b->job].minibatch};

@@ -63,14 +63,18 @@ static enum status check_keep_op(struct checker *c)
             (b->kind != BUFFER_STATE && b->kind != BUFFER_LOSS && b->kind != BUFFER_KEPT))
             return check_fail(c, RULE_FORM, "keeps weights with the %s",
                               check_access_text(c, access, text));
-        if (b->kind == BUFFER_KEPT && b->bytes < f->part_bytes)
+        if (b->kind == BUFFER_KEPT && b->bytes < f->gradient_bytes)
             return check_fail(c, RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
-                              check_access_text(c, access, text), b->bytes, f->part_bytes);
-        if (b->kind == BUFFER_STATE)
-            TRY(check_add_claim(c, access,
-                                (struct claim){.thing = check_shard_thing(global, THING_STATE),
-                                               .version_delta = 1,
-                                               .bytes = f->used_bytes}));
+                              check_access_text(c, access, text), b->bytes,
+                              f->gradient_bytes);
+        for (uint32_t part = 0; part <= STATE_MASTER && b->kind == BUFFER_STATE; part++)
+            TRY(check_add_claim(
+                c, access,
+                (struct claim){.thing = check_shard_thing(global, THING_STATE),
+                               .version_delta = 1,
+                               .offset_bytes = f->state.parts[part].offset_bytes,
+                               .bytes = f->used_bytes[part],
+                               .thing_offset = f->state.parts[part].offset_bytes}));
         if (b->kind == BUFFER_LOSS)
             TRY(check_add_claim(c, access,
                                 (struct claim){.thing = check_job_thing(c, job, THING_LOSS),

@@ -6,6 +6,7 @@
 #ifndef SPILLWAY_PLANNER_PLAN_CHECKER_H
 #define SPILLWAY_PLANNER_PLAN_CHECKER_H
 
+#include "models/memory.h"
 #include "planner/plan.h"
 
 /* The rules of plan_check.h, as messages name them. */
@@ -21,17 +22,19 @@
 struct job_facts {
     uint32_t first_shard, shard_count;
     bool text;            /* it has an embedding, and so batches and a loss */
-    uint64_t table_bytes; /* of the tied token table; 0: none */
+    uint64_t table_bytes; /* of the tied token table as it is read; 0: none */
+    uint64_t table_gradient_bytes; /* of its gradient */
     uint64_t batch_bytes;
-    uint64_t rows, row_bytes; /* of an embedding that may be cut by rows; 0: it may not */
+    uint64_t rows;        /* of an embedding that may be cut by rows; 0: it may not */
+    uint64_t gradient_row_bytes; /* of its gradient's rows */
     uint64_t norm_bytes;  /* of the norms of all its tensors; 0: it does not clip */
 };
 
 /* Bytes of a shard's buffers. */
 struct shard_facts {
-    uint64_t part_bytes;  /* of the state blob, models/memory.h */
-    uint64_t used_bytes;  /* of a part: an embedding's is padded at its end */
-    uint64_t part_count;
+    struct state_layout state;         /* models/memory.h */
+    uint64_t used_bytes[STATE_PARTS];  /* of each part: an embedding's is padded at its end */
+    uint64_t gradient_bytes, gradient_used_bytes; /* of the parameters, likewise */
     uint64_t input_bytes, output_bytes, activation_bytes;
     uint64_t norm_offset, norm_bytes; /* of its tensors, within those of the job; 0, 0: as above */
 };

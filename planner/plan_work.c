@@ -97,7 +97,7 @@ static void add_layers(struct work_list *list, const struct job *job, uint64_t f
         uint64_t samples = job_pass_samples(job, layer);
         uint64_t turns = pass == PASS_UPDATE ? 1 : job_samples(job) / samples;
         uint32_t count = network_layer_work(network, layer, pass, samples, job->sequence,
-                                            job->optimizer.kind, items);
+                                            job_state_format(job), items);
         for (uint32_t i = 0; i < count; i++) list_add(list, &items[i], (next - layer) * turns);
     }
 }
@@ -106,7 +106,7 @@ static void add_layers(struct work_list *list, const struct job *job, uint64_t f
 static void add_sums(struct work_list *list, const struct job *job, uint64_t first_layer,
                      uint64_t layer_count)
 {
-    if (job_pass_way(job, first_layer) == 0) return;
+    if (!(job_pass_way(job, first_layer) & UNIT_ACCUMULATE)) return;
     for (uint64_t layer = first_layer; layer < first_layer + layer_count; layer++) {
         struct work_item sum = {.kernel = KERNEL_RESIDUAL, .count = 1, .n = 1};
         sum.m = network_layer_parameters(&job->network, layer);
@@ -155,7 +155,7 @@ static void add_sliced_pass(struct work_list *list, const struct job *job, uint6
 {
     struct work_item items[LAYER_WORK_MAX];
     uint32_t count = network_layer_work(&job->network, layer, pass, job_samples(job), job->sequence,
-                                        job->optimizer.kind, items);
+                                        job_state_format(job), items);
     for (uint32_t i = 0; i < count; i++) {
         struct work_item item = items[i];
         if (item.kernel == KERNEL_EMBED_BACKWARD) {
@@ -174,10 +174,10 @@ static void add_sliced_update(struct work_list *list, const struct job *job, uin
 {
     struct work_item items[LAYER_WORK_MAX];
     uint32_t count = network_layer_work(&job->network, layer, PASS_UPDATE, job_samples(job),
-                                        job->sequence, job->optimizer.kind, items);
+                                        job->sequence, job_state_format(job), items);
     if (count == 0) return;
     uint64_t width = job->network.width;
-    struct work_item share = {.kernel = items[0].kernel, .count = 1};
+    struct work_item share = {.kernel = items[0].kernel, .count = 1, .n = items[0].n};
     share.m = overlap(network_layer_parameters(&job->network, layer),
                       saturating_product(first_row, width), saturating_product(row_count, width));
     if (share.m > 0) list_add(list, &share, 1);

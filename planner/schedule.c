@@ -144,7 +144,7 @@ static void shard_times(const struct scheduler *s, struct footprints *footprints
     }
     if (!last) {
         times[0].compute_s = computed_s(hw, device, job, shard, PLAN_FORWARD, 0);
-        times[0].in_s = streamed ? copied_s(s, device, COPY_H2D, f->parameter_bytes) : 0;
+        times[0].in_s = streamed ? copied_s(s, device, COPY_H2D, f->weight_bytes) : 0;
         times[0].edge_in_s = copied_s(s, device, COPY_H2D, f->input_bytes);
         times[0].edge_out_s = copied_s(s, device, COPY_D2H, f->output_bytes);
         times[0].out_s = copied_s(s, device, COPY_D2H, spilled);
@@ -163,9 +163,11 @@ static void shard_times(const struct scheduler *s, struct footprints *footprints
     if (!streamed && storage_has(p, index))
         times[0].load_s += storage_s(s, STORAGE_READ, f->state_bytes);
     if (!p->resident) {
-        uint64_t state = !streamed ? 0 : on_cpu ? f->parameter_bytes : f->state_bytes;
-        times[1].in_s = copied_s(s, device, COPY_H2D, table + state + spilled);
-        times[1].out_s = copied_s(s, device, COPY_D2H, table + state);
+        uint64_t in = !streamed ? 0 : on_cpu ? f->weight_bytes : f->state_bytes;
+        uint64_t out = !streamed ? 0 : on_cpu ? f->gradient_bytes : f->state_bytes;
+        times[1].in_s = copied_s(s, device, COPY_H2D, table + in + spilled);
+        times[1].out_s = copied_s(s, device, COPY_D2H,
+                                  (table > 0 ? job_table_gradient_bytes(job) : 0) + out);
     }
     times[1].edge_in_s = copied_s(s, device, COPY_H2D, last ? f->input_bytes : f->output_bytes);
     times[1].edge_out_s = copied_s(s, device, COPY_D2H, f->input_bytes);
@@ -173,12 +175,12 @@ static void shard_times(const struct scheduler *s, struct footprints *footprints
     times[TIMED_EVALUATE] = (struct unit_time){
         .compute_s = computed_s(hw, device, job, shard, PLAN_EVALUATE, 0),
         .in_s = p->resident ? 0 : copied_s(s, device, COPY_H2D,
-                                           (streamed ? f->parameter_bytes : 0) + table),
+                                           (streamed ? f->weight_bytes : 0) + table),
         .edge_in_s = copied_s(s, device, COPY_H2D, f->input_bytes),
         .edge_out_s = copied_s(s, device, COPY_D2H, f->output_bytes),
     };
     if (streamed && storage_has(p, index))
-        times[TIMED_EVALUATE].read_s = storage_s(s, STORAGE_READ, f->parameter_bytes);
+        times[TIMED_EVALUATE].read_s = storage_s(s, STORAGE_READ, f->weight_bytes);
     if (table > 0 && !p->resident && storage_has(p, p->job_first_shard[shard->job]))
         times[TIMED_EVALUATE].read_s += storage_s(s, STORAGE_READ, table);
 }

@@ -158,7 +158,7 @@ static void timed_embed_forward(const struct kernels *k, float *x, const float *
     end(TIMED_EMBED);
 }
 
-static void timed_embed_update(const struct kernels *k, float *state, int64_t part,
+static void timed_embed_update(const struct kernels *k, const struct kernel_parameters *rows,
                                const float *head, const float *dx, const int32_t *tokens,
                                int64_t stride, int64_t b, int64_t t, int64_t c, int64_t v,
                                int64_t first, int64_t count, const struct optimizer *optimizer,
@@ -166,7 +166,7 @@ static void timed_embed_update(const struct kernels *k, float *state, int64_t pa
 {
     (void)k;
     begin();
-    inner->embed_update(inner, state, part, head, dx, tokens, stride, b, t, c, v, first, count,
+    inner->embed_update(inner, rows, head, dx, tokens, stride, b, t, c, v, first, count,
                         optimizer, step, scratch);
     end(TIMED_EMBED_UPDATE);
 }
@@ -249,12 +249,13 @@ static void timed_loss(const struct kernels *k, double *loss, float *logits,
     end(TIMED_LOSS);
 }
 
-static void timed_update(const struct kernels *k, float *p, float *m, float *v, const float *g,
-                         int64_t n, const struct optimizer *optimizer, bool decays, uint64_t step)
+static void timed_update(const struct kernels *k, const struct kernel_parameters *parameters,
+                         const float *g, int64_t n, const struct optimizer *optimizer, bool decays,
+                         uint64_t step)
 {
     (void)k;
     begin();
-    inner->update(inner, p, m, v, g, n, optimizer, decays, step);
+    inner->update(inner, parameters, g, n, optimizer, decays, step);
     end(TIMED_UPDATE);
 }
 
@@ -394,7 +395,7 @@ int main(int argument_count, char **arguments)
     trainer_init(&trainer, &job,
                  &(struct trainer_options){.blocks_per_shard = job.network.blocks, .slices = 1});
     for (uint32_t s = 0; s < trainer.shard_count; s++)
-        weights_init(&job, &trainer.shards[s], &trainer.parameters[s], trainer.states[s]);
+        weights_init(&job, &trainer.state_tables[s], trainer.states[s]);
     random_batch(&trainer);
     measure(&trainer, kernels, settings.rounds);
     trainer_release(&trainer);

@@ -137,15 +137,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct job job;
     struct arena arena = {0};
-    struct memory_table parameters = {0};
+    struct state_tables tables = {0};
     struct error err = {0};
     make_job(&job);
-    if (memory_parameters(&job.network, 0, 3, &arena, &parameters, &err) != STATUS_OK) abort();
-    float *const state = calloc(3, parameters.bytes), *states[] = {state};
+    if (memory_state_tables(&job.network, 0, 3, job_state_format(&job), &arena, &tables, &err) !=
+        STATUS_OK)
+        abort();
+    float *const state = calloc(1, tables.layout.bytes), *states[] = {state};
     uint8_t *const copy = malloc(size + 1);
     if (!state || !copy) abort();
     const struct checkpoint_subject subject = {
-        .job = &job, .parameters = &parameters, .shard_count = 1, .states = states};
+        .job = &job, .tables = &tables, .shard_count = 1, .states = states};
     look(data, size, &subject);
     if (size > 0) memcpy(copy, data, size);
     forge(copy, size);

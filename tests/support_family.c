@@ -26,40 +26,36 @@ void family_fill_tokens(const struct job *job, uint64_t seed, uint64_t minibatch
         batch[i] = (int32_t)random_below(seed ^ 77, minibatch * count + i, job->network.vocabulary);
 }
 
+static struct weights_walk walk_of(const struct trainer *trainer)
+{
+    return (struct weights_walk){.job = &trainer->job,
+                                 .tables = trainer->state_tables,
+                                 .shard_count = trainer->shard_count,
+                                 .states = trainer->states};
+}
+
 void family_fill_states(struct trainer *trainer, uint64_t seed)
 {
     uint64_t counter = 0;
-    uint32_t words = optimizer_state_words(trainer->job.optimizer.kind);
-    for (uint32_t s = 0; s < trainer->shard_count; s++) {
-        const struct memory_table *table = &trainer->parameters[s];
-        memset(trainer->states[s], 0, table->bytes * (1 + words));
-        uint64_t layer = UINT64_MAX;
-        uint32_t index = 0;
-        struct tensor_spec specs[LAYER_TENSORS_MAX];
-        for (uint32_t i = 0; i < table->count; i++) {
-            const struct memory_entry *entry = &table->entries[i];
-            if (entry->layer != layer) {
-                layer = entry->layer;
-                network_layer_tensors(&trainer->job.network, layer, specs);
-                index = 0;
-            }
-            float *p = trainer->states[s] + entry->offset_bytes / sizeof(float);
-            float around = specs[index++].init == INIT_ONE ? 1.0f : 0.0f;
-            for (uint64_t j = 0; j < entry->bytes / sizeof(float); j++)
-                p[j] = (float)((random_unit(seed, counter++) - 0.5) * 0.8) + around;
-        }
+    struct weights_walk walk = walk_of(trainer);
+    struct weights_tensor tensor;
+    for (uint32_t s = 0; s < trainer->shard_count; s++)
+        memset(trainer->states[s], 0, trainer->state_tables[s].layout.bytes);
+    while (weights_walk_next(&walk, &tensor)) {
+        float around = tensor.spec->init == INIT_ONE ? 1.0f : 0.0f;
+        for (uint64_t j = 0; j < tensor.spec->elements; j++)
+            tensor.values[j] = (float)((random_unit(seed, counter++) - 0.5) * 0.8) + around;
     }
+    weights_round(&trainer->job, trainer->state_tables, trainer->shard_count, trainer->states);
 }
 
 uint64_t family_flatten(const struct trainer *trainer, double *out)
 {
     uint64_t count = 0;
-    for (uint32_t s = 0; s < trainer->shard_count; s++)
-        for (uint32_t i = 0; i < trainer->parameters[s].count; i++) {
-            const struct memory_entry *entry = &trainer->parameters[s].entries[i];
-            const float *p = trainer->states[s] + entry->offset_bytes / sizeof(float);
-            for (uint64_t j = 0; j < entry->bytes / sizeof(float); j++) out[count++] = (double)p[j];
-        }
+    struct weights_walk walk = walk_of(trainer);
+    struct weights_tensor tensor;
+    while (weights_walk_next(&walk, &tensor))
+        for (uint64_t j = 0; j < tensor.spec->elements; j++) out[count++] = (double)tensor.values[j];
     return count;
 }
 
@@ -160,7 +156,7 @@ static uint64_t train(const struct family_test *test, const struct job *job,
         memcpy(&bits, &trainer.loss, sizeof bits);
         print = random_mix(print ^ bits);
     }
-    print ^= weights_fingerprint(trainer.shards, trainer.parameters, trainer.shard_count,
+    print ^= weights_fingerprint(&trainer.job, trainer.state_tables, trainer.shard_count,
                                  trainer.states);
     trainer_release(&trainer);
     return print;
@@ -381,7 +377,7 @@ static void check_gradient_norms(const struct trainer *trainer, const json_t *ro
         struct tensor_spec specs[LAYER_TENSORS_MAX];
         uint32_t tensors = network_layer_tensors(&trainer->job.network, layer, specs);
         for (uint32_t i = 0; i < tensors; i++) {
-            double decay = specs[i].decays ? optimizer->weight_decay : 0, sum = 0;
+            double decay = specs[i].matrix ? optimizer->weight_decay : 0, sum = 0;
             for (uint64_t end = at + specs[i].elements; at < end; at++) {
                 double g = (before[at] - after[at]) / optimizer->learning_rate - decay * before[at];
                 sum += g * g;
@@ -437,8 +433,8 @@ double family_check_golden(const struct family_test *test, const struct job *job
     trained.weights_in = weights;
     struct trainer trainer = {0};
     trainer_init(&trainer, &trained, options);
-    if (weights_read(&trained, trainer.shards, trainer.parameters, trainer.shard_count,
-                     trainer.states, &err) != STATUS_OK)
+    if (weights_read(&trained, trainer.state_tables, trainer.shard_count, trainer.states,
+                     &err) != STATUS_OK)
         fail_msg("%s", err.text);
     uint64_t parameters = network_parameters(&trained.network);
     double *before = malloc(2 * parameters * sizeof *before), *after = before + parameters;

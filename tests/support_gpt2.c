@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "exec/host_memory.h"
+#include "exec/weights.h"
 
 static void check(enum status status, const struct error *err)
 {
@@ -86,8 +87,8 @@ static void make_shard(struct trainer *trainer, uint32_t s)
     struct unit_tables *tables = &trainer->tables[s];
     check(unit_tables_init(job, &trainer->shards[s], &trainer->arena, tables, &err), &err);
     trainer->parameters[s] = tables->parameters;
-    trainer->states[s] =
-        map(tables->parameters.bytes * (1 + optimizer_state_words(job->optimizer.kind)));
+    trainer->state_tables[s] = tables->state;
+    trainer->states[s] = map(tables->state.layout.bytes);
     trainer->gradient_bytes = larger(trainer->gradient_bytes, tables->parameters.bytes);
     for (int pass = 0; pass < 3; pass++)
         for (uint32_t how = 0; how < UNIT_WAYS; how++)
@@ -119,16 +120,15 @@ void trainer_init(struct trainer *trainer, const struct job *job,
     trainer->workspace = map(trainer->workspace_bytes);
     trainer->table_gradient = map(trainer->table_bytes);
     if (options->elsewhere) trainer->gradient = map(trainer->gradient_bytes);
-    if (options->slices > 1) trainer->slice = map(3 * trainer->parameters[0].bytes);
+    if (options->slices > 1) trainer->slice = map(trainer->state_tables[0].layout.bytes);
     trainer->batch = map(job_batch_bytes(job));
     trainer->norms = map(norm_bytes(job));
 }
 
 void trainer_release(struct trainer *trainer)
 {
-    uint32_t words = optimizer_state_words(trainer->job.optimizer.kind);
     for (uint32_t s = 0; s < trainer->shard_count; s++) {
-        host_memory_unmap(trainer->states[s], trainer->parameters[s].bytes * (1 + words));
+        host_memory_unmap(trainer->states[s], trainer->state_tables[s].layout.bytes);
         host_memory_unmap(trainer->boundaries[s], trainer->boundary_bytes);
         host_memory_unmap(trainer->boundary_gradients[s], trainer->boundary_bytes);
         host_memory_unmap(trainer->activations[s], kept_bytes(trainer, s));
@@ -137,7 +137,7 @@ void trainer_release(struct trainer *trainer)
     host_memory_unmap(trainer->workspace, trainer->workspace_bytes);
     host_memory_unmap(trainer->table_gradient, trainer->table_bytes);
     host_memory_unmap(trainer->gradient, trainer->gradient_bytes);
-    host_memory_unmap(trainer->slice, 3 * trainer->parameters[0].bytes);
+    host_memory_unmap(trainer->slice, trainer->state_tables[0].layout.bytes);
     host_memory_unmap(trainer->norms, norm_bytes(&trainer->job));
     host_memory_unmap(trainer->batch, job_batch_bytes(&trainer->job));
     arena_release(&trainer->arena);
@@ -146,13 +146,16 @@ void trainer_release(struct trainer *trainer)
 
 float *trainer_tensor(const struct trainer *trainer, const char *name, uint64_t *elements)
 {
-    for (uint32_t s = 0; s < trainer->shard_count; s++)
-        for (uint32_t i = 0; i < trainer->parameters[s].count; i++) {
-            const struct memory_entry *entry = &trainer->parameters[s].entries[i];
-            if (strcmp(entry->name, name) != 0) continue;
-            *elements = entry->bytes / sizeof(float);
-            return trainer->states[s] + entry->offset_bytes / sizeof(float);
-        }
+    struct weights_walk walk = {.job = &trainer->job,
+                                .tables = trainer->state_tables,
+                                .shard_count = trainer->shard_count,
+                                .states = trainer->states};
+    struct weights_tensor tensor;
+    while (weights_walk_next(&walk, &tensor)) {
+        if (strcmp(tensor.spec->name, name) != 0) continue;
+        *elements = tensor.spec->elements;
+        return tensor.values;
+    }
     fprintf(stderr, "no tensor '%s'\n", name);
     abort();
 }
@@ -204,31 +207,45 @@ static struct unit_arguments arguments_of(struct trainer *trainer, uint32_t s, u
     return arguments;
 }
 
-/* The embedding's pass, slice by slice: rows are copied out with their moments, and back. */
+/* Rows of each part of the embedding's state, out to the slice or back. */
+static void move_slice(struct trainer *trainer, uint64_t first, uint64_t count, bool back)
+{
+    const struct state_layout *whole = &trainer->state_tables[0].layout;
+    const struct state_layout rows =
+        memory_state_rows(&trainer->job.network, count, job_state_format(&trainer->job));
+    for (uint32_t part = 0; part < STATE_PARTS; part++) {
+        char *there = (char *)trainer->states[0] + whole->parts[part].offset_bytes +
+                      first * whole->parts[part].row_bytes;
+        char *here = (char *)trainer->slice + rows.parts[part].offset_bytes;
+        memcpy(back ? there : here, back ? here : there, rows.parts[part].bytes);
+    }
+}
+
+/* The embedding's pass, slice by slice: rows are copied out with their moments, and back. Where the pass
+ * only reads, its weights alone are what the state is. */
 static void compute_slices(struct trainer *trainer, const struct kernels *kernels,
                            const struct unit_arguments *whole)
 {
     const struct network *n = &trainer->job.network;
     uint64_t rows = network_table_rows(n), c = n->width;
-    uint64_t part = trainer->parameters[0].bytes / sizeof(float);
-    uint32_t words = optimizer_state_words(trainer->job.optimizer.kind);
+    const bool reads = whole->pass == PLAN_FORWARD || whole->pass == PLAN_EVALUATE;
+    const uint64_t row_bytes = trainer->state_tables[0].layout.parts[STATE_WEIGHTS].row_bytes;
     uint32_t count = trainer->options.slices;
     for (uint32_t k = 0; k < count; k++) {
         struct unit_arguments arguments = *whole;
         arguments.first_row = rows * k / count;
         arguments.row_count = rows * (k + 1) / count - arguments.first_row;
-        uint64_t slice = arguments.row_count * c, first = arguments.first_row * c;
-        for (uint32_t w = 0; w <= words; w++)
-            memcpy(trainer->slice + w * slice, trainer->states[0] + w * part + first,
-                   slice * sizeof(float));
+        uint64_t first = arguments.first_row * c;
+        move_slice(trainer, arguments.first_row, arguments.row_count, false);
+        if (reads)
+            memcpy(trainer->slice, (char *)trainer->states[0] + arguments.first_row * row_bytes,
+                   arguments.row_count * row_bytes);
         arguments.state = trainer->slice;
         if (arguments.table_gradient)
             arguments.table_gradient =
                 arguments.first_row < n->vocabulary ? trainer->table_gradient + first : NULL;
         compute(trainer, kernels, &arguments);
-        for (uint32_t w = 0; w <= words; w++)
-            memcpy(trainer->states[0] + w * part + first, trainer->slice + w * slice,
-                   slice * sizeof(float));
+        if (!reads) move_slice(trainer, arguments.first_row, arguments.row_count, true);
     }
 }
 

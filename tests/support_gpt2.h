@@ -26,7 +26,8 @@ struct trainer {
     struct trainer_options options;
     struct plan_shard shards[TRAINER_SHARDS_MAX];
     struct unit_tables tables[TRAINER_SHARDS_MAX];
-    struct memory_table parameters[TRAINER_SHARDS_MAX]; /* tables[i].parameters, as weights.h wants */
+    struct memory_table parameters[TRAINER_SHARDS_MAX];   /* tables[i].parameters */
+    struct state_tables state_tables[TRAINER_SHARDS_MAX]; /* tables[i].state, as weights.h wants */
     float *states[TRAINER_SHARDS_MAX];
     float *boundaries[TRAINER_SHARDS_MAX];          /* what enters shard i; NULL for 0 */
     float *boundary_gradients[TRAINER_SHARDS_MAX];

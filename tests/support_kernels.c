@@ -452,7 +452,7 @@ static void update_case(const struct kernels *kernels, const int64_t *shape, str
 {
     int64_t n = shape[0];
     struct optimizer optimizer = *optimizers[shape[1]];
-    uint32_t words = optimizer_state_words(optimizer.kind);
+    uint32_t words = optimizer_moments(optimizer.kind);
     bool decays = shape[2] == 1;
     if (shape[2] == 2) optimizer.decay = DECAY_ALL;
     float *p = random_array(n, 18, 1), *m = random_array(n, 19, 0.1), *v = random_array(n, 20, 0.1);
@@ -461,8 +461,9 @@ static void update_case(const struct kernels *kernels, const int64_t *shape, str
     memcpy(before, p, (size_t)n * sizeof *p);
     memcpy(before + n, m, (size_t)n * sizeof *p);
     memcpy(before + 2 * n, v, (size_t)n * sizeof *p);
-    kernels->update(kernels, p, words > 0 ? m : NULL, words > 1 ? v : NULL, g, n, &optimizer, decays,
-                    7);
+    const struct kernel_parameters parameters = {
+        .p = p, .m = words > 0 ? m : NULL, .v = words > 1 ? v : NULL};
+    kernels->update(kernels, &parameters, g, n, &optimizer, decays, 7);
     output(out, p, n);
     output(out, m, n);
     output(out, v, n);
@@ -507,7 +508,7 @@ static void embed_case(const struct kernels *kernels, const int64_t *shape, stru
     struct optimizer optimizer = shape[7] ? adamw : sgd;
     if (shape[7] == 2) optimizer = (struct optimizer){.kind = OPTIMIZER_SGD, .learning_rate = 0.5};
     if (shape[7] == 3) optimizer = nesterov;
-    uint32_t parts = 1 + optimizer_state_words(optimizer.kind);
+    uint32_t parts = 1 + optimizer_moments(optimizer.kind);
 
     float *state = take(PARTS * rows * c), *x = empty_array(b * t * c);
     for (int64_t i = 0; i < PARTS * rows * c; i++)
@@ -531,8 +532,11 @@ static void embed_case(const struct kernels *kernels, const int64_t *shape, stru
         for (uint32_t part = 0; part < parts; part++)
             memcpy(piece + part * count * c, state + part * rows * c + first * c, bytes);
         const float *slice_head = with_head && first < v ? head + first * c : NULL;
-        kernels->embed_update(kernels, piece, count * c, slice_head, dx, tokens, t + 1, b, t, c, v,
-                              first, count, &optimizer, 3, scratch);
+        const struct kernel_parameters of_piece = {.p = piece,
+                                                   .m = parts > 1 ? piece + count * c : NULL,
+                                                   .v = parts > 2 ? piece + 2 * count * c : NULL};
+        kernels->embed_update(kernels, &of_piece, slice_head, dx, tokens, t + 1, b, t, c, v, first,
+                              count, &optimizer, 3, scratch);
         for (uint32_t part = 0; part < parts; part++)
             memcpy(state + part * rows * c + first * c, piece + part * count * c, bytes);
     }

@@ -19,7 +19,11 @@
     X(swiglu) X(swiglu_extremes)                                            \
     X(loss_labels) X(loss_labels_as_tokens) X(images)
 
-#define KERNEL_CASES(X) KERNEL_CASES_GPT2(X) KERNEL_CASES_OTHERS(X)
+/* ... _bf16.c */
+#define KERNEL_CASES_BF16(X)                                                \
+    X(bf16_round) X(bf16_linear) X(bf16_update) X(bf16_embedding)
+
+#define KERNEL_CASES(X) KERNEL_CASES_GPT2(X) KERNEL_CASES_OTHERS(X) KERNEL_CASES_BF16(X)
 
 #define KERNEL_CASE_DECLARE(name) void test_kernel_##name(void **state);
 #define KERNEL_CASE_TEST(name) cmocka_unit_test(test_kernel_##name),

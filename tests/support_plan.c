@@ -41,7 +41,7 @@ static uint64_t state_bytes(const struct draft *d, uint32_t job, uint32_t shard)
 {
     const struct plan_shard *s = &d->shards[job * d->shards_per_job + shard];
     const struct job *j = &d->jobs.jobs[job];
-    return memory_state_bytes(&j->network, s->first_layer, s->layer_count, j->optimizer.kind);
+    return job_state(j, s->first_layer, s->layer_count).bytes;
 }
 
 static uint64_t part_bytes(const struct scribe *s, uint32_t shard)
@@ -341,7 +341,7 @@ static void write_sliced_backward(struct scribe *s)
 {
     uint32_t slices = s->draft->shape.slices;
     uint64_t first, count, row = row_bytes(s), part_size = part_bytes(s, 0);
-    uint64_t parts = 1 + optimizer_state_words(s->job->optimizer.kind);
+    uint64_t parts = 1 + optimizer_moments(s->job->optimizer.kind);
     struct plan_buffer host = name(s, BUFFER_STATE, 0, 0, false,
                                    state_bytes(s->draft, s->job_index, 0));
     struct plan_buffer host_gradient = name(s, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, false,

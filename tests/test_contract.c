@@ -7,7 +7,8 @@
  * and with every released range filled with NaN: the losses of each step and of each evaluation, the
  * final weights and those of the best evaluation have the same bits as when each job runs alone on a
  * device that holds all of it. The same for each family of networks that can be trained, and for jobs
- * that clip, which can only be streamed: alone, each is one shard beside its embedding. One that clips
+ * whose weights or moments are in bf16, one beside the other, of a width that leaves rows unaligned; and for
+ * jobs that clip, which can only be streamed: alone, each is one shard beside its embedding. One that clips
  * at a norm no gradient has ends with the bits of one that does not clip at all.
  */
 #include <setjmp.h>
@@ -31,6 +32,7 @@
 
 #define NEVER 1e6 /* clips, but no gradient is that large */
 
+enum { FP32 = PRECISION_FP32, BF16 = PRECISION_BF16 };
 enum { JOBS = 3, STEPS = 5, EVERY = 2, EVALUATIONS = 3 };
 
 /* Three blocks of width 32 each: as many parameters that the same devices are too small. */
@@ -38,34 +40,50 @@ static const struct subject {
     const char *config;
     double first_loss; /* of guessing */
     double clip[JOBS]; /* 0: does not */
+    uint32_t weights[JOBS], moments[JOBS]; /* enum precision */
 } subjects[] = {
     {"{\"model_type\": \"gpt2\", \"n_layer\": 3, \"n_embd\": 32, \"n_head\": 4, "
      "\"n_positions\": 32, \"vocab_size\": 131}",
-     4.875, {0}},
+     4.875, {0}, {0}, {0}},
     {"{\"model_type\": \"llama\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
      "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"intermediate_size\": 88, "
      "\"max_position_embeddings\": 32, \"vocab_size\": 131, \"tie_word_embeddings\": true}",
-     4.875, {0}},
+     4.875, {0}, {0}, {0}},
     {"{\"model_type\": \"llama\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
      "\"num_attention_heads\": 3, \"num_key_value_heads\": 1, \"head_dim\": 14, "
      "\"intermediate_size\": 77, \"max_position_embeddings\": 32, \"vocab_size\": 131}",
-     4.875, {0}},
+     4.875, {0}, {0}, {0}},
     {"{\"model_type\": \"bert\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
      "\"num_attention_heads\": 4, \"intermediate_size\": 101, "
      "\"max_position_embeddings\": 32, \"vocab_size\": 131}",
-     4.875, {0}},
+     4.875, {0}, {0}, {0}},
     {"{\"model_type\": \"vit\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
      "\"num_attention_heads\": 3, \"head_dim\": 12, \"intermediate_size\": 133, "
      "\"image_size\": 16, \"patch_size\": 4, \"qkv_bias\": false, \"num_labels\": 10}",
-     2.303, {0}},
+     2.303, {0}, {0}, {0}},
     /* in every step, in none, and in some; and beside a job that does not */
     {"{\"model_type\": \"gpt2\", \"n_layer\": 3, \"n_embd\": 32, \"n_head\": 4, "
      "\"n_positions\": 32, \"vocab_size\": 131}",
-     4.875, {0.02, NEVER, 0.7}},
+     4.875, {0.02, NEVER, 0.7}, {0}, {0}},
     {"{\"model_type\": \"llama\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
      "\"num_attention_heads\": 3, \"num_key_value_heads\": 1, \"head_dim\": 14, "
      "\"intermediate_size\": 77, \"max_position_embeddings\": 32, \"vocab_size\": 131}",
-     4.875, {0.02, 0, 0.7}},
+     4.875, {0.02, 0, 0.7}, {0}, {0}},
+    {"{\"model_type\": \"gpt2\", \"n_layer\": 3, \"n_embd\": 33, \"n_head\": 3, "
+     "\"n_positions\": 32, \"vocab_size\": 131}",
+     4.875, {0}, {BF16, BF16, FP32}, {FP32, BF16, BF16}},
+    {"{\"model_type\": \"llama\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
+     "\"num_attention_heads\": 3, \"num_key_value_heads\": 1, \"head_dim\": 14, "
+     "\"intermediate_size\": 77, \"max_position_embeddings\": 32, \"vocab_size\": 131}",
+     4.875, {0.02, 0, 0.7}, {BF16, BF16, BF16}, {BF16, FP32, BF16}},
+    {"{\"model_type\": \"bert\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
+     "\"num_attention_heads\": 4, \"intermediate_size\": 101, "
+     "\"max_position_embeddings\": 32, \"vocab_size\": 131}",
+     4.875, {0}, {BF16, BF16, BF16}, {BF16, FP32, BF16}},
+    {"{\"model_type\": \"vit\", \"num_hidden_layers\": 3, \"hidden_size\": 32, "
+     "\"num_attention_heads\": 3, \"head_dim\": 12, \"intermediate_size\": 133, "
+     "\"image_size\": 16, \"patch_size\": 4, \"qkv_bias\": false, \"num_labels\": 10}",
+     2.303, {0}, {BF16, BF16, BF16}, {FP32, BF16, BF16}},
 };
 
 /* What was seen of a plan, beside its outcome. */
@@ -124,6 +142,8 @@ static bool outcome_of(const struct subject *subject, uint32_t devices, uint64_t
             (struct evaluation){.every = EVERY, .minibatches = 1 + j, .data_format = DATA_NONE};
         jobs.jobs[j].keep_best = j > 0 && keeps_best(options, host_bytes);
         jobs.jobs[j].optimizer.clip = subject->clip[j];
+        jobs.jobs[j].precision = subject->weights[j];
+        jobs.jobs[j].optimizer.moments = subject->moments[j];
         if (j == JOBS - 1) jobs.jobs[j].optimizer.learning_rate = 0.3; /* gets worse in the end */
     }
     enum status status = planner_plan(&hardware, &jobs, options, &plan, &err);
@@ -195,8 +215,11 @@ static bool clips_all(const struct subject *subject)
 static void check_clipping(const struct subject *subject, const struct planner_options *options,
                            const struct outcome *alone)
 {
-    const struct subject never = {subject->config, subject->first_loss, {NEVER, NEVER, NEVER}};
-    const struct subject not = {subject->config, subject->first_loss, {0}};
+    struct subject never = *subject, not = *subject;
+    for (uint32_t j = 0; j < JOBS; j++) {
+        never.clip[j] = NEVER;
+        not.clip[j] = 0;
+    }
     struct planner_options resident = {.policy = "model-parallel", .activations = PLANNER_AUTO};
     struct outcome unclipped, never_clipped;
     struct shape shape;

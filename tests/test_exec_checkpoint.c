@@ -82,43 +82,54 @@ static struct checkpoint_subject subject_of(const struct trainer *trainer)
 {
     return (struct checkpoint_subject){.job = &trainer->job,
                                        .data_tokens = 0,
-                                       .parameters = trainer->parameters,
+                                       .tables = trainer->state_tables,
                                        .shard_count = trainer->shard_count,
                                        .states = trainer->states};
+}
+
+/* Part 0 are values, the others moments. */
+static size_t number_bytes(const struct job *job, uint32_t part)
+{
+    return part == 0 ? sizeof(float) : precision_bytes(job->optimizer.moments);
+}
+
+static void *number(const struct job *job, const struct weights_tensor *tensor, uint32_t part, uint64_t i)
+{
+    char *const at = part == 0 ? (char *)tensor->values : (char *)tensor->moments[part - 1];
+    return at + i * number_bytes(job, part);
 }
 
 /* Numbers that say of which step, shard and word they are; NaN and infinity among them. Only where
  * there are tensors: what lies between them is nobody's. */
 static void fill(const struct trainer *trainer, uint64_t step)
 {
-    const uint32_t parts = 1 + optimizer_state_words(trainer->job.optimizer.kind);
+    const uint32_t parts = 1 + optimizer_moments(trainer->job.optimizer.kind);
     uint64_t n = 0;
     for (uint32_t part = 0; part < parts; part++) {
-        struct weights_walk walk = {.job = &trainer->job, .parameters = trainer->parameters,
+        struct weights_walk walk = {.job = &trainer->job, .tables = trainer->state_tables,
                                     .shard_count = trainer->shard_count, .states = trainer->states};
         struct weights_tensor tensor;
         while (weights_walk_next(&walk, &tensor))
             for (uint64_t i = 0; i < tensor.spec->elements; i++) {
                 const uint32_t bits = (uint32_t)random_u64(step, n++);
-                memcpy(&tensor.values[part * tensor.part_bytes / sizeof(float) + i], &bits,
-                       sizeof bits);
+                memcpy(number(&trainer->job, &tensor, part, i), &bits, number_bytes(&trainer->job, part));
             }
     }
 }
 
 static bool holds(const struct trainer *trainer, uint64_t step)
 {
-    const uint32_t parts = 1 + optimizer_state_words(trainer->job.optimizer.kind);
+    const uint32_t parts = 1 + optimizer_moments(trainer->job.optimizer.kind);
     uint64_t n = 0;
     for (uint32_t part = 0; part < parts; part++) {
-        struct weights_walk walk = {.job = &trainer->job, .parameters = trainer->parameters,
+        struct weights_walk walk = {.job = &trainer->job, .tables = trainer->state_tables,
                                     .shard_count = trainer->shard_count, .states = trainer->states};
         struct weights_tensor tensor;
         while (weights_walk_next(&walk, &tensor))
             for (uint64_t i = 0; i < tensor.spec->elements; i++) {
                 const uint32_t bits = (uint32_t)random_u64(step, n++);
-                if (memcmp(&tensor.values[part * tensor.part_bytes / sizeof(float) + i], &bits,
-                           sizeof bits) != 0)
+                if (memcmp(number(&trainer->job, &tensor, part, i), &bits,
+                           number_bytes(&trainer->job, part)) != 0)
                     return false;
             }
     }
@@ -243,7 +254,9 @@ static void test_the_best(void **state)
     assert_non_null(alone);
     assert_int_equal(trainer.shard_count, 2);
     subject.states = places;
-    subject.parameters_only = true;
+    const struct state_tables values[] = {state_tables_of_values(trainer.parameters[0]),
+                                          trainer.state_tables[1]};
+    subject.tables = values;
     fill(&trainer, 2);
     assert_int_equal(checkpoint_read(&disk.disk, FOLDER, &subject, 2, NULL, NULL, &err), STATUS_OK);
     assert_memory_equal(alone, trainer.states[0],
@@ -424,6 +437,12 @@ static void test_another_training(void **state)
     other.job.microbatches = 3;
     check_other(&disk.disk, &other, "its microbatches is 1 (expected 3)");
     other.job = job;
+    other.job.precision = PRECISION_BF16;
+    check_other(&disk.disk, &other, "its precision is fp32 (expected bf16)");
+    other.job = job;
+    other.job.optimizer.moments = PRECISION_BF16;
+    check_other(&disk.disk, &other, "its optimizer is");
+    other.job = job;
     other.job.network.norm_epsilon *= 2;
     check_other(&disk.disk, &other, "another network");
     other.job = job;
@@ -431,6 +450,38 @@ static void test_another_training(void **state)
     struct checkpoint_found found = {0};
     const struct checkpoint_subject subject = subject_of(&other);
     assert_int_equal(checkpoint_find(&disk.disk, FOLDER, &subject, &found, &err), STATUS_OK);
+    support_disk_release(&disk);
+    trainer_release(&trainer);
+    trainer_release(&other);
+}
+
+/* Values in full and moments in bf16 come back, and the weights are rounded from the values again. */
+static void test_bf16(void **state)
+{
+    (void)state;
+    struct job job = tiny_job();
+    struct support_disk disk;
+    struct trainer trainer, other;
+    struct error err = {0};
+    job.precision = job.optimizer.moments = PRECISION_BF16;
+    init(&trainer, &job, 1);
+    init(&other, &job, 2); /* cut elsewhere */
+    support_disk_init(&disk);
+    assert_int_equal(write_steps(&disk.disk, &trainer, 3, 3, &err), 3);
+    const struct checkpoint_subject subject = subject_of(&other);
+    if (checkpoint_read(&disk.disk, FOLDER, &subject, 3, NULL, NULL, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    assert_true(holds(&other, 3));
+    struct weights_walk walk = {.job = &job, .tables = other.state_tables,
+                                .shard_count = other.shard_count, .states = other.states};
+    struct weights_tensor tensor;
+    uint64_t rounded = 0;
+    while (weights_walk_next(&walk, &tensor)) {
+        assert_true((tensor.rounded != NULL) == tensor.spec->matrix);
+        for (uint64_t i = 0; tensor.rounded && i < tensor.spec->elements; i++, rounded++)
+            assert_int_equal(tensor.rounded[i], bf16_nearest(tensor.values[i]));
+    }
+    assert_true(rounded > 0);
     support_disk_release(&disk);
     trainer_release(&trainer);
     trainer_release(&other);
@@ -655,7 +706,7 @@ int main(void)
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_the_best),
         cmocka_unit_test(test_the_container),
         cmocka_unit_test(test_a_real_folder),
-        cmocka_unit_test(test_another_training), cmocka_unit_test(test_another_optimizer),
+        cmocka_unit_test(test_another_training), cmocka_unit_test(test_bf16), cmocka_unit_test(test_another_optimizer),
         cmocka_unit_test(test_every_damaged_byte),
         cmocka_unit_test(test_later_ones_go),
         cmocka_unit_test(test_failing_reads),

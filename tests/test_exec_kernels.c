@@ -40,7 +40,7 @@ static void test_subnormals(void **state)
         m[i] = g[i] = 0.0f;
         v[i] = 0x1p-126f;
     }
-    two->update(two, p, m, v, g, N, &adamw, false, 1);
+    two->update(two, &(struct kernel_parameters){.p = p, .m = m, .v = v}, g, N, &adamw, false, 1);
     for (int i = 0; i < N; i++) assert_true(v[i] == 0.0f && p[i] == 0.5f);
 }
 
@@ -79,7 +79,7 @@ static void test_update_scaled(void **state)
         for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
             test_kernels();
             int64_t n = counts[i];
-            uint32_t words = optimizer_state_words(kinds[k].kind);
+            uint32_t words = optimizer_moments(kinds[k].kind);
             float *p[2], *m[2], *v[2], *g = random_array(n, 53, 1), *scaled = take(n);
             for (uint32_t w = 0; w < 2; w++) {
                 p[w] = random_array(n, 50, 1);
@@ -88,10 +88,12 @@ static void test_update_scaled(void **state)
                 for (int64_t e = 0; e < n; e++) v[w][e] = 0.25f;
             }
             for (int64_t e = 0; e < n; e++) scaled[e] = g[e] * 0.3f;
-            two->update_scaled(two, p[0], words > 0 ? m[0] : NULL, words > 1 ? v[0] : NULL, g, n,
-                               &kinds[k], true, 7, 0.3f);
-            one->update(one, p[1], words > 0 ? m[1] : NULL, words > 1 ? v[1] : NULL, scaled, n,
-                        &kinds[k], true, 7);
+            struct kernel_parameters of[2];
+            for (uint32_t w = 0; w < 2; w++)
+                of[w] = (struct kernel_parameters){
+                    .p = p[w], .m = words > 0 ? m[w] : NULL, .v = words > 1 ? v[w] : NULL};
+            two->update_scaled(two, &of[0], g, n, &kinds[k], true, 7, 0.3f);
+            one->update(one, &of[1], scaled, n, &kinds[k], true, 7);
             assert_memory_equal(p[0], p[1], (size_t)n * sizeof *g);
             assert_memory_equal(m[0], m[1], (size_t)n * sizeof *g);
             assert_memory_equal(v[0], v[1], (size_t)n * sizeof *g);
@@ -117,11 +119,13 @@ static void test_embed_gradient(void **state)
         memcpy(fused, p, (size_t)n * sizeof *p);
         memcpy(apart, fused, 3 * (size_t)n * sizeof *p);
         for (int64_t i = 0; i < n; i++) gradient[i] = NAN;
-        one->embed_update(one, fused, n, head_gradient, dx, tokens, T + 1, B, T, C, V, 0, ROWS,
+        const struct kernel_parameters of_fused = {.p = fused, .m = fused + n, .v = fused + 2 * n};
+        const struct kernel_parameters of_apart = {.p = apart, .m = apart + n, .v = apart + 2 * n};
+        one->embed_update(one, &of_fused, head_gradient, dx, tokens, T + 1, B, T, C, V, 0, ROWS,
                           &adamw, 3, scratch);
         two->embed_gradient(two, gradient, head_gradient, dx, tokens, T + 1, B, T, C, V, ROWS,
                             scratch);
-        two->update(two, apart, apart + n, apart + 2 * n, gradient, n, &adamw, true, 3);
+        two->update(two, &of_apart, gradient, n, &adamw, true, 3);
         assert_memory_equal(fused, apart, 3 * (size_t)n * sizeof *p);
     }
 }

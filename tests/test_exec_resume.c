@@ -62,6 +62,7 @@ static const struct setting settings[] = {
 
 /* Both jobs clip, and are streamed where settings would have them stay. */
 static bool clipped;
+static bool rounded; /* weights of both are bf16, and moments of the first, which are AdamW's then */
 
 /* first[j] minibatches of job j are done, `steps` are wanted in all. False: there is no such plan. */
 static bool make_plan(const struct setting *setting, uint64_t steps, const uint64_t *first,
@@ -82,6 +83,16 @@ static bool make_plan(const struct setting *setting, uint64_t steps, const uint6
     jobs.jobs[1].keep_best = true;
     jobs.jobs[1].optimizer.learning_rate = 6; /* its losses go up and down */
     for (uint32_t j = 0; j < JOBS && clipped; j++) jobs.jobs[j].optimizer.clip = 0.6 + j;
+    for (uint32_t j = 0; j < JOBS && rounded; j++) {
+        jobs.jobs[j].precision = PRECISION_BF16;
+        if (j > 0) continue;
+        jobs.jobs[j].optimizer = (struct optimizer){.kind = OPTIMIZER_ADAMW,
+                                                    .learning_rate = 1e-3,
+                                                    .beta1 = 0.9,
+                                                    .beta2 = 0.99,
+                                                    .epsilon = 1e-8,
+                                                    .moments = PRECISION_BF16};
+    }
     for (uint32_t j = 0; j < JOBS && first; j++) {
         jobs.jobs[j].first_minibatch = first[j];
         jobs.jobs[j].minibatches = steps - first[j];
@@ -204,7 +215,7 @@ static const char *folder_of(size_t number)
     static char paths[2][128];
     static uint32_t turn;
     char *const path = paths[turn++ % 2];
-    snprintf(path, sizeof paths[0], "%s/%s%zu", top, clipped ? "clipped-" : "", number);
+    snprintf(path, sizeof paths[0], "%s/%s%zu", top, clipped ? "clipped-" : rounded ? "rounded-" : "", number);
     return path;
 }
 
@@ -594,6 +605,19 @@ static void test_clipped(void **state)
     clipped = false;
 }
 
+/* The same of weights and moments in bf16: what is rounded at random does not depend on where it goes on. */
+static void test_rounded(void **state)
+{
+    struct outcome before, after;
+    run_untouched(STEPS, &before);
+    rounded = true;
+    run_untouched(STEPS, &after);
+    for (uint32_t j = 0; j < JOBS; j++) assert_true(before.fingerprints[j] != after.fingerprints[j]);
+    test_checkpoints_do_not_show_the_plan(state);
+    test_resumed_is_untouched(state);
+    rounded = false;
+}
+
 static int remove_top(void **state)
 {
     (void)state;
@@ -611,7 +635,7 @@ int main(void)
         cmocka_unit_test(test_a_full_disk),
         cmocka_unit_test(test_a_loss_that_is_not_finite),
         cmocka_unit_test(test_keep_going_without_data),
-        cmocka_unit_test(test_clipped),
+        cmocka_unit_test(test_clipped), cmocka_unit_test(test_rounded),
         cmocka_unit_test(test_data_that_vanish),
         cmocka_unit_test(test_refusals),
     };

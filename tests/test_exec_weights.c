@@ -38,13 +38,12 @@ static void init(struct trainer *trainer, const struct job *job, uint64_t blocks
     struct trainer_options options = {.blocks_per_shard = blocks_per_shard, .slices = 1};
     trainer_init(trainer, job, &options);
     for (uint32_t s = 0; s < trainer->shard_count; s++)
-        weights_init(&trainer->job, &trainer->shards[s], &trainer->parameters[s],
-                     trainer->states[s]);
+        weights_init(&trainer->job, &trainer->state_tables[s], trainer->states[s]);
 }
 
 static uint64_t fingerprint(const struct trainer *trainer)
 {
-    return weights_fingerprint(trainer->shards, trainer->parameters, trainer->shard_count,
+    return weights_fingerprint(&trainer->job, trainer->state_tables, trainer->shard_count,
                                trainer->states);
 }
 
@@ -147,15 +146,15 @@ static void test_fingerprint_sees_each_bit(void **state)
 static void write_weights(struct trainer *trainer)
 {
     struct error err = {0};
-    if (weights_write(&trainer->job, trainer->shards, trainer->parameters, trainer->shard_count,
-                      trainer->states, path, &err) != STATUS_OK)
+    if (weights_write(&trainer->job, trainer->state_tables, trainer->shard_count, trainer->states,
+                      path, &err) != STATUS_OK)
         fail_msg("%s", err.text);
 }
 
 static enum status read_weights(struct trainer *trainer, struct error *err)
 {
-    return weights_read(&trainer->job, trainer->shards, trainer->parameters, trainer->shard_count,
-                        trainer->states, err);
+    return weights_read(&trainer->job, trainer->state_tables, trainer->shard_count, trainer->states,
+                        err);
 }
 
 static void test_round_trip(void **state)
@@ -189,6 +188,44 @@ static void test_round_trip(void **state)
     }
 }
 
+/* A file has the values in full, whatever the precision of the job that wrote it or reads it. */
+static void test_round_trip_bf16(void **state)
+{
+    (void)state;
+    for (int narrow = 0; narrow < 2; narrow++) {
+        struct job job = tiny_job();
+        struct trainer from = {0}, to = {0}, plain = {0};
+        struct error err = {0};
+        init(&plain, &job, 1); /* of the same seed: the same values */
+        job.precision = PRECISION_BF16;
+        init(&from, &job, 1);
+        assert_true(fingerprint(&from) == fingerprint(&plain));
+        job.seed = 1;
+        job.precision = narrow ? PRECISION_BF16 : PRECISION_FP32;
+        init(&to, &job, 2);
+        assert_true(fingerprint(&from) != fingerprint(&to));
+        write_weights(&from);
+        if (read_weights(&to, &err) != STATUS_OK) fail_msg("%s", err.text);
+        assert_true(fingerprint(&from) == fingerprint(&to));
+        struct safetensors *file = NULL;
+        assert_int_equal(safetensors_open(path, &file, &err), STATUS_OK);
+        for (size_t i = 0; i < safetensors_count(file); i++)
+            assert_string_equal(safetensors_at(file, i)->type_name, "F32");
+        safetensors_close(file);
+        struct weights_walk walk = {.job = &to.job, .tables = to.state_tables,
+                                    .shard_count = to.shard_count, .states = to.states};
+        struct weights_tensor tensor;
+        while (weights_walk_next(&walk, &tensor)) {
+            assert_true((tensor.rounded != NULL) == (narrow && tensor.spec->matrix));
+            for (uint64_t i = 0; tensor.rounded && i < tensor.spec->elements; i++)
+                assert_int_equal(tensor.rounded[i], bf16_nearest(tensor.values[i]));
+        }
+        trainer_release(&from);
+        trainer_release(&to);
+        trainer_release(&plain);
+    }
+}
+
 static void test_write_fails(void **state)
 {
     (void)state;
@@ -196,8 +233,8 @@ static void test_write_fails(void **state)
     struct trainer trainer = {0};
     init(&trainer, &job, 1);
     struct error err = {0};
-    assert_int_equal(weights_write(&trainer.job, trainer.shards, trainer.parameters,
-                                   trainer.shard_count, trainer.states, "/nowhere/at/all", &err),
+    assert_int_equal(weights_write(&trainer.job, trainer.state_tables, trainer.shard_count,
+                                   trainer.states, "/nowhere/at/all", &err),
                      STATUS_IO);
     assert_non_null(strstr(err.text, "weights of job 'tiny': "));
     trainer_release(&trainer);
@@ -518,7 +555,7 @@ static void test_families(void **state)
         safetensors_close(file);
 
         /* under the names of the network without its head */
-        weights_init(&to.job, &to.shards[1], &to.parameters[1], to.states[1]);
+        weights_init(&to.job, &to.state_tables[1], to.states[1]);
         list_of(&from, "", &list);
         rename_all(&list, family->base, job.network.family == NETWORK_BERT);
         write_list(&list);
@@ -577,7 +614,7 @@ int main(void)
         cmocka_unit_test(test_init_is_a_function_of_the_seed),
         cmocka_unit_test(test_fingerprint_sees_each_bit),
         cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_write_fails),
+        cmocka_unit_test(test_round_trip_bf16), cmocka_unit_test(test_write_fails),
         cmocka_unit_test(test_parse),
         cmocka_unit_test(test_parse_lengths),
         cmocka_unit_test(test_short_types),

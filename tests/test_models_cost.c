@@ -18,6 +18,8 @@
 #include "models/network.h"
 #include "tests/support_seed.h"
 
+static const struct state_format sgd = {.optimizer = OPTIMIZER_SGD};
+
 static void find(const char *name, struct hardware *out)
 {
     struct error err = {0};
@@ -62,6 +64,37 @@ static void without_points_the_datasheet_counts(void **state)
     check_close(cost_item_s(&h, 0, &matmul),
                 3 * 5e-6 + fmax(3 * 2.0 * 512 * 768 * 1024 / 78e12,
                                 3 * 4.0 * (512 * 1024 + 768 * 1024 + 512 * 768) / 1.244e12));
+    hardware_release(&h);
+}
+
+/* An a100's matrix units: 312 TFLOP/s in bf16 at 0.5. A t4 has none of these. */
+static void products_of_bf16_have_a_rate_of_their_own(void **state)
+{
+    (void)state;
+    struct hardware h;
+    const struct work_item fp32 = {KERNEL_MATMUL_FORWARD, 1, 8192, 8192, 8192};
+    const struct work_item bf16 = {KERNEL_MATMUL_BF16_FORWARD, 1, 8192, 8192, 8192};
+    find("a100-sxm4-40gb", &h);
+    check_close(cost_item_s(&h, 0, &bf16), 5e-6 + 2.0 * 8192 * 8192 * 8192 / 156e12);
+    hardware_release(&h);
+    find("t4-16gb", &h);
+    check_close(cost_item_s(&h, 0, &bf16), cost_item_s(&h, 0, &fp32));
+    hardware_release(&h);
+
+    /* where only fp32 was measured: that product, and its operands widened, 6 bytes a number */
+    const struct rate_point product[] = {{.m = 64, .n = 128, .k = 256, .seconds = 1e-3}};
+    const struct rate_point round[] = {{.m = 1000, .seconds = 2e-6}};
+    const struct work_item measured = {KERNEL_MATMUL_BF16_INPUT, 3, 64, 128, 256};
+    with_points(&h, KERNEL_MATMUL_INPUT, product, 1);
+    profile.kernels[KERNEL_ROUND] = (struct kernel_rate){round, 1};
+    check_close(cost_item_s(&h, 0, &measured),
+                3 * (1e-3 + 2e-6 / 1000 * (64 * 256 + 256 * 128)));
+    /* and moments in bf16 at the rate per byte of others: 20 bytes a parameter for 28 */
+    const struct rate_point adamw[] = {{.m = 1000, .seconds = 7e-6}};
+    const struct work_item step = {KERNEL_ADAMW_BF16, 1, 1000, 0, 0};
+    hardware_release(&h);
+    with_points(&h, KERNEL_ADAMW, adamw, 1);
+    check_close(cost_item_s(&h, 0, &step), 5e-6);
     hardware_release(&h);
 }
 
@@ -337,7 +370,7 @@ static void nothing_is_negative_infinite_or_nan(void **state)
                     struct work_item items[LAYER_WORK_MAX];
                     uint64_t at = layer ? n.layer_count - 1 : 1;
                     uint32_t count = network_layer_work(&n, at, (enum pass)pass, 1, 1,
-                                                        OPTIMIZER_SGD, items);
+                                                        sgd, items);
                     double spread, s = cost_work_s(&h, 0, items, count, &spread);
                     assert_true(isfinite(s) && s > 0 && isfinite(spread) && spread >= 0);
                 }
@@ -362,7 +395,7 @@ static void hydra_is_not_far_off(void **state)
         for (uint32_t pass = 0; pass < PASS_COUNT; pass++) {
             struct work_item items[LAYER_WORK_MAX];
             uint32_t count = network_layer_work(&n, layer, (enum pass)pass, 16, 128,
-                                                OPTIMIZER_SGD, items);
+                                                sgd, items);
             seconds += cost_work_s(&h, 0, items, count, NULL);
             flops += work_flops(items, count);
         }
@@ -375,6 +408,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_points_the_datasheet_counts),
+        cmocka_unit_test(products_of_bf16_have_a_rate_of_their_own),
         cmocka_unit_test(fixed_work_takes_its_time_anywhere),
         cmocka_unit_test(a_host_device_has_the_share_of_its_threads),
         cmocka_unit_test(points_of_a_grid_are_given_back),

@@ -94,7 +94,7 @@ static void momentum_and_schedules(void **state)
     struct job_set set;
     read_jobs("{\"spillway_jobs\": 1, \"defaults\": {\"network\": \"gpt2\", \"minibatches\": 20,"
               "   \"optimizer\": {\"kind\": \"sgd\", \"momentum\": 0.875, \"decay\": \"all\","
-              "                   \"clip\": 0.375,"
+              "                   \"clip\": 0.375, \"moments\": \"bf16\","
               "                   \"schedule\": {\"kind\": \"linear\", \"warmup\": 7}}},"
               " \"jobs\": [{\"optimizer\": {\"nesterov\": true, \"schedule\": {\"floor\": 0.25}}},"
               "            {\"optimizer\": {\"kind\": \"adamw\", \"schedule\": \"cosine\"}},"
@@ -104,6 +104,7 @@ static void momentum_and_schedules(void **state)
     const struct optimizer *o = &set.jobs[0].optimizer;
     assert_int_equal(o->kind, OPTIMIZER_MOMENTUM);
     assert_true(o->momentum == 0.875 && o->nesterov && o->clip == 0.375);
+    assert_int_equal(o->moments, PRECISION_BF16);
     assert_int_equal(o->decay, DECAY_ALL);
     assert_int_equal(o->schedule.kind, RATE_LINEAR);
     assert_true(o->schedule.warmup == 7 && o->schedule.floor == 0.25);
@@ -111,8 +112,10 @@ static void momentum_and_schedules(void **state)
     assert_int_equal(o->kind, OPTIMIZER_ADAMW);
     assert_int_equal(o->schedule.kind, RATE_COSINE);
     assert_true(o->schedule.warmup == 7 && o->schedule.floor == 0);
+    assert_int_equal(o->moments, PRECISION_BF16);
     o = &set.jobs[2].optimizer;
     assert_int_equal(o->kind, OPTIMIZER_SGD);
+    assert_int_equal(o->moments, PRECISION_FP32); /* it has none to store */
     assert_int_equal(o->decay, DECAY_MATRICES);
     assert_int_equal(set.jobs[3].optimizer.kind, OPTIMIZER_MOMENTUM);
     job_set_release(&set);
@@ -333,7 +336,13 @@ static void bad_files_are_refused_with_their_place(void **state)
          "test:2:62: 'beta2' is 1.5 (expected 0 to 0.9999999999999999)"},
         {ONE_JOB("\"optimizer\": {\"dampening\": 0.9}"),
          "test:2:53: unknown key 'dampening' (expected kind, lr, weight_decay, beta1, beta2, "
-         "epsilon, decay, momentum, nesterov, clip or schedule)"},
+         "epsilon, decay, momentum, nesterov, moments, clip or schedule)"},
+        {ONE_JOB("\"precision\": \"fp16\""),
+         "test:2:52: unknown precision 'fp16' (expected fp32 or bf16)"},
+        {ONE_JOB("\"optimizer\": {\"moments\": \"fp8\"}"),
+         "test:2:64: unknown moments 'fp8' (expected fp32 or bf16)"},
+        {ONE_JOB("\"optimizer\": {\"kind\": \"sgd\", \"moments\": \"bf16\"}"),
+         "test:2:79: 'moments' needs an optimizer that has some (found sgd without momentum)"},
         {ONE_JOB("\"optimizer\": {\"clip\": -1}"),
          "test:2:61: 'clip' is -1 (expected 0 to 1000000)"},
         {ONE_JOB("\"optimizer\": \"momentum\""),
@@ -451,8 +460,9 @@ static void what_is_written_reads_back_the_same(void **state)
     struct job_set set, again;
     read_jobs("{\"spillway_jobs\": 1, \"defaults\": {\"minibatches\": 300}, \"jobs\": ["
               "{\"network\": \"gpt2-xl\", \"sequence\": 512, \"microbatch\": 3, \"count\": 2,"
+              " \"precision\": \"bf16\","
               " \"optimizer\": {\"kind\": \"sgd\", \"lr\": 1e-5, \"epsilon\": 3e-7, \"momentum\": 0.5,"
-              "   \"nesterov\": true, \"decay\": \"all\", \"clip\": 0.375,"
+              "   \"nesterov\": true, \"decay\": \"all\", \"clip\": 0.375, \"moments\": \"bf16\","
               "   \"schedule\": {\"kind\": \"cosine\", \"warmup\": 3, \"floor\": 0.125}}},"
               "{\"name\": \"x\", \"network\": \"hydra-vit-600m\", \"data\": \"/d/a.bin\","
               " \"data_format\": \"images\", \"weights_in\": \"i\", \"weights_out\": \"o\", \"keep\": \"best\","
@@ -473,6 +483,9 @@ static void what_is_written_reads_back_the_same(void **state)
         assert_int_equal(a->sequence, b->sequence);
         assert_int_equal(a->microbatch, b->microbatch);
         assert_int_equal(a->minibatches, b->minibatches);
+        assert_int_equal(a->precision, i < 2 ? PRECISION_BF16 : PRECISION_FP32);
+        assert_int_equal(a->precision, b->precision);
+        assert_int_equal(a->optimizer.moments, i < 2 ? PRECISION_BF16 : PRECISION_FP32);
         assert_memory_equal(&a->optimizer, &b->optimizer, sizeof a->optimizer);
         assert_int_equal(a->seed, b->seed);
         assert_int_equal(a->data_format, b->data_format);

@@ -18,6 +18,9 @@
 #include "models/memory.h"
 #include "tests/support_seed.h"
 
+static const struct state_format adamw = {.optimizer = OPTIMIZER_ADAMW};
+static const struct state_format sgd = {.optimizer = OPTIMIZER_SGD};
+
 static struct network preset(const char *name)
 {
     struct arena arena = {0};
@@ -62,8 +65,8 @@ static void parameters_of_a_gpt2_block(void **state)
     /* gpt2's sizes are multiples of 16 floats, so there is no padding: 3 blocks of 7 087 872 */
     assert_int_equal(table.bytes, 3 * 7087872 * 4);
     assert_int_equal(memory_parameter_bytes(&n, 2, 3), table.bytes);
-    assert_int_equal(memory_state_bytes(&n, 2, 3, OPTIMIZER_SGD), table.bytes);
-    assert_int_equal(memory_state_bytes(&n, 2, 3, OPTIMIZER_ADAMW), 3 * table.bytes);
+    assert_int_equal(memory_state(&n, 2, 3, sgd).bytes, table.bytes);
+    assert_int_equal(memory_state(&n, 2, 3, adamw).bytes, 3 * table.bytes);
     const struct memory_entry *fc = memory_find(&table, 3, "h.2.mlp.c_fc.weight");
     assert_non_null(fc);
     /* behind one block and, in its own, 2 C + 3 C (C + 1) + C (C + 1) + 2 C */
@@ -97,6 +100,75 @@ static void embedding_tables_lie_row_behind_row(void **state)
     assert_int_equal(memory_find(&table, 1, "h.0.ln_1.weight")->offset_bytes, 256);
     assert_int_equal(memory_find(&table, 1, "h.0.ln_1.bias")->offset_bytes, 320);
     assert_int_equal(memory_parameter_bytes(&n, 0, 3), table.bytes);
+    arena_release(&arena);
+}
+
+/* --- states --------------------------------------------------------------------------------- */
+
+static void check_part(const struct state_layout *layout, uint32_t part, uint64_t offset, uint64_t bytes)
+{
+    assert_int_equal(layout->parts[part].offset_bytes, offset);
+    assert_int_equal(layout->parts[part].bytes, bytes);
+}
+
+/* 7 + 3 rows of 5 numbers, and a block: bf16 halves what is a matrix, and brings its master. */
+static void states_with_bf16(void **state)
+{
+    (void)state;
+    struct network n = {.family = NETWORK_GPT2, .layer_count = 3, .blocks = 1, .width = 5,
+                        .heads = 1, .head_width = 5, .ff_width = 20, .vocabulary = 7,
+                        .positions = 3, .tied_head = true, .biases = true};
+    const struct state_format both = {OPTIMIZER_ADAMW, PRECISION_BF16, PRECISION_BF16};
+    const struct state_format weights = {OPTIMIZER_MOMENTUM, PRECISION_BF16, PRECISION_FP32};
+    const struct state_format moments = {OPTIMIZER_ADAMW, PRECISION_FP32, PRECISION_BF16};
+    struct arena arena = {0};
+    struct state_tables tables;
+    struct error err = {0};
+    /* 50 numbers: 100 bytes and 200, each up to a multiple of 64 */
+    assert_int_equal(memory_state_tables(&n, 0, 1, both, &arena, &tables, &err), STATUS_OK);
+    check_part(&tables.layout, STATE_WEIGHTS, 0, 128);
+    check_part(&tables.layout, STATE_MASTER, 128, 256);
+    check_part(&tables.layout, STATE_FIRST, 384, 128);
+    check_part(&tables.layout, STATE_SECOND, 512, 128);
+    assert_int_equal(tables.layout.bytes, 640);
+    assert_int_equal(state_value_bytes(&tables.layout), 384);
+    assert_int_equal(tables.parts[STATE_WEIGHTS].entries[1].offset_bytes, 70); /* row behind row */
+    assert_int_equal(tables.parts[STATE_MASTER].entries[1].offset_bytes, 140);
+    assert_int_equal(tables.parts[STATE_SECOND].entries[1].bytes, 30);
+    struct state_layout layout = memory_state(&n, 0, 1, weights);
+    check_part(&layout, STATE_FIRST, 384, 256);
+    check_part(&layout, STATE_SECOND, 640, 0);
+    layout = memory_state(&n, 0, 1, moments);
+    check_part(&layout, STATE_MASTER, 256, 0);
+    check_part(&layout, STATE_FIRST, 256, 128);
+    assert_int_equal(layout.bytes, 512);
+    /* three rows: fp32 in front, so that nothing needs a gap */
+    layout = memory_state_rows(&n, 3, both);
+    check_part(&layout, STATE_MASTER, 0, 60);
+    check_part(&layout, STATE_WEIGHTS, 60, 30);
+    check_part(&layout, STATE_FIRST, 90, 30);
+    check_part(&layout, STATE_SECOND, 120, 30);
+    assert_int_equal(layout.bytes, 150);
+    layout = memory_state_rows(&n, 3, adamw);
+    check_part(&layout, STATE_SECOND, 120, 60);
+
+    /* a block's vectors have no master; of its matrices the weights are half as long */
+    assert_int_equal(memory_state_tables(&n, 1, 1, both, &arena, &tables, &err), STATUS_OK);
+    for (uint32_t i = 0; i < tables.parts[STATE_WEIGHTS].count; i++) {
+        struct tensor_spec specs[LAYER_TENSORS_MAX];
+        network_layer_tensors(&n, 1, specs);
+        const uint64_t elements = specs[i].elements, half = specs[i].rank == 2 ? 2 : 4;
+        assert_int_equal(tables.parts[STATE_WEIGHTS].entries[i].bytes, elements * half);
+        assert_int_equal(tables.parts[STATE_MASTER].entries[i].bytes,
+                         specs[i].rank == 2 ? elements * 4 : 0);
+        assert_int_equal(tables.parts[STATE_FIRST].entries[i].bytes, elements * 2);
+        assert_int_equal(tables.parts[STATE_WEIGHTS].entries[i].offset_bytes % MEMORY_ALIGNMENT, 0);
+    }
+    /* and there is room for what its products round: the widest input and output are F */
+    const uint64_t plain = memory_workspace_bytes(&n, 1, 1, UNIT_BACKWARD, UNIT_KEEP, 2, 3);
+    const uint64_t rounded =
+        memory_workspace_bytes(&n, 1, 1, UNIT_BACKWARD, UNIT_KEEP | UNIT_ROUNDED, 2, 3);
+    assert_int_equal(rounded - plain, 2 * 256); /* 6 rows of 20, twice 240 bytes */
     arena_release(&arena);
 }
 
@@ -362,7 +434,7 @@ static void profiles_have_what_they_say(void **state)
     struct memory_table table;
     struct error err = {0};
     assert_int_equal(memory_parameter_bytes(&n, 0, 3), up(800) + up(400));
-    assert_int_equal(memory_state_bytes(&n, 1, 2, OPTIMIZER_ADAMW), 3 * up(400));
+    assert_int_equal(memory_state(&n, 1, 2, adamw).bytes, 3 * up(400));
     assert_int_equal(memory_activation_bytes(&n, 0, 3, 5, 1), up(100) + up(300) + up(200));
     assert_int_equal(memory_boundary_bytes(&n, 1, 5, 1), 30);
     assert_int_equal(memory_workspace(&n, 0, 3, UNIT_LOSS, false, 5, 1, &arena, &table, &err),
@@ -481,6 +553,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_of_a_gpt2_block),
         cmocka_unit_test(embedding_tables_lie_row_behind_row),
+        cmocka_unit_test(states_with_bf16),
         cmocka_unit_test(activations_of_gpt2),
         cmocka_unit_test(inputs_of_layers),
         cmocka_unit_test(activations_of_encoders),

@@ -23,6 +23,9 @@
 #include "tests/support_models.h"
 #include "tests/support_seed.h"
 
+static const struct state_format adamw = {.optimizer = OPTIMIZER_ADAMW};
+static const struct state_format sgd = {.optimizer = OPTIMIZER_SGD};
+
 static struct network preset(const char *name)
 {
     struct arena arena = {0}; /* presets need nothing from it */
@@ -126,7 +129,7 @@ struct expected_tensor {
     const char *name;
     uint64_t rows, columns; /* columns 0: a vector */
     enum tensor_init init;
-    bool decays;
+    bool matrix;
 };
 
 static void check_tensors(const struct network *n, uint64_t layer,
@@ -140,7 +143,7 @@ static void check_tensors(const struct network *n, uint64_t layer,
         assert_int_equal(tensors[i].shape[0], expected[i].rows);
         if (expected[i].columns) assert_int_equal(tensors[i].shape[1], expected[i].columns);
         assert_int_equal(tensors[i].init, expected[i].init);
-        assert_int_equal(tensors[i].decays, expected[i].decays);
+        assert_int_equal(tensors[i].matrix, expected[i].matrix);
     }
 }
 
@@ -403,14 +406,14 @@ static void profiles_have_layers(void **state)
     assert_int_equal(network_layer_kind(&n, 0), LAYER_OPAQUE);
     assert_int_equal(network_layer_kind(&n, 3), LAYER_OPAQUE);
     struct work_item items[LAYER_WORK_MAX];
-    assert_int_equal(network_layer_work(&n, 0, PASS_BACKWARD, 8, 1, OPTIMIZER_SGD, items), 1);
+    assert_int_equal(network_layer_work(&n, 0, PASS_BACKWARD, 8, 1, sgd, items), 1);
     assert_int_equal(items[0].kernel, KERNEL_FIXED);
     assert_int_equal(items[0].m, 2500);
     assert_int_equal(items[0].count, 1);
-    assert_int_equal(network_layer_work(&n, 2, PASS_FORWARD, 8, 1, OPTIMIZER_SGD, items), 1);
+    assert_int_equal(network_layer_work(&n, 2, PASS_FORWARD, 8, 1, sgd, items), 1);
     assert_int_equal(items[0].m, 1500000);
-    assert_int_equal(network_layer_work(&n, 2, PASS_BACKWARD, 8, 1, OPTIMIZER_SGD, items), 0);
-    assert_int_equal(network_layer_work(&n, 2, PASS_UPDATE, 8, 1, OPTIMIZER_ADAMW, items), 0);
+    assert_int_equal(network_layer_work(&n, 2, PASS_BACKWARD, 8, 1, sgd, items), 0);
+    assert_int_equal(network_layer_work(&n, 2, PASS_UPDATE, 8, 1, adamw, items), 0);
     arena_release(&arena);
 }
 
@@ -658,7 +661,7 @@ static double pass_flops(const struct network *n, enum pass pass, uint64_t b, ui
     double sum = 0;
     for (uint64_t layer = 0; layer < n->layer_count; layer++) {
         struct work_item items[LAYER_WORK_MAX];
-        uint32_t count = network_layer_work(n, layer, pass, b, t, OPTIMIZER_ADAMW, items);
+        uint32_t count = network_layer_work(n, layer, pass, b, t, adamw, items);
         sum += work_flops(items, count);
     }
     return sum;
@@ -737,7 +740,7 @@ static void check_items_of(const struct network *n, uint64_t layer, enum pass pa
                            uint64_t t, const struct work_item *expected, uint32_t count)
 {
     struct work_item items[LAYER_WORK_MAX];
-    assert_int_equal(network_layer_work(n, layer, pass, b, t, OPTIMIZER_ADAMW, items), count);
+    assert_int_equal(network_layer_work(n, layer, pass, b, t, adamw, items), count);
     for (uint32_t i = 0; i < count; i++) {
         const struct work_item *e = &expected[i];
         const struct work_item *item = find_item(items, count, e->kernel, e->m, e->n, e->k);
@@ -975,7 +978,7 @@ static void equal_products_are_one_item(void **state)
     (void)state;
     struct network n = preset("hydra-bert-1b"); /* F = C: all six products are equal */
     struct work_item items[LAYER_WORK_MAX];
-    uint32_t count = network_layer_work(&n, 5, PASS_FORWARD, 4, 128, OPTIMIZER_SGD, items);
+    uint32_t count = network_layer_work(&n, 5, PASS_FORWARD, 4, 128, sgd, items);
     const struct work_item *square =
         find_item(items, count, KERNEL_MATMUL_FORWARD, 512, 1024, 1024);
     assert_non_null(square);

@@ -53,12 +53,23 @@ static const struct {
     {{KERNEL_SWIGLU_FORWARD, 2, 3, 5, 0}, 0, 360},
     {{KERNEL_SWIGLU_BACKWARD, 2, 3, 5, 0}, 0, 600},
     {{KERNEL_GATHER, 2, 3, 5, 0}, 0, 240},
+    /* 56 elements of two bytes and 15 of four */
+    {{KERNEL_MATMUL_BF16_FORWARD, 2, 3, 5, 7}, 420, 344},
+    {{KERNEL_MATMUL_BF16_INPUT, 2, 3, 5, 7}, 420, 344},
+    {{KERNEL_MATMUL_BF16_WEIGHT, 2, 3, 5, 7}, 420, 344},
+    {{KERNEL_ROUND, 2, 11, 0, 0}, 0, 132},
+    /* g, p in and p out, of four bytes; m, v in and out, of two; and weights of two out */
+    {{KERNEL_ADAMW_BF16, 2, 11, 0, 0}, 0, 440},
+    {{KERNEL_MOMENTUM_BF16, 2, 11, 0, 0}, 0, 352},
+    {{KERNEL_ADAMW, 2, 11, 1, 0}, 0, 660},
+    /* two rows of half the size in, one out */
+    {{KERNEL_EMBED_FORWARD, 2, 3, 5, 1}, 0, 240},
 };
 
 static void flops_and_bytes_by_hand(void **state)
 {
     (void)state;
-    static_assert(ARRAY_COUNT(rows) == KERNEL_COUNT + 2, "every kernel, two of them twice");
+    static_assert(ARRAY_COUNT(rows) == KERNEL_COUNT + 4, "every kernel, four of them twice");
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         double flops = work_item_flops(&rows[i].item), bytes = work_item_bytes(&rows[i].item, 4);
         if (flops != rows[i].flops || bytes != rows[i].bytes)

@@ -106,6 +106,11 @@ static void test_names(void **state)
 /* Each changes one thing that interpreters act on. */
 static void change_job(struct plan *plan) { plan->jobs.jobs[1].seed++; }
 static void change_rate(struct plan *plan) { plan->jobs.jobs[0].optimizer.learning_rate *= 2; }
+static void change_precision(struct plan *plan) { plan->jobs.jobs[0].precision = PRECISION_BF16; }
+static void change_moments(struct plan *plan)
+{
+    plan->jobs.jobs[0].optimizer.moments = PRECISION_BF16;
+}
 static void change_name(struct plan *plan) { plan->jobs.jobs[0].name = "other"; }
 static void change_memory(struct plan *plan) { plan->hardware.devices[1].memory_bytes++; }
 static void change_activations(struct plan *plan) { plan->job_activations[1] = ACTIVATIONS_KEEP; }
@@ -131,7 +136,8 @@ static void test_fingerprint(void **state)
         change_job,    change_rate,   change_name,   change_memory, change_activations,
         change_shard,  change_item,   change_buffer, change_slot,   change_access,
         change_bytes,  change_rows,   change_work,   change_unit,   change_device,
-        change_layout, change_repeat, cut_unit,      change_held,
+        change_layout, change_repeat, cut_unit,      change_held,   change_precision,
+        change_moments,
     };
     enum { CHANGES = sizeof changes / sizeof changes[0] };
     uint64_t found[CHANGES + 1];

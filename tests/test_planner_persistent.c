@@ -92,7 +92,7 @@ static void expected_bytes(const struct made *made, uint64_t out[2])
     out[1] = MINIBATCHES * (table + boundary * (BLOCKS - 1) + boundary + 8);
     for (uint32_t s = 1; s < SHARDS; s++) {
         uint64_t parameters = memory_parameter_bytes(&job->network, s, 1);
-        uint64_t state = memory_state_bytes(&job->network, s, 1, job->optimizer.kind);
+        uint64_t state = job_state(job, s, 1).bytes;
         bool head = s + 1 == SHARDS;
         out[0] += made->stays[s] ? state : (head ? 1 : 2) * parameters * MINIBATCHES;
         out[1] += made->stays[s] ? state : parameters * MINIBATCHES;

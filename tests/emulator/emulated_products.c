@@ -1,6 +1,7 @@
 /* A stand-in for exec/kernels_cuda_products.c: plain loops over the same descriptions. */
 #include <stdlib.h>
 
+#include "base/bf16.h"
 #include "exec/kernels_cuda_products.h"
 
 struct cuda_products {
@@ -23,6 +24,11 @@ void cuda_products_destroy(struct cuda_products *products)
     free(products);
 }
 
+static double number(const void *operand, bool rounded, int64_t i)
+{
+    return (double)(rounded ? bf16_widen(((const bf16 *)operand)[i]) : ((const float *)operand)[i]);
+}
+
 static void multiply(void *argument)
 {
     struct cuda_product *const p = argument;
@@ -31,8 +37,9 @@ static void multiply(void *argument)
             double sum = p->bias ? (double)p->bias[row] : 0;
             if (p->accumulate) sum += (double)p->c[column * p->m + row];
             for (int64_t i = 0; i < p->k; i++)
-                sum += (double)p->a[p->transpose_a ? row * p->k + i : i * p->m + row] *
-                       (double)p->b[p->transpose_b ? i * p->n + column : column * p->k + i];
+                sum += number(p->a, p->bf16, p->transpose_a ? row * p->k + i : i * p->m + row) *
+                       number(p->b, p->bf16,
+                              p->transpose_b ? i * p->n + column : column * p->k + i);
             p->c[column * p->m + row] = (float)sum;
         }
     free(p);

@@ -1,0 +1,34 @@
+/*
+ * How numbers are stored. A job has two precisions: that of its weights as the passes read them, and
+ * that of the moments of its optimizer.
+ *
+ * With weights in bf16, matrices (operands of matrix products, and tables whose rows are looked up) are
+ * read in bf16, everything else in fp32; products round their other operand as well and add up in fp32;
+ * activations and gradients are fp32. What the optimizer changes is an fp32 master of the matrices, from
+ * which the weights are rounded to nearest after each step (Micikevicius et al., arXiv 1710.03740).
+ *
+ * Moments in bf16 are rounded at random (base/bf16.h). To nearest, AdamW's second moment would stall:
+ * with beta2 = 0.999 a step changes it by at most a thousandth, and bf16 has eight bits, so that every
+ * change is less than half the distance to the next number and is rounded away.
+ */
+#ifndef SPILLWAY_MODELS_PRECISION_H
+#define SPILLWAY_MODELS_PRECISION_H
+
+#include <stdint.h>
+
+enum precision { PRECISION_FP32, PRECISION_BF16, PRECISION_COUNT };
+extern const char *const precision_names[PRECISION_COUNT]; /* "fp32", "bf16" */
+
+static inline uint64_t precision_bytes(uint32_t precision)
+{
+    return precision == PRECISION_BF16 ? 2 : 4;
+}
+
+/* What decides what the state of a job is made of. Zeroed but for the optimizer: all fp32. */
+struct state_format {
+    uint32_t optimizer; /* enum optimizer_kind */
+    uint32_t weights;   /* enum precision */
+    uint32_t moments;
+};
+
+#endif
