@@ -58,18 +58,31 @@ double cli_best_matmul_flops_per_s(const struct compute_profile *profile)
     return best;
 }
 
+/* The fastest that products of these jobs may run at on a device: those of fp32 go by its TF32 units, if
+ * it has some, as models/cost.c has it, and those of bf16 by its bf16 ones. */
+static double device_peak(const struct plan *plan, const struct device_type *type)
+{
+    double peak = type->peak_fp32.value;
+    if (!(peak > 0)) return 0;
+    if (type->peak_tf32.value > peak) peak = type->peak_tf32.value;
+    for (uint32_t j = 0; j < plan->jobs.count; j++)
+        if (plan->jobs.jobs[j].precision == PRECISION_BF16 && type->peak_bf16.value > peak)
+            peak = type->peak_bf16.value;
+    return peak;
+}
+
 /*
- * fp32 FLOP/s of all devices together, or 0 when one of them has no figure. Host devices share the
+ * FLOP/s of all devices together, or 0 when one of them has no figure. Host devices share the
  * cores of one host, and each has the peak of all of them; but a peak that was measured on a busy
  * machine may lie below what its devices were seen to reach one by one, and then those count.
  */
-static double peak_flops_per_s(const struct hardware *hardware)
+static double peak_flops_per_s(const struct plan *plan, const struct hardware *hardware)
 {
     bool shared = strcmp(hardware->backend, "host") == 0;
     double sum = 0, largest = 0, seen = 0;
     for (uint32_t d = 0; d < hardware->device_count; d++) {
         const struct compute_profile *profile = hardware_profile(hardware, d);
-        double peak = hardware->types[hardware->devices[d].type].peak_fp32.value;
+        double peak = device_peak(plan, &hardware->types[hardware->devices[d].type]);
         if (!(peak > 0)) return 0;
         sum += peak;
         if (peak > largest) largest = peak;
@@ -109,7 +122,7 @@ enum status cli_check_trace(const struct plan *plan, const struct hardware *hard
             STATUS_OK)
             return err->status;
     }
-    double peak = peak_flops_per_s(hardware);
+    double peak = peak_flops_per_s(plan, hardware);
     if (!trace->complete || !(peak > 0)) return STATUS_OK;
     return cli_check_peak("the computing speed", cli_model_flops(plan), peak * trace->makespan_s,
                           err);
@@ -160,7 +173,7 @@ enum status cli_predict(const struct plan *plan, const struct hardware *hardware
     out->tokens_per_s = cli_tokens_per_s(&out->trace);
     out->samples_per_s = cli_samples_per_s(&out->trace);
     out->model_flops = cli_model_flops(plan);
-    out->peak_flops_per_s = peak_flops_per_s(hardware);
+    out->peak_flops_per_s = peak_flops_per_s(plan, hardware);
     double busy_s = 0;
     for (uint32_t d = 0; d < hardware->device_count; d++)
         busy_s += out->result.streams[plan_stream(plan, d, STREAM_COMPUTE)].busy_s;

@@ -13,7 +13,8 @@ struct cli_prediction {
     double tokens_per_s, samples_per_s; /* of all jobs, over the makespan */
     double compute_share;    /* of the compute streams' time that they compute */
     double model_flops;      /* of all jobs: forward and backward, recomputation not counted */
-    double peak_flops_per_s; /* fp32, of all devices; 0 when a device has no figure for it */
+    double peak_flops_per_s; /* of all devices, for products in the jobs' precision; 0 when a device has no
+                                figure for it */
 };
 
 /*

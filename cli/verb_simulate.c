@@ -105,7 +105,7 @@ static void print_times(FILE *out, const struct report *report)
         double speed = prediction->model_flops / result->makespan_s;
         fprintf(out, "model FLOPs %s", quantity_text(speed, DIMENSION_FLOP_PER_S, text));
         if (prediction->peak_flops_per_s > 0)
-            fprintf(out, ", MFU %.1f %% of %s fp32", 100 * speed / prediction->peak_flops_per_s,
+            fprintf(out, ", MFU %.1f %% of %s", 100 * speed / prediction->peak_flops_per_s,
                     quantity_text(prediction->peak_flops_per_s, DIMENSION_FLOP_PER_S, other));
         fputs(" (recomputation not counted)\n", out);
     }
