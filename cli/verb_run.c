@@ -25,7 +25,7 @@
 #include "cli/cli_trace.h"
 #include "planner/plan_io.h"
 
-static const char *const nan_choices[] = {"continue", "stop", NULL};
+static const char *const nan_choices[] = {"continue", "stop", "skip", NULL};
 
 struct request {
     const char *plan_path, *trace_path, *log_path;
@@ -43,7 +43,7 @@ struct measured_job {
     uint64_t minibatches;
     double tokens_per_s, first_loss, final_loss, seconds;
     bool has_loss;        /* it completed a minibatch, with a finite loss */
-    uint64_t nonfinite_losses;
+    uint64_t nonfinite_losses, skipped_steps;
     const char *weights_path; /* NULL: not written */
     uint64_t checkpoint;      /* minibatches in its newest one; 0: none */
     const char *failure, *checkpoint_failure; /* NULL: none */
@@ -80,6 +80,8 @@ static enum status read_job(const struct json_input *in, const json_t *array, si
             STATUS_OK ||
         json_take_u64(&object, "nonfinite_losses", JSON_OPTIONAL, 0, INT64_MAX,
                       &out->nonfinite_losses, err) != STATUS_OK ||
+        json_take_u64(&object, "skipped_steps", JSON_OPTIONAL, 0, INT64_MAX, &out->skipped_steps,
+                      err) != STATUS_OK ||
         json_take_string(&object, "weights_path", JSON_OPTIONAL, &out->weights_path, err) !=
             STATUS_OK ||
         json_take_u64(&object, "checkpoint", JSON_OPTIONAL, 0, INT64_MAX, &out->checkpoint, err) !=
@@ -291,6 +293,10 @@ static enum status print_jobs(FILE *out, const struct report *report, struct err
     }
     if (cli_table_end(&table, out, err) != STATUS_OK) return err->status;
     cli_more_rows(out, shown, plan->jobs.count);
+    for (uint32_t j = 0; j < shown; j++)
+        if (report->measured->jobs[j].skipped_steps > 0)
+            fprintf(out, "%s: %" PRIu64 " steps left out, their loss or gradients are not finite\n",
+                    plan->jobs.jobs[j].name, report->measured->jobs[j].skipped_steps);
     return STATUS_OK;
 }
 
@@ -418,6 +424,7 @@ static void jobs_json(struct json_out *json, const struct report *report)
             json_out_double(json, "final_loss", job->final_loss);
         }
         json_out_u64(json, "nonfinite_losses", job->nonfinite_losses);
+        json_out_u64(json, "skipped_steps", job->skipped_steps);
         if (job->weights_path) json_out_string(json, "weights_file", job->weights_path);
         if (job->checkpoint > 0) json_out_u64(json, "checkpoint", job->checkpoint);
         if (job->failure) json_out_string(json, "failure", job->failure);
@@ -778,7 +785,7 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
         OPTION_FLAG("resume", 0, &request.resume,
                     "go on from the checkpoints; jobs that are complete are not run again"),
         OPTION_CHOICE("on-nan", 0, "WHAT", nan_choices, &request.on_nan,
-                      "what a loss that is not finite does to its job, default continue"),
+                      "what a loss that is not finite does to its job, or its step; default continue"),
         OPTION_FLAG("keep-going", 0, &request.keep_going,
                     "a job that fails does not end the others"),
         OPTION_U64("devices", 0, "N", 1, DEVICES_MAX, &request.devices,

@@ -67,7 +67,7 @@ static void watch_signals(void)
 
 /* --- run: results ------------------------------------------------------------------------------ */
 
-static const char *const nan_choices[] = {"continue", "stop", NULL};
+static const char *const nan_choices[] = {"continue", "stop", "skip", NULL};
 
 struct run_command {
     const char *trace, *log, *result, *checkpoint, *checkpoint_every, *storage;
@@ -129,6 +129,7 @@ static void put_job(struct json_out *json, const struct plan *plan, const struct
         put_loss(json, "final_loss", job->final_loss);
     }
     if (job->nonfinite > 0) json_out_u64(json, "nonfinite_losses", job->nonfinite);
+    if (job->skipped > 0) json_out_u64(json, "skipped_steps", job->skipped);
     put_evaluations(json, job);
     json_out_string(json, "weights_fingerprint", fingerprint);
     if (job->weights_path) json_out_string(json, "weights_path", job->weights_path);
@@ -245,6 +246,7 @@ static void print_result(const struct plan *plan, const struct run_result *resul
                job->minibatches, job_tokens_per_s(trace, j, false), job->first_loss,
                job->final_loss);
         if (job->nonfinite > 0) printf("  (%" PRIu64 " losses not finite)", job->nonfinite);
+        if (job->skipped > 0) printf("  (%" PRIu64 " steps left out)", job->skipped);
         if (job->best_evaluation != EVALUATION_NONE) {
             const struct evaluated *const best = &job->evaluations[job->best_evaluation];
             printf("  best evaluation %.6g after step %" PRIu64, best->loss, best->step);
@@ -404,7 +406,7 @@ static enum status command_run(int argc, char **argv, struct error *err)
         OPTION_STRING("storage", 0, "DIR", &command.storage,
                       "states that the plan has on storage go into a file there"),
         OPTION_CHOICE("on-nan", 0, "WHAT", nan_choices, &command.on_nan,
-                      "what a loss that is not finite does to its job, default continue"),
+                      "what a loss that is not finite does to its job, or its step; default continue"),
         OPTION_FLAG("keep-going", 0, &command.keep_going,
                     "a job that fails does not end the others"),
         OPTION_FLAG("tf32", 0, &command.tf32,

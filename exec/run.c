@@ -136,9 +136,11 @@ static void log_minibatch(struct run *run, const struct run_log_entry *part, boo
         pthread_mutex_lock(&run->lock);
         whole = progress->half_logged;
         if (whole) {
-            const double norm = has_loss ? progress->half.norm : part->norm;
-            if (!has_loss) entry = progress->half;
-            entry.norm = norm;
+            const struct run_log_entry *const other = &progress->half;
+            const struct run_log_entry *const step = has_loss ? other : part;
+            if (!has_loss) entry = *other;
+            entry.norm = step->norm;
+            entry.skipped = step->skipped;
         } else {
             progress->half = *part;
         }
@@ -148,8 +150,20 @@ static void log_minibatch(struct run *run, const struct run_log_entry *part, boo
     if (whole) run_log_minibatch(run->log, &entry);
 }
 
-/* The first step of a minibatch was made: the norm of its gradients is known. */
-static void take_norm(struct run *run, uint32_t job, uint64_t minibatch, const double *norms)
+/* Is the step of this minibatch left out? Its loss came to the host in front of its gradients, on the same
+ * stream, and the norm is there before the first step is. */
+static bool skips_step(struct run *run, uint32_t job, const double *norms)
+{
+    if (run->options->on_nan != RUN_NAN_SKIP) return false;
+    pthread_mutex_lock(&run->lock);
+    const bool skips = run->jobs[job].skips;
+    pthread_mutex_unlock(&run->lock);
+    return skips || !isfinite(unit_norm(&run->plan->jobs.jobs[job], norms));
+}
+
+/* The first step of a minibatch was made or left out: the norm of its gradients is known. */
+static void take_norm(struct run *run, uint32_t job, uint64_t minibatch, const double *norms,
+                      bool skipped)
 {
     const struct job *const about = &run->plan->jobs.jobs[job];
     const double norm = unit_norm(about, norms);
@@ -162,7 +176,13 @@ static void take_norm(struct run *run, uint32_t job, uint64_t minibatch, const d
         pthread_mutex_unlock(&run->lock);
         run_fail_job(run, job, true, &why);
     }
-    const struct run_log_entry entry = {.job = job, .clips = true, .norm = norm};
+    if (skipped) {
+        pthread_mutex_lock(&run->lock);
+        run->result->jobs[job].skipped++;
+        pthread_mutex_unlock(&run->lock);
+    }
+    const struct run_log_entry entry = {
+        .job = job, .clips = true, .norm = norm, .skipped = skipped};
     log_minibatch(run, &entry, false);
 }
 
@@ -180,9 +200,12 @@ static void call_compute(const struct kernels *kernels, void *argument)
     char what[PLAN_TEXT_BYTES];
     range_push(plan_op_text(call->run->plan, flight->unit, flight->op, what));
     if (begin_minibatch(call->run, flight->unit->job, flight->minibatch)) {
-        unit_compute(kernels, &call->arguments);
-        if (call->arguments.norms && flight->op->pass == PLAN_UPDATE && flight->unit->shard == 0)
-            take_norm(call->run, flight->unit->job, flight->minibatch, call->arguments.norms);
+        const double *const norms =
+            flight->op->pass == PLAN_UPDATE ? call->arguments.norms : NULL;
+        const bool skips = norms && skips_step(call->run, flight->unit->job, norms);
+        if (!skips) unit_compute(kernels, &call->arguments);
+        if (norms && flight->unit->shard == 0)
+            take_norm(call->run, flight->unit->job, flight->minibatch, norms, skips);
     } else {
         call->flight->omitted = true;
     }
@@ -282,6 +305,7 @@ static void call_loss(void *argument)
     }
     const bool diverges = counts && !isfinite(loss) && run->options->on_nan == RUN_NAN_STOP;
     progress->diverged |= diverges;
+    progress->skips = !isfinite(loss);
     pthread_mutex_unlock(&run->lock);
     if (!counts) return;
     const uint64_t step = job->first_minibatch + call->minibatch + 1;

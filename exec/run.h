@@ -44,7 +44,8 @@ struct run_checkpoints {
 
 enum run_on_nan {
     RUN_NAN_CONTINUE, /* a loss that is not finite is told in the log and stops nothing */
-    RUN_NAN_STOP      /* the job ends with the minibatches it has begun and counts as failed */
+    RUN_NAN_STOP,     /* the job ends with the minibatches it has begun and counts as failed */
+    RUN_NAN_SKIP      /* the optimizer's step is left out, of jobs that clip: they know in time */
 };
 
 struct run_options {
@@ -77,6 +78,7 @@ struct run_job_result {
     double first_loss, final_loss; /* 0 when minibatches is 0; may be NaN or infinite */
     double *losses;        /* minibatches entries; in the result's arena */
     uint64_t nonfinite;    /* how many of them are NaN or infinite */
+    uint64_t skipped;      /* minibatches of this run whose steps were left out */
     struct evaluated *evaluations; /* in the result's arena */
     uint64_t evaluation_count;
     uint64_t best_evaluation;  /* the first with the lowest loss, or EVALUATION_NONE */

@@ -123,6 +123,7 @@ void run_log_minibatch(struct run_log *log, const struct run_log_entry *entry)
         put_loss(line, "loss", entry->loss);
         if (entry->clips && isfinite(entry->norm)) json_out_double(line, "norm", entry->norm);
         else if (entry->clips) json_out_null(line, "norm");
+        if (entry->skipped) json_out_bool(line, "skipped", true);
         json_out_double(line, "lr", entry->learning_rate);
         json_out_double(line, "tokens_per_s", entry->tokens_per_s);
         json_out_double(line, "elapsed_s", entry->elapsed_s);

@@ -20,6 +20,7 @@ struct run_log_entry {
     double learning_rate;
     bool clips;
     double norm;   /* of all gradients, of a job that clips; may be NaN or infinite */
+    bool skipped;  /* the step was left out */
     double tokens_per_s, elapsed_s;
 };
 struct run_log_evaluation {

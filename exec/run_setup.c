@@ -88,6 +88,11 @@ static enum status check_jobs(struct run *run, struct error *err)
                              "job '%s' begins at minibatch %" PRIu64
                              ", and there is no folder of checkpoints to take it from",
                              job->name, job->first_minibatch);
+        if (run->options->on_nan == RUN_NAN_SKIP && !job_clips(job))
+            return error_set(err, STATUS_BAD_INPUT,
+                             "job '%s' has made a part of a step before it is known whether to leave it "
+                             "out (expected \"clip\" in its optimizer, or another --on-nan)",
+                             job->name);
         if (run->options->save_weights && job->weights_out && check_folder(job, err) != STATUS_OK &&
             run_fail_early(run, j, err) != STATUS_OK)
             return err->status;

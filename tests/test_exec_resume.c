@@ -115,7 +115,7 @@ static bool make_plan(const struct setting *setting, uint64_t steps, const uint6
 }
 
 struct outcome {
-    uint64_t minibatches[JOBS], checkpoints[JOBS], fingerprints[JOBS];
+    uint64_t minibatches[JOBS], checkpoints[JOBS], fingerprints[JOBS], skipped[JOBS];
     double losses[JOBS][LONG];
     uint64_t evaluation_count, best_step, kept_fingerprint; /* of job 1 */
     struct evaluated evaluations[LONG];
@@ -139,6 +139,7 @@ static enum status try_run(struct plan *plan, const struct run_options *options,
         out->minibatches[j] = job->minibatches;
         out->checkpoints[j] = job->checkpoint;
         out->fingerprints[j] = job->weights_fingerprint;
+        out->skipped[j] = job->skipped;
         memcpy(out->losses[j], job->losses, job->minibatches * sizeof(double));
         if (job->evaluation_count > 0) {
             assert_int_equal(j, 1);
@@ -466,6 +467,43 @@ static void test_a_loss_that_is_not_finite(void **state)
     }
 }
 
+/* Every step after the one that ruins the weights is left out: they are those of a run that ends there. */
+static void test_steps_left_out(void **state)
+{
+    (void)state;
+    clipped = true;
+    for (size_t i = 0; i < ARRAY_COUNT(settings); i++) {
+        struct run_options options = {
+            .poison = true, .delay_seed = i % 2 ? 5 : 0, .on_nan = RUN_NAN_SKIP};
+        struct outcome out, ruined;
+        struct plan plan;
+        struct error err = {0};
+        if (!make_plan(&settings[i], 8, NULL, &plan)) continue;
+        plan.jobs.jobs[1].optimizer.learning_rate = 1e30;
+        run(&plan, &options, &out);
+        assert_int_equal(out.failed, 0);
+        assert_int_equal(out.minibatches[1], 8);
+        assert_int_equal(out.skipped[0], 0);
+        assert_in_range(out.skipped[1], 1, 7);
+        const uint64_t steps = 8 - out.skipped[1];
+        for (uint64_t m = 0; m < 8; m++)
+            if (m < steps) assert_true(isfinite(out.losses[1][m]));
+        assert_true(make_plan(&settings[i], steps, NULL, &plan));
+        plan.jobs.jobs[1].optimizer.learning_rate = 1e30;
+        options.on_nan = RUN_NAN_CONTINUE;
+        run(&plan, &options, &ruined);
+        assert_int_equal(out.fingerprints[1], ruined.fingerprints[1]);
+        if (i > 0) continue;
+        clipped = false;
+        options.on_nan = RUN_NAN_SKIP;
+        assert_true(make_plan(&settings[i], 8, NULL, &plan));
+        assert_int_equal(try_run(&plan, &options, &out, &err), STATUS_BAD_INPUT);
+        assert_non_null(strstr(err.text, "expected \"clip\" in its optimizer"));
+        clipped = true;
+    }
+    clipped = false;
+}
+
 static void test_keep_going_without_data(void **state)
 {
     (void)state;
@@ -634,6 +672,7 @@ int main(void)
         cmocka_unit_test(test_stopped_many_times),
         cmocka_unit_test(test_a_full_disk),
         cmocka_unit_test(test_a_loss_that_is_not_finite),
+        cmocka_unit_test(test_steps_left_out),
         cmocka_unit_test(test_keep_going_without_data),
         cmocka_unit_test(test_clipped), cmocka_unit_test(test_rounded),
         cmocka_unit_test(test_data_that_vanish),
