@@ -16,7 +16,7 @@ if(LIBRARY_OBJECTS)
     add_library(spillway SHARED ${LIBRARY_OBJECTS})
     set_target_properties(spillway PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0
                           LINKER_LANGUAGE C)
-    target_link_libraries(spillway PRIVATE PkgConfig::JANSSON ZLIB::ZLIB m)
+    target_link_libraries(spillway PRIVATE PkgConfig::JANSSON ZLIB::ZLIB ${GLPK_LIBRARY} m)
     install(TARGETS spillway LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
 
     foreach(folder base models planner traces sim)
@@ -38,7 +38,7 @@ Version: ${PROJECT_VERSION}
 Requires: jansson
 Requires.private: zlib
 Libs: -L\${libdir} -lspillway
-Libs.private: -lm
+Libs.private: -lglpk -lm
 Cflags: -I\${includedir}/spillway
 ")
     install(FILES ${CMAKE_BINARY_DIR}/spillway.pc
