@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cli/cli_child.h"
+#include "planner/footprint.h"
 #include "planner/plan_io.h"
 #include "planner/planner.h"
 
@@ -117,34 +118,49 @@ void cli_resume_release(struct cli_resume *resume)
 
 /* --- the rest -------------------------------------------------------------------------------- */
 
-/* Where the plan has its optimizers: other places may round differently. A job that clips has no
- * choice, and an embedding not always one. */
-static uint32_t place_of(const struct plan *plan)
+/* Shards whose optimizer has a choice of places: neither those that stay on a device nor an embedding
+ * that is not cut into rows. */
+static uint32_t movable_shards(const struct plan *plan, uint32_t job)
 {
-    bool clips = false;
-    uint32_t jobs[PLACE_COUNT] = {0}, kinds = 0, place = PLANNER_AUTO;
-    for (uint32_t j = 0; j < plan->jobs.count; j++) {
-        uint32_t shards = plan->job_first_shard[j + 1] - plan->job_first_shard[j];
-        uint32_t there = plan_cpu_shards(plan, j);
-        if (job_clips(&plan->jobs.jobs[j])) clips = true;
-        else jobs[there == 0 ? PLACE_DEVICE : there + 1 >= shards ? PLACE_CPU : PLACE_SPLIT]++;
-    }
-    for (uint32_t p = 0; p < PLACE_COUNT; p++)
-        if (jobs[p] > 0) {
-            place = p;
-            kinds++;
-        }
-    return kinds == 1 && !(clips && place == PLACE_DEVICE) ? place : PLANNER_AUTO;
+    const struct job *about = &plan->jobs.jobs[job];
+    uint32_t count = plan->job_first_shard[job + 1] - plan->job_first_shard[job];
+    if (job_has_embedding(about) && !job_slices(about)) count--;
+    for (uint32_t u = 0; u < plan->unit_count; u++)
+        if (plan->units[u].job == job && plan->units[u].pass == PLAN_LOAD && count > 0) count--;
+    return count;
 }
 
-static struct planner_options options_of(const struct plan *plan)
+/* Where the plan has its optimizers: beside a GPU, other places round differently. One place is for all
+ * jobs of a plan; those that clip have no choice, so beside unfinished ones of them the place "device" is
+ * none that can be asked for. */
+static uint32_t place_of(const struct plan *plan, const struct cli_resume *resume)
+{
+    bool clips = false;
+    uint32_t there = 0, movable = 0;
+    for (uint32_t j = 0; j < plan->jobs.count; j++) {
+        const struct job *job = &plan->jobs.jobs[j];
+        bool complete = resume->jobs[j].minibatches >= job->first_minibatch + job->minibatches;
+        if (job_clips(job)) {
+            clips |= !complete;
+            continue;
+        }
+        there += plan_cpu_shards(plan, j);
+        movable += movable_shards(plan, j);
+    }
+    if (movable == 0) return PLANNER_AUTO;
+    if (there == 0) return clips ? PLANNER_AUTO : PLACE_DEVICE;
+    return there >= movable ? PLACE_CPU : PLACE_SPLIT;
+}
+
+static struct planner_options options_of(const struct plan *plan,
+                                         const struct cli_resume *resume)
 {
     struct planner_options options = {.policy = plan->policy,
                                       .seed = plan->seed,
                                       .no_double_buffer = !plan->double_buffer,
                                       .no_persistence = true,
                                       .activations = plan->job_activations[0],
-                                      .optimizer = place_of(plan),
+                                      .optimizer = place_of(plan, resume),
                                       .shards = UINT32_MAX};
     for (uint32_t u = 0; u < plan->unit_count; u++)
         if (plan->units[u].pass == PLAN_LOAD) options.no_persistence = false;
@@ -177,7 +193,7 @@ enum status cli_resume_plan(const char *plan_path, const struct cli_resume *resu
     struct plan whole = {0};
     enum status status = plan_read(plan_path, &whole, err);
     if (status == STATUS_OK) {
-        struct planner_options options = options_of(&whole);
+        struct planner_options options = options_of(&whole, resume);
         struct hardware hardware = whole.hardware;
         struct job_set jobs = whole.jobs;
         whole.hardware = (struct hardware){0};

@@ -152,11 +152,11 @@ static void log_minibatch(struct run *run, const struct run_log_entry *part, boo
 
 /* Is the step of this minibatch left out? Its loss came to the host in front of its gradients, on the same
  * stream, and the norm is there before the first step is. */
-static bool skips_step(struct run *run, uint32_t job, const double *norms)
+static bool skips_step(struct run *run, uint32_t job, uint64_t minibatch, const double *norms)
 {
     if (run->options->on_nan != RUN_NAN_SKIP) return false;
     pthread_mutex_lock(&run->lock);
-    const bool skips = run->jobs[job].skips;
+    const bool skips = run->jobs[job].nonfinite == minibatch + 1;
     pthread_mutex_unlock(&run->lock);
     return skips || !isfinite(unit_norm(&run->plan->jobs.jobs[job], norms));
 }
@@ -202,7 +202,8 @@ static void call_compute(const struct kernels *kernels, void *argument)
     if (begin_minibatch(call->run, flight->unit->job, flight->minibatch)) {
         const double *const norms =
             flight->op->pass == PLAN_UPDATE ? call->arguments.norms : NULL;
-        const bool skips = norms && skips_step(call->run, flight->unit->job, norms);
+        const bool skips =
+            norms && skips_step(call->run, flight->unit->job, flight->minibatch, norms);
         if (!skips) unit_compute(kernels, &call->arguments);
         if (norms && flight->unit->shard == 0)
             take_norm(call->run, flight->unit->job, flight->minibatch, norms, skips);
@@ -305,7 +306,7 @@ static void call_loss(void *argument)
     }
     const bool diverges = counts && !isfinite(loss) && run->options->on_nan == RUN_NAN_STOP;
     progress->diverged |= diverges;
-    progress->skips = !isfinite(loss);
+    if (!isfinite(loss)) progress->nonfinite = call->minibatch + 1;
     pthread_mutex_unlock(&run->lock);
     if (!counts) return;
     const uint64_t step = job->first_minibatch + call->minibatch + 1;

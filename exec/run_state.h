@@ -24,7 +24,7 @@ struct run_progress {
     bool diverged;    /* a loss is not finite and the job stops for that */
     bool damaged;     /* a part of its state is lost, or of several steps: nothing of it is kept */
     bool home;        /* it is complete, and its state on the host; see run_note_lost_devices() */
-    bool skips;           /* the last loss is not finite, and its step is to be left out */
+    uint64_t nonfinite;   /* minibatches up to the last one whose loss is not finite; 0: none */
     bool half_logged;     /* of a job that clips: loss or norm of a minibatch is there, and the ... */
     struct run_log_entry half; /* ... other is not */
     struct error failure; /* why it ended early; zero: it did not, or was stopped */

@@ -236,7 +236,7 @@ static enum status take_optimizer(struct json_object *o, struct optimizer *out, 
     TRY(json_take_bool(&inner, "nesterov", JSON_OPTIONAL, &out->nesterov, err));
     TRY(json_take_choice(&inner, "moments", JSON_OPTIONAL, precision_names, PRECISION_COUNT, &moments,
                          err));
-    TRY(json_take_double(&inner, "clip", JSON_OPTIONAL, 0, rate_max, &out->clip, err));
+    TRY(json_take_double(&inner, "clip", JSON_OPTIONAL, 0, 1e30, &out->clip, err));
     TRY(take_schedule(&inner, &out->schedule, err));
     TRY(json_object_close(&inner, err));
     out->decay = (uint32_t)decay;

@@ -299,6 +299,7 @@ static void add_job(uint64_t *hash, const struct job *job)
     if (job->first_minibatch > 0) add(hash, job->first_minibatch);
     if (job->precision != PRECISION_FP32) add(hash, job->precision);
     if (job->optimizer.moments != PRECISION_FP32) add(hash, 1 + job->optimizer.moments);
+    if (job_clips(job)) add_double(hash, job->optimizer.clip);
     const double reals[] = {
         network->norm_epsilon,       network->initializer_range, job->optimizer.learning_rate,
         network->rope.theta,         network->rope.factor,       network->rope.low_factor,

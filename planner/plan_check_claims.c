@@ -555,6 +555,9 @@ enum status check_training_op(struct checker *c)
               (v.shard_facts->activation_bytes == 0 && trains &&
                activations != ACTIVATIONS_RECOMPUTE));
     v.gradients_out = leaves_gradient(c, &v);
+    bool back = v.op->pass == PLAN_LOSS || v.op->pass == PLAN_BACKWARD;
+    if (back && job_clips(v.job) && !v.gradients_out)
+        return check_fail(c, RULE_TRAINING, "makes a step before the norm of all gradients is known");
     TRY(find_operands(c, &v));
     TRY(check_operands(c, &v));
     TRY(check_work(c, &v));

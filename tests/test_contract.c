@@ -1,4 +1,5 @@
-/*
+/* label: long
+ *
  * The contract of training: a plan changes when and where, never what is computed.
  *
  * The same jobs, planned by each policy for devices of several sizes and numbers, with and without
@@ -203,14 +204,6 @@ static bool clips_at_all(const struct subject *subject)
     return false;
 }
 
-/* Then no state is on storage. */
-static bool clips_all(const struct subject *subject)
-{
-    for (uint32_t j = 0; j < JOBS; j++)
-        if (subject->clip[j] == 0) return false;
-    return true;
-}
-
 /* The jobs that clip in no step, or do not clip, are those of before; the others are not. */
 static void check_clipping(const struct subject *subject, const struct planner_options *options,
                            const struct outcome *alone)
@@ -232,6 +225,12 @@ static void check_clipping(const struct subject *subject, const struct planner_o
         assert_true(alone->losses[j][0] == unclipped.losses[j][0]); /* before the first step */
     }
 }
+
+/* What the draws of all subjects covered. */
+static struct coverage {
+    uint32_t place[PLACE_COUNT], mode[ACTIVATIONS_COUNT], all_stored, some_stored;
+    uint32_t losses[2];
+} covered;
 
 static void check_same_bits(const struct subject *subject, size_t size_step, uint64_t seed)
 {
@@ -312,13 +311,12 @@ static void check_same_bits(const struct subject *subject, size_t size_step, uin
     print_message("%.22s...: %u plans with up to %u shards, %u losses from all activations, %u from "
                   "inputs, all states on storage in %u of them, some in %u: the same bits\n",
                   subject->config, ran, shards_most, losses[0], losses[1], all_stored, some_stored);
-    assert_true(losses[0] > 0 && (losses[1] > 0 || clips)); /* streamed jobs are cut instead */
-    assert_true(all_stored > 0 || clips_all(subject));
+    for (uint32_t i = 0; i < 2; i++) covered.losses[i] += losses[i];
+    for (uint32_t place = 0; place < PLACE_COUNT; place++) covered.place[place] += by_place[place];
+    for (uint32_t mode = 0; mode < ACTIVATIONS_COUNT; mode++) covered.mode[mode] += by_mode[mode];
+    covered.all_stored += all_stored;
+    covered.some_stored += some_stored;
     assert_true(ran >= 10);
-    for (uint32_t place = 0; place < PLACE_COUNT; place++)
-        assert_true(by_place[place] >= 2 || (clips && place == PLACE_DEVICE));
-    for (uint32_t mode = 0; mode < ACTIVATIONS_COUNT; mode++)
-        assert_true(by_mode[mode] >= 1 || clips); /* of fewer policies, a mode may fit nowhere */
     /* each layer was a shard of its own at least once */
     assert_true(shards_most >= JOBS * (size_step == 1 ? 5 : 3));
 }
@@ -329,6 +327,10 @@ static void test_same_bits(void **state)
     uint64_t seed = support_seed(__func__);
     for (size_t i = 0; i < ARRAY_COUNT(subjects); i++)
         check_same_bits(&subjects[i], i == 0 ? 1 : 2, random_mix(seed + i)); /* it takes a while */
+    for (uint32_t i = 0; i < 2; i++) assert_true(covered.losses[i] > 0);
+    for (uint32_t place = 0; place < PLACE_COUNT; place++) assert_true(covered.place[place] >= 9);
+    for (uint32_t mode = 0; mode < ACTIVATIONS_COUNT; mode++) assert_true(covered.mode[mode] >= 3);
+    assert_true(covered.all_stored > 0 && covered.some_stored > 0);
 }
 
 int main(void)

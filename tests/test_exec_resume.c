@@ -1,4 +1,5 @@
-/*
+/* label: long
+ *
  * Checkpoints of runs, and going on from them.
  *
  * A checkpoint does not show by which plan it was made: the files of every policy, on one device and

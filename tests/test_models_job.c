@@ -344,7 +344,7 @@ static void bad_files_are_refused_with_their_place(void **state)
         {ONE_JOB("\"optimizer\": {\"kind\": \"sgd\", \"moments\": \"bf16\"}"),
          "test:2:79: 'moments' needs an optimizer that has some (found sgd without momentum)"},
         {ONE_JOB("\"optimizer\": {\"clip\": -1}"),
-         "test:2:61: 'clip' is -1 (expected 0 to 1000000)"},
+         "test:2:61: 'clip' is -1 (expected 0 to 1e30)"},
         {ONE_JOB("\"optimizer\": \"momentum\""),
          "test:2:52: unknown optimizer 'momentum' (expected sgd or adamw)"},
         {ONE_JOB("\"optimizer\": {\"kind\": \"sgd\", \"momentum\": 1}"),

@@ -292,7 +292,7 @@ static void test_broken(void **state)
         {block_on_host_stream, "shard 2 forward): form: a computation on the host stream"},
         {norm_reads_norms, "shard 2 norm): form: reads the norms of job-0 (expected: writes it)"},
         {unclipped, "form: "},
-        {embedding_steps, "work: "},
+        {embedding_steps, "makes a step before the norm of all gradients is known"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct made made;
