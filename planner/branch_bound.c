@@ -1,5 +1,5 @@
 /*
- * See branch_bound.h.
+ * Optimal schedules by branch and bound; see branch_bound.h.
  *
  * A node is a partial schedule. Its children put some job's next task on some device, at the
  * earliest time that the rules allow but not before the task put last. That order of time loses
@@ -16,7 +16,7 @@
  *
  * What is compared for dominance, all to be no later: the present, the starts of the last tasks of
  * devices (devices of a class in the order of their last task: they are interchangeable), when jobs
- * become ready (not before the present), cost already caused, bytes moved.
+ * become ready (not before the present) or, when they are done, ended, cost already caused, bytes moved.
  */
 #include "planner/branch_bound.h"
 
@@ -144,7 +144,7 @@ static void make_key(const struct search *s, const struct node *node, struct key
         bool done = node->next[i] == instance_length(&in->jobs[i]);
         *to++ = (unsigned char)node->next[i];
         *to++ = (unsigned char)(node->next[i] >> 8);
-        *times++ = done ? 0 : node->ready[i] > node->now ? node->ready[i] : node->now;
+        *times++ = done ? node->end[i] : node->ready[i] > node->now ? node->ready[i] : node->now;
     }
     for (uint32_t g = 0; g < in->device_count; g++) {
         const struct place *place = &node->places[order[g]];
@@ -344,7 +344,6 @@ static void keep_best(struct search *s, const struct node *node)
     if (value > s->limit) return;
     memcpy(s->best, s->path, s->in->task_count * sizeof *s->path);
     *s->value = value;
-    s->result->improved = true;
     set_limit(s, value);
     /* nodes that were compared with so far kept the old limit; what they have done may break the new */
     memset(s->heads, 0, s->head_count * sizeof *s->heads);
