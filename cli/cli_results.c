@@ -1,5 +1,5 @@
 /*
- * One sort, two forms.
+ * The ranks of jobs, as a table and as JSON.
  *
  * Columns that no job fills are left out: a set without evaluations shows the losses of training alone.
  */

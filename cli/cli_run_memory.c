@@ -1,6 +1,6 @@
 /*
- * Checked and passed on. What it is compared with, the plan's own table, is in the report of `plan`
- * under the same names.
+ * What a run took of the memory of its devices: checked and passed on. What it is compared
+ * with, the plan's own table, is in the report of `plan` under the same names.
  */
 #include "cli/cli_run_memory.h"
 

@@ -13,7 +13,7 @@ static enum status count_host(uint32_t *out, struct error *err)
     return STATUS_OK;
 }
 
-static const char *host_supports(const struct job *job)
+static const char *host_unsupported(const struct job *job)
 {
     (void)job;
     return NULL;
@@ -23,7 +23,7 @@ static const struct backend backend_host = {
     .name = "host",
     .open = device_open_host,
     .count = count_host,
-    .unsupported = host_supports,
+    .unsupported = host_unsupported,
     .text = kernels_host_text,
     .arena_on_host = true,
 };
@@ -34,11 +34,6 @@ static const struct backend *const backends[] = {
     &backend_cuda,
 #endif
 };
-
-const struct backend *backend_at(uint32_t index)
-{
-    return index < ARRAY_COUNT(backends) ? backends[index] : NULL;
-}
 
 const struct backend *backend_find(const char *name)
 {

@@ -31,9 +31,6 @@ struct backend {
 /* NULL when the program was built without one of this name. */
 const struct backend *backend_find(const char *name);
 
-/* By index, NULL past the end. */
-const struct backend *backend_at(uint32_t index);
-
 /* "host, cuda" */
 const char *backend_names(void);
 

@@ -87,7 +87,6 @@ struct device_stream {
 };
 
 struct device_ops {
-    const char *name; /* as in a plan: "host", "cuda" */
     /* The stream's thread has ended; end what belongs to it. May be NULL. */
     void (*stop_stream)(struct device_stream *stream);
     /* Streams have ended. Gives back everything but the rings and the device itself. */

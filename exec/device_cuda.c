@@ -401,7 +401,7 @@ static void close_cuda(struct device *device)
 }
 
 static const struct device_ops cuda_ops = {
-    .name = "cuda", .stop_stream = stop_stream, .close = close_cuda};
+    .stop_stream = stop_stream, .close = close_cuda};
 
 static enum status map_arena(struct device *device, const char *name, struct error *err)
 {

@@ -66,7 +66,7 @@ static void close_host(struct device *device)
     host_memory_unmap(device->arena, device->options.arena_bytes);
 }
 
-static const struct device_ops host_ops = {.name = "host", .close = close_host};
+static const struct device_ops host_ops = {.close = close_host};
 
 enum status device_open_host(const struct device_options *options, struct device **out,
                              struct error *err)

@@ -69,32 +69,90 @@ static void multiply(struct cuda_context *context, const char *what,
     if (failed) keep_failure(context, what, failed);
 }
 
+/* y = x w', dx = dy w and dw = dy' x of a linear layer; operands are fp32, or `rounded` to bf16. */
+
+static struct cuda_product forward_product(float *y, const void *x, const void *w,
+                                           const float *bias, int64_t m, int64_t n, int64_t k,
+                                           bool w_in_out, bool rounded)
+{
+    return (struct cuda_product){.m = n,
+                                 .n = m,
+                                 .k = k,
+                                 .a = w,
+                                 .transpose_a = !w_in_out,
+                                 .b = x,
+                                 .c = y,
+                                 .bias = bias,
+                                 .bf16 = rounded};
+}
+
+static struct cuda_product input_product(float *dx, const void *dy, const void *w, int64_t m,
+                                         int64_t n, int64_t k, bool w_in_out, bool accumulate,
+                                         bool rounded)
+{
+    return (struct cuda_product){.m = k,
+                                 .n = m,
+                                 .k = n,
+                                 .a = w,
+                                 .transpose_a = w_in_out,
+                                 .b = dy,
+                                 .c = dx,
+                                 .accumulate = accumulate,
+                                 .bf16 = rounded};
+}
+
+static struct cuda_product weight_product(float *dw, const void *dy, const void *x, int64_t m,
+                                          int64_t n, int64_t k, bool w_in_out, uint32_t add,
+                                          bool rounded)
+{
+    return (struct cuda_product){.m = w_in_out ? n : k,
+                                 .n = w_in_out ? k : n,
+                                 .k = m,
+                                 .a = w_in_out ? dy : x,
+                                 .b = w_in_out ? x : dy,
+                                 .transpose_b = true,
+                                 .c = dw,
+                                 .accumulate = add & LINEAR_ADD_WEIGHT,
+                                 .bf16 = rounded};
+}
+
 static void linear_forward(const struct kernels *kernels, float *y, const float *x, const float *w,
                            const float *bias, int64_t m, int64_t n, int64_t k, bool w_in_out)
 {
-    multiply(context_of(kernels), "linear_forward",
-             &(struct cuda_product){.m = n,
-                                    .n = m,
-                                    .k = k,
-                                    .a = w,
-                                    .transpose_a = !w_in_out,
-                                    .b = x,
-                                    .c = y,
-                                    .bias = bias});
+    const struct cuda_product product = forward_product(y, x, w, bias, m, n, k, w_in_out, false);
+    multiply(context_of(kernels), "linear_forward", &product);
+}
+
+static void linear_forward_bf16(const struct kernels *kernels, float *y, const bf16 *x,
+                                const bf16 *w, const float *bias, int64_t m, int64_t n, int64_t k,
+                                bool w_in_out)
+{
+    const struct cuda_product product = forward_product(y, x, w, bias, m, n, k, w_in_out, true);
+    multiply(context_of(kernels), "linear_forward_bf16", &product);
 }
 
 static void linear_input(const struct kernels *kernels, float *dx, const float *dy, const float *w,
                          int64_t m, int64_t n, int64_t k, bool w_in_out, bool accumulate)
 {
-    multiply(context_of(kernels), "linear_input",
-             &(struct cuda_product){.m = k,
-                                    .n = m,
-                                    .k = n,
-                                    .a = w,
-                                    .transpose_a = w_in_out,
-                                    .b = dy,
-                                    .c = dx,
-                                    .accumulate = accumulate});
+    const struct cuda_product product =
+        input_product(dx, dy, w, m, n, k, w_in_out, accumulate, false);
+    multiply(context_of(kernels), "linear_input", &product);
+}
+
+static void linear_input_bf16(const struct kernels *kernels, float *dx, const bf16 *dy,
+                              const bf16 *w, int64_t m, int64_t n, int64_t k, bool w_in_out,
+                              bool accumulate)
+{
+    const struct cuda_product product =
+        input_product(dx, dy, w, m, n, k, w_in_out, accumulate, true);
+    multiply(context_of(kernels), "linear_input_bf16", &product);
+}
+
+static void add_up_bias(struct cuda_context *context, float *dbias, const float *dy, int64_t m,
+                        int64_t n, uint32_t add)
+{
+    if (dbias)
+        RUN(cuda_column_sums, dbias, dy, m, n, add & LINEAR_ADD_BIAS, context->workspace);
 }
 
 static void linear_weight(const struct kernels *kernels, float *dw, float *dbias, const float *dy,
@@ -102,50 +160,9 @@ static void linear_weight(const struct kernels *kernels, float *dw, float *dbias
                           uint32_t add)
 {
     struct cuda_context *const context = context_of(kernels);
-    multiply(context, "linear_weight",
-             &(struct cuda_product){.m = w_in_out ? n : k,
-                                    .n = w_in_out ? k : n,
-                                    .k = m,
-                                    .a = w_in_out ? dy : x,
-                                    .b = w_in_out ? x : dy,
-                                    .transpose_b = true,
-                                    .c = dw,
-                                    .accumulate = add & LINEAR_ADD_WEIGHT});
-    if (dbias)
-        RUN(cuda_column_sums, dbias, dy, m, n, add & LINEAR_ADD_BIAS, context->workspace);
-}
-
-/* Both operands in bf16; the result is fp32, as above. */
-static void linear_forward_bf16(const struct kernels *kernels, float *y, const bf16 *x,
-                                const bf16 *w, const float *bias, int64_t m, int64_t n, int64_t k,
-                                bool w_in_out)
-{
-    multiply(context_of(kernels), "linear_forward_bf16",
-             &(struct cuda_product){.m = n,
-                                    .n = m,
-                                    .k = k,
-                                    .a = w,
-                                    .transpose_a = !w_in_out,
-                                    .b = x,
-                                    .c = y,
-                                    .bias = bias,
-                                    .bf16 = true});
-}
-
-static void linear_input_bf16(const struct kernels *kernels, float *dx, const bf16 *dy,
-                              const bf16 *w, int64_t m, int64_t n, int64_t k, bool w_in_out,
-                              bool accumulate)
-{
-    multiply(context_of(kernels), "linear_input_bf16",
-             &(struct cuda_product){.m = k,
-                                    .n = m,
-                                    .k = n,
-                                    .a = w,
-                                    .transpose_a = w_in_out,
-                                    .b = dy,
-                                    .c = dx,
-                                    .accumulate = accumulate,
-                                    .bf16 = true});
+    const struct cuda_product product = weight_product(dw, dy, x, m, n, k, w_in_out, add, false);
+    multiply(context, "linear_weight", &product);
+    add_up_bias(context, dbias, dy, m, n, add);
 }
 
 static void linear_weight_bf16(const struct kernels *kernels, float *dw, float *dbias,
@@ -153,18 +170,10 @@ static void linear_weight_bf16(const struct kernels *kernels, float *dw, float *
                                int64_t n, int64_t k, bool w_in_out, uint32_t add)
 {
     struct cuda_context *const context = context_of(kernels);
-    multiply(context, "linear_weight_bf16",
-             &(struct cuda_product){.m = w_in_out ? n : k,
-                                    .n = w_in_out ? k : n,
-                                    .k = m,
-                                    .a = w_in_out ? dy_rounded : x,
-                                    .b = w_in_out ? x : dy_rounded,
-                                    .transpose_b = true,
-                                    .c = dw,
-                                    .accumulate = add & LINEAR_ADD_WEIGHT,
-                                    .bf16 = true});
-    if (dbias)
-        RUN(cuda_column_sums, dbias, dy, m, n, add & LINEAR_ADD_BIAS, context->workspace);
+    const struct cuda_product product =
+        weight_product(dw, dy_rounded, x, m, n, k, w_in_out, add, true);
+    multiply(context, "linear_weight_bf16", &product);
+    add_up_bias(context, dbias, dy, m, n, add);
 }
 
 static void round_to_bf16(const struct kernels *kernels, bf16 *out, const float *x, int64_t n)

@@ -37,7 +37,7 @@ bool measure_stopped(const struct measure *measure);
 /* Tell that `seconds` of the budget have gone by. */
 void measure_progress(struct measure *measure, double seconds, const char *what);
 
-/* How much is measured follows from the budget alone: coarse grids below MEASURE_COARSE_S. */
+/* How much is measured follows from the budget alone: coarse grids below 15 s. */
 static inline bool measure_is_coarse(const struct measure *measure)
 {
     return measure->budget_s < 15;

@@ -1,4 +1,6 @@
 /*
+ * The states of a run that live on storage.
+ *
  * Each stored shard has a range of the file, on a block boundary. Three lanes of the file: that of the
  * stream that reads, that of the one that writes, and one for everything else, which takes turns:
  *

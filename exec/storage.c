@@ -1,4 +1,6 @@
 /*
+ * A file of states, read and written in pieces.
+ *
  * Direct I/O wants whole blocks at addresses that are multiples of blocks. A transfer is cut into
  * *pieces*: blocks that are ours only in part, one by one, at its ends, and up to PIECE bytes each of
  * what is between:
@@ -131,14 +133,13 @@ struct storage_calls storage_calls_real = {
 /* --- pieces ------------------------------------------------------------------------------------- */
 
 static uint64_t round_down(uint64_t value, uint64_t unit) { return value - value % unit; }
-static uint64_t round_up(uint64_t value, uint64_t unit) { return round_down(value + unit - 1, unit); }
 static uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static uint64_t max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static void transfer_begin(struct transfer *t, const struct storage *storage)
 {
     t->first = t->next = round_down(t->offset, storage->block);
-    t->end = round_up(t->offset + t->bytes, storage->block);
+    t->end = size_align(t->offset + t->bytes, storage->block);
 }
 
 /* The next piece; false when there is none, or one has failed. `room` is for one piece. */
@@ -412,7 +413,7 @@ static bool block_can_be_read(const struct storage *storage)
 static enum status reserve(struct storage *storage, struct error *err)
 {
     char text[QUANTITY_TEXT_BYTES];
-    const uint64_t bytes = round_up(max_u64(storage->options.bytes, 1), STORAGE_BLOCK);
+    const uint64_t bytes = size_align(max_u64(storage->options.bytes, 1), STORAGE_BLOCK);
     errno = storage->calls->reserve(storage->calls, storage->file, bytes);
     if (errno == EOPNOTSUPP || errno == EINVAL) { /* glibc's way around it is not for direct I/O */
         add_note(storage, "its space cannot be reserved beforehand");

@@ -1,5 +1,5 @@
-/* The last minibatch is followed by an evaluation even when `every` does not divide their number: the
- * weights that the run ends with are those whose loss is wanted most. */
+/* When jobs are evaluated. The last minibatch is followed by an evaluation even when `every` does not
+ * divide their number: the weights that the run ends with are those whose loss is wanted most. */
 #include "models/evaluation.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* The formulas of the header, in double. */
+/* Learning rates: the formulas of the header, in double. */
 #include "models/learning_rate.h"
 
 #include <assert.h>

@@ -1,4 +1,6 @@
 /*
+ * The transportation problem by shortest augmenting paths.
+ *
  * Duals are kept feasible throughout, and flow runs on pairs without reduced cost only. Columns are
  * reduced first, then rows, and what can be shipped at once is; that leaves a few rows with supply.
  * From such a row Dijkstra's algorithm, over reduced costs, looks for the nearest column with

@@ -29,7 +29,6 @@ struct branch_bound_options {
 
 struct branch_bound_result {
     bool proven; /* steps[] is optimal */
-    bool improved;
     uint64_t nodes;
 };
 

@@ -1,4 +1,4 @@
-/* See certify.h. */
+/* A schedule and its certificate: each method in turn, until the gap is closed; see certify.h. */
 #include "planner/certify.h"
 
 #include <assert.h>

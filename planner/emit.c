@@ -79,10 +79,6 @@ struct unit_slots {
 
 enum { ACCESSES_MAX = 12 };
 
-/* Gradients of a job on the host: one arrives while another is applied, and one more so that
- * neither waits for the other's end. (All shards' where it clips.) */
-enum { GRADIENT_TURNS = 3 };
-
 /* Of a shard's pass: input here, output here, the last of its minibatch. */
 enum { VARIANT_HERE_IN = 4, VARIANT_HERE_OUT = 2, VARIANT_ENDS = 1, UNIT_VARIANTS = 8 };
 

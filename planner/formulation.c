@@ -1,5 +1,5 @@
 /*
- * See formulation.h. Three ways to write rows; a table of tasks with their windows for all.
+ * Shard schedules as mixed-integer programs; see formulation.h. Three ways to write rows; a table of tasks with their windows for all.
  *
  * Task k can start in [head, tail window]: head_k is what stands in front of it in its chain, tail_k
  * what must still pass from its start to the makespan. With every schedule wanted by `limit`,
@@ -580,7 +580,7 @@ out:
 
 /* Take what the solver found, when it is as good as it says. */
 static enum status take(const struct formulation *f, const double *x, struct dispatch_step *steps,
-                        int64_t *value, struct formulation_result *result, struct error *err)
+                        int64_t *value, struct error *err)
 {
     struct timetable table = {0};
     struct dispatch_step *found = alloc_zeroed(f->n, sizeof *found);
@@ -593,7 +593,6 @@ static enum status take(const struct formulation *f, const double *x, struct dis
         } else {
             memcpy(steps, found, f->n * sizeof *found);
             *value = table.value;
-            result->improved = true;
         }
     }
     timetable_release(&table);
@@ -626,9 +625,8 @@ enum status formulation_solve(const struct instance *in, const struct instance_b
             if (solved.bounded && kind != FORMULATION_TIME_INDEXED)
                 result->bound = (int64_t)ceil(solved.bound - 1e-6);
         }
-        result->nodes += solved.nodes;
         result->seconds += solved.seconds;
-        if (solved.found && !take(f, solved.x, steps, value, result, err)) {
+        if (solved.found && !take(f, solved.x, steps, value, err)) {
             bool optimal = solved.status == MILP_OPTIMAL && kind != FORMULATION_TIME_INDEXED;
             result->proven |= optimal && *value <= result->bound;
             again = !err->status && kind == FORMULATION_TIME_INDEXED && clock_s() < until_s;

@@ -58,10 +58,8 @@ MUST_CHECK enum status formulation_steps(const struct formulation *formulation, 
 
 struct formulation_result {
     bool proven;      /* the solver reports that nothing better exists */
-    bool improved;
     enum milp_status status;
     int64_t bound;    /* what the solver's bound says of the makespan; 0: nothing */
-    uint64_t nodes;
     double seconds;
 };
 

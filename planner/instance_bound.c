@@ -1,5 +1,5 @@
 /*
- * See instance_bound.h.
+ * Lower bounds of instances; see instance_bound.h for what each of them says.
  *
  * The assignment bound. A schedule covers all tasks by paths, one for each of the G devices. Let
  * D(j, k) be a lower bound on s_k - s_j for neighbours, A(k) on the start of a first task and E(j) on
@@ -116,6 +116,13 @@ static void fill_matrix(const struct instance *in, int64_t least, int64_t *cost,
     supply[n] = in->device_count;
 }
 
+static void area_duals(const struct instance *in, struct instance_bounds *out)
+{
+    memset(out->column, 0, in->unit_count * sizeof *out->column);
+    for (uint32_t u = 0; u < in->unit_count; u++) out->row[u] = instance_compute_min(in, u);
+    out->row_start = out->column_end = 0;
+}
+
 static enum status assignment_duals(const struct instance *in, int64_t least,
                                     struct instance_bounds *out, struct error *err)
 {
@@ -131,12 +138,11 @@ static enum status assignment_duals(const struct instance *in, int64_t least,
     struct error none = {0};
     if (assignment_solve(cost, (uint32_t)width, supply, supply, duals, duals + width, &none)) {
         if (none.status == STATUS_INFEASIBLE) { /* classes keep units apart: the area's duals */
-            memset(duals, 0, 2 * width * sizeof *duals);
-            for (uint32_t u = 0; u < in->unit_count; u++) duals[u] = instance_compute_min(in, u);
+            area_duals(in, out);
         } else {
             *err = none;
-            goto out;
         }
+        goto out;
     }
     memcpy(out->row, duals, in->unit_count * sizeof *duals);
     memcpy(out->column, duals + width, in->unit_count * sizeof *duals);
@@ -288,13 +294,6 @@ static __int128 dual_sum(const struct instance *in, const struct instance_bounds
     for (uint32_t u = 0; u < in->unit_count; u++)
         sum += (__int128)in->jobs[in->units[u].job].repeat * (out->row[u] + out->column[u]);
     return sum;
-}
-
-static void area_duals(const struct instance *in, struct instance_bounds *out)
-{
-    memset(out->column, 0, in->unit_count * sizeof *out->column);
-    for (uint32_t u = 0; u < in->unit_count; u++) out->row[u] = instance_compute_min(in, u);
-    out->row_start = out->column_end = 0;
 }
 
 static enum status makespan_bounds(const struct instance *in, struct instance_bounds *out,

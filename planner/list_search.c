@@ -1,5 +1,5 @@
 /*
- * See list_search.h.
+ * List schedules and the beam search over them; see list_search.h.
  *
  * Slack is what makes partial schedules comparable: a schedule of makespan C has exactly
  * devices * C - (sum of duals) of it, so after equally many tasks the one that has spent least is the

@@ -8,8 +8,6 @@
 #include "base/arena.h"
 #include "planner/milp_model.h"
 
-const char *const milp_status_names[3] = {"optimal", "infeasible", "stopped"};
-
 struct milp *milp_create(const char *name)
 {
     struct milp *milp = alloc_zeroed(1, sizeof *milp);
@@ -67,11 +65,6 @@ void milp_row(struct milp *milp, double low, double high, const char *format, ..
 uint32_t milp_column_count(const struct milp *milp)
 {
     return (uint32_t)milp->column_count;
-}
-
-uint32_t milp_row_count(const struct milp *milp)
-{
-    return (uint32_t)milp->row_count;
 }
 
 /* --- checking -------------------------------------------------------------------------------- */

@@ -43,7 +43,6 @@ void milp_term(struct milp *milp, uint32_t column, double value); /* of the row 
 void milp_row(struct milp *milp, double low, double high, const char *format, ...) PRINTF_LIKE(4, 5);
 
 uint32_t milp_column_count(const struct milp *milp);
-uint32_t milp_row_count(const struct milp *milp);
 
 /* Within bounds and rows, whole where it must be, all to 1e-6 of the magnitudes added up? */
 bool milp_feasible(const struct milp *milp, const double *x);
@@ -58,7 +57,6 @@ enum milp_status {
     MILP_INFEASIBLE, /* it says that there is none */
     MILP_STOPPED     /* at the limit of time, or it gave up: x is the best it had, if any */
 };
-extern const char *const milp_status_names[3];
 
 struct milp_options {
     const char *solver;      /* NULL or "glpk"; "cbc", "highs"; else a program's file */

@@ -1,4 +1,6 @@
 /*
+ * Choosing the states that live on storage.
+ *
  * A state on storage costs what it is moved: storage is one more link, shared by all devices, and
  * the time that it is busy is what the choice makes small.
  *
@@ -33,7 +35,7 @@
 #include "models/cost.h"
 #include "models/memory.h"
 
-enum { TURNS_MOST = 4, TURNS_LEAST = 2, GRADIENT_TURNS = 3, BLOCK = 4096 };
+enum { TURNS_MOST = 4, TURNS_LEAST = 2, BLOCK = 4096 };
 
 struct candidate {
     uint32_t shard, order;

@@ -15,6 +15,10 @@
 
 #include "planner/partition.h"
 
+/* Gradients of a job on the host: one arrives while another is applied, and one more so that
+ * neither waits for the other's end. (All shards' where it clips.) */
+enum { GRADIENT_TURNS = 3 };
+
 /*
  * Fill partition->storage. Where options->storage is STORAGE_NONE or there is none, nothing is
  * stored, and host memory that is too small is found by who sums it up.

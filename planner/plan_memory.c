@@ -1,5 +1,5 @@
 /*
- * A sweep over the ends of slots.
+ * What the memory of a device is for: a sweep over the ends of slots.
  *
  * Slots overlap as they like, so the arena is cut wherever one begins or ends. From the lowest cut to
  * the highest, a count per use says how many slots with it cover the bytes up to the next cut:

@@ -1,5 +1,5 @@
 /*
- * See schedule_search.h.
+ * The anytime search; see schedule_search.h.
  *
  * What each iteration does depends on its number and the seed alone. The first ones are list
  * schedules over a range of priorities, without and with a look at every device; then they take turns:

@@ -1,4 +1,4 @@
-/* See timetable.h. */
+/* Timetables from orders of dispatch, by the rules of instance.h. */
 #include "planner/timetable.h"
 
 #include <assert.h>

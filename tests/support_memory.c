@@ -1,3 +1,4 @@
+/* The memory of a run beside that of its plan; see support_memory.h. */
 #include "tests/support_memory.h"
 
 #include <inttypes.h>

@@ -119,9 +119,7 @@ static void broken(void **state)
     in.units[3].memory = 11;
     expect(&in, &t, "job 'c', task 0: needs memory 11, device 0 has 10");
     in.units[3].memory = 6;
-    in.bridge_bytes_per_tick = 0;
     in.units[1].in_bytes = 40; /* is not there any more when the first went elsewhere */
-    in.bridge_bytes_per_tick = 1;
     expect(&in, &t, "claims a makespan of 34, and it is 47");
     t.task_count = 3;
     expect(&in, &t, "a timetable of 3 tasks on 2 devices (expected 4 on 2)");
