@@ -18,6 +18,7 @@
 #include "planner/plan_check.h"
 #include "planner/policy.h"
 #include "planner/schedule.h"
+#include "planner/unit_times.h"
 
 enum { POLICIES_MAX = 64 };
 
@@ -82,6 +83,18 @@ static enum status partition_for(const struct policy *policy, const struct hardw
     if (policy->resident)
         return partition_resident(hardware, jobs, footprints, options, policy->seats_max, out, err);
     return partition_streamed(hardware, jobs, footprints, options, !policy->one_device, out, err);
+}
+
+static enum status schedule_for(const struct hardware *hardware, const struct job_set *jobs,
+                                struct footprints *footprints, const struct partition *partition,
+                                const struct policy *policy, const struct planner_options *options,
+                                struct schedule *out, struct error *err)
+{
+    struct unit_times times;
+    TRY(unit_times_make(hardware, jobs, footprints, partition, &times, err));
+    enum status status = schedule_make(&times, policy, options->seed, out, err);
+    unit_times_release(&times);
+    return status;
 }
 
 static enum status check_host_memory(const struct plan *plan, struct error *err)
@@ -149,8 +162,7 @@ enum status planner_plan(struct hardware *hardware, struct job_set *jobs,
     if (!status)
         status = storage_choose(hardware, jobs, footprints, options, &partition, err);
     if (!status)
-        status = schedule_make(hardware, jobs, footprints, &partition, policy, options->seed,
-                               &schedule, err);
+        status = schedule_for(hardware, jobs, footprints, &partition, policy, options, &schedule, err);
     if (status) {
         job_set_release(jobs);
         hardware_release(hardware);

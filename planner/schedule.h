@@ -47,15 +47,18 @@ static inline bool unit_begins(uint32_t shards, uint32_t position)
     return unit_shard(shards, position) == 0 && unit_pass_of(shards, position) != PLAN_BACKWARD;
 }
 
-/*
- * Drive a policy with estimated durations. Source of the estimates: models/cost.h, no contention.
- * Errors: STATUS_NO_MEMORY, STATUS_LIMIT.
- */
-MUST_CHECK enum status schedule_make(const struct hardware *hardware, const struct job_set *jobs,
-                                     struct footprints *footprints,
-                                     const struct partition *partition,
-                                     const struct policy *policy, uint64_t seed,
-                                     struct schedule *out, struct error *err);
+struct unit_times;
+
+/* Drive a policy with estimated durations (unit_times.h). Errors: STATUS_NO_MEMORY, STATUS_LIMIT. */
+MUST_CHECK enum status schedule_make(const struct unit_times *times, const struct policy *policy,
+                                     uint64_t seed, struct schedule *out, struct error *err);
+
+/* Room for all units of the jobs. The same errors. */
+MUST_CHECK enum status schedule_init(struct schedule *schedule, const struct unit_times *times,
+                                     struct error *err);
+
+/* Fill in next_on_device; next[]: PLAN_NONE for each device, then the first unit there. */
+void schedule_link(struct schedule *schedule, uint32_t *next);
 void schedule_release(struct schedule *schedule);
 
 #endif

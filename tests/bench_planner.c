@@ -17,6 +17,7 @@
 #include "planner/planner.h"
 #include "planner/policy.h"
 #include "planner/schedule.h"
+#include "planner/unit_times.h"
 #include "sim/sim.h"
 #include "tests/support_planner.h"
 
@@ -79,11 +80,13 @@ static double schedule_s(struct hardware *hw, struct job_set *jobs,
     struct error err = {0};
     check(footprints_create(hw, jobs, &footprints, &err), &err);
     check(partition_streamed(hw, jobs, footprints, options, true, &partition, &err), &err);
+    struct unit_times times;
     double started = clock_s();
-    check(schedule_make(hw, jobs, footprints, &partition, policy_find("sharded-lrtf"), 0,
-                        &schedule, &err), &err);
+    check(unit_times_make(hw, jobs, footprints, &partition, &times, &err), &err);
+    check(schedule_make(&times, policy_find("sharded-lrtf"), 0, &schedule, &err), &err);
     double seconds = clock_s() - started;
     schedule_release(&schedule);
+    unit_times_release(&times);
     partition_release(&partition);
     footprints_destroy(footprints);
     return seconds;

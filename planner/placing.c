@@ -1,0 +1,280 @@
+/* See placing.h. */
+#include "planner/placing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/evaluation.h"
+
+static double max_s(double a, double b) { return a > b ? a : b; }
+
+/* --- jobs ------------------------------------------------------------------------------------ */
+
+static uint32_t next_device(const struct placing *p, uint32_t job)
+{
+    const struct partition *cut = p->times->partition;
+    if (!cut->resident) return PLAN_NONE;
+    uint32_t shard = unit_shard(job_shard_count(cut, job), p->jobs[job].position);
+    return cut->shard_device[cut->job_first_shard[job] + shard];
+}
+
+/* Seconds until a resident job is on its devices, which load side by side. */
+static double load_s(const struct placing *p, uint32_t job)
+{
+    const struct partition *cut = p->times->partition;
+    double slowest = 0, sum = 0;
+    uint32_t first = cut->job_first_shard[job];
+    for (uint32_t i = first; cut->resident && i < cut->job_first_shard[job + 1]; i++) {
+        bool another = i > first && cut->shard_device[i] != cut->shard_device[i - 1];
+        sum = (another ? 0 : sum) + shard_time(p->times, cut->shard_device[i], i)->load_s;
+        slowest = max_s(slowest, sum);
+    }
+    return slowest;
+}
+
+/* Give seats to the next jobs in order; `at` is when the seat became free. */
+static void admit(struct placing *p, double at)
+{
+    while (p->seats_free_count > 0 && p->next_admitted < p->times->jobs->count) {
+        uint32_t job = p->next_admitted++;
+        p->jobs[job].seat = p->seats_free[--p->seats_free_count];
+        p->view_jobs[job].admitted = true;
+        p->view_jobs[job].ready_s = at + load_s(p, job);
+    }
+}
+
+static void start_jobs(struct placing *p)
+{
+    const struct unit_times *t = p->times;
+    const struct partition *cut = t->partition;
+    for (uint32_t j = 0; j < t->jobs->count; j++) {
+        struct policy_job *job = &p->view_jobs[j];
+        const struct job *of = &t->jobs->jobs[j];
+        uint32_t shards = job_shard_count(cut, j), positions = unit_count_of(shards);
+        double minibatch_s = 0, held_out_s = 0;
+        for (uint32_t i = 0; i < positions; i++) minibatch_s += unit_time_at(t, 0, j, i)->compute_s;
+        for (uint32_t i = 0; i < shards; i++)
+            held_out_s += unit_time_at(t, 0, j, positions + i)->compute_s;
+        held_out_s *= (double)of->evaluation.minibatches * (double)evaluation_count(of);
+        *job = (struct policy_job){.remaining_s = minibatch_s * (double)of->minibatches + held_out_s,
+                                   .last_device = PLAN_NONE,
+                                   .next_device = next_device(p, j),
+                                   .admitted = !cut->resident};
+        if (job->remaining_s <= 0) job->remaining_s = 1e-12;
+    }
+    if (!cut->resident) return;
+    for (uint32_t seat = cut->seat_count; seat-- > 0;)
+        p->seats_free[p->seats_free_count++] = seat;
+    admit(p, 0);
+}
+
+/* --- placing a unit -------------------------------------------------------------------------- */
+
+/* The index of the shard that the job's next unit is about. */
+static uint32_t next_shard(const struct placing *p, uint32_t job)
+{
+    const struct partition *cut = p->times->partition;
+    return cut->job_first_shard[job] + unit_shard(job_shard_count(cut, job), p->jobs[job].position);
+}
+
+/* The next unit of a job runs on the host's processor. Returns when it starts. */
+static double place_on_cpu(struct placing *p, uint32_t job, const struct unit_time *time)
+{
+    struct policy_job *j = &p->view_jobs[job];
+    struct placing_job *own = &p->jobs[job];
+    double *state_ready = &p->state_ready_s[next_shard(p, job)];
+    bool first = unit_begins(job_shard_count(p->times->partition, job), own->position);
+    double *free_s = time->gathers ? &p->host_free_s : &p->cpu_free_s;
+    double start = max_s(*free_s, first ? max_s(j->ready_s, *state_ready) : own->edge_ready_s);
+    double end = start + time->cpu_s;
+    *free_s = own->edge_ready_s = j->ready_s = end;
+    if (!first) *state_ready = end;
+    return start;
+}
+
+/* When the states that the unit fetches are in host memory. */
+static double states_ready(const struct placing *p, uint32_t job)
+{
+    const struct partition *cut = p->times->partition;
+    uint32_t first = cut->job_first_shard[job], shard = next_shard(p, job);
+    double ready = p->state_ready_s[shard];
+    bool loss = shard + 1 == cut->job_first_shard[job + 1];
+    return loss ? max_s(ready, p->state_ready_s[first]) : ready; /* the token table */
+}
+
+/* When what the unit fetches is in host memory, and storage has read it where it must. */
+static double states_in_memory(struct placing *p, uint32_t job, const struct unit_time *time)
+{
+    double ready = states_ready(p, job);
+    if (time->read_s <= 0) return ready;
+    return p->read_free_s = max_s(p->read_free_s, ready) + time->read_s;
+}
+
+/* On a device. Returns when it starts to compute. */
+static double place_on_device(struct placing *p, uint32_t job, uint32_t device,
+                              const struct unit_time *time)
+{
+    const struct partition *cut = p->times->partition;
+    struct policy_job *j = &p->view_jobs[job];
+    struct placing_job *own = &p->jobs[job];
+    struct placing_lane *lane = &p->lanes[device];
+    uint32_t position = own->position, shards = job_shard_count(cut, job);
+    bool begins = unit_begins(shards, position);
+    bool persistent = cut->persistent[next_shard(p, job)];
+    bool region_used = !persistent || time->in_s > 0 || time->out_s > 0;
+    double none = 0; /* no region: what it would wait for */
+    double *region = &lane->region_free_s[lane->turn % cut->region_count];
+    if (!region_used) region = &none;
+    bool here = lane->last_job == job && !begins &&
+                !unit_time_at(p->times, device, job, position - 1)->cpu_alone;
+
+    double in_end =
+        max_s(max_s(lane->h2d_free_s, *region), states_in_memory(p, job, time)) + time->in_s;
+    if (!region_used) in_end = states_ready(p, job); /* everything is here */
+    double edge_ready = j->ready_s;
+    if (!here && !begins) {
+        edge_ready = max_s(own->edge_ready_s, in_end) + time->edge_in_s;
+        lane->h2d_free_s = edge_ready;
+    } else {
+        lane->h2d_free_s = max_s(lane->h2d_free_s, in_end);
+    }
+    double start = max_s(max_s(lane->compute_free_s, in_end), edge_ready);
+    double end = start + time->compute_s;
+    lane->compute_free_s = end;
+    lane->d2h_free_s = max_s(lane->d2h_free_s, end) + time->edge_out_s;
+    own->edge_ready_s = lane->d2h_free_s;
+    *region = end;
+    if (time->out_s > 0) *region = lane->d2h_free_s += time->out_s;
+    if (time->cpu_s > 0) p->cpu_free_s = max_s(p->cpu_free_s, lane->d2h_free_s) + time->cpu_s;
+    enum plan_pass pass = unit_pass_of(shards, position);
+    double state_ready = time->cpu_s > 0 ? p->cpu_free_s : *region;
+    if (time->write_s > 0)
+        state_ready = p->write_free_s = max_s(p->write_free_s, state_ready) + time->write_s;
+    if ((pass == PLAN_LOSS || pass == PLAN_BACKWARD) && !cut->resident)
+        p->state_ready_s[next_shard(p, job)] = state_ready;
+    if (region_used) lane->turn++;
+    j->ready_s = end;
+    p->makespan_s = max_s(p->makespan_s, max_s(*region, p->write_free_s));
+    return start;
+}
+
+/* Behind the last backward pass of a job that clips: steps in the order of the shards. The job goes on as
+ * soon as the first has been made. */
+static void place_updates(struct placing *p, uint32_t job, uint32_t device)
+{
+    const struct partition *cut = p->times->partition;
+    for (uint32_t i = cut->job_first_shard[job]; i < cut->job_first_shard[job + 1]; i++)
+        p->state_ready_s[i] = p->cpu_free_s += shard_time(p->times, device, i)[TIMED_BACK].update_s;
+}
+
+/* The job's persistent shards come to its device. (A resident job's were there when it was admitted.) */
+static void load_states(struct placing *p, uint32_t job, uint32_t device)
+{
+    const struct partition *cut = p->times->partition;
+    struct placing_lane *lane = &p->lanes[device];
+    for (uint32_t i = cut->job_first_shard[job]; i < cut->job_first_shard[job + 1]; i++)
+        if (cut->persistent[i])
+            p->state_ready_s[i] = lane->h2d_free_s += shard_time(p->times, device, i)->load_s;
+}
+
+double placing_put(struct placing *p, uint32_t job, uint32_t device, struct scheduled_unit *unit)
+{
+    const struct unit_times *t = p->times;
+    bool resident = t->partition->resident;
+    struct policy_job *j = &p->view_jobs[job];
+    struct placing_job *own = &p->jobs[job];
+    uint32_t position = own->position;
+    const struct unit_time *time = unit_time_at(t, device, job, position);
+    bool first = own->minibatch == 0 && position == 0;
+    if (first && !resident) load_states(p, job, device);
+    double start =
+        time->cpu_alone ? place_on_cpu(p, job, time) : place_on_device(p, job, device, time);
+    double end = j->ready_s;
+    if (job_clips(&t->jobs->jobs[job]) &&
+        position + 1 == unit_count_of(job_shard_count(t->partition, job)))
+        place_updates(p, job, device);
+
+    *unit = (struct scheduled_unit){
+        .job = job,
+        .position = position,
+        .device = device,
+        .seat = own->seat,
+        .next_on_device = PLAN_NONE,
+        .first = first,
+        .ends = position + 1 == unit_times_positions(t, job, own->minibatch)};
+    own->position = unit->ends ? 0 : position + 1;
+    if (unit->ends) own->minibatch++;
+    j->last_device = device;
+    j->remaining_s -= time->compute_s;
+    unit->last = own->minibatch == t->jobs->jobs[job].minibatches;
+    if (unit->last) {
+        j->remaining_s = 0;
+        if (resident) {
+            p->seats_free[p->seats_free_count++] = own->seat;
+            admit(p, end);
+        }
+    } else {
+        if (j->remaining_s <= 0) j->remaining_s = 1e-12; /* rounding must not end it early */
+        j->next_device = next_device(p, job);
+    }
+    p->lanes[device].last_job = job;
+    p->makespan_s = max_s(p->makespan_s, max_s(end, p->cpu_free_s));
+    return start;
+}
+
+/* --- states ---------------------------------------------------------------------------------- */
+
+/* One block for all arrays, so that a copy is one copy; with `memory` NULL, only its size. */
+static size_t lay_out(struct placing *p, char *memory)
+{
+    const struct partition *cut = p->times->partition;
+    uint32_t jobs = p->times->jobs->count;
+    size_t lanes = p->device_count * sizeof *p->lanes, views = jobs * sizeof *p->view_jobs;
+    size_t own = jobs * sizeof *p->jobs, states = cut->shard_count * sizeof *p->state_ready_s;
+    size_t seats = cut->seat_count * sizeof *p->seats_free;
+    if (!memory) return lanes + views + own + states + seats;
+    p->lanes = (struct placing_lane *)memory; /* in falling order of alignment */
+    p->view_jobs = (struct policy_job *)(memory + lanes);
+    p->jobs = (struct placing_job *)(memory + lanes + views);
+    p->state_ready_s = (double *)(memory + lanes + views + own);
+    p->seats_free = (uint32_t *)(memory + lanes + views + own + states);
+    return 0;
+}
+
+enum status placing_create(const struct unit_times *times, bool one_device, struct placing **out,
+                           struct error *err)
+{
+    struct placing *p = calloc(1, sizeof *p);
+    *out = NULL;
+    if (!p) return error_memory(err, "the schedule", sizeof *p);
+    p->times = times;
+    p->device_count = one_device ? 1 : times->hardware->device_count;
+    p->bytes = lay_out(p, NULL);
+    p->memory = calloc(1, p->bytes + 1);
+    if (!p->memory) {
+        enum status status = error_memory(err, "the schedule", p->bytes);
+        free(p);
+        return status;
+    }
+    lay_out(p, p->memory);
+    for (uint32_t d = 0; d < p->device_count; d++) p->lanes[d].last_job = PLAN_NONE;
+    start_jobs(p);
+    *out = p;
+    return STATUS_OK;
+}
+
+void placing_destroy(struct placing *p)
+{
+    if (!p) return;
+    free(p->memory);
+    free(p);
+}
+
+void placing_copy(struct placing *to, const struct placing *from)
+{
+    void *memory = to->memory;
+    memcpy(memory, from->memory, from->bytes);
+    *to = *from;
+    to->memory = memory;
+    lay_out(to, memory);
+}

@@ -1,0 +1,69 @@
+/*
+ * Placing units one after the other, with a clock per device: the state of a schedule in the making.
+ *
+ * Each device has three lanes, as the plan will have three streams: copies in, computation, copies
+ * out, and the regions that streamed state takes in turn; the host's processor is a fourth lane, of
+ * all devices together. A unit placed on a device starts its copy in as soon as the lane and its
+ * region are free (the plan is static: what comes next is known, so it can be fetched ahead),
+ * computes when the device, the copy and the job are ready, and frees its region when its copy out
+ * has ended. The order in which units are placed is all that there is to decide.
+ *
+ * A state can be copied, so that a search may go on from it in several ways.
+ */
+#ifndef SPILLWAY_PLANNER_PLACING_H
+#define SPILLWAY_PLANNER_PLACING_H
+
+#include "planner/policy.h"
+#include "planner/unit_times.h"
+
+struct placing_lane {
+    double h2d_free_s, compute_free_s, d2h_free_s;
+    double region_free_s[REGIONS_MAX];
+    uint32_t turn;
+    uint32_t last_job; /* of the last unit placed here; PLAN_NONE: none so far */
+};
+
+struct placing_job {
+    double edge_ready_s; /* its last output is in host memory */
+    uint64_t minibatch;  /* completed ones ... */
+    uint32_t position;   /* ... and the position of the next unit */
+    uint32_t seat;
+};
+
+/* Open: schedulers read it, placing_put() alone changes it (but for view_jobs[].reserved). */
+struct placing {
+    const struct unit_times *times;
+    uint32_t device_count;
+    struct placing_lane *lanes;    /* (device_count) */
+    struct policy_job *view_jobs;  /* (job count) */
+    struct placing_job *jobs;      /* (job count) */
+    double *state_ready_s;         /* (shard count): the state is in host memory, updated */
+    uint32_t *seats_free;          /* a stack */
+    uint32_t seats_free_count, next_admitted;
+    double cpu_free_s, host_free_s, read_free_s, write_free_s;
+    double makespan_s;             /* of what was placed so far */
+    void *memory;                  /* of all arrays */
+    size_t bytes;
+};
+
+/* Nothing placed yet. `one_device`: no other than device 0 is used. Errors: STATUS_NO_MEMORY. */
+MUST_CHECK enum status placing_create(const struct unit_times *times, bool one_device,
+                                      struct placing **out, struct error *err);
+void placing_destroy(struct placing *placing); /* NULL is fine */
+
+/* Both of the same times and devices. */
+void placing_copy(struct placing *to, const struct placing *from);
+
+/* Place the next unit of a job, which must have one left and may run there. Returns when it starts
+ * to compute; *unit: what was placed, without its neighbour. */
+double placing_put(struct placing *placing, uint32_t job, uint32_t device,
+                   struct scheduled_unit *unit);
+
+/* The unit that would be placed. */
+static inline const struct unit_time *placing_next(const struct placing *p, uint32_t job,
+                                                   uint32_t device)
+{
+    return unit_time_at(p->times, device, job, p->jobs[job].position);
+}
+
+#endif
