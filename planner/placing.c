@@ -102,12 +102,39 @@ static double states_ready(const struct placing *p, uint32_t job)
     return loss ? max_s(ready, p->state_ready_s[first]) : ready; /* the token table */
 }
 
-/* When what the unit fetches is in host memory, and storage has read it where it must. */
-static double states_in_memory(struct placing *p, uint32_t job, const struct unit_time *time)
+/* When a unit could begin on a device, and what that takes. */
+struct timing {
+    double read_end;   /* storage has read what it must */
+    double in_end;     /* all that takes a region is there ... */
+    double edge_ready; /* ... and so is the boundary */
+    double start;
+    bool region_used, edge_copied;
+};
+
+static struct timing timing_of(const struct placing *p, uint32_t job, uint32_t device,
+                               const struct unit_time *time)
 {
-    double ready = states_ready(p, job);
-    if (time->read_s <= 0) return ready;
-    return p->read_free_s = max_s(p->read_free_s, ready) + time->read_s;
+    const struct partition *cut = p->times->partition;
+    const struct placing_job *own = &p->jobs[job];
+    const struct placing_lane *lane = &p->lanes[device];
+    bool begins = unit_begins(job_shard_count(cut, job), own->position);
+    bool here = lane->last_job == job && !begins &&
+                !unit_time_at(p->times, device, job, own->position - 1)->cpu_alone;
+    double fetched = states_ready(p, job); /* in host memory */
+    struct timing t = {
+        .region_used = !cut->persistent[next_shard(p, job)] || time->in_s > 0 || time->out_s > 0,
+        .edge_copied = !here && !begins,
+        .read_end = p->read_free_s,
+        .in_end = fetched, /* with no region: everything is here */
+        .edge_ready = p->view_jobs[job].ready_s};
+    if (time->read_s > 0) fetched = t.read_end = max_s(p->read_free_s, fetched) + time->read_s;
+    if (t.region_used) {
+        double region = lane->region_free_s[lane->turn % cut->region_count];
+        t.in_end = max_s(max_s(lane->h2d_free_s, region), fetched) + time->in_s;
+    }
+    if (t.edge_copied) t.edge_ready = max_s(own->edge_ready_s, t.in_end) + time->edge_in_s;
+    t.start = max_s(max_s(lane->compute_free_s, t.in_end), t.edge_ready);
+    return t;
 }
 
 /* On a device. Returns when it starts to compute. */
@@ -115,47 +142,26 @@ static double place_on_device(struct placing *p, uint32_t job, uint32_t device,
                               const struct unit_time *time)
 {
     const struct partition *cut = p->times->partition;
-    struct policy_job *j = &p->view_jobs[job];
-    struct placing_job *own = &p->jobs[job];
+    struct timing t = timing_of(p, job, device, time);
     struct placing_lane *lane = &p->lanes[device];
-    uint32_t position = own->position, shards = job_shard_count(cut, job);
-    bool begins = unit_begins(shards, position);
-    bool persistent = cut->persistent[next_shard(p, job)];
-    bool region_used = !persistent || time->in_s > 0 || time->out_s > 0;
-    double none = 0; /* no region: what it would wait for */
-    double *region = &lane->region_free_s[lane->turn % cut->region_count];
-    if (!region_used) region = &none;
-    bool here = lane->last_job == job && !begins &&
-                !unit_time_at(p->times, device, job, position - 1)->cpu_alone;
-
-    double in_end =
-        max_s(max_s(lane->h2d_free_s, *region), states_in_memory(p, job, time)) + time->in_s;
-    if (!region_used) in_end = states_ready(p, job); /* everything is here */
-    double edge_ready = j->ready_s;
-    if (!here && !begins) {
-        edge_ready = max_s(own->edge_ready_s, in_end) + time->edge_in_s;
-        lane->h2d_free_s = edge_ready;
-    } else {
-        lane->h2d_free_s = max_s(lane->h2d_free_s, in_end);
-    }
-    double start = max_s(max_s(lane->compute_free_s, in_end), edge_ready);
-    double end = start + time->compute_s;
+    double end = t.start + time->compute_s, left = end; /* its region */
+    p->read_free_s = t.read_end;
+    lane->h2d_free_s = t.edge_copied ? t.edge_ready : max_s(lane->h2d_free_s, t.in_end);
     lane->compute_free_s = end;
     lane->d2h_free_s = max_s(lane->d2h_free_s, end) + time->edge_out_s;
-    own->edge_ready_s = lane->d2h_free_s;
-    *region = end;
-    if (time->out_s > 0) *region = lane->d2h_free_s += time->out_s;
+    p->jobs[job].edge_ready_s = lane->d2h_free_s;
+    if (time->out_s > 0) left = lane->d2h_free_s += time->out_s;
+    if (t.region_used) lane->region_free_s[lane->turn++ % cut->region_count] = left;
     if (time->cpu_s > 0) p->cpu_free_s = max_s(p->cpu_free_s, lane->d2h_free_s) + time->cpu_s;
-    enum plan_pass pass = unit_pass_of(shards, position);
-    double state_ready = time->cpu_s > 0 ? p->cpu_free_s : *region;
+    enum plan_pass pass = unit_pass_of(job_shard_count(cut, job), p->jobs[job].position);
+    double state_ready = time->cpu_s > 0 ? p->cpu_free_s : left;
     if (time->write_s > 0)
         state_ready = p->write_free_s = max_s(p->write_free_s, state_ready) + time->write_s;
     if ((pass == PLAN_LOSS || pass == PLAN_BACKWARD) && !cut->resident)
         p->state_ready_s[next_shard(p, job)] = state_ready;
-    if (region_used) lane->turn++;
-    j->ready_s = end;
-    p->makespan_s = max_s(p->makespan_s, max_s(*region, p->write_free_s));
-    return start;
+    p->view_jobs[job].ready_s = end;
+    p->makespan_s = max_s(p->makespan_s, max_s(left, p->write_free_s));
+    return t.start;
 }
 
 /* Behind the last backward pass of a job that clips: steps in the order of the shards. The job goes on as
