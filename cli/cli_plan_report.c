@@ -226,6 +226,22 @@ static void print_speed(FILE *out, double tokens_per_s, double samples_per_s, do
             quantity_text(samples_per_s, DIMENSION_COUNT_OF, samples), 100 * compute_share);
 }
 
+/* How much a better order of the same units could bring, by the planner's clock. */
+static void print_order(FILE *out, const struct plan *plan)
+{
+    char bound[QUANTITY_TEXT_BYTES], tried[QUANTITY_TEXT_BYTES];
+    double gap = cli_gap(plan->estimated_makespan_s, plan->order.bound_s);
+    fprintf(out, "order        ");
+    if (plan->order.tried > 1)
+        fprintf(out, "the best of %s; ",
+                quantity_text((double)plan->order.tried, DIMENSION_COUNT_OF, tried));
+    fprintf(out, "by that clock none ends before %s (%s)",
+            quantity_text(plan->order.bound_s, DIMENSION_SECONDS, bound),
+            plan_order_names[plan->order.kind]);
+    if (gap <= gap_nothing) fputs(": it is optimal\n", out);
+    else fprintf(out, ", gap %.2f %%\n", 100 * gap);
+}
+
 static void print_times(FILE *out, const struct cli_plan_report *report)
 {
     const struct plan *plan = report->plan;
@@ -245,6 +261,7 @@ static void print_times(FILE *out, const struct cli_plan_report *report)
         fprintf(out, "proof        %s: %s\n", plan_bound_names[plan->bound_kind],
                 plan->bound_text ? plan->bound_text : "");
     }
+    if (plan->order.kind != PLAN_ORDER_NONE) print_order(out, plan);
     print_speed(out, prediction->tokens_per_s, prediction->samples_per_s,
                 prediction->compute_share);
     fprintf(out, "bound by     %s\n", prediction->result.binds);
@@ -259,6 +276,7 @@ static enum status print_policies(struct cli *cli, const struct cli_plan_report 
                                                   ">COMPUTE BUSY", "", NULL});
     for (size_t i = 0; i < report->outcome_count; i++) {
         const struct cli_policy_outcome *outcome = &report->outcomes[i];
+        if (report->fitting_only && !outcome->feasible) continue;
         cli_table_cell(&table, "%s", outcome->policy);
         if (!outcome->feasible) {
             for (int c = 0; c < 4; c++) cli_table_cell(&table, "-");
@@ -273,7 +291,7 @@ static enum status print_policies(struct cli *cli, const struct cli_plan_report 
         cli_table_cell(&table, "%s", i == report->best ? "best" : "");
     }
     if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
-    for (size_t i = 0; i < report->outcome_count; i++)
+    for (size_t i = 0; i < report->outcome_count && !report->fitting_only; i++)
         if (!report->outcomes[i].feasible)
             fprintf(cli->out, "\n%s: %s\n", report->outcomes[i].policy, report->outcomes[i].reason);
     return STATUS_OK;
@@ -313,7 +331,7 @@ enum status cli_plan_text(struct cli *cli, const struct cli_plan_report *report,
     fprintf(out, "%u jobs on %s\n\n", plan->jobs.count, cli_machine_text(&plan->hardware, machine));
     if (report->outcomes) {
         if (print_policies(cli, report, err) != STATUS_OK) return err->status;
-        fprintf(out, "\nThe best is %s:\n\n", plan->policy);
+        fprintf(out, "\nThe best is %s:\n\n", report->outcomes[report->best].policy);
     }
     if (print_jobs(cli, plan, err) != STATUS_OK) return err->status;
     fputc('\n', out);
@@ -420,6 +438,20 @@ static void policies_json(struct json_out *json, const struct cli_plan_report *r
     json_out_string(json, "best_policy", report->outcomes[report->best].policy);
 }
 
+static void order_json(struct json_out *json, const struct plan *plan)
+{
+    const struct plan_order *order = &plan->order;
+    if (order->kind == PLAN_ORDER_NONE) return;
+    double gap = cli_gap(plan->estimated_makespan_s, order->bound_s);
+    json_out_object_begin(json, "order", true);
+    json_out_string(json, "status", gap <= gap_nothing ? "optimal" : "gap");
+    json_out_string(json, "kind", plan_order_names[order->kind]);
+    json_out_double(json, "bound_s", order->bound_s);
+    json_out_double(json, "gap", gap);
+    json_out_u64(json, "tried", order->tried);
+    json_out_object_end(json);
+}
+
 enum status cli_plan_json(struct cli *cli, const struct cli_plan_report *report,
                           struct error *err)
 {
@@ -443,6 +475,7 @@ enum status cli_plan_json(struct cli *cli, const struct cli_plan_report *report,
     json_out_string(json, "kind", plan_bound_names[plan->bound_kind]);
     json_out_string(json, "text", plan->bound_text ? plan->bound_text : "");
     json_out_object_end(json);
+    order_json(json, plan);
     json_out_double(json, "tokens_per_s", prediction->tokens_per_s);
     json_out_double(json, "samples_per_s", prediction->samples_per_s);
     json_out_double(json, "compute_utilisation", prediction->compute_share);

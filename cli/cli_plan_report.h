@@ -6,11 +6,11 @@
 #include "cli/cli_predict.h"
 #include "planner/plan.h"
 
-enum { CLI_POLICIES_MAX = 64 };
+enum { CLI_POLICIES_MAX = 64, CLI_OUTCOME_NAME_BYTES = 96 };
 
-/* What became of one policy. */
+/* What became of one policy, or of one cut. */
 struct cli_policy_outcome {
-    const char *policy;
+    char policy[CLI_OUTCOME_NAME_BYTES];
     bool feasible;
     char reason[1024]; /* why not */
     double makespan_s, estimated_makespan_s, lower_bound_s;
@@ -26,6 +26,7 @@ struct cli_plan_report {
     const struct cli_policy_outcome *outcomes; /* --policy all; else NULL */
     size_t outcome_count;
     size_t best;               /* index into outcomes */
+    bool fitting_only;         /* leave out what does not fit */
 };
 
 /* Makespan over bound, minus one; 0 when there is no bound. */

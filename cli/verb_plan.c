@@ -2,19 +2,20 @@
  * `plan`: from a jobs file and a machine to a plan, its simulated makespan and how far that is from
  * a proven bound.
  *
- * planner_plan() takes jobs and machine over, so each policy of `--policy all` reads both anew. The
- * best plan of all is kept (by simulated makespan, the first of equal ones) and is what -o writes.
- * A policy that cannot place the jobs is a row of the answer; only when none can is the answer no.
+ * Of several plans (`--policy all`, `--policy optimal`) the best is kept and is what -o writes. A policy
+ * that cannot place the jobs is a row of the answer; only when none can is the answer no.
  */
+#include <float.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/size.h"
 #include "base/suggest.h"
 #include "cli/cli.h"
-#include "cli/cli_machine.h"
-#include "cli/cli_plan_report.h"
-#include "cli/cli_predict.h"
+#include "cli/cli_candidate.h"
+#include "cli/cli_optimal.h"
 #include "planner/plan_io.h"
 #include "planner/planner.h"
 
@@ -24,39 +25,25 @@ static const char *const optimizer_choices[] = {"auto", "device", "cpu", "split"
 static const char *const stored_choices[] = {"auto", "none", "all", NULL};
 
 struct request {
-    const char *jobs_path;
+    struct cli_source source;
     const char *policy;
     const char *output; /* NULL: the plan is not kept */
-    struct cli_machine machine;
     size_t activations; /* index into activations_choices */
     size_t optimizer;   /* index into optimizer_choices */
     size_t stored;      /* index into stored_choices: enum planner_storage */
     bool no_double_buffer;
     bool no_persistence;
-    uint64_t regions, shards, seed;
+    uint64_t regions, shards, seed, iterations;
+    double time_limit_s;
     int argc;
     char **argv;
 };
 
-/* A plan and what the simulator says of it. */
-struct candidate {
-    struct plan plan;
-    struct cli_prediction prediction;
-};
+/* --- what is asked for ----------------------------------------------------------------------- */
 
-static void candidate_release(struct candidate *candidate)
+static struct planner_options planner_options_of(const struct request *request, const char *policy)
 {
-    cli_prediction_release(&candidate->prediction);
-    plan_release(&candidate->plan);
-    *candidate = (struct candidate){0};
-}
-
-/* --- one policy ------------------------------------------------------------------------------ */
-
-static enum status make(const struct request *request, const char *policy, struct candidate *out,
-                        struct error *err)
-{
-    struct planner_options options = {
+    return (struct planner_options){
         .policy = policy,
         .seed = request->seed,
         .no_double_buffer = request->no_double_buffer,
@@ -67,18 +54,11 @@ static enum status make(const struct request *request, const char *policy, struc
         .optimizer = request->optimizer == 0 ? PLANNER_AUTO : (uint32_t)request->optimizer - 1,
         .storage = (uint32_t)request->stored,
         .shards = (uint32_t)request->shards,
+        .iterations = (uint32_t)request->iterations,
+        .time_limit_s = request->time_limit_s == 0  ? DBL_MIN /* at once */
+                        : request->time_limit_s < 0 ? 0
+                                                    : request->time_limit_s,
     };
-    struct hardware hardware = {0};
-    struct job_set jobs = {0};
-    enum status status = cli_machine_read(&request->machine, &hardware, err);
-    if (status == STATUS_OK) status = job_set_read(request->jobs_path, &jobs, err);
-    if (status == STATUS_OK)
-        status = planner_plan(&hardware, &jobs, &options, &out->plan, err);
-    hardware_release(&hardware);
-    job_set_release(&jobs);
-    if (status == STATUS_OK)
-        status = cli_predict(&out->plan, NULL, false, &out->prediction, err);
-    return status;
 }
 
 static enum status check_policy(const char *policy, struct error *err)
@@ -98,62 +78,15 @@ static enum status check_policy(const char *policy, struct error *err)
                      suggest_list(names, count, list, sizeof list));
 }
 
-/* --- all policies ---------------------------------------------------------------------------- */
-
-struct field { /* of all policies */
-    struct cli_policy_outcome outcomes[CLI_POLICIES_MAX];
-    size_t count, best;
-    struct candidate kept; /* that of `best` */
-    bool any;
-};
-
-static void note_outcome(struct cli_policy_outcome *outcome, const struct candidate *candidate)
+static enum status try_all(const struct request *request, struct cli_field *field,
+                           struct error *err)
 {
-    outcome->feasible = true;
-    outcome->makespan_s = candidate->prediction.result.makespan_s;
-    outcome->estimated_makespan_s = candidate->plan.estimated_makespan_s;
-    outcome->lower_bound_s = candidate->plan.lower_bound_s;
-    outcome->tokens_per_s = candidate->prediction.tokens_per_s;
-    outcome->samples_per_s = candidate->prediction.samples_per_s;
-    outcome->compute_share = candidate->prediction.compute_share;
-}
-
-static enum status try_policy(const struct request *request, const char *policy,
-                              struct field *field, struct error *err)
-{
-    struct cli_policy_outcome *outcome = &field->outcomes[field->count];
-    struct candidate candidate = {0};
-    struct error why = {0};
-    *outcome = (struct cli_policy_outcome){.policy = policy};
-    if (make(request, policy, &candidate, &why) != STATUS_OK) {
-        candidate_release(&candidate);
-        if (why.status != STATUS_INFEASIBLE) return error_set(err, why.status, "%s", why.text);
-        memcpy(outcome->reason, why.text, sizeof outcome->reason);
-        field->count++;
-        return STATUS_OK;
-    }
-    note_outcome(outcome, &candidate);
-    if (!field->any || outcome->makespan_s < field->outcomes[field->best].makespan_s) {
-        candidate_release(&field->kept);
-        field->kept = candidate;
-        field->best = field->count;
-        field->any = true;
-    } else {
-        candidate_release(&candidate);
-    }
-    field->count++;
-    return STATUS_OK;
-}
-
-static enum status try_all(const struct request *request, struct field *field, struct error *err)
-{
-    for (uint32_t i = 0; planner_policy_name(i) && field->count < CLI_POLICIES_MAX; i++)
-        if (try_policy(request, planner_policy_name(i), field, err) != STATUS_OK)
+    for (uint32_t i = 0; planner_policy_name(i); i++) {
+        struct planner_options options = planner_options_of(request, planner_policy_name(i));
+        if (cli_field_try(field, &request->source, &options, options.policy, err) != STATUS_OK)
             return err->status;
-    if (!field->any)
-        return error_set(err, STATUS_INFEASIBLE, "no policy finds a plan: %s",
-                         field->outcomes[0].reason);
-    return STATUS_OK;
+    }
+    return cli_field_check(field, err);
 }
 
 /* --- the verb -------------------------------------------------------------------------------- */
@@ -170,13 +103,13 @@ static void warn_missing_data(struct cli *cli, const struct plan *plan)
 }
 
 static enum status report(struct cli *cli, const struct request *request,
-                          const struct candidate *candidate, const struct field *field,
+                          const struct cli_candidate *candidate, const struct cli_field *field,
                           struct error *err)
 {
     struct cli_plan_report content = {
         .plan = &candidate->plan,
         .prediction = &candidate->prediction,
-        .jobs_path = request->jobs_path,
+        .jobs_path = request->source.jobs_path,
         .plan_path = request->output,
         .argc = request->argc,
         .argv = request->argv,
@@ -184,6 +117,7 @@ static enum status report(struct cli *cli, const struct request *request,
     if (field) {
         content.outcomes = field->outcomes;
         content.outcome_count = field->count;
+        content.fitting_only = strcmp(request->policy, "optimal") == 0;
         content.best = field->best;
     }
     warn_missing_data(cli, &candidate->plan);
@@ -192,35 +126,47 @@ static enum status report(struct cli *cli, const struct request *request,
     return cli->json ? cli_plan_json(cli, &content, err) : cli_plan_text(cli, &content, err);
 }
 
-static enum status plan(struct cli *cli, const struct request *request, struct error *err)
+static enum status plan_best(struct cli *cli, const struct request *request, struct error *err)
 {
-    enum status status;
-    if (strcmp(request->policy, "all") == 0) {
-        struct field field = {0};
-        status = try_all(request, &field, err);
-        if (status == STATUS_OK) status = report(cli, request, &field.kept, &field, err);
-        candidate_release(&field.kept);
-        return status;
-    }
-    struct candidate candidate = {0};
-    status = make(request, request->policy, &candidate, err);
+    struct cli_field *field = alloc_zeroed(1, sizeof *field);
+    if (!field) return error_memory(err, "plans", sizeof *field);
+    struct planner_options options = planner_options_of(request, request->policy);
+    enum status status = strcmp(request->policy, "all") == 0
+                             ? try_all(request, field, err)
+                             : cli_optimal(&request->source, &options, field, err);
+    if (status == STATUS_OK) status = report(cli, request, &field->kept, field, err);
+    cli_field_release(field);
+    free(field);
+    return status;
+}
+
+static enum status plan_one(struct cli *cli, const struct request *request, struct error *err)
+{
+    struct cli_candidate candidate = {0};
+    struct planner_options options = planner_options_of(request, request->policy);
+    enum status status = cli_candidate_make(&request->source, &options, &candidate, err);
     if (status == STATUS_OK) status = report(cli, request, &candidate, NULL, err);
-    candidate_release(&candidate);
+    cli_candidate_release(&candidate);
     return status;
 }
 
 enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
 {
     struct request request = {
-        .policy = "sharded-lrtf", .machine = CLI_MACHINE_NONE, .argc = argc, .argv = argv};
+        .policy = "sharded-lrtf",
+        .source.machine = CLI_MACHINE_NONE,
+        .time_limit_s = -1,
+        .argc = argc,
+        .argv = argv,
+    };
     const struct option_spec specs[] = {
         OPTION_STRING("output", 'o', "FILE", &request.output, "write the plan there"),
         OPTION_STRING("policy", 'p', "NAME", &request.policy,
                       "who decides the order, default sharded-lrtf; 'all' compares them"),
-        CLI_MACHINE_NAME(&request.machine),
-        CLI_MACHINE_SIZES(&request.machine),
-        CLI_MACHINE_SPEEDS(&request.machine),
-        CLI_MACHINE_STORAGE(&request.machine),
+        CLI_MACHINE_NAME(&request.source.machine),
+        CLI_MACHINE_SIZES(&request.source.machine),
+        CLI_MACHINE_SPEEDS(&request.source.machine),
+        CLI_MACHINE_STORAGE(&request.source.machine),
         OPTION_CHOICE("activations", 0, "HOW", activations_choices, &request.activations,
                       "what is kept for the backward pass, default auto"),
         OPTION_CHOICE("optimizer", 0, "PLACE", optimizer_choices, &request.optimizer,
@@ -235,7 +181,12 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
                    "regions for streamed shards on each device, default chosen"),
         OPTION_U64("shards", 0, "N", 1, PLAN_SHARDS_MAX, &request.shards,
                    "cut each job into at least so many shards, default as few as fit"),
-        OPTION_U64("seed", 0, "N", 0, UINT64_MAX, &request.seed, "seed of the random policy"),
+        OPTION_U64("seed", 0, "N", 0, UINT64_MAX, &request.seed,
+                   "seed of policies random and optimal"),
+        OPTION_U64("iterations", 0, "N", 1, UINT32_MAX, &request.iterations,
+                   "orders that policy optimal looks at for each cut, default 400"),
+        OPTION_QUANTITY("time-limit", 0, "TIME", DIMENSION_SECONDS, &request.time_limit_s,
+                        "policy optimal goes on for no longer; default no limit"),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
@@ -254,10 +205,11 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
         return err->status;
-    request.jobs_path = options.operands[0];
+    request.source.jobs_path = options.operands[0];
     if (request.output && strcmp(request.output, "-") == 0)
         return error_set(err, STATUS_BAD_INPUT,
                          "option '--output' needs a file: standard output gets the report");
     if (check_policy(request.policy, err) != STATUS_OK) return err->status;
-    return plan(cli, &request, err);
+    bool several = strcmp(request.policy, "all") == 0 || strcmp(request.policy, "optimal") == 0;
+    return several ? plan_best(cli, &request, err) : plan_one(cli, &request, err);
 }

@@ -77,18 +77,25 @@ static uint32_t next_shard(const struct placing *p, uint32_t job)
     return cut->job_first_shard[job] + unit_shard(job_shard_count(cut, job), p->jobs[job].position);
 }
 
-/* The next unit of a job runs on the host's processor. Returns when it starts. */
+/* When the next unit of a job would start on the host's processor, whose stream is free at free_s. */
+static double start_on_cpu(const struct placing *p, uint32_t job, double free_s)
+{
+    const struct placing_job *own = &p->jobs[job];
+    double ready = own->edge_ready_s;
+    if (unit_begins(job_shard_count(p->times->partition, job), own->position))
+        ready = max_s(p->view_jobs[job].ready_s, p->state_ready_s[next_shard(p, job)]);
+    return max_s(free_s, ready);
+}
+
+/* It runs there. Returns when it starts. */
 static double place_on_cpu(struct placing *p, uint32_t job, const struct unit_time *time)
 {
-    struct policy_job *j = &p->view_jobs[job];
     struct placing_job *own = &p->jobs[job];
-    double *state_ready = &p->state_ready_s[next_shard(p, job)];
-    bool first = unit_begins(job_shard_count(p->times->partition, job), own->position);
     double *free_s = time->gathers ? &p->host_free_s : &p->cpu_free_s;
-    double start = max_s(*free_s, first ? max_s(j->ready_s, *state_ready) : own->edge_ready_s);
-    double end = start + time->cpu_s;
-    *free_s = own->edge_ready_s = j->ready_s = end;
-    if (!first) *state_ready = end;
+    double start = start_on_cpu(p, job, *free_s), end = start + time->cpu_s;
+    *free_s = own->edge_ready_s = p->view_jobs[job].ready_s = end;
+    if (!unit_begins(job_shard_count(p->times->partition, job), own->position))
+        p->state_ready_s[next_shard(p, job)] = end;
     return start;
 }
 
@@ -181,6 +188,18 @@ static void load_states(struct placing *p, uint32_t job, uint32_t device)
     for (uint32_t i = cut->job_first_shard[job]; i < cut->job_first_shard[job + 1]; i++)
         if (cut->persistent[i])
             p->state_ready_s[i] = lane->h2d_free_s += shard_time(p->times, device, i)->load_s;
+}
+
+struct placing_wait placing_wait(const struct placing *p, uint32_t job, uint32_t device)
+{
+    const struct unit_time *time = unit_time_at(p->times, device, job, p->jobs[job].position);
+    if (time->cpu_alone) return (struct placing_wait){0};
+    const struct placing_lane *lane = &p->lanes[device];
+    struct timing t = timing_of(p, job, device, time);
+    double copied = (t.region_used ? time->in_s : 0) + (t.edge_copied ? time->edge_in_s : 0);
+    double h2d = (t.edge_copied ? t.edge_ready : t.in_end) - copied - lane->h2d_free_s;
+    return (struct placing_wait){.compute_s = t.start - lane->compute_free_s,
+                                 .h2d_s = copied > 0 ? max_s(h2d, 0) : 0};
 }
 
 double placing_put(struct placing *p, uint32_t job, uint32_t device, struct scheduled_unit *unit)

@@ -59,11 +59,10 @@ void placing_copy(struct placing *to, const struct placing *from);
 double placing_put(struct placing *placing, uint32_t job, uint32_t device,
                    struct scheduled_unit *unit);
 
-/* The unit that would be placed. */
-static inline const struct unit_time *placing_next(const struct placing *p, uint32_t job,
-                                                   uint32_t device)
-{
-    return unit_time_at(p->times, device, job, p->jobs[job].position);
-}
+/* How long lanes of the device would wait for the next unit of a job if it were placed there. */
+struct placing_wait {
+    double compute_s, h2d_s;
+};
+struct placing_wait placing_wait(const struct placing *placing, uint32_t job, uint32_t device);
 
 #endif

@@ -66,6 +66,17 @@ const char *const plan_bound_names[BOUND_KIND_COUNT] = {
     [BOUND_STORAGE] = "storage",
 };
 
+const char *const plan_order_names[PLAN_ORDER_COUNT] = {
+    [PLAN_ORDER_NONE] = "none",
+    [PLAN_ORDER_COMPUTE] = "compute",
+    [PLAN_ORDER_IN] = "copies in",
+    [PLAN_ORDER_OUT] = "copies out",
+    [PLAN_ORDER_REGIONS] = "regions",
+    [PLAN_ORDER_PROCESSOR] = "processor",
+    [PLAN_ORDER_STORAGE] = "storage",
+    [PLAN_ORDER_CHAIN] = "chain",
+};
+
 const char *const plan_activations_names[ACTIVATIONS_COUNT] = {
     [ACTIVATIONS_RECOMPUTE] = "recompute",
     [ACTIVATIONS_KEEP] = "keep",

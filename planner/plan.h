@@ -244,6 +244,28 @@ enum plan_bound_kind {
 };
 extern const char *const plan_bound_names[BOUND_KIND_COUNT];
 
+/* What keeps any order of these units, in this cut, from ending earlier (planner/order_bound.h). */
+enum plan_order_kind {
+    PLAN_ORDER_NONE,
+    PLAN_ORDER_COMPUTE,
+    PLAN_ORDER_IN,
+    PLAN_ORDER_OUT,
+    PLAN_ORDER_REGIONS,
+    PLAN_ORDER_PROCESSOR,
+    PLAN_ORDER_STORAGE,
+    PLAN_ORDER_CHAIN,
+    PLAN_ORDER_COUNT
+};
+extern const char *const plan_order_names[PLAN_ORDER_COUNT];
+
+/* The certificate of a plan's order, by the planner's clock: estimated_makespan_s is within
+ * (estimated_makespan_s - bound_s) of the best order of these units. */
+struct plan_order {
+    double bound_s;
+    uint32_t kind;  /* enum plan_order_kind; none: nothing is known */
+    uint64_t tried; /* orders looked at */
+};
+
 /* What a job's shards keep between their forward and their backward pass. The last shard, which has
  * both in one, holds what its `inputs_only` says. */
 enum plan_activations {
@@ -281,6 +303,7 @@ struct plan {
     double lower_bound_s;        /* no plan for these jobs on this machine ends before */
     uint32_t bound_kind;         /* enum plan_bound_kind */
     const char *bound_text;      /* the proof in a sentence */
+    struct plan_order order;
 
     uint32_t *job_first_shard;   /* jobs.count + 1 entries; S of job j = [j + 1] - [j] */
     uint32_t *job_activations;   /* enum plan_activations, per job */

@@ -398,6 +398,11 @@ static enum status check_tables(struct checker *c)
                           plan->seed);
     if (plan->bound_kind >= BOUND_KIND_COUNT)
         return check_fail(c, RULE_FORM, "a bound of kind %u", plan->bound_kind);
+    if (plan->order.kind >= PLAN_ORDER_COUNT)
+        return check_fail(c, RULE_FORM, "an order's bound of kind %u", plan->order.kind);
+    if (plan->order.bound_s > plan->estimated_makespan_s * (1 + 1e-9))
+        return check_fail(c, RULE_FORM, "an order of %g s where none is said to be below %g s",
+                          plan->estimated_makespan_s, plan->order.bound_s);
     TRY(check_jobs(c));
     TRY(check_buffers(c));
     TRY(check_slots(c));

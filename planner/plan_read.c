@@ -571,6 +571,23 @@ static enum status read_bound(struct reader *r, struct json_object *root)
     return json_object_close(&object, r->err);
 }
 
+static enum status read_order(struct reader *r, struct json_object *root)
+{
+    const json_t *value;
+    struct json_object object;
+    struct plan_order *order = &r->plan->order;
+    size_t kind = 0;
+    TRY(json_take_object(root, "order", JSON_OPTIONAL, &value, r->err));
+    if (!value) return STATUS_OK;
+    TRY(json_object_open(&object, r->in, value, "the order's bound", r->err));
+    TRY(json_take_choice(&object, "kind", JSON_REQUIRED, plan_order_names, PLAN_ORDER_COUNT, &kind,
+                         r->err));
+    order->kind = (uint32_t)kind;
+    TRY(json_take_double(&object, "bound_s", JSON_REQUIRED, 0, 1e300, &order->bound_s, r->err));
+    TRY(json_take_u64(&object, "tried", JSON_REQUIRED, 0, INT64_MAX, &order->tried, r->err));
+    return json_object_close(&object, r->err);
+}
+
 static enum status read_machine_and_jobs(struct reader *r, struct json_object *root)
 {
     const json_t *value;
@@ -608,6 +625,7 @@ static enum status read_plan(const struct json_input *in, struct plan *plan, str
     TRY(json_object_open(&root, in, json_input_root(in), "a plan", err));
     TRY(read_header(&r, &root));
     TRY(read_bound(&r, &root));
+    TRY(read_order(&r, &root));
     TRY(read_machine_and_jobs(&r, &root));
     TRY(read_tables(&r, &root));
     TRY(json_object_close(&root, err));

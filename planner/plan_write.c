@@ -251,6 +251,13 @@ void plan_write_json(const struct plan *plan, struct json_out *out)
     json_out_string(out, "kind", plan_bound_names[plan->bound_kind]);
     json_out_string(out, "text", plan->bound_text);
     json_out_object_end(out);
+    if (plan->order.kind != PLAN_ORDER_NONE) {
+        json_out_object_begin(out, "order", true);
+        json_out_string(out, "kind", plan_order_names[plan->order.kind]);
+        json_out_double(out, "bound_s", plan->order.bound_s);
+        json_out_u64(out, "tried", plan->order.tried);
+        json_out_object_end(out);
+    }
     hardware_write(&plan->hardware, out, "hardware");
     job_set_write(plan->jobs.jobs, plan->jobs.count, out, "jobs");
     write_activations(plan, out);

@@ -6,13 +6,17 @@
  */
 #include "planner/planner.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/suggest.h"
+#include "base/progress.h"
 #include "models/try.h"
 #include "planner/bound.h"
 #include "planner/emit.h"
+#include "planner/order_bound.h"
+#include "planner/order_search.h"
 #include "planner/partition.h"
 #include "planner/partition_storage.h"
 #include "planner/plan_check.h"
@@ -20,7 +24,7 @@
 #include "planner/schedule.h"
 #include "planner/unit_times.h"
 
-enum { POLICIES_MAX = 64 };
+enum { POLICIES_MAX = 64, ITERATIONS_DEFAULT = 400 };
 
 static enum status unknown_policy(const char *name, struct error *err)
 {
@@ -88,11 +92,25 @@ static enum status partition_for(const struct policy *policy, const struct hardw
 static enum status schedule_for(const struct hardware *hardware, const struct job_set *jobs,
                                 struct footprints *footprints, const struct partition *partition,
                                 const struct policy *policy, const struct planner_options *options,
-                                struct schedule *out, struct error *err)
+                                struct schedule *out, struct plan_order *order, struct error *err)
 {
     struct unit_times times;
     TRY(unit_times_make(hardware, jobs, footprints, partition, &times, err));
-    enum status status = schedule_make(&times, policy, options->seed, out, err);
+    enum status status;
+    struct order_bound bound = order_bound_make(&times, policy->one_device);
+    *order = (struct plan_order){.bound_s = bound.seconds, .kind = bound.kind, .tried = 1};
+    if (policy->searched) {
+        struct order_search_options search = {
+            .seed = options->seed,
+            .iterations = options->iterations       ? options->iterations
+                          : options->time_limit_s > 0 ? UINT32_MAX
+                                                      : ITERATIONS_DEFAULT,
+            .until_s = options->time_limit_s > 0 ? clock_s() + options->time_limit_s : HUGE_VAL,
+            .bound_s = bound.seconds};
+        status = order_search(&times, &search, out, &order->tried, err);
+    } else {
+        status = schedule_make(&times, policy, options->seed, out, err);
+    }
     unit_times_release(&times);
     return status;
 }
@@ -113,7 +131,7 @@ static enum status check_host_memory(const struct plan *plan, struct error *err)
 static enum status describe(struct plan *plan, const struct policy *policy,
                             const struct planner_options *options,
                             const struct partition *partition, double estimate_s,
-                            struct error *err)
+                            const struct plan_order *order, struct error *err)
 {
     struct bound bound;
     bool cpu = options->optimizer != PLACE_DEVICE && hardware_has_cpu(&plan->hardware);
@@ -123,6 +141,7 @@ static enum status describe(struct plan *plan, const struct policy *policy,
     plan->estimated_makespan_s = estimate_s;
     plan->lower_bound_s = bound.seconds;
     plan->bound_kind = bound.kind;
+    plan->order = *order;
     for (uint32_t j = 0; j < plan->jobs.count; j++)
         plan->job_activations[j] = partition->activations;
     enum status status = arena_string(&plan->arena, bound.text, &plan->bound_text, err);
@@ -151,6 +170,7 @@ enum status planner_plan(struct hardware *hardware, struct job_set *jobs,
     struct footprints *footprints = NULL;
     struct partition partition = {0};
     struct schedule schedule = {0};
+    struct plan_order order = {0};
     struct plan_builder *builder = NULL;
     enum status status = policy ? STATUS_OK : unknown_policy(name, err);
     if (!status && options->regions > REGIONS_MAX)
@@ -162,7 +182,8 @@ enum status planner_plan(struct hardware *hardware, struct job_set *jobs,
     if (!status)
         status = storage_choose(hardware, jobs, footprints, options, &partition, err);
     if (!status)
-        status = schedule_for(hardware, jobs, footprints, &partition, policy, options, &schedule, err);
+        status = schedule_for(hardware, jobs, footprints, &partition, policy, options, &schedule,
+                              &order, err);
     if (status) {
         job_set_release(jobs);
         hardware_release(hardware);
@@ -174,7 +195,7 @@ enum status planner_plan(struct hardware *hardware, struct job_set *jobs,
     footprints_rebind(footprints, &plan->hardware, &plan->jobs);
     status = emit_plan(builder, footprints, &partition, &schedule, err);
     if (!status)
-        status = describe(plan, policy, options, &partition, schedule.makespan_s, err);
+        status = describe(plan, policy, options, &partition, schedule.makespan_s, &order, err);
     if (!status) status = plan_builder_finish(builder, out, err);
     if (!status) status = check_host_memory(out, err);
     if (!status) {

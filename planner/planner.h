@@ -31,6 +31,8 @@ struct planner_options {
     uint32_t optimizer;      /* enum planner_place, or PLANNER_AUTO */
     bool no_persistence;     /* no state stays on a device beyond its unit; for streamed states */
     uint32_t storage;        /* enum planner_storage */
+    uint32_t iterations;     /* of the search of policy "optimal"; 0: 400, or what time_limit_s allows */
+    double time_limit_s;     /* of the same; 0: none */
     uint32_t shards;         /* cut each job into at least this many shards; 0: as few as fit */
 };
 

@@ -9,6 +9,7 @@
 static const struct policy *const policies[] = {
     &policy_sharded_lrtf, &policy_sharded_lrtf_cached, &policy_srtf,           &policy_fifo,
     &policy_random,       &policy_spill_sequential,    &policy_model_parallel, &policy_shard_parallel,
+    &policy_optimal,
 };
 
 const struct policy *policy_at(uint32_t index)

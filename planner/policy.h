@@ -46,6 +46,7 @@ struct policy {
     uint32_t seats_max;  /* resident: jobs at a time */
     bool one_device;     /* uses device 0 only */
     bool commit_ahead;   /* a device chooses its next unit when the current one starts */
+    bool searched;       /* orders are searched for (order_search.h), nothing is asked */
 };
 
 /* NULL when there is none of that name. */
@@ -54,7 +55,7 @@ const struct policy *policy_at(uint32_t index); /* NULL past the end */
 
 extern const struct policy policy_sharded_lrtf, policy_sharded_lrtf_cached, policy_fifo,
     policy_random, policy_srtf, policy_spill_sequential, policy_model_parallel,
-    policy_shard_parallel;
+    policy_shard_parallel, policy_optimal;
 
 /* Ready job with the most remaining time, ties to the lowest index: what several policies share. */
 uint32_t policy_longest(const struct policy_view *view, uint32_t device);

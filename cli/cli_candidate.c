@@ -1,0 +1,79 @@
+/* See cli_candidate.h. */
+#include "cli/cli_candidate.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum status cli_candidate_make(const struct cli_source *source,
+                               const struct planner_options *options, struct cli_candidate *out,
+                               struct error *err)
+{
+    struct hardware hardware = {0};
+    struct job_set jobs = {0};
+    enum status status = cli_machine_read(&source->machine, &hardware, err);
+    if (status == STATUS_OK) status = job_set_read(source->jobs_path, &jobs, err);
+    if (status == STATUS_OK) status = planner_plan(&hardware, &jobs, options, &out->plan, err);
+    hardware_release(&hardware);
+    job_set_release(&jobs);
+    if (status == STATUS_OK) status = cli_predict(&out->plan, NULL, false, &out->prediction, err);
+    return status;
+}
+
+void cli_candidate_release(struct cli_candidate *candidate)
+{
+    cli_prediction_release(&candidate->prediction);
+    plan_release(&candidate->plan);
+    *candidate = (struct cli_candidate){0};
+}
+
+static void note_outcome(struct cli_policy_outcome *outcome, const struct cli_candidate *candidate)
+{
+    outcome->feasible = true;
+    outcome->makespan_s = candidate->prediction.result.makespan_s;
+    outcome->estimated_makespan_s = candidate->plan.estimated_makespan_s;
+    outcome->lower_bound_s = candidate->plan.lower_bound_s;
+    outcome->tokens_per_s = candidate->prediction.tokens_per_s;
+    outcome->samples_per_s = candidate->prediction.samples_per_s;
+    outcome->compute_share = candidate->prediction.compute_share;
+}
+
+enum status cli_field_try(struct cli_field *field, const struct cli_source *source,
+                          const struct planner_options *options, const char *label,
+                          struct error *err)
+{
+    if (field->count == CLI_POLICIES_MAX) return STATUS_OK;
+    struct cli_policy_outcome *outcome = &field->outcomes[field->count];
+    struct cli_candidate candidate = {0};
+    struct error why = {0};
+    *outcome = (struct cli_policy_outcome){0};
+    snprintf(outcome->policy, sizeof outcome->policy, "%s", label);
+    if (cli_candidate_make(source, options, &candidate, &why) != STATUS_OK) {
+        cli_candidate_release(&candidate);
+        if (why.status != STATUS_INFEASIBLE) return error_set(err, why.status, "%s", why.text);
+        memcpy(outcome->reason, why.text, sizeof outcome->reason);
+        field->count++;
+        return STATUS_OK;
+    }
+    note_outcome(outcome, &candidate);
+    if (!field->any || outcome->makespan_s < field->outcomes[field->best].makespan_s) {
+        cli_candidate_release(&field->kept);
+        field->kept = candidate;
+        field->best = field->count;
+        field->any = true;
+    } else {
+        cli_candidate_release(&candidate);
+    }
+    field->count++;
+    return STATUS_OK;
+}
+
+enum status cli_field_check(const struct cli_field *field, struct error *err)
+{
+    if (field->any) return STATUS_OK;
+    return error_set(err, STATUS_INFEASIBLE, "no policy finds a plan: %s", field->outcomes[0].reason);
+}
+
+void cli_field_release(struct cli_field *field)
+{
+    cli_candidate_release(&field->kept);
+}

@@ -1,0 +1,50 @@
+/* Plans to choose from: each made and simulated, the best so far kept. */
+#ifndef SPILLWAY_CLI_CANDIDATE_H
+#define SPILLWAY_CLI_CANDIDATE_H
+
+#include "cli/cli_machine.h"
+#include "cli/cli_plan_report.h"
+#include "cli/cli_predict.h"
+#include "planner/planner.h"
+
+/* Where plans are made from. planner_plan() takes jobs and machine over, so each reads both anew. */
+struct cli_source {
+    const char *jobs_path;
+    struct cli_machine machine;
+};
+
+/* A plan and what the simulator says of it. */
+struct cli_candidate {
+    struct plan plan;
+    struct cli_prediction prediction;
+};
+
+/* Zeroed struct in; release it also after an error. */
+MUST_CHECK enum status cli_candidate_make(const struct cli_source *source,
+                                          const struct planner_options *options,
+                                          struct cli_candidate *out, struct error *err);
+void cli_candidate_release(struct cli_candidate *candidate);
+
+/* What was tried; `kept` is the candidate of outcomes[best], by simulated makespan, the first of equal
+ * ones. Zeroed it is empty. */
+struct cli_field {
+    struct cli_policy_outcome outcomes[CLI_POLICIES_MAX];
+    size_t count, best;
+    struct cli_candidate kept;
+    bool any;
+};
+
+/*
+ * Make a candidate and keep it if it is the best. One that does not fit is an outcome with its reason;
+ * when the field is full, nothing is done. `label`: the outcome's name, copied.
+ * Errors: all but STATUS_INFEASIBLE.
+ */
+MUST_CHECK enum status cli_field_try(struct cli_field *field, const struct cli_source *source,
+                                     const struct planner_options *options, const char *label,
+                                     struct error *err);
+
+/* Errors: STATUS_INFEASIBLE when nothing fits, with the first reason. */
+MUST_CHECK enum status cli_field_check(const struct cli_field *field, struct error *err);
+void cli_field_release(struct cli_field *field);
+
+#endif

@@ -1,0 +1,25 @@
+/*
+ * `plan --policy optimal`: cuts and orders chosen together.
+ *
+ * The order search (planner/order_search.h) is given one cut after the other: the planner's own
+ * choice first, then cuts that differ from the best so far in one respect (regions for streamed state,
+ * what is kept for backward passes, states that stay, shards), until none is better. Policies
+ * that are no order of streamed units are candidates as well: jobs one after the other, and those whose states stay
+ * on devices. What the user has fixed is not varied. The best by the simulator's clock is searched
+ * once more for as long as the limits allow.
+ */
+#ifndef SPILLWAY_CLI_OPTIMAL_H
+#define SPILLWAY_CLI_OPTIMAL_H
+
+#include "cli/cli_candidate.h"
+
+/*
+ * options->policy is ignored; options->iterations are for each cut. options->time_limit_s is for
+ * everything, and kept to but for one candidate, which is always made (0: no limit).
+ * Errors: those of cli_field_try() and cli_field_check().
+ */
+MUST_CHECK enum status cli_optimal(const struct cli_source *source,
+                                   const struct planner_options *options, struct cli_field *field,
+                                   struct error *err);
+
+#endif
