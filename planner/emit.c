@@ -1013,16 +1013,15 @@ static bool on_host(const struct emitter *e, const struct scheduled_unit *unit)
            job_has_embedding(&e->plan->jobs.jobs[unit->job]);
 }
 
-/* Is the next unit on the device the job's next one, with its input on the device? */
+/* Is the job's next unit the device's as well, with its input on the device? */
 static bool continues(const struct emitter *e, const struct schedule *schedule,
                       const struct scheduled_unit *unit)
 {
-    if (unit->next_on_device == PLAN_NONE) return false;
-    const struct scheduled_unit *next = &schedule->units[unit->next_on_device];
+    if (unit->next_here == PLAN_NONE) return false;
+    const struct scheduled_unit *next = &schedule->units[unit->next_here];
     uint32_t shards = e->partition->job_first_shard[unit->job + 1] -
                       e->partition->job_first_shard[unit->job];
-    return next->job == unit->job && next->position == unit->position + 1 &&
-           !unit_begins(shards, next->position) && !on_host(e, unit) && !on_host(e, next);
+    return !unit_begins(shards, next->position) && !on_host(e, unit) && !on_host(e, next);
 }
 
 static void emit_schedule(struct emitter *e, const struct schedule *schedule, bool *continued)
@@ -1030,7 +1029,7 @@ static void emit_schedule(struct emitter *e, const struct schedule *schedule, bo
     for (uint32_t i = 0; i < schedule->count && !e->status; i++) {
         const struct scheduled_unit *unit = &schedule->units[i];
         bool here_out = continues(e, schedule, unit);
-        if (here_out) continued[unit->next_on_device] = true;
+        if (here_out) continued[unit->next_here] = true;
         if (unit->first) move_states(e, unit, true);
         add_instance(e, unit_of(e, unit, continued[i], here_out), unit->device, unit->seat);
         if (updates_behind(e, unit)) update_shards(e, unit);

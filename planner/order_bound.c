@@ -40,10 +40,11 @@ static struct unit_time least(const struct unit_times *t, uint32_t job, uint32_t
 struct sums { /* seconds, of all units */
     double compute, in, out, regions; /* of a device, or of all that share the units */
     double cpu, read, write;          /* of the machine */
-    double head, in_tail, out_head;   /* least of a unit: copied in; behind that; in front of copying out */
+    double head, tail, out_head;      /* least of a unit: copied in; behind that; in front of copying out */
+    double behind;                    /* the last computation of all */
 };
 
-static const struct sums nothing = {.head = HUGE_VAL, .in_tail = HUGE_VAL, .out_head = HUGE_VAL};
+static const struct sums nothing = {.head = HUGE_VAL, .tail = HUGE_VAL, .out_head = HUGE_VAL};
 
 static double out_of(const struct unit_time *unit)
 {
@@ -60,9 +61,10 @@ static void add_unit(struct sums *sums, const struct unit_time *unit, bool persi
     sums->compute += unit->compute_s * times;
     sums->in += unit->in_s * times;
     sums->out += (unit->edge_out_s + unit->out_s) * times;
-    if (region) sums->regions += (unit->in_s + unit->compute_s + out_of(unit)) * times;
+    double left = unit->out_apart ? 0 : out_of(unit);
+    if (region) sums->regions += (unit->in_s + unit->compute_s + left) * times;
     sums->head = min_s(sums->head, unit->in_s);
-    if (unit->in_s > 0) sums->in_tail = min_s(sums->in_tail, unit->compute_s + out_of(unit));
+    sums->tail = min_s(sums->tail, unit->compute_s + out_of(unit));
     sums->out_head = min_s(sums->out_head, unit->in_s + unit->compute_s);
 }
 
@@ -151,11 +153,30 @@ static void raise(struct order_bound *bound, double seconds, uint32_t kind)
         *bound = (struct order_bound){.seconds = seconds * rounding, .kind = kind};
 }
 
+/* A device alone begins with the first unit of a job and ends with the last of one. */
+static struct sums of_one_device(const struct unit_times *t, struct sums sums)
+{
+    double head = HUGE_VAL, tail = HUGE_VAL;
+    for (uint32_t j = 0; j < t->jobs->count; j++) {
+        uint32_t shards = job_shard_count(t->partition, j), i = 0;
+        uint32_t last = distinct_positions(&t->jobs->jobs[j], shards) - 1;
+        while (i < last && least(t, j, i).cpu_alone) i++;
+        while (last > 0 && least(t, j, last).cpu_alone) last--;
+        struct unit_time first = least(t, j, i), end = least(t, j, last);
+        head = min_s(head, first.in_s);
+        tail = min_s(tail, out_of(&end));
+    }
+    sums.head = max_s(sums.head, head);
+    sums.behind = tail;
+    return sums;
+}
+
 static void raise_by_device(struct order_bound *bound, const struct sums *sums, double devices,
                             double regions)
 {
-    if (sums->compute > 0) raise(bound, sums->head + sums->compute / devices, PLAN_ORDER_COMPUTE);
-    if (sums->in > 0) raise(bound, sums->in / devices + sums->in_tail, PLAN_ORDER_IN);
+    if (sums->compute > 0)
+        raise(bound, sums->head + sums->compute / devices + sums->behind, PLAN_ORDER_COMPUTE);
+    if (sums->in > 0) raise(bound, sums->in / devices + sums->tail, PLAN_ORDER_IN);
     if (sums->out > 0) raise(bound, sums->out_head + sums->out / devices, PLAN_ORDER_OUT);
     if (sums->regions > 0) raise(bound, sums->regions / devices / regions, PLAN_ORDER_REGIONS);
 }
@@ -167,6 +188,7 @@ struct order_bound order_bound_make(const struct unit_times *t, bool one_device)
     uint32_t devices = one_device ? 1 : t->hardware->device_count;
     double regions = cut->region_count > 0 ? cut->region_count : 1;
     struct sums sums = sum_units(t, 0);
+    if (devices == 1 && !cut->resident) sums = of_one_device(t, sums);
     if (!cut->resident) raise_by_device(&bound, &sums, devices, regions);
     for (uint32_t d = 0; d < devices && cut->resident; d++) {
         struct sums here = sum_units(t, d);

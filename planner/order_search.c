@@ -42,13 +42,12 @@ struct search {
     uint32_t stride;
     struct job_measure *jobs;
     uint32_t *quota;    /* per job: units left in the window */
-    uint32_t *next;     /* per device, for schedule_link() */
     double mean_s;      /* of a unit's computation */
     double units_per_job;
     double longest_compute_s, longest_alone_s;
-    struct scheduled_unit *trial;
+    struct scheduled_unit *trial, *moved;
     struct schedule *best;
-    struct rule rule;   /* that made the best */
+    struct rule rule;   /* that made the best of the rules */
     uint32_t iterations;
 };
 
@@ -97,33 +96,22 @@ static double left(const struct search *s, const struct rule *rule, uint32_t job
     return share * m->factor * s->units_per_job;
 }
 
-static bool may_run(const struct search *s, uint32_t job, uint32_t device)
+static bool may_run(const struct search *s, uint32_t job)
 {
-    const struct policy_job *j = &s->now->view_jobs[job];
-    return j->admitted && j->remaining_s > 0 && s->quota[job] > 0 &&
-           (j->next_device == PLAN_NONE || j->next_device == device);
+    return s->now->view_jobs[job].remaining_s > 0 && s->quota[job] > 0;
 }
 
-/* The device that can start something first; of equal ones the lowest. */
+/* The device that is free first, of equal ones the lowest; *ready_s: when it can start something. */
 static uint32_t next_device(const struct search *s, double *ready_s)
 {
-    bool resident = s->times->partition->resident;
-    uint32_t best = PLAN_NONE;
-    double earliest = HUGE_VAL, ready = HUGE_VAL;
-    for (uint32_t d = 0; d < s->now->device_count; d++) {
-        if (resident || d == 0) {
-            ready = HUGE_VAL;
-            for (uint32_t j = 0; j < s->times->jobs->count; j++)
-                if (may_run(s, j, d) && s->now->view_jobs[j].ready_s < ready)
-                    ready = s->now->view_jobs[j].ready_s;
-        }
-        double when = max_s(s->now->lanes[d].compute_free_s, ready);
-        if (when < earliest) {
-            earliest = when;
-            best = d;
-        }
-    }
-    *ready_s = earliest;
+    uint32_t best = 0;
+    double ready = HUGE_VAL;
+    for (uint32_t d = 1; d < s->now->device_count; d++)
+        if (s->now->lanes[d].compute_free_s < s->now->lanes[best].compute_free_s) best = d;
+    for (uint32_t j = 0; j < s->times->jobs->count; j++)
+        if (may_run(s, j) && s->now->view_jobs[j].ready_s < ready)
+            ready = s->now->view_jobs[j].ready_s;
+    *ready_s = max_s(s->now->lanes[best].compute_free_s, ready);
     return best;
 }
 
@@ -132,12 +120,11 @@ static uint32_t choose(const struct search *s, const struct rule *rule, uint32_t
     double from, best_score = -HUGE_VAL;
     uint32_t best = PLAN_NONE, free = next_device(s, &from);
     double until = from + rule->ahead * s->mean_s;
-    bool resident = s->times->partition->resident;
     for (uint32_t j = 0; j < s->times->jobs->count; j++) {
         const struct policy_job *job = &s->now->view_jobs[j];
-        if (!may_run(s, j, free) || job->ready_s > until) continue;
+        if (!may_run(s, j) || job->ready_s > until) continue;
         uint32_t at = free, last = job->last_device;
-        if (!resident && last != PLAN_NONE && s->now->lanes[last].compute_free_s <= from) at = last;
+        if (last != PLAN_NONE && s->now->lanes[last].compute_free_s <= from) at = last;
         struct placing_wait wait = placing_wait(s->now, j, at);
         double waits = (1 - rule->link) * wait.compute_s + rule->link * wait.h2d_s;
         double score = rule->weight * left(s, rule, j) - waits / s->mean_s;
@@ -170,18 +157,16 @@ static void place_by_rule(struct search *s, const struct rule *rule, uint32_t fr
     }
 }
 
-/* Go on in the order of the best schedule; false: it cannot become better. */
-static bool place_as_before(struct search *s, uint32_t from)
+/* Place order[from ..] as it stands; false: what comes of it is worse than the best. */
+static bool place_order(struct search *s, const struct scheduled_unit *order, uint32_t from)
 {
     for (uint32_t i = from; i < s->best->count; i++) {
-        const struct scheduled_unit *unit = &s->best->units[i];
-        placing_put(s->now, unit->job, unit->device, &s->trial[i]);
-        if (s->now->makespan_s >= s->best->makespan_s) return false;
+        placing_put(s->now, order[i].job, order[i].device, &s->trial[i]);
+        if (s->now->makespan_s > s->best->makespan_s) return false;
     }
-    return true;
+    return s->now->makespan_s <= s->best->makespan_s;
 }
 
-/* Along the best order, every `stride` units. */
 static void take_snapshots(struct search *s)
 {
     placing_copy(s->now, s->snapshots[0]);
@@ -192,6 +177,8 @@ static void take_snapshots(struct search *s)
     }
 }
 
+/* The trial is complete and no worse than the best. Of equal ones the last is gone on from: from one
+ * of them the next change may be better. */
 static void keep_trial(struct search *s)
 {
     struct scheduled_unit *units = s->best->units;
@@ -207,13 +194,12 @@ static void try_rule(struct search *s, const struct rule *rule)
     for (uint32_t j = 0; j < s->times->jobs->count; j++)
         s->quota[j] = (uint32_t)unit_times_count(s->times, j);
     place_by_rule(s, rule, 0, s->best->count);
-    s->iterations++;
     if (s->now->makespan_s >= s->best->makespan_s) return;
     s->rule = *rule;
     keep_trial(s);
 }
 
-/* Units [from, to) of the best order anew, the same of each job. */
+/* Units [from, to) anew, the same of each job. */
 static void try_window(struct search *s, const struct rule *rule, uint32_t from, uint32_t to)
 {
     uint32_t start = from - from % s->stride;
@@ -224,8 +210,37 @@ static void try_window(struct search *s, const struct rule *rule, uint32_t from,
     memset(s->quota, 0, s->times->jobs->count * sizeof *s->quota);
     for (uint32_t i = from; i < to; i++) s->quota[s->best->units[i].job]++;
     place_by_rule(s, rule, from, to);
-    s->iterations++;
-    if (place_as_before(s, to) && s->now->makespan_s < s->best->makespan_s) keep_trial(s);
+    if (place_order(s, s->best->units, to)) keep_trial(s);
+}
+
+/* A length of any order of magnitude, from 1 to n. */
+static uint32_t random_length(uint64_t key, uint64_t counter, uint32_t n)
+{
+    uint32_t length = (uint32_t)exp(random_unit(key, counter) * log((double)n + 1));
+    return length < 1 ? 1 : length > n ? n : length;
+}
+
+/* Two neighbouring runs of units change places; or those of one job in a window change devices. */
+static void try_move(struct search *s, uint64_t draw)
+{
+    uint32_t n = s->best->count, devices = s->now->device_count;
+    memcpy(s->moved, s->best->units, n * sizeof *s->moved);
+    uint32_t from = (uint32_t)random_below(draw, 1, n - 1);
+    uint32_t first = from - from % s->stride;
+    if (devices > 1 && draw % 3 == 0) {
+        uint32_t end = from + random_length(draw, 2, n - from), job = s->best->units[from].job;
+        uint32_t device = (uint32_t)random_below(draw, 3, devices);
+        for (uint32_t i = from; i < end; i++)
+            if (s->moved[i].job == job) s->moved[i].device = device;
+    } else {
+        uint32_t left = random_length(draw, 4, n - from - 1);
+        uint32_t right = random_length(draw, 5, n - from - left);
+        memcpy(s->moved + from, s->best->units + from + left, right * sizeof *s->moved);
+        memcpy(s->moved + from + right, s->best->units + from, left * sizeof *s->moved);
+    }
+    placing_copy(s->now, s->snapshots[first / s->stride]);
+    memcpy(s->trial, s->best->units, first * sizeof *s->trial);
+    if (place_order(s, s->moved, first)) keep_trial(s);
 }
 
 /* --- the search ------------------------------------------------------------------------------ */
@@ -238,15 +253,17 @@ static bool more(const struct search *s)
 static void try_grid(struct search *s)
 {
     for (uint32_t i = 0; i < GRID && !finished(s); i++) {
+        uint32_t link = i / REMAINING_COUNT, weight = link / ARRAY_COUNT(links);
         struct rule rule = {.remaining = i % REMAINING_COUNT,
-                            .link = links[i / REMAINING_COUNT % ARRAY_COUNT(links)],
-                            .weight = weights[i / (REMAINING_COUNT * ARRAY_COUNT(links)) % ARRAY_COUNT(weights)],
-                            .ahead = aheads[i / (REMAINING_COUNT * ARRAY_COUNT(links) * ARRAY_COUNT(weights))]};
+                            .link = links[link % ARRAY_COUNT(links)],
+                            .weight = weights[weight % ARRAY_COUNT(weights)],
+                            .ahead = aheads[weight / ARRAY_COUNT(weights)]};
         try_rule(s, &rule);
+        s->iterations++;
     }
 }
 
-/* A rule near the best one, and every second time a window instead of everything. */
+/* A rule near the best one, for everything or for a window; or a move. */
 static void try_near(struct search *s)
 {
     uint64_t draw = random_u64(s->options->seed, s->iterations);
@@ -258,13 +275,17 @@ static void try_near(struct search *s)
     if (draw / 256 % 4 == 0) rule.link = random_unit(draw, UINT64_MAX - 3);
     if (draw / 1024 % 4 == 0) rule.ahead = aheads[draw / 4096 % ARRAY_COUNT(aheads)];
     uint32_t n = s->best->count;
-    if (draw / 65536 % 2 || n < 4) {
+    uint32_t kind = n < 4 ? 0 : draw / 65536 % 8;
+    if (kind < 3) {
         try_rule(s, &rule);
-        return;
+    } else if (kind < 6) {
+        uint32_t length = 1 + random_length(draw, UINT64_MAX - 1, n - 1);
+        uint32_t from = (uint32_t)random_below(draw, UINT64_MAX - 2, n - length + 1);
+        try_window(s, &rule, from, from + length);
+    } else {
+        try_move(s, random_u64(draw, UINT64_MAX - 4));
     }
-    uint32_t length = 2 + (uint32_t)pow(n - 2, random_unit(draw, UINT64_MAX - 1));
-    uint32_t from = (uint32_t)random_below(draw, UINT64_MAX - 2, n - length + 1);
-    try_window(s, &rule, from, from + length);
+    s->iterations++;
 }
 
 /* The best of the policies is where the search starts. */
@@ -273,8 +294,7 @@ static enum status start(const struct unit_times *times, uint64_t seed, struct s
 {
     for (uint32_t i = 0; policy_at(i); i++) {
         const struct policy *policy = policy_at(i);
-        if (policy->resident != times->partition->resident || policy->one_device || policy->searched)
-            continue;
+        if (policy->resident || policy->one_device || policy->searched) continue;
         struct schedule made;
         if (schedule_make(times, policy, seed, &made, err)) return err->status;
         if ((*tried)++ > 0 && made.makespan_s >= best->makespan_s) {
@@ -287,22 +307,14 @@ static enum status start(const struct unit_times *times, uint64_t seed, struct s
     return STATUS_OK;
 }
 
-/* placing_put() knows no neighbours. */
-static void link_devices(struct search *s)
-{
-    uint32_t *next = s->next;
-    for (uint32_t d = 0; d < s->now->device_count; d++) next[d] = PLAN_NONE;
-    schedule_link(s->best, next);
-}
-
 static void search_release(struct search *s)
 {
     for (uint32_t i = 0; i < SNAPSHOTS; i++) placing_destroy(s->snapshots[i]);
     placing_destroy(s->now);
     free(s->jobs);
     free(s->quota);
-    free(s->next);
     free(s->trial);
+    free(s->moved);
 }
 
 static enum status search_create(struct search *s, struct error *err)
@@ -310,9 +322,9 @@ static enum status search_create(struct search *s, struct error *err)
     uint32_t jobs = s->times->jobs->count;
     s->jobs = alloc_zeroed(jobs + 1u, sizeof *s->jobs);
     s->quota = alloc_zeroed(jobs + 1u, sizeof *s->quota);
-    s->next = alloc_zeroed(s->times->hardware->device_count, sizeof *s->next);
     s->trial = alloc_zeroed(s->best->count + 1u, sizeof *s->trial);
-    if (!s->jobs || !s->quota || !s->next || !s->trial)
+    s->moved = alloc_zeroed(s->best->count + 1u, sizeof *s->moved);
+    if (!s->jobs || !s->quota || !s->trial || !s->moved)
         return error_memory(err, "a search", s->best->count * sizeof *s->trial);
     if (placing_create(s->times, false, &s->now, err)) return err->status;
     for (uint32_t i = 0; i < SNAPSHOTS; i++)
@@ -328,6 +340,7 @@ enum status order_search(const struct unit_times *times, const struct order_sear
                          struct schedule *out, uint64_t *tried, struct error *err)
 {
     struct search s = {.times = times, .options = options, .best = out};
+    assert(!times->partition->resident);
     *tried = 0;
     *out = (struct schedule){0};
     enum status status = start(times, options->seed, out, tried, err);
@@ -336,7 +349,7 @@ enum status order_search(const struct unit_times *times, const struct order_sear
         try_grid(&s);
         while (more(&s)) try_near(&s);
         *tried += s.iterations;
-        link_devices(&s);
+        status = schedule_link(out, times->jobs->count, s.now->device_count, err);
     }
     search_release(&s);
     if (status) schedule_release(out);

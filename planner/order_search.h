@@ -7,8 +7,8 @@
  * copies and regions included, and by what is left of its job: computation (Sharded-LRTF's measure),
  * time that it would take alone with its copies, or the share of its own that is left, which has
  * jobs that copy advance beside jobs that compute. First come the built-in policies and rules over a
- * grid, then rules near the best one, then, in turns, windows of the best order: the units of a
- * window are placed anew by a perturbed rule, those behind it as before.
+ * grid; then, in turns, rules near the best one; windows of the best order, whose units are placed anew
+ * by a perturbed rule and those behind it as before; and single units moved in it.
  *
  * Anytime; deterministic for a seed and a number of iterations, a limit of time only cuts it short.
  * The objective is the makespan by the planner's clock.
@@ -26,8 +26,8 @@ struct order_search_options {
 };
 
 /*
- * The partition must be a streamed one over all devices, or a resident one. Release *out with
- * schedule_release(). *tried: schedules made; the policies' are, whatever the limits.
+ * The partition must be a streamed one over all devices. Release *out with schedule_release().
+ * *tried: schedules made; the policies' are, whatever the limits.
  * Errors: STATUS_NO_MEMORY, STATUS_LIMIT.
  */
 MUST_CHECK enum status order_search(const struct unit_times *times,

@@ -114,6 +114,7 @@ struct timing {
     double read_end;   /* storage has read what it must */
     double in_end;     /* all that takes a region is there ... */
     double edge_ready; /* ... and so is the boundary */
+    double room;       /* what the unit makes has room */
     double start;
     bool region_used, edge_copied;
 };
@@ -125,7 +126,7 @@ static struct timing timing_of(const struct placing *p, uint32_t job, uint32_t d
     const struct placing_job *own = &p->jobs[job];
     const struct placing_lane *lane = &p->lanes[device];
     bool begins = unit_begins(job_shard_count(cut, job), own->position);
-    bool here = lane->last_job == job && !begins &&
+    bool here = lane->last_job == job && p->view_jobs[job].last_device == device && !begins &&
                 !unit_time_at(p->times, device, job, own->position - 1)->cpu_alone;
     double fetched = states_ready(p, job); /* in host memory */
     struct timing t = {
@@ -136,11 +137,14 @@ static struct timing timing_of(const struct placing *p, uint32_t job, uint32_t d
         .edge_ready = p->view_jobs[job].ready_s};
     if (time->read_s > 0) fetched = t.read_end = max_s(p->read_free_s, fetched) + time->read_s;
     if (t.region_used) {
-        double region = lane->region_free_s[lane->turn % cut->region_count];
+        uint32_t turn = lane->turn % cut->region_count;
+        double region = time->in_apart ? lane->region_left_s[turn] : lane->region_free_s[turn];
         t.in_end = max_s(max_s(lane->h2d_free_s, region), fetched) + time->in_s;
+        if (time->out_s > 0) t.room = lane->region_left_s[turn];
     }
-    if (t.edge_copied) t.edge_ready = max_s(own->edge_ready_s, t.in_end) + time->edge_in_s;
-    t.start = max_s(max_s(lane->compute_free_s, t.in_end), t.edge_ready);
+    if (t.edge_copied)
+        t.edge_ready = max_s(own->edge_ready_s, max_s(lane->h2d_free_s, t.in_end)) + time->edge_in_s;
+    t.start = max_s(max_s(lane->compute_free_s, t.room), max_s(t.in_end, t.edge_ready));
     return t;
 }
 
@@ -158,7 +162,11 @@ static double place_on_device(struct placing *p, uint32_t job, uint32_t device,
     lane->d2h_free_s = max_s(lane->d2h_free_s, end) + time->edge_out_s;
     p->jobs[job].edge_ready_s = lane->d2h_free_s;
     if (time->out_s > 0) left = lane->d2h_free_s += time->out_s;
-    if (t.region_used) lane->region_free_s[lane->turn++ % cut->region_count] = left;
+    if (t.region_used) {
+        uint32_t turn = lane->turn++ % cut->region_count;
+        lane->region_left_s[turn] = left;
+        lane->region_free_s[turn] = time->out_apart ? end : left;
+    }
     if (time->cpu_s > 0) p->cpu_free_s = max_s(p->cpu_free_s, lane->d2h_free_s) + time->cpu_s;
     enum plan_pass pass = unit_pass_of(job_shard_count(cut, job), p->jobs[job].position);
     double state_ready = time->cpu_s > 0 ? p->cpu_free_s : left;
@@ -224,7 +232,7 @@ double placing_put(struct placing *p, uint32_t job, uint32_t device, struct sche
         .position = position,
         .device = device,
         .seat = own->seat,
-        .next_on_device = PLAN_NONE,
+        .next_here = PLAN_NONE,
         .first = first,
         .ends = position + 1 == unit_times_positions(t, job, own->minibatch)};
     own->position = unit->ends ? 0 : position + 1;

@@ -18,7 +18,8 @@
 
 struct placing_lane {
     double h2d_free_s, compute_free_s, d2h_free_s;
-    double region_free_s[REGIONS_MAX];
+    double region_free_s[REGIONS_MAX]; /* for what comes in ... */
+    double region_left_s[REGIONS_MAX]; /* ... and for what lies behind it and goes out by itself */
     uint32_t turn;
     uint32_t last_job; /* of the last unit placed here; PLAN_NONE: none so far */
 };

@@ -401,8 +401,9 @@ static enum status check_tables(struct checker *c)
     if (plan->order.kind >= PLAN_ORDER_COUNT)
         return check_fail(c, RULE_FORM, "an order's bound of kind %u", plan->order.kind);
     if (plan->order.bound_s > plan->estimated_makespan_s * (1 + 1e-9))
-        return check_fail(c, RULE_FORM, "an order of %g s where none is said to be below %g s",
-                          plan->estimated_makespan_s, plan->order.bound_s);
+        return check_fail(c, RULE_FORM, "an order of %g s where none is said to be below %g s (%s)",
+                          plan->estimated_makespan_s, plan->order.bound_s,
+                          plan_order_names[plan->order.kind]);
     TRY(check_jobs(c));
     TRY(check_buffers(c));
     TRY(check_slots(c));

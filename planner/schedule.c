@@ -143,41 +143,46 @@ enum status schedule_init(struct schedule *schedule, const struct unit_times *ti
     return STATUS_OK;
 }
 
-void schedule_link(struct schedule *schedule, uint32_t *next)
+enum status schedule_link(struct schedule *schedule, uint32_t jobs, uint32_t devices,
+                          struct error *err)
 {
+    uint32_t *of_job = malloc(((size_t)jobs + devices) * sizeof *of_job);
+    if (!of_job) return error_memory(err, "the schedule", ((size_t)jobs + devices) * sizeof *of_job);
+    uint32_t *on_device = of_job + jobs;
+    for (uint32_t i = 0; i < jobs + devices; i++) of_job[i] = PLAN_NONE;
     for (uint32_t i = schedule->count; i-- > 0;) {
         struct scheduled_unit *unit = &schedule->units[i];
-        unit->next_on_device = next[unit->device];
-        next[unit->device] = i;
+        uint32_t next = of_job[unit->job];
+        unit->next_here = next == on_device[unit->device] ? next : PLAN_NONE;
+        of_job[unit->job] = on_device[unit->device] = i;
     }
+    free(of_job);
+    return STATUS_OK;
 }
 
 enum status schedule_make(const struct unit_times *times, const struct policy *policy,
                           uint64_t seed, struct schedule *out, struct error *err)
 {
     struct scheduler s = {.policy = policy, .resident = times->partition->resident};
-    uint32_t *next = NULL;
     enum status status = schedule_init(out, times, err);
     if (!status) status = placing_create(times, policy->one_device, &s.placing, err);
     if (status) goto out;
     uint32_t devices = s.placing->device_count;
     s.turns = calloc(devices, sizeof *s.turns);
-    next = malloc(devices * sizeof *next);
-    if (!s.turns || !next) {
+    if (!s.turns) {
         status = error_memory(err, "the schedule", devices * sizeof *s.turns);
         goto out;
     }
-    for (uint32_t d = 0; d < devices; d++) s.turns[d].cached = next[d] = PLAN_NONE;
+    for (uint32_t d = 0; d < devices; d++) s.turns[d].cached = PLAN_NONE;
     s.view = (struct policy_view){.jobs = s.placing->view_jobs,
                                   .job_count = times->jobs->count,
                                   .device_count = devices,
                                   .seed = seed};
     run(&s, out);
-    schedule_link(out, next);
     out->makespan_s = s.placing->makespan_s;
+    status = schedule_link(out, times->jobs->count, devices, err);
 out:
     free(s.turns);
-    free(next);
     placing_destroy(s.placing);
     if (status) schedule_release(out);
     return status;

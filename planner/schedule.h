@@ -17,7 +17,8 @@ struct scheduled_unit {
     uint32_t position;
     uint32_t device;
     uint32_t seat;    /* resident; else 0 */
-    uint32_t next_on_device; /* index of the next unit on this device; PLAN_NONE: none */
+    uint32_t next_here; /* index of the job's next unit where that is this device's next as well;
+                           PLAN_NONE where something comes between, or it is elsewhere */
     bool first, last; /* of its job */
     bool ends;        /* the last of its minibatch */
 };
@@ -57,8 +58,9 @@ MUST_CHECK enum status schedule_make(const struct unit_times *times, const struc
 MUST_CHECK enum status schedule_init(struct schedule *schedule, const struct unit_times *times,
                                      struct error *err);
 
-/* Fill in next_on_device; next[]: PLAN_NONE for each device, then the first unit there. */
-void schedule_link(struct schedule *schedule, uint32_t *next);
+/* Fill in next_here. Errors: STATUS_NO_MEMORY. */
+MUST_CHECK enum status schedule_link(struct schedule *schedule, uint32_t jobs, uint32_t devices,
+                                     struct error *err);
 void schedule_release(struct schedule *schedule);
 
 #endif

@@ -77,6 +77,7 @@ static void shard_times(const struct unit_times *t, struct footprints *footprint
         times[0].edge_in_s = copied_s(t, device, COPY_H2D, f->input_bytes);
         times[0].edge_out_s = copied_s(t, device, COPY_D2H, f->output_bytes);
         times[0].out_s = copied_s(t, device, COPY_D2H, spilled);
+        times[0].out_apart = true;
     }
     times[1].compute_s =
         computed_s(hw, device, job, shard, last ? PLAN_LOSS : PLAN_BACKWARD,
@@ -95,6 +96,8 @@ static void shard_times(const struct unit_times *t, struct footprints *footprint
         uint64_t in = !streamed ? 0 : on_cpu ? f->weight_bytes : f->state_bytes;
         uint64_t out = !streamed ? 0 : on_cpu ? f->gradient_bytes : f->state_bytes;
         times[1].in_s = copied_s(t, device, COPY_H2D, table + in + spilled);
+        times[1].in_apart = spilled > 0;
+        times[1].out_apart = on_cpu;
         times[1].out_s = copied_s(t, device, COPY_D2H,
                                   (table > 0 ? job_table_gradient_bytes(job) : 0) + out);
     }

@@ -18,6 +18,8 @@ struct unit_time {
     double compute_s;
     double edge_out_s;
     double out_s;
+    bool out_apart;    /* what goes out lies behind what came in, whose room is free before */
+    bool in_apart;     /* some of what comes in lies there too */
     double load_s;     /* of a persistent shard's state, once */
     double read_s, write_s; /* of states on storage */
     double cpu_s;      /* the update on the host's processor, or the norm ... */

@@ -419,7 +419,7 @@ static void test_errors(void **state)
         {{.policy = "greedy", .activations = PLANNER_AUTO},
          1 << 24,
          "unknown policy 'greedy' (expected one of sharded-lrtf, sharded-lrtf-cached, srtf, fifo, "
-         "random, spill-sequential, model-parallel, shard-parallel)"},
+         "random, spill-sequential, model-parallel, shard-parallel, optimal)"},
         {{.policy = "fifo", .regions = 9, .activations = PLANNER_AUTO},
          1 << 24,
          "9 regions (expected 1 to 8)"},
