@@ -35,6 +35,7 @@ const struct cli_verb cli_verbs[] = {
     {"hardware", "check", "FILE", "does a hardware file make physical sense?",
      verb_hardware_check},
     {"plan", NULL, "JOBS.json", "decide what runs where and when, within memory", verb_plan},
+    {"solve", NULL, "FILE", "the best schedule of a problem, and what is proven of it", verb_solve},
     {"simulate", NULL, "PLAN.json", "time a plan without running it", verb_simulate},
     {"run", NULL, "PLAN.json", "carry a plan out and compare it with its prediction", verb_run},
     {"compare", NULL, "PREDICTED MEASURED", "lay two traces of one plan side by side",

@@ -40,6 +40,11 @@ static void print_networks(FILE *out)
     for (uint32_t i = 0; network_preset_name(i); i++) fprintf(out, " %s", network_preset_name(i));
 }
 
+static void print_solvers(FILE *out)
+{
+    fputs(" glpk cbc highs", out);
+}
+
 static void print_bash_alone(FILE *out)
 {
     fputs(" bash", out);
@@ -52,6 +57,7 @@ static const struct {
 } known_words[] = {
     {"policy", print_policies},
     {"hw", print_machines},
+    {"solver", print_solvers},
     {"spillway models show", print_networks},
     {"spillway hardware show", print_machines},
     {"spillway help", print_verb_names},

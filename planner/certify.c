@@ -14,17 +14,49 @@
 #include "planner/schedule_search.h"
 #include "planner/timetable_check.h"
 
+enum { EARLY_ITERATIONS = 60, EARLY_NODES = 100000 };
+
+/* --- time ------------------------------------------------------------------------------------ */
+
+/* Branch and bound settles in seconds what it settles at all; a solver is the last resort. */
+void certify_divide(const struct instance *in, double limit_s, struct certify_options *options)
+{
+    bool exact = branch_bound_takes(in), solver = options->solver != NULL;
+    options->early = exact && limit_s > 0;
+    options->search_limit_s = limit_s * (exact && solver ? 0.3 : exact || solver ? 0.4 : 1);
+    options->exact_limit_s = exact ? limit_s * (solver ? 0.3 : 0.6) : 0;
+    options->solver_limit_s = solver ? limit_s * (exact ? 0.4 : 0.6) : 0;
+}
+
+/* The end of a step of `limit_s` behind one that was to end at `before`. */
+static double ending(double before, double limit_s)
+{
+    return (before < HUGE_VAL ? before : clock_s()) + limit_s;
+}
+
+/* --- the steps ------------------------------------------------------------------------------- */
+
+static enum status search(const struct instance *in, const struct instance_bounds *bounds,
+                          const struct schedule_search_options *options, struct dispatch_step *steps,
+                          struct certificate *made, struct error *err)
+{
+    double started = clock_s();
+    if (schedule_search(in, bounds, options, steps, &made->value, &made->iterations, err)) return err->status;
+    made->searched_value = made->value;
+    made->search_s += clock_s() - started;
+    return STATUS_OK;
+}
+
 static enum status prove(const struct instance *in, const struct instance_bounds *bounds,
-                         const struct certify_options *options, struct dispatch_step *steps,
+                         uint64_t nodes_max, double until_s, struct dispatch_step *steps,
                          struct certificate *made, struct error *err)
 {
     double started = clock_s();
-    struct branch_bound_options limits = {.nodes_max = options->nodes_max,
-                                          .until_s = started + options->exact_limit_s};
+    struct branch_bound_options limits = {.nodes_max = nodes_max, .until_s = until_s};
     struct branch_bound_result result;
     if (branch_bound_run(in, bounds, &limits, steps, &made->value, &result, err)) return err->status;
-    made->nodes = result.nodes;
-    made->exact_s = clock_s() - started;
+    made->nodes += result.nodes;
+    made->exact_s += clock_s() - started;
     if (result.proven) {
         made->status = CERTIFICATE_SEARCHED;
         made->bound = made->value;
@@ -32,25 +64,16 @@ static enum status prove(const struct instance *in, const struct instance_bounds
     return STATUS_OK;
 }
 
-/* The one that suits: set-ups ask for arcs; without, few ticks for steps of time. */
-static enum formulation_kind suitable(const struct instance *in, int64_t value)
-{
-    for (uint32_t u = 0; u < in->unit_count; u++)
-        if (in->units[u].in > 0 || in->units[u].out > 0) return FORMULATION_ADJACENCY;
-    return value * in->task_count <= FORMULATION_CELLS_MAX / 10 ? FORMULATION_TIME_INDEXED
-                                                               : FORMULATION_DISJUNCTIVE;
-}
-
 /* A solver that is missing, fails or lies costs its proof, not the schedule. */
 static void ask_solver(const struct instance *in, const struct instance_bounds *bounds,
-                       const struct certify_options *options, struct dispatch_step *steps,
-                       struct certificate *made)
+                       const struct certify_options *options, double until_s,
+                       struct dispatch_step *steps, struct certificate *made)
 {
-    enum formulation_kind kind = suitable(in, made->value);
+    enum formulation_kind kind = formulation_suitable(in, made->value);
     struct formulation_result result;
     made->solver = options->solver;
     snprintf(made->formulation, sizeof made->formulation, "%s", formulation_names[kind]);
-    if (formulation_solve(in, bounds, kind, options->solver, options->solver_limit_s, steps,
+    if (formulation_solve(in, bounds, kind, options->solver, until_s - clock_s(), steps,
                           &made->value, &result, &made->solver_error)) {}
     made->solver_s = result.seconds;
     if (!result.proven) return;
@@ -63,26 +86,31 @@ enum status certify(const struct instance *in, const struct certify_options *opt
 {
     struct instance_bounds bounds = {0};
     struct certificate made = {.status = CERTIFICATE_GAP};
-    double started = clock_s();
+    double started = clock_s(), until_s = started + options->search_limit_s;
     struct dispatch_step *steps = alloc_zeroed(in->task_count, sizeof *steps);
     if (!steps) return error_memory(err, "a schedule", in->task_count * sizeof *steps);
     if (instance_bounds_make(in, &bounds, err)) goto out;
     made.bound_s = clock_s() - started;
     made.bound = instance_bounds_best(&bounds);
     made.proved_by = bounds.best;
-    started = clock_s();
-    struct schedule_search_options search = {
-        .seed = options->seed,
-        .iterations = options->iterations ? options->iterations : 400,
-        .until_s = options->search_limit_s > 0 ? started + options->search_limit_s : HUGE_VAL};
-    if (schedule_search(in, &bounds, &search, steps, &made.value, &made.iterations, err)) goto out;
-    made.searched_value = made.value;
-    made.search_s = clock_s() - started;
-    if (made.value > made.bound && options->exact_limit_s > 0 && branch_bound_takes(in) &&
-        prove(in, &bounds, options, steps, &made, err))
+    struct schedule_search_options searching = {.seed = options->seed, .until_s = until_s};
+    uint32_t iterations = options->iterations ? options->iterations : 400;
+    searching.iterations = options->early && iterations > EARLY_ITERATIONS ? EARLY_ITERATIONS : iterations;
+    if (search(in, &bounds, &searching, steps, &made, err)) goto out;
+    if (options->early && made.value > made.bound && branch_bound_takes(in) &&
+        prove(in, &bounds, EARLY_NODES, until_s, steps, &made, err))
         goto out;
+    searching.made = made.iterations;
+    searching.iterations = iterations;
+    if (made.value > made.bound && made.iterations < iterations &&
+        search(in, &bounds, &searching, steps, &made, err))
+        goto out;
+    if (options->exact_limit_s > 0 && branch_bound_takes(in)) {
+        until_s = ending(until_s, options->exact_limit_s);
+        if (made.value > made.bound && prove(in, &bounds, options->nodes_max, until_s, steps, &made, err)) goto out;
+    }
     if (made.value > made.bound && options->solver && options->solver_limit_s > 0)
-        ask_solver(in, &bounds, options, steps, &made);
+        ask_solver(in, &bounds, options, ending(until_s, options->solver_limit_s), steps, &made);
     if (made.value == instance_bounds_best(&bounds)) made.status = CERTIFICATE_BOUND;
     if (timetable_make(in, steps, timetable, err)) goto out;
     if (timetable->value < made.value) made.value = timetable->value; /* without needless waiting */

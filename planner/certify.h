@@ -16,12 +16,18 @@
 struct certify_options {
     uint64_t seed;
     uint32_t iterations;   /* of the search; 0: 400 */
-    double search_limit_s; /* of the search; 0: none */
     uint64_t nodes_max;    /* of branch and bound; 0: no limit */
+    bool early;            /* a little of search and branch and bound first: enough for small instances */
+    /* What one of a bounded time leaves over goes to the next. HUGE_VAL: unbounded. */
+    double search_limit_s; /* of bounds and search; 0: one list schedule */
     double exact_limit_s;  /* of branch and bound; 0: it is not tried */
     const char *solver;    /* "glpk", "cbc", "highs", a file (planner/milp.h); NULL: none */
     double solver_limit_s;
 };
+
+/* Divide `limit_s` among those that can do something for this instance (options->solver set), and ask
+ * for an early proof. */
+void certify_divide(const struct instance *in, double limit_s, struct certify_options *options);
 
 enum certificate_status {
     CERTIFICATE_BOUND,    /* optimal: the value is a lower bound's */

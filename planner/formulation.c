@@ -43,6 +43,14 @@ struct formulation {
     uint32_t *steps;    /* time-indexed: (n), column of the first tick of the window */
 };
 
+enum formulation_kind formulation_suitable(const struct instance *in, int64_t limit)
+{
+    for (uint32_t u = 0; u < in->unit_count; u++)
+        if (in->units[u].in > 0 || in->units[u].out > 0) return FORMULATION_ADJACENCY;
+    return limit <= FORMULATION_CELLS_MAX / 10 / in->task_count ? FORMULATION_TIME_INDEXED
+                                                                : FORMULATION_DISJUNCTIVE;
+}
+
 /* --- tasks ----------------------------------------------------------------------------------- */
 
 static int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }

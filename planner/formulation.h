@@ -36,6 +36,9 @@ enum { FORMULATION_TASKS_MAX = 128, FORMULATION_CELLS_MAX = 400000 /* tasks by t
 
 struct formulation; /* opaque */
 
+/* The kind to ask about schedules of at most `limit`: set-ups want arcs; without, few ticks steps of time. */
+enum formulation_kind formulation_suitable(const struct instance *in, int64_t limit);
+
 /*
  * `in` and `bounds` are borrowed. The caller frees it with formulation_destroy().
  * Errors: STATUS_INFEASIBLE when windows alone show that no schedule ends by `limit`;

@@ -407,6 +407,9 @@ enum status instance_bounds_make(const struct instance *in, struct instance_boun
         instance_bounds_release(&made);
         return err->status;
     }
+    made.best = in->objective == OBJECTIVE_MAKESPAN    ? INSTANCE_BOUND_AREA
+                : in->objective == OBJECTIVE_TARDINESS ? INSTANCE_BOUND_DUE
+                                                       : INSTANCE_BOUND_ORDER;
     for (int kind = 0; kind < INSTANCE_BOUND_COUNT; kind++)
         if (made.value[kind] > made.value[made.best]) made.best = (enum instance_bound_kind)kind;
     *out = made;

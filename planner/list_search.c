@@ -456,6 +456,7 @@ struct baseline {
     bool *waiting;      /* (device_count): found nothing; asked again when a task ends */
     struct dispatch_step *steps;
     uint32_t made;
+    double until_s;
 };
 
 /* The longest remaining of the jobs that `device` may take at `now`; `own`: its job, also while it
@@ -502,10 +503,11 @@ static uint32_t next_event(const struct baseline *b)
     return best;
 }
 
-/* `ahead`: pick the next job when a task starts; else when the device is free. */
-static void run_baseline(struct baseline *b, bool ahead)
+/* `ahead`: pick the next job when a task starts; else when the device is free. Done in time? */
+static bool run_baseline(struct baseline *b, bool ahead)
 {
     while (b->made < b->in->task_count) {
+        if (b->made % 1024 == 1023 && clock_s() >= b->until_s) return false;
         uint32_t g = next_event(b);
         int64_t now = b->event[g];
         assert(now < INT64_MAX);
@@ -523,12 +525,13 @@ static void run_baseline(struct baseline *b, bool ahead)
         start_picked(b, g);
         if (ahead) pick(b, g, job, now);
     }
+    return true;
 }
 
-static enum status baseline(const struct instance *in, bool ahead, struct dispatch_step *steps,
-                            int64_t *value, struct error *err)
+static enum status baseline(const struct instance *in, bool ahead, double until_s,
+                            struct dispatch_step *steps, int64_t *value, struct error *err)
 {
-    struct baseline b = {.in = in, .steps = steps};
+    struct baseline b = {.in = in, .steps = steps, .until_s = until_s};
     b.remaining = alloc_zeroed(in->job_count, sizeof *b.remaining);
     b.taken = alloc_zeroed(in->job_count, sizeof *b.taken);
     b.picked = alloc_zeroed(in->device_count, sizeof *b.picked);
@@ -543,8 +546,7 @@ static enum status baseline(const struct instance *in, bool ahead, struct dispat
                 b.remaining[i] += job->repeat * instance_compute_min(in, job->first_unit + u);
         }
         for (uint32_t g = 0; g < in->device_count; g++) b.picked[g] = TIMETABLE_NONE;
-        run_baseline(&b, ahead);
-        *value = dispatch_value(b.d);
+        *value = run_baseline(&b, ahead) ? dispatch_value(b.d) : INT64_MAX;
     }
     dispatch_destroy(b.d);
     free(b.remaining);
@@ -555,14 +557,66 @@ static enum status baseline(const struct instance *in, bool ahead, struct dispat
     return err->status;
 }
 
-enum status list_search_hydra(const struct instance *in, struct dispatch_step *steps, int64_t *value,
-                              struct error *err)
+enum status list_search_hydra(const struct instance *in, double until_s, struct dispatch_step *steps,
+                              int64_t *value, struct error *err)
 {
-    return baseline(in, true, steps, value, err);
+    return baseline(in, true, until_s, steps, value, err);
 }
 
-enum status list_search_lrtf(const struct instance *in, struct dispatch_step *steps, int64_t *value,
-                             struct error *err)
+enum status list_search_lrtf(const struct instance *in, double until_s, struct dispatch_step *steps,
+                             int64_t *value, struct error *err)
 {
-    return baseline(in, false, steps, value, err);
+    return baseline(in, false, until_s, steps, value, err);
+}
+
+struct sized {
+    int64_t computes;
+    uint32_t job;
+};
+
+static int compare_sized(const void *a, const void *b)
+{
+    const struct sized *x = a, *y = b;
+    if (x->computes != y->computes) return x->computes > y->computes ? -1 : 1;
+    return (x->job > y->job) - (x->job < y->job);
+}
+
+/* The job's next task: where the one before it was, or where it starts first. */
+static uint32_t device_for(const struct instance *in, const struct dispatch *d, uint32_t job)
+{
+    uint32_t unit = d->jobs[job].unit, best = d->jobs[job].device;
+    if (best != TIMETABLE_NONE && instance_fits(in, unit, in->device_class[best])) return best;
+    best = TIMETABLE_NONE;
+    for (uint32_t g = 0; g < in->device_count; g++)
+        if (instance_fits(in, unit, in->device_class[g]) &&
+            (best == TIMETABLE_NONE || dispatch_start(d, job, g) < dispatch_start(d, job, best)))
+            best = g;
+    return best;
+}
+
+enum status list_search_whole(const struct instance *in, struct dispatch_step *steps, int64_t *value,
+                              struct error *err)
+{
+    struct dispatch *d = NULL;
+    struct sized *order = alloc_zeroed(in->job_count, sizeof *order);
+    if (!order) return error_memory(err, "a schedule", in->job_count * sizeof *order);
+    if (!dispatch_create(in, &d, err)) {
+        for (uint32_t i = 0; i < in->job_count; i++) {
+            const struct instance_job *job = &in->jobs[i];
+            order[i].job = i;
+            for (uint32_t u = 0; u < job->unit_count; u++)
+                order[i].computes += job->repeat * instance_compute_min(in, job->first_unit + u);
+        }
+        qsort(order, in->job_count, sizeof *order, compare_sized);
+        for (uint32_t i = 0, t = 0; i < in->job_count; i++)
+            for (uint32_t k = 0; k < instance_length(&in->jobs[order[i].job]); k++, t++) {
+                uint32_t job = order[i].job, device = device_for(in, d, job);
+                steps[t] = (struct dispatch_step){job, device};
+                dispatch_put(d, job, device);
+            }
+        *value = dispatch_value(d);
+    }
+    dispatch_destroy(d);
+    free(order);
+    return err->status;
 }

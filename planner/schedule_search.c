@@ -34,6 +34,7 @@ enum { EXACT_TASKS = 14, EXACT_NODES = 3000, SMALL_TASKS = 64, SMALL_NODES = 200
 /* Candidates of one run: about a second. */
 static const double work_max = 2e8;
 static const double end_work = 2e6; /* of making an end anew */
+static const double quick_work = 2e7; /* tasks by jobs: LRTF is then done whatever the time */
 
 struct search {
     const struct instance *in;
@@ -183,10 +184,14 @@ static enum status iterate(struct search *s, struct error *err)
 static enum status baselines(struct search *s, struct error *err)
 {
     int64_t value;
+    bool quick = (double)s->in->task_count * s->in->job_count <= quick_work;
+    double until_s = quick ? HUGE_VAL : s->options->until_s;
     s->value = INT64_MAX;
-    if (list_search_lrtf(s->in, s->trial, &value, err) || keep(s, value, err)) return err->status;
+    if (!quick && (list_search_whole(s->in, s->trial, &value, err) || keep(s, value, err)))
+        return err->status;
+    if (list_search_lrtf(s->in, until_s, s->trial, &value, err) || keep(s, value, err)) return err->status;
     if (s->value > s->bound &&
-        (list_search_hydra(s->in, s->trial, &value, err) || keep(s, value, err)))
+        (list_search_hydra(s->in, until_s, s->trial, &value, err) || keep(s, value, err)))
         return err->status;
     return STATUS_OK;
 }
@@ -215,7 +220,9 @@ enum status schedule_search(const struct instance *in, const struct instance_bou
         s.mean += (double)instance_compute_min(in, u) * in->jobs[in->units[u].job].repeat;
     s.mean /= in->task_count;
     s.best_priority = s.mean;
-    if (baselines(&s, err)) goto out;
+    s.iteration = options->made;
+    if (options->made > 0) s.value = *value;
+    else if (baselines(&s, err)) goto out;
     if (options->iterations == 0 || finished(&s)) goto done;
     if (list_search_create(in, bounds, s.width_max, &s.list, err)) goto out;
     for (; s.iteration < options->iterations && !finished(&s); s.iteration++)

@@ -13,12 +13,13 @@
 
 struct schedule_search_options {
     uint64_t seed;
-    uint32_t iterations; /* 0: the baselines alone */
+    uint32_t made;       /* iterations that were made before: steps and *value are what they found */
+    uint32_t iterations; /* in all; 0: the baselines alone */
     double until_s;      /* on the clock of base/progress.h; HUGE_VAL: none */
 };
 
 /*
- * steps: out, (in->task_count); *value its objective; *iterations: those that were made.
+ * steps: out, (in->task_count); *value its objective; *iterations: those that were made, in all.
  * Errors: STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status schedule_search(const struct instance *in, const struct instance_bounds *bounds,

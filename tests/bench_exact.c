@@ -16,6 +16,7 @@
  * Prints one line a regime. Times depend on the machine; the rest on the seed (the instance's number)
  * and, where a second is given, a little on the machine.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +67,7 @@ static struct certificate solve(const struct instance_random *options,
     }
     struct dispatch_step *steps = calloc(in.task_count, sizeof *steps);
     if (!steps) exit(3);
-    check(list_search_hydra(&in, steps, lrtf, &err), &err);
+    check(list_search_hydra(&in, HUGE_VAL, steps, lrtf, &err), &err);
     check(certify(&in, limits, &timetable, &certificate, &err), &err);
     free(steps);
     timetable_release(&timetable);
@@ -116,7 +117,8 @@ static void bench_small(uint32_t instances, double exact_s, bool core_only)
         for (uint32_t n = 1; n <= instances || (core.count < instances && n < 50 * instances); n++) {
             struct instance_random options = {.family = f, .seed = n, .devices = {2, 4}, .jobs = {3, 6},
                                               .shards = {2, 4}, .minibatches = {1, 1}};
-            struct certify_options limits = {.seed = n, .iterations = 2000, .exact_limit_s = exact_s};
+            struct certify_options limits = {.seed = n, .iterations = 2000, .search_limit_s = HUGE_VAL,
+                                             .exact_limit_s = exact_s};
             uint32_t most = n <= instances && !core_only ? UINT32_MAX : core_tasks, tasks = most;
             int64_t lrtf;
             struct certificate c = solve(&options, &limits, &tasks, &lrtf);

@@ -91,7 +91,7 @@ static int64_t by_branching(const struct instance *in, const struct instance_bou
     struct error err = {0};
     int64_t value;
     assert_non_null(steps);
-    assert_int_equal(list_search_lrtf(in, steps, &value, &err), STATUS_OK);
+    assert_int_equal(list_search_lrtf(in, HUGE_VAL, steps, &value, &err), STATUS_OK);
     if (branch_bound_run(in, bounds, &options, steps, &value, &result, &err)) fail_msg("%s", err.text);
     assert_true(result.proven);
     if (timetable_make(in, steps, &table, &err) || timetable_check(in, &table, &err)) fail_msg("%s", err.text);
@@ -112,7 +112,7 @@ static void tiny(void **state)
         struct timetable table = {0};
         struct certificate certificate;
         struct error err = {0};
-        struct certify_options options = {.seed = c, .iterations = 40};
+        struct certify_options options = {.seed = c, .iterations = 40, .search_limit_s = HUGE_VAL};
         test_instance_tiny(random_u64(seed, c), 3, &in);
         if (in.task_count > 7) {
             instance_release(&in);
@@ -179,7 +179,7 @@ static void solvers_agree(void **state)
             struct formulation_result result;
             int64_t value;
             if (kind != FORMULATION_ADJACENCY && family != FAMILY_COMPUTE) continue;
-            assert_int_equal(list_search_hydra(&in, steps, &value, &err), STATUS_OK);
+            assert_int_equal(list_search_hydra(&in, HUGE_VAL, steps, &value, &err), STATUS_OK);
             if (formulation_solve(&in, &bounds, kind, "glpk", 60, steps, &value, &result, &err))
                 fail_msg("%s: %s", formulation_names[kind], err.text);
             if (!result.proven && result.status == MILP_STOPPED) continue; /* a machine that stood still */
@@ -214,7 +214,7 @@ static void schedules_as_values(void **state)
         assert_int_equal(instance_random(&options, &in, &err), STATUS_OK);
         assert_int_equal(instance_bounds_make(&in, &bounds, &err), STATUS_OK);
         struct dispatch_step *steps = calloc(in.task_count, sizeof *steps);
-        assert_int_equal(list_search_lrtf(&in, steps, &value, &err), STATUS_OK);
+        assert_int_equal(list_search_lrtf(&in, HUGE_VAL, steps, &value, &err), STATUS_OK);
         assert_int_equal(timetable_make(&in, steps, &table, &err), STATUS_OK);
         if (formulation_create(&in, &bounds, kind, value + 3, &f, &err)) fail_msg("%s", err.text);
         double *x = calloc(milp_column_count(formulation_milp(f)) + 1, sizeof *x);
@@ -251,7 +251,7 @@ static void lrtf_theorem(void **state)
         int64_t value, work = 0, longest_task = 0, longest_chain = 0;
         assert_int_equal(instance_random(&options, &in, &err), STATUS_OK);
         struct dispatch_step *steps = calloc(in.task_count, sizeof *steps);
-        assert_int_equal(list_search_lrtf(&in, steps, &value, &err), STATUS_OK);
+        assert_int_equal(list_search_lrtf(&in, HUGE_VAL, steps, &value, &err), STATUS_OK);
         for (uint32_t i = 0; i < in.job_count; i++) {
             int64_t chain = 0;
             for (uint32_t t = 0; t < instance_length(&in.jobs[i]); t++) {
@@ -285,7 +285,8 @@ static void same_seed(void **state)
     struct instance in;
     struct timetable a = {0}, b = {0};
     struct certificate first, second;
-    struct certify_options options = {.seed = 5, .iterations = 60, .exact_limit_s = 1e9, .nodes_max = 20000};
+    struct certify_options options = {.seed = 5, .iterations = 60, .search_limit_s = HUGE_VAL,
+                                      .exact_limit_s = 1e9, .nodes_max = 20000};
     struct error err = {0};
     copy_instance(&in, 4, 8, 3);
     assert_int_equal(certify(&in, &options, &a, &first, &err), STATUS_OK);

@@ -7,9 +7,11 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdio.h>
 
 #include "base/size.h"
 #include "planner/timetable_check.h"
+#include "planner/timetable_io.h"
 #include "tests/support_instance.h"
 
 /* Job a: two passes over shard 0, the second writes it; job b: one unit. Memory 6 + 3 fits 10,
@@ -148,10 +150,73 @@ static void objectives(void **state)
     }
 }
 
+/* --- files ----------------------------------------------------------------------------------- */
+
+static const char *const file = "test_timetable.json";
+
+static void round_trip(void **state)
+{
+    (void)state;
+    static const struct dispatch_step steps[] = {{0, 0}, {1, 1}, {2, 0}, {0, 1}};
+    struct instance in;
+    struct timetable t, back = {0};
+    struct error err = {0};
+    int64_t bound = 0;
+    test_instance(two_jobs, &in);
+    make(&in, steps, &t);
+    assert_int_equal(timetable_write(&in, &t, 21, "so it is", file, &err), STATUS_OK);
+    if (timetable_read(&in, file, &back, &bound, &err) || timetable_check(&in, &back, &err)) fail_msg("%s", err.text);
+    assert_int_equal(bound, 21);
+    assert_int_equal(back.value, t.value);
+    assert_memory_equal(back.device_first, t.device_first, 3 * sizeof *t.device_first);
+    for (uint32_t k = 0; k < t.task_count; k++) {
+        assert_int_equal(back.tasks[k].job, t.tasks[k].job);
+        assert_int_equal(back.tasks[k].position, t.tasks[k].position);
+        assert_int_equal(back.tasks[k].start, t.tasks[k].start);
+    }
+    remove(file);
+    timetable_release(&back);
+    timetable_release(&t);
+    instance_release(&in);
+}
+
+static void bad_files(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *devices, *message;
+    } cases[] = {
+        {"[[[0, 0, 2]]]", "test_timetable.json:1:108: 1 devices (expected 2, those of the instance)"},
+        {"[[[0, 0, 2]], []]", "test_timetable.json:1:108: 1 tasks (expected 4, those of the instance)"},
+        {"[[[3, 0, 2]], []]", "test_timetable.json:1:111: element 0 is 3 (expected 0 to 2)"},
+        {"[[[1, 1, 2]], []]", "test_timetable.json:1:114: element 1 is 1 (expected 0)"},
+        {"[[[0, 0]], []]", "test_timetable.json:1:110: element 0 has 2 elements (expected 3)"},
+        {"[[[0,0,2],[0,1,7],[1,0,9],[2,0,9],[2,0,9]], []]",
+         "test_timetable.json:1:109: more tasks than the instance has (4)"},
+    };
+    struct instance in;
+    test_instance(two_jobs, &in);
+    for (size_t c = 0; c < ARRAY_COUNT(cases); c++) {
+        struct timetable t = {0};
+        struct error err = {0};
+        int64_t bound;
+        FILE *out = fopen(file, "w");
+        assert_non_null(out);
+        fprintf(out, "{\"spillway_timetable\": 1, \"instance\": \"two\", \"objective\": \"makespan\", "
+                     "\"value\": 23, \"bound\": 21, \"devices\": %s}", cases[c].devices);
+        assert_int_equal(fclose(out), 0);
+        assert_int_equal(timetable_read(&in, file, &t, &bound, &err), STATUS_BAD_INPUT);
+        assert_string_equal(err.text, cases[c].message);
+        timetable_release(&t);
+    }
+    remove(file);
+    instance_release(&in);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_device), cmocka_unit_test(two_devices), cmocka_unit_test(broken),
-        cmocka_unit_test(objectives)};
+        cmocka_unit_test(objectives), cmocka_unit_test(round_trip), cmocka_unit_test(bad_files)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,3 +36,21 @@ code_of() { # COMMAND...
 
 # Sizes and their units that follow from the planner's choices are not what a case is about.
 no_numbers() { sed -E '/^exit/!{s/[0-9]+(\.[0-9]+)?/N/g; s/[KMG]iB/bytes/g}'; }
+
+# instance.json: three jobs on two equal devices; the argument replaces the units of the last one.
+instance() { # [UNITS-OF-THE-LAST-JOB]
+    local last='{"compute": 5, "in": 4, "memory": 60}'
+    cat >instance.json <<JSON
+{"spillway_instance": 1, "name": "three",
+ "devices": [{"name": "gpu", "count": 2, "memory": 100}],
+ "jobs": [
+   {"name": "a", "repeat": 2,
+    "units": [{"compute": 7, "in": 3, "out": 3, "memory": 40, "writes": true},
+              {"compute": 4, "in": 5, "memory": 70}]},
+   {"name": "b", "units": [{"compute": 9, "in": 2, "memory": 50}, {"compute": 3, "in": 2, "memory": 50}]},
+   {"name": "c", "deadline": 9, "units": [${1-$last}]}]}
+JSON
+}
+
+# Seconds are not golden.
+no_seconds() { sed -E 's/[0-9]+\.[0-9]+ s/N s/g; s/(_s": )[0-9.e-]+/\1N/'; }

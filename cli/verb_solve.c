@@ -1,0 +1,89 @@
+/* `solve`: read the file, see by its version key which problem it states, hand it over. */
+#include <string.h>
+
+#include "base/size.h"
+#include "base/suggest.h"
+#include "cli/cli_solve.h"
+
+static const struct {
+    const char *key; /* the file's version key */
+    cli_solve solve;
+} kinds[] = {
+    {"spillway_instance", solve_instance},
+};
+
+static enum status unknown_kind(const struct json_input *input, struct error *err)
+{
+    const json_t *root = json_input_root(input);
+    const char *names[ARRAY_COUNT(kinds)], *key;
+    char list[256];
+    json_t *value;
+    for (size_t i = 0; i < ARRAY_COUNT(kinds); i++) names[i] = kinds[i].key;
+    suggest_list(names, ARRAY_COUNT(kinds), list, sizeof list);
+    if (!json_is_object(root))
+        return json_fail_key(input, root, NULL, err, "no problem to solve (expected an object with %s)", list);
+    json_object_foreach((json_t *)root, key, value) {
+        const char *near = suggest(key, names, ARRAY_COUNT(kinds));
+        if (near) return json_fail_key(input, root, key, err, "unknown key '%.80s' (did you mean '%s'?)", key, near);
+    }
+    return json_fail_key(input, root, NULL, err, "no problem that is known (expected the key %s)", list);
+}
+
+static enum status solve(struct cli *cli, const struct cli_solve_request *request, struct error *err)
+{
+    struct json_input *input;
+    if (json_input_read(request->path, &input, err)) return err->status;
+    cli_solve chosen = NULL;
+    for (size_t i = 0; i < ARRAY_COUNT(kinds) && !chosen; i++)
+        if (json_object_get(json_input_root(input), kinds[i].key)) chosen = kinds[i].solve;
+    enum status status = chosen ? chosen(cli, request, input, err) : unknown_kind(input, err);
+    json_input_destroy(input);
+    return status;
+}
+
+static enum status check_files(const struct cli_solve_request *request, struct error *err)
+{
+    const struct {
+        const char *option, *path;
+    } files[] = {{"output", request->output}, {"write-lp", request->lp}, {"write-mps", request->mps}};
+    for (size_t i = 0; i < ARRAY_COUNT(files); i++)
+        if (files[i].path && strcmp(files[i].path, "-") == 0)
+            return error_set(err, STATUS_BAD_INPUT,
+                             "option '--%s' needs a file: standard output gets the report", files[i].option);
+    return STATUS_OK;
+}
+
+enum status verb_solve(struct cli *cli, int argc, char **argv, struct error *err)
+{
+    struct cli_solve_request request = {.limit_s = 10};
+    const struct option_spec specs[] = {
+        OPTION_STRING("output", 'o', "FILE", &request.output, "write the schedule there"),
+        OPTION_QUANTITY("time-limit", 0, "TIME", DIMENSION_SECONDS, &request.limit_s,
+                        "for search and proofs, default 10s; with 0s the first schedule that comes"),
+        OPTION_U64("iterations", 0, "N", 1, UINT32_MAX, &request.iterations,
+                   "end the search after so many, so that runs repeat exactly"),
+        OPTION_U64("seed", 0, "N", 0, UINT64_MAX, &request.seed, "seed of the search, default 0"),
+        OPTION_STRING("solver", 0, "SOLVER", &request.solver,
+                      "when a gap is left, ask glpk, cbc, highs or a program's file"),
+        OPTION_STRING("write-lp", 0, "FILE", &request.lp, "write the integer program there, in LP format"),
+        OPTION_STRING("write-mps", 0, "FILE", &request.mps, "the same in MPS format"),
+        CLI_COMMON_OPTIONS(cli),
+    };
+    struct options options = {
+        .specs = specs,
+        .spec_count = ARRAY_COUNT(specs),
+        .argument_min = 1,
+        .argument_max = 1,
+        .examples = (const char *const[]){"spillway solve instance.json --time-limit 20s -o timetable.json",
+                                          "spillway solve instance.json --solver cbc --write-mps model.mps",
+                                          NULL},
+        .details = "Prints the schedule's value, a lower bound that no schedule can beat, and who proved it. "
+                   "A solver that is missing or fails costs its proof, not the schedule: the answer is "
+                   "printed, and the exit code tells. Exit code 1 when there is no schedule at all.",
+    };
+    bool go_on;
+    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    request.path = options.operands[0];
+    if (check_files(&request, err)) return err->status;
+    return solve(cli, &request, err);
+}
