@@ -309,8 +309,10 @@ static void print_next(struct cli *cli, const struct cli_plan_report *report)
     }
     for (int i = 1; i < report->argc && count + 5 < WORDS_MAX; i++) {
         const char *text = report->argv[i];
-        bool alone = strcmp(text, "--policy") == 0 || strcmp(text, "-p") == 0;
+        bool alone = strcmp(text, "--policy") == 0 || strcmp(text, "-p") == 0 ||
+                     strcmp(text, "--write-instance") == 0;
         bool joined = strncmp(text, "--policy=", strlen("--policy=")) == 0 ||
+                      strncmp(text, "--write-instance=", strlen("--write-instance=")) == 0 ||
                       (strncmp(text, "-p", 2) == 0 && text[2]);
         if (alone) i++;
         if (!alone && !joined) words[count++] = text;

@@ -16,6 +16,8 @@
 #include "cli/cli.h"
 #include "cli/cli_candidate.h"
 #include "cli/cli_optimal.h"
+#include "planner/instance_io.h"
+#include "planner/policy.h"
 #include "planner/plan_io.h"
 #include "planner/planner.h"
 
@@ -28,6 +30,7 @@ struct request {
     struct cli_source source;
     const char *policy;
     const char *output; /* NULL: the plan is not kept */
+    const char *instance; /* NULL: not wanted */
     size_t activations; /* index into activations_choices */
     size_t optimizer;   /* index into optimizer_choices */
     size_t stored;      /* index into stored_choices: enum planner_storage */
@@ -87,6 +90,20 @@ static enum status try_all(const struct request *request, struct cli_field *fiel
             return err->status;
     }
     return cli_field_check(field, err);
+}
+
+/* The planner's own cut for streaming, whatever the policy. */
+static enum status write_instance(const struct request *request, struct error *err)
+{
+    struct instance instance = {0};
+    struct cli_candidate candidate = {0};
+    struct planner_options options = planner_options_of(request, policy_sharded_lrtf.name);
+    options.instance = &instance;
+    if (!cli_candidate_make(&request->source, &options, &candidate, err) &&
+        instance_write(&instance, request->instance, err)) {}
+    cli_candidate_release(&candidate);
+    instance_release(&instance);
+    return err->status;
 }
 
 /* --- the verb -------------------------------------------------------------------------------- */
@@ -163,6 +180,8 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
         OPTION_STRING("output", 'o', "FILE", &request.output, "write the plan there"),
         OPTION_STRING("policy", 'p', "NAME", &request.policy,
                       "who decides the order, default sharded-lrtf; 'all' compares them"),
+        OPTION_STRING("write-instance", 0, "FILE", &request.instance,
+                      "write the jobs, cut, as an instance for 'solve' there"),
         CLI_MACHINE_NAME(&request.source.machine),
         CLI_MACHINE_SIZES(&request.source.machine),
         CLI_MACHINE_SPEEDS(&request.source.machine),
@@ -209,7 +228,11 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
     if (request.output && strcmp(request.output, "-") == 0)
         return error_set(err, STATUS_BAD_INPUT,
                          "option '--output' needs a file: standard output gets the report");
+    if (request.instance && strcmp(request.instance, "-") == 0)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--write-instance' needs a file: standard output gets the report");
     if (check_policy(request.policy, err) != STATUS_OK) return err->status;
+    if (request.instance && write_instance(&request, err) != STATUS_OK) return err->status;
     bool several = strcmp(request.policy, "all") == 0 || strcmp(request.policy, "optimal") == 0;
     return several ? plan_best(cli, &request, err) : plan_one(cli, &request, err);
 }

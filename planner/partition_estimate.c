@@ -178,7 +178,7 @@ static enum status run_minibatch(const struct cutter *cutter, const struct candi
         bool last = s + 1 == cut->count, on_cpu = cut->on_cpu[s] && !cut->persistent[s];
         if (last && !back) continue; /* the loss is forward and backward in one */
         if (on_cpu && s == 0 && job_has_embedding(of)) {
-            double seconds = back ? f->cpu_backward_s : f->cpu_forward_s;
+            double seconds = back ? embedding_back_s(of, f) : f->cpu_forward_s;
             lanes->cpu = max_s(lanes->cpu, back ? lanes->d2h : lanes->ready[0]) +
                          (cutter->shares_cpu ? 0 : seconds);
             if (back) lanes->ready[0] = lanes->cpu;

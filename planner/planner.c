@@ -15,6 +15,7 @@
 #include "models/try.h"
 #include "planner/bound.h"
 #include "planner/emit.h"
+#include "planner/instance_of_cut.h"
 #include "planner/order_bound.h"
 #include "planner/order_search.h"
 #include "planner/partition.h"
@@ -96,9 +97,15 @@ static enum status schedule_for(const struct hardware *hardware, const struct jo
 {
     struct unit_times times;
     TRY(unit_times_make(hardware, jobs, footprints, partition, &times, err));
-    enum status status;
+    enum status status = STATUS_OK;
     struct order_bound bound = order_bound_make(&times, policy->one_device);
     *order = (struct plan_order){.bound_s = bound.seconds, .kind = bound.kind, .tried = 1};
+    if (options->instance && !partition->resident)
+        status = instance_of_cut(&times, options->instance, err);
+    if (status) {
+        unit_times_release(&times);
+        return status;
+    }
     if (policy->searched) {
         struct order_search_options search = {
             .seed = options->seed,

@@ -22,6 +22,8 @@ extern const char *const planner_place_names[PLACE_COUNT]; /* "device", "cpu", "
 enum planner_storage { STORAGE_AUTO, STORAGE_NONE, STORAGE_ALL, STORAGE_COUNT };
 extern const char *const planner_storage_names[STORAGE_COUNT]; /* "auto", "none", "all" */
 
+struct instance;
+
 struct planner_options {
     const char *policy;      /* NULL: "sharded-lrtf" */
     uint64_t seed;           /* of the random policy */
@@ -33,6 +35,8 @@ struct planner_options {
     uint32_t storage;        /* enum planner_storage */
     uint32_t iterations;     /* of the search of policy "optimal"; 0: 400, or what time_limit_s allows */
     double time_limit_s;     /* of the same; 0: none */
+    struct instance *instance; /* zeroed: becomes the jobs, cut (instance_of_cut.h), even if what follows
+                                  fails; release it. NULL: not wanted */
     uint32_t shards;         /* cut each job into at least this many shards; 0: as few as fit */
 };
 

@@ -14,6 +14,7 @@
 
 #include "base/random.h"
 #include "base/size.h"
+#include "planner/instance_of_cut.h"
 #include "planner/order_bound.h"
 #include "planner/order_search.h"
 #include "planner/partition_storage.h"
@@ -244,12 +245,59 @@ static void search_stops_at_the_bound(void **state)
     cut_release(&cut);
 }
 
+/* --- as an instance -------------------------------------------------------------------------- */
+
+/* What a cut comes to as an instance: its lengths and sums. */
+static void becomes_an_instance(void **state)
+{
+    (void)state;
+    uint64_t seed = support_seed(__func__);
+    for (uint32_t c = 0; c < 20; c++) {
+        uint64_t key = random_mix(seed + c);
+        struct cut cut = {0};
+        struct error err = {0};
+        struct instance instance = {0};
+        struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO,
+                                          .shards = 3};
+        test_hardware(&cut.hardware, 1 + c % 3, 6000000, 1e9);
+        cut.hardware.host_bandwidth.value = 1e12;
+        cut.hardware.host_bandwidth.source = "made up";
+        test_gpt_jobs(&cut.jobs, 1 + (uint32_t)random_below(key, 0, 4), 3, 32, 97,
+                      1 + random_below(key, 1, 4));
+        assert_true(cut_make(&cut, &options));
+        assert_int_equal(instance_of_cut(&cut.times, &instance, &err), 0);
+        assert_int_equal(instance.device_count, cut.hardware.device_count);
+        double seconds = 0;
+        uint64_t tasks = 0;
+        for (uint32_t j = 0; j < cut.jobs.count; j++) {
+            uint32_t on_devices = 0;
+            uint32_t positions = unit_count_of(job_shard_count(&cut.partition, j));
+            for (uint32_t i = 0; i < positions; i++) {
+                const struct unit_time *time = unit_time_at(&cut.times, 0, j, i);
+                on_devices += !time->cpu_alone;
+                seconds += time->compute_s * (double)cut.jobs.jobs[j].minibatches;
+            }
+            assert_int_equal(instance.jobs[j].unit_count, on_devices);
+            tasks += on_devices * cut.jobs.jobs[j].minibatches;
+        }
+        assert_int_equal(instance.task_count, tasks);
+        int64_t area = 0;
+        for (uint32_t u = 0; u < instance.unit_count; u++)
+            area += instance_compute(&instance, u, 0) * instance.jobs[instance.units[u].job].repeat;
+        assert_true((double)area * 1e-6 >= seconds * (1 - 1e-9));
+        assert_true((double)area * 1e-6 <= seconds + 1.001e-6 * (double)tasks); /* rounded up */
+        instance_release(&instance);
+        cut_release(&cut);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bound_holds_for_any_order),
         cmocka_unit_test(search_finds_the_best),
         cmocka_unit_test(search_stops_at_the_bound),
+        cmocka_unit_test(becomes_an_instance),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
