@@ -7,7 +7,7 @@
 #include "base/progress.h"
 #include "base/size.h"
 #include "models/try.h"
-#include "planner/policy.h"
+#include "planner/policies.h"
 
 /* Shares of what is left of the time limit. */
 static const double cut_share = 0.15;

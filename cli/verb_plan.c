@@ -12,14 +12,14 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "base/suggest.h"
 #include "cli/cli.h"
 #include "cli/cli_candidate.h"
 #include "cli/cli_optimal.h"
 #include "planner/instance_io.h"
-#include "planner/policy.h"
 #include "planner/plan_io.h"
 #include "planner/planner.h"
+#include "planner/policies.h"
+#include "planner/policy_load.h"
 
 static const char *const activations_choices[] = {"auto", "recompute", "keep", "spill",
                                                  "keep-inputs", "spill-inputs", NULL};
@@ -64,21 +64,14 @@ static struct planner_options planner_options_of(const struct request *request, 
     };
 }
 
+/* Before anything is read; what is to be loaded is looked at when it is. */
 static enum status check_policy(const char *policy, struct error *err)
 {
-    const char *names[CLI_POLICIES_MAX] = {"all"};
-    size_t count = 1;
-    for (uint32_t i = 0; planner_policy_name(i) && count < ARRAY_COUNT(names); i++)
-        names[count++] = planner_policy_name(i);
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(names[i], policy) == 0) return STATUS_OK;
-    const char *near = suggest(policy, names, count);
-    if (near)
-        return error_set(err, STATUS_BAD_INPUT, "unknown policy '%s' (did you mean '%s'?)", policy,
-                         near);
-    char list[512];
-    return error_set(err, STATUS_BAD_INPUT, "unknown policy '%s' (expected %s)", policy,
-                     suggest_list(names, count, list, sizeof list));
+    struct policy_handle handle = {0};
+    if (strcmp(policy, "all") == 0) return STATUS_OK;
+    enum status status = policy_open(policy, &handle, err);
+    policy_close(&handle);
+    return status;
 }
 
 static enum status try_all(const struct request *request, struct cli_field *field,
@@ -179,7 +172,8 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
     const struct option_spec specs[] = {
         OPTION_STRING("output", 'o', "FILE", &request.output, "write the plan there"),
         OPTION_STRING("policy", 'p', "NAME", &request.policy,
-                      "who decides the order, default sharded-lrtf; 'all' compares them"),
+                      "who decides the order, default sharded-lrtf; 'all' compares the built-in ones; a "
+                      "shared object of yours (./mine.so) is loaded and run"),
         OPTION_STRING("write-instance", 0, "FILE", &request.instance,
                       "write the jobs, cut, as an instance for 'solve' there"),
         CLI_MACHINE_NAME(&request.source.machine),
@@ -200,8 +194,7 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
                    "regions for streamed shards on each device, default chosen"),
         OPTION_U64("shards", 0, "N", 1, PLAN_SHARDS_MAX, &request.shards,
                    "cut each job into at least so many shards, default as few as fit"),
-        OPTION_U64("seed", 0, "N", 0, UINT64_MAX, &request.seed,
-                   "seed of policies random and optimal"),
+        OPTION_U64("seed", 0, "N", 0, UINT64_MAX, &request.seed, "seed of the policy"),
         OPTION_U64("iterations", 0, "N", 1, UINT32_MAX, &request.iterations,
                    "orders that policy optimal looks at for each cut, default 400"),
         OPTION_QUANTITY("time-limit", 0, "TIME", DIMENSION_SECONDS, &request.time_limit_s,

@@ -3,7 +3,10 @@
 #
 #     cc main.c $(pkg-config --cflags --libs spillway)        #include "planner/plan.h"
 #
-# A policy of one's own needs the headers alone.
+# A policy of one's own needs one header, <spillway/policy.h>; it stands in the build tree as well.
+
+configure_file(${CMAKE_SOURCE_DIR}/planner/policy.h ${CMAKE_BINARY_DIR}/include/spillway/policy.h
+               COPYONLY)
 
 set(LIBRARY_OBJECTS "")
 foreach(module spw_base spw_models spw_plan spw_planner spw_traces spw_sim)
@@ -24,6 +27,9 @@ if(LIBRARY_OBJECTS)
         install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/spillway/${folder}
                 COMPONENT library)
     endforeach()
+
+    install(FILES ${CMAKE_SOURCE_DIR}/planner/policy.h
+            DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/spillway COMPONENT library)
 
     # Paths relative to the .pc file: the installed tree may be moved.
     file(RELATIVE_PATH pc_to_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")

@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "base/size.h"
 #include "planner/placing.h"
+#include "planner/policies.h"
 
 enum remaining { REMAINING_SHARE, REMAINING_COMPUTE, REMAINING_ALONE, REMAINING_COUNT };
 
@@ -121,7 +122,7 @@ static uint32_t choose(const struct search *s, const struct rule *rule, uint32_t
     uint32_t best = PLAN_NONE, free = next_device(s, &from);
     double until = from + rule->ahead * s->mean_s;
     for (uint32_t j = 0; j < s->times->jobs->count; j++) {
-        const struct policy_job *job = &s->now->view_jobs[j];
+        const struct placing_view *job = &s->now->view_jobs[j];
         if (!may_run(s, j) || job->ready_s > until) continue;
         uint32_t at = free, last = job->last_device;
         if (last != PLAN_NONE && s->now->lanes[last].compute_free_s <= from) at = last;
@@ -294,7 +295,7 @@ static enum status start(const struct unit_times *times, uint64_t seed, struct s
 {
     for (uint32_t i = 0; policy_at(i); i++) {
         const struct policy *policy = policy_at(i);
-        if (policy->resident || policy->one_device || policy->searched) continue;
+        if (policy->resident || policy->one_device || policy_is_searched(policy)) continue;
         struct schedule made;
         if (schedule_make(times, policy, seed, &made, err)) return err->status;
         if ((*tried)++ > 0 && made.makespan_s >= best->makespan_s) {

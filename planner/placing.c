@@ -48,7 +48,7 @@ static void start_jobs(struct placing *p)
     const struct unit_times *t = p->times;
     const struct partition *cut = t->partition;
     for (uint32_t j = 0; j < t->jobs->count; j++) {
-        struct policy_job *job = &p->view_jobs[j];
+        struct placing_view *job = &p->view_jobs[j];
         const struct job *of = &t->jobs->jobs[j];
         uint32_t shards = job_shard_count(cut, j), positions = unit_count_of(shards);
         double minibatch_s = 0, held_out_s = 0;
@@ -56,7 +56,7 @@ static void start_jobs(struct placing *p)
         for (uint32_t i = 0; i < shards; i++)
             held_out_s += unit_time_at(t, 0, j, positions + i)->compute_s;
         held_out_s *= (double)of->evaluation.minibatches * (double)evaluation_count(of);
-        *job = (struct policy_job){.remaining_s = minibatch_s * (double)of->minibatches + held_out_s,
+        *job = (struct placing_view){.remaining_s = minibatch_s * (double)of->minibatches + held_out_s,
                                    .last_device = PLAN_NONE,
                                    .next_device = next_device(p, j),
                                    .admitted = !cut->resident};
@@ -214,7 +214,7 @@ double placing_put(struct placing *p, uint32_t job, uint32_t device, struct sche
 {
     const struct unit_times *t = p->times;
     bool resident = t->partition->resident;
-    struct policy_job *j = &p->view_jobs[job];
+    struct placing_view *j = &p->view_jobs[job];
     struct placing_job *own = &p->jobs[job];
     uint32_t position = own->position;
     const struct unit_time *time = unit_time_at(t, device, job, position);
@@ -267,7 +267,7 @@ static size_t lay_out(struct placing *p, char *memory)
     size_t seats = cut->seat_count * sizeof *p->seats_free;
     if (!memory) return lanes + views + own + states + seats;
     p->lanes = (struct placing_lane *)memory; /* in falling order of alignment */
-    p->view_jobs = (struct policy_job *)(memory + lanes);
+    p->view_jobs = (struct placing_view *)(memory + lanes);
     p->jobs = (struct placing_job *)(memory + lanes + views);
     p->state_ready_s = (double *)(memory + lanes + views + own);
     p->seats_free = (uint32_t *)(memory + lanes + views + own + states);

@@ -13,7 +13,6 @@
 #ifndef SPILLWAY_PLANNER_PLACING_H
 #define SPILLWAY_PLANNER_PLACING_H
 
-#include "planner/policy.h"
 #include "planner/unit_times.h"
 
 struct placing_lane {
@@ -22,6 +21,15 @@ struct placing_lane {
     double region_left_s[REGIONS_MAX]; /* ... and for what lies behind it and goes out by itself */
     uint32_t turn;
     uint32_t last_job; /* of the last unit placed here; PLAN_NONE: none so far */
+};
+
+struct placing_view {    /* of a job: what decisions are made by */
+    double ready_s;       /* when its last unit ended */
+    double remaining_s;   /* computation of all its units not yet started */
+    uint32_t last_device; /* PLAN_NONE before its first unit */
+    uint32_t next_device; /* residence fixes it; PLAN_NONE: any */
+    bool admitted;        /* resident: it has a seat */
+    bool reserved;        /* chosen ahead by a device */
 };
 
 struct placing_job {
@@ -36,7 +44,7 @@ struct placing {
     const struct unit_times *times;
     uint32_t device_count;
     struct placing_lane *lanes;    /* (device_count) */
-    struct policy_job *view_jobs;  /* (job count) */
+    struct placing_view *view_jobs; /* (job count) */
     struct placing_job *jobs;      /* (job count) */
     double *state_ready_s;         /* (shard count): the state is in host memory, updated */
     uint32_t *seats_free;          /* a stack */

@@ -7,10 +7,7 @@
 #include "planner/planner.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/suggest.h"
 #include "base/progress.h"
 #include "models/try.h"
 #include "planner/bound.h"
@@ -21,29 +18,12 @@
 #include "planner/partition.h"
 #include "planner/partition_storage.h"
 #include "planner/plan_check.h"
-#include "planner/policy.h"
+#include "planner/policies.h"
+#include "planner/policy_load.h"
 #include "planner/schedule.h"
 #include "planner/unit_times.h"
 
-enum { POLICIES_MAX = 64, ITERATIONS_DEFAULT = 400 };
-
-static enum status unknown_policy(const char *name, struct error *err)
-{
-    const char *names[POLICIES_MAX];
-    char known[512] = "";
-    size_t count = 0;
-    for (; count < POLICIES_MAX && policy_at((uint32_t)count); count++) {
-        names[count] = policy_at((uint32_t)count)->name;
-        if (count) strncat(known, ", ", sizeof known - strlen(known) - 1);
-        strncat(known, names[count], sizeof known - strlen(known) - 1);
-    }
-    const char *near = suggest(name, names, count);
-    if (near)
-        return error_set(err, STATUS_BAD_INPUT, "unknown policy '%s' (did you mean '%s'?)", name,
-                         near);
-    return error_set(err, STATUS_BAD_INPUT, "unknown policy '%s' (expected one of %s)", name,
-                     known);
-}
+enum { ITERATIONS_DEFAULT = 400 };
 
 /* Steps that wait for a norm are made on the host's processor, from states in host memory. */
 static enum status check_clipping(const struct policy *policy, const struct hardware *hardware,
@@ -106,7 +86,7 @@ static enum status schedule_for(const struct hardware *hardware, const struct jo
         unit_times_release(&times);
         return status;
     }
-    if (policy->searched) {
+    if (policy_is_searched(policy)) {
         struct order_search_options search = {
             .seed = options->seed,
             .iterations = options->iterations       ? options->iterations
@@ -173,13 +153,14 @@ enum status planner_plan(struct hardware *hardware, struct job_set *jobs,
                          struct error *err)
 {
     const char *name = options->policy ? options->policy : policy_sharded_lrtf.name;
-    const struct policy *policy = policy_find(name);
+    struct policy_handle handle = {0};
     struct footprints *footprints = NULL;
     struct partition partition = {0};
     struct schedule schedule = {0};
     struct plan_order order = {0};
     struct plan_builder *builder = NULL;
-    enum status status = policy ? STATUS_OK : unknown_policy(name, err);
+    enum status status = policy_open(name, &handle, err);
+    const struct policy *policy = handle.policy;
     if (!status && options->regions > REGIONS_MAX)
         status = error_set(err, STATUS_BAD_INPUT, "%u regions (expected 1 to %d)",
                            options->regions, REGIONS_MAX);
@@ -215,5 +196,6 @@ out:
     plan_builder_destroy(builder);
     schedule_release(&schedule);
     partition_release(&partition);
+    policy_close(&handle);
     return status;
 }

@@ -25,8 +25,8 @@ extern const char *const planner_storage_names[STORAGE_COUNT]; /* "auto", "none"
 struct instance;
 
 struct planner_options {
-    const char *policy;      /* NULL: "sharded-lrtf" */
-    uint64_t seed;           /* of the random policy */
+    const char *policy;      /* NULL: "sharded-lrtf"; a file is loaded (policy_load.h): code is run */
+    uint64_t seed;           /* of the policy */
     bool no_double_buffer;   /* one region for streamed state instead of two or more */
     uint32_t regions;        /* regions for streamed state per device: 1 to 8; 0: chosen */
     uint32_t activations;    /* enum plan_activations for all jobs, or PLANNER_AUTO */
@@ -44,7 +44,8 @@ struct planner_options {
  * Takes hardware and jobs over (moved into the plan, zeroed here), also on failure. *out is zeroed
  * before; release it with plan_release().
  * Errors: STATUS_INFEASIBLE, naming the job, the layer and the bytes missing, when a job fits at no
- * sharding or host memory is too small; STATUS_BAD_INPUT for an unknown policy.
+ * sharding or host memory is too small; STATUS_BAD_INPUT for an unknown policy, a shared object that
+ * is none, and a policy that breaks a rule (policy_ask.h).
  */
 MUST_CHECK enum status planner_plan(struct hardware *hardware, struct job_set *jobs,
                                     const struct planner_options *options, struct plan *out,

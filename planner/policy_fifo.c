@@ -1,18 +1,21 @@
 /* FIFO: the job that has been ready for longest; ties to the lowest index. With more jobs than
  * devices this is round robin over the units. */
-#include "planner/policy.h"
+#include "planner/policies.h"
 
-static uint32_t choose(const struct policy_view *view, uint32_t device)
+static double waited(const struct policy_view *view, const struct policy_job *job)
 {
-    uint32_t best = PLAN_NONE;
-    for (uint32_t j = 0; j < view->job_count; j++)
-        if (policy_may_run(view, j, device) &&
-            (best == PLAN_NONE || view->jobs[j].ready_s < view->jobs[best].ready_s))
-            best = j;
-    return best;
+    (void)view;
+    return -job->ready;
+}
+
+static bool choose(void *state, const struct policy_view *view, struct policy_choice *out)
+{
+    (void)state;
+    return policy_highest(view, waited, out);
 }
 
 const struct policy policy_fifo = {
+    .version = SPILLWAY_POLICY_VERSION,
     .name = "fifo",
     .summary = "the job that has waited longest",
     .choose = choose,

@@ -11,30 +11,37 @@
  * is running here, which wins ties; the cached task is reserved. Its parameters can then be fetched
  * while the current unit computes, at the price of a choice made early.
  */
-#include "planner/policy.h"
+#include "planner/policies.h"
 
 const struct policy policy_sharded_lrtf = {
+    .version = SPILLWAY_POLICY_VERSION,
     .name = "sharded-lrtf",
     .summary = "longest remaining job first, decided when a device is free (Hydra's paper)",
     .choose = policy_longest,
 };
 
-/* At a tie the job that ran here last; it is among the candidates because schedule.c asks with the
- * clock at the end of the current unit. */
-static uint32_t choose_cached(const struct policy_view *view, uint32_t device)
+/* At a tie the job that ran here last; it is among the candidates because the scheduler asks as if
+ * the current unit had ended. */
+static bool choose_cached(void *state, const struct policy_view *view, struct policy_choice *out)
 {
-    uint32_t best = PLAN_NONE;
+    (void)state;
+    const struct policy_job *best = NULL;
     for (uint32_t j = 0; j < view->job_count; j++) {
-        if (!policy_may_run(view, j, device)) continue;
-        if (best == PLAN_NONE || view->jobs[j].remaining_s > view->jobs[best].remaining_s ||
-            (view->jobs[j].remaining_s >= view->jobs[best].remaining_s &&
-             view->jobs[j].last_device == device && view->jobs[best].last_device != device))
-            best = j;
+        uint32_t device = policy_place(view, j);
+        const struct policy_job *job = &view->jobs[j];
+        if (device == POLICY_NONE) continue;
+        if (best && !(job->remaining > best->remaining) &&
+            !(job->remaining >= best->remaining && job->last_device == view->device &&
+              best->last_device != view->device))
+            continue;
+        *out = (struct policy_choice){j, device};
+        best = job;
     }
-    return best;
+    return best != NULL;
 }
 
 const struct policy policy_sharded_lrtf_cached = {
+    .version = SPILLWAY_POLICY_VERSION,
     .name = "sharded-lrtf-cached",
     .summary = "the same one unit ahead, own job preferred on ties (Hydra's released code)",
     .choose = choose_cached,

@@ -6,9 +6,10 @@
  * their stages interleave, so that a device idle in one job works for another; the longest
  * remaining first.
  */
-#include "planner/policy.h"
+#include "planner/policies.h"
 
 const struct policy policy_model_parallel = {
+    .version = SPILLWAY_POLICY_VERSION,
     .name = "model-parallel",
     .summary = "resident stages on all devices, one job after the other",
     .choose = policy_longest,
@@ -17,6 +18,7 @@ const struct policy policy_model_parallel = {
 };
 
 const struct policy policy_shard_parallel = {
+    .version = SPILLWAY_POLICY_VERSION,
     .name = "shard-parallel",
     .summary = "resident stages of several jobs interleaved (arXiv 2107.06469)",
     .choose = policy_longest,

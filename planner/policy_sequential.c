@@ -1,20 +1,24 @@
 /* Spilling alone: one model after the other, each spilled through one device (the first row of
  * Hydra's ablation, Table 3). The job that has begun goes on until it is done. */
-#include "planner/policy.h"
+#include "planner/policies.h"
 
-static uint32_t choose(const struct policy_view *view, uint32_t device)
+static bool choose(void *state, const struct policy_view *view, struct policy_choice *out)
 {
-    uint32_t fresh = PLAN_NONE;
+    (void)state;
+    uint32_t next = POLICY_NONE;
     for (uint32_t j = 0; j < view->job_count; j++) {
-        if (view->jobs[j].remaining_s <= 0) continue;
-        if (view->jobs[j].last_device != PLAN_NONE) /* begun and not done */
-            return policy_may_run(view, j, device) ? j : PLAN_NONE;
-        if (fresh == PLAN_NONE && policy_may_run(view, j, device)) fresh = j;
+        if (view->jobs[j].remaining <= 0) continue;
+        bool begun = view->jobs[j].last_device != POLICY_NONE;
+        if (begun || (next == POLICY_NONE && policy_place(view, j) != POLICY_NONE)) next = j;
+        if (begun) break;
     }
-    return fresh;
+    if (next == POLICY_NONE) return false;
+    *out = (struct policy_choice){next, policy_place(view, next)};
+    return out->device != POLICY_NONE;
 }
 
 const struct policy policy_spill_sequential = {
+    .version = SPILLWAY_POLICY_VERSION,
     .name = "spill-sequential",
     .summary = "one spilled job after the other, on one device",
     .choose = choose,

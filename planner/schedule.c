@@ -2,18 +2,17 @@
  * A list scheduler: policies decide, placing.h keeps the clocks.
  *
  * A decision is made when a device's computation lane becomes free and some job is ready, at the
- * earliest such time over all devices; ties go to the lowest device, unless the chosen job's last
- * device is free too, which spares moving its boundary.
+ * earliest such time over all devices. Of what placing.h knows, a policy is shown what policy.h says.
  *
  * Cost: O(jobs + devices) per unit.
  */
 #include "planner/schedule.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "planner/placing.h"
+#include "planner/policy_ask.h"
 
 struct turn { /* of a device */
     uint32_t cached; /* job chosen ahead; PLAN_NONE: none */
@@ -24,19 +23,92 @@ struct turn { /* of a device */
 struct scheduler {
     const struct policy *policy;
     struct placing *placing;
-    struct turn *turns; /* (device count) */
+    struct turn *turns;            /* (device count) */
+    struct policy_session session;
     struct policy_view view;
+    struct policy_job *jobs;       /* (job count), shown */
+    struct policy_device *devices; /* (device count), shown */
+    struct policy_cost *costs;     /* (job count, type count): of the next unit */
     bool resident;
 };
 
 static double max_s(double a, double b) { return a > b ? a : b; }
+
+/* --- what a policy sees ---------------------------------------------------------------------- */
+
+/* A job's next unit. All streamed state comes through regions, whatever its size. */
+static void show_unit(struct scheduler *s, uint32_t job)
+{
+    const struct unit_times *times = s->placing->times;
+    const struct partition *cut = times->partition;
+    struct policy_job *shown = &s->jobs[job];
+    uint32_t position = s->placing->jobs[job].position;
+    shown->shard = unit_shard(job_shard_count(cut, job), position);
+    bool stays = s->resident || cut->persistent[cut->job_first_shard[job] + shown->shard];
+    shown->memory = stays ? 0 : cut->region_bytes;
+    for (uint32_t d = 0; d < s->view.device_count; d++) {
+        const struct unit_time *time = unit_time_at(times, d, job, position);
+        uint32_t type = times->hardware->devices[d].type;
+        s->costs[(size_t)job * s->view.kind_count + type] =
+            (struct policy_cost){time->compute_s, time->in_s, time->out_s};
+    }
+}
+
+static void show_first(struct scheduler *s)
+{
+    const struct unit_times *times = s->placing->times;
+    const struct partition *cut = times->partition;
+    for (uint32_t j = 0; j < s->view.job_count; j++) {
+        s->jobs[j] = (struct policy_job){.deadline = HUGE_VAL,
+                                         .weight = 1,
+                                         .next = s->costs + (size_t)j * s->view.kind_count};
+        show_unit(s, j);
+    }
+    for (uint32_t d = 0; d < s->view.device_count; d++)
+        s->devices[d] = (struct policy_device){.memory = cut->region_count * cut->region_bytes,
+                                               .kind = times->hardware->devices[d].type,
+                                               .job = POLICY_NONE,
+                                               .shard = POLICY_NONE};
+}
+
+/* What has changed. Resident jobs have their devices: there, one is asked at a time. */
+static void show(struct scheduler *s, uint32_t device)
+{
+    bool alone = s->resident || s->view.ahead;
+    s->view.device = device;
+    for (uint32_t j = 0; j < s->view.job_count; j++) {
+        const struct placing_view *job = &s->placing->view_jobs[j];
+        struct policy_job *shown = &s->jobs[j];
+        shown->ready = job->ready_s;
+        shown->remaining = job->remaining_s;
+        shown->last_device = job->last_device;
+        shown->next_device = job->next_device;
+        shown->admitted = job->admitted;
+        shown->taken = job->reserved;
+    }
+    for (uint32_t d = 0; d < s->view.device_count; d++) {
+        double free_s = s->placing->lanes[d].compute_free_s;
+        s->devices[d].free = free_s;
+        s->devices[d].asks =
+            d == device || (!alone && s->turns[d].cached == PLAN_NONE && free_s <= s->view.now);
+    }
+}
+
+static enum status ask(struct scheduler *s, uint32_t device, struct policy_choice *choice, bool *waits,
+                       struct error *err)
+{
+    show(s, device);
+    return policy_session_ask(&s->session, &s->view, choice, waits, err);
+}
+
+/* --- deciding -------------------------------------------------------------------------------- */
 
 /* The earliest time at which some job that may run on the device is ready; HUGE_VAL: none is. */
 static double earliest_ready(const struct scheduler *s, uint32_t device)
 {
     double earliest = HUGE_VAL;
     for (uint32_t j = 0; j < s->view.job_count; j++) {
-        const struct policy_job *job = &s->view.jobs[j];
+        const struct placing_view *job = &s->placing->view_jobs[j];
         if (job->admitted && !job->reserved && job->remaining_s > 0 && job->ready_s < earliest &&
             (job->next_device == PLAN_NONE || job->next_device == device))
             earliest = job->ready_s;
@@ -49,7 +121,7 @@ static double next_ready(const struct scheduler *s, double now_s)
 {
     double next = HUGE_VAL;
     for (uint32_t j = 0; j < s->view.job_count; j++) {
-        const struct policy_job *job = &s->view.jobs[j];
+        const struct placing_view *job = &s->placing->view_jobs[j];
         if (job->admitted && job->remaining_s > 0 && job->ready_s > now_s && job->ready_s < next)
             next = job->ready_s;
     }
@@ -65,7 +137,7 @@ static uint32_t next_decision(const struct scheduler *s, double *at)
     for (uint32_t d = 0; d < s->view.device_count; d++) {
         const struct turn *turn = &s->turns[d];
         double ready;
-        if (turn->cached != PLAN_NONE) ready = s->view.jobs[turn->cached].ready_s;
+        if (turn->cached != PLAN_NONE) ready = s->placing->view_jobs[turn->cached].ready_s;
         else ready = s->resident ? earliest_ready(s, d) : any;
         double free_s = s->placing->lanes[d].compute_free_s;
         double when = max_s(max_s(free_s, turn->not_before_s), ready);
@@ -77,51 +149,68 @@ static uint32_t next_decision(const struct scheduler *s, double *at)
     return best;
 }
 
-/* The chosen job's last device, when it is as free as `device` and holds nothing chosen ahead. */
-static uint32_t prefer_last_device(const struct scheduler *s, uint32_t job, uint32_t device)
-{
-    uint32_t last = s->view.jobs[job].last_device;
-    if (s->resident || last == PLAN_NONE || last >= s->view.device_count) return device;
-    bool free = s->placing->lanes[last].compute_free_s <= s->view.now_s;
-    return s->turns[last].cached == PLAN_NONE && free ? last : device;
-}
-
 /* Choose the device's next unit while its current one, of `own`, runs from start_s on. */
-static void choose_ahead(struct scheduler *s, uint32_t device, uint32_t own, double start_s)
+static enum status choose_ahead(struct scheduler *s, uint32_t device, uint32_t own, double start_s,
+                                struct error *err)
 {
-    struct policy_job *jobs = s->placing->view_jobs;
+    struct placing_view *jobs = s->placing->view_jobs;
     double ready = jobs[own].ready_s;
-    s->view.now_s = start_s;
+    struct policy_choice choice;
+    bool waits;
+    s->view.now = start_s;
+    s->view.ahead = true;
     jobs[own].ready_s = start_s; /* a candidate: it is done when this device is free */
-    s->turns[device].cached = s->policy->choose(&s->view, device);
-    s->view.decision++;
+    enum status status = ask(s, device, &choice, &waits, err);
     jobs[own].ready_s = ready;
-    if (s->turns[device].cached != PLAN_NONE) jobs[s->turns[device].cached].reserved = true;
+    s->view.ahead = false;
+    if (status || waits) return status;
+    s->turns[device].cached = choice.job;
+    jobs[choice.job].reserved = true;
+    return STATUS_OK;
 }
 
-static void run(struct scheduler *s, struct schedule *out)
+/* The policy waits for something else to happen: for a unit to end. */
+static enum status wait(struct scheduler *s, struct error *err)
 {
-    for (uint32_t left = out->count; left > 0;) {
-        uint32_t device = next_decision(s, &s->view.now_s);
-        assert(device != PLAN_NONE && s->view.now_s < HUGE_VAL);
+    double next = next_ready(s, s->view.now);
+    bool runs = next < HUGE_VAL;
+    for (uint32_t d = 0; d < s->view.device_count; d++) {
+        if (s->devices[d].asks) s->turns[d].not_before_s = next;
+        else runs = true; /* or is asked itself */
+    }
+    return runs ? STATUS_OK : policy_session_stuck(&s->session, &s->view, err);
+}
+
+static enum status run(struct scheduler *s, struct schedule *out, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (uint32_t left = out->count; left > 0 && !status;) {
+        uint32_t device = next_decision(s, &s->view.now);
+        if (device == PLAN_NONE) return policy_session_stuck(&s->session, &s->view, err);
         struct turn *turn = &s->turns[device];
         uint32_t job = turn->cached;
         if (job != PLAN_NONE) {
             turn->cached = PLAN_NONE;
             s->placing->view_jobs[job].reserved = false;
         } else {
-            job = s->policy->choose(&s->view, device);
-            s->view.decision++;
-            if (job == PLAN_NONE) { /* the policy waits for something else to happen */
-                turn->not_before_s = next_ready(s, s->view.now_s);
-                continue;
-            }
-            device = prefer_last_device(s, job, device);
+            struct policy_choice choice;
+            bool waits;
+            status = ask(s, device, &choice, &waits, err);
+            if (!status && waits) status = wait(s, err);
+            if (status || waits) continue;
+            job = choice.job;
+            device = choice.device;
         }
-        double start = placing_put(s->placing, job, device, &out->units[out->count - left--]);
-        for (uint32_t d = 0; d < s->view.device_count; d++) s->turns[d].not_before_s = 0;
-        if (s->policy->commit_ahead && left > 0) choose_ahead(s, device, job, start);
+        struct scheduled_unit *unit = &out->units[out->count - left--];
+        double start = placing_put(s->placing, job, device, unit);
+        s->devices[device].job = job;
+        s->devices[device].shard = s->jobs[job].shard;
+        if (!unit->last) show_unit(s, job);
+        for (uint32_t d = 0; d < s->view.device_count; d++) /* may be asked again, from now on */
+            if (s->turns[d].not_before_s > s->view.now) s->turns[d].not_before_s = s->view.now;
+        if (s->policy->commit_ahead && left > 0) status = choose_ahead(s, device, job, start, err);
     }
+    return status;
 }
 
 /* --- public ---------------------------------------------------------------------------------- */
@@ -168,21 +257,35 @@ enum status schedule_make(const struct unit_times *times, const struct policy *p
     if (!status) status = placing_create(times, policy->one_device, &s.placing, err);
     if (status) goto out;
     uint32_t devices = s.placing->device_count;
+    uint32_t jobs = times->jobs->count, types = times->hardware->type_count;
     s.turns = calloc(devices, sizeof *s.turns);
-    if (!s.turns) {
+    s.devices = calloc(devices, sizeof *s.devices);
+    s.jobs = calloc(jobs + 1u, sizeof *s.jobs);
+    s.costs = calloc((size_t)jobs * types + 1, sizeof *s.costs);
+    if (!s.turns || !s.devices || !s.jobs || !s.costs) {
         status = error_memory(err, "the schedule", devices * sizeof *s.turns);
         goto out;
     }
     for (uint32_t d = 0; d < devices; d++) s.turns[d].cached = PLAN_NONE;
-    s.view = (struct policy_view){.jobs = s.placing->view_jobs,
-                                  .job_count = times->jobs->count,
+    s.view = (struct policy_view){.jobs = s.jobs,
+                                  .devices = s.devices,
+                                  .job_count = jobs,
                                   .device_count = devices,
+                                  .kind_count = types,
                                   .seed = seed};
-    run(&s, out);
+    show_first(&s);
+    show(&s, 0);
+    status = policy_session_begin(&s.session, policy, &s.view, err);
+    if (!status) status = run(&s, out, err);
+    policy_session_end(&s.session);
+    if (status) goto out;
     out->makespan_s = s.placing->makespan_s;
     status = schedule_link(out, times->jobs->count, devices, err);
 out:
     free(s.turns);
+    free(s.devices);
+    free(s.jobs);
+    free(s.costs);
     placing_destroy(s.placing);
     if (status) schedule_release(out);
     return status;

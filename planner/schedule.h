@@ -50,7 +50,8 @@ static inline bool unit_begins(uint32_t shards, uint32_t position)
 
 struct unit_times;
 
-/* Drive a policy with estimated durations (unit_times.h). Errors: STATUS_NO_MEMORY, STATUS_LIMIT. */
+/* Drive a policy with estimated durations (unit_times.h). Errors: STATUS_NO_MEMORY, STATUS_LIMIT;
+ * STATUS_BAD_INPUT when the policy breaks a rule (policy_ask.h). */
 MUST_CHECK enum status schedule_make(const struct unit_times *times, const struct policy *policy,
                                      uint64_t seed, struct schedule *out, struct error *err);
 

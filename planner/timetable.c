@@ -64,13 +64,19 @@ int64_t dispatch_start(const struct dispatch *d, uint32_t job, uint32_t device)
 
 int64_t dispatch_put(struct dispatch *d, uint32_t job, uint32_t device)
 {
+    int64_t start = dispatch_start(d, job, device);
+    dispatch_put_at(d, job, device, start);
+    return start;
+}
+
+void dispatch_put_at(struct dispatch *d, uint32_t job, uint32_t device, int64_t start)
+{
     const struct instance *in = d->in;
     const struct instance_job *chain = &in->jobs[job];
     struct dispatch_job *j = &d->jobs[job];
     struct dispatch_device *last = &d->devices[device];
     uint32_t unit = j->unit;
     const struct instance_unit *u = &in->units[unit];
-    int64_t start = dispatch_start(d, job, device);
     int64_t ended = start + instance_compute(in, unit, in->device_class[device]);
     bool there = last->job != TIMETABLE_NONE && instance_resident(&in->units[last->unit], u);
     assert(j->next < instance_length(chain));
@@ -83,7 +89,6 @@ int64_t dispatch_put(struct dispatch *d, uint32_t job, uint32_t device)
         j->ready += instance_through_host(in, unit, j->unit);
     if (ended + u->out > j->end) j->end = ended + u->out;
     *last = (struct dispatch_device){start, job, unit};
-    return start;
 }
 
 int64_t dispatch_value(const struct dispatch *d)
@@ -96,36 +101,52 @@ int64_t dispatch_value(const struct dispatch *d)
 
 /* --- timetables ------------------------------------------------------------------------------ */
 
-enum status timetable_make(const struct instance *in, const struct dispatch_step *steps,
-                           struct timetable *out, struct error *err)
+enum status timetable_place(const struct instance *in, const struct dispatch_step *steps,
+                            const int64_t *starts, int64_t value, struct timetable *out,
+                            struct error *err)
 {
-    struct timetable made = {.task_count = in->task_count, .device_count = in->device_count};
-    struct dispatch *d = NULL;
+    struct timetable made = {
+        .task_count = in->task_count, .device_count = in->device_count, .value = value};
     uint32_t *fill = alloc_zeroed(in->device_count, sizeof *fill);
+    uint32_t *position = alloc_zeroed(in->job_count, sizeof *position);
     made.tasks = alloc_zeroed(in->task_count, sizeof *made.tasks);
     made.device_first = alloc_zeroed(in->device_count + 1, sizeof *made.device_first);
-    if (!fill || !made.tasks || !made.device_first) {
+    if (!fill || !position || !made.tasks || !made.device_first) {
         error_memory(err, "a timetable", in->task_count * sizeof *made.tasks);
         goto out;
     }
-    if (dispatch_create(in, &d, err)) goto out;
     for (uint32_t t = 0; t < in->task_count; t++) made.device_first[steps[t].device + 1]++;
     for (uint32_t g = 0; g < in->device_count; g++) {
         made.device_first[g + 1] += made.device_first[g];
         fill[g] = made.device_first[g];
     }
     for (uint32_t t = 0; t < in->task_count; t++) {
-        uint32_t job = steps[t].job, position = d->jobs[job].next;
+        uint32_t job = steps[t].job;
         made.tasks[fill[steps[t].device]++] =
-            (struct timetable_task){job, position, dispatch_put(d, job, steps[t].device)};
+            (struct timetable_task){job, position[job]++, starts[t]};
     }
-    made.value = dispatch_value(d);
     *out = made;
     made = (struct timetable){0};
 out:
-    dispatch_destroy(d);
     free(fill);
+    free(position);
     timetable_release(&made);
+    return err->status;
+}
+
+enum status timetable_make(const struct instance *in, const struct dispatch_step *steps,
+                           struct timetable *out, struct error *err)
+{
+    struct dispatch *d = NULL;
+    int64_t *starts = alloc_zeroed(in->task_count, sizeof *starts);
+    if (!starts) return error_memory(err, "a timetable", in->task_count * sizeof *starts);
+    if (!dispatch_create(in, &d, err)) {
+        for (uint32_t t = 0; t < in->task_count; t++)
+            starts[t] = dispatch_put(d, steps[t].job, steps[t].device);
+        if (timetable_place(in, steps, starts, dispatch_value(d), out, err)) {}
+    }
+    dispatch_destroy(d);
+    free(starts);
     return err->status;
 }
 

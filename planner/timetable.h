@@ -66,12 +66,20 @@ int64_t dispatch_start(const struct dispatch *dispatch, uint32_t job, uint32_t d
 /* Put it there; returns the start. */
 int64_t dispatch_put(struct dispatch *dispatch, uint32_t job, uint32_t device);
 
+/* Put it there at a start no earlier than dispatch_start(). */
+void dispatch_put_at(struct dispatch *dispatch, uint32_t job, uint32_t device, int64_t start);
+
 /* The objective of what was dispatched so far. */
 int64_t dispatch_value(const struct dispatch *dispatch);
 
 /* The timetable of a complete order of in->task_count steps. Release with timetable_release(). */
 MUST_CHECK enum status timetable_make(const struct instance *in, const struct dispatch_step *steps,
                                       struct timetable *out, struct error *err);
+
+/* The timetable of such an order with starts of its own and the value that is claimed for it. */
+MUST_CHECK enum status timetable_place(const struct instance *in, const struct dispatch_step *steps,
+                                       const int64_t *starts, int64_t value, struct timetable *out,
+                                       struct error *err);
 void timetable_release(struct timetable *timetable);
 
 #endif

@@ -15,7 +15,7 @@
 #include "base/size.h"
 #include "planner/partition.h"
 #include "planner/planner.h"
-#include "planner/policy.h"
+#include "planner/policies.h"
 #include "planner/schedule.h"
 #include "planner/unit_times.h"
 #include "sim/sim.h"

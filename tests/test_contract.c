@@ -26,7 +26,7 @@
 #include "base/size.h"
 #include "exec/run.h"
 #include "planner/planner.h"
-#include "planner/policy.h"
+#include "planner/policies.h"
 #include "tests/support_memory.h"
 #include "tests/support_planner.h"
 #include "tests/support_seed.h"

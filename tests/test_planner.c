@@ -22,7 +22,7 @@
 #include "planner/plan_check.h"
 #include "planner/plan_walk.h"
 #include "planner/planner.h"
-#include "planner/policy.h"
+#include "planner/policies.h"
 #include "sim/sim.h"
 #include "tests/support_planner.h"
 #include "tests/support_seed.h"

@@ -1,5 +1,5 @@
 /* The table of policies, and the choice that several of them make. */
-#include "planner/policy.h"
+#include "planner/policies.h"
 
 #include <string.h>
 
@@ -36,19 +36,30 @@ const char *planner_policy_summary(uint32_t index)
     return policy ? policy->summary : NULL;
 }
 
-bool policy_may_run(const struct policy_view *view, uint32_t job, uint32_t device)
+bool policy_highest(const struct policy_view *view, policy_rank rank, struct policy_choice *out)
 {
-    const struct policy_job *j = &view->jobs[job];
-    return j->admitted && !j->reserved && j->ready_s <= view->now_s && j->remaining_s > 0 &&
-           (j->next_device == PLAN_NONE || j->next_device == device);
+    double best = 0;
+    bool found = false;
+    for (uint32_t j = 0; j < view->job_count; j++) {
+        uint32_t device = policy_place(view, j);
+        if (device == POLICY_NONE) continue;
+        double value = rank(view, &view->jobs[j]);
+        if (found && !(value > best)) continue;
+        *out = (struct policy_choice){j, device};
+        best = value;
+        found = true;
+    }
+    return found;
 }
 
-uint32_t policy_longest(const struct policy_view *view, uint32_t device)
+static double remaining(const struct policy_view *view, const struct policy_job *job)
 {
-    uint32_t best = PLAN_NONE;
-    for (uint32_t j = 0; j < view->job_count; j++)
-        if (policy_may_run(view, j, device) &&
-            (best == PLAN_NONE || view->jobs[j].remaining_s > view->jobs[best].remaining_s))
-            best = j;
-    return best;
+    (void)view;
+    return job->remaining;
+}
+
+bool policy_longest(void *state, const struct policy_view *view, struct policy_choice *out)
+{
+    (void)state;
+    return policy_highest(view, remaining, out);
 }
