@@ -14,9 +14,24 @@ endforeach()
 add_library(spw_test_support STATIC EXCLUDE_FROM_ALL ${TEST_SUPPORT})
 target_link_libraries(spw_test_support PUBLIC ${TEST_MODULES} PkgConfig::CMOCKA)
 
+# Policies of a user's that do one thing wrong each: policies/crashes.so and so on.
+file(STRINGS tests/policies/broken_policy.c broken REGEX "^enum { GOOD|^       DONE_JOB")
+string(REGEX MATCHALL "[A-Z_]+" broken "${broken}")
+add_custom_target(broken_policies ALL)
+foreach(wrong ${broken})
+    string(TOLOWER ${wrong} name)
+    add_library(policy_${name} MODULE tests/policies/broken_policy.c)
+    target_compile_definitions(policy_${name} PRIVATE BREAK=${wrong})
+    target_include_directories(policy_${name} BEFORE PRIVATE ${CMAKE_BINARY_DIR}/include)
+    set_target_properties(policy_${name} PROPERTIES PREFIX "" OUTPUT_NAME ${name}
+                          LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/policies)
+    add_dependencies(broken_policies policy_${name})
+endforeach()
+
 foreach(source ${TEST_SOURCES})
     get_filename_component(name ${source} NAME_WE)
     add_executable(${name} ${source})
+    add_dependencies(${name} broken_policies)
     target_link_libraries(${name} PRIVATE spw_test_support ${TEST_MODULES} PkgConfig::CMOCKA)
     target_compile_definitions(${name} PRIVATE SOURCE_DIR="${CMAKE_SOURCE_DIR}"
                                BINARY_DIR="${CMAKE_BINARY_DIR}")

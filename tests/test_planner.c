@@ -418,8 +418,8 @@ static void test_errors(void **state)
          "unknown policy 'sharded-ltrf' (did you mean 'sharded-lrtf'?)"},
         {{.policy = "greedy", .activations = PLANNER_AUTO},
          1 << 24,
-         "unknown policy 'greedy' (expected one of sharded-lrtf, sharded-lrtf-cached, srtf, fifo, "
-         "random, spill-sequential, model-parallel, shard-parallel, optimal)"},
+         "unknown policy 'greedy' (expected sharded-lrtf, sharded-lrtf-cached, srtf, fifo, random, "
+         "spill-sequential, model-parallel, shard-parallel or optimal, or a shared object such as ./mine.so)"},
         {{.policy = "fifo", .regions = 9, .activations = PLANNER_AUTO},
          1 << 24,
          "9 regions (expected 1 to 8)"},
