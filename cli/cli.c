@@ -18,6 +18,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/progress.h"
 #include "base/size.h"
 #include "base/suggest.h"
@@ -47,6 +48,9 @@ const struct cli_verb cli_verbs[] = {
     {"plot", "throughput", "ALL.json", "policies beside each other, as a picture",
      verb_plot_throughput},
     {"plot", "memory", "TRACE...", "memory in use over time, as a picture", verb_plot_memory},
+    {"bench", NULL, "", "policies against each other and against a bound", verb_bench},
+    {"policy", "new", "NAME", "begin a policy of one's own", verb_policy_new},
+    {"policy", "test", "POLICY [CASE.json]", "does a policy keep the rules?", verb_policy_test},
     {"completion", NULL, "bash", "a completion script for the shell", verb_completion},
     {"help", NULL, "[VERB [ACTION]]", "what a verb does and all its options", verb_help},
     {NULL, NULL, NULL, NULL, NULL},
@@ -265,6 +269,21 @@ void cli_fingerprint(struct json_out *json, uint64_t fingerprint)
     char text[32];
     snprintf(text, sizeof text, "%016" PRIx64, fingerprint);
     json_out_string(json, "plan_fingerprint", text);
+}
+
+enum status cli_ratio(const char *text, const char *option, double *out, struct error *err)
+{
+    const char *end;
+    double value;
+    if (number_read(text, &end, &value) && text[0] != '-') {
+        bool percent = strcmp(end, "%") == 0 || strcmp(end, " %") == 0;
+        if (percent || *end == '\0') {
+            *out = percent ? value / 100 : value;
+            return STATUS_OK;
+        }
+    }
+    return error_set(err, STATUS_BAD_INPUT,
+                     "option '--%s' is '%s' (expected a percentage such as 10%%)", option, text);
 }
 
 const char *cli_percent(double ratio, char buffer[CLI_PERCENT_BYTES])

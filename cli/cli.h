@@ -106,6 +106,9 @@ const char *cli_percent(double ratio, char buffer[CLI_PERCENT_BYTES]);
 /* The same with its sign, for errors and differences: "+4.2 %". */
 const char *cli_signed_percent(double ratio, char buffer[CLI_PERCENT_BYTES]);
 
+/* A share on the command line: "10%" and "0.1" are the same. STATUS_BAD_INPUT names the option. */
+MUST_CHECK enum status cli_ratio(const char *text, const char *option, double *out, struct error *err);
+
 /* The verbs, one file each. */
 enum status verb_models_list(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_models_show(struct cli *cli, int argc, char **argv, struct error *err);
@@ -123,6 +126,9 @@ enum status verb_trace_export(struct cli *cli, int argc, char **argv, struct err
 enum status verb_plot_timeline(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_plot_throughput(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_plot_memory(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_policy_new(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_policy_test(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_bench(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_completion(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_help(struct cli *cli, int argc, char **argv, struct error *err);
 

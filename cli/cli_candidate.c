@@ -4,6 +4,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/random.h"
+
+/* Fisher and Yates. */
+static void reorder(struct job_set *jobs, uint64_t seed)
+{
+    for (uint32_t i = jobs->count; i > 1; i--) {
+        uint32_t j = (uint32_t)random_below(seed, i, i);
+        struct job swap = jobs->jobs[i - 1];
+        jobs->jobs[i - 1] = jobs->jobs[j];
+        jobs->jobs[j] = swap;
+    }
+}
+
 enum status cli_candidate_make(const struct cli_source *source,
                                const struct planner_options *options, struct cli_candidate *out,
                                struct error *err)
@@ -12,6 +25,7 @@ enum status cli_candidate_make(const struct cli_source *source,
     struct job_set jobs = {0};
     enum status status = cli_machine_read(&source->machine, &hardware, err);
     if (status == STATUS_OK) status = job_set_read(source->jobs_path, &jobs, err);
+    if (status == STATUS_OK && source->order > 0) reorder(&jobs, source->order);
     if (status == STATUS_OK) status = planner_plan(&hardware, &jobs, options, &out->plan, err);
     hardware_release(&hardware);
     job_set_release(&jobs);

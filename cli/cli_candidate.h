@@ -11,6 +11,7 @@
 struct cli_source {
     const char *jobs_path;
     struct cli_machine machine;
+    uint64_t order; /* a seed by which the jobs are put in another order; 0: as they stand */
 };
 
 /* A plan and what the simulator says of it. */

@@ -17,6 +17,7 @@
 #include "planner/footprint.h"
 #include "planner/plan_io.h"
 #include "planner/planner.h"
+#include "planner/policies.h"
 
 /* --- what there is --------------------------------------------------------------------------- */
 
@@ -155,7 +156,8 @@ static uint32_t place_of(const struct plan *plan, const struct cli_resume *resum
 static struct planner_options options_of(const struct plan *plan,
                                          const struct cli_resume *resume)
 {
-    struct planner_options options = {.policy = plan->policy,
+    /* a policy of the user's is not at hand any more */
+    struct planner_options options = {.policy = policy_find(plan->policy) ? plan->policy : NULL,
                                       .seed = plan->seed,
                                       .no_double_buffer = !plan->double_buffer,
                                       .no_persistence = true,

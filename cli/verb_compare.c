@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/number.h"
 #include "base/size.h"
 #include "cli/cli.h"
 #include "cli/cli_table.h"
@@ -27,22 +26,6 @@ struct pair {
     struct trace predicted, measured;
     struct comparison comparison;
 };
-
-/* "10%" and "0.1" are the same. */
-static enum status read_ratio(const char *text, double *out, struct error *err)
-{
-    const char *end;
-    double value;
-    if (number_read(text, &end, &value) && text[0] != '-') {
-        bool percent = strcmp(end, "%") == 0 || strcmp(end, " %") == 0;
-        if (percent || *end == '\0') {
-            *out = percent ? value / 100 : value;
-            return STATUS_OK;
-        }
-    }
-    return error_set(err, STATUS_BAD_INPUT,
-                     "option '--max-error' is '%s' (expected a percentage such as 10%%)", text);
-}
 
 /* "job-a shard 2 backward, minibatch 7" */
 enum { SPAN_TEXT_BYTES = 256 };
@@ -256,7 +239,7 @@ enum status verb_compare(struct cli *cli, int argc, char **argv, struct error *e
     request.predicted_path = options.operands[0];
     request.measured_path = options.operands[1];
     if (request.max_error_text &&
-        read_ratio(request.max_error_text, &request.max_error, err) != STATUS_OK)
+        cli_ratio(request.max_error_text, "max-error", &request.max_error, err) != STATUS_OK)
         return err->status;
 
     struct pair pair = {0};

@@ -10,6 +10,7 @@
 
 #include "base/size.h"
 #include "cli/cli.h"
+#include "cli/cli_bench.h"
 #include "models/hardware.h"
 #include "models/network.h"
 #include "planner/planner.h"
@@ -28,6 +29,17 @@ static void print_policies(FILE *out)
 {
     fputs(" all", out);
     for (uint32_t i = 0; planner_policy_name(i); i++) fprintf(out, " %s", planner_policy_name(i));
+}
+
+static void print_competitors(FILE *out)
+{
+    print_policies(out);
+    fprintf(out, " %s", bench_searched);
+}
+
+static void print_families(FILE *out)
+{
+    for (uint32_t f = 0; f < FAMILY_COUNT; f++) fprintf(out, " %s", instance_family_names[f]);
 }
 
 static void print_machines(FILE *out)
@@ -56,6 +68,8 @@ static const struct {
     void (*print)(FILE *out);
 } known_words[] = {
     {"policy", print_policies},
+    {"policies", print_competitors},
+    {"family", print_families},
     {"hw", print_machines},
     {"solver", print_solvers},
     {"spillway models show", print_networks},

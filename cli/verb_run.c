@@ -24,6 +24,8 @@
 #include "cli/cli_table.h"
 #include "cli/cli_trace.h"
 #include "planner/plan_io.h"
+#include "planner/planner.h"
+#include "planner/policies.h"
 
 static const char *const nan_choices[] = {"continue", "stop", "skip", NULL};
 
@@ -713,6 +715,9 @@ static enum status run_rest(struct cli *cli, struct report *report, struct error
     char path[CLI_PATH_BYTES];
     enum status status = cli_child_file(path, err);
     if (status != STATUS_OK) return status;
+    if (!policy_find(report->whole->policy))
+        cli_warn(cli, "the plan's policy '%s' is none of the built-in ones: what is left is planned by %s",
+                 report->whole->policy, planner_policy_name(0));
     status = cli_resume_plan(report->request->plan_path, report->resume, &rest, err);
     if (status == STATUS_OK) status = plan_write(&rest, path, err);
     report->plan = &rest;

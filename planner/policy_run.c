@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "planner/policies.h"
 
 struct lane {
     int64_t free;      /* its last task has computed */
@@ -240,6 +241,9 @@ static enum status drive(struct driver *d, struct error *err)
 static enum status check_policy(const struct policy *policy, const struct instance *in,
                                 struct error *err)
 {
+    if (policy_is_searched(policy))
+        return error_set(err, STATUS_INFEASIBLE, "policy '%s' is a search and cannot be asked",
+                         policy->name);
     if (policy->resident)
         return error_set(err, STATUS_INFEASIBLE,
                          "policy '%s' keeps states on devices, which instances know nothing of",

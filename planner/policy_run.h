@@ -41,8 +41,8 @@ struct policy_run {
 };
 
 /*
- * Errors: STATUS_INFEASIBLE for a policy that is none for instances (it keeps states on devices, or
- * uses a device that does not hold all tasks); STATUS_BAD_INPUT when it breaks a rule;
+ * Errors: STATUS_INFEASIBLE for a policy that is none for instances (it is a search, keeps states
+ * on devices, or uses a device that does not hold all tasks); STATUS_BAD_INPUT when it breaks a rule;
  * STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status policy_run(const struct policy *policy, const struct instance *in,

@@ -6,7 +6,7 @@
  * picture is there whole or not at all. With keep_script, NAME.gp stands beside NAME.svg: complete,
  * data included, for `gnuplot NAME.gp` after a change by hand.
  *
- * Errors of all three: STATUS_BAD_INPUT (another ending, an empty window, traces of different
+ * Errors of all: STATUS_BAD_INPUT (another ending, an empty window, traces of different
  * machines, nothing to draw); STATUS_DEVICE when gnuplot is missing or fails; STATUS_IO,
  * STATUS_NO_MEMORY.
  */
@@ -62,5 +62,20 @@ struct plot_policy {
 MUST_CHECK enum status plot_throughput(const struct plot_policy *policies, uint32_t count,
                                        double lower_bound_s, const char *path,
                                        const struct plot_options *options, struct error *err);
+
+struct plot_dot {
+    bool known;
+    double mean, half, worst; /* of values over a bound; half the width of the 95 % interval */
+};
+struct plot_ratio {
+    const char *name;
+    struct plot_dot dots[2];
+};
+
+/* Policies over the bound, with intervals. labels[1] NULL: only the first dots are drawn. The window of
+ * `options` means nothing here. */
+MUST_CHECK enum status plot_ratios(const struct plot_ratio *rows, uint32_t count,
+                                   const char *const labels[2], const char *path,
+                                   const struct plot_options *options, struct error *err);
 
 #endif

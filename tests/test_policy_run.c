@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/random.h"
@@ -156,12 +157,12 @@ static void same_as_the_baselines(void **state)
         assert_non_null(steps);
         struct policy_run late = run(&lrtf, &in, &(struct policy_run_options){0});
         struct policy_run ahead = run(&hydra, &in, &(struct policy_run_options){0});
-        assert_int_equal(list_search_lrtf(&in, steps, &value, &err), STATUS_OK);
+        assert_int_equal(list_search_lrtf(&in, HUGE_VAL, steps, &value, &err), STATUS_OK);
         if (value != late.value) {
             test_instance_print(&in);
             fail_msg("case %u: LRTF %lld, as a policy %lld", c, (long long)value, (long long)late.value);
         }
-        assert_int_equal(list_search_hydra(&in, steps, &value, &err), STATUS_OK);
+        assert_int_equal(list_search_hydra(&in, HUGE_VAL, steps, &value, &err), STATUS_OK);
         if (value != ahead.value) {
             test_instance_print(&in);
             fail_msg("case %u: Hydra %lld, as a policy %lld", c, (long long)value, (long long)ahead.value);
@@ -189,7 +190,7 @@ static void random_cases(void **state)
         bool copies = copies_some(&in);
         for (uint32_t p = 0; policy_at(p); p++) {
             const struct policy *policy = policy_at(p);
-            if (policy->resident) continue;
+            if (policy->resident || policy_is_searched(policy)) continue;
             struct policy_run_options planned = {.seed = seed}, live = {.seed = seed, .live = true},
                                       off = {.seed = seed, .live = true, .actual = &actual};
             struct policy_run first = run(policy, &in, &planned), again = run(policy, &in, &planned);
@@ -221,6 +222,10 @@ static void not_for_instances(void **state)
                      STATUS_INFEASIBLE);
     assert_string_equal(err.text, "policy 'model-parallel' keeps states on devices, which instances know "
                                   "nothing of");
+    err = (struct error){0};
+    assert_int_equal(policy_run(&policy_optimal, &in, &(struct policy_run_options){0}, &made, &err),
+                     STATUS_INFEASIBLE);
+    assert_string_equal(err.text, "policy 'optimal' is a search and cannot be asked");
     err = (struct error){0};
     assert_int_equal(policy_run(&policy_spill_sequential, &in, &(struct policy_run_options){0}, &made, &err),
                      STATUS_INFEASIBLE);

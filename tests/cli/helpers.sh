@@ -54,3 +54,9 @@ JSON
 
 # Seconds are not golden.
 no_seconds() { sed -E 's/[0-9]+\.[0-9]+ s/N s/g; s/(_s": )[0-9.e-]+/\1N/'; }
+
+# Policies of the user's in the case's folder; most do one thing wrong (tests/policies/).
+policies() { # NAME...
+    local name
+    for name; do cp "$BUILD/policies/$name.so" .; done
+}

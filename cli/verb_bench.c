@@ -1,0 +1,143 @@
+/* `bench`: policies against each other; see cli_bench.h for its steps. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+#include "cli/cli.h"
+#include "cli/cli_bench.h"
+#include "plots/plot.h"
+#include "plots/plot_gnuplot.h"
+
+enum { SEEDS_DEFAULT = 30, SEEDS_MAX = 100000 };
+
+struct request {
+    const char *policies;
+    struct option_list workloads, families;
+    const char *noise;            /* NULL: none */
+    const char *csv, *figure;     /* NULL: none */
+    uint64_t seeds;               /* 0: not given */
+    double limit_s;               /* or CLI_NOT_GIVEN */
+};
+
+static enum status collect(const struct request *request, struct bench *bench, struct error *err)
+{
+    for (size_t i = 0; i < request->workloads.count; i++)
+        if (bench_add_path(bench, request->workloads.items[i], err)) return err->status;
+    for (size_t i = 0; i < request->families.count; i++)
+        if (bench_add_family(bench, request->families.items[i], err)) return err->status;
+    if (bench->workload_count == 0)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "nothing to compare policies on (expected --workloads DIR or --family NAME)");
+    return bench_add_policies(bench, request->policies, err);
+}
+
+/* Options that mean something to some workloads only. */
+static enum status check(const struct request *request, struct bench *bench, struct error *err)
+{
+    bool jobs = false;
+    for (size_t w = 0; w < bench->workload_count; w++) {
+        jobs |= bench->workloads[w].kind == BENCH_JOBS;
+        if (request->noise && bench->workloads[w].kind == BENCH_JOBS)
+            return error_set(err, STATUS_BAD_INPUT, "option '--noise' is for instances, and '%s' holds jobs",
+                             bench->workloads[w].path);
+    }
+    if (bench->options.real && !jobs)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--real' is for jobs, which no workload holds: instances cannot be run");
+    if (request->noise) {
+        if (cli_ratio(request->noise, "noise", &bench->options.noise, err)) return err->status;
+        if (!(bench->options.noise > 0 && bench->options.noise <= 0.9))
+            return error_set(err, STATUS_BAD_INPUT,
+                             "option '--noise' is '%s' (expected more than 0%% and at most 90%%)", request->noise);
+    }
+    bench->seeds = (uint32_t)(request->seeds ? request->seeds : SEEDS_DEFAULT);
+    bench->options.limit_s = request->limit_s > 0 ? request->limit_s : 60;
+    return request->figure ? plot_check_path(request->figure, err) : STATUS_OK;
+}
+
+static struct plot_dot dot_of(const struct bench_figure *figure)
+{
+    return (struct plot_dot){figure->samples > 0, figure->mean, figure->half, figure->worst};
+}
+
+static enum status draw(const struct request *request, const struct bench *bench,
+                        const struct bench_summary *summaries, struct error *err)
+{
+    struct plot_ratio rows[BENCH_POLICIES_MAX] = {0};
+    bool noisy = bench->options.noise > 0;
+    const char *const labels[] = {noisy ? "order kept" : "planned", noisy ? "decided live" : NULL};
+    for (uint32_t p = 0; p < bench->policy_count; p++)
+        rows[p] = (struct plot_ratio){
+            bench->policies[p],
+            {dot_of(noisy ? &summaries[p].kept : &summaries[p].planned), dot_of(&summaries[p].live)}};
+    return plot_ratios(rows, bench->policy_count, labels, request->figure, &(struct plot_options){0}, err);
+}
+
+static enum status run(struct cli *cli, const struct request *request, struct bench *bench,
+                       struct error *err)
+{
+    struct bench_summary *summaries = NULL;
+    enum status status = collect(request, bench, err);
+    if (status == STATUS_OK) status = check(request, bench, err);
+    if (status == STATUS_OK) status = bench_run(bench, err);
+    if (status != STATUS_OK) return status;
+    summaries = alloc_zeroed(bench->policy_count, sizeof *summaries);
+    if (!summaries) return error_memory(err, "a summary", bench->policy_count * sizeof *summaries);
+    status = bench_summarize(bench, summaries, err);
+    if (status == STATUS_OK && request->csv) status = bench_csv(bench, request->csv, err);
+    if (status == STATUS_OK && request->figure) status = draw(request, bench, summaries, err);
+    if (status == STATUS_OK)
+        status = cli->json ? bench_json(cli, bench, summaries, err) : bench_text(cli, bench, summaries, err);
+    for (uint32_t p = 0; p < bench->policy_count && status == STATUS_OK; p++)
+        if (summaries[p].failed > 0)
+            status = error_set(err, STATUS_CHECK, "policy '%s' failed in %u cases", bench->policies[p],
+                               summaries[p].failed);
+    free(summaries);
+    return status;
+}
+
+enum status verb_bench(struct cli *cli, int argc, char **argv, struct error *err)
+{
+    struct request request = {
+        .policies = "sharded-lrtf,sharded-lrtf-cached,srtf,fifo,random,searched", .limit_s = CLI_NOT_GIVEN};
+    struct bench bench = {.options.machine = CLI_MACHINE_NONE};
+    const struct option_spec specs[] = {
+        OPTION_STRING("policies", 'p', "LIST", &request.policies,
+                      "names and shared objects with commas between them; 'searched' and 'optimal' "
+                      "take part on instances; 'all'"),
+        OPTION_LIST("workloads", 'w', "DIR", &request.workloads,
+                    "a file of jobs or of an instance, or a folder of them; may be repeated"),
+        OPTION_LIST("family", 'f', "NAME", &request.families,
+                    "instances made from seeds (tight, copy, ...); may be repeated"),
+        OPTION_U64("seeds", 0, "N", 1, SEEDS_MAX, &request.seeds, "cases of each workload, default 30"),
+        OPTION_STRING("noise", 0, "PERCENT", &request.noise,
+                      "instances: durations differ by so much from what policies see, such as 10%"),
+        OPTION_FLAG("real", 0, &bench.options.real, "jobs: carry the plans out as well"),
+        CLI_MACHINE_NAME(&bench.options.machine),
+        CLI_MACHINE_SIZES(&bench.options.machine),
+        CLI_MACHINE_SPEEDS(&bench.options.machine),
+        OPTION_QUANTITY("limit", 0, "TIME", DIMENSION_SECONDS, &request.limit_s,
+                        "for a shared object in one case, default 1min"),
+        OPTION_STRING("output", 'o', "FILE", &request.figure, "draw a figure: NAME.svg or NAME.png"),
+        OPTION_STRING("csv", 0, "FILE", &request.csv, "write every case there"),
+        CLI_COMMON_OPTIONS(cli),
+    };
+    struct options options = {
+        .specs = specs,
+        .spec_count = ARRAY_COUNT(specs),
+        .examples =
+            (const char *const[]){
+                "spillway bench --policies sharded-lrtf,searched,./mine.so --family tight",
+                "spillway bench --policies srtf,./mine.so --workloads instances --noise 10%",
+                "spillway bench --workloads jobs.json --devices 2 --device-memory 96MiB --real", NULL},
+        .details = "The first policy is what the others are compared with. Seeds make the instances of a "
+                   "family; of a file, they put the jobs in other orders. Shared objects are run in child "
+                   "processes with limits. Exit code 1 when one of them breaks a rule, crashes or loops.",
+    };
+    bool go_on;
+    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    enum status status = run(cli, &request, &bench, err);
+    bench_release(&bench);
+    return status;
+}
