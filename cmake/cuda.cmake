@@ -1,6 +1,12 @@
 # The CUDA back end of the executor: sources with "_cuda" in their names, and .cu files. It is left out,
 # with one line, where no CUDA 12 is found, and under sanitizers, which do not get on with the driver.
-# Nothing here needs a GPU. The runtime is linked statically; cuBLASLt is a shared library.
+# Nothing here needs a GPU. The runtime is linked statically; cuBLASLt is a shared library. cuDNN is loaded
+# when a program runs and finds it; of it only the header is needed.
+find_path(SPILLWAY_CUDNN_HEADER cudnn_graph.h HINTS /usr/local/cuda/include $ENV{CUDA_PATH}/include)
+if(SPILLWAY_CUDNN_HEADER)
+    # where it is looked for behind the loader's own places
+    get_filename_component(SPILLWAY_CUDNN_FOLDER ${SPILLWAY_CUDNN_HEADER}/../lib ABSOLUTE)
+endif()
 set(SPILLWAY_CUDA_MISSING "")
 if(NOT SPILLWAY_CUDA)
     set(SPILLWAY_CUDA_MISSING "SPILLWAY_CUDA is off")
@@ -41,6 +47,15 @@ else()
         message(STATUS "CUDA back end: no nvtx3/nvToolsExt.h, so no ranges for profilers")
     endif()
     target_sources(spw_exec PRIVATE ${EXEC_CUDA_SOURCES})
+    if(SPILLWAY_CUDNN_HEADER)
+        message(STATUS "CUDA back end: attention by cuDNN where it is found, ${SPILLWAY_CUDNN_HEADER}/cudnn_graph.h")
+        target_sources(spw_exec PRIVATE ${EXEC_CUDNN_SOURCES})
+        target_include_directories(spw_exec SYSTEM PUBLIC ${SPILLWAY_CUDNN_HEADER})
+        target_compile_definitions(spw_exec PUBLIC SPILLWAY_CUDNN="${SPILLWAY_CUDNN_FOLDER}")
+        target_link_libraries(spw_exec PUBLIC ${CMAKE_DL_LIBS})
+    else()
+        message(STATUS "CUDA back end: no cudnn_graph.h, so attention by Spillway's own kernels alone")
+    endif()
     target_compile_definitions(spw_exec PUBLIC SPILLWAY_CUDA)
     target_include_directories(spw_exec SYSTEM PUBLIC ${CUDAToolkit_INCLUDE_DIRS})
     # Numbers below 2^-126 are zero, as on the host.

@@ -46,6 +46,15 @@ foreach(source ${TEST_SOURCES})
                          ENVIRONMENT OMP_WAIT_POLICY=passive)
 endforeach()
 
+# In the place of a driver, for the real cuDNN on a machine without one.
+if(SPILLWAY_CUDNN_HEADER AND NOT SPILLWAY_CUDA_MISSING)
+    add_library(described_driver MODULE tests/emulator/cudnn/described_driver.c)
+    set_target_properties(described_driver PROPERTIES LINK_OPTIONS -Wl,-soname,libcuda.so.1)
+    add_dependencies(test_exec_cudnn described_driver)
+    target_compile_definitions(test_exec_cudnn PRIVATE
+                               DESCRIBED_DRIVER="$<TARGET_FILE:described_driver>")
+endif()
+
 # The CUDA back end on a runtime of our own (tests/emulator), its kernels as plain C++: needs neither CUDA
 # nor a GPU. Not under sanitizers, which lose track of its stacks.
 include(CheckLanguage)
@@ -62,8 +71,19 @@ if(CMAKE_CXX_COMPILER AND NOT SPILLWAY_SANITIZE AND NOT SPILLWAY_FUZZ)
     target_include_directories(spw_emulated BEFORE PUBLIC tests/emulator)
     target_compile_definitions(spw_emulated PUBLIC SPILLWAY_CUDA SPILLWAY_EMULATED)
     target_link_libraries(spw_emulated PUBLIC ${TEST_MODULES})
-    foreach(pair "test_exec_cuda_emulated tests/test_exec_cuda.c"
-                 "test_exec_cuda_faults tests/emulated_faults.c")
+    set(EMULATED_TESTS "test_exec_cuda_emulated tests/test_exec_cuda.c"
+                       "test_exec_cuda_faults tests/emulated_faults.c")
+    if(SPILLWAY_CUDNN_HEADER)
+        # a cuDNN of our own, which is loaded as the real one is
+        add_library(emulated_cudnn MODULE tests/emulator/cudnn/emulated_cudnn.c)
+        target_include_directories(emulated_cudnn BEFORE PRIVATE tests/emulator)
+        target_include_directories(emulated_cudnn SYSTEM PRIVATE ${SPILLWAY_CUDNN_HEADER})
+        target_sources(spw_emulated PRIVATE ${EXEC_CUDNN_SOURCES})
+        target_include_directories(spw_emulated SYSTEM PUBLIC ${SPILLWAY_CUDNN_HEADER})
+        target_compile_definitions(spw_emulated PUBLIC SPILLWAY_CUDNN="${SPILLWAY_CUDNN_FOLDER}")
+        list(APPEND EMULATED_TESTS "test_exec_cudnn_emulated tests/emulated_sdpa.c")
+    endif()
+    foreach(pair ${EMULATED_TESTS})
         separate_arguments(pair)
         list(GET pair 0 name)
         list(GET pair 1 source)
@@ -74,6 +94,13 @@ if(CMAKE_CXX_COMPILER AND NOT SPILLWAY_SANITIZE AND NOT SPILLWAY_FUZZ)
         set_tests_properties(${name} PROPERTIES LABELS device TIMEOUT 600
                              ENVIRONMENT OMP_WAIT_POLICY=passive)
     endforeach()
+    if(TARGET test_exec_cudnn_emulated)
+        add_dependencies(test_exec_cudnn_emulated emulated_cudnn)
+        # the library calls the emulated runtime, which is in the program
+        set_target_properties(test_exec_cudnn_emulated PROPERTIES ENABLE_EXPORTS ON)
+        target_compile_definitions(test_exec_cudnn_emulated PRIVATE
+                                   EMULATED_CUDNN="$<TARGET_FILE:emulated_cudnn>")
+    endif()
 endif()
 
 # tests/check_NAME.sh looks at the tree or the built programs from outside; arguments: source and

@@ -138,9 +138,10 @@ static void block_forward(const struct unit *unit, uint64_t layer, float *const 
     family_linear_forward(unit, kept[KEPT_Q], in, layer, linear_of(unit, Q_WEIGHT, inner, c));
     family_linear_forward(unit, kept[KEPT_K], in, layer, linear_of(unit, K_WEIGHT, inner, c));
     family_linear_forward(unit, kept[KEPT_V], in, layer, linear_of(unit, V_WEIGHT, inner, c));
-    k->attention_grouped_forward(k, kept[KEPT_ATTENTION], kept[KEPT_ATTENTION_STATS],
-                                 kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], unit->b, unit->t,
-                                 unit->h, unit->h, unit->d, false, unit->scratch);
+    const struct attention attention =
+        family_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
+                         kept[KEPT_ATTENTION_STATS]);
+    k->attention_forward(k, &attention);
     family_linear_forward(unit, kept[KEPT_MIDDLE], kept[KEPT_ATTENTION], layer,
                           linear_of(unit, PROJECTION_WEIGHT, c, inner));
     family_norm_forward(unit, kept[KEPT_NORM1], kept[KEPT_MIDDLE], kept[KEPT_NORM1_STATS], in,
@@ -175,10 +176,14 @@ static void block_backward(const struct unit *unit, uint64_t layer, float *const
                          unit->r, layer, NORM1_WEIGHT);
     family_linear_backward(unit, d_attention, d_in, kept[KEPT_ATTENTION], layer,
                            linear_of(unit, PROJECTION_WEIGHT, c, inner), false);
-    k->attention_grouped_backward(k, d_q, d_k, d_v, d_attention, kept[KEPT_Q], kept[KEPT_K],
-                                  kept[KEPT_V], kept[KEPT_ATTENTION], kept[KEPT_ATTENTION_STATS],
-                                  unit->b, unit->t, unit->h, unit->h, unit->d, false,
-                                  unit->scratch);
+    struct attention attention =
+        family_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
+                         kept[KEPT_ATTENTION_STATS]);
+    attention.dout = d_attention;
+    attention.dq = d_q;
+    attention.dk = d_k;
+    attention.dv = d_v;
+    k->attention_backward(k, &attention);
     family_linear_backward(unit, d_in, d_q, in, layer, linear_of(unit, Q_WEIGHT, inner, c), true);
     family_linear_backward(unit, d_in, d_k, in, layer, linear_of(unit, K_WEIGHT, inner, c), true);
     family_linear_backward(unit, d_in, d_v, in, layer, linear_of(unit, V_WEIGHT, inner, c), true);
@@ -221,8 +226,6 @@ static const char *unsupported(const struct job *job)
 }
 
 static const struct kernel_need needs[] = {
-    KERNEL_NEED(attention_grouped_forward),
-    KERNEL_NEED(attention_grouped_backward),
     KERNEL_NEED(loss_labels),
 };
 

@@ -371,6 +371,26 @@ void family_norm_backward(const struct unit *unit, float *dx, const float *dout,
     family_step(unit, &bias, false);
 }
 
+struct attention family_attention(const struct unit *unit, const float *q, const float *k,
+                                  const float *v, float *out, float *stats)
+{
+    return (struct attention){.out = out,
+                              .stats = stats,
+                              .q = q,
+                              .k = k,
+                              .v = v,
+                              .scratch = unit->scratch,
+                              .b = unit->b,
+                              .t = unit->t,
+                              .h = unit->h,
+                              .kv = unit->shared / unit->d,
+                              .d = unit->d,
+                              .row_q = unit->inner,
+                              .row_kv = unit->shared,
+                              .causal = unit->network->causal,
+                              .rounded = unit->arguments->job->precision == PRECISION_BF16};
+}
+
 static int64_t table_rows(const struct unit *unit)
 {
     const struct unit_arguments *a = unit->arguments;

@@ -137,6 +137,11 @@ void family_norm_backward(const struct unit *unit, float *dx, const float *dout,
                           const float *stats, const float *added, int64_t rows, uint64_t layer,
                           uint32_t weight);
 
+/* Attention of a block over q, k and v, each an array of its own, as its forward pass calls it; for the
+ * way back gradients are added to it. */
+struct attention family_attention(const struct unit *unit, const float *q, const float *k,
+                                  const float *v, float *out, float *stats);
+
 /* Rows of an embedding's tables from `first` on, counted in what the state has of them: gathered into
  * x(R,C) and stepped, as kernels.embed_forward and embed_update have it. */
 struct table_rows {

@@ -51,6 +51,16 @@ static struct linear linear_of(const struct unit *unit, uint32_t weight, int64_t
                            .bias = true};
 }
 
+/* q, k and v are columns of one array. */
+static struct attention attention_of(const struct unit *unit, float *const *kept)
+{
+    float *const q = kept[KEPT_QKV], *const k = q + unit->c, *const v = k + unit->c;
+    struct attention attention =
+        family_attention(unit, q, k, v, kept[KEPT_ATTENTION], kept[KEPT_ATTENTION_STATS]);
+    attention.row_q = attention.row_kv = 3 * unit->c;
+    return attention;
+}
+
 static void block_forward(const struct unit *unit, uint64_t layer, float *const *kept,
                           const float *in, float *out)
 {
@@ -61,8 +71,8 @@ static void block_forward(const struct unit *unit, uint64_t layer, float *const 
                         layer, NORM1_WEIGHT);
     family_linear_forward(unit, kept[KEPT_QKV], kept[KEPT_NORM1], layer,
                           linear_of(unit, QKV_WEIGHT, 3 * c, c));
-    k->attention_forward(k, kept[KEPT_ATTENTION], kept[KEPT_ATTENTION_STATS], kept[KEPT_QKV],
-                         unit->b, unit->t, c, unit->h, true, unit->scratch);
+    const struct attention attention = attention_of(unit, kept);
+    k->attention_forward(k, &attention);
     family_linear_forward(unit, branch, kept[KEPT_ATTENTION], layer,
                           linear_of(unit, PROJECTION_WEIGHT, c, c));
     family_norm_forward(unit, kept[KEPT_NORM2], kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], in,
@@ -92,9 +102,12 @@ static void block_backward(const struct unit *unit, uint64_t layer, float *const
 
     family_linear_backward(unit, d_branch, d_in, kept[KEPT_ATTENTION], layer,
                            linear_of(unit, PROJECTION_WEIGHT, c, c), false);
-    k->attention_backward(k, unit->d_qkv, d_branch, kept[KEPT_QKV], kept[KEPT_ATTENTION],
-                          kept[KEPT_ATTENTION_STATS], unit->b, unit->t, c, unit->h, true,
-                          unit->scratch);
+    struct attention attention = attention_of(unit, kept);
+    attention.dout = d_branch;
+    attention.dq = unit->d_qkv;
+    attention.dk = attention.dq + c;
+    attention.dv = attention.dk + c;
+    k->attention_backward(k, &attention);
     family_linear_backward(unit, d_branch, unit->d_qkv, kept[KEPT_NORM1], layer,
                            linear_of(unit, QKV_WEIGHT, 3 * c, c), false);
     family_norm_backward(unit, d_in, d_branch, in, kept[KEPT_NORM1_STATS], d_in, unit->r, layer,

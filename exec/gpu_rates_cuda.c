@@ -205,16 +205,38 @@ static const struct product_calls products_bf16 = {call_forward_bf16, call_input
                                                    call_weight_bf16};
 
 /* m = B, n = T, k = C, heads 64 wide */
+static struct attention attention_of(const struct kernel_call *c)
+{
+    const float *const qkv = array(c, 2);
+    return (struct attention){.out = array(c, 0),
+                              .stats = array(c, 1),
+                              .q = qkv,
+                              .k = qkv + c->k,
+                              .v = qkv + 2 * c->k,
+                              .b = c->m,
+                              .t = c->n,
+                              .h = c->k / 64,
+                              .kv = c->k / 64,
+                              .d = 64,
+                              .row_q = 3 * c->k,
+                              .row_kv = 3 * c->k,
+                              .causal = true};
+}
+
 static void call_attention_forward(const struct kernels *k, const struct kernel_call *c)
 {
-    k->attention_forward(k, array(c, 0), array(c, 1), array(c, 2), c->m, c->n, c->k, c->k / 64, true,
-                         NULL);
+    const struct attention attention = attention_of(c);
+    k->attention_forward(k, &attention);
 }
 
 static void call_attention_backward(const struct kernels *k, const struct kernel_call *c)
 {
-    k->attention_backward(k, array(c, 3), array(c, 0), array(c, 2), array(c, 0), array(c, 1), c->m,
-                          c->n, c->k, c->k / 64, true, NULL);
+    struct attention attention = attention_of(c);
+    attention.dout = array(c, 0);
+    attention.dq = array(c, 3);
+    attention.dk = attention.dq + c->k;
+    attention.dv = attention.dq + 2 * c->k;
+    k->attention_backward(k, &attention);
 }
 
 static void put_memory(struct bench_gpu *bench)

@@ -12,8 +12,10 @@
 #define SPILLWAY_EXEC_KERNELS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+#include "exec/kernels_attention.h"
 #include "exec/kernels_step.h"
 #include "models/job.h"
 
@@ -74,14 +76,15 @@ struct kernels {
                           const float *dout, const float *x, const float *stats, const float *w,
                           const float *added, int64_t r, int64_t c);
 
-    /* qkv(B,T,3C) -> out(B,T,C), stats(B,H,T) = log-sum-exp. scratch: the workspace entry of that
-     * name (models/memory.h), for these and for embed_update. */
-    void (*attention_forward)(const struct kernels *kernels, float *out, float *stats,
-                              const float *qkv, int64_t b, int64_t t, int64_t c, int64_t h,
-                              bool causal, float *scratch);
-    void (*attention_backward)(const struct kernels *kernels, float *dqkv, const float *dout,
-                               const float *qkv, const float *out, const float *stats, int64_t b,
-                               int64_t t, int64_t c, int64_t h, bool causal, float *scratch);
+    /* exec/kernels_attention.h */
+    void (*attention_forward)(const struct kernels *kernels, const struct attention *attention);
+    void (*attention_backward)(const struct kernels *kernels, const struct attention *attention);
+    /* Get ready for attention of such a shape, whose pointers do not matter, before a run: nothing is
+     * made later, and how it is computed does not change. `by`, up to `size` bytes: what computes it,
+     * "cuDNN 9.19.0"; false: there is something faster, and `by` says why that is not used. NULL: there is
+     * one way, and nothing to be made. */
+    bool (*prepare_attention)(const struct kernels *kernels, const struct attention *shape, char *by,
+                              size_t size);
 
     void (*gelu_forward)(const struct kernels *kernels, float *y, const float *x, int64_t n,
                          bool tanh_form);
@@ -152,18 +155,6 @@ struct kernels {
      * `back`: by the opposite angles, as gradients need it. D is even. */
     void (*rope)(const struct kernels *kernels, float *q, float *k, int64_t b, int64_t t,
                  int64_t h, int64_t kv, int64_t d, const struct rope *rope, bool back);
-
-    /* Attention over q(B,T,H D), k and v(B,T,K D), which lie anywhere; H / K heads in a row share
-     * keys and values. out(B,T,H D), stats and scratch as for attention_forward. */
-    void (*attention_grouped_forward)(const struct kernels *kernels, float *out, float *stats,
-                                      const float *q, const float *k, const float *v, int64_t b,
-                                      int64_t t, int64_t h, int64_t kv, int64_t d, bool causal,
-                                      float *scratch);
-    void (*attention_grouped_backward)(const struct kernels *kernels, float *dq, float *dk,
-                                       float *dv, const float *dout, const float *q,
-                                       const float *k, const float *v, const float *out,
-                                       const float *stats, int64_t b, int64_t t, int64_t h,
-                                       int64_t kv, int64_t d, bool causal, float *scratch);
 
     /* y = silu(gate) up */
     void (*swiglu_forward)(const struct kernels *kernels, float *y, const float *gate,

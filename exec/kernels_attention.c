@@ -1,9 +1,8 @@
 /*
  * Attention of each head over tiles of 64 queries, forward and backward.
  *
- * Letters: q, k, v rows of D numbers for each of T tokens, found in place inside qkv(B,T,3C), or in
- * three arrays of their own: the product routine takes rows that lie any distance apart, so nothing
- * is permuted or copied.
+ * Letters: q, k, v rows of D numbers for each of T tokens, found where exec/kernels_attention.h says:
+ * the product routine takes rows that lie any distance apart, so nothing is permuted or copied.
  *
  *     s(i,j) = q(i) . k(j) / sqrt(D);  p = softmax over j (causal: j <= i);  out(i) = sum p(i,j) v(j)
  *
@@ -29,6 +28,10 @@
  * bit. A tile's two matrices (64 x T) are the scratch of a thread: 0.5 MiB at T = 1024, in its second
  * cache.
  *
+ * In a job of bf16 the operands of products are numbers that bf16 has, and so are results
+ * (models/precision.h). The processor multiplies fp32, so q, k, v and dO are copied, rounded, into the
+ * scratch, in rows without gaps; E, P, dS and the results are rounded in place.
+ *
  * FLOPs, causal: forward 2 T^2 D, backward 5 T^2 D per head. Measured for GPT-2 124M at B 1, T 1024
  * (two threads of a Zen 4 whose products reach 230 GFLOP/s), one layer in ms and counting these
  * FLOPs, medians within 2 %; nine tenths of the time is spent in the library's products:
@@ -47,12 +50,12 @@
 
 enum { TILE = MEMORY_ATTENTION_TILE };
 
-/* What all heads of a call have in common; the rows of q, of k and v, and of out lie so many floats
- * apart. Gradients lie like what they are gradients of. */
+/* What all heads of a call have in common; rows lie so many floats apart. */
 struct shape {
     int64_t b, t, h, kv, d;
     int64_t row_q, row_kv, row_out;
-    bool causal;
+    int64_t row_dq, row_dkv; /* of the gradients */
+    bool causal, rounded;
 };
 
 /* One head of one sample. */
@@ -62,29 +65,25 @@ struct head {
     float scale;
 };
 
-static int64_t place_q(const struct shape *shape, int64_t sample, int64_t index)
+/* Where the rows of a head begin, among heads of which H or K lie side by side in a row. */
+static int64_t place(const struct shape *shape, int64_t row, int64_t sample, int64_t index)
 {
-    return sample * shape->t * shape->row_q + index * shape->d;
+    return sample * shape->t * row + index * shape->d;
 }
 
 /* Of the keys and values that head `index` uses. */
-static int64_t place_kv(const struct shape *shape, int64_t sample, int64_t index)
+static int64_t place_kv(const struct shape *shape, int64_t row, int64_t sample, int64_t index)
 {
-    int64_t group = index / (shape->h / shape->kv);
-    return sample * shape->t * shape->row_kv + group * shape->d;
+    return place(shape, row, sample, index / (shape->h / shape->kv));
 }
 
-static int64_t place_out(const struct shape *shape, int64_t sample, int64_t index)
+static struct head head_of(const struct shape *shape, const struct attention *a, int64_t sample,
+                           int64_t index)
 {
-    return sample * shape->t * shape->row_out + index * shape->d;
-}
-
-static struct head head_of(const struct shape *shape, const float *q, const float *k,
-                           const float *v, int64_t sample, int64_t index)
-{
-    return (struct head){.q = q + place_q(shape, sample, index),
-                         .k = k + place_kv(shape, sample, index),
-                         .v = v + place_kv(shape, sample, index),
+    const int64_t kv = place_kv(shape, shape->row_kv, sample, index);
+    return (struct head){.q = a->q + place(shape, shape->row_q, sample, index),
+                         .k = a->k + kv,
+                         .v = a->v + kv,
                          .shape = shape,
                          .scale = (float)(1.0 / sqrt((double)shape->d))};
 }
@@ -177,6 +176,19 @@ CLONES static void row_products(float *restrict delta, const float *dout, const 
     }
 }
 
+/* Numbers in fp32 become numbers that bf16 has. */
+CLONES static void round_rows(float *x, int64_t rows, int64_t columns, int64_t stride)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++)
+            x[i * stride + j] = bf16_widen(bf16_nearest(x[i * stride + j]));
+}
+
+CLONES static void round_copy(float *restrict to, const float *restrict from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) to[i] = bf16_widen(bf16_nearest(from[i]));
+}
+
 /* --- one head --------------------------------------------------------------------------------- */
 
 static void head_forward(const struct head *head, float *out, float *lse, float *s)
@@ -188,6 +200,7 @@ static void head_forward(const struct head *head, float *out, float *lse, float 
         float inverse[TILE];
         head_scores(head, s, first, rows, keys);
         softmax_rows(s, lse + first, inverse, rows, keys, shape->causal ? first + 1 : keys);
+        if (shape->rounded) round_rows(s, rows, keys, keys);
         host_multiply(&(struct host_product){.m = rows,
                                              .n = shape->d,
                                              .k = keys,
@@ -199,10 +212,12 @@ static void head_forward(const struct head *head, float *out, float *lse, float 
                                              .c = out + first * shape->row_out,
                                              .row_c = shape->row_out});
         scale_rows(out + first * shape->row_out, inverse, rows, shape->d, shape->row_out);
+        if (shape->rounded)
+            round_rows(out + first * shape->row_out, rows, shape->d, shape->row_out);
     }
 }
 
-/* c(keys, D), which lies like keys, = or += a(rows, keys)^T b(rows, D) */
+/* c(keys, D), a gradient of keys or values, = or += a(rows, keys)^T b(rows, D) */
 static void add_to_keys(const struct head *head, float *c, const float *a, const float *b,
                         int64_t row_b, int64_t rows, int64_t keys, bool write)
 {
@@ -217,7 +232,7 @@ static void add_to_keys(const struct head *head, float *c, const float *a, const
                                          .b = b,
                                          .row_b = row_b,
                                          .c = c,
-                                         .row_c = head->shape->row_kv});
+                                         .row_c = head->shape->row_dkv});
 }
 
 /* dq, dk, dv: this head's part; dk and dv are added to unless `write`. p, ds: a tile each. */
@@ -249,6 +264,10 @@ static void head_backward(const struct head *head, float *dq, float *dk, float *
                      shape->row_out);
         softmax_backward_rows(p, ds, lse + first, delta, rows, keys,
                               shape->causal ? first + 1 : keys, head->scale);
+        if (shape->rounded) {
+            round_rows(p, rows, keys, keys);
+            round_rows(ds, rows, keys, keys);
+        }
 
         host_multiply(&(struct host_product){.m = rows, /* dQ = dS K */
                                              .n = shape->d,
@@ -258,8 +277,9 @@ static void head_backward(const struct head *head, float *dq, float *dk, float *
                                              .row_a = keys,
                                              .b = head->k,
                                              .row_b = shape->row_kv,
-                                             .c = dq + first * shape->row_q,
-                                             .row_c = shape->row_q});
+                                             .c = dq + first * shape->row_dq,
+                                             .row_c = shape->row_dq});
+        if (shape->rounded) round_rows(dq + first * shape->row_dq, rows, shape->d, shape->row_dq);
         add_to_keys(head, dk, ds, head->q + first * shape->row_q, shape->row_q, rows, keys,
                     write && first == last);
         add_to_keys(head, dv, p, dout_tile, shape->row_out, rows, keys, write && first == last);
@@ -282,122 +302,82 @@ static float *lane_scratch(float *scratch, int64_t lane, int64_t t)
     return scratch + lane * 2 * host_min(t, TILE) * t;
 }
 
-static void all_forward(const struct kernels *kernels, const struct shape *shape, float *out,
-                        float *stats, const float *q, const float *k, const float *v,
-                        float *scratch)
+/* Rows of `width` numbers, rounded, one after the other. Returns what is behind them. */
+static float *round_array(const struct kernels *kernels, float *to, const float **from,
+                          int64_t rows, int64_t width, int64_t stride)
 {
-#pragma omp parallel for schedule(static) num_threads(lane_threads(kernels))
-    for (int64_t task = 0; task < shape->b * shape->h; task++) {
-        int64_t sample = task / shape->h, index = task % shape->h;
-        struct head head = head_of(shape, q, k, v, sample, index);
-        head_forward(&head, out + place_out(shape, sample, index), stats + task * shape->t,
-                     lane_scratch(scratch, omp_get_thread_num(), shape->t));
-    }
+    const float *const x = *from;
+#pragma omp parallel for schedule(static) num_threads((int)kernels->threads)
+    for (int64_t row = 0; row < rows; row++) round_copy(to + row * width, x + row * stride, width);
+    *from = to;
+    return to + rows * width;
 }
 
-/* What the backward pass reads and writes. */
-struct backward {
-    float *dq, *dk, *dv;
-    const float *dout, *q, *k, *v, *out, *stats;
-};
-
-static void all_backward(const struct kernels *kernels, const struct shape *shape,
-                         const struct backward *a, float *scratch)
+/* A call as the loops over heads take it: what products read is rounded where the job is, and
+ * scratch is what is left of it for the tiles. */
+static struct attention prepared(const struct kernels *kernels, const struct attention *attention,
+                                 struct shape *shape)
 {
-    int64_t group = shape->h / shape->kv;
-#pragma omp parallel for schedule(static) num_threads(lane_threads(kernels))
-    for (int64_t task = 0; task < shape->b * shape->kv; task++) {
-        int64_t sample = task / shape->kv, first = task % shape->kv * group;
-        float *p = lane_scratch(scratch, omp_get_thread_num(), shape->t);
-        for (int64_t index = first; index < first + group; index++) {
-            struct head head = head_of(shape, a->q, a->k, a->v, sample, index);
-            int64_t kv = place_kv(shape, sample, index), out = place_out(shape, sample, index);
-            head_backward(&head, a->dq + place_q(shape, sample, index), a->dk + kv, a->dv + kv,
-                          a->dout + out, a->out + out,
-                          a->stats + (sample * shape->h + index) * shape->t, p,
-                          p + host_min(shape->t, TILE) * shape->t, index == first);
-        }
-    }
+    struct attention a = *attention;
+    const int64_t row = a.h * a.d, row_kv = a.kv * a.d, tokens = a.b * a.t;
+    *shape = (struct shape){.b = a.b,
+                            .t = a.t,
+                            .h = a.h,
+                            .kv = a.kv,
+                            .d = a.d,
+                            .row_q = a.row_q,
+                            .row_kv = a.row_kv,
+                            .row_out = row,
+                            .row_dq = a.row_q,
+                            .row_dkv = a.row_kv,
+                            .causal = a.causal,
+                            .rounded = a.rounded};
+    if (!a.rounded) return a;
+    a.scratch = round_array(kernels, a.scratch, &a.q, tokens, row, a.row_q);
+    a.scratch = round_array(kernels, a.scratch, &a.k, tokens, row_kv, a.row_kv);
+    a.scratch = round_array(kernels, a.scratch, &a.v, tokens, row_kv, a.row_kv);
+    if (a.dout) a.scratch = round_array(kernels, a.scratch, &a.dout, tokens, row, row);
+    shape->row_q = row;
+    shape->row_kv = row_kv;
+    return a;
 }
 
 /* --- public ----------------------------------------------------------------------------------- */
 
-static struct shape shape_as_one(int64_t b, int64_t t, int64_t c, int64_t h, bool causal)
+void host_attention_forward(const struct kernels *kernels, const struct attention *attention)
 {
-    return (struct shape){.b = b,
-                          .t = t,
-                          .h = h,
-                          .kv = h,
-                          .d = c / h,
-                          .row_q = 3 * c,
-                          .row_kv = 3 * c,
-                          .row_out = c,
-                          .causal = causal};
+    struct shape shape;
+    const struct attention a = prepared(kernels, attention, &shape);
+#pragma omp parallel for schedule(static) num_threads(lane_threads(kernels))
+    for (int64_t task = 0; task < shape.b * shape.h; task++) {
+        int64_t sample = task / shape.h, index = task % shape.h;
+        struct head head = head_of(&shape, &a, sample, index);
+        head_forward(&head, a.out + place(&shape, shape.row_out, sample, index),
+                     a.stats + task * shape.t,
+                     lane_scratch(a.scratch, omp_get_thread_num(), shape.t));
+    }
 }
 
-void host_attention_forward(const struct kernels *kernels, float *out, float *stats,
-                            const float *qkv, int64_t b, int64_t t, int64_t c, int64_t h,
-                            bool causal, float *scratch)
+void host_attention_backward(const struct kernels *kernels, const struct attention *attention)
 {
-    struct shape shape = shape_as_one(b, t, c, h, causal);
-    all_forward(kernels, &shape, out, stats, qkv, qkv + c, qkv + 2 * c, scratch);
-}
-
-void host_attention_backward(const struct kernels *kernels, float *dqkv, const float *dout,
-                             const float *qkv, const float *out, const float *stats, int64_t b,
-                             int64_t t, int64_t c, int64_t h, bool causal, float *scratch)
-{
-    struct shape shape = shape_as_one(b, t, c, h, causal);
-    const struct backward arguments = {.dq = dqkv,
-                                       .dk = dqkv + c,
-                                       .dv = dqkv + 2 * c,
-                                       .dout = dout,
-                                       .q = qkv,
-                                       .k = qkv + c,
-                                       .v = qkv + 2 * c,
-                                       .out = out,
-                                       .stats = stats};
-    all_backward(kernels, &shape, &arguments, scratch);
-}
-
-static struct shape shape_apart(int64_t b, int64_t t, int64_t h, int64_t kv, int64_t d,
-                                bool causal)
-{
-    return (struct shape){.b = b,
-                          .t = t,
-                          .h = h,
-                          .kv = kv,
-                          .d = d,
-                          .row_q = h * d,
-                          .row_kv = kv * d,
-                          .row_out = h * d,
-                          .causal = causal};
-}
-
-void host_attention_grouped_forward(const struct kernels *kernels, float *out, float *stats,
-                                    const float *q, const float *k, const float *v, int64_t b,
-                                    int64_t t, int64_t h, int64_t kv, int64_t d, bool causal,
-                                    float *scratch)
-{
-    struct shape shape = shape_apart(b, t, h, kv, d, causal);
-    all_forward(kernels, &shape, out, stats, q, k, v, scratch);
-}
-
-void host_attention_grouped_backward(const struct kernels *kernels, float *dq, float *dk,
-                                     float *dv, const float *dout, const float *q, const float *k,
-                                     const float *v, const float *out, const float *stats,
-                                     int64_t b, int64_t t, int64_t h, int64_t kv, int64_t d,
-                                     bool causal, float *scratch)
-{
-    struct shape shape = shape_apart(b, t, h, kv, d, causal);
-    const struct backward arguments = {.dq = dq,
-                                       .dk = dk,
-                                       .dv = dv,
-                                       .dout = dout,
-                                       .q = q,
-                                       .k = k,
-                                       .v = v,
-                                       .out = out,
-                                       .stats = stats};
-    all_backward(kernels, &shape, &arguments, scratch);
+    struct shape shape;
+    const struct attention a = prepared(kernels, attention, &shape);
+    int64_t group = shape.h / shape.kv;
+#pragma omp parallel for schedule(static) num_threads(lane_threads(kernels))
+    for (int64_t task = 0; task < shape.b * shape.kv; task++) {
+        int64_t sample = task / shape.kv, first = task % shape.kv * group;
+        int64_t kv = place_kv(&shape, shape.row_dkv, sample, first);
+        float *p = lane_scratch(a.scratch, omp_get_thread_num(), shape.t);
+        for (int64_t index = first; index < first + group; index++) {
+            struct head head = head_of(&shape, &a, sample, index);
+            int64_t out = place(&shape, shape.row_out, sample, index);
+            head_backward(&head, a.dq + place(&shape, shape.row_dq, sample, index), a.dk + kv,
+                          a.dv + kv, a.dout + out, a.out + out,
+                          a.stats + (sample * shape.h + index) * shape.t, p,
+                          p + host_min(shape.t, TILE) * shape.t, index == first);
+        }
+        if (!shape.rounded) continue;
+        round_rows(a.dk + kv, shape.t, shape.d, shape.row_dkv);
+        round_rows(a.dv + kv, shape.t, shape.d, shape.row_dkv);
+    }
 }

@@ -23,6 +23,9 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#ifdef SPILLWAY_CUDNN
+#include "exec/attention_cudnn.h"
+#endif
 #include "exec/kernels_cuda_launch.h"
 #include "exec/kernels_cuda_products.h"
 #include "exec/ranges.h"
@@ -32,6 +35,10 @@ struct cuda_context {
     struct cuda_products *products;
     void *workspace; /* CUDA_WORKSPACE_BYTES, for products and partial sums in turn */
     char failure[160];
+#ifdef SPILLWAY_CUDNN
+    struct attention_cudnn *cudnn; /* made when a job in bf16 first wants it */
+    char no_cudnn[256];            /* why there is none */
+#endif
 };
 
 static struct cuda_context *context_of(const struct kernels *kernels)
@@ -244,100 +251,74 @@ static void norm_backward(const struct kernels *kernels, float *dx, float *dw, f
     RUN(cuda_norm_backward, dx, dw, db, dout, x, stats, w, added, r, c, context->workspace);
 }
 
-/* Attention over q, k and v that are columns of one array. */
-static struct cuda_attention as_one(const float *qkv, int64_t b, int64_t t, int64_t c, int64_t h,
-                                    bool causal)
+/* NULL: cuDNN computes attention of this shape; else why it does not. Settled when a shape is met for the
+ * first time. */
+static const char *without_cudnn(struct cuda_context *context, const struct attention *shape)
 {
-    return (struct cuda_attention){.q = qkv,
-                                   .k = qkv + c,
-                                   .v = qkv + 2 * c,
-                                   .b = b,
-                                   .t = t,
-                                   .d = c / h,
-                                   .h = h,
-                                   .kv = h,
-                                   .row_q = 3 * c,
-                                   .row_kv = 3 * c,
-                                   .causal = causal};
+#ifdef SPILLWAY_CUDNN
+    struct error err = {0};
+    if (!context->cudnn && context->no_cudnn[0] == '\0' &&
+        attention_cudnn_create(context->stream, &context->cudnn, &err) != STATUS_OK)
+        snprintf(context->no_cudnn, sizeof context->no_cudnn, "%.250s", err.text);
+    return context->cudnn ? attention_cudnn_settle(context->cudnn, shape) : context->no_cudnn;
+#else
+    (void)context, (void)shape;
+    return "this program was built without cuDNN's header";
+#endif
 }
 
-static void attention_forward(const struct kernels *kernels, float *out, float *stats,
-                              const float *qkv, int64_t b, int64_t t, int64_t c, int64_t h,
-                              bool causal, float *scratch)
+#ifdef SPILLWAY_CUDNN
+static bool by_cudnn(struct cuda_context *context, const struct attention *attention)
 {
-    (void)scratch;
+    return attention->rounded && !without_cudnn(context, attention);
+}
+#endif
+
+static void attention_forward(const struct kernels *kernels, const struct attention *attention)
+{
     struct cuda_context *const context = context_of(kernels);
-    struct cuda_attention attention = as_one(qkv, b, t, c, h, causal);
-    attention.out = out;
-    attention.stats = stats;
-    RUN(cuda_attention_forward, &attention);
+#ifdef SPILLWAY_CUDNN
+    if (by_cudnn(context, attention)) {
+        range_push("cudnn_attention_forward");
+        const char *const failed = attention_cudnn_forward(context->cudnn, attention);
+        range_pop();
+        if (failed) keep_failure(context, "attention by cuDNN", failed);
+        return;
+    }
+#endif
+    RUN(cuda_attention_forward, attention);
 }
 
-static void attention_backward(const struct kernels *kernels, float *dqkv, const float *dout,
-                               const float *qkv, const float *out, const float *stats, int64_t b,
-                               int64_t t, int64_t c, int64_t h, bool causal, float *scratch)
+static void attention_backward(const struct kernels *kernels, const struct attention *attention)
 {
-    (void)scratch;
     struct cuda_context *const context = context_of(kernels);
-    struct cuda_attention attention = as_one(qkv, b, t, c, h, causal);
-    attention.dq = dqkv;
-    attention.dk = dqkv + c;
-    attention.dv = dqkv + 2 * c;
-    attention.dout = dout;
-    attention.kept_out = out;
-    attention.kept_stats = stats;
-    RUN(cuda_attention_backward, &attention);
+#ifdef SPILLWAY_CUDNN
+    if (by_cudnn(context, attention)) {
+        range_push("cudnn_attention_backward");
+        const char *const failed = attention_cudnn_backward(context->cudnn, attention);
+        range_pop();
+        if (failed) keep_failure(context, "attention by cuDNN", failed);
+        return;
+    }
+#endif
+    RUN(cuda_attention_backward, attention);
 }
 
-static void attention_grouped_forward(const struct kernels *kernels, float *out, float *stats,
-                                      const float *q, const float *k, const float *v, int64_t b,
-                                      int64_t t, int64_t h, int64_t kv, int64_t d, bool causal,
-                                      float *scratch)
+static bool prepare_attention(const struct kernels *kernels, const struct attention *shape,
+                              char *by, size_t size)
 {
-    (void)scratch;
     struct cuda_context *const context = context_of(kernels);
-    const struct cuda_attention attention = {.out = out,
-                                             .stats = stats,
-                                             .q = q,
-                                             .k = k,
-                                             .v = v,
-                                             .b = b,
-                                             .t = t,
-                                             .d = d,
-                                             .h = h,
-                                             .kv = kv,
-                                             .row_q = h * d,
-                                             .row_kv = kv * d,
-                                             .causal = causal};
-    RUN(cuda_attention_forward, &attention);
-}
-
-static void attention_grouped_backward(const struct kernels *kernels, float *dq, float *dk,
-                                       float *dv, const float *dout, const float *q,
-                                       const float *k, const float *v, const float *out,
-                                       const float *stats, int64_t b, int64_t t, int64_t h,
-                                       int64_t kv, int64_t d, bool causal, float *scratch)
-{
-    (void)scratch;
-    struct cuda_context *const context = context_of(kernels);
-    const struct cuda_attention attention = {.dq = dq,
-                                             .dk = dk,
-                                             .dv = dv,
-                                             .q = q,
-                                             .k = k,
-                                             .v = v,
-                                             .dout = dout,
-                                             .kept_out = out,
-                                             .kept_stats = stats,
-                                             .b = b,
-                                             .t = t,
-                                             .d = d,
-                                             .h = h,
-                                             .kv = kv,
-                                             .row_q = h * d,
-                                             .row_kv = kv * d,
-                                             .causal = causal};
-    RUN(cuda_attention_backward, &attention);
+    const char *const why = shape->rounded ? without_cudnn(context, shape) : NULL;
+    snprintf(by, size, "Spillway's own kernels%s%.300s%s", why ? " (" : "", why ? why : "",
+             why ? ")" : "");
+#ifdef SPILLWAY_CUDNN
+    if (by_cudnn(context, shape)) {
+        const size_t version = attention_cudnn_version(context->cudnn);
+        snprintf(by, size, "cuDNN %zu.%zu.%zu", version / 10000, version / 100 % 100,
+                 version % 100);
+    }
+#endif
+    return why == NULL;
 }
 
 static void rms_norm_forward(const struct kernels *kernels, float *out, float *sum, float *stats,
@@ -504,6 +485,7 @@ static const struct kernels table = {
     .norm_backward = norm_backward,
     .attention_forward = attention_forward,
     .attention_backward = attention_backward,
+    .prepare_attention = prepare_attention,
     .gelu_forward = gelu_forward,
     .gelu_backward = gelu_backward,
     .residual = residual,
@@ -517,8 +499,6 @@ static const struct kernels table = {
     .rms_norm_forward = rms_norm_forward,
     .rms_norm_backward = rms_norm_backward,
     .rope = rope,
-    .attention_grouped_forward = attention_grouped_forward,
-    .attention_grouped_backward = attention_grouped_backward,
     .swiglu_forward = swiglu_forward,
     .swiglu_backward = swiglu_backward,
     .loss_labels = loss_labels,
@@ -584,6 +564,9 @@ void kernels_cuda_destroy(struct kernels *kernels)
     if (!kernels) return;
     struct cuda_context *const context = context_of(kernels);
     cuda_products_destroy(context->products);
+#ifdef SPILLWAY_CUDNN
+    attention_cudnn_destroy(context->cudnn);
+#endif
     cudaFree(context->workspace);
     free(context);
     free(kernels);

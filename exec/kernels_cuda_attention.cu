@@ -1,8 +1,7 @@
 /*
  * Attention of each head over tiles of queries and keys, forward and backward, in fp32.
  *
- * Letters: q, k, v rows of D numbers for each of T tokens, found in place inside qkv(B,T,3C) or in
- * three arrays of their own: rows lie any distance apart.
+ * Letters: q, k, v rows of D numbers for each of T tokens, found where exec/kernels_attention.h says.
  *
  *     s(i,j) = q(i) . k(j) / sqrt(D);  p = softmax over j (causal: j <= i);  out(i) = sum p(i,j) v(j)
  *
@@ -55,7 +54,7 @@ struct head {
 };
 
 /* index: sample H + head of queries */
-__device__ static inline struct head head_of(const struct cuda_attention &a, int64_t index)
+__device__ static inline struct head head_of(const struct attention &a, int64_t index)
 {
     const int64_t sample = index / a.h, number = index % a.h;
     struct head head;
@@ -81,16 +80,23 @@ template <int D, int TILE, int EACH> struct shape {
     static constexpr int WEIGHT_FLOATS = TILE * WEIGHT_ROW;
 };
 
+/* Numbers that products of a job in bf16 take, and their results (models/precision.h). */
+__device__ static inline float as_stored(float x, bool rounded)
+{
+    return rounded ? bf16_widen(bf16_nearest(x)) : x;
+}
+
 /* Rows [first, first + TILE) of a matrix into shared memory; zeros past T and past d. */
 template <int D, int TILE, int EACH>
 __device__ static inline void load_tile(float *tile, const float *from, int64_t stride, int first,
-                                        int t, int d)
+                                        int t, int d, bool rounded)
 {
     typedef struct shape<D, TILE, EACH> S;
     for (int i = threadIdx.x; i < TILE * D; i += S::THREADS) {
         const int row = i / D, column = i % D;
-        tile[row * S::ROW + column] =
+        const float x =
             first + row < t && column < d ? from[(int64_t)(first + row) * stride + column] : 0.0f;
+        tile[row * S::ROW + column] = as_stored(x, rounded);
     }
 }
 
@@ -139,7 +145,7 @@ add_product(float sum[EACH][shape<D, TILE, EACH>::COLUMNS], const float *weights
 template <int D, int TILE, int EACH>
 __device__ static inline void store_tile(float *to, int64_t stride, int first, int t, int d,
                                          const float sum[EACH][shape<D, TILE, EACH>::COLUMNS],
-                                         const float factor[EACH])
+                                         const float factor[EACH], bool rounded)
 {
     typedef struct shape<D, TILE, EACH> S;
     const int tx = threadIdx.x % S::SIDE, ty = threadIdx.x / S::SIDE;
@@ -148,7 +154,8 @@ __device__ static inline void store_tile(float *to, int64_t stride, int first, i
         if (row >= t) continue;
         for (int c = 0; c < S::COLUMNS; c++) {
             const int column = tx + S::SIDE * c;
-            if (column < d) to[(int64_t)row * stride + column] = sum[r][c] * factor[r];
+            if (column < d)
+                to[(int64_t)row * stride + column] = as_stored(sum[r][c] * factor[r], rounded);
         }
     }
 }
@@ -172,7 +179,7 @@ template <int SIDE> __device__ static inline float row_max(float x)
 
 template <int D, int TILE, int EACH>
 __global__ static void __launch_bounds__((TILE / EACH) * (TILE / EACH))
-    attention_forward(struct cuda_attention a, int64_t tiles)
+    attention_forward(struct attention a, int64_t tiles)
 {
     typedef struct shape<D, TILE, EACH> S;
     DYNAMIC_SHARED(shared);
@@ -190,12 +197,12 @@ __global__ static void __launch_bounds__((TILE / EACH) * (TILE / EACH))
         total[r] = 0;
         for (int c = 0; c < S::COLUMNS; c++) sum[r][c] = 0;
     }
-    load_tile<D, TILE, EACH>(queries, a.q + head.q, a.row_q, first, head.t, head.d);
+    load_tile<D, TILE, EACH>(queries, a.q + head.q, a.row_q, first, head.t, head.d, a.rounded);
     const int end = a.causal ? tile + 1 : (int)tiles;
     for (int key_tile = 0; key_tile < end; key_tile++) {
         const int key = key_tile * TILE;
         __syncthreads(); /* the values of the tile before have been read */
-        load_tile<D, TILE, EACH>(other, a.k + head.kv, a.row_kv, key, head.t, head.d);
+        load_tile<D, TILE, EACH>(other, a.k + head.kv, a.row_kv, key, head.t, head.d, a.rounded);
         __syncthreads();
         float score[EACH][EACH];
         multiply_rows<D, TILE, EACH>(score, queries, other);
@@ -213,7 +220,8 @@ __global__ static void __launch_bounds__((TILE / EACH) * (TILE / EACH))
             float added = 0;
             for (int c = 0; c < EACH; c++) {
                 const float weight = expf(score[r][c] - top);
-                weights[(ty + S::SIDE * r) * S::WEIGHT_ROW + tx + S::SIDE * c] = weight;
+                weights[(ty + S::SIDE * r) * S::WEIGHT_ROW + tx + S::SIDE * c] =
+                    as_stored(weight, a.rounded);
                 added += weight;
             }
             total[r] = total[r] * rescale + row_sum<S::SIDE>(added);
@@ -221,7 +229,7 @@ __global__ static void __launch_bounds__((TILE / EACH) * (TILE / EACH))
             for (int c = 0; c < S::COLUMNS; c++) sum[r][c] *= rescale;
         }
         __syncthreads(); /* the keys have been read, the weights are there */
-        load_tile<D, TILE, EACH>(other, a.v + head.kv, a.row_kv, key, head.t, head.d);
+        load_tile<D, TILE, EACH>(other, a.v + head.kv, a.row_kv, key, head.t, head.d, a.rounded);
         __syncthreads();
         add_product<D, TILE, EACH, false>(sum, weights, other);
     }
@@ -231,7 +239,7 @@ __global__ static void __launch_bounds__((TILE / EACH) * (TILE / EACH))
         const int query = first + ty + S::SIDE * r;
         if (tx == 0 && query < head.t) a.stats[index * a.t + query] = largest[r] + logf(total[r]);
     }
-    store_tile<D, TILE, EACH>(a.out + head.out, head.width, first, head.t, head.d, sum, inverse);
+    store_tile<D, TILE, EACH>(a.out + head.out, head.width, first, head.t, head.d, sum, inverse, a.rounded);
 }
 
 /* --- backward ---------------------------------------------------------------------------------------------- */
@@ -239,13 +247,13 @@ __global__ static void __launch_bounds__((TILE / EACH) * (TILE / EACH))
 /* lse and delta of a tile of queries, by 8 threads a row; `gradients` is the tile of dout. */
 template <int D, int TILE, int EACH>
 __device__ static inline void load_rows(float *lse, float *delta, const float *gradients,
-                                        const struct cuda_attention &a, const struct head &head,
+                                        const struct attention &a, const struct head &head,
                                         int64_t index, int first)
 {
     typedef struct shape<D, TILE, EACH> S;
     enum { LANES = 8 };
     static_assert(S::THREADS % WARP == 0 && TILE * LANES % S::THREADS == 0, "whole warps");
-    const float *const out = a.kept_out + head.out;
+    const float *const out = a.out + head.out;
     for (int i = threadIdx.x; i < TILE * LANES; i += S::THREADS) {
         const int row = i / LANES, lane = i % LANES;
         float sum = 0;
@@ -256,7 +264,7 @@ __device__ static inline void load_rows(float *lse, float *delta, const float *g
         sum = row_sum<LANES>(sum);
         if (lane == 0) {
             delta[row] = sum;
-            lse[row] = first + row < head.t ? a.kept_stats[index * a.t + first + row] : 0.0f;
+            lse[row] = first + row < head.t ? a.stats[index * a.t + first + row] : 0.0f;
         }
     }
 }
@@ -267,7 +275,7 @@ __device__ static inline void make_weights(float *weights, float *slopes, const 
                                            const float *keys, const float *gradients,
                                            const float *values, const float *lse,
                                            const float *delta, const struct head &head, int first,
-                                           int key, bool causal)
+                                           int key, const struct attention &a)
 {
     typedef struct shape<D, TILE, EACH> S;
     const int tx = threadIdx.x % S::SIDE, ty = threadIdx.x / S::SIDE;
@@ -276,14 +284,14 @@ __device__ static inline void make_weights(float *weights, float *slopes, const 
     multiply_rows<D, TILE, EACH>(gradient, gradients, values);
     for (int r = 0; r < EACH; r++) {
         const int row = ty + S::SIDE * r, query = first + row;
-        const int seen = query >= head.t ? 0 : causal ? query + 1 : head.t;
+        const int seen = query >= head.t ? 0 : a.causal ? query + 1 : head.t;
         for (int c = 0; c < EACH; c++) {
             const int column = tx + S::SIDE * c;
             const float weight =
                 key + column < seen ? expf(score[r][c] * head.scale - lse[row]) : 0.0f;
-            if (weights) weights[row * S::WEIGHT_ROW + column] = weight;
+            if (weights) weights[row * S::WEIGHT_ROW + column] = as_stored(weight, a.rounded);
             slopes[row * S::WEIGHT_ROW + column] =
-                weight * (gradient[r][c] - delta[row]) * head.scale;
+                as_stored(weight * (gradient[r][c] - delta[row]) * head.scale, a.rounded);
         }
     }
 }
@@ -310,7 +318,7 @@ template <int D, int TILE, int EACH> struct backward_memory {
 
 template <int D, int TILE, int EACH>
 __global__ static void __launch_bounds__((TILE / EACH) * (TILE / EACH))
-    attention_keys(struct cuda_attention a, int64_t tiles)
+    attention_keys(struct attention a, int64_t tiles)
 {
     typedef struct shape<D, TILE, EACH> S;
     DYNAMIC_SHARED(shared);
@@ -324,34 +332,34 @@ __global__ static void __launch_bounds__((TILE / EACH) * (TILE / EACH))
         one[r] = 1.0f;
         for (int c = 0; c < S::COLUMNS; c++) d_keys[r][c] = d_values[r][c] = 0;
     }
-    load_tile<D, TILE, EACH>(memory.keys, a.k + head.kv, a.row_kv, key, head.t, head.d);
-    load_tile<D, TILE, EACH>(memory.values, a.v + head.kv, a.row_kv, key, head.t, head.d);
+    load_tile<D, TILE, EACH>(memory.keys, a.k + head.kv, a.row_kv, key, head.t, head.d, a.rounded);
+    load_tile<D, TILE, EACH>(memory.values, a.v + head.kv, a.row_kv, key, head.t, head.d, a.rounded);
     const int64_t begin = a.causal ? tile : 0, each = tiles - begin;
     for (int64_t round = 0; round < group * each; round++) { /* a head's tiles, then the next head's */
         const int64_t index = first_index + round / each;
         const int first = (int)(begin + round % each) * TILE;
         head = head_of(a, index);
         __syncthreads(); /* the tiles of the round before have been read */
-        load_tile<D, TILE, EACH>(memory.queries, a.q + head.q, a.row_q, first, head.t, head.d);
+        load_tile<D, TILE, EACH>(memory.queries, a.q + head.q, a.row_q, first, head.t, head.d, a.rounded);
         load_tile<D, TILE, EACH>(memory.gradients, a.dout + head.out, head.width, first, head.t,
-                                 head.d);
+                                 head.d, a.rounded);
         __syncthreads();
         load_rows<D, TILE, EACH>(memory.lse, memory.delta, memory.gradients, a, head, index, first);
         __syncthreads();
         make_weights<D, TILE, EACH>(memory.weights, memory.slopes, memory.queries, memory.keys,
                                     memory.gradients, memory.values, memory.lse, memory.delta,
-                                    head, first, key, a.causal);
+                                    head, first, key, a);
         __syncthreads();
         add_product<D, TILE, EACH, true>(d_values, memory.weights, memory.gradients);
         add_product<D, TILE, EACH, true>(d_keys, memory.slopes, memory.queries);
     }
-    store_tile<D, TILE, EACH>(a.dk + head.kv, a.row_kv, key, head.t, head.d, d_keys, one);
-    store_tile<D, TILE, EACH>(a.dv + head.kv, a.row_kv, key, head.t, head.d, d_values, one);
+    store_tile<D, TILE, EACH>(a.dk + head.kv, a.row_kv, key, head.t, head.d, d_keys, one, a.rounded);
+    store_tile<D, TILE, EACH>(a.dv + head.kv, a.row_kv, key, head.t, head.d, d_values, one, a.rounded);
 }
 
 template <int D, int TILE, int EACH>
 __global__ static void __launch_bounds__((TILE / EACH) * (TILE / EACH))
-    attention_queries(struct cuda_attention a, int64_t tiles)
+    attention_queries(struct attention a, int64_t tiles)
 {
     typedef struct shape<D, TILE, EACH> S;
     DYNAMIC_SHARED(shared);
@@ -365,25 +373,25 @@ __global__ static void __launch_bounds__((TILE / EACH) * (TILE / EACH))
         one[r] = 1.0f;
         for (int c = 0; c < S::COLUMNS; c++) d_queries[r][c] = 0;
     }
-    load_tile<D, TILE, EACH>(memory.queries, a.q + head.q, a.row_q, first, head.t, head.d);
+    load_tile<D, TILE, EACH>(memory.queries, a.q + head.q, a.row_q, first, head.t, head.d, a.rounded);
     load_tile<D, TILE, EACH>(memory.gradients, a.dout + head.out, head.width, first, head.t,
-                             head.d);
+                             head.d, a.rounded);
     __syncthreads();
     load_rows<D, TILE, EACH>(memory.lse, memory.delta, memory.gradients, a, head, index, first);
     const int end = a.causal ? tile + 1 : (int)tiles;
     for (int key_tile = 0; key_tile < end; key_tile++) {
         const int key = key_tile * TILE;
         __syncthreads(); /* the keys and slopes of the round before have been read */
-        load_tile<D, TILE, EACH>(memory.keys, a.k + head.kv, a.row_kv, key, head.t, head.d);
-        load_tile<D, TILE, EACH>(memory.values, a.v + head.kv, a.row_kv, key, head.t, head.d);
+        load_tile<D, TILE, EACH>(memory.keys, a.k + head.kv, a.row_kv, key, head.t, head.d, a.rounded);
+        load_tile<D, TILE, EACH>(memory.values, a.v + head.kv, a.row_kv, key, head.t, head.d, a.rounded);
         __syncthreads();
         make_weights<D, TILE, EACH>(nullptr, memory.slopes, memory.queries, memory.keys,
                                     memory.gradients, memory.values, memory.lse, memory.delta,
-                                    head, first, key, a.causal);
+                                    head, first, key, a);
         __syncthreads();
         add_product<D, TILE, EACH, false>(d_queries, memory.slopes, memory.keys);
     }
-    store_tile<D, TILE, EACH>(a.dq + head.q, a.row_q, first, head.t, head.d, d_queries, one);
+    store_tile<D, TILE, EACH>(a.dq + head.q, a.row_q, first, head.t, head.d, d_queries, one, a.rounded);
 }
 
 /* --- launchers ------------------------------------------------------------------------------------------------ */
@@ -400,7 +408,7 @@ template <int D, int TILE, int EACH> static constexpr size_t backward_bytes()
 }
 
 template <int D, int TILE, int EACH>
-static cudaError_t run_forward(cudaStream_t stream, const struct cuda_attention &a)
+static cudaError_t run_forward(cudaStream_t stream, const struct attention &a)
 {
     const int64_t tiles = blocks_for(a.t, TILE);
     return launch(attention_forward<D, TILE, EACH>, tiles * a.b * a.h,
@@ -409,7 +417,7 @@ static cudaError_t run_forward(cudaStream_t stream, const struct cuda_attention 
 }
 
 template <int D, int TILE, int EACH>
-static cudaError_t run_backward(cudaStream_t stream, const struct cuda_attention &a)
+static cudaError_t run_backward(cudaStream_t stream, const struct attention &a)
 {
     const int64_t tiles = blocks_for(a.t, TILE);
     const dim3 threads(shape<D, TILE, EACH>::THREADS);
@@ -421,7 +429,7 @@ static cudaError_t run_backward(cudaStream_t stream, const struct cuda_attention
 }
 
 extern "C" cudaError_t cuda_attention_forward(cudaStream_t stream,
-                                              const struct cuda_attention *attention)
+                                              const struct attention *attention)
 {
     const int64_t d = attention->d;
     if (d > CUDA_HEAD_WIDTH_MAX || attention->t > INT32_MAX / 2) return cudaErrorInvalidValue;
@@ -432,7 +440,7 @@ extern "C" cudaError_t cuda_attention_forward(cudaStream_t stream,
 }
 
 extern "C" cudaError_t cuda_attention_backward(cudaStream_t stream,
-                                               const struct cuda_attention *attention)
+                                               const struct attention *attention)
 {
     const int64_t d = attention->d;
     if (d > CUDA_HEAD_WIDTH_MAX || attention->t > INT32_MAX / 2) return cudaErrorInvalidValue;

@@ -156,6 +156,19 @@ __global__ static void round_to_bf16(bf16 *out, const float *x, int64_t n)
         if (first + e * THREADS < n) out[first + e * THREADS] = bf16_nearest(in[e]);
 }
 
+/* A block a row. */
+__global__ static void round_rows(bf16 *out, const float *x, int64_t width, int64_t stride)
+{
+    for (int64_t i = threadIdx.x; i < width; i += THREADS)
+        out[blockIdx.x * width + i] = bf16_nearest(x[blockIdx.x * stride + i]);
+}
+
+__global__ static void widen_rows(float *out, const bf16 *x, int64_t width, int64_t stride)
+{
+    for (int64_t i = threadIdx.x; i < width; i += THREADS)
+        out[blockIdx.x * stride + i] = bf16_widen(x[blockIdx.x * width + i]);
+}
+
 __global__ static void add_bias(float *y, const float *bias, int64_t m, int64_t n)
 {
     const int64_t first = (int64_t)blockIdx.x * PER_BLOCK + threadIdx.x;
@@ -232,6 +245,18 @@ extern "C" cudaError_t cuda_round(cudaStream_t stream, bf16 *out, const float *x
     return launch(round_to_bf16, blocks_for(n, PER_BLOCK), dim3(THREADS), 0, stream, out, x, n);
 }
 
+extern "C" cudaError_t cuda_round_rows(cudaStream_t stream, bf16 *out, const float *x,
+                                       int64_t rows, int64_t width, int64_t stride)
+{
+    return launch(round_rows, rows, dim3(THREADS), 0, stream, out, x, width, stride);
+}
+
+extern "C" cudaError_t cuda_widen_rows(cudaStream_t stream, float *out, const bf16 *x,
+                                       int64_t rows, int64_t width, int64_t stride)
+{
+    return launch(widen_rows, rows, dim3(THREADS), 0, stream, out, x, width, stride);
+}
+
 extern "C" cudaError_t cuda_add_bias(cudaStream_t stream, float *y, const float *bias, int64_t m,
                                      int64_t n)
 {
@@ -252,7 +277,8 @@ extern "C" cudaError_t cuda_elementwise_load(void)
         (const void *)map_two<sum_of_two>,      (const void *)update<0>,
         (const void *)update<1>,                (const void *)update<2>,
         (const void *)round_to_bf16,            (const void *)add_bias,
-        (const void *)pause_for,
+        (const void *)pause_for,                (const void *)round_rows,
+        (const void *)widen_rows,
     };
     struct cudaFuncAttributes attributes;
     for (const void *kernel : kernels) {

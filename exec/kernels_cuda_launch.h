@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "exec/kernels_attention.h"
 #include "exec/kernels_step.h"
 
 /* The libraries' recommendation for Hopper; partial sums need a few MiB of it. */
@@ -47,6 +48,11 @@ cudaError_t cuda_residual(cudaStream_t stream, float *z, const float *x, const f
 cudaError_t cuda_update(cudaStream_t stream, const struct kernel_parameters *parameters,
                         const float *g, int64_t n, const struct host_step *step);
 cudaError_t cuda_round(cudaStream_t stream, bf16 *out, const float *x, int64_t n);
+/* Rows of `width` numbers: out without gaps from x, `stride` apart; and back. */
+cudaError_t cuda_round_rows(cudaStream_t stream, bf16 *out, const float *x, int64_t rows,
+                            int64_t width, int64_t stride);
+cudaError_t cuda_widen_rows(cudaStream_t stream, float *out, const bf16 *x, int64_t rows,
+                            int64_t width, int64_t stride);
 /* y(m,n) += bias(n) */
 cudaError_t cuda_add_bias(cudaStream_t stream, float *y, const float *bias, int64_t m, int64_t n);
 /* Tests: keep the stream busy for this long. */
@@ -106,17 +112,8 @@ cudaError_t cuda_embed_update(cudaStream_t stream, const struct cuda_embed *embe
 
 /* --- kernels_cuda_attention.cu --------------------------------------------------------------------- */
 
-struct cuda_attention {
-    float *out, *stats;                  /* forward: written */
-    float *dq, *dk, *dv;                 /* backward: written */
-    const float *q, *k, *v, *dout, *kept_out, *kept_stats;
-    int64_t b, t, d;
-    int64_t h, kv;                       /* heads of queries; of keys and values */
-    int64_t row_q, row_kv;               /* floats from one token to the next; of out: H D */
-    bool causal;
-};
-cudaError_t cuda_attention_forward(cudaStream_t stream, const struct cuda_attention *attention);
-cudaError_t cuda_attention_backward(cudaStream_t stream, const struct cuda_attention *attention);
+cudaError_t cuda_attention_forward(cudaStream_t stream, const struct attention *attention);
+cudaError_t cuda_attention_backward(cudaStream_t stream, const struct attention *attention);
 
 /* --- kernels_cuda_rope.cu ----------------------------------------------------------------------------- */
 

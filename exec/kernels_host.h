@@ -78,12 +78,8 @@ void host_norm_backward(const struct kernels *kernels, float *dx, float *dw, flo
                         const float *dout, const float *x, const float *stats, const float *w,
                         const float *added, int64_t r, int64_t c);
 
-void host_attention_forward(const struct kernels *kernels, float *out, float *stats,
-                            const float *qkv, int64_t b, int64_t t, int64_t c, int64_t h,
-                            bool causal, float *scratch);
-void host_attention_backward(const struct kernels *kernels, float *dqkv, const float *dout,
-                             const float *qkv, const float *out, const float *stats, int64_t b,
-                             int64_t t, int64_t c, int64_t h, bool causal, float *scratch);
+void host_attention_forward(const struct kernels *kernels, const struct attention *attention);
+void host_attention_backward(const struct kernels *kernels, const struct attention *attention);
 
 void host_gelu_forward(const struct kernels *kernels, float *y, const float *x, int64_t n,
                        bool tanh_form);
@@ -108,16 +104,6 @@ void host_rms_norm_backward(const struct kernels *kernels, float *dx, float *dw,
 
 void host_rope(const struct kernels *kernels, float *q, float *k, int64_t b, int64_t t, int64_t h,
                int64_t kv, int64_t d, const struct rope *rope, bool back);
-
-void host_attention_grouped_forward(const struct kernels *kernels, float *out, float *stats,
-                                    const float *q, const float *k, const float *v, int64_t b,
-                                    int64_t t, int64_t h, int64_t kv, int64_t d, bool causal,
-                                    float *scratch);
-void host_attention_grouped_backward(const struct kernels *kernels, float *dq, float *dk,
-                                     float *dv, const float *dout, const float *q, const float *k,
-                                     const float *v, const float *out, const float *stats,
-                                     int64_t b, int64_t t, int64_t h, int64_t kv, int64_t d,
-                                     bool causal, float *scratch);
 
 void host_swiglu_forward(const struct kernels *kernels, float *y, const float *gate,
                          const float *up, int64_t n);

@@ -94,9 +94,10 @@ static void block_forward(const struct unit *unit, uint64_t layer, float *const 
     family_linear_forward(unit, kept[KEPT_V], kept[KEPT_NORM1], layer,
                           linear_of(unit, V_WEIGHT, shared, c));
     turn(unit, kept[KEPT_Q], kept[KEPT_K], false);
-    k->attention_grouped_forward(k, kept[KEPT_ATTENTION], kept[KEPT_ATTENTION_STATS],
-                                 kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], unit->b, unit->t,
-                                 unit->h, shared / unit->d, unit->d, true, unit->scratch);
+    const struct attention attention =
+        family_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
+                         kept[KEPT_ATTENTION_STATS]);
+    k->attention_forward(k, &attention);
     family_linear_forward(unit, branch, kept[KEPT_ATTENTION], layer,
                           linear_of(unit, PROJECTION_WEIGHT, c, inner));
     norm_forward(unit, kept[KEPT_NORM2], kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], in, branch,
@@ -132,10 +133,14 @@ static void block_backward(const struct unit *unit, uint64_t layer, float *const
     struct heads d = heads_of(unit);
     family_linear_backward(unit, d_branch, d_in, kept[KEPT_ATTENTION], layer,
                            linear_of(unit, PROJECTION_WEIGHT, c, inner), false);
-    k->attention_grouped_backward(k, d.q, d.k, d.v, d_branch, kept[KEPT_Q], kept[KEPT_K],
-                                  kept[KEPT_V], kept[KEPT_ATTENTION], kept[KEPT_ATTENTION_STATS],
-                                  unit->b, unit->t, unit->h, shared / unit->d, unit->d, true,
-                                  unit->scratch);
+    struct attention attention =
+        family_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
+                         kept[KEPT_ATTENTION_STATS]);
+    attention.dout = d_branch;
+    attention.dq = d.q;
+    attention.dk = d.k;
+    attention.dv = d.v;
+    k->attention_backward(k, &attention);
     turn(unit, d.q, d.k, true);
     family_linear_backward(unit, d_branch, d.q, kept[KEPT_NORM1], layer,
                            linear_of(unit, Q_WEIGHT, inner, c), false);
@@ -161,7 +166,6 @@ static void head(const struct unit *unit, uint64_t layer, float *const *kept, co
 
 static const struct kernel_need needs[] = {
     KERNEL_NEED(rms_norm_forward), KERNEL_NEED(rms_norm_backward), KERNEL_NEED(rope),
-    KERNEL_NEED(attention_grouped_forward), KERNEL_NEED(attention_grouped_backward),
     KERNEL_NEED(swiglu_forward), KERNEL_NEED(swiglu_backward),
 };
 

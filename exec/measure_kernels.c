@@ -302,40 +302,65 @@ static int64_t heads_of(const struct call *c)
     return c->m % 4 == 0 ? 4 : c->m;
 }
 
+/* q, k and v as columns of one array, where attention is causal: as GPT-2 has them; else apart. */
+static struct attention attention_of(const struct call *c, float *q, bool causal)
+{
+    const int64_t h = heads_of(c), width = h * c->k, elements = c->m * c->n * c->k;
+    const int64_t apart = causal ? width : elements;
+    return (struct attention){.q = q,
+                              .k = q + apart,
+                              .v = q + 2 * apart,
+                              .scratch = hot(c, 3, 0),
+                              .b = c->m / h,
+                              .t = c->n,
+                              .h = h,
+                              .kv = h,
+                              .d = c->k,
+                              .row_q = causal ? 3 * width : width,
+                              .row_kv = causal ? 3 * width : width,
+                              .causal = causal};
+}
+
+static void attend_forward(const struct call *c, bool causal)
+{
+    const int64_t elements = c->m * c->n * c->k;
+    struct attention attention = attention_of(c, hot(c, 0, 3 * elements), causal);
+    attention.out = kept(c, elements);
+    attention.stats = kept_too(c, c->m * c->n);
+    c->kernels->attention_forward(c->kernels, &attention);
+}
+
+static void attend_backward(const struct call *c, bool causal)
+{
+    const int64_t elements = c->m * c->n * c->k;
+    struct attention attention = attention_of(c, kept(c, 3 * elements), causal);
+    attention.out = kept_too(c, elements);
+    attention.stats = hot(c, 2, c->m * c->n);
+    attention.dout = hot(c, 0, elements);
+    attention.dq = hot(c, 1, 3 * elements);
+    attention.dk = attention.dq + (attention.k - attention.q);
+    attention.dv = attention.dq + (attention.v - attention.q);
+    c->kernels->attention_backward(c->kernels, &attention);
+}
+
 static void call_attention_forward(const struct call *c)
 {
-    const int64_t h = heads_of(c), b = c->m / h, width = h * c->k, rows = b * c->n;
-    c->kernels->attention_forward(c->kernels, kept(c, rows * width), kept_too(c, c->m * c->n),
-                                  hot(c, 0, 3 * rows * width), b, c->n, width, h, true,
-                                  hot(c, 3, 0));
+    attend_forward(c, true);
 }
 
 static void call_attention_backward(const struct call *c)
 {
-    const int64_t h = heads_of(c), b = c->m / h, width = h * c->k, rows = b * c->n;
-    c->kernels->attention_backward(c->kernels, hot(c, 1, 3 * rows * width),
-                                   hot(c, 0, rows * width), kept(c, 3 * rows * width),
-                                   kept_too(c, rows * width), hot(c, 2, c->m * c->n), b, c->n,
-                                   width, h, true, hot(c, 3, 0));
+    attend_backward(c, true);
 }
 
 static void call_attention_full_forward(const struct call *c)
 {
-    const int64_t h = heads_of(c), b = c->m / h, elements = c->m * c->n * c->k;
-    c->kernels->attention_grouped_forward(c->kernels, kept(c, elements), kept_too(c, c->m * c->n),
-                                          hot(c, 0, elements), hot(c, 1, elements),
-                                          hot(c, 2, elements), b, c->n, h, h, c->k, false,
-                                          hot(c, 3, 0));
+    attend_forward(c, false);
 }
 
 static void call_attention_full_backward(const struct call *c)
 {
-    const int64_t h = heads_of(c), b = c->m / h, elements = c->m * c->n * c->k;
-    float *const gradients = hot(c, 1, 3 * elements), *const k = kept(c, 3 * elements);
-    c->kernels->attention_grouped_backward(
-        c->kernels, gradients, gradients + elements, gradients + 2 * elements,
-        hot(c, 0, elements), k, k + elements, k + 2 * elements, kept_too(c, elements),
-        hot(c, 2, c->m * c->n), b, c->n, h, h, c->k, false, hot(c, 3, 0));
+    attend_backward(c, false);
 }
 
 static void call_norm_forward(const struct call *c)
@@ -655,14 +680,10 @@ static const struct kernel_class classes[KERNEL_COUNT] = {
                                        {COARSE_WIDTHS, COARSE_WIDTHS, COARSE_ROWS},
                                        {GPU_WIDTHS, GPU_WIDTHS, GPU_ROWS}}},
     [KERNEL_ATTENTION_FULL_FORWARD] = {call_attention_full_forward,
-                                       .need = offsetof(struct kernels,
-                                                        attention_grouped_forward),
                                        .grid = {{HEADS, FEW_LENGTHS, HEAD_WIDTHS},
                                                 {AXIS(4), AXIS(16, 256), AXIS(16, 64)},
                                                 {GPU_HEADS, GPU_LENGTHS, GPU_HEAD_WIDTHS}}},
     [KERNEL_ATTENTION_FULL_BACKWARD] = {call_attention_full_backward,
-                                        .need = offsetof(struct kernels,
-                                                         attention_grouped_backward),
                                         .grid = {{HEADS, FEW_LENGTHS, HEAD_WIDTHS},
                                                  {AXIS(4), AXIS(16, 256), AXIS(16, 64)},
                                                  {GPU_HEADS, GPU_LENGTHS, GPU_HEAD_WIDTHS}}},

@@ -24,6 +24,7 @@
 #include "base/quantity.h"
 #include "base/size.h"
 #include "exec/host_memory.h"
+#include "exec/run_attention.h"
 #include "exec/run_faults.h"
 #include "exec/run_saver.h"
 #include "exec/run_storage.h"
@@ -502,6 +503,8 @@ static enum status open_devices(struct run *run, struct error *err)
     status = arena_array(&run->arena, (size_t)plan->slot_count * device_count, 1, &devices, err);
     if (status != STATUS_OK) return status;
     run->slot_uses = devices;
+    status = find_users(run, err);
+    if (status != STATUS_OK) return status;
     for (uint32_t d = 0; d < device_count; d++) {
         const double rate = paced_rate(&plan->hardware, d);
         const struct device_options options = {
@@ -518,12 +521,11 @@ static enum status open_devices(struct run *run, struct error *err)
         status = run->backend->open(&options, &run->devices[d], err);
         if (status == STATUS_OK) status = check_kernels(plan, device_kernels(run->devices[d]), err);
         if (status != STATUS_OK) return error_add(err, "device %" PRIu32, d);
+        run_prepare_attention(run, d);
         for (uint32_t kind = STREAM_COMPUTE; kind <= STREAM_D2H; kind++)
             run->streams[plan_stream(plan, d, kind)] = device_stream(run->devices[d], kind);
     }
     run->streams[plan_stream(plan, 0, STREAM_HOST)] = device_stream(run->devices[0], STREAM_HOST);
-    status = find_users(run, err);
-    if (status != STATUS_OK) return status;
     return open_cpu(run, err);
 }
 
@@ -608,6 +610,15 @@ static bool log_goes_on(const struct run *run)
     return goes_on;
 }
 
+/* What computes, for reports and the log. */
+static enum status note_libraries(struct run *run, struct error *err)
+{
+    char text[1024];
+    snprintf(text, sizeof text, "%s%s%s", run->backend->text(),
+             run->attention_by[0] ? ", bf16 attention by " : "", run->attention_by);
+    return arena_string(&run->result->arena, text, &run->result->libraries, err);
+}
+
 enum status run_setup(struct run *run, struct error *err)
 {
     run->last_job = PLAN_NONE;
@@ -630,8 +641,7 @@ enum status run_setup(struct run *run, struct error *err)
     if (status == STATUS_OK) status = open_devices(run, err);
     if (status == STATUS_OK) status = run_storage_start(run, err);
     if (status == STATUS_OK)
-        status = arena_string(&run->result->arena, run->backend->text(), &run->result->libraries,
-                              err);
+        status = note_libraries(run, err);
     if (status == STATUS_OK) status = fill_all_weights(run, err);
     if (status == STATUS_OK)
         status = run_log_open(run->options->log_path, log_goes_on(run), run->plan, run->threads,

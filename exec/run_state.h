@@ -54,6 +54,7 @@ struct run {
 
     const struct backend *backend;
     uint32_t threads;            /* of a device; 0 for GPUs */
+    char attention_by[640];      /* what computes attention of jobs in bf16; "": there is one way */
     bool pinned;                 /* the host buffers, for the GPUs' copies */
     uint64_t host_bytes;
     char *host;                  /* all host buffers in one block */

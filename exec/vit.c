@@ -132,9 +132,10 @@ static void block_forward(const struct unit *unit, uint64_t layer, float *const 
     for (uint32_t part = 0; part < 3; part++)
         family_linear_forward(unit, kept[KEPT_Q + part], kept[KEPT_NORM1], layer,
                               qkv_linear(unit, part));
-    k->attention_grouped_forward(k, kept[KEPT_ATTENTION], kept[KEPT_ATTENTION_STATS],
-                                 kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], unit->b, unit->t,
-                                 unit->h, unit->h, unit->d, false, unit->scratch);
+    const struct attention attention =
+        family_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
+                         kept[KEPT_ATTENTION_STATS]);
+    k->attention_forward(k, &attention);
     family_linear_forward(unit, branch, kept[KEPT_ATTENTION], layer,
                           linear_of(unit, PROJECTION_WEIGHT, c, unit->inner));
     family_norm_forward(unit, kept[KEPT_NORM2], kept[KEPT_MIDDLE], kept[KEPT_NORM2_STATS], in,
@@ -164,10 +165,14 @@ static void block_backward(const struct unit *unit, uint64_t layer, float *const
 
     family_linear_backward(unit, d_branch, d_in, kept[KEPT_ATTENTION], layer,
                            linear_of(unit, PROJECTION_WEIGHT, c, unit->inner), false);
-    k->attention_grouped_backward(k, d_qkv, d_qkv + part_floats, d_qkv + 2 * part_floats, d_branch,
-                                  kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
-                                  kept[KEPT_ATTENTION_STATS], unit->b, unit->t, unit->h, unit->h,
-                                  unit->d, false, unit->scratch);
+    struct attention attention =
+        family_attention(unit, kept[KEPT_Q], kept[KEPT_K], kept[KEPT_V], kept[KEPT_ATTENTION],
+                         kept[KEPT_ATTENTION_STATS]);
+    attention.dout = d_branch;
+    attention.dq = d_qkv;
+    attention.dk = d_qkv + part_floats;
+    attention.dv = d_qkv + 2 * part_floats;
+    k->attention_backward(k, &attention);
     for (uint32_t part = 0; part < 3; part++)
         family_linear_backward(unit, d_branch, d_qkv + part * part_floats, kept[KEPT_NORM1], layer,
                                qkv_linear(unit, part), part > 0);
@@ -210,7 +215,6 @@ static void head(const struct unit *unit, uint64_t layer, float *const *kept, co
 }
 
 static const struct kernel_need needs[] = {
-    KERNEL_NEED(attention_grouped_forward), KERNEL_NEED(attention_grouped_backward),
     KERNEL_NEED(loss_labels), KERNEL_NEED(patches), KERNEL_NEED(join_forward),
     KERNEL_NEED(join_backward), KERNEL_NEED(first_forward), KERNEL_NEED(first_backward),
 };

@@ -343,7 +343,9 @@ static double bytes_bound(const struct job *job)
     for (uint64_t i = 0; n->profile && i < n->layer_count; i++)
         profile_bytes += (double)n->profile[i].activation_bytes;
     double scores = 2.0 * MEMORY_ATTENTION_LANES * MEMORY_ATTENTION_TILE * (double)job->sequence;
-    return profile_bytes + ((double)n->layer_count * rows * row_words + scores) * sizeof(float);
+    double copies = rows * (4 * inner + (double)n->heads); /* of an attention that rounds */
+    return profile_bytes + MEMORY_LIBRARY_BYTES_MAX +
+           ((double)n->layer_count * rows * row_words + scores + copies) * sizeof(float);
 }
 
 static enum status check_sizes(const struct draft *draft, struct error *err)

@@ -443,6 +443,7 @@ struct workspace {
     uint64_t keep, gradients, sums, d_stream, d_stream2, d_qkv, d_wide, scratch, logits, activations;
     uint64_t layer, head, inputs; /* kept of a layer that is not the head, and of that; inputs of all */
     uint64_t rounded, d_rounded; /* of linear layers: inputs, and gradients of outputs */
+    uint64_t attention[2]; /* scratch of an attention that rounds: there, and back */
 };
 
 static uint64_t gradient_words(const struct network *network, uint64_t layer)
@@ -463,12 +464,46 @@ static uint64_t keep_words(const struct network *network, struct sizes s, uint64
     return words(range_bytes(&range));
 }
 
-static uint64_t attention_words(struct sizes s)
+uint64_t memory_attention_tiles(struct attention_sizes s)
 {
-    uint64_t lanes = s.batch * s.heads, rows = s.tokens;
+    uint64_t lanes = s.samples * s.heads, rows = s.tokens;
     if (lanes > MEMORY_ATTENTION_LANES) lanes = MEMORY_ATTENTION_LANES;
     if (rows > MEMORY_ATTENTION_TILE) rows = MEMORY_ATTENTION_TILE;
     return 2 * rows * s.tokens * lanes;
+}
+
+uint64_t memory_attention_library(struct attention_sizes s, bool back)
+{
+    enum { ROUND = 64, SLACK_BYTES = 1024 };
+    const uint64_t group = s.heads / s.kv_heads, padded = (s.tokens + ROUND - 1) / ROUND * ROUND;
+    const uint64_t each = 2 * padded * padded + (group > 1 ? 4 * s.tokens * s.head_width : 0);
+    const uint64_t bytes = (back ? group * each : 0) + SLACK_BYTES;
+    return bytes > MEMORY_LIBRARY_BYTES_MAX ? 0 : bytes / sizeof(float);
+}
+
+uint64_t memory_attention_workspace(struct attention_sizes s, bool back)
+{
+    return max_u64(memory_attention_tiles(s), memory_attention_library(s, back));
+}
+
+uint64_t memory_attention_copies(struct attention_sizes s, bool back)
+{
+    const uint64_t rows = s.samples * s.tokens, heads = s.heads + s.kv_heads;
+    if (!back) return rows * s.head_width * (heads + s.kv_heads);
+    return rows * (2 * s.head_width * heads + s.heads);
+}
+
+static void need_attention(const struct network *network, struct sizes s, struct workspace *w)
+{
+    const struct attention_sizes attention = {.samples = s.batch,
+                                              .tokens = s.tokens,
+                                              .heads = s.heads,
+                                              .kv_heads = network_kv_heads(network),
+                                              .head_width = network->head_width};
+    w->scratch = max_u64(w->scratch, memory_attention_tiles(attention));
+    for (int back = 0; back < 2; back++)
+        w->attention[back] = memory_attention_workspace(attention, back) +
+                             memory_attention_copies(attention, back);
 }
 
 /* Two numbers in bf16 take a word. */
@@ -538,7 +573,7 @@ static void need_layer(const struct network *network, struct sizes s, uint64_t l
         w->d_stream2 = max_u64(w->d_stream2, s.rows * s.inner);
         w->d_qkv = s.rows * (s.inner + 2 * s.shared);
         w->d_wide = s.rows * s.ff * (network->family == NETWORK_LLAMA ? 2 : 1);
-        w->scratch = max_u64(w->scratch, attention_words(s));
+        need_attention(network, s, w);
         break;
     case LAYER_HEAD:
         w->logits = network->family == NETWORK_VIT
@@ -585,7 +620,8 @@ static void lay_workspace(const struct workspace *w, enum unit_pass pass, uint32
         put(layout, "d_qkv", w->d_qkv);
         put(layout, "d_wide", w->d_wide);
     }
-    put(layout, "scratch", w->scratch);
+    put(layout, "scratch",
+        how & UNIT_ROUNDED ? max_u64(w->scratch, w->attention[!forward]) : w->scratch);
     if (pass != UNIT_BACKWARD) put(layout, "logits", w->logits);
     if (!forward) put(layout, "activations", inputs ? w->layer : w->activations);
     if (!forward && accumulate) put(layout, "sums", out ? 0 : w->sums);

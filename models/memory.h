@@ -176,8 +176,8 @@ uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
  *   d_qkv        (R,3HD), for llama (R,(H+2K)D): gradients of q, k and v, one after the other unless
  *                they are kept as one      d_wide  (R,F), for llama two of them: gate, then up
  *   logits       (r,V) with r = network_logit_rows(), the rows of a piece, or (B,classes)
- *   scratch      attention: two tiles of MEMORY_ATTENTION_TILE x T weights for each of at most
- *                MEMORY_ATTENTION_LANES heads at a time; embedding: two sorted lists of (row, token)
+ *   scratch      attention: memory_attention_tiles(), and with UNIT_ROUNDED memory_attention_copies() in
+ *                front, then at least memory_attention_library(); embedding: two sorted lists of (row, token)
  *                pairs of 8 bytes, for bert's norm behind them two (R,C) and one (R,2); for vit
  *                the patches, as pixels and embedded
  *   activations  as memory_activations() lays them out, when they are recomputed; an entry of that
@@ -188,6 +188,33 @@ enum { MEMORY_ATTENTION_TILE = 64, MEMORY_ATTENTION_LANES = 32, MEMORY_EMBEDDING
 enum unit_pass { UNIT_FORWARD, UNIT_BACKWARD, UNIT_LOSS };
 enum { UNIT_KEEP = 1, UNIT_GRADIENTS_OUT = 2, UNIT_INPUTS = 4, UNIT_WAYS = 8, UNIT_ACCUMULATE = 8,
        UNIT_ROUNDED = 16 };
+
+/* Of an attention: B samples of T tokens, heads of queries, heads of keys and values, all D wide. */
+struct attention_sizes {
+    uint64_t samples, tokens, heads, kv_heads, head_width;
+};
+
+/* Numbers of 4 bytes that attention needs for weights: two tiles of MEMORY_ATTENTION_TILE x T for each of
+ * at most MEMORY_ATTENTION_LANES heads at a time. */
+uint64_t memory_attention_tiles(struct attention_sizes s);
+
+/*
+ * The same for a library that takes bf16 (exec/attention_cudnn.c), when the heads that share keys are
+ * computed by themselves: back, a weight of 2 bytes for each pair of tokens and gradients of 2 bytes for
+ * each head of keys that is shared. 0 where that is more than MEMORY_LIBRARY_BYTES_MAX: it must do with
+ * the tiles then, or is not used.
+ * Source: what cuDNN 9.19 asks for, which tests/test_exec_cudnn.c holds this to.
+ */
+enum { MEMORY_LIBRARY_BYTES_MAX = 256 << 20 };
+uint64_t memory_attention_library(struct attention_sizes s, bool back);
+
+/* What attention has of its scratch behind the copies, when it rounds. */
+uint64_t memory_attention_workspace(struct attention_sizes s, bool back);
+
+/* The same for rounded copies of its operands and results: q, k and v, and back dout as well, in fp32,
+ * or in bf16 with as many results, for which it is at least enough; back, one number for each row of each
+ * head behind them. */
+uint64_t memory_attention_copies(struct attention_sizes s, bool back);
 
 /* Does a pass hold only the inputs of layers, and recompute the rest one layer at a time? */
 static inline bool unit_holds_inputs(enum unit_pass pass, uint32_t how)

@@ -4,8 +4,21 @@
  *
  * With weights in bf16, matrices (operands of matrix products, and tables whose rows are looked up) are
  * read in bf16, everything else in fp32; products round their other operand as well and add up in fp32;
- * activations and gradients are fp32. What the optimizer changes is an fp32 master of the matrices, from
- * which the weights are rounded to nearest after each step (Micikevicius et al., arXiv 1710.03740).
+ * activations and gradients are fp32.
+ *
+ * Attention is two products with a softmax between them, and rounds like the others what it multiplies:
+ *
+ *     rounded: q, k, v; exp(score - largest) where it meets v; and back the gradient of the output, the
+ *              weights where they meet it, and the gradients of the scores
+ *     fp32:    scores, the softmax and its sums, and whatever is added up
+ *     rounded when complete: the output and the gradients of q, k and v, which are kept as fp32
+ *
+ * So say the host's kernels (exec/kernels_attention.c), those of CUDA (exec/kernels_cuda_attention.cu) and
+ * the graph that cuDNN is given (exec/attention_cudnn.c). They differ in the largest score that is meant,
+ * that of the row or the largest so far, and with it in how single weights are rounded.
+ *
+ * What the optimizer changes is an fp32 master of the matrices, from which the weights are rounded to
+ * nearest after each step (Micikevicius et al., arXiv 1710.03740).
  *
  * Moments in bf16 are rounded at random (base/bf16.h). To nearest, AdamW's second moment would stall:
  * with beta2 = 0.999 a step changes it by at most a thousandth, and bf16 has eight bits, so that every

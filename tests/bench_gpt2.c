@@ -191,24 +191,19 @@ static void timed_norm_backward(const struct kernels *k, float *dx, float *dw, f
     end(TIMED_NORM_BACK);
 }
 
-static void timed_attention_forward(const struct kernels *k, float *out, float *stats,
-                                    const float *qkv, int64_t b, int64_t t, int64_t c, int64_t h,
-                                    bool causal, float *scratch)
+static void timed_attention_forward(const struct kernels *k, const struct attention *attention)
 {
     (void)k;
     begin();
-    inner->attention_forward(inner, out, stats, qkv, b, t, c, h, causal, scratch);
+    inner->attention_forward(inner, attention);
     end(TIMED_ATTENTION);
 }
 
-static void timed_attention_backward(const struct kernels *k, float *dqkv, const float *dout,
-                                     const float *qkv, const float *out, const float *stats,
-                                     int64_t b, int64_t t, int64_t c, int64_t h, bool causal,
-                                     float *scratch)
+static void timed_attention_backward(const struct kernels *k, const struct attention *attention)
 {
     (void)k;
     begin();
-    inner->attention_backward(inner, dqkv, dout, qkv, out, stats, b, t, c, h, causal, scratch);
+    inner->attention_backward(inner, attention);
     end(TIMED_ATTENTION_BACK);
 }
 

@@ -251,26 +251,37 @@ static void far_norm_backward(const struct kernels *k, float *dx, float *dw, flo
     leave();
 }
 
-static void far_attention_forward(const struct kernels *k, float *out, float *stats,
-                                  const float *qkv, int64_t b, int64_t t, int64_t c, int64_t h,
-                                  bool causal, float *scratch)
+static struct attention far_attention(const struct attention *attention)
+{
+    struct attention far = *attention;
+    far.out = there(attention->out);
+    far.stats = there(attention->stats);
+    far.q = there(attention->q);
+    far.k = there(attention->k);
+    far.v = there(attention->v);
+    far.dout = there(attention->dout);
+    far.dq = there(attention->dq);
+    far.dk = there(attention->dk);
+    far.dv = there(attention->dv);
+    far.scratch = there(attention->scratch);
+    return far;
+}
+
+static void far_attention_forward(const struct kernels *k, const struct attention *attention)
 {
     (void)k;
+    const struct attention far = far_attention(attention);
     enter();
-    inner->attention_forward(inner, there(out), there(stats), there(qkv), b, t, c, h, causal,
-                             there(scratch));
+    inner->attention_forward(inner, &far);
     leave();
 }
 
-static void far_attention_backward(const struct kernels *k, float *dqkv, const float *dout,
-                                   const float *qkv, const float *out, const float *stats,
-                                   int64_t b, int64_t t, int64_t c, int64_t h, bool causal,
-                                   float *scratch)
+static void far_attention_backward(const struct kernels *k, const struct attention *attention)
 {
     (void)k;
+    const struct attention far = far_attention(attention);
     enter();
-    inner->attention_backward(inner, there(dqkv), there(dout), there(qkv), there(out),
-                              there(stats), b, t, c, h, causal, there(scratch));
+    inner->attention_backward(inner, &far);
     leave();
 }
 
@@ -349,32 +360,6 @@ static void far_rope(const struct kernels *kernels, float *q, float *k, int64_t 
     (void)kernels;
     enter();
     inner->rope(inner, there(q), there(k), b, t, h, kv, d, rope, back);
-    leave();
-}
-
-static void far_attention_grouped_forward(const struct kernels *kernels, float *out, float *stats,
-                                          const float *q, const float *k, const float *v,
-                                          int64_t b, int64_t t, int64_t h, int64_t kv, int64_t d,
-                                          bool causal, float *scratch)
-{
-    (void)kernels;
-    enter();
-    inner->attention_grouped_forward(inner, there(out), there(stats), there(q), there(k), there(v),
-                                     b, t, h, kv, d, causal, there(scratch));
-    leave();
-}
-
-static void far_attention_grouped_backward(const struct kernels *kernels, float *dq, float *dk,
-                                           float *dv, const float *dout, const float *q,
-                                           const float *k, const float *v, const float *out,
-                                           const float *stats, int64_t b, int64_t t, int64_t h,
-                                           int64_t kv, int64_t d, bool causal, float *scratch)
-{
-    (void)kernels;
-    enter();
-    inner->attention_grouped_backward(inner, there(dq), there(dk), there(dv), there(dout),
-                                      there(q), there(k), there(v), there(out), there(stats), b, t,
-                                      h, kv, d, causal, there(scratch));
     leave();
 }
 
@@ -530,8 +515,6 @@ static const struct kernels far_table = {
     .rms_norm_forward = far_rms_norm_forward,
     .rms_norm_backward = far_rms_norm_backward,
     .rope = far_rope,
-    .attention_grouped_forward = far_attention_grouped_forward,
-    .attention_grouped_backward = far_attention_grouped_backward,
     .swiglu_forward = far_swiglu_forward,
     .swiglu_backward = far_swiglu_backward,
     .loss_labels = far_loss_labels,

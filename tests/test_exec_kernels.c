@@ -178,8 +178,21 @@ static void *run_stream(void *argument)
         int64_t n = 3 * STREAM_WIDTH;
         kernels->linear_forward(kernels, s->y, s->x, s->w, NULL, STREAM_ROWS, n, STREAM_WIDTH,
                                 true);
-        kernels->attention_forward(kernels, s->attention, s->stats, s->qkv, 1, STREAM_ROWS,
-                                   STREAM_WIDTH, 4, true, s->scratch);
+        const struct attention attention = {.out = s->attention,
+                                            .stats = s->stats,
+                                            .q = s->qkv,
+                                            .k = s->qkv + STREAM_WIDTH,
+                                            .v = s->qkv + 2 * STREAM_WIDTH,
+                                            .scratch = s->scratch,
+                                            .b = 1,
+                                            .t = STREAM_ROWS,
+                                            .h = 4,
+                                            .kv = 4,
+                                            .d = STREAM_WIDTH / 4,
+                                            .row_q = n,
+                                            .row_kv = n,
+                                            .causal = true};
+        kernels->attention_forward(kernels, &attention);
         if (!s->expected_y) continue;
         s->equal = s->equal &&
                    memcmp(s->y, s->expected_y, (size_t)(STREAM_ROWS * n) * sizeof *s->y) == 0 &&

@@ -21,6 +21,7 @@ typedef enum cudaError {
 } cudaError_t;
 typedef struct emulated_stream *cudaStream_t;
 typedef struct emulated_event *cudaEvent_t;
+typedef struct emulated_graph *cudaGraph_t; /* named by cuDNN's header, used by nobody */
 typedef void (*cudaHostFn_t)(void *argument);
 enum cudaMemcpyKind {
     cudaMemcpyHostToDevice,
