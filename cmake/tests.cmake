@@ -63,7 +63,7 @@ if(CMAKE_CXX_COMPILER AND NOT SPILLWAY_SANITIZE AND NOT SPILLWAY_FUZZ)
     enable_language(CXX)
     file(GLOB EMULATOR_SOURCES CONFIGURE_DEPENDS tests/emulator/*.c tests/emulator/*.cpp)
     add_library(spw_emulated OBJECT ${EMULATOR_SOURCES} exec/backend.c exec/device_cuda.c
-                exec/kernels_cuda.c)
+                exec/gpu_attention_cuda.c exec/kernels_cuda.c)
     target_compile_features(spw_emulated PUBLIC cxx_std_17)
     target_compile_options(spw_emulated PRIVATE
         "$<$<COMPILE_LANGUAGE:CXX>:-O2;-Wall;-Wextra;-Wno-unknown-pragmas;-fno-math-errno>")

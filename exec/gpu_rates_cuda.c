@@ -16,6 +16,7 @@
 #include "base/progress.h"
 #include "base/size.h"
 #include "exec/backend.h"
+#include "exec/gpu_attention.h"
 #include "exec/host_memory.h"
 #include "exec/kernels.h"
 
@@ -306,6 +307,12 @@ static void put_attention(struct bench_gpu *bench)
     json_out_array_end(json);
 }
 
+/* A small one to be held against the host, GPT-2 124M, Llama 3 8B short and long, BERT base. */
+static const struct gpu_attention_shape attention_shapes[] = {
+    {1, 1001, 8, 2, 64, true, true},    {8, 1024, 12, 12, 64, true, false},
+    {2, 2048, 32, 8, 128, true, false}, {1, 4096, 32, 8, 128, true, false},
+    {8, 512, 12, 12, 64, false, false}};
+
 /* --- the device ---------------------------------------------------------------------------------------- */
 
 static int attribute(enum cudaDeviceAttr which)
@@ -377,6 +384,9 @@ enum status gpu_rates_write(struct json_out *json, struct error *err)
     }
     device_close(bench.device);
     bench.device = NULL;
+    if (status == STATUS_OK)
+        status = gpu_attention_write(json, "attention_bf16", attention_shapes,
+                                     ARRAY_COUNT(attention_shapes), err);
     if (status == STATUS_OK) status = open_gpu(&bench, true, err);
     if (status == STATUS_OK) {
         put_products(&bench, "products_tf32", &products_fp32);

@@ -572,6 +572,17 @@ void kernels_cuda_destroy(struct kernels *kernels)
     free(kernels);
 }
 
+void kernels_cuda_leave_out_cudnn(struct kernels *kernels)
+{
+#ifdef SPILLWAY_CUDNN
+    struct cuda_context *const context = context_of(kernels);
+    assert(!context->cudnn);
+    snprintf(context->no_cudnn, sizeof context->no_cudnn, "cuDNN is left out");
+#else
+    (void)kernels;
+#endif
+}
+
 const char *kernels_cuda_failure(const struct kernels *kernels)
 {
     const struct cuda_context *const context = context_of(kernels);

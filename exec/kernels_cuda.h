@@ -26,6 +26,9 @@ void kernels_cuda_destroy(struct kernels *kernels);
 /* The table that created ones are copies of; without a context it must not be called. */
 const struct kernels *kernels_cuda_table(void);
 
+/* For comparisons, of kernels that have not been called: attention in bf16 is never given to cuDNN. */
+void kernels_cuda_leave_out_cudnn(struct kernels *kernels);
+
 /* What went wrong first: "cuda_norm_forward: invalid configuration argument". NULL: nothing so far.
  * To be asked on the thread that calls the kernels; borrowed. */
 const char *kernels_cuda_failure(const struct kernels *kernels);

@@ -12,13 +12,17 @@
 
 #include <cmocka.h>
 #include <dlfcn.h>
+#include <jansson.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cuda_runtime_api.h>
 
+#include "base/json_out.h"
 #include "base/size.h"
+#include "exec/gpu_attention.h"
 #include "exec/kernels_cuda.h"
 #include "exec/run.h"
 #include "models/memory.h"
@@ -328,6 +332,51 @@ static void test_no_other_way_later(void **state)
     kernels_cuda_destroy(kernels);
 }
 
+/* --- rates ------------------------------------------------------------------------------------- */
+
+/* A member of an object; a number. */
+static double member(const json_t *object, const char *key)
+{
+    const json_t *const value = json_object_get(object, key);
+    if (!json_is_number(value)) fail_msg("no %s", key);
+    return json_number_value(value);
+}
+
+/* What exec/gpu-check writes about attention. */
+static void test_rates(void **state)
+{
+    (void)state;
+    static const struct gpu_attention_shape shapes[] = {{1, 33, 4, 2, 16, true, true},
+                                                        {2, 8, 2, 2, 8, false, false}};
+    struct json_out *const json = json_out_create(NULL);
+    struct error err = {0};
+    json_out_object_begin(json, NULL, false);
+    executions();
+    if (gpu_attention_write(json, "attention_bf16", shapes, ARRAY_COUNT(shapes), &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    json_out_object_end(json);
+    assert_true(executions() > 0);
+    json_t *const root = json_loads(json_out_text(json, NULL), 0, NULL);
+    json_out_destroy(json);
+    assert_non_null(root);
+    const json_t *const all = json_object_get(root, "attention_bf16");
+    assert_int_equal(json_array_size(all), 2);
+    for (size_t i = 0; i < 2; i++)
+        for (int own = 0; own < 2; own++) {
+            const json_t *const way = json_object_get(json_array_get(all, i), own ? "own" : "usual");
+            const char *const by = json_string_value(json_object_get(way, "by"));
+            assert_string_equal(by, own ? "Spillway's own kernels (cuDNN is left out)" : "cuDNN 9.19.0");
+            assert_true(member(way, "forward_flops_per_s") > 0);
+            assert_true(member(way, "backward_flops_per_s") > 0);
+            if (i > 0) continue;
+            assert_true(member(way, "out_from_host") < 1.0 / 32);
+            assert_true(member(way, "dq_from_host") < 1.0 / 32);
+            assert_true(member(way, "dk_from_host") < 1.0 / 32);
+            assert_true(member(way, "dv_from_host") < 1.0 / 32);
+        }
+    json_decref(root);
+}
+
 /* --- trainings --------------------------------------------------------------------------------- */
 
 enum { STEPS = 3 };
@@ -416,7 +465,8 @@ int main(void)
                                          cmocka_unit_test(test_pieces),
                                          cmocka_unit_test(test_refusals),
                                          cmocka_unit_test(test_no_other_way_later)};
-    const struct CMUnitTest trainings[] = {cmocka_unit_test(test_trainings)};
+    const struct CMUnitTest trainings[] = {cmocka_unit_test(test_rates),
+                                           cmocka_unit_test(test_trainings)};
     if (open_library(NULL)) return 1;
     return cmocka_run_group_tests_name("attention by cuDNN", kernels, open_kernels, close_kernels) +
            cmocka_run_group_tests_name("trainings with cuDNN", trainings, NULL, NULL);
