@@ -2,11 +2,6 @@
 # with one line, where no CUDA 12 is found, and under sanitizers, which do not get on with the driver.
 # Nothing here needs a GPU. The runtime is linked statically; cuBLASLt is a shared library. cuDNN is loaded
 # when a program runs and finds it; of it only the header is needed.
-find_path(SPILLWAY_CUDNN_HEADER cudnn_graph.h HINTS /usr/local/cuda/include $ENV{CUDA_PATH}/include)
-if(SPILLWAY_CUDNN_HEADER)
-    # where it is looked for behind the loader's own places
-    get_filename_component(SPILLWAY_CUDNN_FOLDER ${SPILLWAY_CUDNN_HEADER}/../lib ABSOLUTE)
-endif()
 set(SPILLWAY_CUDA_MISSING "")
 if(NOT SPILLWAY_CUDA)
     set(SPILLWAY_CUDA_MISSING "SPILLWAY_CUDA is off")
@@ -32,6 +27,12 @@ else()
     elseif(NOT CUDAToolkit_FOUND OR NOT TARGET CUDA::cublasLt)
         set(SPILLWAY_CUDA_MISSING "no CUDA toolkit 12 or newer with cuBLASLt was found")
     endif()
+endif()
+
+find_path(SPILLWAY_CUDNN_HEADER cudnn_graph.h HINTS ${CUDAToolkit_INCLUDE_DIRS} /usr/local/cuda/include)
+if(SPILLWAY_CUDNN_HEADER)
+    # where the library is looked for behind the loader's own places
+    get_filename_component(SPILLWAY_CUDNN_FOLDER ${SPILLWAY_CUDNN_HEADER}/../lib ABSOLUTE)
 endif()
 
 if(SPILLWAY_CUDA_MISSING)

@@ -65,6 +65,12 @@ extern "C" void emulator_set_faults(struct emulator_faults next)
     for (bool &is_lost : lost) is_lost = false;
 }
 
+/* The real cuDNN must not meet streams of ours. */
+__attribute__((constructor)) static void leave_out_cudnn()
+{
+    setenv("SPILLWAY_CUDNN", "off", 0);
+}
+
 /* Under the lock. */
 static cudaError_t state_of(int device)
 {
