@@ -67,6 +67,11 @@ uint32_t milp_column_count(const struct milp *milp)
     return (uint32_t)milp->column_count;
 }
 
+uint32_t milp_row_count(const struct milp *milp)
+{
+    return (uint32_t)milp->row_count;
+}
+
 /* --- checking -------------------------------------------------------------------------------- */
 
 static const double tolerance = 1e-6;

@@ -43,6 +43,7 @@ void milp_term(struct milp *milp, uint32_t column, double value); /* of the row 
 void milp_row(struct milp *milp, double low, double high, const char *format, ...) PRINTF_LIKE(4, 5);
 
 uint32_t milp_column_count(const struct milp *milp);
+uint32_t milp_row_count(const struct milp *milp);
 
 /* Within bounds and rows, whole where it must be, all to 1e-6 of the magnitudes added up? */
 bool milp_feasible(const struct milp *milp, const double *x);
@@ -64,12 +65,15 @@ struct milp_options {
     const double *incumbent; /* (columns) or NULL. GLPK only: refused when it is not feasible here;
                                 GLPK's presolver is off then, for it renumbers columns */
     bool cuts;               /* GLPK: Gomory, mixed-integer rounding, cover and clique cuts */
+    bool relaxed;            /* GLPK: nothing need be whole; the rows' duals are told */
 };
 
 struct milp_result {
     enum milp_status status;
     bool found;         /* x and value */
     double *x;          /* (columns); free it with free() */
+    double *duals;      /* (rows) of the relaxed program, as GLPK has them; NULL: not told. A caller
+                           makes what it needs of them true itself; free it with free() */
     double value;
     bool bounded;       /* a bound was reported */
     double bound;

@@ -159,6 +159,32 @@ static struct milp_report ending(const struct child *c, int code, int status)
     return report;
 }
 
+/* The linear program alone. */
+_Noreturn static void relax(struct child *c)
+{
+    struct milp_report duals = {.kind = REPORT_DUALS}, end = {.kind = REPORT_END, .status = MILP_STOPPED};
+    glp_smcp how;
+    glp_init_smcp(&how);
+    how.msg_lev = GLP_MSG_OFF;
+    how.tm_lim = c->options->limit_s < 2e6 ? (int)(c->options->limit_s * 1000) + 1 : INT32_MAX;
+    glp_adv_basis(c->lp, 0);
+    int code = glp_simplex(c->lp, &how), status = glp_get_status(c->lp);
+    if (code == 0 && status == GLP_OPT) {
+        struct milp_report bound = {.kind = REPORT_BOUND, .bound = glp_get_obj_val(c->lp)};
+        send(c->pipe, &bound, sizeof bound);
+        send(c->pipe, &duals, sizeof duals);
+        for (size_t r = 1; r <= c->milp->row_count; r++) {
+            double dual = glp_get_row_dual(c->lp, (int)r);
+            send(c->pipe, &dual, sizeof dual);
+        }
+        end.status = MILP_OPTIMAL;
+    } else if (code == 0 && status == GLP_NOFEAS) {
+        end.status = MILP_INFEASIBLE;
+    }
+    send(c->pipe, &end, sizeof end);
+    _exit(0);
+}
+
 _Noreturn void milp_glpk_child(const struct milp *milp, const struct milp_options *options, int pipe)
 {
     struct child c = {.milp = milp, .options = options, .pipe = pipe, .bound = -HUGE_VAL,
@@ -168,6 +194,7 @@ _Noreturn void milp_glpk_child(const struct milp *milp, const struct milp_option
     c.x = calloc(milp->column_count + 1, sizeof *c.x);
     if (!c.x) _exit(3);
     c.lp = load(milp);
+    if (options->relaxed) relax(&c);
     glp_iocp how;
     glp_init_iocp(&how);
     how.msg_lev = GLP_MSG_OFF;

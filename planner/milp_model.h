@@ -41,8 +41,9 @@ enum milp_file { MILP_LP, MILP_MPS };
 MUST_CHECK enum status milp_glpk_write(const struct milp *milp, enum milp_file kind, const char *path,
                                        struct error *err);
 
-/* What the child reports, each behind the other; values of x follow REPORT_SOLUTION. */
-enum milp_report_kind { REPORT_BOUND, REPORT_SOLUTION, REPORT_END, REPORT_FAILED };
+/* What the child reports, each behind the other; values of x follow REPORT_SOLUTION, those of all rows
+ * REPORT_DUALS. */
+enum milp_report_kind { REPORT_BOUND, REPORT_SOLUTION, REPORT_DUALS, REPORT_END, REPORT_FAILED };
 struct milp_report {
     enum milp_report_kind kind;
     enum milp_status status;

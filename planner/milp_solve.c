@@ -77,6 +77,18 @@ static bool follow(const struct milp *milp, struct reading *r, struct milp_resul
                 return true;
             }
             break;
+        case REPORT_DUALS:
+            if (!result->duals) result->duals = alloc_zeroed(milp->row_count + 1, sizeof *result->duals);
+            if (!result->duals) {
+                error_memory(err, "the duals of a program", milp->row_count * sizeof *result->duals);
+                return true;
+            }
+            if (!receive(r, result->duals, milp->row_count * sizeof *result->duals)) {
+                free(result->duals); /* half of them */
+                result->duals = NULL;
+                return false;
+            }
+            break;
         case REPORT_END:
             result->status = report.status;
             return true;
@@ -152,6 +164,7 @@ enum status milp_solve(const struct milp *milp, const struct milp_options *optio
     enum status status = glpk ? solve_glpk(milp, options, result, err)
                               : milp_program_solve(milp, options, result, err);
     result->seconds = clock_s() - started;
+    if (options->relaxed) return err->status;
     if (!status && result->status == MILP_OPTIMAL && !result->found)
         return error_set(err, STATUS_DEVICE, "the solver says 'optimal' and has no solution");
     if (result->status == MILP_OPTIMAL) {

@@ -1,0 +1,51 @@
+/*
+ * A chain's schedule with a proof of how good it is.
+ *
+ * The steps, each only while time is left and those before left a gap: the rules of others
+ * (chain_rules.h), the best of which is bettered by local search; prices from the duals of the fluid
+ * program (chain_bound.h); the search over states (chain_search.h); the fluid program itself, solved
+ * by GLPK. What is returned has passed chain_check(). It is about the model of chain.h and the
+ * durations given: nothing is said about what a run will really take.
+ */
+#ifndef SPILLWAY_PLANNER_CHAIN_CERTIFY_H
+#define SPILLWAY_PLANNER_CHAIN_CERTIFY_H
+
+#include "planner/certify.h"
+#include "planner/chain_rules.h"
+
+struct chain_certify_options {
+    double limit_s;        /* of everything; at most 0: the first rule that fits is all there is */
+    uint32_t width_max;    /* of the search; 0: no limit but memory */
+    size_t memory_bytes;   /* of the search; 0: 256 MiB */
+};
+
+struct chain_certificate {
+    enum certificate_status status; /* CERTIFICATE_SOLVED: the fluid program's optimum, by GLPK */
+    int64_t value, bound;           /* ticks */
+    const char *proved_by;          /* whose the bound is */
+    int64_t rule_values[CHAIN_RULES];
+    bool rule_fits[CHAIN_RULES];    /* rule_values is meaningful */
+    int64_t price_bound;            /* by the prices alone */
+    int64_t fluid_bound;            /* by GLPK on the fluid program; 0: not asked */
+    bool fluid_proven;              /* and that is its optimum */
+    uint64_t states, nodes;
+    double search_s, seconds;       /* of the search over states; of everything */
+    struct error solver_error;      /* why GLPK was of no use; the schedule is good all the same */
+};
+
+/*
+ * *schedule is zeroed before; release it with chain_schedule_release(). Deterministic where no limit
+ * of time is met. Errors: STATUS_NO_MEMORY; STATUS_CHECK would be a mistake of ours.
+ */
+MUST_CHECK enum status chain_certify(const struct chain *chain, const struct chain_certify_options *options,
+                                     struct chain_schedule *schedule, struct chain_certificate *out,
+                                     struct error *err);
+
+/* Share of the bound that the value is above it. */
+double chain_certificate_gap(const struct chain_certificate *certificate);
+
+/* One sentence; `text` is returned. */
+const char *chain_certificate_text(const struct chain_certificate *certificate,
+                                   char text[CERTIFICATE_TEXT_BYTES]);
+
+#endif

@@ -1,0 +1,30 @@
+/*
+ * Chains as JSON files.
+ *
+ *     {"spillway_chain": 1, "name": "vgg", "memory": 4000,
+ *      "out_bytes_per_tick": 12, "in_bytes_per_tick": 12,
+ *      "layers": [{"forward": 7, "backward": 14, "saved": 300, "boundary": 40, "count": 2}, ...]}
+ *
+ * Durations are ticks, sizes bytes: whole numbers. Absent are 0 (the boundary; a link: nothing is
+ * swapped) or 1 ("count": so many layers like this one).
+ */
+#ifndef SPILLWAY_PLANNER_CHAIN_IO_H
+#define SPILLWAY_PLANNER_CHAIN_IO_H
+
+#include "base/json_in.h"
+#include "planner/chain.h"
+
+struct json_out;
+
+/*
+ * Zeroed struct in; release with chain_release(), also after an error.
+ * Errors: STATUS_BAD_INPUT with file, line and column; those of chain_finish(), the file's name in
+ * front.
+ */
+MUST_CHECK enum status chain_read(const char *path, struct chain *out, struct error *err);
+MUST_CHECK enum status chain_parse(const struct json_input *in, struct chain *out, struct error *err);
+
+/* What reads back as the same chain. */
+void chain_write_json(const struct chain *chain, struct json_out *out);
+
+#endif
