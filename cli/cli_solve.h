@@ -28,4 +28,8 @@ typedef enum status (*cli_solve)(struct cli *cli, const struct cli_solve_request
 enum status solve_instance(struct cli *cli, const struct cli_solve_request *request,
                            const struct json_input *input, struct error *err);
 
+/* Keep, swap or recompute in a chain: planner/chain.h. */
+enum status solve_chain(struct cli *cli, const struct cli_solve_request *request,
+                        const struct json_input *input, struct error *err);
+
 #endif

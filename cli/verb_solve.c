@@ -10,6 +10,7 @@ static const struct {
     cli_solve solve;
 } kinds[] = {
     {"spillway_instance", solve_instance},
+    {"spillway_chain", solve_chain},
 };
 
 static enum status unknown_kind(const struct json_input *input, struct error *err)

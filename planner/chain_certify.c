@@ -71,7 +71,8 @@ static void solve_fluid(struct certifying *c, double limit_s)
     struct milp *milp = chain_fluid(c->chain);
     struct milp_result result = {0};
     if (!milp) return;
-    struct milp_options options = {.limit_s = limit_s, .cuts = true};
+    struct milp_options options = {.limit_s = limit_s, .cuts = true, .solver = c->options->solver};
+    c->made.solver = options.solver ? options.solver : "glpk";
     if (milp_solve(milp, &options, &result, &c->made.solver_error)) {}
     c->made.nodes = result.nodes;
     if (result.bounded) c->made.fluid_bound = chain_bound_round(c->chain, result.bound);
@@ -164,8 +165,8 @@ const char *chain_certificate_text(const struct chain_certificate *c, char text[
         break;
     case CERTIFICATE_SOLVED:
         snprintf(text, CERTIFICATE_TEXT_BYTES,
-                 "makespan %" PRId64 " is optimal: GLPK finds nothing below in the fluid program, within "
-                 "its tolerances", c->value);
+                 "makespan %" PRId64 " is optimal: '%.60s' finds nothing below in the fluid program, within "
+                 "its tolerances", c->value, c->solver);
         break;
     case CERTIFICATE_GAP:
         snprintf(text, CERTIFICATE_TEXT_BYTES,

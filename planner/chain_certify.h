@@ -4,7 +4,7 @@
  * The steps, each only while time is left and those before left a gap: the rules of others
  * (chain_rules.h), the best of which is bettered by local search; prices from the duals of the fluid
  * program (chain_bound.h); the search over states (chain_search.h); the fluid program itself, solved
- * by GLPK. What is returned has passed chain_check(). It is about the model of chain.h and the
+ * by GLPK or another solver. What is returned has passed chain_check(). It is about the model of chain.h and the
  * durations given: nothing is said about what a run will really take.
  */
 #ifndef SPILLWAY_PLANNER_CHAIN_CERTIFY_H
@@ -17,20 +17,22 @@ struct chain_certify_options {
     double limit_s;        /* of everything; at most 0: the first rule that fits is all there is */
     uint32_t width_max;    /* of the search; 0: no limit but memory */
     size_t memory_bytes;   /* of the search; 0: 256 MiB */
+    const char *solver;    /* of the fluid program (planner/milp.h); NULL: glpk */
 };
 
 struct chain_certificate {
-    enum certificate_status status; /* CERTIFICATE_SOLVED: the fluid program's optimum, by GLPK */
+    enum certificate_status status; /* CERTIFICATE_SOLVED: the fluid program's optimum, says the solver */
     int64_t value, bound;           /* ticks */
     const char *proved_by;          /* whose the bound is */
     int64_t rule_values[CHAIN_RULES];
     bool rule_fits[CHAIN_RULES];    /* rule_values is meaningful */
     int64_t price_bound;            /* by the prices alone */
-    int64_t fluid_bound;            /* by GLPK on the fluid program; 0: not asked */
+    int64_t fluid_bound;            /* by the solver on the fluid program; 0: not told */
     bool fluid_proven;              /* and that is its optimum */
-    uint64_t states, nodes;
+    uint64_t states, nodes;         /* of the search; of the solver */
+    const char *solver;             /* that was asked; borrowed from the options; NULL: none */
     double search_s, seconds;       /* of the search over states; of everything */
-    struct error solver_error;      /* why GLPK was of no use; the schedule is good all the same */
+    struct error solver_error;      /* why it was of no use; the schedule is good all the same */
 };
 
 /*

@@ -1,8 +1,10 @@
 /* See chain_io.h. Layers that are alike are written once and counted. */
 #include "planner/chain_io.h"
 
+#include "base/file.h"
 #include "base/json_out.h"
 #include "models/try.h"
+#include "planner/chain_schedule.h"
 
 /* One entry of the file: the layer, and how many there are of it. */
 static enum status read_entry(const struct json_input *in, const json_t *array, size_t index,
@@ -107,4 +109,47 @@ void chain_write_json(const struct chain *chain, struct json_out *out)
     }
     json_out_array_end(out);
     json_out_object_end(out);
+}
+
+static void write_schedule(const struct chain *chain, const struct chain_schedule *s, int64_t bound,
+                           const char *proof, struct json_out *out)
+{
+    json_out_object_begin(out, NULL, false);
+    json_out_u64(out, "spillway_chain_schedule", 1);
+    json_out_string(out, "chain", chain->name);
+    json_out_u64(out, "makespan", (uint64_t)s->makespan);
+    json_out_u64(out, "bound", (uint64_t)bound);
+    json_out_string(out, "proof", proof);
+    json_out_u64(out, "turn", (uint64_t)s->turn);
+    json_out_array_begin(out, "layers", false);
+    for (uint32_t l = 0; l < s->layer_count; l++) {
+        json_out_object_begin(out, NULL, true);
+        json_out_string(out, "choice", chain_choice_names[s->choices[l]]);
+        json_out_u64(out, "forward", (uint64_t)s->forward[l]);
+        if (s->choices[l] == CHAIN_SWAP) json_out_u64(out, "out", (uint64_t)s->out[l]);
+        if (s->choices[l] == CHAIN_SWAP) json_out_u64(out, "in", (uint64_t)s->in[l]);
+        json_out_u64(out, "backward", (uint64_t)s->backward[l]);
+        json_out_object_end(out);
+    }
+    json_out_array_end(out);
+    json_out_object_end(out);
+}
+
+enum status chain_schedule_write(const struct chain *chain, const struct chain_schedule *schedule,
+                                 int64_t bound, const char *proof, const char *path, struct error *err)
+{
+    struct file_out *file;
+    TRY(file_out_create(path, &file, err));
+    struct json_out *out = json_out_create(file);
+    bool complete = out != NULL;
+    if (complete) {
+        write_schedule(chain, schedule, bound, proof, out);
+        complete = json_out_complete(out);
+    }
+    json_out_destroy(out);
+    if (!complete) {
+        file_out_discard(file);
+        return error_memory(err, "writing a schedule", 0);
+    }
+    return file_out_commit(file, err);
 }

@@ -14,6 +14,7 @@
 #include "base/json_in.h"
 #include "planner/chain.h"
 
+struct chain_schedule;
 struct json_out;
 
 /*
@@ -26,5 +27,17 @@ MUST_CHECK enum status chain_parse(const struct json_input *in, struct chain *ou
 
 /* What reads back as the same chain. */
 void chain_write_json(const struct chain *chain, struct json_out *out);
+
+/*
+ * A schedule, atomically, with the bound that it has and the sentence that says who proved it:
+ *
+ *     {"spillway_chain_schedule": 1, "chain": "vgg", "makespan": 34, "bound": 34, "proof": "...",
+ *      "turn": 13, "layers": [{"choice": "swap", "forward": 0, "out": 3, "in": 22, "backward": 27}, ...]}
+ *
+ * Times are starts in ticks; "out" and "in" of swapped layers alone.
+ */
+MUST_CHECK enum status chain_schedule_write(const struct chain *chain, const struct chain_schedule *schedule,
+                                            int64_t bound, const char *proof, const char *path,
+                                            struct error *err);
 
 #endif

@@ -60,3 +60,13 @@ policies() { # NAME...
     local name
     for name; do cp "$BUILD/policies/$name.so" .; done
 }
+
+# chain.json: three layers, two of which fit at a time; the argument replaces them.
+chain() { # [LAYERS]
+    local layers='{"forward": 3, "backward": 7, "saved": 10, "boundary": 1, "count": 2},
+            {"forward": 5, "backward": 8, "saved": 10}'
+    cat >chain.json <<JSON
+{"spillway_chain": 1, "name": "three", "memory": 22, "out_bytes_per_tick": 2, "in_bytes_per_tick": 2,
+ "layers": [${1-$layers}]}
+JSON
+}
