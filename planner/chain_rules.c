@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "planner/chain_keep.h"
 
 const char *const chain_rule_names[CHAIN_RULES] = {"recompute", "swap-all", "karma", "sqrt", "checkmate"};
 
@@ -73,68 +74,18 @@ static bool square_root(struct ruling *r)
     return true;
 }
 
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-    while (b != 0) {
-        uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
-/*
- * cost[c]: least ticks computed twice with at most c units of memory left taken by the layers so far.
- * Layer by layer c grows by what the layer leaves; it must leave room for the layer that runs.
- */
 static enum status keep_or_recompute(struct ruling *r, bool *fits, struct error *err)
 {
     const struct chain *chain = r->chain;
-    uint32_t layers = chain->layer_count;
-    uint64_t unit = chain->memory;
-    for (uint32_t l = 0; l < layers; l++)
-        unit = common_divisor(common_divisor(unit, chain->layers[l].saved), chain->layers[l].boundary);
-    if (unit == 0) unit = 1;
-    if (chain->memory / unit >= CHAIN_RULE_CELLS) unit = chain->memory / (CHAIN_RULE_CELLS - 1) + 1;
-    size_t cells = (size_t)(chain->memory / unit) + 1;
-    int64_t *cost = alloc_zeroed(cells, sizeof *cost), *next = alloc_zeroed(cells, sizeof *next);
-    uint8_t *recomputed = alloc_zeroed(cells, layers);
-    if (!cost || !next || !recomputed) {
-        error_memory(err, "a table of memory", cells * layers);
-        goto out;
-    }
-    for (uint32_t l = 0; l < layers; l++) {
+    struct chain_need *needs = alloc_zeroed(chain->layer_count, sizeof *needs);
+    if (!needs) return error_memory(err, "needs of layers", chain->layer_count * sizeof *needs);
+    for (uint32_t l = 0; l < chain->layer_count; l++) {
         const struct chain_layer *layer = &chain->layers[l];
-        size_t runs = (size_t)((layer->saved + unit - 1) / unit), kept = runs;
-        size_t again = (size_t)((layer->boundary + unit - 1) / unit);
-        for (size_t c = 0; c < cells; c++) {
-            next[c] = INT64_MAX;
-            if (c >= kept && c - kept + runs < cells) next[c] = cost[c - kept];
-            if (c < again || c - again + runs >= cells || cost[c - again] == INT64_MAX ||
-                cost[c - again] + layer->forward >= next[c])
-                continue;
-            next[c] = cost[c - again] + layer->forward;
-            recomputed[l * cells + c] = 1;
-        }
-        int64_t *swap = cost;
-        cost = next;
-        next = swap;
+        needs[l] = (struct chain_need){layer->saved, layer->boundary, layer->saved, layer->forward};
     }
-    size_t best = 0;
-    for (size_t c = 1; c < cells; c++)
-        if (cost[c] < cost[best]) best = c;
-    *fits = cost[best] != INT64_MAX;
-    for (uint32_t l = layers; *fits && l-- > 0;) {
-        const struct chain_layer *layer = &chain->layers[l];
-        bool again = recomputed[l * cells + best];
-        r->choices[l] = again ? CHAIN_RECOMPUTE : CHAIN_KEEP;
-        best -= (size_t)(((again ? layer->boundary : layer->saved) + unit - 1) / unit);
-    }
-out:
-    free(cost);
-    free(next);
-    free(recomputed);
-    return err->status;
+    enum status status = chain_keep_best(needs, chain->layer_count, chain->memory, r->choices, fits, err);
+    free(needs);
+    return status;
 }
 
 enum status chain_rule_run(const struct chain *chain, enum chain_rule rule, uint8_t *choices,

@@ -8,8 +8,7 @@
  *               them are swapped; then its second step: from the back, a swapped layer is recomputed
  *               where that shortens the makespan, until none does
  *   sqrt        Chen's: every k-th layer kept, those between recomputed, the best k
- *   checkmate   the best choice between keep and recompute, by dynamic programming over memory: exact
- *               where memory is counted in at most CHAIN_RULE_CELLS units, rounded up otherwise
+ *   checkmate   the best choice between keep and recompute, by dynamic programming (chain_keep.h)
  *
  * Each is judged by chain_makespan() like everything else.
  *
@@ -30,8 +29,6 @@ enum chain_rule {
     CHAIN_RULES
 };
 extern const char *const chain_rule_names[CHAIN_RULES];
-
-enum { CHAIN_RULE_CELLS = 20000 };
 
 /*
  * choices: out, (layer_count). *fits false: memory cannot hold what the rule asks for, or the chain has

@@ -848,7 +848,7 @@ static struct shard_view view_of(struct emitter *e, uint32_t job, uint32_t shard
                            .resident = p->resident,
                            .persistent = p->persistent[first + shard],
                            .on_cpu = p->on_cpu[first + shard],
-                           .activations = p->activations,
+                           .activations = partition_activations(p, first + shard),
                            .slice_rows = shard == 0 ? p->slice_rows[job] : 0};
     v.embedding = shard == 0 && job_has_embedding(v.job);
     v.last = shard + 1 == v.shard_count;

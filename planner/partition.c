@@ -101,6 +101,7 @@ enum status partition_allocate(const struct job_set *jobs, struct partition *out
         {layers, sizeof *out->shard_device, &out->shard_device},
         {layers, sizeof *out->on_cpu, &out->on_cpu},
         {layers, sizeof *out->persistent, &out->persistent},
+        {layers, sizeof *out->kept, &out->kept},
     };
     for (size_t i = 0; i < ARRAY_COUNT(arrays); i++) {
         void *array;

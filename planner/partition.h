@@ -52,7 +52,8 @@ struct partition {
     uint32_t shard_count;
     bool resident;
     bool interleaved;            /* several jobs may be in the middle of a minibatch */
-    uint32_t activations;        /* enum plan_activations */
+    uint32_t activations;        /* enum plan_activations, of shards that are not `kept` */
+    bool *kept;                  /* per shard: its activations stay on the device (partition_kept.h) */
     uint64_t workspace_bytes;
     uint64_t edge_bytes;
     uint32_t edge_count;
@@ -96,6 +97,19 @@ void partition_release(struct partition *partition);
 static inline uint32_t partition_way(uint32_t activations, bool loss_inputs, bool last)
 {
     return !last ? plan_activations_way(activations) : loss_inputs ? UNIT_INPUTS : 0;
+}
+
+/* What shards do instead that keep their activations though others recompute or spill theirs: the
+ * same activations, on the device. */
+static inline uint32_t partition_kept_way(uint32_t activations)
+{
+    return activations == ACTIVATIONS_SPILL_INPUTS ? ACTIVATIONS_KEEP_INPUTS : ACTIVATIONS_KEEP;
+}
+
+/* enum plan_activations of a shard. */
+static inline uint32_t partition_activations(const struct partition *p, uint32_t shard)
+{
+    return p->kept[shard] ? partition_kept_way(p->activations) : p->activations;
 }
 
 /* Offsets in a device's arena. */

@@ -69,20 +69,26 @@ static double unit_s(const struct cutter *cutter, const struct candidate *c, con
     return c->region_count == 2 ? max_s(compute, in + out) : max_s(compute, max_s(in, out));
 }
 
+/* enum plan_activations of a shard of a cut. */
+static uint32_t activations_of(const struct candidate *c, const struct job_cut *cut, uint32_t s)
+{
+    return cut->kept[s] ? partition_kept_way(c->activations) : c->activations;
+}
+
 static struct shard_load load_of(const struct candidate *c, const struct job *job,
                                  const struct plan_shard *shard, const struct footprint *f,
-                                 bool on_cpu, bool persistent)
+                                 uint32_t activations, bool on_cpu, bool persistent)
 {
     bool last = is_last(job, shard->first_layer, shard->layer_count);
     uint64_t spilled =
-        plan_activations_spill(c->activations) && !last ? f->kept_bytes[c->activations] : 0;
+        plan_activations_spill(activations) && !last ? f->kept_bytes[activations] : 0;
     /* to the host go the state or, in its place, the gradient of the parameters */
     uint64_t in = persistent ? 0 : on_cpu ? f->weight_bytes : f->state_bytes;
     uint64_t out = persistent ? 0 : on_cpu ? f->gradient_bytes : f->state_bytes;
     bool has_table = last && job_has_table(job);
     uint64_t table = has_table ? job_table_bytes(job) : 0;
     uint64_t table_gradient = has_table ? job_table_gradient_bytes(job) : 0;
-    double backward = last ? f->loss_s[c->loss_inputs] : f->backward_s[c->activations];
+    double backward = last ? f->loss_s[c->loss_inputs] : f->backward_s[activations];
     struct shard_load load = {
         .backward = {.compute_s = backward - (on_cpu ? f->update_s : 0),
                      .in_bytes = in + table + f->input_bytes + f->output_bytes + spilled,
@@ -102,7 +108,7 @@ struct seconds estimate_shard(const struct cutter *cutter, const struct candidat
     const struct job *of = &cutter->jobs->jobs[job];
     if (on_cpu && shard->first_layer == 0 && job_has_embedding(of))
         return (struct seconds){.cpu = f->cpu_forward_s + embedding_back_s(of, f)};
-    struct shard_load load = load_of(c, of, shard, f, on_cpu, false);
+    struct shard_load load = load_of(c, of, shard, f, c->activations, on_cpu, false);
     return (struct seconds){
         .device = unit_s(cutter, c, &load.forward) + unit_s(cutter, c, &load.backward),
         .cpu = load.cpu_s};
@@ -185,7 +191,8 @@ static enum status run_minibatch(const struct cutter *cutter, const struct candi
             else lanes->compute = max_s(lanes->compute, lanes->cpu);
             continue;
         }
-        struct shard_load load = load_of(c, of, shard, f, on_cpu, cut->persistent[s]);
+        struct shard_load load =
+            load_of(c, of, shard, f, activations_of(c, cut, s), on_cpu, cut->persistent[s]);
         leave_here(&load, f, last,
                    s == 1 && job_has_embedding(of) && cut->on_cpu[0] && !cut->persistent[0]);
         double state = last ? max_s(lanes->ready[s], lanes->ready[0]) : lanes->ready[s];
@@ -232,7 +239,8 @@ enum status estimate_minibatch(const struct cutter *cutter, const struct candida
             out->cpu += back ? embedding_back_s(of, f) : f->cpu_forward_s;
             continue;
         }
-        struct shard_load load = load_of(c, of, shard, f, on_cpu, cut->persistent[s]);
+        struct shard_load load =
+            load_of(c, of, shard, f, activations_of(c, cut, s), on_cpu, cut->persistent[s]);
         if (back) out->cpu += load.cpu_s;
         add(&together, back ? &load.backward : &load.forward);
         if (cut->persistent[s]) continue;

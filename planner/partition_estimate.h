@@ -31,6 +31,7 @@ struct job_cut {
     struct plan_shard *shards; /* room for layer_count of them */
     bool *on_cpu;              /* per shard: the optimizer, unless the shard is persistent */
     bool *persistent;          /* per shard */
+    bool *kept;                /* per shard: its activations stay on the device, whatever the others' do */
     uint32_t count;
     uint64_t slice_rows;
     uint64_t workspace_bytes;

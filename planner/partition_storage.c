@@ -107,8 +107,9 @@ static enum status add_job(const struct chooser *c, uint32_t j, struct need *nee
         }
         uint64_t *gradient = &gradients[(s - first) % GRADIENT_TURNS];
         if (p->on_cpu[s] && !job_clips(job)) *gradient = max_u64(*gradient, f->gradient_bytes);
-        if (plan_activations_spill(p->activations) && s + 1 < end)
-            need->others += f->kept_bytes[p->activations];
+        uint32_t activations = partition_activations(p, s);
+        if (plan_activations_spill(activations) && s + 1 < end)
+            need->others += f->kept_bytes[activations];
     }
     for (uint32_t i = 0; i < GRADIENT_TURNS; i++) need->others += gradients[i];
     need->others += workspaces;

@@ -19,6 +19,7 @@
  * When nothing fits, the message says what is missing when each layer is a shard of its own and there
  * is one region, and names the layer that needs most.
  */
+#include "planner/partition_kept.h"
 #include "planner/partition_persistent.h"
 
 #include <inttypes.h>
@@ -96,7 +97,7 @@ static void append_shard(const struct cutter *cutter, const struct candidate *c,
     cut->minibatch.device += seconds.device;
     cut->minibatch.cpu += seconds.cpu;
     cut->on_cpu[cut->count] = on_cpu;
-    cut->persistent[cut->count] = false;
+    cut->persistent[cut->count] = cut->kept[cut->count] = false;
     cut->shards[cut->count++] = shard;
 }
 
@@ -209,6 +210,7 @@ static void copy_shards(struct partition *out, const struct job_cut *cut, uint32
         out->shards[s] = cut->shards[i];
         out->shards[s].job = j;
         out->persistent[s] = cut->persistent[i];
+        out->kept[s] = cut->kept[i];
         out->on_cpu[s] = cut->on_cpu[i] && !cut->persistent[i];
     }
 }
@@ -244,14 +246,18 @@ static enum status try_candidate(struct cutter *cutter, const struct candidate *
     enum status status = persistent_choose(cutter, c, cuts, room, keep, &workspace, err);
     if (status) return status;
     for (uint32_t j = 0; j < cutter->jobs->count; j++) {
+        uint64_t bytes = cuts[footprint_twin(cutter->footprints, j)].persistent_bytes;
+        persistent = cutter->interleaved ? persistent + bytes : max_u64(persistent, bytes);
+    }
+    status = kept_choose(cutter, c, cuts, room, persistent, &workspace, &keep, err);
+    if (status) return status;
+    for (uint32_t j = 0; j < cutter->jobs->count; j++) {
         const struct job_cut *cut = &cuts[footprint_twin(cutter->footprints, j)];
         out->job_first_shard[j] = out->shard_count;
         out->slice_rows[j] = cut->slice_rows;
         copy_shards(out, cut, j);
         all.device += cut->minibatch.device * (double)cutter->jobs->jobs[j].minibatches;
         all.cpu += cut->minibatch.cpu * (double)cutter->jobs->jobs[j].minibatches;
-        persistent = cutter->interleaved ? persistent + cut->persistent_bytes
-                                         : max_u64(persistent, cut->persistent_bytes);
     }
     /* a plan that would exceed host memory by its spilled activations alone is none */
     if (spilled > 0 && spilled + cutter->host_fixed_bytes > cutter->hardware->host_bytes.value)
@@ -283,13 +289,14 @@ static void place_what_stays(const struct cutter *cutter, struct partition *out)
             bool embedding = job_has_embedding(&cutter->jobs->jobs[j]) &&
                              s == out->job_first_shard[j];
             bool last = s + 1 == out->job_first_shard[j + 1];
-            bool keeps = plan_activations_stay(out->activations) && !last && !embedding;
+            uint32_t activations = partition_activations(out, s);
+            bool keeps = plan_activations_stay(activations) && !last && !embedding;
             const struct footprint *f =
                 footprint_of(cutter->footprints, j, out->shards[s].first_layer,
                              out->shards[s].layer_count);
             if (!f) return; /* it was there when the cut was made */
             out->state_offset[s] = state_at;
-            if (keeps) at += padded(f->kept_bytes[out->activations]);
+            if (keeps) at += padded(f->kept_bytes[activations]);
             if (out->persistent[s]) state_at += padded(f->state_bytes);
         }
     }
@@ -302,6 +309,7 @@ static void free_cuts(struct job_cut *cuts, uint32_t count)
         free(cuts[j].shards);
         free(cuts[j].on_cpu);
         free(cuts[j].persistent);
+        free(cuts[j].kept);
         free(cuts[j].ready_s);
     }
     free(cuts);
@@ -315,8 +323,10 @@ static struct job_cut *make_cuts(const struct job_set *jobs, struct footprints *
         cuts[j].shards = calloc(jobs->jobs[j].network.layer_count, sizeof *cuts[j].shards);
         cuts[j].on_cpu = calloc(jobs->jobs[j].network.layer_count, sizeof *cuts[j].on_cpu);
         cuts[j].persistent = calloc(jobs->jobs[j].network.layer_count, sizeof *cuts[j].persistent);
+        cuts[j].kept = calloc(jobs->jobs[j].network.layer_count, sizeof *cuts[j].kept);
         cuts[j].ready_s = calloc(jobs->jobs[j].network.layer_count, sizeof *cuts[j].ready_s);
-        if (!cuts[j].shards || !cuts[j].on_cpu || !cuts[j].persistent || !cuts[j].ready_s) {
+        if (!cuts[j].shards || !cuts[j].on_cpu || !cuts[j].persistent || !cuts[j].kept ||
+            !cuts[j].ready_s) {
             free_cuts(cuts, jobs->count);
             return NULL;
         }

@@ -47,8 +47,9 @@ static void shard_times(const struct unit_times *t, struct footprints *footprint
     if (!f) return; /* the caller's next allocation fails too; durations stay 0 */
     bool last = shard->first_layer + shard->layer_count == job->network.layer_count;
     bool streamed = !p->persistent[index];
+    uint32_t activations = partition_activations(p, index);
     uint64_t spilled =
-        plan_activations_spill(p->activations) && !last ? f->kept_bytes[p->activations] : 0;
+        plan_activations_spill(activations) && !last ? f->kept_bytes[activations] : 0;
     uint64_t table = last && job_has_table(job) ? job_table_bytes(job) : 0;
     const struct hardware *hw = t->hardware;
     bool on_cpu = p->on_cpu[index];
@@ -81,7 +82,7 @@ static void shard_times(const struct unit_times *t, struct footprints *footprint
     }
     times[1].compute_s =
         computed_s(hw, device, job, shard, last ? PLAN_LOSS : PLAN_BACKWARD,
-                   partition_way(p->activations, shard->inputs_only, last) |
+                   partition_way(activations, shard->inputs_only, last) |
                        (on_cpu ? UNIT_GRADIENTS_OUT : 0));
     if (job_clips(job)) {
         times[1].cpu_s = f->cpu_norm_s;
