@@ -132,7 +132,10 @@ static enum status print_jobs(struct cli *cli, const struct plan *plan, struct e
         shards_cell(&table, plan, j);
         cli_table_cell(&table, "%s",
                        quantity_text((double)largest_shard_bytes(plan, j), DIMENSION_BYTES, text));
-        cli_table_cell(&table, "%s%s", plan_activations_names[plan->job_activations[j]],
+        char kept[24] = "";
+        uint32_t kept_count = plan_kept_shards(plan, j);
+        if (kept_count > 0) snprintf(kept, sizeof kept, ", %u kept", kept_count);
+        cli_table_cell(&table, "%s%s%s", plan_activations_names[plan->job_activations[j]], kept,
                        loss_from_inputs(plan, j) ? ", loss from inputs" : "");
     }
     if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
@@ -367,6 +370,7 @@ static void jobs_json(struct json_out *json, const struct plan *plan)
         json_out_u64(json, "persistent_shard_count", persistent_shards(plan, j));
         json_out_u64(json, "largest_shard_bytes", largest_shard_bytes(plan, j));
         json_out_string(json, "activations", plan_activations_names[plan->job_activations[j]]);
+        json_out_u64(json, "kept_shard_count", plan_kept_shards(plan, j));
         json_out_bool(json, "loss_from_inputs", loss_from_inputs(plan, j));
         json_out_u64(json, "minibatches", job->minibatches);
         json_out_object_end(json);

@@ -22,7 +22,8 @@
 #include "planner/policy_load.h"
 
 static const char *const activations_choices[] = {"auto", "recompute", "keep", "spill",
-                                                 "keep-inputs", "spill-inputs", NULL};
+                                                 "keep-inputs", "spill-inputs", "mixed", NULL};
+enum { ACTIVATIONS_MIXED = ACTIVATIONS_COUNT + 1 }; /* index into these */
 static const char *const optimizer_choices[] = {"auto", "device", "cpu", "split", NULL};
 static const char *const stored_choices[] = {"auto", "none", "all", NULL};
 
@@ -52,8 +53,10 @@ static struct planner_options planner_options_of(const struct request *request, 
         .no_double_buffer = request->no_double_buffer,
         .no_persistence = request->no_persistence,
         .regions = (uint32_t)request->regions,
-        .activations = request->activations == 0 ? PLANNER_AUTO
-                                                 : (uint32_t)request->activations - 1,
+        .activations = request->activations == 0 || request->activations == ACTIVATIONS_MIXED
+                           ? PLANNER_AUTO
+                           : (uint32_t)request->activations - 1,
+        .mixed = request->activations == ACTIVATIONS_MIXED,
         .optimizer = request->optimizer == 0 ? PLANNER_AUTO : (uint32_t)request->optimizer - 1,
         .storage = (uint32_t)request->stored,
         .shards = (uint32_t)request->shards,

@@ -19,6 +19,7 @@ struct candidate {
     uint32_t activations;
     bool loss_inputs; /* the last shards hold only the inputs of layers */
     uint32_t place; /* enum planner_place */
+    bool keeps_first; /* bytes to spare go to activations before they go to states */
 };
 
 /* What passes of one minibatch take of a device and of the host's processor. */

@@ -10,9 +10,9 @@
 #include "planner/chain.h"
 #include "planner/chain_keep.h"
 
-static bool possible(const struct cutter *cutter, const struct candidate *c)
+bool kept_possible(const struct cutter *cutter, const struct candidate *c)
 {
-    return !plan_activations_stay(c->activations) && cutter->options->activations == PLANNER_AUTO &&
+    return cutter->options->mixed && !plan_activations_stay(c->activations) &&
            (cutter->hardware->device_count == 1 || !cutter->interleaved);
 }
 
@@ -76,7 +76,13 @@ static enum status mark(const struct cutter *cutter, const struct candidate *c, 
                                        .again = saved_ns(cutter, c, f, kept)};
     }
     if (chain_keep_best(needs, cut->count, bytes, choices, &fits, err)) goto out;
-    for (uint32_t s = 0; s < cut->count && fits; s++) {
+    uint32_t some = 0, all = 0;
+    for (uint32_t s = 0; s < cut->count; s++) {
+        all += needs[s].kept > 0;
+        some += needs[s].kept > 0 && choices[s] == CHAIN_KEEP;
+    }
+    if (!fits || some == all) goto out; /* to keep all is tried by itself */
+    for (uint32_t s = 0; s < cut->count; s++) {
         cut->kept[s] = needs[s].kept > 0 && choices[s] == CHAIN_KEEP;
         if (cut->kept[s]) cut->keep_bytes += needs[s].kept;
     }
@@ -92,7 +98,7 @@ enum status kept_choose(const struct cutter *cutter, const struct candidate *c, 
 {
     uint64_t needed = *workspace, sum = 0;
     uint32_t sharing = cutter->interleaved ? cutter->jobs->count : 1;
-    if (!possible(cutter, c)) return STATUS_OK;
+    if (!kept_possible(cutter, c)) return STATUS_OK;
     for (uint32_t j = 0; j < cutter->jobs->count; j++)
         if (footprint_twin(cutter->footprints, j) == j &&
             grow_workspace(cutter, c, j, &cuts[j], &needed, err))

@@ -13,6 +13,9 @@
 
 #include "planner/partition_estimate.h"
 
+/* May shards keep what others do not, when these do as `c` says? */
+bool kept_possible(const struct cutter *cutter, const struct candidate *c);
+
 /*
  * Mark kept shards in the cuts (indexed by job; those of jobs that are their own twins are filled).
  * `room` is for workspace, kept activations and `persistent` bytes together; *keep is 0 and becomes the

@@ -243,14 +243,15 @@ static enum status try_candidate(struct cutter *cutter, const struct candidate *
         spilled += (double)cut->spilled_bytes;
     }
     if (workspace + keep > room) return STATUS_OK;
-    enum status status = persistent_choose(cutter, c, cuts, room, keep, &workspace, err);
-    if (status) return status;
+    if (c->keeps_first && kept_choose(cutter, c, cuts, room, 0, &workspace, &keep, err))
+        return err->status;
+    if (persistent_choose(cutter, c, cuts, room, keep, &workspace, err)) return err->status;
     for (uint32_t j = 0; j < cutter->jobs->count; j++) {
         uint64_t bytes = cuts[footprint_twin(cutter->footprints, j)].persistent_bytes;
         persistent = cutter->interleaved ? persistent + bytes : max_u64(persistent, bytes);
     }
-    status = kept_choose(cutter, c, cuts, room, persistent, &workspace, &keep, err);
-    if (status) return status;
+    if (!c->keeps_first && kept_choose(cutter, c, cuts, room, persistent, &workspace, &keep, err))
+        return err->status;
     for (uint32_t j = 0; j < cutter->jobs->count; j++) {
         const struct job_cut *cut = &cuts[footprint_twin(cutter->footprints, j)];
         out->job_first_shard[j] = out->shard_count;
@@ -487,11 +488,13 @@ enum status partition_streamed(const struct hardware *hardware, const struct job
             if (options->regions || options->no_double_buffer) break;
             first = last = 1;
         }
-        for (uint32_t way = 0; way < ACTIVATIONS_COUNT * PLACE_COUNT * 2 && !status; way++) {
-            struct candidate c = {.activations = way / 2 / PLACE_COUNT,
-                                  .place = way / 2 % PLACE_COUNT,
-                                  .loss_inputs = way % 2};
-            if (!mode_possible(&cutter, c.activations) || !place_possible(&cutter, c.place))
+        for (uint32_t way = 0; way < ACTIVATIONS_COUNT * PLACE_COUNT * 4 && !status; way++) {
+            struct candidate c = {.activations = way / 4 / PLACE_COUNT,
+                                  .place = way / 4 % PLACE_COUNT,
+                                  .loss_inputs = way / 2 % 2,
+                                  .keeps_first = way % 2};
+            if (!mode_possible(&cutter, c.activations) || !place_possible(&cutter, c.place) ||
+                (c.keeps_first && !kept_possible(&cutter, &c)))
                 continue;
             for (c.region_count = first; c.region_count <= last && !status; c.region_count++)
                 status = try_sizes(&cutter, c, &best, &trial, cuts, &found, err);

@@ -189,6 +189,20 @@ uint32_t plan_cpu_shards(const struct plan *plan, uint32_t job)
     return count;
 }
 
+/* A spilled shard's activations have a buffer on the host beside that on the device. */
+uint32_t plan_kept_shards(const struct plan *plan, uint32_t job)
+{
+    uint32_t here = 0, there = 0;
+    if (plan_activations_stay(plan->job_activations[job])) return 0;
+    for (uint32_t b = 0; b < plan->buffer_count; b++) {
+        const struct plan_buffer *buffer = &plan->buffers[b];
+        if (buffer->kind != BUFFER_ACTIVATIONS || buffer->job != job) continue;
+        if (buffer->on_device) here++;
+        else there++;
+    }
+    return here - there;
+}
+
 uint64_t plan_device_bytes(const struct plan *plan, uint32_t device)
 {
     uint64_t end = 0;

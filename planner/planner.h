@@ -30,6 +30,8 @@ struct planner_options {
     bool no_double_buffer;   /* one region for streamed state instead of two or more */
     uint32_t regions;        /* regions for streamed state per device: 1 to 8; 0: chosen */
     uint32_t activations;    /* enum plan_activations for all jobs, or PLANNER_AUTO */
+    bool mixed;              /* with PLANNER_AUTO: some shards of a job may keep theirs when others do
+                                not (partition_kept.h) */
     uint32_t optimizer;      /* enum planner_place, or PLANNER_AUTO */
     bool no_persistence;     /* no state stays on a device beyond its unit; for streamed states */
     uint32_t storage;        /* enum planner_storage */

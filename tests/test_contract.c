@@ -3,7 +3,8 @@
  * The contract of training: a plan changes when and where, never what is computed.
  *
  * The same jobs, planned by each policy for devices of several sizes and numbers, with and without
- * double buffering, with activations or the inputs of blocks kept and spilled, or recomputed, with
+ * double buffering, with activations or the inputs of blocks kept and spilled, or recomputed, or kept by
+ * some shards alone, with
  * states in host memory, some of them on storage or all, carried out with random pauses on every stream
  * and with every released range filled with NaN: the losses of each step and of each evaluation, the
  * final weights and those of the best evaluation have the same bits as when each job runs alone on a
@@ -92,6 +93,7 @@ struct shape {
     uint32_t shards;
     uint64_t stored_bytes; /* of states on storage */
     uint32_t losses[2]; /* that hold all activations of several layers, or only their inputs */
+    uint32_t kept;      /* shards that keep their activations when others of their job do not */
 };
 
 struct outcome {
@@ -168,6 +170,7 @@ static bool outcome_of(const struct subject *subject, uint32_t devices, uint64_t
     for (uint32_t j = 0; j < JOBS; j++) {
         const struct plan_shard *last = &plan.shards[plan.job_first_shard[j + 1] - 1];
         if (last->layer_count > 2) shape->losses[last->inputs_only]++;
+        shape->kept += plan_kept_shards(&plan, j);
     }
     run_result_release(&result);
     trace_release(&trace);
@@ -229,7 +232,7 @@ static void check_clipping(const struct subject *subject, const struct planner_o
 /* What the draws of all subjects covered. */
 static struct coverage {
     uint32_t place[PLACE_COUNT], mode[ACTIVATIONS_COUNT], all_stored, some_stored;
-    uint32_t losses[2];
+    uint32_t losses[2], mixed;
 } covered;
 
 static void check_same_bits(const struct subject *subject, size_t size_step, uint64_t seed)
@@ -267,6 +270,7 @@ static void check_same_bits(const struct subject *subject, size_t size_step, uin
                     .no_double_buffer = random_below(draw, 1, 3) == 0,
                     .no_persistence = random_below(draw, 4, 2) == 0,
                     .activations = mode < ACTIVATIONS_COUNT ? mode : PLANNER_AUTO,
+                    .mixed = random_below(draw, 8, 2) == 0,
                     .optimizer = (uint32_t)random_below(draw, 3, PLACE_COUNT),
                     .storage = random_below(draw, 6, 2) == 0 ? STORAGE_ALL : STORAGE_AUTO,
                     .shards = (uint32_t)random_below(draw, 2, 6)};
@@ -288,6 +292,7 @@ static void check_same_bits(const struct subject *subject, size_t size_step, uin
                 if (shape.stored_bytes > 0) *(host_bytes > 0 ? &some_stored : &all_stored) += 1;
                 if (options.activations != PLANNER_AUTO) by_mode[options.activations]++;
                 if (shape.shards > shards_most) shards_most = shape.shards;
+                covered.mixed += shape.kept > 0;
                 for (uint32_t i = 0; i < 2; i++) losses[i] += shape.losses[i];
                 if (memcmp(&outcome, &alone, sizeof alone) != 0)
                     fail_msg("%s: %s on %u devices of %llu bytes, activations %u, optimizers %s, %u "
@@ -331,6 +336,8 @@ static void test_same_bits(void **state)
     for (uint32_t place = 0; place < PLACE_COUNT; place++) assert_true(covered.place[place] >= 9);
     for (uint32_t mode = 0; mode < ACTIVATIONS_COUNT; mode++) assert_true(covered.mode[mode] >= 3);
     assert_true(covered.all_stored > 0 && covered.some_stored > 0);
+    print_message("%u plans in which some shards of a job keep their activations\n", covered.mixed);
+    assert_true(covered.mixed >= 3);
 }
 
 int main(void)
