@@ -129,13 +129,12 @@ static void make_canonical(struct search *s, const int32_t *free_at)
     }
 }
 
-/* Was one at least as good looked at? If not, remember this one. */
+/* Was one at least as good looked at, to its end? */
 static bool seen(struct search *s, const int32_t *free_at, uint64_t left)
 {
-    uint32_t devices = s->in->device_count;
-    uint32_t *head = &s->heads[random_mix(left) % HEADS], looked = 0;
+    uint32_t devices = s->in->device_count, looked = 0;
     make_canonical(s, free_at);
-    for (uint32_t r = *head; r != NO_RECORD && looked < CHAIN_MAX; r = s->record_next[r]) {
+    for (uint32_t r = s->heads[random_mix(left) % HEADS]; r != NO_RECORD && looked < CHAIN_MAX; r = s->record_next[r]) {
         const int32_t *times = s->record_times + (size_t)r * devices;
         uint32_t d = 0;
         if (s->record_jobs[r] != left) continue;
@@ -143,13 +142,22 @@ static bool seen(struct search *s, const int32_t *free_at, uint64_t left)
         while (d < devices && times[d] <= s->canonical[d]) d++;
         if (d == devices) return true;
     }
-    if (s->record_count == s->record_max) return false;
-    uint32_t r = s->record_count++;
+    return false;
+}
+
+/* Nothing comes of this one. Not said before its end: a state in which nothing was started is behind the
+ * one that it comes from in every respect. */
+static void remember(struct search *s, const int32_t *free_at, uint64_t left)
+{
+    uint32_t devices = s->in->device_count, r = s->record_count;
+    uint32_t *head = &s->heads[random_mix(left) % HEADS];
+    if (s->record_count == s->record_max) return;
+    s->record_count++;
+    make_canonical(s, free_at);
     s->record_jobs[r] = left;
     memcpy(s->record_times + (size_t)r * devices, s->canonical, devices * sizeof *s->canonical);
     s->record_next[r] = *head;
     *head = r;
-    return false;
 }
 
 /* --- branching ------------------------------------------------------------------------------- */
@@ -243,6 +251,7 @@ static void branch_clean(struct search *s, uint32_t depth, uint32_t started, uin
         if (free_at[in->nodes[n].first_device] < free_at[in->nodes[first].first_device]) first = n;
     int32_t time = free_at[in->nodes[first].first_device];
     if (time < s->limit) branch_open(s, depth, started, left, spent, first, time, 0);
+    if (!s->stopped && !s->found) remember(s, free_at, left);
 }
 
 /* --- the whole ------------------------------------------------------------------------------- */
