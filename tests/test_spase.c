@@ -84,7 +84,7 @@ static const struct {
     {NODES "{'name': 'a', 'configurations': [{'parallelism': 'x', 'devices': 1, 'ticks': 3}]},"
            "{'name': 'a', 'configurations': [{'parallelism': 'x', 'devices': 1, 'ticks': 3}]}]}",
      "test:1:141: job 1 has the name 'a', as has job 0", STATUS_BAD_INPUT},
-    {NODES "]}", "test:1:56: no jobs (expected at least one)", STATUS_BAD_INPUT},
+    {NODES "]}", "test:1:58: no jobs (expected at least one)", STATUS_BAD_INPUT},
     {"{'spillway_spase': 1, 'nodes': [], 'jobs': [1]}", "test:1:32: no nodes (expected at least one)",
      STATUS_BAD_INPUT},
     {"{'spillway_spase': 1, 'nodes': [{'devices': 1}, {'devices': 2}], 'jobs': ["
