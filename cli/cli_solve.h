@@ -32,4 +32,8 @@ enum status solve_instance(struct cli *cli, const struct cli_solve_request *requ
 enum status solve_chain(struct cli *cli, const struct cli_solve_request *request,
                         const struct json_input *input, struct error *err);
 
+/* Parallelisms, devices and starts of whole jobs: planner/spase.h. */
+enum status solve_spase(struct cli *cli, const struct cli_solve_request *request,
+                        const struct json_input *input, struct error *err);
+
 #endif

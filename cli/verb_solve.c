@@ -11,6 +11,7 @@ static const struct {
 } kinds[] = {
     {"spillway_instance", solve_instance},
     {"spillway_chain", solve_chain},
+    {"spillway_spase", solve_spase},
 };
 
 static enum status unknown_kind(const struct json_input *input, struct error *err)

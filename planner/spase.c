@@ -191,6 +191,17 @@ enum status spase_finish(struct spase *in, struct error *err)
     return STATUS_OK;
 }
 
+uint32_t spase_node_of(const struct spase *in, uint32_t device)
+{
+    uint32_t low = 0, high = in->node_count - 1; /* the last node that begins at or before the device */
+    while (low < high) {
+        uint32_t middle = low + (high - low + 1) / 2;
+        if (in->nodes[middle].first_device <= device) low = middle;
+        else high = middle - 1;
+    }
+    return low;
+}
+
 void spase_release(struct spase *in)
 {
     arena_release(&in->arena);

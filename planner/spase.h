@@ -101,6 +101,9 @@ MUST_CHECK enum status spase_init(struct spase *in, uint32_t class_count, uint32
 MUST_CHECK enum status spase_finish(struct spase *in, struct error *err);
 void spase_release(struct spase *in);
 
+/* The node of a device. */
+uint32_t spase_node_of(const struct spase *in, uint32_t device);
+
 static inline int64_t spase_ticks(const struct spase *in, uint32_t config, uint32_t class)
 {
     return in->ticks[(size_t)config * in->class_count + class];

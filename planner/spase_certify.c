@@ -19,6 +19,8 @@ const char *const spase_proof_names[SPASE_PROOF_COUNT] = {"longest", "area", "sc
 
 static const double bound_share = 0.25; /* of the search's time, for bounds */
 
+enum { EARLY_ITERATIONS = 20000, EARLY_NODES = 30000 };
+
 struct proof {
     const struct spase *in;
     const struct spase_certify_options *options;
@@ -33,40 +35,40 @@ static void raise_bound(struct proof *p, int64_t bound, enum spase_proof by)
     p->made.proved_by = by;
 }
 
-static enum status find(struct proof *p, struct error *err)
+/* Bounds behind a first list, within a share of the search's time; then the search. */
+static enum status find(struct proof *p, uint64_t iterations, double until_s, struct error *err)
 {
-    const struct spase_certify_options *options = p->options;
     struct spase_certificate *made = &p->made;
-    double started = clock_s(), until_s = HUGE_VAL, bounds_until_s = HUGE_VAL;
-    if (options->search_limit_s > 0) {
-        until_s = started + options->search_limit_s;
-        bounds_until_s = started + bound_share * options->search_limit_s;
+    struct spase_search_options search = {.seed = p->options->seed, .until_s = until_s};
+    double started = clock_s();
+    uint64_t done = 0;
+    if (made->bound == 0) {
+        struct spase_bounds bounds;
+        double bounds_until_s = isinf(until_s) ? until_s : started + bound_share * (until_s - started);
+        if (spase_search(p->in, &search, false, p->steps, &made->value, &done, err) ||
+            spase_bounds_make(p->in, made->value, bounds_until_s, &bounds, err))
+            return err->status;
+        static_assert((int)SPASE_PROOF_SCALED == (int)SPASE_BOUND_SCALED, "bounds are proofs of the same number");
+        raise_bound(p, spase_bounds_best(&bounds), (enum spase_proof)bounds.best);
+        made->bound_s = clock_s() - started;
+        started = clock_s();
     }
-    struct spase_search_options search = {.seed = options->seed, .until_s = until_s};
-    struct spase_bounds bounds;
-    uint64_t iterations = options->iterations ? options->iterations : 200000;
-    if (spase_search(p->in, &search, false, p->steps, &made->value, &made->iterations, err) ||
-        spase_bounds_make(p->in, made->value, bounds_until_s, &bounds, err))
-        return err->status;
-    made->bound_s = clock_s() - started;
-    static_assert((int)SPASE_PROOF_SCALED == (int)SPASE_BOUND_SCALED, "bounds are proofs of the same number");
-    raise_bound(p, spase_bounds_best(&bounds), (enum spase_proof)bounds.best);
     search.iterations = iterations;
     search.bound = made->bound;
-    if (spase_search(p->in, &search, true, p->steps, &made->value, &made->iterations, err)) return err->status;
+    if (spase_search(p->in, &search, true, p->steps, &made->value, &done, err)) return err->status;
+    made->iterations += done;
     made->searched_value = made->value;
-    made->search_s = clock_s() - started - made->bound_s;
+    made->search_s += clock_s() - started;
     return STATUS_OK;
 }
 
 /* Halfway between bound and value, then seven eighths of what is left, then all of it. */
-static enum status refute(struct proof *p, struct error *err)
+static enum status refute(struct proof *p, uint64_t nodes_max, double until_s, struct error *err)
 {
     static const int64_t shares[] = {2, 8, INT64_MAX};
     struct spase_certificate *made = &p->made;
     double started = clock_s();
-    struct spase_branch_options limits = {.nodes_max = p->options->nodes_max,
-                                          .until_s = started + p->options->exact_limit_s};
+    struct spase_branch_options limits = {.nodes_max = nodes_max, .until_s = until_s};
     for (uint32_t step = 0; made->bound < made->value;) {
         int64_t gap = made->value - made->bound, below = gap / shares[step];
         int64_t limit = made->value - (below > 0 ? below : 1);
@@ -85,19 +87,19 @@ static enum status refute(struct proof *p, struct error *err)
         spase_schedule_release(&schedule);
     }
     if (!err->status && made->bound == made->value) made->status = CERTIFICATE_SEARCHED;
-    made->exact_s = clock_s() - started;
+    made->exact_s += clock_s() - started;
     return err->status;
 }
 
 /* A solver that is missing, fails or lies costs its proof, not the schedule. */
-static void ask_solver(struct proof *p)
+static void ask_solver(struct proof *p, double until_s)
 {
     struct spase_certificate *made = &p->made;
     struct spase_formulation_result result;
     double started = clock_s();
     made->solver = p->options->solver;
     for (enum spase_formulation_kind kind = SPASE_ALLOTMENT;; kind = SPASE_FLOW) {
-        double left = p->options->solver_limit_s - (clock_s() - started);
+        double left = until_s - clock_s();
         enum status status = spase_formulation_solve(p->in, kind, made->solver, left, made->bound, p->steps,
                                                      &made->value, &result, &made->solver_error);
         made->solver_nodes += result.nodes;
@@ -110,6 +112,23 @@ static void ask_solver(struct proof *p)
     made->solver_s = clock_s() - started;
 }
 
+/* When a step of so many seconds ends that follows one which was to end at `before_s`. */
+static double ending(double before_s, double limit_s)
+{
+    return (isinf(before_s) ? clock_s() : before_s) + limit_s;
+}
+
+void spase_certify_divide(const struct spase *in, double limit_s, struct spase_certify_options *options)
+{
+    /* past some twenty jobs the depth-first search proves little */
+    double exact = !spase_branch_takes(in, in->horizon) ? 0 : in->job_count <= 20 ? 0.6 : 0.1;
+    double solver = options->solver ? 0.3 : 0;
+    options->early = limit_s > 0;
+    options->exact_limit_s = limit_s * exact * (1 - solver);
+    options->solver_limit_s = limit_s * solver;
+    options->search_limit_s = limit_s * (1 - exact) * (1 - solver);
+}
+
 enum status spase_certify(const struct spase *in, const struct spase_certify_options *options,
                           struct spase_schedule *schedule, struct spase_certificate *out, struct error *err)
 {
@@ -117,12 +136,22 @@ enum status spase_certify(const struct spase *in, const struct spase_certify_opt
     struct spase_certificate *made = &p.made;
     p.steps = alloc_zeroed(in->job_count, sizeof *p.steps);
     if (!p.steps) return error_memory(err, "a schedule", in->job_count * sizeof *p.steps);
-    if (find(&p, err)) goto out;
-    if (made->value == made->bound) made->status = CERTIFICATE_BOUND;
-    if (made->value > made->bound && options->exact_limit_s > 0 && spase_branch_takes(in, made->value) &&
-        refute(&p, err))
-        goto out;
-    if (made->value > made->bound && options->solver && options->solver_limit_s > 0) ask_solver(&p);
+    double until_s = clock_s() + options->search_limit_s;
+    uint64_t iterations = options->iterations ? options->iterations : 200000;
+    bool exact = spase_branch_takes(in, in->horizon);
+    if (options->early && exact) {
+        if (find(&p, iterations < EARLY_ITERATIONS ? iterations : EARLY_ITERATIONS, until_s, err) ||
+            (made->value > made->bound && refute(&p, EARLY_NODES, until_s, err)))
+            goto out;
+    }
+    if ((made->bound == 0 || made->value > made->bound) && find(&p, iterations, until_s, err)) goto out;
+    if (options->exact_limit_s > 0 && exact) {
+        until_s = ending(until_s, options->exact_limit_s);
+        if (made->value > made->bound && refute(&p, options->nodes_max, until_s, err)) goto out;
+    }
+    if (made->value > made->bound && options->solver && options->solver_limit_s > 0)
+        ask_solver(&p, ending(until_s, options->solver_limit_s));
+    if (made->value == made->bound && made->proved_by <= SPASE_PROOF_SCALED) made->status = CERTIFICATE_BOUND;
     if (spase_schedule_make(in, p.steps, NULL, schedule, err)) goto out;
     if (spase_check(in, schedule, err)) {
         spase_schedule_release(schedule);

@@ -17,12 +17,18 @@
 struct spase_certify_options {
     uint64_t seed;
     uint64_t iterations;   /* of the search; 0: 200 000 */
-    double search_limit_s; /* of bounds and search; 0: none */
     uint64_t nodes_max;    /* of the depth-first search, for one makespan; 0: no limit */
+    bool early;            /* a little of search and depth-first search first: enough for small instances */
+    /* What one of a bounded time leaves over goes to the next. HUGE_VAL: unbounded. */
+    double search_limit_s; /* of bounds and search; 0: one list */
     double exact_limit_s;  /* of the depth-first search; 0: it is not tried */
     const char *solver;    /* "glpk", "cbc", "highs", a file (planner/milp.h); NULL: none */
     double solver_limit_s;
 };
+
+/* Divide `limit_s` among those that can do something for this instance (options->solver set), and ask
+ * for an early proof. */
+void spase_certify_divide(const struct spase *in, double limit_s, struct spase_certify_options *options);
 
 enum spase_proof {
     SPASE_PROOF_LONGEST, /* as spase_bound_kind */

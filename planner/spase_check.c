@@ -21,13 +21,6 @@ static int compare_held(const void *a, const void *b)
     return (x->end > y->end) - (x->end < y->end);
 }
 
-static uint32_t node_of(const struct spase *in, uint32_t device)
-{
-    uint32_t node = 0, first = 0;
-    while (device >= first + in->nodes[node].device_count) first += in->nodes[node++].device_count;
-    return node;
-}
-
 static enum status check_job(const struct spase *in, const struct spase_schedule *s, uint32_t index,
                              struct error *err)
 {
@@ -45,7 +38,7 @@ static enum status check_job(const struct spase *in, const struct spase_schedule
         uint32_t device = s->devices[first + i];
         if (device >= in->device_count)
             return error_set(err, STATUS_CHECK, "job '%.80s': there is no device %u", job->name, device);
-        uint32_t node = node_of(in, device);
+        uint32_t node = spase_node_of(in, device);
         if (i == 0) home = node;
         if (in->nodes[node].class != in->nodes[home].class)
             return error_set(err, STATUS_CHECK, "job '%.80s' has devices of two classes", job->name);

@@ -20,13 +20,6 @@ static int compare_spans(const void *a, const void *b)
     return (x->end > y->end) - (x->end < y->end);
 }
 
-static uint32_t node_of(const struct spase *in, uint32_t device)
-{
-    uint32_t node = 0, first = 0;
-    while (device >= first + in->nodes[node].device_count) first += in->nodes[node++].device_count;
-    return node;
-}
-
 static enum status check_gang(const struct spase *in, const struct spase_course *course,
                               const struct spase_piece *piece, struct error *err)
 {
@@ -40,9 +33,9 @@ static enum status check_gang(const struct spase *in, const struct spase_course 
     if (piece->start < 0 || piece->end < piece->start || piece->restart < 0 ||
         piece->restart > piece->end - piece->start)
         return error_set(err, STATUS_CHECK, "job '%.80s': a piece with times out of order", job->name);
-    uint32_t home = node_of(in, course->devices[piece->first_device]);
+    uint32_t home = spase_node_of(in, course->devices[piece->first_device]);
     for (uint32_t i = 0; i < piece->device_count; i++) {
-        uint32_t node = node_of(in, course->devices[piece->first_device + i]);
+        uint32_t node = spase_node_of(in, course->devices[piece->first_device + i]);
         if (in->nodes[node].class != in->nodes[home].class || (node != home && !config->spans))
             return error_set(err, STATUS_CHECK, "job '%.80s' is on nodes that do not go together", job->name);
     }
@@ -78,7 +71,7 @@ static enum status check_work(const struct spase *in, const struct spase_course 
             if (piece->restart != (restart < length ? restart : length))
                 return error_set(err, STATUS_CHECK, "job '%.80s': a restart of %" PRId64 " ticks", in->jobs[j].name,
                                  piece->restart);
-            uint32_t class = in->nodes[node_of(in, course->devices[piece->first_device])].class;
+            uint32_t class = in->nodes[spase_node_of(in, course->devices[piece->first_device])].class;
             done += (long double)(length - piece->restart) /
                     (long double)in->ticks[(size_t)piece->config * in->class_count + class];
         }

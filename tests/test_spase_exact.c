@@ -111,7 +111,7 @@ static void tiny(void **state)
         struct spase_certificate certificate;
         struct spase_step steps[8];
         struct error err = {0};
-        struct spase_certify_options options = {.seed = c, .iterations = 300};
+        struct spase_certify_options options = {.seed = c, .iterations = 300, .search_limit_s = HUGE_VAL};
         int64_t value;
         test_spase_tiny(random_u64(seed, c), 4, &in);
         int64_t best = test_spase_brute_force(&in);
@@ -200,7 +200,8 @@ static void proofs(void **state)
         struct spase_schedule schedule = {0};
         struct spase_certificate made;
         struct error err = {0};
-        struct spase_certify_options options = {.iterations = 20000, .exact_limit_s = 300};
+        struct spase_certify_options options = {.iterations = 20000, .early = c % 2, .search_limit_s = HUGE_VAL,
+                                                .exact_limit_s = HUGE_VAL};
         random_instance(500 + c, 6, 1, &in);
         if (spase_certify(&in, &options, &schedule, &made, &err)) fail_msg("%s", err.text);
         assert_true(made.status != CERTIFICATE_GAP);
@@ -218,7 +219,8 @@ static void repeats(void **state)
     struct spase_schedule a = {0}, b = {0};
     struct spase_certificate first, second;
     struct error err = {0};
-    struct spase_certify_options options = {.seed = 5, .iterations = 20000, .exact_limit_s = 300, .nodes_max = 3000};
+    struct spase_certify_options options = {.seed = 5, .iterations = 20000, .early = true, .nodes_max = 3000,
+                                            .search_limit_s = HUGE_VAL, .exact_limit_s = HUGE_VAL};
     random_instance(77, 9, 2, &in);
     assert_int_equal(spase_certify(&in, &options, &a, &first, &err), STATUS_OK);
     assert_int_equal(spase_certify(&in, &options, &b, &second, &err), STATUS_OK);
@@ -235,7 +237,7 @@ static void repeats(void **state)
 static void time_limits(void **state)
 {
     (void)state;
-    static const double limits[] = {1e-9, 0.01, 0.2};
+    static const double limits[] = {0, 0.01, 0.2};
     struct spase in;
     random_instance(3, 64, 4, &in);
     for (size_t l = 0; l < ARRAY_COUNT(limits); l++) {

@@ -1,0 +1,167 @@
+/*
+ * `solve` for SPASE: planner/spase_certify.h does the work, this file asks and reports. Beside the schedule
+ * stands what the simplest planner would do, all devices of a node for one job at a time.
+ *
+ * The integer program that is written as a file is the flow formulation for schedules of at most the
+ * value that was found: it has a solution, and its optimum is the instance's. Files are written last, so
+ * that what cannot be written costs no answer.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "cli/cli_solve.h"
+#include "cli/cli_table.h"
+#include "planner/spase_baseline.h"
+#include "planner/spase_certify.h"
+#include "planner/spase_formulation.h"
+#include "planner/spase_io.h"
+#include "planner/spase_schedule_io.h"
+
+enum { ROWS_MAX = 64 }; /* of a table: more are for a program, which reads the schedule */
+
+static const char *const status_names[] = {"bound", "searched", "solved", "gap"};
+
+struct answer {
+    const struct cli_solve_request *request;
+    const struct spase *in;
+    struct spase_schedule schedule;
+    struct spase_certificate certificate;
+    int64_t one_by_one; /* makespan of the baseline */
+};
+
+static double busy(const struct answer *a)
+{
+    double area = 0;
+    for (uint32_t j = 0; j < a->in->job_count; j++)
+        area += (double)a->in->configs[a->schedule.tasks[j].config].devices * (double)a->schedule.tasks[j].ticks;
+    return area / ((double)a->in->device_count * (double)a->schedule.makespan);
+}
+
+static double seconds(const struct spase_certificate *c)
+{
+    return c->bound_s + c->search_s + c->exact_s + c->solver_s;
+}
+
+/* --- report ---------------------------------------------------------------------------------- */
+
+static enum status print_jobs(const struct answer *a, FILE *out, struct error *err)
+{
+    struct cli_table table;
+    cli_table_begin(&table, (const char *[]){"JOB", "PARALLELISM", "NODE", ">DEVICES", ">STARTS", ">ENDS", NULL});
+    for (uint32_t j = 0; j < a->in->job_count && j < ROWS_MAX; j++) {
+        const struct spase_task *task = &a->schedule.tasks[j];
+        uint32_t device = a->schedule.devices[a->schedule.device_first[j]];
+        cli_table_cell(&table, "%.40s", a->in->jobs[j].name);
+        cli_table_cell(&table, "%.40s", a->in->configs[task->config].parallelism);
+        cli_table_cell(&table, "%.40s", a->in->nodes[spase_node_of(a->in, device)].name);
+        cli_table_cell(&table, "%u", a->in->configs[task->config].devices);
+        cli_table_cell(&table, "%" PRId64, task->start);
+        cli_table_cell(&table, "%" PRId64, task->start + task->ticks);
+    }
+    if (cli_table_end(&table, out, err)) return err->status;
+    if (a->in->job_count > ROWS_MAX) fprintf(out, "... and %u more\n", a->in->job_count - ROWS_MAX);
+    return STATUS_OK;
+}
+
+static enum status report_text(struct cli *cli, const struct answer *a, struct error *err)
+{
+    const struct spase_certificate *c = &a->certificate;
+    char text[CERTIFICATE_TEXT_BYTES], share[CLI_PERCENT_BYTES];
+    FILE *out = cli->out;
+    fprintf(out, "%s: %u jobs on %u devices of %u nodes\n\n", a->in->name, a->in->job_count, a->in->device_count,
+            a->in->node_count);
+    if (print_jobs(a, out, err)) return err->status;
+    fprintf(out, "\nmakespan   %" PRId64 ", devices busy %s; with a whole node for each job %" PRId64 "\n", c->value,
+            cli_percent(busy(a), share), a->one_by_one);
+    fprintf(out, "bound      %" PRId64 ", gap %.2f %%\n", c->bound, 100 * spase_certificate_gap(c));
+    fprintf(out, "proof      %s\n", spase_certificate_text(c, text));
+    fprintf(out, "work       %" PRIu64 " iterations of the search, %" PRIu64 " nodes, %.3f s", c->iterations, c->nodes,
+            seconds(c));
+    if (c->solver) fprintf(out, ", of them %.3f s of '%s'", c->solver_s, c->solver);
+    fputc('\n', out);
+    return STATUS_OK;
+}
+
+static enum status report_json(struct cli *cli, const struct answer *a, struct error *err)
+{
+    const struct spase_certificate *c = &a->certificate;
+    char text[CERTIFICATE_TEXT_BYTES];
+    struct json_out *json;
+    if (cli_report_begin(cli, "solve", &json, err)) return err->status;
+    json_out_string(json, "file", a->request->path);
+    json_out_string(json, "problem", "spase");
+    json_out_string(json, "name", a->in->name);
+    json_out_string(json, "objective", "makespan");
+    json_out_string(json, "status", status_names[c->status]);
+    json_out_u64(json, "value", (uint64_t)c->value);
+    json_out_u64(json, "bound", (uint64_t)c->bound);
+    json_out_double(json, "gap", spase_certificate_gap(c));
+    json_out_bool(json, "optimal", c->status != CERTIFICATE_GAP);
+    json_out_string(json, "bound_kind", spase_proof_names[c->proved_by]);
+    json_out_string(json, "proof", spase_certificate_text(c, text));
+    json_out_u64(json, "one_by_one", (uint64_t)a->one_by_one);
+    json_out_double(json, "busy", busy(a));
+    json_out_u64(json, "iterations", c->iterations);
+    json_out_u64(json, "nodes", c->nodes);
+    json_out_double(json, "bound_s", c->bound_s);
+    json_out_double(json, "search_s", c->search_s);
+    json_out_double(json, "exact_s", c->exact_s);
+    if (c->solver) {
+        json_out_string(json, "solver", c->solver);
+        json_out_u64(json, "solver_nodes", c->solver_nodes);
+        json_out_double(json, "solver_s", c->solver_s);
+        if (c->solver_error.status) json_out_string(json, "solver_error", c->solver_error.text);
+    }
+    spase_schedule_write_jobs(a->in, &a->schedule, json);
+    return cli_report_end(cli, json, err);
+}
+
+/* --- files ----------------------------------------------------------------------------------- */
+
+static enum status write_files(const struct answer *a, struct error *err)
+{
+    const struct spase_certificate *c = &a->certificate;
+    struct spase_formulation *f = NULL;
+    char text[CERTIFICATE_TEXT_BYTES];
+    if (a->request->output &&
+        spase_schedule_write(a->in, &a->schedule, c->bound, spase_certificate_text(c, text), a->request->output, err))
+        return err->status;
+    if (!a->request->lp && !a->request->mps) return STATUS_OK;
+    if (spase_formulation_create(a->in, SPASE_FLOW, c->bound, c->value, &f, err) ||
+        (a->request->lp && milp_write_lp(spase_formulation_milp(f), a->request->lp, err)) ||
+        (a->request->mps && milp_write_mps(spase_formulation_milp(f), a->request->mps, err))) {} /* told in err */
+    spase_formulation_destroy(f);
+    return err->status;
+}
+
+/* --- the problem ----------------------------------------------------------------------------- */
+
+static enum status run_one_by_one(struct answer *a, struct error *err)
+{
+    struct spase_step *steps = alloc_zeroed(a->in->job_count, sizeof *steps);
+    if (!steps) return error_memory(err, "a schedule", a->in->job_count * sizeof *steps);
+    enum status status = spase_baseline_run(a->in, SPASE_BASELINE_MAX, 0, NULL, steps, &a->one_by_one, err);
+    free(steps);
+    return status;
+}
+
+enum status solve_spase(struct cli *cli, const struct cli_solve_request *request, const struct json_input *input,
+                        struct error *err)
+{
+    struct spase in = {0};
+    struct answer a = {.request = request, .in = &in};
+    struct spase_certify_options options = {.seed = request->seed, .solver = request->solver,
+                                            .iterations = request->iterations ? request->iterations : UINT64_MAX};
+    if (spase_parse(input, &in, err)) goto out;
+    spase_certify_divide(&in, request->limit_s, &options);
+    if (run_one_by_one(&a, err) || spase_certify(&in, &options, &a.schedule, &a.certificate, err) ||
+        (cli->json ? report_json(cli, &a, err) : report_text(cli, &a, err)))
+        goto out;
+    const struct error *solver = &a.certificate.solver_error;
+    if (!write_files(&a, err) && solver->status) error_set(err, solver->status, "%s", solver->text);
+out:
+    spase_schedule_release(&a.schedule);
+    spase_release(&in);
+    return err->status;
+}
