@@ -25,10 +25,10 @@
 #include "base/random.h"
 #include "planner/spase_bound.h"
 
-enum { DEFAULT_MEMORY = 256 << 20, HEADS = 1 << 18, NO_RECORD = UINT32_MAX, CHAIN_MAX = 400, CLOCK_EVERY = 1024 };
+enum { DEFAULT_MEMORY = 256 << 20, HEADS = 1 << 18, NO_RECORD = UINT32_MAX, CHAIN_MAX = 32, CLOCK_EVERY = 1024 };
 
 struct choice {
-    int64_t key;      /* what is tried first */
+    int64_t ticks;
     uint32_t job, mode;
 };
 
@@ -38,6 +38,7 @@ struct search {
     int32_t limit;
     struct spase_surrogate surrogate;
     int32_t *free_at;         /* (depth, device_count): sorted on each node */
+    struct choice *order;     /* (mode_count): all modes, long ones first */
     struct choice *choices;   /* (depth, mode_count) */
     int32_t *latest;          /* (class_count, widest + 1): latest end left for k devices; scratch */
     uint32_t widest;
@@ -176,7 +177,7 @@ static bool count_node(struct search *s)
 static int compare_choices(const void *a, const void *b)
 {
     const struct choice *x = a, *y = b;
-    if (x->key != y->key) return x->key < y->key ? -1 : 1;
+    if (x->ticks != y->ticks) return x->ticks > y->ticks ? -1 : 1;
     return (x->mode > y->mode) - (x->mode < y->mode);
 }
 
@@ -215,16 +216,14 @@ static void branch_open(struct search *s, uint32_t depth, uint32_t started, uint
     }
     if (!count_node(s) || !within_budgets(s, from, left, spent)) return;
     struct choice *choices = s->choices + (size_t)depth * in->mode_count;
-    for (uint64_t set = left >> first_job << first_job; set; set &= set - 1) {
-        uint32_t j = (uint32_t)__builtin_ctzll(set);
-        for (uint32_t m = in->jobs[j].first_mode; m < in->jobs[j].first_mode + in->jobs[j].mode_count; m++) {
-            const struct spase_mode *mode = &in->modes[m];
-            if (mode->class != where->class || mode->devices > free_count || mode->ticks > s->limit - time)
-                continue;
-            choices[count++] = (struct choice){-mode->ticks, j, m};
-        }
+    for (uint32_t i = 0; i < in->mode_count; i++) {
+        const struct choice *choice = &s->order[i];
+        const struct spase_mode *mode = &in->modes[choice->mode];
+        if (choice->job < first_job || !(left >> choice->job & 1) || mode->class != where->class ||
+            mode->devices > free_count || mode->ticks > s->limit - time)
+            continue;
+        choices[count++] = *choice;
     }
-    qsort(choices, count, sizeof *choices, compare_choices);
     for (uint32_t c = 0; c < count && !s->stopped && !s->found; c++) {
         const struct spase_mode *mode = &in->modes[choices[c].mode];
         int32_t *to = s->free_at + (size_t)(depth + 1) * in->device_count;
@@ -276,6 +275,7 @@ static enum status make_room(struct search *s, struct error *err)
     s->record_max = memory / each < NO_RECORD ? (uint32_t)(memory / each) : NO_RECORD - 1;
     s->free_at = alloc_zeroed(depths * in->device_count, sizeof *s->free_at);
     s->choices = alloc_zeroed(depths * in->mode_count, sizeof *s->choices);
+    s->order = alloc_zeroed(in->mode_count, sizeof *s->order);
     s->latest = alloc_zeroed((size_t)in->class_count * (s->widest + 1), sizeof *s->latest);
     s->path = alloc_zeroed(in->job_count, sizeof *s->path);
     s->heads = alloc_zeroed(HEADS, sizeof *s->heads);
@@ -283,10 +283,14 @@ static enum status make_room(struct search *s, struct error *err)
     s->record_next = alloc_zeroed(s->record_max, sizeof *s->record_next);
     s->record_times = alloc_zeroed((size_t)s->record_max * in->device_count, sizeof *s->record_times);
     s->canonical = alloc_zeroed(in->device_count, sizeof *s->canonical);
-    if (!s->free_at || !s->choices || !s->latest || !s->path || !s->heads || !s->record_jobs ||
+    if (!s->free_at || !s->choices || !s->order || !s->latest || !s->path || !s->heads || !s->record_jobs ||
         !s->record_next || !s->record_times || !s->canonical)
         return error_memory(err, "branch and bound", memory);
     for (uint32_t h = 0; h < HEADS; h++) s->heads[h] = NO_RECORD;
+    for (uint32_t j = 0; j < in->job_count; j++)
+        for (uint32_t m = in->jobs[j].first_mode; m < in->jobs[j].first_mode + in->jobs[j].mode_count; m++)
+            s->order[m] = (struct choice){in->modes[m].ticks, j, m};
+    qsort(s->order, in->mode_count, sizeof *s->order, compare_choices);
     return STATUS_OK;
 }
 
@@ -315,6 +319,7 @@ out:
     spase_surrogate_release(&s.surrogate);
     free(s.free_at);
     free(s.choices);
+    free(s.order);
     free(s.latest);
     free(s.path);
     free(s.heads);

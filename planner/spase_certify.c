@@ -18,8 +18,9 @@ const char *const spase_proof_names[SPASE_PROOF_COUNT] = {"longest", "area", "sc
                                                           "flow"};
 
 static const double bound_share = 0.25; /* of the search's time, for bounds */
+static const double early_s = 0.5;      /* with less, an early proof would cost the search too much */
 
-enum { EARLY_ITERATIONS = 20000, EARLY_NODES = 30000 };
+enum { EARLY_ITERATIONS = 20000, EARLY_NODES = 30000, HARDER = 6 };
 
 struct proof {
     const struct spase *in;
@@ -62,23 +63,24 @@ static enum status find(struct proof *p, uint64_t iterations, double until_s, st
     return STATUS_OK;
 }
 
-/* Halfway between bound and value, then seven eighths of what is left, then all of it. */
+/* Halfway between bound and value; then all of the rest when there is time for what is harder by so much,
+ * else halfway again. */
 static enum status refute(struct proof *p, uint64_t nodes_max, double until_s, struct error *err)
 {
-    static const int64_t shares[] = {2, 8, INT64_MAX};
     struct spase_certificate *made = &p->made;
     double started = clock_s();
     struct spase_branch_options limits = {.nodes_max = nodes_max, .until_s = until_s};
-    for (uint32_t step = 0; made->bound < made->value;) {
-        int64_t gap = made->value - made->bound, below = gap / shares[step];
+    for (bool all = false; made->bound < made->value;) {
+        int64_t below = all ? 1 : (made->value - made->bound) / 2;
         int64_t limit = made->value - (below > 0 ? below : 1);
+        double asked = clock_s();
         enum spase_answer answer;
         struct spase_schedule schedule = {0};
         if (spase_branch(p->in, limit, &limits, &answer, p->steps, &made->nodes, err)) break;
         if (answer == SPASE_UNKNOWN) break;
         if (answer == SPASE_NO) {
             raise_bound(p, limit + 1, SPASE_PROOF_REFUTED);
-            if (step < 2) step++;
+            all = HARDER * (clock_s() - asked) <= until_s - clock_s();
             continue;
         }
         if (spase_schedule_make(p->in, p->steps, NULL, &schedule, err)) break;
@@ -121,9 +123,9 @@ static double ending(double before_s, double limit_s)
 void spase_certify_divide(const struct spase *in, double limit_s, struct spase_certify_options *options)
 {
     /* past some twenty jobs the depth-first search proves little */
-    double exact = !spase_branch_takes(in, in->horizon) ? 0 : in->job_count <= 20 ? 0.6 : 0.1;
+    double exact = !spase_branch_takes(in, in->horizon) ? 0 : in->job_count <= 20 ? 0.85 : 0.1;
     double solver = options->solver ? 0.3 : 0;
-    options->early = limit_s > 0;
+    options->early = limit_s >= early_s;
     options->exact_limit_s = limit_s * exact * (1 - solver);
     options->solver_limit_s = limit_s * solver;
     options->search_limit_s = limit_s * (1 - exact) * (1 - solver);

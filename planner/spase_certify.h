@@ -3,7 +3,7 @@
  *
  * The steps, each only if those before it left a gap: lower bounds (spase_bound.h); rules and annealing
  * (spase_search.h), which stop where they meet the bound; refutation of makespans below the best by
- * depth-first search (spase_branch.h), halfway first, then all of them; a MILP solver on the allotment
+ * depth-first search (spase_branch.h), halfway first; a MILP solver on the allotment
  * and the flow formulation (spase_formulation.h). What is returned has passed spase_check(), and the
  * certificate says who proved what. It is about the run times given: nothing is said about what a run
  * will really take.

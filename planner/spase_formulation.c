@@ -332,6 +332,9 @@ enum status spase_formulation_create(const struct spase *in, enum spase_formulat
             return error_set(err, STATUS_LIMIT, "the %s formulation has no gangs that span nodes",
                              spase_formulation_names[kind]);
     if (limit < bound) return error_set(err, STATUS_INFEASIBLE, "no schedule ends by %" PRId64, limit);
+    if (kind == SPASE_FLOW && limit > SPASE_FORMULATION_TICKS_MAX)
+        return error_set(err, STATUS_LIMIT, "times of %" PRId64 " ticks drown in a solver's tolerances (limit is %d)",
+                         limit, SPASE_FORMULATION_TICKS_MAX);
     if (kind != SPASE_ALLOTMENT && jobs * (jobs + devices) > MILP_ENTRIES_MAX)
         return error_set(err, STATUS_LIMIT, "too many jobs for the %s formulation", spase_formulation_names[kind]);
     struct spase_formulation *f = alloc_zeroed(1, sizeof *f);

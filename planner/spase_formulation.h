@@ -33,13 +33,16 @@ enum spase_formulation_kind {
 };
 extern const char *const spase_formulation_names[SPASE_FORMULATION_COUNT];
 
+/* Past this, times drown in the tolerances of solvers (flow: M is the limit). */
+enum { SPASE_FORMULATION_TICKS_MAX = 10000000 };
+
 struct spase_formulation; /* opaque */
 
 /*
  * `in` is borrowed. `bound`: a lower bound on the makespan; `limit`: at least that, used by flow alone.
  * The caller frees it with spase_formulation_destroy().
  * Errors: STATUS_INFEASIBLE when a job has no mode that ends by `limit`; STATUS_LIMIT for gangs that
- * span nodes; STATUS_NO_MEMORY. Too many entries are told by milp_solve() and the writers.
+ * span nodes or, of flow, too long a limit; STATUS_NO_MEMORY. Too many entries are told by milp_solve() and the writers.
  */
 MUST_CHECK enum status spase_formulation_create(const struct spase *in, enum spase_formulation_kind kind,
                                                 int64_t bound, int64_t limit,

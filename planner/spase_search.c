@@ -185,7 +185,7 @@ static int64_t least_makespan(const struct spase *in)
 
 static enum status try_rules(struct search *s, struct error *err)
 {
-    static const double shares[] = {0.15, 0.2, 0.25, 0.3, 0.34, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.2, 2, 1e9};
+    static const double shares[] = {0.5, 1, 0.15, 0.2, 0.25, 0.3, 0.34, 0.4, 0.45, 0.6, 0.7, 0.8, 0.9, 1.2, 2, 1e9};
     int64_t least = least_makespan(s->in);
     double guess = (double)(s->options->bound > least ? s->options->bound : least);
     struct keyed *keyed = alloc_zeroed(s->in->job_count, sizeof *keyed);

@@ -52,6 +52,27 @@ instance() { # [UNITS-OF-THE-LAST-JOB]
 JSON
 }
 
+# spase.json: four jobs on two nodes; the argument replaces the configurations of the last one.
+spase() { # [CONFIGURATIONS-OF-THE-LAST-JOB]
+    local last='{"parallelism": "ddp", "devices": 1, "ticks": 57}'
+    cat >spase.json <<JSON
+{"spillway_spase": 1, "name": "four models",
+ "nodes": [{"name": "p4d", "class": "a100", "devices": 4}, {"name": "p3", "class": "v100", "devices": 2}],
+ "jobs": [
+   {"name": "gpt2-b16", "configurations": [
+     {"parallelism": "ddp", "devices": 1, "ticks": {"a100": 90, "v100": 170}},
+     {"parallelism": "fsdp", "devices": 2, "ticks": {"a100": 50, "v100": 95}},
+     {"parallelism": "fsdp", "devices": 4, "ticks": {"a100": 35}}]},
+   {"name": "gpt2-b32", "configurations": [
+     {"parallelism": "pipeline", "devices": 2, "ticks": {"a100": 62, "v100": 101}},
+     {"parallelism": "fsdp", "devices": 3, "ticks": {"a100": 44}}]},
+   {"name": "vit", "configurations": [
+     {"parallelism": "spilled", "devices": 1, "ticks": {"a100": 120, "v100": 140}},
+     {"parallelism": "ddp", "devices": 2, "ticks": {"a100": 41, "v100": 66}}]},
+   {"name": "resnet", "configurations": [${1-$last}]}]}
+JSON
+}
+
 # Seconds are not golden.
 no_seconds() { sed -E 's/[0-9]+\.[0-9]+ s/N s/g; s/(_s": )[0-9.e-]+/\1N/'; }
 

@@ -1,0 +1,94 @@
+/*
+ * SPASE instances on any bytes: refused with a message, or one that writes itself as a text that reads
+ * back to the same text, whose baselines pass the checker and are no better than the bounds, and a course
+ * of which is one.
+ */
+#include <assert.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_out.h"
+#include "planner/spase_baseline.h"
+#include "planner/spase_bound.h"
+#include "planner/spase_introspect.h"
+#include "planner/spase_io.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Larger ones are read and written only. */
+enum { JOBS_MAX = 16, DEVICES_MAX = 64, MODES_MAX = 64 };
+
+static enum status parse(const char *text, size_t size, struct spase *out, struct error *err)
+{
+    struct json_input *in;
+    enum status status = json_input_parse("fuzz", text, size, &in, err);
+    if (status != STATUS_OK) return status;
+    status = spase_parse(in, out, err);
+    json_input_destroy(in);
+    return status;
+}
+
+/* As a text; the caller frees it. */
+static char *text_of(const struct spase *in)
+{
+    size_t length;
+    struct json_out *out = json_out_create(NULL);
+    assert(out);
+    spase_write_json(in, out);
+    assert(json_out_complete(out));
+    char *copy = strdup(json_out_text(out, &length));
+    assert(copy);
+    json_out_destroy(out);
+    return copy;
+}
+
+static void ask(const struct spase *in)
+{
+    struct spase_bounds bounds;
+    struct spase_step steps[JOBS_MAX];
+    struct error err = {0};
+    if (in->job_count > JOBS_MAX || in->device_count > DEVICES_MAX || in->mode_count > MODES_MAX) return;
+    enum status status = spase_bounds_make(in, in->horizon, HUGE_VAL, &bounds, &err);
+    assert(status == STATUS_OK);
+    for (uint32_t b = 0; b < SPASE_BASELINE_COUNT; b++) {
+        struct spase_schedule schedule = {0};
+        int64_t value;
+        status = spase_baseline_run(in, b, in->mode_count, NULL, steps, &value, &err);
+        if (!status) status = spase_schedule_make(in, steps, NULL, &schedule, &err);
+        if (!status) status = spase_check(in, &schedule, &err);
+        assert(status == STATUS_OK && schedule.makespan == value);
+        assert(spase_bounds_best(&bounds) <= value);
+        spase_schedule_release(&schedule);
+    }
+    struct spase_introspect_options options = {.interval_ticks = in->horizon / 4 + 1, .restart_ticks = 3,
+                                               .iterations = 20};
+    struct spase_course course = {0};
+    status = spase_introspect(in, steps, &options, &course, &err);
+    if (status == STATUS_OK) status = spase_course_check(in, &course, options.restart_ticks, &err);
+    /* run times at the limit have no room for a restart */
+    assert(status == STATUS_OK || status == STATUS_BAD_INPUT || status == STATUS_LIMIT);
+    spase_course_release(&course);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct spase in = {0}, again = {0};
+    struct error err = {0};
+    if (parse((const char *)data, size, &in, &err) == STATUS_OK) {
+        char *first = text_of(&in);
+        enum status status = parse(first, strlen(first), &again, &err);
+        assert(status == STATUS_OK);
+        char *second = text_of(&again);
+        assert(strcmp(first, second) == 0);
+        free(first);
+        free(second);
+        ask(&in);
+    } else {
+        assert(err.status != STATUS_OK && strncmp(err.text, "fuzz:", 5) == 0);
+    }
+    spase_release(&in);
+    spase_release(&again);
+    return 0;
+}
