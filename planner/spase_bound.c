@@ -16,6 +16,7 @@
  */
 #include "planner/spase_bound.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -299,6 +300,7 @@ static void refuter_release(struct refuter *r)
 
 static enum status refuter_make(const struct spase *in, int64_t limit, struct refuter *r, struct error *err)
 {
+    assert(limit >= 1);
     *r = (struct refuter){.in = in, .limit = limit};
     if (spase_rows_make(in, limit, &r->rows, &r->row_count, err)) return err->status;
     size_t entries = (size_t)in->mode_count * r->row_count;

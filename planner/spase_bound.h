@@ -52,7 +52,7 @@ static inline int64_t spase_bounds_best(const struct spase_bounds *bounds)
 /* --- one row for a search -------------------------------------------------------------------- */
 
 /*
- * The rows for makespans of at most `limit` added up with the weights that come nearest to refuting it:
+ * The rows for makespans of at most `limit` (at least 1) added up with the weights that come nearest to refuting it:
  * in every schedule that ends by then the costs of the modes, and idle_cost[class] for each tick that
  * a device of the class is idle before `limit`, add up to at most `room`.
  */

@@ -303,7 +303,8 @@ enum status spase_branch(const struct spase *in, int64_t limit, const struct spa
         return error_set(err, STATUS_LIMIT,
                          "branch and bound takes at most %d jobs, %d devices and %lld ticks, and no gang that spans nodes",
                          SPASE_BRANCH_JOBS_MAX, SPASE_BRANCH_DEVICES_MAX, (long long)SPASE_BRANCH_TICKS_MAX);
-    *answer = SPASE_UNKNOWN;
+    *answer = limit < 1 ? SPASE_NO : SPASE_UNKNOWN;
+    if (limit < 1) return STATUS_OK;
     if (make_room(&s, err) || spase_surrogate_make(in, limit, options->until_s, &s.surrogate, err)) goto out;
     if (!s.surrogate.refuted) {
         uint64_t all = in->job_count == 64 ? UINT64_MAX : (UINT64_C(1) << in->job_count) - 1;
