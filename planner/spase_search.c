@@ -25,8 +25,9 @@
 #include "base/random.h"
 #include "base/size.h"
 
-/* Tried on 8 and 12 jobs on one node of 8 and 64 jobs on 4 such nodes: annealing that begins ten times as
- * hot is worth no more than the rules on 64, and finds fewer optima on 12 when it begins ten times colder. */
+/* Tried on 8 and 12 jobs on one node of 8 and 64 jobs on 4 such nodes, 100 000 to 300 000 lists each: with a
+ * first temperature of 3 % of the makespan 64 jobs end 7 % above the area, as the rules do, with 0.1 % 2 %;
+ * 12 jobs are best at about 1 %. */
 static const double mean_share = 0.4; /* of the devices' mean end in what a list is worth */
 static const double hot = 0.52;       /* first temperature, in shares of makespan over jobs^1.5 */
 static const double cooling_all = 1.0 / 25;
