@@ -313,6 +313,22 @@ static void check_same_bits(const struct subject *subject, size_t size_step, uin
         for (uint32_t i = 0; i < 2; i++) losses[i] += shape.losses[i];
         ran++;
     }
+    /* bytes to spare, but not for all activations */
+    for (uint64_t memory = 1000000; memory > 300000 && !clips; memory = memory * 3 / 4) {
+        const struct planner_options mixed = {.policy = "spill-sequential",
+                                              .activations = ran % 2 ? ACTIVATIONS_RECOMPUTE
+                                                                     : ACTIVATIONS_SPILL,
+                                              .mixed = true,
+                                              .optimizer = PLACE_DEVICE,
+                                              .shards = 5};
+        struct outcome outcome;
+        if (!outcome_of(subject, 1, memory, 0, &mixed, memory, &outcome, &shape)) break;
+        if (memcmp(&outcome, &alone, sizeof alone) != 0)
+            fail_msg("%s: on a device of %llu bytes, %u shards that keep: other bits than alone",
+                     subject->config, (unsigned long long)memory, shape.kept);
+        covered.mixed += shape.kept > 0;
+        ran++;
+    }
     print_message("%.22s...: %u plans with up to %u shards, %u losses from all activations, %u from "
                   "inputs, all states on storage in %u of them, some in %u: the same bits\n",
                   subject->config, ran, shards_most, losses[0], losses[1], all_stored, some_stored);
