@@ -41,10 +41,11 @@ bool policy_highest(const struct policy_view *view, policy_rank rank, struct pol
     double best = 0;
     bool found = false;
     for (uint32_t j = 0; j < view->job_count; j++) {
-        uint32_t device = policy_place(view, j);
-        if (device == POLICY_NONE) continue;
+        if (!policy_is_ready(view, j)) continue;
         double value = rank(view, &view->jobs[j]);
         if (found && !(value > best)) continue;
+        uint32_t device = policy_place(view, j); /* asked last: it costs the most */
+        if (device == POLICY_NONE) continue;
         *out = (struct policy_choice){j, device};
         best = value;
         found = true;

@@ -29,6 +29,7 @@ struct scheduler {
     struct policy_job *jobs;       /* (job count), shown */
     struct policy_device *devices; /* (device count), shown */
     struct policy_cost *costs;     /* (job count, type count): of the next unit */
+    uint32_t *of_type;             /* (type count): a device that stands for its type; PLAN_NONE */
     bool resident;
 };
 
@@ -46,23 +47,40 @@ static void show_unit(struct scheduler *s, uint32_t job)
     shown->shard = unit_shard(job_shard_count(cut, job), position);
     bool stays = s->resident || cut->persistent[cut->job_first_shard[job] + shown->shard];
     shown->memory = stays ? 0 : cut->region_bytes;
-    for (uint32_t d = 0; d < s->view.device_count; d++) {
-        const struct unit_time *time = unit_time_at(times, d, job, position);
-        uint32_t type = times->hardware->devices[d].type;
+    for (uint32_t type = 0; type < s->view.kind_count; type++) {
+        if (s->of_type[type] == PLAN_NONE) continue;
+        const struct unit_time *time = unit_time_at(times, s->of_type[type], job, position);
         s->costs[(size_t)job * s->view.kind_count + type] =
             (struct policy_cost){time->compute_s, time->in_s, time->out_s};
     }
+}
+
+/* What has changed of a job. */
+static void show_job(struct scheduler *s, uint32_t job)
+{
+    const struct placing_view *now = &s->placing->view_jobs[job];
+    struct policy_job *shown = &s->jobs[job];
+    shown->ready = now->ready_s;
+    shown->remaining = now->remaining_s;
+    shown->last_device = now->last_device;
+    shown->next_device = now->next_device;
+    shown->admitted = now->admitted;
+    shown->taken = now->reserved;
 }
 
 static void show_first(struct scheduler *s)
 {
     const struct unit_times *times = s->placing->times;
     const struct partition *cut = times->partition;
+    for (uint32_t type = 0; type < s->view.kind_count; type++) s->of_type[type] = PLAN_NONE;
+    for (uint32_t d = 0; d < s->view.device_count; d++)
+        s->of_type[times->hardware->devices[d].type] = d;
     for (uint32_t j = 0; j < s->view.job_count; j++) {
         s->jobs[j] = (struct policy_job){.deadline = HUGE_VAL,
                                          .weight = 1,
                                          .next = s->costs + (size_t)j * s->view.kind_count};
         show_unit(s, j);
+        show_job(s, j);
     }
     for (uint32_t d = 0; d < s->view.device_count; d++)
         s->devices[d] = (struct policy_device){.memory = cut->region_count * cut->region_bytes,
@@ -71,21 +89,11 @@ static void show_first(struct scheduler *s)
                                                .shard = POLICY_NONE};
 }
 
-/* What has changed. Resident jobs have their devices: there, one is asked at a time. */
-static void show(struct scheduler *s, uint32_t device)
+/* Which devices ask. Resident jobs have their devices: there, one is asked at a time. */
+static void show_devices(struct scheduler *s, uint32_t device)
 {
     bool alone = s->resident || s->view.ahead;
     s->view.device = device;
-    for (uint32_t j = 0; j < s->view.job_count; j++) {
-        const struct placing_view *job = &s->placing->view_jobs[j];
-        struct policy_job *shown = &s->jobs[j];
-        shown->ready = job->ready_s;
-        shown->remaining = job->remaining_s;
-        shown->last_device = job->last_device;
-        shown->next_device = job->next_device;
-        shown->admitted = job->admitted;
-        shown->taken = job->reserved;
-    }
     for (uint32_t d = 0; d < s->view.device_count; d++) {
         double free_s = s->placing->lanes[d].compute_free_s;
         s->devices[d].free = free_s;
@@ -97,7 +105,7 @@ static void show(struct scheduler *s, uint32_t device)
 static enum status ask(struct scheduler *s, uint32_t device, struct policy_choice *choice, bool *waits,
                        struct error *err)
 {
-    show(s, device);
+    show_devices(s, device);
     return policy_session_ask(&s->session, &s->view, choice, waits, err);
 }
 
@@ -149,23 +157,26 @@ static uint32_t next_decision(const struct scheduler *s, double *at)
     return best;
 }
 
+static void reserve(struct scheduler *s, uint32_t job, bool reserved)
+{
+    s->placing->view_jobs[job].reserved = s->jobs[job].taken = reserved;
+}
+
 /* Choose the device's next unit while its current one, of `own`, runs from start_s on. */
 static enum status choose_ahead(struct scheduler *s, uint32_t device, uint32_t own, double start_s,
                                 struct error *err)
 {
-    struct placing_view *jobs = s->placing->view_jobs;
-    double ready = jobs[own].ready_s;
     struct policy_choice choice;
     bool waits;
     s->view.now = start_s;
     s->view.ahead = true;
-    jobs[own].ready_s = start_s; /* a candidate: it is done when this device is free */
+    s->jobs[own].ready = start_s; /* a candidate: it is done when this device is free */
     enum status status = ask(s, device, &choice, &waits, err);
-    jobs[own].ready_s = ready;
     s->view.ahead = false;
+    show_job(s, own);
     if (status || waits) return status;
     s->turns[device].cached = choice.job;
-    jobs[choice.job].reserved = true;
+    reserve(s, choice.job, true);
     return STATUS_OK;
 }
 
@@ -191,7 +202,7 @@ static enum status run(struct scheduler *s, struct schedule *out, struct error *
         uint32_t job = turn->cached;
         if (job != PLAN_NONE) {
             turn->cached = PLAN_NONE;
-            s->placing->view_jobs[job].reserved = false;
+            reserve(s, job, false);
         } else {
             struct policy_choice choice;
             bool waits;
@@ -206,6 +217,9 @@ static enum status run(struct scheduler *s, struct schedule *out, struct error *
         s->devices[device].job = job;
         s->devices[device].shard = s->jobs[job].shard;
         if (!unit->last) show_unit(s, job);
+        show_job(s, job);
+        for (uint32_t j = 0; unit->last && s->resident && j < s->view.job_count; j++)
+            show_job(s, j); /* its seat went to another */
         for (uint32_t d = 0; d < s->view.device_count; d++) /* may be asked again, from now on */
             if (s->turns[d].not_before_s > s->view.now) s->turns[d].not_before_s = s->view.now;
         if (s->policy->commit_ahead && left > 0) status = choose_ahead(s, device, job, start, err);
@@ -262,7 +276,8 @@ enum status schedule_make(const struct unit_times *times, const struct policy *p
     s.devices = calloc(devices, sizeof *s.devices);
     s.jobs = calloc(jobs + 1u, sizeof *s.jobs);
     s.costs = calloc((size_t)jobs * types + 1, sizeof *s.costs);
-    if (!s.turns || !s.devices || !s.jobs || !s.costs) {
+    s.of_type = calloc(types, sizeof *s.of_type);
+    if (!s.turns || !s.devices || !s.jobs || !s.costs || !s.of_type) {
         status = error_memory(err, "the schedule", devices * sizeof *s.turns);
         goto out;
     }
@@ -274,7 +289,7 @@ enum status schedule_make(const struct unit_times *times, const struct policy *p
                                   .kind_count = types,
                                   .seed = seed};
     show_first(&s);
-    show(&s, 0);
+    show_devices(&s, 0);
     status = policy_session_begin(&s.session, policy, &s.view, err);
     if (!status) status = run(&s, out, err);
     policy_session_end(&s.session);
@@ -286,6 +301,7 @@ out:
     free(s.devices);
     free(s.jobs);
     free(s.costs);
+    free(s.of_type);
     placing_destroy(s.placing);
     if (status) schedule_release(out);
     return status;
