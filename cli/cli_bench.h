@@ -99,8 +99,9 @@ void bench_release(struct bench *bench);
 
 /* --- what it says ---------------------------------------------------------------------------- */
 
-/* Over the bound: the mean of samples, half the width of its 95 % interval, the worst case. A sample is a
- * case of a family, and all cases of a file together: orders of the same jobs are no workloads of their own. */
+/* Over the bound: the mean of samples, half the width of its 95 % interval, the worst case. A sample is
+ * a case of a family, and all cases of a file together: orders of the same jobs are no workloads of
+ * their own. */
 struct bench_figure {
     uint32_t samples; /* 0: it has none */
     double mean, half, worst;

@@ -67,7 +67,8 @@ static enum status make_finer(struct instance *in, double *ticks, struct error *
     struct instance finer = {0};
     if (in->horizon > INSTANCE_HORIZON_MAX / FINER / 4 || in->bridge_bytes_per_tick > 0) return STATUS_OK;
     for (uint32_t i = 0; i < in->job_count; i++)
-        if (in->jobs[i].deadline > INSTANCE_HORIZON_MAX / FINER && in->jobs[i].deadline < INSTANCE_HORIZON_MAX)
+        if (in->jobs[i].deadline > INSTANCE_HORIZON_MAX / FINER &&
+            in->jobs[i].deadline < INSTANCE_HORIZON_MAX)
             return STATUS_OK;
     if (instance_scale(in, FINER, &finer, err)) return err->status;
     instance_release(in);
@@ -95,7 +96,8 @@ static enum status make_round(struct round *round, const struct bench_workload *
     if (status == STATUS_OK && noise > 0) status = make_finer(&round->in, &round->ticks, err);
     if (status == STATUS_OK) status = bound_of(round, &round->in, &round->bound, err);
     if (status != STATUS_OK || !(noise > 0)) return status;
-    if (instance_perturb(&round->in, noise, random_u64(round->seed, 1), &round->actual, err)) return err->status;
+    if (instance_perturb(&round->in, noise, random_u64(round->seed, 1), &round->actual, err))
+        return err->status;
     return bound_of(round, &round->actual, &round->actual_bound, err);
 }
 

@@ -49,7 +49,8 @@ static enum status check(const struct request *request, struct bench *bench, str
         if (cli_ratio(request->noise, "noise", &bench->options.noise, err)) return err->status;
         if (!(bench->options.noise > 0 && bench->options.noise <= 0.9))
             return error_set(err, STATUS_BAD_INPUT,
-                             "option '--noise' is '%s' (expected more than 0%% and at most 90%%)", request->noise);
+                             "option '--noise' is '%s' (expected more than 0%% and at most 90%%)",
+                             request->noise);
     }
     bench->seeds = (uint32_t)(request->seeds ? request->seeds : SEEDS_DEFAULT);
     bench->options.limit_s = request->limit_s > 0 ? request->limit_s : 60;

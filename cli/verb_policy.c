@@ -203,8 +203,8 @@ static enum status report_text(struct cli *cli, const struct request *request,
 {
     struct cli_table table;
     const char *first = NULL;
-    fprintf(cli->out, "%s, seed %" PRIu64 ": %" PRIu32 " %s, each planned and live%s\n\n", request->policy, request->seed,
-            outcome->tried, outcome->tried == 1 ? "case" : "cases",
+    fprintf(cli->out, "%s, seed %" PRIu64 ": %" PRIu32 " %s, each planned and live%s\n\n",
+            request->policy, request->seed, outcome->tried, outcome->tried == 1 ? "case" : "cases",
             outcome->stopped && !request->case_path ? "; stopped where it did not terminate" : "");
     cli_table_begin(&table, (const char *const[]){"RULE", ">BROKEN IN", "FIRST CASE", NULL});
     for (uint32_t r = 0; r < POLICY_RULE_COUNT; r++) {
@@ -244,7 +244,8 @@ enum status verb_policy_test(struct cli *cli, int argc, char **argv, struct erro
                         "for the policy in one case, default 2s"),
         OPTION_QUANTITY("memory", 0, "SIZE", DIMENSION_BYTES, &request.memory_bytes,
                         "for the policy in one case, default 1GiB"),
-        OPTION_STRING("keep", 0, "DIR", &request.keep, "where cases that break a rule are written, default here"),
+        OPTION_STRING("keep", 0, "DIR", &request.keep,
+                      "where cases that break a rule are written, default here"),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
