@@ -22,13 +22,14 @@
 #include "base/alloc.h"
 #include "base/progress.h"
 #include "base/random.h"
+#include "planner/set_up_guide.h"
 
 struct node { /* of the tree of partial schedules; row by row */
     uint32_t parent, job, device;
 };
 
 struct candidate {
-    double score;
+    double score, guided;
     uint64_t hash;
     int64_t slack;
     double priority;
@@ -38,7 +39,7 @@ struct candidate {
 struct state {
     struct dispatch *dispatch;
     int64_t slack;
-    double priority;
+    double guided, priority;
     uint64_t hash;
 };
 
@@ -47,7 +48,9 @@ struct list_search {
     const struct instance_bounds *bounds;
     int64_t *remaining;     /* all jobs, each length + 1 */
     uint32_t *first;        /* (job_count) in `remaining` */
-    double *weight;         /* (job_count) noise of this run */
+    const double *weight;   /* (job_count) of this run */
+    struct set_up_guide guides[LIST_SOFTNESS_COUNT];
+    const struct set_up_guide *guide; /* of this run */
     uint32_t width_max;
     struct state *states;   /* (2 * width_max) */
     struct node *nodes;     /* (task_count * width_max) */
@@ -101,6 +104,20 @@ static void make_setup(struct list_search *s)
             s->setup[(size_t)j * n + k] = (int32_t)instance_setup(in, j, k, 0);
 }
 
+/* --- guides ---------------------------------------------------------------------------------- */
+
+/* In mean computations of a unit; the first is for the bound's own duals. */
+static const double softness[LIST_SOFTNESS_COUNT] = {0, 0.04, 0.1};
+
+/* Made when it is first asked for; the bound's duals where memory has no room for another. */
+static const struct set_up_guide *guide_of(struct list_search *s, uint32_t which)
+{
+    struct set_up_guide *guide = &s->guides[which];
+    struct error none = {0};
+    if (!guide->row && set_up_guide_make(s->in, s->bounds, softness[which], guide, &none)) return &s->guides[0];
+    return guide;
+}
+
 /* --- creation -------------------------------------------------------------------------------- */
 
 enum status list_search_create(const struct instance *in, const struct instance_bounds *bounds,
@@ -115,14 +132,13 @@ enum status list_search_create(const struct instance *in, const struct instance_
     for (s->seen_size = 16; s->seen_size < 4 * width_max; s->seen_size *= 2) {}
     size_t nodes = (size_t)in->task_count * width_max;
     make_setup(s);
-    s->weight = alloc_zeroed(in->job_count, sizeof *s->weight);
     s->states = alloc_zeroed(2 * (size_t)width_max, sizeof *s->states);
     s->nodes = alloc_zeroed(nodes, sizeof *s->nodes);
     s->candidates = alloc_zeroed(s->candidate_max, sizeof *s->candidates);
     s->seen = alloc_zeroed(s->seen_size, sizeof *s->seen);
-    if (!s->weight || !s->states || !s->nodes || !s->candidates || !s->seen)
+    if (!s->states || !s->nodes || !s->candidates || !s->seen)
         error_memory(err, "a search", nodes * sizeof *s->nodes);
-    else if (!make_remaining(s, err))
+    else if (!make_remaining(s, err) && !set_up_guide_make(in, bounds, 0, &s->guides[0], err))
         for (uint32_t w = 0; w < 2 * width_max; w++)
             if (dispatch_create(in, &s->states[w].dispatch, err)) break;
     if (err->status) {
@@ -138,9 +154,9 @@ void list_search_destroy(struct list_search *s)
     if (!s) return;
     for (uint32_t w = 0; s->states && w < 2 * s->width_max; w++) dispatch_destroy(s->states[w].dispatch);
     free(s->setup);
+    for (uint32_t g = 0; g < LIST_SOFTNESS_COUNT; g++) set_up_guide_release(&s->guides[g]);
     free(s->remaining);
     free(s->first);
-    free(s->weight);
     free(s->states);
     free(s->nodes);
     free(s->candidates);
@@ -180,6 +196,16 @@ static int64_t slack_of(const struct list_search *s, const struct dispatch *d, u
     int64_t row = last->job == TIMETABLE_NONE ? s->bounds->row_start
                                               : last->start + s->bounds->row[last->unit];
     return start - row - s->bounds->column[unit];
+}
+
+/* The same beyond what the guide expects. */
+static double guided_of(const struct list_search *s, const struct dispatch *d, uint32_t unit,
+                        uint32_t device, int64_t start)
+{
+    const struct dispatch_device *last = &d->devices[device];
+    double row = last->job == TIMETABLE_NONE ? s->guide->row_start
+                                             : (double)last->start + s->guide->row[last->unit];
+    return (double)start - row - s->guide->column[unit];
 }
 
 /* What the job's next task is worth: more is more urgent. */
@@ -224,11 +250,15 @@ static void add_candidate(struct run *r, uint32_t parent, uint32_t job, uint32_t
     if (least_value(s, job, next, start) >= r->below) return;
     int64_t slack = from->slack + slack_of(s, d, unit, device, start);
     if (slack > r->slack_max) return;
-    struct dispatch_device last = {.start = start, .job = job, .unit = unit};
     double priority = from->priority + urgency(s, job, next) * s->scale;
-    uint64_t hash = from->hash - hash_device(device, &d->devices[device]) + hash_device(device, &last) -
-                    hash_job(job, next) + hash_job(job, next + 1);
-    s->candidates[r->count++] = (struct candidate){(double)slack - priority, hash, slack, priority,
+    uint64_t hash = 0;
+    if (r->rule->width > 1) {
+        struct dispatch_device last = {.start = start, .job = job, .unit = unit};
+        hash = from->hash - hash_device(device, &d->devices[device]) + hash_device(device, &last) -
+               hash_job(job, next) + hash_job(job, next + 1);
+    }
+    double guided = from->guided + guided_of(s, d, unit, device, start);
+    s->candidates[r->count++] = (struct candidate){guided - priority, guided, hash, slack, priority,
                                                    parent, job, device};
 }
 
@@ -298,7 +328,8 @@ static bool better(const struct candidate *a, const struct candidate *b)
     if (a->score < b->score) return true;
     if (a->score > b->score) return false;
     if (a->hash != b->hash) return a->hash < b->hash;
-    return a->parent < b->parent;
+    if (a->parent != b->parent) return a->parent < b->parent;
+    return a->job < b->job;
 }
 
 /* The `wanted` best candidates to the front (Hoare's quickselect). */
@@ -349,6 +380,7 @@ static uint32_t advance(struct run *r, uint32_t step, uint32_t width)
         dispatch_copy(to, s->states[chosen->parent].dispatch);
         dispatch_put(to, chosen->job, chosen->device);
         next[made].slack = chosen->slack;
+        next[made].guided = chosen->guided;
         next[made].priority = chosen->priority;
         next[made].hash = chosen->hash;
         s->nodes[(size_t)step * s->width_max + made] =
@@ -373,6 +405,7 @@ static bool advance_single(struct run *r, uint32_t step)
         if (better(&s->candidates[c], best)) best = &s->candidates[c];
     dispatch_put(s->states[0].dispatch, best->job, best->device);
     s->states[0].slack = best->slack;
+    s->states[0].guided = best->guided;
     s->states[0].priority = best->priority;
     s->states[0].hash = best->hash;
     s->nodes[(size_t)step * s->width_max] = (struct node){0, best->job, best->device};
@@ -387,11 +420,9 @@ static void prepare(struct run *r, uint32_t fixed, const struct dispatch_step *s
     const struct instance *in = s->in;
     struct state *state = &s->states[0];
     int64_t longest = 1;
-    for (uint32_t i = 0; i < in->job_count; i++) {
-        double unit = random_unit(r->rule->seed, i);
-        s->weight[i] = 1 + r->rule->noise * (2 * unit - 1);
+    s->weight = r->rule->weights;
+    for (uint32_t i = 0; i < in->job_count; i++)
         if (s->remaining[s->first[i]] > longest) longest = s->remaining[s->first[i]];
-    }
     s->scale = r->rule->priority / (double)longest;
     r->slack_max = INT64_MAX / 2;
     if (in->objective == OBJECTIVE_MAKESPAN && r->below < in->horizon)
@@ -399,13 +430,16 @@ static void prepare(struct run *r, uint32_t fixed, const struct dispatch_step *s
                        s->bounds->sum;
     dispatch_clear(state->dispatch);
     state->slack = 0;
+    state->guided = 0;
     state->priority = 0;
     state->hash = 0;
     for (uint32_t t = 0; t < fixed; t++) {
         const struct dispatch *d = state->dispatch;
         uint32_t job = steps[t].job, device = steps[t].device;
         uint32_t unit = d->jobs[job].unit;
-        state->slack += slack_of(s, d, unit, device, dispatch_start(d, job, device));
+        int64_t start = dispatch_start(d, job, device);
+        state->slack += slack_of(s, d, unit, device, start);
+        state->guided += guided_of(s, d, unit, device, start);
         dispatch_put(state->dispatch, job, device);
     }
 }
@@ -426,6 +460,7 @@ bool list_search_run(struct list_search *s, const struct list_rule *rule, uint32
     struct run r = {.rule = rule, .below = below, .s = s};
     uint32_t width = rule->width < s->width_max ? rule->width : s->width_max, alive = 1;
     bool must = width == 1 && below == INT64_MAX;
+    s->guide = guide_of(s, rule->softness);
     prepare(&r, fixed, steps);
     for (uint32_t t = fixed; t < s->in->task_count; t++) {
         if (!must && t % 64 == 0 && clock_s() >= until_s) return false;
@@ -442,181 +477,4 @@ bool list_search_run(struct list_search *s, const struct list_rule *rule, uint32
     if (*value >= below) return false;
     read_back(s, fixed, best, steps);
     return true;
-}
-
-/* --- the baselines --------------------------------------------------------------------------- */
-
-struct baseline {
-    const struct instance *in;
-    struct dispatch *d;
-    int64_t *remaining; /* (job_count): computation not yet started */
-    bool *taken;        /* (job_count): some device has picked it, and not started it */
-    uint32_t *picked;   /* (device_count): TIMETABLE_NONE: nothing */
-    int64_t *event;     /* (device_count): when it is free, or starts what it picked */
-    bool *waiting;      /* (device_count): found nothing; asked again when a task ends */
-    struct dispatch_step *steps;
-    uint32_t made;
-    double until_s;
-};
-
-/* The longest remaining of the jobs that `device` may take at `now`; `own`: its job, also while it
- * runs. Ties go to `own`, then to the lowest index. */
-static uint32_t longest(const struct baseline *b, uint32_t device, uint32_t own, int64_t now)
-{
-    uint32_t best = TIMETABLE_NONE;
-    for (uint32_t i = 0; i < b->in->job_count; i++) {
-        const struct dispatch_job *job = &b->d->jobs[i];
-        const struct instance_job *chain = &b->in->jobs[i];
-        if (job->next == instance_length(chain)) continue;
-        if (b->taken[i] || (i != own && job->ended > now)) continue;
-        if (!instance_fits(b->in, instance_unit_at(chain, job->next), b->in->device_class[device])) continue;
-        if (best == TIMETABLE_NONE || b->remaining[i] > b->remaining[best] ||
-            (b->remaining[i] == b->remaining[best] && i == own))
-            best = i;
-    }
-    return best;
-}
-
-static void pick(struct baseline *b, uint32_t device, uint32_t own, int64_t now)
-{
-    b->picked[device] = longest(b, device, own, now);
-    if (b->picked[device] != TIMETABLE_NONE) b->taken[b->picked[device]] = true;
-}
-
-static void start_picked(struct baseline *b, uint32_t device)
-{
-    uint32_t job = b->picked[device];
-    uint32_t unit = instance_unit_at(&b->in->jobs[job], b->d->jobs[job].next);
-    dispatch_put(b->d, job, device);
-    b->steps[b->made++] = (struct dispatch_step){job, device};
-    b->remaining[job] -= instance_compute_min(b->in, unit);
-    b->taken[job] = false;
-    b->picked[device] = TIMETABLE_NONE;
-    b->event[device] = b->d->jobs[job].ended;
-}
-
-static uint32_t next_event(const struct baseline *b)
-{
-    uint32_t best = 0;
-    for (uint32_t g = 1; g < b->in->device_count; g++)
-        if (b->event[g] < b->event[best]) best = g;
-    return best;
-}
-
-/* `ahead`: pick the next job when a task starts; else when the device is free. Done in time? */
-static bool run_baseline(struct baseline *b, bool ahead)
-{
-    while (b->made < b->in->task_count) {
-        if (b->made % 1024 == 1023 && clock_s() >= b->until_s) return false;
-        uint32_t g = next_event(b);
-        int64_t now = b->event[g];
-        assert(now < INT64_MAX);
-        for (uint32_t o = 0; o < b->in->device_count && !b->waiting[g]; o++)
-            if (b->waiting[o] && b->event[o] == INT64_MAX) b->event[o] = now;
-        if (b->picked[g] == TIMETABLE_NONE) pick(b, g, TIMETABLE_NONE, now);
-        b->waiting[g] = b->picked[g] == TIMETABLE_NONE;
-        if (b->waiting[g]) {
-            b->event[g] = INT64_MAX;
-            continue;
-        }
-        uint32_t job = b->picked[g];
-        b->event[g] = dispatch_start(b->d, job, g);
-        if (b->event[g] > now) continue;
-        start_picked(b, g);
-        if (ahead) pick(b, g, job, now);
-    }
-    return true;
-}
-
-static enum status baseline(const struct instance *in, bool ahead, double until_s,
-                            struct dispatch_step *steps, int64_t *value, struct error *err)
-{
-    struct baseline b = {.in = in, .steps = steps, .until_s = until_s};
-    b.remaining = alloc_zeroed(in->job_count, sizeof *b.remaining);
-    b.taken = alloc_zeroed(in->job_count, sizeof *b.taken);
-    b.picked = alloc_zeroed(in->device_count, sizeof *b.picked);
-    b.event = alloc_zeroed(in->device_count, sizeof *b.event);
-    b.waiting = alloc_zeroed(in->device_count, sizeof *b.waiting);
-    if (!b.remaining || !b.taken || !b.picked || !b.event || !b.waiting) {
-        error_memory(err, "a schedule", in->job_count * sizeof *b.remaining);
-    } else if (!dispatch_create(in, &b.d, err)) {
-        for (uint32_t i = 0; i < in->job_count; i++) {
-            const struct instance_job *job = &in->jobs[i];
-            for (uint32_t u = 0; u < job->unit_count; u++)
-                b.remaining[i] += job->repeat * instance_compute_min(in, job->first_unit + u);
-        }
-        for (uint32_t g = 0; g < in->device_count; g++) b.picked[g] = TIMETABLE_NONE;
-        *value = run_baseline(&b, ahead) ? dispatch_value(b.d) : INT64_MAX;
-    }
-    dispatch_destroy(b.d);
-    free(b.remaining);
-    free(b.taken);
-    free(b.picked);
-    free(b.event);
-    free(b.waiting);
-    return err->status;
-}
-
-enum status list_search_hydra(const struct instance *in, double until_s, struct dispatch_step *steps,
-                              int64_t *value, struct error *err)
-{
-    return baseline(in, true, until_s, steps, value, err);
-}
-
-enum status list_search_lrtf(const struct instance *in, double until_s, struct dispatch_step *steps,
-                             int64_t *value, struct error *err)
-{
-    return baseline(in, false, until_s, steps, value, err);
-}
-
-struct sized {
-    int64_t computes;
-    uint32_t job;
-};
-
-static int compare_sized(const void *a, const void *b)
-{
-    const struct sized *x = a, *y = b;
-    if (x->computes != y->computes) return x->computes > y->computes ? -1 : 1;
-    return (x->job > y->job) - (x->job < y->job);
-}
-
-/* The job's next task: where the one before it was, or where it starts first. */
-static uint32_t device_for(const struct instance *in, const struct dispatch *d, uint32_t job)
-{
-    uint32_t unit = d->jobs[job].unit, best = d->jobs[job].device;
-    if (best != TIMETABLE_NONE && instance_fits(in, unit, in->device_class[best])) return best;
-    best = TIMETABLE_NONE;
-    for (uint32_t g = 0; g < in->device_count; g++)
-        if (instance_fits(in, unit, in->device_class[g]) &&
-            (best == TIMETABLE_NONE || dispatch_start(d, job, g) < dispatch_start(d, job, best)))
-            best = g;
-    return best;
-}
-
-enum status list_search_whole(const struct instance *in, struct dispatch_step *steps, int64_t *value,
-                              struct error *err)
-{
-    struct dispatch *d = NULL;
-    struct sized *order = alloc_zeroed(in->job_count, sizeof *order);
-    if (!order) return error_memory(err, "a schedule", in->job_count * sizeof *order);
-    if (!dispatch_create(in, &d, err)) {
-        for (uint32_t i = 0; i < in->job_count; i++) {
-            const struct instance_job *job = &in->jobs[i];
-            order[i].job = i;
-            for (uint32_t u = 0; u < job->unit_count; u++)
-                order[i].computes += job->repeat * instance_compute_min(in, job->first_unit + u);
-        }
-        qsort(order, in->job_count, sizeof *order, compare_sized);
-        for (uint32_t i = 0, t = 0; i < in->job_count; i++)
-            for (uint32_t k = 0; k < instance_length(&in->jobs[order[i].job]); k++, t++) {
-                uint32_t job = order[i].job, device = device_for(in, d, job);
-                steps[t] = (struct dispatch_step){job, device};
-                dispatch_put(d, job, device);
-            }
-        *value = dispatch_value(d);
-    }
-    dispatch_destroy(d);
-    free(order);
-    return err->status;
 }

@@ -5,11 +5,14 @@
  * schedules over a range of priorities, without and with a look at every device; then they take turns:
  *
  *     beam     whole schedules, four times as wide in each round, as far as memory and time go
- *     passes   list schedules under perturbed priorities: cheap, and where nothing is copied best
+ *     passes   list schedules under perturbed priorities, those of the best or equal ones. Much noise
+ *              lets some jobs run ahead: in step they all want copies at the same time, at the start
+ *              above all, when forward passes have little to hide them behind
  *     ends     the last tasks of the best schedule made anew
  *
  * Priorities count in mean computations of a task; which one suits an instance is not known before,
- * so each round tries another, and the best so far every second time.
+ * so each round tries another, and the best so far every second time. The same goes for the guides
+ * (set_up_guide.h).
  */
 #include "planner/schedule_search.h"
 
@@ -22,18 +25,20 @@
 #include "base/random.h"
 #include "base/size.h"
 #include "planner/branch_bound.h"
+#include "planner/list_baseline.h"
 #include "planner/list_search.h"
 
 /* In mean computations. */
-static const double priorities[] = {0.05, 0.2, 0.8, 3.2, 12.8, 0.0125, 51.2};
+static const double priorities[] = {0.8, 51.2, 3.2, 12.8, 51.2, 0.2, 0.05};
 
-enum { PASSES = 24, ENDS = 12, WIDTH_MAX = 512 };
+enum { PASSES = 120, ENDS = 12, WIDTH_MAX = 512 };
 /* Ends of so few tasks go to branch and bound, with so many nodes where all tasks are few. */
 enum { EXACT_TASKS = 14, EXACT_NODES = 3000, SMALL_TASKS = 64, SMALL_NODES = 20000 };
 
-/* Candidates of one run: about a second. */
-static const double work_max = 2e8;
-static const double end_work = 2e6; /* of making an end anew */
+/* Candidates of one run: a tenth of a second. */
+static const double work_max = 2e7;
+static const double end_work = 1e6; /* of making an end anew */
+static const double first_noise = 0.35;
 static const double quick_work = 2e7; /* tasks by jobs: LRTF is then done whatever the time */
 
 struct search {
@@ -45,6 +50,8 @@ struct search {
     int64_t value, bound;
     double mean;          /* computation of a task */
     double best_priority; /* of what made the best */
+    double *weights, *best_weights; /* (job_count) of priorities: of this run, of what made the best */
+    uint32_t best_softness;
     bool best_every;
     bool copies;          /* without any, slack tells partial schedules apart too late for beams */
     uint32_t width_max;
@@ -113,6 +120,8 @@ static enum status try_rule(struct search *s, const struct list_rule *rule, uint
     if (!list_search_run(s->list, rule, fixed, below, s->options->until_s, s->trial, &value))
         return STATUS_OK;
     s->best_priority = rule->priority;
+    s->best_softness = rule->softness;
+    memcpy(s->best_weights, s->weights, s->in->job_count * sizeof *s->weights);
     s->best_every = rule->every_device;
     return keep(s, value, err);
 }
@@ -123,10 +132,23 @@ static double random_priority(const struct search *s, uint64_t draw)
     return priorities[draw / 2 % ARRAY_COUNT(priorities)] * s->mean;
 }
 
-/* 0.3 to 0.002: much reorders jobs of different lengths, little only equal ones. */
+/* Which guide. Without copies the bound's duals say it all. */
+static uint32_t random_softness(const struct search *s, uint64_t draw)
+{
+    return !s->copies ? 0 : draw % 2 ? s->best_softness : draw / 2 % 8 == 0 ? 0 : 1 + (uint32_t)(draw / 16 % 2);
+}
+
+/* 1 to 0.01: much reorders jobs of different lengths, little only equal ones. */
 static double random_noise(uint64_t draw)
 {
-    return ldexp(0.3, -(int)(draw / 16 % 8));
+    return ldexp(1, -(int)(draw / 16 % 8));
+}
+
+/* The weights of this run: those of the best, or all 1, changed by up to `noise`. */
+static void perturb(struct search *s, bool best, double noise, uint64_t seed)
+{
+    for (uint32_t i = 0; i < s->in->job_count; i++)
+        s->weights[i] = (best ? s->best_weights[i] : 1) * (1 + noise * (2 * random_unit(seed, i) - 1));
 }
 
 /* Make the last tasks of the best schedule anew. */
@@ -146,10 +168,14 @@ static enum status remake_end(struct search *s, uint64_t draw, struct error *err
             return err->status;
         return keep(s, value, err);
     }
-    struct list_rule rule = {.width = s->copies || draw / 256 % 2 ? 4 : 1, .priority = random_priority(s, draw / 8), .noise = random_noise(draw),
-                             .every_device = draw / 4 % 2, .seed = draw};
+    struct list_rule rule = {.width = s->copies || draw / 256 % 2 ? 4 : 1,
+                             .softness = random_softness(s, draw / 4096),
+                             .priority = random_priority(s, draw / 8), .weights = s->weights,
+                             .every_device = draw / 4 % 2};
+    perturb(s, draw / 1024 % 2, random_noise(draw), draw);
     double share = (double)open / n;
-    while (rule.width > 1 && rule.width < s->width_max && work_of(s, &rule) * share < end_work) rule.width *= 2;
+    while (rule.width > 1 && rule.width < s->width_max && work_of(s, &rule) * share < end_work)
+        rule.width *= 2;
     if (rule.width > s->width_max) rule.width = s->width_max;
     return try_rule(s, &rule, n - open, err);
 }
@@ -158,24 +184,31 @@ static enum status iterate(struct search *s, struct error *err)
 {
     uint32_t first = 2 * ARRAY_COUNT(priorities), k = s->iteration;
     uint64_t draw = random_u64(s->options->seed, k);
-    struct list_rule rule = {.width = 1, .seed = draw};
+    struct list_rule rule = {.width = 1, .weights = s->weights};
+    double noise = random_noise(draw);
     if (k < first) {
+        perturb(s, false, s->copies && k % 2 ? first_noise : 0, draw);
         rule.priority = priorities[k % ARRAY_COUNT(priorities)] * s->mean;
         rule.every_device = k >= ARRAY_COUNT(priorities);
+        rule.softness = !s->copies ? 0 : k > 4 && k % 3 == 2 ? 2 : 1;
         return work_of(s, &rule) <= work_max ? try_rule(s, &rule, 0, err) : STATUS_OK;
     }
     uint32_t round = (k - first) / (1 + PASSES + ENDS), turn = (k - first) % (1 + PASSES + ENDS);
     if (turn > PASSES) return remake_end(s, draw, err);
     rule.priority = random_priority(s, draw);
-    rule.noise = random_noise(draw);
+    rule.softness = random_softness(s, draw / 4096);
     rule.every_device = s->copies && draw / 128 % 2;
     if (turn == 0 && s->copies) {
         for (uint32_t r = 0; r <= round && rule.width < s->width_max; r++) rule.width *= 4;
         if (rule.width > s->width_max) rule.width = s->width_max;
         rule.every_device = s->best_every;
-        if (round % 4 < 3) rule.priority = s->best_priority;
-        if (round % 2 == 0) rule.noise = 0;
+        if (round % 4 < 3) {
+            rule.priority = s->best_priority;
+            rule.softness = s->best_softness;
+        }
+        if (round % 2 == 0) noise = 0;
     }
+    perturb(s, draw / 1024 % 4 > 0, noise, draw);
     while (rule.width > 1 && work_of(s, &rule) > work_max) rule.width /= 2;
     if (work_of(s, &rule) > work_max) rule.every_device = false;
     return try_rule(s, &rule, 0, err);
@@ -187,11 +220,11 @@ static enum status baselines(struct search *s, struct error *err)
     bool quick = (double)s->in->task_count * s->in->job_count <= quick_work;
     double until_s = quick ? HUGE_VAL : s->options->until_s;
     s->value = INT64_MAX;
-    if (!quick && (list_search_whole(s->in, s->trial, &value, err) || keep(s, value, err)))
+    if (!quick && (list_baseline_whole(s->in, s->trial, &value, err) || keep(s, value, err)))
         return err->status;
-    if (list_search_lrtf(s->in, until_s, s->trial, &value, err) || keep(s, value, err)) return err->status;
+    if (list_baseline_lrtf(s->in, until_s, s->trial, &value, err) || keep(s, value, err)) return err->status;
     if (s->value > s->bound &&
-        (list_search_hydra(s->in, until_s, s->trial, &value, err) || keep(s, value, err)))
+        (list_baseline_hydra(s->in, until_s, s->trial, &value, err) || keep(s, value, err)))
         return err->status;
     return STATUS_OK;
 }
@@ -211,7 +244,9 @@ enum status schedule_search(const struct instance *in, const struct instance_bou
     struct search s = {.in = in, .bounds = bounds, .options = options, .steps = steps,
                        .bound = instance_bounds_best(bounds), .width_max = widest(in)};
     s.trial = alloc_zeroed(in->task_count, sizeof *s.trial);
-    if (!s.trial) {
+    s.weights = alloc_zeroed(in->job_count, sizeof *s.weights);
+    s.best_weights = alloc_zeroed(in->job_count, sizeof *s.best_weights);
+    if (!s.trial || !s.weights || !s.best_weights) {
         error_memory(err, "a search", in->task_count * sizeof *s.trial);
         goto out;
     }
@@ -220,6 +255,8 @@ enum status schedule_search(const struct instance *in, const struct instance_bou
         s.mean += (double)instance_compute_min(in, u) * in->jobs[in->units[u].job].repeat;
     s.mean /= in->task_count;
     s.best_priority = s.mean;
+    perturb(&s, false, 0, 0);
+    memcpy(s.best_weights, s.weights, in->job_count * sizeof *s.weights);
     s.iteration = options->made;
     if (options->made > 0) s.value = *value;
     else if (baselines(&s, err)) goto out;
@@ -233,5 +270,7 @@ done:
 out:
     list_search_destroy(s.list);
     free(s.trial);
+    free(s.weights);
+    free(s.best_weights);
     return err->status;
 }

@@ -26,7 +26,7 @@
 #include "base/size.h"
 #include "planner/certify.h"
 #include "planner/instance_random.h"
-#include "planner/list_search.h"
+#include "planner/list_baseline.h"
 
 static void check(enum status status, const struct error *err)
 {
@@ -67,7 +67,7 @@ static struct certificate solve(const struct instance_random *options,
     }
     struct dispatch_step *steps = calloc(in.task_count, sizeof *steps);
     if (!steps) exit(3);
-    check(list_search_hydra(&in, HUGE_VAL, steps, lrtf, &err), &err);
+    check(list_baseline_hydra(&in, HUGE_VAL, steps, lrtf, &err), &err);
     check(certify(&in, limits, &timetable, &certificate, &err), &err);
     free(steps);
     timetable_release(&timetable);

@@ -12,7 +12,7 @@
 #include "base/json_out.h"
 #include "planner/instance_bound.h"
 #include "planner/instance_io.h"
-#include "planner/list_search.h"
+#include "planner/list_baseline.h"
 #include "planner/timetable_check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -53,7 +53,7 @@ static void ask(const struct instance *in)
     if (in->task_count > TASKS_MAX || in->unit_count > UNITS_MAX || in->device_count > 64) return;
     struct dispatch_step *steps = calloc(in->task_count, sizeof *steps);
     assert(steps);
-    enum status status = list_search_hydra(in, HUGE_VAL, steps, &value, &err);
+    enum status status = list_baseline_hydra(in, HUGE_VAL, steps, &value, &err);
     if (!status) status = timetable_make(in, steps, &timetable, &err);
     if (!status) status = timetable_check(in, &timetable, &err);
     if (!status) status = instance_bounds_make(in, &bounds, &err);

@@ -22,6 +22,7 @@
 #include "planner/certify.h"
 #include "planner/formulation.h"
 #include "planner/instance_random.h"
+#include "planner/list_baseline.h"
 #include "planner/list_search.h"
 #include "planner/schedule_search.h"
 #include "planner/timetable_check.h"
@@ -91,7 +92,7 @@ static int64_t by_branching(const struct instance *in, const struct instance_bou
     struct error err = {0};
     int64_t value;
     assert_non_null(steps);
-    assert_int_equal(list_search_lrtf(in, HUGE_VAL, steps, &value, &err), STATUS_OK);
+    assert_int_equal(list_baseline_lrtf(in, HUGE_VAL, steps, &value, &err), STATUS_OK);
     if (branch_bound_run(in, bounds, &options, steps, &value, &result, &err)) fail_msg("%s", err.text);
     assert_true(result.proven);
     if (timetable_make(in, steps, &table, &err) || timetable_check(in, &table, &err)) fail_msg("%s", err.text);
@@ -179,7 +180,7 @@ static void solvers_agree(void **state)
             struct formulation_result result;
             int64_t value;
             if (kind != FORMULATION_ADJACENCY && family != FAMILY_COMPUTE) continue;
-            assert_int_equal(list_search_hydra(&in, HUGE_VAL, steps, &value, &err), STATUS_OK);
+            assert_int_equal(list_baseline_hydra(&in, HUGE_VAL, steps, &value, &err), STATUS_OK);
             if (formulation_solve(&in, &bounds, kind, "glpk", 60, steps, &value, &result, &err))
                 fail_msg("%s: %s", formulation_names[kind], err.text);
             if (!result.proven && result.status == MILP_STOPPED) continue; /* a machine that stood still */
@@ -214,7 +215,7 @@ static void schedules_as_values(void **state)
         assert_int_equal(instance_random(&options, &in, &err), STATUS_OK);
         assert_int_equal(instance_bounds_make(&in, &bounds, &err), STATUS_OK);
         struct dispatch_step *steps = calloc(in.task_count, sizeof *steps);
-        assert_int_equal(list_search_lrtf(&in, HUGE_VAL, steps, &value, &err), STATUS_OK);
+        assert_int_equal(list_baseline_lrtf(&in, HUGE_VAL, steps, &value, &err), STATUS_OK);
         assert_int_equal(timetable_make(&in, steps, &table, &err), STATUS_OK);
         if (formulation_create(&in, &bounds, kind, value + 3, &f, &err)) fail_msg("%s", err.text);
         double *x = calloc(milp_column_count(formulation_milp(f)) + 1, sizeof *x);
@@ -251,7 +252,7 @@ static void lrtf_theorem(void **state)
         int64_t value, work = 0, longest_task = 0, longest_chain = 0;
         assert_int_equal(instance_random(&options, &in, &err), STATUS_OK);
         struct dispatch_step *steps = calloc(in.task_count, sizeof *steps);
-        assert_int_equal(list_search_lrtf(&in, HUGE_VAL, steps, &value, &err), STATUS_OK);
+        assert_int_equal(list_baseline_lrtf(&in, HUGE_VAL, steps, &value, &err), STATUS_OK);
         for (uint32_t i = 0; i < in.job_count; i++) {
             int64_t chain = 0;
             for (uint32_t t = 0; t < instance_length(&in.jobs[i]); t++) {
