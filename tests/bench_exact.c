@@ -9,10 +9,13 @@
  *      minibatches: gap of one second's search to the bound, beside Hydra's LRTF.
  *   3  huge: 64 devices, 256 jobs of 24 shards, one second.
  *   4  Hydra's Fig. 7: 8 and 64 jobs on 4 and 8 devices, 3 instances each.
+ *   5  solvers: small instances of growing size, the same integer program (MPS) given to GLPK and to CBC
+ *      where it is installed, beside branch and bound. All start knowing the search's value; a solver is
+ *      stopped after EXACT SECONDS.
  *
  * Durations of forward passes are 4 to 20 ticks, 40 to 200 in 3.
  *
- * usage: bench_exact [small|core|large|huge|fig7|all] [INSTANCES [EXACT SECONDS]]
+ * usage: bench_exact [small|core|large|huge|fig7|solvers|all] [INSTANCES [EXACT SECONDS]]
  * Prints one line a regime. Times depend on the machine; the rest on the seed (the instance's number)
  * and, where a second is given, a little on the machine.
  */
@@ -25,6 +28,7 @@
 #include "base/progress.h"
 #include "base/size.h"
 #include "planner/certify.h"
+#include "planner/formulation.h"
 #include "planner/instance_random.h"
 #include "planner/list_baseline.h"
 
@@ -187,6 +191,59 @@ static void bench_fig7(void)
         }
 }
 
+/* --- solvers --------------------------------------------------------------------------------- */
+
+static void print_solver(const struct instance *in, const struct instance_bounds *bounds, int64_t value,
+                         const char *solver, double limit_s)
+{
+    struct formulation *f = NULL;
+    struct milp_result result;
+    struct milp_options options = {.solver = solver, .limit_s = limit_s};
+    struct error err = {0};
+    check(formulation_create(in, bounds, formulation_suitable(in, value), value, &f, &err), &err);
+    if (milp_solve(formulation_milp(f), &options, &result, &err)) {
+        printf("  %s: %.60s", solver, err.text);
+    } else {
+        double bound = result.bounded && result.bound > 0 ? ceil(result.bound - 1e-6) : 0;
+        printf("  %s %-8s %6.2f s", solver, result.status == MILP_OPTIMAL ? "optimal" : "stopped", result.seconds);
+        if (result.found) printf(" value %.0f", result.value);
+        if (bound > 0) printf(" gap %.1f %%", 100 * ((double)value - bound) / bound);
+    }
+    free(result.x);
+    formulation_destroy(f);
+}
+
+static void bench_solvers(uint32_t instances, double limit_s)
+{
+    printf("solvers: the same program, known values; up to %.0f s\n", limit_s);
+    for (uint32_t f = FAMILY_HIDDEN; f <= FAMILY_COPY; f++)
+        for (uint32_t n = 1; n <= instances; n++) {
+            struct instance_random options = {.family = f, .seed = n, .devices = {2, 3}, .minibatches = {1, 1},
+                                              .jobs = {2 + n, 2 + n}, .shards = {2, 2}};
+            struct certify_options limits = {.seed = n, .iterations = 2000, .search_limit_s = HUGE_VAL,
+                                             .exact_limit_s = limit_s};
+            struct instance in = {0};
+            struct instance_bounds bounds = {0};
+            struct timetable timetable = {0};
+            struct certificate c;
+            struct error err = {0};
+            check(instance_random(&options, &in, &err), &err);
+            check(instance_bounds_make(&in, &bounds, &err), &err);
+            check(certify(&in, &limits, &timetable, &c, &err), &err);
+            printf("%-8s %2u tasks, %u devices: value %lld, own %-7s %.3f s gap %.1f %%", instance_family_names[f],
+                   in.task_count, in.device_count, (long long)c.value,
+                   c.status == CERTIFICATE_GAP ? "stopped" : "optimal", c.bound_s + c.search_s + c.exact_s,
+                   100 * certificate_gap(&c));
+            print_solver(&in, &bounds, c.value, "glpk", limit_s);
+            print_solver(&in, &bounds, c.value, "cbc", limit_s);
+            printf("\n");
+            fflush(stdout);
+            timetable_release(&timetable);
+            instance_bounds_release(&bounds);
+            instance_release(&in);
+        }
+}
+
 int main(int argc, char **argv)
 {
     const char *which = argc > 1 ? argv[1] : "all";
@@ -194,7 +251,7 @@ int main(int argc, char **argv)
     bool all = strcmp(which, "all") == 0;
     if (argc > 4 || (argc > 2 && !number_read_u64(argv[2], &instances)) ||
         (argc > 3 && !number_read_u64(argv[3], &exact_s)) || instances > 1000000) {
-        fprintf(stderr, "usage: bench_exact [small|core|large|huge|fig7|all] [INSTANCES [EXACT SECONDS]]\n");
+        fprintf(stderr, "usage: bench_exact [small|core|large|huge|fig7|solvers|all] [INSTANCES [EXACT SECONDS]]\n");
         return 2;
     }
     if (all || strcmp(which, "small") == 0)
@@ -204,5 +261,6 @@ int main(int argc, char **argv)
     if (all || strcmp(which, "large") == 0) bench_large(instances ? (uint32_t)instances : 100);
     if (all || strcmp(which, "huge") == 0) bench_huge(instances ? (uint32_t)instances : 3);
     if (all || strcmp(which, "fig7") == 0) bench_fig7();
+    if (all || strcmp(which, "solvers") == 0) bench_solvers(instances ? (uint32_t)instances : 4, (double)exact_s);
     return 0;
 }
