@@ -10,7 +10,7 @@
  * deeper node, unless it is a whole schedule. (All nodes compared keep the present limit: the memo is
  * emptied when a better schedule lowers it.)
  *
- * Slack still to be wasted. A device whose last task started at s either ends (then it idles until
+ * Slack still to be wasted; and what is left, assigned anew (rest_bound.h): half to an eighth of the nodes. A device whose last task started at s either ends (then it idles until
  * the makespan) or is followed by some unit k not yet done, which starts no earlier than its chain,
  * the set-up and the present allow. The least of these over k, beyond the duals, will be spent.
  *
@@ -26,24 +26,10 @@
 #include "base/alloc.h"
 #include "base/progress.h"
 #include "base/random.h"
+#include "planner/branch_node.h"
+#include "planner/rest_bound.h"
 
-enum { NO_JOB = 255, TIMES_MAX = BRANCH_BOUND_JOBS_MAX + BRANCH_BOUND_DEVICES_MAX + 1 };
-
-struct place { /* a device */
-    int32_t start;
-    uint16_t unit;
-    uint8_t job;   /* NO_JOB: nothing has run */
-};
-
-struct node {
-    int64_t slack, cost; /* cost: of jobs that have ended, for sums */
-    uint64_t bytes;
-    int32_t now;
-    int32_t ready[BRANCH_BOUND_JOBS_MAX], ended[BRANCH_BOUND_JOBS_MAX], end[BRANCH_BOUND_JOBS_MAX];
-    uint16_t next[BRANCH_BOUND_JOBS_MAX];
-    uint8_t device[BRANCH_BOUND_JOBS_MAX];
-    struct place places[BRANCH_BOUND_DEVICES_MAX];
-};
+enum { TIMES_MAX = BRANCH_BOUND_JOBS_MAX + BRANCH_BOUND_DEVICES_MAX + 1 };
 
 struct choice {
     int64_t slack;
@@ -62,7 +48,9 @@ struct search {
     int64_t *remaining;  /* (job_count, longest + 1) computation and last copy out */
     uint32_t stride;
     int32_t *setup;      /* (class_count, unit_count, unit_count) */
-    struct node *nodes;  /* (task_count + 1) */
+    struct rest_bound *rest; /* NULL: the instance is too large for it */
+    uint32_t first_task[BRANCH_BOUND_JOBS_MAX];
+    struct branch_node *nodes;  /* (task_count + 1) */
     struct choice *choices; /* (task_count, job_count * device_count) */
     struct dispatch_step *path, *best; /* (task_count) */
     int64_t *value;
@@ -117,14 +105,14 @@ struct key {
     int32_t times[TIMES_MAX];
 };
 
-static int compare_places(const struct place *a, const struct place *b)
+static int compare_places(const struct branch_place *a, const struct branch_place *b)
 {
     if (a->job != b->job) return a->job < b->job ? -1 : 1;
     if (a->unit != b->unit) return a->unit < b->unit ? -1 : 1;
     return (a->start > b->start) - (a->start < b->start);
 }
 
-static void make_key(const struct search *s, const struct node *node, struct key *key)
+static void make_key(const struct search *s, const struct branch_node *node, struct key *key)
 {
     const struct instance *in = s->in;
     uint8_t order[BRANCH_BOUND_DEVICES_MAX];
@@ -147,7 +135,7 @@ static void make_key(const struct search *s, const struct node *node, struct key
         *times++ = done ? node->end[i] : node->ready[i] > node->now ? node->ready[i] : node->now;
     }
     for (uint32_t g = 0; g < in->device_count; g++) {
-        const struct place *place = &node->places[order[g]];
+        const struct branch_place *place = &node->places[order[g]];
         *to++ = place->job;
         *to++ = (unsigned char)place->unit;
         *to++ = (unsigned char)(place->unit >> 8);
@@ -157,7 +145,7 @@ static void make_key(const struct search *s, const struct node *node, struct key
 }
 
 /* Was there a node that can do all that this one can? If not, this one is kept. */
-static bool dominated(struct search *s, const struct node *node)
+static bool dominated(struct search *s, const struct branch_node *node)
 {
     struct key key;
     make_key(s, node, &key);
@@ -195,11 +183,11 @@ static bool dominated(struct search *s, const struct node *node)
 /* --- bounds of a node ------------------------------------------------------------------------ */
 
 /* Slack that this device will waste at least. */
-static int64_t waste(const struct search *s, const struct node *node, uint32_t device)
+static int64_t waste(const struct search *s, const struct branch_node *node, uint32_t device)
 {
     const struct instance *in = s->in;
     const struct instance_bounds *b = s->bounds;
-    const struct place *place = &node->places[device];
+    const struct branch_place *place = &node->places[device];
     uint32_t class = in->device_class[device];
     bool empty = place->job == NO_JOB;
     int64_t from = empty ? b->row_start : place->start + b->row[place->unit];
@@ -229,7 +217,7 @@ static int64_t waste(const struct search *s, const struct node *node, uint32_t d
 }
 
 /* Can this node still be completed below the limit, as far as can be seen? */
-static bool hopeless(const struct search *s, const struct node *node)
+static bool hopeless(const struct search *s, const struct branch_node *node)
 {
     const struct instance *in = s->in;
     bool sums = in->objective == OBJECTIVE_MEAN || in->objective == OBJECTIVE_WEIGHTED;
@@ -250,10 +238,10 @@ static bool hopeless(const struct search *s, const struct node *node)
 
 /* --- branching ------------------------------------------------------------------------------- */
 
-static int64_t start_of(const struct search *s, const struct node *node, uint32_t job, uint32_t device)
+static int64_t start_of(const struct search *s, const struct branch_node *node, uint32_t job, uint32_t device)
 {
     const struct instance *in = s->in;
-    const struct place *place = &node->places[device];
+    const struct branch_place *place = &node->places[device];
     uint32_t unit = instance_unit_at(&in->jobs[job], node->next[job]);
     int64_t ready = node->ready[job], free;
     if (place->job == NO_JOB) {
@@ -276,7 +264,7 @@ static bool before(const struct choice *a, const struct choice *b)
 }
 
 /* Children worth opening, in the order of their starts; returns how many. */
-static uint32_t list_choices(const struct search *s, const struct node *node, struct choice *choices)
+static uint32_t list_choices(const struct search *s, const struct branch_node *node, struct choice *choices)
 {
     const struct instance *in = s->in;
     uint32_t count = 0;
@@ -287,7 +275,7 @@ static uint32_t list_choices(const struct search *s, const struct node *node, st
         uint64_t tried = 0; /* classes of which an empty device was tried */
         for (uint32_t g = 0; g < in->device_count; g++) {
             uint32_t class = in->device_class[g];
-            const struct place *place = &node->places[g];
+            const struct branch_place *place = &node->places[g];
             if (!instance_fits(in, unit, class)) continue;
             if (place->job == NO_JOB) {
                 if (tried & (uint64_t)1 << class) continue;
@@ -309,15 +297,15 @@ static uint32_t list_choices(const struct search *s, const struct node *node, st
     return count;
 }
 
-static void open_child(const struct search *s, const struct node *from, const struct choice *choice,
-                       struct node *to)
+static void open_child(const struct search *s, const struct branch_node *from, const struct choice *choice,
+                       struct branch_node *to)
 {
     const struct instance *in = s->in;
     uint32_t i = choice->job, g = choice->device;
     const struct instance_job *job = &in->jobs[i];
     uint32_t unit = instance_unit_at(job, from->next[i]);
     const struct instance_unit *u = &in->units[unit];
-    const struct place *place = &from->places[g];
+    const struct branch_place *place = &from->places[g];
     bool there = place->job != NO_JOB && instance_resident(&in->units[place->unit], u);
     *to = *from;
     to->now = choice->start;
@@ -326,7 +314,8 @@ static void open_child(const struct search *s, const struct node *from, const st
         to->bytes += (there ? 0 : u->in_bytes) + (u->writes ? u->out_bytes : 0);
     to->next[i]++;
     to->device[i] = (uint8_t)g;
-    to->places[g] = (struct place){choice->start, (uint16_t)unit, (uint8_t)i};
+    to->places[g] = (struct branch_place){choice->start, (uint16_t)unit,
+                                             (uint16_t)(s->first_task[i] + from->next[i]), (uint8_t)i};
     int64_t ended = choice->start + instance_compute(in, unit, in->device_class[g]);
     to->ended[i] = to->ready[i] = (int32_t)ended;
     if (ended + u->out > to->end[i]) to->end[i] = (int32_t)(ended + u->out);
@@ -336,7 +325,7 @@ static void open_child(const struct search *s, const struct node *from, const st
         to->cost += to->end[i] * (int64_t)(in->objective == OBJECTIVE_WEIGHTED ? job->weight : 1);
 }
 
-static void keep_best(struct search *s, const struct node *node)
+static void keep_best(struct search *s, const struct branch_node *node)
 {
     int64_t ends[BRANCH_BOUND_JOBS_MAX];
     for (uint32_t i = 0; i < s->in->job_count; i++) ends[i] = node->end[i];
@@ -361,12 +350,13 @@ static bool out_of_time(struct search *s)
 static void branch(struct search *s, uint32_t depth)
 {
     const struct instance *in = s->in;
-    const struct node *node = &s->nodes[depth];
+    const struct branch_node *node = &s->nodes[depth];
     if (depth == in->task_count) {
         keep_best(s, node);
         return;
     }
     if (out_of_time(s) || hopeless(s, node) || dominated(s, node)) return;
+    if (s->rest && rest_bound_breaks(s->rest, node, depth, depth > s->options->fixed, s->limit)) return;
     struct choice *choices = s->choices + (size_t)depth * in->job_count * in->device_count;
     uint32_t count = list_choices(s, node, choices);
     for (uint32_t c = 0; c < count && !s->stopped; c++) {
@@ -384,9 +374,9 @@ static uint32_t open_fixed(struct search *s, const struct dispatch_step *steps)
 {
     const struct instance *in = s->in;
     for (uint32_t t = 0; t < s->options->fixed; t++) {
-        const struct node *node = &s->nodes[t];
+        const struct branch_node *node = &s->nodes[t];
         uint32_t i = steps[t].job, g = steps[t].device;
-        const struct place *place = &node->places[g];
+        const struct branch_place *place = &node->places[g];
         uint32_t unit = instance_unit_at(&in->jobs[i], node->next[i]);
         int64_t start = start_of(s, node, i, g);
         int64_t from = place->job == NO_JOB ? s->bounds->row_start
@@ -420,9 +410,12 @@ static enum status make_tables(struct search *s, struct error *err)
     s->heads = alloc_zeroed(s->head_count, sizeof *s->heads);
     if (!s->remaining || !s->setup || !s->nodes || !s->choices || !s->path || !s->records || !s->heads)
         return error_memory(err, "branch and bound", memory);
-    for (uint32_t i = 0; i < in->job_count; i++) {
+    if (rest_bound_takes(in) && rest_bound_create(in, &s->rest, err)) return err->status;
+    for (uint32_t i = 0, first = 0; i < in->job_count; i++) {
         const struct instance_job *job = &in->jobs[i];
         uint32_t length = instance_length(job);
+        s->first_task[i] = first;
+        first += length;
         int64_t sum = in->units[job->first_unit + job->unit_count - 1].out;
         for (uint32_t t = length; t-- > 0;) {
             sum += instance_compute_min(in, instance_unit_at(job, t));
@@ -454,6 +447,7 @@ enum status branch_bound_run(const struct instance *in, const struct instance_bo
         branch(&s, open_fixed(&s, steps));
         result->proven = !s.stopped;
     }
+    rest_bound_destroy(s.rest);
     free(s.remaining);
     free(s.setup);
     free(s.nodes);
