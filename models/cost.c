@@ -355,24 +355,34 @@ static struct copies measured_copies(const struct hardware *hardware, uint32_t d
     return (struct copies){type->d2h, type->d2h_count};
 }
 
-/* Bytes per second of the tightest link; DBL_MAX when none counts. */
-static double tightest_link(const struct hardware *hardware, uint32_t device, bool paced_only)
+/* Links one after the other. */
+struct route {
+    const uint32_t *links;
+    uint32_t count;
+};
+
+static struct route host_route(const struct hardware *hardware, uint32_t device)
 {
     const struct hardware_device *d = &hardware->devices[device];
+    return (struct route){d->path, d->path_count};
+}
+
+/* Bytes per second of the tightest link; DBL_MAX when none counts. */
+static double tightest_link(const struct hardware *hardware, struct route route, bool paced_only)
+{
     double rate = DBL_MAX;
-    for (uint32_t i = 0; i < d->path_count; i++) {
-        const struct hardware_link *link = &hardware->links[d->path[i]];
+    for (uint32_t i = 0; i < route.count; i++) {
+        const struct hardware_link *link = &hardware->links[route.links[i]];
         if (!paced_only || link->paced) rate = fmin(rate, link->bandwidth.value);
     }
     return rate;
 }
 
-static double path_latency(const struct hardware *hardware, uint32_t device)
+static double route_latency(const struct hardware *hardware, struct route route)
 {
-    const struct hardware_device *d = &hardware->devices[device];
     double sum = 0;
-    for (uint32_t i = 0; i < d->path_count; i++)
-        sum += hardware->links[d->path[i]].latency.value;
+    for (uint32_t i = 0; i < route.count; i++)
+        sum += hardware->links[route.links[i]].latency.value;
     return sum;
 }
 
@@ -393,40 +403,99 @@ static double curve_s(struct copies c, double latency_s, double bytes)
     return exp((1 - part) * log(low->seconds) + part * log(high->seconds));
 }
 
-double cost_copy_bandwidth(const struct hardware *hardware, uint32_t device,
-                           enum copy_direction direction)
+static double bandwidth(const struct hardware *hardware, struct copies c, struct route route)
 {
-    assert(device < hardware->device_count);
-    struct copies c = measured_copies(hardware, device, direction);
-    if (c.count == 0) return tightest_link(hardware, device, false);
+    if (c.count == 0) return tightest_link(hardware, route, false);
     const struct copy_point *last = &c.points[c.count - 1];
-    return fmin((double)last->bytes / last->seconds, tightest_link(hardware, device, true));
+    return fmin((double)last->bytes / last->seconds, tightest_link(hardware, route, true));
 }
 
-double cost_copy_latency_s(const struct hardware *hardware, uint32_t device,
-                           enum copy_direction direction)
+static double latency(const struct hardware *hardware, struct copies c, struct route route)
 {
-    assert(device < hardware->device_count);
-    struct copies c = measured_copies(hardware, device, direction);
-    double latency_s = path_latency(hardware, device);
+    double latency_s = route_latency(hardware, route);
     if (c.count == 0) return latency_s;
     const struct copy_point *last = &c.points[c.count - 1];
     double rate = (double)last->bytes / last->seconds;
     return fmax(latency_s, c.points[0].seconds - (double)c.points[0].bytes / rate);
 }
 
+static double duration(const struct hardware *hardware, struct copies c, struct route route,
+                       uint64_t bytes)
+{
+    double latency_s = latency(hardware, c, route);
+    if (c.count == 0) return latency_s + (double)bytes / tightest_link(hardware, route, false);
+    double measured_s = curve_s(c, latency_s, (double)bytes);
+    double pace = tightest_link(hardware, route, true);
+    if (pace == DBL_MAX) return measured_s;
+    return fmax(measured_s, route_latency(hardware, route) + (double)bytes / pace);
+}
+
+double cost_copy_bandwidth(const struct hardware *hardware, uint32_t device,
+                           enum copy_direction direction)
+{
+    assert(device < hardware->device_count);
+    return bandwidth(hardware, measured_copies(hardware, device, direction),
+                     host_route(hardware, device));
+}
+
+double cost_copy_latency_s(const struct hardware *hardware, uint32_t device,
+                           enum copy_direction direction)
+{
+    assert(device < hardware->device_count);
+    return latency(hardware, measured_copies(hardware, device, direction),
+                   host_route(hardware, device));
+}
+
 double cost_copy_s(const struct hardware *hardware, uint32_t device, enum copy_direction direction,
                    uint64_t bytes)
 {
     assert(device < hardware->device_count);
-    struct copies c = measured_copies(hardware, device, direction);
-    double latency_s = cost_copy_latency_s(hardware, device, direction);
-    if (c.count == 0)
-        return latency_s + (double)bytes / tightest_link(hardware, device, false);
-    double measured_s = curve_s(c, latency_s, (double)bytes);
-    double pace = tightest_link(hardware, device, true);
-    if (pace == DBL_MAX) return measured_s;
-    return fmax(measured_s, path_latency(hardware, device) + (double)bytes / pace);
+    return duration(hardware, measured_copies(hardware, device, direction),
+                    host_route(hardware, device), bytes);
+}
+
+/* What was measured between two devices of a type; else the links say it, or where there are none,
+ * the memory that both have: a copy reads and writes it. */
+struct p2p {
+    struct p2p_route links;
+    struct route route;
+    struct copies copies;
+    double memory_bytes_per_s; /* 0: links */
+};
+
+static void find_p2p(const struct hardware *hardware, uint32_t from, uint32_t to, struct p2p *out)
+{
+    const struct hardware_device *a = &hardware->devices[from], *b = &hardware->devices[to];
+    const struct device_type *type = &hardware->types[b->type];
+    out->links = hardware_p2p_route(hardware, from, to);
+    out->route = (struct route){out->links.links, out->links.up_count + out->links.down_count};
+    out->copies = (struct copies){NULL, 0};
+    if (a->type == b->type) out->copies = (struct copies){type->p2p, type->p2p_count};
+    bool memory = out->copies.count == 0 && out->route.count == 0;
+    out->memory_bytes_per_s = memory ? type->memory_bandwidth.value / 2 : 0;
+}
+
+double cost_p2p_bandwidth(const struct hardware *hardware, uint32_t from, uint32_t to)
+{
+    struct p2p p2p;
+    find_p2p(hardware, from, to, &p2p);
+    if (p2p.memory_bytes_per_s > 0) return p2p.memory_bytes_per_s;
+    return bandwidth(hardware, p2p.copies, p2p.route);
+}
+
+double cost_p2p_latency_s(const struct hardware *hardware, uint32_t from, uint32_t to)
+{
+    struct p2p p2p;
+    find_p2p(hardware, from, to, &p2p);
+    return latency(hardware, p2p.copies, p2p.route);
+}
+
+double cost_p2p_s(const struct hardware *hardware, uint32_t from, uint32_t to, uint64_t bytes)
+{
+    struct p2p p2p;
+    find_p2p(hardware, from, to, &p2p);
+    if (p2p.memory_bytes_per_s > 0) return (double)bytes / p2p.memory_bytes_per_s;
+    return duration(hardware, p2p.copies, p2p.route, bytes);
 }
 
 /* --- storage --------------------------------------------------------------------------------- */

@@ -40,6 +40,11 @@ double cost_copy_latency_s(const struct hardware *hardware, uint32_t device,
 double cost_copy_bandwidth(const struct hardware *hardware, uint32_t device,
                            enum copy_direction direction);
 
+/* The same of a copy straight from device `from` to device `to`, where hardware_p2p_pair(). */
+double cost_p2p_s(const struct hardware *hardware, uint32_t from, uint32_t to, uint64_t bytes);
+double cost_p2p_latency_s(const struct hardware *hardware, uint32_t from, uint32_t to);
+double cost_p2p_bandwidth(const struct hardware *hardware, uint32_t from, uint32_t to);
+
 /* Seconds of one transfer between host memory and storage, nothing else running; the rate of a large
  * one (bytes/s). Where hardware_has_storage(). */
 enum storage_direction { STORAGE_READ, STORAGE_WRITE };

@@ -35,6 +35,43 @@ void hardware_release(struct hardware *hardware)
     *hardware = (struct hardware){0};
 }
 
+void hardware_note_p2p(struct hardware *hardware)
+{
+    hardware->p2p = false;
+    for (uint32_t a = 0; a < hardware->device_count && !hardware->p2p; a++)
+        for (uint32_t b = 0; b < a && !hardware->p2p; b++)
+            hardware->p2p = hardware_p2p_pair(hardware, a, b);
+}
+
+static bool has_link(const uint32_t *path, uint32_t count, uint32_t link)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (path[i] == link) return true;
+    return false;
+}
+
+/* How many links of `path` there are up to the last one that is on `other` as well. */
+static uint32_t common_links(const struct hardware_device *path, const struct hardware_device *other)
+{
+    uint32_t common = path->p2p_path_count;
+    while (common > 0 &&
+           !has_link(other->p2p_path, other->p2p_path_count, path->p2p_path[common - 1]))
+        common--;
+    return common;
+}
+
+struct p2p_route hardware_p2p_route(const struct hardware *hardware, uint32_t from, uint32_t to)
+{
+    const struct hardware_device *a = &hardware->devices[from], *b = &hardware->devices[to];
+    struct p2p_route route = {0};
+    assert(hardware_p2p_pair(hardware, from, to));
+    for (uint32_t i = a->p2p_path_count; i > common_links(a, b); i--)
+        route.links[route.up_count++] = a->p2p_path[i - 1];
+    for (uint32_t i = common_links(b, a); i < b->p2p_path_count; i++)
+        route.links[route.up_count + route.down_count++] = b->p2p_path[i];
+    return route;
+}
+
 static bool is_host(const struct hardware *hardware)
 {
     return strcmp(hardware->backend, "host") == 0;
@@ -168,6 +205,18 @@ static enum status pace_links(struct hardware *hardware, double bytes_per_s, str
     return STATUS_OK;
 }
 
+/* Do copies between devices alone cross this link? */
+static bool only_p2p(const struct hardware *hardware, uint32_t link)
+{
+    bool crossed = false;
+    for (uint32_t i = 0; i < hardware->device_count; i++) {
+        const struct hardware_device *device = &hardware->devices[i];
+        if (has_link(device->path, device->path_count, link)) return false;
+        crossed |= has_link(device->p2p_path, device->p2p_path_count, link);
+    }
+    return crossed;
+}
+
 /* Copies that were measured at the old rate say nothing about the new one. */
 static void set_links(struct hardware *hardware, double bytes_per_s)
 {
@@ -177,11 +226,51 @@ static void set_links(struct hardware *hardware, double bytes_per_s)
     uint32_t last = first->path[first->path_count - 1];
     double factor = bytes_per_s / hardware->links[last].bandwidth.value;
     for (uint32_t i = 0; i < hardware->link_count; i++)
-        hardware->links[i].bandwidth = stated(hardware->links[i].bandwidth.value * factor);
+        if (!only_p2p(hardware, i))
+            hardware->links[i].bandwidth = stated(hardware->links[i].bandwidth.value * factor);
     for (uint32_t i = 0; i < hardware->device_count; i++) {
         const struct hardware_device *device = &hardware->devices[i];
         hardware->links[device->path[device->path_count - 1]].bandwidth = stated(bytes_per_s);
     }
+}
+
+static void drop_p2p(struct hardware *hardware)
+{
+    for (uint32_t i = 0; i < hardware->device_count; i++) {
+        hardware->devices[i].p2p_group = P2P_NONE;
+        hardware->devices[i].p2p_path_count = 0;
+    }
+}
+
+/* A link of its own for each device. */
+static enum status set_p2p(struct hardware *hardware, double bytes_per_s, struct error *err)
+{
+    void *memory;
+    uint32_t count = hardware->link_count, room = count + hardware->device_count;
+    if (room > LINKS_MAX)
+        return error_set(err, STATUS_LIMIT, "too many links (limit is %d)", LINKS_MAX);
+    TRY(arena_array(&hardware->arena, room, sizeof *hardware->links, &memory, err));
+    struct hardware_link *links = memory;
+    memcpy(links, hardware->links, count * sizeof *links);
+    for (uint32_t i = 0; i < hardware->device_count; i++, count++) {
+        char name[32];
+        snprintf(name, sizeof name, "p2p-%" PRIu32, count);
+        links[count] = (struct hardware_link){.bandwidth = stated(bytes_per_s), .latency = stated(0),
+                                              .duplex = true, .paced = is_host(hardware)};
+        TRY(arena_string(&hardware->arena, name, &links[count].name, err));
+    }
+    for (uint32_t i = 0; i < hardware->device_count; i++) {
+        struct hardware_device *device = &hardware->devices[i];
+        device->p2p_group = 1;
+        device->p2p_path[0] = hardware->link_count + i;
+        device->p2p_path_count = 1;
+    }
+    /* copies that were measured over another link say nothing about this one */
+    for (uint32_t i = 0; i < hardware->type_count && !is_host(hardware); i++)
+        hardware->types[i].p2p_count = 0;
+    hardware->links = links;
+    hardware->link_count = count;
+    return STATUS_OK;
 }
 
 static enum status set_threads(struct hardware *hardware, uint32_t threads, struct error *err)
@@ -224,6 +313,10 @@ enum status hardware_adjust(struct hardware *hardware, const struct hardware_opt
         TRY(pace_links(hardware, options->link_bytes_per_s, err));
     else if (options->link_bytes_per_s > 0)
         set_links(hardware, options->link_bytes_per_s);
+    if (options->no_p2p || (options->link_bytes_per_s > 0 && is_host(hardware))) drop_p2p(hardware);
+    if (options->p2p_bytes_per_s > 0 && !options->no_p2p)
+        TRY(set_p2p(hardware, options->p2p_bytes_per_s, err));
+    hardware_note_p2p(hardware);
     if (options->host_memory_bytes > 0)
         hardware->host_bytes = stated((double)options->host_memory_bytes);
     if (options->storage_bytes > 0 || options->storage_bytes_per_s > 0)
@@ -300,6 +393,8 @@ static enum status check_type(const struct device_type *type, struct error *err)
         TRY(check_positive("h2d", type->name, type->h2d[i].seconds, err));
     for (uint32_t i = 0; i < type->d2h_count; i++)
         TRY(check_positive("d2h", type->name, type->d2h[i].seconds, err));
+    for (uint32_t i = 0; i < type->p2p_count; i++)
+        TRY(check_positive("p2p", type->name, type->p2p[i].seconds, err));
     return STATUS_OK;
 }
 
@@ -315,6 +410,14 @@ static enum status check_device(const struct hardware *hardware, uint32_t index,
                          index, device->path_count, PATH_LINKS_MAX);
     for (uint32_t i = 0; i < device->path_count; i++)
         if (device->path[i] >= hardware->link_count)
+            return error_set(err, STATUS_CHECK, "device %" PRIu32 " has an unknown link", index);
+    if (device->p2p_path_count > (device->p2p_group == P2P_NONE ? 0 : PATH_LINKS_MAX))
+        return error_set(err, STATUS_CHECK,
+                         "device %" PRIu32 " has %" PRIu32 " links to other devices (expected %s)",
+                         index, device->p2p_path_count,
+                         device->p2p_group == P2P_NONE ? "none without a group" : "at most 8");
+    for (uint32_t i = 0; i < device->p2p_path_count; i++)
+        if (device->p2p_path[i] >= hardware->link_count)
             return error_set(err, STATUS_CHECK, "device %" PRIu32 " has an unknown link", index);
     char found[QUANTITY_TEXT_BYTES], usable[QUANTITY_TEXT_BYTES];
     if (device->memory_bytes > 0 && (double)device->memory_bytes <= type->usable_bytes.value)

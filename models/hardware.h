@@ -8,6 +8,12 @@
  * Place 0 is host DRAM, place 1 + d the memory of device d. A copy between host and device d
  * crosses the links of devices[d].path; H2D and D2H use opposite directions.
  *
+ * Devices of one p2p_group copy directly to each other (P2P). A p2p_path leads from where the group
+ * meets to the device, so a copy from a to b goes up a's and down b's, without the links that both
+ * have and what is in front of them: NVLink to a switch is a link of its own per device, and the path
+ * through PCIe is the rest of `path` from the bridge on. An empty path costs nothing but the copy
+ * itself (memory of one machine).
+ *
  * In files (F: a figure, see below; optional keys in parentheses):
  *
  *     {"spillway_hardware": 1, "name": "...", "backend": "cuda",
@@ -20,10 +26,11 @@
  *          ("profiles": [{"threads": 2,
  *                         "kernels": {"matmul_forward": [[m, n, k, seconds, spread]]},
  *                         "interference": {"compute_by_copy": F, ...}}],
- *           "h2d": [[bytes, seconds, spread]], "d2h": [...])}],
+ *           "h2d": [[bytes, seconds, spread]], "d2h": [...], "p2p": [...])}],
  *      "links": [{"name": "...", "bandwidth": F, ("latency": F,) "duplex": true,
  *                 ("paced": false)}],
- *      "devices": [{"type": "...", "path": ["link", ...], ("memory_bytes": n)}]}
+ *      "devices": [{"type": "...", "path": ["link", ...], ("memory_bytes": n,
+ *                   "p2p_group": 1, "p2p_path": ["link", ...])}]}
  *
  * A number without a unit is refused, as is any unknown key.
  */
@@ -42,6 +49,7 @@ struct json_out;
 
 /* A thousand devices with the links of their own and some shared ones; a type for each. */
 enum { DEVICES_MAX = 1024, LINKS_MAX = 8192, PATH_LINKS_MAX = 8, DEVICE_TYPES_MAX = 1024 };
+enum { P2P_NONE = 0 }; /* no group */
 enum { PROFILES_MAX = 256, COPY_POINTS_MAX = 256, HOST_CORES_MAX = 1 << 16 };
 
 enum figure_kind {
@@ -124,8 +132,8 @@ struct device_type {
     const struct compute_profile *profiles;
     uint32_t profile_count;
     /* measured copies, pinned, one direction at a time: seconds for `bytes`, latency included */
-    const struct copy_point *h2d, *d2h;
-    uint32_t h2d_count, d2h_count;
+    const struct copy_point *h2d, *d2h, *p2p; /* p2p: from another device of the type */
+    uint32_t h2d_count, d2h_count, p2p_count;
 };
 
 struct hardware_link {
@@ -141,6 +149,9 @@ struct hardware_device {
     uint64_t memory_bytes; /* what a plan may use: usable_bytes, or --device-memory */
     uint32_t path[PATH_LINKS_MAX]; /* links from host memory to the device, in order */
     uint32_t path_count;
+    uint32_t p2p_group; /* P2P_NONE: other devices are reached through host memory alone */
+    uint32_t p2p_path[PATH_LINKS_MAX]; /* links from where the group meets, in order; may be none */
+    uint32_t p2p_path_count;
 };
 
 /* A disk that states may live on where host memory is too small for them. */
@@ -166,6 +177,7 @@ struct hardware {
     uint32_t type_count;
     struct hardware_device *devices;
     uint32_t device_count;
+    bool p2p;                  /* some two devices are of one group; hardware_note_p2p() sets it */
     struct hardware_link *links;
     uint32_t link_count;
     const char *measured_on;   /* cpu or gpu model, library versions; NULL for a datasheet */
@@ -187,6 +199,30 @@ static inline bool hardware_has_storage(const struct hardware *hardware)
 {
     return hardware->storage.capacity_bytes.value > 0;
 }
+/* Are there devices that copy directly to each other? */
+static inline bool hardware_has_p2p(const struct hardware *hardware)
+{
+    return hardware->p2p;
+}
+/* To be called where devices were made or changed. */
+void hardware_note_p2p(struct hardware *hardware);
+
+/* Can `to` fetch from `from` directly? */
+static inline bool hardware_p2p_pair(const struct hardware *hardware, uint32_t from, uint32_t to)
+{
+    const struct hardware_device *devices = hardware->devices;
+    return from != to && devices[from].p2p_group != P2P_NONE &&
+           devices[from].p2p_group == devices[to].p2p_group;
+}
+
+/* The links of such a copy, in order: `up_count` in the direction that leads away from a device (as a
+ * D2H copy crosses them), then `down_count` towards one. */
+struct p2p_route {
+    uint32_t links[2 * PATH_LINKS_MAX];
+    uint32_t up_count, down_count;
+};
+struct p2p_route hardware_p2p_route(const struct hardware *hardware, uint32_t from, uint32_t to);
+
 /* Bytes/s that reading and writing at the same time share. */
 double hardware_storage_rate(const struct hardware *hardware);
 
@@ -213,9 +249,13 @@ const char *hardware_preset_summary(uint32_t index);
 struct hardware_options {
     uint32_t device_count;        /* fewer anywhere; more on a host machine, all like the first */
     uint64_t device_memory_bytes; /* larger than usable memory: an error */
-    /* On a host machine each device gets a link of its own, paced to this rate. Elsewhere the last
-     * link of each path is set to it, and the links above are scaled alike. */
+    /* On a host machine each device gets a link of its own, paced to this rate, and stands in for one
+     * that reaches others through the host alone. Elsewhere the last link of each path is set to it,
+     * and the links above are scaled alike; links that only P2P copies cross stay as they are. */
     double link_bytes_per_s;
+    /* All devices copy directly, each over a link of its own of this rate; paced on a host machine. */
+    double p2p_bytes_per_s;
+    bool no_p2p;                  /* direct links are left out */
     uint64_t host_memory_bytes;
     uint64_t storage_bytes;       /* with storage_bytes_per_s on a machine that has none: a new one */
     double storage_bytes_per_s;   /* both ways */

@@ -307,6 +307,7 @@ static enum status parse_type(const struct json_input *in, const json_t *array, 
     TRY(parse_profiles(&object, arena, out, err));
     TRY(parse_copies(&object, "h2d", arena, &out->h2d, &out->h2d_count, err));
     TRY(parse_copies(&object, "d2h", arena, &out->d2h, &out->d2h_count, err));
+    TRY(parse_copies(&object, "p2p", arena, &out->p2p, &out->p2p_count, err));
     return json_object_close(&object, err);
 }
 
@@ -322,6 +323,7 @@ static void write_type(struct json_out *out, const struct device_type *type)
     }
     write_copies(out, "h2d", type->h2d, type->h2d_count);
     write_copies(out, "d2h", type->d2h, type->d2h_count);
+    write_copies(out, "p2p", type->p2p, type->p2p_count);
     json_out_object_end(out);
 }
 
@@ -388,14 +390,15 @@ static enum status parse_links(struct json_object *object, struct hardware *out,
     return STATUS_OK;
 }
 
-static enum status parse_path(const struct json_input *in, const json_t *path,
-                              const struct hardware *hardware, struct hardware_device *out,
-                              struct error *err)
+/* Links by name into links[PATH_LINKS_MAX], at least `least` of them. */
+static enum status parse_path(const struct json_input *in, const json_t *path, const char *key,
+                              size_t least, const struct hardware *hardware, uint32_t *links,
+                              uint32_t *link_count, struct error *err)
 {
     size_t count = json_array_size(path);
-    if (count == 0 || count > PATH_LINKS_MAX)
-        return json_fail_key(in, path, NULL, err, "'path' has %zu links (expected 1 to %d)", count,
-                             PATH_LINKS_MAX);
+    if (count < least || count > PATH_LINKS_MAX)
+        return json_fail_key(in, path, NULL, err, "'%s' has %zu links (expected %zu to %d)", key,
+                             count, least, PATH_LINKS_MAX);
     for (size_t i = 0; i < count; i++) {
         const char *name;
         uint32_t link = 0;
@@ -403,13 +406,29 @@ static enum status parse_path(const struct json_input *in, const json_t *path,
         while (link < hardware->link_count && strcmp(hardware->links[link].name, name) != 0) link++;
         if (link == hardware->link_count)
             return json_fail_index(in, path, i, err, "unknown link '%.100s'", name);
-        for (uint32_t j = 0; j < out->path_count; j++)
-            if (out->path[j] == link)
+        for (uint32_t j = 0; j < *link_count; j++)
+            if (links[j] == link)
                 return json_fail_index(in, path, i, err, "link '%.100s' is on the path twice",
                                        name);
-        out->path[out->path_count++] = link;
+        links[(*link_count)++] = link;
     }
     return STATUS_OK;
+}
+
+/* A path to other devices makes a device one of a group, 1 unless it says which. */
+static enum status parse_p2p(struct json_object *object, const struct hardware *hardware,
+                             struct hardware_device *out, struct error *err)
+{
+    const json_t *path = NULL;
+    TRY(json_take_array(object, "p2p_path", JSON_OPTIONAL, &path, err));
+    if (!path && json_has(object, "p2p_group"))
+        return json_fail_key(object->input, object->value, "p2p_group", err,
+                             "a 'p2p_group' without 'p2p_path'");
+    if (!path) return STATUS_OK;
+    out->p2p_group = 1;
+    TRY(json_take_u32(object, "p2p_group", JSON_OPTIONAL, 1, DEVICES_MAX, &out->p2p_group, err));
+    return parse_path(object->input, path, "p2p_path", 0, hardware, out->p2p_path,
+                      &out->p2p_path_count, err);
 }
 
 static enum status parse_device(const struct json_input *in, const json_t *array, size_t index,
@@ -428,7 +447,8 @@ static enum status parse_device(const struct json_input *in, const json_t *array
         return json_fail_key(in, object.value, "type", err, "unknown device type '%.100s'",
                              type_name);
     TRY(json_take_array(&object, "path", JSON_REQUIRED, &path, err));
-    TRY(parse_path(in, path, hardware, out, err));
+    TRY(parse_path(in, path, "path", 1, hardware, out->path, &out->path_count, err));
+    TRY(parse_p2p(&object, hardware, out, err));
     uint64_t usable = (uint64_t)hardware->types[out->type].usable_bytes.value;
     out->memory_bytes = usable;
     TRY(json_take_u64(&object, "memory_bytes", JSON_OPTIONAL, 1, usable, &out->memory_bytes, err));
@@ -445,6 +465,7 @@ static enum status parse_devices(struct json_object *object, struct hardware *ou
     out->devices = memory;
     for (uint32_t i = 0; i < out->device_count; i++)
         TRY(parse_device(object->input, array, i, out, &out->devices[i], err));
+    hardware_note_p2p(out);
     return STATUS_OK;
 }
 
@@ -534,16 +555,25 @@ static void write_link(struct json_out *out, const struct hardware_link *link)
     json_out_object_end(out);
 }
 
+static void write_path(struct json_out *out, const char *key, const struct hardware *hardware,
+                       const uint32_t *links, uint32_t count)
+{
+    json_out_array_begin(out, key, true);
+    for (uint32_t i = 0; i < count; i++) json_out_string(out, NULL, hardware->links[links[i]].name);
+    json_out_array_end(out);
+}
+
 static void write_device(struct json_out *out, const struct hardware *hardware,
                          const struct hardware_device *device)
 {
     json_out_object_begin(out, NULL, true);
     json_out_string(out, "type", hardware->types[device->type].name);
-    json_out_array_begin(out, "path", true);
-    for (uint32_t i = 0; i < device->path_count; i++)
-        json_out_string(out, NULL, hardware->links[device->path[i]].name);
-    json_out_array_end(out);
+    write_path(out, "path", hardware, device->path, device->path_count);
     json_out_u64(out, "memory_bytes", device->memory_bytes);
+    if (device->p2p_group != P2P_NONE) {
+        json_out_u64(out, "p2p_group", device->p2p_group);
+        write_path(out, "p2p_path", hardware, device->p2p_path, device->p2p_path_count);
+    }
     json_out_object_end(out);
 }
 

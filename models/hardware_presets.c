@@ -9,6 +9,10 @@
  *      |   |     |   |
  *     gpu0 gpu1 gpu2 gpu3  duplex
  *
+ * and beside it, where the GPU has NVLink and there are several, a duplex link of each to one switch
+ * in the middle. Bridges between pairs are left out, and so is PCIe from device to device, which
+ * drivers forbid for most cards that have no NVLink.
+ *
  * The reason for the bridge: both directions at once do not give twice the rate of one.
  * nvbandwidth's own example has 26.0 GB/s one way and 18 to 19 GB/s each way together on PCIe 4,
  * 1.42 times one way; a report of an A100 has 25 alone and 24 + 11. A simplex link of 1.42 times the
@@ -53,11 +57,14 @@ struct gpu {
     struct figure memory, total; /* nominal, and what nvidia-smi reports */
     struct figure bandwidth, fp32, tf32, bf16;
     uint32_t pcie; /* generation */
+    struct figure nvlink; /* each way, to a switch that all devices of a machine are at; 0: none */
 };
 
 #define SMI "nvidia-smi, total memory"
 #define SMI_RECALLED "nvidia-smi, total memory, as recalled"
 #define VENDOR "NVIDIA datasheet"
+#define NVLINK_3 GUESS(250 * GB, "NVLink 3 to a switch: copies reach 0.83 of 300 GB/s each way")
+#define NVLINK_4 GUESS(375 * GB, "NVLink 4 to a switch: copies reach 0.83 of 450 GB/s each way")
 #define VENDOR_RECALLED "NVIDIA datasheet, as recalled"
 #define SHADERS "shaders x 2 x boost clock, as in llm.c mfu.h"
 #define DISAGREE "sources disagree: 31.5 to 35 TFLOP/s fp32, 62.5 to 70 half precision"
@@ -65,43 +72,43 @@ struct gpu {
 static const struct gpu gpus[] = {
     {"gtx-1080-ti-11gb", "NVIDIA GeForce GTX 1080 Ti", "Pascal, no tensor cores, PCIe 3",
      SEEN(11 * GIB, VENDOR), GUESS(11178 * MIB, SMI_RECALLED), SEEN(484 * GB, VENDOR),
-     SEEN(11.3 * TFLOP, VENDOR), NONE, NONE, 3},
+     SEEN(11.3 * TFLOP, VENDOR), NONE, NONE, 3, NONE},
     {"v100-sxm2-16gb", "Tesla V100-SXM2-16GB", "Volta, fp16 tensor cores, PCIe 3",
      SEEN(16 * GIB, VENDOR), GUESS(16160 * MIB, SMI_RECALLED), SEEN(900 * GB, VENDOR),
-     SEEN(15.7 * TFLOP, VENDOR), NONE, NONE, 3},
+     SEEN(15.7 * TFLOP, VENDOR), NONE, NONE, 3, NONE},
     {"rtx-2080-ti-11gb", "NVIDIA GeForce RTX 2080 Ti", "Turing, fp16 tensor cores, PCIe 3",
      SEEN(11 * GIB, VENDOR), SEEN(11012 * MIB, SMI), SEEN(616 * GB, VENDOR),
-     SEEN(13.4 * TFLOP, "NVIDIA datasheet; a GEMM was measured at 12.7 TFLOP/s"), NONE, NONE, 3},
+     SEEN(13.4 * TFLOP, "NVIDIA datasheet; a GEMM was measured at 12.7 TFLOP/s"), NONE, NONE, 3, NONE},
     {"t4-16gb", "Tesla T4", "Turing, fp16 tensor cores, PCIe 3", SEEN(16 * GIB, VENDOR),
-     SEEN(15360 * MIB, SMI), SEEN(320 * GB, VENDOR), SEEN(8.1 * TFLOP, VENDOR), NONE, NONE, 3},
+     SEEN(15360 * MIB, SMI), SEEN(320 * GB, VENDOR), SEEN(8.1 * TFLOP, VENDOR), NONE, NONE, 3, NONE},
     {"rtx-3090-24gb", "NVIDIA GeForce RTX 3090", "Ampere, PCIe 4", SEEN(24 * GIB, VENDOR),
      SEEN(24576 * MIB, SMI), SEEN(936 * GB, VENDOR), SEEN(35.6 * TFLOP, SHADERS),
-     SEEN(35.6 * TFLOP, SHADERS), SEEN(71.2 * TFLOP, SHADERS), 4},
+     SEEN(35.6 * TFLOP, SHADERS), SEEN(71.2 * TFLOP, SHADERS), 4, NONE},
     {"a10g-24gb", "NVIDIA A10G", "Ampere, of AWS g5 machines, PCIe 4", SEEN(24 * GIB, VENDOR),
      GUESS(23028 * MIB, "nvidia-smi of the A10, its sibling"), SEEN(600 * GB, VENDOR),
-     GUESS(35 * TFLOP, DISAGREE), GUESS(35 * TFLOP, DISAGREE), GUESS(70 * TFLOP, DISAGREE), 4},
+     GUESS(35 * TFLOP, DISAGREE), GUESS(35 * TFLOP, DISAGREE), GUESS(70 * TFLOP, DISAGREE), 4, NONE},
     {"a100-sxm4-40gb", "NVIDIA A100-SXM4-40GB", "Ampere, HBM2, PCIe 4", SEEN(40 * GIB, VENDOR),
      SEEN(40960 * MIB, SMI), SEEN(1555 * GB, VENDOR), SEEN(19.5 * TFLOP, VENDOR),
-     SEEN(156 * TFLOP, VENDOR), SEEN(312 * TFLOP, VENDOR), 4},
+     SEEN(156 * TFLOP, VENDOR), SEEN(312 * TFLOP, VENDOR), 4, NVLINK_3},
     {"a100-sxm4-80gb", "NVIDIA A100-SXM4-80GB", "Ampere, HBM2e, PCIe 4", SEEN(80 * GIB, VENDOR),
      SEEN(81920 * MIB, SMI), SEEN(2039 * GB, VENDOR), SEEN(19.5 * TFLOP, VENDOR),
-     SEEN(156 * TFLOP, VENDOR), SEEN(312 * TFLOP, VENDOR), 4},
+     SEEN(156 * TFLOP, VENDOR), SEEN(312 * TFLOP, VENDOR), 4, NVLINK_3},
     {"rtx-4090-24gb", "NVIDIA GeForce RTX 4090", "Ada, PCIe 4", SEEN(24 * GIB, VENDOR),
      GUESS(24564 * MIB, SMI_RECALLED), SEEN(1008 * GB, VENDOR), SEEN(82.6 * TFLOP, SHADERS),
-     SEEN(82.6 * TFLOP, SHADERS), SEEN(165.2 * TFLOP, SHADERS), 4},
+     SEEN(82.6 * TFLOP, SHADERS), SEEN(165.2 * TFLOP, SHADERS), 4, NONE},
     {"l4-24gb", "NVIDIA L4", "Ada, of AWS g6 machines, PCIe 4", SEEN(24 * GIB, VENDOR),
      SEEN(23034 * MIB, SMI), SEEN(300 * GB, VENDOR), SEEN(30.3 * TFLOP, VENDOR),
-     SEEN(60 * TFLOP, VENDOR), SEEN(121 * TFLOP, VENDOR), 4},
+     SEEN(60 * TFLOP, VENDOR), SEEN(121 * TFLOP, VENDOR), 4, NONE},
     {"l40s-48gb", "NVIDIA L40S", "Ada, PCIe 4", SEEN(48 * GIB, VENDOR), SEEN(46068 * MIB, SMI),
      SEEN(864 * GB, VENDOR), SEEN(91.6 * TFLOP, VENDOR), SEEN(183 * TFLOP, VENDOR),
-     SEEN(362 * TFLOP, VENDOR), 4},
+     SEEN(362 * TFLOP, VENDOR), 4, NONE},
     {"h100-sxm5-80gb", "NVIDIA H100 80GB HBM3", "Hopper, HBM3, PCIe 5", SEEN(80 * GIB, VENDOR),
      SEEN(81559 * MIB, SMI), SEEN(3350 * GB, VENDOR), SEEN(67 * TFLOP, VENDOR),
-     GUESS(494.7 * TFLOP, "half of the bf16 rate"), SEEN(989.4 * TFLOP, VENDOR), 5},
+     GUESS(494.7 * TFLOP, "half of the bf16 rate"), SEEN(989.4 * TFLOP, VENDOR), 5, NVLINK_4},
     {"h200-sxm-141gb", "NVIDIA H200", "Hopper, HBM3e, PCIe 5", SEEN(141 * GIB, VENDOR),
      GUESS(143771 * MIB, SMI_RECALLED), GUESS(4800 * GB, VENDOR_RECALLED),
      GUESS(67 * TFLOP, VENDOR_RECALLED), GUESS(494.7 * TFLOP, "half of the bf16 rate"),
-     SEEN(989.4 * TFLOP, VENDOR), 5},
+     SEEN(989.4 * TFLOP, VENDOR), 5, NVLINK_4},
 };
 
 enum { PCIE_OLDEST = 3, PCIE_NEWEST = 5 };
@@ -224,13 +231,27 @@ static enum status add_link(struct hardware *out, const char *what, uint32_t ind
     return name_link(out, what, index, &link->name, err);
 }
 
-/* Links: the bridge, then a switch for each pair (if there are several devices), then devices. */
+static enum status add_nvlinks(const struct gpu *gpu, struct hardware *out, struct error *err)
+{
+    for (uint32_t i = 0; i < out->device_count; i++) {
+        struct hardware_device *device = &out->devices[i];
+        device->p2p_group = 1;
+        device->p2p_path[device->p2p_path_count++] = out->link_count;
+        TRY(add_link(out, "nvlink", i, gpu->nvlink, true, err));
+        /* a copy crosses two */
+        out->links[out->link_count - 1].latency = assumed(5e-6, 0.5, "a copy starts in 5 to 15 us");
+    }
+    return STATUS_OK;
+}
+
+/* Links: the bridge, then a switch for each pair (if there are several devices), then devices, then
+ * their NVLinks. */
 static enum status build_topology(const struct gpu *gpu, uint32_t count, struct hardware *out,
                                   struct error *err)
 {
     void *links, *devices;
     uint32_t switches = count > 1 ? (count + 1) / 2 : 0;
-    TRY(arena_array(&out->arena, 1 + switches + count, sizeof *out->links, &links, err));
+    TRY(arena_array(&out->arena, 1 + switches + 2 * count, sizeof *out->links, &links, err));
     TRY(arena_array(&out->arena, count, sizeof *out->devices, &devices, err));
     out->links = links;
     out->devices = devices;
@@ -253,6 +274,8 @@ static enum status build_topology(const struct gpu *gpu, uint32_t count, struct 
         TRY(add_link(out, "pcie", i, rate, true, err));
         out->links[out->link_count - 1].latency = assumed(1e-5, 0.5, "a copy starts in 5 to 15 us");
     }
+    if (count > 1 && gpu->nvlink.value > 0) TRY(add_nvlinks(gpu, out, err));
+    hardware_note_p2p(out);
     return STATUS_OK;
 }
 

@@ -404,6 +404,53 @@ static void hydra_is_not_far_off(void **state)
     arena_release(&arena);
 }
 
+/* --- copies between devices ------------------------------------------------------------------- */
+
+/* Two NVLinks of 250 GB/s, 5 us each. */
+static void a_copy_between_devices_crosses_both_of_their_links(void **state)
+{
+    (void)state;
+    struct hardware h;
+    find("4x a100-sxm4-40gb", &h);
+    check_close(cost_p2p_latency_s(&h, 3, 1), 1e-5);
+    check_close(cost_p2p_bandwidth(&h, 3, 1), 250e9);
+    check_close(cost_p2p_s(&h, 3, 1, 50000000), 1e-5 + 2e-4);
+    h.links[h.devices[1].p2p_path[0]].bandwidth.value = 100e9; /* the tighter one, each way */
+    check_close(cost_p2p_s(&h, 3, 1, 50000000), 1e-5 + 5e-4);
+    check_close(cost_p2p_s(&h, 1, 3, 50000000), 1e-5 + 5e-4);
+    check_close(cost_p2p_s(&h, 3, 2, 50000000), 1e-5 + 2e-4);
+    hardware_release(&h);
+}
+
+/* Measured 1 MiB in 80 us, 16 MiB in 1 ms: given back, unless a paced link is slower; between types the
+ * links count. */
+static void measured_copies_between_devices_are_given_back(void **state)
+{
+    (void)state;
+    static const struct copy_point points[] = {{1 << 20, 80e-6, 0.1}, {1 << 24, 1e-3, 0.1}};
+    struct hardware h;
+    find("2x a100-sxm4-40gb", &h);
+    struct device_type types[2] = {h.types[0], h.types[0]};
+    types[0].p2p = points;
+    types[0].p2p_count = ARRAY_COUNT(points);
+    h.types = types;
+    for (size_t i = 0; i < ARRAY_COUNT(points); i++)
+        check_close(cost_p2p_s(&h, 0, 1, points[i].bytes), points[i].seconds);
+    check_close(cost_p2p_bandwidth(&h, 0, 1), (1 << 24) / 1e-3);
+    h.links[h.devices[0].p2p_path[0]].paced = true;
+    h.links[h.devices[0].p2p_path[0]].bandwidth.value = 1e9;
+    check_close(cost_p2p_bandwidth(&h, 0, 1), 1e9);
+    check_close(cost_p2p_s(&h, 0, 1, 1 << 24), 1e-5 + (1 << 24) / 1e9);
+    h.devices[1].type = 1;
+    check_close(cost_p2p_s(&h, 1, 0, 1 << 24), 1e-5 + (1 << 24) / 1e9);
+    /* no link between them: the memory of 1555 GB/s that both are, read and written */
+    h.devices[0].p2p_path_count = h.devices[1].p2p_path_count = 0;
+    check_close(cost_p2p_s(&h, 1, 0, 1555000), 2e-6);
+    h.devices[1].type = 0;
+    check_close(cost_p2p_s(&h, 1, 0, 1 << 20), 80e-6);
+    hardware_release(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -422,6 +469,8 @@ int main(void)
         cmocka_unit_test(measured_copies_are_given_back),
         cmocka_unit_test(nothing_is_negative_infinite_or_nan),
         cmocka_unit_test(hydra_is_not_far_off),
+        cmocka_unit_test(a_copy_between_devices_crosses_both_of_their_links),
+        cmocka_unit_test(measured_copies_between_devices_are_given_back),
     };
     return cmocka_run_group_tests_name("models/cost.h", tests, NULL, NULL);
 }

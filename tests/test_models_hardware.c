@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/json_out.h"
 #include "base/size.h"
 #include "models/hardware.h"
 #include "tests/support_models.h"
@@ -111,7 +112,8 @@ static void presets_have_their_datasheets(void **state)
     }
 }
 
-/* Five devices: a bridge, three switches, five links; devices 0 and 1 share a switch, 4 has its own. */
+/* Five devices: a bridge, three switches, five links, five NVLinks; devices 0 and 1 share a switch, 4 has
+ * its own. */
 static void several_devices_sit_behind_switches(void **state)
 {
     (void)state;
@@ -119,13 +121,17 @@ static void several_devices_sit_behind_switches(void **state)
     find("5x a100-sxm4-40gb", &h);
     assert_string_equal(h.name, "5x a100-sxm4-40gb");
     assert_int_equal(h.device_count, 5);
-    assert_int_equal(h.link_count, 9);
+    assert_int_equal(h.link_count, 14);
+    assert_true(hardware_has_p2p(&h));
     assert_int_equal(h.type_count, 1);
     for (uint32_t i = 0; i < 5; i++) {
         assert_int_equal(h.devices[i].path_count, 3);
         assert_int_equal(h.devices[i].path[0], 0);
         assert_int_equal(h.devices[i].path[1], 1 + i / 2);
         assert_int_equal(h.devices[i].path[2], 4 + i);
+        assert_int_equal(h.devices[i].p2p_group, 1);
+        assert_int_equal(h.devices[i].p2p_path_count, 1);
+        assert_int_equal(h.devices[i].p2p_path[0], 9 + i);
     }
     assert_string_equal(h.links[0].name, "bridge-0");
     assert_string_equal(h.links[3].name, "switch-2");
@@ -316,7 +322,7 @@ static void bad_files_are_refused_with_their_place(void **state)
          "test:5:64: 'memory_bytes' is 8589934593 (expected 1 to 8589934592)"},
         {HEAD TYPES LINKS
          "\"devices\": [{\"type\": \"core\", \"path\": [\"dram\"], \"memory\": 8589934593}]}",
-         "test:5:48: unknown key 'memory' (expected type, path or memory_bytes)"},
+         "test:5:48: unknown key 'memory' (expected type, path, p2p_path, p2p_group or memory_bytes)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         struct hardware h = {0};
@@ -643,6 +649,145 @@ static void memory_may_end_anywhere(void **state)
         }
 }
 
+/* --- direct links ------------------------------------------------------------------------------ */
+
+/* bridge --+-- left --+-- a        devices 0 (a), 1 (b), 2 (c); P2P over the same links, and device 3
+ *          |          +-- b        in a group of its own
+ *          +-- right --- c     */
+#define TREE_LINK(name)                                                                           \
+    "{\"name\": \"" name "\", \"duplex\": true, \"bandwidth\": {\"value\": 10, \"unit\": \"GB/s\", "     \
+    "\"kind\": \"assumed\", \"source\": \"made up\", \"as_of\": \"2026-11\"}}"
+#define TREE_LINKS                                                                                \
+    "\"links\": [" TREE_LINK("bridge") ", " TREE_LINK("left") ", " TREE_LINK("right") ", "         \
+    TREE_LINK("a") ", " TREE_LINK("b") ", " TREE_LINK("c") "],"
+#define TREE_DEVICE(path) "{\"type\": \"core\", \"path\": [" path "], \"p2p_path\": [" path "]"
+
+static const char tree[] =
+    HEAD TYPES TREE_LINKS "\"devices\": ["
+    TREE_DEVICE("\"bridge\", \"left\", \"a\"") "}, "
+    TREE_DEVICE("\"bridge\", \"left\", \"b\"") ", \"p2p_group\": 1}, "
+    TREE_DEVICE("\"bridge\", \"right\", \"c\"") "}, "
+    TREE_DEVICE("\"bridge\", \"right\"") ", \"p2p_group\": 7}, "
+    "{\"type\": \"core\", \"path\": [\"bridge\"]}]}";
+
+static void parse_tree(struct hardware *out)
+{
+    struct error err = {0};
+    *out = (struct hardware){0};
+    if (support_hardware(tree, out, &err) != STATUS_OK) fail_msg("%s", err.text);
+}
+
+static void check_route(const struct hardware *h, uint32_t from, uint32_t to, const char *expected)
+{
+    struct p2p_route route = hardware_p2p_route(h, from, to);
+    char text[128] = "";
+    for (uint32_t i = 0; i < route.up_count + route.down_count; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s ",
+                 i < route.up_count ? "-" : "+", h->links[route.links[i]].name);
+    assert_string_equal(text, expected);
+}
+
+static void direct_routes_leave_out_what_is_common(void **state)
+{
+    (void)state;
+    struct hardware h, again = {0};
+    struct error err = {0};
+    parse_tree(&h);
+    assert_true(hardware_has_p2p(&h));
+    assert_true(hardware_p2p_pair(&h, 0, 1) && hardware_p2p_pair(&h, 2, 0));
+    assert_false(hardware_p2p_pair(&h, 0, 0));
+    assert_false(hardware_p2p_pair(&h, 0, 3));
+    assert_false(hardware_p2p_pair(&h, 0, 4) || hardware_p2p_pair(&h, 4, 4));
+    check_route(&h, 0, 1, "-a +b ");
+    check_route(&h, 0, 2, "-a -left +right +c ");
+    check_route(&h, 2, 1, "-c -right +left +b ");
+    struct json_out *out = json_out_create(NULL);
+    hardware_write(&h, out, NULL);
+    size_t length;
+    const char *text = json_out_text(out, &length);
+    if (support_hardware(text, &again, &err) != STATUS_OK) fail_msg("%s", err.text);
+    check_route(&again, 2, 1, "-c -right +left +b ");
+    assert_int_equal(again.devices[3].p2p_group, 7);
+    assert_int_equal(again.devices[4].p2p_group, P2P_NONE);
+    json_out_destroy(out);
+    hardware_release(&again);
+    hardware_release(&h);
+}
+
+/* A machine that loses devices, or is told to, has no direct links; one that is told to gets them. */
+static void direct_links_follow_the_command_line(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    static const struct {
+        const char *machine;
+        struct hardware_options options;
+        bool p2p;
+        double nvlink; /* 0: has none */
+    } rows[] = {
+        {"4x a100-sxm4-40gb", {.device_count = 2}, true, 250e9},
+        {"4x a100-sxm4-40gb", {.device_count = 1}, false, 0},
+        {"4x a100-sxm4-40gb", {.no_p2p = true}, false, 0},
+        {"4x a100-sxm4-40gb", {.no_p2p = true, .p2p_bytes_per_s = 3e9}, false, 0},
+        {"4x a100-sxm4-40gb", {.link_bytes_per_s = 13e9}, true, 250e9}, /* other links */
+        {"4x a100-sxm4-40gb", {.p2p_bytes_per_s = 3e9}, true, 3e9},
+        {"2x rtx-3090-24gb", {.device_count = 0}, false, 0},
+        {"2x rtx-3090-24gb", {.p2p_bytes_per_s = 3e9}, true, 3e9},
+        {"host-2-cores", {.device_count = 2}, false, 0},
+        {"host-2-cores", {.device_count = 2, .p2p_bytes_per_s = 3e9}, true, 3e9},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        struct hardware h;
+        find(rows[i].machine, &h);
+        if (hardware_adjust(&h, &rows[i].options, &err) != STATUS_OK) fail_msg("%s", err.text);
+        assert_int_equal(hardware_has_p2p(&h), rows[i].p2p);
+        for (uint32_t d = 0; d < h.device_count && rows[i].p2p; d++) {
+            const struct hardware_link *link = &h.links[h.devices[d].p2p_path[0]];
+            assert_true(hardware_p2p_pair(&h, d, d ? 0 : 1));
+            assert_true(link->bandwidth.value == rows[i].nvlink);
+            assert_int_equal(link->paced, strcmp(h.backend, "host") == 0);
+        }
+        assert_int_equal(hardware_check(&h, &err), STATUS_OK);
+        hardware_release(&h);
+    }
+    /* a host machine behind paced links stands in for one without */
+    struct hardware h;
+    find("host-2-cores", &h);
+    h.devices[0].p2p_group = 1;
+    const struct hardware_options two = {.device_count = 2}, paced = {.link_bytes_per_s = 1e9};
+    assert_int_equal(hardware_adjust(&h, &two, &err), STATUS_OK);
+    assert_true(hardware_has_p2p(&h));
+    assert_int_equal(hardware_adjust(&h, &paced, &err), STATUS_OK);
+    assert_false(hardware_has_p2p(&h));
+    hardware_release(&h);
+}
+
+static void bad_direct_links_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *device, *message;
+    } rows[] = {
+        {"\"p2p_path\": [\"nvlink\"]", "test:5:61: unknown link 'nvlink'"},
+        {"\"p2p_path\": [\"dram\", \"dram\"]", "test:5:69: link 'dram' is on the path twice"},
+        {"\"p2p_group\": 1", "test:5:61: a 'p2p_group' without 'p2p_path'"},
+        {"\"p2p_path\": [], \"p2p_group\": 0", "test:5:77: 'p2p_group' is 0 (expected 1 to 1024)"},
+        {"\"p2p_path\": 7", "test:5:60: 'p2p_path' is a number (expected an array)"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        struct hardware h = {0};
+        struct error err = {0};
+        char text[4096];
+        snprintf(text, sizeof text, HEAD TYPES LINKS
+                 "\"devices\": [{\"type\": \"core\", \"path\": [\"dram\"], %s}]}", rows[i].device);
+        enum status status = support_hardware(text, &h, &err);
+        if (strcmp(err.text, rows[i].message) != 0)
+            print_error("expected %s, found %s\n", rows[i].message, err.text);
+        assert_string_equal(err.text, rows[i].message);
+        assert_int_equal(status, STATUS_BAD_INPUT);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -663,6 +808,9 @@ int main(void)
         cmocka_unit_test(impossible_changes_are_refused),
         cmocka_unit_test(nonsense_is_found),
         cmocka_unit_test(memory_may_end_anywhere),
+        cmocka_unit_test(direct_routes_leave_out_what_is_common),
+        cmocka_unit_test(direct_links_follow_the_command_line),
+        cmocka_unit_test(bad_direct_links_are_refused),
     };
     return cmocka_run_group_tests_name("models/hardware.h", tests, NULL, NULL);
 }
