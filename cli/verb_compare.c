@@ -56,7 +56,8 @@ static enum status print_classes(FILE *out, const struct comparison *comparison,
                                                   ">OF THE MAKESPAN", NULL});
     for (uint32_t c = 0; c < COMPARE_CLASS_COUNT; c++) {
         const struct compare_class_result *result = &comparison->classes[c];
-        bool everywhere = c != COMPARE_CPU && c != COMPARE_READ && c != COMPARE_WRITE;
+        bool everywhere = c != COMPARE_P2P && c != COMPARE_CPU && c != COMPARE_READ &&
+                          c != COMPARE_WRITE;
         if (!everywhere && result->predicted_s <= 0 && result->measured_s <= 0) continue;
         cli_table_cell(&table, "%s", compare_class_names[c]);
         cli_table_cell(&table, "%s", quantity_text(result->predicted_s, DIMENSION_SECONDS, text));

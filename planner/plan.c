@@ -27,6 +27,7 @@ const char *const plan_stream_names[STREAM_KIND_COUNT] = {
     [STREAM_COMPUTE] = "compute",
     [STREAM_H2D] = "h2d",
     [STREAM_D2H] = "d2h",
+    [STREAM_P2P] = "p2p",
     [STREAM_HOST] = "host",
     [STREAM_CPU] = "cpu",
     [STREAM_READ] = "read",
@@ -352,9 +353,16 @@ static void add_job(uint64_t *hash, const struct job *job)
     add_text(hash, job->evaluation.data);
 }
 
+/* P2P streams came after the others, whose numbers in fingerprints stay what they were. */
+static uint32_t stream_code(uint32_t kind)
+{
+    if (kind == STREAM_P2P) return UINT8_MAX;
+    return kind > STREAM_P2P ? kind - 1 : kind;
+}
+
 static void add_op(uint64_t *hash, const struct plan *plan, const struct plan_op *op)
 {
-    add(hash, (uint64_t)op->kind << 32 | op->stream);
+    add(hash, (uint64_t)op->kind << 32 | stream_code(op->stream));
     if (op->kind == OP_COPY) {
         add(hash, op->bytes);
     } else {
@@ -433,6 +441,7 @@ static void add_order(uint64_t *hash, const struct plan *plan)
         for (uint32_t i = 0; i < segment->instance_count; i++) {
             const struct plan_instance *instance = &plan->instances[segment->first_instance + i];
             add(hash, (uint64_t)instance->unit << 32 | instance->device);
+            if (instance->peer != PLAN_NONE) add(hash, instance->peer);
             for (uint32_t a = 0; a < plan->units[instance->unit].acquire_count; a++)
                 add(hash, plan->layouts[instance->layout + a]);
         }

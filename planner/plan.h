@@ -5,8 +5,9 @@
  * it out, both by the rules below and nothing else. Policies, partitioning and memory layout leave
  * no trace but their result.
  *
- * Streams. Each device has an ordered queue of computations and one for each direction of copies;
- * the host has one for reading batches, and one for what its processor computes on host memory
+ * Streams. Each device has an ordered queue of computations and one for each direction of copies; on
+ * a machine with direct links between devices (hardware_has_p2p()) also one for what it fetches from
+ * other devices; the host has one for reading batches, and one for what its processor computes on host memory
  * ("cpu"); on a machine with storage two more, for reading from it and for writing to it. Places. 0
  * is host DRAM, 1 + d is device d's memory; storage is where states wait for which there is no room.
  *
@@ -14,6 +15,12 @@
  * whole run. A device buffer exists once per device and comes to life and ends again and again: an
  * access flagged ACQUIRE gives it a range of the device's arena (a slot), one flagged RELEASE gives
  * the range back. Its contents are undefined at ACQUIRE.
+ *
+ * A P2P copy moves a boundary or its gradient from one device to the same buffer on another. It
+ * is an operation of the device that fetches, since that is where there is something to wait for: a
+ * slot that becomes free, in front of a computation that needs it. It begins the buffer's life there
+ * and ends it on the device that it comes from, the instance's *peer*; so what was made there holds
+ * its slot until it has been fetched, and is the last use of that life.
  *
  * A state on storage is STORED, once for the whole run, and used through STAGED buffers: these are in
  * host memory and have lives and slots like those of a device, in an arena of their own behind the
@@ -107,6 +114,7 @@ enum plan_stream_kind {
     STREAM_COMPUTE,
     STREAM_H2D,
     STREAM_D2H,
+    STREAM_P2P,  /* from other devices; where hardware_has_p2p() */
     STREAM_HOST, /* batches; also gathers rows of embeddings where jobs clip */
     STREAM_CPU,  /* computations on host memory */
     STREAM_READ, /* from storage */
@@ -218,6 +226,7 @@ struct plan_slot {
 struct plan_instance {
     uint32_t unit;
     uint32_t device;
+    uint32_t peer;   /* the device that its P2P copies come from; PLAN_NONE: it has none */
     uint32_t layout; /* layouts[layout + i] is the slot of the unit's i-th ACQUIRE */
 };
 
@@ -335,20 +344,27 @@ struct plan {
 
 void plan_release(struct plan *plan);
 
-/* Streams are numbered device * 3 + {compute, h2d, d2h}; then come the host's two, and storage's two
- * where there is storage. */
-static inline uint32_t plan_stream_kind_count(const struct plan *plan)
+/* Streams are numbered device by device {compute, h2d, d2h, and p2p where devices copy directly}; then
+ * come the host's two, and storage's two where there is storage. */
+static inline uint32_t plan_device_streams(const struct plan *plan)
 {
-    return hardware_has_storage(&plan->hardware) ? STREAM_KIND_COUNT : STREAM_READ;
+    return hardware_has_p2p(&plan->hardware) ? STREAM_P2P + 1 : STREAM_P2P;
 }
-static inline uint32_t plan_stream_count(const struct plan *plan)
+static inline bool plan_has_stream(const struct plan *plan, uint32_t kind)
 {
-    return plan->hardware.device_count * 3 + (plan_stream_kind_count(plan) - STREAM_HOST);
+    if (kind < STREAM_HOST) return kind < plan_device_streams(plan);
+    return kind < (hardware_has_storage(&plan->hardware) ? STREAM_KIND_COUNT : STREAM_READ);
 }
 static inline uint32_t plan_stream(const struct plan *plan, uint32_t device, uint32_t kind)
 {
-    if (kind < STREAM_HOST) return device * 3 + kind;
-    return plan->hardware.device_count * 3 + (kind - STREAM_HOST);
+    uint32_t own = plan_device_streams(plan);
+    if (kind < STREAM_HOST) return device * own + kind;
+    return plan->hardware.device_count * own + (kind - STREAM_HOST);
+}
+static inline uint32_t plan_stream_count(const struct plan *plan)
+{
+    bool storage = hardware_has_storage(&plan->hardware);
+    return plan_stream(plan, 0, storage ? STREAM_KIND_COUNT : STREAM_READ);
 }
 
 /* Of the host rather than of a device? */
@@ -357,7 +373,8 @@ static inline bool plan_stream_is_host(uint32_t kind) { return kind >= STREAM_HO
 /* Do copies run on it? */
 static inline bool plan_stream_copies(uint32_t kind)
 {
-    return kind == STREAM_H2D || kind == STREAM_D2H || kind == STREAM_READ || kind == STREAM_WRITE;
+    return kind == STREAM_H2D || kind == STREAM_D2H || kind == STREAM_P2P || kind == STREAM_READ ||
+           kind == STREAM_WRITE;
 }
 
 /* Does a buffer come to life and end? */

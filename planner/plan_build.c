@@ -389,7 +389,7 @@ void plan_builder_instance(struct plan_builder *builder, uint32_t unit, uint32_t
     assert(slot_count == plan->units[unit].acquire_count);
     uint32_t candidate = plan->instance_count;
     struct plan_instance *instance = &plan->instances[candidate];
-    *instance = (struct plan_instance){.unit = unit, .device = device};
+    *instance = (struct plan_instance){.unit = unit, .device = device, .peer = PLAN_NONE};
     plan->instance_count++;
     if (slot_count == 0) return;
 
@@ -404,6 +404,14 @@ void plan_builder_instance(struct plan_builder *builder, uint32_t unit, uint32_t
     if (index == candidate) return;
     instance->layout = plan->instances[index].layout;
     plan->layout_count = first;
+}
+
+void plan_builder_peer(struct plan_builder *builder, uint32_t peer)
+{
+    struct plan *plan = &builder->plan;
+    if (builder->error.status != STATUS_OK) return;
+    assert(plan->instance_count > 0);
+    plan->instances[plan->instance_count - 1].peer = peer;
 }
 
 /* --- the whole ------------------------------------------------------------------------------ */

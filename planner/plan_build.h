@@ -48,6 +48,9 @@ uint32_t plan_builder_unit_end(struct plan_builder *builder);
 void plan_builder_instance(struct plan_builder *builder, uint32_t unit, uint32_t device,
                            const uint32_t *slots, uint32_t slot_count);
 
+/* The instance appended last fetches from `peer`: it has P2P copies. */
+void plan_builder_peer(struct plan_builder *builder, uint32_t peer);
+
 /* Fold repetitions into segments and move the result to *out. The builder can only be destroyed
  * afterwards. Folding is exact: expanding the segments gives the instances appended. */
 MUST_CHECK enum status plan_builder_finish(struct plan_builder *builder, struct plan *out,

@@ -362,6 +362,13 @@ static enum status check_works(struct checker *c)
     return STATUS_OK;
 }
 
+static bool fetches(const struct plan *plan, const struct plan_unit *unit)
+{
+    for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
+        if (plan->ops[o].stream == STREAM_P2P) return true;
+    return false;
+}
+
 static enum status check_instances(struct checker *c)
 {
     const struct plan *plan = c->plan;
@@ -371,6 +378,11 @@ static enum status check_instances(struct checker *c)
             instance->device >= plan->hardware.device_count)
             return check_fail(c, RULE_FORM, "instance %u is of unit %u on device %u", i,
                               instance->unit, instance->device);
+        if (instance->peer != PLAN_NONE && (instance->peer >= plan->hardware.device_count ||
+                                            !fetches(plan, &plan->units[instance->unit])))
+            return check_fail(c, RULE_FORM, "instance %u has peer %u%s", i, instance->peer,
+                              instance->peer < plan->hardware.device_count
+                                  ? ", but its unit copies nothing between devices" : "");
         uint32_t count = plan->units[instance->unit].acquire_count;
         if (count > 0 && !check_in_table(instance->layout, count, plan->layout_count))
             return check_fail(c, RULE_FORM, "instance %u has slots that do not exist", i);

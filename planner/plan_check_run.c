@@ -87,10 +87,13 @@ static enum status no_memory(struct run *r)
 
 /* --- live buffers --------------------------------------------------------------------------- */
 
-/* Where the buffer would live: the instance's device, or behind all devices the host. */
-static uint32_t place_of(const struct run *r, uint32_t buffer)
+/* Where the accessed buffer would live: on the instance's device, where a copy between devices starts
+ * on its peer, or behind all devices on the host. */
+static uint32_t place_of(const struct run *r, const struct plan_access *access)
 {
-    return r->plan->buffers[buffer].on_device ? r->instance->device : r->plan->hardware.device_count;
+    if (!r->plan->buffers[access->buffer].on_device) return r->plan->hardware.device_count;
+    bool fetched = r->c->op->stream == STREAM_P2P && (access->flags & ACCESS_READ);
+    return fetched ? r->instance->peer : r->instance->device;
 }
 
 static const char *place_text(const struct run *r, uint32_t place, char text[32])
@@ -99,11 +102,11 @@ static const char *place_text(const struct run *r, uint32_t place, char text[32]
     return text;
 }
 
-static uint32_t *live_cell(struct run *r, uint32_t buffer)
+static uint32_t *live_cell(struct run *r, const struct plan_access *access)
 {
-    assert(plan_buffer_lives(&r->plan->buffers[buffer]));
-    size_t row = (size_t)place_of(r, buffer) * r->device_buffer_count;
-    return &r->live_at[row + r->index_of[buffer]];
+    assert(plan_buffer_lives(&r->plan->buffers[access->buffer]));
+    size_t row = (size_t)place_of(r, access) * r->device_buffer_count;
+    return &r->live_at[row + r->index_of[access->buffer]];
 }
 
 static const char *buffer_text(struct run *r, uint32_t buffer, char text[PLAN_TEXT_BYTES])
@@ -173,15 +176,15 @@ static enum status take_live(struct run *r, uint32_t *out)
     return STATUS_OK;
 }
 
-static enum status acquire(struct run *r, uint32_t buffer)
+static enum status acquire(struct run *r, const struct plan_access *access)
 {
     const struct plan *plan = r->plan;
     char text[PLAN_TEXT_BYTES], where[32];
-    uint32_t place = place_of(r, buffer), index;
+    uint32_t buffer = access->buffer, place = place_of(r, access), index;
     uint32_t slot_index = plan->layouts[r->instance->layout + r->acquire++];
     const struct plan_slot *slot = &plan->slots[slot_index];
     uint64_t end = slot->offset_bytes + slot->bytes;
-    if (*live_cell(r, buffer) != NOT_LIVE)
+    if (*live_cell(r, access) != NOT_LIVE)
         return check_fail(r->c, RULE_LIFETIMES, "acquires the %s, which is live on %s",
                           buffer_text(r, buffer, text), place_text(r, place, where));
     if (slot->bytes < plan->buffers[buffer].bytes)
@@ -198,15 +201,15 @@ static enum status acquire(struct run *r, uint32_t buffer)
     live->device = place;
     live->slot = slot_index;
     contents_clear(&live->contents);
-    *live_cell(r, buffer) = index + 1;
+    *live_cell(r, access) = index + 1;
     r->live_now++;
     if (slot->bytes == 0) return STATUS_OK;
     return insert_range(r, (struct range){slot->offset_bytes, end, index});
 }
 
-static void release(struct run *r, uint32_t buffer)
+static void release(struct run *r, const struct plan_access *access)
 {
-    uint32_t *cell = live_cell(r, buffer);
+    uint32_t *cell = live_cell(r, access);
     uint32_t index = *cell - 1;
     const struct plan_slot *slot = &r->plan->slots[r->lives[index].slot];
     if (slot->bytes > 0) remove_range(r, r->lives[index].device, slot->offset_bytes);
@@ -217,10 +220,11 @@ static void release(struct run *r, uint32_t buffer)
 }
 
 /* NULL: a buffer that is not live. */
-static struct contents *contents_of(struct run *r, uint32_t buffer)
+static struct contents *contents_of(struct run *r, const struct plan_access *access)
 {
-    if (!plan_buffer_lives(&r->plan->buffers[buffer])) return &r->hosts[r->index_of[buffer]];
-    uint32_t cell = *live_cell(r, buffer);
+    if (!plan_buffer_lives(&r->plan->buffers[access->buffer]))
+        return &r->hosts[r->index_of[access->buffer]];
+    uint32_t cell = *live_cell(r, access);
     return cell == NOT_LIVE ? NULL : &r->lives[cell - 1].contents;
 }
 
@@ -232,8 +236,8 @@ static enum status copy(struct run *r)
     const struct plan_access *from = &r->plan->accesses[op->first_access], *to = from + 1;
     char text[PLAN_TEXT_BYTES];
     bool complete;
-    if (!contents_copy(contents_of(r, from->buffer), from->offset_bytes, op->bytes,
-                       contents_of(r, to->buffer), to->offset_bytes, &complete))
+    if (!contents_copy(contents_of(r, from), from->offset_bytes, op->bytes, contents_of(r, to),
+                       to->offset_bytes, &complete))
         return no_memory(r);
     if (complete) return STATUS_OK;
     return check_fail(r->c, RULE_LIFETIMES, "copies from the %s what was never written",
@@ -266,8 +270,8 @@ static enum status compute(struct run *r)
     uint64_t minibatch = progress->minibatch;
     for (uint32_t i = c->first_claim[op_index]; i < c->first_claim[op_index + 1]; i++) {
         const struct claim *claim = &c->claims[i];
-        uint32_t buffer = r->plan->accesses[op->first_access + claim->access].buffer;
-        struct contents *contents = contents_of(r, buffer);
+        const struct plan_access *access = &r->plan->accesses[op->first_access + claim->access];
+        struct contents *contents = contents_of(r, access);
         struct extent extent = {.first = claim->offset_bytes,
                                 .end = claim->offset_bytes + claim->bytes,
                                 .thing_offset = claim->thing_offset,
@@ -277,7 +281,7 @@ static enum status compute(struct run *r)
         const struct extent *found;
         if (claim->makes && !contents_put(contents, &extent)) return no_memory(r);
         if (!claim->makes && !contents_hold(contents, &extent, &found))
-            return fail_claim(r, buffer, &extent, found);
+            return fail_claim(r, access->buffer, &extent, found);
     }
     return STATUS_OK;
 }
@@ -323,25 +327,39 @@ static enum status check_after(struct run *r, const struct plan_after *after)
 
 /* --- operations ----------------------------------------------------------------------------- */
 
+/* A copy between devices must have a peer that the machine has a direct link to. */
+static enum status check_peer(struct run *r)
+{
+    const struct hardware *hardware = &r->plan->hardware;
+    uint32_t device = r->instance->device, peer = r->instance->peer;
+    if (r->c->op->stream != STREAM_P2P) return STATUS_OK;
+    if (peer == PLAN_NONE)
+        return check_fail(r->c, RULE_FORM, "a copy between devices in an instance without a peer");
+    if (!hardware_p2p_pair(hardware, peer, device))
+        return check_fail(r->c, RULE_FORM, "device %u has no direct link to device %u", device, peer);
+    return STATUS_OK;
+}
+
 static enum status run_op(struct run *r)
 {
     const struct plan *plan = r->plan;
     const struct plan_op *op = r->c->op;
     const struct plan_access *accesses = plan->accesses + op->first_access;
     char text[PLAN_TEXT_BYTES], where[32];
+    TRY(check_peer(r));
     for (uint32_t i = 0; i < op->after_count; i++)
         TRY(check_after(r, &plan->afters[op->first_after + i]));
     for (uint32_t a = 0; a < op->access_count; a++)
-        if (accesses[a].flags & ACCESS_ACQUIRE) TRY(acquire(r, accesses[a].buffer));
+        if (accesses[a].flags & ACCESS_ACQUIRE) TRY(acquire(r, &accesses[a]));
     for (uint32_t a = 0; a < op->access_count; a++)
-        if (!contents_of(r, accesses[a].buffer))
+        if (!contents_of(r, &accesses[a]))
             return check_fail(r->c, RULE_LIFETIMES,
                               "accesses the %s, which is not live on %s",
                               buffer_text(r, accesses[a].buffer, text),
-                              place_text(r, place_of(r, accesses[a].buffer), where));
+                              place_text(r, place_of(r, &accesses[a]), where));
     TRY(op->kind == OP_COPY ? copy(r) : compute(r));
     for (uint32_t a = 0; a < op->access_count; a++)
-        if (accesses[a].flags & ACCESS_RELEASE) release(r, accesses[a].buffer);
+        if (accesses[a].flags & ACCESS_RELEASE) release(r, &accesses[a]);
     return STATUS_OK;
 }
 

@@ -177,6 +177,25 @@ static enum status check_copy_end(struct checker *c, const struct plan_access *a
     return STATUS_OK;
 }
 
+/* A copy between devices moves a buffer: it is born here, and its life there ends. */
+static enum status check_p2p_copy(struct checker *c, const struct plan_access *from,
+                                  const struct plan_access *to)
+{
+    char from_text[PLAN_TEXT_BYTES], to_text[PLAN_TEXT_BYTES];
+    check_access_text(c, from, from_text);
+    if (from->buffer != to->buffer)
+        return check_fail(c, RULE_FORM, "copies the %s of a device to the %s of another", from_text,
+                          check_access_text(c, to, to_text));
+    const struct plan_buffer *b = check_buffer_of(c, from);
+    if (!b->on_device || (b->kind != BUFFER_BOUNDARY && b->kind != BUFFER_BOUNDARY_GRADIENT))
+        return check_fail(c, RULE_FORM, "a copy between devices of the %s%s (expected a boundary or its "
+                          "gradient)", from_text, b->on_device ? "" : " on the host");
+    if (from->flags != (ACCESS_READ | ACCESS_RELEASE) || to->flags != (ACCESS_WRITE | ACCESS_ACQUIRE))
+        return check_fail(c, RULE_FORM, "a copy between devices releases its source and acquires its "
+                          "destination");
+    return STATUS_OK;
+}
+
 static enum status check_copy(struct checker *c)
 {
     const struct plan_op *op = c->op;
@@ -192,6 +211,7 @@ static enum status check_copy(struct checker *c)
     TRY(check_copy_end(c, to, ACCESS_WRITE));
     if (op->stream == STREAM_READ || op->stream == STREAM_WRITE)
         return check_storage_copy(c, source, target);
+    if (op->stream == STREAM_P2P) return check_p2p_copy(c, from, to);
     if (source->on_device == to_device || target->on_device != to_device)
         return check_fail(c, RULE_FORM, "a copy on the %s stream from the %s to the %s",
                           plan_stream_names[op->stream], source->on_device ? "device" : "host",
@@ -232,7 +252,7 @@ static enum status check_op(struct checker *c)
     if (op->access_count == 0 || op->access_count > OP_ACCESSES_MAX)
         return check_fail(c, RULE_FORM, "%u accesses (expected 1 to %d)", op->access_count,
                           OP_ACCESSES_MAX);
-    if (op->kind >= OP_KIND_COUNT || op->stream >= plan_stream_kind_count(plan) ||
+    if (op->kind >= OP_KIND_COUNT || !plan_has_stream(plan, op->stream) ||
         (op->kind == OP_COMPUTE && op->pass > PLAN_KEEP))
         return check_fail(c, RULE_FORM, "kind %u on stream %u, pass %u", op->kind, op->stream,
                           op->pass);
@@ -246,7 +266,8 @@ static enum status check_op(struct checker *c)
         char text[PLAN_TEXT_BYTES];
         TRY(check_access(c, access));
         for (uint32_t other = 0; other < a; other++)
-            if (plan->accesses[op->first_access + other].buffer == access->buffer)
+            if (plan->accesses[op->first_access + other].buffer == access->buffer &&
+                op->stream != STREAM_P2P)
                 return check_fail(c, RULE_FORM, "accesses the %s twice",
                                   check_access_text(c, access, text));
     }

@@ -297,14 +297,15 @@ static enum status read_copy(struct reader *r, struct json_object *object, struc
     size_t direction = 0;
     op->kind = OP_COPY;
     op->work = PLAN_NONE;
-    static const char *const directions[] = {"h2d", "d2h", "read", "write"};
-    static const uint8_t streams[] = {STREAM_H2D, STREAM_D2H, STREAM_READ, STREAM_WRITE};
+    static const char *const directions[] = {"h2d", "d2h", "p2p", "read", "write"};
+    static const uint8_t streams[] = {STREAM_H2D, STREAM_D2H, STREAM_P2P, STREAM_READ, STREAM_WRITE};
     TRY(json_take_choice(object, "copy", JSON_REQUIRED, directions, ARRAY_COUNT(directions),
                          &direction, r->err));
     op->stream = streams[direction];
-    if (op->stream >= plan_stream_kind_count(r->plan))
-        return json_fail_key(r->in, object->value, "copy", r->err,
-                             "'%s' on a machine without storage", directions[direction]);
+    if (!plan_has_stream(r->plan, op->stream))
+        return json_fail_key(r->in, object->value, "copy", r->err, "'%s' on a machine without %s",
+                             directions[direction],
+                             op->stream == STREAM_P2P ? "direct links between devices" : "storage");
     TRY(json_take_u64(object, "bytes", JSON_REQUIRED, 0, UINT64_MAX, &op->bytes, r->err));
     TRY(read_copy_end(r, object, "from"));
     return read_copy_end(r, object, "to");
@@ -467,6 +468,19 @@ static enum status read_units(struct reader *r, const json_t *array)
 
 /* --- plan order ----------------------------------------------------------------------------- */
 
+/* The device, or [device, peer]. */
+static enum status read_devices(struct reader *r, const json_t *row, struct plan_instance *instance)
+{
+    uint32_t count = r->plan->hardware.device_count;
+    const json_t *pair;
+    instance->peer = PLAN_NONE;
+    if (!json_is_array(json_array_get(row, 1)))
+        return item_index(r, row, 1, "device", count, &instance->device);
+    TRY(json_item_array(r->in, row, 1, 2, &pair, r->err));
+    TRY(item_index(r, pair, 0, "device", count, &instance->device));
+    return item_index(r, pair, 1, "device", count, &instance->peer);
+}
+
 /* [unit, device, slot ...] */
 static enum status read_instance(struct reader *r, const json_t *array, size_t index,
                                  struct plan_instance *instance)
@@ -479,7 +493,7 @@ static enum status read_instance(struct reader *r, const json_t *array, size_t i
                                "an instance of %zu elements (expected unit, device, slots)",
                                json_array_size(row));
     TRY(item_index(r, row, 0, "unit", plan->unit_count, &instance->unit));
-    TRY(item_index(r, row, 1, "device", plan->hardware.device_count, &instance->device));
+    TRY(read_devices(r, row, instance));
     size_t slot_count = json_array_size(row) - 2;
     uint32_t acquire_count = plan->units[instance->unit].acquire_count;
     if (slot_count != acquire_count)

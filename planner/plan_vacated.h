@@ -8,13 +8,16 @@
 
 #include "planner/plan.h"
 
-enum { LOCAL_STREAMS = STREAM_HOST }; /* compute, h2d, d2h: a device's streams come first */
+enum { LOCAL_STREAMS = STREAM_HOST }; /* compute, h2d, d2h, p2p: a device's streams come first */
 
 /* A range whose latest lifetime has been released, and who used it last: per stream an operation's
- * number + 1, or 0. Of the arena of staged buffers, who released it: number + 1 and stream. */
+ * number + 1, or 0; and who fetched what was there to another device, on which stream. Of the arena of
+ * staged buffers, who released it: number + 1 and stream. */
 struct vacated {
     uint64_t first, end;
     uint64_t users[LOCAL_STREAMS];
+    uint64_t fetched; /* number + 1; 0: nobody did */
+    uint32_t fetched_on;
 };
 
 /* Zeroed: empty. The caller frees `ranges` with free(). */

@@ -12,9 +12,10 @@
  *     waited for the earlier lifetimes of its range, so only the latest lifetime of each byte
  *     counts.
  *
- * A device buffer is touched by the three streams of its device only. While it lives its record is
+ * A device buffer is touched by the three or four streams of its device only, but for a P2P copy that
+ * fetches it, which is the end of its life. While it lives its record is
  *
- *     writer, its stream; the latest reader since, per stream [compute, h2d, d2h]; the slot
+ *     writer, its stream; the latest reader since, per stream [compute, h2d, d2h, p2p]; the slot
  *
  * and when it is released, its readers (or its writer, if none) become the *vacated* range of its
  * slot: each device has a sorted list of disjoint vacated ranges, painted over by later releases.
@@ -116,6 +117,7 @@ struct plan_walk {
     uint64_t *segment_positions; /* of each segment's first instance; likewise */
     uint64_t *segment_numbers;   /* of each segment's first operation; likewise */
 
+    uint32_t local_count;  /* streams of a device */
     uint32_t stream;       /* of the current operation */
     uint32_t first_stream; /* of its device */
     uint64_t latest[LOCAL_STREAMS]; /* to wait for on the streams of its device */
@@ -139,7 +141,7 @@ static inline void wait_locally(struct plan_walk *w, uint32_t kind, uint64_t tim
 static void wait_for(struct plan_walk *w, uint32_t stream, uint64_t time)
 {
     if (time == 0) return;
-    if (stream - w->first_stream < LOCAL_STREAMS) {
+    if (stream - w->first_stream < w->local_count) {
         wait_locally(w, stream - w->first_stream, time);
         return;
     }
@@ -157,8 +159,8 @@ static void wait_for(struct plan_walk *w, uint32_t stream, uint64_t time)
 
 static void begin_waits(struct plan_walk *w, uint32_t device, uint32_t kind)
 {
-    w->stream = plan_stream(w->plan, device, kind);
-    w->first_stream = device * LOCAL_STREAMS;
+    w->first_stream = device * w->local_count;
+    w->stream = kind < STREAM_HOST ? w->first_stream + kind : plan_stream(w->plan, device, kind);
     w->wait_count = 0;
     memset(w->latest, 0, sizeof w->latest);
 }
@@ -305,6 +307,7 @@ static void wait_for_vacated(struct plan_walk *w, const struct vacated_list *lis
         const struct vacated *range = &list->ranges[i];
         if (range->first >= end) return;
         for (uint32_t k = 0; k < LOCAL_STREAMS; k++) wait_locally(w, k, range->users[k]);
+        wait_for(w, range->fetched_on, range->fetched);
     }
 }
 
@@ -347,6 +350,13 @@ static void use_live(struct plan_walk *w, struct live *live, uint32_t flags, uin
     live->writer_kind = kind;
 }
 
+static struct live *live_on(const struct plan_walk *w, uint32_t index, uint32_t device)
+{
+    uint64_t cell = (uint64_t)device * w->device_buffer_count + index;
+    assert(w->live_at[cell] != 0);
+    return &w->lives[w->live_at[cell] - 1];
+}
+
 /* Fills in slot and address of `use`. */
 static void use_device_buffer(struct plan_walk *w, struct plan_place_use *use, uint32_t index,
                               uint32_t device, uint32_t kind, const uint32_t *layout)
@@ -367,23 +377,38 @@ static void use_device_buffer(struct plan_walk *w, struct plan_place_use *use, u
         wait_for_vacated(w, &w->vacated[device], slot->offset_bytes,
                          slot->offset_bytes + slot->bytes, vacated_hint(w, device, slot));
     }
-    assert(w->live_at[cell] != 0);
-    struct live *live = &w->lives[w->live_at[cell] - 1];
+    struct live *live = live_on(w, index, device);
     use->slot = live->slot;
     use->address += w->plan->slots[live->slot].offset_bytes;
     use_live(w, live, use->flags, kind);
 }
 
-static void release_device_buffer(struct plan_walk *w, uint32_t index, uint32_t device)
+/* The source of a P2P copy: the buffer's life on `peer` ends behind it. */
+static void fetch_from_peer(struct plan_walk *w, struct plan_place_use *use, uint32_t index,
+                            uint32_t peer)
+{
+    const struct live *live = live_on(w, index, peer);
+    uint32_t first_stream = peer * w->local_count;
+    use->slot = live->slot;
+    use->address += w->plan->slots[live->slot].offset_bytes;
+    wait_for(w, first_stream + live->writer_kind, live->writer);
+}
+
+static void release_device_buffer(struct plan_walk *w, uint32_t index, uint32_t device, bool fetched)
 {
     uint64_t cell = (uint64_t)device * w->device_buffer_count + index;
     uint32_t record = w->live_at[cell] - 1;
     struct live *live = &w->lives[record];
     const struct plan_slot *slot = &w->plan->slots[live->slot];
     struct vacated range = {.first = slot->offset_bytes, .end = slot->offset_bytes + slot->bytes};
-    memcpy(range.users, live->readers, sizeof range.users);
-    if ((range.users[0] | range.users[1] | range.users[2]) == 0)
+    uint64_t any_reader = 0;
+    for (uint32_t k = 0; k < LOCAL_STREAMS; k++) any_reader |= range.users[k] = live->readers[k];
+    if (fetched) {
+        range.fetched = w->at.number + 1;
+        range.fetched_on = w->stream;
+    } else if (any_reader == 0) {
         range.users[live->writer_kind] = live->writer;
+    }
     if (!vacated_paint(&w->vacated[device], &range, vacated_hint(w, device, slot)))
         w->failed = true;
     w->live_at[cell] = 0;
@@ -483,7 +508,10 @@ static void use_buffers(struct plan_walk *w, const struct plan_op *op,
         use->flags = accesses[i].flags;
         use->address = accesses[i].offset_bytes;
         released |= use->flags & ACCESS_RELEASE;
-        if (place & ON_DEVICE) {
+        if (op->stream == STREAM_P2P && i == 0) {
+            use->place = 1 + instance->peer;
+            fetch_from_peer(w, use, place & ~ON_DEVICE, instance->peer);
+        } else if (place & ON_DEVICE) {
             use->place = 1 + instance->device;
             use_device_buffer(w, use, place & ~ON_DEVICE, instance->device, op->stream,
                               plan->layouts + instance->layout);
@@ -503,10 +531,12 @@ static void use_buffers(struct plan_walk *w, const struct plan_op *op,
     for (uint32_t i = 0; released && i < op->access_count; i++) {
         if (!(accesses[i].flags & ACCESS_RELEASE)) continue;
         uint32_t place = w->place_of[accesses[i].buffer];
+        bool fetched = op->stream == STREAM_P2P && i == 0;
         if (place & STAGED)
             release_staged_buffer(w, &w->hosts[place & ~STAGED]);
         else
-            release_device_buffer(w, place & ~ON_DEVICE, instance->device);
+            release_device_buffer(w, place & ~ON_DEVICE,
+                                  fetched ? instance->peer : instance->device, fetched);
     }
 }
 
@@ -618,6 +648,7 @@ enum status plan_walk_create(const struct plan *plan, struct plan_walk **out, st
     struct plan_walk *walk = alloc_zeroed(1, sizeof *walk);
     if (!walk) return error_memory(err, "walking a plan", sizeof *walk);
     walk->plan = plan;
+    walk->local_count = plan_device_streams(plan);
     if (!allocate(walk)) {
         plan_walk_destroy(walk);
         return error_set(err, STATUS_NO_MEMORY, "no memory for walking a plan of %u buffers",

@@ -213,6 +213,19 @@ static void write_units(const struct plan *plan, struct json_out *out)
     json_out_array_end(out);
 }
 
+/* [device, peer] where there are P2P copies, else the device. */
+static void write_devices(const struct plan_instance *instance, struct json_out *out)
+{
+    if (instance->peer == PLAN_NONE) {
+        json_out_u64(out, NULL, instance->device);
+        return;
+    }
+    json_out_array_begin(out, NULL, true);
+    json_out_u64(out, NULL, instance->device);
+    json_out_u64(out, NULL, instance->peer);
+    json_out_array_end(out);
+}
+
 static void write_segments(const struct plan *plan, struct json_out *out)
 {
     json_out_array_begin(out, "segments", false);
@@ -225,7 +238,7 @@ static void write_segments(const struct plan *plan, struct json_out *out)
             const struct plan_instance *instance = &plan->instances[segment->first_instance + i];
             json_out_array_begin(out, NULL, true);
             json_out_u64(out, NULL, instance->unit);
-            json_out_u64(out, NULL, instance->device);
+            write_devices(instance, out);
             for (uint32_t a = 0; a < plan->units[instance->unit].acquire_count; a++)
                 json_out_u64(out, NULL, plan->layouts[instance->layout + a]);
             json_out_array_end(out);

@@ -63,6 +63,7 @@ struct timeline {
     struct arena arena;
     struct row *rows;
     uint32_t row_count;
+    uint32_t device_kind_count; /* rows of a device and side: compute, h2d, d2h, p2p if it was used */
     uint32_t host_kinds[3], host_kind_count; /* the last rows are the host's streams, side by side */
     double rows_height_px;
     uint32_t *row_of_stream[PLOT_SIDES]; /* per side; NULL without that trace */
@@ -75,9 +76,6 @@ struct timeline {
 
 /* --- rows ----------------------------------------------------------------------------------- */
 
-static const uint32_t row_kinds[] = {STREAM_COMPUTE, STREAM_H2D, STREAM_D2H};
-enum { KIND_COUNT = 3 };
-
 /* Rows are numbered (device, side, kind), behind them those of the host's streams that did anything
  * in the same way; sides without a trace have none. */
 static uint32_t row_index(const struct timeline *t, uint32_t side,
@@ -87,11 +85,11 @@ static uint32_t row_index(const struct timeline *t, uint32_t side,
     uint32_t before = side > 0 && view->traces[0] ? 1 : 0;
     for (uint32_t k = 0; k < t->host_kind_count; k++)
         if (stream->kind == t->host_kinds[k])
-            return view->device_count * view->trace_count * KIND_COUNT +
+            return view->device_count * view->trace_count * t->device_kind_count +
                    before * t->host_kind_count + k;
-    if (plan_stream_is_host(stream->kind) || stream->device >= view->device_count)
+    if (stream->kind >= t->device_kind_count || stream->device >= view->device_count)
         return PLOT_ROW_NONE;
-    return (stream->device * view->trace_count + before) * KIND_COUNT + stream->kind;
+    return (stream->device * view->trace_count + before) * t->device_kind_count + stream->kind;
 }
 
 static bool runs_anything(const struct plot_view *view, uint32_t kind)
@@ -120,10 +118,10 @@ static void place_rows(struct timeline *t, double growth)
         if (d > 0) y_px += device_gap_px;
         for (uint32_t side = 0; side < t->view.trace_count; side++) {
             if (side > 0) y_px += side_gap_px;
-            for (uint32_t k = 0; k < KIND_COUNT; k++) {
+            for (uint32_t k = STREAM_COMPUTE; k < t->device_kind_count; k++) {
                 double height_px = growth * (k == 0 ? compute_px : copy_px);
                 if (k > 0) y_px += row_gap_px;
-                t->rows[row++] = (struct row){y_px, y_px + height_px, row_kinds[k], side, d};
+                t->rows[row++] = (struct row){y_px, y_px + height_px, k, side, d};
                 y_px += height_px;
             }
         }
@@ -147,7 +145,9 @@ static enum status make_rows(struct timeline *t, struct error *err)
     const struct plot_view *view = &t->view;
     void *memory;
     find_host_kinds(t);
-    t->row_count = view->trace_count * (view->device_count * KIND_COUNT + t->host_kind_count);
+    t->device_kind_count = runs_anything(view, STREAM_P2P) ? STREAM_P2P + 1 : STREAM_P2P;
+    t->row_count =
+        view->trace_count * (view->device_count * t->device_kind_count + t->host_kind_count);
     enum status status = arena_array(&t->arena, t->row_count, sizeof *t->rows, &memory, err);
     if (status != STATUS_OK) return status;
     t->rows = memory;

@@ -12,7 +12,8 @@ MUST_CHECK enum status sim_durations_create(struct arena *arena, const struct pl
                                             struct sim_durations **out, struct error *err);
 
 /* Seconds of plan->ops[op] on the device with nothing else running: cost_work_s() of its work, 0
- * where it has none, cost_copy_s() of its bytes in the direction of its stream. */
+ * where it has none, cost_copy_s() of its bytes in the direction of its stream. Not for P2P copies, of
+ * which a second device decides as well. */
 double sim_durations_alone_s(struct sim_durations *durations, uint32_t device, uint32_t op);
 
 #endif

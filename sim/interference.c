@@ -138,6 +138,7 @@ double sim_interference_copy_cap(const struct sim_interference *interference, ui
 
 enum status sim_interference_attach(struct sim_interference *interference, struct arena *arena,
                                     struct sim_flows *flows, struct sim_queue *queue,
+                                    const uint32_t *path_devices, uint32_t path_count,
                                     struct error *err)
 {
     enum status status = STATUS_OK;
@@ -151,11 +152,12 @@ enum status sim_interference_attach(struct sim_interference *interference, struc
     if (status != STATUS_OK) return status;
 
     for (uint32_t c = 0; c < classes; c++) s->class_domain[c] = NONE;
-    for (uint32_t path = 0; path < s->hardware->device_count * 2; path++) {
-        if (!s->devices[path / 2].affected) continue;
+    for (uint32_t path = 0; path < path_count; path++) {
+        uint32_t device = path_devices[path];
+        if (device == hardware_cpu(s->hardware) || !s->devices[device].affected) continue;
         uint32_t class = sim_share_class(sim_flows_share(flows), path);
-        s->class_domain[class] = s->devices[path / 2].domain;
-        s->class_device[class] = path / 2;
+        s->class_domain[class] = s->devices[device].domain;
+        s->class_device[class] = device;
     }
     uint32_t used = 0;
     for (uint32_t i = 0; i < s->domain_count; i++) {

@@ -26,11 +26,14 @@ bool sim_interference_affects(const struct sim_interference *interference, uint3
 uint32_t sim_interference_group(const struct sim_interference *interference, uint32_t device);
 double sim_interference_copy_cap(const struct sim_interference *interference, uint32_t device);
 
-/* The flows whose rates matter, the queue that computations end in, and the paths: paths 2 d and
- * 2 d + 1 are those of device d. Borrowed. Before the first computation. */
+/* The flows whose rates matter, the queue that computations end in, and by path the device that its
+ * copies belong to (hardware_cpu(): none; of a copy between two devices the one that fetches).
+ * Flows and queue are borrowed. Before the first computation. */
 MUST_CHECK enum status sim_interference_attach(struct sim_interference *interference,
                                                struct arena *arena, struct sim_flows *flows,
-                                               struct sim_queue *queue, struct error *err);
+                                               struct sim_queue *queue,
+                                               const uint32_t *path_devices, uint32_t path_count,
+                                               struct error *err);
 
 /* A computation of an affected device that takes `seconds` when nothing else runs. It ends with the
  * event of `owner`; one per device. */

@@ -13,13 +13,14 @@
 static const double nearly_all = 0.9, most = 0.5; /* of the makespan */
 
 /* The most used stream of one kind, if it is used for nearly all of the makespan. */
-static bool busiest_device(const struct hardware *hardware, const struct sim_result *result,
-                           uint32_t kind, uint32_t *out)
+static bool busiest_device(const struct plan *plan, const struct sim_result *result, uint32_t kind,
+                           uint32_t *out)
 {
     bool some = false;
     double least_s = nearly_all * result->makespan_s;
-    for (uint32_t d = 0; d < hardware->device_count; d++) {
-        double busy_s = result->streams[d * 3 + kind].busy_s;
+    if (!plan_has_stream(plan, kind)) return false;
+    for (uint32_t d = 0; d < plan->hardware.device_count; d++) {
+        double busy_s = result->streams[plan_stream(plan, d, kind)].busy_s;
         if (busy_s <= least_s) continue;
         some = true;
         least_s = busy_s;
@@ -53,13 +54,12 @@ static void link_text(const struct hardware *hardware, uint32_t link,
 }
 
 /* Is storage read, or written, nearly all the time? */
-static bool storage_is_busy(const struct hardware *hardware, const struct sim_result *result)
+static bool storage_is_busy(const struct plan *plan, const struct sim_result *result)
 {
-    const struct sim_stream_use *use = &result->streams[hardware->device_count * 3];
     double least_s = nearly_all * result->makespan_s;
-    return hardware_has_storage(hardware) &&
-           (use[STREAM_READ - STREAM_HOST].busy_s > least_s ||
-            use[STREAM_WRITE - STREAM_HOST].busy_s > least_s);
+    return plan_has_stream(plan, STREAM_READ) &&
+           (result->streams[plan_stream(plan, 0, STREAM_READ)].busy_s > least_s ||
+            result->streams[plan_stream(plan, 0, STREAM_WRITE)].busy_s > least_s);
 }
 
 static uint32_t last_job(const struct trace *trace)
@@ -70,21 +70,24 @@ static uint32_t last_job(const struct trace *trace)
     return last;
 }
 
-const char *sim_limit_text(const struct hardware *hardware, const struct sim_result *result,
-                           const struct trace *trace, char text[SIM_LIMIT_TEXT_BYTES])
+const char *sim_limit_text(const struct plan *plan, const struct hardware *hardware,
+                           const struct sim_result *result, const struct trace *trace,
+                           char text[SIM_LIMIT_TEXT_BYTES])
 {
     size_t size = SIM_LIMIT_TEXT_BYTES;
     uint32_t index = 0;
-    if (busiest_device(hardware, result, STREAM_COMPUTE, &index))
+    if (busiest_device(plan, result, STREAM_COMPUTE, &index))
         snprintf(text, size, "compute of device %" PRIu32, index);
     else if (fullest_link(hardware, result, nearly_all, &index))
         link_text(hardware, index, text);
-    else if (storage_is_busy(hardware, result))
+    else if (storage_is_busy(plan, result))
         snprintf(text, size, "storage");
-    else if (busiest_device(hardware, result, STREAM_H2D, &index))
+    else if (busiest_device(plan, result, STREAM_H2D, &index))
         snprintf(text, size, "H2D copies of device %" PRIu32, index);
-    else if (busiest_device(hardware, result, STREAM_D2H, &index))
+    else if (busiest_device(plan, result, STREAM_D2H, &index))
         snprintf(text, size, "D2H copies of device %" PRIu32, index);
+    else if (busiest_device(plan, result, STREAM_P2P, &index))
+        snprintf(text, size, "P2P copies to device %" PRIu32, index);
     else if (fullest_link(hardware, result, most, &index))
         link_text(hardware, index, text);
     else if (trace->job_count > 0)

@@ -123,7 +123,7 @@ static void find_harmless_lanes(struct sim_outline *o)
 /* --- classes -------------------------------------------------------------------------------- */
 
 uint32_t sim_outline_lanes(const struct sim_outline *outline, uint32_t path,
-                           enum sim_lane_role role, uint32_t out[PATH_LINKS_MAX])
+                           enum sim_lane_role role, uint32_t out[SIM_HOPS_MAX])
 {
     uint32_t count = 0;
     for (uint32_t h = 0; h < outline->paths[path].hop_count; h++) {
@@ -140,7 +140,7 @@ static bool same_class(const struct sim_outline *o, uint32_t a, uint32_t b)
 {
     if (o->paths[a].group != o->paths[b].group) return false;
     if (o->base_caps[a] < o->base_caps[b] || o->base_caps[a] > o->base_caps[b]) return false;
-    uint32_t lanes_a[PATH_LINKS_MAX], lanes_b[PATH_LINKS_MAX];
+    uint32_t lanes_a[SIM_HOPS_MAX], lanes_b[SIM_HOPS_MAX];
     uint32_t count = sim_outline_lanes(o, a, SIM_LANE_SHARED, lanes_a);
     return count == sim_outline_lanes(o, b, SIM_LANE_SHARED, lanes_b) &&
            memcmp(lanes_a, lanes_b, count * sizeof lanes_a[0]) == 0;
@@ -163,7 +163,7 @@ static uint32_t hop_total(const struct sim_path *paths, uint32_t path_count)
 {
     uint32_t total = 0;
     for (uint32_t p = 0; p < path_count; p++) {
-        assert(paths[p].hop_count <= PATH_LINKS_MAX);
+        assert(paths[p].hop_count <= SIM_HOPS_MAX);
         assert(paths[p].flow_limit >= 1);
         assert(paths[p].cap_bytes_per_s > 0);
         assert(isfinite(paths[p].cap_bytes_per_s));

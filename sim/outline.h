@@ -25,12 +25,13 @@ struct sim_hop {
 };
 
 #define SIM_NO_GROUP UINT32_MAX
+enum { SIM_HOPS_MAX = 2 * PATH_LINKS_MAX }; /* from one device to another */
 
 /* A lane counts as full from this part of its bandwidth on. */
 #define SIM_FULL (1 - 1e-9)
 
 struct sim_path {
-    struct sim_hop hops[PATH_LINKS_MAX]; /* no link twice in one direction */
+    struct sim_hop hops[SIM_HOPS_MAX]; /* no link twice in one direction */
     uint32_t hop_count;
     double cap_bytes_per_s; /* > 0: what one flow can do on an idle machine */
     uint32_t flow_limit;    /* at least 1 */
@@ -78,6 +79,6 @@ MUST_CHECK enum status sim_outline_create(struct arena *arena, const struct sim_
 
 /* The lanes of a path that have this role, in ascending order; how many. */
 uint32_t sim_outline_lanes(const struct sim_outline *outline, uint32_t path,
-                           enum sim_lane_role role, uint32_t out[PATH_LINKS_MAX]);
+                           enum sim_lane_role role, uint32_t out[SIM_HOPS_MAX]);
 
 #endif

@@ -123,7 +123,7 @@ static void fill_classes(struct sim_share *share, const struct sim_outline *o)
     for (uint32_t c = 0; c < o->class_count; c++) {
         uint32_t path = o->class_paths[c];
         struct rate_class *class = &share->classes[c];
-        uint32_t lanes[PATH_LINKS_MAX];
+        uint32_t lanes[SIM_HOPS_MAX];
         class->base_cap = class->cap = class->rate = o->base_caps[path];
         class->first_lane = used;
         class->lane_count = sim_outline_lanes(o, path, SIM_LANE_SHARED, lanes);
@@ -158,7 +158,7 @@ static void fill_paths(struct sim_share *share, const struct sim_outline *o)
 {
     uint32_t used = 0;
     for (uint32_t p = 0; p < o->path_count; p++) {
-        uint32_t lanes[PATH_LINKS_MAX];
+        uint32_t lanes[SIM_HOPS_MAX];
         uint32_t count = sim_outline_lanes(o, p, SIM_LANE_OWN, lanes);
         share->paths[p].class = o->path_classes[p];
         share->paths[p].first_own = used;

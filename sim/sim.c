@@ -30,6 +30,9 @@
  *
  *     8 MB in 1.2 ms, 0.1 ms of it latency, at 10e9 B/s alone: a volume of (1.2e-3 - 1e-4) * 10e9
  *
+ * A copy between two devices goes over the links of their direct route, with a path and a latency of
+ * its own for each pair of devices that the plan has such copies between.
+ *
  * A copy that costs less than the latency is all latency. A computation takes the seconds that
  * models/cost.h says, or is slowed by sim/interference.h where hardware has figures for that.
  * Reading a batch costs nothing.
@@ -56,7 +59,7 @@
 #include "sim/take.h"
 #include "sim/window.h"
 
-static_assert(DEVICES_MAX * 3 + 4 <= SIM_STREAMS_MAX, "a stream's number fits sim_op");
+static_assert(DEVICES_MAX * STREAM_HOST + 4 <= SIM_STREAMS_MAX, "a stream's number fits sim_op");
 
 /* The order of what happens at the same time. */
 enum event_kind { EVENT_END, EVENT_FLOW };
@@ -78,9 +81,18 @@ struct stream {
     uint64_t unissued;      /* operations of the plan */
     double start_s;         /* of the running one */
     double volume;          /* of the copy in its latency */
+    uint32_t path;          /* of its copies, like the two below; P2P: of the running one */
     double latency_s, rate; /* of undisturbed copies */
     double busy_s;
     uint64_t operations;
+};
+
+/* Two devices that the plan copies between. */
+struct pair {
+    uint32_t device, peer; /* to, from */
+    double latency_s, rate;
+    uint64_t bytes;  /* of the copy before, which took ... */
+    double alone_s;  /* ... so long when nothing else ran */
 };
 
 struct sim {
@@ -97,6 +109,11 @@ struct sim {
     struct sim_queue *queue;     /* owners: streams, then classes of flows */
     struct stream *streams;
     uint32_t stream_count;
+    struct pair *pairs;          /* by device, then peer */
+    uint32_t *first_pair;        /* per device, and one more */
+    uint32_t pair_count;
+    uint32_t first_p2p_path;     /* those of the pairs, behind all others */
+    uint32_t *path_streams;      /* by path */
     uint32_t lacking;            /* streams with unissued operations and none pending */
     bool slowed;                 /* some stream is */
     bool flows_changed, slowing_changed; /* since they were settled */
@@ -113,26 +130,12 @@ static struct stream *stream_at(struct sim *sim, uint32_t index)
     return &sim->streams[index];
 }
 
-/* Of a copy stream; hardware_cpu() is the device of storage's two. */
-static uint32_t path_of(const struct stream *stream)
-{
-    return stream->device * 2 + (stream->kind == STREAM_D2H || stream->kind == STREAM_WRITE);
-}
-
-/* The stream of a path's flow. */
-static uint32_t stream_of_path(const struct sim *sim, uint32_t path)
-{
-    static const uint32_t kinds[2][2] = {{STREAM_H2D, STREAM_D2H}, {STREAM_READ, STREAM_WRITE}};
-    bool storage = path / 2 == hardware_cpu(sim->hardware);
-    return plan_stream(sim->plan, path / 2, kinds[storage][path % 2]);
-}
-
 static void begin_flow(struct sim *sim, struct stream *stream)
 {
     uint64_t number = sim_window_number(&sim->window, stream->running);
     const struct sim_op *op = sim_window_op(&sim->window, stream->running);
     stream->state = STREAM_RUNNING;
-    sim_flows_begin(sim->flows, path_of(stream), stream->volume, sim->plan->ops[op->op].bytes,
+    sim_flows_begin(sim->flows, stream->path, stream->volume, sim->plan->ops[op->op].bytes,
                     sim_order(EVENT_END, number), sim->now_s);
     sim->flows_changed = true;
     if (!stream->slowed) return;
@@ -166,6 +169,24 @@ static void start_compute(struct sim *sim, struct stream *stream, uint32_t owner
     }
 }
 
+/* A P2P copy's path, latency and rate are its pair's. Returns its seconds alone. */
+static double prepare_p2p(struct sim *sim, struct stream *stream, const struct sim_op *op)
+{
+    uint32_t index = sim->first_pair[stream->device];
+    while (sim->pairs[index].peer != op->peer) index++;
+    assert(index < sim->first_pair[stream->device + 1]);
+    struct pair *pair = &sim->pairs[index];
+    uint64_t bytes = sim->plan->ops[op->op].bytes;
+    stream->path = sim->first_p2p_path + index;
+    stream->latency_s = pair->latency_s;
+    stream->rate = pair->rate;
+    if (pair->bytes != bytes || pair->alone_s <= 0) {
+        pair->bytes = bytes;
+        pair->alone_s = cost_p2p_s(sim->hardware, pair->peer, pair->device, bytes);
+    }
+    return pair->alone_s;
+}
+
 static void start_op(struct sim *sim, struct stream *stream, uint32_t owner)
 {
     struct sim_window *window = &sim->window;
@@ -174,9 +195,10 @@ static void start_op(struct sim *sim, struct stream *stream, uint32_t owner)
     uint32_t end_use = sim_window_behind(window, low)->first_use;
     for (uint32_t use = op->first_use; use != end_use; use++)
         sim_lifetimes_start(sim->lifetimes, window->uses[use & window->use_mask], sim->now_s);
-    if (!sim->job_started[op->job]) {
-        sim->job_started[op->job] = true;
-        sim->trace->jobs[op->job].start_s = sim->now_s;
+    uint32_t job = sim->plan->units[op->unit].job;
+    if (!sim->job_started[job]) {
+        sim->job_started[job] = true;
+        sim->trace->jobs[job].start_s = sim->now_s;
     }
 
     stream->first = op->next;
@@ -184,7 +206,9 @@ static void start_op(struct sim *sim, struct stream *stream, uint32_t owner)
     if (--stream->pending == 0 && stream->unissued > 0) sim->lacking++;
     stream->running = low;
     stream->start_s = sim->now_s;
-    double alone_s = sim_durations_alone_s(sim->durations, stream->device, op->op);
+    double alone_s = stream->kind == STREAM_P2P
+                         ? prepare_p2p(sim, stream, op)
+                         : sim_durations_alone_s(sim->durations, stream->device, op->op);
     if (plan_stream_copies(stream->kind))
         start_copy(sim, stream, owner, alone_s);
     else
@@ -226,7 +250,7 @@ static void record_span(struct sim *sim, const struct stream *stream, uint32_t o
         .bytes = copies ? template->bytes : 0,
         .minibatch = op->minibatch,
         .stream = owner,
-        .job = op->job,
+        .job = unit->job,
         .shard = unit->shard,
         .kind = template->kind,
         .pass = copies ? (uint8_t)unit->pass : template->pass,
@@ -242,7 +266,7 @@ static void end_op(struct sim *sim, uint32_t owner)
     uint32_t end_use = sim_window_behind(window, stream->running)->first_use;
     for (uint32_t use = op->first_use; use != end_use; use++)
         sim_lifetimes_end(sim->lifetimes, window->uses[use & window->use_mask], sim->now_s);
-    sim->trace->jobs[op->job].end_s = sim->now_s;
+    sim->trace->jobs[sim->plan->units[op->unit].job].end_s = sim->now_s;
     if (sim->options->record_spans) record_span(sim, stream, owner, op);
 
     stream->busy_s += sim->now_s - stream->start_s;
@@ -311,7 +335,7 @@ static void take_event(struct sim *sim, const struct sim_event *event)
     uint32_t owner = event->owner;
     if (owner >= sim->stream_count) {
         uint32_t path = sim_flows_finish(sim->flows, owner - sim->stream_count, sim->now_s);
-        owner = stream_of_path(sim, path);
+        owner = sim->path_streams[path];
         sim->flows_changed = true;
     }
     struct stream *stream = stream_at(sim, owner);
@@ -395,19 +419,63 @@ static void fill_paths(const struct sim *sim, struct sim_link *links, struct sim
     }
 }
 
+/* Away from the one device and towards the other. */
+static void fill_p2p_paths(const struct sim *sim, const struct sim_link *links,
+                           struct sim_path *paths)
+{
+    const struct hardware *hardware = sim->hardware;
+    for (uint32_t i = 0; i < sim->pair_count; i++) {
+        const struct pair *pair = &sim->pairs[i];
+        const struct p2p_route route = hardware_p2p_route(hardware, pair->peer, pair->device);
+        struct sim_path *path = &paths[i];
+        path->hop_count = route.up_count + route.down_count;
+        path->flow_limit = 1;
+        path->group = sim_interference_group(sim->interference, pair->device);
+        path->cap_bytes_per_s = fmin(cost_p2p_bandwidth(hardware, pair->peer, pair->device),
+                                     sim_interference_copy_cap(sim->interference, pair->device));
+        for (uint32_t h = 0; h < path->hop_count; h++) {
+            path->hops[h] =
+                (struct sim_hop){.link = route.links[h], .direction = h < route.up_count ? 1 : 0};
+            path->cap_bytes_per_s =
+                fmin(path->cap_bytes_per_s, links[route.links[h]].bytes_per_s);
+        }
+    }
+}
+
+/* The device that each path's copies belong to. */
+static void fill_owners(const struct sim *sim, uint32_t *devices)
+{
+    static const uint32_t kinds[2][2] = {{STREAM_H2D, STREAM_D2H}, {STREAM_READ, STREAM_WRITE}};
+    uint32_t cpu = hardware_cpu(sim->hardware);
+    for (uint32_t p = 0; p < sim->first_p2p_path; p++) {
+        devices[p] = p / 2;
+        sim->path_streams[p] = plan_stream(sim->plan, p / 2, kinds[p / 2 == cpu][p % 2]);
+    }
+    for (uint32_t i = 0; i < sim->pair_count; i++) {
+        uint32_t p = sim->first_p2p_path + i;
+        devices[p] = sim->pairs[i].device;
+        sim->path_streams[p] = plan_stream(sim->plan, devices[p], STREAM_P2P);
+    }
+}
+
 static enum status create_flows(struct sim *sim, struct arena *scratch, struct sim_path **out,
                                 struct error *err)
 {
     enum status status = STATUS_OK;
     bool storage = hardware_has_storage(sim->hardware);
-    struct sim_flows_setup setup = {
-        .link_count = sim->hardware->link_count + storage,
-        .path_count = (sim->hardware->device_count + storage) * 2};
+    sim->first_p2p_path = (sim->hardware->device_count + storage) * 2;
+    struct sim_flows_setup setup = {.link_count = sim->hardware->link_count + storage,
+                                    .path_count = sim->first_p2p_path + sim->pair_count};
     struct sim_link *links = sim_take(scratch, setup.link_count, sizeof *links, &status, err);
     struct sim_path *paths = sim_take(scratch, setup.path_count, sizeof *paths, &status, err);
+    uint32_t *devices = sim_take(scratch, setup.path_count, sizeof *devices, &status, err);
+    sim->path_streams =
+        sim_take(&sim->arena, setup.path_count, sizeof *sim->path_streams, &status, err);
     if (status != STATUS_OK) return status;
     fill_paths(sim, links, paths);
     if (storage) fill_storage_paths(sim, links, paths);
+    fill_p2p_paths(sim, links, paths + sim->first_p2p_path);
+    fill_owners(sim, devices);
     setup.links = links;
     setup.paths = paths;
     status = sim_flows_create(&sim->arena, &setup, &sim->flows, err);
@@ -417,29 +485,41 @@ static enum status create_flows(struct sim *sim, struct arena *scratch, struct s
     if (status != STATUS_OK) return status;
     sim_flows_attach(sim->flows, sim->queue, sim->stream_count);
     *out = paths;
-    return sim_interference_attach(sim->interference, &sim->arena, sim->flows, sim->queue, err);
+    return sim_interference_attach(sim->interference, &sim->arena, sim->flows, sim->queue, devices,
+                                   setup.path_count, err);
+}
+
+static void fill_stream(struct sim *sim, struct stream *stream, const struct sim_path *paths)
+{
+    bool out = stream->kind == STREAM_D2H || stream->kind == STREAM_WRITE;
+    stream->path = stream->device * 2 + out;
+    if (stream->kind == STREAM_READ || stream->kind == STREAM_WRITE) {
+        stream->latency_s = sim->hardware->storage.latency.value;
+        stream->rate = paths[stream->path].cap_bytes_per_s;
+        return;
+    }
+    stream->slowed = sim_interference_affects(sim->interference, stream->device);
+    sim->slowed |= stream->slowed;
+    if (stream->kind != STREAM_H2D && stream->kind != STREAM_D2H) return;
+    stream->latency_s =
+        cost_copy_latency_s(sim->hardware, stream->device, out ? COPY_D2H : COPY_H2D);
+    stream->rate = paths[stream->path].cap_bytes_per_s;
 }
 
 static void fill_streams(struct sim *sim, const struct sim_path *paths)
 {
+    uint32_t own = plan_device_streams(sim->plan), first_host = plan_stream(sim->plan, 0, STREAM_HOST);
     for (uint32_t s = 0; s < sim->stream_count; s++) {
         struct stream *stream = &sim->streams[s];
-        uint32_t first_host = plan_stream(sim->plan, 0, STREAM_HOST);
         bool host = s >= first_host;
-        stream->device = host ? hardware_cpu(sim->hardware) : s / 3;
-        stream->kind = (uint8_t)(host ? STREAM_HOST + (s - first_host) : s % 3);
-        if (stream->kind == STREAM_HOST) continue;
-        if (stream->kind == STREAM_READ || stream->kind == STREAM_WRITE) {
-            stream->latency_s = sim->hardware->storage.latency.value;
-            stream->rate = paths[path_of(stream)].cap_bytes_per_s;
-            continue;
-        }
-        stream->slowed = sim_interference_affects(sim->interference, stream->device);
-        sim->slowed |= stream->slowed;
-        if (stream->kind != STREAM_H2D && stream->kind != STREAM_D2H) continue;
-        enum copy_direction direction = stream->kind == STREAM_H2D ? COPY_H2D : COPY_D2H;
-        stream->latency_s = cost_copy_latency_s(sim->hardware, stream->device, direction);
-        stream->rate = paths[path_of(stream)].cap_bytes_per_s;
+        stream->device = host ? hardware_cpu(sim->hardware) : s / own;
+        stream->kind = (uint8_t)(host ? STREAM_HOST + (s - first_host) : s % own);
+        if (stream->kind != STREAM_HOST) fill_stream(sim, stream, paths);
+    }
+    for (uint32_t i = 0; i < sim->pair_count; i++) {
+        struct pair *pair = &sim->pairs[i];
+        pair->latency_s = cost_p2p_latency_s(sim->hardware, pair->peer, pair->device);
+        pair->rate = paths[sim->first_p2p_path + i].cap_bytes_per_s;
     }
 }
 
@@ -485,9 +565,10 @@ static enum status count_operations(struct sim *sim, uint64_t *acquires, struct 
             const struct plan_unit *unit = &plan->units[instance->unit];
             *acquires += (uint64_t)unit->acquire_count * segment->repeat_count;
             sim->total += (uint64_t)unit->op_count * segment->repeat_count;
-            for (uint32_t k = 0; k < plan_stream_kind_count(plan); k++)
-                stream_at(sim, plan_stream(plan, instance->device, k))->unissued +=
-                    (uint64_t)counts[instance->unit].operations[k] * segment->repeat_count;
+            for (uint32_t k = 0; k < STREAM_KIND_COUNT; k++)
+                if (plan_has_stream(plan, k))
+                    stream_at(sim, plan_stream(plan, instance->device, k))->unissued +=
+                        (uint64_t)counts[instance->unit].operations[k] * segment->repeat_count;
         }
     }
     for (uint32_t s = 0; s < sim->stream_count; s++) sim->lacking += sim->streams[s].unissued > 0;
@@ -522,6 +603,44 @@ static enum status check_hardware(const struct sim *sim, struct error *err)
     return STATUS_OK;
 }
 
+/* The pairs of devices that instances of the plan copy between, each once. */
+static enum status find_pairs(struct sim *sim, struct error *err)
+{
+    const struct plan *plan = sim->plan;
+    enum status status = STATUS_OK;
+    uint32_t devices = plan->hardware.device_count, count = 0;
+    if (!hardware_has_p2p(&plan->hardware)) return STATUS_OK;
+    struct arena scratch = {0};
+    bool *seen = sim_take(&scratch, (size_t)devices * devices, sizeof *seen, &status, err);
+    for (uint32_t i = 0; status == STATUS_OK && i < plan->instance_count; i++) {
+        const struct plan_instance *instance = &plan->instances[i];
+        if (instance->peer == PLAN_NONE) continue;
+        bool *cell = &seen[(size_t)instance->device * devices + instance->peer];
+        count += !*cell;
+        *cell = true;
+    }
+    if (status == STATUS_OK) {
+        sim->pairs = sim_take(&sim->arena, count, sizeof *sim->pairs, &status, err);
+        sim->first_pair = sim_take(&sim->arena, devices + 1u, sizeof *sim->first_pair, &status, err);
+    }
+    for (uint32_t d = 0; status == STATUS_OK && d < devices; d++) {
+        sim->first_pair[d] = sim->pair_count;
+        for (uint32_t peer = 0; peer < devices && status == STATUS_OK; peer++) {
+            if (!seen[(size_t)d * devices + peer]) continue;
+            if (!hardware_p2p_pair(sim->hardware, peer, d))
+                status = error_set(err, STATUS_BAD_INPUT,
+                                   "machine '%s' has no direct link from device %" PRIu32
+                                   " to device %" PRIu32 ", but the plan copies over one",
+                                   sim->hardware->name, peer, d);
+            else
+                sim->pairs[sim->pair_count++] = (struct pair){.device = d, .peer = peer};
+        }
+        sim->first_pair[d + 1] = sim->pair_count;
+    }
+    arena_release(&scratch);
+    return status;
+}
+
 static enum status create_trace(struct sim *sim, uint64_t acquires, struct error *err)
 {
     struct trace *trace = sim->trace;
@@ -544,6 +663,7 @@ static enum status create_trace(struct sim *sim, uint64_t acquires, struct error
 static enum status create(struct sim *sim, struct error *err)
 {
     enum status status = check_hardware(sim, err);
+    if (status == STATUS_OK) status = find_pairs(sim, err);
     if (status != STATUS_OK) return status;
     sim->stream_count = plan_stream_count(sim->plan);
     sim->streams =
@@ -586,7 +706,7 @@ static enum status fill_result(const struct sim *sim, struct sim_result *result,
     result->memory_bytes = sizeof *sim + sim->arena.total_bytes + sim_window_bytes(&sim->window) +
                            sim_lifetimes_bytes(sim->lifetimes);
     char text[SIM_LIMIT_TEXT_BYTES];
-    sim_limit_text(sim->hardware, result, sim->trace, text);
+    sim_limit_text(sim->plan, sim->hardware, result, sim->trace, text);
     return arena_string(&result->arena, text, &result->binds, err);
 }
 

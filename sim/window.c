@@ -171,7 +171,7 @@ enum status sim_window_issue(struct sim_window *window, bool *some, uint32_t *lo
     struct sim_op *record = sim_window_op(window, *low);
     record->op = (uint32_t)(op.op - window->plan->ops);
     record->unit = (uint32_t)(op.unit - window->plan->units);
-    record->job = op.unit->job;
+    record->peer = op.op->stream == STREAM_P2P ? op.uses[0].place - 1 : PLAN_NONE;
     record->minibatch = op.minibatch < UINT32_MAX ? (uint32_t)op.minibatch : UINT32_MAX;
     record->stream = (uint16_t)op.stream;
     record->waiter = SIM_NO_STREAM;

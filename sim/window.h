@@ -18,7 +18,7 @@
 /* 32 bytes: two in a cache line. */
 struct sim_op {
     uint32_t op, unit;    /* index into plan->ops, plan->units */
-    uint32_t job;
+    uint32_t peer;        /* P2P: the device that is copied from */
     uint32_t minibatch;
     uint32_t next;        /* low number of the next one of its stream, once that is issued */
     uint32_t first_wait;  /* in the ring of waits; up to that of the next record */

@@ -167,6 +167,25 @@ static void send(struct scribe *s, uint32_t kind, uint32_t shard, uint64_t bytes
              name(s, kind, shard, 0, false, bytes), 0, bytes);
 }
 
+/* From the unit before, on another device. */
+static void fetch_output(struct scribe *s, uint32_t kind, uint32_t shard, uint64_t bytes)
+{
+    struct plan_buffer buffer = name(s, kind, shard, 0, true, bytes);
+    struct draft_access from = {.buffer = buffer, .flags = ACCESS_READ | ACCESS_RELEASE};
+    if (s->draft->shape.direct) add_copy(s, STREAM_P2P, from, acquired(s, buffer, 0), bytes);
+    else fetch(s, kind, shard, bytes);
+}
+
+/* For the next unit; a boundary for a backward pass as well. */
+static void send_output(struct scribe *s, uint32_t kind, uint32_t shard, uint64_t bytes)
+{
+    if (!s->draft->shape.direct)
+        send(s, kind, shard, bytes);
+    else if (kind == BUFFER_BOUNDARY)
+        copy_out(s, name(s, kind, shard, 0, true, bytes), 0, name(s, kind, shard, 0, false, bytes),
+                 0, bytes);
+}
+
 static void use(struct scribe *s, struct draft_access access)
 {
     assert_true(s->op->access_count < DRAFT_ACCESSES_MAX);
@@ -274,14 +293,14 @@ static void write_forward(struct scribe *s)
     if (text_first) fetch(s, BUFFER_BATCH, PLAN_NONE, batch_bytes(s));
     if (text_first && shape->slices > 0) {
         write_sliced_forward(s);
-        send(s, BUFFER_BOUNDARY, 1, boundary_bytes(s, 1));
+        send_output(s, BUFFER_BOUNDARY, 1, boundary_bytes(s, 1));
         return;
     }
     struct plan_buffer parameters = name(s, BUFFER_PARAMETERS, s->shard, 0, true, part);
     if (!shape->resident)
         copy_in(s, name(s, BUFFER_STATE, s->shard, 0, false, whole), 0,
                 acquired(s, parameters, 0), part);
-    if (s->shard > 0) fetch(s, BUFFER_BOUNDARY, s->shard, boundary_bytes(s, s->shard));
+    if (s->shard > 0) fetch_output(s, BUFFER_BOUNDARY, s->shard, boundary_bytes(s, s->shard));
     begin_compute(s, PLAN_FORWARD, shape_way(s), 0, 0, 0);
     if (shape->resident)
         use_here(s, BUFFER_STATE, s->shard, whole, ACCESS_READ);
@@ -295,7 +314,7 @@ static void write_forward(struct scribe *s)
     use(s, acquired(s, name(s, BUFFER_BOUNDARY, s->shard + 1, 0, true,
                             boundary_bytes(s, s->shard + 1)), 0));
     use_activations(s, true);
-    send(s, BUFFER_BOUNDARY, s->shard + 1, boundary_bytes(s, s->shard + 1));
+    send_output(s, BUFFER_BOUNDARY, s->shard + 1, boundary_bytes(s, s->shard + 1));
     if (spills(s)) send(s, BUFFER_ACTIVATIONS, s->shard, activation_bytes(s));
 }
 
@@ -305,7 +324,7 @@ static void write_loss(struct scribe *s)
     uint64_t whole = state_bytes(s->draft, s->job_index, s->shard), table = table_bytes(s);
     if (!shape->resident) fetch(s, BUFFER_STATE, s->shard, whole);
     if (!shape->profile) fetch(s, BUFFER_BATCH, PLAN_NONE, batch_bytes(s));
-    if (s->shard > 0) fetch(s, BUFFER_BOUNDARY, s->shard, boundary_bytes(s, s->shard));
+    if (s->shard > 0) fetch_output(s, BUFFER_BOUNDARY, s->shard, boundary_bytes(s, s->shard));
     struct plan_buffer table_name = name(s, BUFFER_TABLE, PLAN_NONE, 0, true, table);
     uint64_t first_bytes = state_bytes(s->draft, s->job_index, 0);
     if (!shape->profile && !shape->resident)
@@ -329,7 +348,8 @@ static void write_loss(struct scribe *s)
                                          .flags = ACCESS_READ | ACCESS_RELEASE});
         use(s, acquired(s, name(s, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, true, table), 0));
     }
-    if (s->shard > 0) send(s, BUFFER_BOUNDARY_GRADIENT, s->shard, boundary_bytes(s, s->shard));
+    if (s->shard > 0)
+        send_output(s, BUFFER_BOUNDARY_GRADIENT, s->shard, boundary_bytes(s, s->shard));
     if (!shape->profile) {
         send(s, BUFFER_LOSS, PLAN_NONE, sizeof(double));
         send(s, BUFFER_TABLE_GRADIENT, PLAN_NONE, table);
@@ -381,7 +401,7 @@ static void write_backward(struct scribe *s)
     uint64_t whole = state_bytes(s->draft, s->job_index, s->shard), table = table_bytes(s);
     bool text_first = s->shard == 0 && !shape->profile;
     uint64_t out_bytes = boundary_bytes(s, s->shard + 1);
-    fetch(s, BUFFER_BOUNDARY_GRADIENT, s->shard + 1, out_bytes);
+    fetch_output(s, BUFFER_BOUNDARY_GRADIENT, s->shard + 1, out_bytes);
     if (text_first) fetch(s, BUFFER_BATCH, PLAN_NONE, batch_bytes(s));
     if (text_first && shape->slices > 0) {
         write_sliced_backward(s);
@@ -404,7 +424,7 @@ static void write_backward(struct scribe *s)
         use(s, acquired(s, name(s, BUFFER_BOUNDARY_GRADIENT, s->shard, 0, true, bytes), 0));
     }
     use_activations(s, false);
-    if (s->shard > 0) send(s, BUFFER_BOUNDARY_GRADIENT, s->shard, boundary_bytes(s, s->shard));
+    if (s->shard > 0) send_output(s, BUFFER_BOUNDARY_GRADIENT, s->shard, boundary_bytes(s, s->shard));
     if (!shape->resident) send(s, BUFFER_STATE, s->shard, whole);
 }
 
@@ -460,7 +480,9 @@ static void append(struct draft *d, uint32_t job, uint32_t shard, enum plan_pass
     assert_true(d->instance_count < DRAFT_INSTANCES_MAX);
     bool stays = d->shape.resident || plan_activations_stay(d->shape.activations);
     uint32_t device = (stays ? job : d->instance_count) % d->shape.devices;
-    d->instances[d->instance_count++] = (struct draft_instance){unit, device};
+    bool fetches = d->shape.direct && (pass == PLAN_FORWARD ? shard > 0 : pass <= PLAN_BACKWARD);
+    uint32_t peer = fetches ? d->instances[d->instance_count - 1].device : PLAN_NONE;
+    d->instances[d->instance_count++] = (struct draft_instance){unit, device, peer};
 }
 
 static void write_order(struct draft *d)
@@ -511,6 +533,9 @@ struct draft *draft_create(const struct draft_shape *shape)
                     (plan_activations_way(shape->activations) & UNIT_INPUTS)};
     test_hardware(&d->hardware, shape->devices,
                   2 * d->half_bytes + d->shard_count * d->keep_bytes, 1e9);
+    for (uint32_t i = 0; i < shape->devices && shape->direct; i++)
+        d->hardware.devices[i].p2p_group = 1;
+    hardware_note_p2p(&d->hardware);
     for (uint32_t j = 0; j < shape->jobs; j++)
         for (uint32_t s = 0; s < d->shards_per_job; s++) {
             bool last = s + 1 == d->shards_per_job;
@@ -643,6 +668,7 @@ static void build_instance(struct plan_builder *builder, const struct draft *d, 
                                                access->slot_bytes);
         }
     plan_builder_instance(builder, unit_index, d->instances[instance].device, slots, count);
+    plan_builder_peer(builder, d->instances[instance].peer);
 }
 
 void draft_build(struct draft *draft, struct plan *out)

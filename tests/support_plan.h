@@ -46,6 +46,7 @@ struct draft_unit {
 
 struct draft_instance {
     uint32_t unit, device;
+    uint32_t peer; /* PLAN_NONE: it fetches nothing from another device */
 };
 
 struct draft_shape {
@@ -58,6 +59,7 @@ struct draft_shape {
     uint32_t activations; /* enum plan_activations */
     bool resident;        /* LOAD, STORE; else every unit copies in and out */
     bool profile;         /* measured layers: no embedding, batch, loss */
+    bool direct;          /* boundaries and gradients come straight from the device before; 2 or more */
 };
 
 struct draft {

@@ -44,6 +44,7 @@ static void expand_instance(struct reference *r, const struct plan_instance *ins
         op->device = op->op->stream == STREAM_CPU || is_storage(op)
                          ? hardware_cpu(&plan->hardware) : instance->device;
         op->stream = plan_stream(plan, instance->device, op->op->stream);
+        op->peer = instance->peer;
         op->instance = position;
         for (uint32_t i = 0; i < op->op->access_count; i++) {
             const struct plan_access *access = access_of(r, number, i);
@@ -56,7 +57,9 @@ static void expand_instance(struct reference *r, const struct plan_instance *ins
                     instance->device, access->buffer, slot->offset_bytes,
                     slot->offset_bytes + slot->bytes, number};
             }
-            op->lifetime[i] = live_lifetime(r, instance->device, access->buffer);
+            bool fetched = op->op->stream == STREAM_P2P && i == 0;
+            op->lifetime[i] = live_lifetime(r, fetched ? instance->peer : instance->device,
+                                            access->buffer);
         }
     }
 }
@@ -158,7 +161,41 @@ static bool copies_capped(struct sim_test_law law)
 
 uint32_t sim_reference_path(const struct ref_op *op)
 {
+    if (op->op->stream == STREAM_P2P) return REF_P2P + op->device * REF_DEVICES_MAX + op->peer;
     return op->device * 2 + (op->op->stream == STREAM_D2H || op->op->stream == STREAM_WRITE);
+}
+
+/* The hops of one device's part of a direct path: link by link from the device, until one that the
+ * other's part has as well. */
+static void add_part(struct sim_path *path, const struct hardware_device *device,
+                     const struct hardware_device *other, uint32_t direction)
+{
+    for (uint32_t i = device->p2p_path_count; i-- > 0;) {
+        for (uint32_t k = 0; k < other->p2p_path_count; k++)
+            if (other->p2p_path[k] == device->p2p_path[i]) return;
+        path->hops[path->hop_count++] = (struct sim_hop){device->p2p_path[i], direction};
+    }
+}
+
+static void find_p2p_paths(struct reference *r)
+{
+    const struct hardware *hardware = &r->plan->hardware;
+    for (uint32_t d = 0; d < hardware->device_count; d++)
+        for (uint32_t peer = 0; peer < hardware->device_count; peer++) {
+            struct sim_path *path = &r->paths[REF_P2P + d * REF_DEVICES_MAX + peer];
+            *path = (struct sim_path){.cap_bytes_per_s = 1e30};
+            if (!hardware_p2p_pair(hardware, peer, d)) continue;
+            add_part(path, &hardware->devices[peer], &hardware->devices[d], 1);
+            add_part(path, &hardware->devices[d], &hardware->devices[peer], 0);
+            if (copies_capped(law_of(r, d))) path->cap_bytes_per_s = law_of(r, d).reference;
+            for (uint32_t h = 0; h < path->hop_count; h++)
+                path->cap_bytes_per_s =
+                    fmin(path->cap_bytes_per_s, r->links[path->hops[h].link].bytes_per_s);
+            if (path->hop_count == 0) /* one memory, which a copy reads and writes */
+                path->cap_bytes_per_s =
+                    fmin(path->cap_bytes_per_s,
+                         hardware->types[hardware->devices[d].type].memory_bandwidth.value / 2);
+        }
 }
 
 static void find_paths(struct reference *r)
@@ -202,6 +239,11 @@ static void find_durations(struct reference *r)
             op->latency_s = hardware->storage.latency.value;
             op->volume = (double)op->op->bytes;
             op->alone_s = op->latency_s + op->volume / rate;
+        } else if (op->op->stream == STREAM_P2P) {
+            op->alone_s = cost_p2p_s(hardware, op->peer, op->device, op->op->bytes);
+            op->latency_s = cost_p2p_latency_s(hardware, op->peer, op->device);
+            op->volume = (op->alone_s - op->latency_s) *
+                         r->paths[sim_reference_path(op)].cap_bytes_per_s;
         } else if (op->op->kind == OP_COPY) {
             enum copy_direction direction = op->op->stream == STREAM_H2D ? COPY_H2D : COPY_D2H;
             op->alone_s = cost_copy_s(hardware, op->device, direction, op->op->bytes);
@@ -241,7 +283,7 @@ static uint32_t link_count(const struct reference *r)
 
 static uint32_t rate_copies(struct reference *r, struct sim_test_flow *flows)
 {
-    struct ref_op *owners[REF_DEVICES_MAX * 2 + 2];
+    struct ref_op *owners[REF_DEVICES_MAX * 3 + 2];
     uint32_t count = 0;
     for (uint32_t o = 0; o < r->count; o++) {
         struct ref_op *op = &r->ops[o];
@@ -341,7 +383,7 @@ static void end_op(struct reference *r, struct ref_op *op)
 /* To the next change; false when nothing runs. */
 static bool step(struct reference *r)
 {
-    static struct sim_test_flow flows[REF_DEVICES_MAX * 2 + 2];
+    static struct sim_test_flow flows[REF_DEVICES_MAX * 3 + 2];
     start_all(r);
     uint32_t count = rate_copies(r, flows);
     rate_computations(r);
@@ -374,6 +416,7 @@ void sim_reference_run(const struct plan *plan, struct reference *r)
     expand(r);
     find_waits(r);
     find_paths(r);
+    find_p2p_paths(r);
     find_durations(r);
     while (step(r)) {}
     for (uint32_t o = 0; o < r->count; o++) assert_int_equal(r->ops[o].state, REF_DONE);

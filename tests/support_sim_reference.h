@@ -13,11 +13,14 @@
 
 enum { REF_OPS_MAX = 700, REF_DEVICES_MAX = 6, REF_LANES_MAX = 64, REF_ACCESSES_MAX = 16 };
 
+enum { REF_P2P = REF_DEVICES_MAX * 2 + 2, REF_PATHS_MAX = REF_P2P + REF_DEVICES_MAX * REF_DEVICES_MAX };
+
 enum ref_state { REF_WAITING, REF_LATENCY, REF_ACTIVE, REF_DONE };
 
 struct ref_op {
     const struct plan_op *op;
     uint32_t device, stream, instance; /* instance: of all */
+    uint32_t peer; /* of a P2P copy, where it comes from */
     uint32_t lifetime[REF_ACCESSES_MAX]; /* of each access; 0: host */
     enum ref_state state;
     double left;  /* seconds of latency, then volume or seconds of computation */
@@ -41,10 +44,10 @@ struct reference {
     struct ref_lifetime lifetimes[REF_OPS_MAX]; /* [0] is none */
     uint32_t lifetime_count;
     struct sim_link links[SIM_TEST_LINKS_MAX];
-    struct sim_path paths[REF_DEVICES_MAX * 2 + 2]; /* the last two are storage's */
+    struct sim_path paths[REF_PATHS_MAX]; /* of the host and storage; from REF_P2P on by device and peer */
     double now_s;
     double lane_full_s[REF_LANES_MAX], link_busy_s[REF_LANES_MAX], link_bytes[REF_LANES_MAX];
-    double stream_busy_s[REF_DEVICES_MAX * 3 + 4];
+    double stream_busy_s[REF_DEVICES_MAX * STREAM_HOST + 4];
 };
 
 /* Fails the test when an operation is left over. */

@@ -76,6 +76,7 @@ static void test_round_trips(void **state)
          .activations = ACTIVATIONS_SPILL},
         {.devices = 2, .jobs = 2, .middle = 1, .blocks = 2, .minibatches = 2,
          .activations = ACTIVATIONS_KEEP_INPUTS},
+        {.devices = 3, .jobs = 2, .middle = 2, .minibatches = 2, .direct = true},
     };
     for (size_t i = 0; i < ARRAY_COUNT(shapes); i++) {
         struct plan plan;
@@ -199,7 +200,7 @@ static const struct fault faults[] = {
     {"\"units\"", "\"compute\": \"batch\"", "\"comptue\": \"batch\"",
      "plan.json:148:9: an operation without kind (expected 'copy' or 'compute')"},
     {"\"units\"", "\"copy\": \"h2d\"", "\"copy\": \"host\"",
-     "plan.json:149:18: unknown copy 'host' (expected h2d, d2h, read or write)"},
+     "plan.json:149:18: unknown copy 'host' (expected h2d, d2h, p2p, read or write)"},
     {"\"units\"", "\"bytes\": 136", "\"byte\": 136",
      "plan.json:149:9: missing key 'bytes' (is 'byte' meant to be it?)"},
     {"\"units\"", "\"from\": [0, 0, \"r\"]", "\"from\": [99, 0, \"r\"]",
@@ -263,6 +264,25 @@ static char *changed(const char *text, const struct fault *fault)
     return copy;
 }
 
+static void check_faults(const char *text, const struct fault *list, size_t count)
+{
+    size_t wrong = 0;
+    for (size_t i = 0; i < count; i++) {
+        char *broken = changed(text, &list[i]);
+        struct plan read = {0};
+        struct error err = {0};
+        enum status status = plan_parse("plan.json", broken, strlen(broken), &read, &err);
+        if (status == STATUS_OK || strcmp(err.text, list[i].message) != 0) {
+            print_message("fault %zu, expected: %s\n            found: %s\n", i,
+                          list[i].message, err.text);
+            wrong++;
+        }
+        plan_release(&read);
+        free(broken);
+    }
+    assert_int_equal(wrong, 0);
+}
+
 static void test_faults(void **state)
 {
     (void)state;
@@ -270,23 +290,37 @@ static void test_faults(void **state)
     struct plan plan;
     support_plan(&shape, &plan);
     char *text = text_of(&plan);
-    size_t wrong = 0;
-    for (size_t i = 0; i < ARRAY_COUNT(faults); i++) {
-        char *broken = changed(text, &faults[i]);
-        struct plan read = {0};
-        struct error err = {0};
-        enum status status = plan_parse("plan.json", broken, strlen(broken), &read, &err);
-        if (status == STATUS_OK || strcmp(err.text, faults[i].message) != 0) {
-            print_message("fault %zu, expected: %s\n            found: %s\n", i,
-                          faults[i].message, err.text);
-            wrong++;
-        }
-        plan_release(&read);
-        free(broken);
-    }
+    check_faults(text, faults, ARRAY_COUNT(faults));
     free(text);
     plan_release(&plan);
-    assert_int_equal(wrong, 0);
+}
+
+/* Of a plan with copies between two devices. */
+static void test_faults_of_direct_copies(void **state)
+{
+    (void)state;
+    static const struct fault direct_faults[] = {
+        {"\"segments\"", "[0, 1]", "[0, 2]",
+         "plan.json:222:17: device 2 does not exist (there are 2)"},
+        {"\"segments\"", "[0, 1]", "[0]",
+         "plan.json:222:13: element 1 has 1 elements (expected 2)"},
+        {"\"segments\"", "[0, 1]", "0",
+         "plan.json: instance 2, operation 2 (p2p of boundary of job-0 shard 2): form: a copy between "
+         "devices in an instance without a peer"},
+        {"\"segments\"", "[0, 1]", "[0, 0]",
+         "plan.json: instance 2, operation 2 (p2p of boundary of job-0 shard 2): form: device 0 has no "
+         "direct link to device 0"},
+        {"\"p2p_group\": 1", "\"p2p_group\": 1", "\"p2p_group\": 2",
+         "plan.json:166:18: 'p2p' on a machine without direct links between devices"},
+    };
+    const struct draft_shape shape = {
+        .devices = 2, .jobs = 1, .middle = 1, .minibatches = 1, .direct = true};
+    struct plan plan;
+    support_plan(&shape, &plan);
+    char *text = text_of(&plan);
+    check_faults(text, direct_faults, ARRAY_COUNT(direct_faults));
+    free(text);
+    plan_release(&plan);
 }
 
 /* --- files ---------------------------------------------------------------------------------- */
@@ -387,6 +421,7 @@ int main(void)
         cmocka_unit_test(test_round_trips),
         cmocka_unit_test(test_planner_round_trips),
         cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_faults_of_direct_copies),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_corpus),
         cmocka_unit_test(test_allocation_failures),

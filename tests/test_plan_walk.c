@@ -51,6 +51,8 @@ struct writer {
     struct draw draw;
     struct plan_builder *builder;
     uint32_t devices;
+    bool p2p;      /* copies between devices are drawn, too */
+    uint32_t peer; /* of this instance, once it has such a copy; else PLAN_NONE */
     uint32_t hosts[HOST_BUFFERS], buffers[DEVICE_BUFFERS], slots[SLOTS];
     uint32_t staged[STAGED_BUFFERS];
     struct plan_slot ranges[SLOTS];
@@ -124,12 +126,43 @@ static void end_lives(struct writer *w, uint32_t device, const struct plan_acces
         if (accesses[a].flags & ACCESS_RELEASE) w->live_slot[device][buffers[a]] = PLAN_NONE;
 }
 
+static uint32_t draw_stream(struct writer *w)
+{
+    uint32_t stream = below(&w->draw, STREAM_KIND_COUNT);
+    return stream == STREAM_P2P ? STREAM_H2D : stream;
+}
+
+/* Fetch a buffer that lives on another device and not on this one; false: there is none, or no room. */
+static bool add_fetch(struct writer *w, uint32_t device)
+{
+    uint32_t peer = w->peer == PLAN_NONE ? below(&w->draw, w->devices) : w->peer;
+    uint32_t first = below(&w->draw, DEVICE_BUFFERS);
+    for (uint32_t i = 0; peer != device && i < DEVICE_BUFFERS; i++) {
+        uint32_t buffer = (first + i) % DEVICE_BUFFERS;
+        if (w->live_slot[peer][buffer] == PLAN_NONE || w->live_slot[device][buffer] != PLAN_NONE)
+            continue;
+        uint32_t slot = free_slot(w, device);
+        if (slot == PLAN_NONE) continue;
+        struct plan_access accesses[] = {{w->buffers[buffer], ACCESS_READ | ACCESS_RELEASE, 0},
+                                         {w->buffers[buffer], ACCESS_WRITE | ACCESS_ACQUIRE, 8}};
+        struct plan_op op = {.kind = OP_COPY, .stream = STREAM_P2P, .work = PLAN_NONE, .bytes = 56};
+        plan_builder_op(w->builder, &op, accesses, 2, NULL, 0);
+        w->acquired[w->acquired_count++] = w->slots[slot];
+        w->live_slot[device][buffer] = slot;
+        w->live_slot[peer][buffer] = PLAN_NONE;
+        w->peer = peer;
+        return true;
+    }
+    return false;
+}
+
 static void add_op(struct writer *w, uint32_t device, uint32_t own_ops)
 {
     struct plan_access accesses[2 + HOST_BUFFERS];
     uint32_t device_ends[2] = {0}, count = 0, first = below(&w->draw, DEVICE_BUFFERS);
     struct plan_op op = {.kind = OP_COMPUTE, .work = PLAN_NONE};
-    op.stream = (uint8_t)below(&w->draw, STREAM_KIND_COUNT);
+    if (w->p2p && below(&w->draw, 3) == 0 && add_fetch(w, device)) return;
+    op.stream = (uint8_t)draw_stream(w);
     for (uint32_t i = 0; i < 2 && !plan_stream_is_host(op.stream); i++) {
         uint32_t buffer = (first + i) % DEVICE_BUFFERS;
         if (draw_access(w, device, buffer, true, &accesses[count])) device_ends[count++] = buffer;
@@ -155,7 +188,7 @@ static uint32_t add_staged_life(struct writer *w)
     uint32_t ops = 1 + below(&w->draw, STAGED_OPS_MAX), before = 0;
     bool wrote = false;
     for (uint32_t o = 0; o < ops; o++) {
-        uint32_t stream = below(&w->draw, STREAM_KIND_COUNT);
+        uint32_t stream = draw_stream(w);
         struct plan_op op = {.kind = OP_COMPUTE, .stream = (uint8_t)stream, .work = PLAN_NONE};
         struct plan_access access = {.buffer = buffer, .flags = 1 + below(&w->draw, 3)};
         if (o == 0) access.flags = ACCESS_WRITE | ACCESS_ACQUIRE;
@@ -174,6 +207,7 @@ static void add_instance(struct writer *w, uint32_t device, bool last)
 {
     uint32_t ops = last ? 0 : below(&w->draw, UNIT_OPS_MAX);
     w->acquired_count = 0;
+    w->peer = PLAN_NONE;
     plan_builder_unit_begin(w->builder, below(&w->draw, JOBS), 0, PLAN_FORWARD,
                             below(&w->draw, 3) == 0);
     for (uint32_t o = 0; o < ops; o++) add_op(w, device, o);
@@ -188,6 +222,7 @@ static void add_instance(struct writer *w, uint32_t device, bool last)
     }
     uint32_t unit = plan_builder_unit_end(w->builder);
     plan_builder_instance(w->builder, unit, device, w->acquired, w->acquired_count);
+    if (w->peer != PLAN_NONE) plan_builder_peer(w->builder, w->peer);
     w->unit_ops[w->instance_count++] = ops;
 }
 
@@ -211,9 +246,10 @@ static bool stands_alone(const struct plan *plan, const struct plan_segment *seg
             for (uint32_t a = 0; a < op->access_count; a++) {
                 const struct plan_access *access = &plan->accesses[op->first_access + a];
                 if (!plan->buffers[access->buffer].on_device) continue;
+                bool fetched = op->stream == STREAM_P2P && a == 0;
                 if (access->flags & ACCESS_ACQUIRE)
                     live[instance->device][access->buffer] = true;
-                else if (!live[instance->device][access->buffer])
+                else if (!live[fetched ? instance->peer : instance->device][access->buffer])
                     return false;
             }
         }
@@ -231,6 +267,9 @@ static void write_program(uint64_t key, struct plan *out)
     w.devices = 1 + below(&w.draw, DEVICES_MAX_HERE);
     test_hardware(&hardware, w.devices, 1 << 20, 1e9);
     hardware.storage.capacity_bytes.value = 1e9;
+    w.p2p = w.devices > 1 && below(&w.draw, 3) > 0;
+    for (uint32_t d = 0; d < w.devices && w.p2p; d++) hardware.devices[d].p2p_group = 1;
+    hardware_note_p2p(&hardware);
     test_profile_jobs(&jobs, JOBS, 1, 3, some_layer, NULL);
     assert_int_equal(plan_builder_create(&hardware, &jobs, &w.builder, &err), STATUS_OK);
     take_names(&w);
@@ -297,7 +336,9 @@ static void flatten(const struct plan *plan, struct flat *flat)
                     f->slots[a] = PLAN_NONE;
                     const struct plan_buffer *buffer = &plan->buffers[access->buffer];
                     if (!plan_buffer_lives(buffer)) continue;
-                    uint32_t place = buffer->on_device ? f->device : DEVICES_MAX_HERE;
+                    uint32_t place = !buffer->on_device ? DEVICES_MAX_HERE
+                                     : f->op->stream == STREAM_P2P && a == 0 ? instance->peer
+                                                                             : f->device;
                     if (access->flags & ACCESS_ACQUIRE) {
                         lifetime[place][access->buffer] = next_lifetime++;
                         slot_of[place][access->buffer] =
@@ -388,7 +429,7 @@ static void check_uses(const struct flat *flat, const struct flat_op *expected,
         assert_int_equal(found->uses[a].flags, access->flags);
         assert_int_equal(found->uses[a].slot, expected->slots[a]);
         bool on_device = flat->plan->buffers[access->buffer].on_device;
-        assert_int_equal(found->uses[a].place, on_device ? 1 + expected->device : 0);
+        assert_int_equal(found->uses[a].place, on_device ? 1 + expected->places[a] : 0);
         assert_int_equal(found->uses[a].address, address);
     }
 }

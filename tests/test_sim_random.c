@@ -34,6 +34,27 @@ static void random_law(struct sim_test_random *random, struct hardware *hardware
     }
 }
 
+/* Some devices of two groups: behind links of their own, over those to the host, or in one memory. */
+static void random_p2p(struct sim_test_random *random, struct hardware *hardware, uint32_t devices,
+                       const uint32_t *number)
+{
+    uint32_t kind = sim_test_below(random, 3);
+    for (uint32_t d = 0; d < devices; d++) {
+        struct hardware_device *device = &hardware->devices[number[d]];
+        device->p2p_group = sim_test_below(random, 6) < 4 ? 1 : sim_test_below(random, 2) ? 2 : P2P_NONE;
+        if (device->p2p_group == P2P_NONE || kind == 2) continue;
+        if (kind == 0) {
+            memcpy(device->p2p_path, device->path, sizeof device->path);
+            device->p2p_path_count = device->path_count;
+        } else {
+            device->p2p_path[device->p2p_path_count++] =
+                sim_test_link(hardware, sim_test_between(random, 3e9, 20e9),
+                              sim_test_below(random, 2) ? 2e-5 : 0, sim_test_below(random, 3) > 0);
+        }
+    }
+    hardware_note_p2p(hardware);
+}
+
 /* Device d of the random machine becomes device number[d]. */
 static void random_machine(struct sim_test_random *random, struct hardware *hardware,
                            uint32_t devices, const uint32_t *number)
@@ -56,6 +77,7 @@ static void random_machine(struct sim_test_random *random, struct hardware *hard
             sim_test_connect(hardware, number[d],
                              sim_test_link(hardware, 12e9, 0, sim_test_below(random, 3) > 0));
     }
+    if (sim_test_below(random, 2)) random_p2p(random, hardware, devices, number);
 }
 
 /* --- random plans --------------------------------------------------------------------------- */
@@ -68,18 +90,21 @@ struct draft {
     const uint32_t *number; /* of each device */
     uint32_t devices;
     bool storage;
+    bool p2p[REF_DEVICES_MAX][REF_DEVICES_MAX]; /* may the first fetch from the second? */
+    uint64_t fetches;
     uint32_t host[BUFFERS], device[BUFFERS], workspace;
     uint64_t slot_first[SLOTS], slot_bytes[SLOTS];
     uint32_t live[REF_DEVICES_MAX][BUFFERS + 1]; /* slot, or PLAN_NONE; the last is the workspace */
 
     /* the unit at hand */
     uint32_t at_device;
+    uint32_t peer; /* PLAN_NONE until it fetches */
     uint32_t layout[16];
     uint32_t layout_count;
 
     /* instances so far, for "after" */
     struct {
-        uint32_t unit, device, op_count;
+        uint32_t unit, device, peer, op_count;
         uint32_t layout[16], layout_count;
     } instances[REF_OPS_MAX];
     uint32_t instance_count;
@@ -252,8 +277,31 @@ static void draft_storage(struct draft *draft, uint32_t ops_so_far)
                     random_after(draft, ops_so_far, &after));
 }
 
+static bool draft_fetch(struct draft *draft, uint32_t ops_so_far)
+{
+    uint32_t peer = draft->peer, index = sim_test_below(draft->random, BUFFERS), acquire;
+    if (peer == PLAN_NONE) peer = sim_test_below(draft->random, draft->devices);
+    if (!draft->p2p[draft->at_device][peer] || draft->live[peer][index] == PLAN_NONE ||
+        draft->live[draft->at_device][index] != PLAN_NONE || !make_live(draft, index, &acquire))
+        return false;
+    draft->live[peer][index] = PLAN_NONE;
+    draft->peer = peer;
+    draft->fetches++;
+    struct plan_op op = {.kind = OP_COPY, .stream = STREAM_P2P, .bytes = random_bytes(draft)};
+    struct plan_access accesses[] = {
+        {.buffer = draft->device[index], .flags = ACCESS_READ | ACCESS_RELEASE},
+        {.buffer = draft->device[index], .flags = ACCESS_WRITE | acquire}};
+    struct plan_after after;
+    plan_builder_op(draft->builder, &op, accesses, 2, &after,
+                    random_after(draft, ops_so_far, &after));
+    return true;
+}
+
 static uint32_t draft_op(struct draft *draft, uint32_t ops_so_far)
 {
+    for (uint32_t attempt = 0; attempt < 4; attempt++)
+        if (sim_test_below(draft->random, 5) == 0 && draft_fetch(draft, ops_so_far)) return 1;
+
     uint32_t what = sim_test_below(draft->random, 20);
     if (what < 7 && draft_copy_in(draft, ops_so_far)) return 1;
     if (what >= 7 && what < 12 &&
@@ -274,6 +322,7 @@ static uint32_t draft_op(struct draft *draft, uint32_t ops_so_far)
 static void begin_instance(struct draft *draft, uint32_t device)
 {
     draft->at_device = device;
+    draft->peer = PLAN_NONE;
     draft->layout_count = 0;
     plan_builder_unit_begin(draft->builder, sim_test_below(draft->random, 2), 0, PLAN_FORWARD,
                             false);
@@ -285,6 +334,7 @@ static void end_instance(struct draft *draft, uint32_t op_count)
     assert_true(i < REF_OPS_MAX);
     draft->instances[i].unit = plan_builder_unit_end(draft->builder);
     draft->instances[i].device = draft->number[draft->at_device];
+    draft->instances[i].peer = draft->peer == PLAN_NONE ? PLAN_NONE : draft->number[draft->peer];
     draft->instances[i].op_count = op_count;
     draft->instances[i].layout_count = draft->layout_count;
     memcpy(draft->instances[i].layout, draft->layout, sizeof draft->layout);
@@ -307,6 +357,8 @@ static void random_instances(struct draft *draft, uint32_t count)
         end_instance(draft, ops);
     }
 }
+
+static uint64_t fetches_drawn; /* by random_plan() so far */
 
 struct plan_shape {
     uint64_t key;
@@ -336,14 +388,20 @@ static void random_plan(const struct plan_shape *shape, struct plan *out)
             .write_rate = {.value = 1.7e9},
             .both_rate = {.value = sim_test_below(&random, 2) ? 3.1e9 : 0},
             .latency = {.value = 1e-4 * sim_test_below(&random, 3)}};
+    for (uint32_t d = 0; d < draft.devices; d++)
+        for (uint32_t peer = 0; peer < draft.devices; peer++)
+            draft.p2p[d][peer] = hardware_p2p_pair(&hardware, number[peer], number[d]);
     draft.builder = sim_test_builder(&hardware, 2);
     draft_buffers(&draft);
     random_instances(&draft, shape->instances);
     for (uint32_t r = 0; r < shape->repeats; r++)
-        for (uint32_t i = 0; i < draft.instance_count; i++)
+        for (uint32_t i = 0; i < draft.instance_count; i++) {
             plan_builder_instance(draft.builder, draft.instances[i].unit,
                                   draft.instances[i].device, draft.instances[i].layout,
                                   draft.instances[i].layout_count);
+            plan_builder_peer(draft.builder, draft.instances[i].peer);
+        }
+    fetches_drawn += draft.fetches;
     sim_test_finish(draft.builder, out);
 }
 
@@ -404,7 +462,7 @@ static void compare(const struct reference *r, const struct sim_test_outcome *ou
 static void assert_bounds(const struct reference *r, double makespan_s)
 {
     static double ready_s[REF_OPS_MAX];
-    double stream_s[REF_DEVICES_MAX * 3 + 4] = {0}, lane_s[REF_LANES_MAX] = {0};
+    double stream_s[REF_DEVICES_MAX * STREAM_HOST + 4] = {0}, lane_s[REF_LANES_MAX] = {0};
     double most_s = makespan_s * (1 + 1e-9);
     for (uint32_t b = 0; b < r->count; b++) {
         const struct ref_op *op = &r->ops[b];
@@ -453,6 +511,8 @@ static void test_against_the_reference(void **state)
         sim_test_release(&outcome);
         plan_release(&plan);
     }
+    print_message("%llu copies between devices\n", (unsigned long long)fetches_drawn);
+    assert_true(fetches_drawn > 100);
 }
 
 /* --- same bytes, same makespan -------------------------------------------------------------- */

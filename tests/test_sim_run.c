@@ -511,6 +511,148 @@ static void test_no_memory(void **state)
     plan_release(&plan);
 }
 
+/* --- copies between devices ------------------------------------------------------------------- */
+
+/* What device 0 has computed in `compute_ns` goes straight to device 1, and if `out_bytes` > 0, to
+ * the host as well. */
+static void run_fetch(struct hardware *hardware, uint64_t compute_ns, uint64_t out_bytes,
+                      uint64_t p2p_bytes, struct sim_test_outcome *outcome)
+{
+    struct plan_buffer name = {.kind = BUFFER_STATE, .bytes = 5000000};
+    hardware_note_p2p(hardware);
+    assert_true(hardware_has_p2p(hardware));
+    struct plan_builder *builder = sim_test_builder(hardware, 1);
+    uint32_t host = plan_builder_buffer(builder, &name);
+    name.on_device = true;
+    uint32_t device = plan_builder_buffer(builder, &name);
+    uint32_t slot = plan_builder_slot(builder, 0, 5000000);
+    struct plan_op compute = {.kind = OP_COMPUTE, .stream = STREAM_COMPUTE, .pass = PLAN_FORWARD,
+                              .work = sim_test_work(builder, compute_ns)};
+    struct plan_op send = {.kind = OP_COPY, .stream = STREAM_D2H, .bytes = out_bytes};
+    struct plan_op fetch = {.kind = OP_COPY, .stream = STREAM_P2P, .bytes = p2p_bytes};
+    struct plan_access made = {.buffer = device, .flags = ACCESS_WRITE | ACCESS_ACQUIRE};
+    struct plan_access sent[] = {{.buffer = device, .flags = ACCESS_READ},
+                                 {.buffer = host, .flags = ACCESS_WRITE}};
+    struct plan_access fetched[] = {
+        {.buffer = device, .flags = ACCESS_READ | ACCESS_RELEASE},
+        {.buffer = device, .flags = ACCESS_WRITE | ACCESS_ACQUIRE | ACCESS_RELEASE}};
+    plan_builder_unit_begin(builder, 0, 0, PLAN_FORWARD, false);
+    plan_builder_op(builder, &compute, &made, 1, NULL, 0);
+    if (out_bytes > 0) plan_builder_op(builder, &send, sent, 2, NULL, 0);
+    plan_builder_instance(builder, plan_builder_unit_end(builder), 0, &slot, 1);
+    plan_builder_unit_begin(builder, 0, 1, PLAN_FORWARD, false);
+    plan_builder_op(builder, &fetch, fetched, 2, NULL, 0);
+    plan_builder_instance(builder, plan_builder_unit_end(builder), 1, &slot, 1);
+    plan_builder_peer(builder, 0);
+    struct plan plan = {0};
+    sim_test_finish(builder, &plan);
+    sim_test_simulate(&plan, outcome);
+    plan_release(&plan);
+}
+
+/* Links of their own, 2 and 3e9 B/s, 20 and 30 us: 3e6 B behind 1 ms of computing, while 4e6 B go out
+ * over another link at 1e9 B/s. Bytes leave by the one and arrive by the other. */
+static void test_a_direct_copy(void **state)
+{
+    (void)state;
+    struct hardware hardware;
+    struct sim_test_outcome outcome;
+    sim_test_machine(&hardware, "cuda", 2);
+    for (uint32_t d = 0; d < 2; d++) {
+        sim_test_connect(&hardware, d, sim_test_link(&hardware, 1e9, 0, true));
+        hardware.devices[d].p2p_group = 1;
+        hardware.devices[d].p2p_path[0] =
+            sim_test_link(&hardware, d ? 3e9 : 2e9, d ? 30e-6 : 20e-6, true);
+        hardware.devices[d].p2p_path_count = 1;
+    }
+    run_fetch(&hardware, 1000000, 4000000, 3000000, &outcome);
+    SIM_ASSERT_CLOSE(outcome.trace.spans[1].end_s, 1e-3 + 4e-3);
+    SIM_ASSERT_CLOSE(outcome.trace.spans[2].start_s, 1e-3);
+    SIM_ASSERT_CLOSE(outcome.trace.spans[2].end_s, 1e-3 + 50e-6 + 1.5e-3);
+    assert_string_equal(outcome.trace.streams[outcome.trace.spans[2].stream].name, "gpu1 p2p");
+    const struct sim_link_use *links = outcome.result.links;
+    SIM_ASSERT_CLOSE(links[1].bytes[1], 3e6);
+    SIM_ASSERT_CLOSE(links[3].bytes[0], 3e6);
+    SIM_ASSERT_CLOSE(links[0].bytes[1], 4e6);
+    SIM_ASSERT_CLOSE(links[1].bytes[0] + links[3].bytes[1] + links[2].busy_s, 0);
+    SIM_ASSERT_CLOSE(links[1].saturated_s, 1.5e-3);
+    SIM_ASSERT_CLOSE(links[3].saturated_s, 0);
+    sim_test_release(&outcome);
+}
+
+/* Without links of their own the way out is shared: device 0's link of 1e9 B/s carries 2e6 B to the
+ * host and 2e6 B to device 1 at half the rate each; each takes 4 ms. A narrow bridge of 0.25e9 B/s slows
+ * the one to 8 ms and is not on the other's way, which gets the 0.75e9 that are left of the link. */
+static void test_a_direct_copy_over_the_links_to_the_host(void **state)
+{
+    (void)state;
+    for (uint32_t narrow = 0; narrow < 2; narrow++) {
+        struct hardware hardware;
+        struct sim_test_outcome outcome;
+        sim_test_machine(&hardware, "cuda", 2);
+        uint32_t bridge = sim_test_link(&hardware, narrow ? 0.25e9 : 10e9, 0, false);
+        for (uint32_t d = 0; d < 2; d++) {
+            sim_test_connect(&hardware, d, bridge);
+            sim_test_connect(&hardware, d, sim_test_link(&hardware, 1e9, 0, true));
+            hardware.devices[d].p2p_group = 1;
+            memcpy(hardware.devices[d].p2p_path, hardware.devices[d].path,
+                   sizeof hardware.devices[d].path);
+            hardware.devices[d].p2p_path_count = 2;
+        }
+        run_fetch(&hardware, 1000000, 2000000, 2000000, &outcome);
+        SIM_ASSERT_CLOSE(outcome.trace.spans[1].end_s, 1e-3 + (narrow ? 8e-3 : 4e-3));
+        SIM_ASSERT_CLOSE(outcome.trace.spans[2].end_s, 1e-3 + (narrow ? 2e-3 / 0.75 : 4e-3));
+        SIM_ASSERT_CLOSE(outcome.result.links[bridge].bytes[1], 2e6);
+        SIM_ASSERT_CLOSE(outcome.result.links[1].bytes[1], 4e6);
+        SIM_ASSERT_CLOSE(outcome.result.links[2].bytes[0], 2e6);
+        sim_test_release(&outcome);
+    }
+}
+
+/* A machine without the link that the plan copies over cannot time it. */
+static void test_another_machine_without_the_link(void **state)
+{
+    (void)state;
+    struct hardware hardware, other;
+    sim_test_machine(&hardware, "cuda", 2);
+    sim_test_machine(&other, "cuda", 2);
+    for (uint32_t d = 0; d < 2; d++) {
+        sim_test_connect(&hardware, d, sim_test_link(&hardware, 1e9, 0, true));
+        sim_test_connect(&other, d, sim_test_link(&other, 1e9, 0, true));
+        hardware.devices[d].p2p_group = 1;
+    }
+    hardware_note_p2p(&hardware);
+    struct plan_buffer name = {.kind = BUFFER_STATE, .bytes = 64, .on_device = true};
+    struct plan_builder *builder = sim_test_builder(&hardware, 1);
+    uint32_t device = plan_builder_buffer(builder, &name), slot = plan_builder_slot(builder, 0, 64);
+    struct plan_op compute = {.kind = OP_COMPUTE, .work = PLAN_NONE};
+    struct plan_op fetch = {.kind = OP_COPY, .stream = STREAM_P2P, .bytes = 64};
+    struct plan_access made = {.buffer = device, .flags = ACCESS_WRITE | ACCESS_ACQUIRE};
+    struct plan_access fetched[] = {
+        {.buffer = device, .flags = ACCESS_READ | ACCESS_RELEASE},
+        {.buffer = device, .flags = ACCESS_WRITE | ACCESS_ACQUIRE | ACCESS_RELEASE}};
+    plan_builder_unit_begin(builder, 0, 0, PLAN_FORWARD, false);
+    plan_builder_op(builder, &compute, &made, 1, NULL, 0);
+    plan_builder_instance(builder, plan_builder_unit_end(builder), 0, &slot, 1);
+    plan_builder_unit_begin(builder, 0, 1, PLAN_FORWARD, false);
+    plan_builder_op(builder, &fetch, fetched, 2, NULL, 0);
+    plan_builder_instance(builder, plan_builder_unit_end(builder), 1, &slot, 1);
+    plan_builder_peer(builder, 0);
+    struct plan plan = {0};
+    struct error err = {0};
+    struct sim_result result = {0};
+    struct trace trace = {0};
+    sim_test_finish(builder, &plan);
+    const struct sim_options options = {.hardware = &other};
+    assert_int_equal(sim_run(&plan, &options, &result, &trace, &err), STATUS_BAD_INPUT);
+    assert_string_equal(err.text, "machine 'made-up' has no direct link from device 0 to device 1, but "
+                                  "the plan copies over one");
+    sim_result_release(&result);
+    trace_release(&trace);
+    plan_release(&plan);
+    hardware_release(&other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -531,6 +673,9 @@ int main(void)
         cmocka_unit_test(test_an_empty_plan),
         cmocka_unit_test(test_progress_is_reported),
         cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_a_direct_copy),
+        cmocka_unit_test(test_a_direct_copy_over_the_links_to_the_host),
+        cmocka_unit_test(test_another_machine_without_the_link),
     };
     return cmocka_run_group_tests_name("sim/sim.h", tests, NULL, NULL);
 }

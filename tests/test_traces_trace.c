@@ -379,7 +379,7 @@ static void bad_files_are_refused_with_their_place(void **state)
         {"\"complete\": true", "\"complete\": true, \"compleat\": true", "t:3:20: ",
          STATUS_BAD_INPUT},
         {"\"kind\": \"h2d\"", "\"kind\": \"h2h\"",
-         "t:5:45: unknown kind 'h2h' (expected compute, h2d, d2h, host, cpu, read or write)",
+         "t:5:45: unknown kind 'h2h' (expected compute, h2d, d2h, p2p, host, cpu, read or write)",
          STATUS_BAD_INPUT},
         {"{\"name\": \"gpu0 h2d\", \"device\": 0, \"kind\": \"h2d\"}", "7", "t:5:3: ",
          STATUS_BAD_INPUT},
@@ -437,16 +437,16 @@ static void too_many_streams_are_refused(void **state)
 {
     (void)state;
     const char *at = strstr(small, "\"streams\": [") + strlen("\"streams\": [");
-    char *text = malloc(sizeof small + 4000 * 3);
+    char *text = malloc(sizeof small + 5000 * 3);
     assert_non_null(text);
     size_t length = (size_t)(at - small);
     memcpy(text, small, length);
-    for (int i = 0; i < 4000; i++, length += 3) memcpy(text + length, "{},", 3);
+    for (int i = 0; i < 5000; i++, length += 3) memcpy(text + length, "{},", 3);
     strcpy(text + length, at);
     struct trace trace = {0};
     struct error err = {0};
     assert_int_equal(trace_parse("t", text, strlen(text), &trace, &err), STATUS_LIMIT);
-    assert_string_equal(err.text, "t:4:13: too many streams (limit is 3076)");
+    assert_string_equal(err.text, "t:4:13: too many streams (limit is 4100)");
     trace_release(&trace);
     free(text);
 }

@@ -238,7 +238,8 @@ static void write_flows(struct chrome *chrome, uint32_t t)
         if (span->kind != OP_COMPUTE) continue;
         for (uint64_t c = first; c < i; c++) {
             const struct trace_span *copy = &trace->spans[c];
-            if (trace->streams[copy->stream].kind == STREAM_H2D && copy->end_s <= span->start_s &&
+            uint32_t kind = trace->streams[copy->stream].kind;
+            if ((kind == STREAM_H2D || kind == STREAM_P2P) && copy->end_s <= span->start_s &&
                 kept(chrome, copy) && kept(chrome, span))
                 write_flow(chrome, t, copy, span);
         }

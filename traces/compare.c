@@ -32,6 +32,7 @@ const char *const compare_class_names[COMPARE_CLASS_COUNT] = {
     [COMPARE_COMPUTE] = "compute",
     [COMPARE_H2D] = "h2d",
     [COMPARE_D2H] = "d2h",
+    [COMPARE_P2P] = "p2p",
     [COMPARE_CPU] = "cpu",
     [COMPARE_READ] = "read",
     [COMPARE_WRITE] = "write",
@@ -125,6 +126,7 @@ static void sum_classes(const struct trace *predicted, struct stream_sum *const 
         static const int of_kind[] = {[STREAM_COMPUTE] = COMPARE_COMPUTE,
                                       [STREAM_H2D] = COMPARE_H2D,
                                       [STREAM_D2H] = COMPARE_D2H,
+                                      [STREAM_P2P] = COMPARE_P2P,
                                       [STREAM_CPU] = COMPARE_CPU,
                                       [STREAM_READ] = COMPARE_READ,
                                       [STREAM_WRITE] = COMPARE_WRITE};

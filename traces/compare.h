@@ -13,6 +13,7 @@ enum compare_class {
     COMPARE_COMPUTE,
     COMPARE_H2D,
     COMPARE_D2H,
+    COMPARE_P2P,
     COMPARE_CPU,
     COMPARE_READ,
     COMPARE_WRITE,

@@ -62,14 +62,14 @@ static enum status init_streams(struct trace *trace, const struct plan *plan, co
     if (status != STATUS_OK) return status;
     struct trace_stream *streams = memory;
     for (uint32_t d = 0; d < plan->hardware.device_count; d++)
-        for (uint32_t kind = STREAM_COMPUTE; kind <= STREAM_D2H; kind++) {
+        for (uint32_t kind = STREAM_COMPUTE; kind < plan_device_streams(plan); kind++) {
             struct trace_stream *stream = &streams[plan_stream(plan, d, kind)];
             *stream = (struct trace_stream){.device = d, .kind = kind};
             status = format_name(&trace->arena, &stream->name, err, "%s%" PRIu32 " %s", prefix, d,
                                  plan_stream_names[kind]);
             if (status != STATUS_OK) return status;
         }
-    for (uint32_t kind = STREAM_HOST; kind < plan_stream_kind_count(plan); kind++)
+    for (uint32_t kind = STREAM_HOST; plan_has_stream(plan, kind); kind++)
         streams[plan_stream(plan, 0, kind)] = (struct trace_stream){
             .name = plan_stream_names[kind], .device = PLAN_NONE, .kind = kind};
     trace->streams = streams;

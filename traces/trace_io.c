@@ -399,7 +399,7 @@ static enum status read_streams(struct trace *trace, struct json_object *root, s
     const json_t *array = NULL;
     void *memory = NULL;
     size_t count = 0;
-    enum status status = take_list(trace, root, "streams", DEVICES_MAX * 3 + 4,
+    enum status status = take_list(trace, root, "streams", DEVICES_MAX * STREAM_HOST + 4,
                                    sizeof *trace->streams, &array, &memory, &count, err);
     trace->streams = memory;
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
