@@ -33,6 +33,11 @@ static enum status make_folders(const char *path, struct error *err)
     return STATUS_OK;
 }
 
+static const struct copy_point *last_p2p(const struct device_type *type)
+{
+    return &type->p2p[type->p2p_count - 1];
+}
+
 static enum status report_text(struct cli *cli, const struct hardware *hardware, const char *path,
                                bool is_default, double wall_s, struct error *err)
 {
@@ -62,6 +67,10 @@ static enum status report_text(struct cli *cli, const struct hardware *hardware,
             quantity_text(cost_copy_bandwidth(hardware, 0, COPY_H2D), DIMENSION_BYTES_PER_S, text),
             quantity_text(cost_copy_bandwidth(hardware, 0, COPY_D2H), DIMENSION_BYTES_PER_S,
                           other));
+    if (type->p2p_count > 0)
+        fprintf(cli->out, "copies from one device to another reach %s\n",
+                quantity_text((double)last_p2p(type)->bytes / last_p2p(type)->seconds,
+                              DIMENSION_BYTES_PER_S, text));
     if (hardware_has_storage(hardware))
         fprintf(cli->out, "storage is read at %s and written at %s\n",
                 quantity_text(hardware->storage.read_rate.value, DIMENSION_BYTES_PER_S, text),
@@ -100,6 +109,9 @@ static enum status report_json(struct cli *cli, const struct hardware *hardware,
     json_out_array_end(json);
     json_out_double(json, "h2d_bytes_per_s", cost_copy_bandwidth(hardware, 0, COPY_H2D));
     json_out_double(json, "d2h_bytes_per_s", cost_copy_bandwidth(hardware, 0, COPY_D2H));
+    if (type->p2p_count > 0)
+        json_out_double(json, "p2p_bytes_per_s",
+                        (double)last_p2p(type)->bytes / last_p2p(type)->seconds);
     if (hardware_has_storage(hardware)) {
         json_out_double(json, "storage_read_bytes_per_s", hardware->storage.read_rate.value);
         json_out_double(json, "storage_write_bytes_per_s", hardware->storage.write_rate.value);

@@ -207,6 +207,7 @@ enum status queue_start(struct device *device, uint32_t kind, const struct strea
     stream->kind = kind;
     if (kind == STREAM_H2D) stream->pace.bytes_per_s = options->h2d_bytes_per_s;
     if (kind == STREAM_D2H) stream->pace.bytes_per_s = options->d2h_bytes_per_s;
+    if (kind == STREAM_P2P) stream->pace.bytes_per_s = options->p2p_bytes_per_s;
     if (options->delay_seed)
         stream->delay_key = random_u64(options->delay_seed, options->index * 16u + kind) | 1;
     stream->ring = alloc_zeroed(DEVICE_QUEUE_MAX, sizeof *stream->ring);
@@ -388,15 +389,32 @@ void device_copy(struct device_stream *stream, void *to, const void *from, uint6
     device_copy_guarded(stream, to, from, bytes, (struct device_guard){.limit = NULL}, timing);
 }
 
-void device_copy_guarded(struct device_stream *stream, void *to, const void *from, uint64_t bytes,
-                         struct device_guard guard, struct device_timing *timing)
+static void push_copy(struct device_stream *stream, void *to, struct device *from_device,
+                      const void *from, uint64_t bytes, struct device_guard guard,
+                      struct device_timing *timing)
 {
     struct command *const command = next_command(stream, COMMAND_COPY, timing);
     command->what.copy.to = to;
     command->what.copy.from = from;
     command->what.copy.bytes = bytes;
+    command->what.copy.from_device = from_device;
     command->what.copy.guard = guard;
     push(stream);
+}
+
+void device_copy_guarded(struct device_stream *stream, void *to, const void *from, uint64_t bytes,
+                         struct device_guard guard, struct device_timing *timing)
+{
+    push_copy(stream, to, NULL, from, bytes, guard, timing);
+}
+
+void device_copy_p2p(struct device_stream *stream, void *to, struct device *from_device,
+                     const void *from, uint64_t bytes, struct device_guard guard,
+                     struct device_timing *timing)
+{
+    assert(stream->kind == STREAM_P2P);
+    assert(from_device && from_device != stream->device);
+    push_copy(stream, to, from_device, from, bytes, guard, timing);
 }
 
 void device_compute(struct device_stream *stream, device_compute_function function,

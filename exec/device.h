@@ -39,6 +39,8 @@ struct device_options {
     bool compute_only;          /* no streams for copies and calls: the host's processor */
     double h2d_bytes_per_s;     /* paced; 0: as fast as it goes */
     double d2h_bytes_per_s;
+    bool p2p;                   /* there is a stream for copies from other devices ... */
+    double p2p_bytes_per_s;     /* ... paced likewise */
     bool poison;                /* tests: fill released ranges with NaN */
     uint64_t delay_seed;        /* tests: not 0: random pauses before work on every stream */
     bool tf32;                  /* CUDA: products of operands rounded to 10 bits of mantissa */
@@ -87,8 +89,8 @@ struct device_memory device_memory(const struct device *device);
 /* Address of the arena's first byte, for arguments of copies and kernels. */
 void *device_arena(const struct device *device);
 
-/* Streams of a device by enum plan_stream_kind; STREAM_HOST runs host functions and batches and
- * belongs to device 0 alone (NULL elsewhere). */
+/* Streams of a device by enum plan_stream_kind; STREAM_P2P where options.p2p. STREAM_HOST runs host
+ * functions and batches and belongs to device 0 alone (NULL elsewhere). */
 struct device_stream *device_stream(struct device *device, uint32_t kind);
 
 /* --- enqueueing: cheap, from one thread; blocks only while the stream's queue is full ---------- */
@@ -120,6 +122,11 @@ struct device_guard {
 };
 void device_copy_guarded(struct device_stream *stream, void *to, const void *from, uint64_t bytes,
                          struct device_guard guard, struct device_timing *timing);
+/* A copy from the arena of another device of the same back end, on this device's STREAM_P2P; after
+ * device_link() (device_p2p.h). Both devices' arenas must outlive it. */
+void device_copy_p2p(struct device_stream *stream, void *to, struct device *from_device,
+                     const void *from, uint64_t bytes, struct device_guard guard,
+                     struct device_timing *timing);
 void device_compute(struct device_stream *stream, device_compute_function function,
                     const void *argument, size_t argument_bytes, struct device_timing *timing);
 void device_call(struct device_stream *stream, device_host_function function, const void *argument,

@@ -28,6 +28,7 @@ struct command {
             void *to;
             const void *from;
             uint64_t bytes;
+            struct device *from_device; /* P2P; else NULL */
             struct device_guard guard; /* without a limit: none */
         } copy;
         struct {
@@ -89,6 +90,11 @@ struct device_stream {
 struct device_ops {
     /* The stream's thread has ended; end what belongs to it. May be NULL. */
     void (*stop_stream)(struct device_stream *stream);
+    /* Direct copies to `to` from `from` are to come. May be NULL. */
+    enum status (*link)(struct device *to, struct device *from, struct error *err);
+    /* They are to go through host memory from now on; their stream is idle. May be NULL: there is no
+     * other way. Errors: STATUS_NO_MEMORY, STATUS_DEVICE. */
+    enum status (*stage)(struct device *to, struct device *from, struct error *err);
     /* Streams have ended. Gives back everything but the rings and the device itself. */
     void (*close)(struct device *device);
 };

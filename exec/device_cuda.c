@@ -1,7 +1,8 @@
 /*
  * A GPU as a device.
  *
- * Three streams of the GPU (computing, H2D, D2H) have a queue of exec/device.c and two threads each:
+ * Three streams of the GPU (computing, H2D, D2H; a fourth for P2P where devices copy directly) have a
+ * queue of exec/device.c and two threads each:
  *
  *     enqueueing thread        feeder (stream_main)          GPU                  reaper
  *     ------------------       ---------------------------   ------------------   ------------------
@@ -56,6 +57,12 @@
  * stream comes to it, so the call must not be made earlier. Such copies reach about a third of the
  * link's rate.
  *
+ * Copies from another GPU. The fetching one's P2P stream is given cudaMemcpyPeerAsync(), with access
+ * enabled where the driver says that it can be; where it cannot, the driver goes through the host. A
+ * GPU whose copies were found to arrive changed (device_p2p.h) is staged: access is taken back, and
+ * copies go through a pinned buffer piece by piece, out and in on the same stream, which keeps the one
+ * from overtaking the other and half of the rate unused.
+ *
  * Times. An event's time is that of an anchor, an event whose clock_s() was found when the device was
  * opened, plus what cudaEventElapsedTime() says lies between: error at most half of the round trip of
  * that calibration (some 10 us), and 0.5 us of resolution. That function returns float milliseconds,
@@ -82,7 +89,7 @@
 #include "exec/kernels_cuda_launch.h"
 #include "exec/kernels_cuda_products.h"
 
-enum { AHEAD = 16, RING = 32, CALIBRATIONS = 20, TEXT_BYTES = 256 };
+enum { AHEAD = 16, RING = 32, CALIBRATIONS = 20, TEXT_BYTES = 256, STAGE_BYTES = 4 << 20 };
 static const double ANCHOR_S = 4;
 
 /* The times of a command. */
@@ -106,7 +113,10 @@ struct cuda_stream {
 
 struct cuda_device {
     int index;
-    struct cuda_stream streams[STREAM_HOST]; /* compute, H2D, D2H */
+    struct cuda_stream streams[STREAM_HOST]; /* compute, H2D, D2H, P2P */
+    struct device *from; /* of the P2P copy that the feeder hands over */
+    char *stage;         /* STAGE_BYTES, pinned; NULL: no copies are staged */
+    bool staged[DEVICES_MAX]; /* copies from the device of this index are */
 };
 
 static pthread_mutex_t text_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -228,13 +238,42 @@ static enum cudaMemcpyKind direction_of(const struct device_stream *stream)
     }
 }
 
+/* Out and in on one stream: a piece is out before it goes in, and in before the next comes out. */
+static bool give_staged(struct device_stream *stream, char *to, const char *from, uint64_t bytes)
+{
+    struct cuda_stream *const own = stream->own;
+    char *const stage = ((struct cuda_device *)stream->device->own)->stage;
+    for (uint64_t done = 0; done < bytes; done += STAGE_BYTES) {
+        const uint64_t piece = bytes - done < STAGE_BYTES ? bytes - done : STAGE_BYTES;
+        if (!WORKED(stream->device, cudaMemcpyAsync(stage, from + done, piece,
+                                                    cudaMemcpyDeviceToHost, own->stream)) ||
+            !WORKED(stream->device, cudaMemcpyAsync(to + done, stage, piece,
+                                                    cudaMemcpyHostToDevice, own->stream)))
+            return false;
+    }
+    return true;
+}
+
+/* Hand over a copy of at least a byte. */
+static bool give_copy(struct device_stream *stream, void *to, const void *from, uint64_t bytes)
+{
+    struct cuda_stream *const own = stream->own;
+    const struct cuda_device *const cuda = stream->device->own;
+    if (stream->kind != STREAM_P2P)
+        return WORKED(stream->device,
+                      cudaMemcpyAsync(to, from, bytes, direction_of(stream), own->stream));
+    if (cuda->staged[cuda->from->options.index]) return give_staged(stream, to, from, bytes);
+    const int peer = ((const struct cuda_device *)cuda->from->own)->index;
+    return WORKED(stream->device,
+                  cudaMemcpyPeerAsync(to, cuda->index, from, peer, bytes, own->stream));
+}
+
 /* A piece of a paced copy: there when it returns. */
 static void copy_and_wait(void *context, void *to, const void *from, uint64_t bytes)
 {
     struct device_stream *const stream = context;
     struct cuda_stream *const own = stream->own;
-    if (WORKED(stream->device,
-               cudaMemcpyAsync(to, from, bytes, direction_of(stream), own->stream)))
+    if (give_copy(stream, to, from, bytes))
         WORKED(stream->device, cudaStreamSynchronize(own->stream));
 }
 
@@ -264,14 +303,13 @@ static void hand_over_wait(struct device_stream *stream, struct command *command
 static void hand_over_copy(struct device_stream *stream, struct command *command,
                            bool back_to_back)
 {
-    struct cuda_stream *const own = stream->own;
+    if (stream->kind == STREAM_P2P)
+        ((struct cuda_device *)stream->device->own)->from = command->what.copy.from_device;
     if (stream->pace.bytes_per_s > 0)
         pace_copy(&stream->pace, command->what.copy.to, command->what.copy.from,
                   command->what.copy.bytes, back_to_back, &stream->quit);
     else if (command->what.copy.bytes > 0)
-        WORKED(stream->device, cudaMemcpyAsync(command->what.copy.to, command->what.copy.from,
-                                               command->what.copy.bytes, direction_of(stream),
-                                               own->stream));
+        give_copy(stream, command->what.copy.to, command->what.copy.from, command->what.copy.bytes);
 }
 
 static void hand_over(struct device_stream *stream, struct command *command, uint64_t number,
@@ -329,8 +367,10 @@ static enum status open_stream(struct device *device, uint32_t kind, struct erro
     struct cuda_stream *const own = &cuda->streams[kind];
     const struct device_options *const options = &device->options;
     const bool paced = (kind == STREAM_H2D && options->h2d_bytes_per_s > 0) ||
-                       (kind == STREAM_D2H && options->d2h_bytes_per_s > 0);
-    own->waits_for_host = paced || (kind != STREAM_COMPUTE && options->pageable);
+                       (kind == STREAM_D2H && options->d2h_bytes_per_s > 0) ||
+                       (kind == STREAM_P2P && options->p2p_bytes_per_s > 0);
+    const bool of_host = kind == STREAM_H2D || kind == STREAM_D2H;
+    own->waits_for_host = paced || (of_host && options->pageable);
     pthread_mutex_init(&own->events_lock, NULL);
     TRY_CUDA(cudaStreamCreateWithFlags(&own->stream, cudaStreamNonBlocking));
     TRY_CUDA(cudaEventCreateWithFlags(&own->anchor, cudaEventBlockingSync));
@@ -396,12 +436,46 @@ static void close_cuda(struct device *device)
         if (own->anchor) cudaEventDestroy(own->anchor);
         if (own->stream) cudaStreamDestroy(own->stream);
     }
+    if (cuda->stage) cudaFreeHost(cuda->stage);
     cudaFree(device->arena);
     free(cuda);
 }
 
+static enum status link_cuda(struct device *to, struct device *from, struct error *err)
+{
+    const int device = ((struct cuda_device *)to->own)->index;
+    const int peer = ((struct cuda_device *)from->own)->index;
+    int possible = 0;
+    TRY_CUDA(cudaDeviceCanAccessPeer(&possible, device, peer));
+    if (!possible) return STATUS_OK;
+    TRY_CUDA(cudaSetDevice(device));
+    const cudaError_t failed = cudaDeviceEnablePeerAccess(peer, 0);
+    if (failed != cudaSuccess) cudaGetLastError(); /* it was already, or copies work without */
+    return STATUS_OK;
+}
+
+static enum status stage_cuda(struct device *to, struct device *from, struct error *err)
+{
+    struct cuda_device *const cuda = to->own;
+    TRY_CUDA(cudaSetDevice(cuda->index));
+    if (cudaDeviceDisablePeerAccess(((struct cuda_device *)from->own)->index) != cudaSuccess)
+        cudaGetLastError(); /* it was not enabled */
+    if (!cuda->stage) {
+        void *memory;
+        const cudaError_t failed = cudaMallocHost(&memory, STAGE_BYTES);
+        if (failed != cudaSuccess) {
+            cudaGetLastError(); /* it is told here */
+            return error_set(err, STATUS_NO_MEMORY, "no pinned buffer of %d bytes for copies between "
+                             "devices: %s", STAGE_BYTES, cudaGetErrorString(failed));
+        }
+        cuda->stage = memory;
+    }
+    cuda->staged[from->options.index] = true;
+    return STATUS_OK;
+}
+
 static const struct device_ops cuda_ops = {
-    .stop_stream = stop_stream, .close = close_cuda};
+    .stop_stream = stop_stream, .link = link_cuda, .stage = stage_cuda, .close = close_cuda};
 
 static enum status map_arena(struct device *device, const char *name, struct error *err)
 {
@@ -478,10 +552,11 @@ static enum status open_all(struct device *device, struct error *err)
     describe(properties.name, device->options.tf32);
     TRY_CUDA(cudaMemGetInfo(&available, &total));
     status = map_arena(device, properties.name, err);
-    for (uint32_t kind = 0; kind < STREAM_HOST && status == STATUS_OK; kind++)
+    const uint32_t kinds = device->options.p2p ? STREAM_P2P + 1 : STREAM_P2P;
+    for (uint32_t kind = 0; kind < kinds && status == STATUS_OK; kind++)
         status = open_stream(device, kind, err);
     if (status == STATUS_OK) status = note_memory(device, available, err);
-    for (uint32_t kind = 0; kind < STREAM_HOST && status == STATUS_OK; kind++)
+    for (uint32_t kind = 0; kind < kinds && status == STATUS_OK; kind++)
         status = start_stream(device, kind, err);
     if (status == STATUS_OK && device->options.index == 0)
         status = queue_start(device, STREAM_HOST, &host_call_stream, NULL, err);

@@ -1,6 +1,8 @@
 /*
  * The host as a device: an arena, a thread per stream, memcpy as the link, matrix products on cores.
  *
+ * A copy from another device is one memcpy from arena to arena, by the thread of the one that fetches.
+ *
  * The stream's thread does the work itself, so a command has ended when the function below returns,
  * and the times of a piece of work are those of that thread's clock.
  */
@@ -85,6 +87,7 @@ enum status device_open_host(const struct device_options *options, struct device
     for (uint32_t kind = 0; kind < STREAM_KIND_COUNT; kind++) {
         if (kind == STREAM_CPU || (kind == STREAM_HOST && options->index != 0)) continue;
         if (kind != STREAM_COMPUTE && options->compute_only) continue;
+        if (kind == STREAM_P2P && !options->p2p) continue;
         status = queue_start(device, kind, &host_call_stream, NULL, err);
         if (status != STATUS_OK) goto out;
     }

@@ -31,7 +31,8 @@
 #include "exec/measure_state.h"
 
 /* Shares of the budget; the rest is opening devices and touching memory. */
-static const double KERNELS_SHARE = 0.66, COPIES_SHARE = 0.06, INTERFERENCE_SHARE = 0.18;
+static const double KERNELS_SHARE = 0.66, COPIES_SHARE = 0.06, INTERFERENCE_SHARE = 0.18,
+                    P2P_SHARE = 0.03;
 enum { PROFILES_AT_MOST = 5, THREADS_DOUBLED_MAX = 8 };
 
 /* --- statistics ------------------------------------------------------------------------------------ */
@@ -175,6 +176,8 @@ static enum status measure_profiles(struct measure *measure, const struct machin
                                     handover_s, err);
         }
         bench_close(bench);
+        if (status == STATUS_OK && counts[i] == machine->cores)
+            status = measure_p2p(measure, options.backend, measure->budget_s * P2P_SHARE, type, err);
         if (status == STATUS_OK)
             status = measure_interference(measure, backend_find("host"), counts[i], machine->cores,
                                           measure->budget_s * INTERFERENCE_SHARE / count,
@@ -222,7 +225,9 @@ static enum status place_device(struct measure *measure, struct device_type *typ
     hardware->type_count = 1;
     hardware->devices = devices;
     hardware->devices[0] = (struct hardware_device){
-        .memory_bytes = (uint64_t)type->usable_bytes.value, .path_count = 1};
+        .memory_bytes = (uint64_t)type->usable_bytes.value,
+        .path_count = 1,
+        .p2p_group = type->p2p_count > 0 ? 1 : P2P_NONE}; /* one memory: over no link */
     hardware->device_count = 1;
     hardware->links = links;
     hardware->links[0] = (struct hardware_link){

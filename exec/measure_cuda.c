@@ -24,7 +24,8 @@
 #include "exec/measure_state.h"
 
 /* Shares of the budget. */
-static const double KERNELS_SHARE = 0.6, COPIES_SHARE = 0.15, INTERFERENCE_SHARE = 0.15;
+static const double KERNELS_SHARE = 0.6, COPIES_SHARE = 0.15, INTERFERENCE_SHARE = 0.15,
+                    P2P_SHARE = 0.04;
 static const double HOST_SHARE = 0.05;
 
 /* Multiplications and additions in fp32 that a multiprocessor starts in a cycle. */
@@ -108,7 +109,7 @@ static enum bench_size size_for(size_t available)
 
 static enum status measure_type(struct measure *measure, struct device_type *type,
                                 struct compute_profile *profile, size_t available,
-                                struct figure *handover_s, struct error *err)
+                                uint32_t count, struct figure *handover_s, struct error *err)
 {
     struct bench *bench = NULL;
     const struct backend *const cuda = &backend_cuda;
@@ -120,6 +121,8 @@ static enum status measure_type(struct measure *measure, struct device_type *typ
         status = measure_copies(measure, bench, measure->budget_s * COPIES_SHARE, type, handover_s,
                                 err);
     bench_close(bench);
+    if (status == STATUS_OK && count > 1)
+        status = measure_p2p(measure, cuda, measure->budget_s * P2P_SHARE, type, err);
     if (status == STATUS_OK)
         status = measure_interference(measure, cuda, 0, 0, measure->budget_s * INTERFERENCE_SHARE,
                                       &profile->interference, err);
@@ -150,6 +153,32 @@ static double link_rate(const struct device_type *type)
     return fmax((double)in->bytes / in->seconds, (double)out->bytes / out->seconds);
 }
 
+/* What copies between two devices go over: at more than the rate of their links to the host something of
+ * their own, else these links. */
+static enum status place_p2p(struct measure *measure, const struct device_type *type,
+                             struct error *err)
+{
+    struct hardware *const hardware = measure->hardware;
+    const struct copy_point *const last = &type->p2p[type->p2p_count - 1];
+    const double rate = (double)last->bytes / last->seconds;
+    const bool own = rate > 1.05 * hardware->links[0].bandwidth.value;
+    enum status status = STATUS_OK;
+    for (uint32_t d = 0; d < hardware->device_count && status == STATUS_OK; d++) {
+        struct hardware_device *const device = &hardware->devices[d];
+        device->p2p_group = 1;
+        device->p2p_path[device->p2p_path_count++] = own ? hardware->link_count : d;
+        if (!own) continue;
+        char name[32];
+        struct hardware_link *const link = &hardware->links[hardware->link_count++];
+        snprintf(name, sizeof name, "p2p-%" PRIu32, d);
+        *link = (struct hardware_link){.bandwidth = measure_figure(measure, rate, 0),
+                                       .latency = hardware->links[0].latency,
+                                       .duplex = true};
+        status = arena_string(&hardware->arena, name, &link->name, err);
+    }
+    return status;
+}
+
 static enum status place_devices(struct measure *measure, const struct device_type *type,
                                  uint32_t count, struct figure handover_s, struct error *err)
 {
@@ -158,7 +187,7 @@ static enum status place_devices(struct measure *measure, const struct device_ty
     enum status status = arena_array(&hardware->arena, count, sizeof *hardware->devices, &devices,
                                      err);
     if (status == STATUS_OK)
-        status = arena_array(&hardware->arena, count, sizeof *hardware->links, &links, err);
+        status = arena_array(&hardware->arena, 2 * (size_t)count, sizeof *hardware->links, &links, err);
     if (status == STATUS_OK)
         status = arena_array(&hardware->arena, 1, sizeof *hardware->types, &types, err);
     if (status != STATUS_OK) return status;
@@ -179,6 +208,8 @@ static enum status place_devices(struct measure *measure, const struct device_ty
         status = arena_string(&hardware->arena, name, &hardware->links[d].name, err);
     }
     hardware->device_count = hardware->link_count = count;
+    if (status == STATUS_OK && type->p2p_count > 0) status = place_p2p(measure, type, err);
+    hardware_note_p2p(hardware);
     return status;
 }
 
@@ -237,7 +268,7 @@ enum status measure_cuda(const struct measure_options *options, struct hardware 
         status = arena_string(&out->arena, properties.name, &type.name, err);
     if (status == STATUS_OK) status = measure_host_bandwidth(&measure, machine.cores, err);
     if (status == STATUS_OK)
-        status = measure_type(&measure, &type, profile, available, &handover_s, err);
+        status = measure_type(&measure, &type, profile, available, count, &handover_s, err);
     if (status != STATUS_OK) return status;
     set_peaks(&measure, &type, peak_of(&properties));
     status = place_devices(&measure, &type, count, handover_s, err);

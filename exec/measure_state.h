@@ -110,6 +110,11 @@ MUST_CHECK enum status measure_copies(struct measure *measure, struct bench *ben
                                       struct device_type *type, struct figure *handover_s,
                                       struct error *err);
 
+/* Seconds against size from one device of the back end to another; nothing where such copies do not
+ * work (measure_p2p.c). There must be two. */
+MUST_CHECK enum status measure_p2p(struct measure *measure, const struct backend *backend,
+                                   double budget_s, struct device_type *type, struct error *err);
+
 /* With as many host devices of `threads` threads as `cores` hold, at least two; of a GPU: with that one
  * alone, since GPUs do not share what they compute with. */
 MUST_CHECK enum status measure_interference(struct measure *measure,

@@ -76,6 +76,7 @@ struct flight {
     const struct plan_op *op;
     const struct plan_unit *unit;
     uint32_t stream, device, op_index;
+    uint32_t peer;  /* P2P: the device that is copied from, whose memory is given back; else `device` */
     bool skipped;   /* while stopping: it does nothing but wait */
     bool omitted;   /* its computation came behind its job's limit; set by the stream's thread */
     double predicted_s;
@@ -505,8 +506,15 @@ static void record_flight(struct loop *loop, const struct flight *flight)
         .end_s = end_s,
         .device = flight->device,
         .acquired_bytes = flight->acquired_bytes,
-        .released_bytes = flight->released_bytes,
+        .released_bytes = flight->peer == flight->device ? flight->released_bytes : 0,
     });
+    if (flight->peer != flight->device)
+        run_record_slots(loop->record, &(struct run_slots){
+            .start_s = start_s,
+            .end_s = end_s,
+            .device = flight->peer,
+            .released_bytes = flight->released_bytes,
+        });
     if (flight->skipped || flight->omitted || flight->timing.left_out) return;
     const struct trace_span span = {
         .start_s = start_s,
@@ -552,13 +560,12 @@ static bool is_ahead(const struct loop *loop, const struct plan_walk_op *op)
 
 /* --- enqueueing -------------------------------------------------------------------------------- */
 
-static char *address_of(const struct loop *loop, const struct plan_walk_op *op,
-                        const struct plan_place_use *use)
+static char *address_of(const struct loop *loop, const struct plan_place_use *use)
 {
     if (use->place == 0 && use->slot != PLAN_NONE)
         return loop->run->host + loop->run->stage_offset + use->address;
     if (use->place == 0) return run_host_buffer(loop->run, use->buffer) + use->address;
-    return (char *)device_arena(loop->run->devices[op->device]) + use->address;
+    return (char *)device_arena(loop->run->devices[use->place - 1]) + use->address;
 }
 
 static struct unit_arguments unit_arguments_of(const struct loop *loop,
@@ -579,7 +586,7 @@ static struct unit_arguments unit_arguments_of(const struct loop *loop,
     };
     for (uint32_t i = 0; i < op->use_count; i++) {
         const struct plan_buffer *const buffer = &plan->buffers[op->uses[i].buffer];
-        void *const at = address_of(loop, op, &op->uses[i]);
+        void *const at = address_of(loop, &op->uses[i]);
         switch ((enum plan_buffer_kind)buffer->kind) {
         case BUFFER_STATE: /* a resident head reads the token table in the embedding's state */
             if (buffer->shard == shard)
@@ -663,7 +670,7 @@ static void enqueue_compute(struct loop *loop, const struct plan_walk_op *op,
             .minibatch = op->minibatch,
             .batch_index = held_out ? op->held_out % about->evaluation.minibatches
                                     : about->first_minibatch + op->minibatch,
-            .batch = (int32_t *)(void *)address_of(loop, op, &op->uses[0]),
+            .batch = (int32_t *)(void *)address_of(loop, &op->uses[0]),
         };
         device_call(stream, call_batch, &call, sizeof call, &flight->timing);
         return;
@@ -682,14 +689,19 @@ static void enqueue_copy(struct loop *loop, const struct plan_walk_op *op, struc
     const struct plan_place_use *const from = &op->uses[0], *const to = &op->uses[1];
     if (op->op->stream == STREAM_READ || op->op->stream == STREAM_WRITE) {
         const struct plan_place_use *const staged = op->op->stream == STREAM_READ ? to : from;
-        run_storage_enqueue(loop->run, op, address_of(loop, op, staged), copied_minibatch(loop, op),
+        run_storage_enqueue(loop->run, op, address_of(loop, staged), copied_minibatch(loop, op),
                             &flight->omitted, &flight->timing);
         return;
     }
-    char *const target = address_of(loop, op, to);
+    char *const target = address_of(loop, to);
     const struct device_guard guard = {.limit = &loop->run->jobs[op->unit->job].limit,
                                        .value = copied_minibatch(loop, op)};
-    device_copy_guarded(stream, target, address_of(loop, op, from), op->op->bytes, guard,
+    if (op->op->stream == STREAM_P2P) {
+        device_copy_p2p(stream, target, loop->run->devices[from->place - 1],
+                        address_of(loop, from), op->op->bytes, guard, &flight->timing);
+        return;
+    }
+    device_copy_guarded(stream, target, address_of(loop, from), op->op->bytes, guard,
                         &flight->timing);
     if (to->place == 0 && loop->plan->buffers[to->buffer].kind == BUFFER_LOSS) {
         const struct loss_call call = {
@@ -759,17 +771,18 @@ static void poison_released(struct loop *loop, const struct plan_walk_op *op)
         const uint64_t offset = loop->plan->accesses[op->op->first_access + i].offset_bytes;
         const bool staged = use->place == 0 && use->slot != PLAN_NONE;
         if (staged && (use->flags & ACCESS_RELEASE) && loop->run->backend->arena_on_host)
-            device_poison(stream, address_of(loop, op, use) - offset, /* the last to use it */
+            device_poison(stream, address_of(loop, use) - offset, /* the last to use it */
                           loop->plan->buffers[use->buffer].bytes);
         if (!plan_use_on_device(use)) continue;
+        const uint32_t device = use->place - 1;
         uint64_t *const users =
-            &loop->users[((size_t)op->device * loop->plan->buffer_count + use->buffer) * STREAM_HOST];
-        users[op->op->stream] = device_record(stream);
+            &loop->users[((size_t)device * loop->plan->buffer_count + use->buffer) * STREAM_HOST];
+        if (device == op->device) users[op->op->stream] = device_record(stream);
         if (!(use->flags & ACCESS_RELEASE)) continue;
-        for (uint32_t kind = STREAM_COMPUTE; kind < STREAM_HOST; kind++)
-            device_wait(stream, loop->run->streams[plan_stream(loop->plan, op->device, kind)],
+        for (uint32_t kind = STREAM_COMPUTE; kind < plan_device_streams(loop->plan); kind++)
+            device_wait(stream, loop->run->streams[plan_stream(loop->plan, device, kind)],
                         users[kind]);
-        device_poison(stream, address_of(loop, op, use) - offset,
+        device_poison(stream, address_of(loop, use) - offset,
                       loop->plan->buffers[use->buffer].bytes);
         memset(users, 0, STREAM_HOST * sizeof *users);
     }
@@ -778,15 +791,13 @@ static void poison_released(struct loop *loop, const struct plan_walk_op *op)
 static void measure_slots(const struct loop *loop, const struct plan_walk_op *op,
                           struct flight *flight)
 {
-    uint8_t *const slot_uses =
-        loop->run->slot_uses + (size_t)op->device * loop->plan->slot_count;
     for (uint32_t i = 0; i < op->use_count; i++) {
         const struct plan_place_use *const use = &op->uses[i];
         const uint64_t bytes = loop->plan->buffers[use->buffer].bytes;
         if (!plan_use_on_device(use)) continue;
         if (use->flags & ACCESS_ACQUIRE) {
             flight->acquired_bytes += bytes;
-            slot_uses[use->slot] |=
+            loop->run->slot_uses[(size_t)op->device * loop->plan->slot_count + use->slot] |=
                 (uint8_t)(1u << plan_memory_use_of(loop->plan, op->unit, use->buffer));
         }
         if (use->flags & ACCESS_RELEASE) flight->released_bytes += bytes;
@@ -805,6 +816,7 @@ static void enqueue(struct loop *loop, const struct plan_walk_op *op, bool skip)
         .unit = op->unit,
         .stream = op->stream,
         .device = op->device,
+        .peer = op->op->stream == STREAM_P2P ? op->uses[0].place - 1 : op->device,
         .op_index = op->op_index,
         .skipped = skip,
         .predicted_s = skip ? 0 : loop->predicted_s[op->op - loop->plan->ops],
@@ -948,6 +960,19 @@ static enum status save_states(struct loop *loop, struct error *err)
 
 /* --- before and after -------------------------------------------------------------------------- */
 
+/* P2P copies of a unit, between the devices of an instance of it. */
+static void predict_p2p(struct loop *loop, const struct plan_instance *instance)
+{
+    const struct plan *const plan = loop->plan;
+    const struct plan_unit *const unit = &plan->units[instance->unit];
+    for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++) {
+        if (plan->ops[o].stream != STREAM_P2P) continue;
+        loop->predicted_s[o] =
+            cost_p2p_s(&plan->hardware, instance->peer, instance->device, plan->ops[o].bytes);
+        loop->predicted_max_s = fmax(loop->predicted_max_s, loop->predicted_s[o]);
+    }
+}
+
 static void predict(struct loop *loop)
 {
     const struct plan *const plan = loop->plan;
@@ -958,10 +983,10 @@ static void predict(struct loop *loop)
             seconds = cost_storage_s(&plan->hardware,
                                      op->stream == STREAM_READ ? STORAGE_READ : STORAGE_WRITE,
                                      op->bytes);
-        } else if (op->kind == OP_COPY) {
+        } else if (op->kind == OP_COPY && op->stream != STREAM_P2P) {
             seconds = cost_copy_s(&plan->hardware, 0,
                                   op->stream == STREAM_H2D ? COPY_H2D : COPY_D2H, op->bytes);
-        } else if (op->work != PLAN_NONE) {
+        } else if (op->kind == OP_COMPUTE && op->work != PLAN_NONE) {
             const struct plan_work *const work = &plan->works[op->work];
             const bool host = plan_stream_is_host(op->stream);
             const uint32_t device = host ? hardware_cpu(&plan->hardware) : 0;
@@ -971,6 +996,8 @@ static void predict(struct loop *loop)
         loop->predicted_s[i] = seconds;
         loop->predicted_max_s = fmax(loop->predicted_max_s, seconds);
     }
+    for (uint32_t i = 0; i < plan->instance_count; i++)
+        if (plan->instances[i].peer != PLAN_NONE) predict_p2p(loop, &plan->instances[i]);
     for (uint32_t s = 0; s < plan->segment_count; s++) {
         const struct plan_segment *const segment = &plan->segments[s];
         double once_s = 0;

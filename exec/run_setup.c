@@ -21,8 +21,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/quantity.h"
 #include "base/size.h"
+#include "exec/device_p2p.h"
 #include "exec/host_memory.h"
 #include "exec/run_attention.h"
 #include "exec/run_faults.h"
@@ -364,7 +366,7 @@ static enum status fill_all_weights(struct run *run, struct error *err)
  * not overlap with the link's. Assumed, not measured. */
 static const double PAGEABLE_FACTOR = 3;
 
-/* All copies of the plan one after the other. */
+/* All copies of the plan to and from the host one after the other. */
 static double planned_copies_s(const struct plan *plan)
 {
     double total_s = 0;
@@ -376,7 +378,7 @@ static double planned_copies_s(const struct plan *plan)
                 &plan->instances[segment->first_instance + i];
             const struct plan_unit *const unit = &plan->units[instance->unit];
             for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
-                if (plan->ops[o].kind == OP_COPY)
+                if (plan->ops[o].kind == OP_COPY && plan->ops[o].stream != STREAM_P2P)
                     once_s += cost_copy_s(&plan->hardware, instance->device,
                                           plan->ops[o].stream == STREAM_H2D ? COPY_H2D : COPY_D2H,
                                           plan->ops[o].bytes);
@@ -404,13 +406,14 @@ static void pin_host(struct run *run)
 
 /* --- devices ----------------------------------------------------------------------------------- */
 
-/* The slowest paced link on the way to a device; 0: none is paced. */
-static double paced_rate(const struct hardware *hardware, uint32_t device)
+/* The slowest paced link on a way; 0: none is paced. Each stream is paced by itself, so copies that
+ * share a link in one direction do not slow each other down; one between devices by the links of the
+ * device that fetches. */
+static double paced_rate(const struct hardware *hardware, const uint32_t *path, uint32_t count)
 {
-    const struct hardware_device *const d = &hardware->devices[device];
     double rate = 0;
-    for (uint32_t i = 0; i < d->path_count; i++) {
-        const struct hardware_link *const link = &hardware->links[d->path[i]];
+    for (uint32_t i = 0; i < count; i++) {
+        const struct hardware_link *const link = &hardware->links[path[i]];
         if (link->paced && (rate == 0 || link->bandwidth.value < rate)) rate = link->bandwidth.value;
     }
     return rate;
@@ -488,6 +491,31 @@ static enum status find_users(struct run *run, struct error *err)
     return STATUS_OK;
 }
 
+/* Try each pair of devices that the plan copies between. */
+static enum status link_devices(struct run *run, struct error *err)
+{
+    const struct plan *const plan = run->plan;
+    const size_t devices = plan->hardware.device_count;
+    if (!hardware_has_p2p(&plan->hardware)) return STATUS_OK;
+    bool *const tried = alloc_zeroed(devices * devices, sizeof *tried);
+    if (!tried) return error_memory(err, "the links between devices", devices * devices);
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < plan->instance_count && status == STATUS_OK; i++) {
+        const uint32_t to = plan->instances[i].device, from = plan->instances[i].peer;
+        enum p2p_way way;
+        char why[P2P_WHY_BYTES];
+        if (from == PLAN_NONE || tried[to * devices + from]) continue;
+        tried[to * devices + from] = true;
+        status = device_link(run->devices[to], run->devices[from], &way, why, err);
+        if (status == STATUS_OK && way == P2P_STAGED)
+            run_note(run, "direct copies from device %" PRIu32 " to device %" PRIu32 " do not work (%s): "
+                     "they go through host memory, which takes longer than the plan has for them",
+                     from, to, why);
+    }
+    free(tried);
+    return status;
+}
+
 static enum status open_devices(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
@@ -506,13 +534,17 @@ static enum status open_devices(struct run *run, struct error *err)
     status = find_users(run, err);
     if (status != STATUS_OK) return status;
     for (uint32_t d = 0; d < device_count; d++) {
-        const double rate = paced_rate(&plan->hardware, d);
+        const struct hardware_device *const about = &plan->hardware.devices[d];
+        const double rate = paced_rate(&plan->hardware, about->path, about->path_count);
         const struct device_options options = {
             .index = d,
             .arena_bytes = plan_device_bytes(plan, d),
             .threads = run->threads,
             .h2d_bytes_per_s = rate,
             .d2h_bytes_per_s = rate,
+            .p2p = hardware_has_p2p(&plan->hardware),
+            .p2p_bytes_per_s =
+                paced_rate(&plan->hardware, about->p2p_path, about->p2p_path_count),
             .poison = run->options->poison,
             .delay_seed = run->options->delay_seed,
             .tf32 = run->options->tf32,
@@ -522,10 +554,12 @@ static enum status open_devices(struct run *run, struct error *err)
         if (status == STATUS_OK) status = check_kernels(plan, device_kernels(run->devices[d]), err);
         if (status != STATUS_OK) return error_add(err, "device %" PRIu32, d);
         run_prepare_attention(run, d);
-        for (uint32_t kind = STREAM_COMPUTE; kind <= STREAM_D2H; kind++)
+        for (uint32_t kind = STREAM_COMPUTE; kind < plan_device_streams(plan); kind++)
             run->streams[plan_stream(plan, d, kind)] = device_stream(run->devices[d], kind);
     }
     run->streams[plan_stream(plan, 0, STREAM_HOST)] = device_stream(run->devices[0], STREAM_HOST);
+    status = link_devices(run, err);
+    if (status != STATUS_OK) return status;
     return open_cpu(run, err);
 }
 

@@ -21,6 +21,7 @@
 #include "exec/backend.h"
 #include "exec/run.h"
 #include "planner/planner.h"
+#include "tests/support_p2p.h"
 #include "tests/support_kernels.h"
 #include "tests/support_memory.h"
 #include "tests/support_planner.h"
@@ -640,6 +641,25 @@ static void test_copies(void **state)
     check_copies((struct device_options){.delay_seed = 11});
 }
 
+/* Where there are two GPUs: pinned, paced, delayed, beside pageable memory of the host. */
+static void test_copies_between_devices(void **state)
+{
+    (void)state;
+    need_device();
+    uint32_t count = 0;
+    struct error err = {0};
+    assert_int_equal(backend_find("cuda")->count(&count, &err), STATUS_OK);
+    if (count < 2) skip();
+    static const struct device_options options[] = {
+        {.delay_seed = 0}, {.delay_seed = 17}, {.p2p_bytes_per_s = 300e6}, {.pageable = true}};
+    for (size_t i = 0; i < ARRAY_COUNT(options); i++) {
+        struct device *pair[2];
+        p2p_open_pair(device_open_cuda, options[i], P2P_DIRECT, pair);
+        p2p_check_copies(pair);
+        p2p_close_pair(pair);
+    }
+}
+
 /* An event that was not reached when it was asked for counts as an error of the thread that asked,
  * which its next launch would return. */
 static void test_opening_leaves_no_error(void **state)
@@ -989,6 +1009,7 @@ int main(void)
         cmocka_unit_test(test_the_table_is_complete),
         cmocka_unit_test(test_no_device),
         cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_copies_between_devices),
         cmocka_unit_test(test_opening_leaves_no_error),
         cmocka_unit_test(test_events),
         cmocka_unit_test(test_a_wait_is_a_command),

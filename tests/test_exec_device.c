@@ -18,6 +18,7 @@
 #include "exec/device.h"
 #include "exec/host_memory.h"
 #include "exec/pace.h"
+#include "tests/support_p2p.h"
 
 enum { ARENA_BYTES = 5 << 20 };
 
@@ -342,6 +343,45 @@ static void test_open_without_memory(void **state)
     assert_non_null(strstr(err.text, "arena"));
 }
 
+static void test_copies_between_devices(void **state)
+{
+    (void)state;
+    struct device *pair[2];
+    p2p_open_pair(device_open_host, (struct device_options){.delay_seed = 0}, P2P_DIRECT, pair);
+    p2p_check_copies(pair);
+    p2p_close_pair(pair);
+    p2p_open_pair(device_open_host, (struct device_options){.delay_seed = 5}, P2P_DIRECT, pair);
+    p2p_check_copies(pair);
+    p2p_close_pair(pair);
+}
+
+/* 3 MiB at 100 MB/s take 31.457 ms or more; what the host's links are paced to does not matter. */
+static void test_copies_between_devices_are_paced(void **state)
+{
+    (void)state;
+    struct device *pair[2];
+    p2p_open_pair(device_open_host, (struct device_options){.p2p_bytes_per_s = 100e6}, P2P_DIRECT,
+                  pair);
+    assert_true(p2p_check_copies(pair) > 31.4e-3);
+    p2p_close_pair(pair);
+}
+
+/* After it was tried, the arena is as it was when opened: full of NaN where that is asked for. */
+static void test_a_link_leaves_poison(void **state)
+{
+    (void)state;
+    struct device *pair[2];
+    p2p_open_pair(device_open_host, (struct device_options){.poison = true}, P2P_DIRECT, pair);
+    for (uint32_t d = 0; d < 2; d++)
+        for (uint32_t i = 0; i < (2 << 20) / sizeof(float); i++)
+            assert_true(isnan(((const float *)device_arena(pair[d]))[i]));
+    assert_null(device_stream(pair[0], STREAM_CPU));
+    p2p_close_pair(pair);
+    struct device *device = open_device((struct device_options){.delay_seed = 0});
+    assert_null(device_stream(device, STREAM_P2P)); /* unless it is asked for */
+    device_close(device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,6 +397,9 @@ int main(void)
         cmocka_unit_test(test_delays),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_open_without_memory),
+        cmocka_unit_test(test_copies_between_devices),
+        cmocka_unit_test(test_copies_between_devices_are_paced),
+        cmocka_unit_test(test_a_link_leaves_poison),
     };
     return cmocka_run_group_tests_name("device", tests, NULL, NULL);
 }

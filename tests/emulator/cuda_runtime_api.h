@@ -17,6 +17,7 @@ typedef enum cudaError {
     cudaErrorInvalidConfiguration,
     cudaErrorNotReady,
     cudaErrorIllegalAddress,
+    cudaErrorPeerAccessAlreadyEnabled,
     cudaErrorNotSupported
 } cudaError_t;
 typedef struct emulated_stream *cudaStream_t;
@@ -58,6 +59,11 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream);
+cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer);
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags);
+cudaError_t cudaDeviceDisablePeerAccess(int peer);
+cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device,
+                                size_t bytes, cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream);
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *argument);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags);

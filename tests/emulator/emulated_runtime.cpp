@@ -38,6 +38,8 @@ enum { PAUSE_MAX_US = 60, DEVICES = 2 };
 static struct emulator_faults faults;
 static uint64_t worked; /* pieces of work on faults.device */
 static bool lost[DEVICES];
+static bool peers[DEVICES][DEVICES]; /* access of the first to the second's memory is enabled */
+static struct emulator_peer_copies peer_copies;
 static thread_local int current;
 
 struct mark {
@@ -62,6 +64,8 @@ extern "C" void emulator_set_faults(struct emulator_faults next)
     const std::lock_guard<std::mutex> guard(lock);
     faults = next;
     worked = 0;
+    peer_copies = {};
+    memset(peers, 0, sizeof peers);
     for (bool &is_lost : lost) is_lost = false;
 }
 
@@ -301,6 +305,67 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     return cudaStreamSynchronize(stream);
 }
 
+/* --- copies between devices ------------------------------------------------------------------------------ */
+
+extern "C" struct emulator_peer_copies emulator_peer_copies(void)
+{
+    const std::lock_guard<std::mutex> guard(lock);
+    return peer_copies;
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
+{
+    const std::lock_guard<std::mutex> guard(lock);
+    *can = device != peer && !faults.forbids_peers;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned)
+{
+    const std::lock_guard<std::mutex> guard(lock);
+    if (faults.forbids_peers || peer == current) return last_error = cudaErrorNotSupported;
+    if (peers[current][peer]) return last_error = cudaErrorPeerAccessAlreadyEnabled;
+    peers[current][peer] = true;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceDisablePeerAccess(int peer)
+{
+    const std::lock_guard<std::mutex> guard(lock);
+    if (!peers[current][peer]) return last_error = cudaErrorNotSupported;
+    peers[current][peer] = false;
+    return cudaSuccess;
+}
+
+/* Is it in memory of a device? */
+static bool is_allocated(const void *memory)
+{
+    for (const std::pair<void *const, size_t> &piece : allocated)
+        if ((const char *)memory >= (char *)piece.first &&
+            (const char *)memory < (char *)piece.first + piece.second)
+            return true;
+    return false;
+}
+
+cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device,
+                                size_t bytes, cudaStream_t stream)
+{
+    uint64_t every = 0;
+    {
+        const std::lock_guard<std::mutex> guard(lock);
+        if (!is_allocated(to) || !is_allocated(from) || to_device == from_device)
+            return cudaErrorInvalidValue;
+        if (lost[from_device]) return state_of(from_device);
+        const bool direct = peers[to_device][from_device];
+        direct ? peer_copies.direct++ : peer_copies.through_driver++;
+        if (direct) every = faults.damages_peers;
+    }
+    return emulator_enqueue(stream, [=]() {
+        memcpy(to, from, bytes);
+        for (uint64_t i = every; every > 0 && i <= bytes; i += every) ((char *)to)[i - 1] ^= 0x10;
+    });
+}
+
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind)
 {
     memcpy(to, from, bytes);
@@ -335,6 +400,7 @@ const char *cudaGetErrorString(cudaError_t error)
     case cudaSuccess: return "no error";
     case cudaErrorMemoryAllocation: return "out of memory";
     case cudaErrorIllegalAddress: return "an illegal memory access was encountered";
+    case cudaErrorPeerAccessAlreadyEnabled: return "peer access is already enabled";
     case cudaErrorNotSupported: return "operation not supported";
     default: return "an error";
     }

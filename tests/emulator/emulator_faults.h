@@ -16,7 +16,16 @@ struct emulator_faults {
     uint64_t after;
     bool refuses_pinning;
     size_t largest_bytes;   /* no more device memory in one piece; 0: no limit */
+    bool forbids_peers;     /* no device may reach into another's memory: copies go through the driver */
+    uint64_t damages_peers; /* of each direct copy, every so many-th byte arrives changed; 0: none */
 };
+
+/* Copies that went directly from one device's memory to another's, since the faults were set; and those
+ * that the driver was asked for without access. */
+struct emulator_peer_copies {
+    uint64_t direct, through_driver;
+};
+struct emulator_peer_copies emulator_peer_copies(void);
 
 /* From now on; counting begins anew, and lost devices are there again. No device may be open. */
 void emulator_set_faults(struct emulator_faults faults);
