@@ -79,6 +79,7 @@ enum status cli_machine_read(const struct cli_machine *machine, struct hardware 
     struct hardware_options options = {
         .device_count = (uint32_t)machine->devices,
         .threads = (uint32_t)machine->threads,
+        .no_p2p = machine->no_p2p,
     };
     if (cli_bytes(machine->device_memory_bytes, "device-memory", &options.device_memory_bytes,
                   err) != STATUS_OK ||
@@ -88,6 +89,7 @@ enum status cli_machine_read(const struct cli_machine *machine, struct hardware 
             STATUS_OK ||
         rate_of(machine->link_bytes_per_s, "link-rate", &options.link_bytes_per_s, err) !=
             STATUS_OK ||
+        rate_of(machine->p2p_bytes_per_s, "p2p-rate", &options.p2p_bytes_per_s, err) != STATUS_OK ||
         rate_of(machine->storage_bytes_per_s, "storage-rate", &options.storage_bytes_per_s, err) !=
             STATUS_OK)
         return err->status;

@@ -12,7 +12,8 @@ struct cli_machine {
     uint64_t devices; /* 0: as many as the machine has, like threads */
     uint64_t threads;
     double device_memory_bytes, link_bytes_per_s, host_memory_bytes; /* or CLI_NOT_GIVEN */
-    double storage_bytes, storage_bytes_per_s;                       /* likewise */
+    double storage_bytes, storage_bytes_per_s, p2p_bytes_per_s;      /* likewise */
+    bool no_p2p;
 };
 
 #define CLI_MACHINE_NONE                                                                          \
@@ -20,7 +21,8 @@ struct cli_machine {
      .link_bytes_per_s = CLI_NOT_GIVEN,                                                           \
      .host_memory_bytes = CLI_NOT_GIVEN,                                                          \
      .storage_bytes = CLI_NOT_GIVEN,                                                              \
-     .storage_bytes_per_s = CLI_NOT_GIVEN}
+     .storage_bytes_per_s = CLI_NOT_GIVEN,                                                        \
+     .p2p_bytes_per_s = CLI_NOT_GIVEN}
 
 /* Rows for the tables of options, `m` being a struct cli_machine. */
 #define CLI_MACHINE_NAME(m)                                                                       \
@@ -35,6 +37,10 @@ struct cli_machine {
 #define CLI_MACHINE_SPEEDS(m)                                                                     \
     OPTION_QUANTITY("link-rate", 0, "RATE", DIMENSION_BYTES_PER_S, &(m)->link_bytes_per_s,        \
                     "rate of each device's link, such as 2GB/s"),                                 \
+        OPTION_QUANTITY("p2p-rate", 0, "RATE", DIMENSION_BYTES_PER_S, &(m)->p2p_bytes_per_s,      \
+                        "rate of direct links between devices, such as 20GB/s"),                  \
+        OPTION_FLAG("no-p2p", 0, &(m)->no_p2p,                                                    \
+                    "copy nothing directly from one device to another"),                          \
         OPTION_U64("threads", 0, "N", 1, 4096, &(m)->threads,                                     \
                    "threads of each device on the host's cores")
 

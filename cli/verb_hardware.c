@@ -178,21 +178,37 @@ static void print_measured(FILE *out, const struct hardware *hardware)
     }
 }
 
+static void print_path(FILE *out, const struct hardware *hardware, const uint32_t *path,
+                       uint32_t count)
+{
+    char rate[QUANTITY_TEXT_BYTES];
+    for (uint32_t i = 0; i < count; i++) {
+        const struct hardware_link *link = &hardware->links[path[i]];
+        fprintf(out, " --[%s %s %s%s]--", link->name,
+                quantity_text(link->bandwidth.value, DIMENSION_BYTES_PER_S, rate),
+                link->duplex ? "duplex" : "simplex", link->paced ? ", paced" : "");
+    }
+}
+
 /* host --(link, rate)-- ... -- device */
 static void print_links(FILE *out, const struct hardware *hardware)
 {
     for (uint32_t d = 0; d < hardware->device_count; d++) {
         const struct hardware_device *device = &hardware->devices[d];
-        char memory[QUANTITY_TEXT_BYTES], rate[QUANTITY_TEXT_BYTES];
+        char memory[QUANTITY_TEXT_BYTES];
         fputs("host", out);
-        for (uint32_t i = 0; i < device->path_count; i++) {
-            const struct hardware_link *link = &hardware->links[device->path[i]];
-            fprintf(out, " --[%s %s %s%s]--", link->name,
-                    quantity_text(link->bandwidth.value, DIMENSION_BYTES_PER_S, rate),
-                    link->duplex ? "duplex" : "simplex", link->paced ? ", paced" : "");
-        }
+        print_path(out, hardware, device->path, device->path_count);
         fprintf(out, " device %u (%s, %s)\n", d, hardware->types[device->type].name,
                 quantity_text((double)device->memory_bytes, DIMENSION_BYTES, memory));
+    }
+    if (!hardware_has_p2p(hardware)) return;
+    fputs("direct links between devices, each way where duplex:\n", out);
+    for (uint32_t d = 0; d < hardware->device_count; d++) {
+        const struct hardware_device *device = &hardware->devices[d];
+        if (device->p2p_group == P2P_NONE) continue;
+        fprintf(out, "group %u", device->p2p_group);
+        print_path(out, hardware, device->p2p_path, device->p2p_path_count);
+        fprintf(out, " device %u\n", d);
     }
 }
 

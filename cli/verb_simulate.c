@@ -239,15 +239,16 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
         .argument_max = 1,
         .examples = (const char *const[]){"spillway simulate plan.json --trace predicted.json.gz",
                                           "spillway simulate plan.json --hw a100-sxm4-40gb", NULL},
-        .details = "--link-rate and --threads change the machine that --hw names; without --hw the "
-                   "plan's own machine is used as the plan holds it.",
+        .details = "--link-rate, --p2p-rate, --no-p2p and --threads change the machine that --hw names; "
+                   "without --hw the plan's own machine is used as the plan holds it.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
         return err->status;
-    if (!machine.name && (machine.link_bytes_per_s >= 0 || machine.threads > 0))
-        return error_set(err, STATUS_BAD_INPUT,
-                         "--link-rate and --threads change the machine of --hw, which is missing");
+    if (!machine.name && (machine.link_bytes_per_s >= 0 || machine.p2p_bytes_per_s >= 0 ||
+                          machine.no_p2p || machine.threads > 0))
+        return error_set(err, STATUS_BAD_INPUT, "--link-rate, --p2p-rate, --no-p2p and --threads change "
+                         "the machine of --hw, which is missing");
     if (report.trace_path && strcmp(report.trace_path, "-") == 0)
         return error_set(err, STATUS_BAD_INPUT,
                          "option '--trace' needs a file: standard output gets the report");

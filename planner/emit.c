@@ -3,13 +3,15 @@
  *
  * A unit is written once per (shard, pass) and variant: whether its input is already on the device
  * because the job's previous unit ran there just before, and whether its output will be used there
- * next. A forward pass always sends its output to the host as well, for the backward pass starts
- * from it; only the input of the loss and the gradients, used once, can skip the host.
+ * next. Where it is on another device to which there is a direct link, and the schedule says so, it is
+ * fetched from there, and has stayed in its edge until then. A forward pass always sends its output to
+ * the host as well, for the backward pass starts from it; only the input of the loss and the gradients,
+ * used once, can skip the host.
  *
  *     streamed backward of shard s:
  *       h2d  state of s            -> region
  *       h2d  boundary s            -> edge          (the shard's input: recomputation starts there)
- *       h2d  gradient s+1          -> edge          (unless it is here)
+ *       h2d  gradient s+1          -> edge          (unless it is here; or p2p from the device that has it)
  *       compute backward              workspace, edge: gradient s
  *       d2h  gradient s            -> host          (unless it is used here next)
  *       d2h  state of s            -> host, region free
@@ -79,8 +81,12 @@ struct unit_slots {
 
 enum { ACCESSES_MAX = 12 };
 
-/* Of a shard's pass: input here, output here, the last of its minibatch. */
-enum { VARIANT_HERE_IN = 4, VARIANT_HERE_OUT = 2, VARIANT_ENDS = 1, UNIT_VARIANTS = 8 };
+/* Where a unit finds its input. */
+enum origin { ORIGIN_HOST, ORIGIN_HERE, ORIGIN_PEER, ORIGINS };
+
+/* Of a shard's pass: its origin, times these; its output stays, it is the last of its minibatch. */
+enum { VARIANT_STAYS = 2, VARIANT_ENDS = 1, VARIANTS_OF_ORIGIN = 4 };
+enum { UNIT_VARIANTS = ORIGINS * VARIANTS_OF_ORIGIN };
 
 struct emitter {
     struct plan_builder *builder;
@@ -114,7 +120,8 @@ struct shard_view {
     bool resident;   /* so are all shards of the job */
     bool persistent; /* the state is on the device, and stays */
     bool on_cpu; /* the optimizer; of an embedding, both passes */
-    bool here_in, here_out;
+    enum origin origin; /* of boundary or gradient that enter; from the host always the rest */
+    bool stays;         /* the output, in its edge, for the job's next unit */
     enum plan_pass pass; /* of the unit */
     uint32_t activations;
     uint64_t slice_rows; /* 0: whole */
@@ -201,6 +208,13 @@ static void fetch(struct emitter *e, uint32_t host, uint64_t host_offset, uint32
 {
     take_slot(e, area, slot_offset, bytes);
     add_copy(e, STREAM_H2D, host, host_offset, 0, device, 0, ACCESS_ACQUIRE, bytes);
+}
+
+/* The same buffer of another device to a new one here. */
+static void fetch_from_peer(struct emitter *e, uint32_t device, enum area area, uint64_t bytes)
+{
+    take_slot(e, area, 0, bytes);
+    add_copy(e, STREAM_P2P, device, 0, ACCESS_RELEASE, device, 0, ACCESS_ACQUIRE, bytes);
 }
 
 static void send(struct emitter *e, uint32_t device, uint32_t device_flags, uint32_t host,
@@ -435,32 +449,43 @@ static uint32_t boundary(struct emitter *e, const struct shard_view *v, uint32_t
     return buffer(e, v, kind, shard, 0, on_device, bytes);
 }
 
-/* Batch, boundary or gradient that enters: fetched to an edge unless it is here; then used up. */
-static void input(struct emitter *e, const struct shard_view *v, uint32_t kind, uint32_t shard,
-                  uint64_t bytes, bool here, bool fetched)
+/* Batch, boundary or gradient that enters: fetched to an edge unless it is here ... */
+static void fetch_input(struct emitter *e, const struct shard_view *v, uint32_t kind, uint32_t shard,
+                        uint64_t bytes, enum origin origin)
 {
     uint32_t device = boundary(e, v, kind, shard, true, bytes);
-    if (fetched) {
-        if (!here)
-            fetch(e, boundary(e, v, kind, shard, false, bytes), 0, device, AREA_EDGE, 0, bytes);
-    } else {
-        use(e, device, ACCESS_READ | ACCESS_RELEASE);
-    }
+    if (origin == ORIGIN_PEER)
+        fetch_from_peer(e, device, AREA_EDGE, bytes);
+    else if (origin == ORIGIN_HOST)
+        fetch(e, boundary(e, v, kind, shard, false, bytes), 0, device, AREA_EDGE, 0, bytes);
 }
 
-static void batch(struct emitter *e, const struct shard_view *v, bool fetched)
+/* ... and used up. */
+static void use_input(struct emitter *e, const struct shard_view *v, uint32_t kind, uint32_t shard,
+                      uint64_t bytes)
+{
+    use(e, boundary(e, v, kind, shard, true, bytes), ACCESS_READ | ACCESS_RELEASE);
+}
+
+static void fetch_batch(struct emitter *e, const struct shard_view *v)
 {
     uint64_t bytes = job_batch_bytes(v->job);
-    if (bytes > 0) input(e, v, BUFFER_BATCH, PLAN_NONE, bytes, false, fetched);
+    if (bytes > 0) fetch_input(e, v, BUFFER_BATCH, PLAN_NONE, bytes, ORIGIN_HOST);
 }
 
-/* Boundary or gradient that leaves: it stays for the next unit here, goes to the host, or both. */
+static void use_batch(struct emitter *e, const struct shard_view *v)
+{
+    uint64_t bytes = job_batch_bytes(v->job);
+    if (bytes > 0) use_input(e, v, BUFFER_BATCH, PLAN_NONE, bytes);
+}
+
+/* Boundary or gradient that leaves: it stays for the job's next unit, goes to the host, or both. */
 static void output(struct emitter *e, const struct shard_view *v, uint32_t kind, uint32_t shard,
                    uint64_t bytes, bool to_host)
 {
     uint32_t device = boundary(e, v, kind, shard, true, bytes);
     if (to_host)
-        send(e, device, v->here_out ? 0 : ACCESS_RELEASE, boundary(e, v, kind, shard, false, bytes),
+        send(e, device, v->stays ? 0 : ACCESS_RELEASE, boundary(e, v, kind, shard, false, bytes),
              0, bytes);
 }
 
@@ -513,7 +538,7 @@ static void sliced_embedding_forward(struct emitter *e, const struct shard_view 
     uint32_t out = boundary(e, v, BUFFER_BOUNDARY, 1, true, v->footprint->output_bytes);
     uint32_t tokens = boundary(e, v, BUFFER_BATCH, PLAN_NONE, true, job_batch_bytes(v->job));
     uint32_t slices = slice_range(v, 0, &first, &count);
-    batch(e, v, true);
+    fetch_batch(e, v);
     for (uint32_t k = 0; k < slices; k++) {
         slice_range(v, k, &first, &count);
         uint32_t rows = buffer(e, v, BUFFER_PARAMETERS, 0, 1 + k, true, count * row);
@@ -562,7 +587,7 @@ static void write_forward(struct emitter *e, const struct shard_view *v)
     const struct footprint *f = v->footprint;
     bool trains = v->pass == PLAN_FORWARD;
     /* the loss uses its input once; every other boundary is needed again by a backward pass */
-    bool to_host = !v->here_out || (trains && v->shard + 2 < v->shard_count);
+    bool to_host = !v->stays || (trains && v->shard + 2 < v->shard_count);
     uint64_t kept_bytes = !trains || v->embedding ? 0 : f->kept_bytes[v->activations];
     if (v->shard == 0) add_batch_op(e, v);
     if (v->embedding && v->on_cpu) {
@@ -579,12 +604,12 @@ static void write_forward(struct emitter *e, const struct shard_view *v)
                                                  f->weight_bytes);
     if (!v->persistent)
         fetch_state(e, v, v->shard, STAGED_TRANSIENT, 0, parameters, AREA_REGION, f->weight_bytes);
-    if (v->shard == 0) batch(e, v, true);
-    else input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, v->here_in, true);
+    if (v->shard == 0) fetch_batch(e, v);
+    else fetch_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, v->origin);
 
     use(e, parameters, ACCESS_READ | (v->persistent ? 0 : ACCESS_RELEASE));
-    if (v->shard == 0) batch(e, v, false);
-    else input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, v->here_in, false);
+    if (v->shard == 0) use_batch(e, v);
+    else use_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes);
     use_new(e, boundary(e, v, BUFFER_BOUNDARY, v->shard + 1, true, f->output_bytes), 0, AREA_EDGE,
             0, f->output_bytes);
     uint32_t acts = 0;
@@ -620,13 +645,13 @@ static void write_loss(struct emitter *e, const struct shard_view *v)
         fetch_table(e, v, table_name, table_area, table_bytes);
     }
     if (!state_first) state = backward_state(e, v);
-    batch(e, v, true);
-    if (!first) input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, v->here_in, true);
+    fetch_batch(e, v);
+    if (!first) fetch_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, v->origin);
 
     use_state(e, v, state);
-    batch(e, v, false);
+    use_batch(e, v);
     if (!first) {
-        input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, v->here_in, false);
+        use_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes);
         use_new(e, boundary(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard, true, f->input_bytes), 0,
                 AREA_EDGE, 0, f->input_bytes);
     }
@@ -645,7 +670,7 @@ static void write_loss(struct emitter *e, const struct shard_view *v)
     add_compute(e, v, PLAN_LOSS, UNIT_LOSS,
                 activations_way(e, v) | (v->on_cpu ? UNIT_GRADIENTS_OUT : 0), 0, 0, 0);
     if (!first)
-        output(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard, f->input_bytes, !v->here_out);
+        output(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard, f->input_bytes, !v->stays);
     if (text)
         send(e, loss, ACCESS_RELEASE,
              buffer(e, v, BUFFER_LOSS, PLAN_NONE, 0, false, sizeof(double)), 0, sizeof(double));
@@ -672,12 +697,12 @@ static void write_evaluation(struct emitter *e, const struct shard_view *v)
         table_name = buffer(e, v, BUFFER_TABLE, PLAN_NONE, 0, true, bytes);
         fetch_table(e, v, table_name, v->resident ? AREA_REGION : AREA_TABLE, bytes);
     }
-    batch(e, v, true);
-    input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, v->here_in, true);
+    fetch_batch(e, v);
+    fetch_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, v->origin);
 
     use(e, parameters, ACCESS_READ | (v->persistent ? 0 : ACCESS_RELEASE));
-    batch(e, v, false);
-    input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, v->here_in, false);
+    use_batch(e, v);
+    use_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes);
     uint32_t loss = buffer(e, v, BUFFER_LOSS, PLAN_NONE, 0, true, sizeof(double));
     use_new(e, loss, 0, AREA_EDGE, 0, sizeof(double));
     if (table_here) use(e, buffer(e, v, BUFFER_STATE, 0, 0, true, 0), ACCESS_READ);
@@ -711,8 +736,8 @@ static void sliced_embedding_backward(struct emitter *e, const struct shard_view
     uint32_t dx = boundary(e, v, BUFFER_BOUNDARY_GRADIENT, 1, true, f->output_bytes);
     uint32_t slices = slice_range(v, 0, &first, &count);
     uint32_t host = host_state(e, v, 0);
-    batch(e, v, true);
-    input(e, v, BUFFER_BOUNDARY_GRADIENT, 1, f->output_bytes, v->here_in, true);
+    fetch_batch(e, v);
+    fetch_input(e, v, BUFFER_BOUNDARY_GRADIENT, 1, f->output_bytes, v->origin);
     for (uint32_t k = 0; k < slices; k++) {
         slice_range(v, k, &first, &count);
         const struct state_layout slice =
@@ -791,23 +816,23 @@ static void write_backward(struct emitter *e, const struct shard_view *v)
             fetch(e, buffer(e, v, BUFFER_ACTIVATIONS, v->shard, 0, false, kept_bytes), 0, acts,
                   AREA_REGION, 0, kept_bytes);
     }
-    if (v->embedding) batch(e, v, true);
-    if (!first) input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, false, true);
-    input(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard + 1, f->output_bytes, v->here_in, true);
+    if (v->embedding) fetch_batch(e, v);
+    if (!first) fetch_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, ORIGIN_HOST);
+    fetch_input(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard + 1, f->output_bytes, v->origin);
 
     use_state(e, v, state);
     if (table) use(e, gradient, ACCESS_READ | ACCESS_RELEASE);
     if (kept_bytes > 0) use(e, acts, ACCESS_READ | ACCESS_RELEASE);
-    if (v->embedding) batch(e, v, false);
-    if (!first) input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, false, false);
-    input(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard + 1, f->output_bytes, v->here_in, false);
+    if (v->embedding) use_batch(e, v);
+    if (!first) use_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes);
+    use_input(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard + 1, f->output_bytes);
     if (!first)
         use_new(e, boundary(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard, true, f->input_bytes), 0,
                 AREA_EDGE, 0, f->input_bytes);
     add_compute(e, v, PLAN_BACKWARD, UNIT_BACKWARD,
                 activations_way(e, v) | (v->on_cpu ? UNIT_GRADIENTS_OUT : 0), 0, 0, 0);
     if (!first)
-        output(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard, f->input_bytes, !v->here_out);
+        output(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard, f->input_bytes, !v->stays);
     if (!v->persistent)
         send_state(e, v, state);
     else if (table && !table_here) /* the head's device fetches the new table */
@@ -931,8 +956,8 @@ static bool updates_behind(const struct emitter *e, const struct scheduled_unit 
 }
 
 /* The unit of a shard's pass in this variant, written when it is first needed. */
-static uint32_t unit_of(struct emitter *e, const struct scheduled_unit *unit, bool here_in,
-                        bool here_out)
+static uint32_t unit_of(struct emitter *e, const struct scheduled_unit *unit, enum origin origin,
+                        bool stays)
 {
     const struct partition *p = e->partition;
     uint32_t first = p->job_first_shard[unit->job];
@@ -941,14 +966,14 @@ static uint32_t unit_of(struct emitter *e, const struct scheduled_unit *unit, bo
     enum plan_pass pass = unit_pass_of(shards, unit->position);
     bool ends = unit->ends && !keeps_behind(e, unit) && !updates_behind(e, unit);
     uint32_t kind = pass == PLAN_FORWARD ? 0 : pass == PLAN_EVALUATE ? 2 : 1;
-    uint32_t variant = (here_in ? VARIANT_HERE_IN : 0) | (here_out ? VARIANT_HERE_OUT : 0) |
+    uint32_t variant = (uint32_t)origin * VARIANTS_OF_ORIGIN + (stays ? VARIANT_STAYS : 0) +
                        (ends ? VARIANT_ENDS : 0);
     uint32_t *id = &e->unit_ids[((size_t)(first + shard) * 3 + kind) * UNIT_VARIANTS + variant];
     if (*id != PLAN_NONE) return *id;
     struct shard_view v = view_of(e, unit->job, shard);
     if (e->status) return PLAN_NONE;
-    v.here_in = here_in;
-    v.here_out = here_out;
+    v.origin = origin;
+    v.stays = stays;
     v.pass = pass;
     begin_unit(e, &v, pass, ends);
     if (pass == PLAN_LOSS) write_loss(e, &v);
@@ -1024,14 +1049,21 @@ static bool continues(const struct emitter *e, const struct schedule *schedule,
     return !unit_begins(shards, next->position) && !on_host(e, unit) && !on_host(e, next);
 }
 
-static void emit_schedule(struct emitter *e, const struct schedule *schedule, bool *continued)
+/* last_device: per job, filled in on the way. */
+static void emit_schedule(struct emitter *e, const struct schedule *schedule, bool *continued,
+                          uint32_t *last_device)
 {
     for (uint32_t i = 0; i < schedule->count && !e->status; i++) {
         const struct scheduled_unit *unit = &schedule->units[i];
         bool here_out = continues(e, schedule, unit);
+        enum origin origin = unit->fetches   ? ORIGIN_PEER
+                             : continued[i] ? ORIGIN_HERE
+                                            : ORIGIN_HOST;
         if (here_out) continued[unit->next_here] = true;
         if (unit->first) move_states(e, unit, true);
-        add_instance(e, unit_of(e, unit, continued[i], here_out), unit->device, unit->seat);
+        add_instance(e, unit_of(e, unit, origin, here_out || unit->fetched), unit->device, unit->seat);
+        if (unit->fetches && !e->status) plan_builder_peer(e->builder, last_device[unit->job]);
+        last_device[unit->job] = unit->device;
         if (updates_behind(e, unit)) update_shards(e, unit);
         if (keeps_behind(e, unit)) keep_weights(e, unit);
         if (unit->last) move_states(e, unit, false);
@@ -1051,12 +1083,13 @@ enum status emit_plan(struct plan_builder *builder, struct footprints *footprint
     size_t ids = (size_t)partition->shard_count * 3 * UNIT_VARIANTS;
     uint32_t devices = plan->hardware.device_count;
     bool *continued = calloc(schedule->count + 1u, sizeof *continued);
+    uint32_t *last_device = calloc(plan->jobs.count + 1u, sizeof *last_device);
     e.unit_ids = malloc((ids + 1) * sizeof *e.unit_ids);
     e.edge_turn = calloc(devices, sizeof *e.edge_turn);
     e.region_turn = calloc(devices, sizeof *e.region_turn);
     e.transient_turn = calloc(devices, sizeof *e.transient_turn);
     e.held_turn = calloc(devices, sizeof *e.held_turn);
-    if (!continued || !e.unit_ids || !e.edge_turn || !e.region_turn || !e.transient_turn ||
+    if (!continued || !last_device || !e.unit_ids || !e.edge_turn || !e.region_turn || !e.transient_turn ||
         !e.held_turn) {
         e.status = error_memory(err, "the table of units", ids * sizeof *e.unit_ids);
     } else {
@@ -1065,9 +1098,10 @@ enum status emit_plan(struct plan_builder *builder, struct footprints *footprint
             plan_builder_shard(builder, partition->shards[s].job,
                                partition->shards[s].first_layer,
                                partition->shards[s].layer_count, partition->shards[s].inputs_only);
-        emit_schedule(&e, schedule, continued);
+        emit_schedule(&e, schedule, continued, last_device);
     }
     free(continued);
+    free(last_device);
     free(e.unit_ids);
     free(e.slots);
     free(e.acquires);

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "models/cost.h"
 #include "models/evaluation.h"
+#include "models/memory.h"
 
 static double max_s(double a, double b) { return a > b ? a : b; }
 
@@ -94,6 +96,7 @@ static double place_on_cpu(struct placing *p, uint32_t job, const struct unit_ti
     double *free_s = time->gathers ? &p->host_free_s : &p->cpu_free_s;
     double start = start_on_cpu(p, job, *free_s), end = start + time->cpu_s;
     *free_s = own->edge_ready_s = p->view_jobs[job].ready_s = end;
+    own->edge_turn = PLAN_NONE;
     if (!unit_begins(job_shard_count(p->times->partition, job), own->position))
         p->state_ready_s[next_shard(p, job)] = end;
     return start;
@@ -109,6 +112,46 @@ static double states_ready(const struct placing *p, uint32_t job)
     return loss ? max_s(ready, p->state_ready_s[first]) : ready; /* the token table */
 }
 
+/* Does a copy from device to device leave by a link that D2H copies cross? */
+static bool leaves_alike(const struct hardware *hardware, uint32_t from, uint32_t to)
+{
+    const struct p2p_route route = hardware_p2p_route(hardware, from, to);
+    const struct hardware_device *device = &hardware->devices[from];
+    for (uint32_t i = 0; i < route.up_count; i++)
+        for (uint32_t l = 0; l < device->path_count; l++)
+            if (route.links[i] == device->path[l]) return true;
+    return false;
+}
+
+/*
+ * Seconds of fetching the job's boundary or gradient straight from its last device; 0: it goes through
+ * host memory. What is fetched holds its edge there, so the edge's next turn must come later in plan
+ * order. A forward pass leaves its boundary to a backward pass as well and so sends it to the host in
+ * any case: over a link that both copies cross, fetching it costs another copy out and gains nothing.
+ */
+static double fetch_s(const struct placing *p, uint32_t job, uint32_t device)
+{
+    const struct hardware *hw = p->times->hardware;
+    const struct partition *cut = p->times->partition;
+    const struct placing_job *own = &p->jobs[job];
+    uint32_t shards = job_shard_count(cut, job), from = p->view_jobs[job].last_device;
+    if (own->edge_turn == PLAN_NONE || from == PLAN_NONE || unit_begins(shards, own->position) ||
+        !hardware_p2p_pair(hw, from, device) ||
+        p->lanes[from].edge_turn - own->edge_turn > cut->edge_count)
+        return 0;
+    enum plan_pass pass = unit_pass_of(shards, own->position);
+    uint32_t shard = unit_shard(shards, own->position) + (pass == PLAN_BACKWARD ? 1 : 0);
+    uint64_t layer = cut->shards[cut->job_first_shard[job] + shard].first_layer;
+    const struct job *of = &p->times->jobs->jobs[job];
+    uint64_t bytes =
+        memory_boundary_bytes(&of->network, layer - 1, job_samples(of), of->sequence);
+    double direct_s = cost_p2p_s(hw, from, device, bytes);
+    double out_s = cost_copy_s(hw, from, COPY_D2H, bytes);
+    double through_s = out_s + cost_copy_s(hw, device, COPY_H2D, bytes);
+    bool sent_anyway = pass == PLAN_FORWARD && leaves_alike(hw, from, device);
+    return bytes > 0 && direct_s + (sent_anyway ? out_s : 0) < through_s ? direct_s : 0;
+}
+
 /* When a unit could begin on a device, and what that takes. */
 struct timing {
     double read_end;   /* storage has read what it must */
@@ -116,7 +159,7 @@ struct timing {
     double edge_ready; /* ... and so is the boundary */
     double room;       /* what the unit makes has room */
     double start;
-    bool region_used, edge_copied;
+    bool region_used, edge_copied, fetched; /* the boundary: from the host, from another device */
 };
 
 static struct timing timing_of(const struct placing *p, uint32_t job, uint32_t device,
@@ -129,9 +172,11 @@ static struct timing timing_of(const struct placing *p, uint32_t job, uint32_t d
     bool here = lane->last_job == job && p->view_jobs[job].last_device == device && !begins &&
                 !unit_time_at(p->times, device, job, own->position - 1)->cpu_alone;
     double fetched = states_ready(p, job); /* in host memory */
+    double direct_s = fetch_s(p, job, device);
     struct timing t = {
         .region_used = !cut->persistent[next_shard(p, job)] || time->in_s > 0 || time->out_s > 0,
-        .edge_copied = !here && !begins,
+        .edge_copied = !here && !begins && direct_s <= 0,
+        .fetched = direct_s > 0,
         .read_end = p->read_free_s,
         .in_end = fetched, /* with no region: everything is here */
         .edge_ready = p->view_jobs[job].ready_s};
@@ -142,20 +187,25 @@ static struct timing timing_of(const struct placing *p, uint32_t job, uint32_t d
         t.in_end = max_s(max_s(lane->h2d_free_s, region), fetched) + time->in_s;
         if (time->out_s > 0) t.room = lane->region_left_s[turn];
     }
+    if (t.fetched)
+        t.edge_ready = max_s(lane->p2p_free_s, p->view_jobs[job].ready_s) + direct_s;
     if (t.edge_copied)
         t.edge_ready = max_s(own->edge_ready_s, max_s(lane->h2d_free_s, t.in_end)) + time->edge_in_s;
     t.start = max_s(max_s(lane->compute_free_s, t.room), max_s(t.in_end, t.edge_ready));
     return t;
 }
 
-/* On a device. Returns when it starts to compute. */
+/* On a device. Returns when it starts to compute; *fetches: it has its input from another device. */
 static double place_on_device(struct placing *p, uint32_t job, uint32_t device,
-                              const struct unit_time *time)
+                              const struct unit_time *time, bool *fetches)
 {
     const struct partition *cut = p->times->partition;
     struct timing t = timing_of(p, job, device, time);
     struct placing_lane *lane = &p->lanes[device];
     double end = t.start + time->compute_s, left = end; /* its region */
+    *fetches = t.fetched;
+    if (t.fetched) lane->p2p_free_s = t.edge_ready;
+    p->jobs[job].edge_turn = lane->edge_turn++;
     p->read_free_s = t.read_end;
     lane->h2d_free_s = t.edge_copied ? t.edge_ready : max_s(lane->h2d_free_s, t.in_end);
     lane->compute_free_s = end;
@@ -220,8 +270,9 @@ double placing_put(struct placing *p, uint32_t job, uint32_t device, struct sche
     const struct unit_time *time = unit_time_at(t, device, job, position);
     bool first = own->minibatch == 0 && position == 0;
     if (first && !resident) load_states(p, job, device);
-    double start =
-        time->cpu_alone ? place_on_cpu(p, job, time) : place_on_device(p, job, device, time);
+    bool fetches = false;
+    double start = time->cpu_alone ? place_on_cpu(p, job, time)
+                                   : place_on_device(p, job, device, time, &fetches);
     double end = j->ready_s;
     if (job_clips(&t->jobs->jobs[job]) &&
         position + 1 == unit_count_of(job_shard_count(t->partition, job)))
@@ -234,7 +285,8 @@ double placing_put(struct placing *p, uint32_t job, uint32_t device, struct sche
         .seat = own->seat,
         .next_here = PLAN_NONE,
         .first = first,
-        .ends = position + 1 == unit_times_positions(t, job, own->minibatch)};
+        .ends = position + 1 == unit_times_positions(t, job, own->minibatch),
+        .fetches = fetches};
     own->position = unit->ends ? 0 : position + 1;
     if (unit->ends) own->minibatch++;
     j->last_device = device;

@@ -257,6 +257,7 @@ enum status schedule_link(struct schedule *schedule, uint32_t jobs, uint32_t dev
         struct scheduled_unit *unit = &schedule->units[i];
         uint32_t next = of_job[unit->job];
         unit->next_here = next == on_device[unit->device] ? next : PLAN_NONE;
+        unit->fetched = next != PLAN_NONE && schedule->units[next].fetches;
         of_job[unit->job] = on_device[unit->device] = i;
     }
     free(of_job);

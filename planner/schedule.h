@@ -21,6 +21,8 @@ struct scheduled_unit {
                            PLAN_NONE where something comes between, or it is elsewhere */
     bool first, last; /* of its job */
     bool ends;        /* the last of its minibatch */
+    bool fetches;     /* its input comes straight from the device of the job's unit before */
+    bool fetched;     /* likewise its output goes to the next */
 };
 
 struct schedule {
@@ -59,7 +61,7 @@ MUST_CHECK enum status schedule_make(const struct unit_times *times, const struc
 MUST_CHECK enum status schedule_init(struct schedule *schedule, const struct unit_times *times,
                                      struct error *err);
 
-/* Fill in next_here. Errors: STATUS_NO_MEMORY. */
+/* Fill in next_here and fetched. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status schedule_link(struct schedule *schedule, uint32_t jobs, uint32_t devices,
                                      struct error *err);
 void schedule_release(struct schedule *schedule);

@@ -25,12 +25,15 @@
 
 enum { JOBS = 2, STEPS = 4 };
 
-/* One that streams whole jobs over both devices, and one where each job has a device of its own. */
+/* One that streams whole jobs over both devices, one where each job has a device of its own, and one whose
+ * shards live on both, with direct copies between them and without. */
 static const struct setting {
     const char *policy;
     uint32_t devices;
     uint64_t memory_bytes;
-} streamed = {"sharded-lrtf", 2, 400000}, apart = {"sharded-lrtf-cached", 2, 1 << 24};
+    bool p2p; /* there are direct links */
+} streamed = {"sharded-lrtf", 2, 400000, false}, apart = {"sharded-lrtf-cached", 2, 1 << 24, false},
+  crossing = {"model-parallel", 2, 220000, true}, through_host = {"model-parallel", 2, 220000, false};
 
 /* first[j] minibatches of job j are done. */
 static void make_plan(const struct setting *setting, const uint64_t *first, struct plan *plan)
@@ -44,6 +47,8 @@ static void make_plan(const struct setting *setting, const uint64_t *first, stru
         .policy = setting->policy, .activations = PLANNER_AUTO, .seed = 1};
     test_hardware(&hardware, setting->devices, setting->memory_bytes, 1e9);
     hardware.host_bytes.value = 1e9;
+    for (uint32_t d = 0; d < setting->devices && setting->p2p; d++) hardware.devices[d].p2p_group = 1;
+    hardware_note_p2p(&hardware);
     test_network_jobs(&jobs, JOBS, config, STEPS);
     for (uint32_t j = 0; j < JOBS && first; j++) {
         jobs.jobs[j].first_minibatch = first[j];
@@ -57,6 +62,7 @@ struct outcome {
     uint64_t minibatches[JOBS], weights[JOBS];
     double losses[JOBS][STEPS];
     char failures[JOBS][512];
+    uint32_t fetches; /* operations of the plan */
     bool uses_second[JOBS]; /* device 1 */
     uint32_t failed;
 };
@@ -83,6 +89,7 @@ static enum status run_on(const struct setting *setting, const uint64_t *first,
     for (uint32_t i = 0; i < plan.instance_count; i++)
         if (plan.instances[i].device == 1)
             out->uses_second[plan.units[plan.instances[i].unit].job] = true;
+    for (uint32_t o = 0; o < plan.op_count; o++) out->fetches += plan.ops[o].stream == STREAM_P2P;
     const enum status status = run_plan(&plan, &with_note, &result, &trace, err);
     out->failed = result.failed;
     for (uint32_t j = 0; j < JOBS && status == STATUS_OK; j++) {
@@ -237,12 +244,77 @@ static void test_going_on_after_a_loss(void **state)
     assert_int_equal(system(command), 0);
 }
 
+/* --- copies between devices ------------------------------------------------------------------------- */
+
+/* The same bits whether shards are copied to each other directly, by the driver through the host, or,
+ * where a direct copy arrives changed, through a buffer of ours; and that is told. */
+static void test_direct_copies(void **state)
+{
+    (void)state;
+    static const uint64_t damages[] = {1, 77, 30011};
+    struct outcome through, out;
+    const struct run_options options = {.poison = true, .delay_seed = 4};
+    emulator_set_faults((struct emulator_faults){.device = 0});
+    run_well(&through_host, NULL, &options, &through);
+    assert_int_equal(through.fetches, 0);
+    assert_int_equal(emulator_peer_copies().direct + emulator_peer_copies().through_driver, 0);
+
+    note[0] = '\0';
+    emulator_set_faults((struct emulator_faults){.device = 0});
+    run_well(&crossing, NULL, &options, &out);
+    assert_true(out.fetches > 0);
+    for (uint32_t j = 0; j < JOBS; j++) assert_same_job(&through, &out, j);
+    assert_true(emulator_peer_copies().direct >= STEPS * JOBS * 2);
+    assert_int_equal(emulator_peer_copies().through_driver, 0);
+
+    emulator_set_faults((struct emulator_faults){.forbids_peers = true});
+    run_well(&crossing, NULL, &options, &out);
+    for (uint32_t j = 0; j < JOBS; j++) assert_same_job(&through, &out, j);
+    assert_int_equal(emulator_peer_copies().direct, 0);
+    assert_true(emulator_peer_copies().through_driver >= STEPS * JOBS * 2);
+    assert_string_equal(note, "");
+
+    for (size_t i = 0; i < ARRAY_COUNT(damages); i++) {
+        char expected[96];
+        emulator_set_faults((struct emulator_faults){.damages_peers = damages[i]});
+        note[0] = '\0';
+        run_well(&crossing, NULL, &options, &out);
+        for (uint32_t j = 0; j < JOBS; j++) assert_same_job(&through, &out, j);
+        assert_int_equal(emulator_peer_copies().direct, 2); /* tried once each way */
+        assert_int_equal(emulator_peer_copies().through_driver, 0);
+        snprintf(expected, sizeof expected, " do not work (byte %u of ", (unsigned)damages[i] - 1);
+        if (!strstr(note, expected)) fail_msg("'%s' does not say '%s'", note, expected);
+        assert_ptr_equal(strstr(note, "direct copies from device "), note);
+        assert_non_null(strstr(note, "they go through host memory"));
+    }
+}
+
+/* The device that is fetched from is lost: the run ends and says which. */
+static void test_a_peer_is_lost(void **state)
+{
+    (void)state;
+    static const uint64_t after[] = {60, 150, 300, 500};
+    for (size_t i = 0; i < ARRAY_COUNT(after); i++)
+        for (int device = 0; device < 2; device++) {
+            struct outcome out;
+            struct error err = {0};
+            emulator_set_faults(
+                (struct emulator_faults){.loses = true, .device = device, .after = after[i]});
+            assert_int_equal(
+                run_on(&crossing, NULL, &(struct run_options){.poison = true}, &out, &err),
+                STATUS_DEVICE);
+            assert_non_null(strstr(err.text, "an illegal memory access was encountered"));
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pinning_is_refused), cmocka_unit_test(test_memory_is_in_pieces),
         cmocka_unit_test(test_others_go_on),       cmocka_unit_test(test_the_run_fails),
         cmocka_unit_test(test_going_on_after_a_loss),
+        cmocka_unit_test(test_direct_copies),
+        cmocka_unit_test(test_a_peer_is_lost),
     };
     return cmocka_run_group_tests_name("CUDA, faults", tests, NULL, NULL);
 }

@@ -8,7 +8,8 @@
  * states in host memory, some of them on storage or all, carried out with random pauses on every stream
  * and with every released range filled with NaN: the losses of each step and of each evaluation, the
  * final weights and those of the best evaluation have the same bits as when each job runs alone on a
- * device that holds all of it. The same for each family of networks that can be trained, and for jobs
+ * device that holds all of it, whether two devices copy to each other directly or through the host. The
+ * same for each family of networks that can be trained, and for jobs
  * whose weights or moments are in bf16, one beside the other, of a width that leaves rows unaligned; and for
  * jobs that clip, which can only be streamed: alone, each is one shard beside its embedding. One that clips
  * at a norm no gradient has ends with the bits of one that does not clip at all.
@@ -92,6 +93,7 @@ static const struct subject {
 struct shape {
     uint32_t shards;
     uint64_t stored_bytes; /* of states on storage */
+    bool direct;           /* it copies from device to device */
     uint32_t losses[2]; /* that hold all activations of several layers, or only their inputs */
     uint32_t kept;      /* shards that keep their activations when others of their job do not */
 };
@@ -104,11 +106,13 @@ struct outcome {
 };
 
 /* The host's devices are made-up ones with its back end's name. */
-static void host_devices(struct hardware *hardware, uint32_t devices, uint64_t memory_bytes)
+static void host_devices(struct hardware *hardware, uint32_t devices, uint64_t memory_bytes, bool p2p)
 {
     test_hardware(hardware, devices, memory_bytes, 1e9);
     hardware->backend = "host";
     hardware->threads = 1;
+    for (uint32_t d = 0; d < devices && p2p; d++) hardware->devices[d].p2p_group = 1;
+    hardware_note_p2p(hardware);
     hardware->host_bytes.value = 1e9;
     hardware->storage.capacity_bytes.value = 1e9;
     hardware->storage.read_rate.value = hardware->storage.write_rate.value = 0.7e9;
@@ -135,7 +139,7 @@ static bool outcome_of(const struct subject *subject, uint32_t devices, uint64_t
     struct run_options run = {.poison = true,
                               .delay_seed = delay_seed,
                               .storage = {.folder = BINARY_DIR, .no_ring = delay_seed % 2 == 1}};
-    host_devices(&hardware, devices, memory_bytes);
+    host_devices(&hardware, devices, memory_bytes, delay_seed % 4 < 2);
     if (host_bytes > 0) hardware.host_bytes.value = (double)host_bytes;
     test_network_jobs(&jobs, JOBS, subject->config, STEPS);
     jobs.jobs[1].microbatches = 2;
@@ -167,6 +171,8 @@ static bool outcome_of(const struct subject *subject, uint32_t devices, uint64_t
         }
     }
     *shape = (struct shape){.shards = plan.shard_count, .stored_bytes = plan_stored_bytes(&plan)};
+    for (uint32_t o = 0; o < plan.op_count; o++)
+        shape->direct |= plan.ops[o].stream == STREAM_P2P;
     for (uint32_t j = 0; j < JOBS; j++) {
         const struct plan_shard *last = &plan.shards[plan.job_first_shard[j + 1] - 1];
         if (last->layer_count > 2) shape->losses[last->inputs_only]++;
@@ -231,7 +237,7 @@ static void check_clipping(const struct subject *subject, const struct planner_o
 
 /* What the draws of all subjects covered. */
 static struct coverage {
-    uint32_t place[PLACE_COUNT], mode[ACTIVATIONS_COUNT], all_stored, some_stored;
+    uint32_t place[PLACE_COUNT], mode[ACTIVATIONS_COUNT], all_stored, some_stored, direct;
     uint32_t losses[2], mixed;
 } covered;
 
@@ -291,6 +297,7 @@ static void check_same_bits(const struct subject *subject, size_t size_step, uin
                     memcpy(outcome.best_weights, alone.best_weights, sizeof alone.best_weights);
                 if (shape.stored_bytes > 0) *(host_bytes > 0 ? &some_stored : &all_stored) += 1;
                 if (options.activations != PLANNER_AUTO) by_mode[options.activations]++;
+                covered.direct += shape.direct;
                 if (shape.shards > shards_most) shards_most = shape.shards;
                 covered.mixed += shape.kept > 0;
                 for (uint32_t i = 0; i < 2; i++) losses[i] += shape.losses[i];
@@ -354,6 +361,7 @@ static void test_same_bits(void **state)
     assert_true(covered.all_stored > 0 && covered.some_stored > 0);
     print_message("%u plans in which some shards of a job keep their activations\n", covered.mixed);
     assert_true(covered.mixed >= 3);
+    assert_true(covered.direct >= 5);
 }
 
 int main(void)
