@@ -35,6 +35,8 @@ static void label_of(const struct planner_options *fixed, const struct planner_o
     if (options->activations != fixed->activations)
         used += (size_t)snprintf(text + used, bytes - used, ", %s",
                                  plan_activations_names[options->activations]);
+    if (options->mixed != fixed->mixed)
+        used += (size_t)snprintf(text + used, bytes - used, ", mixed");
     if (options->no_persistence != fixed->no_persistence)
         used += (size_t)snprintf(text + used, bytes - used, ", none stay");
     if (options->shards != fixed->shards)
@@ -80,6 +82,11 @@ static bool changed(const struct portfolio *p, uint32_t index, struct planner_op
     } else if (index == REGIONS - 1 + KINDS) {
         out->no_persistence = true;
     } else if (index == REGIONS + KINDS) {
+        if (p->fixed->activations == PLANNER_AUTO) {
+            out->activations = PLANNER_AUTO;
+            out->mixed = true;
+        }
+    } else if (index == REGIONS + KINDS + 1) {
         uint32_t most = 0;
         const struct plan *plan = &p->field->kept.plan;
         for (uint32_t j = 0; j < plan->jobs.count; j++) {
