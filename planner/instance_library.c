@@ -15,7 +15,7 @@
 
 enum { PATH_BYTES = 4096 };
 
-static const char best_end[] = ".best.json", end[] = ".json";
+static const char end[] = ".json";
 
 /* --- names ----------------------------------------------------------------------------------- */
 
@@ -53,12 +53,11 @@ enum status instance_library_open(const char *folder, struct instance_library *o
         entry = readdir(dir);
         if (!entry && errno) error_io(err, "cannot read the folder '%s'", folder);
         if (!entry) break;
-        if (ends_with(entry->d_name, end) && !ends_with(entry->d_name, best_end))
-            if (add_row(out, entry->d_name, err)) break;
+        if (ends_with(entry->d_name, end) && add_row(out, entry->d_name, err)) break;
     }
     closedir(dir);
     if (!err->status && out->count == 0)
-        error_set(err, STATUS_BAD_INPUT, "no instances in '%s' (expected NAME.json and NAME.best.json)", folder);
+        error_set(err, STATUS_BAD_INPUT, "no instances in '%s' (expected NAME.json and best/NAME.json)", folder);
     if (!err->status) qsort(out->rows, out->count, sizeof *out->rows, compare_rows);
     return err->status;
 }
@@ -99,7 +98,7 @@ enum status instance_library_solve(const char *folder, struct instance_library *
     struct instance_library_row *row = &library->rows[index];
     char instance[PATH_BYTES], best[PATH_BYTES];
     if (snprintf(instance, sizeof instance, "%s/%s%s", folder, row->name, end) >= PATH_BYTES ||
-        snprintf(best, sizeof best, "%s/%s%s", folder, row->name, best_end) >= PATH_BYTES)
+        snprintf(best, sizeof best, "%s/best/%s%s", folder, row->name, end) >= PATH_BYTES)
         return error_set(err, STATUS_LIMIT, "the path '%s' is too long (limit is %d bytes)", folder, PATH_BYTES);
     struct instance in = {0};
     struct timetable found = {0};

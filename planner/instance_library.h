@@ -1,7 +1,7 @@
 /*
  * A folder of instances with the best schedule known of each: does the search still reach them?
  *
- * Beside NAME.json stands NAME.best.json, a timetable (timetable_io.h) with the best known value and the best
+ * For NAME.json there is best/NAME.json, a timetable (timetable_io.h) with the best known value and the best
  * proven bound. Neither is believed: the schedule is checked, and no bound may be above any value.
  */
 #ifndef SPILLWAY_PLANNER_INSTANCE_LIBRARY_H

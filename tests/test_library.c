@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/size.h"
@@ -72,32 +73,33 @@ static void broken(void **state)
          "\"bound\": 8, \"devices\": [[[0, 0, 0], [0, 1, 5]]]}", NULL},
         {"{\"spillway_timetable\": 1, \"instance\": \"i\", \"objective\": \"makespan\", \"value\": 9, "
          "\"bound\": 9, \"devices\": [[[0, 0, 0], [0, 1, 6]]]}",
-         "./i.best.json: the bound 9 is above the value 8 of now"},
+         "./best/i.json: the bound 9 is above the value 8 of now"},
         {"{\"spillway_timetable\": 1, \"instance\": \"i\", \"objective\": \"makespan\", \"value\": 7, "
          "\"bound\": 7, \"devices\": [[[0, 0, 0], [0, 1, 4]]]}",
-         "./i.best.json: job 'a', task 1: starts at 4 on device 0, which cannot before 5"},
+         "./best/i.json: job 'a', task 1: starts at 4 on device 0, which cannot before 5"},
         {"{\"spillway_timetable\": 1, \"instance\": \"i\", \"objective\": \"makespan\", \"value\": 7, "
          "\"bound\": 7, \"devices\": [[[0, 0, 0], [0, 1, 5]]]}",
-         "./i.best.json: claims a makespan of 7, and it is 8"},
+         "./best/i.json: claims a makespan of 7, and it is 8"},
         {"{\"spillway_timetable\": 1, \"instance\": \"i\", \"objective\": \"mean\", \"value\": 8, "
          "\"bound\": 8, \"devices\": [[[0, 0, 0], [0, 1, 5]]]}",
-         "./i.best.json:1:57: 'mean', but the instance's is 'makespan'"},
+         "./best/i.json:1:57: 'mean', but the instance's is 'makespan'"},
     };
     char old[4096], made[] = "/tmp/spillway-library-XXXXXX";
     assert_non_null(getcwd(old, sizeof old));
     assert_non_null(mkdtemp(made));
     assert_int_equal(chdir(made), 0);
+    assert_int_equal(mkdir("best", 0700), 0);
     struct instance_library none = {0};
     struct error err = {0};
     assert_int_equal(instance_library_open(".", &none, &err), STATUS_BAD_INPUT);
-    assert_string_equal(err.text, "no instances in '.' (expected NAME.json and NAME.best.json)");
+    assert_string_equal(err.text, "no instances in '.' (expected NAME.json and best/NAME.json)");
     instance_library_release(&none);
     put("i.json", "{\"spillway_instance\": 1, \"devices\": [{\"memory\": 1}], \"jobs\": [{\"name\": \"a\","
                   " \"units\": [{\"compute\": 5}, {\"compute\": 3}]}]}");
     for (size_t c = 0; c < ARRAY_COUNT(cases); c++) {
         struct instance_library one = {0};
         err = (struct error){0};
-        put("i.best.json", cases[c].best);
+        put("best/i.json", cases[c].best);
         assert_int_equal(instance_library_open(".", &one, &err), STATUS_OK);
         assert_int_equal(one.count, 1);
         enum status status = instance_library_solve(".", &one, 0, &limits, &err);
@@ -112,7 +114,8 @@ static void broken(void **state)
         instance_library_release(&one);
     }
     unlink("i.json");
-    unlink("i.best.json");
+    unlink("best/i.json");
+    rmdir("best");
     assert_int_equal(chdir(old), 0);
     assert_int_equal(rmdir(made), 0);
 }
