@@ -6,6 +6,7 @@
 #include "base/size.h"
 #include "cli/cli.h"
 #include "cli/cli_bench.h"
+#include "cli/cli_bench_library.h"
 #include "plots/plot.h"
 #include "plots/plot_gnuplot.h"
 
@@ -18,6 +19,8 @@ struct request {
     const char *csv, *figure;     /* NULL: none */
     uint64_t seeds;               /* 0: not given */
     double limit_s;               /* or CLI_NOT_GIVEN */
+    const char *library;          /* NULL: none */
+    double library_s;             /* or CLI_NOT_GIVEN */
 };
 
 static enum status collect(const struct request *request, struct bench *bench, struct error *err)
@@ -101,7 +104,8 @@ static enum status run(struct cli *cli, const struct request *request, struct be
 enum status verb_bench(struct cli *cli, int argc, char **argv, struct error *err)
 {
     struct request request = {
-        .policies = "sharded-lrtf,sharded-lrtf-cached,srtf,fifo,random,searched", .limit_s = CLI_NOT_GIVEN};
+        .policies = "sharded-lrtf,sharded-lrtf-cached,srtf,fifo,random,searched", .limit_s = CLI_NOT_GIVEN,
+        .library_s = CLI_NOT_GIVEN};
     struct bench bench = {.options.machine = CLI_MACHINE_NONE};
     const struct option_spec specs[] = {
         OPTION_STRING("policies", 'p', "LIST", &request.policies,
@@ -122,6 +126,10 @@ enum status verb_bench(struct cli *cli, int argc, char **argv, struct error *err
                         "for a shared object in one case, default 1min"),
         OPTION_STRING("output", 'o', "FILE", &request.figure, "draw a figure: NAME.svg or NAME.png"),
         OPTION_STRING("csv", 0, "FILE", &request.csv, "write every case there"),
+        OPTION_STRING("library", 0, "DIR", &request.library,
+                      "instead: are the best known values of a folder of instances still reached?"),
+        OPTION_QUANTITY("time-limit", 0, "TIME", DIMENSION_SECONDS, &request.library_s,
+                        "for each instance of the library, default 2s"),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
@@ -131,13 +139,21 @@ enum status verb_bench(struct cli *cli, int argc, char **argv, struct error *err
             (const char *const[]){
                 "spillway bench --policies sharded-lrtf,searched,./mine.so --family tight",
                 "spillway bench --policies srtf,./mine.so --workloads instances --noise 10%",
-                "spillway bench --workloads jobs.json --devices 2 --device-memory 96MiB --real", NULL},
+                "spillway bench --workloads jobs.json --devices 2 --device-memory 96MiB --real",
+                "spillway bench --library instances --time-limit 5s", NULL},
         .details = "The first policy is what the others are compared with. Seeds make the instances of a "
                    "family; of a file, they put the jobs in other orders. Shared objects are run in child "
                    "processes with limits. Exit code 1 when one of them breaks a rule, crashes or loops.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    if (!request.library && request.library_s >= 0)
+        return error_set(err, STATUS_BAD_INPUT, "option '--time-limit' is for '--library'");
+    if (request.library && request.workloads.count + request.families.count > 0)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--library' takes no workloads (expected neither --workloads nor --family)");
+    if (request.library)
+        return bench_library(cli, request.library, request.library_s >= 0 ? request.library_s : 2, 0, err);
     enum status status = run(cli, &request, &bench, err);
     bench_release(&bench);
     return status;
