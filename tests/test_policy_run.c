@@ -15,7 +15,7 @@
 #include "base/random.h"
 #include "base/size.h"
 #include "planner/instance_change.h"
-#include "planner/list_search.h"
+#include "planner/list_baseline.h"
 #include "planner/policies.h"
 #include "planner/policy_cases.h"
 #include "planner/policy_run.h"
@@ -117,7 +117,7 @@ static void live_sees_what_happened(void **state)
 
 /* --- the baselines of the searches ----------------------------------------------------------- */
 
-/* list_search.h breaks ties by the lowest index on the device that asks, and prefers no other device. */
+/* list_baseline.h breaks ties by the lowest index on the device that asks, and prefers no other device. */
 static bool longest_here(void *state, const struct policy_view *view, struct policy_choice *out)
 {
     (void)state;
@@ -157,12 +157,12 @@ static void same_as_the_baselines(void **state)
         assert_non_null(steps);
         struct policy_run late = run(&lrtf, &in, &(struct policy_run_options){0});
         struct policy_run ahead = run(&hydra, &in, &(struct policy_run_options){0});
-        assert_int_equal(list_search_lrtf(&in, HUGE_VAL, steps, &value, &err), STATUS_OK);
+        assert_int_equal(list_baseline_lrtf(&in, HUGE_VAL, steps, &value, &err), STATUS_OK);
         if (value != late.value) {
             test_instance_print(&in);
             fail_msg("case %u: LRTF %lld, as a policy %lld", c, (long long)value, (long long)late.value);
         }
-        assert_int_equal(list_search_hydra(&in, HUGE_VAL, steps, &value, &err), STATUS_OK);
+        assert_int_equal(list_baseline_hydra(&in, HUGE_VAL, steps, &value, &err), STATUS_OK);
         if (value != ahead.value) {
             test_instance_print(&in);
             fail_msg("case %u: Hydra %lld, as a policy %lld", c, (long long)value, (long long)ahead.value);
