@@ -10,6 +10,7 @@
 #include "base/progress.h"
 #include "base/random.h"
 #include "base/size.h"
+#include "planner/order_of_instance.h"
 #include "planner/placing.h"
 #include "planner/policies.h"
 
@@ -25,6 +26,10 @@ struct rule {
 };
 
 enum { SNAPSHOTS = 64 };
+
+/* The search on the jobs as an instance (order_of_instance.h): for so many units at most, ... */
+enum { START_UNITS_MAX = 20000, START_ITERATIONS = 40 };
+#define START_SHARE 0.1 /* of the time that is left */
 static const double weights[] = {1, 0.25, 4, 0.0625, 16, 0.015625, 64, 256};
 static const double aheads[] = {0, 0.5, 2};
 static const double links[] = {0, 0.5, 1};
@@ -308,6 +313,29 @@ static enum status start(const struct unit_times *times, uint64_t seed, struct s
     return STATUS_OK;
 }
 
+/* And from that of the jobs as an instance, where that is quick. */
+static enum status start_from_instance(struct search *s, uint64_t *tried, struct error *err)
+{
+    struct schedule made;
+    struct error why = {0};
+    double now = clock_s(), until = s->options->until_s;
+    if (s->best->count > START_UNITS_MAX || finished(s)) return STATUS_OK;
+    if (until < HUGE_VAL) until = now + START_SHARE * (until - now);
+    if (order_of_instance(s->times, s->options->seed, START_ITERATIONS, until, &made, &why)) {
+        schedule_release(&made);
+        bool too_large = why.status == STATUS_LIMIT || why.status == STATUS_BAD_INPUT;
+        return too_large ? STATUS_OK : error_set(err, why.status, "%s", why.text);
+    }
+    ++*tried;
+    if (made.makespan_s < s->best->makespan_s) {
+        schedule_release(s->best);
+        *s->best = made;
+    } else {
+        schedule_release(&made);
+    }
+    return STATUS_OK;
+}
+
 static void search_release(struct search *s)
 {
     for (uint32_t i = 0; i < SNAPSHOTS; i++) placing_destroy(s->snapshots[i]);
@@ -345,6 +373,7 @@ enum status order_search(const struct unit_times *times, const struct order_sear
     *tried = 0;
     *out = (struct schedule){0};
     enum status status = start(times, options->seed, out, tried, err);
+    if (!status) status = start_from_instance(&s, tried, err);
     if (!status) status = search_create(&s, err);
     if (!status) {
         try_grid(&s);

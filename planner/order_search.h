@@ -6,9 +6,10 @@
  * any permutation is a schedule. A rule judges a candidate by how long the device would wait for it,
  * copies and regions included, and by what is left of its job: computation (Sharded-LRTF's measure),
  * time that it would take alone with its copies, or the share of its own that is left, which has
- * jobs that copy advance beside jobs that compute. First come the built-in policies and rules over a
- * grid; then, in turns, rules near the best one; windows of the best order, whose units are placed anew
- * by a perturbed rule and those behind it as before; and single units moved in it.
+ * jobs that copy advance beside jobs that compute. First come the built-in policies, the best schedule
+ * of the jobs as an instance (order_of_instance.h) and rules over a grid; then, in turns, rules near the
+ * best one; windows of the best order, whose units are placed anew by a perturbed rule and those behind
+ * it as before; and runs of units that change places or devices.
  *
  * Anytime; deterministic for a seed and a number of iterations, a limit of time only cuts it short.
  * The objective is the makespan by the planner's clock.
