@@ -321,7 +321,7 @@ static void print_next(struct cli *cli, const struct cli_plan_report *report)
         if (!alone && !joined) words[count++] = text;
     }
     words[count++] = "--policy";
-    words[count++] = report->plan->policy;
+    words[count++] = report->policy ? report->policy : report->plan->policy;
     words[count++] = "-o";
     words[count++] = "plan.json";
     cli_next(cli, words);

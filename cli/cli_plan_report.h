@@ -21,6 +21,7 @@ struct cli_plan_report {
     const struct plan *plan;   /* with --policy all: the best one */
     const struct cli_prediction *prediction; /* of `plan` */
     const char *jobs_path, *plan_path; /* plan_path: NULL when it was not written */
+    const char *policy;        /* as given on the command line, which may be a file; NULL: all */
     int argc;                          /* the command line, for the next one */
     char **argv;
     const struct cli_policy_outcome *outcomes; /* --policy all; else NULL */

@@ -124,6 +124,7 @@ static enum status report(struct cli *cli, const struct request *request,
         .prediction = &candidate->prediction,
         .jobs_path = request->source.jobs_path,
         .plan_path = request->output,
+        .policy = strcmp(request->policy, "all") == 0 ? NULL : request->policy,
         .argc = request->argc,
         .argv = request->argv,
     };
