@@ -19,6 +19,8 @@ struct cli_solve_request {
     const char *solver;  /* "glpk", "cbc", "highs", a program; NULL: none is asked */
     const char *lp, *mps; /* files to write the integer program to; may be NULL */
     const char *output;   /* file for the schedule; may be NULL */
+    uint64_t interval;    /* SPASE: ticks between looks at the plan; 0: it is not planned again */
+    uint64_t restart;     /* ticks that a job loses when a new plan stops it */
 };
 
 typedef enum status (*cli_solve)(struct cli *cli, const struct cli_solve_request *request,

@@ -15,6 +15,7 @@
 #include "planner/spase_baseline.h"
 #include "planner/spase_certify.h"
 #include "planner/spase_formulation.h"
+#include "planner/spase_introspect.h"
 #include "planner/spase_io.h"
 #include "planner/spase_schedule_io.h"
 
@@ -28,7 +29,11 @@ struct answer {
     struct spase_schedule schedule;
     struct spase_certificate certificate;
     int64_t one_by_one; /* makespan of the baseline */
+    struct spase_course course; /* planned again at intervals, if that was asked for */
 };
+
+/* Of the search at each interval. */
+enum { REPLAN_ITERATIONS = 20000 };
 
 static double busy(const struct answer *a)
 {
@@ -76,6 +81,9 @@ static enum status report_text(struct cli *cli, const struct answer *a, struct e
             cli_percent(busy(a), share), a->one_by_one);
     fprintf(out, "bound      %" PRId64 ", gap %.2f %%\n", c->bound, 100 * spase_certificate_gap(c));
     fprintf(out, "proof      %s\n", spase_certificate_text(c, text));
+    if (a->request->interval > 0)
+        fprintf(out, "replanned  %u times, looked at %u times: makespan %" PRId64 "\n", a->course.replans,
+                a->course.intervals, a->course.makespan);
     fprintf(out, "work       %" PRIu64 " iterations of the search, %" PRIu64 " nodes, %.3f s", c->iterations, c->nodes,
             seconds(c));
     if (c->solver) fprintf(out, ", of them %.3f s of '%s'", c->solver_s, c->solver);
@@ -101,6 +109,13 @@ static enum status report_json(struct cli *cli, const struct answer *a, struct e
     json_out_string(json, "bound_kind", spase_proof_names[c->proved_by]);
     json_out_string(json, "proof", spase_certificate_text(c, text));
     json_out_u64(json, "one_by_one", (uint64_t)a->one_by_one);
+    if (a->request->interval > 0) {
+        json_out_object_begin(json, "introspection", true);
+        json_out_u64(json, "intervals", a->course.intervals);
+        json_out_u64(json, "replans", a->course.replans);
+        json_out_u64(json, "value", (uint64_t)a->course.makespan);
+        json_out_object_end(json);
+    }
     json_out_double(json, "busy", busy(a));
     json_out_u64(json, "iterations", c->iterations);
     json_out_u64(json, "nodes", c->nodes);
@@ -135,6 +150,67 @@ static enum status write_files(const struct answer *a, struct error *err)
     return err->status;
 }
 
+/* --- introspection --------------------------------------------------------------------------- */
+
+struct started {
+    int64_t start;
+    struct spase_step step;
+};
+
+static int compare_started(const void *a, const void *b)
+{
+    const struct started *x = a, *y = b;
+    if (x->start != y->start) return x->start < y->start ? -1 : 1;
+    return (x->step.job > y->step.job) - (x->step.job < y->step.job);
+}
+
+/* The mode that a job runs in: its configuration on the class of its devices, or one at least as good. */
+static uint32_t mode_of(const struct answer *a, uint32_t job)
+{
+    const struct spase_job *of = &a->in->jobs[job];
+    const struct spase_task *task = &a->schedule.tasks[job];
+    uint32_t device = a->schedule.devices[a->schedule.device_first[job]];
+    uint32_t class = a->in->nodes[spase_node_of(a->in, device)].class;
+    uint32_t devices = a->in->configs[task->config].devices;
+    for (uint32_t m = of->first_mode; m < of->first_mode + of->mode_count; m++) {
+        const struct spase_mode *mode = &a->in->modes[m];
+        if (mode->class == class && mode->devices <= devices && mode->ticks <= task->ticks &&
+            (!mode->spans || a->in->configs[task->config].spans))
+            return m;
+    }
+    return of->first_mode;
+}
+
+/* The schedule begun with, and planned again; by half an interval sooner, as in the paper. */
+static enum status introspect(struct answer *a, struct error *err)
+{
+    uint32_t jobs = a->in->job_count;
+    struct started *started = alloc_zeroed(jobs, sizeof *started);
+    struct spase_step *steps = alloc_zeroed(jobs, sizeof *steps);
+    struct spase_introspect_options options = {.interval_ticks = (int64_t)a->request->interval,
+                                               .threshold_ticks = (int64_t)a->request->interval / 2,
+                                               .restart_ticks = (int64_t)a->request->restart,
+                                               .seed = a->request->seed,
+                                               .iterations = REPLAN_ITERATIONS};
+    if (!started || !steps) {
+        error_memory(err, "an order", jobs * sizeof *started);
+        goto out;
+    }
+    for (uint32_t j = 0; j < jobs; j++) {
+        uint32_t device = a->schedule.devices[a->schedule.device_first[j]];
+        started[j] = (struct started){a->schedule.tasks[j].start,
+                                      {.job = j, .mode = mode_of(a, j), .node = spase_node_of(a->in, device)}};
+    }
+    qsort(started, jobs, sizeof *started, compare_started);
+    for (uint32_t i = 0; i < jobs; i++) steps[i] = started[i].step;
+    if (!spase_introspect(a->in, steps, &options, &a->course, err))
+        if (spase_course_check(a->in, &a->course, options.restart_ticks, err)) {} /* told in err */
+out:
+    free(started);
+    free(steps);
+    return err->status;
+}
+
 /* --- the problem ----------------------------------------------------------------------------- */
 
 static enum status run_one_by_one(struct answer *a, struct error *err)
@@ -156,11 +232,13 @@ enum status solve_spase(struct cli *cli, const struct cli_solve_request *request
     if (spase_parse(input, &in, err)) goto out;
     spase_certify_divide(&in, request->limit_s, &options);
     if (run_one_by_one(&a, err) || spase_certify(&in, &options, &a.schedule, &a.certificate, err) ||
+        (request->interval > 0 && introspect(&a, err)) ||
         (cli->json ? report_json(cli, &a, err) : report_text(cli, &a, err)))
         goto out;
     const struct error *solver = &a.certificate.solver_error;
     if (!write_files(&a, err) && solver->status) error_set(err, solver->status, "%s", solver->text);
 out:
+    spase_course_release(&a.course);
     spase_schedule_release(&a.schedule);
     spase_release(&in);
     return err->status;

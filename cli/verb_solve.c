@@ -4,14 +4,16 @@
 #include "base/size.h"
 #include "base/suggest.h"
 #include "cli/cli_solve.h"
+#include "planner/spase.h"
 
 static const struct {
     const char *key; /* the file's version key */
     cli_solve solve;
+    bool replans; /* takes --interval */
 } kinds[] = {
-    {"spillway_instance", solve_instance},
-    {"spillway_chain", solve_chain},
-    {"spillway_spase", solve_spase},
+    {"spillway_instance", solve_instance, false},
+    {"spillway_chain", solve_chain, false},
+    {"spillway_spase", solve_spase, true},
 };
 
 static enum status unknown_kind(const struct json_input *input, struct error *err)
@@ -37,10 +39,16 @@ static enum status solve(struct cli *cli, const struct cli_solve_request *reques
 {
     struct json_input *input;
     if (json_input_read(request->path, &input, err)) return err->status;
-    cli_solve chosen = NULL;
-    for (size_t i = 0; i < ARRAY_COUNT(kinds) && !chosen; i++)
-        if (json_object_get(json_input_root(input), kinds[i].key)) chosen = kinds[i].solve;
-    enum status status = chosen ? chosen(cli, request, input, err) : unknown_kind(input, err);
+    size_t kind = 0;
+    enum status status;
+    while (kind < ARRAY_COUNT(kinds) && !json_object_get(json_input_root(input), kinds[kind].key)) kind++;
+    if (kind == ARRAY_COUNT(kinds))
+        status = unknown_kind(input, err);
+    else if (request->interval > 0 && !kinds[kind].replans)
+        status = error_set(err, STATUS_BAD_INPUT, "option '--interval' is for SPASE files, and '%s' is none",
+                           request->path);
+    else
+        status = kinds[kind].solve(cli, request, input, err);
     json_input_destroy(input);
     return status;
 }
@@ -69,6 +77,10 @@ enum status verb_solve(struct cli *cli, int argc, char **argv, struct error *err
         OPTION_U64("seed", 0, "N", 0, UINT64_MAX, &request.seed, "seed of the search, default 0"),
         OPTION_STRING("solver", 0, "SOLVER", &request.solver,
                       "when a gap is left, ask glpk, cbc, highs or a program's file"),
+        OPTION_U64("interval", 0, "TICKS", 1, SPASE_TICKS_MAX, &request.interval,
+                   "SPASE: plan what is left anew so often, and say what comes of it"),
+        OPTION_U64("restart", 0, "TICKS", 0, SPASE_TICKS_MAX, &request.restart,
+                   "that a job loses when a new plan stops it, default 0"),
         OPTION_STRING("write-lp", 0, "FILE", &request.lp, "write the integer program there, in LP format"),
         OPTION_STRING("write-mps", 0, "FILE", &request.mps, "the same in MPS format"),
         CLI_COMMON_OPTIONS(cli),
