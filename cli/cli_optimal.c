@@ -37,6 +37,7 @@ static void label_of(const struct planner_options *fixed, const struct planner_o
                                  plan_activations_names[options->activations]);
     if (options->mixed != fixed->mixed)
         used += (size_t)snprintf(text + used, bytes - used, ", mixed");
+    if (options->cuts != fixed->cuts) used += (size_t)snprintf(text + used, bytes - used, ", balanced");
     if (options->no_persistence != fixed->no_persistence)
         used += (size_t)snprintf(text + used, bytes - used, ", none stay");
     if (options->shards != fixed->shards)
@@ -87,6 +88,8 @@ static bool changed(const struct portfolio *p, uint32_t index, struct planner_op
             out->mixed = true;
         }
     } else if (index == REGIONS + KINDS + 1) {
+        out->cuts = CUTS_BALANCED;
+    } else if (index == REGIONS + KINDS + 2) {
         uint32_t most = 0;
         const struct plan *plan = &p->field->kept.plan;
         for (uint32_t j = 0; j < plan->jobs.count; j++) {

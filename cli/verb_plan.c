@@ -25,6 +25,7 @@ static const char *const activations_choices[] = {"auto", "recompute", "keep", "
                                                  "keep-inputs", "spill-inputs", "mixed", NULL};
 enum { ACTIVATIONS_MIXED = ACTIVATIONS_COUNT + 1 }; /* index into these */
 static const char *const optimizer_choices[] = {"auto", "device", "cpu", "split", NULL};
+static const char *const cuts_choices[] = {"greedy", "balanced", NULL};
 static const char *const stored_choices[] = {"auto", "none", "all", NULL};
 
 struct request {
@@ -34,6 +35,7 @@ struct request {
     const char *instance; /* NULL: not wanted */
     size_t activations; /* index into activations_choices */
     size_t optimizer;   /* index into optimizer_choices */
+    size_t cuts;        /* index into cuts_choices: enum planner_cuts */
     size_t stored;      /* index into stored_choices: enum planner_storage */
     bool no_double_buffer;
     bool no_persistence;
@@ -59,6 +61,7 @@ static struct planner_options planner_options_of(const struct request *request, 
         .mixed = request->activations == ACTIVATIONS_MIXED,
         .optimizer = request->optimizer == 0 ? PLANNER_AUTO : (uint32_t)request->optimizer - 1,
         .storage = (uint32_t)request->stored,
+        .cuts = (uint32_t)request->cuts,
         .shards = (uint32_t)request->shards,
         .iterations = (uint32_t)request->iterations,
         .time_limit_s = request->time_limit_s == 0  ? DBL_MIN /* at once */
@@ -196,6 +199,8 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
                     "keep no state on a device between its passes, whatever memory is left"),
         OPTION_U64("regions", 0, "N", 1, 8, &request.regions,
                    "regions for streamed shards on each device, default chosen"),
+        OPTION_CHOICE("cuts", 0, "HOW", cuts_choices, &request.cuts,
+                      "boundaries of streamed shards, default greedy: as few as fit"),
         OPTION_U64("shards", 0, "N", 1, PLAN_SHARDS_MAX, &request.shards,
                    "cut each job into at least so many shards, default as few as fit"),
         OPTION_U64("seed", 0, "N", 0, UINT64_MAX, &request.seed, "seed of the policy"),

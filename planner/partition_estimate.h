@@ -65,4 +65,10 @@ MUST_CHECK enum status estimate_minibatch(const struct cutter *cutter, const str
 /* The time of a minibatch while devices and processor work side by side, or share cores. */
 double estimate_together(const struct cutter *cutter, struct seconds s);
 
+/* By more than what adding up in another order makes of the same sum? */
+static inline bool estimate_longer(double seconds, double than_s)
+{
+    return seconds > than_s * (1 + 1e-9);
+}
+
 #endif

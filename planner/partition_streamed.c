@@ -1,5 +1,5 @@
 /*
- * Greedy maximal shards, for the best region size.
+ * Greedy maximal shards, for the best region size; if asked for, their boundaries then balanced.
  *
  * For a given region size G the arena is settled: k regions and the edges are taken off, what is
  * left is workspace (and room for kept activations). A shard may grow while its state fits G and
@@ -16,9 +16,13 @@
  * first, and the first shards' parameters are wanted first. (Without moments, a state is less than
  * parameters and gradient; then a region holds these.)
  *
+ * Balanced boundaries (partition_job.h) are for the best candidate alone. The region shrinks to what they
+ * need, and what depends on the cut is chosen anew: what stays, and where updates are made.
+ *
  * When nothing fits, the message says what is missing when each layer is a shard of its own and there
  * is one region, and names the layer that needs most.
  */
+#include "planner/partition_job.h"
 #include "planner/partition_kept.h"
 #include "planner/partition_persistent.h"
 
@@ -27,48 +31,12 @@
 #include <string.h>
 
 #include "models/cost.h"
-#include "models/memory.h"
+#include "models/try.h"
 #include "planner/bound.h"
 
 enum { REGION_SIZES = 20 };
 
-/* --- one job at one region size ---------------------------------------------------------------- */
-
-/* Bytes of the region for the greediest unit of this shard. */
-static uint64_t region_need(const struct footprint *f, const struct job *job, bool embedding,
-                            bool last, uint32_t activations, uint32_t place)
-{
-    uint64_t pair = padded(f->weight_bytes) + padded(f->gradient_bytes), need = padded(f->state_bytes);
-    if (estimate_uses_cpu(job, place) && !embedding)
-        need = estimate_place(job, place) == PLACE_CPU ? pair : max_u64(pair, need);
-    if (!last && plan_activations_spill(activations)) need += padded(f->kept_bytes[activations]);
-    return need;
-}
-
-/* How the greediest unit of a shard computes. */
-static uint32_t way_of(const struct candidate *c, const struct job *job, bool last)
-{
-    bool out = estimate_place(job, c->place) == PLACE_CPU && job_can_use_cpu(job);
-    return partition_way(c->activations, c->loss_inputs, last) | (out ? UNIT_GRADIENTS_OUT : 0);
-}
-
-static uint64_t slice_row_bytes(const struct job *job)
-{
-    return memory_state_rows(&job->network, 1, job_state_format(job)).bytes +
-           (job_has_table(job) ? job->network.width * sizeof(float) : 0);
-}
-
-/* Rows of the embedding that fit a region, or 0 when not even one does; all of them if possible. */
-static uint64_t slice_rows_for(const struct job *job, uint64_t region_bytes)
-{
-    uint64_t pad = 2 * ARENA_ALIGNMENT; /* state and gradient each start on a boundary */
-    if (region_bytes <= pad) return 0;
-    uint64_t rows = (region_bytes - pad) / slice_row_bytes(job);
-    uint64_t all = job_embedding_rows(job);
-    if (rows >= all) return all;
-    uint64_t slices = rows ? (all + rows - 1) / rows : 0;
-    return slices ? (all + slices - 1) / slices : 0; /* even slices */
-}
+/* --- all jobs at one candidate ----------------------------------------------------------------- */
 
 /* How much longer copies take when all devices that will be busy copy at once. */
 static double contention_of(const struct hardware *hardware, uint32_t busy_devices)
@@ -78,129 +46,6 @@ static double contention_of(const struct hardware *hardware, uint32_t busy_devic
         wanted += cost_copy_bandwidth(hardware, d, COPY_H2D);
     return rate > 0 && wanted > rate ? wanted / rate : 1;
 }
-
-/* Add a shard at the end of the cut. */
-static void append_shard(const struct cutter *cutter, const struct candidate *c, uint32_t j,
-                         uint64_t first, uint64_t count, const struct footprint *f,
-                         struct job_cut *cut)
-{
-    const struct job *job = &cutter->jobs->jobs[j];
-    bool embedding = first == 0 && job_has_embedding(job);
-    bool on_cpu = embedding ? estimate_embedding_on_cpu(job, c->place)
-                            : way_of(c, job, false) & UNIT_GRADIENTS_OUT;
-    uint32_t way = embedding ? 0 : way_of(c, job, is_last(job, first, count));
-    struct plan_shard shard = {.job = j,
-                               .first_layer = first,
-                               .layer_count = count,
-                               .inputs_only = way & UNIT_INPUTS};
-    struct seconds seconds = estimate_shard(cutter, c, j, &shard, f, on_cpu);
-    cut->minibatch.device += seconds.device;
-    cut->minibatch.cpu += seconds.cpu;
-    cut->on_cpu[cut->count] = on_cpu;
-    cut->persistent[cut->count] = cut->kept[cut->count] = false;
-    cut->shards[cut->count++] = shard;
-}
-
-/* Give the processor as many of the last shards as shorten the minibatch. */
-static enum status balance(struct cutter *cutter, const struct candidate *c, uint32_t j,
-                           struct job_cut *cut, struct error *err)
-{
-    const struct job *job = &cutter->jobs->jobs[j];
-    if (estimate_place(job, c->place) != PLACE_SPLIT || !job_can_use_cpu(job)) return STATUS_OK;
-    struct seconds best = cut->minibatch, sum = cut->minibatch;
-    uint32_t best_first = cut->count, least = job_has_embedding(job) ? 1 : 0;
-    for (uint32_t s = cut->count; s-- > least;) {
-        const struct plan_shard *shard = &cut->shards[s];
-        const struct footprint *f =
-            footprint_of(cutter->footprints, j, shard->first_layer, shard->layer_count);
-        if (!f) return cutter_out_of_memory(err);
-        struct seconds here = estimate_shard(cutter, c, j, shard, f, false);
-        struct seconds there = estimate_shard(cutter, c, j, shard, f, true);
-        sum.device += there.device - here.device;
-        sum.cpu += there.cpu;
-        if (estimate_together(cutter, sum) >= estimate_together(cutter, best)) continue;
-        best = sum;
-        best_first = s;
-    }
-    for (uint32_t s = best_first; s < cut->count; s++) cut->on_cpu[s] = true;
-    cut->minibatch = best;
-    return STATUS_OK;
-}
-
-/* Cut one job greedily. *fits false: it does not. `room` is what is left for
- * workspace and kept activations together. */
-static enum status cut_job(struct cutter *cutter, const struct candidate *c, uint32_t j,
-                           uint64_t room, struct job_cut *cut, bool *fits, struct error *err)
-{
-    const struct job *job = &cutter->jobs->jobs[j];
-    uint64_t layers = job->network.layer_count, first = 0;
-    uint64_t most = layers;
-    *fits = false;
-    cut->count = 0;
-    cut->workspace_bytes = cut->keep_bytes = cut->spilled_bytes = cut->persistent_bytes = 0;
-    cut->slice_rows = 0;
-    cut->minibatch = (struct seconds){0};
-    if (cutter->options->shards > 1) {
-        uint64_t parts = cutter->options->shards - (job_has_embedding(job) ? 1 : 0);
-        uint64_t whole = layers - (job_has_embedding(job) ? 1 : 0);
-        most = parts ? (whole + parts - 1) / parts : whole;
-    }
-    if (job_has_embedding(job)) {
-        const struct footprint *f = footprint_of(cutter->footprints, j, 0, 1);
-        if (!f) return cutter_out_of_memory(err);
-        uint64_t need = padded(f->state_bytes) +
-                        (job_has_table(job) ? padded(job_table_gradient_bytes(job)) : 0);
-        uint64_t workspace = cutter_workspace(f, job, false, UNIT_KEEP);
-        if (estimate_embedding_on_cpu(job, c->place)) {
-            workspace = 0;
-        } else if (job_slices(job)) {
-            cut->slice_rows = slice_rows_for(job, c->region_bytes);
-            if (cut->slice_rows == 0 || workspace > room) return STATUS_OK;
-            if (cut->slice_rows == job_embedding_rows(job) && need <= c->region_bytes)
-                cut->slice_rows = 0;
-        } else if (need > c->region_bytes || workspace > room) {
-            return STATUS_OK;
-        }
-        cut->workspace_bytes = workspace;
-        append_shard(cutter, c, j, 0, 1, f, cut);
-        first = 1;
-    }
-    while (first < layers) {
-        uint64_t count = 0;
-        struct footprint best = {0};
-        for (uint64_t n = 1; first + n <= layers && n <= most; n++) {
-            const struct footprint *f = footprint_of(cutter->footprints, j, first, n);
-            if (!f) return cutter_out_of_memory(err);
-            bool last = is_last(job, first, n);
-            uint64_t region = region_need(f, job, false, last, c->activations, c->place);
-            uint64_t workspace =
-                max_u64(cut->workspace_bytes,
-                        cutter_workspace(f, job, last, way_of(c, job, last)));
-            uint64_t keep = cut->keep_bytes;
-            if (plan_activations_stay(c->activations) && !last)
-                keep += padded(f->kept_bytes[c->activations]);
-            if (region > c->region_bytes || workspace + keep > room) break;
-            count = n;
-            best = *f;
-        }
-        if (count == 0) return STATUS_OK;
-        bool last = is_last(job, first, count);
-        cut->workspace_bytes =
-            max_u64(cut->workspace_bytes,
-                    cutter_workspace(&best, job, last, way_of(c, job, last)));
-        if (plan_activations_stay(c->activations) && !last)
-            cut->keep_bytes += padded(best.kept_bytes[c->activations]);
-        if (plan_activations_spill(c->activations) && !last)
-            cut->spilled_bytes += best.kept_bytes[c->activations];
-        append_shard(cutter, c, j, first, count, &best, cut);
-        first += count;
-    }
-    *fits = true;
-    enum status status = balance(cutter, c, j, cut, err);
-    return status ? status : estimate_minibatch(cutter, c, j, cut, &cut->minibatch, err);
-}
-
-/* --- all jobs at one candidate ----------------------------------------------------------------- */
 
 /* Add a twin's shards, for job `j`. */
 static void copy_shards(struct partition *out, const struct job_cut *cut, uint32_t j)
@@ -215,9 +60,57 @@ static void copy_shards(struct partition *out, const struct job_cut *cut, uint32
     }
 }
 
-/* Try a candidate; *fits false when some job does not. Fills what it finds into `out`, whose arrays
- * have room for every layer of every job. */
-static enum status try_candidate(struct cutter *cutter, const struct candidate *c,
+/* What all jobs' cuts need, and what they send to host memory. */
+static void total(const struct cutter *cutter, const struct job_cut *cuts, uint64_t *workspace,
+                  uint64_t *keep, double *spilled)
+{
+    *workspace = *keep = 0;
+    *spilled = 0;
+    for (uint32_t j = 0; j < cutter->jobs->count; j++) {
+        const struct job_cut *cut = &cuts[footprint_twin(cutter->footprints, j)];
+        *workspace = max_u64(*workspace, cut->workspace_bytes);
+        *keep = cutter->interleaved ? *keep + cut->keep_bytes : max_u64(*keep, cut->keep_bytes);
+        *spilled += (double)cut->spilled_bytes;
+    }
+}
+
+/* What the others leave to job `j` and those like it, of `bytes` for workspace and kept activations. */
+static struct partition_room room_of(const struct cutter *cutter, const struct job_cut *cuts, uint32_t j,
+                                     uint64_t bytes)
+{
+    struct partition_room room = {.bytes = bytes, .copies = cutter->interleaved ? 0 : 1};
+    for (uint32_t i = 0; i < cutter->jobs->count; i++) {
+        uint32_t twin = footprint_twin(cutter->footprints, i);
+        if (twin == j) {
+            room.copies += cutter->interleaved;
+            continue;
+        }
+        room.workspace_bytes = max_u64(room.workspace_bytes, cuts[twin].workspace_bytes);
+        if (cutter->interleaved) room.bytes -= cuts[twin].keep_bytes;
+        else room.keep_bytes = max_u64(room.keep_bytes, cuts[twin].keep_bytes);
+    }
+    return room;
+}
+
+/* Balance greedy cuts, job by job; the region becomes what they still need of it. */
+static enum status balance(const struct cutter *cutter, struct candidate *c, uint64_t room,
+                           struct job_cut *cuts, struct error *err)
+{
+    uint64_t region = 0, used;
+    for (uint32_t j = 0; j < cutter->jobs->count; j++) {
+        if (footprint_twin(cutter->footprints, j) != j) continue;
+        const struct partition_room own = room_of(cutter, cuts, j, room);
+        TRY(partition_cut_balanced(cutter, c, j, &own, &cuts[j], err));
+        TRY(partition_region_used(cutter, c, j, &cuts[j], &used, err));
+        region = max_u64(region, used);
+    }
+    if (region < c->region_bytes) c->region_bytes = region;
+    return STATUS_OK;
+}
+
+/* Try a candidate, with its greedy cuts or balanced ones; *fits false when some job does not. Fills what
+ * it finds into `out`, whose arrays have room for every layer of every job. */
+static enum status try_candidate(struct cutter *cutter, const struct candidate *c, bool balanced,
                                  struct partition *out, struct job_cut *cuts, bool *fits,
                                  struct error *err)
 {
@@ -235,14 +128,20 @@ static enum status try_candidate(struct cutter *cutter, const struct candidate *
         struct job_cut *cut = &cuts[footprint_twin(cutter->footprints, j)];
         if (footprint_twin(cutter->footprints, j) == j) {
             bool job_fits;
-            enum status status = cut_job(cutter, c, j, room, cut, &job_fits, err);
+            enum status status = partition_cut_greedy(cutter, c, j, room, cut, &job_fits, err);
             if (status || !job_fits) return status;
         }
-        workspace = max_u64(workspace, cut->workspace_bytes);
-        keep = cutter->interleaved ? keep + cut->keep_bytes : max_u64(keep, cut->keep_bytes);
-        spilled += (double)cut->spilled_bytes;
     }
+    total(cutter, cuts, &workspace, &keep, &spilled);
     if (workspace + keep > room) return STATUS_OK;
+    struct candidate fitted = *c;
+    if (balanced) {
+        if (balance(cutter, &fitted, room, cuts, err)) return err->status;
+        room += c->region_count * (c->region_bytes - fitted.region_bytes);
+        total(cutter, cuts, &workspace, &keep, &spilled);
+        if (workspace + keep > room) return STATUS_OK;
+        c = &fitted;
+    }
     if (c->keeps_first && kept_choose(cutter, c, cuts, room, 0, &workspace, &keep, err))
         return err->status;
     if (persistent_choose(cutter, c, cuts, room, keep, &workspace, err)) return err->status;
@@ -369,8 +268,8 @@ static enum status least_region(const struct cutter *cutter, uint32_t activation
             const struct footprint *f = footprint_of(cutter->footprints, j, l, 1);
             if (!f) return cutter_out_of_memory(err);
             bool embedding = l == 0 && job_has_embedding(job);
-            *bytes = max_u64(*bytes, region_need(f, job, embedding, is_last(job, l, 1), activations,
-                                                 place));
+            *bytes = max_u64(*bytes, partition_region_need(f, job, embedding, is_last(job, l, 1),
+                                                           activations, place));
         }
     }
     return STATUS_OK;
@@ -395,8 +294,8 @@ static enum status least_need(const struct cutter *cutter, uint32_t activations,
             bool embedding = l == 0 && job_has_embedding(of);
             const struct candidate c = {.activations = activations, .place = place};
             uint64_t own =
-                cutter_workspace(f, of, last, embedding ? UNIT_KEEP : way_of(&c, of, last));
-            uint64_t region_own = region_need(f, of, embedding, last, activations, place);
+                cutter_workspace(f, of, last, embedding ? UNIT_KEEP : partition_unit_way(&c, of, last));
+            uint64_t region_own = partition_region_need(f, of, embedding, last, activations, place);
             uint64_t sum = own + (sliced ? 0 : regions * region_own) +
                            (last && job_has_table(of) ? cutter_table_bytes(of) : 0);
             workspace = max_u64(workspace, own);
@@ -448,9 +347,28 @@ static uint64_t region_size(const struct cutter *cutter, uint32_t regions, uint3
     return (uint64_t)size & ~(uint64_t)(ARENA_ALIGNMENT - 1);
 }
 
-/* Try region sizes; the best cut so far is kept in `best`, and `trial` is scratch of its kind. */
-static enum status try_sizes(struct cutter *cutter, struct candidate c, struct partition *best,
-                             struct partition *trial, struct job_cut *cuts, bool *found,
+/* The best cut so far and the candidate that it was made for; scratch of its kind. */
+struct search {
+    struct partition best, trial;
+    struct candidate candidate;
+    struct job_cut *cuts;
+    bool found;
+};
+
+/* The trial is the best now. */
+static enum status adopt(const struct cutter *cutter, const struct candidate *c, struct search *search,
+                         struct error *err)
+{
+    struct partition swap = search->best;
+    search->best = search->trial;
+    search->trial = swap;
+    search->candidate = *c;
+    search->found = true;
+    return search->trial.shards ? STATUS_OK : partition_allocate(cutter->jobs, &search->trial, err);
+}
+
+/* Try region sizes. */
+static enum status try_sizes(struct cutter *cutter, struct candidate c, struct search *search,
                              struct error *err)
 {
     uint64_t least = 0;
@@ -458,15 +376,23 @@ static enum status try_sizes(struct cutter *cutter, struct candidate c, struct p
     for (uint32_t step = 0; step <= REGION_SIZES && !status; step++) {
         bool fits;
         c.region_bytes = region_size(cutter, c.region_count, step, least);
-        status = try_candidate(cutter, &c, trial, cuts, &fits, err);
-        if (status || !fits || (*found && trial->objective_s >= best->objective_s)) continue;
-        struct partition swap = *best;
-        *best = *trial;
-        *trial = swap;
-        *found = true;
-        if (!trial->shards) status = partition_allocate(cutter->jobs, trial, err);
+        status = try_candidate(cutter, &c, false, &search->trial, search->cuts, &fits, err);
+        if (status || !fits ||
+            (search->found && search->trial.objective_s >= search->best.objective_s))
+            continue;
+        status = adopt(cutter, &c, search, err);
     }
     return status;
+}
+
+/* The best candidate with balanced cuts, unless that is estimated to take longer. */
+static enum status try_balanced(struct cutter *cutter, struct search *search, struct error *err)
+{
+    bool fits;
+    const struct candidate c = search->candidate;
+    TRY(try_candidate(cutter, &c, true, &search->trial, search->cuts, &fits, err));
+    if (!fits || estimate_longer(search->trial.objective_s, search->best.objective_s)) return STATUS_OK;
+    return adopt(cutter, &c, search, err);
 }
 
 enum status partition_streamed(const struct hardware *hardware, const struct job_set *jobs,
@@ -476,14 +402,13 @@ enum status partition_streamed(const struct hardware *hardware, const struct job
 {
     struct cutter cutter = cutter_make(hardware, jobs, footprints, options, interleaved);
     uint32_t busy = jobs->count < hardware->device_count ? jobs->count : hardware->device_count;
-    struct partition best = {0}, trial = {0};
+    struct search search = {.cuts = make_cuts(jobs, footprints)};
     cutter.contention = contention_of(hardware, interleaved ? busy : 1);
-    struct job_cut *cuts = make_cuts(jobs, footprints);
-    enum status status = cuts ? partition_allocate(jobs, &trial, err) : cutter_out_of_memory(err);
-    bool found = false;
+    enum status status = search.cuts ? partition_allocate(jobs, &search.trial, err)
+                                     : cutter_out_of_memory(err);
     uint32_t first = options->regions ? options->regions : options->no_double_buffer ? 1 : 2;
     uint32_t last = options->regions ? options->regions : options->no_double_buffer ? 1 : 3;
-    for (uint32_t attempt = 0; attempt < 2 && !found && !status; attempt++) {
+    for (uint32_t attempt = 0; attempt < 2 && !search.found && !status; attempt++) {
         if (attempt == 1) { /* better without double buffer than not at all */
             if (options->regions || options->no_double_buffer) break;
             first = last = 1;
@@ -497,20 +422,22 @@ enum status partition_streamed(const struct hardware *hardware, const struct job
                 (c.keeps_first && !kept_possible(&cutter, &c)))
                 continue;
             for (c.region_count = first; c.region_count <= last && !status; c.region_count++)
-                status = try_sizes(&cutter, c, &best, &trial, cuts, &found, err);
+                status = try_sizes(&cutter, c, &search, err);
         }
     }
-    free_cuts(cuts, jobs->count);
-    partition_release(&trial);
-    if (!status && !found) status = infeasible(&cutter, err);
+    if (!status && search.found && options->cuts == CUTS_BALANCED)
+        status = try_balanced(&cutter, &search, err);
+    free_cuts(search.cuts, jobs->count);
+    partition_release(&search.trial);
+    if (!status && !search.found) status = infeasible(&cutter, err);
     if (status) {
-        partition_release(&best);
+        partition_release(&search.best);
         return status;
     }
-    best.seat_count = 1;
-    best.interleaved = interleaved && jobs->count > 1;
-    best.contention = cutter.contention;
-    place_what_stays(&cutter, &best);
-    *out = best;
+    search.best.seat_count = 1;
+    search.best.interleaved = interleaved && jobs->count > 1;
+    search.best.contention = cutter.contention;
+    place_what_stays(&cutter, &search.best);
+    *out = search.best;
     return STATUS_OK;
 }

@@ -148,6 +148,11 @@ const char *const planner_storage_names[STORAGE_COUNT] = {
     [STORAGE_ALL] = "all",
 };
 
+const char *const planner_cuts_names[CUTS_COUNT] = {
+    [CUTS_GREEDY] = "greedy",
+    [CUTS_BALANCED] = "balanced",
+};
+
 enum status planner_plan(struct hardware *hardware, struct job_set *jobs,
                          const struct planner_options *options, struct plan *out,
                          struct error *err)

@@ -22,6 +22,10 @@ extern const char *const planner_place_names[PLACE_COUNT]; /* "device", "cpu", "
 enum planner_storage { STORAGE_AUTO, STORAGE_NONE, STORAGE_ALL, STORAGE_COUNT };
 extern const char *const planner_storage_names[STORAGE_COUNT]; /* "auto", "none", "all" */
 
+/* Boundaries of streamed shards: each as large as fits, or balanced (partition_job.h). */
+enum planner_cuts { CUTS_GREEDY, CUTS_BALANCED, CUTS_COUNT };
+extern const char *const planner_cuts_names[CUTS_COUNT]; /* "greedy", "balanced" */
+
 struct instance;
 
 struct planner_options {
@@ -39,6 +43,7 @@ struct planner_options {
     double time_limit_s;     /* of the same; 0: none */
     struct instance *instance; /* zeroed: becomes the jobs, cut (instance_of_cut.h), even if what follows
                                   fails; release it. NULL: not wanted */
+    uint32_t cuts;           /* enum planner_cuts */
     uint32_t shards;         /* cut each job into at least this many shards; 0: as few as fit */
 };
 
