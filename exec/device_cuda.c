@@ -419,6 +419,11 @@ static void stop_stream(struct device_stream *stream)
     pthread_join(own->reaper, NULL);
     pthread_cond_destroy(&own->waiter.wake);
     own->reaping = false;
+    /* All devices of a run are stopped before one is closed: what is still copied from a peer's arena,
+     * on this device's stream, must have ended before that arena is freed. */
+    if (cudaStreamSynchronize(own->stream) != cudaSuccess) cudaGetLastError(); /* a lost device's */
+    cudaStreamDestroy(own->stream);
+    own->stream = NULL;
 }
 
 static void close_cuda(struct device *device)
