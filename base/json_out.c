@@ -303,3 +303,25 @@ void json_out_null(struct json_out *out, const char *key)
     put(out, "null", 4);
     end_value(out);
 }
+
+/* --- files ----------------------------------------------------------------------------------- */
+
+enum status json_file_begin(struct json_file *json, const char *path, const char *what, struct error *err)
+{
+    *json = (struct json_file){.what = what};
+    enum status status = file_out_create(path, &json->file, err);
+    if (status != STATUS_OK) return status;
+    json->out = json_out_create(json->file);
+    if (json->out) return STATUS_OK;
+    file_out_discard(json->file);
+    return error_memory(err, what, 0);
+}
+
+enum status json_file_end(struct json_file *json, struct error *err)
+{
+    bool complete = json_out_complete(json->out);
+    json_out_destroy(json->out);
+    if (complete) return file_out_commit(json->file, err);
+    file_out_discard(json->file);
+    return error_memory(err, json->what, 0);
+}

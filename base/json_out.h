@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/error.h"
+
 struct file_out;
 struct json_out; /* opaque */
 
@@ -26,6 +28,18 @@ const char *json_out_text(const struct json_out *out, size_t *length);
 
 /* False when memory ended on the way; checked once, at the end. */
 bool json_out_complete(const struct json_out *out);
+
+/* A file of JSON, there whole or not at all: begin, write to `out`, end. */
+struct json_file {
+    struct json_out *out;
+    struct file_out *file;
+    const char *what; /* for the message: "writing a plan" */
+};
+/* Errors: those of file_out_create(); STATUS_NO_MEMORY. Without one, json_file_end() must follow. */
+MUST_CHECK enum status json_file_begin(struct json_file *json, const char *path, const char *what,
+                                       struct error *err);
+/* Errors: those of file_out_commit(); STATUS_NO_MEMORY when memory ended on the way. No file is left. */
+MUST_CHECK enum status json_file_end(struct json_file *json, struct error *err);
 
 /* `key` is NULL inside an array or at the top. Containers on one line: compact true. */
 void json_out_object_begin(struct json_out *out, const char *key, bool compact);

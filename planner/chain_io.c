@@ -1,7 +1,6 @@
 /* See chain_io.h. Layers that are alike are written once and counted. */
 #include "planner/chain_io.h"
 
-#include "base/file.h"
 #include "base/json_out.h"
 #include "models/try.h"
 #include "planner/chain_schedule.h"
@@ -138,18 +137,8 @@ static void write_schedule(const struct chain *chain, const struct chain_schedul
 enum status chain_schedule_write(const struct chain *chain, const struct chain_schedule *schedule,
                                  int64_t bound, const char *proof, const char *path, struct error *err)
 {
-    struct file_out *file;
-    TRY(file_out_create(path, &file, err));
-    struct json_out *out = json_out_create(file);
-    bool complete = out != NULL;
-    if (complete) {
-        write_schedule(chain, schedule, bound, proof, out);
-        complete = json_out_complete(out);
-    }
-    json_out_destroy(out);
-    if (!complete) {
-        file_out_discard(file);
-        return error_memory(err, "writing a schedule", 0);
-    }
-    return file_out_commit(file, err);
+    struct json_file file;
+    TRY(json_file_begin(&file, path, "writing a schedule", err));
+    write_schedule(chain, schedule, bound, proof, file.out);
+    return json_file_end(&file, err);
 }

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/file.h"
 #include "base/json_out.h"
 #include "base/size.h"
 #include "models/try.h"
@@ -339,18 +338,8 @@ void instance_write_json(const struct instance *in, struct json_out *out)
 
 enum status instance_write(const struct instance *in, const char *path, struct error *err)
 {
-    struct file_out *file;
-    TRY(file_out_create(path, &file, err));
-    struct json_out *out = json_out_create(file);
-    bool complete = out != NULL;
-    if (complete) {
-        instance_write_json(in, out);
-        complete = json_out_complete(out);
-    }
-    json_out_destroy(out);
-    if (!complete) {
-        file_out_discard(file);
-        return error_memory(err, "writing an instance", 0);
-    }
-    return file_out_commit(file, err);
+    struct json_file file;
+    TRY(json_file_begin(&file, path, "writing an instance", err));
+    instance_write_json(in, file.out);
+    return json_file_end(&file, err);
 }

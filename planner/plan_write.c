@@ -28,7 +28,6 @@
 
 #include <assert.h>
 
-#include "base/file.h"
 #include "base/json_out.h"
 #include "planner/plan_check.h"
 
@@ -287,16 +286,9 @@ enum status plan_write(const struct plan *plan, const char *path, struct error *
 {
     enum status status = plan_check(plan, err);
     if (status != STATUS_OK) return status;
-    struct file_out *file;
-    status = file_out_create(path, &file, err);
+    struct json_file file;
+    status = json_file_begin(&file, path, "writing a plan", err);
     if (status != STATUS_OK) return status;
-    struct json_out *out = json_out_create(file);
-    if (out) plan_write_json(plan, out);
-    bool complete = out && json_out_complete(out);
-    json_out_destroy(out);
-    if (!complete) {
-        file_out_discard(file);
-        return error_memory(err, "writing a plan", 0);
-    }
-    return file_out_commit(file, err);
+    plan_write_json(plan, file.out);
+    return json_file_end(&file, err);
 }

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/json_out.h"
 #include "models/try.h"
 
@@ -274,18 +273,8 @@ void spase_write_json(const struct spase *in, struct json_out *out)
 
 enum status spase_write(const struct spase *in, const char *path, struct error *err)
 {
-    struct file_out *file;
-    TRY(file_out_create(path, &file, err));
-    struct json_out *out = json_out_create(file);
-    bool complete = out != NULL;
-    if (complete) {
-        spase_write_json(in, out);
-        complete = json_out_complete(out);
-    }
-    json_out_destroy(out);
-    if (!complete) {
-        file_out_discard(file);
-        return error_memory(err, "writing a SPASE instance", 0);
-    }
-    return file_out_commit(file, err);
+    struct json_file file;
+    TRY(json_file_begin(&file, path, "writing a SPASE instance", err));
+    spase_write_json(in, file.out);
+    return json_file_end(&file, err);
 }

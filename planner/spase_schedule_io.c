@@ -1,7 +1,6 @@
 /* See spase_schedule_io.h. */
 #include "planner/spase_schedule_io.h"
 
-#include "base/file.h"
 #include "base/json_out.h"
 #include "models/try.h"
 
@@ -28,25 +27,16 @@ void spase_schedule_write_jobs(const struct spase *in, const struct spase_schedu
 enum status spase_schedule_write(const struct spase *in, const struct spase_schedule *schedule, int64_t bound,
                                  const char *proof, const char *path, struct error *err)
 {
-    struct file_out *file;
-    TRY(file_out_create(path, &file, err));
-    struct json_out *out = json_out_create(file);
-    bool complete = out != NULL;
-    if (complete) {
-        json_out_object_begin(out, NULL, false);
-        json_out_u64(out, "spillway_spase_schedule", 1);
-        json_out_string(out, "instance", in->name);
-        json_out_u64(out, "makespan", (uint64_t)schedule->makespan);
-        json_out_u64(out, "bound", (uint64_t)bound);
-        json_out_string(out, "proof", proof);
-        spase_schedule_write_jobs(in, schedule, out);
-        json_out_object_end(out);
-        complete = json_out_complete(out);
-    }
-    json_out_destroy(out);
-    if (!complete) {
-        file_out_discard(file);
-        return error_memory(err, "writing a schedule", 0);
-    }
-    return file_out_commit(file, err);
+    struct json_file file;
+    TRY(json_file_begin(&file, path, "writing a schedule", err));
+    struct json_out *out = file.out;
+    json_out_object_begin(out, NULL, false);
+    json_out_u64(out, "spillway_spase_schedule", 1);
+    json_out_string(out, "instance", in->name);
+    json_out_u64(out, "makespan", (uint64_t)schedule->makespan);
+    json_out_u64(out, "bound", (uint64_t)bound);
+    json_out_string(out, "proof", proof);
+    spase_schedule_write_jobs(in, schedule, out);
+    json_out_object_end(out);
+    return json_file_end(&file, err);
 }

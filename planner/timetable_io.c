@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/file.h"
 #include "base/json_in.h"
 #include "base/json_out.h"
 #include "models/try.h"
@@ -43,20 +42,10 @@ static void write_timetable(const struct instance *in, const struct timetable *t
 enum status timetable_write(const struct instance *in, const struct timetable *timetable, int64_t bound,
                             const char *proof, const char *path, struct error *err)
 {
-    struct file_out *file;
-    TRY(file_out_create(path, &file, err));
-    struct json_out *out = json_out_create(file);
-    bool complete = out != NULL;
-    if (complete) {
-        write_timetable(in, timetable, bound, proof, out);
-        complete = json_out_complete(out);
-    }
-    json_out_destroy(out);
-    if (!complete) {
-        file_out_discard(file);
-        return error_memory(err, "writing a timetable", 0);
-    }
-    return file_out_commit(file, err);
+    struct json_file file;
+    TRY(json_file_begin(&file, path, "writing a timetable", err));
+    write_timetable(in, timetable, bound, proof, file.out);
+    return json_file_end(&file, err);
 }
 
 /* --- reading --------------------------------------------------------------------------------- */

@@ -249,8 +249,7 @@ static void write_levels(const struct trace *trace, struct json_out *out)
 enum status trace_write(const struct trace *trace, const char *path, struct error *err)
 {
     struct operation_table table = {0};
-    struct file_out *file = NULL;
-    struct json_out *out = NULL;
+    struct json_file file;
     enum status status = trace_check(trace, err);
     if (status != STATUS_OK) {
         status = error_add(err, "the trace for '%s'", path);
@@ -258,29 +257,17 @@ enum status trace_write(const struct trace *trace, const char *path, struct erro
     }
     status = operation_table_fill(&table, trace, err);
     if (status != STATUS_OK) goto out;
-    status = file_out_create(path, &file, err);
+    status = json_file_begin(&file, path, "writing a trace", err);
     if (status != STATUS_OK) goto out;
-    out = json_out_create(file);
-    if (!out) {
-        status = error_memory(err, "writing a trace", 0);
-        goto out;
-    }
-    json_out_object_begin(out, NULL, false);
-    write_head(trace, out);
-    write_tables(trace, out);
-    write_operations(&table, out);
-    write_spans(trace, &table, out);
-    write_levels(trace, out);
-    json_out_object_end(out);
-    if (!json_out_complete(out)) {
-        status = error_memory(err, "writing a trace", 0);
-        goto out;
-    }
-    status = file_out_commit(file, err);
-    file = NULL;
+    json_out_object_begin(file.out, NULL, false);
+    write_head(trace, file.out);
+    write_tables(trace, file.out);
+    write_operations(&table, file.out);
+    write_spans(trace, &table, file.out);
+    write_levels(trace, file.out);
+    json_out_object_end(file.out);
+    status = json_file_end(&file, err);
 out:
-    json_out_destroy(out);
-    file_out_discard(file);
     arena_release(&table.arena);
     return status;
 }
