@@ -69,15 +69,6 @@ enum status chain_parse(const struct json_input *in, struct chain *out, struct e
     return STATUS_OK;
 }
 
-enum status chain_read(const char *path, struct chain *out, struct error *err)
-{
-    struct json_input *in;
-    TRY(json_input_read(path, &in, err));
-    enum status status = chain_parse(in, out, err);
-    json_input_destroy(in);
-    return status;
-}
-
 /* --- writing --------------------------------------------------------------------------------- */
 
 static bool alike(const struct chain_layer *a, const struct chain_layer *b)

@@ -22,7 +22,6 @@ struct json_out;
  * Errors: STATUS_BAD_INPUT with file, line and column; those of chain_finish(), the file's name in
  * front.
  */
-MUST_CHECK enum status chain_read(const char *path, struct chain *out, struct error *err);
 MUST_CHECK enum status chain_parse(const struct json_input *in, struct chain *out, struct error *err);
 
 /* What reads back as the same chain. */

@@ -270,11 +270,3 @@ void spase_write_json(const struct spase *in, struct json_out *out)
     json_out_array_end(out);
     json_out_object_end(out);
 }
-
-enum status spase_write(const struct spase *in, const char *path, struct error *err)
-{
-    struct json_file file;
-    TRY(json_file_begin(&file, path, "writing a SPASE instance", err));
-    spase_write_json(in, file.out);
-    return json_file_end(&file, err);
-}

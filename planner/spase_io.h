@@ -32,6 +32,5 @@ MUST_CHECK enum status spase_parse(const struct json_input *in, struct spase *ou
 
 /* What reads back as the same instance. */
 void spase_write_json(const struct spase *in, struct json_out *out);
-MUST_CHECK enum status spase_write(const struct spase *in, const char *path, struct error *err);
 
 #endif

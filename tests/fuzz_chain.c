@@ -8,39 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_out.h"
 #include "planner/chain_bound.h"
 #include "planner/chain_certify.h"
 #include "planner/chain_io.h"
+#include "tests/fuzz_reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static enum status parse(const char *text, size_t size, struct chain *out, struct error *err)
+static void ask(const void *what)
 {
-    struct json_input *in;
-    enum status status = json_input_parse("fuzz", text, size, &in, err);
-    if (status != STATUS_OK) return status;
-    status = chain_parse(in, out, err);
-    json_input_destroy(in);
-    return status;
-}
-
-/* As a text; the caller frees it. */
-static char *text_of(const struct chain *chain)
-{
-    size_t length;
-    struct json_out *out = json_out_create(NULL);
-    assert(out);
-    chain_write_json(chain, out);
-    assert(json_out_complete(out));
-    char *copy = strdup(json_out_text(out, &length));
-    assert(copy);
-    json_out_destroy(out);
-    return copy;
-}
-
-static void ask(const struct chain *chain)
-{
+    const struct chain *chain = what;
     struct chain_schedule schedule = {0};
     struct chain_certificate certificate;
     struct chain_bound bound = {0};
@@ -54,23 +31,21 @@ static void ask(const struct chain *chain)
     chain_schedule_release(&schedule);
 }
 
+static enum status parse(const struct json_input *in, void *out, struct error *err)
+{
+    return chain_parse(in, out, err);
+}
+
+static void write_what(const void *what, struct json_out *out)
+{
+    chain_write_json(what, out);
+}
+
+static void release(void *what) { chain_release(what); }
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct chain chain = {0}, again = {0};
-    struct error err = {0};
-    if (parse((const char *)data, size, &chain, &err) == STATUS_OK) {
-        char *first = text_of(&chain);
-        enum status status = parse(first, strlen(first), &again, &err);
-        assert(status == STATUS_OK);
-        char *second = text_of(&again);
-        assert(strcmp(first, second) == 0);
-        free(first);
-        free(second);
-        ask(&chain);
-    } else {
-        assert(err.status != STATUS_OK && strncmp(err.text, "fuzz:", 5) == 0);
-    }
-    chain_release(&chain);
-    chain_release(&again);
+    const struct fuzz_reader reader = {sizeof(struct chain), parse, write_what, ask, release, "fuzz:"};
+    fuzz_reader_run(&reader, data, size);
     return 0;
 }

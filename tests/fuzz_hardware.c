@@ -8,13 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_out.h"
 #include "models/cost.h"
+#include "tests/fuzz_reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void ask(const struct hardware *h)
+static void ask(const void *what)
 {
+    const struct hardware *h = what;
     struct error err = {0};
     if (hardware_check(h, &err) != STATUS_OK) {
         assert(err.status == STATUS_CHECK);
@@ -33,47 +34,21 @@ static void ask(const struct hardware *h)
     assert(cost_copy_latency_s(h, 0, COPY_D2H) >= 0);
 }
 
-static enum status parse(const char *text, size_t size, struct hardware *out, struct error *err)
+static enum status parse(const struct json_input *in, void *out, struct error *err)
 {
-    struct json_input *in;
-    enum status status = json_input_parse("fuzz", text, size, &in, err);
-    if (status != STATUS_OK) return status;
-    status = hardware_parse(in, json_input_root(in), out, err);
-    json_input_destroy(in);
-    return status;
+    return hardware_parse(in, json_input_root(in), out, err);
 }
 
-/* As a text; the caller frees it. */
-static char *text_of(const struct hardware *hardware)
+static void write_what(const void *what, struct json_out *out)
 {
-    size_t length;
-    struct json_out *out = json_out_create(NULL);
-    assert(out);
-    hardware_write(hardware, out, NULL);
-    assert(json_out_complete(out));
-    char *copy = strdup(json_out_text(out, &length));
-    assert(copy);
-    json_out_destroy(out);
-    return copy;
+    hardware_write(what, out, NULL);
 }
+
+static void release(void *what) { hardware_release(what); }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct hardware h = {0}, again = {0};
-    struct error err = {0};
-    if (parse((const char *)data, size, &h, &err) == STATUS_OK) {
-        ask(&h);
-        char *first = text_of(&h);
-        enum status status = parse(first, strlen(first), &again, &err);
-        assert(status == STATUS_OK);
-        char *second = text_of(&again);
-        assert(strcmp(first, second) == 0);
-        free(first);
-        free(second);
-    } else {
-        assert(err.status != STATUS_OK && strncmp(err.text, "fuzz:", 5) == 0);
-    }
-    hardware_release(&h);
-    hardware_release(&again);
+    const struct fuzz_reader reader = {sizeof(struct hardware), parse, write_what, ask, release, "fuzz:"};
+    fuzz_reader_run(&reader, data, size);
     return 0;
 }

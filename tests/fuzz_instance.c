@@ -9,43 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_out.h"
 #include "planner/instance_bound.h"
 #include "planner/instance_io.h"
 #include "planner/list_baseline.h"
 #include "planner/timetable_check.h"
+#include "tests/fuzz_reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Larger ones are read and written only: a matrix of all their units would take too long here. */
 enum { TASKS_MAX = 2000, UNITS_MAX = 60 };
 
-static enum status parse(const char *text, size_t size, struct instance *out, struct error *err)
+static void ask(const void *what)
 {
-    struct json_input *in;
-    enum status status = json_input_parse("fuzz", text, size, &in, err);
-    if (status != STATUS_OK) return status;
-    status = instance_parse(in, out, err);
-    json_input_destroy(in);
-    return status;
-}
-
-/* As a text; the caller frees it. */
-static char *text_of(const struct instance *in)
-{
-    size_t length;
-    struct json_out *out = json_out_create(NULL);
-    assert(out);
-    instance_write_json(in, out);
-    assert(json_out_complete(out));
-    char *copy = strdup(json_out_text(out, &length));
-    assert(copy);
-    json_out_destroy(out);
-    return copy;
-}
-
-static void ask(const struct instance *in)
-{
+    const struct instance *in = what;
     struct instance_bounds bounds = {0};
     struct timetable timetable = {0};
     struct error err = {0};
@@ -64,23 +41,21 @@ static void ask(const struct instance *in)
     free(steps);
 }
 
+static enum status parse(const struct json_input *in, void *out, struct error *err)
+{
+    return instance_parse(in, out, err);
+}
+
+static void write_what(const void *what, struct json_out *out)
+{
+    instance_write_json(what, out);
+}
+
+static void release(void *what) { instance_release(what); }
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct instance in = {0}, again = {0};
-    struct error err = {0};
-    if (parse((const char *)data, size, &in, &err) == STATUS_OK) {
-        char *first = text_of(&in);
-        enum status status = parse(first, strlen(first), &again, &err);
-        assert(status == STATUS_OK);
-        char *second = text_of(&again);
-        assert(strcmp(first, second) == 0);
-        free(first);
-        free(second);
-        ask(&in);
-    } else {
-        assert(err.status != STATUS_OK && strncmp(err.text, "fuzz:", 5) == 0);
-    }
-    instance_release(&in);
-    instance_release(&again);
+    const struct fuzz_reader reader = {sizeof(struct instance), parse, write_what, ask, release, "fuzz:"};
+    fuzz_reader_run(&reader, data, size);
     return 0;
 }

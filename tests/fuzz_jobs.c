@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_out.h"
 #include "models/job.h"
 #include "models/memory.h"
+#include "tests/fuzz_reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void ask(const struct job *job)
+static void ask_job(const struct job *job)
 {
     const uint64_t sane = UINT64_C(1) << 62, layers = job->network.layer_count;
     assert(job->name[0] && job->minibatches > 0 && job->microbatch > 0 && job->sequence > 0);
@@ -26,48 +26,29 @@ static void ask(const struct job *job)
                                       job->microbatch, job->sequence) < sane);
 }
 
-static enum status parse(const char *text, size_t size, struct job_set *out, struct error *err)
+static void ask(const void *what)
 {
-    struct json_input *in;
-    enum status status = json_input_parse("fuzz", text, size, &in, err);
-    if (status != STATUS_OK) return status;
-    status = job_set_parse(in, json_input_root(in), "/no/such/folder", out, err);
-    json_input_destroy(in);
-    return status;
+    const struct job_set *set = what;
+    assert(set->count > 0 && set->count <= JOBS_MAX);
+    for (uint32_t i = 0; i < set->count && i < 8; i++) ask_job(&set->jobs[i]);
 }
 
-/* As a text; the caller frees it. */
-static char *text_of(const struct job_set *set)
+static enum status parse(const struct json_input *in, void *out, struct error *err)
 {
-    size_t length;
-    struct json_out *out = json_out_create(NULL);
-    assert(out);
-    job_set_write(set->jobs, set->count, out, NULL);
-    assert(json_out_complete(out));
-    char *copy = strdup(json_out_text(out, &length));
-    assert(copy);
-    json_out_destroy(out);
-    return copy;
+    return job_set_parse(in, json_input_root(in), "/no/such/folder", out, err);
 }
+
+static void write_what(const void *what, struct json_out *out)
+{
+    const struct job_set *set = what;
+    job_set_write(set->jobs, set->count, out, NULL);
+}
+
+static void release(void *what) { job_set_release(what); }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct job_set set = {0}, again = {0};
-    struct error err = {0};
-    if (parse((const char *)data, size, &set, &err) == STATUS_OK) {
-        assert(set.count > 0 && set.count <= JOBS_MAX);
-        for (uint32_t i = 0; i < set.count && i < 8; i++) ask(&set.jobs[i]);
-        char *first = text_of(&set);
-        enum status status = parse(first, strlen(first), &again, &err);
-        assert(status == STATUS_OK);
-        char *second = text_of(&again);
-        assert(strcmp(first, second) == 0);
-        free(first);
-        free(second);
-    } else {
-        assert(err.status != STATUS_OK && err.text[0]);
-    }
-    job_set_release(&set);
-    job_set_release(&again);
+    const struct fuzz_reader reader = {sizeof(struct job_set), parse, write_what, ask, release, ""};
+    fuzz_reader_run(&reader, data, size);
     return 0;
 }

@@ -10,36 +10,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_out.h"
 #include "base/random.h"
 #include "planner/chain_io.h"
+#include "tests/support_json.h"
 
 void test_chain(const char *text, struct chain *out)
 {
     struct error err = {0};
     struct json_input *in;
-    char *copy = strdup(text);
-    assert_non_null(copy);
-    for (char *c = copy; *c; c++)
-        if (*c == '\'') *c = '"';
     *out = (struct chain){0};
-    enum status status = json_input_parse("test", copy, strlen(copy), &in, &err);
-    if (!status) {
-        status = chain_parse(in, out, &err);
-        json_input_destroy(in);
-    }
-    free(copy);
+    enum status status = test_json_parse(text, &in, &err);
+    if (!status) status = chain_parse(in, out, &err);
+    json_input_destroy(in);
     if (status) fail_msg("%s", err.text);
 }
 
 void test_chain_print(const struct chain *chain)
 {
-    size_t length;
     struct json_out *out = json_out_create(NULL);
-    assert_non_null(out);
-    chain_write_json(chain, out);
-    printf("%s\n", json_out_text(out, &length));
-    json_out_destroy(out);
+    if (out) chain_write_json(chain, out);
+    test_json_print(out);
 }
 
 void test_chain_tiny(uint64_t seed, uint32_t layers_max, struct chain *out)

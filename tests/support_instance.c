@@ -10,36 +10,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_out.h"
 #include "base/random.h"
 #include "planner/instance_io.h"
+#include "tests/support_json.h"
 
 void test_instance(const char *text, struct instance *out)
 {
     struct error err = {0};
     struct json_input *in;
-    char *copy = strdup(text);
-    assert_non_null(copy);
-    for (char *c = copy; *c; c++)
-        if (*c == '\'') *c = '"';
     *out = (struct instance){0};
-    enum status status = json_input_parse("test", copy, strlen(copy), &in, &err);
-    if (!status) {
-        status = instance_parse(in, out, &err);
-        json_input_destroy(in);
-    }
-    free(copy);
+    enum status status = test_json_parse(text, &in, &err);
+    if (!status) status = instance_parse(in, out, &err);
+    json_input_destroy(in);
     if (status) fail_msg("%s", err.text);
 }
 
 void test_instance_print(const struct instance *in)
 {
-    size_t length;
     struct json_out *out = json_out_create(NULL);
-    assert_non_null(out);
-    instance_write_json(in, out);
-    printf("%s\n", json_out_text(out, &length));
-    json_out_destroy(out);
+    if (out) instance_write_json(in, out);
+    test_json_print(out);
 }
 
 /* `depth` states, one a step, so that nothing needs undoing. */

@@ -10,37 +10,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_out.h"
 #include "base/random.h"
 #include "planner/spase_io.h"
 #include "planner/spase_schedule.h"
+#include "tests/support_json.h"
 
 void test_spase(const char *text, struct spase *out)
 {
     struct error err = {0};
     struct json_input *in;
-    char *copy = strdup(text);
-    assert_non_null(copy);
-    for (char *c = copy; *c; c++)
-        if (*c == '\'') *c = '"';
     *out = (struct spase){0};
-    enum status status = json_input_parse("test", copy, strlen(copy), &in, &err);
-    if (!status) {
-        status = spase_parse(in, out, &err);
-        json_input_destroy(in);
-    }
-    free(copy);
+    enum status status = test_json_parse(text, &in, &err);
+    if (!status) status = spase_parse(in, out, &err);
+    json_input_destroy(in);
     if (status) fail_msg("%s", err.text);
 }
 
 void test_spase_print(const struct spase *in)
 {
-    size_t length;
     struct json_out *out = json_out_create(NULL);
-    assert_non_null(out);
-    spase_write_json(in, out);
-    printf("%s\n", json_out_text(out, &length));
-    json_out_destroy(out);
+    if (out) spase_write_json(in, out);
+    test_json_print(out);
 }
 
 /* steps[0 .. depth) are decided. */

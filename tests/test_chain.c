@@ -27,6 +27,7 @@
 #include "planner/chain_random.h"
 #include "planner/chain_search.h"
 #include "tests/support_chain.h"
+#include "tests/support_json.h"
 #include "tests/support_seed.h"
 
 /* --- the rules of time ------------------------------------------------------------------------ */
@@ -428,16 +429,9 @@ static void memory_ends(void **state)
 static enum status parse(const char *text, struct chain *out, struct error *err)
 {
     struct json_input *in;
-    char *copy = strdup(text);
-    assert_non_null(copy);
-    for (char *c = copy; *c; c++)
-        if (*c == '\'') *c = '"';
-    enum status status = json_input_parse("c.json", copy, strlen(copy), &in, err);
-    if (!status) {
-        status = chain_parse(in, out, err);
-        json_input_destroy(in);
-    }
-    free(copy);
+    enum status status = test_json_parse(text, &in, err);
+    if (!status) status = chain_parse(in, out, err);
+    json_input_destroy(in);
     return status;
 }
 
@@ -449,24 +443,24 @@ static void refused(void **state)
         enum status status;
     } cases[] = {
         {"{'spillway_chain': 1, 'memory': 5, 'layers': []}",
-         "c.json:1:46: an empty chain (expected at least one layer)", STATUS_BAD_INPUT},
+         "test:1:46: an empty chain (expected at least one layer)", STATUS_BAD_INPUT},
         {"{'spillway_chain': 2, 'memory': 5, 'layers': []}",
-         "c.json:1:20: 'spillway_chain' is 2 (expected 1)", STATUS_BAD_INPUT},
+         "test:1:20: 'spillway_chain' is 2 (expected 1)", STATUS_BAD_INPUT},
         {"{'spillway_chain': 1, 'memory': 5, 'layers': [{'forward': 0, 'backward': 1, 'saved': 1}]}",
-         "c.json:1:59: 'forward' is 0 (expected 1 to 1000000000000)", STATUS_BAD_INPUT},
+         "test:1:59: 'forward' is 0 (expected 1 to 1000000000000)", STATUS_BAD_INPUT},
         {"{'spillway_chain': 1, 'memory': 5, 'layers': [{'forward': 1, 'backward': 1e300, 'saved': 1}]}",
-         "c.json:1:74: 'backward' is 1e300 (expected a whole number)", STATUS_BAD_INPUT},
+         "test:1:74: 'backward' is 1e300 (expected a whole number)", STATUS_BAD_INPUT},
         {"{'spillway_chain': 1, 'memory': 5, 'layers': [{'forward': 1, 'backward': 1, 'saved': 3, 'boundary': 4}]}",
-         "c.json:1:101: 'boundary' is 4 (expected 0 to 3)", STATUS_BAD_INPUT},
+         "test:1:101: 'boundary' is 4 (expected 0 to 3)", STATUS_BAD_INPUT},
         {"{'spillway_chain': 1, 'memory': 5, 'layers': [{'forward': 1, 'backward': 1, 'saved': 6}]}",
-         "c.json: layer 0: needs 6 bytes, and the device has 5", STATUS_INFEASIBLE},
+         "test: layer 0: needs 6 bytes, and the device has 5", STATUS_INFEASIBLE},
         {"{'spillway_chain': 1, 'memory': 8, 'layers': [{'forward': 1, 'backward': 1, 'saved': 6, 'boundary': 3, 'count': 2}]}",
-         "c.json: layer 1: needs 9 bytes with the boundaries before it, and the device has 8", STATUS_INFEASIBLE},
+         "test: layer 1: needs 9 bytes with the boundaries before it, and the device has 8", STATUS_INFEASIBLE},
         {"{'spillway_chain': 1, 'memory': 8, 'layers': [{'forward': 1000000000000, 'backward': 1000000000000, 'saved': 6, 'count': 1000}]}",
-         "c.json: the durations add up to more than 281474976710656 ticks", STATUS_LIMIT},
+         "test: the durations add up to more than 281474976710656 ticks", STATUS_LIMIT},
         {"{'spillway_chain': 1, 'memory': 8, 'layers': [{'forward': 1, 'backward': 1, 'saved': 6, 'count': 1024}, "
          "{'forward': 1, 'backward': 1, 'saved': 6}]}",
-         "c.json:1:105: too many layers (limit is 1024)", STATUS_BAD_INPUT},
+         "test:1:105: too many layers (limit is 1024)", STATUS_BAD_INPUT},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct chain chain = {0};

@@ -14,6 +14,7 @@
 #include "planner/instance_io.h"
 #include "planner/instance_random.h"
 #include "tests/support_instance.h"
+#include "tests/support_json.h"
 
 /* --- reading --------------------------------------------------------------------------------- */
 
@@ -99,19 +100,12 @@ static void refuses(void **state)
         struct instance in = {0};
         struct error err = {0};
         struct json_input *input;
-        char *text = strdup(refused[i].text);
-        assert_non_null(text);
-        for (char *c = text; *c; c++)
-            if (*c == '\'') *c = '"';
-        enum status status = json_input_parse("test", text, strlen(text), &input, &err);
-        if (!status) {
-            status = instance_parse(input, &in, &err);
-            json_input_destroy(input);
-        }
+        enum status status = test_json_parse(refused[i].text, &input, &err);
+        if (!status) status = instance_parse(input, &in, &err);
+        json_input_destroy(input);
         assert_string_equal(err.text, refused[i].message);
         assert_int_equal(status, refused[i].status);
         instance_release(&in);
-        free(text);
     }
 }
 

@@ -16,6 +16,7 @@
 #include "planner/spase_io.h"
 #include "planner/spase_random.h"
 #include "planner/spase_schedule.h"
+#include "tests/support_json.h"
 #include "tests/support_seed.h"
 #include "tests/support_spase.h"
 
@@ -102,19 +103,12 @@ static void refuses(void **state)
         struct spase in = {0};
         struct error err = {0};
         struct json_input *input;
-        char *text = strdup(refused[i].text);
-        assert_non_null(text);
-        for (char *c = text; *c; c++)
-            if (*c == '\'') *c = '"';
-        enum status status = json_input_parse("test", text, strlen(text), &input, &err);
-        if (!status) {
-            status = spase_parse(input, &in, &err);
-            json_input_destroy(input);
-        }
+        enum status status = test_json_parse(refused[i].text, &input, &err);
+        if (!status) status = spase_parse(input, &in, &err);
+        json_input_destroy(input);
         assert_string_equal(err.text, refused[i].message);
         assert_int_equal(status, refused[i].status);
         spase_release(&in);
-        free(text);
     }
 }
 
