@@ -279,6 +279,13 @@ static enum status take_evaluation(struct json_object *o, struct draft *draft, s
     return json_fail_key(o->input, value, NULL, err, "missing key 'every'");
 }
 
+static enum status take_parallel(struct json_object *o, struct draft *draft, struct error *err)
+{
+    const json_t *value = NULL;
+    TRY(json_take_object(o, "parallel", JSON_OPTIONAL, &value, err));
+    return value ? parallel_parse(o->input, value, &draft->job.parallel, err) : STATUS_OK;
+}
+
 /* The keys that a job and "defaults" share. */
 static enum status take_shared(struct json_object *o, struct draft *draft, struct error *err)
 {
@@ -309,6 +316,7 @@ static enum status take_shared(struct json_object *o, struct draft *draft, struc
     TRY(json_take_string(o, "weights_in", JSON_OPTIONAL, &draft->weights_in, err));
     TRY(json_take_string(o, "weights_out", JSON_OPTIONAL, &draft->weights_out, err));
     TRY(take_evaluation(o, draft, err));
+    TRY(take_parallel(o, draft, err));
     TRY(json_take_choice(o, "keep", JSON_OPTIONAL, keeps, ARRAY_COUNT(keeps), &keep, err));
     job->keep_best = keep == 1;
     return json_take_u64(o, "count", JSON_OPTIONAL, 1, JOBS_MAX, &draft->count, err);
@@ -464,6 +472,13 @@ static enum status check_training_data(const struct draft *draft, struct error *
     return check_data(draft, &named, err);
 }
 
+static enum status check_parallel(const struct draft *draft, struct error *err)
+{
+    struct error own = {0};
+    if (parallel_check(&draft->job, &own) == STATUS_OK) return STATUS_OK;
+    return json_fail_key(draft->in, giver(draft, "parallel"), "parallel", err, "%s", own.text);
+}
+
 static enum status check_evaluation(const struct draft *draft, struct error *err)
 {
     const struct job *job = &draft->job;
@@ -537,7 +552,8 @@ static enum status resolve(struct draft *draft, const char *folder, struct arena
     TRY(check_precision(draft, err));
     TRY(check_training_data(draft, err));
     TRY(check_evaluation(draft, err));
-    return check_sizes(draft, err);
+    TRY(check_sizes(draft, err));
+    return check_parallel(draft, err);
 }
 
 /* weights_out with the job's name in place of each "{name}". */
@@ -773,6 +789,7 @@ static void write_job(const struct job *job, struct json_out *out)
     if (job->weights_in) json_out_string(out, "weights_in", job->weights_in);
     if (job->weights_out) json_out_string(out, "weights_out", job->weights_out);
     write_evaluation(&job->evaluation, out);
+    parallel_write(&job->parallel, out, "parallel");
     if (job->keep_best) json_out_string(out, "keep", "best");
     json_out_object_end(out);
 }

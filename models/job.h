@@ -36,6 +36,7 @@
  * evaluate      none                           {"every": n, "minibatches": m, "data", "data_format"}:
  *                                              the loss on held-out data, see struct evaluation
  * keep          "last"                         or "best": also the weights of the best evaluation
+ * parallel      none                           over devices at once, see models/parallel.h
  */
 #ifndef SPILLWAY_MODELS_JOB_H
 #define SPILLWAY_MODELS_JOB_H
@@ -43,6 +44,7 @@
 #include "base/arena.h"
 #include "models/memory.h"
 #include "models/network.h"
+#include "models/parallel.h"
 
 enum { JOBS_MAX = 4096 }; /* more would not be scheduled sensibly by one dispatcher */
 enum { JOB_NAME_MAX = 100 }; /* names are in paths, tables and tracks */
@@ -131,6 +133,7 @@ struct job {
     struct evaluation evaluation;
     bool keep_best;            /* the weights of the best evaluation are written as well ... */
     const char *weights_best;  /* ... there: weights_out with ".best" in front of its ending; else NULL */
+    struct parallel parallel;  /* all 0: it runs on one device at a time */
 };
 
 /*

@@ -1,0 +1,209 @@
+/* See parallel.h. */
+#include "models/parallel.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_out.h"
+#include "base/size.h"
+#include "models/job.h"
+#include "models/try.h"
+
+const char *const pipeline_schedule_names[PIPELINE_SCHEDULE_COUNT] = {
+    [PIPELINE_GPIPE] = "gpipe",   [PIPELINE_1F1B] = "1f1b",   [PIPELINE_INTERLEAVED] = "interleaved",
+    [PIPELINE_ZB_H1] = "zb-h1",   [PIPELINE_ZB_H2] = "zb-h2", [PIPELINE_ZB_V] = "zb-v",
+};
+
+const char *const recompute_names[RECOMPUTE_COUNT] = {
+    [RECOMPUTE_NONE] = "none",
+    [RECOMPUTE_SELECTIVE] = "selective",
+    [RECOMPUTE_FULL] = "full",
+};
+
+/* Of a job that was not spread: one device, each part by itself. */
+static void set_out(struct parallel *p)
+{
+    if (parallel_is_set(p)) return;
+    *p = (struct parallel){.tensor = 1, .pipeline = 1, .data = 1, .chunks = 1, .schedule = PIPELINE_1F1B,
+                           .first_device = p->first_device};
+}
+
+/* --- the layers of a run -------------------------------------------------------------------- */
+
+/* What is cut: blocks, or the layers of a profile. */
+static uint64_t pieces(const struct network *network)
+{
+    return network->family == NETWORK_PROFILE ? network->layer_count : network->blocks;
+}
+
+struct parallel_layers parallel_layers(const struct job *job, uint32_t run)
+{
+    const struct network *network = &job->network;
+    uint64_t count = pieces(network), runs = parallel_runs(&job->parallel);
+    uint64_t share = count / runs, longer = count % runs;
+    uint64_t first = run * share + (run < longer ? run : longer);
+    uint64_t length = share + (run < longer);
+    if (network->family == NETWORK_PROFILE) return (struct parallel_layers){first, length};
+    uint64_t begin = run == 0 ? 0 : first + 1; /* layer 0 is the embedding */
+    uint64_t end = run + 1 == runs ? network->layer_count : first + length + 1;
+    return (struct parallel_layers){begin, end - begin};
+}
+
+/* --- what fits together --------------------------------------------------------------------- */
+
+static enum status check_schedule(const struct job *job, struct error *err)
+{
+    const struct parallel *p = &job->parallel;
+    const char *name = pipeline_schedule_names[p->schedule];
+    bool interleaved = p->schedule == PIPELINE_INTERLEAVED, v = p->schedule == PIPELINE_ZB_V;
+    if (interleaved && p->chunks < 2)
+        return error_set(err, STATUS_BAD_INPUT, "schedule 'interleaved' with 1 chunk (expected at least 2)");
+    if (v && p->chunks != 2)
+        return error_set(err, STATUS_BAD_INPUT, "schedule 'zb-v' with %" PRIu32 " chunks (expected 2)",
+                         p->chunks);
+    if (!interleaved && !v && p->chunks > 1)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "schedule '%s' with %" PRIu32 " chunks (expected 1; 'interleaved' has several)",
+                         name, p->chunks);
+    if (job->microbatches % p->data != 0)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "%" PRIu64 " microbatches on %" PRIu32 " data-parallel replicas (expected a multiple)",
+                         job->microbatches, p->data);
+    if (interleaved && job->microbatches / p->data % p->pipeline != 0)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "schedule 'interleaved' with %" PRIu64 " microbatches of a replica on %" PRIu32
+                         " stages (expected a multiple)",
+                         job->microbatches / p->data, p->pipeline);
+    if (pieces(&job->network) < parallel_runs(p))
+        return error_set(err, STATUS_BAD_INPUT,
+                         "%" PRIu64 " layers on %" PRIu32 " stages of %" PRIu32
+                         " chunks (expected at least one each)",
+                         pieces(&job->network), p->pipeline, p->chunks);
+    return STATUS_OK;
+}
+
+static enum status check_division(const struct parallel *p, const char *what, uint64_t value,
+                                  struct error *err)
+{
+    if (value % p->tensor == 0) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT,
+                     "tensor parallelism of %" PRIu32 " with %" PRIu64 " %s (expected a multiple)", p->tensor,
+                     value, what);
+}
+
+static enum status check_tensor(const struct job *job, struct error *err)
+{
+    const struct parallel *p = &job->parallel;
+    const struct network *n = &job->network;
+    if (p->sequence && p->tensor == 1)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "sequence parallelism without tensor parallelism (expected 'tensor' above 1)");
+    if (p->tensor == 1) return STATUS_OK;
+    if (n->family == NETWORK_PROFILE)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "tensor parallelism of a network known by its profile alone (expected 1)");
+    TRY(check_division(p, "attention heads", n->heads, err));
+    TRY(check_division(p, "heads of keys and values", network_kv_heads(n), err));
+    TRY(check_division(p, "columns of the feed-forward part", n->ff_width, err));
+    return p->sequence ? check_division(p, "tokens", job->sequence, err) : STATUS_OK;
+}
+
+enum status parallel_check(const struct job *job, struct error *err)
+{
+    if (!parallel_is_set(&job->parallel)) return STATUS_OK;
+    TRY(check_schedule(job, err));
+    return check_tensor(job, err);
+}
+
+/* --- JSON ----------------------------------------------------------------------------------- */
+
+enum status parallel_parse(const struct json_input *in, const json_t *value, struct parallel *out,
+                           struct error *err)
+{
+    struct json_object o;
+    TRY(json_object_open(&o, in, value, "a parallelism object", err));
+    set_out(out);
+    size_t schedule = out->schedule, recompute = out->recompute;
+    TRY(json_take_u32(&o, "tensor", JSON_OPTIONAL, 1, PARALLEL_DEGREE_MAX, &out->tensor, err));
+    TRY(json_take_u32(&o, "pipeline", JSON_OPTIONAL, 1, PARALLEL_DEGREE_MAX, &out->pipeline, err));
+    TRY(json_take_u32(&o, "data", JSON_OPTIONAL, 1, PARALLEL_DEGREE_MAX, &out->data, err));
+    TRY(json_take_u32(&o, "chunks", JSON_OPTIONAL, 1, PARALLEL_CHUNKS_MAX, &out->chunks, err));
+    TRY(json_take_choice(&o, "schedule", JSON_OPTIONAL, pipeline_schedule_names, PIPELINE_SCHEDULE_COUNT,
+                         &schedule, err));
+    TRY(json_take_choice(&o, "recompute", JSON_OPTIONAL, recompute_names, RECOMPUTE_COUNT, &recompute, err));
+    TRY(json_take_bool(&o, "sequence", JSON_OPTIONAL, &out->sequence, err));
+    TRY(json_take_u32(&o, "zero", JSON_OPTIONAL, 0, 3, &out->zero, err));
+    TRY(json_take_u32(&o, "first_device", JSON_OPTIONAL, 0, PARALLEL_DEGREE_MAX, &out->first_device, err));
+    out->schedule = (uint32_t)schedule;
+    out->recompute = (uint32_t)recompute;
+    return json_object_close(&o, err);
+}
+
+void parallel_write(const struct parallel *p, struct json_out *out, const char *key)
+{
+    if (!parallel_is_set(p)) return;
+    json_out_object_begin(out, key, true);
+    json_out_u64(out, "tensor", p->tensor);
+    json_out_u64(out, "pipeline", p->pipeline);
+    json_out_u64(out, "data", p->data);
+    if (p->chunks > 1) json_out_u64(out, "chunks", p->chunks);
+    json_out_string(out, "schedule", pipeline_schedule_names[p->schedule]);
+    json_out_string(out, "recompute", recompute_names[p->recompute]);
+    if (p->sequence) json_out_bool(out, "sequence", true);
+    if (p->zero > 0) json_out_u64(out, "zero", p->zero);
+    if (p->first_device > 0) json_out_u64(out, "first_device", p->first_device);
+    json_out_object_end(out);
+}
+
+/* --- the command line's form ---------------------------------------------------------------- */
+
+/* A word of it, [begin, begin + length). */
+static enum status parse_word(const char *begin, size_t length, struct parallel *out, struct error *err)
+{
+    static const char *const names[] = {"tp", "pp", "dp", "v", "zero", "sp", NULL};
+    const struct {
+        uint32_t *value;
+        uint64_t min, max;
+    } of[] = {
+        {&out->tensor, 1, PARALLEL_DEGREE_MAX}, {&out->pipeline, 1, PARALLEL_DEGREE_MAX},
+        {&out->data, 1, PARALLEL_DEGREE_MAX},   {&out->chunks, 1, PARALLEL_CHUNKS_MAX},
+        {&out->zero, 0, 3},
+    };
+    char word[32];
+    if (length >= sizeof word)
+        return error_set(err, STATUS_BAD_INPUT, "'%.*s' is not understood (expected such as tp=8,pp=4,dp=2)",
+                         (int)length, begin);
+    memcpy(word, begin, length);
+    word[length] = '\0';
+    if (strcmp(word, "sp") == 0) {
+        out->sequence = true;
+        return STATUS_OK;
+    }
+    char *equals = strchr(word, '='), *end;
+    if (equals) *equals = '\0';
+    for (size_t i = 0; i < ARRAY_COUNT(of); i++) {
+        if (strcmp(word, names[i]) != 0) continue;
+        uint64_t value = equals ? strtoull(equals + 1, &end, 10) : 0;
+        if (!equals || equals[1] < '0' || equals[1] > '9' || *end || value < of[i].min || value > of[i].max)
+            return error_set(err, STATUS_BAD_INPUT,
+                             "'%.*s' is not understood (expected %s=N with N %" PRIu64 " to %" PRIu64 ")",
+                             (int)length, begin, names[i], of[i].min, of[i].max);
+        *of[i].value = (uint32_t)value;
+        return STATUS_OK;
+    }
+    return error_set(err, STATUS_BAD_INPUT,
+                     "'%.*s' is not understood (expected tp=, pp=, dp=, v=, zero= or sp)", (int)length, begin);
+}
+
+enum status parallel_parse_text(const char *text, struct parallel *out, struct error *err)
+{
+    set_out(out);
+    for (;;) {
+        size_t length = strcspn(text, ",");
+        TRY(parse_word(text, length, out, err));
+        if (text[length] == '\0') return STATUS_OK;
+        text += length + 1;
+    }
+}

@@ -1,0 +1,122 @@
+/*
+ * How a job is spread over devices: the degrees of each kind of parallelism and the schedule.
+ *
+ *     "parallel": {"tensor": 8, "pipeline": 8, "data": 4, "chunks": 2, "schedule": "interleaved",
+ *                  "recompute": "selective", "sequence": true, "zero": 1, "first_device": 0}
+ *     --parallel tp=8,pp=8,dp=4,v=2,sp,zero=1 --schedule interleaved --recompute selective
+ *
+ * A job with it runs on tensor * data * pipeline devices at once, from `first_device` on:
+ *
+ *     device of rank (t, d, p) = first_device + t + tensor * (d + data * p)
+ *
+ * so that tensor groups lie closest together and neighbouring stages farthest apart. The devices of one
+ * stage are a *gang*: a grid with an axis for each kind of group (planner/plan.h). Every minibatch has
+ * job->microbatches microbatches in all, job->microbatches / data on each replica.
+ *
+ * Stages. The blocks are cut into pipeline * chunks runs of equal length (the first ones longer by one
+ * where that does not divide them); the first run has the embedding too, the last the head. The layers of a
+ * profile are cut likewise. Chunk c of stage p is run c * pipeline + p; in a V (zb-v) chunk 1 comes back: run
+ * 2 pipeline - 1 - p.
+ *
+ * Sources: Megatron-LM, arXiv 2104.04473 (order of ranks, interleaving); ZeRO, arXiv 1910.02054 (stages of
+ * partitioning); Korthikanti et al., arXiv 2205.05198 (sequence parallelism, selective recomputation).
+ */
+#ifndef SPILLWAY_MODELS_PARALLEL_H
+#define SPILLWAY_MODELS_PARALLEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/json_in.h"
+
+struct json_out;
+
+enum { PARALLEL_DEGREE_MAX = 1 << 14, PARALLEL_CHUNKS_MAX = 1 << 10 };
+
+/* In which order a stage passes microbatches forward and backward; planner/pipeline.h has the rules. */
+enum pipeline_schedule {
+    PIPELINE_GPIPE,       /* all forward, then all backward */
+    PIPELINE_1F1B,        /* PipeDream-Flush: one forward, one backward; synchronous */
+    PIPELINE_INTERLEAVED, /* the same with several chunks of layers on each stage */
+    PIPELINE_ZB_H1,       /* zero bubble: the weights' gradients fill bubbles, memory as 1F1B */
+    PIPELINE_ZB_H2,       /* the same with more microbatches under way, no bubble at the start */
+    PIPELINE_ZB_V,        /* the same with two chunks on each stage, there and back */
+    PIPELINE_SCHEDULE_COUNT
+};
+extern const char *const pipeline_schedule_names[PIPELINE_SCHEDULE_COUNT]; /* "gpipe", "1f1b", ... */
+
+/* What is kept of a layer's activations between its passes. */
+enum recompute {
+    RECOMPUTE_NONE,      /* all */
+    RECOMPUTE_SELECTIVE, /* all but those of attention's core, which is computed again */
+    RECOMPUTE_FULL,      /* its input */
+    RECOMPUTE_COUNT
+};
+extern const char *const recompute_names[RECOMPUTE_COUNT];
+
+struct parallel {
+    uint32_t tensor, pipeline, data; /* degrees, at least 1; all 0: the job is not spread */
+    uint32_t chunks;                 /* of layers on each stage, at least 1 */
+    uint32_t schedule;               /* enum pipeline_schedule */
+    uint32_t recompute;              /* enum recompute */
+    bool sequence;                   /* norms and dropouts are split along the sequence in tensor groups */
+    uint32_t zero;                   /* 0 to 3: what data-parallel ranks split: nothing, the optimizer's
+                                        states, gradients too, parameters too */
+    uint32_t first_device;
+};
+
+static inline bool parallel_is_set(const struct parallel *parallel)
+{
+    return parallel->tensor > 0;
+}
+
+/* Devices that the job needs. */
+static inline uint64_t parallel_devices(const struct parallel *parallel)
+{
+    return (uint64_t)parallel->tensor * parallel->data * parallel->pipeline;
+}
+
+/* Runs of layers: pipeline * chunks. */
+static inline uint32_t parallel_runs(const struct parallel *parallel)
+{
+    return parallel->pipeline * parallel->chunks;
+}
+
+/* Which stage has run `run`, and which of its chunks that is. */
+struct parallel_place {
+    uint32_t stage, chunk;
+};
+static inline struct parallel_place parallel_place(const struct parallel *parallel, uint32_t run)
+{
+    uint32_t chunk = run / parallel->pipeline, stage = run % parallel->pipeline;
+    bool back = parallel->schedule == PIPELINE_ZB_V && chunk % 2 == 1;
+    return (struct parallel_place){back ? parallel->pipeline - 1 - stage : stage, chunk};
+}
+
+/*
+ * Do the parts fit together and the job? Schedules without chunks have one, zb-v two, interleaved at
+ * least two, and microbatches of a replica that `pipeline` divides; there are layers for every run; `data`
+ * divides the microbatches; `tensor` divides heads, widths and, with `sequence`, tokens; networks known by
+ * a profile alone are not cut by tensors.
+ * Errors: STATUS_BAD_INPUT, in words, without a place.
+ */
+struct job;
+MUST_CHECK enum status parallel_check(const struct job *job, struct error *err);
+
+/* The layers of a run: [first, first + count). */
+struct parallel_layers {
+    uint64_t first, count;
+};
+struct parallel_layers parallel_layers(const struct job *job, uint32_t run);
+
+/* From the object "parallel"; absent keys keep what *out has. */
+MUST_CHECK enum status parallel_parse(const struct json_input *in, const json_t *value,
+                                      struct parallel *out, struct error *err);
+void parallel_write(const struct parallel *parallel, struct json_out *out, const char *key);
+
+/* "tp=8,pp=8,dp=4,v=2,sp,zero=1": what it does not name keeps what *out has, degrees of a job that was not
+ * spread are 1. Errors: STATUS_BAD_INPUT. */
+MUST_CHECK enum status parallel_parse_text(const char *text, struct parallel *out, struct error *err);
+
+#endif
