@@ -620,7 +620,8 @@ enum status formulation_solve(const struct instance *in, const struct instance_b
         struct milp_result solved = {0};
         struct milp_options options = {.solver = solver, .limit_s = until_s - clock_s()};
         struct error none = {0};
-        if (formulation_create(in, bounds, kind, *value - 1, &f, &none)) {
+        int64_t limit = *value - 1;
+        if (formulation_create(in, bounds, kind, limit, &f, &none)) {
             result->proven = none.status == STATUS_INFEASIBLE;
             if (!result->proven) *err = none;
             else result->status = MILP_INFEASIBLE;
@@ -631,7 +632,7 @@ enum status formulation_solve(const struct instance *in, const struct instance_b
             result->status = solved.status;
             result->proven = solved.status == MILP_INFEASIBLE;
             if (solved.bounded && kind != FORMULATION_TIME_INDEXED)
-                result->bound = (int64_t)ceil(solved.bound - 1e-6);
+                result->bound = (int64_t)fmin(ceil(solved.bound - 1e-6), (double)limit + 1);
         }
         result->seconds += solved.seconds;
         if (solved.found && !take(f, solved.x, steps, value, err)) {

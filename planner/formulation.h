@@ -62,7 +62,8 @@ MUST_CHECK enum status formulation_steps(const struct formulation *formulation, 
 struct formulation_result {
     bool proven;      /* the solver reports that nothing better exists */
     enum milp_status status;
-    int64_t bound;    /* what the solver's bound says of the makespan; 0: nothing */
+    int64_t bound;    /* what the solver's bound says of the makespan; 0: nothing. At most the limit + 1,
+                         for of longer schedules the program knows nothing */
     double seconds;
 };
 

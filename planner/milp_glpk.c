@@ -118,6 +118,14 @@ static void report_solution(const struct child *c)
     send(c->pipe, c->x + 1, c->milp->column_count * sizeof *c->x);
 }
 
+/* What is proven: nodes that are no better than the best solution stay in the tree for a while. */
+static double proven_bound(glp_tree *tree, int best)
+{
+    double bound = glp_ios_node_bound(tree, best);
+    glp_prob *lp = glp_ios_get_prob(tree);
+    return glp_mip_status(lp) == GLP_FEAS ? fmin(bound, glp_mip_obj_val(lp)) : bound;
+}
+
 static void on_tree(glp_tree *tree, void *info)
 {
     struct child *c = info;
@@ -126,7 +134,7 @@ static void on_tree(glp_tree *tree, void *info)
     glp_ios_tree_size(tree, NULL, NULL, &total);
     c->nodes = (uint64_t)total;
     if (best != 0) {
-        double bound = glp_ios_node_bound(tree, best);
+        double bound = proven_bound(tree, best);
         if (bound > c->bound && bound < 1e300) {
             struct milp_report report = {.kind = REPORT_BOUND, .bound = c->bound = bound, .nodes = c->nodes};
             send(c->pipe, &report, sizeof report);

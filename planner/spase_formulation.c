@@ -479,7 +479,7 @@ enum status spase_formulation_solve(const struct spase *in, enum spase_formulati
     if (!milp_solve(f->milp, &options, &solved, err)) {
         result->status = solved.status;
         if (solved.bounded && kind != SPASE_PUBLISHED && solved.bound > 0)
-            result->bound = (int64_t)ceil(solved.bound - 1e-6 * solved.bound);
+            result->bound = (int64_t)fmin(ceil(solved.bound - 1e-6 * solved.bound), (double)limit + 1);
         result->proven = kind == SPASE_FLOW && solved.status == MILP_INFEASIBLE;
     }
     result->seconds = solved.seconds;

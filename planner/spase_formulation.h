@@ -58,7 +58,8 @@ MUST_CHECK enum status spase_formulation_steps(const struct spase_formulation *f
 struct spase_formulation_result {
     enum milp_status status;
     bool proven;    /* flow: the solver reports that nothing better exists */
-    int64_t bound;  /* flow, allotment: what the solver's bound says of the makespan; 0: nothing */
+    int64_t bound;  /* flow, allotment: what the solver's bound says of the makespan; 0: nothing. Past the
+                       limit it is the limit + 1, for of longer schedules the program knows nothing */
     bool claims;    /* it had a solution, and says that it ends at `claimed` */
     double claimed;
     uint64_t nodes;
