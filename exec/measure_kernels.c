@@ -666,6 +666,7 @@ static const uint64_t gpu_parameter_sizes[][3] = {
 #define FEW_LENGTHS AXIS(16, 64, 256, 1024)
 #define HEAD_WIDTHS AXIS(16, 32, 64)
 
+/* Without those of 16 bits throughout: jobs that are spread over devices are not carried out. */
 static const struct kernel_class classes[KERNEL_COUNT] = {
     [KERNEL_MATMUL_FORWARD] = {call_matmul_forward,
                                .grid = {{ROWS, WIDTHS, WIDTHS},

@@ -236,9 +236,16 @@ static struct cost host_memory_cost(const struct hardware *hardware, const struc
     return (struct cost){work_item_bytes(item, ELEMENT_BYTES) / rate, memory->spread};
 }
 
+static bool is_bf16_matmul(uint32_t kernel)
+{
+    return (kernel >= KERNEL_MATMUL_BF16_FORWARD && kernel <= KERNEL_MATMUL_BF16_WEIGHT) ||
+           (kernel >= KERNEL_MATMUL_HALF_FORWARD && kernel <= KERNEL_MATMUL_HALF_WEIGHT);
+}
+
 static bool is_bf16_product(uint32_t kernel)
 {
-    return kernel >= KERNEL_MATMUL_BF16_FORWARD && kernel <= KERNEL_MATMUL_BF16_WEIGHT;
+    return is_bf16_matmul(kernel) || (kernel >= KERNEL_ATTENTION_HALF_FORWARD &&
+                                      kernel <= KERNEL_ATTENTION_FULL_HALF_BACKWARD);
 }
 
 static struct cost datasheet_cost(const struct hardware *hardware, uint32_t device,
@@ -263,7 +270,8 @@ static struct cost datasheet_cost(const struct hardware *hardware, uint32_t devi
 
 /* A kernel that was not measured runs at the rate (per FLOP or byte) of one much like it: full
  * attention is the same code as causal attention, and profiles of before there were llamas tell of
- * kernels that do as little per byte. */
+ * kernels that do as little per byte. Products of halves are those of bf16 with a shorter result;
+ * attention of halves has the FLOPs of the fp32 one, and no more than its rate is known. */
 static uint32_t stand_in(uint32_t kernel)
 {
     switch (kernel) {
@@ -282,7 +290,11 @@ static uint32_t stand_in(uint32_t kernel)
     case KERNEL_MATMUL_BF16_FORWARD:
     case KERNEL_MATMUL_BF16_INPUT:
     case KERNEL_MATMUL_BF16_WEIGHT: return kernel - KERNEL_MATMUL_BF16_FORWARD + KERNEL_MATMUL_FORWARD;
-    default: return kernel;
+    case KERNEL_MATMUL_HALF_FORWARD:
+    case KERNEL_MATMUL_HALF_INPUT:
+    case KERNEL_MATMUL_HALF_WEIGHT:
+        return kernel - KERNEL_MATMUL_HALF_FORWARD + KERNEL_MATMUL_BF16_FORWARD;
+    default: return kernel_wide(kernel);
     }
 }
 
@@ -291,10 +303,10 @@ static struct cost item_cost(const struct hardware *hardware, uint32_t device,
 
 /* A device without products of bf16 (the host's processor) makes them in fp32, from operands that are
  * widened first: as many bytes as rounding them. */
-static struct cost widened_cost(const struct hardware *hardware, uint32_t device,
+static struct cost widened_cost(const struct hardware *hardware, uint32_t device, uint32_t kernel,
                                 const struct kernel_rate *fp32, const struct work_item *item)
 {
-    struct cost product = measured_cost(stand_in(item->kernel), fp32, item);
+    struct cost product = measured_cost(kernel, fp32, item);
     const struct work_item widened = {.kernel = KERNEL_ROUND, .count = item->count,
                                       .m = item->m * item->k + item->k * item->n};
     product.seconds += item_cost(hardware, device, &widened).seconds;
@@ -309,10 +321,11 @@ static struct cost item_cost(const struct hardware *hardware, uint32_t device,
         return (struct cost){(double)item->count * (double)item->m * 1e-9, 0};
     const struct compute_profile *profile = hardware_profile(hardware, device);
     uint32_t kernel = item->kernel;
-    if (profile && profile->kernels[kernel].point_count == 0) kernel = stand_in(kernel);
-    if (profile && profile->kernels[kernel].point_count > 0 && kernel != item->kernel &&
-        is_bf16_product(item->kernel))
-        return widened_cost(hardware, device, &profile->kernels[kernel], item);
+    while (profile && profile->kernels[kernel].point_count == 0 && stand_in(kernel) != kernel)
+        kernel = stand_in(kernel);
+    if (profile && profile->kernels[kernel].point_count > 0 && is_bf16_matmul(item->kernel) &&
+        !is_bf16_matmul(kernel))
+        return widened_cost(hardware, device, kernel, &profile->kernels[kernel], item);
     if (profile && profile->kernels[kernel].point_count > 0)
         return measured_cost(kernel, &profile->kernels[kernel], item);
     if (device == hardware_cpu(hardware) && hardware->host_bandwidth.value > 0)
@@ -386,11 +399,10 @@ static double route_latency(const struct hardware *hardware, struct route route)
     return sum;
 }
 
-/* The measured curve, straight in the logarithms; beyond it the last rate is held, and before it
- * the time shrinks to the latency. */
-static double curve_s(struct copies c, double latency_s, double bytes)
+double cost_curve_s(const struct copy_point *points, uint32_t count, double latency_s, double bytes)
 {
-    const struct copy_point *first = &c.points[0], *last = &c.points[c.count - 1];
+    assert(count > 0);
+    const struct copy_point *first = &points[0], *last = &points[count - 1];
     if (bytes >= (double)last->bytes) return last->seconds * bytes / (double)last->bytes;
     if (bytes <= (double)first->bytes) {
         double floor_s = fmin(latency_s, first->seconds);
@@ -424,7 +436,7 @@ static double duration(const struct hardware *hardware, struct copies c, struct 
 {
     double latency_s = latency(hardware, c, route);
     if (c.count == 0) return latency_s + (double)bytes / tightest_link(hardware, route, false);
-    double measured_s = curve_s(c, latency_s, (double)bytes);
+    double measured_s = cost_curve_s(c.points, c.count, latency_s, (double)bytes);
     double pace = tightest_link(hardware, route, true);
     if (pace == DBL_MAX) return measured_s;
     return fmax(measured_s, route_latency(hardware, route) + (double)bytes / pace);

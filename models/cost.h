@@ -33,6 +33,10 @@ enum copy_direction { COPY_H2D, COPY_D2H };
 double cost_copy_s(const struct hardware *hardware, uint32_t device, enum copy_direction direction,
                    uint64_t bytes);
 
+/* Seconds of `bytes` on a measured curve of at least one point, sorted by size: straight in the
+ * logarithms; beyond it the last rate is held, and before it the time shrinks to the latency. */
+double cost_curve_s(const struct copy_point *points, uint32_t count, double latency_s, double bytes);
+
 /* The latency and the bandwidth (bytes/s, the tightest link) that cost_copy_s() approaches for
  * large copies; the simulator shares the latter between flows. */
 double cost_copy_latency_s(const struct hardware *hardware, uint32_t device,

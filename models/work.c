@@ -17,6 +17,7 @@
  *     adamw             4 (3 m in, 3 m out) + e m: parameters and moments are fp32 in any case, but
  *                       for moments of 2 bytes, which make a class of their own
  *     matmul of bf16    2 (m k + k n) + e m n
+ *     matmul of halves  2 (m k + k n + m n); of weights' gradients 2 (m k + k n) + 2 e m n
  *
  * A row says how many times which product of sizes crosses memory, so that adding a kernel class
  * is adding a row.
@@ -24,6 +25,7 @@
 #include "models/work.h"
 
 #include <assert.h>
+#include <stdbool.h>
 
 #include "base/size.h"
 
@@ -61,6 +63,27 @@ const char *const kernel_names[] = {
     [KERNEL_ROUND] = "round",
     [KERNEL_ADAMW_BF16] = "adamw_bf16",
     [KERNEL_MOMENTUM_BF16] = "momentum_bf16",
+    [KERNEL_MATMUL_HALF_FORWARD] = "matmul_half_forward",
+    [KERNEL_MATMUL_HALF_INPUT] = "matmul_half_input",
+    [KERNEL_MATMUL_HALF_WEIGHT] = "matmul_half_weight",
+    [KERNEL_ATTENTION_HALF_FORWARD] = "attention_half_forward",
+    [KERNEL_ATTENTION_HALF_BACKWARD] = "attention_half_backward",
+    [KERNEL_ATTENTION_FULL_HALF_FORWARD] = "attention_full_half_forward",
+    [KERNEL_ATTENTION_FULL_HALF_BACKWARD] = "attention_full_half_backward",
+    [KERNEL_NORM_HALF_FORWARD] = "norm_half_forward",
+    [KERNEL_NORM_HALF_BACKWARD] = "norm_half_backward",
+    [KERNEL_RMS_NORM_HALF_FORWARD] = "rms_norm_half_forward",
+    [KERNEL_RMS_NORM_HALF_BACKWARD] = "rms_norm_half_backward",
+    [KERNEL_GELU_HALF_FORWARD] = "gelu_half_forward",
+    [KERNEL_GELU_HALF_BACKWARD] = "gelu_half_backward",
+    [KERNEL_SWIGLU_HALF_FORWARD] = "swiglu_half_forward",
+    [KERNEL_SWIGLU_HALF_BACKWARD] = "swiglu_half_backward",
+    [KERNEL_RESIDUAL_HALF] = "residual_half",
+    [KERNEL_BIAS_HALF_BACKWARD] = "bias_half_backward",
+    [KERNEL_ROPE_HALF] = "rope_half",
+    [KERNEL_GATHER_HALF] = "gather_half",
+    [KERNEL_EMBED_HALF_FORWARD] = "embed_half_forward",
+    [KERNEL_EMBED_HALF_BACKWARD] = "embed_half_backward",
 };
 static_assert(ARRAY_COUNT(kernel_names) == KERNEL_COUNT, "a name per kernel");
 
@@ -70,7 +93,7 @@ struct kernel_formula {
     double mk, kn, mn, mnk, m;    /* elements that cross memory, `element_bytes` each */
     double k_mn;                  /* the same, more of m n for each unit of k (a flag: 0 or 1) */
     double state_m, stats_mn;     /* fp32 values: optimizer state, statistics of rows */
-    double half_mk, half_kn, half_m, half_mn; /* bf16 values */
+    double half_mk, half_kn, half_m, half_mn, half_mnk, half_k_mn; /* bf16 values */
 };
 
 static const struct kernel_formula formulas[] = {
@@ -111,8 +134,79 @@ static const struct kernel_formula formulas[] = {
     [KERNEL_ROUND] = {.m = 1, .half_m = 1},
     [KERNEL_ADAMW_BF16] = {.m = 1, .state_m = 2, .half_m = 4, .half_mn = 1},
     [KERNEL_MOMENTUM_BF16] = {.m = 1, .state_m = 2, .half_m = 2, .half_mn = 1},
+    [KERNEL_MATMUL_HALF_FORWARD] = {.flops_mnk = 2, .half_mk = 1, .half_kn = 1, .half_mn = 1},
+    [KERNEL_MATMUL_HALF_INPUT] = {.flops_mnk = 2, .half_mk = 1, .half_kn = 1, .half_mn = 1},
+    /* the sum of gradients in and out */
+    [KERNEL_MATMUL_HALF_WEIGHT] = {.flops_mnk = 2, .half_mk = 1, .half_kn = 1, .mn = 2},
+    [KERNEL_ATTENTION_HALF_FORWARD] = {.flops_mnnk = 2, .half_mnk = 4, .stats_mn = 1},
+    [KERNEL_ATTENTION_HALF_BACKWARD] = {.flops_mnnk = 4, .half_mnk = 8, .stats_mn = 1},
+    [KERNEL_ATTENTION_FULL_HALF_FORWARD] = {.flops_mnnk = 4, .half_mnk = 4, .stats_mn = 1},
+    [KERNEL_ATTENTION_FULL_HALF_BACKWARD] = {.flops_mnnk = 8, .half_mnk = 8, .stats_mn = 1},
+    [KERNEL_NORM_HALF_FORWARD] = {.half_mn = 2, .half_k_mn = 2},
+    [KERNEL_NORM_HALF_BACKWARD] = {.half_mn = 3, .half_k_mn = 1},
+    [KERNEL_RMS_NORM_HALF_FORWARD] = {.half_mn = 2, .half_k_mn = 2},
+    [KERNEL_RMS_NORM_HALF_BACKWARD] = {.half_mn = 3, .half_k_mn = 1},
+    [KERNEL_GELU_HALF_FORWARD] = {.half_mn = 2},
+    [KERNEL_GELU_HALF_BACKWARD] = {.half_mn = 3},
+    [KERNEL_SWIGLU_HALF_FORWARD] = {.half_mn = 3},
+    [KERNEL_SWIGLU_HALF_BACKWARD] = {.half_mn = 5},
+    [KERNEL_RESIDUAL_HALF] = {.half_mn = 3},
+    [KERNEL_BIAS_HALF_BACKWARD] = {.half_mn = 1},
+    [KERNEL_ROPE_HALF] = {.half_mn = 2},
+    [KERNEL_GATHER_HALF] = {.half_mn = 2},
+    [KERNEL_EMBED_HALF_FORWARD] = {.half_mn = 3},
+    /* rows of 16 bits in; the table's gradient is fp32 */
+    [KERNEL_EMBED_HALF_BACKWARD] = {.half_mn = 1, .mn = 2, .kn = 1},
 };
 static_assert(ARRAY_COUNT(formulas) == KERNEL_COUNT, "a formula per kernel");
+
+/* --- numbers of 16 bits ----------------------------------------------------------------------- */
+
+/* The wide class of each class of 16 bits; 0 elsewhere, which is the class of a product in fp32. */
+static const uint32_t wide[KERNEL_COUNT] = {
+    [KERNEL_MATMUL_HALF_INPUT] = KERNEL_MATMUL_INPUT,
+    [KERNEL_MATMUL_HALF_WEIGHT] = KERNEL_MATMUL_WEIGHT,
+    [KERNEL_ATTENTION_HALF_FORWARD] = KERNEL_ATTENTION_FORWARD,
+    [KERNEL_ATTENTION_HALF_BACKWARD] = KERNEL_ATTENTION_BACKWARD,
+    [KERNEL_ATTENTION_FULL_HALF_FORWARD] = KERNEL_ATTENTION_FULL_FORWARD,
+    [KERNEL_ATTENTION_FULL_HALF_BACKWARD] = KERNEL_ATTENTION_FULL_BACKWARD,
+    [KERNEL_NORM_HALF_FORWARD] = KERNEL_NORM_FORWARD,
+    [KERNEL_NORM_HALF_BACKWARD] = KERNEL_NORM_BACKWARD,
+    [KERNEL_RMS_NORM_HALF_FORWARD] = KERNEL_RMS_NORM_FORWARD,
+    [KERNEL_RMS_NORM_HALF_BACKWARD] = KERNEL_RMS_NORM_BACKWARD,
+    [KERNEL_GELU_HALF_FORWARD] = KERNEL_GELU_FORWARD,
+    [KERNEL_GELU_HALF_BACKWARD] = KERNEL_GELU_BACKWARD,
+    [KERNEL_SWIGLU_HALF_FORWARD] = KERNEL_SWIGLU_FORWARD,
+    [KERNEL_SWIGLU_HALF_BACKWARD] = KERNEL_SWIGLU_BACKWARD,
+    [KERNEL_RESIDUAL_HALF] = KERNEL_RESIDUAL,
+    [KERNEL_BIAS_HALF_BACKWARD] = KERNEL_BIAS_BACKWARD,
+    [KERNEL_ROPE_HALF] = KERNEL_ROPE,
+    [KERNEL_GATHER_HALF] = KERNEL_GATHER,
+    [KERNEL_EMBED_HALF_FORWARD] = KERNEL_EMBED_FORWARD,
+    [KERNEL_EMBED_HALF_BACKWARD] = KERNEL_EMBED_BACKWARD,
+};
+static_assert(KERNEL_MATMUL_FORWARD == 0, "what `wide` has where it says nothing");
+
+static bool is_half(uint32_t kernel)
+{
+    return kernel == KERNEL_MATMUL_HALF_FORWARD || wide[kernel] != 0;
+}
+
+uint32_t kernel_wide(uint32_t kernel)
+{
+    assert(kernel < KERNEL_COUNT);
+    return is_half(kernel) ? wide[kernel] : kernel;
+}
+
+uint32_t kernel_half(uint32_t kernel)
+{
+    assert(kernel < KERNEL_COUNT);
+    for (uint32_t half = KERNEL_MATMUL_HALF_FORWARD; half < KERNEL_COUNT; half++)
+        if (is_half(half) && wide[half] == kernel) return half;
+    return kernel;
+}
+
+/* --- FLOPs and bytes -------------------------------------------------------------------------- */
 
 double work_item_flops(const struct work_item *item)
 {
@@ -130,7 +224,8 @@ double work_item_bytes(const struct work_item *item, uint32_t element_bytes)
     double elements = f->mk * m * k + f->kn * k * n + (f->mn + f->k_mn * k) * m * n +
                       f->mnk * m * n * k + f->m * m;
     double words = f->state_m * m + f->stats_mn * m * n;
-    double halves = f->half_mk * m * k + f->half_kn * k * n + f->half_m * m + f->half_mn * m * n;
+    double halves = f->half_mk * m * k + f->half_kn * k * n + f->half_m * m +
+                    (f->half_mn + f->half_k_mn * k) * m * n + f->half_mnk * m * n * k;
     return (double)item->count *
            (elements * element_bytes + words * sizeof(float) + halves * sizeof(float) / 2);
 }

@@ -60,11 +60,39 @@ enum kernel {
     /* with moments in bf16; n as above */
     KERNEL_ADAMW_BF16,
     KERNEL_MOMENTUM_BF16,
+    /* Of jobs that are spread over devices (models/parallel.h): operands and results of 16 bits, but for
+     * gradients of weights, which are fp32 and added to those that earlier microbatches left. */
+    KERNEL_MATMUL_HALF_FORWARD,
+    KERNEL_MATMUL_HALF_INPUT,
+    KERNEL_MATMUL_HALF_WEIGHT,
+    KERNEL_ATTENTION_HALF_FORWARD,
+    KERNEL_ATTENTION_HALF_BACKWARD,
+    KERNEL_ATTENTION_FULL_HALF_FORWARD,
+    KERNEL_ATTENTION_FULL_HALF_BACKWARD,
+    KERNEL_NORM_HALF_FORWARD,
+    KERNEL_NORM_HALF_BACKWARD,
+    KERNEL_RMS_NORM_HALF_FORWARD,
+    KERNEL_RMS_NORM_HALF_BACKWARD,
+    KERNEL_GELU_HALF_FORWARD,
+    KERNEL_GELU_HALF_BACKWARD,
+    KERNEL_SWIGLU_HALF_FORWARD,
+    KERNEL_SWIGLU_HALF_BACKWARD,
+    KERNEL_RESIDUAL_HALF,
+    KERNEL_BIAS_HALF_BACKWARD,
+    KERNEL_ROPE_HALF,
+    KERNEL_GATHER_HALF,
+    KERNEL_EMBED_HALF_FORWARD,
+    KERNEL_EMBED_HALF_BACKWARD,
     KERNEL_COUNT
 };
 
 /* "matmul_forward", ...; in plan and hardware files. */
 extern const char *const kernel_names[KERNEL_COUNT];
+
+/* The class of the same computation on numbers of 16 bits, and of the same on fp32; the class itself where
+ * there is no such. */
+uint32_t kernel_half(uint32_t kernel);
+uint32_t kernel_wide(uint32_t kernel);
 
 struct work_item {
     uint32_t kernel; /* enum kernel */
@@ -74,7 +102,7 @@ struct work_item {
 
 double work_item_flops(const struct work_item *item);
 
-/* `element_bytes`: 4 for fp32, 2 for bf16. */
+/* `element_bytes`: 4 for fp32, 2 for bf16; classes of 16 bits say it themselves and are given 4. */
 double work_item_bytes(const struct work_item *item, uint32_t element_bytes);
 
 /* The model FLOPs of a list (MFU's numerator when nothing in it is recomputed). */

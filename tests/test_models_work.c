@@ -61,6 +61,30 @@ static const struct {
     /* g, p in and p out, of four bytes; m, v in and out, of two; and weights of two out */
     {{KERNEL_ADAMW_BF16, 2, 11, 0, 0}, 0, 440},
     {{KERNEL_MOMENTUM_BF16, 2, 11, 0, 0}, 0, 352},
+    /* 71 elements of two bytes; gradients of weights are 30 words, in and out */
+    {{KERNEL_MATMUL_HALF_FORWARD, 2, 3, 5, 7}, 420, 284},
+    {{KERNEL_MATMUL_HALF_INPUT, 2, 3, 5, 7}, 420, 284},
+    {{KERNEL_MATMUL_HALF_WEIGHT, 2, 3, 5, 7}, 420, 464},
+    /* 420 or 840 elements of two bytes, 15 statistics of four */
+    {{KERNEL_ATTENTION_HALF_FORWARD, 2, 3, 5, 7}, 2100, 1800},
+    {{KERNEL_ATTENTION_HALF_BACKWARD, 2, 3, 5, 7}, 4200, 3480},
+    {{KERNEL_ATTENTION_FULL_HALF_FORWARD, 2, 3, 5, 7}, 4200, 1800},
+    {{KERNEL_ATTENTION_FULL_HALF_BACKWARD, 2, 3, 5, 7}, 8400, 3480},
+    {{KERNEL_NORM_HALF_FORWARD, 2, 3, 5, 0}, 0, 120},
+    {{KERNEL_NORM_HALF_BACKWARD, 2, 3, 5, 1}, 0, 240},
+    {{KERNEL_RMS_NORM_HALF_FORWARD, 2, 3, 5, 1}, 0, 240},
+    {{KERNEL_RMS_NORM_HALF_BACKWARD, 2, 3, 5, 0}, 0, 180},
+    {{KERNEL_GELU_HALF_FORWARD, 2, 3, 5, 0}, 0, 120},
+    {{KERNEL_GELU_HALF_BACKWARD, 2, 3, 5, 0}, 0, 180},
+    {{KERNEL_SWIGLU_HALF_FORWARD, 2, 3, 5, 0}, 0, 180},
+    {{KERNEL_SWIGLU_HALF_BACKWARD, 2, 3, 5, 0}, 0, 300},
+    {{KERNEL_RESIDUAL_HALF, 2, 3, 5, 0}, 0, 180},
+    {{KERNEL_BIAS_HALF_BACKWARD, 2, 3, 5, 0}, 0, 60},
+    {{KERNEL_ROPE_HALF, 2, 3, 5, 0}, 0, 120},
+    {{KERNEL_GATHER_HALF, 2, 3, 5, 0}, 0, 120},
+    {{KERNEL_EMBED_HALF_FORWARD, 2, 3, 5, 0}, 0, 180},
+    /* 15 elements of two bytes; 30 and 7 rows of 5 of four */
+    {{KERNEL_EMBED_HALF_BACKWARD, 2, 3, 5, 7}, 0, 580},
     {{KERNEL_ADAMW, 2, 11, 1, 0}, 0, 660},
     /* two rows of half the size in, one out */
     {{KERNEL_EMBED_FORWARD, 2, 3, 5, 1}, 0, 240},
@@ -86,6 +110,28 @@ static void half_precision_halves_all_but_fp32_state(void **state)
     assert_true(work_item_bytes(&matmul, 2) == 142);
     assert_true(work_item_bytes(&adamw, 2) == 11 * (24 + 2));
     assert_true(work_item_bytes(&attention, 2) == 420 * 2 + 15 * 4);
+}
+
+/* Two roads: a class of 16 bits is its wide one with elements of two bytes, but where a result is fp32. */
+static void halves_are_their_wide_classes_in_two_bytes(void **state)
+{
+    (void)state;
+    uint32_t halves = 0;
+    for (uint32_t k = 0; k < KERNEL_COUNT; k++) {
+        uint32_t half = kernel_half(k);
+        if (half == k) continue;
+        struct work_item narrow = {half, 3, 13, 17, 1}, full = {k, 3, 13, 17, 1};
+        if (k == KERNEL_EMBED_FORWARD) full.k = 0; /* 1 would be: from tables in bf16 */
+        assert_int_equal(kernel_wide(half), k);
+        assert_int_equal(kernel_half(half), half);
+        assert_true(work_item_flops(&narrow) == work_item_flops(&full));
+        halves++;
+        if (k == KERNEL_MATMUL_WEIGHT || k == KERNEL_EMBED_BACKWARD) continue;
+        assert_true(work_item_bytes(&narrow, 4) == work_item_bytes(&full, 2));
+    }
+    assert_int_equal(halves, KERNEL_COUNT - KERNEL_MATMUL_HALF_FORWARD);
+    assert_int_equal(kernel_half(KERNEL_LOSS), KERNEL_LOSS);
+    assert_int_equal(kernel_wide(KERNEL_MATMUL_BF16_INPUT), KERNEL_MATMUL_BF16_INPUT);
 }
 
 static void a_list_adds_up(void **state)
@@ -119,6 +165,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(flops_and_bytes_by_hand),
         cmocka_unit_test(half_precision_halves_all_but_fp32_state),
+        cmocka_unit_test(halves_are_their_wide_classes_in_two_bytes),
         cmocka_unit_test(a_list_adds_up),
         cmocka_unit_test(large_sizes_do_not_wrap),
         cmocka_unit_test(names_are_distinct),
