@@ -201,6 +201,10 @@ enum pass {
     PASS_UPDATE,
     PASS_RECOMPUTE, /* forward as far as this layer's own backward pass needs it: a pre-norm block
                        leaves its last product and sum out, for nothing reads its output */
+    PASS_RECOMPUTE_CORE, /* attention alone, from q, k and v */
+    PASS_INPUT, PASS_WEIGHT, /* PASS_BACKWARD in two: the gradient of the layer's input, for which the
+                       layers in front wait, and those of its matrices and biases, for which none does
+                       (norms make theirs with the former, an embedding all with the latter) */
     PASS_COUNT
 };
 
@@ -234,6 +238,30 @@ enum { LAYER_WORK_MAX = 48 };
  */
 uint32_t network_layer_work(const struct network *network, uint64_t layer, enum pass pass,
                             uint64_t microbatch, uint64_t sequence, struct state_format format,
+                            struct work_item out[LAYER_WORK_MAX]);
+
+/* The kernel that updates such states. */
+enum kernel optimizer_kernel(struct state_format format);
+
+/* --- a layer that the devices of a tensor group share --------------------------------------- */
+
+/*
+ * What one of `members` devices has of a network: a network with a share of its heads, feed-forward part and
+ * words (rounded up), and all of what has the network's width alone: norms, biases of results that are
+ * added up, positions. Parameters and sizes of its layers are those on that device. A profile is not cut.
+ */
+struct network network_slice(const struct network *network, uint32_t members);
+
+struct layer_share {
+    uint32_t members;   /* of the tensor group, at least 1; divides heads and feed-forward part */
+    bool sequence;      /* norms and sums are of rows / members, which it then divides */
+    uint32_t precision; /* enum precision: of all numbers, as models/parallel.h says */
+};
+
+/* The kernels of a pass over a layer on one of them, as network_layer_work() has them, but the logits of
+ * all rows are there at once. No PASS_UPDATE: what is updated is not a matter of layers. */
+uint32_t network_slice_work(const struct network *network, uint64_t layer, enum pass pass,
+                            uint64_t microbatch, uint64_t sequence, struct layer_share share,
                             struct work_item out[LAYER_WORK_MAX]);
 
 #endif

@@ -26,6 +26,13 @@
  * With weights in bf16, what a product multiplies them by is rounded in front of it; on the way back the
  * gradient of the result is, once for both products.
  *
+ * A member of a tensor group computes what a network with fewer heads, narrower feed-forward parts and
+ * fewer words would: products whose results are divided (q, k, v, fc, the words) have fewer columns,
+ * those whose operands are (proj, fc2) are shorter, and attention has fewer heads (Shoeybi et al., arXiv
+ * 1909.08053, section 3). With sequence parallelism norms and sums are of a share of the rows (Korthikanti
+ * et al., arXiv 2205.05198, section 4.2.2). Groups keep the logits of all rows: one sum over the group
+ * serves them.
+ *
  * Backward lists gradients only: each linear layer has its product for the input, its product for
  * the weight and the column sums for the bias. The embedding's input has no gradient.
  *
@@ -46,6 +53,7 @@
 
 #include "base/size.h"
 #include "models/network.h"
+#include "models/work_list.h"
 
 const char *const optimizer_names[] = {
     [OPTIMIZER_SGD] = "sgd", [OPTIMIZER_ADAMW] = "adamw", [OPTIMIZER_MOMENTUM] = "momentum"};
@@ -63,39 +71,40 @@ uint32_t optimizer_moments(uint32_t optimizer)
 
 /* --- lists of work -------------------------------------------------------------------------- */
 
+/* Which of what a layer's backward pass makes is listed. */
+enum part { PART_INPUT = 1, PART_WEIGHT = 2 };
+
 struct list {
-    struct work_item *items;
-    uint32_t count;
+    struct work_list work;
     bool rounded; /* products are those of bf16, and their operands in fp32 are rounded in front */
+    bool half;    /* all numbers are of 16 bits, but for those that models/parallel.h names */
+    uint32_t parts; /* sum of enum part, of a backward pass */
 };
 
-/* Equal kernels of equal sizes are one item. */
-static void add_times(struct list *list, uint64_t times, enum kernel kernel, uint64_t m, uint64_t n,
-                      uint64_t k)
+static uint32_t class_of(const struct list *list, uint32_t kernel)
 {
-    assert(times <= UINT32_MAX);
-    for (uint32_t i = 0; i < list->count; i++) {
-        struct work_item *item = &list->items[i];
-        if (item->kernel != kernel || item->m != m || item->n != n || item->k != k) continue;
-        item->count += (uint32_t)times;
-        return;
-    }
-    assert(list->count < LAYER_WORK_MAX);
-    list->items[list->count++] =
-        (struct work_item){.kernel = kernel, .count = (uint32_t)times, .m = m, .n = n, .k = k};
+    return list->half ? kernel_half(kernel) : kernel;
 }
 
-static void add(struct list *list, enum kernel kernel, uint64_t m, uint64_t n, uint64_t k)
+static void add_times(struct list *list, uint64_t times, uint32_t kernel, uint64_t m, uint64_t n,
+                      uint64_t k)
+{
+    struct work_item item = {.kernel = class_of(list, kernel), .count = 1, .m = m, .n = n, .k = k};
+    work_list_add(&list->work, &item, times);
+}
+
+static void add(struct list *list, uint32_t kernel, uint64_t m, uint64_t n, uint64_t k)
 {
     add_times(list, 1, kernel, m, n, k);
 }
 
 static void remove_one(struct list *list, enum kernel kernel, uint64_t m, uint64_t n, uint64_t k)
 {
-    for (uint32_t i = 0; i < list->count; i++) {
-        struct work_item *item = &list->items[i];
-        if (item->kernel != kernel || item->m != m || item->n != n || item->k != k) continue;
-        if (--item->count == 0) *item = list->items[--list->count];
+    for (uint32_t i = 0; i < list->work.count; i++) {
+        struct work_item *item = &list->work.items[i];
+        if (item->kernel != class_of(list, kernel)) continue;
+        if (item->m != m || item->n != n || item->k != k) continue;
+        if (--item->count == 0) *item = list->work.items[--list->work.count];
         return;
     }
     assert(!"the kernel is in the list");
@@ -105,8 +114,10 @@ struct linear {
     uint64_t rows, out, in;
     bool bias;
     uint64_t times; /* how often */
+    bool loss; /* its result is what a loss is made of: fp32 among halves */
 };
 
+/* Among halves add() chooses. */
 static enum kernel product_of(const struct list *list, enum kernel kernel)
 {
     return list->rounded ? kernel - KERNEL_MATMUL_FORWARD + KERNEL_MATMUL_BF16_FORWARD : kernel;
@@ -114,7 +125,9 @@ static enum kernel product_of(const struct list *list, enum kernel kernel)
 
 static void linear_forward(struct list *list, struct linear l)
 {
-    add_times(list, l.times, product_of(list, KERNEL_MATMUL_FORWARD), l.rows, l.out, l.in);
+    enum kernel kernel = list->half && l.loss ? KERNEL_MATMUL_BF16_FORWARD
+                                              : product_of(list, KERNEL_MATMUL_FORWARD);
+    add_times(list, l.times, kernel, l.rows, l.out, l.in);
     if (list->rounded) add_times(list, l.times, KERNEL_ROUND, l.rows * l.in, 0, 0);
 }
 
@@ -126,6 +139,7 @@ static void remove_linear_forward(struct list *list, struct linear l)
 
 static void linear_weight(struct list *list, struct linear l)
 {
+    if (!(list->parts & PART_WEIGHT)) return;
     add_times(list, l.times, product_of(list, KERNEL_MATMUL_WEIGHT), l.out, l.in, l.rows);
     if (list->rounded) add_times(list, l.times, KERNEL_ROUND, l.rows * l.in, 0, 0);
     if (list->rounded) add_times(list, l.times, KERNEL_ROUND, l.rows * l.out, 0, 0);
@@ -134,20 +148,26 @@ static void linear_weight(struct list *list, struct linear l)
 
 static void linear_backward(struct list *list, struct linear l)
 {
-    add_times(list, l.times, product_of(list, KERNEL_MATMUL_INPUT), l.rows, l.in, l.out);
+    if (list->parts & PART_INPUT) {
+        if (list->half && l.loss) add_times(list, l.times, KERNEL_ROUND, l.rows * l.out, 0, 0);
+        add_times(list, l.times, product_of(list, KERNEL_MATMUL_INPUT), l.rows, l.in, l.out);
+    }
     linear_weight(list, l);
 }
 
 /* What sizes the kernels of a pass. */
 struct sizes {
     uint64_t batch, tokens, rows; /* B, T, R */
+    uint64_t own;                 /* rows of norms and sums: R, or a share with sequence parallelism */
+    uint64_t logits;              /* rows of logits at a time */
     uint64_t width, inner, shared, ff; /* C, H D, the same of keys and values, F */
 };
 
 static struct sizes sizes_of(const struct network *n, uint64_t microbatch, uint64_t sequence)
 {
-    uint64_t tokens = network_tokens(n, sequence);
-    return (struct sizes){.batch = microbatch, .tokens = tokens, .rows = microbatch * tokens,
+    uint64_t tokens = network_tokens(n, sequence), rows = microbatch * tokens;
+    return (struct sizes){.batch = microbatch, .tokens = tokens, .rows = rows, .own = rows,
+                          .logits = n->vocabulary > 0 ? network_logit_rows(n, rows) : rows,
                           .width = n->width, .inner = n->heads * n->head_width,
                           .shared = network_kv_heads(n) * n->head_width, .ff = n->ff_width};
 }
@@ -178,16 +198,16 @@ static uint32_t block_linears(const struct network *n, struct sizes s,
     uint32_t count = 0;
     bool biases = !is_llama(n);
     if (n->family == NETWORK_GPT2) {
-        out[count++] = (struct linear){s.rows, 3 * s.inner, s.width, n->biases, 1};
+        out[count++] = (struct linear){s.rows, 3 * s.inner, s.width, n->biases, 1, false};
     } else {
-        out[count++] = (struct linear){s.rows, s.inner, s.width, n->biases, 1};
-        out[count++] = (struct linear){s.rows, s.shared, s.width, n->biases, 1};
-        out[count++] = (struct linear){s.rows, s.shared, s.width, n->biases, 1};
+        out[count++] = (struct linear){s.rows, s.inner, s.width, n->biases, 1, false};
+        out[count++] = (struct linear){s.rows, s.shared, s.width, n->biases, 1, false};
+        out[count++] = (struct linear){s.rows, s.shared, s.width, n->biases, 1, false};
     }
-    out[count++] = (struct linear){s.rows, s.width, s.inner, biases, 1};
-    out[count++] = (struct linear){s.rows, s.ff, s.width, biases, 1};
-    if (is_llama(n)) out[count++] = (struct linear){s.rows, s.ff, s.width, biases, 1};
-    out[count++] = (struct linear){s.rows, s.width, s.ff, biases, 1};
+    out[count++] = (struct linear){s.rows, s.width, s.inner, biases, 1, false};
+    out[count++] = (struct linear){s.rows, s.ff, s.width, biases, 1, false};
+    if (is_llama(n)) out[count++] = (struct linear){s.rows, s.ff, s.width, biases, 1, false};
+    out[count++] = (struct linear){s.rows, s.width, s.ff, biases, 1, false};
     return count;
 }
 
@@ -196,18 +216,24 @@ static bool norms_first(const struct network *n)
     return n->family != NETWORK_BERT;
 }
 
+/* Attention itself: scores, their softmax, and what they weigh. */
+static void block_core(const struct network *n, struct sizes s, struct list *list)
+{
+    add(list, n->causal ? KERNEL_ATTENTION_FORWARD : KERNEL_ATTENTION_FULL_FORWARD,
+        s.batch * n->heads, s.tokens, n->head_width);
+}
+
 static void block_forward(const struct network *n, struct sizes s, struct list *list)
 {
     struct linear linears[BLOCK_LINEARS_MAX];
     uint32_t linear_count = block_linears(n, s, linears);
-    add(list, norm_forward_of(n), s.rows, s.width, norms_first(n) ? 0 : 1);
-    add(list, norm_forward_of(n), s.rows, s.width, 1);
+    add(list, norm_forward_of(n), s.own, s.width, norms_first(n) ? 0 : 1);
+    add(list, norm_forward_of(n), s.own, s.width, 1);
     for (uint32_t i = 0; i < linear_count; i++) linear_forward(list, linears[i]);
     if (is_llama(n)) add(list, KERNEL_ROPE, s.rows, s.inner + s.shared, 0);
-    add(list, n->causal ? KERNEL_ATTENTION_FORWARD : KERNEL_ATTENTION_FULL_FORWARD,
-        s.batch * n->heads, s.tokens, n->head_width);
+    block_core(n, s, list);
     add(list, is_llama(n) ? KERNEL_SWIGLU_FORWARD : KERNEL_GELU_FORWARD, s.rows, s.ff, 0);
-    if (norms_first(n)) add(list, KERNEL_RESIDUAL, s.rows, s.width, 0);
+    if (norms_first(n)) add(list, KERNEL_RESIDUAL, s.own, s.width, 0);
 }
 
 /* Pre-norm: the backward pass starts behind the last product and needs nothing of its result. */
@@ -217,19 +243,20 @@ static void block_recompute(const struct network *n, struct sizes s, struct list
     block_forward(n, s, list);
     if (!norms_first(n)) return;
     remove_linear_forward(list, linears[block_linears(n, s, linears) - 1]);
-    remove_one(list, KERNEL_RESIDUAL, s.rows, s.width, 0);
+    remove_one(list, KERNEL_RESIDUAL, s.own, s.width, 0);
 }
 
 static void block_backward(const struct network *n, struct sizes s, struct list *list)
 {
     struct linear linears[BLOCK_LINEARS_MAX];
     for (uint32_t i = block_linears(n, s, linears); i-- > 0;) linear_backward(list, linears[i]);
+    if (!(list->parts & PART_INPUT)) return;
     add(list, is_llama(n) ? KERNEL_SWIGLU_BACKWARD : KERNEL_GELU_BACKWARD, s.rows, s.ff, 0);
     if (is_llama(n)) add(list, KERNEL_ROPE, s.rows, s.inner + s.shared, 0);
     add(list, n->causal ? KERNEL_ATTENTION_BACKWARD : KERNEL_ATTENTION_FULL_BACKWARD,
         s.batch * n->heads, s.tokens, n->head_width);
     for (size_t i = 0; i < 2; i++)
-        add(list, norm_backward_of(n), s.rows, s.width, norms_first(n) ? 1 : 0);
+        add(list, norm_backward_of(n), s.own, s.width, norms_first(n) ? 1 : 0);
 }
 
 /* --- embeddings ----------------------------------------------------------------------------- */
@@ -237,7 +264,7 @@ static void block_backward(const struct network *n, struct sizes s, struct list 
 static struct linear patch_linear(const struct network *n, struct sizes s)
 {
     return (struct linear){s.batch * (s.tokens - 1), s.width, n->channels * n->patch * n->patch,
-                           true, 1};
+                           true, 1, false};
 }
 
 static void embedding_forward(const struct network *n, struct sizes s, struct list *list)
@@ -252,11 +279,12 @@ static void embedding_forward(const struct network *n, struct sizes s, struct li
     add(list, KERNEL_EMBED_FORWARD, s.rows, s.width, list->rounded);
     if (n->family != NETWORK_BERT) return;
     if (n->token_types > 0) add(list, KERNEL_EMBED_FORWARD, s.rows, s.width, list->rounded);
-    add(list, KERNEL_NORM_FORWARD, s.rows, s.width, 0);
+    add(list, KERNEL_NORM_FORWARD, s.own, s.width, 0);
 }
 
 static void embedding_backward(const struct network *n, struct sizes s, struct list *list)
 {
+    if (!(list->parts & PART_WEIGHT)) return;
     if (n->family == NETWORK_VIT) {
         struct linear patches = patch_linear(n, s);
         add(list, KERNEL_GATHER, patches.rows, patches.in, 0); /* again: nothing is kept */
@@ -269,7 +297,7 @@ static void embedding_backward(const struct network *n, struct sizes s, struct l
     if (n->family == NETWORK_BERT) {
         /* the norm's input and statistics are made again: an embedding keeps nothing */
         embedding_forward(n, s, list);
-        add(list, KERNEL_NORM_BACKWARD, s.rows, s.width, 0);
+        add(list, KERNEL_NORM_BACKWARD, s.own, s.width, 0);
         if (n->token_types > 0)
             add(list, KERNEL_EMBED_BACKWARD, s.rows, s.width, n->token_types);
         rows -= n->token_types;
@@ -296,10 +324,10 @@ enum { HEAD_PIECES_MAX = 2, HEAD_LINEARS_MAX = 3 + HEAD_PIECES_MAX };
 static uint32_t head_words(const struct network *n, struct sizes s,
                            struct linear out[HEAD_PIECES_MAX])
 {
-    uint64_t rows = network_logit_rows(n, s.rows), rest = s.rows % rows;
+    uint64_t rows = s.logits, rest = s.rows % rows;
     bool bias = n->family == NETWORK_BERT;
-    out[0] = (struct linear){rows, n->vocabulary, s.width, bias, s.rows / rows};
-    out[1] = (struct linear){rest, n->vocabulary, s.width, bias, 1};
+    out[0] = (struct linear){rows, n->vocabulary, s.width, bias, s.rows / rows, true};
+    out[1] = (struct linear){rest, n->vocabulary, s.width, bias, 1, true};
     return rest > 0 ? 2 : 1;
 }
 
@@ -309,14 +337,14 @@ static uint32_t head_linears(const struct network *n, struct sizes s,
 {
     uint32_t count = 0;
     if (n->family == NETWORK_BERT)
-        out[count++] = (struct linear){s.rows, s.width, s.width, true, 1};
+        out[count++] = (struct linear){s.own, s.width, s.width, true, 1, false};
     if (n->family == NETWORK_VIT) /* of the first token alone */
-        out[count++] = (struct linear){s.batch, n->classes, s.width, true, 1};
+        out[count++] = (struct linear){s.batch, n->classes, s.width, true, 1, true};
     else
         count += head_words(n, s, out + count);
     if (n->pooler) {
-        out[count++] = (struct linear){s.batch, s.width, s.width, true, 1};
-        out[count++] = (struct linear){s.batch, 2, s.width, true, 1};
+        out[count++] = (struct linear){s.batch, s.width, s.width, true, 1, false};
+        out[count++] = (struct linear){s.batch, 2, s.width, true, 1, true};
     }
     return count;
 }
@@ -337,9 +365,9 @@ static void head_forward(const struct network *n, struct sizes s, struct list *l
 {
     struct linear linears[HEAD_LINEARS_MAX];
     uint32_t count = head_linears(n, s, linears);
-    if (n->family == NETWORK_BERT) add(list, KERNEL_GELU_FORWARD, s.rows, s.width, 0);
+    if (n->family == NETWORK_BERT) add(list, KERNEL_GELU_FORWARD, s.own, s.width, 0);
     if (n->family == NETWORK_VIT) add(list, KERNEL_GATHER, s.batch, s.width, 0);
-    add(list, norm_forward_of(n), n->family == NETWORK_VIT ? s.batch : s.rows, s.width, 0);
+    add(list, norm_forward_of(n), n->family == NETWORK_VIT ? s.batch : s.own, s.width, 0);
     for (uint32_t i = 0; i < count; i++) linear_forward(list, linears[i]);
     head_loss(n, s, list);
     if (n->pooler) add(list, KERNEL_LOSS, s.batch, 2, 0);
@@ -349,22 +377,32 @@ static void head_backward(const struct network *n, struct sizes s, struct list *
 {
     struct linear linears[HEAD_LINEARS_MAX];
     for (uint32_t i = head_linears(n, s, linears); i-- > 0;) linear_backward(list, linears[i]);
-    add(list, norm_backward_of(n), n->family == NETWORK_VIT ? s.batch : s.rows, s.width, 0);
-    if (n->family == NETWORK_BERT) add(list, KERNEL_GELU_BACKWARD, s.rows, s.width, 0);
+    if (!(list->parts & PART_INPUT)) return;
+    add(list, norm_backward_of(n), n->family == NETWORK_VIT ? s.batch : s.own, s.width, 0);
+    if (n->family == NETWORK_BERT) add(list, KERNEL_GELU_BACKWARD, s.own, s.width, 0);
     if (n->family == NETWORK_VIT) add(list, KERNEL_GATHER, s.rows, s.width, 0);
 }
 
 /* --- any layer ------------------------------------------------------------------------------ */
 
+/* What a backward pass makes for the weights is half of it. */
 static void opaque_work(const struct layer_profile *profile, enum pass pass, struct list *list)
 {
-    uint64_t ns = pass == PASS_BACKWARD ? profile->backward_ns : profile->forward_ns;
-    if (pass != PASS_UPDATE && ns > 0) add(list, KERNEL_FIXED, ns, 0, 0);
+    uint64_t ns = 0;
+    switch (pass) {
+    case PASS_FORWARD:
+    case PASS_RECOMPUTE: ns = profile->forward_ns; break;
+    case PASS_BACKWARD: ns = profile->backward_ns; break;
+    case PASS_INPUT: ns = profile->backward_ns - profile->backward_ns / 2; break;
+    case PASS_WEIGHT: ns = profile->backward_ns / 2; break;
+    case PASS_RECOMPUTE_CORE: /* nobody knows what that is */
+    case PASS_UPDATE:
+    case PASS_COUNT: break;
+    }
+    if (ns > 0) add(list, KERNEL_FIXED, ns, 0, 0);
 }
 
-/* All of a layer's parameters in one item: its vectors, which are few, count as if they were rounded. */
-static void update_work(const struct network *network, uint64_t layer, struct state_format format,
-                        struct list *list)
+enum kernel optimizer_kernel(struct state_format format)
 {
     static const enum kernel kernels[PRECISION_COUNT][OPTIMIZER_COUNT] = {
         [PRECISION_FP32] = {[OPTIMIZER_SGD] = KERNEL_SGD,
@@ -374,35 +412,91 @@ static void update_work(const struct network *network, uint64_t layer, struct st
                             [OPTIMIZER_ADAMW] = KERNEL_ADAMW_BF16,
                             [OPTIMIZER_MOMENTUM] = KERNEL_MOMENTUM_BF16}};
     assert(format.optimizer < OPTIMIZER_COUNT && format.moments < PRECISION_COUNT);
+    return kernels[format.moments][format.optimizer];
+}
+
+/* All of a layer's parameters in one item: its vectors, which are few, count as if they were rounded. */
+static void update_work(const struct network *network, uint64_t layer, struct state_format format,
+                        struct list *list)
+{
     uint64_t parameters = network_layer_parameters(network, layer);
     if (parameters > 0)
-        add(list, kernels[format.moments][format.optimizer], parameters, list->rounded, 0);
+        add(list, optimizer_kernel(format), parameters, list->rounded, 0);
+}
+
+static void pass_work(const struct network *network, uint64_t layer, enum pass pass, struct sizes s,
+                      struct list *list)
+{
+    typedef void (*layer_work)(const struct network *, struct sizes, struct list *);
+    static const layer_work table[][PASS_COUNT] = {
+        [LAYER_EMBEDDING] = {[PASS_FORWARD] = embedding_forward,
+                             [PASS_BACKWARD] = embedding_backward,
+                             [PASS_INPUT] = embedding_backward,
+                             [PASS_WEIGHT] = embedding_backward,
+                             [PASS_RECOMPUTE] = embedding_forward},
+        [LAYER_BLOCK] = {[PASS_FORWARD] = block_forward,
+                         [PASS_BACKWARD] = block_backward,
+                         [PASS_INPUT] = block_backward,
+                         [PASS_WEIGHT] = block_backward,
+                         [PASS_RECOMPUTE] = block_recompute,
+                         [PASS_RECOMPUTE_CORE] = block_core},
+        [LAYER_HEAD] = {[PASS_FORWARD] = head_forward,
+                        [PASS_BACKWARD] = head_backward,
+                        [PASS_INPUT] = head_backward,
+                        [PASS_WEIGHT] = head_backward,
+                        [PASS_RECOMPUTE] = head_forward},
+    };
+    list->parts = pass == PASS_INPUT    ? PART_INPUT
+                  : pass == PASS_WEIGHT ? PART_WEIGHT
+                                        : PART_INPUT | PART_WEIGHT;
+    layer_work work = table[network_layer_kind(network, layer)][pass];
+    if (work) work(network, s, list);
 }
 
 uint32_t network_layer_work(const struct network *network, uint64_t layer, enum pass pass,
                             uint64_t microbatch, uint64_t sequence, struct state_format format,
                             struct work_item out[LAYER_WORK_MAX])
 {
-    typedef void (*layer_work)(const struct network *, struct sizes, struct list *);
-    static const layer_work table[][PASS_COUNT] = {
-        [LAYER_EMBEDDING] = {[PASS_FORWARD] = embedding_forward,
-                             [PASS_BACKWARD] = embedding_backward,
-                             [PASS_RECOMPUTE] = embedding_forward},
-        [LAYER_BLOCK] = {[PASS_FORWARD] = block_forward,
-                         [PASS_BACKWARD] = block_backward,
-                         [PASS_RECOMPUTE] = block_recompute},
-        [LAYER_HEAD] = {[PASS_FORWARD] = head_forward,
-                        [PASS_BACKWARD] = head_backward,
-                        [PASS_RECOMPUTE] = head_forward},
-    };
     assert(layer < network->layer_count && pass < PASS_COUNT);
-    struct list list = {.items = out, .rounded = format.weights == PRECISION_BF16};
+    struct list list = {.work = {.items = out, .capacity = LAYER_WORK_MAX},
+                        .rounded = format.weights == PRECISION_BF16};
     if (network->family == NETWORK_PROFILE)
         opaque_work(&network->profile[layer], pass, &list);
     else if (pass == PASS_UPDATE)
         update_work(network, layer, format, &list);
     else
-        table[network_layer_kind(network, layer)][pass](
-            network, sizes_of(network, microbatch, sequence), &list);
-    return list.count;
+        pass_work(network, layer, pass, sizes_of(network, microbatch, sequence), &list);
+    return list.work.count;
+}
+
+/* --- shared by a tensor group --------------------------------------------------------------- */
+
+struct network network_slice(const struct network *network, uint32_t members)
+{
+    assert(members > 0);
+    struct network slice = *network;
+    slice.heads /= members;
+    slice.kv_heads /= members;
+    slice.ff_width /= members;
+    slice.vocabulary = network->vocabulary / members + (network->vocabulary % members > 0);
+    return slice;
+}
+
+uint32_t network_slice_work(const struct network *network, uint64_t layer, enum pass pass,
+                            uint64_t microbatch, uint64_t sequence, struct layer_share share,
+                            struct work_item out[LAYER_WORK_MAX])
+{
+    assert(layer < network->layer_count && pass < PASS_COUNT && pass != PASS_UPDATE);
+    struct list list = {.work = {.items = out, .capacity = LAYER_WORK_MAX},
+                        .half = share.precision == PRECISION_BF16};
+    if (network->family == NETWORK_PROFILE) {
+        opaque_work(&network->profile[layer], pass, &list);
+    } else {
+        struct network slice = network_slice(network, share.members);
+        struct sizes s = sizes_of(&slice, microbatch, sequence);
+        s.logits = s.rows;
+        if (share.sequence) s.own = s.rows / share.members;
+        pass_work(&slice, layer, pass, s, &list);
+    }
+    return list.work.count;
 }

@@ -28,59 +28,14 @@
  *     embed_backward    m = R, k = 51281        m = R, k = 25641      m = 0, k = 25640
  *     adamw             m = 51281 C             m = 25641 C           m = 25640 C
  *
- * Measured layers (KERNEL_FIXED) have a duration each and would not merge; their nanoseconds are
- * summed into one item instead. All other networks stay far below PLAN_WORK_ITEMS_MAX.
+ * Measured layers (KERNEL_FIXED) are one item; all other networks stay far below PLAN_WORK_ITEMS_MAX.
  */
 #include "planner/plan_work.h"
 
 #include <assert.h>
 
-#include "base/size.h"
 #include "models/memory.h"
-
-struct work_list {
-    struct work_item *items; /* PLAN_WORK_ITEMS_MAX */
-    uint32_t count;
-};
-
-static uint64_t saturating_product(uint64_t a, uint64_t b)
-{
-    uint64_t product = UINT64_MAX;
-    size_mul(a, b, &product);
-    return product;
-}
-
-static bool same_kernel(const struct work_item *a, const struct work_item *b)
-{
-    if (a->kernel != b->kernel) return false;
-    return a->kernel == KERNEL_FIXED || (a->m == b->m && a->n == b->n && a->k == b->k);
-}
-
-/* `item` done `times` times. */
-static void list_add(struct work_list *list, const struct work_item *item, uint64_t times)
-{
-    uint64_t count = saturating_product(item->count, times);
-    if (count > UINT32_MAX) count = UINT32_MAX;
-    struct work_item added = *item;
-    added.count = (uint32_t)count;
-    if (item->kernel == KERNEL_FIXED) {
-        added.count = 1;
-        added.m = saturating_product(item->m, count);
-    }
-
-    for (uint32_t i = 0; i < list->count; i++) {
-        struct work_item *known = &list->items[i];
-        if (!same_kernel(known, &added)) continue;
-        if (known->kernel == KERNEL_FIXED)
-            known->m = known->m > UINT64_MAX - added.m ? UINT64_MAX : known->m + added.m;
-        else
-            known->count = known->count > UINT32_MAX - added.count ? UINT32_MAX
-                                                                   : known->count + added.count;
-        return;
-    }
-    assert(list->count < PLAN_WORK_ITEMS_MAX);
-    list->items[list->count++] = added;
-}
+#include "models/work_list.h"
 
 /* --- whole layers --------------------------------------------------------------------------- */
 
@@ -98,7 +53,7 @@ static void add_layers(struct work_list *list, const struct job *job, uint64_t f
         uint64_t turns = pass == PASS_UPDATE ? 1 : job_samples(job) / samples;
         uint32_t count = network_layer_work(network, layer, pass, samples, job->sequence,
                                             job_state_format(job), items);
-        for (uint32_t i = 0; i < count; i++) list_add(list, &items[i], (next - layer) * turns);
+        for (uint32_t i = 0; i < count; i++) work_list_add(list, &items[i], (next - layer) * turns);
     }
 }
 
@@ -110,7 +65,7 @@ static void add_sums(struct work_list *list, const struct job *job, uint64_t fir
     for (uint64_t layer = first_layer; layer < first_layer + layer_count; layer++) {
         struct work_item sum = {.kernel = KERNEL_RESIDUAL, .count = 1, .n = 1};
         sum.m = network_layer_parameters(&job->network, layer);
-        if (sum.m > 0) list_add(list, &sum, job->microbatches - 1);
+        if (sum.m > 0) work_list_add(list, &sum, job->microbatches - 1);
     }
 }
 
@@ -138,7 +93,7 @@ static void add_squares(struct work_list *list, const struct job *job, uint64_t 
     struct work_item squares = {.kernel = KERNEL_SQUARES, .count = 1};
     for (uint64_t layer = first_layer; layer < first_layer + layer_count; layer++)
         squares.m += network_layer_parameters(&job->network, layer);
-    if (squares.m > 0) list_add(list, &squares, 1);
+    if (squares.m > 0) work_list_add(list, &squares, 1);
 }
 
 /* --- slices of an embedding ----------------------------------------------------------------- */
@@ -165,7 +120,7 @@ static void add_sliced_pass(struct work_list *list, const struct job *job, uint6
         } else if (first_row > 0) {
             continue;
         }
-        list_add(list, &item, 1);
+        work_list_add(list, &item, 1);
     }
 }
 
@@ -179,8 +134,8 @@ static void add_sliced_update(struct work_list *list, const struct job *job, uin
     uint64_t width = job->network.width;
     struct work_item share = {.kernel = items[0].kernel, .count = 1, .n = items[0].n};
     share.m = overlap(network_layer_parameters(&job->network, layer),
-                      saturating_product(first_row, width), saturating_product(row_count, width));
-    if (share.m > 0) list_add(list, &share, 1);
+                      work_product(first_row, width), work_product(row_count, width));
+    if (share.m > 0) work_list_add(list, &share, 1);
 }
 
 /* --- public --------------------------------------------------------------------------------- */
@@ -191,7 +146,7 @@ uint32_t plan_work_items(const struct job *job, uint64_t first_layer, uint64_t l
 {
     assert(layer_count > 0);
     assert(first_layer <= job->network.layer_count - layer_count);
-    struct work_list list = {.items = items};
+    struct work_list list = {.items = items, .capacity = PLAN_WORK_ITEMS_MAX};
     bool embedding = network_layer_kind(&job->network, first_layer) == LAYER_EMBEDDING;
     bool forward = pass == PLAN_FORWARD || pass == PLAN_LOSS || pass == PLAN_EVALUATE;
     bool backward = pass == PLAN_LOSS || pass == PLAN_BACKWARD;
