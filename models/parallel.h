@@ -18,6 +18,12 @@
  * profile are cut likewise. Chunk c of stage p is run c * pipeline + p; in a V (zb-v) chunk 1 comes back: run
  * 2 pipeline - 1 - p.
  *
+ * Numbers. A job of precision "bf16" that is spread has 16 bits throughout: weights, activations and their
+ * gradients, and what stages and tensor groups pass on. fp32 are the gradients of weights, the master of the
+ * weights that the optimizer changes (all of them, vectors too), its moments unless the job says otherwise,
+ * and the logits with their loss: Megatron-LM's mixed precision. With "fp32" all are. (On one device at a
+ * time activations are fp32 in any case, see models/precision.h.)
+ *
  * Sources: Megatron-LM, arXiv 2104.04473 (order of ranks, interleaving); ZeRO, arXiv 1910.02054 (stages of
  * partitioning); Korthikanti et al., arXiv 2205.05198 (sequence parallelism, selective recomputation).
  */

@@ -1,0 +1,239 @@
+/*
+ * Sums over layers: the first and the last of a network by themselves, equal blocks once and multiplied.
+ *
+ * Parameters on a device are those of network_slice(). 16-bit jobs have 2 bytes of weight, 4 of gradient
+ * and, with AdamW, 12 of states (master and two moments): 18 a parameter, as Megatron-LM has them; ZeRO's
+ * paper has gradients of 2 bytes and so 16.
+ */
+#include "models/parallel_memory.h"
+
+#include <assert.h>
+
+/* --- runs ------------------------------------------------------------------------------------- */
+
+static bool is_profile(const struct job *job)
+{
+    return job->network.family == NETWORK_PROFILE;
+}
+
+/* What a run of a network that is not a profile consists of. */
+struct ends {
+    bool embedding, head;
+    uint64_t blocks;
+};
+
+static struct ends ends_of(const struct job *job, struct parallel_layers layers)
+{
+    uint64_t last = job->network.layer_count - 1, end = layers.first + layers.count;
+    assert(layers.count > 0 && end <= job->network.layer_count);
+    struct ends ends = {.embedding = layers.first == 0, .head = end == last + 1};
+    ends.blocks = layers.count - ends.embedding - ends.head;
+    return ends;
+}
+
+static uint64_t largest(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* --- parameters ------------------------------------------------------------------------------- */
+
+/* Are the two tables one, and on two stages? */
+static bool has_two_tables(const struct job *job)
+{
+    const struct parallel *p = &job->parallel;
+    if (is_profile(job) || !job->network.tied_head) return false;
+    return parallel_place(p, 0).stage != parallel_place(p, parallel_runs(p) - 1).stage;
+}
+
+uint64_t parallel_parameters(const struct job *job, struct parallel_layers layers)
+{
+    struct network slice = network_slice(&job->network, job->parallel.tensor);
+    uint64_t sum = 0, last = slice.layer_count - 1;
+    if (is_profile(job)) {
+        for (uint64_t i = 0; i < layers.count; i++)
+            sum += network_layer_parameters(&slice, layers.first + i);
+        return sum;
+    }
+    struct ends ends = ends_of(job, layers);
+    if (ends.embedding) sum += network_layer_parameters(&slice, 0);
+    if (ends.blocks > 0) sum += ends.blocks * network_layer_parameters(&slice, 1);
+    if (ends.head) sum += network_layer_parameters(&slice, last);
+    if (ends.head && has_two_tables(job)) sum += slice.vocabulary * slice.width;
+    return sum;
+}
+
+struct parameter_bytes parallel_parameter_bytes(const struct job *job)
+{
+    uint64_t moments = optimizer_moments(job->optimizer.kind) * precision_bytes(job->optimizer.moments);
+    uint64_t full = precision_bytes(PRECISION_FP32);
+    return (struct parameter_bytes){
+        .weight = precision_bytes(job->precision),
+        .gradient = full,
+        .state = moments + (job->precision == PRECISION_FP32 ? 0 : full),
+    };
+}
+
+uint64_t parallel_tied_bytes(const struct job *job)
+{
+    if (!has_two_tables(job)) return 0;
+    struct network slice = network_slice(&job->network, job->parallel.tensor);
+    return slice.vocabulary * slice.width * parallel_parameter_bytes(job).gradient;
+}
+
+static uint64_t share_of(uint64_t parameters, uint32_t data)
+{
+    return parameters / data + (parameters % data > 0);
+}
+
+struct rank_state parallel_zero_state(uint64_t parameters, struct parameter_bytes each, uint32_t data,
+                                      uint32_t level)
+{
+    uint64_t share = share_of(parameters, data);
+    return (struct rank_state){
+        .weight_bytes = each.weight * (level >= 3 ? share : parameters),
+        .gradient_bytes = each.gradient * (level >= 2 ? share : parameters),
+        .state_bytes = each.state * (level >= 1 ? share : parameters),
+    };
+}
+
+uint64_t parallel_updated_parameters(const struct job *job, struct parallel_layers layers)
+{
+    uint64_t all = parallel_parameters(job, layers);
+    return job->parallel.zero >= 1 ? share_of(all, job->parallel.data) : all;
+}
+
+struct rank_state parallel_state(const struct job *job, struct parallel_layers layers)
+{
+    return parallel_zero_state(parallel_parameters(job, layers), parallel_parameter_bytes(job),
+                               job->parallel.data, job->parallel.zero);
+}
+
+/* --- activations ------------------------------------------------------------------------------ */
+
+/* Numbers of a microbatch on a device: of what is as wide as the network, for the rows that the device
+ * has, and for all. */
+struct numbers {
+    uint64_t element_bytes, rows, own, whole;
+    struct network slice;
+};
+
+static struct numbers numbers_of(const struct job *job)
+{
+    const struct parallel *p = &job->parallel;
+    const struct network *n = &job->network;
+    uint64_t rows = job->microbatch * network_tokens(n, job->sequence);
+    uint64_t own = rows / (p->sequence ? p->tensor : 1);
+    return (struct numbers){.element_bytes = precision_bytes(job->precision), .rows = rows,
+                            .own = own * n->width, .whole = rows * n->width,
+                            .slice = network_slice(n, p->tensor)};
+}
+
+static uint64_t projections(const struct numbers *s)
+{
+    return s->rows * s->slice.head_width * (s->slice.heads + 2 * network_kv_heads(&s->slice));
+}
+
+/* Attention's weights. */
+static uint64_t scores(const struct job *job, const struct numbers *s)
+{
+    return s->rows * s->slice.heads * network_tokens(&s->slice, job->sequence);
+}
+
+static bool is_gated(const struct job *job)
+{
+    return job->network.family == NETWORK_LLAMA;
+}
+
+/* Of a block without its input. */
+static uint64_t block_bytes(const struct job *job, const struct numbers *s, uint32_t recompute,
+                            bool dropout)
+{
+    if (recompute == RECOMPUTE_FULL) return 0;
+    uint64_t attention = s->rows * s->slice.heads * s->slice.head_width;
+    uint64_t wide = s->rows * s->slice.ff_width * (is_gated(job) ? 3 : 2);
+    uint64_t bytes = s->element_bytes * (3 * s->own + projections(s) + attention + wide);
+    if (dropout) bytes += 2 * s->own;
+    if (recompute == RECOMPUTE_NONE)
+        bytes += scores(job, s) * (dropout ? 2 * s->element_bytes + 1 : s->element_bytes);
+    return bytes;
+}
+
+static uint64_t logits(const struct job *job, const struct numbers *s)
+{
+    return job->network.family == NETWORK_VIT ? job->microbatch * job->network.classes
+                                              : s->rows * s->slice.vocabulary;
+}
+
+static uint64_t head_bytes(const struct job *job, const struct numbers *s)
+{
+    uint64_t stream = s->own;                                                          /* norm */
+    if (job->network.family == NETWORK_BERT) stream = 3 * s->own;                      /* transform, gelu */
+    if (job->network.family == NETWORK_VIT) stream = 2 * job->microbatch * job->network.width; /* class */
+    return s->element_bytes * stream + sizeof(float) * logits(job, s);
+}
+
+uint64_t parallel_boundary_bytes(const struct job *job, uint64_t layer)
+{
+    assert(layer < job->network.layer_count);
+    if (is_profile(job)) return job->network.profile[layer].boundary_bytes;
+    struct numbers s = numbers_of(job);
+    return s.element_bytes * s.own;
+}
+
+uint64_t parallel_kept_bytes(const struct job *job, struct parallel_layers layers, bool dropout)
+{
+    uint32_t recompute = job->parallel.recompute;
+    uint64_t sum = 0;
+    if (is_profile(job)) {
+        for (uint64_t i = 0; i < layers.count; i++) {
+            const struct layer_profile *layer = &job->network.profile[layers.first + i];
+            bool last = i + 1 == layers.count;
+            if (recompute != RECOMPUTE_FULL) sum += layer->activation_bytes;
+            else if (!last) sum += layer->boundary_bytes;
+        }
+        return sum;
+    }
+    struct numbers s = numbers_of(job);
+    struct ends ends = ends_of(job, layers);
+    sum = (layers.count - 1) * s.element_bytes * s.own;
+    sum += ends.blocks * block_bytes(job, &s, recompute, dropout);
+    if (ends.embedding && dropout) sum += s.own;
+    if (ends.head) sum += head_bytes(job, &s);
+    return sum;
+}
+
+/* --- workspace -------------------------------------------------------------------------------- */
+
+static uint64_t block_workspace(const struct job *job, const struct numbers *s)
+{
+    uint32_t recompute = job->parallel.recompute;
+    uint64_t wide = s->rows * s->slice.ff_width * (is_gated(job) ? 2 : 1);
+    uint64_t bytes = s->element_bytes * (s->own + largest(projections(s), wide));
+    if (job->parallel.sequence) bytes += s->element_bytes * s->whole;
+    if (recompute == RECOMPUTE_FULL) bytes += block_bytes(job, s, RECOMPUTE_NONE, false);
+    if (recompute == RECOMPUTE_SELECTIVE) bytes += s->element_bytes * scores(job, s);
+    return bytes;
+}
+
+static uint64_t head_workspace(const struct job *job, const struct numbers *s)
+{
+    uint64_t rounded = job->precision == PRECISION_FP32 ? 0 : s->element_bytes * logits(job, s);
+    return s->element_bytes * 2 * s->whole + rounded;
+}
+
+uint64_t parallel_workspace_bytes(const struct job *job, struct parallel_layers layers)
+{
+    uint64_t bytes = 0;
+    if (is_profile(job)) {
+        for (uint64_t i = 0; i < layers.count && job->parallel.recompute == RECOMPUTE_FULL; i++)
+            bytes = largest(bytes, job->network.profile[layers.first + i].activation_bytes);
+        return bytes;
+    }
+    struct numbers s = numbers_of(job);
+    struct ends ends = ends_of(job, layers);
+    if (ends.embedding) bytes = s.element_bytes * s.whole;
+    if (ends.blocks > 0) bytes = largest(bytes, block_workspace(job, &s));
+    if (ends.head) bytes = largest(bytes, head_workspace(job, &s));
+    return bytes;
+}
