@@ -1,0 +1,225 @@
+/*
+ * Lists of layers' work (models/network_work.c), of blocks once and multiplied.
+ *
+ * What is exchanged follows from what is divided. Columns of the first product of a pair, rows of the
+ * second: its results are to be added up, and on the way back so are the gradients of the first one's
+ * input. With sequence parallelism each of these sums leaves every member its rows alone
+ * (reduce-scatter), and the next product is preceded by an all-gather; the same inputs are gathered once
+ * more for the weights' gradients, for only a share of them was kept.
+ *
+ *     tensor      x -> norm -> [qkv attention proj] -> sum + x -> norm -> [fc gelu fc2] -> sum + x
+ *                              f                       g                 f                  g
+ *     sequence    x -> norm -> gather [ ... ] scatter + x -> norm -> gather [ ... ] scatter + x
+ *
+ * A table of words is divided by rows: each member looks up what it has, zeros elsewhere, and the
+ * results are added up. With learned positions the sum stays whole (each member adds its positions' rows
+ * to it), as Megatron-LM does it; without it is scattered.
+ */
+#include "models/parallel_work.h"
+
+#include <assert.h>
+
+#include "models/parallel_memory.h"
+#include "models/work_list.h"
+
+/* --- runs of layers --------------------------------------------------------------------------- */
+
+/* The next layer that is not like `layer`, of those below `end`. Layers of a profile all differ. */
+static uint64_t next_kind(const struct network *network, uint64_t layer, uint64_t end)
+{
+    if (network_layer_kind(network, layer) != LAYER_BLOCK) return layer + 1;
+    uint64_t head = network->layer_count - 1;
+    return end < head ? end : head;
+}
+
+/* Is this computed again by the job's backward passes? An embedding and a head are not. */
+static bool is_recomputed(const struct job *job, uint64_t layer)
+{
+    enum layer_kind kind = network_layer_kind(&job->network, layer);
+    return job->parallel.recompute != RECOMPUTE_NONE && (kind == LAYER_BLOCK || kind == LAYER_OPAQUE);
+}
+
+/* --- kernels ---------------------------------------------------------------------------------- */
+
+static void add_pass(struct work_list *list, const struct job *job, uint64_t layer, enum pass pass,
+                     uint64_t times)
+{
+    struct work_item items[LAYER_WORK_MAX];
+    const struct layer_share share = {.members = job->parallel.tensor,
+                                      .sequence = job->parallel.sequence,
+                                      .precision = job->precision};
+    uint32_t count = network_slice_work(&job->network, layer, pass, job->microbatch, job->sequence,
+                                        share, items);
+    for (uint32_t i = 0; i < count; i++) work_list_add(list, &items[i], times);
+}
+
+static void add_layers(struct work_list *list, const struct job *job, struct parallel_layers layers,
+                       enum parallel_pass pass)
+{
+    static const enum pass passes[] = {[PARALLEL_FORWARD] = PASS_FORWARD,
+                                       [PARALLEL_BACKWARD] = PASS_BACKWARD,
+                                       [PARALLEL_INPUT] = PASS_INPUT,
+                                       [PARALLEL_WEIGHT] = PASS_WEIGHT};
+    enum pass again = job->parallel.recompute == RECOMPUTE_FULL ? PASS_FORWARD : PASS_RECOMPUTE_CORE;
+    bool recomputes = pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT;
+    uint64_t end = layers.first + layers.count;
+    for (uint64_t layer = layers.first, next; layer < end; layer = next) {
+        next = next_kind(&job->network, layer, end);
+        if (recomputes && is_recomputed(job, layer)) add_pass(list, job, layer, again, next - layer);
+        add_pass(list, job, layer, passes[pass], next - layer);
+    }
+}
+
+/* One item: the parameters of a stage lie one behind the other. A profile's update costs nothing. */
+static void add_update(struct work_list *list, const struct job *job, struct parallel_layers layers,
+                       enum parallel_pass pass)
+{
+    struct work_item item = {.kernel = optimizer_kernel(job_state_format(job)), .count = 1,
+                             .m = parallel_updated_parameters(job, layers),
+                             .n = job->precision == PRECISION_BF16};
+    if (pass == PARALLEL_NORM) item.kernel = KERNEL_SQUARES, item.n = 0;
+    if (item.m > 0 && job->network.family != NETWORK_PROFILE) work_list_add(list, &item, 1);
+}
+
+uint32_t parallel_work(const struct job *job, struct parallel_layers layers, enum parallel_pass pass,
+                       struct work_item out[PARALLEL_WORK_MAX])
+{
+    assert(parallel_is_set(&job->parallel) && pass < PARALLEL_PASS_COUNT && layers.count > 0);
+    assert(layers.first <= job->network.layer_count - layers.count);
+    struct work_list list = {.items = out, .capacity = PARALLEL_WORK_MAX};
+    if (pass == PARALLEL_UPDATE || pass == PARALLEL_NORM)
+        add_update(&list, job, layers, pass);
+    else
+        add_layers(&list, job, layers, pass);
+    return list.count;
+}
+
+/* --- collectives ------------------------------------------------------------------------------ */
+
+struct exchange {
+    struct parallel_collective *items;
+    uint32_t count;
+    uint64_t row_bytes; /* of all rows of C numbers */
+    uint64_t statistic_bytes; /* of a number for each row */
+    bool sequence;
+};
+
+static void exchange(struct exchange *list, enum collective_kind kind, uint64_t times, uint64_t bytes,
+                     bool overlaps)
+{
+    assert(times <= UINT32_MAX);
+    for (uint32_t i = 0; i < list->count; i++) {
+        struct parallel_collective *known = &list->items[i];
+        if (known->kind != kind || known->bytes != bytes || known->overlaps != overlaps) continue;
+        known->count += (uint32_t)times;
+        return;
+    }
+    assert(list->count < PARALLEL_COLLECTIVES_MAX);
+    list->items[list->count++] = (struct parallel_collective){
+        .kind = kind, .count = (uint32_t)times, .bytes = bytes, .overlaps = overlaps};
+}
+
+/* Rows that are needed whole by what follows, or that were made in parts by what is in front. */
+static void gather(struct exchange *list, uint64_t times, bool overlaps)
+{
+    if (list->sequence)
+        exchange(list, COLLECTIVE_ALL_GATHER, times, list->row_bytes, overlaps);
+}
+
+static void sum(struct exchange *list, uint64_t times, bool overlaps)
+{
+    enum collective_kind kind = list->sequence ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE;
+    exchange(list, kind, times, list->row_bytes, overlaps);
+}
+
+static void blocks_exchange(struct exchange *list, const struct job *job, uint64_t blocks,
+                            enum parallel_pass pass)
+{
+    bool back = pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT;
+    bool again = back && job->parallel.recompute == RECOMPUTE_FULL;
+    if (pass == PARALLEL_FORWARD || again) {
+        gather(list, 2 * blocks, false);
+        sum(list, 2 * blocks, false);
+    }
+    if (back) {
+        gather(list, 2 * blocks, false); /* what the sums' gradients were scattered to */
+        sum(list, 2 * blocks, true);     /* beside the products of the weights' gradients */
+    }
+    if (pass == PARALLEL_BACKWARD || pass == PARALLEL_WEIGHT) gather(list, 2 * blocks, true);
+}
+
+static void embedding_exchange(struct exchange *list, const struct job *job, enum parallel_pass pass)
+{
+    bool positions = job->network.family != NETWORK_LLAMA;
+    if (pass == PARALLEL_FORWARD && job->network.family != NETWORK_VIT) {
+        if (positions) exchange(list, COLLECTIVE_ALL_REDUCE, 1, list->row_bytes, false);
+        else sum(list, 1, false);
+    }
+    if (pass == PARALLEL_BACKWARD || pass == PARALLEL_WEIGHT) gather(list, 1, false);
+}
+
+static void head_exchange(struct exchange *list, const struct job *job, enum parallel_pass pass)
+{
+    bool words = job->network.family != NETWORK_VIT;
+    if (pass == PARALLEL_FORWARD) {
+        if (words) gather(list, 1, false);
+        if (!words || job->network.pooler) gather(list, 1, false); /* first tokens of samples */
+        if (words) exchange(list, COLLECTIVE_ALL_REDUCE, 3, list->statistic_bytes, false);
+    }
+    if (!words) return;
+    if (pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT) sum(list, 1, true);
+    if (pass == PARALLEL_BACKWARD || pass == PARALLEL_WEIGHT) gather(list, 1, true);
+}
+
+/*
+ * Norms, biases of results that are added up, and what else each member has whole: with sequence
+ * parallelism their gradients are sums over a share of the rows. They are what a network without
+ * anything to divide has. Tables of positions meet all rows.
+ */
+static void update_exchange(struct exchange *list, const struct job *job, struct parallel_layers layers)
+{
+    if (!list->sequence) return;
+    struct network whole = job->network;
+    whole.pooler = false; /* it, and vit's head, get whole rows */
+    whole.heads = whole.kv_heads = whole.ff_width = whole.vocabulary = 0;
+    uint64_t parameters = 0, end = layers.first + layers.count;
+    for (uint64_t layer = layers.first, next; layer < end; layer = next) {
+        next = next_kind(&whole, layer, end);
+        enum layer_kind kind = network_layer_kind(&whole, layer);
+        if (kind == LAYER_EMBEDDING || (kind == LAYER_HEAD && whole.family == NETWORK_VIT)) continue;
+        parameters += (next - layer) * network_layer_parameters(&whole, layer);
+    }
+    if (parameters > 0)
+        exchange(list, COLLECTIVE_ALL_REDUCE, 1, parameters * parallel_parameter_bytes(job).gradient,
+                 false);
+}
+
+uint32_t parallel_collectives(const struct job *job, struct parallel_layers layers,
+                              enum parallel_pass pass,
+                              struct parallel_collective out[PARALLEL_COLLECTIVES_MAX])
+{
+    const struct network *network = &job->network;
+    assert(parallel_is_set(&job->parallel) && pass < PARALLEL_PASS_COUNT && layers.count > 0);
+    if (job->parallel.tensor == 1 || network->family == NETWORK_PROFILE) return 0;
+    uint64_t rows = job->microbatch * network_tokens(network, job->sequence);
+    struct exchange list = {.items = out,
+                            .row_bytes = rows * network->width * precision_bytes(job->precision),
+                            .statistic_bytes = rows * precision_bytes(PRECISION_FP32),
+                            .sequence = job->parallel.sequence};
+    if (pass == PARALLEL_NORM) return 0;
+    if (pass == PARALLEL_UPDATE) {
+        update_exchange(&list, job, layers);
+        return list.count;
+    }
+    uint64_t end = layers.first + layers.count;
+    for (uint64_t layer = layers.first, next; layer < end; layer = next) {
+        next = next_kind(network, layer, end);
+        switch (network_layer_kind(network, layer)) {
+        case LAYER_EMBEDDING: embedding_exchange(&list, job, pass); break;
+        case LAYER_BLOCK: blocks_exchange(&list, job, next - layer, pass); break;
+        case LAYER_HEAD: head_exchange(&list, job, pass); break;
+        case LAYER_OPAQUE: break;
+        }
+    }
+    return list.count;
+}
