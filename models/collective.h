@@ -17,9 +17,9 @@
  *   send             the message         1,    b           -                -
  *
  * steps and bytes that the busiest member sends, L = log2(n) rounded up. Steps of ring and halving send
- * pieces one after the other; a tree (two binary trees that share the work) and the chain of a
- * broadcast are pipelined in pieces so small that their steps are latency alone. Hierarchical: ring inside of nodes, ring between
- * them, ring inside again, each of its share.
+ * pieces one after the other; a tree (two binary trees that share the work) and the chain of a broadcast
+ * are pipelined in pieces so small that their steps are latency alone. Hierarchical: ring inside of nodes,
+ * ring between them, ring inside again, each of its share.
  *
  *     seconds = steps * latency + bytes / bandwidth
  *

@@ -99,6 +99,17 @@ static void kernels_of_gpt2_by_hand(void **state)
     CHECK_ITEMS(&job, head, PARALLEL_FORWARD, head_forward);
     CHECK_ITEMS(&job, head, PARALLEL_BACKWARD, head_backward);
 
+    struct job large = job; /* 4096 rows: pieces of them on one device, here not */
+    large.microbatch = 4;
+    large.sequence = 1024;
+    assert_true(network_logit_rows(&large.network, 4096) < 4096);
+    static const struct work_item large_forward[] = {
+        {KERNEL_NORM_HALF_FORWARD, 1, 2048, 768, 0},
+        {KERNEL_MATMUL_BF16_FORWARD, 1, 4096, 25129, 768},
+        {KERNEL_LOSS, 1, 4096, 25129, 0},
+    };
+    CHECK_ITEMS(&large, head, PARALLEL_FORWARD, large_forward);
+
     static const struct work_item looked_up[] = {{KERNEL_EMBED_HALF_FORWARD, 1, 192, 768, 0}};
     static const struct work_item added[] = {{KERNEL_EMBED_HALF_BACKWARD, 1, 192, 768, 25129 + 1024}};
     CHECK_ITEMS(&job, embedding, PARALLEL_FORWARD, looked_up);
