@@ -1039,7 +1039,7 @@ static enum status loop_init(struct loop *loop, struct run *run, struct error *e
         memcpy(arrays[i].out, &memory, sizeof memory);
     }
     predict(loop);
-    return plan_walk_create(plan, &loop->walk, err);
+    return plan_walk_create(plan, NULL, &loop->walk, err);
 }
 
 static enum status sum_up_failures(struct run *run, uint32_t job, struct error *err)

@@ -28,6 +28,8 @@ const char *const plan_stream_names[STREAM_KIND_COUNT] = {
     [STREAM_H2D] = "h2d",
     [STREAM_D2H] = "d2h",
     [STREAM_P2P] = "p2p",
+    [STREAM_GROUP] = "group",
+    [STREAM_DATA] = "data",
     [STREAM_HOST] = "host",
     [STREAM_CPU] = "cpu",
     [STREAM_READ] = "read",
@@ -39,7 +41,11 @@ const char *const plan_pass_names[PLAN_PASS_COUNT] = {
     [PLAN_BATCH] = "batch",     [PLAN_UPDATE] = "update", [PLAN_LOAD] = "load",
     [PLAN_STORE] = "store",     [PLAN_EVALUATE] = "evaluate", [PLAN_KEEP] = "keep",
     [PLAN_NORM] = "norm",
+    [PLAN_BACKWARD_INPUT] = "backward-input",
+    [PLAN_BACKWARD_WEIGHT] = "backward-weight",
 };
+
+const char *const plan_axis_names[AXIS_COUNT] = {[AXIS_TENSOR] = "tensor", [AXIS_DATA] = "data"};
 
 const char *const plan_buffer_names[BUFFER_KIND_COUNT] = {
     [BUFFER_STATE] = "state",
@@ -100,6 +106,12 @@ uint32_t plan_activations_way(uint32_t activations)
 
 /* --- sizes ---------------------------------------------------------------------------------- */
 
+static uint64_t instance_operations(const struct plan *plan, const struct plan_instance *instance)
+{
+    uint64_t devices = instance->gang == PLAN_NONE ? 1 : plan_gang_size(&plan->gangs[instance->gang]);
+    return plan->units[instance->unit].op_count * devices;
+}
+
 uint64_t plan_operations(const struct plan *plan)
 {
     uint64_t total = 0;
@@ -107,7 +119,7 @@ uint64_t plan_operations(const struct plan *plan)
         const struct plan_segment *segment = &plan->segments[s];
         uint64_t once = 0;
         for (uint32_t i = 0; i < segment->instance_count; i++)
-            once += plan->units[plan->instances[segment->first_instance + i].unit].op_count;
+            once += instance_operations(plan, &plan->instances[segment->first_instance + i]);
         total += once * segment->repeat_count;
     }
     return total;
@@ -210,7 +222,7 @@ uint64_t plan_device_bytes(const struct plan *plan, uint32_t device)
     bool staged = has_staged(plan);
     for (uint32_t i = 0; i < plan->instance_count; i++) {
         const struct plan_instance *instance = &plan->instances[i];
-        if (instance->device != device) continue;
+        if (!plan_runs_on(plan, instance, device)) continue;
         if (staged) {
             uint64_t own = slots_end(plan, instance, false);
             if (own > end) end = own;
@@ -264,10 +276,12 @@ const char *plan_buffer_text(const struct plan *plan, uint32_t buffer, char text
 const char *plan_op_text(const struct plan *plan, const struct plan_unit *unit,
                          const struct plan_op *op, char buffer[PLAN_TEXT_BYTES])
 {
-    if (op->kind == OP_COPY && op->access_count > 0) {
+    if (op->kind != OP_COMPUTE && op->access_count > 0) {
         char what[PLAN_TEXT_BYTES];
-        const char *direction = op->stream < STREAM_KIND_COUNT ? plan_stream_names[op->stream]
-                                                                : "copy";
+        const char *direction = op->kind == OP_COLLECTIVE && op->collective < COLLECTIVE_KIND_COUNT
+                                    ? collective_kind_names[op->collective]
+                                : op->stream < STREAM_KIND_COUNT ? plan_stream_names[op->stream]
+                                                                 : "copy";
         plan_buffer_text(plan, plan->accesses[op->first_access].buffer, what);
         snprintf(buffer, PLAN_TEXT_BYTES, "%s of %.200s", direction, what);
         return buffer;
@@ -353,17 +367,22 @@ static void add_job(uint64_t *hash, const struct job *job)
     add_text(hash, job->evaluation.data);
 }
 
-/* P2P streams came after the others, whose numbers in fingerprints stay what they were. */
+/* Streams of devices that came later than the others, whose numbers in fingerprints stay what they were. */
 static uint32_t stream_code(uint32_t kind)
 {
-    if (kind == STREAM_P2P) return UINT8_MAX;
-    return kind > STREAM_P2P ? kind - 1 : kind;
+    static const uint32_t first = STREAM_P2P, behind = STREAM_HOST;
+    if (kind >= first && kind < behind) return UINT8_MAX - (kind - first);
+    return kind >= behind ? kind - (behind - first) : kind;
 }
 
 static void add_op(uint64_t *hash, const struct plan *plan, const struct plan_op *op)
 {
     add(hash, (uint64_t)op->kind << 32 | stream_code(op->stream));
     if (op->kind == OP_COPY) {
+        add(hash, op->bytes);
+    } else if (op->kind == OP_COLLECTIVE) {
+        add(hash, (uint64_t)op->collective << 32 | op->axes);
+        add(hash, op->rounds);
         add(hash, op->bytes);
     } else {
         add(hash, (uint64_t)op->pass << 32 | op->work);
@@ -419,6 +438,16 @@ static void add_tables(uint64_t *hash, const struct plan *plan)
     }
 }
 
+/* Nothing where there are none. */
+static void add_gangs(uint64_t *hash, const struct plan *plan)
+{
+    for (uint32_t g = 0; g < plan->gang_count; g++) {
+        const struct plan_gang *gang = &plan->gangs[g];
+        for (uint32_t a = 0; a < AXIS_COUNT; a++) add(hash, gang->extents[a]);
+        for (uint32_t i = 0; i < plan_gang_size(gang); i++) add(hash, plan->gang_devices[gang->first + i]);
+    }
+}
+
 static void add_units(uint64_t *hash, const struct plan *plan)
 {
     add(hash, plan->unit_count);
@@ -441,6 +470,7 @@ static void add_order(uint64_t *hash, const struct plan *plan)
         for (uint32_t i = 0; i < segment->instance_count; i++) {
             const struct plan_instance *instance = &plan->instances[segment->first_instance + i];
             add(hash, (uint64_t)instance->unit << 32 | instance->device);
+            if (instance->gang != PLAN_NONE) add(hash, ~(uint64_t)instance->gang);
             if (instance->peer != PLAN_NONE) add(hash, instance->peer);
             for (uint32_t a = 0; a < plan->units[instance->unit].acquire_count; a++)
                 add(hash, plan->layouts[instance->layout + a]);
@@ -460,6 +490,7 @@ uint64_t plan_fingerprint(const struct plan *plan)
         add(&hash, plan->job_activations[j]);
     }
     add_tables(&hash, plan);
+    add_gangs(&hash, plan);
     add_units(&hash, plan);
     add_order(&hash, plan);
     return hash;

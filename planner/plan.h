@@ -22,13 +22,21 @@
  * and ends it on the device that it comes from, the instance's *peer*; so what was made there holds
  * its slot until it has been fetched, and is the last use of that life.
  *
+ * A gang is a grid of devices with an axis for each kind of parallelism inside a stage. An instance on a
+ * gang is carried out by each of its devices for itself: every one has its own buffers of these names, its
+ * own slots at the same addresses, and does each operation in its turn. Where `peer` is a gang too, each
+ * device fetches from the one at its place there. A COLLECTIVE joins the devices that differ along its
+ * axes alone: it is one operation on a stream of each of them, begins when the last of them has come to it
+ * and ends for all at once.
+ *
  * A state on storage is STORED, once for the whole run, and used through STAGED buffers: these are in
  * host memory and have lives and slots like those of a device, in an arena of their own behind the
  * host's other buffers. A staged buffer lives within one instance, and of two accesses that follow
  * each other in its life either they are on one stream or one of them writes; so who releases it is
  * the last to use it.
  *
- * Operations are COPY (one buffer to another, a range of bytes) and COMPUTE (a pass over a shard).
+ * Operations are COPY (one buffer to another, a range of bytes), COMPUTE (a pass over a shard) and
+ * COLLECTIVE (the same buffer of several devices, models/collective.h).
  * A unit is a short list of them that belong together: one pass of one shard, with the copies in
  * front of and behind it. Units are templates; an instance is a unit on a device, with the slots of
  * the buffers that it acquires. The order of the instances is the *plan order*. A segment is a run
@@ -68,6 +76,9 @@
  * unit that changes a shard is in the next minibatch. Held-out minibatches and KEEPs belong to the
  * minibatch in front of them, and the last of them ends it.
  *
+ * Jobs that are spread (models/parallel.h) train differently: their shards are the runs of layers, each
+ * resident on the gang of its stage. planner/spread.h says what their units are.
+ *
  * The optimizer's place is a matter of each shard. Either the BACKWARD or LOSS that has a shard's
  * STATE on the device updates it there; or it has the PARAMETERS alone and leaves their GRADIENT,
  * which is copied to the host, where an UPDATE behind it in the same unit changes the STATE on the
@@ -90,6 +101,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "models/collective.h"
 #include "models/hardware.h"
 #include "models/job.h"
 #include "models/work.h"
@@ -107,7 +119,8 @@ enum {
     PLAN_ACCESSES_MAX = 1 << 28, /* of all operations; also their orderings; also layout entries */
     PLAN_INSTANCES_MAX = 1 << 28,
     PLAN_SLOTS_MAX = 1 << 16,
-    PLAN_SEGMENTS_MAX = 1 << 24
+    PLAN_SEGMENTS_MAX = 1 << 24,
+    PLAN_GANG_DEVICES_MAX = 1 << 24 /* of all gangs together */
 };
 
 enum plan_stream_kind {
@@ -115,6 +128,8 @@ enum plan_stream_kind {
     STREAM_H2D,
     STREAM_D2H,
     STREAM_P2P,  /* from other devices; where hardware_has_p2p() */
+    STREAM_GROUP, /* collectives beside computations, where there are gangs: of tensor groups ... */
+    STREAM_DATA,  /* ... and of data-parallel ones */
     STREAM_HOST, /* batches; also gathers rows of embeddings where jobs clip */
     STREAM_CPU,  /* computations on host memory */
     STREAM_READ, /* from storage */
@@ -123,7 +138,11 @@ enum plan_stream_kind {
 };
 extern const char *const plan_stream_names[STREAM_KIND_COUNT]; /* "compute", "h2d", ... */
 
-enum plan_op_kind { OP_COPY, OP_COMPUTE, OP_KIND_COUNT };
+enum plan_op_kind { OP_COPY, OP_COMPUTE, OP_COLLECTIVE, OP_KIND_COUNT };
+
+/* The axes of a gang, the first varying fastest; a set of them is a sum of 1 << axis. */
+enum plan_axis { AXIS_TENSOR, AXIS_DATA, AXIS_COUNT };
+extern const char *const plan_axis_names[AXIS_COUNT]; /* "tensor", "data" */
 
 /* What a COMPUTE does; also what a unit is about. */
 enum plan_pass {
@@ -136,8 +155,10 @@ enum plan_pass {
     PLAN_NORM,     /* computation only: squares of the shard's GRADIENT on the host, into NORMS */
     PLAN_EVALUATE, /* of held-out data: forward, of the last shard with the loss; keeps nothing */
     PLAN_KEEP,     /* host stream: the parameters into KEPT, if this evaluation was the best so far */
-    PLAN_LOAD,     /* unit only: state to the device, to stay */
-    PLAN_STORE,    /* unit only: state back to the host */
+    PLAN_LOAD,     /* state to the device, to stay; a computation, without work, in spread jobs alone */
+    PLAN_STORE,    /* state back to the host; likewise the end of its life */
+    PLAN_BACKWARD_INPUT,  /* spread jobs: of a backward pass the gradient of the input ... */
+    PLAN_BACKWARD_WEIGHT, /* ... and those of the weights */
     PLAN_PASS_COUNT
 };
 extern const char *const plan_pass_names[PLAN_PASS_COUNT];
@@ -192,11 +213,14 @@ struct plan_op {
     uint8_t kind;    /* enum plan_op_kind */
     uint8_t stream;  /* enum plan_stream_kind, of the instance's device */
     uint8_t pass;    /* enum plan_pass; COMPUTE only */
+    uint8_t collective; /* enum collective_kind; COLLECTIVE only, like the two below */
+    uint8_t axes;    /* which devices of the gang it joins; not 0 */
+    uint32_t rounds; /* how often in a row, at least 1 */
     uint32_t work;   /* COMPUTE: index into works; PLAN_NONE when it costs nothing */
     uint32_t slice;  /* embedding: which range of rows, [first_row, first_row + row_count) ... */
-    uint32_t first_access, access_count; /* COPY: exactly two, source and destination */
+    uint32_t first_access, access_count; /* COPY: exactly two, source and destination; COLLECTIVE: one */
     uint32_t first_after, after_count;   /* distances back in plan order, see afters */
-    uint64_t bytes;  /* COPY */
+    uint64_t bytes;  /* COPY; COLLECTIVE: of the whole tensor, each round */
     uint64_t first_row, row_count; /* ... of the shard's tables; 0, 0: all of them */
 };
 
@@ -223,10 +247,25 @@ struct plan_slot {
     uint64_t offset_bytes, bytes; /* of the device's arena; slots may overlap */
 };
 
+/* Devices gang_devices[first + i], i = place along axis 0 + extents[0] * (along axis 1 + ...). */
+struct plan_gang {
+    uint32_t first;
+    uint32_t extents[AXIS_COUNT]; /* at least 1 each */
+};
+
+static inline uint32_t plan_gang_size(const struct plan_gang *gang)
+{
+    uint32_t size = 1;
+    for (uint32_t a = 0; a < AXIS_COUNT; a++) size *= gang->extents[a];
+    return size;
+}
+
 struct plan_instance {
     uint32_t unit;
-    uint32_t device;
-    uint32_t peer;   /* the device that its P2P copies come from; PLAN_NONE: it has none */
+    uint32_t device; /* of a gang: its first */
+    uint32_t gang;   /* PLAN_NONE: it is one device's */
+    uint32_t peer;   /* the device that its P2P copies come from, of a gang the gang; PLAN_NONE: it has
+                        none */
     uint32_t layout; /* layouts[layout + i] is the slot of the unit's i-th ACQUIRE */
 };
 
@@ -336,6 +375,10 @@ struct plan {
     uint32_t unit_count;
     uint32_t *layouts;
     uint32_t layout_count;
+    uint32_t *gang_devices;
+    uint32_t gang_device_count;
+    struct plan_gang *gangs;
+    uint32_t gang_count;
     struct plan_instance *instances;
     uint32_t instance_count;
     struct plan_segment *segments;
@@ -344,10 +387,12 @@ struct plan {
 
 void plan_release(struct plan *plan);
 
-/* Streams are numbered device by device {compute, h2d, d2h, and p2p where devices copy directly}; then
- * come the host's two, and storage's two where there is storage. */
+/* Streams are numbered device by device {compute, h2d, d2h, p2p where devices copy directly or there are
+ * gangs, group and data where there are gangs}; then come the host's two, and storage's two where there is
+ * storage. */
 static inline uint32_t plan_device_streams(const struct plan *plan)
 {
+    if (plan->gang_count > 0) return STREAM_HOST;
     return hardware_has_p2p(&plan->hardware) ? STREAM_P2P + 1 : STREAM_P2P;
 }
 static inline bool plan_has_stream(const struct plan *plan, uint32_t kind)
@@ -383,7 +428,18 @@ static inline bool plan_buffer_lives(const struct plan_buffer *buffer)
     return buffer->on_device || buffer->kind == BUFFER_STAGED;
 }
 
-/* Operations over all repetitions. */
+/* Does the instance run on the device? */
+static inline bool plan_runs_on(const struct plan *plan, const struct plan_instance *instance,
+                                uint32_t device)
+{
+    if (instance->gang == PLAN_NONE) return instance->device == device;
+    const struct plan_gang *gang = &plan->gangs[instance->gang];
+    for (uint32_t i = 0; i < plan_gang_size(gang); i++)
+        if (plan->gang_devices[gang->first + i] == device) return true;
+    return false;
+}
+
+/* Operations over all repetitions, those of a gang's instances for each of its devices. */
 uint64_t plan_operations(const struct plan *plan);
 
 /* Bytes of all host buffers, with those of staged ones, which are plan_staged_bytes(); the end of the

@@ -43,7 +43,8 @@ struct intern {
 
 /* Elements allocated in each of the plan's arrays while it grows. */
 struct capacities {
-    size_t shards, items, works, buffers, slots, accesses, afters, ops, units, layouts, instances;
+    size_t shards, items, works, buffers, slots, accesses, afters, ops, units, layouts, gangs, gang_devices,
+        instances;
 };
 
 struct plan_builder {
@@ -239,6 +240,7 @@ uint32_t plan_builder_slot(struct plan_builder *builder, uint64_t offset_bytes, 
 static bool op_equal(const struct plan *plan, const struct plan_op *a, const struct plan_op *b)
 {
     if (a->kind != b->kind || a->stream != b->stream || a->pass != b->pass || a->work != b->work ||
+        a->collective != b->collective || a->axes != b->axes || a->rounds != b->rounds ||
         a->slice != b->slice || a->access_count != b->access_count ||
         a->after_count != b->after_count || a->bytes != b->bytes ||
         a->first_row != b->first_row || a->row_count != b->row_count)
@@ -272,6 +274,7 @@ static uint64_t op_hash(const struct plan *plan, const struct plan_op *op, uint6
 {
     hash = mix(hash, (uint64_t)op->kind << 32 | (uint64_t)op->stream << 16 | op->pass);
     hash = mix(hash, (uint64_t)op->work << 32 | op->slice);
+    hash = mix(hash, (uint64_t)op->rounds << 32 | (uint64_t)op->collective << 8 | op->axes);
     hash = mix(hash, op->bytes);
     hash = mix(hash, op->first_row);
     hash = mix(hash, op->row_count);
@@ -319,7 +322,11 @@ void plan_builder_op(struct plan_builder *builder, const struct plan_op *op,
     struct plan *plan = &builder->plan;
     assert(builder->in_unit);
     struct plan_op added = *op;
-    if (op->kind == OP_COPY) { /* fields without meaning get one value: equal units are equal */
+    if (op->kind != OP_COLLECTIVE) { /* fields without meaning get one value: equal units are equal */
+        added.collective = added.axes = 0;
+        added.rounds = 0;
+    }
+    if (op->kind != OP_COMPUTE) {
         added.pass = 0;
         added.work = PLAN_NONE;
         added.slice = 0;
@@ -389,7 +396,7 @@ void plan_builder_instance(struct plan_builder *builder, uint32_t unit, uint32_t
     assert(slot_count == plan->units[unit].acquire_count);
     uint32_t candidate = plan->instance_count;
     struct plan_instance *instance = &plan->instances[candidate];
-    *instance = (struct plan_instance){.unit = unit, .device = device, .peer = PLAN_NONE};
+    *instance = (struct plan_instance){.unit = unit, .device = device, .gang = PLAN_NONE, .peer = PLAN_NONE};
     plan->instance_count++;
     if (slot_count == 0) return;
 
@@ -412,6 +419,34 @@ void plan_builder_peer(struct plan_builder *builder, uint32_t peer)
     if (builder->error.status != STATUS_OK) return;
     assert(plan->instance_count > 0);
     plan->instances[plan->instance_count - 1].peer = peer;
+}
+
+uint32_t plan_builder_gang(struct plan_builder *builder, const uint32_t extents[AXIS_COUNT],
+                           const uint32_t *devices)
+{
+    struct plan *plan = &builder->plan;
+    uint32_t index = plan->gang_count;
+    if (!RESERVE(builder, gangs, gang_count, PLAN_GANG_DEVICES_MAX, "gangs")) return 0;
+    struct plan_gang *gang = &plan->gangs[index];
+    gang->first = plan->gang_device_count;
+    for (uint32_t a = 0; a < AXIS_COUNT; a++) gang->extents[a] = extents[a];
+    for (uint32_t i = 0; i < plan_gang_size(gang); i++) {
+        if (!RESERVE(builder, gang_devices, gang_device_count, PLAN_GANG_DEVICES_MAX, "devices of gangs"))
+            return 0;
+        assert(devices[i] < plan->hardware.device_count);
+        plan->gang_devices[plan->gang_device_count++] = devices[i];
+    }
+    plan->gang_count++;
+    return index;
+}
+
+void plan_builder_gang_instance(struct plan_builder *builder, uint32_t unit, uint32_t gang,
+                                const uint32_t *slots, uint32_t slot_count)
+{
+    struct plan *plan = &builder->plan;
+    if (builder->error.status != STATUS_OK) return;
+    plan_builder_instance(builder, unit, plan->gang_devices[plan->gangs[gang].first], slots, slot_count);
+    if (builder->error.status == STATUS_OK) plan->instances[plan->instance_count - 1].gang = gang;
 }
 
 /* --- the whole ------------------------------------------------------------------------------ */
@@ -460,7 +495,8 @@ void plan_builder_destroy(struct plan_builder *builder)
     struct plan *plan = &builder->plan;
     if (!builder->finished) {
         void *arrays[] = {plan->shards,   plan->items,  plan->works, plan->buffers,
-                          plan->slots,    plan->accesses, plan->afters, plan->ops,
+                          plan->slots,    plan->accesses, plan->afters, plan->ops, plan->gangs,
+                          plan->gang_devices,
                           plan->units,    plan->layouts, plan->instances};
         for (size_t i = 0; i < ARRAY_COUNT(arrays); i++) free(arrays[i]);
         plan_release(plan);
@@ -523,6 +559,8 @@ static bool settle_all(struct plan_builder *b)
         {&plan->ops, plan->op_count, sizeof *plan->ops},
         {&plan->units, plan->unit_count, sizeof *plan->units},
         {&plan->layouts, plan->layout_count, sizeof *plan->layouts},
+        {&plan->gang_devices, plan->gang_device_count, sizeof *plan->gang_devices},
+        {&plan->gangs, plan->gang_count, sizeof *plan->gangs},
         {&plan->instances, plan->instance_count, sizeof *plan->instances},
         {&plan->segments, plan->segment_count, sizeof *plan->segments},
     };

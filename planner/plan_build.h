@@ -48,8 +48,17 @@ uint32_t plan_builder_unit_end(struct plan_builder *builder);
 void plan_builder_instance(struct plan_builder *builder, uint32_t unit, uint32_t device,
                            const uint32_t *slots, uint32_t slot_count);
 
-/* The instance appended last fetches from `peer`: it has P2P copies. */
+/* The instance appended last fetches from `peer`, a device, or of a gang's instance a gang: it has P2P
+ * copies. */
 void plan_builder_peer(struct plan_builder *builder, uint32_t peer);
+
+/* A gang of the product of extents[] devices; its number. In front of the first unit. */
+uint32_t plan_builder_gang(struct plan_builder *builder, const uint32_t extents[AXIS_COUNT],
+                           const uint32_t *devices);
+
+/* As plan_builder_instance(), on each of the gang's devices. */
+void plan_builder_gang_instance(struct plan_builder *builder, uint32_t unit, uint32_t gang,
+                                const uint32_t *slots, uint32_t slot_count);
 
 /* Fold repetitions into segments and move the result to *out. The builder can only be destroyed
  * afterwards. Folding is exact: expanding the segments gives the instances appended. */

@@ -73,12 +73,13 @@ static uint64_t range_hash(const struct folder *f, uint32_t first, uint32_t leng
 
 static uint64_t instance_hash(const struct plan_instance *i)
 {
-    return random_u64((uint64_t)i->unit << 32 | i->device, (uint64_t)i->peer << 32 | i->layout);
+    return random_u64((uint64_t)i->unit << 32 | i->device,
+                      ((uint64_t)i->peer << 32 | i->layout) ^ (uint64_t)~i->gang << 16);
 }
 
 static bool instance_equal(const struct plan_instance *a, const struct plan_instance *b)
 {
-    return a->unit == b->unit && a->device == b->device && a->peer == b->peer &&
+    return a->unit == b->unit && a->device == b->device && a->gang == b->gang && a->peer == b->peer &&
            a->layout == b->layout;
 }
 

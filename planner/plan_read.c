@@ -15,6 +15,7 @@
 #include "planner/plan_io.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,10 +24,6 @@
 #include "base/suggest.h"
 #include "models/try.h"
 #include "planner/plan_check.h"
-
-static_assert(PLAN_FORWARD == 0 && PLAN_KEEP + 1 == PLAN_LOAD,
-              "the passes of computations come first");
-enum { COMPUTE_PASSES = PLAN_KEEP + 1 };
 
 struct reader {
     const struct json_input *in;
@@ -311,6 +308,38 @@ static enum status read_copy(struct reader *r, struct json_object *object, struc
     return read_copy_end(r, object, "to");
 }
 
+static enum status read_axes(struct reader *r, struct json_object *object, struct plan_op *op)
+{
+    const json_t *axes;
+    TRY(json_take_array(object, "axes", JSON_REQUIRED, &axes, r->err));
+    for (size_t a = 0; a < json_array_size(axes); a++) {
+        uint32_t axis;
+        TRY(item_choice(r, axes, a, "axis", plan_axis_names, AXIS_COUNT, &axis));
+        op->axes |= (uint8_t)(1u << axis);
+    }
+    return STATUS_OK;
+}
+
+static enum status read_collective(struct reader *r, struct json_object *object, struct plan_op *op)
+{
+    static const char *const streams[] = {"compute", "group", "data"};
+    static const uint8_t kinds[] = {STREAM_COMPUTE, STREAM_GROUP, STREAM_DATA};
+    size_t kind = 0, stream = 0;
+    op->kind = OP_COLLECTIVE;
+    op->work = PLAN_NONE;
+    if (r->plan->gang_count == 0)
+        return json_fail_key(r->in, object->value, "collective", r->err, "a collective in a plan without gangs");
+    TRY(json_take_choice(object, "collective", JSON_REQUIRED, collective_kind_names, COLLECTIVE_KIND_COUNT, &kind,
+                         r->err));
+    TRY(read_axes(r, object, op));
+    TRY(json_take_u32(object, "rounds", JSON_REQUIRED, 1, UINT32_MAX, &op->rounds, r->err));
+    TRY(json_take_u64(object, "bytes", JSON_REQUIRED, 0, UINT64_MAX, &op->bytes, r->err));
+    TRY(json_take_choice(object, "stream", JSON_REQUIRED, streams, ARRAY_COUNT(streams), &stream, r->err));
+    op->collective = (uint8_t)kind;
+    op->stream = kinds[stream];
+    return read_copy_end(r, object, "access");
+}
+
 static enum status read_compute_access(struct reader *r, const json_t *array)
 {
     for (size_t a = 0; a < json_array_size(array); a++) {
@@ -343,7 +372,7 @@ static enum status read_compute(struct reader *r, struct json_object *object, st
     const json_t *accesses;
     op->kind = OP_COMPUTE;
     op->work = PLAN_NONE;
-    TRY(json_take_choice(object, "compute", JSON_REQUIRED, plan_pass_names, COMPUTE_PASSES, &pass,
+    TRY(json_take_choice(object, "compute", JSON_REQUIRED, plan_pass_names, PLAN_PASS_COUNT, &pass,
                          r->err));
     op->pass = (uint8_t)pass;
     bool cpu = false, host = false;
@@ -388,9 +417,11 @@ static enum status read_op(struct reader *r, const json_t *array, size_t index,
         TRY(read_copy(r, &object, op));
     else if (json_object_get(object.value, "compute"))
         TRY(read_compute(r, &object, op));
+    else if (json_object_get(object.value, "collective"))
+        TRY(read_collective(r, &object, op));
     else
         return json_fail_index(r->in, array, index, r->err,
-                               "an operation without kind (expected 'copy' or 'compute')");
+                               "an operation without kind (expected 'copy', 'compute' or 'collective')");
     TRY(read_afters(r, &object, op));
     op->access_count = r->plan->access_count - op->first_access;
     return json_object_close(&object, r->err);
@@ -441,7 +472,7 @@ static struct unit_sizes count_unit_parts(const json_t *units)
         sizes.ops += json_array_size(ops);
         for (size_t o = 0; o < json_array_size(ops); o++) {
             const json_t *op = json_array_get(ops, o);
-            sizes.accesses += 2 + json_array_size(json_object_get(op, "access"));
+            sizes.accesses += 2 + json_array_size(json_object_get(op, "access")); /* collectives: one */
             sizes.afters += json_array_size(json_object_get(op, "after"));
         }
     }
@@ -466,17 +497,78 @@ static enum status read_units(struct reader *r, const json_t *array)
     return STATUS_OK;
 }
 
+/* --- gangs ---------------------------------------------------------------------------------- */
+
+/* [[devices along each axis], [device, ...]] */
+static enum status read_gang(struct reader *r, const json_t *array, size_t index, struct plan_gang *gang)
+{
+    struct plan *plan = r->plan;
+    const json_t *row, *extents, *devices;
+    uint64_t size = 1;
+    TRY(json_item_array(r->in, array, index, 2, &row, r->err));
+    TRY(json_item_array(r->in, row, 0, AXIS_COUNT, &extents, r->err));
+    TRY(json_item_array(r->in, row, 1, SIZE_MAX, &devices, r->err));
+    for (uint32_t a = 0; a < AXIS_COUNT; a++) {
+        TRY(item_u32(r, extents, a, 1, PLAN_GANG_DEVICES_MAX, &gang->extents[a]));
+        size *= gang->extents[a];
+        if (size > plan->hardware.device_count)
+            return json_fail_index(r->in, extents, a, r->err, "a gang of %" PRIu64 " devices (there are %" PRIu32 ")",
+                                   size, plan->hardware.device_count);
+    }
+    if (json_array_size(devices) != size)
+        return json_fail_index(r->in, row, 1, r->err, "%zu devices in a gang of %" PRIu64,
+                               json_array_size(devices), size);
+    gang->first = plan->gang_device_count;
+    for (size_t i = 0; i < size; i++)
+        TRY(item_index(r, devices, i, "device", plan->hardware.device_count,
+                       &plan->gang_devices[plan->gang_device_count++]));
+    return STATUS_OK;
+}
+
+static enum status read_gangs(struct reader *r, struct json_object *root)
+{
+    struct plan *plan = r->plan;
+    const json_t *array = NULL;
+    size_t devices = 0;
+    TRY(json_take_array(root, "gangs", JSON_OPTIONAL, &array, r->err));
+    if (!array) return STATUS_OK;
+    for (size_t g = 0; g < json_array_size(array); g++)
+        devices += json_array_size(json_array_get(json_array_get(array, g), 1));
+    TRY(check_limit(r, array, devices, PLAN_GANG_DEVICES_MAX, "devices of gangs"));
+    TRY(allocate(r, json_array_size(array), sizeof *plan->gangs, &plan->gangs));
+    TRY(allocate(r, devices, sizeof *plan->gang_devices, &plan->gang_devices));
+    for (size_t g = 0; g < json_array_size(array); g++) {
+        TRY(read_gang(r, array, g, &plan->gangs[g]));
+        plan->gang_count++;
+    }
+    return STATUS_OK;
+}
+
 /* --- plan order ----------------------------------------------------------------------------- */
 
-/* The device, or [device, peer]. */
+/* ["gang", gang] or ["gang", gang, peer]. */
+static enum status read_gang_places(struct reader *r, const json_t *row, struct plan_instance *instance)
+{
+    uint32_t count = r->plan->gang_count, word;
+    static const char *const words[] = {"gang"};
+    TRY(item_choice(r, row, 0, "place", words, 1, &word));
+    TRY(item_index(r, row, 1, "gang", count, &instance->gang));
+    instance->device = r->plan->gang_devices[r->plan->gangs[instance->gang].first];
+    return json_array_size(row) == 3 ? item_index(r, row, 2, "gang", count, &instance->peer) : STATUS_OK;
+}
+
+/* The device, or [device, peer], or a gang. */
 static enum status read_devices(struct reader *r, const json_t *row, struct plan_instance *instance)
 {
     uint32_t count = r->plan->hardware.device_count;
     const json_t *pair;
-    instance->peer = PLAN_NONE;
+    instance->peer = instance->gang = PLAN_NONE;
     if (!json_is_array(json_array_get(row, 1)))
         return item_index(r, row, 1, "device", count, &instance->device);
-    TRY(json_item_array(r->in, row, 1, 2, &pair, r->err));
+    bool gang = json_is_string(json_array_get(json_array_get(row, 1), 0));
+    size_t length = gang && json_array_size(json_array_get(row, 1)) == 3 ? 3 : 2;
+    TRY(json_item_array(r->in, row, 1, length, &pair, r->err));
+    if (gang) return read_gang_places(r, pair, instance);
     TRY(item_index(r, pair, 0, "device", count, &instance->device));
     return item_index(r, pair, 1, "device", count, &instance->peer);
 }
@@ -641,6 +733,7 @@ static enum status read_plan(const struct json_input *in, struct plan *plan, str
     TRY(read_bound(&r, &root));
     TRY(read_order(&r, &root));
     TRY(read_machine_and_jobs(&r, &root));
+    TRY(read_gangs(&r, &root));
     TRY(read_tables(&r, &root));
     TRY(json_object_close(&root, err));
     if (plan_check(plan, err) != STATUS_OK) return error_add(err, "%s", json_input_name(in));

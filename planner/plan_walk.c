@@ -33,7 +33,10 @@
  * record and the rest in chained pool nodes. Stored states are followed like them. So are staged
  * buffers while they live; their vacated ranges are a list of their own, behind the devices'.
  *
- * "after" names an operation by instances back. Its number comes from prefix sums of operations, a
+ * The devices of a gang follow each other in each operation. Which of them do it, and in which order, is a
+ * list for each gang and set of axes, made once; where one device stands for others it is shorter.
+ *
+ * "after" names an operation by instances back, in plans without gangs. Its number comes from prefix sums of operations, a
  * binary search over segments only when it lies before the current segment.
  *
  * Cost: some 620 instructions per operation where nearly each one acquires and releases (a streamed
@@ -47,6 +50,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "planner/plan_gang.h"
 #include "planner/plan_vacated.h"
 
 enum {
@@ -90,13 +94,29 @@ struct host_buffer {
 struct cursor {
     uint32_t segment, repeat, index; /* index: instance of the segment */
     uint32_t op, acquire;            /* next operation of the instance, next entry of its layout */
+    uint32_t member;                 /* of the gang, in the list of those that do the operation */
     uint64_t number;                 /* of the next operation */
     uint64_t position;               /* of the instance, all repetitions counted */
     uint64_t segment_position, segment_number; /* of the segment's first */
 };
 
+/* A device of a gang that does an operation: its place, and of a collective its place in what is joined. */
+struct member {
+    uint32_t place;
+    uint32_t group, join_count, join_at;
+};
+struct members {
+    struct member *of;
+    uint32_t count;
+};
+enum { AXES_SETS = 1 << AXIS_COUNT }; /* set 0: not a collective */
+
 struct plan_walk {
     const struct plan *plan;
+    const uint32_t *stands_for; /* NULL: each for itself */
+    struct members *members;    /* [gang][set of axes] */
+    uint32_t device, peer;      /* of the current operation */
+    uint32_t acquired;          /* buffers, by it or the last one */
     struct cursor at;
     bool failed;
     uint64_t *minibatches; /* completed, per job */
@@ -271,7 +291,7 @@ static void use_staged_buffer(struct plan_walk *w, struct plan_place_use *use,
                               struct host_buffer *host, const uint32_t *layout)
 {
     if (use->flags & ACCESS_ACQUIRE) {
-        host->slot = layout[w->at.acquire++];
+        host->slot = layout[w->at.acquire + w->acquired++];
         const struct plan_slot *slot = &w->plan->slots[host->slot];
         uint32_t row = w->plan->hardware.device_count;
         const struct vacated_list *list = &w->vacated[row];
@@ -372,7 +392,7 @@ static void use_device_buffer(struct plan_walk *w, struct plan_place_use *use, u
         assert(w->live_at[cell] == 0);
         w->live_at[cell] = taken + 1;
         w->lives[taken].cell = cell;
-        w->lives[taken].slot = layout[w->at.acquire++];
+        w->lives[taken].slot = layout[w->at.acquire + w->acquired++];
         const struct plan_slot *slot = &w->plan->slots[w->lives[taken].slot];
         wait_for_vacated(w, &w->vacated[device], slot->offset_bytes,
                          slot->offset_bytes + slot->bytes, vacated_hint(w, device, slot));
@@ -453,12 +473,21 @@ static void wait_for_after(struct plan_walk *w, const struct plan_after *after)
     const struct plan_instance *instance = &w->plan->instances[index];
     const struct plan_unit *unit = &w->plan->units[instance->unit];
     assert(after->op < unit->op_count);
-    assert(number < w->at.number);
+    assert(number < w->at.number && instance->gang == PLAN_NONE);
     uint32_t kind = w->plan->ops[unit->first_op + after->op].stream;
     wait_for(w, plan_stream(w->plan, instance->device, kind), number + 1);
 }
 
 /* --- the walk ------------------------------------------------------------------------------- */
+
+/* Of an operation that nobody did. */
+static uint32_t acquires(const struct plan *plan, const struct plan_op *op)
+{
+    uint32_t count = 0;
+    for (uint32_t a = 0; a < op->access_count; a++)
+        count += (plan->accesses[op->first_access + a].flags & ACCESS_ACQUIRE) != 0;
+    return count;
+}
 
 static bool is_last_shard(const struct plan *plan, const struct plan_unit *unit)
 {
@@ -466,8 +495,41 @@ static bool is_last_shard(const struct plan *plan, const struct plan_unit *unit)
            plan->job_first_shard[unit->job + 1];
 }
 
-/* To the next instance, and over those without operations. False at the end of the plan. */
-static bool next_instance(struct plan_walk *w)
+static uint32_t device_for(const struct plan_walk *w, uint32_t device)
+{
+    return w->stands_for ? w->stands_for[device] : device;
+}
+
+static const struct members *members_of(const struct plan_walk *w, const struct plan_instance *instance,
+                                        const struct plan_op *op)
+{
+    uint32_t axes = op->kind == OP_COLLECTIVE ? op->axes : 0;
+    return &w->members[(size_t)instance->gang * AXES_SETS + axes];
+}
+
+uint32_t plan_walk_members(const struct plan_walk *walk, const struct plan_instance *instance,
+                           const struct plan_op *op)
+{
+    if (instance->gang != PLAN_NONE) return members_of(walk, instance, op)->count;
+    return device_for(walk, instance->device) == instance->device;
+}
+
+struct plan_walk_member plan_walk_member(const struct plan_walk *walk, const struct plan_instance *instance,
+                                         const struct plan_op *op, uint32_t at)
+{
+    const struct plan *plan = walk->plan;
+    uint32_t device = instance->device, peer = instance->peer;
+    if (instance->gang != PLAN_NONE) {
+        uint32_t place = members_of(walk, instance, op)->of[at].place;
+        device = plan->gang_devices[plan->gangs[instance->gang].first + place];
+        if (peer != PLAN_NONE) peer = plan->gang_devices[plan->gangs[peer].first + place];
+    }
+    return (struct plan_walk_member){device_for(walk, device),
+                                     peer == PLAN_NONE ? PLAN_NONE : device_for(walk, peer)};
+}
+
+/* To the next operation that some device does, over all others. False at the end of the plan. */
+static bool next_operation(struct plan_walk *w)
 {
     const struct plan *plan = w->plan;
     struct cursor *at = &w->at;
@@ -476,7 +538,14 @@ static bool next_instance(struct plan_walk *w)
         if (at->index < segment->instance_count) {
             uint32_t instance = segment->first_instance + at->index;
             const struct plan_unit *unit = &plan->units[plan->instances[instance].unit];
-            if (at->op < unit->op_count) return true;
+            if (at->op < unit->op_count) {
+                const struct plan_op *op = &plan->ops[unit->first_op + at->op];
+                if (at->member < plan_walk_members(w, &plan->instances[instance], op)) return true;
+                at->acquire += at->member > 0 ? w->acquired : acquires(plan, op);
+                at->member = 0;
+                at->op++;
+                continue;
+            }
             if (unit->ends_minibatch) w->minibatches[unit->job]++;
             if (unit->pass == PLAN_EVALUATE && is_last_shard(plan, unit)) w->held_out[unit->job]++;
             at->op = 0;
@@ -501,6 +570,7 @@ static void use_buffers(struct plan_walk *w, const struct plan_op *op,
     const struct plan *plan = w->plan;
     const struct plan_access *accesses = plan->accesses + op->first_access;
     uint32_t released = 0;
+    w->acquired = 0;
     for (uint32_t i = 0; i < op->access_count; i++) {
         uint32_t place = w->place_of[accesses[i].buffer];
         struct plan_place_use *use = &w->uses[i];
@@ -509,11 +579,11 @@ static void use_buffers(struct plan_walk *w, const struct plan_op *op,
         use->address = accesses[i].offset_bytes;
         released |= use->flags & ACCESS_RELEASE;
         if (op->stream == STREAM_P2P && i == 0) {
-            use->place = 1 + instance->peer;
-            fetch_from_peer(w, use, place & ~ON_DEVICE, instance->peer);
+            use->place = 1 + w->peer;
+            fetch_from_peer(w, use, place & ~ON_DEVICE, w->peer);
         } else if (place & ON_DEVICE) {
-            use->place = 1 + instance->device;
-            use_device_buffer(w, use, place & ~ON_DEVICE, instance->device, op->stream,
+            use->place = 1 + w->device;
+            use_device_buffer(w, use, place & ~ON_DEVICE, w->device, op->stream,
                               plan->layouts + instance->layout);
             if (w->failed) return;
         } else if (place & STAGED) {
@@ -535,22 +605,24 @@ static void use_buffers(struct plan_walk *w, const struct plan_op *op,
         if (place & STAGED)
             release_staged_buffer(w, &w->hosts[place & ~STAGED]);
         else
-            release_device_buffer(w, place & ~ON_DEVICE,
-                                  fetched ? instance->peer : instance->device, fetched);
+            release_device_buffer(w, place & ~ON_DEVICE, fetched ? w->peer : w->device, fetched);
     }
 }
 
 bool plan_walk_next(struct plan_walk *walk, struct plan_walk_op *out)
 {
     const struct plan *plan = walk->plan;
-    if (walk->failed || !next_instance(walk)) return false;
+    if (walk->failed || !next_operation(walk)) return false;
     const struct plan_segment *segment = &plan->segments[walk->at.segment];
     const struct plan_instance *instance =
         &plan->instances[segment->first_instance + walk->at.index];
     const struct plan_unit *unit = &plan->units[instance->unit];
     const struct plan_op *op = &plan->ops[unit->first_op + walk->at.op];
 
-    begin_waits(walk, instance->device, op->stream);
+    struct plan_walk_member member = plan_walk_member(walk, instance, op, walk->at.member);
+    walk->device = member.device;
+    walk->peer = member.peer;
+    begin_waits(walk, walk->device, op->stream);
     use_buffers(walk, op, instance);
     for (uint32_t i = 0; i < op->after_count; i++)
         wait_for_after(walk, &plan->afters[op->first_after + i]);
@@ -563,14 +635,23 @@ bool plan_walk_next(struct plan_walk *walk, struct plan_walk_op *out)
     out->op = op;
     out->unit = unit;
     out->op_index = walk->at.op;
-    out->device = instance->device;
+    out->device = walk->device;
+    out->peer = op->stream == STREAM_P2P ? walk->peer : PLAN_NONE;
+    out->gang = instance->gang;
+    out->join_count = 1;
+    if (op->kind == OP_COLLECTIVE) {
+        const struct member *joins = &members_of(walk, instance, op)->of[walk->at.member];
+        out->group = joins->group;
+        out->join_count = joins->join_count;
+        out->join_at = joins->join_at;
+    }
     out->stream = walk->stream;
     out->waits = walk->waits;
     out->wait_count = walk->wait_count;
     out->uses = walk->uses;
     out->use_count = op->access_count;
     walk->at.number++;
-    walk->at.op++;
+    walk->at.member++;
     return true;
 }
 
@@ -588,6 +669,52 @@ static void number_places(struct plan_walk *w)
         w->place_of[b] = buffer->on_device ? w->device_buffer_count++ | ON_DEVICE : w->host_count++;
         if (buffer->kind == BUFFER_STAGED) w->place_of[b] |= STAGED;
     }
+}
+
+/* Of a group those that nobody before them stands for, or none when its first is stood for itself: then
+ * the group of that one does what this one does. */
+static void add_group(struct plan_walk *w, const struct plan_gang *gang, uint32_t group, const uint32_t *places,
+                      uint32_t size, struct members *out)
+{
+    const uint32_t *devices = w->plan->gang_devices + gang->first;
+    uint32_t begun = out->count;
+    if (device_for(w, devices[places[0]]) != devices[places[0]]) return;
+    for (uint32_t i = 0; i < size; i++) {
+        bool seen = false;
+        for (uint32_t k = begun; w->stands_for && k < out->count && !seen; k++)
+            seen = device_for(w, devices[out->of[k].place]) == device_for(w, devices[places[i]]);
+        if (seen) continue;
+        out->of[out->count] = (struct member){.place = places[i], .group = group, .join_at = out->count - begun};
+        out->count++;
+    }
+    for (uint32_t k = begun; k < out->count; k++) out->of[k].join_count = out->count - begun;
+}
+
+static bool list_members(struct plan_walk *w)
+{
+    const struct plan *plan = w->plan;
+    if (plan->gang_count == 0) return true;
+    w->members = alloc_zeroed((size_t)plan->gang_count * AXES_SETS, sizeof *w->members);
+    for (uint32_t g = 0; w->members && g < plan->gang_count; g++) {
+        const struct plan_gang *gang = &plan->gangs[g];
+        uint32_t size = plan_gang_size(gang);
+        uint32_t *places = alloc_zeroed(size, sizeof *places);
+        for (uint32_t axes = 0; places && axes < AXES_SETS; axes++) {
+            struct members *members = &w->members[g * AXES_SETS + axes];
+            members->of = alloc_zeroed(size, sizeof *members->of);
+            if (!members->of) {
+                free(places);
+                return false;
+            }
+            uint32_t joined = plan_gang_group_size(gang, axes);
+            plan_gang_order(gang, axes, places);
+            for (uint32_t i = 0; i < size; i += joined)
+                add_group(w, gang, i / joined, places + i, joined, members);
+        }
+        if (!places) return false;
+        free(places);
+    }
+    return w->members != NULL;
 }
 
 static uint32_t largest_access_count(const struct plan *plan)
@@ -620,6 +747,7 @@ static bool allocate(struct plan_walk *w)
     w->place_of = alloc_zeroed(plan->buffer_count, sizeof *w->place_of);
     if (!w->place_of) return false;
     number_places(w);
+    if (!list_members(w)) return false;
     w->minibatches = alloc_zeroed(plan->jobs.count, sizeof *w->minibatches);
     w->hosts = alloc_zeroed(w->host_count, sizeof *w->hosts);
     w->live_at = alloc_zeroed((size_t)w->device_buffer_count * plan->hardware.device_count,
@@ -643,11 +771,13 @@ static bool allocate(struct plan_walk *w)
     return true;
 }
 
-enum status plan_walk_create(const struct plan *plan, struct plan_walk **out, struct error *err)
+enum status plan_walk_create(const struct plan *plan, const uint32_t *stands_for, struct plan_walk **out,
+                             struct error *err)
 {
     struct plan_walk *walk = alloc_zeroed(1, sizeof *walk);
     if (!walk) return error_memory(err, "walking a plan", sizeof *walk);
     walk->plan = plan;
+    walk->stands_for = stands_for;
     walk->local_count = plan_device_streams(plan);
     if (!allocate(walk)) {
         plan_walk_destroy(walk);
@@ -664,6 +794,9 @@ void plan_walk_destroy(struct plan_walk *walk)
     if (!walk) return;
     for (uint32_t d = 0; walk->vacated && d <= walk->plan->hardware.device_count; d++)
         free(walk->vacated[d].ranges);
+    for (size_t m = 0; walk->members && m < (size_t)walk->plan->gang_count * AXES_SETS; m++)
+        free(walk->members[m].of);
+    free(walk->members);
     free(walk->minibatches);
     free(walk->held_out);
     free(walk->place_of);

@@ -3,7 +3,8 @@
  *
  * Both interpreters walk a plan with this and so cannot disagree about rule 2 of plan.h. The walk
  * keeps one small record per live buffer and slot; its memory does not grow with the number of
- * operations. An operation's number is its position in plan order, from 0.
+ * operations. An operation's number is its position in plan order, from 0; the devices of a gang come one
+ * after the other in each operation, in a collective group by group.
  */
 #ifndef SPILLWAY_PLANNER_PLAN_WALK_H
 #define SPILLWAY_PLANNER_PLAN_WALK_H
@@ -35,6 +36,11 @@ struct plan_walk_op {
     const struct plan_unit *unit;
     uint32_t op_index;    /* in the unit */
     uint32_t device;
+    uint32_t peer;        /* the device that a P2P copy comes from; else PLAN_NONE */
+    uint32_t gang;        /* of its instance, or PLAN_NONE */
+    uint32_t group;       /* COLLECTIVE: which group of the gang, in the order of plan_gang_order() */
+    uint32_t join_count, join_at; /* COLLECTIVE: of how many operations that are one this is which; their
+                                     numbers follow each other. Of others the count is 1 */
     uint32_t stream;      /* as plan_stream() numbers them */
     const uint64_t *waits; /* numbers of operations that must have ended, ascending, at most one
                               per stream, none of its own (rule 1 covers that); what other waits
@@ -44,14 +50,28 @@ struct plan_walk_op {
     uint32_t use_count;
 };
 
-MUST_CHECK enum status plan_walk_create(const struct plan *plan, struct plan_walk **out,
-                                        struct error *err);
+/*
+ * `stands_for` (per device, borrowed; NULL: each for itself): which device does what this one does at the
+ * same time; of those that another stands for nothing is walked (sim/symmetry.h). Operations are numbered
+ * as they are walked.
+ */
+MUST_CHECK enum status plan_walk_create(const struct plan *plan, const uint32_t *stands_for,
+                                        struct plan_walk **out, struct error *err);
 void plan_walk_destroy(struct plan_walk *walk);
 
 /* False at the end. A failed allocation asserts nothing: it ends the walk early and
  * plan_walk_failed() is true. The plan must have passed plan_check(). */
 bool plan_walk_next(struct plan_walk *walk, struct plan_walk_op *out);
 bool plan_walk_failed(const struct plan_walk *walk);
+
+/* How many devices do this operation of an instance, and which is the at-th of them, with its peer. */
+uint32_t plan_walk_members(const struct plan_walk *walk, const struct plan_instance *instance,
+                           const struct plan_op *op);
+struct plan_walk_member {
+    uint32_t device, peer; /* peer: PLAN_NONE where the instance has none */
+};
+struct plan_walk_member plan_walk_member(const struct plan_walk *walk, const struct plan_instance *instance,
+                                         const struct plan_op *op, uint32_t at);
 
 /* Back to the first operation. */
 void plan_walk_rewind(struct plan_walk *walk);

@@ -18,6 +18,12 @@
  *       "segments": [{"repeat": 20, "instances": [[unit, device, slot, slot], ...]}, ...]
  *     }
  *
+ * Where there are gangs, "gangs" stands in front of the units, [[devices along each axis], [device, ...]]
+ * each; an instance of one has "gang" and its number for the device: [unit, ["gang", 3], slot, ...], or
+ * ["gang", 3, peer].
+ *           {"collective": "all-reduce", "axes": ["tensor"], "rounds": 2, "bytes": 4096,
+ *            "stream": "compute", "access": [9, 0, "rw"]}
+ *
  * An access has its buffer's number and letters: r read, w write, a acquire, x release. What
  * follows from the rest is left out: an operation's stream (a copy's direction, a computation's
  * pass), the table of layouts (instances carry their slots), first shards of jobs, counts.
@@ -172,11 +178,26 @@ static void write_compute(const struct plan *plan, const struct plan_op *op, str
     json_out_array_end(out);
 }
 
+static void write_collective(const struct plan *plan, const struct plan_op *op, struct json_out *out)
+{
+    json_out_string(out, "collective", collective_kind_names[op->collective]);
+    json_out_array_begin(out, "axes", true);
+    for (uint32_t a = 0; a < AXIS_COUNT; a++)
+        if (op->axes & 1u << a) json_out_string(out, NULL, plan_axis_names[a]);
+    json_out_array_end(out);
+    json_out_u64(out, "rounds", op->rounds);
+    json_out_u64(out, "bytes", op->bytes);
+    json_out_string(out, "stream", plan_stream_names[op->stream]);
+    write_copy_end(out, "access", &plan->accesses[op->first_access]);
+}
+
 static void write_op(const struct plan *plan, const struct plan_op *op, struct json_out *out)
 {
     json_out_object_begin(out, NULL, true);
     if (op->kind == OP_COPY)
         write_copy(plan, op, out);
+    else if (op->kind == OP_COLLECTIVE)
+        write_collective(plan, op, out);
     else
         write_compute(plan, op, out);
     if (op->after_count > 0) {
@@ -191,6 +212,25 @@ static void write_op(const struct plan *plan, const struct plan_op *op, struct j
         json_out_array_end(out);
     }
     json_out_object_end(out);
+}
+
+static void write_gangs(const struct plan *plan, struct json_out *out)
+{
+    if (plan->gang_count == 0) return;
+    json_out_array_begin(out, "gangs", false);
+    for (uint32_t g = 0; g < plan->gang_count; g++) {
+        const struct plan_gang *gang = &plan->gangs[g];
+        json_out_array_begin(out, NULL, true);
+        json_out_array_begin(out, NULL, true);
+        for (uint32_t a = 0; a < AXIS_COUNT; a++) json_out_u64(out, NULL, gang->extents[a]);
+        json_out_array_end(out);
+        json_out_array_begin(out, NULL, true);
+        for (uint32_t i = 0; i < plan_gang_size(gang); i++)
+            json_out_u64(out, NULL, plan->gang_devices[gang->first + i]);
+        json_out_array_end(out);
+        json_out_array_end(out);
+    }
+    json_out_array_end(out);
 }
 
 static void write_units(const struct plan *plan, struct json_out *out)
@@ -212,9 +252,17 @@ static void write_units(const struct plan *plan, struct json_out *out)
     json_out_array_end(out);
 }
 
-/* [device, peer] where there are P2P copies, else the device. */
+/* [device, peer] where there are P2P copies, else the device; gangs with "gang" in front. */
 static void write_devices(const struct plan_instance *instance, struct json_out *out)
 {
+    if (instance->gang != PLAN_NONE) {
+        json_out_array_begin(out, NULL, true);
+        json_out_string(out, NULL, "gang");
+        json_out_u64(out, NULL, instance->gang);
+        if (instance->peer != PLAN_NONE) json_out_u64(out, NULL, instance->peer);
+        json_out_array_end(out);
+        return;
+    }
     if (instance->peer == PLAN_NONE) {
         json_out_u64(out, NULL, instance->device);
         return;
@@ -277,6 +325,7 @@ void plan_write_json(const struct plan *plan, struct json_out *out)
     write_works(plan, out);
     write_buffers(plan, out);
     write_slots(plan, out);
+    write_gangs(plan, out);
     write_units(plan, out);
     write_segments(plan, out);
     json_out_object_end(out);

@@ -56,6 +56,7 @@
 #include "sim/flow.h"
 #include "sim/interference.h"
 #include "sim/limit.h"
+#include "sim/symmetry.h"
 #include "sim/take.h"
 #include "sim/window.h"
 
@@ -64,7 +65,13 @@ static_assert(DEVICES_MAX * STREAM_HOST + 4 <= SIM_STREAMS_MAX, "a stream's numb
 /* The order of what happens at the same time. */
 enum event_kind { EVENT_END, EVENT_FLOW };
 
-enum stream_state { STREAM_IDLE, STREAM_IN_LATENCY, STREAM_RUNNING };
+enum stream_state {
+    STREAM_IDLE,
+    STREAM_IN_LATENCY,
+    STREAM_RUNNING,
+    STREAM_JOINING, /* it has come to a collective whose other streams have not all */
+    STREAM_JOINED   /* a collective runs, as an event of another stream */
+};
 
 enum { PROGRESS_OPERATIONS = 1 << 17 };
 
@@ -104,6 +111,10 @@ struct sim {
     struct sim_window window;
     struct sim_lifetimes *lifetimes;
     struct sim_durations *durations;
+    struct sim_collectives *collectives; /* NULL: the plan has no gangs */
+    struct plan_walk *walk;      /* the window's, once that is made */
+    uint32_t *stands_for;        /* per device; NULL: nothing is folded */
+    uint32_t represented;        /* devices that are not simulated, for others stand for them */
     struct sim_flows *flows;
     struct sim_interference *interference;
     struct sim_queue *queue;     /* owners: streams, then classes of flows */
@@ -187,7 +198,8 @@ static double prepare_p2p(struct sim *sim, struct stream *stream, const struct s
     return pair->alone_s;
 }
 
-static void start_op(struct sim *sim, struct stream *stream, uint32_t owner)
+/* The first operation of the stream is the one that runs. */
+static void begin_op(struct sim *sim, struct stream *stream)
 {
     struct sim_window *window = &sim->window;
     uint32_t low = stream->first;
@@ -195,7 +207,7 @@ static void start_op(struct sim *sim, struct stream *stream, uint32_t owner)
     uint32_t end_use = sim_window_behind(window, low)->first_use;
     for (uint32_t use = op->first_use; use != end_use; use++)
         sim_lifetimes_start(sim->lifetimes, window->uses[use & window->use_mask], sim->now_s);
-    uint32_t job = sim->plan->units[op->unit].job;
+    uint32_t job = sim_window_unit(window, op)->job;
     if (!sim->job_started[job]) {
         sim->job_started[job] = true;
         sim->trace->jobs[job].start_s = sim->now_s;
@@ -206,6 +218,41 @@ static void start_op(struct sim *sim, struct stream *stream, uint32_t owner)
     if (--stream->pending == 0 && stream->unissued > 0) sim->lacking++;
     stream->running = low;
     stream->start_s = sim->now_s;
+}
+
+/* All streams have come: the first one's event is the end for all of them. */
+static void start_collective(struct sim *sim, uint32_t first, uint32_t count)
+{
+    const struct sim_op *op = sim_window_op(&sim->window, first);
+    double alone_s = sim_collectives_s(sim->collectives, op->group, &sim->plan->ops[op->op]);
+    for (uint32_t i = 0; i < count; i++) {
+        struct stream *stream = stream_at(sim, sim_window_op(&sim->window, first + i)->stream);
+        begin_op(sim, stream);
+        stream->state = STREAM_JOINED;
+    }
+    stream_at(sim, op->stream)->state = STREAM_RUNNING;
+    sim_queue_set(sim->queue, op->stream, sim->now_s + alone_s,
+                  sim_order(EVENT_END, sim_window_number(&sim->window, first)));
+}
+
+/* The stream has come to a collective. */
+static void join(struct sim *sim, struct stream *stream)
+{
+    const struct sim_op *op = sim_window_op(&sim->window, stream->first);
+    uint32_t first = stream->first - (op->peer & SIM_JOINS ? op->peer - SIM_JOINS : 0);
+    uint32_t *count = &sim_window_op(&sim->window, first)->peer;
+    stream->state = STREAM_JOINING;
+    if (--*count % SIM_JOINED == 0) start_collective(sim, first, *count / SIM_JOINED);
+}
+
+static void start_op(struct sim *sim, struct stream *stream, uint32_t owner)
+{
+    const struct sim_op *op = sim_window_op(&sim->window, stream->first);
+    if (sim->plan->ops[op->op].kind == OP_COLLECTIVE) {
+        join(sim, stream);
+        return;
+    }
+    begin_op(sim, stream);
     double alone_s = stream->kind == STREAM_P2P
                          ? prepare_p2p(sim, stream, op)
                          : sim_durations_alone_s(sim->durations, stream->device, op->op);
@@ -238,22 +285,22 @@ static void try_start(struct sim *sim, uint32_t owner)
 static void record_span(struct sim *sim, const struct stream *stream, uint32_t owner,
                         const struct sim_op *op)
 {
-    const struct plan_unit *unit = &sim->plan->units[op->unit];
+    const struct plan_unit *unit = sim_window_unit(&sim->window, op);
     const struct plan_op *template = &sim->plan->ops[op->op];
     uint32_t op_index = op->op - unit->first_op;
     uint64_t number = sim_window_number(&sim->window, stream->running);
-    bool copies = template->kind == OP_COPY;
+    bool computes = template->kind == OP_COMPUTE;
     sim->trace->spans[number] = (struct trace_span){
         .start_s = stream->start_s,
         .end_s = sim->now_s,
         .number = number,
-        .bytes = copies ? template->bytes : 0,
+        .bytes = computes ? 0 : template->bytes,
         .minibatch = op->minibatch,
         .stream = owner,
         .job = unit->job,
         .shard = unit->shard,
         .kind = template->kind,
-        .pass = copies ? (uint8_t)unit->pass : template->pass,
+        .pass = computes ? template->pass : (uint8_t)unit->pass,
         .op_index = op_index < UINT8_MAX ? (uint8_t)op_index : UINT8_MAX,
     };
 }
@@ -266,7 +313,7 @@ static void end_op(struct sim *sim, uint32_t owner)
     uint32_t end_use = sim_window_behind(window, stream->running)->first_use;
     for (uint32_t use = op->first_use; use != end_use; use++)
         sim_lifetimes_end(sim->lifetimes, window->uses[use & window->use_mask], sim->now_s);
-    sim->trace->jobs[sim->plan->units[op->unit].job].end_s = sim->now_s;
+    sim->trace->jobs[sim_window_unit(window, op)->job].end_s = sim->now_s;
     if (sim->options->record_spans) record_span(sim, stream, owner, op);
 
     stream->busy_s += sim->now_s - stream->start_s;
@@ -281,6 +328,11 @@ static void end_op(struct sim *sim, uint32_t owner)
         try_start(sim, waiter);
         waiter = next;
     }
+}
+
+static void end_collective(struct sim *sim, uint32_t first, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) end_op(sim, sim_window_op(&sim->window, first + i)->stream);
 }
 
 /* --- the loop ------------------------------------------------------------------------------- */
@@ -344,6 +396,11 @@ static void take_event(struct sim *sim, const struct sim_event *event)
         return;
     }
     assert(stream->state == STREAM_RUNNING);
+    const struct sim_op *op = sim_window_op(&sim->window, stream->running);
+    if (sim->plan->ops[op->op].kind == OP_COLLECTIVE) {
+        end_collective(sim, stream->running, op->peer / SIM_JOINED);
+        return;
+    }
     if (stream->slowed) end_slowed(sim, stream);
     end_op(sim, owner);
 }
@@ -514,7 +571,8 @@ static void fill_streams(struct sim *sim, const struct sim_path *paths)
         bool host = s >= first_host;
         stream->device = host ? hardware_cpu(sim->hardware) : s / own;
         stream->kind = (uint8_t)(host ? STREAM_HOST + (s - first_host) : s % own);
-        if (stream->kind != STREAM_HOST) fill_stream(sim, stream, paths);
+        bool joins = stream->kind == STREAM_GROUP || stream->kind == STREAM_DATA;
+        if (stream->kind != STREAM_HOST && !joins) fill_stream(sim, stream, paths);
     }
     for (uint32_t i = 0; i < sim->pair_count; i++) {
         struct pair *pair = &sim->pairs[i];
@@ -548,6 +606,24 @@ static void count_unit(const struct plan *plan, const struct plan_unit *unit,
         out->operations[plan->ops[unit->first_op + o].stream]++;
 }
 
+/* An instance of a gang, `times` over. */
+static void count_gang(struct sim *sim, const struct plan_instance *instance, uint64_t times,
+                       uint64_t *acquires)
+{
+    const struct plan *plan = sim->plan;
+    const struct plan_unit *unit = &plan->units[instance->unit];
+    for (uint32_t o = 0; o < unit->op_count; o++) {
+        const struct plan_op *op = &plan->ops[unit->first_op + o];
+        uint32_t members = plan_walk_members(sim->walk, instance, op);
+        sim->total += members * times;
+        *acquires += (uint64_t)members * op->access_count * times; /* at most */
+        for (uint32_t i = 0; i < members; i++) {
+            uint32_t device = plan_walk_member(sim->walk, instance, op, i).device;
+            stream_at(sim, plan_stream(plan, device, op->stream))->unissued += times;
+        }
+    }
+}
+
 /* Operations per stream and in all. *acquires: ACQUIREs, which bound the memory levels. */
 static enum status count_operations(struct sim *sim, uint64_t *acquires, struct error *err)
 {
@@ -563,6 +639,10 @@ static enum status count_operations(struct sim *sim, uint64_t *acquires, struct 
         for (uint32_t i = 0; i < segment->instance_count; i++) {
             const struct plan_instance *instance = &plan->instances[segment->first_instance + i];
             const struct plan_unit *unit = &plan->units[instance->unit];
+            if (instance->gang != PLAN_NONE) {
+                count_gang(sim, instance, segment->repeat_count, acquires);
+                continue;
+            }
             *acquires += (uint64_t)unit->acquire_count * segment->repeat_count;
             sim->total += (uint64_t)unit->op_count * segment->repeat_count;
             for (uint32_t k = 0; k < STREAM_KIND_COUNT; k++)
@@ -603,6 +683,15 @@ static enum status check_hardware(const struct sim *sim, struct error *err)
     return STATUS_OK;
 }
 
+/* Some P2P copy of a unit of an instance with a peer. */
+static const struct plan_op *p2p_op(const struct plan *plan, const struct plan_unit *unit)
+{
+    uint32_t o = unit->first_op;
+    while (plan->ops[o].stream != STREAM_P2P) o++;
+    assert(o < unit->first_op + unit->op_count);
+    return &plan->ops[o];
+}
+
 /* The pairs of devices that instances of the plan copy between, each once. */
 static enum status find_pairs(struct sim *sim, struct error *err)
 {
@@ -615,9 +704,13 @@ static enum status find_pairs(struct sim *sim, struct error *err)
     for (uint32_t i = 0; status == STATUS_OK && i < plan->instance_count; i++) {
         const struct plan_instance *instance = &plan->instances[i];
         if (instance->peer == PLAN_NONE) continue;
-        bool *cell = &seen[(size_t)instance->device * devices + instance->peer];
-        count += !*cell;
-        *cell = true;
+        const struct plan_op *fetch = p2p_op(plan, &plan->units[instance->unit]);
+        for (uint32_t m = 0; m < plan_walk_members(sim->walk, instance, fetch); m++) {
+            struct plan_walk_member member = plan_walk_member(sim->walk, instance, fetch, m);
+            bool *cell = &seen[(size_t)member.device * devices + member.peer];
+            count += !*cell;
+            *cell = true;
+        }
     }
     if (status == STATUS_OK) {
         sim->pairs = sim_take(&sim->arena, count, sizeof *sim->pairs, &status, err);
@@ -660,9 +753,24 @@ static enum status create_trace(struct sim *sim, uint64_t acquires, struct error
     return STATUS_OK;
 }
 
+/* What collectives cost, and which devices need not be simulated. */
+static enum status join_devices(struct sim *sim, struct error *err)
+{
+    enum status status =
+        sim_collectives_create(&sim->arena, sim->plan, sim->hardware, &sim->collectives, err);
+    if (status != STATUS_OK || sim->options->no_fold) return status;
+    sim->stands_for =
+        sim_take(&sim->arena, sim->hardware->device_count, sizeof *sim->stands_for, &status, err);
+    if (status != STATUS_OK) return status;
+    return sim_symmetry_find(sim->plan, sim->hardware, sim->collectives, sim->stands_for, &sim->represented,
+                             err);
+}
+
 static enum status create(struct sim *sim, struct error *err)
 {
     enum status status = check_hardware(sim, err);
+    if (status == STATUS_OK && sim->plan->gang_count > 0) status = join_devices(sim, err);
+    if (status == STATUS_OK) status = plan_walk_create(sim->plan, sim->stands_for, &sim->walk, err);
     if (status == STATUS_OK) status = find_pairs(sim, err);
     if (status != STATUS_OK) return status;
     sim->stream_count = plan_stream_count(sim->plan);
@@ -681,7 +789,7 @@ static enum status create(struct sim *sim, struct error *err)
         status = sim_lifetimes_create(sim->plan, sim->trace, sim->options->record_spans,
                                       &sim->lifetimes, err);
     if (status == STATUS_OK)
-        status = sim_window_create(sim->plan, sim->lifetimes, &sim->window, err);
+        status = sim_window_create(sim->plan, sim->walk, sim->lifetimes, sim->collectives, &sim->window, err);
     return status;
 }
 
@@ -703,6 +811,7 @@ static enum status fill_result(const struct sim *sim, struct sim_result *result,
     result->operations = sim->total;
     result->events = sim->events;
     result->window_peak = sim->window.peak;
+    result->represented = sim->represented;
     result->memory_bytes = sizeof *sim + sim->arena.total_bytes + sim_window_bytes(&sim->window) +
                            sim_lifetimes_bytes(sim->lifetimes);
     char text[SIM_LIMIT_TEXT_BYTES];
@@ -735,6 +844,7 @@ enum status sim_run(const struct plan *plan, const struct sim_options *options,
         trace_finish(trace);
     }
 out:
+    if (!sim.window.walk) plan_walk_destroy(sim.walk);
     sim_window_release(&sim.window);
     sim_lifetimes_destroy(sim.lifetimes);
     arena_release(&sim.arena);

@@ -16,6 +16,7 @@
 struct sim_options {
     const struct hardware *hardware; /* NULL: the plan's own; else one with as many devices */
     bool record_spans;   /* fill trace->spans and levels; off for sweeps */
+    bool no_fold;        /* simulate every device, also those that do what another does */
     void (*on_progress)(void *context, double done, double total); /* operations; may be NULL */
     void *context;
 };
@@ -37,6 +38,8 @@ struct sim_result {
     uint64_t operations;
     uint64_t events;
     uint64_t window_peak;         /* most operations in memory at once */
+    uint32_t represented;         /* devices that others stand for (sim/symmetry.h): nothing of them is in
+                                     streams, operations and trace */
     uint64_t memory_bytes;        /* allocated by the simulation; trace and plan walk not included */
     double wall_s;                /* real seconds in the event loop */
     struct sim_stream_use *streams; /* plan_stream_count() entries */

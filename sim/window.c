@@ -71,20 +71,23 @@ static bool ring_reserve(void *ring, uint32_t *mask, size_t size, uint32_t first
 
 /* --- creation ------------------------------------------------------------------------------- */
 
-enum status sim_window_create(const struct plan *plan, struct sim_lifetimes *lifetimes,
+enum status sim_window_create(const struct plan *plan, struct plan_walk *walk,
+                              struct sim_lifetimes *lifetimes, const struct sim_collectives *collectives,
                               struct sim_window *window, struct error *err)
 {
-    struct sim_window w = {.plan = plan, .lifetimes = lifetimes};
-    enum status status = plan_walk_create(plan, &w.walk, err);
-    if (status != STATUS_OK) return status;
+    struct sim_window w = {.plan = plan, .walk = walk, .lifetimes = lifetimes, .collectives = collectives};
+    w.unit_of = alloc_zeroed(plan->op_count, sizeof *w.unit_of);
     w.op_mask = w.wait_mask = w.use_mask = FIRST_ENTRIES - 1;
     w.ops = alloc_zeroed(FIRST_ENTRIES, sizeof *w.ops);
     w.waits = alloc_zeroed(FIRST_ENTRIES, sizeof *w.waits);
     w.uses = alloc_zeroed(FIRST_ENTRIES, sizeof *w.uses);
-    if (!w.ops || !w.waits || !w.uses) {
+    if (!w.unit_of || !w.ops || !w.waits || !w.uses) {
+        w.walk = NULL;
         sim_window_release(&w);
         return error_memory(err, "the window of operations", FIRST_ENTRIES * sizeof *w.ops);
     }
+    for (uint32_t u = 0; u < plan->unit_count; u++)
+        for (uint32_t o = 0; o < plan->units[u].op_count; o++) w.unit_of[plan->units[u].first_op + o] = u;
     *window = w;
     return STATUS_OK;
 }
@@ -92,6 +95,7 @@ enum status sim_window_create(const struct plan *plan, struct sim_lifetimes *lif
 void sim_window_release(struct sim_window *window)
 {
     plan_walk_destroy(window->walk);
+    free(window->unit_of);
     free(window->ops);
     free(window->waits);
     free(window->uses);
@@ -150,6 +154,13 @@ static void append_waits(struct sim_window *w, const struct plan_walk_op *op)
     }
 }
 
+static void join(const struct sim_window *window, const struct plan_walk_op *op, struct sim_op *record)
+{
+    assert(op->join_count <= SIM_JOINED_MAX);
+    record->group = sim_collectives_group(window->collectives, op->gang, op->op->axes, op->group);
+    record->peer = op->join_at == 0 ? op->join_count * SIM_JOINED + op->join_count : SIM_JOINS + op->join_at;
+}
+
 enum status sim_window_issue(struct sim_window *window, bool *some, uint32_t *low,
                              struct error *err)
 {
@@ -170,8 +181,8 @@ enum status sim_window_issue(struct sim_window *window, bool *some, uint32_t *lo
     *low = (uint32_t)window->issued++;
     struct sim_op *record = sim_window_op(window, *low);
     record->op = (uint32_t)(op.op - window->plan->ops);
-    record->unit = (uint32_t)(op.unit - window->plan->units);
-    record->peer = op.op->stream == STREAM_P2P ? op.uses[0].place - 1 : PLAN_NONE;
+    record->peer = op.peer;
+    if (op.op->kind == OP_COLLECTIVE) join(window, &op, record);
     record->minibatch = op.minibatch < UINT32_MAX ? (uint32_t)op.minibatch : UINT32_MAX;
     record->stream = (uint16_t)op.stream;
     record->waiter = SIM_NO_STREAM;

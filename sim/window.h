@@ -13,12 +13,14 @@
 #include <stdint.h>
 
 #include "planner/plan_walk.h"
+#include "sim/joining.h"
 #include "sim/lifetime.h"
 
 /* 32 bytes: two in a cache line. */
 struct sim_op {
-    uint32_t op, unit;    /* index into plan->ops, plan->units */
-    uint32_t peer;        /* P2P: the device that is copied from */
+    uint32_t op;          /* index into plan->ops */
+    uint32_t group;       /* COLLECTIVE: what joins its devices, as sim_collectives_group() numbers them */
+    uint32_t peer;        /* P2P: the device that is copied from; COLLECTIVE: see SIM_JOINS */
     uint32_t minibatch;
     uint32_t next;        /* low number of the next one of its stream, once that is issued */
     uint32_t first_wait;  /* in the ring of waits; up to that of the next record */
@@ -29,11 +31,21 @@ struct sim_op {
 
 enum { SIM_NO_STREAM = UINT16_MAX, SIM_DONE = UINT16_MAX - 1, SIM_STREAMS_MAX = UINT16_MAX - 2 };
 
+/*
+ * The operations of a collective that are one follow each other. The first of them counts: its `peer` is how
+ * many they are * SIM_JOINED + how many their streams have not come to yet. That of the others is SIM_JOINS
+ * + how far behind the first they are.
+ */
+#define SIM_JOINS 0x80000000u
+enum { SIM_JOINED = 1 << 16, SIM_JOINED_MAX = (1 << 15) - 1 };
+
 /* Open for the functions below; changed by those of window.c alone. Rings have a power of two. */
 struct sim_window {
     struct plan_walk *walk;
     const struct plan *plan;
     struct sim_lifetimes *lifetimes;
+    const struct sim_collectives *collectives;
+    uint32_t *unit_of;    /* per operation of the plan's table */
     struct sim_op *ops;
     uint32_t *waits;      /* low numbers */
     sim_use *uses;
@@ -45,7 +57,10 @@ struct sim_window {
     uint64_t peak;        /* most records at once */
 };
 
-MUST_CHECK enum status sim_window_create(const struct plan *plan, struct sim_lifetimes *lifetimes,
+/* `walk` becomes the window's, unless there is an error; all else is borrowed. */
+MUST_CHECK enum status sim_window_create(const struct plan *plan, struct plan_walk *walk,
+                                         struct sim_lifetimes *lifetimes,
+                                         const struct sim_collectives *collectives,
                                          struct sim_window *window, struct error *err);
 void sim_window_release(struct sim_window *window); /* a zeroed one is fine */
 uint64_t sim_window_bytes(const struct sim_window *window);
@@ -53,6 +68,12 @@ uint64_t sim_window_bytes(const struct sim_window *window);
 static inline struct sim_op *sim_window_op(const struct sim_window *window, uint32_t low)
 {
     return &window->ops[low & window->op_mask];
+}
+
+static inline const struct plan_unit *sim_window_unit(const struct sim_window *window,
+                                                      const struct sim_op *op)
+{
+    return &window->plan->units[window->unit_of[op->op]];
 }
 
 static inline uint64_t sim_window_number(const struct sim_window *window, uint32_t low)

@@ -288,7 +288,7 @@ static double walk_s(const struct plan *plan)
     struct error err = {0};
     struct plan_walk *walk;
     struct plan_walk_op op;
-    check(plan_walk_create(plan, &walk, &err), &err);
+    check(plan_walk_create(plan, NULL, &walk, &err), &err);
     double begun_s = cpu_s();
     while (plan_walk_next(walk, &op)) {}
     double seconds = cpu_s() - begun_s;

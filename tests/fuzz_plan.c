@@ -19,7 +19,7 @@ static void walk(const struct plan *plan)
     struct plan_walk *walk;
     struct plan_walk_op op;
     struct error err = {0};
-    if (plan_walk_create(plan, &walk, &err) != STATUS_OK) return;
+    if (plan_walk_create(plan, NULL, &walk, &err) != STATUS_OK) return;
     uint64_t count = 0;
     while (count < OPERATIONS_MAX && plan_walk_next(walk, &op)) {
         if (op.number != count++) abort();

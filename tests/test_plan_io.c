@@ -198,7 +198,7 @@ static const struct fault faults[] = {
      "plan.json:148:21: unknown compute 'load' (expected forward, loss, backward, batch, "
      "update, norm, evaluate or keep)"},
     {"\"units\"", "\"compute\": \"batch\"", "\"comptue\": \"batch\"",
-     "plan.json:148:9: an operation without kind (expected 'copy' or 'compute')"},
+     "plan.json:148:9: an operation without kind (expected 'copy', 'compute' or 'collective')"},
     {"\"units\"", "\"copy\": \"h2d\"", "\"copy\": \"host\"",
      "plan.json:149:18: unknown copy 'host' (expected h2d, d2h, p2p, read or write)"},
     {"\"units\"", "\"bytes\": 136", "\"byte\": 136",

@@ -129,7 +129,8 @@ static void end_lives(struct writer *w, uint32_t device, const struct plan_acces
 static uint32_t draw_stream(struct writer *w)
 {
     uint32_t stream = below(&w->draw, STREAM_KIND_COUNT);
-    return stream == STREAM_P2P ? STREAM_H2D : stream;
+    bool of_gangs = stream == STREAM_GROUP || stream == STREAM_DATA;
+    return stream == STREAM_P2P || of_gangs ? STREAM_H2D : stream;
 }
 
 /* Fetch a buffer that lives on another device and not on this one; false: there is none, or no room. */
@@ -482,7 +483,7 @@ static void test_against_the_rule(void **state)
         struct plan_walk *walk;
         struct error err = {0};
         write_program(random_u64(seed, n), &plan);
-        assert_int_equal(plan_walk_create(&plan, &walk, &err), STATUS_OK);
+        assert_int_equal(plan_walk_create(&plan, NULL, &walk, &err), STATUS_OK);
         compare(&plan, walk);
         plan_walk_rewind(walk);
         struct plan_walk_op op; /* rewound in the middle, too */
@@ -521,7 +522,7 @@ static void test_by_hand(void **state)
     struct plan_walk_op op;
     struct error err = {0};
     support_plan(&shape, &plan);
-    assert_int_equal(plan_walk_create(&plan, &walk, &err), STATUS_OK);
+    assert_int_equal(plan_walk_create(&plan, NULL, &walk, &err), STATUS_OK);
     for (uint32_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
         assert_true(plan_walk_next(walk, &op));
         assert_int_equal(op.stream, expected[i].stream);
@@ -547,7 +548,7 @@ static void test_allocation_failures(void **state)
         struct plan_walk_op op;
         struct error err = {0};
         alloc_test_fail_at(n);
-        enum status status = plan_walk_create(&plan, &walk, &err);
+        enum status status = plan_walk_create(&plan, NULL, &walk, &err);
         if (status == STATUS_OK) {
             uint64_t count = 0;
             while (plan_walk_next(walk, &op)) count++;

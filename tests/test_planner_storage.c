@@ -362,7 +362,7 @@ static void test_broken(void **state)
         {half_written, PLACE_DEVICE, "training: finds "},
         {half_read, PLACE_DEVICE, "what was never written"},
         {small_stored, PLACE_DEVICE, "on storage has "},
-        {no_storage, PLACE_DEVICE, "form: kind 0 on stream 6"},
+        {no_storage, PLACE_DEVICE, "form: kind 0 on stream 8"},
         {little_storage, PLACE_DEVICE, "memory: the stored states are "},
         {stored_twice, PLACE_CPU, "form: accesses the state of job-0 shard "},
     };

@@ -124,6 +124,7 @@ static bool kept(const struct chrome *chrome, const struct trace_span *span)
 
 static const char *category(const struct trace *trace, const struct trace_span *span)
 {
+    if (span->kind == OP_COLLECTIVE) return "collective";
     if (span->kind == OP_COPY)
         return plan_stream_names[trace->streams[span->stream].kind];
     return plan_pass_names[span->pass];
@@ -157,7 +158,7 @@ static void write_span(const struct chrome *chrome, uint32_t t, const struct tra
     json_out_string(out, "job", trace->jobs[span->job].name);
     json_out_u64(out, "shard", span->shard);
     json_out_u64(out, "minibatch", span->minibatch);
-    if (span->kind == OP_COPY) {
+    if (span->kind != OP_COMPUTE) {
         json_out_u64(out, "bytes", span->bytes);
         json_out_double(out, "GBps", copy_gb_per_s(span));
     }

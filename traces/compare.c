@@ -132,7 +132,8 @@ static void sum_classes(const struct trace *predicted, struct stream_sum *const 
                                       [STREAM_WRITE] = COMPARE_WRITE};
         uint32_t kind = predicted->streams[i].kind;
         const struct stream_sum *p = &sums[0][i], *m = &sums[1][i];
-        if (kind == STREAM_HOST || !p->used) continue; /* the spans match: m is used as well */
+        bool executed = kind != STREAM_HOST && kind != STREAM_GROUP && kind != STREAM_DATA;
+        if (!executed || !p->used) continue; /* the spans match: m is used as well */
         struct compare_class_result *busy = &classes[of_kind[kind]];
         busy->predicted_s += p->busy_s;
         busy->measured_s += m->busy_s;

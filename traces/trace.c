@@ -263,6 +263,8 @@ static enum status check_span(const struct trace *trace, const struct trace_span
                          span->kind, span->pass);
     uint32_t stream_kind = trace->streams[span->stream].kind;
     bool copies = plan_stream_copies(stream_kind);
+    if (span->kind == OP_COLLECTIVE && span->bytes == 0)
+        return error_set(err, STATUS_CHECK, "span %" PRIu64 " is a collective of 0 bytes", n);
     if ((span->kind == OP_COPY) != copies)
         return error_set(err, STATUS_CHECK, "span %" PRIu64 " is a %s on stream '%s'", n,
                          span->kind == OP_COPY ? "copy" : "computation",

@@ -33,12 +33,12 @@ enum trace_source { TRACE_PREDICTED, TRACE_MEASURED };
 struct trace_span {
     double start_s, end_s;
     uint64_t number;    /* in plan order */
-    uint64_t bytes;     /* copies; else 0 */
+    uint64_t bytes;     /* copies, and collectives, which have some; else 0 */
     uint32_t minibatch;
     uint32_t stream;    /* index into streams */
     uint32_t job, shard;
     uint8_t kind;       /* enum plan_op_kind */
-    uint8_t pass;       /* enum plan_pass: of the compute, or of the unit that a copy belongs to */
+    uint8_t pass;       /* enum plan_pass: of the compute, or of the unit that the rest belongs to */
     uint8_t op_index;   /* in its unit, capped at 255 */
 };
 

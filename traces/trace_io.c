@@ -11,7 +11,7 @@
  * A run of a million spans has a few hundred different operations, repeated in every minibatch, so
  * what repeats is stored once, in "operations", and a span is five numbers: about 45 bytes instead
  * of 90, and less than half the values for the reader to keep. Whether an operation is a copy
- * follows from its stream. Columns are named once and must be these; the next version adds to them
+ * follows from its stream; a collective is one on another stream that has bytes. Columns are named once and must be these; the next version adds to them
  * under another number.
  *
  * Writing makes two passes over the spans: one collects the operations in a hash table, in order
@@ -566,7 +566,7 @@ static enum status read_span(const struct trace *trace, const struct json_input 
     span->pass = operation->pass;
     span->op_index = operation->index;
     span->bytes = operation->bytes;
-    span->kind = plan_stream_copies(stream_kind) ? OP_COPY : OP_COMPUTE;
+    span->kind = plan_stream_copies(stream_kind) ? OP_COPY : span->bytes > 0 ? OP_COLLECTIVE : OP_COMPUTE;
     return STATUS_OK;
 }
 
