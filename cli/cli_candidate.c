@@ -25,6 +25,7 @@ enum status cli_candidate_make(const struct cli_source *source,
     struct job_set jobs = {0};
     enum status status = cli_machine_read(&source->machine, &hardware, err);
     if (status == STATUS_OK) status = job_set_read(source->jobs_path, &jobs, err);
+    if (status == STATUS_OK) status = cli_parallel_apply(&source->parallel, &jobs, err);
     if (status == STATUS_OK && source->order > 0) reorder(&jobs, source->order);
     if (status == STATUS_OK) status = planner_plan(&hardware, &jobs, options, &out->plan, err);
     hardware_release(&hardware);

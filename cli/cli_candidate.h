@@ -3,6 +3,7 @@
 #define SPILLWAY_CLI_CANDIDATE_H
 
 #include "cli/cli_machine.h"
+#include "cli/cli_parallel.h"
 #include "cli/cli_plan_report.h"
 #include "cli/cli_predict.h"
 #include "planner/planner.h"
@@ -11,6 +12,7 @@
 struct cli_source {
     const char *jobs_path;
     struct cli_machine machine;
+    struct cli_parallel parallel;
     uint64_t order; /* a seed by which the jobs are put in another order; 0: as they stand */
 };
 

@@ -30,7 +30,7 @@ static const char *const stored_choices[] = {"auto", "none", "all", NULL};
 
 struct request {
     struct cli_source source;
-    const char *policy;
+    const char *policy; /* NULL: the planner's own choice */
     const char *output; /* NULL: the plan is not kept */
     const char *instance; /* NULL: not wanted */
     size_t activations; /* index into activations_choices */
@@ -70,11 +70,16 @@ static struct planner_options planner_options_of(const struct request *request, 
     };
 }
 
+static bool asks_for(const struct request *request, const char *policy)
+{
+    return request->policy && strcmp(request->policy, policy) == 0;
+}
+
 /* Before anything is read; what is to be loaded is looked at when it is. */
 static enum status check_policy(const char *policy, struct error *err)
 {
     struct policy_handle handle = {0};
-    if (strcmp(policy, "all") == 0) return STATUS_OK;
+    if (!policy || strcmp(policy, "all") == 0) return STATUS_OK;
     enum status status = policy_open(policy, &handle, err);
     policy_close(&handle);
     return status;
@@ -127,14 +132,14 @@ static enum status report(struct cli *cli, const struct request *request,
         .prediction = &candidate->prediction,
         .jobs_path = request->source.jobs_path,
         .plan_path = request->output,
-        .policy = strcmp(request->policy, "all") == 0 ? NULL : request->policy,
+        .policy = asks_for(request, "all") ? NULL : request->policy,
         .argc = request->argc,
         .argv = request->argv,
     };
     if (field) {
         content.outcomes = field->outcomes;
         content.outcome_count = field->count;
-        content.fitting_only = strcmp(request->policy, "optimal") == 0;
+        content.fitting_only = asks_for(request, "optimal");
         content.best = field->best;
     }
     warn_missing_data(cli, &candidate->plan);
@@ -148,9 +153,8 @@ static enum status plan_best(struct cli *cli, const struct request *request, str
     struct cli_field *field = alloc_zeroed(1, sizeof *field);
     if (!field) return error_memory(err, "plans", sizeof *field);
     struct planner_options options = planner_options_of(request, request->policy);
-    enum status status = strcmp(request->policy, "all") == 0
-                             ? try_all(request, field, err)
-                             : cli_optimal(&request->source, &options, field, err);
+    enum status status = asks_for(request, "all") ? try_all(request, field, err)
+                                                  : cli_optimal(&request->source, &options, field, err);
     if (status == STATUS_OK) status = report(cli, request, &field->kept, field, err);
     cli_field_release(field);
     free(field);
@@ -170,7 +174,6 @@ static enum status plan_one(struct cli *cli, const struct request *request, stru
 enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
 {
     struct request request = {
-        .policy = "sharded-lrtf",
         .source.machine = CLI_MACHINE_NONE,
         .time_limit_s = -1,
         .argc = argc,
@@ -187,6 +190,7 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
         CLI_MACHINE_SIZES(&request.source.machine),
         CLI_MACHINE_SPEEDS(&request.source.machine),
         CLI_MACHINE_STORAGE(&request.source.machine),
+        CLI_PARALLEL(&request.source.parallel),
         OPTION_CHOICE("activations", 0, "HOW", activations_choices, &request.activations,
                       "what is kept for the backward pass, default auto"),
         OPTION_CHOICE("optimizer", 0, "PLACE", optimizer_choices, &request.optimizer,
@@ -235,6 +239,6 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
                          "option '--write-instance' needs a file: standard output gets the report");
     if (check_policy(request.policy, err) != STATUS_OK) return err->status;
     if (request.instance && write_instance(&request, err) != STATUS_OK) return err->status;
-    bool several = strcmp(request.policy, "all") == 0 || strcmp(request.policy, "optimal") == 0;
+    bool several = asks_for(&request, "all") || asks_for(&request, "optimal");
     return several ? plan_best(cli, &request, err) : plan_one(cli, &request, err);
 }

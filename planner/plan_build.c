@@ -44,7 +44,7 @@ struct intern {
 /* Elements allocated in each of the plan's arrays while it grows. */
 struct capacities {
     size_t shards, items, works, buffers, slots, accesses, afters, ops, units, layouts, gangs, gang_devices,
-        instances;
+        instances, segments;
 };
 
 struct plan_builder {
@@ -421,6 +421,17 @@ void plan_builder_peer(struct plan_builder *builder, uint32_t peer)
     plan->instances[plan->instance_count - 1].peer = peer;
 }
 
+void plan_builder_segment(struct plan_builder *builder, uint32_t repeat_count)
+{
+    struct plan *plan = &builder->plan;
+    if (!RESERVE(builder, segments, segment_count, PLAN_SEGMENTS_MAX, "segments")) return;
+    const struct plan_segment *before = plan->segment_count > 0 ? &plan->segments[plan->segment_count - 1] : NULL;
+    uint32_t first = before ? before->first_instance + before->instance_count : 0;
+    if (plan->instance_count == first) return;
+    plan->segments[plan->segment_count++] = (struct plan_segment){
+        .first_instance = first, .instance_count = plan->instance_count - first, .repeat_count = repeat_count};
+}
+
 uint32_t plan_builder_gang(struct plan_builder *builder, const uint32_t extents[AXIS_COUNT],
                            const uint32_t *devices)
 {
@@ -496,7 +507,7 @@ void plan_builder_destroy(struct plan_builder *builder)
     if (!builder->finished) {
         void *arrays[] = {plan->shards,   plan->items,  plan->works, plan->buffers,
                           plan->slots,    plan->accesses, plan->afters, plan->ops, plan->gangs,
-                          plan->gang_devices,
+                          plan->gang_devices, plan->segments,
                           plan->units,    plan->layouts, plan->instances};
         for (size_t i = 0; i < ARRAY_COUNT(arrays); i++) free(arrays[i]);
         plan_release(plan);
@@ -584,7 +595,9 @@ enum status plan_builder_finish(struct plan_builder *builder, struct plan *out, 
     struct plan *plan = &builder->plan;
     assert(!builder->finished);
     assert(!builder->in_unit);
-    if (builder->error.status == STATUS_OK) {
+    if (builder->error.status == STATUS_OK && plan->segment_count > 0) {
+        settle_all(builder);
+    } else if (builder->error.status == STATUS_OK) {
         struct plan_folded folded;
         if (plan_fold(plan->instances, plan->instance_count, &folded, &builder->error) ==
             STATUS_OK) {

@@ -60,6 +60,10 @@ uint32_t plan_builder_gang(struct plan_builder *builder, const uint32_t extents[
 void plan_builder_gang_instance(struct plan_builder *builder, uint32_t unit, uint32_t gang,
                                 const uint32_t *slots, uint32_t slot_count);
 
+/* The instances since the last call, or since the first one, are a segment, `repeat_count` times over. Where
+ * this is used at all every instance is in one, and nothing is folded. */
+void plan_builder_segment(struct plan_builder *builder, uint32_t repeat_count);
+
 /* Fold repetitions into segments and move the result to *out. The builder can only be destroyed
  * afterwards. Folding is exact: expanding the segments gives the instances appended. */
 MUST_CHECK enum status plan_builder_finish(struct plan_builder *builder, struct plan *out,

@@ -91,7 +91,8 @@ const char *check_thing_text(const struct checker *c, uint32_t thing, uint64_t v
                              char text[PLAN_TEXT_BYTES])
 {
     static const char *const shard_names[SHARD_THINGS] = {
-        "state", "boundary", "unfinished boundary", "boundary gradient", "activations", "gradient"};
+        "state",       "boundary", "unfinished boundary",          "boundary gradient",
+        "activations", "gradient", "unfinished boundary gradient", "reduced gradient"};
     static const char *const job_names[JOB_THINGS] = {"batch", "loss", "table gradient", "norms"};
     const struct plan *plan = c->plan;
     uint32_t shard = thing / SHARD_THINGS;
@@ -105,9 +106,9 @@ const char *check_thing_text(const struct checker *c, uint32_t thing, uint64_t v
         return text;
     }
     uint32_t job = plan->shards[shard].job, kind = thing % SHARD_THINGS;
+    const char *counted = kind == THING_STATE ? "version" : check_is_spread(c, job) ? "microbatch" : "minibatch";
     snprintf(text, PLAN_TEXT_BYTES, "%s of %.100s shard %u, %s%s %" PRIu64, shard_names[kind],
-             plan->jobs.jobs[job].name, shard - plan->job_first_shard[job], held_out,
-             kind == THING_STATE ? "version" : "minibatch", version);
+             plan->jobs.jobs[job].name, shard - plan->job_first_shard[job], held_out, counted, version);
     return text;
 }
 
@@ -119,6 +120,13 @@ static enum status check_shards(struct checker *c, uint32_t job)
     const struct job *about = &plan->jobs.jobs[job];
     uint32_t first = plan->job_first_shard[job], end = plan->job_first_shard[job + 1];
     uint64_t layer = 0, layers = about->network.layer_count;
+    bool spread = parallel_is_set(&about->parallel);
+    struct error own = {0};
+    if (parallel_check(about, &own) != STATUS_OK)
+        return check_fail(c, RULE_FORM, "%s: %s", about->name, own.text);
+    if (spread && end - first != parallel_runs(&about->parallel))
+        return check_fail(c, RULE_LAYERS, "%s has %u shards (expected %u runs of layers)", about->name,
+                          end - first, parallel_runs(&about->parallel));
     for (uint32_t s = first; s < end; s++) {
         const struct plan_shard *shard = &plan->shards[s];
         if (shard->job != job)
@@ -132,6 +140,14 @@ static enum status check_shards(struct checker *c, uint32_t job)
             return check_fail(c, RULE_LAYERS,
                               "%s shard %u has %" PRIu64 " layers (expected 1 to %" PRIu64 ")",
                               about->name, s - first, shard->layer_count, layers - layer);
+        if (spread) {
+            struct parallel_layers run = parallel_layers(about, s - first);
+            if (run.first != layer || run.count != shard->layer_count || shard->inputs_only)
+                return check_fail(c, RULE_LAYERS, "%s shard %u has %" PRIu64 " layers (expected %" PRIu64 ")",
+                                  about->name, s - first, shard->layer_count, run.count);
+            layer += shard->layer_count;
+            continue;
+        }
         bool embedding = network_layer_kind(&about->network, layer) == LAYER_EMBEDDING;
         bool inputs = !embedding && (plan_activations_way(plan->job_activations[job]) & UNIT_INPUTS);
         if (shard->inputs_only != inputs && (embedding || s + 1 < end))
@@ -144,7 +160,7 @@ static enum status check_shards(struct checker *c, uint32_t job)
         return check_fail(c, RULE_LAYERS, "the shards of %s end at layer %" PRIu64 " of %" PRIu64,
                           about->name, layer, layers);
     bool embedding = network_layer_kind(&about->network, 0) == LAYER_EMBEDDING;
-    if (embedding && (end - first < 2 || plan->shards[first].layer_count != 1))
+    if (embedding && !spread && (end - first < 2 || plan->shards[first].layer_count != 1))
         return check_fail(c, RULE_LAYERS, "%s has its embedding together with other layers",
                           about->name);
     return STATUS_OK;
@@ -214,6 +230,7 @@ static enum status check_jobs(struct checker *c)
                               plan->jobs.jobs[j].name);
         TRY(check_shards(c, j));
         fill_job_facts(c, j);
+        if (check_is_spread(c, j)) continue;
         for (uint32_t s = plan->job_first_shard[j]; s < plan->job_first_shard[j + 1]; s++)
             fill_shard_facts(c, &plan->jobs.jobs[j], s);
     }
@@ -369,6 +386,51 @@ static bool fetches(const struct plan *plan, const struct plan_unit *unit)
     return false;
 }
 
+static enum status check_gang_instance(struct checker *c, const struct plan_instance *instance, uint32_t index)
+{
+    const struct plan *plan = c->plan;
+    uint32_t gangs = plan->gang_count;
+    bool of_gang = instance->gang != PLAN_NONE, fetches = instance->peer != PLAN_NONE;
+    if ((of_gang && instance->gang >= gangs) || (fetches && instance->peer >= gangs) ||
+        (of_gang && instance->device != plan->gang_devices[plan->gangs[instance->gang].first]))
+        return check_fail(c, RULE_FORM, "instance %u is on gang %u, device %u, peer %u (there are %u)", index,
+                          instance->gang, instance->device, instance->peer, gangs);
+    if (!check_is_spread(c, plan->units[instance->unit].job))
+        return check_fail(c, RULE_FORM, "instance %u of %s is on a gang, and the job is not spread", index,
+                          plan->jobs.jobs[plan->units[instance->unit].job].name);
+    return check_spread_place(c, instance, index);
+}
+
+/* Devices that exist, each once. */
+static enum status check_gangs(struct checker *c)
+{
+    const struct plan *plan = c->plan;
+    uint32_t *seen = alloc_zeroed(plan->hardware.device_count, sizeof *seen); /* by gang + 1 */
+    enum status status = STATUS_OK;
+    if (!seen) return error_memory(c->err, "checking a plan", plan->hardware.device_count * sizeof *seen);
+    for (uint32_t g = 0; g < plan->gang_count && !status; g++) {
+        const struct plan_gang *gang = &plan->gangs[g];
+        uint64_t size = 1;
+        for (uint32_t a = 0; a < AXIS_COUNT; a++)
+            size = gang->extents[a] > plan->hardware.device_count ? 0 : size * gang->extents[a];
+        if (size == 0 || size > plan->hardware.device_count ||
+            !check_in_table(gang->first, size, plan->gang_device_count)) {
+            status = check_fail(c, RULE_FORM, "gang %u is of devices that do not exist", g);
+            break;
+        }
+        for (uint32_t i = 0; i < size && !status; i++) {
+            uint32_t device = plan->gang_devices[gang->first + i];
+            if (device >= plan->hardware.device_count || seen[device] == g + 1)
+                status = check_fail(c, RULE_FORM, "gang %u has device %u%s", g, device,
+                                    device < plan->hardware.device_count ? " twice" : ", which does not exist");
+            else
+                seen[device] = g + 1;
+        }
+    }
+    free(seen);
+    return status;
+}
+
 static enum status check_instances(struct checker *c)
 {
     const struct plan *plan = c->plan;
@@ -378,7 +440,9 @@ static enum status check_instances(struct checker *c)
             instance->device >= plan->hardware.device_count)
             return check_fail(c, RULE_FORM, "instance %u is of unit %u on device %u", i,
                               instance->unit, instance->device);
-        if (instance->peer != PLAN_NONE && (instance->peer >= plan->hardware.device_count ||
+        if (instance->gang != PLAN_NONE || check_is_spread(c, plan->units[instance->unit].job)) {
+            TRY(check_gang_instance(c, instance, i));
+        } else if (instance->peer != PLAN_NONE && (instance->peer >= plan->hardware.device_count ||
                                             !fetches(plan, &plan->units[instance->unit])))
             return check_fail(c, RULE_FORM, "instance %u has peer %u%s", i, instance->peer,
                               instance->peer < plan->hardware.device_count
@@ -416,6 +480,7 @@ static enum status check_tables(struct checker *c)
         return check_fail(c, RULE_FORM, "an order of %g s where none is said to be below %g s (%s)",
                           plan->estimated_makespan_s, plan->order.bound_s,
                           plan_order_names[plan->order.kind]);
+    TRY(check_gangs(c));
     TRY(check_jobs(c));
     TRY(check_buffers(c));
     TRY(check_slots(c));

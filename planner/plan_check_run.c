@@ -73,7 +73,9 @@ struct run {
     struct job_progress *jobs;
     uint8_t *moved;           /* per shard: LOADED, STORED, FOUND */
     uint64_t *segment_start;  /* position of each segment's first instance */
+    struct spread_progress *spread; /* per shard; of jobs that are spread */
     const struct plan_instance *instance;
+    uint32_t device, peer;    /* of the operation at hand */
     uint32_t segment;
     uint32_t acquire;         /* next entry of the instance's layout */
 };
@@ -93,7 +95,7 @@ static uint32_t place_of(const struct run *r, const struct plan_access *access)
 {
     if (!r->plan->buffers[access->buffer].on_device) return r->plan->hardware.device_count;
     bool fetched = r->c->op->stream == STREAM_P2P && (access->flags & ACCESS_READ);
-    return fetched ? r->instance->peer : r->instance->device;
+    return fetched ? r->peer : r->device;
 }
 
 static const char *place_text(const struct run *r, uint32_t place, char text[32])
@@ -261,13 +263,18 @@ static enum status fail_claim(struct run *r, uint32_t buffer, const struct exten
     return check_fail(r->c, RULE_TRAINING, "finds %s (expected %s)", found_text, wanted_text);
 }
 
-static enum status compute(struct run *r)
+/* Of a computation or a collective. */
+static enum status claims(struct run *r)
 {
     const struct checker *c = r->c;
     const struct plan_op *op = c->op;
     size_t op_index = (size_t)(op - r->plan->ops);
     const struct job_progress *progress = &r->jobs[c->unit->job];
     uint64_t minibatch = progress->minibatch;
+    const struct job *job = &r->plan->jobs.jobs[c->unit->job];
+    bool spread = parallel_is_set(&job->parallel);
+    const struct spread_progress *passed = spread ? &r->spread[c->jobs[c->unit->job].first_shard + c->unit->shard]
+                                                  : NULL;
     for (uint32_t i = c->first_claim[op_index]; i < c->first_claim[op_index + 1]; i++) {
         const struct claim *claim = &c->claims[i];
         const struct plan_access *access = &r->plan->accesses[op->first_access + claim->access];
@@ -279,6 +286,7 @@ static enum status compute(struct run *r)
                                                            : minibatch + claim->version_delta,
                                 .thing = claim->thing};
         const struct extent *found;
+        if (spread) extent.version = check_spread_version(job, passed, c->unit->pass, claim);
         if (claim->makes && !contents_put(contents, &extent)) return no_memory(r);
         if (!claim->makes && !contents_hold(contents, &extent, &found))
             return fail_claim(r, access->buffer, &extent, found);
@@ -331,7 +339,7 @@ static enum status check_after(struct run *r, const struct plan_after *after)
 static enum status check_peer(struct run *r)
 {
     const struct hardware *hardware = &r->plan->hardware;
-    uint32_t device = r->instance->device, peer = r->instance->peer;
+    uint32_t device = r->device, peer = r->peer;
     if (r->c->op->stream != STREAM_P2P) return STATUS_OK;
     if (peer == PLAN_NONE)
         return check_fail(r->c, RULE_FORM, "a copy between devices in an instance without a peer");
@@ -357,7 +365,7 @@ static enum status run_op(struct run *r)
                               "accesses the %s, which is not live on %s",
                               buffer_text(r, accesses[a].buffer, text),
                               place_text(r, place_of(r, &accesses[a]), where));
-    TRY(op->kind == OP_COPY ? copy(r) : compute(r));
+    TRY(op->kind == OP_COPY ? copy(r) : claims(r));
     for (uint32_t a = 0; a < op->access_count; a++)
         if (accesses[a].flags & ACCESS_RELEASE) release(r, &accesses[a]);
     return STATUS_OK;
@@ -450,6 +458,7 @@ static enum status begin_unit(struct run *r)
     const struct plan_unit *unit = r->c->unit;
     uint32_t job = unit->job;
     struct job_progress *progress = &r->jobs[job];
+    if (check_is_spread(r->c, job)) return STATUS_OK;
     uint64_t minibatches = r->plan->jobs.jobs[job].minibatches;
     bool outside = unit->pass == PLAN_LOAD || unit->pass == PLAN_STORE || unit->pass == PLAN_BATCH;
     if (outside && unit->ends_minibatch)
@@ -486,11 +495,32 @@ static enum status check_loss(struct run *r, uint32_t job, bool held_out)
                       held_out ? "held-out " : "", version);
 }
 
+/* A minibatch ends with the last update of a run. */
+static enum status end_spread_unit(struct run *r)
+{
+    const struct plan_unit *unit = r->c->unit;
+    uint32_t first = r->c->jobs[unit->job].first_shard, runs = r->c->jobs[unit->job].shard_count;
+    struct spread_progress *progress = &r->spread[first + unit->shard];
+    uint64_t least = UINT64_MAX;
+    progress->forward += unit->pass == PLAN_FORWARD;
+    progress->backward += unit->pass == PLAN_BACKWARD || unit->pass == PLAN_BACKWARD_INPUT;
+    progress->weight += unit->pass == PLAN_BACKWARD || unit->pass == PLAN_BACKWARD_WEIGHT;
+    progress->updates += unit->pass == PLAN_UPDATE;
+    for (uint32_t s = 0; unit->pass == PLAN_UPDATE && s < runs; s++)
+        if (r->spread[first + s].updates < least) least = r->spread[first + s].updates;
+    bool ends = unit->pass == PLAN_UPDATE && least > r->jobs[unit->job].minibatch;
+    if (ends != unit->ends_minibatch)
+        return check_fail(r->c, RULE_FORM, ends ? "does not end the minibatch" : "ends the minibatch too early");
+    r->jobs[unit->job].minibatch += ends;
+    return STATUS_OK;
+}
+
 static enum status end_unit(struct run *r)
 {
     const struct plan_unit *unit = r->c->unit;
     struct job_progress *progress = &r->jobs[unit->job];
     r->c->op = NULL;
+    if (check_is_spread(r->c, unit->job)) return end_spread_unit(r);
     bool last = unit->shard + 1 == r->c->jobs[unit->job].shard_count;
     if (unit->pass == PLAN_LOAD || unit->pass == PLAN_STORE || unit->pass == PLAN_BATCH)
         return STATUS_OK;
@@ -504,6 +534,26 @@ static enum status end_unit(struct run *r)
     return STATUS_OK;
 }
 
+/* On the instance's device, or on each of its gang, with the same slots. */
+static enum status run_on_devices(struct run *r)
+{
+    const struct plan *plan = r->plan;
+    const struct plan_instance *instance = r->instance;
+    uint32_t acquire = r->acquire;
+    r->device = instance->device;
+    r->peer = instance->peer;
+    if (instance->gang == PLAN_NONE) return run_op(r);
+    const uint32_t *devices = plan->gang_devices + plan->gangs[instance->gang].first;
+    for (uint32_t i = 0; i < plan_gang_size(&plan->gangs[instance->gang]); i++) {
+        r->acquire = acquire;
+        r->device = devices[i];
+        if (instance->peer != PLAN_NONE)
+            r->peer = plan->gang_devices[plan->gangs[instance->peer].first + i];
+        TRY(run_op(r));
+    }
+    return STATUS_OK;
+}
+
 static enum status run_instance(struct run *r)
 {
     struct checker *c = r->c;
@@ -513,7 +563,7 @@ static enum status run_instance(struct run *r)
     TRY(begin_unit(r));
     for (uint32_t o = 0; o < c->unit->op_count; o++) {
         c->op = &r->plan->ops[c->unit->first_op + o];
-        TRY(run_op(r));
+        TRY(run_on_devices(r));
     }
     TRY(end_unit(r));
     c->position++;
@@ -558,6 +608,9 @@ static enum status check_job_done(struct run *r, uint32_t job)
 {
     const struct job *about = &r->plan->jobs.jobs[job];
     const struct job_progress *progress = &r->jobs[job];
+    uint32_t first = r->c->jobs[job].first_shard;
+    for (uint32_t s = 0; check_is_spread(r->c, job) && s < r->c->jobs[job].shard_count; s++)
+        TRY(check_spread_done(r->c, about, s, &r->spread[first + s]));
     if (progress->position > 0) {
         uint32_t shard, pass;
         expected_unit(r, job, &shard, &pass);
@@ -610,7 +663,9 @@ static enum status check_end(struct run *r)
     const struct plan *plan = r->plan;
     for (uint32_t j = 0; j < plan->jobs.count; j++) TRY(check_job_done(r, j));
     TRY(check_nothing_lives(r));
-    uint32_t states = 0;
+    uint32_t states = 0, streamed = 0; /* shards whose states begin and end on the host */
+    for (uint32_t j = 0; j < plan->jobs.count; j++)
+        streamed += check_is_spread(r->c, j) ? 0 : r->c->jobs[j].shard_count;
     for (uint32_t b = 0; b < plan->buffer_count; b++) {
         const struct plan_buffer *buffer = &plan->buffers[b];
         char text[PLAN_TEXT_BYTES];
@@ -623,9 +678,8 @@ static enum status check_end(struct run *r)
         TRY(check_final_state(r, b));
         states++;
     }
-    if (states != plan->shard_count)
-        return check_fail(r->c, RULE_TRAINING, "the host has the states of %u shards of %u", states,
-                          plan->shard_count);
+    if (states != streamed)
+        return check_fail(r->c, RULE_TRAINING, "the host has the states of %u shards of %u", states, streamed);
     return STATUS_OK;
 }
 
@@ -668,6 +722,8 @@ static enum status prepare(struct run *r)
     r->jobs = alloc_zeroed(plan->jobs.count, sizeof *r->jobs);
     r->moved = alloc_zeroed(plan->shard_count, sizeof *r->moved);
     r->segment_start = alloc_zeroed(plan->segment_count, sizeof *r->segment_start);
+    r->spread = alloc_zeroed(plan->shard_count, sizeof *r->spread);
+    if (!r->spread) return no_memory(r);
     if (!r->hosts || !r->live_at || !r->ranges || !r->jobs || !r->moved || !r->segment_start)
         return no_memory(r);
     return fill_hosts(r);
@@ -687,6 +743,7 @@ static void run_release(struct run *r)
     free(r->jobs);
     free(r->moved);
     free(r->segment_start);
+    free(r->spread);
 }
 
 enum status check_run(struct checker *c)

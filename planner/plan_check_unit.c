@@ -252,8 +252,9 @@ static enum status check_op(struct checker *c)
     if (op->access_count == 0 || op->access_count > OP_ACCESSES_MAX)
         return check_fail(c, RULE_FORM, "%u accesses (expected 1 to %d)", op->access_count,
                           OP_ACCESSES_MAX);
+    bool spread = check_is_spread(c, c->unit->job);
     if (op->kind >= OP_KIND_COUNT || !plan_has_stream(plan, op->stream) ||
-        (op->kind == OP_COMPUTE && op->pass > PLAN_KEEP))
+        (op->kind == OP_COLLECTIVE && !spread) || (op->kind == OP_COMPUTE && !spread && op->pass > PLAN_KEEP))
         return check_fail(c, RULE_FORM, "kind %u on stream %u, pass %u", op->kind, op->stream,
                           op->pass);
     for (uint32_t a = 0; a < op->access_count; a++)
@@ -271,7 +272,12 @@ static enum status check_op(struct checker *c)
                 return check_fail(c, RULE_FORM, "accesses the %s twice",
                                   check_access_text(c, access, text));
     }
-    return op->kind == OP_COPY ? check_copy(c) : check_compute(c);
+    if (spread && op->after_count > 0)
+        return check_fail(c, RULE_WAITING, "an ordering in a job that is spread");
+    if (spread && op->kind == OP_COPY && op->stream != STREAM_P2P)
+        return check_fail(c, RULE_FORM, "a copy on the %s stream", plan_stream_names[op->stream]);
+    if (op->kind == OP_COPY) return check_copy(c);
+    return spread ? check_spread_op(c) : check_compute(c);
 }
 
 /* --- units ---------------------------------------------------------------------------------- */
@@ -396,7 +402,7 @@ static enum status check_unit(struct checker *c)
         return check_fail(c, RULE_FORM, "acquires %u buffers, not %u", acquires,
                           c->unit->acquire_count);
     TRY(check_all_staged(c));
-    return check_computes(c);
+    return check_is_spread(c, c->unit->job) ? check_spread_unit(c) : check_computes(c);
 }
 
 enum status check_units(struct checker *c)

@@ -51,7 +51,22 @@ enum shard_thing {
     THING_GRADIENT,
     THING_ACTIVATIONS,
     THING_PARAMETER_GRADIENT,
+    THING_PARTIAL_GRADIENT, /* of a boundary, parts that a tensor group has not joined; jobs that are spread */
+    THING_REDUCED_GRADIENT, /* of parameters, over all data-parallel ranks; likewise */
     SHARD_THINGS
+};
+
+/* What versions of jobs that are spread count, for the n-th pass over a run. Other jobs have minibatches. */
+enum claim_clock {
+    CLOCK_MINIBATCH,
+    CLOCK_MICROBATCH, /* n */
+    CLOCK_STEP,       /* updates in front of its minibatch */
+    CLOCK_SUM         /* microbatches in a gradient in front of it */
+};
+
+/* How often a run was passed. */
+struct spread_progress {
+    uint64_t forward, backward, weight, updates; /* backward: gradients of its input; weight: of its weights */
 };
 /* Parameters that were kept are not followed: nothing in a plan reads them. */
 enum job_thing { THING_BATCH, THING_LOSS, THING_TABLE_GRADIENT, THING_NORMS, JOB_THINGS };
@@ -67,6 +82,7 @@ struct claim {
     uint32_t access; /* of the operation */
     uint32_t thing;
     uint32_t version_delta;
+    uint8_t clock;  /* enum claim_clock */
     bool makes;
     bool held_out;
     uint64_t offset_bytes, bytes, thing_offset;
@@ -125,6 +141,24 @@ MUST_CHECK enum status check_add_claim(struct checker *c, const struct plan_acce
 
 /* Operands, claims and work of the current operation: forward, loss, backward or update. */
 MUST_CHECK enum status check_training_op(struct checker *c);
+
+/* Jobs that are spread: operands, claims and work of a computation or collective; what the unit as a whole
+ * computes and joins; where an instance runs. */
+MUST_CHECK enum status check_spread_op(struct checker *c);
+MUST_CHECK enum status check_spread_unit(struct checker *c);
+MUST_CHECK enum status check_spread_place(struct checker *c, const struct plan_instance *instance,
+                                          uint32_t index);
+
+/* The version that a claim of the unit's operation means now; were all passes of the run done at the end? */
+uint64_t check_spread_version(const struct job *job, const struct spread_progress *progress, uint32_t pass,
+                              const struct claim *claim);
+MUST_CHECK enum status check_spread_done(struct checker *c, const struct job *job, uint32_t run,
+                                         const struct spread_progress *progress);
+
+static inline bool check_is_spread(const struct checker *c, uint32_t job)
+{
+    return parallel_is_set(&c->plan->jobs.jobs[job].parallel);
+}
 
 /* Form, claims and work of all units. */
 MUST_CHECK enum status check_units(struct checker *c);

@@ -21,6 +21,7 @@
 #include "planner/policies.h"
 #include "planner/policy_load.h"
 #include "planner/schedule.h"
+#include "planner/spread.h"
 #include "planner/unit_times.h"
 
 enum { ITERATIONS_DEFAULT = 400 };
@@ -153,6 +154,45 @@ const char *const planner_cuts_names[CUTS_COUNT] = {
     [CUTS_BALANCED] = "balanced",
 };
 
+static bool any_spread(const struct job_set *jobs)
+{
+    for (uint32_t j = 0; j < jobs->count; j++)
+        if (parallel_is_set(&jobs->jobs[j].parallel)) return true;
+    return false;
+}
+
+/* Jobs that are spread have no policy: each says itself where and how it runs. */
+static enum status plan_spread(struct hardware *hardware, struct job_set *jobs,
+                               const struct planner_options *options, struct plan *out, struct error *err)
+{
+    struct plan_builder *builder = NULL;
+    enum status status = STATUS_OK;
+    for (uint32_t j = 0; j < jobs->count && !status; j++) {
+        status = parallel_check(&jobs->jobs[j], err);
+        if (status) error_add(err, "job '%s'", jobs->jobs[j].name);
+        else if (!parallel_is_set(&jobs->jobs[j].parallel))
+            status = error_set(err, STATUS_BAD_INPUT,
+                               "job '%s' is not spread over devices, and others are (expected all or none)",
+                               jobs->jobs[j].name);
+    }
+    if (!status && options->policy)
+        status = error_set(err, STATUS_BAD_INPUT,
+                           "policy '%s' for jobs that are spread over devices (they have none)", options->policy);
+    if (status) {
+        job_set_release(jobs);
+        hardware_release(hardware);
+        return status;
+    }
+    status = plan_builder_create(hardware, jobs, &builder, err);
+    if (!status) plan_builder_plan(builder)->seed = options->seed;
+    if (!status) status = spread_plan(builder, err);
+    if (!status) status = plan_builder_finish(builder, out, err);
+    if (!status && plan_check(out, err)) status = error_add(err, "the planner made a plan that is wrong");
+    if (status) plan_release(out);
+    plan_builder_destroy(builder);
+    return status;
+}
+
 enum status planner_plan(struct hardware *hardware, struct job_set *jobs,
                          const struct planner_options *options, struct plan *out,
                          struct error *err)
@@ -164,6 +204,7 @@ enum status planner_plan(struct hardware *hardware, struct job_set *jobs,
     struct schedule schedule = {0};
     struct plan_order order = {0};
     struct plan_builder *builder = NULL;
+    if (any_spread(jobs)) return plan_spread(hardware, jobs, options, out, err);
     enum status status = policy_open(name, &handle, err);
     const struct policy *policy = handle.policy;
     if (!status && options->regions > REGIONS_MAX)

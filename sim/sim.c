@@ -795,6 +795,18 @@ static enum status create(struct sim *sim, struct error *err)
 
 /* --- the result ----------------------------------------------------------------------------- */
 
+/* Devices did what the one did that stands for them. */
+static void copy_to_represented(const struct sim *sim, struct sim_result *result)
+{
+    for (uint32_t d = 0; d < sim->hardware->device_count; d++) {
+        uint32_t stands = sim->stands_for[d];
+        if (stands == d) continue;
+        for (uint32_t k = 0; k < plan_device_streams(sim->plan); k++)
+            result->streams[plan_stream(sim->plan, d, k)] = result->streams[plan_stream(sim->plan, stands, k)];
+        sim->trace->places[1 + d].peak_bytes = sim->trace->places[1 + stands].peak_bytes;
+    }
+}
+
 static enum status fill_result(const struct sim *sim, struct sim_result *result, struct error *err)
 {
     enum status status = STATUS_OK;
@@ -806,6 +818,7 @@ static enum status fill_result(const struct sim *sim, struct sim_result *result,
     for (uint32_t s = 0; s < sim->stream_count; s++)
         result->streams[s] = (struct sim_stream_use){.busy_s = sim->streams[s].busy_s,
                                                      .operations = sim->streams[s].operations};
+    if (sim->represented > 0) copy_to_represented(sim, result);
     sim_flows_uses(sim->flows, result->links);
     result->makespan_s = sim->now_s; /* the first operation starts at 0 */
     result->operations = sim->total;

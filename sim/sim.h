@@ -38,8 +38,8 @@ struct sim_result {
     uint64_t operations;
     uint64_t events;
     uint64_t window_peak;         /* most operations in memory at once */
-    uint32_t represented;         /* devices that others stand for (sim/symmetry.h): nothing of them is in
-                                     streams, operations and trace */
+    uint32_t represented;         /* devices that others stand for (sim/symmetry.h): in `operations`, links
+                                     and spans they are not, all else of them is the others' */
     uint64_t memory_bytes;        /* allocated by the simulation; trace and plan walk not included */
     double wall_s;                /* real seconds in the event loop */
     struct sim_stream_use *streams; /* plan_stream_count() entries */

@@ -1,0 +1,28 @@
+/* See cli_parallel.h. */
+#include "cli/cli_parallel.h"
+
+#include <assert.h>
+
+const char *const cli_schedule_choices[] = {"as the jobs say", "gpipe", "1f1b", "interleaved", "zb-h1",
+                                            "zb-h2", "zb-v", NULL};
+const char *const cli_recompute_choices[] = {"as the jobs say", "none", "selective", "full", NULL};
+static_assert(sizeof cli_schedule_choices / sizeof cli_schedule_choices[0] == PIPELINE_SCHEDULE_COUNT + 2 &&
+                  sizeof cli_recompute_choices / sizeof cli_recompute_choices[0] == RECOMPUTE_COUNT + 2,
+              "every schedule and every way of recomputing can be asked for");
+
+enum status cli_parallel_apply(const struct cli_parallel *parallel, struct job_set *jobs, struct error *err)
+{
+    if (!cli_parallel_given(parallel)) return STATUS_OK;
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        struct job *job = &jobs->jobs[j];
+        if (parallel->degrees && parallel_parse_text(parallel->degrees, &job->parallel, err) != STATUS_OK)
+            return error_add(err, "option '--parallel'");
+        if (!parallel_is_set(&job->parallel))
+            return error_set(err, STATUS_BAD_INPUT,
+                             "option '--%s' for job '%s', which is not spread over devices (see --parallel)",
+                             parallel->schedule > 0 ? "schedule" : "recompute", job->name);
+        if (parallel->schedule > 0) job->parallel.schedule = (uint32_t)parallel->schedule - 1;
+        if (parallel->recompute > 0) job->parallel.recompute = (uint32_t)parallel->recompute - 1;
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,34 @@
+/* How jobs are spread over devices, from a verb's options; models/parallel.h says what it means. */
+#ifndef SPILLWAY_CLI_PARALLEL_H
+#define SPILLWAY_CLI_PARALLEL_H
+
+#include "cli/cli.h"
+#include "models/job.h"
+
+struct cli_parallel {
+    const char *degrees; /* "tp=8,pp=4"; NULL: what the jobs say */
+    size_t schedule, recompute; /* index into the choices below; 0: not given */
+};
+
+extern const char *const cli_schedule_choices[], *const cli_recompute_choices[]; /* NULL at the end */
+
+/* Rows for the tables of options, `p` being a struct cli_parallel. */
+#define CLI_PARALLEL(p)                                                                           \
+    OPTION_STRING("parallel", 0, "DEGREES", &(p)->degrees,                                        \
+                  "spread each job over devices at once, such as tp=4,pp=2,dp=2,v=2,sp,zero=1"),  \
+        OPTION_CHOICE("schedule", 0, "NAME", cli_schedule_choices, &(p)->schedule,                \
+                      "of pipelines of jobs that are spread, default 1f1b"),                      \
+        OPTION_CHOICE("recompute", 0, "WHAT", cli_recompute_choices, &(p)->recompute,             \
+                      "of the activations of jobs that are spread, default none")
+
+/* Change the jobs as asked. Errors: STATUS_BAD_INPUT. */
+MUST_CHECK enum status cli_parallel_apply(const struct cli_parallel *parallel, struct job_set *jobs,
+                                          struct error *err);
+
+/* Was anything asked for? */
+static inline bool cli_parallel_given(const struct cli_parallel *parallel)
+{
+    return parallel->degrees || parallel->schedule > 0 || parallel->recompute > 0;
+}
+
+#endif

@@ -1,0 +1,515 @@
+/*
+ * Jobs that are spread (planner/spread.h): operands, claims, work and collectives of their units, where they
+ * run, and in which order.
+ *
+ * What a pass must find and leave is a row of a table; versions are those of plan_checker.h's clocks: the n-th
+ * pass over a run is about microbatch n of the whole training, and finds weights that were updated n / m
+ * times, m microbatches to a minibatch on each replica. So a schedule that uses weights too early or too
+ * late is found, and one that leaves a microbatch out of a gradient.
+ *
+ *     gradient, m = 4       passes add   1 2 3 4     reduced 4     update finds 4, leaves 4
+ *                                        5 6 7 8     reduced 8     ...
+ *
+ * What tensor groups have computed is a sum of parts until a collective has joined them: an *unfinished*
+ * boundary, or gradient of one. The last such collective of a unit finishes it. Gradients of weights are
+ * reduced over data-parallel ranks likewise, in the UPDATE.
+ *
+ * A backward pass in one unit that has collectives to hide has three computations. Its workspace holds the
+ * gradient of the boundary in between.
+ *
+ * Cost: units once; the order as all others (plan_check_run.c).
+ */
+#include <inttypes.h>
+
+#include "models/parallel_memory.h"
+#include "models/parallel_work.h"
+#include "models/try.h"
+#include "planner/plan_checker.h"
+#include "planner/plan_gang.h"
+
+enum operand {
+    OPERAND_STATE,
+    OPERAND_GRADIENT,
+    OPERAND_INPUT,            /* boundary of the run */
+    OPERAND_OUTPUT,           /* of the next */
+    OPERAND_ACTIVATIONS,
+    OPERAND_OUTPUT_GRADIENT,  /* of the next run's boundary */
+    OPERAND_INPUT_GRADIENT,
+    OPERAND_WORKSPACE,
+    OPERANDS
+};
+
+static const char *const operand_names[OPERANDS] = {
+    "state", "gradient", "boundary", "boundary of the next", "activations", "gradient of the next boundary",
+    "gradient of the boundary", "workspace"};
+
+/* What a computation does with its operands. */
+enum use { USE_NONE, USE_READ, USE_MAKE, USE_CHANGE };
+#define R USE_READ
+#define W USE_MAKE
+#define RW USE_CHANGE
+static const uint8_t uses[PLAN_PASS_COUNT][OPERANDS] = {
+    /*                        state gradient in out activations out' in' workspace */
+    [PLAN_LOAD]            = {W,  W,  0, 0, 0, 0, 0, 0},
+    [PLAN_STORE]           = {R,  R,  0, 0, 0, 0, 0, 0},
+    [PLAN_FORWARD]         = {R,  0,  R, W, W, 0, 0, W},
+    [PLAN_BACKWARD]        = {R,  RW, R, 0, R, R, W, W},
+    [PLAN_BACKWARD_INPUT]  = {R,  0,  R, 0, R, R, W, W},
+    [PLAN_BACKWARD_WEIGHT] = {0,  RW, R, 0, R, R, 0, W},
+    [PLAN_UPDATE]          = {RW, RW, 0, 0, 0, 0, 0, 0},
+};
+/* Of a backward unit with three computations. */
+static const uint8_t first_of_three[OPERANDS] = {R, 0, R, 0, R, R, 0, W};
+static const uint8_t second_of_three[OPERANDS] = {0, RW, R, 0, R, R, 0, 0};
+static const uint8_t third_of_three[OPERANDS] = {0, 0, 0, 0, 0, 0, W, R};
+#undef R
+#undef W
+#undef RW
+
+struct view {
+    const struct plan_unit *unit;
+    const struct plan_op *op;
+    const struct job *job;
+    struct parallel_layers layers;
+    uint32_t run, runs, global;
+};
+
+static struct view view_of(const struct checker *c)
+{
+    const struct job *job = &c->plan->jobs.jobs[c->unit->job];
+    return (struct view){.unit = c->unit,
+                         .op = c->op,
+                         .job = job,
+                         .layers = parallel_layers(job, c->unit->shard),
+                         .run = c->unit->shard,
+                         .runs = parallel_runs(&job->parallel),
+                         .global = c->plan->job_first_shard[c->unit->job] + c->unit->shard};
+}
+
+/* --- operands ------------------------------------------------------------------------------- */
+
+static bool exists(const struct view *v, enum operand operand)
+{
+    if (operand == OPERAND_INPUT || operand == OPERAND_INPUT_GRADIENT) return v->run > 0;
+    if (operand == OPERAND_OUTPUT || operand == OPERAND_OUTPUT_GRADIENT) return v->run + 1 < v->runs;
+    return true;
+}
+
+/* OPERANDS: none. */
+static enum operand operand_of(const struct view *v, const struct plan_buffer *b)
+{
+    bool own = b->shard == v->run, next = b->shard == v->run + 1;
+    switch (b->kind) {
+    case BUFFER_STATE: return own ? OPERAND_STATE : OPERANDS;
+    case BUFFER_GRADIENT: return own ? OPERAND_GRADIENT : OPERANDS;
+    case BUFFER_ACTIVATIONS: return own ? OPERAND_ACTIVATIONS : OPERANDS;
+    case BUFFER_WORKSPACE: return own ? OPERAND_WORKSPACE : OPERANDS;
+    case BUFFER_BOUNDARY: return own ? OPERAND_INPUT : next ? OPERAND_OUTPUT : OPERANDS;
+    case BUFFER_BOUNDARY_GRADIENT:
+        return own ? OPERAND_INPUT_GRADIENT : next ? OPERAND_OUTPUT_GRADIENT : OPERANDS;
+    default: return OPERANDS;
+    }
+}
+
+static uint64_t operand_bytes(const struct view *v, enum operand operand)
+{
+    struct rank_state state = parallel_state(v->job, v->layers);
+    uint64_t last = v->layers.first + v->layers.count - 1;
+    switch (operand) {
+    case OPERAND_STATE: return state.weight_bytes + state.state_bytes;
+    case OPERAND_GRADIENT: return state.gradient_bytes;
+    case OPERAND_ACTIVATIONS: return parallel_kept_bytes(v->job, v->layers, false);
+    case OPERAND_WORKSPACE: return parallel_workspace_bytes(v->job, v->layers);
+    case OPERAND_INPUT:
+    case OPERAND_INPUT_GRADIENT: return parallel_boundary_bytes(v->job, v->layers.first - 1);
+    default: return parallel_boundary_bytes(v->job, last);
+    }
+}
+
+/* Is the unit a backward pass with three computations, and which of them is this one (1 to 3)? */
+static uint32_t part_of_three(const struct checker *c, const struct view *v)
+{
+    const struct plan_op *ops = &c->plan->ops[v->unit->first_op];
+    uint32_t count = 0, own = 0;
+    if (v->unit->pass != PLAN_BACKWARD) return 0;
+    for (uint32_t o = 0; o < v->unit->op_count; o++) {
+        if (ops[o].kind != OP_COMPUTE) continue;
+        count++;
+        if (&ops[o] == v->op) own = count;
+    }
+    return count == 3 ? own : 0;
+}
+
+static const uint8_t *uses_of(const struct checker *c, const struct view *v)
+{
+    switch (part_of_three(c, v)) {
+    case 1: return first_of_three;
+    case 2: return second_of_three;
+    case 3: return third_of_three;
+    default: return uses[v->op->pass];
+    }
+}
+
+/* --- claims --------------------------------------------------------------------------------- */
+
+struct meaning {
+    uint32_t thing; /* NOTHING: it is not followed */
+    enum claim_clock clock;
+};
+#define NOTHING UINT32_MAX
+
+/* What an operand holds in front of the operation (found) or behind it. */
+static struct meaning meaning_of(const struct view *v, enum operand operand, bool found, uint32_t part)
+{
+    const struct parallel *p = &v->job->parallel;
+    bool parts = p->tensor > 1, update = v->op->pass == PLAN_UPDATE;
+    uint32_t own = v->global, next = own + 1;
+    switch (operand) {
+    case OPERAND_STATE: return (struct meaning){check_shard_thing(own, THING_STATE), CLOCK_STEP};
+    case OPERAND_GRADIENT:
+        if (update && found && p->data > 1)
+            return (struct meaning){check_shard_thing(own, THING_REDUCED_GRADIENT), CLOCK_SUM};
+        return (struct meaning){check_shard_thing(own, THING_PARAMETER_GRADIENT), CLOCK_SUM};
+    case OPERAND_INPUT: return (struct meaning){check_shard_thing(own, THING_BOUNDARY), CLOCK_MICROBATCH};
+    case OPERAND_OUTPUT:
+        return (struct meaning){check_shard_thing(next, parts ? THING_PARTIAL : THING_BOUNDARY), CLOCK_MICROBATCH};
+    case OPERAND_ACTIVATIONS:
+        return (struct meaning){check_shard_thing(own, THING_ACTIVATIONS), CLOCK_MICROBATCH};
+    case OPERAND_OUTPUT_GRADIENT:
+        return (struct meaning){check_shard_thing(next, THING_GRADIENT), CLOCK_MICROBATCH};
+    case OPERAND_INPUT_GRADIENT: {
+        bool whole = !parts || part == 3;
+        return (struct meaning){check_shard_thing(own, whole ? THING_GRADIENT : THING_PARTIAL_GRADIENT),
+                                CLOCK_MICROBATCH};
+    }
+    case OPERAND_WORKSPACE:
+        if (part == 1) return (struct meaning){check_shard_thing(own, THING_PARTIAL_GRADIENT), CLOCK_MICROBATCH};
+        if (part == 3) return (struct meaning){check_shard_thing(own, THING_GRADIENT), CLOCK_MICROBATCH};
+        return (struct meaning){NOTHING, CLOCK_MINIBATCH};
+    default: return (struct meaning){NOTHING, CLOCK_MINIBATCH};
+    }
+}
+
+static enum status add_claim(struct checker *c, const struct plan_access *access, struct meaning meaning,
+                             bool makes, uint64_t bytes, uint32_t delta)
+{
+    if (meaning.thing == NOTHING) return STATUS_OK;
+    return check_add_claim(c, access,
+                           (struct claim){.thing = meaning.thing, .clock = meaning.clock, .makes = makes,
+                                          .version_delta = delta, .bytes = bytes});
+}
+
+/* Finds and leaves. A sum has one microbatch more behind a pass, a state one step more behind an update; the
+ * states that LOAD makes are those before the first. */
+static enum status claim_operand(struct checker *c, const struct view *v, enum operand operand,
+                                 const struct plan_access *access, enum use use)
+{
+    uint32_t part = part_of_three(c, v), delta = 0;
+    uint64_t bytes = operand_bytes(v, operand);
+    bool update = v->op->pass == PLAN_UPDATE;
+    if (use == USE_CHANGE && (operand == OPERAND_STATE || !update)) delta = 1;
+    if (use != USE_MAKE) TRY(add_claim(c, access, meaning_of(v, operand, true, part), false, bytes, 0));
+    if (use != USE_READ) TRY(add_claim(c, access, meaning_of(v, operand, false, part), true, bytes, delta));
+    return STATUS_OK;
+}
+
+/* --- computations --------------------------------------------------------------------------- */
+
+static enum status check_work(struct checker *c, const struct view *v)
+{
+    static const int passes[PLAN_PASS_COUNT] = {
+        [PLAN_FORWARD] = PARALLEL_FORWARD + 1,        [PLAN_BACKWARD] = PARALLEL_BACKWARD + 1,
+        [PLAN_BACKWARD_INPUT] = PARALLEL_INPUT + 1,   [PLAN_BACKWARD_WEIGHT] = PARALLEL_WEIGHT + 1,
+        [PLAN_UPDATE] = PARALLEL_UPDATE + 1,
+    };
+    const struct plan *plan = c->plan;
+    struct work_item wanted[PARALLEL_WORK_MAX];
+    bool idle = !passes[v->op->pass] || part_of_three(c, v) == 3;
+    uint32_t count = idle ? 0 : parallel_work(v->job, v->layers, (enum parallel_pass)(passes[v->op->pass] - 1), wanted);
+    const struct plan_work *work = v->op->work == PLAN_NONE ? NULL : &plan->works[v->op->work];
+    if (count != (work ? work->item_count : 0))
+        return check_fail(c, RULE_WORK, "has %u kernels (expected %u)", work ? work->item_count : 0, count);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct work_item *a = &plan->items[work->first_item + i], *b = &wanted[i];
+        if (a->kernel != b->kernel || a->count != b->count || a->m != b->m || a->n != b->n || a->k != b->k)
+            return check_fail(c, RULE_WORK,
+                              "kernel %u is %u %s of %" PRIu64 " x %" PRIu64 " x %" PRIu64 " (expected %u %s of %"
+                              PRIu64 " x %" PRIu64 " x %" PRIu64 ")",
+                              i, a->count, kernel_names[a->kernel], a->m, a->n, a->k, b->count,
+                              kernel_names[b->kernel], b->m, b->n, b->k);
+    }
+    return STATUS_OK;
+}
+
+static enum status check_pass(struct checker *c, const struct view *v)
+{
+    uint32_t part = part_of_three(c, v), pass = v->op->pass, own = v->unit->pass;
+    static const uint32_t three[] = {PLAN_BACKWARD_INPUT, PLAN_BACKWARD_WEIGHT, PLAN_BACKWARD};
+    uint32_t wanted = part > 0 ? three[part - 1] : own;
+    if (v->op->stream != STREAM_COMPUTE)
+        return check_fail(c, RULE_FORM, "a computation on the %s stream", plan_stream_names[v->op->stream]);
+    if (pass != wanted)
+        return check_fail(c, RULE_FORM, "a %s in a unit that is about %s", plan_pass_names[pass],
+                          plan_pass_names[own]);
+    if (v->op->row_count != 0 || v->op->first_row != 0 || v->op->slice != 0)
+        return check_fail(c, RULE_FORM, "a slice of a run of layers");
+    return STATUS_OK;
+}
+
+static enum status check_compute(struct checker *c, const struct view *v)
+{
+    const struct plan_access *found[OPERANDS] = {NULL};
+    TRY(check_pass(c, v));
+    const uint8_t *wanted = uses_of(c, v);
+    for (uint32_t a = 0; a < v->op->access_count; a++) {
+        const struct plan_access *access = &c->plan->accesses[v->op->first_access + a];
+        const struct plan_buffer *b = check_buffer_of(c, access);
+        enum operand operand = operand_of(v, b);
+        char text[PLAN_TEXT_BYTES];
+        uint32_t flags = access->flags & (ACCESS_READ | ACCESS_WRITE);
+        static const uint32_t expected[] = {0, ACCESS_READ, ACCESS_WRITE, ACCESS_READ | ACCESS_WRITE};
+        if (operand == OPERANDS || !b->on_device || !wanted[operand] || found[operand] || access->offset_bytes)
+            return check_fail(c, RULE_FORM, "has no use for the %s", check_access_text(c, access, text));
+        if (flags != expected[wanted[operand]])
+            return check_fail(c, RULE_FORM, "%s the %s", flags == ACCESS_READ ? "only reads" : "writes",
+                              check_access_text(c, access, text));
+        if (b->bytes < operand_bytes(v, operand))
+            return check_fail(c, RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
+                              check_access_text(c, access, text), b->bytes, operand_bytes(v, operand));
+        found[operand] = access;
+    }
+    for (uint32_t o = 0; o < OPERANDS; o++) {
+        if (!wanted[o] || !exists(v, (enum operand)o)) continue;
+        if (!found[o]) return check_fail(c, RULE_FORM, "lacks the %s", operand_names[o]);
+        TRY(claim_operand(c, v, (enum operand)o, found[o], (enum use)wanted[o]));
+    }
+    return check_work(c, v);
+}
+
+/* --- collectives ---------------------------------------------------------------------------- */
+
+static bool is_last_on(const struct checker *c, const struct view *v)
+{
+    const struct plan *plan = c->plan;
+    uint32_t buffer = plan->accesses[v->op->first_access].buffer;
+    for (const struct plan_op *op = v->op + 1; op < plan->ops + v->unit->first_op + v->unit->op_count; op++)
+        if (op->kind == OP_COLLECTIVE && op->axes == v->op->axes &&
+            plan->accesses[op->first_access].buffer == buffer)
+            return false;
+    return true;
+}
+
+/* A joined operand: what it finds, and what the last of them leaves. */
+static enum status claim_joined(struct checker *c, const struct view *v, const struct plan_access *access,
+                                enum operand operand)
+{
+    bool data = v->op->axes & 1u << AXIS_DATA;
+    uint32_t own = v->global, found = NOTHING, left = NOTHING;
+    enum claim_clock clock = CLOCK_MICROBATCH;
+    if (operand == OPERAND_GRADIENT && data) {
+        found = check_shard_thing(own, THING_PARAMETER_GRADIENT);
+        left = check_shard_thing(own, THING_REDUCED_GRADIENT);
+        clock = CLOCK_SUM;
+    } else if (operand == OPERAND_OUTPUT) {
+        found = check_shard_thing(own + 1, THING_PARTIAL);
+        left = check_shard_thing(own + 1, THING_BOUNDARY);
+    } else if (operand == OPERAND_INPUT_GRADIENT || (operand == OPERAND_WORKSPACE && v->unit->pass == PLAN_BACKWARD)) {
+        found = check_shard_thing(own, THING_PARTIAL_GRADIENT);
+        left = check_shard_thing(own, THING_GRADIENT);
+    }
+    uint64_t bytes = operand_bytes(v, operand);
+    TRY(add_claim(c, access, (struct meaning){found, clock}, false, bytes, 0));
+    return is_last_on(c, v) ? add_claim(c, access, (struct meaning){left, clock}, true, bytes, 0) : STATUS_OK;
+}
+
+static enum status check_collective(struct checker *c, const struct view *v)
+{
+    const struct plan_op *op = v->op;
+    const struct plan_access *access = &c->plan->accesses[op->first_access];
+    const struct plan_buffer *b = check_buffer_of(c, access);
+    enum operand operand = operand_of(v, b);
+    char text[PLAN_TEXT_BYTES];
+    bool stream = op->stream == STREAM_COMPUTE || op->stream == STREAM_GROUP || op->stream == STREAM_DATA;
+    if (op->axes != 1u << AXIS_TENSOR && op->axes != 1u << AXIS_DATA)
+        return check_fail(c, RULE_FORM, "a collective over axes 0x%x", op->axes);
+    if (op->collective >= COLLECTIVE_KIND_COUNT || op->rounds == 0 || op->bytes == 0 || !stream)
+        return check_fail(c, RULE_FORM, "%u collectives of kind %u and %" PRIu64 " bytes on the %s stream",
+                          op->rounds, op->collective, op->bytes, plan_stream_names[op->stream]);
+    if (op->access_count != 1 || access->flags != (ACCESS_READ | ACCESS_WRITE) || operand == OPERANDS ||
+        !b->on_device || access->offset_bytes != 0)
+        return check_fail(c, RULE_FORM, "a collective on the %s", check_access_text(c, access, text));
+    return claim_joined(c, v, access, operand);
+}
+
+/* Are the unit's collectives along an axis as many rounds of the same bytes as the job asks for? */
+static uint64_t sum_collectives(const struct checker *c, uint32_t axis, uint32_t kind, uint64_t bytes)
+{
+    uint64_t rounds = 0;
+    for (uint32_t o = 0; o < c->unit->op_count; o++) {
+        const struct plan_op *op = &c->plan->ops[c->unit->first_op + o];
+        if (op->kind == OP_COLLECTIVE && op->axes == 1u << axis && op->collective == kind && op->bytes == bytes)
+            rounds += op->rounds;
+    }
+    return rounds;
+}
+
+struct wanted_collectives {
+    struct parallel_collective of[2 * PARALLEL_COLLECTIVES_MAX];
+    uint32_t count;
+};
+
+static void want(struct wanted_collectives *wanted, uint32_t kind, uint32_t count, uint64_t bytes)
+{
+    if (count == 0 || bytes == 0) return;
+    for (uint32_t i = 0; i < wanted->count; i++)
+        if (wanted->of[i].kind == kind && wanted->of[i].bytes == bytes) {
+            wanted->of[i].count += count;
+            return;
+        }
+    wanted->of[wanted->count++] = (struct parallel_collective){.kind = kind, .count = count, .bytes = bytes};
+}
+
+static void want_pass(const struct view *v, enum parallel_pass pass, struct wanted_collectives *wanted)
+{
+    struct parallel_collective list[PARALLEL_COLLECTIVES_MAX];
+    uint32_t count = parallel_collectives(v->job, v->layers, pass, list);
+    for (uint32_t i = 0; i < count; i++) want(wanted, list[i].kind, list[i].count, list[i].bytes);
+}
+
+static enum status check_axis(struct checker *c, uint32_t axis, const struct wanted_collectives *wanted)
+{
+    uint64_t all = 0, found = 0;
+    for (uint32_t o = 0; o < c->unit->op_count; o++) {
+        const struct plan_op *op = &c->plan->ops[c->unit->first_op + o];
+        if (op->kind == OP_COLLECTIVE && op->axes == 1u << axis) all += op->rounds;
+    }
+    for (uint32_t i = 0; i < wanted->count; i++) {
+        const struct parallel_collective *w = &wanted->of[i];
+        uint64_t rounds = sum_collectives(c, axis, w->kind, w->bytes);
+        if (rounds != w->count)
+            return check_fail(c, RULE_WORK,
+                              "%" PRIu64 " times %s of %" PRIu64 " bytes over the %s group (expected %u)", rounds,
+                              collective_kind_names[w->kind], w->bytes, plan_axis_names[axis], w->count);
+        found += rounds;
+    }
+    if (found == all) return STATUS_OK;
+    return check_fail(c, RULE_WORK, "%" PRIu64 " collectives over the %s group (expected %" PRIu64 ")", all,
+                      plan_axis_names[axis], found);
+}
+
+enum status check_spread_unit(struct checker *c)
+{
+    struct wanted_collectives tensor = {0}, data = {0};
+    struct view v = view_of(c);
+    uint32_t computes = 0;
+    for (uint32_t o = 0; o < v.unit->op_count; o++)
+        computes += c->plan->ops[v.unit->first_op + o].kind == OP_COMPUTE;
+    if (computes != 1 && !(computes == 3 && v.unit->pass == PLAN_BACKWARD))
+        return check_fail(c, RULE_TRAINING, "computes its pass %u times (expected 1)", computes);
+    switch (v.unit->pass) {
+    case PLAN_FORWARD: want_pass(&v, PARALLEL_FORWARD, &tensor); break;
+    case PLAN_BACKWARD:
+        want_pass(&v, PARALLEL_INPUT, &tensor);
+        want_pass(&v, PARALLEL_WEIGHT, &tensor);
+        break;
+    case PLAN_BACKWARD_INPUT: want_pass(&v, PARALLEL_INPUT, &tensor); break;
+    case PLAN_BACKWARD_WEIGHT: want_pass(&v, PARALLEL_WEIGHT, &tensor); break;
+    case PLAN_UPDATE: {
+        const struct parallel *p = &v.job->parallel;
+        struct rank_state whole = parallel_zero_state(parallel_parameters(v.job, v.layers),
+                                                      parallel_parameter_bytes(v.job), 1, 0);
+        want_pass(&v, PARALLEL_UPDATE, &tensor);
+        if (p->data == 1) break;
+        want(&data, p->zero > 0 ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE, 1, whole.gradient_bytes);
+        if (p->zero > 0) want(&data, COLLECTIVE_ALL_GATHER, 1, whole.weight_bytes);
+        break;
+    }
+    case PLAN_LOAD:
+    case PLAN_STORE: break;
+    default: return check_fail(c, RULE_FORM, "a job that is spread has no such unit");
+    }
+    TRY(check_axis(c, AXIS_TENSOR, &tensor));
+    return check_axis(c, AXIS_DATA, &data);
+}
+
+enum status check_spread_op(struct checker *c)
+{
+    struct view v = view_of(c);
+    if (v.op->pass >= PLAN_PASS_COUNT) return check_fail(c, RULE_FORM, "pass %u", v.op->pass);
+    return v.op->kind == OP_COLLECTIVE ? check_collective(c, &v) : check_compute(c, &v);
+}
+
+/* --- where units run ------------------------------------------------------------------------ */
+
+/* Is the gang the stage's, device by device? */
+static bool is_stage(const struct checker *c, const struct parallel *p, uint32_t gang_index, uint32_t stage)
+{
+    const struct plan_gang *gang = &c->plan->gangs[gang_index];
+    uint32_t size = p->tensor * p->data;
+    if (gang->extents[AXIS_TENSOR] != p->tensor || gang->extents[AXIS_DATA] != p->data) return false;
+    for (uint32_t i = 0; i < size; i++)
+        if (c->plan->gang_devices[gang->first + i] != p->first_device + stage * size + i) return false;
+    return true;
+}
+
+/* The run that the unit fetches from; PLAN_NONE: it fetches nothing. */
+static uint32_t peer_run(const struct checker *c, const struct plan_unit *unit)
+{
+    for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
+        if (c->plan->ops[o].stream == STREAM_P2P)
+            return unit->pass == PLAN_FORWARD ? unit->shard - 1 : unit->shard + 1;
+    return PLAN_NONE;
+}
+
+enum status check_spread_place(struct checker *c, const struct plan_instance *instance, uint32_t index)
+{
+    const struct plan_unit *unit = &c->plan->units[instance->unit];
+    const struct job *job = &c->plan->jobs.jobs[unit->job];
+    const struct parallel *p = &job->parallel;
+    uint32_t stage = parallel_place(p, unit->shard).stage, from = peer_run(c, unit);
+    if (instance->gang == PLAN_NONE || !is_stage(c, p, instance->gang, stage))
+        return check_fail(c, RULE_FORM, "instance %u of %s shard %u is not on the devices of stage %u", index,
+                          job->name, unit->shard, stage);
+    if ((from == PLAN_NONE) != (instance->peer == PLAN_NONE))
+        return check_fail(c, RULE_FORM, "instance %u of %s shard %u %s", index, job->name, unit->shard,
+                          from == PLAN_NONE ? "has a peer, but its unit copies nothing between devices"
+                                            : "copies between devices and has no peer");
+    if (from == PLAN_NONE) return STATUS_OK;
+    if (from >= parallel_runs(p) || !is_stage(c, p, instance->peer, parallel_place(p, from).stage))
+        return check_fail(c, RULE_FORM, "instance %u of %s shard %u copies from devices that are not of the %s stage",
+                          index, job->name, unit->shard, unit->pass == PLAN_FORWARD ? "previous" : "next");
+    return STATUS_OK;
+}
+
+/* --- order ---------------------------------------------------------------------------------- */
+
+uint64_t check_spread_version(const struct job *job, const struct spread_progress *progress, uint32_t pass,
+                              const struct claim *claim)
+{
+    uint64_t m = job->microbatches / job->parallel.data;
+    uint64_t n = pass == PLAN_FORWARD           ? progress->forward
+                 : pass == PLAN_BACKWARD_WEIGHT ? progress->weight
+                                                : progress->backward;
+    bool resident = pass == PLAN_LOAD || pass == PLAN_STORE || pass == PLAN_UPDATE;
+    switch (claim->clock) {
+    case CLOCK_STEP: return (resident ? progress->updates : n / m) + claim->version_delta;
+    case CLOCK_SUM:
+        if (pass == PLAN_UPDATE) return (progress->updates + 1) * m;
+        return (resident ? progress->updates * m : n) + claim->version_delta;
+    default: return n;
+    }
+}
+
+enum status check_spread_done(struct checker *c, const struct job *job, uint32_t run,
+                              const struct spread_progress *progress)
+{
+    uint64_t wanted = job->minibatches * (job->microbatches / job->parallel.data);
+    if (progress->forward == wanted && progress->backward == wanted && progress->weight == wanted &&
+        progress->updates == job->minibatches)
+        return STATUS_OK;
+    return check_fail(c, RULE_TRAINING,
+                      "%s shard %u has %" PRIu64 " forward and %" PRIu64 " backward passes and %" PRIu64
+                      " updates (expected %" PRIu64 ", %" PRIu64 ", %" PRIu64 ")",
+                      job->name, run, progress->forward, progress->weight, progress->updates, wanted, wanted,
+                      job->minibatches);
+}

@@ -1,0 +1,21 @@
+/* Seconds of the passes of a job that is spread, on an idle machine: what its schedule is made with. */
+#ifndef SPILLWAY_PLANNER_SPREAD_TIMES_H
+#define SPILLWAY_PLANNER_SPREAD_TIMES_H
+
+#include "models/hardware.h"
+#include "models/job.h"
+#include "planner/pipeline.h"
+
+struct spread_times {
+    struct pipeline_times *runs; /* parallel_runs() entries */
+    double update_s;             /* the longest of all runs, with what data-parallel ranks exchange */
+    double compute_s;            /* of a minibatch without any collective, on the busiest stage */
+    uint32_t busiest;            /* stage */
+};
+
+/* Lives as long as `arena`. Errors: STATUS_NO_MEMORY; STATUS_BAD_INPUT where two devices that have to
+ * exchange something have no direct link. */
+MUST_CHECK enum status spread_times_make(struct arena *arena, const struct hardware *hardware,
+                                         const struct job *job, struct spread_times *out, struct error *err);
+
+#endif
