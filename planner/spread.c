@@ -93,16 +93,17 @@ static void size_runs(struct spread *s)
     }
 }
 
+/* Of a range that nothing else has, also where it is needed for 0 bytes. */
+static uint64_t range_bytes(uint64_t bytes)
+{
+    return size_align(bytes > 0 ? bytes : 1, MEMORY_ALIGNMENT);
+}
+
 static uint64_t reserve(struct spread *s, uint32_t stage, uint64_t bytes)
 {
     uint64_t offset = s->end[stage];
-    s->end[stage] += size_align(bytes, MEMORY_ALIGNMENT);
+    s->end[stage] += bytes;
     return offset;
-}
-
-static uint64_t variant_bytes(const struct pool *pool)
-{
-    return size_align(pool->bytes, MEMORY_ALIGNMENT);
 }
 
 /* When the walk has found how many variants there are. */
@@ -114,15 +115,15 @@ static void place_all(struct spread *s)
         for (uint32_t r = 0; r < s->runs; r++) {
             struct run *run = &s->of[r];
             if (run->stage != stage) continue;
-            run->state_offset = reserve(s, stage, run->state_bytes);
-            run->gradient_offset = reserve(s, stage, run->gradient_bytes);
+            run->state_offset = reserve(s, stage, range_bytes(run->state_bytes));
+            run->gradient_offset = reserve(s, stage, range_bytes(run->gradient_bytes));
             if (run->workspace_bytes > workspace) workspace = run->workspace_bytes;
         }
-        s->workspace_offset[stage] = reserve(s, stage, workspace);
+        s->workspace_offset[stage] = reserve(s, stage, range_bytes(workspace));
         for (uint32_t r = 0; r < s->runs; r++)
             for (uint32_t t = 0; t < THINGS; t++) {
                 struct pool *pool = &s->of[r].pools[t];
-                uint64_t bytes = pool->made * variant_bytes(pool);
+                uint64_t bytes = pool->made * range_bytes(pool->bytes);
                 bool own = s->of[r].stage == stage;
                 if (own) pool->offset[0] = reserve(s, stage, bytes);
                 if (!own && t != THING_ACTIVATIONS && r > 0 && s->of[r - 1].stage == stage)
@@ -180,7 +181,7 @@ static uint32_t buffer(const struct spread *s, uint32_t kind, uint32_t run, uint
 static void note_slot(struct spread *s, uint64_t offset, uint64_t bytes)
 {
     assert(s->slot_count < ARRAY_COUNT(s->slots));
-    s->slots[s->slot_count++] = plan_builder_slot(s->builder, offset, bytes);
+    s->slots[s->slot_count++] = plan_builder_slot(s->builder, offset, range_bytes(bytes));
 }
 
 /* A list of accesses of one operation. */
@@ -219,7 +220,7 @@ static void access_thing(struct spread *s, struct accesses *a, enum thing thing,
     uint32_t variant = pool->variant_of[microbatch];
     add_access(a, buffer(s, thing_buffers[thing], r, variant, pool->bytes), flags);
     if (flags & ACCESS_ACQUIRE)
-        note_slot(s, pool->offset[s->of[r].stage != s->stage] + variant * variant_bytes(pool), pool->bytes);
+        note_slot(s, pool->offset[s->of[r].stage != s->stage] + variant * range_bytes(pool->bytes), pool->bytes);
 }
 
 static void add_compute(struct spread *s, enum plan_pass pass, uint32_t work, const struct accesses *a)

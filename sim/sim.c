@@ -758,7 +758,7 @@ static enum status join_devices(struct sim *sim, struct error *err)
 {
     enum status status =
         sim_collectives_create(&sim->arena, sim->plan, sim->hardware, &sim->collectives, err);
-    if (status != STATUS_OK || sim->options->no_fold) return status;
+    if (status != STATUS_OK || sim->options->no_fold || sim->options->record_spans) return status;
     sim->stands_for =
         sim_take(&sim->arena, sim->hardware->device_count, sizeof *sim->stands_for, &status, err);
     if (status != STATUS_OK) return status;

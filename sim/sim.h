@@ -16,7 +16,8 @@
 struct sim_options {
     const struct hardware *hardware; /* NULL: the plan's own; else one with as many devices */
     bool record_spans;   /* fill trace->spans and levels; off for sweeps */
-    bool no_fold;        /* simulate every device, also those that do what another does */
+    bool no_fold;        /* simulate every device, also those that do what another does (sim/symmetry.h); so it
+                            is with spans */
     void (*on_progress)(void *context, double done, double total); /* operations; may be NULL */
     void *context;
 };

@@ -1,0 +1,603 @@
+/*
+ * Jobs spread over devices, from job to simulated makespan (label: fast): closed forms of pipelines and
+ * rings; every schedule on random jobs passes plan_check(), keeps its memory and its bounds; devices that
+ * others stand for change nothing; broken plans, each with its complaint.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_out.h"
+#include "base/random.h"
+#include "base/size.h"
+#include "models/cost.h"
+#include "planner/plan_check.h"
+#include "planner/plan_io.h"
+#include "planner/planner.h"
+#include "sim/sim.h"
+#include "tests/support_planner.h"
+#include "tests/support_seed.h"
+
+/* --- making and running ---------------------------------------------------------------------- */
+
+/* `devices` devices that copy to each other over a link each of this rate and latency; 0: at once. */
+static void machine(struct hardware *out, uint32_t devices, double rate, double latency_s)
+{
+    struct error err = {0};
+    test_hardware(out, devices, UINT64_C(1) << 40, 1e10);
+    const struct hardware_options options = {.p2p_bytes_per_s = rate};
+    if (hardware_adjust(out, &options, &err)) fail_msg("%s", err.text);
+    for (uint32_t l = devices; l < out->link_count; l++) out->links[l].latency.value = latency_s;
+}
+
+static void make_plan(struct hardware *hardware, struct job_set *jobs, struct plan *out)
+{
+    struct error err = {0};
+    const struct planner_options options = {.regions = 0};
+    if (planner_plan(hardware, jobs, &options, out, &err)) fail_msg("%s", err.text);
+}
+
+struct outcome {
+    double makespan_s;
+    uint32_t represented;
+    uint64_t operations, peak_bytes;
+};
+
+static struct outcome simulate(const struct plan *plan, bool no_fold)
+{
+    struct sim_result result = {0};
+    struct trace trace = {0};
+    struct error err = {0};
+    struct sim_options options = {.no_fold = no_fold};
+    if (sim_run(plan, &options, &result, &trace, &err)) fail_msg("%s", err.text);
+    struct outcome out = {result.makespan_s, result.represented, result.operations, 0};
+    for (uint32_t p = 1; p < trace.place_count; p++) {
+        assert_true(trace.places[p].peak_bytes <= plan_device_bytes(plan, p - 1));
+        if (trace.places[p].peak_bytes > out.peak_bytes) out.peak_bytes = trace.places[p].peak_bytes;
+    }
+    sim_result_release(&result);
+    trace_release(&trace);
+    return out;
+}
+
+static void assert_near(double found, double expected)
+{
+    if (!(fabs(found - expected) <= 1e-9 * fabs(expected))) fail_msg("%.17g, expected %.17g", found, expected);
+}
+
+/* --- closed forms ---------------------------------------------------------------------------- */
+
+enum { FORWARD_NS = 4000000, BACKWARD_NS = 6000000 };
+
+static struct test_layer uniform_layer(void *context, uint32_t job, uint32_t layer)
+{
+    (void)context, (void)job, (void)layer;
+    return (struct test_layer){.forward_ns = FORWARD_NS, .backward_ns = BACKWARD_NS, .activation_bytes = 64};
+}
+
+static double pipeline_s(struct parallel parallel, uint32_t microbatches, uint64_t minibatches)
+{
+    struct hardware hardware;
+    struct job_set jobs;
+    struct plan plan = {0};
+    machine(&hardware, parallel.pipeline, 1e12, 0);
+    test_profile_jobs(&jobs, 1, parallel_runs(&parallel), minibatches, uniform_layer, NULL);
+    jobs.jobs[0].microbatches = microbatches;
+    jobs.jobs[0].parallel = parallel;
+    make_plan(&hardware, &jobs, &plan);
+    double makespan_s = simulate(&plan, false).makespan_s;
+    plan_release(&plan);
+    return makespan_s;
+}
+
+/* Layers of equal length, nothing to send: a minibatch takes (m + P - 1)(f + b), interleaved in v chunks
+ * m (f + b) + (P - 1)(f + b) / v with f and b of a stage; the flush keeps minibatches apart.
+ * Sources: arXiv 1811.06965, 2104.04473 section 2.2. */
+static void bubbles(void **state)
+{
+    (void)state;
+    for (uint32_t stages = 1; stages <= 5; stages++)
+        for (uint32_t m = stages; m <= 4 * stages; m += stages)
+            for (uint32_t chunks = 1; chunks <= 3; chunks++) {
+                struct parallel p = {.tensor = 1, .pipeline = stages, .data = 1, .chunks = chunks,
+                                     .schedule = chunks == 1 ? PIPELINE_1F1B : PIPELINE_INTERLEAVED};
+                double both_s = (FORWARD_NS + BACKWARD_NS) * 1e-9;
+                double minibatch_s = m * chunks * both_s + (stages - 1) * both_s;
+                assert_near(pipeline_s(p, m, 1), minibatch_s);
+                /* the next one's first stage begins when it has updated, while others still do */
+                assert_true(pipeline_s(p, m, 3) >= 3 * m * chunks * both_s + (stages - 1) * both_s - 1e-9);
+                assert_true(pipeline_s(p, m, 3) <= 3 * minibatch_s + 1e-9);
+                p.schedule = PIPELINE_GPIPE;
+                if (chunks == 1) assert_near(pipeline_s(p, m, 1), minibatch_s);
+            }
+}
+
+static struct test_layer heavy_layer(void *context, uint32_t job, uint32_t layer)
+{
+    (void)job, (void)layer;
+    return (struct test_layer){.forward_ns = FORWARD_NS, .backward_ns = BACKWARD_NS, .activation_bytes = 64,
+                               .parameter_bytes = *(uint64_t *)context};
+}
+
+/* d replicas: what one does, and a ring's 2 (d - 1) steps with b / d bytes each; a reduce-scatter and an
+ * all-gather take as long together. A profile's own step takes no time. */
+static void data_parallel(void **state)
+{
+    (void)state;
+    uint64_t bytes = 1200000;
+    const double rate = 1e9, latency_s = 1e-6;
+    for (uint32_t zero = 0; zero <= 1; zero++)
+        for (uint32_t d = 2; d <= 6; d++) {
+            double seconds[2];
+            for (uint32_t alone = 0; alone < 2; alone++) {
+                struct hardware hardware;
+                struct job_set jobs;
+                struct plan plan = {0};
+                machine(&hardware, 6, rate, latency_s);
+                test_profile_jobs(&jobs, 1, 1, 1, heavy_layer, &bytes);
+                jobs.jobs[0].microbatches = alone ? 3 : 3 * d;
+                jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = alone ? 1 : d,
+                                                          .chunks = 1, .schedule = PIPELINE_1F1B};
+                jobs.jobs[0].parallel.zero = alone ? 0 : zero;
+                make_plan(&hardware, &jobs, &plan);
+                seconds[alone] = simulate(&plan, false).makespan_s;
+                plan_release(&plan);
+            }
+            /* each step crosses two links, up and down */
+            double ring_s = 2 * (d - 1) * (2 * latency_s + (double)bytes / d / rate);
+            assert_near(seconds[1], 3 * (FORWARD_NS + BACKWARD_NS) * 1e-9);
+            assert_near(seconds[0], seconds[1] + ring_s);
+        }
+}
+
+/* --- random jobs ----------------------------------------------------------------------------- */
+
+/* A GPT-2 job on some devices by `key`; how many devices. */
+static uint32_t random_job(uint64_t key, struct job_set *jobs)
+{
+    struct parallel p = {.tensor = 1u << random_below(key, 0, 3), .data = 1 + (uint32_t)random_below(key, 1, 3),
+                         .pipeline = 1 + (uint32_t)random_below(key, 2, 4), .chunks = 1,
+                         .schedule = (uint32_t)random_below(key, 3, PIPELINE_SCHEDULE_COUNT),
+                         .recompute = (uint32_t)random_below(key, 4, RECOMPUTE_COUNT),
+                         .zero = (uint32_t)random_below(key, 5, 2)};
+    if (p.schedule == PIPELINE_INTERLEAVED) p.chunks = 2 + (uint32_t)random_below(key, 6, 2);
+    if (p.schedule == PIPELINE_ZB_V) p.chunks = 2;
+    p.sequence = p.tensor > 1 && random_below(key, 7, 2);
+    uint64_t blocks = parallel_runs(&p) + random_below(key, 8, 5);
+    test_gpt_jobs(jobs, 1, (uint32_t)blocks, 64, 256, 1 + random_below(key, 9, 3));
+    struct job *job = &jobs->jobs[0];
+    job->network.heads = 4;
+    job->network.head_width = 16;
+    job->microbatches = p.data * p.pipeline * (1 + random_below(key, 10, 4));
+    job->precision = random_below(key, 11, 2) ? PRECISION_BF16 : PRECISION_FP32;
+    job->parallel = p;
+    return (uint32_t)parallel_devices(&p);
+}
+
+static void all_together(void **state)
+{
+    (void)state;
+    uint64_t seed = support_seed("all together");
+    uint32_t folded = 0;
+    for (uint32_t c = 0; c < 150; c++) {
+        uint64_t key = random_u64(seed, c);
+        struct hardware hardware;
+        struct job_set jobs;
+        struct plan plan = {0};
+        machine(&hardware, random_job(key, &jobs), 1e9 + 1e9 * (double)random_below(key, 20, 50),
+                1e-6 * (double)random_below(key, 21, 10));
+        make_plan(&hardware, &jobs, &plan); /* which asks plan_check() */
+        struct outcome all = simulate(&plan, true), one = simulate(&plan, false);
+        if (all.makespan_s < plan.lower_bound_s * (1 - 1e-9))
+            fail_msg("case %u: %g s, bound %g s", c, all.makespan_s, plan.lower_bound_s);
+        /* the same to the last bit */
+        if (memcmp(&all.makespan_s, &one.makespan_s, sizeof all.makespan_s) != 0)
+            fail_msg("case %u: %.17g s with all devices, %.17g with %u of them", c, all.makespan_s, one.makespan_s,
+                     one.represented);
+        assert_int_equal(all.peak_bytes, one.peak_bytes);
+        assert_int_equal(all.represented, 0);
+        assert_int_equal(all.operations, plan_operations(&plan));
+        folded += one.represented > 0;
+        if (one.represented > 0) assert_true(one.operations < all.operations);
+        plan_release(&plan);
+    }
+    assert_true(folded > 50);
+}
+
+/* A slower link of one device: it is simulated by itself, and so are all. */
+static void unlike_devices(void **state)
+{
+    (void)state;
+    struct hardware hardware;
+    struct job_set jobs;
+    struct plan plan = {0};
+    machine(&hardware, 4, 1e10, 0);
+    test_gpt_jobs(&jobs, 1, 4, 64, 256, 2);
+    jobs.jobs[0].microbatches = 8;
+    jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 2, .data = 2, .chunks = 1,
+                                              .schedule = PIPELINE_1F1B};
+    make_plan(&hardware, &jobs, &plan);
+    double before_s = simulate(&plan, false).makespan_s;
+    assert_int_equal(simulate(&plan, false).represented, 2);
+    plan.hardware.links[4 + 3].bandwidth.value = 1e8; /* of device 3 */
+    assert_int_equal(simulate(&plan, false).represented, 0);
+    assert_true(simulate(&plan, false).makespan_s > before_s);
+    plan_release(&plan);
+}
+
+/* --- by the rules ---------------------------------------------------------------------------- */
+
+/* The rules of plan.h taken literally, for plans without contention: in plan order every operation starts
+ * at the end of the latest that it waits for. */
+struct range {
+    uint64_t first, end;
+    double end_s; /* of the last user of the lifetime that had it */
+};
+struct cell { /* a buffer on a device */
+    double written_s, read_s, used_s;
+    uint64_t first, end;
+    bool live;
+};
+struct literal {
+    const struct plan *plan;
+    struct cell *cells;     /* [device][buffer] */
+    struct range *ranges;   /* [device][RANGES] */
+    uint32_t *range_counts;
+    double *stream_s;
+};
+enum { RANGES = 4096 };
+
+static struct cell *cell_of(struct literal *l, uint32_t device, uint32_t buffer)
+{
+    return &l->cells[(size_t)device * l->plan->buffer_count + buffer];
+}
+
+/* When the operation can start on the device, as far as its buffers say. */
+static double buffers_ready_s(struct literal *l, const struct plan_op *op, uint32_t device, uint32_t peer,
+                              const uint32_t *layout)
+{
+    double ready_s = 0;
+    for (uint32_t a = 0; a < op->access_count; a++) {
+        const struct plan_access *access = &l->plan->accesses[op->first_access + a];
+        uint32_t at = op->stream == STREAM_P2P && a == 0 ? peer : device;
+        struct cell *cell = cell_of(l, at, access->buffer);
+        if (access->flags & ACCESS_ACQUIRE) {
+            const struct plan_slot *slot = &l->plan->slots[*layout++];
+            *cell = (struct cell){.first = slot->offset_bytes, .end = slot->offset_bytes + slot->bytes, .live = true};
+            for (uint32_t r = 0; r < l->range_counts[at]; r++) {
+                const struct range *range = &l->ranges[(size_t)at * RANGES + r];
+                if (range->first < cell->end && cell->first < range->end) ready_s = fmax(ready_s, range->end_s);
+            }
+        }
+        assert_true(cell->live);
+        ready_s = fmax(ready_s, cell->written_s);
+        if (access->flags & ACCESS_WRITE) ready_s = fmax(ready_s, cell->read_s);
+    }
+    return ready_s;
+}
+
+static void use_buffers(struct literal *l, const struct plan_op *op, uint32_t device, uint32_t peer, double end_s)
+{
+    for (uint32_t a = 0; a < op->access_count; a++) {
+        const struct plan_access *access = &l->plan->accesses[op->first_access + a];
+        uint32_t at = op->stream == STREAM_P2P && a == 0 ? peer : device;
+        struct cell *cell = cell_of(l, at, access->buffer);
+        if (access->flags & ACCESS_WRITE) cell->written_s = end_s;
+        else cell->read_s = fmax(cell->read_s, end_s);
+        cell->used_s = fmax(cell->used_s, end_s);
+        if (!(access->flags & ACCESS_RELEASE)) continue;
+        assert_true(l->range_counts[at] < RANGES);
+        l->ranges[(size_t)at * RANGES + l->range_counts[at]++] = (struct range){cell->first, cell->end, cell->used_s};
+        cell->live = false;
+    }
+}
+
+static double duration_s(const struct plan *plan, const struct plan_op *op, uint32_t device, uint32_t peer,
+                         uint32_t joined)
+{
+    const struct hardware *h = &plan->hardware;
+    if (op->kind == OP_COPY) return cost_p2p_s(h, peer, device, op->bytes);
+    if (op->kind == OP_COMPUTE) {
+        const struct plan_work *work = op->work == PLAN_NONE ? NULL : &plan->works[op->work];
+        return work ? cost_work_s(h, device, plan->items + work->first_item, work->item_count, NULL) : 0;
+    }
+    double steps = (op->collective == COLLECTIVE_ALL_REDUCE ? 2.0 : 1.0) * (joined - 1);
+    double rate = cost_p2p_bandwidth(h, 0, 1); /* no latency: a ring is never beaten */
+    return op->rounds * steps * (double)op->bytes / joined / rate;
+}
+
+/* The devices of a gang's group: those that agree with the first in all axes but these. */
+static bool same_group(const struct plan_gang *gang, uint32_t axes, uint32_t a, uint32_t b)
+{
+    for (uint32_t axis = 0; axis < AXIS_COUNT; axis++) {
+        if (!(axes & 1u << axis) && a % gang->extents[axis] != b % gang->extents[axis]) return false;
+        a /= gang->extents[axis];
+        b /= gang->extents[axis];
+    }
+    return true;
+}
+
+static double run_literally(struct literal *l, const struct plan_instance *instance)
+{
+    const struct plan *plan = l->plan;
+    const struct plan_gang *gang = &plan->gangs[instance->gang];
+    const struct plan_unit *unit = &plan->units[instance->unit];
+    const uint32_t *layout = plan->layouts + instance->layout, size = plan_gang_size(gang);
+    double last_s = 0, start_s[64], end_s[64];
+    for (uint32_t o = 0; o < unit->op_count; o++) {
+        const struct plan_op *op = &plan->ops[unit->first_op + o];
+        uint32_t acquires = 0, peers[64];
+        for (uint32_t a = 0; a < op->access_count; a++)
+            acquires += (plan->accesses[op->first_access + a].flags & ACCESS_ACQUIRE) != 0;
+        for (uint32_t i = 0; i < size; i++) {
+            uint32_t device = plan->gang_devices[gang->first + i];
+            peers[i] = instance->peer == PLAN_NONE ? PLAN_NONE
+                                                   : plan->gang_devices[plan->gangs[instance->peer].first + i];
+            start_s[i] = fmax(buffers_ready_s(l, op, device, peers[i], layout),
+                              l->stream_s[plan_stream(plan, device, op->stream)]);
+        }
+        for (uint32_t i = 0; i < size; i++) {
+            uint32_t device = plan->gang_devices[gang->first + i], joined = 1;
+            double begin_s = start_s[i];
+            for (uint32_t k = 0; op->kind == OP_COLLECTIVE && k < size; k++) {
+                if (k == i || !same_group(gang, op->axes, i, k)) continue;
+                begin_s = fmax(begin_s, start_s[k]);
+                joined++;
+            }
+            end_s[i] = begin_s + duration_s(plan, op, device, peers[i], joined);
+        }
+        for (uint32_t i = 0; i < size; i++) {
+            uint32_t device = plan->gang_devices[gang->first + i];
+            use_buffers(l, op, device, peers[i], end_s[i]);
+            l->stream_s[plan_stream(plan, device, op->stream)] = end_s[i];
+            last_s = fmax(last_s, end_s[i]);
+        }
+        layout += acquires;
+    }
+    return last_s;
+}
+
+static double literal_makespan_s(const struct plan *plan)
+{
+    uint32_t devices = plan->hardware.device_count;
+    struct literal l = {.plan = plan};
+    double makespan_s = 0;
+    l.cells = calloc((size_t)devices * plan->buffer_count, sizeof *l.cells);
+    l.ranges = calloc((size_t)devices * RANGES, sizeof *l.ranges);
+    l.range_counts = calloc(devices, sizeof *l.range_counts);
+    l.stream_s = calloc(plan_stream_count(plan), sizeof *l.stream_s);
+    assert_true(l.cells && l.ranges && l.range_counts && l.stream_s);
+    for (uint32_t s = 0; s < plan->segment_count; s++)
+        for (uint32_t repeat = 0; repeat < plan->segments[s].repeat_count; repeat++)
+            for (uint32_t i = 0; i < plan->segments[s].instance_count; i++)
+                makespan_s = fmax(makespan_s, run_literally(&l, &plan->instances[plan->segments[s].first_instance + i]));
+    free(l.cells);
+    free(l.ranges);
+    free(l.range_counts);
+    free(l.stream_s);
+    return makespan_s;
+}
+
+/* Devices that share one memory: their copies meet nowhere. */
+static void by_the_rules(void **state)
+{
+    (void)state;
+    uint64_t seed = support_seed("by the rules");
+    for (uint32_t c = 0; c < 60; c++) {
+        uint64_t key = random_u64(seed, c);
+        struct hardware hardware;
+        struct job_set jobs;
+        struct plan plan = {0};
+        uint32_t devices = random_job(key, &jobs);
+        test_hardware(&hardware, devices, UINT64_C(1) << 40, 1e10);
+        for (uint32_t d = 0; d < devices; d++) hardware.devices[d].p2p_group = 1;
+        hardware_note_p2p(&hardware);
+        make_plan(&hardware, &jobs, &plan);
+        assert_near(simulate(&plan, c % 2).makespan_s, literal_makespan_s(&plan));
+        plan_release(&plan);
+    }
+}
+
+/* --- files ----------------------------------------------------------------------------------- */
+
+static void round_trip(void **state)
+{
+    (void)state;
+    for (uint32_t c = 0; c < 12; c++) {
+        struct hardware hardware;
+        struct job_set jobs;
+        struct plan plan = {0}, again = {0};
+        struct error err = {0};
+        machine(&hardware, random_job(random_u64(77, c), &jobs), 1e10, 1e-6);
+        make_plan(&hardware, &jobs, &plan);
+        struct json_out *out = json_out_create(NULL);
+        size_t length;
+        assert_non_null(out);
+        plan_write_json(&plan, out);
+        const char *text = json_out_text(out, &length);
+        if (plan_parse("plan.json", text, length, &again, &err)) fail_msg("%s", err.text);
+        assert_int_equal(plan_fingerprint(&plan), plan_fingerprint(&again));
+        struct outcome a = simulate(&plan, false), b = simulate(&again, false);
+        assert_memory_equal(&a.makespan_s, &b.makespan_s, sizeof a.makespan_s);
+        json_out_destroy(out);
+        plan_release(&plan);
+        plan_release(&again);
+    }
+}
+
+/* --- broken plans ---------------------------------------------------------------------------- */
+
+/* Two stages, two replicas, tensor groups of two; m = 2 on each replica. */
+static void whole_plan(struct plan *out, uint32_t schedule)
+{
+    struct hardware hardware;
+    struct job_set jobs;
+    *out = (struct plan){0};
+    machine(&hardware, 8, 1e10, 0);
+    test_gpt_jobs(&jobs, 1, 4, 64, 256, 2);
+    jobs.jobs[0].network.heads = 4;
+    jobs.jobs[0].network.head_width = 16;
+    jobs.jobs[0].microbatches = 4;
+    jobs.jobs[0].parallel = (struct parallel){.tensor = 2, .pipeline = 2, .data = 2, .chunks = 1,
+                                              .schedule = schedule};
+    make_plan(&hardware, &jobs, out);
+}
+
+/* The n-th instance of a pass over a run, in plan order. */
+static struct plan_instance *instance_of(struct plan *plan, uint32_t pass, uint32_t run, uint32_t n)
+{
+    for (uint32_t i = 0; i < plan->instance_count; i++) {
+        const struct plan_unit *unit = &plan->units[plan->instances[i].unit];
+        if (unit->pass == pass && unit->shard == run && n-- == 0) return &plan->instances[i];
+    }
+    fail_msg("no such instance");
+    return NULL;
+}
+
+static struct plan_op *op_of(struct plan *plan, uint32_t pass, uint32_t run, uint32_t kind)
+{
+    const struct plan_unit *unit = &plan->units[instance_of(plan, pass, run, 0)->unit];
+    for (uint32_t o = 0; o < unit->op_count; o++)
+        if (plan->ops[unit->first_op + o].kind == kind) return &plan->ops[unit->first_op + o];
+    fail_msg("no such operation");
+    return NULL;
+}
+
+static void swap_instances(struct plan_instance *a, struct plan_instance *b)
+{
+    struct plan_instance swap = *a;
+    *a = *b;
+    *b = swap;
+}
+
+static void break_rounds(struct plan *p) { op_of(p, PLAN_FORWARD, 0, OP_COLLECTIVE)->rounds++; }
+static void break_bytes(struct plan *p) { op_of(p, PLAN_UPDATE, 0, OP_COLLECTIVE)->bytes /= 2; }
+static void break_axes(struct plan *p) { op_of(p, PLAN_UPDATE, 0, OP_COLLECTIVE)->axes = 1u << AXIS_TENSOR; }
+static void break_work(struct plan *p) { p->items[p->works[op_of(p, PLAN_FORWARD, 1, OP_COMPUTE)->work].first_item].m++; }
+static void break_pass(struct plan *p) { op_of(p, PLAN_UPDATE, 1, OP_COMPUTE)->pass = PLAN_FORWARD; }
+static void break_gang(struct plan *p) { instance_of(p, PLAN_FORWARD, 0, 0)->gang = 1; }
+static void break_lone(struct plan *p) { instance_of(p, PLAN_FORWARD, 0, 0)->gang = PLAN_NONE; }
+static void break_peer(struct plan *p) { instance_of(p, PLAN_FORWARD, 1, 0)->peer = 1; }
+static void break_device(struct plan *p) { p->gang_devices[1] = 0; }
+static void break_end(struct plan *p) { p->units[instance_of(p, PLAN_UPDATE, 1, 0)->unit].ends_minibatch ^= true; }
+static void break_repeat(struct plan *p) { p->segments[1].repeat_count = 1; }
+static void break_update(struct plan *p)
+{
+    swap_instances(instance_of(p, PLAN_UPDATE, 1, 0), instance_of(p, PLAN_BACKWARD, 1, 1));
+}
+static void break_weight(struct plan *p)
+{
+    swap_instances(instance_of(p, PLAN_BACKWARD_INPUT, 1, 0), instance_of(p, PLAN_BACKWARD_WEIGHT, 1, 0));
+}
+static void break_stream(struct plan *p) { op_of(p, PLAN_FORWARD, 0, OP_COMPUTE)->stream = STREAM_GROUP; }
+static void break_kind(struct plan *p) { op_of(p, PLAN_FORWARD, 0, OP_COLLECTIVE)->collective = COLLECTIVE_KIND_COUNT; }
+static void break_memory(struct plan *p)
+{
+    struct plan_op *op = op_of(p, PLAN_LOAD, 0, OP_COMPUTE);
+    p->buffers[p->accesses[op->first_access].buffer].bytes -= 64;
+}
+static void break_order(struct plan *p) { p->jobs.jobs[0].parallel.chunks = 2; }
+
+static void broken(void **state)
+{
+    (void)state;
+    static const struct {
+        void (*damage)(struct plan *plan);
+        uint32_t schedule;
+        const char *complaint;
+    } cases[] = {
+        {break_rounds, PIPELINE_1F1B, "times all-reduce of 8192 bytes over the tensor group (expected 5)"},
+        {break_bytes, PIPELINE_1F1B, "over the data group (expected 1)"},
+        {break_axes, PIPELINE_1F1B, "over the tensor group (expected"},
+        {break_work, PIPELINE_1F1B, "work: kernel 0 is"},
+        {break_pass, PIPELINE_1F1B, "form: a forward in a unit that is about update"},
+        {break_gang, PIPELINE_1F1B, "is on gang 1, device 0"},
+        {break_lone, PIPELINE_1F1B, "is not on the devices of stage 0"},
+        {break_peer, PIPELINE_1F1B, "copies from devices that are not of the previous stage"},
+        {break_device, PIPELINE_1F1B, "form: gang 0 has device 0 twice"},
+        {break_end, PIPELINE_1F1B, "ends the minibatch too early"},
+        {break_repeat, PIPELINE_1F1B, "forward and 2 backward passes and 1 updates (expected 4, 4, 2)"},
+        {break_update, PIPELINE_1F1B, "finds gradient of job-0 shard 1, microbatch 1 (expected gradient of job-0 shard 1, microbatch 2)"},
+        {break_weight, PIPELINE_ZB_H1, "lifetimes: accesses the"},
+        {break_stream, PIPELINE_1F1B, "form: a computation on the group stream"},
+        {break_kind, PIPELINE_1F1B, "collectives of kind 6"},
+        {break_memory, PIPELINE_1F1B, "memory: the state of job-0 shard 0 has"},
+        {break_order, PIPELINE_1F1B, "form: job-0: schedule '1f1b' with 2 chunks"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct plan plan;
+        struct error err = {0};
+        whole_plan(&plan, cases[i].schedule);
+        cases[i].damage(&plan);
+        enum status status = plan_check(&plan, &err);
+        if (status != STATUS_CHECK || !strstr(err.text, cases[i].complaint))
+            print_error("case %zu: '%s' does not say '%s'\n", i, err.text, cases[i].complaint);
+        assert_true(status == STATUS_CHECK && strstr(err.text, cases[i].complaint));
+        plan_release(&plan);
+    }
+}
+
+/* --- what does not fit ----------------------------------------------------------------------- */
+
+static void refused(void **state)
+{
+    (void)state;
+    static const struct {
+        struct parallel parallel;
+        uint64_t microbatches, memory_bytes;
+        const char *message;
+    } cases[] = {
+        {{1, 2, 1, 1, PIPELINE_1F1B, 0, false, 0, 3}, 4, 1u << 30,
+         "job 'job-0' is spread over devices 3 to 4, and machine 'made-up' has 4"},
+        {{1, 2, 1, 2, PIPELINE_1F1B, 0, false, 0, 0}, 4, 1u << 30,
+         "job 'job-0': schedule '1f1b' with 2 chunks (expected 1; 'interleaved' has several)"},
+        {{1, 2, 3, 1, PIPELINE_1F1B, 0, false, 0, 0}, 4, 1u << 30,
+         "job 'job-0': 4 microbatches on 3 data-parallel replicas (expected a multiple)"},
+        {{1, 2, 1, 1, PIPELINE_ZB_V, 0, false, 0, 0}, 4, 1u << 30,
+         "job 'job-0': schedule 'zb-v' with 1 chunks (expected 2)"},
+        {{3, 1, 1, 1, PIPELINE_1F1B, 0, false, 0, 0}, 4, 1u << 30,
+         "job 'job-0': tensor parallelism of 3 with 4 attention heads (expected a multiple)"},
+        {{1, 4, 1, 2, PIPELINE_INTERLEAVED, 0, false, 0, 0}, 4, 1u << 30,
+         "job 'job-0': 4 layers on 4 stages of 2 chunks (expected at least one each)"},
+        {{1, 2, 1, 1, PIPELINE_1F1B, 0, false, 0, 0}, 4, 1u << 16, "(expected nothing)"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct hardware hardware;
+        struct job_set jobs;
+        struct plan plan = {0};
+        struct error err = {0};
+        const struct planner_options options = {.regions = 0};
+        machine(&hardware, 4, 1e10, 0);
+        for (uint32_t d = 0; d < 4; d++) hardware.devices[d].memory_bytes = cases[i].memory_bytes;
+        test_gpt_jobs(&jobs, 1, 4, 64, 256, 2);
+        jobs.jobs[0].network.heads = 4;
+        jobs.jobs[0].network.head_width = 16;
+        jobs.jobs[0].microbatches = cases[i].microbatches;
+        jobs.jobs[0].parallel = cases[i].parallel;
+        enum status status = planner_plan(&hardware, &jobs, &options, &plan, &err);
+        if (cases[i].memory_bytes == 1u << 16) {
+            assert_int_equal(status, STATUS_INFEASIBLE);
+            assert_non_null(strstr(err.text, "job 'job-0' needs "));
+            assert_non_null(strstr(err.text, " bytes missing)"));
+        } else {
+            assert_string_equal(err.text, cases[i].message);
+            assert_int_equal(status, STATUS_BAD_INPUT);
+        }
+        plan_release(&plan);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bubbles),    cmocka_unit_test(data_parallel), cmocka_unit_test(all_together),
+        cmocka_unit_test(unlike_devices), cmocka_unit_test(round_trip),    cmocka_unit_test(broken),
+        cmocka_unit_test(refused),        cmocka_unit_test(by_the_rules),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
