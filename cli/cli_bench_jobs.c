@@ -45,6 +45,7 @@ static enum status make(const struct planning *planning, struct planned *out, st
         .iterations = BENCH_ITERATIONS};
     struct cli_source source = {.jobs_path = planning->path,
                                 .machine = planning->bench->options.machine,
+                                .parallel = CLI_PARALLEL_NONE,
                                 .order = planning->seed == 1 ? 0 : planning->seed};
     struct cli_field *field = alloc_zeroed(1, sizeof *field);
     if (!field) return error_memory(err, "plans", sizeof *field);

@@ -3,11 +3,10 @@
 
 #include <assert.h>
 
-const char *const cli_schedule_choices[] = {"as the jobs say", "gpipe", "1f1b", "interleaved", "zb-h1",
-                                            "zb-h2", "zb-v", NULL};
-const char *const cli_recompute_choices[] = {"as the jobs say", "none", "selective", "full", NULL};
-static_assert(sizeof cli_schedule_choices / sizeof cli_schedule_choices[0] == PIPELINE_SCHEDULE_COUNT + 2 &&
-                  sizeof cli_recompute_choices / sizeof cli_recompute_choices[0] == RECOMPUTE_COUNT + 2,
+const char *const cli_schedule_choices[] = {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v", NULL};
+const char *const cli_recompute_choices[] = {"none", "selective", "full", NULL};
+static_assert(sizeof cli_schedule_choices / sizeof cli_schedule_choices[0] == PIPELINE_SCHEDULE_COUNT + 1 &&
+                  sizeof cli_recompute_choices / sizeof cli_recompute_choices[0] == RECOMPUTE_COUNT + 1,
               "every schedule and every way of recomputing can be asked for");
 
 enum status cli_parallel_apply(const struct cli_parallel *parallel, struct job_set *jobs, struct error *err)
@@ -20,9 +19,9 @@ enum status cli_parallel_apply(const struct cli_parallel *parallel, struct job_s
         if (!parallel_is_set(&job->parallel))
             return error_set(err, STATUS_BAD_INPUT,
                              "option '--%s' for job '%s', which is not spread over devices (see --parallel)",
-                             parallel->schedule > 0 ? "schedule" : "recompute", job->name);
-        if (parallel->schedule > 0) job->parallel.schedule = (uint32_t)parallel->schedule - 1;
-        if (parallel->recompute > 0) job->parallel.recompute = (uint32_t)parallel->recompute - 1;
+                             parallel->schedule != CLI_AS_THE_JOBS_SAY ? "schedule" : "recompute", job->name);
+        if (parallel->schedule != CLI_AS_THE_JOBS_SAY) job->parallel.schedule = (uint32_t)parallel->schedule;
+        if (parallel->recompute != CLI_AS_THE_JOBS_SAY) job->parallel.recompute = (uint32_t)parallel->recompute;
     }
     return STATUS_OK;
 }

@@ -7,8 +7,10 @@
 
 struct cli_parallel {
     const char *degrees; /* "tp=8,pp=4"; NULL: what the jobs say */
-    size_t schedule, recompute; /* index into the choices below; 0: not given */
+    size_t schedule, recompute; /* index into the choices below, or CLI_AS_THE_JOBS_SAY */
 };
+#define CLI_AS_THE_JOBS_SAY SIZE_MAX
+#define CLI_PARALLEL_NONE {.schedule = CLI_AS_THE_JOBS_SAY, .recompute = CLI_AS_THE_JOBS_SAY}
 
 extern const char *const cli_schedule_choices[], *const cli_recompute_choices[]; /* NULL at the end */
 
@@ -28,7 +30,8 @@ MUST_CHECK enum status cli_parallel_apply(const struct cli_parallel *parallel, s
 /* Was anything asked for? */
 static inline bool cli_parallel_given(const struct cli_parallel *parallel)
 {
-    return parallel->degrees || parallel->schedule > 0 || parallel->recompute > 0;
+    return parallel->degrees || parallel->schedule != CLI_AS_THE_JOBS_SAY ||
+           parallel->recompute != CLI_AS_THE_JOBS_SAY;
 }
 
 #endif

@@ -155,12 +155,13 @@ static void show_progress(void *context, double done, double total)
 }
 
 enum status cli_predict(const struct plan *plan, const struct hardware *hardware,
-                        bool record_spans, struct cli_prediction *out, struct error *err)
+                        uint32_t how, struct cli_prediction *out, struct error *err)
 {
     struct progress progress;
     struct sim_options options = {
         .hardware = hardware,
-        .record_spans = record_spans,
+        .record_spans = how & PREDICT_SPANS,
+        .no_fold = how & PREDICT_EVERY_DEVICE,
         .on_progress = show_progress,
         .context = &progress,
     };

@@ -17,14 +17,19 @@ struct cli_prediction {
                                 figure for it */
 };
 
+/* How to simulate. */
+enum {
+    PREDICT_SPANS = 1,       /* the trace has every operation */
+    PREDICT_EVERY_DEVICE = 2 /* also those that do what another one does */
+};
+
 /*
  * Simulate `plan` on `hardware` (NULL: its own), with a progress bar when it takes longer than a
  * second, and check the outcome. Zeroed struct in; release it also after an error.
  * Errors: those of sim_run(); STATUS_CHECK when a figure is past 100 % of a physical peak.
  */
 MUST_CHECK enum status cli_predict(const struct plan *plan, const struct hardware *hardware,
-                                   bool record_spans, struct cli_prediction *out,
-                                   struct error *err);
+                                   uint32_t how, struct cli_prediction *out, struct error *err);
 void cli_prediction_release(struct cli_prediction *prediction);
 
 /* FLOPs of forward and backward passes of all jobs of a plan (the numerator of MFU). */

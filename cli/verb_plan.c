@@ -175,6 +175,7 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
 {
     struct request request = {
         .source.machine = CLI_MACHINE_NONE,
+        .source.parallel = CLI_PARALLEL_NONE,
         .time_limit_s = -1,
         .argc = argc,
         .argv = argv,

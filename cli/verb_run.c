@@ -669,7 +669,7 @@ static enum status run_plan_file(struct cli *cli, struct report *report, const c
 {
     struct cli_prediction prediction = {0};
     char result_path[CLI_PATH_BYTES];
-    enum status status = cli_predict(report->plan, NULL, false, &prediction, err);
+    enum status status = cli_predict(report->plan, NULL, 0, &prediction, err);
     report->prediction = &prediction;
     if (status == STATUS_OK) status = cli_child_file(result_path, err);
     if (status == STATUS_OK) {
@@ -750,6 +750,10 @@ static enum status run(struct cli *cli, const struct request *request, struct er
     struct plan plan = {0};
     struct report report = {.request = request, .plan = &plan};
     enum status status = plan_read(request->plan_path, &plan, err);
+    if (status == STATUS_OK && plan.gang_count > 0)
+        status = error_set(err, STATUS_BAD_INPUT,
+                           "'%s' spreads jobs over several devices at once, which can be simulated, not run",
+                           request->plan_path);
     if (status == STATUS_OK) status = check_contradiction(request, &plan, err);
     if (status == STATUS_OK) status = check_folder(request->trace_path, err);
     if (status == STATUS_OK) warn_other_machine(cli, &plan);

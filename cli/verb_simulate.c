@@ -10,10 +10,12 @@
 #include "base/size.h"
 #include "cli/cli.h"
 #include "cli/cli_machine.h"
+#include "cli/cli_parallel.h"
 #include "cli/cli_predict.h"
 #include "cli/cli_table.h"
 #include "cli/cli_trace.h"
 #include "planner/plan_io.h"
+#include "planner/planner.h"
 
 struct report {
     const char *plan_path, *trace_path;
@@ -135,7 +137,8 @@ static enum status print_text(struct cli *cli, const struct report *report, stru
         cli_next(cli, (const char *const[]){"plot", "timeline", report->trace_path, "-o",
                                             "timeline.svg", NULL});
     } else {
-        cli_next(cli, (const char *const[]){"run", report->plan_path, NULL});
+        if (report->plan->gang_count == 0)
+            cli_next(cli, (const char *const[]){"run", report->plan_path, NULL});
     }
     return STATUS_OK;
 }
@@ -220,16 +223,37 @@ static enum status fit_machine(const struct cli_machine *machine, const struct p
     return STATUS_OK;
 }
 
+/* Jobs, spread as asked for, on the machine. */
+static enum status plan_jobs(const char *path, const struct cli_machine *machine,
+                             const struct cli_parallel *parallel, struct plan *plan, struct error *err)
+{
+    struct hardware hardware = {0};
+    struct job_set jobs = {0};
+    const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
+    enum status status = cli_machine_read(machine, &hardware, err);
+    if (status == STATUS_OK) status = job_set_read(path, &jobs, err);
+    if (status == STATUS_OK) status = cli_parallel_apply(parallel, &jobs, err);
+    if (status == STATUS_OK) status = planner_plan(&hardware, &jobs, &options, plan, err);
+    hardware_release(&hardware);
+    job_set_release(&jobs);
+    return status;
+}
+
 enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *err)
 {
     struct cli_machine machine = CLI_MACHINE_NONE;
+    struct cli_parallel parallel = CLI_PARALLEL_NONE;
     struct report report = {0};
+    bool no_fold = false;
     const struct option_spec specs[] = {
         OPTION_STRING("trace", 0, "FILE", &report.trace_path,
                       "write the predicted trace there, compressed when it ends in .gz"),
         OPTION_STRING("hw", 0, "MACHINE", &machine.name,
                       "time the plan on another machine: a name or a hardware file"),
+        CLI_MACHINE_SIZES(&machine),
         CLI_MACHINE_SPEEDS(&machine),
+        CLI_PARALLEL(&parallel),
+        OPTION_FLAG("no-fold", 0, &no_fold, "simulate every device, also those that do what another does"),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
@@ -238,14 +262,21 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
         .argument_min = 1,
         .argument_max = 1,
         .examples = (const char *const[]){"spillway simulate plan.json --trace predicted.json.gz",
-                                          "spillway simulate plan.json --hw a100-sxm4-40gb", NULL},
-        .details = "--link-rate, --p2p-rate, --no-p2p and --threads change the machine that --hw names; "
+                                          "spillway simulate plan.json --hw a100-sxm4-40gb",
+                                          "spillway simulate jobs.json --hw '8x a100-sxm4-80gb' --parallel tp=2,pp=4",
+                                          NULL},
+        .details = "With --parallel (or --schedule, --recompute) FILE is a jobs file, whose jobs are planned "
+                   "like that on the machine of --hw and its options. Else FILE is a plan: --link-rate, --p2p-rate, --no-p2p and --threads change the machine that --hw names; "
                    "without --hw the plan's own machine is used as the plan holds it.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
         return err->status;
-    if (!machine.name && (machine.link_bytes_per_s >= 0 || machine.p2p_bytes_per_s >= 0 ||
+    bool sizes = machine.devices > 0 || machine.device_memory_bytes >= 0 || machine.host_memory_bytes >= 0;
+    if (sizes && !cli_parallel_given(&parallel))
+        return error_set(err, STATUS_BAD_INPUT, "--devices, --device-memory and --host-memory are the machine's "
+                         "that jobs are planned for (--parallel); a plan has its own");
+    if (!machine.name && !cli_parallel_given(&parallel) && (machine.link_bytes_per_s >= 0 || machine.p2p_bytes_per_s >= 0 ||
                           machine.no_p2p || machine.threads > 0))
         return error_set(err, STATUS_BAD_INPUT, "--link-rate, --p2p-rate, --no-p2p and --threads change "
                          "the machine of --hw, which is missing");
@@ -259,12 +290,15 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
     report.plan_path = options.operands[0];
     report.plan = &plan;
     report.prediction = &prediction;
-    report.hardware = machine.name ? &hardware : &plan.hardware;
-    enum status status = plan_read(report.plan_path, &plan, err);
-    if (status == STATUS_OK && machine.name)
+    bool spread = cli_parallel_given(&parallel), other = machine.name && !spread;
+    report.hardware = other ? &hardware : &plan.hardware;
+    enum status status = spread ? plan_jobs(report.plan_path, &machine, &parallel, &plan, err)
+                                : plan_read(report.plan_path, &plan, err);
+    if (status == STATUS_OK && other)
         status = fit_machine(&machine, &plan, &hardware, err);
     if (status == STATUS_OK)
-        status = cli_predict(&plan, machine.name ? &hardware : NULL, report.trace_path != NULL,
+        status = cli_predict(&plan, other ? &hardware : NULL,
+                             (report.trace_path ? PREDICT_SPANS : 0) | (no_fold ? PREDICT_EVERY_DEVICE : 0),
                              &prediction, err);
     if (status == STATUS_OK && report.trace_path)
         status = trace_write(&prediction.trace, report.trace_path, err);

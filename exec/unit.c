@@ -91,6 +91,7 @@ const char *unit_missing_kernel(const struct kernels *kernels, const struct job 
 const char *unit_unsupported(const struct job *job)
 {
     const struct family *family = families[job->network.family];
+    if (parallel_is_set(&job->parallel)) return "jobs that are spread over devices can be planned and simulated only";
     if (family) return family->unsupported ? family->unsupported(job) : NULL;
     static _Thread_local char text[96];
     snprintf(text, sizeof text, "networks of family '%s' can be planned and simulated only",

@@ -23,8 +23,8 @@ static void test_sizes(void **state)
     uint32_t layouts[] = {2, 0, 1};
     struct plan_unit units[] = {{.op_count = 3, .acquire_count = 1},
                                 {.op_count = 5, .acquire_count = 2}};
-    struct plan_instance instances[] = {{0, 0, PLAN_NONE, 0}, {1, 1, PLAN_NONE, 1},
-                                         {0, 1, PLAN_NONE, 1}};
+    struct plan_instance instances[] = {{0, 0, PLAN_NONE, PLAN_NONE, 0}, {1, 1, PLAN_NONE, PLAN_NONE, 1},
+                                         {0, 1, PLAN_NONE, PLAN_NONE, 1}};
     struct plan_segment segments[] = {{0, 2, 7}, {1, 2, 2}};
     struct plan_buffer buffers[] = {{.bytes = 300, .on_device = true},
                                     {.bytes = 1200},

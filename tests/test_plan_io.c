@@ -191,12 +191,11 @@ static const struct fault faults[] = {
      "plan.json:171:16: shard 3 does not exist (there are 3)"},
     {"\"units\"", "\"pass\": \"forward\"", "\"pass\": \"forwards\"",
      "plan.json:145:15: unknown pass 'forwards' (expected forward, loss, backward, batch, "
-     "update, norm, evaluate, keep, load or store)"},
+     "update, norm, evaluate, keep, load, store, backward-input or backward-weight)"},
     {"\"units\"", "\"ends_minibatch\": false", "\"ends_minibatch\": 0",
      "plan.json:146:25: 'ends_minibatch' is a number (expected true or false)"},
     {"\"units\"", "\"compute\": \"batch\"", "\"compute\": \"load\"",
-     "plan.json:148:21: unknown compute 'load' (expected forward, loss, backward, batch, "
-     "update, norm, evaluate or keep)"},
+     "plan.json: unit 0, operation 0 (job-0 shard 0 forward): form: kind 1 on stream 0, pass 8"},
     {"\"units\"", "\"compute\": \"batch\"", "\"comptue\": \"batch\"",
      "plan.json:148:9: an operation without kind (expected 'copy', 'compute' or 'collective')"},
     {"\"units\"", "\"copy\": \"h2d\"", "\"copy\": \"host\"",
