@@ -143,6 +143,34 @@ static enum status print_jobs(struct cli *cli, const struct plan *plan, struct e
     return STATUS_OK;
 }
 
+/* Jobs that are spread over devices. */
+static enum status print_spread_jobs(struct cli *cli, const struct plan *plan, struct error *err)
+{
+    struct cli_table table;
+    char text[QUANTITY_TEXT_BYTES], degrees[PARALLEL_TEXT_BYTES];
+    cli_table_begin(&table, (const char *const[]){"JOB", "NETWORK", ">PARAMETERS", "OPTIMIZER", "SPREAD",
+                                                  ">DEVICES", "SCHEDULE", ">MICROBATCHES", "RECOMPUTED", NULL});
+    uint32_t shown = plan->jobs.count < CLI_ROWS_MAX ? plan->jobs.count : CLI_ROWS_MAX;
+    for (uint32_t j = 0; j < shown; j++) {
+        const struct job *job = &plan->jobs.jobs[j];
+        const struct parallel *p = &job->parallel;
+        cli_table_cell(&table, "%s", job->name);
+        cli_table_cell(&table, "%s", network_label(job->network.name));
+        cli_table_cell(&table, "%s", quantity_text((double)network_parameters(&job->network),
+                                                   DIMENSION_COUNT_OF, text));
+        cli_table_cell(&table, "%s", optimizer_names[job->optimizer.kind]);
+        cli_table_cell(&table, "%s", parallel_text(p, degrees));
+        cli_table_cell(&table, "%" PRIu32 " to %" PRIu64, p->first_device,
+                       p->first_device + parallel_devices(p) - 1);
+        cli_table_cell(&table, "%s", pipeline_schedule_names[p->schedule]);
+        cli_table_cell(&table, "%" PRIu64, job->microbatches / p->data);
+        cli_table_cell(&table, "%s", recompute_names[p->recompute]);
+    }
+    if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
+    cli_more_rows(cli->out, shown, plan->jobs.count);
+    return STATUS_OK;
+}
+
 static void place_cells(struct cli_table *table, const char *name, uint64_t used, uint64_t most)
 {
     char text[QUANTITY_TEXT_BYTES];
@@ -307,7 +335,8 @@ static void print_next(struct cli *cli, const struct cli_plan_report *report)
     const char *words[WORDS_MAX] = {"plan"};
     size_t count = 1;
     if (report->plan_path) {
-        cli_next(cli, (const char *const[]){"run", report->plan_path, NULL});
+        const char *verb = report->plan->gang_count > 0 ? "simulate" : "run";
+        cli_next(cli, (const char *const[]){verb, report->plan_path, NULL});
         return;
     }
     for (int i = 1; i < report->argc && count + 5 < WORDS_MAX; i++) {
@@ -320,8 +349,10 @@ static void print_next(struct cli *cli, const struct cli_plan_report *report)
         if (alone) i++;
         if (!alone && !joined) words[count++] = text;
     }
-    words[count++] = "--policy";
-    words[count++] = report->policy ? report->policy : report->plan->policy;
+    if (report->plan->gang_count == 0) {
+        words[count++] = "--policy";
+        words[count++] = report->policy ? report->policy : report->plan->policy;
+    }
     words[count++] = "-o";
     words[count++] = "plan.json";
     cli_next(cli, words);
@@ -338,7 +369,8 @@ enum status cli_plan_text(struct cli *cli, const struct cli_plan_report *report,
         if (print_policies(cli, report, err) != STATUS_OK) return err->status;
         fprintf(out, "\nThe best is %s:\n\n", report->outcomes[report->best].policy);
     }
-    if (print_jobs(cli, plan, err) != STATUS_OK) return err->status;
+    bool spread = plan->gang_count > 0;
+    if ((spread ? print_spread_jobs : print_jobs)(cli, plan, err) != STATUS_OK) return err->status;
     fputc('\n', out);
     if (print_places(cli, plan, err) != STATUS_OK) return err->status;
     fputc('\n', out);

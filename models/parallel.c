@@ -93,6 +93,20 @@ static enum status check_division(const struct parallel *p, const char *what, ui
                      value, what);
 }
 
+/* What a job that is spread may not ask for. */
+static enum status check_wishes(const struct job *job, struct error *err)
+{
+    if (job->parallel.zero > 1)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "'zero' is %" PRIu32 " (expected 0 or 1: gradients and parameters are not split)",
+                         job->parallel.zero);
+    if (job_clips(job))
+        return error_set(err, STATUS_BAD_INPUT, "a job that is spread over devices does not clip its gradients");
+    if (job->evaluation.every > 0)
+        return error_set(err, STATUS_BAD_INPUT, "a job that is spread over devices has no evaluations");
+    return STATUS_OK;
+}
+
 static enum status check_tensor(const struct job *job, struct error *err)
 {
     const struct parallel *p = &job->parallel;
@@ -113,6 +127,7 @@ static enum status check_tensor(const struct job *job, struct error *err)
 enum status parallel_check(const struct job *job, struct error *err)
 {
     if (!parallel_is_set(&job->parallel)) return STATUS_OK;
+    TRY(check_wishes(job, err));
     TRY(check_schedule(job, err));
     return check_tensor(job, err);
 }
@@ -158,6 +173,24 @@ void parallel_write(const struct parallel *p, struct json_out *out, const char *
 }
 
 /* --- the command line's form ---------------------------------------------------------------- */
+
+const char *parallel_text(const struct parallel *p, char text[PARALLEL_TEXT_BYTES])
+{
+    const struct {
+        const char *name;
+        uint32_t value, usual;
+    } words[] = {{"tp=", p->tensor, 1}, {"pp=", p->pipeline, 1}, {"dp=", p->data, 1},
+                 {"v=", p->chunks, 1},  {"zero=", p->zero, 0}};
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < ARRAY_COUNT(words); i++)
+        if (words[i].value != words[i].usual)
+            used += (size_t)snprintf(text + used, PARALLEL_TEXT_BYTES - used, "%s%s%" PRIu32, used > 0 ? "," : "",
+                                     words[i].name, words[i].value);
+    if (p->sequence) used += (size_t)snprintf(text + used, PARALLEL_TEXT_BYTES - used, "%ssp", used > 0 ? "," : "");
+    if (used == 0) snprintf(text, PARALLEL_TEXT_BYTES, "one device");
+    return text;
+}
 
 /* A word of it, [begin, begin + length). */
 static enum status parse_word(const char *begin, size_t length, struct parallel *out, struct error *err)

@@ -68,7 +68,7 @@ struct parallel {
     uint32_t recompute;              /* enum recompute */
     bool sequence;                   /* norms and dropouts are split along the sequence in tensor groups */
     uint32_t zero;                   /* 0 to 3: what data-parallel ranks split: nothing, the optimizer's
-                                        states, gradients too, parameters too */
+                                        states, gradients too, parameters too; plans are made for 0 and 1 */
     uint32_t first_device;
 };
 
@@ -104,7 +104,8 @@ static inline struct parallel_place parallel_place(const struct parallel *parall
  * Do the parts fit together and the job? Schedules without chunks have one, zb-v two, interleaved at
  * least two, and microbatches of a replica that `pipeline` divides; there are layers for every run; `data`
  * divides the microbatches; `tensor` divides heads, widths and, with `sequence`, tokens; networks known by
- * a profile alone are not cut by tensors.
+ * a profile alone are not cut by tensors; nothing else is asked for that plans do not have: `zero` above 1,
+ * clipping, evaluations.
  * Errors: STATUS_BAD_INPUT, in words, without a place.
  */
 struct job;
@@ -124,5 +125,9 @@ void parallel_write(const struct parallel *parallel, struct json_out *out, const
 /* "tp=8,pp=8,dp=4,v=2,sp,zero=1": what it does not name keeps what *out has, degrees of a job that was not
  * spread are 1. Errors: STATUS_BAD_INPUT. */
 MUST_CHECK enum status parallel_parse_text(const char *text, struct parallel *out, struct error *err);
+
+/* The same in that form, what is 1 left out: "tp=8,pp=8,dp=4,v=2,sp,zero=1"; "one device". */
+enum { PARALLEL_TEXT_BYTES = 96 };
+const char *parallel_text(const struct parallel *parallel, char text[PARALLEL_TEXT_BYTES]);
 
 #endif

@@ -127,7 +127,7 @@ enum status plan_memory_planned(const struct plan *plan, uint32_t device, struct
     uint8_t *uses = alloc_zeroed((size_t)plan->slot_count + 1, sizeof *uses);
     if (!uses) return error_memory(err, "a table of memory", plan->slot_count);
     for (uint32_t i = 0; i < plan->instance_count; i++)
-        if (plan->instances[i].device == device) note_instance(plan, &plan->instances[i], uses);
+        if (plan_runs_on(plan, &plan->instances[i], device)) note_instance(plan, &plan->instances[i], uses);
     enum status status = plan_memory_count(plan, uses, out, err);
     free(uses);
     return status;
