@@ -31,9 +31,11 @@ static const double gap_px = 0.25, narrow_px = 3, least_part = 0.004;
 static enum plot_shade shade_of(const struct trace_span *span)
 {
     if (span->kind == OP_COPY) return PLOT_SHADE_BACKWARD; /* thin rows need strong colours */
+    if (span->kind == OP_COLLECTIVE) return PLOT_SHADE_COUNT;
     switch (span->pass) {
     case PLAN_FORWARD: return PLOT_SHADE_FORWARD;
-    case PLAN_LOSS: return PLOT_SHADE_LOSS;
+    case PLAN_LOSS:
+    case PLAN_BACKWARD_WEIGHT: return PLOT_SHADE_LOSS;
     default: return PLOT_SHADE_BACKWARD;
     }
 }

@@ -17,7 +17,7 @@ struct plot_box {
     uint32_t row;
     uint32_t job;         /* UINT32_MAX: of any */
     uint32_t shard;       /* of its first span; boxes of shares: 0 */
-    enum plot_shade shade;
+    enum plot_shade shade; /* PLOT_SHADE_COUNT: a collective */
     bool merged;          /* more than one span */
     double last_px;       /* width of the last span that went in */
 };

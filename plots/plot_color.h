@@ -21,6 +21,7 @@ enum {
     PLOT_PREDICTED = 0x0171d0, /* blue */
     PLOT_PREDICTED_FILL = 0xd9e9f9,
     PLOT_MEASURED = 0xc2410c,  /* burnt orange: apart from the blue in every kind of sight */
+    PLOT_JOINING = 0x8c959f,   /* collectives, whosever they are */
     PLOT_LIMIT = 0x1f2328
 };
 enum { PLOT_TITLE_PX = 16, PLOT_TEXT_PX = 12, PLOT_SMALL_PX = 11, PLOT_TINY_PX = 9 };

@@ -63,7 +63,9 @@ struct timeline {
     struct arena arena;
     struct row *rows;
     uint32_t row_count;
-    uint32_t device_kind_count; /* rows of a device and side: compute, h2d, d2h, p2p if it was used */
+    uint32_t device_kinds[STREAM_HOST], device_kind_count; /* rows of a device and side */
+    const char *middle_shade; /* what has it; NULL: nothing drawn */
+    bool joins;               /* there are collectives */
     uint32_t host_kinds[3], host_kind_count; /* the last rows are the host's streams, side by side */
     double rows_height_px;
     uint32_t *row_of_stream[PLOT_SIDES]; /* per side; NULL without that trace */
@@ -87,9 +89,10 @@ static uint32_t row_index(const struct timeline *t, uint32_t side,
         if (stream->kind == t->host_kinds[k])
             return view->device_count * view->trace_count * t->device_kind_count +
                    before * t->host_kind_count + k;
-    if (stream->kind >= t->device_kind_count || stream->device >= view->device_count)
-        return PLOT_ROW_NONE;
-    return (stream->device * view->trace_count + before) * t->device_kind_count + stream->kind;
+    uint32_t kind = 0;
+    while (kind < t->device_kind_count && t->device_kinds[kind] != stream->kind) kind++;
+    if (kind == t->device_kind_count || stream->device >= view->device_count) return PLOT_ROW_NONE;
+    return (stream->device * view->trace_count + before) * t->device_kind_count + kind;
 }
 
 static bool runs_anything(const struct plot_view *view, uint32_t kind)
@@ -109,6 +112,36 @@ static void find_host_kinds(struct timeline *t)
         if (runs_anything(&t->view, kinds[k])) t->host_kinds[t->host_kind_count++] = kinds[k];
 }
 
+/* Computing always; copies from and to the host unless only other streams copy; the rest if it was used. */
+static void find_device_kinds(struct timeline *t)
+{
+    bool others = false;
+    for (uint32_t k = STREAM_P2P; k < STREAM_HOST; k++) others |= runs_anything(&t->view, k);
+    bool host = runs_anything(&t->view, STREAM_H2D) || runs_anything(&t->view, STREAM_D2H) || !others;
+    for (uint32_t k = STREAM_COMPUTE; k < STREAM_HOST; k++) {
+        bool of_host = k == STREAM_H2D || k == STREAM_D2H;
+        if (k == STREAM_COMPUTE || (of_host ? host : runs_anything(&t->view, k)))
+            t->device_kinds[t->device_kind_count++] = k;
+    }
+}
+
+/* What stands in the legend. */
+static void find_passes(struct timeline *t)
+{
+    bool loss = false, weights = false, spread = false;
+    for (uint32_t side = 0; side < PLOT_SIDES; side++) {
+        const struct trace *trace = t->view.traces[side];
+        for (uint64_t i = 0; trace && i < trace->span_count; i++) {
+            const struct trace_span *span = &trace->spans[i];
+            loss |= span->pass == PLAN_LOSS;
+            weights |= span->kind == OP_COMPUTE && span->pass == PLAN_BACKWARD_WEIGHT;
+            spread |= span->pass == PLAN_UPDATE && trace->streams[span->stream].kind == STREAM_COMPUTE;
+            t->joins |= span->kind == OP_COLLECTIVE;
+        }
+    }
+    t->middle_shade = loss || !spread ? "loss (last shard)" : weights ? "gradients of weights" : NULL;
+}
+
 /* `growth` is 1 at first: a height is needed to know it. */
 static void place_rows(struct timeline *t, double growth)
 {
@@ -118,10 +151,10 @@ static void place_rows(struct timeline *t, double growth)
         if (d > 0) y_px += device_gap_px;
         for (uint32_t side = 0; side < t->view.trace_count; side++) {
             if (side > 0) y_px += side_gap_px;
-            for (uint32_t k = STREAM_COMPUTE; k < t->device_kind_count; k++) {
+            for (uint32_t k = 0; k < t->device_kind_count; k++) {
                 double height_px = growth * (k == 0 ? compute_px : copy_px);
                 if (k > 0) y_px += row_gap_px;
-                t->rows[row++] = (struct row){y_px, y_px + height_px, k, side, d};
+                t->rows[row++] = (struct row){y_px, y_px + height_px, t->device_kinds[k], side, d};
                 y_px += height_px;
             }
         }
@@ -145,7 +178,8 @@ static enum status make_rows(struct timeline *t, struct error *err)
     const struct plot_view *view = &t->view;
     void *memory;
     find_host_kinds(t);
-    t->device_kind_count = runs_anything(view, STREAM_P2P) ? STREAM_P2P + 1 : STREAM_P2P;
+    find_device_kinds(t);
+    find_passes(t);
     t->row_count =
         view->trace_count * (view->device_count * t->device_kind_count + t->host_kind_count);
     enum status status = arena_array(&t->arena, t->row_count, sizeof *t->rows, &memory, err);
@@ -250,6 +284,7 @@ static enum status make_boxes(struct timeline *t, struct error *err)
 static uint32_t box_color(const struct timeline *t, const struct plot_box *box)
 {
     if (box->job == UINT32_MAX) return plot_gray(PLOT_SHADE_BACKWARD);
+    if (box->shade == PLOT_SHADE_COUNT) return PLOT_JOINING;
     return t->bin_count > 0 ? plot_share_color(box->job) : plot_job_color(box->job, box->shade);
 }
 
@@ -266,7 +301,7 @@ static double legend_height_px(const struct timeline *t)
 {
     uint32_t jobs = drawn_job_count(t);
     uint32_t lines = jobs > LEGEND_JOBS_MAX ? LEGEND_JOBS_MAX + 1 : jobs;
-    lines += t->bin_count > 0 ? 3 : PLOT_SHADE_COUNT + 1 + t->numbered;
+    lines += t->bin_count > 0 ? 3 : PLOT_SHADE_COUNT - (t->middle_shade ? 0u : 1u) + 1 + t->joins + t->numbered;
     return lines * legend_line_px + legend_gap_px;
 }
 
@@ -303,13 +338,20 @@ static double draw_job_legend(struct timeline *t, double x_px, double y_px)
 
 static void draw_legend(struct timeline *t, double x_px, double y_px)
 {
-    static const char *const names[] = {"forward", "loss (last shard)", "backward"};
+    const char *const names[] = {"forward", t->middle_shade, "backward"};
     const struct plot_font font = {PLOT_SMALL_PX, false, PLOT_FAINT_INK};
     double text_px = x_px + swatch_px + 7;
     y_px = draw_job_legend(t, x_px, y_px + legend_line_px / 2) + legend_gap_px;
-    for (uint32_t s = 0; t->bin_count == 0 && s < PLOT_SHADE_COUNT; s++, y_px += legend_line_px) {
+    for (uint32_t s = 0; t->bin_count == 0 && s < PLOT_SHADE_COUNT; s++) {
+        if (!names[s]) continue;
         draw_swatch(t, x_px, y_px, swatch_px, plot_gray(s));
         plot_script_text(&t->script, text_px, y_px, PLOT_LEFT, font, names[s]);
+        y_px += legend_line_px;
+    }
+    if (t->joins && t->bin_count == 0) {
+        draw_swatch(t, x_px, y_px, swatch_px, PLOT_JOINING);
+        plot_script_text(&t->script, text_px, y_px, PLOT_LEFT, font, "collective");
+        y_px += legend_line_px;
     }
     draw_swatch(t, x_px, y_px, copy_px, plot_gray(PLOT_SHADE_BACKWARD));
     plot_script_text(&t->script, text_px, y_px, PLOT_LEFT, font,
@@ -339,7 +381,7 @@ static void draw_rows(struct timeline *t, const struct plot_area *area)
         plot_script_box(&t->script, area->left_px, top_px, area->right_px, bottom_px, PLOT_TRACK);
         if (side == 0 && kind == STREAM_READ)
             plot_script_text(&t->script, 16, middle_px, PLOT_LEFT, device_font, "storage");
-        if (plan_stream_copies(kind)) {
+        if (plan_stream_copies(kind) || kind == STREAM_GROUP || kind == STREAM_DATA) {
             plot_script_text(&t->script, area->left_px - 5, middle_px, PLOT_RIGHT, copy_font,
                              plan_stream_names[kind]);
             continue;
