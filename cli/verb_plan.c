@@ -123,6 +123,30 @@ static void warn_missing_data(struct cli *cli, const struct plan *plan)
     }
 }
 
+/* Jobs that are spread are resident: nothing of this is about them. */
+static enum status check_for_spread(const struct request *request, const struct plan *plan, struct error *err)
+{
+    const struct {
+        bool given;
+        const char *name;
+    } options[] = {
+        {request->activations > 0, "activations (expected --recompute)"},
+        {request->optimizer > 0, "optimizer"},
+        {request->cuts > 0, "cuts"},
+        {request->stored > 0, "stored"},
+        {request->no_double_buffer, "no-double-buffer"},
+        {request->no_persistence, "no-persistence"},
+        {request->regions > 0, "regions"},
+        {request->shards > 0, "shards"},
+    };
+    if (plan->gang_count == 0) return STATUS_OK;
+    for (size_t i = 0; i < ARRAY_COUNT(options); i++)
+        if (options[i].given)
+            return error_set(err, STATUS_BAD_INPUT, "for jobs that are spread over devices there is no --%s",
+                             options[i].name);
+    return STATUS_OK;
+}
+
 static enum status report(struct cli *cli, const struct request *request,
                           const struct cli_candidate *candidate, const struct cli_field *field,
                           struct error *err)
@@ -142,6 +166,7 @@ static enum status report(struct cli *cli, const struct request *request,
         content.fitting_only = asks_for(request, "optimal");
         content.best = field->best;
     }
+    if (check_for_spread(request, &candidate->plan, err) != STATUS_OK) return err->status;
     warn_missing_data(cli, &candidate->plan);
     if (request->output && plan_write(&candidate->plan, request->output, err) != STATUS_OK)
         return err->status;

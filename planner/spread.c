@@ -64,6 +64,7 @@ struct spread {
     struct spread_times times;
     struct pipeline_order order;
     uint64_t base_bytes;     /* where other jobs' memory on these devices ends */
+    double estimated_end_s;
     /* of the unit at hand */
     uint32_t slots[16];
     uint32_t slot_count;
@@ -552,17 +553,32 @@ static void emit_minibatches(struct spread *all, uint32_t count, struct plan_bui
     } while (true);
 }
 
-/* Memory of other jobs on the same devices, and how long the devices are busy. */
+static bool share_devices(const struct parallel *a, const struct parallel *b)
+{
+    return a->first_device < b->first_device + parallel_devices(b) &&
+           b->first_device < a->first_device + parallel_devices(a);
+}
+
+/* Behind the memory of other jobs on the same devices. */
 static void stack_jobs(struct spread *all, uint32_t index)
 {
     struct spread *s = &all[index];
-    uint64_t first = s->job->parallel.first_device, end = first + parallel_devices(&s->job->parallel);
     for (uint32_t j = 0; j < index; j++) {
-        const struct parallel *p = &all[j].job->parallel;
-        if (p->first_device >= end || first >= p->first_device + parallel_devices(p)) continue;
-        for (uint32_t stage = 0; stage < p->pipeline; stage++)
+        if (!share_devices(&all[j].job->parallel, &s->job->parallel)) continue;
+        for (uint32_t stage = 0; stage < all[j].parallel->pipeline; stage++)
             if (all[j].end[stage] > s->base_bytes) s->base_bytes = all[j].end[stage];
     }
+}
+
+/* Jobs on the same devices take turns. */
+static void estimate_end(struct spread *all, uint32_t index)
+{
+    struct spread *s = &all[index];
+    double begin_s = 0;
+    for (uint32_t j = 0; j < index; j++)
+        if (share_devices(&all[j].job->parallel, &s->job->parallel) && all[j].estimated_end_s > begin_s)
+            begin_s = all[j].estimated_end_s;
+    s->estimated_end_s = begin_s + (double)s->job->minibatches * (s->order.end_s + s->times.update_s);
 }
 
 static enum status describe(struct plan *plan, const struct spread *all, uint32_t count, struct error *err)
@@ -572,8 +588,8 @@ static enum status describe(struct plan *plan, const struct spread *all, uint32_
     char text[256], seconds[QUANTITY_TEXT_BYTES];
     for (uint32_t j = 0; j < count; j++) {
         double minibatches = (double)all[j].job->minibatches;
-        double own_s = minibatches * (all[j].order.end_s + all[j].times.update_s);
-        if (own_s > estimate_s) estimate_s = own_s;
+        double end_s = all[j].estimated_end_s;
+        if (end_s > estimate_s) estimate_s = end_s;
         if (minibatches * all[j].times.compute_s <= bound_s) continue;
         bound_s = minibatches * all[j].times.compute_s;
         longest = &all[j];
@@ -602,6 +618,7 @@ enum status spread_plan(struct plan_builder *builder, struct error *err)
         stack_jobs(all, j);
         plan->job_activations[j] = ACTIVATIONS_KEEP;
         status = prepare(&all[j], &scratch, err);
+        if (!status) estimate_end(all, j);
     }
     if (!status) {
         for (uint32_t j = 0; j < count; j++)
