@@ -59,6 +59,12 @@ enum milp_status {
     MILP_STOPPED     /* at the limit of time, or it gave up: x is the best it had, if any */
 };
 
+/* A column held at a value. */
+struct milp_fixing {
+    uint32_t column;
+    double value;
+};
+
 struct milp_options {
     const char *solver;      /* NULL or "glpk"; "cbc", "highs"; else a program's file */
     double limit_s;          /* at most 0: nothing is started */
@@ -66,14 +72,28 @@ struct milp_options {
                                 GLPK's presolver is off then, for it renumbers columns */
     bool cuts;               /* GLPK: Gomory, mixed-integer rounding, cover and clique cuts */
     bool relaxed;            /* GLPK: nothing need be whole; the rows' duals are told */
+    const struct milp_fixing *fixings; /* (variant_count * fixed_count) of a relaxed program: it is solved
+                                          so many times more, each with its columns held */
+    uint32_t variant_count, fixed_count;
+    /* GLPK: list instead of minimising: each setting of these columns, all of 0 or 1, that some solution
+     * with an objective of at most `cutoff` has, other columns whole or not; NULL: minimise. */
+    const uint32_t *listed;
+    uint32_t listed_count, list_max; /* at most so many settings are told */
+    double cutoff;
 };
 
 struct milp_result {
     enum milp_status status;
     bool found;         /* x and value */
     double *x;          /* (columns); free it with free() */
-    double *duals;      /* (rows) of the relaxed program, as GLPK has them; NULL: not told. A caller
-                           makes what it needs of them true itself; free it with free() */
+    double *duals;      /* (dual_count * rows) of the relaxed program and its variants, as GLPK has them;
+                           0 where there is no optimum. NULL: not told. A caller makes what it needs of
+                           them true itself; free it with free() */
+    uint32_t dual_count; /* at most 1 + variant_count: fewer where time ran out */
+    uint8_t *settings; /* (setting_count * listed_count) what was listed, 0 or 1; status MILP_INFEASIBLE:
+                          there are no others. Free it with free() */
+    double *setting_values; /* (setting_count) least objectives with them; free it with free() */
+    uint32_t setting_count;
     double value;
     bool bounded;       /* a bound was reported */
     double bound;

@@ -71,6 +71,8 @@ static glp_prob *load(const struct milp *m)
     return lp;
 }
 
+static const double whole_within = 1e-5; /* GLPK's own tolerance */
+
 /* --- reporting ------------------------------------------------------------------------------- */
 
 struct child {
@@ -83,6 +85,9 @@ struct child {
     uint64_t nodes;
     double bound;
     double *x; /* (columns + 1) */
+    int *index; /* (columns + 1), of a listing */
+    uint8_t *setting; /* (listed) */
+    uint32_t told;
 };
 
 static void send(int to, const void *data, size_t length)
@@ -167,10 +172,44 @@ static struct milp_report ending(const struct child *c, int code, int status)
     return report;
 }
 
+/* Values of all rows behind a report; 0 where there is no optimum. */
+static void report_duals(const struct child *c, bool optimal)
+{
+    struct milp_report report = {.kind = REPORT_DUALS};
+    send(c->pipe, &report, sizeof report);
+    for (size_t r = 1; r <= c->milp->row_count; r++) {
+        double dual = optimal ? glp_get_row_dual(c->lp, (int)r) : 0;
+        send(c->pipe, &dual, sizeof dual);
+    }
+}
+
+/* The variants, each from the basis of the one before: only bounds change, so that it stays dual
+ * feasible. Columns come back to their own bounds for the next one. */
+static void solve_variants(const struct child *c, glp_smcp *how)
+{
+    const struct milp_options *options = c->options;
+    how->meth = GLP_DUALP;
+    for (uint32_t v = 0; v < options->variant_count; v++) {
+        const struct milp_fixing *held = options->fixings + (size_t)v * options->fixed_count;
+        double left_s = c->until_s - clock_s();
+        if (!(left_s > 0)) return;
+        how->tm_lim = left_s < 2e6 ? (int)(left_s * 1000) + 1 : INT32_MAX;
+        for (uint32_t k = 0; k < options->fixed_count; k++)
+            glp_set_col_bnds(c->lp, (int)held[k].column + 1, GLP_FX, held[k].value, held[k].value);
+        int code = glp_simplex(c->lp, how);
+        if (code == GLP_ETMLIM) return;
+        report_duals(c, code == 0 && glp_get_status(c->lp) == GLP_OPT);
+        for (uint32_t k = 0; k < options->fixed_count; k++) {
+            const struct milp_column *own = &c->milp->columns[held[k].column];
+            glp_set_col_bnds(c->lp, (int)held[k].column + 1, bound_kind(own->low, own->high), own->low, own->high);
+        }
+    }
+}
+
 /* The linear program alone. */
 _Noreturn static void relax(struct child *c)
 {
-    struct milp_report duals = {.kind = REPORT_DUALS}, end = {.kind = REPORT_END, .status = MILP_STOPPED};
+    struct milp_report end = {.kind = REPORT_END, .status = MILP_STOPPED};
     glp_smcp how;
     glp_init_smcp(&how);
     how.msg_lev = GLP_MSG_OFF;
@@ -180,16 +219,97 @@ _Noreturn static void relax(struct child *c)
     if (code == 0 && status == GLP_OPT) {
         struct milp_report bound = {.kind = REPORT_BOUND, .bound = glp_get_obj_val(c->lp)};
         send(c->pipe, &bound, sizeof bound);
-        send(c->pipe, &duals, sizeof duals);
-        for (size_t r = 1; r <= c->milp->row_count; r++) {
-            double dual = glp_get_row_dual(c->lp, (int)r);
-            send(c->pipe, &dual, sizeof dual);
-        }
+        report_duals(c, true);
+        solve_variants(c, &how);
         end.status = MILP_OPTIMAL;
     } else if (code == 0 && status == GLP_NOFEAS) {
         end.status = MILP_INFEASIBLE;
     }
     send(c->pipe, &end, sizeof end);
+    _exit(0);
+}
+
+/* --- listing --------------------------------------------------------------------------------- */
+
+/*
+ * Branch and bound on the listed columns. Wherever they come out whole, they are told and cut off: some
+ * of them is to be other than it was. So there never is an incumbent, and the search ends when nothing
+ * is left at or below the cutoff, which is a row.
+ */
+static void on_list(glp_tree *tree, void *info)
+{
+    struct child *c = info;
+    const struct milp_options *options = c->options;
+    int total = 0;
+    glp_ios_tree_size(tree, NULL, NULL, &total);
+    c->nodes = (uint64_t)total;
+    if (clock_s() >= c->until_s) glp_ios_terminate(tree);
+    if (glp_ios_reason(tree) != GLP_IROWGEN) return;
+    glp_prob *lp = glp_ios_get_prob(tree);
+    double ones = 0;
+    for (uint32_t i = 0; i < options->listed_count; i++) {
+        double x = glp_get_col_prim(lp, (int)options->listed[i] + 1);
+        if (x > whole_within && x < 1 - whole_within) return;
+        bool one = x > 0.5;
+        c->setting[i] = one;
+        c->index[i + 1] = (int)options->listed[i] + 1;
+        c->x[i + 1] = one ? -1 : 1;
+        ones += one;
+    }
+    struct milp_report report = {.kind = REPORT_SETTING, .bound = glp_get_obj_val(lp), .nodes = c->nodes};
+    send(c->pipe, &report, sizeof report);
+    send(c->pipe, c->setting, options->listed_count);
+    int row = glp_add_rows(lp, 1);
+    glp_set_row_bnds(lp, row, GLP_LO, 1 - ones, 0);
+    glp_set_mat_row(lp, row, (int)options->listed_count, c->index, c->x);
+    if (++c->told == options->list_max) glp_ios_terminate(tree);
+}
+
+static void add_cutoff(const struct child *c)
+{
+    int length = 0, row = glp_add_rows(c->lp, 1);
+    for (int k = 1; k <= (int)c->milp->column_count; k++) {
+        if (c->milp->columns[k - 1].cost == 0) continue;
+        c->index[++length] = k;
+        c->x[length] = c->milp->columns[k - 1].cost;
+    }
+    glp_set_row_bnds(c->lp, row, GLP_UP, 0, c->options->cutoff);
+    glp_set_mat_row(c->lp, row, length, c->index, c->x);
+}
+
+_Noreturn static void list(struct child *c)
+{
+    const struct milp_options *options = c->options;
+    glp_smcp first;
+    glp_iocp how;
+    c->index = calloc(c->milp->column_count + 1, sizeof *c->index);
+    c->setting = calloc(options->listed_count + 1, sizeof *c->setting);
+    if (!c->index || !c->setting) _exit(3);
+    add_cutoff(c);
+    for (size_t k = 1; k <= c->milp->column_count; k++) glp_set_col_kind(c->lp, (int)k, GLP_CV);
+    for (uint32_t i = 0; i < options->listed_count; i++) {
+        const struct milp_column *column = &c->milp->columns[options->listed[i]];
+        glp_set_col_kind(c->lp, (int)options->listed[i] + 1, GLP_IV);
+        glp_set_col_bnds(c->lp, (int)options->listed[i] + 1, bound_kind(column->low, column->high), column->low,
+                         column->high);
+    }
+    glp_init_smcp(&first);
+    glp_init_iocp(&how);
+    first.msg_lev = how.msg_lev = GLP_MSG_OFF;
+    first.tm_lim = how.tm_lim = options->limit_s < 2e6 ? (int)(options->limit_s * 1000) + 1 : INT32_MAX;
+    how.br_tech = GLP_BR_PCH;
+    how.cb_func = on_list;
+    how.cb_info = c;
+    glp_adv_basis(c->lp, 0);
+    int code = glp_simplex(c->lp, &first), status = glp_get_status(c->lp);
+    if (code == 0 && status == GLP_NOFEAS) code = GLP_ENOPFS;
+    if (code == 0) {
+        code = glp_intopt(c->lp, &how);
+        status = glp_mip_status(c->lp);
+    }
+    struct milp_report report = ending(c, code, status);
+    if (report.status == MILP_OPTIMAL) report.status = MILP_STOPPED; /* one that was not told */
+    send(c->pipe, &report, sizeof report);
     _exit(0);
 }
 
@@ -203,6 +323,7 @@ _Noreturn void milp_glpk_child(const struct milp *milp, const struct milp_option
     if (!c.x) _exit(3);
     c.lp = load(milp);
     if (options->relaxed) relax(&c);
+    if (options->listed) list(&c);
     glp_iocp how;
     glp_init_iocp(&how);
     how.msg_lev = GLP_MSG_OFF;

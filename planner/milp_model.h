@@ -42,12 +42,19 @@ MUST_CHECK enum status milp_glpk_write(const struct milp *milp, enum milp_file k
                                        struct error *err);
 
 /* What the child reports, each behind the other; values of x follow REPORT_SOLUTION, those of all rows
- * REPORT_DUALS. */
-enum milp_report_kind { REPORT_BOUND, REPORT_SOLUTION, REPORT_DUALS, REPORT_END, REPORT_FAILED };
+ * REPORT_DUALS, a byte for each listed column REPORT_SETTING. */
+enum milp_report_kind {
+    REPORT_BOUND,
+    REPORT_SOLUTION,
+    REPORT_DUALS,
+    REPORT_SETTING,
+    REPORT_END,
+    REPORT_FAILED
+};
 struct milp_report {
     enum milp_report_kind kind;
     enum milp_status status;
-    double bound;
+    double bound; /* of REPORT_SETTING: its least objective */
     uint64_t nodes;
     char text[120]; /* of REPORT_FAILED */
 };

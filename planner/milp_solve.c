@@ -8,6 +8,7 @@
  *
  * The limit that the child gets is ours; what it may take longer, inside one LP, is `grace_s`.
  */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -58,11 +59,29 @@ static bool receive(struct reading *r, void *data, size_t length)
     return true;
 }
 
+/* One more setting. False when it did not come whole, or memory ended. */
+static bool receive_setting(const struct milp_options *options, struct reading *r, double value,
+                            struct milp_result *result, struct error *err)
+{
+    size_t length = options->listed_count;
+    assert(result->setting_count < options->list_max);
+    if (!result->settings) result->settings = alloc_zeroed(options->list_max * length + 1, 1);
+    if (!result->setting_values) result->setting_values = alloc_zeroed(options->list_max, sizeof(double));
+    if (!result->settings || !result->setting_values) {
+        error_memory(err, "settings", options->list_max * length);
+        return false;
+    }
+    if (!receive(r, result->settings + result->setting_count * length, length)) return false;
+    result->setting_values[result->setting_count++] = value;
+    return true;
+}
+
 /* Returns whether the child came to an end of its own that it told. */
-static bool follow(const struct milp *milp, struct reading *r, struct milp_result *result, double *x,
-                   struct error *err)
+static bool follow(const struct milp *milp, const struct milp_options *options, struct reading *r,
+                   struct milp_result *result, double *x, struct error *err)
 {
     struct milp_report report;
+    size_t sets = 1 + (size_t)options->variant_count, rows = milp->row_count;
     while (receive(r, &report, sizeof report)) {
         if (report.nodes > result->nodes) result->nodes = report.nodes;
         switch (report.kind) {
@@ -78,16 +97,18 @@ static bool follow(const struct milp *milp, struct reading *r, struct milp_resul
             }
             break;
         case REPORT_DUALS:
-            if (!result->duals) result->duals = alloc_zeroed(milp->row_count + 1, sizeof *result->duals);
+            assert(result->dual_count < sets);
+            if (!result->duals) result->duals = alloc_zeroed(sets * rows + 1, sizeof *result->duals);
             if (!result->duals) {
-                error_memory(err, "the duals of a program", milp->row_count * sizeof *result->duals);
+                error_memory(err, "the duals of a program", sets * rows * sizeof *result->duals);
                 return true;
             }
-            if (!receive(r, result->duals, milp->row_count * sizeof *result->duals)) {
-                free(result->duals); /* half of them */
-                result->duals = NULL;
-                return false;
-            }
+            if (!receive(r, result->duals + result->dual_count * rows, rows * sizeof *result->duals))
+                return false; /* half of them: not counted */
+            result->dual_count++;
+            break;
+        case REPORT_SETTING:
+            if (!receive_setting(options, r, report.bound, result, err)) return err->status != STATUS_OK;
             break;
         case REPORT_END:
             result->status = report.status;
@@ -132,7 +153,7 @@ static enum status solve_glpk(const struct milp *milp, const struct milp_options
         error_io(err, "cannot start GLPK");
     } else {
         struct reading r = {.pipe = ends[0], .until_s = clock_s() + options->limit_s + grace_s};
-        bool told = follow(milp, &r, result, x, err);
+        bool told = follow(milp, options, &r, result, x, err);
         int ended = 0;
         if (!told && r.late) {
             kill(pid, SIGKILL);
@@ -147,6 +168,10 @@ static enum status solve_glpk(const struct milp *milp, const struct milp_options
     }
     close(ends[0]);
     free(x);
+    if (result->dual_count == 0) {
+        free(result->duals);
+        result->duals = NULL;
+    }
     return err->status;
 }
 
@@ -164,7 +189,7 @@ enum status milp_solve(const struct milp *milp, const struct milp_options *optio
     enum status status = glpk ? solve_glpk(milp, options, result, err)
                               : milp_program_solve(milp, options, result, err);
     result->seconds = clock_s() - started;
-    if (options->relaxed) return err->status;
+    if (options->relaxed || options->listed) return err->status;
     if (!status && result->status == MILP_OPTIMAL && !result->found)
         return error_set(err, STATUS_DEVICE, "the solver says 'optimal' and has no solution");
     if (result->status == MILP_OPTIMAL) {

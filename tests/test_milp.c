@@ -100,6 +100,137 @@ static void limits(void **state)
     milp_destroy(m);
 }
 
+/* --- relaxed and listed ----------------------------------------------------------------------- */
+
+/*
+ * Choose among a, b, c, d, which cost 3 5 4 6 and bring 2 4 3 7 of a demand of 9; what is missing is
+ * bought at 2 each. For choices x that is 3 a + 5 b + 4 c + 6 d + 2 max(0, 9 - what they bring).
+ */
+enum { ITEMS = 4 };
+static const double item_costs[ITEMS] = {3, 5, 4, 6}, item_brings[ITEMS] = {2, 4, 3, 7};
+static const double demand = 9, shop = 2;
+
+static struct milp *buying(void)
+{
+    struct milp *m = milp_create("buying");
+    assert_non_null(m);
+    for (uint32_t i = 0; i < ITEMS; i++) milp_column(m, 0, 1, item_costs[i], true, "x_%u", i);
+    milp_column(m, 0, HUGE_VAL, shop, false, "bought");
+    for (uint32_t i = 0; i < ITEMS; i++) milp_term(m, i, item_brings[i]);
+    milp_term(m, ITEMS, 1);
+    milp_row(m, demand, HUGE_VAL, "demand");
+    return m;
+}
+
+static double brought(uint32_t set)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < ITEMS; i++) sum += set >> i & 1 ? item_brings[i] : 0;
+    return sum;
+}
+
+static double price_of_set(uint32_t set)
+{
+    double missing = demand - brought(set), sum = missing > 0 ? shop * missing : 0;
+    for (uint32_t i = 0; i < ITEMS; i++) sum += set >> i & 1 ? item_costs[i] : 0;
+    return sum;
+}
+
+/* With all items held at 0 or 1, one more in demand costs 2 where something is bought and else nothing. */
+static void variants(void **state)
+{
+    (void)state;
+    enum { SETS = 1 << ITEMS };
+    struct milp *m = buying();
+    struct milp_fixing fixings[SETS * ITEMS];
+    struct milp_result r;
+    struct error err = {0};
+    for (uint32_t set = 0; set < SETS; set++)
+        for (uint32_t i = 0; i < ITEMS; i++)
+            fixings[set * ITEMS + i] = (struct milp_fixing){i, set >> i & 1 ? 1 : 0};
+    const struct milp_options options = {.limit_s = 30, .relaxed = true, .fixings = fixings,
+                                         .variant_count = SETS, .fixed_count = ITEMS};
+    if (milp_solve(m, &options, &r, &err)) fail_msg("%s", err.text);
+    assert_int_equal(r.dual_count, 1 + SETS);
+    /* relaxed: 7 of d at 6/7 each, then 2 more of b at 5/4 each */
+    assert_true(fabs(r.bound - 8.5) < 1e-9 && fabs(r.duals[0] - 1.25) < 1e-9);
+    for (uint32_t set = 0; set < SETS; set++) {
+        double dual = r.duals[1 + set];
+        if (brought(set) != demand) assert_true(fabs(dual - (brought(set) < demand ? shop : 0)) < 1e-9);
+        else assert_true(dual >= 0 && dual <= shop);
+    }
+    free(r.duals);
+    milp_destroy(m);
+}
+
+/* Items held at more than there is: no such program has an answer, and those behind it do. */
+static void variants_without_answer(void **state)
+{
+    (void)state;
+    struct milp *m = milp_create("room");
+    struct milp_result r;
+    struct error err = {0};
+    const struct milp_fixing fixings[] = {{0, 5}, {0, 1}};
+    assert_non_null(m);
+    milp_column(m, 0, 9, 1, false, "x");
+    milp_column(m, 0, HUGE_VAL, 4, false, "y");
+    milp_term(m, 0, 1);
+    milp_row(m, -HUGE_VAL, 3, "most");
+    milp_term(m, 0, 1);
+    milp_term(m, 1, 1);
+    milp_row(m, 2, HUGE_VAL, "least");
+    const struct milp_options options = {.limit_s = 30, .relaxed = true, .fixings = fixings,
+                                         .variant_count = 2, .fixed_count = 1};
+    if (milp_solve(m, &options, &r, &err)) fail_msg("%s", err.text);
+    assert_int_equal(r.dual_count, 3);
+    assert_true(fabs(r.duals[1] - 1) < 1e-9); /* x = 2 */
+    assert_true(r.duals[2] == 0 && r.duals[3] == 0);
+    assert_true(fabs(r.duals[5] - 4) < 1e-9); /* x = 1, and one y */
+    free(r.duals);
+    milp_destroy(m);
+}
+
+/* Every set at or below the cutoff, each once, with what it costs. */
+static void lists(void **state)
+{
+    (void)state;
+    static const double cutoffs[] = {5, 9.5, 12.25, 15, 100};
+    static const uint32_t listed[] = {0, 1, 2, 3};
+    struct milp *m = buying();
+    for (size_t k = 0; k < ARRAY_COUNT(cutoffs); k++) {
+        const struct milp_options options = {.limit_s = 30, .listed = listed, .listed_count = ITEMS,
+                                             .list_max = 1 << ITEMS, .cutoff = cutoffs[k]};
+        struct milp_result r;
+        struct error err = {0};
+        uint32_t seen = 0, expected = 0;
+        if (milp_solve(m, &options, &r, &err)) fail_msg("%s", err.text);
+        for (uint32_t i = 0; i < r.setting_count; i++) {
+            uint32_t set = 0;
+            for (uint32_t c = 0; c < ITEMS; c++) set |= (uint32_t)r.settings[i * ITEMS + c] << c;
+            assert_false(seen >> set & 1);
+            seen |= UINT32_C(1) << set;
+            assert_true(fabs(r.setting_values[i] - price_of_set(set)) < 1e-9);
+        }
+        for (uint32_t set = 0; set < 1 << ITEMS; set++)
+            if (price_of_set(set) <= cutoffs[k]) expected |= UINT32_C(1) << set;
+        assert_int_equal(seen, expected);
+        /* at its limit a list may be complete or not: it says only what it knows */
+        if (r.setting_count < options.list_max) assert_int_equal(r.status, MILP_INFEASIBLE);
+        free(r.settings);
+        free(r.setting_values);
+    }
+    const struct milp_options few = {.limit_s = 30, .listed = listed, .listed_count = ITEMS, .list_max = 3,
+                                     .cutoff = 15};
+    struct milp_result r;
+    struct error err = {0};
+    if (milp_solve(m, &few, &r, &err)) fail_msg("%s", err.text);
+    assert_int_equal(r.setting_count, 3);
+    assert_int_equal(r.status, MILP_STOPPED);
+    free(r.settings);
+    free(r.setting_values);
+    milp_destroy(m);
+}
+
 /* --- files ----------------------------------------------------------------------------------- */
 
 static char *contents(const char *path)
@@ -236,6 +367,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(solves), cmocka_unit_test(infeasible), cmocka_unit_test(limits),
+        cmocka_unit_test(variants), cmocka_unit_test(variants_without_answer), cmocka_unit_test(lists),
         cmocka_unit_test(files),  cmocka_unit_test(scripts),    cmocka_unit_test(missing),
         cmocka_unit_test(cbc),    cmocka_unit_test(highs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
