@@ -102,6 +102,7 @@ static enum status report_json(struct cli *cli, const struct answer *a, struct e
     json_out_double(json, "seconds", c->seconds);
     if (c->fluid_bound) json_out_u64(json, "fluid_bound", (uint64_t)c->fluid_bound);
     if (c->fluid_bound) json_out_bool(json, "fluid_optimal", c->fluid_proven);
+    if (c->sets) json_out_u64(json, "sets", c->sets);
     if (c->solver) json_out_string(json, "solver", c->solver);
     if (c->solver_error.status) json_out_string(json, "solver_error", c->solver_error.text);
     json_out_object_begin(json, "rules", true);
@@ -119,7 +120,7 @@ static enum status report_json(struct cli *cli, const struct answer *a, struct e
 
 static enum status write_model(const struct answer *a, struct error *err)
 {
-    struct milp *milp = chain_fluid(a->chain);
+    struct milp *milp = chain_fluid(a->chain, NULL);
     if (!milp) return error_memory(err, "an integer program", 0);
     if (a->request->lp && milp_write_lp(milp, a->request->lp, err)) goto out;
     if (a->request->mps && milp_write_mps(milp, a->request->mps, err)) goto out;

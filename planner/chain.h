@@ -46,6 +46,9 @@ enum { CHAIN_LAYERS_MAX = 1024 };
 enum chain_choice { CHAIN_KEEP, CHAIN_SWAP, CHAIN_RECOMPUTE, CHAIN_CHOICES };
 extern const char *const chain_choice_names[CHAIN_CHOICES];
 
+/* Sets of choices: bit 1 << choice. Where (layer_count) of them are asked for, NULL is all everywhere. */
+enum { CHAIN_EVERY_CHOICE = (1 << CHAIN_CHOICES) - 1 };
+
 struct chain_layer {
     int64_t forward, backward; /* ticks, at least 1 */
     int64_t out, in;           /* ticks of its copies, rounded up; derived */
@@ -78,6 +81,15 @@ void chain_release(struct chain *chain);
 static inline bool chain_swaps(const struct chain *chain)
 {
     return chain->out_bytes_per_tick > 0 && chain->in_bytes_per_tick > 0;
+}
+
+/* The choices worth looking at: the last layer runs backward at once, so that it is kept. */
+static inline uint8_t chain_allowed(const struct chain *chain, const uint8_t *allowed, uint32_t layer)
+{
+    uint8_t set = allowed ? allowed[layer] : CHAIN_EVERY_CHOICE;
+    if (layer + 1 == chain->layer_count) set = 1 << CHAIN_KEEP;
+    if (!chain_swaps(chain)) set &= (uint8_t)~(1 << CHAIN_SWAP);
+    return set;
 }
 
 /* What of a layer stays on the device once it ran forward and its copy out, if any, has ended. */

@@ -13,14 +13,18 @@
 #include "planner/chain_formulation.h"
 #include "planner/chain_search.h"
 
-enum { NARROW = 1024, WIDTH_FACTOR = 4 };
-static const double solver_share = 0.5; /* of the time that is left when GLPK is asked */
+/* Widths of searches; a chain that is SHORT can be searched at nearly the widest. */
+enum { NARROW = 64, WIDE = 1024, WIDER = 4096, WIDEST = 16384, WIDTH_FACTOR = 4, SHORT = 24 };
+enum { STATES_WORTH_PRICES = 150000, PLACES_MAX = 64, SETS_MAX = 256 };
+/* Of the time that is left when GLPK is asked: for the program or its list, and for further prices. */
+static const double solver_share = 0.5, sharpen_share = 0.2;
 
 struct certifying {
     const struct chain *chain;
     const struct chain_certify_options *options;
     struct chain_certificate made;
-    uint8_t *choices, *scratch;
+    uint8_t *choices, *scratch; /* (layer_count) each, as is */
+    uint8_t *set;               /* what the fluid program's optimum recomputes; zeroed: none known */
     double until_s;
 };
 
@@ -43,65 +47,195 @@ static enum status try_rules(struct certifying *c, struct error *err)
     return STATUS_OK;
 }
 
-/* States, the widths from `width_min` on. */
-static enum status search(struct certifying *c, const struct chain_bound *bound, uint32_t width_min,
-                          uint32_t width_max, struct error *err)
+static bool is_open(const struct certifying *c)
 {
-    struct chain_search_options options = {.width_min = width_min,
-                                           .width_max = width_max,
-                                           .until_s = c->until_s,
-                                           .memory_bytes = c->options->memory_bytes};
-    struct chain_search_result result;
+    return c->made.status == CERTIFICATE_GAP && clock_s() < c->until_s;
+}
+
+/* States, as the options say but for time and memory. */
+static enum status search(struct certifying *c, const struct chain_bound *bound,
+                          struct chain_search_options options, struct chain_search_result *result,
+                          struct error *err)
+{
     double started = clock_s();
-    if (chain_search(c->chain, bound, &options, c->choices, &c->made.value, &result, err)) return err->status;
+    options.until_s = c->until_s;
+    options.memory_bytes = c->options->memory_bytes;
+    if (chain_search(c->chain, bound, &options, c->choices, &c->made.value, result, err)) return err->status;
     c->made.search_s += clock_s() - started;
-    c->made.states += result.states;
-    if (result.bound > c->made.bound) {
-        c->made.bound = result.bound;
+    c->made.states += result->states;
+    if (bound->allowed) return STATUS_OK; /* nothing is said of the chain */
+    if (result->bound > c->made.bound) {
+        c->made.bound = result->bound;
         c->made.proved_by = "search";
     }
-    if (result.proven)
+    if (result->proven)
         c->made.status = c->made.value == c->made.price_bound ? CERTIFICATE_BOUND : CERTIFICATE_SEARCHED;
     return STATUS_OK;
 }
 
-/* A solver that fails costs its proof, not the schedule. */
-static void solve_fluid(struct certifying *c, double limit_s)
+/*
+ * Searches of widths up to `width_max`, and between them further prices where their states are, so that
+ * bounds are good where it matters; not where the next search costs less than they do. *closed: the
+ * best known is no worse than any schedule that the bound is of.
+ */
+static enum status search_sharpened(struct certifying *c, struct chain_bound *bound, uint32_t width_max,
+                                    bool *closed, struct error *err)
 {
-    struct milp *milp = chain_fluid(c->chain);
+    struct chain_place *places = alloc_zeroed(PLACES_MAX, sizeof *places);
+    *closed = false;
+    if (!places) return error_memory(err, "places", PLACES_MAX * sizeof *places);
+    for (uint64_t width = NARROW; clock_s() < c->until_s; width *= WIDTH_FACTOR) {
+        uint32_t now = width < width_max ? (uint32_t)width : width_max;
+        struct chain_search_options options = {.width_min = now, .width_max = now,
+                                               .places = places, .places_max = PLACES_MAX};
+        struct chain_search_result result;
+        if (search(c, bound, options, &result, err)) break;
+        *closed = result.proven;
+        if (*closed || now == width_max) break;
+        if (WIDTH_FACTOR * result.states < STATES_WORTH_PRICES) continue;
+        double limit_s = sharpen_share * (c->until_s - clock_s());
+        if (chain_bound_sharpen(c->chain, places, result.place_count, limit_s, bound, err)) break;
+    }
+    free(places);
+    return err->status;
+}
+
+/*
+ * The best schedule that recomputes just what `set` says, one byte a layer: the others are swapped or
+ * kept, in whole. *closed: the best known is no worse than any of those. c->scratch is used.
+ */
+static enum status search_set(struct certifying *c, const uint8_t *set, uint32_t width, bool *closed,
+                              struct error *err)
+{
+    struct chain_bound bound = {0};
+    if (c->options->width_max > 0 && c->options->width_max < width) width = c->options->width_max;
+    for (uint32_t l = 0; l < c->chain->layer_count; l++)
+        c->scratch[l] = set[l] ? 1 << CHAIN_RECOMPUTE : 1 << CHAIN_KEEP | 1 << CHAIN_SWAP;
+    if (chain_bound_make(c->chain, c->scratch, c->until_s - clock_s(), &bound, err)) return err->status;
+    *closed = chain_bound_ticks(c->chain, &bound) >= c->made.value;
+    if (!*closed && search_sharpened(c, &bound, width, closed, err)) {}
+    chain_bound_release(&bound);
+    return err->status;
+}
+
+/* A solver that fails costs its proof, not the schedule. */
+static enum status solve_fluid(struct certifying *c, double limit_s, struct error *err)
+{
+    struct milp *milp = chain_fluid(c->chain, NULL);
     struct milp_result result = {0};
-    if (!milp) return;
-    struct milp_options options = {.limit_s = limit_s, .cuts = true, .solver = c->options->solver};
+    if (!milp) return STATUS_OK;
+    struct milp_options options = {.limit_s = limit_s, .solver = c->options->solver};
     c->made.solver = options.solver ? options.solver : "glpk";
     if (milp_solve(milp, &options, &result, &c->made.solver_error)) {}
-    c->made.nodes = result.nodes;
+    c->made.nodes += result.nodes;
+    if (result.found) {
+        uint8_t *set = c->set;
+        bool closed;
+        chain_fluid_choices(c->chain, result.x, set);
+        for (uint32_t l = 0; l < c->chain->layer_count; l++) set[l] = set[l] == CHAIN_RECOMPUTE;
+        if (search_set(c, set, WIDER, &closed, err)) goto out;
+    }
     if (result.bounded) c->made.fluid_bound = chain_bound_round(c->chain, result.bound);
     c->made.fluid_proven = result.status == MILP_OPTIMAL;
     if (c->made.fluid_bound > c->made.value) c->made.fluid_bound = c->made.value; /* its tolerances */
     if (c->made.fluid_bound > c->made.bound) {
         c->made.bound = c->made.fluid_bound;
         c->made.proved_by = "fluid";
-        if (c->made.bound == c->made.value) c->made.status = CERTIFICATE_SOLVED;
     }
+    if (c->made.bound == c->made.value) c->made.status = CERTIFICATE_SOLVED;
+out:
     free(result.x);
     milp_destroy(milp);
+    return err->status;
 }
 
-/* Narrow searches, which close most chains of equal layers; GLPK, which closes more of those whose
- * layers differ; then wide ones. */
+/*
+ * Whatever is recomputed, the fluid program says how little that costs at least. The sets of layers for
+ * which that is below the best known are few where layers differ: each is searched for itself, and when
+ * none has anything better, nothing has. Half a tick is left to the solver's tolerances.
+ */
+static enum status list_sets(struct certifying *c, struct error *err)
+{
+    uint32_t layers = c->chain->layer_count, open_count = 0;
+    bool *closed = NULL;
+    struct milp *milp = chain_fluid(c->chain, NULL);
+    struct milp_result result = {0};
+    struct error unsolved = {0};
+    uint32_t *listed = alloc_zeroed(layers, sizeof *listed);
+    if (!milp || !listed) {
+        error_memory(err, "a list", layers * sizeof *listed);
+        goto out;
+    }
+    for (uint32_t l = 0; l < layers; l++) listed[l] = chain_fluid_recomputes(l);
+    struct milp_options options = {.limit_s = solver_share * (c->until_s - clock_s()),
+                                   .listed = listed,
+                                   .listed_count = layers,
+                                   .list_max = SETS_MAX,
+                                   .cutoff = (double)(c->made.value - c->chain->compute) - 0.5};
+    if (milp_solve(milp, &options, &result, &unsolved)) {} /* what was told by then is good */
+    c->made.nodes += result.nodes;
+    if (result.setting_count > 0 && !(closed = alloc_zeroed(result.setting_count, sizeof *closed))) {
+        error_memory(err, "a list", result.setting_count);
+        goto out;
+    }
+    for (uint64_t width = WIDE; width <= WIDEST; width *= WIDTH_FACTOR * WIDTH_FACTOR)
+        for (uint32_t i = 0; i < result.setting_count && clock_s() < c->until_s; i++) {
+            const uint8_t *set = result.settings + (size_t)i * layers;
+            closed[i] |= chain_bound_round(c->chain, result.setting_values[i] - 0.5) >= c->made.value;
+            if (width == WIDE && memcmp(set, c->set, layers) == 0) continue; /* solve_fluid() did that */
+            if (!closed[i] && search_set(c, set, (uint32_t)width, &closed[i], err)) goto out;
+        }
+    for (uint32_t i = 0; i < result.setting_count; i++) open_count += !closed[i];
+    if (unsolved.status || result.status != MILP_INFEASIBLE || open_count > 0) goto out;
+    c->made.sets = result.setting_count;
+    c->made.bound = c->made.value;
+    c->made.proved_by = "sets";
+    c->made.status = CERTIFICATE_SOLVED;
+out:
+    free(listed);
+    free(closed);
+    free(result.settings);
+    free(result.setting_values);
+    milp_destroy(milp);
+    return err->status;
+}
+
+/*
+ * How wide to search before GLPK is asked. To GLPK equal layers are many times the same question, to
+ * the search they are few states: where most layers are like the one before, GLPK comes late. Where
+ * they differ, the states worth having grow faster than the chain.
+ */
+static uint32_t first_width(const struct chain *chain)
+{
+    uint32_t alike = 0, layers = chain->layer_count;
+    for (uint32_t l = 1; l < layers; l++) {
+        const struct chain_layer *a = &chain->layers[l - 1], *b = &chain->layers[l];
+        alike += a->forward == b->forward && a->backward == b->backward && a->saved == b->saved &&
+                 a->boundary == b->boundary;
+    }
+    uint32_t width = WIDEST / (layers * layers / SHORT / SHORT + 1);
+    return 2 * alike >= layers ? WIDTH_FACTOR * WIDEST : width > NARROW ? width : NARROW;
+}
+
+/* Narrow searches; the fluid program in whole numbers; the sets that it leaves, or wide searches. */
 static enum status prove(struct certifying *c, struct error *err)
 {
     struct chain_bound bound = {0};
-    uint32_t widest = c->options->width_max, narrow = widest > 0 && widest < NARROW ? widest : NARROW;
-    if (chain_bound_make(c->chain, c->until_s - clock_s(), &bound, err)) return err->status;
+    bool closed;
+    uint32_t widest = c->options->width_max > 0 ? c->options->width_max : UINT32_MAX;
+    uint32_t first = first_width(c->chain), width = widest < first ? widest : first;
+    if (chain_bound_make(c->chain, NULL, c->until_s - clock_s(), &bound, err)) return err->status;
     c->made.bound = c->made.price_bound = chain_bound_ticks(c->chain, &bound);
     c->made.proved_by = "prices";
-    if (search(c, &bound, 0, narrow, err)) goto out;
-    double left_s = c->until_s - clock_s();
-    if (c->made.status == CERTIFICATE_GAP && left_s > 0) solve_fluid(c, solver_share * left_s);
-    if (c->made.status == CERTIFICATE_GAP && c->made.value > c->made.bound && widest != narrow &&
-        clock_s() < c->until_s && search(c, &bound, WIDTH_FACTOR * NARROW, widest, err))
+    if (search_sharpened(c, &bound, width, &closed, err)) goto out;
+    if (is_open(c) && solve_fluid(c, solver_share * (c->until_s - clock_s()), err)) goto out;
+    if (is_open(c) && c->made.fluid_proven && strcmp(c->made.solver, "glpk") == 0 && list_sets(c, err))
         goto out;
+    if (is_open(c) && widest > width) {
+        struct chain_search_options options = {.width_min = WIDTH_FACTOR * width, .width_max = c->options->width_max};
+        struct chain_search_result result;
+        if (search(c, &bound, options, &result, err)) goto out;
+    }
     if (c->made.status == CERTIFICATE_GAP && c->made.value == c->made.bound) /* found at last */
         c->made.status = CERTIFICATE_SOLVED;
 out:
@@ -120,8 +254,9 @@ enum status chain_certify(const struct chain *chain, const struct chain_certify_
                                     .proved_by = "computation"},
                            .choices = alloc_zeroed(chain->layer_count, 1),
                            .scratch = alloc_zeroed(chain->layer_count, 1),
+                           .set = alloc_zeroed(chain->layer_count, 1),
                            .until_s = started + options->limit_s};
-    if (!c.choices || !c.scratch) {
+    if (!c.choices || !c.scratch || !c.set) {
         error_memory(err, "choices", chain->layer_count);
         goto out;
     }
@@ -143,6 +278,7 @@ enum status chain_certify(const struct chain *chain, const struct chain_certify_
 out:
     free(c.choices);
     free(c.scratch);
+    free(c.set);
     return err->status;
 }
 
@@ -164,6 +300,13 @@ const char *chain_certificate_text(const struct chain_certificate *c, char text[
                  c->value, c->states);
         break;
     case CERTIFICATE_SOLVED:
+        if (c->sets > 0) {
+            snprintf(text, CERTIFICATE_TEXT_BYTES,
+                     "makespan %" PRId64 " is optimal: the search finds nothing below in the %u set%s of recomputed "
+                     "layers that GLPK leaves, within its tolerances",
+                     c->value, c->sets, c->sets == 1 ? "" : "s");
+            break;
+        }
         snprintf(text, CERTIFICATE_TEXT_BYTES,
                  "makespan %" PRId64 " is optimal: '%.60s' finds nothing below in the fluid program, within "
                  "its tolerances", c->value, c->solver);

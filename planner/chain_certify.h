@@ -3,9 +3,14 @@
  *
  * The steps, each only while time is left and those before left a gap: the rules of others
  * (chain_rules.h), the best of which is bettered by local search; prices from the duals of the fluid
- * program (chain_bound.h); the search over states (chain_search.h); the fluid program itself, solved
- * by GLPK or another solver. What is returned has passed chain_check(). It is about the model of chain.h and the
- * durations given: nothing is said about what a run will really take.
+ * program (chain_bound.h); narrow searches over states (chain_search.h), and more prices where their
+ * states are; the fluid program in whole numbers, by GLPK or another solver, and a search for whole
+ * copies with what it recomputes; a search for each other set of layers whose recomputation the fluid
+ * program, as GLPK sees it, leaves a chance; wide searches.
+ *
+ * What is returned has passed chain_check(). "Optimal" is said of the model of chain.h, whole copies
+ * and whole ticks, and of the durations given: no schedule by those rules is shorter. Nothing is said
+ * about what a run will really take.
  */
 #ifndef SPILLWAY_PLANNER_CHAIN_CERTIFY_H
 #define SPILLWAY_PLANNER_CHAIN_CERTIFY_H
@@ -17,11 +22,11 @@ struct chain_certify_options {
     double limit_s;        /* of everything; at most 0: the first rule that fits is all there is */
     uint32_t width_max;    /* of the search; 0: no limit but memory */
     size_t memory_bytes;   /* of the search; 0: 256 MiB */
-    const char *solver;    /* of the fluid program (planner/milp.h); NULL: glpk */
+    const char *solver;    /* of the fluid program (planner/milp.h); NULL: glpk, which alone lists sets */
 };
 
 struct chain_certificate {
-    enum certificate_status status; /* CERTIFICATE_SOLVED: the fluid program's optimum, says the solver */
+    enum certificate_status status; /* CERTIFICATE_SOLVED: with what the solver says of the fluid program */
     int64_t value, bound;           /* ticks */
     const char *proved_by;          /* whose the bound is */
     int64_t rule_values[CHAIN_RULES];
@@ -29,6 +34,8 @@ struct chain_certificate {
     int64_t price_bound;            /* by the prices alone */
     int64_t fluid_bound;            /* by the solver on the fluid program; 0: not told */
     bool fluid_proven;              /* and that is its optimum */
+    uint32_t sets;          /* of recomputed layers that the fluid program leaves below the value; 0: not
+                               listed, or not all of them */
     uint64_t states, nodes;         /* of the search; of the solver */
     const char *solver;             /* that was asked; borrowed from the options; NULL: none */
     double search_s, seconds;       /* of the search over states; of everything */

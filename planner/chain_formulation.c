@@ -14,11 +14,28 @@
 
 #include <math.h>
 
-enum { ROWS_OF_LAYER = 1 + 2 * CHAIN_ROWS, COLUMNS_OF_LAYER = 2 };
+enum { ROWS_OF_LAYER = 1 + 2 * CHAIN_ROWS, COLUMNS_OF_LAYER = 2, STATE_COLUMNS_OF_LAYER = 5 };
 
 uint32_t chain_fluid_row(uint32_t layer, uint32_t pass, enum chain_row row)
 {
     return layer * ROWS_OF_LAYER + 1 + pass * CHAIN_ROWS + row;
+}
+
+uint32_t chain_fluid_recomputes(uint32_t layer)
+{
+    return layer * COLUMNS_OF_LAYER;
+}
+
+uint32_t chain_fluid_left(const struct chain *chain, uint32_t layer)
+{
+    uint32_t first = chain->layer_count * COLUMNS_OF_LAYER;
+    return layer == 0 ? first : first + 1 + 2 + (layer - 1) * STATE_COLUMNS_OF_LAYER;
+}
+
+/* m_0, o_0, i_0; then m, g, o, h, i of each layer. */
+uint32_t chain_fluid_waits(const struct chain *chain, uint32_t layer, uint32_t pass)
+{
+    return chain_fluid_left(chain, layer) + (layer == 0 ? 1 + pass : 2 + 2 * pass);
 }
 
 static void pass_rows(struct milp *milp, const struct chain *chain, uint32_t l, uint32_t pass,
@@ -44,15 +61,18 @@ static void pass_rows(struct milp *milp, const struct chain *chain, uint32_t l, 
     milp_row(milp, 0, HUGE_VAL, "entry_%c_%u", name, l);
 }
 
-struct milp *chain_fluid(const struct chain *chain)
+struct milp *chain_fluid(const struct chain *chain, const uint8_t *allowed)
 {
     struct milp *milp = milp_create("chain_fluid");
     if (!milp) return NULL;
     double unit = chain->memory > 0 ? (double)chain->memory : 1;
     const uint64_t rates[] = {chain->out_bytes_per_tick, chain->in_bytes_per_tick};
     for (uint32_t l = 0; l < chain->layer_count; l++) {
-        milp_column(milp, 0, 1, (double)chain->layers[l].forward, true, "r_%u", l);
-        milp_column(milp, 0, chain_swaps(chain) ? 1 : 0, 0, true, "w_%u", l);
+        uint8_t set = chain_allowed(chain, allowed, l);
+        double r = set >> CHAIN_RECOMPUTE & 1, w = set >> CHAIN_SWAP & 1; /* 1: may be */
+        milp_column(milp, set == 1 << CHAIN_RECOMPUTE ? 1 : 0, r, (double)chain->layers[l].forward, true,
+                    "r_%u", l);
+        milp_column(milp, set == 1 << CHAIN_SWAP ? 1 : 0, w, 0, true, "w_%u", l);
     }
     uint32_t left = milp_column(milp, 0, 0, 0, false, "m_0"), waits[2];
     for (uint32_t pass = 0; pass < 2; pass++)
@@ -80,7 +100,8 @@ struct milp *chain_fluid(const struct chain *chain)
     for (uint32_t l = 0; l < chain->layer_count; l++) {
         milp_term(milp, l * COLUMNS_OF_LAYER, 1);
         milp_term(milp, l * COLUMNS_OF_LAYER + 1, 1);
-        milp_row(milp, -HUGE_VAL, 1, "one_%u", l);
+        double least = chain_allowed(chain, allowed, l) & 1 << CHAIN_KEEP ? -HUGE_VAL : 1;
+        milp_row(milp, least, 1, "one_%u", l);
     }
     return milp;
 }

@@ -21,9 +21,17 @@ enum chain_row { CHAIN_ROW_MEMORY, CHAIN_ROW_FLOW, CHAIN_ROW_ENTRY, CHAIN_ROWS }
 /* The number of such a row; pass 0 is forward, 1 backward. */
 uint32_t chain_fluid_row(uint32_t layer, uint32_t pass, enum chain_row row);
 
-/* Its value is the ticks beyond chain->compute. The caller frees it with milp_destroy(). NULL when
- * memory ends. */
-struct milp *chain_fluid(const struct chain *chain);
+/* The column that recomputes a layer. */
+uint32_t chain_fluid_recomputes(uint32_t layer);
+
+/* The columns of what layers 0 .. layer-1 left: bytes on the device (m), and bytes that wait for the link
+ * of a pass (o, i). */
+uint32_t chain_fluid_left(const struct chain *chain, uint32_t layer);
+uint32_t chain_fluid_waits(const struct chain *chain, uint32_t layer, uint32_t pass);
+
+/* Its value is the ticks beyond chain->compute, of schedules whose choices are `allowed` (chain.h). The
+ * caller frees it with milp_destroy(). NULL when memory ends. */
+struct milp *chain_fluid(const struct chain *chain, const uint8_t *allowed);
 
 /* The choices of a solution. */
 void chain_fluid_choices(const struct chain *chain, const double *x, uint8_t *choices);

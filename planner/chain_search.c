@@ -19,7 +19,8 @@
 #include "base/alloc.h"
 #include "base/progress.h"
 
-enum { NO_STATE = UINT32_MAX, WIDTH_FIRST = 64, WIDTH_FACTOR = 4, CLOCK_EVERY = 64, BLOCK = 16 };
+enum { NO_STATE = UINT32_MAX, WIDTH_FIRST = 64, WIDTH_FACTOR = 4, CLOCK_EVERY = 64, BLOCK = 16, BINS = 32,
+       PLACE_LAYERS = 12, PLACES_OF_LAYER = 4 };
 
 struct state {
     double bound;        /* ticks beyond chain->compute, of all that comes of it */
@@ -40,16 +41,31 @@ struct copy {
     uint64_t bytes;
 };
 
-/* What decides most comparisons, of BLOCK states. */
+/* What decides most comparisons, of at most BLOCK states side by side; HUGE_VALF behind them. */
 struct gist {
     float cost[BLOCK], left[BLOCK], out[BLOCK], in[BLOCK]; /* out, in: cost and link */
+    uint32_t states[BLOCK];                                /* in the pool */
+    uint32_t count, next;                                  /* of the same bin; NO_STATE: none */
+};
+
+/*
+ * The states selected in a layer, by what they left and when their link out is idle. The two work
+ * against each other, so that few bins have no more of both than a candidate has.
+ */
+struct shelf {
+    struct gist *gists;
+    uint32_t gist_count;
+    uint32_t bins[BINS][BINS];    /* their youngest gists */
+    uint32_t filled[BINS];        /* bit by bit: bins that are not empty */
+    float low[2], per_unit[2];    /* the first bin's lower end, bins a unit: of left, of out */
 };
 
 struct search {
     const struct chain *chain;
-    const struct chain_price *prices;
+    const struct chain_bound *prices;
+    const struct chain_search_options *options;
     struct state *pool, *candidates;
-    struct gist *gists;   /* of the states selected in this layer */
+    struct shelf shelf;
     uint32_t *order;      /* of candidates */
     struct copy *copies[2], *others[2]; /* (layer_count) scratch, youngest first */
     uint32_t pool_count, pool_capacity, candidate_count, width;
@@ -57,6 +73,7 @@ struct search {
     int64_t best;
     uint64_t states;
     uint32_t best_state;  /* of the last layer; NO_STATE: nothing better was found */
+    uint32_t place_count;
     bool late;
 };
 
@@ -125,21 +142,72 @@ static bool dominates(struct search *s, const struct state *a, const struct stat
     return true;
 }
 
-/*
- * Of most pairs that is plain from four numbers, so these lie side by side, as floats: rounding an
- * integer keeps "no greater". A block is looked through without branches; what it lets pass is
- * compared in full.
- */
-static void keep_gist(struct search *s, uint32_t at, const struct state *state)
+static struct gist gist_of(const struct state *state)
 {
-    struct gist *block = &s->gists[at / BLOCK];
-    uint32_t i = at % BLOCK;
-    block->cost[i] = (float)state->cost;
-    block->left[i] = (float)state->left;
-    block->out[i] = (float)(state->cost + state->link[0]);
-    block->in[i] = (float)(state->cost + state->link[1]);
+    return (struct gist){.cost = {(float)state->cost},
+                         .left = {(float)state->left},
+                         .out = {(float)(state->cost + state->link[0])},
+                         .in = {(float)(state->cost + state->link[1])}};
 }
 
+/* Monotone, as conversions to float are. */
+static uint32_t bin_of(const struct shelf *shelf, uint32_t axis, float value)
+{
+    float bin = (value - shelf->low[axis]) * shelf->per_unit[axis];
+    return !(bin > 0) ? 0 : bin < BINS - 1 ? (uint32_t)bin : BINS - 1;
+}
+
+/* Empty, and ready for these candidates. */
+static void clear_shelf(struct shelf *shelf, const struct state *candidates, uint32_t count)
+{
+    float high[2] = {-HUGE_VALF, -HUGE_VALF};
+    shelf->gist_count = 0;
+    shelf->low[0] = shelf->low[1] = HUGE_VALF;
+    for (uint32_t i = 0; i < BINS; i++) {
+        shelf->filled[i] = 0;
+        for (uint32_t k = 0; k < BINS; k++) shelf->bins[i][k] = NO_STATE;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct gist one = gist_of(&candidates[i]);
+        const float values[2] = {one.left[0], one.out[0]};
+        for (uint32_t axis = 0; axis < 2; axis++) {
+            if (values[axis] < shelf->low[axis]) shelf->low[axis] = values[axis];
+            if (values[axis] > high[axis]) high[axis] = values[axis];
+        }
+    }
+    for (uint32_t axis = 0; axis < 2; axis++) {
+        float width = high[axis] - shelf->low[axis];
+        shelf->per_unit[axis] = width > 0 ? (float)BINS / width : 0;
+    }
+}
+
+static void shelve(struct shelf *shelf, uint32_t id, const struct state *state)
+{
+    struct gist one = gist_of(state);
+    uint32_t i = bin_of(shelf, 0, one.left[0]), k = bin_of(shelf, 1, one.out[0]);
+    uint32_t head = shelf->bins[i][k];
+    if (head == NO_STATE || shelf->gists[head].count == BLOCK) {
+        struct gist *fresh = &shelf->gists[shelf->gist_count];
+        fresh->count = 0;
+        fresh->next = head;
+        for (uint32_t at = 0; at < BLOCK; at++) fresh->cost[at] = HUGE_VALF;
+        head = shelf->bins[i][k] = shelf->gist_count++;
+        shelf->filled[i] |= UINT32_C(1) << k;
+    }
+    struct gist *block = &shelf->gists[head];
+    uint32_t at = block->count++;
+    block->cost[at] = one.cost[0];
+    block->left[at] = one.left[0];
+    block->out[at] = one.out[0];
+    block->in[at] = one.in[0];
+    block->states[at] = id;
+}
+
+/*
+ * Of most pairs it is plain from four numbers that none dominates, so these lie side by side, as floats:
+ * rounding an integer keeps "no greater". A block is looked through without branches; what it lets pass
+ * is compared in full.
+ */
 static bool passes(const struct gist *block, const struct gist *one)
 {
     int any = 0;
@@ -149,20 +217,29 @@ static bool passes(const struct gist *block, const struct gist *one)
     return any;
 }
 
-/* Is the candidate dominated by a state selected so far? */
-static bool is_dominated(struct search *s, uint32_t first, const struct state *candidate)
+static bool one_of_bin_dominates(struct search *s, uint32_t head, const struct gist *one,
+                                 const struct state *candidate)
 {
-    uint32_t count = s->pool_count - first;
-    const struct gist one = {.cost = {(float)candidate->cost},
-                             .left = {(float)candidate->left},
-                             .out = {(float)(candidate->cost + candidate->link[0])},
-                             .in = {(float)(candidate->cost + candidate->link[1])}};
-    for (uint32_t from = 0; from < count; from += BLOCK) {
-        if (!passes(&s->gists[from / BLOCK], &one)) continue;
-        uint32_t end = count - from < BLOCK ? count : from + BLOCK;
-        for (uint32_t k = from; k < end; k++)
-            if (dominates(s, &s->pool[first + k], candidate)) return true;
+    for (const struct gist *block; head != NO_STATE; head = block->next) {
+        block = &s->shelf.gists[head];
+        if (!passes(block, one)) continue;
+        for (uint32_t k = 0; k < block->count; k++)
+            if (dominates(s, &s->pool[block->states[k]], candidate)) return true;
     }
+    return false;
+}
+
+/* Is the candidate dominated by a state selected so far? Those most like it are asked first. */
+static bool is_dominated(struct search *s, const struct state *candidate)
+{
+    const struct shelf *shelf = &s->shelf;
+    const struct gist one = gist_of(candidate);
+    uint32_t last = bin_of(shelf, 1, one.out[0]);
+    for (uint32_t i = bin_of(shelf, 0, one.left[0]) + 1; i-- > 0;)
+        for (uint32_t k = last + 1; k-- > 0;) {
+            if (!(shelf->filled[i] >> k & 1)) continue;
+            if (one_of_bin_dominates(s, shelf->bins[i][k], &one, candidate)) return true;
+        }
     return false;
 }
 
@@ -209,7 +286,6 @@ static void add_candidate(struct search *s, const struct state *from, const stru
                           uint32_t id, uint32_t layer, uint8_t choice)
 {
     const struct chain_layer *at = &s->chain->layers[layer];
-    const struct chain_price *price = &s->prices[layer + 1];
     struct state *to = &s->candidates[s->candidate_count];
     struct copy oldest[2];
     *to = *ready;
@@ -226,9 +302,11 @@ static void add_candidate(struct search *s, const struct state *from, const stru
         to->cost += to->link[0] + to->link[1];
         to->bound = (double)to->cost;
     } else {
-        to->bound = (double)to->cost + price->constant + price->device * (double)to->left;
-        for (uint32_t link = 0; link < 2; link++)
-            to->bound += price->link[link] * fluid_bytes(s, to, link, &oldest[link]);
+        to->bound = (double)to->cost + chain_bound_at(s->prices, &(struct chain_place){
+                                           .layer = layer + 1,
+                                           .device = (double)to->left,
+                                           .link = {fluid_bytes(s, to, 0, &oldest[0]),
+                                                    fluid_bytes(s, to, 1, &oldest[1])}});
     }
     if (to->bound < from->bound) to->bound = from->bound;
     s->states++;
@@ -239,16 +317,13 @@ static void expand(struct search *s, uint32_t id, uint32_t layer)
 {
     const struct state *from = &s->pool[id];
     struct state ready = *from;
-    bool last = layer + 1 == s->chain->layer_count;
+    uint8_t allowed = chain_allowed(s->chain, s->prices->allowed, layer);
     for (uint32_t link = 0; link < 2; link++) {
         list_copies(s, from, link, s->copies[link]);
         if (!wait_for_memory(s, from, link, &s->chain->layers[layer], &ready)) return;
     }
-    /* the last layer runs backward at once: nothing is gained but by keeping it */
-    add_candidate(s, from, &ready, id, layer, CHAIN_KEEP);
-    if (last) return;
-    add_candidate(s, from, &ready, id, layer, CHAIN_RECOMPUTE);
-    if (chain_swaps(s->chain)) add_candidate(s, from, &ready, id, layer, CHAIN_SWAP);
+    for (uint8_t choice = 0; choice < CHAIN_CHOICES; choice++)
+        if (allowed & 1 << choice) add_candidate(s, from, &ready, id, layer, choice);
 }
 
 /* --- selecting -------------------------------------------------------------------------------- */
@@ -266,6 +341,7 @@ static int by_bound(const void *left, const void *right, void *context)
 static void select_states(struct search *s)
 {
     uint32_t first = s->pool_count;
+    clear_shelf(&s->shelf, s->candidates, s->candidate_count);
     for (uint32_t i = 0; i < s->candidate_count; i++) s->order[i] = i;
     qsort_r(s->order, s->candidate_count, sizeof *s->order, by_bound, s->candidates);
     for (uint32_t i = 0; i < s->candidate_count; i++) {
@@ -278,9 +354,29 @@ static void select_states(struct search *s)
             s->late = true;
             return;
         }
-        if (is_dominated(s, first, candidate)) continue;
-        keep_gist(s, s->pool_count - first, candidate);
+        if (is_dominated(s, candidate)) continue;
+        shelve(&s->shelf, s->pool_count, candidate);
         s->pool[s->pool_count++] = *candidate;
+    }
+}
+
+/* From the best to the worst of the states selected, in some of the layers. */
+static void tell_places(struct search *s, uint32_t first, uint32_t layer)
+{
+    const struct chain_search_options *options = s->options;
+    uint32_t count = s->pool_count - first, layers = s->chain->layer_count;
+    uint32_t stride = layers / PLACE_LAYERS + 1, told = count < PLACES_OF_LAYER ? count : PLACES_OF_LAYER;
+    if (!options->places || layer % stride != 0 || layer == layers) return;
+    for (uint32_t i = 0; i < told && s->place_count < options->places_max; i++) {
+        uint32_t at = told > 1 ? (uint32_t)((uint64_t)i * (count - 1) / (told - 1)) : 0;
+        const struct state *state = &s->pool[first + at];
+        struct chain_place *place = &options->places[s->place_count++];
+        *place = (struct chain_place){.layer = layer, .device = (double)state->left};
+        for (uint32_t link = 0; link < 2; link++) {
+            if (state->count[link] == 0) continue;
+            list_copies(s, state, link, s->copies[link]);
+            place->link[link] = fluid_bytes(s, state, link, &s->copies[link][state->count[link] - 1]);
+        }
     }
 }
 
@@ -289,16 +385,18 @@ static void sweep(struct search *s)
 {
     uint32_t first = 0;
     s->pool[0] = (struct state){.parent = NO_STATE, .older = NO_STATE, .choice = CHAIN_KEEP,
-                                .bound = s->prices[0].constant};
+                                .bound = chain_bound_at(s->prices, &(struct chain_place){0})};
     s->pool_count = 1;
     s->dropped = HUGE_VAL;
     s->best_state = NO_STATE;
+    s->place_count = 0;
     for (uint32_t layer = 0; layer < s->chain->layer_count && !s->late; layer++) {
         uint32_t end = s->pool_count;
         s->candidate_count = 0;
         for (uint32_t id = first; id < end; id++) expand(s, id, layer);
         first = end;
         select_states(s);
+        tell_places(s, first, layer + 1);
     }
     if (s->late || first == s->pool_count) return;
     s->best_state = first; /* the least bound: its makespan */
@@ -322,8 +420,8 @@ static enum status allocate(struct search *s, uint32_t width_max, size_t bytes, 
     s->pool = alloc_zeroed(s->pool_capacity, sizeof *s->pool);
     s->candidates = alloc_zeroed(width * CHAIN_CHOICES, sizeof *s->candidates);
     s->order = alloc_zeroed(width * CHAIN_CHOICES, sizeof *s->order);
-    s->gists = alloc_zeroed(width / BLOCK + 1, sizeof *s->gists);
-    bool complete = s->pool && s->candidates && s->order && s->gists;
+    s->shelf.gists = alloc_zeroed(width / BLOCK + 1 + BINS * BINS, sizeof *s->shelf.gists);
+    bool complete = s->pool && s->candidates && s->order && s->shelf.gists;
     for (uint32_t link = 0; link < 2; link++) {
         s->copies[link] = alloc_zeroed(layers, sizeof *s->copies[link]);
         s->others[link] = alloc_zeroed(layers, sizeof *s->others[link]);
@@ -336,7 +434,7 @@ enum status chain_search(const struct chain *chain, const struct chain_bound *bo
                          const struct chain_search_options *options, uint8_t *choices,
                          int64_t *makespan, struct chain_search_result *result, struct error *err)
 {
-    struct search s = {.chain = chain, .prices = bound->prices, .until_s = options->until_s};
+    struct search s = {.chain = chain, .prices = bound, .options = options, .until_s = options->until_s};
     struct chain_search_result made = {.bound = chain_bound_ticks(chain, bound)};
     size_t bytes = options->memory_bytes ? options->memory_bytes : (size_t)256 << 20;
     if (allocate(&s, options->width_max, bytes, err)) goto out;
@@ -346,24 +444,27 @@ enum status chain_search(const struct chain *chain, const struct chain_bound *bo
         s.best = *makespan;
         s.width = width < widest ? (uint32_t)width : widest;
         sweep(&s);
-        if (s.best_state != NO_STATE) take(&s, choices, makespan);
         if (s.late) break;
+        bool better = s.best_state != NO_STATE;
+        if (better) take(&s, choices, makespan);
         made.width = s.width;
         made.proven = s.dropped == HUGE_VAL;
         int64_t floor = made.proven ? *makespan : chain_bound_round(chain, s.dropped);
         if (floor > *makespan) floor = *makespan;
         if (floor > made.bound) made.bound = floor;
         made.proven |= made.bound == *makespan;
-        if (made.proven || s.width == widest) break;
-        if (chain_improve(chain, options->until_s, choices, makespan, err)) goto out;
+        if (made.proven) break;
+        if (better && chain_improve(chain, options->until_s, choices, makespan, err)) goto out;
+        if (s.width == widest) break;
     }
     made.states = s.states;
+    made.place_count = s.place_count;
     *result = made;
 out:
     free(s.pool);
     free(s.candidates);
     free(s.order);
-    free(s.gists);
+    free(s.shelf.gists);
     for (uint32_t link = 0; link < 2; link++) {
         free(s.copies[link]);
         free(s.others[link]);

@@ -20,6 +20,8 @@ struct chain_search_options {
     uint32_t width_max;    /* and at last; 0: as many as memory_bytes has room for */
     double until_s;        /* on the clock of base/progress.h */
     size_t memory_bytes;   /* for states; 0: 256 MiB */
+    struct chain_place *places; /* out, (places_max): what some states of the last sweep left; or NULL */
+    uint32_t places_max;
 };
 
 struct chain_search_result {
@@ -27,10 +29,12 @@ struct chain_search_result {
     int64_t bound;    /* of all makespans */
     uint64_t states;  /* looked at */
     uint32_t width;   /* of the last search that was carried through */
+    uint32_t place_count; /* told in `places` */
 };
 
 /*
- * choices[] and *makespan hold the best known and are bettered in place: searches of growing width,
+ * Of the choices that the bound is of. choices[] and *makespan hold the best known, allowed or not, and
+ * are bettered in place, by what is allowed or by local search from there: searches of growing width,
  * each result improved by changing one layer or exchanging two. Deterministic but for `until_s`.
  * Errors: STATUS_NO_MEMORY.
  */

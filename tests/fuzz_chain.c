@@ -24,7 +24,7 @@ static void ask(const void *what)
     struct error err = {0};
     const struct chain_certify_options options = {.limit_s = 0};
     enum status status = chain_certify(chain, &options, &schedule, &certificate, &err);
-    if (!status) status = chain_bound_make(chain, 0, &bound, &err);
+    if (!status) status = chain_bound_make(chain, NULL, 0, &bound, &err);
     assert(status == STATUS_OK);
     assert(chain_bound_ticks(chain, &bound) <= certificate.value);
     chain_bound_release(&bound);

@@ -61,7 +61,7 @@ void test_chain_tiny(uint64_t seed, uint32_t layers_max, struct chain *out)
     if (chain_finish(out, &err)) fail_msg("%s", err.text);
 }
 
-int64_t test_chain_brute_force(const struct chain *chain)
+int64_t test_chain_brute_force(const struct chain *chain, const uint8_t *allowed)
 {
     struct chain_pass pass;
     struct error err = {0};
@@ -71,9 +71,12 @@ int64_t test_chain_brute_force(const struct chain *chain)
     assert_true(chain->layer_count <= sizeof choices);
     assert_int_equal(chain_pass_create(chain->layer_count, &pass, &err), STATUS_OK);
     while (l < chain->layer_count) {
-        bool swaps = false;
-        for (uint32_t k = 0; k < chain->layer_count; k++) swaps |= choices[k] == CHAIN_SWAP;
-        if ((!swaps || chain_swaps(chain)) && chain_makespan(chain, choices, &pass, &now) && now < best)
+        bool swaps = false, may = true;
+        for (uint32_t k = 0; k < chain->layer_count; k++) {
+            swaps |= choices[k] == CHAIN_SWAP;
+            may &= !allowed || allowed[k] >> choices[k] & 1;
+        }
+        if (may && (!swaps || chain_swaps(chain)) && chain_makespan(chain, choices, &pass, &now) && now < best)
             best = now;
         for (l = 0; l < chain->layer_count && ++choices[l] == CHAIN_CHOICES; l++) choices[l] = 0;
     }

@@ -11,7 +11,7 @@ void test_chain_print(const struct chain *chain);
 /* Up to `layers_max` layers of small numbers, some without a link, some that need every byte. */
 void test_chain_tiny(uint64_t seed, uint32_t layers_max, struct chain *out);
 
-/* All 3^L choices. */
-int64_t test_chain_brute_force(const struct chain *chain);
+/* All 3^L choices, or those `allowed` (chain.h; NULL: all); INT64_MAX when none of them fits. */
+int64_t test_chain_brute_force(const struct chain *chain, const uint8_t *allowed);
 
 #endif

@@ -1,7 +1,6 @@
 /*
  * Keep, swap and recompute: the rules of time by hand and against schedules made tick by tick; the
- * judge on broken schedules; the optimum by trying everything = by search; bounds below, rules above;
- * files right and wrong; limits of time.
+ * judge on broken schedules; files right and wrong; limits of time. Optima: test_chain_optimum.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -70,7 +69,7 @@ static void by_hand(void **state)
     chain_schedule_release(&s);
     const uint8_t keep[] = {CHAIN_KEEP, CHAIN_KEEP, CHAIN_KEEP};
     assert_int_equal(chain_schedule_make(&chain, keep, &s, &err), STATUS_INFEASIBLE);
-    assert_int_equal(test_chain_brute_force(&chain), 34);
+    assert_int_equal(test_chain_brute_force(&chain, NULL), 34);
     chain_release(&chain);
 }
 
@@ -229,154 +228,6 @@ static void broken(void **state)
     chain_release(&chain);
 }
 
-/* --- the optimum ------------------------------------------------------------------------------ */
-
-static void tiny(void **state)
-{
-    (void)state;
-    uint64_t seed = support_seed("chains");
-    for (uint32_t i = 0; i < 250; i++) {
-        struct chain chain;
-        struct chain_schedule s = {0};
-        struct chain_certificate c;
-        struct error err = {0};
-        test_chain_tiny(random_u64(seed, i), 9, &chain);
-        int64_t optimum = test_chain_brute_force(&chain);
-        if (chain_certify(&chain, &(struct chain_certify_options){.limit_s = 100}, &s, &c, &err))
-            fail_msg("seed %" PRIu64 ", case %u: %s", seed, i, err.text);
-        bool wrong = c.value != optimum || c.status == CERTIFICATE_GAP || c.price_bound > optimum;
-        for (uint32_t r = 0; r < CHAIN_RULES; r++) wrong |= c.rule_fits[r] && c.rule_values[r] < optimum;
-        if (wrong) {
-            test_chain_print(&chain);
-            fail_msg("seed %" PRIu64 ", case %u: %" PRId64 " (status %d, prices %" PRId64 "), optimum %" PRId64,
-                     seed, i, c.value, c.status, c.price_bound, optimum);
-        }
-        chain_schedule_release(&s);
-        chain_release(&chain);
-    }
-}
-
-/* One state a layer: bounds of those left out are bounds, whatever prices say. */
-static void narrow(void **state)
-{
-    (void)state;
-    uint64_t seed = support_seed("narrow");
-    for (uint32_t i = 0; i < 200; i++) {
-        struct chain chain;
-        struct chain_bound bound = {0};
-        struct chain_search_result result;
-        struct chain_pass pass;
-        struct error err = {0};
-        uint8_t choices[9];
-        bool fits;
-        int64_t value, again;
-        test_chain_tiny(random_u64(seed, i), 9, &chain);
-        int64_t optimum = test_chain_brute_force(&chain);
-        struct chain_search_options options = {.width_min = 1, .width_max = 1 + i % 3, .until_s = HUGE_VAL};
-        enum chain_rule rule = chain_swaps(&chain) ? CHAIN_RULE_SWAP_ALL : CHAIN_RULE_RECOMPUTE;
-        assert_int_equal(chain_rule_run(&chain, rule, choices, &value, &fits, &err), STATUS_OK);
-        assert_true(fits);
-        assert_int_equal(chain_bound_make(&chain, i % 2 ? 0 : 10, &bound, &err), STATUS_OK);
-        assert_int_equal(chain_search(&chain, &bound, &options, choices, &value, &result, &err), STATUS_OK);
-        assert_int_equal(chain_pass_create(chain.layer_count, &pass, &err), STATUS_OK);
-        assert_true(chain_makespan(&chain, choices, &pass, &again));
-        assert_int_equal(again, value);
-        assert_true(value >= optimum);
-        if (result.bound > optimum || (result.proven && value != optimum)) {
-            test_chain_print(&chain);
-            fail_msg("seed %" PRIu64 ", case %u: bound %" PRId64 ", optimum %" PRId64, seed, i, result.bound,
-                     optimum);
-        }
-        chain_pass_destroy(&pass);
-        chain_bound_release(&bound);
-        chain_release(&chain);
-    }
-}
-
-/* The fluid program's optimum lies between the prices' bound and the optimum; and prices of its duals
- * are worth what the relaxed program is. */
-static void fluid(void **state)
-{
-    (void)state;
-    uint64_t seed = support_seed("fluid");
-    for (uint32_t i = 0; i < 60; i++) {
-        struct chain chain;
-        struct chain_bound bound = {0};
-        struct milp_result whole, relaxed;
-        struct error err = {0};
-        test_chain_tiny(random_u64(seed, i), 9, &chain);
-        int64_t optimum = test_chain_brute_force(&chain);
-        struct milp *milp = chain_fluid(&chain);
-        assert_non_null(milp);
-        assert_int_equal(milp_solve(milp, &(struct milp_options){.limit_s = 60}, &whole, &err), STATUS_OK);
-        assert_int_equal(whole.status, MILP_OPTIMAL);
-        assert_int_equal(milp_solve(milp, &(struct milp_options){.limit_s = 60, .relaxed = true}, &relaxed, &err),
-                         STATUS_OK);
-        assert_non_null(relaxed.duals);
-        assert_int_equal(chain_bound_make(&chain, 60, &bound, &err), STATUS_OK);
-        assert_true(bound.solved);
-        if (fabs(bound.prices[0].constant - relaxed.bound) > 1e-4 || whole.value < relaxed.bound - 1e-4 ||
-            chain_bound_round(&chain, whole.value) > optimum) {
-            test_chain_print(&chain);
-            fail_msg("seed %" PRIu64 ", case %u: prices %g, relaxed %g, fluid %g, optimum %" PRId64, seed, i,
-                     bound.prices[0].constant, relaxed.bound, whole.value, optimum - chain.compute);
-        }
-        chain_bound_release(&bound);
-        free(whole.x);
-        free(relaxed.x);
-        free(relaxed.duals);
-        milp_destroy(milp);
-        chain_release(&chain);
-    }
-}
-
-/* Keep or recompute alone: Checkmate's rule is the optimum where there is no link. */
-static void no_link(void **state)
-{
-    (void)state;
-    uint64_t seed = support_seed("no link");
-    for (uint32_t i = 0; i < 300; i++) {
-        struct chain chain;
-        struct error err = {0};
-        uint8_t choices[9];
-        int64_t value;
-        bool fits;
-        test_chain_tiny(random_u64(seed, i), 9, &chain);
-        if (!chain_swaps(&chain)) {
-            assert_int_equal(chain_rule_run(&chain, CHAIN_RULE_CHECKMATE, choices, &value, &fits, &err), STATUS_OK);
-            assert_true(fits);
-            assert_int_equal(value, test_chain_brute_force(&chain));
-        }
-        chain_release(&chain);
-    }
-}
-
-/* Chains of 24 layers in stages, and of equal ones, are proven; no rule is better on any; the same search gives the same. */
-static void families(void **state)
-{
-    (void)state;
-    for (uint32_t f = 0; f < CHAIN_FAMILIES; f++) {
-        struct chain_random options = {.family = (enum chain_family)f, .seed = 7,
-                                       .layers = f == CHAIN_RANDOM ? 12 : 24,
-                                       .memory = 0.3, .link = 0.3};
-        struct chain chain;
-        struct chain_schedule s[2] = {{0}, {0}};
-        struct chain_certificate c[2];
-        struct error err = {0};
-        assert_int_equal(chain_random(&options, &chain, &err), STATUS_OK);
-        for (uint32_t i = 0; i < 2; i++)
-            if (chain_certify(&chain, &(struct chain_certify_options){.limit_s = 30}, &s[i], &c[i], &err))
-                fail_msg("%s", err.text);
-        for (uint32_t r = 0; r < CHAIN_RULES; r++)
-            if (c[0].rule_fits[r]) assert_true(c[0].value <= c[0].rule_values[r]);
-        assert_int_not_equal(c[0].status, CERTIFICATE_GAP);
-        assert_int_equal(c[0].value, c[1].value);
-        assert_memory_equal(s[0].choices, s[1].choices, chain.layer_count);
-        for (uint32_t i = 0; i < 2; i++) chain_schedule_release(&s[i]);
-        chain_release(&chain);
-    }
-}
-
 /* --- limits ----------------------------------------------------------------------------------- */
 
 static void limits(void **state)
@@ -507,11 +358,9 @@ static void round_trip(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(by_hand),   cmocka_unit_test(all_kept), cmocka_unit_test(tick_by_tick),
-        cmocka_unit_test(broken),    cmocka_unit_test(tiny),     cmocka_unit_test(narrow),
-        cmocka_unit_test(fluid),     cmocka_unit_test(no_link),  cmocka_unit_test(families),
-        cmocka_unit_test(limits),    cmocka_unit_test(memory_ends),
-        cmocka_unit_test(refused),   cmocka_unit_test(round_trip),
+        cmocka_unit_test(by_hand), cmocka_unit_test(all_kept), cmocka_unit_test(tick_by_tick),
+        cmocka_unit_test(broken),  cmocka_unit_test(limits),   cmocka_unit_test(memory_ends),
+        cmocka_unit_test(refused), cmocka_unit_test(round_trip),
     };
     return cmocka_run_group_tests_name("chain", tests, NULL, NULL);
 }

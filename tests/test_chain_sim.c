@@ -230,7 +230,7 @@ static void to_the_tick(void **state)
         if (chain_certify(&chain, &(struct chain_certify_options){.limit_s = 60}, &schedule, &certificate, &err))
             fail_msg("%s", err.text);
         if (cases[i].makespan) assert_int_equal(schedule.makespan, cases[i].makespan);
-        assert_int_equal(schedule.makespan, test_chain_brute_force(&chain));
+        assert_int_equal(schedule.makespan, test_chain_brute_force(&chain, NULL));
         make_plan(&chain, &schedule, &plan);
         sim_test_simulate(&plan, &outcome);
         SIM_ASSERT_CLOSE(outcome.result.makespan_s, (double)schedule.makespan * TICK_NS * 1e-9);
