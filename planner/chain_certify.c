@@ -13,7 +13,7 @@
 #include "planner/chain_formulation.h"
 #include "planner/chain_search.h"
 
-/* Widths of searches; a chain that is SHORT can be searched at nearly the widest. */
+/* Widths of searches; what is SHORT is worth the widest. */
 enum { NARROW = 64, WIDE = 1024, WIDER = 4096, WIDEST = 16384, WIDTH_FACTOR = 4, SHORT = 24 };
 enum { STATES_WORTH_PRICES = 150000, PLACES_MAX = 64, SETS_MAX = 256 };
 /* Of the time that is left when GLPK is asked: for the program or its list, and for further prices. */
@@ -213,8 +213,9 @@ static uint32_t first_width(const struct chain *chain)
         alike += a->forward == b->forward && a->backward == b->backward && a->saved == b->saved &&
                  a->boundary == b->boundary;
     }
-    uint32_t width = WIDEST / (layers * layers / SHORT / SHORT + 1);
-    return 2 * alike >= layers ? WIDTH_FACTOR * WIDEST : width > NARROW ? width : NARROW;
+    if (2 * alike >= layers) return WIDTH_FACTOR * WIDEST;
+    uint32_t width = layers > SHORT ? WIDEST * SHORT * SHORT / (layers * layers) : WIDEST;
+    return width > NARROW ? width : NARROW;
 }
 
 /* Narrow searches; the fluid program in whole numbers; the sets that it leaves, or wide searches. */
