@@ -14,7 +14,8 @@
  * repetitions) and one node for the G beginnings and ends of paths. (Without the last of the four
  * conditions it is no bound: a schedule that leaves devices idle may then cost less.) D(j, k) holds
  * for any two tasks of these units, so units of thousands of minibatches cost no more than those of
- * one.
+ * one. What is in front of first tasks and behind last ones is then counted again: with the duals given,
+ * the G paths begin and end with different tasks (path_ends()), not all with the cheapest.
  *
  * Distances along a chain matter: with d_jk alone two passes of one shard are neighbours at the cost
  * of the first, although the whole way through the network lies between them.
@@ -296,6 +297,79 @@ static __int128 dual_sum(const struct instance *in, const struct instance_bounds
     return sum;
 }
 
+/* --- ends of paths --------------------------------------------------------------------------- */
+
+/* The `most` least of some numbers, the largest of them in front (a heap). */
+struct least {
+    int64_t *values;
+    uint32_t count, most;
+};
+
+static bool least_takes(const struct least *l, int64_t value)
+{
+    return l->count < l->most || value < l->values[0];
+}
+
+static void least_add(struct least *l, int64_t value)
+{
+    uint32_t at = 0;
+    if (l->count < l->most) {
+        for (at = l->count++; at > 0 && l->values[(at - 1) / 2] < value; at = (at - 1) / 2)
+            l->values[at] = l->values[(at - 1) / 2];
+    } else {
+        for (uint32_t child; (child = 2 * at + 1) < l->count; at = child) {
+            if (child + 1 < l->count && l->values[child + 1] > l->values[child]) child++;
+            if (l->values[child] <= value) break;
+            l->values[at] = l->values[child];
+        }
+    }
+    l->values[at] = value;
+}
+
+static int compare_ticks(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/*
+ * What all devices take together in front of the first and behind the start of the last of their tasks,
+ * beyond the duals: these are different tasks, and of the tasks of one unit each is a whole pass through
+ * the network later, or further from the end, than another. So the i-th least start and the i-th least
+ * end are paid by i devices each or, by a device without tasks, `least`.
+ */
+static enum status path_ends(const struct instance *in, int64_t least, const struct instance_bounds *duals,
+                             __int128 *out, struct error *err)
+{
+    uint32_t devices = in->device_count;
+    int64_t *values = alloc_zeroed(2 * (size_t)devices, sizeof *values);
+    if (!values) return error_memory(err, "lower bounds", 2 * devices * sizeof *values);
+    struct least starts = {values, 0, devices}, ends = {values + devices, 0, devices};
+    for (uint32_t u = 0; u < in->unit_count; u++) {
+        const struct instance_job *job = &in->jobs[in->units[u].job];
+        uint32_t end = job->first_unit + job->unit_count;
+        int64_t pass = compute_between(in, job->first_unit, end);
+        int64_t head = instance_head(in, u), tail = compute_between(in, u, end) + in->units[end - 1].out;
+        int64_t start = first_start(in, u) - duals->column[u], last = instance_tail(in, u) - duals->row[u];
+        for (uint32_t r = 0; r < job->repeat && least_takes(&starts, start); r++) {
+            least_add(&starts, start);
+            start = max64(start, head + (r + 1) * pass - duals->column[u]);
+        }
+        for (uint32_t r = 0; r < job->repeat && least_takes(&ends, last); r++) {
+            least_add(&ends, last);
+            last = max64(last, tail + (r + 1) * pass - duals->row[u]);
+        }
+    }
+    qsort(starts.values, starts.count, sizeof *values, compare_ticks);
+    qsort(ends.values, ends.count, sizeof *values, compare_ticks);
+    *out = 0;
+    for (uint32_t g = 0; g < devices; g++)
+        *out += g < starts.count && starts.values[g] + ends.values[g] < least ? starts.values[g] + ends.values[g]
+                                                                              : least;
+    free(values);
+    return STATUS_OK;
+}
+
 static enum status makespan_bounds(const struct instance *in, struct instance_bounds *out,
                                    struct error *err)
 {
@@ -307,9 +381,9 @@ static enum status makespan_bounds(const struct instance *in, struct instance_bo
     int64_t least = max64(out->value[INSTANCE_BOUND_AREA], out->value[INSTANCE_BOUND_CHAIN]);
     if (small ? assignment_duals(in, least, out, err) : sorted_duals(in, least, out, err))
         return err->status;
-    __int128 sum = dual_sum(in, out);
-    int64_t value = max64(0, divide_up(sum + (__int128)in->device_count * (out->row_start + out->column_end),
-                                       in->device_count));
+    __int128 sum = dual_sum(in, out), paths = 0;
+    if (path_ends(in, least, out, &paths, err)) return err->status;
+    int64_t value = max64(0, divide_up(sum + paths, in->device_count));
     out->value[small ? INSTANCE_BOUND_ASSIGNMENT : INSTANCE_BOUND_SORTED] = value;
     if (value <= out->value[INSTANCE_BOUND_AREA]) { /* no set-ups that matter: plain idle time is slack */
         area_duals(in, out);

@@ -236,6 +236,34 @@ static void schedules_as_values(void **state)
     }
 }
 
+/* Bounds of several minibatches, by branch and bound that is told nothing of them but duals. */
+static void bounds_of_minibatches(void **state)
+{
+    (void)state;
+    uint64_t seed = support_seed("bounds of minibatches");
+    uint32_t met = 0;
+    for (uint32_t c = 0; c < 400; c++) {
+        struct instance_random options = {.family = (enum instance_family)(c % 4), .seed = random_u64(seed, c) >> 8,
+                                          .devices = {1, 4}, .jobs = {1, 4}, .shards = {1, 2},
+                                          .minibatches = {1, 3}};
+        struct instance in = {0};
+        struct instance_bounds bounds = {0};
+        struct error err = {0};
+        assert_int_equal(instance_random(&options, &in, &err), STATUS_OK);
+        assert_int_equal(instance_bounds_make(&in, &bounds, &err), STATUS_OK);
+        if (in.task_count <= 14) {
+            int64_t bound = instance_bounds_best(&bounds);
+            memset(bounds.value, 0, sizeof bounds.value);
+            int64_t best = by_branching(&in, &bounds);
+            if (bound > best) stop(&in, seed, "bound", bound, best);
+            met += bound == best;
+        }
+        instance_bounds_release(&bounds);
+        instance_release(&in);
+    }
+    assert_true(met > 0);
+}
+
 /* --- theorem, limits, determinism ------------------------------------------------------------ */
 
 /* Without copies: C <= max(longest chain, W / G + (1 - 1/G) longest task). */
@@ -348,7 +376,7 @@ int main(void)
         cmocka_unit_test(assignments),   cmocka_unit_test(transports),
         cmocka_unit_test(tiny),          cmocka_unit_test(sorted_bound),
         cmocka_unit_test(solvers_agree), cmocka_unit_test(schedules_as_values),
-        cmocka_unit_test(lrtf_theorem),  cmocka_unit_test(same_seed),
+        cmocka_unit_test(bounds_of_minibatches), cmocka_unit_test(lrtf_theorem),  cmocka_unit_test(same_seed),
         cmocka_unit_test(time_limits),   cmocka_unit_test(texts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
