@@ -23,6 +23,7 @@
 #include "base/progress.h"
 #include "base/random.h"
 #include "planner/set_up_guide.h"
+#include "planner/setup_table.h"
 
 struct node { /* of the tree of partial schedules; row by row */
     uint32_t parent, job, device;
@@ -48,7 +49,7 @@ struct list_search {
     const struct instance_bounds *bounds;
     int64_t *remaining;     /* all jobs, each length + 1 */
     uint32_t *first;        /* (job_count) in `remaining` */
-    const double *weight;   /* (job_count) of this run */
+    const double *weight, *leads; /* (job_count) of this run */
     struct set_up_guide guides[LIST_SOFTNESS_COUNT];
     const struct set_up_guide *guide; /* of this run */
     uint32_t width_max;
@@ -58,7 +59,8 @@ struct list_search {
     uint64_t *seen;         /* hashes, an open table */
     uint32_t seen_size;
     uint32_t candidate_max;
-    int32_t *setup;         /* (unit_count, unit_count) d_jk where that is small; may be NULL */
+    struct setup_table setups;
+    double longest;         /* chain, in ticks */
     double scale;           /* ticks of priority per tick of remaining time */
 };
 
@@ -92,18 +94,6 @@ const int64_t *list_search_remaining(const struct list_search *search, uint32_t 
     return search->remaining + search->first[job];
 }
 
-/* The table is for speed alone: without memory for it, or for long durations, there is none. */
-static void make_setup(struct list_search *s)
-{
-    const struct instance *in = s->in;
-    uint32_t n = in->unit_count;
-    if (in->class_count > 1 || n > INSTANCE_BOUND_UNITS_MAX || in->horizon > INT32_MAX) return;
-    s->setup = alloc_zeroed((size_t)n * n, sizeof *s->setup);
-    for (uint32_t j = 0; s->setup && j < n; j++)
-        for (uint32_t k = 0; k < n; k++)
-            s->setup[(size_t)j * n + k] = (int32_t)instance_setup(in, j, k, 0);
-}
-
 /* --- guides ---------------------------------------------------------------------------------- */
 
 /* In mean computations of a unit; the first is for the bound's own duals. */
@@ -131,7 +121,7 @@ enum status list_search_create(const struct instance *in, const struct instance_
     s->candidate_max = 2 * in->job_count * width_max;
     for (s->seen_size = 16; s->seen_size < 4 * width_max; s->seen_size *= 2) {}
     size_t nodes = (size_t)in->task_count * width_max;
-    make_setup(s);
+    setup_table_make(in, &s->setups);
     s->states = alloc_zeroed(2 * (size_t)width_max, sizeof *s->states);
     s->nodes = alloc_zeroed(nodes, sizeof *s->nodes);
     s->candidates = alloc_zeroed(s->candidate_max, sizeof *s->candidates);
@@ -153,7 +143,7 @@ void list_search_destroy(struct list_search *s)
 {
     if (!s) return;
     for (uint32_t w = 0; s->states && w < 2 * s->width_max; w++) dispatch_destroy(s->states[w].dispatch);
-    free(s->setup);
+    setup_table_release(&s->setups);
     for (uint32_t g = 0; g < LIST_SOFTNESS_COUNT; g++) set_up_guide_release(&s->guides[g]);
     free(s->remaining);
     free(s->first);
@@ -176,15 +166,22 @@ static uint64_t hash_job(uint32_t job, uint32_t next)
     return random_mix(((uint64_t)job << 32 | next) ^ 0x5bf03635u);
 }
 
-/* dispatch_start(), from the table where there is one. */
-static inline int64_t start_of(const struct list_search *s, const struct dispatch *d, uint32_t job,
+/* When the device could start a task of this unit. */
+static inline int64_t free_for(const struct list_search *s, const struct dispatch *d, uint32_t unit,
                                uint32_t device)
 {
     const struct dispatch_device *last = &d->devices[device];
+    if (last->job == TIMETABLE_NONE) return s->in->units[unit].in;
+    return last->start + setup_table_at(&s->setups, last->unit, unit, s->in->device_class[device]);
+}
+
+/* dispatch_start(), faster. */
+static inline int64_t start_of(const struct list_search *s, const struct dispatch *d, uint32_t job,
+                               uint32_t device)
+{
     const struct dispatch_job *j = &d->jobs[job];
-    if (!s->setup || last->job == TIMETABLE_NONE) return dispatch_start(d, job, device);
-    int64_t free = last->start + s->setup[(size_t)last->unit * s->in->unit_count + j->unit];
-    int64_t ready = last->job == job && j->device == device ? j->ended : j->ready;
+    int64_t free = free_for(s, d, j->unit, device);
+    int64_t ready = d->devices[device].job == job && j->device == device ? j->ended : j->ready;
     return free > ready ? free : ready;
 }
 
@@ -219,7 +216,7 @@ static double urgency(const struct list_search *s, uint32_t job, uint32_t next)
     case OBJECTIVE_TARDINESS:
         return (remaining - (j->deadline < s->in->horizon ? (double)j->deadline : (double)s->in->horizon)) *
                s->weight[job];
-    default: return remaining * s->weight[job];
+    default: return (remaining + (s->leads ? s->leads[job] * s->longest : 0)) * s->weight[job];
     }
 }
 
@@ -258,6 +255,7 @@ static void add_candidate(struct run *r, uint32_t parent, uint32_t job, uint32_t
                hash_job(job, next) + hash_job(job, next + 1);
     }
     double guided = from->guided + guided_of(s, d, unit, device, start);
+    if (r->rule->idling > 0) guided += r->rule->idling * (double)(start - free_for(s, d, unit, device));
     s->candidates[r->count++] = (struct candidate){guided - priority, guided, hash, slack, priority,
                                                    parent, job, device};
 }
@@ -421,9 +419,11 @@ static void prepare(struct run *r, uint32_t fixed, const struct dispatch_step *s
     struct state *state = &s->states[0];
     int64_t longest = 1;
     s->weight = r->rule->weights;
+    s->leads = r->rule->leads;
     for (uint32_t i = 0; i < in->job_count; i++)
         if (s->remaining[s->first[i]] > longest) longest = s->remaining[s->first[i]];
-    s->scale = r->rule->priority / (double)longest;
+    s->longest = (double)longest;
+    s->scale = r->rule->priority / s->longest;
     r->slack_max = INT64_MAX / 2;
     if (in->objective == OBJECTIVE_MAKESPAN && r->below < in->horizon)
         r->slack_max = in->device_count * (r->below - 1 - s->bounds->row_start - s->bounds->column_end) -

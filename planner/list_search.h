@@ -20,6 +20,9 @@ struct list_rule {
     uint32_t width;       /* partial schedules side by side; 1: one pass */
     double priority;      /* ticks of slack that the whole range of priorities is worth */
     const double *weights; /* (job_count) factors of priorities; borrowed */
+    const double *leads;  /* (job_count) shares of the longest chain by which jobs are to be ahead; borrowed;
+                             NULL: none. For the makespan */
+    double idling;        /* ticks that one of waiting for a job counts beyond the slack that it is */
     bool every_device;    /* consider each job's best device too, not only the one free first */
 };
 
