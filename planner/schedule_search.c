@@ -1,7 +1,8 @@
 /*
  * The anytime search; see schedule_search.h.
  *
- * What each iteration does depends on its number and the seed alone. The first ones are list
+ * What each iteration does depends on its number and the seed alone, but for sweeps under a limit of time,
+ * which cool down within it. The first ones are list
  * schedules over a range of priorities, without and with a look at every device; then they take turns:
  *
  *     beam     whole schedules, four times as wide in each round, as far as memory and time go
@@ -9,6 +10,10 @@
  *              lets some jobs run ahead: in step they all want copies at the same time, at the start
  *              above all, when forward passes have little to hide them behind
  *     ends     the last tasks of the best schedule made anew
+ *
+ * Where copies leave a gap after the first list schedules, and tasks are many, it is sweeps instead
+ * (sweep_search.h), from the best of them on. Worsenings are taken at first, and less and less of them as
+ * the iterations, or the time, come to an end (simulated annealing).
  *
  * Priorities count in mean computations of a task; which one suits an instance is not known before,
  * so each round tries another, and the best so far every second time. The same goes for the guides
@@ -27,6 +32,7 @@
 #include "planner/branch_bound.h"
 #include "planner/list_baseline.h"
 #include "planner/list_search.h"
+#include "planner/sweep_search.h"
 
 /* In mean computations. */
 static const double priorities[] = {0.8, 51.2, 3.2, 12.8, 51.2, 0.2, 0.05};
@@ -40,6 +46,18 @@ static const double work_max = 2e7;
 static const double end_work = 1e6; /* of making an end anew */
 static const double first_noise = 0.35;
 static const double quick_work = 2e7; /* tasks by jobs: LRTF is then done whatever the time */
+static const double opening_share = 0.2; /* of the time, where sweeps are to follow */
+
+/* Staggered list schedules: the longest lead, in chains; the priority as above. */
+static const struct {
+    double lead, priority;
+} staggerings[] = {{0.7, 3.2}, {0.5, 3.2}, {1, 0.8}};
+
+/* Sweeps: from which gap on; in mean computations; in the unit of sweep_rule. */
+static const double sweep_gap = 0.01;
+static const double sharpness = 0.25;
+static const double heat_per_sweep = 0.001, heat_min = 0.02, heat_max = 0.2;
+enum { MANY_SWEEPS = 60 };
 
 struct search {
     const struct instance *in;
@@ -54,6 +72,11 @@ struct search {
     uint32_t best_softness;
     bool best_every;
     bool copies;          /* without any, slack tells partial schedules apart too late for beams */
+    struct sweep_search *sweep; /* NULL: not begun */
+    uint32_t sweep_first;       /* the iteration that was the first sweep */
+    double started_s, sweep_started_s, sweep_s; /* all; the first sweep; and what it took */
+    double *leads;        /* (job_count) */
+    bool many;            /* tasks, with copies, for a makespan: what staggered jobs and sweeps are for */
     uint32_t width_max;
     uint32_t iteration;
 };
@@ -180,19 +203,99 @@ static enum status remake_end(struct search *s, uint64_t draw, struct error *err
     return try_rule(s, &rule, n - open, err);
 }
 
+/* --- sweeps ---------------------------------------------------------------------------------- */
+
+/* Where little is left to gain, ends and beams find it sooner. */
+static bool sweeps_pay(const struct search *s)
+{
+    return s->many && (double)(s->value - s->bound) > sweep_gap * (double)s->bound;
+}
+
+/* From 0 to 1: of the time for sweeps, or of their number where that ends first. */
+static double sweeps_done(const struct search *s)
+{
+    double most = (double)(s->options->iterations - s->sweep_first);
+    double done = (double)(s->iteration - s->sweep_first) / most;
+    double timed = (clock_s() - s->sweep_started_s) / (s->options->until_s - s->sweep_started_s);
+    return timed > done ? timed : done;
+}
+
+static enum status begin_sweeps(struct search *s, struct error *err)
+{
+    s->sweep_first = s->iteration;
+    s->sweep_started_s = clock_s();
+    if (sweep_search_create(s->in, &s->sweep, err)) return err->status;
+    sweep_search_begin(s->sweep, s->steps);
+    return STATUS_OK;
+}
+
+/*
+ * The first sweep takes improvements alone. It shows how many there is time for, which decides how warm
+ * the next ones begin; from there they cool down.
+ */
+static enum status run_sweep(struct search *s, uint64_t draw, struct error *err)
+{
+    if (!s->sweep && begin_sweeps(s, err)) return err->status;
+    double done = sweeps_done(s), most = (double)(s->options->iterations - s->sweep_first);
+    bool first = s->iteration == s->sweep_first;
+    if (!first && (s->options->until_s - s->sweep_started_s) / s->sweep_s < most)
+        most = (s->options->until_s - s->sweep_started_s) / s->sweep_s;
+    double warm = fmin(fmax(most * heat_per_sweep, heat_min), heat_max);
+    bool many = most >= MANY_SWEEPS && !first;
+    struct sweep_rule rule = {.reach = many ? 16 : 12, .sharpness = sharpness * s->mean,
+                              .temperature = first ? 0 : warm * (1 - done), .seed = draw};
+    int64_t value = sweep_search_run(s->sweep, &rule, s->options->until_s);
+    if (first) s->sweep_s = clock_s() - s->sweep_started_s;
+    if (value >= s->value) return STATUS_OK;
+    memcpy(s->trial, sweep_search_order(s->sweep), s->in->task_count * sizeof *s->trial);
+    return keep(s, value, err);
+}
+
+/* --- the first list schedules ---------------------------------------------------------------- */
+
+/*
+ * Jobs far ahead of others. Where forward passes hide their copies badly, behind each other, it pays that
+ * backward passes of some jobs run beside the forward passes of others as soon as they can; jobs that
+ * start together are in step for ever. Three in ten have no lead: something must be left for the end.
+ */
+static void stagger(struct search *s, double most, uint64_t draw)
+{
+    for (uint32_t i = 0; i < s->in->job_count; i++)
+        s->leads[i] = most * fmax(0, (random_unit(draw, i) - 0.3) / 0.7);
+}
+
+/* One of the list schedules that come first. */
+static enum status open(struct search *s, uint64_t draw, struct error *err)
+{
+    struct list_rule rule = {.width = 1, .weights = s->weights};
+    uint32_t k = s->iteration;
+    if (s->many && k < ARRAY_COUNT(staggerings)) {
+        perturb(s, false, 0, draw);
+        stagger(s, staggerings[k].lead, draw);
+        rule.leads = s->leads;
+        rule.idling = 4;
+        rule.priority = staggerings[k].priority * s->mean;
+        rule.softness = 1;
+        return try_rule(s, &rule, 0, err);
+    }
+    if (s->many) k -= (uint32_t)ARRAY_COUNT(staggerings);
+    perturb(s, false, s->copies && k % 2 ? first_noise : 0, draw);
+    rule.priority = priorities[k % ARRAY_COUNT(priorities)] * s->mean;
+    rule.every_device = k >= ARRAY_COUNT(priorities);
+    rule.softness = !s->copies ? 0 : k > 4 && k % 3 == 2 ? 2 : 1;
+    return work_of(s, &rule) <= work_max ? try_rule(s, &rule, 0, err) : STATUS_OK;
+}
+
 static enum status iterate(struct search *s, struct error *err)
 {
     uint32_t first = 2 * ARRAY_COUNT(priorities), k = s->iteration;
+    if (s->many) first += (uint32_t)ARRAY_COUNT(staggerings);
     uint64_t draw = random_u64(s->options->seed, k);
-    struct list_rule rule = {.width = 1, .weights = s->weights};
     double noise = random_noise(draw);
-    if (k < first) {
-        perturb(s, false, s->copies && k % 2 ? first_noise : 0, draw);
-        rule.priority = priorities[k % ARRAY_COUNT(priorities)] * s->mean;
-        rule.every_device = k >= ARRAY_COUNT(priorities);
-        rule.softness = !s->copies ? 0 : k > 4 && k % 3 == 2 ? 2 : 1;
-        return work_of(s, &rule) <= work_max ? try_rule(s, &rule, 0, err) : STATUS_OK;
-    }
+    bool late = clock_s() - s->started_s > opening_share * (s->options->until_s - s->started_s);
+    if (s->sweep || ((k == first || (k < first && late)) && sweeps_pay(s))) return run_sweep(s, draw, err);
+    if (k < first) return open(s, draw, err);
+    struct list_rule rule = {.width = 1, .weights = s->weights};
     uint32_t round = (k - first) / (1 + PASSES + ENDS), turn = (k - first) % (1 + PASSES + ENDS);
     if (turn > PASSES) return remake_end(s, draw, err);
     rule.priority = random_priority(s, draw);
@@ -241,12 +344,13 @@ enum status schedule_search(const struct instance *in, const struct instance_bou
                             const struct schedule_search_options *options, struct dispatch_step *steps,
                             int64_t *value, uint32_t *iterations, struct error *err)
 {
-    struct search s = {.in = in, .bounds = bounds, .options = options, .steps = steps,
+    struct search s = {.in = in, .bounds = bounds, .options = options, .steps = steps, .started_s = clock_s(),
                        .bound = instance_bounds_best(bounds), .width_max = widest(in)};
     s.trial = alloc_zeroed(in->task_count, sizeof *s.trial);
     s.weights = alloc_zeroed(in->job_count, sizeof *s.weights);
     s.best_weights = alloc_zeroed(in->job_count, sizeof *s.best_weights);
-    if (!s.trial || !s.weights || !s.best_weights) {
+    s.leads = alloc_zeroed(in->job_count, sizeof *s.leads);
+    if (!s.trial || !s.weights || !s.best_weights || !s.leads) {
         error_memory(err, "a search", in->task_count * sizeof *s.trial);
         goto out;
     }
@@ -254,6 +358,7 @@ enum status schedule_search(const struct instance *in, const struct instance_bou
     for (uint32_t u = 0; u < in->unit_count; u++)
         s.mean += (double)instance_compute_min(in, u) * in->jobs[in->units[u].job].repeat;
     s.mean /= in->task_count;
+    s.many = s.copies && in->task_count > SMALL_TASKS && in->objective == OBJECTIVE_MAKESPAN;
     s.best_priority = s.mean;
     perturb(&s, false, 0, 0);
     memcpy(s.best_weights, s.weights, in->job_count * sizeof *s.weights);
@@ -269,6 +374,8 @@ done:
     *iterations = s.iteration;
 out:
     list_search_destroy(s.list);
+    sweep_search_destroy(s.sweep);
+    free(s.leads);
     free(s.trial);
     free(s.weights);
     free(s.best_weights);

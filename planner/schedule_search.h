@@ -1,9 +1,11 @@
 /*
  * Good schedules, anytime: baselines, list schedules, beams of growing width, and a
  * large-neighbourhood search in which the end of the best schedule is made anew, by a beam or, where
- * few tasks are left, by branch and bound. Stops where it meets the lower bound.
+ * few tasks are left, by branch and bound; or, for many tasks whose set-ups matter, sweeps of small
+ * changes (sweep_search.h). Stops where it meets the lower bound.
  *
- * Deterministic for a seed and a number of iterations; a limit of time only cuts it short.
+ * Deterministic for a seed and a number of iterations without a limit of time. With one, it is cut short,
+ * and sweeps cool down within it.
  */
 #ifndef SPILLWAY_PLANNER_SCHEDULE_SEARCH_H
 #define SPILLWAY_PLANNER_SCHEDULE_SEARCH_H
