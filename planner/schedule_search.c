@@ -211,13 +211,14 @@ static bool sweeps_pay(const struct search *s)
     return s->many && (double)(s->value - s->bound) > sweep_gap * (double)s->bound;
 }
 
-/* From 0 to 1: of the time for sweeps, or of their number where that ends first. */
-static double sweeps_done(const struct search *s)
+/* How many sweeps there will be, known once the first has been made: as many as there are iterations left,
+ * unless the time ends before. */
+static double sweeps_most(const struct search *s, bool *timed)
 {
     double most = (double)(s->options->iterations - s->sweep_first);
-    double done = (double)(s->iteration - s->sweep_first) / most;
-    double timed = (clock_s() - s->sweep_started_s) / (s->options->until_s - s->sweep_started_s);
-    return timed > done ? timed : done;
+    double affordable = (s->options->until_s - s->sweep_started_s) / s->sweep_s;
+    *timed = affordable < most;
+    return *timed ? affordable : most;
 }
 
 static enum status begin_sweeps(struct search *s, struct error *err)
@@ -236,14 +237,17 @@ static enum status begin_sweeps(struct search *s, struct error *err)
 static enum status run_sweep(struct search *s, uint64_t draw, struct error *err)
 {
     if (!s->sweep && begin_sweeps(s, err)) return err->status;
-    double done = sweeps_done(s), most = (double)(s->options->iterations - s->sweep_first);
-    bool first = s->iteration == s->sweep_first;
-    if (!first && (s->options->until_s - s->sweep_started_s) / s->sweep_s < most)
-        most = (s->options->until_s - s->sweep_started_s) / s->sweep_s;
-    double warm = fmin(fmax(most * heat_per_sweep, heat_min), heat_max);
-    bool many = most >= MANY_SWEEPS && !first;
+    bool first = s->iteration == s->sweep_first, many = false, timed;
+    double warm = 0;
+    if (!first) {
+        double most = sweeps_most(s, &timed), done = (s->iteration - s->sweep_first) / most;
+        if (timed)
+            done = (clock_s() - s->sweep_started_s) / (s->options->until_s - s->sweep_started_s);
+        warm = fmin(fmax(most * heat_per_sweep, heat_min), heat_max) * fmax(0, 1 - done);
+        many = most >= MANY_SWEEPS;
+    }
     struct sweep_rule rule = {.reach = many ? 16 : 12, .sharpness = sharpness * s->mean,
-                              .temperature = first ? 0 : warm * (1 - done), .seed = draw};
+                              .temperature = warm, .seed = draw};
     int64_t value = sweep_search_run(s->sweep, &rule, s->options->until_s);
     if (first) s->sweep_s = clock_s() - s->sweep_started_s;
     if (value >= s->value) return STATUS_OK;
