@@ -11,10 +11,15 @@
 #include "base/progress.h"
 #include "planner/branch_bound.h"
 #include "planner/formulation.h"
+#include "planner/layer_search.h"
 #include "planner/schedule_search.h"
 #include "planner/timetable_check.h"
 
 enum { EARLY_ITERATIONS = 60, EARLY_NODES = 100000 };
+
+/* Makespans of so many tasks go to layers, behind so many nodes of the search in depth, which is sooner done with
+ * the smallest. Past that fitting prices takes long, and proves nothing. */
+enum { LAYERS_TASKS = 64, DEPTH_NODES = 2000 };
 
 /* --- time ------------------------------------------------------------------------------------ */
 
@@ -48,16 +53,25 @@ static enum status search(const struct instance *in, const struct instance_bound
 }
 
 static enum status prove(const struct instance *in, const struct instance_bounds *bounds,
-                         uint64_t nodes_max, double until_s, struct dispatch_step *steps,
+                         bool layers, uint64_t nodes_max, double until_s, struct dispatch_step *steps,
                          struct certificate *made, struct error *err)
 {
     double started = clock_s();
-    struct branch_bound_options limits = {.nodes_max = nodes_max, .until_s = until_s};
-    struct branch_bound_result result;
-    if (branch_bound_run(in, bounds, &limits, steps, &made->value, &result, err)) return err->status;
-    made->nodes += result.nodes;
+    bool proven;
+    struct branch_bound_options depth = {.nodes_max = layers ? DEPTH_NODES : nodes_max, .until_s = until_s};
+    struct branch_bound_result branched;
+    if (branch_bound_run(in, bounds, &depth, steps, &made->value, &branched, err)) return err->status;
+    made->nodes += branched.nodes;
+    proven = branched.proven;
+    if (layers && !proven && made->value > made->bound) {
+        struct layer_search_options breadth = {.nodes_max = nodes_max, .until_s = until_s};
+        struct layer_search_result result;
+        if (layer_search_run(in, bounds, &breadth, steps, &made->value, &result, err)) return err->status;
+        made->nodes += result.nodes;
+        proven = result.proven;
+    }
     made->exact_s += clock_s() - started;
-    if (result.proven) {
+    if (proven) {
         made->status = CERTIFICATE_SEARCHED;
         made->bound = made->value;
     }
@@ -87,6 +101,7 @@ enum status certify(const struct instance *in, const struct certify_options *opt
     struct instance_bounds bounds = {0};
     struct certificate made = {.status = CERTIFICATE_GAP};
     double started = clock_s(), until_s = started + options->search_limit_s;
+    bool layers = layer_search_takes(in) && in->task_count <= LAYERS_TASKS;
     struct dispatch_step *steps = alloc_zeroed(in->task_count, sizeof *steps);
     if (!steps) return error_memory(err, "a schedule", in->task_count * sizeof *steps);
     if (instance_bounds_make(in, &bounds, err)) goto out;
@@ -98,7 +113,7 @@ enum status certify(const struct instance *in, const struct certify_options *opt
     searching.iterations = options->early && iterations > EARLY_ITERATIONS ? EARLY_ITERATIONS : iterations;
     if (search(in, &bounds, &searching, steps, &made, err)) goto out;
     if (options->early && made.value > made.bound && branch_bound_takes(in) &&
-        prove(in, &bounds, EARLY_NODES, until_s, steps, &made, err))
+        prove(in, &bounds, layers, EARLY_NODES, until_s, steps, &made, err))
         goto out;
     searching.made = made.iterations;
     searching.iterations = iterations;
@@ -107,7 +122,8 @@ enum status certify(const struct instance *in, const struct certify_options *opt
         goto out;
     if (options->exact_limit_s > 0 && branch_bound_takes(in)) {
         until_s = ending(until_s, options->exact_limit_s);
-        if (made.value > made.bound && prove(in, &bounds, options->nodes_max, until_s, steps, &made, err)) goto out;
+        if (made.value > made.bound && prove(in, &bounds, layers, options->nodes_max, until_s, steps, &made, err))
+            goto out;
     }
     if (made.value > made.bound && options->solver && options->solver_limit_s > 0)
         ask_solver(in, &bounds, options, ending(until_s, options->solver_limit_s), steps, &made);

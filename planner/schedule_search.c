@@ -11,6 +11,8 @@
  *              above all, when forward passes have little to hide them behind
  *     ends     the last tasks of the best schedule made anew
  *
+ * Two iterations of a small instance go to narrow layers (layer_search.h): a beam that knows what is still to come.
+ *
  * Where copies leave a gap after the first list schedules, and tasks are many, it is sweeps instead
  * (sweep_search.h), from the best of them on. Worsenings are taken at first, and less and less of them as
  * the iterations, or the time, come to an end (simulated annealing).
@@ -30,6 +32,7 @@
 #include "base/random.h"
 #include "base/size.h"
 #include "planner/branch_bound.h"
+#include "planner/layer_search.h"
 #include "planner/list_baseline.h"
 #include "planner/list_search.h"
 #include "planner/sweep_search.h"
@@ -40,6 +43,10 @@ static const double priorities[] = {0.8, 51.2, 3.2, 12.8, 51.2, 0.2, 0.05};
 enum { PASSES = 120, ENDS = 12, WIDTH_MAX = 512 };
 /* Ends of so few tasks go to branch and bound, with so many nodes where all tasks are few. */
 enum { EXACT_TASKS = 14, EXACT_NODES = 3000, SMALL_TASKS = 64, SMALL_NODES = 20000 };
+
+/* The iterations that make layers, of so many labels, where all tasks are few. */
+enum { LAYERS_AT = 40, LAYERS_WIDTH = 500, WIDE_LAYERS_AT = 400, WIDE_LAYERS_WIDTH = 4000 };
+static const size_t layers_bytes = 64 << 20;
 
 /* Candidates of one run: a tenth of a second. */
 static const double work_max = 2e7;
@@ -290,6 +297,17 @@ static enum status open(struct search *s, uint64_t draw, struct error *err)
     return work_of(s, &rule) <= work_max ? try_rule(s, &rule, 0, err) : STATUS_OK;
 }
 
+static enum status make_layers(struct search *s, uint32_t width, struct error *err)
+{
+    struct layer_search_options limits = {.until_s = s->options->until_s, .width = width, .width_max = width,
+                                          .memory_bytes = layers_bytes};
+    struct layer_search_result result;
+    int64_t value = s->value;
+    memcpy(s->trial, s->steps, s->in->task_count * sizeof *s->trial);
+    if (layer_search_run(s->in, s->bounds, &limits, s->trial, &value, &result, err)) return err->status;
+    return keep(s, value, err);
+}
+
 static enum status iterate(struct search *s, struct error *err)
 {
     uint32_t first = 2 * ARRAY_COUNT(priorities), k = s->iteration;
@@ -300,6 +318,9 @@ static enum status iterate(struct search *s, struct error *err)
     if (s->sweep || ((k == first || (k < first && late)) && sweeps_pay(s))) return run_sweep(s, draw, err);
     if (k < first) return open(s, draw, err);
     struct list_rule rule = {.width = 1, .weights = s->weights};
+    if ((k == LAYERS_AT || k == WIDE_LAYERS_AT) && s->copies && s->in->task_count <= SMALL_TASKS &&
+        layer_search_takes(s->in))
+        return make_layers(s, k == LAYERS_AT ? LAYERS_WIDTH : WIDE_LAYERS_WIDTH, err);
     uint32_t round = (k - first) / (1 + PASSES + ENDS), turn = (k - first) % (1 + PASSES + ENDS);
     if (turn > PASSES) return remake_end(s, draw, err);
     rule.priority = random_priority(s, draw);
