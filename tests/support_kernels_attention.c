@@ -139,6 +139,7 @@ static void attend(const struct reference *r, int64_t sample, int64_t head, int6
     const int64_t keys = sample * a->t * row_kv + head / (a->h / a->kv) * d;
     const int64_t seen = a->causal ? i + 1 : a->t;
     const double scale = 1 / sqrt((double)d), rounding = a->rounded ? HALF_ULP : 0;
+    const double summed = a->kv < a->h ? rounding : 0; /* of each head's gradients, before they are added up */
     double largest = -INFINITY, sum = 0, delta = 0, delta_off = 0;
     for (int64_t j = 0; j < seen; j++) {
         r->p[j] = 0;
@@ -157,7 +158,7 @@ static void attend(const struct reference *r, int64_t sample, int64_t head, int6
             r->out.value[query + e] += r->p[j] * v;
             r->out.off[query + e] += rounding * r->p[j] * fabs(v);
             r->dv.value[at + e] += r->p[j] * g;
-            r->dv.off[at + e] += rounding * r->p[j] * fabs(g);
+            r->dv.off[at + e] += (rounding + summed) * r->p[j] * fabs(g);
             r->dp[j] += g * v;
         }
         delta += r->p[j] * r->dp[j];
@@ -174,7 +175,7 @@ static void attend(const struct reference *r, int64_t sample, int64_t head, int6
             r->dq.value[query + e] += ds * r->k[at + e];
             r->dq.off[query + e] += off * fabs(r->k[at + e]);
             r->dk.value[at + e] += ds * r->q[query + e];
-            r->dk.off[at + e] += off * fabs(r->q[query + e]);
+            r->dk.off[at + e] += (off + summed * fabs(ds)) * fabs(r->q[query + e]);
         }
     }
 }
