@@ -58,12 +58,13 @@ static enum status check_schedule(const struct job *job, struct error *err)
     const struct parallel *p = &job->parallel;
     const char *name = pipeline_schedule_names[p->schedule];
     bool interleaved = p->schedule == PIPELINE_INTERLEAVED, v = p->schedule == PIPELINE_ZB_V;
+    bool several = interleaved || v || (p->pipeline == 1 && p->schedule < PIPELINE_ZB_H1);
     if (interleaved && p->chunks < 2)
         return error_set(err, STATUS_BAD_INPUT, "schedule 'interleaved' with 1 chunk (expected at least 2)");
     if (v && p->chunks != 2)
         return error_set(err, STATUS_BAD_INPUT, "schedule 'zb-v' with %" PRIu32 " chunks (expected 2)",
                          p->chunks);
-    if (!interleaved && !v && p->chunks > 1)
+    if (!several && p->chunks > 1)
         return error_set(err, STATUS_BAD_INPUT,
                          "schedule '%s' with %" PRIu32 " chunks (expected 1; 'interleaved' has several)",
                          name, p->chunks);

@@ -101,11 +101,11 @@ static inline struct parallel_place parallel_place(const struct parallel *parall
 }
 
 /*
- * Do the parts fit together and the job? Schedules without chunks have one, zb-v two, interleaved at
- * least two, and microbatches of a replica that `pipeline` divides; there are layers for every run; `data`
- * divides the microbatches; `tensor` divides heads, widths and, with `sequence`, tokens; networks known by
- * a profile alone are not cut by tensors; nothing else is asked for that plans do not have: `zero` above 1,
- * clipping, evaluations.
+ * Do the parts fit together and the job? Schedules without chunks have one where there are several stages,
+ * zb-h1 and zb-h2 always, zb-v two, interleaved at least two, and microbatches of a replica that `pipeline`
+ * divides; there are layers for every run; `data` divides the microbatches; `tensor` divides heads, widths
+ * and, with `sequence`, tokens; networks known by a profile alone are not cut by tensors; nothing else is
+ * asked for that plans do not have: `zero` above 1, clipping, evaluations.
  * Errors: STATUS_BAD_INPUT, in words, without a place.
  */
 struct job;

@@ -7,8 +7,8 @@
  *                 gradients of weights; if nothing is ready, what will be first
  *
  * zb-h2 goes by readiness, zb-h1 and zb-v both ways, of which the shorter is taken: the lists are made for
- * passes that take equally long, what is ready sees how long they really take. A step needs the forward pass of the run in front, or the backward
- * pass of the run behind and its own forward pass, and what they send.
+ * passes that take equally long, what is ready sees how long they really take. A step needs the forward pass of
+ * the run in front, or the backward pass of the run behind and its own forward pass, and what they send.
  *
  *     P = 3, 4 microbatches   stage 0  F0 F1 F2 B0 F3 B1 B2 B3      (1f1b; 2 forward passes to begin with)
  *                             stage 1  F0 F1 B0 F2 B1 F3 B2 B3
@@ -124,13 +124,21 @@ static uint64_t warm_up(const struct clock *c, uint32_t stage)
     return begin < all ? begin : all;
 }
 
-/* gpipe, 1f1b, interleaved. */
+/* gpipe, 1f1b, interleaved, on several stages. */
 static void append_in_turn(struct clock *c, uint32_t stage)
 {
     uint64_t all = (uint64_t)c->microbatches * c->parallel->chunks, begin = warm_up(c, stage);
     for (uint64_t k = 0; k < all + begin; k++) {
         if (k < all) append(c, stage, PIPELINE_FORWARD, chunk_of(c, k, true));
         if (k >= begin) append(c, stage, PIPELINE_BACKWARD, chunk_of(c, k - begin, false));
+    }
+}
+
+static void append_one_by_one(struct clock *c)
+{
+    for (uint32_t n = 0; n < c->microbatches; n++) {
+        for (uint32_t chunk = 0; chunk < c->parallel->chunks; chunk++) append(c, 0, PIPELINE_FORWARD, chunk);
+        for (uint32_t chunk = c->parallel->chunks; chunk-- > 0;) append(c, 0, PIPELINE_BACKWARD, chunk);
     }
 }
 
@@ -186,7 +194,8 @@ static void append_v(struct clock *c, uint32_t stage)
 static void append_all(struct clock *c)
 {
     for (uint32_t stage = 0; stage < c->parallel->pipeline; stage++) {
-        if (!c->splits) append_in_turn(c, stage);
+        if (!c->splits && c->parallel->pipeline == 1) append_one_by_one(c);
+        else if (!c->splits) append_in_turn(c, stage);
         else if (c->parallel->schedule == PIPELINE_ZB_V) append_v(c, stage);
         else append_h1(c, stage);
         assert(c->stages[stage].length == c->length);

@@ -9,6 +9,9 @@
  *                do. At most P (2 P - 1) microbatches are kept on each stage
  *   zb-v         the same with two chunks there and back, at most 2 P of them kept
  *
+ * One stage has nobody to wait for: but with zero-bubble schedules each microbatch goes forward through all
+ * its chunks and back, one microbatch after the other.
+ *
  * The passes of a run go through its microbatches in order. Synchronous all: every microbatch of a minibatch
  * is computed with the weights as the minibatch before left them.
  *

@@ -107,6 +107,30 @@ static void zero_bubbles(void **state)
         }
 }
 
+/* One stage, v chunks: each microbatch there and back, then the next; so at most v are kept. */
+static void one_stage(void **state)
+{
+    (void)state;
+    static const uint32_t schedules[] = {PIPELINE_GPIPE, PIPELINE_1F1B, PIPELINE_INTERLEAVED};
+    for (uint32_t chunks = 1; chunks <= 4; chunks++)
+        for (uint32_t s = 0; s < 3; s++) {
+            struct arena arena = {0};
+            const uint32_t m = 3;
+            struct parallel p = {.tensor = 1, .pipeline = 1, .data = 1, .chunks = chunks, .schedule = schedules[s]};
+            struct pipeline_order order = make(&arena, p, m, uniform(&arena, chunks, 1.25, 1.5, 1.75, 2));
+            assert_int_equal(order.count, 2 * m * chunks);
+            for (uint32_t i = 0; i < order.count; i++) {
+                uint32_t at = i % (2 * chunks);
+                bool forward = at < chunks;
+                assert_int_equal(order.steps[i].microbatch, i / (2 * chunks));
+                assert_int_equal(order.steps[i].pass, forward ? PIPELINE_FORWARD : PIPELINE_BACKWARD);
+                assert_int_equal(order.steps[i].run, forward ? at : 2 * chunks - 1 - at);
+            }
+            assert_near(order.end_s, m * chunks * (1.25 + 1.5 + 1.75));
+            arena_release(&arena);
+        }
+}
+
 static double end_of(const struct pipeline_order *order, uint32_t pass, uint32_t run, uint32_t microbatch)
 {
     for (uint64_t i = 0; i < order->count; i++)
@@ -148,7 +172,8 @@ static void check_order(const struct pipeline_order *order, struct parallel p, u
         if (s->pass == PIPELINE_BACKWARD || s->pass == PIPELINE_WEIGHT) kept[stage]--;
     }
     for (uint32_t stage = 0; stage < p.pipeline; stage++) {
-        uint32_t limit = p.schedule == PIPELINE_1F1B     ? p.pipeline - stage
+        uint32_t limit = p.pipeline == 1 && !pipeline_splits(&p) ? p.chunks
+                         : p.schedule == PIPELINE_1F1B   ? p.pipeline - stage
                          : p.schedule == PIPELINE_ZB_H1  ? p.pipeline
                          : p.schedule == PIPELINE_ZB_H2  ? 2 * p.pipeline - 1
                          : p.schedule == PIPELINE_ZB_V   ? 2 * p.pipeline
@@ -169,6 +194,7 @@ static void steps_are_legal(void **state)
         struct arena arena = {0};
         struct parallel p = {.tensor = 1, .data = 1, .schedule = c % PIPELINE_SCHEDULE_COUNT,
                              .pipeline = 1 + (uint32_t)random_below(key, 0, 6), .chunks = 1};
+        if (p.pipeline == 1 && !pipeline_splits(&p)) p.chunks = 1 + (uint32_t)random_below(key, 4, 3);
         if (p.schedule == PIPELINE_INTERLEAVED) p.chunks = 2 + (uint32_t)random_below(key, 1, 3);
         if (p.schedule == PIPELINE_ZB_V) p.chunks = 2;
         uint32_t m = 1 + (uint32_t)random_below(key, 2, 20), runs = parallel_runs(&p);
@@ -190,6 +216,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(closed_forms),
         cmocka_unit_test(zero_bubbles),
+        cmocka_unit_test(one_stage),
         cmocka_unit_test(steps_are_legal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
