@@ -43,6 +43,7 @@ const char *const plan_pass_names[PLAN_PASS_COUNT] = {
     [PLAN_NORM] = "norm",
     [PLAN_BACKWARD_INPUT] = "backward-input",
     [PLAN_BACKWARD_WEIGHT] = "backward-weight",
+    [PLAN_GATHER] = "gather",   [PLAN_REDUCE] = "reduce",
 };
 
 const char *const plan_axis_names[AXIS_COUNT] = {[AXIS_TENSOR] = "tensor", [AXIS_DATA] = "data"};

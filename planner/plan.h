@@ -27,7 +27,8 @@
  * own slots at the same addresses, and does each operation in its turn. Where `peer` is a gang too, each
  * device fetches from the one at its place there. A COLLECTIVE joins the devices that differ along its
  * axes alone: it is one operation on a stream of each of them, begins when the last of them has come to it
- * and ends for all at once.
+ * and ends for all at once. It changes a buffer in place, or goes from one to another: shares are gathered to
+ * a whole, wholes are reduced and added to shares.
  *
  * A state on storage is STORED, once for the whole run, and used through STAGED buffers: these are in
  * host memory and have lives and slots like those of a device, in an arena of their own behind the
@@ -36,7 +37,7 @@
  * the last to use it.
  *
  * Operations are COPY (one buffer to another, a range of bytes), COMPUTE (a pass over a shard) and
- * COLLECTIVE (the same buffer of several devices, models/collective.h).
+ * COLLECTIVE (the same buffers of several devices, models/collective.h).
  * A unit is a short list of them that belong together: one pass of one shard, with the copies in
  * front of and behind it. Units are templates; an instance is a unit on a device, with the slots of
  * the buffers that it acquires. The order of the instances is the *plan order*. A segment is a run
@@ -159,13 +160,17 @@ enum plan_pass {
     PLAN_STORE,    /* state back to the host; likewise the end of its life */
     PLAN_BACKWARD_INPUT,  /* spread jobs: of a backward pass the gradient of the input ... */
     PLAN_BACKWARD_WEIGHT, /* ... and those of the weights */
+    PLAN_GATHER,          /* spread jobs, units of one collective: of weights, from the shares of
+                             data-parallel ranks ... */
+    PLAN_REDUCE,          /* ... and of their gradients */
     PLAN_PASS_COUNT
 };
 extern const char *const plan_pass_names[PLAN_PASS_COUNT];
 
 enum plan_buffer_kind {
     BUFFER_STATE,          /* parameters and optimizer moments of a shard (models/memory.h) */
-    BUFFER_PARAMETERS,     /* the parameters part alone, on a device, for a forward pass */
+    BUFFER_PARAMETERS,     /* the parameters part alone, on a device, for a forward pass; in jobs that are
+                              spread whole weights, gathered for a pass; variants tell these apart */
     BUFFER_TABLE,          /* the tied token table, on a device, for the head */
     BUFFER_TABLE_GRADIENT, /* its gradient from the head */
     BUFFER_BATCH,          /* what a minibatch is read from; laid out as job_batch_bytes() says */
@@ -176,7 +181,8 @@ enum plan_buffer_kind {
     BUFFER_ACTIVATIONS,    /* kept for the backward pass of the shard */
     BUFFER_GRADIENT,       /* of a shard's parameters, laid out like them; on the host of any shard
                               in its turn: variants tell those of a job apart, which are those of
-                              its shards where it clips */
+                              its shards where it clips. In jobs that are spread 0 is the sum over
+                              microbatches, of a share where those are split, others one microbatch's */
     BUFFER_KEPT,           /* host: the parameters of a shard at the best evaluation so far */
     BUFFER_NORMS,          /* host: a double for each tensor of the job, in their order: the sum of the
                               squares of its gradient */
@@ -218,7 +224,8 @@ struct plan_op {
     uint32_t rounds; /* how often in a row, at least 1 */
     uint32_t work;   /* COMPUTE: index into works; PLAN_NONE when it costs nothing */
     uint32_t slice;  /* embedding: which range of rows, [first_row, first_row + row_count) ... */
-    uint32_t first_access, access_count; /* COPY: exactly two, source and destination; COLLECTIVE: one */
+    uint32_t first_access, access_count; /* COPY: exactly two, source and destination; COLLECTIVE: these, or
+                                            one */
     uint32_t first_after, after_count;   /* distances back in plan order, see afters */
     uint64_t bytes;  /* COPY; COLLECTIVE: of the whole tensor, each round */
     uint64_t first_row, row_count; /* ... of the shard's tables; 0, 0: all of them */

@@ -337,7 +337,9 @@ static enum status read_collective(struct reader *r, struct json_object *object,
     TRY(json_take_choice(object, "stream", JSON_REQUIRED, streams, ARRAY_COUNT(streams), &stream, r->err));
     op->collective = (uint8_t)kind;
     op->stream = kinds[stream];
-    return read_copy_end(r, object, "access");
+    if (!json_object_get(object->value, "from")) return read_copy_end(r, object, "access");
+    TRY(read_copy_end(r, object, "from"));
+    return read_copy_end(r, object, "to");
 }
 
 static enum status read_compute_access(struct reader *r, const json_t *array)
@@ -472,7 +474,7 @@ static struct unit_sizes count_unit_parts(const json_t *units)
         sizes.ops += json_array_size(ops);
         for (size_t o = 0; o < json_array_size(ops); o++) {
             const json_t *op = json_array_get(ops, o);
-            sizes.accesses += 2 + json_array_size(json_object_get(op, "access")); /* collectives: one */
+            sizes.accesses += 2 + json_array_size(json_object_get(op, "access")); /* copies, collectives: 2 */
             sizes.afters += json_array_size(json_object_get(op, "after"));
         }
     }

@@ -23,6 +23,7 @@
  * ["gang", 3, peer].
  *           {"collective": "all-reduce", "axes": ["tensor"], "rounds": 2, "bytes": 4096,
  *            "stream": "compute", "access": [9, 0, "rw"]}
+ * or, where it goes from one buffer to another, "from" and "to" like a copy.
  *
  * An access has its buffer's number and letters: r read, w write, a acquire, x release. What
  * follows from the rest is left out: an operation's stream (a copy's direction, a computation's
@@ -188,7 +189,9 @@ static void write_collective(const struct plan *plan, const struct plan_op *op, 
     json_out_u64(out, "rounds", op->rounds);
     json_out_u64(out, "bytes", op->bytes);
     json_out_string(out, "stream", plan_stream_names[op->stream]);
-    write_copy_end(out, "access", &plan->accesses[op->first_access]);
+    const struct plan_access *ends = plan->accesses + op->first_access;
+    write_copy_end(out, op->access_count == 1 ? "access" : "from", &ends[0]);
+    if (op->access_count > 1) write_copy_end(out, "to", &ends[1]);
 }
 
 static void write_op(const struct plan *plan, const struct plan_op *op, struct json_out *out)

@@ -190,8 +190,7 @@ static const struct fault faults[] = {
     {"\"units\"", "\"shard\": 1", "\"shard\": 3",
      "plan.json:171:16: shard 3 does not exist (there are 3)"},
     {"\"units\"", "\"pass\": \"forward\"", "\"pass\": \"forwards\"",
-     "plan.json:145:15: unknown pass 'forwards' (expected forward, loss, backward, batch, "
-     "update, norm, evaluate, keep, load, store, backward-input or backward-weight)"},
+     "plan.json:145:15: unknown pass 'forwards' (did you mean 'forward'?)"},
     {"\"units\"", "\"ends_minibatch\": false", "\"ends_minibatch\": 0",
      "plan.json:146:25: 'ends_minibatch' is a number (expected true or false)"},
     {"\"units\"", "\"compute\": \"batch\"", "\"compute\": \"load\"",
