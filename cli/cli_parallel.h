@@ -17,7 +17,7 @@ extern const char *const cli_schedule_choices[], *const cli_recompute_choices[];
 /* Rows for the tables of options, `p` being a struct cli_parallel. */
 #define CLI_PARALLEL(p)                                                                           \
     OPTION_STRING("parallel", 0, "DEGREES", &(p)->degrees,                                        \
-                  "spread each job over devices at once, such as tp=4,pp=2,dp=2,v=2,sp,zero=1"),  \
+                  "spread each job over devices at once, such as tp=4,pp=2,dp=2,v=2,sp,zero=3"),  \
         OPTION_CHOICE("schedule", 0, "NAME", cli_schedule_choices, &(p)->schedule,                \
                       "of pipelines of jobs that are spread, default 1f1b"),                      \
         OPTION_CHOICE("recompute", 0, "WHAT", cli_recompute_choices, &(p)->recompute,             \

@@ -1,6 +1,7 @@
 /* See parallel.h. */
 #include "models/parallel.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ static void set_out(struct parallel *p)
 {
     if (parallel_is_set(p)) return;
     *p = (struct parallel){.tensor = 1, .pipeline = 1, .data = 1, .chunks = 1, .schedule = PIPELINE_1F1B,
-                           .first_device = p->first_device};
+                           .first_device = p->first_device, .prefetch = 1};
 }
 
 /* --- the layers of a run -------------------------------------------------------------------- */
@@ -97,10 +98,6 @@ static enum status check_division(const struct parallel *p, const char *what, ui
 /* What a job that is spread may not ask for. */
 static enum status check_wishes(const struct job *job, struct error *err)
 {
-    if (job->parallel.zero > 1)
-        return error_set(err, STATUS_BAD_INPUT,
-                         "'zero' is %" PRIu32 " (expected 0 or 1: gradients and parameters are not split)",
-                         job->parallel.zero);
     if (job_clips(job))
         return error_set(err, STATUS_BAD_INPUT, "a job that is spread over devices does not clip its gradients");
     if (job->evaluation.every > 0)
@@ -150,7 +147,8 @@ enum status parallel_parse(const struct json_input *in, const json_t *value, str
                          &schedule, err));
     TRY(json_take_choice(&o, "recompute", JSON_OPTIONAL, recompute_names, RECOMPUTE_COUNT, &recompute, err));
     TRY(json_take_bool(&o, "sequence", JSON_OPTIONAL, &out->sequence, err));
-    TRY(json_take_u32(&o, "zero", JSON_OPTIONAL, 0, 3, &out->zero, err));
+    TRY(json_take_u32(&o, "zero", JSON_OPTIONAL, ZERO_NOTHING, ZERO_WEIGHTS, &out->zero, err));
+    TRY(json_take_u32(&o, "prefetch", JSON_OPTIONAL, 0, PARALLEL_CHUNKS_MAX, &out->prefetch, err));
     TRY(json_take_u32(&o, "first_device", JSON_OPTIONAL, 0, PARALLEL_DEGREE_MAX, &out->first_device, err));
     out->schedule = (uint32_t)schedule;
     out->recompute = (uint32_t)recompute;
@@ -169,6 +167,7 @@ void parallel_write(const struct parallel *p, struct json_out *out, const char *
     json_out_string(out, "recompute", recompute_names[p->recompute]);
     if (p->sequence) json_out_bool(out, "sequence", true);
     if (p->zero > 0) json_out_u64(out, "zero", p->zero);
+    if (p->zero == ZERO_WEIGHTS) json_out_u64(out, "prefetch", p->prefetch);
     if (p->first_device > 0) json_out_u64(out, "first_device", p->first_device);
     json_out_object_end(out);
 }
@@ -181,7 +180,8 @@ const char *parallel_text(const struct parallel *p, char text[PARALLEL_TEXT_BYTE
         const char *name;
         uint32_t value, usual;
     } words[] = {{"tp=", p->tensor, 1}, {"pp=", p->pipeline, 1}, {"dp=", p->data, 1},
-                 {"v=", p->chunks, 1},  {"zero=", p->zero, 0}};
+                 {"v=", p->chunks, 1},  {"zero=", p->zero, ZERO_NOTHING},
+                 {"prefetch=", p->zero == ZERO_WEIGHTS ? p->prefetch : 1, 1}};
     size_t used = 0;
     text[0] = '\0';
     for (size_t i = 0; i < ARRAY_COUNT(words); i++)
@@ -196,15 +196,16 @@ const char *parallel_text(const struct parallel *p, char text[PARALLEL_TEXT_BYTE
 /* A word of it, [begin, begin + length). */
 static enum status parse_word(const char *begin, size_t length, struct parallel *out, struct error *err)
 {
-    static const char *const names[] = {"tp", "pp", "dp", "v", "zero", "sp", NULL};
+    static const char *const names[] = {"tp", "pp", "dp", "v", "zero", "prefetch"};
     const struct {
         uint32_t *value;
         uint64_t min, max;
     } of[] = {
         {&out->tensor, 1, PARALLEL_DEGREE_MAX}, {&out->pipeline, 1, PARALLEL_DEGREE_MAX},
         {&out->data, 1, PARALLEL_DEGREE_MAX},   {&out->chunks, 1, PARALLEL_CHUNKS_MAX},
-        {&out->zero, 0, 3},
+        {&out->zero, ZERO_NOTHING, ZERO_WEIGHTS}, {&out->prefetch, 0, PARALLEL_CHUNKS_MAX},
     };
+    static_assert(ARRAY_COUNT(of) == ARRAY_COUNT(names), "a name for each");
     char word[32];
     if (length >= sizeof word)
         return error_set(err, STATUS_BAD_INPUT, "'%.*s' is not understood (expected such as tp=8,pp=4,dp=2)",
@@ -228,7 +229,8 @@ static enum status parse_word(const char *begin, size_t length, struct parallel 
         return STATUS_OK;
     }
     return error_set(err, STATUS_BAD_INPUT,
-                     "'%.*s' is not understood (expected tp=, pp=, dp=, v=, zero= or sp)", (int)length, begin);
+                     "'%.*s' is not understood (expected tp=, pp=, dp=, v=, zero=, prefetch= or sp)",
+                     (int)length, begin);
 }
 
 enum status parallel_parse_text(const char *text, struct parallel *out, struct error *err)

@@ -2,7 +2,8 @@
  * How a job is spread over devices: the degrees of each kind of parallelism and the schedule.
  *
  *     "parallel": {"tensor": 8, "pipeline": 8, "data": 4, "chunks": 2, "schedule": "interleaved",
- *                  "recompute": "selective", "sequence": true, "zero": 1, "first_device": 0}
+ *                  "recompute": "selective", "sequence": true, "zero": 1, "prefetch": 1,
+ *                  "first_device": 0}
  *     --parallel tp=8,pp=8,dp=4,v=2,sp,zero=1 --schedule interleaved --recompute selective
  *
  * A job with it runs on tensor * data * pipeline devices at once, from `first_device` on:
@@ -16,7 +17,17 @@
  * Stages. The blocks are cut into pipeline * chunks runs of equal length (the first ones longer by one
  * where that does not divide them); the first run has the embedding too, the last the head. The layers of a
  * profile are cut likewise. Chunk c of stage p is run c * pipeline + p; in a V (zb-v) chunk 1 comes back: run
- * 2 pipeline - 1 - p.
+ * 2 pipeline - 1 - p. With one stage chunks are what data-parallel ranks exchange at a time: the all-reduce of a
+ * run's gradients goes on beside the backward passes over the runs in front of it.
+ *
+ * Data parallelism. What `zero` leaves whole is on every rank; of what it splits each has a share, whatever the
+ * schedule, the tensor and the sequence parallelism:
+ *
+ *   0  gradients are added up over the ranks once a minibatch (all-reduce)
+ *   1  the optimizer's states are split: reduce-scatter, a step on the share, all-gather of the weights
+ *   2  gradients too: each run's are reduced to shares behind its backward pass of every microbatch
+ *   3  weights too (FSDP): they are gathered in front of every pass over a run that multiplies by them, while
+ *      the `prefetch` passes before it compute, and forgotten behind it
  *
  * Numbers. A job of precision "bf16" that is spread has 16 bits throughout: weights, activations and their
  * gradients, and what stages and tensor groups pass on. fp32 are the gradients of weights, the master of the
@@ -61,20 +72,30 @@ enum recompute {
 };
 extern const char *const recompute_names[RECOMPUTE_COUNT];
 
+/* What data-parallel ranks split; each with what is above it. */
+enum zero_level { ZERO_NOTHING, ZERO_STATES, ZERO_GRADIENTS, ZERO_WEIGHTS };
+
 struct parallel {
     uint32_t tensor, pipeline, data; /* degrees, at least 1; all 0: the job is not spread */
     uint32_t chunks;                 /* of layers on each stage, at least 1 */
     uint32_t schedule;               /* enum pipeline_schedule */
     uint32_t recompute;              /* enum recompute */
     bool sequence;                   /* norms and dropouts are split along the sequence in tensor groups */
-    uint32_t zero;                   /* 0 to 3: what data-parallel ranks split: nothing, the optimizer's
-                                        states, gradients too, parameters too; plans are made for 0 and 1 */
+    uint32_t zero;                   /* enum zero_level */
     uint32_t first_device;
+    uint32_t prefetch;               /* passes of a stage that weights are gathered ahead of, on level 3; 1
+                                        unless given. There is memory for `prefetch` + 1 runs' */
 };
 
 static inline bool parallel_is_set(const struct parallel *parallel)
 {
     return parallel->tensor > 0;
+}
+
+/* Do data-parallel ranks have shares of it? Not where there is one of them. */
+static inline bool parallel_splits(const struct parallel *parallel, enum zero_level level)
+{
+    return parallel->data > 1 && parallel->zero >= level;
 }
 
 /* Devices that the job needs. */
@@ -105,7 +126,7 @@ static inline struct parallel_place parallel_place(const struct parallel *parall
  * zb-h1 and zb-h2 always, zb-v two, interleaved at least two, and microbatches of a replica that `pipeline`
  * divides; there are layers for every run; `data` divides the microbatches; `tensor` divides heads, widths
  * and, with `sequence`, tokens; networks known by a profile alone are not cut by tensors; nothing else is
- * asked for that plans do not have: `zero` above 1, clipping, evaluations.
+ * asked for that plans do not have: clipping, evaluations. `zero` goes with all of them.
  * Errors: STATUS_BAD_INPUT, in words, without a place.
  */
 struct job;
@@ -122,8 +143,8 @@ MUST_CHECK enum status parallel_parse(const struct json_input *in, const json_t 
                                       struct parallel *out, struct error *err);
 void parallel_write(const struct parallel *parallel, struct json_out *out, const char *key);
 
-/* "tp=8,pp=8,dp=4,v=2,sp,zero=1": what it does not name keeps what *out has, degrees of a job that was not
- * spread are 1. Errors: STATUS_BAD_INPUT. */
+/* "tp=8,pp=8,dp=4,v=2,sp,zero=3,prefetch=2": what it does not name keeps what *out has, degrees of a job that
+ * was not spread are 1. Errors: STATUS_BAD_INPUT. */
 MUST_CHECK enum status parallel_parse_text(const char *text, struct parallel *out, struct error *err);
 
 /* The same in that form, what is 1 left out: "tp=8,pp=8,dp=4,v=2,sp,zero=1"; "one device". */

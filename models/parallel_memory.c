@@ -91,22 +91,27 @@ struct rank_state parallel_zero_state(uint64_t parameters, struct parameter_byte
 {
     uint64_t share = share_of(parameters, data);
     return (struct rank_state){
-        .weight_bytes = each.weight * (level >= 3 ? share : parameters),
-        .gradient_bytes = each.gradient * (level >= 2 ? share : parameters),
-        .state_bytes = each.state * (level >= 1 ? share : parameters),
+        .weight_bytes = each.weight * (level >= ZERO_WEIGHTS ? share : parameters),
+        .gradient_bytes = each.gradient * (level >= ZERO_GRADIENTS ? share : parameters),
+        .state_bytes = each.state * (level >= ZERO_STATES ? share : parameters),
     };
 }
 
 uint64_t parallel_updated_parameters(const struct job *job, struct parallel_layers layers)
 {
     uint64_t all = parallel_parameters(job, layers);
-    return job->parallel.zero >= 1 ? share_of(all, job->parallel.data) : all;
+    return parallel_splits(&job->parallel, ZERO_STATES) ? share_of(all, job->parallel.data) : all;
 }
 
 struct rank_state parallel_state(const struct job *job, struct parallel_layers layers)
 {
     return parallel_zero_state(parallel_parameters(job, layers), parallel_parameter_bytes(job),
                                job->parallel.data, job->parallel.zero);
+}
+
+struct rank_state parallel_whole_state(const struct job *job, struct parallel_layers layers)
+{
+    return parallel_zero_state(parallel_parameters(job, layers), parallel_parameter_bytes(job), 1, ZERO_NOTHING);
 }
 
 /* --- activations ------------------------------------------------------------------------------ */

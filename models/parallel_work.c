@@ -189,6 +189,8 @@ static void update_exchange(struct exchange *list, const struct job *job, struct
         if (kind == LAYER_EMBEDDING || (kind == LAYER_HEAD && whole.family == NETWORK_VIT)) continue;
         parameters += (next - layer) * network_layer_parameters(&whole, layer);
     }
+    if (parallel_splits(&job->parallel, ZERO_STATES))
+        parameters = (parameters + job->parallel.data - 1) / job->parallel.data;
     if (parameters > 0)
         exchange(list, COLLECTIVE_ALL_REDUCE, 1, parameters * parallel_parameter_bytes(job).gradient,
                  false);

@@ -62,7 +62,8 @@ enum { PARALLEL_COLLECTIVES_MAX = 16 };
  *   vit's head, bert's pooler: forward -                   1 all-gather
  *   vit's embedding    -                                   weight: 1 all-gather
  *   update             -                                   1 all-reduce of the gradients, in fp32, of what
- *                                                          each member has whole and met a share of the rows
+ *                                                          each member has whole and met a share of the rows;
+ *                                                          of the share that it updates
  *   full recomputation in front of the input's gradient, a block's forward again
  */
 uint32_t parallel_collectives(const struct job *job, struct parallel_layers layers,

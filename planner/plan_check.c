@@ -92,7 +92,8 @@ const char *check_thing_text(const struct checker *c, uint32_t thing, uint64_t v
 {
     static const char *const shard_names[SHARD_THINGS] = {
         "state",       "boundary", "unfinished boundary",          "boundary gradient",
-        "activations", "gradient", "unfinished boundary gradient", "reduced gradient"};
+        "activations", "gradient", "unfinished boundary gradient", "reduced gradient",
+        "updated shares", "weights"};
     static const char *const job_names[JOB_THINGS] = {"batch", "loss", "table gradient", "norms"};
     const struct plan *plan = c->plan;
     uint32_t shard = thing / SHARD_THINGS;
@@ -106,7 +107,8 @@ const char *check_thing_text(const struct checker *c, uint32_t thing, uint64_t v
         return text;
     }
     uint32_t job = plan->shards[shard].job, kind = thing % SHARD_THINGS;
-    const char *counted = kind == THING_STATE ? "version" : check_is_spread(c, job) ? "microbatch" : "minibatch";
+    bool steps = kind == THING_STATE || kind == THING_UPDATED_SHARES || kind == THING_WEIGHTS;
+    const char *counted = steps ? "version" : check_is_spread(c, job) ? "microbatch" : "minibatch";
     snprintf(text, PLAN_TEXT_BYTES, "%s of %.100s shard %u, %s%s %" PRIu64, shard_names[kind],
              plan->jobs.jobs[job].name, shard - plan->job_first_shard[job], held_out, counted, version);
     return text;

@@ -506,6 +506,8 @@ static enum status end_spread_unit(struct run *r)
     progress->backward += unit->pass == PLAN_BACKWARD || unit->pass == PLAN_BACKWARD_INPUT;
     progress->weight += unit->pass == PLAN_BACKWARD || unit->pass == PLAN_BACKWARD_WEIGHT;
     progress->updates += unit->pass == PLAN_UPDATE;
+    progress->gathered += unit->pass == PLAN_GATHER;
+    progress->reduced += unit->pass == PLAN_REDUCE;
     for (uint32_t s = 0; unit->pass == PLAN_UPDATE && s < runs; s++)
         if (r->spread[first + s].updates < least) least = r->spread[first + s].updates;
     bool ends = unit->pass == PLAN_UPDATE && least > r->jobs[unit->job].minibatch;

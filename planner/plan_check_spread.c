@@ -11,11 +11,22 @@
  *                                        5 6 7 8     reduced 8     ...
  *
  * What tensor groups have computed is a sum of parts until a collective has joined them: an *unfinished*
- * boundary, or gradient of one. The last such collective of a unit finishes it. Gradients of weights are
- * reduced over data-parallel ranks likewise, in the UPDATE.
+ * boundary, or gradient of one. The last such collective of a unit finishes it.
+ *
+ * Data-parallel ranks go by what ZeRO's level splits. Where states alone or nothing are, a REDUCE makes a
+ * reduced gradient of a minibatch's sum, once. Where gradients are, a pass makes a gradient of its microbatch
+ * alone, and a REDUCE adds it to the reduced share that the UPDATE wants to hold all of them:
+ *
+ *     passes make   1    2    3    4         REDUCE finds n and a share of n - 1, leaves one of n
+ *     share         1    2    3    4         UPDATE finds 4
+ *
+ * Whole weights are those of the state; where ranks update shares of them, after the all-gather behind that;
+ * where they are split, in the PARAMETERS that a GATHER made for this pass.
  *
  * A backward pass in one unit that has collectives to hide has three computations. Its workspace holds the
  * gradient of the boundary in between.
+ *
+ * Where units run and how passes are counted: plan_check_spread_order.c.
  *
  * Cost: units once; the order as all others (plan_check_run.c).
  */
@@ -36,12 +47,14 @@ enum operand {
     OPERAND_OUTPUT_GRADIENT,  /* of the next run's boundary */
     OPERAND_INPUT_GRADIENT,
     OPERAND_WORKSPACE,
+    OPERAND_WEIGHTS,          /* whole, where ranks have shares: in place of the state ... */
+    OPERAND_WHOLE_GRADIENT,   /* ... and of the gradient */
     OPERANDS
 };
 
 static const char *const operand_names[OPERANDS] = {
     "state", "gradient", "boundary", "boundary of the next", "activations", "gradient of the next boundary",
-    "gradient of the boundary", "workspace"};
+    "gradient of the boundary", "workspace", "gathered weights", "gradient of the microbatch"};
 
 /* What a computation does with its operands. */
 enum use { USE_NONE, USE_READ, USE_MAKE, USE_CHANGE };
@@ -72,18 +85,25 @@ struct view {
     const struct job *job;
     struct parallel_layers layers;
     uint32_t run, runs, global;
+    struct rank_state whole;  /* of all data-parallel ranks together */
+    bool gathers, scatters;   /* they have shares of weights; of gradients */
 };
 
 static struct view view_of(const struct checker *c)
 {
     const struct job *job = &c->plan->jobs.jobs[c->unit->job];
+    struct parallel_layers layers = parallel_layers(job, c->unit->shard);
+    struct rank_state whole = parallel_whole_state(job, layers);
     return (struct view){.unit = c->unit,
                          .op = c->op,
                          .job = job,
-                         .layers = parallel_layers(job, c->unit->shard),
+                         .layers = layers,
                          .run = c->unit->shard,
                          .runs = parallel_runs(&job->parallel),
-                         .global = c->plan->job_first_shard[c->unit->job] + c->unit->shard};
+                         .global = c->plan->job_first_shard[c->unit->job] + c->unit->shard,
+                         .whole = whole,
+                         .gathers = parallel_splits(&job->parallel, ZERO_WEIGHTS) && whole.weight_bytes > 0,
+                         .scatters = parallel_splits(&job->parallel, ZERO_GRADIENTS) && whole.gradient_bytes > 0};
 }
 
 /* --- operands ------------------------------------------------------------------------------- */
@@ -101,7 +121,8 @@ static enum operand operand_of(const struct view *v, const struct plan_buffer *b
     bool own = b->shard == v->run, next = b->shard == v->run + 1;
     switch (b->kind) {
     case BUFFER_STATE: return own ? OPERAND_STATE : OPERANDS;
-    case BUFFER_GRADIENT: return own ? OPERAND_GRADIENT : OPERANDS;
+    case BUFFER_PARAMETERS: return own ? OPERAND_WEIGHTS : OPERANDS;
+    case BUFFER_GRADIENT: return !own ? OPERANDS : b->variant == 0 ? OPERAND_GRADIENT : OPERAND_WHOLE_GRADIENT;
     case BUFFER_ACTIVATIONS: return own ? OPERAND_ACTIVATIONS : OPERANDS;
     case BUFFER_WORKSPACE: return own ? OPERAND_WORKSPACE : OPERANDS;
     case BUFFER_BOUNDARY: return own ? OPERAND_INPUT : next ? OPERAND_OUTPUT : OPERANDS;
@@ -118,6 +139,8 @@ static uint64_t operand_bytes(const struct view *v, enum operand operand)
     switch (operand) {
     case OPERAND_STATE: return state.weight_bytes + state.state_bytes;
     case OPERAND_GRADIENT: return state.gradient_bytes;
+    case OPERAND_WEIGHTS: return v->whole.weight_bytes;
+    case OPERAND_WHOLE_GRADIENT: return v->whole.gradient_bytes;
     case OPERAND_ACTIVATIONS: return parallel_kept_bytes(v->job, v->layers, false);
     case OPERAND_WORKSPACE: return parallel_workspace_bytes(v->job, v->layers);
     case OPERAND_INPUT:
@@ -140,13 +163,24 @@ static uint32_t part_of_three(const struct checker *c, const struct view *v)
     return count == 3 ? own : 0;
 }
 
-static const uint8_t *uses_of(const struct checker *c, const struct view *v)
+/* Is the unit about passes over the layers, which know no shares? */
+static bool passes(const struct view *v)
 {
-    switch (part_of_three(c, v)) {
-    case 1: return first_of_three;
-    case 2: return second_of_three;
-    case 3: return third_of_three;
-    default: return uses[v->op->pass];
+    return v->unit->pass != PLAN_LOAD && v->unit->pass != PLAN_STORE && v->unit->pass != PLAN_UPDATE;
+}
+
+static enum use use_of(const struct checker *c, const struct view *v, enum operand operand)
+{
+    static const uint8_t *const threes[] = {first_of_three, second_of_three, third_of_three};
+    uint32_t part = part_of_three(c, v);
+    const uint8_t *own = part > 0 ? threes[part - 1] : uses[v->op->pass];
+    bool gathers = v->gathers && passes(v), scatters = v->scatters && passes(v);
+    switch (operand) {
+    case OPERAND_STATE: return gathers ? USE_NONE : own[OPERAND_STATE];
+    case OPERAND_WEIGHTS: return gathers ? own[OPERAND_STATE] : USE_NONE;
+    case OPERAND_GRADIENT: return scatters ? USE_NONE : own[OPERAND_GRADIENT];
+    case OPERAND_WHOLE_GRADIENT: return scatters && own[OPERAND_GRADIENT] ? USE_MAKE : USE_NONE;
+    default: return own[operand];
     }
 }
 
@@ -165,11 +199,18 @@ static struct meaning meaning_of(const struct view *v, enum operand operand, boo
     bool parts = p->tensor > 1, update = v->op->pass == PLAN_UPDATE;
     uint32_t own = v->global, next = own + 1;
     switch (operand) {
-    case OPERAND_STATE: return (struct meaning){check_shard_thing(own, THING_STATE), CLOCK_STEP};
-    case OPERAND_GRADIENT:
-        if (update && found && p->data > 1)
-            return (struct meaning){check_shard_thing(own, THING_REDUCED_GRADIENT), CLOCK_SUM};
-        return (struct meaning){check_shard_thing(own, THING_PARAMETER_GRADIENT), CLOCK_SUM};
+    case OPERAND_STATE: {
+        bool shares = update && !found && !v->gathers && parallel_splits(p, ZERO_STATES);
+        return (struct meaning){check_shard_thing(own, shares ? THING_UPDATED_SHARES : THING_STATE), CLOCK_STEP};
+    }
+    case OPERAND_WEIGHTS: return (struct meaning){check_shard_thing(own, THING_WEIGHTS), CLOCK_STEP};
+    case OPERAND_GRADIENT: {
+        bool reduced = v->scatters || (update && found && p->data > 1);
+        return (struct meaning){
+            check_shard_thing(own, reduced ? THING_REDUCED_GRADIENT : THING_PARAMETER_GRADIENT), CLOCK_SUM};
+    }
+    case OPERAND_WHOLE_GRADIENT:
+        return (struct meaning){check_shard_thing(own, THING_PARAMETER_GRADIENT), CLOCK_MICROBATCH};
     case OPERAND_INPUT: return (struct meaning){check_shard_thing(own, THING_BOUNDARY), CLOCK_MICROBATCH};
     case OPERAND_OUTPUT:
         return (struct meaning){check_shard_thing(next, parts ? THING_PARTIAL : THING_BOUNDARY), CLOCK_MICROBATCH};
@@ -259,8 +300,9 @@ static enum status check_pass(struct checker *c, const struct view *v)
 static enum status check_compute(struct checker *c, const struct view *v)
 {
     const struct plan_access *found[OPERANDS] = {NULL};
+    enum use wanted[OPERANDS];
     TRY(check_pass(c, v));
-    const uint8_t *wanted = uses_of(c, v);
+    for (enum operand o = 0; o < OPERANDS; o++) wanted[o] = use_of(c, v, o);
     for (uint32_t a = 0; a < v->op->access_count; a++) {
         const struct plan_access *access = &c->plan->accesses[v->op->first_access + a];
         const struct plan_buffer *b = check_buffer_of(c, access);
@@ -281,7 +323,7 @@ static enum status check_compute(struct checker *c, const struct view *v)
     for (uint32_t o = 0; o < OPERANDS; o++) {
         if (!wanted[o] || !exists(v, (enum operand)o)) continue;
         if (!found[o]) return check_fail(c, RULE_FORM, "lacks the %s", operand_names[o]);
-        TRY(claim_operand(c, v, (enum operand)o, found[o], (enum use)wanted[o]));
+        TRY(claim_operand(c, v, (enum operand)o, found[o], wanted[o]));
     }
     return check_work(c, v);
 }
@@ -299,18 +341,37 @@ static bool is_last_on(const struct checker *c, const struct view *v)
     return true;
 }
 
-/* A joined operand: what it finds, and what the last of them leaves. */
+/* Data-parallel ranks, in place: gradients of a minibatch, or weights that each has updated a share of. */
+static enum status claim_shared(struct checker *c, const struct view *v, const struct plan_access *access,
+                                enum operand operand)
+{
+    bool gradient = operand == OPERAND_GRADIENT;
+    enum claim_clock clock = gradient ? CLOCK_SUM : CLOCK_STEP;
+    uint32_t delta = gradient ? 0 : 1;
+    uint32_t found = check_shard_thing(v->global, gradient ? THING_PARAMETER_GRADIENT : THING_UPDATED_SHARES);
+    uint32_t left = check_shard_thing(v->global, gradient ? THING_REDUCED_GRADIENT : THING_STATE);
+    uint64_t bytes = operand_bytes(v, operand);
+    TRY(add_claim(c, access, (struct meaning){found, clock}, false, bytes, delta));
+    return add_claim(c, access, (struct meaning){left, clock}, true, bytes, delta);
+}
+
+/* Data-parallel ranks, from shares to whole weights or from a whole gradient to shares. */
+static enum status claim_moved(struct checker *c, const struct view *v, const struct plan_access *ends,
+                               enum operand from, enum operand to)
+{
+    bool gathers = to == OPERAND_WEIGHTS;
+    TRY(add_claim(c, &ends[0], meaning_of(v, from, true, 0), false, operand_bytes(v, from), 0));
+    if (!gathers) TRY(add_claim(c, &ends[1], meaning_of(v, to, true, 0), false, operand_bytes(v, to), 0));
+    return add_claim(c, &ends[1], meaning_of(v, to, false, 0), true, operand_bytes(v, to), gathers ? 0 : 1);
+}
+
+/* Members of tensor groups: what an operand holds, and what the last collective on it leaves. */
 static enum status claim_joined(struct checker *c, const struct view *v, const struct plan_access *access,
                                 enum operand operand)
 {
-    bool data = v->op->axes & 1u << AXIS_DATA;
     uint32_t own = v->global, found = NOTHING, left = NOTHING;
     enum claim_clock clock = CLOCK_MICROBATCH;
-    if (operand == OPERAND_GRADIENT && data) {
-        found = check_shard_thing(own, THING_PARAMETER_GRADIENT);
-        left = check_shard_thing(own, THING_REDUCED_GRADIENT);
-        clock = CLOCK_SUM;
-    } else if (operand == OPERAND_OUTPUT) {
+    if (operand == OPERAND_OUTPUT) {
         found = check_shard_thing(own + 1, THING_PARTIAL);
         left = check_shard_thing(own + 1, THING_BOUNDARY);
     } else if (operand == OPERAND_INPUT_GRADIENT || (operand == OPERAND_WORKSPACE && v->unit->pass == PLAN_BACKWARD)) {
@@ -322,23 +383,52 @@ static enum status claim_joined(struct checker *c, const struct view *v, const s
     return is_last_on(c, v) ? add_claim(c, access, (struct meaning){left, clock}, true, bytes, 0) : STATUS_OK;
 }
 
+/* The access of a collective to an operand. */
+static enum status check_joined(struct checker *c, const struct view *v, const struct plan_access *access,
+                                enum operand operand, uint32_t wanted)
+{
+    const struct plan_buffer *b = check_buffer_of(c, access);
+    char text[PLAN_TEXT_BYTES];
+    if ((access->flags & (ACCESS_READ | ACCESS_WRITE)) != wanted || operand == OPERANDS ||
+        operand_of(v, b) != operand || !b->on_device || access->offset_bytes != 0)
+        return check_fail(c, RULE_FORM, "a collective on the %s", check_access_text(c, access, text));
+    if (b->bytes < operand_bytes(v, operand))
+        return check_fail(c, RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
+                          check_access_text(c, access, text), b->bytes, operand_bytes(v, operand));
+    return STATUS_OK;
+}
+
+/* From one operand to another. */
+static enum status check_moved(struct checker *c, const struct view *v, enum operand from, enum operand to)
+{
+    const struct plan_access *ends = &c->plan->accesses[v->op->first_access];
+    uint32_t change = to == OPERAND_WEIGHTS ? ACCESS_WRITE : ACCESS_READ | ACCESS_WRITE;
+    if (v->op->access_count != 2)
+        return check_fail(c, RULE_FORM, "a %s with %u ends", plan_pass_names[v->unit->pass], v->op->access_count);
+    TRY(check_joined(c, v, &ends[0], from, ACCESS_READ));
+    TRY(check_joined(c, v, &ends[1], to, change));
+    return claim_moved(c, v, ends, from, to);
+}
+
 static enum status check_collective(struct checker *c, const struct view *v)
 {
     const struct plan_op *op = v->op;
     const struct plan_access *access = &c->plan->accesses[op->first_access];
-    const struct plan_buffer *b = check_buffer_of(c, access);
-    enum operand operand = operand_of(v, b);
-    char text[PLAN_TEXT_BYTES];
+    enum operand operand = operand_of(v, check_buffer_of(c, access));
+    bool data = op->axes == 1u << AXIS_DATA;
     bool stream = op->stream == STREAM_COMPUTE || op->stream == STREAM_GROUP || op->stream == STREAM_DATA;
     if (op->axes != 1u << AXIS_TENSOR && op->axes != 1u << AXIS_DATA)
         return check_fail(c, RULE_FORM, "a collective over axes 0x%x", op->axes);
     if (op->collective >= COLLECTIVE_KIND_COUNT || op->rounds == 0 || op->bytes == 0 || !stream)
         return check_fail(c, RULE_FORM, "%u collectives of kind %u and %" PRIu64 " bytes on the %s stream",
                           op->rounds, op->collective, op->bytes, plan_stream_names[op->stream]);
-    if (op->access_count != 1 || access->flags != (ACCESS_READ | ACCESS_WRITE) || operand == OPERANDS ||
-        !b->on_device || access->offset_bytes != 0)
-        return check_fail(c, RULE_FORM, "a collective on the %s", check_access_text(c, access, text));
-    return claim_joined(c, v, access, operand);
+    if (data && v->unit->pass == PLAN_GATHER) return check_moved(c, v, OPERAND_STATE, OPERAND_WEIGHTS);
+    if (data && v->unit->pass == PLAN_REDUCE && v->scatters)
+        return check_moved(c, v, OPERAND_WHOLE_GRADIENT, OPERAND_GRADIENT);
+    TRY(check_joined(c, v, access, operand, ACCESS_READ | ACCESS_WRITE));
+    if (op->access_count != 1) return check_fail(c, RULE_FORM, "a collective on %u buffers", op->access_count);
+    bool shared = operand == OPERAND_GRADIENT || operand == OPERAND_STATE;
+    return data && shared ? claim_shared(c, v, access, operand) : claim_joined(c, v, access, operand);
 }
 
 /* Are the unit's collectives along an axis as many rounds of the same bytes as the job asks for? */
@@ -401,11 +491,12 @@ enum status check_spread_unit(struct checker *c)
 {
     struct wanted_collectives tensor = {0}, data = {0};
     struct view v = view_of(c);
-    uint32_t computes = 0;
+    bool shares = parallel_splits(&v.job->parallel, ZERO_STATES);
+    uint32_t computes = 0, expected = v.unit->pass == PLAN_GATHER || v.unit->pass == PLAN_REDUCE ? 0 : 1;
     for (uint32_t o = 0; o < v.unit->op_count; o++)
         computes += c->plan->ops[v.unit->first_op + o].kind == OP_COMPUTE;
-    if (computes != 1 && !(computes == 3 && v.unit->pass == PLAN_BACKWARD))
-        return check_fail(c, RULE_TRAINING, "computes its pass %u times (expected 1)", computes);
+    if (computes != expected && !(computes == 3 && v.unit->pass == PLAN_BACKWARD))
+        return check_fail(c, RULE_TRAINING, "computes its pass %u times (expected %u)", computes, expected);
     switch (v.unit->pass) {
     case PLAN_FORWARD: want_pass(&v, PARALLEL_FORWARD, &tensor); break;
     case PLAN_BACKWARD:
@@ -414,16 +505,15 @@ enum status check_spread_unit(struct checker *c)
         break;
     case PLAN_BACKWARD_INPUT: want_pass(&v, PARALLEL_INPUT, &tensor); break;
     case PLAN_BACKWARD_WEIGHT: want_pass(&v, PARALLEL_WEIGHT, &tensor); break;
-    case PLAN_UPDATE: {
-        const struct parallel *p = &v.job->parallel;
-        struct rank_state whole = parallel_zero_state(parallel_parameters(v.job, v.layers),
-                                                      parallel_parameter_bytes(v.job), 1, 0);
-        want_pass(&v, PARALLEL_UPDATE, &tensor);
-        if (p->data == 1) break;
-        want(&data, p->zero > 0 ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE, 1, whole.gradient_bytes);
-        if (p->zero > 0) want(&data, COLLECTIVE_ALL_GATHER, 1, whole.weight_bytes);
+    case PLAN_GATHER: want(&data, COLLECTIVE_ALL_GATHER, v.gathers, v.whole.weight_bytes); break;
+    case PLAN_REDUCE:
+        want(&data, shares ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE, v.job->parallel.data > 1,
+             v.whole.gradient_bytes);
         break;
-    }
+    case PLAN_UPDATE:
+        want_pass(&v, PARALLEL_UPDATE, &tensor);
+        want(&data, COLLECTIVE_ALL_GATHER, shares && !v.gathers, v.whole.weight_bytes);
+        break;
     case PLAN_LOAD:
     case PLAN_STORE: break;
     default: return check_fail(c, RULE_FORM, "a job that is spread has no such unit");
@@ -437,79 +527,4 @@ enum status check_spread_op(struct checker *c)
     struct view v = view_of(c);
     if (v.op->pass >= PLAN_PASS_COUNT) return check_fail(c, RULE_FORM, "pass %u", v.op->pass);
     return v.op->kind == OP_COLLECTIVE ? check_collective(c, &v) : check_compute(c, &v);
-}
-
-/* --- where units run ------------------------------------------------------------------------ */
-
-/* Is the gang the stage's, device by device? */
-static bool is_stage(const struct checker *c, const struct parallel *p, uint32_t gang_index, uint32_t stage)
-{
-    const struct plan_gang *gang = &c->plan->gangs[gang_index];
-    uint32_t size = p->tensor * p->data;
-    if (gang->extents[AXIS_TENSOR] != p->tensor || gang->extents[AXIS_DATA] != p->data) return false;
-    for (uint32_t i = 0; i < size; i++)
-        if (c->plan->gang_devices[gang->first + i] != p->first_device + stage * size + i) return false;
-    return true;
-}
-
-/* The run that the unit fetches from; PLAN_NONE: it fetches nothing. */
-static uint32_t peer_run(const struct checker *c, const struct plan_unit *unit)
-{
-    for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
-        if (c->plan->ops[o].stream == STREAM_P2P)
-            return unit->pass == PLAN_FORWARD ? unit->shard - 1 : unit->shard + 1;
-    return PLAN_NONE;
-}
-
-enum status check_spread_place(struct checker *c, const struct plan_instance *instance, uint32_t index)
-{
-    const struct plan_unit *unit = &c->plan->units[instance->unit];
-    const struct job *job = &c->plan->jobs.jobs[unit->job];
-    const struct parallel *p = &job->parallel;
-    uint32_t stage = parallel_place(p, unit->shard).stage, from = peer_run(c, unit);
-    if (instance->gang == PLAN_NONE || !is_stage(c, p, instance->gang, stage))
-        return check_fail(c, RULE_FORM, "instance %u of %s shard %u is not on the devices of stage %u", index,
-                          job->name, unit->shard, stage);
-    if ((from == PLAN_NONE) != (instance->peer == PLAN_NONE))
-        return check_fail(c, RULE_FORM, "instance %u of %s shard %u %s", index, job->name, unit->shard,
-                          from == PLAN_NONE ? "has a peer, but its unit copies nothing between devices"
-                                            : "copies between devices and has no peer");
-    if (from == PLAN_NONE) return STATUS_OK;
-    if (from >= parallel_runs(p) || !is_stage(c, p, instance->peer, parallel_place(p, from).stage))
-        return check_fail(c, RULE_FORM, "instance %u of %s shard %u copies from devices that are not of the %s stage",
-                          index, job->name, unit->shard, unit->pass == PLAN_FORWARD ? "previous" : "next");
-    return STATUS_OK;
-}
-
-/* --- order ---------------------------------------------------------------------------------- */
-
-uint64_t check_spread_version(const struct job *job, const struct spread_progress *progress, uint32_t pass,
-                              const struct claim *claim)
-{
-    uint64_t m = job->microbatches / job->parallel.data;
-    uint64_t n = pass == PLAN_FORWARD           ? progress->forward
-                 : pass == PLAN_BACKWARD_WEIGHT ? progress->weight
-                                                : progress->backward;
-    bool resident = pass == PLAN_LOAD || pass == PLAN_STORE || pass == PLAN_UPDATE;
-    switch (claim->clock) {
-    case CLOCK_STEP: return (resident ? progress->updates : n / m) + claim->version_delta;
-    case CLOCK_SUM:
-        if (pass == PLAN_UPDATE) return (progress->updates + 1) * m;
-        return (resident ? progress->updates * m : n) + claim->version_delta;
-    default: return n;
-    }
-}
-
-enum status check_spread_done(struct checker *c, const struct job *job, uint32_t run,
-                              const struct spread_progress *progress)
-{
-    uint64_t wanted = job->minibatches * (job->microbatches / job->parallel.data);
-    if (progress->forward == wanted && progress->backward == wanted && progress->weight == wanted &&
-        progress->updates == job->minibatches)
-        return STATUS_OK;
-    return check_fail(c, RULE_TRAINING,
-                      "%s shard %u has %" PRIu64 " forward and %" PRIu64 " backward passes and %" PRIu64
-                      " updates (expected %" PRIu64 ", %" PRIu64 ", %" PRIu64 ")",
-                      job->name, run, progress->forward, progress->weight, progress->updates, wanted, wanted,
-                      job->minibatches);
 }

@@ -53,6 +53,8 @@ enum shard_thing {
     THING_PARAMETER_GRADIENT,
     THING_PARTIAL_GRADIENT, /* of a boundary, parts that a tensor group has not joined; jobs that are spread */
     THING_REDUCED_GRADIENT, /* of parameters, over all data-parallel ranks; likewise */
+    THING_UPDATED_SHARES,   /* a state of which each rank has updated a share of the weights; likewise */
+    THING_WEIGHTS,          /* gathered from the shares of all ranks; likewise */
     SHARD_THINGS
 };
 
@@ -67,6 +69,7 @@ enum claim_clock {
 /* How often a run was passed. */
 struct spread_progress {
     uint64_t forward, backward, weight, updates; /* backward: gradients of its input; weight: of its weights */
+    uint64_t gathered, reduced;
 };
 /* Parameters that were kept are not followed: nothing in a plan reads them. */
 enum job_thing { THING_BATCH, THING_LOSS, THING_TABLE_GRADIENT, THING_NORMS, JOB_THINGS };

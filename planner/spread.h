@@ -7,22 +7,29 @@
  *                     BACKWARD_INPUT, those beside BACKWARD_WEIGHT, and a BACKWARD without work, behind
  *                     which the gradient is there
  *   BACKWARD_INPUT, BACKWARD_WEIGHT   the same in two units, in zero-bubble schedules
- * and for every run and minibatch
- *   UPDATE            [all-reduce of the gradient over the data-parallel ranks] the optimizer's step; with
- *                     `zero` 1 reduce-scatter, the step on a share, all-gather of the weights
+ * for every run and minibatch
+ *   UPDATE            [all-reduce of what tensor groups have whole] the optimizer's step, on the rank's share if
+ *                     states are split [then the all-gather of the weights, where each rank has them whole]
+ * and between data-parallel ranks, beside other runs' passes, by what `zero` splits (models/parallel.h):
+ *   REDUCE            levels 0 and 1: all-reduce (reduce-scatter) of the gradient behind the last microbatch's
+ *                     backward pass; 2 and 3: reduce-scatter of each microbatch's, added to the share
+ *   GATHER            level 3: all-gather of the weights for one pass that multiplies by them
  *
  * LOAD in front and STORE behind begin and end the life of states and gradients; they cost nothing: weights
  * are where they are used. Batches and losses are not in such plans.
  *
- *   access of          LOAD  FORWARD  BACKWARD  _INPUT  _WEIGHT  UPDATE  STORE
- *   state               aw      r        r        r                rw     rx
- *   gradient            aw               rw                rw      rw     rx
+ *   access of          LOAD  FORWARD  BACKWARD  _INPUT  _WEIGHT  UPDATE  STORE   GATHER  REDUCE
+ *   state               aw      r        r        r                rw     rx       r
+ *   gradient            aw               rw                rw      rw     rx               rw
  *   boundary s                  r        rx       r        rx                 (s > 0)
  *   boundary s + 1              aw                                            (not behind the last run)
  *   activations                 aw       rx       r        rx
  *   gradient of s + 1                    rx       r        rx                 (likewise)
  *   gradient of s                        aw       aw                          (s > 0)
  *   workspace                   awx      awx      awx      awx
+ * and in place of the state or the gradient that ranks have shares of
+ *   whole weights               rx       rx       rx                               aw
+ *   whole gradient                       aw                aw                               rx
  *
  * Variants tell microbatches apart that are under way at the same time. plan_check() follows which
  * microbatch every buffer holds, with how many updates each pass finds its weights, and how many

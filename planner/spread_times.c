@@ -79,18 +79,39 @@ static enum status pass_s(const struct view *v, uint32_t stage, struct parallel_
     return STATUS_OK;
 }
 
+/* In a stage's data-parallel group. */
+static enum status data_s(const struct view *v, uint32_t stage, enum collective_kind kind, uint64_t bytes,
+                          double *out, struct error *err)
+{
+    return ring_s(v, v->parallel->data, device_of(v, stage, 0, 0), device_of(v, stage, 0, 1), kind, bytes, out, err);
+}
+
+/* Of a microbatch: gradients to shares, weights for the pass forward and the one back. */
+static enum status exchange_s(const struct view *v, uint32_t stage, struct parallel_layers layers, double *out,
+                              struct error *err)
+{
+    struct rank_state whole = parallel_whole_state(v->job, layers);
+    double reduce_s = 0, gather_s = 0;
+    if (parallel_splits(v->parallel, ZERO_GRADIENTS) &&
+        data_s(v, stage, COLLECTIVE_REDUCE_SCATTER, whole.gradient_bytes, &reduce_s, err))
+        return err->status;
+    if (parallel_splits(v->parallel, ZERO_WEIGHTS) &&
+        data_s(v, stage, COLLECTIVE_ALL_GATHER, whole.weight_bytes, &gather_s, err))
+        return err->status;
+    *out = reduce_s + 2 * gather_s;
+    return STATUS_OK;
+}
+
 static enum status update_s(const struct view *v, uint32_t stage, struct parallel_layers layers, double *out,
                             struct error *err)
 {
-    const struct job *job = v->job;
-    struct rank_state whole = parallel_zero_state(parallel_parameters(job, layers),
-                                                  parallel_parameter_bytes(job), 1, 0);
-    double exchange_s;
-    if (ring_s(v, v->parallel->data, device_of(v, stage, 0, 0), device_of(v, stage, 0, 1),
-               COLLECTIVE_ALL_REDUCE, whole.gradient_bytes, &exchange_s, err) ||
-        pass_s(v, stage, layers, PARALLEL_UPDATE, 0, out, err))
+    struct rank_state whole = parallel_whole_state(v->job, layers);
+    double gradients_s = 0;
+    if (!parallel_splits(v->parallel, ZERO_GRADIENTS) &&
+        data_s(v, stage, COLLECTIVE_ALL_REDUCE, whole.gradient_bytes, &gradients_s, err))
         return err->status;
-    *out += exchange_s;
+    if (pass_s(v, stage, layers, PARALLEL_UPDATE, 0, out, err)) return err->status;
+    *out += gradients_s;
     return STATUS_OK;
 }
 
@@ -126,18 +147,21 @@ enum status spread_times_make(struct arena *arena, const struct hardware *hardwa
     if (status) return status;
     out->runs = memory;
     for (uint32_t stage = 0; stage < v.parallel->pipeline; stage++) {
-        double compute_s = 0, one_s;
+        double compute_s = 0, shares_s = 0, one_s;
         for (uint32_t run = 0; run < parallel_runs(v.parallel); run++) {
             if (parallel_place(v.parallel, run).stage != stage) continue;
             struct parallel_layers layers = parallel_layers(job, run);
             if (run_times(&v, run, &out->runs[run], err) || update_s(&v, stage, layers, &one_s, err))
                 return err->status;
             if (one_s > out->update_s) out->update_s = one_s;
+            if (exchange_s(&v, stage, layers, &one_s, err)) return err->status;
+            shares_s += (double)microbatches * one_s;
             for (uint32_t pass = PARALLEL_FORWARD; pass <= PARALLEL_UPDATE; pass++)
                 if (pass != PARALLEL_BACKWARD)
                     compute_s += (pass == PARALLEL_UPDATE ? 1 : (double)microbatches) *
                                  work_s(&v, device_of(&v, stage, 0, 0), layers, pass);
         }
+        if (shares_s > out->exchange_s) out->exchange_s = shares_s;
         if (compute_s > out->compute_s) {
             out->compute_s = compute_s;
             out->busiest = stage;

@@ -8,7 +8,9 @@
 
 struct spread_times {
     struct pipeline_times *runs; /* parallel_runs() entries */
-    double update_s;             /* the longest of all runs, with what data-parallel ranks exchange */
+    double update_s;             /* the longest of all runs, with what data-parallel ranks exchange for it */
+    double exchange_s;           /* what these exchange beside passes, where they have shares of gradients or
+                                    weights: of a minibatch, on the stage with most */
     double compute_s;            /* of a minibatch without any collective, on the busiest stage */
     uint32_t busiest;            /* stage */
 };

@@ -260,7 +260,9 @@ static void exchanges_of_sequences_by_hand(void **state)
         loss[] = {{COLLECTIVE_ALL_GATHER, 1, rows, false}, {COLLECTIVE_ALL_REDUCE, 3, 768, false}},
         /* norms and biases of blocks, 6 C each; the head's norm, 2 C; in fp32 */
         update[] = {{COLLECTIVE_ALL_REDUCE, 1, 5 * 6 * 768 * 4, false}},
-        last[] = {{COLLECTIVE_ALL_REDUCE, 1, 2 * 768 * 4, false}};
+        last[] = {{COLLECTIVE_ALL_REDUCE, 1, 2 * 768 * 4, false}},
+        /* a seventh of them, 3291.4 */
+        share[] = {{COLLECTIVE_ALL_REDUCE, 1, 3292 * 4, false}};
     CHECK_EXCHANGE(&job, blocks, PARALLEL_FORWARD, forward);
     CHECK_EXCHANGE(&job, blocks, PARALLEL_INPUT, input);
     CHECK_EXCHANGE(&job, blocks, PARALLEL_WEIGHT, weight);
@@ -269,6 +271,12 @@ static void exchanges_of_sequences_by_hand(void **state)
     CHECK_EXCHANGE(&job, embedding, PARALLEL_WEIGHT, added);
     CHECK_EXCHANGE(&job, head, PARALLEL_FORWARD, loss);
     CHECK_EXCHANGE(&job, head, PARALLEL_UPDATE, last);
+    job.parallel.data = 7;
+    CHECK_EXCHANGE(&job, blocks, PARALLEL_UPDATE, update);
+    job.parallel.zero = ZERO_STATES;
+    CHECK_EXCHANGE(&job, blocks, PARALLEL_UPDATE, share);
+    job.parallel.data = 1;
+    job.parallel.zero = ZERO_NOTHING;
     job.parallel.recompute = RECOMPUTE_FULL;
     CHECK_EXCHANGE(&job, blocks, PARALLEL_INPUT, full);
 

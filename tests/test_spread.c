@@ -16,59 +16,11 @@
 #include "base/random.h"
 #include "base/size.h"
 #include "models/cost.h"
-#include "planner/plan_check.h"
+#include "planner/pipeline.h"
 #include "planner/plan_io.h"
-#include "planner/planner.h"
-#include "sim/sim.h"
 #include "tests/support_planner.h"
 #include "tests/support_seed.h"
-
-/* --- making and running ---------------------------------------------------------------------- */
-
-/* `devices` devices that copy to each other over a link each of this rate and latency; 0: at once. */
-static void machine(struct hardware *out, uint32_t devices, double rate, double latency_s)
-{
-    struct error err = {0};
-    test_hardware(out, devices, UINT64_C(1) << 40, 1e10);
-    const struct hardware_options options = {.p2p_bytes_per_s = rate};
-    if (hardware_adjust(out, &options, &err)) fail_msg("%s", err.text);
-    for (uint32_t l = devices; l < out->link_count; l++) out->links[l].latency.value = latency_s;
-}
-
-static void make_plan(struct hardware *hardware, struct job_set *jobs, struct plan *out)
-{
-    struct error err = {0};
-    const struct planner_options options = {.regions = 0};
-    if (planner_plan(hardware, jobs, &options, out, &err)) fail_msg("%s", err.text);
-}
-
-struct outcome {
-    double makespan_s;
-    uint32_t represented;
-    uint64_t operations, peak_bytes;
-};
-
-static struct outcome simulate(const struct plan *plan, bool no_fold)
-{
-    struct sim_result result = {0};
-    struct trace trace = {0};
-    struct error err = {0};
-    struct sim_options options = {.no_fold = no_fold};
-    if (sim_run(plan, &options, &result, &trace, &err)) fail_msg("%s", err.text);
-    struct outcome out = {result.makespan_s, result.represented, result.operations, 0};
-    for (uint32_t p = 1; p < trace.place_count; p++) {
-        assert_true(trace.places[p].peak_bytes <= plan_device_bytes(plan, p - 1));
-        if (trace.places[p].peak_bytes > out.peak_bytes) out.peak_bytes = trace.places[p].peak_bytes;
-    }
-    sim_result_release(&result);
-    trace_release(&trace);
-    return out;
-}
-
-static void assert_near(double found, double expected)
-{
-    if (!(fabs(found - expected) <= 1e-9 * fabs(expected))) fail_msg("%.17g, expected %.17g", found, expected);
-}
+#include "tests/support_spread.h"
 
 /* --- closed forms ---------------------------------------------------------------------------- */
 
@@ -85,12 +37,12 @@ static double pipeline_s(struct parallel parallel, uint32_t microbatches, uint64
     struct hardware hardware;
     struct job_set jobs;
     struct plan plan = {0};
-    machine(&hardware, parallel.pipeline, 1e12, 0);
+    test_spread_machine(&hardware, parallel.pipeline, 1e12, 0);
     test_profile_jobs(&jobs, 1, parallel_runs(&parallel), minibatches, uniform_layer, NULL);
     jobs.jobs[0].microbatches = microbatches;
     jobs.jobs[0].parallel = parallel;
-    make_plan(&hardware, &jobs, &plan);
-    double makespan_s = simulate(&plan, false).makespan_s;
+    test_spread_plan(&hardware, &jobs, &plan);
+    double makespan_s = test_spread_simulate(&plan, false).makespan_s;
     plan_release(&plan);
     return makespan_s;
 }
@@ -108,12 +60,12 @@ static void bubbles(void **state)
                                      .schedule = chunks == 1 ? PIPELINE_1F1B : PIPELINE_INTERLEAVED};
                 double both_s = (FORWARD_NS + BACKWARD_NS) * 1e-9;
                 double minibatch_s = m * chunks * both_s + (stages - 1) * both_s;
-                assert_near(pipeline_s(p, m, 1), minibatch_s);
+                test_spread_near(pipeline_s(p, m, 1), minibatch_s);
                 /* the next one's first stage begins when it has updated, while others still do */
                 assert_true(pipeline_s(p, m, 3) >= 3 * m * chunks * both_s + (stages - 1) * both_s - 1e-9);
                 assert_true(pipeline_s(p, m, 3) <= 3 * minibatch_s + 1e-9);
                 p.schedule = PIPELINE_GPIPE;
-                if (chunks == 1) assert_near(pipeline_s(p, m, 1), minibatch_s);
+                if (chunks == 1) test_spread_near(pipeline_s(p, m, 1), minibatch_s);
             }
 }
 
@@ -138,20 +90,20 @@ static void data_parallel(void **state)
                 struct hardware hardware;
                 struct job_set jobs;
                 struct plan plan = {0};
-                machine(&hardware, 6, rate, latency_s);
+                test_spread_machine(&hardware, 6, rate, latency_s);
                 test_profile_jobs(&jobs, 1, 1, 1, heavy_layer, &bytes);
                 jobs.jobs[0].microbatches = alone ? 3 : 3 * d;
                 jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = alone ? 1 : d,
                                                           .chunks = 1, .schedule = PIPELINE_1F1B};
                 jobs.jobs[0].parallel.zero = alone ? 0 : zero;
-                make_plan(&hardware, &jobs, &plan);
-                seconds[alone] = simulate(&plan, false).makespan_s;
+                test_spread_plan(&hardware, &jobs, &plan);
+                seconds[alone] = test_spread_simulate(&plan, false).makespan_s;
                 plan_release(&plan);
             }
             /* each step crosses two links, up and down */
             double ring_s = 2 * (d - 1) * (2 * latency_s + (double)bytes / d / rate);
-            assert_near(seconds[1], 3 * (FORWARD_NS + BACKWARD_NS) * 1e-9);
-            assert_near(seconds[0], seconds[1] + ring_s);
+            test_spread_near(seconds[1], 3 * (FORWARD_NS + BACKWARD_NS) * 1e-9);
+            test_spread_near(seconds[0], seconds[1] + ring_s);
         }
 }
 
@@ -164,7 +116,8 @@ static uint32_t random_job(uint64_t key, struct job_set *jobs)
                          .pipeline = 1 + (uint32_t)random_below(key, 2, 4), .chunks = 1,
                          .schedule = (uint32_t)random_below(key, 3, PIPELINE_SCHEDULE_COUNT),
                          .recompute = (uint32_t)random_below(key, 4, RECOMPUTE_COUNT),
-                         .zero = (uint32_t)random_below(key, 5, 2)};
+                         .zero = (uint32_t)random_below(key, 5, 4), .prefetch = (uint32_t)random_below(key, 12, 4)};
+    if (p.pipeline == 1 && !pipeline_splits(&p)) p.chunks = 1 + (uint32_t)random_below(key, 13, 3);
     if (p.schedule == PIPELINE_INTERLEAVED) p.chunks = 2 + (uint32_t)random_below(key, 6, 2);
     if (p.schedule == PIPELINE_ZB_V) p.chunks = 2;
     p.sequence = p.tensor > 1 && random_below(key, 7, 2);
@@ -189,10 +142,10 @@ static void all_together(void **state)
         struct hardware hardware;
         struct job_set jobs;
         struct plan plan = {0};
-        machine(&hardware, random_job(key, &jobs), 1e9 + 1e9 * (double)random_below(key, 20, 50),
+        test_spread_machine(&hardware, random_job(key, &jobs), 1e9 + 1e9 * (double)random_below(key, 20, 50),
                 1e-6 * (double)random_below(key, 21, 10));
-        make_plan(&hardware, &jobs, &plan); /* which asks plan_check() */
-        struct outcome all = simulate(&plan, true), one = simulate(&plan, false);
+        test_spread_plan(&hardware, &jobs, &plan); /* which asks plan_check() */
+        struct test_spread_outcome all = test_spread_simulate(&plan, true), one = test_spread_simulate(&plan, false);
         if (all.makespan_s < plan.lower_bound_s * (1 - 1e-9))
             fail_msg("case %u: %g s, bound %g s", c, all.makespan_s, plan.lower_bound_s);
         /* the same to the last bit */
@@ -216,17 +169,17 @@ static void unlike_devices(void **state)
     struct hardware hardware;
     struct job_set jobs;
     struct plan plan = {0};
-    machine(&hardware, 4, 1e10, 0);
+    test_spread_machine(&hardware, 4, 1e10, 0);
     test_gpt_jobs(&jobs, 1, 4, 64, 256, 2);
     jobs.jobs[0].microbatches = 8;
     jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 2, .data = 2, .chunks = 1,
                                               .schedule = PIPELINE_1F1B};
-    make_plan(&hardware, &jobs, &plan);
-    double before_s = simulate(&plan, false).makespan_s;
-    assert_int_equal(simulate(&plan, false).represented, 2);
+    test_spread_plan(&hardware, &jobs, &plan);
+    double before_s = test_spread_simulate(&plan, false).makespan_s;
+    assert_int_equal(test_spread_simulate(&plan, false).represented, 2);
     plan.hardware.links[4 + 3].bandwidth.value = 1e8; /* of device 3 */
-    assert_int_equal(simulate(&plan, false).represented, 0);
-    assert_true(simulate(&plan, false).makespan_s > before_s);
+    assert_int_equal(test_spread_simulate(&plan, false).represented, 0);
+    assert_true(test_spread_simulate(&plan, false).makespan_s > before_s);
     plan_release(&plan);
 }
 
@@ -397,8 +350,8 @@ static void by_the_rules(void **state)
         test_hardware(&hardware, devices, UINT64_C(1) << 40, 1e10);
         for (uint32_t d = 0; d < devices; d++) hardware.devices[d].p2p_group = 1;
         hardware_note_p2p(&hardware);
-        make_plan(&hardware, &jobs, &plan);
-        assert_near(simulate(&plan, c % 2).makespan_s, literal_makespan_s(&plan));
+        test_spread_plan(&hardware, &jobs, &plan);
+        test_spread_near(test_spread_simulate(&plan, c % 2).makespan_s, literal_makespan_s(&plan));
         plan_release(&plan);
     }
 }
@@ -413,8 +366,8 @@ static void round_trip(void **state)
         struct job_set jobs;
         struct plan plan = {0}, again = {0};
         struct error err = {0};
-        machine(&hardware, random_job(random_u64(77, c), &jobs), 1e10, 1e-6);
-        make_plan(&hardware, &jobs, &plan);
+        test_spread_machine(&hardware, random_job(random_u64(77, c), &jobs), 1e10, 1e-6);
+        test_spread_plan(&hardware, &jobs, &plan);
         struct json_out *out = json_out_create(NULL);
         size_t length;
         assert_non_null(out);
@@ -422,7 +375,7 @@ static void round_trip(void **state)
         const char *text = json_out_text(out, &length);
         if (plan_parse("plan.json", text, length, &again, &err)) fail_msg("%s", err.text);
         assert_int_equal(plan_fingerprint(&plan), plan_fingerprint(&again));
-        struct outcome a = simulate(&plan, false), b = simulate(&again, false);
+        struct test_spread_outcome a = test_spread_simulate(&plan, false), b = test_spread_simulate(&again, false);
         assert_memory_equal(&a.makespan_s, &b.makespan_s, sizeof a.makespan_s);
         json_out_destroy(out);
         plan_release(&plan);
@@ -438,67 +391,54 @@ static void whole_plan(struct plan *out, uint32_t schedule)
     struct hardware hardware;
     struct job_set jobs;
     *out = (struct plan){0};
-    machine(&hardware, 8, 1e10, 0);
+    test_spread_machine(&hardware, 8, 1e10, 0);
     test_gpt_jobs(&jobs, 1, 4, 64, 256, 2);
     jobs.jobs[0].network.heads = 4;
     jobs.jobs[0].network.head_width = 16;
     jobs.jobs[0].microbatches = 4;
     jobs.jobs[0].parallel = (struct parallel){.tensor = 2, .pipeline = 2, .data = 2, .chunks = 1,
                                               .schedule = schedule};
-    make_plan(&hardware, &jobs, out);
+    test_spread_plan(&hardware, &jobs, out);
 }
 
-/* The n-th instance of a pass over a run, in plan order. */
-static struct plan_instance *instance_of(struct plan *plan, uint32_t pass, uint32_t run, uint32_t n)
+static void break_rounds(struct plan *p) { test_spread_op(p, PLAN_FORWARD, 0, OP_COLLECTIVE)->rounds++; }
+static void break_bytes(struct plan *p) { test_spread_op(p, PLAN_REDUCE, 0, OP_COLLECTIVE)->bytes /= 2; }
+static void break_axes(struct plan *p) { test_spread_op(p, PLAN_REDUCE, 0, OP_COLLECTIVE)->axes = 1u << AXIS_TENSOR; }
+static void break_work(struct plan *p)
 {
-    for (uint32_t i = 0; i < plan->instance_count; i++) {
-        const struct plan_unit *unit = &plan->units[plan->instances[i].unit];
-        if (unit->pass == pass && unit->shard == run && n-- == 0) return &plan->instances[i];
-    }
-    fail_msg("no such instance");
-    return NULL;
+    p->items[p->works[test_spread_op(p, PLAN_FORWARD, 1, OP_COMPUTE)->work].first_item].m++;
 }
-
-static struct plan_op *op_of(struct plan *plan, uint32_t pass, uint32_t run, uint32_t kind)
-{
-    const struct plan_unit *unit = &plan->units[instance_of(plan, pass, run, 0)->unit];
-    for (uint32_t o = 0; o < unit->op_count; o++)
-        if (plan->ops[unit->first_op + o].kind == kind) return &plan->ops[unit->first_op + o];
-    fail_msg("no such operation");
-    return NULL;
-}
-
-static void swap_instances(struct plan_instance *a, struct plan_instance *b)
-{
-    struct plan_instance swap = *a;
-    *a = *b;
-    *b = swap;
-}
-
-static void break_rounds(struct plan *p) { op_of(p, PLAN_FORWARD, 0, OP_COLLECTIVE)->rounds++; }
-static void break_bytes(struct plan *p) { op_of(p, PLAN_UPDATE, 0, OP_COLLECTIVE)->bytes /= 2; }
-static void break_axes(struct plan *p) { op_of(p, PLAN_UPDATE, 0, OP_COLLECTIVE)->axes = 1u << AXIS_TENSOR; }
-static void break_work(struct plan *p) { p->items[p->works[op_of(p, PLAN_FORWARD, 1, OP_COMPUTE)->work].first_item].m++; }
-static void break_pass(struct plan *p) { op_of(p, PLAN_UPDATE, 1, OP_COMPUTE)->pass = PLAN_FORWARD; }
-static void break_gang(struct plan *p) { instance_of(p, PLAN_FORWARD, 0, 0)->gang = 1; }
-static void break_lone(struct plan *p) { instance_of(p, PLAN_FORWARD, 0, 0)->gang = PLAN_NONE; }
-static void break_peer(struct plan *p) { instance_of(p, PLAN_FORWARD, 1, 0)->peer = 1; }
+static void break_pass(struct plan *p) { test_spread_op(p, PLAN_UPDATE, 1, OP_COMPUTE)->pass = PLAN_FORWARD; }
+static void break_gang(struct plan *p) { test_spread_instance(p, PLAN_FORWARD, 0, 0)->gang = 1; }
+static void break_lone(struct plan *p) { test_spread_instance(p, PLAN_FORWARD, 0, 0)->gang = PLAN_NONE; }
+static void break_peer(struct plan *p) { test_spread_instance(p, PLAN_FORWARD, 1, 0)->peer = 1; }
 static void break_device(struct plan *p) { p->gang_devices[1] = 0; }
-static void break_end(struct plan *p) { p->units[instance_of(p, PLAN_UPDATE, 1, 0)->unit].ends_minibatch ^= true; }
+static void break_end(struct plan *p)
+{
+    p->units[test_spread_instance(p, PLAN_UPDATE, 1, 0)->unit].ends_minibatch ^= true;
+}
 static void break_repeat(struct plan *p) { p->segments[1].repeat_count = 1; }
 static void break_update(struct plan *p)
 {
-    swap_instances(instance_of(p, PLAN_UPDATE, 1, 0), instance_of(p, PLAN_BACKWARD, 1, 1));
+    test_spread_swap(test_spread_instance(p, PLAN_UPDATE, 1, 0), test_spread_instance(p, PLAN_BACKWARD, 1, 1));
+}
+static void break_reduce(struct plan *p)
+{
+    test_spread_swap(test_spread_instance(p, PLAN_REDUCE, 1, 0), test_spread_instance(p, PLAN_BACKWARD, 1, 1));
 }
 static void break_weight(struct plan *p)
 {
-    swap_instances(instance_of(p, PLAN_BACKWARD_INPUT, 1, 0), instance_of(p, PLAN_BACKWARD_WEIGHT, 1, 0));
+    test_spread_swap(test_spread_instance(p, PLAN_BACKWARD_INPUT, 1, 0),
+                     test_spread_instance(p, PLAN_BACKWARD_WEIGHT, 1, 0));
 }
-static void break_stream(struct plan *p) { op_of(p, PLAN_FORWARD, 0, OP_COMPUTE)->stream = STREAM_GROUP; }
-static void break_kind(struct plan *p) { op_of(p, PLAN_FORWARD, 0, OP_COLLECTIVE)->collective = COLLECTIVE_KIND_COUNT; }
+static void break_stream(struct plan *p) { test_spread_op(p, PLAN_FORWARD, 0, OP_COMPUTE)->stream = STREAM_GROUP; }
+static void break_kind(struct plan *p)
+{
+    test_spread_op(p, PLAN_FORWARD, 0, OP_COLLECTIVE)->collective = COLLECTIVE_KIND_COUNT;
+}
 static void break_memory(struct plan *p)
 {
-    struct plan_op *op = op_of(p, PLAN_LOAD, 0, OP_COMPUTE);
+    struct plan_op *op = test_spread_op(p, PLAN_LOAD, 0, OP_COMPUTE);
     p->buffers[p->accesses[op->first_access].buffer].bytes -= 64;
 }
 static void break_order(struct plan *p) { p->jobs.jobs[0].parallel.chunks = 2; }
@@ -506,11 +446,7 @@ static void break_order(struct plan *p) { p->jobs.jobs[0].parallel.chunks = 2; }
 static void broken(void **state)
 {
     (void)state;
-    static const struct {
-        void (*damage)(struct plan *plan);
-        uint32_t schedule;
-        const char *complaint;
-    } cases[] = {
+    static const struct test_spread_damage cases[] = {
         {break_rounds, PIPELINE_1F1B, "times all-reduce of 8192 bytes over the tensor group (expected 5)"},
         {break_bytes, PIPELINE_1F1B, "over the data group (expected 1)"},
         {break_axes, PIPELINE_1F1B, "over the tensor group (expected"},
@@ -522,24 +458,17 @@ static void broken(void **state)
         {break_device, PIPELINE_1F1B, "form: gang 0 has device 0 twice"},
         {break_end, PIPELINE_1F1B, "ends the minibatch too early"},
         {break_repeat, PIPELINE_1F1B, "forward and 2 backward passes and 1 updates (expected 4, 4, 2)"},
-        {break_update, PIPELINE_1F1B, "finds gradient of job-0 shard 1, microbatch 1 (expected gradient of job-0 shard 1, microbatch 2)"},
+        {break_update, PIPELINE_1F1B, "finds gradient of job-0 shard 1, microbatch 1 (expected reduced gradient of "
+                                      "job-0 shard 1, microbatch 2)"},
+        {break_reduce, PIPELINE_1F1B, "finds gradient of job-0 shard 1, microbatch 1 (expected gradient of job-0 "
+                                      "shard 1, microbatch 2)"},
         {break_weight, PIPELINE_ZB_H1, "lifetimes: accesses the"},
         {break_stream, PIPELINE_1F1B, "form: a computation on the group stream"},
         {break_kind, PIPELINE_1F1B, "collectives of kind 6"},
         {break_memory, PIPELINE_1F1B, "memory: the state of job-0 shard 0 has"},
         {break_order, PIPELINE_1F1B, "form: job-0: schedule '1f1b' with 2 chunks"},
     };
-    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
-        struct plan plan;
-        struct error err = {0};
-        whole_plan(&plan, cases[i].schedule);
-        cases[i].damage(&plan);
-        enum status status = plan_check(&plan, &err);
-        if (status != STATUS_CHECK || !strstr(err.text, cases[i].complaint))
-            print_error("case %zu: '%s' does not say '%s'\n", i, err.text, cases[i].complaint);
-        assert_true(status == STATUS_CHECK && strstr(err.text, cases[i].complaint));
-        plan_release(&plan);
-    }
+    test_spread_broken(cases, ARRAY_COUNT(cases), whole_plan);
 }
 
 /* --- what does not fit ----------------------------------------------------------------------- */
@@ -552,19 +481,19 @@ static void refused(void **state)
         uint64_t microbatches, memory_bytes;
         const char *message;
     } cases[] = {
-        {{1, 2, 1, 1, PIPELINE_1F1B, 0, false, 0, 3}, 4, 1u << 30,
+        {{1, 2, 1, 1, PIPELINE_1F1B, 0, false, 0, 3, 1}, 4, 1u << 30,
          "job 'job-0' is spread over devices 3 to 4, and machine 'made-up' has 4"},
-        {{1, 2, 1, 2, PIPELINE_1F1B, 0, false, 0, 0}, 4, 1u << 30,
+        {{1, 2, 1, 2, PIPELINE_1F1B, 0, false, 0, 0, 1}, 4, 1u << 30,
          "job 'job-0': schedule '1f1b' with 2 chunks (expected 1; 'interleaved' has several)"},
-        {{1, 2, 3, 1, PIPELINE_1F1B, 0, false, 0, 0}, 4, 1u << 30,
+        {{1, 2, 3, 1, PIPELINE_1F1B, 0, false, 0, 0, 1}, 4, 1u << 30,
          "job 'job-0': 4 microbatches on 3 data-parallel replicas (expected a multiple)"},
-        {{1, 2, 1, 1, PIPELINE_ZB_V, 0, false, 0, 0}, 4, 1u << 30,
+        {{1, 2, 1, 1, PIPELINE_ZB_V, 0, false, 0, 0, 1}, 4, 1u << 30,
          "job 'job-0': schedule 'zb-v' with 1 chunks (expected 2)"},
-        {{3, 1, 1, 1, PIPELINE_1F1B, 0, false, 0, 0}, 4, 1u << 30,
+        {{3, 1, 1, 1, PIPELINE_1F1B, 0, false, 0, 0, 1}, 4, 1u << 30,
          "job 'job-0': tensor parallelism of 3 with 4 attention heads (expected a multiple)"},
-        {{1, 4, 1, 2, PIPELINE_INTERLEAVED, 0, false, 0, 0}, 4, 1u << 30,
+        {{1, 4, 1, 2, PIPELINE_INTERLEAVED, 0, false, 0, 0, 1}, 4, 1u << 30,
          "job 'job-0': 4 layers on 4 stages of 2 chunks (expected at least one each)"},
-        {{1, 2, 1, 1, PIPELINE_1F1B, 0, false, 0, 0}, 4, 1u << 16, "(expected nothing)"},
+        {{1, 2, 1, 1, PIPELINE_1F1B, 0, false, 0, 0, 1}, 4, 1u << 16, "(expected nothing)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct hardware hardware;
@@ -572,7 +501,7 @@ static void refused(void **state)
         struct plan plan = {0};
         struct error err = {0};
         const struct planner_options options = {.regions = 0};
-        machine(&hardware, 4, 1e10, 0);
+        test_spread_machine(&hardware, 4, 1e10, 0);
         for (uint32_t d = 0; d < 4; d++) hardware.devices[d].memory_bytes = cases[i].memory_bytes;
         test_gpt_jobs(&jobs, 1, 4, 64, 256, 2);
         jobs.jobs[0].network.heads = 4;

@@ -1,0 +1,89 @@
+/*
+ * Jobs that are spread, the rest of planner/plan_check_spread.c: where their units run, which version of a thing
+ * a pass means, and whether all passes were done.
+ */
+#include <inttypes.h>
+
+#include "models/parallel_memory.h"
+#include "planner/plan_checker.h"
+
+/* --- where units run ------------------------------------------------------------------------ */
+
+/* Is the gang the stage's, device by device? */
+static bool is_stage(const struct checker *c, const struct parallel *p, uint32_t gang_index, uint32_t stage)
+{
+    const struct plan_gang *gang = &c->plan->gangs[gang_index];
+    uint32_t size = p->tensor * p->data;
+    if (gang->extents[AXIS_TENSOR] != p->tensor || gang->extents[AXIS_DATA] != p->data) return false;
+    for (uint32_t i = 0; i < size; i++)
+        if (c->plan->gang_devices[gang->first + i] != p->first_device + stage * size + i) return false;
+    return true;
+}
+
+/* The run that the unit fetches from; PLAN_NONE: it fetches nothing. */
+static uint32_t peer_run(const struct checker *c, const struct plan_unit *unit)
+{
+    for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
+        if (c->plan->ops[o].stream == STREAM_P2P)
+            return unit->pass == PLAN_FORWARD ? unit->shard - 1 : unit->shard + 1;
+    return PLAN_NONE;
+}
+
+enum status check_spread_place(struct checker *c, const struct plan_instance *instance, uint32_t index)
+{
+    const struct plan_unit *unit = &c->plan->units[instance->unit];
+    const struct job *job = &c->plan->jobs.jobs[unit->job];
+    const struct parallel *p = &job->parallel;
+    uint32_t stage = parallel_place(p, unit->shard).stage, from = peer_run(c, unit);
+    if (instance->gang == PLAN_NONE || !is_stage(c, p, instance->gang, stage))
+        return check_fail(c, RULE_FORM, "instance %u of %s shard %u is not on the devices of stage %u", index,
+                          job->name, unit->shard, stage);
+    if ((from == PLAN_NONE) != (instance->peer == PLAN_NONE))
+        return check_fail(c, RULE_FORM, "instance %u of %s shard %u %s", index, job->name, unit->shard,
+                          from == PLAN_NONE ? "has a peer, but its unit copies nothing between devices"
+                                            : "copies between devices and has no peer");
+    if (from == PLAN_NONE) return STATUS_OK;
+    if (from >= parallel_runs(p) || !is_stage(c, p, instance->peer, parallel_place(p, from).stage))
+        return check_fail(c, RULE_FORM, "instance %u of %s shard %u copies from devices that are not of the %s stage",
+                          index, job->name, unit->shard, unit->pass == PLAN_FORWARD ? "previous" : "next");
+    return STATUS_OK;
+}
+
+/* --- order ---------------------------------------------------------------------------------- */
+
+uint64_t check_spread_version(const struct job *job, const struct spread_progress *progress, uint32_t pass,
+                              const struct claim *claim)
+{
+    uint64_t m = job->microbatches / job->parallel.data;
+    uint64_t n = pass == PLAN_FORWARD           ? progress->forward
+                 : pass == PLAN_BACKWARD_WEIGHT ? progress->weight
+                                                : progress->backward;
+    bool resident = pass == PLAN_LOAD || pass == PLAN_STORE || pass == PLAN_UPDATE || pass == PLAN_GATHER;
+    bool microbatches = parallel_splits(&job->parallel, ZERO_GRADIENTS); /* are reduced one by one */
+    switch (claim->clock) {
+    case CLOCK_STEP: return (resident ? progress->updates : n / m) + claim->version_delta;
+    case CLOCK_SUM:
+        if (pass == PLAN_REDUCE && microbatches) return progress->reduced + claim->version_delta;
+        if (pass == PLAN_UPDATE || pass == PLAN_REDUCE) return (progress->updates + 1) * m;
+        return (resident ? progress->updates * m : n) + claim->version_delta;
+    default: return pass == PLAN_REDUCE ? progress->reduced : n;
+    }
+}
+
+enum status check_spread_done(struct checker *c, const struct job *job, uint32_t run,
+                              const struct spread_progress *progress)
+{
+    uint64_t wanted = job->minibatches * (job->microbatches / job->parallel.data);
+    struct rank_state whole = parallel_whole_state(job, parallel_layers(job, run));
+    bool gathers = parallel_splits(&job->parallel, ZERO_WEIGHTS) && whole.weight_bytes > 0;
+    if (progress->forward != wanted || progress->backward != wanted || progress->weight != wanted ||
+        progress->updates != job->minibatches)
+        return check_fail(c, RULE_TRAINING,
+                          "%s shard %u has %" PRIu64 " forward and %" PRIu64 " backward passes and %" PRIu64
+                          " updates (expected %" PRIu64 ", %" PRIu64 ", %" PRIu64 ")",
+                          job->name, run, progress->forward, progress->weight, progress->updates, wanted, wanted,
+                          job->minibatches);
+    if (progress->gathered == (gathers ? 2 * wanted : 0)) return STATUS_OK;
+    return check_fail(c, RULE_TRAINING, "the weights of %s shard %u are gathered %" PRIu64 " times (expected %" PRIu64
+                      ")", job->name, run, progress->gathered, gathers ? 2 * wanted : 0);
+}

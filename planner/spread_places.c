@@ -1,0 +1,215 @@
+/*
+ * The order of a minibatch is walked once without making anything, to count variants. Every minibatch gives
+ * back all that it takes, so each is like the first.
+ *
+ * Rings. A pass frees its slot of weights when it has computed, and the gather for the pass `prefetch` ahead
+ * takes that one: `prefetch` + 1 slots, all in use. A gradient is made while the one before it is reduced: two.
+ */
+#include "planner/spread_places.h"
+
+#include <assert.h>
+#include <inttypes.h>
+
+#include "base/quantity.h"
+#include "base/size.h"
+#include "models/parallel_memory.h"
+
+enum { GRADIENT_SLOTS = 2 };
+
+/* --- sizes ---------------------------------------------------------------------------------- */
+
+static void size_run(struct spread *s, uint32_t r)
+{
+    struct spread_run *run = &s->of[r];
+    run->layers = parallel_layers(s->job, r);
+    run->stage = parallel_place(s->parallel, r).stage;
+    struct rank_state state = parallel_state(s->job, run->layers);
+    struct rank_state whole = parallel_whole_state(s->job, run->layers);
+    run->state_bytes = state.weight_bytes + state.state_bytes;
+    run->gradient_bytes = state.gradient_bytes;
+    run->whole_weight_bytes = whole.weight_bytes;
+    run->whole_gradient_bytes = whole.gradient_bytes;
+    run->gathers = parallel_splits(s->parallel, ZERO_WEIGHTS) && whole.weight_bytes > 0;
+    run->scatters = parallel_splits(s->parallel, ZERO_GRADIENTS) && whole.gradient_bytes > 0;
+    run->joins = s->parallel->data > 1 && whole.gradient_bytes > 0;
+    run->workspace_bytes = parallel_workspace_bytes(s->job, run->layers);
+    run->pools[SPREAD_ACTIVATIONS].bytes = parallel_kept_bytes(s->job, run->layers, false);
+    if (r == 0) return;
+    run->pools[SPREAD_BOUNDARY].bytes = run->pools[SPREAD_GRADIENT].bytes =
+        parallel_boundary_bytes(s->job, run->layers.first - 1);
+}
+
+uint64_t spread_range_bytes(uint64_t bytes)
+{
+    return size_align(bytes > 0 ? bytes : 1, MEMORY_ALIGNMENT);
+}
+
+/* A ring's slots for one more pass over a run with so many bytes; never more than `most`. */
+static void widen(struct spread_ring *ring, uint64_t bytes, uint32_t most)
+{
+    if (spread_range_bytes(bytes) > ring->bytes) ring->bytes = spread_range_bytes(bytes);
+    if (ring->slots < most) ring->slots++;
+}
+
+/* Links each step to the next of its stage that gathers, and counts what rings hold. */
+static enum status size_rings(struct spread *s, struct arena *arena, struct error *err)
+{
+    void *memory;
+    uint64_t none = s->order.count;
+    enum status status = arena_array(arena, s->order.count, sizeof *s->gathering_behind, &memory, err);
+    if (status) return status;
+    s->gathering_behind = memory;
+    for (uint32_t stage = 0; stage < s->parallel->pipeline; stage++) s->stages[stage].first_gathering = none;
+    for (uint64_t i = s->order.count; i-- > 0;) {
+        const struct pipeline_step *step = &s->order.steps[i];
+        const struct spread_run *run = &s->of[step->run];
+        struct spread_stage *stage = &s->stages[run->stage];
+        stage->steps++;
+        s->gathering_behind[i] = stage->first_gathering;
+        if (run->scatters && spread_makes_gradient(step->pass))
+            widen(&stage->gradients, run->whole_gradient_bytes, GRADIENT_SLOTS);
+        if (!run->gathers || !spread_uses_weights(step->pass)) continue;
+        widen(&stage->weights, run->whole_weight_bytes, s->parallel->prefetch + 1);
+        stage->first_gathering = i;
+    }
+    return STATUS_OK;
+}
+
+static enum status make_pools(struct spread *s, struct arena *arena, struct error *err)
+{
+    void *memory;
+    size_t cells = (size_t)s->runs * SPREAD_THINGS * s->microbatches;
+    enum status status = arena_array(arena, 2 * cells, sizeof(uint32_t), &memory, err);
+    if (status) return status;
+    uint32_t *next = memory;
+    for (uint32_t r = 0; r < s->runs; r++)
+        for (uint32_t t = 0; t < SPREAD_THINGS; t++, next += 2 * s->microbatches) {
+            s->of[r].pools[t].variant_of = next;
+            s->of[r].pools[t].free = next + s->microbatches;
+        }
+    return STATUS_OK;
+}
+
+enum status spread_size(struct spread *s, struct arena *arena, struct error *err)
+{
+    for (uint32_t r = 0; r < s->runs; r++) size_run(s, r);
+    enum status status = make_pools(s, arena, err);
+    return status ? status : size_rings(s, arena, err);
+}
+
+/* --- variants ------------------------------------------------------------------------------- */
+
+static void take_variant(struct spread_pool *pool, uint32_t microbatch)
+{
+    pool->variant_of[microbatch] = pool->free_count > 0 ? pool->free[--pool->free_count] : pool->made++;
+}
+
+static void give_variant_back(struct spread_pool *pool, uint32_t microbatch)
+{
+    uint32_t variant = pool->variant_of[microbatch], at = pool->free_count++;
+    for (; at > 0 && pool->free[at - 1] < variant; at--) pool->free[at] = pool->free[at - 1];
+    pool->free[at] = variant;
+}
+
+void spread_take(struct spread *s, const struct pipeline_step *step)
+{
+    uint32_t r = step->run, n = step->microbatch;
+    if (step->pass == PIPELINE_FORWARD) {
+        take_variant(&s->of[r].pools[SPREAD_ACTIVATIONS], n);
+        if (r + 1 < s->runs) take_variant(&s->of[r + 1].pools[SPREAD_BOUNDARY], n);
+    } else if (step->pass != PIPELINE_WEIGHT && r > 0) {
+        take_variant(&s->of[r].pools[SPREAD_GRADIENT], n);
+    }
+}
+
+void spread_give_back(struct spread *s, const struct pipeline_step *step)
+{
+    uint32_t r = step->run, n = step->microbatch;
+    if (!spread_makes_gradient(step->pass)) return;
+    give_variant_back(&s->of[r].pools[SPREAD_ACTIVATIONS], n);
+    if (r > 0) give_variant_back(&s->of[r].pools[SPREAD_BOUNDARY], n);
+    if (r + 1 < s->runs) give_variant_back(&s->of[r + 1].pools[SPREAD_GRADIENT], n);
+}
+
+static void count_variants(struct spread *s)
+{
+    for (uint64_t i = 0; i < s->order.count; i++) {
+        spread_take(s, &s->order.steps[i]);
+        spread_give_back(s, &s->order.steps[i]);
+    }
+    for (uint32_t r = 0; r < s->runs; r++)
+        for (uint32_t t = 0; t < SPREAD_THINGS; t++) {
+            struct spread_pool *pool = &s->of[r].pools[t];
+            assert(pool->free_count == pool->made);
+            for (uint32_t v = 0; v < pool->made; v++) pool->free[v] = pool->made - 1 - v;
+        }
+}
+
+/* --- places --------------------------------------------------------------------------------- */
+
+static uint64_t reserve(struct spread_stage *stage, uint64_t bytes)
+{
+    uint64_t offset = stage->end;
+    stage->end += bytes;
+    return offset;
+}
+
+static void place_ring(struct spread_stage *stage, struct spread_ring *ring)
+{
+    ring->offset = reserve(stage, ring->slots * ring->bytes);
+}
+
+static void place_stage(struct spread *s, uint32_t index)
+{
+    struct spread_stage *stage = &s->stages[index];
+    uint64_t workspace = 0;
+    stage->end = s->base_bytes;
+    for (uint32_t r = 0; r < s->runs; r++) {
+        struct spread_run *run = &s->of[r];
+        if (run->stage != index) continue;
+        run->state_offset = reserve(stage, spread_range_bytes(run->state_bytes));
+        run->gradient_offset = reserve(stage, spread_range_bytes(run->gradient_bytes));
+        if (run->workspace_bytes > workspace) workspace = run->workspace_bytes;
+    }
+    stage->workspace_offset = reserve(stage, spread_range_bytes(workspace));
+    place_ring(stage, &stage->weights);
+    place_ring(stage, &stage->gradients);
+    for (uint32_t r = 0; r < s->runs; r++)
+        for (uint32_t t = 0; t < SPREAD_THINGS; t++) {
+            struct spread_pool *pool = &s->of[r].pools[t];
+            uint64_t bytes = pool->made * spread_range_bytes(pool->bytes);
+            bool own = s->of[r].stage == index;
+            if (own) pool->offset[0] = reserve(stage, bytes);
+            if (!own && t != SPREAD_ACTIVATIONS && r > 0 && s->of[r - 1].stage == index)
+                pool->offset[1] = reserve(stage, bytes);
+        }
+}
+
+static enum status check_memory(const struct spread *s, uint32_t index, struct error *err)
+{
+    const struct spread_stage *stage = &s->stages[index];
+    const struct plan_gang *gang = &s->plan->gangs[stage->gang];
+    for (uint32_t i = 0; i < plan_gang_size(gang); i++) {
+        uint32_t device = s->plan->gang_devices[gang->first + i];
+        uint64_t have = s->plan->hardware.devices[device].memory_bytes;
+        char need_text[QUANTITY_TEXT_BYTES], have_text[QUANTITY_TEXT_BYTES];
+        if (stage->end <= have) continue;
+        return error_set(err, STATUS_INFEASIBLE,
+                         "job '%s' needs %s on each device of stage %" PRIu32 ", and device %" PRIu32
+                         " has %s (%" PRIu64 " bytes missing)",
+                         s->job->name, quantity_text((double)stage->end, DIMENSION_BYTES, need_text), index, device,
+                         quantity_text((double)have, DIMENSION_BYTES, have_text), stage->end - have);
+    }
+    return STATUS_OK;
+}
+
+enum status spread_place(struct spread *s, struct error *err)
+{
+    count_variants(s);
+    for (uint32_t stage = 0; stage < s->parallel->pipeline; stage++) {
+        place_stage(s, stage);
+        enum status status = check_memory(s, stage, err);
+        if (status) return status;
+    }
+    return STATUS_OK;
+}

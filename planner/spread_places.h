@@ -1,0 +1,108 @@
+/*
+ * What a job that is spread has on the devices of its stages, how much of it at once and where: part of
+ * planner/spread.c. Nobody but that and planner/spread_units.h includes this.
+ *
+ * Every thing that is made takes the lowest free variant of its kind and run, and gives it back where it is
+ * used for the last time; so there are as many variants as things of that kind live at once in the order of the
+ * passes. Whole weights and gradients, where ranks keep shares, are runs' in turn: they lie in *rings*, slots
+ * for a few of the largest of the stage. Every variant has a place of its own in the memory of the stage's
+ * devices, the same on all of them:
+ *
+ *     [ states | gradients | workspace | ring of weights | ring of gradients | activations 0, 1, ... |
+ *       boundaries | their gradients ]
+ *
+ * A boundary has a place on both stages that it passes; a workspace is shared by the runs of a stage, whose
+ * passes follow each other.
+ */
+#ifndef SPILLWAY_PLANNER_SPREAD_PLACES_H
+#define SPILLWAY_PLANNER_SPREAD_PLACES_H
+
+#include "planner/pipeline.h"
+#include "planner/plan_build.h"
+#include "planner/spread_times.h"
+
+/* What lives between passes, one for each microbatch under way. */
+enum spread_thing { SPREAD_ACTIVATIONS, SPREAD_BOUNDARY, SPREAD_GRADIENT, SPREAD_THINGS };
+
+/* The things of one kind of one run. */
+struct spread_pool {
+    uint32_t *variant_of; /* [microbatch] */
+    uint32_t *free;       /* variants, the lowest last */
+    uint32_t free_count, made;
+    uint64_t bytes;
+    uint64_t offset[2];   /* of variant 0 on the run's own stage, and on the one in front */
+};
+
+/* Slots that are taken one after the other and given back in that order. */
+struct spread_ring {
+    uint32_t slots;
+    uint32_t taken, given; /* in this minibatch */
+    uint64_t offset, bytes; /* of slot 0; of each */
+};
+
+struct spread_run {
+    struct parallel_layers layers;
+    uint32_t stage;
+    struct spread_pool pools[SPREAD_THINGS];
+    uint64_t state_bytes, gradient_bytes, workspace_bytes;   /* on each rank */
+    uint64_t whole_weight_bytes, whole_gradient_bytes;       /* of all ranks together */
+    uint64_t state_offset, gradient_offset;
+    bool gathers;           /* ranks have shares of its weights ... */
+    bool scatters;          /* ... of its gradient */
+    bool joins;             /* ranks add up its gradient */
+    uint32_t passes_left;   /* backward passes of this minibatch */
+};
+
+struct spread_stage {
+    uint32_t gang;
+    uint64_t workspace_offset, end;
+    struct spread_ring weights, gradients;
+    uint64_t steps, steps_left; /* of a minibatch; of this one */
+    uint64_t first_gathering;   /* the first step that multiplies by gathered weights ... */
+    uint64_t next_gathering;    /* ... and the one to gather for next; order.count: none */
+};
+
+struct spread {
+    struct plan_builder *builder;
+    const struct plan *plan;
+    const struct job *job;
+    const struct parallel *parallel;
+    uint32_t index;          /* of the job */
+    uint32_t runs, microbatches;
+    struct spread_run *of;   /* per run */
+    struct spread_stage *stages;
+    uint64_t *gathering_behind; /* per step: the next of its stage that multiplies by gathered weights */
+    uint32_t *completed;     /* runs whose gradients of this minibatch are complete, in that order */
+    uint32_t completed_count;
+    struct spread_times times;
+    struct pipeline_order order;
+    uint64_t base_bytes;     /* where other jobs' memory on these devices ends */
+    double estimated_end_s;
+};
+
+/* Do these passes multiply by weights, or make gradients of them? */
+static inline bool spread_uses_weights(uint32_t pass)
+{
+    return pass != PIPELINE_WEIGHT;
+}
+static inline bool spread_makes_gradient(uint32_t pass)
+{
+    return pass == PIPELINE_BACKWARD || pass == PIPELINE_WEIGHT;
+}
+
+/* Of a range that nothing else has, also where it is needed for 0 bytes. */
+uint64_t spread_range_bytes(uint64_t bytes);
+
+/* Bytes of all runs' things; tables for variants. When runs, stages and order are there.
+ * Errors: STATUS_NO_MEMORY. */
+MUST_CHECK enum status spread_size(struct spread *s, struct arena *arena, struct error *err);
+
+/* A step takes what it makes, and gives back what it uses for the last time. */
+void spread_take(struct spread *s, const struct pipeline_step *step);
+void spread_give_back(struct spread *s, const struct pipeline_step *step);
+
+/* Places for as many of each as one minibatch needs at once.
+ * Errors: STATUS_INFEASIBLE, naming job, stage and bytes missing. */
+MUST_CHECK enum status spread_place(struct spread *s, struct error *err);
+
+#endif

@@ -1,0 +1,349 @@
+/*
+ * A unit is put together on the side, with the slots of what it acquires in the order of its accesses, which
+ * is the order of the instance's layout.
+ */
+#include "planner/spread_units.h"
+
+#include <assert.h>
+
+#include "base/size.h"
+#include "models/parallel_memory.h"
+#include "models/parallel_work.h"
+
+static const uint32_t thing_buffers[SPREAD_THINGS] = {BUFFER_ACTIVATIONS, BUFFER_BOUNDARY,
+                                                      BUFFER_BOUNDARY_GRADIENT};
+
+enum {
+    CHANGE = ACCESS_READ | ACCESS_WRITE,
+    MAKE = ACCESS_WRITE | ACCESS_ACQUIRE,
+    LAST = ACCESS_READ | ACCESS_RELEASE
+};
+
+/* The unit at hand. */
+struct unit {
+    struct spread *s;
+    struct spread_run *run;
+    struct spread_stage *stage;
+    uint32_t r, peer;      /* the run; the gang it fetches from, or PLAN_NONE */
+    uint32_t slots[16];
+    uint32_t slot_count;
+};
+
+/* A list of accesses of one operation. */
+struct accesses {
+    struct plan_access of[12];
+    uint32_t count;
+};
+
+static struct unit begin_unit(struct spread *s, uint32_t r, enum plan_pass pass, bool ends_minibatch)
+{
+    plan_builder_unit_begin(s->builder, s->index, r, pass, ends_minibatch);
+    return (struct unit){.s = s, .run = &s->of[r], .stage = &s->stages[s->of[r].stage], .r = r, .peer = PLAN_NONE};
+}
+
+static void end_unit(struct unit *u)
+{
+    struct plan_builder *builder = u->s->builder;
+    plan_builder_gang_instance(builder, plan_builder_unit_end(builder), u->stage->gang, u->slots, u->slot_count);
+    if (u->peer != PLAN_NONE) plan_builder_peer(builder, u->peer);
+}
+
+/* --- accesses ------------------------------------------------------------------------------- */
+
+static uint32_t buffer(const struct unit *u, uint32_t kind, uint32_t run, uint32_t variant, uint64_t bytes)
+{
+    struct plan_buffer b = {.kind = kind, .job = u->s->index, .shard = run, .variant = variant, .on_device = true,
+                            .bytes = bytes};
+    return plan_builder_buffer(u->s->builder, &b);
+}
+
+static void add_access(struct accesses *a, uint32_t buffer_index, uint32_t flags)
+{
+    assert(a->count < ARRAY_COUNT(a->of));
+    a->of[a->count++] = (struct plan_access){.buffer = buffer_index, .flags = flags};
+}
+
+/* An access whose slot, if it acquires one, is `bytes` at `offset`. */
+static void add_placed(struct unit *u, struct accesses *a, uint32_t buffer_index, uint32_t flags, uint64_t offset,
+                       uint64_t bytes)
+{
+    add_access(a, buffer_index, flags);
+    if (!(flags & ACCESS_ACQUIRE)) return;
+    assert(u->slot_count < ARRAY_COUNT(u->slots));
+    u->slots[u->slot_count++] = plan_builder_slot(u->s->builder, offset, spread_range_bytes(bytes));
+}
+
+static void access_state(struct unit *u, struct accesses *a, uint32_t flags)
+{
+    uint64_t bytes = u->run->state_bytes;
+    add_placed(u, a, buffer(u, BUFFER_STATE, u->r, 0, bytes), flags, u->run->state_offset, bytes);
+}
+
+static void access_gradient(struct unit *u, struct accesses *a, uint32_t flags)
+{
+    uint64_t bytes = u->run->gradient_bytes;
+    add_placed(u, a, buffer(u, BUFFER_GRADIENT, u->r, 0, bytes), flags, u->run->gradient_offset, bytes);
+}
+
+/* A run's whole weights or gradient in slot `turn` of a ring. */
+static void access_ring(struct unit *u, struct accesses *a, uint32_t kind, const struct spread_ring *ring,
+                        uint32_t turn, uint64_t bytes, uint32_t flags)
+{
+    uint32_t slot = turn % ring->slots, variant = slot + (kind == BUFFER_GRADIENT ? 1 : 0);
+    add_placed(u, a, buffer(u, kind, u->r, variant, bytes), flags, ring->offset + slot * ring->bytes, bytes);
+}
+
+/* The weights that a pass multiplies by, as long as it does. */
+static void access_weights(struct unit *u, struct accesses *a)
+{
+    struct spread_ring *ring = &u->stage->weights;
+    if (u->run->gathers)
+        access_ring(u, a, BUFFER_PARAMETERS, ring, ring->given++, u->run->whole_weight_bytes, LAST);
+    else
+        access_state(u, a, ACCESS_READ);
+}
+
+/* The gradient that a pass makes or adds to. */
+static void access_sum(struct unit *u, struct accesses *a)
+{
+    struct spread_ring *ring = &u->stage->gradients;
+    if (u->run->scatters)
+        access_ring(u, a, BUFFER_GRADIENT, ring, ring->taken++, u->run->whole_gradient_bytes, MAKE);
+    else
+        access_gradient(u, a, CHANGE);
+}
+
+static void access_workspace(struct unit *u, struct accesses *a, uint32_t flags)
+{
+    uint64_t bytes = u->run->workspace_bytes;
+    add_placed(u, a, buffer(u, BUFFER_WORKSPACE, u->r, 0, bytes), flags, u->stage->workspace_offset, bytes);
+}
+
+/* A thing of run r; nothing where there is none: no boundary enters run 0 or leaves the last. */
+static void access_thing(struct unit *u, struct accesses *a, enum spread_thing thing, uint32_t r,
+                         uint32_t microbatch, uint32_t flags)
+{
+    struct spread *s = u->s;
+    if (r == s->runs || (r == 0 && thing != SPREAD_ACTIVATIONS)) return;
+    struct spread_pool *pool = &s->of[r].pools[thing];
+    uint32_t variant = pool->variant_of[microbatch];
+    uint64_t offset = pool->offset[s->of[r].stage != u->run->stage] + variant * spread_range_bytes(pool->bytes);
+    add_placed(u, a, buffer(u, thing_buffers[thing], r, variant, pool->bytes), flags, offset, pool->bytes);
+}
+
+/* What a backward pass reads of the microbatch, for the last time or not. */
+static void access_inputs(struct unit *u, struct accesses *a, uint32_t n, uint32_t release)
+{
+    access_thing(u, a, SPREAD_BOUNDARY, u->r, n, ACCESS_READ | release);
+    access_thing(u, a, SPREAD_ACTIVATIONS, u->r, n, ACCESS_READ | release);
+    access_thing(u, a, SPREAD_GRADIENT, u->r + 1, n, ACCESS_READ | release);
+}
+
+/* --- operations ----------------------------------------------------------------------------- */
+
+static void add_compute(struct unit *u, enum plan_pass pass, uint32_t work, const struct accesses *a)
+{
+    struct plan_op op = {.kind = OP_COMPUTE, .stream = STREAM_COMPUTE, .pass = (uint8_t)pass, .work = work};
+    plan_builder_op(u->s->builder, &op, a->of, a->count, NULL, 0);
+}
+
+static uint32_t work_of(const struct unit *u, enum parallel_pass pass)
+{
+    struct work_item items[PARALLEL_WORK_MAX];
+    uint32_t count = parallel_work(u->s->job, u->run->layers, pass, items);
+    return count > 0 ? plan_builder_work(u->s->builder, items, count) : PLAN_NONE;
+}
+
+static void add_collective(struct unit *u, enum collective_kind kind, enum plan_axis axis, uint32_t stream,
+                           uint32_t rounds, uint64_t bytes, const struct accesses *a)
+{
+    struct plan_op op = {.kind = OP_COLLECTIVE, .stream = (uint8_t)stream, .collective = (uint8_t)kind,
+                         .axes = (uint8_t)(1u << axis), .rounds = rounds, .bytes = bytes, .work = PLAN_NONE};
+    plan_builder_op(u->s->builder, &op, a->of, a->count, NULL, 0);
+}
+
+static void add_in_data_group(struct unit *u, enum collective_kind kind, uint64_t bytes, const struct accesses *a)
+{
+    add_collective(u, kind, AXIS_DATA, STREAM_DATA, 1, bytes, a);
+}
+
+/* Those of the tensor group that overlap, or those that do not, changing a buffer in place. */
+static void add_tensor_collectives(struct unit *u, enum parallel_pass pass, bool overlapping, uint32_t stream,
+                                   uint32_t on)
+{
+    struct parallel_collective list[PARALLEL_COLLECTIVES_MAX];
+    struct accesses a = {0};
+    uint32_t count = parallel_collectives(u->s->job, u->run->layers, pass, list);
+    add_access(&a, on, CHANGE);
+    for (uint32_t i = 0; i < count; i++)
+        if (list[i].overlaps == overlapping && list[i].bytes > 0)
+            add_collective(u, list[i].kind, AXIS_TENSOR, stream, list[i].count, list[i].bytes, &a);
+}
+
+/* Fetch what comes from another stage; `from`: the run on it. */
+static void add_fetch(struct unit *u, enum spread_thing thing, uint32_t r, uint32_t microbatch, uint32_t from)
+{
+    struct accesses a = {0};
+    const struct spread *s = u->s;
+    if (from >= s->runs || s->of[from].stage == u->run->stage) return;
+    access_thing(u, &a, thing, r, microbatch, LAST);
+    access_thing(u, &a, thing, r, microbatch, MAKE);
+    struct plan_op op = {.kind = OP_COPY, .stream = STREAM_P2P, .bytes = s->of[r].pools[thing].bytes,
+                         .work = PLAN_NONE};
+    plan_builder_op(s->builder, &op, a.of, a.count, NULL, 0);
+    u->peer = s->stages[s->of[from].stage].gang;
+}
+
+/* --- passes --------------------------------------------------------------------------------- */
+
+static void emit_forward(struct spread *s, uint32_t r, uint32_t n)
+{
+    struct unit u = begin_unit(s, r, PLAN_FORWARD, false);
+    struct accesses a = {0};
+    add_fetch(&u, SPREAD_BOUNDARY, r, n, r - 1);
+    access_weights(&u, &a);
+    access_thing(&u, &a, SPREAD_BOUNDARY, r, n, ACCESS_READ);
+    access_thing(&u, &a, SPREAD_ACTIVATIONS, r, n, MAKE);
+    access_thing(&u, &a, SPREAD_BOUNDARY, r + 1, n, MAKE);
+    uint32_t output = a.of[a.count - 1].buffer; /* activations, where no boundary leaves */
+    access_workspace(&u, &a, MAKE | ACCESS_RELEASE);
+    add_compute(&u, PLAN_FORWARD, work_of(&u, PARALLEL_FORWARD), &a);
+    add_tensor_collectives(&u, PARALLEL_FORWARD, false, STREAM_COMPUTE, output);
+    add_tensor_collectives(&u, PARALLEL_FORWARD, true, STREAM_GROUP, output);
+    end_unit(&u);
+}
+
+static void emit_backward_in_one(struct unit *u, uint32_t n)
+{
+    struct accesses a = {0};
+    access_weights(u, &a);
+    access_inputs(u, &a, n, ACCESS_RELEASE);
+    access_sum(u, &a);
+    access_thing(u, &a, SPREAD_GRADIENT, u->r, n, MAKE);
+    access_workspace(u, &a, MAKE | ACCESS_RELEASE);
+    add_compute(u, PLAN_BACKWARD, work_of(u, PARALLEL_BACKWARD), &a);
+}
+
+/* With collectives beside the second computation. */
+static void emit_backward_in_three(struct unit *u, uint32_t n)
+{
+    struct accesses input = {0}, weight = {0}, output = {0};
+    uint32_t scratch = buffer(u, BUFFER_WORKSPACE, u->r, 0, u->run->workspace_bytes);
+    access_weights(u, &input);
+    access_inputs(u, &input, n, 0);
+    access_workspace(u, &input, MAKE);
+    add_compute(u, PLAN_BACKWARD_INPUT, work_of(u, PARALLEL_INPUT), &input);
+    add_tensor_collectives(u, PARALLEL_INPUT, false, STREAM_COMPUTE, scratch);
+    add_tensor_collectives(u, PARALLEL_WEIGHT, false, STREAM_COMPUTE, scratch);
+    add_tensor_collectives(u, PARALLEL_INPUT, true, STREAM_GROUP, scratch);
+    add_tensor_collectives(u, PARALLEL_WEIGHT, true, STREAM_GROUP, scratch);
+    access_inputs(u, &weight, n, ACCESS_RELEASE);
+    access_sum(u, &weight);
+    add_compute(u, PLAN_BACKWARD_WEIGHT, work_of(u, PARALLEL_WEIGHT), &weight);
+    access_workspace(u, &output, LAST);
+    access_thing(u, &output, SPREAD_GRADIENT, u->r, n, MAKE);
+    add_compute(u, PLAN_BACKWARD, PLAN_NONE, &output);
+}
+
+static void emit_backward(struct spread *s, uint32_t r, uint32_t n)
+{
+    struct unit u = begin_unit(s, r, PLAN_BACKWARD, false);
+    add_fetch(&u, SPREAD_GRADIENT, r + 1, n, r + 1);
+    (s->parallel->tensor == 1 ? emit_backward_in_one : emit_backward_in_three)(&u, n);
+    end_unit(&u);
+}
+
+static void emit_input(struct spread *s, uint32_t r, uint32_t n)
+{
+    struct unit u = begin_unit(s, r, PLAN_BACKWARD_INPUT, false);
+    struct accesses a = {0};
+    add_fetch(&u, SPREAD_GRADIENT, r + 1, n, r + 1);
+    access_weights(&u, &a);
+    access_inputs(&u, &a, n, 0);
+    uint32_t output = a.of[r > 0 ? 2 : 1].buffer; /* activations, where no gradient leaves */
+    access_thing(&u, &a, SPREAD_GRADIENT, r, n, MAKE);
+    if (r > 0) output = a.of[a.count - 1].buffer;
+    access_workspace(&u, &a, MAKE | ACCESS_RELEASE);
+    add_compute(&u, PLAN_BACKWARD_INPUT, work_of(&u, PARALLEL_INPUT), &a);
+    add_tensor_collectives(&u, PARALLEL_INPUT, false, STREAM_COMPUTE, output);
+    add_tensor_collectives(&u, PARALLEL_INPUT, true, STREAM_GROUP, output);
+    end_unit(&u);
+}
+
+/* Its collectives gather what was kept of the forward pass. */
+static void emit_weight(struct spread *s, uint32_t r, uint32_t n)
+{
+    struct unit u = begin_unit(s, r, PLAN_BACKWARD_WEIGHT, false);
+    struct accesses a = {0};
+    access_inputs(&u, &a, n, ACCESS_RELEASE);
+    uint32_t kept = a.of[r > 0 ? 1 : 0].buffer;
+    add_tensor_collectives(&u, PARALLEL_WEIGHT, false, STREAM_COMPUTE, kept);
+    add_tensor_collectives(&u, PARALLEL_WEIGHT, true, STREAM_COMPUTE, kept);
+    access_sum(&u, &a);
+    access_workspace(&u, &a, MAKE | ACCESS_RELEASE);
+    add_compute(&u, PLAN_BACKWARD_WEIGHT, work_of(&u, PARALLEL_WEIGHT), &a);
+    end_unit(&u);
+}
+
+void spread_emit_pass(struct spread *s, const struct pipeline_step *step)
+{
+    static void (*const emits[PIPELINE_PASSES])(struct spread *s, uint32_t r, uint32_t n) = {
+        [PIPELINE_FORWARD] = emit_forward,
+        [PIPELINE_BACKWARD] = emit_backward,
+        [PIPELINE_INPUT] = emit_input,
+        [PIPELINE_WEIGHT] = emit_weight,
+    };
+    emits[step->pass](s, step->run, step->microbatch);
+}
+
+/* --- what data-parallel ranks exchange ------------------------------------------------------ */
+
+void spread_emit_gather(struct spread *s, uint32_t r)
+{
+    struct unit u = begin_unit(s, r, PLAN_GATHER, false);
+    struct accesses a = {0};
+    uint64_t bytes = u.run->whole_weight_bytes;
+    access_state(&u, &a, ACCESS_READ);
+    access_ring(&u, &a, BUFFER_PARAMETERS, &u.stage->weights, u.stage->weights.taken++, bytes, MAKE);
+    add_in_data_group(&u, COLLECTIVE_ALL_GATHER, bytes, &a);
+    end_unit(&u);
+}
+
+void spread_emit_reduce(struct spread *s, uint32_t r)
+{
+    struct unit u = begin_unit(s, r, PLAN_REDUCE, false);
+    struct accesses a = {0};
+    struct spread_ring *ring = &u.stage->gradients;
+    uint64_t bytes = u.run->whole_gradient_bytes;
+    if (u.run->scatters) access_ring(&u, &a, BUFFER_GRADIENT, ring, ring->given++, bytes, LAST);
+    access_gradient(&u, &a, CHANGE);
+    bool shares = parallel_splits(s->parallel, ZERO_STATES);
+    add_in_data_group(&u, shares ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE, bytes, &a);
+    end_unit(&u);
+}
+
+/* With shares of states and whole weights, these are gathered behind it. */
+void spread_emit_update(struct spread *s, uint32_t r, bool ends_minibatch)
+{
+    struct unit u = begin_unit(s, r, PLAN_UPDATE, ends_minibatch);
+    struct accesses a = {0}, state = {0};
+    access_state(&u, &a, CHANGE);
+    access_gradient(&u, &a, CHANGE);
+    add_tensor_collectives(&u, PARALLEL_UPDATE, false, STREAM_COMPUTE, a.of[1].buffer);
+    add_tensor_collectives(&u, PARALLEL_UPDATE, true, STREAM_COMPUTE, a.of[1].buffer);
+    add_compute(&u, PLAN_UPDATE, work_of(&u, PARALLEL_UPDATE), &a);
+    access_state(&u, &state, CHANGE);
+    if (parallel_splits(s->parallel, ZERO_STATES) && !u.run->gathers && u.run->whole_weight_bytes > 0)
+        add_in_data_group(&u, COLLECTIVE_ALL_GATHER, u.run->whole_weight_bytes, &state);
+    end_unit(&u);
+}
+
+void spread_emit_resident(struct spread *s, uint32_t r, bool load)
+{
+    struct unit u = begin_unit(s, r, load ? PLAN_LOAD : PLAN_STORE, false);
+    struct accesses a = {0};
+    access_state(&u, &a, load ? MAKE : LAST);
+    access_gradient(&u, &a, load ? MAKE : LAST);
+    add_compute(&u, load ? PLAN_LOAD : PLAN_STORE, PLAN_NONE, &a);
+    end_unit(&u);
+}

@@ -1,0 +1,25 @@
+/*
+ * The units of a job that is spread: which operations and accesses a pass, a gather, a reduction or an update
+ * has (planner/spread.h has the table), each appended to the plan with its instance on the gang of its stage.
+ * Part of planner/spread.c; nobody else includes this.
+ */
+#ifndef SPILLWAY_PLANNER_SPREAD_UNITS_H
+#define SPILLWAY_PLANNER_SPREAD_UNITS_H
+
+#include "planner/spread_places.h"
+
+/* A pass, by enum pipeline_pass, of a step whose variants are taken; its slots of rings are given back. */
+void spread_emit_pass(struct spread *s, const struct pipeline_step *step);
+
+/* The weights of run r into the next slot of its stage. */
+void spread_emit_gather(struct spread *s, uint32_t r);
+
+/* The gradient of run r over the data-parallel ranks: of the pass that made one last, or of a minibatch. */
+void spread_emit_reduce(struct spread *s, uint32_t r);
+
+void spread_emit_update(struct spread *s, uint32_t r, bool ends_minibatch);
+
+/* Begin (load) or end the life of states and gradients. */
+void spread_emit_resident(struct spread *s, uint32_t r, bool load);
+
+#endif

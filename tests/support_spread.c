@@ -1,0 +1,94 @@
+/* See support_spread.h. */
+#include "tests/support_spread.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+
+#include "planner/plan_check.h"
+#include "sim/sim.h"
+#include "tests/support_planner.h"
+
+void test_spread_machine(struct hardware *out, uint32_t devices, double rate, double latency_s)
+{
+    struct error err = {0};
+    test_hardware(out, devices, UINT64_C(1) << 40, 1e10);
+    const struct hardware_options options = {.p2p_bytes_per_s = rate};
+    if (hardware_adjust(out, &options, &err)) fail_msg("%s", err.text);
+    for (uint32_t l = devices; l < out->link_count; l++) out->links[l].latency.value = latency_s;
+}
+
+void test_spread_plan(struct hardware *hardware, struct job_set *jobs, struct plan *out)
+{
+    struct error err = {0};
+    const struct planner_options options = {.regions = 0};
+    if (planner_plan(hardware, jobs, &options, out, &err)) fail_msg("%s", err.text);
+}
+
+struct test_spread_outcome test_spread_simulate(const struct plan *plan, bool no_fold)
+{
+    struct sim_result result = {0};
+    struct trace trace = {0};
+    struct error err = {0};
+    struct sim_options options = {.no_fold = no_fold};
+    if (sim_run(plan, &options, &result, &trace, &err)) fail_msg("%s", err.text);
+    struct test_spread_outcome out = {result.makespan_s, result.represented, result.operations, 0};
+    for (uint32_t p = 1; p < trace.place_count; p++) {
+        assert_true(trace.places[p].peak_bytes <= plan_device_bytes(plan, p - 1));
+        if (trace.places[p].peak_bytes > out.peak_bytes) out.peak_bytes = trace.places[p].peak_bytes;
+    }
+    sim_result_release(&result);
+    trace_release(&trace);
+    return out;
+}
+
+void test_spread_near(double found, double expected)
+{
+    if (!(fabs(found - expected) <= 1e-9 * fabs(expected))) fail_msg("%.17g, expected %.17g", found, expected);
+}
+
+struct plan_instance *test_spread_instance(struct plan *plan, uint32_t pass, uint32_t run, uint32_t n)
+{
+    for (uint32_t i = 0; i < plan->instance_count; i++) {
+        const struct plan_unit *unit = &plan->units[plan->instances[i].unit];
+        if (unit->pass == pass && unit->shard == run && n-- == 0) return &plan->instances[i];
+    }
+    fail_msg("no such instance");
+    return NULL;
+}
+
+struct plan_op *test_spread_op(struct plan *plan, uint32_t pass, uint32_t run, uint32_t kind)
+{
+    const struct plan_unit *unit = &plan->units[test_spread_instance(plan, pass, run, 0)->unit];
+    for (uint32_t o = 0; o < unit->op_count; o++)
+        if (plan->ops[unit->first_op + o].kind == kind) return &plan->ops[unit->first_op + o];
+    fail_msg("no such operation");
+    return NULL;
+}
+
+void test_spread_swap(struct plan_instance *a, struct plan_instance *b)
+{
+    struct plan_instance swap = *a;
+    *a = *b;
+    *b = swap;
+}
+
+void test_spread_broken(const struct test_spread_damage *cases, size_t count,
+                        void (*make)(struct plan *out, uint32_t variant))
+{
+    for (size_t i = 0; i < count; i++) {
+        struct plan plan;
+        struct error err = {0};
+        make(&plan, cases[i].variant);
+        cases[i].damage(&plan);
+        enum status status = plan_check(&plan, &err);
+        if (status != STATUS_CHECK || !strstr(err.text, cases[i].complaint))
+            print_error("case %zu: '%s' does not say '%s'\n", i, err.text, cases[i].complaint);
+        assert_true(status == STATUS_CHECK && strstr(err.text, cases[i].complaint));
+        plan_release(&plan);
+    }
+}

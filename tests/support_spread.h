@@ -1,0 +1,37 @@
+/* What tests of plans of spread jobs share: machines, simulation, and finding a unit to look at. */
+#ifndef SPILLWAY_TESTS_SUPPORT_SPREAD_H
+#define SPILLWAY_TESTS_SUPPORT_SPREAD_H
+
+#include "planner/planner.h"
+
+/* `devices` devices that copy to each other over a link each of this rate and latency; 0: at once. */
+void test_spread_machine(struct hardware *out, uint32_t devices, double rate, double latency_s);
+
+/* By planner_plan(), which asks plan_check(); takes both over. Fails the test with its message. */
+void test_spread_plan(struct hardware *hardware, struct job_set *jobs, struct plan *out);
+
+struct test_spread_outcome {
+    double makespan_s;
+    uint32_t represented;
+    uint64_t operations, peak_bytes; /* of the device with most; never more than planned */
+};
+struct test_spread_outcome test_spread_simulate(const struct plan *plan, bool no_fold);
+
+/* Equal to 1e-9, relative. */
+void test_spread_near(double found, double expected);
+
+/* The n-th instance of a pass over a run, in plan order; the first operation of a kind in the first. */
+struct plan_instance *test_spread_instance(struct plan *plan, uint32_t pass, uint32_t run, uint32_t n);
+struct plan_op *test_spread_op(struct plan *plan, uint32_t pass, uint32_t run, uint32_t kind);
+void test_spread_swap(struct plan_instance *a, struct plan_instance *b);
+
+/* A plan with something wrong, and a part of what plan_check() says about it. */
+struct test_spread_damage {
+    void (*damage)(struct plan *plan);
+    uint32_t variant; /* of the whole plan */
+    const char *complaint;
+};
+void test_spread_broken(const struct test_spread_damage *cases, size_t count,
+                        void (*make)(struct plan *out, uint32_t variant));
+
+#endif
