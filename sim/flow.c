@@ -277,7 +277,7 @@ uint32_t sim_flows_finish(struct sim_flows *flows, uint32_t class, double now_s)
     bool some = sim_queue_pop(c->ends, &end);
     assert(some);
     c->served = end.time_s; /* exactly: flows that end together do so at one reading */
-    if (sim_queue_count(c->ends) == 0 || c->served > rewind_bytes) clock_rewind(c);
+    if (sim_queue_empty(c->ends) || c->served > rewind_bytes) clock_rewind(c);
 
     uint32_t path = flows->members[c->first_member + end.owner];
     own_lanes_note(flows, path);

@@ -1,41 +1,38 @@
 /*
- * A heap whose entries can be found again.
+ * A tournament in which every owner has its place.
  *
  * A simulated finish is a guess that changes whenever something else starts or ends, so most calls
- * move an entry that is already there. Three ways are common: leave the old entry in and skip it
- * when it comes up (the queue fills with stale entries), remember its address (not possible when
- * entries move), or remember its position. Here every owner has one entry at most and position[]
- * says where:
+ * move an entry that is already there, and one change of rates moves those of several neighbours. A
+ * heap pays for each of them by itself, at a mispredicted branch per level. Here an owner's key stays
+ * where it is; eight neighbours are a *block*, the first of a block plays against that of the block
+ * beside it, and so on up to the first of all:
  *
- *     owner      0   1   2   3   4          entries   [ 2 ][ 0 ][ 4 ]
- *     position   1   -   0   -   2           index       0    1    2
+ *     keys      3 7 9 - - 5 8 6 | 4 - - 2 9 9 - - | - - - - - - - -      - : no entry, infinite
+ *     blocks           3        |        2        |        -             winners[4 ..]
+ *                        \     /                    \      ...
+ *                          2                          -                  winners[2 ..]
+ *                                 \          /
+ *                                      2                                 winners[1]
  *
- * The heap has four children per node: the four lie beside each other in memory, and half as many
- * levels are touched on the way down as in a binary heap, at two comparisons more per level. With
- * the 200 to 3000 entries of a large machine that is 4 to 6 levels of 96 bytes.
+ * Setting an entry writes its key and notes its block. Asking for the first plays the noted blocks
+ * and the matches above them, so eight entries that change together cost one way up; and an owner
+ * that is popped and gets a new entry at once, as most do, costs one as well. While several blocks
+ * are noted, a match above one of them may be played against the stale winner of another; but it is
+ * above the other as well, and is played again when that one's turn comes.
  *
- * The vacancy. What was popped is mostly followed by a new entry: the stream starts its next
- * operation, the class has its next flow. So popping leaves the root vacant, and the next new entry
- * is sifted down from there: one way down instead of two. The vacant root keeps the time popped, with
- * the order 0, so that nothing moves above it; whoever needs the true first entry closes it.
- *
- * Comparing. Which of two children is first is as random as the simulation, so a branch on it is
- * mispredicted half of the time. Times are kept as integers that compare like the doubles they came
- * from (the bits of a positive double do; those of a negative one when inverted), so that (time,
- * order) is one number of 128 bits, and the smaller of two is chosen by a mask.
+ * Comparing. Which of two is first is as random as the simulation, so a branch on it is mispredicted
+ * half of the time. Times are kept as integers that compare like the doubles they came from (the bits
+ * of a positive double do; those of a negative one when inverted), so that (time, order) is one
+ * number of 128 bits, and the smaller of two is chosen by a mask. The way up has no branch but its
+ * length, which is the same every time.
  *
  * Ties. Two events at the same time are ordered by `order` (kind, then operation number), never by
- * where they lie in the heap; with numbers unique the order is total and the run reproducible.
+ * their owners; with numbers unique the order is total and the run reproducible.
  *
  * Time does not go back: an entry before the last one popped is a mistake of the caller and asserted.
  *
- * Cost: a set that moves nothing is one comparison with the parent and four with the children. No
- * allocation after creation. Hold model (pop, set it later, move every second time another one), best
- * of 30 runs on an EPYC: 42 ns with 128 entries, 62 ns with 2048; with doubles, branches and no
- * vacancy 64 and 103 ns. A binary heap is as fast, one that goes down without comparing and up again
- * too.
- * Source: Williams, Algorithm 232 (CACM 7(6), 1964); d-ary heaps: Johnson, Inf. Process. Lett. 4(3),
- * 1975. Position kept by the owner: as in libuv's heap-inl.h, with indexes instead of pointers.
+ * Memory: 16 bytes an owner and 3 for the matches. No allocation after creation.
+ * Source: tournament trees (Knuth, The Art of Computer Programming, vol. 3, sec. 5.4.1).
  */
 #include "sim/queue.h"
 
@@ -44,33 +41,34 @@
 
 #include "sim/take.h"
 
-enum { CHILDREN = 4, ABSENT = -1 };
+enum { BLOCK = 8, NOTED_MAX = 4 };
 
-struct entry {
-    uint64_t time_key;
-    uint64_t order;
-    uint32_t owner;
+struct key {
+    uint64_t time, order;
 };
 
 struct sim_queue {
-    struct entry *entries; /* a heap of `count`, the vacant root included */
-    int32_t *position;     /* by owner; ABSENT when it has no entry */
-    uint32_t count;
+    struct key *keys;      /* by owner, whole blocks of them */
+    uint32_t *winners;     /* owners: of the matches from [1] on, of the blocks from [leaf_count] on */
+    uint32_t leaf_count;   /* blocks, a power of two */
+    uint32_t block_size;   /* owners in a block: BLOCK, or all of them when those are fewer */
     uint32_t owner_count;
-    bool vacant;           /* entries[0] was popped */
+    uint32_t noted[NOTED_MAX]; /* blocks */
+    uint32_t noted_count;
     double floor_s;        /* the last time popped */
 };
 
 /* --- times as integers ---------------------------------------------------------------------- */
 
 static const uint64_t sign_bit = UINT64_C(1) << 63;
+static const struct key absent = {UINT64_MAX, UINT64_MAX}; /* behind every time: of a NaN's bits */
 
 static inline uint64_t key_of_time(double time_s)
 {
     uint64_t bits;
     time_s += 0.0; /* -0 is 0 */
     memcpy(&bits, &time_s, sizeof bits);
-    return bits & sign_bit ? ~bits : bits | sign_bit;
+    return bits ^ ((uint64_t)((int64_t)bits >> 63) | sign_bit);
 }
 
 static inline double time_of_key(uint64_t key)
@@ -81,79 +79,70 @@ static inline double time_of_key(uint64_t key)
     return time_s;
 }
 
+/* An owner and its key while it plays. */
+struct player {
+    uint64_t time, order, owner;
+};
+
+static inline struct player player_of(const struct sim_queue *queue, uint32_t owner)
+{
+    return (struct player){queue->keys[owner].time, queue->keys[owner].order, owner};
+}
+
 /* (time, order) as one number: two instructions compare it. */
 __extension__ typedef unsigned __int128 sort_key;
 
-static inline sort_key key_of(const struct entry *entry)
+/* The first of two: by a mask, or the compiler would branch. */
+static inline struct player first_of(struct player a, struct player b)
 {
-    return (sort_key)entry->time_key << 64 | entry->order;
+    bool second = ((sort_key)b.time << 64 | b.order) < ((sort_key)a.time << 64 | a.order);
+    uint64_t mask = -(uint64_t)second;
+    return (struct player){a.time ^ ((a.time ^ b.time) & mask), a.order ^ ((a.order ^ b.order) & mask),
+                           a.owner ^ ((a.owner ^ b.owner) & mask)};
 }
 
-static inline bool before(const struct entry *a, const struct entry *b)
+/* --- playing --------------------------------------------------------------------------------- */
+
+static inline struct player play_half(const struct sim_queue *queue, uint32_t first)
 {
-    return key_of(a) < key_of(b);
+    return first_of(first_of(player_of(queue, first), player_of(queue, first + 1)),
+                    first_of(player_of(queue, first + 2), player_of(queue, first + 3)));
 }
 
-/* --- the heap ------------------------------------------------------------------------------- */
-
-static inline void place(struct sim_queue *queue, uint32_t index, struct entry entry)
+static inline struct player play_block(const struct sim_queue *queue, uint32_t block)
 {
-    queue->entries[index] = entry;
-    queue->position[entry.owner] = (int32_t)index;
+    uint32_t first = block * BLOCK;
+    if (queue->block_size == BLOCK) return first_of(play_half(queue, first), play_half(queue, first + 4));
+    struct player best = player_of(queue, first);
+    for (uint32_t i = 1; i < queue->block_size; i++) best = first_of(best, player_of(queue, first + i));
+    return best;
 }
 
-/* Move `entry` from the hole at `index` towards the root; true when it moved. */
-static inline bool sift_up(struct sim_queue *queue, uint32_t index, struct entry entry)
+static inline void play(struct sim_queue *queue, uint32_t block)
 {
-    uint32_t start = index;
-    while (index > 0) {
-        uint32_t parent = (index - 1) / CHILDREN;
-        if (!before(&entry, &queue->entries[parent])) break;
-        place(queue, index, queue->entries[parent]);
-        index = parent;
+    struct player best = play_block(queue, block);
+    uint32_t node = queue->leaf_count + block;
+    queue->winners[node] = (uint32_t)best.owner;
+    while (node > 1) {
+        best = first_of(best, player_of(queue, queue->winners[node ^ 1]));
+        node /= 2;
+        queue->winners[node] = (uint32_t)best.owner;
     }
-    place(queue, index, entry);
-    return index != start;
 }
 
-/* `a` or `b`, whichever entry is first: by a mask, or the compiler would branch. */
-static inline uint32_t least_of(const struct entry *entries, uint32_t a, uint32_t b)
+static void play_noted(struct sim_queue *queue)
 {
-    uint32_t mask = -(uint32_t)before(&entries[b], &entries[a]);
-    return a ^ ((a ^ b) & mask);
+    for (uint32_t i = 0; i < queue->noted_count; i++) play(queue, queue->noted[i]);
+    queue->noted_count = 0;
 }
 
-static void sift_down(struct sim_queue *queue, uint32_t index, struct entry entry)
+static inline void note(struct sim_queue *queue, uint32_t owner)
 {
-    const struct entry *entries = queue->entries;
-    for (;;) {
-        uint32_t child = index * CHILDREN + 1, least = child;
-        if (child + CHILDREN <= queue->count) {
-            least = least_of(entries, least_of(entries, child, child + 1),
-                             least_of(entries, child + 2, child + 3));
-        } else {
-            if (child >= queue->count) break;
-            while (++child < queue->count) least = least_of(entries, least, child);
-        }
-        if (!before(&entries[least], &entry)) break;
-        place(queue, index, entries[least]);
-        index = least;
-    }
-    place(queue, index, entry);
-}
-
-static void remove_at(struct sim_queue *queue, uint32_t index)
-{
-    struct entry last = queue->entries[--queue->count];
-    if (index == queue->count) return;
-    if (!sift_up(queue, index, last)) sift_down(queue, index, last);
-}
-
-static void close_vacancy(struct sim_queue *queue)
-{
-    if (!queue->vacant) return;
-    queue->vacant = false;
-    remove_at(queue, 0);
+    uint32_t block = owner / BLOCK;
+    for (uint32_t i = 0; i < queue->noted_count; i++)
+        if (queue->noted[i] == block) return;
+    if (queue->noted_count == NOTED_MAX) play_noted(queue);
+    queue->noted[queue->noted_count++] = block;
 }
 
 /* --- public --------------------------------------------------------------------------------- */
@@ -165,12 +154,17 @@ enum status sim_queue_create(struct arena *arena, uint32_t owner_count, struct s
     enum status status = STATUS_OK;
     struct sim_queue *queue = sim_take(arena, 1, sizeof *queue, &status, err);
     if (status != STATUS_OK) return status;
-    queue->entries = sim_take(arena, owner_count, sizeof *queue->entries, &status, err);
-    queue->position = sim_take(arena, owner_count, sizeof *queue->position, &status, err);
-    if (status != STATUS_OK) return status;
     queue->owner_count = owner_count;
+    queue->leaf_count = 1;
+    while (queue->leaf_count * BLOCK < owner_count) queue->leaf_count *= 2;
+    queue->block_size = owner_count < BLOCK ? owner_count + (owner_count == 0) : BLOCK;
+    uint32_t places = (queue->leaf_count - 1) * BLOCK + queue->block_size;
+    queue->keys = sim_take(arena, places, sizeof *queue->keys, &status, err);
+    queue->winners = sim_take(arena, queue->leaf_count * 2, sizeof *queue->winners, &status, err);
+    if (status != STATUS_OK) return status;
     queue->floor_s = -INFINITY;
-    for (uint32_t owner = 0; owner < owner_count; owner++) queue->position[owner] = ABSENT;
+    for (uint32_t i = 0; i < places; i++) queue->keys[i] = absent;
+    for (uint32_t block = 0; block < queue->leaf_count; block++) play(queue, block);
     *out = queue;
     return STATUS_OK;
 }
@@ -180,35 +174,25 @@ void sim_queue_set(struct sim_queue *queue, uint32_t owner, double time_s, uint6
     assert(owner < queue->owner_count);
     assert(isfinite(time_s));
     assert(time_s >= queue->floor_s);
-    struct entry entry = {.order = order, .time_key = key_of_time(time_s), .owner = owner};
-    int32_t position = queue->position[owner];
-    if (position != ABSENT) {
-        if (!sift_up(queue, (uint32_t)position, entry))
-            sift_down(queue, (uint32_t)position, entry);
-    } else if (queue->vacant) {
-        queue->vacant = false;
-        sift_down(queue, 0, entry);
-    } else {
-        (void)sift_up(queue, queue->count++, entry);
-    }
+    queue->keys[owner] = (struct key){key_of_time(time_s), order};
+    note(queue, owner);
 }
 
 void sim_queue_remove(struct sim_queue *queue, uint32_t owner)
 {
     assert(owner < queue->owner_count);
-    int32_t position = queue->position[owner];
-    if (position == ABSENT) return;
-    queue->position[owner] = ABSENT;
-    remove_at(queue, (uint32_t)position);
+    if (queue->keys[owner].time == absent.time) return;
+    queue->keys[owner] = absent;
+    note(queue, owner);
 }
 
 bool sim_queue_first(struct sim_queue *queue, struct sim_event *out)
 {
-    close_vacancy(queue);
-    if (queue->count == 0) return false;
-    const struct entry *first = &queue->entries[0];
-    *out = (struct sim_event){
-        .time_s = time_of_key(first->time_key), .order = first->order, .owner = first->owner};
+    if (queue->noted_count > 0) play_noted(queue);
+    uint32_t owner = queue->winners[1];
+    const struct key *key = &queue->keys[owner];
+    if (key->time == absent.time) return false;
+    *out = (struct sim_event){.time_s = time_of_key(key->time), .order = key->order, .owner = owner};
     return true;
 }
 
@@ -217,27 +201,26 @@ bool sim_queue_pop(struct sim_queue *queue, struct sim_event *out)
     if (!sim_queue_first(queue, out)) return false;
     assert(out->time_s >= queue->floor_s);
     queue->floor_s = out->time_s;
-    queue->position[out->owner] = ABSENT;
-    queue->entries[0].order = 0;
-    queue->vacant = true;
+    queue->keys[out->owner] = absent;
+    note(queue, out->owner);
     return true;
 }
 
-uint32_t sim_queue_count(const struct sim_queue *queue)
+bool sim_queue_empty(struct sim_queue *queue)
 {
-    return queue->count - queue->vacant;
+    struct sim_event first;
+    return !sim_queue_first(queue, &first);
 }
 
 void sim_queue_shift(struct sim_queue *queue, double seconds)
 {
     assert(isfinite(seconds));
-    close_vacancy(queue);
-    for (uint32_t i = 0; i < queue->count; i++) {
-        struct entry *entry = &queue->entries[i];
-        entry->time_key = key_of_time(time_of_key(entry->time_key) - seconds);
-    }
     queue->floor_s -= seconds;
+    if (sim_queue_empty(queue)) return;
+    for (uint32_t i = 0; i < queue->owner_count; i++) {
+        struct key *key = &queue->keys[i];
+        if (key->time != absent.time) key->time = key_of_time(time_of_key(key->time) - seconds);
+    }
     /* Rounding may have made times equal that were not; their order decides now. */
-    for (uint32_t i = queue->count / CHILDREN + 1; i-- > 0;)
-        if (i < queue->count) sift_down(queue, i, queue->entries[i]);
+    for (uint32_t block = 0; block < queue->leaf_count; block++) play(queue, block);
 }

@@ -2,8 +2,9 @@
  * The event queue: at most one entry per owner, in a total order that no tie can upset.
  *
  * Entries are ordered by (time, order). An owner is a small number (a stream, a class of flows); its
- * entry can be set, moved both ways and removed at any time, because the queue knows where it is.
- * The same structure serves for other growing quantities than time, such as bytes served to a flow.
+ * entry can be set, moved both ways and removed at any time. Owners whose entries change together
+ * should have neighbouring numbers. The same structure serves for other growing quantities than
+ * time, such as bytes served to a flow.
  */
 #ifndef SPILLWAY_SIM_QUEUE_H
 #define SPILLWAY_SIM_QUEUE_H
@@ -37,19 +38,19 @@ MUST_CHECK enum status sim_queue_create(struct arena *arena, uint32_t owner_coun
                                         struct sim_queue **out, struct error *err);
 
 /* Put the owner's entry where it belongs, whether it has one already or not. `time_s` is finite and
- * not before the last entry popped. O(log count). */
+ * not before the last entry popped. O(1); what it moves is found out by sim_queue_first(). */
 void sim_queue_set(struct sim_queue *queue, uint32_t owner, double time_s, uint64_t order);
 
-/* Nothing happens when the owner has no entry. O(log count). */
+/* Nothing happens when the owner has no entry. O(1). */
 void sim_queue_remove(struct sim_queue *queue, uint32_t owner);
 
-/* The first entry; false when there is none. */
+/* The first entry; false when there is none. O(log owners) for each group of owners set since. */
 bool sim_queue_first(struct sim_queue *queue, struct sim_event *out);
 bool sim_queue_pop(struct sim_queue *queue, struct sim_event *out);
 
-uint32_t sim_queue_count(const struct sim_queue *queue);
+bool sim_queue_empty(struct sim_queue *queue);
 
-/* All times become earlier by `seconds`: another zero is chosen. O(count). */
+/* All times become earlier by `seconds`: another zero is chosen. O(owners). */
 void sim_queue_shift(struct sim_queue *queue, double seconds);
 
 #endif
