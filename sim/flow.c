@@ -11,9 +11,10 @@
  *     flow 2             |------------- 2e8 -------------|      rate halved when flow 2 began,
  *                                                              and nothing was recomputed
  *
- * The flows of a class lie in a queue by the reading at which they end; the class has one entry in
- * the event queue, for the first of them. A change of rate reads the clock, sets the rate and moves
- * that one entry: O(1) for any number of flows. (The virtual time of fair queueing, read backwards.)
+ * The flows of a class lie in a queue by the reading at which they end, and the class knows the first
+ * of them, for which it has one entry in the event queue. A change of rate reads the clock, sets the
+ * rate and moves that one entry: O(1) for any number of flows. (The virtual time of fair queueing, read
+ * backwards.)
  *
  * Precision. Readings are sums, and a difference of two large ones is worth less; so the clock is
  * set back to zero whenever the class is idle, or has passed 2^32 bytes: a reading is then good to
@@ -40,16 +41,23 @@ struct class_clock {
     double served;     /* bytes, at `read_s`, to each flow since the clock was at zero */
     double read_s;
     double rate;       /* bytes/s; 0 without flows: the clock stands still */
-    double base_cap;
+    double first_end;  /* of the flows under way: the least reading, and the order there */
+    uint64_t first_order;
+    struct sim_queue *ends; /* owner: the flow's number in the class */
+    double full_rate;  /* from here on it goes at its base cap */
     double full_s;     /* spent at the base cap */
-    struct sim_queue *ends; /* owner: the flow's path's number in the class */
     uint32_t first_member; /* in flows->members */
+    uint32_t flow_count;   /* under way */
     bool full;         /* goes at its base cap */
 };
 
-struct flow_path {
-    uint32_t class, member; /* member: number in its class */
+struct flow_state {
+    uint32_t path, class;
+    uint32_t member;    /* number in its class */
     double full_from_s; /* the class's full_s when the flow began */
+};
+
+struct flow_path {
     uint64_t bytes;     /* of all its flows */
     uint32_t first_link, link_count; /* in flows->path_links */
 };
@@ -68,15 +76,16 @@ struct lane_state {
 struct sim_flows {
     struct sim_share *share;
     struct class_clock *classes;
+    struct flow_state *flows;
     struct flow_path *paths;
     struct link_state *links;
     struct lane_state *lanes;  /* 2 per link */
-    uint32_t *members;         /* the paths of each class */
+    uint32_t *members;         /* the flows of each class */
     uint32_t *path_links;
     uint8_t *path_directions;  /* beside path_links */
     struct sim_queue *queue;
     uint32_t first_owner;
-    uint32_t class_count, path_count, link_count;
+    uint32_t class_count, flow_count, path_count, link_count;
 };
 
 /* --- creation ------------------------------------------------------------------------------- */
@@ -94,22 +103,35 @@ static void copy_hops(struct sim_flows *flows, const struct sim_flows_setup *set
     }
 }
 
+/* The flows of all paths, in their order. */
+static void fill_flows(struct sim_flows *flows, const struct sim_flows_setup *setup)
+{
+    uint32_t flow = 0;
+    for (uint32_t p = 0; p < setup->path_count; p++)
+        for (uint32_t i = 0; i < setup->paths[p].flow_limit; i++)
+            flows->flows[flow++] =
+                (struct flow_state){.path = p, .class = sim_share_class(flows->share, p)};
+}
+
 static enum status create_clocks(struct arena *arena, struct sim_flows *flows, struct error *err)
 {
     enum status status = STATUS_OK;
+    for (uint32_t f = 0; f < flows->flow_count; f++) flows->classes[flows->flows[f].class].flow_count++;
     uint32_t used = 0;
     for (uint32_t c = 0; c < flows->class_count && status == STATUS_OK; c++) {
         struct class_clock *class = &flows->classes[c];
-        class->base_cap = sim_share_base_cap(flows->share, c);
+        class->full_rate = sim_share_base_cap(flows->share, c) * SIM_FULL;
         class->first_member = used;
-        for (uint32_t p = 0; p < flows->path_count; p++) {
-            if (sim_share_class(flows->share, p) != c) continue;
-            flows->paths[p].class = c;
-            flows->paths[p].member = used - class->first_member;
-            flows->members[used++] = p;
-        }
-        status = sim_queue_create(arena, used - class->first_member, &class->ends, err);
+        used += class->flow_count;
+        status = sim_queue_create(arena, class->flow_count, &class->ends, err);
+        class->flow_count = 0;
     }
+    for (uint32_t f = 0; f < flows->flow_count && status == STATUS_OK; f++) {
+        struct class_clock *class = &flows->classes[flows->flows[f].class];
+        flows->flows[f].member = class->flow_count;
+        flows->members[class->first_member + class->flow_count++] = f;
+    }
+    for (uint32_t c = 0; c < flows->class_count; c++) flows->classes[c].flow_count = 0;
     return status;
 }
 
@@ -120,26 +142,29 @@ enum status sim_flows_create(struct arena *arena, const struct sim_flows_setup *
     enum status status = sim_share_create(arena, setup->links, setup->link_count, setup->paths,
                                           setup->path_count, &share, err);
     if (status != STATUS_OK) return status;
-    uint32_t hops = 0;
+    uint32_t hops = 0, flow_count = 0;
     for (uint32_t p = 0; p < setup->path_count; p++) {
-        assert(setup->paths[p].flow_limit == 1);
         hops += setup->paths[p].hop_count;
+        flow_count += setup->paths[p].flow_limit;
     }
     struct sim_flows *flows = sim_take(arena, 1, sizeof *flows, &status, err);
     if (status != STATUS_OK) return status;
     flows->share = share;
     flows->class_count = sim_share_class_count(share);
+    flows->flow_count = flow_count;
     flows->path_count = setup->path_count;
     flows->link_count = setup->link_count;
     flows->classes = sim_take(arena, flows->class_count, sizeof *flows->classes, &status, err);
+    flows->flows = sim_take(arena, flow_count, sizeof *flows->flows, &status, err);
     flows->paths = sim_take(arena, flows->path_count, sizeof *flows->paths, &status, err);
     flows->links = sim_take(arena, flows->link_count, sizeof *flows->links, &status, err);
     flows->lanes = sim_take(arena, (size_t)flows->link_count * 2, sizeof *flows->lanes, &status, err);
-    flows->members = sim_take(arena, flows->path_count, sizeof *flows->members, &status, err);
+    flows->members = sim_take(arena, flow_count, sizeof *flows->members, &status, err);
     flows->path_links = sim_take(arena, hops, sizeof *flows->path_links, &status, err);
     flows->path_directions = sim_take(arena, hops, sizeof *flows->path_directions, &status, err);
     if (status != STATUS_OK) return status;
     copy_hops(flows, setup);
+    fill_flows(flows, setup);
     status = create_clocks(arena, flows, err);
     if (status == STATUS_OK) *out = flows;
     return status;
@@ -163,7 +188,7 @@ struct sim_share *sim_flows_share(const struct sim_flows *flows)
 
 /* --- the clock of a class ------------------------------------------------------------------- */
 
-static void clock_read(struct class_clock *class, double now_s)
+static inline void clock_read(struct class_clock *class, double now_s)
 {
     assert(now_s >= class->read_s);
     double elapsed_s = now_s - class->read_s;
@@ -175,23 +200,21 @@ static void clock_read(struct class_clock *class, double now_s)
 static void clock_rewind(struct class_clock *class)
 {
     sim_queue_shift(class->ends, class->served);
+    class->first_end -= class->served;
     class->served = 0;
 }
 
-static void clock_schedule(struct sim_flows *flows, uint32_t index)
+/* The rate is in force from now on; the first flow ends accordingly. */
+static inline void clock_set(struct sim_flows *flows, uint32_t index, double rate, double now_s)
 {
     struct class_clock *class = &flows->classes[index];
-    struct sim_event first;
-    if (!sim_queue_first(class->ends, &first)) {
-        class->rate = 0;
-        class->full = false;
-        sim_queue_remove(flows->queue, flows->first_owner + index);
-        return;
-    }
-    double left = first.time_s - class->served;
+    clock_read(class, now_s);
+    if (class->flow_count == 0) return;
+    class->rate = rate;
+    class->full = rate >= class->full_rate;
+    double left = class->first_end - class->served;
     if (left < 0) left = 0;
-    sim_queue_set(flows->queue, flows->first_owner + index, class->read_s + left / class->rate,
-                  first.order);
+    sim_queue_set(flows->queue, flows->first_owner + index, now_s + left / rate, class->first_order);
 }
 
 /* --- statistics ----------------------------------------------------------------------------- */
@@ -226,13 +249,12 @@ static void turned_lanes_note(struct sim_flows *flows, double now_s)
     }
 }
 
-static void own_lanes_note(struct sim_flows *flows, uint32_t path)
+static void own_lanes_note(struct sim_flows *flows, const struct flow_state *flow)
 {
     const uint32_t *lanes;
-    uint32_t count = sim_share_own_lanes(flows->share, path, &lanes);
+    uint32_t count = sim_share_own_lanes(flows->share, flow->path, &lanes);
     if (count == 0) return;
-    const struct flow_path *p = &flows->paths[path];
-    double full_s = flows->classes[p->class].full_s - p->full_from_s;
+    double full_s = flows->classes[flow->class].full_s - flow->full_from_s;
     for (uint32_t i = 0; i < count; i++) flows->lanes[lanes[i]].full_s += full_s;
 }
 
@@ -253,19 +275,25 @@ void sim_flows_uses(const struct sim_flows *flows, struct sim_link_use *uses)
 
 /* --- flows ---------------------------------------------------------------------------------- */
 
-void sim_flows_begin(struct sim_flows *flows, uint32_t path, double volume, uint64_t bytes,
+void sim_flows_begin(struct sim_flows *flows, uint32_t flow, double volume, uint64_t bytes,
                      uint64_t order, double now_s)
 {
-    assert(path < flows->path_count);
+    assert(flow < flows->flow_count);
     assert(volume >= 0);
-    struct flow_path *p = &flows->paths[path];
-    struct class_clock *class = &flows->classes[p->class];
+    struct flow_state *f = &flows->flows[flow];
+    struct class_clock *class = &flows->classes[f->class];
     clock_read(class, now_s);
-    sim_queue_set(class->ends, p->member, class->served + volume, order);
-    p->full_from_s = class->full_s;
-    p->bytes += bytes;
-    links_enter(flows, p, now_s);
-    sim_share_add(flows->share, p->class);
+    double end = class->served + volume;
+    sim_queue_set(class->ends, f->member, end, order);
+    if (class->flow_count++ == 0 || end < class->first_end ||
+        (!(end > class->first_end) && order < class->first_order)) {
+        class->first_end = end;
+        class->first_order = order;
+    }
+    f->full_from_s = class->full_s;
+    flows->paths[f->path].bytes += bytes;
+    links_enter(flows, &flows->paths[f->path], now_s);
+    sim_share_add(flows->share, f->class);
 }
 
 uint32_t sim_flows_finish(struct sim_flows *flows, uint32_t class, double now_s)
@@ -277,26 +305,30 @@ uint32_t sim_flows_finish(struct sim_flows *flows, uint32_t class, double now_s)
     bool some = sim_queue_pop(c->ends, &end);
     assert(some);
     c->served = end.time_s; /* exactly: flows that end together do so at one reading */
-    if (sim_queue_empty(c->ends) || c->served > rewind_bytes) clock_rewind(c);
-
-    uint32_t path = flows->members[c->first_member + end.owner];
-    own_lanes_note(flows, path);
-    links_leave(flows, &flows->paths[path], now_s);
+    if (--c->flow_count == 0) {
+        c->rate = 0;
+        c->full = false;
+        clock_rewind(c);
+    } else {
+        struct sim_event first;
+        some = sim_queue_first(c->ends, &first);
+        assert(some);
+        c->first_end = first.time_s;
+        c->first_order = first.order;
+        if (c->served > rewind_bytes) clock_rewind(c);
+    }
+    uint32_t flow = flows->members[c->first_member + end.owner];
+    own_lanes_note(flows, &flows->flows[flow]);
+    links_leave(flows, &flows->paths[flows->flows[flow].path], now_s);
     sim_share_remove(flows->share, class);
-    return path;
+    return flow;
 }
 
-uint32_t sim_flows_settle(struct sim_flows *flows, double now_s, const uint32_t **changed)
+uint32_t sim_flows_settle(struct sim_flows *flows, double now_s, const struct sim_rate **changed)
 {
     uint32_t count = sim_share_solve(flows->share, changed);
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t index = (*changed)[i];
-        struct class_clock *class = &flows->classes[index];
-        clock_read(class, now_s);
-        class->rate = sim_share_rate(flows->share, index);
-        class->full = class->rate >= class->base_cap * SIM_FULL;
-        clock_schedule(flows, index);
-    }
+    for (uint32_t i = 0; i < count; i++)
+        clock_set(flows, (*changed)[i].class, (*changed)[i].bytes_per_s, now_s);
     turned_lanes_note(flows, now_s);
     return count;
 }

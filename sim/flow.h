@@ -1,8 +1,9 @@
 /*
  * Copies over time: how much of each is left while the rates change.
  *
- * One flow per path may be under way. A flow is begun with its volume; an event of its class in the
- * queue says when the first flow of the class ends. Beginning and finishing take effect on the
+ * As many flows as its limit says may be under way on a path. Flows have numbers: first those of path
+ * 0, then those of path 1, and so on; with limits of 1 a flow has the number of its path. A flow is
+ * begun with its volume; an event of its class in the queue says when the first flow of the class ends. Beginning and finishing take effect on the
  * others at the next sim_flows_settle(), which must come before the next event is taken.
  */
 #ifndef SPILLWAY_SIM_FLOW_H
@@ -16,7 +17,7 @@ struct sim_flows; /* opaque */
 struct sim_flows_setup {
     const struct sim_link *links;
     uint32_t link_count;
-    const struct sim_path *paths; /* flow_limit 1 each */
+    const struct sim_path *paths;
     uint32_t path_count;
 };
 
@@ -34,14 +35,14 @@ struct sim_share *sim_flows_share(const struct sim_flows *flows);
 
 /* `volume` is what is to be served, in bytes at the path's bandwidth; `bytes` what the statistics of
  * the links count; `order` decides between flows that end at the same time. */
-void sim_flows_begin(struct sim_flows *flows, uint32_t path, double volume, uint64_t bytes,
+void sim_flows_begin(struct sim_flows *flows, uint32_t flow, double volume, uint64_t bytes,
                      uint64_t order, double now_s);
 
-/* The event of a class came: its first flow is over. Returns the path. */
+/* The event of a class came: its first flow is over. Returns the flow. */
 uint32_t sim_flows_finish(struct sim_flows *flows, uint32_t class, double now_s);
 
 /* Rate anew what changed. Returns the classes whose rates may have, as sim_share_solve() does. */
-uint32_t sim_flows_settle(struct sim_flows *flows, double now_s, const uint32_t **changed);
+uint32_t sim_flows_settle(struct sim_flows *flows, double now_s, const struct sim_rate **changed);
 
 /* What links did, when no flow is under way. `bytes` by direction; a link is saturated while its
  * whole bandwidth is used, in the direction where that lasted longer. */

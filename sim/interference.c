@@ -262,11 +262,11 @@ static void set_speeds(struct sim_interference *s, const struct domain *domain, 
 }
 
 void sim_interference_settle_speeds(struct sim_interference *interference,
-                                    const uint32_t *changed_classes, uint32_t changed_count,
+                                    const struct sim_rate *changed, uint32_t changed_count,
                                     double now_s)
 {
     for (uint32_t i = 0; i < changed_count; i++) {
-        uint32_t domain = interference->class_domain[changed_classes[i]];
+        uint32_t domain = interference->class_domain[changed[i].class];
         if (domain != NONE) make_dirty(interference, domain);
     }
     for (uint32_t i = 0; i < interference->dirty_count; i++) {

@@ -47,7 +47,7 @@ void sim_interference_copies_changed(struct sim_interference *interference, uint
 /* Before sim_flows_settle(): caps of copies. After it, with what that changed: speeds. */
 void sim_interference_settle_caps(struct sim_interference *interference);
 void sim_interference_settle_speeds(struct sim_interference *interference,
-                                    const uint32_t *changed_classes, uint32_t changed_count,
+                                    const struct sim_rate *changed, uint32_t changed_count,
                                     double now_s);
 
 #endif

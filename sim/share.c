@@ -15,6 +15,11 @@
  * 3. A class that no other class shares a lane with is rated by itself: the lowest of its cap and
  *    bandwidth / flows. Where groups of devices do not contend with each other, that is every class.
  *
+ * 4. Where classes share one lane and nothing else (a star, share_create.c), one level decides: the
+ *    bandwidth that those below it leave, over the flows that do not stay below it. It is guessed as
+ *    bandwidth / flows and rises while that puts more classes below it: one or two passes over the
+ *    classes that have flows, which are found by their bits.
+ *
  * What is left is rated by progressive filling. All rates of the component rise together from zero.
  * The level at which lane l would be full is (what is left of l) / (flows not yet fixed on l). The
  * lowest such level, over all lanes, is reached first - unless some class reaches its cap before:
@@ -39,169 +44,38 @@
  * Source: Bertsekas and Gallager, Data Networks, 2nd ed., sec. 6.5.2 (progressive filling); the lazy
  * re-rating of components as in SimGrid's maxmin solver.
  */
-#include "sim/share.h"
+#include "sim/share_state.h"
 
 #include <assert.h>
 #include <math.h>
 
-#include "sim/take.h"
-
-#define NO_LANE UINT32_MAX
-
-struct lane {
-    double bytes_per_s;
-    double demand;     /* of all flows at their caps */
-    double left;       /* while filling */
-    uint64_t mark;     /* == share->round: in the component at hand */
-    uint64_t summed;   /* == share->round: `full` is up to date */
-    uint32_t unfixed;  /* flows, while filling */
-    uint32_t first_class, class_count; /* in share->lane_classes */
-    bool contended;    /* when last rated */
-    bool full;         /* likewise */
-};
-
-struct rate_class {
-    double base_cap, cap;
-    double rate;
-    uint64_t mark;     /* == share->round: in the component at hand */
-    uint32_t flow_count;
-    uint32_t first_lane, lane_count; /* in share->class_lanes */
-    bool touched;      /* in share->touched */
-    bool sole;         /* no other class crosses any of its lanes */
-    bool fixed;        /* while filling */
-};
-
-struct path_lanes {
-    uint32_t class;
-    uint32_t first_own, own_count; /* in share->own_lanes */
-};
-
-struct sim_share {
-    struct lane *lanes;         /* 2 per link */
-    struct rate_class *classes;
-    struct path_lanes *paths;
-    uint32_t *lane_classes;     /* which classes cross a lane */
-    uint32_t *class_lanes;      /* which lanes a class crosses */
-    uint32_t *own_lanes;
-    uint32_t *touched;          /* classes changed since the last solve */
-    uint32_t *changed;          /* result: the component, classes ... */
-    uint32_t *component_lanes;  /* ... and contended lanes */
-    uint32_t *turned;           /* result: lanes that became full or no longer are */
-    uint32_t lane_count, class_count, path_count;
-    uint32_t touched_count, changed_count, component_lane_count, turned_count;
-    uint64_t round;             /* of solving */
-};
-
-/* --- creation ------------------------------------------------------------------------------- */
-
-static enum status share_allocate(struct arena *arena, const struct sim_outline *o,
-                                  struct sim_share **out, struct error *err)
-{
-    enum status status = STATUS_OK;
-    struct sim_share *share = sim_take(arena, 1, sizeof *share, &status, err);
-    if (status != STATUS_OK) return status;
-    share->lane_count = o->lane_count;
-    share->class_count = o->class_count;
-    share->path_count = o->path_count;
-    share->lanes = sim_take(arena, o->lane_count, sizeof *share->lanes, &status, err);
-    share->classes = sim_take(arena, o->class_count, sizeof *share->classes, &status, err);
-    share->paths = sim_take(arena, o->path_count, sizeof *share->paths, &status, err);
-    share->lane_classes = sim_take(arena, o->hop_count, sizeof(uint32_t), &status, err);
-    share->class_lanes = sim_take(arena, o->hop_count, sizeof(uint32_t), &status, err);
-    share->own_lanes = sim_take(arena, o->hop_count, sizeof(uint32_t), &status, err);
-    share->touched = sim_take(arena, o->class_count, sizeof(uint32_t), &status, err);
-    share->changed = sim_take(arena, o->class_count, sizeof(uint32_t), &status, err);
-    share->component_lanes = sim_take(arena, o->lane_count, sizeof(uint32_t), &status, err);
-    share->turned = sim_take(arena, o->lane_count, sizeof(uint32_t), &status, err);
-    if (status == STATUS_OK) *out = share;
-    return status;
-}
-
-static void fill_classes(struct sim_share *share, const struct sim_outline *o)
-{
-    uint32_t used = 0;
-    for (uint32_t c = 0; c < o->class_count; c++) {
-        uint32_t path = o->class_paths[c];
-        struct rate_class *class = &share->classes[c];
-        uint32_t lanes[SIM_HOPS_MAX];
-        class->base_cap = class->cap = class->rate = o->base_caps[path];
-        class->first_lane = used;
-        class->lane_count = sim_outline_lanes(o, path, SIM_LANE_SHARED, lanes);
-        for (uint32_t i = 0; i < class->lane_count; i++) {
-            share->class_lanes[used++] = lanes[i];
-            share->lanes[lanes[i]].class_count++;
-        }
-    }
-    used = 0;
-    for (uint32_t l = 0; l < share->lane_count; l++) {
-        struct lane *lane = &share->lanes[l];
-        lane->bytes_per_s = o->lanes[l].bytes_per_s;
-        lane->first_class = used;
-        used += lane->class_count;
-        lane->class_count = 0;
-    }
-    for (uint32_t c = 0; c < o->class_count; c++)
-        for (uint32_t i = 0; i < share->classes[c].lane_count; i++) {
-            struct lane *lane = &share->lanes[share->class_lanes[share->classes[c].first_lane + i]];
-            share->lane_classes[lane->first_class + lane->class_count++] = c;
-        }
-    for (uint32_t c = 0; c < o->class_count; c++) {
-        struct rate_class *class = &share->classes[c];
-        class->sole = true;
-        for (uint32_t i = 0; i < class->lane_count; i++)
-            class->sole &= share->lanes[share->class_lanes[class->first_lane + i]].class_count == 1;
-    }
-}
-
-/* Of a path's own lanes those that are full when it goes at its base cap. */
-static void fill_paths(struct sim_share *share, const struct sim_outline *o)
-{
-    uint32_t used = 0;
-    for (uint32_t p = 0; p < o->path_count; p++) {
-        uint32_t lanes[SIM_HOPS_MAX];
-        uint32_t count = sim_outline_lanes(o, p, SIM_LANE_OWN, lanes);
-        share->paths[p].class = o->path_classes[p];
-        share->paths[p].first_own = used;
-        for (uint32_t i = 0; i < count; i++)
-            if (o->base_caps[p] >= o->lanes[lanes[i]].bytes_per_s * SIM_FULL)
-                share->own_lanes[used++] = lanes[i];
-        share->paths[p].own_count = used - share->paths[p].first_own;
-    }
-}
-
-enum status sim_share_create(struct arena *arena, const struct sim_link *links, uint32_t link_count,
-                             const struct sim_path *paths, uint32_t path_count,
-                             struct sim_share **out, struct error *err)
-{
-    struct arena scratch = {0};
-    struct sim_outline outline;
-    struct sim_share *share;
-    enum status status =
-        sim_outline_create(&scratch, links, link_count, paths, path_count, &outline, err);
-    if (status == STATUS_OK) status = share_allocate(arena, &outline, &share, err);
-    if (status == STATUS_OK) {
-        fill_classes(share, &outline);
-        fill_paths(share, &outline);
-        *out = share;
-    }
-    arena_release(&scratch);
-    return status;
-}
-
 /* --- what a change touches ------------------------------------------------------------------ */
 
-static void touch(struct sim_share *share, uint32_t class)
+/* The class's flows or cap have changed. */
+static void touch(struct sim_share *share, uint32_t index)
 {
-    if (share->classes[class].touched) return;
-    share->classes[class].touched = true;
-    share->touched[share->touched_count++] = class;
+    struct rate_class *class = &share->classes[index];
+    double part = class->flow_count > 1 ? class->trunk / class->flow_count : class->trunk;
+    class->limit = class->cap < part ? class->cap : part;
+    if (class->star != NO_LANE) {
+        struct lane *lane = &share->lanes[class->star];
+        uint32_t word = lane->first_word + class->star_bit / WORD_BITS;
+        uint64_t bit = UINT64_C(1) << class->star_bit % WORD_BITS;
+        share->touched_bits[word] |= bit;
+        share->active[word] = class->flow_count > 0 ? share->active[word] | bit : share->active[word] & ~bit;
+        if (!lane->touched) share->touched_stars[share->touched_star_count++] = class->star;
+        lane->touched = true;
+    } else if (!class->touched) {
+        class->touched = true;
+        share->touched[share->touched_count++] = index;
+    }
 }
 
 static void join(struct sim_share *share, uint32_t class)
 {
     if (share->classes[class].mark == share->round) return;
     share->classes[class].mark = share->round;
-    share->changed[share->changed_count++] = class;
+    share->changed[share->changed_count++].class = class;
 }
 
 static void sum_demand(const struct sim_share *share, struct lane *lane)
@@ -210,7 +84,7 @@ static void sum_demand(const struct sim_share *share, struct lane *lane)
     lane->demand = 0;
     for (uint32_t i = 0; i < lane->class_count; i++) {
         const struct rate_class *class = &share->classes[classes[i]];
-        lane->demand += class->cap * class->flow_count;
+        lane->demand += class->limit * class->flow_count;
     }
 }
 
@@ -218,7 +92,8 @@ static void sum_demand(const struct sim_share *share, struct lane *lane)
 static void collect_component(struct sim_share *share)
 {
     share->round++;
-    share->changed_count = share->component_lane_count = 0;
+    share->component_lane_count = 0;
+    share->component_first = share->changed_count;
     for (uint32_t i = 0; i < share->touched_count; i++) {
         struct rate_class *class = &share->classes[share->touched[i]];
         class->touched = false;
@@ -228,8 +103,8 @@ static void collect_component(struct sim_share *share)
     }
     share->touched_count = 0;
 
-    for (uint32_t i = 0; i < share->changed_count; i++) {
-        const struct rate_class *class = &share->classes[share->changed[i]];
+    for (uint32_t i = share->component_first; i < share->changed_count; i++) {
+        const struct rate_class *class = &share->classes[share->changed[i].class];
         for (uint32_t k = 0; k < class->lane_count; k++) {
             uint32_t index = share->class_lanes[class->first_lane + k];
             struct lane *lane = &share->lanes[index];
@@ -256,8 +131,8 @@ static uint32_t begin_filling(struct sim_share *share)
         lane->left = lane->bytes_per_s;
         lane->unfixed = 0;
     }
-    for (uint32_t i = 0; i < share->changed_count; i++) {
-        struct rate_class *class = &share->classes[share->changed[i]];
+    for (uint32_t i = share->component_first; i < share->changed_count; i++) {
+        struct rate_class *class = &share->classes[share->changed[i].class];
         class->fixed = class->flow_count == 0;
         if (class->fixed) continue;
         unfixed++;
@@ -295,14 +170,14 @@ static void fix(struct sim_share *share, struct rate_class *class, double rate)
     }
 }
 
-/* Fix the classes whose caps are not above `level`; how many. */
+/* Fix the classes whose limits are not above `level`; how many. */
 static uint32_t fix_capped(struct sim_share *share, double level)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < share->changed_count; i++) {
-        struct rate_class *class = &share->classes[share->changed[i]];
-        if (class->fixed || class->cap > level) continue;
-        fix(share, class, class->cap);
+    for (uint32_t i = share->component_first; i < share->changed_count; i++) {
+        struct rate_class *class = &share->classes[share->changed[i].class];
+        if (class->fixed || class->limit > level) continue;
+        fix(share, class, class->limit);
         count++;
     }
     return count;
@@ -347,6 +222,14 @@ static void note_load(struct sim_share *share, uint32_t index, double load)
     share->turned[share->turned_count++] = index;
 }
 
+/* Of lanes that the class alone crosses. */
+static void note_private(struct sim_share *share, const struct rate_class *class)
+{
+    const uint32_t *lanes = &share->private_lanes[class->first_private];
+    for (uint32_t k = 0; k < class->private_count; k++)
+        note_load(share, lanes[k], class->rate * class->flow_count);
+}
+
 static double sum_load(const struct sim_share *share, const struct lane *lane)
 {
     const uint32_t *classes = &share->lane_classes[lane->first_class];
@@ -364,11 +247,12 @@ static void solve_component(struct sim_share *share)
     if (share->component_lane_count > 0)
         fill_component(share);
     else
-        for (uint32_t i = 0; i < share->changed_count; i++)
-            share->classes[share->changed[i]].rate = share->classes[share->changed[i]].cap;
+        for (uint32_t i = share->component_first; i < share->changed_count; i++)
+            share->classes[share->changed[i].class].rate = share->classes[share->changed[i].class].limit;
 
-    for (uint32_t i = 0; i < share->changed_count; i++) {
-        const struct rate_class *class = &share->classes[share->changed[i]];
+    for (uint32_t i = share->component_first; i < share->changed_count; i++) {
+        const struct rate_class *class = &share->classes[share->changed[i].class];
+        note_private(share, class);
         for (uint32_t k = 0; k < class->lane_count; k++) {
             uint32_t index = share->class_lanes[class->first_lane + k];
             struct lane *lane = &share->lanes[index];
@@ -381,35 +265,83 @@ static void solve_component(struct sim_share *share)
 
 /* --- classes that share with nobody --------------------------------------------------------- */
 
-static void rate_sole(struct sim_share *share, struct rate_class *class)
-{
-    const uint32_t *lanes = &share->class_lanes[class->first_lane];
-    double flows = class->flow_count;
-    class->rate = class->cap;
-    if (class->flow_count > 0)
-        for (uint32_t k = 0; k < class->lane_count; k++) {
-            double level = share->lanes[lanes[k]].bytes_per_s / flows;
-            if (level < class->rate) class->rate = level;
-        }
-    for (uint32_t k = 0; k < class->lane_count; k++)
-        note_load(share, lanes[k], class->rate * flows);
-}
-
 /* The usual case on machines whose groups of devices do not contend with each other. False, and
  * nothing is done, when some touched class shares a lane with another class. */
 static bool solve_sole(struct sim_share *share)
 {
     for (uint32_t i = 0; i < share->touched_count; i++)
-        if (!share->classes[share->touched[i]].sole) return false;
-    share->changed_count = share->touched_count;
-    share->touched_count = 0;
-    for (uint32_t i = 0; i < share->changed_count; i++) {
+        if (share->classes[share->touched[i]].lane_count > 0) return false;
+    for (uint32_t i = 0; i < share->touched_count; i++) {
         struct rate_class *class = &share->classes[share->touched[i]];
-        share->changed[i] = share->touched[i];
+        share->changed[share->changed_count++].class = share->touched[i];
         class->touched = false;
-        rate_sole(share, class);
+        class->rate = class->limit;
+        note_private(share, class);
     }
+    share->touched_count = 0;
     return true;
+}
+
+/* --- stars ----------------------------------------------------------------------------------- */
+
+static inline uint32_t bit_of(uint64_t word)
+{
+    return (uint32_t)__builtin_ctzll(word);
+}
+
+/* The level of a star whose demand is above its bandwidth; `flows` cross it. */
+static double level_of(const struct sim_share *share, const struct lane *lane, uint32_t flows)
+{
+    const uint32_t *classes = &share->lane_classes[lane->first_class];
+    uint32_t words = (lane->class_count + WORD_BITS - 1) / WORD_BITS, below = 0;
+    double level = lane->bytes_per_s / flows;
+    for (;;) {
+        double taken = 0;
+        uint32_t count = 0;
+        for (uint32_t w = 0; w < words; w++)
+            for (uint64_t left = share->active[lane->first_word + w]; left; left &= left - 1) {
+                const struct rate_class *class = &share->classes[classes[w * WORD_BITS + bit_of(left)]];
+                bool stays = class->limit < level;
+                taken += stays ? class->limit * class->flow_count : 0;
+                count += stays ? class->flow_count : 0;
+            }
+        if (count == below) return level;
+        if (count == flows) return INFINITY; /* by rounding: the demand is the bandwidth */
+        below = count;
+        double next = (lane->bytes_per_s - taken) / (flows - count);
+        if (next > level) level = next;
+    }
+}
+
+static void solve_star(struct sim_share *share, struct lane *lane)
+{
+    const uint32_t *classes = &share->lane_classes[lane->first_class];
+    uint32_t words = (lane->class_count + WORD_BITS - 1) / WORD_BITS, flows = 0;
+    double demand = 0;
+    for (uint32_t w = 0; w < words; w++)
+        for (uint64_t left = share->active[lane->first_word + w]; left; left &= left - 1) {
+            const struct rate_class *class = &share->classes[classes[w * WORD_BITS + bit_of(left)]];
+            demand += class->limit * class->flow_count;
+            flows += class->flow_count;
+        }
+    double level = demand > lane->bytes_per_s ? level_of(share, lane, flows) : INFINITY;
+    for (uint32_t w = 0; w < words; w++) {
+        uint64_t touched = share->touched_bits[lane->first_word + w];
+        uint64_t left = share->active[lane->first_word + w] | touched;
+        share->touched_bits[lane->first_word + w] = 0;
+        for (; left; left &= left - 1) {
+            uint32_t bit = bit_of(left), index = classes[w * WORD_BITS + bit];
+            struct rate_class *class = &share->classes[index];
+            double rate = class->limit < level ? class->limit : level;
+            bool same = !(rate < class->rate) && !(rate > class->rate);
+            if (same && !(touched >> bit & 1)) continue;
+            class->rate = rate;
+            share->changed[share->changed_count++].class = index;
+            note_private(share, class);
+        }
+    }
+    lane->touched = false;
+    note_load(share, (uint32_t)(lane - share->lanes), demand);
 }
 
 /* --- public --------------------------------------------------------------------------------- */
@@ -461,10 +393,15 @@ uint32_t sim_share_flows(const struct sim_share *share, uint32_t class)
     return share->classes[class].flow_count;
 }
 
-uint32_t sim_share_solve(struct sim_share *share, const uint32_t **changed)
+uint32_t sim_share_solve(struct sim_share *share, const struct sim_rate **changed)
 {
-    share->turned_count = 0;
-    if (!solve_sole(share)) solve_component(share);
+    share->turned_count = share->changed_count = 0;
+    for (uint32_t i = 0; i < share->touched_star_count; i++)
+        solve_star(share, &share->lanes[share->touched_stars[i]]);
+    share->touched_star_count = 0;
+    if (share->touched_count > 0 && !solve_sole(share)) solve_component(share);
+    for (uint32_t i = 0; i < share->changed_count; i++)
+        share->changed[i].bytes_per_s = share->classes[share->changed[i].class].rate;
     *changed = share->changed;
     return share->changed_count;
 }

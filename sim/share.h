@@ -44,7 +44,11 @@ uint32_t sim_share_flows(const struct sim_share *share, uint32_t class);
  * O(rounds * (classes + links)) of the contended component; each round fills a link.
  * Source: progressive filling; Bertsekas and Gallager, Data Networks, 2nd ed., sec. 6.5.2.
  */
-uint32_t sim_share_solve(struct sim_share *share, const uint32_t **changed);
+struct sim_rate {
+    uint32_t class;
+    double bytes_per_s; /* of each flow */
+};
+uint32_t sim_share_solve(struct sim_share *share, const struct sim_rate **changed);
 
 /* Of each flow of the class. */
 double sim_share_rate(const struct sim_share *share, uint32_t class);

@@ -363,7 +363,7 @@ static enum status issue(struct sim *sim, struct error *err)
 
 static void settle(struct sim *sim)
 {
-    const uint32_t *changed = NULL;
+    const struct sim_rate *changed = NULL;
     uint32_t changed_count = 0;
     if (sim->slowing_changed) sim_interference_settle_caps(sim->interference);
     if (sim->flows_changed || sim->slowing_changed)

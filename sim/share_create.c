@@ -1,0 +1,159 @@
+/*
+ * Lanes and classes of an outline (outline.h), laid out for the solver (share.c).
+ *
+ * A lane that one class alone crosses is a *trunk* of it: n flows get no more than 1/n of it each,
+ * which is a cap that depends on n. A class whose only other lane is shared with classes of the same
+ * kind belongs to a *star*:
+ *
+ *     class a  ==trunk 12==+
+ *     class b  ==trunk 12==+-- lane 20          one level decides: everybody goes at it, or at the
+ *     class c  --cap 3-----+                    limit of cap and trunk where that is less
+ *
+ * Machines whose devices meet at one switch or host bridge are made of stars.
+ */
+#include "sim/share_state.h"
+
+#include <math.h>
+
+#include "sim/take.h"
+
+static enum status share_allocate(struct arena *arena, const struct sim_outline *o,
+                                  struct sim_share **out, struct error *err)
+{
+    enum status status = STATUS_OK;
+    struct sim_share *share = sim_take(arena, 1, sizeof *share, &status, err);
+    if (status != STATUS_OK) return status;
+    share->lane_count = o->lane_count;
+    share->class_count = o->class_count;
+    share->path_count = o->path_count;
+    share->lanes = sim_take(arena, o->lane_count, sizeof *share->lanes, &status, err);
+    share->classes = sim_take(arena, o->class_count, sizeof *share->classes, &status, err);
+    share->paths = sim_take(arena, o->path_count, sizeof *share->paths, &status, err);
+    share->lane_classes = sim_take(arena, o->hop_count, sizeof(uint32_t), &status, err);
+    share->class_lanes = sim_take(arena, o->hop_count, sizeof(uint32_t), &status, err);
+    share->private_lanes = sim_take(arena, o->hop_count, sizeof(uint32_t), &status, err);
+    share->own_lanes = sim_take(arena, o->hop_count, sizeof(uint32_t), &status, err);
+    share->touched_stars = sim_take(arena, o->lane_count, sizeof(uint32_t), &status, err);
+    share->touched = sim_take(arena, o->class_count, sizeof(uint32_t), &status, err);
+    share->changed = sim_take(arena, o->class_count, sizeof *share->changed, &status, err);
+    share->component_lanes = sim_take(arena, o->lane_count, sizeof(uint32_t), &status, err);
+    share->turned = sim_take(arena, o->lane_count, sizeof(uint32_t), &status, err);
+    if (status == STATUS_OK) *out = share;
+    return status;
+}
+
+/* Which classes cross a lane, shared or not. */
+static void list_lane_classes(struct sim_share *share, const struct sim_outline *o)
+{
+    uint32_t lanes[SIM_HOPS_MAX], used = 0;
+    for (uint32_t c = 0; c < o->class_count; c++) {
+        uint32_t count = sim_outline_lanes(o, o->class_paths[c], SIM_LANE_SHARED, lanes);
+        for (uint32_t i = 0; i < count; i++) share->lanes[lanes[i]].class_count++;
+    }
+    for (uint32_t l = 0; l < share->lane_count; l++) {
+        struct lane *lane = &share->lanes[l];
+        lane->bytes_per_s = o->lanes[l].bytes_per_s;
+        lane->first_class = used;
+        used += lane->class_count;
+        lane->class_count = 0;
+    }
+    for (uint32_t c = 0; c < o->class_count; c++) {
+        uint32_t count = sim_outline_lanes(o, o->class_paths[c], SIM_LANE_SHARED, lanes);
+        for (uint32_t i = 0; i < count; i++) {
+            struct lane *lane = &share->lanes[lanes[i]];
+            share->lane_classes[lane->first_class + lane->class_count++] = c;
+        }
+    }
+}
+
+/* Each class's lanes: those that it shares, and its trunks. */
+static void fill_classes(struct sim_share *share, const struct sim_outline *o)
+{
+    uint32_t shared = 0, private = 0;
+    for (uint32_t c = 0; c < o->class_count; c++) {
+        uint32_t path = o->class_paths[c], lanes[SIM_HOPS_MAX];
+        uint32_t count = sim_outline_lanes(o, path, SIM_LANE_SHARED, lanes);
+        struct rate_class *class = &share->classes[c];
+        class->base_cap = class->cap = class->limit = class->rate = o->base_caps[path];
+        class->trunk = INFINITY;
+        class->star = NO_LANE;
+        class->first_lane = shared;
+        class->first_private = private;
+        for (uint32_t i = 0; i < count; i++)
+            if (share->lanes[lanes[i]].class_count > 1)
+                share->class_lanes[shared++] = lanes[i];
+            else
+                class->trunk = fmin(class->trunk, share->lanes[lanes[i]].bytes_per_s);
+        for (uint32_t i = 0; i < count; i++)
+            if (share->lanes[lanes[i]].class_count == 1 &&
+                class->trunk >= share->lanes[lanes[i]].bytes_per_s * SIM_FULL)
+                share->private_lanes[private++] = lanes[i];
+        class->lane_count = shared - class->first_lane;
+        class->private_count = private - class->first_private;
+    }
+}
+
+static bool is_star(const struct sim_share *share, const struct lane *lane)
+{
+    for (uint32_t i = 0; i < lane->class_count; i++)
+        if (share->classes[share->lane_classes[lane->first_class + i]].lane_count != 1) return false;
+    return lane->class_count > 1;
+}
+
+static enum status find_stars(struct arena *arena, struct sim_share *share, struct error *err)
+{
+    enum status status = STATUS_OK;
+    uint32_t words = 0;
+    for (uint32_t l = 0; l < share->lane_count; l++) {
+        struct lane *lane = &share->lanes[l];
+        lane->star = is_star(share, lane);
+        if (!lane->star) continue;
+        lane->first_word = words;
+        words += (lane->class_count + WORD_BITS - 1) / WORD_BITS;
+        for (uint32_t i = 0; i < lane->class_count; i++) {
+            struct rate_class *class = &share->classes[share->lane_classes[lane->first_class + i]];
+            class->star = l;
+            class->star_bit = i;
+        }
+    }
+    share->active = sim_take(arena, words, sizeof *share->active, &status, err);
+    share->touched_bits = sim_take(arena, words, sizeof *share->touched_bits, &status, err);
+    return status;
+}
+
+/* Of a path's own lanes those that are full when it goes at its base cap. */
+static void fill_paths(struct sim_share *share, const struct sim_outline *o)
+{
+    uint32_t used = 0;
+    for (uint32_t p = 0; p < o->path_count; p++) {
+        uint32_t lanes[SIM_HOPS_MAX];
+        uint32_t count = sim_outline_lanes(o, p, SIM_LANE_OWN, lanes);
+        share->paths[p].class = o->path_classes[p];
+        share->paths[p].first_own = used;
+        for (uint32_t i = 0; i < count; i++)
+            if (o->base_caps[p] >= o->lanes[lanes[i]].bytes_per_s * SIM_FULL)
+                share->own_lanes[used++] = lanes[i];
+        share->paths[p].own_count = used - share->paths[p].first_own;
+    }
+}
+
+enum status sim_share_create(struct arena *arena, const struct sim_link *links, uint32_t link_count,
+                             const struct sim_path *paths, uint32_t path_count,
+                             struct sim_share **out, struct error *err)
+{
+    struct arena scratch = {0};
+    struct sim_outline outline;
+    struct sim_share *share;
+    enum status status =
+        sim_outline_create(&scratch, links, link_count, paths, path_count, &outline, err);
+    if (status == STATUS_OK) status = share_allocate(arena, &outline, &share, err);
+    if (status == STATUS_OK) {
+        list_lane_classes(share, &outline);
+        fill_classes(share, &outline);
+        fill_paths(share, &outline);
+        status = find_stars(arena, share, err);
+    }
+    if (status == STATUS_OK) *out = share;
+    arena_release(&scratch);
+    return status;
+}

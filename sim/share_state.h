@@ -1,0 +1,69 @@
+/* What share.c solves and share_create.c makes: for these two alone. */
+#ifndef SPILLWAY_SIM_SHARE_STATE_H
+#define SPILLWAY_SIM_SHARE_STATE_H
+
+#include "sim/share.h"
+
+#define NO_LANE UINT32_MAX
+enum { WORD_BITS = 64 };
+
+struct lane {
+    double bytes_per_s;
+    double demand;     /* of all flows at their limits */
+    double left;       /* while filling */
+    uint64_t mark;     /* == share->round: in the component at hand */
+    uint64_t summed;   /* == share->round: `full` is up to date */
+    uint32_t unfixed;  /* flows, while filling */
+    uint32_t first_class, class_count; /* in share->lane_classes */
+    uint32_t first_word; /* star: in share->active and share->touched_bits, a bit for each class */
+    bool star;         /* its classes share no other lane */
+    bool touched;      /* star: in share->touched_stars */
+    bool contended;    /* when last rated */
+    bool full;         /* likewise */
+};
+
+struct rate_class {
+    double limit;      /* what one flow can do beside the others of the class: the least of its cap
+                          and its part of the trunk */
+    double rate;
+    uint32_t flow_count;
+    uint32_t star;     /* its lane, or NO_LANE */
+    uint32_t star_bit; /* its number among the classes of that */
+    uint32_t first_private, private_count; /* in share->private_lanes */
+    double cap;
+    double trunk;      /* the narrowest lane that the class has to itself; infinite: none */
+    double base_cap;
+    uint64_t mark;     /* == share->round: in the component at hand */
+    uint32_t first_lane, lane_count; /* shared with others; in share->class_lanes */
+    bool touched;      /* in share->touched */
+    bool fixed;        /* while filling */
+};
+
+struct path_lanes {
+    uint32_t class;
+    uint32_t first_own, own_count; /* in share->own_lanes */
+};
+
+struct sim_share {
+    struct lane *lanes;         /* 2 per link */
+    struct rate_class *classes;
+    struct path_lanes *paths;
+    uint32_t *lane_classes;     /* which classes cross a lane */
+    uint32_t *class_lanes;      /* which lanes a class shares with others */
+    uint32_t *private_lanes;    /* those of a class alone that can be full */
+    uint32_t *own_lanes;        /* those of a path with one flow that can be full */
+    uint64_t *active;           /* bits: has flows */
+    uint64_t *touched_bits;     /* bits: has changed since the last solve */
+    uint32_t *touched_stars;    /* lanes with such a bit */
+    uint32_t *touched;          /* classes without a star that changed since the last solve */
+    struct sim_rate *changed;   /* result: classes; while filling the component is at its end */
+    uint32_t *component_lanes;  /* its contended lanes */
+    uint32_t *turned;           /* result: lanes that became full or no longer are */
+    uint32_t lane_count, class_count, path_count;
+    uint32_t touched_count, touched_star_count;
+    uint32_t changed_count, component_lane_count, turned_count;
+    uint32_t component_first;   /* in changed */
+    uint64_t round;             /* of solving components */
+};
+
+#endif
