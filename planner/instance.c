@@ -45,7 +45,13 @@ static enum status finish_devices(struct instance *in, struct error *err)
 {
     uint64_t devices = 0;
     void *memory;
-    for (uint32_t c = 0; c < in->class_count; c++) devices += in->classes[c].device_count;
+    for (uint32_t c = 0; c < in->class_count; c++) {
+        devices += in->classes[c].device_count;
+        if (in->classes[c].slots == 0) in->classes[c].slots = INSTANCE_SLOTS;
+        if (in->classes[c].slots > INSTANCE_SLOTS_MAX)
+            return error_set(err, STATUS_BAD_INPUT, "a device with %u slots (expected 1 to %d)",
+                             in->classes[c].slots, INSTANCE_SLOTS_MAX);
+    }
     if (devices == 0) return error_set(err, STATUS_BAD_INPUT, "no devices");
     if (devices > INSTANCE_DEVICES_MAX)
         return error_set(err, STATUS_LIMIT, "too many devices (limit is %d)", INSTANCE_DEVICES_MAX);
@@ -129,6 +135,7 @@ enum status instance_finish(struct instance *in, struct error *err)
     uint64_t factor = in->objective == OBJECTIVE_WEIGHTED ? weights : in->job_count;
     if (factor > (uint64_t)(INT64_MAX / 4) / (horizon + 1))
         return error_set(err, STATUS_LIMIT, "weights by durations are too large to be added up");
+    if (!(in->tick_s > 0)) in->tick_s = INSTANCE_TICK_S;
     in->task_count = (uint32_t)tasks;
     in->horizon = (int64_t)horizon;
     return STATUS_OK;

@@ -11,7 +11,8 @@
  * m: memory, C: end of a job). When task k directly follows task j on a device, s_k >= s_j + d_jk:
  *
  *     d_jk = p_j                  same job and shard: the parameters are there (affinity)
- *          = max(p_j, a_k)        m_j + m_k <= device memory: k is copied in beside j (double buffer)
+ *          = max(p_j, a_k)        m_j + m_k <= device memory, and the device has two slots or more: k is
+ *                                 copied in beside j (double buffer)
  *          = p_j + b_j + a_k      otherwise: j must leave before k can come
  *
  * The first task of a device has s_k >= a_k. Along a chain s_{k+1} >= s_k + p_k, and when k writes
@@ -22,6 +23,9 @@
  * Where all devices share a host bridge of `bridge_bytes_per_tick`, a schedule can end no earlier
  * than the bytes that it moves (in: tasks not behind one of the same job and shard on their device;
  * out: tasks that write) divided by that rate. It counts as part of the makespan alone.
+ *
+ * A device holds at most `slots` tasks at a time, whatever its memory. Above, a third one changes
+ * nothing; simulated with live dispatch (sim/live.h) each slot is one copy more ahead.
  *
  * Not modelled: contention on the bridge beyond that, the time that activations take to change
  * devices, more than one copy ahead, and a shard that is read again two or more tasks behind the one
@@ -46,8 +50,11 @@ enum {
     INSTANCE_UNITS_MAX = 1 << 20,
     INSTANCE_JOB_UNITS_MAX = 4096,
     INSTANCE_TASKS_MAX = 1 << 24,
-    INSTANCE_WEIGHT_MAX = 1000000
+    INSTANCE_WEIGHT_MAX = 1000000,
+    INSTANCE_SLOTS_MAX = 64,
+    INSTANCE_SLOTS = 2 /* unless said otherwise */
 };
+#define INSTANCE_TICK_S 1e-6 /* likewise */
 #define INSTANCE_BYTES_MAX (UINT64_C(1) << 38)
 #define INSTANCE_TICKS_MAX INT64_C(1000000000000)
 #define INSTANCE_HORIZON_MAX (INT64_C(1) << 48)
@@ -65,6 +72,7 @@ struct instance_class { /* devices that are alike */
     const char *name;
     uint32_t device_count; /* at least 1 */
     uint64_t memory;       /* of each, in any unit that the units' memory shares */
+    uint32_t slots;        /* tasks at a time on each, at most; 0 is made INSTANCE_SLOTS */
 };
 
 struct instance_unit {
@@ -94,6 +102,7 @@ struct instance {
     uint32_t *device_class; /* (device_count) */
     uint32_t class_count, device_count, job_count, unit_count, task_count;
     uint64_t bridge_bytes_per_tick; /* 0: no shared bridge */
+    double tick_s;                  /* what a tick lasts; 0 is made INSTANCE_TICK_S */
     int64_t horizon;                /* no schedule without needless waiting ends later */
     struct arena arena;
 };
@@ -107,8 +116,8 @@ MUST_CHECK enum status instance_init(struct instance *in, uint32_t class_count, 
 
 /*
  * Derive the counts, the classes of devices and the horizon, and refuse what cannot be scheduled.
- * Errors: STATUS_INFEASIBLE for a unit that no device holds; STATUS_BAD_INPUT for an empty chain or
- * a duration out of range; STATUS_LIMIT for too many tasks, or durations that add up to too much.
+ * Errors: STATUS_INFEASIBLE for a unit that no device holds; STATUS_BAD_INPUT for an empty chain, a
+ * duration or slots out of range; STATUS_LIMIT for too many tasks, or durations that add up to too much.
  */
 MUST_CHECK enum status instance_finish(struct instance *in, struct error *err);
 void instance_release(struct instance *in);
@@ -147,7 +156,8 @@ static inline int64_t instance_setup(const struct instance *in, uint32_t j, uint
     const struct instance_unit *a = &in->units[j], *b = &in->units[k];
     int64_t p = instance_compute(in, j, class);
     if (instance_resident(a, b)) return p;
-    if (a->memory + b->memory <= in->classes[class].memory) return p > b->in ? p : b->in;
+    if (in->classes[class].slots > 1 && a->memory + b->memory <= in->classes[class].memory)
+        return p > b->in ? p : b->in;
     return p + a->out + b->in;
 }
 

@@ -19,6 +19,7 @@ static enum status copy(const struct instance *in, uint32_t classes_more, const 
         return err->status;
     out->objective = in->objective;
     out->bridge_bytes_per_tick = in->bridge_bytes_per_tick;
+    out->tick_s = in->tick_s;
     for (uint32_t c = 0; c < in->class_count; c++) {
         out->classes[c] = in->classes[c];
         if (in->classes[c].name &&
@@ -128,7 +129,7 @@ enum status instance_mix(const struct instance *in, uint64_t seed, struct instan
     uint32_t moved = 1 + (uint32_t)random_below(seed, 3, has - 1u);
     out->classes[from].device_count = has - moved;
     out->classes[from + 1] =
-        (struct instance_class){"fast-and-small", moved, small_memory(in, seed)};
+        (struct instance_class){"fast-and-small", moved, small_memory(in, seed), in->classes[from].slots};
     for (uint32_t u = 0; u < out->unit_count; u++) {
         int64_t *compute = &out->compute[(size_t)u * out->class_count];
         compute[from + 1] = (compute[from] + 1) / 2;

@@ -25,6 +25,7 @@ static enum status read_class(const struct json_input *in, const json_t *array, 
     TRY(json_take_string(&object, "name", JSON_OPTIONAL, &name, err));
     TRY(json_take_u32(&object, "count", JSON_OPTIONAL, 1, INSTANCE_DEVICES_MAX, &class->device_count, err));
     TRY(json_take_u64(&object, "memory", JSON_REQUIRED, 0, UINT64_C(1) << 53, &class->memory, err));
+    TRY(json_take_u32(&object, "slots", JSON_OPTIONAL, 1, INSTANCE_SLOTS_MAX, &class->slots, err));
     TRY(json_take_double(&object, "speed", JSON_OPTIONAL, 1e-6, 1e6, speed, err));
     TRY(json_object_close(&object, err));
     return arena_string(&out->arena, name, &class->name, err);
@@ -243,6 +244,7 @@ enum status instance_parse(const struct json_input *in, struct instance *out, st
                          OBJECTIVE_COUNT, &objective, err));
     TRY(json_take_u64(&object, "bridge_bytes_per_tick", JSON_OPTIONAL, 0, UINT64_C(1) << 53,
                       &out->bridge_bytes_per_tick, err));
+    TRY(json_take_double(&object, "tick_s", JSON_OPTIONAL, 1e-12, 1e6, &out->tick_s, err));
     TRY(json_take_array(&object, "devices", JSON_REQUIRED, &devices, err));
     TRY(json_take_array(&object, "jobs", JSON_REQUIRED, &jobs, err));
     TRY(json_object_close(&object, err));
@@ -321,12 +323,15 @@ void instance_write_json(const struct instance *in, struct json_out *out)
     json_out_string(out, "name", in->name ? in->name : "instance");
     json_out_string(out, "objective", instance_objective_names[in->objective]);
     if (in->bridge_bytes_per_tick) json_out_u64(out, "bridge_bytes_per_tick", in->bridge_bytes_per_tick);
+    if (in->tick_s < INSTANCE_TICK_S || in->tick_s > INSTANCE_TICK_S)
+        json_out_double(out, "tick_s", in->tick_s);
     json_out_array_begin(out, "devices", false);
     for (uint32_t c = 0; c < in->class_count; c++) {
         json_out_object_begin(out, NULL, true);
         json_out_string(out, "name", in->classes[c].name);
         json_out_u64(out, "count", in->classes[c].device_count);
         json_out_u64(out, "memory", in->classes[c].memory);
+        if (in->classes[c].slots != INSTANCE_SLOTS) json_out_u64(out, "slots", in->classes[c].slots);
         json_out_object_end(out);
     }
     json_out_array_end(out);

@@ -88,7 +88,7 @@ enum status instance_random(const struct instance_random *options, struct instan
     for (uint32_t i = 0; i < jobs; i++) units += fig7 ? 1 : 2 * draw_range(&draw, options->shards) - 1;
     if (instance_init(&in, 1, jobs, units, err)) goto fail;
     in.name = instance_family_names[options->family];
-    in.classes[0] = (struct instance_class){"device", devices, 100};
+    in.classes[0] = (struct instance_class){.name = "device", .device_count = devices, .memory = 100};
     units = 0;
     for (uint32_t i = 0; i < jobs; i++) {
         uint32_t shards = fig7 ? 1 : draw_range(&ahead, options->shards);

@@ -93,10 +93,11 @@ static enum status check_device(struct check *c, uint32_t job, uint32_t position
         int64_t p;
         const struct instance_unit *last = unit_of(c, j->job, j->position, k->device, &p);
         uint64_t memory = c->in->classes[c->in->device_class[k->device]].memory;
+        uint32_t slots = c->in->classes[c->in->device_class[k->device]].slots;
         if (last->job == unit->job && last->shard == unit->shard) {
             least = j->start + p;
             in_bytes = 0;
-        } else if (last->memory + unit->memory <= memory) {
+        } else if (slots >= 2 && last->memory + unit->memory <= memory) {
             least = j->start + (p > unit->in ? p : unit->in);
         } else {
             least = j->start + p + last->out + unit->in;

@@ -56,6 +56,9 @@ static void orders(void **state)
     instance_release(&in);
 }
 
+#define ONE_SLOT " 'jobs': [{'name': 'a', 'units': [{'compute': 7, 'out': 4, 'writes': true, 'memory': 4}," \
+                 " {'compute': 5, 'in': 3, 'memory': 5}]}]}"
+
 #define HEAD "{'spillway_instance': 1, 'devices': [{'memory': 10}], 'jobs': ["
 #define UNIT(text) HEAD "{'name': 'a', 'units': [{" text "}]}]}"
 
@@ -73,6 +76,10 @@ static const struct {
      "test:1:132: unit 2 is after unit 0, as is unit 1 (expected a chain)", STATUS_BAD_INPUT},
     {HEAD "{'name': 'a', 'units': [{'compute': 1, 'after': 1}, {'compute': 2}, {'compute': 2}]}]}",
      "test:1:132: unit 2 is after no other, as is unit 1 (expected one such unit)", STATUS_BAD_INPUT},
+    {"{'spillway_instance': 1, 'devices': [{'memory': 10, 'slots': 65}], 'jobs': [1]}",
+     "test:1:62: 'slots' is 65 (expected 1 to 64)", STATUS_BAD_INPUT},
+    {"{'spillway_instance': 1, 'tick_s': 0, 'devices': [{'memory': 10}], 'jobs': [1]}",
+     "test:1:36: 'tick_s' is 0 (expected 1e-12 to 1e+06)", STATUS_BAD_INPUT},
     {UNIT("'compute': 0"), "test:1:100: 'compute' is 0 (expected 1 to 1000000000000)", STATUS_BAD_INPUT},
     {UNIT("'compute': -3"), "test:1:100: 'compute' is -3 (expected 1 to 1000000000000)", STATUS_BAD_INPUT},
     {UNIT("'compute': 1e30"), "test:1:100: 'compute' is 1e30 (expected a whole number)", STATUS_BAD_INPUT},
@@ -92,6 +99,21 @@ static const struct {
     {HEAD "{'name': 'a', 'repeat': 16777216, 'units': [{'compute': 1}, {'compute': 1}]}]}",
      "test: too many tasks (limit is 16777216)", STATUS_LIMIT},
 };
+
+/* Room for both of two units, but one slot: 7 computing, 4 out and 3 in between their starts. */
+static void one_slot(void **state)
+{
+    (void)state;
+    for (int slots = 1; slots <= 2; slots++) {
+        struct instance in;
+        test_instance(slots == 1 ? "{'spillway_instance': 1, 'devices': [{'memory': 9, 'slots': 1}], 'tick_s': 0.25," ONE_SLOT
+                                 : "{'spillway_instance': 1, 'devices': [{'memory': 9}]," ONE_SLOT, &in);
+        assert_int_equal(in.classes[0].slots, slots);
+        assert_true(slots == 1 ? in.tick_s >= 0.25 : in.tick_s <= 1e-6);
+        assert_int_equal(instance_setup(&in, 0, 1, 0), slots == 1 ? 7 + 4 + 3 : 7);
+        instance_release(&in);
+    }
+}
 
 static void refuses(void **state)
 {
@@ -135,6 +157,8 @@ static void generates(void **state)
         assert_int_equal(instance_random(&options, &b, &err), STATUS_OK);
         assert_in_range(a.device_count, 3, 5);
         assert_in_range(a.job_count, 4, 7);
+        a.classes[0].slots = b.classes[0].slots = 1 + f;
+        a.tick_s = b.tick_s = 0.1 * f + 0.2;
         char *first = text_of(&a), *same = text_of(&b);
         assert_string_equal(first, same);
         assert_int_equal(json_input_parse("test", first, strlen(first), &input, &err), STATUS_OK);
@@ -155,6 +179,6 @@ static void generates(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(reads), cmocka_unit_test(orders),
-                                       cmocka_unit_test(refuses), cmocka_unit_test(generates)};
+                                       cmocka_unit_test(one_slot), cmocka_unit_test(refuses), cmocka_unit_test(generates)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

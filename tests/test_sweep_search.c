@@ -114,7 +114,7 @@ static void sizes_find_each_other(void **state)
     struct error err = {0};
     assert_int_equal(instance_init(&in, 1, 4, 8, &err), STATUS_OK);
     in.name = "sizes";
-    in.classes[0] = (struct instance_class){"device", 2, 100};
+    in.classes[0] = (struct instance_class){.name = "device", .device_count = 2, .memory = 100};
     for (uint32_t i = 0; i < 4; i++) {
         in.jobs[i] = (struct instance_job){.name = "job", .first_unit = 2 * i, .unit_count = 2, .repeat = 8,
                                            .weight = 1, .deadline = INSTANCE_HORIZON_MAX};
