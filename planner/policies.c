@@ -1,4 +1,4 @@
-/* The table of policies, and the choice that several of them make. */
+/* The table of policies, and the rank that several of them have. */
 #include "planner/policies.h"
 
 #include <string.h>
@@ -7,8 +7,9 @@
 #include "planner/planner.h"
 
 static const struct policy *const policies[] = {
-    &policy_sharded_lrtf, &policy_sharded_lrtf_cached, &policy_srtf,           &policy_fifo,
-    &policy_random,       &policy_spill_sequential,    &policy_model_parallel, &policy_shard_parallel,
+    &policy_sharded_lrtf,   &policy_sharded_lrtf_cached, &policy_lrtf_emptiest,
+    &policy_srtf,           &policy_fifo,                &policy_random,
+    &policy_spill_sequential, &policy_model_parallel,    &policy_shard_parallel,
     &policy_optimal,
 };
 
@@ -36,31 +37,8 @@ const char *planner_policy_summary(uint32_t index)
     return policy ? policy->summary : NULL;
 }
 
-bool policy_highest(const struct policy_view *view, policy_rank rank, struct policy_choice *out)
-{
-    double best = 0;
-    bool found = false;
-    for (uint32_t j = 0; j < view->job_count; j++) {
-        if (!policy_is_ready(view, j)) continue;
-        double value = rank(view, &view->jobs[j]);
-        if (found && !(value > best)) continue;
-        uint32_t device = policy_place(view, j); /* asked last: it costs the most */
-        if (device == POLICY_NONE) continue;
-        *out = (struct policy_choice){j, device};
-        best = value;
-        found = true;
-    }
-    return found;
-}
-
-static double remaining(const struct policy_view *view, const struct policy_job *job)
-{
-    (void)view;
-    return job->remaining;
-}
-
-bool policy_longest(void *state, const struct policy_view *view, struct policy_choice *out)
+double policy_remaining(void *state, const struct policy_view *view, uint32_t job)
 {
     (void)state;
-    return policy_highest(view, remaining, out);
+    return view->jobs[job].remaining;
 }

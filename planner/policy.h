@@ -7,6 +7,9 @@
  *
  *     const struct policy spillway_policy = {.version = SPILLWAY_POLICY_VERSION, .name = "mine", ...};
  *
+ * Many policies are a rank: the ready job of the highest one runs. Such a policy gives `rank` in place
+ * of `choose`, and schedulers that keep jobs sorted need not look at all of them for each decision.
+ *
  * A job is a chain of units (a shard's forward, loss or backward pass); one of them runs at a time,
  * on any device whose memory holds it. The scheduler keeps the clock and asks whenever some device
  * is free and some job is ready; a policy looks at the view and chooses. It is asked until everything
@@ -27,7 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SPILLWAY_POLICY_VERSION 1
+#define SPILLWAY_POLICY_VERSION 2
 #define POLICY_NONE UINT32_MAX
 
 /* What a unit takes on a device of some kind. */
@@ -53,7 +56,9 @@ struct policy_job {
 
 struct policy_device {
     double free;         /* when it has computed, or is estimated to have */
-    uint64_t memory;     /* for units: two are there at a time if it holds both */
+    uint64_t memory;     /* for units: two are there at a time if it holds both; simulated live: of
+                            that what is free now */
+    uint32_t slots;      /* how many units it can take now; 1 but where it is simulated live */
     uint32_t kind;       /* below kind_count; devices of a kind are alike */
     uint32_t job, shard; /* of its last unit: these parameters lie there; POLICY_NONE: none do */
     bool asks;           /* it can take a unit now */
@@ -87,6 +92,13 @@ struct policy {
     /* Fill *out with a job and a device for which policy_may_run() holds; or false: nothing now, ask
      * again when a unit has ended. With view->ahead, false is: ask when the device is free. */
     bool (*choose)(void *state, const struct policy_view *view, struct policy_choice *out);
+
+    /* Instead: the ready job with the highest rank that any device may run goes to the place that
+     * policy_place() says, or policy_emptiest() with `emptiest`; ties to the lowest index. A rank is
+     * asked for when a job becomes ready and holds until it runs: it may depend on what the view says
+     * of this job, and on the seed, and is no NaN. */
+    double (*rank)(void *state, const struct policy_view *view, uint32_t job);
+    bool emptiest;
 
     bool resident;       /* in plans: state stays on its devices */
     uint32_t seats_max;  /* resident: jobs at a time */
@@ -123,6 +135,17 @@ static inline uint32_t policy_place(const struct policy_view *view, uint32_t job
     for (uint32_t d = view->device; d < view->device_count; d++)
         if (policy_may_run(view, job, d)) return d;
     return POLICY_NONE;
+}
+
+/* Or: to the device that can take most units, the lowest of those. */
+static inline uint32_t policy_emptiest(const struct policy_view *view, uint32_t job)
+{
+    uint32_t best = POLICY_NONE;
+    for (uint32_t d = view->device; d < view->device_count; d++)
+        if (policy_may_run(view, job, d) &&
+            (best == POLICY_NONE || view->devices[d].slots > view->devices[best].slots))
+            best = d;
+    return best;
 }
 
 #endif

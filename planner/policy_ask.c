@@ -88,13 +88,33 @@ static enum status check_device(struct policy_session *session, const struct pol
     return STATUS_OK;
 }
 
+bool policy_decide(const struct policy *policy, void *state, const struct policy_view *view,
+                   struct policy_choice *out)
+{
+    if (policy->choose) return policy->choose(state, view, out);
+    double best = 0;
+    bool found = false;
+    for (uint32_t j = 0; j < view->job_count; j++) {
+        if (!policy_is_ready(view, j)) continue;
+        double rank = policy->rank(state, view, j);
+        if (found && !(rank > best)) continue;
+        /* asked last: it costs the most */
+        uint32_t device = policy->emptiest ? policy_emptiest(view, j) : policy_place(view, j);
+        if (device == POLICY_NONE) continue;
+        *out = (struct policy_choice){j, device};
+        best = rank;
+        found = true;
+    }
+    return found;
+}
+
 enum status policy_session_ask(struct policy_session *session, struct policy_view *view,
                                struct policy_choice *out, bool *waits, struct error *err)
 {
     struct policy_choice choice = {POLICY_NONE, POLICY_NONE};
     view->decision = session->decisions;
     double started_s = session->timed ? clock_s() : 0;
-    *waits = !session->policy->choose(session->state, view, &choice);
+    *waits = !policy_decide(session->policy, session->state, view, &choice);
     if (session->timed) session->seconds += clock_s() - started_s;
     session->decisions++;
     if (*waits) return STATUS_OK;

@@ -43,6 +43,10 @@ void policy_session_end(struct policy_session *session); /* zeroed is fine */
 MUST_CHECK enum status policy_session_ask(struct policy_session *session, struct policy_view *view,
                                           struct policy_choice *out, bool *waits, struct error *err);
 
+/* What a policy says to a view: choose(), or what its rank() leads to. */
+bool policy_decide(const struct policy *policy, void *state, const struct policy_view *view,
+                   struct policy_choice *out);
+
 /* The error of a policy that waits although nothing is left to wait for. */
 enum status policy_session_stuck(struct policy_session *session, const struct policy_view *view,
                                  struct error *err);

@@ -2,21 +2,15 @@
  * devices this is round robin over the units. */
 #include "planner/policies.h"
 
-static double waited(const struct policy_view *view, const struct policy_job *job)
-{
-    (void)view;
-    return -job->ready;
-}
-
-static bool choose(void *state, const struct policy_view *view, struct policy_choice *out)
+static double waited(void *state, const struct policy_view *view, uint32_t job)
 {
     (void)state;
-    return policy_highest(view, waited, out);
+    return -view->jobs[job].ready;
 }
 
 const struct policy policy_fifo = {
     .version = SPILLWAY_POLICY_VERSION,
     .name = "fifo",
     .summary = "the job that has waited longest",
-    .choose = choose,
+    .rank = waited,
 };

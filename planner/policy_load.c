@@ -58,8 +58,10 @@ static enum status check(const char *path, const struct policy *policy, struct e
     if (policy_find(policy->name))
         return error_set(err, STATUS_BAD_INPUT, "%s: names itself '%s', which is a built-in policy",
                          path, policy->name);
-    if (!policy->choose)
-        return error_set(err, STATUS_BAD_INPUT, "%s: policy '%s' has no choose()", path, policy->name);
+    if (!policy->choose == !policy->rank)
+        return error_set(err, STATUS_BAD_INPUT, "%s: policy '%s' has %s choose() %s rank() (expected one)",
+                         path, policy->name, policy->choose ? "both" : "neither",
+                         policy->choose ? "and" : "nor");
     if (policy->resident && policy->seats_max == 0)
         return error_set(err, STATUS_BAD_INPUT,
                          "%s: policy '%s' is resident with 'seats_max' 0 (expected at least 1)", path,

@@ -26,7 +26,7 @@ bool policy_name_is_good(const char *name);
  * Find or load. Close it with policy_close().
  * Errors: STATUS_BAD_INPUT for an unknown name (with a suggestion), a file that is missing, is no
  * shared object or defines no spillway_policy, one of another version, one without a name of its own
- * or without choose().
+ * or without one of choose() and rank().
  */
 MUST_CHECK enum status policy_open(const char *name, struct policy_handle *out, struct error *err);
 void policy_close(struct policy_handle *handle); /* zeroed is fine */

@@ -17,7 +17,7 @@ const struct policy policy_sharded_lrtf = {
     .version = SPILLWAY_POLICY_VERSION,
     .name = "sharded-lrtf",
     .summary = "longest remaining job first, decided when a device is free (Hydra's paper)",
-    .choose = policy_longest,
+    .rank = policy_remaining,
 };
 
 /* At a tie the job that ran here last; it is among the candidates because the scheduler asks as if

@@ -12,7 +12,7 @@ const struct policy policy_model_parallel = {
     .version = SPILLWAY_POLICY_VERSION,
     .name = "model-parallel",
     .summary = "resident stages on all devices, one job after the other",
-    .choose = policy_longest,
+    .rank = policy_remaining,
     .resident = true,
     .seats_max = 1,
 };
@@ -21,7 +21,7 @@ const struct policy policy_shard_parallel = {
     .version = SPILLWAY_POLICY_VERSION,
     .name = "shard-parallel",
     .summary = "resident stages of several jobs interleaved (arXiv 2107.06469)",
-    .choose = policy_longest,
+    .rank = policy_remaining,
     .resident = true,
     .seats_max = UINT32_MAX,
 };

@@ -84,6 +84,7 @@ static void show_all(struct driver *d)
                                                .kind = in->device_class[g],
                                                .job = POLICY_NONE,
                                                .shard = POLICY_NONE,
+                                               .slots = 1,
                                                .asks = true};
         d->lanes[g] = (struct lane){.starts = INT64_MAX, .chosen = TIMETABLE_NONE};
     }

@@ -2,21 +2,15 @@
  * the makespan: the longest job is left alone at the end. Ties to the lowest index. */
 #include "planner/policies.h"
 
-static double shortness(const struct policy_view *view, const struct policy_job *job)
-{
-    (void)view;
-    return -job->remaining;
-}
-
-static bool choose(void *state, const struct policy_view *view, struct policy_choice *out)
+static double shortness(void *state, const struct policy_view *view, uint32_t job)
 {
     (void)state;
-    return policy_highest(view, shortness, out);
+    return -view->jobs[job].remaining;
 }
 
 const struct policy policy_srtf = {
     .version = SPILLWAY_POLICY_VERSION,
     .name = "srtf",
     .summary = "shortest remaining job first",
-    .choose = choose,
+    .rank = shortness,
 };

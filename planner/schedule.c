@@ -85,6 +85,7 @@ static void show_first(struct scheduler *s)
     for (uint32_t d = 0; d < s->view.device_count; d++)
         s->devices[d] = (struct policy_device){.memory = cut->region_count * cut->region_bytes,
                                                .kind = times->hardware->devices[d].type,
+                                               .slots = 1,
                                                .job = POLICY_NONE,
                                                .shard = POLICY_NONE};
 }

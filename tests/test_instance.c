@@ -79,7 +79,7 @@ static const struct {
     {"{'spillway_instance': 1, 'devices': [{'memory': 10, 'slots': 65}], 'jobs': [1]}",
      "test:1:62: 'slots' is 65 (expected 1 to 64)", STATUS_BAD_INPUT},
     {"{'spillway_instance': 1, 'tick_s': 0, 'devices': [{'memory': 10}], 'jobs': [1]}",
-     "test:1:36: 'tick_s' is 0 (expected 1e-12 to 1e+06)", STATUS_BAD_INPUT},
+     "test:1:36: 'tick_s' is 0 (expected 1e-12 to 1000000)", STATUS_BAD_INPUT},
     {UNIT("'compute': 0"), "test:1:100: 'compute' is 0 (expected 1 to 1000000000000)", STATUS_BAD_INPUT},
     {UNIT("'compute': -3"), "test:1:100: 'compute' is -3 (expected 1 to 1000000000000)", STATUS_BAD_INPUT},
     {UNIT("'compute': 1e30"), "test:1:100: 'compute' is 1e30 (expected a whole number)", STATUS_BAD_INPUT},

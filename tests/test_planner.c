@@ -418,7 +418,7 @@ static void test_errors(void **state)
          "unknown policy 'sharded-ltrf' (did you mean 'sharded-lrtf'?)"},
         {{.policy = "greedy", .activations = PLANNER_AUTO},
          1 << 24,
-         "unknown policy 'greedy' (expected sharded-lrtf, sharded-lrtf-cached, srtf, fifo, random, "
+         "unknown policy 'greedy' (expected sharded-lrtf, sharded-lrtf-cached, lrtf-emptiest, srtf, fifo, random, "
          "spill-sequential, model-parallel, shard-parallel or optimal, or a shared object such as ./mine.so)"},
         {{.policy = "fifo", .regions = 9, .activations = PLANNER_AUTO},
          1 << 24,

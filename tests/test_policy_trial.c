@@ -131,7 +131,7 @@ static void broken_policies(void **state)
     } cases[] = {
         {POLICIES "good.so", STATUS_OK, 0, ""},
         {POLICIES "version.so", STATUS_BAD_INPUT, 0,
-         POLICIES "version.so: is of policy interface version 2 and this is version 1 (build it again with "
+         POLICIES "version.so: is of policy interface version 3 and this is version 2 (build it again with "
                   "the header of this version)"},
         {POLICIES "built_in_name.so", STATUS_BAD_INPUT, 0,
          POLICIES "built_in_name.so: names itself 'fifo', which is a built-in policy"},
@@ -139,7 +139,7 @@ static void broken_policies(void **state)
          POLICIES "no_name.so: names itself 'No Name' (expected lower case letters, digits and dashes, at "
                   "most 63)"},
         {POLICIES "no_choose.so", STATUS_BAD_INPUT, 0,
-         POLICIES "no_choose.so: policy 'broken' has no choose()"},
+         POLICIES "no_choose.so: policy 'broken' has neither choose() nor rank() (expected one)"},
         {POLICIES "absent_device.so", STATUS_CHECK, POLICY_RULE_CHOICES,
          "policy 'broken', decision 3 at 5: returned device 2 (there are 2, from 0)"},
         {POLICIES "absent_job.so", STATUS_CHECK, POLICY_RULE_CHOICES,
