@@ -20,6 +20,10 @@
  * set back to zero whenever the class is idle, or has passed 2^32 bytes: a reading is then good to
  * 1e-6 bytes, 1e-16 s on a fast link.
  *
+ * A class of up to eight flows, as most are, does without a queue: for each flow it keeps what is left,
+ * taken off whenever the clock is read, and looks through them for the least. That is as fast, and rounds
+ * like the textbook's "remaining -= rate * elapsed".
+ *
  * Statistics cost O(path length) per copy: links count the flows that cross them; lanes that several
  * paths share are noted when they become full or no longer are; lanes of one path
  * alone are full while the path goes at its base cap, for which each class keeps a second clock.
@@ -37,18 +41,27 @@
 
 static const double rewind_bytes = 0x1p32;
 
+enum { FEW = 8 };
+
 struct class_clock {
-    double served;     /* bytes, at `read_s`, to each flow since the clock was at zero */
+    double served;     /* bytes, at `read_s`, to each flow since the clock was at zero; few: always 0 */
     double read_s;
     double rate;       /* bytes/s; 0 without flows: the clock stands still */
-    double first_end;  /* of the flows under way: the least reading, and the order there */
+    double first_end;  /* of the flows under way: the least reading, and the order there; few: not kept */
     uint64_t first_order;
-    struct sim_queue *ends; /* owner: the flow's number in the class */
+    struct sim_queue *ends; /* owner: the flow's number in the class; NULL: few flows, and then ... */
+    struct few_flow *few;   /* ... for each what is left */
+    uint32_t few_active;    /* bits: under way */
     double full_rate;  /* from here on it goes at its base cap */
     double full_s;     /* spent at the base cap */
     uint32_t first_member; /* in flows->members */
     uint32_t flow_count;   /* under way */
     bool full;         /* goes at its base cap */
+};
+
+struct few_flow {
+    double left; /* bytes, at the class's read_s */
+    uint64_t order;
 };
 
 struct flow_state {
@@ -123,7 +136,10 @@ static enum status create_clocks(struct arena *arena, struct sim_flows *flows, s
         class->full_rate = sim_share_base_cap(flows->share, c) * SIM_FULL;
         class->first_member = used;
         used += class->flow_count;
-        status = sim_queue_create(arena, class->flow_count, &class->ends, err);
+        if (class->flow_count <= FEW)
+            class->few = sim_take(arena, class->flow_count, sizeof *class->few, &status, err);
+        else
+            status = sim_queue_create(arena, class->flow_count, &class->ends, err);
         class->flow_count = 0;
     }
     for (uint32_t f = 0; f < flows->flow_count && status == STATUS_OK; f++) {
@@ -192,9 +208,26 @@ static inline void clock_read(struct class_clock *class, double now_s)
 {
     assert(now_s >= class->read_s);
     double elapsed_s = now_s - class->read_s;
+    double served = class->rate * elapsed_s;
     class->read_s = now_s;
-    class->served += class->rate * elapsed_s;
     if (class->full) class->full_s += elapsed_s;
+    if (class->ends)
+        class->served += served;
+    else
+        for (uint32_t active = class->few_active; active; active &= active - 1)
+            class->few[__builtin_ctz(active)].left -= served;
+}
+
+/* The number of the first of few flows to end; there is one. */
+static inline uint32_t few_first(const struct class_clock *class)
+{
+    uint32_t active = class->few_active, first = (uint32_t)__builtin_ctz(active);
+    for (active &= active - 1; active; active &= active - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(active);
+        const struct few_flow *a = &class->few[i], *b = &class->few[first];
+        if (a->left < b->left || (!(a->left > b->left) && a->order < b->order)) first = i;
+    }
+    return first;
 }
 
 static void clock_rewind(struct class_clock *class)
@@ -212,9 +245,18 @@ static inline void clock_set(struct sim_flows *flows, uint32_t index, double rat
     if (class->flow_count == 0) return;
     class->rate = rate;
     class->full = rate >= class->full_rate;
-    double left = class->first_end - class->served;
+    double left;
+    uint64_t order;
+    if (class->ends) {
+        left = class->first_end - class->served;
+        order = class->first_order;
+    } else {
+        const struct few_flow *first = &class->few[few_first(class)];
+        left = first->left;
+        order = first->order;
+    }
     if (left < 0) left = 0;
-    sim_queue_set(flows->queue, flows->first_owner + index, now_s + left / rate, class->first_order);
+    sim_queue_set(flows->queue, flows->first_owner + index, now_s + left / rate, order);
 }
 
 /* --- statistics ----------------------------------------------------------------------------- */
@@ -275,6 +317,40 @@ void sim_flows_uses(const struct sim_flows *flows, struct sim_link_use *uses)
 
 /* --- flows ---------------------------------------------------------------------------------- */
 
+static void many_begin(struct class_clock *class, uint32_t member, double volume, uint64_t order)
+{
+    double end = class->served + volume;
+    sim_queue_set(class->ends, member, end, order);
+    if (class->flow_count > 0 && (end > class->first_end || (!(end < class->first_end) && order > class->first_order)))
+        return;
+    class->first_end = end;
+    class->first_order = order;
+}
+
+/* Takes the first flow out; its number in the class. */
+static uint32_t many_finish(struct class_clock *class)
+{
+    struct sim_event end, first;
+    bool some = sim_queue_pop(class->ends, &end);
+    assert(some);
+    class->served = end.time_s; /* exactly: flows that end together do so at one reading */
+    if (sim_queue_first(class->ends, &first)) {
+        class->first_end = first.time_s;
+        class->first_order = first.order;
+        if (class->served > rewind_bytes) clock_rewind(class);
+    } else {
+        clock_rewind(class);
+    }
+    return end.owner;
+}
+
+static uint32_t few_finish(struct class_clock *class)
+{
+    uint32_t member = few_first(class);
+    class->few_active &= ~(UINT32_C(1) << member);
+    return member;
+}
+
 void sim_flows_begin(struct sim_flows *flows, uint32_t flow, double volume, uint64_t bytes,
                      uint64_t order, double now_s)
 {
@@ -283,13 +359,13 @@ void sim_flows_begin(struct sim_flows *flows, uint32_t flow, double volume, uint
     struct flow_state *f = &flows->flows[flow];
     struct class_clock *class = &flows->classes[f->class];
     clock_read(class, now_s);
-    double end = class->served + volume;
-    sim_queue_set(class->ends, f->member, end, order);
-    if (class->flow_count++ == 0 || end < class->first_end ||
-        (!(end > class->first_end) && order < class->first_order)) {
-        class->first_end = end;
-        class->first_order = order;
+    if (class->ends) {
+        many_begin(class, f->member, volume, order);
+    } else {
+        class->few[f->member] = (struct few_flow){volume, order};
+        class->few_active |= UINT32_C(1) << f->member;
     }
+    class->flow_count++;
     f->full_from_s = class->full_s;
     flows->paths[f->path].bytes += bytes;
     links_enter(flows, &flows->paths[f->path], now_s);
@@ -300,24 +376,14 @@ uint32_t sim_flows_finish(struct sim_flows *flows, uint32_t class, double now_s)
 {
     assert(class < flows->class_count);
     struct class_clock *c = &flows->classes[class];
-    struct sim_event end;
+    assert(c->flow_count > 0);
     clock_read(c, now_s);
-    bool some = sim_queue_pop(c->ends, &end);
-    assert(some);
-    c->served = end.time_s; /* exactly: flows that end together do so at one reading */
+    uint32_t member = c->ends ? many_finish(c) : few_finish(c);
     if (--c->flow_count == 0) {
         c->rate = 0;
         c->full = false;
-        clock_rewind(c);
-    } else {
-        struct sim_event first;
-        some = sim_queue_first(c->ends, &first);
-        assert(some);
-        c->first_end = first.time_s;
-        c->first_order = first.order;
-        if (c->served > rewind_bytes) clock_rewind(c);
     }
-    uint32_t flow = flows->members[c->first_member + end.owner];
+    uint32_t flow = flows->members[c->first_member + member];
     own_lanes_note(flows, &flows->flows[flow]);
     links_leave(flows, &flows->paths[flows->flows[flow].path], now_s);
     sim_share_remove(flows->share, class);

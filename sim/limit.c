@@ -10,21 +10,22 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "planner/plan.h"
+
 static const double nearly_all = 0.9, most = 0.5; /* of the makespan */
 
-/* The most used stream of one kind, if it is used for nearly all of the makespan. */
-static bool busiest_device(const struct plan *plan, const struct sim_result *result, uint32_t kind,
+/* The device of the most used stream of one kind, if it is used for nearly all of the makespan. */
+static bool busiest_device(const struct trace *trace, const struct sim_result *result, uint32_t kind,
                            uint32_t *out)
 {
     bool some = false;
     double least_s = nearly_all * result->makespan_s;
-    if (!plan_has_stream(plan, kind)) return false;
-    for (uint32_t d = 0; d < plan->hardware.device_count; d++) {
-        double busy_s = result->streams[plan_stream(plan, d, kind)].busy_s;
-        if (busy_s <= least_s) continue;
+    for (uint32_t s = 0; s < trace->stream_count; s++) {
+        double busy_s = result->streams[s].busy_s;
+        if (trace->streams[s].kind != kind || busy_s <= least_s) continue;
         some = true;
         least_s = busy_s;
-        *out = d;
+        *out = trace->streams[s].device;
     }
     return some;
 }
@@ -53,15 +54,6 @@ static void link_text(const struct hardware *hardware, uint32_t link,
         snprintf(text, SIM_LIMIT_TEXT_BYTES, "link '%s'", hardware->links[link].name);
 }
 
-/* Is storage read, or written, nearly all the time? */
-static bool storage_is_busy(const struct plan *plan, const struct sim_result *result)
-{
-    double least_s = nearly_all * result->makespan_s;
-    return plan_has_stream(plan, STREAM_READ) &&
-           (result->streams[plan_stream(plan, 0, STREAM_READ)].busy_s > least_s ||
-            result->streams[plan_stream(plan, 0, STREAM_WRITE)].busy_s > least_s);
-}
-
 static uint32_t last_job(const struct trace *trace)
 {
     uint32_t last = 0;
@@ -70,23 +62,23 @@ static uint32_t last_job(const struct trace *trace)
     return last;
 }
 
-const char *sim_limit_text(const struct plan *plan, const struct hardware *hardware,
-                           const struct sim_result *result, const struct trace *trace,
-                           char text[SIM_LIMIT_TEXT_BYTES])
+const char *sim_limit_text(const struct hardware *hardware, const struct sim_result *result,
+                           const struct trace *trace, char text[SIM_LIMIT_TEXT_BYTES])
 {
     size_t size = SIM_LIMIT_TEXT_BYTES;
     uint32_t index = 0;
-    if (busiest_device(plan, result, STREAM_COMPUTE, &index))
+    if (busiest_device(trace, result, STREAM_COMPUTE, &index))
         snprintf(text, size, "compute of device %" PRIu32, index);
     else if (fullest_link(hardware, result, nearly_all, &index))
         link_text(hardware, index, text);
-    else if (storage_is_busy(plan, result))
+    else if (busiest_device(trace, result, STREAM_READ, &index) ||
+             busiest_device(trace, result, STREAM_WRITE, &index))
         snprintf(text, size, "storage");
-    else if (busiest_device(plan, result, STREAM_H2D, &index))
+    else if (busiest_device(trace, result, STREAM_H2D, &index))
         snprintf(text, size, "H2D copies of device %" PRIu32, index);
-    else if (busiest_device(plan, result, STREAM_D2H, &index))
+    else if (busiest_device(trace, result, STREAM_D2H, &index))
         snprintf(text, size, "D2H copies of device %" PRIu32, index);
-    else if (busiest_device(plan, result, STREAM_P2P, &index))
+    else if (busiest_device(trace, result, STREAM_P2P, &index))
         snprintf(text, size, "P2P copies to device %" PRIu32, index);
     else if (fullest_link(hardware, result, most, &index))
         link_text(hardware, index, text);

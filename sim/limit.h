@@ -6,9 +6,9 @@
 
 enum { SIM_LIMIT_TEXT_BYTES = 256 };
 
-/* From the makespan, streams and links of `result` and the jobs of `trace`. Returns `text`. */
-const char *sim_limit_text(const struct plan *plan, const struct hardware *hardware,
-                           const struct sim_result *result, const struct trace *trace,
-                           char text[SIM_LIMIT_TEXT_BYTES]);
+/* From the makespan, streams and links of `result`, whose streams are those of `trace`, and its jobs.
+ * Returns `text`. */
+const char *sim_limit_text(const struct hardware *hardware, const struct sim_result *result,
+                           const struct trace *trace, char text[SIM_LIMIT_TEXT_BYTES]);
 
 #endif

@@ -326,16 +326,12 @@ static void solve_star(struct sim_share *share, struct lane *lane)
         }
     double level = demand > lane->bytes_per_s ? level_of(share, lane, flows) : INFINITY;
     for (uint32_t w = 0; w < words; w++) {
-        uint64_t touched = share->touched_bits[lane->first_word + w];
-        uint64_t left = share->active[lane->first_word + w] | touched;
+        uint64_t left = share->active[lane->first_word + w] | share->touched_bits[lane->first_word + w];
         share->touched_bits[lane->first_word + w] = 0;
         for (; left; left &= left - 1) {
-            uint32_t bit = bit_of(left), index = classes[w * WORD_BITS + bit];
+            uint32_t index = classes[w * WORD_BITS + bit_of(left)];
             struct rate_class *class = &share->classes[index];
-            double rate = class->limit < level ? class->limit : level;
-            bool same = !(rate < class->rate) && !(rate > class->rate);
-            if (same && !(touched >> bit & 1)) continue;
-            class->rate = rate;
+            class->rate = class->limit < level ? class->limit : level;
             share->changed[share->changed_count++].class = index;
             note_private(share, class);
         }

@@ -56,6 +56,7 @@
 #include "sim/flow.h"
 #include "sim/interference.h"
 #include "sim/limit.h"
+#include "sim/machine.h"
 #include "sim/symmetry.h"
 #include "sim/take.h"
 #include "sim/window.h"
@@ -452,30 +453,6 @@ static void fill_storage_paths(const struct sim *sim, struct sim_link *links,
                 cost_storage_bandwidth(hardware, p == 0 ? STORAGE_READ : STORAGE_WRITE)};
 }
 
-/* Path 2 d leads to device d, path 2 d + 1 back. */
-static void fill_paths(const struct sim *sim, struct sim_link *links, struct sim_path *paths)
-{
-    const struct hardware *hardware = sim->hardware;
-    for (uint32_t l = 0; l < hardware->link_count; l++)
-        links[l] = (struct sim_link){.bytes_per_s = hardware->links[l].bandwidth.value,
-                                     .duplex = hardware->links[l].duplex};
-    for (uint32_t p = 0; p < hardware->device_count * 2; p++) {
-        const struct hardware_device *device = &hardware->devices[p / 2];
-        struct sim_path *path = &paths[p];
-        path->hop_count = device->path_count;
-        path->flow_limit = 1;
-        path->group = sim_interference_group(sim->interference, p / 2);
-        path->cap_bytes_per_s =
-            fmin(cost_copy_bandwidth(hardware, p / 2, p % 2 == 0 ? COPY_H2D : COPY_D2H),
-                 sim_interference_copy_cap(sim->interference, p / 2));
-        for (uint32_t h = 0; h < device->path_count; h++) {
-            path->hops[h] = (struct sim_hop){.link = device->path[h], .direction = p % 2};
-            path->cap_bytes_per_s =
-                fmin(path->cap_bytes_per_s, links[device->path[h]].bytes_per_s);
-        }
-    }
-}
-
 /* Away from the one device and towards the other. */
 static void fill_p2p_paths(const struct sim *sim, const struct sim_link *links,
                            struct sim_path *paths)
@@ -529,7 +506,8 @@ static enum status create_flows(struct sim *sim, struct arena *scratch, struct s
     sim->path_streams =
         sim_take(&sim->arena, setup.path_count, sizeof *sim->path_streams, &status, err);
     if (status != STATUS_OK) return status;
-    fill_paths(sim, links, paths);
+    sim_machine_links(sim->hardware, links);
+    sim_machine_paths(sim->hardware, sim->interference, links, 1, paths);
     if (storage) fill_storage_paths(sim, links, paths);
     fill_p2p_paths(sim, links, paths + sim->first_p2p_path);
     fill_owners(sim, devices);
@@ -828,7 +806,7 @@ static enum status fill_result(const struct sim *sim, struct sim_result *result,
     result->memory_bytes = sizeof *sim + sim->arena.total_bytes + sim_window_bytes(&sim->window) +
                            sim_lifetimes_bytes(sim->lifetimes);
     char text[SIM_LIMIT_TEXT_BYTES];
-    sim_limit_text(sim->plan, sim->hardware, result, sim->trace, text);
+    sim_limit_text(sim->hardware, result, sim->trace, text);
     return arena_string(&result->arena, text, &result->binds, err);
 }
 

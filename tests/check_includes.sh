@@ -9,14 +9,16 @@
 # on a made-up one with a mistake of each kind: a check that cannot fail proves nothing.
 set -euo pipefail
 
-# What a folder may include; "planner/plan*.h" is the plan's own form, apart from the policies.
+# What a folder may include; "planner/plan*.h" is the plan's own form, apart from the policies. Live
+# dispatch in the simulator asks policies about instances, through their interface alone.
 allowed() {
     case $1 in
     base) echo 'base/*' ;;
     models) echo 'base/* models/*' ;;
     planner) echo 'base/* models/* planner/*' ;;
     traces) echo 'base/* models/* planner/plan*.h traces/*' ;;
-    sim) echo 'base/* models/* planner/plan*.h traces/* sim/*' ;;
+    sim) echo 'base/* models/* planner/plan*.h planner/instance.h planner/policy.h planner/policy_ask.h
+        traces/* sim/*' ;;
     exec) echo 'base/* models/* planner/plan*.h traces/* exec/*' ;;
     cli) echo 'base/* models/* planner/* traces/* sim/* plots/* cli/*' ;;
     plots) echo 'base/* models/* planner/plan*.h traces/* plots/*' ;;

@@ -1,0 +1,136 @@
+/* What live_create.c makes, live_view.c shows and live.c runs: for these alone. */
+#ifndef SPILLWAY_SIM_LIVE_STATE_H
+#define SPILLWAY_SIM_LIVE_STATE_H
+
+#include "planner/policy_ask.h"
+#include "sim/flow.h"
+#include "sim/interference.h"
+#include "sim/live.h"
+
+#define NO_SLOT UINT32_MAX
+
+enum live_phase { LIVE_IN, LIVE_COMPUTE, LIVE_OUT };
+
+/* A unit on one kind of device. */
+struct live_unit {
+    double compute_s;
+    double in_volume, out_volume; /* see sim/flow.h; with no latency either, nothing is to be copied */
+    double in_latency_s, out_latency_s;
+    uint64_t in_bytes, out_bytes;
+    uint64_t memory;
+    double compute_ticks;   /* the least of all kinds */
+    uint32_t shard;
+};
+
+static inline bool live_copies(const struct live_unit *unit, bool out)
+{
+    return out ? unit->out_volume + unit->out_latency_s > 0 : unit->in_volume + unit->in_latency_s > 0;
+}
+
+struct live_job {
+    uint32_t first_unit, unit_count;
+    uint32_t unit;       /* the next one, in the job */
+    uint32_t repeats;    /* left, that of `unit` included */
+    uint32_t minibatch;
+};
+
+/* What a device's slot holds. Slot i of device d has the number d * slot_limit + i. */
+struct live_slot {
+    double began_s;      /* what it does now */
+    uint64_t number;     /* of the unit, in the order of choices */
+    uint64_t span;
+    const struct live_unit *unit;
+    uint32_t job, device;
+    uint32_t minibatch;
+    uint8_t phase;       /* enum live_phase */
+};
+
+struct live_device {
+    uint32_t computing;  /* slot, or NO_SLOT */
+    uint32_t loaded;     /* how many slots wait to compute ... */
+    uint32_t first_loaded; /* ... in live->loaded, a ring of slot_limit for each device */
+    uint32_t kind;       /* its row of units */
+    uint64_t free_bits;  /* slots */
+    uint64_t memory_least; /* free at any time */
+    bool slowed;         /* see struct stream of sim.c */
+    double in_latency_s, out_latency_s;
+    double in_rate, out_rate; /* of undisturbed copies */
+};
+
+/* Sets of devices, a bit for each. */
+struct live_set {
+    uint64_t *words;
+    uint32_t count;
+};
+
+struct live {
+    const struct instance *in;
+    const struct hardware *hardware;
+    const struct sim_live_options *options;
+    struct trace *trace;
+    struct arena arena;
+    struct policy_session session;
+    struct policy_view view;
+    struct policy_job *jobs_shown;
+    struct policy_device *devices_shown;
+    struct policy_cost *costs;     /* (unit_count, class_count) */
+    struct live_unit *units;       /* (kind_count, unit_count) */
+    struct live_job *jobs;
+    struct live_slot *slots;       /* device_count * slot_limit */
+    struct live_device *devices;
+    uint32_t *loaded;
+    uint32_t *flow_paths;          /* by flow: 2 device + out */
+    struct live_set *with_free;    /* [n]: devices with n free slots; n up to slot_limit */
+    struct sim_queue *ranked;      /* owners: jobs that are ready, by rank; NULL: it is asked anew */
+    uint32_t ready_count;          /* jobs */
+    struct sim_flows *flows;
+    struct sim_interference *interference;
+    struct sim_queue *queue;       /* owners: classes of flows, computing devices, slots in latency */
+    uint32_t class_count, slot_limit, word_count;
+    uint32_t device_count;         /* that the policy may use */
+    uint32_t kind_count, open_slots; /* free ones */
+    bool flows_changed, slowing_changed; /* since they were settled */
+    bool slowed;                   /* some device is */
+    struct sim_stream_use *uses;   /* by stream of the trace */
+    double now_s, ticks_per_s;
+    uint64_t chosen, done, total;  /* units */
+    uint64_t operations, events, spans;
+};
+
+/* live_create.c. Frees with live_release(), also after an error. */
+MUST_CHECK enum status live_create(struct live *live, struct error *err);
+void live_release(struct live *live);
+
+/* Streams of the trace: of a device its computations, then copies in and out of each slot. */
+static inline uint32_t live_stream(const struct live *live, uint32_t device, uint32_t slot,
+                                   enum live_phase phase)
+{
+    uint32_t first = device * (1 + 2 * live->slot_limit);
+    return phase == LIVE_COMPUTE ? first : first + 1 + 2 * slot + (phase == LIVE_OUT);
+}
+
+/* Owners of live->queue. */
+static inline uint32_t live_compute_owner(const struct live *live, uint32_t device)
+{
+    return live->class_count + device;
+}
+
+static inline uint32_t live_latency_owner(const struct live *live, uint32_t slot)
+{
+    return live->class_count + live->in->device_count + slot;
+}
+
+/* live_view.c: the policy's side. */
+
+/* The job's next unit can be chosen from now on; at the start, or when the one before is over. */
+MUST_CHECK enum status live_show_ready(struct live *live, uint32_t job, struct error *err);
+
+/* A job and a device with a free slot, as the policy says. *waits: none, ask when something has ended. */
+MUST_CHECK enum status live_ask(struct live *live, struct policy_choice *out, bool *waits,
+                                struct error *err);
+
+/* The job's unit takes a slot, whose number is returned; has been given back. */
+uint32_t live_take_slot(struct live *live, uint32_t job, uint32_t device, const struct live_unit *unit);
+void live_give_slot(struct live *live, uint32_t slot);
+
+#endif

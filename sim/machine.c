@@ -1,0 +1,33 @@
+/* See machine.h. */
+#include "sim/machine.h"
+
+#include <math.h>
+
+#include "models/cost.h"
+
+void sim_machine_links(const struct hardware *hardware, struct sim_link *links)
+{
+    for (uint32_t l = 0; l < hardware->link_count; l++)
+        links[l] = (struct sim_link){.bytes_per_s = hardware->links[l].bandwidth.value,
+                                     .duplex = hardware->links[l].duplex};
+}
+
+void sim_machine_paths(const struct hardware *hardware, const struct sim_interference *interference,
+                       const struct sim_link *links, uint32_t flow_limit, struct sim_path *paths)
+{
+    for (uint32_t p = 0; p < hardware->device_count * 2; p++) {
+        const struct hardware_device *device = &hardware->devices[p / 2];
+        struct sim_path *path = &paths[p];
+        path->hop_count = device->path_count;
+        path->flow_limit = flow_limit;
+        path->group = sim_interference_group(interference, p / 2);
+        path->cap_bytes_per_s =
+            fmin(cost_copy_bandwidth(hardware, p / 2, p % 2 == 0 ? COPY_H2D : COPY_D2H),
+                 sim_interference_copy_cap(interference, p / 2));
+        for (uint32_t h = 0; h < device->path_count; h++) {
+            path->hops[h] = (struct sim_hop){.link = device->path[h], .direction = p % 2};
+            path->cap_bytes_per_s =
+                fmin(path->cap_bytes_per_s, links[device->path[h]].bytes_per_s);
+        }
+    }
+}

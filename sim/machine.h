@@ -1,0 +1,17 @@
+/* The links of a machine, and the ways of its copies over them, as the solver wants them (share.h). */
+#ifndef SPILLWAY_SIM_MACHINE_H
+#define SPILLWAY_SIM_MACHINE_H
+
+#include "models/hardware.h"
+#include "sim/interference.h"
+#include "sim/outline.h"
+
+/* hardware->link_count of them. */
+void sim_machine_links(const struct hardware *hardware, struct sim_link *links);
+
+/* Between the host and each device: path 2 d leads to device d, path 2 d + 1 back. `flow_limit` copies at
+ * a time on each. */
+void sim_machine_paths(const struct hardware *hardware, const struct sim_interference *interference,
+                       const struct sim_link *links, uint32_t flow_limit, struct sim_path *paths);
+
+#endif
