@@ -73,6 +73,7 @@ struct flow_state {
 struct flow_path {
     uint64_t bytes;     /* of all its flows */
     uint32_t first_link, link_count; /* in flows->path_links */
+    bool has_own_lanes;
 };
 
 struct link_state {
@@ -97,7 +98,7 @@ struct sim_flows {
     uint32_t *path_links;
     uint8_t *path_directions;  /* beside path_links */
     struct sim_queue *queue;
-    uint32_t first_owner;
+    const uint32_t *owners;    /* by class: its entry in the queue */
     uint32_t class_count, flow_count, path_count, link_count;
 };
 
@@ -109,6 +110,8 @@ static void copy_hops(struct sim_flows *flows, const struct sim_flows_setup *set
     for (uint32_t p = 0; p < setup->path_count; p++) {
         flows->paths[p].first_link = used;
         flows->paths[p].link_count = setup->paths[p].hop_count;
+        const uint32_t *lanes;
+        flows->paths[p].has_own_lanes = sim_share_own_lanes(flows->share, p, &lanes) > 0;
         for (uint32_t h = 0; h < setup->paths[p].hop_count; h++) {
             flows->path_links[used] = setup->paths[p].hops[h].link;
             flows->path_directions[used++] = (uint8_t)setup->paths[p].hops[h].direction;
@@ -191,10 +194,10 @@ uint32_t sim_flows_class_count(const struct sim_flows *flows)
     return flows->class_count;
 }
 
-void sim_flows_attach(struct sim_flows *flows, struct sim_queue *queue, uint32_t first_owner)
+void sim_flows_attach(struct sim_flows *flows, struct sim_queue *queue, const uint32_t *owners)
 {
     flows->queue = queue;
-    flows->first_owner = first_owner;
+    flows->owners = owners;
 }
 
 struct sim_share *sim_flows_share(const struct sim_flows *flows)
@@ -256,7 +259,7 @@ static inline void clock_set(struct sim_flows *flows, uint32_t index, double rat
         order = first->order;
     }
     if (left < 0) left = 0;
-    sim_queue_set(flows->queue, flows->first_owner + index, now_s + left / rate, order);
+    sim_queue_set(flows->queue, flows->owners[index], now_s + left / rate, order);
 }
 
 /* --- statistics ----------------------------------------------------------------------------- */
@@ -295,7 +298,6 @@ static void own_lanes_note(struct sim_flows *flows, const struct flow_state *flo
 {
     const uint32_t *lanes;
     uint32_t count = sim_share_own_lanes(flows->share, flow->path, &lanes);
-    if (count == 0) return;
     double full_s = flows->classes[flow->class].full_s - flow->full_from_s;
     for (uint32_t i = 0; i < count; i++) flows->lanes[lanes[i]].full_s += full_s;
 }
@@ -384,8 +386,9 @@ uint32_t sim_flows_finish(struct sim_flows *flows, uint32_t class, double now_s)
         c->full = false;
     }
     uint32_t flow = flows->members[c->first_member + member];
-    own_lanes_note(flows, &flows->flows[flow]);
-    links_leave(flows, &flows->paths[flows->flows[flow].path], now_s);
+    const struct flow_path *path = &flows->paths[flows->flows[flow].path];
+    if (path->has_own_lanes) own_lanes_note(flows, &flows->flows[flow]);
+    links_leave(flows, path, now_s);
     sim_share_remove(flows->share, class);
     return flow;
 }

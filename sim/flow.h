@@ -27,8 +27,8 @@ MUST_CHECK enum status sim_flows_create(struct arena *arena, const struct sim_fl
 
 uint32_t sim_flows_class_count(const struct sim_flows *flows);
 
-/* Where events go: class c is the owner first_owner + c. Borrowed. Before the first flow. */
-void sim_flows_attach(struct sim_flows *flows, struct sim_queue *queue, uint32_t first_owner);
+/* Where events go: class c is the owner owners[c]. Both are borrowed. Before the first flow. */
+void sim_flows_attach(struct sim_flows *flows, struct sim_queue *queue, const uint32_t *owners);
 
 /* The rates: read them, set caps; flows are added and removed here alone. Borrowed. */
 struct sim_share *sim_flows_share(const struct sim_flows *flows);

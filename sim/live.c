@@ -99,7 +99,7 @@ static void begin_copy(struct live *live, uint32_t number, enum live_phase phase
     double latency_s = phase == LIVE_OUT ? slot->unit->out_latency_s : slot->unit->in_latency_s;
     begin_activity(live, slot, phase);
     if (latency_s > 0)
-        sim_queue_set(live->queue, live_latency_owner(live, number), live->now_s + latency_s,
+        sim_queue_set(live->queue, live->latency_owners[number], live->now_s + latency_s,
                       event_order(EVENT_FLOW, slot));
     else
         begin_flow(live, number);
@@ -109,15 +109,14 @@ static void begin_compute(struct live *live, uint32_t number)
 {
     struct live_slot *slot = &live->slots[number];
     struct live_device *device = &live->devices[slot->device];
-    uint32_t owner = live_compute_owner(live, slot->device);
     device->computing = number;
     begin_activity(live, slot, LIVE_COMPUTE);
     if (device->slowed) {
-        sim_interference_compute(live->interference, slot->device, owner, slot->unit->compute_s,
+        sim_interference_compute(live->interference, slot->device, device->owner, slot->unit->compute_s,
                                  event_order(EVENT_END, slot), live->now_s);
         live->slowing_changed = true;
     } else {
-        sim_queue_set(live->queue, owner, live->now_s + slot->unit->compute_s,
+        sim_queue_set(live->queue, device->owner, live->now_s + slot->unit->compute_s,
                       event_order(EVENT_END, slot));
     }
 }
@@ -221,14 +220,13 @@ static enum status copied(struct live *live, uint32_t flow, struct error *err)
 
 static enum status take_event(struct live *live, const struct sim_event *event, struct error *err)
 {
-    uint32_t owner = event->owner;
-    if (owner < live->class_count)
-        return copied(live, sim_flows_finish(live->flows, owner, live->now_s), err);
-    owner -= live->class_count;
-    if (owner < live->in->device_count) return computed(live, owner, err);
-    owner -= live->in->device_count;
-    begin_flow(live, owner);
-    return STATUS_OK;
+    uint32_t what = live->owner_events[event->owner];
+    uint32_t number = what & ((UINT32_C(1) << LIVE_EVENT_SHIFT) - 1);
+    switch (what >> LIVE_EVENT_SHIFT) {
+    case LIVE_FLOWS: return copied(live, sim_flows_finish(live->flows, number, live->now_s), err);
+    case LIVE_COMPUTING: return computed(live, number, err);
+    default: begin_flow(live, number); return STATUS_OK;
+    }
 }
 
 static void settle(struct live *live)

@@ -49,6 +49,7 @@ struct live_device {
     uint32_t computing;  /* slot, or NO_SLOT */
     uint32_t loaded;     /* how many slots wait to compute ... */
     uint32_t first_loaded; /* ... in live->loaded, a ring of slot_limit for each device */
+    uint32_t owner;        /* of live->queue: its computation */
     uint32_t kind;       /* its row of units */
     uint64_t free_bits;  /* slots */
     uint64_t memory_least; /* free at any time */
@@ -85,8 +86,11 @@ struct live {
     uint32_t ready_count;          /* jobs */
     struct sim_flows *flows;
     struct sim_interference *interference;
-    struct sim_queue *queue;       /* owners: classes of flows, computing devices, slots in latency */
-    uint32_t class_count, slot_limit, word_count;
+    struct sim_queue *queue;
+    uint32_t *owner_events;        /* by owner: enum live_event << LIVE_EVENT_SHIFT | its number */
+    uint32_t *class_owners;        /* by class of flows */
+    uint32_t *latency_owners;      /* by slot; where there is latency */
+    uint32_t slot_limit, word_count;
     uint32_t device_count;         /* that the policy may use */
     uint32_t kind_count, open_slots; /* free ones */
     bool flows_changed, slowing_changed; /* since they were settled */
@@ -109,16 +113,9 @@ static inline uint32_t live_stream(const struct live *live, uint32_t device, uin
     return phase == LIVE_COMPUTE ? first : first + 1 + 2 * slot + (phase == LIVE_OUT);
 }
 
-/* Owners of live->queue. */
-static inline uint32_t live_compute_owner(const struct live *live, uint32_t device)
-{
-    return live->class_count + device;
-}
-
-static inline uint32_t live_latency_owner(const struct live *live, uint32_t slot)
-{
-    return live->class_count + live->in->device_count + slot;
-}
+/* What an owner of live->queue stands for, and its number. */
+enum live_event { LIVE_FLOWS, LIVE_COMPUTING, LIVE_LATENCY };
+enum { LIVE_EVENT_SHIFT = 30 };
 
 /* live_view.c: the policy's side. */
 

@@ -222,9 +222,12 @@ static void note_load(struct sim_share *share, uint32_t index, double load)
     share->turned[share->turned_count++] = index;
 }
 
-/* Of lanes that the class alone crosses. */
-static void note_private(struct sim_share *share, const struct rate_class *class)
+/* Of lanes that the class alone crosses: the narrowest, and others as narrow but for rounding. */
+static inline void note_private(struct sim_share *share, struct rate_class *class)
 {
+    bool full = class->rate * class->flow_count >= class->trunk_full;
+    if (full == class->filled) return;
+    class->filled = full;
     const uint32_t *lanes = &share->private_lanes[class->first_private];
     for (uint32_t k = 0; k < class->private_count; k++)
         note_load(share, lanes[k], class->rate * class->flow_count);
@@ -251,7 +254,7 @@ static void solve_component(struct sim_share *share)
             share->classes[share->changed[i].class].rate = share->classes[share->changed[i].class].limit;
 
     for (uint32_t i = share->component_first; i < share->changed_count; i++) {
-        const struct rate_class *class = &share->classes[share->changed[i].class];
+        struct rate_class *class = &share->classes[share->changed[i].class];
         note_private(share, class);
         for (uint32_t k = 0; k < class->lane_count; k++) {
             uint32_t index = share->class_lanes[class->first_lane + k];
@@ -284,60 +287,72 @@ static bool solve_sole(struct sim_share *share)
 
 /* --- stars ----------------------------------------------------------------------------------- */
 
-static inline uint32_t bit_of(uint64_t word)
-{
-    return (uint32_t)__builtin_ctzll(word);
-}
+/* The classes of a star that have flows, and behind them those that have just lost their last one. */
+struct arms {
+    uint32_t active, count; /* in share->arms */
+    uint32_t flows;
+    double demand;
+};
 
-/* The level of a star whose demand is above its bandwidth; `flows` cross it. */
-static double level_of(const struct sim_share *share, const struct lane *lane, uint32_t flows)
+static struct arms gather_arms(struct sim_share *share, const struct lane *lane)
 {
     const uint32_t *classes = &share->lane_classes[lane->first_class];
-    uint32_t words = (lane->class_count + WORD_BITS - 1) / WORD_BITS, below = 0;
-    double level = lane->bytes_per_s / flows;
-    for (;;) {
+    uint32_t words = (lane->class_count + WORD_BITS - 1) / WORD_BITS;
+    struct arms arms = {0};
+    for (uint32_t w = 0; w < words; w++)
+        for (uint64_t left = share->active[lane->first_word + w]; left; left &= left - 1) {
+            uint32_t index = classes[w * WORD_BITS + (uint32_t)__builtin_ctzll(left)];
+            const struct rate_class *class = &share->classes[index];
+            share->arms[arms.active++] = index;
+            arms.demand += class->limit * class->flow_count;
+            arms.flows += class->flow_count;
+        }
+    arms.count = arms.active;
+    for (uint32_t w = 0; w < words; w++) {
+        uint64_t left = share->touched_bits[lane->first_word + w] & ~share->active[lane->first_word + w];
+        share->touched_bits[lane->first_word + w] = 0;
+        for (; left; left &= left - 1)
+            share->arms[arms.count++] = classes[w * WORD_BITS + (uint32_t)__builtin_ctzll(left)];
+    }
+    return arms;
+}
+
+/* The level of a star whose demand is above its bandwidth. */
+static double level_of(const struct sim_share *share, double bytes_per_s, const struct arms *arms)
+{
+    double level = bytes_per_s / arms->flows;
+    for (uint32_t below = 0;;) {
         double taken = 0;
         uint32_t count = 0;
-        for (uint32_t w = 0; w < words; w++)
-            for (uint64_t left = share->active[lane->first_word + w]; left; left &= left - 1) {
-                const struct rate_class *class = &share->classes[classes[w * WORD_BITS + bit_of(left)]];
-                bool stays = class->limit < level;
-                taken += stays ? class->limit * class->flow_count : 0;
-                count += stays ? class->flow_count : 0;
-            }
+        for (uint32_t i = 0; i < arms->active; i++) {
+            const struct rate_class *class = &share->classes[share->arms[i]];
+            bool stays = class->limit < level;
+            taken += stays ? class->limit * class->flow_count : 0;
+            count += stays ? class->flow_count : 0;
+        }
         if (count == below) return level;
-        if (count == flows) return INFINITY; /* by rounding: the demand is the bandwidth */
+        if (count == arms->flows) return INFINITY; /* by rounding: the demand is the bandwidth */
         below = count;
-        double next = (lane->bytes_per_s - taken) / (flows - count);
+        double next = (bytes_per_s - taken) / (arms->flows - count);
         if (next > level) level = next;
     }
 }
 
-static void solve_star(struct sim_share *share, struct lane *lane)
+static void solve_star(struct sim_share *share, uint32_t index)
 {
-    const uint32_t *classes = &share->lane_classes[lane->first_class];
-    uint32_t words = (lane->class_count + WORD_BITS - 1) / WORD_BITS, flows = 0;
-    double demand = 0;
-    for (uint32_t w = 0; w < words; w++)
-        for (uint64_t left = share->active[lane->first_word + w]; left; left &= left - 1) {
-            const struct rate_class *class = &share->classes[classes[w * WORD_BITS + bit_of(left)]];
-            demand += class->limit * class->flow_count;
-            flows += class->flow_count;
-        }
-    double level = demand > lane->bytes_per_s ? level_of(share, lane, flows) : INFINITY;
-    for (uint32_t w = 0; w < words; w++) {
-        uint64_t left = share->active[lane->first_word + w] | share->touched_bits[lane->first_word + w];
-        share->touched_bits[lane->first_word + w] = 0;
-        for (; left; left &= left - 1) {
-            uint32_t index = classes[w * WORD_BITS + bit_of(left)];
-            struct rate_class *class = &share->classes[index];
-            class->rate = class->limit < level ? class->limit : level;
-            share->changed[share->changed_count++].class = index;
-            note_private(share, class);
-        }
+    struct lane *lane = &share->lanes[index];
+    const struct arms arms = gather_arms(share, lane);
+    double level = arms.demand > lane->bytes_per_s ? level_of(share, lane->bytes_per_s, &arms) : INFINITY;
+    struct sim_rate *changed = &share->changed[share->changed_count];
+    share->changed_count += arms.count;
+    for (uint32_t i = 0; i < arms.count; i++) {
+        struct rate_class *class = &share->classes[share->arms[i]];
+        class->rate = class->limit < level ? class->limit : level;
+        changed[i] = (struct sim_rate){share->arms[i], class->rate};
+        note_private(share, class);
     }
     lane->touched = false;
-    note_load(share, (uint32_t)(lane - share->lanes), demand);
+    note_load(share, index, arms.demand);
 }
 
 /* --- public --------------------------------------------------------------------------------- */
@@ -351,6 +366,12 @@ uint32_t sim_share_class(const struct sim_share *share, uint32_t path)
 {
     assert(path < share->path_count);
     return share->paths[path].class;
+}
+
+uint32_t sim_share_star(const struct sim_share *share, uint32_t class)
+{
+    assert(class < share->class_count);
+    return share->classes[class].star;
 }
 
 double sim_share_base_cap(const struct sim_share *share, uint32_t class)
@@ -393,11 +414,14 @@ uint32_t sim_share_solve(struct sim_share *share, const struct sim_rate **change
 {
     share->turned_count = share->changed_count = 0;
     for (uint32_t i = 0; i < share->touched_star_count; i++)
-        solve_star(share, &share->lanes[share->touched_stars[i]]);
+        solve_star(share, share->touched_stars[i]);
     share->touched_star_count = 0;
-    if (share->touched_count > 0 && !solve_sole(share)) solve_component(share);
-    for (uint32_t i = 0; i < share->changed_count; i++)
-        share->changed[i].bytes_per_s = share->classes[share->changed[i].class].rate;
+    if (share->touched_count > 0) {
+        uint32_t first = share->changed_count;
+        if (!solve_sole(share)) solve_component(share);
+        for (uint32_t i = first; i < share->changed_count; i++)
+            share->changed[i].bytes_per_s = share->classes[share->changed[i].class].rate;
+    }
     *changed = share->changed;
     return share->changed_count;
 }

@@ -26,6 +26,10 @@ MUST_CHECK enum status sim_share_create(struct arena *arena, const struct sim_li
 uint32_t sim_share_class_count(const struct sim_share *share);
 uint32_t sim_share_class(const struct sim_share *share, uint32_t path);
 
+/* Classes with the same number here are rated together; SIM_NO_STAR: it depends. */
+#define SIM_NO_STAR UINT32_MAX
+uint32_t sim_share_star(const struct sim_share *share, uint32_t class);
+
 /* What one flow of the class can do at most: the lowest of the path's cap and its own links. */
 double sim_share_base_cap(const struct sim_share *share, uint32_t class);
 

@@ -34,6 +34,7 @@ static enum status share_allocate(struct arena *arena, const struct sim_outline 
     share->private_lanes = sim_take(arena, o->hop_count, sizeof(uint32_t), &status, err);
     share->own_lanes = sim_take(arena, o->hop_count, sizeof(uint32_t), &status, err);
     share->touched_stars = sim_take(arena, o->lane_count, sizeof(uint32_t), &status, err);
+    share->arms = sim_take(arena, o->class_count, sizeof(uint32_t), &status, err);
     share->touched = sim_take(arena, o->class_count, sizeof(uint32_t), &status, err);
     share->changed = sim_take(arena, o->class_count, sizeof *share->changed, &status, err);
     share->component_lanes = sim_take(arena, o->lane_count, sizeof(uint32_t), &status, err);
@@ -88,6 +89,7 @@ static void fill_classes(struct sim_share *share, const struct sim_outline *o)
             if (share->lanes[lanes[i]].class_count == 1 &&
                 class->trunk >= share->lanes[lanes[i]].bytes_per_s * SIM_FULL)
                 share->private_lanes[private++] = lanes[i];
+        class->trunk_full = class->trunk * SIM_FULL;
         class->lane_count = shared - class->first_lane;
         class->private_count = private - class->first_private;
     }

@@ -4,7 +4,7 @@
 
 #include "sim/share.h"
 
-#define NO_LANE UINT32_MAX
+#define NO_LANE SIM_NO_STAR
 enum { WORD_BITS = 64 };
 
 struct lane {
@@ -26,12 +26,14 @@ struct rate_class {
     double limit;      /* what one flow can do beside the others of the class: the least of its cap
                           and its part of the trunk */
     double rate;
+    double trunk_full; /* load from which on it is full */
     uint32_t flow_count;
     uint32_t star;     /* its lane, or NO_LANE */
     uint32_t star_bit; /* its number among the classes of that */
-    uint32_t first_private, private_count; /* in share->private_lanes */
+    bool filled;       /* its trunk is full */
     double cap;
     double trunk;      /* the narrowest lane that the class has to itself; infinite: none */
+    uint32_t first_private, private_count; /* in share->private_lanes */
     double base_cap;
     uint64_t mark;     /* == share->round: in the component at hand */
     uint32_t first_lane, lane_count; /* shared with others; in share->class_lanes */
@@ -55,6 +57,7 @@ struct sim_share {
     uint64_t *active;           /* bits: has flows */
     uint64_t *touched_bits;     /* bits: has changed since the last solve */
     uint32_t *touched_stars;    /* lanes with such a bit */
+    uint32_t *arms;             /* classes of the star at hand */
     uint32_t *touched;          /* classes without a star that changed since the last solve */
     struct sim_rate *changed;   /* result: classes; while filling the component is at its end */
     uint32_t *component_lanes;  /* its contended lanes */

@@ -518,7 +518,10 @@ static enum status create_flows(struct sim *sim, struct arena *scratch, struct s
     uint32_t owners = sim->stream_count + sim_flows_class_count(sim->flows);
     status = sim_queue_create(&sim->arena, owners, &sim->queue, err);
     if (status != STATUS_OK) return status;
-    sim_flows_attach(sim->flows, sim->queue, sim->stream_count);
+    uint32_t *class_owners = sim_take(&sim->arena, owners, sizeof *class_owners, &status, err);
+    if (status != STATUS_OK) return status;
+    for (uint32_t c = 0; c < owners - sim->stream_count; c++) class_owners[c] = sim->stream_count + c;
+    sim_flows_attach(sim->flows, sim->queue, class_owners);
     *out = paths;
     return sim_interference_attach(sim->interference, &sim->arena, sim->flows, sim->queue, devices,
                                    setup.path_count, err);
