@@ -284,7 +284,7 @@ static enum status fill_result(struct live *live, struct sim_result *result, str
     result->links = sim_take(&result->arena, live->hardware->link_count, sizeof *result->links, &status, err);
     if (status != STATUS_OK) return status;
     memcpy(result->streams, live->uses, trace->stream_count * sizeof *result->streams);
-    sim_flows_uses(live->flows, result->links);
+    if (sim_flows_uses(live->flows, result->links, err) != STATUS_OK) return err->status;
     result->makespan_s = live->now_s;
     result->operations = live->operations;
     result->events = live->events;

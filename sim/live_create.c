@@ -66,49 +66,32 @@ static bool same_kind(const struct live *live, uint32_t a, uint32_t b)
            !(d->out_latency_s > e->out_latency_s);
 }
 
-/* Whose rates change together (share.h). */
-static uint32_t star_of(const struct live *live, uint32_t device)
-{
-    const struct sim_share *share = sim_flows_share(live->flows);
-    return sim_share_star(share, sim_share_class(share, 2 * device));
-}
-
-/* How many owners the devices from `device` on need that belong together, and the first behind them. */
-static uint32_t group_size(const struct live *live, uint32_t device, uint32_t each, uint32_t *end)
-{
-    uint32_t star = star_of(live, device);
-    *end = device + 1;
-    if (star != SIM_NO_STAR)
-        while (*end < live->in->device_count && star_of(live, *end) == star) ++*end;
-    return (*end - device) * each;
-}
-
-/* Devices with the same star, their classes, computations and latencies are neighbours in a block of the
- * queue, where it has room for them: they change together. */
+/* Devices whose copies are a bundle (flow.h), and their computations and latencies, are neighbours in a
+ * block of the queue where it has room for them: they change together. */
 static enum status number_owners(struct live *live, bool latency, struct error *err)
 {
     enum status status = STATUS_OK;
-    const struct sim_share *share = sim_flows_share(live->flows);
-    uint32_t count = live->in->device_count, each = 3 + latency * live->slot_limit;
-    uint32_t classes = sim_flows_class_count(live->flows), next = 0, end;
-    size_t most = (size_t)count * (each + SIM_QUEUE_BLOCK);
+    uint32_t count = live->in->device_count, each = 1 + latency * live->slot_limit, next = 0, end;
+    uint32_t bundles = sim_flows_bundle_count(live->flows);
+    size_t most = (size_t)count * (each + 2 + SIM_QUEUE_BLOCK);
     live->owner_events = sim_take(&live->arena, most, sizeof(uint32_t), &status, err);
-    live->class_owners = sim_take(&live->arena, classes, sizeof(uint32_t), &status, err);
+    live->bundle_owners = sim_take(&live->arena, bundles, sizeof(uint32_t), &status, err);
     live->latency_owners =
         sim_take(&live->arena, latency ? (size_t)count * live->slot_limit : 0, sizeof(uint32_t), &status, err);
     if (status != STATUS_OK) return status;
-    for (uint32_t c = 0; c < classes; c++) live->class_owners[c] = UINT32_MAX;
+    for (uint32_t b = 0; b < bundles; b++) live->bundle_owners[b] = UINT32_MAX;
     for (uint32_t first = 0; first < count; first = end) {
-        uint32_t needed = group_size(live, first, each, &end), used = next % SIM_QUEUE_BLOCK;
-        if (used > 0 && used + needed > SIM_QUEUE_BLOCK) next += SIM_QUEUE_BLOCK - used;
+        uint32_t bundle = sim_flows_bundle(live->flows, 2 * first * live->slot_limit), used = next % SIM_QUEUE_BLOCK;
+        for (end = first + 1; end < count && sim_flows_bundle(live->flows, 2 * end * live->slot_limit) == bundle;) end++;
+        if (used > 0 && used + (end - first) * each + 2 > SIM_QUEUE_BLOCK) next += SIM_QUEUE_BLOCK - used;
         for (uint32_t d = first; d < end; d++) {
             live->devices[d].owner = next;
             live->owner_events[next++] = LIVE_COMPUTING << LIVE_EVENT_SHIFT | d;
             for (uint32_t p = 2 * d; p < 2 * d + 2; p++) {
-                uint32_t class = sim_share_class(share, p);
-                if (live->class_owners[class] != UINT32_MAX) continue; /* another device's as well */
-                live->class_owners[class] = next;
-                live->owner_events[next++] = LIVE_FLOWS << LIVE_EVENT_SHIFT | class;
+                uint32_t b = sim_flows_bundle(live->flows, p * live->slot_limit);
+                if (live->bundle_owners[b] != UINT32_MAX) continue; /* another path's as well */
+                live->bundle_owners[b] = next;
+                live->owner_events[next++] = LIVE_FLOWS << LIVE_EVENT_SHIFT | b;
             }
             for (uint32_t s = d * live->slot_limit; latency && s < (d + 1) * live->slot_limit; s++) {
                 live->latency_owners[s] = next;
@@ -150,7 +133,7 @@ static enum status create_flows(struct live *live, struct arena *scratch, struct
         latency |= device->in_latency_s > 0 || device->out_latency_s > 0;
     }
     TRY(number_owners(live, latency, err));
-    sim_flows_attach(live->flows, live->queue, live->class_owners);
+    sim_flows_attach(live->flows, live->queue, live->bundle_owners);
     return sim_interference_attach(live->interference, &live->arena, live->flows, live->queue, devices, paths,
                                    err);
 }

@@ -88,7 +88,7 @@ struct live {
     struct sim_interference *interference;
     struct sim_queue *queue;
     uint32_t *owner_events;        /* by owner: enum live_event << LIVE_EVENT_SHIFT | its number */
-    uint32_t *class_owners;        /* by class of flows */
+    uint32_t *bundle_owners;       /* by bundle of flows */
     uint32_t *latency_owners;      /* by slot; where there is latency */
     uint32_t slot_limit, word_count;
     uint32_t device_count;         /* that the policy may use */

@@ -91,7 +91,7 @@ void sim_queue_play_noted(struct sim_queue *queue)
     queue->noted_count = 0;
 }
 
-static void take_out(struct sim_queue *queue, uint32_t owner)
+static inline void take_out(struct sim_queue *queue, uint32_t owner)
 {
     queue->present[owner / BLOCK] &= ~(UINT32_C(1) << owner % BLOCK);
     sim_queue_note(queue, owner / BLOCK);
@@ -127,7 +127,7 @@ void sim_queue_remove(struct sim_queue *queue, uint32_t owner)
     if (queue->present[owner / BLOCK] >> owner % BLOCK & 1) take_out(queue, owner);
 }
 
-bool sim_queue_first(struct sim_queue *queue, struct sim_event *out)
+static inline bool first_entry(struct sim_queue *queue, struct sim_event *out)
 {
     if (queue->noted_count > 0) sim_queue_play_noted(queue);
     const struct sim_queue_node *first = &queue->nodes[1];
@@ -138,9 +138,14 @@ bool sim_queue_first(struct sim_queue *queue, struct sim_event *out)
     return true;
 }
 
+bool sim_queue_first(struct sim_queue *queue, struct sim_event *out)
+{
+    return first_entry(queue, out);
+}
+
 bool sim_queue_pop(struct sim_queue *queue, struct sim_event *out)
 {
-    if (!sim_queue_first(queue, out)) return false;
+    if (!first_entry(queue, out)) return false;
     assert(out->time_s >= queue->floor_s);
     queue->floor_s = out->time_s;
     take_out(queue, out->owner);

@@ -35,7 +35,7 @@ static inline uint64_t sim_order(uint32_t kind, uint64_t number)
 }
 
 /* Owners are played in blocks of neighbours, the first of each against those of other blocks. */
-enum { SIM_QUEUE_BLOCK = 16 };
+enum { SIM_QUEUE_BLOCK = 8 };
 
 /* Room for one entry of each owner in [0, owner_count). Lives as long as `arena`; allocates nothing
  * afterwards. Errors: STATUS_NO_MEMORY. */

@@ -15,11 +15,6 @@
  * 3. A class that no other class shares a lane with is rated by itself: the lowest of its cap and
  *    bandwidth / flows. Where groups of devices do not contend with each other, that is every class.
  *
- * 4. Where classes share one lane and nothing else (a star, share_create.c), one level decides: the
- *    bandwidth that those below it leave, over the flows that do not stay below it. It is guessed as
- *    bandwidth / flows and rises while that puts more classes below it: one or two passes over the
- *    classes that have flows, which are found by their bits.
- *
  * What is left is rated by progressive filling. All rates of the component rise together from zero.
  * The level at which lane l would be full is (what is left of l) / (flows not yet fixed on l). The
  * lowest such level, over all lanes, is reached first - unless some class reaches its cap before:
@@ -57,18 +52,9 @@ static void touch(struct sim_share *share, uint32_t index)
     struct rate_class *class = &share->classes[index];
     double part = class->flow_count > 1 ? class->trunk / class->flow_count : class->trunk;
     class->limit = class->cap < part ? class->cap : part;
-    if (class->star != NO_LANE) {
-        struct lane *lane = &share->lanes[class->star];
-        uint32_t word = lane->first_word + class->star_bit / WORD_BITS;
-        uint64_t bit = UINT64_C(1) << class->star_bit % WORD_BITS;
-        share->touched_bits[word] |= bit;
-        share->active[word] = class->flow_count > 0 ? share->active[word] | bit : share->active[word] & ~bit;
-        if (!lane->touched) share->touched_stars[share->touched_star_count++] = class->star;
-        lane->touched = true;
-    } else if (!class->touched) {
-        class->touched = true;
-        share->touched[share->touched_count++] = index;
-    }
+    if (class->touched) return;
+    class->touched = true;
+    share->touched[share->touched_count++] = index;
 }
 
 static void join(struct sim_share *share, uint32_t class)
@@ -285,76 +271,6 @@ static bool solve_sole(struct sim_share *share)
     return true;
 }
 
-/* --- stars ----------------------------------------------------------------------------------- */
-
-/* The classes of a star that have flows, and behind them those that have just lost their last one. */
-struct arms {
-    uint32_t active, count; /* in share->arms */
-    uint32_t flows;
-    double demand;
-};
-
-static struct arms gather_arms(struct sim_share *share, const struct lane *lane)
-{
-    const uint32_t *classes = &share->lane_classes[lane->first_class];
-    uint32_t words = (lane->class_count + WORD_BITS - 1) / WORD_BITS;
-    struct arms arms = {0};
-    for (uint32_t w = 0; w < words; w++)
-        for (uint64_t left = share->active[lane->first_word + w]; left; left &= left - 1) {
-            uint32_t index = classes[w * WORD_BITS + (uint32_t)__builtin_ctzll(left)];
-            const struct rate_class *class = &share->classes[index];
-            share->arms[arms.active++] = index;
-            arms.demand += class->limit * class->flow_count;
-            arms.flows += class->flow_count;
-        }
-    arms.count = arms.active;
-    for (uint32_t w = 0; w < words; w++) {
-        uint64_t left = share->touched_bits[lane->first_word + w] & ~share->active[lane->first_word + w];
-        share->touched_bits[lane->first_word + w] = 0;
-        for (; left; left &= left - 1)
-            share->arms[arms.count++] = classes[w * WORD_BITS + (uint32_t)__builtin_ctzll(left)];
-    }
-    return arms;
-}
-
-/* The level of a star whose demand is above its bandwidth. */
-static double level_of(const struct sim_share *share, double bytes_per_s, const struct arms *arms)
-{
-    double level = bytes_per_s / arms->flows;
-    for (uint32_t below = 0;;) {
-        double taken = 0;
-        uint32_t count = 0;
-        for (uint32_t i = 0; i < arms->active; i++) {
-            const struct rate_class *class = &share->classes[share->arms[i]];
-            bool stays = class->limit < level;
-            taken += stays ? class->limit * class->flow_count : 0;
-            count += stays ? class->flow_count : 0;
-        }
-        if (count == below) return level;
-        if (count == arms->flows) return INFINITY; /* by rounding: the demand is the bandwidth */
-        below = count;
-        double next = (bytes_per_s - taken) / (arms->flows - count);
-        if (next > level) level = next;
-    }
-}
-
-static void solve_star(struct sim_share *share, uint32_t index)
-{
-    struct lane *lane = &share->lanes[index];
-    const struct arms arms = gather_arms(share, lane);
-    double level = arms.demand > lane->bytes_per_s ? level_of(share, lane->bytes_per_s, &arms) : INFINITY;
-    struct sim_rate *changed = &share->changed[share->changed_count];
-    share->changed_count += arms.count;
-    for (uint32_t i = 0; i < arms.count; i++) {
-        struct rate_class *class = &share->classes[share->arms[i]];
-        class->rate = class->limit < level ? class->limit : level;
-        changed[i] = (struct sim_rate){share->arms[i], class->rate};
-        note_private(share, class);
-    }
-    lane->touched = false;
-    note_load(share, index, arms.demand);
-}
-
 /* --- public --------------------------------------------------------------------------------- */
 
 uint32_t sim_share_class_count(const struct sim_share *share)
@@ -368,10 +284,15 @@ uint32_t sim_share_class(const struct sim_share *share, uint32_t path)
     return share->paths[path].class;
 }
 
-uint32_t sim_share_star(const struct sim_share *share, uint32_t class)
+struct sim_share_limits sim_share_limits(const struct sim_share *share, uint32_t class)
 {
     assert(class < share->class_count);
-    return share->classes[class].star;
+    const struct rate_class *c = &share->classes[class];
+    return (struct sim_share_limits){.star = c->star,
+                                     .star_bytes_per_s = c->star == NO_LANE ? 0 : share->lanes[c->star].bytes_per_s,
+                                     .trunk_bytes_per_s = c->trunk,
+                                     .full_lanes = &share->private_lanes[c->first_private],
+                                     .full_lane_count = c->private_count};
 }
 
 double sim_share_base_cap(const struct sim_share *share, uint32_t class)
@@ -413,15 +334,9 @@ uint32_t sim_share_flows(const struct sim_share *share, uint32_t class)
 uint32_t sim_share_solve(struct sim_share *share, const struct sim_rate **changed)
 {
     share->turned_count = share->changed_count = 0;
-    for (uint32_t i = 0; i < share->touched_star_count; i++)
-        solve_star(share, share->touched_stars[i]);
-    share->touched_star_count = 0;
-    if (share->touched_count > 0) {
-        uint32_t first = share->changed_count;
-        if (!solve_sole(share)) solve_component(share);
-        for (uint32_t i = first; i < share->changed_count; i++)
-            share->changed[i].bytes_per_s = share->classes[share->changed[i].class].rate;
-    }
+    if (!solve_sole(share)) solve_component(share);
+    for (uint32_t i = 0; i < share->changed_count; i++)
+        share->changed[i].bytes_per_s = share->classes[share->changed[i].class].rate;
     *changed = share->changed;
     return share->changed_count;
 }

@@ -26,9 +26,18 @@ MUST_CHECK enum status sim_share_create(struct arena *arena, const struct sim_li
 uint32_t sim_share_class_count(const struct sim_share *share);
 uint32_t sim_share_class(const struct sim_share *share, uint32_t path);
 
-/* Classes with the same number here are rated together; SIM_NO_STAR: it depends. */
+/* A class that shares one lane, with classes that share no other either, is of a star (star.h): that is
+ * the lane. A trunk is what the class has to itself, the narrowest of such lanes; infinite: none. Borrowed:
+ * the lanes that are full when the trunk is. */
 #define SIM_NO_STAR UINT32_MAX
-uint32_t sim_share_star(const struct sim_share *share, uint32_t class);
+struct sim_share_limits {
+    uint32_t star;
+    double star_bytes_per_s;
+    double trunk_bytes_per_s;
+    const uint32_t *full_lanes;
+    uint32_t full_lane_count;
+};
+struct sim_share_limits sim_share_limits(const struct sim_share *share, uint32_t class);
 
 /* What one flow of the class can do at most: the lowest of the path's cap and its own links. */
 double sim_share_base_cap(const struct sim_share *share, uint32_t class);

@@ -1,15 +1,9 @@
 /*
  * Lanes and classes of an outline (outline.h), laid out for the solver (share.c).
  *
- * A lane that one class alone crosses is a *trunk* of it: n flows get no more than 1/n of it each,
- * which is a cap that depends on n. A class whose only other lane is shared with classes of the same
- * kind belongs to a *star*:
- *
- *     class a  ==trunk 12==+
- *     class b  ==trunk 12==+-- lane 20          one level decides: everybody goes at it, or at the
- *     class c  --cap 3-----+                    limit of cap and trunk where that is less
- *
- * Machines whose devices meet at one switch or host bridge are made of stars.
+ * A lane that one class alone crosses is a *trunk* of it: n flows get no more than 1/n of it each, which
+ * is a cap that depends on n. Where a class shares one lane only, with classes that are like that, the
+ * lane is said to be a star, for whoever rates those without this solver (star.h).
  */
 #include "sim/share_state.h"
 
@@ -33,8 +27,6 @@ static enum status share_allocate(struct arena *arena, const struct sim_outline 
     share->class_lanes = sim_take(arena, o->hop_count, sizeof(uint32_t), &status, err);
     share->private_lanes = sim_take(arena, o->hop_count, sizeof(uint32_t), &status, err);
     share->own_lanes = sim_take(arena, o->hop_count, sizeof(uint32_t), &status, err);
-    share->touched_stars = sim_take(arena, o->lane_count, sizeof(uint32_t), &status, err);
-    share->arms = sim_take(arena, o->class_count, sizeof(uint32_t), &status, err);
     share->touched = sim_take(arena, o->class_count, sizeof(uint32_t), &status, err);
     share->changed = sim_take(arena, o->class_count, sizeof *share->changed, &status, err);
     share->component_lanes = sim_take(arena, o->lane_count, sizeof(uint32_t), &status, err);
@@ -102,25 +94,14 @@ static bool is_star(const struct sim_share *share, const struct lane *lane)
     return lane->class_count > 1;
 }
 
-static enum status find_stars(struct arena *arena, struct sim_share *share, struct error *err)
+static void find_stars(struct sim_share *share)
 {
-    enum status status = STATUS_OK;
-    uint32_t words = 0;
     for (uint32_t l = 0; l < share->lane_count; l++) {
-        struct lane *lane = &share->lanes[l];
-        lane->star = is_star(share, lane);
-        if (!lane->star) continue;
-        lane->first_word = words;
-        words += (lane->class_count + WORD_BITS - 1) / WORD_BITS;
-        for (uint32_t i = 0; i < lane->class_count; i++) {
-            struct rate_class *class = &share->classes[share->lane_classes[lane->first_class + i]];
-            class->star = l;
-            class->star_bit = i;
-        }
+        const struct lane *lane = &share->lanes[l];
+        if (!is_star(share, lane)) continue;
+        for (uint32_t i = 0; i < lane->class_count; i++)
+            share->classes[share->lane_classes[lane->first_class + i]].star = l;
     }
-    share->active = sim_take(arena, words, sizeof *share->active, &status, err);
-    share->touched_bits = sim_take(arena, words, sizeof *share->touched_bits, &status, err);
-    return status;
 }
 
 /* Of a path's own lanes those that are full when it goes at its base cap. */
@@ -153,9 +134,9 @@ enum status sim_share_create(struct arena *arena, const struct sim_link *links, 
         list_lane_classes(share, &outline);
         fill_classes(share, &outline);
         fill_paths(share, &outline);
-        status = find_stars(arena, share, err);
+        find_stars(share);
+        *out = share;
     }
-    if (status == STATUS_OK) *out = share;
     arena_release(&scratch);
     return status;
 }

@@ -5,7 +5,6 @@
 #include "sim/share.h"
 
 #define NO_LANE SIM_NO_STAR
-enum { WORD_BITS = 64 };
 
 struct lane {
     double bytes_per_s;
@@ -15,9 +14,6 @@ struct lane {
     uint64_t summed;   /* == share->round: `full` is up to date */
     uint32_t unfixed;  /* flows, while filling */
     uint32_t first_class, class_count; /* in share->lane_classes */
-    uint32_t first_word; /* star: in share->active and share->touched_bits, a bit for each class */
-    bool star;         /* its classes share no other lane */
-    bool touched;      /* star: in share->touched_stars */
     bool contended;    /* when last rated */
     bool full;         /* likewise */
 };
@@ -28,8 +24,7 @@ struct rate_class {
     double rate;
     double trunk_full; /* load from which on it is full */
     uint32_t flow_count;
-    uint32_t star;     /* its lane, or NO_LANE */
-    uint32_t star_bit; /* its number among the classes of that */
+    uint32_t star;     /* see struct sim_share_limits */
     bool filled;       /* its trunk is full */
     double cap;
     double trunk;      /* the narrowest lane that the class has to itself; infinite: none */
@@ -54,17 +49,12 @@ struct sim_share {
     uint32_t *class_lanes;      /* which lanes a class shares with others */
     uint32_t *private_lanes;    /* those of a class alone that can be full */
     uint32_t *own_lanes;        /* those of a path with one flow that can be full */
-    uint64_t *active;           /* bits: has flows */
-    uint64_t *touched_bits;     /* bits: has changed since the last solve */
-    uint32_t *touched_stars;    /* lanes with such a bit */
-    uint32_t *arms;             /* classes of the star at hand */
-    uint32_t *touched;          /* classes without a star that changed since the last solve */
+    uint32_t *touched;          /* classes changed since the last solve */
     struct sim_rate *changed;   /* result: classes; while filling the component is at its end */
     uint32_t *component_lanes;  /* its contended lanes */
     uint32_t *turned;           /* result: lanes that became full or no longer are */
     uint32_t lane_count, class_count, path_count;
-    uint32_t touched_count, touched_star_count;
-    uint32_t changed_count, component_lane_count, turned_count;
+    uint32_t touched_count, changed_count, component_lane_count, turned_count;
     uint32_t component_first;   /* in changed */
     uint64_t round;             /* of solving components */
 };

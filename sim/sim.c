@@ -118,7 +118,7 @@ struct sim {
     uint32_t represented;        /* devices that are not simulated, for others stand for them */
     struct sim_flows *flows;
     struct sim_interference *interference;
-    struct sim_queue *queue;     /* owners: streams, then classes of flows */
+    struct sim_queue *queue;     /* owners: streams, then bundles of flows */
     struct stream *streams;
     uint32_t stream_count;
     struct pair *pairs;          /* by device, then peer */
@@ -515,13 +515,13 @@ static enum status create_flows(struct sim *sim, struct arena *scratch, struct s
     setup.paths = paths;
     status = sim_flows_create(&sim->arena, &setup, &sim->flows, err);
     if (status != STATUS_OK) return status;
-    uint32_t owners = sim->stream_count + sim_flows_class_count(sim->flows);
+    uint32_t owners = sim->stream_count + sim_flows_bundle_count(sim->flows);
     status = sim_queue_create(&sim->arena, owners, &sim->queue, err);
     if (status != STATUS_OK) return status;
-    uint32_t *class_owners = sim_take(&sim->arena, owners, sizeof *class_owners, &status, err);
+    uint32_t *bundle_owners = sim_take(&sim->arena, owners, sizeof *bundle_owners, &status, err);
     if (status != STATUS_OK) return status;
-    for (uint32_t c = 0; c < owners - sim->stream_count; c++) class_owners[c] = sim->stream_count + c;
-    sim_flows_attach(sim->flows, sim->queue, class_owners);
+    for (uint32_t b = 0; b < owners - sim->stream_count; b++) bundle_owners[b] = sim->stream_count + b;
+    sim_flows_attach(sim->flows, sim->queue, bundle_owners);
     *out = paths;
     return sim_interference_attach(sim->interference, &sim->arena, sim->flows, sim->queue, devices,
                                    setup.path_count, err);
@@ -800,7 +800,7 @@ static enum status fill_result(const struct sim *sim, struct sim_result *result,
         result->streams[s] = (struct sim_stream_use){.busy_s = sim->streams[s].busy_s,
                                                      .operations = sim->streams[s].operations};
     if (sim->represented > 0) copy_to_represented(sim, result);
-    sim_flows_uses(sim->flows, result->links);
+    if (sim_flows_uses(sim->flows, result->links, err) != STATUS_OK) return err->status;
     result->makespan_s = sim->now_s; /* the first operation starts at 0 */
     result->operations = sim->total;
     result->events = sim->events;

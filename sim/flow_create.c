@@ -1,0 +1,178 @@
+/* See flow_state.h. Which classes are of a star is share.c's to say; whether its flows are few enough, and
+ * nobody is going to change their caps, is found out here. */
+#include "sim/flow_state.h"
+
+#include "sim/take.h"
+
+static void copy_hops(struct sim_flows *flows, const struct sim_flows_setup *setup)
+{
+    uint32_t used = 0;
+    for (uint32_t p = 0; p < setup->path_count; p++) {
+        flows->paths[p].first_link = used;
+        flows->paths[p].link_count = setup->paths[p].hop_count;
+        const uint32_t *lanes;
+        flows->paths[p].has_own_lanes = sim_share_own_lanes(flows->share, p, &lanes) > 0;
+        for (uint32_t h = 0; h < setup->paths[p].hop_count; h++) {
+            flows->path_links[used] = setup->paths[p].hops[h].link;
+            flows->path_directions[used++] = (uint8_t)setup->paths[p].hops[h].direction;
+        }
+    }
+}
+
+/* The flows of all paths, in their order. */
+static void fill_flows(struct sim_flows *flows, const struct sim_flows_setup *setup)
+{
+    uint32_t flow = 0;
+    for (uint32_t p = 0; p < setup->path_count; p++)
+        for (uint32_t i = 0; i < setup->paths[p].flow_limit; i++)
+            flows->flows[flow++] = (struct flow_state){
+                .path = p, .class = sim_share_class(flows->share, p), .star = NO_STAR};
+}
+
+/* --- stars ----------------------------------------------------------------------------------- */
+
+/* Per lane of a star. */
+struct candidate {
+    uint32_t flow_count;
+    bool refused;
+    uint32_t star; /* its number, once it has one */
+};
+
+/* Caps of paths in groups may be set; a trunk and lanes of a path's own are two things to be full. */
+static bool fits_star(const struct sim_flows *flows, const struct sim_path *path, uint32_t class,
+                      bool has_own_lanes)
+{
+    double trunk = sim_share_limits(flows->share, class).trunk_bytes_per_s;
+    return path->group == SIM_NO_GROUP && (trunk == INFINITY || !has_own_lanes);
+}
+
+static void count_candidates(const struct sim_flows *flows, const struct sim_flows_setup *setup,
+                             struct candidate *lanes)
+{
+    for (uint32_t p = 0; p < setup->path_count; p++) {
+        uint32_t class = sim_share_class(flows->share, p);
+        uint32_t lane = sim_share_limits(flows->share, class).star;
+        if (lane == SIM_NO_STAR) continue;
+        lanes[lane].flow_count += setup->paths[p].flow_limit;
+        lanes[lane].refused |= lanes[lane].flow_count > SIM_STAR_FLOWS_MAX ||
+                               !fits_star(flows, &setup->paths[p], class, flows->paths[p].has_own_lanes);
+    }
+}
+
+static void place_flow(struct sim_flows *flows, uint32_t index, struct candidate *lane,
+                       const struct sim_share_limits *limits)
+{
+    struct flow_state *flow = &flows->flows[index];
+    struct sim_star_arm *arm = &flows->arms[flow->class];
+    struct sim_star *star = &flows->stars[lane->star];
+    flow->star = lane->star;
+    flow->member = lane->flow_count++;
+    arm->cap = sim_share_base_cap(flows->share, flow->class);
+    arm->trunk = limits->trunk_bytes_per_s;
+    arm->places |= UINT64_C(1) << flow->member;
+    star->bytes_per_s = limits->star_bytes_per_s;
+    star->lane = limits->star;
+    flows->star_flows[lane->star * SIM_STAR_FLOWS_MAX + flow->member] = index;
+}
+
+static enum status create_stars(struct arena *arena, struct sim_flows *flows,
+                                const struct sim_flows_setup *setup, struct error *err)
+{
+    struct arena scratch = {0};
+    enum status status = STATUS_OK;
+    uint32_t lane_count = flows->link_count * 2;
+    struct candidate *lanes = sim_take(&scratch, lane_count, sizeof *lanes, &status, err);
+    if (status == STATUS_OK) count_candidates(flows, setup, lanes);
+    for (uint32_t l = 0; l < lane_count && status == STATUS_OK; l++) {
+        lanes[l].refused |= lanes[l].flow_count == 0;
+        lanes[l].star = lanes[l].refused ? NO_STAR : flows->star_count++;
+        lanes[l].flow_count = 0;
+    }
+    flows->arms = sim_take(arena, flows->class_count, sizeof *flows->arms, &status, err);
+    flows->stars = sim_take(arena, flows->star_count, sizeof *flows->stars, &status, err);
+    flows->touched_stars = sim_take(arena, flows->star_count, sizeof(uint32_t), &status, err);
+    flows->star_flows = sim_take(arena, (size_t)flows->star_count * SIM_STAR_FLOWS_MAX, sizeof(uint32_t),
+                                 &status, err);
+    for (uint32_t f = 0; f < flows->flow_count && status == STATUS_OK; f++) {
+        const struct sim_share_limits limits = sim_share_limits(flows->share, flows->flows[f].class);
+        if (limits.star == SIM_NO_STAR || lanes[limits.star].refused) continue;
+        place_flow(flows, f, &lanes[limits.star], &limits);
+    }
+    for (uint32_t l = 0; l < lane_count && status == STATUS_OK; l++) {
+        if (lanes[l].refused) continue;
+        struct sim_star *star = &flows->stars[lanes[l].star];
+        star->flows = sim_take(arena, lanes[l].flow_count, sizeof *star->flows, &status, err);
+    }
+    arena_release(&scratch);
+    return status;
+}
+
+/* --- clocks ---------------------------------------------------------------------------------- */
+
+static enum status create_clocks(struct arena *arena, struct sim_flows *flows, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (uint32_t f = 0; f < flows->flow_count; f++)
+        flows->classes[flows->flows[f].class].flow_count += flows->flows[f].star == NO_STAR;
+    uint32_t used = 0;
+    for (uint32_t c = 0; c < flows->class_count && status == STATUS_OK; c++) {
+        struct class_clock *class = &flows->classes[c];
+        if (class->flow_count == 0) continue; /* of a star */
+        class->full_rate = sim_share_base_cap(flows->share, c) * SIM_FULL;
+        class->first_member = used;
+        used += class->flow_count;
+        status = sim_queue_create(arena, class->flow_count, &class->ends, err);
+        class->flow_count = 0;
+        class->bundle = flows->bundle_count++;
+        flows->bundle_classes[class->bundle] = c;
+    }
+    for (uint32_t f = 0; f < flows->flow_count && status == STATUS_OK; f++) {
+        struct class_clock *class = &flows->classes[flows->flows[f].class];
+        if (flows->flows[f].star != NO_STAR) continue;
+        flows->flows[f].member = class->flow_count;
+        flows->members[class->first_member + class->flow_count++] = f;
+    }
+    for (uint32_t c = 0; c < flows->class_count; c++) flows->classes[c].flow_count = 0;
+    return status;
+}
+
+/* --- all of it ------------------------------------------------------------------------------- */
+
+enum status sim_flows_create(struct arena *arena, const struct sim_flows_setup *setup,
+                             struct sim_flows **out, struct error *err)
+{
+    struct sim_share *share;
+    enum status status = sim_share_create(arena, setup->links, setup->link_count, setup->paths,
+                                          setup->path_count, &share, err);
+    if (status != STATUS_OK) return status;
+    uint32_t hops = 0, flow_count = 0;
+    for (uint32_t p = 0; p < setup->path_count; p++) {
+        hops += setup->paths[p].hop_count;
+        flow_count += setup->paths[p].flow_limit;
+    }
+    struct sim_flows *flows = sim_take(arena, 1, sizeof *flows, &status, err);
+    if (status != STATUS_OK) return status;
+    flows->share = share;
+    flows->class_count = sim_share_class_count(share);
+    flows->flow_count = flow_count;
+    flows->path_count = setup->path_count;
+    flows->link_count = setup->link_count;
+    flows->classes = sim_take(arena, flows->class_count, sizeof *flows->classes, &status, err);
+    flows->flows = sim_take(arena, flow_count, sizeof *flows->flows, &status, err);
+    flows->paths = sim_take(arena, flows->path_count, sizeof *flows->paths, &status, err);
+    flows->links = sim_take(arena, flows->link_count, sizeof *flows->links, &status, err);
+    flows->lanes = sim_take(arena, (size_t)flows->link_count * 2, sizeof *flows->lanes, &status, err);
+    flows->members = sim_take(arena, flow_count, sizeof *flows->members, &status, err);
+    flows->path_links = sim_take(arena, hops, sizeof *flows->path_links, &status, err);
+    flows->path_directions = sim_take(arena, hops, sizeof *flows->path_directions, &status, err);
+    if (status != STATUS_OK) return status;
+    copy_hops(flows, setup);
+    fill_flows(flows, setup);
+    status = create_stars(arena, flows, setup, err);
+    flows->bundle_count = flows->star_count;
+    flows->bundle_classes =
+        sim_take(arena, flows->star_count + flows->class_count, sizeof(uint32_t), &status, err);
+    if (status == STATUS_OK) status = create_clocks(arena, flows, err);
+    if (status == STATUS_OK) *out = flows;
+    return status;
+}

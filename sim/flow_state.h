@@ -1,0 +1,71 @@
+/* What flow.c keeps and flow_create.c makes: for these two alone. */
+#ifndef SPILLWAY_SIM_FLOW_STATE_H
+#define SPILLWAY_SIM_FLOW_STATE_H
+
+#include "sim/flow.h"
+#include "sim/star.h"
+
+#define NO_STAR UINT32_MAX
+
+/* Of a class that is of no star. */
+struct class_clock {
+    double served;     /* bytes, at `read_s`, to each flow since the clock was at zero */
+    double read_s;
+    double rate;       /* bytes/s; 0 without flows: the clock stands still */
+    double first_end;  /* of the flows under way: the least reading, and the order there */
+    uint64_t first_order;
+    struct sim_queue *ends; /* owner: the flow's number in the class */
+    double full_rate;  /* from here on it goes at its base cap */
+    double full_s;     /* spent at the base cap */
+    uint32_t first_member; /* in flows->members */
+    uint32_t flow_count;   /* under way */
+    uint32_t bundle;
+    bool full;         /* goes at its base cap */
+};
+
+struct flow_state {
+    uint32_t path, class;
+    uint32_t star;      /* or NO_STAR */
+    uint32_t member;    /* number in its class; of a star: its place */
+    double full_from_s; /* the class's full_s when the flow began */
+};
+
+struct flow_path {
+    uint64_t bytes;     /* of all its flows */
+    uint32_t first_link, link_count; /* in flows->path_links */
+    bool has_own_lanes;
+};
+
+struct link_state {
+    uint32_t flow_count;
+    double busy_from_s;
+    double busy_s;
+};
+
+struct lane_state {
+    double full_from_s;
+    double full_s;
+};
+
+struct sim_flows {
+    struct sim_share *share;
+    struct class_clock *classes;
+    struct flow_state *flows;
+    struct flow_path *paths;
+    struct link_state *links;
+    struct lane_state *lanes;  /* 2 per link */
+    uint32_t *members;         /* the flows of each class */
+    uint32_t *path_links;
+    uint8_t *path_directions;  /* beside path_links */
+    struct sim_star *stars;
+    struct sim_star_arm *arms; /* by class; of stars */
+    uint32_t *star_flows;      /* flows by star and place: SIM_STAR_FLOWS_MAX of each star */
+    uint32_t *touched_stars;
+    struct sim_queue *queue;
+    const uint32_t *owners;    /* by bundle: its entry in the queue */
+    uint32_t *bundle_classes;  /* by bundle, of those that are no stars, which are the first ones */
+    uint32_t bundle_count, star_count, touched_star_count;
+    uint32_t class_count, flow_count, path_count, link_count;
+};
+
+#endif

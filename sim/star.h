@@ -1,0 +1,170 @@
+/*
+ * A few flows that meet in one lane: their rates in closed form, and what is left of each.
+ *
+ *     class a  ==trunk 12==+
+ *     class b  ==trunk 12==+-- lane 20      one level decides: every flow goes at it, or at its limit
+ *     class c  --cap 3-----+                where that is less
+ *
+ * A trunk is a lane that one class has to itself: n flows of it get 1/n each at most. The limit of a flow
+ * is the least of its cap and that. Machines whose devices meet at one switch or host bridge are made of
+ * stars. The level is what those that stay below it leave of the lane, over the flows that do not; it is
+ * guessed as bandwidth / flows, and rises while that puts more flows below it.
+ *
+ * All flows of a star lie side by side, in at most 64 places, and a bit says which are under way. At an
+ * event all of them are advanced by what they were served since the one before; rates and the first end
+ * follow in one pass each. With the three or four flows that a group of devices has under way, that is a
+ * tenth of what the general solver costs (share.h), of which this is a special case.
+ *
+ * These functions are inline because they are all that most events do to flows; flow.c calls them.
+ */
+#ifndef SPILLWAY_SIM_STAR_H
+#define SPILLWAY_SIM_STAR_H
+
+#include <assert.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/outline.h"
+
+enum { SIM_STAR_FLOWS_MAX = 64 };
+
+struct sim_star_flow {
+    double left;      /* bytes, at the star's read_s */
+    double rate;      /* bytes/s */
+    double limit;     /* likewise: what it can do beside the other flows of its class */
+    double full_rate; /* from here on its own lanes, or the trunk, are full; infinite for all flows of a
+                         class but one, that the trunk be counted once */
+    double full_s;    /* so long they were */
+    uint64_t order;   /* decides between flows that end at the same time */
+};
+
+/* A class of the star. */
+struct sim_star_arm {
+    double cap, trunk;  /* bytes/s; trunk: infinite where there is none */
+    uint64_t places;    /* bits */
+};
+
+struct sim_star {
+    double bytes_per_s;
+    double read_s;      /* the last time that flows were advanced to */
+    double full_s;      /* the lane was full for so long */
+    uint64_t active;    /* bits: places with a flow under way */
+    struct sim_star_flow *flows; /* by place */
+    uint32_t first;     /* place: the next to end */
+    uint32_t lane;
+    bool full, touched;
+};
+
+static inline uint32_t sim_star_bit(uint64_t places)
+{
+    return (uint32_t)__builtin_ctzll(places);
+}
+
+static inline void sim_star_advance(struct sim_star *star, double now_s)
+{
+    double elapsed_s = now_s - star->read_s;
+    assert(elapsed_s >= 0);
+    star->read_s = now_s;
+    star->full_s += star->full ? elapsed_s : 0;
+    for (uint64_t left = star->active; left; left &= left - 1) {
+        struct sim_star_flow *flow = &star->flows[sim_star_bit(left)];
+        flow->left -= flow->rate * elapsed_s;
+        flow->full_s += flow->rate >= flow->full_rate ? elapsed_s : 0;
+    }
+}
+
+/* The arm has one flow more, or less. */
+static inline void sim_star_limit(struct sim_star *star, const struct sim_star_arm *arm)
+{
+    uint64_t places = star->active & arm->places;
+    double part = arm->trunk;
+    if (places == 0) return;
+    if (places & (places - 1)) {
+        uint32_t count = 0;
+        for (uint64_t left = places; left; left &= left - 1) count++;
+        part /= count;
+    }
+    double limit = part < arm->cap ? part : arm->cap;
+    double full_rate = (arm->trunk < INFINITY ? part : arm->cap) * SIM_FULL;
+    for (uint64_t left = places; left; left &= left - 1) {
+        struct sim_star_flow *flow = &star->flows[sim_star_bit(left)];
+        flow->limit = limit;
+        flow->full_rate = full_rate;
+        if (arm->trunk < INFINITY) full_rate = INFINITY;
+    }
+}
+
+/* The star is advanced to now. */
+static inline void sim_star_begin(struct sim_star *star, const struct sim_star_arm *arm, uint32_t place,
+                                  double volume, uint64_t order)
+{
+    struct sim_star_flow *flow = &star->flows[place];
+    assert(!(star->active >> place & 1));
+    star->active |= UINT64_C(1) << place;
+    flow->left = volume;
+    flow->order = order;
+    flow->rate = 0;
+    sim_star_limit(star, arm);
+}
+
+static inline void sim_star_end(struct sim_star *star, const struct sim_star_arm *arm, uint32_t place)
+{
+    assert(star->active >> place & 1);
+    star->active &= ~(UINT64_C(1) << place);
+    sim_star_limit(star, arm);
+}
+
+/* The level where the demand is above the bandwidth. */
+static inline double sim_star_level(const struct sim_star *star, uint32_t count, double least)
+{
+    double level = star->bytes_per_s / count;
+    if (!(least < level)) return level;
+    for (uint32_t below = 0;;) {
+        double taken = 0;
+        uint32_t staying = 0;
+        for (uint64_t left = star->active; left; left &= left - 1) {
+            double limit = star->flows[sim_star_bit(left)].limit;
+            bool stays = limit < level;
+            taken += stays ? limit : 0;
+            staying += stays;
+        }
+        if (staying == below) return level;
+        if (staying == count) return INFINITY; /* by rounding: the demand is the bandwidth */
+        below = staying;
+        double next = (star->bytes_per_s - taken) / (count - staying);
+        if (next > level) level = next;
+    }
+}
+
+/* Rate the flows and find the first to end, star->first, by (time, order). There is one, and the star is
+ * advanced. Returns the time. */
+static inline double sim_star_rate(struct sim_star *star)
+{
+    double demand = 0, least = INFINITY, level = INFINITY;
+    uint32_t count = 0;
+    for (uint64_t left = star->active; left; left &= left - 1, count++) {
+        double limit = star->flows[sim_star_bit(left)].limit;
+        demand += limit;
+        least = limit < least ? limit : least;
+    }
+    star->full = demand >= star->bytes_per_s * SIM_FULL;
+    if (demand > star->bytes_per_s) level = sim_star_level(star, count, least);
+    double first_s = INFINITY, now_s = star->read_s;
+    uint64_t first_order = UINT64_MAX;
+    for (uint64_t left = star->active; left; left &= left - 1) {
+        uint32_t place = sim_star_bit(left);
+        struct sim_star_flow *flow = &star->flows[place];
+        double volume = flow->left > 0 ? flow->left : 0;
+        flow->rate = flow->limit < level ? flow->limit : level;
+        double end_s = now_s + volume / flow->rate;
+        bool before = end_s < first_s;
+        if (__builtin_expect(end_s <= first_s && !before, 0)) before = flow->order < first_order;
+        first_s = before ? end_s : first_s;
+        first_order = before ? flow->order : first_order;
+        star->first = before ? place : star->first;
+    }
+    return first_s;
+}
+
+#endif
