@@ -141,7 +141,7 @@ static void links_enter(struct sim_flows *flows, const struct flow_path *path, d
 {
     for (uint32_t i = 0; i < path->link_count; i++) {
         struct link_state *link = &flows->links[flows->path_links[path->first_link + i]];
-        if (link->flow_count++ == 0) link->busy_from_s = now_s;
+        link->busy_s -= link->flow_count++ == 0 ? now_s : 0;
     }
 }
 
@@ -150,7 +150,7 @@ static void links_leave(struct sim_flows *flows, const struct flow_path *path, d
     for (uint32_t i = 0; i < path->link_count; i++) {
         struct link_state *link = &flows->links[flows->path_links[path->first_link + i]];
         assert(link->flow_count > 0);
-        if (--link->flow_count == 0) link->busy_s += now_s - link->busy_from_s;
+        link->busy_s += --link->flow_count == 0 ? now_s : 0;
     }
 }
 
@@ -282,6 +282,7 @@ static void settle_stars(struct sim_flows *flows)
 uint32_t sim_flows_settle(struct sim_flows *flows, double now_s, const struct sim_rate **changed)
 {
     settle_stars(flows);
+    if (flows->bundle_count == flows->star_count) return 0;
     uint32_t count = sim_share_solve(flows->share, changed);
     if (count == 0) return 0;
     for (uint32_t i = 0; i < count; i++)

@@ -38,8 +38,7 @@ struct flow_path {
 
 struct link_state {
     uint32_t flow_count;
-    double busy_from_s;
-    double busy_s;
+    double busy_s;      /* less the time from which on it is busy, while it is */
 };
 
 struct lane_state {

@@ -87,6 +87,7 @@ static void begin_flow(struct live *live, uint32_t number)
     const struct live_slot *slot = &live->slots[number];
     bool out = slot->phase == LIVE_OUT;
     double volume = out ? slot->unit->out_volume : slot->unit->in_volume;
+    if (volume < 0) volume = 0;
     uint32_t flow = (slot->device + out) * live->slot_limit + number; /* of path 2 device + out */
     sim_flows_begin(live->flows, flow, volume, out ? slot->unit->out_bytes : slot->unit->in_bytes,
                     event_order(EVENT_END, slot), live->now_s);
@@ -96,7 +97,10 @@ static void begin_flow(struct live *live, uint32_t number)
 static void begin_copy(struct live *live, uint32_t number, enum live_phase phase)
 {
     struct live_slot *slot = &live->slots[number];
-    double latency_s = phase == LIVE_OUT ? slot->unit->out_latency_s : slot->unit->in_latency_s;
+    const struct live_device *device = &live->devices[slot->device];
+    bool out = phase == LIVE_OUT;
+    double volume = out ? slot->unit->out_volume : slot->unit->in_volume;
+    double latency_s = volume < 0 ? -volume : out ? device->out_latency_s : device->in_latency_s;
     begin_activity(live, slot, phase);
     if (latency_s > 0)
         sim_queue_set(live->queue, live->latency_owners[number], live->now_s + latency_s,
@@ -156,7 +160,7 @@ static void choose(struct live *live, struct policy_choice choice)
         job->repeats--;
         job->minibatch++;
     }
-    if (there || !live_copies(unit, false))
+    if (there || !live_copies(unit->in_volume))
         is_loaded(live, number);
     else
         begin_copy(live, number, LIVE_IN);
@@ -200,7 +204,10 @@ static enum status computed(struct live *live, uint32_t d, struct error *err)
         if (++device->first_loaded == live->slot_limit) device->first_loaded = 0;
         begin_compute(live, next);
     }
-    if (!live_copies(live->slots[number].unit, true)) return is_over(live, number, err);
+    const struct live_slot *slot = &live->slots[number];
+    const struct live_job *job = &live->jobs[slot->job];
+    __builtin_prefetch(&live->units[job->first_unit + job->unit]); /* the next one, looked at when this is over */
+    if (!live_copies(slot->unit->out_volume)) return is_over(live, number, err);
     begin_copy(live, number, LIVE_OUT);
     return STATUS_OK;
 }

@@ -179,19 +179,20 @@ static enum status create_devices(struct live *live, struct error *err)
 
 /* --- jobs and units -------------------------------------------------------------------------- */
 
-/* A copy of `bytes`, or of so many ticks: what it waits and then moves. As in sim.c the volume is whatever
- * makes it last as long as it should; where that is the bytes but for rounding, it is the bytes. */
-static void copy_on(const struct live *live, uint32_t device, enum copy_direction direction, int64_t ticks,
-                    uint64_t bytes, double *latency_s, double *volume)
+/* The volume of a copy of `bytes`, or of so many ticks. As in sim.c it is whatever makes the copy last as
+ * long as it should; where that is the bytes but for rounding, it is the bytes. */
+static double volume_on(const struct live *live, uint32_t device, enum copy_direction direction,
+                        int64_t ticks, uint64_t bytes)
 {
     const struct live_device *d = &live->devices[device];
     double rate = direction == COPY_H2D ? d->in_rate : d->out_rate;
     double alone_s = (double)ticks / live->ticks_per_s;
     if (!live->options->timed_copies)
         alone_s = bytes > 0 ? cost_copy_s(live->hardware, device, direction, bytes) : 0;
-    *latency_s = fmin(direction == COPY_H2D ? d->in_latency_s : d->out_latency_s, alone_s);
-    *volume = (alone_s - *latency_s) * rate;
-    if (fabs(*volume - (double)bytes) <= 1e-9 * (double)bytes) *volume = (double)bytes;
+    double latency_s = direction == COPY_H2D ? d->in_latency_s : d->out_latency_s;
+    if (alone_s <= latency_s) return -alone_s;
+    double volume = (alone_s - latency_s) * rate;
+    return fabs(volume - (double)bytes) <= 1e-9 * (double)bytes ? (double)bytes : volume;
 }
 
 static struct live_unit unit_on(const struct live *live, uint32_t unit, uint32_t device)
@@ -205,9 +206,8 @@ static struct live_unit unit_on(const struct live *live, uint32_t unit, uint32_t
         .memory = u->memory,
         .compute_ticks = (double)instance_compute_min(in, unit),
         .shard = u->shard};
-    copy_on(live, device, COPY_H2D, u->in, u->in_bytes, &made.in_latency_s, &made.in_volume);
-    if (u->writes)
-        copy_on(live, device, COPY_D2H, u->out, u->out_bytes, &made.out_latency_s, &made.out_volume);
+    made.in_volume = volume_on(live, device, COPY_H2D, u->in, u->in_bytes);
+    if (u->writes) made.out_volume = volume_on(live, device, COPY_D2H, u->out, u->out_bytes);
     return made;
 }
 
@@ -224,7 +224,9 @@ static enum status create_units(struct live *live, struct error *err)
         live->devices[d].kind = kind;
     }
     size_t count = (size_t)in->unit_count * live->kind_count;
-    live->units = sim_take(&live->arena, count, sizeof *live->units, &status, err);
+    char *lines = sim_take(&live->arena, count + 1, sizeof *live->units, &status, err);
+    if (status == STATUS_OK)
+        live->units = (struct live_unit *)(void *)(lines + (LIVE_LINE - (uintptr_t)lines % LIVE_LINE) % LIVE_LINE);
     live->costs = sim_take(&live->arena, (size_t)in->unit_count * in->class_count, sizeof *live->costs,
                            &status, err);
     for (uint32_t k = 0; k < live->kind_count && status == STATUS_OK; k++)

@@ -9,22 +9,24 @@
 
 #define NO_SLOT UINT32_MAX
 
+enum { LIVE_LINE = 64 };
 enum live_phase { LIVE_IN, LIVE_COMPUTE, LIVE_OUT };
 
-/* A unit on one kind of device. */
+/* A unit on one kind of device: a cache line. */
 struct live_unit {
     double compute_s;
-    double in_volume, out_volume; /* see sim/flow.h; with no latency either, nothing is to be copied */
-    double in_latency_s, out_latency_s;
+    double in_volume, out_volume; /* see sim/flow.h; 0: nothing is to be copied; below 0: that many seconds,
+                                     which are all latency */
     uint64_t in_bytes, out_bytes;
     uint64_t memory;
     double compute_ticks;   /* the least of all kinds */
     uint32_t shard;
 };
+static_assert(sizeof(struct live_unit) == LIVE_LINE, "a unit is a cache line");
 
-static inline bool live_copies(const struct live_unit *unit, bool out)
+static inline bool live_copies(double volume)
 {
-    return out ? unit->out_volume + unit->out_latency_s > 0 : unit->in_volume + unit->in_latency_s > 0;
+    return volume > 0 || volume < 0;
 }
 
 struct live_job {
@@ -75,7 +77,7 @@ struct live {
     struct policy_job *jobs_shown;
     struct policy_device *devices_shown;
     struct policy_cost *costs;     /* (unit_count, class_count) */
-    struct live_unit *units;       /* (kind_count, unit_count) */
+    struct live_unit *units;       /* (kind_count, unit_count), each in a cache line */
     struct live_job *jobs;
     struct live_slot *slots;       /* device_count * slot_limit */
     struct live_device *devices;
@@ -84,6 +86,7 @@ struct live {
     struct live_set *with_free;    /* [n]: devices with n free slots; n up to slot_limit */
     struct sim_queue *ranked;      /* owners: jobs that are ready, by rank; NULL: it is asked anew */
     uint32_t ready_count;          /* jobs */
+    uint32_t sole_ready;           /* when there is one: which, or POLICY_NONE if that is not known */
     struct sim_flows *flows;
     struct sim_interference *interference;
     struct sim_queue *queue;

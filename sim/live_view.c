@@ -75,7 +75,8 @@ uint32_t live_take_slot(struct live *live, uint32_t job, uint32_t device, const 
     show_slots(live, device, shown->slots, shown->slots - 1);
     shown->memory -= unit->memory;
     if (shown->memory < d->memory_least) d->memory_least = shown->memory;
-    shown->free = fmax(shown->free, live->view.now) + unit->compute_ticks;
+    if (shown->free < live->view.now) shown->free = live->view.now;
+    shown->free += unit->compute_ticks;
     shown->job = job;
     shown->shard = unit->shard;
     struct policy_job *j = &live->jobs_shown[job];
@@ -85,6 +86,7 @@ uint32_t live_take_slot(struct live *live, uint32_t job, uint32_t device, const 
     j->remaining -= unit->compute_ticks;
     if (live->ranked) sim_queue_remove(live->ranked, job);
     live->ready_count--;
+    live->sole_ready = POLICY_NONE;
     return device * live->slot_limit + slot;
 }
 
@@ -111,7 +113,7 @@ enum status live_show_ready(struct live *live, uint32_t job, struct error *err)
     shown->shard = unit->shard;
     shown->memory = unit->memory;
     shown->next = live->costs + (size_t)index * live->in->class_count;
-    live->ready_count++;
+    live->sole_ready = live->ready_count++ == 0 ? job : POLICY_NONE;
     if (!live->ranked) return STATUS_OK;
     double rank = live->options->policy->rank(live->session.state, &live->view, job);
     if (isnan(rank))
@@ -137,15 +139,24 @@ static uint32_t device_for(const struct live *live, uint32_t job)
     return lowest_asking(live);
 }
 
+/* There is one. */
+static uint32_t first_ready(struct live *live)
+{
+    struct sim_event first;
+    if (live->sole_ready != POLICY_NONE) return live->sole_ready;
+    bool some = sim_queue_first(live->ranked, &first);
+    assert(some);
+    return first.owner;
+}
+
 enum status live_ask(struct live *live, struct policy_choice *out, bool *waits, struct error *err)
 {
     assert(live->open_slots > 0);
     live->view.now = live->now_s * live->ticks_per_s;
-    struct sim_event first;
-    if (live->ranked && sim_queue_first(live->ranked, &first)) {
-        uint32_t device = device_for(live, first.owner);
-        if (holds(live, device, first.owner)) {
-            *out = (struct policy_choice){first.owner, device};
+    if (live->ranked) {
+        uint32_t job = first_ready(live), device = device_for(live, job);
+        if (holds(live, device, job)) {
+            *out = (struct policy_choice){job, device};
             *waits = false;
             live->session.decisions++;
             return STATUS_OK;

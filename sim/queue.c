@@ -55,10 +55,10 @@ static inline double time_of_key(uint64_t key)
 static inline struct sim_queue_node first_of(const struct sim_queue *queue, struct sim_queue_node a,
                                              struct sim_queue_node b)
 {
-    bool second = b.time < a.time;
-    if (__builtin_expect(b.time == a.time, 0)) second = queue->orders[b.owner] < queue->orders[a.owner];
-    a.time = second ? b.time : a.time;
-    a.owner = second ? b.owner : a.owner;
+    if (__builtin_expect(b.time == a.time, 0) && queue->orders[b.owner] < queue->orders[a.owner])
+        return b;
+    a.owner = b.time < a.time ? b.owner : a.owner;
+    a.time = b.time < a.time ? b.time : a.time;
     return a;
 }
 
@@ -67,7 +67,7 @@ static inline struct sim_queue_node play_block(const struct sim_queue *queue, ui
     uint32_t first = block * BLOCK;
     struct sim_queue_node best = {absent, first};
     for (uint32_t left = queue->present[block]; left; left &= left - 1) {
-        uint32_t owner = first + (uint32_t)__builtin_ctz(left);
+        uint64_t owner = first + (uint32_t)__builtin_ctz(left);
         best = first_of(queue, best, (struct sim_queue_node){queue->times[owner], owner});
     }
     return best;
@@ -134,7 +134,7 @@ static inline bool first_entry(struct sim_queue *queue, struct sim_event *out)
     if (first->time == absent) return false;
     *out = (struct sim_event){.time_s = time_of_key(first->time),
                               .order = queue->orders[first->owner],
-                              .owner = first->owner};
+                              .owner = (uint32_t)first->owner};
     return true;
 }
 

@@ -64,7 +64,7 @@ enum { SIM_QUEUE_NOTED_MAX = 4 };
 
 struct sim_queue_node {
     uint64_t time;         /* a key; UINT64_MAX: no entry */
-    uint32_t owner;
+    uint64_t owner;
 };
 
 struct sim_queue {

@@ -65,6 +65,7 @@ static inline void sim_star_advance(struct sim_star *star, double now_s)
 {
     double elapsed_s = now_s - star->read_s;
     assert(elapsed_s >= 0);
+    if (!(elapsed_s > 0)) return;
     star->read_s = now_s;
     star->full_s += star->full ? elapsed_s : 0;
     for (uint64_t left = star->active; left; left &= left - 1) {
