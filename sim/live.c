@@ -198,18 +198,18 @@ static enum status computed(struct live *live, uint32_t d, struct error *err)
     }
     end_activity(live, number);
     device->computing = NO_SLOT;
+    const struct live_slot *slot = &live->slots[number];
+    const struct live_job *job = &live->jobs[slot->job];
+    bool copies = live_copies(slot->unit->out_volume);
+    if (copies) begin_copy(live, number, LIVE_OUT);
+    __builtin_prefetch(&live->units[job->first_unit + job->unit]); /* looked at when this one is over */
     if (device->loaded > 0) {
         uint32_t next = live->loaded[d * live->slot_limit + device->first_loaded];
         device->loaded--;
         if (++device->first_loaded == live->slot_limit) device->first_loaded = 0;
         begin_compute(live, next);
     }
-    const struct live_slot *slot = &live->slots[number];
-    const struct live_job *job = &live->jobs[slot->job];
-    __builtin_prefetch(&live->units[job->first_unit + job->unit]); /* the next one, looked at when this is over */
-    if (!live_copies(slot->unit->out_volume)) return is_over(live, number, err);
-    begin_copy(live, number, LIVE_OUT);
-    return STATUS_OK;
+    return copies ? STATUS_OK : is_over(live, number, err);
 }
 
 static enum status copied(struct live *live, uint32_t flow, struct error *err)

@@ -31,6 +31,8 @@ struct sim_live_options {
     const struct hardware *hardware; /* as many devices as the instance has */
     const struct policy *policy;
     uint64_t seed;
+    const double *compute_s; /* (unit_count, class_count): what units compute for in truth; NULL: as the
+                                instance says, which is also what policies see */
     bool timed_copies; /* on an idle machine copies last `in` and `out`; else what their bytes cost */
     bool scan;         /* a policy's rank() is asked for all jobs in every decision, none is kept */
     bool record_spans; /* see struct sim_options */

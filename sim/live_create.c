@@ -199,8 +199,11 @@ static struct live_unit unit_on(const struct live *live, uint32_t unit, uint32_t
 {
     const struct instance *in = live->in;
     const struct instance_unit *u = &in->units[unit];
+    uint32_t class = in->device_class[device];
+    const double *actual_s = live->options->compute_s;
     struct live_unit made = {
-        .compute_s = (double)instance_compute(in, unit, in->device_class[device]) / live->ticks_per_s,
+        .compute_s = actual_s ? actual_s[(size_t)unit * in->class_count + class]
+                              : (double)instance_compute(in, unit, class) / live->ticks_per_s,
         .in_bytes = u->in_bytes,
         .out_bytes = u->writes ? u->out_bytes : 0,
         .memory = u->memory,
