@@ -82,7 +82,8 @@ uint32_t live_take_slot(struct live *live, uint32_t job, uint32_t device, const 
     struct policy_job *j = &live->jobs_shown[job];
     j->last_device = device;
     j->taken = true;
-    j->ready = shown->free + live->jobs_shown[job].next[shown->kind].out;
+    double out_s = unit->out_volume < 0 ? -unit->out_volume : unit->out_volume / d->out_rate;
+    j->ready = shown->free + out_s * live->ticks_per_s;
     j->remaining -= unit->compute_ticks;
     if (live->ranked) sim_queue_remove(live->ranked, job);
     live->ready_count--;
