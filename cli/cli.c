@@ -37,7 +37,7 @@ const struct cli_verb cli_verbs[] = {
      verb_hardware_check},
     {"plan", NULL, "JOBS.json", "decide what runs where and when, within memory", verb_plan},
     {"solve", NULL, "FILE", "the best schedule of a problem, and what is proven of it", verb_solve},
-    {"simulate", NULL, "FILE", "time a plan, or jobs spread over devices, without running", verb_simulate},
+    {"simulate", NULL, "FILE", "time a plan, spread jobs, or a policy that is asked, without running", verb_simulate},
     {"run", NULL, "PLAN.json", "carry a plan out and compare it with its prediction", verb_run},
     {"compare", NULL, "PREDICTED MEASURED", "lay two traces of one plan side by side",
      verb_compare},

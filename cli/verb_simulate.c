@@ -10,9 +10,9 @@
 #include "base/size.h"
 #include "cli/cli.h"
 #include "cli/cli_machine.h"
-#include "cli/cli_parallel.h"
 #include "cli/cli_predict.h"
-#include "cli/cli_table.h"
+#include "cli/cli_simulate.h"
+#include "cli/cli_simulated.h"
 #include "cli/cli_trace.h"
 #include "planner/plan_io.h"
 #include "planner/planner.h"
@@ -22,77 +22,10 @@ struct report {
     const struct plan *plan;
     const struct hardware *hardware;
     const struct cli_prediction *prediction;
+    struct cli_simulated simulated;
 };
 
-static double ratio(double part, double whole)
-{
-    return whole > 0 ? part / whole : 0;
-}
-
-static double operations_per_s(const struct sim_result *result)
-{
-    return ratio((double)result->operations, result->wall_s);
-}
-
 /* --- text ------------------------------------------------------------------------------------ */
-
-static enum status print_streams(FILE *out, const struct report *report, struct error *err)
-{
-    const struct trace *trace = &report->prediction->trace;
-    const struct sim_result *result = &report->prediction->result;
-    struct cli_table table;
-    char text[QUANTITY_TEXT_BYTES];
-    cli_table_begin(&table, (const char *const[]){"STREAM", ">BUSY", ">OF THE TIME",
-                                                  ">OPERATIONS", NULL});
-    uint32_t shown = trace->stream_count < CLI_ROWS_MAX ? trace->stream_count : CLI_ROWS_MAX;
-    for (uint32_t s = 0; s < shown; s++) {
-        const struct sim_stream_use *use = &result->streams[s];
-        cli_table_cell(&table, "%s", trace->streams[s].name);
-        cli_table_cell(&table, "%s", quantity_text(use->busy_s, DIMENSION_SECONDS, text));
-        cli_table_cell(&table, "%.1f %%", 100 * ratio(use->busy_s, result->makespan_s));
-        cli_table_cell(&table, "%" PRIu64, use->operations);
-    }
-    if (cli_table_end(&table, out, err) != STATUS_OK) return err->status;
-    cli_more_rows(out, shown, trace->stream_count);
-    return STATUS_OK;
-}
-
-/* Storage is shown as one more link. */
-static uint32_t link_count(const struct hardware *hardware)
-{
-    return hardware->link_count + hardware_has_storage(hardware);
-}
-
-static struct hardware_link link_at(const struct hardware *hardware, uint32_t index)
-{
-    if (index < hardware->link_count) return hardware->links[index];
-    return (struct hardware_link){.name = "storage",
-                                  .bandwidth = {.value = hardware_storage_rate(hardware)}};
-}
-
-static enum status print_links(FILE *out, const struct report *report, struct error *err)
-{
-    const struct sim_result *result = &report->prediction->result;
-    struct cli_table table;
-    char text[QUANTITY_TEXT_BYTES];
-    cli_table_begin(&table, (const char *const[]){"LINK", ">BANDWIDTH", ">TO DEVICES", ">BACK",
-                                                  ">IN USE", ">SATURATED", NULL});
-    uint32_t links = link_count(report->hardware), shown = links < CLI_ROWS_MAX ? links : CLI_ROWS_MAX;
-    for (uint32_t l = 0; l < shown; l++) {
-        const struct hardware_link link = link_at(report->hardware, l);
-        const struct sim_link_use *use = &result->links[l];
-        cli_table_cell(&table, "%s", link.name);
-        cli_table_cell(&table, "%s", quantity_text(link.bandwidth.value, DIMENSION_BYTES_PER_S,
-                                                   text));
-        cli_table_cell(&table, "%s", quantity_text(use->bytes[0], DIMENSION_BYTES, text));
-        cli_table_cell(&table, "%s", quantity_text(use->bytes[1], DIMENSION_BYTES, text));
-        cli_table_cell(&table, "%.1f %%", 100 * ratio(use->busy_s, result->makespan_s));
-        cli_table_cell(&table, "%.1f %%", 100 * ratio(use->saturated_s, result->makespan_s));
-    }
-    if (cli_table_end(&table, out, err) != STATUS_OK) return err->status;
-    cli_more_rows(out, shown, links);
-    return STATUS_OK;
-}
 
 static void print_times(FILE *out, const struct report *report)
 {
@@ -111,10 +44,7 @@ static void print_times(FILE *out, const struct report *report)
                     quantity_text(prediction->peak_flops_per_s, DIMENSION_FLOP_PER_S, other));
         fputs(" (recomputation not counted)\n", out);
     }
-    fprintf(out, "bound by    %s\n", result->binds);
-    fprintf(out, "simulated   %s operations in %s, %.3g operations/s\n",
-            quantity_text((double)result->operations, DIMENSION_COUNT_OF, text),
-            quantity_text(result->wall_s, DIMENSION_SECONDS, other), operations_per_s(result));
+    cli_simulated_end(out, &report->simulated);
 }
 
 static enum status print_text(struct cli *cli, const struct report *report, struct error *err)
@@ -125,10 +55,7 @@ static enum status print_text(struct cli *cli, const struct report *report, stru
             report->plan->policy);
     if (cli_trace_jobs(out, trace, err) != STATUS_OK) return err->status;
     fputc('\n', out);
-    if (print_streams(out, report, err) != STATUS_OK) return err->status;
-    fputc('\n', out);
-    if (print_links(out, report, err) != STATUS_OK) return err->status;
-    if (report->hardware->link_count > 0) fputc('\n', out);
+    if (cli_simulated_tables(out, &report->simulated, err) != STATUS_OK) return err->status;
     if (cli_trace_places(out, trace, err) != STATUS_OK) return err->status;
     fputc('\n', out);
     print_times(out, report);
@@ -144,36 +71,6 @@ static enum status print_text(struct cli *cli, const struct report *report, stru
 }
 
 /* --- JSON ------------------------------------------------------------------------------------ */
-
-static void streams_json(struct json_out *json, const struct report *report)
-{
-    const struct sim_result *result = &report->prediction->result;
-    const struct trace *trace = &report->prediction->trace;
-    json_out_array_begin(json, "streams", false);
-    for (uint32_t s = 0; s < trace->stream_count; s++) {
-        json_out_object_begin(json, NULL, true);
-        json_out_string(json, "name", trace->streams[s].name);
-        json_out_double(json, "busy_s", result->streams[s].busy_s);
-        json_out_double(json, "utilisation", ratio(result->streams[s].busy_s, result->makespan_s));
-        json_out_u64(json, "operations", result->streams[s].operations);
-        json_out_object_end(json);
-    }
-    json_out_array_end(json);
-    json_out_array_begin(json, "links", false);
-    for (uint32_t l = 0; l < link_count(report->hardware); l++) {
-        const struct hardware_link link = link_at(report->hardware, l);
-        const struct sim_link_use *use = &result->links[l];
-        json_out_object_begin(json, NULL, true);
-        json_out_string(json, "name", link.name);
-        json_out_double(json, "bandwidth_bytes_per_s", link.bandwidth.value);
-        json_out_double(json, "to_device_bytes", use->bytes[0]);
-        json_out_double(json, "to_host_bytes", use->bytes[1]);
-        json_out_double(json, "busy_s", use->busy_s);
-        json_out_double(json, "saturated_s", use->saturated_s);
-        json_out_object_end(json);
-    }
-    json_out_array_end(json);
-}
 
 static enum status print_json(struct cli *cli, const struct report *report, struct error *err)
 {
@@ -194,10 +91,8 @@ static enum status print_json(struct cli *cli, const struct report *report, stru
     json_out_string(json, "binds", result->binds);
     cli_trace_jobs_json(json, &prediction->trace);
     cli_trace_places_json(json, &prediction->trace);
-    streams_json(json, report);
-    json_out_u64(json, "operations", result->operations);
-    json_out_double(json, "wall_s", result->wall_s);
-    json_out_double(json, "operations_per_s", operations_per_s(result));
+    cli_simulated_json(json, &report->simulated);
+    cli_simulated_speed_json(json, &report->simulated);
     return cli_report_end(cli, json, err);
 }
 
@@ -224,36 +119,100 @@ static enum status fit_machine(const struct cli_machine *machine, const struct p
 }
 
 /* Jobs, spread as asked for, on the machine. */
-static enum status plan_jobs(const char *path, const struct cli_machine *machine,
-                             const struct cli_parallel *parallel, struct plan *plan, struct error *err)
+static enum status plan_jobs(const struct cli_simulate_request *request, struct plan *plan, struct error *err)
 {
     struct hardware hardware = {0};
     struct job_set jobs = {0};
     const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
-    enum status status = cli_machine_read(machine, &hardware, err);
-    if (status == STATUS_OK) status = job_set_read(path, &jobs, err);
-    if (status == STATUS_OK) status = cli_parallel_apply(parallel, &jobs, err);
+    enum status status = cli_machine_read(&request->machine, &hardware, err);
+    if (status == STATUS_OK) status = job_set_read(request->path, &jobs, err);
+    if (status == STATUS_OK) status = cli_parallel_apply(&request->parallel, &jobs, err);
     if (status == STATUS_OK) status = planner_plan(&hardware, &jobs, &options, plan, err);
     hardware_release(&hardware);
     job_set_release(&jobs);
     return status;
 }
 
+static enum status simulate_plan(struct cli *cli, const struct cli_simulate_request *request,
+                                 struct error *err)
+{
+    struct plan plan = {0};
+    struct hardware hardware = {0};
+    struct cli_prediction prediction = {0};
+    bool spread = cli_parallel_given(&request->parallel), other = request->machine.name && !spread;
+    struct report report = {.plan_path = request->path,
+                            .trace_path = request->trace_path,
+                            .plan = &plan,
+                            .prediction = &prediction,
+                            .hardware = other ? &hardware : &plan.hardware};
+    report.simulated = (struct cli_simulated){
+        .hardware = report.hardware, .result = &prediction.result, .trace = &prediction.trace};
+    enum status status = spread ? plan_jobs(request, &plan, err) : plan_read(report.plan_path, &plan, err);
+    if (status == STATUS_OK && other)
+        status = fit_machine(&request->machine, &plan, &hardware, err);
+    if (status == STATUS_OK)
+        status = cli_predict(&plan, other ? &hardware : NULL,
+                             (report.trace_path ? PREDICT_SPANS : 0) |
+                                 (request->no_fold ? PREDICT_EVERY_DEVICE : 0),
+                             &prediction, err);
+    if (status == STATUS_OK && report.trace_path)
+        status = trace_write(&prediction.trace, report.trace_path, err);
+    if (status == STATUS_OK)
+        status = cli->json ? print_json(cli, &report, err) : print_text(cli, &report, err);
+    cli_prediction_release(&prediction);
+    hardware_release(&hardware);
+    plan_release(&plan);
+    return status;
+}
+
+/* What is said on the command line has to belong together. */
+static enum status check_request(const struct cli_simulate_request *request, bool live, struct error *err)
+{
+    const struct cli_machine *machine = &request->machine;
+    bool spread = cli_parallel_given(&request->parallel);
+    bool sizes = machine->devices > 0 || machine->device_memory_bytes >= 0 || machine->host_memory_bytes >= 0;
+    if (sizes && !spread)
+        return error_set(err, STATUS_BAD_INPUT, "--devices, --device-memory and --host-memory are the machine's "
+                         "that jobs are planned for (--parallel); a plan has its own");
+    if (!machine->name && !spread &&
+        (machine->link_bytes_per_s >= 0 || machine->p2p_bytes_per_s >= 0 || machine->no_p2p ||
+         machine->threads > 0))
+        return error_set(err, STATUS_BAD_INPUT, "--link-rate, --p2p-rate, --no-p2p and --threads change "
+                         "the machine of --hw, which is missing");
+    if (request->trace_path && strcmp(request->trace_path, "-") == 0)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--trace' needs a file: standard output gets the report");
+    if (live && spread)
+        return error_set(err, STATUS_BAD_INPUT, "--parallel, --schedule and --recompute spread jobs, and "
+                         "--dispatch live asks a policy about an instance");
+    if (live && !request->policy)
+        return error_set(err, STATUS_BAD_INPUT, "--dispatch live asks a policy (--policy), which is missing");
+    if (!live && (request->policy || request->seed > 0))
+        return error_set(err, STATUS_BAD_INPUT, "a plan says what runs where: --policy and --seed are for "
+                         "--dispatch live");
+    return STATUS_OK;
+}
+
 enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *err)
 {
-    struct cli_machine machine = CLI_MACHINE_NONE;
-    struct cli_parallel parallel = CLI_PARALLEL_NONE;
-    struct report report = {0};
-    bool no_fold = false;
+    static const char *const dispatches[] = {"plan", "live", NULL};
+    struct cli_simulate_request request = {.machine = CLI_MACHINE_NONE, .parallel = CLI_PARALLEL_NONE};
+    size_t dispatch = 0;
     const struct option_spec specs[] = {
-        OPTION_STRING("trace", 0, "FILE", &report.trace_path,
+        OPTION_STRING("trace", 0, "FILE", &request.trace_path,
                       "write the predicted trace there, compressed when it ends in .gz"),
-        OPTION_STRING("hw", 0, "MACHINE", &machine.name,
-                      "time the plan on another machine: a name or a hardware file"),
-        CLI_MACHINE_SIZES(&machine),
-        CLI_MACHINE_SPEEDS(&machine),
-        CLI_PARALLEL(&parallel),
-        OPTION_FLAG("no-fold", 0, &no_fold, "simulate every device, also those that do what another does"),
+        OPTION_CHOICE("dispatch", 0, "WHEN", dispatches, &dispatch,
+                      "as the plan has it, or live: FILE is an instance, and a policy is asked"),
+        OPTION_STRING("policy", 'p', "POLICY", &request.policy,
+                      "live: who is asked, a built-in policy or a shared object"),
+        OPTION_U64("seed", 0, "N", 0, UINT64_MAX, &request.seed, "live: of the policy, default 0"),
+        OPTION_STRING("hw", 0, "MACHINE", &request.machine.name,
+                      "time it on another machine: a name or a hardware file"),
+        CLI_MACHINE_SIZES(&request.machine),
+        CLI_MACHINE_SPEEDS(&request.machine),
+        CLI_PARALLEL(&request.parallel),
+        OPTION_FLAG("no-fold", 0, &request.no_fold,
+                    "simulate every device, also those that do what another does"),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
@@ -264,48 +223,20 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
         .examples = (const char *const[]){"spillway simulate plan.json --trace predicted.json.gz",
                                           "spillway simulate plan.json --hw a100-sxm4-40gb",
                                           "spillway simulate jobs.json --hw '8x a100-sxm4-80gb' --parallel tp=2,pp=4",
-                                          NULL},
+                                          "spillway simulate --dispatch live --policy srtf instance.json", NULL},
         .details = "With --parallel (or --schedule, --recompute) FILE is a jobs file, whose jobs are planned "
-                   "like that on the machine of --hw and its options. Else FILE is a plan: --link-rate, --p2p-rate, --no-p2p and --threads change the machine that --hw names; "
-                   "without --hw the plan's own machine is used as the plan holds it.",
+                   "like that on the machine of --hw and its options. With --dispatch live FILE is an instance: "
+                   "the policy is asked whenever a device has room for a unit of a job that is ready, and copies "
+                   "cost what the links of --hw make of their bytes, or, without --hw, what the instance says on "
+                   "links of each device's own. Else FILE is a plan: --link-rate, --p2p-rate, --no-p2p and "
+                   "--threads change the machine that --hw names; without --hw the plan's own machine is used as "
+                   "the plan holds it.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
         return err->status;
-    bool sizes = machine.devices > 0 || machine.device_memory_bytes >= 0 || machine.host_memory_bytes >= 0;
-    if (sizes && !cli_parallel_given(&parallel))
-        return error_set(err, STATUS_BAD_INPUT, "--devices, --device-memory and --host-memory are the machine's "
-                         "that jobs are planned for (--parallel); a plan has its own");
-    if (!machine.name && !cli_parallel_given(&parallel) && (machine.link_bytes_per_s >= 0 || machine.p2p_bytes_per_s >= 0 ||
-                          machine.no_p2p || machine.threads > 0))
-        return error_set(err, STATUS_BAD_INPUT, "--link-rate, --p2p-rate, --no-p2p and --threads change "
-                         "the machine of --hw, which is missing");
-    if (report.trace_path && strcmp(report.trace_path, "-") == 0)
-        return error_set(err, STATUS_BAD_INPUT,
-                         "option '--trace' needs a file: standard output gets the report");
-
-    struct plan plan = {0};
-    struct hardware hardware = {0};
-    struct cli_prediction prediction = {0};
-    report.plan_path = options.operands[0];
-    report.plan = &plan;
-    report.prediction = &prediction;
-    bool spread = cli_parallel_given(&parallel), other = machine.name && !spread;
-    report.hardware = other ? &hardware : &plan.hardware;
-    enum status status = spread ? plan_jobs(report.plan_path, &machine, &parallel, &plan, err)
-                                : plan_read(report.plan_path, &plan, err);
-    if (status == STATUS_OK && other)
-        status = fit_machine(&machine, &plan, &hardware, err);
-    if (status == STATUS_OK)
-        status = cli_predict(&plan, other ? &hardware : NULL,
-                             (report.trace_path ? PREDICT_SPANS : 0) | (no_fold ? PREDICT_EVERY_DEVICE : 0),
-                             &prediction, err);
-    if (status == STATUS_OK && report.trace_path)
-        status = trace_write(&prediction.trace, report.trace_path, err);
-    if (status == STATUS_OK)
-        status = cli->json ? print_json(cli, &report, err) : print_text(cli, &report, err);
-    cli_prediction_release(&prediction);
-    hardware_release(&hardware);
-    plan_release(&plan);
-    return status;
+    bool live = dispatch == 1;
+    request.path = options.operands[0];
+    if (check_request(&request, live, err) != STATUS_OK) return err->status;
+    return live ? simulate_live(cli, &request, err) : simulate_plan(cli, &request, err);
 }

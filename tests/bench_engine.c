@@ -6,6 +6,9 @@
  *     bench_engine growth                   memory and time for n, 2 n ... 64 n minibatches; up to 512 devices
  *     bench_engine rates                    a flow's beginning, end and re-rating beside 0 to 4095 others
  *     bench_engine instructions             of an activity and of a re-rating, counted by valgrind
+ *     bench_engine files G M S B            write W and its machine here, for
+ *                                           spillway simulate --dispatch live --policy lrtf-emptiest \
+ *                                               --hw ./W-machine.json W.json
  *
  * Times are CPU time of a process of its own for each run, as other work on the machine does not count; that of
  * sim/live.h includes making and releasing its tables, that of SimGrid is of its loop alone. SimGrid
@@ -22,6 +25,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/json_out.h"
+#include "planner/instance_io.h"
 #include "planner/policies.h"
 #include "sim/flow.h"
 #include "sim/live.h"
@@ -299,6 +304,24 @@ static void measure_instructions(const char *program)
         }
 }
 
+/* --- files ------------------------------------------------------------------------------------- */
+
+static void write_files(const struct workload *w)
+{
+    struct hardware hw;
+    struct instance in;
+    struct error err = {0};
+    struct json_file file;
+    workload_machine(w->devices, &hw);
+    workload_instance(w, &in);
+    check(instance_write(&in, "W.json", &err), &err);
+    check(json_file_begin(&file, "W-machine.json", "writing a machine", &err), &err);
+    hardware_write(&hw, file.out, NULL);
+    check(json_file_end(&file, &err), &err);
+    instance_release(&in);
+    hardware_release(&hw);
+}
+
 /* --- the program ------------------------------------------------------------------------------- */
 
 static uint32_t number_at(char **argv, int index)
@@ -324,11 +347,14 @@ int main(int argc, char **argv)
                                          number_at(argv, 5)}, &once);
         printf("%.9f s, %" PRIu64 " activities, %.1f ns each\n", once.makespan_s, once.activities,
                once.cpu_s / (double)once.activities * 1e9);
+    } else if (strcmp(what, "files") == 0 && argc == 6) {
+        write_files(&(struct workload){number_at(argv, 2), number_at(argv, 3), number_at(argv, 4),
+                                       number_at(argv, 5)});
     } else if (strcmp(what, "flows") == 0 && argc == 5 && number_at(argv, 2) < MIX_COUNT) {
         printf("%g s\n", change_rates((enum mix)number_at(argv, 2), number_at(argv, 3), number_at(argv, 4)));
     } else {
         fprintf(stderr, "usage: bench_engine [speed [REPETITIONS (1 to %d)] | growth | rates | instructions |\n"
-                        "                     once G M S B | flows 0|1 FLOWS STEPS]\n", REPETITIONS_MAX);
+                        "                     files G M S B | once G M S B | flows 0|1 FLOWS STEPS]\n", REPETITIONS_MAX);
         return 2;
     }
     return 0;

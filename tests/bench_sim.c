@@ -1,13 +1,8 @@
 /*
  * How fast is the simulator, and does it stay so? Not a test: prints operations per second.
  *
- * Workload W(G, M, S, B): M models of S shards for B minibatches on G GPUs in groups of four behind a
- * 20e9 B/s simplex host link, 12e9 B/s each way per GPU. A minibatch is S forward passes and S
- * backward passes, one after the other; each is a copy in, a computation and a copy out.
- *
- *     bytes of shard s of model m   200e6 + 200e3 ((7919 m + 104729 s) mod 1000)
- *     forward seconds               0.080 + 0.00008 ((15485863 m + 32452843 s) mod 1000)
- *     backward                      twice that
+ * Workload W (support_workload.h) as a plan: a minibatch is S forward passes and S backward passes, one
+ * after the other; each is a copy in, a computation and a copy out.
  *
  * Passes are dealt out in time order by a clock without contention: the free GPU slot that comes
  * first takes the ready model with the most work left. Two or three slots per GPU.
@@ -26,22 +21,18 @@
 #include "planner/plan_build.h"
 #include "planner/plan_walk.h"
 #include "sim/sim.h"
+#include "tests/support_workload.h"
 
-enum { GROUP = 4, SLOTS_LIMIT = 3, REPETITIONS_MAX = 99 };
+enum { SLOTS_LIMIT = 3, REPETITIONS_MAX = 99 };
 
-struct workload {
+struct dealing {
     uint32_t gpus, models, shards, minibatches;
     uint32_t slots;
 };
 
-static double shard_bytes(uint32_t m, uint32_t s)
-{
-    return 200e6 + 200e3 * (double)((7919 * (uint64_t)m + 104729 * (uint64_t)s) % 1000);
-}
-
 static double forward_s(uint32_t m, uint32_t s)
 {
-    return 0.080 + 0.00008 * (double)((15485863 * (uint64_t)m + 32452843 * (uint64_t)s) % 1000);
+    return (double)workload_forward_us(m, s) / 1e6;
 }
 
 static void check(enum status status, const struct error *err)
@@ -59,40 +50,9 @@ static void *take(struct arena *arena, size_t count, size_t size)
     return memory;
 }
 
-static struct figure figure_of(double value)
-{
-    return (struct figure){
-        .value = value, .kind = FIGURE_ASSUMED, .source = "bench_sim", .as_of = "2026-11"};
-}
+/* --- the jobs ------------------------------------------------------------------------------- */
 
-/* --- the machine and the jobs --------------------------------------------------------------- */
-
-static void make_machine(uint32_t gpus, struct hardware *out)
-{
-    uint32_t groups = (gpus + GROUP - 1) / GROUP;
-    *out = (struct hardware){.name = "groups of four", .backend = "cuda", .host_cores = 16};
-    out->host_bytes = figure_of(1e15);
-    out->types = take(&out->arena, 1, sizeof *out->types);
-    out->types[0] = (struct device_type){.name = "gpu", .memory_bytes = figure_of(4e9),
-                                         .usable_bytes = figure_of(4e9),
-                                         .peak_fp32 = figure_of(1e13),
-                                         .memory_bandwidth = figure_of(6e11)};
-    out->type_count = 1;
-    out->devices = take(&out->arena, gpus, sizeof *out->devices);
-    out->links = take(&out->arena, groups + gpus, sizeof *out->links);
-    out->device_count = gpus;
-    out->link_count = groups + gpus;
-    for (uint32_t g = 0; g < groups; g++)
-        out->links[g] = (struct hardware_link){.name = "host", .bandwidth = figure_of(20e9)};
-    for (uint32_t d = 0; d < gpus; d++) {
-        out->links[groups + d] = (struct hardware_link){
-            .name = "gpu", .bandwidth = figure_of(12e9), .duplex = true};
-        out->devices[d] = (struct hardware_device){
-            .memory_bytes = 4000000000, .path = {d / GROUP, groups + d}, .path_count = 2};
-    }
-}
-
-static void make_jobs(const struct workload *w, struct job_set *out)
+static void make_jobs(const struct dealing *w, struct job_set *out)
 {
     *out = (struct job_set){.count = w->models};
     out->jobs = take(&out->arena, w->models, sizeof *out->jobs);
@@ -111,7 +71,7 @@ static void make_jobs(const struct workload *w, struct job_set *out)
  * pass before wrote, so the passes of a model follow each other. */
 static uint32_t make_unit(struct plan_builder *builder, uint32_t m, uint32_t s, bool backward)
 {
-    uint64_t bytes = (uint64_t)shard_bytes(m, s);
+    uint64_t bytes = workload_bytes(m, s);
     struct plan_buffer buffer = {.kind = BUFFER_STATE, .job = m, .bytes = bytes};
     uint32_t host = plan_builder_buffer(builder, &buffer);
     buffer.on_device = true;
@@ -152,7 +112,7 @@ struct gpu {
 };
 
 struct dealer {
-    const struct workload *workload;
+    const struct dealing *workload;
     struct plan_builder *builder;
     struct model *models;
     struct gpu *gpus;
@@ -161,7 +121,7 @@ struct dealer {
     double now_s;
 };
 
-static uint32_t passes(const struct workload *w)
+static uint32_t passes(const struct dealing *w)
 {
     return w->shards * 2 * w->minibatches;
 }
@@ -196,7 +156,7 @@ static void deal(struct dealer *d, uint32_t m, uint32_t g)
     struct gpu *gpu = &d->gpus[g];
     uint32_t shards = d->workload->shards, pass = model->done % (2 * shards);
     uint32_t s = pass < shards ? pass : 2 * shards - 1 - pass;
-    double copy_s = shard_bytes(m, s) / 12e9, compute_s = forward_s(m, s) * (pass < shards ? 1 : 2);
+    double copy_s = (double)workload_bytes(m, s) / 12e9, compute_s = forward_s(m, s) * (pass < shards ? 1 : 2);
     uint32_t slot = d->slots[gpu->next_slot];
     gpu->next_slot = (gpu->next_slot + 1) % d->workload->slots;
     gpu->free_slots--;
@@ -228,7 +188,7 @@ static bool end_first(struct dealer *d)
 
 static void prepare(struct dealer *d, struct arena *scratch)
 {
-    const struct workload *w = d->workload;
+    const struct dealing *w = d->workload;
     d->models = take(scratch, w->models, sizeof *d->models);
     d->gpus = take(scratch, w->gpus, sizeof *d->gpus);
     d->units = take(scratch, (size_t)w->models * 2 * w->shards, sizeof *d->units);
@@ -246,14 +206,14 @@ static void prepare(struct dealer *d, struct arena *scratch)
     }
 }
 
-static void make_plan(const struct workload *w, struct plan *out)
+static void make_plan(const struct dealing *w, struct plan *out)
 {
     struct error err = {0};
     struct hardware hardware;
     struct job_set jobs;
     struct arena scratch = {0};
     struct dealer d = {.workload = w};
-    make_machine(w->gpus, &hardware);
+    workload_machine(w->gpus, &hardware);
     make_jobs(w, &jobs);
     check(plan_builder_create(&hardware, &jobs, &d.builder, &err), &err);
     plan_builder_plan(d.builder)->policy = "bench";
@@ -296,7 +256,7 @@ static double walk_s(const struct plan *plan)
     return seconds;
 }
 
-static void measure(const struct workload *w, uint32_t repetitions)
+static void measure(const struct dealing *w, uint32_t repetitions)
 {
     struct plan plan = {0};
     double seconds[REPETITIONS_MAX], walks[REPETITIONS_MAX];
@@ -329,7 +289,7 @@ static void measure(const struct workload *w, uint32_t repetitions)
 
 int main(int argc, char **argv)
 {
-    static const struct workload workloads[] = {
+    static const struct dealing workloads[] = {
         {8, 16, 24, 50, 2}, {8, 16, 24, 50, 3}, {64, 256, 24, 20, 2}, {64, 256, 24, 20, 3}};
     long repetitions = argc > 1 ? strtol(argv[1], NULL, 10) : 5;
     long most = argc > 2 ? strtol(argv[2], NULL, 10) : 16;
@@ -343,7 +303,7 @@ int main(int argc, char **argv)
            "  B/op     makespan_s  binds\n");
     for (size_t i = 0; i < sizeof workloads / sizeof workloads[0]; i++)
         for (uint32_t times = 1; times <= (uint32_t)most; times *= 2) {
-            struct workload w = workloads[i];
+            struct dealing w = workloads[i];
             w.minibatches *= times;
             measure(&w, (uint32_t)repetitions);
         }

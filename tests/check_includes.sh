@@ -17,8 +17,7 @@ allowed() {
     models) echo 'base/* models/*' ;;
     planner) echo 'base/* models/* planner/*' ;;
     traces) echo 'base/* models/* planner/plan*.h traces/*' ;;
-    sim) echo 'base/* models/* planner/plan*.h planner/instance.h planner/policy.h planner/policy_ask.h
-        traces/* sim/*' ;;
+    sim) echo 'base/* models/* planner/plan*.h planner/instance.h planner/policy.h planner/policy_ask.h traces/* sim/*' ;;
     exec) echo 'base/* models/* planner/plan*.h traces/* exec/*' ;;
     cli) echo 'base/* models/* planner/* traces/* sim/* plots/* cli/*' ;;
     plots) echo 'base/* models/* planner/plan*.h traces/* plots/*' ;;

@@ -1,0 +1,20 @@
+/* What `simulate` was asked for. */
+#ifndef SPILLWAY_CLI_SIMULATE_H
+#define SPILLWAY_CLI_SIMULATE_H
+
+#include "cli/cli_machine.h"
+#include "cli/cli_parallel.h"
+
+struct cli_simulate_request {
+    const char *path, *trace_path; /* trace_path may be NULL */
+    const char *policy;            /* live */
+    uint64_t seed;                 /* live */
+    struct cli_machine machine;    /* without a name: that of the plan or the instance */
+    struct cli_parallel parallel;  /* jobs that are spread */
+    bool no_fold;
+};
+
+/* An instance, dispatched live: sim/live.h. */
+enum status simulate_live(struct cli *cli, const struct cli_simulate_request *request, struct error *err);
+
+#endif

@@ -1,0 +1,134 @@
+/* `simulate` prints these of a plan, and of an instance that is dispatched live. */
+#include "cli/cli_simulated.h"
+
+#include <inttypes.h>
+
+#include "cli/cli_table.h"
+#include "cli/cli_trace.h"
+
+static double ratio(double part, double whole)
+{
+    return whole > 0 ? part / whole : 0;
+}
+
+static double operations_per_s(const struct sim_result *result)
+{
+    return ratio((double)result->operations, result->wall_s);
+}
+
+/* --- text ------------------------------------------------------------------------------------ */
+
+static enum status print_streams(FILE *out, const struct cli_simulated *s, struct error *err)
+{
+    const struct trace *trace = s->trace;
+    const struct sim_result *result = s->result;
+    struct cli_table table;
+    char text[QUANTITY_TEXT_BYTES];
+    cli_table_begin(&table, (const char *const[]){"STREAM", ">BUSY", ">OF THE TIME",
+                                                  ">OPERATIONS", NULL});
+    uint32_t shown = trace->stream_count < CLI_ROWS_MAX ? trace->stream_count : CLI_ROWS_MAX;
+    for (uint32_t i = 0; i < shown; i++) {
+        const struct sim_stream_use *use = &result->streams[i];
+        cli_table_cell(&table, "%s", trace->streams[i].name);
+        cli_table_cell(&table, "%s", quantity_text(use->busy_s, DIMENSION_SECONDS, text));
+        cli_table_cell(&table, "%.1f %%", 100 * ratio(use->busy_s, result->makespan_s));
+        cli_table_cell(&table, "%" PRIu64, use->operations);
+    }
+    if (cli_table_end(&table, out, err) != STATUS_OK) return err->status;
+    cli_more_rows(out, shown, trace->stream_count);
+    return STATUS_OK;
+}
+
+/* Storage is shown as one more link. */
+static uint32_t link_count(const struct hardware *hardware)
+{
+    return hardware->link_count + hardware_has_storage(hardware);
+}
+
+static struct hardware_link link_at(const struct hardware *hardware, uint32_t index)
+{
+    if (index < hardware->link_count) return hardware->links[index];
+    return (struct hardware_link){.name = "storage",
+                                  .bandwidth = {.value = hardware_storage_rate(hardware)}};
+}
+
+static enum status print_links(FILE *out, const struct cli_simulated *s, struct error *err)
+{
+    const struct sim_result *result = s->result;
+    struct cli_table table;
+    char text[QUANTITY_TEXT_BYTES];
+    cli_table_begin(&table, (const char *const[]){"LINK", ">BANDWIDTH", ">TO DEVICES", ">BACK",
+                                                  ">IN USE", ">SATURATED", NULL});
+    uint32_t links = link_count(s->hardware), shown = links < CLI_ROWS_MAX ? links : CLI_ROWS_MAX;
+    for (uint32_t l = 0; l < shown; l++) {
+        const struct hardware_link link = link_at(s->hardware, l);
+        const struct sim_link_use *use = &result->links[l];
+        cli_table_cell(&table, "%s", link.name);
+        cli_table_cell(&table, "%s", quantity_text(link.bandwidth.value, DIMENSION_BYTES_PER_S,
+                                                   text));
+        cli_table_cell(&table, "%s", quantity_text(use->bytes[0], DIMENSION_BYTES, text));
+        cli_table_cell(&table, "%s", quantity_text(use->bytes[1], DIMENSION_BYTES, text));
+        cli_table_cell(&table, "%.1f %%", 100 * ratio(use->busy_s, result->makespan_s));
+        cli_table_cell(&table, "%.1f %%", 100 * ratio(use->saturated_s, result->makespan_s));
+    }
+    if (cli_table_end(&table, out, err) != STATUS_OK) return err->status;
+    cli_more_rows(out, shown, links);
+    return STATUS_OK;
+}
+
+enum status cli_simulated_tables(FILE *out, const struct cli_simulated *s, struct error *err)
+{
+    if (print_streams(out, s, err) != STATUS_OK) return err->status;
+    fputc('\n', out);
+    if (print_links(out, s, err) != STATUS_OK) return err->status;
+    if (s->hardware->link_count > 0) fputc('\n', out);
+    return STATUS_OK;
+}
+
+void cli_simulated_end(FILE *out, const struct cli_simulated *s)
+{
+    char text[QUANTITY_TEXT_BYTES], other[QUANTITY_TEXT_BYTES];
+    fprintf(out, "bound by    %s\n", s->result->binds);
+    fprintf(out, "simulated   %s operations in %s, %.3g operations/s\n",
+            quantity_text((double)s->result->operations, DIMENSION_COUNT_OF, text),
+            quantity_text(s->result->wall_s, DIMENSION_SECONDS, other), operations_per_s(s->result));
+}
+
+/* --- JSON ------------------------------------------------------------------------------------ */
+
+void cli_simulated_json(struct json_out *json, const struct cli_simulated *s)
+{
+    const struct sim_result *result = s->result;
+    const struct trace *trace = s->trace;
+    json_out_array_begin(json, "streams", false);
+    for (uint32_t i = 0; i < trace->stream_count; i++) {
+        json_out_object_begin(json, NULL, true);
+        json_out_string(json, "name", trace->streams[i].name);
+        json_out_double(json, "busy_s", result->streams[i].busy_s);
+        json_out_double(json, "utilisation", ratio(result->streams[i].busy_s, result->makespan_s));
+        json_out_u64(json, "operations", result->streams[i].operations);
+        json_out_object_end(json);
+    }
+    json_out_array_end(json);
+    json_out_array_begin(json, "links", false);
+    for (uint32_t l = 0; l < link_count(s->hardware); l++) {
+        const struct hardware_link link = link_at(s->hardware, l);
+        const struct sim_link_use *use = &result->links[l];
+        json_out_object_begin(json, NULL, true);
+        json_out_string(json, "name", link.name);
+        json_out_double(json, "bandwidth_bytes_per_s", link.bandwidth.value);
+        json_out_double(json, "to_device_bytes", use->bytes[0]);
+        json_out_double(json, "to_host_bytes", use->bytes[1]);
+        json_out_double(json, "busy_s", use->busy_s);
+        json_out_double(json, "saturated_s", use->saturated_s);
+        json_out_object_end(json);
+    }
+    json_out_array_end(json);
+}
+
+void cli_simulated_speed_json(struct json_out *json, const struct cli_simulated *s)
+{
+    json_out_u64(json, "operations", s->result->operations);
+    json_out_double(json, "wall_s", s->result->wall_s);
+    json_out_double(json, "operations_per_s", operations_per_s(s->result));
+}

@@ -1,0 +1,26 @@
+/* The parts of a report that are about a simulation's streams and links. */
+#ifndef SPILLWAY_CLI_SIMULATED_H
+#define SPILLWAY_CLI_SIMULATED_H
+
+#include "cli/cli.h"
+#include "models/hardware.h"
+#include "sim/sim.h"
+
+struct cli_simulated {
+    const struct hardware *hardware;
+    const struct sim_result *result;
+    const struct trace *trace;
+};
+
+/* Both tables, each with an empty line behind it. */
+MUST_CHECK enum status cli_simulated_tables(FILE *out, const struct cli_simulated *s, struct error *err);
+
+/* "bound by ..." and how fast that was found out. */
+void cli_simulated_end(FILE *out, const struct cli_simulated *s);
+
+/* The arrays "streams" and "links". */
+void cli_simulated_json(struct json_out *json, const struct cli_simulated *s);
+/* "operations", "wall_s", "operations_per_s". */
+void cli_simulated_speed_json(struct json_out *json, const struct cli_simulated *s);
+
+#endif

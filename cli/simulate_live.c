@@ -1,0 +1,160 @@
+/* `simulate --dispatch live`: an instance on a machine, a policy being asked as devices become free. */
+#include <inttypes.h>
+
+#include "base/progress.h"
+#include "cli/cli_predict.h"
+#include "cli/cli_simulate.h"
+#include "cli/cli_simulated.h"
+#include "cli/cli_table.h"
+#include "cli/cli_trace.h"
+#include "planner/instance_io.h"
+#include "planner/policy_load.h"
+#include "sim/live.h"
+
+struct report {
+    const struct cli_simulate_request *request;
+    const struct instance *instance;
+    const struct policy *policy;
+    struct cli_simulated simulated;
+    double compute_share; /* of the devices' time that they compute */
+};
+
+static enum status print_jobs(FILE *out, const struct trace *trace, struct error *err)
+{
+    struct cli_table table;
+    char text[QUANTITY_TEXT_BYTES];
+    uint32_t shown = trace->job_count < CLI_ROWS_MAX ? trace->job_count : CLI_ROWS_MAX;
+    cli_table_begin(&table, (const char *const[]){"JOB", ">START", ">END", ">REPEATS", NULL});
+    for (uint32_t j = 0; j < shown; j++) {
+        const struct trace_job *job = &trace->jobs[j];
+        cli_table_cell(&table, "%s", job->name);
+        cli_table_cell(&table, "%s", quantity_text(job->start_s, DIMENSION_SECONDS, text));
+        cli_table_cell(&table, "%s", quantity_text(job->end_s, DIMENSION_SECONDS, text));
+        cli_table_cell(&table, "%" PRIu64, job->minibatches);
+    }
+    if (cli_table_end(&table, out, err) != STATUS_OK) return err->status;
+    cli_more_rows(out, shown, trace->job_count);
+    return STATUS_OK;
+}
+
+static enum status print_text(struct cli *cli, const struct report *report, struct error *err)
+{
+    FILE *out = cli->out;
+    const struct cli_simulated *s = &report->simulated;
+    const struct cli_simulate_request *request = report->request;
+    char text[QUANTITY_TEXT_BYTES];
+    fprintf(out, "%s: %u jobs on %u devices, dispatched live by %s\n\n", request->path,
+            report->instance->job_count, report->instance->device_count, report->policy->name);
+    if (print_jobs(out, s->trace, err) != STATUS_OK) return err->status;
+    fputc('\n', out);
+    if (cli_simulated_tables(out, s, err) != STATUS_OK) return err->status;
+    fprintf(out, "makespan    %s on '%s' (predicted); compute %.1f %% busy\n",
+            quantity_text(s->result->makespan_s, DIMENSION_SECONDS, text), s->hardware->name,
+            100 * report->compute_share);
+    cli_simulated_end(out, s);
+    if (!request->trace_path) return STATUS_OK;
+    fprintf(out, "written to  %s\n", request->trace_path);
+    cli_next(cli, (const char *const[]){"plot", "timeline", request->trace_path, "-o", "timeline.svg", NULL});
+    return STATUS_OK;
+}
+
+static enum status print_json(struct cli *cli, const struct report *report, struct error *err)
+{
+    const struct cli_simulated *s = &report->simulated;
+    struct json_out *json;
+    if (cli_report_begin(cli, "simulate", &json, err) != STATUS_OK) return err->status;
+    json_out_string(json, "instance_file", report->request->path);
+    if (report->request->trace_path) json_out_string(json, "trace_file", report->request->trace_path);
+    json_out_string(json, "hardware", s->hardware->name);
+    json_out_string(json, "dispatch", "live");
+    json_out_string(json, "policy", report->policy->name);
+    json_out_u64(json, "seed", report->request->seed);
+    json_out_double(json, "makespan_s", s->result->makespan_s);
+    json_out_double(json, "compute_utilisation", report->compute_share);
+    json_out_string(json, "binds", s->result->binds);
+    cli_trace_jobs_json(json, s->trace);
+    cli_simulated_json(json, s);
+    cli_simulated_speed_json(json, s);
+    return cli_report_end(cli, json, err);
+}
+
+/* No figure is past what physics allows. */
+static enum status check(struct report *report, struct error *err)
+{
+    const struct cli_simulated *s = &report->simulated;
+    double busy_s = 0, time_s = s->result->makespan_s * report->instance->device_count;
+    for (uint32_t i = 0; i < s->trace->stream_count; i++) {
+        char what[160];
+        snprintf(what, sizeof what, "the use of stream '%s'", s->trace->streams[i].name);
+        if (cli_check_peak(what, s->result->streams[i].busy_s, s->result->makespan_s, err) != STATUS_OK)
+            return err->status;
+        if (s->trace->streams[i].kind == STREAM_COMPUTE) busy_s += s->result->streams[i].busy_s;
+    }
+    report->compute_share = time_s > 0 ? busy_s / time_s : 0;
+    return STATUS_OK;
+}
+
+static void show_progress(void *context, double done, double total)
+{
+    struct progress *progress = context;
+    progress->total = total;
+    progress_update(progress, done, NULL);
+}
+
+static enum status simulate(const struct instance *in, const struct cli_simulate_request *request,
+                            const struct policy *policy, struct cli_simulated *out, struct sim_result *result,
+                            struct trace *trace, struct error *err)
+{
+    struct progress progress;
+    struct sim_live_options options = {
+        .hardware = out->hardware,
+        .policy = policy,
+        .seed = request->seed,
+        .timed_copies = !request->machine.name,
+        .record_spans = request->trace_path != NULL,
+        .on_progress = show_progress,
+        .context = &progress,
+    };
+    progress_begin(&progress, "simulating", in->task_count);
+    enum status status = sim_live_run(in, &options, result, trace, err);
+    progress_end(&progress);
+    return status;
+}
+
+static enum status find_machine(const struct cli_simulate_request *request, const struct instance *in,
+                                struct hardware *out, struct error *err)
+{
+    struct cli_machine wanted = request->machine;
+    if (!wanted.name) return sim_live_machine(in, out, err);
+    wanted.devices = in->device_count;
+    return cli_machine_read(&wanted, out, err);
+}
+
+enum status simulate_live(struct cli *cli, const struct cli_simulate_request *request, struct error *err)
+{
+    struct instance in = {0};
+    struct hardware hardware = {0};
+    struct policy_handle handle = {0};
+    struct sim_result result = {0};
+    struct trace trace = {0};
+    struct report report = {.request = request,
+                            .instance = &in,
+                            .simulated = {.hardware = &hardware, .result = &result, .trace = &trace}};
+    enum status status = instance_read(request->path, &in, err);
+    if (status == STATUS_OK) status = policy_open(request->policy, &handle, err);
+    if (status == STATUS_OK) status = find_machine(request, &in, &hardware, err);
+    if (status == STATUS_OK) {
+        report.policy = handle.policy;
+        status = simulate(&in, request, handle.policy, &report.simulated, &result, &trace, err);
+    }
+    if (status == STATUS_OK) status = check(&report, err);
+    if (status == STATUS_OK && request->trace_path) status = trace_write(&trace, request->trace_path, err);
+    if (status == STATUS_OK)
+        status = cli->json ? print_json(cli, &report, err) : print_text(cli, &report, err);
+    sim_result_release(&result);
+    trace_release(&trace);
+    policy_close(&handle);
+    hardware_release(&hardware);
+    instance_release(&in);
+    return status;
+}
