@@ -141,7 +141,7 @@ static void links_enter(struct sim_flows *flows, const struct flow_path *path, d
 {
     for (uint32_t i = 0; i < path->link_count; i++) {
         struct link_state *link = &flows->links[flows->path_links[path->first_link + i]];
-        link->busy_s -= link->flow_count++ == 0 ? now_s : 0;
+        link->busy_s -= now_s * (link->flow_count++ == 0);
     }
 }
 
@@ -150,7 +150,7 @@ static void links_leave(struct sim_flows *flows, const struct flow_path *path, d
     for (uint32_t i = 0; i < path->link_count; i++) {
         struct link_state *link = &flows->links[flows->path_links[path->first_link + i]];
         assert(link->flow_count > 0);
-        link->busy_s += --link->flow_count == 0 ? now_s : 0;
+        link->busy_s += now_s * (--link->flow_count == 0);
     }
 }
 

@@ -13,7 +13,8 @@
  * All flows of a star lie side by side, in at most 64 places, and a bit says which are under way. At an
  * event all of them are advanced by what they were served since the one before; rates and the first end
  * follow in one pass each. With the three or four flows that a group of devices has under way, that is a
- * tenth of what the general solver costs (share.h), of which this is a special case.
+ * tenth of what the general solver costs (share.h), of which this is a special case. What is chosen by
+ * chance, such as the first to end, is chosen without branches: half of them would be mispredicted.
  *
  * These functions are inline because they are all that most events do to flows; flow.c calls them.
  */
@@ -67,11 +68,11 @@ static inline void sim_star_advance(struct sim_star *star, double now_s)
     assert(elapsed_s >= 0);
     if (!(elapsed_s > 0)) return;
     star->read_s = now_s;
-    star->full_s += star->full ? elapsed_s : 0;
+    star->full_s += elapsed_s * star->full;
     for (uint64_t left = star->active; left; left &= left - 1) {
         struct sim_star_flow *flow = &star->flows[sim_star_bit(left)];
         flow->left -= flow->rate * elapsed_s;
-        flow->full_s += flow->rate >= flow->full_rate ? elapsed_s : 0;
+        flow->full_s += elapsed_s * (flow->rate >= flow->full_rate);
     }
 }
 
@@ -151,20 +152,22 @@ static inline double sim_star_rate(struct sim_star *star)
     }
     star->full = demand >= star->bytes_per_s * SIM_FULL;
     if (demand > star->bytes_per_s) level = sim_star_level(star, count, least);
-    double first_s = INFINITY, now_s = star->read_s;
-    uint64_t first_order = UINT64_MAX;
+    double first_s = INFINITY, now_s = star->read_s, ends_s[SIM_STAR_FLOWS_MAX];
     for (uint64_t left = star->active; left; left &= left - 1) {
         uint32_t place = sim_star_bit(left);
         struct sim_star_flow *flow = &star->flows[place];
         double volume = flow->left > 0 ? flow->left : 0;
         flow->rate = flow->limit < level ? flow->limit : level;
-        double end_s = now_s + volume / flow->rate;
-        bool before = end_s < first_s;
-        if (__builtin_expect(end_s <= first_s && !before, 0)) before = flow->order < first_order;
-        first_s = before ? end_s : first_s;
-        first_order = before ? flow->order : first_order;
-        star->first = before ? place : star->first;
+        ends_s[place] = now_s + volume / flow->rate;
+        first_s = ends_s[place] < first_s ? ends_s[place] : first_s;
     }
+    uint64_t first = 0;
+    for (uint64_t left = star->active; left; left &= left - 1)
+        first |= (uint64_t)(ends_s[sim_star_bit(left)] <= first_s) << sim_star_bit(left);
+    star->first = sim_star_bit(first);
+    while (first &= first - 1) /* hardly ever: several at the same time */
+        if (star->flows[sim_star_bit(first)].order < star->flows[star->first].order)
+            star->first = sim_star_bit(first);
     return first_s;
 }
 
