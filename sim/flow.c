@@ -178,7 +178,8 @@ static void own_lanes_note(struct sim_flows *flows, const struct flow_state *flo
 /* Lanes of the paths and trunks of flows that are of a star, and its own lane. */
 static void star_lanes_note(const struct sim_flows *flows, double *full_s)
 {
-    for (uint32_t i = 0; i < flows->star_count; i++) full_s[flows->stars[i].lane] += flows->stars[i].full_s;
+    for (uint32_t i = 0; i < flows->star_count; i++)
+        if (flows->stars[i].lane != SIM_NO_STAR) full_s[flows->stars[i].lane] += flows->stars[i].full_s;
     for (uint32_t f = 0; f < flows->flow_count; f++) {
         const struct flow_state *flow = &flows->flows[f];
         if (flow->star == NO_STAR) continue;
@@ -250,7 +251,7 @@ uint32_t sim_flows_finish(struct sim_flows *flows, uint32_t bundle, double now_s
     uint32_t flow;
     if (bundle < flows->star_count) {
         struct sim_star *star = touch_star(flows, bundle, now_s);
-        flow = flows->star_flows[bundle * SIM_STAR_FLOWS_MAX + star->first];
+        flow = flows->star_flows[star->first_flow + star->first];
         sim_star_end(star, &flows->arms[flows->flows[flow].class], star->first);
     } else {
         uint32_t index = flows->bundle_classes[bundle];

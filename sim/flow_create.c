@@ -2,6 +2,8 @@
  * nobody is going to change their caps, is found out here. */
 #include "sim/flow_state.h"
 
+#include <math.h>
+
 #include "sim/take.h"
 
 static void copy_hops(struct sim_flows *flows, const struct sim_flows_setup *setup)
@@ -31,7 +33,11 @@ static void fill_flows(struct sim_flows *flows, const struct sim_flows_setup *se
 
 /* --- stars ----------------------------------------------------------------------------------- */
 
-/* Per lane of a star. */
+/* A class of up to so many flows that shares with nobody is a star without a lane. More are better kept in
+ * a queue. */
+enum { ALONE_MAX = 8 };
+
+/* Per lane of a star, and behind those per class. */
 struct candidate {
     uint32_t flow_count;
     bool refused;
@@ -46,33 +52,43 @@ static bool fits_star(const struct sim_flows *flows, const struct sim_path *path
     return path->group == SIM_NO_GROUP && (trunk == INFINITY || !has_own_lanes);
 }
 
+/* NULL: the class shares several lanes. */
+static struct candidate *candidate_of(const struct sim_flows *flows, uint32_t class,
+                                      struct candidate *candidates)
+{
+    const struct sim_share_limits limits = sim_share_limits(flows->share, class);
+    if (limits.alone) return &candidates[flows->link_count * 2 + class];
+    return limits.star != SIM_NO_STAR ? &candidates[limits.star] : NULL;
+}
+
 static void count_candidates(const struct sim_flows *flows, const struct sim_flows_setup *setup,
-                             struct candidate *lanes)
+                             struct candidate *candidates)
 {
     for (uint32_t p = 0; p < setup->path_count; p++) {
         uint32_t class = sim_share_class(flows->share, p);
-        uint32_t lane = sim_share_limits(flows->share, class).star;
-        if (lane == SIM_NO_STAR) continue;
-        lanes[lane].flow_count += setup->paths[p].flow_limit;
-        lanes[lane].refused |= lanes[lane].flow_count > SIM_STAR_FLOWS_MAX ||
-                               !fits_star(flows, &setup->paths[p], class, flows->paths[p].has_own_lanes);
+        struct candidate *candidate = candidate_of(flows, class, candidates);
+        if (!candidate) continue;
+        uint32_t most = sim_share_limits(flows->share, class).alone ? ALONE_MAX : SIM_STAR_FLOWS_MAX;
+        candidate->flow_count += setup->paths[p].flow_limit;
+        candidate->refused |= candidate->flow_count > most ||
+                              !fits_star(flows, &setup->paths[p], class, flows->paths[p].has_own_lanes);
     }
 }
 
-static void place_flow(struct sim_flows *flows, uint32_t index, struct candidate *lane,
-                       const struct sim_share_limits *limits)
+static void place_flow(struct sim_flows *flows, uint32_t index, struct candidate *candidate)
 {
     struct flow_state *flow = &flows->flows[index];
+    const struct sim_share_limits limits = sim_share_limits(flows->share, flow->class);
     struct sim_star_arm *arm = &flows->arms[flow->class];
-    struct sim_star *star = &flows->stars[lane->star];
-    flow->star = lane->star;
-    flow->member = lane->flow_count++;
+    struct sim_star *star = &flows->stars[candidate->star];
+    flow->star = candidate->star;
+    flow->member = candidate->flow_count++;
     arm->cap = sim_share_base_cap(flows->share, flow->class);
-    arm->trunk = limits->trunk_bytes_per_s;
+    arm->trunk = limits.trunk_bytes_per_s;
     arm->places |= UINT64_C(1) << flow->member;
-    star->bytes_per_s = limits->star_bytes_per_s;
-    star->lane = limits->star;
-    flows->star_flows[lane->star * SIM_STAR_FLOWS_MAX + flow->member] = index;
+    star->bytes_per_s = limits.alone ? INFINITY : limits.star_bytes_per_s;
+    star->lane = limits.star; /* SIM_NO_STAR where it is alone */
+    flows->star_flows[star->first_flow + flow->member] = index;
 }
 
 static enum status create_stars(struct arena *arena, struct sim_flows *flows,
@@ -80,28 +96,28 @@ static enum status create_stars(struct arena *arena, struct sim_flows *flows,
 {
     struct arena scratch = {0};
     enum status status = STATUS_OK;
-    uint32_t lane_count = flows->link_count * 2;
-    struct candidate *lanes = sim_take(&scratch, lane_count, sizeof *lanes, &status, err);
-    if (status == STATUS_OK) count_candidates(flows, setup, lanes);
-    for (uint32_t l = 0; l < lane_count && status == STATUS_OK; l++) {
-        lanes[l].refused |= lanes[l].flow_count == 0;
-        lanes[l].star = lanes[l].refused ? NO_STAR : flows->star_count++;
-        lanes[l].flow_count = 0;
+    uint32_t count = flows->link_count * 2 + flows->class_count;
+    struct candidate *candidates = sim_take(&scratch, count, sizeof *candidates, &status, err);
+    if (status == STATUS_OK) count_candidates(flows, setup, candidates);
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+        candidates[i].refused |= candidates[i].flow_count == 0;
+        candidates[i].star = candidates[i].refused ? NO_STAR : flows->star_count++;
     }
     flows->arms = sim_take(arena, flows->class_count, sizeof *flows->arms, &status, err);
     flows->stars = sim_take(arena, flows->star_count, sizeof *flows->stars, &status, err);
     flows->touched_stars = sim_take(arena, flows->star_count, sizeof(uint32_t), &status, err);
-    flows->star_flows = sim_take(arena, (size_t)flows->star_count * SIM_STAR_FLOWS_MAX, sizeof(uint32_t),
-                                 &status, err);
-    for (uint32_t f = 0; f < flows->flow_count && status == STATUS_OK; f++) {
-        const struct sim_share_limits limits = sim_share_limits(flows->share, flows->flows[f].class);
-        if (limits.star == SIM_NO_STAR || lanes[limits.star].refused) continue;
-        place_flow(flows, f, &lanes[limits.star], &limits);
+    flows->star_flows = sim_take(arena, flows->flow_count, sizeof(uint32_t), &status, err);
+    for (uint32_t i = 0, used = 0; i < count && status == STATUS_OK; i++) {
+        if (candidates[i].refused) continue;
+        struct sim_star *star = &flows->stars[candidates[i].star];
+        star->first_flow = used;
+        star->flows = sim_take(arena, candidates[i].flow_count, sizeof *star->flows, &status, err);
+        used += candidates[i].flow_count;
+        candidates[i].flow_count = 0;
     }
-    for (uint32_t l = 0; l < lane_count && status == STATUS_OK; l++) {
-        if (lanes[l].refused) continue;
-        struct sim_star *star = &flows->stars[lanes[l].star];
-        star->flows = sim_take(arena, lanes[l].flow_count, sizeof *star->flows, &status, err);
+    for (uint32_t f = 0; f < flows->flow_count && status == STATUS_OK; f++) {
+        struct candidate *candidate = candidate_of(flows, flows->flows[f].class, candidates);
+        if (candidate && !candidate->refused) place_flow(flows, f, candidate);
     }
     arena_release(&scratch);
     return status;

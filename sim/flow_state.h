@@ -58,7 +58,7 @@ struct sim_flows {
     uint8_t *path_directions;  /* beside path_links */
     struct sim_star *stars;
     struct sim_star_arm *arms; /* by class; of stars */
-    uint32_t *star_flows;      /* flows by star and place: SIM_STAR_FLOWS_MAX of each star */
+    uint32_t *star_flows;      /* the flows of each star, by place, from first_flow on */
     uint32_t *touched_stars;
     struct sim_queue *queue;
     const uint32_t *owners;    /* by bundle: its entry in the queue */

@@ -14,7 +14,9 @@
  *
  * and then rates are settled, once. Neither the number of units nor that of minibatches is in any array.
  *
- * Cost per activity (a copy or a computation; bench_engine.c, callgrind): see there.
+ * Cost of an activity (a copy or a computation; bench_engine.c): about 1000 instructions with 8 devices, 1200
+ * with 64, a quarter of them in the queue; 75 to 105 ns and 105 to 140 ns on a busy EPYC. With 512 devices
+ * and 2048 jobs, whose units no longer fit the caches, 180 to 250 ns.
  */
 #include "sim/live.h"
 

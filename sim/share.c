@@ -289,6 +289,7 @@ struct sim_share_limits sim_share_limits(const struct sim_share *share, uint32_t
     assert(class < share->class_count);
     const struct rate_class *c = &share->classes[class];
     return (struct sim_share_limits){.star = c->star,
+                                     .alone = c->lane_count == 0,
                                      .star_bytes_per_s = c->star == NO_LANE ? 0 : share->lanes[c->star].bytes_per_s,
                                      .trunk_bytes_per_s = c->trunk,
                                      .full_lanes = &share->private_lanes[c->first_private],

@@ -32,6 +32,7 @@ uint32_t sim_share_class(const struct sim_share *share, uint32_t path);
 #define SIM_NO_STAR UINT32_MAX
 struct sim_share_limits {
     uint32_t star;
+    bool alone; /* it shares no lane with any other class */
     double star_bytes_per_s;
     double trunk_bytes_per_s;
     const uint32_t *full_lanes;

@@ -53,7 +53,8 @@ struct sim_star {
     uint64_t active;    /* bits: places with a flow under way */
     struct sim_star_flow *flows; /* by place */
     uint32_t first;     /* place: the next to end */
-    uint32_t lane;
+    uint32_t first_flow; /* flow.c's, like `touched` and `lane` */
+    uint32_t lane;      /* or SIM_NO_STAR: a class alone, whose trunk or caps are all that limits it */
     bool full, touched;
 };
 
