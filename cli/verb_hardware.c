@@ -10,6 +10,7 @@
 
 #include "cli/cli.h"
 #include "cli/cli_machine.h"
+#include "cli/cli_networks.h"
 #include "cli/cli_table.h"
 #include "models/hardware.h"
 
@@ -21,7 +22,8 @@ enum status verb_hardware_list(struct cli *cli, int argc, char **argv, struct er
     struct options options = {
         .specs = specs,
         .spec_count = sizeof specs / sizeof *specs,
-        .details = "Besides these names, --hw takes 'N x NAME' for N devices of one kind and the "
+        .details = "Besides these names, --hw takes 'Nx NAME' for N devices of one kind or N nodes, "
+                   "'Nx NAME 2:1' for nodes behind leaf switches that are oversubscribed, and the "
                    "path of a hardware file.",
     };
     bool go_on;
@@ -124,6 +126,23 @@ static void interference_rows(const struct interference *interference, struct fi
                                   DIMENSION_BYTES_PER_S};
 }
 
+/* Of a machine with more links a row stands for all of a kind. */
+enum { LINKS_SHOWN = 128 };
+
+static bool same_figure(const struct figure *a, const struct figure *b)
+{
+    return !(a->value < b->value) && !(a->value > b->value) && a->source && b->source &&
+           strcmp(a->source, b->source) == 0;
+}
+
+/* "nic-0" and "nic-1": one kind, one figure for both? */
+static bool same_link(const struct hardware_link *a, const struct hardware_link *b)
+{
+    size_t kind = strcspn(a->name, "0123456789");
+    return kind > 0 && strncmp(a->name, b->name, kind) == 0 && same_figure(&a->bandwidth, &b->bandwidth) &&
+           same_figure(&a->latency, &b->latency);
+}
+
 static enum status print_figures(struct cli *cli, const struct hardware *hardware,
                                  struct error *err)
 {
@@ -147,10 +166,13 @@ static enum status print_figures(struct cli *cli, const struct hardware *hardwar
                 if (slow[i].figure->source) figure_cells(&table, owner, &slow[i]);
         }
     }
-    for (uint32_t l = 0; l < hardware->link_count; l++) {
+    for (uint32_t l = 0, last; l < hardware->link_count; l = last + 1) {
         const struct hardware_link *link = &hardware->links[l];
         char owner[128];
-        snprintf(owner, sizeof owner, "link %s", link->name);
+        for (last = l; last + 1 < hardware->link_count && hardware->link_count > LINKS_SHOWN; last++)
+            if (!same_link(link, &hardware->links[last + 1])) break;
+        if (last == l) snprintf(owner, sizeof owner, "link %s", link->name);
+        else snprintf(owner, sizeof owner, "links %s to %s", link->name, hardware->links[last].name);
         figure_cells(&table, owner,
                      &(struct figure_row){"bandwidth", &link->bandwidth, DIMENSION_BYTES_PER_S});
         figure_cells(&table, owner,
@@ -178,17 +200,8 @@ static void print_measured(FILE *out, const struct hardware *hardware)
     }
 }
 
-static void print_path(FILE *out, const struct hardware *hardware, const uint32_t *path,
-                       uint32_t count)
-{
-    char rate[QUANTITY_TEXT_BYTES];
-    for (uint32_t i = 0; i < count; i++) {
-        const struct hardware_link *link = &hardware->links[path[i]];
-        fprintf(out, " --[%s %s %s%s]--", link->name,
-                quantity_text(link->bandwidth.value, DIMENSION_BYTES_PER_S, rate),
-                link->duplex ? "duplex" : "simplex", link->paced ? ", paced" : "");
-    }
-}
+/* Lines of a machine with more devices are cut off: --json has all. */
+enum { DEVICES_SHOWN = 64 };
 
 /* host --(link, rate)-- ... -- device */
 static void print_links(FILE *out, const struct hardware *hardware)
@@ -196,24 +209,19 @@ static void print_links(FILE *out, const struct hardware *hardware)
     for (uint32_t d = 0; d < hardware->device_count; d++) {
         const struct hardware_device *device = &hardware->devices[d];
         char memory[QUANTITY_TEXT_BYTES];
+        if (d == DEVICES_SHOWN) {
+            fprintf(out, "... and %u more devices\n", hardware->device_count - d);
+            return;
+        }
         fputs("host", out);
-        print_path(out, hardware, device->path, device->path_count);
+        cli_networks_print_path(out, hardware, device->path, device->path_count);
         fprintf(out, " device %u (%s, %s)\n", d, hardware->types[device->type].name,
                 quantity_text((double)device->memory_bytes, DIMENSION_BYTES, memory));
-    }
-    if (!hardware_has_p2p(hardware)) return;
-    fputs("direct links between devices, each way where duplex:\n", out);
-    for (uint32_t d = 0; d < hardware->device_count; d++) {
-        const struct hardware_device *device = &hardware->devices[d];
-        if (device->p2p_group == P2P_NONE) continue;
-        fprintf(out, "group %u", device->p2p_group);
-        print_path(out, hardware, device->p2p_path, device->p2p_path_count);
-        fprintf(out, " device %u\n", d);
     }
 }
 
 static enum status show_text(struct cli *cli, const char *name, const struct hardware *hardware,
-                             struct error *err)
+                             const struct cli_route *route, struct error *err)
 {
     FILE *out = cli->out;
     fprintf(out, "%s, %u %s, back end %s\n", hardware->name, hardware->device_count,
@@ -227,6 +235,8 @@ static enum status show_text(struct cli *cli, const char *name, const struct har
     print_measured(out, hardware);
     fputs("links, each way where duplex:\n", out);
     print_links(out, hardware);
+    if (cli_networks_print(out, hardware, err) != STATUS_OK) return err->status;
+    if (route && cli_route_print(out, hardware, *route, err) != STATUS_OK) return err->status;
     cli_next(cli, name ? (const char *const[]){"plan", "JOBS.json", "--hw", name, NULL}
                        : (const char *const[]){"plan", "JOBS.json", NULL});
     return STATUS_OK;
@@ -249,7 +259,8 @@ static void figure_json(struct json_out *json, const char *owner, const struct f
     json_out_object_end(json);
 }
 
-static enum status show_json(struct cli *cli, const struct hardware *hardware, struct error *err)
+static enum status show_json(struct cli *cli, const struct hardware *hardware,
+                             const struct cli_route *route, struct error *err)
 {
     struct json_out *json;
     if (cli_report_begin(cli, "hardware-show", &json, err) != STATUS_OK) return err->status;
@@ -271,6 +282,7 @@ static enum status show_json(struct cli *cli, const struct hardware *hardware, s
                     &(struct figure_row){"latency", &link->latency, DIMENSION_SECONDS});
     }
     json_out_array_end(json);
+    if (route) cli_route_json(json, hardware, *route);
     /* The whole description, in the form of hardware files. */
     hardware_write(hardware, json, "hardware");
     return cli_report_end(cli, json, err);
@@ -278,14 +290,19 @@ static enum status show_json(struct cli *cli, const struct hardware *hardware, s
 
 enum status verb_hardware_show(struct cli *cli, int argc, char **argv, struct error *err)
 {
-    const struct option_spec specs[] = {CLI_COMMON_OPTIONS(cli)};
+    const char *pair = NULL;
+    const struct option_spec specs[] = {
+        OPTION_STRING("route", 0, "A,B", &pair, "show how a copy goes from device A to device B"),
+        CLI_COMMON_OPTIONS(cli)};
     struct options options = {
         .specs = specs,
         .spec_count = sizeof specs / sizeof *specs,
         .argument_min = 0,
         .argument_max = 1,
         .examples = (const char *const[]){"spillway hardware show",
-                                          "spillway hardware show '4x rtx-3090-24gb'", NULL},
+                                          "spillway hardware show '4x rtx-3090-24gb'",
+                                          "spillway hardware show '2x dgx-a100-80gb' --route 0,9",
+                                          NULL},
         .details = "MACHINE is a name from 'spillway hardware list' or a hardware file. Without "
                    "one, the measured profile of this machine is shown.",
     };
@@ -296,9 +313,12 @@ enum status verb_hardware_show(struct cli *cli, int argc, char **argv, struct er
     if (options.operand_count > 0) machine.name = options.operands[0];
     struct hardware hardware = {0};
     enum status status = cli_machine_read(&machine, &hardware, err);
+    struct cli_route route;
+    const struct cli_route *const wanted = pair ? &route : NULL;
+    if (status == STATUS_OK && wanted) status = cli_route_parse(pair, &hardware, &route, err);
     if (status == STATUS_OK)
-        status = cli->json ? show_json(cli, &hardware, err)
-                           : show_text(cli, machine.name, &hardware, err);
+        status = cli->json ? show_json(cli, &hardware, wanted, err)
+                           : show_text(cli, machine.name, &hardware, wanted, err);
     hardware_release(&hardware);
     return status;
 }

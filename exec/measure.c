@@ -226,8 +226,8 @@ static enum status place_device(struct measure *measure, struct device_type *typ
     hardware->devices = devices;
     hardware->devices[0] = (struct hardware_device){
         .memory_bytes = (uint64_t)type->usable_bytes.value,
-        .path_count = 1,
-        .p2p_group = type->p2p_count > 0 ? 1 : P2P_NONE}; /* one memory: over no link */
+        .path_count = 1};
+    if (type->p2p_count > 0) hardware_join(&hardware->devices[0], 1); /* one memory: over no link */
     hardware->device_count = 1;
     hardware->links = links;
     hardware->links[0] = (struct hardware_link){

@@ -164,9 +164,8 @@ static enum status place_p2p(struct measure *measure, const struct device_type *
     const bool own = rate > 1.05 * hardware->links[0].bandwidth.value;
     enum status status = STATUS_OK;
     for (uint32_t d = 0; d < hardware->device_count && status == STATUS_OK; d++) {
-        struct hardware_device *const device = &hardware->devices[d];
-        device->p2p_group = 1;
-        device->p2p_path[device->p2p_path_count++] = own ? hardware->link_count : d;
+        struct hardware_network *const network = hardware_join(&hardware->devices[d], 1);
+        network->path[network->path_count++] = own ? hardware->link_count : d;
         if (!own) continue;
         char name[32];
         struct hardware_link *const link = &hardware->links[hardware->link_count++];

@@ -544,7 +544,9 @@ static enum status open_devices(struct run *run, struct error *err)
             .d2h_bytes_per_s = rate,
             .p2p = hardware_has_p2p(&plan->hardware),
             .p2p_bytes_per_s =
-                paced_rate(&plan->hardware, about->p2p_path, about->p2p_path_count),
+                about->network_count == 0
+                    ? 0
+                    : paced_rate(&plan->hardware, about->networks[0].path, about->networks[0].path_count),
             .poison = run->options->poison,
             .delay_seed = run->options->delay_seed,
             .tf32 = run->options->tf32,

@@ -466,7 +466,7 @@ double cost_copy_s(const struct hardware *hardware, uint32_t device, enum copy_d
                     host_route(hardware, device), bytes);
 }
 
-/* What was measured between two devices of a type; else the links say it, or where there are none,
+/* What was measured between two devices of a type, which was over their first network; else the links say it, or where there are none,
  * the memory that both have: a copy reads and writes it. */
 struct p2p {
     struct p2p_route links;
@@ -482,7 +482,7 @@ static void find_p2p(const struct hardware *hardware, uint32_t from, uint32_t to
     out->links = hardware_p2p_route(hardware, from, to);
     out->route = (struct route){out->links.links, out->links.up_count + out->links.down_count};
     out->copies = (struct copies){NULL, 0};
-    if (a->type == b->type) out->copies = (struct copies){type->p2p, type->p2p_count};
+    if (a->type == b->type && out->links.innermost) out->copies = (struct copies){type->p2p, type->p2p_count};
     bool memory = out->copies.count == 0 && out->route.count == 0;
     out->memory_bytes_per_s = memory ? type->memory_bandwidth.value / 2 : 0;
 }

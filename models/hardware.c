@@ -37,10 +37,14 @@ void hardware_release(struct hardware *hardware)
 
 void hardware_note_p2p(struct hardware *hardware)
 {
+    bool met[NETWORK_GROUPS_MAX + 1] = {false};
     hardware->p2p = false;
-    for (uint32_t a = 0; a < hardware->device_count && !hardware->p2p; a++)
-        for (uint32_t b = 0; b < a && !hardware->p2p; b++)
-            hardware->p2p = hardware_p2p_pair(hardware, a, b);
+    for (uint32_t d = 0; d < hardware->device_count; d++)
+        for (uint32_t n = 0; n < hardware->devices[d].network_count; n++) {
+            bool *one = &met[hardware->devices[d].networks[n].group];
+            hardware->p2p |= *one;
+            *one = true;
+        }
 }
 
 static bool has_link(const uint32_t *path, uint32_t count, uint32_t link)
@@ -50,25 +54,25 @@ static bool has_link(const uint32_t *path, uint32_t count, uint32_t link)
     return false;
 }
 
-/* How many links of `path` there are up to the last one that is on `other` as well. */
-static uint32_t common_links(const struct hardware_device *path, const struct hardware_device *other)
+/* How many links of a path there are up to the last one that is on `other` as well. */
+static uint32_t common_links(const struct hardware_network *path, const struct hardware_network *other)
 {
-    uint32_t common = path->p2p_path_count;
-    while (common > 0 &&
-           !has_link(other->p2p_path, other->p2p_path_count, path->p2p_path[common - 1]))
-        common--;
+    uint32_t common = path->path_count;
+    while (common > 0 && !has_link(other->path, other->path_count, path->path[common - 1])) common--;
     return common;
 }
 
 struct p2p_route hardware_p2p_route(const struct hardware *hardware, uint32_t from, uint32_t to)
 {
-    const struct hardware_device *a = &hardware->devices[from], *b = &hardware->devices[to];
-    struct p2p_route route = {0};
     assert(hardware_p2p_pair(hardware, from, to));
-    for (uint32_t i = a->p2p_path_count; i > common_links(a, b); i--)
-        route.links[route.up_count++] = a->p2p_path[i - 1];
-    for (uint32_t i = common_links(b, a); i < b->p2p_path_count; i++)
-        route.links[route.up_count + route.down_count++] = b->p2p_path[i];
+    const struct hardware_network *a = hardware_network_of(hardware, from, to);
+    const struct hardware_network *b = hardware_network_of(hardware, to, from);
+    struct p2p_route route = {.innermost = a == hardware->devices[from].networks &&
+                                           b == hardware->devices[to].networks};
+    for (uint32_t i = a->path_count, end = common_links(a, b); i > end; i--)
+        route.links[route.up_count++] = a->path[i - 1];
+    for (uint32_t i = common_links(b, a); i < b->path_count; i++)
+        route.links[route.up_count + route.down_count++] = b->path[i];
     return route;
 }
 
@@ -212,7 +216,8 @@ static bool only_p2p(const struct hardware *hardware, uint32_t link)
     for (uint32_t i = 0; i < hardware->device_count; i++) {
         const struct hardware_device *device = &hardware->devices[i];
         if (has_link(device->path, device->path_count, link)) return false;
-        crossed |= has_link(device->p2p_path, device->p2p_path_count, link);
+        for (uint32_t n = 0; n < device->network_count; n++)
+            crossed |= has_link(device->networks[n].path, device->networks[n].path_count, link);
     }
     return crossed;
 }
@@ -236,10 +241,7 @@ static void set_links(struct hardware *hardware, double bytes_per_s)
 
 static void drop_p2p(struct hardware *hardware)
 {
-    for (uint32_t i = 0; i < hardware->device_count; i++) {
-        hardware->devices[i].p2p_group = P2P_NONE;
-        hardware->devices[i].p2p_path_count = 0;
-    }
+    for (uint32_t i = 0; i < hardware->device_count; i++) hardware->devices[i].network_count = 0;
 }
 
 /* A link of its own for each device. */
@@ -259,11 +261,10 @@ static enum status set_p2p(struct hardware *hardware, double bytes_per_s, struct
                                               .duplex = true, .paced = is_host(hardware)};
         TRY(arena_string(&hardware->arena, name, &links[count].name, err));
     }
+    drop_p2p(hardware);
     for (uint32_t i = 0; i < hardware->device_count; i++) {
-        struct hardware_device *device = &hardware->devices[i];
-        device->p2p_group = 1;
-        device->p2p_path[0] = hardware->link_count + i;
-        device->p2p_path_count = 1;
+        struct hardware_network *network = hardware_join(&hardware->devices[i], 1);
+        network->path[network->path_count++] = hardware->link_count + i;
     }
     /* copies that were measured over another link say nothing about this one */
     for (uint32_t i = 0; i < hardware->type_count && !is_host(hardware); i++)
@@ -411,14 +412,10 @@ static enum status check_device(const struct hardware *hardware, uint32_t index,
     for (uint32_t i = 0; i < device->path_count; i++)
         if (device->path[i] >= hardware->link_count)
             return error_set(err, STATUS_CHECK, "device %" PRIu32 " has an unknown link", index);
-    if (device->p2p_path_count > (device->p2p_group == P2P_NONE ? 0 : PATH_LINKS_MAX))
-        return error_set(err, STATUS_CHECK,
-                         "device %" PRIu32 " has %" PRIu32 " links to other devices (expected %s)",
-                         index, device->p2p_path_count,
-                         device->p2p_group == P2P_NONE ? "none without a group" : "at most 8");
-    for (uint32_t i = 0; i < device->p2p_path_count; i++)
-        if (device->p2p_path[i] >= hardware->link_count)
-            return error_set(err, STATUS_CHECK, "device %" PRIu32 " has an unknown link", index);
+    for (uint32_t n = 0; n < device->network_count; n++)
+        for (uint32_t i = 0; i < device->networks[n].path_count; i++)
+            if (device->networks[n].path[i] >= hardware->link_count)
+                return error_set(err, STATUS_CHECK, "device %" PRIu32 " has an unknown link", index);
     char found[QUANTITY_TEXT_BYTES], usable[QUANTITY_TEXT_BYTES];
     if (device->memory_bytes > 0 && (double)device->memory_bytes <= type->usable_bytes.value)
         return STATUS_OK;
@@ -427,6 +424,34 @@ static enum status check_device(const struct hardware *hardware, uint32_t index,
                      "usable on '%s')",
                      index, quantity_text((double)device->memory_bytes, DIMENSION_BYTES, found),
                      quantity_text(type->usable_bytes.value, DIMENSION_BYTES, usable), type->name);
+}
+
+/* Networks nest: what one device of a group is in behind it, all are. */
+static enum status check_networks(const struct hardware *hardware, struct error *err)
+{
+    uint32_t first_of[NETWORK_GROUPS_MAX + 1], place[NETWORK_GROUPS_MAX + 1];
+    for (uint32_t g = 0; g <= NETWORK_GROUPS_MAX; g++) first_of[g] = UINT32_MAX;
+    for (uint32_t d = 0; d < hardware->device_count; d++) {
+        const struct hardware_device *device = &hardware->devices[d];
+        for (uint32_t n = 0; n < device->network_count; n++) {
+            uint32_t group = device->networks[n].group, outer = 0, expected = 0;
+            if (first_of[group] == UINT32_MAX) {
+                first_of[group] = d;
+                place[group] = n;
+            }
+            const struct hardware_device *first = &hardware->devices[first_of[group]];
+            uint32_t at = place[group] + 1;
+            if (n + 1 < device->network_count) outer = device->networks[n + 1].group;
+            if (at < first->network_count) expected = first->networks[at].group;
+            if (outer == expected) continue;
+            return error_set(err, STATUS_CHECK,
+                             "devices %" PRIu32 " and %" PRIu32 " share network %" PRIu32
+                             ", and what is around it differs: network %" PRIu32 " and %" PRIu32
+                             " (0: none)",
+                             first_of[group], d, group, expected, outer);
+        }
+    }
+    return STATUS_OK;
 }
 
 /* Nothing reads and writes at the same time more than each alone would. */
@@ -464,5 +489,6 @@ enum status hardware_check(const struct hardware *hardware, struct error *err)
     for (uint32_t i = 0; i < hardware->type_count; i++)
         TRY(check_type(&hardware->types[i], err));
     for (uint32_t i = 0; i < hardware->device_count; i++) TRY(check_device(hardware, i, err));
+    TRY(check_networks(hardware, err));
     return check_storage(hardware, err);
 }

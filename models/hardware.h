@@ -8,11 +8,18 @@
  * Place 0 is host DRAM, place 1 + d the memory of device d. A copy between host and device d
  * crosses the links of devices[d].path; H2D and D2H use opposite directions.
  *
- * Devices of one p2p_group copy directly to each other (P2P). A p2p_path leads from where the group
- * meets to the device, so a copy from a to b goes up a's and down b's, without the links that both
- * have and what is in front of them: NVLink to a switch is a link of its own per device, and the path
- * through PCIe is the rest of `path` from the bridge on. An empty path costs nothing but the copy
- * itself (memory of one machine).
+ * A device is in networks, the innermost first: NVLink in its node, say, then the one between nodes.
+ * Devices that are in a network of the same group copy directly to each other (P2P), over the innermost
+ * such. Networks nest: devices of one group are in the same groups from there on. A network's path leads
+ * from where the group meets to the device, so a copy from a to b goes up a's and down b's, without the
+ * links that both have and what is in front of them:
+ *
+ *     NVLink to a switch        [nvlink-3]               a link of its own per device
+ *     PCIe                      [switch-1, pcie-3]       the rest of `path` from the bridge on
+ *     fat tree                  [leaf-0, nic-1, pcie-3]  the leaf's uplink to the spine, with as much less
+ *                               than its NICs' bandwidth as it is oversubscribed; a NIC, of one device
+ *                               or of several
+ *     memory of one machine     []                       costs nothing but the copy itself
  *
  * In files (F: a figure, see below; optional keys in parentheses):
  *
@@ -30,13 +37,14 @@
  *      "links": [{"name": "...", "bandwidth": F, ("latency": F,) "duplex": true,
  *                 ("paced": false)}],
  *      "devices": [{"type": "...", "path": ["link", ...], ("memory_bytes": n,
- *                   "p2p_group": 1, "p2p_path": ["link", ...])}]}
+ *                   "networks": [{"group": 1, "path": ["link", ...]}])}]}
  *
  * A number without a unit is refused, as is any unknown key.
  */
 #ifndef SPILLWAY_MODELS_HARDWARE_H
 #define SPILLWAY_MODELS_HARDWARE_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -47,10 +55,11 @@
 
 struct json_out;
 
-/* A thousand devices with the links of their own and some shared ones; a type for each. */
-enum { DEVICES_MAX = 1024, LINKS_MAX = 8192, PATH_LINKS_MAX = 8, DEVICE_TYPES_MAX = 1024 };
-enum { P2P_NONE = 0 }; /* no group */
-enum { PROFILES_MAX = 256, COPY_POINTS_MAX = 256, HOST_CORES_MAX = 1 << 16 };
+/* 512 nodes of eight devices with the links of their own and some shared ones; a network of their own
+ * for each, and of theirs for all. */
+enum { DEVICES_MAX = 4096, LINKS_MAX = 8 * DEVICES_MAX, PATH_LINKS_MAX = 8, DEVICE_TYPES_MAX = 1024 };
+enum { NETWORKS_MAX = 4, NETWORK_GROUPS_MAX = 2 * DEVICES_MAX };
+enum { PROFILES_MAX = 256, COPY_POINTS_MAX = 256, HOST_CORES_MAX = 1 << 20 };
 
 enum figure_kind {
     FIGURE_DATASHEET,
@@ -144,15 +153,31 @@ struct hardware_link {
     bool paced;              /* the executor slows copies down to this bandwidth */
 };
 
+/* Of a device. */
+struct hardware_network {
+    uint32_t group; /* at least 1 */
+    uint32_t path[PATH_LINKS_MAX]; /* links from where the group meets, in order; may be none */
+    uint32_t path_count;
+};
+
 struct hardware_device {
     uint32_t type;    /* index into types */
     uint64_t memory_bytes; /* what a plan may use: usable_bytes, or --device-memory */
     uint32_t path[PATH_LINKS_MAX]; /* links from host memory to the device, in order */
     uint32_t path_count;
-    uint32_t p2p_group; /* P2P_NONE: other devices are reached through host memory alone */
-    uint32_t p2p_path[PATH_LINKS_MAX]; /* links from where the group meets, in order; may be none */
-    uint32_t p2p_path_count;
+    struct hardware_network networks[NETWORKS_MAX]; /* innermost first */
+    uint32_t network_count; /* 0: other devices are reached through host memory alone */
 };
+
+/* The device's next network, without links yet. Borrowed from the device. */
+static inline struct hardware_network *hardware_join(struct hardware_device *device, uint32_t group)
+{
+    assert(device->network_count < NETWORKS_MAX && group > 0);
+    struct hardware_network *network = &device->networks[device->network_count++];
+    network->group = group;
+    network->path_count = 0;
+    return network;
+}
 
 /* A disk that states may live on where host memory is too small for them. */
 struct hardware_storage {
@@ -177,7 +202,7 @@ struct hardware {
     uint32_t type_count;
     struct hardware_device *devices;
     uint32_t device_count;
-    bool p2p;                  /* some two devices are of one group; hardware_note_p2p() sets it */
+    bool p2p;                  /* some two devices are in one network; hardware_note_p2p() sets it */
     struct hardware_link *links;
     uint32_t link_count;
     const char *measured_on;   /* cpu or gpu model, library versions; NULL for a datasheet */
@@ -207,12 +232,21 @@ static inline bool hardware_has_p2p(const struct hardware *hardware)
 /* To be called where devices were made or changed. */
 void hardware_note_p2p(struct hardware *hardware);
 
+/* The innermost network that both devices are in, as the first has it; NULL where there is none. */
+static inline const struct hardware_network *hardware_network_of(const struct hardware *hardware,
+                                                                 uint32_t of, uint32_t with)
+{
+    const struct hardware_device *a = &hardware->devices[of], *b = &hardware->devices[with];
+    for (uint32_t i = 0; i < a->network_count; i++)
+        for (uint32_t k = 0; k < b->network_count; k++)
+            if (a->networks[i].group == b->networks[k].group) return &a->networks[i];
+    return NULL;
+}
+
 /* Can `to` fetch from `from` directly? */
 static inline bool hardware_p2p_pair(const struct hardware *hardware, uint32_t from, uint32_t to)
 {
-    const struct hardware_device *devices = hardware->devices;
-    return from != to && devices[from].p2p_group != P2P_NONE &&
-           devices[from].p2p_group == devices[to].p2p_group;
+    return from != to && hardware_network_of(hardware, from, to);
 }
 
 /* The links of such a copy, in order: `up_count` in the direction that leads away from a device (as a
@@ -220,6 +254,7 @@ static inline bool hardware_p2p_pair(const struct hardware *hardware, uint32_t f
 struct p2p_route {
     uint32_t links[2 * PATH_LINKS_MAX];
     uint32_t up_count, down_count;
+    bool innermost; /* over the first network of both */
 };
 struct p2p_route hardware_p2p_route(const struct hardware *hardware, uint32_t from, uint32_t to);
 
@@ -233,8 +268,9 @@ MUST_CHECK enum status hardware_parse(const struct json_input *in, const json_t 
 
 /*
  * By preset name ("hydra-8x2080ti", "a100-sxm4-40gb"), a name the driver prints ("NVIDIA
- * A100-SXM4-40GB"), several of one device ("4x rtx-3090-24gb") or path (has a slash or ends in
- * .json). A name that could be several presets ("a100") is an error that lists them.
+ * A100-SXM4-40GB"), several of one device in one machine ("4x rtx-3090-24gb"), several nodes ("384x
+ * dgx-a100-80gb", "64x dgx-a100-80gb 2:1" with leaf switches whose uplinks have half of their NICs'
+ * bandwidth) or path (has a slash or ends in .json). A name that could be several presets ("a100") is an error that lists them.
  *
  * Several devices sit in pairs behind PCIe switches, and these behind one host bridge, which
  * carries both directions of all together at 0.71 of their sum: what was measured of both

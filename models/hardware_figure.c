@@ -155,3 +155,17 @@ void figures_write(struct json_out *out, const struct figure_spec *specs, size_t
         write_figure(out, &specs[i],
                      (const struct figure *)(const void *)((const char *)base + specs[i].offset));
 }
+
+enum status figures_take_table(struct json_object *object, const char *key, size_t limit,
+                               size_t size, struct arena *arena, const json_t **array,
+                               uint32_t *count, void **out, struct error *err)
+{
+    TRY(json_take_array(object, key, JSON_REQUIRED, array, err));
+    size_t found = json_array_size(*array);
+    if (found == 0 || found > limit)
+        return json_fail_key(object->input, object->value, key, err,
+                             "'%s' has %zu elements (expected 1 to %zu)", key, found, limit);
+    TRY(arena_array(arena, found, size, out, err));
+    *count = (uint32_t)found;
+    return STATUS_OK;
+}

@@ -20,6 +20,9 @@ struct figure_spec {
     double min, max; /* in base units */
 };
 
+#define FIGURE(type, key, field, dimension, need, min, max)                                       \
+    {key, offsetof(struct type, field), dimension, need, min, max}
+
 /* Take the figures of specs[0 .. count) from `object` into the struct at `base`; optional ones that
  * are absent are left as they are. */
 MUST_CHECK enum status figures_take(struct json_object *object, const struct figure_spec *specs,
@@ -34,5 +37,10 @@ void figures_write(struct json_out *out, const struct figure_spec *specs, size_t
 MUST_CHECK enum status figures_take_text(struct json_object *object, const char *key,
                                          struct arena *arena, const char **out,
                                          struct error *err);
+
+/* A required array of things: how many, from 1 to `limit`, and zeroed room for them. */
+MUST_CHECK enum status figures_take_table(struct json_object *object, const char *key, size_t limit,
+                                          size_t size, struct arena *arena, const json_t **array,
+                                          uint32_t *count, void **out, struct error *err);
 
 #endif

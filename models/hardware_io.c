@@ -1,8 +1,8 @@
 /*
  * Hardware files in and out.
  *
- * From the top of the machine down: host, device types with their measured profiles, links, devices.
- * Figures are tables of their own (models/hardware_figure.h).
+ * Host, storage, and device types with their measured profiles. Figures are tables of their own
+ * (models/hardware_figure.h), links and devices are models/hardware_topology.h's.
  *
  * Links and types are named in files and numbered in memory. Tables of points are short arrays
  * [m, n, k, seconds, spread], since a measured profile has hundreds; they are sorted here.
@@ -14,15 +14,13 @@
 
 #include "base/size.h"
 #include "models/hardware_figure.h"
+#include "models/hardware_topology.h"
 #include "models/try.h"
 
 /* --- which figures there are ----------------------------------------------------------------- */
 
 static const double bytes_max = 0x1p60, rate_max = 1e18, flops_max = 1e21, seconds_max = 1e6;
 static const double tiny = 1e-9; /* "more than 0" for rates and sizes in base units */
-
-#define FIGURE(type, key, field, dimension, need, min, max) \
-    {key, offsetof(struct type, field), dimension, need, min, max}
 
 static const struct figure_spec type_figures[] = {
     FIGURE(device_type, "memory", memory_bytes, DIMENSION_BYTES, JSON_REQUIRED, 1, bytes_max),
@@ -41,12 +39,6 @@ static const struct figure_spec type_figures[] = {
            tiny, 1),
     FIGURE(device_type, "launch_latency", launch_latency, DIMENSION_SECONDS, JSON_OPTIONAL, 0,
            seconds_max),
-};
-
-static const struct figure_spec link_figures[] = {
-    FIGURE(hardware_link, "bandwidth", bandwidth, DIMENSION_BYTES_PER_S, JSON_REQUIRED, tiny,
-           rate_max),
-    FIGURE(hardware_link, "latency", latency, DIMENSION_SECONDS, JSON_OPTIONAL, 0, seconds_max),
 };
 
 static const struct figure_spec interference_figures[] = {
@@ -329,26 +321,11 @@ static void write_type(struct json_out *out, const struct device_type *type)
 
 /* --- the machine ---------------------------------------------------------------------------- */
 
-/* An array of the machine: how many, within the limit, and room for them. */
-static enum status take_table(struct json_object *object, const char *key, size_t limit,
-                              size_t size, struct arena *arena, const json_t **array,
-                              uint32_t *count, void **out, struct error *err)
-{
-    TRY(json_take_array(object, key, JSON_REQUIRED, array, err));
-    size_t found = json_array_size(*array);
-    if (found == 0 || found > limit)
-        return json_fail_key(object->input, object->value, key, err,
-                             "'%s' has %zu elements (expected 1 to %zu)", key, found, limit);
-    TRY(arena_array(arena, found, size, out, err));
-    *count = (uint32_t)found;
-    return STATUS_OK;
-}
-
 static enum status parse_types(struct json_object *object, struct hardware *out, struct error *err)
 {
     const json_t *array;
     void *memory;
-    TRY(take_table(object, "device_types", DEVICE_TYPES_MAX, sizeof *out->types, &out->arena,
+    TRY(figures_take_table(object, "device_types", DEVICE_TYPES_MAX, sizeof *out->types, &out->arena,
                    &array, &out->type_count, &memory, err));
     out->types = memory;
     for (uint32_t i = 0; i < out->type_count; i++) {
@@ -358,114 +335,6 @@ static enum status parse_types(struct json_object *object, struct hardware *out,
                 return json_fail_index(object->input, array, i, err, "two device types '%s'",
                                        out->types[i].name);
     }
-    return STATUS_OK;
-}
-
-static enum status parse_link(const struct json_input *in, const json_t *array, size_t index,
-                              struct arena *arena, struct hardware_link *out, struct error *err)
-{
-    struct json_object object;
-    TRY(json_object_open_at(&object, in, array, index, "a link object", err));
-    TRY(figures_take_text(&object, "name", arena, &out->name, err));
-    TRY(figures_take(&object, link_figures, ARRAY_COUNT(link_figures), arena, out, err));
-    TRY(json_take_bool(&object, "duplex", JSON_REQUIRED, &out->duplex, err));
-    TRY(json_take_bool(&object, "paced", JSON_OPTIONAL, &out->paced, err));
-    return json_object_close(&object, err);
-}
-
-static enum status parse_links(struct json_object *object, struct hardware *out, struct error *err)
-{
-    const json_t *array;
-    void *memory;
-    TRY(take_table(object, "links", LINKS_MAX, sizeof *out->links, &out->arena, &array,
-                   &out->link_count, &memory, err));
-    out->links = memory;
-    for (uint32_t i = 0; i < out->link_count; i++) {
-        TRY(parse_link(object->input, array, i, &out->arena, &out->links[i], err));
-        for (uint32_t j = 0; j < i; j++)
-            if (strcmp(out->links[j].name, out->links[i].name) == 0)
-                return json_fail_index(object->input, array, i, err, "two links '%s'",
-                                       out->links[i].name);
-    }
-    return STATUS_OK;
-}
-
-/* Links by name into links[PATH_LINKS_MAX], at least `least` of them. */
-static enum status parse_path(const struct json_input *in, const json_t *path, const char *key,
-                              size_t least, const struct hardware *hardware, uint32_t *links,
-                              uint32_t *link_count, struct error *err)
-{
-    size_t count = json_array_size(path);
-    if (count < least || count > PATH_LINKS_MAX)
-        return json_fail_key(in, path, NULL, err, "'%s' has %zu links (expected %zu to %d)", key,
-                             count, least, PATH_LINKS_MAX);
-    for (size_t i = 0; i < count; i++) {
-        const char *name;
-        uint32_t link = 0;
-        TRY(json_item_string(in, path, i, &name, err));
-        while (link < hardware->link_count && strcmp(hardware->links[link].name, name) != 0) link++;
-        if (link == hardware->link_count)
-            return json_fail_index(in, path, i, err, "unknown link '%.100s'", name);
-        for (uint32_t j = 0; j < *link_count; j++)
-            if (links[j] == link)
-                return json_fail_index(in, path, i, err, "link '%.100s' is on the path twice",
-                                       name);
-        links[(*link_count)++] = link;
-    }
-    return STATUS_OK;
-}
-
-/* A path to other devices makes a device one of a group, 1 unless it says which. */
-static enum status parse_p2p(struct json_object *object, const struct hardware *hardware,
-                             struct hardware_device *out, struct error *err)
-{
-    const json_t *path = NULL;
-    TRY(json_take_array(object, "p2p_path", JSON_OPTIONAL, &path, err));
-    if (!path && json_has(object, "p2p_group"))
-        return json_fail_key(object->input, object->value, "p2p_group", err,
-                             "a 'p2p_group' without 'p2p_path'");
-    if (!path) return STATUS_OK;
-    out->p2p_group = 1;
-    TRY(json_take_u32(object, "p2p_group", JSON_OPTIONAL, 1, DEVICES_MAX, &out->p2p_group, err));
-    return parse_path(object->input, path, "p2p_path", 0, hardware, out->p2p_path,
-                      &out->p2p_path_count, err);
-}
-
-static enum status parse_device(const struct json_input *in, const json_t *array, size_t index,
-                                const struct hardware *hardware, struct hardware_device *out,
-                                struct error *err)
-{
-    struct json_object object;
-    const json_t *path;
-    const char *type_name;
-    TRY(json_object_open_at(&object, in, array, index, "a device object", err));
-    TRY(json_take_string(&object, "type", JSON_REQUIRED, &type_name, err));
-    while (out->type < hardware->type_count &&
-           strcmp(hardware->types[out->type].name, type_name) != 0)
-        out->type++;
-    if (out->type == hardware->type_count)
-        return json_fail_key(in, object.value, "type", err, "unknown device type '%.100s'",
-                             type_name);
-    TRY(json_take_array(&object, "path", JSON_REQUIRED, &path, err));
-    TRY(parse_path(in, path, "path", 1, hardware, out->path, &out->path_count, err));
-    TRY(parse_p2p(&object, hardware, out, err));
-    uint64_t usable = (uint64_t)hardware->types[out->type].usable_bytes.value;
-    out->memory_bytes = usable;
-    TRY(json_take_u64(&object, "memory_bytes", JSON_OPTIONAL, 1, usable, &out->memory_bytes, err));
-    return json_object_close(&object, err);
-}
-
-static enum status parse_devices(struct json_object *object, struct hardware *out,
-                                 struct error *err)
-{
-    const json_t *array;
-    void *memory;
-    TRY(take_table(object, "devices", DEVICES_MAX, sizeof *out->devices, &out->arena, &array,
-                   &out->device_count, &memory, err));
-    out->devices = memory;
-    for (uint32_t i = 0; i < out->device_count; i++)
-        TRY(parse_device(object->input, array, i, out, &out->devices[i], err));
-    hardware_note_p2p(out);
     return STATUS_OK;
 }
 
@@ -519,8 +388,7 @@ static enum status parse_machine(const struct json_input *in, const json_t *valu
     TRY(parse_host(&object, out, err));
     TRY(parse_storage(&object, out, err));
     TRY(parse_types(&object, out, err));
-    TRY(parse_links(&object, out, err));
-    TRY(parse_devices(&object, out, err));
+    TRY(topology_take(&object, out, err));
     return json_object_close(&object, err);
 }
 
@@ -545,38 +413,6 @@ enum status hardware_read(const char *path, struct hardware *out, struct error *
     return status;
 }
 
-static void write_link(struct json_out *out, const struct hardware_link *link)
-{
-    json_out_object_begin(out, NULL, false);
-    json_out_string(out, "name", link->name);
-    figures_write(out, link_figures, ARRAY_COUNT(link_figures), link);
-    json_out_bool(out, "duplex", link->duplex);
-    if (link->paced) json_out_bool(out, "paced", true);
-    json_out_object_end(out);
-}
-
-static void write_path(struct json_out *out, const char *key, const struct hardware *hardware,
-                       const uint32_t *links, uint32_t count)
-{
-    json_out_array_begin(out, key, true);
-    for (uint32_t i = 0; i < count; i++) json_out_string(out, NULL, hardware->links[links[i]].name);
-    json_out_array_end(out);
-}
-
-static void write_device(struct json_out *out, const struct hardware *hardware,
-                         const struct hardware_device *device)
-{
-    json_out_object_begin(out, NULL, true);
-    json_out_string(out, "type", hardware->types[device->type].name);
-    write_path(out, "path", hardware, device->path, device->path_count);
-    json_out_u64(out, "memory_bytes", device->memory_bytes);
-    if (device->p2p_group != P2P_NONE) {
-        json_out_u64(out, "p2p_group", device->p2p_group);
-        write_path(out, "p2p_path", hardware, device->p2p_path, device->p2p_path_count);
-    }
-    json_out_object_end(out);
-}
-
 void hardware_write(const struct hardware *hardware, struct json_out *out, const char *key)
 {
     json_out_object_begin(out, key, false);
@@ -598,12 +434,6 @@ void hardware_write(const struct hardware *hardware, struct json_out *out, const
     json_out_array_begin(out, "device_types", false);
     for (uint32_t i = 0; i < hardware->type_count; i++) write_type(out, &hardware->types[i]);
     json_out_array_end(out);
-    json_out_array_begin(out, "links", false);
-    for (uint32_t i = 0; i < hardware->link_count; i++) write_link(out, &hardware->links[i]);
-    json_out_array_end(out);
-    json_out_array_begin(out, "devices", false);
-    for (uint32_t i = 0; i < hardware->device_count; i++)
-        write_device(out, hardware, &hardware->devices[i]);
-    json_out_array_end(out);
+    topology_write(hardware, out);
     json_out_object_end(out);
 }

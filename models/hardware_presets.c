@@ -1,24 +1,14 @@
 /*
- * Machines by name.
+ * Machines by name: a row per GPU holds its datasheet, a row per node what is around its GPUs;
+ * models/hardware_build.h puts them together.
  *
- * A row per GPU holds its datasheet; a topology is built around as many of them as are asked for:
+ *     "a100-sxm4-40gb", "4x a100-sxm4-40gb"       devices in one machine, memory and cores assumed
+ *     "dgx-a100-80gb", "384x dgx-a100-80gb"       a node; nodes of a cluster
+ *     "64x dgx-a100-80gb 2:1"                     the same with leaf switches that are oversubscribed
  *
- *     host bridge          simplex: H2D and D2H of all devices together
- *      |        |
- *     switch-0  switch-1   duplex, one link's width each; only where there are several devices
- *      |   |     |   |
- *     gpu0 gpu1 gpu2 gpu3  duplex
- *
- * and beside it, where the GPU has NVLink and there are several, a duplex link of each to one switch
- * in the middle. Bridges between pairs are left out, and so is PCIe from device to device, which
- * drivers forbid for most cards that have no NVLink.
- *
- * The reason for the bridge: both directions at once do not give twice the rate of one.
- * nvbandwidth's own example has 26.0 GB/s one way and 18 to 19 GB/s each way together on PCIe 4,
- * 1.42 times one way; a report of an A100 has 25 alone and 24 + 11. A simplex link of 1.42 times the
- * device link says just that, for every generation, until someone measures. Two GPUs to a switch and
- * the switches' full width to the host are assumptions as well: machines differ, and a measured file
- * overrides all of it.
+ * Machines of one GPU have bridges between pairs left out, and PCIe from device to device too, which
+ * drivers forbid for most cards that have no NVLink. NVLink between the V100s of a node is a cube of
+ * single links, not a switch: rings over all of them, which is what collectives are, see no difference.
  *
  * Rates are dense and accumulate in fp32: tables that list sparse rates, or half-precision sums of
  * GeForce cards, are twice too high. Memory is what nvidia-smi calls total, less what a process
@@ -27,38 +17,18 @@
 #include <assert.h>
 #include <ctype.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/size.h"
 #include "base/suggest.h"
-#include "models/hardware.h"
+#include "models/hardware_build.h"
 #include "models/try.h"
 
-static const char as_of[] = "2026-11";
-
-#define SEEN(v, s) {.value = (v), .kind = FIGURE_DATASHEET, .source = (s), .as_of = as_of}
-#define GUESS(v, s) \
-    {.value = (v), .spread = 0.1, .kind = FIGURE_ASSUMED, .source = (s), .as_of = as_of}
-#define NONE {.value = 0}
-
-#define GIB 0x1p30
-#define MIB 0x1p20
-#define GB 1e9
-#define TFLOP 1e12
-
 /* --- GPUs ----------------------------------------------------------------------------------- */
-
-struct gpu {
-    const char *name;
-    const char *driver_name; /* as nvidia-smi prints it */
-    const char *summary;
-    struct figure memory, total; /* nominal, and what nvidia-smi reports */
-    struct figure bandwidth, fp32, tf32, bf16;
-    uint32_t pcie; /* generation */
-    struct figure nvlink; /* each way, to a switch that all devices of a machine are at; 0: none */
-};
 
 #define SMI "nvidia-smi, total memory"
 #define SMI_RECALLED "nvidia-smi, total memory, as recalled"
@@ -73,6 +43,12 @@ static const struct gpu gpus[] = {
     {"gtx-1080-ti-11gb", "NVIDIA GeForce GTX 1080 Ti", "Pascal, no tensor cores, PCIe 3",
      SEEN(11 * GIB, VENDOR), GUESS(11178 * MIB, SMI_RECALLED), SEEN(484 * GB, VENDOR),
      SEEN(11.3 * TFLOP, VENDOR), NONE, NONE, 3, NONE},
+    {"v100-pcie-16gb", "Tesla V100-PCIE-16GB", "Volta, fp16 tensor cores, PCIe 3 card",
+     SEEN(16 * GIB, VENDOR), GUESS(16160 * MIB, SMI_RECALLED), SEEN(900 * GB, VENDOR),
+     SEEN(14.0 * TFLOP, VENDOR), NONE, NONE, 3, NONE},
+    {"v100-sxm2-32gb", "Tesla V100-SXM2-32GB", "Volta, fp16 tensor cores, PCIe 3",
+     SEEN(32 * GIB, VENDOR), GUESS(32510 * MIB, SMI_RECALLED), SEEN(900 * GB, VENDOR),
+     SEEN(15.7 * TFLOP, VENDOR), NONE, NONE, 3, NONE},
     {"v100-sxm2-16gb", "Tesla V100-SXM2-16GB", "Volta, fp16 tensor cores, PCIe 3",
      SEEN(16 * GIB, VENDOR), GUESS(16160 * MIB, SMI_RECALLED), SEEN(900 * GB, VENDOR),
      SEEN(15.7 * TFLOP, VENDOR), NONE, NONE, 3, NONE},
@@ -111,56 +87,80 @@ static const struct gpu gpus[] = {
      SEEN(989.4 * TFLOP, VENDOR), 5, NVLINK_4},
 };
 
-enum { PCIE_OLDEST = 3, PCIE_NEWEST = 5 };
-static const struct figure pcie_rates[] = {
-    [3] = {.value = 12.5 * GB, .spread = 0.05, .kind = FIGURE_ASSUMED, .as_of = as_of,
-           .source = "pinned copies on PCIe 3 x16 reach 12 to 13 GB/s"},
-    [4] = {.value = 26.0 * GB, .spread = 0.05, .kind = FIGURE_MEASURED, .as_of = as_of,
-           .source = "nvbandwidth's README, host_to_device_memcpy_ce on PCIe 4 x16"},
-    [5] = {.value = 52.0 * GB, .spread = 0.05, .kind = FIGURE_MEASURED, .as_of = as_of,
-           .source = "pinned copies of H100 machines, 50 to 55 GB/s on PCIe 5 x16"},
-};
-
-/* Both directions at once over one direction alone, see above. */
-static const double both_over_one = 1.42;
-
-/* What a process cannot use of the total: its context, and what others on the card hold. */
-static const double context_bytes = 512 * MIB;
-
 /* --- machines ------------------------------------------------------------------------------- */
-
-struct machine {
-    const char *name, *summary, *note;
-    const char *gpu;
-    uint32_t device_count;
-    struct figure host_bytes;
-    uint32_t host_cores;
-};
 
 #define HYDRA_NOTE                                                                               \
     "the paper states GPUs, memory and cores; assumed: GPUs in pairs behind PCIe 3 switches, one " \
     "host bridge, efficiencies; NVLink is not used"
 
-static const struct machine machines[] = {
-    {"hydra-8x2080ti", "the machine of Hydra's 2022 report: 8 RTX 2080 Ti, 500 GB, 80 cores",
-     HYDRA_NOTE, "rtx-2080-ti-11gb", 8,
-     SEEN(500 * GB, "Hydra technical report, April 2022, experimental setup"), 80},
-    {"hydra-8x1080ti", "the machine of Hydra's 2021 report: 8 GTX 1080 Ti, 512 GB, 10 cores",
-     HYDRA_NOTE, "gtx-1080-ti-11gb", 8,
-     SEEN(512 * GB, "Hydra technical report, July 2021, experimental setup"), 10},
+#define NVLINK_2                                                                                    \
+    {.value = 135 * GB, .spread = 0.1, .kind = FIGURE_MEASURED, .as_of = FIGURES_AS_OF,             \
+     .source = "NVLink 2, six links of 25 GB/s each way: all-reduce of 8 V100 reaches 135 (vTrain's " \
+               "traces)"}
+#define DGX_NOTE                                                                                  \
+    "datasheet figures; efficiencies and latencies are assumed. Nodes meet in a fat tree, 20 to a leaf " \
+    "switch of each rail, oversubscribed as the machine's name says, else not at all"
+#define CLOUD_NOTE                                                                                \
+    "datasheet figures; efficiencies, latencies and PCIe are assumed. Nodes meet in one switch"
+#define IB_LATENCY GUESS(0, "counted at the PCIe links: 20 us in all, as Calculon's InfiniBand")
+#define TCP_LATENCY GUESS(15e-6, "a message over TCP takes about 50 us")
+#define EFA_LATENCY GUESS(5e-6, "a message over EFA takes about 30 us")
+
+static const struct node nodes[] = {
+    {.name = "hydra-8x2080ti",
+     .summary = "the machine of Hydra's 2022 report: 8 RTX 2080 Ti, 500 GB, 80 cores",
+     .note = HYDRA_NOTE, .gpu = "rtx-2080-ti-11gb", .device_count = 8,
+     .host_bytes = SEEN(500 * GB, "Hydra technical report, April 2022, experimental setup"),
+     .host_cores = 80},
+    {.name = "hydra-8x1080ti",
+     .summary = "the machine of Hydra's 2021 report: 8 GTX 1080 Ti, 512 GB, 10 cores",
+     .note = HYDRA_NOTE, .gpu = "gtx-1080-ti-11gb", .device_count = 8,
+     .host_bytes = SEEN(512 * GB, "Hydra technical report, July 2021, experimental setup"),
+     .host_cores = 10},
+    {.name = "dgx-a100-80gb", .summary = "8 A100 80 GB, NVSwitch, 8 NICs of 200 Gb/s; Selene's node",
+     .note = DGX_NOTE, .gpu = "a100-sxm4-80gb", .device_count = 8,
+     .host_bytes = SEEN(2048 * GIB, "NVIDIA DGX A100 datasheet, 640 GB version"), .host_cores = 128,
+     .nic_count = 8, .nic = SEEN(25 * GB, "HDR InfiniBand, 200 Gb/s each way; arXiv 2104.04473, section 5"),
+     .nic_latency = IB_LATENCY, .leaf_nodes = 20},
+    {.name = "dgx-h100", .summary = "8 H100, NVSwitch, 8 NICs of 400 Gb/s", .note = DGX_NOTE,
+     .gpu = "h100-sxm5-80gb", .device_count = 8,
+     .host_bytes = SEEN(2048 * GIB, "NVIDIA DGX H100 datasheet"), .host_cores = 112,
+     .nic_count = 8, .nic = SEEN(50 * GB, "NDR InfiniBand, 400 Gb/s each way; NVIDIA DGX H100 datasheet"),
+     .nic_latency = IB_LATENCY, .leaf_nodes = 20},
+    {.name = "p4d.24xlarge", .summary = "AWS: 8 A100 40 GB, NVSwitch, 4 NICs of 100 Gb/s", .note = CLOUD_NOTE,
+     .gpu = "a100-sxm4-40gb", .device_count = 8,
+     .host_bytes = SEEN(1152 * GIB, "AWS, p4d.24xlarge"), .host_cores = 96,
+     .pcie = 3, /* of its Cascade Lake processors */
+     .nic_count = 4, .nic = SEEN(12.5 * GB, "AWS, p4d.24xlarge: 400 Gb/s each way, a quarter of it"),
+     .nic_latency = EFA_LATENCY, .leaf_nodes = 1},
+    {.name = "p3dn.24xlarge", .summary = "AWS: 8 V100 32 GB, NVLink, one NIC of 100 Gb/s", .note = CLOUD_NOTE,
+     .gpu = "v100-sxm2-32gb", .device_count = 8,
+     .host_bytes = SEEN(768 * GIB, "AWS, p3dn.24xlarge"), .host_cores = 96, .nvlink = NVLINK_2,
+     .nic_count = 1, .nic = SEEN(12.5 * GB, "AWS, p3dn.24xlarge: 100 Gb/s each way"),
+     .nic_latency = EFA_LATENCY, .leaf_nodes = 1},
+    {.name = "p3.16xlarge", .summary = "AWS, PipeDream's cluster B: 8 V100 16 GB, NVLink, one NIC of 25 Gb/s",
+     .note = CLOUD_NOTE, .gpu = "v100-sxm2-16gb", .device_count = 8,
+     .host_bytes = SEEN(488 * GIB, "AWS, p3.16xlarge"), .host_cores = 64, .nvlink = NVLINK_2,
+     .nic_count = 1, .nic = SEEN(3.125 * GB, "25 Gb/s each way; arXiv 1806.03377, cluster B"),
+     .nic_latency = TCP_LATENCY, .leaf_nodes = 1},
+    {.name = "nc24v3", .summary = "Azure, PipeDream's cluster A: 4 V100 16 GB, PCIe, one NIC of 10 Gb/s",
+     .note = CLOUD_NOTE, .gpu = "v100-pcie-16gb", .device_count = 4,
+     .host_bytes = GUESS(448 * GIB, "Azure, NC24s v3, as recalled"), .host_cores = 24, .pcie_p2p = true,
+     .nic_count = 1, .nic = SEEN(1.25 * GB, "10 Gb/s Ethernet; arXiv 1806.03377, cluster A"),
+     .nic_latency = TCP_LATENCY, .leaf_nodes = 1},
 };
 
 static const char host_name[] = "host-2-cores";
 static const char host_summary[] =
     "a 2-core Xeon (Emerald Rapids) as its own device: for trying things without a GPU";
 
-enum { GPU_COUNT = ARRAY_COUNT(gpus), MACHINE_COUNT = ARRAY_COUNT(machines) };
-enum { PRESET_COUNT = GPU_COUNT + MACHINE_COUNT + 1 };
+enum { GPU_COUNT = ARRAY_COUNT(gpus), NODE_COUNT = ARRAY_COUNT(nodes) };
+enum { PRESET_COUNT = GPU_COUNT + NODE_COUNT + 1 };
 
 const char *hardware_preset_name(uint32_t index)
 {
     if (index < GPU_COUNT) return gpus[index].name;
-    if (index < GPU_COUNT + MACHINE_COUNT) return machines[index - GPU_COUNT].name;
+    if (index < GPU_COUNT + NODE_COUNT) return nodes[index - GPU_COUNT].name;
     return index < PRESET_COUNT ? host_name : NULL;
 }
 
@@ -168,141 +168,11 @@ const char *hardware_preset_summary(uint32_t index)
 {
     assert(index < PRESET_COUNT);
     if (index < GPU_COUNT) return gpus[index].summary;
-    if (index < GPU_COUNT + MACHINE_COUNT) return machines[index - GPU_COUNT].summary;
+    if (index < GPU_COUNT + NODE_COUNT) return nodes[index - GPU_COUNT].summary;
     return host_summary;
 }
 
-/* --- building ------------------------------------------------------------------------------- */
-
-static struct figure derived(double value, const char *source)
-{
-    return (struct figure){.value = value, .kind = FIGURE_DERIVED, .source = source,
-                           .as_of = as_of};
-}
-
-static struct figure assumed(double value, double spread, const char *source)
-{
-    return (struct figure){.value = value, .spread = spread, .kind = FIGURE_ASSUMED,
-                           .source = source, .as_of = as_of};
-}
-
-static struct figure measured(double value, double spread, const char *source)
-{
-    return (struct figure){.value = value, .spread = spread, .kind = FIGURE_MEASURED,
-                           .source = source, .as_of = as_of};
-}
-
-static enum status build_type(const struct gpu *gpu, struct hardware *out, struct error *err)
-{
-    void *memory;
-    TRY(arena_array(&out->arena, 1, sizeof *out->types, &memory, err));
-    struct device_type *type = out->types = memory;
-    out->type_count = 1;
-    double total = gpu->total.value < gpu->memory.value ? gpu->total.value : gpu->memory.value;
-    type->name = gpu->name;
-    type->memory_bytes = gpu->memory;
-    type->usable_bytes = derived(total - context_bytes,
-                                 "nvidia-smi's total less 512 MiB for the driver's context");
-    type->peak_fp32 = gpu->fp32;
-    type->peak_tf32 = gpu->tf32;
-    type->peak_bf16 = gpu->bf16;
-    type->memory_bandwidth = gpu->bandwidth;
-    type->matmul_efficiency = hardware_default_matmul_efficiency;
-    type->memory_efficiency = hardware_default_memory_efficiency;
-    type->launch_latency = assumed(5e-6, 0.5, "a kernel launch takes 3 to 8 us");
-    return STATUS_OK;
-}
-
-static enum status name_link(struct hardware *out, const char *format, uint32_t index,
-                             const char **name, struct error *err)
-{
-    char text[32];
-    snprintf(text, sizeof text, "%s-%" PRIu32, format, index);
-    return arena_string(&out->arena, text, name, err);
-}
-
-static enum status add_link(struct hardware *out, const char *what, uint32_t index,
-                            struct figure bandwidth, bool duplex, struct error *err)
-{
-    struct hardware_link *link = &out->links[out->link_count++];
-    link->bandwidth = bandwidth;
-    link->duplex = duplex;
-    link->latency = assumed(0, 0, "counted once, at the device's link");
-    return name_link(out, what, index, &link->name, err);
-}
-
-static enum status add_nvlinks(const struct gpu *gpu, struct hardware *out, struct error *err)
-{
-    for (uint32_t i = 0; i < out->device_count; i++) {
-        struct hardware_device *device = &out->devices[i];
-        device->p2p_group = 1;
-        device->p2p_path[device->p2p_path_count++] = out->link_count;
-        TRY(add_link(out, "nvlink", i, gpu->nvlink, true, err));
-        /* a copy crosses two */
-        out->links[out->link_count - 1].latency = assumed(5e-6, 0.5, "a copy starts in 5 to 15 us");
-    }
-    return STATUS_OK;
-}
-
-/* Links: the bridge, then a switch for each pair (if there are several devices), then devices, then
- * their NVLinks. */
-static enum status build_topology(const struct gpu *gpu, uint32_t count, struct hardware *out,
-                                  struct error *err)
-{
-    void *links, *devices;
-    uint32_t switches = count > 1 ? (count + 1) / 2 : 0;
-    TRY(arena_array(&out->arena, 1 + switches + 2 * count, sizeof *out->links, &links, err));
-    TRY(arena_array(&out->arena, count, sizeof *out->devices, &devices, err));
-    out->links = links;
-    out->devices = devices;
-    out->device_count = count;
-
-    assert(gpu->pcie >= PCIE_OLDEST && gpu->pcie <= PCIE_NEWEST);
-    struct figure rate = pcie_rates[gpu->pcie];
-    struct figure bridge = assumed((switches ? switches : 1) * both_over_one * rate.value, 0.1,
-                                   "both directions at once carry 1.42 times one (nvbandwidth's "
-                                   "README: 18 to 19 GB/s each way, 26.0 alone)");
-    struct figure uplink = assumed(rate.value, 0.1, "a switch has one x16 link to the host");
-    TRY(add_link(out, "bridge", 0, bridge, false, err));
-    for (uint32_t i = 0; i < switches; i++) TRY(add_link(out, "switch", i, uplink, true, err));
-    for (uint32_t i = 0; i < count; i++) {
-        struct hardware_device *device = &out->devices[i];
-        device->memory_bytes = (uint64_t)out->types[0].usable_bytes.value;
-        device->path[device->path_count++] = 0;
-        if (switches) device->path[device->path_count++] = 1 + i / 2;
-        device->path[device->path_count++] = out->link_count;
-        TRY(add_link(out, "pcie", i, rate, true, err));
-        out->links[out->link_count - 1].latency = assumed(1e-5, 0.5, "a copy starts in 5 to 15 us");
-    }
-    if (count > 1 && gpu->nvlink.value > 0) TRY(add_nvlinks(gpu, out, err));
-    hardware_note_p2p(out);
-    return STATUS_OK;
-}
-
-/* Memory channels end where cores do not: two sockets of eight channels at most. */
-static struct figure host_bandwidth(uint32_t cores)
-{
-    double each = 5 * GB * cores, most = 200 * GB;
-    return assumed(each < most ? each : most, 0.5, "5 GB/s for each core, 200 GB/s at most");
-}
-
-static enum status build(const struct gpu *gpu, uint32_t count, struct hardware *out,
-                         struct error *err)
-{
-    char name[96];
-    if (count == 1)
-        snprintf(name, sizeof name, "%s", gpu->name);
-    else
-        snprintf(name, sizeof name, "%" PRIu32 "x %s", count, gpu->name);
-    TRY(arena_string(&out->arena, name, &out->name, err));
-    out->backend = "cuda";
-    out->note = "datasheet figures; host memory, PCIe topology and efficiencies are assumed";
-    out->host_bytes = assumed(128 * GIB * count, 0, "128 GiB for each device");
-    out->host_cores = 16 * count;
-    out->host_bandwidth = host_bandwidth(out->host_cores);
-    TRY(build_type(gpu, out, err));
-    return build_topology(gpu, count, out, err);
-}
+/* --- the host -------------------------------------------------------------------------------- */
 
 /* Measured in 2026-11 on two cores of an Emerald Rapids Xeon; each figure says how. */
 static enum status build_host(struct hardware *out, struct error *err)
@@ -314,24 +184,24 @@ static enum status build_host(struct hardware *out, struct error *err)
     out->name = host_name;
     out->backend = "host";
     out->note = "measure your own machine: this one stands in for it";
-    out->host_bytes = assumed(16 * GIB, 0, "of 24 GiB");
+    out->host_bytes = figure_assumed(16 * GIB, 0, "of 24 GiB");
     out->host_cores = out->threads = 2;
     out->types = type;
     out->types[0] = (struct device_type){
         .name = host_name,
-        .memory_bytes = assumed(8 * GIB, 0, "a part of host memory"),
-        .usable_bytes = assumed(8 * GIB, 0, "a part of host memory"),
-        .peak_fp32 = measured(0.4 * TFLOP, 0.04, "AVX-512 multiply-adds on both cores"),
-        .memory_bandwidth = measured(29 * GB, 0.05, "triad on both cores"),
-        .matmul_efficiency = measured(0.82, 0.05, "oneDNN's sgemm over the shapes of GPT-2"),
-        .memory_efficiency = assumed(0.9, 0.1, "of the triad"),
-        .launch_latency = assumed(2e-6, 0.5, "waking a team of threads"),
+        .memory_bytes = figure_assumed(8 * GIB, 0, "a part of host memory"),
+        .usable_bytes = figure_assumed(8 * GIB, 0, "a part of host memory"),
+        .peak_fp32 = figure_measured(0.4 * TFLOP, 0.04, "AVX-512 multiply-adds on both cores"),
+        .memory_bandwidth = figure_measured(29 * GB, 0.05, "triad on both cores"),
+        .matmul_efficiency = figure_measured(0.82, 0.05, "oneDNN's sgemm over the shapes of GPT-2"),
+        .memory_efficiency = figure_assumed(0.9, 0.1, "of the triad"),
+        .launch_latency = figure_assumed(2e-6, 0.5, "waking a team of threads"),
     };
     out->links = links;
     out->links[0] = (struct hardware_link){
         .name = "memory",
-        .bandwidth = measured(11.4 * GB, 0.05, "memcpy of 1 GiB by one thread"),
-        .latency = assumed(2e-6, 0.5, "waking a thread"),
+        .bandwidth = figure_measured(11.4 * GB, 0.05, "memcpy of 1 GiB by one thread"),
+        .latency = figure_assumed(2e-6, 0.5, "waking a thread"),
         .duplex = true,
     };
     out->devices = devices;
@@ -351,16 +221,11 @@ static const struct gpu *find_gpu(const char *name)
     return NULL;
 }
 
-static enum status build_machine(const struct machine *machine, struct hardware *out,
-                                 struct error *err)
+static const struct node *find_node(const char *name)
 {
-    TRY(build(find_gpu(machine->gpu), machine->device_count, out, err));
-    out->name = machine->name;
-    out->note = machine->note;
-    out->host_bytes = machine->host_bytes;
-    out->host_cores = machine->host_cores;
-    out->host_bandwidth = host_bandwidth(machine->host_cores);
-    return STATUS_OK;
+    for (size_t i = 0; i < NODE_COUNT; i++)
+        if (strcmp(nodes[i].name, name) == 0) return &nodes[i];
+    return NULL;
 }
 
 /* "4x NAME", "4xNAME": the count and the rest; count 1 and all of it where there is no such. */
@@ -374,6 +239,18 @@ static const char *split_count(const char *text, uint64_t *count)
     *count = number;
     for (end++; *end == ' ';) end++;
     return end;
+}
+
+/* "NAME 2:1" is cut at the blank; 1 and left as it is where there is no such. */
+static double cut_oversubscription(char *name)
+{
+    char *blank = strrchr(name, ' ');
+    const char *end;
+    double ratio;
+    if (!blank || !number_read(blank + 1, &end, &ratio) || strcmp(end, ":1") != 0) return 1;
+    if (!(ratio >= 1 && ratio <= 1e6)) return 1;
+    *blank = '\0';
+    return ratio;
 }
 
 static enum status fail_unknown(const char *name, struct error *err)
@@ -398,24 +275,48 @@ static enum status fail_unknown(const char *name, struct error *err)
                          name, near);
     return error_set(err, STATUS_BAD_INPUT,
                      "unknown machine '%.100s' (expected a preset such as a100-sxm4-40gb, '4x "
-                     "rtx-3090-24gb', or the path of a hardware file)",
+                     "rtx-3090-24gb', '2x dgx-a100-80gb', or the path of a hardware file)",
                      name);
+}
+
+static enum status check_count(const char *text, uint64_t count, uint32_t most, const char *what,
+                               struct error *err)
+{
+    if (count > 0 && count <= most) return STATUS_OK;
+    return error_set(err, count ? STATUS_LIMIT : STATUS_BAD_INPUT,
+                     "'%.100s' has %" PRIu64 " %s (expected 1 to %" PRIu32 ")", text, count, what, most);
+}
+
+static enum status find_nodes(const char *text, const struct node *node, uint64_t count,
+                              double oversubscription, struct hardware *out, struct error *err)
+{
+    uint32_t most = node->nic_count > 0 ? DEVICES_MAX / node->device_count : 1;
+    TRY(check_count(text, count, most, "nodes", err));
+    if (oversubscription > 1 && node->leaf_nodes < 2)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "'%.100s': nodes '%s' meet in one switch, which nothing is oversubscribed behind", text,
+                         node->name);
+    return hardware_build(find_gpu(node->gpu), node, (uint32_t)count, oversubscription, out, err);
 }
 
 static enum status find_preset(const char *text, struct hardware *out, struct error *err)
 {
     uint64_t count;
-    const char *name = split_count(text, &count);
-    for (size_t i = 0; i < MACHINE_COUNT; i++)
-        if (strcmp(machines[i].name, text) == 0) return build_machine(&machines[i], out, err);
+    char name[128];
     if (strcmp(text, host_name) == 0) return build_host(out, err);
-    const struct gpu *gpu = find_gpu(name);
-    if (!gpu) return fail_unknown(name, err);
-    if (count == 0 || count > DEVICES_MAX)
-        return error_set(err, count ? STATUS_LIMIT : STATUS_BAD_INPUT,
-                         "'%.100s' has %" PRIu64 " devices (expected 1 to %d)", text, count,
-                         DEVICES_MAX);
-    return build(gpu, (uint32_t)count, out, err);
+    if ((size_t)snprintf(name, sizeof name, "%s", split_count(text, &count)) >= sizeof name)
+        return fail_unknown(text, err);
+    if (find_gpu(name)) {
+        TRY(check_count(text, count, DEVICES_MAX, "devices", err));
+        const struct node node = {.device_count = (uint32_t)count,
+                                  .host_bytes = figure_assumed(128 * GIB * (double)count, 0,
+                                                               "128 GiB for each device"),
+                                  .host_cores = 16 * (uint32_t)count};
+        return hardware_build(find_gpu(name), &node, 1, 1, out, err);
+    }
+    double oversubscription = cut_oversubscription(name);
+    const struct node *node = find_node(name);
+    return node ? find_nodes(text, node, count, oversubscription, out, err) : fail_unknown(name, err);
 }
 
 static bool is_path(const char *name)

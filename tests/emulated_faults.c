@@ -47,7 +47,7 @@ static void make_plan(const struct setting *setting, const uint64_t *first, stru
         .policy = setting->policy, .activations = PLANNER_AUTO, .seed = 1};
     test_hardware(&hardware, setting->devices, setting->memory_bytes, 1e9);
     hardware.host_bytes.value = 1e9;
-    for (uint32_t d = 0; d < setting->devices && setting->p2p; d++) hardware.devices[d].p2p_group = 1;
+    for (uint32_t d = 0; d < setting->devices && setting->p2p; d++) hardware_join(&hardware.devices[d], 1);
     hardware_note_p2p(&hardware);
     test_network_jobs(&jobs, JOBS, config, STEPS);
     for (uint32_t j = 0; j < JOBS && first; j++) {

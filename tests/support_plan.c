@@ -534,7 +534,7 @@ struct draft *draft_create(const struct draft_shape *shape)
     test_hardware(&d->hardware, shape->devices,
                   2 * d->half_bytes + d->shard_count * d->keep_bytes, 1e9);
     for (uint32_t i = 0; i < shape->devices && shape->direct; i++)
-        d->hardware.devices[i].p2p_group = 1;
+        hardware_join(&d->hardware.devices[i], 1);
     hardware_note_p2p(&d->hardware);
     for (uint32_t j = 0; j < shape->jobs; j++)
         for (uint32_t s = 0; s < d->shards_per_job; s++) {

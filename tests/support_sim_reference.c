@@ -167,13 +167,13 @@ uint32_t sim_reference_path(const struct ref_op *op)
 
 /* The hops of one device's part of a direct path: link by link from the device, until one that the
  * other's part has as well. */
-static void add_part(struct sim_path *path, const struct hardware_device *device,
-                     const struct hardware_device *other, uint32_t direction)
+static void add_part(struct sim_path *path, const struct hardware_network *part,
+                     const struct hardware_network *other, uint32_t direction)
 {
-    for (uint32_t i = device->p2p_path_count; i-- > 0;) {
-        for (uint32_t k = 0; k < other->p2p_path_count; k++)
-            if (other->p2p_path[k] == device->p2p_path[i]) return;
-        path->hops[path->hop_count++] = (struct sim_hop){device->p2p_path[i], direction};
+    for (uint32_t i = part->path_count; i-- > 0;) {
+        for (uint32_t k = 0; k < other->path_count; k++)
+            if (other->path[k] == part->path[i]) return;
+        path->hops[path->hop_count++] = (struct sim_hop){part->path[i], direction};
     }
 }
 
@@ -185,8 +185,10 @@ static void find_p2p_paths(struct reference *r)
             struct sim_path *path = &r->paths[REF_P2P + d * REF_DEVICES_MAX + peer];
             *path = (struct sim_path){.cap_bytes_per_s = 1e30};
             if (!hardware_p2p_pair(hardware, peer, d)) continue;
-            add_part(path, &hardware->devices[peer], &hardware->devices[d], 1);
-            add_part(path, &hardware->devices[d], &hardware->devices[peer], 0);
+            const struct hardware_network *away = hardware_network_of(hardware, peer, d);
+            const struct hardware_network *towards = hardware_network_of(hardware, d, peer);
+            add_part(path, away, towards, 1);
+            add_part(path, towards, away, 0);
             if (copies_capped(law_of(r, d))) path->cap_bytes_per_s = law_of(r, d).reference;
             for (uint32_t h = 0; h < path->hop_count; h++)
                 path->cap_bytes_per_s =

@@ -111,7 +111,7 @@ static void host_devices(struct hardware *hardware, uint32_t devices, uint64_t m
     test_hardware(hardware, devices, memory_bytes, 1e9);
     hardware->backend = "host";
     hardware->threads = 1;
-    for (uint32_t d = 0; d < devices && p2p; d++) hardware->devices[d].p2p_group = 1;
+    for (uint32_t d = 0; d < devices && p2p; d++) hardware_join(&hardware->devices[d], 1);
     hardware_note_p2p(hardware);
     hardware->host_bytes.value = 1e9;
     hardware->storage.capacity_bytes.value = 1e9;

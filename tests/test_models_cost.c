@@ -443,7 +443,7 @@ static void a_copy_between_devices_crosses_both_of_their_links(void **state)
     check_close(cost_p2p_latency_s(&h, 3, 1), 1e-5);
     check_close(cost_p2p_bandwidth(&h, 3, 1), 250e9);
     check_close(cost_p2p_s(&h, 3, 1, 50000000), 1e-5 + 2e-4);
-    h.links[h.devices[1].p2p_path[0]].bandwidth.value = 100e9; /* the tighter one, each way */
+    h.links[h.devices[1].networks[0].path[0]].bandwidth.value = 100e9; /* the tighter one, each way */
     check_close(cost_p2p_s(&h, 3, 1, 50000000), 1e-5 + 5e-4);
     check_close(cost_p2p_s(&h, 1, 3, 50000000), 1e-5 + 5e-4);
     check_close(cost_p2p_s(&h, 3, 2, 50000000), 1e-5 + 2e-4);
@@ -465,14 +465,14 @@ static void measured_copies_between_devices_are_given_back(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(points); i++)
         check_close(cost_p2p_s(&h, 0, 1, points[i].bytes), points[i].seconds);
     check_close(cost_p2p_bandwidth(&h, 0, 1), (1 << 24) / 1e-3);
-    h.links[h.devices[0].p2p_path[0]].paced = true;
-    h.links[h.devices[0].p2p_path[0]].bandwidth.value = 1e9;
+    h.links[h.devices[0].networks[0].path[0]].paced = true;
+    h.links[h.devices[0].networks[0].path[0]].bandwidth.value = 1e9;
     check_close(cost_p2p_bandwidth(&h, 0, 1), 1e9);
     check_close(cost_p2p_s(&h, 0, 1, 1 << 24), 1e-5 + (1 << 24) / 1e9);
     h.devices[1].type = 1;
     check_close(cost_p2p_s(&h, 1, 0, 1 << 24), 1e-5 + (1 << 24) / 1e9);
     /* no link between them: the memory of 1555 GB/s that both are, read and written */
-    h.devices[0].p2p_path_count = h.devices[1].p2p_path_count = 0;
+    h.devices[0].networks[0].path_count = h.devices[1].networks[0].path_count = 0;
     check_close(cost_p2p_s(&h, 1, 0, 1555000), 2e-6);
     h.devices[1].type = 0;
     check_close(cost_p2p_s(&h, 1, 0, 1 << 20), 80e-6);

@@ -70,7 +70,7 @@ static void every_preset_is_sensible_and_says_its_sources(void **state)
         check_figures(&h);
         hardware_release(&h);
     }
-    assert_int_equal(count, 16);
+    assert_int_equal(count, 24);
 }
 
 /* Datasheets, by hand. */
@@ -129,9 +129,10 @@ static void several_devices_sit_behind_switches(void **state)
         assert_int_equal(h.devices[i].path[0], 0);
         assert_int_equal(h.devices[i].path[1], 1 + i / 2);
         assert_int_equal(h.devices[i].path[2], 4 + i);
-        assert_int_equal(h.devices[i].p2p_group, 1);
-        assert_int_equal(h.devices[i].p2p_path_count, 1);
-        assert_int_equal(h.devices[i].p2p_path[0], 9 + i);
+        assert_int_equal(h.devices[i].network_count, 1);
+        assert_int_equal(h.devices[i].networks[0].group, 1);
+        assert_int_equal(h.devices[i].networks[0].path_count, 1);
+        assert_int_equal(h.devices[i].networks[0].path[0], 9 + i);
     }
     assert_string_equal(h.links[0].name, "bridge-0");
     assert_string_equal(h.links[3].name, "switch-2");
@@ -170,17 +171,17 @@ static void unknown_names_are_refused(void **state)
         const char *name, *message;
     } rows[] = {
         {"a100", "'a100' does not say which machine is meant (expected one of a100-sxm4-40gb, "
-                 "a100-sxm4-80gb)"},
+                 "a100-sxm4-80gb, dgx-a100-80gb)"},
         {"4x A100", "'A100' does not say which machine is meant (expected one of a100-sxm4-40gb, "
-                    "a100-sxm4-80gb)"},
+                    "a100-sxm4-80gb, dgx-a100-80gb)"},
         {"rtx-3090", "'rtx-3090' does not say which machine is meant (expected rtx-3090-24gb)"},
         {"rtx-3090-42gb", "unknown machine 'rtx-3090-42gb' (did you mean 'rtx-3090-24gb'?)"},
         {"mi300", "unknown machine 'mi300' (expected a preset such as a100-sxm4-40gb, '4x "
-                  "rtx-3090-24gb', or the path of a hardware file)"},
+                  "rtx-3090-24gb', '2x dgx-a100-80gb', or the path of a hardware file)"},
         {"", "unknown machine '' (expected a preset such as a100-sxm4-40gb, '4x "
-             "rtx-3090-24gb', or the path of a hardware file)"},
-        {"0x t4-16gb", "'0x t4-16gb' has 0 devices (expected 1 to 1024)"},
-        {"1025x t4-16gb", "'1025x t4-16gb' has 1025 devices (expected 1 to 1024)"},
+             "rtx-3090-24gb', '2x dgx-a100-80gb', or the path of a hardware file)"},
+        {"0x t4-16gb", "'0x t4-16gb' has 0 devices (expected 1 to 4096)"},
+        {"4097x t4-16gb", "'1025x t4-16gb' has 4097 devices (expected 1 to 4096)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         struct hardware h = {0};
@@ -322,7 +323,7 @@ static void bad_files_are_refused_with_their_place(void **state)
          "test:5:64: 'memory_bytes' is 8589934593 (expected 1 to 8589934592)"},
         {HEAD TYPES LINKS
          "\"devices\": [{\"type\": \"core\", \"path\": [\"dram\"], \"memory\": 8589934593}]}",
-         "test:5:48: unknown key 'memory' (expected type, path, p2p_path, p2p_group or memory_bytes)"},
+         "test:5:48: unknown key 'memory' (expected type, path, networks or memory_bytes)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         struct hardware h = {0};
@@ -556,7 +557,7 @@ static void impossible_changes_are_refused(void **state)
     } rows[] = {
         {"2x t4-16gb", {.device_count = 3},
          "machine '2x t4-16gb' has 2 devices and not 3 (name several as '3x NAME')"},
-        {"host-2-cores", {.device_count = 1025}, "too many devices (limit is 1024)"},
+        {"host-2-cores", {.device_count = 4097}, "too many devices (limit is 4096)"},
         {"t4-16gb", {.device_memory_bytes = UINT64_C(15) << 30},
          "device memory 15 GiB is more than the 14.5 GiB usable on 't4-16gb'"},
         {"t4-16gb", {.threads = 2}, "threads are a host machine's, and 't4-16gb' has back end 'cuda'"},
@@ -660,14 +661,16 @@ static void memory_may_end_anywhere(void **state)
 #define TREE_LINKS                                                                                \
     "\"links\": [" TREE_LINK("bridge") ", " TREE_LINK("left") ", " TREE_LINK("right") ", "         \
     TREE_LINK("a") ", " TREE_LINK("b") ", " TREE_LINK("c") "],"
-#define TREE_DEVICE(path) "{\"type\": \"core\", \"path\": [" path "], \"p2p_path\": [" path "]"
+#define NETWORK(group, path) "{\"group\": " group ", \"path\": [" path "]}"
+#define TREE_DEVICE(group, path)                                                                  \
+    "{\"type\": \"core\", \"path\": [" path "], \"networks\": [" NETWORK(group, path) "]}"
 
 static const char tree[] =
     HEAD TYPES TREE_LINKS "\"devices\": ["
-    TREE_DEVICE("\"bridge\", \"left\", \"a\"") "}, "
-    TREE_DEVICE("\"bridge\", \"left\", \"b\"") ", \"p2p_group\": 1}, "
-    TREE_DEVICE("\"bridge\", \"right\", \"c\"") "}, "
-    TREE_DEVICE("\"bridge\", \"right\"") ", \"p2p_group\": 7}, "
+    TREE_DEVICE("1", "\"bridge\", \"left\", \"a\"") ", "
+    TREE_DEVICE("1", "\"bridge\", \"left\", \"b\"") ", "
+    TREE_DEVICE("1", "\"bridge\", \"right\", \"c\"") ", "
+    TREE_DEVICE("7", "\"bridge\", \"right\"") ", "
     "{\"type\": \"core\", \"path\": [\"bridge\"]}]}";
 
 static void parse_tree(struct hardware *out)
@@ -707,8 +710,8 @@ static void direct_routes_leave_out_what_is_common(void **state)
     const char *text = json_out_text(out, &length);
     if (support_hardware(text, &again, &err) != STATUS_OK) fail_msg("%s", err.text);
     check_route(&again, 2, 1, "-c -right +left +b ");
-    assert_int_equal(again.devices[3].p2p_group, 7);
-    assert_int_equal(again.devices[4].p2p_group, P2P_NONE);
+    assert_int_equal(again.devices[3].networks[0].group, 7);
+    assert_int_equal(again.devices[4].network_count, 0);
     json_out_destroy(out);
     hardware_release(&again);
     hardware_release(&h);
@@ -742,7 +745,7 @@ static void direct_links_follow_the_command_line(void **state)
         if (hardware_adjust(&h, &rows[i].options, &err) != STATUS_OK) fail_msg("%s", err.text);
         assert_int_equal(hardware_has_p2p(&h), rows[i].p2p);
         for (uint32_t d = 0; d < h.device_count && rows[i].p2p; d++) {
-            const struct hardware_link *link = &h.links[h.devices[d].p2p_path[0]];
+            const struct hardware_link *link = &h.links[h.devices[d].networks[0].path[0]];
             assert_true(hardware_p2p_pair(&h, d, d ? 0 : 1));
             assert_true(link->bandwidth.value == rows[i].nvlink);
             assert_int_equal(link->paced, strcmp(h.backend, "host") == 0);
@@ -753,7 +756,7 @@ static void direct_links_follow_the_command_line(void **state)
     /* a host machine behind paced links stands in for one without */
     struct hardware h;
     find("host-2-cores", &h);
-    h.devices[0].p2p_group = 1;
+    hardware_join(&h.devices[0], 1);
     const struct hardware_options two = {.device_count = 2}, paced = {.link_bytes_per_s = 1e9};
     assert_int_equal(hardware_adjust(&h, &two, &err), STATUS_OK);
     assert_true(hardware_has_p2p(&h));
@@ -768,11 +771,18 @@ static void bad_direct_links_are_refused(void **state)
     static const struct {
         const char *device, *message;
     } rows[] = {
-        {"\"p2p_path\": [\"nvlink\"]", "test:5:61: unknown link 'nvlink'"},
-        {"\"p2p_path\": [\"dram\", \"dram\"]", "test:5:69: link 'dram' is on the path twice"},
-        {"\"p2p_group\": 1", "test:5:61: a 'p2p_group' without 'p2p_path'"},
-        {"\"p2p_path\": [], \"p2p_group\": 0", "test:5:77: 'p2p_group' is 0 (expected 1 to 1024)"},
-        {"\"p2p_path\": 7", "test:5:60: 'p2p_path' is a number (expected an array)"},
+        {"\"networks\": [" NETWORK("1", "\"nvlink\"") "]", "test:5:83: unknown link 'nvlink'"},
+        {"\"networks\": [" NETWORK("1", "\"dram\", \"dram\"") "]",
+         "test:5:91: link 'dram' is on the path twice"},
+        {"\"networks\": [{\"path\": []}]", "test:5:61: missing key 'group'"},
+        {"\"networks\": [{\"group\": 1}]", "test:5:61: missing key 'path'"},
+        {"\"networks\": [" NETWORK("0", "") "]", "test:5:71: 'group' is 0 (expected 1 to 8192)"},
+        {"\"networks\": [" NETWORK("3", "") ", " NETWORK("3", "") "]",
+         "test:5:97: network 3 is listed twice"},
+        {"\"networks\": [" NETWORK("1", "") ", " NETWORK("2", "") ", " NETWORK("3", "") ", " NETWORK(
+             "4", "") ", " NETWORK("5", "") "]", "test:5:60: 'networks' has 5 elements (expected at most 4)"},
+        {"\"networks\": 7", "test:5:60: 'networks' is a number (expected an array)"},
+        {"\"p2p_path\": []", "test:5:48: unknown key 'p2p_path' (expected type, path, networks or memory_bytes)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         struct hardware h = {0};
@@ -788,6 +798,112 @@ static void bad_direct_links_are_refused(void **state)
     }
 }
 
+/* --- clusters -------------------------------------------------------------------------------- */
+
+/* 41 nodes in three pods of at most 20, 2:1. Devices 3 and 5 are in one node; 3 and 11 at one leaf, which a
+ * copy between them does not leave; 3 and 12 at two leaves of one pod, 3 and 163 in two pods. */
+static void routes_of_a_cluster(void **state)
+{
+    (void)state;
+    struct hardware h;
+    struct error err = {0};
+    find("41x dgx-a100-80gb 2:1", &h);
+    assert_string_equal(h.name, "41x dgx-a100-80gb 2:1");
+    assert_int_equal(h.device_count, 328);
+    assert_int_equal(hardware_check(&h, &err), STATUS_OK);
+    check_route(&h, 3, 5, "-nvlink-3 +nvlink-5 ");
+    check_route(&h, 3, 11, "-pcie-3 -nic-3 +nic-11 +pcie-11 ");
+    check_route(&h, 3, 12, "-pcie-3 -nic-3 -leaf-3 +leaf-4 +nic-12 +pcie-12 ");
+    check_route(&h, 3, 163, "-pcie-3 -nic-3 -leaf-3 +leaf-11 +nic-163 +pcie-163 ");
+    check_route(&h, 163, 3, "-pcie-163 -nic-163 -leaf-11 +leaf-3 +nic-3 +pcie-3 ");
+    assert_true(hardware_p2p_route(&h, 3, 5).innermost && !hardware_p2p_route(&h, 3, 11).innermost);
+    /* 20 NICs of 25e9 B/s, half of that upwards */
+    const struct hardware_network *outer = hardware_network_of(&h, 3, 163);
+    assert_true(fabs(h.links[outer->path[0]].bandwidth.value - 250e9) < 1);
+    hardware_release(&h);
+    /* a tree that is not oversubscribed needs no leaves; two devices have one NIC in p4d nodes, all in p3dn */
+    find("2x dgx-a100-80gb", &h);
+    check_route(&h, 3, 12, "-pcie-3 -nic-3 +nic-12 +pcie-12 ");
+    hardware_release(&h);
+    find("2x p4d.24xlarge", &h);
+    check_route(&h, 3, 12, "-pcie-3 -nic-1 +nic-6 +pcie-12 ");
+    assert_true(fabs(h.links[h.devices[0].path[2]].bandwidth.value - 12.5e9) < 1); /* of its host */
+    hardware_release(&h);
+    find("2x p3dn.24xlarge", &h);
+    check_route(&h, 3, 12, "-pcie-3 -nic-0 +nic-1 +pcie-12 ");
+    hardware_release(&h);
+    find("2x nc24v3", &h); /* over PCIe in a node, through the bridge where switches differ */
+    check_route(&h, 0, 1, "-pcie-0 +pcie-1 ");
+    check_route(&h, 0, 2, "-pcie-0 -switch-0 +switch-1 +pcie-2 ");
+    check_route(&h, 0, 5, "-pcie-0 -nic-0 +nic-1 +pcie-5 ");
+    hardware_release(&h);
+}
+
+/* As many as there may be, written and read again. */
+static void the_largest_cluster(void **state)
+{
+    (void)state;
+    struct hardware h, again = {0};
+    struct error err = {0};
+    size_t length;
+    find("512x dgx-h100 4:1", &h);
+    assert_int_equal(h.device_count, DEVICES_MAX);
+    assert_int_equal(hardware_check(&h, &err), STATUS_OK);
+    struct json_out *out = json_out_create(NULL);
+    hardware_write(&h, out, NULL);
+    if (support_hardware(json_out_text(out, &length), &again, &err) != STATUS_OK) fail_msg("%s", err.text);
+    assert_int_equal(hardware_check(&again, &err), STATUS_OK);
+    for (uint32_t d = 1; d < DEVICES_MAX; d = 3 * d + 1) {
+        struct p2p_route a = hardware_p2p_route(&h, d / 3, d), b = hardware_p2p_route(&again, d / 3, d);
+        assert_memory_equal(&a, &b, sizeof a);
+    }
+    json_out_destroy(out);
+    hardware_release(&again);
+    hardware_release(&h);
+}
+
+static void clusters_that_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *message;
+    } rows[] = {
+        {"513x dgx-h100", "'513x dgx-h100' has 513 nodes (expected 1 to 512)"},
+        {"0x dgx-h100", "'0x dgx-h100' has 0 nodes (expected 1 to 512)"},
+        {"2x hydra-8x2080ti", "'2x hydra-8x2080ti' has 2 nodes (expected 1 to 1)"},
+        {"2x p3dn.24xlarge 2:1", "'2x p3dn.24xlarge 2:1': nodes 'p3dn.24xlarge' meet in one switch, which "
+                                 "nothing is oversubscribed behind"},
+        {"2x dgx-h100 2:3", "unknown machine 'dgx-h100 2:3' (did you mean 'dgx-h100'?)"},
+        {"2x dgx-h100 0.5:1", "unknown machine 'dgx-h100 0.5:1' (expected a preset such as a100-sxm4-40gb, '4x "
+                              "rtx-3090-24gb', '2x dgx-a100-80gb', or the path of a hardware file)"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        struct hardware h = {0};
+        struct error err = {0};
+        assert_int_not_equal(hardware_find(rows[i].name, &h, &err), STATUS_OK);
+        assert_string_equal(err.text, rows[i].message);
+    }
+}
+
+/* Three devices of one network, of which the last is in another one around it. */
+static void networks_nest(void **state)
+{
+    (void)state;
+    struct hardware h;
+    struct error err = {0};
+    find("2x dgx-a100-80gb", &h);
+    h.devices[2].networks[1].group = 9;
+    assert_int_equal(hardware_check(&h, &err), STATUS_CHECK);
+    assert_string_equal(err.text, "devices 0 and 2 share network 1, and what is around it differs: network 3 "
+                                  "and 9 (0: none)");
+    h.devices[2].network_count = 1;
+    err = (struct error){0};
+    assert_int_equal(hardware_check(&h, &err), STATUS_CHECK);
+    assert_string_equal(err.text, "devices 0 and 2 share network 1, and what is around it differs: network 3 "
+                                  "and 0 (0: none)");
+    hardware_release(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -796,6 +912,10 @@ int main(void)
         cmocka_unit_test(several_devices_sit_behind_switches),
         cmocka_unit_test(hydra_has_its_machines),
         cmocka_unit_test(unknown_names_are_refused),
+        cmocka_unit_test(routes_of_a_cluster),
+        cmocka_unit_test(the_largest_cluster),
+        cmocka_unit_test(clusters_that_are_refused),
+        cmocka_unit_test(networks_nest),
         cmocka_unit_test(a_file_is_read),
         cmocka_unit_test(profiles_are_read_and_sorted),
         cmocka_unit_test(bad_files_are_refused_with_their_place),

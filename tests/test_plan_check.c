@@ -603,12 +603,12 @@ static void peer_unknown(struct plan *plan)
 
 static void no_link(struct draft *d)
 {
-    d->hardware.devices[0].p2p_group = 2;
+    d->hardware.devices[0].networks[0].group = 2;
 }
 
 static void no_links(struct draft *d)
 {
-    d->hardware.devices[0].p2p_group = P2P_NONE;
+    d->hardware.devices[0].network_count = 0;
     hardware_note_p2p(&d->hardware);
 }
 

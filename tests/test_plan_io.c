@@ -308,7 +308,7 @@ static void test_faults_of_direct_copies(void **state)
         {"\"segments\"", "[0, 1]", "[0, 0]",
          "plan.json: instance 2, operation 2 (p2p of boundary of job-0 shard 2): form: device 0 has no "
          "direct link to device 0"},
-        {"\"p2p_group\": 1", "\"p2p_group\": 1", "\"p2p_group\": 2",
+        {"\"group\": 1", "\"group\": 1", "\"group\": 2",
          "plan.json:166:18: 'p2p' on a machine without direct links between devices"},
     };
     const struct draft_shape shape = {

@@ -269,7 +269,7 @@ static void write_program(uint64_t key, struct plan *out)
     test_hardware(&hardware, w.devices, 1 << 20, 1e9);
     hardware.storage.capacity_bytes.value = 1e9;
     w.p2p = w.devices > 1 && below(&w.draw, 3) > 0;
-    for (uint32_t d = 0; d < w.devices && w.p2p; d++) hardware.devices[d].p2p_group = 1;
+    for (uint32_t d = 0; d < w.devices && w.p2p; d++) hardware_join(&hardware.devices[d], 1);
     hardware_note_p2p(&hardware);
     test_profile_jobs(&jobs, JOBS, 1, 3, some_layer, NULL);
     assert_int_equal(plan_builder_create(&hardware, &jobs, &w.builder, &err), STATUS_OK);

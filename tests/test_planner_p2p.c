@@ -47,9 +47,9 @@ static void connect(struct hardware *hardware, enum links links)
     if (links == LINKS_PCIE) {
         for (uint32_t d = 0; d < hardware->device_count; d++) {
             struct hardware_device *device = &hardware->devices[d];
-            device->p2p_group = 1;
-            memcpy(device->p2p_path, device->path, sizeof device->path);
-            device->p2p_path_count = device->path_count;
+            struct hardware_network *network = hardware_join(device, 1);
+            memcpy(network->path, device->path, sizeof device->path);
+            network->path_count = device->path_count;
         }
         hardware_note_p2p(hardware);
         return;

@@ -41,13 +41,14 @@ static void random_p2p(struct sim_test_random *random, struct hardware *hardware
     uint32_t kind = sim_test_below(random, 3);
     for (uint32_t d = 0; d < devices; d++) {
         struct hardware_device *device = &hardware->devices[number[d]];
-        device->p2p_group = sim_test_below(random, 6) < 4 ? 1 : sim_test_below(random, 2) ? 2 : P2P_NONE;
-        if (device->p2p_group == P2P_NONE || kind == 2) continue;
+        uint32_t group = sim_test_below(random, 6) < 4 ? 1 : sim_test_below(random, 2) ? 2 : 0;
+        if (group == 0) continue;
+        struct hardware_network *network = hardware_join(device, group);
         if (kind == 0) {
-            memcpy(device->p2p_path, device->path, sizeof device->path);
-            device->p2p_path_count = device->path_count;
-        } else {
-            device->p2p_path[device->p2p_path_count++] =
+            memcpy(network->path, device->path, sizeof device->path);
+            network->path_count = device->path_count;
+        } else if (kind == 1) {
+            network->path[network->path_count++] =
                 sim_test_link(hardware, sim_test_between(random, 3e9, 20e9),
                               sim_test_below(random, 2) ? 2e-5 : 0, sim_test_below(random, 3) > 0);
         }

@@ -560,10 +560,9 @@ static void test_a_direct_copy(void **state)
     sim_test_machine(&hardware, "cuda", 2);
     for (uint32_t d = 0; d < 2; d++) {
         sim_test_connect(&hardware, d, sim_test_link(&hardware, 1e9, 0, true));
-        hardware.devices[d].p2p_group = 1;
-        hardware.devices[d].p2p_path[0] =
+        struct hardware_network *network = hardware_join(&hardware.devices[d], 1);
+        network->path[network->path_count++] =
             sim_test_link(&hardware, d ? 3e9 : 2e9, d ? 30e-6 : 20e-6, true);
-        hardware.devices[d].p2p_path_count = 1;
     }
     run_fetch(&hardware, 1000000, 4000000, 3000000, &outcome);
     SIM_ASSERT_CLOSE(outcome.trace.spans[1].end_s, 1e-3 + 4e-3);
@@ -594,10 +593,9 @@ static void test_a_direct_copy_over_the_links_to_the_host(void **state)
         for (uint32_t d = 0; d < 2; d++) {
             sim_test_connect(&hardware, d, bridge);
             sim_test_connect(&hardware, d, sim_test_link(&hardware, 1e9, 0, true));
-            hardware.devices[d].p2p_group = 1;
-            memcpy(hardware.devices[d].p2p_path, hardware.devices[d].path,
-                   sizeof hardware.devices[d].path);
-            hardware.devices[d].p2p_path_count = 2;
+            struct hardware_network *network = hardware_join(&hardware.devices[d], 1);
+            memcpy(network->path, hardware.devices[d].path, sizeof network->path);
+            network->path_count = 2;
         }
         run_fetch(&hardware, 1000000, 2000000, 2000000, &outcome);
         SIM_ASSERT_CLOSE(outcome.trace.spans[1].end_s, 1e-3 + (narrow ? 8e-3 : 4e-3));
@@ -619,7 +617,7 @@ static void test_another_machine_without_the_link(void **state)
     for (uint32_t d = 0; d < 2; d++) {
         sim_test_connect(&hardware, d, sim_test_link(&hardware, 1e9, 0, true));
         sim_test_connect(&other, d, sim_test_link(&other, 1e9, 0, true));
-        hardware.devices[d].p2p_group = 1;
+        hardware_join(&hardware.devices[d], 1);
     }
     hardware_note_p2p(&hardware);
     struct plan_buffer name = {.kind = BUFFER_STATE, .bytes = 64, .on_device = true};

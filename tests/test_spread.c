@@ -348,7 +348,7 @@ static void by_the_rules(void **state)
         struct plan plan = {0};
         uint32_t devices = random_job(key, &jobs);
         test_hardware(&hardware, devices, UINT64_C(1) << 40, 1e10);
-        for (uint32_t d = 0; d < devices; d++) hardware.devices[d].p2p_group = 1;
+        for (uint32_t d = 0; d < devices; d++) hardware_join(&hardware.devices[d], 1);
         hardware_note_p2p(&hardware);
         test_spread_plan(&hardware, &jobs, &plan);
         test_spread_near(test_spread_simulate(&plan, c % 2).makespan_s, literal_makespan_s(&plan));

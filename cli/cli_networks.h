@@ -1,0 +1,29 @@
+/* How devices of a machine reach each other, as text and JSON: its networks, and the route of one copy. */
+#ifndef SPILLWAY_CLI_NETWORKS_H
+#define SPILLWAY_CLI_NETWORKS_H
+
+#include <stdio.h>
+
+#include "base/json_out.h"
+#include "models/hardware.h"
+
+/* " --[nvlink-3 250 GB/s duplex]--" for each link. */
+void cli_networks_print_path(FILE *out, const struct hardware *hardware, const uint32_t *path,
+                             uint32_t count);
+
+/* A row for networks that are alike: as many devices, over links of the same rates. Nothing where there are
+ * none. Errors: STATUS_NO_MEMORY. */
+MUST_CHECK enum status cli_networks_print(FILE *out, const struct hardware *hardware, struct error *err);
+
+struct cli_route {
+    uint32_t from, to;
+};
+
+/* "3,11". Errors: STATUS_BAD_INPUT, also where one of them is not a device or there is no direct route. */
+MUST_CHECK enum status cli_route_parse(const char *text, const struct hardware *hardware,
+                                       struct cli_route *out, struct error *err);
+MUST_CHECK enum status cli_route_print(FILE *out, const struct hardware *hardware, struct cli_route route,
+                                       struct error *err);
+void cli_route_json(struct json_out *json, const struct hardware *hardware, struct cli_route route);
+
+#endif
