@@ -5,9 +5,18 @@
 
 const char *const cli_schedule_choices[] = {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v", NULL};
 const char *const cli_recompute_choices[] = {"none", "selective", "full", NULL};
+const char *const cli_collective_choices[] = {"fastest", "ring", "tree", "halving", "hierarchical", NULL};
 static_assert(sizeof cli_schedule_choices / sizeof cli_schedule_choices[0] == PIPELINE_SCHEDULE_COUNT + 1 &&
-                  sizeof cli_recompute_choices / sizeof cli_recompute_choices[0] == RECOMPUTE_COUNT + 1,
-              "every schedule and every way of recomputing can be asked for");
+                  sizeof cli_recompute_choices / sizeof cli_recompute_choices[0] == RECOMPUTE_COUNT + 1 &&
+                  sizeof cli_collective_choices / sizeof cli_collective_choices[0] == PARALLEL_ALGORITHM_COUNT + 1,
+              "every schedule, way of recomputing and algorithm can be asked for");
+
+/* The name of some option that was given. */
+static const char *given(const struct cli_parallel *parallel)
+{
+    if (parallel->schedule != CLI_AS_THE_JOBS_SAY) return "schedule";
+    return parallel->recompute != CLI_AS_THE_JOBS_SAY ? "recompute" : "collective";
+}
 
 enum status cli_parallel_apply(const struct cli_parallel *parallel, struct job_set *jobs, struct error *err)
 {
@@ -19,9 +28,10 @@ enum status cli_parallel_apply(const struct cli_parallel *parallel, struct job_s
         if (!parallel_is_set(&job->parallel))
             return error_set(err, STATUS_BAD_INPUT,
                              "option '--%s' for job '%s', which is not spread over devices (see --parallel)",
-                             parallel->schedule != CLI_AS_THE_JOBS_SAY ? "schedule" : "recompute", job->name);
+                             given(parallel), job->name);
         if (parallel->schedule != CLI_AS_THE_JOBS_SAY) job->parallel.schedule = (uint32_t)parallel->schedule;
         if (parallel->recompute != CLI_AS_THE_JOBS_SAY) job->parallel.recompute = (uint32_t)parallel->recompute;
+        if (parallel->collective != CLI_AS_THE_JOBS_SAY) job->parallel.collective = (uint32_t)parallel->collective;
     }
     return STATUS_OK;
 }

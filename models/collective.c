@@ -181,7 +181,8 @@ struct collective_cost collective_cost(enum collective_kind kind, enum collectiv
     struct collective_cost cost = {0};
     struct links links = {.count = 0};
     if (group->inner.members > 1) links.levels[links.count++] = &group->inner;
-    if (group->outer.members > 1) links.levels[links.count++] = &group->outer;
+    bool alone = group->alone.members > 0 && algorithm != COLLECTIVE_HALVING && kind != COLLECTIVE_ALL_TO_ALL;
+    if (group->outer.members > 1) links.levels[links.count++] = alone ? &group->alone : &group->outer;
     if (links.count == 0) return cost;
     if (kind == COLLECTIVE_SEND && links.count == 2) links = (struct links){{&group->outer}, 1};
 

@@ -69,6 +69,8 @@ struct collective_level {
 
 struct collective_group {
     struct collective_level inner, outer;
+    struct collective_level alone; /* as outer, when one member of each node sends and the others do not;
+                                      no members: it is the same */
 };
 
 /* One level: no nodes, or one node. */
@@ -87,8 +89,8 @@ bool collective_has(enum collective_kind kind, enum collective_algorithm algorit
 
 /*
  * The cost of one that collective_has(). Algorithms other than hierarchical, in a group of several
- * nodes, take the slower of both levels for each step: some member is always on it. A group of one
- * member costs nothing; COLLECTIVE_SEND goes to another node where there is one.
+ * nodes, take the slower of both levels for each step: some member is always on it. In rings and trees that is
+ * one member of a node. A group of one member costs nothing; COLLECTIVE_SEND goes to another node where there is one.
  */
 struct collective_cost collective_cost(enum collective_kind kind, enum collective_algorithm algorithm,
                                        const struct collective_group *group, uint64_t bytes);

@@ -23,6 +23,14 @@ const char *const recompute_names[RECOMPUTE_COUNT] = {
     [RECOMPUTE_FULL] = "full",
 };
 
+const char *const parallel_algorithm_names[PARALLEL_ALGORITHM_COUNT] = {
+    [PARALLEL_FASTEST] = "fastest",
+    [PARALLEL_RING + COLLECTIVE_RING] = "ring",
+    [PARALLEL_RING + COLLECTIVE_TREE] = "tree",
+    [PARALLEL_RING + COLLECTIVE_HALVING] = "halving",
+    [PARALLEL_RING + COLLECTIVE_HIERARCHICAL] = "hierarchical",
+};
+
 /* Of a job that was not spread: one device, each part by itself. */
 static void set_out(struct parallel *p)
 {
@@ -138,7 +146,7 @@ enum status parallel_parse(const struct json_input *in, const json_t *value, str
     struct json_object o;
     TRY(json_object_open(&o, in, value, "a parallelism object", err));
     set_out(out);
-    size_t schedule = out->schedule, recompute = out->recompute;
+    size_t schedule = out->schedule, recompute = out->recompute, collective = out->collective;
     TRY(json_take_u32(&o, "tensor", JSON_OPTIONAL, 1, PARALLEL_DEGREE_MAX, &out->tensor, err));
     TRY(json_take_u32(&o, "pipeline", JSON_OPTIONAL, 1, PARALLEL_DEGREE_MAX, &out->pipeline, err));
     TRY(json_take_u32(&o, "data", JSON_OPTIONAL, 1, PARALLEL_DEGREE_MAX, &out->data, err));
@@ -146,12 +154,15 @@ enum status parallel_parse(const struct json_input *in, const json_t *value, str
     TRY(json_take_choice(&o, "schedule", JSON_OPTIONAL, pipeline_schedule_names, PIPELINE_SCHEDULE_COUNT,
                          &schedule, err));
     TRY(json_take_choice(&o, "recompute", JSON_OPTIONAL, recompute_names, RECOMPUTE_COUNT, &recompute, err));
+    TRY(json_take_choice(&o, "collective", JSON_OPTIONAL, parallel_algorithm_names, PARALLEL_ALGORITHM_COUNT,
+                         &collective, err));
     TRY(json_take_bool(&o, "sequence", JSON_OPTIONAL, &out->sequence, err));
     TRY(json_take_u32(&o, "zero", JSON_OPTIONAL, ZERO_NOTHING, ZERO_WEIGHTS, &out->zero, err));
     TRY(json_take_u32(&o, "prefetch", JSON_OPTIONAL, 0, PARALLEL_CHUNKS_MAX, &out->prefetch, err));
     TRY(json_take_u32(&o, "first_device", JSON_OPTIONAL, 0, PARALLEL_DEGREE_MAX, &out->first_device, err));
     out->schedule = (uint32_t)schedule;
     out->recompute = (uint32_t)recompute;
+    out->collective = (uint32_t)collective;
     return json_object_close(&o, err);
 }
 
@@ -165,6 +176,8 @@ void parallel_write(const struct parallel *p, struct json_out *out, const char *
     if (p->chunks > 1) json_out_u64(out, "chunks", p->chunks);
     json_out_string(out, "schedule", pipeline_schedule_names[p->schedule]);
     json_out_string(out, "recompute", recompute_names[p->recompute]);
+    if (p->collective != PARALLEL_FASTEST)
+        json_out_string(out, "collective", parallel_algorithm_names[p->collective]);
     if (p->sequence) json_out_bool(out, "sequence", true);
     if (p->zero > 0) json_out_u64(out, "zero", p->zero);
     if (p->zero == ZERO_WEIGHTS) json_out_u64(out, "prefetch", p->prefetch);

@@ -2,8 +2,8 @@
  * How a job is spread over devices: the degrees of each kind of parallelism and the schedule.
  *
  *     "parallel": {"tensor": 8, "pipeline": 8, "data": 4, "chunks": 2, "schedule": "interleaved",
- *                  "recompute": "selective", "sequence": true, "zero": 1, "prefetch": 1,
- *                  "first_device": 0}
+ *                  "recompute": "selective", "collective": "ring", "sequence": true, "zero": 1,
+ *                  "prefetch": 1, "first_device": 0}
  *     --parallel tp=8,pp=8,dp=4,v=2,sp,zero=1 --schedule interleaved --recompute selective
  *
  * A job with it runs on tensor * data * pipeline devices at once, from `first_device` on:
@@ -46,6 +46,7 @@
 
 #include "base/error.h"
 #include "base/json_in.h"
+#include "models/collective.h"
 
 struct json_out;
 
@@ -75,6 +76,14 @@ extern const char *const recompute_names[RECOMPUTE_COUNT];
 /* What data-parallel ranks split; each with what is above it. */
 enum zero_level { ZERO_NOTHING, ZERO_STATES, ZERO_GRADIENTS, ZERO_WEIGHTS };
 
+/* By which algorithm collectives go that have it: the fastest, or one of models/collective.h. */
+enum parallel_algorithm {
+    PARALLEL_FASTEST,
+    PARALLEL_RING, /* 1 + enum collective_algorithm, from here on */
+    PARALLEL_ALGORITHM_COUNT = PARALLEL_RING + COLLECTIVE_ALGORITHM_COUNT
+};
+extern const char *const parallel_algorithm_names[PARALLEL_ALGORITHM_COUNT]; /* "fastest", "ring", ... */
+
 struct parallel {
     uint32_t tensor, pipeline, data; /* degrees, at least 1; all 0: the job is not spread */
     uint32_t chunks;                 /* of layers on each stage, at least 1 */
@@ -85,6 +94,7 @@ struct parallel {
     uint32_t first_device;
     uint32_t prefetch;               /* passes of a stage that weights are gathered ahead of, on level 3; 1
                                         unless given. There is memory for `prefetch` + 1 runs' */
+    uint32_t collective;             /* enum parallel_algorithm */
 };
 
 static inline bool parallel_is_set(const struct parallel *parallel)
@@ -96,6 +106,13 @@ static inline bool parallel_is_set(const struct parallel *parallel)
 static inline bool parallel_splits(const struct parallel *parallel, enum zero_level level)
 {
     return parallel->data > 1 && parallel->zero >= level;
+}
+
+/* COLLECTIVE_ALGORITHM_COUNT: none is forced. */
+static inline enum collective_algorithm parallel_algorithm(const struct parallel *parallel)
+{
+    return parallel->collective == PARALLEL_FASTEST ? COLLECTIVE_ALGORITHM_COUNT
+                                                    : (enum collective_algorithm)(parallel->collective - 1);
 }
 
 /* Devices that the job needs. */

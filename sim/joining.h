@@ -1,6 +1,7 @@
 /*
  * Seconds of a plan's collectives: by models/collective.h, with the links between the devices that each
- * joins. What else crosses these links meanwhile is not seen.
+ * joins while all groups of its gang do the same (models/collective_group.h). What else crosses these links
+ * meanwhile is not seen.
  */
 #ifndef SPILLWAY_SIM_JOINING_H
 #define SPILLWAY_SIM_JOINING_H
@@ -22,8 +23,8 @@ uint32_t sim_collectives_group(const struct sim_collectives *collectives, uint32
 /* Do equal collectives take equally long in all groups of the gang? */
 bool sim_collectives_alike(const struct sim_collectives *collectives, uint32_t gang);
 
-/* All rounds of the operation, in that group. */
-double sim_collectives_s(const struct sim_collectives *collectives, uint32_t group,
+/* All rounds of the operation of a job, in that group. */
+double sim_collectives_s(const struct sim_collectives *collectives, uint32_t group, uint32_t job,
                          const struct plan_op *op);
 
 #endif

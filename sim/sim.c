@@ -225,7 +225,8 @@ static void begin_op(struct sim *sim, struct stream *stream)
 static void start_collective(struct sim *sim, uint32_t first, uint32_t count)
 {
     const struct sim_op *op = sim_window_op(&sim->window, first);
-    double alone_s = sim_collectives_s(sim->collectives, op->group, &sim->plan->ops[op->op]);
+    double alone_s = sim_collectives_s(sim->collectives, op->group, sim_window_unit(&sim->window, op)->job,
+                                       &sim->plan->ops[op->op]);
     for (uint32_t i = 0; i < count; i++) {
         struct stream *stream = stream_at(sim, sim_window_op(&sim->window, first + i)->stream);
         begin_op(sim, stream);

@@ -1,0 +1,172 @@
+/*
+ * A level's messages are those of its rings:
+ *
+ *     inner   in each node from member to member
+ *     outer   from each member to the one at the same place of the next node
+ *     alone   from the last member of each node to the first of the next: a ring through all members
+ *
+ * For each of the three, the messages of all groups are counted on every link that they cross; then each is as
+ * fast as its part of the most crowded of them. Where that is the slowest of all, max-min fair sharing gives
+ * it the same.
+ */
+#include "models/collective_group.h"
+
+#include <math.h>
+
+#include "models/cost.h"
+#include "models/try.h"
+
+enum step { STEP_INNER, STEP_OUTER, STEP_ALONE };
+
+enum status collective_finder_init(struct arena *arena, const struct hardware *hardware,
+                                   struct collective_finder *out, struct error *err)
+{
+    void *flows, *scratch;
+    size_t devices = hardware->device_count;
+    TRY(arena_array(arena, 2 * (size_t)hardware->link_count, sizeof *out->flows, &flows, err));
+    TRY(arena_array(arena, 3 * devices, sizeof *out->order, &scratch, err));
+    *out = (struct collective_finder){.hardware = hardware, .flows = flows, .order = scratch};
+    out->nodes = out->order + devices;
+    out->counts = out->nodes + devices;
+    return STATUS_OK;
+}
+
+/* --- nodes ---------------------------------------------------------------------------------- */
+
+/* The group's devices node by node into order[]; how many nodes. All of them are in some network. */
+static uint32_t arrange(const struct collective_finder *f, const uint32_t *devices, uint32_t members,
+                        uint32_t *order)
+{
+    uint32_t nodes = 0;
+    bool even = true;
+    for (uint32_t i = 0; i < members; i++) {
+        uint32_t group = f->hardware->devices[devices[i]].networks[0].group, k = 0;
+        while (k < nodes && f->nodes[k] != group) k++;
+        if (k == nodes) {
+            f->nodes[nodes] = group;
+            f->counts[nodes++] = 0;
+        }
+        f->counts[k]++;
+    }
+    for (uint32_t k = 1; k < nodes; k++) even = even && f->counts[k] == f->counts[0];
+    uint32_t locals = even ? members / nodes : 1;
+    for (uint32_t k = 0; k < nodes; k++) f->counts[k] = 0;
+    for (uint32_t i = 0; i < members; i++) {
+        uint32_t group = f->hardware->devices[devices[i]].networks[0].group, k = 0;
+        while (f->nodes[k] != group) k++;
+        order[even ? k * locals + f->counts[k]++ : i] = devices[i];
+    }
+    return even ? nodes : members;
+}
+
+/* --- messages ------------------------------------------------------------------------------- */
+
+/* The i-th of a group's messages of a step, i < members, by places in its order; false: there is none. */
+static bool message(const struct collective_group *group, enum step step, uint32_t i, uint32_t *from,
+                    uint32_t *to)
+{
+    uint32_t locals = group->inner.members, nodes = group->outer.members;
+    uint32_t node = i / locals, place = i % locals, next = (node + 1) % nodes;
+    *from = i;
+    *to = step == STEP_INNER   ? node * locals + (place + 1) % locals
+          : step == STEP_OUTER ? next * locals + place
+                               : next * locals;
+    return (step == STEP_INNER ? locals : nodes) > 1 && (step != STEP_ALONE || place + 1 == locals);
+}
+
+/* Which direction of a link the h-th hop of a route is. */
+static uint32_t lane(const struct hardware *hardware, const struct p2p_route *route, uint32_t h)
+{
+    uint32_t link = route->links[h];
+    return 2 * link + (hardware->links[link].duplex && h < route->up_count);
+}
+
+static void count_message(const struct collective_finder *f, uint32_t from, uint32_t to, uint32_t change)
+{
+    const struct p2p_route route = hardware_p2p_route(f->hardware, from, to);
+    for (uint32_t h = 0; h < route.up_count + route.down_count; h++)
+        f->flows[lane(f->hardware, &route, h)] += change;
+}
+
+/* As one of those that were counted. */
+static void time_message(const struct collective_finder *f, uint32_t from, uint32_t to,
+                         struct collective_level *level)
+{
+    const struct hardware *hardware = f->hardware;
+    const struct p2p_route route = hardware_p2p_route(hardware, from, to);
+    double bytes_per_s = cost_p2p_bandwidth(hardware, from, to);
+    for (uint32_t h = 0; h < route.up_count + route.down_count; h++)
+        bytes_per_s = fmin(bytes_per_s, hardware->links[route.links[h]].bandwidth.value /
+                                            f->flows[lane(hardware, &route, h)]);
+    level->latency_s = fmax(level->latency_s, cost_p2p_latency_s(hardware, from, to));
+    if (level->bytes_per_s <= 0 || bytes_per_s < level->bytes_per_s) level->bytes_per_s = bytes_per_s;
+}
+
+static struct collective_level *level_of(struct collective_group *group, enum step step)
+{
+    return step == STEP_INNER ? &group->inner : step == STEP_OUTER ? &group->outer : &group->alone;
+}
+
+static void find_level(const struct collective_finder *f, uint32_t members, uint32_t count,
+                       struct collective_group *groups, enum step step)
+{
+    uint32_t from, to;
+    for (uint32_t pass = 0; pass < 3; pass++)
+        for (uint32_t g = 0; g < count; g++) {
+            const uint32_t *order = f->order + (size_t)g * members;
+            for (uint32_t i = 0; i < members; i++) {
+                if (!message(&groups[g], step, i, &from, &to)) continue;
+                if (pass == 1) time_message(f, order[from], order[to], level_of(&groups[g], step));
+                else count_message(f, order[from], order[to], pass == 0 ? 1 : UINT32_MAX); /* back to 0 */
+            }
+        }
+}
+
+/* Is there a way for every message? */
+static bool connected(const struct collective_finder *f, const uint32_t *order, uint32_t members,
+                      const struct collective_group *group, uint32_t lacking[2])
+{
+    uint32_t from, to;
+    for (enum step step = STEP_INNER; step <= STEP_ALONE; step++)
+        for (uint32_t i = 0; i < members; i++) {
+            if (!message(group, step, i, &from, &to)) continue;
+            if (hardware_p2p_pair(f->hardware, order[from], order[to])) continue;
+            lacking[0] = order[from];
+            lacking[1] = order[to];
+            return false;
+        }
+    return true;
+}
+
+/* --- public --------------------------------------------------------------------------------- */
+
+bool collective_groups_find(const struct collective_finder *f, const uint32_t *devices, uint32_t members,
+                            uint32_t count, struct collective_group *groups, uint32_t lacking[2])
+{
+    for (uint32_t g = 0; g < count; g++) {
+        const uint32_t *own = devices + (size_t)g * members;
+        uint32_t *order = f->order + (size_t)g * members;
+        for (uint32_t i = 0; i < members && members > 1; i++) {
+            if (f->hardware->devices[own[i]].network_count > 0) continue;
+            lacking[0] = own[i];
+            lacking[1] = own[(i + 1) % members];
+            return false;
+        }
+        uint32_t nodes = members > 1 ? arrange(f, own, members, order) : 1;
+        groups[g] = (struct collective_group){.inner = {.members = members / nodes},
+                                              .outer = {.members = nodes},
+                                              .alone = {.members = nodes}};
+        if (!connected(f, order, members, &groups[g], lacking)) return false;
+    }
+    for (enum step step = STEP_INNER; step <= STEP_ALONE; step++)
+        find_level(f, members, count, groups, step);
+    return true;
+}
+
+double collective_seconds(enum collective_kind kind, enum collective_algorithm forced,
+                          const struct collective_group *group, uint64_t bytes)
+{
+    if (forced == COLLECTIVE_ALGORITHM_COUNT || !collective_has(kind, forced))
+        forced = collective_choose(kind, group, bytes);
+    return collective_cost(kind, forced, group, bytes).seconds;
+}

@@ -1,0 +1,43 @@
+/*
+ * Which links the members of a collective's groups have: the levels of models/collective.h, from a machine.
+ *
+ * Members that are in one innermost network are of one node. A group with as many members on each of its
+ * nodes has two levels; one with unequal parts is a ring over all of its members, as if each were a node of its
+ * own. All groups that are asked about at once communicate at the same time: a link's bandwidth is shared
+ * equally by the messages that cross it in that direction, so groups whose members share a NIC have a part of
+ * it each. The slowest message of a level is the level's.
+ *
+ *     8 x 2 devices, groups {0, 8}, {1, 9} ...     8 messages leave a node at once: with one NIC of
+ *                                                  12.5 GB/s for it a member has 1.56 GB/s
+ */
+#ifndef SPILLWAY_MODELS_COLLECTIVE_GROUP_H
+#define SPILLWAY_MODELS_COLLECTIVE_GROUP_H
+
+#include "models/collective.h"
+#include "models/hardware.h"
+
+struct collective_finder {
+    const struct hardware *hardware;
+    uint32_t *flows; /* per direction of a link; 0 between calls */
+    uint32_t *order, *nodes, *counts; /* scratch, an entry per device */
+};
+
+/* Lives as long as `arena`; `hardware` is borrowed. Errors: STATUS_NO_MEMORY. */
+MUST_CHECK enum status collective_finder_init(struct arena *arena, const struct hardware *hardware,
+                                              struct collective_finder *out, struct error *err);
+
+/*
+ * devices   count groups of `members`, one after the other, no device twice
+ * groups    out: count entries
+ * False: lacking[0] has no direct route to lacking[1], which it has to send to.
+ */
+MUST_CHECK bool collective_groups_find(const struct collective_finder *finder, const uint32_t *devices,
+                                       uint32_t members, uint32_t count, struct collective_group *groups,
+                                       uint32_t lacking[2]);
+
+/* Seconds of one by the algorithm `forced`, or where it does not do such (or is
+ * COLLECTIVE_ALGORITHM_COUNT) by the fastest, see collective_choose(). */
+double collective_seconds(enum collective_kind kind, enum collective_algorithm forced,
+                          const struct collective_group *group, uint64_t bytes);
+
+#endif
