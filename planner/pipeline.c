@@ -14,7 +14,10 @@
  *                             stage 1  F0 F1 B0 F2 B1 F3 B2 B3
  *                             stage 2  F0 B0 F1 B1 F2 B2 F3 B3
  *
- * Cost: O(steps * (stages + chunks)).
+ * A step changes what can be next on its own stage and on those of the runs in front and behind; only these
+ * are asked again.
+ *
+ * Cost: O(steps * chunks), and a look at a number of every stage for each step.
  */
 #include "planner/pipeline.h"
 
@@ -35,6 +38,11 @@ struct stage {
     uint32_t kept;  /* microbatches whose gradients of weights are not all there */
 };
 
+struct choice {
+    double start_s;
+    uint32_t pass, run;
+};
+
 struct clock {
     const struct parallel *parallel;
     const struct pipeline_times *times;
@@ -42,14 +50,10 @@ struct clock {
     uint64_t length; /* steps of each stage */
     bool splits, by_sequence;
     struct stage *stages;
+    struct choice *next;   /* per stage; INFINITY: nothing can be, or all is done */
     uint32_t (*appended)[PIPELINE_PASSES]; /* per run: to the stage's sequence */
     uint32_t (*passed)[PIPELINE_PASSES]; /* per run: microbatches through each pass */
     double *forward_end_s, *backward_end_s; /* [run][microbatch]; backward: of the input's gradient */
-};
-
-struct choice {
-    double start_s;
-    uint32_t pass, run;
 };
 
 bool pipeline_splits(const struct parallel *parallel)
@@ -270,25 +274,30 @@ static void take(struct clock *c, uint32_t stage, const struct choice *choice, s
     if (choice->pass != PIPELINE_INPUT) s->kept--;
 }
 
+static void choose(struct clock *c, uint32_t stage)
+{
+    c->next[stage] = (struct choice){INFINITY, 0, 0};
+    if (c->stages[stage].taken == c->length) return;
+    if (c->by_sequence)
+        next_in_sequence(c, stage, &c->next[stage]);
+    else
+        next_ready(c, stage, &c->next[stage]);
+}
+
 static void run_clock(struct clock *c, struct pipeline_order *out)
 {
+    for (uint32_t stage = 0; stage < c->parallel->pipeline; stage++) choose(c, stage);
     for (uint64_t i = 0; i < out->count; i++) {
-        struct choice best = {INFINITY, 0, 0};
-        uint32_t best_stage = 0;
-        for (uint32_t stage = 0; stage < c->parallel->pipeline; stage++) {
-            struct choice choice = {INFINITY, 0, 0};
-            if (c->stages[stage].taken == c->length) continue;
-            if (c->by_sequence)
-                next_in_sequence(c, stage, &choice);
-            else
-                next_ready(c, stage, &choice);
-            if (choice.start_s >= best.start_s) continue;
-            best = choice;
-            best_stage = stage;
-        }
-        assert(best.start_s < INFINITY);
-        take(c, best_stage, &best, &out->steps[i]);
+        uint32_t best = 0; /* of equals the first */
+        for (uint32_t stage = 1; stage < c->parallel->pipeline; stage++)
+            if (c->next[stage].start_s < c->next[best].start_s) best = stage;
+        const struct choice choice = c->next[best];
+        assert(choice.start_s < INFINITY);
+        take(c, best, &choice, &out->steps[i]);
         if (out->steps[i].end_s > out->end_s) out->end_s = out->steps[i].end_s;
+        choose(c, best);
+        if (choice.run > 0) choose(c, parallel_place(c->parallel, choice.run - 1).stage);
+        if (choice.run + 1 < c->runs) choose(c, parallel_place(c->parallel, choice.run + 1).stage);
     }
 }
 
@@ -298,12 +307,14 @@ static enum status prepare(struct clock *c, struct arena *arena, struct error *e
     uint64_t cells = (uint64_t)c->runs * c->microbatches;
     void *memory[5];
     enum status status = arena_array(arena, p->pipeline, sizeof *c->stages, &memory[0], err);
+    if (!status) status = arena_array(arena, p->pipeline, sizeof *c->next, &memory[4], err);
     if (!status) status = arena_array(arena, 2 * (size_t)c->runs, sizeof *c->passed, &memory[1], err);
     if (!status) status = arena_array(arena, 2 * cells, sizeof(double), &memory[2], err);
     if (!status)
         status = arena_array(arena, p->pipeline * c->length, sizeof *c->stages->sequence, &memory[3], err);
     if (status) return status;
     c->stages = memory[0];
+    c->next = memory[4];
     c->passed = memory[1];
     c->appended = c->passed + c->runs;
     c->forward_end_s = memory[2];

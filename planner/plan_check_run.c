@@ -17,6 +17,10 @@
  * minibatch. LOAD comes before its first unit and STORE behind its last, each once per shard, a
  * BATCH unit before the first unit of a minibatch; so the walk ends however often segments repeat.
  *
+ * Where all instances are on gangs and no device in two of them, the devices of a gang go through the same
+ * accesses with the same slots, and fetch from places of peers that do so too. Then the first place is
+ * followed for all of them, with the memory of the smallest: 3072 devices in 64 gangs are 64 to follow.
+ *
  * Live buffers of a device are kept in a list sorted by offset; a device has a few dozen, and two
  * neighbours show whether a new one fits between them.
  */
@@ -31,6 +35,7 @@
 #include "models/try.h"
 #include "planner/plan_checker.h"
 #include "planner/plan_contents.h"
+#include "planner/plan_gang.h"
 
 #define NOT_LIVE 0u
 
@@ -75,6 +80,10 @@ struct run {
     uint64_t *segment_start;  /* position of each segment's first instance */
     struct spread_progress *spread; /* per shard; of jobs that are spread */
     const struct plan_instance *instance;
+    bool one_place;           /* of each gang the first is followed for all */
+    uint32_t *smallest;       /* then per device: that with the least memory which it is followed for; else
+                                 the device itself */
+    struct plan_gang_peers *peers; /* then per gang: whose direct links were looked at */
     uint32_t device, peer;    /* of the operation at hand */
     uint32_t segment;
     uint32_t acquire;         /* next entry of the instance's layout */
@@ -193,10 +202,13 @@ static enum status acquire(struct run *r, const struct plan_access *access)
         return check_fail(r->c, RULE_MEMORY,
                           "slot %u has %" PRIu64 " bytes, the %s %" PRIu64, slot_index, slot->bytes,
                           buffer_text(r, buffer, text), plan->buffers[buffer].bytes);
-    if (plan->buffers[buffer].on_device && end > plan->hardware.devices[place].memory_bytes)
-        return check_fail(r->c, RULE_MEMORY,
-                          "slot %u ends at byte %" PRIu64 ", device %u at %" PRIu64, slot_index,
-                          end, place, plan->hardware.devices[place].memory_bytes);
+    if (plan->buffers[buffer].on_device) {
+        uint32_t device = r->smallest[place];
+        if (end > plan->hardware.devices[device].memory_bytes)
+            return check_fail(r->c, RULE_MEMORY,
+                              "slot %u ends at byte %" PRIu64 ", device %u at %" PRIu64, slot_index,
+                              end, device, plan->hardware.devices[device].memory_bytes);
+    }
     TRY(take_live(r, &index));
     struct live *live = &r->lives[index];
     live->buffer = buffer;
@@ -335,16 +347,25 @@ static enum status check_after(struct run *r, const struct plan_after *after)
 
 /* --- operations ----------------------------------------------------------------------------- */
 
-/* A copy between devices must have a peer that the machine has a direct link to. */
+static enum status check_link(struct run *r, uint32_t device, uint32_t peer)
+{
+    if (hardware_p2p_pair(&r->plan->hardware, peer, device)) return STATUS_OK;
+    return check_fail(r->c, RULE_FORM, "device %u has no direct link to device %u", device, peer);
+}
+
+/* A copy between devices must have a peer that the machine has a direct link to, at every place. */
 static enum status check_peer(struct run *r)
 {
-    const struct hardware *hardware = &r->plan->hardware;
-    uint32_t device = r->device, peer = r->peer;
+    const struct plan *plan = r->plan;
+    const struct plan_instance *instance = r->instance;
     if (r->c->op->stream != STREAM_P2P) return STATUS_OK;
-    if (peer == PLAN_NONE)
+    if (r->peer == PLAN_NONE)
         return check_fail(r->c, RULE_FORM, "a copy between devices in an instance without a peer");
-    if (!hardware_p2p_pair(hardware, peer, device))
-        return check_fail(r->c, RULE_FORM, "device %u has no direct link to device %u", device, peer);
+    if (!r->one_place) return check_link(r, r->device, r->peer);
+    if (plan_gang_peers_note(&r->peers[instance->gang], instance->peer)) return STATUS_OK;
+    const struct plan_gang *own = &plan->gangs[instance->gang], *from = &plan->gangs[instance->peer];
+    for (uint32_t i = 0; i < plan_gang_size(own); i++)
+        TRY(check_link(r, plan->gang_devices[own->first + i], plan->gang_devices[from->first + i]));
     return STATUS_OK;
 }
 
@@ -546,7 +567,8 @@ static enum status run_on_devices(struct run *r)
     r->peer = instance->peer;
     if (instance->gang == PLAN_NONE) return run_op(r);
     const uint32_t *devices = plan->gang_devices + plan->gangs[instance->gang].first;
-    for (uint32_t i = 0; i < plan_gang_size(&plan->gangs[instance->gang]); i++) {
+    uint32_t places = r->one_place ? 1 : plan_gang_size(&plan->gangs[instance->gang]);
+    for (uint32_t i = 0; i < places; i++) {
         r->acquire = acquire;
         r->device = devices[i];
         if (instance->peer != PLAN_NONE)
@@ -708,9 +730,51 @@ static enum status fill_hosts(struct run *r)
     return STATUS_OK;
 }
 
+/* Are all instances on gangs, peers as large as they, and no device in two gangs? gang_of: zeroed, per
+ * device. Instances of gangs only, so a device's gang is noted where it is first seen. */
+static bool gangs_are_apart(const struct plan *plan, uint32_t *gang_of)
+{
+    if (plan->gang_count == 0) return false;
+    for (uint32_t g = 0; g < plan->gang_count; g++)
+        for (uint32_t i = 0; i < plan_gang_size(&plan->gangs[g]); i++) {
+            uint32_t *mine = &gang_of[plan->gang_devices[plan->gangs[g].first + i]];
+            if (*mine != 0) return false;
+            *mine = 1 + g;
+        }
+    for (uint32_t i = 0; i < plan->instance_count; i++) {
+        const struct plan_instance *instance = &plan->instances[i];
+        if (instance->gang == PLAN_NONE) return false;
+        if (instance->peer != PLAN_NONE && plan_gang_size(&plan->gangs[instance->gang]) !=
+                                               plan_gang_size(&plan->gangs[instance->peer]))
+            return false;
+    }
+    return true;
+}
+
+static enum status find_places(struct run *r)
+{
+    const struct plan *plan = r->plan;
+    uint32_t devices = plan->hardware.device_count;
+    r->smallest = alloc_zeroed(devices, sizeof *r->smallest);
+    r->peers = alloc_zeroed(plan->gang_count, sizeof *r->peers);
+    if (!r->smallest || !r->peers) return no_memory(r);
+    r->one_place = gangs_are_apart(plan, r->smallest);
+    for (uint32_t d = 0; d < devices; d++) r->smallest[d] = d;
+    for (uint32_t g = 0; g < plan->gang_count && r->one_place; g++) {
+        const uint32_t *of = plan->gang_devices + plan->gangs[g].first;
+        r->peers[g] = PLAN_GANG_NO_PEERS;
+        for (uint32_t i = 1; i < plan_gang_size(&plan->gangs[g]); i++)
+            if (plan->hardware.devices[of[i]].memory_bytes <
+                plan->hardware.devices[r->smallest[of[0]]].memory_bytes)
+                r->smallest[of[0]] = of[i];
+    }
+    return STATUS_OK;
+}
+
 static enum status prepare(struct run *r)
 {
     const struct plan *plan = r->plan;
+    TRY(find_places(r));
     r->index_of = alloc_zeroed(plan->buffer_count, sizeof *r->index_of);
     if (!r->index_of) return no_memory(r);
     for (uint32_t b = 0; b < plan->buffer_count; b++)
@@ -746,6 +810,8 @@ static void run_release(struct run *r)
     free(r->moved);
     free(r->segment_start);
     free(r->spread);
+    free(r->smallest);
+    free(r->peers);
 }
 
 enum status check_run(struct checker *c)

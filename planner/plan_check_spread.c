@@ -30,8 +30,10 @@
  *
  * Cost: units once; the order as all others (plan_check_run.c).
  */
+#include <assert.h>
 #include <inttypes.h>
 
+#include "base/size.h"
 #include "models/parallel_memory.h"
 #include "models/parallel_work.h"
 #include "models/try.h"
@@ -132,21 +134,30 @@ static enum operand operand_of(const struct view *v, const struct plan_buffer *b
     }
 }
 
-static uint64_t operand_bytes(const struct view *v, enum operand operand)
+/* A boundary in front of the first run or behind the last has none. */
+static void find_bytes(const struct view *v, uint64_t bytes[OPERANDS])
 {
     struct rank_state state = parallel_state(v->job, v->layers);
-    uint64_t last = v->layers.first + v->layers.count - 1;
-    switch (operand) {
-    case OPERAND_STATE: return state.weight_bytes + state.state_bytes;
-    case OPERAND_GRADIENT: return state.gradient_bytes;
-    case OPERAND_WEIGHTS: return v->whole.weight_bytes;
-    case OPERAND_WHOLE_GRADIENT: return v->whole.gradient_bytes;
-    case OPERAND_ACTIVATIONS: return parallel_kept_bytes(v->job, v->layers, false);
-    case OPERAND_WORKSPACE: return parallel_workspace_bytes(v->job, v->layers);
-    case OPERAND_INPUT:
-    case OPERAND_INPUT_GRADIENT: return parallel_boundary_bytes(v->job, v->layers.first - 1);
-    default: return parallel_boundary_bytes(v->job, last);
-    }
+    uint64_t first = v->layers.first, last = first + v->layers.count - 1;
+    bytes[OPERAND_STATE] = state.weight_bytes + state.state_bytes;
+    bytes[OPERAND_GRADIENT] = state.gradient_bytes;
+    bytes[OPERAND_WEIGHTS] = v->whole.weight_bytes;
+    bytes[OPERAND_WHOLE_GRADIENT] = v->whole.gradient_bytes;
+    bytes[OPERAND_ACTIVATIONS] = parallel_kept_bytes(v->job, v->layers, false);
+    bytes[OPERAND_WORKSPACE] = parallel_workspace_bytes(v->job, v->layers);
+    if (v->run > 0)
+        bytes[OPERAND_INPUT] = bytes[OPERAND_INPUT_GRADIENT] = parallel_boundary_bytes(v->job, first - 1);
+    if (v->run + 1 < v->runs)
+        bytes[OPERAND_OUTPUT] = bytes[OPERAND_OUTPUT_GRADIENT] = parallel_boundary_bytes(v->job, last);
+}
+
+static uint64_t operand_bytes(const struct checker *c, const struct view *v, enum operand operand)
+{
+    struct shard_facts *facts = &c->shards[v->global];
+    static_assert(OPERANDS <= ARRAY_COUNT(facts->spread_bytes), "room for each");
+    if (!facts->spread_known) find_bytes(v, facts->spread_bytes);
+    facts->spread_known = true;
+    return facts->spread_bytes[operand];
 }
 
 /* Is the unit a backward pass with three computations, and which of them is this one (1 to 3)? */
@@ -246,7 +257,7 @@ static enum status claim_operand(struct checker *c, const struct view *v, enum o
                                  const struct plan_access *access, enum use use)
 {
     uint32_t part = part_of_three(c, v), delta = 0;
-    uint64_t bytes = operand_bytes(v, operand);
+    uint64_t bytes = operand_bytes(c, v, operand);
     bool update = v->op->pass == PLAN_UPDATE;
     if (use == USE_CHANGE && (operand == OPERAND_STATE || !update)) delta = 1;
     if (use != USE_MAKE) TRY(add_claim(c, access, meaning_of(v, operand, true, part), false, bytes, 0));
@@ -315,9 +326,9 @@ static enum status check_compute(struct checker *c, const struct view *v)
         if (flags != expected[wanted[operand]])
             return check_fail(c, RULE_FORM, "%s the %s", flags == ACCESS_READ ? "only reads" : "writes",
                               check_access_text(c, access, text));
-        if (b->bytes < operand_bytes(v, operand))
+        if (b->bytes < operand_bytes(c, v, operand))
             return check_fail(c, RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
-                              check_access_text(c, access, text), b->bytes, operand_bytes(v, operand));
+                              check_access_text(c, access, text), b->bytes, operand_bytes(c, v, operand));
         found[operand] = access;
     }
     for (uint32_t o = 0; o < OPERANDS; o++) {
@@ -350,7 +361,7 @@ static enum status claim_shared(struct checker *c, const struct view *v, const s
     uint32_t delta = gradient ? 0 : 1;
     uint32_t found = check_shard_thing(v->global, gradient ? THING_PARAMETER_GRADIENT : THING_UPDATED_SHARES);
     uint32_t left = check_shard_thing(v->global, gradient ? THING_REDUCED_GRADIENT : THING_STATE);
-    uint64_t bytes = operand_bytes(v, operand);
+    uint64_t bytes = operand_bytes(c, v, operand);
     TRY(add_claim(c, access, (struct meaning){found, clock}, false, bytes, delta));
     return add_claim(c, access, (struct meaning){left, clock}, true, bytes, delta);
 }
@@ -360,9 +371,9 @@ static enum status claim_moved(struct checker *c, const struct view *v, const st
                                enum operand from, enum operand to)
 {
     bool gathers = to == OPERAND_WEIGHTS;
-    TRY(add_claim(c, &ends[0], meaning_of(v, from, true, 0), false, operand_bytes(v, from), 0));
-    if (!gathers) TRY(add_claim(c, &ends[1], meaning_of(v, to, true, 0), false, operand_bytes(v, to), 0));
-    return add_claim(c, &ends[1], meaning_of(v, to, false, 0), true, operand_bytes(v, to), gathers ? 0 : 1);
+    TRY(add_claim(c, &ends[0], meaning_of(v, from, true, 0), false, operand_bytes(c, v, from), 0));
+    if (!gathers) TRY(add_claim(c, &ends[1], meaning_of(v, to, true, 0), false, operand_bytes(c, v, to), 0));
+    return add_claim(c, &ends[1], meaning_of(v, to, false, 0), true, operand_bytes(c, v, to), gathers ? 0 : 1);
 }
 
 /* Members of tensor groups: what an operand holds, and what the last collective on it leaves. */
@@ -378,7 +389,7 @@ static enum status claim_joined(struct checker *c, const struct view *v, const s
         found = check_shard_thing(own, THING_PARTIAL_GRADIENT);
         left = check_shard_thing(own, THING_GRADIENT);
     }
-    uint64_t bytes = operand_bytes(v, operand);
+    uint64_t bytes = operand_bytes(c, v, operand);
     TRY(add_claim(c, access, (struct meaning){found, clock}, false, bytes, 0));
     return is_last_on(c, v) ? add_claim(c, access, (struct meaning){left, clock}, true, bytes, 0) : STATUS_OK;
 }
@@ -392,9 +403,9 @@ static enum status check_joined(struct checker *c, const struct view *v, const s
     if ((access->flags & (ACCESS_READ | ACCESS_WRITE)) != wanted || operand == OPERANDS ||
         operand_of(v, b) != operand || !b->on_device || access->offset_bytes != 0)
         return check_fail(c, RULE_FORM, "a collective on the %s", check_access_text(c, access, text));
-    if (b->bytes < operand_bytes(v, operand))
+    if (b->bytes < operand_bytes(c, v, operand))
         return check_fail(c, RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
-                          check_access_text(c, access, text), b->bytes, operand_bytes(v, operand));
+                          check_access_text(c, access, text), b->bytes, operand_bytes(c, v, operand));
     return STATUS_OK;
 }
 

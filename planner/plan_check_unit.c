@@ -182,14 +182,14 @@ static enum status check_p2p_copy(struct checker *c, const struct plan_access *f
                                   const struct plan_access *to)
 {
     char from_text[PLAN_TEXT_BYTES], to_text[PLAN_TEXT_BYTES];
-    check_access_text(c, from, from_text);
     if (from->buffer != to->buffer)
-        return check_fail(c, RULE_FORM, "copies the %s of a device to the %s of another", from_text,
-                          check_access_text(c, to, to_text));
+        return check_fail(c, RULE_FORM, "copies the %s of a device to the %s of another",
+                          check_access_text(c, from, from_text), check_access_text(c, to, to_text));
     const struct plan_buffer *b = check_buffer_of(c, from);
     if (!b->on_device || (b->kind != BUFFER_BOUNDARY && b->kind != BUFFER_BOUNDARY_GRADIENT))
         return check_fail(c, RULE_FORM, "a copy between devices of the %s%s (expected a boundary or its "
-                          "gradient)", from_text, b->on_device ? "" : " on the host");
+                          "gradient)", check_access_text(c, from, from_text),
+                          b->on_device ? "" : " on the host");
     if (from->flags != (ACCESS_READ | ACCESS_RELEASE) || to->flags != (ACCESS_WRITE | ACCESS_ACQUIRE))
         return check_fail(c, RULE_FORM, "a copy between devices releases its source and acquires its "
                           "destination");
@@ -229,16 +229,19 @@ static enum status check_access(struct checker *c, const struct plan_access *acc
     char text[PLAN_TEXT_BYTES];
     const struct plan_buffer *b = check_buffer_of(c, access);
     const uint32_t known = ACCESS_READ | ACCESS_WRITE | ACCESS_ACQUIRE | ACCESS_RELEASE;
-    check_access_text(c, access, text);
     if ((access->flags & ~known) || !(access->flags & (ACCESS_READ | ACCESS_WRITE)))
-        return check_fail(c, RULE_FORM, "access 0x%x of the %s", access->flags, text);
+        return check_fail(c, RULE_FORM, "access 0x%x of the %s", access->flags,
+                          check_access_text(c, access, text));
     if (b->job != c->unit->job)
-        return check_fail(c, RULE_FORM, "accesses the %s, of another job", text);
+        return check_fail(c, RULE_FORM, "accesses the %s, of another job",
+                          check_access_text(c, access, text));
     if (!plan_buffer_lives(b) && (access->flags & (ACCESS_ACQUIRE | ACCESS_RELEASE)))
-        return check_fail(c, RULE_FORM, "acquires or releases the %s on the host", text);
+        return check_fail(c, RULE_FORM, "acquires or releases the %s on the host",
+                          check_access_text(c, access, text));
     if ((access->flags & ACCESS_ACQUIRE) &&
         (access->flags & (ACCESS_READ | ACCESS_WRITE)) != ACCESS_WRITE)
-        return check_fail(c, RULE_FORM, "reads the %s, which it acquires", text);
+        return check_fail(c, RULE_FORM, "reads the %s, which it acquires",
+                          check_access_text(c, access, text));
     return STATUS_OK;
 }
 

@@ -37,6 +37,8 @@ struct shard_facts {
     uint64_t gradient_bytes, gradient_used_bytes; /* of the parameters, likewise */
     uint64_t input_bytes, output_bytes, activation_bytes;
     uint64_t norm_offset, norm_bytes; /* of its tensors, within those of the job; 0, 0: as above */
+    bool spread_known;                /* of a job that is spread: the bytes of what its passes use */
+    uint64_t spread_bytes[10];
 };
 
 /*

@@ -19,4 +19,21 @@ static inline uint32_t plan_gang_group_size(const struct plan_gang *gang, uint32
     return size;
 }
 
+/* The last two gangs that one copied from, for whoever looks at each pair once: of a stage of a pipeline that
+ * is the stage in front and the one behind. */
+struct plan_gang_peers {
+    uint32_t last[2];
+};
+static const struct plan_gang_peers PLAN_GANG_NO_PEERS = {{PLAN_NONE, PLAN_NONE}};
+
+/* Was it among them? Now it is. */
+static inline bool plan_gang_peers_note(struct plan_gang_peers *peers, uint32_t gang)
+{
+    if (peers->last[0] == gang) return true;
+    bool known = peers->last[1] == gang;
+    peers->last[1] = peers->last[0];
+    peers->last[0] = gang;
+    return known;
+}
+
 #endif

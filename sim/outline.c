@@ -15,7 +15,7 @@
  *
  * Sixteen devices behind a bridge are one class or, on duplex links, two; so are a thousand.
  *
- * Cost: O(hops of all paths * hops of a path + paths * classes), once.
+ * Cost: O(hops of all paths * hops of a path), once.
  */
 #include "sim/outline.h"
 
@@ -146,14 +146,30 @@ static bool same_class(const struct sim_outline *o, uint32_t a, uint32_t b)
            memcmp(lanes_a, lanes_b, count * sizeof lanes_a[0]) == 0;
 }
 
-/* Classes in the order of their first paths. */
-static void find_classes(struct sim_outline *o)
+/* A number that paths of one class agree in. */
+static uint32_t class_key(const struct sim_outline *o, uint32_t path)
+{
+    uint32_t lanes[SIM_HOPS_MAX], count = sim_outline_lanes(o, path, SIM_LANE_SHARED, lanes);
+    uint64_t key = o->paths[path].group, cap;
+    memcpy(&cap, &o->base_caps[path], sizeof cap);
+    key = (key ^ cap) * UINT64_C(0x9e3779b97f4a7c15);
+    for (uint32_t i = 0; i < count; i++) key = (key ^ lanes[i]) * UINT64_C(0x9e3779b97f4a7c15);
+    return (uint32_t)(key >> 32);
+}
+
+/* Classes in the order of their first paths. `heads`: zeroed, `mask` + 1 of them, a power of two: the first
+ * class + 1 of each key; `next`: likewise of each class. */
+static void find_classes(struct sim_outline *o, uint32_t *heads, uint32_t mask, uint32_t *next)
 {
     for (uint32_t p = 0; p < o->path_count; p++) {
-        uint32_t class = 0;
-        while (class < o->class_count && !same_class(o, o->class_paths[class], p)) class++;
-        if (class == o->class_count) o->class_paths[o->class_count++] = p;
-        o->path_classes[p] = class;
+        uint32_t *head = &heads[class_key(o, p) & mask], class = *head;
+        while (class > 0 && !same_class(o, o->class_paths[class - 1], p)) class = next[class - 1];
+        if (class == 0) {
+            next[o->class_count] = *head;
+            o->class_paths[o->class_count++] = p;
+            *head = class = o->class_count;
+        }
+        o->path_classes[p] = class - 1;
     }
 }
 
@@ -187,6 +203,10 @@ enum status sim_outline_create(struct arena *arena, const struct sim_link *links
     o.base_caps = sim_take(arena, path_count, sizeof *o.base_caps, &status, err);
     o.path_classes = sim_take(arena, path_count, sizeof *o.path_classes, &status, err);
     o.class_paths = sim_take(arena, path_count, sizeof *o.class_paths, &status, err);
+    uint32_t mask = 0;
+    while (mask < path_count) mask = 2 * mask + 1;
+    uint32_t *heads = sim_take(arena, mask + (size_t)1, sizeof *heads, &status, err);
+    uint32_t *next = sim_take(arena, path_count, sizeof *next, &status, err);
     if (status != STATUS_OK) return status;
     for (uint32_t l = 0; l < o.lane_count; l++) {
         assert(links[l / 2].bytes_per_s > 0);
@@ -195,7 +215,7 @@ enum status sim_outline_create(struct arena *arena, const struct sim_link *links
     list_lane_paths(&o);
     find_own_lanes(&o);
     find_harmless_lanes(&o);
-    find_classes(&o);
+    find_classes(&o, heads, mask, next);
     *out = o;
     return STATUS_OK;
 }

@@ -49,9 +49,11 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/progress.h"
 #include "models/cost.h"
+#include "planner/plan_gang.h"
 #include "sim/duration.h"
 #include "sim/flow.h"
 #include "sim/interference.h"
@@ -674,44 +676,72 @@ static const struct plan_op *p2p_op(const struct plan *plan, const struct plan_u
     return &plan->ops[o];
 }
 
-/* The pairs of devices that instances of the plan copy between, each once. */
-static enum status find_pairs(struct sim *sim, struct error *err)
+static int compare_pairs(const void *left, const void *right)
+{
+    const struct pair *a = left, *b = right;
+    if (a->device != b->device) return a->device < b->device ? -1 : 1;
+    return a->peer < b->peer ? -1 : a->peer > b->peer;
+}
+
+/* Sorted, each once; how many that are. */
+static uint32_t merge_pairs(struct pair *pairs, uint32_t count)
+{
+    uint32_t kept = 0;
+    qsort(pairs, count, sizeof *pairs, compare_pairs);
+    for (uint32_t i = 0; i < count; i++)
+        if (kept == 0 || compare_pairs(&pairs[kept - 1], &pairs[i]) != 0) pairs[kept++] = pairs[i];
+    return kept;
+}
+
+/* The pairs of devices that instances of the plan copy between into pairs[room], some of them several times;
+ * NULL: only count. A device's last two peers are told. */
+static uint32_t list_pairs(const struct sim *sim, struct plan_gang_peers *peers, struct pair *pairs)
 {
     const struct plan *plan = sim->plan;
-    enum status status = STATUS_OK;
-    uint32_t devices = plan->hardware.device_count, count = 0;
-    if (!hardware_has_p2p(&plan->hardware)) return STATUS_OK;
-    struct arena scratch = {0};
-    bool *seen = sim_take(&scratch, (size_t)devices * devices, sizeof *seen, &status, err);
-    for (uint32_t i = 0; status == STATUS_OK && i < plan->instance_count; i++) {
+    uint32_t count = 0;
+    for (uint32_t d = 0; d < plan->hardware.device_count; d++) peers[d] = PLAN_GANG_NO_PEERS;
+    for (uint32_t i = 0; i < plan->instance_count; i++) {
         const struct plan_instance *instance = &plan->instances[i];
         if (instance->peer == PLAN_NONE) continue;
         const struct plan_op *fetch = p2p_op(plan, &plan->units[instance->unit]);
         for (uint32_t m = 0; m < plan_walk_members(sim->walk, instance, fetch); m++) {
             struct plan_walk_member member = plan_walk_member(sim->walk, instance, fetch, m);
-            bool *cell = &seen[(size_t)member.device * devices + member.peer];
-            count += !*cell;
-            *cell = true;
+            if (plan_gang_peers_note(&peers[member.device], member.peer)) continue;
+            if (pairs) pairs[count] = (struct pair){.device = member.device, .peer = member.peer};
+            count++;
         }
     }
+    return count;
+}
+
+/* Those pairs, each once, and where each device's begin. */
+static enum status find_pairs(struct sim *sim, struct error *err)
+{
+    const struct plan *plan = sim->plan;
+    enum status status = STATUS_OK;
+    uint32_t devices = plan->hardware.device_count;
+    if (!hardware_has_p2p(&plan->hardware)) return STATUS_OK;
+    struct arena scratch = {0};
+    struct plan_gang_peers *peers = sim_take(&scratch, devices, sizeof *peers, &status, err);
+    uint32_t count = status == STATUS_OK ? list_pairs(sim, peers, NULL) : 0;
+    struct pair *pairs = sim_take(&scratch, count, sizeof *pairs, &status, err);
     if (status == STATUS_OK) {
-        sim->pairs = sim_take(&sim->arena, count, sizeof *sim->pairs, &status, err);
+        list_pairs(sim, peers, pairs);
+        sim->pair_count = count > 0 ? merge_pairs(pairs, count) : 0;
+        sim->pairs = sim_take(&sim->arena, sim->pair_count, sizeof *sim->pairs, &status, err);
         sim->first_pair = sim_take(&sim->arena, devices + 1u, sizeof *sim->first_pair, &status, err);
     }
-    for (uint32_t d = 0; status == STATUS_OK && d < devices; d++) {
-        sim->first_pair[d] = sim->pair_count;
-        for (uint32_t peer = 0; peer < devices && status == STATUS_OK; peer++) {
-            if (!seen[(size_t)d * devices + peer]) continue;
-            if (!hardware_p2p_pair(sim->hardware, peer, d))
-                status = error_set(err, STATUS_BAD_INPUT,
-                                   "machine '%s' has no direct link from device %" PRIu32
-                                   " to device %" PRIu32 ", but the plan copies over one",
-                                   sim->hardware->name, peer, d);
-            else
-                sim->pairs[sim->pair_count++] = (struct pair){.device = d, .peer = peer};
-        }
-        sim->first_pair[d + 1] = sim->pair_count;
+    for (uint32_t i = 0; status == STATUS_OK && i < sim->pair_count; i++) {
+        sim->pairs[i] = pairs[i];
+        sim->first_pair[pairs[i].device + 1] = i + 1;
+        if (!hardware_p2p_pair(sim->hardware, pairs[i].peer, pairs[i].device))
+            status = error_set(err, STATUS_BAD_INPUT,
+                               "machine '%s' has no direct link from device %" PRIu32 " to device %" PRIu32
+                               ", but the plan copies over one",
+                               sim->hardware->name, pairs[i].peer, pairs[i].device);
     }
+    for (uint32_t d = 0; status == STATUS_OK && d < devices; d++) /* of devices without any */
+        if (sim->first_pair[d + 1] < sim->first_pair[d]) sim->first_pair[d + 1] = sim->first_pair[d];
     arena_release(&scratch);
     return status;
 }

@@ -9,17 +9,19 @@
  *     stage 0: devices 0 1 2 3      copies 0 -> 4, 1 -> 5, 2 -> 6, 3 -> 7, each over links of its own:
  *     stage 1: devices 4 5 6 7      0 stands for 0 .. 3, 4 for 4 .. 7
  *
- * Cost: the instances once, and the links of each different pair of gangs.
+ * Cost: the instances once, and the links of pairs of gangs about once each.
  */
 #include "sim/symmetry.h"
 
 #include "models/cost.h"
+#include "planner/plan_gang.h"
 #include "sim/take.h"
 
 struct search {
     const struct plan *plan;
     const struct hardware *hardware;
     uint32_t *gang_of;  /* per device: the gang that it runs in; PLAN_NONE: it does not run */
+    struct plan_gang_peers *peers; /* per gang */
     uint32_t *owner;    /* per link: the place whose copies cross it; PLAN_NONE: nobody's */
 };
 
@@ -106,16 +108,14 @@ static bool copies_alike(struct search *s, const struct plan_gang *to, const str
 static bool is_symmetric(struct search *s, const struct sim_collectives *collectives)
 {
     const struct plan *plan = s->plan;
-    struct plan_instance before = {.gang = PLAN_NONE, .peer = PLAN_NONE};
     if (plan->gang_count == 0 || uses_host(plan) || !gangs_are_apart(s)) return false;
     for (uint32_t g = 0; g < plan->gang_count; g++)
         if (!devices_alike(s, &plan->gangs[g]) || !sim_collectives_alike(collectives, g)) return false;
     for (uint32_t i = 0; i < plan->instance_count; i++) {
         const struct plan_instance *instance = &plan->instances[i];
         if (instance->peer == PLAN_NONE) continue;
-        if (instance->gang == before.gang && instance->peer == before.peer) continue;
+        if (plan_gang_peers_note(&s->peers[instance->gang], instance->peer)) continue;
         if (!copies_alike(s, &plan->gangs[instance->gang], &plan->gangs[instance->peer])) return false;
-        before = *instance;
     }
     return true;
 }
@@ -131,10 +131,12 @@ enum status sim_symmetry_find(const struct plan *plan, const struct hardware *ha
     uint32_t devices = plan->hardware.device_count;
     struct search s = {.plan = plan, .hardware = hardware};
     s.gang_of = sim_take(&scratch, devices, sizeof *s.gang_of, &status, err);
+    s.peers = sim_take(&scratch, plan->gang_count, sizeof *s.peers, &status, err);
     s.owner = sim_take(&scratch, hardware->link_count, sizeof *s.owner, &status, err);
     *represented = 0;
     if (status == STATUS_OK) {
         for (uint32_t d = 0; d < devices; d++) s.gang_of[d] = PLAN_NONE;
+        for (uint32_t g = 0; g < plan->gang_count; g++) s.peers[g] = PLAN_GANG_NO_PEERS;
         for (uint32_t l = 0; l < hardware->link_count; l++) s.owner[l] = PLAN_NONE;
         bool symmetric = is_symmetric(&s, collectives);
         for (uint32_t d = 0; d < devices; d++) {
