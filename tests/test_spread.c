@@ -162,6 +162,82 @@ static void all_together(void **state)
     assert_true(folded > 50);
 }
 
+/* Nodes of eight, whose stages and groups lie in them or across: with a NIC for each device those fold, with one for
+ * all the copies of a stage's places meet in it. Forced algorithms change the time, never the fold. */
+static void clusters(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *machine;
+        struct parallel parallel;
+        bool folds;
+    } cases[] = {
+        {"4x dgx-a100-80gb", {.tensor = 8, .pipeline = 2, .data = 2, .chunks = 2, .schedule = PIPELINE_INTERLEAVED}, true},
+        {"4x dgx-a100-80gb", {.tensor = 4, .pipeline = 2, .data = 4, .chunks = 1, .schedule = PIPELINE_1F1B}, true},
+        {"4x dgx-a100-80gb", {.tensor = 2, .pipeline = 4, .data = 4, .chunks = 1, .schedule = PIPELINE_ZB_H1, .zero = 1}, true},
+        {"2x dgx-h100", {.tensor = 1, .pipeline = 1, .data = 16, .chunks = 1, .schedule = PIPELINE_1F1B}, true},
+        {"4x p3dn.24xlarge", {.tensor = 8, .pipeline = 4, .data = 1, .chunks = 1, .schedule = PIPELINE_1F1B}, false},
+        {"4x p3dn.24xlarge", {.tensor = 8, .pipeline = 1, .data = 4, .chunks = 1, .schedule = PIPELINE_1F1B}, true},
+        {"4x nc24v3", {.tensor = 4, .pipeline = 2, .data = 2, .chunks = 1, .schedule = PIPELINE_GPIPE}, false},
+    };
+    for (size_t c = 0; c < ARRAY_COUNT(cases); c++) {
+        double seconds[PARALLEL_ALGORITHM_COUNT];
+        for (uint32_t way = 0; way < PARALLEL_ALGORITHM_COUNT; way++) {
+            struct hardware hardware = {0};
+            struct job_set jobs;
+            struct plan plan = {0};
+            struct error err = {0};
+            if (hardware_find(cases[c].machine, &hardware, &err)) fail_msg("%s", err.text);
+            test_gpt_jobs(&jobs, 1, 8, 512, 256, 2);
+            jobs.jobs[0].network.heads = 8;
+            jobs.jobs[0].network.head_width = 64;
+            jobs.jobs[0].microbatches = 16;
+            jobs.jobs[0].parallel = cases[c].parallel;
+            jobs.jobs[0].parallel.collective = way;
+            make_plan(&hardware, &jobs, &plan);
+            struct outcome all = simulate(&plan, true), one = simulate(&plan, false);
+            assert_memory_equal(&all.makespan_s, &one.makespan_s, sizeof all.makespan_s);
+            assert_int_equal(all.peak_bytes, one.peak_bytes);
+            if ((one.represented > 0) != cases[c].folds)
+                fail_msg("case %zu: %u devices are represented", c, one.represented);
+            seconds[way] = all.makespan_s;
+            plan_release(&plan);
+        }
+        /* each collective by the fastest of these three, in pipelines that cannot run ahead of it */
+        if (cases[c].parallel.pipeline > 1) continue;
+        assert_true(seconds[PARALLEL_FASTEST] <= seconds[PARALLEL_RING + COLLECTIVE_RING]);
+        assert_true(seconds[PARALLEL_FASTEST] <= seconds[PARALLEL_RING + COLLECTIVE_TREE]);
+        assert_true(seconds[PARALLEL_FASTEST] <= seconds[PARALLEL_RING + COLLECTIVE_HIERARCHICAL]);
+    }
+}
+
+/* Two replicas on two nodes with one NIC: what data-parallel ranks exchange, 2 steps of b / 2 over an eighth of
+ * the NIC each in eight groups at once, is the difference to one replica. */
+static void data_parallel_over_a_nic(void **state)
+{
+    (void)state;
+    uint64_t bytes = 48000000;
+    double seconds[2];
+    for (uint32_t alone = 0; alone < 2; alone++) {
+        struct hardware hardware = {0};
+        struct job_set jobs;
+        struct plan plan = {0};
+        struct error err = {0};
+        if (hardware_find("2x p3dn.24xlarge", &hardware, &err)) fail_msg("%s", err.text);
+        test_profile_jobs(&jobs, 1, 8, 1, heavy_layer, &bytes);
+        jobs.jobs[0].microbatches = alone ? 8 : 16;
+        jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = alone ? 8 : 16, .chunks = 1,
+                                                  .schedule = PIPELINE_1F1B,
+                                                  .collective = PARALLEL_RING + COLLECTIVE_HIERARCHICAL};
+        make_plan(&hardware, &jobs, &plan);
+        seconds[alone] = simulate(&plan, false).makespan_s;
+        plan_release(&plan);
+    }
+    /* inside of a node as with eight; 2 (N - 1) = 2 steps between nodes of an eighth's half, 12.5e9 / 8 B/s */
+    double between_s = 2 * (3e-5 + 8.0 * (double)bytes / 8 / 2 / (12.5e9 / 8));
+    assert_near(seconds[0], seconds[1] + between_s);
+}
+
 /* A slower link of one device: it is simulated by itself, and so are all. */
 static void unlike_devices(void **state)
 {
@@ -441,6 +517,8 @@ static void break_memory(struct plan *p)
     struct plan_op *op = test_spread_op(p, PLAN_LOAD, 0, OP_COMPUTE);
     p->buffers[p->accesses[op->first_access].buffer].bytes -= 64;
 }
+static void break_small(struct plan *p) { p->hardware.devices[6].memory_bytes = 1000; } /* not the first place */
+static void break_link(struct plan *p) { p->hardware.devices[5].network_count = 0; }
 static void break_order(struct plan *p) { p->jobs.jobs[0].parallel.chunks = 2; }
 
 static void broken(void **state)
@@ -466,6 +544,9 @@ static void broken(void **state)
         {break_stream, PIPELINE_1F1B, "form: a computation on the group stream"},
         {break_kind, PIPELINE_1F1B, "collectives of kind 6"},
         {break_memory, PIPELINE_1F1B, "memory: the state of job-0 shard 0 has"},
+        {break_small, PIPELINE_1F1B, "memory: slot 2 ends at byte"},
+        {break_small, PIPELINE_1F1B, ", device 6 at 1000"},
+        {break_link, PIPELINE_1F1B, "form: device 5 has no direct link to device 1"},
         {break_order, PIPELINE_1F1B, "form: job-0: schedule '1f1b' with 2 chunks"},
     };
     test_spread_broken(cases, ARRAY_COUNT(cases), whole_plan);
@@ -527,6 +608,7 @@ int main(void)
         cmocka_unit_test(bubbles),    cmocka_unit_test(data_parallel), cmocka_unit_test(all_together),
         cmocka_unit_test(unlike_devices), cmocka_unit_test(round_trip),    cmocka_unit_test(broken),
         cmocka_unit_test(refused),        cmocka_unit_test(by_the_rules),
+        cmocka_unit_test(clusters),       cmocka_unit_test(data_parallel_over_a_nic),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
