@@ -194,8 +194,8 @@ static void clusters(void **state)
             jobs.jobs[0].microbatches = 16;
             jobs.jobs[0].parallel = cases[c].parallel;
             jobs.jobs[0].parallel.collective = way;
-            make_plan(&hardware, &jobs, &plan);
-            struct outcome all = simulate(&plan, true), one = simulate(&plan, false);
+            test_spread_plan(&hardware, &jobs, &plan);
+            struct test_spread_outcome all = test_spread_simulate(&plan, true), one = test_spread_simulate(&plan, false);
             assert_memory_equal(&all.makespan_s, &one.makespan_s, sizeof all.makespan_s);
             assert_int_equal(all.peak_bytes, one.peak_bytes);
             if ((one.represented > 0) != cases[c].folds)
@@ -229,13 +229,13 @@ static void data_parallel_over_a_nic(void **state)
         jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = alone ? 8 : 16, .chunks = 1,
                                                   .schedule = PIPELINE_1F1B,
                                                   .collective = PARALLEL_RING + COLLECTIVE_HIERARCHICAL};
-        make_plan(&hardware, &jobs, &plan);
-        seconds[alone] = simulate(&plan, false).makespan_s;
+        test_spread_plan(&hardware, &jobs, &plan);
+        seconds[alone] = test_spread_simulate(&plan, false).makespan_s;
         plan_release(&plan);
     }
     /* inside of a node as with eight; 2 (N - 1) = 2 steps between nodes of an eighth's half, 12.5e9 / 8 B/s */
     double between_s = 2 * (3e-5 + 8.0 * (double)bytes / 8 / 2 / (12.5e9 / 8));
-    assert_near(seconds[0], seconds[1] + between_s);
+    test_spread_near(seconds[0], seconds[1] + between_s);
 }
 
 /* A slower link of one device: it is simulated by itself, and so are all. */
