@@ -17,6 +17,7 @@
 #ifndef SPILLWAY_PLANNER_SPREAD_PLACES_H
 #define SPILLWAY_PLANNER_SPREAD_PLACES_H
 
+#include "models/parallel_work.h"
 #include "planner/pipeline.h"
 #include "planner/plan_build.h"
 #include "planner/spread_times.h"
@@ -40,8 +41,15 @@ struct spread_ring {
     uint64_t offset, bytes; /* of slot 0; of each */
 };
 
+/* What a pass over a run computes: the same of every microbatch. */
+struct spread_work {
+    bool known;
+    uint32_t work; /* PLAN_NONE: nothing */
+};
+
 struct spread_run {
     struct parallel_layers layers;
+    struct spread_work works[PARALLEL_PASS_COUNT];
     uint32_t stage;
     struct spread_pool pools[SPREAD_THINGS];
     uint64_t state_bytes, gradient_bytes, workspace_bytes;   /* on each rank */

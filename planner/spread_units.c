@@ -149,9 +149,12 @@ static void add_compute(struct unit *u, enum plan_pass pass, uint32_t work, cons
 
 static uint32_t work_of(const struct unit *u, enum parallel_pass pass)
 {
+    struct spread_work *known = &u->run->works[pass];
+    if (known->known) return known->work;
     struct work_item items[PARALLEL_WORK_MAX];
     uint32_t count = parallel_work(u->s->job, u->run->layers, pass, items);
-    return count > 0 ? plan_builder_work(u->s->builder, items, count) : PLAN_NONE;
+    *known = (struct spread_work){true, count > 0 ? plan_builder_work(u->s->builder, items, count) : PLAN_NONE};
+    return known->work;
 }
 
 static void add_collective(struct unit *u, enum collective_kind kind, enum plan_axis axis, uint32_t stream,
