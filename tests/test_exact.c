@@ -1,4 +1,4 @@
-/*
+/* label: long
  * Bounds, searches and exact methods against each other: bound <= optimum <= search, and optimum by
  * trying everything = branch and bound = layers = GLPK; the theorem on LRTF; limits; same seed, same schedule.
  */

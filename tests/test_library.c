@@ -1,4 +1,4 @@
-/*
+/* label: long
  * The committed library of instances: every best known schedule is one, has its value, no bound is above any
  * value, what is called optimal can be proven again, and the search comes near. Broken files are told.
  */
