@@ -119,6 +119,7 @@ enum status verb_measure(struct cli *cli, int argc, char **argv, struct error *e
 enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_solve(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_serve(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_compare(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_trace_show(struct cli *cli, int argc, char **argv, struct error *err);

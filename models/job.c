@@ -28,6 +28,7 @@
 
 #include "base/alloc.h"
 #include "base/json_out.h"
+#include "base/path.h"
 #include "base/size.h"
 #include "models/memory.h"
 #include "models/try.h"
@@ -53,29 +54,6 @@ const char *const rate_schedule_names[] = {
 static_assert(ARRAY_COUNT(rate_schedule_names) == RATE_SCHEDULE_COUNT, "a name per schedule");
 
 /* --- paths ---------------------------------------------------------------------------------- */
-
-/* `path` as seen from `folder`, absolute. */
-static enum status make_absolute(const char *folder, const char *path, struct arena *arena,
-                                 const char **out, struct error *err)
-{
-    char here[PATH_MAX] = "", joined[3 * PATH_MAX];
-    bool absolute = path[0] == '/', folder_absolute = folder[0] == '/';
-    bool folder_here = strcmp(folder, ".") == 0 || folder[0] == '\0';
-    if (!absolute && !folder_absolute && !getcwd(here, sizeof here))
-        return error_io(err, "cannot find the current folder");
-    while (path[0] == '.' && path[1] == '/') path += 2;
-    int length;
-    if (absolute)
-        length = snprintf(joined, sizeof joined, "%s", path);
-    else if (folder_here)
-        length = snprintf(joined, sizeof joined, "%s/%s", here, path);
-    else
-        length = snprintf(joined, sizeof joined, "%s%s%s/%s", here, folder_absolute ? "" : "/",
-                          folder, path);
-    if (length < 0 || (size_t)length >= sizeof joined)
-        return error_set(err, STATUS_BAD_INPUT, "the path '%.100s...' is too long", path);
-    return arena_string(arena, joined, out, err);
-}
 
 static bool has_ending(const char *path, const char *ending)
 {
@@ -513,7 +491,7 @@ static enum status find_network(struct draft *draft, const char *folder, struct 
         return json_fail_key(draft->in, from, "network", err,
                              "'network' is neither a name or path nor an object");
     if (network_is_path(text)) {
-        TRY(make_absolute(folder, text, arena, &path, err));
+        TRY(path_absolute(folder, text, arena, &path, err));
         return network_find(path, arena, out, err);
     }
     struct error reason = {0};
@@ -533,15 +511,15 @@ static enum status resolve(struct draft *draft, const char *folder, struct arena
     else if (job->sequence == 0)
         job->sequence = job->network.family == NETWORK_PROFILE ? 1 : job->network.positions;
     if (draft->data) {
-        TRY(make_absolute(folder, draft->data, arena, &job->data, err));
+        TRY(path_absolute(folder, draft->data, arena, &job->data, err));
         if (!draft->has_format) job->data_format = guess_format(&job->network, job->data);
     }
     if (draft->weights_in)
-        TRY(make_absolute(folder, draft->weights_in, arena, &job->weights_in, err));
+        TRY(path_absolute(folder, draft->weights_in, arena, &job->weights_in, err));
     if (draft->weights_out)
-        TRY(make_absolute(folder, draft->weights_out, arena, &job->weights_out, err));
+        TRY(path_absolute(folder, draft->weights_out, arena, &job->weights_out, err));
     if (draft->held_out) {
-        TRY(make_absolute(folder, draft->held_out, arena, &job->evaluation.data, err));
+        TRY(path_absolute(folder, draft->held_out, arena, &job->evaluation.data, err));
         if (!draft->has_held_out_format)
             job->evaluation.data_format = draft->has_format && job->data_format != DATA_NONE
                                               ? job->data_format

@@ -1,0 +1,17 @@
+/* Paths that files name: as seen from the folder that such a file is in. */
+#ifndef SPILLWAY_BASE_PATH_H
+#define SPILLWAY_BASE_PATH_H
+
+#include "base/arena.h"
+#include "base/error.h"
+
+/* `path` as seen from `folder` ("" and ".": the current one), absolute; lives as long as `arena`.
+ * Errors: STATUS_IO without a current folder, STATUS_BAD_INPUT when it is too long, STATUS_NO_MEMORY. */
+MUST_CHECK enum status path_absolute(const char *folder, const char *path, struct arena *arena, const char **out,
+                                     struct error *err);
+
+/* The same as seen from the folder of `file`. */
+MUST_CHECK enum status path_beside(const char *file, const char *path, struct arena *arena, const char **out,
+                                   struct error *err);
+
+#endif
