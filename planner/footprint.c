@@ -62,9 +62,14 @@ uint64_t job_embedding_rows(const struct job *job)
     return network_table_rows(&job->network);
 }
 
+uint64_t job_table_row_bytes(const struct job *job)
+{
+    return job->network.width * precision_bytes(job->precision);
+}
+
 uint64_t job_table_bytes(const struct job *job)
 {
-    return job->network.vocabulary * job->network.width * precision_bytes(job->precision);
+    return job->network.vocabulary * job_table_row_bytes(job);
 }
 
 uint64_t job_table_gradient_bytes(const struct job *job)

@@ -56,7 +56,8 @@ bool job_has_embedding(const struct job *job);
 /* A tied head reads the token table and hands its gradient to the embedding. */
 bool job_has_table(const struct job *job);
 uint64_t job_embedding_rows(const struct job *job); /* as network_table_rows() */
-uint64_t job_table_bytes(const struct job *job);    /* V * C numbers, as the passes read them */
+uint64_t job_table_row_bytes(const struct job *job); /* C numbers, as the passes read them */
+uint64_t job_table_bytes(const struct job *job);    /* V such rows */
 uint64_t job_table_gradient_bytes(const struct job *job); /* V * C * 4 */
 /* May the embedding be cut into ranges of rows? Then its passes only gather and add up rows, which
  * the host's processor does as well. */
