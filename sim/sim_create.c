@@ -1,0 +1,164 @@
+/*
+ * What there is before the first event. The plan is gone through once to count: operations per stream, so
+ * that a stream with nothing left is known (sim.c), and acquires, so that the trace has room for every
+ * memory level and nothing is allocated later on.
+ */
+#include "sim/sim_state.h"
+
+#include <inttypes.h>
+
+#include "sim/symmetry.h"
+#include "sim/take.h"
+
+static_assert(DEVICES_MAX * STREAM_HOST + 4 <= SIM_STREAMS_MAX, "a stream's number fits sim_op");
+
+/* --- the plan ------------------------------------------------------------------------------- */
+
+struct unit_counts {
+    uint32_t operations[STREAM_KIND_COUNT];
+};
+
+static void count_unit(const struct plan *plan, const struct plan_unit *unit,
+                       struct unit_counts *out)
+{
+    for (uint32_t o = 0; o < unit->op_count; o++)
+        out->operations[plan->ops[unit->first_op + o].stream]++;
+}
+
+/* An instance of a gang, `times` over. */
+static void count_gang(struct sim *sim, const struct plan_instance *instance, uint64_t times,
+                       uint64_t *acquires)
+{
+    const struct plan *plan = sim->plan;
+    const struct plan_unit *unit = &plan->units[instance->unit];
+    for (uint32_t o = 0; o < unit->op_count; o++) {
+        const struct plan_op *op = &plan->ops[unit->first_op + o];
+        uint32_t members = plan_walk_members(sim->walk, instance, op);
+        sim->total += members * times;
+        *acquires += (uint64_t)members * op->access_count * times; /* at most */
+        for (uint32_t i = 0; i < members; i++) {
+            uint32_t device = plan_walk_member(sim->walk, instance, op, i).device;
+            sim_stream_at(sim, plan_stream(plan, device, op->stream))->unissued += times;
+        }
+    }
+}
+
+/* Operations per stream and in all. *acquires: ACQUIREs, which bound the memory levels. */
+static enum status count_operations(struct sim *sim, uint64_t *acquires, struct error *err)
+{
+    const struct plan *plan = sim->plan;
+    struct arena scratch = {0};
+    enum status status = STATUS_OK;
+    struct unit_counts *counts = sim_take(&scratch, plan->unit_count, sizeof *counts, &status, err);
+    if (status != STATUS_OK) return status;
+    for (uint32_t u = 0; u < plan->unit_count; u++) count_unit(plan, &plan->units[u], &counts[u]);
+    *acquires = 0;
+    for (uint32_t s = 0; s < plan->segment_count; s++) {
+        const struct plan_segment *segment = &plan->segments[s];
+        for (uint32_t i = 0; i < segment->instance_count; i++) {
+            const struct plan_instance *instance = &plan->instances[segment->first_instance + i];
+            const struct plan_unit *unit = &plan->units[instance->unit];
+            if (instance->gang != PLAN_NONE) {
+                count_gang(sim, instance, segment->repeat_count, acquires);
+                continue;
+            }
+            *acquires += (uint64_t)unit->acquire_count * segment->repeat_count;
+            sim->total += (uint64_t)unit->op_count * segment->repeat_count;
+            for (uint32_t k = 0; k < STREAM_KIND_COUNT; k++)
+                if (plan_has_stream(plan, k))
+                    sim_stream_at(sim, plan_stream(plan, instance->device, k))->unissued +=
+                        (uint64_t)counts[instance->unit].operations[k] * segment->repeat_count;
+        }
+    }
+    for (uint32_t s = 0; s < sim->stream_count; s++) sim->lacking += sim->streams[s].unissued > 0;
+    arena_release(&scratch);
+    return STATUS_OK;
+}
+
+static enum status check_hardware(const struct sim *sim, struct error *err)
+{
+    const struct plan *plan = sim->plan;
+    if (sim->hardware == &plan->hardware) return STATUS_OK;
+    if (sim->hardware->device_count != plan->hardware.device_count)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "machine '%s' has %" PRIu32 " devices, but the plan is for %" PRIu32,
+                         sim->hardware->name, sim->hardware->device_count,
+                         plan->hardware.device_count);
+    if (hardware_has_storage(&plan->hardware) != hardware_has_storage(sim->hardware))
+        return error_set(err, STATUS_BAD_INPUT, "machine '%s' has %s storage, but the plan is for one %s",
+                         sim->hardware->name, hardware_has_storage(sim->hardware) ? "a" : "no",
+                         hardware_has_storage(&plan->hardware) ? "with" : "without");
+    for (uint32_t d = 0; d < plan->hardware.device_count; d++) {
+        if (sim->hardware->devices[d].memory_bytes >= plan->hardware.devices[d].memory_bytes)
+            continue; /* the plan fits what it was made for */
+        uint64_t needed = plan_device_bytes(plan, d);
+        if (needed > sim->hardware->devices[d].memory_bytes)
+            return error_set(err, STATUS_BAD_INPUT,
+                             "device %" PRIu32 " of machine '%s' has %" PRIu64
+                             " bytes of memory, but the plan uses %" PRIu64,
+                             d, sim->hardware->name, sim->hardware->devices[d].memory_bytes,
+                             needed);
+    }
+    return STATUS_OK;
+}
+
+/* --- making --------------------------------------------------------------------------------- */
+
+static enum status create_trace(struct sim *sim, uint64_t acquires, struct error *err)
+{
+    struct trace *trace = sim->trace;
+    bool record = sim->options->record_spans;
+    enum status status = trace_init(trace, sim->plan, TRACE_PREDICTED, record ? sim->total : 0,
+                                    record ? 2 * acquires + 1 : 0, err);
+    if (status != STATUS_OK) return status;
+    status = arena_string(&trace->arena, sim->hardware->name, &trace->hardware, err);
+    if (status != STATUS_OK) return status;
+    trace->places[0].capacity_bytes = (uint64_t)sim->hardware->host_bytes.value;
+    trace->places[0].peak_bytes = plan_host_bytes(sim->plan);
+    for (uint32_t d = 0; d < sim->hardware->device_count; d++)
+        trace->places[1 + d].capacity_bytes = sim->hardware->devices[d].memory_bytes;
+    if (record)
+        trace->levels[trace->level_count++] =
+            (struct trace_level){.bytes = trace->places[0].peak_bytes};
+    return STATUS_OK;
+}
+
+/* What collectives cost, and which devices need not be simulated. */
+static enum status join_devices(struct sim *sim, struct error *err)
+{
+    enum status status =
+        sim_collectives_create(&sim->arena, sim->plan, sim->hardware, &sim->collectives, err);
+    if (status != STATUS_OK || sim->options->no_fold || sim->options->record_spans) return status;
+    sim->stands_for =
+        sim_take(&sim->arena, sim->hardware->device_count, sizeof *sim->stands_for, &status, err);
+    if (status != STATUS_OK) return status;
+    return sim_symmetry_find(sim->plan, sim->hardware, sim->collectives, sim->stands_for, &sim->represented,
+                             err);
+}
+
+enum status sim_create(struct sim *sim, struct error *err)
+{
+    enum status status = check_hardware(sim, err);
+    if (status == STATUS_OK && sim->plan->gang_count > 0) status = join_devices(sim, err);
+    if (status == STATUS_OK) status = plan_walk_create(sim->plan, sim->stands_for, &sim->walk, err);
+    if (status == STATUS_OK) status = sim_find_pairs(sim, err);
+    if (status != STATUS_OK) return status;
+    sim->stream_count = plan_stream_count(sim->plan);
+    sim->streams =
+        sim_take(&sim->arena, sim->stream_count, sizeof *sim->streams, &status, err);
+    sim->job_started =
+        sim_take(&sim->arena, sim->plan->jobs.count, sizeof *sim->job_started, &status, err);
+    if (status != STATUS_OK) return status;
+    uint64_t acquires;
+    status = count_operations(sim, &acquires, err);
+    if (status == STATUS_OK) status = create_trace(sim, acquires, err);
+    if (status == STATUS_OK)
+        status = sim_durations_create(&sim->arena, sim->plan, sim->hardware, &sim->durations, err);
+    if (status == STATUS_OK) status = sim_create_machine(sim, err);
+    if (status == STATUS_OK)
+        status = sim_lifetimes_create(sim->plan, sim->trace, sim->options->record_spans,
+                                      &sim->lifetimes, err);
+    if (status == STATUS_OK)
+        status = sim_window_create(sim->plan, sim->walk, sim->lifetimes, sim->collectives, &sim->window, err);
+    return status;
+}

@@ -1,0 +1,242 @@
+/*
+ * The machine that a plan runs on, as the simulator has it: links, a path for each direction of a device's
+ * copies, one each for what is read from storage and written to it, and one for each pair of devices that
+ * the plan copies between. Those paths stand in this order:
+ *
+ *     0 .. 2 D - 1   to device d: 2 d; back: 2 d + 1
+ *     2 D, 2 D + 1   from storage, to storage; only where there is one
+ *     from there     the pairs, by device, then peer
+ */
+#include "sim/sim_state.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "models/cost.h"
+#include "planner/plan_gang.h"
+#include "sim/machine.h"
+#include "sim/take.h"
+
+/* --- pairs of devices ----------------------------------------------------------------------- */
+
+/* Some P2P copy of a unit of an instance with a peer. */
+static const struct plan_op *p2p_op(const struct plan *plan, const struct plan_unit *unit)
+{
+    uint32_t o = unit->first_op;
+    while (plan->ops[o].stream != STREAM_P2P) o++;
+    assert(o < unit->first_op + unit->op_count);
+    return &plan->ops[o];
+}
+
+static int compare_pairs(const void *left, const void *right)
+{
+    const struct pair *a = left, *b = right;
+    if (a->device != b->device) return a->device < b->device ? -1 : 1;
+    return a->peer < b->peer ? -1 : a->peer > b->peer;
+}
+
+/* Sorted, each once; how many that are. */
+static uint32_t merge_pairs(struct pair *pairs, uint32_t count)
+{
+    uint32_t kept = 0;
+    qsort(pairs, count, sizeof *pairs, compare_pairs);
+    for (uint32_t i = 0; i < count; i++)
+        if (kept == 0 || compare_pairs(&pairs[kept - 1], &pairs[i]) != 0) pairs[kept++] = pairs[i];
+    return kept;
+}
+
+/* The pairs of devices that instances of the plan copy between into pairs[room], some of them several times;
+ * NULL: only count. A device's last two peers are told. */
+static uint32_t list_pairs(const struct sim *sim, struct plan_gang_peers *peers, struct pair *pairs)
+{
+    const struct plan *plan = sim->plan;
+    uint32_t count = 0;
+    for (uint32_t d = 0; d < plan->hardware.device_count; d++) peers[d] = PLAN_GANG_NO_PEERS;
+    for (uint32_t i = 0; i < plan->instance_count; i++) {
+        const struct plan_instance *instance = &plan->instances[i];
+        if (instance->peer == PLAN_NONE) continue;
+        const struct plan_op *fetch = p2p_op(plan, &plan->units[instance->unit]);
+        for (uint32_t m = 0; m < plan_walk_members(sim->walk, instance, fetch); m++) {
+            struct plan_walk_member member = plan_walk_member(sim->walk, instance, fetch, m);
+            if (plan_gang_peers_note(&peers[member.device], member.peer)) continue;
+            if (pairs) pairs[count] = (struct pair){.device = member.device, .peer = member.peer};
+            count++;
+        }
+    }
+    return count;
+}
+
+/* Those pairs, each once, and where each device's begin. */
+enum status sim_find_pairs(struct sim *sim, struct error *err)
+{
+    const struct plan *plan = sim->plan;
+    enum status status = STATUS_OK;
+    uint32_t devices = plan->hardware.device_count;
+    if (!hardware_has_p2p(&plan->hardware)) return STATUS_OK;
+    struct arena scratch = {0};
+    struct plan_gang_peers *peers = sim_take(&scratch, devices, sizeof *peers, &status, err);
+    uint32_t count = status == STATUS_OK ? list_pairs(sim, peers, NULL) : 0;
+    struct pair *pairs = sim_take(&scratch, count, sizeof *pairs, &status, err);
+    if (status == STATUS_OK) {
+        list_pairs(sim, peers, pairs);
+        sim->pair_count = count > 0 ? merge_pairs(pairs, count) : 0;
+        sim->pairs = sim_take(&sim->arena, sim->pair_count, sizeof *sim->pairs, &status, err);
+        sim->first_pair = sim_take(&sim->arena, devices + 1u, sizeof *sim->first_pair, &status, err);
+    }
+    for (uint32_t i = 0; status == STATUS_OK && i < sim->pair_count; i++) {
+        sim->pairs[i] = pairs[i];
+        sim->first_pair[pairs[i].device + 1] = i + 1;
+        if (!hardware_p2p_pair(sim->hardware, pairs[i].peer, pairs[i].device))
+            status = error_set(err, STATUS_BAD_INPUT,
+                               "machine '%s' has no direct link from device %" PRIu32 " to device %" PRIu32
+                               ", but the plan copies over one",
+                               sim->hardware->name, pairs[i].peer, pairs[i].device);
+    }
+    for (uint32_t d = 0; status == STATUS_OK && d < devices; d++) /* of devices without any */
+        if (sim->first_pair[d + 1] < sim->first_pair[d]) sim->first_pair[d + 1] = sim->first_pair[d];
+    arena_release(&scratch);
+    return status;
+}
+
+/* --- links and paths ------------------------------------------------------------------------ */
+
+/* Storage's own paths, behind those of the devices: reading and writing share what both reach. */
+static void fill_storage_paths(const struct sim *sim, struct sim_link *links,
+                               struct sim_path *paths)
+{
+    const struct hardware *hardware = sim->hardware;
+    uint32_t link = hardware->link_count;
+    links[link] = (struct sim_link){.bytes_per_s = hardware_storage_rate(hardware)};
+    for (uint32_t p = 0; p < 2; p++)
+        paths[hardware->device_count * 2 + p] = (struct sim_path){
+            .hops = {{.link = link, .direction = p}},
+            .hop_count = 1,
+            .flow_limit = 1,
+            .group = SIM_NO_GROUP,
+            .cap_bytes_per_s =
+                cost_storage_bandwidth(hardware, p == 0 ? STORAGE_READ : STORAGE_WRITE)};
+}
+
+/* Away from the one device and towards the other. */
+static void fill_p2p_paths(const struct sim *sim, const struct sim_link *links,
+                           struct sim_path *paths)
+{
+    const struct hardware *hardware = sim->hardware;
+    for (uint32_t i = 0; i < sim->pair_count; i++) {
+        const struct pair *pair = &sim->pairs[i];
+        const struct p2p_route route = hardware_p2p_route(hardware, pair->peer, pair->device);
+        struct sim_path *path = &paths[i];
+        path->hop_count = route.up_count + route.down_count;
+        path->flow_limit = 1;
+        path->group = sim_interference_group(sim->interference, pair->device);
+        path->cap_bytes_per_s = fmin(cost_p2p_bandwidth(hardware, pair->peer, pair->device),
+                                     sim_interference_copy_cap(sim->interference, pair->device));
+        for (uint32_t h = 0; h < path->hop_count; h++) {
+            path->hops[h] =
+                (struct sim_hop){.link = route.links[h], .direction = h < route.up_count ? 1 : 0};
+            path->cap_bytes_per_s =
+                fmin(path->cap_bytes_per_s, links[route.links[h]].bytes_per_s);
+        }
+    }
+}
+
+/* The device that each path's copies belong to. */
+static void fill_owners(const struct sim *sim, uint32_t *devices)
+{
+    static const uint32_t kinds[2][2] = {{STREAM_H2D, STREAM_D2H}, {STREAM_READ, STREAM_WRITE}};
+    uint32_t cpu = hardware_cpu(sim->hardware);
+    for (uint32_t p = 0; p < sim->first_p2p_path; p++) {
+        devices[p] = p / 2;
+        sim->path_streams[p] = plan_stream(sim->plan, p / 2, kinds[p / 2 == cpu][p % 2]);
+    }
+    for (uint32_t i = 0; i < sim->pair_count; i++) {
+        uint32_t p = sim->first_p2p_path + i;
+        devices[p] = sim->pairs[i].device;
+        sim->path_streams[p] = plan_stream(sim->plan, devices[p], STREAM_P2P);
+    }
+}
+
+static enum status create_flows(struct sim *sim, struct arena *scratch, struct sim_path **out,
+                                struct error *err)
+{
+    enum status status = STATUS_OK;
+    bool storage = hardware_has_storage(sim->hardware);
+    sim->first_p2p_path = (sim->hardware->device_count + storage) * 2;
+    struct sim_flows_setup setup = {.link_count = sim->hardware->link_count + storage,
+                                    .path_count = sim->first_p2p_path + sim->pair_count};
+    struct sim_link *links = sim_take(scratch, setup.link_count, sizeof *links, &status, err);
+    struct sim_path *paths = sim_take(scratch, setup.path_count, sizeof *paths, &status, err);
+    uint32_t *devices = sim_take(scratch, setup.path_count, sizeof *devices, &status, err);
+    sim->path_streams =
+        sim_take(&sim->arena, setup.path_count, sizeof *sim->path_streams, &status, err);
+    if (status != STATUS_OK) return status;
+    sim_machine_links(sim->hardware, links);
+    sim_machine_paths(sim->hardware, sim->interference, links, 1, paths);
+    if (storage) fill_storage_paths(sim, links, paths);
+    fill_p2p_paths(sim, links, paths + sim->first_p2p_path);
+    fill_owners(sim, devices);
+    setup.links = links;
+    setup.paths = paths;
+    status = sim_flows_create(&sim->arena, &setup, &sim->flows, err);
+    if (status != STATUS_OK) return status;
+    uint32_t owners = sim->stream_count + sim_flows_bundle_count(sim->flows);
+    status = sim_queue_create(&sim->arena, owners, &sim->queue, err);
+    if (status != STATUS_OK) return status;
+    uint32_t *bundle_owners = sim_take(&sim->arena, owners, sizeof *bundle_owners, &status, err);
+    if (status != STATUS_OK) return status;
+    for (uint32_t b = 0; b < owners - sim->stream_count; b++) bundle_owners[b] = sim->stream_count + b;
+    sim_flows_attach(sim->flows, sim->queue, bundle_owners);
+    *out = paths;
+    return sim_interference_attach(sim->interference, &sim->arena, sim->flows, sim->queue, devices,
+                                   setup.path_count, err);
+}
+
+/* --- streams -------------------------------------------------------------------------------- */
+
+static void fill_stream(struct sim *sim, struct stream *stream, const struct sim_path *paths)
+{
+    bool out = stream->kind == STREAM_D2H || stream->kind == STREAM_WRITE;
+    stream->path = stream->device * 2 + out;
+    if (stream->kind == STREAM_READ || stream->kind == STREAM_WRITE) {
+        stream->latency_s = sim->hardware->storage.latency.value;
+        stream->rate = paths[stream->path].cap_bytes_per_s;
+        return;
+    }
+    stream->slowed = sim_interference_affects(sim->interference, stream->device);
+    sim->slowed |= stream->slowed;
+    if (stream->kind != STREAM_H2D && stream->kind != STREAM_D2H) return;
+    stream->latency_s =
+        cost_copy_latency_s(sim->hardware, stream->device, out ? COPY_D2H : COPY_H2D);
+    stream->rate = paths[stream->path].cap_bytes_per_s;
+}
+
+static void fill_streams(struct sim *sim, const struct sim_path *paths)
+{
+    uint32_t own = plan_device_streams(sim->plan), first_host = plan_stream(sim->plan, 0, STREAM_HOST);
+    for (uint32_t s = 0; s < sim->stream_count; s++) {
+        struct stream *stream = &sim->streams[s];
+        bool host = s >= first_host;
+        stream->device = host ? hardware_cpu(sim->hardware) : s / own;
+        stream->kind = (uint8_t)(host ? STREAM_HOST + (s - first_host) : s % own);
+        bool joins = stream->kind == STREAM_GROUP || stream->kind == STREAM_DATA;
+        if (stream->kind != STREAM_HOST && !joins) fill_stream(sim, stream, paths);
+    }
+    for (uint32_t i = 0; i < sim->pair_count; i++) {
+        struct pair *pair = &sim->pairs[i];
+        pair->latency_s = cost_p2p_latency_s(sim->hardware, pair->peer, pair->device);
+        pair->rate = paths[sim->first_p2p_path + i].cap_bytes_per_s;
+    }
+}
+
+enum status sim_create_machine(struct sim *sim, struct error *err)
+{
+    struct arena scratch = {0};
+    struct sim_path *paths = NULL;
+    enum status status =
+        sim_interference_create(&sim->arena, sim->hardware, &sim->interference, err);
+    if (status == STATUS_OK) status = create_flows(sim, &scratch, &paths, err);
+    if (status == STATUS_OK) fill_streams(sim, paths);
+    arena_release(&scratch);
+    return status;
+}

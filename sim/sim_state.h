@@ -1,0 +1,98 @@
+/*
+ * A run of the simulator: what sim.c (the loop), sim_create.c (before the first event) and sim_machine.c
+ * (its streams, links and paths) share. Nobody else includes this.
+ */
+#ifndef SPILLWAY_SIM_SIM_STATE_H
+#define SPILLWAY_SIM_SIM_STATE_H
+
+#include <assert.h>
+
+#include "sim/duration.h"
+#include "sim/flow.h"
+#include "sim/interference.h"
+#include "sim/sim.h"
+#include "sim/window.h"
+
+enum stream_state {
+    STREAM_IDLE,
+    STREAM_IN_LATENCY,
+    STREAM_RUNNING,
+    STREAM_JOINING, /* it has come to a collective whose other streams have not all */
+    STREAM_JOINED   /* a collective runs, as an event of another stream */
+};
+
+struct stream {
+    uint32_t first, last;   /* low numbers of what is issued and not started, if pending > 0 */
+    uint32_t pending;
+    uint32_t waits_passed;  /* of the first one: these have ended */
+    uint32_t running;       /* low number, unless idle */
+    uint32_t device;
+    uint16_t next_waiter;   /* the next stream that waits for the same operation */
+    uint8_t kind;           /* enum plan_stream_kind */
+    uint8_t state;          /* enum stream_state */
+    bool slowed;            /* computations go through sim/interference.h, copies concern it */
+    uint64_t unissued;      /* operations of the plan */
+    double start_s;         /* of the running one */
+    double volume;          /* of the copy in its latency */
+    uint32_t path;          /* of its copies, like the two below; P2P: of the running one */
+    double latency_s, rate; /* of undisturbed copies */
+    double busy_s;
+    uint64_t operations;
+};
+
+/* Two devices that the plan copies between. */
+struct pair {
+    uint32_t device, peer; /* to, from */
+    double latency_s, rate;
+    uint64_t bytes;  /* of the copy before, which took ... */
+    double alone_s;  /* ... so long when nothing else ran */
+};
+
+struct sim {
+    const struct plan *plan;
+    const struct hardware *hardware;
+    const struct sim_options *options;
+    struct trace *trace;
+    struct arena arena;
+    struct sim_window window;
+    struct sim_lifetimes *lifetimes;
+    struct sim_durations *durations;
+    struct sim_collectives *collectives; /* NULL: the plan has no gangs */
+    struct plan_walk *walk;      /* the window's, once that is made */
+    uint32_t *stands_for;        /* per device; NULL: nothing is folded */
+    uint32_t represented;        /* devices that are not simulated, for others stand for them */
+    struct sim_flows *flows;
+    struct sim_interference *interference;
+    struct sim_queue *queue;     /* owners: streams, then bundles of flows */
+    struct stream *streams;
+    uint32_t stream_count;
+    struct pair *pairs;          /* by device, then peer */
+    uint32_t *first_pair;        /* per device, and one more */
+    uint32_t pair_count;
+    uint32_t first_p2p_path;     /* those of the pairs, behind all others */
+    uint32_t *path_streams;      /* by path */
+    uint32_t lacking;            /* streams with unissued operations and none pending */
+    bool slowed;                 /* some stream is */
+    bool flows_changed, slowing_changed; /* since they were settled */
+    bool *job_started;
+    double now_s;
+    uint64_t total, done, events; /* operations */
+};
+
+static inline struct stream *sim_stream_at(struct sim *sim, uint32_t index)
+{
+    assert(index < sim->stream_count);
+    return &sim->streams[index];
+}
+
+/* All before the first event: checks of the machine, streams, memory, the trace. Released as sim_run()
+ * does, also after an error. */
+MUST_CHECK enum status sim_create(struct sim *sim, struct error *err);
+
+/* sim->pairs: the pairs of devices that the plan copies between. Needs the walk. */
+MUST_CHECK enum status sim_find_pairs(struct sim *sim, struct error *err);
+
+/* Streams, links and the paths of copies over them, the pairs' included. */
+MUST_CHECK enum status sim_create_machine(struct sim *sim, struct error *err);
+
+#endif
