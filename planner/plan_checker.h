@@ -1,7 +1,7 @@
 /*
  * The parts of plan_check(), which is too long for one file: tables (plan_check.c), units
- * (plan_check_unit.c), what each computation claims (plan_check_claims.c), the walk in plan order
- * (plan_check_run.c). Nobody else includes this.
+ * (plan_check_unit.c), what each computation claims (plan_check_claims.c; of jobs that are spread
+ * plan_check_spread.c), the walk in plan order (plan_check_run.c). Nobody else includes this.
  */
 #ifndef SPILLWAY_PLANNER_PLAN_CHECKER_H
 #define SPILLWAY_PLANNER_PLAN_CHECKER_H

@@ -1,0 +1,178 @@
+/*
+ * Memory and lifetimes: which device buffers live where. Those of a device are kept in a list sorted by
+ * offset; a device has a few dozen, and two neighbours show whether a new one fits between them.
+ */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "models/try.h"
+#include "planner/plan_check_walk.h"
+
+#define NOT_LIVE 0u
+
+/* --- places and ranges ---------------------------------------------------------------------- */
+
+/* Where the accessed buffer would live: on the instance's device, where a copy between devices starts
+ * on its peer, or behind all devices on the host. */
+static uint32_t place_of(const struct check_walk *r, const struct plan_access *access)
+{
+    if (!r->plan->buffers[access->buffer].on_device) return r->plan->hardware.device_count;
+    bool fetched = r->c->op->stream == STREAM_P2P && (access->flags & ACCESS_READ);
+    return fetched ? r->peer : r->device;
+}
+
+static const char *place_text(const struct check_walk *r, uint32_t place, char text[32])
+{
+    snprintf(text, 32, place < r->plan->hardware.device_count ? "device %u" : "the host", place);
+    return text;
+}
+
+static uint32_t *live_cell(struct check_walk *r, const struct plan_access *access)
+{
+    assert(plan_buffer_lives(&r->plan->buffers[access->buffer]));
+    size_t row = (size_t)place_of(r, access) * r->device_buffer_count;
+    return &r->live_at[row + r->index_of[access->buffer]];
+}
+
+/* Where a range that begins at `first` belongs: behind all that begin before it. */
+static size_t range_place(const struct range_list *list, uint64_t first)
+{
+    size_t low = 0, high = list->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (list->ranges[middle].first < first)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static enum status insert_range(struct check_walk *r, struct range added)
+{
+    char text[PLAN_TEXT_BYTES], other_text[PLAN_TEXT_BYTES], where[32];
+    uint32_t place = r->lives[added.live].device;
+    struct range_list *list = &r->ranges[place];
+    size_t at = range_place(list, added.first);
+    const struct range *other = NULL;
+    if (at < list->count && list->ranges[at].first < added.end) other = &list->ranges[at];
+    if (at > 0 && list->ranges[at - 1].end > added.first) other = &list->ranges[at - 1];
+    if (other)
+        return check_fail(r->c, RULE_MEMORY,
+                          "the %s at bytes %" PRIu64 " to %" PRIu64 " of %s overlaps the %s "
+                          "at %" PRIu64 " to %" PRIu64,
+                          plan_buffer_text(r->plan, r->lives[added.live].buffer, text), added.first,
+                          added.end, place_text(r, place, where),
+                          plan_buffer_text(r->plan, r->lives[other->live].buffer, other_text), other->first,
+                          other->end);
+    TRY(array_reserve(&list->ranges, &list->capacity, list->count, sizeof *list->ranges,
+                      PLAN_ACCESSES_MAX, "live buffers", r->c->err));
+    memmove(list->ranges + at + 1, list->ranges + at, (list->count - at) * sizeof *list->ranges);
+    list->ranges[at] = added;
+    list->count++;
+    return STATUS_OK;
+}
+
+static void remove_range(struct check_walk *r, uint32_t device, uint64_t first)
+{
+    struct range_list *list = &r->ranges[device];
+    size_t at = range_place(list, first);
+    assert(at < list->count && list->ranges[at].first == first);
+    list->count--;
+    memmove(list->ranges + at, list->ranges + at + 1, (list->count - at) * sizeof *list->ranges);
+}
+
+/* --- lives ---------------------------------------------------------------------------------- */
+
+static enum status take_live(struct check_walk *r, uint32_t *out)
+{
+    if (r->live_free != PLAN_NONE) {
+        *out = r->live_free;
+        r->live_free = r->lives[*out].next_free;
+        return STATUS_OK;
+    }
+    TRY(array_reserve(&r->lives, &r->live_capacity, r->live_count, sizeof *r->lives,
+                      PLAN_ACCESSES_MAX, "live buffers", r->c->err));
+    *out = (uint32_t)r->live_count++;
+    r->lives[*out] = (struct live){0};
+    return STATUS_OK;
+}
+
+enum status check_acquire(struct check_walk *r, const struct plan_access *access)
+{
+    const struct plan *plan = r->plan;
+    char text[PLAN_TEXT_BYTES], where[32];
+    uint32_t buffer = access->buffer, place = place_of(r, access), index;
+    uint32_t slot_index = plan->layouts[r->instance->layout + r->acquire++];
+    const struct plan_slot *slot = &plan->slots[slot_index];
+    uint64_t end = slot->offset_bytes + slot->bytes;
+    if (*live_cell(r, access) != NOT_LIVE)
+        return check_fail(r->c, RULE_LIFETIMES, "acquires the %s, which is live on %s",
+                          plan_buffer_text(r->plan, buffer, text), place_text(r, place, where));
+    if (slot->bytes < plan->buffers[buffer].bytes)
+        return check_fail(r->c, RULE_MEMORY,
+                          "slot %u has %" PRIu64 " bytes, the %s %" PRIu64, slot_index, slot->bytes,
+                          plan_buffer_text(r->plan, buffer, text), plan->buffers[buffer].bytes);
+    if (plan->buffers[buffer].on_device) {
+        uint32_t device = r->smallest[place];
+        if (end > plan->hardware.devices[device].memory_bytes)
+            return check_fail(r->c, RULE_MEMORY,
+                              "slot %u ends at byte %" PRIu64 ", device %u at %" PRIu64, slot_index,
+                              end, device, plan->hardware.devices[device].memory_bytes);
+    }
+    TRY(take_live(r, &index));
+    struct live *live = &r->lives[index];
+    live->buffer = buffer;
+    live->device = place;
+    live->slot = slot_index;
+    contents_clear(&live->contents);
+    *live_cell(r, access) = index + 1;
+    r->live_now++;
+    if (slot->bytes == 0) return STATUS_OK;
+    return insert_range(r, (struct range){slot->offset_bytes, end, index});
+}
+
+void check_release(struct check_walk *r, const struct plan_access *access)
+{
+    uint32_t *cell = live_cell(r, access);
+    uint32_t index = *cell - 1;
+    const struct plan_slot *slot = &r->plan->slots[r->lives[index].slot];
+    if (slot->bytes > 0) remove_range(r, r->lives[index].device, slot->offset_bytes);
+    *cell = NOT_LIVE;
+    r->lives[index].next_free = r->live_free;
+    r->live_free = index;
+    r->live_now--;
+}
+
+/* NULL: a buffer that is not live. */
+struct contents *check_contents_of(struct check_walk *r, const struct plan_access *access)
+{
+    if (!plan_buffer_lives(&r->plan->buffers[access->buffer]))
+        return &r->hosts[r->index_of[access->buffer]];
+    uint32_t cell = *live_cell(r, access);
+    return cell == NOT_LIVE ? NULL : &r->lives[cell - 1].contents;
+}
+
+enum status check_is_live(struct check_walk *r, const struct plan_access *access)
+{
+    char text[PLAN_TEXT_BYTES], where[32];
+    if (check_contents_of(r, access)) return STATUS_OK;
+    return check_fail(r->c, RULE_LIFETIMES, "accesses the %s, which is not live on %s",
+                      check_access_text(r->c, access, text),
+                      place_text(r, place_of(r, access), where));
+}
+
+enum status check_nothing_lives(struct check_walk *r)
+{
+    const struct plan *plan = r->plan;
+    if (r->live_now == 0) return STATUS_OK;
+    size_t cells = (plan->hardware.device_count + (size_t)1) * r->device_buffer_count, at = 0;
+    while (at < cells && r->live_at[at] == NOT_LIVE) at++;
+    assert(at < cells);
+    const struct live *live = &r->lives[r->live_at[at] - 1];
+    char text[PLAN_TEXT_BYTES], where[32];
+    return check_fail(r->c, RULE_LIFETIMES, "the %s is live on %s at the end",
+                      plan_buffer_text(r->plan, live->buffer, text), place_text(r, live->device, where));
+}

@@ -1,0 +1,90 @@
+/*
+ * The walk of the checker in plan order: what plan_check_run.c (operations and instances),
+ * plan_check_live.c (memory) and plan_check_order.c (units) share. Nobody else includes this.
+ */
+#ifndef SPILLWAY_PLANNER_PLAN_CHECK_WALK_H
+#define SPILLWAY_PLANNER_PLAN_CHECK_WALK_H
+
+#include "planner/plan_checker.h"
+#include "planner/plan_contents.h"
+#include "planner/plan_gang.h"
+
+/* A buffer that is alive, and the slot that it has. */
+struct live {
+    uint32_t buffer, device, slot;
+    uint32_t next_free; /* of entries without one */
+    struct contents contents;
+};
+
+/* The bytes that it takes. */
+struct range {
+    uint64_t first, end;
+    uint32_t live;
+};
+struct range_list {
+    struct range *ranges; /* ascending by first */
+    size_t count, capacity;
+};
+
+struct job_progress {
+    uint64_t position;  /* in the minibatch: 0 .. 2 S - 2, and on in what is behind it */
+    uint64_t held_out;  /* held-out minibatches that have begun */
+    uint64_t minibatch; /* completed ones */
+    bool batch_made;    /* by a BATCH unit, for the next minibatch */
+    uint32_t loss, held_out_loss; /* their buffers on the host; PLAN_NONE: it has none */
+};
+
+/* What is known of a shard's state: it was brought to a device, brought back, found on the host. */
+enum { LOADED = 1, STORED = 2, FOUND = 4 };
+
+struct check_walk {
+    struct checker *c;
+    const struct plan *plan;
+    uint32_t *index_of;       /* per buffer: among those that stay, or those that live and end */
+    uint32_t host_count, device_buffer_count;
+    struct contents *hosts;
+    uint32_t *live_at;        /* [place][such buffer]: index into lives + 1, or NOT_LIVE; the places
+                                 are the devices and the host's arena of staged buffers */
+    struct live *lives;
+    size_t live_count, live_capacity;
+    uint32_t live_free;       /* PLAN_NONE: none */
+    uint64_t live_now;
+    struct range_list *ranges; /* per such place */
+    struct job_progress *jobs;
+    uint8_t *moved;           /* per shard: LOADED, STORED, FOUND */
+    uint64_t *segment_start;  /* position of each segment's first instance */
+    struct spread_progress *spread; /* per shard; of jobs that are spread */
+    const struct plan_instance *instance;
+    bool one_place;           /* of each gang the first is followed for all */
+    uint32_t *smallest;       /* then per device: that with the least memory which it is followed for; else
+                                 the device itself */
+    struct plan_gang_peers *peers; /* then per gang: whose direct links were looked at */
+    uint32_t device, peer;    /* of the operation at hand */
+    uint32_t segment;
+    uint32_t acquire;         /* next entry of the instance's layout */
+};
+
+static inline enum status check_no_memory(struct check_walk *r)
+{
+    return error_memory(r->c->err, "checking a plan", r->live_count * sizeof *r->lives);
+}
+
+/* The access acquires the next slot of the instance's layout; the buffer that it releases was live. */
+MUST_CHECK enum status check_acquire(struct check_walk *r, const struct plan_access *access);
+void check_release(struct check_walk *r, const struct plan_access *access);
+
+/* The accessed buffer is on the host or live. */
+MUST_CHECK enum status check_is_live(struct check_walk *r, const struct plan_access *access);
+
+/* What it holds. Borrowed; NULL: a buffer that is not live. */
+struct contents *check_contents_of(struct check_walk *r, const struct plan_access *access);
+
+/* At the end. */
+MUST_CHECK enum status check_nothing_lives(struct check_walk *r);
+
+/* The walk's unit is what its job needs next; it has been gone through; all of the job's were. */
+MUST_CHECK enum status check_unit_begins(struct check_walk *r);
+MUST_CHECK enum status check_unit_ends(struct check_walk *r);
+MUST_CHECK enum status check_job_done(struct check_walk *r, uint32_t job);
+
+#endif
