@@ -1,5 +1,5 @@
-/* What the files of a run share: run.c (the loop), run_setup.c (before and after it), run_saver.c
- * (checkpoints meanwhile), run_faults.c (jobs that fail). */
+/* What the files of a run share: the loop (run_loop.h), run_setup.c (before and after it), run_calls.c
+ * (on the streams' threads), run_saver.c (checkpoints meanwhile), run_faults.c (jobs that fail). */
 #ifndef SPILLWAY_EXEC_RUN_STATE_H
 #define SPILLWAY_EXEC_RUN_STATE_H
 

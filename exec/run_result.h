@@ -1,0 +1,11 @@
+/* What came out of a run, in its result and its trace. */
+#ifndef SPILLWAY_EXEC_RUN_RESULT_H
+#define SPILLWAY_EXEC_RUN_RESULT_H
+
+#include "exec/run_loop.h"
+
+/* When all has ended: what is to be kept is kept, and what failed is told. Errors: STATUS_NO_MEMORY,
+ * STATUS_IO, and that of a job whose failure ended the run. */
+MUST_CHECK enum status run_sum_up(struct run_loop *loop, struct trace *trace, struct error *err);
+
+#endif
