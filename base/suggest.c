@@ -13,12 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WORD_MAX = 64 };
+#include "base/extreme.h"
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
+enum { WORD_MAX = 64 };
 
 static size_t distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
@@ -29,9 +26,9 @@ static size_t distance(const char *a, size_t a_length, const char *b, size_t b_l
         row[0] = i;
         for (size_t j = 1; j <= b_length; j++) {
             size_t replace = last[j - 1] + (a[i - 1] != b[j - 1]);
-            row[j] = smaller(replace, smaller(last[j], row[j - 1]) + 1);
+            row[j] = min_u64(replace, min_u64(last[j], row[j - 1]) + 1);
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                row[j] = smaller(row[j], before[j - 2] + 1);
+                row[j] = min_u64(row[j], before[j - 2] + 1);
         }
         size_t *oldest = before;
         before = last;

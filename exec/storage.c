@@ -44,6 +44,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/extreme.h"
 #include "base/quantity.h"
 #include "base/size.h"
 
@@ -133,8 +134,6 @@ struct storage_calls storage_calls_real = {
 /* --- pieces ------------------------------------------------------------------------------------- */
 
 static uint64_t round_down(uint64_t value, uint64_t unit) { return value - value % unit; }
-static uint64_t min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
-static uint64_t max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static void transfer_begin(struct transfer *t, const struct storage *storage)
 {

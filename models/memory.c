@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/extreme.h"
 #include "base/size.h"
 
 /* --- layouts -------------------------------------------------------------------------------- */
@@ -432,11 +433,6 @@ uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
 }
 
 /* --- workspace ------------------------------------------------------------------------------ */
-
-static uint64_t max_u64(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
 
 /* Elements of each entry. */
 struct workspace {

@@ -9,6 +9,8 @@
 
 #include <assert.h>
 
+#include "base/extreme.h"
+
 /* --- runs ------------------------------------------------------------------------------------- */
 
 static bool is_profile(const struct job *job)
@@ -29,11 +31,6 @@ static struct ends ends_of(const struct job *job, struct parallel_layers layers)
     struct ends ends = {.embedding = layers.first == 0, .head = end == last + 1};
     ends.blocks = layers.count - ends.embedding - ends.head;
     return ends;
-}
-
-static uint64_t largest(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
 }
 
 /* --- parameters ------------------------------------------------------------------------------- */
@@ -214,7 +211,7 @@ static uint64_t block_workspace(const struct job *job, const struct numbers *s)
 {
     uint32_t recompute = job->parallel.recompute;
     uint64_t wide = s->rows * s->slice.ff_width * (is_gated(job) ? 2 : 1);
-    uint64_t bytes = s->element_bytes * (s->own + largest(projections(s), wide));
+    uint64_t bytes = s->element_bytes * (s->own + max_u64(projections(s), wide));
     if (job->parallel.sequence) bytes += s->element_bytes * s->whole;
     if (recompute == RECOMPUTE_FULL) bytes += block_bytes(job, s, RECOMPUTE_NONE, false);
     if (recompute == RECOMPUTE_SELECTIVE) bytes += s->element_bytes * scores(job, s);
@@ -232,13 +229,13 @@ uint64_t parallel_workspace_bytes(const struct job *job, struct parallel_layers 
     uint64_t bytes = 0;
     if (is_profile(job)) {
         for (uint64_t i = 0; i < layers.count && job->parallel.recompute == RECOMPUTE_FULL; i++)
-            bytes = largest(bytes, job->network.profile[layers.first + i].activation_bytes);
+            bytes = max_u64(bytes, job->network.profile[layers.first + i].activation_bytes);
         return bytes;
     }
     struct numbers s = numbers_of(job);
     struct ends ends = ends_of(job, layers);
     if (ends.embedding) bytes = s.element_bytes * s.whole;
-    if (ends.blocks > 0) bytes = largest(bytes, block_workspace(job, &s));
-    if (ends.head) bytes = largest(bytes, head_workspace(job, &s));
+    if (ends.blocks > 0) bytes = max_u64(bytes, block_workspace(job, &s));
+    if (ends.head) bytes = max_u64(bytes, head_workspace(job, &s));
     return bytes;
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/extreme.h"
 #include "base/progress.h"
 #include "planner/assignment.h"
 #include "planner/timetable_check.h"
@@ -53,8 +54,6 @@ enum formulation_kind formulation_suitable(const struct instance *in, int64_t li
 
 /* --- tasks ----------------------------------------------------------------------------------- */
 
-static int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
-
 static void make_tasks(struct formulation *f)
 {
     const struct instance *in = f->in;
@@ -68,11 +67,11 @@ static void make_tasks(struct formulation *f)
             *task = (struct task){.job = i, .position = t, .unit = unit, .head = head,
                                   .compute = instance_compute(in, unit, 0),
                                   .in = in->units[unit].in, .out = in->units[unit].out};
-            task->first = max64(task->in, head);
+            task->first = max_i64(task->in, head);
             head += task->compute;
         }
         for (struct task *k = task - 1; k >= task - length; k--) {
-            tail = max64(tail + k->compute, k->compute + k->out);
+            tail = max_i64(tail + k->compute, k->compute + k->out);
             k->tail = k->last = tail;
         }
     }
@@ -90,7 +89,7 @@ static int64_t distance(const struct formulation *f, uint32_t j, uint32_t k)
         if (k > j + 1)
             chain += instance_through_host(f->in, a->unit, f->tasks[j + 1].unit) +
                      instance_through_host(f->in, f->tasks[k - 1].unit, b->unit);
-        setup = max64(setup, chain);
+        setup = max_i64(setup, chain);
     }
     return a->head + setup + b->tail > f->limit ? ASSIGNMENT_FORBIDDEN : setup;
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/extreme.h"
 #include "base/progress.h"
 #include "base/random.h"
 
@@ -48,8 +49,6 @@ struct layer {
     uint32_t quads, count, label_max;
 };
 
-static int32_t max32(int32_t a, int32_t b) { return a > b ? a : b; }
-
 /* --- creation -------------------------------------------------------------------------------- */
 
 /* Can k still be left when a is done? */
@@ -67,11 +66,11 @@ static void fill_freedom(const struct task_net *net, uint32_t class, struct free
             f->more[a][b] = INT32_MIN / 2;
             for (uint32_t k = 0; k < n; k++)
                 if (left_behind(net, a, k) && left_behind(net, b, k))
-                    f->more[a][b] = max32(f->more[a][b], c->setup[a][k] - c->setup[b][k]);
+                    f->more[a][b] = max_i32(f->more[a][b], c->setup[a][k] - c->setup[b][k]);
         }
         f->longest[a] = 0;
         for (uint32_t k = 0; k < n; k++)
-            if (left_behind(net, a, k)) f->longest[a] = max32(f->longest[a], c->setup[a][k]);
+            if (left_behind(net, a, k)) f->longest[a] = max_i32(f->longest[a], c->setup[a][k]);
     }
 }
 
@@ -236,10 +235,10 @@ static bool devices_match(const struct layer *l, struct packed *x, struct packed
         if (h == devices) {
             uint32_t i = b < net->task_count ? net->job[b] : 0;
             if (b < net->task_count && net->through[b] > 0 && next[i] == b + 1 && next[i] < net->first[i + 1] &&
-                soon_x[i] + net->through[b] > max32(soon_y[i], y->now))
+                soon_x[i] + net->through[b] > max_i32(soon_y[i], y->now))
                 return false; /* y can go on with the shard that is there */
             const struct freedom *f = &l->freedom[class];
-            int64_t finish = max32(start_y[g] + net->finish[b], (int32_t)limit);
+            int64_t finish = max_i32(start_y[g] + net->finish[b], (int32_t)limit);
             for (h = 0; h < devices; h++) {
                 uint32_t a = task_x[h];
                 if (!(used >> h & 1) && net->in->device_class[h] == class && start_x[h] + net->finish[a] <= finish &&
@@ -271,7 +270,7 @@ static void ready_limits(const struct layer *l, struct packed *p, int32_t *limit
     const uint16_t *next = tasks_of(l, p) + net->device_count;
     ready_times(l, p, limits);
     for (uint32_t i = 0; i < net->job_count; i++)
-        limits[i] = max32(limits[i], p->now - (next[i] > net->first[i] ? net->through[next[i] - 1] : 0));
+        limits[i] = max_i32(limits[i], p->now - (next[i] > net->first[i] ? net->through[next[i] - 1] : 0));
 }
 
 static bool is_late(const quad *times, const quad *limits, uint32_t quads)
@@ -292,7 +291,7 @@ static void rank_labels(struct layer *l)
         int64_t ready = 0, starts = 0;
         for (uint32_t i = 0; i < net->job_count; i++) {
             key = random_mix(key + next[i]);
-            if (next[i] < net->first[i + 1]) ready += max32(soon[i], p->now);
+            if (next[i] < net->first[i + 1]) ready += max_i32(soon[i], p->now);
         }
         for (uint32_t g = 0; g < net->device_count; g++) starts += start[g];
         l->ranked[r] = (struct ranked){key, ready, starts, r};

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/extreme.h"
 #include "base/progress.h"
 #include "planner/layer.h"
 
@@ -50,8 +51,6 @@ struct search {
     bool cut, stopped;
 };
 
-static int32_t max32(int32_t a, int32_t b) { return a > b ? a : b; }
-
 bool layer_search_takes(const struct instance *in)
 {
     return task_net_takes(in);
@@ -74,7 +73,8 @@ static bool put(const struct search *s, const struct task_net *net, const struct
     uint32_t k = from->next[i], j = from->task[g];
     bool neighbours = k > net->first[i] && j == k - 1;
     int32_t ready = from->soon[i] + (neighbours || k == net->first[i] ? 0 : net->through[k - 1]);
-    int32_t start = max32(max32(from->start[g] + class->setup[j][k], from->now), max32(ready, net->head[k]));
+    int32_t start = max_i32(max_i32(from->start[g] + class->setup[j][k], from->now),
+                            max_i32(ready, net->head[k]));
     if (start + net->tail[k] > s->limit) return false;
     if (start + class->step[k] + (net->mirrored ? 0 : (int32_t)net->in->units[net->unit[k]].out) > s->limit) return false;
     *to = *from;
@@ -84,7 +84,9 @@ static bool put(const struct search *s, const struct task_net *net, const struct
     to->next[i] = (uint16_t)(k + 1);
     to->soon[i] = start + class->step[k];
     for (uint32_t o = 0; o < net->job_count; o++)
-        if (to->next[o] < net->first[o + 1] && max32(to->soon[o], start) + net->tail[to->next[o]] > s->limit) return false;
+        if (to->next[o] < net->first[o + 1] &&
+            max_i32(to->soon[o], start) + net->tail[to->next[o]] > s->limit)
+            return false;
     return true;
 }
 

@@ -3,10 +3,8 @@
 
 #include <math.h>
 
+#include "base/extreme.h"
 #include "models/evaluation.h"
-
-static double max_s(double a, double b) { return a > b ? a : b; }
-static double min_s(double a, double b) { return a < b ? a : b; }
 
 /* Rounding in a different order of sums must not put a bound above the value that meets it. */
 static const double rounding = 1 - 1e-12;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/extreme.h"
 #include "base/progress.h"
 #include "base/random.h"
 #include "base/size.h"
@@ -56,8 +57,6 @@ struct search {
     struct rule rule;   /* that made the best of the rules */
     uint32_t iterations;
 };
-
-static double max_s(double a, double b) { return a > b ? a : b; }
 
 static bool finished(const struct search *s)
 {

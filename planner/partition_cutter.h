@@ -2,6 +2,7 @@
 #ifndef SPILLWAY_PLANNER_PARTITION_CUTTER_H
 #define SPILLWAY_PLANNER_PARTITION_CUTTER_H
 
+#include "base/extreme.h"
 #include "base/size.h"
 #include "planner/partition.h"
 
@@ -48,8 +49,6 @@ uint64_t cutter_workspace(const struct footprint *f, const struct job *job, bool
 /* The message of a footprint that could not be had. */
 enum status cutter_out_of_memory(struct error *err);
 
-static inline uint64_t max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
-static inline double max_s(double a, double b) { return a > b ? a : b; }
 static inline uint64_t padded(uint64_t bytes) { return size_align(bytes, ARENA_ALIGNMENT); }
 static inline bool is_last(const struct job *job, uint64_t first, uint64_t count)
 {

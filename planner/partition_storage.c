@@ -30,6 +30,7 @@
 
 #include <stdlib.h>
 
+#include "base/extreme.h"
 #include "base/quantity.h"
 #include "base/size.h"
 #include "models/cost.h"
@@ -54,7 +55,6 @@ struct chooser {
 };
 
 static uint64_t blocks(uint64_t bytes) { return size_align(bytes, BLOCK); }
-static uint64_t max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static const struct footprint *footprint_at(const struct chooser *c, uint32_t shard)
 {

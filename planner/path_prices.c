@@ -26,6 +26,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/extreme.h"
 #include "base/progress.h"
 
 enum { TASKS_MAX = TASK_NET_TASKS_MAX, SPAN_MAX = 1024, SCALE = 1024 };
@@ -48,8 +49,6 @@ struct path_prices {
     int32_t *earning;                          /* (n, span) f */
     int32_t *table;                            /* (n, span + 1, n + 1) W */
 };
-
-static int32_t max32(int32_t a, int32_t b) { return a > b ? a : b; }
 
 /* --- creation -------------------------------------------------------------------------------- */
 
@@ -182,7 +181,7 @@ static void find_rest(const struct path_prices *p, uint32_t k, int32_t part, int
         int32_t top = nothing;
         for (uint32_t m = p->net->first[i + 1]; m-- > p->net->first[i];) {
             rest[m] = top;
-            top = max32(top, follow(p, k, part, m));
+            top = max_i32(top, follow(p, k, part, m));
         }
         if (top > best) {
             second = best;
@@ -195,7 +194,7 @@ static void find_rest(const struct path_prices *p, uint32_t k, int32_t part, int
     rest[p->n] = best;
     for (uint32_t i = 0; i < jobs; i++) {
         int32_t other = i == best_job ? second : best;
-        for (uint32_t j = p->net->first[i]; j < p->net->first[i + 1]; j++) rest[j] = max32(rest[j], other);
+        for (uint32_t j = p->net->first[i]; j < p->net->first[i + 1]; j++) rest[j] = max_i32(rest[j], other);
     }
 }
 
@@ -210,7 +209,7 @@ static void fill_table(struct path_prices *p)
             if (t < p->head[k] || t > p->last[k]) continue;
             int32_t *row = row_of(p, k, t), *later = row + n + 1, own = p->earning[k * p->span + (uint32_t)t];
             find_rest(p, k, t, rest);
-            for (uint32_t j = 0; j <= n; j++) row[j] = max32(own + rest[j], later[j]);
+            for (uint32_t j = 0; j <= n; j++) row[j] = max_i32(own + rest[j], later[j]);
         }
 }
 
@@ -245,9 +244,9 @@ static uint32_t list_left(const struct path_prices *p, const struct path_state *
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < p->net->job_count; i++) {
-        int32_t at = max32(state->soon[i], state->now);
+        int32_t at = max_i32(state->soon[i], state->now);
         for (uint32_t k = state->next[i]; k < p->net->first[i + 1]; at += p->net->step[k++]) {
-            at = max32(at, p->net->head[k]);
+            at = max_i32(at, p->net->head[k]);
             left[count++] = (struct next_task){(uint16_t)k, at};
         }
     }
@@ -278,7 +277,7 @@ static int32_t best_next(const struct path_prices *p, const struct path_state *s
     for (uint32_t l = 0; l < count; l++) {
         uint32_t k = left[l].task;
         if (distance[k] == TASK_NET_FORBIDDEN) continue;
-        int32_t at = max32(state->start[device] + distance[k], left[l].soon);
+        int32_t at = max_i32(state->start[device] + distance[k], left[l].soon);
         int32_t value = most_from(p, k, (int32_t)(at / p->tick), j);
         if (value > most) {
             most = value;
@@ -310,14 +309,14 @@ static void visit(struct path_prices *p, uint32_t k, int32_t part)
     p->price_step[k] -= fresh;
     if (k + 1 < p->n && p->net->job[k + 1] == p->net->job[k]) p->event[k * w + (uint32_t)part] -= fresh;
     if (k > 0 && p->net->job[k - 1] == p->net->job[k])
-        p->event[(k - 1) * w + (uint32_t)max32(part - p->step[k - 1], 0)] += fresh;
+        p->event[(k - 1) * w + (uint32_t)max_i32(part - p->step[k - 1], 0)] += fresh;
 }
 
 /* Visit the tasks of a path that begins with k, not before `part`, behind `before`. */
 static void walk(struct path_prices *p, uint32_t k, int32_t part, uint32_t before)
 {
     for (;;) {
-        part = max32(part, p->head[k]);
+        part = max_i32(part, p->head[k]);
         while (part < p->last[k] && row_of(p, k, part + 1)[before] == row_of(p, k, part)[before]) part++;
         visit(p, k, part);
         int32_t most = part <= p->last_end[k] ? 0 : nothing;
@@ -357,7 +356,7 @@ static int64_t count_state(struct path_prices *p, const struct path_state *state
     for (uint32_t g = 0; g < p->net->device_count; g++) {
         if (which[g] == count) continue;
         uint32_t k = left[which[g]].task, j = state->task[g];
-        int32_t at = max32(state->start[g] + p->net->distance[j][k], left[which[g]].soon);
+        int32_t at = max_i32(state->start[g] + p->net->distance[j][k], left[which[g]].soon);
         walk(p, k, (int32_t)(at / p->tick), j);
     }
     return slack;

@@ -25,6 +25,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/extreme.h"
 #include "base/size.h"
 
 struct sequence_step {
@@ -69,11 +70,6 @@ static uint32_t run_of(const struct clock *c, uint32_t stage, uint32_t chunk)
     uint32_t stages = c->parallel->pipeline;
     bool back = c->parallel->schedule == PIPELINE_ZB_V && chunk % 2 == 1;
     return chunk * stages + (back ? stages - 1 - stage : stage);
-}
-
-static double max_s(double a, double b)
-{
-    return a > b ? a : b;
 }
 
 /* INFINITY: what it needs has not begun. */

@@ -4,11 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/extreme.h"
 #include "models/cost.h"
 #include "models/evaluation.h"
 #include "models/memory.h"
-
-static double max_s(double a, double b) { return a > b ? a : b; }
 
 /* --- jobs ------------------------------------------------------------------------------------ */
 

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/extreme.h"
 #include "planner/assignment.h"
 
 enum { SIDE_MAX = REST_BOUND_TASKS_MAX + BRANCH_BOUND_DEVICES_MAX, FREE = UINT16_MAX };
@@ -52,8 +53,6 @@ bool rest_bound_takes(const struct instance *in)
            branch_bound_takes(in);
 }
 
-static int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
-
 /* --- between tasks --------------------------------------------------------------------------- */
 
 static int32_t distance(const struct rest_bound *b, uint32_t j, uint32_t k)
@@ -67,9 +66,9 @@ static int32_t distance(const struct rest_bound *b, uint32_t j, uint32_t k)
             if (setup < least) least = setup;
         }
     if (b->job[j] == b->job[k] && k > j + 1 && least < ASSIGNMENT_FORBIDDEN)
-        least = max64(least, b->before[k] - b->before[j] +
-                                 instance_through_host(in, b->unit[j], b->unit[j + 1]) +
-                                 instance_through_host(in, b->unit[k - 1], b->unit[k]));
+        least = max_i64(least, b->before[k] - b->before[j] +
+                                   instance_through_host(in, b->unit[j], b->unit[j + 1]) +
+                                   instance_through_host(in, b->unit[k - 1], b->unit[k]));
     return least < forbidden ? (int32_t)least : forbidden;
 }
 
@@ -97,8 +96,8 @@ enum status rest_bound_create(const struct instance *in, struct rest_bound **out
             sum += instance_compute_min(in, unit);
         }
         for (uint32_t t = b->first[i]; t < b->n; t++)
-            b->tail[t] = max64(sum - b->before[t] + in->units[b->unit[b->n - 1]].out,
-                               instance_compute_min(in, b->unit[t]) + in->units[b->unit[t]].out);
+            b->tail[t] = max_i64(sum - b->before[t] + in->units[b->unit[b->n - 1]].out,
+                                 instance_compute_min(in, b->unit[t]) + in->units[b->unit[t]].out);
     }
     for (uint32_t j = 0; j < b->n; j++)
         for (uint32_t k = 0; k < b->n; k++) b->distance[j][k] = distance(b, j, k);
@@ -123,10 +122,10 @@ static int64_t next_start(const struct rest_bound *b, const struct branch_node *
     const struct branch_place *place = &node->places[device];
     uint32_t unit = b->unit[task], job = b->job[task], class = in->device_class[device];
     bool own = place->job == job && node->device[job] == device;
-    if (task == b->first[job] + (uint32_t)node->next[job] && !own) soon = max64(soon, node->ready[job]);
+    if (task == b->first[job] + (uint32_t)node->next[job] && !own) soon = max_i64(soon, node->ready[job]);
     int64_t free = place->job == NO_JOB ? in->units[unit].in
                                         : place->start + instance_setup(in, place->unit, unit, class);
-    return max64(soon, free);
+    return max_i64(soon, free);
 }
 
 static void state_problem(struct rest_bound *b, const struct branch_node *node, int64_t limit)
@@ -136,7 +135,7 @@ static void state_problem(struct rest_bound *b, const struct branch_node *node, 
     uint32_t left = 0;
     for (uint32_t i = 0; i < in->job_count; i++) {
         uint32_t first = b->first[i] + (uint32_t)node->next[i], length = instance_length(&in->jobs[i]);
-        int64_t from = max64(node->ended[i], node->now);
+        int64_t from = max_i64(node->ended[i], node->now);
         for (uint32_t t = first; t < b->first[i] + length; t++, left++) {
             b->rows[left] = b->columns[left] = (uint16_t)t;
             soon[left] = from + b->before[t] - b->before[first];

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/extreme.h"
 #include "planner/placing.h"
 #include "planner/policy_ask.h"
 
@@ -32,8 +33,6 @@ struct scheduler {
     uint32_t *of_type;             /* (type count): a device that stands for its type; PLAN_NONE */
     bool resident;
 };
-
-static double max_s(double a, double b) { return a > b ? a : b; }
 
 /* --- what a policy sees ---------------------------------------------------------------------- */
 

@@ -5,8 +5,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
-
-static int32_t max32(int32_t a, int32_t b) { return a > b ? a : b; }
+#include "base/extreme.h"
 
 bool task_net_takes(const struct instance *in)
 {
@@ -34,7 +33,7 @@ static void number_tasks(struct task_net *net)
         int32_t tail = (int32_t)in->units[net->unit[net->task_count - 1]].out;
         for (uint32_t k = net->task_count; k-- > first;) {
             tail += net->step[k];
-            net->tail[k] = max32(tail, net->step[k] + (int32_t)in->units[net->unit[k]].out);
+            net->tail[k] = max_i32(tail, net->step[k] + (int32_t)in->units[net->unit[k]].out);
         }
         net->first[i + 1] = net->task_count;
     }
@@ -92,7 +91,7 @@ static int32_t distance(const struct task_net *net, uint32_t j, uint32_t k)
     if (j < net->task_count && net->job[j] == net->job[k] && k > j + 1) {
         int32_t chain = net->through[j] + net->through[k - 1];
         for (uint32_t t = j; t < k; t++) chain += net->step[t];
-        least = max32(least, chain);
+        least = max_i32(least, chain);
     }
     return least;
 }

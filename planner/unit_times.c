@@ -4,12 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/extreme.h"
 #include "models/cost.h"
 #include "models/evaluation.h"
 #include "planner/partition_storage.h"
 #include "planner/plan_work.h"
-
-static double max_s(double a, double b) { return a > b ? a : b; }
 
 static double copied_s(const struct unit_times *t, uint32_t device, enum copy_direction direction,
                        uint64_t bytes)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/extreme.h"
 #include "exec/host_memory.h"
 #include "exec/weights.h"
 
@@ -27,11 +28,6 @@ static void *map(uint64_t bytes)
 static void poison(float *memory, uint64_t bytes)
 {
     for (uint64_t i = 0; i < bytes / sizeof *memory; i++) memory[i] = NAN;
-}
-
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
 }
 
 struct network support_gpt2_network(uint64_t width, uint64_t heads, uint64_t blocks,
@@ -89,11 +85,11 @@ static void make_shard(struct trainer *trainer, uint32_t s)
     trainer->parameters[s] = tables->parameters;
     trainer->state_tables[s] = tables->state;
     trainer->states[s] = map(tables->state.layout.bytes);
-    trainer->gradient_bytes = larger(trainer->gradient_bytes, tables->parameters.bytes);
+    trainer->gradient_bytes = max_u64(trainer->gradient_bytes, tables->parameters.bytes);
     for (int pass = 0; pass < 3; pass++)
         for (uint32_t how = 0; how < UNIT_WAYS; how++)
             trainer->workspace_bytes =
-                larger(trainer->workspace_bytes, tables->workspace[pass][how].bytes);
+                max_u64(trainer->workspace_bytes, tables->workspace[pass][how].bytes);
     if (job_clips(job)) trainer->gradients[s] = map(tables->parameters.bytes);
     if (s == 0) return;
     trainer->boundaries[s] = map(trainer->boundary_bytes);

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/extreme.h"
 #include "base/random.h"
 
 /* --- numbers -------------------------------------------------------------------------------- */
@@ -206,14 +207,9 @@ uint32_t sim_test_work(struct plan_builder *builder, uint64_t ns)
     return plan_builder_work(builder, &item, 1);
 }
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
 uint32_t sim_test_unit(struct plan_builder *builder, const struct sim_test_unit *unit)
 {
-    uint64_t bytes = larger(larger(unit->in_bytes, unit->out_bytes), 1);
+    uint64_t bytes = max_u64(max_u64(unit->in_bytes, unit->out_bytes), 1);
     struct plan_buffer buffer = {
         .kind = BUFFER_STATE, .job = unit->job, .shard = unit->number, .bytes = bytes};
     uint32_t host = plan_builder_buffer(builder, &buffer);
