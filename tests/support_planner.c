@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "base/size.h"
 
 static void *take(struct arena *arena, size_t count, size_t size)
@@ -129,4 +130,16 @@ void test_gpt_jobs(struct job_set *out, uint32_t count, uint32_t blocks, uint32_
              "\"n_positions\": 32, \"vocab_size\": %llu}",
              blocks, width, (unsigned long long)vocabulary);
     test_network_jobs(out, count, text, minibatches);
+}
+
+struct test_layer test_random_layer(void *context, uint32_t job, uint32_t layer)
+{
+    const struct test_random_layers *r = context;
+    uint64_t at = (uint64_t)job * 1000 + layer;
+    return (struct test_layer){
+        .parameter_bytes = 64 * (1 + random_below(r->key, at, 1000) * r->copy_weight),
+        .boundary_bytes = 64 * (1 + random_below(r->key + 1, at, 50)),
+        .activation_bytes = 64 * (1 + random_below(r->key + 2, at, 200)),
+        .forward_ns = 1000 + random_below(r->key + 3, at, 50000),
+        .backward_ns = 1000 + random_below(r->key + 4, at, 100000)};
 }

@@ -18,6 +18,13 @@ typedef struct test_layer (*test_layer_function)(void *context, uint32_t job, ui
 void test_profile_jobs(struct job_set *out, uint32_t count, uint32_t layers, uint64_t minibatches,
                        test_layer_function layer, void *context);
 
+/* Layers that depend on a key; the context is a struct test_random_layers. */
+struct test_random_layers {
+    uint64_t key;
+    uint64_t copy_weight; /* how heavy parameters are beside computing */
+};
+struct test_layer test_random_layer(void *context, uint32_t job, uint32_t layer);
+
 /* `count` jobs of the network that a config.json describes: sequence 16 (its own for images),
  * microbatch 2, the first, third, ... with adamw, the others with sgd. */
 void test_network_jobs(struct job_set *out, uint32_t count, const char *config,

@@ -86,16 +86,6 @@ static void test_round_trips(void **state)
     }
 }
 
-static struct test_layer random_layer(void *context, uint32_t job, uint32_t layer)
-{
-    uint64_t key = *(const uint64_t *)context, counter = job * 64 + layer;
-    return (struct test_layer){.parameter_bytes = 64 * (1 + random_below(key, counter, 900)),
-                               .boundary_bytes = 64 * (1 + random_below(key + 1, counter, 20)),
-                               .activation_bytes = 64 * random_below(key + 2, counter, 90),
-                               .forward_ns = 1 + random_below(key + 3, counter, 100000),
-                               .backward_ns = 1 + random_below(key + 4, counter, 100000)};
-}
-
 /* What the planner makes of random jobs, by every policy. */
 static void test_planner_round_trips(void **state)
 {
@@ -104,6 +94,7 @@ static void test_planner_round_trips(void **state)
     uint32_t planned = 0;
     for (uint64_t n = 0; n < 40; n++) {
         uint64_t key = random_u64(seed, n);
+        struct test_random_layers layers = {key, 1};
         const char *policy = planner_policy_name(0);
         for (uint32_t p = 0; (policy = planner_policy_name(p)) != NULL; p++) {
             struct hardware hardware;
@@ -115,7 +106,7 @@ static void test_planner_round_trips(void **state)
             if (random_below(key, 2, 2) == 0)
                 test_profile_jobs(&jobs, 1 + (uint32_t)random_below(key, 3, 4),
                                   1 + (uint32_t)random_below(key, 4, 6),
-                                  1 + random_below(key, 5, 5), random_layer, &key);
+                                  1 + random_below(key, 5, 5), test_random_layer, &layers);
             else
                 test_gpt_jobs(&jobs, 1 + (uint32_t)random_below(key, 6, 3),
                               1 + (uint32_t)random_below(key, 7, 3), 8, 96,

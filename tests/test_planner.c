@@ -87,23 +87,6 @@ static void test_toy(void **state)
 
 /* --- every policy on random workloads ---------------------------------------------------------- */
 
-struct random_layers {
-    uint64_t key;
-    uint64_t copy_weight; /* how heavy parameters are beside computing */
-};
-
-static struct test_layer random_layer(void *context, uint32_t job, uint32_t layer)
-{
-    const struct random_layers *r = context;
-    uint64_t at = (uint64_t)job * 1000 + layer;
-    return (struct test_layer){
-        .parameter_bytes = 64 * (1 + random_below(r->key, at, 1000) * r->copy_weight),
-        .boundary_bytes = 64 * (1 + random_below(r->key + 1, at, 50)),
-        .activation_bytes = 64 * (1 + random_below(r->key + 2, at, 200)),
-        .forward_ns = 1000 + random_below(r->key + 3, at, 50000),
-        .backward_ns = 1000 + random_below(r->key + 4, at, 100000)};
-}
-
 static void test_random_workloads(void **state)
 {
     (void)state;
@@ -115,7 +98,7 @@ static void test_random_workloads(void **state)
         uint32_t layers = 1 + (uint32_t)random_below(key, 2, 6);
         uint64_t minibatches = 1 + random_below(key, 3, 5);
         uint64_t memory = 200000 + random_below(key, 4, 4000000);
-        struct random_layers r = {key, 1 + random_below(key, 5, 8)};
+        struct test_random_layers r = {key, 1 + random_below(key, 5, 8)};
         for (uint32_t p = 0; policy_at(p); p++) {
             struct hardware hardware;
             struct job_set jobs;
@@ -128,7 +111,7 @@ static void test_random_workloads(void **state)
                 .no_persistence = random_below(key, 8, 2) == 0,
                 .shards = (uint32_t)random_below(key, 7, 4)};
             test_hardware(&hardware, devices, memory, 1e10);
-            test_profile_jobs(&jobs, count, layers, minibatches, random_layer, &r);
+            test_profile_jobs(&jobs, count, layers, minibatches, test_random_layer, &r);
             double seconds = makespan(&hardware, &jobs, &options, &plan);
             if (seconds < HUGE_VAL) {
                 if (seconds < plan.lower_bound_s * (1 - 1e-9))
@@ -146,7 +129,7 @@ static void test_random_workloads(void **state)
 /* Without copies the longest-remaining rule is within (1 - 1/G) of the longest unit of the bound. */
 static struct test_layer light_layer(void *context, uint32_t job, uint32_t layer)
 {
-    struct test_layer t = random_layer(context, job, layer);
+    struct test_layer t = test_random_layer(context, job, layer);
     t.parameter_bytes = t.boundary_bytes = t.activation_bytes = 64;
     return t;
 }
@@ -160,7 +143,7 @@ static void test_lrtf_guarantee(void **state)
         uint32_t devices = 2 + (uint32_t)random_below(key, 0, 7);
         uint32_t count = 1 + (uint32_t)random_below(key, 1, 20);
         uint32_t layers = 2 + (uint32_t)random_below(key, 2, 5);
-        struct random_layers r = {key, 1};
+        struct test_random_layers r = {key, 1};
         struct hardware hardware;
         struct job_set jobs;
         struct plan plan;

@@ -55,22 +55,6 @@ static bool cut_make(struct cut *cut, const struct planner_options *options)
     return true;
 }
 
-struct random_layers {
-    uint64_t key, copy_weight;
-};
-
-static struct test_layer random_layer(void *context, uint32_t job, uint32_t layer)
-{
-    const struct random_layers *r = context;
-    uint64_t at = (uint64_t)job * 1000 + layer;
-    return (struct test_layer){
-        .parameter_bytes = 64 * (1 + random_below(r->key, at, 1000) * r->copy_weight),
-        .boundary_bytes = 64 * (1 + random_below(r->key + 1, at, 50)),
-        .activation_bytes = 64 * (1 + random_below(r->key + 2, at, 200)),
-        .forward_ns = 1000 + random_below(r->key + 3, at, 50000),
-        .backward_ns = 1000 + random_below(r->key + 4, at, 100000)};
-}
-
 /* The makespan of a random order on random devices. */
 static double random_order(const struct cut *cut, uint64_t key)
 {
@@ -101,7 +85,7 @@ static void bound_holds_for_any_order(void **state)
     for (uint32_t c = 0; c < 300; c++) {
         uint64_t key = random_mix(seed + c);
         struct cut cut = {0};
-        struct random_layers r = {key, 1 + random_below(key, 5, 20)};
+        struct test_random_layers r = {key, 1 + random_below(key, 5, 20)};
         struct planner_options options = {
             .activations = (uint32_t)random_below(key, 9, ACTIVATIONS_COUNT + 1),
             .optimizer = (uint32_t)random_below(key, 10, PLACE_COUNT + 1),
@@ -120,7 +104,7 @@ static void bound_holds_for_any_order(void **state)
                           1 + random_below(key, 3, 4));
         else
             test_profile_jobs(&cut.jobs, jobs, 1 + (uint32_t)random_below(key, 2, 6),
-                              1 + random_below(key, 3, 4), random_layer, &r);
+                              1 + random_below(key, 3, 4), test_random_layer, &r);
         if (c % 4 == 1) cut.jobs.jobs[0].optimizer.clip = 1;
         if (c % 4 == 1 && options.optimizer == PLACE_DEVICE) options.optimizer = PLANNER_AUTO;
         if (!cut_make(&cut, &options)) {
@@ -179,12 +163,12 @@ static void search_finds_the_best(void **state)
     for (uint32_t c = 0; c < cases; c++) {
         uint64_t key = random_mix(seed + c);
         struct cut cut = {0};
-        struct random_layers r = {key, 1 + random_below(key, 5, 20)};
+        struct test_random_layers r = {key, 1 + random_below(key, 5, 20)};
         struct planner_options options = {.activations = ACTIVATIONS_RECOMPUTE,
                                           .optimizer = PLACE_DEVICE,
                                           .no_persistence = true, .shards = 2};
         test_hardware(&cut.hardware, 1 + c % 2, 8000000, 1e9);
-        test_profile_jobs(&cut.jobs, c % 2 ? 2 : 3, 2, 1, random_layer, &r);
+        test_profile_jobs(&cut.jobs, c % 2 ? 2 : 3, 2, 1, test_random_layer, &r);
         assert_true(cut_make(&cut, &options));
         struct error err = {0};
         struct placing *start;
