@@ -8,7 +8,10 @@
 #define SPILLWAY_CLI_CLI_SOLVE_H
 
 #include "base/json_in.h"
+#include "base/json_out.h"
 #include "cli/cli.h"
+#include "planner/certify.h"
+#include "planner/milp.h"
 
 /* What was asked for; a kind that has no use for an option that was given refuses it. */
 struct cli_solve_request {
@@ -25,6 +28,39 @@ struct cli_solve_request {
 
 typedef enum status (*cli_solve)(struct cli *cli, const struct cli_solve_request *request,
                                  const struct json_input *input, struct error *err);
+
+/* --- what all kinds report ------------------------------------------------------------------- */
+
+/* The best schedule's value, in ticks, and what is proven of it. Strings are borrowed. */
+struct cli_solved {
+    const char *problem, *name;
+    const char *objective; /* NULL: the kind has one alone, which the report does not name */
+    enum certificate_status status;
+    int64_t value, bound;
+    double gap;
+    const char *bound_kind, *proof;
+};
+
+/* What that took, in seconds of each part. */
+struct cli_solve_work {
+    uint64_t iterations, nodes;
+    double bound_s, search_s, exact_s, solver_s;
+    const char *solver; /* NULL: none was asked */
+};
+
+/* The keys at the beginning of a report, and those of the work; the same for people: a line each for bound,
+ * proof and work. */
+void cli_solved_json(const struct cli_solved *solved, const struct cli_solve_request *request,
+                     struct json_out *json);
+void cli_solve_work_json(const struct cli_solve_work *work, struct json_out *json);
+void cli_solved_text(const struct cli_solved *solved, FILE *out);
+void cli_solve_work_text(const struct cli_solve_work *work, FILE *out);
+
+/* The integer program, to the files that were asked for. */
+MUST_CHECK enum status cli_solve_write_milp(const struct cli_solve_request *request,
+                                            const struct milp *milp, struct error *err);
+
+/* --- kinds ------------------------------------------------------------------------------------- */
 
 /* Shard schedules: planner/instance.h. */
 enum status solve_instance(struct cli *cli, const struct cli_solve_request *request,

@@ -14,8 +14,6 @@
 
 enum { ROWS_MAX = 128 }; /* of a table: more are for a program, which reads the schedule */
 
-static const char *const status_names[] = {"bound", "searched", "solved", "gap"};
-
 struct answer {
     const struct cli_solve_request *request;
     const struct chain *chain;
@@ -24,6 +22,19 @@ struct answer {
 };
 
 /* --- report ---------------------------------------------------------------------------------- */
+
+static struct cli_solved solved_of(const struct answer *a, char proof[CERTIFICATE_TEXT_BYTES])
+{
+    const struct chain_certificate *c = &a->certificate;
+    return (struct cli_solved){.problem = "chain",
+                               .name = a->chain->name,
+                               .status = c->status,
+                               .value = c->value,
+                               .bound = c->bound,
+                               .gap = chain_certificate_gap(c),
+                               .bound_kind = c->proved_by,
+                               .proof = chain_certificate_text(c, proof)};
+}
 
 /* Layers that are treated alike one behind the other share a row. */
 static enum status print_layers(const struct answer *a, FILE *out, struct error *err)
@@ -67,6 +78,7 @@ static enum status report_text(struct cli *cli, const struct answer *a, struct e
 {
     const struct chain_certificate *c = &a->certificate;
     char text[CERTIFICATE_TEXT_BYTES];
+    struct cli_solved solved = solved_of(a, text);
     FILE *out = cli->out;
     fprintf(out, "%s: %u layers, %" PRId64 " ticks of computation, %" PRIu64 " bytes of memory\n\n",
             a->chain->name, a->chain->layer_count, a->chain->compute, a->chain->memory);
@@ -74,8 +86,7 @@ static enum status report_text(struct cli *cli, const struct answer *a, struct e
     fputc('\n', out);
     if (print_rules(a, out, err)) return err->status;
     fprintf(out, "\nmakespan   %" PRId64 "\n", c->value);
-    fprintf(out, "bound      %" PRId64 ", gap %.2f %%\n", c->bound, 100 * chain_certificate_gap(c));
-    fprintf(out, "proof      %s\n", chain_certificate_text(c, text));
+    cli_solved_text(&solved, out);
     fprintf(out, "work       %" PRIu64 " states, %" PRIu64 " nodes, %.3f s\n", c->states, c->nodes, c->seconds);
     return STATUS_OK;
 }
@@ -84,18 +95,10 @@ static enum status report_json(struct cli *cli, const struct answer *a, struct e
 {
     const struct chain_certificate *c = &a->certificate;
     char text[CERTIFICATE_TEXT_BYTES];
+    struct cli_solved solved = solved_of(a, text);
     struct json_out *json;
     if (cli_report_begin(cli, "solve", &json, err)) return err->status;
-    json_out_string(json, "file", a->request->path);
-    json_out_string(json, "problem", "chain");
-    json_out_string(json, "name", a->chain->name);
-    json_out_string(json, "status", status_names[c->status]);
-    json_out_u64(json, "value", (uint64_t)c->value);
-    json_out_u64(json, "bound", (uint64_t)c->bound);
-    json_out_double(json, "gap", chain_certificate_gap(c));
-    json_out_bool(json, "optimal", c->status != CERTIFICATE_GAP);
-    json_out_string(json, "bound_kind", c->proved_by);
-    json_out_string(json, "proof", chain_certificate_text(c, text));
+    cli_solved_json(&solved, a->request, json);
     json_out_u64(json, "compute_ticks", (uint64_t)a->chain->compute);
     json_out_u64(json, "states", c->states);
     json_out_u64(json, "nodes", c->nodes);
@@ -122,11 +125,9 @@ static enum status write_model(const struct answer *a, struct error *err)
 {
     struct milp *milp = chain_fluid(a->chain, NULL);
     if (!milp) return error_memory(err, "an integer program", 0);
-    if (a->request->lp && milp_write_lp(milp, a->request->lp, err)) goto out;
-    if (a->request->mps && milp_write_mps(milp, a->request->mps, err)) goto out;
-out:
+    enum status status = cli_solve_write_milp(a->request, milp, err);
     milp_destroy(milp);
-    return err->status;
+    return status;
 }
 
 static enum status write_files(const struct answer *a, struct error *err)

@@ -18,8 +18,6 @@
 
 enum { ROWS_MAX = 32 }; /* of a table: more are for a program, which reads the timetable */
 
-static const char *const status_names[] = {"bound", "searched", "solved", "gap"};
-
 struct answer {
     const struct cli_solve_request *request;
     const struct instance *in;
@@ -53,6 +51,31 @@ static struct device_figures device_figures(const struct answer *a, uint32_t dev
 }
 
 /* --- report ---------------------------------------------------------------------------------- */
+
+static struct cli_solved solved_of(const struct answer *a, char proof[CERTIFICATE_TEXT_BYTES])
+{
+    const struct certificate *c = &a->certificate;
+    return (struct cli_solved){.problem = "instance",
+                               .name = a->in->name,
+                               .objective = instance_objective_names[a->in->objective],
+                               .status = c->status,
+                               .value = c->value,
+                               .bound = c->bound,
+                               .gap = certificate_gap(c),
+                               .bound_kind = instance_bound_names[c->proved_by],
+                               .proof = certificate_text(a->in, c, proof)};
+}
+
+static struct cli_solve_work work_of(const struct certificate *c)
+{
+    return (struct cli_solve_work){.iterations = c->iterations,
+                                   .nodes = c->nodes,
+                                   .bound_s = c->bound_s,
+                                   .search_s = c->search_s,
+                                   .exact_s = c->exact_s,
+                                   .solver_s = c->solver_s,
+                                   .solver = c->solver};
+}
 
 static enum status print_devices(struct answer *a, FILE *out, struct error *err)
 {
@@ -93,15 +116,12 @@ static enum status print_jobs(const struct answer *a, FILE *out, struct error *e
     return STATUS_OK;
 }
 
-static double seconds(const struct certificate *c)
-{
-    return c->bound_s + c->search_s + c->exact_s + c->solver_s;
-}
-
 static enum status report_text(struct cli *cli, struct answer *a, struct error *err)
 {
     const struct certificate *c = &a->certificate;
     char text[CERTIFICATE_TEXT_BYTES];
+    struct cli_solved solved = solved_of(a, text);
+    struct cli_solve_work work = work_of(c);
     FILE *out = cli->out;
     fprintf(out, "%s: %u jobs, %u tasks on %u devices\n\n", a->in->name, a->in->job_count, a->in->task_count,
             a->in->device_count);
@@ -109,12 +129,8 @@ static enum status report_text(struct cli *cli, struct answer *a, struct error *
     fputc('\n', out);
     if (print_jobs(a, out, err)) return err->status;
     fprintf(out, "\n%-9s  %" PRId64 "\n", instance_objective_names[a->in->objective], c->value);
-    fprintf(out, "bound      %" PRId64 ", gap %.2f %%\n", c->bound, 100 * certificate_gap(c));
-    fprintf(out, "proof      %s\n", certificate_text(a->in, c, text));
-    fprintf(out, "work       %u iterations of the search, %" PRIu64 " nodes, %.3f s", c->iterations, c->nodes,
-            seconds(c));
-    if (c->solver) fprintf(out, ", of them %.3f s of '%s'", c->solver_s, c->solver);
-    fputc('\n', out);
+    cli_solved_text(&solved, out);
+    cli_solve_work_text(&work, out);
     return STATUS_OK;
 }
 
@@ -122,24 +138,12 @@ static enum status report_json(struct cli *cli, struct answer *a, struct error *
 {
     const struct certificate *c = &a->certificate;
     char text[CERTIFICATE_TEXT_BYTES];
+    struct cli_solved solved = solved_of(a, text);
+    struct cli_solve_work work = work_of(c);
     struct json_out *json;
     if (cli_report_begin(cli, "solve", &json, err)) return err->status;
-    json_out_string(json, "file", a->request->path);
-    json_out_string(json, "problem", "instance");
-    json_out_string(json, "name", a->in->name);
-    json_out_string(json, "objective", instance_objective_names[a->in->objective]);
-    json_out_string(json, "status", status_names[c->status]);
-    json_out_u64(json, "value", (uint64_t)c->value);
-    json_out_u64(json, "bound", (uint64_t)c->bound);
-    json_out_double(json, "gap", certificate_gap(c));
-    json_out_bool(json, "optimal", c->status != CERTIFICATE_GAP);
-    json_out_string(json, "bound_kind", instance_bound_names[c->proved_by]);
-    json_out_string(json, "proof", certificate_text(a->in, c, text));
-    json_out_u64(json, "iterations", c->iterations);
-    json_out_u64(json, "nodes", c->nodes);
-    json_out_double(json, "bound_s", c->bound_s);
-    json_out_double(json, "search_s", c->search_s);
-    json_out_double(json, "exact_s", c->exact_s);
+    cli_solved_json(&solved, a->request, json);
+    cli_solve_work_json(&work, json);
     if (c->solver) {
         json_out_string(json, "solver", c->solver);
         json_out_string(json, "formulation", c->formulation);
@@ -178,8 +182,7 @@ static enum status write_model(const struct answer *a, struct error *err)
     if (instance_bounds_make(a->in, &bounds, err) ||
         formulation_create(a->in, &bounds, kind, a->certificate.value, &f, err))
         goto out;
-    if (a->request->lp && milp_write_lp(formulation_milp(f), a->request->lp, err)) goto out;
-    if (a->request->mps && milp_write_mps(formulation_milp(f), a->request->mps, err)) goto out;
+    if (cli_solve_write_milp(a->request, formulation_milp(f), err)) goto out;
 out:
     formulation_destroy(f);
     instance_bounds_release(&bounds);

@@ -21,8 +21,6 @@
 
 enum { ROWS_MAX = 64 }; /* of a table: more are for a program, which reads the schedule */
 
-static const char *const status_names[] = {"bound", "searched", "solved", "gap"};
-
 struct answer {
     const struct cli_solve_request *request;
     const struct spase *in;
@@ -43,12 +41,32 @@ static double busy(const struct answer *a)
     return area / ((double)a->in->device_count * (double)a->schedule.makespan);
 }
 
-static double seconds(const struct spase_certificate *c)
+/* --- report ---------------------------------------------------------------------------------- */
+
+static struct cli_solved solved_of(const struct answer *a, char proof[CERTIFICATE_TEXT_BYTES])
 {
-    return c->bound_s + c->search_s + c->exact_s + c->solver_s;
+    const struct spase_certificate *c = &a->certificate;
+    return (struct cli_solved){.problem = "spase",
+                               .name = a->in->name,
+                               .objective = "makespan",
+                               .status = c->status,
+                               .value = c->value,
+                               .bound = c->bound,
+                               .gap = spase_certificate_gap(c),
+                               .bound_kind = spase_proof_names[c->proved_by],
+                               .proof = spase_certificate_text(c, proof)};
 }
 
-/* --- report ---------------------------------------------------------------------------------- */
+static struct cli_solve_work work_of(const struct spase_certificate *c)
+{
+    return (struct cli_solve_work){.iterations = c->iterations,
+                                   .nodes = c->nodes,
+                                   .bound_s = c->bound_s,
+                                   .search_s = c->search_s,
+                                   .exact_s = c->exact_s,
+                                   .solver_s = c->solver_s,
+                                   .solver = c->solver};
+}
 
 static enum status print_jobs(const struct answer *a, FILE *out, struct error *err)
 {
@@ -73,21 +91,19 @@ static enum status report_text(struct cli *cli, const struct answer *a, struct e
 {
     const struct spase_certificate *c = &a->certificate;
     char text[CERTIFICATE_TEXT_BYTES], share[CLI_PERCENT_BYTES];
+    struct cli_solved solved = solved_of(a, text);
+    struct cli_solve_work work = work_of(c);
     FILE *out = cli->out;
     fprintf(out, "%s: %u jobs on %u devices of %u nodes\n\n", a->in->name, a->in->job_count, a->in->device_count,
             a->in->node_count);
     if (print_jobs(a, out, err)) return err->status;
     fprintf(out, "\nmakespan   %" PRId64 ", devices busy %s; with a whole node for each job %" PRId64 "\n", c->value,
             cli_percent(busy(a), share), a->one_by_one);
-    fprintf(out, "bound      %" PRId64 ", gap %.2f %%\n", c->bound, 100 * spase_certificate_gap(c));
-    fprintf(out, "proof      %s\n", spase_certificate_text(c, text));
+    cli_solved_text(&solved, out);
     if (a->request->interval > 0)
         fprintf(out, "replanned  %u times, looked at %u times: makespan %" PRId64 "\n", a->course.replans,
                 a->course.intervals, a->course.makespan);
-    fprintf(out, "work       %" PRIu64 " iterations of the search, %" PRIu64 " nodes, %.3f s", c->iterations, c->nodes,
-            seconds(c));
-    if (c->solver) fprintf(out, ", of them %.3f s of '%s'", c->solver_s, c->solver);
-    fputc('\n', out);
+    cli_solve_work_text(&work, out);
     return STATUS_OK;
 }
 
@@ -95,19 +111,11 @@ static enum status report_json(struct cli *cli, const struct answer *a, struct e
 {
     const struct spase_certificate *c = &a->certificate;
     char text[CERTIFICATE_TEXT_BYTES];
+    struct cli_solved solved = solved_of(a, text);
+    struct cli_solve_work work = work_of(c);
     struct json_out *json;
     if (cli_report_begin(cli, "solve", &json, err)) return err->status;
-    json_out_string(json, "file", a->request->path);
-    json_out_string(json, "problem", "spase");
-    json_out_string(json, "name", a->in->name);
-    json_out_string(json, "objective", "makespan");
-    json_out_string(json, "status", status_names[c->status]);
-    json_out_u64(json, "value", (uint64_t)c->value);
-    json_out_u64(json, "bound", (uint64_t)c->bound);
-    json_out_double(json, "gap", spase_certificate_gap(c));
-    json_out_bool(json, "optimal", c->status != CERTIFICATE_GAP);
-    json_out_string(json, "bound_kind", spase_proof_names[c->proved_by]);
-    json_out_string(json, "proof", spase_certificate_text(c, text));
+    cli_solved_json(&solved, a->request, json);
     json_out_u64(json, "one_by_one", (uint64_t)a->one_by_one);
     if (a->request->interval > 0) {
         json_out_object_begin(json, "introspection", true);
@@ -117,11 +125,7 @@ static enum status report_json(struct cli *cli, const struct answer *a, struct e
         json_out_object_end(json);
     }
     json_out_double(json, "busy", busy(a));
-    json_out_u64(json, "iterations", c->iterations);
-    json_out_u64(json, "nodes", c->nodes);
-    json_out_double(json, "bound_s", c->bound_s);
-    json_out_double(json, "search_s", c->search_s);
-    json_out_double(json, "exact_s", c->exact_s);
+    cli_solve_work_json(&work, json);
     if (c->solver) {
         json_out_string(json, "solver", c->solver);
         json_out_u64(json, "solver_nodes", c->solver_nodes);
@@ -144,8 +148,7 @@ static enum status write_files(const struct answer *a, struct error *err)
         return err->status;
     if (!a->request->lp && !a->request->mps) return STATUS_OK;
     if (spase_formulation_create(a->in, SPASE_FLOW, c->bound, c->value, &f, err) ||
-        (a->request->lp && milp_write_lp(spase_formulation_milp(f), a->request->lp, err)) ||
-        (a->request->mps && milp_write_mps(spase_formulation_milp(f), a->request->mps, err))) {} /* told in err */
+        cli_solve_write_milp(a->request, spase_formulation_milp(f), err)) {} /* told in err */
     spase_formulation_destroy(f);
     return err->status;
 }
