@@ -53,7 +53,7 @@ double measure_best_product(const struct device_type *type, enum kernel forward)
 double measure_step_bandwidth(const struct compute_profile *profile);
 double measure_shortest(const struct compute_profile *profile);
 
-/* --- one computing device: kernels with operands as in training (measure_kernels.c) ------------- */
+/* --- one computing device: kernels with operands as in training (measure_bench.h, measure_kernels.c) */
 
 struct bench; /* opaque: a device, and memory for operands in its arena */
 
