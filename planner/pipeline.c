@@ -155,6 +155,13 @@ static void append_h1(struct clock *c, uint32_t stage)
     for (uint32_t k = 0; k < stage; k++) append(c, stage, PIPELINE_WEIGHT, 0);
 }
 
+/* Both halves of a backward pass, one behind the other. */
+static void append_backward(struct clock *c, uint32_t stage, uint32_t chunk)
+{
+    append(c, stage, PIPELINE_INPUT, chunk);
+    append(c, stage, PIPELINE_WEIGHT, chunk);
+}
+
 /* zb-v, with chunk 0 on the way there and 1 on the way back. */
 static void append_v(struct clock *c, uint32_t stage)
 {
@@ -168,25 +175,19 @@ static void append_v(struct clock *c, uint32_t stage)
     }
     for (uint32_t k = 0; k < rest; k++) {
         append(c, stage, PIPELINE_FORWARD, 1);
-        append(c, stage, PIPELINE_INPUT, 1);
-        append(c, stage, PIPELINE_WEIGHT, 1);
+        append_backward(c, stage, 1);
     }
     while (back[PIPELINE_FORWARD] < m) {
         if (there[PIPELINE_FORWARD] < m) append(c, stage, PIPELINE_FORWARD, 0);
-        append(c, stage, PIPELINE_INPUT, 0);
-        append(c, stage, PIPELINE_WEIGHT, 0);
+        append_backward(c, stage, 0);
         append(c, stage, PIPELINE_FORWARD, 1);
-        append(c, stage, PIPELINE_INPUT, 1);
-        append(c, stage, PIPELINE_WEIGHT, 1);
+        append_backward(c, stage, 1);
     }
     for (uint32_t k = 0; k < stage; k++) {
         append(c, stage, PIPELINE_INPUT, 0);
         append(c, stage, PIPELINE_INPUT, 1);
     }
-    for (uint32_t k = 0; k < rest; k++) {
-        append(c, stage, PIPELINE_INPUT, 0);
-        append(c, stage, PIPELINE_WEIGHT, 0);
-    }
+    for (uint32_t k = 0; k < rest; k++) append_backward(c, stage, 0);
     while (back[PIPELINE_WEIGHT] < m) append(c, stage, PIPELINE_WEIGHT, 1);
     while (there[PIPELINE_WEIGHT] < m) append(c, stage, PIPELINE_WEIGHT, 0);
 }

@@ -21,20 +21,11 @@
 #include "base/size.h"
 #include "models/network.h"
 #include "tests/support_models.h"
+#include "tests/support_parallel.h"
 #include "tests/support_seed.h"
 
 static const struct state_format adamw = {.optimizer = OPTIMIZER_ADAMW};
 static const struct state_format sgd = {.optimizer = OPTIMIZER_SGD};
-
-static struct network preset(const char *name)
-{
-    struct arena arena = {0}; /* presets need nothing from it */
-    struct network network = {0};
-    struct error err = {0};
-    if (network_find(name, &arena, &network, &err) != STATUS_OK) fail_msg("%s", err.text);
-    arena_release(&arena);
-    return network;
-}
 
 /* --- parameters ----------------------------------------------------------------------------- */
 
@@ -86,7 +77,7 @@ static void parameter_counts_are_the_published_ones(void **state)
         {"llama-tiny-bytes", 32768 + 4 * 196864 + 128},
     };
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
-        struct network network = preset(rows[i].name);
+        struct network network = support_preset(rows[i].name);
         uint64_t found = network_parameters(&network);
         if (found != rows[i].parameters)
             fail_msg("%s has %" PRIu64 " and not %" PRIu64, rows[i].name, found,
@@ -99,7 +90,7 @@ static void layers_add_up_and_presets_say_their_source(void **state)
 {
     (void)state;
     for (uint32_t p = 0; network_preset_name(p); p++) {
-        struct network n = preset(network_preset_name(p));
+        struct network n = support_preset(network_preset_name(p));
         assert_string_equal(n.name, network_preset_name(p));
         assert_non_null(network_preset_source(p));
         assert_int_equal(n.layer_count, n.blocks + 2);
@@ -174,7 +165,7 @@ static void gpt2_tensors_have_the_names_and_shapes_of_the_file(void **state)
         {"ln_f.bias", 768, 0, INIT_ZERO, false},
         {"lm_head.weight", 50257, 768, INIT_NORMAL, true},
     };
-    struct network n = preset("gpt2");
+    struct network n = support_preset("gpt2");
     check_tensors(&n, 0, embedding, 2);
     check_tensors(&n, 4, block, 12);
     check_tensors(&n, 13, head, 2);
@@ -204,7 +195,7 @@ static void llama_tensors_have_the_names_and_shapes_of_the_file(void **state)
         {"model.norm.weight", 2048, 0, INIT_ONE, false},
         {"lm_head.weight", 128256, 2048, INIT_NORMAL, true},
     };
-    struct network n = preset("llama-3.2-1b");
+    struct network n = support_preset("llama-3.2-1b");
     check_tensors(&n, 0, embedding, 1);
     check_tensors(&n, 16, block, 9);
     check_tensors(&n, 17, head, 1);
@@ -216,7 +207,7 @@ static void llama_tensors_have_the_names_and_shapes_of_the_file(void **state)
 static void rotary_frequencies(void **state)
 {
     (void)state;
-    struct rope rope = preset("llama-3.2-1b").rope;
+    struct rope rope = support_preset("llama-3.2-1b").rope;
     assert_true(rope_frequency(&rope, 0, 64) == 1);
     /* 8192 * 500000^(-10/64) / 2 pi = 167.8 turns: more than 4, left alone */
     double f = pow(500000, -10.0 / 64);
@@ -239,7 +230,7 @@ static void encoders_have_the_names_of_their_files(void **state)
 {
     (void)state;
     struct tensor_spec tensors[LAYER_TENSORS_MAX];
-    struct network bert = preset("bert-base"), vit = preset("vit-base");
+    struct network bert = support_preset("bert-base"), vit = support_preset("vit-base");
     assert_int_equal(network_layer_tensors(&bert, 12, tensors), 16);
     assert_string_equal(tensors[0].name, "bert.encoder.layer.11.attention.self.query.weight");
     assert_string_equal(tensors[15].name, "bert.encoder.layer.11.output.LayerNorm.bias");
@@ -256,7 +247,7 @@ static void encoders_have_the_names_of_their_files(void **state)
 static void tokens_per_sample(void **state)
 {
     (void)state;
-    struct network gpt2 = preset("gpt2"), vit = preset("vit-huge"), hydra = preset("hydra-vit-1b");
+    struct network gpt2 = support_preset("gpt2"), vit = support_preset("vit-huge"), hydra = support_preset("hydra-vit-1b");
     assert_int_equal(network_tokens(&gpt2, 77), 77);
     assert_int_equal(network_tokens(&vit, 77), 257); /* (224 / 14)^2 + 1 */
     assert_int_equal(network_tokens(&hydra, 0), 17);
@@ -328,7 +319,7 @@ static void both_spellings_of_llama_are_read(void **state)
     assert_memory_equal(&four, &five, sizeof four);
     assert_int_equal(four.rope.kind, ROPE_LLAMA3);
     assert_int_equal(four.head_width, 64);
-    struct network known = preset("llama-3.2-1b");
+    struct network known = support_preset("llama-3.2-1b");
     memcpy(four.name, known.name, sizeof four.name);
     assert_memory_equal(&four, &known, sizeof known);
     check_parses("{\"model_type\": \"llama\", \"num_key_value_heads\": null, \"rope_scaling\": null}",
@@ -575,15 +566,15 @@ static void presets_survive_writing(void **state)
 {
     (void)state;
     for (uint32_t p = 0; network_preset_name(p); p++) {
-        struct network n = preset(network_preset_name(p));
+        struct network n = support_preset(network_preset_name(p));
         check_round_trip(&n);
     }
-    struct network odd = preset("gpt2");
+    struct network odd = support_preset("gpt2");
     odd.tied_head = odd.gelu_tanh = false;
     odd.ff_width = 1000;
     odd.norm_epsilon = 1.25e-6;
     check_round_trip(&odd);
-    struct network pooled = preset("bert-base");
+    struct network pooled = support_preset("bert-base");
     pooled.pooler = true;
     check_round_trip(&pooled);
 }
@@ -683,7 +674,7 @@ static void a_gpt2_step_has_the_flops_of_the_literature(void **state)
     (void)state;
     static const char *const names[] = {"gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"};
     for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
-        struct network n = preset(names[i]);
+        struct network n = support_preset(names[i]);
         double b = 3, t = 640, c = (double)n.width, l = (double)n.blocks, v = (double)n.vocabulary;
         double forward = 24 * b * t * l * c * c * (1 + t / (12 * c) + v / (12 * l * c));
         assert_close(pass_flops(&n, PASS_FORWARD, 3, 640), forward);
@@ -697,7 +688,7 @@ static void a_gpt2_step_has_the_flops_of_the_literature(void **state)
 static void a_llama_step_has_two_flops_a_parameter(void **state)
 {
     (void)state;
-    struct network n = preset("llama-2-7b");
+    struct network n = support_preset("llama-2-7b");
     double products = 6738415616.0 - 32000.0 * 4096 - 65 * 4096.0, t = 512, rows = 3 * t;
     double forward = rows * (2 * products + 32 * 2 * t * 4096.0);
     assert_close(pass_flops(&n, PASS_FORWARD, 3, 512), forward);
@@ -708,7 +699,7 @@ static void a_llama_step_has_two_flops_a_parameter(void **state)
 static void a_bert_step_has_the_flops_of_the_literature(void **state)
 {
     (void)state;
-    struct network n = preset("bert-large");
+    struct network n = support_preset("bert-large");
     double b = 5, t = 384, c = 1024, l = 24, v = 30522;
     double step = 72 * b * t * l * c * c * (1 + t / (6 * c) + v / (12 * l * c)) + 6 * b * t * c * c;
     assert_close(pass_flops(&n, PASS_FORWARD, 5, 384) + pass_flops(&n, PASS_BACKWARD, 5, 384),
@@ -720,7 +711,7 @@ static void a_bert_step_has_the_flops_of_the_literature(void **state)
 static void a_vit_step_has_the_flops_of_the_literature(void **state)
 {
     (void)state;
-    struct network n = preset("vit-base");
+    struct network n = support_preset("vit-base");
     double b = 5, t = 197, c = 768, l = 12;
     double step = 72 * b * t * l * c * c * (1 + t / (6 * c)) + 4 * b * 196 * c * 768 +
                   6 * b * 1000 * c;
@@ -802,7 +793,7 @@ static void kernels_of_gpt2_by_hand(void **state)
         {KERNEL_EMBED_BACKWARD, 1, 192, 768, 51281}};
     static const struct work_item update[] = {{KERNEL_ADAMW, 1, 7087872, 0, 0}};
     static const struct work_item head_update[] = {{KERNEL_ADAMW, 1, 1536, 0, 0}};
-    struct network n = preset("gpt2");
+    struct network n = support_preset("gpt2");
     check_items(&n, 1, PASS_FORWARD, forward, ARRAY_COUNT(forward));
     check_items(&n, 1, PASS_BACKWARD, backward, ARRAY_COUNT(backward));
     check_items(&n, 1, PASS_UPDATE, update, 1);
@@ -833,7 +824,7 @@ static void kernels_of_llama_by_hand(void **state)
         {KERNEL_SWIGLU_BACKWARD, 1, 192, 8192, 0}};
     static const struct work_item embedding_backward[] = {
         {KERNEL_EMBED_BACKWARD, 1, 192, 2048, 128256}}; /* no positions */
-    struct network n = preset("llama-3.2-1b");
+    struct network n = support_preset("llama-3.2-1b");
     check_items(&n, 3, PASS_FORWARD, forward, ARRAY_COUNT(forward));
     check_items(&n, 3, PASS_BACKWARD, backward, ARRAY_COUNT(backward));
     check_items(&n, 0, PASS_BACKWARD, embedding_backward, 1);
@@ -866,7 +857,7 @@ static void kernels_of_vit_by_hand(void **state)
         {KERNEL_MATMUL_INPUT, 1, 2, 1024, 1000}, {KERNEL_MATMUL_WEIGHT, 1, 1000, 1024, 2},
         {KERNEL_BIAS_BACKWARD, 1, 2, 1000, 0}, {KERNEL_NORM_BACKWARD, 1, 2, 1024, 0},
         {KERNEL_GATHER, 1, 394, 1024, 0}}; /* nothing for the other tokens */
-    struct network n = preset("vit-large");
+    struct network n = support_preset("vit-large");
     check_items(&n, 0, PASS_FORWARD, embedding_forward, ARRAY_COUNT(embedding_forward));
     check_items(&n, 0, PASS_BACKWARD, embedding_backward, ARRAY_COUNT(embedding_backward));
     check_items(&n, 1, PASS_FORWARD, block_forward, ARRAY_COUNT(block_forward));
@@ -895,7 +886,7 @@ static void a_pooler_works_on_samples(void **state)
         {KERNEL_EMBED_BACKWARD, 1, 192, 768, 30522 + 512},
         {KERNEL_EMBED_BACKWARD, 1, 192, 768, 2},
     };
-    struct network n = preset("bert-base");
+    struct network n = support_preset("bert-base");
     n.pooler = true;
     check_items(&n, 13, PASS_FORWARD, head_forward, ARRAY_COUNT(head_forward));
     check_items(&n, 0, PASS_BACKWARD, embedding_backward, ARRAY_COUNT(embedding_backward));
@@ -913,7 +904,7 @@ static void logits_exist_in_pieces(void **state)
         {32000, 524, 524},  {32000, 525, 263},  {256, 65536, 65536}, {256, 65537, 32769},
         {1, 1 << 24, 1 << 24}, {1 << 24, UINT64_C(1) << 31, 512},
     };
-    struct network n = preset("gpt2");
+    struct network n = support_preset("gpt2");
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         n.vocabulary = cases[i].vocabulary;
         assert_int_equal(network_logit_rows(&n, cases[i].rows), cases[i].expected);
@@ -947,10 +938,10 @@ static void work_of_words_is_that_of_their_pieces(void **state)
         {KERNEL_MATMUL_WEIGHT, 1, 768, 768, 1098},  {KERNEL_BIAS_BACKWARD, 1, 1098, 768, 0},
         {KERNEL_NORM_BACKWARD, 1, 1098, 768, 0},    {KERNEL_GELU_BACKWARD, 1, 1098, 768, 0},
     };
-    struct network n = preset("gpt2");
+    struct network n = support_preset("gpt2");
     check_items_of(&n, 13, PASS_FORWARD, 1, 1030, forward, ARRAY_COUNT(forward));
     check_items_of(&n, 13, PASS_BACKWARD, 1, 1030, backward, ARRAY_COUNT(backward));
-    n = preset("bert-base"); /* 64 MiB are 549 rows */
+    n = support_preset("bert-base"); /* 64 MiB are 549 rows */
     check_items_of(&n, 13, PASS_BACKWARD, 3, 366, masked, ARRAY_COUNT(masked));
 }
 
@@ -976,7 +967,7 @@ static void long_names_keep_their_end(void **state)
 static void equal_products_are_one_item(void **state)
 {
     (void)state;
-    struct network n = preset("hydra-bert-1b"); /* F = C: all six products are equal */
+    struct network n = support_preset("hydra-bert-1b"); /* F = C: all six products are equal */
     struct work_item items[LAYER_WORK_MAX];
     uint32_t count = network_layer_work(&n, 5, PASS_FORWARD, 4, 128, sgd, items);
     const struct work_item *square =

@@ -28,21 +28,38 @@ static void check_within(const char *what, double found, double published, doubl
 
 /* --- kernels by hand -------------------------------------------------------------------------- */
 
+/* Each of `expected` is among `items`; both have `count` entries of `size` bytes. `missing` fails. */
+static void check_all(const void *items, const void *expected, uint32_t count, size_t size,
+                      bool (*same)(const void *, const void *), void (*missing)(const void *))
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const char *wanted = (const char *)expected + i * size;
+        uint32_t j = 0;
+        while (j < count && !same((const char *)items + j * size, wanted)) j++;
+        if (j == count) missing(wanted);
+    }
+}
+
+static bool same_item(const void *left, const void *right)
+{
+    const struct work_item *a = left, *b = right;
+    return a->kernel == b->kernel && a->m == b->m && a->n == b->n && a->k == b->k &&
+           a->count == b->count;
+}
+
+static void missing_item(const void *item)
+{
+    const struct work_item *e = item;
+    fail_msg("no %" PRIu32 " times %s %" PRIu64 " %" PRIu64 " %" PRIu64, e->count,
+             kernel_names[e->kernel], e->m, e->n, e->k);
+}
+
 static void check_items(const struct job *job, struct parallel_layers layers, enum parallel_pass pass,
                         const struct work_item *expected, uint32_t count)
 {
     struct work_item items[PARALLEL_WORK_MAX];
     assert_int_equal(parallel_work(job, layers, pass, items), count);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct work_item *e = &expected[i];
-        uint32_t j = 0;
-        while (j < count && (items[j].kernel != e->kernel || items[j].m != e->m || items[j].n != e->n ||
-                             items[j].k != e->k || items[j].count != e->count))
-            j++;
-        if (j == count)
-            fail_msg("no %" PRIu32 " times %s %" PRIu64 " %" PRIu64 " %" PRIu64, e->count,
-                     kernel_names[e->kernel], e->m, e->n, e->k);
-    }
+    check_all(items, expected, count, sizeof *items, same_item, missing_item);
 }
 
 #define CHECK_ITEMS(job, layers, pass, list) check_items(job, layers, pass, list, ARRAY_COUNT(list))
@@ -189,21 +206,26 @@ static void profiles_have_durations(void **state)
 
 /* --- collectives by hand ---------------------------------------------------------------------- */
 
+static bool same_exchange(const void *left, const void *right)
+{
+    const struct parallel_collective *a = left, *b = right;
+    return a->kind == b->kind && a->count == b->count && a->bytes == b->bytes &&
+           a->overlaps == b->overlaps;
+}
+
+static void missing_exchange(const void *item)
+{
+    const struct parallel_collective *e = item;
+    fail_msg("no %" PRIu32 " times %s of %" PRIu64, e->count, collective_kind_names[e->kind],
+             e->bytes);
+}
+
 static void check_exchange(const struct job *job, struct parallel_layers layers, enum parallel_pass pass,
                            const struct parallel_collective *expected, uint32_t count)
 {
     struct parallel_collective items[PARALLEL_COLLECTIVES_MAX];
     assert_int_equal(parallel_collectives(job, layers, pass, items), count);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct parallel_collective *e = &expected[i];
-        uint32_t j = 0;
-        while (j < count && (items[j].kind != e->kind || items[j].count != e->count ||
-                             items[j].bytes != e->bytes || items[j].overlaps != e->overlaps))
-            j++;
-        if (j == count)
-            fail_msg("no %" PRIu32 " times %s of %" PRIu64, e->count,
-                     collective_kind_names[e->kind], e->bytes);
-    }
+    check_all(items, expected, count, sizeof *items, same_exchange, missing_exchange);
 }
 
 #define CHECK_EXCHANGE(job, layers, pass, list) check_exchange(job, layers, pass, list, ARRAY_COUNT(list))
