@@ -19,7 +19,8 @@
 /* Below this a gap is rounding. */
 static const double gap_nothing = 1e-9;
 
-double cli_gap(double makespan_s, double lower_bound_s)
+/* Makespan over bound, minus one; 0 when there is no bound. */
+static double gap_over(double makespan_s, double lower_bound_s)
 {
     return lower_bound_s > 0 ? makespan_s / lower_bound_s - 1 : 0;
 }
@@ -261,7 +262,7 @@ static void print_speed(FILE *out, double tokens_per_s, double samples_per_s, do
 static void print_order(FILE *out, const struct plan *plan)
 {
     char bound[QUANTITY_TEXT_BYTES], tried[QUANTITY_TEXT_BYTES];
-    double gap = cli_gap(plan->estimated_makespan_s, plan->order.bound_s);
+    double gap = gap_over(plan->estimated_makespan_s, plan->order.bound_s);
     fprintf(out, "order        ");
     if (plan->order.tried > 1)
         fprintf(out, "the best of %s; ",
@@ -279,7 +280,7 @@ static void print_times(FILE *out, const struct cli_plan_report *report)
     const struct cli_prediction *prediction = report->prediction;
     char text[QUANTITY_TEXT_BYTES], other[QUANTITY_TEXT_BYTES];
     double makespan_s = prediction->result.makespan_s;
-    double gap = cli_gap(makespan_s, plan->lower_bound_s);
+    double gap = gap_over(makespan_s, plan->lower_bound_s);
     fprintf(out, "makespan     %s simulated (%s by the planner's own clock)\n",
             quantity_text(makespan_s, DIMENSION_SECONDS, text),
             quantity_text(plan->estimated_makespan_s, DIMENSION_SECONDS, other));
@@ -317,7 +318,7 @@ static enum status print_policies(struct cli *cli, const struct cli_plan_report 
         cli_table_cell(&table, "%s", quantity_text(outcome->makespan_s, DIMENSION_SECONDS, text));
         cli_table_cell(&table, "%.4g", outcome->tokens_per_s);
         cli_table_cell(&table, "%.1f %%",
-                       100 * cli_gap(outcome->makespan_s, outcome->lower_bound_s));
+                       100 * gap_over(outcome->makespan_s, outcome->lower_bound_s));
         cli_table_cell(&table, "%.1f %%", 100 * outcome->compute_share);
         cli_table_cell(&table, "%s", i == report->best ? "best" : "");
     }
@@ -463,7 +464,7 @@ static void policies_json(struct json_out *json, const struct cli_plan_report *r
             json_out_double(json, "makespan_s", outcome->makespan_s);
             json_out_double(json, "estimated_makespan_s", outcome->estimated_makespan_s);
             json_out_double(json, "lower_bound_s", outcome->lower_bound_s);
-            json_out_double(json, "gap", cli_gap(outcome->makespan_s, outcome->lower_bound_s));
+            json_out_double(json, "gap", gap_over(outcome->makespan_s, outcome->lower_bound_s));
             json_out_double(json, "tokens_per_s", outcome->tokens_per_s);
             json_out_double(json, "samples_per_s", outcome->samples_per_s);
             json_out_double(json, "compute_utilisation", outcome->compute_share);
@@ -480,7 +481,7 @@ static void order_json(struct json_out *json, const struct plan *plan)
 {
     const struct plan_order *order = &plan->order;
     if (order->kind == PLAN_ORDER_NONE) return;
-    double gap = cli_gap(plan->estimated_makespan_s, order->bound_s);
+    double gap = gap_over(plan->estimated_makespan_s, order->bound_s);
     json_out_object_begin(json, "order", true);
     json_out_string(json, "status", gap <= gap_nothing ? "optimal" : "gap");
     json_out_string(json, "kind", plan_order_names[order->kind]);
@@ -508,7 +509,7 @@ enum status cli_plan_json(struct cli *cli, const struct cli_plan_report *report,
     json_out_double(json, "makespan_s", makespan_s);
     json_out_double(json, "estimated_makespan_s", plan->estimated_makespan_s);
     json_out_double(json, "lower_bound_s", plan->lower_bound_s);
-    json_out_double(json, "gap", cli_gap(makespan_s, plan->lower_bound_s));
+    json_out_double(json, "gap", gap_over(makespan_s, plan->lower_bound_s));
     json_out_object_begin(json, "proof", true);
     json_out_string(json, "kind", plan_bound_names[plan->bound_kind]);
     json_out_string(json, "text", plan->bound_text ? plan->bound_text : "");

@@ -30,9 +30,6 @@ struct cli_plan_report {
     bool fitting_only;         /* leave out what does not fit */
 };
 
-/* Makespan over bound, minus one; 0 when there is no bound. */
-double cli_gap(double makespan_s, double lower_bound_s);
-
 MUST_CHECK enum status cli_plan_text(struct cli *cli, const struct cli_plan_report *report,
                                      struct error *err);
 MUST_CHECK enum status cli_plan_json(struct cli *cli, const struct cli_plan_report *report,

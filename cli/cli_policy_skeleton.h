@@ -6,10 +6,6 @@
 
 enum { CLI_SKELETON_FILES = 3 };
 
-/* The folder in which spillway/policy.h lies: in the build tree or the installed one that this program
- * is part of, else /usr/include. */
-void cli_include_folder(char path[CLI_PATH_BYTES]);
-
 /* Name of file `index` ("mine.c", "test_mine.c", "Makefile"). */
 const char *cli_skeleton_name(const char *policy, uint32_t index, char name[CLI_PATH_BYTES]);
 

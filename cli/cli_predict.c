@@ -25,7 +25,8 @@ enum status cli_check_peak(const char *what, double part, double whole, struct e
                      what, whole > 0 ? 100 * part / whole : 100.0, part, whole);
 }
 
-double cli_model_flops(const struct plan *plan)
+/* FLOPs of forward and backward passes of all jobs of a plan (the numerator of MFU). */
+static double model_flops_of(const struct plan *plan)
 {
     double total = 0;
     struct work_item items[LAYER_WORK_MAX];
@@ -111,8 +112,9 @@ static enum status check_links(const struct hardware *hardware, const struct sim
                           hardware_storage_rate(hardware) * result->makespan_s, err);
 }
 
-enum status cli_check_trace(const struct plan *plan, const struct hardware *hardware,
-                            const struct trace *trace, struct error *err)
+/* Do what a trace says that ran, memory and computing, stay within the machine's peaks? */
+static enum status check_trace(const struct plan *plan, const struct hardware *hardware,
+                               const struct trace *trace, struct error *err)
 {
     for (uint32_t p = 0; p < trace->place_count; p++) {
         const struct trace_place *place = &trace->places[p];
@@ -124,7 +126,7 @@ enum status cli_check_trace(const struct plan *plan, const struct hardware *hard
     }
     double peak = peak_flops_per_s(plan, hardware);
     if (!trace->complete || !(peak > 0)) return STATUS_OK;
-    return cli_check_peak("the computing speed", cli_model_flops(plan), peak * trace->makespan_s,
+    return cli_check_peak("the computing speed", model_flops_of(plan), peak * trace->makespan_s,
                           err);
 }
 
@@ -144,7 +146,7 @@ static enum status check(const struct plan *plan, const struct hardware *hardwar
         cli_check_peak("the speed against the lower bound", plan->lower_bound_s,
                        result->makespan_s, err) != STATUS_OK)
         return err->status;
-    return cli_check_trace(plan, hardware, &prediction->trace, err);
+    return check_trace(plan, hardware, &prediction->trace, err);
 }
 
 static void show_progress(void *context, double done, double total)
@@ -173,7 +175,7 @@ enum status cli_predict(const struct plan *plan, const struct hardware *hardware
     if (!hardware) hardware = &plan->hardware;
     out->tokens_per_s = cli_tokens_per_s(&out->trace);
     out->samples_per_s = cli_samples_per_s(&out->trace);
-    out->model_flops = cli_model_flops(plan);
+    out->model_flops = model_flops_of(plan);
     out->peak_flops_per_s = peak_flops_per_s(plan, hardware);
     double busy_s = 0;
     for (uint32_t d = 0; d < hardware->device_count; d++)

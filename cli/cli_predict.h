@@ -32,18 +32,11 @@ MUST_CHECK enum status cli_predict(const struct plan *plan, const struct hardwar
                                    uint32_t how, struct cli_prediction *out, struct error *err);
 void cli_prediction_release(struct cli_prediction *prediction);
 
-/* FLOPs of forward and backward passes of all jobs of a plan (the numerator of MFU). */
-double cli_model_flops(const struct plan *plan);
-
 /* The fastest matrix product among the measured points of a profile, of whatever shape; 0: none. */
 double cli_best_matmul_flops_per_s(const struct compute_profile *profile);
 
 /* Is `part` at most `whole`, up to rounding? STATUS_CHECK names what is past its peak. */
 MUST_CHECK enum status cli_check_peak(const char *what, double part, double whole,
                                       struct error *err);
-
-/* Do what a trace says that ran, memory and computing, stay within the machine's peaks? */
-MUST_CHECK enum status cli_check_trace(const struct plan *plan, const struct hardware *hardware,
-                                       const struct trace *trace, struct error *err);
 
 #endif

@@ -293,7 +293,15 @@ void family_step(const struct unit *unit, const struct tensor *tensor, bool deca
 
 /* --- layers that many have -------------------------------------------------------------------- */
 
-void family_product_forward(const struct unit *unit, float *y, const float *x, const float *bias,
+/* The products of a linear layer alone: as family_linear_forward() with weights from anywhere; there and
+ * back, where dw and dbias (NULL: none) are written or, as `add` says (LINEAR_ADD_...), added to. */
+struct product {
+    struct weights w;
+    int64_t rows, out, in;
+    bool in_out;
+};
+
+static void product_forward(const struct unit *unit, float *y, const float *x, const float *bias,
                             const struct product *p)
 {
     const struct kernels *k = unit->kernels;
@@ -305,7 +313,7 @@ void family_product_forward(const struct unit *unit, float *y, const float *x, c
     k->linear_forward_bf16(k, y, unit->rounded, p->w.rounded, bias, p->rows, p->out, p->in, p->in_out);
 }
 
-void family_product_backward(const struct unit *unit, float *dx, bool accumulate_dx, float *dw,
+static void product_backward(const struct unit *unit, float *dx, bool accumulate_dx, float *dw,
                              uint32_t add, float *dbias, const float *dy, const float *x,
                              const struct product *p)
 {
@@ -335,7 +343,7 @@ void family_linear_forward(const struct unit *unit, float *y, const float *x, ui
 {
     const struct product product = product_of(family_tensor(unit, layer, l.weight).weights, &l);
     const float *bias = l.bias ? family_vector(unit, layer, l.weight + 1) : NULL;
-    family_product_forward(unit, y, x, bias, &product);
+    product_forward(unit, y, x, bias, &product);
 }
 
 void family_linear_backward(const struct unit *unit, float *dx, const float *dy, const float *x,
@@ -344,7 +352,7 @@ void family_linear_backward(const struct unit *unit, float *dx, const float *dy,
     struct tensor w = family_tensor(unit, layer, l.weight), bias = {0};
     if (l.bias) bias = family_tensor(unit, layer, l.weight + 1);
     const struct product product = product_of(w.weights, &l);
-    family_product_backward(unit, dx, accumulate, w.g, 0, bias.g, dy, x, &product);
+    product_backward(unit, dx, accumulate, w.g, 0, bias.g, dy, x, &product);
     family_step(unit, &w, true);
     if (l.bias) family_step(unit, &bias, false);
 }
@@ -514,13 +522,13 @@ void family_words(const struct unit *unit, uint64_t layer, const struct words *w
                                         .rows = rows.count,
                                         .out = v,
                                         .in = c};
-        family_product_forward(unit, unit->logits, x, bias.weights.fp32, &product);
+        product_forward(unit, unit->logits, x, bias.weights.fp32, &product);
         (words->masked ? k->loss_labels : k->loss)(k, a->loss, unit->logits, words->labels,
                                                    words->stride, unit->b, unit->t, v, rows);
         if (!d_normf) continue;
         /* the embedding's gradient holds those of earlier microbatches; others are added by steps */
         bool more = rows.first > 0, weight_more = more || (tied && unit->turn > 0);
-        family_product_backward(unit, d_normf + rows.first * c, false, d_table,
+        product_backward(unit, d_normf + rows.first * c, false, d_table,
                                 (weight_more ? LINEAR_ADD_WEIGHT : 0) | (more ? LINEAR_ADD_BIAS : 0),
                                 bias.g, unit->logits, x, &product);
     }

@@ -116,19 +116,6 @@ void family_linear_forward(const struct unit *unit, float *y, const float *x, ui
 void family_linear_backward(const struct unit *unit, float *dx, const float *dy, const float *x,
                             uint64_t layer, struct linear linear, bool accumulate);
 
-/* The products of a linear layer alone: as family_linear_forward() with weights from anywhere; there and
- * back, where dw and dbias (NULL: none) are written or, as `add` says (LINEAR_ADD_...), added to. */
-struct product {
-    struct weights w;
-    int64_t rows, out, in;
-    bool in_out;
-};
-void family_product_forward(const struct unit *unit, float *y, const float *x, const float *bias,
-                            const struct product *product);
-void family_product_backward(const struct unit *unit, float *dx, bool accumulate_dx, float *dw,
-                             uint32_t add, float *dbias, const float *dy, const float *x,
-                             const struct product *product);
-
 /* Layer norm of `rows` rows, whose bias is the tensor behind its weight; as the kernel. */
 void family_norm_forward(const struct unit *unit, float *out, float *sum, float *stats,
                          const float *x, const float *y, int64_t rows, uint64_t layer,

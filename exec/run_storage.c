@@ -153,7 +153,7 @@ enum status run_storage_load(struct run *run, uint32_t shard, void *to, uint64_t
     return status;
 }
 
-enum status run_storage_save(struct run *run, uint32_t shard, const void *from, struct error *err)
+static enum status save_state(struct run *run, uint32_t shard, const void *from, struct error *err)
 {
     struct run_storage *const storage = run->storage;
     pthread_mutex_lock(&storage->aside);
@@ -207,7 +207,7 @@ enum status run_states_give_back(struct run *run, struct run_states *states, boo
     enum status status = STATUS_OK;
     for (uint32_t s = states->first; save && s < states->first + states->count; s++)
         if (run_is_stored(run, s) && status == STATUS_OK)
-            status = run_storage_save(run, s, states->states[s - states->first], err);
+            status = save_state(run, s, states->states[s - states->first], err);
     if (states->mapped_bytes > 0) host_memory_unmap(states->memory, states->mapped_bytes);
     if (states->locked) pthread_mutex_unlock(&run->storage->lent);
     free(states->states);

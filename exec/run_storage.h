@@ -32,10 +32,8 @@ uint64_t run_storage_bytes_aside(const struct run *run);
 void run_storage_enqueue(struct run *run, const struct plan_walk_op *op, char *staged,
                          uint64_t minibatch, bool *omitted, struct device_timing *timing);
 
-/* A shard's state, or the first bytes of it, between storage and memory. From any thread. */
+/* A shard's state, or the first bytes of it, from storage to memory. From any thread. */
 MUST_CHECK enum status run_storage_load(struct run *run, uint32_t shard, void *to, uint64_t bytes,
-                                        struct error *err);
-MUST_CHECK enum status run_storage_save(struct run *run, uint32_t shard, const void *from,
                                         struct error *err);
 
 /* States of shards [first, first + count) in memory: where they live, or in a place that is lent. One

@@ -40,7 +40,7 @@ static const double both_over_one = 1.42;
 /* What a process cannot use of the total: its context, and what others on the card hold. */
 static const double context_bytes = 512 * MIB;
 
-struct figure figure_derived(double value, const char *source)
+static struct figure figure_derived(double value, const char *source)
 {
     return (struct figure){.value = value, .kind = FIGURE_DERIVED, .source = source,
                            .as_of = as_of};

@@ -51,7 +51,6 @@ MUST_CHECK enum status hardware_build(const struct gpu *gpu, const struct node *
                                       double oversubscription, struct hardware *out, struct error *err);
 
 /* For figures of presets. */
-struct figure figure_derived(double value, const char *source);
 struct figure figure_assumed(double value, double spread, const char *source);
 struct figure figure_measured(double value, double spread, const char *source);
 

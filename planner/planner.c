@@ -143,17 +143,6 @@ const char *const planner_place_names[PLACE_COUNT] = {
     [PLACE_SPLIT] = "split",
 };
 
-const char *const planner_storage_names[STORAGE_COUNT] = {
-    [STORAGE_AUTO] = "auto",
-    [STORAGE_NONE] = "none",
-    [STORAGE_ALL] = "all",
-};
-
-const char *const planner_cuts_names[CUTS_COUNT] = {
-    [CUTS_GREEDY] = "greedy",
-    [CUTS_BALANCED] = "balanced",
-};
-
 static bool any_spread(const struct job_set *jobs)
 {
     for (uint32_t j = 0; j < jobs->count; j++)

@@ -20,11 +20,9 @@ extern const char *const planner_place_names[PLACE_COUNT]; /* "device", "cpu", "
 
 /* Which states may live on storage: those that host memory has no room for, none, or all. */
 enum planner_storage { STORAGE_AUTO, STORAGE_NONE, STORAGE_ALL, STORAGE_COUNT };
-extern const char *const planner_storage_names[STORAGE_COUNT]; /* "auto", "none", "all" */
 
 /* Boundaries of streamed shards: each as large as fits, or balanced (partition_job.h). */
 enum planner_cuts { CUTS_GREEDY, CUTS_BALANCED, CUTS_COUNT };
-extern const char *const planner_cuts_names[CUTS_COUNT]; /* "greedy", "balanced" */
 
 struct instance;
 
@@ -60,6 +58,5 @@ MUST_CHECK enum status planner_plan(struct hardware *hardware, struct job_set *j
 
 /* Policies in the order of `--policy all`; NULL past the end. */
 const char *planner_policy_name(uint32_t index);
-const char *planner_policy_summary(uint32_t index);
 
 #endif

@@ -31,12 +31,6 @@ const char *planner_policy_name(uint32_t index)
     return policy ? policy->name : NULL;
 }
 
-const char *planner_policy_summary(uint32_t index)
-{
-    const struct policy *policy = policy_at(index);
-    return policy ? policy->summary : NULL;
-}
-
 double policy_remaining(void *state, const struct policy_view *view, uint32_t job)
 {
     (void)state;
