@@ -4,9 +4,9 @@
  *
  * Time goes forward: at the next time at which a node has free devices, a set of gangs starts there;
  * what stays idle is idle until the node's next gang ends. A partial schedule is given up when a job no
- * longer fits, when idle time and the modes chosen have used up the area that there is, when the
- * scaled rows of spase_bound.h say so, or when one that was looked at before had the same jobs left and
- * was nowhere later (whole states are compared, so nothing rests on hashes).
+ * longer fits, when the devices cannot hold what is left (spase_stack.h), when the scaled rows of spase_bound.h
+ * say so, when idle devices could have been used, or when one that was looked at before had the same jobs left
+ * and was nowhere later (whole states are compared, so nothing rests on hashes).
  */
 #ifndef SPILLWAY_PLANNER_SPASE_BRANCH_H
 #define SPILLWAY_PLANNER_SPASE_BRANCH_H
