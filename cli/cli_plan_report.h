@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "cli/cli_predict.h"
+#include "planner/order_of_instance.h"
 #include "planner/plan.h"
 
 enum { CLI_POLICIES_MAX = 64, CLI_OUTCOME_NAME_BYTES = 96 };
@@ -22,6 +23,7 @@ struct cli_plan_report {
     const struct cli_prediction *prediction; /* of `plan` */
     const char *jobs_path, *plan_path; /* plan_path: NULL when it was not written */
     const char *policy;        /* as given on the command line, which may be a file; NULL: all */
+    const struct order_claim *claim;   /* --schedule-from; else NULL */
     int argc;                          /* the command line, for the next one */
     char **argv;
     const struct cli_policy_outcome *outcomes; /* --policy all; else NULL */

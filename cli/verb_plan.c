@@ -33,6 +33,7 @@ struct request {
     const char *policy; /* NULL: the planner's own choice */
     const char *output; /* NULL: the plan is not kept */
     const char *instance; /* NULL: not wanted */
+    const char *timetable; /* NULL: the policy decides */
     size_t activations; /* index into activations_choices */
     size_t optimizer;   /* index into optimizer_choices */
     size_t cuts;        /* index into cuts_choices: enum planner_cuts */
@@ -138,6 +139,7 @@ static enum status check_for_spread(const struct request *request, const struct 
         {request->no_persistence, "no-persistence"},
         {request->regions > 0, "regions"},
         {request->shards > 0, "shards"},
+        {request->timetable != NULL, "schedule-from"},
     };
     if (plan->gang_count == 0) return STATUS_OK;
     for (size_t i = 0; i < ARRAY_COUNT(options); i++)
@@ -149,7 +151,7 @@ static enum status check_for_spread(const struct request *request, const struct 
 
 static enum status report(struct cli *cli, const struct request *request,
                           const struct cli_candidate *candidate, const struct cli_field *field,
-                          struct error *err)
+                          const struct order_claim *claim, struct error *err)
 {
     struct cli_plan_report content = {
         .plan = &candidate->plan,
@@ -157,6 +159,7 @@ static enum status report(struct cli *cli, const struct request *request,
         .jobs_path = request->source.jobs_path,
         .plan_path = request->output,
         .policy = asks_for(request, "all") ? NULL : request->policy,
+        .claim = request->timetable ? claim : NULL,
         .argc = request->argc,
         .argv = request->argv,
     };
@@ -180,7 +183,7 @@ static enum status plan_best(struct cli *cli, const struct request *request, str
     struct planner_options options = planner_options_of(request, request->policy);
     enum status status = asks_for(request, "all") ? try_all(request, field, err)
                                                   : cli_optimal(&request->source, &options, field, err);
-    if (status == STATUS_OK) status = report(cli, request, &field->kept, field, err);
+    if (status == STATUS_OK) status = report(cli, request, &field->kept, field, NULL, err);
     cli_field_release(field);
     free(field);
     return status;
@@ -189,9 +192,12 @@ static enum status plan_best(struct cli *cli, const struct request *request, str
 static enum status plan_one(struct cli *cli, const struct request *request, struct error *err)
 {
     struct cli_candidate candidate = {0};
+    struct order_claim claim = {0};
     struct planner_options options = planner_options_of(request, request->policy);
+    options.timetable = request->timetable;
+    options.claim = &claim;
     enum status status = cli_candidate_make(&request->source, &options, &candidate, err);
-    if (status == STATUS_OK) status = report(cli, request, &candidate, NULL, err);
+    if (status == STATUS_OK) status = report(cli, request, &candidate, NULL, &claim, err);
     cli_candidate_release(&candidate);
     return status;
 }
@@ -212,6 +218,9 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
                       "shared object of yours (./mine.so) is loaded and run"),
         OPTION_STRING("write-instance", 0, "FILE", &request.instance,
                       "write the jobs, cut, as an instance for 'solve' there"),
+        OPTION_STRING("schedule-from", 0, "FILE", &request.timetable,
+                      "the order of a timetable that 'solve', or another solver, made of that instance, in "
+                      "place of a policy's"),
         CLI_MACHINE_NAME(&request.source.machine),
         CLI_MACHINE_SIZES(&request.source.machine),
         CLI_MACHINE_SPEEDS(&request.source.machine),
@@ -263,6 +272,9 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
     if (request.instance && strcmp(request.instance, "-") == 0)
         return error_set(err, STATUS_BAD_INPUT,
                          "option '--write-instance' needs a file: standard output gets the report");
+    if (request.timetable && request.policy)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--schedule-from' takes the place of a policy's decisions (expected no '--policy')");
     if (check_policy(request.policy, err) != STATUS_OK) return err->status;
     if (request.instance && write_instance(&request, err) != STATUS_OK) return err->status;
     bool several = asks_for(&request, "all") || asks_for(&request, "optimal");

@@ -2,12 +2,14 @@
 #include "planner/order_of_instance.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
 #include "planner/instance_of_cut.h"
 #include "planner/placing.h"
 #include "planner/schedule_search.h"
+#include "planner/timetable_io.h"
 
 struct replay {
     const struct unit_times *times;
@@ -85,6 +87,79 @@ enum status order_of_instance(const struct unit_times *times, uint64_t seed, uin
 done:
     free(steps);
     instance_bounds_release(&bounds);
+    instance_release(&in);
+    return err->status;
+}
+
+/* --- of a file ------------------------------------------------------------------------------- */
+
+struct started {
+    int64_t start;
+    uint32_t job, device;
+};
+
+static int compare_started(const void *a, const void *b)
+{
+    const struct started *x = a, *y = b;
+    if (x->start != y->start) return x->start < y->start ? -1 : 1;
+    return (x->device > y->device) - (x->device < y->device);
+}
+
+/* By starts: tasks take time, so those of a device, and those of a job, keep their order. */
+static enum status dispatch_of(const struct timetable *timetable, struct dispatch_step *steps, struct error *err)
+{
+    struct started *all = alloc_zeroed(timetable->task_count, sizeof *all);
+    if (!all) return error_memory(err, "an order", timetable->task_count * sizeof *all);
+    for (uint32_t g = 0; g < timetable->device_count; g++)
+        for (uint32_t t = timetable->device_first[g]; t < timetable->device_first[g + 1]; t++)
+            all[t] = (struct started){timetable->tasks[t].start, timetable->tasks[t].job, g};
+    qsort(all, timetable->task_count, sizeof *all, compare_started);
+    for (uint32_t t = 0; t < timetable->task_count; t++)
+        steps[t] = (struct dispatch_step){all[t].job, all[t].device};
+    free(all);
+    return STATUS_OK;
+}
+
+/* The file's bound, without the file. */
+static enum status prove_again(const struct instance *in, const char *path, uint64_t seed, double limit_s,
+                               struct order_claim *claim, struct error *err)
+{
+    struct certify_options options = {.seed = seed};
+    struct timetable ours = {0};
+    certify_divide(in, limit_s, &options);
+    enum status status = certify(in, &options, &ours, &claim->ours, err);
+    timetable_release(&ours);
+    if (status) return status;
+    if (claim->ours.value < claim->bound)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "%s: says that no schedule ends before %" PRId64 " ('bound'), and there is one that ends "
+                         "at %" PRId64, path, claim->bound, claim->ours.value);
+    return STATUS_OK;
+}
+
+enum status order_of_timetable(const struct unit_times *times, const char *path, uint64_t seed, double limit_s,
+                               struct schedule *out, struct order_claim *claim, struct error *err)
+{
+    struct instance in = {0};
+    struct timetable timetable = {0};
+    struct order_claim made = {0};
+    struct dispatch_step *steps = NULL;
+    *out = (struct schedule){0};
+    if (instance_of_cut(times, &in, err) || timetable_read_checked(&in, path, &timetable, &made.bound, err) ||
+        prove_again(&in, path, seed, limit_s, &made, err))
+        goto done;
+    made.value = timetable.value;
+    made.tick_s = in.tick_s;
+    steps = alloc_zeroed(in.task_count, sizeof *steps);
+    if (!steps) {
+        error_memory(err, "an order", in.task_count * sizeof *steps);
+        goto done;
+    }
+    if (dispatch_of(&timetable, steps, err) || replay(times, &in, steps, out, err)) goto done;
+    *claim = made;
+done:
+    free(steps);
+    timetable_release(&timetable);
     instance_release(&in);
     return err->status;
 }

@@ -14,6 +14,7 @@
 #include "planner/emit.h"
 #include "planner/instance_of_cut.h"
 #include "planner/order_bound.h"
+#include "planner/order_of_instance.h"
 #include "planner/order_search.h"
 #include "planner/partition.h"
 #include "planner/partition_storage.h"
@@ -25,6 +26,7 @@
 #include "planner/unit_times.h"
 
 enum { ITERATIONS_DEFAULT = 400 };
+static const double prove_again_s = 5;
 
 /* Steps that wait for a norm are made on the host's processor, from states in host memory. */
 static enum status check_clipping(const struct policy *policy, const struct hardware *hardware,
@@ -87,7 +89,10 @@ static enum status schedule_for(const struct hardware *hardware, const struct jo
         unit_times_release(&times);
         return status;
     }
-    if (policy_is_searched(policy)) {
+    if (options->timetable) {
+        double limit_s = options->time_limit_s > 0 ? options->time_limit_s : prove_again_s;
+        status = order_of_timetable(&times, options->timetable, options->seed, limit_s, out, options->claim, err);
+    } else if (policy_is_searched(policy)) {
         struct order_search_options search = {
             .seed = options->seed,
             .iterations = options->iterations       ? options->iterations
@@ -133,7 +138,8 @@ static enum status describe(struct plan *plan, const struct policy *policy,
     for (uint32_t j = 0; j < plan->jobs.count; j++)
         plan->job_activations[j] = partition->activations;
     enum status status = arena_string(&plan->arena, bound.text, &plan->bound_text, err);
-    if (!status) status = arena_string(&plan->arena, policy->name, &plan->policy, err);
+    if (!status) status = arena_string(&plan->arena, options->timetable ? "timetable" : policy->name,
+                                        &plan->policy, err);
     return status;
 }
 

@@ -25,6 +25,7 @@ enum planner_storage { STORAGE_AUTO, STORAGE_NONE, STORAGE_ALL, STORAGE_COUNT };
 enum planner_cuts { CUTS_GREEDY, CUTS_BALANCED, CUTS_COUNT };
 
 struct instance;
+struct order_claim;
 
 struct planner_options {
     const char *policy;      /* NULL: "sharded-lrtf"; a file is loaded (policy_load.h): code is run */
@@ -38,9 +39,12 @@ struct planner_options {
     bool no_persistence;     /* no state stays on a device beyond its unit; for streamed states */
     uint32_t storage;        /* enum planner_storage */
     uint32_t iterations;     /* of the search of policy "optimal"; 0: 400, or what time_limit_s allows */
-    double time_limit_s;     /* of the same; 0: none */
+    double time_limit_s;     /* of the same; 0: none; of proving a timetable's bound again; 0: 5 s */
     struct instance *instance; /* zeroed: becomes the jobs, cut (instance_of_cut.h), even if what follows
                                   fails; release it. NULL: not wanted */
+    const char *timetable;   /* the order is this file's (order_of_instance.h), and no policy's, whose cut
+                                `policy` must then be: a streamed one; NULL: none */
+    struct order_claim *claim; /* of the timetable, out; never NULL with it */
     uint32_t cuts;           /* enum planner_cuts */
     uint32_t shards;         /* cut each job into at least this many shards; 0: as few as fit */
 };

@@ -15,6 +15,7 @@
 struct placed {
     int64_t start;
     uint32_t device;
+    uint32_t index;  /* in timetable.tasks */
     uint32_t before; /* index in timetable.tasks; TIMETABLE_NONE: the first of its device */
     bool there;
 };
@@ -26,6 +27,7 @@ struct check {
     uint32_t *first;         /* (job_count): where a job begins in placed */
     int64_t *ends;           /* (job_count) */
     uint64_t bytes;
+    uint32_t looked_at;      /* index of a task, or TIMETABLE_NONE */
     struct error *err;
 };
 
@@ -41,6 +43,7 @@ static const struct instance_unit *unit_of(const struct check *c, uint32_t job, 
 static enum status place(struct check *c, uint32_t device, uint32_t index)
 {
     const struct timetable_task *task = &c->table->tasks[index];
+    c->looked_at = index;
     if (task->job >= c->in->job_count)
         return error_set(c->err, STATUS_CHECK, "device %u: there is no job %u", device, task->job);
     const struct instance_job *job = &c->in->jobs[task->job];
@@ -58,7 +61,7 @@ static enum status place(struct check *c, uint32_t device, uint32_t index)
                          "job '%.80s', task %u: needs memory %" PRIu64 ", device %u has %" PRIu64,
                          job->name, task->position, unit->memory, device, memory);
     bool first = index == c->table->device_first[device];
-    *placed = (struct placed){task->start, device, first ? TIMETABLE_NONE : index - 1, true};
+    *placed = (struct placed){task->start, device, index, first ? TIMETABLE_NONE : index - 1, true};
     return STATUS_OK;
 }
 
@@ -84,6 +87,7 @@ static enum status check_device(struct check *c, uint32_t job, uint32_t position
 {
     const struct placed *k = &c->placed[c->first[job] + position];
     int64_t compute, least;
+    c->looked_at = k->index;
     const struct instance_unit *unit = unit_of(c, job, position, k->device, &compute);
     uint64_t in_bytes = unit->in_bytes;
     if (k->before == TIMETABLE_NONE) {
@@ -160,10 +164,10 @@ static enum status check_value(struct check *c)
     return STATUS_OK;
 }
 
-enum status timetable_check(const struct instance *in, const struct timetable *timetable,
-                            struct error *err)
+enum status timetable_check_task(const struct instance *in, const struct timetable *timetable,
+                                 uint32_t *task, struct error *err)
 {
-    struct check c = {.in = in, .table = timetable, .err = err};
+    struct check c = {.in = in, .table = timetable, .looked_at = TIMETABLE_NONE, .err = err};
     c.placed = alloc_zeroed(in->task_count, sizeof *c.placed);
     c.first = alloc_zeroed(in->job_count, sizeof *c.first);
     c.ends = alloc_zeroed(in->job_count, sizeof *c.ends);
@@ -177,10 +181,19 @@ enum status timetable_check(const struct instance *in, const struct timetable *t
     for (uint32_t i = 0; i < in->job_count; i++)
         for (uint32_t t = 0; t < in->jobs[i].unit_count * in->jobs[i].repeat; t++)
             if (check_device(&c, i, t) || check_chain(&c, i, t)) goto out;
+    c.looked_at = TIMETABLE_NONE;
     check_value(&c);
 out:
+    *task = c.looked_at;
     free(c.placed);
     free(c.first);
     free(c.ends);
     return err->status;
+}
+
+enum status timetable_check(const struct instance *in, const struct timetable *timetable,
+                            struct error *err)
+{
+    uint32_t task;
+    return timetable_check_task(in, timetable, &task, err);
 }

@@ -17,4 +17,9 @@
 MUST_CHECK enum status timetable_check(const struct instance *in, const struct timetable *timetable,
                                        struct error *err);
 
+/* The same; *task: of a broken rule, the index in timetable->tasks of the task that breaks it, or
+ * TIMETABLE_NONE where it is none's alone. */
+MUST_CHECK enum status timetable_check_task(const struct instance *in, const struct timetable *timetable,
+                                            uint32_t *task, struct error *err);
+
 #endif

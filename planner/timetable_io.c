@@ -7,6 +7,7 @@
 #include "base/json_in.h"
 #include "base/json_out.h"
 #include "models/try.h"
+#include "planner/timetable_check.h"
 
 /* --- writing --------------------------------------------------------------------------------- */
 
@@ -83,7 +84,21 @@ static enum status read_devices(const struct json_input *input, const json_t *de
     return STATUS_OK;
 }
 
-static enum status parse(const struct json_input *input, const struct instance *in,
+/* Where in the file a rule is broken. */
+static enum status judge(const struct json_input *input, const json_t *root, const json_t *devices,
+                         const struct instance *in, const struct timetable *timetable, struct error *err)
+{
+    struct error why = {0};
+    uint32_t task, device = 0;
+    if (timetable_check_task(in, timetable, &task, &why) == STATUS_OK) return STATUS_OK;
+    if (why.status != STATUS_CHECK) return error_set(err, why.status, "%s", why.text);
+    if (task == TIMETABLE_NONE) return json_fail_key(input, root, "value", err, "%s", why.text);
+    while (timetable->device_first[device + 1] <= task) device++;
+    return json_fail_index(input, json_array_get(devices, device), task - timetable->device_first[device], err,
+                           "%s", why.text);
+}
+
+static enum status parse(const struct json_input *input, const struct instance *in, bool checked,
                          struct timetable *out, int64_t *bound, struct error *err)
 {
     struct json_object object;
@@ -101,6 +116,9 @@ static enum status parse(const struct json_input *input, const struct instance *
     TRY(json_take_string(&object, "proof", JSON_OPTIONAL, &proof, err));
     TRY(json_take_array(&object, "devices", JSON_REQUIRED, &devices, err));
     TRY(json_object_close(&object, err));
+    if (checked && in->name && strcmp(name, in->name) != 0)
+        return json_fail_key(input, object.value, "instance", err, "'%.80s', but the instance is '%.80s'", name,
+                             in->name);
     if (objective != in->objective)
         return json_fail_key(input, object.value, "objective", err, "'%s', but the instance's is '%s'",
                              instance_objective_names[objective], instance_objective_names[in->objective]);
@@ -115,15 +133,28 @@ static enum status parse(const struct json_input *input, const struct instance *
     out->device_count = in->device_count;
     out->value = (int64_t)value;
     *bound = (int64_t)proven;
-    return read_devices(input, devices, in, out, err);
+    TRY(read_devices(input, devices, in, out, err));
+    return checked ? judge(input, object.value, devices, in, out, err) : STATUS_OK;
+}
+
+static enum status read_file(const struct instance *in, const char *path, bool checked, struct timetable *out,
+                             int64_t *bound, struct error *err)
+{
+    struct json_input *input;
+    TRY(json_input_read(path, &input, err));
+    enum status status = parse(input, in, checked, out, bound, err);
+    json_input_destroy(input);
+    return status;
 }
 
 enum status timetable_read(const struct instance *in, const char *path, struct timetable *out,
                            int64_t *bound, struct error *err)
 {
-    struct json_input *input;
-    TRY(json_input_read(path, &input, err));
-    enum status status = parse(input, in, out, bound, err);
-    json_input_destroy(input);
-    return status;
+    return read_file(in, path, false, out, bound, err);
+}
+
+enum status timetable_read_checked(const struct instance *in, const char *path, struct timetable *out,
+                                   int64_t *bound, struct error *err)
+{
+    return read_file(in, path, true, out, bound, err);
 }

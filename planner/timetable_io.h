@@ -26,4 +26,12 @@ MUST_CHECK enum status timetable_write(const struct instance *in, const struct t
 MUST_CHECK enum status timetable_read(const struct instance *in, const char *path,
                                       struct timetable *out, int64_t *bound, struct error *err);
 
+/*
+ * The same for a file that is to be believed: of this instance by its name, a schedule of it by
+ * timetable_check(), and of the value that it says. The bound is still what the file claims.
+ * Errors: as above, at the task that breaks a rule where it is one's.
+ */
+MUST_CHECK enum status timetable_read_checked(const struct instance *in, const char *path,
+                                              struct timetable *out, int64_t *bound, struct error *err);
+
 #endif

@@ -213,10 +213,54 @@ static void bad_files(void **state)
     instance_release(&in);
 }
 
+/* As two_devices(): what is good is taken, and each way to break it has its place. */
+static void checked_files(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *instance, *devices, *message;
+        uint32_t value;
+    } cases[] = {
+        {"two", "[[[0, 0, 2], [2, 0, 12]], [[1, 0, 11], [0, 1, 15]]]", NULL, 25},
+        {"three", "[[[0, 0, 2], [2, 0, 12]], [[1, 0, 11], [0, 1, 15]]]",
+         "test_timetable.json:1:39: 'three', but the instance is 'two'", 25},
+        {"two", "[[[0, 0, 2], [2, 0, 12]], [[1, 0, 11], [1, 0, 15]]]",
+         "test_timetable.json:1:147: job 'b', task 0: runs twice", 25},
+        {"two", "[[[0, 0, 2], [2, 0, 11]], [[1, 0, 11], [0, 1, 15]]]",
+         "test_timetable.json:1:121: job 'c', task 0: starts at 11 on device 0, which cannot before 12", 25},
+        {"two", "[[[0, 0, 9], [2, 0, 19]], [[1, 0, 11], [0, 1, 15]]]",
+         "test_timetable.json:1:147: job 'a', task 1: starts at 15, the task in front of it lets it at 19", 25},
+        {"two", "[[[0, 0, 2], [2, 0, 12]], [[1, 0, 11], [0, 1, 15]]]",
+         "test_timetable.json:1:80: claims a makespan of 24, and it is 25", 24},
+    };
+    struct instance in;
+    test_instance(two_jobs, &in);
+    in.name = "two";
+    for (size_t c = 0; c < ARRAY_COUNT(cases); c++) {
+        struct timetable t = {0};
+        struct error err = {0};
+        int64_t bound = 0;
+        FILE *out = fopen(file, "w");
+        assert_non_null(out);
+        fprintf(out, "{\"spillway_timetable\": 1, \"instance\": \"%s\", \"objective\": \"makespan\", "
+                     "\"value\": %u, \"bound\": 21, \"devices\": %s}", cases[c].instance, cases[c].value,
+                cases[c].devices);
+        assert_int_equal(fclose(out), 0);
+        assert_int_equal(timetable_read_checked(&in, file, &t, &bound, &err),
+                         cases[c].message ? STATUS_BAD_INPUT : STATUS_OK);
+        if (cases[c].message) assert_string_equal(err.text, cases[c].message);
+        else assert_int_equal(bound, 21);
+        timetable_release(&t);
+    }
+    remove(file);
+    instance_release(&in);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_device), cmocka_unit_test(two_devices), cmocka_unit_test(broken),
-        cmocka_unit_test(objectives), cmocka_unit_test(round_trip), cmocka_unit_test(bad_files)};
+        cmocka_unit_test(objectives), cmocka_unit_test(round_trip), cmocka_unit_test(bad_files),
+        cmocka_unit_test(checked_files)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
