@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "cli/cli_claim.h"
 #include "cli/cli_machine.h"
 #include "cli/cli_table.h"
 #include "cli/cli_trace.h"
@@ -274,33 +275,6 @@ static void print_order(FILE *out, const struct plan *plan)
     else fprintf(out, ", gap %.2f %%\n", 100 * gap);
 }
 
-static const char *proof_name(const struct certificate *certificate)
-{
-    return certificate->status == CERTIFICATE_SEARCHED ? "branch and bound"
-                                                       : instance_bound_names[certificate->proved_by];
-}
-
-/* What a timetable's file says, and what of it was proven again. */
-static void print_claim(FILE *out, const struct order_claim *claim)
-{
-    char value[QUANTITY_TEXT_BYTES], bound[QUANTITY_TEXT_BYTES], known[QUANTITY_TEXT_BYTES];
-    const struct certificate *ours = &claim->ours;
-    double gap = cli_gap((double)claim->value, (double)ours->bound);
-    fprintf(out, "timetable    %s by the instance's clock; it says that none ends before %s\n",
-            quantity_text((double)claim->value * claim->tick_s, DIMENSION_SECONDS, value),
-            quantity_text((double)claim->bound * claim->tick_s, DIMENSION_SECONDS, bound));
-    fprintf(out, "checked      %s", claim->bound <= ours->bound ? "that is so" : "that could not be shown");
-    if (claim->bound != ours->bound)
-        fprintf(out, ": none ends before %s",
-                quantity_text((double)ours->bound * claim->tick_s, DIMENSION_SECONDS, bound));
-    fprintf(out, " (%s)", proof_name(ours));
-    if (claim->value == ours->bound) fputs("; by that clock it is optimal\n", out);
-    else fprintf(out, ", gap %.2f %%\n", 100 * gap);
-    if (ours->value < claim->value)
-        fprintf(out, "better       a timetable of %s was found while checking\n",
-                quantity_text((double)ours->value * claim->tick_s, DIMENSION_SECONDS, known));
-}
-
 static void print_times(FILE *out, const struct cli_plan_report *report)
 {
     const struct plan *plan = report->plan;
@@ -321,7 +295,7 @@ static void print_times(FILE *out, const struct cli_plan_report *report)
                 plan->bound_text ? plan->bound_text : "");
     }
     if (plan->order.kind != PLAN_ORDER_NONE) print_order(out, plan);
-    if (report->claim) print_claim(out, report->claim);
+    if (report->claim) cli_claim_text(out, report->claim);
     print_speed(out, prediction->tokens_per_s, prediction->samples_per_s,
                 prediction->compute_share);
     fprintf(out, "bound by     %s\n", prediction->result.binds);
@@ -519,21 +493,6 @@ static void order_json(struct json_out *json, const struct plan *plan)
     json_out_object_end(json);
 }
 
-static void claim_json(struct json_out *json, const struct order_claim *claim)
-{
-    const struct certificate *ours = &claim->ours;
-    json_out_object_begin(json, "timetable", true);
-    json_out_double(json, "tick_s", claim->tick_s);
-    json_out_u64(json, "value_ticks", (uint64_t)claim->value);
-    json_out_u64(json, "claimed_bound_ticks", (uint64_t)claim->bound);
-    json_out_u64(json, "bound_ticks", (uint64_t)ours->bound);
-    json_out_string(json, "bound_kind", proof_name(ours));
-    json_out_double(json, "gap", cli_gap((double)claim->value, (double)ours->bound));
-    json_out_bool(json, "optimal", claim->value == ours->bound);
-    json_out_u64(json, "found_ticks", (uint64_t)ours->value);
-    json_out_object_end(json);
-}
-
 enum status cli_plan_json(struct cli *cli, const struct cli_plan_report *report,
                           struct error *err)
 {
@@ -558,7 +517,7 @@ enum status cli_plan_json(struct cli *cli, const struct cli_plan_report *report,
     json_out_string(json, "text", plan->bound_text ? plan->bound_text : "");
     json_out_object_end(json);
     order_json(json, plan);
-    if (report->claim) claim_json(json, report->claim);
+    if (report->claim) cli_claim_json(json, report->claim);
     json_out_double(json, "tokens_per_s", prediction->tokens_per_s);
     json_out_double(json, "samples_per_s", prediction->samples_per_s);
     json_out_double(json, "compute_utilisation", prediction->compute_share);

@@ -123,7 +123,7 @@ static double ending(double before_s, double limit_s)
 void spase_certify_divide(const struct spase *in, double limit_s, struct spase_certify_options *options)
 {
     /* past some twenty jobs the depth-first search proves little, and in a moment less than the search finds */
-    double exact = !spase_branch_takes(in, in->horizon) ? 0 : in->job_count > 20 ? 0.1 : limit_s < early_s ? 0.3 : 0.85;
+    double exact = !spase_branch_takes(in, in->horizon) ? 0 : in->job_count > 20 ? 0.1 : limit_s < early_s ? 0.2 : 0.85;
     double solver = options->solver ? 0.3 : 0;
     options->early = limit_s >= early_s;
     options->exact_limit_s = limit_s * exact * (1 - solver);

@@ -26,6 +26,7 @@
 #include "planner/spase_introspect.h"
 #include "planner/spase_random.h"
 #include "planner/spase_search.h"
+#include "planner/spase_stack.h"
 #include "tests/support_seed.h"
 #include "tests/support_spase.h"
 
@@ -63,6 +64,76 @@ static void scaled_bounds(void **state)
     assert_int_equal(spase_bounds_make(&in, 42, HUGE_VAL, &b, &err), STATUS_OK);
     assert_int_equal(spase_bounds_best(&b), 41); /* y behind a */
     spase_release(&in);
+}
+
+/* Two jobs on one device: 3 or 5 ticks, and 4. Within 6 ticks 5 of them can be used, within 7 all, within 3 as many. */
+static void stacks_by_hand(void **state)
+{
+    (void)state;
+    static const int64_t expected[] = {0, 0, 0, 3, 4, 5, 5, 7, 7, 9, 9};
+    struct spase in;
+    struct spase_stacks stacks;
+    struct error err = {0};
+    test_spase("{'spillway_spase': 1, 'nodes': [{'devices': 2}], 'jobs': ["
+               "{'name': 'a', 'configurations': [{'parallelism': 'x', 'devices': 2, 'ticks': 3},"
+               " {'parallelism': 'y', 'devices': 1, 'ticks': 5}]},"
+               "{'name': 'b', 'configurations': [{'parallelism': 'x', 'devices': 1, 'ticks': 4}]}]}", &in);
+    assert_int_equal(spase_stacks_make(&in, 10, SPASE_STACK_TICKS, &stacks, &err), STATUS_OK);
+    for (int64_t t = 0; t <= 10; t++) assert_int_equal(spase_stacks_capacity(&stacks, 0, t), expected[t]);
+    spase_stacks_release(&stacks);
+    spase_release(&in);
+}
+
+/* Of the steps from `first` on: values of the modes that they have, and what the devices can still hold when all
+ * before has been put on them. */
+static void check_stacks_behind(const struct spase *in, const struct spase_stacks *stacks, int64_t limit,
+                                const struct spase_step *steps, uint32_t first)
+{
+    struct spase_list list;
+    struct error err = {0};
+    int64_t earned = 0, capacity = 0;
+    assert_int_equal(spase_list_init(&list, in, &err), STATUS_OK);
+    for (uint32_t i = 0; i < in->job_count; i++) {
+        const struct spase_mode *mode = &in->modes[steps[i].mode];
+        if (i < first) spase_list_put(&list, mode, steps[i].node, NULL);
+        else earned += mode->devices * stacks->value[steps[i].mode];
+    }
+    for (uint32_t n = 0; n < in->node_count; n++)
+        for (uint32_t d = 0; d < in->nodes[n].device_count; d++)
+            capacity += spase_stacks_capacity(stacks, in->nodes[n].class,
+                                              limit - list.slots[in->nodes[n].first_device + d].free);
+    assert_true(earned <= capacity && capacity < INT64_C(1) << 52);
+    spase_list_release(&list);
+}
+
+/* A schedule that is there must not be refuted, from any of its states on, with any room above it. Ticks are
+ * multiplied so that a step of time is one, and many. */
+static void stacks_hold(void **state)
+{
+    (void)state;
+    uint64_t seed = support_seed("stacks hold");
+    for (uint32_t c = 0; c < 300; c++) {
+        struct spase_random options = {.seed = random_u64(seed, c), .jobs = 1 + c % 12, .parallelisms = 4,
+                                       .nodes = 1 + c % 3, .devices = 8, .slow_nodes = c % 2, .slow_devices = 4};
+        struct spase_search_options search = {.seed = c, .iterations = 200, .until_s = HUGE_VAL};
+        struct spase in = {0};
+        struct spase_step steps[12];
+        struct error err = {0};
+        int64_t value;
+        uint64_t made;
+        assert_int_equal(spase_random(&options, &in, &err), STATUS_OK);
+        for (uint32_t m = 0; m < in.mode_count && c % 4 == 0; m++) in.modes[m].ticks *= 1000;
+        assert_int_equal(spase_search(&in, &search, false, steps, &value, &made, &err), STATUS_OK);
+        for (enum spase_stack_values v = 0; v < SPASE_STACK_VALUES; v++) {
+            int64_t limit = value + (int64_t)random_below(seed, c, 3) * value / 5;
+            struct spase_stacks stacks;
+            assert_int_equal(spase_stacks_make(&in, limit, v, &stacks, &err), STATUS_OK);
+            for (uint32_t first = 0; first <= in.job_count; first++)
+                check_stacks_behind(&in, &stacks, limit, steps, first);
+            spase_stacks_release(&stacks);
+        }
+        spase_release(&in);
+    }
 }
 
 /* --- everything against everything ----------------------------------------------------------- */
@@ -381,7 +452,8 @@ static void never_worse(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scaled_bounds),  cmocka_unit_test(tiny),    cmocka_unit_test(solvers_agree),
+        cmocka_unit_test(scaled_bounds),  cmocka_unit_test(stacks_by_hand), cmocka_unit_test(stacks_hold),
+        cmocka_unit_test(tiny),    cmocka_unit_test(solvers_agree),
         cmocka_unit_test(published_lies), cmocka_unit_test(proofs),  cmocka_unit_test(repeats),
         cmocka_unit_test(time_limits),    cmocka_unit_test(texts),   cmocka_unit_test(refuses),
         cmocka_unit_test(introspects),    cmocka_unit_test(never_worse)};
