@@ -24,6 +24,7 @@
 
 static const char *const file = "test_schedule_from.json";
 
+/* Unlike those of test_random_layer(): long beside a tick, with small boundaries. */
 static struct test_layer random_layer(void *context, uint32_t job, uint32_t layer)
 {
     uint64_t key = *(const uint64_t *)context, at = (uint64_t)job * 1000 + layer;
