@@ -3,7 +3,8 @@
 
 #include <assert.h>
 
-const char *const cli_schedule_choices[] = {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v", NULL};
+const char *const cli_schedule_choices[] = {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v", "pipedream", "2bw",
+                                            NULL};
 const char *const cli_recompute_choices[] = {"none", "selective", "full", NULL};
 const char *const cli_collective_choices[] = {"fastest", "ring", "tree", "halving", "hierarchical", NULL};
 static_assert(sizeof cli_schedule_choices / sizeof cli_schedule_choices[0] == PIPELINE_SCHEDULE_COUNT + 1 &&

@@ -15,6 +15,7 @@
 const char *const pipeline_schedule_names[PIPELINE_SCHEDULE_COUNT] = {
     [PIPELINE_GPIPE] = "gpipe",   [PIPELINE_1F1B] = "1f1b",   [PIPELINE_INTERLEAVED] = "interleaved",
     [PIPELINE_ZB_H1] = "zb-h1",   [PIPELINE_ZB_H2] = "zb-h2", [PIPELINE_ZB_V] = "zb-v",
+    [PIPELINE_PIPEDREAM] = "pipedream", [PIPELINE_2BW] = "2bw",
 };
 
 const char *const recompute_names[RECOMPUTE_COUNT] = {
@@ -94,6 +95,28 @@ static enum status check_schedule(const struct job *job, struct error *err)
     return STATUS_OK;
 }
 
+static enum status check_asynchronous(const struct job *job, struct error *err)
+{
+    const struct parallel *p = &job->parallel;
+    uint64_t microbatches = job->microbatches / p->data;
+    if (!pipeline_is_asynchronous(p->schedule)) return STATUS_OK;
+    if (p->schedule == PIPELINE_PIPEDREAM && microbatches != 1)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "schedule 'pipedream' with %" PRIu64
+                         " microbatches of a replica (expected 1: it updates behind each)",
+                         microbatches);
+    if (p->schedule == PIPELINE_2BW && microbatches < p->pipeline)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "schedule '2bw' with %" PRIu64 " microbatches of a replica on %" PRIu32
+                         " stages (expected at least as many)",
+                         microbatches, p->pipeline);
+    if (p->zero > ZERO_NOTHING)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "schedule '%s' with 'zero' %" PRIu32 " (expected 0: every rank has several versions)",
+                         pipeline_schedule_names[p->schedule], p->zero);
+    return STATUS_OK;
+}
+
 static enum status check_division(const struct parallel *p, const char *what, uint64_t value,
                                   struct error *err)
 {
@@ -135,6 +158,7 @@ enum status parallel_check(const struct job *job, struct error *err)
     if (!parallel_is_set(&job->parallel)) return STATUS_OK;
     TRY(check_wishes(job, err));
     TRY(check_schedule(job, err));
+    TRY(check_asynchronous(job, err));
     return check_tensor(job, err);
 }
 

@@ -29,6 +29,18 @@
  *   3  weights too (FSDP): they are gathered in front of every pass over a run that multiplies by them, while
  *      the `prefetch` passes before it compute, and forgotten behind it
  *
+ * Asynchronous schedules (pipedream, 2bw) are another training than the rest: no flush, minibatches enter as long
+ * as there are some, and each stage updates its weights by itself. A microbatch goes forward and back over a stage
+ * with one version of the weights, which is kept until then (weight stashing). That version is stale:
+ *
+ *   pipedream  an update behind every microbatch; W(t+1) = W(t) - v grad f(W1(t-P+1), W2(t-P+2), ..., WP(t)), so
+ *              the first of P stages is P - 1 updates behind, the last 0. Versions there at once: P - p on stage p,
+ *              as many as microbatches under way
+ *   2bw        an update behind every m >= P microbatches; W(t+1) = W(t) - v grad f(W(t-1)) on all stages. Two
+ *              versions
+ *
+ * Data-parallel ranks go in step and add up their gradients for each update.
+ *
  * Numbers. A job of precision "bf16" that is spread has 16 bits throughout: weights, activations and their
  * gradients, and what stages and tensor groups pass on. fp32 are the gradients of weights, the master of the
  * weights that the optimizer changes (all of them, vectors too), its moments unless the job says otherwise,
@@ -36,7 +48,7 @@
  * time activations are fp32 in any case, see models/precision.h.)
  *
  * Sources: Megatron-LM, arXiv 2104.04473 (order of ranks, interleaving); ZeRO, arXiv 1910.02054 (stages of
- * partitioning); Korthikanti et al., arXiv 2205.05198 (sequence parallelism, selective recomputation).
+ * partitioning); PipeDream, SOSP 2019 and arXiv 1806.03377 (weight stashing), arXiv 2006.09503 (2BW); Korthikanti et al., arXiv 2205.05198 (sequence parallelism, selective recomputation).
  */
 #ifndef SPILLWAY_MODELS_PARALLEL_H
 #define SPILLWAY_MODELS_PARALLEL_H
@@ -60,9 +72,17 @@ enum pipeline_schedule {
     PIPELINE_ZB_H1,       /* zero bubble: the weights' gradients fill bubbles, memory as 1F1B */
     PIPELINE_ZB_H2,       /* the same with more microbatches under way, no bubble at the start */
     PIPELINE_ZB_V,        /* the same with two chunks on each stage, there and back */
+    PIPELINE_PIPEDREAM,   /* 1F1B without a flush, an update behind every microbatch; stale, see below */
+    PIPELINE_2BW,         /* the same with several microbatches to an update and two versions of the weights */
     PIPELINE_SCHEDULE_COUNT
 };
 extern const char *const pipeline_schedule_names[PIPELINE_SCHEDULE_COUNT]; /* "gpipe", "1f1b", ... */
+
+/* Do minibatches follow each other without a flush? */
+static inline bool pipeline_is_asynchronous(uint32_t schedule)
+{
+    return schedule == PIPELINE_PIPEDREAM || schedule == PIPELINE_2BW;
+}
 
 /* What is kept of a layer's activations between its passes. */
 enum recompute {
@@ -139,11 +159,30 @@ static inline struct parallel_place parallel_place(const struct parallel *parall
 }
 
 /*
+ * How many updates the weights of both passes over a run lack: minibatch b is computed with the version that
+ * max(b - staleness, 0) updates have made, so staleness + 1 versions are there at once. Asynchronous schedules
+ * alone are stale: pipedream by the stages behind the run's, 2bw by 1.
+ */
+static inline uint32_t parallel_staleness(const struct parallel *parallel, uint32_t run)
+{
+    if (parallel->schedule == PIPELINE_2BW) return 1;
+    return parallel->schedule == PIPELINE_PIPEDREAM ? parallel->pipeline - 1 - run : 0;
+}
+
+/* NOAM of PipeDream: microbatches under way at once on each replica of the first stage, which keep all stages
+ * busy; ceil(devices / devices of the first stage), tensor groups counted as one. */
+static inline uint32_t parallel_depth(const struct parallel *parallel)
+{
+    return parallel->pipeline;
+}
+
+/*
  * Do the parts fit together and the job? Schedules without chunks have one where there are several stages,
  * zb-h1 and zb-h2 always, zb-v two, interleaved at least two, and microbatches of a replica that `pipeline`
- * divides; there are layers for every run; `data` divides the microbatches; `tensor` divides heads, widths
+ * divides; pipedream one microbatch of a replica, 2bw at least as many as stages, and both whole weights and
+ * states on every rank (`zero` 0); there are layers for every run; `data` divides the microbatches; `tensor` divides heads, widths
  * and, with `sequence`, tokens; networks known by a profile alone are not cut by tensors; nothing else is
- * asked for that plans do not have: clipping, evaluations. `zero` goes with all of them.
+ * asked for that plans do not have: clipping, evaluations. `zero` goes with all other schedules.
  * Errors: STATUS_BAD_INPUT, in words, without a place.
  */
 struct job;

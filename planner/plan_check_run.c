@@ -80,7 +80,7 @@ static enum status claims(struct check_walk *r)
                                                            : minibatch + claim->version_delta,
                                 .thing = claim->thing};
         const struct extent *found;
-        if (spread) extent.version = check_spread_version(job, passed, c->unit->pass, claim);
+        if (spread) extent.version = check_spread_version(job, c->unit->shard, passed, c->unit->pass, claim);
         if (claim->makes && !contents_put(contents, &extent)) return check_no_memory(r);
         if (!claim->makes && !contents_hold(contents, &extent, &found))
             return fail_claim(r, access->buffer, &extent, found);

@@ -23,6 +23,12 @@
  * Whole weights are those of the state; where ranks update shares of them, after the all-gather behind that;
  * where they are split, in the PARAMETERS that a GATHER made for this pass.
  *
+ * Asynchronous schedules have the weights in PARAMETERS too, a buffer for each version that is there. The n-th
+ * passes, forward and back, both claim the version of max(n / m - staleness, 0) updates, which is one and the same
+ * and as stale as the schedule says; an UPDATE claims the newest and makes the next:
+ *
+ *     pipedream, 2 stages behind   passes claim   0 0 0 1 2 3     UPDATE finds 0, makes 1, ...
+ *
  * A backward pass in one unit that has collectives to hide has three computations. Its workspace holds the
  * gradient of the boundary in between.
  *
@@ -50,13 +56,15 @@ enum operand {
     OPERAND_INPUT_GRADIENT,
     OPERAND_WORKSPACE,
     OPERAND_WEIGHTS,          /* whole, where ranks have shares: in place of the state ... */
-    OPERAND_WHOLE_GRADIENT,   /* ... and of the gradient */
+    OPERAND_WHOLE_GRADIENT,   /* ... and of the gradient. Or a version of the weights ... */
+    OPERAND_NEXT_WEIGHTS,     /* ... and the next one, which an update makes */
     OPERANDS
 };
 
 static const char *const operand_names[OPERANDS] = {
     "state", "gradient", "boundary", "boundary of the next", "activations", "gradient of the next boundary",
-    "gradient of the boundary", "workspace", "gathered weights", "gradient of the microbatch"};
+    "gradient of the boundary", "workspace", "gathered weights", "gradient of the microbatch",
+    "next version of the weights"};
 
 /* What a computation does with its operands. */
 enum use { USE_NONE, USE_READ, USE_MAKE, USE_CHANGE };
@@ -89,6 +97,7 @@ struct view {
     uint32_t run, runs, global;
     struct rank_state whole;  /* of all data-parallel ranks together */
     bool gathers, scatters;   /* they have shares of weights; of gradients */
+    uint32_t versions;        /* of the weights at once, apart from the state; 0: they are in it */
 };
 
 static struct view view_of(const struct checker *c)
@@ -104,6 +113,9 @@ static struct view view_of(const struct checker *c)
                          .runs = parallel_runs(&job->parallel),
                          .global = c->plan->job_first_shard[c->unit->job] + c->unit->shard,
                          .whole = whole,
+                         .versions = pipeline_is_asynchronous(job->parallel.schedule)
+                                         ? parallel_staleness(&job->parallel, c->unit->shard) + 1
+                                         : 0,
                          .gathers = parallel_splits(&job->parallel, ZERO_WEIGHTS) && whole.weight_bytes > 0,
                          .scatters = parallel_splits(&job->parallel, ZERO_GRADIENTS) && whole.gradient_bytes > 0};
 }
@@ -139,9 +151,10 @@ static void find_bytes(const struct view *v, uint64_t bytes[OPERANDS])
 {
     struct rank_state state = parallel_state(v->job, v->layers);
     uint64_t first = v->layers.first, last = first + v->layers.count - 1;
-    bytes[OPERAND_STATE] = state.weight_bytes + state.state_bytes;
+    bytes[OPERAND_STATE] = (v->versions > 0 ? 0 : state.weight_bytes) + state.state_bytes;
     bytes[OPERAND_GRADIENT] = state.gradient_bytes;
-    bytes[OPERAND_WEIGHTS] = v->whole.weight_bytes;
+    bytes[OPERAND_WEIGHTS] = bytes[OPERAND_NEXT_WEIGHTS] = v->versions > 0 ? state.weight_bytes
+                                                                          : v->whole.weight_bytes;
     bytes[OPERAND_WHOLE_GRADIENT] = v->whole.gradient_bytes;
     bytes[OPERAND_ACTIVATIONS] = parallel_kept_bytes(v->job, v->layers, false);
     bytes[OPERAND_WORKSPACE] = parallel_workspace_bytes(v->job, v->layers);
@@ -185,10 +198,12 @@ static enum use use_of(const struct checker *c, const struct view *v, enum opera
     static const uint8_t *const threes[] = {first_of_three, second_of_three, third_of_three};
     uint32_t part = part_of_three(c, v);
     const uint8_t *own = part > 0 ? threes[part - 1] : uses[v->op->pass];
-    bool gathers = v->gathers && passes(v), scatters = v->scatters && passes(v);
+    bool apart = (v->gathers || v->versions > 0) && passes(v), scatters = v->scatters && passes(v);
+    bool many = v->versions > 1 && v->unit->pass == PLAN_UPDATE;
     switch (operand) {
-    case OPERAND_STATE: return gathers ? USE_NONE : own[OPERAND_STATE];
-    case OPERAND_WEIGHTS: return gathers ? own[OPERAND_STATE] : USE_NONE;
+    case OPERAND_STATE: return apart ? USE_NONE : own[OPERAND_STATE];
+    case OPERAND_WEIGHTS: return many ? USE_READ : apart || v->versions > 0 ? own[OPERAND_STATE] : USE_NONE;
+    case OPERAND_NEXT_WEIGHTS: return many ? USE_MAKE : USE_NONE;
     case OPERAND_GRADIENT: return scatters ? USE_NONE : own[OPERAND_GRADIENT];
     case OPERAND_WHOLE_GRADIENT: return scatters && own[OPERAND_GRADIENT] ? USE_MAKE : USE_NONE;
     default: return own[operand];
@@ -214,7 +229,8 @@ static struct meaning meaning_of(const struct view *v, enum operand operand, boo
         bool shares = update && !found && !v->gathers && parallel_splits(p, ZERO_STATES);
         return (struct meaning){check_shard_thing(own, shares ? THING_UPDATED_SHARES : THING_STATE), CLOCK_STEP};
     }
-    case OPERAND_WEIGHTS: return (struct meaning){check_shard_thing(own, THING_WEIGHTS), CLOCK_STEP};
+    case OPERAND_WEIGHTS:
+    case OPERAND_NEXT_WEIGHTS: return (struct meaning){check_shard_thing(own, THING_WEIGHTS), CLOCK_STEP};
     case OPERAND_GRADIENT: {
         bool reduced = v->scatters || (update && found && p->data > 1);
         return (struct meaning){
@@ -259,7 +275,9 @@ static enum status claim_operand(struct checker *c, const struct view *v, enum o
     uint32_t part = part_of_three(c, v), delta = 0;
     uint64_t bytes = operand_bytes(c, v, operand);
     bool update = v->op->pass == PLAN_UPDATE;
-    if (use == USE_CHANGE && (operand == OPERAND_STATE || !update)) delta = 1;
+    bool steps = operand == OPERAND_STATE || operand == OPERAND_WEIGHTS;
+    if (use == USE_CHANGE && (steps || !update)) delta = 1;
+    if (operand == OPERAND_NEXT_WEIGHTS) delta = 1;
     if (use != USE_MAKE) TRY(add_claim(c, access, meaning_of(v, operand, true, part), false, bytes, 0));
     if (use != USE_READ) TRY(add_claim(c, access, meaning_of(v, operand, false, part), true, bytes, delta));
     return STATUS_OK;
@@ -320,6 +338,8 @@ static enum status check_compute(struct checker *c, const struct view *v)
         enum operand operand = operand_of(v, b);
         char text[PLAN_TEXT_BYTES];
         uint32_t flags = access->flags & (ACCESS_READ | ACCESS_WRITE);
+        if (operand == OPERAND_WEIGHTS && wanted[OPERAND_NEXT_WEIGHTS] && flags == ACCESS_WRITE)
+            operand = OPERAND_NEXT_WEIGHTS;
         static const uint32_t expected[] = {0, ACCESS_READ, ACCESS_WRITE, ACCESS_READ | ACCESS_WRITE};
         if (operand == OPERANDS || !b->on_device || !wanted[operand] || found[operand] || access->offset_bytes)
             return check_fail(c, RULE_FORM, "has no use for the %s", check_access_text(c, access, text));

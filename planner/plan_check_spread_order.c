@@ -51,17 +51,19 @@ enum status check_spread_place(struct checker *c, const struct plan_instance *in
 
 /* --- order ---------------------------------------------------------------------------------- */
 
-uint64_t check_spread_version(const struct job *job, const struct spread_progress *progress, uint32_t pass,
-                              const struct claim *claim)
+uint64_t check_spread_version(const struct job *job, uint32_t run, const struct spread_progress *progress,
+                              uint32_t pass, const struct claim *claim)
 {
-    uint64_t m = job->microbatches / job->parallel.data;
+    uint64_t m = job->microbatches / job->parallel.data, stale = parallel_staleness(&job->parallel, run);
     uint64_t n = pass == PLAN_FORWARD           ? progress->forward
                  : pass == PLAN_BACKWARD_WEIGHT ? progress->weight
                                                 : progress->backward;
     bool resident = pass == PLAN_LOAD || pass == PLAN_STORE || pass == PLAN_UPDATE || pass == PLAN_GATHER;
     bool microbatches = parallel_splits(&job->parallel, ZERO_GRADIENTS); /* are reduced one by one */
     switch (claim->clock) {
-    case CLOCK_STEP: return (resident ? progress->updates : n / m) + claim->version_delta;
+    case CLOCK_STEP:
+        if (resident) return progress->updates + claim->version_delta;
+        return (n / m > stale ? n / m - stale : 0) + claim->version_delta;
     case CLOCK_SUM:
         if (pass == PLAN_REDUCE && microbatches) return progress->reduced + claim->version_delta;
         if (pass == PLAN_UPDATE || pass == PLAN_REDUCE) return (progress->updates + 1) * m;

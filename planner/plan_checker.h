@@ -38,7 +38,7 @@ struct shard_facts {
     uint64_t input_bytes, output_bytes, activation_bytes;
     uint64_t norm_offset, norm_bytes; /* of its tensors, within those of the job; 0, 0: as above */
     bool spread_known;                /* of a job that is spread: the bytes of what its passes use */
-    uint64_t spread_bytes[10];
+    uint64_t spread_bytes[11];
 };
 
 /*
@@ -64,7 +64,7 @@ enum shard_thing {
 enum claim_clock {
     CLOCK_MINIBATCH,
     CLOCK_MICROBATCH, /* n */
-    CLOCK_STEP,       /* updates in front of its minibatch */
+    CLOCK_STEP,       /* updates in front of its minibatch, less what the schedule is behind */
     CLOCK_SUM         /* microbatches in a gradient in front of it */
 };
 
@@ -155,8 +155,8 @@ MUST_CHECK enum status check_spread_place(struct checker *c, const struct plan_i
                                           uint32_t index);
 
 /* The version that a claim of the unit's operation means now; were all passes of the run done at the end? */
-uint64_t check_spread_version(const struct job *job, const struct spread_progress *progress, uint32_t pass,
-                              const struct claim *claim);
+uint64_t check_spread_version(const struct job *job, uint32_t run, const struct spread_progress *progress,
+                              uint32_t pass, const struct claim *claim);
 MUST_CHECK enum status check_spread_done(struct checker *c, const struct job *job, uint32_t run,
                                          const struct spread_progress *progress);
 

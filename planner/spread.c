@@ -13,7 +13,8 @@
  *     compute  B3 ------ B2 ------ B1 ------ B0 ------        U3 U2 U1 U0
  *     data        G1 R3 --- G0 R2 ---     R1 ---    R0 ---                  (ZeRO-3: G gathers, R reduces)
  *
- * Several jobs: a minibatch of each in turn, as long as each has some.
+ * Several jobs: a minibatch of each in turn, as long as each has some. Behind these come those whose minibatches
+ * overlap (planner/spread_async.h), one after the other; on devices of their own they run at the same time.
  */
 #include "planner/spread.h"
 
@@ -23,6 +24,7 @@
 
 #include "base/alloc.h"
 #include "base/quantity.h"
+#include "planner/spread_async.h"
 #include "planner/spread_places.h"
 #include "planner/spread_units.h"
 
@@ -117,14 +119,28 @@ static enum status prepare(struct spread *s, struct arena *arena, struct error *
     s->of = runs;
     s->stages = stages;
     s->completed = completed;
+    bool asynchronous = pipeline_is_asynchronous(s->parallel->schedule);
+    if (asynchronous) s->microbatches = parallel_depth(s->parallel); /* under way at once */
     status = make_gangs(s, err);
     if (!status) status = spread_times_make(arena, &s->plan->hardware, s->job, &s->times, err);
-    if (!status) status = pipeline_order(arena, s->parallel, s->microbatches, s->times.runs, &s->order, err);
+    if (!status && !asynchronous)
+        status = pipeline_order(arena, s->parallel, s->microbatches, s->times.runs, &s->order, err);
     if (!status) status = spread_size(s, arena, err);
     if (status) return status;
     for (uint32_t r = 0; r < s->runs; r++)
         plan_builder_shard(s->builder, s->index, s->of[r].layers.first, s->of[r].layers.count, false);
     return spread_place(s, err);
+}
+
+static bool is_asynchronous(const struct spread *s)
+{
+    return pipeline_is_asynchronous(s->parallel->schedule);
+}
+
+/* Has it more minibatches, one behind the other? */
+static bool has_more(const struct spread *s, uint64_t done)
+{
+    return !is_asynchronous(s) && s->job->minibatches > done;
 }
 
 /* A minibatch of each job that has some left, and again, in segments of as many as all have. */
@@ -134,10 +150,10 @@ static void emit_minibatches(struct spread *all, uint32_t count, struct plan_bui
     do {
         next = UINT64_MAX;
         for (uint32_t j = 0; j < count; j++)
-            if (all[j].job->minibatches > done && all[j].job->minibatches < next) next = all[j].job->minibatches;
+            if (has_more(&all[j], done) && all[j].job->minibatches < next) next = all[j].job->minibatches;
         if (next == UINT64_MAX) return;
         for (uint32_t j = 0; j < count; j++)
-            if (all[j].job->minibatches > done) emit_minibatch(&all[j]);
+            if (has_more(&all[j], done)) emit_minibatch(&all[j]);
         plan_builder_segment(builder, (uint32_t)(next - done));
         done = next;
     } while (true);
@@ -169,7 +185,10 @@ static void estimate_end(struct spread *all, uint32_t index)
         if (share_devices(&all[j].job->parallel, &s->job->parallel) && all[j].estimated_end_s > begin_s)
             begin_s = all[j].estimated_end_s;
     if (s->times.exchange_s > passes_s) passes_s = s->times.exchange_s;
-    s->estimated_end_s = begin_s + (double)s->job->minibatches * (passes_s + s->times.update_s);
+    if (is_asynchronous(s))
+        s->estimated_end_s = begin_s + spread_async_estimate_s(s);
+    else
+        s->estimated_end_s = begin_s + (double)s->job->minibatches * (passes_s + s->times.update_s);
 }
 
 static enum status describe(struct plan *plan, const struct spread *all, uint32_t count, struct error *err)
@@ -216,6 +235,8 @@ enum status spread_plan(struct plan_builder *builder, struct error *err)
             for (uint32_t r = 0; r < all[j].runs; r++) spread_emit_resident(&all[j], r, true);
         plan_builder_segment(builder, 1);
         emit_minibatches(all, count, builder);
+        for (uint32_t j = 0; j < count; j++)
+            if (is_asynchronous(&all[j])) spread_async_emit(&all[j]);
         for (uint32_t j = 0; j < count; j++)
             for (uint32_t r = 0; r < all[j].runs; r++) spread_emit_resident(&all[j], r, false);
         plan_builder_segment(builder, 1);

@@ -31,9 +31,14 @@
  *   whole weights               rx       rx       rx                               aw
  *   whole gradient                       aw                aw                               rx
  *
+ * Asynchronous schedules (planner/spread_async.h) have the weights apart from the state: as many versions as there
+ * are at once, each in a buffer of PARAMETERS. LOAD makes the first; passes read the one of their minibatch, the
+ * last of them with x; UPDATE reads the newest and makes the next, or changes it in place where there is one.
+ *
  * Variants tell microbatches apart that are under way at the same time. plan_check() follows which
  * microbatch every buffer holds, with how many updates each pass finds its weights, and how many
- * microbatches are in a gradient when it is reduced and used: schedules are synchronous.
+ * microbatches are in a gradient when it is reduced and used: schedules are synchronous, or as stale as
+ * models/parallel.h says.
  */
 #ifndef SPILLWAY_PLANNER_SPREAD_H
 #define SPILLWAY_PLANNER_SPREAD_H

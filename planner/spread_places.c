@@ -32,6 +32,11 @@ static void size_run(struct spread *s, uint32_t r)
     run->gathers = parallel_splits(s->parallel, ZERO_WEIGHTS) && whole.weight_bytes > 0;
     run->scatters = parallel_splits(s->parallel, ZERO_GRADIENTS) && whole.gradient_bytes > 0;
     run->joins = s->parallel->data > 1 && whole.gradient_bytes > 0;
+    if (pipeline_is_asynchronous(s->parallel->schedule)) {
+        run->versions = parallel_staleness(s->parallel, r) + 1;
+        run->version_bytes = state.weight_bytes;
+        run->state_bytes = state.state_bytes;
+    }
     run->workspace_bytes = parallel_workspace_bytes(s->job, run->layers);
     run->pools[SPREAD_ACTIVATIONS].bytes = parallel_kept_bytes(s->job, run->layers, false);
     if (r == 0) return;
@@ -145,6 +150,21 @@ static void count_variants(struct spread *s)
         }
 }
 
+/*
+ * Asynchronous schedules: stage p keeps P - p microbatches. The boundary of one more is fetched while the stage
+ * passes back over the oldest; a gradient is fetched while the one before it is used.
+ */
+static void count_under_way(struct spread *s)
+{
+    for (uint32_t r = 0; r < s->runs; r++) {
+        uint32_t kept = s->parallel->pipeline - r;
+        s->of[r].pools[SPREAD_ACTIVATIONS].made = kept;
+        if (r == 0) continue;
+        s->of[r].pools[SPREAD_BOUNDARY].made = kept + 1;
+        s->of[r].pools[SPREAD_GRADIENT].made = 2;
+    }
+}
+
 /* --- places --------------------------------------------------------------------------------- */
 
 static uint64_t reserve(struct spread_stage *stage, uint64_t bytes)
@@ -169,6 +189,7 @@ static void place_stage(struct spread *s, uint32_t index)
         if (run->stage != index) continue;
         run->state_offset = reserve(stage, spread_range_bytes(run->state_bytes));
         run->gradient_offset = reserve(stage, spread_range_bytes(run->gradient_bytes));
+        run->version_offset = reserve(stage, run->versions * spread_range_bytes(run->version_bytes));
         if (run->workspace_bytes > workspace) workspace = run->workspace_bytes;
     }
     stage->workspace_offset = reserve(stage, spread_range_bytes(workspace));
@@ -205,7 +226,7 @@ static enum status check_memory(const struct spread *s, uint32_t index, struct e
 
 enum status spread_place(struct spread *s, struct error *err)
 {
-    count_variants(s);
+    (pipeline_is_asynchronous(s->parallel->schedule) ? count_under_way : count_variants)(s);
     for (uint32_t stage = 0; stage < s->parallel->pipeline; stage++) {
         place_stage(s, stage);
         enum status status = check_memory(s, stage, err);

@@ -8,8 +8,12 @@
  * for a few of the largest of the stage. Every variant has a place of its own in the memory of the stage's
  * devices, the same on all of them:
  *
- *     [ states | gradients | workspace | ring of weights | ring of gradients | activations 0, 1, ... |
+ *     [ states | gradients | versions | workspace | ring of weights | ring of gradients | activations 0, 1, ... |
  *       boundaries | their gradients ]
+ *
+ * Asynchronous schedules go on without end, so their microbatches take variants in turn: n the variant n mod as
+ * many as there are, microbatches under way counted in microbatches mod P, of which there are never more. Versions
+ * of weights take their slots in turn as well.
  *
  * A boundary has a place on both stages that it passes; a workspace is shared by the runs of a stage, whose
  * passes follow each other.
@@ -59,6 +63,10 @@ struct spread_run {
     bool scatters;          /* ... of its gradient */
     bool joins;             /* ranks add up its gradient */
     uint32_t passes_left;   /* backward passes of this minibatch */
+    uint32_t versions;      /* of its weights there at once, asynchronous schedules; 0: they are in the state */
+    uint64_t version_bytes, version_offset;
+    uint64_t version;       /* that the unit at hand reads ... */
+    bool version_ends;      /* ... for the last time */
 };
 
 struct spread_stage {

@@ -93,11 +93,22 @@ static void access_ring(struct unit *u, struct accesses *a, uint32_t kind, const
     add_placed(u, a, buffer(u, kind, u->r, variant, bytes), flags, ring->offset + slot * ring->bytes, bytes);
 }
 
+/* Version `version` of a run's weights. */
+static void access_version(struct unit *u, struct accesses *a, uint64_t version, uint32_t flags)
+{
+    const struct spread_run *run = u->run;
+    uint32_t slot = (uint32_t)(version % run->versions);
+    uint64_t offset = run->version_offset + slot * spread_range_bytes(run->version_bytes);
+    add_placed(u, a, buffer(u, BUFFER_PARAMETERS, u->r, slot, run->version_bytes), flags, offset, run->version_bytes);
+}
+
 /* The weights that a pass multiplies by, as long as it does. */
 static void access_weights(struct unit *u, struct accesses *a)
 {
     struct spread_ring *ring = &u->stage->weights;
-    if (u->run->gathers)
+    if (u->run->versions > 0)
+        access_version(u, a, u->run->version, ACCESS_READ | (u->run->version_ends ? ACCESS_RELEASE : 0));
+    else if (u->run->gathers)
         access_ring(u, a, BUFFER_PARAMETERS, ring, ring->given++, u->run->whole_weight_bytes, LAST);
     else
         access_state(u, a, ACCESS_READ);
@@ -332,6 +343,12 @@ void spread_emit_update(struct spread *s, uint32_t r, bool ends_minibatch)
     struct accesses a = {0}, state = {0};
     access_state(&u, &a, CHANGE);
     access_gradient(&u, &a, CHANGE);
+    if (u.run->versions == 1) {
+        access_version(&u, &a, u.run->version, CHANGE);
+    } else if (u.run->versions > 1) {
+        access_version(&u, &a, u.run->version, ACCESS_READ | (u.run->version_ends ? ACCESS_RELEASE : 0));
+        access_version(&u, &a, u.run->version + 1, MAKE);
+    }
     add_tensor_collectives(&u, PARALLEL_UPDATE, false, STREAM_COMPUTE, a.of[1].buffer);
     add_tensor_collectives(&u, PARALLEL_UPDATE, true, STREAM_COMPUTE, a.of[1].buffer);
     add_compute(&u, PLAN_UPDATE, work_of(&u, PARALLEL_UPDATE), &a);
@@ -347,6 +364,7 @@ void spread_emit_resident(struct spread *s, uint32_t r, bool load)
     struct accesses a = {0};
     access_state(&u, &a, load ? MAKE : LAST);
     access_gradient(&u, &a, load ? MAKE : LAST);
+    if (u.run->versions > 0) access_version(&u, &a, u.run->version, load ? MAKE : LAST);
     add_compute(&u, load ? PLAN_LOAD : PLAN_STORE, PLAN_NONE, &a);
     end_unit(&u);
 }

@@ -117,7 +117,7 @@ static uint32_t random_job(uint64_t key, struct job_set *jobs)
                          .schedule = (uint32_t)random_below(key, 3, PIPELINE_SCHEDULE_COUNT),
                          .recompute = (uint32_t)random_below(key, 4, RECOMPUTE_COUNT),
                          .zero = (uint32_t)random_below(key, 5, 4), .prefetch = (uint32_t)random_below(key, 12, 4)};
-    if (p.pipeline == 1 && !pipeline_splits(&p)) p.chunks = 1 + (uint32_t)random_below(key, 13, 3);
+    if (p.pipeline == 1 && !pipeline_splits(&p) && !pipeline_is_asynchronous(p.schedule)) p.chunks = 1 + (uint32_t)random_below(key, 13, 3);
     if (p.schedule == PIPELINE_INTERLEAVED) p.chunks = 2 + (uint32_t)random_below(key, 6, 2);
     if (p.schedule == PIPELINE_ZB_V) p.chunks = 2;
     p.sequence = p.tensor > 1 && random_below(key, 7, 2);
@@ -127,6 +127,11 @@ static uint32_t random_job(uint64_t key, struct job_set *jobs)
     job->network.heads = 4;
     job->network.head_width = 16;
     job->microbatches = p.data * p.pipeline * (1 + random_below(key, 10, 4));
+    if (pipeline_is_asynchronous(p.schedule)) {
+        p.zero = ZERO_NOTHING;
+        job->minibatches = 1 + random_below(key, 9, 20);
+        if (p.schedule == PIPELINE_PIPEDREAM) job->microbatches = p.data;
+    }
     job->precision = random_below(key, 11, 2) ? PRECISION_BF16 : PRECISION_FP32;
     job->parallel = p;
     return (uint32_t)parallel_devices(&p);
