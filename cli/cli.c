@@ -36,6 +36,7 @@ const struct cli_verb cli_verbs[] = {
     {"hardware", "check", "FILE", "does a hardware file make physical sense?",
      verb_hardware_check},
     {"plan", NULL, "JOBS.json", "decide what runs where and when, within memory", verb_plan},
+    {"partition", NULL, "FILE", "divide layers into replicated stages of a pipeline", verb_partition},
     {"solve", NULL, "FILE", "the best schedule of a problem, and what is proven of it", verb_solve},
     {"simulate", NULL, "FILE", "time a plan, spread jobs, or a policy that is asked, without running", verb_simulate},
     {"serve", NULL, "SERVING.json", "where to keep models that answer requests, and how many are in time", verb_serve},

@@ -1,0 +1,52 @@
+/*
+ * A network as a chain of layers that can be cut into stages: what planner/stage_partition.h divides among workers.
+ *
+ * From a text of PipeDream's profiler,
+ *
+ *     node4 -- Conv2d(64, 64) -- forward_compute_time=46.2, backward_compute_time=113.3, activation_size=1644167168.0, parameter_size=147712.0
+ *     	node3 -- node4
+ *
+ * milliseconds and bytes of a minibatch, an activation_size may be a list ([a; b]: their sum); or from a job, by the
+ * cost model. A graph becomes a chain in topological order, of ready nodes the one with the lowest number first. A
+ * cut behind layer i then sends what every layer in front makes and some layer behind reads, each once; PipeDream
+ * cuts graphs in all orders, which for graphs without branches is the same.
+ *
+ * Source: msr-fiddle/pipedream (MIT), profiler/image_classification/profiles/vgg16/graph.txt, for the format.
+ */
+#ifndef SPILLWAY_PLANNER_STAGE_CHAIN_H
+#define SPILLWAY_PLANNER_STAGE_CHAIN_H
+
+#include "base/arena.h"
+#include "models/hardware.h"
+#include "models/job.h"
+
+enum { STAGE_LAYERS_MAX = 1024, STAGE_PROFILE_BYTES_MAX = 1 << 24 };
+
+struct stage_layer {
+    const char *name;
+    double forward_s, backward_s; /* of a minibatch on one worker */
+    uint64_t cut_bytes;           /* sent forward where the chain is cut behind this layer; the last one's is 0 */
+    uint64_t weight_bytes;        /* what data-parallel workers exchange */
+    uint64_t held_bytes;          /* on each worker, whatever is under way: weights, gradients, optimizer */
+    uint64_t kept_bytes;          /* for each minibatch under way */
+};
+
+struct stage_chain {
+    const char *name;
+    struct stage_layer *layers;
+    uint32_t count; /* at least 1 */
+};
+
+/* Both live as long as `arena`. A profile's layers hold weights and gradients, no optimizer.
+ * Errors: STATUS_IO; STATUS_BAD_INPUT with file, line and column; STATUS_LIMIT; STATUS_NO_MEMORY. */
+MUST_CHECK enum status stage_chain_read(struct arena *arena, const char *path, struct stage_chain *out,
+                                        struct error *err);
+MUST_CHECK enum status stage_chain_parse(struct arena *arena, const char *name, const char *text,
+                                         struct stage_chain *out, struct error *err);
+
+/* The layers of a job's network, a microbatch on a device of the machine without tensor parallelism.
+ * Errors: STATUS_LIMIT; STATUS_NO_MEMORY. */
+MUST_CHECK enum status stage_chain_of_job(struct arena *arena, const struct job *job, const struct hardware *hardware,
+                                          struct stage_chain *out, struct error *err);
+
+#endif

@@ -1,0 +1,305 @@
+/*
+ * Tables by ranges of layers.
+ *
+ * PipeDream's: a cell for (i, j, m) of a level has the value and where the last stage begins, and how many
+ * components that has. A stage of a level is a solution of the level below, so the answer is read off from the top:
+ *
+ *     level 2, 4 servers      layers 0..30 on 3 of them      | 31..40 on 1
+ *     level 1, 4 workers      0..30 on 4                     | 31..37 on 3, 38..40 on 1
+ *     flat                    0..30 on 12                    | 31..37 on 3 | 38..40 on 1        "12-3-1"
+ *
+ * Balanced: a cell for (s, i, d) has the slowest of s stages that cover the layers from i on with d workers: from the
+ * end, for it is the stages behind a stage that say how many minibatches it keeps.
+ */
+#include "planner/stage_partition.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/quantity.h"
+#include "models/try.h"
+
+const char *const stage_method_names[STAGE_METHOD_COUNT] = {
+    [STAGE_PIPEDREAM] = "pipedream",
+    [STAGE_PIPEDREAM_SUM] = "pipedream-sum",
+    [STAGE_BALANCED] = "balanced",
+};
+
+struct cell {
+    double value;
+    uint32_t split, part; /* the last stage: its first layer, its components (workers) */
+};
+
+struct finder {
+    const struct stage_chain *chain;
+    const struct stage_request *request;
+    uint32_t layers, workers;
+    double *seconds;   /* of the layers in front, layers + 1 entries; likewise below */
+    uint64_t *weights, *held, *kept;
+    struct cell *levels[STAGE_LEVELS_MAX]; /* [i][j][m - 1] */
+    struct stage *stages;                  /* from the end */
+    uint32_t stage_count;
+};
+
+static double seconds_of(const struct finder *f, uint32_t i, uint32_t j)
+{
+    return f->seconds[j + 1] - f->seconds[i];
+}
+
+/* --- PipeDream ------------------------------------------------------------------------------ */
+
+static struct cell *cell_of(const struct finder *f, uint32_t level, uint32_t i, uint32_t j, uint32_t m)
+{
+    return &f->levels[level][((size_t)i * f->layers + j) * f->request->levels[level].components + m - 1];
+}
+
+/* A of the level below with all its components: what one component takes. */
+static double inside_s(const struct finder *f, uint32_t level, uint32_t i, uint32_t j)
+{
+    if (level == 0) return seconds_of(f, i, j);
+    return cell_of(f, level - 1, i, j, f->request->levels[level - 1].components)->value;
+}
+
+static double replicated_s(const struct finder *f, uint32_t level, double one_s, uint32_t i, uint32_t j, uint32_t m)
+{
+    double weights_s = (double)(f->weights[j + 1] - f->weights[i]) / f->request->levels[level].bytes_per_s;
+    if (f->request->method == STAGE_PIPEDREAM_SUM) return (one_s + 4.0 * (m - 1) / m * weights_s) / m;
+    return fmax(one_s, 2.0 * (m - 1) * weights_s) / m;
+}
+
+static double sent_s(const struct finder *f, uint32_t level, uint32_t layer)
+{
+    if (f->request->method == STAGE_PIPEDREAM_SUM) return 0;
+    return 2.0 * (double)f->chain->layers[layer].cut_bytes / f->request->levels[level].bytes_per_s;
+}
+
+/* Ranges from short to long: both parts of a range are there before it. */
+static void fill_level(struct finder *f, uint32_t level)
+{
+    uint32_t components = f->request->levels[level].components;
+    for (uint32_t length = 1; length <= f->layers; length++)
+        for (uint32_t i = 0; i + length <= f->layers; i++) {
+            uint32_t j = i + length - 1;
+            double one_s = inside_s(f, level, i, j);
+            for (uint32_t m = 1; m <= components; m++)
+                *cell_of(f, level, i, j, m) = (struct cell){replicated_s(f, level, one_s, i, j, m), i, m};
+            for (uint32_t split = i + 1; split <= j; split++) {
+                double send_s = sent_s(f, level, split - 1), last_s = inside_s(f, level, split, j);
+                for (uint32_t part = 1; part < components; part++) {
+                    double floor_s = fmax(send_s, replicated_s(f, level, last_s, split, j, part));
+                    for (uint32_t m = part + 1; m <= components; m++) {
+                        struct cell *cell = cell_of(f, level, i, j, m);
+                        double value = fmax(cell_of(f, level, i, split - 1, m - part)->value, floor_s);
+                        if (value < cell->value) *cell = (struct cell){value, split, part};
+                    }
+                }
+            }
+        }
+}
+
+/* The stages of a solution, from the end, each `times` times replicated already. */
+static void read_off(struct finder *f, uint32_t level, uint32_t i, uint32_t j, uint32_t m, uint32_t times)
+{
+    for (bool first = false; !first;) {
+        const struct cell *cell = cell_of(f, level, i, j, m);
+        first = cell->split == i;
+        if (level == 0)
+            f->stages[f->stage_count++] = (struct stage){cell->split, j - cell->split + 1, cell->part * times};
+        else
+            read_off(f, level - 1, cell->split, j, f->request->levels[level - 1].components, cell->part * times);
+        if (first) return;
+        j = cell->split - 1;
+        m -= cell->part;
+    }
+}
+
+static double data_parallel_s(const struct finder *f)
+{
+    double value = seconds_of(f, 0, f->layers - 1);
+    for (uint32_t level = 0; level < f->request->level_count; level++)
+        value = replicated_s(f, level, value, 0, f->layers - 1, f->request->levels[level].components);
+    return value;
+}
+
+static enum status find_pipedream(struct finder *f, struct arena *scratch, struct stage_partition *out,
+                                  struct error *err)
+{
+    uint32_t top = f->request->level_count - 1;
+    size_t ranges = (size_t)f->layers * f->layers;
+    void *memory;
+    for (uint32_t level = 0; level <= top; level++) {
+        TRY(arena_array(scratch, ranges * f->request->levels[level].components, sizeof(struct cell), &memory, err));
+        f->levels[level] = memory;
+        fill_level(f, level);
+    }
+    read_off(f, top, 0, f->layers - 1, f->request->levels[top].components, 1);
+    out->interval_s = cell_of(f, top, 0, f->layers - 1, f->request->levels[top].components)->value;
+    out->data_parallel_s = data_parallel_s(f);
+    return STATUS_OK;
+}
+
+/* --- balanced ------------------------------------------------------------------------------- */
+
+static bool fits(const struct finder *f, uint32_t i, uint32_t j, uint64_t under_way)
+{
+    uint64_t bytes = f->held[j + 1] - f->held[i] + under_way * (f->kept[j + 1] - f->kept[i]);
+    return f->request->memory_bytes == 0 || bytes <= f->request->memory_bytes;
+}
+
+/* s stages from each layer on; `behind`: s - 1 stages, NULL where s is 1. */
+static void fill_stages(const struct finder *f, uint32_t s, const struct cell *behind, struct cell *out)
+{
+    uint32_t n = f->layers, width = f->workers + 1;
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t d = 0; d < width; d++) out[(size_t)i * width + d] = (struct cell){INFINITY, 0, 0};
+        for (uint32_t next = i + 1; next <= n && fits(f, i, next - 1, s); next++) {
+            double one_s = seconds_of(f, i, next - 1);
+            if ((next == n) != !behind) continue;
+            for (uint32_t d = s; d < width; d++)
+                for (uint32_t r = behind ? 1 : d; r <= d; r++) {
+                    struct cell *cell = &out[(size_t)i * width + d];
+                    double rest_s = behind ? behind[(size_t)next * width + d - r].value : 0;
+                    double value = fmax(one_s / r, rest_s);
+                    if (value < cell->value) *cell = (struct cell){value, next, r};
+                }
+        }
+    }
+}
+
+static enum status nothing_fits(const struct finder *f, struct error *err)
+{
+    uint32_t worst = 0;
+    uint64_t most = 0;
+    char need[QUANTITY_TEXT_BYTES], have[QUANTITY_TEXT_BYTES];
+    for (uint32_t i = 0; i < f->layers; i++) {
+        uint64_t bytes = f->chain->layers[i].held_bytes + f->chain->layers[i].kept_bytes;
+        if (bytes > most) {
+            most = bytes;
+            worst = i;
+        }
+    }
+    return error_set(err, STATUS_INFEASIBLE,
+                     "'%s' fits no %" PRIu32 " workers with %s each (layer %" PRIu32 ", the largest, needs %s)",
+                     f->chain->name, f->workers,
+                     quantity_text((double)f->request->memory_bytes, DIMENSION_BYTES, have), worst,
+                     quantity_text((double)most, DIMENSION_BYTES, need));
+}
+
+static enum status find_balanced(struct finder *f, struct arena *scratch, struct stage_partition *out,
+                                 struct error *err)
+{
+    uint32_t most = f->workers < f->layers ? f->workers : f->layers, width = f->workers + 1, best = 0;
+    size_t size = (size_t)f->layers * width;
+    double best_s = INFINITY;
+    void *memory;
+    TRY(arena_array(scratch, size * most, sizeof(struct cell), &memory, err));
+    struct cell *tables = memory;
+    for (uint32_t s = 1; s <= most; s++) {
+        struct cell *own = tables + size * (s - 1);
+        fill_stages(f, s, s > 1 ? own - size : NULL, own);
+        double end_s = (double)(f->request->microbatches + s - 1) * own[f->workers].value;
+        if (end_s < best_s) {
+            best_s = end_s;
+            best = s;
+        }
+    }
+    if (best == 0) return nothing_fits(f, err);
+    out->interval_s = tables[size * (best - 1) + f->workers].value;
+    out->data_parallel_s = seconds_of(f, 0, f->layers - 1) / f->workers;
+    for (uint32_t s = best, i = 0, d = f->workers; s > 0; s--) {
+        const struct cell *cell = &tables[size * (s - 1) + (size_t)i * width + d];
+        f->stages[s - 1] = (struct stage){i, cell->split - i, cell->part};
+        i = cell->split;
+        d -= cell->part;
+    }
+    f->stage_count = best;
+    return STATUS_OK;
+}
+
+/* --- both ----------------------------------------------------------------------------------- */
+
+static enum status check_size(const struct finder *f, struct error *err)
+{
+    double n = f->layers, steps = 0;
+    for (uint32_t k = 0; k < f->request->level_count; k++)
+        steps += n * n * n * pow(f->request->levels[k].components, 2) / 12;
+    if (f->request->method == STAGE_BALANCED)
+        steps = n * n * pow(f->workers, 2) * fmin(f->workers, n) / 4;
+    if (f->workers <= STAGE_WORKERS_MAX && steps <= STAGE_STEPS_MAX) return STATUS_OK;
+    return error_set(err, STATUS_LIMIT, "%" PRIu32 " layers on %" PRIu32 " workers are too many to divide (limit is "
+                     "%.0e steps, these are %.1e; more levels take fewer)", f->layers, f->workers, STAGE_STEPS_MAX,
+                     steps);
+}
+
+static enum status add_up(struct finder *f, struct arena *scratch, struct error *err)
+{
+    void *memory[4], *stages;
+    size_t n = f->layers;
+    for (uint32_t i = 0; i < 4; i++) TRY(arena_array(scratch, n + 1, sizeof(uint64_t), &memory[i], err));
+    static_assert(sizeof(double) == sizeof(uint64_t), "entries of one size");
+    f->seconds = memory[0];
+    f->weights = memory[1];
+    f->held = memory[2];
+    f->kept = memory[3];
+    for (size_t i = 0; i < n; i++) {
+        const struct stage_layer *layer = &f->chain->layers[i];
+        f->seconds[i + 1] = f->seconds[i] + layer->forward_s + layer->backward_s;
+        f->weights[i + 1] = f->weights[i] + layer->weight_bytes;
+        f->held[i + 1] = f->held[i] + layer->held_bytes;
+        f->kept[i + 1] = f->kept[i] + layer->kept_bytes;
+    }
+    TRY(arena_array(scratch, n, sizeof *f->stages, &stages, err));
+    f->stages = stages;
+    return STATUS_OK;
+}
+
+enum status stage_partition_find(struct arena *arena, const struct stage_chain *chain,
+                                 const struct stage_request *request, struct stage_partition *out, struct error *err)
+{
+    struct arena scratch = {0};
+    struct finder f = {.chain = chain, .request = request, .layers = chain->count, .workers = 1};
+    struct stage_partition found = {0};
+    void *stages;
+    assert(request->level_count > 0 && request->level_count <= STAGE_LEVELS_MAX);
+    for (uint32_t k = 0; k < request->level_count; k++) f.workers *= request->levels[k].components;
+    found.workers = f.workers;
+    enum status status = check_size(&f, err);
+    if (!status) status = add_up(&f, &scratch, err);
+    if (!status)
+        status = (request->method == STAGE_BALANCED ? find_balanced : find_pipedream)(&f, &scratch, &found, err);
+    if (!status) status = arena_array(arena, f.stage_count, sizeof *found.stages, &stages, err);
+    if (!status) {
+        found.stages = stages;
+        found.count = f.stage_count;
+        for (uint32_t s = 0; s < found.count; s++) found.stages[s] = f.stages[found.count - 1 - s];
+        *out = found;
+    }
+    arena_release(&scratch);
+    return status;
+}
+
+uint32_t stage_partition_depth(const struct stage_partition *partition)
+{
+    uint32_t replicas = partition->stages[0].replicas;
+    return (partition->workers + replicas - 1) / replicas;
+}
+
+const char *stage_partition_text(const struct stage_partition *partition, char text[STAGE_TEXT_BYTES])
+{
+    size_t used = 0;
+    bool straight = partition->count > 1;
+    for (uint32_t s = 0; s < partition->count; s++) straight &= partition->stages[s].replicas == 1;
+    if (straight) {
+        snprintf(text, STAGE_TEXT_BYTES, "straight");
+    } else if (partition->count == 1) {
+        snprintf(text, STAGE_TEXT_BYTES, "%" PRIu32 " (data parallel)", partition->workers);
+    } else {
+        for (uint32_t s = 0; s < partition->count && used < STAGE_TEXT_BYTES; s++)
+            used += (size_t)snprintf(text + used, STAGE_TEXT_BYTES - used, "%s%" PRIu32, s > 0 ? "-" : "",
+                                     partition->stages[s].replicas);
+    }
+    return text;
+}
