@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-const char *const cli_schedule_choices[] = {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v", "pipedream", "2bw",
+const char *const cli_schedule_choices[] = {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v", "pipedream", "2bw", "terapipe",
                                             NULL};
 const char *const cli_recompute_choices[] = {"none", "selective", "full", NULL};
 const char *const cli_collective_choices[] = {"fastest", "ring", "tree", "halving", "hierarchical", NULL};

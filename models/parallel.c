@@ -15,7 +15,7 @@
 const char *const pipeline_schedule_names[PIPELINE_SCHEDULE_COUNT] = {
     [PIPELINE_GPIPE] = "gpipe",   [PIPELINE_1F1B] = "1f1b",   [PIPELINE_INTERLEAVED] = "interleaved",
     [PIPELINE_ZB_H1] = "zb-h1",   [PIPELINE_ZB_H2] = "zb-h2", [PIPELINE_ZB_V] = "zb-v",
-    [PIPELINE_PIPEDREAM] = "pipedream", [PIPELINE_2BW] = "2bw",
+    [PIPELINE_PIPEDREAM] = "pipedream", [PIPELINE_2BW] = "2bw", [PIPELINE_TERAPIPE] = "terapipe",
 };
 
 const char *const recompute_names[RECOMPUTE_COUNT] = {
@@ -59,6 +59,29 @@ struct parallel_layers parallel_layers(const struct job *job, uint32_t run)
     uint64_t begin = run == 0 ? 0 : first + 1; /* layer 0 is the embedding */
     uint64_t end = run + 1 == runs ? network->layer_count : first + length + 1;
     return (struct parallel_layers){begin, end - begin};
+}
+
+/* --- slices --------------------------------------------------------------------------------- */
+
+struct job parallel_slice(const struct job *job, uint32_t slice)
+{
+    struct job out = *job;
+    struct parallel *p = &out.parallel;
+    assert(slice < parallel_slices(p));
+    if (p->slices <= 1) return out;
+    for (uint32_t i = 0; i < slice; i++) p->slice_begin += p->slice_tokens[i];
+    p->slice_length = p->slice_tokens[slice];
+    out.sequence = p->slice_length;
+    return out;
+}
+
+uint64_t parallel_slice_share(const struct parallel *p, uint64_t whole)
+{
+    uint64_t tokens = 0, begin = p->slice_begin, end = begin + p->slice_length;
+    if (p->slice_length == 0) return whole;
+    for (uint32_t i = 0; i < p->slices; i++) tokens += p->slice_tokens[i];
+    uint64_t each = whole / tokens, rest = whole % tokens;
+    return each * p->slice_length + rest * end / tokens - rest * begin / tokens;
 }
 
 /* --- what fits together --------------------------------------------------------------------- */
@@ -117,6 +140,26 @@ static enum status check_asynchronous(const struct job *job, struct error *err)
     return STATUS_OK;
 }
 
+static enum status check_slices(const struct job *job, struct error *err)
+{
+    const struct parallel *p = &job->parallel;
+    uint64_t tokens = 0;
+    if (p->schedule != PIPELINE_TERAPIPE) {
+        if (p->slices == 0) return STATUS_OK;
+        return error_set(err, STATUS_BAD_INPUT, "schedule '%s' with 'slices' (expected none; 'terapipe' has them)",
+                         pipeline_schedule_names[p->schedule]);
+    }
+    if (!job->network.causal && job->network.family != NETWORK_PROFILE)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "schedule 'terapipe' for a network whose tokens see those behind them (expected gpt2 or llama)");
+    if (p->sequence)
+        return error_set(err, STATUS_BAD_INPUT, "schedule 'terapipe' with sequence parallelism (expected none)");
+    for (uint32_t i = 0; i < p->slices; i++) tokens += p->slice_tokens[i];
+    if (p->slices == 0 || tokens == job->sequence) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "slices of %" PRIu64 " tokens in all (expected %" PRIu64 ", the sequence)",
+                     tokens, job->sequence);
+}
+
 static enum status check_division(const struct parallel *p, const char *what, uint64_t value,
                                   struct error *err)
 {
@@ -159,10 +202,29 @@ enum status parallel_check(const struct job *job, struct error *err)
     TRY(check_wishes(job, err));
     TRY(check_schedule(job, err));
     TRY(check_asynchronous(job, err));
+    TRY(check_slices(job, err));
     return check_tensor(job, err);
 }
 
 /* --- JSON ----------------------------------------------------------------------------------- */
+
+static enum status parse_slices(struct json_object *o, const struct json_input *in, struct parallel *out,
+                                struct error *err)
+{
+    const json_t *array = NULL;
+    uint64_t tokens;
+    TRY(json_take_array(o, "slices", JSON_OPTIONAL, &array, err));
+    if (!array) return STATUS_OK;
+    if (json_array_size(array) > PARALLEL_SLICES_MAX)
+        return json_fail_key(in, o->value, "slices", err, "'slices' has %zu elements (limit is %d)",
+                             json_array_size(array), PARALLEL_SLICES_MAX);
+    for (uint32_t i = 0; i < json_array_size(array); i++) {
+        TRY(json_item_u64(in, array, i, 1, UINT32_MAX, &tokens, err));
+        out->slice_tokens[i] = (uint32_t)tokens;
+    }
+    out->slices = (uint32_t)json_array_size(array);
+    return STATUS_OK;
+}
 
 enum status parallel_parse(const struct json_input *in, const json_t *value, struct parallel *out,
                            struct error *err)
@@ -184,6 +246,7 @@ enum status parallel_parse(const struct json_input *in, const json_t *value, str
     TRY(json_take_u32(&o, "zero", JSON_OPTIONAL, ZERO_NOTHING, ZERO_WEIGHTS, &out->zero, err));
     TRY(json_take_u32(&o, "prefetch", JSON_OPTIONAL, 0, PARALLEL_CHUNKS_MAX, &out->prefetch, err));
     TRY(json_take_u32(&o, "first_device", JSON_OPTIONAL, 0, PARALLEL_DEGREE_MAX, &out->first_device, err));
+    TRY(parse_slices(&o, in, out, err));
     out->schedule = (uint32_t)schedule;
     out->recompute = (uint32_t)recompute;
     out->collective = (uint32_t)collective;
@@ -205,6 +268,11 @@ void parallel_write(const struct parallel *p, struct json_out *out, const char *
     if (p->sequence) json_out_bool(out, "sequence", true);
     if (p->zero > 0) json_out_u64(out, "zero", p->zero);
     if (p->zero == ZERO_WEIGHTS) json_out_u64(out, "prefetch", p->prefetch);
+    if (p->slices > 0) {
+        json_out_array_begin(out, "slices", false);
+        for (uint32_t i = 0; i < p->slices; i++) json_out_u64(out, NULL, p->slice_tokens[i]);
+        json_out_array_end(out);
+    }
     if (p->first_device > 0) json_out_u64(out, "first_device", p->first_device);
     json_out_object_end(out);
 }

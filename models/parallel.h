@@ -29,6 +29,11 @@
  *   3  weights too (FSDP): they are gathered in front of every pass over a run that multiplies by them, while
  *      the `prefetch` passes before it compute, and forgotten behind it
  *
+ * Slices (terapipe). A causal network's tokens need those in front of them only, so a microbatch goes through the
+ * stages in slices, one behind the other, forward from its beginning and backward from its end. Later slices attend to
+ * more and take longer: lengths are the planner's choice unless given (planner/slice_partition.h). The part of
+ * attention between a slice and the tokens in front of it is counted as products for each head, whose scores exist.
+ *
  * Asynchronous schedules (pipedream, 2bw) are another training than the rest: no flush, minibatches enter as long
  * as there are some, and each stage updates its weights by itself. A microbatch goes forward and back over a stage
  * with one version of the weights, which is kept until then (weight stashing). That version is stale:
@@ -62,7 +67,7 @@
 
 struct json_out;
 
-enum { PARALLEL_DEGREE_MAX = 1 << 14, PARALLEL_CHUNKS_MAX = 1 << 10 };
+enum { PARALLEL_DEGREE_MAX = 1 << 14, PARALLEL_CHUNKS_MAX = 1 << 10, PARALLEL_SLICES_MAX = 64 };
 
 /* In which order a stage passes microbatches forward and backward; planner/pipeline.h has the rules. */
 enum pipeline_schedule {
@@ -74,6 +79,7 @@ enum pipeline_schedule {
     PIPELINE_ZB_V,        /* the same with two chunks on each stage, there and back */
     PIPELINE_PIPEDREAM,   /* 1F1B without a flush, an update behind every microbatch; stale, see below */
     PIPELINE_2BW,         /* the same with several microbatches to an update and two versions of the weights */
+    PIPELINE_TERAPIPE,    /* sequences in slices of tokens: all forward, then all backward; synchronous */
     PIPELINE_SCHEDULE_COUNT
 };
 extern const char *const pipeline_schedule_names[PIPELINE_SCHEDULE_COUNT]; /* "gpipe", "1f1b", ... */
@@ -115,6 +121,9 @@ struct parallel {
     uint32_t prefetch;               /* passes of a stage that weights are gathered ahead of, on level 3; 1
                                         unless given. There is memory for `prefetch` + 1 runs' */
     uint32_t collective;             /* enum parallel_algorithm */
+    uint32_t slices;                 /* of terapipe; 0: the planner's choice, or not cut */
+    uint32_t slice_tokens[PARALLEL_SLICES_MAX]; /* of each, the job's sequence in all */
+    uint32_t slice_begin, slice_length; /* in jobs of parallel_slice(): which tokens; length 0: all */
 };
 
 static inline bool parallel_is_set(const struct parallel *parallel)
@@ -158,6 +167,30 @@ static inline struct parallel_place parallel_place(const struct parallel *parall
     return (struct parallel_place){back ? parallel->pipeline - 1 - stage : stage, chunk};
 }
 
+/* Passes of a stage over a microbatch, in each direction. */
+static inline uint32_t parallel_slices(const struct parallel *parallel)
+{
+    return parallel->slices > 0 ? parallel->slices : 1;
+}
+
+/* Which slice the n-th pass of a stage is about: forward in order, backward the last one first. */
+static inline uint32_t parallel_slice_of_pass(const struct parallel *parallel, uint64_t n, bool backward)
+{
+    uint32_t slices = parallel_slices(parallel), at = (uint32_t)(n % slices);
+    return backward ? slices - 1 - at : at;
+}
+
+/*
+ * A job whose microbatch is one slice of its tokens, which attend to themselves and to those in front of them: what
+ * models/parallel_work.h and models/parallel_memory.h say of it is of that slice. The job itself where it is not cut.
+ * A layer of a profile takes its tokens' share.
+ */
+struct job;
+struct job parallel_slice(const struct job *job, uint32_t slice);
+
+/* Of something that is shared among tokens evenly, the slice's part; shares add up to all. */
+uint64_t parallel_slice_share(const struct parallel *parallel, uint64_t whole);
+
 /*
  * How many updates the weights of both passes over a run lack: minibatch b is computed with the version that
  * max(b - staleness, 0) updates have made, so staleness + 1 versions are there at once. Asynchronous schedules
@@ -180,12 +213,12 @@ static inline uint32_t parallel_depth(const struct parallel *parallel)
  * Do the parts fit together and the job? Schedules without chunks have one where there are several stages,
  * zb-h1 and zb-h2 always, zb-v two, interleaved at least two, and microbatches of a replica that `pipeline`
  * divides; pipedream one microbatch of a replica, 2bw at least as many as stages, and both whole weights and
- * states on every rank (`zero` 0); there are layers for every run; `data` divides the microbatches; `tensor` divides heads, widths
+ * states on every rank (`zero` 0), terapipe a network whose tokens see those in front of them alone, slices that add
+ * up to the sequence and no sequence parallelism; there are layers for every run; `data` divides the microbatches; `tensor` divides heads, widths
  * and, with `sequence`, tokens; networks known by a profile alone are not cut by tensors; nothing else is
  * asked for that plans do not have: clipping, evaluations. `zero` goes with all other schedules.
  * Errors: STATUS_BAD_INPUT, in words, without a place.
  */
-struct job;
 MUST_CHECK enum status parallel_check(const struct job *job, struct error *err);
 
 /* The layers of a run: [first, first + count). */

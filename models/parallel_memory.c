@@ -139,7 +139,7 @@ static uint64_t projections(const struct numbers *s)
 /* Attention's weights. */
 static uint64_t scores(const struct job *job, const struct numbers *s)
 {
-    return s->rows * s->slice.heads * network_tokens(&s->slice, job->sequence);
+    return s->rows * s->slice.heads * (network_tokens(&s->slice, job->sequence) + job->parallel.slice_begin);
 }
 
 static bool is_gated(const struct job *job)
@@ -178,7 +178,7 @@ static uint64_t head_bytes(const struct job *job, const struct numbers *s)
 uint64_t parallel_boundary_bytes(const struct job *job, uint64_t layer)
 {
     assert(layer < job->network.layer_count);
-    if (is_profile(job)) return job->network.profile[layer].boundary_bytes;
+    if (is_profile(job)) return parallel_slice_share(&job->parallel, job->network.profile[layer].boundary_bytes);
     struct numbers s = numbers_of(job);
     return s.element_bytes * s.own;
 }
@@ -194,7 +194,7 @@ uint64_t parallel_kept_bytes(const struct job *job, struct parallel_layers layer
             if (recompute != RECOMPUTE_FULL) sum += layer->activation_bytes;
             else if (!last) sum += layer->boundary_bytes;
         }
-        return sum;
+        return parallel_slice_share(&job->parallel, sum);
     }
     struct numbers s = numbers_of(job);
     struct ends ends = ends_of(job, layers);
@@ -230,7 +230,7 @@ uint64_t parallel_workspace_bytes(const struct job *job, struct parallel_layers 
     if (is_profile(job)) {
         for (uint64_t i = 0; i < layers.count && job->parallel.recompute == RECOMPUTE_FULL; i++)
             bytes = max_u64(bytes, job->network.profile[layers.first + i].activation_bytes);
-        return bytes;
+        return parallel_slice_share(&job->parallel, bytes);
     }
     struct numbers s = numbers_of(job);
     struct ends ends = ends_of(job, layers);

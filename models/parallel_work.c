@@ -41,6 +41,25 @@ static bool is_recomputed(const struct job *job, uint64_t layer)
 
 /* --- kernels ---------------------------------------------------------------------------------- */
 
+/* A slice's attention to the j tokens in front of its i, head by head: two products, four back. */
+static void add_context(struct work_list *list, const struct job *job, uint64_t layer, enum pass pass, uint64_t times)
+{
+    bool half = job->precision == PRECISION_BF16, back = pass == PASS_BACKWARD || pass == PASS_INPUT;
+    uint64_t i = job->parallel.slice_length, j = job->parallel.slice_begin, d = job->network.head_width;
+    uint64_t heads = job->microbatch * job->network.heads / job->parallel.tensor;
+    if (j == 0 || pass == PASS_WEIGHT || network_layer_kind(&job->network, layer) != LAYER_BLOCK) return;
+    const struct work_item forward[] = {{.m = i, .n = j, .k = d}, {.m = i, .n = d, .k = j}};
+    const struct work_item backward[] = {{.m = i, .n = j, .k = d}, {.m = i, .n = d, .k = j},
+                                         {.m = j, .n = d, .k = i}, {.m = j, .n = d, .k = i}};
+    for (uint32_t p = 0; p < (back ? 4 : 2); p++) {
+        struct work_item item = back ? backward[p] : forward[p];
+        item.kernel = back ? (half ? KERNEL_MATMUL_HALF_INPUT : KERNEL_MATMUL_INPUT)
+                           : (half ? KERNEL_MATMUL_HALF_FORWARD : KERNEL_MATMUL_FORWARD);
+        item.count = 1;
+        work_list_add(list, &item, times * heads);
+    }
+}
+
 static void add_pass(struct work_list *list, const struct job *job, uint64_t layer, enum pass pass,
                      uint64_t times)
 {
@@ -50,7 +69,11 @@ static void add_pass(struct work_list *list, const struct job *job, uint64_t lay
                                       .precision = job->precision};
     uint32_t count = network_slice_work(&job->network, layer, pass, job->microbatch, job->sequence,
                                         share, items);
-    for (uint32_t i = 0; i < count; i++) work_list_add(list, &items[i], times);
+    for (uint32_t i = 0; i < count; i++) {
+        if (items[i].kernel == KERNEL_FIXED) items[i].m = parallel_slice_share(&job->parallel, items[i].m);
+        if (items[i].kernel != KERNEL_FIXED || items[i].m > 0) work_list_add(list, &items[i], times);
+    }
+    add_context(list, job, layer, pass, times);
 }
 
 static void add_layers(struct work_list *list, const struct job *job, struct parallel_layers layers,

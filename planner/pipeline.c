@@ -342,7 +342,7 @@ enum status pipeline_order(struct arena *arena, const struct parallel *parallel,
                       .runs = parallel_runs(parallel), .by_sequence = parallel->schedule != PIPELINE_ZB_H2};
     struct pipeline_order other;
     void *memory;
-    assert(!pipeline_is_asynchronous(parallel->schedule));
+    assert(!pipeline_is_asynchronous(parallel->schedule) && parallel->schedule != PIPELINE_TERAPIPE);
     c.length = (uint64_t)microbatches * parallel->chunks * (splits ? 3 : 2);
     *out = other = (struct pipeline_order){.count = parallel->pipeline * c.length};
     if (out->count > PIPELINE_STEPS_MAX)

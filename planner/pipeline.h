@@ -13,7 +13,8 @@
  * its chunks and back, one microbatch after the other.
  *
  * The passes of a run go through its microbatches in order. Synchronous all: every microbatch of a minibatch
- * is computed with the weights as the minibatch before left them. Those that are not are planner/spread_async.h's.
+ * is computed with the weights as the minibatch before left them. Those that are not are planner/spread_async.h's,
+ * slices of sequences planner/spread_slices.h's.
  *
  * Sources: GPipe, arXiv 1811.06965; PipeDream-Flush, arXiv 2006.09503; interleaving, arXiv 2104.04473;
  * zero bubble, arXiv 2401.10241.

@@ -149,6 +149,7 @@ static enum status end_spread_unit(struct check_walk *r)
     uint32_t first = r->c->jobs[unit->job].first_shard, runs = r->c->jobs[unit->job].shard_count;
     struct spread_progress *progress = &r->spread[first + unit->shard];
     uint64_t least = UINT64_MAX;
+    TRY(check_spread_slice(r->c, &r->plan->jobs.jobs[unit->job], progress));
     progress->forward += unit->pass == PLAN_FORWARD;
     progress->backward += unit->pass == PLAN_BACKWARD || unit->pass == PLAN_BACKWARD_INPUT;
     progress->weight += unit->pass == PLAN_BACKWARD || unit->pass == PLAN_BACKWARD_WEIGHT;

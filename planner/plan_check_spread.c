@@ -29,6 +29,10 @@
  *
  *     pipedream, 2 stages behind   passes claim   0 0 0 1 2 3     UPDATE finds 0, makes 1, ...
  *
+ * A pass over a slice of tokens (terapipe) says in its computation which one, and is checked as a pass over a
+ * microbatch of that slice; the order (plan_check_spread_order.c) has slices forward in turn and back from the end.
+ * On a stage all of them are on one stream, so a slice finds the keys and values of those in front of it.
+ *
  * A backward pass in one unit that has collectives to hide has three computations. Its workspace holds the
  * gradient of the boundary in between.
  *
@@ -93,12 +97,20 @@ struct view {
     const struct plan_unit *unit;
     const struct plan_op *op;
     const struct job *job;
+    struct job slice;         /* what passes are about: a slice of the job, or all of it */
     struct parallel_layers layers;
     uint32_t run, runs, global;
     struct rank_state whole;  /* of all data-parallel ranks together */
     bool gathers, scatters;   /* they have shares of weights; of gradients */
     uint32_t versions;        /* of the weights at once, apart from the state; 0: they are in it */
 };
+
+/* The slice that a unit says it is about; more than there are: nothing of it is looked at. */
+static uint32_t slice_of(const struct checker *c)
+{
+    uint32_t slice = check_spread_slice_of(c->plan, c->unit);
+    return slice < parallel_slices(&c->plan->jobs.jobs[c->unit->job].parallel) ? slice : 0;
+}
 
 static struct view view_of(const struct checker *c)
 {
@@ -108,6 +120,7 @@ static struct view view_of(const struct checker *c)
     return (struct view){.unit = c->unit,
                          .op = c->op,
                          .job = job,
+                         .slice = parallel_slice(job, slice_of(c)),
                          .layers = layers,
                          .run = c->unit->shard,
                          .runs = parallel_runs(&job->parallel),
@@ -156,19 +169,19 @@ static void find_bytes(const struct view *v, uint64_t bytes[OPERANDS])
     bytes[OPERAND_WEIGHTS] = bytes[OPERAND_NEXT_WEIGHTS] = v->versions > 0 ? state.weight_bytes
                                                                           : v->whole.weight_bytes;
     bytes[OPERAND_WHOLE_GRADIENT] = v->whole.gradient_bytes;
-    bytes[OPERAND_ACTIVATIONS] = parallel_kept_bytes(v->job, v->layers, false);
-    bytes[OPERAND_WORKSPACE] = parallel_workspace_bytes(v->job, v->layers);
+    bytes[OPERAND_ACTIVATIONS] = parallel_kept_bytes(&v->slice, v->layers, false);
+    bytes[OPERAND_WORKSPACE] = parallel_workspace_bytes(&v->slice, v->layers);
     if (v->run > 0)
-        bytes[OPERAND_INPUT] = bytes[OPERAND_INPUT_GRADIENT] = parallel_boundary_bytes(v->job, first - 1);
+        bytes[OPERAND_INPUT] = bytes[OPERAND_INPUT_GRADIENT] = parallel_boundary_bytes(&v->slice, first - 1);
     if (v->run + 1 < v->runs)
-        bytes[OPERAND_OUTPUT] = bytes[OPERAND_OUTPUT_GRADIENT] = parallel_boundary_bytes(v->job, last);
+        bytes[OPERAND_OUTPUT] = bytes[OPERAND_OUTPUT_GRADIENT] = parallel_boundary_bytes(&v->slice, last);
 }
 
 static uint64_t operand_bytes(const struct checker *c, const struct view *v, enum operand operand)
 {
     struct shard_facts *facts = &c->shards[v->global];
     static_assert(OPERANDS <= ARRAY_COUNT(facts->spread_bytes), "room for each");
-    if (!facts->spread_known) find_bytes(v, facts->spread_bytes);
+    if (!facts->spread_known || v->job->parallel.slices > 1) find_bytes(v, facts->spread_bytes);
     facts->spread_known = true;
     return facts->spread_bytes[operand];
 }
@@ -295,7 +308,7 @@ static enum status check_work(struct checker *c, const struct view *v)
     const struct plan *plan = c->plan;
     struct work_item wanted[PARALLEL_WORK_MAX];
     bool idle = !passes[v->op->pass] || part_of_three(c, v) == 3;
-    uint32_t count = idle ? 0 : parallel_work(v->job, v->layers, (enum parallel_pass)(passes[v->op->pass] - 1), wanted);
+    uint32_t count = idle ? 0 : parallel_work(&v->slice, v->layers, (enum parallel_pass)(passes[v->op->pass] - 1), wanted);
     const struct plan_work *work = v->op->work == PLAN_NONE ? NULL : &plan->works[v->op->work];
     if (count != (work ? work->item_count : 0))
         return check_fail(c, RULE_WORK, "has %u kernels (expected %u)", work ? work->item_count : 0, count);
@@ -321,8 +334,12 @@ static enum status check_pass(struct checker *c, const struct view *v)
     if (pass != wanted)
         return check_fail(c, RULE_FORM, "a %s in a unit that is about %s", plan_pass_names[pass],
                           plan_pass_names[own]);
-    if (v->op->row_count != 0 || v->op->first_row != 0 || v->op->slice != 0)
+    if (v->op->row_count != 0 || v->op->first_row != 0)
         return check_fail(c, RULE_FORM, "a slice of a run of layers");
+    if (v->op->slice >= (passes(v) ? parallel_slices(&v->job->parallel) : 1) ||
+        v->op->slice != check_spread_slice_of(c->plan, v->unit))
+        return check_fail(c, RULE_FORM, "slice %u in a unit that is about slice %u of %u", v->op->slice,
+                          check_spread_slice_of(c->plan, v->unit), parallel_slices(&v->job->parallel));
     return STATUS_OK;
 }
 
@@ -493,7 +510,7 @@ static void want(struct wanted_collectives *wanted, uint32_t kind, uint32_t coun
 static void want_pass(const struct view *v, enum parallel_pass pass, struct wanted_collectives *wanted)
 {
     struct parallel_collective list[PARALLEL_COLLECTIVES_MAX];
-    uint32_t count = parallel_collectives(v->job, v->layers, pass, list);
+    uint32_t count = parallel_collectives(&v->slice, v->layers, pass, list);
     for (uint32_t i = 0; i < count; i++) want(wanted, list[i].kind, list[i].count, list[i].bytes);
 }
 

@@ -54,7 +54,8 @@ enum status check_spread_place(struct checker *c, const struct plan_instance *in
 uint64_t check_spread_version(const struct job *job, uint32_t run, const struct spread_progress *progress,
                               uint32_t pass, const struct claim *claim)
 {
-    uint64_t m = job->microbatches / job->parallel.data, stale = parallel_staleness(&job->parallel, run);
+    uint32_t slices = parallel_slices(&job->parallel);
+    uint64_t m = job->microbatches / job->parallel.data * slices, stale = parallel_staleness(&job->parallel, run);
     uint64_t n = pass == PLAN_FORWARD           ? progress->forward
                  : pass == PLAN_BACKWARD_WEIGHT ? progress->weight
                                                 : progress->backward;
@@ -68,14 +69,33 @@ uint64_t check_spread_version(const struct job *job, uint32_t run, const struct 
         if (pass == PLAN_REDUCE && microbatches) return progress->reduced + claim->version_delta;
         if (pass == PLAN_UPDATE || pass == PLAN_REDUCE) return (progress->updates + 1) * m;
         return (resident ? progress->updates * m : n) + claim->version_delta;
-    default: return pass == PLAN_REDUCE ? progress->reduced : n;
+    default:
+        if (pass == PLAN_REDUCE) n = progress->reduced;
+        return n - n % slices + parallel_slice_of_pass(&job->parallel, n, pass != PLAN_FORWARD);
     }
+}
+
+uint32_t check_spread_slice_of(const struct plan *plan, const struct plan_unit *unit)
+{
+    for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
+        if (plan->ops[o].kind == OP_COMPUTE) return plan->ops[o].slice;
+    return 0;
+}
+
+enum status check_spread_slice(struct checker *c, const struct job *job, const struct spread_progress *progress)
+{
+    uint32_t pass = c->unit->pass, found = check_spread_slice_of(c->plan, c->unit);
+    bool forward = pass == PLAN_FORWARD, back = pass == PLAN_BACKWARD;
+    if ((!forward && !back) || job->parallel.slices <= 1) return STATUS_OK;
+    uint32_t wanted = parallel_slice_of_pass(&job->parallel, forward ? progress->forward : progress->backward, back);
+    if (found == wanted) return STATUS_OK;
+    return check_fail(c, RULE_TRAINING, "passes over slice %u (expected slice %u)", found, wanted);
 }
 
 enum status check_spread_done(struct checker *c, const struct job *job, uint32_t run,
                               const struct spread_progress *progress)
 {
-    uint64_t wanted = job->minibatches * (job->microbatches / job->parallel.data);
+    uint64_t wanted = job->minibatches * (job->microbatches / job->parallel.data) * parallel_slices(&job->parallel);
     struct rank_state whole = parallel_whole_state(job, parallel_layers(job, run));
     bool gathers = parallel_splits(&job->parallel, ZERO_WEIGHTS) && whole.weight_bytes > 0;
     if (progress->forward != wanted || progress->backward != wanted || progress->weight != wanted ||

@@ -157,6 +157,10 @@ MUST_CHECK enum status check_spread_place(struct checker *c, const struct plan_i
 /* The version that a claim of the unit's operation means now; were all passes of the run done at the end? */
 uint64_t check_spread_version(const struct job *job, uint32_t run, const struct spread_progress *progress,
                               uint32_t pass, const struct claim *claim);
+/* Which slice of tokens the unit's computations are about; is it that whose turn it is, in plan order? */
+uint32_t check_spread_slice_of(const struct plan *plan, const struct plan_unit *unit);
+MUST_CHECK enum status check_spread_slice(struct checker *c, const struct job *job,
+                                          const struct spread_progress *progress);
 MUST_CHECK enum status check_spread_done(struct checker *c, const struct job *job, uint32_t run,
                                          const struct spread_progress *progress);
 

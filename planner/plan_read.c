@@ -357,7 +357,8 @@ static enum status read_compute_access(struct reader *r, const json_t *array)
 static enum status read_rows(struct reader *r, struct json_object *object, struct plan_op *op)
 {
     const json_t *rows;
-    if (!json_has(object, "rows")) return STATUS_OK;
+    if (!json_has(object, "rows")) /* or a slice of tokens, or all of it */
+        return json_take_u32(object, "tokens", JSON_OPTIONAL, 0, PARALLEL_SLICES_MAX - 1, &op->slice, r->err);
     TRY(json_take_array(object, "rows", JSON_REQUIRED, &rows, r->err));
     if (json_array_size(rows) != 2)
         return json_fail_key(r->in, object->value, "rows", r->err,

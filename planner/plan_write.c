@@ -167,6 +167,8 @@ static void write_compute(const struct plan *plan, const struct plan_op *op, str
         json_out_u64(out, NULL, op->first_row);
         json_out_u64(out, NULL, op->row_count);
         json_out_array_end(out);
+    } else if (op->slice > 0) {
+        json_out_u64(out, "tokens", op->slice);
     }
     json_out_array_begin(out, "access", true);
     for (uint32_t a = 0; a < op->access_count; a++) {

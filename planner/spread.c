@@ -1,7 +1,7 @@
 /*
  * One minibatch of each job, repeated.
  *
- * The order of the passes is planner/pipeline.h's. Behind each pass over a run come, of its stage,
+ * The order of the passes is planner/pipeline.h's, of slices planner/spread_slices.h's. Behind each pass over a run come, of its stage,
  *
  *     the gather for the pass that is `prefetch` + 1 ahead, into the slot that this one has freed
  *     the reduction of the gradient that it made; or of the minibatch's, behind the last one
@@ -26,6 +26,7 @@
 #include "base/quantity.h"
 #include "planner/spread_async.h"
 #include "planner/spread_places.h"
+#include "planner/spread_slices.h"
 #include "planner/spread_units.h"
 
 /* --- a minibatch ---------------------------------------------------------------------------- */
@@ -111,7 +112,7 @@ static enum status prepare(struct spread *s, struct arena *arena, struct error *
     s->job = &s->plan->jobs.jobs[s->index];
     s->parallel = &s->job->parallel;
     s->runs = parallel_runs(s->parallel);
-    s->microbatches = (uint32_t)(s->job->microbatches / s->parallel->data);
+    s->microbatches = (uint32_t)(s->job->microbatches / s->parallel->data) * parallel_slices(s->parallel);
     enum status status = arena_array(arena, s->runs, sizeof *s->of, &runs, err);
     if (!status) status = arena_array(arena, s->parallel->pipeline, sizeof *s->stages, &stages, err);
     if (!status) status = arena_array(arena, s->runs, sizeof *s->completed, &completed, err);
@@ -120,10 +121,12 @@ static enum status prepare(struct spread *s, struct arena *arena, struct error *
     s->stages = stages;
     s->completed = completed;
     bool asynchronous = pipeline_is_asynchronous(s->parallel->schedule);
+    bool sliced = s->parallel->schedule == PIPELINE_TERAPIPE;
     if (asynchronous) s->microbatches = parallel_depth(s->parallel); /* under way at once */
     status = make_gangs(s, err);
     if (!status) status = spread_times_make(arena, &s->plan->hardware, s->job, &s->times, err);
-    if (!status && !asynchronous)
+    if (!status && sliced) status = spread_slices_order(s, arena, err);
+    if (!status && !asynchronous && !sliced)
         status = pipeline_order(arena, s->parallel, s->microbatches, s->times.runs, &s->order, err);
     if (!status) status = spread_size(s, arena, err);
     if (status) return status;
@@ -227,7 +230,10 @@ enum status spread_plan(struct plan_builder *builder, struct error *err)
                                  .job = &plan->jobs.jobs[j]};
         stack_jobs(all, j);
         plan->job_activations[j] = ACTIVATIONS_KEEP;
-        status = prepare(&all[j], &scratch, err);
+        struct parallel *parallel = &plan->jobs.jobs[j].parallel;
+        if (parallel->schedule == PIPELINE_TERAPIPE && parallel->slices == 0)
+            status = spread_slices_choose(&plan->hardware, &plan->jobs.jobs[j], err);
+        if (!status) status = prepare(&all[j], &scratch, err);
         if (!status) estimate_end(all, j);
     }
     if (!status) {

@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <inttypes.h>
 
+#include "base/extreme.h"
 #include "base/quantity.h"
 #include "base/size.h"
 #include "models/parallel_memory.h"
@@ -18,6 +19,7 @@ enum { GRADIENT_SLOTS = 2 };
 
 /* --- sizes ---------------------------------------------------------------------------------- */
 
+/* A slice's things have room for those of any. */
 static void size_run(struct spread *s, uint32_t r)
 {
     struct spread_run *run = &s->of[r];
@@ -37,11 +39,16 @@ static void size_run(struct spread *s, uint32_t r)
         run->version_bytes = state.weight_bytes;
         run->state_bytes = state.state_bytes;
     }
-    run->workspace_bytes = parallel_workspace_bytes(s->job, run->layers);
-    run->pools[SPREAD_ACTIVATIONS].bytes = parallel_kept_bytes(s->job, run->layers, false);
-    if (r == 0) return;
-    run->pools[SPREAD_BOUNDARY].bytes = run->pools[SPREAD_GRADIENT].bytes =
-        parallel_boundary_bytes(s->job, run->layers.first - 1);
+    for (uint32_t slice = 0; slice < parallel_slices(s->parallel); slice++) {
+        struct job job = parallel_slice(s->job, slice);
+        run->workspace_bytes = max_u64(run->workspace_bytes, parallel_workspace_bytes(&job, run->layers));
+        uint64_t kept = parallel_kept_bytes(&job, run->layers, false);
+        run->pools[SPREAD_ACTIVATIONS].bytes = max_u64(run->pools[SPREAD_ACTIVATIONS].bytes, kept);
+        if (r == 0) continue;
+        uint64_t boundary = parallel_boundary_bytes(&job, run->layers.first - 1);
+        run->pools[SPREAD_BOUNDARY].bytes = max_u64(run->pools[SPREAD_BOUNDARY].bytes, boundary);
+        run->pools[SPREAD_GRADIENT].bytes = run->pools[SPREAD_BOUNDARY].bytes;
+    }
 }
 
 uint64_t spread_range_bytes(uint64_t bytes)

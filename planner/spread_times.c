@@ -85,12 +85,18 @@ static double tensor_s(const struct view *v, struct parallel_layers layers, enum
     return exposed_s + (beside_s > compute_s ? beside_s - compute_s : 0);
 }
 
+/* Of a microbatch, all its slices. */
 static double work_s(const struct view *v, uint32_t device, struct parallel_layers layers,
                      enum parallel_pass pass)
 {
     struct work_item items[PARALLEL_WORK_MAX];
-    uint32_t count = parallel_work(v->job, layers, pass, items);
-    return cost_work_s(v->hardware, device, items, count, NULL);
+    double seconds = 0;
+    for (uint32_t slice = 0; slice < (pass == PARALLEL_UPDATE ? 1 : parallel_slices(v->parallel)); slice++) {
+        struct job job = parallel_slice(v->job, slice);
+        uint32_t count = parallel_work(&job, layers, pass, items);
+        seconds += cost_work_s(v->hardware, device, items, count, NULL);
+    }
+    return seconds;
 }
 
 static double pass_s(const struct view *v, uint32_t stage, struct parallel_layers layers,
@@ -130,6 +136,7 @@ static enum status run_times(const struct view *v, uint32_t run, struct pipeline
     out->pass_s[PIPELINE_INPUT] = pass_s(v, stage, layers, PARALLEL_INPUT, weight_s);
     out->pass_s[PIPELINE_WEIGHT] = pass_s(v, stage, layers, PARALLEL_WEIGHT, weight_s);
     out->pass_s[PIPELINE_BACKWARD] = out->pass_s[PIPELINE_INPUT] + out->pass_s[PIPELINE_WEIGHT];
+    for (uint32_t pass = 0; pass < PIPELINE_PASSES; pass++) out->pass_s[pass] /= parallel_slices(v->parallel);
     if (run + 1 == parallel_runs(v->parallel)) return STATUS_OK;
     uint32_t next = parallel_place(v->parallel, run + 1).stage;
     if (next == stage) return STATUS_OK;

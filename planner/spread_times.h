@@ -7,7 +7,7 @@
 #include "planner/pipeline.h"
 
 struct spread_times {
-    struct pipeline_times *runs; /* parallel_runs() entries */
+    struct pipeline_times *runs; /* parallel_runs() entries; passes of slices: the mean */
     double update_s;             /* the longest of all runs, with what data-parallel ranks exchange for it */
     double exchange_s;           /* what these exchange beside passes, where they have shares of gradients or
                                     weights: of a minibatch, on the stage with most */

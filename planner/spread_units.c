@@ -24,6 +24,8 @@ struct unit {
     struct spread *s;
     struct spread_run *run;
     struct spread_stage *stage;
+    struct job job;        /* or a slice of it ... */
+    uint32_t slice;        /* ... which is it */
     uint32_t r, peer;      /* the run; the gang it fetches from, or PLAN_NONE */
     uint32_t slots[16];
     uint32_t slot_count;
@@ -38,7 +40,17 @@ struct accesses {
 static struct unit begin_unit(struct spread *s, uint32_t r, enum plan_pass pass, bool ends_minibatch)
 {
     plan_builder_unit_begin(s->builder, s->index, r, pass, ends_minibatch);
-    return (struct unit){.s = s, .run = &s->of[r], .stage = &s->stages[s->of[r].stage], .r = r, .peer = PLAN_NONE};
+    return (struct unit){.s = s, .run = &s->of[r], .stage = &s->stages[s->of[r].stage], .job = *s->job, .r = r,
+                         .peer = PLAN_NONE};
+}
+
+/* A pass over microbatch n, or the slice that is the n-th. */
+static struct unit begin_pass(struct spread *s, uint32_t r, enum plan_pass pass, uint32_t n)
+{
+    struct unit u = begin_unit(s, r, pass, false);
+    u.slice = n % parallel_slices(s->parallel);
+    u.job = parallel_slice(s->job, u.slice);
+    return u;
 }
 
 static void end_unit(struct unit *u)
@@ -154,16 +166,18 @@ static void access_inputs(struct unit *u, struct accesses *a, uint32_t n, uint32
 
 static void add_compute(struct unit *u, enum plan_pass pass, uint32_t work, const struct accesses *a)
 {
-    struct plan_op op = {.kind = OP_COMPUTE, .stream = STREAM_COMPUTE, .pass = (uint8_t)pass, .work = work};
+    struct plan_op op = {.kind = OP_COMPUTE, .stream = STREAM_COMPUTE, .pass = (uint8_t)pass, .work = work,
+                         .slice = u->slice};
     plan_builder_op(u->s->builder, &op, a->of, a->count, NULL, 0);
 }
 
 static uint32_t work_of(const struct unit *u, enum parallel_pass pass)
 {
     struct spread_work *known = &u->run->works[pass];
-    if (known->known) return known->work;
+    bool sliced = u->s->parallel->slices > 1;
+    if (known->known && !sliced) return known->work;
     struct work_item items[PARALLEL_WORK_MAX];
-    uint32_t count = parallel_work(u->s->job, u->run->layers, pass, items);
+    uint32_t count = parallel_work(&u->job, u->run->layers, pass, items);
     *known = (struct spread_work){true, count > 0 ? plan_builder_work(u->s->builder, items, count) : PLAN_NONE};
     return known->work;
 }
@@ -187,7 +201,7 @@ static void add_tensor_collectives(struct unit *u, enum parallel_pass pass, bool
 {
     struct parallel_collective list[PARALLEL_COLLECTIVES_MAX];
     struct accesses a = {0};
-    uint32_t count = parallel_collectives(u->s->job, u->run->layers, pass, list);
+    uint32_t count = parallel_collectives(&u->job, u->run->layers, pass, list);
     add_access(&a, on, CHANGE);
     for (uint32_t i = 0; i < count; i++)
         if (list[i].overlaps == overlapping && list[i].bytes > 0)
@@ -202,8 +216,8 @@ static void add_fetch(struct unit *u, enum spread_thing thing, uint32_t r, uint3
     if (from >= s->runs || s->of[from].stage == u->run->stage) return;
     access_thing(u, &a, thing, r, microbatch, LAST);
     access_thing(u, &a, thing, r, microbatch, MAKE);
-    struct plan_op op = {.kind = OP_COPY, .stream = STREAM_P2P, .bytes = s->of[r].pools[thing].bytes,
-                         .work = PLAN_NONE};
+    struct plan_op op = {.kind = OP_COPY, .stream = STREAM_P2P, .work = PLAN_NONE,
+                         .bytes = parallel_boundary_bytes(&u->job, s->of[r].layers.first - 1)};
     plan_builder_op(s->builder, &op, a.of, a.count, NULL, 0);
     u->peer = s->stages[s->of[from].stage].gang;
 }
@@ -212,7 +226,7 @@ static void add_fetch(struct unit *u, enum spread_thing thing, uint32_t r, uint3
 
 static void emit_forward(struct spread *s, uint32_t r, uint32_t n)
 {
-    struct unit u = begin_unit(s, r, PLAN_FORWARD, false);
+    struct unit u = begin_pass(s, r, PLAN_FORWARD, n);
     struct accesses a = {0};
     add_fetch(&u, SPREAD_BOUNDARY, r, n, r - 1);
     access_weights(&u, &a);
@@ -261,7 +275,7 @@ static void emit_backward_in_three(struct unit *u, uint32_t n)
 
 static void emit_backward(struct spread *s, uint32_t r, uint32_t n)
 {
-    struct unit u = begin_unit(s, r, PLAN_BACKWARD, false);
+    struct unit u = begin_pass(s, r, PLAN_BACKWARD, n);
     add_fetch(&u, SPREAD_GRADIENT, r + 1, n, r + 1);
     (s->parallel->tensor == 1 ? emit_backward_in_one : emit_backward_in_three)(&u, n);
     end_unit(&u);
@@ -269,7 +283,7 @@ static void emit_backward(struct spread *s, uint32_t r, uint32_t n)
 
 static void emit_input(struct spread *s, uint32_t r, uint32_t n)
 {
-    struct unit u = begin_unit(s, r, PLAN_BACKWARD_INPUT, false);
+    struct unit u = begin_pass(s, r, PLAN_BACKWARD_INPUT, n);
     struct accesses a = {0};
     add_fetch(&u, SPREAD_GRADIENT, r + 1, n, r + 1);
     access_weights(&u, &a);
@@ -287,7 +301,7 @@ static void emit_input(struct spread *s, uint32_t r, uint32_t n)
 /* Its collectives gather what was kept of the forward pass. */
 static void emit_weight(struct spread *s, uint32_t r, uint32_t n)
 {
-    struct unit u = begin_unit(s, r, PLAN_BACKWARD_WEIGHT, false);
+    struct unit u = begin_pass(s, r, PLAN_BACKWARD_WEIGHT, n);
     struct accesses a = {0};
     access_inputs(&u, &a, n, ACCESS_RELEASE);
     uint32_t kept = a.of[r > 0 ? 1 : 0].buffer;

@@ -117,10 +117,10 @@ static uint32_t random_job(uint64_t key, struct job_set *jobs)
                          .schedule = (uint32_t)random_below(key, 3, PIPELINE_SCHEDULE_COUNT),
                          .recompute = (uint32_t)random_below(key, 4, RECOMPUTE_COUNT),
                          .zero = (uint32_t)random_below(key, 5, 4), .prefetch = (uint32_t)random_below(key, 12, 4)};
-    if (p.pipeline == 1 && !pipeline_splits(&p) && !pipeline_is_asynchronous(p.schedule)) p.chunks = 1 + (uint32_t)random_below(key, 13, 3);
+    if (p.pipeline == 1 && p.schedule < PIPELINE_ZB_H1) p.chunks = 1 + (uint32_t)random_below(key, 13, 3);
     if (p.schedule == PIPELINE_INTERLEAVED) p.chunks = 2 + (uint32_t)random_below(key, 6, 2);
     if (p.schedule == PIPELINE_ZB_V) p.chunks = 2;
-    p.sequence = p.tensor > 1 && random_below(key, 7, 2);
+    p.sequence = p.tensor > 1 && random_below(key, 7, 2) && p.schedule != PIPELINE_TERAPIPE;
     uint64_t blocks = parallel_runs(&p) + random_below(key, 8, 5);
     test_gpt_jobs(jobs, 1, (uint32_t)blocks, 64, 256, 1 + random_below(key, 9, 3));
     struct job *job = &jobs->jobs[0];
@@ -132,6 +132,9 @@ static uint32_t random_job(uint64_t key, struct job_set *jobs)
         job->minibatches = 1 + random_below(key, 9, 20);
         if (p.schedule == PIPELINE_PIPEDREAM) job->microbatches = p.data;
     }
+    if (p.schedule == PIPELINE_TERAPIPE && random_below(key, 14, 3) > 0) /* of 16 tokens; else the planner chooses */
+        for (uint32_t left = 16; left > 0; left -= p.slice_tokens[p.slices++])
+            p.slice_tokens[p.slices] = 1 + (uint32_t)random_below(key, 30 + p.slices, left < 7 ? left : 7);
     job->precision = random_below(key, 11, 2) ? PRECISION_BF16 : PRECISION_FP32;
     job->parallel = p;
     return (uint32_t)parallel_devices(&p);
@@ -442,7 +445,7 @@ static void by_the_rules(void **state)
 static void round_trip(void **state)
 {
     (void)state;
-    for (uint32_t c = 0; c < 12; c++) {
+    for (uint32_t c = 0; c < 30; c++) {
         struct hardware hardware;
         struct job_set jobs;
         struct plan plan = {0}, again = {0};
@@ -567,19 +570,19 @@ static void refused(void **state)
         uint64_t microbatches, memory_bytes;
         const char *message;
     } cases[] = {
-        {{1, 2, 1, 1, PIPELINE_1F1B, 0, false, 0, 3, 1, PARALLEL_FASTEST}, 4, 1u << 30,
+        {{1, 2, 1, 1, PIPELINE_1F1B, 0, false, 0, 3, 1, PARALLEL_FASTEST, 0, {0}, 0, 0}, 4, 1u << 30,
          "job 'job-0' is spread over devices 3 to 4, and machine 'made-up' has 4"},
-        {{1, 2, 1, 2, PIPELINE_1F1B, 0, false, 0, 0, 1, PARALLEL_FASTEST}, 4, 1u << 30,
+        {{1, 2, 1, 2, PIPELINE_1F1B, 0, false, 0, 0, 1, PARALLEL_FASTEST, 0, {0}, 0, 0}, 4, 1u << 30,
          "job 'job-0': schedule '1f1b' with 2 chunks (expected 1; 'interleaved' has several)"},
-        {{1, 2, 3, 1, PIPELINE_1F1B, 0, false, 0, 0, 1, PARALLEL_FASTEST}, 4, 1u << 30,
+        {{1, 2, 3, 1, PIPELINE_1F1B, 0, false, 0, 0, 1, PARALLEL_FASTEST, 0, {0}, 0, 0}, 4, 1u << 30,
          "job 'job-0': 4 microbatches on 3 data-parallel replicas (expected a multiple)"},
-        {{1, 2, 1, 1, PIPELINE_ZB_V, 0, false, 0, 0, 1, PARALLEL_FASTEST}, 4, 1u << 30,
+        {{1, 2, 1, 1, PIPELINE_ZB_V, 0, false, 0, 0, 1, PARALLEL_FASTEST, 0, {0}, 0, 0}, 4, 1u << 30,
          "job 'job-0': schedule 'zb-v' with 1 chunks (expected 2)"},
-        {{3, 1, 1, 1, PIPELINE_1F1B, 0, false, 0, 0, 1, PARALLEL_FASTEST}, 4, 1u << 30,
+        {{3, 1, 1, 1, PIPELINE_1F1B, 0, false, 0, 0, 1, PARALLEL_FASTEST, 0, {0}, 0, 0}, 4, 1u << 30,
          "job 'job-0': tensor parallelism of 3 with 4 attention heads (expected a multiple)"},
-        {{1, 4, 1, 2, PIPELINE_INTERLEAVED, 0, false, 0, 0, 1, PARALLEL_FASTEST}, 4, 1u << 30,
+        {{1, 4, 1, 2, PIPELINE_INTERLEAVED, 0, false, 0, 0, 1, PARALLEL_FASTEST, 0, {0}, 0, 0}, 4, 1u << 30,
          "job 'job-0': 4 layers on 4 stages of 2 chunks (expected at least one each)"},
-        {{1, 2, 1, 1, PIPELINE_1F1B, 0, false, 0, 0, 1, PARALLEL_FASTEST}, 4, 1u << 16, "(expected nothing)"},
+        {{1, 2, 1, 1, PIPELINE_1F1B, 0, false, 0, 0, 1, PARALLEL_FASTEST, 0, {0}, 0, 0}, 4, 1u << 16, "(expected nothing)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct hardware hardware;
