@@ -7,15 +7,18 @@ const char *const cli_schedule_choices[] = {"gpipe", "1f1b", "interleaved", "zb-
                                             NULL};
 const char *const cli_recompute_choices[] = {"none", "selective", "full", NULL};
 const char *const cli_collective_choices[] = {"fastest", "ring", "tree", "halving", "hierarchical", NULL};
+const char *const cli_partition_choices[] = {"equal", "balanced", NULL};
 static_assert(sizeof cli_schedule_choices / sizeof cli_schedule_choices[0] == PIPELINE_SCHEDULE_COUNT + 1 &&
                   sizeof cli_recompute_choices / sizeof cli_recompute_choices[0] == RECOMPUTE_COUNT + 1 &&
+                  sizeof cli_partition_choices / sizeof cli_partition_choices[0] == PARALLEL_PARTITION_COUNT + 1 &&
                   sizeof cli_collective_choices / sizeof cli_collective_choices[0] == PARALLEL_ALGORITHM_COUNT + 1,
-              "every schedule, way of recomputing and algorithm can be asked for");
+              "every schedule, way of recomputing, partition and algorithm can be asked for");
 
 /* The name of some option that was given. */
 static const char *given(const struct cli_parallel *parallel)
 {
     if (parallel->schedule != CLI_AS_THE_JOBS_SAY) return "schedule";
+    if (parallel->partition != CLI_AS_THE_JOBS_SAY) return "partition";
     return parallel->recompute != CLI_AS_THE_JOBS_SAY ? "recompute" : "collective";
 }
 
@@ -32,6 +35,7 @@ enum status cli_parallel_apply(const struct cli_parallel *parallel, struct job_s
                              given(parallel), job->name);
         if (parallel->schedule != CLI_AS_THE_JOBS_SAY) job->parallel.schedule = (uint32_t)parallel->schedule;
         if (parallel->recompute != CLI_AS_THE_JOBS_SAY) job->parallel.recompute = (uint32_t)parallel->recompute;
+        if (parallel->partition != CLI_AS_THE_JOBS_SAY) job->parallel.partition = (uint32_t)parallel->partition;
         if (parallel->collective != CLI_AS_THE_JOBS_SAY) job->parallel.collective = (uint32_t)parallel->collective;
     }
     return STATUS_OK;

@@ -7,16 +7,17 @@
 
 struct cli_parallel {
     const char *degrees; /* "tp=8,pp=4"; NULL: what the jobs say */
-    size_t schedule, recompute, collective; /* index into the choices below, or CLI_AS_THE_JOBS_SAY */
+    size_t schedule, recompute, collective, partition; /* index into the choices below, or CLI_AS_THE_JOBS_SAY */
 };
 #define CLI_AS_THE_JOBS_SAY SIZE_MAX
 #define CLI_PARALLEL_NONE                                                                         \
     {.schedule = CLI_AS_THE_JOBS_SAY,                                                             \
      .recompute = CLI_AS_THE_JOBS_SAY,                                                            \
-     .collective = CLI_AS_THE_JOBS_SAY}
+     .collective = CLI_AS_THE_JOBS_SAY,                                                           \
+     .partition = CLI_AS_THE_JOBS_SAY}
 
 extern const char *const cli_schedule_choices[], *const cli_recompute_choices[],
-    *const cli_collective_choices[]; /* NULL at the end */
+    *const cli_collective_choices[], *const cli_partition_choices[]; /* NULL at the end */
 
 /* Rows for the tables of options, `p` being a struct cli_parallel. */
 #define CLI_PARALLEL(p)                                                                           \
@@ -27,7 +28,9 @@ extern const char *const cli_schedule_choices[], *const cli_recompute_choices[],
         OPTION_CHOICE("recompute", 0, "WHAT", cli_recompute_choices, &(p)->recompute,             \
                       "of the activations of jobs that are spread, default none"),                \
         OPTION_CHOICE("collective", 0, "ALGORITHM", cli_collective_choices, &(p)->collective,     \
-                      "by which jobs that are spread reduce and gather, default the fastest")
+                      "by which jobs that are spread reduce and gather, default the fastest"), \
+        OPTION_CHOICE("partition", 0, "HOW", cli_partition_choices, &(p)->partition,              \
+                      "of their layers among stages, default equal")
 
 /* Change the jobs as asked. Errors: STATUS_BAD_INPUT. */
 MUST_CHECK enum status cli_parallel_apply(const struct cli_parallel *parallel, struct job_set *jobs,
@@ -37,7 +40,8 @@ MUST_CHECK enum status cli_parallel_apply(const struct cli_parallel *parallel, s
 static inline bool cli_parallel_given(const struct cli_parallel *parallel)
 {
     return parallel->degrees || parallel->schedule != CLI_AS_THE_JOBS_SAY ||
-           parallel->recompute != CLI_AS_THE_JOBS_SAY || parallel->collective != CLI_AS_THE_JOBS_SAY;
+           parallel->recompute != CLI_AS_THE_JOBS_SAY || parallel->collective != CLI_AS_THE_JOBS_SAY ||
+           parallel->partition != CLI_AS_THE_JOBS_SAY;
 }
 
 #endif

@@ -24,6 +24,11 @@ const char *const recompute_names[RECOMPUTE_COUNT] = {
     [RECOMPUTE_FULL] = "full",
 };
 
+const char *const parallel_partition_names[PARALLEL_PARTITION_COUNT] = {
+    [PARALLEL_EQUAL] = "equal",
+    [PARALLEL_BALANCED] = "balanced",
+};
+
 const char *const parallel_algorithm_names[PARALLEL_ALGORITHM_COUNT] = {
     [PARALLEL_FASTEST] = "fastest",
     [PARALLEL_RING + COLLECTIVE_RING] = "ring",
@@ -55,6 +60,11 @@ struct parallel_layers parallel_layers(const struct job *job, uint32_t run)
     uint64_t share = count / runs, longer = count % runs;
     uint64_t first = run * share + (run < longer ? run : longer);
     uint64_t length = share + (run < longer);
+    if (job->parallel.cuts > 0) {
+        first = 0;
+        for (uint32_t r = 0; r < run; r++) first += job->parallel.cut_lengths[r];
+        length = job->parallel.cut_lengths[run];
+    }
     if (network->family == NETWORK_PROFILE) return (struct parallel_layers){first, length};
     uint64_t begin = run == 0 ? 0 : first + 1; /* layer 0 is the embedding */
     uint64_t end = run + 1 == runs ? network->layer_count : first + length + 1;
@@ -160,6 +170,23 @@ static enum status check_slices(const struct job *job, struct error *err)
                      tokens, job->sequence);
 }
 
+static enum status check_cuts(const struct job *job, struct error *err)
+{
+    const struct parallel *p = &job->parallel;
+    uint64_t sum = 0;
+    if (p->partition == PARALLEL_BALANCED && p->cuts == 0 && parallel_runs(p) > PARALLEL_CUTS_MAX)
+        return error_set(err, STATUS_LIMIT, "%" PRIu32 " runs of layers to balance (limit is %d)", parallel_runs(p),
+                         PARALLEL_CUTS_MAX);
+    if (p->cuts == 0) return STATUS_OK;
+    if (p->cuts != parallel_runs(p))
+        return error_set(err, STATUS_BAD_INPUT, "'cut' into %" PRIu32 " runs of layers (expected %" PRIu32
+                         ": stages times chunks)", p->cuts, parallel_runs(p));
+    for (uint32_t r = 0; r < p->cuts; r++) sum += p->cut_lengths[r];
+    if (sum == pieces(&job->network)) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "'cut' of %" PRIu64 " blocks in all (expected %" PRIu64 ")", sum,
+                     pieces(&job->network));
+}
+
 static enum status check_division(const struct parallel *p, const char *what, uint64_t value,
                                   struct error *err)
 {
@@ -203,26 +230,28 @@ enum status parallel_check(const struct job *job, struct error *err)
     TRY(check_schedule(job, err));
     TRY(check_asynchronous(job, err));
     TRY(check_slices(job, err));
+    TRY(check_cuts(job, err));
     return check_tensor(job, err);
 }
 
 /* --- JSON ----------------------------------------------------------------------------------- */
 
-static enum status parse_slices(struct json_object *o, const struct json_input *in, struct parallel *out,
-                                struct error *err)
+/* An array of numbers above 0, at most `most` of them; what it does not name keeps what it has. */
+static enum status parse_lengths(struct json_object *o, const char *key, uint32_t most, uint32_t *out, uint32_t *count,
+                                 struct error *err)
 {
     const json_t *array = NULL;
-    uint64_t tokens;
-    TRY(json_take_array(o, "slices", JSON_OPTIONAL, &array, err));
+    uint64_t length;
+    TRY(json_take_array(o, key, JSON_OPTIONAL, &array, err));
     if (!array) return STATUS_OK;
-    if (json_array_size(array) > PARALLEL_SLICES_MAX)
-        return json_fail_key(in, o->value, "slices", err, "'slices' has %zu elements (limit is %d)",
-                             json_array_size(array), PARALLEL_SLICES_MAX);
+    if (json_array_size(array) > most)
+        return json_fail_key(o->input, o->value, key, err, "'%s' has %zu elements (limit is %" PRIu32 ")", key,
+                             json_array_size(array), most);
     for (uint32_t i = 0; i < json_array_size(array); i++) {
-        TRY(json_item_u64(in, array, i, 1, UINT32_MAX, &tokens, err));
-        out->slice_tokens[i] = (uint32_t)tokens;
+        TRY(json_item_u64(o->input, array, i, 1, UINT32_MAX, &length, err));
+        out[i] = (uint32_t)length;
     }
-    out->slices = (uint32_t)json_array_size(array);
+    *count = (uint32_t)json_array_size(array);
     return STATUS_OK;
 }
 
@@ -233,6 +262,7 @@ enum status parallel_parse(const struct json_input *in, const json_t *value, str
     TRY(json_object_open(&o, in, value, "a parallelism object", err));
     set_out(out);
     size_t schedule = out->schedule, recompute = out->recompute, collective = out->collective;
+    size_t partition = out->partition;
     TRY(json_take_u32(&o, "tensor", JSON_OPTIONAL, 1, PARALLEL_DEGREE_MAX, &out->tensor, err));
     TRY(json_take_u32(&o, "pipeline", JSON_OPTIONAL, 1, PARALLEL_DEGREE_MAX, &out->pipeline, err));
     TRY(json_take_u32(&o, "data", JSON_OPTIONAL, 1, PARALLEL_DEGREE_MAX, &out->data, err));
@@ -246,11 +276,23 @@ enum status parallel_parse(const struct json_input *in, const json_t *value, str
     TRY(json_take_u32(&o, "zero", JSON_OPTIONAL, ZERO_NOTHING, ZERO_WEIGHTS, &out->zero, err));
     TRY(json_take_u32(&o, "prefetch", JSON_OPTIONAL, 0, PARALLEL_CHUNKS_MAX, &out->prefetch, err));
     TRY(json_take_u32(&o, "first_device", JSON_OPTIONAL, 0, PARALLEL_DEGREE_MAX, &out->first_device, err));
-    TRY(parse_slices(&o, in, out, err));
+    TRY(json_take_choice(&o, "partition", JSON_OPTIONAL, parallel_partition_names, PARALLEL_PARTITION_COUNT,
+                         &partition, err));
+    TRY(parse_lengths(&o, "cut", PARALLEL_CUTS_MAX, out->cut_lengths, &out->cuts, err));
+    TRY(parse_lengths(&o, "slices", PARALLEL_SLICES_MAX, out->slice_tokens, &out->slices, err));
+    out->partition = (uint32_t)partition;
     out->schedule = (uint32_t)schedule;
     out->recompute = (uint32_t)recompute;
     out->collective = (uint32_t)collective;
     return json_object_close(&o, err);
+}
+
+static void write_lengths(struct json_out *out, const char *key, const uint32_t *lengths, uint32_t count)
+{
+    if (count == 0) return;
+    json_out_array_begin(out, key, true);
+    for (uint32_t i = 0; i < count; i++) json_out_u64(out, NULL, lengths[i]);
+    json_out_array_end(out);
 }
 
 void parallel_write(const struct parallel *p, struct json_out *out, const char *key)
@@ -268,11 +310,10 @@ void parallel_write(const struct parallel *p, struct json_out *out, const char *
     if (p->sequence) json_out_bool(out, "sequence", true);
     if (p->zero > 0) json_out_u64(out, "zero", p->zero);
     if (p->zero == ZERO_WEIGHTS) json_out_u64(out, "prefetch", p->prefetch);
-    if (p->slices > 0) {
-        json_out_array_begin(out, "slices", false);
-        for (uint32_t i = 0; i < p->slices; i++) json_out_u64(out, NULL, p->slice_tokens[i]);
-        json_out_array_end(out);
-    }
+    if (p->partition != PARALLEL_EQUAL)
+        json_out_string(out, "partition", parallel_partition_names[p->partition]);
+    write_lengths(out, "cut", p->cut_lengths, p->cuts);
+    write_lengths(out, "slices", p->slice_tokens, p->slices);
     if (p->first_device > 0) json_out_u64(out, "first_device", p->first_device);
     json_out_object_end(out);
 }

@@ -3,7 +3,7 @@
  *
  *     "parallel": {"tensor": 8, "pipeline": 8, "data": 4, "chunks": 2, "schedule": "interleaved",
  *                  "recompute": "selective", "collective": "ring", "sequence": true, "zero": 1,
- *                  "prefetch": 1, "first_device": 0}
+ *                  "prefetch": 1, "first_device": 0, "cut": [3, 2, 3], "slices": [512, 512]}
  *     --parallel tp=8,pp=8,dp=4,v=2,sp,zero=1 --schedule interleaved --recompute selective
  *
  * A job with it runs on tensor * data * pipeline devices at once, from `first_device` on:
@@ -15,7 +15,7 @@
  * job->microbatches microbatches in all, job->microbatches / data on each replica.
  *
  * Stages. The blocks are cut into pipeline * chunks runs of equal length (the first ones longer by one
- * where that does not divide them); the first run has the embedding too, the last the head. The layers of a
+ * where that does not divide them), or of given or balanced lengths; the first run has the embedding too, the last the head. The layers of a
  * profile are cut likewise. Chunk c of stage p is run c * pipeline + p; in a V (zb-v) chunk 1 comes back: run
  * 2 pipeline - 1 - p. With one stage chunks are what data-parallel ranks exchange at a time: the all-reduce of a
  * run's gradients goes on beside the backward passes over the runs in front of it.
@@ -67,7 +67,8 @@
 
 struct json_out;
 
-enum { PARALLEL_DEGREE_MAX = 1 << 14, PARALLEL_CHUNKS_MAX = 1 << 10, PARALLEL_SLICES_MAX = 64 };
+enum { PARALLEL_DEGREE_MAX = 1 << 14, PARALLEL_CHUNKS_MAX = 1 << 10, PARALLEL_SLICES_MAX = 64,
+       PARALLEL_CUTS_MAX = 128 };
 
 /* In which order a stage passes microbatches forward and backward; planner/pipeline.h has the rules. */
 enum pipeline_schedule {
@@ -99,6 +100,14 @@ enum recompute {
 };
 extern const char *const recompute_names[RECOMPUTE_COUNT];
 
+/* Where the layers are cut into runs. */
+enum parallel_partition {
+    PARALLEL_EQUAL,    /* runs of equal length */
+    PARALLEL_BALANCED, /* the slowest run as fast as can be (planner/spread_cut.h) */
+    PARALLEL_PARTITION_COUNT
+};
+extern const char *const parallel_partition_names[PARALLEL_PARTITION_COUNT];
+
 /* What data-parallel ranks split; each with what is above it. */
 enum zero_level { ZERO_NOTHING, ZERO_STATES, ZERO_GRADIENTS, ZERO_WEIGHTS };
 
@@ -123,6 +132,9 @@ struct parallel {
     uint32_t collective;             /* enum parallel_algorithm */
     uint32_t slices;                 /* of terapipe; 0: the planner's choice, or not cut */
     uint32_t slice_tokens[PARALLEL_SLICES_MAX]; /* of each, the job's sequence in all */
+    uint32_t partition;              /* enum parallel_partition */
+    uint32_t cuts;                   /* runs whose lengths are given: all, or 0: as `partition` says */
+    uint32_t cut_lengths[PARALLEL_CUTS_MAX]; /* blocks (layers of a profile) of each run */
     uint32_t slice_begin, slice_length; /* in jobs of parallel_slice(): which tokens; length 0: all */
 };
 

@@ -25,6 +25,7 @@
 #include "base/alloc.h"
 #include "base/quantity.h"
 #include "planner/spread_async.h"
+#include "planner/spread_cut.h"
 #include "planner/spread_places.h"
 #include "planner/spread_slices.h"
 #include "planner/spread_units.h"
@@ -231,7 +232,9 @@ enum status spread_plan(struct plan_builder *builder, struct error *err)
         stack_jobs(all, j);
         plan->job_activations[j] = ACTIVATIONS_KEEP;
         struct parallel *parallel = &plan->jobs.jobs[j].parallel;
-        if (parallel->schedule == PIPELINE_TERAPIPE && parallel->slices == 0)
+        if (parallel->partition == PARALLEL_BALANCED && parallel->cuts == 0)
+            status = spread_cut_choose(&plan->hardware, &plan->jobs.jobs[j], err);
+        if (!status && parallel->schedule == PIPELINE_TERAPIPE && parallel->slices == 0)
             status = spread_slices_choose(&plan->hardware, &plan->jobs.jobs[j], err);
         if (!status) status = prepare(&all[j], &scratch, err);
         if (!status) estimate_end(all, j);

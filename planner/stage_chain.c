@@ -279,8 +279,15 @@ enum status stage_chain_of_job(struct arena *arena, const struct job *job, const
     if (count > STAGE_LAYERS_MAX)
         return error_set(err, STATUS_LIMIT, "job '%s' has too many layers to cut (limit is %d)", job->name,
                          STAGE_LAYERS_MAX);
-    alone.parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = 1, .chunks = 1, .schedule = PIPELINE_1F1B,
-                                       .recompute = job->parallel.recompute};
+    const struct parallel *p = &job->parallel;
+    alone.parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = 1, .chunks = 1, .schedule = PIPELINE_1F1B};
+    if (parallel_is_set(p)) {
+        alone.parallel.tensor = p->tensor;
+        alone.parallel.data = p->data;
+        alone.parallel.zero = p->zero;
+        alone.parallel.sequence = p->sequence;
+        alone.parallel.recompute = p->recompute;
+    }
     TRY(arena_array(arena, count, sizeof *out->layers, &layers, err));
     struct stage_chain chain = {.layers = layers, .count = (uint32_t)count};
     TRY(arena_string(arena, job->name, &chain.name, err));

@@ -201,7 +201,8 @@ static enum status find_balanced(struct finder *f, struct arena *scratch, struct
         struct cell *own = tables + size * (s - 1);
         fill_stages(f, s, s > 1 ? own - size : NULL, own);
         double end_s = (double)(f->request->microbatches + s - 1) * own[f->workers].value;
-        if (end_s < best_s) {
+        bool wanted = f->request->stages == 0 || f->request->stages == s;
+        if (wanted && end_s < best_s) {
             best_s = end_s;
             best = s;
         }

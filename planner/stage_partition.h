@@ -42,6 +42,7 @@ struct stage_request {
     uint32_t level_count;                        /* at least 1 */
     uint64_t memory_bytes;                       /* of a worker, balanced; 0: as much as it takes */
     uint64_t microbatches;                       /* of a minibatch, balanced; at least 1 */
+    uint32_t stages;                             /* balanced: as many; 0: as many as end first */
 };
 
 struct stage {

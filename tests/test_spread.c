@@ -122,6 +122,11 @@ static uint32_t random_job(uint64_t key, struct job_set *jobs)
     if (p.schedule == PIPELINE_ZB_V) p.chunks = 2;
     p.sequence = p.tensor > 1 && random_below(key, 7, 2) && p.schedule != PIPELINE_TERAPIPE;
     uint64_t blocks = parallel_runs(&p) + random_below(key, 8, 5);
+    if (random_below(key, 15, 3) == 0) p.partition = PARALLEL_BALANCED;
+    if (random_below(key, 16, 4) == 0) { /* the first run has what is over */
+        p.cuts = parallel_runs(&p);
+        for (uint32_t r = 0; r < p.cuts; r++) p.cut_lengths[r] = r > 0 ? 1 : (uint32_t)(blocks - p.cuts + 1);
+    }
     test_gpt_jobs(jobs, 1, (uint32_t)blocks, 64, 256, 1 + random_below(key, 9, 3));
     struct job *job = &jobs->jobs[0];
     job->network.heads = 4;
@@ -570,19 +575,19 @@ static void refused(void **state)
         uint64_t microbatches, memory_bytes;
         const char *message;
     } cases[] = {
-        {{1, 2, 1, 1, PIPELINE_1F1B, 0, false, 0, 3, 1, PARALLEL_FASTEST, 0, {0}, 0, 0}, 4, 1u << 30,
+        {{1, 2, 1, 1, PIPELINE_1F1B, 0, false, 0, 3, 1, PARALLEL_FASTEST, 0, {0}, 0, 0, {0}, 0, 0}, 4, 1u << 30,
          "job 'job-0' is spread over devices 3 to 4, and machine 'made-up' has 4"},
-        {{1, 2, 1, 2, PIPELINE_1F1B, 0, false, 0, 0, 1, PARALLEL_FASTEST, 0, {0}, 0, 0}, 4, 1u << 30,
+        {{1, 2, 1, 2, PIPELINE_1F1B, 0, false, 0, 0, 1, PARALLEL_FASTEST, 0, {0}, 0, 0, {0}, 0, 0}, 4, 1u << 30,
          "job 'job-0': schedule '1f1b' with 2 chunks (expected 1; 'interleaved' has several)"},
-        {{1, 2, 3, 1, PIPELINE_1F1B, 0, false, 0, 0, 1, PARALLEL_FASTEST, 0, {0}, 0, 0}, 4, 1u << 30,
+        {{1, 2, 3, 1, PIPELINE_1F1B, 0, false, 0, 0, 1, PARALLEL_FASTEST, 0, {0}, 0, 0, {0}, 0, 0}, 4, 1u << 30,
          "job 'job-0': 4 microbatches on 3 data-parallel replicas (expected a multiple)"},
-        {{1, 2, 1, 1, PIPELINE_ZB_V, 0, false, 0, 0, 1, PARALLEL_FASTEST, 0, {0}, 0, 0}, 4, 1u << 30,
+        {{1, 2, 1, 1, PIPELINE_ZB_V, 0, false, 0, 0, 1, PARALLEL_FASTEST, 0, {0}, 0, 0, {0}, 0, 0}, 4, 1u << 30,
          "job 'job-0': schedule 'zb-v' with 1 chunks (expected 2)"},
-        {{3, 1, 1, 1, PIPELINE_1F1B, 0, false, 0, 0, 1, PARALLEL_FASTEST, 0, {0}, 0, 0}, 4, 1u << 30,
+        {{3, 1, 1, 1, PIPELINE_1F1B, 0, false, 0, 0, 1, PARALLEL_FASTEST, 0, {0}, 0, 0, {0}, 0, 0}, 4, 1u << 30,
          "job 'job-0': tensor parallelism of 3 with 4 attention heads (expected a multiple)"},
-        {{1, 4, 1, 2, PIPELINE_INTERLEAVED, 0, false, 0, 0, 1, PARALLEL_FASTEST, 0, {0}, 0, 0}, 4, 1u << 30,
+        {{1, 4, 1, 2, PIPELINE_INTERLEAVED, 0, false, 0, 0, 1, PARALLEL_FASTEST, 0, {0}, 0, 0, {0}, 0, 0}, 4, 1u << 30,
          "job 'job-0': 4 layers on 4 stages of 2 chunks (expected at least one each)"},
-        {{1, 2, 1, 1, PIPELINE_1F1B, 0, false, 0, 0, 1, PARALLEL_FASTEST, 0, {0}, 0, 0}, 4, 1u << 16, "(expected nothing)"},
+        {{1, 2, 1, 1, PIPELINE_1F1B, 0, false, 0, 0, 1, PARALLEL_FASTEST, 0, {0}, 0, 0, {0}, 0, 0}, 4, 1u << 16, "(expected nothing)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct hardware hardware;

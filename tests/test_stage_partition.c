@@ -150,8 +150,11 @@ static void balanced_is_best(void **state)
         uint32_t workers = 1;
         random_case(&x, random_u64(seed, c), STAGE_BALANCED);
         for (uint32_t k = 0; k < x.request.level_count; k++) workers *= x.request.levels[k].components;
-        for (uint32_t s = 1; s <= workers && s <= x.chain.count; s++)
+        if (c % 3 == 0) x.request.stages = 1 + c % workers;
+        for (uint32_t s = 1; s <= workers && s <= x.chain.count; s++) {
+            if (x.request.stages > 0 && x.request.stages != s) continue;
             best = fmin(best, (double)(x.request.microbatches + s - 1) * slowest_s(&x, 0, s, workers));
+        }
         enum status status = stage_partition_find(&arena, &x.chain, &x.request, &found, &err);
         assert_int_equal(status, isinf(best) ? STATUS_INFEASIBLE : STATUS_OK);
         if (!status) {
