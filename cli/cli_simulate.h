@@ -2,6 +2,7 @@
 #ifndef SPILLWAY_CLI_SIMULATE_H
 #define SPILLWAY_CLI_SIMULATE_H
 
+#include "cli/cli_failures.h"
 #include "cli/cli_machine.h"
 #include "cli/cli_parallel.h"
 
@@ -11,6 +12,7 @@ struct cli_simulate_request {
     uint64_t seed;                 /* live */
     struct cli_machine machine;    /* without a name: that of the plan or the instance */
     struct cli_parallel parallel;  /* jobs that are spread */
+    struct cli_failures failures;
     bool no_fold;
 };
 

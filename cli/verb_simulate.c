@@ -23,6 +23,7 @@ struct report {
     const struct hardware *hardware;
     const struct cli_prediction *prediction;
     struct cli_simulated simulated;
+    const struct cli_survival *survival; /* NULL: nothing fails */
 };
 
 /* --- text ------------------------------------------------------------------------------------ */
@@ -59,6 +60,7 @@ static enum status print_text(struct cli *cli, const struct report *report, stru
     if (cli_trace_places(out, trace, err) != STATUS_OK) return err->status;
     fputc('\n', out);
     print_times(out, report);
+    if (report->survival) cli_failures_print(out, report->survival);
     if (report->trace_path) {
         fprintf(out, "written to  %s\n", report->trace_path);
         cli_next(cli, (const char *const[]){"plot", "timeline", report->trace_path, "-o",
@@ -92,6 +94,7 @@ static enum status print_json(struct cli *cli, const struct report *report, stru
     cli_trace_jobs_json(json, &prediction->trace);
     cli_trace_places_json(json, &prediction->trace);
     cli_simulated_json(json, &report->simulated);
+    if (report->survival) cli_failures_json(json, report->survival);
     cli_simulated_speed_json(json, &report->simulated);
     return cli_report_end(cli, json, err);
 }
@@ -139,6 +142,7 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
     struct plan plan = {0};
     struct hardware hardware = {0};
     struct cli_prediction prediction = {0};
+    struct cli_survival survival = {0};
     bool spread = cli_parallel_given(&request->parallel), other = request->machine.name && !spread;
     struct report report = {.plan_path = request->path,
                             .trace_path = request->trace_path,
@@ -155,10 +159,16 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
                              (report.trace_path ? PREDICT_SPANS : 0) |
                                  (request->no_fold ? PREDICT_EVERY_DEVICE : 0),
                              &prediction, err);
+    if (status == STATUS_OK && request->failures.path) {
+        status = cli_failures_run(&request->failures, plan.hardware.device_count, prediction.result.makespan_s,
+                                  &survival, err);
+        report.survival = &survival;
+    }
     if (status == STATUS_OK && report.trace_path)
         status = trace_write(&prediction.trace, report.trace_path, err);
     if (status == STATUS_OK)
         status = cli->json ? print_json(cli, &report, err) : print_text(cli, &report, err);
+    cli_failures_release(&survival);
     cli_prediction_release(&prediction);
     hardware_release(&hardware);
     plan_release(&plan);
@@ -187,16 +197,21 @@ static enum status check_request(const struct cli_simulate_request *request, boo
                          "--dispatch live asks a policy about an instance");
     if (live && !request->policy)
         return error_set(err, STATUS_BAD_INPUT, "--dispatch live asks a policy (--policy), which is missing");
-    if (!live && (request->policy || request->seed > 0))
-        return error_set(err, STATUS_BAD_INPUT, "a plan says what runs where: --policy and --seed are for "
-                         "--dispatch live");
+    if (!live && request->policy)
+        return error_set(err, STATUS_BAD_INPUT, "a plan says what runs where: --policy is for --dispatch live");
+    if (!live && request->seed > 0 && !request->failures.path)
+        return error_set(err, STATUS_BAD_INPUT, "nothing is left to chance: --seed is for --dispatch live and "
+                         "--failures");
+    if (live && request->failures.path)
+        return error_set(err, STATUS_BAD_INPUT, "--failures is about plans, and --dispatch live about an instance");
     return STATUS_OK;
 }
 
 enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *err)
 {
     static const char *const dispatches[] = {"plan", "live", NULL};
-    struct cli_simulate_request request = {.machine = CLI_MACHINE_NONE, .parallel = CLI_PARALLEL_NONE};
+    struct cli_simulate_request request = {.machine = CLI_MACHINE_NONE, .parallel = CLI_PARALLEL_NONE,
+                                           .failures = {.runs = 200}};
     size_t dispatch = 0;
     const struct option_spec specs[] = {
         OPTION_STRING("trace", 0, "FILE", &request.trace_path,
@@ -205,12 +220,15 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
                       "as the plan has it, or live: FILE is an instance, and a policy is asked"),
         OPTION_STRING("policy", 'p', "POLICY", &request.policy,
                       "live: who is asked, a built-in policy or a shared object"),
-        OPTION_U64("seed", 0, "N", 0, UINT64_MAX, &request.seed, "live: of the policy, default 0"),
+        OPTION_U64("seed", 0, "N", 0, UINT64_MAX, &request.seed, "live: of the policy; of failures by chance; default 0"),
         OPTION_STRING("hw", 0, "MACHINE", &request.machine.name,
                       "time it on another machine: a name or a hardware file"),
         CLI_MACHINE_SIZES(&request.machine),
         CLI_MACHINE_SPEEDS(&request.machine),
         CLI_PARALLEL(&request.parallel),
+        OPTION_STRING("failures", 0, "FILE", &request.failures.path,
+                      "devices fail, come back and are slow as the file says; how long it then takes"),
+        OPTION_U64("runs", 0, "N", 1, 1000000, &request.failures.runs, "with failures by chance, default 200"),
         OPTION_FLAG("no-fold", 0, &request.no_fold,
                     "simulate every device, also those that do what another does"),
         CLI_COMMON_OPTIONS(cli),
@@ -237,6 +255,7 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
         return err->status;
     bool live = dispatch == 1;
     request.path = options.operands[0];
+    request.failures.seed = request.seed;
     if (check_request(&request, live, err) != STATUS_OK) return err->status;
     return live ? simulate_live(cli, &request, err) : simulate_plan(cli, &request, err);
 }
