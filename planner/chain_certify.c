@@ -9,21 +9,27 @@
 
 #include "base/alloc.h"
 #include "base/progress.h"
+#include "planner/chain_anneal.h"
 #include "planner/chain_check.h"
 #include "planner/chain_formulation.h"
 #include "planner/chain_search.h"
 
 /* Widths of searches; what is SHORT is worth the widest. */
-enum { NARROW = 64, WIDE = 1024, WIDER = 4096, WIDEST = 16384, WIDTH_FACTOR = 4, SHORT = 24 };
+enum { NARROW = 64, WIDE = 1024, WIDEST = 16384, WIDTH_FACTOR = 4, SHORT = 24 };
 enum { STATES_WORTH_PRICES = 150000, PLACES_MAX = 64, SETS_MAX = 256 };
 /* Of the time that is left when GLPK is asked: for the program or its list, and for further prices. */
 static const double solver_share = 0.5, sharpen_share = 0.2;
+/* Annealing: how often, moves for every layer, first temperature in forward passes, the last in that. */
+enum { ANNEALS_OF_SET = 3, ANNEALS = 4, MOVES_OF_LAYER = 1000 };
+static const double hot_share = 0.25, cold_share = 0.02;
+/* The first list of sets goes so far from the fluid program's optimum to the best known. */
+static const double near_share = 0.25;
 
 struct certifying {
     const struct chain *chain;
     const struct chain_certify_options *options;
     struct chain_certificate made;
-    uint8_t *choices, *scratch; /* (layer_count) each, as is */
+    uint8_t *choices, *scratch, *tried; /* (layer_count) each, as is */
     uint8_t *set;               /* what the fluid program's optimum recomputes; zeroed: none known */
     double until_s;
 };
@@ -118,6 +124,65 @@ static enum status search_set(struct certifying *c, const uint8_t *set, uint32_t
     return err->status;
 }
 
+/* --- annealing -------------------------------------------------------------------------------- */
+
+/* From c->tried, within `allowed` (NULL: all). The best is kept; so is what c->tried comes to. */
+static enum status anneal(struct certifying *c, const uint8_t *allowed, uint64_t seed, int64_t enough,
+                          int64_t *made, struct error *err)
+{
+    int64_t forward = 0;
+    for (uint32_t l = 0; l < c->chain->layer_count; l++) forward += c->chain->layers[l].forward;
+    double hot = hot_share * (double)forward / c->chain->layer_count;
+    struct chain_anneal_options options = {.allowed = allowed,
+                                           .seed = seed,
+                                           .moves = MOVES_OF_LAYER * c->chain->layer_count,
+                                           .hot = hot,
+                                           .cold = cold_share * hot,
+                                           .enough = enough,
+                                           .until_s = c->until_s};
+    if (chain_anneal(c->chain, &options, c->tried, made, err)) return err->status;
+    if (*made >= c->made.value) return STATUS_OK;
+    c->made.value = *made;
+    memcpy(c->choices, c->tried, c->chain->layer_count);
+    return STATUS_OK;
+}
+
+/*
+ * Whole copies for what recomputes just `set`: from all others swapped, which always waits long enough.
+ * `least` ticks are as few as that can be.
+ */
+static enum status anneal_set(struct certifying *c, const uint8_t *set, int64_t least, struct error *err)
+{
+    uint32_t layers = c->chain->layer_count;
+    struct chain_pass pass;
+    for (uint32_t l = 0; l < layers; l++)
+        c->scratch[l] = set[l] ? 1 << CHAIN_RECOMPUTE : 1 << CHAIN_KEEP | 1 << CHAIN_SWAP;
+    if (chain_pass_create(layers, &pass, err)) return err->status;
+    for (uint64_t i = 0; i < ANNEALS_OF_SET && c->made.value > least && clock_s() < c->until_s; i++) {
+        int64_t made;
+        for (uint32_t l = 0; l < layers; l++)
+            c->tried[l] = set[l]                                                     ? CHAIN_RECOMPUTE
+                          : chain_allowed(c->chain, c->scratch, l) >> CHAIN_SWAP & 1 ? CHAIN_SWAP
+                                                                                     : CHAIN_KEEP;
+        if (!chain_makespan(c->chain, c->tried, &pass, &made) || anneal(c, c->scratch, i, least, &made, err)) break;
+    }
+    chain_pass_destroy(&pass);
+    return err->status;
+}
+
+/* Of all choices, each time from the best known. */
+static enum status anneal_all(struct certifying *c, struct error *err)
+{
+    for (uint64_t i = 0; i < ANNEALS && c->made.value > c->made.bound && clock_s() < c->until_s; i++) {
+        int64_t made = c->made.value;
+        memcpy(c->tried, c->choices, c->chain->layer_count);
+        if (anneal(c, NULL, ANNEALS_OF_SET + i, c->made.bound, &made, err)) return err->status;
+    }
+    return STATUS_OK;
+}
+
+/* --- the fluid program ------------------------------------------------------------------------ */
+
 /* A solver that fails costs its proof, not the schedule. */
 static enum status solve_fluid(struct certifying *c, double limit_s, struct error *err)
 {
@@ -129,11 +194,9 @@ static enum status solve_fluid(struct certifying *c, double limit_s, struct erro
     if (milp_solve(milp, &options, &result, &c->made.solver_error)) {}
     c->made.nodes += result.nodes;
     if (result.found) {
-        uint8_t *set = c->set;
-        bool closed;
-        chain_fluid_choices(c->chain, result.x, set);
-        for (uint32_t l = 0; l < c->chain->layer_count; l++) set[l] = set[l] == CHAIN_RECOMPUTE;
-        if (search_set(c, set, WIDER, &closed, err)) goto out;
+        chain_fluid_choices(c->chain, result.x, c->set);
+        for (uint32_t l = 0; l < c->chain->layer_count; l++) c->set[l] = c->set[l] == CHAIN_RECOMPUTE;
+        if (anneal_set(c, c->set, chain_bound_round(c->chain, result.value), err)) goto out;
     }
     if (result.bounded) c->made.fluid_bound = chain_bound_round(c->chain, result.bound);
     c->made.fluid_proven = result.status == MILP_OPTIMAL;
@@ -149,15 +212,27 @@ out:
     return err->status;
 }
 
-/*
- * Whatever is recomputed, the fluid program says how little that costs at least. The sets of layers for
- * which that is below the best known are few where layers differ: each is searched for itself, and when
- * none has anything better, nothing has. Half a tick is left to the solver's tolerances.
- */
-static enum status list_sets(struct certifying *c, struct error *err)
+/* Sets of recomputed layers, and what the fluid program says that they cost at least. Zeroed: none. */
+struct sets {
+    uint8_t *bytes; /* (count, layers) 1: recomputed */
+    double *values; /* (count) ticks beyond chain->compute */
+    bool *closed;   /* (count) nothing with it is below the best known */
+    uint32_t count;
+    bool complete;  /* there are no others at or below the cutoff */
+};
+
+static void sets_release(struct sets *sets)
 {
-    uint32_t layers = c->chain->layer_count, open_count = 0;
-    bool *closed = NULL;
+    free(sets->bytes);
+    free(sets->values);
+    free(sets->closed);
+    *sets = (struct sets){0};
+}
+
+/* Those that cost at most `cutoff`. *out zeroed before; release it with sets_release(). */
+static enum status sets_list(struct certifying *c, double cutoff, struct sets *out, struct error *err)
+{
+    uint32_t layers = c->chain->layer_count;
     struct milp *milp = chain_fluid(c->chain, NULL);
     struct milp_result result = {0};
     struct error unsolved = {0};
@@ -171,32 +246,80 @@ static enum status list_sets(struct certifying *c, struct error *err)
                                    .listed = listed,
                                    .listed_count = layers,
                                    .list_max = SETS_MAX,
-                                   .cutoff = (double)(c->made.value - c->chain->compute) - 0.5};
+                                   .cutoff = cutoff};
     if (milp_solve(milp, &options, &result, &unsolved)) {} /* what was told by then is good */
     c->made.nodes += result.nodes;
-    if (result.setting_count > 0 && !(closed = alloc_zeroed(result.setting_count, sizeof *closed))) {
-        error_memory(err, "a list", result.setting_count);
-        goto out;
-    }
-    for (uint64_t width = WIDE; width <= WIDEST; width *= WIDTH_FACTOR * WIDTH_FACTOR)
-        for (uint32_t i = 0; i < result.setting_count && clock_s() < c->until_s; i++) {
-            const uint8_t *set = result.settings + (size_t)i * layers;
-            closed[i] |= chain_bound_round(c->chain, result.setting_values[i] - 0.5) >= c->made.value;
-            if (width == WIDE && memcmp(set, c->set, layers) == 0) continue; /* solve_fluid() did that */
-            if (!closed[i] && search_set(c, set, (uint32_t)width, &closed[i], err)) goto out;
-        }
-    for (uint32_t i = 0; i < result.setting_count; i++) open_count += !closed[i];
-    if (unsolved.status || result.status != MILP_INFEASIBLE || open_count > 0) goto out;
-    c->made.sets = result.setting_count;
-    c->made.bound = c->made.value;
-    c->made.proved_by = "sets";
-    c->made.status = CERTIFICATE_SOLVED;
+    *out = (struct sets){.bytes = result.settings, .values = result.setting_values,
+                         .count = result.setting_count,
+                         .complete = !unsolved.status && result.status == MILP_INFEASIBLE};
+    out->closed = alloc_zeroed(out->count + 1u, sizeof *out->closed);
+    if (!out->closed) error_memory(err, "a list", out->count);
 out:
     free(listed);
-    free(closed);
-    free(result.settings);
-    free(result.setting_values);
     milp_destroy(milp);
+    return err->status;
+}
+
+/* As few ticks as a set can take; half a tick is left to the solver's tolerances. */
+static int64_t set_least(const struct certifying *c, const struct sets *sets, uint32_t i)
+{
+    return chain_bound_round(c->chain, sets->values[i] - 0.5);
+}
+
+static const uint8_t *set_at(const struct certifying *c, const struct sets *sets, uint32_t i)
+{
+    return sets->bytes + (size_t)i * c->chain->layer_count;
+}
+
+/* Whole copies for each. */
+static enum status anneal_sets(struct certifying *c, const struct sets *sets, struct error *err)
+{
+    for (uint32_t i = 0; i < sets->count && c->made.value > c->made.bound && clock_s() < c->until_s; i++) {
+        int64_t least = set_least(c, sets, i);
+        if (least >= c->made.value || memcmp(set_at(c, sets, i), c->set, c->chain->layer_count) == 0) continue;
+        if (anneal_set(c, set_at(c, sets, i), least, err)) return err->status;
+    }
+    return STATUS_OK;
+}
+
+/* Search each of them until nothing better is left in it. */
+static enum status close_sets(struct certifying *c, struct sets *sets, struct error *err)
+{
+    for (uint64_t width = WIDE; width <= WIDEST; width *= WIDTH_FACTOR * WIDTH_FACTOR)
+        for (uint32_t i = 0; i < sets->count && clock_s() < c->until_s; i++) {
+            sets->closed[i] |= set_least(c, sets, i) >= c->made.value;
+            if (!sets->closed[i] &&
+                search_set(c, set_at(c, sets, i), (uint32_t)width, &sets->closed[i], err))
+                return err->status;
+        }
+    return STATUS_OK;
+}
+
+/*
+ * Whatever is recomputed, the fluid program says how little that costs at least. The sets of layers for
+ * which that is below the best known are few where layers differ: each is searched for itself, and when
+ * none has anything better, nothing has. Those nearest to the optimum come first, for a better best
+ * known: the farther it is, the more there are.
+ */
+static enum status try_sets(struct certifying *c, struct error *err)
+{
+    struct sets sets = {0};
+    double least = (double)(c->made.fluid_bound - c->chain->compute);
+    double most = (double)(c->made.value - c->chain->compute) - 0.5;
+    if (sets_list(c, least + near_share * (most - least), &sets, err) || anneal_sets(c, &sets, err)) goto out;
+    sets_release(&sets);
+    if (c->made.value == c->made.bound) goto out;
+    most = (double)(c->made.value - c->chain->compute) - 0.5;
+    if (sets_list(c, most, &sets, err) || anneal_sets(c, &sets, err) || close_sets(c, &sets, err)) goto out;
+    for (uint32_t i = 0; i < sets.count; i++)
+        if (!sets.closed[i]) goto out;
+    if (!sets.complete) goto out;
+    c->made.sets = sets.count;
+    c->made.bound = c->made.value;
+    c->made.proved_by = "sets";
+out:
+    if (c->made.value == c->made.bound) c->made.status = CERTIFICATE_SOLVED;
+    sets_release(&sets);
     return err->status;
 }
 
@@ -214,8 +337,7 @@ static uint32_t first_width(const struct chain *chain)
                  a->boundary == b->boundary;
     }
     if (2 * alike >= layers) return WIDTH_FACTOR * WIDEST;
-    uint32_t width = layers > SHORT ? WIDEST * SHORT * SHORT / (layers * layers) : WIDEST;
-    return width > NARROW ? width : NARROW;
+    return layers > SHORT ? NARROW : WIDEST;
 }
 
 /* Narrow searches; the fluid program in whole numbers; the sets that it leaves, or wide searches. */
@@ -230,8 +352,8 @@ static enum status prove(struct certifying *c, struct error *err)
     c->made.proved_by = "prices";
     if (search_sharpened(c, &bound, width, &closed, err)) goto out;
     if (is_open(c) && solve_fluid(c, solver_share * (c->until_s - clock_s()), err)) goto out;
-    if (is_open(c) && c->made.fluid_proven && strcmp(c->made.solver, "glpk") == 0 && list_sets(c, err))
-        goto out;
+    if (is_open(c) && anneal_all(c, err)) goto out;
+    if (is_open(c) && c->made.fluid_proven && strcmp(c->made.solver, "glpk") == 0 && try_sets(c, err)) goto out;
     if (is_open(c) && widest > width) {
         struct chain_search_options options = {.width_min = WIDTH_FACTOR * width, .width_max = c->options->width_max};
         struct chain_search_result result;
@@ -255,9 +377,10 @@ enum status chain_certify(const struct chain *chain, const struct chain_certify_
                                     .proved_by = "computation"},
                            .choices = alloc_zeroed(chain->layer_count, 1),
                            .scratch = alloc_zeroed(chain->layer_count, 1),
+                           .tried = alloc_zeroed(chain->layer_count, 1),
                            .set = alloc_zeroed(chain->layer_count, 1),
                            .until_s = started + options->limit_s};
-    if (!c.choices || !c.scratch || !c.set) {
+    if (!c.choices || !c.scratch || !c.tried || !c.set) {
         error_memory(err, "choices", chain->layer_count);
         goto out;
     }
@@ -279,6 +402,7 @@ enum status chain_certify(const struct chain *chain, const struct chain_certify_
 out:
     free(c.choices);
     free(c.scratch);
+    free(c.tried);
     free(c.set);
     return err->status;
 }

@@ -72,7 +72,7 @@ struct milp *chain_fluid(const struct chain *chain, const uint8_t *allowed)
         double r = set >> CHAIN_RECOMPUTE & 1, w = set >> CHAIN_SWAP & 1; /* 1: may be */
         milp_column(milp, set == 1 << CHAIN_RECOMPUTE ? 1 : 0, r, (double)chain->layers[l].forward, true,
                     "r_%u", l);
-        milp_column(milp, set == 1 << CHAIN_SWAP ? 1 : 0, w, 0, true, "w_%u", l);
+        milp_column(milp, set == 1 << CHAIN_SWAP ? 1 : 0, w, 0, false, "w_%u", l);
     }
     uint32_t left = milp_column(milp, 0, 0, 0, false, "m_0"), waits[2];
     for (uint32_t pass = 0; pass < 2; pass++)

@@ -85,7 +85,6 @@ struct child {
     uint64_t nodes;
     double bound;
     double *x; /* (columns + 1) */
-    int *index; /* (columns + 1), of a listing */
     uint8_t *setting; /* (listed) */
     uint32_t told;
 };
@@ -232,83 +231,180 @@ _Noreturn static void relax(struct child *c)
 /* --- listing --------------------------------------------------------------------------------- */
 
 /*
- * Branch and bound on the listed columns. Wherever they come out whole, they are told and cut off: some
- * of them is to be other than it was. So there never is an incumbent, and the search ends when nothing
- * is left at or below the cutoff, which is a row.
+ * Depth first through the settings of the listed columns: relax, give up what costs more than the cutoff,
+ * hold what cannot be otherwise within it (by its reduced cost), decide on the column that is least
+ * whole, or else on the cheapest to change, and at last tell the setting. Every program starts from the
+ * basis of the one before.
  */
-static void on_list(glp_tree *tree, void *info)
+struct held {
+    int column;
+    double low, high; /* its bounds before */
+};
+
+struct decision {
+    int column;
+    uint32_t held; /* before it */
+    double value;
+    bool second;   /* the other value has been gone through */
+};
+
+struct listing {
+    struct child *c;
+    struct held *held;      /* (listed_count) by decisions and reduced costs, in their order */
+    struct decision *path;  /* (listed_count) */
+    uint32_t held_count, depth;
+    glp_smcp how;
+};
+
+enum node { NODE_OPEN, NODE_CLOSED, NODE_UNKNOWN };
+
+static enum node node_of(const struct listing *l, int code)
 {
-    struct child *c = info;
-    const struct milp_options *options = c->options;
-    int total = 0;
-    glp_ios_tree_size(tree, NULL, NULL, &total);
-    c->nodes = (uint64_t)total;
-    if (clock_s() >= c->until_s) glp_ios_terminate(tree);
-    if (glp_ios_reason(tree) != GLP_IROWGEN) return;
-    glp_prob *lp = glp_ios_get_prob(tree);
-    double ones = 0;
-    for (uint32_t i = 0; i < options->listed_count; i++) {
-        double x = glp_get_col_prim(lp, (int)options->listed[i] + 1);
-        if (x > whole_within && x < 1 - whole_within) return;
-        bool one = x > 0.5;
-        c->setting[i] = one;
-        c->index[i + 1] = (int)options->listed[i] + 1;
-        c->x[i + 1] = one ? -1 : 1;
-        ones += one;
-    }
-    struct milp_report report = {.kind = REPORT_SETTING, .bound = glp_get_obj_val(lp), .nodes = c->nodes};
-    send(c->pipe, &report, sizeof report);
-    send(c->pipe, c->setting, options->listed_count);
-    int row = glp_add_rows(lp, 1);
-    glp_set_row_bnds(lp, row, GLP_LO, 1 - ones, 0);
-    glp_set_mat_row(lp, row, (int)options->listed_count, c->index, c->x);
-    if (++c->told == options->list_max) glp_ios_terminate(tree);
+    int status = glp_get_status(l->c->lp);
+    if (code == GLP_EOBJUL || (code == 0 && (status == GLP_NOFEAS || status == GLP_INFEAS))) return NODE_CLOSED;
+    if (code != 0 || status != GLP_OPT) return NODE_UNKNOWN;
+    return glp_get_obj_val(l->c->lp) <= l->how.obj_ul ? NODE_OPEN : NODE_CLOSED;
 }
 
-static void add_cutoff(const struct child *c)
+/* Relaxed; where that goes wrong, once more from a basis of its own. */
+static enum node relax_node(struct listing *l)
 {
-    int length = 0, row = glp_add_rows(c->lp, 1);
-    for (int k = 1; k <= (int)c->milp->column_count; k++) {
-        if (c->milp->columns[k - 1].cost == 0) continue;
-        c->index[++length] = k;
-        c->x[length] = c->milp->columns[k - 1].cost;
+    double left_s = l->c->until_s - clock_s();
+    if (!(left_s > 0)) return NODE_UNKNOWN;
+    l->how.tm_lim = left_s < 2e6 ? (int)(left_s * 1000) + 1 : INT32_MAX;
+    l->how.meth = GLP_DUALP;
+    l->c->nodes++;
+    enum node node = node_of(l, glp_simplex(l->c->lp, &l->how));
+    if (node != NODE_UNKNOWN || clock_s() >= l->c->until_s) return node;
+    glp_adv_basis(l->c->lp, 0);
+    l->how.meth = GLP_PRIMAL;
+    return node_of(l, glp_simplex(l->c->lp, &l->how));
+}
+
+static void hold(struct listing *l, int column, double value)
+{
+    glp_prob *lp = l->c->lp;
+    l->held[l->held_count++] = (struct held){column, glp_get_col_lb(lp, column), glp_get_col_ub(lp, column)};
+    glp_set_col_bnds(lp, column, GLP_FX, value, value);
+}
+
+/* What was held after the first `count`; at the bound where the basis is still dual feasible. */
+static void let_go(struct listing *l, uint32_t count)
+{
+    glp_prob *lp = l->c->lp;
+    while (l->held_count > count) {
+        const struct held *was = &l->held[--l->held_count];
+        glp_set_col_bnds(lp, was->column, bound_kind(was->low, was->high), was->low, was->high);
+        if (glp_get_col_stat(lp, was->column) != GLP_BS)
+            glp_set_col_stat(lp, was->column, glp_get_col_dual(lp, was->column) < 0 ? GLP_NU : GLP_NL);
     }
-    glp_set_row_bnds(c->lp, row, GLP_UP, 0, c->options->cutoff);
-    glp_set_mat_row(c->lp, row, length, c->index, c->x);
+}
+
+static bool is_held(glp_prob *lp, int column)
+{
+    return glp_get_col_type(lp, column) == GLP_FX;
+}
+
+/* Whatever would cost more than the cutoff if it were otherwise. */
+static void hold_dear(struct listing *l)
+{
+    glp_prob *lp = l->c->lp;
+    double spare = l->how.obj_ul - glp_get_obj_val(lp);
+    for (uint32_t i = 0; i < l->c->options->listed_count; i++) {
+        int column = (int)l->c->options->listed[i] + 1, status = glp_get_col_stat(lp, column);
+        if (is_held(lp, column) || fabs(glp_get_col_dual(lp, column)) <= spare) continue;
+        if (status == GLP_NL || status == GLP_NU) hold(l, column, status == GLP_NU ? 1 : 0);
+    }
+}
+
+/* The column to decide on; 0: all are held. */
+static int undecided(const struct listing *l)
+{
+    glp_prob *lp = l->c->lp;
+    double most = 0, least = HUGE_VAL;
+    int fractional = 0, cheapest = 0;
+    for (uint32_t i = 0; i < l->c->options->listed_count; i++) {
+        int column = (int)l->c->options->listed[i] + 1;
+        if (is_held(lp, column)) continue;
+        double x = glp_get_col_prim(lp, column), off = fmin(x, 1 - x), price = fabs(glp_get_col_dual(lp, column));
+        if (off > whole_within && off > most) {
+            most = off;
+            fractional = column;
+        }
+        if (price < least) {
+            least = price;
+            cheapest = column;
+        }
+    }
+    return fractional ? fractional : cheapest;
+}
+
+static void report_setting(struct child *c)
+{
+    const struct milp_options *options = c->options;
+    struct milp_report report = {.kind = REPORT_SETTING, .bound = glp_get_obj_val(c->lp), .nodes = c->nodes};
+    for (uint32_t i = 0; i < options->listed_count; i++)
+        c->setting[i] = glp_get_col_lb(c->lp, (int)options->listed[i] + 1) > 0.5;
+    send(c->pipe, &report, sizeof report);
+    send(c->pipe, c->setting, options->listed_count);
+    c->told++;
+}
+
+static void decide(struct listing *l, int column)
+{
+    struct decision *next = &l->path[l->depth++];
+    *next = (struct decision){column, l->held_count, glp_get_col_prim(l->c->lp, column) > 0.5 ? 1 : 0, false};
+    hold(l, column, next->value);
+}
+
+/* The other value of the deepest decision that has one left; false: there is none. */
+static bool turn_back(struct listing *l)
+{
+    for (; l->depth > 0; l->depth--) {
+        struct decision *last = &l->path[l->depth - 1];
+        let_go(l, last->held);
+        if (last->second) continue;
+        last->second = true;
+        hold(l, last->column, 1 - last->value);
+        return true;
+    }
+    return false;
+}
+
+/* MILP_INFEASIBLE: nothing is left; MILP_STOPPED: something may be. */
+static enum milp_status go_through(struct listing *l)
+{
+    do {
+        enum node node = relax_node(l);
+        if (node == NODE_UNKNOWN) return MILP_STOPPED;
+        for (int column; node == NODE_OPEN && l->c->told < l->c->options->list_max;) {
+            hold_dear(l);
+            column = undecided(l);
+            if (column == 0) {
+                report_setting(l->c);
+                break;
+            }
+            decide(l, column);
+            node = relax_node(l);
+            if (node == NODE_UNKNOWN) return MILP_STOPPED;
+        }
+        if (l->c->told == l->c->options->list_max) return MILP_STOPPED;
+    } while (turn_back(l));
+    return MILP_INFEASIBLE;
 }
 
 _Noreturn static void list(struct child *c)
 {
     const struct milp_options *options = c->options;
-    glp_smcp first;
-    glp_iocp how;
-    c->index = calloc(c->milp->column_count + 1, sizeof *c->index);
+    struct listing l = {.c = c, .held = calloc(options->listed_count + 1, sizeof *l.held),
+                        .path = calloc(options->listed_count + 1, sizeof *l.path)};
     c->setting = calloc(options->listed_count + 1, sizeof *c->setting);
-    if (!c->index || !c->setting) _exit(3);
-    add_cutoff(c);
-    for (size_t k = 1; k <= c->milp->column_count; k++) glp_set_col_kind(c->lp, (int)k, GLP_CV);
-    for (uint32_t i = 0; i < options->listed_count; i++) {
-        const struct milp_column *column = &c->milp->columns[options->listed[i]];
-        glp_set_col_kind(c->lp, (int)options->listed[i] + 1, GLP_IV);
-        glp_set_col_bnds(c->lp, (int)options->listed[i] + 1, bound_kind(column->low, column->high), column->low,
-                         column->high);
-    }
-    glp_init_smcp(&first);
-    glp_init_iocp(&how);
-    first.msg_lev = how.msg_lev = GLP_MSG_OFF;
-    first.tm_lim = how.tm_lim = options->limit_s < 2e6 ? (int)(options->limit_s * 1000) + 1 : INT32_MAX;
-    how.br_tech = GLP_BR_PCH;
-    how.cb_func = on_list;
-    how.cb_info = c;
+    if (!l.held || !l.path || !c->setting) _exit(3);
+    glp_init_smcp(&l.how);
+    l.how.msg_lev = GLP_MSG_OFF;
+    l.how.obj_ul = options->cutoff + 1e-6 * (1 + fabs(options->cutoff));
     glp_adv_basis(c->lp, 0);
-    int code = glp_simplex(c->lp, &first), status = glp_get_status(c->lp);
-    if (code == 0 && status == GLP_NOFEAS) code = GLP_ENOPFS;
-    if (code == 0) {
-        code = glp_intopt(c->lp, &how);
-        status = glp_mip_status(c->lp);
-    }
-    struct milp_report report = ending(c, code, status);
-    if (report.status == MILP_OPTIMAL) report.status = MILP_STOPPED; /* one that was not told */
+    struct milp_report report = {.kind = REPORT_END, .status = go_through(&l), .bound = c->bound, .nodes = c->nodes};
     send(c->pipe, &report, sizeof report);
     _exit(0);
 }
