@@ -151,23 +151,22 @@ static enum status anneal(struct certifying *c, const uint8_t *allowed, uint64_t
  * Whole copies for what recomputes just `set`: from all others swapped, which always waits long enough.
  * `least` ticks are as few as that can be.
  */
-static enum status anneal_set(struct certifying *c, const uint8_t *set, int64_t least, struct error *err)
+static enum status anneal_set(struct certifying *c, const uint8_t *set, uint64_t seed, int64_t least,
+                              struct error *err)
 {
     uint32_t layers = c->chain->layer_count;
     struct chain_pass pass;
-    for (uint32_t l = 0; l < layers; l++)
+    int64_t made;
+    for (uint32_t l = 0; l < layers; l++) {
         c->scratch[l] = set[l] ? 1 << CHAIN_RECOMPUTE : 1 << CHAIN_KEEP | 1 << CHAIN_SWAP;
-    if (chain_pass_create(layers, &pass, err)) return err->status;
-    for (uint64_t i = 0; i < ANNEALS_OF_SET && c->made.value > least && clock_s() < c->until_s; i++) {
-        int64_t made;
-        for (uint32_t l = 0; l < layers; l++)
-            c->tried[l] = set[l]                                                     ? CHAIN_RECOMPUTE
-                          : chain_allowed(c->chain, c->scratch, l) >> CHAIN_SWAP & 1 ? CHAIN_SWAP
-                                                                                     : CHAIN_KEEP;
-        if (!chain_makespan(c->chain, c->tried, &pass, &made) || anneal(c, c->scratch, i, least, &made, err)) break;
+        c->tried[l] = set[l]                                                     ? CHAIN_RECOMPUTE
+                      : chain_allowed(c->chain, c->scratch, l) >> CHAIN_SWAP & 1 ? CHAIN_SWAP
+                                                                                 : CHAIN_KEEP;
     }
+    if (chain_pass_create(layers, &pass, err)) return err->status;
+    bool fits = chain_makespan(c->chain, c->tried, &pass, &made);
     chain_pass_destroy(&pass);
-    return err->status;
+    return fits ? anneal(c, c->scratch, seed, least, &made, err) : STATUS_OK;
 }
 
 /* Of all choices, each time from the best known. */
@@ -196,7 +195,9 @@ static enum status solve_fluid(struct certifying *c, double limit_s, struct erro
     if (result.found) {
         chain_fluid_choices(c->chain, result.x, c->set);
         for (uint32_t l = 0; l < c->chain->layer_count; l++) c->set[l] = c->set[l] == CHAIN_RECOMPUTE;
-        if (anneal_set(c, c->set, chain_bound_round(c->chain, result.value), err)) goto out;
+        int64_t least = chain_bound_round(c->chain, result.value);
+        for (uint64_t seed = 0; seed < ANNEALS_OF_SET && c->made.value > least; seed++)
+            if (anneal_set(c, c->set, seed, least, err)) goto out;
     }
     if (result.bounded) c->made.fluid_bound = chain_bound_round(c->chain, result.bound);
     c->made.fluid_proven = result.status == MILP_OPTIMAL;
@@ -213,20 +214,32 @@ out:
 }
 
 /* Sets of recomputed layers, and what the fluid program says that they cost at least. Zeroed: none. */
+struct set {
+    const uint8_t *recomputed; /* (layers) 1: it is */
+    double value;              /* ticks beyond chain->compute */
+    bool closed;               /* nothing with it is below the best known */
+};
+
 struct sets {
-    uint8_t *bytes; /* (count, layers) 1: recomputed */
-    double *values; /* (count) ticks beyond chain->compute */
-    bool *closed;   /* (count) nothing with it is below the best known */
+    struct milp_result told;
+    struct set *sets; /* (count) the cheapest first */
     uint32_t count;
     bool complete;  /* there are no others at or below the cutoff */
 };
 
 static void sets_release(struct sets *sets)
 {
-    free(sets->bytes);
-    free(sets->values);
-    free(sets->closed);
+    free(sets->told.settings);
+    free(sets->told.setting_values);
+    free(sets->sets);
     *sets = (struct sets){0};
+}
+
+static int by_value(const void *left, const void *right)
+{
+    const struct set *a = left, *b = right;
+    if (a->value < b->value || a->value > b->value) return a->value < b->value ? -1 : 1;
+    return (a->recomputed > b->recomputed) - (a->recomputed < b->recomputed); /* of one array */
 }
 
 /* Those that cost at most `cutoff`. *out zeroed before; release it with sets_release(). */
@@ -234,7 +247,7 @@ static enum status sets_list(struct certifying *c, double cutoff, struct sets *o
 {
     uint32_t layers = c->chain->layer_count;
     struct milp *milp = chain_fluid(c->chain, NULL);
-    struct milp_result result = {0};
+    struct milp_result *told = &out->told;
     struct error unsolved = {0};
     uint32_t *listed = alloc_zeroed(layers, sizeof *listed);
     if (!milp || !listed) {
@@ -247,13 +260,18 @@ static enum status sets_list(struct certifying *c, double cutoff, struct sets *o
                                    .listed_count = layers,
                                    .list_max = SETS_MAX,
                                    .cutoff = cutoff};
-    if (milp_solve(milp, &options, &result, &unsolved)) {} /* what was told by then is good */
-    c->made.nodes += result.nodes;
-    *out = (struct sets){.bytes = result.settings, .values = result.setting_values,
-                         .count = result.setting_count,
-                         .complete = !unsolved.status && result.status == MILP_INFEASIBLE};
-    out->closed = alloc_zeroed(out->count + 1u, sizeof *out->closed);
-    if (!out->closed) error_memory(err, "a list", out->count);
+    if (milp_solve(milp, &options, told, &unsolved)) {} /* what was told by then is good */
+    c->made.nodes += told->nodes;
+    out->complete = !unsolved.status && told->status == MILP_INFEASIBLE;
+    out->sets = alloc_zeroed(told->setting_count + 1u, sizeof *out->sets);
+    if (!out->sets) {
+        error_memory(err, "a list", told->setting_count * sizeof *out->sets);
+        goto out;
+    }
+    for (uint32_t i = 0; i < told->setting_count; i++)
+        out->sets[i] = (struct set){told->settings + (size_t)i * layers, told->setting_values[i], false};
+    out->count = told->setting_count;
+    qsort(out->sets, out->count, sizeof *out->sets, by_value);
 out:
     free(listed);
     milp_destroy(milp);
@@ -261,24 +279,21 @@ out:
 }
 
 /* As few ticks as a set can take; half a tick is left to the solver's tolerances. */
-static int64_t set_least(const struct certifying *c, const struct sets *sets, uint32_t i)
+static int64_t set_least(const struct certifying *c, const struct set *set)
 {
-    return chain_bound_round(c->chain, sets->values[i] - 0.5);
-}
-
-static const uint8_t *set_at(const struct certifying *c, const struct sets *sets, uint32_t i)
-{
-    return sets->bytes + (size_t)i * c->chain->layer_count;
+    return chain_bound_round(c->chain, set->value - 0.5);
 }
 
 /* Whole copies for each. */
 static enum status anneal_sets(struct certifying *c, const struct sets *sets, struct error *err)
 {
-    for (uint32_t i = 0; i < sets->count && c->made.value > c->made.bound && clock_s() < c->until_s; i++) {
-        int64_t least = set_least(c, sets, i);
-        if (least >= c->made.value || memcmp(set_at(c, sets, i), c->set, c->chain->layer_count) == 0) continue;
-        if (anneal_set(c, set_at(c, sets, i), least, err)) return err->status;
-    }
+    for (uint64_t seed = 0; seed < ANNEALS_OF_SET; seed++)
+        for (uint32_t i = 0; i < sets->count && clock_s() < c->until_s; i++) {
+            int64_t least = set_least(c, &sets->sets[i]);
+            if (least >= c->made.value) break;
+            if (memcmp(sets->sets[i].recomputed, c->set, c->chain->layer_count) == 0) continue; /* it was */
+            if (anneal_set(c, sets->sets[i].recomputed, seed, least, err)) return err->status;
+        }
     return STATUS_OK;
 }
 
@@ -287,9 +302,9 @@ static enum status close_sets(struct certifying *c, struct sets *sets, struct er
 {
     for (uint64_t width = WIDE; width <= WIDEST; width *= WIDTH_FACTOR * WIDTH_FACTOR)
         for (uint32_t i = 0; i < sets->count && clock_s() < c->until_s; i++) {
-            sets->closed[i] |= set_least(c, sets, i) >= c->made.value;
-            if (!sets->closed[i] &&
-                search_set(c, set_at(c, sets, i), (uint32_t)width, &sets->closed[i], err))
+            struct set *set = &sets->sets[i];
+            set->closed |= set_least(c, set) >= c->made.value;
+            if (!set->closed && search_set(c, set->recomputed, (uint32_t)width, &set->closed, err))
                 return err->status;
         }
     return STATUS_OK;
@@ -312,7 +327,7 @@ static enum status try_sets(struct certifying *c, struct error *err)
     most = (double)(c->made.value - c->chain->compute) - 0.5;
     if (sets_list(c, most, &sets, err) || anneal_sets(c, &sets, err) || close_sets(c, &sets, err)) goto out;
     for (uint32_t i = 0; i < sets.count; i++)
-        if (!sets.closed[i]) goto out;
+        if (!sets.sets[i].closed) goto out;
     if (!sets.complete) goto out;
     c->made.sets = sets.count;
     c->made.bound = c->made.value;

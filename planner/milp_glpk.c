@@ -17,11 +17,11 @@
 
 #include "base/alloc.h"
 #include "base/progress.h"
-#include "planner/milp_model.h"
+#include "planner/milp_glpk.h"
 
 /* --- the model ------------------------------------------------------------------------------- */
 
-static int bound_kind(double low, double high)
+int milp_glpk_bounds(double low, double high)
 {
     if (low == -HUGE_VAL) return high == HUGE_VAL ? GLP_FR : GLP_UP;
     if (high == HUGE_VAL) return GLP_LO;
@@ -43,7 +43,7 @@ static glp_prob *load(const struct milp *m)
         glp_set_col_name(lp, at, column->name);
         bool binary = column->whole && column->low == 0 && column->high == 1;
         if (binary) glp_set_col_kind(lp, at, GLP_BV);
-        else glp_set_col_bnds(lp, at, bound_kind(column->low, column->high), column->low, column->high);
+        else glp_set_col_bnds(lp, at, milp_glpk_bounds(column->low, column->high), column->low, column->high);
         if (column->whole && !binary) glp_set_col_kind(lp, at, GLP_IV);
         glp_set_obj_coef(lp, at, column->cost);
     }
@@ -63,15 +63,13 @@ static glp_prob *load(const struct milp *m)
             value[length] = m->terms[t].value;
         }
         glp_set_row_name(lp, (int)r + 1, row->name);
-        glp_set_row_bnds(lp, (int)r + 1, bound_kind(row->low, row->high), row->low, row->high);
+        glp_set_row_bnds(lp, (int)r + 1, milp_glpk_bounds(row->low, row->high), row->low, row->high);
         glp_set_mat_row(lp, (int)r + 1, length, index, value);
     }
     free(index);
     free(value);
     return lp;
 }
-
-static const double whole_within = 1e-5; /* GLPK's own tolerance */
 
 /* --- reporting ------------------------------------------------------------------------------- */
 
@@ -85,15 +83,13 @@ struct child {
     uint64_t nodes;
     double bound;
     double *x; /* (columns + 1) */
-    uint8_t *setting; /* (listed) */
-    uint32_t told;
 };
 
-static void send(int to, const void *data, size_t length)
+void milp_glpk_send(int pipe, const void *data, size_t length)
 {
     const char *at = data;
     while (length > 0) {
-        ssize_t done = write(to, at, length);
+        ssize_t done = write(pipe, at, length);
         if (done < 0 && errno == EINTR) continue;
         if (done <= 0) _exit(3); /* nobody reads any more */
         at += done;
@@ -105,7 +101,7 @@ static void on_error(void *info)
 {
     const struct child *child = info;
     struct milp_report report = {.kind = REPORT_FAILED, .text = "GLPK gave up on an internal check"};
-    send(child->pipe, &report, sizeof report);
+    milp_glpk_send(child->pipe, &report, sizeof report);
     _exit(3);
 }
 
@@ -118,8 +114,8 @@ static int on_message(void *info, const char *text)
 static void report_solution(const struct child *c)
 {
     struct milp_report report = {.kind = REPORT_SOLUTION, .nodes = c->nodes};
-    send(c->pipe, &report, sizeof report);
-    send(c->pipe, c->x + 1, c->milp->column_count * sizeof *c->x);
+    milp_glpk_send(c->pipe, &report, sizeof report);
+    milp_glpk_send(c->pipe, c->x + 1, c->milp->column_count * sizeof *c->x);
 }
 
 /* What is proven: nodes that are no better than the best solution stay in the tree for a while. */
@@ -141,7 +137,7 @@ static void on_tree(glp_tree *tree, void *info)
         double bound = proven_bound(tree, best);
         if (bound > c->bound && bound < 1e300) {
             struct milp_report report = {.kind = REPORT_BOUND, .bound = c->bound = bound, .nodes = c->nodes};
-            send(c->pipe, &report, sizeof report);
+            milp_glpk_send(c->pipe, &report, sizeof report);
         }
     }
     if (glp_ios_reason(tree) == GLP_IBINGO && c->options->incumbent) { /* columns as we know them */
@@ -175,10 +171,10 @@ static struct milp_report ending(const struct child *c, int code, int status)
 static void report_duals(const struct child *c, bool optimal)
 {
     struct milp_report report = {.kind = REPORT_DUALS};
-    send(c->pipe, &report, sizeof report);
+    milp_glpk_send(c->pipe, &report, sizeof report);
     for (size_t r = 1; r <= c->milp->row_count; r++) {
         double dual = optimal ? glp_get_row_dual(c->lp, (int)r) : 0;
-        send(c->pipe, &dual, sizeof dual);
+        milp_glpk_send(c->pipe, &dual, sizeof dual);
     }
 }
 
@@ -200,7 +196,7 @@ static void solve_variants(const struct child *c, glp_smcp *how)
         report_duals(c, code == 0 && glp_get_status(c->lp) == GLP_OPT);
         for (uint32_t k = 0; k < options->fixed_count; k++) {
             const struct milp_column *own = &c->milp->columns[held[k].column];
-            glp_set_col_bnds(c->lp, (int)held[k].column + 1, bound_kind(own->low, own->high), own->low, own->high);
+            glp_set_col_bnds(c->lp, (int)held[k].column + 1, milp_glpk_bounds(own->low, own->high), own->low, own->high);
         }
     }
 }
@@ -217,195 +213,25 @@ _Noreturn static void relax(struct child *c)
     int code = glp_simplex(c->lp, &how), status = glp_get_status(c->lp);
     if (code == 0 && status == GLP_OPT) {
         struct milp_report bound = {.kind = REPORT_BOUND, .bound = glp_get_obj_val(c->lp)};
-        send(c->pipe, &bound, sizeof bound);
+        milp_glpk_send(c->pipe, &bound, sizeof bound);
         report_duals(c, true);
         solve_variants(c, &how);
         end.status = MILP_OPTIMAL;
     } else if (code == 0 && status == GLP_NOFEAS) {
         end.status = MILP_INFEASIBLE;
     }
-    send(c->pipe, &end, sizeof end);
+    milp_glpk_send(c->pipe, &end, sizeof end);
     _exit(0);
 }
 
 /* --- listing --------------------------------------------------------------------------------- */
 
-/*
- * Depth first through the settings of the listed columns: relax, give up what costs more than the cutoff,
- * hold what cannot be otherwise within it (by its reduced cost), decide on the column that is least
- * whole, or else on the cheapest to change, and at last tell the setting. Every program starts from the
- * basis of the one before.
- */
-struct held {
-    int column;
-    double low, high; /* its bounds before */
-};
-
-struct decision {
-    int column;
-    uint32_t held; /* before it */
-    double value;
-    bool second;   /* the other value has been gone through */
-};
-
-struct listing {
-    struct child *c;
-    struct held *held;      /* (listed_count) by decisions and reduced costs, in their order */
-    struct decision *path;  /* (listed_count) */
-    uint32_t held_count, depth;
-    glp_smcp how;
-};
-
-enum node { NODE_OPEN, NODE_CLOSED, NODE_UNKNOWN };
-
-static enum node node_of(const struct listing *l, int code)
-{
-    int status = glp_get_status(l->c->lp);
-    if (code == GLP_EOBJUL || (code == 0 && (status == GLP_NOFEAS || status == GLP_INFEAS))) return NODE_CLOSED;
-    if (code != 0 || status != GLP_OPT) return NODE_UNKNOWN;
-    return glp_get_obj_val(l->c->lp) <= l->how.obj_ul ? NODE_OPEN : NODE_CLOSED;
-}
-
-/* Relaxed; where that goes wrong, once more from a basis of its own. */
-static enum node relax_node(struct listing *l)
-{
-    double left_s = l->c->until_s - clock_s();
-    if (!(left_s > 0)) return NODE_UNKNOWN;
-    l->how.tm_lim = left_s < 2e6 ? (int)(left_s * 1000) + 1 : INT32_MAX;
-    l->how.meth = GLP_DUALP;
-    l->c->nodes++;
-    enum node node = node_of(l, glp_simplex(l->c->lp, &l->how));
-    if (node != NODE_UNKNOWN || clock_s() >= l->c->until_s) return node;
-    glp_adv_basis(l->c->lp, 0);
-    l->how.meth = GLP_PRIMAL;
-    return node_of(l, glp_simplex(l->c->lp, &l->how));
-}
-
-static void hold(struct listing *l, int column, double value)
-{
-    glp_prob *lp = l->c->lp;
-    l->held[l->held_count++] = (struct held){column, glp_get_col_lb(lp, column), glp_get_col_ub(lp, column)};
-    glp_set_col_bnds(lp, column, GLP_FX, value, value);
-}
-
-/* What was held after the first `count`; at the bound where the basis is still dual feasible. */
-static void let_go(struct listing *l, uint32_t count)
-{
-    glp_prob *lp = l->c->lp;
-    while (l->held_count > count) {
-        const struct held *was = &l->held[--l->held_count];
-        glp_set_col_bnds(lp, was->column, bound_kind(was->low, was->high), was->low, was->high);
-        if (glp_get_col_stat(lp, was->column) != GLP_BS)
-            glp_set_col_stat(lp, was->column, glp_get_col_dual(lp, was->column) < 0 ? GLP_NU : GLP_NL);
-    }
-}
-
-static bool is_held(glp_prob *lp, int column)
-{
-    return glp_get_col_type(lp, column) == GLP_FX;
-}
-
-/* Whatever would cost more than the cutoff if it were otherwise. */
-static void hold_dear(struct listing *l)
-{
-    glp_prob *lp = l->c->lp;
-    double spare = l->how.obj_ul - glp_get_obj_val(lp);
-    for (uint32_t i = 0; i < l->c->options->listed_count; i++) {
-        int column = (int)l->c->options->listed[i] + 1, status = glp_get_col_stat(lp, column);
-        if (is_held(lp, column) || fabs(glp_get_col_dual(lp, column)) <= spare) continue;
-        if (status == GLP_NL || status == GLP_NU) hold(l, column, status == GLP_NU ? 1 : 0);
-    }
-}
-
-/* The column to decide on; 0: all are held. */
-static int undecided(const struct listing *l)
-{
-    glp_prob *lp = l->c->lp;
-    double most = 0, least = HUGE_VAL;
-    int fractional = 0, cheapest = 0;
-    for (uint32_t i = 0; i < l->c->options->listed_count; i++) {
-        int column = (int)l->c->options->listed[i] + 1;
-        if (is_held(lp, column)) continue;
-        double x = glp_get_col_prim(lp, column), off = fmin(x, 1 - x), price = fabs(glp_get_col_dual(lp, column));
-        if (off > whole_within && off > most) {
-            most = off;
-            fractional = column;
-        }
-        if (price < least) {
-            least = price;
-            cheapest = column;
-        }
-    }
-    return fractional ? fractional : cheapest;
-}
-
-static void report_setting(struct child *c)
-{
-    const struct milp_options *options = c->options;
-    struct milp_report report = {.kind = REPORT_SETTING, .bound = glp_get_obj_val(c->lp), .nodes = c->nodes};
-    for (uint32_t i = 0; i < options->listed_count; i++)
-        c->setting[i] = glp_get_col_lb(c->lp, (int)options->listed[i] + 1) > 0.5;
-    send(c->pipe, &report, sizeof report);
-    send(c->pipe, c->setting, options->listed_count);
-    c->told++;
-}
-
-static void decide(struct listing *l, int column)
-{
-    struct decision *next = &l->path[l->depth++];
-    *next = (struct decision){column, l->held_count, glp_get_col_prim(l->c->lp, column) > 0.5 ? 1 : 0, false};
-    hold(l, column, next->value);
-}
-
-/* The other value of the deepest decision that has one left; false: there is none. */
-static bool turn_back(struct listing *l)
-{
-    for (; l->depth > 0; l->depth--) {
-        struct decision *last = &l->path[l->depth - 1];
-        let_go(l, last->held);
-        if (last->second) continue;
-        last->second = true;
-        hold(l, last->column, 1 - last->value);
-        return true;
-    }
-    return false;
-}
-
-/* MILP_INFEASIBLE: nothing is left; MILP_STOPPED: something may be. */
-static enum milp_status go_through(struct listing *l)
-{
-    do {
-        enum node node = relax_node(l);
-        if (node == NODE_UNKNOWN) return MILP_STOPPED;
-        for (int column; node == NODE_OPEN && l->c->told < l->c->options->list_max;) {
-            hold_dear(l);
-            column = undecided(l);
-            if (column == 0) {
-                report_setting(l->c);
-                break;
-            }
-            decide(l, column);
-            node = relax_node(l);
-            if (node == NODE_UNKNOWN) return MILP_STOPPED;
-        }
-        if (l->c->told == l->c->options->list_max) return MILP_STOPPED;
-    } while (turn_back(l));
-    return MILP_INFEASIBLE;
-}
-
 _Noreturn static void list(struct child *c)
 {
-    const struct milp_options *options = c->options;
-    struct listing l = {.c = c, .held = calloc(options->listed_count + 1, sizeof *l.held),
-                        .path = calloc(options->listed_count + 1, sizeof *l.path)};
-    c->setting = calloc(options->listed_count + 1, sizeof *c->setting);
-    if (!l.held || !l.path || !c->setting) _exit(3);
-    glp_init_smcp(&l.how);
-    l.how.msg_lev = GLP_MSG_OFF;
-    l.how.obj_ul = options->cutoff + 1e-6 * (1 + fabs(options->cutoff));
-    glp_adv_basis(c->lp, 0);
-    struct milp_report report = {.kind = REPORT_END, .status = go_through(&l), .bound = c->bound, .nodes = c->nodes};
-    send(c->pipe, &report, sizeof report);
+    struct milp_glpk_listing listing = {c->lp, c->options, c->pipe, c->until_s, 0};
+    struct milp_report report = {.kind = REPORT_END, .status = milp_glpk_list(&listing), .bound = c->bound};
+    report.nodes = listing.nodes;
+    milp_glpk_send(c->pipe, &report, sizeof report);
     _exit(0);
 }
 
@@ -446,7 +272,7 @@ _Noreturn void milp_glpk_child(const struct milp *milp, const struct milp_option
         report_solution(&c);
     }
     struct milp_report report = ending(&c, code, status);
-    send(pipe, &report, sizeof report);
+    milp_glpk_send(pipe, &report, sizeof report);
     _exit(0);
 }
 
