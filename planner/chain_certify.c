@@ -355,7 +355,7 @@ static uint32_t first_width(const struct chain *chain)
     return layers > SHORT ? NARROW : WIDEST;
 }
 
-/* Narrow searches; the fluid program in whole numbers; the sets that it leaves, or wide searches. */
+/* Narrow searches; the fluid program; annealing; the sets that it leaves; or wide searches. */
 static enum status prove(struct certifying *c, struct error *err)
 {
     struct chain_bound bound = {0};

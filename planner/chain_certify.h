@@ -4,9 +4,10 @@
  * The steps, each only while time is left and those before left a gap: the rules of others
  * (chain_rules.h), the best of which is bettered by local search; prices from the duals of the fluid
  * program (chain_bound.h); narrow searches over states (chain_search.h), and more prices where their
- * states are; the fluid program in whole numbers, by GLPK or another solver, and a search for whole
- * copies with what it recomputes; a search for each other set of layers whose recomputation the fluid
- * program, as GLPK sees it, leaves a chance; wide searches.
+ * states are; the fluid program by GLPK or another solver, and whole copies for what it recomputes, by
+ * annealing (chain_anneal.h), which often take no longer; annealing of all choices; the other sets of
+ * layers whose recomputation the fluid program, as GLPK sees it, leaves a chance, first those near its
+ * optimum and annealed, then all, and searched until nothing better can be in them; wide searches.
  *
  * What is returned has passed chain_check(). "Optimal" is said of the model of chain.h, whole copies
  * and whole ticks, and of the durations given: no schedule by those rules is shorter. Nothing is said

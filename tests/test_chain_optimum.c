@@ -1,6 +1,6 @@
 /*
  * Keep, swap and recompute: the optimum by trying everything = by search = by the sets that the fluid
- * program leaves; bounds below it, rules above; larger chains that are proven.
+ * program leaves; bounds below it, rules and annealing above; larger chains that are proven.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,6 +16,7 @@
 
 #include "base/random.h"
 #include "base/size.h"
+#include "planner/chain_anneal.h"
 #include "planner/chain_certify.h"
 #include "planner/chain_formulation.h"
 #include "planner/chain_random.h"
@@ -175,6 +176,56 @@ static void fluid(void **state)
     }
 }
 
+/* What annealing says is what the schedule of its choices takes, which are allowed; it is never below the
+ * optimum, and mostly there; the same again for the same seed. */
+static void annealed(void **state)
+{
+    (void)state;
+    uint64_t seed = support_seed("annealed");
+    uint32_t optimal = 0, count = 0;
+    for (uint32_t i = 0; i < 200; i++) {
+        struct chain chain;
+        struct chain_pass pass;
+        struct error err = {0};
+        uint8_t allowed[9], start[9], choices[2][9];
+        int64_t value[2], from, again;
+        test_chain_tiny(random_u64(seed, i), 9, &chain);
+        draw_allowed(random_u64(seed, i), &chain, allowed);
+        const uint8_t *sets = i % 3 ? NULL : allowed;
+        for (uint32_t l = 0; l < chain.layer_count; l++) { /* the first choice that may be, swap and recompute first */
+            uint8_t may = chain_allowed(&chain, sets, l);
+            start[l] = may & 1 << CHAIN_SWAP ? CHAIN_SWAP : may & 1 << CHAIN_RECOMPUTE ? CHAIN_RECOMPUTE : CHAIN_KEEP;
+        }
+        assert_int_equal(chain_pass_create(chain.layer_count, &pass, &err), STATUS_OK);
+        if (chain_makespan(&chain, start, &pass, &from)) {
+            int64_t optimum = test_chain_brute_force(&chain, sets);
+            for (uint32_t k = 0; k < 2; k++) {
+                const struct chain_anneal_options options = {.allowed = sets, .seed = i, .moves = 3000, .hot = 5,
+                                                             .cold = 0.2, .enough = i % 2 ? optimum : 0,
+                                                             .until_s = HUGE_VAL};
+                memcpy(choices[k], start, chain.layer_count);
+                value[k] = from;
+                assert_int_equal(chain_anneal(&chain, &options, choices[k], &value[k], &err), STATUS_OK);
+                assert_true(chain_makespan(&chain, choices[k], &pass, &again));
+                assert_int_equal(again, value[k]);
+                for (uint32_t l = 0; l < chain.layer_count; l++)
+                    assert_true(chain_allowed(&chain, sets, l) >> choices[k][l] & 1);
+            }
+            assert_memory_equal(choices[0], choices[1], chain.layer_count);
+            if (value[0] < optimum) {
+                test_chain_print(&chain);
+                fail_msg("seed %" PRIu64 ", case %u: %" PRId64 " below %" PRId64, seed, i, value[0], optimum);
+            }
+            optimal += value[0] == optimum;
+            count++;
+        }
+        chain_pass_destroy(&pass);
+        chain_release(&chain);
+    }
+    printf("%u of %u\n", optimal, count);
+    assert_true(optimal * 4 > count * 3);
+}
+
 /* Keep or recompute alone: Checkmate's rule is the optimum where there is no link. */
 static void no_link(void **state)
 {
@@ -227,6 +278,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(tiny),  cmocka_unit_test(narrow),
                                        cmocka_unit_test(sets),  cmocka_unit_test(fluid),
-                                       cmocka_unit_test(no_link), cmocka_unit_test(families)};
+                                       cmocka_unit_test(annealed), cmocka_unit_test(no_link),
+                                       cmocka_unit_test(families)};
     return cmocka_run_group_tests_name("chain_optimum", tests, NULL, NULL);
 }
