@@ -9,9 +9,9 @@
  * proven with at most a second of processor time; its median over the four shapes, its most; the worst gap:
  *
  *     layers      12                24                48                      96
- *     identical   20  .004  .007    20  .008  .011    20  .015  .021          20  .20   .27
- *     cnn         20  .003  .004    20  .006  .061    20  .056  .124          19  .26  1.16  0.04 %
- *     random      20  .006  .009    20  .063  .260    14  .66  1.18  0.29 %    1  .89  1.10  0.18 %
+ *     identical   20  .007  .009    20  .011  .012    20  .022  .026          20  .22   .32
+ *     cnn         20  .002  .003    20  .004  .057    20  .063  .128          19  .26   .87  0.08 %
+ *     random      20  .006  .009    20  .072  .329    15  .21  1.68  0.11 %   10  .71  1.40  0.04 %
  */
 #include <inttypes.h>
 #include <stdio.h>
