@@ -15,7 +15,8 @@
  * conditions it is no bound: a schedule that leaves devices idle may then cost less.) D(j, k) holds
  * for any two tasks of these units, so units of thousands of minibatches cost no more than those of
  * one. What is in front of first tasks and behind last ones is then counted again: with the duals given,
- * the G paths begin and end with different tasks (path_ends()), not all with the cheapest.
+ * the G paths begin and end with different tasks (path_ends.h), not all with the cheapest. The opening bound
+ * says more about beginnings (opening_bound.h).
  *
  * Distances along a chain matter: with d_jk alone two passes of one shard are neighbours at the cost
  * of the first, although the whole way through the network lies between them.
@@ -32,9 +33,12 @@
 
 #include "base/alloc.h"
 #include "planner/assignment.h"
+#include "planner/opening_bound.h"
+#include "planner/path_ends.h"
 
 const char *const instance_bound_names[INSTANCE_BOUND_COUNT] = {
-    "area", "chain", "link", "bridge", "memory", "assignment", "sorted", "order", "due"};
+    "area", "chain", "link", "bridge", "memory", "assignment", "sorted", "opening",
+    "order", "due"};
 
 static int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -46,8 +50,7 @@ static int64_t divide_up(__int128 a, int64_t b)
 
 /* --- distances ------------------------------------------------------------------------------- */
 
-/* Computation of units [from, to) of a job, where each is fastest. */
-static int64_t compute_between(const struct instance *in, uint32_t from, uint32_t to)
+int64_t instance_compute_between(const struct instance *in, uint32_t from, uint32_t to)
 {
     int64_t sum = 0;
     for (uint32_t u = from; u < to; u++) sum += instance_compute_min(in, u);
@@ -61,8 +64,8 @@ static int64_t chain_distance(const struct instance *in, uint32_t j, uint32_t k)
     uint32_t first = job->first_unit, end = first + job->unit_count;
     uint32_t after = j + 1 < end ? j + 1 : first, before = k > first ? k - 1 : end - 1;
     int64_t sum = instance_through_host(in, j, after) + instance_through_host(in, before, k);
-    if (k > j) return sum + compute_between(in, j, k);
-    return sum + compute_between(in, j, end) + compute_between(in, first, k);
+    if (k > j) return sum + instance_compute_between(in, j, k);
+    return sum + instance_compute_between(in, j, end) + instance_compute_between(in, first, k);
 }
 
 int64_t instance_distance(const struct instance *in, uint32_t j, uint32_t k)
@@ -83,7 +86,7 @@ int64_t instance_head(const struct instance *in, uint32_t unit)
 {
     uint32_t first = in->jobs[in->units[unit].job].first_unit;
     if (unit == first) return in->units[unit].in;
-    return in->units[first].in + compute_between(in, first, unit);
+    return in->units[first].in + instance_compute_between(in, first, unit);
 }
 
 int64_t instance_tail(const struct instance *in, uint32_t unit)
@@ -91,13 +94,7 @@ int64_t instance_tail(const struct instance *in, uint32_t unit)
     const struct instance_job *job = &in->jobs[in->units[unit].job];
     uint32_t end = job->first_unit + job->unit_count;
     int64_t own = instance_compute_min(in, unit) + in->units[unit].out;
-    return max64(own, compute_between(in, unit, end) + in->units[end - 1].out);
-}
-
-/* Start of a device's first task: its copy in as well. */
-static int64_t first_start(const struct instance *in, uint32_t unit)
-{
-    return max64(in->units[unit].in, instance_head(in, unit));
+    return max64(own, instance_compute_between(in, unit, end) + in->units[end - 1].out);
 }
 
 /* --- assignment ------------------------------------------------------------------------------ */
@@ -110,7 +107,7 @@ static void fill_matrix(const struct instance *in, int64_t least, int64_t *cost,
     for (uint32_t j = 0; j < n; j++) {
         for (uint32_t k = 0; k < n; k++) cost[j * width + k] = instance_distance(in, j, k);
         cost[j * width + n] = instance_tail(in, j);
-        cost[n * width + j] = first_start(in, j);
+        cost[n * width + j] = path_ends_first_start(in, j);
         supply[j] = in->jobs[in->units[j].job].repeat;
     }
     cost[n * width + n] = least;
@@ -220,7 +217,7 @@ static enum status sorted_duals(const struct instance *in, int64_t least, struct
     repair_columns(in, out);
     out->row_start = out->column_end = INT64_MAX;
     for (uint32_t u = 0; u < in->unit_count; u++) {
-        out->row_start = min64(out->row_start, first_start(in, u) - out->column[u]);
+        out->row_start = min64(out->row_start, path_ends_first_start(in, u) - out->column[u]);
         out->column_end = min64(out->column_end, instance_tail(in, u) - out->row[u]);
     }
     out->row_start = min64(out->row_start, least - out->column_end);
@@ -231,7 +228,7 @@ static enum status sorted_duals(const struct instance *in, int64_t least, struct
 
 static int64_t job_compute(const struct instance *in, const struct instance_job *job)
 {
-    return job->repeat * compute_between(in, job->first_unit, job->first_unit + job->unit_count);
+    return job->repeat * instance_compute_between(in, job->first_unit, job->first_unit + job->unit_count);
 }
 
 /* From nothing to the job's end, alone. */
@@ -297,79 +294,6 @@ static __int128 dual_sum(const struct instance *in, const struct instance_bounds
     return sum;
 }
 
-/* --- ends of paths --------------------------------------------------------------------------- */
-
-/* The `most` least of some numbers, the largest of them in front (a heap). */
-struct least {
-    int64_t *values;
-    uint32_t count, most;
-};
-
-static bool least_takes(const struct least *l, int64_t value)
-{
-    return l->count < l->most || value < l->values[0];
-}
-
-static void least_add(struct least *l, int64_t value)
-{
-    uint32_t at = 0;
-    if (l->count < l->most) {
-        for (at = l->count++; at > 0 && l->values[(at - 1) / 2] < value; at = (at - 1) / 2)
-            l->values[at] = l->values[(at - 1) / 2];
-    } else {
-        for (uint32_t child; (child = 2 * at + 1) < l->count; at = child) {
-            if (child + 1 < l->count && l->values[child + 1] > l->values[child]) child++;
-            if (l->values[child] <= value) break;
-            l->values[at] = l->values[child];
-        }
-    }
-    l->values[at] = value;
-}
-
-static int compare_ticks(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-/*
- * What all devices take together in front of the first and behind the start of the last of their tasks,
- * beyond the duals: these are different tasks, and of the tasks of one unit each is a whole pass through
- * the network later, or further from the end, than another. So the i-th least start and the i-th least
- * end are paid by i devices each or, by a device without tasks, `least`.
- */
-static enum status path_ends(const struct instance *in, int64_t least, const struct instance_bounds *duals,
-                             __int128 *out, struct error *err)
-{
-    uint32_t devices = in->device_count;
-    int64_t *values = alloc_zeroed(2 * (size_t)devices, sizeof *values);
-    if (!values) return error_memory(err, "lower bounds", 2 * devices * sizeof *values);
-    struct least starts = {values, 0, devices}, ends = {values + devices, 0, devices};
-    for (uint32_t u = 0; u < in->unit_count; u++) {
-        const struct instance_job *job = &in->jobs[in->units[u].job];
-        uint32_t end = job->first_unit + job->unit_count;
-        int64_t pass = compute_between(in, job->first_unit, end);
-        int64_t head = instance_head(in, u), tail = compute_between(in, u, end) + in->units[end - 1].out;
-        int64_t start = first_start(in, u) - duals->column[u], last = instance_tail(in, u) - duals->row[u];
-        for (uint32_t r = 0; r < job->repeat && least_takes(&starts, start); r++) {
-            least_add(&starts, start);
-            start = max64(start, head + (r + 1) * pass - duals->column[u]);
-        }
-        for (uint32_t r = 0; r < job->repeat && least_takes(&ends, last); r++) {
-            least_add(&ends, last);
-            last = max64(last, tail + (r + 1) * pass - duals->row[u]);
-        }
-    }
-    qsort(starts.values, starts.count, sizeof *values, compare_ticks);
-    qsort(ends.values, ends.count, sizeof *values, compare_ticks);
-    *out = 0;
-    for (uint32_t g = 0; g < devices; g++)
-        *out += g < starts.count && starts.values[g] + ends.values[g] < least ? starts.values[g] + ends.values[g]
-                                                                              : least;
-    free(values);
-    return STATUS_OK;
-}
-
 static enum status makespan_bounds(const struct instance *in, struct instance_bounds *out,
                                    struct error *err)
 {
@@ -381,10 +305,16 @@ static enum status makespan_bounds(const struct instance *in, struct instance_bo
     int64_t least = max64(out->value[INSTANCE_BOUND_AREA], out->value[INSTANCE_BOUND_CHAIN]);
     if (small ? assignment_duals(in, least, out, err) : sorted_duals(in, least, out, err))
         return err->status;
-    __int128 sum = dual_sum(in, out), paths = 0;
-    if (path_ends(in, least, out, &paths, err)) return err->status;
-    int64_t value = max64(0, divide_up(sum + paths, in->device_count));
+    __int128 sum = dual_sum(in, out);
+    struct path_ends paths;
+    if (path_ends_find(in, least, out, &paths, err)) return err->status;
+    int64_t value = max64(0, divide_up(sum + paths.both, in->device_count));
     out->value[small ? INSTANCE_BOUND_ASSIGNMENT : INSTANCE_BOUND_SORTED] = value;
+    if (small && value > out->value[INSTANCE_BOUND_AREA]) {
+        int64_t opening;
+        if (opening_bound(in, out, &paths, max64(least, value), &opening, err)) return err->status;
+        out->value[INSTANCE_BOUND_OPENING] = max64(0, divide_up(sum + opening, in->device_count));
+    }
     if (value <= out->value[INSTANCE_BOUND_AREA]) { /* no set-ups that matter: plain idle time is slack */
         area_duals(in, out);
         sum = dual_sum(in, out);

@@ -12,6 +12,7 @@
  *               row for where paths begin and a column for where they end.
  *   sorted      the same where there are too many units for a matrix: without memory, the least
  *               cost of neighbours is that of computations and copies matched in order of size
+ *   opening     the assignment, and what devices lose at first, when jobs have had no time to spread
  *   order       sums of ends: jobs in order of time by weight, on one device as fast as all
  *   due         largest tardiness: what is due by a date must be done by then
  *
@@ -30,6 +31,7 @@ enum instance_bound_kind {
     INSTANCE_BOUND_MEMORY,
     INSTANCE_BOUND_ASSIGNMENT,
     INSTANCE_BOUND_SORTED,
+    INSTANCE_BOUND_OPENING,
     INSTANCE_BOUND_ORDER,
     INSTANCE_BOUND_DUE,
     INSTANCE_BOUND_COUNT
@@ -70,5 +72,8 @@ int64_t instance_distance(const struct instance *in, uint32_t j, uint32_t k);
 /* The earliest start of a unit's first task, and from the start of its last to its job's end. */
 int64_t instance_head(const struct instance *in, uint32_t unit);
 int64_t instance_tail(const struct instance *in, uint32_t unit);
+
+/* Computation of units [from, to) of a job, where each is fastest. */
+int64_t instance_compute_between(const struct instance *in, uint32_t from, uint32_t to);
 
 #endif

@@ -257,6 +257,49 @@ static void schedules_as_values(void **state)
     }
 }
 
+/* All durations by `factor`. */
+static void stretch(struct instance *in, int64_t factor)
+{
+    struct error err = {0};
+    for (uint32_t u = 0; u < in->unit_count; u++) {
+        in->units[u].in *= factor;
+        in->units[u].out *= factor;
+        in->compute[u] *= factor;
+    }
+    assert_int_equal(instance_finish(in, &err), STATUS_OK);
+}
+
+/* What devices lose at first, where that is most of the schedule; and with time cut into parts. */
+static void bounds_of_openings(void **state)
+{
+    (void)state;
+    uint64_t seed = support_seed("bounds of openings");
+    uint32_t more = 0, more_stretched = 0;
+    for (uint32_t c = 0; c < 300; c++) {
+        enum instance_family family = c % 4 == 3 ? FAMILY_COPY : FAMILY_TIGHT;
+        struct instance_random options = {.family = family, .seed = random_u64(seed, c) >> 8, .devices = {2, 3},
+                                          .jobs = {3, 4}, .shards = {2, 2}, .minibatches = {1, 1}};
+        struct instance in = {0};
+        struct instance_bounds bounds = {0};
+        struct error err = {0};
+        assert_int_equal(instance_random(&options, &in, &err), STATUS_OK);
+        assert_int_equal(instance_bounds_make(&in, &bounds, &err), STATUS_OK);
+        int64_t bound = bounds.value[INSTANCE_BOUND_OPENING], best = by_branching(&in, &bounds);
+        if (bound > best) stop(&in, seed, "opening", bound, best);
+        more += bound > bounds.value[INSTANCE_BOUND_ASSIGNMENT];
+        instance_bounds_release(&bounds);
+        stretch(&in, 41);
+        assert_int_equal(instance_bounds_make(&in, &bounds, &err), STATUS_OK);
+        bound = bounds.value[INSTANCE_BOUND_OPENING];
+        if (bound > 41 * best) stop(&in, seed, "opening, stretched", bound, 41 * best);
+        more_stretched += bound > bounds.value[INSTANCE_BOUND_ASSIGNMENT];
+        instance_bounds_release(&bounds);
+        instance_release(&in);
+    }
+    assert_true(more > 0);
+    assert_true(more_stretched > 0);
+}
+
 /* Bounds of several minibatches, by branch and bound that is told nothing of them but duals. */
 static void bounds_of_minibatches(void **state)
 {
@@ -397,7 +440,7 @@ int main(void)
         cmocka_unit_test(assignments),   cmocka_unit_test(transports),
         cmocka_unit_test(tiny),          cmocka_unit_test(sorted_bound),
         cmocka_unit_test(solvers_agree), cmocka_unit_test(schedules_as_values),
-        cmocka_unit_test(bounds_of_minibatches), cmocka_unit_test(lrtf_theorem),  cmocka_unit_test(same_seed),
+        cmocka_unit_test(bounds_of_minibatches), cmocka_unit_test(bounds_of_openings), cmocka_unit_test(lrtf_theorem),  cmocka_unit_test(same_seed),
         cmocka_unit_test(time_limits),   cmocka_unit_test(texts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
