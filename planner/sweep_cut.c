@@ -10,13 +10,19 @@ enum status sweep_cut_init(const struct instance *in, struct sweep_cut *c, struc
 {
     c->in = in;
     setup_table_make(in, &c->setups);
+    c->units = alloc_zeroed(in->unit_count, sizeof *c->units);
     c->steps = alloc_zeroed(in->task_count, sizeof *c->steps);
     c->jobs = alloc_zeroed(in->job_count, sizeof *c->jobs);
     c->devices = alloc_zeroed(in->device_count, sizeof *c->devices);
     c->device_of = alloc_zeroed(in->device_count, sizeof *c->device_of);
     c->sequence_of = alloc_zeroed(in->device_count, sizeof *c->sequence_of);
-    if (!c->steps || !c->jobs || !c->devices || !c->device_of || !c->sequence_of)
+    if (!c->units || !c->steps || !c->jobs || !c->devices || !c->device_of || !c->sequence_of)
         return error_memory(err, "a search", in->task_count * sizeof *c->steps);
+    for (uint32_t u = 0; u < in->unit_count; u++) {
+        const struct instance_job *job = &in->jobs[in->units[u].job];
+        uint32_t next = u + 1 < job->first_unit + job->unit_count ? u + 1 : job->first_unit;
+        c->units[u] = (struct sweep_unit){in->units[u].in, in->units[u].out, instance_through_host(in, u, next), next};
+    }
     for (int i = 0; i < 2 * SWEEP_EXPONENT_MAX * SWEEP_EXPONENT_STEPS; i++)
         c->exponential[i] = (float)exp((double)i / SWEEP_EXPONENT_STEPS - SWEEP_EXPONENT_MAX);
     return STATUS_OK;
@@ -25,6 +31,7 @@ enum status sweep_cut_init(const struct instance *in, struct sweep_cut *c, struc
 void sweep_cut_release(struct sweep_cut *c)
 {
     setup_table_release(&c->setups);
+    free(c->units);
     free(c->steps);
     free(c->jobs);
     free(c->devices);

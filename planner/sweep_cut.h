@@ -39,8 +39,16 @@ struct sweep_step {
     uint32_t next_of_job, next_in_sequence;
 };
 
+/* What a task of a unit means to its job, in one place. */
+struct sweep_unit {
+    int64_t in, out;
+    int64_t through; /* instance_through_host() to the next unit */
+    uint32_t next;   /* of the chain */
+};
+
 struct sweep_cut {
     const struct instance *in;
+    struct sweep_unit *units;
     struct setup_table setups;
     struct sweep_step *steps;
     struct sweep_job *jobs;
@@ -66,27 +74,26 @@ void sweep_cut_set_tails(struct sweep_cut *cut, uint32_t first, uint32_t last);
 static inline int64_t sweep_cut_device_ready(const struct sweep_cut *c, uint32_t device, uint32_t unit)
 {
     const struct sweep_device *d = &c->devices[device];
-    if (d->job == TIMETABLE_NONE) return c->in->units[unit].in;
+    if (d->job == TIMETABLE_NONE) return c->units[unit].in;
     return d->start + setup_table_at(&c->setups, d->unit, unit, c->in->device_class[device]);
 }
 
 /* As dispatch_put(). The unit must fit. */
 static inline int64_t sweep_cut_put(struct sweep_cut *c, uint32_t job, uint32_t device)
 {
-    const struct instance *in = c->in;
     struct sweep_job *j = &c->jobs[job];
     struct sweep_device *d = &c->devices[device];
     uint32_t unit = j->unit;
-    const struct instance_job *chain = &in->jobs[job];
+    const struct sweep_unit *u = &c->units[unit];
     int64_t start = sweep_cut_device_ready(c, device, unit);
     int64_t ready = d->job == job && j->device == device ? j->ended : j->ready;
     if (ready > start) start = ready;
-    int64_t ended = start + instance_compute(in, unit, in->device_class[device]);
-    j->unit = unit + 1 < chain->first_unit + chain->unit_count ? unit + 1 : chain->first_unit;
+    int64_t ended = start + instance_compute(c->in, unit, c->in->device_class[device]);
+    j->unit = u->next;
     j->device = device;
-    j->ended = j->ready = ended;
-    if (--j->left > 0 && in->units[unit].writes) j->ready += instance_through_host(in, unit, j->unit);
-    if (ended + in->units[unit].out > j->end) j->end = ended + in->units[unit].out;
+    j->ended = ended;
+    j->ready = --j->left > 0 ? ended + u->through : ended;
+    if (ended + u->out > j->end) j->end = ended + u->out;
     d->start = start;
     d->job = job;
     d->unit = unit;

@@ -38,6 +38,7 @@
 
 /* Trials of crossing at each step; waits or set-ups that are not worth judging, by the sharpness. */
 enum { CROSSES = 8, PATIENCE = 4 };
+enum { WORSE_MAX = 12 }; /* temperatures by which it may get worse */
 enum { REACH_MAX = 64 };
 
 /* What a trial has touched, as it was. */
@@ -195,8 +196,19 @@ struct change {
     uint32_t left; /* a device that may have lost a step */
 };
 
-/* What the change adds to the sum; false: a unit does not fit. */
-static bool judge(struct sweep_search *s, const struct change *change, double *delta)
+/* The sum of what is touched, unless it is above `most`. */
+static bool ways_below(const struct sweep_search *s, double most, double *sum)
+{
+    *sum = 0;
+    for (uint32_t i = 0; i < s->touched_device_count && *sum <= most; i++)
+        *sum += sweep_cut_device_way(&s->cut, s->touched_devices[i].index);
+    for (uint32_t i = 0; i < s->touched_job_count && *sum <= most; i++)
+        *sum += sweep_cut_job_way(&s->cut, s->touched_jobs[i].index);
+    return *sum <= most;
+}
+
+/* What the change adds to the sum; false: a unit does not fit, or it adds more than `worst`. */
+static bool judge(struct sweep_search *s, const struct change *change, double worst, double *delta)
 {
     uint32_t last = s->at + change->count - 1;
     bool fits = true;
@@ -219,12 +231,12 @@ static bool judge(struct sweep_search *s, const struct change *change, double *d
         struct sweep_device *d = &s->cut.devices[s->touched_devices[i].index];
         d->next = sweep_cut_sequence_behind(&s->cut, d->next, last);
     }
-    for (uint32_t i = 0; i < s->touched_job_count && fits; i++)
-        sum += sweep_cut_job_way(&s->cut, s->touched_jobs[i].index) - s->touched_jobs[i].was.way;
-    for (uint32_t i = 0; i < s->touched_device_count && fits; i++)
-        sum += sweep_cut_device_way(&s->cut, s->touched_devices[i].index) - s->touched_devices[i].was.way;
+    double most = s->base[change->count - 1] + worst; /* ways are no less than 0 */
+    for (uint32_t i = 0; i < s->touched_job_count; i++) most += (double)s->touched_jobs[i].was.way;
+    for (uint32_t i = 0; i < s->touched_device_count; i++) most += (double)s->touched_devices[i].was.way;
+    fits = fits && ways_below(s, most, &sum);
     undo_trial(s);
-    *delta = sum - s->base[change->count - 1];
+    *delta = sum - most + worst;
     return fits;
 }
 
@@ -269,7 +281,7 @@ static bool taken(struct sweep *w, double delta)
 {
     if (delta <= 0) return true;
     double most = w->rule->temperature;
-    if (delta > 12 * most) return false;
+    if (delta > WORSE_MAX * most) return false;
     return delta < -most * log(random_unit(w->rule->seed ^ 0x5851f42d4c957f2du, w->draws));
 }
 
@@ -344,6 +356,14 @@ static bool draw_change(struct sweep_search *s, struct sweep *w, struct change *
     return true;
 }
 
+/* What the way of the job counts whose task was the device's last; it depends on what the device does next
+ * where parameters would go through the host. */
+static float way_of_last(const struct sweep_search *s, const struct sweep_device *d)
+{
+    const struct sweep_job *j = &s->cut.jobs[d->job];
+    return j->ready == j->ended ? j->way : sweep_cut_job_way(&s->cut, d->job);
+}
+
 /* Two devices change what they do from here on. */
 static void try_cross(struct sweep_search *s, struct sweep *w, uint32_t g)
 {
@@ -351,25 +371,26 @@ static void try_cross(struct sweep_search *s, struct sweep *w, uint32_t g)
     if (g == h || s->cut.in->device_class[g] != s->cut.in->device_class[h]) return;
     struct sweep_device *a = &s->cut.devices[g], *b = &s->cut.devices[h];
     struct sweep_job none = {0}, *i = a->job == TIMETABLE_NONE ? &none : &s->cut.jobs[a->job];
-    struct sweep_job *k = b->job == TIMETABLE_NONE ? &none : &s->cut.jobs[b->job];
-    float was = a->way + b->way + i->way + (k == i ? 0 : k->way);
+    struct sweep_job *k = b->job == TIMETABLE_NONE || b->job == a->job ? &none : &s->cut.jobs[b->job];
     uint32_t swap = a->next;
     a->next = b->next;
     b->next = swap;
-    sweep_cut_set_ways(&s->cut, g);
-    sweep_cut_set_ways(&s->cut, h);
-    if (taken(w, (double)(a->way + b->way + i->way + (k == i ? 0 : k->way)) - (double)was)) {
+    float a_way = sweep_cut_device_way(&s->cut, g), b_way = sweep_cut_device_way(&s->cut, h);
+    float i_way = i == &none ? 0 : way_of_last(s, a), k_way = k == &none ? 0 : way_of_last(s, b);
+    if (taken(w, (double)(a_way + b_way + i_way + k_way) - (double)(a->way + b->way + i->way + k->way))) {
         uint32_t sequence = s->cut.sequence_of[g];
         s->cut.sequence_of[g] = s->cut.sequence_of[h];
         s->cut.sequence_of[h] = sequence;
         s->cut.device_of[s->cut.sequence_of[g]] = g;
         s->cut.device_of[s->cut.sequence_of[h]] = h;
+        a->way = a_way;
+        b->way = b_way;
+        i->way = i_way;
+        k->way = k_way;
         return;
     }
     b->next = a->next;
     a->next = swap;
-    sweep_cut_set_ways(&s->cut, g);
-    sweep_cut_set_ways(&s->cut, h);
 }
 
 static void try_changes(struct sweep_search *s, struct sweep *w)
@@ -382,7 +403,7 @@ static void try_changes(struct sweep_search *s, struct sweep *w)
     set_base(s, w->end);
     for (uint32_t last = 0; last < reach; last++) {
         if (last > 0 ? !swap(s, w, last, &change) : !draw_change(s, w, &change)) continue;
-        if (!judge(s, &change, &delta) || !taken(w, delta)) continue;
+        if (!judge(s, &change, WORSE_MAX * w->rule->temperature, &delta) || !taken(w, delta)) continue;
         apply(s, &change);
         set_base(s, w->end);
     }
