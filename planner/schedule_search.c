@@ -62,7 +62,7 @@ static const struct {
 
 /* Sweeps: from which gap on; in mean computations; in the unit of sweep_rule. */
 static const double sweep_gap = 0.01;
-static const double sharpness = 0.25;
+static const double sharpness = 0.16;
 static const double heat_per_sweep = 0.001, heat_min = 0.02, heat_max = 0.2;
 enum { MANY_SWEEPS = 60 };
 

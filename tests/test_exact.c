@@ -440,7 +440,8 @@ int main(void)
         cmocka_unit_test(assignments),   cmocka_unit_test(transports),
         cmocka_unit_test(tiny),          cmocka_unit_test(sorted_bound),
         cmocka_unit_test(solvers_agree), cmocka_unit_test(schedules_as_values),
-        cmocka_unit_test(bounds_of_minibatches), cmocka_unit_test(bounds_of_openings), cmocka_unit_test(lrtf_theorem),  cmocka_unit_test(same_seed),
+        cmocka_unit_test(bounds_of_minibatches), cmocka_unit_test(bounds_of_openings),
+        cmocka_unit_test(lrtf_theorem),  cmocka_unit_test(same_seed),
         cmocka_unit_test(time_limits),   cmocka_unit_test(texts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
