@@ -31,3 +31,34 @@ void sim_machine_paths(const struct hardware *hardware, const struct sim_interfe
         }
     }
 }
+
+void sim_machine_storage(const struct hardware *hardware, struct sim_link *links, struct sim_path *paths)
+{
+    uint32_t link = hardware->link_count;
+    links[link] = (struct sim_link){.bytes_per_s = hardware_storage_rate(hardware)};
+    for (uint32_t p = 0; p < 2; p++)
+        paths[hardware->device_count * 2 + p] = (struct sim_path){
+            .hops = {{.link = link, .direction = p}},
+            .hop_count = 1,
+            .flow_limit = 1,
+            .group = SIM_NO_GROUP,
+            .cap_bytes_per_s =
+                cost_storage_bandwidth(hardware, p == 0 ? STORAGE_READ : STORAGE_WRITE)};
+}
+
+/* Away from the one device and towards the other. */
+struct sim_path sim_machine_p2p_path(const struct hardware *hardware, const struct sim_interference *interference,
+                                     const struct sim_link *links, uint32_t from, uint32_t to)
+{
+    const struct p2p_route route = hardware_p2p_route(hardware, from, to);
+    struct sim_path path = {.hop_count = route.up_count + route.down_count,
+                            .flow_limit = 1,
+                            .group = sim_interference_group(interference, to),
+                            .cap_bytes_per_s = fmin(cost_p2p_bandwidth(hardware, from, to),
+                                                    sim_interference_copy_cap(interference, to))};
+    for (uint32_t h = 0; h < path.hop_count; h++) {
+        path.hops[h] = (struct sim_hop){.link = route.links[h], .direction = h < route.up_count ? 1 : 0};
+        path.cap_bytes_per_s = fmin(path.cap_bytes_per_s, links[route.links[h]].bytes_per_s);
+    }
+    return path;
+}

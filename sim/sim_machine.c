@@ -10,7 +10,6 @@
 #include "sim/sim_state.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "models/cost.h"
@@ -101,46 +100,6 @@ enum status sim_find_pairs(struct sim *sim, struct error *err)
 
 /* --- links and paths ------------------------------------------------------------------------ */
 
-/* Storage's own paths, behind those of the devices: reading and writing share what both reach. */
-static void fill_storage_paths(const struct sim *sim, struct sim_link *links,
-                               struct sim_path *paths)
-{
-    const struct hardware *hardware = sim->hardware;
-    uint32_t link = hardware->link_count;
-    links[link] = (struct sim_link){.bytes_per_s = hardware_storage_rate(hardware)};
-    for (uint32_t p = 0; p < 2; p++)
-        paths[hardware->device_count * 2 + p] = (struct sim_path){
-            .hops = {{.link = link, .direction = p}},
-            .hop_count = 1,
-            .flow_limit = 1,
-            .group = SIM_NO_GROUP,
-            .cap_bytes_per_s =
-                cost_storage_bandwidth(hardware, p == 0 ? STORAGE_READ : STORAGE_WRITE)};
-}
-
-/* Away from the one device and towards the other. */
-static void fill_p2p_paths(const struct sim *sim, const struct sim_link *links,
-                           struct sim_path *paths)
-{
-    const struct hardware *hardware = sim->hardware;
-    for (uint32_t i = 0; i < sim->pair_count; i++) {
-        const struct pair *pair = &sim->pairs[i];
-        const struct p2p_route route = hardware_p2p_route(hardware, pair->peer, pair->device);
-        struct sim_path *path = &paths[i];
-        path->hop_count = route.up_count + route.down_count;
-        path->flow_limit = 1;
-        path->group = sim_interference_group(sim->interference, pair->device);
-        path->cap_bytes_per_s = fmin(cost_p2p_bandwidth(hardware, pair->peer, pair->device),
-                                     sim_interference_copy_cap(sim->interference, pair->device));
-        for (uint32_t h = 0; h < path->hop_count; h++) {
-            path->hops[h] =
-                (struct sim_hop){.link = route.links[h], .direction = h < route.up_count ? 1 : 0};
-            path->cap_bytes_per_s =
-                fmin(path->cap_bytes_per_s, links[route.links[h]].bytes_per_s);
-        }
-    }
-}
-
 /* The device that each path's copies belong to. */
 static void fill_owners(const struct sim *sim, uint32_t *devices)
 {
@@ -173,8 +132,10 @@ static enum status create_flows(struct sim *sim, struct arena *scratch, struct s
     if (status != STATUS_OK) return status;
     sim_machine_links(sim->hardware, links);
     sim_machine_paths(sim->hardware, sim->interference, links, 1, paths);
-    if (storage) fill_storage_paths(sim, links, paths);
-    fill_p2p_paths(sim, links, paths + sim->first_p2p_path);
+    if (storage) sim_machine_storage(sim->hardware, links, paths);
+    for (uint32_t i = 0; i < sim->pair_count; i++)
+        paths[sim->first_p2p_path + i] = sim_machine_p2p_path(sim->hardware, sim->interference, links,
+                                                              sim->pairs[i].peer, sim->pairs[i].device);
     fill_owners(sim, devices);
     setup.links = links;
     setup.paths = paths;
