@@ -1,0 +1,158 @@
+/*
+ * Execution traces of MLCommons Chakra: what the ranks of a training do, a file for each.
+ *
+ * PREFIX.R.et holds the nodes of rank R: a GlobalMetadata message, then a Node each, all behind their
+ * lengths (traces/protobuf.h). A node is a computation, a copy between the device and what is outside of
+ * it, one end of a message, or a rank's part in a collective. It begins when those of its rank that it
+ * names as dependencies have ended. Ranks meet in messages and collectives alone.
+ *
+ * What a node is about stands in attributes, which have names. We write the names and types that Chakra's
+ * generator and feeder use at version 1.0.0, and read integers of any type, since writers differ:
+ *
+ *     is_cpu_op    bool            the host computes it
+ *     num_ops      int64           FLOPs of a computation
+ *     tensor_size  uint64          bytes that it moves, or that a copy has
+ *     comm_type    int64           enum chakra_collective
+ *     comm_size    int64           bytes of a message; of a collective what each member puts in
+ *     comm_src, comm_dst, comm_tag int32    of messages: the ranks; a message meets one of equal tag
+ *     pg_name      string          the process group, a number; "0" or none: all ranks
+ *
+ * Traces of PyTorch have a node for the host's call of a collective, is_cpu_op and of the collective's type,
+ * in front of the one that communicates. A call is a computation of the host, and is read as that.
+ *
+ * And of our own, which other readers leave alone:
+ *
+ *     spillway_seconds   double    the duration, which durations in whole microseconds are too coarse for
+ *     spillway_stream    string    which queue of the machine it is on ("compute", "h2d"; planner/plan.h)
+ *     spillway_signal    bool      a message that says "done" and has no contents
+ *     spillway_family    int64     collectives: groups of one number communicate at the same time
+ *     spillway_algorithm string    collectives: the algorithm that was asked for ("ring")
+ *
+ * Process groups stand in PREFIX.groups.json, {"1": [0, 1], "2": [2, 3]}, the form of ASTRA-sim's
+ * --comm-group-configuration; traces that use none have no such file.
+ *
+ * Source: mlcommons/chakra, schema/protobuf/et_def.proto and src/feeder (field numbers, names, types).
+ */
+#ifndef SPILLWAY_TRACES_CHAKRA_H
+#define SPILLWAY_TRACES_CHAKRA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "traces/protobuf.h"
+
+#define CHAKRA_NONE UINT32_MAX
+
+/* Limits: a rank is read whole. */
+enum { CHAKRA_RANKS_MAX = 4096, CHAKRA_NODES_MAX = 1 << 26, CHAKRA_PATH_BYTES = 4096 };
+#define CHAKRA_FILE_BYTES_MAX ((size_t)4 << 30)
+#define CHAKRA_BYTES_MAX ((uint64_t)1 << 50) /* of a node: times the ranks they still fit */
+
+enum chakra_type {
+    CHAKRA_METADATA = 1,
+    CHAKRA_MEM_LOAD,
+    CHAKRA_MEM_STORE,
+    CHAKRA_COMP,
+    CHAKRA_SEND,
+    CHAKRA_RECV,
+    CHAKRA_COLLECTIVE,
+    CHAKRA_TYPE_COUNT
+};
+
+enum chakra_collective {
+    CHAKRA_ALL_REDUCE,
+    CHAKRA_REDUCE,
+    CHAKRA_ALL_GATHER,
+    CHAKRA_GATHER,
+    CHAKRA_SCATTER,
+    CHAKRA_BROADCAST,
+    CHAKRA_ALL_TO_ALL,
+    CHAKRA_REDUCE_SCATTER,
+    CHAKRA_REDUCE_SCATTER_BLOCK,
+    CHAKRA_BARRIER,
+    CHAKRA_COLLECTIVE_COUNT
+};
+extern const char *const chakra_collective_names[CHAKRA_COLLECTIVE_COUNT]; /* "ALL_REDUCE", ... */
+
+struct chakra_node {
+    uint64_t id;
+    const char *name;          /* never NULL */
+    uint32_t type;             /* enum chakra_type */
+    bool is_cpu_op, is_signal;
+    bool has_seconds;
+    uint64_t duration_micros;  /* 0: unknown */
+    double seconds;            /* has_seconds: more exactly the same */
+    uint64_t num_ops;
+    uint64_t tensor_size, comm_size; /* bytes */
+    uint32_t comm_type;        /* enum chakra_collective; collectives only */
+    uint32_t comm_src, comm_dst, comm_tag; /* messages; the node's own rank may be CHAKRA_NONE */
+    const char *pg_name;       /* NULL: all ranks */
+    const char *stream, *algorithm; /* may be NULL */
+    uint32_t family;           /* or CHAKRA_NONE */
+    const uint64_t *ctrl_deps, *data_deps; /* ids of nodes of the rank */
+    uint32_t ctrl_count, data_count;
+    uint64_t at;               /* read: the byte of the file that it begins at */
+};
+
+/* --- writing -------------------------------------------------------------------------------- */
+
+/* What nodes are put together in; zeroed struct in, release with chakra_writer_release(). */
+struct chakra_writer {
+    struct protobuf_out node, attribute;
+};
+void chakra_writer_release(struct chakra_writer *writer);
+
+/* The first message of a file, then its nodes in turn. What fails is told by file_out_commit(), or, where
+ * memory ends, here: STATUS_NO_MEMORY. */
+MUST_CHECK enum status chakra_write_header(struct chakra_writer *writer, struct file_out *file,
+                                           struct error *err);
+MUST_CHECK enum status chakra_write_node(struct chakra_writer *writer, struct file_out *file,
+                                         const struct chakra_node *node, struct error *err);
+
+/* --- reading -------------------------------------------------------------------------------- */
+
+struct chakra_rank {
+    struct arena arena;
+    struct chakra_node *nodes; /* in the order of the file; ids are unique */
+    uint32_t count;
+    uint32_t *by_id;           /* nodes in ascending order of ids */
+};
+
+/* `name` stands for the file in messages. Zeroed struct in; release with chakra_rank_release(), also after
+ * an error. Errors: STATUS_BAD_INPUT with the byte; STATUS_LIMIT; STATUS_NO_MEMORY. */
+MUST_CHECK enum status chakra_rank_parse(const char *name, const void *bytes, size_t length,
+                                         struct chakra_rank *out, struct error *err);
+void chakra_rank_release(struct chakra_rank *rank);
+
+/* The node with this id, or CHAKRA_NONE. */
+uint32_t chakra_rank_find(const struct chakra_rank *rank, uint64_t id);
+
+/* Of members, ascending; number 0 is not a group but all ranks. */
+struct chakra_group {
+    uint32_t number, first, count; /* members[first ...] */
+};
+
+/* The files of a prefix. */
+struct chakra_trace {
+    struct arena arena;
+    const char *prefix;
+    struct chakra_rank *ranks;
+    uint32_t rank_count;
+    struct chakra_group *groups; /* by number */
+    uint32_t group_count;
+    uint32_t *members;
+};
+
+/* PREFIX.0.et and on until there is none, and PREFIX.groups.json where there is one. */
+MUST_CHECK enum status chakra_trace_read(const char *prefix, struct chakra_trace *out, struct error *err);
+void chakra_trace_release(struct chakra_trace *trace);
+
+/* PREFIX.3.et. STATUS_LIMIT where that is longer than a path can be. */
+MUST_CHECK enum status chakra_path(const char *prefix, uint32_t rank, char path[CHAKRA_PATH_BYTES],
+                                   struct error *err);
+MUST_CHECK enum status chakra_groups_path(const char *prefix, char path[CHAKRA_PATH_BYTES], struct error *err);
+
+#endif

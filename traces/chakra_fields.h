@@ -1,0 +1,35 @@
+/* Numbers of the fields of Chakra's messages (et_def.proto): for reading and writing alone. */
+#ifndef SPILLWAY_TRACES_CHAKRA_FIELDS_H
+#define SPILLWAY_TRACES_CHAKRA_FIELDS_H
+
+enum { METADATA_VERSION = 1 };
+
+enum {
+    NODE_ID = 1,
+    NODE_NAME = 2,
+    NODE_TYPE = 3,
+    NODE_CTRL_DEPS = 4,
+    NODE_DATA_DEPS = 5,
+    NODE_DURATION_MICROS = 7,
+    NODE_ATTRIBUTE = 10
+};
+
+enum {
+    ATTRIBUTE_NAME = 1,
+    ATTRIBUTE_DOUBLE = 3,
+    ATTRIBUTE_FLOAT = 5,
+    ATTRIBUTE_INT32 = 7,
+    ATTRIBUTE_INT64 = 9,
+    ATTRIBUTE_UINT32 = 11,
+    ATTRIBUTE_UINT64 = 13,
+    ATTRIBUTE_SINT32 = 15,
+    ATTRIBUTE_SINT64 = 17,
+    ATTRIBUTE_FIXED32 = 19,
+    ATTRIBUTE_FIXED64 = 21,
+    ATTRIBUTE_SFIXED32 = 23,
+    ATTRIBUTE_SFIXED64 = 25,
+    ATTRIBUTE_BOOL = 27,
+    ATTRIBUTE_STRING = 29
+};
+
+#endif

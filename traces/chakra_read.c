@@ -1,0 +1,380 @@
+/*
+ * Reading one rank. The bytes are gone through twice: first counted and checked for form, then read into
+ * arrays of the right size. Fields and attributes that nobody asks for are skipped, as protocol buffers
+ * want it; what is asked for has to have a type that can hold it.
+ */
+#include "traces/chakra.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "traces/chakra_fields.h"
+
+const char *const chakra_collective_names[CHAKRA_COLLECTIVE_COUNT] = {
+    "ALL_REDUCE", "REDUCE",     "ALL_GATHER",     "GATHER",               "SCATTER",
+    "BROADCAST",  "ALL_TO_ALL", "REDUCE_SCATTER", "REDUCE_SCATTER_BLOCK", "BARRIER"};
+
+/* --- attributes ----------------------------------------------------------------------------- */
+
+enum attribute_kind { KIND_BOOL, KIND_U32, KIND_U64, KIND_STRING, KIND_SECONDS };
+
+static const struct attribute {
+    const char *name;
+    size_t offset; /* in struct chakra_node */
+    enum attribute_kind kind;
+    uint64_t most; /* of a number */
+} attributes[] = {
+    {"is_cpu_op", offsetof(struct chakra_node, is_cpu_op), KIND_BOOL, 1},
+    {"num_ops", offsetof(struct chakra_node, num_ops), KIND_U64, INT64_MAX},
+    {"tensor_size", offsetof(struct chakra_node, tensor_size), KIND_U64, CHAKRA_BYTES_MAX},
+    {"comm_size", offsetof(struct chakra_node, comm_size), KIND_U64, CHAKRA_BYTES_MAX},
+    {"comm_type", offsetof(struct chakra_node, comm_type), KIND_U32, CHAKRA_COLLECTIVE_COUNT - 1},
+    {"comm_src", offsetof(struct chakra_node, comm_src), KIND_U32, CHAKRA_RANKS_MAX - 1},
+    {"comm_dst", offsetof(struct chakra_node, comm_dst), KIND_U32, CHAKRA_RANKS_MAX - 1},
+    {"comm_tag", offsetof(struct chakra_node, comm_tag), KIND_U32, UINT32_MAX},
+    {"pg_name", offsetof(struct chakra_node, pg_name), KIND_STRING, 0},
+    {"spillway_stream", offsetof(struct chakra_node, stream), KIND_STRING, 0},
+    {"spillway_algorithm", offsetof(struct chakra_node, algorithm), KIND_STRING, 0},
+    {"spillway_family", offsetof(struct chakra_node, family), KIND_U32, INT32_MAX},
+    {"spillway_signal", offsetof(struct chakra_node, is_signal), KIND_BOOL, 1},
+    {"spillway_seconds", offsetof(struct chakra_node, seconds), KIND_SECONDS, 0},
+};
+
+/* The value as a whole number; false where it is none, or is negative. */
+static bool whole(const struct protobuf_field *value, uint64_t *out)
+{
+    uint64_t bits = value->value;
+    switch (value->number) {
+    case ATTRIBUTE_INT32:
+    case ATTRIBUTE_INT64:
+    case ATTRIBUTE_SFIXED64:
+    case ATTRIBUTE_SFIXED32:
+        *out = bits;
+        return value->number == ATTRIBUTE_SFIXED32 ? bits <= INT32_MAX : bits <= INT64_MAX;
+    case ATTRIBUTE_SINT32:
+    case ATTRIBUTE_SINT64: /* zigzag: 0, -1, 1, -2 ... */
+        *out = bits >> 1;
+        return !(bits & 1);
+    case ATTRIBUTE_UINT32:
+    case ATTRIBUTE_UINT64:
+    case ATTRIBUTE_FIXED32:
+    case ATTRIBUTE_FIXED64:
+    case ATTRIBUTE_BOOL:
+        *out = bits;
+        return true;
+    default: return false;
+    }
+}
+
+/* The form that a number of this field has. */
+static enum protobuf_form form_of(uint32_t field)
+{
+    switch (field) {
+    case ATTRIBUTE_DOUBLE:
+    case ATTRIBUTE_FIXED64:
+    case ATTRIBUTE_SFIXED64: return PROTOBUF_FIXED64;
+    case ATTRIBUTE_FLOAT:
+    case ATTRIBUTE_FIXED32:
+    case ATTRIBUTE_SFIXED32: return PROTOBUF_FIXED32;
+    case ATTRIBUTE_INT32:
+    case ATTRIBUTE_INT64:
+    case ATTRIBUTE_UINT32:
+    case ATTRIBUTE_UINT64:
+    case ATTRIBUTE_SINT32:
+    case ATTRIBUTE_SINT64:
+    case ATTRIBUTE_BOOL: return PROTOBUF_VARINT;
+    default: return PROTOBUF_BYTES;
+    }
+}
+
+static enum status copy_text(struct arena *arena, const struct protobuf_in *text, const char **out,
+                             struct error *err)
+{
+    void *memory;
+    size_t length = text->end - text->at;
+    const uint8_t *bytes = text->bytes + text->at;
+    if (memchr(bytes, 0, length)) return protobuf_fail(text, text->at, err, "a text has a zero byte in it");
+    if (arena_array(arena, length + 1, 1, &memory, err) != STATUS_OK) return err->status;
+    memcpy(memory, bytes, length);
+    *out = memory;
+    return STATUS_OK;
+}
+
+static enum status put_value(struct arena *arena, const struct attribute *attribute,
+                             const struct protobuf_in *in, const struct protobuf_field *value,
+                             struct chakra_node *node, struct error *err)
+{
+    void *to = (char *)node + attribute->offset;
+    uint64_t number = 0;
+    if (value->form != form_of(value->number))
+        return protobuf_fail(in, value->at, err, "the value of attribute '%s' has form %d (expected %d)",
+                             attribute->name, (int)value->form, (int)form_of(value->number));
+    if (attribute->kind == KIND_STRING) {
+        if (value->number != ATTRIBUTE_STRING)
+            return protobuf_fail(in, value->at, err, "attribute '%s' is no string", attribute->name);
+        return copy_text(arena, &value->inside, to, err);
+    }
+    if (attribute->kind == KIND_SECONDS) {
+        node->seconds = protobuf_double(value->value);
+        node->has_seconds = true;
+        if (value->number == ATTRIBUTE_DOUBLE && node->seconds >= 0 && isfinite(node->seconds)) return STATUS_OK;
+        return protobuf_fail(in, value->at, err, "attribute '%s' is no duration (expected a double, at least 0)",
+                             attribute->name);
+    }
+    if (!whole(value, &number) || number > attribute->most)
+        return protobuf_fail(in, value->at, err, "attribute '%s' is no whole number from 0 to %" PRIu64,
+                             attribute->name, attribute->most);
+    if (attribute->kind == KIND_U64) memcpy(to, &number, sizeof number);
+    else if (attribute->kind == KIND_U32) memcpy(to, &(uint32_t){(uint32_t)number}, sizeof(uint32_t));
+    else memcpy(to, &(bool){number != 0}, sizeof(bool));
+    return STATUS_OK;
+}
+
+static enum status read_attribute(struct arena *arena, struct protobuf_in in, struct chakra_node *node,
+                                  struct error *err)
+{
+    struct protobuf_field field, name = {0}, value = {0};
+    const struct protobuf_in whole_attribute = in;
+    for (bool some;;) {
+        if (protobuf_in_next(&in, &field, &some, err) != STATUS_OK) return err->status;
+        if (!some) break;
+        if (field.number == ATTRIBUTE_NAME && field.form == PROTOBUF_BYTES) name = field;
+        else if (field.number >= ATTRIBUTE_DOUBLE) value = field; /* one of them; the last counts */
+    }
+    if (name.number == 0 || value.number == 0) return STATUS_OK;
+    size_t length = name.inside.end - name.inside.at;
+    for (size_t i = 0; i < ARRAY_COUNT(attributes); i++)
+        if (strlen(attributes[i].name) == length &&
+            memcmp(attributes[i].name, name.inside.bytes + name.inside.at, length) == 0)
+            return put_value(arena, &attributes[i], &whole_attribute, &value, node, err);
+    return STATUS_OK;
+}
+
+/* --- nodes ---------------------------------------------------------------------------------- */
+
+static enum status check_form(const struct protobuf_in *in, const struct protobuf_field *field,
+                              struct error *err)
+{
+    static const enum protobuf_form forms[] = {
+        [NODE_ID] = PROTOBUF_VARINT, [NODE_NAME] = PROTOBUF_BYTES,
+        [NODE_TYPE] = PROTOBUF_VARINT, [NODE_DURATION_MICROS] = PROTOBUF_VARINT,
+        [NODE_ATTRIBUTE] = PROTOBUF_BYTES};
+    bool deps = field->number == NODE_CTRL_DEPS || field->number == NODE_DATA_DEPS;
+    bool known = field->number <= NODE_ATTRIBUTE && !(field->number == 6 || field->number == 8 ||
+                                                      field->number == 9);
+    if (deps ? field->form == PROTOBUF_VARINT || field->form == PROTOBUF_BYTES
+             : !known || field->form == forms[field->number])
+        return STATUS_OK;
+    return protobuf_fail(in, field->at, err, "field %" PRIu32 " of a node has form %d", field->number,
+                         (int)field->form);
+}
+
+/* Dependencies in a field: a number, or many in a row. To `ids` from *count on, if that is not NULL. */
+static enum status take_deps(struct protobuf_field *field, uint64_t *ids, uint64_t *count, struct error *err)
+{
+    if (field->form == PROTOBUF_VARINT) {
+        if (ids) ids[*count] = field->value;
+        ++*count;
+        return STATUS_OK;
+    }
+    for (struct protobuf_in in = field->inside; in.at < in.end; ++*count) {
+        uint64_t id;
+        if (protobuf_in_varint(&in, &id, err) != STATUS_OK) return err->status;
+        if (ids) ids[*count] = id;
+    }
+    return STATUS_OK;
+}
+
+/* How many dependencies of each kind the node has; its fields have the right forms. */
+static enum status count_node(struct protobuf_in in, uint64_t counts[2], struct error *err)
+{
+    struct protobuf_field field;
+    for (bool some;;) {
+        if (protobuf_in_next(&in, &field, &some, err) != STATUS_OK) return err->status;
+        if (!some) return STATUS_OK;
+        if (check_form(&in, &field, err) != STATUS_OK) return err->status;
+        if (field.number == NODE_CTRL_DEPS || field.number == NODE_DATA_DEPS)
+            if (take_deps(&field, NULL, &counts[field.number - NODE_CTRL_DEPS], err) != STATUS_OK)
+                return err->status;
+    }
+}
+
+static enum status check_node(const struct protobuf_in *in, const struct chakra_node *node, struct error *err)
+{
+    if (node->type == 0 || node->type >= CHAKRA_TYPE_COUNT)
+        return protobuf_fail(in, (size_t)node->at, err,
+                             "node %" PRIu64 " is of type %" PRIu32 " (expected 1 to %d)", node->id, node->type,
+                             CHAKRA_TYPE_COUNT - 1);
+    if (node->type == CHAKRA_COLLECTIVE && node->comm_type == CHAKRA_NONE && !node->is_cpu_op)
+        return protobuf_fail(in, (size_t)node->at, err,
+                             "node %" PRIu64 " is a collective without attribute 'comm_type'", node->id);
+    return STATUS_OK;
+}
+
+static enum status read_node(struct arena *arena, struct protobuf_in in, struct chakra_node *node,
+                             struct error *err)
+{
+    const struct protobuf_in whole_node = in;
+    struct protobuf_field field;
+    uint64_t counts[2] = {0}, *deps[2];
+    void *memory;
+    *node = (struct chakra_node){.name = "", .comm_type = CHAKRA_NONE, .comm_src = CHAKRA_NONE,
+                                 .comm_dst = CHAKRA_NONE, .family = CHAKRA_NONE, .at = in.at};
+    if (count_node(in, counts, err) != STATUS_OK) return err->status;
+    if (counts[0] + counts[1] > CHAKRA_NODES_MAX)
+        return error_set(err, STATUS_LIMIT, "%s: byte %zu: too many dependencies (limit is %d)", in.name, in.at,
+                         CHAKRA_NODES_MAX);
+    if (arena_array(arena, (size_t)(counts[0] + counts[1]), sizeof **deps, &memory, err) != STATUS_OK)
+        return err->status;
+    node->ctrl_deps = deps[0] = memory;
+    node->data_deps = deps[1] = deps[0] + counts[0];
+    node->ctrl_count = (uint32_t)counts[0];
+    node->data_count = (uint32_t)counts[1];
+    counts[0] = counts[1] = 0;
+    for (bool some;;) {
+        enum status status = protobuf_in_next(&in, &field, &some, err);
+        if (status == STATUS_OK && !some) break;
+        if (status != STATUS_OK) return status;
+        if (field.number == NODE_ID) node->id = field.value;
+        else if (field.number == NODE_TYPE) node->type = field.value < UINT32_MAX ? (uint32_t)field.value : UINT32_MAX;
+        else if (field.number == NODE_DURATION_MICROS) node->duration_micros = field.value;
+        else if (field.number == NODE_NAME) status = copy_text(arena, &field.inside, &node->name, err);
+        else if (field.number == NODE_ATTRIBUTE) status = read_attribute(arena, field.inside, node, err);
+        else if (field.number == NODE_CTRL_DEPS || field.number == NODE_DATA_DEPS)
+            status = take_deps(&field, deps[field.number - NODE_CTRL_DEPS],
+                               &counts[field.number - NODE_CTRL_DEPS], err);
+        if (status != STATUS_OK) return status;
+    }
+    if (check_node(&whole_node, node, err) != STATUS_OK) return err->status;
+    if (node->is_cpu_op && node->type >= CHAKRA_SEND) node->type = CHAKRA_COMP;
+    return STATUS_OK;
+}
+
+/* --- files ---------------------------------------------------------------------------------- */
+
+/* The next message of the file, behind its length; *some is false at the end. */
+static enum status next_message(struct protobuf_in *file, struct protobuf_in *message, bool *some,
+                                struct error *err)
+{
+    uint64_t length;
+    size_t begin = file->at;
+    *some = file->at < file->end;
+    if (!*some) return STATUS_OK;
+    if (protobuf_in_varint(file, &length, err) != STATUS_OK) return err->status;
+    if (length > file->end - file->at)
+        return protobuf_fail(file, begin, err, "a message is cut off: %zu of %" PRIu64 " bytes",
+                             file->end - file->at, length);
+    *message = *file;
+    message->end = file->at + (size_t)length;
+    file->at = message->end;
+    return STATUS_OK;
+}
+
+/* The first message has to be there, and to be no node: all it has are a version and attributes. */
+static enum status read_metadata(struct protobuf_in *file, struct error *err)
+{
+    struct protobuf_in in;
+    struct protobuf_field field;
+    bool some;
+    if (next_message(file, &in, &some, err) != STATUS_OK) return err->status;
+    if (!some) return protobuf_fail(file, file->at, err, "the file is empty (expected GlobalMetadata)");
+    for (;;) {
+        if (protobuf_in_next(&in, &field, &some, err) != STATUS_OK) return err->status;
+        if (!some) return STATUS_OK;
+        if (field.form != PROTOBUF_BYTES || field.number > 2)
+            return protobuf_fail(&in, field.at, err, "the first message is no GlobalMetadata: field %" PRIu32
+                                 " of form %d", field.number, (int)field.form);
+    }
+}
+
+static enum status count_nodes(struct protobuf_in file, uint32_t *count, struct error *err)
+{
+    struct protobuf_in message;
+    for (bool some;; ++*count) {
+        if (next_message(&file, &message, &some, err) != STATUS_OK) return err->status;
+        if (!some) return STATUS_OK;
+        if (*count == CHAKRA_NODES_MAX)
+            return error_set(err, STATUS_LIMIT, "%s: too many nodes (limit is %d)", file.name, CHAKRA_NODES_MAX);
+    }
+}
+
+static int compare_ids(const void *a, const void *b, void *nodes)
+{
+    const struct chakra_node *left = (struct chakra_node *)nodes + *(const uint32_t *)a;
+    const struct chakra_node *right = (struct chakra_node *)nodes + *(const uint32_t *)b;
+    if (left->id != right->id) return left->id < right->id ? -1 : 1;
+    return (left->at > right->at) - (left->at < right->at);
+}
+
+static enum status sort_ids(const struct protobuf_in *file, struct chakra_rank *rank, struct error *err)
+{
+    for (uint32_t n = 0; n < rank->count; n++) rank->by_id[n] = n;
+    qsort_r(rank->by_id, rank->count, sizeof *rank->by_id, compare_ids, rank->nodes);
+    for (uint32_t i = 1; i < rank->count; i++) {
+        const struct chakra_node *before = &rank->nodes[rank->by_id[i - 1]], *node = &rank->nodes[rank->by_id[i]];
+        if (node->id == before->id)
+            return protobuf_fail(file, (size_t)node->at, err,
+                                 "a second node %" PRIu64 " (the first is at byte %" PRIu64 ")", node->id,
+                                 before->at);
+    }
+    return STATUS_OK;
+}
+
+uint32_t chakra_rank_find(const struct chakra_rank *rank, uint64_t id)
+{
+    uint32_t low = 0, high = rank->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (rank->nodes[rank->by_id[middle]].id < id) low = middle + 1;
+        else high = middle;
+    }
+    bool found = low < rank->count && rank->nodes[rank->by_id[low]].id == id;
+    return found ? rank->by_id[low] : CHAKRA_NONE;
+}
+
+static enum status check_deps(const struct protobuf_in *file, const struct chakra_rank *rank, struct error *err)
+{
+    for (uint32_t n = 0; n < rank->count; n++) {
+        const struct chakra_node *node = &rank->nodes[n];
+        for (uint32_t i = 0; i < node->ctrl_count + node->data_count; i++) {
+            uint64_t id = i < node->ctrl_count ? node->ctrl_deps[i] : node->data_deps[i - node->ctrl_count];
+            if (chakra_rank_find(rank, id) == CHAKRA_NONE)
+                return protobuf_fail(file, (size_t)node->at, err,
+                                     "node %" PRIu64 " depends on node %" PRIu64 ", which is not there", node->id,
+                                     id);
+        }
+    }
+    return STATUS_OK;
+}
+
+enum status chakra_rank_parse(const char *name, const void *bytes, size_t length, struct chakra_rank *out,
+                              struct error *err)
+{
+    struct protobuf_in file = {.name = name, .bytes = bytes, .end = length}, message;
+    uint32_t count = 0;
+    void *nodes, *by_id;
+    bool some;
+    if (read_metadata(&file, err) != STATUS_OK) return err->status;
+    if (count_nodes(file, &count, err) != STATUS_OK) return err->status;
+    if (arena_array(&out->arena, count, sizeof *out->nodes, &nodes, err) != STATUS_OK) return err->status;
+    if (arena_array(&out->arena, count, sizeof *out->by_id, &by_id, err) != STATUS_OK) return err->status;
+    out->nodes = nodes;
+    out->by_id = by_id;
+    for (uint32_t n = 0; n < count; n++) {
+        if (next_message(&file, &message, &some, err) != STATUS_OK) return err->status;
+        if (read_node(&out->arena, message, &out->nodes[n], err) != STATUS_OK) return err->status;
+    }
+    out->count = count;
+    if (sort_ids(&file, out, err) != STATUS_OK) return err->status;
+    return check_deps(&file, out, err);
+}
+
+void chakra_rank_release(struct chakra_rank *rank)
+{
+    arena_release(&rank->arena);
+    *rank = (struct chakra_rank){0};
+}
