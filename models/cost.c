@@ -223,6 +223,14 @@ static double host_share(const struct hardware *hardware, uint32_t device)
     return share < 1 ? share : 1;
 }
 
+double cost_peak_flops_per_s(const struct hardware *hardware, uint32_t device)
+{
+    assert(device < hardware->device_count);
+    const struct device_type *type = &hardware->types[hardware->devices[device].type];
+    double peak = fmax(type->peak_fp32.value, fmax(type->peak_tf32.value, type->peak_bf16.value));
+    return peak * host_share(hardware, device);
+}
+
 static const struct figure *stated_or(const struct figure *figure, const struct figure *otherwise)
 {
     return figure->value > 0 ? figure : otherwise;

@@ -28,6 +28,9 @@ double cost_item_s(const struct hardware *hardware, uint32_t device, const struc
 double cost_work_s(const struct hardware *hardware, uint32_t device,
                    const struct work_item *items, size_t count, double *spread);
 
+/* The highest peak that the device has in any precision, FLOP/s; 0: none is known. */
+double cost_peak_flops_per_s(const struct hardware *hardware, uint32_t device);
+
 /* Seconds of one copy between host and `device`, nothing else running. */
 enum copy_direction { COPY_H2D, COPY_D2H };
 double cost_copy_s(const struct hardware *hardware, uint32_t device, enum copy_direction direction,

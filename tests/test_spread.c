@@ -19,6 +19,7 @@
 #include "planner/pipeline.h"
 #include "planner/plan_io.h"
 #include "tests/support_planner.h"
+#include "tests/support_chakra.h"
 #include "tests/support_seed.h"
 #include "tests/support_spread.h"
 
@@ -168,6 +169,12 @@ static void all_together(void **state)
         assert_int_equal(all.peak_bytes, one.peak_bytes);
         assert_int_equal(all.represented, 0);
         assert_int_equal(all.operations, plan_operations(&plan));
+        if (c % 6 == 0) { /* as execution traces; what a share of three rounds up is told in them */
+            double back_s = test_chakra_there_and_back(&plan);
+            double slack = plan.jobs.jobs[0].parallel.data == 3 ? 1e-3 : 1e-9;
+            if (!(fabs(back_s - all.makespan_s) <= slack * all.makespan_s))
+                fail_msg("case %u: %.17g s, and as execution traces %.17g", c, all.makespan_s, back_s);
+        }
         folded += one.represented > 0;
         if (one.represented > 0) assert_true(one.operations < all.operations);
         plan_release(&plan);
