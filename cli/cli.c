@@ -46,6 +46,7 @@ const struct cli_verb cli_verbs[] = {
     {"trace", "show", "TRACE", "what a trace holds", verb_trace_show},
     {"trace", "export", "TRACE...", "a timeline for ui.perfetto.dev and chrome://tracing",
      verb_trace_export},
+    {"trace", "chakra", "PLAN.json", "a plan as execution traces of MLCommons Chakra", verb_trace_chakra},
     {"plot", "timeline", "TRACE...", "what each stream did, as a picture", verb_plot_timeline},
     {"plot", "throughput", "ALL.json", "policies beside each other, as a picture",
      verb_plot_throughput},

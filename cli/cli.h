@@ -125,6 +125,7 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_compare(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_trace_show(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_trace_export(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_trace_chakra(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_plot_timeline(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_plot_throughput(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_plot_memory(struct cli *cli, int argc, char **argv, struct error *err);

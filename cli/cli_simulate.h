@@ -14,9 +14,13 @@ struct cli_simulate_request {
     struct cli_parallel parallel;  /* jobs that are spread */
     struct cli_failures failures;
     bool no_fold;
+    bool chakra;                   /* path is the prefix of execution traces */
 };
 
 /* An instance, dispatched live: sim/live.h. */
 enum status simulate_live(struct cli *cli, const struct cli_simulate_request *request, struct error *err);
+
+/* Execution traces of MLCommons Chakra: sim/chakra_import.h. */
+enum status simulate_chakra(struct cli *cli, const struct cli_simulate_request *request, struct error *err);
 
 #endif

@@ -192,6 +192,12 @@ static enum status check_request(const struct cli_simulate_request *request, boo
     if (request->trace_path && strcmp(request->trace_path, "-") == 0)
         return error_set(err, STATUS_BAD_INPUT,
                          "option '--trace' needs a file: standard output gets the report");
+    if (request->chakra && (live || spread || request->policy || request->seed > 0 || request->no_fold ||
+                            request->failures.path))
+        return error_set(err, STATUS_BAD_INPUT, "traces say what runs where: --chakra goes with --hw, its "
+                         "speeds and --trace alone");
+    if (request->chakra && !machine->name)
+        return error_set(err, STATUS_BAD_INPUT, "--chakra needs the machine (--hw) that the ranks run on");
     if (live && spread)
         return error_set(err, STATUS_BAD_INPUT, "--parallel, --schedule and --recompute spread jobs, and "
                          "--dispatch live asks a policy about an instance");
@@ -229,6 +235,8 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
         OPTION_STRING("failures", 0, "FILE", &request.failures.path,
                       "devices fail, come back and are slow as the file says; how long it then takes"),
         OPTION_U64("runs", 0, "N", 1, 1000000, &request.failures.runs, "with failures by chance, default 200"),
+        OPTION_FLAG("chakra", 0, &request.chakra,
+                    "FILE is the prefix of Chakra execution traces, FILE.0.et and on"),
         OPTION_FLAG("no-fold", 0, &request.no_fold,
                     "simulate every device, also those that do what another does"),
         CLI_COMMON_OPTIONS(cli),
@@ -241,12 +249,14 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
         .examples = (const char *const[]){"spillway simulate plan.json --trace predicted.json.gz",
                                           "spillway simulate plan.json --hw a100-sxm4-40gb",
                                           "spillway simulate jobs.json --hw '8x a100-sxm4-80gb' --parallel tp=2,pp=4",
-                                          "spillway simulate --dispatch live --policy srtf instance.json", NULL},
+                                          "spillway simulate --dispatch live --policy srtf instance.json",
+                                          "spillway simulate --chakra traces/llama --hw '8x a100-sxm4-80gb'", NULL},
         .details = "With --parallel (or --schedule, --recompute) FILE is a jobs file, whose jobs are planned "
                    "like that on the machine of --hw and its options. With --dispatch live FILE is an instance: "
                    "the policy is asked whenever a device has room for a unit of a job that is ready, and copies "
                    "cost what the links of --hw make of their bytes, or, without --hw, what the instance says on "
-                   "links of each device's own. Else FILE is a plan: --link-rate, --p2p-rate, --no-p2p and "
+                   "links of each device's own. With --chakra each rank of the traces is a device of --hw. "
+                   "Else FILE is a plan: --link-rate, --p2p-rate, --no-p2p and "
                    "--threads change the machine that --hw names; without --hw the plan's own machine is used as "
                    "the plan holds it.",
     };
@@ -257,5 +267,6 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
     request.path = options.operands[0];
     request.failures.seed = request.seed;
     if (check_request(&request, live, err) != STATUS_OK) return err->status;
+    if (request.chakra) return simulate_chakra(cli, &request, err);
     return live ? simulate_live(cli, &request, err) : simulate_plan(cli, &request, err);
 }

@@ -1,0 +1,115 @@
+/* `simulate --chakra`: execution traces of MLCommons Chakra on a machine. */
+#include <inttypes.h>
+
+#include "base/progress.h"
+#include "cli/cli_predict.h"
+#include "cli/cli_simulate.h"
+#include "cli/cli_simulated.h"
+#include "planner/plan.h"
+#include "sim/chakra_import.h"
+
+struct report {
+    const struct cli_simulate_request *request;
+    const struct chakra_trace *chakra;
+    struct cli_simulated simulated;
+    double compute_share; /* of the ranks' time that they compute */
+};
+
+static enum status print_text(struct cli *cli, const struct report *report, struct error *err)
+{
+    FILE *out = cli->out;
+    const struct cli_simulated *s = &report->simulated;
+    const struct cli_simulate_request *request = report->request;
+    char text[QUANTITY_TEXT_BYTES];
+    fprintf(out, "%s: execution traces of %u ranks\n\n", request->path, report->chakra->rank_count);
+    if (cli_simulated_tables(out, s, err) != STATUS_OK) return err->status;
+    fprintf(out, "makespan    %s on '%s' (predicted); compute %.1f %% busy\n",
+            quantity_text(s->result->makespan_s, DIMENSION_SECONDS, text), s->hardware->name,
+            100 * report->compute_share);
+    cli_simulated_end(out, s);
+    if (!request->trace_path) return STATUS_OK;
+    fprintf(out, "written to  %s\n", request->trace_path);
+    cli_next(cli, (const char *const[]){"plot", "timeline", request->trace_path, "-o", "timeline.svg", NULL});
+    return STATUS_OK;
+}
+
+static enum status print_json(struct cli *cli, const struct report *report, struct error *err)
+{
+    const struct cli_simulated *s = &report->simulated;
+    struct json_out *json;
+    if (cli_report_begin(cli, "simulate", &json, err) != STATUS_OK) return err->status;
+    json_out_string(json, "chakra_prefix", report->request->path);
+    if (report->request->trace_path) json_out_string(json, "trace_file", report->request->trace_path);
+    json_out_u64(json, "ranks", report->chakra->rank_count);
+    json_out_string(json, "hardware", s->hardware->name);
+    json_out_double(json, "makespan_s", s->result->makespan_s);
+    json_out_double(json, "compute_utilisation", report->compute_share);
+    json_out_string(json, "binds", s->result->binds);
+    cli_simulated_json(json, s);
+    cli_simulated_speed_json(json, s);
+    return cli_report_end(cli, json, err);
+}
+
+/* No figure is past what physics allows. */
+static enum status check(struct report *report, struct error *err)
+{
+    const struct cli_simulated *s = &report->simulated;
+    double busy_s = 0, time_s = s->result->makespan_s * report->chakra->rank_count;
+    for (uint32_t i = 0; i < s->trace->stream_count; i++) {
+        char what[160];
+        snprintf(what, sizeof what, "the use of stream '%s'", s->trace->streams[i].name);
+        if (cli_check_peak(what, s->result->streams[i].busy_s, s->result->makespan_s, err) != STATUS_OK)
+            return err->status;
+        if (s->trace->streams[i].kind == STREAM_COMPUTE) busy_s += s->result->streams[i].busy_s;
+    }
+    report->compute_share = time_s > 0 ? busy_s / time_s : 0;
+    return STATUS_OK;
+}
+
+static void show_progress(void *context, double done, double total)
+{
+    struct progress *progress = context;
+    progress->total = total;
+    progress_update(progress, done, NULL);
+}
+
+static enum status simulate(const struct report *report, struct sim_result *result, struct trace *trace,
+                            struct error *err)
+{
+    struct progress progress;
+    const struct sim_graph_options options = {.record_spans = report->request->trace_path != NULL,
+                                              .on_progress = show_progress,
+                                              .context = &progress};
+    progress_begin(&progress, "simulating", 1);
+    enum status status =
+        sim_chakra_run(report->chakra, report->simulated.hardware, &options, result, trace, err);
+    progress_end(&progress);
+    return status;
+}
+
+enum status simulate_chakra(struct cli *cli, const struct cli_simulate_request *request, struct error *err)
+{
+    struct chakra_trace chakra = {0};
+    struct hardware hardware = {0};
+    struct sim_result result = {0};
+    struct trace trace = {0};
+    struct report report = {.request = request,
+                            .chakra = &chakra,
+                            .simulated = {.hardware = &hardware, .result = &result, .trace = &trace}};
+    enum status status = chakra_trace_read(request->path, &chakra, err);
+    if (status == STATUS_OK) {
+        struct cli_machine wanted = request->machine;
+        wanted.devices = chakra.rank_count;
+        status = cli_machine_read(&wanted, &hardware, err);
+    }
+    if (status == STATUS_OK) status = simulate(&report, &result, &trace, err);
+    if (status == STATUS_OK) status = check(&report, err);
+    if (status == STATUS_OK && request->trace_path) status = trace_write(&trace, request->trace_path, err);
+    if (status == STATUS_OK)
+        status = cli->json ? print_json(cli, &report, err) : print_text(cli, &report, err);
+    sim_result_release(&result);
+    trace_release(&trace);
+    hardware_release(&hardware);
+    chakra_trace_release(&chakra);
+    return status;
+}
