@@ -208,7 +208,8 @@ enum status sim_flows_uses(const struct sim_flows *flows, struct sim_link_use *u
     for (uint32_t p = 0; p < flows->path_count; p++) {
         const struct flow_path *path = &flows->paths[p];
         for (uint32_t i = path->first_link; i < path->first_link + path->link_count; i++)
-            uses[flows->path_links[i]].bytes[flows->path_directions[i]] += (double)path->bytes;
+            uses[flows->path_links[i]].bytes[flows->path_directions[i]] +=
+                (double)path->bytes * flows->path_weights[i];
     }
     arena_release(&scratch);
     return STATUS_OK;

@@ -15,8 +15,10 @@ static void copy_hops(struct sim_flows *flows, const struct sim_flows_setup *set
         const uint32_t *lanes;
         flows->paths[p].has_own_lanes = sim_share_own_lanes(flows->share, p, &lanes) > 0;
         for (uint32_t h = 0; h < setup->paths[p].hop_count; h++) {
-            flows->path_links[used] = setup->paths[p].hops[h].link;
-            flows->path_directions[used++] = (uint8_t)setup->paths[p].hops[h].direction;
+            const struct sim_crossing crossing = sim_path_crossing(&setup->paths[p], h);
+            flows->path_links[used] = crossing.hop.link;
+            flows->path_weights[used] = crossing.weight;
+            flows->path_directions[used++] = (uint8_t)crossing.hop.direction;
         }
     }
 }
@@ -181,6 +183,7 @@ enum status sim_flows_create(struct arena *arena, const struct sim_flows_setup *
     flows->members = sim_take(arena, flow_count, sizeof *flows->members, &status, err);
     flows->path_links = sim_take(arena, hops, sizeof *flows->path_links, &status, err);
     flows->path_directions = sim_take(arena, hops, sizeof *flows->path_directions, &status, err);
+    flows->path_weights = sim_take(arena, hops, sizeof *flows->path_weights, &status, err);
     if (status != STATUS_OK) return status;
     copy_hops(flows, setup);
     fill_flows(flows, setup);

@@ -56,6 +56,7 @@ struct sim_flows {
     uint32_t *members;         /* the flows of each class */
     uint32_t *path_links;
     uint8_t *path_directions;  /* beside path_links */
+    double *path_weights;      /* likewise */
     struct sim_star *stars;
     struct sim_star_arm *arms; /* by class; of stars */
     uint32_t *star_flows;      /* the flows of each star, by place, from first_flow on */

@@ -15,7 +15,10 @@
  *
  * Sixteen devices behind a bridge are one class or, on duplex links, two; so are a thousand.
  *
- * Cost: O(hops of all paths * hops of a path), once.
+ * A path with weights is a class of its own, and takes rate * weight of a lane; where it has a lane to itself,
+ * bandwidth / weight is a cap on it.
+ *
+ * Cost: O(hops of all paths * hops of a path), once; with weights O(hops).
  */
 #include "sim/outline.h"
 
@@ -23,13 +26,15 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/extreme.h"
 #include "sim/take.h"
 
 #define NO_LANE UINT32_MAX
 
 static uint32_t hop_lane(const struct sim_outline *o, uint32_t path, uint32_t hop)
 {
-    return sim_lane(o->links, &o->paths[path].hops[hop]);
+    const struct sim_crossing crossing = sim_path_crossing(&o->paths[path], hop);
+    return sim_lane(o->links, &crossing.hop);
 }
 
 /* --- which lanes matter --------------------------------------------------------------------- */
@@ -62,15 +67,18 @@ static void find_own_lanes(struct sim_outline *o)
         for (uint32_t h = 0; h < o->paths[p].hop_count; h++) {
             struct sim_outline_lane *lane = &o->lanes[hop_lane(o, p, h)];
             lane->role = lane->flow_limit == 1 ? SIM_LANE_OWN : SIM_LANE_SHARED;
-            if (lane->role == SIM_LANE_OWN) o->base_caps[p] = fmin(o->base_caps[p], lane->bytes_per_s);
+            if (lane->role == SIM_LANE_OWN)
+                o->base_caps[p] =
+                    fmin(o->base_caps[p], lane->bytes_per_s / sim_path_crossing(&o->paths[p], h).weight);
         }
     }
 }
 
-/* The narrowest other lane on a path that is not its own; NO_LANE when there is none. */
+/* The narrowest other lane on a path that is not its own; NO_LANE when there is none, and of weighted ones. */
 static uint32_t narrowest_other(const struct sim_outline *o, uint32_t path, uint32_t lane)
 {
     uint32_t narrowest = NO_LANE;
+    if (o->paths[path].crossings) return NO_LANE;
     for (uint32_t h = 0; h < o->paths[path].hop_count; h++) {
         uint32_t other = hop_lane(o, path, h);
         if (other == lane || o->lanes[other].role == SIM_LANE_OWN) continue;
@@ -78,6 +86,20 @@ static uint32_t narrowest_other(const struct sim_outline *o, uint32_t path, uint
             narrowest = other;
     }
     return narrowest;
+}
+
+static double weight_on(const struct sim_outline *o, uint32_t path, uint32_t lane)
+{
+    const struct sim_path *p = &o->paths[path];
+    uint32_t low = 0, high = p->hop_count;
+    if (!p->crossings) return 1;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (hop_lane(o, path, middle) <= lane) low = middle;
+        else high = middle;
+    }
+    assert(hop_lane(o, path, low) == lane);
+    return p->crossings[low].weight;
 }
 
 /*
@@ -93,7 +115,7 @@ static double most_arriving(struct sim_outline *o, uint32_t lane)
         double rate = o->base_caps[paths[i]] * o->paths[paths[i]].flow_limit;
         uint32_t other = narrowest_other(o, paths[i], lane);
         if (other == NO_LANE)
-            most += rate;
+            most += rate * weight_on(o, paths[i], lane);
         else
             o->lanes[other].arriving += rate;
     }
@@ -123,15 +145,15 @@ static void find_harmless_lanes(struct sim_outline *o)
 /* --- classes -------------------------------------------------------------------------------- */
 
 uint32_t sim_outline_lanes(const struct sim_outline *outline, uint32_t path,
-                           enum sim_lane_role role, uint32_t out[SIM_HOPS_MAX])
+                           enum sim_lane_role role, struct sim_load *out)
 {
     uint32_t count = 0;
     for (uint32_t h = 0; h < outline->paths[path].hop_count; h++) {
         uint32_t lane = hop_lane(outline, path, h);
         if (outline->lanes[lane].role != role) continue;
         uint32_t at = count++;
-        for (; at > 0 && out[at - 1] > lane; at--) out[at] = out[at - 1];
-        out[at] = lane;
+        for (; at > 0 && out[at - 1].lane > lane; at--) out[at] = out[at - 1];
+        out[at] = (struct sim_load){lane, sim_path_crossing(&outline->paths[path], h).weight};
     }
     return count;
 }
@@ -140,20 +162,22 @@ static bool same_class(const struct sim_outline *o, uint32_t a, uint32_t b)
 {
     if (o->paths[a].group != o->paths[b].group) return false;
     if (o->base_caps[a] < o->base_caps[b] || o->base_caps[a] > o->base_caps[b]) return false;
-    uint32_t lanes_a[SIM_HOPS_MAX], lanes_b[SIM_HOPS_MAX];
-    uint32_t count = sim_outline_lanes(o, a, SIM_LANE_SHARED, lanes_a);
-    return count == sim_outline_lanes(o, b, SIM_LANE_SHARED, lanes_b) &&
-           memcmp(lanes_a, lanes_b, count * sizeof lanes_a[0]) == 0;
+    struct sim_load *of_a = o->scratch, *of_b = o->scratch + o->longest;
+    uint32_t count = sim_outline_lanes(o, a, SIM_LANE_SHARED, of_a);
+    if (count != sim_outline_lanes(o, b, SIM_LANE_SHARED, of_b)) return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (of_a[i].lane != of_b[i].lane) return false;
+    return true;
 }
 
 /* A number that paths of one class agree in. */
 static uint32_t class_key(const struct sim_outline *o, uint32_t path)
 {
-    uint32_t lanes[SIM_HOPS_MAX], count = sim_outline_lanes(o, path, SIM_LANE_SHARED, lanes);
+    uint32_t count = sim_outline_lanes(o, path, SIM_LANE_SHARED, o->scratch);
     uint64_t key = o->paths[path].group, cap;
     memcpy(&cap, &o->base_caps[path], sizeof cap);
     key = (key ^ cap) * UINT64_C(0x9e3779b97f4a7c15);
-    for (uint32_t i = 0; i < count; i++) key = (key ^ lanes[i]) * UINT64_C(0x9e3779b97f4a7c15);
+    for (uint32_t i = 0; i < count; i++) key = (key ^ o->scratch[i].lane) * UINT64_C(0x9e3779b97f4a7c15);
     return (uint32_t)(key >> 32);
 }
 
@@ -175,17 +199,18 @@ static void find_classes(struct sim_outline *o, uint32_t *heads, uint32_t mask, 
 
 /* --- public --------------------------------------------------------------------------------- */
 
-static uint32_t hop_total(const struct sim_path *paths, uint32_t path_count)
+static void count_hops(struct sim_outline *o)
 {
-    uint32_t total = 0;
-    for (uint32_t p = 0; p < path_count; p++) {
-        assert(paths[p].hop_count <= SIM_HOPS_MAX);
-        assert(paths[p].flow_limit >= 1);
-        assert(paths[p].cap_bytes_per_s > 0);
-        assert(isfinite(paths[p].cap_bytes_per_s));
-        total += paths[p].hop_count;
+    for (uint32_t p = 0; p < o->path_count; p++) {
+        const struct sim_path *path = &o->paths[p];
+        assert(path->crossings || path->hop_count <= SIM_HOPS_MAX);
+        assert(!path->crossings || (path->flow_limit == 1 && path->group != SIM_NO_GROUP));
+        assert(path->flow_limit >= 1);
+        assert(path->cap_bytes_per_s > 0);
+        assert(isfinite(path->cap_bytes_per_s));
+        o->hop_count += path->hop_count;
+        o->longest = max_u32(o->longest, path->hop_count);
     }
-    return total;
 }
 
 enum status sim_outline_create(struct arena *arena, const struct sim_link *links,
@@ -196,13 +221,14 @@ enum status sim_outline_create(struct arena *arena, const struct sim_link *links
     struct sim_outline o = {.links = links,
                         .paths = paths,
                         .lane_count = link_count * 2,
-                        .path_count = path_count,
-                        .hop_count = hop_total(paths, path_count)};
+                        .path_count = path_count};
+    count_hops(&o);
     o.lanes = sim_take(arena, o.lane_count, sizeof *o.lanes, &status, err);
     o.lane_paths = sim_take(arena, o.hop_count, sizeof *o.lane_paths, &status, err);
     o.base_caps = sim_take(arena, path_count, sizeof *o.base_caps, &status, err);
     o.path_classes = sim_take(arena, path_count, sizeof *o.path_classes, &status, err);
     o.class_paths = sim_take(arena, path_count, sizeof *o.class_paths, &status, err);
+    o.scratch = sim_take(arena, 2 * (size_t)o.longest, sizeof *o.scratch, &status, err);
     uint32_t mask = 0;
     while (mask < path_count) mask = 2 * mask + 1;
     uint32_t *heads = sim_take(arena, mask + (size_t)1, sizeof *heads, &status, err);

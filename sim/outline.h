@@ -30,13 +30,26 @@ enum { SIM_HOPS_MAX = 2 * PATH_LINKS_MAX }; /* from one device to another */
 /* A lane counts as full from this part of its bandwidth on. */
 #define SIM_FULL (1 - 1e-9)
 
+/* What a flow takes of a lane: its rate, `weight` times over. */
+struct sim_crossing {
+    struct sim_hop hop;
+    double weight; /* > 0 */
+};
+
 struct sim_path {
     struct sim_hop hops[SIM_HOPS_MAX]; /* no link twice in one direction */
+    const struct sim_crossing *crossings; /* NULL: `hops`, of weight 1; else instead of them, any number, lanes
+                                             in ascending order. Then one flow, and a group of its own */
     uint32_t hop_count;
     double cap_bytes_per_s; /* > 0: what one flow can do on an idle machine */
     uint32_t flow_limit;    /* at least 1 */
     uint32_t group;         /* paths of different groups are never one class */
 };
+
+static inline struct sim_crossing sim_path_crossing(const struct sim_path *path, uint32_t hop)
+{
+    return path->crossings ? path->crossings[hop] : (struct sim_crossing){path->hops[hop], 1};
+}
 
 /* One direction of a link. */
 static inline uint32_t sim_lane(const struct sim_link *links, const struct sim_hop *hop)
@@ -59,6 +72,11 @@ struct sim_outline_lane {
     enum sim_lane_role role;
 };
 
+struct sim_load {
+    uint32_t lane;
+    double weight;
+};
+
 struct sim_outline {
     const struct sim_link *links; /* borrowed, like paths */
     const struct sim_path *paths;
@@ -69,6 +87,8 @@ struct sim_outline {
     double *base_caps;            /* by path: the lowest of its cap and its own lanes */
     uint32_t *path_classes;       /* by path; classes are in the order of their first paths */
     uint32_t *class_paths;        /* by class: the first of its paths */
+    struct sim_load *scratch;     /* for two paths */
+    uint32_t longest;             /* hops of a path, at most */
 };
 
 /* Lives as long as `arena`. Errors: STATUS_NO_MEMORY. */
@@ -77,8 +97,8 @@ MUST_CHECK enum status sim_outline_create(struct arena *arena, const struct sim_
                                           uint32_t path_count, struct sim_outline *out,
                                           struct error *err);
 
-/* The lanes of a path that have this role, in ascending order; how many. */
+/* The lanes of a path that have this role, in ascending order; how many. Room for outline->longest. */
 uint32_t sim_outline_lanes(const struct sim_outline *outline, uint32_t path,
-                           enum sim_lane_role role, uint32_t out[SIM_HOPS_MAX]);
+                           enum sim_lane_role role, struct sim_load *out);
 
 #endif

@@ -33,8 +33,11 @@
  * Demands are summed anew from the few classes of a lane whenever one of them changes, rather than
  * kept up to date by differences: no drift, the state depends on the counts alone.
  *
- * Left out: bandwidths that fall with the number of flows (TCP), and flows with unequal weights;
- * PCIe and copy engines show neither.
+ * Weights. A collective (collective_flow.h) is one flow over all lanes that its messages cross, several at
+ * once on some: it takes its rate of a lane `weight` times over. Then what a lane's level is divided by is
+ * the sum of weights instead of the number of flows; all of the above holds as it stands.
+ *
+ * Left out: bandwidths that fall with the number of flows (TCP); PCIe and copy engines do not show it.
  *
  * Source: Bertsekas and Gallager, Data Networks, 2nd ed., sec. 6.5.2 (progressive filling); the lazy
  * re-rating of components as in SimGrid's maxmin solver.
@@ -67,10 +70,11 @@ static void join(struct sim_share *share, uint32_t class)
 static void sum_demand(const struct sim_share *share, struct lane *lane)
 {
     const uint32_t *classes = &share->lane_classes[lane->first_class];
+    const double *weights = &share->lane_weights[lane->first_class];
     lane->demand = 0;
     for (uint32_t i = 0; i < lane->class_count; i++) {
         const struct rate_class *class = &share->classes[classes[i]];
-        lane->demand += class->limit * class->flow_count;
+        lane->demand += class->limit * class->flow_count * weights[i];
     }
 }
 
@@ -116,6 +120,7 @@ static uint32_t begin_filling(struct sim_share *share)
         struct lane *lane = &share->lanes[share->component_lanes[i]];
         lane->left = lane->bytes_per_s;
         lane->unfixed = 0;
+        lane->unfixed_weight = 0;
     }
     for (uint32_t i = share->component_first; i < share->changed_count; i++) {
         struct rate_class *class = &share->classes[share->changed[i].class];
@@ -124,7 +129,9 @@ static uint32_t begin_filling(struct sim_share *share)
         unfixed++;
         for (uint32_t k = 0; k < class->lane_count; k++) {
             struct lane *lane = &share->lanes[share->class_lanes[class->first_lane + k]];
-            if (lane->mark == share->round) lane->unfixed += class->flow_count;
+            if (lane->mark != share->round) continue;
+            lane->unfixed += class->flow_count;
+            lane->unfixed_weight += class->flow_count * share->class_weights[class->first_lane + k];
         }
     }
     return unfixed;
@@ -137,8 +144,8 @@ static uint32_t lowest_lane(const struct sim_share *share, double *level)
     *level = INFINITY;
     for (uint32_t i = 0; i < share->component_lane_count; i++) {
         const struct lane *lane = &share->lanes[share->component_lanes[i]];
-        if (lane->unfixed == 0 || lane->left >= *level * lane->unfixed) continue;
-        *level = lane->left / lane->unfixed;
+        if (lane->unfixed == 0 || lane->left >= *level * lane->unfixed_weight) continue;
+        *level = lane->left / lane->unfixed_weight;
         lowest = share->component_lanes[i];
     }
     return lowest;
@@ -151,8 +158,10 @@ static void fix(struct sim_share *share, struct rate_class *class, double rate)
     for (uint32_t k = 0; k < class->lane_count; k++) {
         struct lane *lane = &share->lanes[share->class_lanes[class->first_lane + k]];
         if (lane->mark != share->round) continue;
-        lane->left -= rate * class->flow_count;
+        double weight = class->flow_count * share->class_weights[class->first_lane + k];
+        lane->left -= rate * weight;
         lane->unfixed -= class->flow_count;
+        lane->unfixed_weight -= weight;
     }
 }
 
@@ -222,10 +231,11 @@ static inline void note_private(struct sim_share *share, struct rate_class *clas
 static double sum_load(const struct sim_share *share, const struct lane *lane)
 {
     const uint32_t *classes = &share->lane_classes[lane->first_class];
+    const double *weights = &share->lane_weights[lane->first_class];
     double load = 0;
     for (uint32_t i = 0; i < lane->class_count; i++) {
         const struct rate_class *class = &share->classes[classes[i]];
-        if (class->flow_count > 0) load += class->rate * class->flow_count;
+        if (class->flow_count > 0) load += class->rate * class->flow_count * weights[i];
     }
     return load;
 }

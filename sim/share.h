@@ -7,7 +7,8 @@
  * faster. All flows of a path have the same rate then, and so have all flows of a *class*: the paths
  * that cross the same links which can ever limit them, under the same cap.
  *
- * A duplex link has its bandwidth in each direction, a simplex one in all.
+ * A duplex link has its bandwidth in each direction, a simplex one in all. A flow may take its rate of a lane
+ * several times over, or a part of it (struct sim_crossing); fair are then the rates, not what is taken.
  */
 #ifndef SPILLWAY_SIM_SHARE_H
 #define SPILLWAY_SIM_SHARE_H

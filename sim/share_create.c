@@ -24,7 +24,9 @@ static enum status share_allocate(struct arena *arena, const struct sim_outline 
     share->classes = sim_take(arena, o->class_count, sizeof *share->classes, &status, err);
     share->paths = sim_take(arena, o->path_count, sizeof *share->paths, &status, err);
     share->lane_classes = sim_take(arena, o->hop_count, sizeof(uint32_t), &status, err);
+    share->lane_weights = sim_take(arena, o->hop_count, sizeof(double), &status, err);
     share->class_lanes = sim_take(arena, o->hop_count, sizeof(uint32_t), &status, err);
+    share->class_weights = sim_take(arena, o->hop_count, sizeof(double), &status, err);
     share->private_lanes = sim_take(arena, o->hop_count, sizeof(uint32_t), &status, err);
     share->own_lanes = sim_take(arena, o->hop_count, sizeof(uint32_t), &status, err);
     share->touched = sim_take(arena, o->class_count, sizeof(uint32_t), &status, err);
@@ -38,10 +40,11 @@ static enum status share_allocate(struct arena *arena, const struct sim_outline 
 /* Which classes cross a lane, shared or not. */
 static void list_lane_classes(struct sim_share *share, const struct sim_outline *o)
 {
-    uint32_t lanes[SIM_HOPS_MAX], used = 0;
+    struct sim_load *lanes = o->scratch;
+    uint32_t used = 0;
     for (uint32_t c = 0; c < o->class_count; c++) {
         uint32_t count = sim_outline_lanes(o, o->class_paths[c], SIM_LANE_SHARED, lanes);
-        for (uint32_t i = 0; i < count; i++) share->lanes[lanes[i]].class_count++;
+        for (uint32_t i = 0; i < count; i++) share->lanes[lanes[i].lane].class_count++;
     }
     for (uint32_t l = 0; l < share->lane_count; l++) {
         struct lane *lane = &share->lanes[l];
@@ -53,18 +56,21 @@ static void list_lane_classes(struct sim_share *share, const struct sim_outline 
     for (uint32_t c = 0; c < o->class_count; c++) {
         uint32_t count = sim_outline_lanes(o, o->class_paths[c], SIM_LANE_SHARED, lanes);
         for (uint32_t i = 0; i < count; i++) {
-            struct lane *lane = &share->lanes[lanes[i]];
+            struct lane *lane = &share->lanes[lanes[i].lane];
+            share->lane_weights[lane->first_class + lane->class_count] = lanes[i].weight;
             share->lane_classes[lane->first_class + lane->class_count++] = c;
         }
     }
 }
 
-/* Each class's lanes: those that it shares, and its trunks. */
+/* Each class's lanes: those that it shares, and its trunks, which classes with weights have none of: their
+ * one flow has such a lane to itself (outline.h). */
 static void fill_classes(struct sim_share *share, const struct sim_outline *o)
 {
     uint32_t shared = 0, private = 0;
     for (uint32_t c = 0; c < o->class_count; c++) {
-        uint32_t path = o->class_paths[c], lanes[SIM_HOPS_MAX];
+        uint32_t path = o->class_paths[c];
+        struct sim_load *lanes = o->scratch;
         uint32_t count = sim_outline_lanes(o, path, SIM_LANE_SHARED, lanes);
         struct rate_class *class = &share->classes[c];
         class->base_cap = class->cap = class->limit = class->rate = o->base_caps[path];
@@ -72,15 +78,20 @@ static void fill_classes(struct sim_share *share, const struct sim_outline *o)
         class->star = NO_LANE;
         class->first_lane = shared;
         class->first_private = private;
-        for (uint32_t i = 0; i < count; i++)
-            if (share->lanes[lanes[i]].class_count > 1)
-                share->class_lanes[shared++] = lanes[i];
-            else
-                class->trunk = fmin(class->trunk, share->lanes[lanes[i]].bytes_per_s);
-        for (uint32_t i = 0; i < count; i++)
-            if (share->lanes[lanes[i]].class_count == 1 &&
-                class->trunk >= share->lanes[lanes[i]].bytes_per_s * SIM_FULL)
-                share->private_lanes[private++] = lanes[i];
+        for (uint32_t i = 0; i < count; i++) {
+            const struct lane *lane = &share->lanes[lanes[i].lane];
+            if (lane->class_count == 1) {
+                class->trunk = fmin(class->trunk, lane->bytes_per_s);
+                continue;
+            }
+            share->class_weights[shared] = lanes[i].weight;
+            share->class_lanes[shared++] = lanes[i].lane;
+        }
+        for (uint32_t i = 0; i < count; i++) {
+            const struct lane *lane = &share->lanes[lanes[i].lane];
+            if (lane->class_count == 1 && class->trunk >= lane->bytes_per_s * SIM_FULL)
+                share->private_lanes[private++] = lanes[i].lane;
+        }
         class->trunk_full = class->trunk * SIM_FULL;
         class->lane_count = shared - class->first_lane;
         class->private_count = private - class->first_private;
@@ -109,13 +120,13 @@ static void fill_paths(struct sim_share *share, const struct sim_outline *o)
 {
     uint32_t used = 0;
     for (uint32_t p = 0; p < o->path_count; p++) {
-        uint32_t lanes[SIM_HOPS_MAX];
+        struct sim_load *lanes = o->scratch;
         uint32_t count = sim_outline_lanes(o, p, SIM_LANE_OWN, lanes);
         share->paths[p].class = o->path_classes[p];
         share->paths[p].first_own = used;
         for (uint32_t i = 0; i < count; i++)
-            if (o->base_caps[p] >= o->lanes[lanes[i]].bytes_per_s * SIM_FULL)
-                share->own_lanes[used++] = lanes[i];
+            if (o->base_caps[p] * lanes[i].weight >= o->lanes[lanes[i].lane].bytes_per_s * SIM_FULL)
+                share->own_lanes[used++] = lanes[i].lane;
         share->paths[p].own_count = used - share->paths[p].first_own;
     }
 }

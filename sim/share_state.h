@@ -12,7 +12,8 @@ struct lane {
     double left;       /* while filling */
     uint64_t mark;     /* == share->round: in the component at hand */
     uint64_t summed;   /* == share->round: `full` is up to date */
-    uint32_t unfixed;  /* flows, while filling */
+    uint32_t unfixed;  /* flows, while filling ... */
+    double unfixed_weight; /* ... and their weights together */
     uint32_t first_class, class_count; /* in share->lane_classes */
     bool contended;    /* when last rated */
     bool full;         /* likewise */
@@ -45,8 +46,10 @@ struct sim_share {
     struct lane *lanes;         /* 2 per link */
     struct rate_class *classes;
     struct path_lanes *paths;
-    uint32_t *lane_classes;     /* which classes cross a lane */
-    uint32_t *class_lanes;      /* which lanes a class shares with others */
+    uint32_t *lane_classes;     /* which classes cross a lane ... */
+    double *lane_weights;       /* ... with which weight */
+    uint32_t *class_lanes;      /* which lanes a class shares with others ... */
+    double *class_weights;      /* ... and its weight there */
     uint32_t *private_lanes;    /* those of a class alone that can be full */
     uint32_t *own_lanes;        /* those of a path with one flow that can be full */
     uint32_t *touched;          /* classes changed since the last solve */

@@ -33,11 +33,19 @@ void sim_test_assert_close(double a, double b, double scale, const char *what, c
 
 /* --- the slow solver ------------------------------------------------------------------------ */
 
+double sim_test_weight(const struct sim_link *links, const struct sim_path *path, uint32_t lane)
+{
+    double weight = 0;
+    for (uint32_t h = 0; h < path->hop_count; h++) {
+        const struct sim_hop *hop = path->crossings ? &path->crossings[h].hop : &path->hops[h];
+        if (sim_lane(links, hop) == lane) weight += path->crossings ? path->crossings[h].weight : 1;
+    }
+    return weight;
+}
+
 bool sim_test_crosses(const struct sim_link *links, const struct sim_path *path, uint32_t lane)
 {
-    for (uint32_t h = 0; h < path->hop_count; h++)
-        if (sim_lane(links, &path->hops[h]) == lane) return true;
-    return false;
+    return sim_test_weight(links, path, lane) > 0;
 }
 
 double sim_test_load(const struct sim_link *links, const struct sim_test_flow *flows,
@@ -45,7 +53,7 @@ double sim_test_load(const struct sim_link *links, const struct sim_test_flow *f
 {
     double load = 0;
     for (uint32_t f = 0; f < count; f++)
-        if (sim_test_crosses(links, flows[f].path, lane)) load += flows[f].rate;
+        load += flows[f].rate * sim_test_weight(links, flows[f].path, lane);
     return load;
 }
 
@@ -56,10 +64,10 @@ static double largest_step(const struct sim_link *links, uint32_t link_count,
     for (uint32_t f = 0; f < count; f++)
         if (!flows[f].frozen) step = fmin(step, flows[f].cap - flows[f].rate);
     for (uint32_t lane = 0; lane < 2 * link_count; lane++) {
-        uint32_t rising = 0;
+        double rising = 0;
         for (uint32_t f = 0; f < count; f++)
-            rising += !flows[f].frozen && sim_test_crosses(links, flows[f].path, lane);
-        if (rising == 0) continue;
+            if (!flows[f].frozen) rising += sim_test_weight(links, flows[f].path, lane);
+        if (!(rising > 0)) continue;
         double left = links[lane / 2].bytes_per_s - sim_test_load(links, flows, count, lane);
         step = fmin(step, left / rising);
     }

@@ -36,6 +36,7 @@ struct sim_test_flow {
 };
 
 bool sim_test_crosses(const struct sim_link *links, const struct sim_path *path, uint32_t lane);
+double sim_test_weight(const struct sim_link *links, const struct sim_path *path, uint32_t lane);
 double sim_test_load(const struct sim_link *links, const struct sim_test_flow *flows,
                      uint32_t count, uint32_t lane);
 

@@ -24,6 +24,7 @@ struct graph {
     uint32_t link_count;
     struct sim_path paths[PATH_LIMIT];
     uint32_t path_count;
+    struct sim_crossing crossings[PATH_LIMIT][2 * LINK_LIMIT]; /* of paths with weights */
     double caps[PATH_LIMIT];      /* in force, not above the path's own */
     uint32_t flows[PATH_LIMIT];   /* under way */
 };
@@ -179,6 +180,22 @@ static void random_path(struct sim_test_random *random, const struct graph *g,
     path->group = sim_test_below(random, 4) == 0 ? sim_test_below(random, 3) : SIM_NO_GROUP;
 }
 
+/* A collective's: one flow over many lanes, some of which it takes several times over. */
+static void random_weighted_path(struct sim_test_random *random, struct graph *g)
+{
+    static const double weights[] = {1, 1, 2, 7, 2.385, 0.4375};
+    uint32_t p = g->path_count++;
+    g->paths[p] = (struct sim_path){.crossings = g->crossings[p],
+                                    .cap_bytes_per_s = sim_test_between(random, 1e9, 30e9),
+                                    .flow_limit = 1,
+                                    .group = 1000 + p};
+    for (uint32_t lane = 0; lane < 2 * g->link_count; lane++) {
+        if (sim_test_below(random, 2) == 0 || (lane % 2 == 1 && !g->links[lane / 2].duplex)) continue;
+        g->crossings[p][g->paths[p].hop_count++] =
+            (struct sim_crossing){{lane / 2, lane % 2}, weights[sim_test_below(random, 6)]};
+    }
+}
+
 /* A tree: device links below switches below one bus; the shape of real machines. */
 static void random_tree(struct sim_test_random *random, struct graph *g)
 {
@@ -217,6 +234,7 @@ static void random_graph(struct sim_test_random *random, struct graph *g)
         g->path_count = 1 + sim_test_below(random, 14);
         for (uint32_t p = 0; p < g->path_count; p++) random_path(random, g, &g->paths[p]);
     }
+    for (uint32_t weighted = sim_test_below(random, 4); weighted > 0; weighted--) random_weighted_path(random, g);
     for (uint32_t p = 0; p < g->path_count; p++) g->caps[p] = g->paths[p].cap_bytes_per_s;
 }
 
@@ -228,6 +246,41 @@ static void change_cap(struct sim_test_random *random, struct graph *g, struct s
     sim_share_set_cap(share, class, cap);
     for (uint32_t p = 0; p < g->path_count; p++)
         if (sim_share_class(share, p) == class) g->caps[p] = fmin(cap, g->paths[p].cap_bytes_per_s);
+}
+
+/*
+ * Weights by hand. Two lanes of 12: w takes its rate once of A and four times of B, x and y cross A and z
+ * crosses B. Levels: A 12/3 = 4, B 12/(4 + 1) = 2.4, so w = z = 2.4, and x = y = (12 - 2.4) / 2 = 4.8. Without z
+ * w gets 12/4 = 3 and x and y 4.5; with a cap of 0.5 on w, z has 12 - 2 = 10.
+ */
+static void test_weights(void **state)
+{
+    (void)state;
+    const struct sim_crossing crossings[] = {{{0, 0}, 1}, {{1, 1}, 4}};
+    struct graph g = {.links = {{12e9, true}, {12e9, true}}, .link_count = 2, .path_count = 3};
+    const struct sim_path plain = {.hop_count = 1, .cap_bytes_per_s = 50e9, .flow_limit = 2, .group = SIM_NO_GROUP};
+    g.paths[0] = (struct sim_path){.crossings = crossings, .hop_count = 2, .cap_bytes_per_s = 50e9,
+                                   .flow_limit = 1, .group = 7};
+    g.paths[1] = g.paths[2] = plain;
+    g.paths[1].hops[0] = (struct sim_hop){0, 0};
+    g.paths[2].hops[0] = (struct sim_hop){1, 1};
+    struct sim_share *share = share_of(&g);
+    for (uint32_t p = 0; p < 3; p++) add(share, p);
+    add(share, 1);
+    solve(share);
+    SIM_ASSERT_CLOSE(rate(share, 0), 2.4e9);
+    SIM_ASSERT_CLOSE(rate(share, 1), 4.8e9);
+    SIM_ASSERT_CLOSE(rate(share, 2), 2.4e9);
+    drop(share, 2);
+    solve(share);
+    SIM_ASSERT_CLOSE(rate(share, 0), 3e9);
+    SIM_ASSERT_CLOSE(rate(share, 1), 4.5e9);
+    add(share, 2);
+    sim_share_set_cap(share, sim_share_class(share, 0), 0.5e9);
+    solve(share);
+    SIM_ASSERT_CLOSE(rate(share, 0), 0.5e9);
+    SIM_ASSERT_CLOSE(rate(share, 2), 10e9);
+    arena_release(&arena);
 }
 
 static void test_random_graphs(void **state)
@@ -396,6 +449,7 @@ int main(void)
         cmocka_unit_test_teardown(test_flows_over_two_links, release_arena),
         cmocka_unit_test_teardown(test_sixteen_devices_behind_a_bridge, release_arena),
         cmocka_unit_test_teardown(test_a_wide_bus_connects_nobody, release_arena),
+        cmocka_unit_test_teardown(test_weights, release_arena),
         cmocka_unit_test_teardown(test_random_graphs, release_arena),
     };
     return cmocka_run_group_tests_name("sim/share.h", tests, NULL, NULL);
