@@ -87,6 +87,34 @@ struct collective_cost {
 
 bool collective_has(enum collective_kind kind, enum collective_algorithm algorithm);
 
+/* Which messages of a group travel at the same time (models/collective_group.h: over which links). */
+enum collective_way {
+    COLLECTIVE_INSIDE,  /* each member to the next one of its node */
+    COLLECTIVE_BETWEEN, /* each member to the one at its place in the next node */
+    COLLECTIVE_AROUND,  /* a ring through all members: inside, and from each node's last to the next one's first */
+    COLLECTIVE_SPREAD,  /* each member to others all over the group: inside and between */
+    COLLECTIVE_ONE,     /* a single message */
+    COLLECTIVE_WAY_COUNT
+};
+
+/* Steps on one way. */
+struct collective_part {
+    enum collective_way way;
+    uint64_t steps;
+    double sent_bytes; /* by the member that sends most */
+    double seconds;
+    double transfer_s; /* of these: as if messages had no latency */
+};
+enum { COLLECTIVE_PARTS_MAX = 3 };
+
+/* What it consists of, one part after the other; how many parts. Their sum is collective_cost(). */
+uint32_t collective_parts(enum collective_kind kind, enum collective_algorithm algorithm,
+                          const struct collective_group *group, uint64_t bytes,
+                          struct collective_part parts[COLLECTIVE_PARTS_MAX]);
+
+/* What each member that sends on that way does, of large messages. At least one level has 2 members. */
+double collective_way_bytes_per_s(const struct collective_group *group, enum collective_way way);
+
 /*
  * The cost of one that collective_has(). Algorithms other than hierarchical, in a group of several
  * nodes, take the slower of both levels for each step: some member is always on it. In rings and trees that is

@@ -12,6 +12,7 @@
 #include "models/collective_group.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "models/cost.h"
 #include "models/try.h"
@@ -21,11 +22,12 @@ enum step { STEP_INNER, STEP_OUTER, STEP_ALONE };
 enum status collective_finder_init(struct arena *arena, const struct hardware *hardware,
                                    struct collective_finder *out, struct error *err)
 {
-    void *flows, *scratch;
+    void *flows, *messages, *scratch;
     size_t devices = hardware->device_count;
     TRY(arena_array(arena, 2 * (size_t)hardware->link_count, sizeof *out->flows, &flows, err));
+    TRY(arena_array(arena, 2 * (size_t)hardware->link_count, sizeof *out->messages, &messages, err));
     TRY(arena_array(arena, 3 * devices, sizeof *out->order, &scratch, err));
-    *out = (struct collective_finder){.hardware = hardware, .flows = flows, .order = scratch};
+    *out = (struct collective_finder){.hardware = hardware, .flows = flows, .messages = messages, .order = scratch};
     out->nodes = out->order + devices;
     out->counts = out->nodes + devices;
     return STATUS_OK;
@@ -138,6 +140,42 @@ static bool connected(const struct collective_finder *f, const uint32_t *order, 
     return true;
 }
 
+/* --- lanes of a way ------------------------------------------------------------------------- */
+
+struct collecting {
+    const struct collective_finder *finder;
+    const struct collective_group *group;
+    struct collective_lane *lanes; /* those with messages, so far */
+    uint32_t count;
+    bool more_of_two;
+};
+
+/* What has been counted on a lane becomes messages, once. */
+static void take_count(struct collecting *c, uint32_t link, uint32_t lane, double share)
+{
+    uint32_t *flows = &c->finder->flows[lane];
+    double *messages = &c->finder->messages[lane], more = *flows * share;
+    *flows = 0;
+    if (!(more > 0)) return;
+    if (!(*messages > 0)) c->lanes[c->count++] = (struct collective_lane){.link = link, .direction = lane % 2};
+    *messages = c->more_of_two ? fmax(*messages, more) : *messages + more;
+}
+
+/* Those of a step of the first `senders` members; a lane counts a share of each. */
+static void collect(struct collecting *c, enum step step, uint32_t senders, double share)
+{
+    const struct collective_finder *f = c->finder;
+    uint32_t from, to;
+    for (uint32_t i = 0; i < senders; i++)
+        if (message(c->group, step, i, &from, &to)) count_message(f, f->order[from], f->order[to], 1);
+    for (uint32_t i = 0; i < senders; i++) {
+        if (!message(c->group, step, i, &from, &to)) continue;
+        const struct p2p_route route = hardware_p2p_route(f->hardware, f->order[from], f->order[to]);
+        for (uint32_t h = 0; h < route.up_count + route.down_count; h++)
+            take_count(c, route.links[h], lane(f->hardware, &route, h), share);
+    }
+}
+
 /* --- public --------------------------------------------------------------------------------- */
 
 bool collective_groups_find(const struct collective_finder *f, const uint32_t *devices, uint32_t members,
@@ -163,10 +201,46 @@ bool collective_groups_find(const struct collective_finder *f, const uint32_t *d
     return true;
 }
 
+static int compare_lanes(const void *left, const void *right)
+{
+    const struct collective_lane *a = left, *b = right;
+    uint32_t lane_a = 2 * a->link + a->direction, lane_b = 2 * b->link + b->direction;
+    return lane_a < lane_b ? -1 : lane_a > lane_b;
+}
+
+uint32_t collective_group_lanes(const struct collective_finder *f, const uint32_t *devices, uint32_t members,
+                                enum collective_way way, struct collective_lane *lanes)
+{
+    const uint32_t nodes = arrange(f, devices, members, f->order), locals = members / nodes;
+    struct collective_group group = {.inner = {.members = locals}, .outer = {.members = nodes}};
+    double inside = way == COLLECTIVE_SPREAD ? (locals - 1.0) / (members - 1.0) : 1;
+    double between = way == COLLECTIVE_SPREAD ? (double)(members - locals) / (members - 1.0) : 1;
+    struct collecting c = {.finder = f, .group = &group, .lanes = lanes, .more_of_two = way == COLLECTIVE_AROUND};
+    if (way == COLLECTIVE_ONE) {
+        collect(&c, nodes > 1 ? STEP_OUTER : STEP_INNER, 1, 1);
+    } else {
+        if (way != COLLECTIVE_BETWEEN) collect(&c, STEP_INNER, members, inside);
+        if (way == COLLECTIVE_AROUND) collect(&c, STEP_ALONE, members, between);
+        else if (way != COLLECTIVE_INSIDE) collect(&c, STEP_OUTER, members, between);
+    }
+    for (uint32_t i = 0; i < c.count; i++) {
+        double *messages = &f->messages[2 * lanes[i].link + lanes[i].direction];
+        lanes[i].messages = *messages;
+        *messages = 0;
+    }
+    qsort(lanes, c.count, sizeof *lanes, compare_lanes);
+    return c.count;
+}
+
+enum collective_algorithm collective_algorithm_of(enum collective_kind kind, enum collective_algorithm forced,
+                                                  const struct collective_group *group, uint64_t bytes)
+{
+    if (forced != COLLECTIVE_ALGORITHM_COUNT && collective_has(kind, forced)) return forced;
+    return collective_choose(kind, group, bytes);
+}
+
 double collective_seconds(enum collective_kind kind, enum collective_algorithm forced,
                           const struct collective_group *group, uint64_t bytes)
 {
-    if (forced == COLLECTIVE_ALGORITHM_COUNT || !collective_has(kind, forced))
-        forced = collective_choose(kind, group, bytes);
-    return collective_cost(kind, forced, group, bytes).seconds;
+    return collective_cost(kind, collective_algorithm_of(kind, forced, group, bytes), group, bytes).seconds;
 }

@@ -19,6 +19,7 @@
 struct collective_finder {
     const struct hardware *hardware;
     uint32_t *flows; /* per direction of a link; 0 between calls */
+    double *messages; /* likewise */
     uint32_t *order, *nodes, *counts; /* scratch, an entry per device */
 };
 
@@ -35,8 +36,28 @@ MUST_CHECK bool collective_groups_find(const struct collective_finder *finder, c
                                        uint32_t members, uint32_t count, struct collective_group *groups,
                                        uint32_t lacking[2]);
 
-/* Seconds of one by the algorithm `forced`, or where it does not do such (or is
- * COLLECTIVE_ALGORITHM_COUNT) by the fastest, see collective_choose(). */
+/* A direction of a link (0 towards devices, 1 away from them; 0 where both are one) that a way's messages cross,
+ * and how many at once, for each that a member sends. */
+struct collective_lane {
+    uint32_t link, direction;
+    double messages;
+};
+
+/*
+ * What the messages of a group cross, in ascending order; how many lanes. `members` devices with a way for each
+ * message; `lanes` has room for 2 link_count. Ways that go inside and between: around, a lane has the more of
+ * the two, for a step lasts as long as the slower; spread, of members that send equally much to all others each
+ * has its part of the messages.
+ */
+uint32_t collective_group_lanes(const struct collective_finder *finder, const uint32_t *devices,
+                                uint32_t members, enum collective_way way, struct collective_lane *lanes);
+
+/* The algorithm `forced`, or where it does not do such (or is COLLECTIVE_ALGORITHM_COUNT) the fastest, see
+ * collective_choose(). */
+enum collective_algorithm collective_algorithm_of(enum collective_kind kind, enum collective_algorithm forced,
+                                                  const struct collective_group *group, uint64_t bytes);
+
+/* Seconds of one by that algorithm. */
 double collective_seconds(enum collective_kind kind, enum collective_algorithm forced,
                           const struct collective_group *group, uint64_t bytes);
 
