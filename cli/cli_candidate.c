@@ -30,7 +30,7 @@ enum status cli_candidate_make(const struct cli_source *source,
     if (status == STATUS_OK) status = planner_plan(&hardware, &jobs, options, &out->plan, err);
     hardware_release(&hardware);
     job_set_release(&jobs);
-    if (status == STATUS_OK) status = cli_predict(&out->plan, NULL, 0, &out->prediction, err);
+    if (status == STATUS_OK) status = cli_predict(&out->plan, NULL, NULL, &out->prediction, err);
     return status;
 }
 

@@ -157,13 +157,16 @@ static void show_progress(void *context, double done, double total)
 }
 
 enum status cli_predict(const struct plan *plan, const struct hardware *hardware,
-                        uint32_t how, struct cli_prediction *out, struct error *err)
+                        const struct cli_predict_options *how, struct cli_prediction *out, struct error *err)
 {
     struct progress progress;
+    const struct cli_predict_options off = {.spans = false};
+    if (!how) how = &off;
     struct sim_options options = {
         .hardware = hardware,
-        .record_spans = how & PREDICT_SPANS,
-        .no_fold = how & PREDICT_EVERY_DEVICE,
+        .collectives = how->collectives,
+        .record_spans = how->spans,
+        .no_fold = how->every_device,
         .on_progress = show_progress,
         .context = &progress,
     };

@@ -17,19 +17,19 @@ struct cli_prediction {
                                 figure for it */
 };
 
-/* How to simulate. */
-enum {
-    PREDICT_SPANS = 1,       /* the trace has every operation */
-    PREDICT_EVERY_DEVICE = 2 /* also those that do what another one does */
+struct cli_predict_options {
+    enum sim_collectives_by collectives;
+    bool spans;        /* the trace has every operation */
+    bool every_device; /* simulate also those that do what another one does */
 };
 
 /*
- * Simulate `plan` on `hardware` (NULL: its own), with a progress bar when it takes longer than a
+ * Simulate `plan` on `hardware` (NULL: its own), `how` (NULL: all off), with a progress bar when it takes longer than a
  * second, and check the outcome. Zeroed struct in; release it also after an error.
  * Errors: those of sim_run(); STATUS_CHECK when a figure is past 100 % of a physical peak.
  */
 MUST_CHECK enum status cli_predict(const struct plan *plan, const struct hardware *hardware,
-                                   uint32_t how, struct cli_prediction *out, struct error *err);
+                                   const struct cli_predict_options *how, struct cli_prediction *out, struct error *err);
 void cli_prediction_release(struct cli_prediction *prediction);
 
 /* The fastest matrix product among the measured points of a profile, of whatever shape; 0: none. */

@@ -13,6 +13,7 @@ struct cli_simulate_request {
     struct cli_machine machine;    /* without a name: that of the plan or the instance */
     struct cli_parallel parallel;  /* jobs that are spread */
     struct cli_failures failures;
+    size_t collectives;            /* enum sim_collectives_by */
     bool no_fold;
     bool chakra;                   /* path is the prefix of execution traces */
 };

@@ -214,7 +214,7 @@ static enum status run_plan_file(struct cli *cli, struct cli_run_report *report,
 {
     struct cli_prediction prediction = {0};
     char result_path[CLI_PATH_BYTES];
-    enum status status = cli_predict(report->plan, NULL, 0, &prediction, err);
+    enum status status = cli_predict(report->plan, NULL, NULL, &prediction, err);
     report->prediction = &prediction;
     if (status == STATUS_OK) status = cli_child_file(result_path, err);
     if (status == STATUS_OK) {

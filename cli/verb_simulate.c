@@ -22,6 +22,7 @@ struct report {
     const struct plan *plan;
     const struct hardware *hardware;
     const struct cli_prediction *prediction;
+    enum sim_collectives_by collectives;
     struct cli_simulated simulated;
     const struct cli_survival *survival; /* NULL: nothing fails */
 };
@@ -45,6 +46,11 @@ static void print_times(FILE *out, const struct report *report)
                     quantity_text(prediction->peak_flops_per_s, DIMENSION_FLOP_PER_S, other));
         fputs(" (recomputation not counted)\n", out);
     }
+    if (result->collective_paths > 0)
+        fprintf(out, "collectives share links with what else crosses them%s\n",
+                report->collectives == SIM_COLLECTIVES_AUTO ? "; alone on their links they take closed forms" : "");
+    else if (report->collectives != SIM_COLLECTIVES_CLOSED)
+        fputs("collectives take closed forms: nothing else crosses their links\n", out);
     cli_simulated_end(out, &report->simulated);
 }
 
@@ -91,6 +97,8 @@ static enum status print_json(struct cli *cli, const struct report *report, stru
     json_out_double(json, "compute_utilisation", prediction->compute_share);
     json_out_double(json, "model_flops", prediction->model_flops);
     json_out_string(json, "binds", result->binds);
+    if (report->collectives != SIM_COLLECTIVES_CLOSED)
+        json_out_bool(json, "collectives_share_links", result->collective_paths > 0);
     cli_trace_jobs_json(json, &prediction->trace);
     cli_trace_places_json(json, &prediction->trace);
     cli_simulated_json(json, &report->simulated);
@@ -148,6 +156,7 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
                             .trace_path = request->trace_path,
                             .plan = &plan,
                             .prediction = &prediction,
+                            .collectives = (enum sim_collectives_by)request->collectives,
                             .hardware = other ? &hardware : &plan.hardware};
     report.simulated = (struct cli_simulated){
         .hardware = report.hardware, .result = &prediction.result, .trace = &prediction.trace};
@@ -156,8 +165,9 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
         status = fit_machine(&request->machine, &plan, &hardware, err);
     if (status == STATUS_OK)
         status = cli_predict(&plan, other ? &hardware : NULL,
-                             (report.trace_path ? PREDICT_SPANS : 0) |
-                                 (request->no_fold ? PREDICT_EVERY_DEVICE : 0),
+                             &(struct cli_predict_options){.spans = report.trace_path != NULL,
+                                                           .every_device = request->no_fold,
+                                                           .collectives = report.collectives},
                              &prediction, err);
     if (status == STATUS_OK && request->failures.path) {
         status = cli_failures_run(&request->failures, plan.hardware.device_count, prediction.result.makespan_s,
@@ -201,6 +211,8 @@ static enum status check_request(const struct cli_simulate_request *request, boo
     if (live && spread)
         return error_set(err, STATUS_BAD_INPUT, "--parallel, --schedule and --recompute spread jobs, and "
                          "--dispatch live asks a policy about an instance");
+    if (live && request->collectives != SIM_COLLECTIVES_CLOSED)
+        return error_set(err, STATUS_BAD_INPUT, "--collectives is for plans: an instance has none");
     if (live && !request->policy)
         return error_set(err, STATUS_BAD_INPUT, "--dispatch live asks a policy (--policy), which is missing");
     if (!live && request->policy)
@@ -237,6 +249,8 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
         OPTION_U64("runs", 0, "N", 1, 1000000, &request.failures.runs, "with failures by chance, default 200"),
         OPTION_FLAG("chakra", 0, &request.chakra,
                     "FILE is the prefix of Chakra execution traces, FILE.0.et and on"),
+        OPTION_CHOICE("collectives", 0, "HOW", sim_collectives_by_names, &request.collectives,
+                      "closed: by formula; flows: sharing links with all else; auto: flows where they meet any"),
         OPTION_FLAG("no-fold", 0, &request.no_fold,
                     "simulate every device, also those that do what another does"),
         CLI_COMMON_OPTIONS(cli),

@@ -7,7 +7,6 @@
 
 #include <inttypes.h>
 
-#include "models/collective_group.h"
 #include "planner/plan_gang.h"
 #include "sim/take.h"
 
@@ -16,6 +15,7 @@ enum { AXES_SETS = 1 << AXIS_COUNT };
 struct sim_collectives {
     const struct plan *plan;
     struct collective_group *groups;
+    uint32_t group_count;
     uint32_t sets_used;           /* by operations: bit s is the set s of axes */
     uint32_t (*first)[AXES_SETS]; /* per gang: the first group of a set of axes */
 };
@@ -28,14 +28,21 @@ static uint32_t find_sets_used(const struct plan *plan)
     return used;
 }
 
+void sim_collectives_devices(const struct plan *plan, uint32_t gang, uint32_t axes, uint32_t *devices)
+{
+    const struct plan_gang *of = &plan->gangs[gang];
+    plan_gang_order(of, axes, devices);
+    for (uint32_t i = 0; i < plan_gang_size(of); i++) devices[i] = plan->gang_devices[of->first + devices[i]];
+}
+
 /* All groups of a gang along these axes. */
 static enum status fill_groups(const struct sim_collectives *c, const struct collective_finder *finder,
-                               const struct plan_gang *gang, uint32_t axes, uint32_t *scratch,
+                               uint32_t gang, uint32_t axes, uint32_t *scratch,
                                struct collective_group *groups, struct error *err)
 {
-    uint32_t size = plan_gang_size(gang), joined = plan_gang_group_size(gang, axes), lacking[2];
-    plan_gang_order(gang, axes, scratch);
-    for (uint32_t i = 0; i < size; i++) scratch[i] = c->plan->gang_devices[gang->first + scratch[i]];
+    const struct plan_gang *of = &c->plan->gangs[gang];
+    uint32_t size = plan_gang_size(of), joined = plan_gang_group_size(of, axes), lacking[2];
+    sim_collectives_devices(c->plan, gang, axes, scratch);
     if (collective_groups_find(finder, scratch, joined, size / joined, groups, lacking)) return STATUS_OK;
     return error_set(err, STATUS_BAD_INPUT,
                      "machine '%s' has no direct link from device %" PRIu32 " to device %" PRIu32
@@ -63,16 +70,27 @@ enum status sim_collectives_create(struct arena *arena, const struct plan *plan,
             c->first[g][axes] = groups;
             groups += plan_gang_size(&plan->gangs[g]) / plan_gang_group_size(&plan->gangs[g], axes);
         }
+    c->group_count = groups;
     if (status == STATUS_OK) c->groups = sim_take(arena, groups, sizeof *c->groups, &status, err);
     if (status == STATUS_OK) status = collective_finder_init(&scratch, hardware, &finder, err);
     for (uint32_t g = 0; status == STATUS_OK && g < plan->gang_count; g++)
         for (uint32_t axes = 1; axes < AXES_SETS && status == STATUS_OK; axes++)
             if (used & 1u << axes)
-                status = fill_groups(c, &finder, &plan->gangs[g], axes, devices,
+                status = fill_groups(c, &finder, g, axes, devices,
                                      c->groups + c->first[g][axes], err);
     arena_release(&scratch);
     *out = c;
     return status;
+}
+
+uint32_t sim_collectives_group_count(const struct sim_collectives *c)
+{
+    return c->group_count;
+}
+
+const struct collective_group *sim_collectives_at(const struct sim_collectives *c, uint32_t group)
+{
+    return &c->groups[group];
 }
 
 uint32_t sim_collectives_group(const struct sim_collectives *c, uint32_t gang, uint32_t axes,
@@ -105,9 +123,16 @@ bool sim_collectives_alike(const struct sim_collectives *c, uint32_t gang)
     return true;
 }
 
+enum collective_algorithm sim_collectives_algorithm(const struct sim_collectives *c, uint32_t group,
+                                                    uint32_t job, const struct plan_op *op)
+{
+    return collective_algorithm_of(op->collective, parallel_algorithm(&c->plan->jobs.jobs[job].parallel),
+                                   &c->groups[group], op->bytes);
+}
+
 double sim_collectives_s(const struct sim_collectives *c, uint32_t group, uint32_t job,
                          const struct plan_op *op)
 {
-    enum collective_algorithm forced = parallel_algorithm(&c->plan->jobs.jobs[job].parallel);
-    return op->rounds * collective_seconds(op->collective, forced, &c->groups[group], op->bytes);
+    enum collective_algorithm algorithm = sim_collectives_algorithm(c, group, job, op);
+    return op->rounds * collective_cost(op->collective, algorithm, &c->groups[group], op->bytes).seconds;
 }

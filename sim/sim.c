@@ -33,6 +33,9 @@
  * A copy between two devices goes over the links of their direct route, with a path and a latency of
  * its own for each pair of devices that the plan has such copies between.
  *
+ * A collective is one operation on several streams, and the first of them has its events: one where it takes
+ * its closed form, else a latency and a flow for each of its parts (sim/collective_flow.h).
+ *
  * A copy that costs less than the latency is all latency. A computation takes the seconds that
  * models/cost.h says, or is slowed by sim/interference.h where hardware has figures for that.
  * Reading a batch costs nothing.
@@ -63,20 +66,18 @@ enum { PROGRESS_OPERATIONS = 1 << 17 };
 static void begin_flow(struct sim *sim, struct stream *stream)
 {
     uint64_t number = sim_window_number(&sim->window, stream->running);
-    const struct sim_op *op = sim_window_op(&sim->window, stream->running);
     stream->state = STREAM_RUNNING;
-    sim_flows_begin(sim->flows, stream->path, stream->volume, sim->plan->ops[op->op].bytes,
-                    sim_order(EVENT_END, number), sim->now_s);
+    sim_flows_begin(sim->flows, stream->path, stream->volume, stream->bytes, sim_order(EVENT_END, number),
+                    sim->now_s);
     sim->flows_changed = true;
-    if (!stream->slowed) return;
+    if (!stream->slowed || stream->path >= sim->first_joint_path) return;
     sim_interference_copies_changed(sim->interference, stream->device);
     sim->slowing_changed = true;
 }
 
-static void start_copy(struct sim *sim, struct stream *stream, uint32_t owner, double alone_s)
+/* Of the stream's bytes and volume, once the latency is over. */
+static void start_flow(struct sim *sim, struct stream *stream, uint32_t owner, double latency_s)
 {
-    double latency_s = stream->latency_s < alone_s ? stream->latency_s : alone_s;
-    stream->volume = (alone_s - latency_s) * stream->rate;
     if (latency_s > 0) {
         stream->state = STREAM_IN_LATENCY;
         uint64_t number = sim_window_number(&sim->window, stream->running);
@@ -84,6 +85,14 @@ static void start_copy(struct sim *sim, struct stream *stream, uint32_t owner, d
     } else {
         begin_flow(sim, stream);
     }
+}
+
+static void start_copy(struct sim *sim, struct stream *stream, uint32_t owner, double alone_s, uint64_t bytes)
+{
+    double latency_s = stream->latency_s < alone_s ? stream->latency_s : alone_s;
+    stream->volume = (alone_s - latency_s) * stream->rate;
+    stream->bytes = bytes;
+    start_flow(sim, stream, owner, latency_s);
 }
 
 static void start_compute(struct sim *sim, struct stream *stream, uint32_t owner, double alone_s)
@@ -139,18 +148,39 @@ static void begin_op(struct sim *sim, struct stream *stream)
     stream->start_s = sim->now_s;
 }
 
-/* All streams have come: the first one's event is the end for all of them. */
+/* The next part of the collective that the stream runs for all others; false: all are over, or it takes its
+ * closed form. */
+static bool start_part(struct sim *sim, struct stream *stream, uint32_t owner)
+{
+    const struct sim_op *op = sim_window_op(&sim->window, stream->running);
+    struct sim_collective_part part;
+    if (!sim_collective_flows_part(sim->collective_flows, op->group, sim_window_unit(&sim->window, op)->job,
+                                   &sim->plan->ops[op->op], stream->part, &part))
+        return false;
+    stream->part++;
+    stream->volume = part.volume;
+    stream->bytes = part.bytes;
+    stream->path = sim->first_joint_path + part.path;
+    sim->path_streams[stream->path] = owner;
+    start_flow(sim, stream, owner, part.latency_s);
+    return true;
+}
+
+/* All streams have come: the first one's events are those of all. */
 static void start_collective(struct sim *sim, uint32_t first, uint32_t count)
 {
     const struct sim_op *op = sim_window_op(&sim->window, first);
-    double alone_s = sim_collectives_s(sim->collectives, op->group, sim_window_unit(&sim->window, op)->job,
-                                       &sim->plan->ops[op->op]);
     for (uint32_t i = 0; i < count; i++) {
         struct stream *stream = sim_stream_at(sim, sim_window_op(&sim->window, first + i)->stream);
         begin_op(sim, stream);
         stream->state = STREAM_JOINED;
     }
-    sim_stream_at(sim, op->stream)->state = STREAM_RUNNING;
+    struct stream *stream = sim_stream_at(sim, op->stream);
+    stream->state = STREAM_RUNNING;
+    stream->part = 0;
+    if (start_part(sim, stream, op->stream)) return;
+    double alone_s = sim_collectives_s(sim->collectives, op->group, sim_window_unit(&sim->window, op)->job,
+                                       &sim->plan->ops[op->op]);
     sim_queue_set(sim->queue, op->stream, sim->now_s + alone_s,
                   sim_order(EVENT_END, sim_window_number(&sim->window, first)));
 }
@@ -177,7 +207,7 @@ static void start_op(struct sim *sim, struct stream *stream, uint32_t owner)
                          ? prepare_p2p(sim, stream, op)
                          : sim_durations_alone_s(sim->durations, stream->device, op->op);
     if (plan_stream_copies(stream->kind))
-        start_copy(sim, stream, owner, alone_s);
+        start_copy(sim, stream, owner, alone_s, sim->plan->ops[op->op].bytes);
     else
         start_compute(sim, stream, owner, alone_s);
 }
@@ -318,7 +348,8 @@ static void take_event(struct sim *sim, const struct sim_event *event)
     assert(stream->state == STREAM_RUNNING);
     const struct sim_op *op = sim_window_op(&sim->window, stream->running);
     if (sim->plan->ops[op->op].kind == OP_COLLECTIVE) {
-        end_collective(sim, stream->running, op->peer / SIM_JOINED);
+        if (stream->part == 0 || !start_part(sim, stream, owner))
+            end_collective(sim, stream->running, op->peer / SIM_JOINED);
         return;
     }
     if (stream->slowed) end_slowed(sim, stream);
@@ -385,6 +416,7 @@ static enum status fill_result(const struct sim *sim, struct sim_result *result,
     result->events = sim->events;
     result->window_peak = sim->window.peak;
     result->represented = sim->represented;
+    result->collective_paths = sim_collective_flows_path_count(sim->collective_flows);
     result->memory_bytes = sizeof *sim + sim->arena.total_bytes + sim_window_bytes(&sim->window) +
                            sim_lifetimes_bytes(sim->lifetimes);
     char text[SIM_LIMIT_TEXT_BYTES];

@@ -2,7 +2,7 @@
  * A plan in virtual time.
  *
  * The interpreter of plan.h's rules with durations from models/cost.h: copies are flows that share
- * links (sim/share.h), computations are slowed by what runs beside them (struct interference).
+ * links (sim/share.h), and collectives are too where that is asked for; computations are slowed by what runs beside them (struct interference).
  * Virtual time is double seconds; equal times are ordered by (time, kind, operation number), so
  * equal input gives equal bytes out. Memory is in proportion to the window of operations between
  * the first unfinished and the last issued one; nothing is allocated while that does not grow.
@@ -11,13 +11,15 @@
 #define SPILLWAY_SIM_SIM_H
 
 #include "planner/plan.h"
+#include "sim/collective_flow.h"
 #include "traces/trace.h"
 
 struct sim_options {
     const struct hardware *hardware; /* NULL: the plan's own; else one with as many devices */
+    enum sim_collectives_by collectives;
     bool record_spans;   /* fill trace->spans and levels; off for sweeps */
     bool no_fold;        /* simulate every device, also those that do what another does (sim/symmetry.h); so it
-                            is with spans */
+                            is with spans, and where a collective is a flow */
     void (*on_progress)(void *context, double done, double total); /* operations; may be NULL */
     void *context;
 };
@@ -39,6 +41,7 @@ struct sim_result {
     uint64_t operations;
     uint64_t events;
     uint64_t window_peak;         /* most operations in memory at once */
+    uint32_t collective_paths;    /* of collectives that are flows; 0: all take their closed form */
     uint32_t represented;         /* devices that others stand for (sim/symmetry.h): in `operations`, links
                                      and spans they are not, all else of them is the others' */
     uint64_t memory_bytes;        /* allocated by the simulation; trace and plan walk not included */

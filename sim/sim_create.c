@@ -128,7 +128,11 @@ static enum status join_devices(struct sim *sim, struct error *err)
 {
     enum status status =
         sim_collectives_create(&sim->arena, sim->plan, sim->hardware, &sim->collectives, err);
+    if (status == STATUS_OK)
+        status = sim_collective_flows_create(&sim->arena, sim->plan, sim->hardware, sim->collectives,
+                                             sim->options->collectives, &sim->collective_flows, err);
     if (status != STATUS_OK || sim->options->no_fold || sim->options->record_spans) return status;
+    if (sim->collective_flows) return STATUS_OK; /* groups meet on links: one does not stand for them all */
     sim->stands_for =
         sim_take(&sim->arena, sim->hardware->device_count, sizeof *sim->stands_for, &status, err);
     if (status != STATUS_OK) return status;

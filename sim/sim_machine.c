@@ -6,6 +6,7 @@
  *     0 .. 2 D - 1   to device d: 2 d; back: 2 d + 1
  *     2 D, 2 D + 1   from storage, to storage; only where there is one
  *     from there     the pairs, by device, then peer
+ *     behind them    collectives that are flows (collective_flow.h); computations do not feel them
  */
 #include "sim/sim_state.h"
 
@@ -101,7 +102,7 @@ enum status sim_find_pairs(struct sim *sim, struct error *err)
 /* --- links and paths ------------------------------------------------------------------------ */
 
 /* The device that each path's copies belong to. */
-static void fill_owners(const struct sim *sim, uint32_t *devices)
+static void fill_owners(const struct sim *sim, uint32_t path_count, uint32_t *devices)
 {
     static const uint32_t kinds[2][2] = {{STREAM_H2D, STREAM_D2H}, {STREAM_READ, STREAM_WRITE}};
     uint32_t cpu = hardware_cpu(sim->hardware);
@@ -114,6 +115,7 @@ static void fill_owners(const struct sim *sim, uint32_t *devices)
         devices[p] = sim->pairs[i].device;
         sim->path_streams[p] = plan_stream(sim->plan, devices[p], STREAM_P2P);
     }
+    for (uint32_t p = sim->first_joint_path; p < path_count; p++) devices[p] = cpu;
 }
 
 static enum status create_flows(struct sim *sim, struct arena *scratch, struct sim_path **out,
@@ -122,8 +124,10 @@ static enum status create_flows(struct sim *sim, struct arena *scratch, struct s
     enum status status = STATUS_OK;
     bool storage = hardware_has_storage(sim->hardware);
     sim->first_p2p_path = (sim->hardware->device_count + storage) * 2;
-    struct sim_flows_setup setup = {.link_count = sim->hardware->link_count + storage,
-                                    .path_count = sim->first_p2p_path + sim->pair_count};
+    sim->first_joint_path = sim->first_p2p_path + sim->pair_count;
+    struct sim_flows_setup setup = {
+        .link_count = sim->hardware->link_count + storage,
+        .path_count = sim->first_joint_path + sim_collective_flows_path_count(sim->collective_flows)};
     struct sim_link *links = sim_take(scratch, setup.link_count, sizeof *links, &status, err);
     struct sim_path *paths = sim_take(scratch, setup.path_count, sizeof *paths, &status, err);
     uint32_t *devices = sim_take(scratch, setup.path_count, sizeof *devices, &status, err);
@@ -136,7 +140,8 @@ static enum status create_flows(struct sim *sim, struct arena *scratch, struct s
     for (uint32_t i = 0; i < sim->pair_count; i++)
         paths[sim->first_p2p_path + i] = sim_machine_p2p_path(sim->hardware, sim->interference, links,
                                                               sim->pairs[i].peer, sim->pairs[i].device);
-    fill_owners(sim, devices);
+    sim_collective_flows_paths(sim->collective_flows, hardware_cpu(sim->hardware) + 1, paths + sim->first_joint_path);
+    fill_owners(sim, setup.path_count, devices);
     setup.links = links;
     setup.paths = paths;
     status = sim_flows_create(&sim->arena, &setup, &sim->flows, err);

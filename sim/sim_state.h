@@ -7,6 +7,7 @@
 
 #include <assert.h>
 
+#include "sim/collective_flow.h"
 #include "sim/duration.h"
 #include "sim/flow.h"
 #include "sim/interference.h"
@@ -33,8 +34,10 @@ struct stream {
     bool slowed;            /* computations go through sim/interference.h, copies concern it */
     uint64_t unissued;      /* operations of the plan */
     double start_s;         /* of the running one */
-    double volume;          /* of the copy in its latency */
-    uint32_t path;          /* of its copies, like the two below; P2P: of the running one */
+    double volume;          /* of the copy in its latency, or the part of a collective ... */
+    uint64_t bytes;         /* ... like this */
+    uint32_t part;          /* of the running collective; they are done one after the other */
+    uint32_t path;          /* of its copies, like the two below; P2P and collectives: of the running one */
     double latency_s, rate; /* of undisturbed copies */
     double busy_s;
     uint64_t operations;
@@ -58,6 +61,7 @@ struct sim {
     struct sim_lifetimes *lifetimes;
     struct sim_durations *durations;
     struct sim_collectives *collectives; /* NULL: the plan has no gangs */
+    struct sim_collective_flows *collective_flows; /* NULL: no collective is one */
     struct plan_walk *walk;      /* the window's, once that is made */
     uint32_t *stands_for;        /* per device; NULL: nothing is folded */
     uint32_t represented;        /* devices that are not simulated, for others stand for them */
@@ -69,8 +73,9 @@ struct sim {
     struct pair *pairs;          /* by device, then peer */
     uint32_t *first_pair;        /* per device, and one more */
     uint32_t pair_count;
-    uint32_t first_p2p_path;     /* those of the pairs, behind all others */
-    uint32_t *path_streams;      /* by path */
+    uint32_t first_p2p_path;     /* those of the pairs, behind those of host and storage ... */
+    uint32_t first_joint_path;   /* ... and those of collectives behind these */
+    uint32_t *path_streams;      /* by path; of a collective's the stream of the running one */
     uint32_t lacking;            /* streams with unissued operations and none pending */
     bool slowed;                 /* some stream is */
     bool flows_changed, slowing_changed; /* since they were settled */
