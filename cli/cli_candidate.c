@@ -23,11 +23,13 @@ enum status cli_candidate_make(const struct cli_source *source,
 {
     struct hardware hardware = {0};
     struct job_set jobs = {0};
+    struct planner_options reported = *options;
+    reported.swap_report = &out->swap;
     enum status status = cli_machine_read(&source->machine, &hardware, err);
     if (status == STATUS_OK) status = job_set_read(source->jobs_path, &jobs, err);
     if (status == STATUS_OK) status = cli_parallel_apply(&source->parallel, &jobs, err);
     if (status == STATUS_OK && source->order > 0) reorder(&jobs, source->order);
-    if (status == STATUS_OK) status = planner_plan(&hardware, &jobs, options, &out->plan, err);
+    if (status == STATUS_OK) status = planner_plan(&hardware, &jobs, &reported, &out->plan, err);
     hardware_release(&hardware);
     job_set_release(&jobs);
     if (status == STATUS_OK) status = cli_predict(&out->plan, NULL, NULL, &out->prediction, err);
@@ -37,6 +39,7 @@ enum status cli_candidate_make(const struct cli_source *source,
 void cli_candidate_release(struct cli_candidate *candidate)
 {
     cli_prediction_release(&candidate->prediction);
+    swap_report_release(&candidate->swap);
     plan_release(&candidate->plan);
     *candidate = (struct cli_candidate){0};
 }

@@ -7,6 +7,7 @@
 #include "cli/cli_plan_report.h"
 #include "cli/cli_predict.h"
 #include "planner/planner.h"
+#include "planner/swap.h"
 
 /* Where plans are made from. planner_plan() takes jobs and machine over, so each reads both anew. */
 struct cli_source {
@@ -20,6 +21,7 @@ struct cli_source {
 struct cli_candidate {
     struct plan plan;
     struct cli_prediction prediction;
+    struct swap_report swap; /* no jobs: activations are not swapped layer by layer */
 };
 
 /* Zeroed struct in; release it also after an error. */

@@ -12,6 +12,7 @@
 
 #include "cli/cli_claim.h"
 #include "cli/cli_machine.h"
+#include "cli/cli_swap.h"
 #include "cli/cli_table.h"
 #include "cli/cli_trace.h"
 #include "models/memory.h"
@@ -352,7 +353,7 @@ static void print_next(struct cli *cli, const struct cli_plan_report *report)
         if (alone) i++;
         if (!alone && !joined) words[count++] = text;
     }
-    if (report->plan->gang_count == 0 && !report->claim) {
+    if (report->plan->gang_count == 0 && !report->claim && report->swap->job_count == 0) {
         words[count++] = "--policy";
         words[count++] = report->policy ? report->policy : report->plan->policy;
     }
@@ -378,6 +379,8 @@ enum status cli_plan_text(struct cli *cli, const struct cli_plan_report *report,
     if (print_places(cli, plan, err) != STATUS_OK) return err->status;
     fputc('\n', out);
     if (print_memory(cli, plan, err) != STATUS_OK) return err->status;
+    if (report->swap->job_count > 0) fputc('\n', out);
+    if (report->swap->job_count > 0 && cli_swap_text(out, plan, report->swap, err)) return err->status;
     fprintf(out, "\npolicy       %s, %s operations\n", plan->policy,
             quantity_text((double)plan_operations(plan), DIMENSION_COUNT_OF, count));
     print_times(out, report);
@@ -534,6 +537,7 @@ enum status cli_plan_json(struct cli *cli, const struct cli_plan_report *report,
         return status;
     }
     json_out_array_end(json);
+    if (report->swap->job_count > 0) cli_swap_json(json, plan, report->swap);
     if (report->outcomes) policies_json(json, report);
     return cli_report_end(cli, json, err);
 }

@@ -6,6 +6,7 @@
 #include "cli/cli_predict.h"
 #include "planner/order_of_instance.h"
 #include "planner/plan.h"
+#include "planner/swap.h"
 
 enum { CLI_POLICIES_MAX = 64, CLI_OUTCOME_NAME_BYTES = 96 };
 
@@ -21,6 +22,7 @@ struct cli_policy_outcome {
 struct cli_plan_report {
     const struct plan *plan;   /* with --policy all: the best one */
     const struct cli_prediction *prediction; /* of `plan` */
+    const struct swap_report *swap; /* of `plan`; without jobs where nothing is swapped layer by layer */
     const char *jobs_path, *plan_path; /* plan_path: NULL when it was not written */
     const char *policy;        /* as given on the command line, which may be a file; NULL: all */
     const struct order_claim *claim;   /* --schedule-from; else NULL */

@@ -15,6 +15,7 @@
 #include "cli/cli.h"
 #include "cli/cli_candidate.h"
 #include "cli/cli_optimal.h"
+#include "cli/cli_swap.h"
 #include "planner/instance_io.h"
 #include "planner/plan_io.h"
 #include "planner/planner.h"
@@ -22,8 +23,8 @@
 #include "planner/policy_load.h"
 
 static const char *const activations_choices[] = {"auto", "recompute", "keep", "spill",
-                                                 "keep-inputs", "spill-inputs", "mixed", NULL};
-enum { ACTIVATIONS_MIXED = ACTIVATIONS_COUNT + 1 }; /* index into these */
+                                                 "keep-inputs", "spill-inputs", "mixed", "swap", NULL};
+enum { ACTIVATIONS_MIXED = ACTIVATIONS_COUNT + 1, ACTIVATIONS_SWAP }; /* indexes into these */
 static const char *const optimizer_choices[] = {"auto", "device", "cpu", "split", NULL};
 static const char *const cuts_choices[] = {"greedy", "balanced", NULL};
 static const char *const stored_choices[] = {"auto", "none", "all", NULL};
@@ -35,6 +36,8 @@ struct request {
     const char *instance; /* NULL: not wanted */
     const char *timetable; /* NULL: the policy decides */
     size_t activations; /* index into activations_choices */
+    size_t rule;        /* index into cli_swap_rules, or CLI_SWAP_RULE_NONE */
+    struct swap_options swap; /* as asked for */
     size_t optimizer;   /* index into optimizer_choices */
     size_t cuts;        /* index into cuts_choices: enum planner_cuts */
     size_t stored;      /* index into stored_choices: enum planner_storage */
@@ -48,6 +51,8 @@ struct request {
 
 /* --- what is asked for ----------------------------------------------------------------------- */
 
+static bool swaps(const struct request *request) { return request->activations == ACTIVATIONS_SWAP; }
+
 static struct planner_options planner_options_of(const struct request *request, const char *policy)
 {
     return (struct planner_options){
@@ -56,10 +61,11 @@ static struct planner_options planner_options_of(const struct request *request, 
         .no_double_buffer = request->no_double_buffer,
         .no_persistence = request->no_persistence,
         .regions = (uint32_t)request->regions,
-        .activations = request->activations == 0 || request->activations == ACTIVATIONS_MIXED
+        .activations = request->activations == 0 || request->activations >= ACTIVATIONS_MIXED
                            ? PLANNER_AUTO
                            : (uint32_t)request->activations - 1,
         .mixed = request->activations == ACTIVATIONS_MIXED,
+        .swap = swaps(request) ? &request->swap : NULL,
         .optimizer = request->optimizer == 0 ? PLANNER_AUTO : (uint32_t)request->optimizer - 1,
         .storage = (uint32_t)request->stored,
         .cuts = (uint32_t)request->cuts,
@@ -124,14 +130,13 @@ static void warn_missing_data(struct cli *cli, const struct plan *plan)
     }
 }
 
-/* Jobs that are spread are resident: nothing of this is about them. */
-static enum status check_for_spread(const struct request *request, const struct plan *plan, struct error *err)
+/* What says how states are streamed says nothing about jobs whose states stay on their devices. */
+static const char *streaming_option(const struct request *request)
 {
     const struct {
         bool given;
         const char *name;
     } options[] = {
-        {request->activations > 0, "activations (expected --recompute)"},
         {request->optimizer > 0, "optimizer"},
         {request->cuts > 0, "cuts"},
         {request->stored > 0, "stored"},
@@ -141,12 +146,29 @@ static enum status check_for_spread(const struct request *request, const struct 
         {request->shards > 0, "shards"},
         {request->timetable != NULL, "schedule-from"},
     };
-    if (plan->gang_count == 0) return STATUS_OK;
     for (size_t i = 0; i < ARRAY_COUNT(options); i++)
-        if (options[i].given)
-            return error_set(err, STATUS_BAD_INPUT, "for jobs that are spread over devices there is no --%s",
-                             options[i].name);
-    return STATUS_OK;
+        if (options[i].given) return options[i].name;
+    return NULL;
+}
+
+static enum status check_for_spread(const struct request *request, const struct plan *plan, struct error *err)
+{
+    const char *option = streaming_option(request);
+    if (request->activations > 0) option = "activations (expected --recompute)";
+    if (plan->gang_count == 0 || !option) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "for jobs that are spread over devices there is no --%s", option);
+}
+
+static enum status check_for_swap(const struct request *request, struct error *err)
+{
+    const char *option = streaming_option(request);
+    if (!swaps(request) && request->rule != CLI_SWAP_RULE_NONE)
+        return error_set(err, STATUS_BAD_INPUT, "option '--rule' is for --activations swap");
+    if (!swaps(request)) return STATUS_OK;
+    if (request->policy) option = "policy (a job's layers run in their order)";
+    if (request->instance) option = "write-instance";
+    if (!option) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "with --activations swap there is no --%s", option);
 }
 
 static enum status report(struct cli *cli, const struct request *request,
@@ -156,6 +178,7 @@ static enum status report(struct cli *cli, const struct request *request,
     struct cli_plan_report content = {
         .plan = &candidate->plan,
         .prediction = &candidate->prediction,
+        .swap = &candidate->swap,
         .jobs_path = request->source.jobs_path,
         .plan_path = request->output,
         .policy = asks_for(request, "all") ? NULL : request->policy,
@@ -208,6 +231,7 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
         .source.machine = CLI_MACHINE_NONE,
         .source.parallel = CLI_PARALLEL_NONE,
         .time_limit_s = -1,
+        .rule = CLI_SWAP_RULE_NONE,
         .argc = argc,
         .argv = argv,
     };
@@ -228,6 +252,7 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
         CLI_PARALLEL(&request.source.parallel),
         OPTION_CHOICE("activations", 0, "HOW", activations_choices, &request.activations,
                       "what is kept for the backward pass, default auto"),
+        CLI_SWAP_RULE(&request.rule),
         OPTION_CHOICE("optimizer", 0, "PLACE", optimizer_choices, &request.optimizer,
                       "where streamed shards are updated, default auto"),
         OPTION_CHOICE("stored", 0, "STATES", stored_choices, &request.stored,
@@ -246,7 +271,8 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
         OPTION_U64("iterations", 0, "N", 1, UINT32_MAX, &request.iterations,
                    "orders that policy optimal looks at for each cut, default 400"),
         OPTION_QUANTITY("time-limit", 0, "TIME", DIMENSION_SECONDS, &request.time_limit_s,
-                        "policy optimal goes on for no longer; default no limit"),
+                        "policy optimal goes on for no longer, default no limit; nor does the search for "
+                        "what to swap, for each job, default 10s"),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
@@ -275,6 +301,8 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
     if (request.timetable && request.policy)
         return error_set(err, STATUS_BAD_INPUT,
                          "option '--schedule-from' takes the place of a policy's decisions (expected no '--policy')");
+    if (check_for_swap(&request, err) != STATUS_OK) return err->status;
+    request.swap = cli_swap_options(request.rule, request.time_limit_s);
     if (check_policy(request.policy, err) != STATUS_OK) return err->status;
     if (request.instance && write_instance(&request, err) != STATUS_OK) return err->status;
     bool several = asks_for(&request, "all") || asks_for(&request, "optimal");

@@ -23,6 +23,7 @@
 #include "planner/policy_load.h"
 #include "planner/schedule.h"
 #include "planner/spread.h"
+#include "planner/swap.h"
 #include "planner/unit_times.h"
 
 enum { ITERATIONS_DEFAULT = 400 };
@@ -188,6 +189,28 @@ static enum status plan_spread(struct hardware *hardware, struct job_set *jobs,
     return status;
 }
 
+/* Nor have jobs that swap: how each runs follows from its layers. */
+static enum status plan_swapped(struct hardware *hardware, struct job_set *jobs,
+                                const struct planner_options *options, struct plan *out, struct error *err)
+{
+    struct plan_builder *builder = NULL;
+    if (options->policy) {
+        job_set_release(jobs);
+        hardware_release(hardware);
+        return error_set(err, STATUS_BAD_INPUT, "policy '%s' for jobs whose activations are swapped (they have none)",
+                         options->policy);
+    }
+    enum status status = plan_builder_create(hardware, jobs, &builder, err);
+    if (!status) plan_builder_plan(builder)->seed = options->seed;
+    if (!status) status = swap_plan(builder, options->swap, options->swap_report, err);
+    if (!status) status = plan_builder_finish(builder, out, err);
+    if (!status) status = check_host_memory(out, err);
+    if (!status && plan_check(out, err)) status = error_add(err, "the planner made a plan that is wrong");
+    if (status) plan_release(out);
+    plan_builder_destroy(builder);
+    return status;
+}
+
 enum status planner_plan(struct hardware *hardware, struct job_set *jobs,
                          const struct planner_options *options, struct plan *out,
                          struct error *err)
@@ -199,6 +222,7 @@ enum status planner_plan(struct hardware *hardware, struct job_set *jobs,
     struct schedule schedule = {0};
     struct plan_order order = {0};
     struct plan_builder *builder = NULL;
+    if (options->swap) return plan_swapped(hardware, jobs, options, out, err);
     if (any_spread(jobs)) return plan_spread(hardware, jobs, options, out, err);
     enum status status = policy_open(name, &handle, err);
     const struct policy *policy = handle.policy;

@@ -26,6 +26,8 @@ enum planner_cuts { CUTS_GREEDY, CUTS_BALANCED, CUTS_COUNT };
 
 struct instance;
 struct order_claim;
+struct swap_options;
+struct swap_report;
 
 struct planner_options {
     const char *policy;      /* NULL: "sharded-lrtf"; a file is loaded (policy_load.h): code is run */
@@ -47,6 +49,10 @@ struct planner_options {
     struct order_claim *claim; /* of the timetable, out; never NULL with it */
     uint32_t cuts;           /* enum planner_cuts */
     uint32_t shards;         /* cut each job into at least this many shards; 0: as few as fit */
+    const struct swap_options *swap;    /* layers are kept, swapped or recomputed, with states on the devices
+                                           (swap.h): nothing else of these options is looked at then but
+                                           seed, and policy, which must be NULL; NULL: they are not */
+    struct swap_report *swap_report;    /* with `swap`: zeroed; what was chosen. Release it */
 };
 
 /*
