@@ -32,14 +32,15 @@ static enum status print_jobs(FILE *out, const struct plan *plan, const struct s
     struct cli_table table;
     char text[QUANTITY_TEXT_BYTES];
     cli_table_begin(&table, (const char *const[]){"JOB", ">DEVICE", ">KEPT", ">SWAPPED", ">RECOMPUTED",
-                                                  ">MINIBATCH", ">COMPUTING", ">GAP", NULL});
+                                                  ">MINIBATCH", ">COMPUTING", ">CHAIN", ">GAP", NULL});
     for (uint32_t j = 0; j < report->job_count && j < CLI_ROWS_MAX; j++) {
         const struct swap_outcome *o = &report->jobs[j];
         cli_table_cell(&table, "%s", plan->jobs.jobs[j].name);
         cli_table_cell(&table, "%" PRIu32, o->device);
         for (uint32_t c = 0; c < CHAIN_CHOICES; c++) cli_table_cell(&table, "%" PRIu32, o->counts[c]);
-        cli_table_cell(&table, "%s", quantity_text(o->promised_s, DIMENSION_SECONDS, text));
+        cli_table_cell(&table, "%s", quantity_text(o->minibatch_s, DIMENSION_SECONDS, text));
         cli_table_cell(&table, "%s", quantity_text(o->compute_s, DIMENSION_SECONDS, text));
+        cli_table_cell(&table, "%s", quantity_text(o->promised_s, DIMENSION_SECONDS, text));
         cli_table_cell(&table, "%.2f %%", 100 * share_above(o->promised_s, o->bound_s));
     }
     if (cli_table_end(&table, out, err)) return err->status;
@@ -111,7 +112,8 @@ void cli_swap_json(struct json_out *json, const struct plan *plan, const struct 
         json_out_string(json, "job", plan->jobs.jobs[j].name);
         json_out_u64(json, "device", o->device);
         json_out_string(json, "rule", way_name(o->way));
-        json_out_double(json, "minibatch_s", o->promised_s);
+        json_out_double(json, "minibatch_s", o->minibatch_s);
+        json_out_double(json, "promised_s", o->promised_s);
         json_out_double(json, "compute_s", o->compute_s);
         json_out_double(json, "bound_s", o->bound_s);
         json_out_double(json, "gap", share_above(o->promised_s, o->bound_s));

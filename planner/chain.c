@@ -34,6 +34,11 @@ static enum status finish_layer(struct chain *chain, uint32_t l, struct error *e
                          "layer %u: saves %" PRIu64 " bytes and a boundary of %" PRIu64
                          " (expected at most %" PRIu64 ", the boundary no more than all)",
                          l, layer->saved, layer->boundary, CHAIN_BYTES_MAX);
+    if (layer->again == 0) layer->again = layer->forward;
+    if (layer->again < 1 || layer->again > CHAIN_TICKS_MAX)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "layer %u: a second forward pass of %" PRId64 " ticks (expected 1 to %" PRId64 ")", l,
+                         layer->again, CHAIN_TICKS_MAX);
     layer->out = layer->in = 0;
     if (!chain_swaps(chain)) return STATUS_OK;
     layer->out = (int64_t)((layer->saved + chain->out_bytes_per_tick - 1) / chain->out_bytes_per_tick);
@@ -54,7 +59,7 @@ enum status chain_finish(struct chain *chain, struct error *err)
         if (finish_layer(chain, l, err)) return err->status;
         const struct chain_layer *layer = &chain->layers[l];
         chain->compute += layer->forward + layer->backward;
-        longest += 2 * layer->forward + layer->backward + layer->out + layer->in;
+        longest += layer->forward + layer->again + layer->backward + layer->out + layer->in;
         if (longest > CHAIN_HORIZON_MAX)
             return error_set(err, STATUS_LIMIT, "the durations add up to more than %" PRId64 " ticks",
                              CHAIN_HORIZON_MAX);

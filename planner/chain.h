@@ -10,7 +10,7 @@
  *     recompute   be dropped but for `boundary` bytes, from which a second forward pass makes them
  *
  * The rules of time, in whole ticks and bytes. Layers run forward 0 .. L-1, then backward L-1 .. 0,
- * one at a time; a recomputed layer runs forward once more directly before it runs backward.
+ * one at a time; a recomputed layer runs forward once more (`again`) directly before it runs backward.
  *
  *     memory    holds the saved bytes of a layer from the start of its forward pass on: to the end of
  *               its copy out (swap), to the end of its forward pass but for the boundary (recompute),
@@ -51,6 +51,8 @@ enum { CHAIN_EVERY_CHOICE = (1 << CHAIN_CHOICES) - 1 };
 
 struct chain_layer {
     int64_t forward, backward; /* ticks, at least 1 */
+    int64_t again;             /* of a second forward pass, which need not make its output; 0: derived,
+                                  as long as the first */
     int64_t out, in;           /* ticks of its copies, rounded up; derived */
     uint64_t saved, boundary;  /* bytes; boundary at most saved */
 };

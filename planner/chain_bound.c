@@ -48,7 +48,7 @@ static void price(const struct chain *chain, const uint8_t *allowed, const doubl
         const struct chain_price *next = price_of(prices, l + 1, set);
         const double *from = l < first ? before : duals;
         struct chain_price *now = price_of(prices, l, set);
-        double saved = (double)layer->saved, again = (double)layer->forward;
+        double saved = (double)layer->saved, again = (double)layer->again;
         *now = (struct chain_price){.constant = next->constant, .device = next->device};
         for (uint32_t p = 0; p < 2; p++) {
             double d = (double)(p ? layer->backward : layer->forward), a = 0, f = 0;
@@ -61,7 +61,7 @@ static void price(const struct chain *chain, const uint8_t *allowed, const doubl
             now->link[p] = a + f;
             now->device += a;
             now->constant += a * (saved - memory) - (swaps ? f * rates[p] * d : 0);
-            if (p == 1 && swaps) again -= f * rates[p] * (double)layer->forward;
+            if (p == 1 && swaps) again -= f * rates[p] * (double)layer->again;
         }
         const double costs[CHAIN_CHOICES] = {
             [CHAIN_KEEP] = next->device * saved,

@@ -348,8 +348,8 @@ static uint32_t first_width(const struct chain *chain)
     uint32_t alike = 0, layers = chain->layer_count;
     for (uint32_t l = 1; l < layers; l++) {
         const struct chain_layer *a = &chain->layers[l - 1], *b = &chain->layers[l];
-        alike += a->forward == b->forward && a->backward == b->backward && a->saved == b->saved &&
-                 a->boundary == b->boundary;
+        alike += a->forward == b->forward && a->backward == b->backward && a->again == b->again &&
+                 a->saved == b->saved && a->boundary == b->boundary;
     }
     if (2 * alike >= layers) return WIDTH_FACTOR * WIDEST;
     return layers > SHORT ? NARROW : WIDEST;

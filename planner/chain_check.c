@@ -81,7 +81,7 @@ static enum status enter_layer(const struct chain *chain, const struct chain_sch
         hold(b, l, s->in[l], end, layer->saved);
         break;
     case CHAIN_RECOMPUTE:
-        end += layer->forward;
+        end += layer->again;
         hold(b, l, s->forward[l], forward_end, layer->saved - layer->boundary);
         hold(b, l, back, end, layer->saved - layer->boundary);
         hold(b, l, s->forward[l], end, layer->boundary);

@@ -7,7 +7,7 @@
  *     entry    o_{l+1} >= s w_l
  *     left     m_{l+1} >= m_l + s (1 - r_l - w_l) + boundary r_l
  *
- * and o_L / B ticks more at the end; the mirrored backward pass has d = backward + forward r_l. All
+ * and o_L / B ticks more at the end; the mirrored backward pass has d = backward + again r_l. All
  * bytes are divided by the memory, so that coefficients are near 1.
  */
 #include "planner/chain_formulation.h"
@@ -54,7 +54,7 @@ static void pass_rows(struct milp *milp, const struct chain *chain, uint32_t l, 
     milp_term(milp, waits, -1);
     milp_term(milp, wait_ticks, rate);
     milp_term(milp, swapped, -saved);
-    if (pass) milp_term(milp, again, rate * (double)layer->forward);
+    if (pass) milp_term(milp, again, rate * (double)layer->again);
     milp_row(milp, -rate * (double)(pass ? layer->backward : layer->forward), HUGE_VAL, "flow_%c_%u", name, l);
     milp_term(milp, next, 1);
     milp_term(milp, swapped, -saved);
@@ -70,7 +70,7 @@ struct milp *chain_fluid(const struct chain *chain, const uint8_t *allowed)
     for (uint32_t l = 0; l < chain->layer_count; l++) {
         uint8_t set = chain_allowed(chain, allowed, l);
         double r = set >> CHAIN_RECOMPUTE & 1, w = set >> CHAIN_SWAP & 1; /* 1: may be */
-        milp_column(milp, set == 1 << CHAIN_RECOMPUTE ? 1 : 0, r, (double)chain->layers[l].forward, true,
+        milp_column(milp, set == 1 << CHAIN_RECOMPUTE ? 1 : 0, r, (double)chain->layers[l].again, true,
                     "r_%u", l);
         milp_column(milp, set == 1 << CHAIN_SWAP ? 1 : 0, w, 0, false, "w_%u", l);
     }

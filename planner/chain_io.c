@@ -10,17 +10,19 @@ static enum status read_entry(const struct json_input *in, const json_t *array, 
                               struct chain_layer *layer, uint32_t *count, struct error *err)
 {
     struct json_object object;
-    uint64_t forward, backward, most = (uint64_t)CHAIN_TICKS_MAX;
+    uint64_t forward, backward, again = 0, most = (uint64_t)CHAIN_TICKS_MAX;
     *layer = (struct chain_layer){0};
     *count = 1;
     TRY(json_object_open_at(&object, in, array, index, "a layer object", err));
     TRY(json_take_u64(&object, "forward", JSON_REQUIRED, 1, most, &forward, err));
     TRY(json_take_u64(&object, "backward", JSON_REQUIRED, 1, most, &backward, err));
+    TRY(json_take_u64(&object, "again", JSON_OPTIONAL, 1, most, &again, err));
     TRY(json_take_u64(&object, "saved", JSON_REQUIRED, 0, CHAIN_BYTES_MAX, &layer->saved, err));
     TRY(json_take_u64(&object, "boundary", JSON_OPTIONAL, 0, layer->saved, &layer->boundary, err));
     TRY(json_take_u32(&object, "count", JSON_OPTIONAL, 1, CHAIN_LAYERS_MAX, count, err));
     layer->forward = (int64_t)forward;
     layer->backward = (int64_t)backward;
+    layer->again = (int64_t)again;
     return json_object_close(&object, err);
 }
 
@@ -73,7 +75,7 @@ enum status chain_parse(const struct json_input *in, struct chain *out, struct e
 
 static bool alike(const struct chain_layer *a, const struct chain_layer *b)
 {
-    return a->forward == b->forward && a->backward == b->backward && a->saved == b->saved &&
+    return a->forward == b->forward && a->backward == b->backward && a->again == b->again && a->saved == b->saved &&
            a->boundary == b->boundary;
 }
 
@@ -92,6 +94,7 @@ void chain_write_json(const struct chain *chain, struct json_out *out)
         json_out_object_begin(out, NULL, true);
         json_out_u64(out, "forward", (uint64_t)layer->forward);
         json_out_u64(out, "backward", (uint64_t)layer->backward);
+        if (layer->again != layer->forward) json_out_u64(out, "again", (uint64_t)layer->again);
         json_out_u64(out, "saved", layer->saved);
         if (layer->boundary) json_out_u64(out, "boundary", layer->boundary);
         if (count > 1) json_out_u64(out, "count", count);

@@ -6,7 +6,7 @@
  *      "layers": [{"forward": 7, "backward": 14, "saved": 300, "boundary": 40, "count": 2}, ...]}
  *
  * Durations are ticks, sizes bytes: whole numbers. Absent are 0 (the boundary; a link: nothing is
- * swapped) or 1 ("count": so many layers like this one).
+ * swapped), 1 ("count": so many layers like this one) or "forward" ("again": a second forward pass).
  */
 #ifndef SPILLWAY_PLANNER_CHAIN_IO_H
 #define SPILLWAY_PLANNER_CHAIN_IO_H

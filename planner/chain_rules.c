@@ -81,7 +81,7 @@ static enum status keep_or_recompute(struct ruling *r, bool *fits, struct error 
     if (!needs) return error_memory(err, "needs of layers", chain->layer_count * sizeof *needs);
     for (uint32_t l = 0; l < chain->layer_count; l++) {
         const struct chain_layer *layer = &chain->layers[l];
-        needs[l] = (struct chain_need){layer->saved, layer->boundary, layer->saved, layer->forward};
+        needs[l] = (struct chain_need){layer->saved, layer->boundary, layer->saved, layer->again};
     }
     enum status status = chain_keep_best(needs, chain->layer_count, chain->memory, r->choices, fits, err);
     free(needs);

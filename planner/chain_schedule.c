@@ -42,7 +42,7 @@ static bool run_pass(const struct chain *chain, const uint8_t *choices, bool mir
         }
         if (starts) starts[l] = clock;
         clock += !mirrored ? layer->forward
-                           : layer->backward + (choices[l] == CHAIN_RECOMPUTE ? layer->forward : 0);
+                           : layer->backward + (choices[l] == CHAIN_RECOMPUTE ? layer->again : 0);
         left += chain_left(layer, choices[l]);
         if (choices[l] != CHAIN_SWAP) continue;
         if (clock > link) link = clock;
@@ -98,7 +98,7 @@ enum status chain_schedule_make(const struct chain *chain, const uint8_t *choice
     made.makespan = made.turn + back;
     for (uint32_t l = 0; l < chain->layer_count; l++) { /* the mirrored pass ends where it starts */
         const struct chain_layer *layer = &chain->layers[l];
-        int64_t length = layer->backward + (choices[l] == CHAIN_RECOMPUTE ? layer->forward : 0);
+        int64_t length = layer->backward + (choices[l] == CHAIN_RECOMPUTE ? layer->again : 0);
         made.backward[l] = made.makespan - made.backward[l] - length;
         if (choices[l] == CHAIN_SWAP) made.in[l] = made.makespan - made.in[l] - layer->in;
     }

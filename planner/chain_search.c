@@ -293,7 +293,7 @@ static void add_candidate(struct search *s, const struct state *from, const stru
     to->layer = (uint16_t)layer;
     to->parent = id;
     to->older = from->choice == CHAIN_SWAP ? id : from->older;
-    int64_t again = choice == CHAIN_RECOMPUTE ? at->forward : 0;
+    int64_t again = choice == CHAIN_RECOMPUTE ? at->again : 0;
     to->cost += again;
     to->left += chain_left(at, choice);
     run(s, from, 0, at->forward, at, to, &oldest[0]);

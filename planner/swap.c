@@ -8,6 +8,7 @@
  */
 #include "planner/swap.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -21,7 +22,7 @@
 struct planned {
     struct swap_job job;
     struct swap_choice choice;
-    double begin_s, promised_s; /* on its device; of a minibatch */
+    double begin_s, minibatch_s; /* on its device; of one */
     uint64_t written;           /* minibatches */
     bool complete;
 };
@@ -58,20 +59,18 @@ static void note_outcome(const struct planned *p, uint8_t *choices, struct swap_
         choices[l] = c->schedule.choices[l];
         out->counts[choices[l]]++;
     }
-    out->promised_s = p->promised_s;
+    out->minibatch_s = p->minibatch_s;
+    out->promised_s = (double)c->schedule.makespan * tick_s;
     out->compute_s = p->job.compute_s;
     out->chain_bytes = c->chain.memory;
     out->held_bytes = c->places.held;
     out->placed_bytes = c->places.end;
-    bool computes = c->schedule.makespan == c->chain.compute;
-    out->bound_s = (double)c->chain.compute * tick_s;
-    if (c->way == SWAP_BEST) {
-        out->bound_s = (double)c->certificate.bound * tick_s;
+    out->bound_s = (double)c->certificate.bound * tick_s;
+    if (c->way == SWAP_BEST)
         chain_certificate_text(&c->certificate, out->proof);
-    } else {
-        snprintf(out->proof, sizeof out->proof, "%s", computes ? "makespan is optimal: the device computes all the time"
-                                                               : "no less than computing takes");
-    }
+    else
+        snprintf(out->proof, sizeof out->proof, "makespan %" PRId64 ", and no choices take less than %" PRId64
+                 " (%s)", c->schedule.makespan, c->certificate.bound, c->certificate.proved_by);
 }
 
 static enum status choose_job(struct planning *g, uint32_t index)
@@ -90,9 +89,9 @@ static enum status choose_job(struct planning *g, uint32_t index)
         swap_choose(&p->job, g->options, &p->choice, outcome, g->err) ||
         arena_array(&g->report->arena, p->job.layer_count, sizeof(uint8_t), &choices, g->err))
         return g->err->status;
-    p->promised_s = (double)p->choice.schedule.makespan * p->job.tick_s;
+    p->minibatch_s = (double)p->choice.length * p->job.tick_s;
     p->begin_s = g->free_s[device];
-    g->free_s[device] += p->job.load_s + (double)job->minibatches * p->promised_s + p->job.store_s;
+    g->free_s[device] += p->job.load_s + (double)job->minibatches * p->minibatch_s + p->job.store_s;
     note_outcome(p, choices, outcome);
     return STATUS_OK;
 }
@@ -124,7 +123,7 @@ static void fill_partition(struct planning *g)
 /* When the job's next minibatch, or its end, is expected. */
 static double next_s(const struct planned *p)
 {
-    return p->begin_s + (p->written > 0 ? p->job.load_s : 0) + (double)p->written * p->promised_s;
+    return p->begin_s + (p->written > 0 ? p->job.load_s : 0) + (double)p->written * p->minibatch_s;
 }
 
 static void write_next(struct planning *g, struct emitter *e, uint32_t index, bool fold)

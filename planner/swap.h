@@ -49,13 +49,14 @@ struct swap_outcome {
     uint32_t way;              /* whose the choices are */
     const uint8_t *choices;    /* (layer_count) enum chain_choice; of the report's arena */
     uint32_t counts[CHAIN_CHOICES];
-    double promised_s;         /* no legal timing takes longer, with links to itself */
+    double minibatch_s;        /* by the planner's clock (planner/swap_clock.h) */
+    double promised_s;         /* by the chain's schedule: no less than that */
     double compute_s;          /* of all passes, nothing computed twice */
     double bound_s;            /* no schedule by chain.h's rules in chain_bytes takes less */
     char proof[CERTIFICATE_TEXT_BYTES]; /* who says so */
     uint64_t chain_bytes;      /* memory that the chain was given */
     uint64_t held_bytes, placed_bytes; /* the most that lives at a time; what its places take */
-    double way_s[SWAP_WAYS];   /* what each promises, where way_fits[] */
+    double way_s[SWAP_WAYS];   /* each one's minibatch, where way_fits[] */
     bool way_fits[SWAP_WAYS];
 };
 

@@ -82,7 +82,7 @@ static void measure_layer(struct swap_job *j, uint32_t l)
     } else {
         layer->forward_s = pass_s(j, l, PLAN_FORWARD, UNIT_KEEP);
         layer->backward_s = pass_s(j, l, PLAN_BACKWARD, UNIT_KEEP);
-        layer->again_s = max_s(pass_s(j, l, PLAN_BACKWARD, 0) - layer->backward_s, layer->forward_s);
+        layer->again_s = max_s(pass_s(j, l, PLAN_BACKWARD, 0) - layer->backward_s, 0);
     }
     layer->out_s = copies_s(j, l, COPY_D2H);
     layer->in_s = copies_s(j, l, COPY_H2D);
@@ -183,7 +183,8 @@ enum status swap_chain_make(const struct swap_job *job, uint64_t memory, struct 
     for (uint32_t l = 0; l < job->layer_count; l++) {
         const struct swap_layer *layer = &job->layers[l];
         out->layers[l] = (struct chain_layer){
-            .forward = max_i64(ticks_of(job, max_s(layer->forward_s, layer->again_s)), 1),
+            .forward = max_i64(ticks_of(job, layer->forward_s), 1),
+            .again = max_i64(ticks_of(job, layer->again_s), 1),
             .backward = max_i64(ticks_of(job, layer->backward_s), 1),
             .saved = chain_saved(job, l),
             .boundary = padded(layer->bytes.input_bytes)};

@@ -6,7 +6,7 @@
  * begins with what the job leaves when all reserves are needed at once (planner/swap_chain.h). Places that
  * exceed the device (gaps between ranges) take as much from the next trial's memory, places that leave some
  * of it free (reserves that are not needed at the fullest moment) give it; between a memory that is enough
- * and one that is not the middle is tried. Of the trials that fit the shortest is kept.
+ * and one that is not the middle is tried. Of the trials that fit the one with the shortest minibatch is kept.
  *
  * The search for the best way is given half of its time first, then half of what is left, and so on.
  */
@@ -19,6 +19,7 @@
 #include "base/alloc.h"
 #include "base/extreme.h"
 #include "base/quantity.h"
+#include "planner/swap_clock.h"
 
 enum { TRIALS_MAX = 8, SLACK_SHARE = 512 }; /* of the device: what is left then is not worth a trial */
 
@@ -71,7 +72,8 @@ static enum status try_memory(const struct swap_job *job, uint32_t way, uint64_t
     if (!choose(&out->chain, way, limit_s, choices, made, &out->certificate, err) && *made) {
         tidy(job, &out->chain, choices);
         if (!chain_schedule_make(&out->chain, choices, &out->schedule, err) &&
-            swap_places_make(job, &out->chain, &out->schedule, &out->places, err)) {}
+            swap_places_make(job, &out->chain, &out->schedule, &out->places, err) == STATUS_OK &&
+            swap_clock(job, &out->chain, choices, &out->places, &out->length, err)) {}
     }
     free(choices);
     return err->status;
@@ -101,9 +103,9 @@ static enum status settle(const struct swap_job *job, uint32_t way, double limit
         if (!here) *missing = min_u64(*missing, end - job->capacity);
         if (!here && (memory <= end - job->capacity || next < least)) next = least;
         if (next <= enough || next >= too_much) next = enough + (too_much - enough) / 2;
-        any = here ? trial.schedule.makespan > trial.chain.compute && job->capacity - end > slack : memory > least;
+        any = here ? trial.length > trial.chain.compute && job->capacity - end > slack : memory > least;
         if (*fits && too_much - enough <= slack) any = false;
-        if (here && (!*fits || trial.schedule.makespan < best->schedule.makespan)) {
+        if (here && (!*fits || trial.length < best->length)) {
             swap_choice_release(best);
             *best = trial;
             trial = (struct swap_choice){0};
@@ -113,6 +115,17 @@ static enum status settle(const struct swap_job *job, uint32_t way, double limit
         swap_choice_release(&trial);
     }
     return err->status;
+}
+
+/* What choices of others could gain at most. */
+static enum status bound_others(const struct chain *chain, double limit_s, struct swap_choice *out,
+                                struct error *err)
+{
+    const struct chain_certify_options options = {.limit_s = limit_s};
+    struct chain_schedule schedule = {0};
+    enum status status = chain_certify(chain, &options, &schedule, &out->certificate, err);
+    chain_schedule_release(&schedule);
+    return status;
 }
 
 enum status swap_choose(const struct swap_job *job, const struct swap_options *options,
@@ -128,9 +141,8 @@ enum status swap_choose(const struct swap_job *job, const struct swap_options *o
         if (!best && way != options->way) continue;
         if (!settle(job, way, limit_s, &choice, &fits, &missing, err) && fits) {
             outcome->way_fits[way] = true;
-            outcome->way_s[way] = (double)choice.schedule.makespan * job->tick_s;
-            bool shorter = !any || choice.schedule.makespan < out->schedule.makespan ||
-                           (way == SWAP_BEST && choice.schedule.makespan == out->schedule.makespan);
+            outcome->way_s[way] = (double)choice.length * job->tick_s;
+            bool shorter = !any || choice.length < out->length || (way == SWAP_BEST && choice.length == out->length);
             any = true;
             if (shorter) {
                 swap_choice_release(out);
@@ -140,12 +152,13 @@ enum status swap_choose(const struct swap_job *job, const struct swap_options *o
         }
         swap_choice_release(&choice);
     }
+    if (any && !err->status && out->way != SWAP_BEST) return bound_others(&out->chain, limit_s, out, err);
     if (err->status || any) return err->status;
     if (missing == UINT64_MAX)
         return error_set(err, STATUS_INFEASIBLE, "job '%s': rule %s leaves more on device %" PRIu32 " than fits",
                          job->job->name, best ? "best" : chain_rule_names[options->way], job->device);
     return error_set(err, STATUS_INFEASIBLE,
-                     "job '%s' does not fit device %" PRIu32 " whatever is swapped or recomputed: %s (%" PRIu64
-                     " bytes) missing", job->job->name, job->device,
+                     "no places are found for job '%s' on device %" PRIu32 ", whatever is swapped or recomputed: "
+                     "%s (%" PRIu64 " bytes) missing", job->job->name, job->device,
                      quantity_text((double)missing, DIMENSION_BYTES, text), missing);
 }

@@ -10,8 +10,9 @@
 struct swap_choice {
     struct chain chain;
     struct chain_schedule schedule;
-    struct chain_certificate certificate; /* of the best way alone */
+    struct chain_certificate certificate; /* its bound is of this chain, whoever made the choices */
     struct swap_places places;
+    int64_t length; /* of a minibatch, by swap_clock.h; ticks, at most the schedule's makespan */
     uint32_t way;
 };
 

@@ -31,7 +31,7 @@ static void live(struct swap_places *p, uint32_t layer, enum swap_thing thing, i
 static int64_t backward_end(const struct chain *chain, const struct chain_schedule *s, uint32_t l)
 {
     const struct chain_layer *layer = &chain->layers[l];
-    return s->backward[l] + layer->backward + (s->choices[l] == CHAIN_RECOMPUTE ? layer->forward : 0);
+    return s->backward[l] + layer->backward + (s->choices[l] == CHAIN_RECOMPUTE ? layer->again : 0);
 }
 
 static void layer_lives(const struct swap_job *job, const struct chain *chain, const struct chain_schedule *s,

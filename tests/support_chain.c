@@ -44,6 +44,7 @@ void test_chain_tiny(uint64_t seed, uint32_t layers_max, struct chain *out)
         struct chain_layer *layer = &out->layers[l];
         layer->forward = 1 + (int64_t)random_below(seed, c++, 9);
         layer->backward = 1 + (int64_t)random_below(seed, c++, 15);
+        if (random_below(seed, c++, 2)) layer->again = 1 + (int64_t)random_below(seed, c++, 9);
         layer->saved = random_below(seed, c++, 20);
         layer->boundary = random_below(seed, c++, layer->saved / 2 + 1);
         if (alike) *layer = out->layers[0];

@@ -134,7 +134,7 @@ static bool tick(const struct ticking *t, bool mirrored, int64_t *length)
             const struct chain_layer *l = &chain->layers[layer];
             held += (int64_t)l->saved;
             running = true;
-            busy = clock + (mirrored ? l->backward + (t->choices[layer] == CHAIN_RECOMPUTE ? l->forward : 0)
+            busy = clock + (mirrored ? l->backward + (t->choices[layer] == CHAIN_RECOMPUTE ? l->again : 0)
                                      : l->forward);
         }
         if (!running && !copying && layer == chain->layer_count) break;

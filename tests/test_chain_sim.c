@@ -43,7 +43,7 @@ static uint32_t list_events(const struct chain *chain, const struct chain_schedu
     uint32_t count = 0;
     for (uint32_t l = 0; l < chain->layer_count; l++) {
         const struct chain_layer *layer = &chain->layers[l];
-        int64_t again = s->choices[l] == CHAIN_RECOMPUTE ? layer->forward : 0;
+        int64_t again = s->choices[l] == CHAIN_RECOMPUTE ? layer->again : 0;
         events[count++] = (struct event){s->forward[l], s->forward[l] + layer->forward, l, STREAM_COMPUTE, false};
         events[count++] = (struct event){s->backward[l], s->backward[l] + again + layer->backward, l,
                                          STREAM_COMPUTE, true};
