@@ -18,6 +18,7 @@
 #include "planner/plan_io.h"
 #include "planner/planner.h"
 #include "planner/policies.h"
+#include "planner/swap.h"
 
 /* --- what there is --------------------------------------------------------------------------- */
 
@@ -196,12 +197,19 @@ enum status cli_resume_plan(const char *plan_path, const struct cli_resume *resu
     enum status status = plan_read(plan_path, &whole, err);
     if (status == STATUS_OK) {
         struct planner_options options = options_of(&whole, resume);
+        struct swap_options swap = {0};
+        struct swap_report swap_report = {0};
+        if (swap_made(whole.policy, &swap.way)) {
+            options.swap = &swap;
+            options.swap_report = &swap_report;
+        }
         struct hardware hardware = whole.hardware;
         struct job_set jobs = whole.jobs;
         whole.hardware = (struct hardware){0};
         whole.jobs = (struct job_set){0};
         cut_jobs(&jobs, resume);
         status = planner_plan(&hardware, &jobs, &options, out, err);
+        swap_report_release(&swap_report);
         if (status != STATUS_OK) error_add(err, "planning what is left");
     }
     plan_release(&whole);

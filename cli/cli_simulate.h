@@ -5,6 +5,7 @@
 #include "cli/cli_failures.h"
 #include "cli/cli_machine.h"
 #include "cli/cli_parallel.h"
+#include "cli/cli_swap.h"
 
 struct cli_simulate_request {
     const char *path, *trace_path; /* trace_path may be NULL */
@@ -14,6 +15,7 @@ struct cli_simulate_request {
     struct cli_parallel parallel;  /* jobs that are spread */
     struct cli_failures failures;
     size_t collectives;            /* enum sim_collectives_by */
+    size_t activations, rule;      /* jobs that swap: 0, or CLI_SWAP_RULE_NONE; index into cli_swap_rules */
     bool no_fold;
     bool chakra;                   /* path is the prefix of execution traces */
 };

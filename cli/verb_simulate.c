@@ -20,6 +20,7 @@
 struct report {
     const char *plan_path, *trace_path;
     const struct plan *plan;
+    const struct swap_report *swap; /* without jobs where nothing is swapped layer by layer */
     const struct hardware *hardware;
     const struct cli_prediction *prediction;
     enum sim_collectives_by collectives;
@@ -65,6 +66,8 @@ static enum status print_text(struct cli *cli, const struct report *report, stru
     if (cli_simulated_tables(out, &report->simulated, err) != STATUS_OK) return err->status;
     if (cli_trace_places(out, trace, err) != STATUS_OK) return err->status;
     fputc('\n', out);
+    if (report->swap->job_count > 0 && cli_swap_text(out, report->plan, report->swap, err)) return err->status;
+    if (report->swap->job_count > 0) fputc('\n', out);
     print_times(out, report);
     if (report->survival) cli_failures_print(out, report->survival);
     if (report->trace_path) {
@@ -72,7 +75,7 @@ static enum status print_text(struct cli *cli, const struct report *report, stru
         cli_next(cli, (const char *const[]){"plot", "timeline", report->trace_path, "-o",
                                             "timeline.svg", NULL});
     } else {
-        if (report->plan->gang_count == 0)
+        if (report->plan->gang_count == 0 && report->swap->job_count == 0)
             cli_next(cli, (const char *const[]){"run", report->plan_path, NULL});
     }
     return STATUS_OK;
@@ -104,6 +107,7 @@ static enum status print_json(struct cli *cli, const struct report *report, stru
     cli_simulated_json(json, &report->simulated);
     if (report->survival) cli_failures_json(json, report->survival);
     cli_simulated_speed_json(json, &report->simulated);
+    if (report->swap->job_count > 0) cli_swap_json(json, report->plan, report->swap);
     return cli_report_end(cli, json, err);
 }
 
@@ -129,12 +133,28 @@ static enum status fit_machine(const struct cli_machine *machine, const struct p
     return STATUS_OK;
 }
 
-/* Jobs, spread as asked for, on the machine. */
-static enum status plan_jobs(const struct cli_simulate_request *request, struct plan *plan, struct error *err)
+static bool swaps(const struct cli_simulate_request *request)
+{
+    return request->activations != CLI_SWAP_RULE_NONE;
+}
+
+/* Is FILE a jobs file? */
+static bool plans_jobs(const struct cli_simulate_request *request)
+{
+    return cli_parallel_given(&request->parallel) || swaps(request);
+}
+
+/* Jobs, spread or swapping as asked for, on the machine. */
+static enum status plan_jobs(const struct cli_simulate_request *request, struct plan *plan, struct swap_report *swap,
+                             struct error *err)
 {
     struct hardware hardware = {0};
     struct job_set jobs = {0};
-    const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
+    const struct swap_options swapped = cli_swap_options(request->rule, 0);
+    const struct planner_options options = {.activations = PLANNER_AUTO,
+                                            .optimizer = PLANNER_AUTO,
+                                            .swap = swaps(request) ? &swapped : NULL,
+                                            .swap_report = swap};
     enum status status = cli_machine_read(&request->machine, &hardware, err);
     if (status == STATUS_OK) status = job_set_read(request->path, &jobs, err);
     if (status == STATUS_OK) status = cli_parallel_apply(&request->parallel, &jobs, err);
@@ -151,8 +171,10 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
     struct hardware hardware = {0};
     struct cli_prediction prediction = {0};
     struct cli_survival survival = {0};
-    bool spread = cli_parallel_given(&request->parallel), other = request->machine.name && !spread;
+    struct swap_report swap = {0};
+    bool jobs = plans_jobs(request), other = request->machine.name && !jobs;
     struct report report = {.plan_path = request->path,
+                            .swap = &swap,
                             .trace_path = request->trace_path,
                             .plan = &plan,
                             .prediction = &prediction,
@@ -160,7 +182,7 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
                             .hardware = other ? &hardware : &plan.hardware};
     report.simulated = (struct cli_simulated){
         .hardware = report.hardware, .result = &prediction.result, .trace = &prediction.trace};
-    enum status status = spread ? plan_jobs(request, &plan, err) : plan_read(report.plan_path, &plan, err);
+    enum status status = jobs ? plan_jobs(request, &plan, &swap, err) : plan_read(report.plan_path, &plan, err);
     if (status == STATUS_OK && other)
         status = fit_machine(&request->machine, &plan, &hardware, err);
     if (status == STATUS_OK)
@@ -181,6 +203,7 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
     cli_failures_release(&survival);
     cli_prediction_release(&prediction);
     hardware_release(&hardware);
+    swap_report_release(&swap);
     plan_release(&plan);
     return status;
 }
@@ -189,12 +212,20 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
 static enum status check_request(const struct cli_simulate_request *request, bool live, struct error *err)
 {
     const struct cli_machine *machine = &request->machine;
-    bool spread = cli_parallel_given(&request->parallel);
+    bool spread = cli_parallel_given(&request->parallel), jobs = plans_jobs(request);
     bool sizes = machine->devices > 0 || machine->device_memory_bytes >= 0 || machine->host_memory_bytes >= 0;
-    if (sizes && !spread)
+    if (sizes && !jobs)
         return error_set(err, STATUS_BAD_INPUT, "--devices, --device-memory and --host-memory are the machine's "
-                         "that jobs are planned for (--parallel); a plan has its own");
-    if (!machine->name && !spread &&
+                         "that jobs are planned for (--parallel, --activations); a plan has its own");
+    if (spread && swaps(request))
+        return error_set(err, STATUS_BAD_INPUT, "jobs that are spread over devices (--parallel) keep their "
+                         "activations there: there is no --activations for them");
+    if (request->rule != CLI_SWAP_RULE_NONE && !swaps(request))
+        return error_set(err, STATUS_BAD_INPUT, "option '--rule' is for --activations swap");
+    if (live && swaps(request))
+        return error_set(err, STATUS_BAD_INPUT, "--activations plans jobs, and --dispatch live asks a policy about "
+                         "an instance");
+    if (!machine->name && !jobs &&
         (machine->link_bytes_per_s >= 0 || machine->p2p_bytes_per_s >= 0 || machine->no_p2p ||
          machine->threads > 0))
         return error_set(err, STATUS_BAD_INPUT, "--link-rate, --p2p-rate, --no-p2p and --threads change "
@@ -228,7 +259,11 @@ static enum status check_request(const struct cli_simulate_request *request, boo
 enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *err)
 {
     static const char *const dispatches[] = {"plan", "live", NULL};
-    struct cli_simulate_request request = {.machine = CLI_MACHINE_NONE, .parallel = CLI_PARALLEL_NONE,
+    static const char *const activations[] = {"swap", NULL};
+    struct cli_simulate_request request = {.machine = CLI_MACHINE_NONE,
+                                           .parallel = CLI_PARALLEL_NONE,
+                                           .activations = CLI_SWAP_RULE_NONE,
+                                           .rule = CLI_SWAP_RULE_NONE,
                                            .failures = {.runs = 200}};
     size_t dispatch = 0;
     const struct option_spec specs[] = {
@@ -244,6 +279,9 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
         CLI_MACHINE_SIZES(&request.machine),
         CLI_MACHINE_SPEEDS(&request.machine),
         CLI_PARALLEL(&request.parallel),
+        OPTION_CHOICE("activations", 0, "HOW", activations, &request.activations,
+                      "FILE is a jobs file, whose layers' activations are kept, swapped or recomputed"),
+        CLI_SWAP_RULE(&request.rule),
         OPTION_STRING("failures", 0, "FILE", &request.failures.path,
                       "devices fail, come back and are slow as the file says; how long it then takes"),
         OPTION_U64("runs", 0, "N", 1, 1000000, &request.failures.runs, "with failures by chance, default 200"),
@@ -265,7 +303,7 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
                                           "spillway simulate jobs.json --hw '8x a100-sxm4-80gb' --parallel tp=2,pp=4",
                                           "spillway simulate --dispatch live --policy srtf instance.json",
                                           "spillway simulate --chakra traces/llama --hw '8x a100-sxm4-80gb'", NULL},
-        .details = "With --parallel (or --schedule, --recompute) FILE is a jobs file, whose jobs are planned "
+        .details = "With --parallel (or --schedule, --recompute) or --activations FILE is a jobs file, whose jobs are planned "
                    "like that on the machine of --hw and its options. With --dispatch live FILE is an instance: "
                    "the policy is asked whenever a device has room for a unit of a job that is ready, and copies "
                    "cost what the links of --hw make of their bytes, or, without --hw, what the instance says on "

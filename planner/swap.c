@@ -11,12 +11,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "planner/bound.h"
 #include "planner/partition_cutter.h"
 #include "planner/swap_choose.h"
 #include "planner/swap_units.h"
+
+#define PREFIX "swap-" /* of the plan's policy, in front of the way */
 
 /* A job, ready to be written. */
 struct planned {
@@ -43,6 +46,16 @@ void swap_report_release(struct swap_report *report)
 {
     arena_release(&report->arena);
     *report = (struct swap_report){0};
+}
+
+static const char *way_name(uint32_t way) { return way == SWAP_BEST ? "best" : chain_rule_names[way]; }
+
+bool swap_made(const char *policy, uint32_t *way)
+{
+    if (strncmp(policy, PREFIX, strlen(PREFIX)) != 0) return false;
+    for (*way = 0; *way < SWAP_WAYS; ++*way)
+        if (strcmp(policy + strlen(PREFIX), way_name(*way)) == 0) return true;
+    return false;
 }
 
 /* --- choosing -------------------------------------------------------------------------------- */
@@ -173,8 +186,7 @@ static enum status describe(struct planning *g)
         if (g->free_s[d] > plan->estimated_makespan_s) plan->estimated_makespan_s = g->free_s[d];
     plan->lower_bound_s = bound.seconds;
     plan->bound_kind = bound.kind;
-    uint32_t way = g->options->way;
-    snprintf(policy, sizeof policy, "swap-%s", way == SWAP_BEST ? "best" : chain_rule_names[way]);
+    snprintf(policy, sizeof policy, "%s%s", PREFIX, way_name(g->options->way));
     enum status status = arena_string(&plan->arena, bound.text, &plan->bound_text, g->err);
     return status ? status : arena_string(&plan->arena, policy, &plan->policy, g->err);
 }

@@ -68,6 +68,9 @@ struct swap_report {
 };
 void swap_report_release(struct swap_report *report);
 
+/* Was a plan with this policy made by swap_plan(), and by which way? */
+bool swap_made(const char *policy, uint32_t *way);
+
 /*
  * Add all jobs to the builder, with estimate and lower bound. `report` is zeroed before; release it, also on
  * failure. Errors: STATUS_INFEASIBLE, naming the job and the bytes missing; STATUS_BAD_INPUT for jobs that
