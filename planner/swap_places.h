@@ -7,8 +7,8 @@
  * which holds, as nothing else is waited for but what the schedule knows of. The plan therefore keeps the
  * schedule's promise, without an ordering being spelled out.
  *
- * Lives are taken in some order and each is laid as low as it goes (first fit); of several orders the one
- * that needs the least is kept. Finding the best places is strongly NP-hard (dynamic storage allocation);
+ * Lives are taken in some order and each is laid as low as it goes (first fit); the order that needs the
+ * least is kept. Finding the best places is strongly NP-hard (dynamic storage allocation);
  * how far this is from it is at most what the places need above what the schedule holds at any one time.
  */
 #ifndef SPILLWAY_PLANNER_SWAP_PLACES_H
