@@ -79,12 +79,12 @@ static double simulate_profile(struct profile *p, uint64_t minibatches, uint32_t
 static void hidden(void **state)
 {
     (void)state;
-    static const uint32_t ways[] = {SWAP_BEST, CHAIN_RULE_KARMA, CHAIN_RULE_SWAP_ALL};
+    static const uint32_t ways[] = {SWAP_BEST, CHAIN_RULE_KARMA};
     struct test_layer layers[16];
     struct profile p = {layers, ARRAY_COUNT(layers), 8 * 100 * MB, 50e3 * (double)MB};
     for (uint32_t l = 0; l < p.count; l++)
         layers[l] = (struct test_layer){.activation_bytes = 100 * MB, .forward_ns = 4000000, .backward_ns = 6000000};
-    for (size_t w = 0; w < 2; w++)
+    for (size_t w = 0; w < ARRAY_COUNT(ways); w++)
         for (uint64_t n = 1; n < 5; n++) {
             struct swap_outcome outcome;
             double makespan_s = simulate_profile(&p, n, ways[w], &outcome);
