@@ -75,7 +75,7 @@ static bool run(const struct chain *chain, const struct play *play, uint32_t l, 
         if (play->ends[p][oldest] > at->clock[p]) at->clock[p] = play->ends[p][oldest];
         at->pending[p] -= chain->layers[play->queue[oldest]].saved;
     }
-    at->clock[p] += p ? layer->backward + (again ? layer->forward : 0) : layer->forward;
+    at->clock[p] += p ? layer->backward + (again ? layer->again : 0) : layer->forward;
     return true;
 }
 
