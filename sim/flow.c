@@ -95,9 +95,10 @@ static void clock_set(struct sim_flows *flows, struct class_clock *class, double
     if (class->flow_count == 0) return;
     class->rate = rate;
     class->full = rate >= class->full_rate;
-    double left = class->first_end - class->served;
-    sim_queue_set(flows->queue, flows->owners[class->bundle], now_s + (left > 0 ? left : 0) / rate,
-                  class->first_order);
+    /* what rounding has left of one that ends now, like that of another class, would have it end a last bit later */
+    double left = now_s < class->first_s ? class->first_end - class->served : 0;
+    class->first_s = now_s + (left > 0 ? left : 0) / rate;
+    sim_queue_set(flows->queue, flows->owners[class->bundle], class->first_s, class->first_order);
 }
 
 static void clock_begin(struct class_clock *class, uint32_t member, double volume, uint64_t order,
@@ -109,6 +110,7 @@ static void clock_begin(struct class_clock *class, uint32_t member, double volum
     if (class->flow_count++ > 0 &&
         (end > class->first_end || (!(end < class->first_end) && order > class->first_order)))
         return;
+    class->first_s = INFINITY;
     class->first_end = end;
     class->first_order = order;
 }
@@ -129,6 +131,7 @@ static uint32_t clock_finish(struct class_clock *class, double now_s)
     }
     some = sim_queue_first(class->ends, &first);
     assert(some);
+    class->first_s = INFINITY;
     class->first_end = first.time_s;
     class->first_order = first.order;
     if (class->served > rewind_bytes) clock_rewind(class);

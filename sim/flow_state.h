@@ -12,6 +12,7 @@ struct class_clock {
     double served;     /* bytes, at `read_s`, to each flow since the clock was at zero */
     double read_s;
     double rate;       /* bytes/s; 0 without flows: the clock stands still */
+    double first_s;    /* when the first of them ends as things are; infinite where that is not known yet */
     double first_end;  /* of the flows under way: the least reading, and the order there */
     uint64_t first_order;
     struct sim_queue *ends; /* owner: the flow's number in the class */

@@ -53,6 +53,8 @@ struct sim_star {
     uint64_t active;    /* bits: places with a flow under way */
     struct sim_star_flow *flows; /* by place */
     uint32_t first;     /* place: the next to end */
+    double first_s;     /* when; and the places that end then */
+    uint64_t ending;
     uint32_t first_flow; /* flow.c's, like `touched` and `lane` */
     uint32_t lane;      /* or SIM_NO_STAR: a class alone, whose trunk or caps are all that limits it */
     bool full, touched;
@@ -75,6 +77,10 @@ static inline void sim_star_advance(struct sim_star *star, double now_s)
         flow->left -= flow->rate * elapsed_s;
         flow->full_s += elapsed_s * (flow->rate >= flow->full_rate);
     }
+    if (now_s < star->first_s) return;
+    /* what rounding has left of flows that end now would have all but the first end a last bit later */
+    for (uint64_t left = star->active & star->ending; left; left &= left - 1)
+        star->flows[sim_star_bit(left)].left = 0;
 }
 
 /* The arm has one flow more, or less. */
@@ -165,6 +171,8 @@ static inline double sim_star_rate(struct sim_star *star)
     uint64_t first = 0;
     for (uint64_t left = star->active; left; left &= left - 1)
         first |= (uint64_t)(ends_s[sim_star_bit(left)] <= first_s) << sim_star_bit(left);
+    star->first_s = first_s;
+    star->ending = first;
     star->first = sim_star_bit(first);
     while (first &= first - 1) /* hardly ever: several at the same time */
         if (star->flows[sim_star_bit(first)].order < star->flows[star->first].order)
