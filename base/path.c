@@ -1,3 +1,4 @@
+/* See path.h. */
 #include "base/path.h"
 
 #include <limits.h>

@@ -110,6 +110,13 @@ void progress_update(struct progress *progress, double done, const char *note)
     draw(progress, now_s);
 }
 
+void progress_show(void *context, double done, double total)
+{
+    struct progress *progress = context;
+    progress->total = total;
+    progress_update(progress, done, NULL);
+}
+
 void progress_end(struct progress *progress)
 {
     if (progress->drawn) put("\r\033[K", 4);

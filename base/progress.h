@@ -31,6 +31,9 @@ void progress_begin(struct progress *progress, const char *label, double total);
 
 /* `note` may be NULL: shown at the end of the line ("loss 3.21"). */
 void progress_update(struct progress *progress, double done, const char *note);
+
+/* The same as a function to call back: `context` is the struct progress, which gets the total. */
+void progress_show(void *context, double done, double total);
 void progress_end(struct progress *progress);
 
 /* Seconds on the monotonic clock. */

@@ -149,13 +149,6 @@ static enum status check(const struct plan *plan, const struct hardware *hardwar
     return check_trace(plan, hardware, &prediction->trace, err);
 }
 
-static void show_progress(void *context, double done, double total)
-{
-    struct progress *progress = context;
-    progress->total = total;
-    progress_update(progress, done, NULL);
-}
-
 enum status cli_predict(const struct plan *plan, const struct hardware *hardware,
                         const struct cli_predict_options *how, struct cli_prediction *out, struct error *err)
 {
@@ -167,7 +160,7 @@ enum status cli_predict(const struct plan *plan, const struct hardware *hardware
         .collectives = how->collectives,
         .record_spans = how->spans,
         .no_fold = how->every_device,
-        .on_progress = show_progress,
+        .on_progress = progress_show,
         .context = &progress,
     };
     progress_begin(&progress, "simulating", (double)plan_operations(plan));

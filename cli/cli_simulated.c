@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "cli/cli_predict.h"
 #include "cli/cli_table.h"
 #include "cli/cli_trace.h"
 
@@ -14,6 +15,21 @@ static double ratio(double part, double whole)
 static double operations_per_s(const struct sim_result *result)
 {
     return ratio((double)result->operations, result->wall_s);
+}
+
+enum status cli_simulated_check(const struct cli_simulated *s, uint32_t devices, double *compute_share,
+                                struct error *err)
+{
+    double busy_s = 0;
+    for (uint32_t i = 0; i < s->trace->stream_count; i++) {
+        char what[160];
+        snprintf(what, sizeof what, "the use of stream '%s'", s->trace->streams[i].name);
+        if (cli_check_peak(what, s->result->streams[i].busy_s, s->result->makespan_s, err) != STATUS_OK)
+            return err->status;
+        if (s->trace->streams[i].kind == STREAM_COMPUTE) busy_s += s->result->streams[i].busy_s;
+    }
+    *compute_share = ratio(busy_s, s->result->makespan_s * devices);
+    return STATUS_OK;
 }
 
 /* --- text ------------------------------------------------------------------------------------ */

@@ -12,6 +12,11 @@ struct cli_simulated {
     const struct trace *trace;
 };
 
+/* No figure is past what physics allows; *compute_share is the share of the time of `devices` that they compute.
+ * Errors: those of cli_check_peak(). */
+MUST_CHECK enum status cli_simulated_check(const struct cli_simulated *s, uint32_t devices, double *compute_share,
+                                           struct error *err);
+
 /* Both tables, each with an empty line behind it. */
 MUST_CHECK enum status cli_simulated_tables(FILE *out, const struct cli_simulated *s, struct error *err);
 

@@ -50,35 +50,12 @@ static enum status print_json(struct cli *cli, const struct report *report, stru
     return cli_report_end(cli, json, err);
 }
 
-/* No figure is past what physics allows. */
-static enum status check(struct report *report, struct error *err)
-{
-    const struct cli_simulated *s = &report->simulated;
-    double busy_s = 0, time_s = s->result->makespan_s * report->chakra->rank_count;
-    for (uint32_t i = 0; i < s->trace->stream_count; i++) {
-        char what[160];
-        snprintf(what, sizeof what, "the use of stream '%s'", s->trace->streams[i].name);
-        if (cli_check_peak(what, s->result->streams[i].busy_s, s->result->makespan_s, err) != STATUS_OK)
-            return err->status;
-        if (s->trace->streams[i].kind == STREAM_COMPUTE) busy_s += s->result->streams[i].busy_s;
-    }
-    report->compute_share = time_s > 0 ? busy_s / time_s : 0;
-    return STATUS_OK;
-}
-
-static void show_progress(void *context, double done, double total)
-{
-    struct progress *progress = context;
-    progress->total = total;
-    progress_update(progress, done, NULL);
-}
-
 static enum status simulate(const struct report *report, struct sim_result *result, struct trace *trace,
                             struct error *err)
 {
     struct progress progress;
     const struct sim_graph_options options = {.record_spans = report->request->trace_path != NULL,
-                                              .on_progress = show_progress,
+                                              .on_progress = progress_show,
                                               .context = &progress};
     progress_begin(&progress, "simulating", 1);
     enum status status =
@@ -103,7 +80,7 @@ enum status simulate_chakra(struct cli *cli, const struct cli_simulate_request *
         status = cli_machine_read(&wanted, &hardware, err);
     }
     if (status == STATUS_OK) status = simulate(&report, &result, &trace, err);
-    if (status == STATUS_OK) status = check(&report, err);
+    if (status == STATUS_OK) status = cli_simulated_check(&report.simulated, chakra.rank_count, &report.compute_share, err);
     if (status == STATUS_OK && request->trace_path) status = trace_write(&trace, request->trace_path, err);
     if (status == STATUS_OK)
         status = cli->json ? print_json(cli, &report, err) : print_text(cli, &report, err);

@@ -78,29 +78,6 @@ static enum status print_json(struct cli *cli, const struct report *report, stru
     return cli_report_end(cli, json, err);
 }
 
-/* No figure is past what physics allows. */
-static enum status check(struct report *report, struct error *err)
-{
-    const struct cli_simulated *s = &report->simulated;
-    double busy_s = 0, time_s = s->result->makespan_s * report->instance->device_count;
-    for (uint32_t i = 0; i < s->trace->stream_count; i++) {
-        char what[160];
-        snprintf(what, sizeof what, "the use of stream '%s'", s->trace->streams[i].name);
-        if (cli_check_peak(what, s->result->streams[i].busy_s, s->result->makespan_s, err) != STATUS_OK)
-            return err->status;
-        if (s->trace->streams[i].kind == STREAM_COMPUTE) busy_s += s->result->streams[i].busy_s;
-    }
-    report->compute_share = time_s > 0 ? busy_s / time_s : 0;
-    return STATUS_OK;
-}
-
-static void show_progress(void *context, double done, double total)
-{
-    struct progress *progress = context;
-    progress->total = total;
-    progress_update(progress, done, NULL);
-}
-
 static enum status simulate(const struct instance *in, const struct cli_simulate_request *request,
                             const struct policy *policy, struct cli_simulated *out, struct sim_result *result,
                             struct trace *trace, struct error *err)
@@ -112,7 +89,7 @@ static enum status simulate(const struct instance *in, const struct cli_simulate
         .seed = request->seed,
         .timed_copies = !request->machine.name,
         .record_spans = request->trace_path != NULL,
-        .on_progress = show_progress,
+        .on_progress = progress_show,
         .context = &progress,
     };
     progress_begin(&progress, "simulating", in->task_count);
@@ -147,7 +124,7 @@ enum status simulate_live(struct cli *cli, const struct cli_simulate_request *re
         report.policy = handle.policy;
         status = simulate(&in, request, handle.policy, &report.simulated, &result, &trace, err);
     }
-    if (status == STATUS_OK) status = check(&report, err);
+    if (status == STATUS_OK) status = cli_simulated_check(&report.simulated, in.device_count, &report.compute_share, err);
     if (status == STATUS_OK && request->trace_path) status = trace_write(&trace, request->trace_path, err);
     if (status == STATUS_OK)
         status = cli->json ? print_json(cli, &report, err) : print_text(cli, &report, err);

@@ -88,29 +88,22 @@ static enum status make_cuts(struct work *w, struct error *err)
     memcpy(all, usual, count * sizeof *all);
     if (w->shape.tensor > 0) all[count++] = w->shape;
     for (uint32_t g = 0; g < w->placement.group_count; g++) {
-        const struct serving_shape *shape = &w->placement.groups[g].shape;
+        struct serving_shape shape = w->placement.groups[g].shape;
         uint32_t seen = 0;
-        while (seen < count && (all[seen].tensor != shape->tensor || all[seen].pipeline != shape->pipeline)) seen++;
-        if (seen == count) all[count++] = *shape;
+        while (seen < count && !serving_shape_same(all[seen], shape)) seen++;
+        if (seen == count) all[count++] = shape;
     }
     return serving_cuts_make(&w->arena, &w->in, all, count, &w->cuts, err);
 }
 
 /* --- placement ------------------------------------------------------------------------------- */
 
-static void show_progress(void *context, double done, double total)
-{
-    struct progress *progress = context;
-    progress->total = total;
-    progress_update(progress, done, NULL);
-}
-
 static enum status find_placement(struct work *w, struct serving_shape shape, uint64_t simulations,
                                   struct placement_found *out, struct error *err)
 {
     struct progress progress;
     struct placement_search_options options = {.seed = w->wanted->seed, .simulations = simulations, .shape = shape,
-                                               .on_progress = show_progress, .context = &progress};
+                                               .on_progress = progress_show, .context = &progress};
     progress_begin(&progress, "placing", (double)simulations);
     enum status status = placement_search(&w->arena, &w->cuts, &w->planning, &options, out, err);
     progress_end(&progress);

@@ -1,3 +1,4 @@
+/* Reading what fails (failures.h), and the one formula about it. */
 #include "models/failures.h"
 
 #include <math.h>

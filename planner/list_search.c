@@ -89,11 +89,6 @@ static enum status make_remaining(struct list_search *s, struct error *err)
     return STATUS_OK;
 }
 
-const int64_t *list_search_remaining(const struct list_search *search, uint32_t job)
-{
-    return search->remaining + search->first[job];
-}
-
 /* --- guides ---------------------------------------------------------------------------------- */
 
 /* In mean computations of a unit; the first is for the bound's own duals. */

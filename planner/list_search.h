@@ -44,8 +44,4 @@ void list_search_destroy(struct list_search *search); /* NULL is fine */
 bool list_search_run(struct list_search *search, const struct list_rule *rule, uint32_t fixed,
                      int64_t below, double until_s, struct dispatch_step *steps, int64_t *value);
 
-/* Computation and last copy out from task `position` of a job to its end, each task where it is
- * fastest. Borrowed by row: (length + 1) entries. */
-const int64_t *list_search_remaining(const struct list_search *search, uint32_t job);
-
 #endif

@@ -1,3 +1,4 @@
+/* Every kind in every shape is cut once; placements then only look cuts up. */
 #include "serving/placement.h"
 
 #include <inttypes.h>
@@ -25,14 +26,17 @@ enum status serving_cuts_make(struct arena *arena, const struct serving *in, con
     return STATUS_OK;
 }
 
+const struct stage_cut *serving_cuts_of(const struct serving_cuts *cuts, struct serving_shape shape)
+{
+    for (uint32_t s = 0; s < cuts->shape_count; s++)
+        if (serving_shape_same(cuts->shapes[s], shape)) return &cuts->cuts[(size_t)s * cuts->in->kind_count];
+    return NULL;
+}
+
 const struct stage_cut *serving_cut(const struct serving_cuts *cuts, struct serving_shape shape, uint32_t kind)
 {
-    for (uint32_t s = 0; s < cuts->shape_count; s++) {
-        if (cuts->shapes[s].tensor != shape.tensor || cuts->shapes[s].pipeline != shape.pipeline) continue;
-        const struct stage_cut *cut = &cuts->cuts[(size_t)s * cuts->in->kind_count + kind];
-        return cut->stage_s ? cut : NULL;
-    }
-    return NULL;
+    const struct stage_cut *row = serving_cuts_of(cuts, shape);
+    return row && row[kind].stage_s ? &row[kind] : NULL;
 }
 
 /* `stage_bytes`: (pipeline), zeroed. */

@@ -17,7 +17,10 @@ MUST_CHECK enum status serving_cuts_make(struct arena *arena, const struct servi
                                          const struct serving_shape *shapes, uint32_t shape_count,
                                          struct serving_cuts *out, struct error *err);
 
-/* NULL: the kind does not have the shape, which is one of them. */
+/* The row of a shape, by kind; NULL: it is none of them. */
+const struct stage_cut *serving_cuts_of(const struct serving_cuts *cuts, struct serving_shape shape);
+
+/* NULL: the kind does not have the shape. */
 const struct stage_cut *serving_cut(const struct serving_cuts *cuts, struct serving_shape shape, uint32_t kind);
 
 /*

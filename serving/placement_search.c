@@ -1,3 +1,4 @@
+/* Drafts grow and shrink replica by replica; each is judged by a simulation of all requests. */
 #include "serving/placement_search.h"
 
 #include <stdlib.h>
@@ -375,9 +376,10 @@ enum status placement_shapes(struct arena *arena, const struct serving *in, stru
             if (longest > kind->layer_count) longest = kind->layer_count;
             if (longest > SERVING_STAGES_MAX) longest = SERVING_STAGES_MAX;
             for (uint32_t p = 1, step; p <= longest; p = step) {
+                struct serving_shape shape = {tensor, p};
                 uint32_t seen = 0;
-                while (seen < *count && ((*out)[seen].tensor != tensor || (*out)[seen].pipeline != p)) seen++;
-                if (seen == *count) (*out)[(*count)++] = (struct serving_shape){tensor, p};
+                while (seen < *count && !serving_shape_same((*out)[seen], shape)) seen++;
+                if (seen == *count) (*out)[(*count)++] = shape;
                 step = p < longest && 2 * p > longest ? longest : 2 * p;
             }
         }

@@ -1,3 +1,4 @@
+/* See serve.h. What a simulation works with is kept from one placement to the next. */
 #include "serving/serve.h"
 
 #include <math.h>
@@ -122,10 +123,7 @@ static enum status begin(struct server *server, const struct serving_placement *
     for (uint32_t g = 0; g < placement->group_count; g++) {
         struct group_state *group = &server->groups[g];
         group->shape = placement->groups[g].shape;
-        for (uint32_t s = 0; s < server->cuts->shape_count; s++)
-            if (server->cuts->shapes[s].tensor == group->shape.tensor &&
-                server->cuts->shapes[s].pipeline == group->shape.pipeline)
-                group->cuts = &server->cuts->cuts[(size_t)s * in->kind_count];
+        group->cuts = serving_cuts_of(server->cuts, group->shape);
         group->free_s = &server->free_s[stage];
         group->under_way.first = group->under_way.count = 0;
         stage += group->shape.pipeline;

@@ -1,3 +1,4 @@
+/* A step of one request stands for it, of which only the forward pass is looked at. */
 #include "serving/served_network.h"
 
 #include <inttypes.h>

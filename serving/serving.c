@@ -1,3 +1,4 @@
+/* See serving.h. */
 #include "serving/serving.h"
 
 #include <math.h>

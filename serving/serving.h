@@ -49,6 +49,10 @@ static inline uint32_t serving_shape_devices(struct serving_shape shape)
 {
     return shape.tensor * shape.pipeline;
 }
+static inline bool serving_shape_same(struct serving_shape a, struct serving_shape b)
+{
+    return a.tensor == b.tensor && a.pipeline == b.pipeline;
+}
 
 /* A kind on `tensor` devices a layer. */
 struct serving_degree {

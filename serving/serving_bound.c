@@ -1,3 +1,4 @@
+/* Earliest deadline first on one device as fast as all of them, once for each level of work. */
 #include "serving/serving_bound.h"
 
 #include <math.h>

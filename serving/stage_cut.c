@@ -1,3 +1,4 @@
+/* See stage_cut.h: F row by row, then the stages back from its end. */
 #include "serving/stage_cut.h"
 
 #include <math.h>
