@@ -2,13 +2,16 @@
  * GLPK. Everything here runs in a child process (milp_solve.c): GLPK ends the process on misuse and
  * prints where it likes, so none of its functions is called in ours.
  *
- * The error hook reports and leaves; messages go nowhere. Bounds and solutions are reported from the
+ * When one of GLPK's internal checks fails, which its cuts provoke now and then (5.0 asks itself for a
+ * problem of no columns), the program is solved again without cuts and presolver; when there is nothing
+ * to leave out, the error hook reports and leaves. Messages go nowhere. Bounds and solutions are reported from the
  * callback, as they come. A start solution is handed over when GLPK first asks for a heuristic one;
  * GLPK would take any vector there without looking, so it has been checked before.
  */
 #include <errno.h>
 #include <glpk.h>
 #include <math.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +86,9 @@ struct child {
     uint64_t nodes;
     double bound;
     double *x; /* (columns + 1) */
+    char message[80]; /* the last one that says more than where in GLPK it was found */
+    bool plainer;     /* there is a plainer way left to solve it */
+    jmp_buf gave_up;
 };
 
 void milp_glpk_send(int pipe, const void *data, size_t length)
@@ -99,16 +105,26 @@ void milp_glpk_send(int pipe, const void *data, size_t length)
 
 static void on_error(void *info)
 {
-    const struct child *child = info;
-    struct milp_report report = {.kind = REPORT_FAILED, .text = "GLPK gave up on an internal check"};
+    struct child *child = info;
+    if (child->plainer) longjmp(child->gave_up, 1);
+    struct milp_report report = {.kind = REPORT_FAILED};
+    snprintf(report.text, sizeof report.text, "GLPK gave up on an internal check (%s)", child->message);
     milp_glpk_send(child->pipe, &report, sizeof report);
     _exit(3);
 }
 
 static int on_message(void *info, const char *text)
 {
-    (void)info, (void)text;
+    struct child *child = info;
+    if (strncmp(text, "Error detected", strlen("Error detected")) != 0)
+        snprintf(child->message, sizeof child->message, "%.*s", (int)strcspn(text, "\n"), text);
     return 1; /* printed, as far as GLPK is to know */
+}
+
+static void hook(struct child *child)
+{
+    glp_term_hook(on_message, child);
+    glp_error_hook(on_error, child);
 }
 
 static void report_solution(const struct child *c)
@@ -167,6 +183,12 @@ static struct milp_report ending(const struct child *c, int code, int status)
     return report;
 }
 
+static int left_ms(const struct child *c)
+{
+    double left_s = c->until_s - clock_s();
+    return left_s < 2e6 ? (int)(fmax(left_s, 0) * 1000) + 1 : INT32_MAX;
+}
+
 /* Values of all rows behind a report; 0 where there is no optimum. */
 static void report_duals(const struct child *c, bool optimal)
 {
@@ -186,9 +208,8 @@ static void solve_variants(const struct child *c, glp_smcp *how)
     how->meth = GLP_DUALP;
     for (uint32_t v = 0; v < options->variant_count; v++) {
         const struct milp_fixing *held = options->fixings + (size_t)v * options->fixed_count;
-        double left_s = c->until_s - clock_s();
-        if (!(left_s > 0)) return;
-        how->tm_lim = left_s < 2e6 ? (int)(left_s * 1000) + 1 : INT32_MAX;
+        if (clock_s() >= c->until_s) return;
+        how->tm_lim = left_ms(c);
         for (uint32_t k = 0; k < options->fixed_count; k++)
             glp_set_col_bnds(c->lp, (int)held[k].column + 1, GLP_FX, held[k].value, held[k].value);
         int code = glp_simplex(c->lp, how);
@@ -208,7 +229,7 @@ _Noreturn static void relax(struct child *c)
     glp_smcp how;
     glp_init_smcp(&how);
     how.msg_lev = GLP_MSG_OFF;
-    how.tm_lim = c->options->limit_s < 2e6 ? (int)(c->options->limit_s * 1000) + 1 : INT32_MAX;
+    how.tm_lim = left_ms(c);
     glp_adv_basis(c->lp, 0);
     int code = glp_simplex(c->lp, &how), status = glp_get_status(c->lp);
     if (code == 0 && status == GLP_OPT) {
@@ -235,37 +256,53 @@ _Noreturn static void list(struct child *c)
     _exit(0);
 }
 
-_Noreturn void milp_glpk_child(const struct milp *milp, const struct milp_options *options, int pipe)
+/* --- minimising ------------------------------------------------------------------------------ */
+
+/* GLPK's code; `plain`: without what its internal checks fail in. */
+static int minimise(struct child *c, bool plain)
 {
-    struct child c = {.milp = milp, .options = options, .pipe = pipe, .bound = -HUGE_VAL,
-                      .until_s = clock_s() + options->limit_s};
-    glp_term_hook(on_message, NULL);
-    glp_error_hook(on_error, &c);
-    c.x = calloc(milp->column_count + 1, sizeof *c.x);
-    if (!c.x) _exit(3);
-    c.lp = load(milp);
-    if (options->relaxed) relax(&c);
-    if (options->listed) list(&c);
+    const struct milp_options *options = c->options;
     glp_iocp how;
     glp_init_iocp(&how);
     how.msg_lev = GLP_MSG_OFF;
     how.br_tech = GLP_BR_PCH; /* pseudo-costs: best on the adjacency formulation */
-    how.presolve = options->incumbent ? GLP_OFF : GLP_ON;
+    how.presolve = plain || options->incumbent ? GLP_OFF : GLP_ON;
     how.cb_func = on_tree;
-    how.cb_info = &c;
-    how.tm_lim = options->limit_s < 2e6 ? (int)(options->limit_s * 1000) + 1 : INT32_MAX;
-    if (options->cuts) how.gmi_cuts = how.mir_cuts = how.cov_cuts = how.clq_cuts = GLP_ON;
+    how.cb_info = c;
+    how.tm_lim = left_ms(c);
+    if (options->cuts && !plain) how.gmi_cuts = how.mir_cuts = how.cov_cuts = how.clq_cuts = GLP_ON;
+    c->plainer = how.presolve == GLP_ON || how.clq_cuts == GLP_ON;
     int code = 0;
-    if (options->incumbent) { /* without the presolver GLPK wants an optimal basis of the LP */
+    if (how.presolve == GLP_OFF) { /* without the presolver GLPK wants an optimal basis of the LP */
         glp_smcp first;
         glp_init_smcp(&first);
         first.msg_lev = GLP_MSG_OFF;
         first.tm_lim = how.tm_lim;
-        glp_adv_basis(c.lp, 0);
-        code = glp_simplex(c.lp, &first);
-        if (code == 0 && glp_get_status(c.lp) == GLP_NOFEAS) code = GLP_ENOPFS;
+        glp_adv_basis(c->lp, 0);
+        code = glp_simplex(c->lp, &first);
+        if (code == 0 && glp_get_status(c->lp) == GLP_NOFEAS) code = GLP_ENOPFS;
     }
-    if (code == 0) code = glp_intopt(c.lp, &how);
+    return code == 0 ? glp_intopt(c->lp, &how) : code;
+}
+
+_Noreturn void milp_glpk_child(const struct milp *milp, const struct milp_options *options, int pipe)
+{
+    static struct child c; /* survives the jump */
+    c = (struct child){.milp = milp, .options = options, .pipe = pipe, .bound = -HUGE_VAL,
+                       .until_s = clock_s() + options->limit_s};
+    c.x = calloc(milp->column_count + 1, sizeof *c.x);
+    if (!c.x) _exit(3);
+    volatile bool again = false;
+    if (setjmp(c.gave_up) != 0) { /* after an error GLPK can only begin anew */
+        again = true;
+        glp_free_env();
+        c.handed_in = false;
+    }
+    hook(&c);
+    c.lp = load(milp);
+    if (options->relaxed) relax(&c);
+    if (options->listed) list(&c);
+    int code = minimise(&c, again);
     int status = glp_mip_status(c.lp);
     if (code != GLP_ENOPFS && (status == GLP_OPT || status == GLP_FEAS)) {
         for (size_t k = 1; k <= milp->column_count; k++) c.x[k] = glp_mip_col_val(c.lp, (int)k);
@@ -291,8 +328,7 @@ enum status milp_glpk_write(const struct milp *milp, enum milp_file kind, const 
     if (pid < 0) return error_io(err, "cannot start a process to write '%s'", path);
     if (pid == 0) {
         struct child c = {.pipe = -1};
-        glp_term_hook(on_message, NULL);
-        glp_error_hook(on_error, &c);
+        hook(&c);
         glp_prob *lp = load(milp);
         errno = 0;
         int code = kind == MILP_LP ? glp_write_lp(lp, NULL, temporary)
