@@ -82,7 +82,7 @@ struct exporter {
     struct signal *signals;      /* by hash */
     uint32_t (*first_group)[COMMUNICATORS]; /* per gang, see communicator_of(): the number of the first group */
     uint32_t (*families)[COMMUNICATORS];
-    struct deps ctrl, data, source; /* source: of the SEND */
+    struct deps deps, source; /* source: of the SEND */
     uint64_t next_id;
     struct sim_chakra_written *written;
 };
@@ -145,6 +145,8 @@ static enum status depend(struct exporter *e, uint32_t rank, uint64_t operation,
     uint64_t id = operation;
     if (placed->rank != rank && placed->source == rank) id = e->total + operation;
     else if (placed->rank != rank && signal_of(e, operation, rank, &id, err) != STATUS_OK) return err->status;
+    for (uint32_t i = 0; i < deps->count; i++) /* ASTRA-sim waits for ever for what is named twice */
+        if (deps->ids[i] == id) return STATUS_OK;
     assert(deps->count < DEPS_MAX);
     deps->ids[deps->count++] = id;
     return STATUS_OK;
@@ -154,14 +156,14 @@ static enum status depend(struct exporter *e, uint32_t rank, uint64_t operation,
 static enum status find_deps(struct exporter *e, const struct plan_walk_op *op, struct error *err)
 {
     uint64_t before = e->last[op->stream];
-    e->ctrl.count = e->data.count = e->source.count = 0;
+    e->deps.count = e->source.count = 0;
     e->last[op->stream] = op->number;
-    if (before < e->total && depend(e, op->device, before, &e->ctrl, err) != STATUS_OK) return err->status;
+    if (before < e->total && depend(e, op->device, before, &e->deps, err) != STATUS_OK) return err->status;
     for (uint32_t w = 0; w < op->wait_count; w++) {
         const struct placed *placed = &e->placed[op->waits[w]];
         bool at_source = op->peer != PLAN_NONE && placed->rank != op->device && placed->source != op->device &&
                          (placed->rank == op->peer || placed->source == op->peer);
-        if (depend(e, at_source ? op->peer : op->device, op->waits[w], at_source ? &e->source : &e->data, err))
+        if (depend(e, at_source ? op->peer : op->device, op->waits[w], at_source ? &e->source : &e->deps, err))
             return err->status;
     }
     return STATUS_OK;
@@ -219,14 +221,11 @@ static enum status write_message(struct exporter *e, const struct plan_walk_op *
     end.name = node->name;
     end.stream = node->stream;
     end.comm_size = op->op->bytes;
-    end.ctrl_deps = node->ctrl_deps;
-    end.ctrl_count = node->ctrl_count;
     end.data_deps = node->data_deps;
     end.data_count = node->data_count;
     if (write_node(e, op->device, &end, err) != STATUS_OK) return err->status;
     end.type = CHAKRA_SEND;
     end.id = e->total + op->number;
-    end.ctrl_count = 0;
     end.data_deps = e->source.ids;
     end.data_count = e->source.count;
     return write_node(e, op->peer, &end, err);
@@ -256,9 +255,8 @@ static enum status write_collective(struct exporter *e, const struct plan_walk_o
         uint64_t id = e->next_id++;
         node->id = id;
         if (write_node(e, op->device, node, err) != STATUS_OK) return err->status;
-        node->ctrl_count = 0;
         node->data_count = 1;
-        e->data.ids[0] = id;
+        e->deps.ids[0] = id;
     }
     node->id = op->number;
     return write_node(e, op->device, node, err);
@@ -274,10 +272,8 @@ static enum status write_op(struct exporter *e, const struct plan_walk_op *op, s
                                .name = plan_op_text(e->plan, op->unit, op->op, text),
                                .stream = plan_stream_names[op->op->stream],
                                .family = CHAKRA_NONE,
-                               .ctrl_deps = e->ctrl.ids,
-                               .ctrl_count = e->ctrl.count,
-                               .data_deps = e->data.ids,
-                               .data_count = e->data.count};
+                               .data_deps = e->deps.ids,
+                               .data_count = e->deps.count};
     if (op->op->kind == OP_COLLECTIVE) return write_collective(e, op, &node, err);
     if (op->op->kind == OP_COMPUTE) return write_compute(e, op, &node, err);
     if (op->peer != PLAN_NONE && op->op->stream == STREAM_P2P) return write_message(e, op, &node, err);
@@ -393,9 +389,8 @@ static enum status create(struct exporter *e, struct error *err)
     e->placed = sim_take(&e->arena, e->total, sizeof *e->placed, &status, err);
     e->last = sim_take(&e->arena, plan_stream_count(e->plan), sizeof *e->last, &status, err);
     e->signals = sim_take(&e->arena, SIGNALS_KEPT, sizeof *e->signals, &status, err);
-    struct deps *lists[] = {&e->ctrl, &e->data, &e->source};
-    for (uint32_t i = 0; i < ARRAY_COUNT(lists); i++)
-        lists[i]->ids = sim_take(&e->arena, DEPS_MAX, sizeof(uint64_t), &status, err);
+    e->deps.ids = sim_take(&e->arena, DEPS_MAX, sizeof *e->deps.ids, &status, err);
+    e->source.ids = sim_take(&e->arena, DEPS_MAX, sizeof *e->source.ids, &status, err);
     if (status == STATUS_OK)
         status = sim_durations_create(&e->arena, e->plan, &e->plan->hardware, &e->durations, err);
     if (status == STATUS_OK) status = number_groups(e, err);

@@ -3,9 +3,10 @@
  *
  * Rank r is device r. Computations and copies between host and device are nodes of the device whose
  * instance they belong to, those of the host as well, with is_cpu_op. A copy from another device is a RECV
- * there and a SEND at its source; a collective is a node of each member for every round. Stream order is a
- * control dependency, what plan.h's rule 2 says a data dependency; where an operation waits for one of
- * another rank, a message of a byte goes from there to here: a signal. Nodes stand in plan order.
+ * there and a SEND at its source; a collective is a node of each member for every round. Stream order and
+ * what plan.h's rule 2 says are data dependencies alike, as MLCommons' own converter has it: ASTRA-sim looks at
+ * no others. Where an operation waits for one of another rank, a message of a byte goes from there to here: a
+ * signal. Nodes stand in plan order.
  */
 #ifndef SPILLWAY_SIM_CHAKRA_EXPORT_H
 #define SPILLWAY_SIM_CHAKRA_EXPORT_H
