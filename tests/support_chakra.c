@@ -90,6 +90,23 @@ const char *test_chakra_complaint(const struct hardware *hardware)
     return err.text + strlen(prefix);
 }
 
+/* Readers that look at data dependencies alone, and count them, must find the same order: nothing stands
+ * only among the others, and nothing twice. */
+static void check_dependencies(void)
+{
+    struct chakra_trace chakra = {0};
+    struct error err = {0};
+    if (chakra_trace_read(prefix, &chakra, &err)) fail_msg("%s", err.text);
+    for (uint32_t r = 0; r < chakra.rank_count; r++)
+        for (uint32_t n = 0; n < chakra.ranks[r].count; n++) {
+            const struct chakra_node *node = &chakra.ranks[r].nodes[n];
+            assert_int_equal(node->ctrl_count, 0);
+            for (uint32_t i = 0; i < node->data_count; i++)
+                for (uint32_t k = 0; k < i; k++) assert_true(node->data_deps[i] != node->data_deps[k]);
+        }
+    chakra_trace_release(&chakra);
+}
+
 double test_chakra_there_and_back(const struct plan *plan)
 {
     struct error err = {0};
@@ -98,6 +115,7 @@ double test_chakra_there_and_back(const struct plan *plan)
     if (sim_chakra_export(plan, prefix, &written, &err)) fail_msg("%s", err.text);
     assert_int_equal(written.ranks, plan->hardware.device_count);
     assert_true(written.nodes >= plan_operations(plan));
+    check_dependencies();
     double makespan_s = test_chakra_makespan(&plan->hardware);
     test_chakra_end();
     return makespan_s;
