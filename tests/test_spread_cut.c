@@ -80,11 +80,12 @@ static void balanced_is_best(void **state)
             layers[l] = (struct test_layer){.forward_ns = 1000 * (1 + random_below(key, 10 + l, 30)),
                                             .backward_ns = 1000 * (1 + random_below(key, 30 + l, 60)),
                                             .parameter_bytes = 64};
-        double few_s = makespan_s(layers, stages, PARALLEL_BALANCED, 40);
-        double many_s = makespan_s(layers, stages, PARALLEL_BALANCED, 240), best_s = 1e-9 * (double)best_ns(layers, 0, stages);
+        /* a stage that is a microsecond quicker, and whose neighbours fill later, binds for the first hundreds */
+        double few_s = makespan_s(layers, stages, PARALLEL_BALANCED, 500);
+        double many_s = makespan_s(layers, stages, PARALLEL_BALANCED, 700), best_s = 1e-9 * (double)best_ns(layers, 0, stages);
         if (fabs(many_s - few_s - 200 * best_s) > 1e-9 * many_s)
             fail_msg("case %u: %.17g a minibatch, best %.17g", c, (many_s - few_s) / 200, best_s);
-        faster += many_s < 0.999 * makespan_s(layers, stages, PARALLEL_EQUAL, 240);
+        faster += many_s < 0.999 * makespan_s(layers, stages, PARALLEL_EQUAL, 700);
     }
     assert_true(faster > 10);
 }
