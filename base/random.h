@@ -6,6 +6,7 @@
 #ifndef SPILLWAY_BASE_RANDOM_H
 #define SPILLWAY_BASE_RANDOM_H
 
+#include <math.h>
 #include <stdint.h>
 
 static inline uint64_t random_mix(uint64_t x)
@@ -26,6 +27,12 @@ static inline uint64_t random_u64(uint64_t key, uint64_t counter)
 static inline double random_unit(uint64_t key, uint64_t counter)
 {
     return (double)(random_u64(key, counter) >> 11) * 0x1p-53;
+}
+
+/* Exponential of mean 1. */
+static inline double random_exponential(uint64_t key, uint64_t counter)
+{
+    return -log1p(-random_unit(key, counter));
 }
 
 /* Uniform in [0, bound); bound > 0. The bias is below bound / 2^64. */

@@ -40,6 +40,7 @@ const struct cli_verb cli_verbs[] = {
     {"solve", NULL, "FILE", "the best schedule of a problem, and what is proven of it", verb_solve},
     {"simulate", NULL, "FILE", "time a plan, spread jobs, or a policy that is asked, without running", verb_simulate},
     {"serve", NULL, "SERVING.json", "where to keep models that answer requests, and how many are in time", verb_serve},
+    {"swarm", NULL, "SWARM.json", "training by peers that differ, are far apart, and come and go", verb_swarm},
     {"run", NULL, "PLAN.json", "carry a plan out and compare it with its prediction", verb_run},
     {"compare", NULL, "PREDICTED MEASURED", "lay two traces of one plan side by side",
      verb_compare},

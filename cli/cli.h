@@ -121,6 +121,7 @@ enum status verb_partition(struct cli *cli, int argc, char **argv, struct error 
 enum status verb_solve(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_serve(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_swarm(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_compare(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_trace_show(struct cli *cli, int argc, char **argv, struct error *err);

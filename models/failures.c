@@ -69,16 +69,17 @@ static enum status read_events(const struct json_input *in, const json_t *array,
     return STATUS_OK;
 }
 
-enum status failures_parse(const struct json_input *in, uint32_t devices, struct arena *arena,
+enum status failures_parse(const struct json_input *in, const json_t *value, uint32_t devices, struct arena *arena,
                            struct failures *out, struct error *err)
 {
+    enum json_need need = value == json_input_root(in) ? JSON_REQUIRED : JSON_OPTIONAL;
     struct json_object object;
     const json_t *checkpoint, *stragglers, *events;
     uint64_t version;
     *out = (struct failures){.mtbf_s = HUGE_VAL, .shape = 1, .checkpoint_every_s = HUGE_VAL,
                              .straggle_every_s = HUGE_VAL, .straggle_factor = 1, .least = 1};
-    TRY(json_object_open(&object, in, json_input_root(in), "a failures object", err));
-    TRY(json_take_u64(&object, "spillway_failures", JSON_REQUIRED, 1, 1, &version, err));
+    TRY(json_object_open(&object, in, value, "a failures object", err));
+    TRY(json_take_u64(&object, "spillway_failures", need, 1, 1, &version, err));
     TRY(json_take_quantity(&object, "mtbf", JSON_OPTIONAL, DIMENSION_SECONDS, 1e-3, SECONDS_MAX, &out->mtbf_s, err));
     TRY(json_take_double(&object, "shape", JSON_OPTIONAL, 0.1, 10, &out->shape, err));
     TRY(json_take_quantity(&object, "repair", JSON_OPTIONAL, DIMENSION_SECONDS, 0, SECONDS_MAX, &out->repair_s, err));
@@ -102,9 +103,14 @@ enum status failures_read(const char *path, uint32_t devices, struct arena *aren
 {
     struct json_input *in;
     TRY(json_input_read(path, &in, err));
-    enum status status = failures_parse(in, devices, arena, out, err);
+    enum status status = failures_parse(in, json_input_root(in), devices, arena, out, err);
     json_input_destroy(in);
     return status;
+}
+
+double failures_life_s(const struct failures *failures, double exponential)
+{
+    return failures->mtbf_s / tgamma(1 + 1 / failures->shape) * pow(exponential, 1 / failures->shape);
 }
 
 double failures_best_interval_s(double rate, double cost_s)

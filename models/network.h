@@ -166,6 +166,11 @@ MUST_CHECK enum status network_find(const char *name_or_path, struct arena *aren
 /* Would network_find() take it for a path? */
 bool network_is_path(const char *name_or_path);
 
+/* What an object of a file has under "network": such a name, a path beside the file, or an object as config.json has it.
+ * Errors: those of network_find(), with the place. */
+MUST_CHECK enum status network_take(struct json_object *object, struct arena *arena, struct network *out,
+                                    struct error *err);
+
 /* Presets in the order of the table; NULL past the end. */
 const char *network_preset_name(uint32_t index);
 const char *network_preset_source(uint32_t index); /* where its shape comes from */

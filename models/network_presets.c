@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/path.h"
 #include "base/size.h"
 #include "base/suggest.h"
 #include "models/network.h"
@@ -166,4 +167,23 @@ enum status network_find(const char *name_or_path, struct arena *arena, struct n
         return STATUS_OK;
     }
     return fail_unknown(name_or_path, err);
+}
+
+enum status network_take(struct json_object *object, struct arena *arena, struct network *out, struct error *err)
+{
+    const struct json_input *in = object->input;
+    struct error reason = {0};
+    const char *path;
+    json_take_any(object, "network");
+    const json_t *value = json_object_get(object->value, "network");
+    const char *text = json_string_value(value);
+    if (json_is_object(value)) return network_parse(in, value, "network", arena, out, err);
+    if (!text)
+        return json_fail_key(in, object->value, "network", err, "'network' is neither a name or path nor an object");
+    if (network_is_path(text)) {
+        if (path_beside(json_input_name(in), text, arena, &path, err)) return err->status;
+        return network_find(path, arena, out, err);
+    }
+    if (network_find(text, arena, out, &reason) == STATUS_OK) return STATUS_OK;
+    return json_fail_key(in, object->value, "network", err, "%s", reason.text);
 }

@@ -9,7 +9,6 @@
 
 #include "base/json_out.h"
 #include "base/number.h"
-#include "base/path.h"
 #include "base/size.h"
 #include "models/try.h"
 #include "serving/served_network.h"
@@ -114,23 +113,6 @@ static enum status read_stated(const struct reader *r, struct json_object *entry
     return read_degrees(r, entry, &stated, kind);
 }
 
-static enum status find_network(const struct reader *r, const struct json_object *entry, struct network *out)
-{
-    const json_t *value = json_object_get(entry->value, "network");
-    const char *text = json_string_value(value), *path;
-    struct error reason = {0};
-    if (json_is_object(value)) return network_parse(r->in, value, "network", &r->out->arena, out, r->err);
-    if (!text)
-        return json_fail_key(r->in, entry->value, "network", r->err,
-                             "'network' is neither a name or path nor an object");
-    if (network_is_path(text)) {
-        TRY(path_beside(json_input_name(r->in), text, &r->out->arena, &path, r->err));
-        return network_find(path, &r->out->arena, out, r->err);
-    }
-    if (network_find(text, &r->out->arena, out, &reason) == STATUS_OK) return STATUS_OK;
-    return json_fail_key(r->in, entry->value, "network", r->err, "%s", reason.text);
-}
-
 static enum status read_network(const struct reader *r, struct json_object *entry, struct serving_kind *kind)
 {
     struct network network;
@@ -139,7 +121,7 @@ static enum status read_network(const struct reader *r, struct json_object *entr
     if (!r->hardware)
         return json_fail_key(r->in, entry->value, "network", r->err,
                              "how long a network takes depends on the machine, and none is named (--hw)");
-    TRY(find_network(r, entry, &network));
+    TRY(network_take(entry, &r->out->arena, &network, r->err));
     struct served_network served = {.network = &network,
                                     .sequence = network.positions > 0 ? network.positions : 1};
     TRY(json_take_u64(entry, "sequence", JSON_OPTIONAL, 1, NETWORK_POSITIONS_MAX, &served.sequence, r->err));

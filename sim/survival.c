@@ -43,15 +43,14 @@ static uint32_t trace_owner(const struct runner *r) { return 2 * r->places + r->
 
 static double exponential_s(struct runner *r, uint32_t owner, double mean_s)
 {
-    return -mean_s * log1p(-random_unit(random_u64(r->of->seed, owner), r->draws[owner]++));
+    return mean_s * random_exponential(random_u64(r->of->seed, owner), r->draws[owner]++);
 }
 
 /* Until a new device at the place fails. */
 static void draw_failure(struct runner *r, uint32_t place)
 {
     if (r->f->mtbf_s == HUGE_VAL) return;
-    double scale_s = r->f->mtbf_s / tgamma(1 + 1 / r->f->shape);
-    double life_s = scale_s * pow(exponential_s(r, place, 1), 1 / r->f->shape);
+    double life_s = failures_life_s(r->f, exponential_s(r, place, 1));
     sim_queue_set(r->queue, place, r->now_s + life_s, sim_order(ORDER_FAIL, place));
 }
 

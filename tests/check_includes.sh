@@ -19,8 +19,9 @@ allowed() {
     traces) echo 'base/* models/* planner/plan*.h traces/*' ;;
     sim) echo 'base/* models/* planner/plan*.h planner/instance.h planner/policy.h planner/policy_ask.h traces/* sim/*' ;;
     serving) echo 'base/* models/* serving/*' ;;
+    swarm) echo 'base/* models/* sim/queue.h swarm/*' ;;
     exec) echo 'base/* models/* planner/plan*.h traces/* exec/*' ;;
-    cli) echo 'base/* models/* planner/* traces/* sim/* serving/* plots/* cli/*' ;;
+    cli) echo 'base/* models/* planner/* traces/* sim/* serving/* swarm/* plots/* cli/*' ;;
     plots) echo 'base/* models/* planner/plan*.h traces/* plots/*' ;;
     esac
 }
@@ -38,7 +39,7 @@ is_allowed() { # FOLDER INCLUDED
 # Complaints about the tree under $1, one a line.
 check_tree() {
     local folder file line included
-    for folder in base models planner traces sim serving exec plots cli; do
+    for folder in base models planner traces sim serving swarm exec plots cli; do
         [[ -d $1/$folder ]] || continue
         while IFS=: read -r file line included; do
             if [[ $included != */* ]]; then
@@ -50,7 +51,7 @@ check_tree() {
             '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' "$1/$folder" |
             sed -E 's/^([^:]*:[0-9]+):[^"]*"([^"]*)".*/\1:\2/' || true)
     done
-    for folder in base models planner traces sim serving exec cli tests plots demo docs cmake; do
+    for folder in base models planner traces sim serving swarm exec cli tests plots demo docs cmake; do
         [[ -d $1/$folder ]] || continue
         find "$1/$folder" -type f -not -path '*/corpus/*' -not -path '*/input*' \
             -not -path '*/expected*' \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \

@@ -37,7 +37,7 @@ static enum status parse(const char *text, uint32_t devices, struct arena *arena
 {
     struct json_input *input;
     enum status status = test_json_parse(text, &input, err);
-    if (!status) status = failures_parse(input, devices, arena, out, err);
+    if (!status) status = failures_parse(input, json_input_root(input), devices, arena, out, err);
     json_input_destroy(input);
     return status;
 }
