@@ -255,7 +255,7 @@ enum status swarm_parse(const struct json_input *in, struct swarm *out, struct e
     out->microbatch = 1;
     out->trainers = 1;
     out->under_way = 8;
-    out->smoothing = 0.2;
+    out->smoothing = 0.1;
     out->timeout_s = 1;
     out->ban_s = 60;
     out->rebalance_s = HUGE_VAL;

@@ -21,7 +21,7 @@
  *                 stragglers and events are for swarms; "device" there is a number within these peers
  *   batch         samples of a step; "microbatch" (1) of them travel together
  *   trainers      (1), each with "under_way" (8) microbatches at most
- *   wiring        "stochastic" (default), "round-robin", "shortest-queue" or "fixed"; "smoothing" (0.2) is the
+ *   wiring        "stochastic" (default), "round-robin", "shortest-queue" or "fixed"; "smoothing" (0.1) is the
  *                 weight of the newest response time
  *   timeout       (1s) until a trainer believes that no answer will come, and "ban" (60s) the peer for so long
  *   rebalance     every so often one peer moves (never)
