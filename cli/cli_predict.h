@@ -19,6 +19,9 @@ struct cli_prediction {
 
 struct cli_predict_options {
     enum sim_collectives_by collectives;
+    const double *slow; /* as in struct sim_options, like the two below; NULL: no device is */
+    double noise;
+    uint64_t seed;
     bool spans;        /* the trace has every operation */
     bool every_device; /* simulate also those that do what another one does */
 };

@@ -10,7 +10,8 @@
 struct cli_simulate_request {
     const char *path, *trace_path; /* trace_path may be NULL */
     const char *policy;            /* live */
-    uint64_t seed;                 /* live */
+    const char *slow, *noise;      /* NULL: nothing is slower than it should be */
+    uint64_t seed;                 /* live, of failures and of noise */
     struct cli_machine machine;    /* without a name: that of the plan or the instance */
     struct cli_parallel parallel;  /* jobs that are spread */
     struct cli_failures failures;

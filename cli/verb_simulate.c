@@ -9,6 +9,7 @@
 
 #include "base/size.h"
 #include "cli/cli.h"
+#include "cli/cli_factors.h"
 #include "cli/cli_machine.h"
 #include "cli/cli_predict.h"
 #include "cli/cli_simulate.h"
@@ -23,12 +24,24 @@ struct report {
     const struct swap_report *swap; /* without jobs where nothing is swapped layer by layer */
     const struct hardware *hardware;
     const struct cli_prediction *prediction;
-    enum sim_collectives_by collectives;
+    const struct cli_predict_options *how;
     struct cli_simulated simulated;
     const struct cli_survival *survival; /* NULL: nothing fails */
 };
 
 /* --- text ------------------------------------------------------------------------------------ */
+
+static void print_slowness(FILE *out, const struct report *report)
+{
+    const struct cli_predict_options *how = report->how;
+    char text[CLI_PERCENT_BYTES];
+    for (uint32_t d = 0; how->slow && d < report->hardware->device_count; d++)
+        if (how->slow[d] < 1 || how->slow[d] > 1)
+            fprintf(out, "slow        device %" PRIu32 " computes %g times as long\n", d, how->slow[d]);
+    if (how->noise > 0)
+        fprintf(out, "noise       computations take up to %s less or more by chance (seed %" PRIu64 ")\n",
+                cli_percent(how->noise, text), how->seed);
+}
 
 static void print_times(FILE *out, const struct report *report)
 {
@@ -49,8 +62,8 @@ static void print_times(FILE *out, const struct report *report)
     }
     if (result->collective_paths > 0)
         fprintf(out, "collectives share links with what else crosses them%s\n",
-                report->collectives == SIM_COLLECTIVES_AUTO ? "; alone on their links they take closed forms" : "");
-    else if (report->collectives != SIM_COLLECTIVES_CLOSED)
+                report->how->collectives == SIM_COLLECTIVES_AUTO ? "; alone on their links they take closed forms" : "");
+    else if (report->how->collectives != SIM_COLLECTIVES_CLOSED)
         fputs("collectives take closed forms: nothing else crosses their links\n", out);
     cli_simulated_end(out, &report->simulated);
 }
@@ -68,6 +81,7 @@ static enum status print_text(struct cli *cli, const struct report *report, stru
     fputc('\n', out);
     if (report->swap->job_count > 0 && cli_swap_text(out, report->plan, report->swap, err)) return err->status;
     if (report->swap->job_count > 0) fputc('\n', out);
+    print_slowness(out, report);
     print_times(out, report);
     if (report->survival) cli_failures_print(out, report->survival);
     if (report->trace_path) {
@@ -100,7 +114,16 @@ static enum status print_json(struct cli *cli, const struct report *report, stru
     json_out_double(json, "compute_utilisation", prediction->compute_share);
     json_out_double(json, "model_flops", prediction->model_flops);
     json_out_string(json, "binds", result->binds);
-    if (report->collectives != SIM_COLLECTIVES_CLOSED)
+    if (report->how->slow) {
+        json_out_array_begin(json, "slow", true);
+        for (uint32_t d = 0; d < report->hardware->device_count; d++) json_out_double(json, NULL, report->how->slow[d]);
+        json_out_array_end(json);
+    }
+    if (report->how->noise > 0) {
+        json_out_double(json, "noise", report->how->noise);
+        json_out_u64(json, "seed", report->how->seed);
+    }
+    if (report->how->collectives != SIM_COLLECTIVES_CLOSED)
         json_out_bool(json, "collectives_share_links", result->collective_paths > 0);
     cli_trace_jobs_json(json, &prediction->trace);
     cli_trace_places_json(json, &prediction->trace);
@@ -164,6 +187,13 @@ static enum status plan_jobs(const struct cli_simulate_request *request, struct 
     return status;
 }
 
+static enum status read_noise(const char *text, double *out, struct error *err)
+{
+    if (cli_ratio(text, "noise", out, err) != STATUS_OK) return err->status;
+    if (*out > 0 && *out <= 0.9) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "option '--noise' is '%s' (expected more than 0%% and at most 90%%)", text);
+}
+
 static enum status simulate_plan(struct cli *cli, const struct cli_simulate_request *request,
                                  struct error *err)
 {
@@ -173,12 +203,17 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
     struct cli_survival survival = {0};
     struct swap_report swap = {0};
     bool jobs = plans_jobs(request), other = request->machine.name && !jobs;
+    struct arena arena = {0};
+    struct cli_predict_options how = {.spans = request->trace_path != NULL,
+                                      .every_device = request->no_fold,
+                                      .collectives = (enum sim_collectives_by)request->collectives,
+                                      .seed = request->seed};
     struct report report = {.plan_path = request->path,
                             .swap = &swap,
                             .trace_path = request->trace_path,
                             .plan = &plan,
                             .prediction = &prediction,
-                            .collectives = (enum sim_collectives_by)request->collectives,
+                            .how = &how,
                             .hardware = other ? &hardware : &plan.hardware};
     report.simulated = (struct cli_simulated){
         .hardware = report.hardware, .result = &prediction.result, .trace = &prediction.trace};
@@ -186,11 +221,9 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
     if (status == STATUS_OK && other)
         status = fit_machine(&request->machine, &plan, &hardware, err);
     if (status == STATUS_OK)
-        status = cli_predict(&plan, other ? &hardware : NULL,
-                             &(struct cli_predict_options){.spans = report.trace_path != NULL,
-                                                           .every_device = request->no_fold,
-                                                           .collectives = report.collectives},
-                             &prediction, err);
+        status = cli_device_factors(request->slow, "slow", plan.hardware.device_count, &arena, &how.slow, err);
+    if (status == STATUS_OK && request->noise) status = read_noise(request->noise, &how.noise, err);
+    if (status == STATUS_OK) status = cli_predict(&plan, other ? &hardware : NULL, &how, &prediction, err);
     if (status == STATUS_OK && request->failures.path) {
         status = cli_failures_run(&request->failures, plan.hardware.device_count, prediction.result.makespan_s,
                                   &survival, err);
@@ -204,6 +237,7 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
     cli_prediction_release(&prediction);
     hardware_release(&hardware);
     swap_report_release(&swap);
+    arena_release(&arena);
     plan_release(&plan);
     return status;
 }
@@ -234,7 +268,7 @@ static enum status check_request(const struct cli_simulate_request *request, boo
         return error_set(err, STATUS_BAD_INPUT,
                          "option '--trace' needs a file: standard output gets the report");
     if (request->chakra && (live || spread || request->policy || request->seed > 0 || request->no_fold ||
-                            request->failures.path))
+                            request->failures.path || request->slow || request->noise))
         return error_set(err, STATUS_BAD_INPUT, "traces say what runs where: --chakra goes with --hw, its "
                          "speeds and --trace alone");
     if (request->chakra && !machine->name)
@@ -248,9 +282,12 @@ static enum status check_request(const struct cli_simulate_request *request, boo
         return error_set(err, STATUS_BAD_INPUT, "--dispatch live asks a policy (--policy), which is missing");
     if (!live && request->policy)
         return error_set(err, STATUS_BAD_INPUT, "a plan says what runs where: --policy is for --dispatch live");
-    if (!live && request->seed > 0 && !request->failures.path)
-        return error_set(err, STATUS_BAD_INPUT, "nothing is left to chance: --seed is for --dispatch live and "
-                         "--failures");
+    if (!live && request->seed > 0 && !request->failures.path && !request->noise)
+        return error_set(err, STATUS_BAD_INPUT, "nothing is left to chance: --seed is for --dispatch live, "
+                         "--failures and --noise");
+    if (live && (request->slow || request->noise))
+        return error_set(err, STATUS_BAD_INPUT, "--slow and --noise are about plans, and --dispatch live about an "
+                         "instance");
     if (live && request->failures.path)
         return error_set(err, STATUS_BAD_INPUT, "--failures is about plans, and --dispatch live about an instance");
     return STATUS_OK;
@@ -273,7 +310,8 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
                       "as the plan has it, or live: FILE is an instance, and a policy is asked"),
         OPTION_STRING("policy", 'p', "POLICY", &request.policy,
                       "live: who is asked, a built-in policy or a shared object"),
-        OPTION_U64("seed", 0, "N", 0, UINT64_MAX, &request.seed, "live: of the policy; of failures by chance; default 0"),
+        OPTION_U64("seed", 0, "N", 0, UINT64_MAX, &request.seed,
+                   "live: of the policy; of failures and noise by chance; default 0"),
         OPTION_STRING("hw", 0, "MACHINE", &request.machine.name,
                       "time it on another machine: a name or a hardware file"),
         CLI_MACHINE_SIZES(&request.machine),
@@ -282,6 +320,10 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
         OPTION_CHOICE("activations", 0, "HOW", activations, &request.activations,
                       "FILE is a jobs file, whose layers' activations are kept, swapped or recomputed"),
         CLI_SWAP_RULE(&request.rule),
+        OPTION_STRING("slow", 0, "DEVICE=FACTOR,...", &request.slow,
+                      "stragglers: computations of these devices take so many times as long"),
+        OPTION_STRING("noise", 0, "PERCENT", &request.noise,
+                      "computations take up to that much less or more by chance (--seed)"),
         OPTION_STRING("failures", 0, "FILE", &request.failures.path,
                       "devices fail, come back and are slow as the file says; how long it then takes"),
         OPTION_U64("runs", 0, "N", 1, 1000000, &request.failures.runs, "with failures by chance, default 200"),

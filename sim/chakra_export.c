@@ -392,7 +392,7 @@ static enum status create(struct exporter *e, struct error *err)
     e->deps.ids = sim_take(&e->arena, DEPS_MAX, sizeof *e->deps.ids, &status, err);
     e->source.ids = sim_take(&e->arena, DEPS_MAX, sizeof *e->source.ids, &status, err);
     if (status == STATUS_OK)
-        status = sim_durations_create(&e->arena, e->plan, &e->plan->hardware, &e->durations, err);
+        status = sim_durations_create(&e->arena, e->plan, &e->plan->hardware, NULL, &e->durations, err);
     if (status == STATUS_OK) status = number_groups(e, err);
     if (status == STATUS_OK) status = plan_walk_create(e->plan, NULL, &e->walk, err);
     return status;

@@ -3,8 +3,8 @@
  * takes equally long. So seconds are computed by models/cost.h on first use and kept by operation
  * template and device class.
  *
- *     device class   devices of one type behind links of the same bandwidths and latencies; the
- *                    host's processor is one of its own
+ *     device class   devices of one type, equally slow, behind links of the same bandwidths and
+ *                    latencies; the host's processor is one of its own
  *     by op          what is looked up: one load per operation
  *     by work        behind it for computations, by device type: a plan of 3000 templates has a few
  *                    dozen different works of up to 40 kernels each, and those are dear to compute
@@ -24,13 +24,14 @@ static const double not_computed = -1;
 
 struct device_class {
     uint32_t device;   /* the first of the class */
-    double *by_work;   /* shared by the classes of a type */
+    double *by_work;   /* shared by the classes of a type: of one that is not slow */
     double *by_op;
 };
 
 struct sim_durations {
     const struct plan *plan;
     const struct hardware *hardware;
+    const double *slow; /* by device; NULL: none is */
     uint32_t *class_of; /* by device */
     struct device_class *classes;
     uint32_t class_count;
@@ -43,9 +44,15 @@ static bool same(double a, double b)
     return !(a < b) && !(a > b);
 }
 
-static bool same_class(const struct hardware *hardware, uint32_t a, uint32_t b)
+static double slowness(const struct sim_durations *d, uint32_t device)
 {
-    if (b == hardware_cpu(hardware)) return false;
+    return d->slow && device != hardware_cpu(d->hardware) ? d->slow[device] : 1;
+}
+
+static bool same_class(const struct sim_durations *d, uint32_t a, uint32_t b)
+{
+    const struct hardware *hardware = d->hardware;
+    if (b == hardware_cpu(hardware) || !same(slowness(d, a), slowness(d, b))) return false;
     const struct hardware_device *left = &hardware->devices[a], *right = &hardware->devices[b];
     if (left->type != right->type || left->path_count != right->path_count) return false;
     for (uint32_t i = 0; i < left->path_count; i++) {
@@ -63,7 +70,7 @@ static void find_classes(struct sim_durations *d)
 {
     for (uint32_t i = 0; i <= hardware_cpu(d->hardware); i++) {
         uint32_t c = 0;
-        while (c < d->class_count && !same_class(d->hardware, d->classes[c].device, i)) c++;
+        while (c < d->class_count && !same_class(d, d->classes[c].device, i)) c++;
         if (c == d->class_count) d->classes[d->class_count++].device = i;
         d->class_of[i] = c;
     }
@@ -93,14 +100,15 @@ static enum status create_tables(struct sim_durations *d, struct arena *arena, s
 }
 
 enum status sim_durations_create(struct arena *arena, const struct plan *plan,
-                                 const struct hardware *hardware, struct sim_durations **out,
-                                 struct error *err)
+                                 const struct hardware *hardware, const double *slow,
+                                 struct sim_durations **out, struct error *err)
 {
     enum status status = STATUS_OK;
     struct sim_durations *d = sim_take(arena, 1, sizeof *d, &status, err);
     if (status != STATUS_OK) return status;
     d->plan = plan;
     d->hardware = hardware;
+    d->slow = slow;
     d->class_of = sim_take(arena, hardware->device_count + 1u, sizeof *d->class_of, &status, err);
     d->classes = sim_take(arena, hardware->device_count + 1u, sizeof *d->classes, &status, err);
     if (status != STATUS_OK) return status;
@@ -142,7 +150,7 @@ double sim_durations_alone_s(struct sim_durations *durations, uint32_t device, u
     else if (template->pass == PLAN_BATCH)
         *seconds = 0; /* tokens are read ahead by a thread of their own */
     else
-        *seconds = compute_s(durations, class, template->work);
+        *seconds = slowness(durations, class->device) * compute_s(durations, class, template->work);
     assert(*seconds >= 0);
     assert(isfinite(*seconds));
     return *seconds;

@@ -6,9 +6,10 @@
 
 struct sim_durations; /* opaque */
 
-/* Lives as long as `arena`; `plan` and `hardware` are borrowed. Errors: STATUS_NO_MEMORY. */
+/* `slow`, per device: its computations take so many times as long; NULL: 1 each. Lives as long as `arena`;
+ * `plan`, `hardware` and `slow` are borrowed. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status sim_durations_create(struct arena *arena, const struct plan *plan,
-                                            const struct hardware *hardware,
+                                            const struct hardware *hardware, const double *slow,
                                             struct sim_durations **out, struct error *err);
 
 /* Seconds of plan->ops[op] on the device with nothing else running: cost_work_s() of its work, 0

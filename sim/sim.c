@@ -51,6 +51,7 @@
 #include "sim/sim.h"
 
 #include "base/progress.h"
+#include "base/random.h"
 #include "models/cost.h"
 #include "sim/limit.h"
 #include "sim/sim_state.h"
@@ -97,7 +98,9 @@ static void start_copy(struct sim *sim, struct stream *stream, uint32_t owner, d
 
 static void start_compute(struct sim *sim, struct stream *stream, uint32_t owner, double alone_s)
 {
-    uint64_t order = sim_order(EVENT_END, sim_window_number(&sim->window, stream->running));
+    uint64_t number = sim_window_number(&sim->window, stream->running), order = sim_order(EVENT_END, number);
+    if (sim->options->noise > 0)
+        alone_s *= 1 + sim->options->noise * (2 * random_unit(sim->options->seed, number) - 1);
     stream->state = STREAM_RUNNING;
     if (stream->slowed) {
         sim_interference_compute(sim->interference, stream->device, owner, alone_s, order,

@@ -17,6 +17,10 @@
 struct sim_options {
     const struct hardware *hardware; /* NULL: the plan's own; else one with as many devices */
     enum sim_collectives_by collectives;
+    const double *slow;  /* per device: its computations take so many times as long; NULL: 1 each */
+    double noise;        /* each computation takes 1 - noise to 1 + noise times as long by chance, equally likely; at
+                            least 0, below 1; more than 0: every device is simulated */
+    uint64_t seed;       /* of that chance, which is drawn by operation number */
     bool record_spans;   /* fill trace->spans and levels; off for sweeps */
     bool no_fold;        /* simulate every device, also those that do what another does (sim/symmetry.h); so it
                             is with spans, and where a collective is a flow */

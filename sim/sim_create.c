@@ -131,13 +131,14 @@ static enum status join_devices(struct sim *sim, struct error *err)
     if (status == STATUS_OK)
         status = sim_collective_flows_create(&sim->arena, sim->plan, sim->hardware, sim->collectives,
                                              sim->options->collectives, &sim->collective_flows, err);
-    if (status != STATUS_OK || sim->options->no_fold || sim->options->record_spans) return status;
+    const struct sim_options *options = sim->options;
+    if (status != STATUS_OK || options->no_fold || options->record_spans || options->noise > 0) return status;
     if (sim->collective_flows) return STATUS_OK; /* groups meet on links: one does not stand for them all */
     sim->stands_for =
         sim_take(&sim->arena, sim->hardware->device_count, sizeof *sim->stands_for, &status, err);
     if (status != STATUS_OK) return status;
-    return sim_symmetry_find(sim->plan, sim->hardware, sim->collectives, sim->stands_for, &sim->represented,
-                             err);
+    return sim_symmetry_find(sim->plan, sim->hardware, options->slow, sim->collectives, sim->stands_for,
+                             &sim->represented, err);
 }
 
 enum status sim_create(struct sim *sim, struct error *err)
@@ -157,7 +158,8 @@ enum status sim_create(struct sim *sim, struct error *err)
     status = count_operations(sim, &acquires, err);
     if (status == STATUS_OK) status = create_trace(sim, acquires, err);
     if (status == STATUS_OK)
-        status = sim_durations_create(&sim->arena, sim->plan, sim->hardware, &sim->durations, err);
+        status = sim_durations_create(&sim->arena, sim->plan, sim->hardware, sim->options->slow,
+                                      &sim->durations, err);
     if (status == STATUS_OK) status = sim_create_machine(sim, err);
     if (status == STATUS_OK)
         status = sim_lifetimes_create(sim->plan, sim->trace, sim->options->record_spans,

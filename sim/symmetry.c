@@ -20,6 +20,7 @@
 struct search {
     const struct plan *plan;
     const struct hardware *hardware;
+    const double *slow; /* per device; NULL: none is */
     uint32_t *gang_of;  /* per device: the gang that it runs in; PLAN_NONE: it does not run */
     struct plan_gang_peers *peers; /* per gang */
     uint32_t *owner;    /* per link: the place whose copies cross it; PLAN_NONE: nobody's */
@@ -73,6 +74,7 @@ static bool devices_alike(const struct search *s, const struct plan_gang *gang)
     for (uint32_t i = 0; i < plan_gang_size(gang); i++) {
         const struct compute_profile *profile = hardware_profile(s->hardware, devices[i]);
         if (s->hardware->devices[devices[i]].type != s->hardware->devices[devices[0]].type) return false;
+        if (s->slow && !same(s->slow[devices[i]], s->slow[devices[0]])) return false;
         if (!profile) continue;
         const struct interference *slows = &profile->interference;
         if (slows->compute_by_compute.value > 0 || slows->compute_by_copy.value > 0 ||
@@ -122,14 +124,14 @@ static bool is_symmetric(struct search *s, const struct sim_collectives *collect
 
 /* --- public --------------------------------------------------------------------------------- */
 
-enum status sim_symmetry_find(const struct plan *plan, const struct hardware *hardware,
+enum status sim_symmetry_find(const struct plan *plan, const struct hardware *hardware, const double *slow,
                               const struct sim_collectives *collectives, uint32_t *stands_for,
                               uint32_t *represented, struct error *err)
 {
     struct arena scratch = {0};
     enum status status = STATUS_OK;
     uint32_t devices = plan->hardware.device_count;
-    struct search s = {.plan = plan, .hardware = hardware};
+    struct search s = {.plan = plan, .hardware = hardware, .slow = slow};
     s.gang_of = sim_take(&scratch, devices, sizeof *s.gang_of, &status, err);
     s.peers = sim_take(&scratch, plan->gang_count, sizeof *s.peers, &status, err);
     s.owner = sim_take(&scratch, hardware->link_count, sizeof *s.owner, &status, err);
