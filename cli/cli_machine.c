@@ -103,6 +103,10 @@ const char *cli_machine_text(const struct hardware *hardware, char text[CLI_MACH
 {
     char memory[QUANTITY_TEXT_BYTES], rate[QUANTITY_TEXT_BYTES];
     const struct hardware_device *device = &hardware->devices[0];
+    if (hardware->type_count > 1) { /* whose names say how many of which */
+        snprintf(text, CLI_MACHINE_TEXT_BYTES, "'%s'", hardware->name);
+        return text;
+    }
     int length = snprintf(text, CLI_MACHINE_TEXT_BYTES, "%u x '%s' with %s", hardware->device_count,
                           hardware->types[device->type].name,
                           quantity_text((double)device->memory_bytes, DIMENSION_BYTES, memory));

@@ -61,7 +61,7 @@ MUST_CHECK enum status cli_profile_path(char path[CLI_PATH_BYTES], struct error 
 MUST_CHECK enum status cli_bytes(double given, const char *option, uint64_t *out,
                                  struct error *err);
 
-/* "2 x 'host' with 96 MiB, 2 GB/s links" */
+/* "2 x 'host' with 96 MiB, 2 GB/s links"; of several kinds the name. */
 enum { CLI_MACHINE_TEXT_BYTES = 256 };
 const char *cli_machine_text(const struct hardware *hardware, char text[CLI_MACHINE_TEXT_BYTES]);
 

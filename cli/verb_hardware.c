@@ -23,8 +23,8 @@ enum status verb_hardware_list(struct cli *cli, int argc, char **argv, struct er
         .specs = specs,
         .spec_count = sizeof specs / sizeof *specs,
         .details = "Besides these names, --hw takes 'Nx NAME' for N devices of one kind or N nodes, "
-                   "'Nx NAME 2:1' for nodes behind leaf switches that are oversubscribed, and the "
-                   "path of a hardware file.",
+                   "'Nx NAME 2:1' for nodes behind leaf switches that are oversubscribed, several "
+                   "of these with '+' between them, and the path of a hardware file.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)

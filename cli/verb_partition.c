@@ -179,7 +179,7 @@ static enum status read_chain(struct arena *arena, const struct request *request
     enum status status = cli_machine_read(&request->machine, &hardware, err);
     if (!status) status = job_set_read(request->path, &jobs, err);
     if (!status) status = find_job(request, &jobs, &job, err);
-    if (!status) status = stage_chain_of_job(arena, job, &hardware, out, err);
+    if (!status) status = stage_chain_of_job(arena, job, &hardware, 0, out, err);
     job_set_release(&jobs);
     hardware_release(&hardware);
     return status;

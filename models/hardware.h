@@ -270,11 +270,13 @@ MUST_CHECK enum status hardware_parse(const struct json_input *in, const json_t 
  * By preset name ("hydra-8x2080ti", "a100-sxm4-40gb"), a name the driver prints ("NVIDIA
  * A100-SXM4-40GB"), several of one device in one machine ("4x rtx-3090-24gb"), several nodes ("384x
  * dgx-a100-80gb", "64x dgx-a100-80gb 2:1" with leaf switches whose uplinks have half of their NICs'
- * bandwidth) or path (has a slash or ends in .json). A name that could be several presets ("a100") is an error that lists them.
+ * bandwidth), either of several kinds ("2x a100-sxm4-80gb + 2x v100-sxm2-32gb", "dgx-h100 + 2x dgx-a100-80gb"), or
+ * path (has a slash or ends in .json). A name that could be several presets ("a100") is an error that lists them.
  *
  * Several devices sit in pairs behind PCIe switches, and these behind one host bridge, which
  * carries both directions of all together at 0.71 of their sum: what was measured of both
- * directions at once. Host memory (128 GiB each) and cores (16 each) are assumed.
+ * directions at once. Host memory (128 GiB each) and cores (16 each) are assumed. Of several kinds each has a
+ * bridge of its own, and no direct links to the others; nodes of several kinds are joined by their NICs.
  */
 MUST_CHECK enum status hardware_find(const char *name_or_path, struct hardware *out,
                                      struct error *err);

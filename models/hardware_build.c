@@ -88,6 +88,7 @@ struct build {
     uint32_t switches; /* likewise */
     struct figure pcie, nvlink;
     double oversubscription;
+    bool networked;    /* there is a network between nodes */
     uint32_t first_switch, first_pcie, first_nvlink, first_nic, first_leaf;
     struct hardware *out;
 };
@@ -106,7 +107,7 @@ static enum status add_link(struct build *b, const char *what, uint32_t first, s
 
 static uint32_t leaf_count(const struct build *b)
 {
-    if (!(b->oversubscription > 1) || b->nodes == 1) return 0;
+    if (!(b->oversubscription > 1) || !b->networked) return 0;
     return (b->nodes + b->node->leaf_nodes - 1) / b->node->leaf_nodes * b->node->nic_count;
 }
 
@@ -142,7 +143,7 @@ static enum status add_networks(struct build *b, struct error *err)
     for (uint32_t i = 0; i < b->out->device_count && b->each > 1 && b->nvlink.value > 0; i++)
         TRY(add_link(b, "nvlink", b->first_nvlink, b->nvlink, start, err));
     b->first_nic = b->out->link_count;
-    for (uint32_t i = 0; i < b->nodes * node->nic_count && b->nodes > 1; i++)
+    for (uint32_t i = 0; i < b->nodes * node->nic_count && b->networked; i++)
         TRY(add_link(b, "nic", b->first_nic, node->nic, node->nic_latency, err));
     b->first_leaf = b->out->link_count;
     const struct figure uplink =
@@ -167,7 +168,7 @@ static void join_node(const struct build *b, uint32_t index, struct hardware_dev
 
 static void join_cluster(const struct build *b, uint32_t index, struct hardware_device *device)
 {
-    if (b->nodes == 1) return;
+    if (!b->networked) return;
     uint32_t nics = b->node->nic_count, node = index / b->each;
     uint32_t place = index % b->each * nics / b->each;
     struct hardware_network *network = hardware_join(device, 1 + b->nodes);
@@ -230,12 +231,12 @@ static enum status name_machine(const struct gpu *gpu, const struct node *node, 
 }
 
 enum status hardware_build(const struct gpu *gpu, const struct node *node, uint32_t count,
-                           double oversubscription, struct hardware *out, struct error *err)
+                           double oversubscription, bool joins, struct hardware *out, struct error *err)
 {
     uint32_t pcie = node->pcie > 0 ? node->pcie : gpu->pcie, each = node->device_count;
     assert(pcie >= PCIE_OLDEST && pcie <= PCIE_NEWEST);
     assert(count > 0 && each > 0 && (size_t)count * each <= DEVICES_MAX);
-    assert(count == 1 || (node->nic_count > 0 && each % node->nic_count == 0));
+    assert((count == 1 && !joins) || (node->nic_count > 0 && each % node->nic_count == 0));
     TRY(name_machine(gpu, node, count, oversubscription, out, err));
     out->backend = "cuda";
     out->note = node->note ? node->note
@@ -247,6 +248,6 @@ enum status hardware_build(const struct gpu *gpu, const struct node *node, uint3
     TRY(build_type(gpu, out, err));
     struct build b = {.node = node, .nodes = count, .each = each, .switches = each > 1 ? (each + 1) / 2 : 0,
                       .pcie = pcie_rates[pcie], .nvlink = node->nvlink.value > 0 ? node->nvlink : gpu->nvlink,
-                      .oversubscription = oversubscription, .out = out};
+                      .oversubscription = oversubscription, .networked = count > 1 || joins, .out = out};
     return build_topology(&b, err);
 }

@@ -45,10 +45,11 @@ struct node {
 
 /*
  * `count` nodes. oversubscription: of a leaf switch, its NICs' bandwidth over that of its uplinks; at least 1.
+ * joins: there are other nodes beside these (models/hardware_mix.h), so also one alone has its NICs.
  * *out is zeroed and released by the caller also after an error. Errors: STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status hardware_build(const struct gpu *gpu, const struct node *node, uint32_t count,
-                                      double oversubscription, struct hardware *out, struct error *err);
+                                      double oversubscription, bool joins, struct hardware *out, struct error *err);
 
 /* For figures of presets. */
 struct figure figure_assumed(double value, double spread, const char *source);

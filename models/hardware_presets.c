@@ -26,6 +26,7 @@
 #include "base/size.h"
 #include "base/suggest.h"
 #include "models/hardware_build.h"
+#include "models/hardware_mix.h"
 #include "models/try.h"
 
 /* --- GPUs ----------------------------------------------------------------------------------- */
@@ -287,36 +288,95 @@ static enum status check_count(const char *text, uint64_t count, uint32_t most, 
                      "'%.100s' has %" PRIu64 " %s (expected 1 to %" PRIu32 ")", text, count, what, most);
 }
 
-static enum status find_nodes(const char *text, const struct node *node, uint64_t count,
-                              double oversubscription, struct hardware *out, struct error *err)
+/* Of a machine of several kinds: all parts are of one. */
+enum part_kind { PART_ALONE, PART_DEVICES, PART_NODES };
+
+static enum status find_nodes(const char *text, const struct node *node, uint64_t count, double oversubscription,
+                              bool joins, struct hardware *out, struct error *err)
 {
+    if (joins && node->nic_count == 0)
+        return error_set(err, STATUS_BAD_INPUT, "'%.100s' has no NIC: nothing joins it to other nodes", node->name);
     uint32_t most = node->nic_count > 0 ? DEVICES_MAX / node->device_count : 1;
     TRY(check_count(text, count, most, "nodes", err));
     if (oversubscription > 1 && node->leaf_nodes < 2)
         return error_set(err, STATUS_BAD_INPUT,
                          "'%.100s': nodes '%s' meet in one switch, which nothing is oversubscribed behind", text,
                          node->name);
-    return hardware_build(find_gpu(node->gpu), node, (uint32_t)count, oversubscription, out, err);
+    return hardware_build(find_gpu(node->gpu), node, (uint32_t)count, oversubscription, joins, out, err);
 }
 
-static enum status find_preset(const char *text, struct hardware *out, struct error *err)
+static enum status fail_kind(const char *text, enum part_kind kind, struct error *err)
+{
+    return error_set(err, STATUS_BAD_INPUT,
+                     "'%.100s' is no %s: a machine of several kinds has either GPUs of one host or nodes of a cluster",
+                     text, kind == PART_NODES ? "node" : "GPU");
+}
+
+static enum status find_part(const char *text, enum part_kind kind, struct hardware *out, struct error *err)
 {
     uint64_t count;
     char name[128];
-    if (strcmp(text, host_name) == 0) return build_host(out, err);
+    if (strcmp(text, host_name) == 0) return kind == PART_ALONE ? build_host(out, err) : fail_kind(text, kind, err);
     if ((size_t)snprintf(name, sizeof name, "%s", split_count(text, &count)) >= sizeof name)
         return fail_unknown(text, err);
     if (find_gpu(name)) {
+        if (kind == PART_NODES) return fail_kind(text, kind, err);
         TRY(check_count(text, count, DEVICES_MAX, "devices", err));
         const struct node node = {.device_count = (uint32_t)count,
                                   .host_bytes = figure_assumed(128 * GIB * (double)count, 0,
                                                                "128 GiB for each device"),
                                   .host_cores = 16 * (uint32_t)count};
-        return hardware_build(find_gpu(name), &node, 1, 1, out, err);
+        return hardware_build(find_gpu(name), &node, 1, 1, false, out, err);
     }
     double oversubscription = cut_oversubscription(name);
     const struct node *node = find_node(name);
-    return node ? find_nodes(text, node, count, oversubscription, out, err) : fail_unknown(name, err);
+    if (node && kind == PART_DEVICES) return fail_kind(text, kind, err);
+    if (!node) return fail_unknown(name, err);
+    return find_nodes(text, node, count, oversubscription, kind == PART_NODES, out, err);
+}
+
+/* What is between this place and the next '+', without blanks around it; where that '+' is, or the end. */
+static const char *take_part(const char *text, char part[128], bool *fits)
+{
+    size_t blanks = strspn(text, " "), length = strcspn(text, "+");
+    size_t begin = blanks < length ? blanks : length, end = length;
+    while (end > begin && text[end - 1] == ' ') end--;
+    *fits = end - begin < 128;
+    snprintf(part, 128, "%.*s", (int)(*fits ? end - begin : 127), text + begin);
+    return text + length;
+}
+
+static enum status find_mix(const char *text, struct hardware *parts, struct hardware *out, struct error *err)
+{
+    uint32_t count = 0;
+    enum part_kind kind = PART_ALONE;
+    char name[HARDWARE_PARTS_MAX * 40] = "";
+    size_t used = 0;
+    for (const char *rest = text;; rest++, count++) {
+        char part[128];
+        bool fits;
+        uint64_t several;
+        rest = take_part(rest, part, &fits);
+        if (!fits) return fail_unknown(part, err);
+        if (count == HARDWARE_PARTS_MAX)
+            return error_set(err, STATUS_LIMIT, "machine '%.100s' has too many parts (limit is %d)", text,
+                             HARDWARE_PARTS_MAX);
+        if (count == 0) kind = find_gpu(split_count(part, &several)) ? PART_DEVICES : PART_NODES;
+        TRY(find_part(part, kind, &parts[count], err));
+        int length = snprintf(name + used, sizeof name - used, "%s%s", count ? " + " : "", parts[count].name);
+        used += (size_t)length < sizeof name - used ? (size_t)length : sizeof name - used - 1;
+        if (*rest == '\0') break;
+    }
+    return hardware_mix(parts, count + 1, name, kind == PART_NODES, out, err);
+}
+
+static enum status find_preset(const char *text, struct hardware *out, struct error *err)
+{
+    struct hardware parts[HARDWARE_PARTS_MAX] = {0};
+    if (!strchr(text, '+')) return find_part(text, PART_ALONE, out, err);
+    enum status status = find_mix(text, parts, out, err);
+    for (uint32_t p = 0; p < HARDWARE_PARTS_MAX; p++) hardware_release(&parts[p]);
+    return status;
 }
 
 static bool is_path(const char *name)

@@ -3,9 +3,15 @@
  * blocks, the embedding with the first of them and the head with the last, or layers of a profile. Memory counts with
  * 1F1B, whose s-th stage from the end keeps s microbatches; with other schedules places are refused later where they
  * do not suffice (planner/spread_places.h).
+ *
+ * On a machine with several types of devices each run has the times and the memory of its stage's: of each layer the
+ * slowest of them, and the least memory.
  */
 #include "planner/spread_cut.h"
 
+#include <string.h>
+
+#include "base/extreme.h"
 #include "models/try.h"
 #include "planner/stage_partition.h"
 
@@ -26,6 +32,94 @@ static void join_ends(struct stage_chain *chain)
     chain->count -= 2;
 }
 
+/* --- stages that differ ----------------------------------------------------------------------- */
+
+struct kinds {
+    const struct hardware *hardware;
+    const struct job *job;
+    struct arena *arena;
+    struct stage_chain *of_type; /* no layers: not made yet */
+};
+
+static enum status chain_on(struct kinds *k, uint32_t device, const struct stage_chain **out, struct error *err)
+{
+    struct stage_chain *chain = &k->of_type[k->hardware->devices[device].type];
+    *out = chain;
+    if (chain->count > 0) return STATUS_OK;
+    TRY(stage_chain_of_job(k->arena, k->job, k->hardware, device, chain, err));
+    if (k->job->network.family != NETWORK_PROFILE) join_ends(chain);
+    return STATUS_OK;
+}
+
+static void slow_down(struct stage_chain *chain, const struct stage_chain *by)
+{
+    for (uint32_t l = 0; l < chain->count; l++) {
+        struct stage_layer *layer = &chain->layers[l];
+        layer->forward_s = max_s(layer->forward_s, by->layers[l].forward_s);
+        layer->backward_s = max_s(layer->backward_s, by->layers[l].backward_s);
+    }
+}
+
+/* What the devices of a stage are together. */
+static enum status enter_stage(struct kinds *k, uint32_t stage, const struct stage_chain **out, uint64_t *memory_bytes,
+                               struct error *err)
+{
+    const struct parallel *p = &k->job->parallel;
+    uint32_t size = p->tensor * p->data, first = p->first_device + stage * size;
+    struct stage_chain *slowest = NULL;
+    TRY(chain_on(k, first, out, err));
+    *memory_bytes = k->hardware->devices[first].memory_bytes;
+    for (uint32_t d = first + 1; d < first + size; d++) {
+        const struct stage_chain *other;
+        void *chain, *layers;
+        TRY(chain_on(k, d, &other, err));
+        *memory_bytes = min_u64(*memory_bytes, k->hardware->devices[d].memory_bytes);
+        if (other == *out) continue;
+        if (!slowest) {
+            TRY(arena_array(k->arena, 1, sizeof *slowest, &chain, err));
+            TRY(arena_array(k->arena, (*out)->count, sizeof *slowest->layers, &layers, err));
+            slowest = chain;
+            *slowest = **out;
+            slowest->layers = memcpy(layers, (*out)->layers, (*out)->count * sizeof *slowest->layers);
+            *out = slowest;
+        }
+        slow_down(slowest, other);
+    }
+    return STATUS_OK;
+}
+
+static bool differ(const struct hardware *hardware, uint32_t first, uint64_t end)
+{
+    for (uint32_t d = first + 1; d < end; d++)
+        if (hardware->devices[d].type != hardware->devices[first].type ||
+            hardware->devices[d].memory_bytes != hardware->devices[first].memory_bytes)
+            return true;
+    return false;
+}
+
+/* Run by run, where devices differ. */
+static enum status tell_apart(struct arena *arena, const struct hardware *hardware, const struct job *job,
+                              struct stage_request *request, struct error *err)
+{
+    const struct parallel *p = &job->parallel;
+    uint64_t end = p->first_device + parallel_devices(p);
+    if (end > hardware->device_count || !differ(hardware, p->first_device, end)) return STATUS_OK;
+    struct kinds k = {.hardware = hardware, .job = job, .arena = arena};
+    uint32_t runs = parallel_runs(p);
+    void *types, *chains, *memory;
+    TRY(arena_array(arena, hardware->type_count, sizeof *k.of_type, &types, err));
+    TRY(arena_array(arena, runs, sizeof *request->chain_of_stage, &chains, err));
+    TRY(arena_array(arena, runs, sizeof *request->memory_of_stage, &memory, err));
+    k.of_type = types;
+    const struct stage_chain **chain_of_run = chains;
+    uint64_t *memory_of_run = memory;
+    for (uint32_t r = 0; r < runs; r++)
+        TRY(enter_stage(&k, parallel_place(p, r).stage, &chain_of_run[r], &memory_of_run[r], err));
+    request->chain_of_stage = chain_of_run;
+    if (request->memory_bytes > 0) request->memory_of_stage = memory_of_run;
+    return STATUS_OK;
+}
+
 static enum status choose(struct arena *arena, const struct hardware *hardware, struct job *job, struct error *err)
 {
     struct parallel *p = &job->parallel;
@@ -35,8 +129,9 @@ static enum status choose(struct arena *arena, const struct hardware *hardware, 
                                     .stages = parallel_runs(p), .microbatches = 1};
     if (p->schedule == PIPELINE_1F1B && p->chunks == 1 && p->first_device < hardware->device_count)
         request.memory_bytes = hardware->devices[p->first_device].memory_bytes;
-    TRY(stage_chain_of_job(arena, job, hardware, &chain, err));
+    TRY(stage_chain_of_job(arena, job, hardware, 0, &chain, err));
     if (job->network.family != NETWORK_PROFILE) join_ends(&chain);
+    TRY(tell_apart(arena, hardware, job, &request, err));
     TRY(stage_partition_find(arena, &chain, &request, &found, err));
     p->cuts = found.count;
     for (uint32_t r = 0; r < found.count; r++) p->cut_lengths[r] = found.stages[r].count;

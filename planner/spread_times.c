@@ -1,6 +1,6 @@
 /*
- * The first device of each stage stands for all: the order that is made with this decides nothing but which
- * pass comes before which. The simulator times every device.
+ * Passes take as long as on the slowest device of their stage; for what is sent, the first of each stands for all. The
+ * order that is made with this decides nothing but which pass comes before which. The simulator times every device.
  */
 #include "planner/spread_times.h"
 
@@ -16,7 +16,8 @@ struct view {
     const struct job *job;
     const struct parallel *parallel;
     struct collective_finder finder;
-    struct collective_group tensor_group, data_group; /* of the stage at hand */
+    struct collective_group tensor_group, data_group; /* of the stage at hand, like ... */
+    uint32_t *kinds, kind_count;                      /* ... a device of each type that it has */
 };
 
 static uint32_t device_of(const struct view *v, uint32_t stage, uint32_t tensor, uint32_t data)
@@ -54,6 +55,17 @@ static enum status find_group(const struct view *v, uint32_t stage, bool tensor,
     return STATUS_OK;
 }
 
+static void find_kinds(struct view *v, const uint32_t *devices, size_t count)
+{
+    const struct hardware_device *of = v->hardware->devices;
+    v->kind_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t k = 0;
+        while (k < v->kind_count && of[v->kinds[k]].type != of[devices[i]].type) k++;
+        if (k == v->kind_count) v->kinds[v->kind_count++] = devices[i];
+    }
+}
+
 /* The same of both axes into the view. */
 static enum status enter_stage(struct view *v, struct arena *scratch, uint32_t stage, struct error *err)
 {
@@ -63,6 +75,7 @@ static enum status enter_stage(struct view *v, struct arena *scratch, uint32_t s
     if (!status) status = arena_array(scratch, size, sizeof(struct collective_group), &groups, err);
     if (!status) status = find_group(v, stage, true, devices, groups, &v->tensor_group, err);
     if (!status) status = find_group(v, stage, false, devices, groups, &v->data_group, err);
+    if (!status) find_kinds(v, devices, size);
     return status;
 }
 
@@ -85,24 +98,34 @@ static double tensor_s(const struct view *v, struct parallel_layers layers, enum
     return exposed_s + (beside_s > compute_s ? beside_s - compute_s : 0);
 }
 
+/* On the slowest device of the stage. */
+static double items_s(const struct view *v, const struct work_item *items, uint32_t count)
+{
+    double slowest_s = 0;
+    for (uint32_t k = 0; k < v->kind_count; k++) {
+        double seconds = cost_work_s(v->hardware, v->kinds[k], items, count, NULL);
+        if (seconds > slowest_s) slowest_s = seconds;
+    }
+    return slowest_s;
+}
+
 /* Of a microbatch, all its slices. */
-static double work_s(const struct view *v, uint32_t device, struct parallel_layers layers,
-                     enum parallel_pass pass)
+static double work_s(const struct view *v, struct parallel_layers layers, enum parallel_pass pass)
 {
     struct work_item items[PARALLEL_WORK_MAX];
     double seconds = 0;
     for (uint32_t slice = 0; slice < (pass == PARALLEL_UPDATE ? 1 : parallel_slices(v->parallel)); slice++) {
         struct job job = parallel_slice(v->job, slice);
         uint32_t count = parallel_work(&job, layers, pass, items);
-        seconds += cost_work_s(v->hardware, device, items, count, NULL);
+        seconds += items_s(v, items, count);
     }
     return seconds;
 }
 
-static double pass_s(const struct view *v, uint32_t stage, struct parallel_layers layers,
-                     enum parallel_pass pass, double hidden_behind_s)
+static double pass_s(const struct view *v, struct parallel_layers layers, enum parallel_pass pass,
+                     double hidden_behind_s)
 {
-    return work_s(v, device_of(v, stage, 0, 0), layers, pass) + tensor_s(v, layers, pass, hidden_behind_s);
+    return work_s(v, layers, pass) + tensor_s(v, layers, pass, hidden_behind_s);
 }
 
 /* Of a microbatch: gradients to shares, weights for the pass forward and the one back. */
@@ -117,13 +140,13 @@ static double exchange_s(const struct view *v, struct parallel_layers layers)
     return reduce_s + 2 * gather_s;
 }
 
-static double update_s(const struct view *v, uint32_t stage, struct parallel_layers layers)
+static double update_s(const struct view *v, struct parallel_layers layers)
 {
     struct rank_state whole = parallel_whole_state(v->job, layers);
     double gradients_s = 0;
     if (!parallel_splits(v->parallel, ZERO_GRADIENTS))
         gradients_s = collective_s(v, &v->data_group, COLLECTIVE_ALL_REDUCE, whole.gradient_bytes);
-    return pass_s(v, stage, layers, PARALLEL_UPDATE, 0) + gradients_s;
+    return pass_s(v, layers, PARALLEL_UPDATE, 0) + gradients_s;
 }
 
 static enum status run_times(const struct view *v, uint32_t run, struct pipeline_times *out, struct error *err)
@@ -131,10 +154,10 @@ static enum status run_times(const struct view *v, uint32_t run, struct pipeline
     const struct job *job = v->job;
     uint32_t stage = parallel_place(v->parallel, run).stage;
     struct parallel_layers layers = parallel_layers(job, run);
-    double weight_s = work_s(v, device_of(v, stage, 0, 0), layers, PARALLEL_WEIGHT);
-    out->pass_s[PIPELINE_FORWARD] = pass_s(v, stage, layers, PARALLEL_FORWARD, 0);
-    out->pass_s[PIPELINE_INPUT] = pass_s(v, stage, layers, PARALLEL_INPUT, weight_s);
-    out->pass_s[PIPELINE_WEIGHT] = pass_s(v, stage, layers, PARALLEL_WEIGHT, weight_s);
+    double weight_s = work_s(v, layers, PARALLEL_WEIGHT);
+    out->pass_s[PIPELINE_FORWARD] = pass_s(v, layers, PARALLEL_FORWARD, 0);
+    out->pass_s[PIPELINE_INPUT] = pass_s(v, layers, PARALLEL_INPUT, weight_s);
+    out->pass_s[PIPELINE_WEIGHT] = pass_s(v, layers, PARALLEL_WEIGHT, weight_s);
     out->pass_s[PIPELINE_BACKWARD] = out->pass_s[PIPELINE_INPUT] + out->pass_s[PIPELINE_WEIGHT];
     for (uint32_t pass = 0; pass < PIPELINE_PASSES; pass++) out->pass_s[pass] /= parallel_slices(v->parallel);
     if (run + 1 == parallel_runs(v->parallel)) return STATUS_OK;
@@ -156,13 +179,13 @@ static enum status stage_times(const struct view *v, uint32_t stage, struct spre
         if (parallel_place(v->parallel, run).stage != stage) continue;
         struct parallel_layers layers = parallel_layers(v->job, run);
         if (run_times(v, run, &out->runs[run], err)) return err->status;
-        double one_s = update_s(v, stage, layers);
+        double one_s = update_s(v, layers);
         if (one_s > out->update_s) out->update_s = one_s;
         shares_s += microbatches * exchange_s(v, layers);
         for (uint32_t pass = PARALLEL_FORWARD; pass <= PARALLEL_UPDATE; pass++)
             if (pass != PARALLEL_BACKWARD)
                 compute_s += (pass == PARALLEL_UPDATE ? 1 : microbatches) *
-                             work_s(v, device_of(v, stage, 0, 0), layers, pass);
+                             work_s(v, layers, pass);
     }
     if (shares_s > out->exchange_s) out->exchange_s = shares_s;
     if (compute_s > out->compute_s) {
@@ -180,8 +203,10 @@ enum status spread_times_make(struct arena *arena, const struct hardware *hardwa
     void *memory;
     *out = (struct spread_times){0};
     enum status status = arena_array(arena, parallel_runs(v.parallel), sizeof *out->runs, &memory, err);
-    if (!status) status = collective_finder_init(&scratch, hardware, &v.finder, err);
     if (!status) out->runs = memory;
+    if (!status) status = collective_finder_init(&scratch, hardware, &v.finder, err);
+    if (!status) status = arena_array(&scratch, hardware->type_count, sizeof *v.kinds, &memory, err);
+    if (!status) v.kinds = memory;
     for (uint32_t stage = 0; stage < v.parallel->pipeline && !status; stage++) {
         status = enter_stage(&v, &scratch, stage, err);
         if (!status) status = stage_times(&v, stage, out, err);

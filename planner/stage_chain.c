@@ -260,16 +260,16 @@ enum status stage_chain_read(struct arena *arena, const char *path, struct stage
 
 /* --- a job ---------------------------------------------------------------------------------- */
 
-static double work_s(const struct job *job, const struct hardware *hardware, struct parallel_layers layers,
-                     enum parallel_pass pass)
+static double work_s(const struct job *job, const struct hardware *hardware, uint32_t device,
+                     struct parallel_layers layers, enum parallel_pass pass)
 {
     struct work_item items[PARALLEL_WORK_MAX];
     uint32_t count = parallel_work(job, layers, pass, items);
-    return cost_work_s(hardware, 0, items, count, NULL);
+    return cost_work_s(hardware, device, items, count, NULL);
 }
 
 enum status stage_chain_of_job(struct arena *arena, const struct job *job, const struct hardware *hardware,
-                               struct stage_chain *out, struct error *err)
+                               uint32_t device, struct stage_chain *out, struct error *err)
 {
     static const char *const kinds[] = {[LAYER_EMBEDDING] = "embedding", [LAYER_BLOCK] = "block", [LAYER_HEAD] = "head",
                                         [LAYER_OPAQUE] = "layer"};
@@ -297,8 +297,8 @@ enum status stage_chain_of_job(struct arena *arena, const struct job *job, const
         uint64_t input = l > 0 ? parallel_boundary_bytes(&alone, l - 1) : 0;
         chain.layers[l] = (struct stage_layer){
             .name = kinds[network_layer_kind(&job->network, l)],
-            .forward_s = work_s(&alone, hardware, one, PARALLEL_FORWARD),
-            .backward_s = work_s(&alone, hardware, one, PARALLEL_BACKWARD),
+            .forward_s = work_s(&alone, hardware, device, one, PARALLEL_FORWARD),
+            .backward_s = work_s(&alone, hardware, device, one, PARALLEL_BACKWARD),
             .cut_bytes = l + 1 < count ? parallel_boundary_bytes(&alone, l) : 0,
             .weight_bytes = state.weight_bytes,
             .held_bytes = state.weight_bytes + state.gradient_bytes + state.state_bytes,

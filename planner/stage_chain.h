@@ -44,10 +44,10 @@ MUST_CHECK enum status stage_chain_read(struct arena *arena, const char *path, s
 MUST_CHECK enum status stage_chain_parse(struct arena *arena, const char *name, const char *text,
                                          struct stage_chain *out, struct error *err);
 
-/* The layers of a job's network, a microbatch on a device of the machine; of a job that is spread with its tensor
+/* The layers of a job's network, a microbatch on that device of the machine; of a job that is spread with its tensor
  * parallelism, without the collectives, and with what ZeRO leaves of states.
  * Errors: STATUS_LIMIT; STATUS_NO_MEMORY. */
 MUST_CHECK enum status stage_chain_of_job(struct arena *arena, const struct job *job, const struct hardware *hardware,
-                                          struct stage_chain *out, struct error *err);
+                                          uint32_t device, struct stage_chain *out, struct error *err);
 
 #endif

@@ -9,7 +9,9 @@
  *     flat                    0..30 on 12                    | 31..37 on 3 | 38..40 on 1        "12-3-1"
  *
  * Balanced: a cell for (s, i, d) has the slowest of s stages that cover the layers from i on with d workers: from the
- * end, for it is the stages behind a stage that say how many minibatches it keeps.
+ * end, for it is the stages behind a stage that say how many minibatches it keeps. Of stages that differ there are as
+ * many as asked for, so the first of s from the end is known as well; and of their cuts with equally slow slowest
+ * stages, which are many where the others are faster, the one with the least sum of squares is taken.
  */
 #include "planner/stage_partition.h"
 
@@ -19,6 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/extreme.h"
 #include "base/quantity.h"
 #include "models/try.h"
 
@@ -38,6 +41,7 @@ struct finder {
     const struct stage_request *request;
     uint32_t layers, workers;
     double *seconds;   /* of the layers in front, layers + 1 entries; likewise below */
+    double *seconds_of_stage; /* likewise, stage by stage; NULL: they are equal */
     uint64_t *weights, *held, *kept;
     struct cell *levels[STAGE_LEVELS_MAX]; /* [i][j][m - 1] */
     struct stage *stages;                  /* from the end */
@@ -143,26 +147,44 @@ static enum status find_pipedream(struct finder *f, struct arena *scratch, struc
 
 /* --- balanced ------------------------------------------------------------------------------- */
 
-static bool fits(const struct finder *f, uint32_t i, uint32_t j, uint64_t under_way)
+/* Of the s-th stage from the end, which keeps s minibatches. */
+static bool fits(const struct finder *f, uint32_t i, uint32_t j, uint32_t s)
 {
-    uint64_t bytes = f->held[j + 1] - f->held[i] + under_way * (f->kept[j + 1] - f->kept[i]);
-    return f->request->memory_bytes == 0 || bytes <= f->request->memory_bytes;
+    const struct stage_request *request = f->request;
+    uint64_t bytes = f->held[j + 1] - f->held[i] + (uint64_t)s * (f->kept[j + 1] - f->kept[i]);
+    bool own = request->memory_of_stage && s <= request->stages;
+    uint64_t memory_bytes = own ? request->memory_of_stage[request->stages - s] : request->memory_bytes;
+    return memory_bytes == 0 || bytes <= memory_bytes;
+}
+
+static double stage_s(const struct finder *f, uint32_t i, uint32_t j, uint32_t s)
+{
+    if (!f->seconds_of_stage || s > f->request->stages) return seconds_of(f, i, j);
+    const double *seconds = f->seconds_of_stage + (size_t)(f->request->stages - s) * (f->layers + 1);
+    return seconds[j + 1] - seconds[i];
+}
+
+/* Of a stage and those behind it: the slowest; where none is to be slower than `limit_s`, the sum of squares. */
+static double join_stages(double one_s, double behind, double limit_s)
+{
+    if (isinf(limit_s)) return fmax(one_s, behind);
+    return one_s <= limit_s ? one_s * one_s + behind : INFINITY;
 }
 
 /* s stages from each layer on; `behind`: s - 1 stages, NULL where s is 1. */
-static void fill_stages(const struct finder *f, uint32_t s, const struct cell *behind, struct cell *out)
+static void fill_stages(const struct finder *f, uint32_t s, double limit_s, const struct cell *behind, struct cell *out)
 {
     uint32_t n = f->layers, width = f->workers + 1;
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t d = 0; d < width; d++) out[(size_t)i * width + d] = (struct cell){INFINITY, 0, 0};
         for (uint32_t next = i + 1; next <= n && fits(f, i, next - 1, s); next++) {
-            double one_s = seconds_of(f, i, next - 1);
+            double one_s = stage_s(f, i, next - 1, s);
             if ((next == n) != !behind) continue;
             for (uint32_t d = s; d < width; d++)
                 for (uint32_t r = behind ? 1 : d; r <= d; r++) {
                     struct cell *cell = &out[(size_t)i * width + d];
-                    double rest_s = behind ? behind[(size_t)next * width + d - r].value : 0;
-                    double value = fmax(one_s / r, rest_s);
+                    double rest = behind ? behind[(size_t)next * width + d - r].value : 0;
+                    double value = join_stages(one_s / r, rest, limit_s);
                     if (value < cell->value) *cell = (struct cell){value, next, r};
                 }
         }
@@ -174,6 +196,9 @@ static enum status nothing_fits(const struct finder *f, struct error *err)
     uint32_t worst = 0;
     uint64_t most = 0;
     char need[QUANTITY_TEXT_BYTES], have[QUANTITY_TEXT_BYTES];
+    uint64_t memory_bytes = f->request->memory_bytes;
+    for (uint32_t s = 0; f->request->memory_of_stage && s < f->request->stages; s++)
+        memory_bytes = s == 0 ? f->request->memory_of_stage[0] : max_u64(memory_bytes, f->request->memory_of_stage[s]);
     for (uint32_t i = 0; i < f->layers; i++) {
         uint64_t bytes = f->chain->layers[i].held_bytes + f->chain->layers[i].kept_bytes;
         if (bytes > most) {
@@ -182,9 +207,10 @@ static enum status nothing_fits(const struct finder *f, struct error *err)
         }
     }
     return error_set(err, STATUS_INFEASIBLE,
-                     "'%s' fits no %" PRIu32 " workers with %s each (layer %" PRIu32 ", the largest, needs %s)",
+                     "'%s' fits no %" PRIu32 " workers with %s %s (layer %" PRIu32 ", the largest, needs %s)",
                      f->chain->name, f->workers,
-                     quantity_text((double)f->request->memory_bytes, DIMENSION_BYTES, have), worst,
+                     quantity_text((double)memory_bytes, DIMENSION_BYTES, have),
+                     f->request->memory_of_stage ? "at most" : "each", worst,
                      quantity_text((double)most, DIMENSION_BYTES, need));
 }
 
@@ -199,7 +225,7 @@ static enum status find_balanced(struct finder *f, struct arena *scratch, struct
     struct cell *tables = memory;
     for (uint32_t s = 1; s <= most; s++) {
         struct cell *own = tables + size * (s - 1);
-        fill_stages(f, s, s > 1 ? own - size : NULL, own);
+        fill_stages(f, s, INFINITY, s > 1 ? own - size : NULL, own);
         double end_s = (double)(f->request->microbatches + s - 1) * own[f->workers].value;
         bool wanted = f->request->stages == 0 || f->request->stages == s;
         if (wanted && end_s < best_s) {
@@ -210,6 +236,8 @@ static enum status find_balanced(struct finder *f, struct arena *scratch, struct
     if (best == 0) return nothing_fits(f, err);
     out->interval_s = tables[size * (best - 1) + f->workers].value;
     out->data_parallel_s = seconds_of(f, 0, f->layers - 1) / f->workers;
+    for (uint32_t s = 1; f->seconds_of_stage && s <= best; s++)
+        fill_stages(f, s, out->interval_s, s > 1 ? tables + size * (s - 2) : NULL, tables + size * (s - 1));
     for (uint32_t s = best, i = 0, d = f->workers; s > 0; s--) {
         const struct cell *cell = &tables[size * (s - 1) + (size_t)i * width + d];
         f->stages[s - 1] = (struct stage){i, cell->split - i, cell->part};
@@ -235,6 +263,22 @@ static enum status check_size(const struct finder *f, struct error *err)
                      steps);
 }
 
+static enum status add_up_stages(struct finder *f, struct arena *scratch, struct error *err)
+{
+    void *memory;
+    TRY(arena_array(scratch, (size_t)f->request->stages * (f->layers + 1u), sizeof(double), &memory, err));
+    f->seconds_of_stage = memory;
+    double *seconds = memory;
+    for (uint32_t s = 0; s < f->request->stages; s++, seconds += f->layers + 1) {
+        assert(f->request->chain_of_stage[s]->count == f->layers);
+        for (uint32_t i = 0; i < f->layers; i++) {
+            const struct stage_layer *layer = &f->request->chain_of_stage[s]->layers[i];
+            seconds[i + 1] = seconds[i] + layer->forward_s + layer->backward_s;
+        }
+    }
+    return STATUS_OK;
+}
+
 static enum status add_up(struct finder *f, struct arena *scratch, struct error *err)
 {
     void *memory[4], *stages;
@@ -254,7 +298,7 @@ static enum status add_up(struct finder *f, struct arena *scratch, struct error 
     }
     TRY(arena_array(scratch, n, sizeof *f->stages, &stages, err));
     f->stages = stages;
-    return STATUS_OK;
+    return f->request->chain_of_stage ? add_up_stages(f, scratch, err) : STATUS_OK;
 }
 
 enum status stage_partition_find(struct arena *arena, const struct stage_chain *chain,

@@ -43,6 +43,10 @@ struct stage_request {
     uint64_t memory_bytes;                       /* of a worker, balanced; 0: as much as it takes */
     uint64_t microbatches;                       /* of a minibatch, balanced; at least 1 */
     uint32_t stages;                             /* balanced: as many; 0: as many as end first */
+    /* Balanced, of stages that differ, `stages` of them from the front: chains of as many layers, of which the times
+     * count, and the memory of a worker. NULL: the chain's, memory_bytes. */
+    const struct stage_chain *const *chain_of_stage;
+    const uint64_t *memory_of_stage;
 };
 
 struct stage {

@@ -46,6 +46,31 @@ struct test_spread_outcome test_spread_simulate(const struct plan *plan, bool no
     return out;
 }
 
+/* Stage s has `stages` - 1 - s forward passes in advance, then one each way in turns. */
+double test_spread_1f1b_s(const struct test_spread_stage *of, uint32_t stages, uint32_t microbatches)
+{
+    double forward_s[TEST_SPREAD_STAGES_MAX][TEST_SPREAD_MICROBATCHES_MAX];
+    double backward_s[TEST_SPREAD_STAGES_MAX][TEST_SPREAD_MICROBATCHES_MAX];
+    double free_s[TEST_SPREAD_STAGES_MAX] = {0}, end_s = 0;
+    uint32_t forwards[TEST_SPREAD_STAGES_MAX] = {0}, backwards[TEST_SPREAD_STAGES_MAX] = {0};
+    assert_true(stages <= TEST_SPREAD_STAGES_MAX && microbatches <= TEST_SPREAD_MICROBATCHES_MAX);
+    for (uint32_t left = 2 * stages * microbatches; left > 0;)
+        for (uint32_t s = 0; s < stages; s++) {
+            bool ahead = forwards[s] - backwards[s] < stages - s;
+            bool forward = forwards[s] < microbatches && ahead, first = forward ? s == 0 : s + 1 == stages;
+            uint32_t n = forward ? forwards[s] : backwards[s], from = forward ? s - 1 : s + 1;
+            if (n == microbatches || (!first && (forward ? forwards : backwards)[from] <= n)) continue;
+            double input_s = first ? 0 : (forward ? forward_s : backward_s)[from][n];
+            free_s[s] = (input_s > free_s[s] ? input_s : free_s[s]) + (forward ? of[s].forward_s : of[s].backward_s);
+            (forward ? forward_s : backward_s)[s][n] = free_s[s];
+            (forward ? forwards : backwards)[s]++;
+            left--;
+        }
+    for (uint32_t s = 0; s < stages; s++)
+        if (free_s[s] + of[s].update_s > end_s) end_s = free_s[s] + of[s].update_s;
+    return end_s;
+}
+
 void test_spread_near(double found, double expected)
 {
     if (!(fabs(found - expected) <= 1e-9 * fabs(expected))) fail_msg("%.17g, expected %.17g", found, expected);

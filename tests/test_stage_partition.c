@@ -274,7 +274,7 @@ static void of_a_job(void **state)
     struct job job = support_spread(support_preset("gpt2"), 2, 1, 1);
     uint64_t weights = 0;
     test_hardware(&hardware, 1, UINT64_C(1) << 40, 1e10);
-    if (stage_chain_of_job(&arena, &job, &hardware, &chain, &err)) fail_msg("%s", err.text);
+    if (stage_chain_of_job(&arena, &job, &hardware, 0, &chain, &err)) fail_msg("%s", err.text);
     assert_int_equal(chain.count, 14);
     for (uint32_t l = 0; l < chain.count; l++) {
         weights += chain.layers[l].weight_bytes;
