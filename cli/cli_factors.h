@@ -8,16 +8,16 @@
 enum { CLI_FACTOR_NAME_BYTES = 32 };
 struct cli_factor {
     char name[CLI_FACTOR_NAME_BYTES];
-    double factor; /* more than 0, at most 10^6 */
+    double factor; /* at most 10^6 */
 };
 
 /*
  * The first element of *list (not NULL), which becomes what is behind it, NULL at the end. `what` is that of which
- * names are, for messages: "device".
+ * names are, for messages: "DEVICE". zero: a factor may be 0.
  * Errors: STATUS_BAD_INPUT.
  */
-MUST_CHECK enum status cli_factor_take(const char **list, const char *option, const char *what, struct cli_factor *out,
-                                       struct error *err);
+MUST_CHECK enum status cli_factor_take(const char **list, const char *option, const char *what, bool zero,
+                                       struct cli_factor *out, struct error *err);
 
 /* A list whose names are devices, as a factor for each of `device_count`, 1 where none is given; NULL: no list.
  * *out lives as long as `arena`. Errors: STATUS_BAD_INPUT, STATUS_NO_MEMORY. */

@@ -73,8 +73,7 @@ static enum status read_profile(struct hardware *out, struct error *err)
     return hardware_read(path, out, err);
 }
 
-enum status cli_machine_read(const struct cli_machine *machine, struct hardware *out,
-                             struct error *err)
+static enum status read_options(const struct cli_machine *machine, struct hardware_options *out, struct error *err)
 {
     struct hardware_options options = {
         .device_count = (uint32_t)machine->devices,
@@ -93,10 +92,23 @@ enum status cli_machine_read(const struct cli_machine *machine, struct hardware 
         rate_of(machine->storage_bytes_per_s, "storage-rate", &options.storage_bytes_per_s, err) !=
             STATUS_OK)
         return err->status;
-    enum status status = machine->name ? hardware_find(machine->name, out, err)
-                                       : read_profile(out, err);
-    if (status != STATUS_OK) return status;
-    return hardware_adjust(out, &options, err);
+    *out = options;
+    return STATUS_OK;
+}
+
+enum status cli_machine_adjust(const struct cli_machine *machine, struct hardware *hardware, struct error *err)
+{
+    struct hardware_options options;
+    enum status status = read_options(machine, &options, err);
+    return status == STATUS_OK ? hardware_adjust(hardware, &options, err) : status;
+}
+
+enum status cli_machine_read(const struct cli_machine *machine, struct hardware *out, struct error *err)
+{
+    struct hardware_options options;
+    enum status status = read_options(machine, &options, err);
+    if (status == STATUS_OK) status = machine->name ? hardware_find(machine->name, out, err) : read_profile(out, err);
+    return status == STATUS_OK ? hardware_adjust(out, &options, err) : status;
 }
 
 const char *cli_machine_text(const struct hardware *hardware, char text[CLI_MACHINE_TEXT_BYTES])

@@ -50,6 +50,16 @@ struct cli_machine {
         OPTION_QUANTITY("storage-rate", 0, "RATE", DIMENSION_BYTES_PER_S,                         \
                         &(m)->storage_bytes_per_s, "rate of storage, such as 3GB/s")
 
+/* Is anything but a name given that a machine's speeds go by? */
+static inline bool cli_machine_speeds_given(const struct cli_machine *machine)
+{
+    return machine->link_bytes_per_s >= 0 || machine->p2p_bytes_per_s >= 0 || machine->no_p2p || machine->threads > 0;
+}
+
+/* Change a machine that is there as asked; its name does not matter. */
+MUST_CHECK enum status cli_machine_adjust(const struct cli_machine *machine, struct hardware *hardware,
+                                          struct error *err);
+
 /* Find the machine and change it as asked. Zeroed struct in; the caller releases it. */
 MUST_CHECK enum status cli_machine_read(const struct cli_machine *machine, struct hardware *out,
                                         struct error *err);

@@ -4,6 +4,7 @@
 
 #include "cli/cli_failures.h"
 #include "cli/cli_machine.h"
+#include "cli/cli_other_machine.h"
 #include "cli/cli_parallel.h"
 #include "cli/cli_swap.h"
 
@@ -11,6 +12,7 @@ struct cli_simulate_request {
     const char *path, *trace_path; /* trace_path may be NULL */
     const char *policy;            /* live */
     const char *slow, *noise;      /* NULL: nothing is slower than it should be */
+    const char *replay, *scale;    /* a recorded trace, and times of what in it; may be NULL */
     uint64_t seed;                 /* live, of failures and of noise */
     struct cli_machine machine;    /* without a name: that of the plan or the instance */
     struct cli_parallel parallel;  /* jobs that are spread */
@@ -26,5 +28,8 @@ enum status simulate_live(struct cli *cli, const struct cli_simulate_request *re
 
 /* Execution traces of MLCommons Chakra: sim/chakra_import.h. */
 enum status simulate_chakra(struct cli *cli, const struct cli_simulate_request *request, struct error *err);
+
+/* A recorded trace of a plan once more: sim/replay.h. */
+enum status simulate_replay(struct cli *cli, const struct cli_simulate_request *request, struct error *err);
 
 #endif

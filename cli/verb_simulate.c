@@ -136,26 +136,6 @@ static enum status print_json(struct cli *cli, const struct report *report, stru
 
 /* --- the verb -------------------------------------------------------------------------------- */
 
-/* The plan's devices have to exist on the other machine, with the memory that the plan uses. */
-static enum status fit_machine(const struct cli_machine *machine, const struct plan *plan,
-                               struct hardware *hardware, struct error *err)
-{
-    struct cli_machine wanted = *machine;
-    wanted.devices = plan->hardware.device_count;
-    if (cli_machine_read(&wanted, hardware, err) != STATUS_OK) return err->status;
-    for (uint32_t d = 0; d < plan->hardware.device_count; d++) {
-        char need[QUANTITY_TEXT_BYTES], have[QUANTITY_TEXT_BYTES];
-        if (plan_device_bytes(plan, d) <= hardware->devices[d].memory_bytes) continue;
-        return error_set(err, STATUS_INFEASIBLE,
-                         "the plan uses %s of device %u, and those of '%s' have %s",
-                         quantity_text((double)plan_device_bytes(plan, d), DIMENSION_BYTES, need),
-                         d, hardware->name,
-                         quantity_text((double)hardware->devices[d].memory_bytes, DIMENSION_BYTES,
-                                       have));
-    }
-    return STATUS_OK;
-}
-
 static bool swaps(const struct cli_simulate_request *request)
 {
     return request->activations != CLI_SWAP_RULE_NONE;
@@ -198,11 +178,11 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
                                  struct error *err)
 {
     struct plan plan = {0};
-    struct hardware hardware = {0};
+    struct cli_other_machine other = {0};
     struct cli_prediction prediction = {0};
     struct cli_survival survival = {0};
     struct swap_report swap = {0};
-    bool jobs = plans_jobs(request), other = request->machine.name && !jobs;
+    bool jobs = plans_jobs(request);
     struct arena arena = {0};
     struct cli_predict_options how = {.spans = request->trace_path != NULL,
                                       .every_device = request->no_fold,
@@ -213,17 +193,17 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
                             .trace_path = request->trace_path,
                             .plan = &plan,
                             .prediction = &prediction,
-                            .how = &how,
-                            .hardware = other ? &hardware : &plan.hardware};
+                            .how = &how};
+    enum status status = jobs ? plan_jobs(request, &plan, &swap, err) : plan_read(report.plan_path, &plan, err);
+    if (status == STATUS_OK && !jobs)
+        status = cli_other_machine_find(&request->machine, report.plan_path, &plan, &other, err);
+    report.hardware = other.hardware ? other.hardware : &plan.hardware;
     report.simulated = (struct cli_simulated){
         .hardware = report.hardware, .result = &prediction.result, .trace = &prediction.trace};
-    enum status status = jobs ? plan_jobs(request, &plan, &swap, err) : plan_read(report.plan_path, &plan, err);
-    if (status == STATUS_OK && other)
-        status = fit_machine(&request->machine, &plan, &hardware, err);
     if (status == STATUS_OK)
         status = cli_device_factors(request->slow, "slow", plan.hardware.device_count, &arena, &how.slow, err);
     if (status == STATUS_OK && request->noise) status = read_noise(request->noise, &how.noise, err);
-    if (status == STATUS_OK) status = cli_predict(&plan, other ? &hardware : NULL, &how, &prediction, err);
+    if (status == STATUS_OK) status = cli_predict(&plan, other.hardware, &how, &prediction, err);
     if (status == STATUS_OK && request->failures.path) {
         status = cli_failures_run(&request->failures, plan.hardware.device_count, prediction.result.makespan_s,
                                   &survival, err);
@@ -235,7 +215,7 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
         status = cli->json ? print_json(cli, &report, err) : print_text(cli, &report, err);
     cli_failures_release(&survival);
     cli_prediction_release(&prediction);
-    hardware_release(&hardware);
+    cli_other_machine_release(&other);
     swap_report_release(&swap);
     arena_release(&arena);
     plan_release(&plan);
@@ -259,25 +239,29 @@ static enum status check_request(const struct cli_simulate_request *request, boo
     if (live && swaps(request))
         return error_set(err, STATUS_BAD_INPUT, "--activations plans jobs, and --dispatch live asks a policy about "
                          "an instance");
-    if (!machine->name && !jobs &&
-        (machine->link_bytes_per_s >= 0 || machine->p2p_bytes_per_s >= 0 || machine->no_p2p ||
-         machine->threads > 0))
-        return error_set(err, STATUS_BAD_INPUT, "--link-rate, --p2p-rate, --no-p2p and --threads change "
-                         "the machine of --hw, which is missing");
     if (request->trace_path && strcmp(request->trace_path, "-") == 0)
         return error_set(err, STATUS_BAD_INPUT,
                          "option '--trace' needs a file: standard output gets the report");
     if (request->chakra && (live || spread || request->policy || request->seed > 0 || request->no_fold ||
-                            request->failures.path || request->slow || request->noise))
+                            request->failures.path || request->slow || request->noise || request->replay))
         return error_set(err, STATUS_BAD_INPUT, "traces say what runs where: --chakra goes with --hw, its "
                          "speeds and --trace alone");
     if (request->chakra && !machine->name)
         return error_set(err, STATUS_BAD_INPUT, "--chakra needs the machine (--hw) that the ranks run on");
+    if (request->replay && (live || jobs || request->no_fold || request->failures.path || request->noise ||
+                            request->seed > 0 || request->collectives != SIM_COLLECTIVES_CLOSED))
+        return error_set(err, STATUS_BAD_INPUT, "a recorded trace says how long things took: --replay goes with a plan, "
+                         "--hw and its speeds, --scale, --slow and --trace alone");
+    if (request->scale && !request->replay)
+        return error_set(err, STATUS_BAD_INPUT, "option '--scale' is for --replay");
     if (live && spread)
         return error_set(err, STATUS_BAD_INPUT, "--parallel, --schedule and --recompute spread jobs, and "
                          "--dispatch live asks a policy about an instance");
     if (live && request->collectives != SIM_COLLECTIVES_CLOSED)
         return error_set(err, STATUS_BAD_INPUT, "--collectives is for plans: an instance has none");
+    if (live && !machine->name && cli_machine_speeds_given(machine))
+        return error_set(err, STATUS_BAD_INPUT, "--link-rate, --p2p-rate, --no-p2p and --threads change "
+                         "the machine of --hw, which is missing");
     if (live && !request->policy)
         return error_set(err, STATUS_BAD_INPUT, "--dispatch live asks a policy (--policy), which is missing");
     if (!live && request->policy)
@@ -320,6 +304,10 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
         OPTION_CHOICE("activations", 0, "HOW", activations, &request.activations,
                       "FILE is a jobs file, whose layers' activations are kept, swapped or recomputed"),
         CLI_SWAP_RULE(&request.rule),
+        OPTION_STRING("replay", 0, "TRACE", &request.replay,
+                      "operations of the plan take as long as they did in this trace of it"),
+        OPTION_STRING("scale", 0, "KIND=FACTOR,...", &request.scale,
+                      "replay: times of compute, h2d, d2h, p2p, ... streams, and of gaps"),
         OPTION_STRING("slow", 0, "DEVICE=FACTOR,...", &request.slow,
                       "stragglers: computations of these devices take so many times as long"),
         OPTION_STRING("noise", 0, "PERCENT", &request.noise,
@@ -343,6 +331,7 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
         .examples = (const char *const[]){"spillway simulate plan.json --trace predicted.json.gz",
                                           "spillway simulate plan.json --hw a100-sxm4-40gb",
                                           "spillway simulate jobs.json --hw '8x a100-sxm4-80gb' --parallel tp=2,pp=4",
+                                          "spillway simulate plan.json --replay measured.json.gz --scale h2d=0.5",
                                           "spillway simulate --dispatch live --policy srtf instance.json",
                                           "spillway simulate --chakra traces/llama --hw '8x a100-sxm4-80gb'", NULL},
         .details = "With --parallel (or --schedule, --recompute) or --activations FILE is a jobs file, whose jobs are planned "
@@ -351,8 +340,8 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
                    "cost what the links of --hw make of their bytes, or, without --hw, what the instance says on "
                    "links of each device's own. With --chakra each rank of the traces is a device of --hw. "
                    "Else FILE is a plan: --link-rate, --p2p-rate, --no-p2p and "
-                   "--threads change the machine that --hw names; without --hw the plan's own machine is used as "
-                   "the plan holds it.",
+                   "--threads change the machine that --hw names, or without --hw the plan's own as the plan holds "
+                   "it. With --replay such changes scale what was recorded by what the cost model says of them.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
@@ -362,5 +351,6 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
     request.failures.seed = request.seed;
     if (check_request(&request, live, err) != STATUS_OK) return err->status;
     if (request.chakra) return simulate_chakra(cli, &request, err);
+    if (request.replay) return simulate_replay(cli, &request, err);
     return live ? simulate_live(cli, &request, err) : simulate_plan(cli, &request, err);
 }

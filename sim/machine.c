@@ -1,6 +1,7 @@
 /* See machine.h. */
 #include "sim/machine.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 #include "models/cost.h"
@@ -61,4 +62,30 @@ struct sim_path sim_machine_p2p_path(const struct hardware *hardware, const stru
         path.cap_bytes_per_s = fmin(path.cap_bytes_per_s, links[route.links[h]].bytes_per_s);
     }
     return path;
+}
+
+enum status sim_machine_suits(const struct plan *plan, const struct hardware *hardware, struct error *err)
+{
+    if (hardware == &plan->hardware) return STATUS_OK;
+    if (hardware->device_count != plan->hardware.device_count)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "machine '%s' has %" PRIu32 " devices, but the plan is for %" PRIu32,
+                         hardware->name, hardware->device_count,
+                         plan->hardware.device_count);
+    if (hardware_has_storage(&plan->hardware) != hardware_has_storage(hardware))
+        return error_set(err, STATUS_BAD_INPUT, "machine '%s' has %s storage, but the plan is for one %s",
+                         hardware->name, hardware_has_storage(hardware) ? "a" : "no",
+                         hardware_has_storage(&plan->hardware) ? "with" : "without");
+    for (uint32_t d = 0; d < plan->hardware.device_count; d++) {
+        if (hardware->devices[d].memory_bytes >= plan->hardware.devices[d].memory_bytes)
+            continue; /* the plan fits what it was made for */
+        uint64_t needed = plan_device_bytes(plan, d);
+        if (needed > hardware->devices[d].memory_bytes)
+            return error_set(err, STATUS_BAD_INPUT,
+                             "device %" PRIu32 " of machine '%s' has %" PRIu64
+                             " bytes of memory, but the plan uses %" PRIu64,
+                             d, hardware->name, hardware->devices[d].memory_bytes,
+                             needed);
+    }
+    return STATUS_OK;
 }

@@ -2,9 +2,12 @@
 #ifndef SPILLWAY_SIM_MACHINE_H
 #define SPILLWAY_SIM_MACHINE_H
 
-#include "models/hardware.h"
+#include "planner/plan.h"
 #include "sim/interference.h"
 #include "sim/outline.h"
+
+/* Does it have the devices, the storage and the memory that the plan uses? Errors: STATUS_BAD_INPUT. */
+MUST_CHECK enum status sim_machine_suits(const struct plan *plan, const struct hardware *hardware, struct error *err);
 
 /* hardware->link_count of them. */
 void sim_machine_links(const struct hardware *hardware, struct sim_link *links);

@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 
+#include "sim/machine.h"
 #include "sim/symmetry.h"
 #include "sim/take.h"
 
@@ -75,33 +76,6 @@ static enum status count_operations(struct sim *sim, uint64_t *acquires, struct 
     return STATUS_OK;
 }
 
-static enum status check_hardware(const struct sim *sim, struct error *err)
-{
-    const struct plan *plan = sim->plan;
-    if (sim->hardware == &plan->hardware) return STATUS_OK;
-    if (sim->hardware->device_count != plan->hardware.device_count)
-        return error_set(err, STATUS_BAD_INPUT,
-                         "machine '%s' has %" PRIu32 " devices, but the plan is for %" PRIu32,
-                         sim->hardware->name, sim->hardware->device_count,
-                         plan->hardware.device_count);
-    if (hardware_has_storage(&plan->hardware) != hardware_has_storage(sim->hardware))
-        return error_set(err, STATUS_BAD_INPUT, "machine '%s' has %s storage, but the plan is for one %s",
-                         sim->hardware->name, hardware_has_storage(sim->hardware) ? "a" : "no",
-                         hardware_has_storage(&plan->hardware) ? "with" : "without");
-    for (uint32_t d = 0; d < plan->hardware.device_count; d++) {
-        if (sim->hardware->devices[d].memory_bytes >= plan->hardware.devices[d].memory_bytes)
-            continue; /* the plan fits what it was made for */
-        uint64_t needed = plan_device_bytes(plan, d);
-        if (needed > sim->hardware->devices[d].memory_bytes)
-            return error_set(err, STATUS_BAD_INPUT,
-                             "device %" PRIu32 " of machine '%s' has %" PRIu64
-                             " bytes of memory, but the plan uses %" PRIu64,
-                             d, sim->hardware->name, sim->hardware->devices[d].memory_bytes,
-                             needed);
-    }
-    return STATUS_OK;
-}
-
 /* --- making --------------------------------------------------------------------------------- */
 
 static enum status create_trace(struct sim *sim, uint64_t acquires, struct error *err)
@@ -143,7 +117,7 @@ static enum status join_devices(struct sim *sim, struct error *err)
 
 enum status sim_create(struct sim *sim, struct error *err)
 {
-    enum status status = check_hardware(sim, err);
+    enum status status = sim_machine_suits(sim->plan, sim->hardware, err);
     if (status == STATUS_OK && sim->plan->gang_count > 0) status = join_devices(sim, err);
     if (status == STATUS_OK) status = plan_walk_create(sim->plan, sim->stands_for, &sim->walk, err);
     if (status == STATUS_OK) status = sim_find_pairs(sim, err);
