@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cli/cli_claim.h"
+#include "cli/cli_leases.h"
 #include "cli/cli_machine.h"
 #include "cli/cli_swap.h"
 #include "cli/cli_table.h"
@@ -102,14 +103,6 @@ static void state_cell(struct cli_table *table, const struct plan *plan, uint32_
 
 /* --- text ------------------------------------------------------------------------------------ */
 
-/* A preset's name, or of a path its last folder and name. */
-static const char *network_label(const char *name)
-{
-    const char *cut = strrchr(name, '/');
-    while (cut && cut > name && cut[-1] != '/') cut--;
-    return cut ? cut : name;
-}
-
 /* Does the job's loss hold only the inputs of layers, and so recompute? */
 static bool loss_from_inputs(const struct plan *plan, uint32_t job)
 {
@@ -127,7 +120,7 @@ static enum status print_jobs(struct cli *cli, const struct plan *plan, struct e
     for (uint32_t j = 0; j < shown; j++) {
         const struct job *job = &plan->jobs.jobs[j];
         cli_table_cell(&table, "%s", job->name);
-        cli_table_cell(&table, "%s", network_label(job->network.name));
+        cli_table_cell(&table, "%s", cli_network_label(job->network.name));
         cli_table_cell(&table, "%s", quantity_text((double)network_parameters(&job->network),
                                                    DIMENSION_COUNT_OF, text));
         optimizer_cell(&table, plan, j);
@@ -158,7 +151,7 @@ static enum status print_spread_jobs(struct cli *cli, const struct plan *plan, s
         const struct job *job = &plan->jobs.jobs[j];
         const struct parallel *p = &job->parallel;
         cli_table_cell(&table, "%s", job->name);
-        cli_table_cell(&table, "%s", network_label(job->network.name));
+        cli_table_cell(&table, "%s", cli_network_label(job->network.name));
         cli_table_cell(&table, "%s", quantity_text((double)network_parameters(&job->network),
                                                    DIMENSION_COUNT_OF, text));
         cli_table_cell(&table, "%s", optimizer_names[job->optimizer.kind]);
@@ -172,6 +165,12 @@ static enum status print_spread_jobs(struct cli *cli, const struct plan *plan, s
     if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
     cli_more_rows(cli->out, shown, plan->jobs.count);
     return STATUS_OK;
+}
+
+static enum status print_how_jobs_run(struct cli *cli, const struct plan *plan, struct error *err)
+{
+    if (plan->lease_count > 0) return cli_leases_text(cli->out, plan, err);
+    return (plan->gang_count > 0 ? print_spread_jobs : print_jobs)(cli, plan, err);
 }
 
 static void place_cells(struct cli_table *table, const char *name, uint64_t used, uint64_t most)
@@ -353,7 +352,8 @@ static void print_next(struct cli *cli, const struct cli_plan_report *report)
         if (alone) i++;
         if (!alone && !joined) words[count++] = text;
     }
-    if (report->plan->gang_count == 0 && !report->claim && report->swap->job_count == 0) {
+    if (report->plan->gang_count == 0 && report->plan->lease_count == 0 && !report->claim &&
+        report->swap->job_count == 0) {
         words[count++] = "--policy";
         words[count++] = report->policy ? report->policy : report->plan->policy;
     }
@@ -373,8 +373,7 @@ enum status cli_plan_text(struct cli *cli, const struct cli_plan_report *report,
         if (print_policies(cli, report, err) != STATUS_OK) return err->status;
         fprintf(out, "\nThe best is %s:\n\n", report->outcomes[report->best].policy);
     }
-    bool spread = plan->gang_count > 0;
-    if ((spread ? print_spread_jobs : print_jobs)(cli, plan, err) != STATUS_OK) return err->status;
+    if (print_how_jobs_run(cli, plan, err) != STATUS_OK) return err->status;
     fputc('\n', out);
     if (print_places(cli, plan, err) != STATUS_OK) return err->status;
     fputc('\n', out);
@@ -527,6 +526,7 @@ enum status cli_plan_json(struct cli *cli, const struct cli_plan_report *report,
     json_out_string(json, "binds", prediction->result.binds);
     json_out_u64(json, "operation_count", plan_operations(plan));
     jobs_json(json, plan);
+    cli_leases_json(json, plan);
     places_json(json, plan);
     json_out_array_begin(json, "memory", false);
     enum status status = STATUS_OK;

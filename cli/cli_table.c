@@ -84,3 +84,10 @@ enum status cli_table_end(struct cli_table *table, FILE *out, struct error *err)
     *table = (struct cli_table){0};
     return status;
 }
+
+const char *cli_network_label(const char *name)
+{
+    const char *cut = strrchr(name, '/');
+    while (cut && cut > name && cut[-1] != '/') cut--;
+    return cut ? cut : name;
+}

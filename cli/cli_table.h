@@ -35,4 +35,7 @@ void cli_table_cell(struct cli_table *table, const char *format, ...) PRINTF_LIK
 /* Print and release. Without rows nothing is printed. STATUS_NO_MEMORY. */
 MUST_CHECK enum status cli_table_end(struct cli_table *table, FILE *out, struct error *err);
 
+/* A preset's name, or of a path its last folder and name. Borrowed from `name`. */
+const char *cli_network_label(const char *name);
+
 #endif

@@ -155,7 +155,9 @@ static enum status check_for_spread(const struct request *request, const struct 
 {
     const char *option = streaming_option(request);
     if (request->activations > 0) option = "activations (expected --recompute)";
-    if (plan->gang_count == 0 || !option) return STATUS_OK;
+    bool streamed = false;
+    for (uint32_t j = 0; j < plan->jobs.count; j++) streamed |= !parallel_is_set(&plan->jobs.jobs[j].parallel);
+    if (streamed || !option) return STATUS_OK;
     return error_set(err, STATUS_BAD_INPUT, "for jobs that are spread over devices there is no --%s", option);
 }
 

@@ -30,6 +30,7 @@
 #include "base/json_out.h"
 #include "base/path.h"
 #include "base/size.h"
+#include "models/job_devices.h"
 #include "models/memory.h"
 #include "models/try.h"
 
@@ -118,6 +119,7 @@ struct draft {
     const char *data, *weights_in, *weights_out; /* NULL: not given */
     const char *held_out;            /* "data" of "evaluate", likewise */
     bool has_format, has_held_out_format;
+    const json_t *devices;           /* likewise */
     uint64_t count;                  /* 0: not given */
     struct job job;                  /* numbers; sequence 0: not given */
 };
@@ -295,6 +297,7 @@ static enum status take_shared(struct json_object *o, struct draft *draft, struc
     TRY(json_take_string(o, "weights_out", JSON_OPTIONAL, &draft->weights_out, err));
     TRY(take_evaluation(o, draft, err));
     TRY(take_parallel(o, draft, err));
+    TRY(json_take_array(o, "devices", JSON_OPTIONAL, &draft->devices, err));
     TRY(json_take_choice(o, "keep", JSON_OPTIONAL, keeps, ARRAY_COUNT(keeps), &keep, err));
     job->keep_best = keep == 1;
     return json_take_u64(o, "count", JSON_OPTIONAL, 1, JOBS_MAX, &draft->count, err);
@@ -602,6 +605,7 @@ static enum status append(struct growing *set, const struct draft *draft, const 
                              "the job name '%s' is too long (limit is %d)", name, JOB_NAME_MAX);
     job.seed = seed;
     TRY(arena_string(arena, name, &job.name, err));
+    TRY(job_devices_read(draft->in, giver(draft, "devices"), draft->devices, arena, &job, err));
     if (job.weights_out) TRY(name_output(job.weights_out, name, arena, &job.weights_out, err));
     if (job.keep_best) TRY(name_best(job.weights_out, arena, &job.weights_best, err));
     TRY(check_unique(set, draft, &job, err));
@@ -768,6 +772,7 @@ static void write_job(const struct job *job, struct json_out *out)
     if (job->weights_out) json_out_string(out, "weights_out", job->weights_out);
     write_evaluation(&job->evaluation, out);
     parallel_write(&job->parallel, out, "parallel");
+    job_devices_write(job, out);
     if (job->keep_best) json_out_string(out, "keep", "best");
     json_out_object_end(out);
 }

@@ -37,6 +37,9 @@
  *                                              the loss on held-out data, see struct evaluation
  * keep          "last"                         or "best": also the weights of the best evaluation
  * parallel      none                           over devices at once, see models/parallel.h
+ * devices       none                           those that it has for itself while it runs, [2, 3]: of jobs that
+ *                                              are spread in the order of their ranks; others that name the
+ *                                              same devices share them (planner/leased.h)
  */
 #ifndef SPILLWAY_MODELS_JOB_H
 #define SPILLWAY_MODELS_JOB_H
@@ -134,6 +137,8 @@ struct job {
     bool keep_best;            /* the weights of the best evaluation are written as well ... */
     const char *weights_best;  /* ... there: weights_out with ".best" in front of its ending; else NULL */
     struct parallel parallel;  /* all 0: it runs on one device at a time */
+    const uint32_t *devices;   /* (device_count), different ones; NULL: it names none */
+    uint32_t device_count;
 };
 
 /*

@@ -83,6 +83,7 @@ const char *const plan_order_names[PLAN_ORDER_COUNT] = {
     [PLAN_ORDER_PROCESSOR] = "processor",
     [PLAN_ORDER_STORAGE] = "storage",
     [PLAN_ORDER_CHAIN] = "chain",
+    [PLAN_ORDER_GANGS] = "gangs",
 };
 
 const char *const plan_activations_names[ACTIVATIONS_COUNT] = {
@@ -449,6 +450,16 @@ static void add_gangs(uint64_t *hash, const struct plan *plan)
     }
 }
 
+static void add_leases(uint64_t *hash, const struct plan *plan)
+{
+    for (uint32_t l = 0; l < plan->lease_count; l++) {
+        const struct plan_lease *lease = &plan->leases[l];
+        add(hash, (uint64_t)lease->device_count << 32 | lease->follows);
+        for (uint32_t i = 0; i < lease->device_count; i++) add(hash, plan_lease_devices(plan, l)[i]);
+    }
+    for (uint32_t j = 0; plan->lease_count > 0 && j < plan->jobs.count; j++) add(hash, plan->job_lease[j]);
+}
+
 static void add_units(uint64_t *hash, const struct plan *plan)
 {
     add(hash, plan->unit_count);
@@ -492,6 +503,7 @@ uint64_t plan_fingerprint(const struct plan *plan)
     }
     add_tables(&hash, plan);
     add_gangs(&hash, plan);
+    add_leases(&hash, plan);
     add_units(&hash, plan);
     add_order(&hash, plan);
     return hash;

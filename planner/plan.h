@@ -30,6 +30,10 @@
  * and ends for all at once. It changes a buffer in place, or goes from one to another: shares are gathered to
  * a whole, wholes are reduced and added to shares.
  *
+ * Leases. Where a plan has some, each job is in one: devices that its jobs have for themselves, as a gang
+ * that starts together. A lease begins when those in front of it have ended that have one of its devices,
+ * and the one that it follows, if it does; until it ends no other job has a place or an operation there.
+ *
  * A state on storage is STORED, once for the whole run, and used through STAGED buffers: these are in
  * host memory and have lives and slots like those of a device, in an arena of their own behind the
  * host's other buffers. A staged buffer lives within one instance, and of two accesses that follow
@@ -51,7 +55,9 @@
  *        - the last writer of each buffer it accesses (a device buffer: in this lifetime),
  *        - each reader of a buffer that it writes, since that writer,
  *        - where it acquires a slot: every user of the earlier lifetimes of overlapping slots (of
- *          staged buffers: who released them).
+ *          staged buffers: who released them),
+ *        - where it is its lease's first on a stream of a device: every operation on devices of the
+ *          leases that this one begins behind.
  *   3. All of these come earlier in plan order. Hence no deadlock is possible, and a plan within
  *      memory when walked in plan order is within memory in every legal timing.
  *   4. Host memory is the sum of the host buffers and the end of the highest slot of a staged one;
@@ -121,7 +127,8 @@ enum {
     PLAN_INSTANCES_MAX = 1 << 28,
     PLAN_SLOTS_MAX = 1 << 16,
     PLAN_SEGMENTS_MAX = 1 << 24,
-    PLAN_GANG_DEVICES_MAX = 1 << 24 /* of all gangs together */
+    PLAN_GANG_DEVICES_MAX = 1 << 24, /* of all gangs together; likewise of all leases */
+    PLAN_LEASES_MAX = JOBS_MAX       /* each has a job */
 };
 
 enum plan_stream_kind {
@@ -276,6 +283,14 @@ struct plan_instance {
     uint32_t layout; /* layouts[layout + i] is the slot of the unit's i-th ACQUIRE */
 };
 
+/* Devices lease_devices[first_device ...]: of jobs that are spread in the order of their ranks. Leases stand in
+ * the order in which they have a device. */
+struct plan_lease {
+    uint32_t first_device, device_count;
+    uint32_t follows;      /* an earlier lease that it begins behind, whatever its devices; PLAN_NONE: none */
+    double begin_s, end_s; /* expected, by the planner's clock */
+};
+
 struct plan_segment {
     uint32_t first_instance, instance_count;
     uint32_t repeat_count; /* at least 1; one segment's repetitions follow each other */
@@ -309,6 +324,7 @@ enum plan_order_kind {
     PLAN_ORDER_PROCESSOR,
     PLAN_ORDER_STORAGE,
     PLAN_ORDER_CHAIN,
+    PLAN_ORDER_GANGS, /* of leases, with the configurations that jobs could have (planner/saturn.h) */
     PLAN_ORDER_COUNT
 };
 extern const char *const plan_order_names[PLAN_ORDER_COUNT];
@@ -386,6 +402,11 @@ struct plan {
     uint32_t gang_device_count;
     struct plan_gang *gangs;
     uint32_t gang_count;
+    uint32_t *lease_devices;
+    uint32_t lease_device_count;
+    struct plan_lease *leases;
+    uint32_t lease_count;        /* 0: jobs share all devices */
+    uint32_t *job_lease;         /* per job, where there are leases; else NULL */
     struct plan_instance *instances;
     uint32_t instance_count;
     struct plan_segment *segments;
@@ -444,6 +465,19 @@ static inline bool plan_runs_on(const struct plan *plan, const struct plan_insta
     for (uint32_t i = 0; i < plan_gang_size(gang); i++)
         if (plan->gang_devices[gang->first + i] == device) return true;
     return false;
+}
+
+/* The devices of a lease. Borrowed. */
+static inline const uint32_t *plan_lease_devices(const struct plan *plan, uint32_t lease)
+{
+    return plan->lease_devices + plan->leases[lease].first_device;
+}
+
+/* The device of rank `rank` of a job that is spread. */
+static inline uint32_t plan_rank_device(const struct plan *plan, uint32_t job, uint32_t rank)
+{
+    uint32_t at = plan->jobs.jobs[job].parallel.first_device + rank;
+    return plan->lease_count > 0 ? plan_lease_devices(plan, plan->job_lease[job])[at] : at;
 }
 
 /* Operations over all repetitions, those of a gang's instances for each of its devices. */

@@ -164,6 +164,12 @@ enum status check_is_live(struct check_walk *r, const struct plan_access *access
                       place_text(r, place_of(r, access), where));
 }
 
+uint32_t check_live_on(const struct check_walk *r, uint32_t device)
+{
+    const struct range_list *list = &r->ranges[device];
+    return list->count > 0 ? r->lives[list->ranges[0].live].buffer : PLAN_NONE;
+}
+
 enum status check_nothing_lives(struct check_walk *r)
 {
     const struct plan *plan = r->plan;

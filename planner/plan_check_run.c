@@ -13,7 +13,7 @@
  *
  * Who lives where is plan_check_live.c's to know.
  *
- * Where all instances are on gangs and no device in two of them, the devices of a gang go through the same
+ * Where all instances are on gangs, no device in two of them, and there are no leases, the devices of a gang go through the same
  * accesses with the same slots, and fetch from places of peers that do so too. Then the first place is
  * followed for all of them, with the memory of the smallest: 3072 devices in 64 gangs are 64 to follow.
  */
@@ -198,6 +198,7 @@ static enum status run_instance(struct check_walk *r)
     c->unit = &r->plan->units[r->instance->unit];
     c->op = NULL;
     r->acquire = 0;
+    TRY(check_lease_turn(r));
     TRY(check_unit_begins(r));
     for (uint32_t o = 0; o < c->unit->op_count; o++) {
         c->op = &r->plan->ops[c->unit->first_op + o];
@@ -314,7 +315,7 @@ static enum status fill_hosts(struct check_walk *r)
  * device. Instances of gangs only, so a device's gang is noted where it is first seen. */
 static bool gangs_are_apart(const struct plan *plan, uint32_t *gang_of)
 {
-    if (plan->gang_count == 0) return false;
+    if (plan->gang_count == 0 || plan->lease_count > 0) return false;
     for (uint32_t g = 0; g < plan->gang_count; g++)
         for (uint32_t i = 0; i < plan_gang_size(&plan->gangs[g]); i++) {
             uint32_t *mine = &gang_of[plan->gang_devices[plan->gangs[g].first + i]];
@@ -369,7 +370,10 @@ static enum status prepare(struct check_walk *r)
     r->moved = alloc_zeroed(plan->shard_count, sizeof *r->moved);
     r->segment_start = alloc_zeroed(plan->segment_count, sizeof *r->segment_start);
     r->spread = alloc_zeroed(plan->shard_count, sizeof *r->spread);
-    if (!r->spread) return check_no_memory(r);
+    r->holders = alloc_zeroed(plan->hardware.device_count, sizeof *r->holders);
+    r->lease_states = alloc_zeroed(plan->lease_count, sizeof *r->lease_states);
+    if (!r->spread || !r->holders || !r->lease_states) return check_no_memory(r);
+    for (uint32_t d = 0; d < plan->hardware.device_count; d++) r->holders[d] = PLAN_NONE;
     if (!r->hosts || !r->live_at || !r->ranges || !r->jobs || !r->moved || !r->segment_start)
         return check_no_memory(r);
     return fill_hosts(r);
@@ -390,6 +394,8 @@ static void run_release(struct check_walk *r)
     free(r->moved);
     free(r->segment_start);
     free(r->spread);
+    free(r->holders);
+    free(r->lease_states);
     free(r->smallest);
     free(r->peers);
 }

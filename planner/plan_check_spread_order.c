@@ -10,13 +10,14 @@
 /* --- where units run ------------------------------------------------------------------------ */
 
 /* Is the gang the stage's, device by device? */
-static bool is_stage(const struct checker *c, const struct parallel *p, uint32_t gang_index, uint32_t stage)
+static bool is_stage(const struct checker *c, uint32_t job, uint32_t gang_index, uint32_t stage)
 {
+    const struct parallel *p = &c->plan->jobs.jobs[job].parallel;
     const struct plan_gang *gang = &c->plan->gangs[gang_index];
     uint32_t size = p->tensor * p->data;
     if (gang->extents[AXIS_TENSOR] != p->tensor || gang->extents[AXIS_DATA] != p->data) return false;
     for (uint32_t i = 0; i < size; i++)
-        if (c->plan->gang_devices[gang->first + i] != p->first_device + stage * size + i) return false;
+        if (c->plan->gang_devices[gang->first + i] != plan_rank_device(c->plan, job, stage * size + i)) return false;
     return true;
 }
 
@@ -35,7 +36,7 @@ enum status check_spread_place(struct checker *c, const struct plan_instance *in
     const struct job *job = &c->plan->jobs.jobs[unit->job];
     const struct parallel *p = &job->parallel;
     uint32_t stage = parallel_place(p, unit->shard).stage, from = peer_run(c, unit);
-    if (instance->gang == PLAN_NONE || !is_stage(c, p, instance->gang, stage))
+    if (instance->gang == PLAN_NONE || !is_stage(c, unit->job, instance->gang, stage))
         return check_fail(c, RULE_FORM, "instance %u of %s shard %u is not on the devices of stage %u", index,
                           job->name, unit->shard, stage);
     if ((from == PLAN_NONE) != (instance->peer == PLAN_NONE))
@@ -43,7 +44,7 @@ enum status check_spread_place(struct checker *c, const struct plan_instance *in
                           from == PLAN_NONE ? "has a peer, but its unit copies nothing between devices"
                                             : "copies between devices and has no peer");
     if (from == PLAN_NONE) return STATUS_OK;
-    if (from >= parallel_runs(p) || !is_stage(c, p, instance->peer, parallel_place(p, from).stage))
+    if (from >= parallel_runs(p) || !is_stage(c, unit->job, instance->peer, parallel_place(p, from).stage))
         return check_fail(c, RULE_FORM, "instance %u of %s shard %u copies from devices that are not of the %s stage",
                           index, job->name, unit->shard, unit->pass == PLAN_FORWARD ? "previous" : "next");
     return STATUS_OK;

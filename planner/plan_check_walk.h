@@ -59,6 +59,8 @@ struct check_walk {
     uint32_t *smallest;       /* then per device: that with the least memory which it is followed for; else
                                  the device itself */
     struct plan_gang_peers *peers; /* then per gang: whose direct links were looked at */
+    uint32_t *holders;        /* per device: the lease that has it, or PLAN_NONE; NULL without leases */
+    uint8_t *lease_states;    /* per lease: LEASE_* */
     uint32_t device, peer;    /* of the operation at hand */
     uint32_t segment;
     uint32_t acquire;         /* next entry of the instance's layout */
@@ -68,6 +70,13 @@ static inline enum status check_no_memory(struct check_walk *r)
 {
     return error_memory(r->c->err, "checking a plan", r->live_count * sizeof *r->lives);
 }
+
+/* The walk's unit may run: its lease has its devices, and took them over with nothing on them. */
+enum { LEASE_TO_COME, LEASE_RUNS, LEASE_OVER };
+MUST_CHECK enum status check_lease_turn(struct check_walk *r);
+
+/* A buffer that is live on a device; PLAN_NONE: none is. */
+uint32_t check_live_on(const struct check_walk *r, uint32_t device);
 
 /* The access acquires the next slot of the instance's layout; the buffer that it releases was live. */
 MUST_CHECK enum status check_acquire(struct check_walk *r, const struct plan_access *access);

@@ -17,6 +17,7 @@
 #define RULE_TRAINING "training"
 #define RULE_LAYERS "layers"
 #define RULE_WORK "work"
+#define RULE_LEASES "leases"
 
 /* What a job is made of, by models/. */
 struct job_facts {
@@ -168,6 +169,10 @@ static inline bool check_is_spread(const struct checker *c, uint32_t job)
 {
     return parallel_is_set(&c->plan->jobs.jobs[job].parallel);
 }
+
+/* Leases: their devices, a lease for each job; where an instance of a job runs. */
+MUST_CHECK enum status check_leases(struct checker *c);
+MUST_CHECK enum status check_lease_place(struct checker *c, const struct plan_instance *instance, uint32_t index);
 
 /* Form, claims and work of all units. */
 MUST_CHECK enum status check_units(struct checker *c);

@@ -547,6 +547,63 @@ static enum status read_gangs(struct reader *r, struct json_object *root)
     return STATUS_OK;
 }
 
+/* --- leases --------------------------------------------------------------------------------- */
+
+static enum status read_lease_jobs(struct reader *r, const json_t *jobs, uint32_t index)
+{
+    struct plan *plan = r->plan;
+    for (size_t i = 0; i < json_array_size(jobs); i++) {
+        uint32_t job;
+        TRY(item_index(r, jobs, i, "job", plan->jobs.count, &job));
+        if (plan->job_lease[job] != PLAN_NONE)
+            return json_fail_index(r->in, jobs, i, r->err, "job %u is in lease %u already", job,
+                                   plan->job_lease[job]);
+        plan->job_lease[job] = index;
+    }
+    return STATUS_OK;
+}
+
+static enum status read_lease(struct reader *r, const json_t *array, uint32_t index)
+{
+    struct plan *plan = r->plan;
+    struct plan_lease *lease = &plan->leases[index];
+    struct json_object object;
+    const json_t *devices, *jobs;
+    lease->follows = PLAN_NONE;
+    lease->first_device = plan->lease_device_count;
+    TRY(json_object_open_at(&object, r->in, array, index, "a lease", r->err));
+    TRY(json_take_array(&object, "devices", JSON_REQUIRED, &devices, r->err));
+    TRY(json_take_array(&object, "jobs", JSON_REQUIRED, &jobs, r->err));
+    TRY(json_take_u32(&object, "follows", JSON_OPTIONAL, 0, PLAN_NONE - 1, &lease->follows, r->err));
+    TRY(json_take_double(&object, "begin_s", JSON_REQUIRED, 0, 1e300, &lease->begin_s, r->err));
+    TRY(json_take_double(&object, "end_s", JSON_REQUIRED, 0, 1e300, &lease->end_s, r->err));
+    for (size_t i = 0; i < json_array_size(devices); i++, lease->device_count++)
+        TRY(item_index(r, devices, i, "device", plan->hardware.device_count,
+                       &plan->lease_devices[plan->lease_device_count++]));
+    TRY(read_lease_jobs(r, jobs, index));
+    return json_object_close(&object, r->err);
+}
+
+static enum status read_leases(struct reader *r, struct json_object *root)
+{
+    struct plan *plan = r->plan;
+    const json_t *array = NULL;
+    size_t devices = 0;
+    TRY(json_take_array(root, "leases", JSON_OPTIONAL, &array, r->err));
+    if (!array) return STATUS_OK;
+    for (size_t l = 0; l < json_array_size(array); l++)
+        devices += json_array_size(json_object_get(json_array_get(array, l), "devices"));
+    TRY(check_limit(r, array, json_array_size(array), PLAN_LEASES_MAX, "leases"));
+    TRY(check_limit(r, array, devices, PLAN_GANG_DEVICES_MAX, "devices of leases"));
+    TRY(allocate(r, json_array_size(array), sizeof *plan->leases, &plan->leases));
+    TRY(allocate(r, devices, sizeof *plan->lease_devices, &plan->lease_devices));
+    TRY(allocate(r, plan->jobs.count, sizeof *plan->job_lease, &plan->job_lease));
+    for (uint32_t j = 0; j < plan->jobs.count; j++) plan->job_lease[j] = PLAN_NONE;
+    for (uint32_t l = 0; l < json_array_size(array); l++) TRY(read_lease(r, array, l));
+    plan->lease_count = (uint32_t)json_array_size(array);
+    return STATUS_OK;
+}
+
 /* --- plan order ----------------------------------------------------------------------------- */
 
 /* ["gang", gang] or ["gang", gang, peer]. */
@@ -737,6 +794,7 @@ static enum status read_plan(const struct json_input *in, struct plan *plan, str
     TRY(read_order(&r, &root));
     TRY(read_machine_and_jobs(&r, &root));
     TRY(read_gangs(&r, &root));
+    TRY(read_leases(&r, &root));
     TRY(read_tables(&r, &root));
     TRY(json_object_close(&root, err));
     if (plan_check(plan, err) != STATUS_OK) return error_add(err, "%s", json_input_name(in));

@@ -36,6 +36,8 @@
  * The devices of a gang follow each other in each operation. Which of them do it, and in which order, is a
  * list for each gang and set of axes, made once; where one device stands for others it is shorter.
  *
+ * Leases begin behind others: planner/plan_walk_lease.h knows the last operations of these.
+ *
  * "after" names an operation by instances back, in plans without gangs. Its number comes from prefix sums of operations, a
  * binary search over segments only when it lies before the current segment.
  *
@@ -52,6 +54,7 @@
 #include "base/alloc.h"
 #include "planner/plan_gang.h"
 #include "planner/plan_vacated.h"
+#include "planner/plan_walk_lease.h"
 
 enum {
     HOST_READERS_INLINE = 2,
@@ -115,6 +118,7 @@ struct plan_walk {
     const struct plan *plan;
     const uint32_t *stands_for; /* NULL: each for itself */
     struct members *members;    /* [gang][set of axes] */
+    struct lease_ends *leases;  /* NULL where there are none */
     uint32_t device, peer;      /* of the current operation */
     uint32_t acquired;          /* buffers, by it or the last one */
     struct cursor at;
@@ -478,6 +482,17 @@ static void wait_for_after(struct plan_walk *w, const struct plan_after *after)
     wait_for(w, plan_stream(w->plan, instance->device, kind), number + 1);
 }
 
+/* --- leases ---------------------------------------------------------------------------------- */
+
+static void wait_for_leases(struct plan_walk *w, const struct plan_unit *unit, const struct plan_op *op)
+{
+    const struct lease_end *ends;
+    if (plan_stream_is_host(op->stream)) return;
+    uint32_t lease = w->plan->job_lease[unit->job];
+    uint32_t count = lease_ends_note(w->leases, lease, w->device, op->stream, w->at.number + 1, &ends);
+    for (uint32_t i = 0; i < count; i++) wait_for(w, ends[i].stream, ends[i].time);
+}
+
 /* --- the walk ------------------------------------------------------------------------------- */
 
 /* Of an operation that nobody did. */
@@ -626,6 +641,7 @@ bool plan_walk_next(struct plan_walk *walk, struct plan_walk_op *out)
     use_buffers(walk, op, instance);
     for (uint32_t i = 0; i < op->after_count; i++)
         wait_for_after(walk, &plan->afters[op->first_after + i]);
+    if (walk->leases) wait_for_leases(walk, unit, op);
     if (walk->failed) return false;
     end_waits(walk);
 
@@ -762,6 +778,7 @@ static bool allocate(struct plan_walk *w)
     if (!w->minibatches || !w->held_out || !w->hosts || !w->live_at || !w->vacated || !w->hints ||
         !w->waits || !w->wait_stream || !w->wait_at || !w->uses)
         return false;
+    if (plan->lease_count > 0 && !(w->leases = lease_ends_create(plan))) return false;
     if (plan->after_count == 0) return true;
     w->ops_before = alloc_zeroed((size_t)plan->instance_count + 1, sizeof *w->ops_before);
     w->segment_positions = alloc_zeroed(plan->segment_count, sizeof *w->segment_positions);
@@ -797,6 +814,7 @@ void plan_walk_destroy(struct plan_walk *walk)
     for (size_t m = 0; walk->members && m < (size_t)walk->plan->gang_count * AXES_SETS; m++)
         free(walk->members[m].of);
     free(walk->members);
+    lease_ends_destroy(walk->leases);
     free(walk->minibatches);
     free(walk->held_out);
     free(walk->place_of);
@@ -831,6 +849,7 @@ void plan_walk_rewind(struct plan_walk *walk)
     for (uint32_t d = 0; d <= plan->hardware.device_count; d++) walk->vacated[d].count = 0;
     memset(walk->minibatches, 0, plan->jobs.count * sizeof *walk->minibatches);
     memset(walk->held_out, 0, plan->jobs.count * sizeof *walk->held_out);
+    if (walk->leases) lease_ends_clear(walk->leases);
     walk->at = (struct cursor){0};
     walk->failed = false;
 }

@@ -25,6 +25,9 @@
  *            "stream": "compute", "access": [9, 0, "rw"]}
  * or, where it goes from one buffer to another, "from" and "to" like a copy.
  *
+ * Where jobs have leases, "leases" stands there too, {"devices": [...], "jobs": [...], "begin_s", "end_s"} each,
+ * and "follows", the number of another, where it begins behind that one.
+ *
  * An access has its buffer's number and letters: r read, w write, a acquire, x release. What
  * follows from the rest is left out: an operation's stream (a copy's direction, a computation's
  * pass), the table of layouts (instances carry their slots), first shards of jobs, counts.
@@ -238,6 +241,31 @@ static void write_gangs(const struct plan *plan, struct json_out *out)
     json_out_array_end(out);
 }
 
+static void write_lease(const struct plan *plan, uint32_t index, struct json_out *out)
+{
+    const struct plan_lease *lease = &plan->leases[index];
+    json_out_object_begin(out, NULL, true);
+    json_out_array_begin(out, "devices", true);
+    for (uint32_t i = 0; i < lease->device_count; i++) json_out_u64(out, NULL, plan_lease_devices(plan, index)[i]);
+    json_out_array_end(out);
+    json_out_array_begin(out, "jobs", true);
+    for (uint32_t j = 0; j < plan->jobs.count; j++)
+        if (plan->job_lease[j] == index) json_out_u64(out, NULL, j);
+    json_out_array_end(out);
+    if (lease->follows != PLAN_NONE) json_out_u64(out, "follows", lease->follows);
+    json_out_double(out, "begin_s", lease->begin_s);
+    json_out_double(out, "end_s", lease->end_s);
+    json_out_object_end(out);
+}
+
+static void write_leases(const struct plan *plan, struct json_out *out)
+{
+    if (plan->lease_count == 0) return;
+    json_out_array_begin(out, "leases", false);
+    for (uint32_t l = 0; l < plan->lease_count; l++) write_lease(plan, l, out);
+    json_out_array_end(out);
+}
+
 static void write_units(const struct plan *plan, struct json_out *out)
 {
     json_out_array_begin(out, "units", false);
@@ -331,6 +359,7 @@ void plan_write_json(const struct plan *plan, struct json_out *out)
     write_buffers(plan, out);
     write_slots(plan, out);
     write_gangs(plan, out);
+    write_leases(plan, out);
     write_units(plan, out);
     write_segments(plan, out);
     json_out_object_end(out);

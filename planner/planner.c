@@ -13,6 +13,7 @@
 #include "planner/bound.h"
 #include "planner/emit.h"
 #include "planner/instance_of_cut.h"
+#include "planner/leased.h"
 #include "planner/order_bound.h"
 #include "planner/order_of_instance.h"
 #include "planner/order_search.h"
@@ -166,10 +167,6 @@ static enum status plan_spread(struct hardware *hardware, struct job_set *jobs,
     for (uint32_t j = 0; j < jobs->count && !status; j++) {
         status = parallel_check(&jobs->jobs[j], err);
         if (status) error_add(err, "job '%s'", jobs->jobs[j].name);
-        else if (!parallel_is_set(&jobs->jobs[j].parallel))
-            status = error_set(err, STATUS_BAD_INPUT,
-                               "job '%s' is not spread over devices, and others are (expected all or none)",
-                               jobs->jobs[j].name);
     }
     if (!status && options->policy)
         status = error_set(err, STATUS_BAD_INPUT,
@@ -222,6 +219,7 @@ enum status planner_plan(struct hardware *hardware, struct job_set *jobs,
     struct schedule schedule = {0};
     struct plan_order order = {0};
     struct plan_builder *builder = NULL;
+    if (leased_applies(jobs)) return leased_plan(hardware, jobs, options, out, err);
     if (options->swap) return plan_swapped(hardware, jobs, options, out, err);
     if (any_spread(jobs)) return plan_spread(hardware, jobs, options, out, err);
     enum status status = policy_open(name, &handle, err);

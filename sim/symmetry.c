@@ -1,4 +1,6 @@
 /*
+ * Leases: a device waits for the end of others', and to tell which of these do the same is not tried.
+ *
  * All or nothing: one gang that is not symmetric disturbs its neighbours in a way that no rule here
  * follows, so then every device is simulated.
  *
@@ -110,7 +112,7 @@ static bool copies_alike(struct search *s, const struct plan_gang *to, const str
 static bool is_symmetric(struct search *s, const struct sim_collectives *collectives)
 {
     const struct plan *plan = s->plan;
-    if (plan->gang_count == 0 || uses_host(plan) || !gangs_are_apart(s)) return false;
+    if (plan->gang_count == 0 || plan->lease_count > 0 || uses_host(plan) || !gangs_are_apart(s)) return false;
     for (uint32_t g = 0; g < plan->gang_count; g++)
         if (!devices_alike(s, &plan->gangs[g]) || !sim_collectives_alike(collectives, g)) return false;
     for (uint32_t i = 0; i < plan->instance_count; i++) {

@@ -1,0 +1,420 @@
+/*
+ * Numbers of the parts are translated once, in tables for each part: its buffers, units, slots and gangs. Then
+ * instances are appended in *turns*, each some repetitions of a segment, or one instance, with the time at which it
+ * is expected to begin; times within a part are taken to be evenly spaced.
+ *
+ *     part 0     minibatches 1 2 3 4 5 6 7 8           turns  0 0 0 0 1 1 0 0 ...
+ *     part 1                         1 2 3 4
+ */
+#include "planner/compose.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/quantity.h"
+#include "base/size.h"
+#include "models/cost.h"
+#include "models/try.h"
+#include "planner/plan_build.h"
+#include "planner/plan_check.h"
+
+enum { TURNS = 16 }; /* that a part takes while others run beside it */
+
+struct piece {
+    const struct compose_part *part;
+    const struct plan *plan;
+    uint32_t *buffers, *units, *gangs, *works; /* of the part: theirs in the whole */
+    uint64_t staged_base; /* where its staged buffers begin in the host's arena */
+    uint64_t instances;   /* all repetitions counted */
+    bool uses_host;       /* has operations on the host's streams ... */
+    bool one_by_one;      /* ... beside another part that has: its instances take turns one by one */
+    /* the next turn: */
+    uint64_t done;        /* instances */
+    uint32_t segment, repeat, index;
+};
+
+struct composition {
+    struct plan_builder *builder;
+    struct plan *whole;
+    struct piece *pieces;
+    uint32_t count;
+    struct arena scratch;
+    struct error *err;
+};
+
+/* --- numbers -------------------------------------------------------------------------------- */
+
+static enum status take_table(struct composition *c, size_t count, uint32_t **out)
+{
+    void *memory;
+    TRY(arena_array(&c->scratch, count, sizeof **out, &memory, c->err));
+    *out = memory;
+    return STATUS_OK;
+}
+
+static enum status number_tables(struct composition *c, struct piece *p)
+{
+    const struct plan *plan = p->plan;
+    TRY(take_table(c, plan->buffer_count, &p->buffers));
+    TRY(take_table(c, plan->work_count, &p->works));
+    TRY(take_table(c, plan->unit_count, &p->units));
+    for (uint32_t b = 0; b < plan->buffer_count; b++) {
+        struct plan_buffer buffer = plan->buffers[b];
+        buffer.job = p->part->jobs[buffer.job];
+        p->buffers[b] = plan_builder_buffer(c->builder, &buffer);
+    }
+    for (uint32_t w = 0; w < plan->work_count; w++) {
+        const struct plan_work *work = &plan->works[w];
+        p->works[w] = plan_builder_work(c->builder, plan->items + work->first_item, work->item_count);
+    }
+    return STATUS_OK;
+}
+
+static enum status number_gangs(struct composition *c, struct piece *p)
+{
+    TRY(take_table(c, p->plan->gang_count, &p->gangs));
+    for (uint32_t g = 0; g < p->plan->gang_count; g++) {
+        const struct plan_gang *gang = &p->plan->gangs[g];
+        uint32_t *devices;
+        TRY(take_table(c, plan_gang_size(gang), &devices));
+        for (uint32_t i = 0; i < plan_gang_size(gang); i++)
+            devices[i] = p->part->devices[p->plan->gang_devices[gang->first + i]];
+        p->gangs[g] = plan_builder_gang(c->builder, gang->extents, devices);
+    }
+    return STATUS_OK;
+}
+
+static void write_op(struct composition *c, const struct piece *p, const struct plan_op *op,
+                     struct plan_access *accesses)
+{
+    struct plan_op own = *op;
+    assert(op->after_count == 0);
+    for (uint32_t a = 0; a < op->access_count; a++) {
+        accesses[a] = p->plan->accesses[op->first_access + a];
+        accesses[a].buffer = p->buffers[accesses[a].buffer];
+    }
+    if (op->kind == OP_COMPUTE && op->work != PLAN_NONE) own.work = p->works[op->work];
+    plan_builder_op(c->builder, &own, accesses, op->access_count, NULL, 0);
+}
+
+static enum status number_units(struct composition *c, struct piece *p)
+{
+    const struct plan *plan = p->plan;
+    struct plan_access *accesses;
+    uint32_t most = 1;
+    void *memory;
+    for (uint32_t o = 0; o < plan->op_count; o++) {
+        if (plan->ops[o].access_count > most) most = plan->ops[o].access_count;
+        p->uses_host |= plan_stream_is_host(plan->ops[o].stream);
+    }
+    TRY(arena_array(&c->scratch, most, sizeof *accesses, &memory, c->err));
+    accesses = memory;
+    for (uint32_t u = 0; u < plan->unit_count; u++) {
+        const struct plan_unit *unit = &plan->units[u];
+        plan_builder_unit_begin(c->builder, p->part->jobs[unit->job], unit->shard, (enum plan_pass)unit->pass,
+                                unit->ends_minibatch);
+        for (uint32_t o = 0; o < unit->op_count; o++) write_op(c, p, &plan->ops[unit->first_op + o], accesses);
+        p->units[u] = plan_builder_unit_end(c->builder);
+    }
+    return STATUS_OK;
+}
+
+/* --- jobs and leases ------------------------------------------------------------------------ */
+
+/* Shards are numbered job by job, whichever part has them. */
+static enum status take_jobs(struct composition *c)
+{
+    struct plan *whole = c->whole;
+    uint32_t *piece_of, *job_in;
+    TRY(take_table(c, whole->jobs.count, &piece_of));
+    TRY(take_table(c, whole->jobs.count, &job_in));
+    for (uint32_t i = 0; i < c->count; i++)
+        for (uint32_t k = 0; k < c->pieces[i].plan->jobs.count; k++) {
+            uint32_t j = c->pieces[i].part->jobs[k];
+            piece_of[j] = i;
+            job_in[j] = k;
+        }
+    for (uint32_t j = 0; j < whole->jobs.count; j++) {
+        const struct plan *part = c->pieces[piece_of[j]].plan;
+        uint32_t k = job_in[j];
+        whole->jobs.jobs[j].parallel = part->jobs.jobs[k].parallel;
+        whole->job_activations[j] = part->job_activations[k];
+        whole->job_lease[j] = piece_of[j];
+        for (uint32_t s = part->job_first_shard[k]; s < part->job_first_shard[k + 1]; s++)
+            plan_builder_shard(c->builder, j, part->shards[s].first_layer, part->shards[s].layer_count,
+                               part->shards[s].inputs_only);
+    }
+    return STATUS_OK;
+}
+
+static enum status take_leases(struct composition *c)
+{
+    struct plan *whole = c->whole;
+    void *leases, *devices, *of_jobs;
+    size_t entries = 0;
+    for (uint32_t i = 0; i < c->count; i++) entries += c->pieces[i].plan->hardware.device_count;
+    TRY(arena_array(&whole->arena, c->count, sizeof *whole->leases, &leases, c->err));
+    TRY(arena_array(&whole->arena, entries, sizeof *whole->lease_devices, &devices, c->err));
+    TRY(arena_array(&whole->arena, whole->jobs.count, sizeof *whole->job_lease, &of_jobs, c->err));
+    whole->leases = leases;
+    whole->lease_devices = devices;
+    whole->job_lease = of_jobs;
+    for (uint32_t i = 0; i < c->count; i++) {
+        const struct compose_part *part = c->pieces[i].part;
+        struct plan_lease *lease = &whole->leases[whole->lease_count++];
+        *lease = (struct plan_lease){.first_device = whole->lease_device_count,
+                                     .device_count = part->plan->hardware.device_count,
+                                     .follows = part->follows, .begin_s = part->begin_s, .end_s = part->end_s};
+        for (uint32_t d = 0; d < lease->device_count; d++)
+            whole->lease_devices[whole->lease_device_count++] = part->devices[d];
+    }
+    return STATUS_OK;
+}
+
+/* --- turns ---------------------------------------------------------------------------------- */
+
+static uint64_t count_instances(const struct plan *plan)
+{
+    uint64_t count = 0;
+    for (uint32_t s = 0; s < plan->segment_count; s++)
+        count += (uint64_t)plan->segments[s].instance_count * plan->segments[s].repeat_count;
+    return count;
+}
+
+static bool overlap(const struct compose_part *a, const struct compose_part *b)
+{
+    return a->begin_s < b->end_s && b->begin_s < a->end_s;
+}
+
+static void choose_turns(struct composition *c)
+{
+    for (uint32_t i = 0; i < c->count; i++) {
+        struct piece *p = &c->pieces[i];
+        p->instances = count_instances(p->plan);
+        for (uint32_t k = 0; k < c->count && p->uses_host; k++)
+            p->one_by_one |= k != i && c->pieces[k].uses_host && overlap(p->part, c->pieces[k].part);
+    }
+}
+
+static bool is_written(const struct piece *p)
+{
+    return p->segment == p->plan->segment_count;
+}
+
+static double next_s(const struct piece *p)
+{
+    double share = (double)p->done / (double)p->instances;
+    return p->part->begin_s + share * (p->part->end_s - p->part->begin_s);
+}
+
+static void write_instance(struct composition *c, const struct piece *p, const struct plan_instance *instance,
+                           uint32_t *slots)
+{
+    const struct plan_unit *unit = &p->plan->units[instance->unit];
+    uint32_t at = 0;
+    for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
+        for (uint32_t a = 0; a < p->plan->ops[o].access_count; a++) {
+            const struct plan_access *access = &p->plan->accesses[p->plan->ops[o].first_access + a];
+            if (!(access->flags & ACCESS_ACQUIRE)) continue;
+            const struct plan_slot *slot = &p->plan->slots[p->plan->layouts[instance->layout + at]];
+            uint64_t base = p->plan->buffers[access->buffer].on_device ? 0 : p->staged_base;
+            slots[at++] = plan_builder_slot(c->builder, base + slot->offset_bytes, slot->bytes);
+        }
+    if (instance->gang != PLAN_NONE)
+        plan_builder_gang_instance(c->builder, p->units[instance->unit], p->gangs[instance->gang], slots, at);
+    else
+        plan_builder_instance(c->builder, p->units[instance->unit], p->part->devices[instance->device], slots, at);
+    if (instance->peer == PLAN_NONE) return;
+    plan_builder_peer(c->builder, instance->gang != PLAN_NONE ? p->gangs[instance->peer]
+                                                              : p->part->devices[instance->peer]);
+}
+
+/* One instance; those that follow each other are a segment. */
+static void write_single(struct composition *c, struct piece *p, uint32_t *slots)
+{
+    const struct plan_segment *segment = &p->plan->segments[p->segment];
+    write_instance(c, p, &p->plan->instances[segment->first_instance + p->index], slots);
+    p->done++;
+    if (++p->index < segment->instance_count) return;
+    p->index = 0;
+    if (++p->repeat < segment->repeat_count) return;
+    p->repeat = 0;
+    p->segment++;
+}
+
+/* A part of a segment's repetitions. */
+static void write_turn(struct composition *c, struct piece *p, uint32_t *slots)
+{
+    const struct plan_segment *segment = &p->plan->segments[p->segment];
+    uint32_t repeats = (segment->repeat_count + TURNS - 1) / TURNS;
+    if (repeats > segment->repeat_count - p->repeat) repeats = segment->repeat_count - p->repeat;
+    plan_builder_segment(c->builder, 1); /* what singles left */
+    for (uint32_t i = 0; i < segment->instance_count; i++)
+        write_instance(c, p, &p->plan->instances[segment->first_instance + i], slots);
+    plan_builder_segment(c->builder, repeats);
+    p->done += (uint64_t)repeats * segment->instance_count;
+    p->repeat += repeats;
+    if (p->repeat < segment->repeat_count) return;
+    p->repeat = 0;
+    p->segment++;
+}
+
+static bool share_a_device(const struct compose_part *a, const struct compose_part *b)
+{
+    for (uint32_t i = 0; i < a->plan->hardware.device_count; i++)
+        for (uint32_t k = 0; k < b->plan->hardware.device_count; k++)
+            if (a->devices[i] == b->devices[k]) return true;
+    return false;
+}
+
+/* Is everything written that piece i begins behind? Asked when it has not begun. */
+static bool may_begin(const struct composition *c, uint32_t i)
+{
+    const struct compose_part *part = c->pieces[i].part;
+    if (part->follows != PLAN_NONE && !is_written(&c->pieces[part->follows])) return false;
+    for (uint32_t k = 0; k < i; k++)
+        if (!is_written(&c->pieces[k]) && share_a_device(part, c->pieces[k].part)) return false;
+    return true;
+}
+
+static struct piece *next_piece(const struct composition *c)
+{
+    struct piece *best = NULL;
+    for (uint32_t i = 0; i < c->count; i++) {
+        struct piece *p = &c->pieces[i];
+        if (is_written(p) || (best && next_s(p) >= next_s(best))) continue;
+        if (p->done > 0 || may_begin(c, i)) best = p;
+    }
+    return best;
+}
+
+static enum status write_order(struct composition *c)
+{
+    uint32_t most = 1, *slots;
+    for (uint32_t i = 0; i < c->count; i++)
+        for (uint32_t u = 0; u < c->pieces[i].plan->unit_count; u++)
+            if (c->pieces[i].plan->units[u].acquire_count > most) most = c->pieces[i].plan->units[u].acquire_count;
+    TRY(take_table(c, most, &slots));
+    for (struct piece *p = next_piece(c); p; p = next_piece(c))
+        (p->one_by_one ? write_single : write_turn)(c, p, slots);
+    plan_builder_segment(c->builder, 1);
+    return STATUS_OK;
+}
+
+/* --- estimate and bound --------------------------------------------------------------------- */
+
+/* What the devices of a part compute, without anything beside. */
+static void add_computing(const struct piece *p, const struct hardware *hardware, double *busy_s)
+{
+    const struct plan *plan = p->plan;
+    for (uint32_t s = 0; s < plan->segment_count; s++)
+        for (uint32_t i = 0; i < plan->segments[s].instance_count; i++) {
+            const struct plan_instance *instance = &plan->instances[plan->segments[s].first_instance + i];
+            const struct plan_unit *unit = &plan->units[instance->unit];
+            const struct plan_gang *gang = instance->gang == PLAN_NONE ? NULL : &plan->gangs[instance->gang];
+            for (uint32_t m = 0; m < (gang ? plan_gang_size(gang) : 1); m++) {
+                uint32_t device = p->part->devices[gang ? plan->gang_devices[gang->first + m] : instance->device];
+                for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++) {
+                    const struct plan_op *op = &plan->ops[o];
+                    if (op->kind != OP_COMPUTE || op->stream != STREAM_COMPUTE || op->work == PLAN_NONE) continue;
+                    const struct plan_work *work = &plan->works[op->work];
+                    busy_s[device] += plan->segments[s].repeat_count *
+                                      cost_work_s(hardware, device, plan->items + work->first_item,
+                                                  work->item_count, NULL);
+                }
+            }
+        }
+}
+
+static enum status describe(struct composition *c, const struct compose_options *options)
+{
+    struct plan *whole = c->whole;
+    char text[384], seconds[QUANTITY_TEXT_BYTES];
+    double *busy_s;
+    void *memory;
+    uint32_t busiest = 0;
+    const struct piece *longest = NULL;
+    TRY(arena_array(&c->scratch, whole->hardware.device_count, sizeof *busy_s, &memory, c->err));
+    busy_s = memory;
+    for (uint32_t i = 0; i < c->count; i++) {
+        const struct piece *p = &c->pieces[i];
+        add_computing(p, &whole->hardware, busy_s);
+        if (p->part->end_s > whole->estimated_makespan_s) whole->estimated_makespan_s = p->part->end_s;
+        if (!longest || p->plan->lower_bound_s > longest->plan->lower_bound_s) longest = p;
+    }
+    for (uint32_t d = 1; d < whole->hardware.device_count; d++)
+        if (busy_s[d] > busy_s[busiest]) busiest = d;
+    if (busy_s[busiest] >= longest->plan->lower_bound_s) {
+        whole->lower_bound_s = busy_s[busiest];
+        whole->bound_kind = BOUND_AREA;
+        snprintf(text, sizeof text, "run like this, device %" PRIu32 " computes for %s", busiest,
+                 quantity_text(busy_s[busiest], DIMENSION_SECONDS, seconds));
+    } else {
+        whole->lower_bound_s = longest->plan->lower_bound_s;
+        whole->bound_kind = longest->plan->bound_kind;
+        snprintf(text, sizeof text, "%s and what shares its devices: %.200s",
+                 whole->jobs.jobs[longest->part->jobs[0]].name, longest->plan->bound_text);
+    }
+    if (whole->estimated_makespan_s < whole->lower_bound_s) whole->estimated_makespan_s = whole->lower_bound_s;
+    whole->seed = options->seed;
+    TRY(arena_string(&whole->arena, text, &whole->bound_text, c->err));
+    return arena_string(&whole->arena, options->policy, &whole->policy, c->err);
+}
+
+/* --- the whole ------------------------------------------------------------------------------ */
+
+static enum status compose(struct composition *c, const struct compose_part *parts,
+                           const struct compose_options *options)
+{
+    void *memory;
+    uint64_t staged = 0;
+    TRY(arena_array(&c->scratch, c->count, sizeof *c->pieces, &memory, c->err));
+    c->pieces = memory;
+    for (uint32_t i = 0; i < c->count; i++) {
+        c->pieces[i].part = &parts[i];
+        c->pieces[i].plan = parts[i].plan;
+        c->pieces[i].staged_base = staged;
+        staged += size_align(plan_staged_bytes(parts[i].plan), MEMORY_ALIGNMENT);
+    }
+    TRY(take_leases(c));
+    TRY(take_jobs(c));
+    for (uint32_t i = 0; i < c->count; i++) TRY(number_gangs(c, &c->pieces[i]));
+    for (uint32_t i = 0; i < c->count; i++) {
+        TRY(number_tables(c, &c->pieces[i]));
+        TRY(number_units(c, &c->pieces[i]));
+    }
+    choose_turns(c);
+    TRY(write_order(c));
+    return describe(c, options);
+}
+
+static enum status check_host_memory(const struct plan *plan, struct error *err)
+{
+    double need = (double)plan_host_bytes(plan), have = plan->hardware.host_bytes.value;
+    char need_text[QUANTITY_TEXT_BYTES], have_text[QUANTITY_TEXT_BYTES];
+    if (need <= have) return STATUS_OK;
+    return error_set(err, STATUS_INFEASIBLE, "the jobs need %s of host memory together and the machine has %s",
+                     quantity_text(need, DIMENSION_BYTES, need_text), quantity_text(have, DIMENSION_BYTES, have_text));
+}
+
+enum status plan_compose(struct hardware *hardware, struct job_set *jobs, const struct compose_part *parts,
+                         uint32_t part_count, const struct compose_options *options, struct plan *out,
+                         struct error *err)
+{
+    struct composition c = {.count = part_count, .err = err};
+    assert(part_count > 0);
+    TRY(plan_builder_create(hardware, jobs, &c.builder, err));
+    c.whole = plan_builder_plan(c.builder);
+    enum status status = compose(&c, parts, options);
+    if (!status) status = plan_builder_finish(c.builder, out, err);
+    if (!status) status = check_host_memory(out, err);
+    if (!status && plan_check(out, err)) status = error_add(err, "the planner made a plan that is wrong");
+    if (status) plan_release(out);
+    plan_builder_destroy(c.builder);
+    arena_release(&c.scratch);
+    return status;
+}

@@ -1,0 +1,237 @@
+/*
+ * Jobs become groups, each with a list of devices, in the order of the file; each group is planned as a part of
+ * its own (planner/part.h), and begins when its devices are free by the clock of these plans. Then they are made
+ * one (planner/compose.h).
+ */
+#include "planner/leased.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "models/try.h"
+#include "planner/compose.h"
+#include "planner/part.h"
+
+const char leased_policy[] = "leases";
+
+struct group {
+    struct part part;
+    uint32_t *jobs; /* what part.jobs is, room for all */
+    bool spread;
+    struct plan plan;
+    double begin_s;
+};
+
+struct leasing {
+    const struct hardware *hardware;
+    const struct job_set *jobs;
+    const struct planner_options *options;
+    struct arena arena;
+    struct group *groups;
+    uint32_t count;
+    uint32_t *left;      /* devices for jobs that name none */
+    uint32_t left_count;
+    double *free_s;      /* per device */
+    struct error *err;
+};
+
+bool leased_applies(const struct job_set *jobs)
+{
+    uint32_t spread = 0;
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        if (jobs->jobs[j].devices) return true;
+        spread += parallel_is_set(&jobs->jobs[j].parallel);
+    }
+    return spread > 0 && spread < jobs->count;
+}
+
+static enum status take(struct leasing *g, size_t count, uint32_t **out)
+{
+    void *memory;
+    TRY(arena_array(&g->arena, count, sizeof **out, &memory, g->err));
+    *out = memory;
+    return STATUS_OK;
+}
+
+/* --- devices -------------------------------------------------------------------------------- */
+
+static bool names_devices(const struct job *job)
+{
+    return job->devices || parallel_is_set(&job->parallel);
+}
+
+static uint64_t devices_of(const struct job *job)
+{
+    return job->devices ? job->device_count : parallel_devices(&job->parallel);
+}
+
+/* Of a job that names some. */
+static uint32_t device_of(const struct job *job, uint32_t i)
+{
+    return job->devices ? job->devices[i] : job->parallel.first_device + i;
+}
+
+static enum status check_devices(struct leasing *g, const struct job *job)
+{
+    uint32_t have = g->hardware->device_count;
+    if (!names_devices(job)) return STATUS_OK;
+    if (!job->devices && job->parallel.first_device + devices_of(job) > have)
+        return error_set(g->err, STATUS_BAD_INPUT,
+                         "job '%s' is spread over devices %" PRIu32 " to %" PRIu64 ", and machine '%s' has %" PRIu32,
+                         job->name, job->parallel.first_device, job->parallel.first_device + devices_of(job) - 1,
+                         g->hardware->name, have);
+    for (uint32_t i = 0; i < devices_of(job); i++)
+        if (device_of(job, i) >= have)
+            return error_set(g->err, STATUS_BAD_INPUT, "job '%s' names device %" PRIu32 ", and machine '%s' has %" PRIu32,
+                             job->name, device_of(job, i), g->hardware->name, have);
+    return STATUS_OK;
+}
+
+/* The devices that no job names; all where each is named. */
+static enum status find_left(struct leasing *g)
+{
+    uint32_t devices = g->hardware->device_count, *named;
+    TRY(take(g, devices, &named));
+    TRY(take(g, devices, &g->left));
+    for (uint32_t j = 0; j < g->jobs->count; j++) {
+        const struct job *job = &g->jobs->jobs[j];
+        for (uint32_t i = 0; names_devices(job) && i < devices_of(job); i++) named[device_of(job, i)] = 1;
+    }
+    for (uint32_t d = 0; d < devices; d++)
+        if (!named[d]) g->left[g->left_count++] = d;
+    if (g->left_count > 0) return STATUS_OK;
+    for (uint32_t d = 0; d < devices; d++) g->left[d] = d;
+    g->left_count = devices;
+    return STATUS_OK;
+}
+
+/* --- groups --------------------------------------------------------------------------------- */
+
+static bool same_devices(const struct part *part, const uint32_t *devices, uint32_t count)
+{
+    return part->device_count == count && memcmp(part->devices, devices, count * sizeof *devices) == 0;
+}
+
+static bool share_a_device(const struct part *part, const uint32_t *devices, uint32_t count)
+{
+    for (uint32_t i = 0; i < part->device_count; i++)
+        for (uint32_t k = 0; k < count; k++)
+            if (part->devices[i] == devices[k]) return true;
+    return false;
+}
+
+/* The last group with one of these devices, if a job that is not spread can join it. */
+static struct group *group_to_join(struct leasing *g, const uint32_t *devices, uint32_t count)
+{
+    for (uint32_t i = g->count; i-- > 0;) {
+        struct group *group = &g->groups[i];
+        if (!share_a_device(&group->part, devices, count)) continue;
+        return !group->spread && same_devices(&group->part, devices, count) ? group : NULL;
+    }
+    return NULL;
+}
+
+static enum status add_job(struct leasing *g, uint32_t j)
+{
+    const struct job *job = &g->jobs->jobs[j];
+    bool spread = parallel_is_set(&job->parallel), names = names_devices(job);
+    uint32_t count = names ? (uint32_t)devices_of(job) : g->left_count, *devices;
+    TRY(take(g, count, &devices));
+    for (uint32_t i = 0; i < count; i++) devices[i] = names ? device_of(job, i) : g->left[i];
+    struct group *group = spread ? NULL : group_to_join(g, devices, count);
+    if (!group) {
+        group = &g->groups[g->count++];
+        group->spread = spread;
+        TRY(take(g, g->jobs->count, &group->jobs));
+        group->part = (struct part){.jobs = group->jobs, .devices = devices, .device_count = count};
+    }
+    group->jobs[group->part.job_count++] = j;
+    return STATUS_OK;
+}
+
+static enum status make_groups(struct leasing *g)
+{
+    for (uint32_t j = 0; j < g->jobs->count; j++) TRY(check_devices(g, &g->jobs->jobs[j]));
+    TRY(find_left(g));
+    for (uint32_t j = 0; j < g->jobs->count; j++)
+        if (names_devices(&g->jobs->jobs[j])) TRY(add_job(g, j));
+    for (uint32_t j = 0; j < g->jobs->count; j++)
+        if (!names_devices(&g->jobs->jobs[j])) TRY(add_job(g, j));
+    return STATUS_OK;
+}
+
+/* --- plans ---------------------------------------------------------------------------------- */
+
+static enum status plan_groups(struct leasing *g)
+{
+    double host_bytes = g->hardware->host_bytes.value;
+    const struct planner_options plain = {.seed = g->options->seed, .activations = PLANNER_AUTO,
+                                          .optimizer = PLANNER_AUTO};
+    for (uint32_t i = 0; i < g->count; i++) {
+        struct group *group = &g->groups[i];
+        TRY(part_plan(g->hardware, g->jobs->jobs, &group->part, NULL, host_bytes,
+                      group->spread ? &plain : g->options, &group->plan, g->err));
+        host_bytes -= (double)plan_host_bytes(&group->plan);
+        for (uint32_t d = 0; d < group->part.device_count; d++)
+            if (g->free_s[group->part.devices[d]] > group->begin_s)
+                group->begin_s = g->free_s[group->part.devices[d]];
+        for (uint32_t d = 0; d < group->part.device_count; d++)
+            g->free_s[group->part.devices[d]] = group->begin_s + group->plan.estimated_makespan_s;
+    }
+    return STATUS_OK;
+}
+
+static enum status check_options(const struct planner_options *options, struct error *err)
+{
+    const char *what = options->instance ? "instance" : options->timetable ? "timetable" : NULL;
+    if (options->swap) what = "swapping of activations";
+    if (!what) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "jobs that have devices for themselves, and %s: they do not go together",
+                     what);
+}
+
+static enum status prepare(struct leasing *g)
+{
+    void *groups, *free_s;
+    TRY(check_options(g->options, g->err));
+    for (uint32_t j = 0; j < g->jobs->count; j++)
+        if (parallel_check(&g->jobs->jobs[j], g->err)) return error_add(g->err, "job '%s'", g->jobs->jobs[j].name);
+    TRY(arena_array(&g->arena, g->jobs->count, sizeof *g->groups, &groups, g->err));
+    TRY(arena_array(&g->arena, g->hardware->device_count, sizeof *g->free_s, &free_s, g->err));
+    g->groups = groups;
+    g->free_s = free_s;
+    TRY(make_groups(g));
+    return plan_groups(g);
+}
+
+enum status leased_plan(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
+                        struct plan *out, struct error *err)
+{
+    struct leasing g = {.hardware = hardware, .jobs = jobs, .options = options, .err = err};
+    struct compose_part *parts = NULL;
+    enum status status = prepare(&g);
+    if (!status) {
+        parts = alloc_zeroed(g.count, sizeof *parts);
+        if (!parts) status = error_memory(err, "parts of a plan", g.count * sizeof *parts);
+    }
+    if (status) {
+        hardware_release(hardware);
+        job_set_release(jobs);
+    } else {
+        const struct compose_options how = {.policy = leased_policy, .seed = options->seed};
+        for (uint32_t i = 0; i < g.count; i++) {
+            const struct group *group = &g.groups[i];
+            parts[i] = (struct compose_part){.plan = &group->plan, .jobs = group->part.jobs,
+                                             .devices = group->part.devices, .follows = PLAN_NONE,
+                                             .begin_s = group->begin_s,
+                                             .end_s = group->begin_s + group->plan.estimated_makespan_s};
+        }
+        status = plan_compose(hardware, jobs, parts, g.count, &how, out, err);
+    }
+    for (uint32_t i = 0; i < g.count; i++) plan_release(&g.groups[i].plan);
+    free(parts);
+    arena_release(&g.arena);
+    return status;
+}
