@@ -13,6 +13,7 @@
 #include "cli/cli_claim.h"
 #include "cli/cli_leases.h"
 #include "cli/cli_machine.h"
+#include "cli/cli_saturn.h"
 #include "cli/cli_swap.h"
 #include "cli/cli_table.h"
 #include "cli/cli_trace.h"
@@ -296,6 +297,7 @@ static void print_times(FILE *out, const struct cli_plan_report *report)
     }
     if (plan->order.kind != PLAN_ORDER_NONE) print_order(out, plan);
     if (report->claim) cli_claim_text(out, report->claim);
+    if (report->saturn) cli_saturn_text(out, report->saturn, plan, makespan_s);
     print_speed(out, prediction->tokens_per_s, prediction->samples_per_s,
                 prediction->compute_share);
     fprintf(out, "bound by     %s\n", prediction->result.binds);
@@ -352,8 +354,9 @@ static void print_next(struct cli *cli, const struct cli_plan_report *report)
         if (alone) i++;
         if (!alone && !joined) words[count++] = text;
     }
-    if (report->plan->gang_count == 0 && report->plan->lease_count == 0 && !report->claim &&
-        report->swap->job_count == 0) {
+    bool leased = report->plan->lease_count > 0 && !report->saturn;
+    if (report->saturn ||
+        (report->plan->gang_count == 0 && !leased && !report->claim && report->swap->job_count == 0)) {
         words[count++] = "--policy";
         words[count++] = report->policy ? report->policy : report->plan->policy;
     }
@@ -520,6 +523,7 @@ enum status cli_plan_json(struct cli *cli, const struct cli_plan_report *report,
     json_out_object_end(json);
     order_json(json, plan);
     if (report->claim) cli_claim_json(json, report->claim);
+    if (report->saturn) cli_saturn_json(json, report->saturn, plan, makespan_s);
     json_out_double(json, "tokens_per_s", prediction->tokens_per_s);
     json_out_double(json, "samples_per_s", prediction->samples_per_s);
     json_out_double(json, "compute_utilisation", prediction->compute_share);

@@ -6,6 +6,7 @@
 #include "cli/cli_predict.h"
 #include "planner/order_of_instance.h"
 #include "planner/plan.h"
+#include "planner/saturn.h"
 #include "planner/swap.h"
 
 enum { CLI_POLICIES_MAX = 64, CLI_OUTCOME_NAME_BYTES = 96 };
@@ -26,6 +27,7 @@ struct cli_plan_report {
     const char *jobs_path, *plan_path; /* plan_path: NULL when it was not written */
     const char *policy;        /* as given on the command line, which may be a file; NULL: all */
     const struct order_claim *claim;   /* --schedule-from; else NULL */
+    const struct saturn_report *saturn; /* --policy saturn; else NULL */
     int argc;                          /* the command line, for the next one */
     char **argv;
     const struct cli_policy_outcome *outcomes; /* --policy all; else NULL */

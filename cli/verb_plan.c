@@ -15,6 +15,7 @@
 #include "cli/cli.h"
 #include "cli/cli_candidate.h"
 #include "cli/cli_optimal.h"
+#include "cli/cli_saturn.h"
 #include "cli/cli_swap.h"
 #include "planner/instance_io.h"
 #include "planner/plan_io.h"
@@ -86,7 +87,7 @@ static bool asks_for(const struct request *request, const char *policy)
 static enum status check_policy(const char *policy, struct error *err)
 {
     struct policy_handle handle = {0};
-    if (!policy || strcmp(policy, "all") == 0) return STATUS_OK;
+    if (!policy || strcmp(policy, "all") == 0 || strcmp(policy, saturn_policy) == 0) return STATUS_OK;
     enum status status = policy_open(policy, &handle, err);
     policy_close(&handle);
     return status;
@@ -175,7 +176,7 @@ static enum status check_for_swap(const struct request *request, struct error *e
 
 static enum status report(struct cli *cli, const struct request *request,
                           const struct cli_candidate *candidate, const struct cli_field *field,
-                          const struct order_claim *claim, struct error *err)
+                          const struct order_claim *claim, const struct saturn_report *saturn, struct error *err)
 {
     struct cli_plan_report content = {
         .plan = &candidate->plan,
@@ -185,6 +186,7 @@ static enum status report(struct cli *cli, const struct request *request,
         .plan_path = request->output,
         .policy = asks_for(request, "all") ? NULL : request->policy,
         .claim = request->timetable ? claim : NULL,
+        .saturn = saturn,
         .argc = request->argc,
         .argv = request->argv,
     };
@@ -208,9 +210,20 @@ static enum status plan_best(struct cli *cli, const struct request *request, str
     struct planner_options options = planner_options_of(request, request->policy);
     enum status status = asks_for(request, "all") ? try_all(request, field, err)
                                                   : cli_optimal(&request->source, &options, field, err);
-    if (status == STATUS_OK) status = report(cli, request, &field->kept, field, NULL, err);
+    if (status == STATUS_OK) status = report(cli, request, &field->kept, field, NULL, NULL, err);
     cli_field_release(field);
     free(field);
+    return status;
+}
+
+static enum status plan_saturn(struct cli *cli, const struct request *request, struct error *err)
+{
+    struct cli_candidate candidate = {0};
+    struct saturn_report saturn = {0};
+    struct planner_options options = planner_options_of(request, NULL);
+    enum status status = cli_saturn(&request->source, &options, &candidate, &saturn, err);
+    if (status == STATUS_OK) status = report(cli, request, &candidate, NULL, NULL, &saturn, err);
+    cli_candidate_release(&candidate);
     return status;
 }
 
@@ -222,7 +235,7 @@ static enum status plan_one(struct cli *cli, const struct request *request, stru
     options.timetable = request->timetable;
     options.claim = &claim;
     enum status status = cli_candidate_make(&request->source, &options, &candidate, err);
-    if (status == STATUS_OK) status = report(cli, request, &candidate, NULL, &claim, err);
+    if (status == STATUS_OK) status = report(cli, request, &candidate, NULL, &claim, NULL, err);
     cli_candidate_release(&candidate);
     return status;
 }
@@ -240,8 +253,9 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
     const struct option_spec specs[] = {
         OPTION_STRING("output", 'o', "FILE", &request.output, "write the plan there"),
         OPTION_STRING("policy", 'p', "NAME", &request.policy,
-                      "who decides the order, default sharded-lrtf; 'all' compares the built-in ones; a "
-                      "shared object of yours (./mine.so) is loaded and run"),
+                      "who decides the order, default sharded-lrtf; 'all' compares the built-in ones; 'saturn' "
+                      "chooses parallelism and devices of each job as well; a shared object of yours "
+                      "(./mine.so) is loaded and run"),
         OPTION_STRING("write-instance", 0, "FILE", &request.instance,
                       "write the jobs, cut, as an instance for 'solve' there"),
         OPTION_STRING("schedule-from", 0, "FILE", &request.timetable,
@@ -307,6 +321,7 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
     request.swap = cli_swap_options(request.rule, request.time_limit_s);
     if (check_policy(request.policy, err) != STATUS_OK) return err->status;
     if (request.instance && write_instance(&request, err) != STATUS_OK) return err->status;
+    if (asks_for(&request, saturn_policy)) return plan_saturn(cli, &request, err);
     bool several = asks_for(&request, "all") || asks_for(&request, "optimal");
     return several ? plan_best(cli, &request, err) : plan_one(cli, &request, err);
 }

@@ -361,6 +361,7 @@ static enum status describe(struct composition *c, const struct compose_options 
     }
     if (whole->estimated_makespan_s < whole->lower_bound_s) whole->estimated_makespan_s = whole->lower_bound_s;
     whole->seed = options->seed;
+    whole->order = options->order;
     TRY(arena_string(&whole->arena, text, &whole->bound_text, c->err));
     return arena_string(&whole->arena, options->policy, &whole->policy, c->err);
 }

@@ -26,6 +26,7 @@ struct compose_part {
 struct compose_options {
     const char *policy;
     uint64_t seed;
+    struct plan_order order; /* what is proven of the parts' order */
 };
 
 /*

@@ -1,0 +1,75 @@
+/* See cli_saturn.h. */
+#include "cli/cli_saturn.h"
+
+#include "base/quantity.h"
+
+/* Simulated without spans; plans are short. */
+static enum status simulated_s(void *context, const struct plan *plan, double *seconds, struct error *err)
+{
+    (void)context;
+    struct sim_result result = {0};
+    struct trace trace = {0};
+    const struct sim_options options = {.record_spans = false};
+    enum status status = sim_run(plan, &options, &result, &trace, err);
+    *seconds = result.makespan_s;
+    sim_result_release(&result);
+    trace_release(&trace);
+    return status;
+}
+
+enum status cli_saturn(const struct cli_source *source, const struct planner_options *options,
+                       struct cli_candidate *out, struct saturn_report *report, struct error *err)
+{
+    struct hardware hardware = {0};
+    struct job_set jobs = {0};
+    const struct saturn_clock clock = {.time = simulated_s};
+    enum status status = cli_machine_read(&source->machine, &hardware, err);
+    if (status == STATUS_OK) status = job_set_read(source->jobs_path, &jobs, err);
+    if (status == STATUS_OK) status = cli_parallel_apply(&source->parallel, &jobs, err);
+    if (status == STATUS_OK) status = saturn_plan(&hardware, &jobs, options, &clock, report, &out->plan, err);
+    hardware_release(&hardware);
+    job_set_release(&jobs);
+    if (status == STATUS_OK) status = cli_predict(&out->plan, NULL, NULL, &out->prediction, err);
+    return status;
+}
+
+/* Simulated over scheduled. */
+static double ratio(const struct plan *plan, double makespan_s)
+{
+    return plan->estimated_makespan_s > 0 ? makespan_s / plan->estimated_makespan_s : 1;
+}
+
+void cli_saturn_text(FILE *out, const struct saturn_report *report, const struct plan *plan, double makespan_s)
+{
+    const struct spase_certificate *c = &report->certificate;
+    char text[QUANTITY_TEXT_BYTES];
+    fprintf(out, "schedule     of %u configurations, %u timed; bound by %s; simulated in %.3f of its time\n",
+            report->tried, report->timed, spase_proof_names[c->proved_by], ratio(plan, makespan_s));
+    fputs("other rules  ", out);
+    for (uint32_t b = 0; b < SPASE_BASELINE_COUNT; b++)
+        fprintf(out, "%s%s %s (%.2f x)", b > 0 ? ", " : "", spase_baseline_names[b],
+                quantity_text(report->baselines_s[b], DIMENSION_SECONDS, text),
+                report->baselines_s[b] / plan->estimated_makespan_s);
+    fputc('\n', out);
+}
+
+void cli_saturn_json(struct json_out *json, const struct saturn_report *report, const struct plan *plan,
+                     double makespan_s)
+{
+    const struct spase_certificate *c = &report->certificate;
+    json_out_object_begin(json, "schedule", true);
+    json_out_double(json, "makespan_s", plan->estimated_makespan_s);
+    json_out_double(json, "bound_s", plan->order.bound_s);
+    json_out_string(json, "proved_by", spase_proof_names[c->proved_by]);
+    json_out_double(json, "gap", spase_certificate_gap(c));
+    json_out_double(json, "simulated_over_scheduled", ratio(plan, makespan_s));
+    json_out_u64(json, "configurations", report->tried);
+    json_out_u64(json, "timed", report->timed);
+    json_out_u64(json, "iterations", c->iterations);
+    json_out_u64(json, "nodes", c->nodes);
+    json_out_object_begin(json, "other_rules_s", true);
+    for (uint32_t b = 0; b < SPASE_BASELINE_COUNT; b++)
+        json_out_double(json, spase_baseline_names[b], report->baselines_s[b]);
+    json_out_object_end(json);
+    json_out_object_end(json);
+}

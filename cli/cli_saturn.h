@@ -1,0 +1,20 @@
+/*
+ * `plan --policy saturn`: parallelism, devices and start of each job chosen together (planner/saturn.h), run times
+ * from the simulator.
+ */
+#ifndef SPILLWAY_CLI_SATURN_H
+#define SPILLWAY_CLI_SATURN_H
+
+#include "cli/cli_candidate.h"
+#include "planner/saturn.h"
+
+/* Zeroed structs in; release the candidate also after an error. Errors: those of saturn_plan(), cli_predict(). */
+MUST_CHECK enum status cli_saturn(const struct cli_source *source, const struct planner_options *options,
+                                  struct cli_candidate *out, struct saturn_report *report, struct error *err);
+
+/* Lines behind the plan's times: the certificate, how far the simulation is from it, other rules. */
+void cli_saturn_text(FILE *out, const struct saturn_report *report, const struct plan *plan, double makespan_s);
+void cli_saturn_json(struct json_out *json, const struct saturn_report *report, const struct plan *plan,
+                     double makespan_s);
+
+#endif

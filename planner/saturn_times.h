@@ -1,0 +1,46 @@
+/*
+ * Run times of jobs in the configurations that they could have, where each fits: a plan of some minibatches on the
+ * first devices of a node of the class, timed by whoever asks (the simulator is not the planner's to know).
+ *
+ *     run of n minibatches = t(second) + (n - second) (t(second) - t(first)) / (second - first)
+ *
+ * first and second are 2 and 4 minibatches, or times the interval of evaluations; a job of no more than `second` is
+ * timed whole. Jobs that differ in names, seeds, data and learning rates alone are timed once.
+ */
+#ifndef SPILLWAY_PLANNER_SATURN_TIMES_H
+#define SPILLWAY_PLANNER_SATURN_TIMES_H
+
+#include "planner/planner.h"
+#include "planner/saturn_configs.h"
+#include "planner/saturn_machine.h"
+
+/* How long a plan takes. */
+struct saturn_clock {
+    enum status (*time)(void *context, const struct plan *plan, double *seconds, struct error *err);
+    void *context;
+};
+
+/* A configuration of a job on a class of nodes. */
+struct saturn_time {
+    struct saturn_config config; /* as it fits: perhaps with less kept than first offered */
+    uint32_t job, class;
+    uint64_t first, second;      /* minibatches ... */
+    double first_s, second_s;    /* ... and how long they take */
+    double run_s;                /* of the whole job */
+};
+
+/* Open; zeroed it is empty. */
+struct saturn_times {
+    struct saturn_time *times; /* job by job, configuration by configuration, class by class */
+    size_t count, capacity;
+    uint32_t tried, timed;     /* configurations that were looked at; that plans were made for */
+};
+
+/* Of all jobs. Release it, also after an error. Errors: STATUS_INFEASIBLE for a job that fits nowhere, with the
+ * last reason; those of the clock and of planner_plan(). */
+MUST_CHECK enum status saturn_times_find(const struct saturn_machine *machine, const struct job_set *jobs,
+                                         const struct planner_options *options, const struct saturn_clock *clock,
+                                         struct saturn_times *out, struct error *err);
+void saturn_times_release(struct saturn_times *times);
+
+#endif
