@@ -119,6 +119,7 @@ static enum status take_over(struct timing *g, uint32_t from, uint32_t j)
     return STATUS_OK;
 }
 
+/* *why: if it fits nowhere, why not even streamed. */
 static enum status time_job(struct timing *g, uint32_t j, struct error *why)
 {
     struct saturn_config configs[SATURN_CONFIGS_MAX];
@@ -128,9 +129,11 @@ static enum status time_job(struct timing *g, uint32_t j, struct error *why)
         g->out->tried += count;
         for (uint32_t i = 0; i < count; i++) {
             struct saturn_time t = {.config = configs[i], .job = j, .class = class};
+            struct error own = {0};
             bool fits;
-            TRY(time_config(g, &t, &fits, why));
+            TRY(time_config(g, &t, &fits, &own));
             if (fits) TRY(add(g, t));
+            else if (!why->text[0] || configs[i].way == SATURN_STREAMED) *why = own;
         }
     }
     return STATUS_OK;

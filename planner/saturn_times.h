@@ -37,7 +37,7 @@ struct saturn_times {
 };
 
 /* Of all jobs. Release it, also after an error. Errors: STATUS_INFEASIBLE for a job that fits nowhere, with the
- * last reason; those of the clock and of planner_plan(). */
+ * reason; those of the clock and of planner_plan(). */
 MUST_CHECK enum status saturn_times_find(const struct saturn_machine *machine, const struct job_set *jobs,
                                          const struct planner_options *options, const struct saturn_clock *clock,
                                          struct saturn_times *out, struct error *err);
