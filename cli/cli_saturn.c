@@ -17,16 +17,18 @@ static enum status simulated_s(void *context, const struct plan *plan, double *s
     return status;
 }
 
-enum status cli_saturn(const struct cli_source *source, const struct planner_options *options,
+enum status cli_saturn(const struct cli_source *source, const struct saturn_options *options,
                        struct cli_candidate *out, struct saturn_report *report, struct error *err)
 {
     struct hardware hardware = {0};
     struct job_set jobs = {0};
     const struct saturn_clock clock = {.time = simulated_s};
+    struct saturn_options timed = *options;
+    timed.clock = &clock;
     enum status status = cli_machine_read(&source->machine, &hardware, err);
     if (status == STATUS_OK) status = job_set_read(source->jobs_path, &jobs, err);
     if (status == STATUS_OK) status = cli_parallel_apply(&source->parallel, &jobs, err);
-    if (status == STATUS_OK) status = saturn_plan(&hardware, &jobs, options, &clock, report, &out->plan, err);
+    if (status == STATUS_OK) status = saturn_plan(&hardware, &jobs, &timed, report, &out->plan, err);
     hardware_release(&hardware);
     job_set_release(&jobs);
     if (status == STATUS_OK) status = cli_predict(&out->plan, NULL, NULL, &out->prediction, err);
@@ -45,6 +47,12 @@ void cli_saturn_text(FILE *out, const struct saturn_report *report, const struct
     char text[QUANTITY_TEXT_BYTES];
     fprintf(out, "schedule     of %u configurations, %u timed; bound by %s; simulated in %.3f of its time\n",
             report->tried, report->timed, spase_proof_names[c->proved_by], ratio(plan, makespan_s));
+    if (report->intervals > 0) {
+        char restart[QUANTITY_TEXT_BYTES];
+        fprintf(out, "planned anew %u times of %u: %s without; %u restarts of %s, states out over a link and in again\n",
+                report->replans, report->intervals, quantity_text(report->scheduled_s, DIMENSION_SECONDS, text),
+                report->restarts, quantity_text(report->restart_s, DIMENSION_SECONDS, restart));
+    }
     fputs("other rules  ", out);
     for (uint32_t b = 0; b < SPASE_BASELINE_COUNT; b++)
         fprintf(out, "%s%s %s (%.2f x)", b > 0 ? ", " : "", spase_baseline_names[b],
@@ -58,8 +66,8 @@ void cli_saturn_json(struct json_out *json, const struct saturn_report *report, 
 {
     const struct spase_certificate *c = &report->certificate;
     json_out_object_begin(json, "schedule", true);
-    json_out_double(json, "makespan_s", plan->estimated_makespan_s);
-    json_out_double(json, "bound_s", plan->order.bound_s);
+    json_out_double(json, "makespan_s", report->scheduled_s);
+    json_out_double(json, "bound_s", (double)c->bound * report->tick_s);
     json_out_string(json, "proved_by", spase_proof_names[c->proved_by]);
     json_out_double(json, "gap", spase_certificate_gap(c));
     json_out_double(json, "simulated_over_scheduled", ratio(plan, makespan_s));
@@ -67,6 +75,15 @@ void cli_saturn_json(struct json_out *json, const struct saturn_report *report, 
     json_out_u64(json, "timed", report->timed);
     json_out_u64(json, "iterations", c->iterations);
     json_out_u64(json, "nodes", c->nodes);
+    if (report->intervals > 0) {
+        json_out_object_begin(json, "introspection", true);
+        json_out_double(json, "makespan_s", plan->estimated_makespan_s);
+        json_out_u64(json, "intervals", report->intervals);
+        json_out_u64(json, "replans", report->replans);
+        json_out_u64(json, "restarts", report->restarts);
+        json_out_double(json, "restart_s", report->restart_s);
+        json_out_object_end(json);
+    }
     json_out_object_begin(json, "other_rules_s", true);
     for (uint32_t b = 0; b < SPASE_BASELINE_COUNT; b++)
         json_out_double(json, spase_baseline_names[b], report->baselines_s[b]);

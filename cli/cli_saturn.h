@@ -8,8 +8,8 @@
 #include "cli/cli_candidate.h"
 #include "planner/saturn.h"
 
-/* Zeroed structs in; release the candidate also after an error. Errors: those of saturn_plan(), cli_predict(). */
-MUST_CHECK enum status cli_saturn(const struct cli_source *source, const struct planner_options *options,
+/* The clock of the options is the simulator. Zeroed structs in; release the candidate also after an error. Errors: those of saturn_plan(), cli_predict(). */
+MUST_CHECK enum status cli_saturn(const struct cli_source *source, const struct saturn_options *options,
                                   struct cli_candidate *out, struct saturn_report *report, struct error *err);
 
 /* Lines behind the plan's times: the certificate, how far the simulation is from it, other rules. */

@@ -155,61 +155,20 @@ static enum status write_files(const struct answer *a, struct error *err)
 
 /* --- introspection --------------------------------------------------------------------------- */
 
-struct started {
-    int64_t start;
-    struct spase_step step;
-};
-
-static int compare_started(const void *a, const void *b)
-{
-    const struct started *x = a, *y = b;
-    if (x->start != y->start) return x->start < y->start ? -1 : 1;
-    return (x->step.job > y->step.job) - (x->step.job < y->step.job);
-}
-
-/* The mode that a job runs in: its configuration on the class of its devices, or one at least as good. */
-static uint32_t mode_of(const struct answer *a, uint32_t job)
-{
-    const struct spase_job *of = &a->in->jobs[job];
-    const struct spase_task *task = &a->schedule.tasks[job];
-    uint32_t device = a->schedule.devices[a->schedule.device_first[job]];
-    uint32_t class = a->in->nodes[spase_node_of(a->in, device)].class;
-    uint32_t devices = a->in->configs[task->config].devices;
-    for (uint32_t m = of->first_mode; m < of->first_mode + of->mode_count; m++) {
-        const struct spase_mode *mode = &a->in->modes[m];
-        if (mode->class == class && mode->devices <= devices && mode->ticks <= task->ticks &&
-            (!mode->spans || a->in->configs[task->config].spans))
-            return m;
-    }
-    return of->first_mode;
-}
-
 /* The schedule begun with, and planned again; by half an interval sooner, as in the paper. */
 static enum status introspect(struct answer *a, struct error *err)
 {
     uint32_t jobs = a->in->job_count;
-    struct started *started = alloc_zeroed(jobs, sizeof *started);
     struct spase_step *steps = alloc_zeroed(jobs, sizeof *steps);
     struct spase_introspect_options options = {.interval_ticks = (int64_t)a->request->interval,
                                                .threshold_ticks = (int64_t)a->request->interval / 2,
                                                .restart_ticks = (int64_t)a->request->restart,
                                                .seed = a->request->seed,
                                                .iterations = REPLAN_ITERATIONS};
-    if (!started || !steps) {
-        error_memory(err, "an order", jobs * sizeof *started);
-        goto out;
-    }
-    for (uint32_t j = 0; j < jobs; j++) {
-        uint32_t device = a->schedule.devices[a->schedule.device_first[j]];
-        started[j] = (struct started){a->schedule.tasks[j].start,
-                                      {.job = j, .mode = mode_of(a, j), .node = spase_node_of(a->in, device)}};
-    }
-    qsort(started, jobs, sizeof *started, compare_started);
-    for (uint32_t i = 0; i < jobs; i++) steps[i] = started[i].step;
-    if (!spase_introspect(a->in, steps, &options, &a->course, err))
+    if (!steps) return error_memory(err, "an order", jobs * sizeof *steps);
+    if (!spase_schedule_steps(a->in, &a->schedule, steps, err) &&
+        !spase_introspect(a->in, steps, &options, &a->course, err))
         if (spase_course_check(a->in, &a->course, options.restart_ticks, err)) {} /* told in err */
-out:
-    free(started);
     free(steps);
     return err->status;
 }

@@ -46,6 +46,7 @@ struct request {
     bool no_persistence;
     uint64_t regions, shards, seed, iterations;
     double time_limit_s;
+    double interval_s, restart_s; /* of policy saturn; below 0: not given */
     int argc;
     char **argv;
 };
@@ -174,6 +175,16 @@ static enum status check_for_swap(const struct request *request, struct error *e
     return error_set(err, STATUS_BAD_INPUT, "with --activations swap there is no --%s", option);
 }
 
+static enum status check_for_saturn(const struct request *request, struct error *err)
+{
+    const char *option = request->restart_s >= 0 ? "restart" : request->interval_s >= 0 ? "interval" : NULL;
+    bool saturn = asks_for(request, saturn_policy);
+    if (option && !saturn) return error_set(err, STATUS_BAD_INPUT, "option '--%s' is for --policy saturn", option);
+    if (saturn && request->restart_s >= 0 && !(request->interval_s > 0))
+        return error_set(err, STATUS_BAD_INPUT, "option '--restart' is for plans made anew (expected '--interval')");
+    return STATUS_OK;
+}
+
 static enum status report(struct cli *cli, const struct request *request,
                           const struct cli_candidate *candidate, const struct cli_field *field,
                           const struct order_claim *claim, const struct saturn_report *saturn, struct error *err)
@@ -220,7 +231,9 @@ static enum status plan_saturn(struct cli *cli, const struct request *request, s
 {
     struct cli_candidate candidate = {0};
     struct saturn_report saturn = {0};
-    struct planner_options options = planner_options_of(request, NULL);
+    const struct planner_options streamed = planner_options_of(request, NULL);
+    const struct saturn_options options = {.streamed = &streamed, .interval_s = request->interval_s,
+                                           .restart_s = request->restart_s};
     enum status status = cli_saturn(&request->source, &options, &candidate, &saturn, err);
     if (status == STATUS_OK) status = report(cli, request, &candidate, NULL, NULL, &saturn, err);
     cli_candidate_release(&candidate);
@@ -246,6 +259,8 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
         .source.machine = CLI_MACHINE_NONE,
         .source.parallel = CLI_PARALLEL_NONE,
         .time_limit_s = -1,
+        .interval_s = -1,
+        .restart_s = -1,
         .rule = CLI_SWAP_RULE_NONE,
         .argc = argc,
         .argv = argv,
@@ -289,6 +304,10 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
         OPTION_QUANTITY("time-limit", 0, "TIME", DIMENSION_SECONDS, &request.time_limit_s,
                         "policy optimal goes on for no longer, default no limit; nor does the search for "
                         "what to swap, for each job, default 10s"),
+        OPTION_QUANTITY("interval", 0, "TIME", DIMENSION_SECONDS, &request.interval_s,
+                        "policy saturn: plan what is left anew at such intervals, default not"),
+        OPTION_QUANTITY("restart", 0, "TIME", DIMENSION_SECONDS, &request.restart_s,
+                        "what a job then loses that goes on elsewhere, default moving the largest state"),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
@@ -317,7 +336,8 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
     if (request.timetable && request.policy)
         return error_set(err, STATUS_BAD_INPUT,
                          "option '--schedule-from' takes the place of a policy's decisions (expected no '--policy')");
-    if (check_for_swap(&request, err) != STATUS_OK) return err->status;
+    if (check_for_swap(&request, err) != STATUS_OK || check_for_saturn(&request, err) != STATUS_OK)
+        return err->status;
     request.swap = cli_swap_options(request.rule, request.time_limit_s);
     if (check_policy(request.policy, err) != STATUS_OK) return err->status;
     if (request.instance && write_instance(&request, err) != STATUS_OK) return err->status;

@@ -271,6 +271,11 @@ static enum status run(struct cli *cli, const struct cli_run_request *request, s
         status = error_set(err, STATUS_BAD_INPUT,
                            "'%s' spreads jobs over several devices at once, which can be simulated, not run",
                            request->plan_path);
+    for (uint32_t l = 0; status == STATUS_OK && l < plan.lease_count; l++)
+        if (plan.leases[l].follows != PLAN_NONE)
+            status = error_set(err, STATUS_BAD_INPUT,
+                               "'%s' stops jobs that go on elsewhere, which can be simulated, not run",
+                               request->plan_path);
     if (status == STATUS_OK) status = check_contradiction(request, &plan, err);
     if (status == STATUS_OK) status = check_folder(request->trace_path, err);
     if (status == STATUS_OK) warn_other_machine(cli, &plan);

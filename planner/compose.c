@@ -168,7 +168,8 @@ static enum status take_leases(struct composition *c)
         struct plan_lease *lease = &whole->leases[whole->lease_count++];
         *lease = (struct plan_lease){.first_device = whole->lease_device_count,
                                      .device_count = part->plan->hardware.device_count,
-                                     .follows = part->follows, .begin_s = part->begin_s, .end_s = part->end_s};
+                                     .follows = part->follows, .begin_s = part->begin_s, .end_s = part->end_s,
+                                     .restart_s = part->restart_s};
         for (uint32_t d = 0; d < lease->device_count; d++)
             whole->lease_devices[whole->lease_device_count++] = part->devices[d];
     }

@@ -20,6 +20,7 @@ struct compose_part {
     const uint32_t *jobs;      /* (plan->jobs.count) theirs in the whole, ascending */
     const uint32_t *devices;   /* (plan->hardware.device_count) likewise */
     uint32_t follows;          /* an earlier part that it begins behind, or PLAN_NONE */
+    double restart_s;          /* of this, moving states there (planner/plan.h) */
     double begin_s, end_s;     /* expected; not in front of the end of earlier parts with some of its devices */
 };
 

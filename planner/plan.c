@@ -15,6 +15,7 @@
 #include "planner/plan.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -455,6 +456,7 @@ static void add_leases(uint64_t *hash, const struct plan *plan)
     for (uint32_t l = 0; l < plan->lease_count; l++) {
         const struct plan_lease *lease = &plan->leases[l];
         add(hash, (uint64_t)lease->device_count << 32 | lease->follows);
+        add(hash, (uint64_t)llround(1e9 * lease->restart_s));
         for (uint32_t i = 0; i < lease->device_count; i++) add(hash, plan_lease_devices(plan, l)[i]);
     }
     for (uint32_t j = 0; plan->lease_count > 0 && j < plan->jobs.count; j++) add(hash, plan->job_lease[j]);

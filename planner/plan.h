@@ -32,7 +32,8 @@
  *
  * Leases. Where a plan has some, each job is in one: devices that its jobs have for themselves, as a gang
  * that starts together. A lease begins when those in front of it have ended that have one of its devices,
- * and the one that it follows, if it does; until it ends no other job has a place or an operation there.
+ * and the one that it follows, if it does; until it ends no other job has a place or an operation there. A
+ * training run that stops and goes on elsewhere is several jobs, each in a lease that follows the one before.
  *
  * A state on storage is STORED, once for the whole run, and used through STAGED buffers: these are in
  * host memory and have lives and slots like those of a device, in an arena of their own behind the
@@ -289,6 +290,8 @@ struct plan_lease {
     uint32_t first_device, device_count;
     uint32_t follows;      /* an earlier lease that it begins behind, whatever its devices; PLAN_NONE: none */
     double begin_s, end_s; /* expected, by the planner's clock */
+    double restart_s;      /* of this, moving states here from where they were when their jobs were stopped: so long
+                              the LOAD of each stage's first run takes, of jobs that are spread; else 0 */
 };
 
 struct plan_segment {

@@ -38,6 +38,9 @@ static enum status check_lease(struct checker *c, uint32_t index, uint32_t *seen
     if (!(lease->begin_s >= 0) || !(lease->end_s >= lease->begin_s))
         return check_fail(c, RULE_LEASES, "lease %u is expected from %g s to %g s", index, lease->begin_s,
                           lease->end_s);
+    if (!(lease->restart_s >= 0) || lease->restart_s > (lease->end_s - lease->begin_s) * (1 + 1e-9))
+        return check_fail(c, RULE_LEASES, "lease %u of %g s restarts for %g s", index, lease->end_s - lease->begin_s,
+                          lease->restart_s);
     return STATUS_OK;
 }
 

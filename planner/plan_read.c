@@ -577,6 +577,7 @@ static enum status read_lease(struct reader *r, const json_t *array, uint32_t in
     TRY(json_take_u32(&object, "follows", JSON_OPTIONAL, 0, PLAN_NONE - 1, &lease->follows, r->err));
     TRY(json_take_double(&object, "begin_s", JSON_REQUIRED, 0, 1e300, &lease->begin_s, r->err));
     TRY(json_take_double(&object, "end_s", JSON_REQUIRED, 0, 1e300, &lease->end_s, r->err));
+    TRY(json_take_double(&object, "restart_s", JSON_OPTIONAL, 0, 1e9, &lease->restart_s, r->err));
     for (size_t i = 0; i < json_array_size(devices); i++, lease->device_count++)
         TRY(item_index(r, devices, i, "device", plan->hardware.device_count,
                        &plan->lease_devices[plan->lease_device_count++]));

@@ -26,7 +26,7 @@
  * or, where it goes from one buffer to another, "from" and "to" like a copy.
  *
  * Where jobs have leases, "leases" stands there too, {"devices": [...], "jobs": [...], "begin_s", "end_s"} each,
- * and "follows", the number of another, where it begins behind that one.
+ * "follows", the number of another, where it begins behind that one, and "restart_s", where it has some.
  *
  * An access has its buffer's number and letters: r read, w write, a acquire, x release. What
  * follows from the rest is left out: an operation's stream (a copy's direction, a computation's
@@ -255,6 +255,7 @@ static void write_lease(const struct plan *plan, uint32_t index, struct json_out
     if (lease->follows != PLAN_NONE) json_out_u64(out, "follows", lease->follows);
     json_out_double(out, "begin_s", lease->begin_s);
     json_out_double(out, "end_s", lease->end_s);
+    if (lease->restart_s > 0) json_out_double(out, "restart_s", lease->restart_s);
     json_out_object_end(out);
 }
 

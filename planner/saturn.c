@@ -12,27 +12,27 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "models/cost.h"
 #include "models/try.h"
-#include "planner/compose.h"
-#include "planner/part.h"
+#include "planner/saturn_runs.h"
 
 const char saturn_policy[] = "saturn";
 
-enum { ITERATIONS_DEFAULT = 200000, NODES_PER_ITERATION = 5 };
+enum { ITERATIONS_DEFAULT = 200000, NODES_PER_ITERATION = 5, REPLAN_ITERATIONS = 20000 };
 static const double ticks_of_longest = 1e9;
 
 struct saturn {
     const struct hardware *hardware;
     const struct job_set *jobs;
-    const struct planner_options *options;
+    const struct saturn_options *options;
     struct saturn_machine machine;
     struct saturn_times times;
     struct spase instance;
     struct spase_schedule schedule;
+    struct spase_course course;  /* planned anew on the way, if that is asked for */
+    struct saturn_runs runs;
+    struct job_set *plan_jobs;   /* the same, until they become the plan's */
     struct saturn_report *report;
-    struct arena arena;
-    struct plan *plans;         /* per job */
-    struct compose_part *parts; /* in the order of their starts */
     struct error *err;
 };
 
@@ -98,7 +98,7 @@ static enum status make_instance(struct saturn *s)
 
 static enum status find_schedule(struct saturn *s)
 {
-    const struct planner_options *o = s->options;
+    const struct planner_options *o = s->options->streamed;
     uint64_t iterations = o->iterations ? o->iterations : ITERATIONS_DEFAULT;
     struct spase_certify_options certify = {.seed = o->seed, .early = true, .search_limit_s = HUGE_VAL,
                                             .exact_limit_s = HUGE_VAL, .iterations = iterations,
@@ -118,64 +118,55 @@ static enum status find_baselines(struct saturn *s)
     if (!steps) return error_memory(s->err, "a schedule", s->jobs->count * sizeof *steps);
     for (enum spase_baseline b = 0; b < SPASE_BASELINE_COUNT && !status; b++) {
         int64_t value = 0;
-        status = spase_baseline_run(&s->instance, b, s->options->seed, NULL, steps, &value, s->err);
+        status = spase_baseline_run(&s->instance, b, s->options->streamed->seed, NULL, steps, &value, s->err);
         s->report->baselines_s[b] = (double)value * s->report->tick_s;
     }
     free(steps);
     return status;
 }
 
-/* --- parts ---------------------------------------------------------------------------------- */
+/* --- introspection -------------------------------------------------------------------------- */
 
-static int compare_begins(const void *a, const void *b)
+/* All states out over the link of one device, and in again over that of another: what a stop costs at most. */
+static double restart_default_s(const struct saturn *s)
 {
-    const struct compose_part *x = a, *y = b;
-    if (x->begin_s < y->begin_s || x->begin_s > y->begin_s) return x->begin_s < y->begin_s ? -1 : 1;
-    return (*x->jobs > *y->jobs) - (*x->jobs < *y->jobs);
+    double most_s = 0;
+    for (uint32_t j = 0; j < s->jobs->count; j++) {
+        const struct job *job = &s->jobs->jobs[j];
+        uint64_t bytes = job_state(job, 0, job->network.layer_count).bytes;
+        for (uint32_t c = 0; c < s->machine.class_count; c++) {
+            uint32_t device = s->machine.devices[s->machine.nodes[s->machine.class_node[c]].first];
+            double seconds = cost_copy_s(s->hardware, device, COPY_D2H, bytes) +
+                             cost_copy_s(s->hardware, device, COPY_H2D, bytes);
+            if (seconds > most_s) most_s = seconds;
+        }
+    }
+    return most_s;
 }
 
-/* Ascending: tensor groups lie closest together. */
-static int compare_devices(const void *a, const void *b)
+static enum status plan_anew(struct saturn *s)
 {
-    const uint32_t *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
-static enum status plan_job(struct saturn *s, uint32_t j, double *host_bytes)
-{
-    const struct spase_task *task = &s->schedule.tasks[j];
-    const struct saturn_time *t = &s->times.times[task->config];
-    const struct planner_options plain = {.seed = s->options->seed, .activations = PLANNER_AUTO,
-                                          .optimizer = PLANNER_AUTO};
-    uint32_t count = t->config.devices, *numbers;
-    void *memory;
-    TRY(arena_array(&s->arena, (size_t)count + 1, sizeof *numbers, &memory, s->err));
-    numbers = memory; /* of the job, and its devices */
-    numbers[0] = j;
-    for (uint32_t i = 0; i < count; i++)
-        numbers[1 + i] = s->machine.devices[s->schedule.devices[s->schedule.device_first[j] + i]];
-    qsort(numbers + 1, count, sizeof *numbers, compare_devices);
-    const struct part part = {.jobs = numbers, .job_count = 1, .devices = numbers + 1, .device_count = count};
-    TRY(part_plan(s->hardware, s->jobs->jobs, &part, &t->config.parallel, *host_bytes,
-                  t->config.way == SATURN_STREAMED ? s->options : &plain, &s->plans[j], s->err));
-    *host_bytes -= (double)plan_host_bytes(&s->plans[j]);
-    s->parts[j] = (struct compose_part){.plan = &s->plans[j], .jobs = part.jobs, .devices = part.devices,
-                                        .follows = PLAN_NONE, .begin_s = (double)task->start * s->report->tick_s,
-                                        .end_s = (double)(task->start + task->ticks) * s->report->tick_s};
-    return STATUS_OK;
-}
-
-static enum status plan_jobs(struct saturn *s)
-{
-    double host_bytes = s->hardware->host_bytes.value;
-    void *plans, *parts;
-    TRY(arena_array(&s->arena, s->jobs->count, sizeof *s->plans, &plans, s->err));
-    TRY(arena_array(&s->arena, s->jobs->count, sizeof *s->parts, &parts, s->err));
-    s->plans = plans;
-    s->parts = parts;
-    for (uint32_t j = 0; j < s->jobs->count; j++) TRY(plan_job(s, j, &host_bytes));
-    qsort(s->parts, s->jobs->count, sizeof *s->parts, compare_begins);
-    return STATUS_OK;
+    struct saturn_report *report = s->report;
+    double tick_s = report->tick_s;
+    struct spase_step *steps = alloc_zeroed(s->jobs->count, sizeof *steps);
+    if (!steps) return error_memory(s->err, "an order", s->jobs->count * sizeof *steps);
+    report->restart_s = s->options->restart_s >= 0 ? s->options->restart_s : restart_default_s(s);
+    const struct spase_introspect_options options = {
+        .interval_ticks = (int64_t)ceil(s->options->interval_s / tick_s),
+        .threshold_ticks = (int64_t)ceil(s->options->interval_s / tick_s / 2),
+        .restart_ticks = (int64_t)ceil(report->restart_s / tick_s),
+        .seed = s->options->streamed->seed, .iterations = REPLAN_ITERATIONS};
+    if (!(report->restart_s / tick_s < (double)SPASE_TICKS_MAX) ||
+        !(s->options->interval_s / tick_s < (double)SPASE_TICKS_MAX))
+        error_set(s->err, STATUS_BAD_INPUT, "restarts of %g s, or intervals of %g s, are too long for runs of at most %g s",
+                  report->restart_s, s->options->interval_s, ticks_of_longest * tick_s);
+    else if (!spase_schedule_steps(&s->instance, &s->schedule, steps, s->err) &&
+             !spase_introspect(&s->instance, steps, &options, &s->course, s->err) &&
+             spase_course_check(&s->instance, &s->course, options.restart_ticks, s->err)) {} /* told in err */
+    free(steps);
+    report->intervals = s->course.intervals;
+    report->replans = s->course.replans;
+    return s->err->status;
 }
 
 /* --- the whole ------------------------------------------------------------------------------ */
@@ -189,45 +180,62 @@ static enum status check_jobs(const struct job_set *jobs, struct error *err)
     return STATUS_OK;
 }
 
-static enum status prepare(struct saturn *s, const struct saturn_clock *clock)
+static enum status find_runs(struct saturn *s)
 {
-    TRY(check_jobs(s->jobs, s->err));
-    TRY(saturn_machine_find(s->hardware, &s->machine, s->err));
-    TRY(saturn_times_find(&s->machine, s->jobs, s->options, clock, &s->times, s->err));
     TRY(make_instance(s));
     TRY(find_schedule(s));
     TRY(find_baselines(s));
-    return plan_jobs(s);
+    s->report->scheduled_s = (double)s->schedule.makespan * s->report->tick_s;
+    if (!(s->options->interval_s > 0)) return saturn_runs_of_schedule(&s->runs, &s->schedule, s->err);
+    TRY(plan_anew(s));
+    TRY(saturn_runs_of_course(&s->runs, &s->course, s->err));
+    for (uint32_t i = 0; i < s->runs.count; i++) s->report->restarts += s->runs.runs[i].number > 0;
+    return STATUS_OK;
 }
 
+static enum status prepare(struct saturn *s)
+{
+    TRY(check_jobs(s->jobs, s->err));
+    TRY(saturn_machine_find(s->hardware, &s->machine, s->err));
+    TRY(saturn_times_find(&s->machine, s->jobs, s->options->streamed, s->options->clock, &s->times, s->err));
+    s->runs = (struct saturn_runs){.machine = &s->machine, .times = &s->times, .instance = &s->instance,
+                                   .jobs = s->jobs};
+    TRY(find_runs(s));
+    TRY(saturn_runs_jobs(&s->runs, s->plan_jobs, s->err));
+    return saturn_runs_plan(&s->runs, s->plan_jobs, s->options->streamed, s->report->tick_s, s->err);
+}
+
+/* A course may end sooner than any schedule: the bound is for jobs that are not stopped. */
 static struct plan_order order_of(const struct saturn *s)
 {
     const struct spase_certificate *c = &s->report->certificate;
+    if (s->report->restarts > 0) return (struct plan_order){.kind = PLAN_ORDER_NONE};
     return (struct plan_order){.bound_s = (double)c->bound * s->report->tick_s, .kind = PLAN_ORDER_GANGS,
                                .tried = c->iterations > INT64_MAX ? INT64_MAX : c->iterations};
 }
 
-enum status saturn_plan(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
-                        const struct saturn_clock *clock, struct saturn_report *report, struct plan *out,
-                        struct error *err)
+enum status saturn_plan(struct hardware *hardware, struct job_set *jobs, const struct saturn_options *options,
+                        struct saturn_report *report, struct plan *out, struct error *err)
 {
-    struct planner_options streamed = *options;
-    struct saturn s = {.hardware = hardware, .jobs = jobs, .options = &streamed, .report = report, .err = err};
-    uint32_t count = jobs->count;
+    struct planner_options streamed = *options->streamed;
+    struct saturn_options own = *options;
+    const struct job_set before = *jobs; /* its array stays where it is */
+    struct saturn s = {.hardware = hardware, .jobs = &before, .plan_jobs = jobs, .options = &own, .report = report,
+                       .err = err};
     streamed.policy = NULL;
-    enum status status = prepare(&s, clock);
-    if (status) {
-        hardware_release(hardware);
-        job_set_release(jobs);
-    } else {
-        const struct compose_options how = {.policy = saturn_policy, .seed = options->seed, .order = order_of(&s)};
-        status = plan_compose(hardware, jobs, s.parts, count, &how, out, err);
+    own.streamed = &streamed;
+    enum status status = prepare(&s);
+    if (!status) {
+        const struct compose_options how = {.policy = saturn_policy, .seed = streamed.seed, .order = order_of(&s)};
+        status = plan_compose(hardware, jobs, s.runs.parts, s.runs.count, &how, out, err);
     }
-    for (uint32_t j = 0; s.plans && j < count; j++) plan_release(&s.plans[j]);
+    hardware_release(hardware);
+    job_set_release(jobs);
+    saturn_runs_release(&s.runs);
+    spase_course_release(&s.course);
     spase_schedule_release(&s.schedule);
     spase_release(&s.instance);
     saturn_times_release(&s.times);
     saturn_machine_release(&s.machine);
-    arena_release(&s.arena);
     return status;
 }

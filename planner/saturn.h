@@ -23,23 +23,34 @@
 
 extern const char saturn_policy[]; /* "saturn" */
 
+struct saturn_options {
+    const struct planner_options *streamed; /* seed, iterations (0: 200 000, or what time_limit_s allows) and
+                                               time_limit_s (0: none) are the schedule's, the rest those of jobs
+                                               that are streamed, but for the policy */
+    const struct saturn_clock *clock;
+    double interval_s; /* plan anew at so long intervals what is left, and change the plan where it then ends by
+                          half an interval sooner (planner/spase_introspect.h); 0: do not */
+    double restart_s;  /* what a stop costs; below 0: the largest state out over a device's link, and in again */
+};
+
 /* What was found on the way. Open; zeroed it is empty; nothing is to be released. */
 struct saturn_report {
     struct spase_certificate certificate;
     double tick_s;                            /* of its times */
     uint32_t tried, timed;                    /* configurations, of all jobs; that plans were timed of */
+    double scheduled_s;                       /* without planning anew */
     double baselines_s[SPASE_BASELINE_COUNT]; /* what others' rules would take, by the same run times */
+    double restart_s;
+    uint32_t intervals, replans, restarts;    /* looked at; changed; jobs that went on elsewhere */
 };
 
 /*
- * Takes hardware and jobs over, also on failure. Of the options seed, iterations (0: 200 000, or what time_limit_s
- * allows) and time_limit_s (0: none) are the schedule's, the rest those of jobs that are streamed. The same input
- * gives the same plan but where a limit of time cuts in.
- * Errors: STATUS_INFEASIBLE naming a job that fits in no way; STATUS_BAD_INPUT for jobs that name devices; those of
+ * Takes hardware and jobs over, also on failure. The same input gives the same plan but where a limit of time cuts
+ * in. Errors: STATUS_INFEASIBLE naming a job that fits in no way; STATUS_BAD_INPUT for jobs that name devices; those of
  * the clock.
  */
 MUST_CHECK enum status saturn_plan(struct hardware *hardware, struct job_set *jobs,
-                                   const struct planner_options *options, const struct saturn_clock *clock,
-                                   struct saturn_report *report, struct plan *out, struct error *err);
+                                   const struct saturn_options *options, struct saturn_report *report,
+                                   struct plan *out, struct error *err);
 
 #endif

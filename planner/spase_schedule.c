@@ -205,3 +205,49 @@ void spase_schedule_release(struct spase_schedule *schedule)
     free(schedule->devices);
     *schedule = (struct spase_schedule){0};
 }
+
+/* --- the way back ---------------------------------------------------------------------------- */
+
+struct started {
+    int64_t start;
+    struct spase_step step;
+};
+
+static int compare_started(const void *a, const void *b)
+{
+    const struct started *x = a, *y = b;
+    if (x->start != y->start) return x->start < y->start ? -1 : 1;
+    return (x->step.job > y->step.job) - (x->step.job < y->step.job);
+}
+
+/* The mode that a job runs in: its configuration on the class of its devices, or one at least as good. */
+static uint32_t mode_of(const struct spase *in, const struct spase_schedule *schedule, uint32_t job)
+{
+    const struct spase_job *of = &in->jobs[job];
+    const struct spase_task *task = &schedule->tasks[job];
+    uint32_t class = in->nodes[spase_node_of(in, schedule->devices[schedule->device_first[job]])].class;
+    uint32_t devices = in->configs[task->config].devices;
+    for (uint32_t m = of->first_mode; m < of->first_mode + of->mode_count; m++) {
+        const struct spase_mode *mode = &in->modes[m];
+        if (mode->class == class && mode->devices <= devices && mode->ticks <= task->ticks &&
+            (!mode->spans || in->configs[task->config].spans))
+            return m;
+    }
+    return of->first_mode;
+}
+
+enum status spase_schedule_steps(const struct spase *in, const struct spase_schedule *schedule,
+                                 struct spase_step *steps, struct error *err)
+{
+    struct started *started = alloc_zeroed(in->job_count, sizeof *started);
+    if (!started) return error_memory(err, "an order", in->job_count * sizeof *started);
+    for (uint32_t j = 0; j < in->job_count; j++) {
+        uint32_t device = schedule->devices[schedule->device_first[j]];
+        started[j] = (struct started){schedule->tasks[j].start,
+                                      {.job = j, .mode = mode_of(in, schedule, j), .node = spase_node_of(in, device)}};
+    }
+    qsort(started, in->job_count, sizeof *started, compare_started);
+    for (uint32_t i = 0; i < in->job_count; i++) steps[i] = started[i].step;
+    free(started);
+    return STATUS_OK;
+}

@@ -70,6 +70,11 @@ MUST_CHECK enum status spase_schedule_make(const struct spase *in, const struct 
                                            struct error *err);
 void spase_schedule_release(struct spase_schedule *schedule);
 
+/* An order that gives it, or a better one: jobs by their starts, in their nodes and modes. steps: out, (in->job_count).
+ * Errors: STATUS_NO_MEMORY. */
+MUST_CHECK enum status spase_schedule_steps(const struct spase *in, const struct spase_schedule *schedule,
+                                            struct spase_step *steps, struct error *err);
+
 /*
  * Is it a schedule of the instance: every job once, in one of its configurations, for that one's run
  * time on the class of its devices; as many devices as it says, all different, of one class, of one

@@ -99,6 +99,19 @@ static enum status create_tables(struct sim_durations *d, struct arena *arena, s
     return status;
 }
 
+/* What LOAD takes of jobs that were stopped and go on: planner/plan.h, leases. */
+static void note_restarts(struct sim_durations *d)
+{
+    const struct plan *plan = d->plan;
+    for (uint32_t u = 0; plan->lease_count > 0 && u < plan->unit_count; u++) {
+        const struct plan_unit *unit = &plan->units[u];
+        const struct parallel *p = &plan->jobs.jobs[unit->job].parallel;
+        double restart_s = plan->leases[plan->job_lease[unit->job]].restart_s;
+        if (unit->pass != PLAN_LOAD || !parallel_is_set(p) || parallel_place(p, unit->shard).chunk > 0) continue;
+        for (uint32_t c = 0; c < d->class_count && restart_s > 0; c++) d->classes[c].by_op[unit->first_op] = restart_s;
+    }
+}
+
 enum status sim_durations_create(struct arena *arena, const struct plan *plan,
                                  const struct hardware *hardware, const double *slow,
                                  struct sim_durations **out, struct error *err)
@@ -114,7 +127,9 @@ enum status sim_durations_create(struct arena *arena, const struct plan *plan,
     if (status != STATUS_OK) return status;
     find_classes(d);
     status = create_tables(d, arena, err);
-    if (status == STATUS_OK) *out = d;
+    if (status != STATUS_OK) return status;
+    note_restarts(d);
+    *out = d;
     return status;
 }
 

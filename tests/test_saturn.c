@@ -195,6 +195,7 @@ static void timed_once(void **state)
         const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
         uint32_t calls = 0;
         const struct saturn_clock clock = {.time = simulated_s, .context = &calls};
+        const struct saturn_options how = {.streamed = &options, .clock = &clock};
         test_spread_machine(&hardware, DEVICES, 2e10, 1e-6);
         make_jobs(&jobs, many ? 5 : 1, 11, 9);
         for (uint32_t j = 1; j < jobs.count; j++) {
@@ -203,7 +204,7 @@ static void timed_once(void **state)
             jobs.jobs[j].optimizer.learning_rate *= j + 1;
             jobs.jobs[j].minibatches += 2 * j;
         }
-        if (saturn_plan(&hardware, &jobs, &options, &clock, &report, &plan, &err)) fail_msg("%s", err.text);
+        if (saturn_plan(&hardware, &jobs, &how, &report, &plan, &err)) fail_msg("%s", err.text);
         timings[many] = calls;
         plan_release(&plan);
     }
@@ -221,6 +222,7 @@ static void plans_end_as_scheduled(void **state)
     const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO,
                                             .iterations = 20000};
     const struct saturn_clock clock = {.time = simulated_s};
+    const struct saturn_options how = {.streamed = &options, .clock = &clock};
     uint32_t better = 0;
     for (uint32_t round = 0; round < 8; round++) {
         struct hardware hardware;
@@ -232,7 +234,7 @@ static void plans_end_as_scheduled(void **state)
         test_spread_machine(&hardware, DEVICES, 2e10, 1e-6);
         make_jobs(&jobs, 3 + round % 4, random_u64(seed, round), 23);
         for (uint32_t j = 0; j < jobs.count; j++) jobs.jobs[j].minibatches += random_below(seed, j, 40);
-        if (saturn_plan(&hardware, &jobs, &options, &clock, &report, &plan, &err) ||
+        if (saturn_plan(&hardware, &jobs, &how, &report, &plan, &err) ||
             simulated_s(NULL, &plan, &seconds, &err))
             fail_msg("round %u: %s", round, err.text);
         if (!(fabs(seconds - plan.estimated_makespan_s) <= 1e-6 * seconds))
@@ -267,6 +269,7 @@ static void refused(void **state)
         static const uint32_t devices[] = {1};
         const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
         const struct saturn_clock clock = {.time = simulated_s};
+        const struct saturn_options how = {.streamed = &options, .clock = &clock};
         test_spread_machine(&hardware, DEVICES, 2e10, 1e-6);
         make_jobs(&jobs, 2, 7, 3);
         for (uint32_t d = 0; d < DEVICES && which == 0; d++) hardware.devices[d].memory_bytes = 1 << 16;
@@ -277,7 +280,7 @@ static void refused(void **state)
         if (which == 2)
             jobs.jobs[1].parallel = (struct parallel){.tensor = 1, .pipeline = 6, .data = 1, .chunks = 1,
                                                       .schedule = PIPELINE_1F1B};
-        enum status status = saturn_plan(&hardware, &jobs, &options, &clock, &report, &plan, &err);
+        enum status status = saturn_plan(&hardware, &jobs, &how, &report, &plan, &err);
         assert_int_equal(status, which == 1 ? STATUS_BAD_INPUT : STATUS_INFEASIBLE);
         if (!strstr(err.text, messages[which])) fail_msg("'%s' does not say '%s'", err.text, messages[which]);
     }
