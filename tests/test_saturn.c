@@ -1,7 +1,7 @@
 /*
  * Saturn's choices as plans (label: fast): nodes of machines; configurations of jobs; run times from a few
  * minibatches against whole runs; plans that end when the schedule says, where nobody shares a link; jobs that cost
- * the same are timed once; what does not fit.
+ * the same are timed once; jobs that stop and go on elsewhere; what does not fit.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -252,6 +253,83 @@ static void plans_end_as_scheduled(void **state)
     assert_true(better > 0);
 }
 
+/* --- planned anew ---------------------------------------------------------------------------- */
+
+/* Which of a course's jobs is a piece of job j: "job-1" or "job-1.2". */
+static bool is_piece(const char *name, uint32_t j)
+{
+    char whole[32];
+    size_t length = (size_t)snprintf(whole, sizeof whole, "job-%u", j);
+    return strncmp(name, whole, length) == 0 && (name[length] == '\0' || name[length] == '.');
+}
+
+/* All minibatches, in order, each piece behind the one that it follows, with its restart. */
+static void check_pieces(const struct plan *plan, const struct trace *trace, const uint64_t *minibatches, uint32_t count)
+{
+    for (uint32_t j = 0; j < count; j++) {
+        uint64_t done = 0;
+        for (uint32_t i = 0; i < plan->jobs.count; i++) {
+            const struct job *job = &plan->jobs.jobs[i];
+            const struct plan_lease *lease = &plan->leases[plan->job_lease[i]];
+            if (!is_piece(job->name, j)) continue;
+            assert_int_equal(job->first_minibatch, done);
+            done += job->minibatches;
+            assert_int_equal(lease->follows == PLAN_NONE, job->first_minibatch == 0);
+            if (lease->follows == PLAN_NONE) continue;
+            uint32_t before = 0;
+            while (plan->job_lease[before] != lease->follows) before++;
+            assert_true(is_piece(plan->jobs.jobs[before].name, j));
+            assert_true(trace->jobs[i].start_s >= trace->jobs[before].end_s);
+            assert_true(lease->restart_s > 0 && trace->jobs[i].end_s - trace->jobs[i].start_s >= lease->restart_s);
+        }
+        assert_int_equal(done, minibatches[j]);
+    }
+}
+
+/* What a piece promises is a share of its job's run time; what it takes differs by its first minibatch, and by the
+ * part of one that a stop lets go. Restarts are simulated: streamed jobs, whose states are on the host, have none. */
+static void planned_anew(void **state)
+{
+    (void)state;
+    uint64_t seed = support_seed("planned_anew");
+    const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO,
+                                            .iterations = 20000};
+    const struct saturn_clock clock = {.time = simulated_s};
+    uint32_t changed = 0;
+    for (uint32_t round = 0; round < 6; round++) {
+        struct saturn_options how = {.streamed = &options, .clock = &clock, .interval_s = 0.5, .restart_s = 0.004};
+        struct hardware hardware;
+        struct job_set jobs;
+        struct plan plan = {0};
+        struct saturn_report report = {0};
+        struct sim_result result = {0};
+        struct trace trace = {0};
+        struct error err = {0};
+        const struct sim_options plain = {.record_spans = false};
+        uint64_t minibatches[8];
+        uint32_t count = 3 + round % 4;
+        test_spread_machine(&hardware, DEVICES, 2e10, 1e-6);
+        make_jobs(&jobs, count, random_u64(seed, round), 60);
+        for (uint32_t j = 0; j < count; j++) {
+            jobs.jobs[j].parallel = (struct parallel){0};
+            minibatches[j] = jobs.jobs[j].minibatches += random_below(seed, 7 * round + j, 200);
+        }
+        if (saturn_plan(&hardware, &jobs, &how, &report, &plan, &err) || sim_run(&plan, &plain, &result, &trace, &err))
+            fail_msg("round %u: %s", round, err.text);
+        assert_true(plan.estimated_makespan_s <= report.scheduled_s * (1 + 1e-6));
+        assert_true(report.replans > 0 || report.restarts == 0);
+        if (report.restarts > 0) assert_true(plan.estimated_makespan_s <= report.scheduled_s - 0.25 + 1e-6);
+        if (!(fabs(result.makespan_s / plan.estimated_makespan_s - 1) <= 0.05))
+            fail_msg("round %u: %g s planned, %g s simulated", round, plan.estimated_makespan_s, result.makespan_s);
+        check_pieces(&plan, &trace, minibatches, count);
+        changed += report.restarts > 0;
+        sim_result_release(&result);
+        trace_release(&trace);
+        plan_release(&plan);
+    }
+    assert_true(changed > 0);
+}
+
 static void refused(void **state)
 {
     (void)state;
@@ -292,7 +370,7 @@ int main(void)
         cmocka_unit_test(nodes),      cmocka_unit_test(classes),
         cmocka_unit_test(configurations), cmocka_unit_test(few_minibatches_say_it_all),
         cmocka_unit_test(timed_once), cmocka_unit_test(plans_end_as_scheduled),
-        cmocka_unit_test(refused),
+        cmocka_unit_test(planned_anew), cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests_name("saturn", tests, NULL, NULL);
 }
