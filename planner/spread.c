@@ -103,6 +103,7 @@ static enum status make_gangs(struct spread *s, struct error *err)
         s->stages[stage].gang = plan_builder_gang(s->builder, extents, devices);
     }
     free(devices);
+    if (s->plan->gang_count == 0) return error_memory(err, "the gangs of a job", p->pipeline * sizeof(struct plan_gang));
     return STATUS_OK;
 }
 

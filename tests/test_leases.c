@@ -1,7 +1,7 @@
 /*
  * Jobs that have devices for themselves (label: fast): random leases end when the same parts, each alone, end one
  * behind the other on the devices that they share; nobody begins before all of its devices are free; plans survive
- * writing and reading; broken plans, each with its complaint; what cannot be asked.
+ * writing and reading; broken plans, each with its complaint; what cannot be asked; memory that ends.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/json_out.h"
 #include "base/random.h"
 #include "base/size.h"
@@ -317,6 +318,32 @@ static void refused(void **state)
     }
 }
 
+/* Every so many-th allocation fails: nothing is kept, and the plan is made when none does. */
+static void no_memory(void **state)
+{
+    (void)state;
+    uint32_t failures = 0;
+    for (uint64_t n = 1;; n += 1 + n / 32, failures++) {
+        struct hardware hardware;
+        struct job_set jobs;
+        struct plan plan = {0};
+        struct error err = {0};
+        const struct planner_options options = {.regions = 0};
+        test_spread_machine(&hardware, DEVICES, 1e12, 0);
+        random_jobs(&jobs, 12);
+        alloc_test_fail_at(n);
+        enum status status = planner_plan(&hardware, &jobs, &options, &plan, &err);
+        uint64_t made = alloc_test_fail_at(0);
+        if (status == STATUS_OK) {
+            assert_true(made < n);
+            plan_release(&plan);
+            break;
+        }
+        assert_int_equal(status, STATUS_NO_MEMORY);
+    }
+    assert_true(failures > 50);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -326,6 +353,7 @@ int main(void)
         cmocka_unit_test(round_trip),
         cmocka_unit_test(broken),
         cmocka_unit_test(refused),
+        cmocka_unit_test(no_memory),
     };
     return cmocka_run_group_tests_name("leases", tests, NULL, NULL);
 }
