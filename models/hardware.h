@@ -25,7 +25,8 @@
  *
  *     {"spillway_hardware": 1, "name": "...", "backend": "cuda",
  *      ("note": "...", "measured_on": "...",)
- *      "host": {"memory": F, "cores": 16, ("threads": 0, "memory_bandwidth": F)},
+ *      "host": {"memory": F, "cores": 16, ("threads": 0, "memory_bandwidth": F,
+ *                "nodes": 4, "node_devices": 8)},
  *      ("storage": {"capacity": F, "read": F, "write": F, ("both": F, "latency": F)},)
  *      "device_types": [{"name": "...", "memory": F, ("usable": F,) "peak_fp32": F,
  *          ("peak_tf32": F, "peak_bf16": F,) "memory_bandwidth": F,
@@ -196,6 +197,8 @@ struct hardware {
     struct figure host_bytes;  /* DRAM that plans may use */
     struct figure host_bandwidth; /* bytes/s of all cores together; 0: unknown, see hardware_cpu() */
     uint32_t host_cores;
+    uint32_t host_nodes, node_devices; /* nodes whose memory, cores and storage these are together, and devices of
+                                          each, in order; 0, 0: one */
     uint32_t threads;          /* per host device; 0 for GPUs */
     struct hardware_storage storage;
     struct device_type *types;

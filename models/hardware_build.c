@@ -244,6 +244,7 @@ enum status hardware_build(const struct gpu *gpu, const struct node *node, uint3
     out->host_bytes = node->host_bytes;
     out->host_bytes.value *= count;
     out->host_cores = node->host_cores * count;
+    if (count > 1) out->host_nodes = count, out->node_devices = node->device_count;
     out->host_bandwidth = host_bandwidth(node->host_cores, count);
     TRY(build_type(gpu, out, err));
     struct build b = {.node = node, .nodes = count, .each = each, .switches = each > 1 ? (each + 1) / 2 : 0,

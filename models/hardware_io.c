@@ -347,6 +347,9 @@ static enum status parse_host(struct json_object *object, struct hardware *out, 
     TRY(figures_take(&host, host_figures, ARRAY_COUNT(host_figures), &out->arena, out, err));
     TRY(json_take_u32(&host, "cores", JSON_REQUIRED, 1, HOST_CORES_MAX, &out->host_cores, err));
     TRY(json_take_u32(&host, "threads", JSON_OPTIONAL, 0, HOST_CORES_MAX, &out->threads, err));
+    TRY(json_take_u32(&host, "nodes", JSON_OPTIONAL, 1, DEVICES_MAX, &out->host_nodes, err));
+    TRY(json_take_u32(&host, "node_devices", out->host_nodes > 0 ? JSON_REQUIRED : JSON_OPTIONAL, 1, DEVICES_MAX,
+                      &out->node_devices, err));
     return json_object_close(&host, err);
 }
 
@@ -425,6 +428,8 @@ void hardware_write(const struct hardware *hardware, struct json_out *out, const
     figures_write(out, host_figures, ARRAY_COUNT(host_figures), hardware);
     json_out_u64(out, "cores", hardware->host_cores);
     json_out_u64(out, "threads", hardware->threads);
+    if (hardware->host_nodes > 0) json_out_u64(out, "nodes", hardware->host_nodes);
+    if (hardware->host_nodes > 0) json_out_u64(out, "node_devices", hardware->node_devices);
     json_out_object_end(out);
     if (hardware_has_storage(hardware)) {
         json_out_object_begin(out, "storage", false);

@@ -10,6 +10,7 @@
 #include "base/json_out.h"
 #include "base/size.h"
 #include "models/job.h"
+#include "models/parallel_offload.h"
 #include "models/try.h"
 
 const char *const pipeline_schedule_names[PIPELINE_SCHEDULE_COUNT] = {
@@ -35,6 +36,12 @@ const char *const parallel_algorithm_names[PARALLEL_ALGORITHM_COUNT] = {
     [PARALLEL_RING + COLLECTIVE_TREE] = "tree",
     [PARALLEL_RING + COLLECTIVE_HALVING] = "halving",
     [PARALLEL_RING + COLLECTIVE_HIERARCHICAL] = "hierarchical",
+};
+
+const char *const parallel_offload_names[PARALLEL_OFFLOAD_COUNT] = {
+    [OFFLOAD_NOTHING] = "nothing",
+    [OFFLOAD_STATES] = "states",
+    [OFFLOAD_WEIGHTS] = "weights",
 };
 
 /* Of a job that was not spread: one device, each part by itself. */
@@ -230,6 +237,7 @@ enum status parallel_check(const struct job *job, struct error *err)
     TRY(check_schedule(job, err));
     TRY(check_asynchronous(job, err));
     TRY(check_slices(job, err));
+    TRY(parallel_offload_check(&job->parallel, err));
     TRY(check_cuts(job, err));
     return check_tensor(job, err);
 }
@@ -262,7 +270,7 @@ enum status parallel_parse(const struct json_input *in, const json_t *value, str
     TRY(json_object_open(&o, in, value, "a parallelism object", err));
     set_out(out);
     size_t schedule = out->schedule, recompute = out->recompute, collective = out->collective;
-    size_t partition = out->partition;
+    size_t partition = out->partition, offload = out->offload;
     TRY(json_take_u32(&o, "tensor", JSON_OPTIONAL, 1, PARALLEL_DEGREE_MAX, &out->tensor, err));
     TRY(json_take_u32(&o, "pipeline", JSON_OPTIONAL, 1, PARALLEL_DEGREE_MAX, &out->pipeline, err));
     TRY(json_take_u32(&o, "data", JSON_OPTIONAL, 1, PARALLEL_DEGREE_MAX, &out->data, err));
@@ -275,12 +283,16 @@ enum status parallel_parse(const struct json_input *in, const json_t *value, str
     TRY(json_take_bool(&o, "sequence", JSON_OPTIONAL, &out->sequence, err));
     TRY(json_take_u32(&o, "zero", JSON_OPTIONAL, ZERO_NOTHING, ZERO_WEIGHTS, &out->zero, err));
     TRY(json_take_u32(&o, "prefetch", JSON_OPTIONAL, 0, PARALLEL_CHUNKS_MAX, &out->prefetch, err));
+    TRY(json_take_choice(&o, "offload", JSON_OPTIONAL, parallel_offload_names, PARALLEL_OFFLOAD_COUNT, &offload, err));
+    TRY(json_take_bool(&o, "storage", JSON_OPTIONAL, &out->storage, err));
+    TRY(json_take_bool(&o, "delayed", JSON_OPTIONAL, &out->delayed, err));
     TRY(json_take_u32(&o, "first_device", JSON_OPTIONAL, 0, PARALLEL_DEGREE_MAX, &out->first_device, err));
     TRY(json_take_choice(&o, "partition", JSON_OPTIONAL, parallel_partition_names, PARALLEL_PARTITION_COUNT,
                          &partition, err));
     TRY(parse_lengths(&o, "cut", PARALLEL_CUTS_MAX, out->cut_lengths, &out->cuts, err));
     TRY(parse_lengths(&o, "slices", PARALLEL_SLICES_MAX, out->slice_tokens, &out->slices, err));
     out->partition = (uint32_t)partition;
+    out->offload = (uint32_t)offload;
     out->schedule = (uint32_t)schedule;
     out->recompute = (uint32_t)recompute;
     out->collective = (uint32_t)collective;
@@ -310,6 +322,9 @@ void parallel_write(const struct parallel *p, struct json_out *out, const char *
     if (p->sequence) json_out_bool(out, "sequence", true);
     if (p->zero > 0) json_out_u64(out, "zero", p->zero);
     if (p->zero == ZERO_WEIGHTS) json_out_u64(out, "prefetch", p->prefetch);
+    if (p->offload != OFFLOAD_NOTHING) json_out_string(out, "offload", parallel_offload_names[p->offload]);
+    if (p->storage) json_out_bool(out, "storage", true);
+    if (p->delayed) json_out_bool(out, "delayed", true);
     if (p->partition != PARALLEL_EQUAL)
         json_out_string(out, "partition", parallel_partition_names[p->partition]);
     write_lengths(out, "cut", p->cut_lengths, p->cuts);
@@ -320,6 +335,31 @@ void parallel_write(const struct parallel *p, struct json_out *out, const char *
 
 /* --- the command line's form ---------------------------------------------------------------- */
 
+static const char *const offload_words[PARALLEL_OFFLOAD_COUNT] = {
+    [OFFLOAD_NOTHING] = "offload=nothing", [OFFLOAD_STATES] = "offload=states", [OFFLOAD_WEIGHTS] = "offload=weights"};
+
+static const char *offload_word(const struct parallel *p)
+{
+    return p->offload == OFFLOAD_NOTHING ? NULL : offload_words[p->offload];
+}
+
+/* Words that are there or not. */
+static bool take_flag(const char *word, struct parallel *out)
+{
+    const struct {
+        const char *name;
+        bool *value;
+    } flags[] = {{"sp", &out->sequence}, {"storage", &out->storage}, {"delayed", &out->delayed}};
+    for (size_t i = 0; i < ARRAY_COUNT(flags); i++)
+        if (strcmp(word, flags[i].name) == 0) return *flags[i].value = true;
+    for (uint32_t i = 0; i < PARALLEL_OFFLOAD_COUNT; i++)
+        if (strcmp(word, offload_words[i]) == 0) {
+            out->offload = i;
+            return true;
+        }
+    return false;
+}
+
 const char *parallel_text(const struct parallel *p, char text[PARALLEL_TEXT_BYTES])
 {
     const struct {
@@ -328,13 +368,17 @@ const char *parallel_text(const struct parallel *p, char text[PARALLEL_TEXT_BYTE
     } words[] = {{"tp=", p->tensor, 1}, {"pp=", p->pipeline, 1}, {"dp=", p->data, 1},
                  {"v=", p->chunks, 1},  {"zero=", p->zero, ZERO_NOTHING},
                  {"prefetch=", p->zero == ZERO_WEIGHTS ? p->prefetch : 1, 1}};
+    const char *const flags[] = {p->sequence ? "sp" : NULL, offload_word(p), p->storage ? "storage" : NULL,
+                                 p->delayed ? "delayed" : NULL};
     size_t used = 0;
     text[0] = '\0';
     for (size_t i = 0; i < ARRAY_COUNT(words); i++)
         if (words[i].value != words[i].usual)
             used += (size_t)snprintf(text + used, PARALLEL_TEXT_BYTES - used, "%s%s%" PRIu32, used > 0 ? "," : "",
                                      words[i].name, words[i].value);
-    if (p->sequence) used += (size_t)snprintf(text + used, PARALLEL_TEXT_BYTES - used, "%ssp", used > 0 ? "," : "");
+    for (size_t i = 0; i < ARRAY_COUNT(flags); i++)
+        if (flags[i])
+            used += (size_t)snprintf(text + used, PARALLEL_TEXT_BYTES - used, "%s%s", used > 0 ? "," : "", flags[i]);
     if (used == 0) snprintf(text, PARALLEL_TEXT_BYTES, "one device");
     return text;
 }
@@ -358,10 +402,7 @@ static enum status parse_word(const char *begin, size_t length, struct parallel 
                          (int)length, begin);
     memcpy(word, begin, length);
     word[length] = '\0';
-    if (strcmp(word, "sp") == 0) {
-        out->sequence = true;
-        return STATUS_OK;
-    }
+    if (take_flag(word, out)) return STATUS_OK;
     char *equals = strchr(word, '='), *end;
     if (equals) *equals = '\0';
     for (size_t i = 0; i < ARRAY_COUNT(of); i++) {
@@ -375,7 +416,8 @@ static enum status parse_word(const char *begin, size_t length, struct parallel 
         return STATUS_OK;
     }
     return error_set(err, STATUS_BAD_INPUT,
-                     "'%.*s' is not understood (expected tp=, pp=, dp=, v=, zero=, prefetch= or sp)",
+                     "'%.*s' is not understood (expected tp=, pp=, dp=, v=, zero=, prefetch=, sp, offload=states, "
+                     "offload=weights, storage or delayed)",
                      (int)length, begin);
 }
 

@@ -3,7 +3,8 @@
  *
  *     "parallel": {"tensor": 8, "pipeline": 8, "data": 4, "chunks": 2, "schedule": "interleaved",
  *                  "recompute": "selective", "collective": "ring", "sequence": true, "zero": 1,
- *                  "prefetch": 1, "first_device": 0, "cut": [3, 2, 3], "slices": [512, 512]}
+ *                  "prefetch": 1, "first_device": 0, "cut": [3, 2, 3], "slices": [512, 512],
+ *                  "offload": "states", "storage": false, "delayed": false}
  *     --parallel tp=8,pp=8,dp=4,v=2,sp,zero=1 --schedule interleaved --recompute selective
  *
  * A job with it runs on tensor * data * pipeline devices at once, from `first_device` on:
@@ -28,6 +29,11 @@
  *   2  gradients too: each run's are reduced to shares behind its backward pass of every microbatch
  *   3  weights too (FSDP): they are gathered in front of every pass over a run that multiplies by them, while
  *      the `prefetch` passes before it compute, and forgotten behind it
+ *
+ * Offloading (models/parallel_offload.h). What ranks have shares of need not be on them at all: with `offload`
+ * the optimizer's states, and the step, are the host's ("states", ZeRO-Offload), or the weights too ("weights",
+ * ZeRO-Infinity), in host memory or with `storage` on disk. With `delayed` the host updates beside the passes over
+ * the next minibatch: W(t+1) = W(t) - v grad f(W(t-1)), one update behind on all stages.
  *
  * Slices (terapipe). A causal network's tokens need those in front of them only, so a microbatch goes through the
  * stages in slices, one behind the other, forward from its beginning and backward from its end. Later slices attend to
@@ -111,6 +117,15 @@ extern const char *const parallel_partition_names[PARALLEL_PARTITION_COUNT];
 /* What data-parallel ranks split; each with what is above it. */
 enum zero_level { ZERO_NOTHING, ZERO_STATES, ZERO_GRADIENTS, ZERO_WEIGHTS };
 
+/* What of a rank's shares is not on its device; each with what is above it. */
+enum parallel_offload {
+    OFFLOAD_NOTHING,
+    OFFLOAD_STATES,  /* the optimizer's states, which the host updates; gradients go there */
+    OFFLOAD_WEIGHTS, /* weights too: they come for every pass */
+    PARALLEL_OFFLOAD_COUNT
+};
+extern const char *const parallel_offload_names[PARALLEL_OFFLOAD_COUNT]; /* "nothing", "states", "weights" */
+
 /* By which algorithm collectives go that have it: the fastest, or one of models/collective.h. */
 enum parallel_algorithm {
     PARALLEL_FASTEST,
@@ -135,6 +150,9 @@ struct parallel {
     uint32_t partition;              /* enum parallel_partition */
     uint32_t cuts;                   /* runs whose lengths are given: all, or 0: as `partition` says */
     uint32_t cut_lengths[PARALLEL_CUTS_MAX]; /* blocks (layers of a profile) of each run */
+    uint32_t offload;                /* enum parallel_offload */
+    bool storage;                    /* what is offloaded lives on storage, gradients on the host */
+    bool delayed;                    /* the host updates while the next minibatch computes */
     uint32_t slice_begin, slice_length; /* in jobs of parallel_slice(): which tokens; length 0: all */
 };
 
@@ -147,6 +165,12 @@ static inline bool parallel_is_set(const struct parallel *parallel)
 static inline bool parallel_splits(const struct parallel *parallel, enum zero_level level)
 {
     return parallel->data > 1 && parallel->zero >= level;
+}
+
+/* Do passes multiply by weights that were fetched for them? */
+static inline bool parallel_fetches_weights(const struct parallel *parallel)
+{
+    return parallel_splits(parallel, ZERO_WEIGHTS) || parallel->offload == OFFLOAD_WEIGHTS;
 }
 
 /* COLLECTIVE_ALGORITHM_COUNT: none is forced. */
@@ -206,11 +230,11 @@ uint64_t parallel_slice_share(const struct parallel *parallel, uint64_t whole);
 /*
  * How many updates the weights of both passes over a run lack: minibatch b is computed with the version that
  * max(b - staleness, 0) updates have made, so staleness + 1 versions are there at once. Asynchronous schedules
- * alone are stale: pipedream by the stages behind the run's, 2bw by 1.
+ * are stale: pipedream by the stages behind the run's, 2bw by 1. So are delayed updates, by 1.
  */
 static inline uint32_t parallel_staleness(const struct parallel *parallel, uint32_t run)
 {
-    if (parallel->schedule == PIPELINE_2BW) return 1;
+    if (parallel->schedule == PIPELINE_2BW || parallel->delayed) return 1;
     return parallel->schedule == PIPELINE_PIPEDREAM ? parallel->pipeline - 1 - run : 0;
 }
 
@@ -226,7 +250,7 @@ static inline uint32_t parallel_depth(const struct parallel *parallel)
  * zb-h1 and zb-h2 always, zb-v two, interleaved at least two, and microbatches of a replica that `pipeline`
  * divides; pipedream one microbatch of a replica, 2bw at least as many as stages, and both whole weights and
  * states on every rank (`zero` 0), terapipe a network whose tokens see those in front of them alone, slices that add
- * up to the sequence and no sequence parallelism; there are layers for every run; `data` divides the microbatches; `tensor` divides heads, widths
+ * up to the sequence and no sequence parallelism; what is offloaded is split (models/parallel_offload.h); there are layers for every run; `data` divides the microbatches; `tensor` divides heads, widths
  * and, with `sequence`, tokens; networks known by a profile alone are not cut by tensors; nothing else is
  * asked for that plans do not have: clipping, evaluations. `zero` goes with all other schedules.
  * Errors: STATUS_BAD_INPUT, in words, without a place.
@@ -244,12 +268,12 @@ MUST_CHECK enum status parallel_parse(const struct json_input *in, const json_t 
                                       struct parallel *out, struct error *err);
 void parallel_write(const struct parallel *parallel, struct json_out *out, const char *key);
 
-/* "tp=8,pp=8,dp=4,v=2,sp,zero=3,prefetch=2": what it does not name keeps what *out has, degrees of a job that
+/* "tp=8,pp=8,dp=4,v=2,sp,zero=3,prefetch=2,offload=weights,storage": what it does not name keeps what *out has, degrees of a job that
  * was not spread are 1. Errors: STATUS_BAD_INPUT. */
 MUST_CHECK enum status parallel_parse_text(const char *text, struct parallel *out, struct error *err);
 
 /* The same in that form, what is 1 left out: "tp=8,pp=8,dp=4,v=2,sp,zero=1"; "one device". */
-enum { PARALLEL_TEXT_BYTES = 96 };
+enum { PARALLEL_TEXT_BYTES = 128 };
 const char *parallel_text(const struct parallel *parallel, char text[PARALLEL_TEXT_BYTES]);
 
 #endif

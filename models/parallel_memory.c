@@ -10,6 +10,7 @@
 #include <assert.h>
 
 #include "base/extreme.h"
+#include "models/parallel_offload.h"
 
 /* --- runs ------------------------------------------------------------------------------------- */
 
@@ -102,8 +103,11 @@ uint64_t parallel_updated_parameters(const struct job *job, struct parallel_laye
 
 struct rank_state parallel_state(const struct job *job, struct parallel_layers layers)
 {
-    return parallel_zero_state(parallel_parameters(job, layers), parallel_parameter_bytes(job),
-                               job->parallel.data, job->parallel.zero);
+    struct rank_state state = parallel_zero_state(parallel_parameters(job, layers), parallel_parameter_bytes(job),
+                                                  job->parallel.data, job->parallel.zero);
+    if (parallel_offloads(&job->parallel)) state.state_bytes = state.gradient_bytes = 0;
+    if (job->parallel.offload == OFFLOAD_WEIGHTS) state.weight_bytes = 0;
+    return state;
 }
 
 struct rank_state parallel_whole_state(const struct job *job, struct parallel_layers layers)

@@ -53,7 +53,7 @@ struct rank_state parallel_zero_state(uint64_t parameters, struct parameter_byte
 /* Parameters whose states a device has, and which it therefore updates. */
 uint64_t parallel_updated_parameters(const struct job *job, struct parallel_layers layers);
 
-/* The same for layers of a job, with its `zero`; and of all its data-parallel ranks together, whose weights are
+/* The same for layers of a job, with its `zero`, less what is offloaded (models/parallel_offload.h); and of all its data-parallel ranks together, whose weights are
  * gathered and whose gradients are reduced. */
 struct rank_state parallel_state(const struct job *job, struct parallel_layers layers);
 struct rank_state parallel_whole_state(const struct job *job, struct parallel_layers layers);

@@ -101,6 +101,7 @@ static void add_update(struct work_list *list, const struct job *job, struct par
                              .m = parallel_updated_parameters(job, layers),
                              .n = job->precision == PRECISION_BF16};
     if (pass == PARALLEL_NORM) item.kernel = KERNEL_SQUARES, item.n = 0;
+    if (pass == PARALLEL_SUM) item.kernel = KERNEL_RESIDUAL, item.n = 1;
     if (item.m > 0 && job->network.family != NETWORK_PROFILE) work_list_add(list, &item, 1);
 }
 
@@ -110,7 +111,7 @@ uint32_t parallel_work(const struct job *job, struct parallel_layers layers, enu
     assert(parallel_is_set(&job->parallel) && pass < PARALLEL_PASS_COUNT && layers.count > 0);
     assert(layers.first <= job->network.layer_count - layers.count);
     struct work_list list = {.items = out, .capacity = PARALLEL_WORK_MAX};
-    if (pass == PARALLEL_UPDATE || pass == PARALLEL_NORM)
+    if (pass == PARALLEL_UPDATE || pass == PARALLEL_SUM || pass == PARALLEL_NORM)
         add_update(&list, job, layers, pass);
     else
         add_layers(&list, job, layers, pass);
@@ -231,7 +232,7 @@ uint32_t parallel_collectives(const struct job *job, struct parallel_layers laye
                             .row_bytes = rows * network->width * precision_bytes(job->precision),
                             .statistic_bytes = rows * precision_bytes(PRECISION_FP32),
                             .sequence = job->parallel.sequence};
-    if (pass == PARALLEL_NORM) return 0;
+    if (pass == PARALLEL_NORM || pass == PARALLEL_SUM) return 0;
     if (pass == PARALLEL_UPDATE) {
         update_exchange(&list, job, layers);
         return list.count;

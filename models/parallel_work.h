@@ -20,6 +20,7 @@ enum parallel_pass {
     PARALLEL_INPUT,    /* what is computed again, then the gradient that the run in front waits for */
     PARALLEL_WEIGHT,   /* the gradients of weights, added to those of earlier microbatches */
     PARALLEL_UPDATE,   /* once a minibatch: what the device updates of the parameters */
+    PARALLEL_SUM,      /* a microbatch's share of the gradient added to a sum (models/parallel_offload.h) */
     PARALLEL_NORM,     /* once a minibatch of a job that clips: the squares of their gradients (adding up
                           the devices' sums is not in here) */
     PARALLEL_PASS_COUNT

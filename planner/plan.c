@@ -45,6 +45,7 @@ const char *const plan_pass_names[PLAN_PASS_COUNT] = {
     [PLAN_BACKWARD_INPUT] = "backward-input",
     [PLAN_BACKWARD_WEIGHT] = "backward-weight",
     [PLAN_GATHER] = "gather",   [PLAN_REDUCE] = "reduce",
+    [PLAN_REFRESH] = "refresh",
 };
 
 const char *const plan_axis_names[AXIS_COUNT] = {[AXIS_TENSOR] = "tensor", [AXIS_DATA] = "data"};
@@ -153,15 +154,40 @@ static uint64_t slots_end(const struct plan *plan, const struct plan_instance *i
     return end;
 }
 
+/* Ranks of gangs have an arena each, all others one together: behind those of the devices in ends[]. */
+static uint64_t staged_ends(const struct plan *plan, uint64_t *ends)
+{
+    uint32_t devices = plan->hardware.device_count;
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < plan->instance_count; i++) {
+        const struct plan_instance *instance = &plan->instances[i];
+        uint64_t own = slots_end(plan, instance, true);
+        bool gang = instance->gang != PLAN_NONE;
+        uint32_t first = gang ? plan->gangs[instance->gang].first : 0;
+        for (uint32_t p = 0; own > 0 && p < (gang ? plan_gang_size(&plan->gangs[instance->gang]) : 1); p++) {
+            uint64_t *end = &ends[gang ? plan->gang_devices[first + p] : devices];
+            if (own > *end) *end = own;
+        }
+    }
+    for (uint32_t d = 0; d <= devices; d++)
+        if (!size_add(total, ends[d], &total)) return UINT64_MAX;
+    return total;
+}
+
 uint64_t plan_staged_bytes(const struct plan *plan)
 {
-    uint64_t end = 0;
     if (!has_staged(plan)) return 0;
-    for (uint32_t i = 0; i < plan->instance_count; i++) {
-        uint64_t own = slots_end(plan, &plan->instances[i], true);
-        if (own > end) end = own;
-    }
-    return end;
+    uint64_t *ends = alloc_zeroed((size_t)plan->hardware.device_count + 1, sizeof *ends);
+    uint64_t bytes = ends ? staged_ends(plan, ends) : UINT64_MAX;
+    free(ends);
+    return bytes;
+}
+
+/* The buffer once for each of its ranks. */
+static bool add_ranks(const struct plan *plan, const struct plan_buffer *buffer, uint64_t *total)
+{
+    uint64_t all;
+    return size_mul(buffer->bytes, plan_buffer_ranks(plan, buffer), &all) && size_add(*total, all, total);
 }
 
 uint64_t plan_host_bytes(const struct plan *plan)
@@ -171,7 +197,7 @@ uint64_t plan_host_bytes(const struct plan *plan)
         const struct plan_buffer *buffer = &plan->buffers[b];
         if (buffer->on_device || buffer->kind == BUFFER_STORED || buffer->kind == BUFFER_STAGED)
             continue;
-        if (!size_add(total, buffer->bytes, &total)) return UINT64_MAX;
+        if (!add_ranks(plan, buffer, &total)) return UINT64_MAX;
     }
     return total;
 }
@@ -180,9 +206,7 @@ uint64_t plan_stored_bytes(const struct plan *plan)
 {
     uint64_t total = 0;
     for (uint32_t b = 0; b < plan->buffer_count; b++)
-        if (plan->buffers[b].kind == BUFFER_STORED &&
-            !size_add(total, plan->buffers[b].bytes, &total))
-            return UINT64_MAX;
+        if (plan->buffers[b].kind == BUFFER_STORED && !add_ranks(plan, &plan->buffers[b], &total)) return UINT64_MAX;
     return total;
 }
 

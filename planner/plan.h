@@ -34,6 +34,8 @@
  * that starts together. A lease begins when those in front of it have ended that have one of its devices,
  * and the one that it follows, if it does; until it ends no other job has a place or an operation there. A
  * training run that stops and goes on elsewhere is several jobs, each in a lease that follows the one before.
+ * Host memory of a job that is spread is its ranks': a host buffer of such a job exists once for each place of the
+ * gang, and so does what it has on storage. The host's processor and storage serve them in their turn.
  *
  * A state on storage is STORED, once for the whole run, and used through STAGED buffers: these are in
  * host memory and have lives and slots like those of a device, in an arena of their own behind the
@@ -168,9 +170,10 @@ enum plan_pass {
     PLAN_STORE,    /* state back to the host; likewise the end of its life */
     PLAN_BACKWARD_INPUT,  /* spread jobs: of a backward pass the gradient of the input ... */
     PLAN_BACKWARD_WEIGHT, /* ... and those of the weights */
-    PLAN_GATHER,          /* spread jobs, units of one collective: of weights, from the shares of
-                             data-parallel ranks ... */
-    PLAN_REDUCE,          /* ... and of their gradients */
+    PLAN_GATHER,          /* spread jobs, units of a collective: of weights, from the shares of
+                             data-parallel ranks (from the host, where they are offloaded) ... */
+    PLAN_REDUCE,          /* ... and of their gradients (and down to the host, where states are) */
+    PLAN_REFRESH,         /* spread jobs: weights that the host has updated, on the device */
     PLAN_PASS_COUNT
 };
 extern const char *const plan_pass_names[PLAN_PASS_COUNT];
@@ -453,6 +456,15 @@ static inline bool plan_stream_copies(uint32_t kind)
            kind == STREAM_WRITE;
 }
 
+/* How many there are of a buffer that is not on a device: one, of a job that is spread one for each place of its
+ * gangs. Of a plan that may have not been checked. */
+static inline uint32_t plan_buffer_ranks(const struct plan *plan, const struct plan_buffer *buffer)
+{
+    if (buffer->on_device || buffer->job >= plan->jobs.count) return 1;
+    const struct parallel *p = &plan->jobs.jobs[buffer->job].parallel;
+    return parallel_is_set(p) ? p->tensor * p->data : 1;
+}
+
 /* Does a buffer come to life and end? */
 static inline bool plan_buffer_lives(const struct plan_buffer *buffer)
 {
@@ -486,8 +498,8 @@ static inline uint32_t plan_rank_device(const struct plan *plan, uint32_t job, u
 /* Operations over all repetitions, those of a gang's instances for each of its devices. */
 uint64_t plan_operations(const struct plan *plan);
 
-/* Bytes of all host buffers, with those of staged ones, which are plan_staged_bytes(); the end of the
- * highest slot used on `device`; bytes on storage. */
+/* Bytes of all host buffers, of each rank, with those of staged ones, which are plan_staged_bytes(); the end of the
+ * highest slot used on `device`; bytes on storage. UINT64_MAX: more than that, or no memory to count. */
 uint64_t plan_host_bytes(const struct plan *plan);
 uint64_t plan_staged_bytes(const struct plan *plan);
 uint64_t plan_device_bytes(const struct plan *plan, uint32_t device);

@@ -93,7 +93,7 @@ const char *check_thing_text(const struct checker *c, uint32_t thing, uint64_t v
     static const char *const shard_names[SHARD_THINGS] = {
         "state",       "boundary", "unfinished boundary",          "boundary gradient",
         "activations", "gradient", "unfinished boundary gradient", "reduced gradient",
-        "updated shares", "weights"};
+        "updated shares", "weights", "sum of gradients"};
     static const char *const job_names[JOB_THINGS] = {"batch", "loss", "table gradient", "norms"};
     const struct plan *plan = c->plan;
     uint32_t shard = thing / SHARD_THINGS;
@@ -277,7 +277,7 @@ static enum status check_buffer(struct checker *c, uint32_t index)
         return check_fail(c, RULE_FORM, "%s is no buffer of %s", text,
                           b->on_device ? "a device" : "the host");
     bool of_shard = buffer_rules[b->kind].of_shard &&
-                    (b->on_device || !buffer_rules[b->kind].host_of_job);
+                    (b->on_device || !buffer_rules[b->kind].host_of_job || check_is_spread(c, b->job));
     if (!of_shard && b->shard != PLAN_NONE)
         return check_fail(c, RULE_FORM, "%s belongs to a shard (expected to the job)", text);
     if (of_shard &&
@@ -286,11 +286,11 @@ static enum status check_buffer(struct checker *c, uint32_t index)
                           job->shard_count);
     if ((b->kind == BUFFER_STATE && !b->on_device) || b->kind == BUFFER_STORED) {
         const struct shard_facts *f = &c->shards[job->first_shard + b->shard];
-        if (b->bytes != f->state.bytes)
+        uint64_t expected = check_is_spread(c, b->job) ? check_offloaded_bytes(c, b->job, b->shard) : f->state.bytes;
+        if (b->bytes != expected)
             return check_fail(c, RULE_MEMORY,
                               "%s on %s has %" PRIu64 " bytes (expected %" PRIu64 ")", text,
-                              b->kind == BUFFER_STORED ? "storage" : "the host", b->bytes,
-                              f->state.bytes);
+                              b->kind == BUFFER_STORED ? "storage" : "the host", b->bytes, expected);
     }
     return STATUS_OK;
 }

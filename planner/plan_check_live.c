@@ -15,10 +15,12 @@
 /* --- places and ranges ---------------------------------------------------------------------- */
 
 /* Where the accessed buffer would live: on the instance's device, where a copy between devices starts
- * on its peer, or behind all devices on the host. */
+ * on its peer, or behind all devices on the host, a rank's behind that. */
 static uint32_t place_of(const struct check_walk *r, const struct plan_access *access)
 {
-    if (!r->plan->buffers[access->buffer].on_device) return r->plan->hardware.device_count;
+    uint32_t devices = r->plan->hardware.device_count;
+    if (!r->plan->buffers[access->buffer].on_device)
+        return devices + (r->instance->gang == PLAN_NONE ? 0 : 1 + r->device);
     bool fetched = r->c->op->stream == STREAM_P2P && (access->flags & ACCESS_READ);
     return fetched ? r->peer : r->device;
 }
@@ -150,7 +152,7 @@ void check_release(struct check_walk *r, const struct plan_access *access)
 struct contents *check_contents_of(struct check_walk *r, const struct plan_access *access)
 {
     if (!plan_buffer_lives(&r->plan->buffers[access->buffer]))
-        return &r->hosts[r->index_of[access->buffer]];
+        return &r->hosts[r->index_of[access->buffer] + r->rank];
     uint32_t cell = *live_cell(r, access);
     return cell == NOT_LIVE ? NULL : &r->lives[cell - 1].contents;
 }
@@ -172,9 +174,8 @@ uint32_t check_live_on(const struct check_walk *r, uint32_t device)
 
 enum status check_nothing_lives(struct check_walk *r)
 {
-    const struct plan *plan = r->plan;
     if (r->live_now == 0) return STATUS_OK;
-    size_t cells = (plan->hardware.device_count + (size_t)1) * r->device_buffer_count, at = 0;
+    size_t cells = (size_t)r->places * r->device_buffer_count, at = 0;
     while (at < cells && r->live_at[at] == NOT_LIVE) at++;
     assert(at < cells);
     const struct live *live = &r->lives[r->live_at[at] - 1];

@@ -21,6 +21,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "models/parallel_offload.h"
 #include "models/try.h"
 #include "planner/plan_check_walk.h"
 
@@ -179,12 +180,14 @@ static enum status run_on_devices(struct check_walk *r)
     uint32_t acquire = r->acquire;
     r->device = instance->device;
     r->peer = instance->peer;
+    r->rank = 0;
     if (instance->gang == PLAN_NONE) return run_op(r);
     const uint32_t *devices = plan->gang_devices + plan->gangs[instance->gang].first;
     uint32_t places = r->one_place ? 1 : plan_gang_size(&plan->gangs[instance->gang]);
     for (uint32_t i = 0; i < places; i++) {
         r->acquire = acquire;
         r->device = devices[i];
+        r->rank = i;
         if (instance->peer != PLAN_NONE)
             r->peer = plan->gang_devices[plan->gangs[instance->peer].first + i];
         TRY(run_op(r));
@@ -237,12 +240,31 @@ static bool keeps_state(const struct plan_buffer *buffer)
            (buffer->kind == BUFFER_STATE || buffer->kind == BUFFER_STORED);
 }
 
+/* That of a job that is spread, of each rank that is followed. */
+static enum status check_final_shares(struct check_walk *r, uint32_t buffer)
+{
+    const struct plan_buffer *b = &r->plan->buffers[buffer];
+    struct extent wanted = {.end = b->bytes,
+                            .thing = check_shard_thing(r->c->jobs[b->job].first_shard + b->shard, THING_STATE),
+                            .version = r->jobs[b->job].minibatch};
+    for (uint32_t i = 0; b->bytes > 0 && i < (r->one_place ? 1 : plan_buffer_ranks(r->plan, b)); i++) {
+        const struct extent *found;
+        char text[PLAN_TEXT_BYTES];
+        if (contents_hold(&r->hosts[r->index_of[buffer] + i], &wanted, &found)) continue;
+        return check_fail(r->c, RULE_TRAINING, "at the end %s has version %" PRIu64 " of the %s (expected %" PRIu64 ")",
+                          b->kind == BUFFER_STORED ? "storage" : "the host", found ? found->version : 0,
+                          plan_buffer_text(r->plan, buffer, text), wanted.version);
+    }
+    return STATUS_OK;
+}
+
 /* That state, all parts, padding left out. */
 static enum status check_final_state(struct check_walk *r, uint32_t buffer)
 {
     const struct plan_buffer *b = &r->plan->buffers[buffer];
     uint32_t global = r->c->jobs[b->job].first_shard + b->shard;
     const struct shard_facts *f = &r->c->shards[global];
+    if (check_is_spread(r->c, b->job)) return check_final_shares(r, buffer);
     for (uint32_t part = 0; part < STATE_PARTS; part++) {
         uint64_t first = f->state.parts[part].offset_bytes;
         if (f->used_bytes[part] == 0) continue;
@@ -270,7 +292,8 @@ static enum status check_end(struct check_walk *r)
     TRY(check_nothing_lives(r));
     uint32_t states = 0, streamed = 0; /* shards whose states begin and end on the host */
     for (uint32_t j = 0; j < plan->jobs.count; j++)
-        streamed += check_is_spread(r->c, j) ? 0 : r->c->jobs[j].shard_count;
+        if (!check_is_spread(r->c, j) || parallel_offloads(&plan->jobs.jobs[j].parallel))
+            streamed += r->c->jobs[j].shard_count;
     for (uint32_t b = 0; b < plan->buffer_count; b++) {
         const struct plan_buffer *buffer = &plan->buffers[b];
         char text[PLAN_TEXT_BYTES];
@@ -290,7 +313,20 @@ static enum status check_end(struct check_walk *r)
 
 /* --- making --------------------------------------------------------------------------------- */
 
-/* At the beginning host memory and storage have all states, version 0, and nothing else. */
+/* Sums of gradients that the host of a job that offloads adds up are of nothing yet. */
+static enum status fill_sum(struct check_walk *r, uint32_t b)
+{
+    const struct plan_buffer *buffer = &r->plan->buffers[b];
+    const struct job *job = &r->plan->jobs.jobs[buffer->job];
+    uint32_t global = r->c->jobs[buffer->job].first_shard + buffer->shard;
+    struct extent extent = {.end = buffer->bytes, .thing = check_shard_thing(global, THING_GRADIENT_SUM)};
+    bool sum = buffer->kind == BUFFER_GRADIENT && check_is_spread(r->c, buffer->job) && parallel_sums_on_host(job);
+    for (uint32_t i = 0; sum && extent.end > 0 && i < plan_buffer_ranks(r->plan, buffer); i++)
+        if (!contents_put(&r->hosts[r->index_of[b] + i], &extent)) return check_no_memory(r);
+    return STATUS_OK;
+}
+
+/* At the beginning host memory and storage have all states, version 0, and nothing else but that. */
 static enum status fill_hosts(struct check_walk *r)
 {
     for (uint32_t j = 0; j < r->plan->jobs.count; j++)
@@ -302,11 +338,13 @@ static enum status fill_hosts(struct check_walk *r)
             r->jobs[buffer->job].held_out_loss = b;
         if (buffer->variant != 0) continue;
         if (buffer->kind == BUFFER_LOSS) r->jobs[buffer->job].loss = b;
+        TRY(fill_sum(r, b));
         if (!keeps_state(buffer)) continue;
         uint32_t global = r->c->jobs[buffer->job].first_shard + buffer->shard;
         struct extent extent = {.end = buffer->bytes,
                                 .thing = check_shard_thing(global, THING_STATE)};
-        if (!contents_put(&r->hosts[r->index_of[b]], &extent)) return check_no_memory(r);
+        for (uint32_t i = 0; extent.end > 0 && i < plan_buffer_ranks(r->plan, buffer); i++)
+            if (!contents_put(&r->hosts[r->index_of[b] + i], &extent)) return check_no_memory(r);
     }
     return STATUS_OK;
 }
@@ -358,11 +396,16 @@ static enum status prepare(struct check_walk *r)
     TRY(find_places(r));
     r->index_of = alloc_zeroed(plan->buffer_count, sizeof *r->index_of);
     if (!r->index_of) return check_no_memory(r);
-    for (uint32_t b = 0; b < plan->buffer_count; b++)
-        r->index_of[b] = plan_buffer_lives(&plan->buffers[b]) ? r->device_buffer_count++
-                                                              : r->host_count++;
-    size_t places = plan->hardware.device_count + (size_t)1;
-    size_t cells = places * r->device_buffer_count;
+    bool staged = false; /* by ranks of gangs */
+    for (uint32_t b = 0; b < plan->buffer_count; b++) {
+        const struct plan_buffer *buffer = &plan->buffers[b];
+        bool lives = plan_buffer_lives(buffer);
+        r->index_of[b] = lives ? r->device_buffer_count++ : r->host_count;
+        if (!lives) r->host_count += plan_buffer_ranks(plan, buffer);
+        staged |= buffer->kind == BUFFER_STAGED && check_is_spread(r->c, buffer->job);
+    }
+    r->places = plan->hardware.device_count * (staged ? 2 : 1) + 1;
+    size_t places = r->places, cells = places * r->device_buffer_count;
     r->hosts = alloc_zeroed(r->host_count, sizeof *r->hosts);
     r->live_at = alloc_zeroed(cells, sizeof *r->live_at);
     r->ranges = alloc_zeroed(places, sizeof *r->ranges);
@@ -383,8 +426,7 @@ static void run_release(struct check_walk *r)
 {
     for (uint32_t h = 0; r->hosts && h < r->host_count; h++) contents_release(&r->hosts[h]);
     for (size_t i = 0; i < r->live_count; i++) contents_release(&r->lives[i].contents);
-    for (uint32_t d = 0; r->ranges && d <= r->plan->hardware.device_count; d++)
-        free(r->ranges[d].ranges);
+    for (uint32_t p = 0; r->ranges && p < r->places; p++) free(r->ranges[p].ranges);
     free(r->index_of);
     free(r->hosts);
     free(r->live_at);

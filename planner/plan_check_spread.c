@@ -23,6 +23,8 @@
  * Whole weights are those of the state; where ranks update shares of them, after the all-gather behind that;
  * where they are split, in the PARAMETERS that a GATHER made for this pass.
  *
+ * What is offloaded is planner/plan_check_offload.c's.
+ *
  * Asynchronous schedules have the weights in PARAMETERS too, a buffer for each version that is there. The n-th
  * passes, forward and back, both claim the version of max(n / m - staleness, 0) updates, which is one and the same
  * and as stale as the schedule says; an UPDATE claims the newest and makes the next:
@@ -45,6 +47,7 @@
 
 #include "base/size.h"
 #include "models/parallel_memory.h"
+#include "models/parallel_offload.h"
 #include "models/parallel_work.h"
 #include "models/try.h"
 #include "planner/plan_checker.h"
@@ -101,7 +104,8 @@ struct view {
     struct parallel_layers layers;
     uint32_t run, runs, global;
     struct rank_state whole;  /* of all data-parallel ranks together */
-    bool gathers, scatters;   /* they have shares of weights; of gradients */
+    bool gathers, scatters;   /* passes find weights that were fetched for them; leave gradients apart from sums */
+    bool drains;              /* no sums of gradients are on the device */
     uint32_t versions;        /* of the weights at once, apart from the state; 0: they are in it */
 };
 
@@ -129,8 +133,10 @@ static struct view view_of(const struct checker *c)
                          .versions = pipeline_is_asynchronous(job->parallel.schedule)
                                          ? parallel_staleness(&job->parallel, c->unit->shard) + 1
                                          : 0,
-                         .gathers = parallel_splits(&job->parallel, ZERO_WEIGHTS) && whole.weight_bytes > 0,
-                         .scatters = parallel_splits(&job->parallel, ZERO_GRADIENTS) && whole.gradient_bytes > 0};
+                         .gathers = parallel_fetches_weights(&job->parallel) && whole.weight_bytes > 0,
+                         .scatters = (parallel_splits(&job->parallel, ZERO_GRADIENTS) ||
+                                      parallel_offloads(&job->parallel)) && whole.gradient_bytes > 0,
+                         .drains = parallel_offloads(&job->parallel)};
 }
 
 /* --- operands ------------------------------------------------------------------------------- */
@@ -139,6 +145,7 @@ static bool exists(const struct view *v, enum operand operand)
 {
     if (operand == OPERAND_INPUT || operand == OPERAND_INPUT_GRADIENT) return v->run > 0;
     if (operand == OPERAND_OUTPUT || operand == OPERAND_OUTPUT_GRADIENT) return v->run + 1 < v->runs;
+    if (operand == OPERAND_GRADIENT) return !v->drains;
     return true;
 }
 
@@ -243,7 +250,10 @@ static struct meaning meaning_of(const struct view *v, enum operand operand, boo
         return (struct meaning){check_shard_thing(own, shares ? THING_UPDATED_SHARES : THING_STATE), CLOCK_STEP};
     }
     case OPERAND_WEIGHTS:
-    case OPERAND_NEXT_WEIGHTS: return (struct meaning){check_shard_thing(own, THING_WEIGHTS), CLOCK_STEP};
+    case OPERAND_NEXT_WEIGHTS: {
+        bool copied = p->offload == OFFLOAD_WEIGHTS && p->data == 1; /* from the host, and nothing gathered */
+        return (struct meaning){check_shard_thing(own, copied ? THING_STATE : THING_WEIGHTS), CLOCK_STEP};
+    }
     case OPERAND_GRADIENT: {
         bool reduced = v->scatters || (update && found && p->data > 1);
         return (struct meaning){
@@ -303,7 +313,7 @@ static enum status check_work(struct checker *c, const struct view *v)
     static const int passes[PLAN_PASS_COUNT] = {
         [PLAN_FORWARD] = PARALLEL_FORWARD + 1,        [PLAN_BACKWARD] = PARALLEL_BACKWARD + 1,
         [PLAN_BACKWARD_INPUT] = PARALLEL_INPUT + 1,   [PLAN_BACKWARD_WEIGHT] = PARALLEL_WEIGHT + 1,
-        [PLAN_UPDATE] = PARALLEL_UPDATE + 1,
+        [PLAN_UPDATE] = PARALLEL_UPDATE + 1,          [PLAN_REDUCE] = PARALLEL_SUM + 1,
     };
     const struct plan *plan = c->plan;
     struct work_item wanted[PARALLEL_WORK_MAX];
@@ -539,8 +549,10 @@ enum status check_spread_unit(struct checker *c)
 {
     struct wanted_collectives tensor = {0}, data = {0};
     struct view v = view_of(c);
-    bool shares = parallel_splits(&v.job->parallel, ZERO_STATES);
-    uint32_t computes = 0, expected = v.unit->pass == PLAN_GATHER || v.unit->pass == PLAN_REDUCE ? 0 : 1;
+    bool shares = parallel_splits(&v.job->parallel, ZERO_STATES), offloads = parallel_offloads(&v.job->parallel);
+    bool moves = v.unit->pass == PLAN_GATHER || v.unit->pass == PLAN_REDUCE || v.unit->pass == PLAN_REFRESH;
+    bool sums = v.unit->pass == PLAN_REDUCE && parallel_sums_on_host(v.job);
+    uint32_t computes = 0, expected = moves && !sums ? 0 : 1;
     for (uint32_t o = 0; o < v.unit->op_count; o++)
         computes += c->plan->ops[v.unit->first_op + o].kind == OP_COMPUTE;
     if (computes != expected && !(computes == 3 && v.unit->pass == PLAN_BACKWARD))
@@ -553,13 +565,18 @@ enum status check_spread_unit(struct checker *c)
         break;
     case PLAN_BACKWARD_INPUT: want_pass(&v, PARALLEL_INPUT, &tensor); break;
     case PLAN_BACKWARD_WEIGHT: want_pass(&v, PARALLEL_WEIGHT, &tensor); break;
-    case PLAN_GATHER: want(&data, COLLECTIVE_ALL_GATHER, v.gathers, v.whole.weight_bytes); break;
+    case PLAN_GATHER: want(&data, COLLECTIVE_ALL_GATHER, v.gathers && shares, v.whole.weight_bytes); break;
     case PLAN_REDUCE:
         want(&data, shares ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE, v.job->parallel.data > 1,
              v.whole.gradient_bytes);
         break;
     case PLAN_UPDATE:
         want_pass(&v, PARALLEL_UPDATE, &tensor);
+        want(&data, COLLECTIVE_ALL_GATHER, shares && !v.gathers && !offloads, v.whole.weight_bytes);
+        break;
+    case PLAN_REFRESH:
+        if (v.job->parallel.offload != OFFLOAD_STATES)
+            return check_fail(c, RULE_FORM, "weights that stay are refreshed where states are offloaded alone");
         want(&data, COLLECTIVE_ALL_GATHER, shares && !v.gathers, v.whole.weight_bytes);
         break;
     case PLAN_LOAD:
@@ -574,5 +591,9 @@ enum status check_spread_op(struct checker *c)
 {
     struct view v = view_of(c);
     if (v.op->pass >= PLAN_PASS_COUNT) return check_fail(c, RULE_FORM, "pass %u", v.op->pass);
+    if (check_is_offload_op(c)) {
+        TRY(check_offload_op(c));
+        return v.op->kind == OP_COMPUTE ? check_work(c, &v) : STATUS_OK;
+    }
     return v.op->kind == OP_COLLECTIVE ? check_collective(c, &v) : check_compute(c, &v);
 }

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "models/parallel_memory.h"
+#include "models/parallel_offload.h"
 #include "planner/plan_checker.h"
 
 /* --- where units run ------------------------------------------------------------------------ */
@@ -60,8 +61,9 @@ uint64_t check_spread_version(const struct job *job, uint32_t run, const struct 
     uint64_t n = pass == PLAN_FORWARD           ? progress->forward
                  : pass == PLAN_BACKWARD_WEIGHT ? progress->weight
                                                 : progress->backward;
-    bool resident = pass == PLAN_LOAD || pass == PLAN_STORE || pass == PLAN_UPDATE || pass == PLAN_GATHER;
-    bool microbatches = parallel_splits(&job->parallel, ZERO_GRADIENTS); /* are reduced one by one */
+    bool resident = pass == PLAN_LOAD || pass == PLAN_STORE || pass == PLAN_UPDATE || pass == PLAN_GATHER ||
+                    pass == PLAN_REFRESH;
+    bool microbatches = parallel_splits(&job->parallel, ZERO_GRADIENTS) || parallel_offloads(&job->parallel);
     switch (claim->clock) {
     case CLOCK_STEP:
         if (resident) return progress->updates + claim->version_delta;
@@ -72,6 +74,7 @@ uint64_t check_spread_version(const struct job *job, uint32_t run, const struct 
         return (resident ? progress->updates * m : n) + claim->version_delta;
     default:
         if (pass == PLAN_REDUCE) n = progress->reduced;
+        if (pass == PLAN_UPDATE) n = progress->updates * m;
         return n - n % slices + parallel_slice_of_pass(&job->parallel, n, pass != PLAN_FORWARD);
     }
 }
@@ -98,7 +101,7 @@ enum status check_spread_done(struct checker *c, const struct job *job, uint32_t
 {
     uint64_t wanted = job->minibatches * (job->microbatches / job->parallel.data) * parallel_slices(&job->parallel);
     struct rank_state whole = parallel_whole_state(job, parallel_layers(job, run));
-    bool gathers = parallel_splits(&job->parallel, ZERO_WEIGHTS) && whole.weight_bytes > 0;
+    bool gathers = parallel_fetches_weights(&job->parallel) && whole.weight_bytes > 0;
     if (progress->forward != wanted || progress->backward != wanted || progress->weight != wanted ||
         progress->updates != job->minibatches)
         return check_fail(c, RULE_TRAINING,

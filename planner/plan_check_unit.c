@@ -277,7 +277,7 @@ static enum status check_op(struct checker *c)
     }
     if (spread && op->after_count > 0)
         return check_fail(c, RULE_WAITING, "an ordering in a job that is spread");
-    if (spread && op->kind == OP_COPY && op->stream != STREAM_P2P)
+    if (spread && op->kind == OP_COPY && op->stream != STREAM_P2P && !check_offload_copies(c))
         return check_fail(c, RULE_FORM, "a copy on the %s stream", plan_stream_names[op->stream]);
     if (op->kind == OP_COPY) return check_copy(c);
     return spread ? check_spread_op(c) : check_compute(c);

@@ -40,11 +40,13 @@ enum { LOADED = 1, STORED = 2, FOUND = 4 };
 struct check_walk {
     struct checker *c;
     const struct plan *plan;
-    uint32_t *index_of;       /* per buffer: among those that stay, or those that live and end */
+    uint32_t *index_of;       /* per buffer: among those that stay (its first rank's), or those that live and end */
     uint32_t host_count, device_buffer_count;
     struct contents *hosts;
     uint32_t *live_at;        /* [place][such buffer]: index into lives + 1, or NOT_LIVE; the places
-                                 are the devices and the host's arena of staged buffers */
+                                 are the devices, the host's arena of staged buffers, and where ranks of
+                                 gangs have some the arena of each device's */
+    uint32_t places;
     struct live *lives;
     size_t live_count, live_capacity;
     uint32_t live_free;       /* PLAN_NONE: none */
@@ -61,7 +63,8 @@ struct check_walk {
     struct plan_gang_peers *peers; /* then per gang: whose direct links were looked at */
     uint32_t *holders;        /* per device: the lease that has it, or PLAN_NONE; NULL without leases */
     uint8_t *lease_states;    /* per lease: LEASE_* */
-    uint32_t device, peer;    /* of the operation at hand */
+    uint32_t device, peer;    /* of the operation at hand ... */
+    uint32_t rank;            /* ... and the device's place in the gang */
     uint32_t segment;
     uint32_t acquire;         /* next entry of the instance's layout */
 };

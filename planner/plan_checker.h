@@ -58,6 +58,7 @@ enum shard_thing {
     THING_REDUCED_GRADIENT, /* of parameters, over all data-parallel ranks; likewise */
     THING_UPDATED_SHARES,   /* a state of which each rank has updated a share of the weights; likewise */
     THING_WEIGHTS,          /* gathered from the shares of all ranks; likewise */
+    THING_GRADIENT_SUM,     /* that the host has added up; likewise */
     SHARD_THINGS
 };
 
@@ -154,6 +155,14 @@ MUST_CHECK enum status check_spread_op(struct checker *c);
 MUST_CHECK enum status check_spread_unit(struct checker *c);
 MUST_CHECK enum status check_spread_place(struct checker *c, const struct plan_instance *instance,
                                           uint32_t index);
+
+/* Of jobs that offload (planner/plan_check_offload.c): bytes of a rank's weights and states on the host or on
+ * storage; may units like this one copy between devices, host and storage; is the operation one that offloaded
+ * shares change, and if so is it right? */
+uint64_t check_offloaded_bytes(const struct checker *c, uint32_t job, uint32_t shard);
+bool check_offload_copies(const struct checker *c);
+bool check_is_offload_op(const struct checker *c);
+MUST_CHECK enum status check_offload_op(struct checker *c);
 
 /* The version that a claim of the unit's operation means now; were all passes of the run done at the end? */
 uint64_t check_spread_version(const struct job *job, uint32_t run, const struct spread_progress *progress,

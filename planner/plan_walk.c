@@ -32,6 +32,7 @@
  * Host buffers are read by copies to any device; their readers are a short list, two of them in the
  * record and the rest in chained pool nodes. Stored states are followed like them. So are staged
  * buffers while they live; their vacated ranges are a list of their own, behind the devices'.
+ * Each rank of a gang has its own record of such a buffer, and its own list: one more for each device, behind that one.
  *
  * The devices of a gang follow each other in each operation. Which of them do it, and in which order, is a
  * list for each gang and set of axes, made once; where one device stands for others it is shorter.
@@ -119,7 +120,8 @@ struct plan_walk {
     const uint32_t *stands_for; /* NULL: each for itself */
     struct members *members;    /* [gang][set of axes] */
     struct lease_ends *leases;  /* NULL where there are none */
-    uint32_t device, peer;      /* of the current operation */
+    uint32_t device, peer;      /* of the current operation ... */
+    uint32_t rank, staged_row;  /* ... its place in its gang, and the list of its staged buffers */
     uint32_t acquired;          /* buffers, by it or the last one */
     struct cursor at;
     bool failed;
@@ -132,7 +134,8 @@ struct plan_walk {
     uint32_t *live_at;     /* [device][device buffer]: record + 1; 0: not live */
     struct live *lives;
     uint32_t live_count, live_capacity, live_free; /* free list through next_free */
-    struct vacated_list *vacated; /* per device, then that of staged buffers */
+    struct vacated_list *vacated; /* per device, then that of staged buffers, then those of gangs' ranks */
+    uint32_t arenas;              /* how many that are */
     uint32_t *hints;              /* [the same][slot]: where it begins in `vacated`, or did */
     struct host_reader *readers;  /* pool */
     uint32_t reader_count, reader_capacity, reader_free;
@@ -297,7 +300,7 @@ static void use_staged_buffer(struct plan_walk *w, struct plan_place_use *use,
     if (use->flags & ACCESS_ACQUIRE) {
         host->slot = layout[w->at.acquire + w->acquired++];
         const struct plan_slot *slot = &w->plan->slots[host->slot];
-        uint32_t row = w->plan->hardware.device_count;
+        uint32_t row = w->staged_row;
         const struct vacated_list *list = &w->vacated[row];
         uint64_t end = slot->offset_bytes + slot->bytes;
         uint32_t i = vacated_find(list, slot->offset_bytes, vacated_hint(w, row, slot));
@@ -313,7 +316,7 @@ static void use_staged_buffer(struct plan_walk *w, struct plan_place_use *use,
 static void release_staged_buffer(struct plan_walk *w, struct host_buffer *host)
 {
     const struct plan_slot *slot = &w->plan->slots[host->slot];
-    uint32_t row = w->plan->hardware.device_count;
+    uint32_t row = w->staged_row;
     struct vacated range = {.first = slot->offset_bytes, .end = slot->offset_bytes + slot->bytes};
     range.users[RELEASED_BY] = w->at.number + 1;
     range.users[RELEASED_ON] = w->stream;
@@ -533,14 +536,14 @@ struct plan_walk_member plan_walk_member(const struct plan_walk *walk, const str
                                          const struct plan_op *op, uint32_t at)
 {
     const struct plan *plan = walk->plan;
-    uint32_t device = instance->device, peer = instance->peer;
+    uint32_t device = instance->device, peer = instance->peer, place = 0;
     if (instance->gang != PLAN_NONE) {
-        uint32_t place = members_of(walk, instance, op)->of[at].place;
+        place = members_of(walk, instance, op)->of[at].place;
         device = plan->gang_devices[plan->gangs[instance->gang].first + place];
         if (peer != PLAN_NONE) peer = plan->gang_devices[plan->gangs[peer].first + place];
     }
     return (struct plan_walk_member){device_for(walk, device),
-                                     peer == PLAN_NONE ? PLAN_NONE : device_for(walk, peer)};
+                                     peer == PLAN_NONE ? PLAN_NONE : device_for(walk, peer), place};
 }
 
 /* To the next operation that some device does, over all others. False at the end of the plan. */
@@ -603,13 +606,13 @@ static void use_buffers(struct plan_walk *w, const struct plan_op *op,
             if (w->failed) return;
         } else if (place & STAGED) {
             use->place = 0;
-            use_staged_buffer(w, use, &w->hosts[place & ~STAGED],
+            use_staged_buffer(w, use, &w->hosts[(place & ~STAGED) + w->rank],
                               plan->layouts + instance->layout);
         } else {
             bool stored = plan->buffers[use->buffer].kind == BUFFER_STORED;
             use->place = stored ? PLAN_NONE : 0;
             use->slot = PLAN_NONE;
-            use_host_buffer(w, &w->hosts[place], use->flags);
+            use_host_buffer(w, &w->hosts[place + w->rank], use->flags);
         }
     }
     /* What an operation releases is free behind it, not for its own acquires. */
@@ -618,7 +621,7 @@ static void use_buffers(struct plan_walk *w, const struct plan_op *op,
         uint32_t place = w->place_of[accesses[i].buffer];
         bool fetched = op->stream == STREAM_P2P && i == 0;
         if (place & STAGED)
-            release_staged_buffer(w, &w->hosts[place & ~STAGED]);
+            release_staged_buffer(w, &w->hosts[(place & ~STAGED) + w->rank]);
         else
             release_device_buffer(w, place & ~ON_DEVICE, fetched ? w->peer : w->device, fetched);
     }
@@ -637,6 +640,8 @@ bool plan_walk_next(struct plan_walk *walk, struct plan_walk_op *out)
     struct plan_walk_member member = plan_walk_member(walk, instance, op, walk->at.member);
     walk->device = member.device;
     walk->peer = member.peer;
+    walk->rank = member.place;
+    walk->staged_row = plan->hardware.device_count + (instance->gang == PLAN_NONE ? 0 : 1 + member.device);
     begin_waits(walk, walk->device, op->stream);
     use_buffers(walk, op, instance);
     for (uint32_t i = 0; i < op->after_count; i++)
@@ -680,11 +685,15 @@ bool plan_walk_failed(const struct plan_walk *walk)
 
 static void number_places(struct plan_walk *w)
 {
+    bool staged = false; /* by ranks of gangs */
     for (uint32_t b = 0; b < w->plan->buffer_count; b++) {
         const struct plan_buffer *buffer = &w->plan->buffers[b];
-        w->place_of[b] = buffer->on_device ? w->device_buffer_count++ | ON_DEVICE : w->host_count++;
+        w->place_of[b] = buffer->on_device ? w->device_buffer_count++ | ON_DEVICE : w->host_count;
+        if (!buffer->on_device) w->host_count += plan_buffer_ranks(w->plan, buffer);
         if (buffer->kind == BUFFER_STAGED) w->place_of[b] |= STAGED;
+        staged |= buffer->kind == BUFFER_STAGED && parallel_is_set(&w->plan->jobs.jobs[buffer->job].parallel);
     }
+    w->arenas = w->plan->hardware.device_count * (staged ? 2 : 1) + 1;
 }
 
 /* Of a group those that nobody before them stands for, or none when its first is stood for itself: then
@@ -759,7 +768,7 @@ static void sum_operations(struct plan_walk *w)
 static bool allocate(struct plan_walk *w)
 {
     const struct plan *plan = w->plan;
-    uint32_t streams = plan_stream_count(plan), arenas = plan->hardware.device_count + 1;
+    uint32_t streams = plan_stream_count(plan);
     w->place_of = alloc_zeroed(plan->buffer_count, sizeof *w->place_of);
     if (!w->place_of) return false;
     number_places(w);
@@ -768,8 +777,8 @@ static bool allocate(struct plan_walk *w)
     w->hosts = alloc_zeroed(w->host_count, sizeof *w->hosts);
     w->live_at = alloc_zeroed((size_t)w->device_buffer_count * plan->hardware.device_count,
                               sizeof *w->live_at);
-    w->vacated = alloc_zeroed(arenas, sizeof *w->vacated);
-    w->hints = alloc_zeroed((size_t)plan->slot_count * arenas, sizeof *w->hints);
+    w->vacated = alloc_zeroed(w->arenas, sizeof *w->vacated);
+    w->hints = alloc_zeroed((size_t)plan->slot_count * w->arenas, sizeof *w->hints);
     w->waits = alloc_zeroed(streams, sizeof *w->waits);
     w->wait_stream = alloc_zeroed(streams, sizeof *w->wait_stream);
     w->wait_at = alloc_zeroed(streams, sizeof *w->wait_at);
@@ -809,8 +818,7 @@ enum status plan_walk_create(const struct plan *plan, const uint32_t *stands_for
 void plan_walk_destroy(struct plan_walk *walk)
 {
     if (!walk) return;
-    for (uint32_t d = 0; walk->vacated && d <= walk->plan->hardware.device_count; d++)
-        free(walk->vacated[d].ranges);
+    for (uint32_t a = 0; walk->vacated && a < walk->arenas; a++) free(walk->vacated[a].ranges);
     for (size_t m = 0; walk->members && m < (size_t)walk->plan->gang_count * AXES_SETS; m++)
         free(walk->members[m].of);
     free(walk->members);
@@ -846,7 +854,7 @@ void plan_walk_rewind(struct plan_walk *walk)
     walk->reader_free = PLAN_NONE;
     memset(walk->hosts, 0, walk->host_count * sizeof *walk->hosts);
     for (uint32_t h = 0; h < walk->host_count; h++) walk->hosts[h].more = PLAN_NONE;
-    for (uint32_t d = 0; d <= plan->hardware.device_count; d++) walk->vacated[d].count = 0;
+    for (uint32_t a = 0; a < walk->arenas; a++) walk->vacated[a].count = 0;
     memset(walk->minibatches, 0, plan->jobs.count * sizeof *walk->minibatches);
     memset(walk->held_out, 0, plan->jobs.count * sizeof *walk->held_out);
     if (walk->leases) lease_ends_clear(walk->leases);

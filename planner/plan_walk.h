@@ -69,6 +69,7 @@ uint32_t plan_walk_members(const struct plan_walk *walk, const struct plan_insta
                            const struct plan_op *op);
 struct plan_walk_member {
     uint32_t device, peer; /* peer: PLAN_NONE where the instance has none */
+    uint32_t place;        /* in its gang; 0 where there is none */
 };
 struct plan_walk_member plan_walk_member(const struct plan_walk *walk, const struct plan_instance *instance,
                                          const struct plan_op *op, uint32_t at);

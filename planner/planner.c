@@ -122,6 +122,16 @@ static enum status check_host_memory(const struct plan *plan, struct error *err)
                      (unsigned long long)(need - have));
 }
 
+static enum status check_storage(const struct plan *plan, struct error *err)
+{
+    uint64_t need = plan_stored_bytes(plan), have = (uint64_t)plan->hardware.storage.capacity_bytes.value;
+    char need_text[QUANTITY_TEXT_BYTES], have_text[QUANTITY_TEXT_BYTES];
+    if (need <= have) return STATUS_OK;
+    return error_set(err, STATUS_INFEASIBLE, "the jobs need %s of storage and the machine has %s (%llu bytes missing)",
+                     quantity_text((double)need, DIMENSION_BYTES, need_text),
+                     quantity_text((double)have, DIMENSION_BYTES, have_text), (unsigned long long)(need - have));
+}
+
 /* What the plan says about itself. */
 static enum status describe(struct plan *plan, const struct policy *policy,
                             const struct planner_options *options,
@@ -180,6 +190,8 @@ static enum status plan_spread(struct hardware *hardware, struct job_set *jobs,
     if (!status) plan_builder_plan(builder)->seed = options->seed;
     if (!status) status = spread_plan(builder, err);
     if (!status) status = plan_builder_finish(builder, out, err);
+    if (!status) status = check_host_memory(out, err);
+    if (!status) status = check_storage(out, err);
     if (!status && plan_check(out, err)) status = error_add(err, "the planner made a plan that is wrong");
     if (status) plan_release(out);
     plan_builder_destroy(builder);

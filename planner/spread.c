@@ -13,6 +13,16 @@
  *     compute  B3 ------ B2 ------ B1 ------ B0 ------        U3 U2 U1 U0
  *     data        G1 R3 --- G0 R2 ---     R1 ---    R0 ---                  (ZeRO-3: G gathers, R reduces)
  *
+ * States that are offloaded (models/parallel_offload.h): a run's gradient goes down behind each backward pass and
+ * its update follows the last at once, on the host's processor; its weights come up behind the stage's last pass, since on the
+ * stream of the data group they would stand in front of reductions otherwise. Delayed, they come up a minibatch later,
+ * behind the run's last backward pass, when nobody needs the old ones any more:
+ *
+ *     compute  F B3 B2 B1 B0         F B3 B2 B1 B0 ...       compute  F B3 B2 B1 B0 F B3 B2 B1 B0 ...
+ *     down         G3 G2 G1 G0             G3 ...            down         G3 G2 G1 G0   G3 ...
+ *     cpu            U3 U2 U1 U0             U3 ...          cpu            U3 U2 U1 U0   U3 ... (delayed)
+ *     up                 W3 W2 W1 W0                         up                         W3 W2 ...
+ *
  * Several jobs: a minibatch of each in turn, as long as each has some. Behind these come those whose minibatches
  * overlap (planner/spread_async.h), one after the other; on devices of their own they run at the same time.
  */
@@ -23,9 +33,11 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/extreme.h"
 #include "base/quantity.h"
 #include "planner/spread_async.h"
 #include "planner/spread_cut.h"
+#include "planner/spread_offload.h"
 #include "planner/spread_places.h"
 #include "planner/spread_slices.h"
 #include "planner/spread_units.h"
@@ -49,6 +61,7 @@ static void begin_minibatch(struct spread *s)
         stage->steps_left = stage->steps;
         stage->weights.taken = stage->weights.given = 0;
         stage->gradients.taken = stage->gradients.given = 0;
+        stage->staged_weights.taken = stage->staged_states.taken = 0;
         stage->next_gathering = stage->first_gathering;
         for (uint32_t slot = 0; slot < stage->weights.slots; slot++) gather_next(s, stage);
     }
@@ -60,7 +73,18 @@ static void follow_gradient(struct spread *s, uint32_t r)
     struct spread_run *run = &s->of[r];
     bool complete = --run->passes_left == 0;
     if (run->scatters || (complete && run->joins)) spread_emit_reduce(s, r);
-    if (complete) s->completed[s->completed_count++] = r;
+    if (!complete) return;
+    s->completed[s->completed_count++] = r;
+    if (!parallel_offloads(s->parallel)) return;
+    if (s->refreshes) spread_emit_refresh(s, r);
+    spread_emit_update(s, r, s->completed_count == s->runs);
+}
+
+/* Behind the last pass of a stage: its updates; or of those that the host has made already, what they have made. */
+static void finish_run(struct spread *s, uint32_t r, bool ends_minibatch)
+{
+    if (!parallel_offloads(s->parallel)) spread_emit_update(s, r, ends_minibatch);
+    else if (s->parallel->offload == OFFLOAD_STATES && !s->parallel->delayed) spread_emit_refresh(s, r);
 }
 
 static void emit_minibatch(struct spread *s)
@@ -79,7 +103,7 @@ static void emit_minibatch(struct spread *s)
         if (--stage->steps_left > 0) continue;
         for (uint32_t c = 0; c < s->completed_count; c++)
             if (&s->stages[s->of[s->completed[c]].stage] == stage)
-                spread_emit_update(s, s->completed[c], ++updates == s->runs);
+                finish_run(s, s->completed[c], ++updates == s->runs);
     }
 }
 
@@ -125,7 +149,8 @@ static enum status prepare(struct spread *s, struct arena *arena, struct error *
     bool asynchronous = pipeline_is_asynchronous(s->parallel->schedule);
     bool sliced = s->parallel->schedule == PIPELINE_TERAPIPE;
     if (asynchronous) s->microbatches = parallel_depth(s->parallel); /* under way at once */
-    status = make_gangs(s, err);
+    status = spread_offload_check(&s->plan->hardware, s->job, err);
+    if (!status) status = make_gangs(s, err);
     if (!status) status = spread_times_make(arena, &s->plan->hardware, s->job, &s->times, err);
     if (!status && sliced) status = spread_slices_order(s, arena, err);
     if (!status && !asynchronous && !sliced)
@@ -148,6 +173,12 @@ static bool has_more(const struct spread *s, uint64_t done)
     return !is_asynchronous(s) && s->job->minibatches > done;
 }
 
+/* A job's minibatches are alike up to this one; with delayed updates the first is another. */
+static uint64_t segment_end(const struct spread *s, uint64_t done)
+{
+    return s->parallel->delayed && done == 0 ? 1 : s->job->minibatches;
+}
+
 /* A minibatch of each job that has some left, and again, in segments of as many as all have. */
 static void emit_minibatches(struct spread *all, uint32_t count, struct plan_builder *builder)
 {
@@ -155,10 +186,12 @@ static void emit_minibatches(struct spread *all, uint32_t count, struct plan_bui
     do {
         next = UINT64_MAX;
         for (uint32_t j = 0; j < count; j++)
-            if (has_more(&all[j], done) && all[j].job->minibatches < next) next = all[j].job->minibatches;
+            if (has_more(&all[j], done)) next = min_u64(next, segment_end(&all[j], done));
         if (next == UINT64_MAX) return;
-        for (uint32_t j = 0; j < count; j++)
+        for (uint32_t j = 0; j < count; j++) {
+            all[j].refreshes = all[j].parallel->delayed && done > 0;
             if (has_more(&all[j], done)) emit_minibatch(&all[j]);
+        }
         plan_builder_segment(builder, (uint32_t)(next - done));
         done = next;
     } while (true);
@@ -170,6 +203,12 @@ static bool share_devices(const struct parallel *a, const struct parallel *b)
            b->first_device < a->first_device + parallel_devices(a);
 }
 
+static void stack_stage(struct spread *s, const struct spread_stage *below)
+{
+    s->base_bytes = max_u64(s->base_bytes, below->end);
+    s->staged_base_bytes = max_u64(s->staged_base_bytes, below->staged_end);
+}
+
 /* Behind the memory of other jobs on the same devices. */
 static void stack_jobs(struct spread *all, uint32_t index)
 {
@@ -177,7 +216,7 @@ static void stack_jobs(struct spread *all, uint32_t index)
     for (uint32_t j = 0; j < index; j++) {
         if (!share_devices(&all[j].job->parallel, &s->job->parallel)) continue;
         for (uint32_t stage = 0; stage < all[j].parallel->pipeline; stage++)
-            if (all[j].stages[stage].end > s->base_bytes) s->base_bytes = all[j].stages[stage].end;
+            stack_stage(s, &all[j].stages[stage]);
     }
 }
 
@@ -193,7 +232,16 @@ static void estimate_end(struct spread *all, uint32_t index)
     if (is_asynchronous(s))
         s->estimated_end_s = begin_s + spread_async_estimate_s(s);
     else
-        s->estimated_end_s = begin_s + (double)s->job->minibatches * (passes_s + s->times.update_s);
+        s->estimated_end_s = begin_s + (double)s->job->minibatches *
+                                           (s->parallel->delayed ? max_s(passes_s, s->times.update_s)
+                                                                 : passes_s + s->times.update_s);
+}
+
+/* What the last update has made comes up, and states and gradients end. */
+static void end_job(struct spread *s)
+{
+    for (uint32_t r = s->runs; s->parallel->delayed && r-- > 0;) spread_emit_refresh(s, r);
+    for (uint32_t r = 0; r < s->runs; r++) spread_emit_resident(s, r, false);
 }
 
 static enum status describe(struct plan *plan, const struct spread *all, uint32_t count, struct error *err)
@@ -247,8 +295,7 @@ enum status spread_plan(struct plan_builder *builder, struct error *err)
         emit_minibatches(all, count, builder);
         for (uint32_t j = 0; j < count; j++)
             if (is_asynchronous(&all[j])) spread_async_emit(&all[j]);
-        for (uint32_t j = 0; j < count; j++)
-            for (uint32_t r = 0; r < all[j].runs; r++) spread_emit_resident(&all[j], r, false);
+        for (uint32_t j = 0; j < count; j++) end_job(&all[j]);
         plan_builder_segment(builder, 1);
         status = describe(plan, all, count, err);
     }

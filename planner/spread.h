@@ -10,10 +10,15 @@
  * for every run and minibatch
  *   UPDATE            [all-reduce of what tensor groups have whole] the optimizer's step, on the rank's share if
  *                     states are split [then the all-gather of the weights, where each rank has them whole]
+ *                     Of states that are offloaded on the host [read] step [write]
+ *   REFRESH           likewise, of weights that stay: [read] up [all-gather]
  * and between data-parallel ranks, beside other runs' passes, by what `zero` splits (models/parallel.h):
  *   REDUCE            levels 0 and 1: all-reduce (reduce-scatter) of the gradient behind the last microbatch's
  *                     backward pass; 2 and 3: reduce-scatter of each microbatch's, added to the share
- *   GATHER            level 3: all-gather of the weights for one pass that multiplies by them
+ *                     Where states are offloaded (models/parallel_offload.h) of each microbatch: [reduce-scatter],
+ *                     down to the host, [added to a sum]
+ *   GATHER            level 3: all-gather of the weights for one pass that multiplies by them; of offloaded ones
+ *                     [read] up [all-gather]
  *
  * LOAD in front and STORE behind begin and end the life of states and gradients; they cost nothing: weights
  * are where they are used. Batches and losses are not in such plans.

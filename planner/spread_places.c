@@ -4,6 +4,7 @@
  *
  * Rings. A pass frees its slot of weights when it has computed, and the gather for the pass `prefetch` ahead
  * takes that one: `prefetch` + 1 slots, all in use. A gradient is made while the one before it is reduced: two.
+ * What comes from storage is read while the one before it goes on: two.
  */
 #include "planner/spread_places.h"
 
@@ -15,7 +16,7 @@
 #include "base/size.h"
 #include "models/parallel_memory.h"
 
-enum { GRADIENT_SLOTS = 2 };
+enum { GRADIENT_SLOTS = 2, STAGED_SLOTS = 2 };
 
 /* --- sizes ---------------------------------------------------------------------------------- */
 
@@ -31,8 +32,10 @@ static void size_run(struct spread *s, uint32_t r)
     run->gradient_bytes = state.gradient_bytes;
     run->whole_weight_bytes = whole.weight_bytes;
     run->whole_gradient_bytes = whole.gradient_bytes;
-    run->gathers = parallel_splits(s->parallel, ZERO_WEIGHTS) && whole.weight_bytes > 0;
-    run->scatters = parallel_splits(s->parallel, ZERO_GRADIENTS) && whole.gradient_bytes > 0;
+    run->host = parallel_host_state(s->job, run->layers);
+    run->gathers = parallel_fetches_weights(s->parallel) && whole.weight_bytes > 0;
+    run->scatters = (parallel_splits(s->parallel, ZERO_GRADIENTS) || parallel_offloads(s->parallel)) &&
+                    whole.gradient_bytes > 0;
     run->joins = s->parallel->data > 1 && whole.gradient_bytes > 0;
     if (pipeline_is_asynchronous(s->parallel->schedule)) {
         run->versions = parallel_staleness(s->parallel, r) + 1;
@@ -186,6 +189,25 @@ static void place_ring(struct spread_stage *stage, struct spread_ring *ring)
     ring->offset = reserve(stage, ring->slots * ring->bytes);
 }
 
+/* In an arena of host memory that each rank has for itself. */
+static void place_staged(struct spread *s, uint32_t index)
+{
+    struct spread_stage *stage = &s->stages[index];
+    struct spread_ring *weights = &stage->staged_weights, *states = &stage->staged_states;
+    stage->staged_end = s->staged_base_bytes;
+    if (!s->parallel->storage) return;
+    for (uint32_t r = 0; r < s->runs; r++) {
+        const struct rank_state *host = &s->of[r].host;
+        if (s->of[r].stage != index) continue;
+        weights->bytes = max_u64(weights->bytes, spread_range_bytes(host->weight_bytes));
+        states->bytes = max_u64(states->bytes, spread_range_bytes(host->weight_bytes + host->state_bytes));
+    }
+    weights->slots = states->slots = STAGED_SLOTS;
+    weights->offset = stage->staged_end;
+    states->offset = weights->offset + weights->slots * weights->bytes;
+    stage->staged_end = states->offset + states->slots * states->bytes;
+}
+
 static void place_stage(struct spread *s, uint32_t index)
 {
     struct spread_stage *stage = &s->stages[index];
@@ -236,6 +258,7 @@ enum status spread_place(struct spread *s, struct error *err)
     (pipeline_is_asynchronous(s->parallel->schedule) ? count_under_way : count_variants)(s);
     for (uint32_t stage = 0; stage < s->parallel->pipeline; stage++) {
         place_stage(s, stage);
+        place_staged(s, stage);
         enum status status = check_memory(s, stage, err);
         if (status) return status;
     }

@@ -21,6 +21,7 @@
 #ifndef SPILLWAY_PLANNER_SPREAD_PLACES_H
 #define SPILLWAY_PLANNER_SPREAD_PLACES_H
 
+#include "models/parallel_offload.h"
 #include "models/parallel_work.h"
 #include "planner/pipeline.h"
 #include "planner/plan_build.h"
@@ -58,9 +59,10 @@ struct spread_run {
     struct spread_pool pools[SPREAD_THINGS];
     uint64_t state_bytes, gradient_bytes, workspace_bytes;   /* on each rank */
     uint64_t whole_weight_bytes, whole_gradient_bytes;       /* of all ranks together */
+    struct rank_state host;                                  /* of each rank, where states are offloaded */
     uint64_t state_offset, gradient_offset;
-    bool gathers;           /* ranks have shares of its weights ... */
-    bool scatters;          /* ... of its gradient */
+    bool gathers;           /* its weights are fetched for each pass, from ranks that have shares or the host */
+    bool scatters;          /* each pass leaves a gradient of its own, of which ranks take shares or the host all */
     bool joins;             /* ranks add up its gradient */
     uint32_t passes_left;   /* backward passes of this minibatch */
     uint32_t versions;      /* of its weights there at once, asynchronous schedules; 0: they are in the state */
@@ -73,6 +75,8 @@ struct spread_stage {
     uint32_t gang;
     uint64_t workspace_offset, end;
     struct spread_ring weights, gradients;
+    struct spread_ring staged_weights, staged_states; /* in host memory, of each rank, on their way from storage */
+    uint64_t staged_end;
     uint64_t steps, steps_left; /* of a minibatch; of this one */
     uint64_t first_gathering;   /* the first step that multiplies by gathered weights ... */
     uint64_t next_gathering;    /* ... and the one to gather for next; order.count: none */
@@ -92,7 +96,9 @@ struct spread {
     uint32_t completed_count;
     struct spread_times times;
     struct pipeline_order order;
-    uint64_t base_bytes;     /* where other jobs' memory on these devices ends */
+    uint64_t base_bytes;     /* where other jobs' memory on these devices ends ... */
+    uint64_t staged_base_bytes; /* ... and what their ranks stage */
+    bool refreshes;          /* an update was delayed: its weights are to come up in this minibatch */
     double estimated_end_s;
 };
 

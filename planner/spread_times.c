@@ -9,6 +9,7 @@
 #include "models/collective_group.h"
 #include "models/cost.h"
 #include "models/parallel_memory.h"
+#include "models/parallel_offload.h"
 #include "models/parallel_work.h"
 
 struct view {
@@ -114,7 +115,7 @@ static double work_s(const struct view *v, struct parallel_layers layers, enum p
 {
     struct work_item items[PARALLEL_WORK_MAX];
     double seconds = 0;
-    for (uint32_t slice = 0; slice < (pass == PARALLEL_UPDATE ? 1 : parallel_slices(v->parallel)); slice++) {
+    for (uint32_t slice = 0; slice < (pass >= PARALLEL_UPDATE ? 1 : parallel_slices(v->parallel)); slice++) {
         struct job job = parallel_slice(v->job, slice);
         uint32_t count = parallel_work(&job, layers, pass, items);
         seconds += items_s(v, items, count);
@@ -129,21 +130,43 @@ static double pass_s(const struct view *v, struct parallel_layers layers, enum p
 }
 
 /* Of a microbatch: gradients to shares, weights for the pass forward and the one back. */
-static double exchange_s(const struct view *v, struct parallel_layers layers)
+static double exchange_s(const struct view *v, uint32_t stage, struct parallel_layers layers)
 {
     struct rank_state whole = parallel_whole_state(v->job, layers);
     double reduce_s = 0, gather_s = 0;
     if (parallel_splits(v->parallel, ZERO_GRADIENTS))
         reduce_s = collective_s(v, &v->data_group, COLLECTIVE_REDUCE_SCATTER, whole.gradient_bytes);
-    if (parallel_splits(v->parallel, ZERO_WEIGHTS))
+    if (v->parallel->offload == OFFLOAD_WEIGHTS)
+        gather_s = cost_copy_s(v->hardware, device_of(v, stage, 0, 0), COPY_H2D,
+                               parallel_host_state(v->job, layers).weight_bytes);
+    else if (parallel_splits(v->parallel, ZERO_WEIGHTS))
         gather_s = collective_s(v, &v->data_group, COLLECTIVE_ALL_GATHER, whole.weight_bytes);
     return reduce_s + 2 * gather_s;
 }
 
-static double update_s(const struct view *v, struct parallel_layers layers)
+/* On the host's processor, of each rank. */
+static double host_work_s(const struct view *v, struct parallel_layers layers, enum parallel_pass pass)
+{
+    struct work_item items[PARALLEL_WORK_MAX];
+    uint32_t count = parallel_work(v->job, layers, pass, items);
+    return cost_work_s(v->hardware, hardware_cpu(v->hardware), items, count, NULL);
+}
+
+/* Of all ranks, one after the other, and the way up. */
+static double host_update_s(const struct view *v, uint32_t stage, struct parallel_layers layers)
+{
+    struct rank_state host = parallel_host_state(v->job, layers);
+    uint32_t ranks = v->parallel->tensor * v->parallel->data;
+    double sums = parallel_sums_on_host(v->job) ? (double)(v->job->microbatches / v->parallel->data) : 0;
+    return ranks * (host_work_s(v, layers, PARALLEL_UPDATE) + sums * host_work_s(v, layers, PARALLEL_SUM)) +
+           cost_copy_s(v->hardware, device_of(v, stage, 0, 0), COPY_H2D, host.weight_bytes);
+}
+
+static double update_s(const struct view *v, uint32_t stage, struct parallel_layers layers)
 {
     struct rank_state whole = parallel_whole_state(v->job, layers);
     double gradients_s = 0;
+    if (parallel_offloads(v->parallel)) return host_update_s(v, stage, layers);
     if (!parallel_splits(v->parallel, ZERO_GRADIENTS))
         gradients_s = collective_s(v, &v->data_group, COLLECTIVE_ALL_REDUCE, whole.gradient_bytes);
     return pass_s(v, layers, PARALLEL_UPDATE, 0) + gradients_s;
@@ -179,11 +202,12 @@ static enum status stage_times(const struct view *v, uint32_t stage, struct spre
         if (parallel_place(v->parallel, run).stage != stage) continue;
         struct parallel_layers layers = parallel_layers(v->job, run);
         if (run_times(v, run, &out->runs[run], err)) return err->status;
-        double one_s = update_s(v, layers);
-        if (one_s > out->update_s) out->update_s = one_s;
-        shares_s += microbatches * exchange_s(v, layers);
+        double one_s = update_s(v, stage, layers);
+        if (parallel_offloads(v->parallel)) out->update_s += one_s;
+        else if (one_s > out->update_s) out->update_s = one_s;
+        shares_s += microbatches * exchange_s(v, stage, layers);
         for (uint32_t pass = PARALLEL_FORWARD; pass <= PARALLEL_UPDATE; pass++)
-            if (pass != PARALLEL_BACKWARD)
+            if (pass != PARALLEL_BACKWARD && !(pass == PARALLEL_UPDATE && parallel_offloads(v->parallel)))
                 compute_s += (pass == PARALLEL_UPDATE ? 1 : microbatches) *
                              work_s(v, layers, pass);
     }

@@ -69,6 +69,13 @@ static uint32_t buffer(const struct unit *u, uint32_t kind, uint32_t run, uint32
     return plan_builder_buffer(u->s->builder, &b);
 }
 
+/* Each rank's own, in host memory or on storage. */
+static uint32_t host_buffer(const struct unit *u, uint32_t kind, uint32_t variant, uint64_t bytes)
+{
+    struct plan_buffer b = {.kind = kind, .job = u->s->index, .shard = u->r, .variant = variant, .bytes = bytes};
+    return plan_builder_buffer(u->s->builder, &b);
+}
+
 static void add_access(struct accesses *a, uint32_t buffer_index, uint32_t flags)
 {
     assert(a->count < ARRAY_COUNT(a->of));
@@ -132,8 +139,25 @@ static void access_sum(struct unit *u, struct accesses *a)
     struct spread_ring *ring = &u->stage->gradients;
     if (u->run->scatters)
         access_ring(u, a, BUFFER_GRADIENT, ring, ring->taken++, u->run->whole_gradient_bytes, MAKE);
-    else
+    else if (!parallel_offloads(u->s->parallel))
         access_gradient(u, a, CHANGE);
+}
+
+/* Weights and states of the rank's share, where they are kept. */
+static uint32_t shares(const struct unit *u)
+{
+    const struct rank_state *host = &u->run->host;
+    return host_buffer(u, u->s->parallel->storage ? BUFFER_STORED : BUFFER_STATE, 0,
+                       host->weight_bytes + host->state_bytes);
+}
+
+/* The next of a ring in host memory: variant 0 has weights alone, 1 all. */
+static void access_staged(struct unit *u, struct accesses *a, struct spread_ring *ring, uint32_t variant,
+                          uint64_t bytes, uint32_t flags)
+{
+    if (flags & ACCESS_ACQUIRE) ring->taken++;
+    uint32_t slot = (ring->taken - 1) % ring->slots;
+    add_placed(u, a, host_buffer(u, BUFFER_STAGED, variant, bytes), flags, ring->offset + slot * ring->bytes, bytes);
 }
 
 static void access_workspace(struct unit *u, struct accesses *a, uint32_t flags)
@@ -220,6 +244,33 @@ static void add_fetch(struct unit *u, enum spread_thing thing, uint32_t r, uint3
                          .bytes = parallel_boundary_bytes(&u->job, s->of[r].layers.first - 1)};
     plan_builder_op(s->builder, &op, a.of, a.count, NULL, 0);
     u->peer = s->stages[s->of[from].stage].gang;
+}
+
+static void add_copy(struct unit *u, enum plan_stream_kind stream, uint64_t bytes, const struct accesses *a)
+{
+    struct plan_op op = {.kind = OP_COPY, .stream = (uint8_t)stream, .work = PLAN_NONE, .bytes = bytes};
+    plan_builder_op(u->s->builder, &op, a->of, a->count, NULL, 0);
+}
+
+/* From storage into host memory. */
+static void add_read(struct unit *u, struct spread_ring *ring, uint32_t variant, uint64_t bytes)
+{
+    struct accesses a = {0};
+    add_access(&a, shares(u), ACCESS_READ);
+    access_staged(u, &a, ring, variant, bytes, MAKE);
+    add_copy(u, STREAM_READ, bytes, &a);
+}
+
+/* The source of a copy of the rank's weights up to its device. */
+static void access_raised(struct unit *u, struct accesses *a)
+{
+    uint64_t bytes = u->run->host.weight_bytes;
+    if (!u->s->parallel->storage) {
+        add_access(a, shares(u), ACCESS_READ);
+        return;
+    }
+    add_read(u, &u->stage->staged_weights, 0, bytes);
+    access_staged(u, a, &u->stage->staged_weights, 0, bytes, LAST);
 }
 
 /* --- passes --------------------------------------------------------------------------------- */
@@ -326,8 +377,28 @@ void spread_emit_pass(struct spread *s, const struct pipeline_step *step)
 
 /* --- what data-parallel ranks exchange ------------------------------------------------------ */
 
+/* From the host, and from the other ranks' devices where each has brought a share. */
+static void emit_raise(struct spread *s, uint32_t r)
+{
+    struct unit u = begin_unit(s, r, PLAN_GATHER, false);
+    struct accesses up = {0}, whole = {0};
+    struct spread_ring *ring = &u.stage->weights;
+    uint32_t turn = ring->taken++;
+    uint64_t bytes = u.run->whole_weight_bytes;
+    access_raised(&u, &up);
+    access_ring(&u, &up, BUFFER_PARAMETERS, ring, turn, bytes, MAKE);
+    add_copy(&u, STREAM_H2D, u.run->host.weight_bytes, &up);
+    access_ring(&u, &whole, BUFFER_PARAMETERS, ring, turn, bytes, CHANGE);
+    if (s->parallel->data > 1) add_in_data_group(&u, COLLECTIVE_ALL_GATHER, bytes, &whole);
+    end_unit(&u);
+}
+
 void spread_emit_gather(struct spread *s, uint32_t r)
 {
+    if (s->parallel->offload == OFFLOAD_WEIGHTS) {
+        emit_raise(s, r);
+        return;
+    }
     struct unit u = begin_unit(s, r, PLAN_GATHER, false);
     struct accesses a = {0};
     uint64_t bytes = u.run->whole_weight_bytes;
@@ -337,8 +408,39 @@ void spread_emit_gather(struct spread *s, uint32_t r)
     end_unit(&u);
 }
 
+/* Those of the host's processor. */
+static void add_step(struct unit *u, enum plan_pass pass, enum parallel_pass work, const struct accesses *a)
+{
+    struct plan_op op = {.kind = OP_COMPUTE, .stream = STREAM_CPU, .pass = (uint8_t)pass, .work = work_of(u, work)};
+    plan_builder_op(u->s->builder, &op, a->of, a->count, NULL, 0);
+}
+
+/* A gradient's share to the host, and its place is free; there it is the minibatch's, or one of several. */
+static void emit_drain(struct spread *s, uint32_t r)
+{
+    struct unit u = begin_unit(s, r, PLAN_REDUCE, false);
+    struct accesses reduced = {0}, down = {0}, sum = {0};
+    struct spread_ring *ring = &u.stage->gradients;
+    uint32_t turn = ring->given++;
+    bool sums = parallel_sums_on_host(s->job);
+    uint64_t bytes = u.run->whole_gradient_bytes, share = u.run->host.gradient_bytes;
+    access_ring(&u, &reduced, BUFFER_GRADIENT, ring, turn, bytes, CHANGE);
+    if (u.run->joins) add_in_data_group(&u, COLLECTIVE_REDUCE_SCATTER, bytes, &reduced);
+    access_ring(&u, &down, BUFFER_GRADIENT, ring, turn, bytes, LAST);
+    add_access(&down, host_buffer(&u, BUFFER_GRADIENT, sums, share), ACCESS_WRITE);
+    add_copy(&u, STREAM_D2H, share, &down);
+    add_access(&sum, host_buffer(&u, BUFFER_GRADIENT, 0, share), CHANGE);
+    add_access(&sum, host_buffer(&u, BUFFER_GRADIENT, sums, share), ACCESS_READ);
+    if (sums) add_step(&u, PLAN_REDUCE, PARALLEL_SUM, &sum);
+    end_unit(&u);
+}
+
 void spread_emit_reduce(struct spread *s, uint32_t r)
 {
+    if (parallel_offloads(s->parallel)) {
+        emit_drain(s, r);
+        return;
+    }
     struct unit u = begin_unit(s, r, PLAN_REDUCE, false);
     struct accesses a = {0};
     struct spread_ring *ring = &u.stage->gradients;
@@ -350,9 +452,53 @@ void spread_emit_reduce(struct spread *s, uint32_t r)
     end_unit(&u);
 }
 
+/* On the host: what is stored is read, and written back. */
+static void emit_host_update(struct spread *s, uint32_t r, bool ends_minibatch)
+{
+    struct unit u = begin_unit(s, r, PLAN_UPDATE, ends_minibatch);
+    struct accesses step = {0}, back = {0};
+    const struct rank_state *host = &u.run->host;
+    struct spread_ring *ring = &u.stage->staged_states;
+    uint64_t bytes = host->weight_bytes + host->state_bytes;
+    uint32_t gradient = host_buffer(&u, BUFFER_GRADIENT, 0, host->gradient_bytes);
+    bool stored = s->parallel->storage;
+    if (stored) {
+        add_read(&u, ring, 1, bytes);
+        access_staged(&u, &step, ring, 1, bytes, CHANGE);
+    } else {
+        add_access(&step, shares(&u), CHANGE);
+    }
+    add_access(&step, gradient, ACCESS_READ);
+    add_step(&u, PLAN_UPDATE, PARALLEL_UPDATE, &step);
+    if (stored) {
+        access_staged(&u, &back, ring, 1, bytes, LAST);
+        add_access(&back, shares(&u), ACCESS_WRITE);
+        add_copy(&u, STREAM_WRITE, bytes, &back);
+    }
+    end_unit(&u);
+}
+
+void spread_emit_refresh(struct spread *s, uint32_t r)
+{
+    if (s->of[r].whole_weight_bytes == 0) return;
+    struct unit u = begin_unit(s, r, PLAN_REFRESH, false);
+    struct accesses up = {0}, whole = {0};
+    access_raised(&u, &up);
+    access_state(&u, &up, ACCESS_WRITE);
+    add_copy(&u, STREAM_H2D, u.run->host.weight_bytes, &up);
+    access_state(&u, &whole, CHANGE);
+    if (u.run->joins && !u.run->gathers)
+        add_in_data_group(&u, COLLECTIVE_ALL_GATHER, u.run->whole_weight_bytes, &whole);
+    end_unit(&u);
+}
+
 /* With shares of states and whole weights, these are gathered behind it. */
 void spread_emit_update(struct spread *s, uint32_t r, bool ends_minibatch)
 {
+    if (parallel_offloads(s->parallel)) {
+        emit_host_update(s, r, ends_minibatch);
+        return;
+    }
     struct unit u = begin_unit(s, r, PLAN_UPDATE, ends_minibatch);
     struct accesses a = {0}, state = {0};
     access_state(&u, &a, CHANGE);
@@ -377,7 +523,7 @@ void spread_emit_resident(struct spread *s, uint32_t r, bool load)
     struct unit u = begin_unit(s, r, load ? PLAN_LOAD : PLAN_STORE, false);
     struct accesses a = {0};
     access_state(&u, &a, load ? MAKE : LAST);
-    access_gradient(&u, &a, load ? MAKE : LAST);
+    if (!parallel_offloads(s->parallel)) access_gradient(&u, &a, load ? MAKE : LAST);
     if (u.run->versions > 0) access_version(&u, &a, u.run->version, load ? MAKE : LAST);
     add_compute(&u, load ? PLAN_LOAD : PLAN_STORE, PLAN_NONE, &a);
     end_unit(&u);

@@ -19,6 +19,9 @@ void spread_emit_reduce(struct spread *s, uint32_t r);
 
 void spread_emit_update(struct spread *s, uint32_t r, bool ends_minibatch);
 
+/* Weights that the host has updated, on the devices. */
+void spread_emit_refresh(struct spread *s, uint32_t r);
+
 /* Begin (load) or end the life of states and gradients. */
 void spread_emit_resident(struct spread *s, uint32_t r, bool load);
 

@@ -288,12 +288,14 @@ enum status stage_chain_of_job(struct arena *arena, const struct job *job, const
         alone.parallel.sequence = p->sequence;
         alone.parallel.recompute = p->recompute;
     }
+    struct job offloading = alone;
+    offloading.parallel.offload = p->offload;
     TRY(arena_array(arena, count, sizeof *out->layers, &layers, err));
     struct stage_chain chain = {.layers = layers, .count = (uint32_t)count};
     TRY(arena_string(arena, job->name, &chain.name, err));
     for (uint64_t l = 0; l < count; l++) {
         struct parallel_layers one = {l, 1};
-        struct rank_state state = parallel_state(&alone, one);
+        struct rank_state state = parallel_state(&alone, one), held = parallel_state(&offloading, one);
         uint64_t input = l > 0 ? parallel_boundary_bytes(&alone, l - 1) : 0;
         chain.layers[l] = (struct stage_layer){
             .name = kinds[network_layer_kind(&job->network, l)],
@@ -301,7 +303,7 @@ enum status stage_chain_of_job(struct arena *arena, const struct job *job, const
             .backward_s = work_s(&alone, hardware, device, one, PARALLEL_BACKWARD),
             .cut_bytes = l + 1 < count ? parallel_boundary_bytes(&alone, l) : 0,
             .weight_bytes = state.weight_bytes,
-            .held_bytes = state.weight_bytes + state.gradient_bytes + state.state_bytes,
+            .held_bytes = held.weight_bytes + held.gradient_bytes + held.state_bytes,
             .kept_bytes = input + parallel_kept_bytes(&alone, one, false)};
     }
     *out = chain;

@@ -1,0 +1,55 @@
+/*
+ * Jobs that are spread and whose optimizer's states are not on the devices: ZeRO-Offload and ZeRO-Infinity.
+ *
+ * Each of d data-parallel ranks (1 is one) has a share of states, gradients and, with `zero` 3, weights. Of P
+ * parameters of a run, ceil(P / d) each, with job of precision "bf16" and AdamW 2 + 12 bytes and 4 of gradient:
+ *
+ *                      on the device                              on the host (or storage)
+ *   nothing            shares, as `zero` says                     -
+ *   offload "states"   weights, whole or a share (zero 3)         weights and states of the share
+ *   offload "weights"  places for the weights of prefetch + 1     the same
+ *                      passes
+ *
+ * and the share's gradient in host memory. No sums of gradients are on the device: each run's of a microbatch is made
+ * in one of two places, reduced to shares, and copied down at once. Where a minibatch has one microbatch on a replica
+ * that is its gradient; where it has more, the host's processor adds what has arrived (4 bytes a parameter of the share
+ * more there) to a sum, which is 0 in front of the first.
+ *
+ * What the host's memory has of the weights is what is copied up: the processor rounds its master to it. Gradients
+ * go down in fp32 as they are on the device, so 4 bytes a parameter cross the links for each microbatch and 2 for each
+ * step; the sources, whose gradients are of 16 bits, have 2 + 2.
+ *
+ * With `storage` weights and states are stored, each rank's share for itself; a pass's weights, and for a step both,
+ * are read into host memory first, and written back behind the step. Weights that stay on the devices (offload
+ * "states") are read once more to go up.
+ *
+ * The host is one: its processor and its storage work for one rank at a time, which is as good as for all of them
+ * together. Where it stands for the hosts of several nodes (hardware->host_nodes) that needs ranks evenly on all of
+ * them, and such jobs are refused else (planner/spread_offload.h).
+ *
+ * Semantics: synchronous, but with `delayed`, where passes over a minibatch find the weights of the update before the
+ * last (parallel_staleness()). A published run begins without a delay; a plan delays from the first step.
+ *
+ * Sources: ZeRO-Offload, arXiv 2101.06840, sections 4 and 5; ZeRO-Infinity, arXiv 2104.07857, sections 5 and 6.
+ */
+#ifndef SPILLWAY_MODELS_PARALLEL_OFFLOAD_H
+#define SPILLWAY_MODELS_PARALLEL_OFFLOAD_H
+
+#include "models/parallel_memory.h"
+
+static inline bool parallel_offloads(const struct parallel *parallel)
+{
+    return parallel->offload != OFFLOAD_NOTHING;
+}
+
+/* Does the host add up gradients? Where a minibatch has several passes. */
+bool parallel_sums_on_host(const struct job *job);
+
+/* What each rank has of layers on the host, weights and states on storage instead; 0 of a job that does not
+ * offload. */
+struct rank_state parallel_host_state(const struct job *job, struct parallel_layers layers);
+
+/* Do these parts fit together? Errors: STATUS_BAD_INPUT, in words, without a place. */
+MUST_CHECK enum status parallel_offload_check(const struct parallel *parallel, struct error *err);
+
+#endif
