@@ -266,6 +266,13 @@ static enum status take_parallel(struct json_object *o, struct draft *draft, str
     return value ? parallel_parse(o->input, value, &draft->job.parallel, err) : STATUS_OK;
 }
 
+static enum status take_compression(struct json_object *o, struct draft *draft, struct error *err)
+{
+    const json_t *value = NULL;
+    TRY(json_take_object(o, "compression", JSON_OPTIONAL, &value, err));
+    return value ? compression_parse(o->input, value, draft->job.compression, err) : STATUS_OK;
+}
+
 /* The keys that a job and "defaults" share. */
 static enum status take_shared(struct json_object *o, struct draft *draft, struct error *err)
 {
@@ -298,6 +305,7 @@ static enum status take_shared(struct json_object *o, struct draft *draft, struc
     TRY(take_evaluation(o, draft, err));
     TRY(take_parallel(o, draft, err));
     TRY(json_take_array(o, "devices", JSON_OPTIONAL, &draft->devices, err));
+    TRY(take_compression(o, draft, err));
     TRY(json_take_choice(o, "keep", JSON_OPTIONAL, keeps, ARRAY_COUNT(keeps), &keep, err));
     job->keep_best = keep == 1;
     return json_take_u64(o, "count", JSON_OPTIONAL, 1, JOBS_MAX, &draft->count, err);
@@ -773,6 +781,7 @@ static void write_job(const struct job *job, struct json_out *out)
     write_evaluation(&job->evaluation, out);
     parallel_write(&job->parallel, out, "parallel");
     job_devices_write(job, out);
+    compression_write(job->compression, out, "compression");
     if (job->keep_best) json_out_string(out, "keep", "best");
     json_out_object_end(out);
 }

@@ -40,11 +40,13 @@
  * devices       none                           those that it has for itself while it runs, [2, 3]: of jobs that
  *                                              are spread in the order of their ranks; others that name the
  *                                              same devices share them (planner/leased.h)
+ * compression   none                           of what such a job sends, see models/compression.h
  */
 #ifndef SPILLWAY_MODELS_JOB_H
 #define SPILLWAY_MODELS_JOB_H
 
 #include "base/arena.h"
+#include "models/compression.h"
 #include "models/memory.h"
 #include "models/network.h"
 #include "models/parallel.h"
@@ -139,6 +141,7 @@ struct job {
     struct parallel parallel;  /* all 0: it runs on one device at a time */
     const uint32_t *devices;   /* (device_count), different ones; NULL: it names none */
     uint32_t device_count;
+    struct compression compression[COMPRESSED_COUNT]; /* of what it sends, where it is spread */
 };
 
 /*

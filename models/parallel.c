@@ -78,6 +78,17 @@ struct parallel_layers parallel_layers(const struct job *job, uint32_t run)
     return (struct parallel_layers){begin, end - begin};
 }
 
+bool parallel_crosses(const struct job *job, uint64_t layer)
+{
+    const struct parallel *p = &job->parallel;
+    for (uint32_t run = 0; run + 1 < parallel_runs(p); run++) {
+        struct parallel_layers layers = parallel_layers(job, run);
+        if (layers.first + layers.count == layer + 1)
+            return parallel_place(p, run).stage != parallel_place(p, run + 1).stage;
+    }
+    return false;
+}
+
 /* --- slices --------------------------------------------------------------------------------- */
 
 struct job parallel_slice(const struct job *job, uint32_t slice)
@@ -177,6 +188,28 @@ static enum status check_slices(const struct job *job, struct error *err)
                      tokens, job->sequence);
 }
 
+static enum status check_compression(const struct job *job, struct error *err)
+{
+    const struct parallel *p = &job->parallel;
+    const char *name = pipeline_schedule_names[p->schedule];
+    if (compression_is_set(&job->compression[COMPRESSED_BOUNDARIES])) {
+        if (p->pipeline == 1)
+            return error_set(err, STATUS_BAD_INPUT, "'compression' of boundaries on one stage (expected 'pipeline' above 1)");
+        if (p->schedule >= PIPELINE_ZB_H1 && p->schedule <= PIPELINE_ZB_V)
+            return error_set(err, STATUS_BAD_INPUT,
+                             "'compression' of boundaries with schedule '%s' (expected one whose backward passes are whole)",
+                             name);
+    }
+    if (!compression_is_set(&job->compression[COMPRESSED_GRADIENTS])) return STATUS_OK;
+    if (p->data == 1)
+        return error_set(err, STATUS_BAD_INPUT, "'compression' of gradients on one replica (expected 'data' above 1)");
+    if (p->zero > ZERO_STATES)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "'compression' of gradients with 'zero' %" PRIu32 " (expected 0 or 1: it is of their sum)",
+                         p->zero);
+    return STATUS_OK;
+}
+
 static enum status check_cuts(const struct job *job, struct error *err)
 {
     const struct parallel *p = &job->parallel;
@@ -238,6 +271,7 @@ enum status parallel_check(const struct job *job, struct error *err)
     TRY(check_asynchronous(job, err));
     TRY(check_slices(job, err));
     TRY(parallel_offload_check(&job->parallel, err));
+    TRY(check_compression(job, err));
     TRY(check_cuts(job, err));
     return check_tensor(job, err);
 }

@@ -250,12 +250,16 @@ static inline uint32_t parallel_depth(const struct parallel *parallel)
  * zb-h1 and zb-h2 always, zb-v two, interleaved at least two, and microbatches of a replica that `pipeline`
  * divides; pipedream one microbatch of a replica, 2bw at least as many as stages, and both whole weights and
  * states on every rank (`zero` 0), terapipe a network whose tokens see those in front of them alone, slices that add
- * up to the sequence and no sequence parallelism; what is offloaded is split (models/parallel_offload.h); there are layers for every run; `data` divides the microbatches; `tensor` divides heads, widths
+ * up to the sequence and no sequence parallelism; what is offloaded is split (models/parallel_offload.h), and what is compressed is sent: boundaries where there are
+ * several stages and backward passes are whole, gradients where there are several replicas and `zero` is 0 or 1; there are layers for every run; `data` divides the microbatches; `tensor` divides heads, widths
  * and, with `sequence`, tokens; networks known by a profile alone are not cut by tensors; nothing else is
  * asked for that plans do not have: clipping, evaluations. `zero` goes with all other schedules.
  * Errors: STATUS_BAD_INPUT, in words, without a place.
  */
 MUST_CHECK enum status parallel_check(const struct job *job, struct error *err);
+
+/* Is what the layer passes on sent to another stage? Not inside a run, nor between chunks of a stage. */
+bool parallel_crosses(const struct job *job, uint64_t layer);
 
 /* The layers of a run: [first, first + count). */
 struct parallel_layers {

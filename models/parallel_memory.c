@@ -115,6 +115,11 @@ struct rank_state parallel_whole_state(const struct job *job, struct parallel_la
     return parallel_zero_state(parallel_parameters(job, layers), parallel_parameter_bytes(job), 1, ZERO_NOTHING);
 }
 
+uint64_t parallel_reduced_bytes(const struct job *job, struct parallel_layers layers)
+{
+    return compression_bytes(&job->compression[COMPRESSED_GRADIENTS], parallel_whole_state(job, layers).gradient_bytes);
+}
+
 /* --- activations ------------------------------------------------------------------------------ */
 
 /* Numbers of a microbatch on a device: of what is as wide as the network, for the rows that the device
@@ -181,6 +186,14 @@ static uint64_t head_bytes(const struct job *job, const struct numbers *s)
 
 uint64_t parallel_boundary_bytes(const struct job *job, uint64_t layer)
 {
+    const struct compression *compression = &job->compression[COMPRESSED_BOUNDARIES];
+    uint64_t bytes = parallel_plain_boundary_bytes(job, layer);
+    if (!compression_is_set(compression) || !parallel_crosses(job, layer)) return bytes;
+    return compression_bytes(compression, bytes);
+}
+
+uint64_t parallel_plain_boundary_bytes(const struct job *job, uint64_t layer)
+{
     assert(layer < job->network.layer_count);
     if (is_profile(job)) return parallel_slice_share(&job->parallel, job->network.profile[layer].boundary_bytes);
     struct numbers s = numbers_of(job);
@@ -228,7 +241,19 @@ static uint64_t head_workspace(const struct job *job, const struct numbers *s)
     return s->element_bytes * 2 * s->whole + rounded;
 }
 
-uint64_t parallel_workspace_bytes(const struct job *job, struct parallel_layers layers)
+/* Boundaries as they were before they were encoded, or are again. */
+static uint64_t decoded_bytes(const struct job *job, struct parallel_layers layers)
+{
+    uint64_t bytes = 0, end = layers.first + layers.count;
+    if (!compression_is_set(&job->compression[COMPRESSED_BOUNDARIES])) return 0;
+    if (layers.first > 0 && parallel_crosses(job, layers.first - 1))
+        bytes += 2 * parallel_plain_boundary_bytes(job, layers.first - 1);
+    if (end < job->network.layer_count && parallel_crosses(job, end - 1))
+        bytes += parallel_plain_boundary_bytes(job, end - 1);
+    return bytes;
+}
+
+static uint64_t layers_workspace(const struct job *job, struct parallel_layers layers)
 {
     uint64_t bytes = 0;
     if (is_profile(job)) {
@@ -242,4 +267,9 @@ uint64_t parallel_workspace_bytes(const struct job *job, struct parallel_layers 
     if (ends.blocks > 0) bytes = max_u64(bytes, block_workspace(job, &s));
     if (ends.head) bytes = max_u64(bytes, head_workspace(job, &s));
     return bytes;
+}
+
+uint64_t parallel_workspace_bytes(const struct job *job, struct parallel_layers layers)
+{
+    return layers_workspace(job, layers) + decoded_bytes(job, layers);
 }

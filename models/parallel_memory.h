@@ -58,6 +58,9 @@ uint64_t parallel_updated_parameters(const struct job *job, struct parallel_laye
 struct rank_state parallel_state(const struct job *job, struct parallel_layers layers);
 struct rank_state parallel_whole_state(const struct job *job, struct parallel_layers layers);
 
+/* Bytes of the gradients of layers as data-parallel ranks reduce them: fewer where these are compressed. */
+uint64_t parallel_reduced_bytes(const struct job *job, struct parallel_layers layers);
+
 /* --- activations ------------------------------------------------------------------------------ */
 
 /*
@@ -82,8 +85,10 @@ struct rank_state parallel_whole_state(const struct job *job, struct parallel_la
  */
 uint64_t parallel_kept_bytes(const struct job *job, struct parallel_layers layers, bool dropout);
 
-/* What a layer passes to the next for one microbatch, and the next one's gradient passes back: x: e R C. */
+/* What a layer passes to the next for one microbatch, and the next one's gradient passes back: x: e R C; as it lives,
+ * which is encoded where it is compressed, and as passes compute with it. */
 uint64_t parallel_boundary_bytes(const struct job *job, uint64_t layer);
+uint64_t parallel_plain_boundary_bytes(const struct job *job, uint64_t layer);
 
 /*
  * What passes over the layers need beside all that: the largest of
@@ -93,6 +98,7 @@ uint64_t parallel_boundary_bytes(const struct job *job, uint64_t layer);
  *   head        e R C twice, and the logits' gradient once more in 16 bits where those are 16-bit jobs
  *   embedding   e R C of whole rows
  *   profile     what is computed again
+ * and where boundaries are compressed what was decoded: the one that came in and its gradient, the one that goes out
  */
 uint64_t parallel_workspace_bytes(const struct job *job, struct parallel_layers layers);
 

@@ -105,6 +105,38 @@ static void add_update(struct work_list *list, const struct job *job, struct par
     if (item.m > 0 && job->network.family != NETWORK_PROFILE) work_list_add(list, &item, 1);
 }
 
+static void add_codec(struct work_list *list, uint64_t ns)
+{
+    struct work_item item = {.kernel = KERNEL_FIXED, .count = 1, .m = ns};
+    if (ns > 0) work_list_add(list, &item, 1);
+}
+
+/* Of the boundary behind a layer: what reads it decodes, what makes it encodes. */
+static void add_boundary_codec(struct work_list *list, const struct job *job, uint64_t layer, bool encodes)
+{
+    const struct compression *compression = &job->compression[COMPRESSED_BOUNDARIES];
+    if (!parallel_crosses(job, layer)) return;
+    uint64_t bytes = parallel_plain_boundary_bytes(job, layer);
+    add_codec(list, encodes ? compression_encode_ns(compression, bytes) : compression_decode_ns(compression, bytes));
+}
+
+static void add_codecs(struct work_list *list, const struct job *job, struct parallel_layers layers,
+                       enum parallel_pass pass)
+{
+    const struct compression *gradients = &job->compression[COMPRESSED_GRADIENTS];
+    uint64_t end = layers.first + layers.count, whole = parallel_whole_state(job, layers).gradient_bytes;
+    bool back = pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT;
+    if (pass == PARALLEL_ENCODE) add_codec(list, compression_encode_ns(gradients, whole));
+    if (pass == PARALLEL_UPDATE && compression_is_set(gradients)) {
+        uint64_t own = parallel_updated_parameters(job, layers) * parallel_parameter_bytes(job).gradient;
+        add_codec(list, compression_decode_ns(gradients, own));
+    }
+    if (!compression_is_set(&job->compression[COMPRESSED_BOUNDARIES]) || (pass != PARALLEL_FORWARD && !back)) return;
+    if (layers.first > 0) add_boundary_codec(list, job, layers.first - 1, false);
+    if (layers.first > 0 && back) add_boundary_codec(list, job, layers.first - 1, true);
+    if (end < job->network.layer_count) add_boundary_codec(list, job, end - 1, !back);
+}
+
 uint32_t parallel_work(const struct job *job, struct parallel_layers layers, enum parallel_pass pass,
                        struct work_item out[PARALLEL_WORK_MAX])
 {
@@ -113,8 +145,9 @@ uint32_t parallel_work(const struct job *job, struct parallel_layers layers, enu
     struct work_list list = {.items = out, .capacity = PARALLEL_WORK_MAX};
     if (pass == PARALLEL_UPDATE || pass == PARALLEL_SUM || pass == PARALLEL_NORM)
         add_update(&list, job, layers, pass);
-    else
+    else if (pass != PARALLEL_ENCODE)
         add_layers(&list, job, layers, pass);
+    add_codecs(&list, job, layers, pass);
     return list.count;
 }
 
@@ -232,7 +265,7 @@ uint32_t parallel_collectives(const struct job *job, struct parallel_layers laye
                             .row_bytes = rows * network->width * precision_bytes(job->precision),
                             .statistic_bytes = rows * precision_bytes(PRECISION_FP32),
                             .sequence = job->parallel.sequence};
-    if (pass == PARALLEL_NORM || pass == PARALLEL_SUM) return 0;
+    if (pass == PARALLEL_NORM || pass == PARALLEL_SUM || pass == PARALLEL_ENCODE) return 0;
     if (pass == PARALLEL_UPDATE) {
         update_exchange(&list, job, layers);
         return list.count;

@@ -21,18 +21,20 @@ enum parallel_pass {
     PARALLEL_WEIGHT,   /* the gradients of weights, added to those of earlier microbatches */
     PARALLEL_UPDATE,   /* once a minibatch: what the device updates of the parameters */
     PARALLEL_SUM,      /* a microbatch's share of the gradient added to a sum (models/parallel_offload.h) */
+    PARALLEL_ENCODE,   /* once a minibatch: the gradients, where these are compressed */
     PARALLEL_NORM,     /* once a minibatch of a job that clips: the squares of their gradients (adding up
                           the devices' sums is not in here) */
     PARALLEL_PASS_COUNT
 };
 
 /* Of the longest list: a pass over an embedding, a block and a head, and what a block computes again. */
-enum { PARALLEL_WORK_MAX = 4 * LAYER_WORK_MAX };
+enum { PARALLEL_CODECS_MAX = 3, PARALLEL_WORK_MAX = 4 * LAYER_WORK_MAX + PARALLEL_CODECS_MAX };
 
 /*
  * The kernels on each device of the stage; equal ones are merged. Full recomputation repeats the whole
  * forward pass of blocks (and of a profile's layers), as Megatron-LM does; selective that of attention's
- * core. Returns the number of items.
+ * core. What is compressed (models/compression.h) is encoded and decoded by the pass that makes or reads it. Returns
+ * the number of items.
  */
 uint32_t parallel_work(const struct job *job, struct parallel_layers layers, enum parallel_pass pass,
                        struct work_item out[PARALLEL_WORK_MAX]);

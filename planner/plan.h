@@ -34,6 +34,7 @@
  * that starts together. A lease begins when those in front of it have ended that have one of its devices,
  * and the one that it follows, if it does; until it ends no other job has a place or an operation there. A
  * training run that stops and goes on elsewhere is several jobs, each in a lease that follows the one before.
+ *
  * Host memory of a job that is spread is its ranks': a host buffer of such a job exists once for each place of the
  * gang, and so does what it has on storage. The host's processor and storage serve them in their turn.
  *

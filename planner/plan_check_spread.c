@@ -87,6 +87,7 @@ static const uint8_t uses[PLAN_PASS_COUNT][OPERANDS] = {
     [PLAN_BACKWARD_INPUT]  = {R,  0,  R, 0, R, R, W, W},
     [PLAN_BACKWARD_WEIGHT] = {0,  RW, R, 0, R, R, 0, W},
     [PLAN_UPDATE]          = {RW, RW, 0, 0, 0, 0, 0, 0},
+    [PLAN_REDUCE]          = {0,  RW, 0, 0, 0, 0, 0, 0}, /* of compressed gradients */
 };
 /* Of a backward unit with three computations. */
 static const uint8_t first_of_three[OPERANDS] = {R, 0, R, 0, R, R, 0, W};
@@ -255,6 +256,8 @@ static struct meaning meaning_of(const struct view *v, enum operand operand, boo
         return (struct meaning){check_shard_thing(own, copied ? THING_STATE : THING_WEIGHTS), CLOCK_STEP};
     }
     case OPERAND_GRADIENT: {
+        if (v->op->pass == PLAN_REDUCE && !found)
+            return (struct meaning){check_shard_thing(own, THING_ENCODED_GRADIENT), CLOCK_SUM};
         bool reduced = v->scatters || (update && found && p->data > 1);
         return (struct meaning){
             check_shard_thing(own, reduced ? THING_REDUCED_GRADIENT : THING_PARAMETER_GRADIENT), CLOCK_SUM};
@@ -297,7 +300,7 @@ static enum status claim_operand(struct checker *c, const struct view *v, enum o
 {
     uint32_t part = part_of_three(c, v), delta = 0;
     uint64_t bytes = operand_bytes(c, v, operand);
-    bool update = v->op->pass == PLAN_UPDATE;
+    bool update = v->op->pass == PLAN_UPDATE || v->op->pass == PLAN_REDUCE; /* adds no microbatch to a sum */
     bool steps = operand == OPERAND_STATE || operand == OPERAND_WEIGHTS;
     if (use == USE_CHANGE && (steps || !update)) delta = 1;
     if (operand == OPERAND_NEXT_WEIGHTS) delta = 1;
@@ -317,8 +320,10 @@ static enum status check_work(struct checker *c, const struct view *v)
     };
     const struct plan *plan = c->plan;
     struct work_item wanted[PARALLEL_WORK_MAX];
+    enum parallel_pass pass = (enum parallel_pass)(passes[v->op->pass] - 1);
+    if (v->op->pass == PLAN_REDUCE && !parallel_offloads(&v->job->parallel)) pass = PARALLEL_ENCODE;
     bool idle = !passes[v->op->pass] || part_of_three(c, v) == 3;
-    uint32_t count = idle ? 0 : parallel_work(&v->slice, v->layers, (enum parallel_pass)(passes[v->op->pass] - 1), wanted);
+    uint32_t count = idle ? 0 : parallel_work(&v->slice, v->layers, pass, wanted);
     const struct plan_work *work = v->op->work == PLAN_NONE ? NULL : &plan->works[v->op->work];
     if (count != (work ? work->item_count : 0))
         return check_fail(c, RULE_WORK, "has %u kernels (expected %u)", work ? work->item_count : 0, count);
@@ -406,7 +411,9 @@ static enum status claim_shared(struct checker *c, const struct view *v, const s
     bool gradient = operand == OPERAND_GRADIENT;
     enum claim_clock clock = gradient ? CLOCK_SUM : CLOCK_STEP;
     uint32_t delta = gradient ? 0 : 1;
-    uint32_t found = check_shard_thing(v->global, gradient ? THING_PARAMETER_GRADIENT : THING_UPDATED_SHARES);
+    bool encoded = compression_is_set(&v->job->compression[COMPRESSED_GRADIENTS]);
+    uint32_t sum = encoded ? THING_ENCODED_GRADIENT : THING_PARAMETER_GRADIENT;
+    uint32_t found = check_shard_thing(v->global, gradient ? (enum shard_thing)sum : THING_UPDATED_SHARES);
     uint32_t left = check_shard_thing(v->global, gradient ? THING_REDUCED_GRADIENT : THING_STATE);
     uint64_t bytes = operand_bytes(c, v, operand);
     TRY(add_claim(c, access, (struct meaning){found, clock}, false, bytes, delta));
@@ -551,7 +558,8 @@ enum status check_spread_unit(struct checker *c)
     struct view v = view_of(c);
     bool shares = parallel_splits(&v.job->parallel, ZERO_STATES), offloads = parallel_offloads(&v.job->parallel);
     bool moves = v.unit->pass == PLAN_GATHER || v.unit->pass == PLAN_REDUCE || v.unit->pass == PLAN_REFRESH;
-    bool sums = v.unit->pass == PLAN_REDUCE && parallel_sums_on_host(v.job);
+    bool encodes = compression_is_set(&v.job->compression[COMPRESSED_GRADIENTS]);
+    bool sums = v.unit->pass == PLAN_REDUCE && (parallel_sums_on_host(v.job) || encodes);
     uint32_t computes = 0, expected = moves && !sums ? 0 : 1;
     for (uint32_t o = 0; o < v.unit->op_count; o++)
         computes += c->plan->ops[v.unit->first_op + o].kind == OP_COMPUTE;
@@ -568,7 +576,7 @@ enum status check_spread_unit(struct checker *c)
     case PLAN_GATHER: want(&data, COLLECTIVE_ALL_GATHER, v.gathers && shares, v.whole.weight_bytes); break;
     case PLAN_REDUCE:
         want(&data, shares ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE, v.job->parallel.data > 1,
-             v.whole.gradient_bytes);
+             parallel_reduced_bytes(v.job, v.layers));
         break;
     case PLAN_UPDATE:
         want_pass(&v, PARALLEL_UPDATE, &tensor);

@@ -59,6 +59,7 @@ enum shard_thing {
     THING_UPDATED_SHARES,   /* a state of which each rank has updated a share of the weights; likewise */
     THING_WEIGHTS,          /* gathered from the shares of all ranks; likewise */
     THING_GRADIENT_SUM,     /* that the host has added up; likewise */
+    THING_ENCODED_GRADIENT, /* a minibatch's, compressed; likewise */
     SHARD_THINGS
 };
 

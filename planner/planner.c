@@ -168,6 +168,18 @@ static bool any_spread(const struct job_set *jobs)
     return false;
 }
 
+/* Of what a job sends that is not spread. */
+static enum status refuse_compression(const struct job_set *jobs, struct error *err)
+{
+    for (uint32_t j = 0; j < jobs->count; j++)
+        for (uint32_t i = 0; i < COMPRESSED_COUNT; i++)
+            if (compression_is_set(&jobs->jobs[j].compression[i]))
+                return error_set(err, STATUS_BAD_INPUT,
+                                 "job '%s' has a compression of %s and is not spread over devices (see --parallel)",
+                                 jobs->jobs[j].name, compressed_names[i]);
+    return STATUS_OK;
+}
+
 /* Jobs that are spread have no policy: each says itself where and how it runs. */
 static enum status plan_spread(struct hardware *hardware, struct job_set *jobs,
                                const struct planner_options *options, struct plan *out, struct error *err)
@@ -234,6 +246,11 @@ enum status planner_plan(struct hardware *hardware, struct job_set *jobs,
     if (leased_applies(jobs)) return leased_plan(hardware, jobs, options, out, err);
     if (options->swap) return plan_swapped(hardware, jobs, options, out, err);
     if (any_spread(jobs)) return plan_spread(hardware, jobs, options, out, err);
+    if (refuse_compression(jobs, err) != STATUS_OK) {
+        job_set_release(jobs);
+        hardware_release(hardware);
+        return err->status;
+    }
     enum status status = policy_open(name, &handle, err);
     const struct policy *policy = handle.policy;
     if (!status && options->regions > REGIONS_MAX)

@@ -17,6 +17,7 @@
  *                     backward pass; 2 and 3: reduce-scatter of each microbatch's, added to the share
  *                     Where states are offloaded (models/parallel_offload.h) of each microbatch: [reduce-scatter],
  *                     down to the host, [added to a sum]
+ *                     Compressed gradients (models/compression.h) are encoded in front of it
  *   GATHER            level 3: all-gather of the weights for one pass that multiplies by them; of offloaded ones
  *                     [read] up [all-gather]
  *

@@ -164,11 +164,11 @@ static double host_update_s(const struct view *v, uint32_t stage, struct paralle
 
 static double update_s(const struct view *v, uint32_t stage, struct parallel_layers layers)
 {
-    struct rank_state whole = parallel_whole_state(v->job, layers);
     double gradients_s = 0;
     if (parallel_offloads(v->parallel)) return host_update_s(v, stage, layers);
     if (!parallel_splits(v->parallel, ZERO_GRADIENTS))
-        gradients_s = collective_s(v, &v->data_group, COLLECTIVE_ALL_REDUCE, whole.gradient_bytes);
+        gradients_s = collective_s(v, &v->data_group, COLLECTIVE_ALL_REDUCE, parallel_reduced_bytes(v->job, layers)) +
+                      work_s(v, layers, PARALLEL_ENCODE);
     return pass_s(v, layers, PARALLEL_UPDATE, 0) + gradients_s;
 }
 

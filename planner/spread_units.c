@@ -448,6 +448,10 @@ void spread_emit_reduce(struct spread *s, uint32_t r)
     if (u.run->scatters) access_ring(&u, &a, BUFFER_GRADIENT, ring, ring->given++, bytes, LAST);
     access_gradient(&u, &a, CHANGE);
     bool shares = parallel_splits(s->parallel, ZERO_STATES);
+    if (compression_is_set(&s->job->compression[COMPRESSED_GRADIENTS])) {
+        add_compute(&u, PLAN_REDUCE, work_of(&u, PARALLEL_ENCODE), &a);
+        bytes = parallel_reduced_bytes(s->job, u.run->layers);
+    }
     add_in_data_group(&u, shares ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE, bytes, &a);
     end_unit(&u);
 }

@@ -1,0 +1,89 @@
+/* See compression.h. */
+#include "models/compression.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/json_out.h"
+#include "models/try.h"
+
+const char *const compressed_names[COMPRESSED_COUNT] = {
+    [COMPRESSED_BOUNDARIES] = "boundaries",
+    [COMPRESSED_GRADIENTS] = "gradients",
+};
+
+static const double ratio_max = 1e6, rate_min = 1, rate_max = 1e18; /* a day of a terabyte is below 2^63 ns */
+
+uint64_t compression_bytes(const struct compression *compression, uint64_t bytes)
+{
+    if (!compression_is_set(compression)) return bytes;
+    return (uint64_t)ceil((double)bytes / compression->ratio);
+}
+
+static uint64_t nanoseconds(const struct compression *compression, uint64_t bytes, double bytes_per_s)
+{
+    if (!compression_is_set(compression)) return 0;
+    double ns = round((double)bytes / bytes_per_s * 1e9);
+    return ns < 1e18 ? (uint64_t)ns : (uint64_t)1e18;
+}
+
+uint64_t compression_encode_ns(const struct compression *compression, uint64_t bytes)
+{
+    return nanoseconds(compression, bytes, compression->encode_bytes_per_s);
+}
+
+uint64_t compression_decode_ns(const struct compression *compression, uint64_t bytes)
+{
+    return nanoseconds(compression, bytes, compression->decode_bytes_per_s);
+}
+
+static enum status parse_one(const struct json_input *in, const json_t *value, struct compression *out,
+                             struct error *err)
+{
+    struct json_object o;
+    TRY(json_object_open(&o, in, value, "a compression", err));
+    TRY(json_take_double(&o, "ratio", JSON_REQUIRED, 1, ratio_max, &out->ratio, err));
+    TRY(json_take_quantity(&o, "encode", JSON_REQUIRED, DIMENSION_BYTES_PER_S, rate_min, rate_max,
+                           &out->encode_bytes_per_s, err));
+    TRY(json_take_quantity(&o, "decode", JSON_REQUIRED, DIMENSION_BYTES_PER_S, rate_min, rate_max,
+                           &out->decode_bytes_per_s, err));
+    return json_object_close(&o, err);
+}
+
+enum status compression_parse(const struct json_input *in, const json_t *value,
+                              struct compression out[COMPRESSED_COUNT], struct error *err)
+{
+    struct json_object o;
+    TRY(json_object_open(&o, in, value, "a compression object", err));
+    for (uint32_t i = 0; i < COMPRESSED_COUNT; i++) {
+        const json_t *one = NULL;
+        TRY(json_take_object(&o, compressed_names[i], JSON_OPTIONAL, &one, err));
+        if (one) TRY(parse_one(in, one, &out[i], err));
+    }
+    return json_object_close(&o, err);
+}
+
+/* With all its digits, so that a plan that is read is the one that was written. */
+static void write_rate(struct json_out *out, const char *key, double bytes_per_s)
+{
+    char text[40];
+    snprintf(text, sizeof text, "%.17g B/s", bytes_per_s);
+    json_out_string(out, key, text);
+}
+
+void compression_write(const struct compression of[COMPRESSED_COUNT], struct json_out *out, const char *key)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < COMPRESSED_COUNT; i++) any |= compression_is_set(&of[i]);
+    if (!any) return;
+    json_out_object_begin(out, key, true);
+    for (uint32_t i = 0; i < COMPRESSED_COUNT; i++) {
+        if (!compression_is_set(&of[i])) continue;
+        json_out_object_begin(out, compressed_names[i], true);
+        json_out_double(out, "ratio", of[i].ratio);
+        write_rate(out, "encode", of[i].encode_bytes_per_s);
+        write_rate(out, "decode", of[i].decode_bytes_per_s);
+        json_out_object_end(out);
+    }
+    json_out_object_end(out);
+}
