@@ -62,9 +62,10 @@ static const struct {
 
 /* Sweeps: from which gap on; in mean computations; in the unit of sweep_rule. */
 static const double sweep_gap = 0.01;
-static const double sharpness = 0.16;
-static const double heat_per_sweep = 0.001, heat_min = 0.02, heat_max = 0.2;
-enum { MANY_SWEEPS = 60 };
+static const double sharpness_first = 0.2, sharpness_last = 0.06; /* smaller as it cools */
+static const double sharpness_few = 0.16;
+static const double heat_per_sweep = 0.001, heat_min = 0.02, heat_max = 0.3;
+enum { MANY_SWEEPS = 60, REACH_MANY = 32, REACH_FEW = 12 };
 
 struct search {
     const struct instance *in;
@@ -245,15 +246,18 @@ static enum status run_sweep(struct search *s, uint64_t draw, struct error *err)
 {
     if (!s->sweep && begin_sweeps(s, err)) return err->status;
     bool first = s->iteration == s->sweep_first, many = false, timed;
-    double warm = 0;
+    double warm = 0, done = 0;
     if (!first) {
-        double most = sweeps_most(s, &timed), done = (s->iteration - s->sweep_first) / most;
+        double most = sweeps_most(s, &timed);
+        done = (s->iteration - s->sweep_first) / most;
         if (timed)
             done = (clock_s() - s->sweep_started_s) / (s->options->until_s - s->sweep_started_s);
-        warm = fmin(fmax(most * heat_per_sweep, heat_min), heat_max) * fmax(0, 1 - done);
+        done = fmin(done, 1);
+        warm = fmin(fmax(most * heat_per_sweep, heat_min), heat_max) * (1 - done);
         many = most >= MANY_SWEEPS;
     }
-    struct sweep_rule rule = {.reach = many ? 16 : 12, .sharpness = sharpness * s->mean,
+    double sharp = many ? sharpness_first + (sharpness_last - sharpness_first) * done : sharpness_few;
+    struct sweep_rule rule = {.reach = many ? REACH_MANY : REACH_FEW, .sharpness = sharp * s->mean,
                               .temperature = warm, .seed = draw};
     int64_t value = sweep_search_run(s->sweep, &rule, s->options->until_s);
     if (first) s->sweep_s = clock_s() - s->sweep_started_s;

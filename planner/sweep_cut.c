@@ -22,6 +22,7 @@ enum status sweep_cut_init(const struct instance *in, struct sweep_cut *c, struc
         const struct instance_job *job = &in->jobs[in->units[u].job];
         uint32_t next = u + 1 < job->first_unit + job->unit_count ? u + 1 : job->first_unit;
         c->units[u] = (struct sweep_unit){in->units[u].in, in->units[u].out, instance_through_host(in, u, next), next};
+        c->through |= c->units[u].through > 0;
     }
     for (int i = 0; i < 2 * SWEEP_EXPONENT_MAX * SWEEP_EXPONENT_STEPS; i++)
         c->exponential[i] = (float)exp((double)i / SWEEP_EXPONENT_STEPS - SWEEP_EXPONENT_MAX);

@@ -54,6 +54,7 @@ struct sweep_cut {
     struct sweep_job *jobs;
     struct sweep_device *devices;
     uint32_t *device_of, *sequence_of; /* sequence to device and back */
+    bool through;     /* some parameters go through the host */
     int64_t makespan; /* against which ways are weighed */
     double scale;     /* entries of the table per tick */
     float exponential[2 * SWEEP_EXPONENT_MAX * SWEEP_EXPONENT_STEPS];
@@ -70,22 +71,26 @@ void sweep_cut_clear(struct sweep_cut *cut);
  * those behind `last`; leaves them at `first`. */
 void sweep_cut_set_tails(struct sweep_cut *cut, uint32_t first, uint32_t last);
 
-/* When a task of this unit could start there, for all that the device has to say. */
-static inline int64_t sweep_cut_device_ready(const struct sweep_cut *c, uint32_t device, uint32_t unit)
+/* When a task of this unit could start there, for all that the device in this state has to say. */
+static inline int64_t sweep_cut_ready_of(const struct sweep_cut *c, const struct sweep_device *d, uint32_t device,
+                                         uint32_t unit)
 {
-    const struct sweep_device *d = &c->devices[device];
     if (d->job == TIMETABLE_NONE) return c->units[unit].in;
     return d->start + setup_table_at(&c->setups, d->unit, unit, c->in->device_class[device]);
 }
 
-/* As dispatch_put(). The unit must fit. */
-static inline int64_t sweep_cut_put(struct sweep_cut *c, uint32_t job, uint32_t device)
+static inline int64_t sweep_cut_device_ready(const struct sweep_cut *c, uint32_t device, uint32_t unit)
 {
-    struct sweep_job *j = &c->jobs[job];
-    struct sweep_device *d = &c->devices[device];
+    return sweep_cut_ready_of(c, &c->devices[device], device, unit);
+}
+
+/* As dispatch_put(), of a job and a device in these states. The unit must fit. */
+static inline int64_t sweep_cut_run(const struct sweep_cut *c, struct sweep_job *j, uint32_t job,
+                                    struct sweep_device *d, uint32_t device)
+{
     uint32_t unit = j->unit;
     const struct sweep_unit *u = &c->units[unit];
-    int64_t start = sweep_cut_device_ready(c, device, unit);
+    int64_t start = sweep_cut_ready_of(c, d, device, unit);
     int64_t ready = d->job == job && j->device == device ? j->ended : j->ready;
     if (ready > start) start = ready;
     int64_t ended = start + instance_compute(c->in, unit, c->in->device_class[device]);
@@ -98,6 +103,11 @@ static inline int64_t sweep_cut_put(struct sweep_cut *c, uint32_t job, uint32_t 
     d->job = job;
     d->unit = unit;
     return start;
+}
+
+static inline int64_t sweep_cut_put(struct sweep_cut *c, uint32_t job, uint32_t device)
+{
+    return sweep_cut_run(c, &c->jobs[job], job, &c->devices[device], device);
 }
 
 static inline float sweep_cut_weigh(const struct sweep_cut *c, int64_t length)

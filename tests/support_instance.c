@@ -11,7 +11,9 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "planner/instance_change.h"
 #include "planner/instance_io.h"
+#include "planner/instance_random.h"
 #include "tests/support_json.h"
 
 void test_instance(const char *text, struct instance *out)
@@ -101,4 +103,21 @@ void test_instance_tiny(uint64_t seed, uint32_t jobs_max, struct instance *out)
         }
     }
     if (instance_finish(out, &err)) fail_msg("%s", err.text);
+}
+
+void test_instance_mixed(uint64_t seed, uint32_t c, struct instance *out)
+{
+    struct instance_random options = {
+        .family = (enum instance_family)(c % (FAMILY_COPY + 1)), .seed = random_u64(seed, c) >> 8,
+        .devices = {1, 5}, .jobs = {1, 9}, .shards = {1, 4}, .minibatches = {1, 3}};
+    struct instance plain = {0};
+    struct error err = {0};
+    assert_int_equal(instance_random(&options, &plain, &err), STATUS_OK);
+    if (c % 5 == 0) plain.bridge_bytes_per_tick = 1 + random_u64(seed, c) % 4;
+    if (c % 3 > 0) {
+        *out = plain;
+        return;
+    }
+    if (instance_mix(&plain, seed, out, &err)) fail_msg("%s", err.text);
+    instance_release(&plain);
 }

@@ -14,6 +14,10 @@ int64_t test_brute_force(const struct instance *in);
 /* Random and small, any family with copies or without, up to `jobs` jobs of up to 3 units. */
 void test_instance_tiny(uint64_t seed, uint32_t jobs, struct instance *out);
 
+/* Case c of a seed: up to 5 devices and 9 jobs of up to 4 shards, of any regime; some with a bridge that binds,
+ * some with two classes of devices. */
+void test_instance_mixed(uint64_t seed, uint32_t c, struct instance *out);
+
 /* The instance as JSON on standard output, for the report of a failure. */
 void test_instance_print(const struct instance *in);
 

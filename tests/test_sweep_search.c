@@ -16,7 +16,6 @@
 #include "base/alloc.h"
 #include "base/random.h"
 #include "planner/instance_bound.h"
-#include "planner/instance_change.h"
 #include "planner/instance_random.h"
 #include "planner/list_baseline.h"
 #include "planner/sweep_search.h"
@@ -49,24 +48,6 @@ static int64_t checked_value(const struct instance *in, const struct sweep_searc
     return value;
 }
 
-/* A random instance of any regime; some with a bridge that binds, some with two classes of devices. */
-static void draw_instance(uint64_t seed, uint32_t c, struct instance *out)
-{
-    struct instance_random options = {
-        .family = (enum instance_family)(c % (FAMILY_COPY + 1)), .seed = random_u64(seed, c) >> 8,
-        .devices = {1, 5}, .jobs = {1, 9}, .shards = {1, 4}, .minibatches = {1, 3}};
-    struct instance plain = {0};
-    struct error err = {0};
-    assert_int_equal(instance_random(&options, &plain, &err), STATUS_OK);
-    if (c % 5 == 0) plain.bridge_bytes_per_tick = 1 + random_u64(seed, c) % 4;
-    if (c % 3 > 0) {
-        *out = plain;
-        return;
-    }
-    if (instance_mix(&plain, seed, out, &err)) fail_msg("%s", err.text);
-    instance_release(&plain);
-}
-
 static void values_are_schedules(void **state)
 {
     (void)state;
@@ -78,7 +59,7 @@ static void values_are_schedules(void **state)
         struct sweep_search *search;
         struct error err = {0};
         int64_t first, best = INT64_MAX;
-        draw_instance(seed, c, &in);
+        test_instance_mixed(seed, c, &in);
         assert_int_equal(instance_bounds_make(&in, &bounds, &err), STATUS_OK);
         start_search(&in, &search, &first);
         for (uint32_t k = 0; k < 8; k++) {
