@@ -8,10 +8,11 @@
  *   2  large: 100 instances of each regime, 8 devices, 12 to 24 jobs, 4 to 8 shards, 2 to 8
  *      minibatches: gap of one second's search to the bound, beside Hydra's LRTF.
  *   3  huge: 64 devices, 256 jobs of 24 shards, one second.
- *      Mean gaps of 2, measured in seconds of cpu time (a machine shared with others; AMD EPYC, Zen 4):
- *      compute 0.06, hidden 0.19 (10 instances), tight 2.94, copy 1.73 %; medians of the last two 2.3 and 1.6 %,
- *      most 10.4 and 3.6 %. Tight is worst with fewer than two jobs a device, 4.0 % of 35. Of 3, two instances:
- *      2.8 and 0.8 %.
+ *      Mean gaps of 2, measured in seconds of cpu time (two cores shared with many others, which costs some tenths;
+ *      AMD EPYC, Zen 4): compute 0.06, hidden 0.19 (10 instances), tight 2.68, copy 1.63 % (30); of tight the median
+ *      1.96, nine in ten below 4.9, the most 10.3 %. Tight is worst with fewer than two jobs a device, 3.7 % of 35;
+ *      eight times as long gains three points of the worst: there it is the search that is far off. Of 3, two
+ *      instances of tight and copy: 2.5 and 0.7 %.
  *   4  Hydra's Fig. 7: 8 and 64 jobs on 4 and 8 devices, 3 instances each.
  *   5  solvers: small instances of growing size, the same integer program (MPS) given to GLPK and to CBC
  *      where it is installed, beside branch and bound. All start knowing the search's value; a solver is
