@@ -163,6 +163,7 @@ enum status cli_predict(const struct plan *plan, const struct hardware *hardware
         .noise = how->noise,
         .seed = how->seed,
         .record_spans = how->spans,
+        .caching = how->caching,
         .no_fold = how->every_device,
         .on_progress = progress_show,
         .context = &progress,

@@ -22,6 +22,7 @@ struct cli_predict_options {
     const double *slow; /* as in struct sim_options, like the two below; NULL: no device is */
     double noise;
     uint64_t seed;
+    bool caching;      /* memory of devices comes from a caching allocator */
     bool spans;        /* the trace has every operation */
     bool every_device; /* simulate also those that do what another one does */
 };

@@ -148,3 +148,43 @@ void cli_simulated_speed_json(struct json_out *json, const struct cli_simulated 
     json_out_double(json, "wall_s", s->result->wall_s);
     json_out_double(json, "operations_per_s", operations_per_s(s->result));
 }
+
+/* --- caching allocators ----------------------------------------------------------------------- */
+
+static uint64_t held_back(const struct sim_reserved *r) { return r->reserved_peak_bytes - r->allocated_peak_bytes; }
+
+void cli_simulated_reserved(FILE *out, const struct cli_simulated *s)
+{
+    const struct sim_reserved *all = s->result->reserved;
+    char a[QUANTITY_TEXT_BYTES], b[QUANTITY_TEXT_BYTES];
+    uint32_t worst = 0, lacking = 0;
+    if (!all) return;
+    for (uint32_t d = 0; d < s->hardware->device_count; d++) {
+        if (held_back(&all[d]) > held_back(&all[worst])) worst = d;
+        lacking += all[d].short_bytes > 0;
+    }
+    fprintf(out, "allocator   reserves %s of device %u for %s in use, %.1f %% more",
+            quantity_text((double)all[worst].reserved_peak_bytes, DIMENSION_BYTES, a), worst,
+            quantity_text((double)all[worst].allocated_peak_bytes, DIMENSION_BYTES, b),
+            all[worst].allocated_peak_bytes > 0
+                ? 100 * (double)held_back(&all[worst]) / (double)all[worst].allocated_peak_bytes : 0);
+    if (lacking > 0) fprintf(out, "; beyond the memory of %u of the devices", lacking);
+    fputc('\n', out);
+}
+
+void cli_simulated_reserved_json(struct json_out *json, const struct cli_simulated *s)
+{
+    if (!s->result->reserved) return;
+    json_out_array_begin(json, "reserved", false);
+    for (uint32_t d = 0; d < s->hardware->device_count; d++) {
+        const struct sim_reserved *r = &s->result->reserved[d];
+        json_out_object_begin(json, NULL, true);
+        json_out_u64(json, "allocated_peak_bytes", r->allocated_peak_bytes);
+        json_out_u64(json, "reserved_peak_bytes", r->reserved_peak_bytes);
+        json_out_u64(json, "segments", r->segments);
+        json_out_u64(json, "given_back", r->given_back);
+        json_out_u64(json, "short_bytes", r->short_bytes);
+        json_out_object_end(json);
+    }
+    json_out_array_end(json);
+}

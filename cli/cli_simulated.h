@@ -23,6 +23,11 @@ MUST_CHECK enum status cli_simulated_tables(FILE *out, const struct cli_simulate
 /* "bound by ..." and how fast that was found out. */
 void cli_simulated_end(FILE *out, const struct cli_simulated *s);
 
+/* What caching allocators reserve, of the device where it is the most beyond what is in use, and "reserved", by device.
+ * Nothing where none were simulated. */
+void cli_simulated_reserved(FILE *out, const struct cli_simulated *s);
+void cli_simulated_reserved_json(struct json_out *json, const struct cli_simulated *s);
+
 /* The arrays "streams" and "links". */
 void cli_simulated_json(struct json_out *json, const struct cli_simulated *s);
 /* "operations", "wall_s", "operations_per_s". */

@@ -83,6 +83,7 @@ static enum status print_text(struct cli *cli, const struct report *report, stru
     if (report->swap->job_count > 0) fputc('\n', out);
     print_slowness(out, report);
     print_times(out, report);
+    cli_simulated_reserved(out, &report->simulated);
     if (report->survival) cli_failures_print(out, report->survival);
     if (report->trace_path) {
         fprintf(out, "written to  %s\n", report->trace_path);
@@ -128,6 +129,7 @@ static enum status print_json(struct cli *cli, const struct report *report, stru
     cli_trace_jobs_json(json, &prediction->trace);
     cli_trace_places_json(json, &prediction->trace);
     cli_simulated_json(json, &report->simulated);
+    cli_simulated_reserved_json(json, &report->simulated);
     if (report->survival) cli_failures_json(json, report->survival);
     cli_simulated_speed_json(json, &report->simulated);
     if (report->swap->job_count > 0) cli_swap_json(json, report->plan, report->swap);
@@ -185,7 +187,7 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
     bool jobs = plans_jobs(request);
     struct arena arena = {0};
     struct cli_predict_options how = {.spans = request->trace_path != NULL,
-                                      .every_device = request->no_fold,
+                                      .every_device = request->no_fold, .caching = request->caching,
                                       .collectives = (enum sim_collectives_by)request->collectives,
                                       .seed = request->seed};
     struct report report = {.plan_path = request->path,
@@ -239,6 +241,8 @@ static enum status check_request(const struct cli_simulate_request *request, boo
     if (live && swaps(request))
         return error_set(err, STATUS_BAD_INPUT, "--activations plans jobs, and --dispatch live asks a policy about "
                          "an instance");
+    if (request->caching && (live || request->chakra))
+        return error_set(err, STATUS_BAD_INPUT, "option '--caching-allocator' is for plans, whose buffers are known");
     if (request->trace_path && strcmp(request->trace_path, "-") == 0)
         return error_set(err, STATUS_BAD_INPUT,
                          "option '--trace' needs a file: standard output gets the report");
@@ -319,6 +323,8 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
                     "FILE is the prefix of Chakra execution traces, FILE.0.et and on"),
         OPTION_CHOICE("collectives", 0, "HOW", sim_collectives_by_names, &request.collectives,
                       "closed: by formula; flows: sharing links with all else; auto: flows where they meet any"),
+        OPTION_FLAG("caching-allocator", 0, &request.caching,
+                    "what PyTorch's allocator would reserve of each device for a plan's buffers"),
         OPTION_FLAG("no-fold", 0, &request.no_fold,
                     "simulate every device, also those that do what another does"),
         CLI_COMMON_OPTIONS(cli),

@@ -45,11 +45,24 @@ struct sim_lifetimes {
     uint32_t free_first;   /* through `users` */
     uint64_t *in_use;      /* bytes, by device */
     uint64_t *last_level;  /* index + 1 in trace->levels, by device */
+    struct sim_caching **caching; /* by device; NULL: there are none */
+    uint32_t *blocks;      /* of `caching`, by record */
+    bool caching_failed;
     size_t cells;
 };
 
+static bool create_caching(struct sim_lifetimes *l, const struct hardware *hardware)
+{
+    l->caching = alloc_zeroed(l->plan->hardware.device_count, sizeof *l->caching);
+    for (uint32_t d = 0; l->caching && d < l->plan->hardware.device_count; d++) {
+        l->caching[d] = sim_caching_create(hardware->devices[d].memory_bytes);
+        if (!l->caching[d]) return false;
+    }
+    return l->caching != NULL;
+}
+
 enum status sim_lifetimes_create(const struct plan *plan, struct trace *trace, bool levels,
-                                 struct sim_lifetimes **out, struct error *err)
+                                 const struct hardware *caching, struct sim_lifetimes **out, struct error *err)
 {
     struct sim_lifetimes *l = alloc_zeroed(1, sizeof *l);
     if (!l) return error_memory(err, "memory in use", sizeof *l);
@@ -62,7 +75,7 @@ enum status sim_lifetimes_create(const struct plan *plan, struct trace *trace, b
     l->current = alloc_zeroed(l->cells, sizeof *l->current);
     l->in_use = alloc_zeroed(devices, sizeof *l->in_use);
     l->last_level = alloc_zeroed(devices, sizeof *l->last_level);
-    if (!l->current || !l->in_use || !l->last_level) {
+    if (!l->current || !l->in_use || !l->last_level || (caching && !create_caching(l, caching))) {
         uint64_t bytes = sim_lifetimes_bytes(l);
         sim_lifetimes_destroy(l);
         return error_memory(err, "memory in use", bytes);
@@ -74,6 +87,10 @@ enum status sim_lifetimes_create(const struct plan *plan, struct trace *trace, b
 void sim_lifetimes_destroy(struct sim_lifetimes *lifetimes)
 {
     if (!lifetimes) return;
+    for (uint32_t d = 0; lifetimes->caching && d < lifetimes->plan->hardware.device_count; d++)
+        sim_caching_destroy(lifetimes->caching[d]);
+    free(lifetimes->caching);
+    free(lifetimes->blocks);
     free(lifetimes->current);
     free(lifetimes->records);
     free(lifetimes->in_use);
@@ -105,6 +122,11 @@ static uint32_t record_take(struct sim_lifetimes *l)
         void *larger = alloc_resize(l->records, capacity * sizeof *l->records);
         if (!larger) return NONE;
         l->records = larger;
+        if (l->caching) {
+            void *blocks = alloc_resize(l->blocks, capacity * sizeof *l->blocks);
+            if (!blocks) return NONE;
+            l->blocks = blocks;
+        }
         l->capacity = capacity;
     }
     return l->count++;
@@ -168,8 +190,12 @@ bool sim_lifetimes_use(struct sim_lifetimes *lifetimes, const struct plan_place_
 void sim_lifetimes_start(struct sim_lifetimes *lifetimes, sim_use use, double now_s)
 {
     if (!(use & BEGINS)) return;
-    const struct lifetime *record = &lifetimes->records[use & ~BEGINS];
+    uint32_t index = use & ~BEGINS;
+    const struct lifetime *record = &lifetimes->records[index];
     lifetimes->in_use[record->device] += record->bytes;
+    if (lifetimes->caching && !lifetimes->caching_failed)
+        lifetimes->caching_failed =
+            !sim_caching_take(lifetimes->caching[record->device], record->bytes, &lifetimes->blocks[index]);
     note_use(lifetimes, record->device, now_s);
 }
 
@@ -181,6 +207,15 @@ void sim_lifetimes_end(struct sim_lifetimes *lifetimes, sim_use use, double now_
     if (--record->users > 0 || !record->released) return;
     assert(lifetimes->in_use[record->device] >= record->bytes);
     lifetimes->in_use[record->device] -= record->bytes;
+    if (lifetimes->caching && !lifetimes->caching_failed)
+        sim_caching_give(lifetimes->caching[record->device], lifetimes->blocks[index]);
     if (lifetimes->levels) note_level(lifetimes, record->device, now_s);
     record_give_back(lifetimes, index);
+}
+
+bool sim_lifetimes_reserved(const struct sim_lifetimes *lifetimes, uint32_t device, struct sim_reserved *out)
+{
+    if (lifetimes->caching_failed) return false;
+    *out = *sim_caching_reserved(lifetimes->caching[device]);
+    return true;
 }

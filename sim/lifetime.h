@@ -9,15 +9,17 @@
 #define SPILLWAY_SIM_LIFETIME_H
 
 #include "planner/plan_walk.h"
+#include "sim/caching.h"
 #include "traces/trace.h"
 
 struct sim_lifetimes; /* opaque */
 
 /* The caller frees it with sim_lifetimes_destroy(). Peaks go to trace->places and, when `levels`,
- * every change to trace->levels; both borrowed. Errors: STATUS_NO_MEMORY. */
+ * every change to trace->levels; both borrowed. `caching` is the machine on whose devices all that comes from a
+ * caching allocator (sim/caching.h), or NULL. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status sim_lifetimes_create(const struct plan *plan, struct trace *trace,
-                                            bool levels, struct sim_lifetimes **out,
-                                            struct error *err);
+                                            bool levels, const struct hardware *caching,
+                                            struct sim_lifetimes **out, struct error *err);
 void sim_lifetimes_destroy(struct sim_lifetimes *lifetimes); /* NULL is fine */
 
 /* A use as operations keep it: which lifetime, and whether it begins there. */
@@ -29,6 +31,9 @@ bool sim_lifetimes_use(struct sim_lifetimes *lifetimes, const struct plan_place_
 
 void sim_lifetimes_start(struct sim_lifetimes *lifetimes, sim_use use, double now_s);
 void sim_lifetimes_end(struct sim_lifetimes *lifetimes, sim_use use, double now_s);
+
+/* What the device's allocator has reserved; `caching` was given. False: its books had no memory. */
+bool sim_lifetimes_reserved(const struct sim_lifetimes *lifetimes, uint32_t device, struct sim_reserved *out);
 
 uint64_t sim_lifetimes_bytes(const struct sim_lifetimes *lifetimes);
 

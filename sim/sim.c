@@ -398,7 +398,19 @@ static void copy_to_represented(const struct sim *sim, struct sim_result *result
         for (uint32_t k = 0; k < plan_device_streams(sim->plan); k++)
             result->streams[plan_stream(sim->plan, d, k)] = result->streams[plan_stream(sim->plan, stands, k)];
         sim->trace->places[1 + d].peak_bytes = sim->trace->places[1 + stands].peak_bytes;
+        if (result->reserved) result->reserved[d] = result->reserved[stands];
     }
+}
+
+static enum status fill_reserved(const struct sim *sim, struct sim_result *result, struct error *err)
+{
+    enum status status = STATUS_OK;
+    if (!sim->options->caching) return STATUS_OK;
+    result->reserved = sim_take(&result->arena, sim->hardware->device_count, sizeof *result->reserved, &status, err);
+    for (uint32_t d = 0; status == STATUS_OK && d < sim->hardware->device_count; d++)
+        if (!sim_lifetimes_reserved(sim->lifetimes, d, &result->reserved[d]))
+            status = error_memory(err, "the books of a caching allocator", 0);
+    return status;
 }
 
 static enum status fill_result(const struct sim *sim, struct sim_result *result, struct error *err)
@@ -408,7 +420,7 @@ static enum status fill_result(const struct sim *sim, struct sim_result *result,
         sim_take(&result->arena, sim->stream_count, sizeof *result->streams, &status, err);
     uint32_t links = sim->hardware->link_count + hardware_has_storage(sim->hardware);
     result->links = sim_take(&result->arena, links, sizeof *result->links, &status, err);
-    if (status != STATUS_OK) return status;
+    if (status != STATUS_OK || fill_reserved(sim, result, err) != STATUS_OK) return err->status;
     for (uint32_t s = 0; s < sim->stream_count; s++)
         result->streams[s] = (struct sim_stream_use){.busy_s = sim->streams[s].busy_s,
                                                      .operations = sim->streams[s].operations};

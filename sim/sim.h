@@ -11,6 +11,7 @@
 #define SPILLWAY_SIM_SIM_H
 
 #include "planner/plan.h"
+#include "sim/caching.h"
 #include "sim/collective_flow.h"
 #include "traces/trace.h"
 
@@ -22,6 +23,7 @@ struct sim_options {
                             least 0, below 1; more than 0: every device is simulated */
     uint64_t seed;       /* of that chance, which is drawn by operation number */
     bool record_spans;   /* fill trace->spans and levels; off for sweeps */
+    bool caching;        /* buffers on devices come from a caching allocator (sim/caching.h): fill result->reserved */
     bool no_fold;        /* simulate every device, also those that do what another does (sim/symmetry.h); so it
                             is with spans, and where a collective is a flow */
     void (*on_progress)(void *context, double done, double total); /* operations; may be NULL */
@@ -52,6 +54,7 @@ struct sim_result {
     double wall_s;                /* real seconds in the event loop */
     struct sim_stream_use *streams; /* plan_stream_count() entries */
     struct sim_link_use *links;     /* hardware link_count entries; then one for storage, if any */
+    struct sim_reserved *reserved;  /* by device; NULL unless asked for */
     const char *binds;            /* "compute of device 0", "link 'pcie0'", "H2D copies of device 1",
                                      "the chain of job-1" */
     struct arena arena;

@@ -137,7 +137,7 @@ enum status sim_create(struct sim *sim, struct error *err)
     if (status == STATUS_OK) status = sim_create_machine(sim, err);
     if (status == STATUS_OK)
         status = sim_lifetimes_create(sim->plan, sim->trace, sim->options->record_spans,
-                                      &sim->lifetimes, err);
+                                      sim->options->caching ? sim->hardware : NULL, &sim->lifetimes, err);
     if (status == STATUS_OK)
         status = sim_window_create(sim->plan, sim->walk, sim->lifetimes, sim->collectives, &sim->window, err);
     return status;
