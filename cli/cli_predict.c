@@ -161,6 +161,7 @@ enum status cli_predict(const struct plan *plan, const struct hardware *hardware
         .collectives = how->collectives,
         .slow = how->slow,
         .noise = how->noise,
+        .demand_first = how->demand_first,
         .seed = how->seed,
         .record_spans = how->spans,
         .caching = how->caching,

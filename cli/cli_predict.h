@@ -19,10 +19,11 @@ struct cli_prediction {
 
 struct cli_predict_options {
     enum sim_collectives_by collectives;
-    const double *slow; /* as in struct sim_options, like the two below; NULL: no device is */
+    const double *slow; /* as in struct sim_options, like the three below; NULL: no device is */
     double noise;
     uint64_t seed;
     bool caching;      /* memory of devices comes from a caching allocator */
+    bool demand_first;
     bool spans;        /* the trace has every operation */
     bool every_device; /* simulate also those that do what another one does */
 };

@@ -19,7 +19,7 @@ struct cli_simulate_request {
     struct cli_failures failures;
     size_t collectives;            /* enum sim_collectives_by */
     size_t activations, rule;      /* jobs that swap: 0, or CLI_SWAP_RULE_NONE; index into cli_swap_rules */
-    bool no_fold, caching;
+    bool no_fold, caching, demand_first;
     bool chakra;                   /* path is the prefix of execution traces */
 };
 

@@ -65,6 +65,8 @@ static void print_times(FILE *out, const struct report *report)
                 report->how->collectives == SIM_COLLECTIVES_AUTO ? "; alone on their links they take closed forms" : "");
     else if (report->how->collectives != SIM_COLLECTIVES_CLOSED)
         fputs("collectives take closed forms: nothing else crosses their links\n", out);
+    if (report->how->demand_first)
+        fputs("copies      on demand first; those beside computations and those out share what is left\n", out);
     cli_simulated_end(out, &report->simulated);
 }
 
@@ -120,6 +122,7 @@ static enum status print_json(struct cli *cli, const struct report *report, stru
         for (uint32_t d = 0; d < report->hardware->device_count; d++) json_out_double(json, NULL, report->how->slow[d]);
         json_out_array_end(json);
     }
+    if (report->how->demand_first) json_out_bool(json, "demand_first", true);
     if (report->how->noise > 0) {
         json_out_double(json, "noise", report->how->noise);
         json_out_u64(json, "seed", report->how->seed);
@@ -188,6 +191,7 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
     struct arena arena = {0};
     struct cli_predict_options how = {.spans = request->trace_path != NULL,
                                       .every_device = request->no_fold, .caching = request->caching,
+                                      .demand_first = request->demand_first,
                                       .collectives = (enum sim_collectives_by)request->collectives,
                                       .seed = request->seed};
     struct report report = {.plan_path = request->path,
@@ -247,13 +251,15 @@ static enum status check_request(const struct cli_simulate_request *request, boo
         return error_set(err, STATUS_BAD_INPUT,
                          "option '--trace' needs a file: standard output gets the report");
     if (request->chakra && (live || spread || request->policy || request->seed > 0 || request->no_fold ||
-                            request->failures.path || request->slow || request->noise || request->replay))
+                            request->failures.path || request->slow || request->noise || request->replay ||
+                            request->demand_first))
         return error_set(err, STATUS_BAD_INPUT, "traces say what runs where: --chakra goes with --hw, its "
                          "speeds and --trace alone");
     if (request->chakra && !machine->name)
         return error_set(err, STATUS_BAD_INPUT, "--chakra needs the machine (--hw) that the ranks run on");
     if (request->replay && (live || jobs || request->no_fold || request->failures.path || request->noise ||
-                            request->seed > 0 || request->collectives != SIM_COLLECTIVES_CLOSED))
+                            request->seed > 0 || request->demand_first ||
+                            request->collectives != SIM_COLLECTIVES_CLOSED))
         return error_set(err, STATUS_BAD_INPUT, "a recorded trace says how long things took: --replay goes with a plan, "
                          "--hw and its speeds, --scale, --slow and --trace alone");
     if (request->scale && !request->replay)
@@ -273,9 +279,9 @@ static enum status check_request(const struct cli_simulate_request *request, boo
     if (!live && request->seed > 0 && !request->failures.path && !request->noise)
         return error_set(err, STATUS_BAD_INPUT, "nothing is left to chance: --seed is for --dispatch live, "
                          "--failures and --noise");
-    if (live && (request->slow || request->noise))
-        return error_set(err, STATUS_BAD_INPUT, "--slow and --noise are about plans, and --dispatch live about an "
-                         "instance");
+    if (live && (request->slow || request->noise || request->demand_first))
+        return error_set(err, STATUS_BAD_INPUT, "--slow, --noise and --demand-first are about plans, and --dispatch live "
+                         "about an instance");
     if (live && request->failures.path)
         return error_set(err, STATUS_BAD_INPUT, "--failures is about plans, and --dispatch live about an instance");
     return STATUS_OK;
@@ -325,6 +331,8 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
                       "closed: by formula; flows: sharing links with all else; auto: flows where they meet any"),
         OPTION_FLAG("caching-allocator", 0, &request.caching,
                     "what PyTorch's allocator would reserve of each device for a plan's buffers"),
+        OPTION_FLAG("demand-first", 0, &request.demand_first,
+                    "copies that a device waits for go before those beside computations and those out"),
         OPTION_FLAG("no-fold", 0, &request.no_fold,
                     "simulate every device, also those that do what another does"),
         CLI_COMMON_OPTIONS(cli),

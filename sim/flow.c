@@ -95,6 +95,11 @@ static void clock_set(struct sim_flows *flows, struct class_clock *class, double
     if (class->flow_count == 0) return;
     class->rate = rate;
     class->full = rate >= class->full_rate;
+    if (!(rate > 0)) { /* until others have gone */
+        class->first_s = INFINITY;
+        sim_queue_remove(flows->queue, flows->owners[class->bundle]);
+        return;
+    }
     /* what rounding has left of one that ends now, like that of another class, would have it end a last bit later */
     double left = now_s < class->first_s ? class->first_end - class->served : 0;
     class->first_s = now_s + (left > 0 ? left : 0) / rate;

@@ -42,6 +42,7 @@ enum { ALONE_MAX = 8 };
 /* Per lane of a star, and behind those per class. */
 struct candidate {
     uint32_t flow_count;
+    uint32_t priority; /* of all of them */
     bool refused;
     uint32_t star; /* its number, once it has one */
 };
@@ -72,7 +73,8 @@ static void count_candidates(const struct sim_flows *flows, const struct sim_flo
         if (!candidate) continue;
         uint32_t most = sim_share_limits(flows->share, class).alone ? ALONE_MAX : SIM_STAR_FLOWS_MAX;
         candidate->flow_count += setup->paths[p].flow_limit;
-        candidate->refused |= candidate->flow_count > most ||
+        if (candidate->flow_count == setup->paths[p].flow_limit) candidate->priority = setup->paths[p].priority;
+        candidate->refused |= candidate->flow_count > most || candidate->priority != setup->paths[p].priority ||
                               !fits_star(flows, &setup->paths[p], class, flows->paths[p].has_own_lanes);
     }
 }

@@ -160,7 +160,7 @@ uint32_t sim_outline_lanes(const struct sim_outline *outline, uint32_t path,
 
 static bool same_class(const struct sim_outline *o, uint32_t a, uint32_t b)
 {
-    if (o->paths[a].group != o->paths[b].group) return false;
+    if (o->paths[a].group != o->paths[b].group || o->paths[a].priority != o->paths[b].priority) return false;
     if (o->base_caps[a] < o->base_caps[b] || o->base_caps[a] > o->base_caps[b]) return false;
     struct sim_load *of_a = o->scratch, *of_b = o->scratch + o->longest;
     uint32_t count = sim_outline_lanes(o, a, SIM_LANE_SHARED, of_a);
@@ -203,6 +203,7 @@ static void count_hops(struct sim_outline *o)
 {
     for (uint32_t p = 0; p < o->path_count; p++) {
         const struct sim_path *path = &o->paths[p];
+        assert(path->priority < SIM_PRIORITIES_MAX);
         assert(path->crossings || path->hop_count <= SIM_HOPS_MAX);
         assert(!path->crossings || (path->flow_limit == 1 && path->group != SIM_NO_GROUP));
         assert(path->flow_limit >= 1);

@@ -30,6 +30,8 @@ enum { SIM_HOPS_MAX = 2 * PATH_LINKS_MAX }; /* from one device to another */
 /* A lane counts as full from this part of its bandwidth on. */
 #define SIM_FULL (1 - 1e-9)
 
+enum { SIM_PRIORITIES_MAX = 2 };
+
 /* What a flow takes of a lane: its rate, `weight` times over. */
 struct sim_crossing {
     struct sim_hop hop;
@@ -44,6 +46,7 @@ struct sim_path {
     double cap_bytes_per_s; /* > 0: what one flow can do on an idle machine */
     uint32_t flow_limit;    /* at least 1 */
     uint32_t group;         /* paths of different groups are never one class */
+    uint32_t priority;      /* nor are those of different priorities; below SIM_PRIORITIES_MAX, 0 goes first */
 };
 
 static inline struct sim_crossing sim_path_crossing(const struct sim_path *path, uint32_t hop)

@@ -37,6 +37,9 @@
  * once on some: it takes its rate of a lane `weight` times over. Then what a lane's level is divided by is
  * the sum of weights instead of the number of flows; all of the above holds as it stands.
  *
+ * Priorities. Filling goes over the component once for each, with what the one before has left. A lane of which that is
+ * as little as rounding makes has nothing left, so that a flow is either held up or goes at a rate that means something.
+ *
  * Left out: bandwidths that fall with the number of flows (TCP); PCIe and copy engines do not show it.
  *
  * Source: Bertsekas and Gallager, Data Networks, 2nd ed., sec. 6.5.2 (progressive filling); the lazy
@@ -113,18 +116,19 @@ static void collect_component(struct sim_share *share)
 
 /* --- progressive filling -------------------------------------------------------------------- */
 
-static uint32_t begin_filling(struct sim_share *share)
+static uint32_t begin_filling(struct sim_share *share, uint32_t priority)
 {
     uint32_t unfixed = 0;
     for (uint32_t i = 0; i < share->component_lane_count; i++) {
         struct lane *lane = &share->lanes[share->component_lanes[i]];
-        lane->left = lane->bytes_per_s;
+        if (priority == 0) lane->left = lane->bytes_per_s;
+        else if (lane->left < lane->bytes_per_s * (1 - SIM_FULL)) lane->left = 0;
         lane->unfixed = 0;
         lane->unfixed_weight = 0;
     }
     for (uint32_t i = share->component_first; i < share->changed_count; i++) {
         struct rate_class *class = &share->classes[share->changed[i].class];
-        class->fixed = class->flow_count == 0;
+        class->fixed = class->flow_count == 0 || class->priority != priority;
         if (class->fixed) continue;
         unfixed++;
         for (uint32_t k = 0; k < class->lane_count; k++) {
@@ -190,9 +194,9 @@ static uint32_t fix_lane(struct sim_share *share, const struct lane *lane, doubl
     return count;
 }
 
-static void fill_component(struct sim_share *share)
+static void fill_component(struct sim_share *share, uint32_t priority)
 {
-    uint32_t unfixed = begin_filling(share);
+    uint32_t unfixed = begin_filling(share, priority);
     double reached = 0;
     while (unfixed > 0) {
         double level;
@@ -244,7 +248,7 @@ static void solve_component(struct sim_share *share)
 {
     collect_component(share);
     if (share->component_lane_count > 0)
-        fill_component(share);
+        for (uint32_t priority = 0; priority < share->priority_count; priority++) fill_component(share, priority);
     else
         for (uint32_t i = share->component_first; i < share->changed_count; i++)
             share->classes[share->changed[i].class].rate = share->classes[share->changed[i].class].limit;

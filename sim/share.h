@@ -7,6 +7,10 @@
  * faster. All flows of a path have the same rate then, and so have all flows of a *class*: the paths
  * that cross the same links which can ever limit them, under the same cap.
  *
+ * Priorities are strict: flows of the first are rated as if there were no others, those of the next share in the same
+ * way what is left, which may be nothing. Then a flow also counts as held up on a link that is full of flows that go
+ * before it, however slow these are.
+ *
  * A duplex link has its bandwidth in each direction, a simplex one in all. A flow may take its rate of a lane
  * several times over, or a part of it (struct sim_crossing); fair are then the rates, not what is taken.
  */
@@ -61,7 +65,7 @@ uint32_t sim_share_flows(const struct sim_share *share, uint32_t class);
  */
 struct sim_rate {
     uint32_t class;
-    double bytes_per_s; /* of each flow */
+    double bytes_per_s; /* of each flow; 0: those of higher priority leave nothing */
 };
 uint32_t sim_share_solve(struct sim_share *share, const struct sim_rate **changed);
 

@@ -17,6 +17,7 @@ static enum status share_allocate(struct arena *arena, const struct sim_outline 
     enum status status = STATUS_OK;
     struct sim_share *share = sim_take(arena, 1, sizeof *share, &status, err);
     if (status != STATUS_OK) return status;
+    share->priority_count = 1;
     share->lane_count = o->lane_count;
     share->class_count = o->class_count;
     share->path_count = o->path_count;
@@ -74,6 +75,8 @@ static void fill_classes(struct sim_share *share, const struct sim_outline *o)
         uint32_t count = sim_outline_lanes(o, path, SIM_LANE_SHARED, lanes);
         struct rate_class *class = &share->classes[c];
         class->base_cap = class->cap = class->limit = class->rate = o->base_caps[path];
+        class->priority = o->paths[path].priority;
+        if (class->priority >= share->priority_count) share->priority_count = class->priority + 1;
         class->trunk = INFINITY;
         class->star = NO_LANE;
         class->first_lane = shared;

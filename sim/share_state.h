@@ -35,6 +35,7 @@ struct rate_class {
     uint32_t first_lane, lane_count; /* shared with others; in share->class_lanes */
     bool touched;      /* in share->touched */
     bool fixed;        /* while filling */
+    uint32_t priority;
 };
 
 struct path_lanes {
@@ -57,6 +58,7 @@ struct sim_share {
     uint32_t *component_lanes;  /* its contended lanes */
     uint32_t *turned;           /* result: lanes that became full or no longer are */
     uint32_t lane_count, class_count, path_count;
+    uint32_t priority_count;    /* at least 1 */
     uint32_t touched_count, changed_count, component_lane_count, turned_count;
     uint32_t component_first;   /* in changed */
     uint64_t round;             /* of solving components */

@@ -88,8 +88,17 @@ static void start_flow(struct sim *sim, struct stream *stream, uint32_t owner, d
     }
 }
 
+/* From the host, where copies on demand go first. */
+static void choose_path(struct sim *sim, struct stream *stream)
+{
+    uint32_t compute = plan_stream(sim->plan, stream->device, STREAM_COMPUTE);
+    bool on_demand = sim_stream_at(sim, compute)->state == STREAM_IDLE;
+    stream->path = on_demand ? 2 * stream->device : sim->first_prefetch_path + stream->device;
+}
+
 static void start_copy(struct sim *sim, struct stream *stream, uint32_t owner, double alone_s, uint64_t bytes)
 {
+    if (stream->kind == STREAM_H2D && sim->options->demand_first) choose_path(sim, stream);
     double latency_s = stream->latency_s < alone_s ? stream->latency_s : alone_s;
     stream->volume = (alone_s - latency_s) * stream->rate;
     stream->bytes = bytes;

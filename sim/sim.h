@@ -19,6 +19,10 @@ struct sim_options {
     const struct hardware *hardware; /* NULL: the plan's own; else one with as many devices */
     enum sim_collectives_by collectives;
     const double *slow;  /* per device: its computations take so many times as long; NULL: 1 each */
+    bool demand_first;   /* copies that a device waits for go before others, which share what these leave: on demand
+                            is what comes from another device or from storage, and what comes from the host while
+                            the device computes nothing as the copy begins; not what goes out, nor what comes in
+                            beside a computation */
     double noise;        /* each computation takes 1 - noise to 1 + noise times as long by chance, equally likely; at
                             least 0, below 1; more than 0: every device is simulated */
     uint64_t seed;       /* of that chance, which is drawn by operation number */

@@ -6,6 +6,7 @@
  *     0 .. 2 D - 1   to device d: 2 d; back: 2 d + 1
  *     2 D, 2 D + 1   from storage, to storage; only where there is one
  *     from there     the pairs, by device, then peer
+ *     from there     to device d once more, for what is not on demand; only where that makes a difference
  *     behind them    collectives that are flows (collective_flow.h); computations do not feel them
  */
 #include "sim/sim_state.h"
@@ -115,7 +116,22 @@ static void fill_owners(const struct sim *sim, uint32_t path_count, uint32_t *de
         devices[p] = sim->pairs[i].device;
         sim->path_streams[p] = plan_stream(sim->plan, devices[p], STREAM_P2P);
     }
+    for (uint32_t p = sim->first_prefetch_path; p < sim->first_joint_path; p++) {
+        devices[p] = p - sim->first_prefetch_path;
+        sim->path_streams[p] = plan_stream(sim->plan, devices[p], STREAM_H2D);
+    }
     for (uint32_t p = sim->first_joint_path; p < path_count; p++) devices[p] = cpu;
+}
+
+/* What is not on demand, and a way for what may be or not. */
+static void tell_demand(const struct sim *sim, struct sim_path *paths)
+{
+    for (uint32_t p = 1; p < sim->first_p2p_path; p += 2) paths[p].priority = 1; /* out, and to storage */
+    for (uint32_t d = 0; d < sim->hardware->device_count; d++) {
+        struct sim_path *prefetch = &paths[sim->first_prefetch_path + d];
+        *prefetch = paths[2 * d];
+        prefetch->priority = 1;
+    }
 }
 
 static enum status create_flows(struct sim *sim, struct arena *scratch, struct sim_path **out,
@@ -124,7 +140,9 @@ static enum status create_flows(struct sim *sim, struct arena *scratch, struct s
     enum status status = STATUS_OK;
     bool storage = hardware_has_storage(sim->hardware);
     sim->first_p2p_path = (sim->hardware->device_count + storage) * 2;
-    sim->first_joint_path = sim->first_p2p_path + sim->pair_count;
+    sim->first_prefetch_path = sim->first_p2p_path + sim->pair_count;
+    sim->first_joint_path = sim->first_prefetch_path;
+    if (sim->options->demand_first) sim->first_joint_path += sim->hardware->device_count;
     struct sim_flows_setup setup = {
         .link_count = sim->hardware->link_count + storage,
         .path_count = sim->first_joint_path + sim_collective_flows_path_count(sim->collective_flows)};
@@ -140,6 +158,7 @@ static enum status create_flows(struct sim *sim, struct arena *scratch, struct s
     for (uint32_t i = 0; i < sim->pair_count; i++)
         paths[sim->first_p2p_path + i] = sim_machine_p2p_path(sim->hardware, sim->interference, links,
                                                               sim->pairs[i].peer, sim->pairs[i].device);
+    if (sim->options->demand_first) tell_demand(sim, paths);
     sim_collective_flows_paths(sim->collective_flows, hardware_cpu(sim->hardware) + 1, paths + sim->first_joint_path);
     fill_owners(sim, setup.path_count, devices);
     setup.links = links;

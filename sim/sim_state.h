@@ -74,6 +74,8 @@ struct sim {
     uint32_t *first_pair;        /* per device, and one more */
     uint32_t pair_count;
     uint32_t first_p2p_path;     /* those of the pairs, behind those of host and storage ... */
+    uint32_t first_prefetch_path; /* ... then, where copies on demand go first, one for each device for those from
+                                     the host that are not ... */
     uint32_t first_joint_path;   /* ... and those of collectives behind these */
     uint32_t *path_streams;      /* by path; of a collective's the stream of the running one */
     uint32_t lacking;            /* streams with unissued operations and none pending */

@@ -91,12 +91,17 @@ void sim_test_slow_share(const struct sim_link *links, uint32_t link_count,
 {
     for (uint32_t f = 0; f < count; f++) {
         flows[f].rate = 0;
-        flows[f].frozen = false;
+        flows[f].frozen = true;
     }
-    for (;;) {
+    for (uint32_t priority = 0;;) {
         bool rising = false;
         for (uint32_t f = 0; f < count; f++) rising |= !flows[f].frozen;
-        if (!rising) return;
+        if (!rising) {
+            if (priority == SIM_PRIORITIES_MAX) return;
+            for (uint32_t f = 0; f < count; f++) flows[f].frozen = flows[f].path->priority != priority;
+            priority++;
+            continue;
+        }
         double step = largest_step(links, link_count, flows, count);
         for (uint32_t f = 0; f < count; f++)
             if (!flows[f].frozen) flows[f].rate += step;

@@ -41,7 +41,8 @@ double sim_test_load(const struct sim_link *links, const struct sim_test_flow *f
                      uint32_t count, uint32_t lane);
 
 /* Textbook progressive filling, flow by flow: raise every rate that is not frozen by the largest
- * step that breaks no cap and no link; freeze the flows that cannot go on; repeat. */
+ * step that breaks no cap and no link; freeze the flows that cannot go on; repeat. Those of each priority of
+ * their paths when all before them are frozen. */
 void sim_test_slow_share(const struct sim_link *links, uint32_t link_count,
                          struct sim_test_flow *flows, uint32_t count);
 
