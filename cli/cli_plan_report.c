@@ -160,7 +160,7 @@ static enum status print_spread_jobs(struct cli *cli, const struct plan *plan, s
         cli_table_cell(&table, "%" PRIu32 " to %" PRIu64, p->first_device,
                        p->first_device + parallel_devices(p) - 1);
         cli_table_cell(&table, "%s", pipeline_schedule_names[p->schedule]);
-        cli_table_cell(&table, "%" PRIu64, job->microbatches / p->data);
+        cli_table_cell(&table, "%" PRIu64, parallel_microbatches(job, 0));
         cli_table_cell(&table, "%s", recompute_names[p->recompute]);
     }
     if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;

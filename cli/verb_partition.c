@@ -13,10 +13,11 @@ static_assert(ARRAY_COUNT(methods) == STAGE_METHOD_COUNT + 1, "every method can 
 
 struct request {
     struct cli_machine machine;
-    const char *path, *levels, *job;
+    const char *path, *levels, *job, *network;
     size_t method;
     double memory_bytes;
     uint64_t microbatches;
+    double scale; /* of the samples of a network that is written */
 };
 
 struct answer {
@@ -185,6 +186,19 @@ static enum status read_chain(struct arena *arena, const struct request *request
     return status;
 }
 
+static enum status write_network(struct arena *arena, const struct request *request, const struct stage_chain *chain,
+                                 struct error *err)
+{
+    struct network network;
+    struct json_file file;
+    if (!request->network) return STATUS_OK;
+    if (stage_chain_network(arena, chain, request->scale, &network, err) ||
+        json_file_begin(&file, request->network, "writing a network", err))
+        return err->status;
+    network_write(&network, file.out, NULL);
+    return json_file_end(&file, err);
+}
+
 static enum status answer_request(struct cli *cli, const struct request *request, struct error *err)
 {
     struct arena arena = {0};
@@ -200,8 +214,13 @@ static enum status answer_request(struct cli *cli, const struct request *request
                              stage_method_names[wanted.method]);
         wanted.memory_bytes = (uint64_t)request->memory_bytes;
     }
+    if (!(request->scale > 0 && request->scale <= 1e6))
+        return error_set(err, STATUS_BAD_INPUT, "option '--scale' is %g (expected above 0, at most 1e6)", request->scale);
+    if (request->network && is_jobs(request->path))
+        return error_set(err, STATUS_BAD_INPUT, "option '--network' is for profiles, and '%s' has jobs", request->path);
     enum status status = read_chain(&arena, request, &chain, err);
     if (!status) status = stage_partition_find(&arena, &chain, &wanted, &a.partition, err);
+    if (!status) status = write_network(&arena, request, &chain, err);
     if (!status) status = (cli->json ? report_json : report_text)(cli, &a, err);
     arena_release(&arena);
     return status;
@@ -209,7 +228,8 @@ static enum status answer_request(struct cli *cli, const struct request *request
 
 enum status verb_partition(struct cli *cli, int argc, char **argv, struct error *err)
 {
-    struct request request = {.machine = CLI_MACHINE_NONE, .memory_bytes = CLI_NOT_GIVEN, .microbatches = 32};
+    struct request request = {.machine = CLI_MACHINE_NONE, .memory_bytes = CLI_NOT_GIVEN, .microbatches = 32,
+                              .scale = 1};
     const struct option_spec specs[] = {
         OPTION_STRING("levels", 0, "LEVELS", &request.levels,
                       "workers and their rates from the inside, such as 4x16GB/s,2x1.25GB/s"),
@@ -218,11 +238,15 @@ enum status verb_partition(struct cli *cli, int argc, char **argv, struct error 
         OPTION_U64("microbatches", 0, "N", 1, UINT32_MAX, &request.microbatches,
                    "of a minibatch, for balanced, default 32"),
         OPTION_STRING("job", 0, "NAME", &request.job, "which job of a jobs file, default the first"),
+        OPTION_STRING("network", 0, "FILE", &request.network, "write a profile's layers as a network for jobs"),
+        OPTION_DOUBLE("scale", 0, "FACTOR", &request.scale,
+                      "of times and activations of that network, default 1"),
         CLI_MACHINE_NAME(&request.machine),
         CLI_COMMON_OPTIONS(cli),
     };
     static const char *const examples[] = {
         "spillway partition instances/pipedream/vgg16.txt --levels 4x16GB/s,4x1.25GB/s",
+        "spillway partition instances/pipedream/vgg16.txt --levels 16x1.25GB/s --network vgg16.json --scale 0.5",
         "spillway partition jobs.json --hw a100-sxm4-80gb --levels 8x250GB/s --by balanced",
         NULL};
     struct options options = {.examples = examples,

@@ -28,6 +28,7 @@ const char *const recompute_names[RECOMPUTE_COUNT] = {
 const char *const parallel_partition_names[PARALLEL_PARTITION_COUNT] = {
     [PARALLEL_EQUAL] = "equal",
     [PARALLEL_BALANCED] = "balanced",
+    [PARALLEL_PIPEDREAM] = "pipedream",
 };
 
 const char *const parallel_algorithm_names[PARALLEL_ALGORITHM_COUNT] = {
@@ -146,17 +147,65 @@ static enum status check_schedule(const struct job *job, struct error *err)
     return STATUS_OK;
 }
 
+uint64_t parallel_microbatches(const struct job *job, uint32_t stage)
+{
+    const struct parallel *p = &job->parallel;
+    if (parallel_has_own_pace(p)) return 1;
+    return job->microbatches / parallel_replicas(p, stage);
+}
+
+uint64_t parallel_updates(const struct job *job, uint32_t stage)
+{
+    const struct parallel *p = &job->parallel;
+    return parallel_has_own_pace(p) ? job->minibatches / p->replicas[stage] : job->minibatches;
+}
+
+/* Stages with replicas of their own, in front of what else is asked of asynchronous schedules. */
+static enum status check_replicas(const struct job *job, struct error *err)
+{
+    const struct parallel *p = &job->parallel;
+    bool dream = p->schedule == PIPELINE_PIPEDREAM;
+    uint64_t turns = dream ? job->minibatches : job->microbatches;
+    if (p->replicated == 0) return STATUS_OK;
+    if (!pipeline_is_asynchronous(p->schedule))
+        return error_set(err, STATUS_BAD_INPUT, "schedule '%s' with 'replicas' (expected none; 'pipedream' and '2bw' have them)",
+                         pipeline_schedule_names[p->schedule]);
+    if (p->replicated != p->pipeline)
+        return error_set(err, STATUS_BAD_INPUT, "'replicas' of %" PRIu32 " stages (expected %" PRIu32 ")", p->replicated,
+                         p->pipeline);
+    if (p->data != 1)
+        return error_set(err, STATUS_BAD_INPUT, "'replicas' with 'data' %" PRIu32 " (expected 1: they take its place)",
+                         p->data);
+    if (dream && job->microbatches != 1)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "schedule 'pipedream' with 'replicas' and %" PRIu64
+                         " microbatches (expected 1: a stage updates behind as many minibatches as it has replicas)",
+                         job->microbatches);
+    for (uint32_t s = 0; s < p->pipeline; s++)
+        if (turns % p->replicas[s] != 0)
+            return error_set(err, STATUS_BAD_INPUT,
+                             "%" PRIu64 " %s on %" PRIu32 " replicas of stage %" PRIu32 " (expected a multiple)", turns,
+                             dream ? "minibatches" : "microbatches", p->replicas[s], s);
+    uint64_t under_way = (uint64_t)(parallel_depth(p, 0) - 1) * p->replicas[0] + 1;
+    if (dream || job->microbatches >= under_way) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT,
+                     "schedule '2bw' with %" PRIu64 " microbatches on these 'replicas' (expected at least %" PRIu64
+                     ", which are under way at once)",
+                     job->microbatches, under_way);
+}
+
 static enum status check_asynchronous(const struct job *job, struct error *err)
 {
     const struct parallel *p = &job->parallel;
     uint64_t microbatches = job->microbatches / p->data;
     if (!pipeline_is_asynchronous(p->schedule)) return STATUS_OK;
-    if (p->schedule == PIPELINE_PIPEDREAM && microbatches != 1)
+    bool alike = p->replicated == 0; /* else check_replicas() has looked at these */
+    if (alike && p->schedule == PIPELINE_PIPEDREAM && microbatches != 1)
         return error_set(err, STATUS_BAD_INPUT,
                          "schedule 'pipedream' with %" PRIu64
                          " microbatches of a replica (expected 1: it updates behind each)",
                          microbatches);
-    if (p->schedule == PIPELINE_2BW && microbatches < p->pipeline)
+    if (alike && p->schedule == PIPELINE_2BW && microbatches < p->pipeline)
         return error_set(err, STATUS_BAD_INPUT,
                          "schedule '2bw' with %" PRIu64 " microbatches of a replica on %" PRIu32
                          " stages (expected at least as many)",
@@ -214,6 +263,9 @@ static enum status check_cuts(const struct job *job, struct error *err)
 {
     const struct parallel *p = &job->parallel;
     uint64_t sum = 0;
+    if (p->partition == PARALLEL_PIPEDREAM && p->replicated == 0)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "'partition' 'pipedream' without 'replicas' (expected how many in all, such as [16])");
     if (p->partition == PARALLEL_BALANCED && p->cuts == 0 && parallel_runs(p) > PARALLEL_CUTS_MAX)
         return error_set(err, STATUS_LIMIT, "%" PRIu32 " runs of layers to balance (limit is %d)", parallel_runs(p),
                          PARALLEL_CUTS_MAX);
@@ -267,6 +319,7 @@ enum status parallel_check(const struct job *job, struct error *err)
 {
     if (!parallel_is_set(&job->parallel)) return STATUS_OK;
     TRY(check_wishes(job, err));
+    TRY(check_replicas(job, err));
     TRY(check_schedule(job, err));
     TRY(check_asynchronous(job, err));
     TRY(check_slices(job, err));
@@ -308,6 +361,8 @@ enum status parallel_parse(const struct json_input *in, const json_t *value, str
     TRY(json_take_u32(&o, "tensor", JSON_OPTIONAL, 1, PARALLEL_DEGREE_MAX, &out->tensor, err));
     TRY(json_take_u32(&o, "pipeline", JSON_OPTIONAL, 1, PARALLEL_DEGREE_MAX, &out->pipeline, err));
     TRY(json_take_u32(&o, "data", JSON_OPTIONAL, 1, PARALLEL_DEGREE_MAX, &out->data, err));
+    TRY(parse_lengths(&o, "replicas", PARALLEL_REPLICAS_MAX, out->replicas, &out->replicated, err));
+    if (out->replicated > 0 && !json_object_get(value, "pipeline")) out->pipeline = out->replicated;
     TRY(json_take_u32(&o, "chunks", JSON_OPTIONAL, 1, PARALLEL_CHUNKS_MAX, &out->chunks, err));
     TRY(json_take_choice(&o, "schedule", JSON_OPTIONAL, pipeline_schedule_names, PIPELINE_SCHEDULE_COUNT,
                          &schedule, err));
@@ -348,6 +403,7 @@ void parallel_write(const struct parallel *p, struct json_out *out, const char *
     json_out_u64(out, "tensor", p->tensor);
     json_out_u64(out, "pipeline", p->pipeline);
     json_out_u64(out, "data", p->data);
+    write_lengths(out, "replicas", p->replicas, p->replicated);
     if (p->chunks > 1) json_out_u64(out, "chunks", p->chunks);
     json_out_string(out, "schedule", pipeline_schedule_names[p->schedule]);
     json_out_string(out, "recompute", recompute_names[p->recompute]);
@@ -399,13 +455,17 @@ const char *parallel_text(const struct parallel *p, char text[PARALLEL_TEXT_BYTE
     const struct {
         const char *name;
         uint32_t value, usual;
-    } words[] = {{"tp=", p->tensor, 1}, {"pp=", p->pipeline, 1}, {"dp=", p->data, 1},
+    } words[] = {{"tp=", p->tensor, 1}, {"pp=", p->pipeline, p->replicated > 0 ? p->pipeline : 1}, {"dp=", p->data, 1},
                  {"v=", p->chunks, 1},  {"zero=", p->zero, ZERO_NOTHING},
                  {"prefetch=", p->zero == ZERO_WEIGHTS ? p->prefetch : 1, 1}};
     const char *const flags[] = {p->sequence ? "sp" : NULL, offload_word(p), p->storage ? "storage" : NULL,
                                  p->delayed ? "delayed" : NULL};
     size_t used = 0;
     text[0] = '\0';
+    for (uint32_t s = 0; s < p->replicated && used < PARALLEL_TEXT_BYTES / 2; s++)
+        used += (size_t)snprintf(text + used, PARALLEL_TEXT_BYTES - used, "%s%" PRIu32, s > 0 ? "-" : "replicas=",
+                                 p->replicas[s]);
+    if (used >= PARALLEL_TEXT_BYTES / 2) used += (size_t)snprintf(text + used, PARALLEL_TEXT_BYTES - used, "-...");
     for (size_t i = 0; i < ARRAY_COUNT(words); i++)
         if (words[i].value != words[i].usual)
             used += (size_t)snprintf(text + used, PARALLEL_TEXT_BYTES - used, "%s%s%" PRIu32, used > 0 ? "," : "",
@@ -415,6 +475,29 @@ const char *parallel_text(const struct parallel *p, char text[PARALLEL_TEXT_BYTE
             used += (size_t)snprintf(text + used, PARALLEL_TEXT_BYTES - used, "%s%s", used > 0 ? "," : "", flags[i]);
     if (used == 0) snprintf(text, PARALLEL_TEXT_BYTES, "one device");
     return text;
+}
+
+/* "15-1", which is as long as `length` says. */
+static enum status parse_replicas(const char *begin, size_t length, struct parallel *out, struct error *err)
+{
+    const char *at = begin, *end = begin + length;
+    uint32_t count = 0;
+    for (bool more = true; more; at++) {
+        uint64_t value = 0;
+        const char *first = at;
+        for (; at < end && *at >= '0' && *at <= '9' && value <= PARALLEL_DEGREE_MAX; at++)
+            value = 10 * value + (uint64_t)(*at - '0');
+        more = at < end && *at == '-';
+        if (at == first || value == 0 || value > PARALLEL_DEGREE_MAX || (!more && at < end) ||
+            count == PARALLEL_REPLICAS_MAX)
+            return error_set(err, STATUS_BAD_INPUT,
+                             "'replicas=%.*s' is not understood (expected such as replicas=15-1, of at most %d stages)",
+                             length > 64 ? 64 : (int)length, begin, PARALLEL_REPLICAS_MAX);
+        out->replicas[count++] = (uint32_t)value;
+    }
+    out->replicated = out->pipeline = count;
+    out->data = 1;
+    return STATUS_OK;
 }
 
 /* A word of it, [begin, begin + length). */
@@ -431,6 +514,9 @@ static enum status parse_word(const char *begin, size_t length, struct parallel 
     };
     static_assert(ARRAY_COUNT(of) == ARRAY_COUNT(names), "a name for each");
     char word[32];
+    const size_t name_length = strlen("replicas=");
+    if (strncmp(begin, "replicas=", name_length) == 0)
+        return parse_replicas(begin + name_length, length - name_length, out, err);
     if (length >= sizeof word)
         return error_set(err, STATUS_BAD_INPUT, "'%.*s' is not understood (expected such as tp=8,pp=4,dp=2)",
                          (int)length, begin);
@@ -450,8 +536,8 @@ static enum status parse_word(const char *begin, size_t length, struct parallel 
         return STATUS_OK;
     }
     return error_set(err, STATUS_BAD_INPUT,
-                     "'%.*s' is not understood (expected tp=, pp=, dp=, v=, zero=, prefetch=, sp, offload=states, "
-                     "offload=weights, storage or delayed)",
+                     "'%.*s' is not understood (expected tp=, pp=, dp=, replicas=, v=, zero=, prefetch=, sp, "
+                     "offload=states, offload=weights, storage or delayed)",
                      (int)length, begin);
 }
 

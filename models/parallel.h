@@ -50,7 +50,17 @@
  *   2bw        an update behind every m >= P microbatches; W(t+1) = W(t) - v grad f(W(t-1)) on all stages. Two
  *              versions
  *
- * Data-parallel ranks go in step and add up their gradients for each update.
+ * Data-parallel ranks go in step and add up their gradients for each update. In these schedules stages may also have
+ * unequal numbers of `replicas`, in place of `data`,
+ *
+ *     "replicas": [15, 1], "schedule": "pipedream"        --parallel replicas=15-1 --schedule pipedream
+ *
+ * each of which takes the microbatches of the whole job in turn: microbatch b is replica b mod r's, on every stage, and
+ * device of rank (t, d, p) = first_device + t + tensor * (d + replicas of the stages in front). A stage is as fast as
+ * its replicas together. With 2bw they share the microbatches of a minibatch and add up their gradients for its update.
+ * With pipedream there is one microbatch to a minibatch, and a stage updates behind as many as it has replicas, so with
+ * n(p) of them under way on each replica of stage p its version is n(p) - 1 of the stage's own updates behind. How many
+ * that are follows from the stages behind, n(p) = ceil(devices from stage p on / replicas of it).
  *
  * Numbers. A job of precision "bf16" that is spread has 16 bits throughout: weights, activations and their
  * gradients, and what stages and tensor groups pass on. fp32 are the gradients of weights, the master of the
@@ -74,7 +84,7 @@
 struct json_out;
 
 enum { PARALLEL_DEGREE_MAX = 1 << 14, PARALLEL_CHUNKS_MAX = 1 << 10, PARALLEL_SLICES_MAX = 64,
-       PARALLEL_CUTS_MAX = 128 };
+       PARALLEL_CUTS_MAX = 128, PARALLEL_REPLICAS_MAX = PARALLEL_CUTS_MAX };
 
 /* In which order a stage passes microbatches forward and backward; planner/pipeline.h has the rules. */
 enum pipeline_schedule {
@@ -110,6 +120,7 @@ extern const char *const recompute_names[RECOMPUTE_COUNT];
 enum parallel_partition {
     PARALLEL_EQUAL,    /* runs of equal length */
     PARALLEL_BALANCED, /* the slowest run as fast as can be (planner/spread_cut.h) */
+    PARALLEL_PIPEDREAM, /* PipeDream's programme, which divides the replicas given among stages, too (likewise) */
     PARALLEL_PARTITION_COUNT
 };
 extern const char *const parallel_partition_names[PARALLEL_PARTITION_COUNT];
@@ -153,6 +164,8 @@ struct parallel {
     uint32_t offload;                /* enum parallel_offload */
     bool storage;                    /* what is offloaded lives on storage, gradients on the host */
     bool delayed;                    /* the host updates while the next minibatch computes */
+    uint32_t replicated;             /* stages whose replicas are given: all, and `data` is 1; or 0: `data` of each */
+    uint32_t replicas[PARALLEL_REPLICAS_MAX];
     uint32_t slice_begin, slice_length; /* in jobs of parallel_slice(): which tokens; length 0: all */
 };
 
@@ -180,10 +193,32 @@ static inline enum collective_algorithm parallel_algorithm(const struct parallel
                                                     : (enum collective_algorithm)(parallel->collective - 1);
 }
 
+/* Tensor groups of a stage. */
+static inline uint32_t parallel_replicas(const struct parallel *parallel, uint32_t stage)
+{
+    return parallel->replicated > 0 ? parallel->replicas[stage] : parallel->data;
+}
+
+/* Of all stages in front of it. */
+static inline uint64_t parallel_replicas_before(const struct parallel *parallel, uint32_t stage)
+{
+    uint64_t sum = (uint64_t)parallel->data * stage;
+    if (parallel->replicated == 0) return sum;
+    sum = 0;
+    for (uint32_t s = 0; s < stage; s++) sum += parallel->replicas[s];
+    return sum;
+}
+
 /* Devices that the job needs. */
 static inline uint64_t parallel_devices(const struct parallel *parallel)
 {
-    return (uint64_t)parallel->tensor * parallel->data * parallel->pipeline;
+    return parallel->tensor * parallel_replicas_before(parallel, parallel->pipeline);
+}
+
+/* How many of a stage's replicas take microbatches in turn, each by itself; 1: all of them go in step. */
+static inline uint32_t parallel_turns(const struct parallel *parallel, uint32_t stage)
+{
+    return parallel->replicated > 0 ? parallel->replicas[stage] : 1;
 }
 
 /* Runs of layers: pipeline * chunks. */
@@ -227,31 +262,46 @@ struct job parallel_slice(const struct job *job, uint32_t slice);
 /* Of something that is shared among tokens evenly, the slice's part; shares add up to all. */
 uint64_t parallel_slice_share(const struct parallel *parallel, uint64_t whole);
 
+/* Does each stage update behind as many minibatches as it has replicas? */
+static inline bool parallel_has_own_pace(const struct parallel *parallel)
+{
+    return parallel->replicated > 0 && parallel->schedule == PIPELINE_PIPEDREAM;
+}
+
+/* Microbatches under way at once on each replica of a stage of an asynchronous schedule, which keep all stages busy:
+ * ceil(replicas from it on / its own); of the first stage PipeDream's NOAM. */
+static inline uint32_t parallel_depth(const struct parallel *parallel, uint32_t stage)
+{
+    uint64_t all = parallel_replicas_before(parallel, parallel->pipeline) - parallel_replicas_before(parallel, stage);
+    uint32_t own = parallel_replicas(parallel, stage);
+    return (uint32_t)((all + own - 1) / own);
+}
+
 /*
- * How many updates the weights of both passes over a run lack: minibatch b is computed with the version that
- * max(b - staleness, 0) updates have made, so staleness + 1 versions are there at once. Asynchronous schedules
- * are stale: pipedream by the stages behind the run's, 2bw by 1. So are delayed updates, by 1.
+/*
+ * How many updates the weights of both passes over a run lack: with the u-th update's microbatches they are of the
+ * version that max(u - staleness, 0) updates have made, so staleness + 1 versions are there at once. Asynchronous
+ * schedules are stale: pipedream by what is under way, 2bw by 1. So are delayed updates, by 1.
  */
 static inline uint32_t parallel_staleness(const struct parallel *parallel, uint32_t run)
 {
     if (parallel->schedule == PIPELINE_2BW || parallel->delayed) return 1;
-    return parallel->schedule == PIPELINE_PIPEDREAM ? parallel->pipeline - 1 - run : 0;
+    return parallel->schedule == PIPELINE_PIPEDREAM ? parallel_depth(parallel, run) - 1 : 0;
 }
 
-/* NOAM of PipeDream: microbatches under way at once on each replica of the first stage, which keep all stages
- * busy; ceil(devices / devices of the first stage), tensor groups counted as one. */
-static inline uint32_t parallel_depth(const struct parallel *parallel)
-{
-    return parallel->pipeline;
-}
+/* Microbatches that each replica of a stage adds up for an update; updates of a training. */
+uint64_t parallel_microbatches(const struct job *job, uint32_t stage);
+uint64_t parallel_updates(const struct job *job, uint32_t stage);
 
 /*
  * Do the parts fit together and the job? Schedules without chunks have one where there are several stages,
  * zb-h1 and zb-h2 always, zb-v two, interleaved at least two, and microbatches of a replica that `pipeline`
- * divides; pipedream one microbatch of a replica, 2bw at least as many as stages, and both whole weights and
- * states on every rank (`zero` 0), terapipe a network whose tokens see those in front of them alone, slices that add
- * up to the sequence and no sequence parallelism; what is offloaded is split (models/parallel_offload.h), and what is compressed is sent: boundaries where there are
- * several stages and backward passes are whole, gradients where there are several replicas and `zero` is 0 or 1; there are layers for every run; `data` divides the microbatches; `tensor` divides heads, widths
+ * divides; pipedream one microbatch of a replica, 2bw at least as many as stages (as are under way, where `replicas`
+ * are given), and both whole weights and states on every rank (`zero` 0); `replicas` divide what they take in turn;
+ * terapipe a network whose tokens see those in front of them alone, slices that add up to the sequence and no sequence
+ * parallelism; what is offloaded is split (models/parallel_offload.h), and what is compressed is sent: boundaries where
+ * there are several stages and backward passes are whole, gradients where there are several replicas and `zero` is 0 or
+ * 1; there are layers for every run; `data` divides the microbatches; `tensor` divides heads, widths
  * and, with `sequence`, tokens; networks known by a profile alone are not cut by tensors; nothing else is
  * asked for that plans do not have: clipping, evaluations. `zero` goes with all other schedules.
  * Errors: STATUS_BAD_INPUT, in words, without a place.
@@ -272,11 +322,13 @@ MUST_CHECK enum status parallel_parse(const struct json_input *in, const json_t 
                                       struct parallel *out, struct error *err);
 void parallel_write(const struct parallel *parallel, struct json_out *out, const char *key);
 
-/* "tp=8,pp=8,dp=4,v=2,sp,zero=3,prefetch=2,offload=weights,storage": what it does not name keeps what *out has, degrees of a job that
- * was not spread are 1. Errors: STATUS_BAD_INPUT. */
+/* "tp=8,pp=8,dp=4,v=2,sp,zero=3,prefetch=2,offload=weights,storage" or "tp=2,replicas=15-1", which says how many
+ * stages there are, too: what it does not name keeps what *out has, degrees of a job that was not spread are 1.
+ * Errors: STATUS_BAD_INPUT. */
 MUST_CHECK enum status parallel_parse_text(const char *text, struct parallel *out, struct error *err);
 
-/* The same in that form, what is 1 left out: "tp=8,pp=8,dp=4,v=2,sp,zero=1"; "one device". */
+/* The same in that form, what is 1 left out: "tp=8,pp=8,dp=4,v=2,sp,zero=1"; "one device"; past some stages
+ * "replicas=2-2-2-...". */
 enum { PARALLEL_TEXT_BYTES = 128 };
 const char *parallel_text(const struct parallel *parallel, char text[PARALLEL_TEXT_BYTES]);
 

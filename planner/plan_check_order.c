@@ -142,23 +142,37 @@ static enum status check_loss(struct check_walk *r, uint32_t job, bool held_out)
                       held_out ? "held-out " : "", version);
 }
 
-/* A minibatch ends with the last update of a run. */
-static enum status end_spread_unit(struct check_walk *r)
+/* Whose end is a minibatch's: the last update of a run; where stages update at a pace of their own, the backward pass
+ * over the first run. */
+static bool ends_spread_minibatch(const struct check_walk *r)
 {
     const struct plan_unit *unit = r->c->unit;
     uint32_t first = r->c->jobs[unit->job].first_shard, runs = r->c->jobs[unit->job].shard_count;
-    struct spread_progress *progress = &r->spread[first + unit->shard];
     uint64_t least = UINT64_MAX;
-    TRY(check_spread_slice(r->c, &r->plan->jobs.jobs[unit->job], progress));
+    if (parallel_has_own_pace(&r->plan->jobs.jobs[unit->job].parallel))
+        return unit->pass == PLAN_BACKWARD && unit->shard == 0;
+    for (uint32_t s = 0; unit->pass == PLAN_UPDATE && s < runs; s++) {
+        uint64_t updates = check_progress(r, first + s, 0)->updates;
+        if (updates < least) least = updates;
+    }
+    return unit->pass == PLAN_UPDATE && least > r->jobs[unit->job].minibatch;
+}
+
+static enum status end_spread_unit(struct check_walk *r)
+{
+    const struct plan_unit *unit = r->c->unit;
+    const struct job *job = &r->plan->jobs.jobs[unit->job];
+    uint32_t global = r->c->jobs[unit->job].first_shard + unit->shard;
+    uint32_t turns = r->first_turn[global + 1] - r->first_turn[global];
+    struct spread_progress *progress = check_progress(r, global, check_spread_turn(r->plan, r->instance));
+    TRY(check_spread_slice(r->c, job, progress));
     progress->forward += unit->pass == PLAN_FORWARD;
     progress->backward += unit->pass == PLAN_BACKWARD || unit->pass == PLAN_BACKWARD_INPUT;
     progress->weight += unit->pass == PLAN_BACKWARD || unit->pass == PLAN_BACKWARD_WEIGHT;
-    progress->updates += unit->pass == PLAN_UPDATE;
+    for (uint32_t t = 0; t < turns; t++) check_progress(r, global, t)->updates += unit->pass == PLAN_UPDATE;
     progress->gathered += unit->pass == PLAN_GATHER;
     progress->reduced += unit->pass == PLAN_REDUCE;
-    for (uint32_t s = 0; unit->pass == PLAN_UPDATE && s < runs; s++)
-        if (r->spread[first + s].updates < least) least = r->spread[first + s].updates;
-    bool ends = unit->pass == PLAN_UPDATE && least > r->jobs[unit->job].minibatch;
+    bool ends = ends_spread_minibatch(r);
     if (ends != unit->ends_minibatch)
         return check_fail(r->c, RULE_FORM, ends ? "does not end the minibatch"
                                                 : "ends the minibatch too early");
@@ -191,7 +205,8 @@ enum status check_job_done(struct check_walk *r, uint32_t job)
     const struct job_progress *progress = &r->jobs[job];
     uint32_t first = r->c->jobs[job].first_shard;
     for (uint32_t s = 0; check_is_spread(r->c, job) && s < r->c->jobs[job].shard_count; s++)
-        TRY(check_spread_done(r->c, about, s, &r->spread[first + s]));
+        for (uint32_t t = r->first_turn[first + s]; t < r->first_turn[first + s + 1]; t++)
+            TRY(check_spread_done(r->c, about, s, &r->spread[t]));
     if (progress->position > 0) {
         uint32_t shard, pass;
         expected_unit(r, job, &shard, &pass);

@@ -68,8 +68,9 @@ static enum status claims(struct check_walk *r)
     uint64_t minibatch = progress->minibatch;
     const struct job *job = &r->plan->jobs.jobs[c->unit->job];
     bool spread = parallel_is_set(&job->parallel);
+    uint32_t turn = spread ? check_spread_turn(r->plan, r->instance) : 0;
     const struct spread_progress *passed =
-        spread ? &r->spread[c->jobs[c->unit->job].first_shard + c->unit->shard] : NULL;
+        spread ? check_progress(r, c->jobs[c->unit->job].first_shard + c->unit->shard, turn) : NULL;
     for (uint32_t i = c->first_claim[op_index]; i < c->first_claim[op_index + 1]; i++) {
         const struct claim *claim = &c->claims[i];
         const struct plan_access *access = &r->plan->accesses[op->first_access + claim->access];
@@ -81,7 +82,7 @@ static enum status claims(struct check_walk *r)
                                                            : minibatch + claim->version_delta,
                                 .thing = claim->thing};
         const struct extent *found;
-        if (spread) extent.version = check_spread_version(job, c->unit->shard, passed, c->unit->pass, claim);
+        if (spread) extent.version = check_spread_version(job, c->unit->shard, turn, passed, c->unit->pass, claim);
         if (claim->makes && !contents_put(contents, &extent)) return check_no_memory(r);
         if (!claim->makes && !contents_hold(contents, &extent, &found))
             return fail_claim(r, access->buffer, &extent, found);
@@ -390,6 +391,21 @@ static enum status find_places(struct check_walk *r)
     return STATUS_OK;
 }
 
+static enum status count_turns(struct check_walk *r)
+{
+    const struct plan *plan = r->plan;
+    r->first_turn = alloc_zeroed(plan->shard_count + (size_t)1, sizeof *r->first_turn);
+    if (!r->first_turn) return check_no_memory(r);
+    for (uint32_t s = 0; s < plan->shard_count; s++) {
+        const struct parallel *p = &plan->jobs.jobs[plan->shards[s].job].parallel;
+        uint32_t run = s - r->c->jobs[plan->shards[s].job].first_shard;
+        uint32_t turns = parallel_is_set(p) ? parallel_turns(p, parallel_place(p, run).stage) : 1;
+        r->first_turn[s + 1] = r->first_turn[s] + turns;
+    }
+    r->spread = alloc_zeroed(r->first_turn[plan->shard_count], sizeof *r->spread);
+    return r->spread ? STATUS_OK : check_no_memory(r);
+}
+
 static enum status prepare(struct check_walk *r)
 {
     const struct plan *plan = r->plan;
@@ -412,10 +428,10 @@ static enum status prepare(struct check_walk *r)
     r->jobs = alloc_zeroed(plan->jobs.count, sizeof *r->jobs);
     r->moved = alloc_zeroed(plan->shard_count, sizeof *r->moved);
     r->segment_start = alloc_zeroed(plan->segment_count, sizeof *r->segment_start);
-    r->spread = alloc_zeroed(plan->shard_count, sizeof *r->spread);
+    TRY(count_turns(r));
     r->holders = alloc_zeroed(plan->hardware.device_count, sizeof *r->holders);
     r->lease_states = alloc_zeroed(plan->lease_count, sizeof *r->lease_states);
-    if (!r->spread || !r->holders || !r->lease_states) return check_no_memory(r);
+    if (!r->holders || !r->lease_states) return check_no_memory(r);
     for (uint32_t d = 0; d < plan->hardware.device_count; d++) r->holders[d] = PLAN_NONE;
     if (!r->hosts || !r->live_at || !r->ranges || !r->jobs || !r->moved || !r->segment_start)
         return check_no_memory(r);
@@ -438,6 +454,7 @@ static void run_release(struct check_walk *r)
     free(r->spread);
     free(r->holders);
     free(r->lease_states);
+    free(r->first_turn);
     free(r->smallest);
     free(r->peers);
 }

@@ -31,6 +31,10 @@
  *
  *     pipedream, 2 stages behind   passes claim   0 0 0 1 2 3     UPDATE finds 0, makes 1, ...
  *
+ * Where replicas of a stage take turns, each has its own count of passes: the k-th of replica d of r is about microbatch
+ * k r + d of the job, and a boundary that holds another was fetched from the wrong one. What they add up claims as many
+ * microbatches on each, and versions are of the stage's own updates.
+ *
  * A pass over a slice of tokens (terapipe) says in its computation which one, and is checked as a pass over a
  * microbatch of that slice; the order (plan_check_spread_order.c) has slices forward in turn and back from the end.
  * On a stage all of them are on one stream, so a slice finds the keys and values of those in front of it.
@@ -104,6 +108,7 @@ struct view {
     struct job slice;         /* what passes are about: a slice of the job, or all of it */
     struct parallel_layers layers;
     uint32_t run, runs, global;
+    uint32_t ranks;           /* that add up its gradients */
     struct rank_state whole;  /* of all data-parallel ranks together */
     bool gathers, scatters;   /* passes find weights that were fetched for them; leave gradients apart from sums */
     bool drains;              /* no sums of gradients are on the device */
@@ -130,6 +135,7 @@ static struct view view_of(const struct checker *c)
                          .run = c->unit->shard,
                          .runs = parallel_runs(&job->parallel),
                          .global = c->plan->job_first_shard[c->unit->job] + c->unit->shard,
+                         .ranks = parallel_replicas(&job->parallel, parallel_place(&job->parallel, c->unit->shard).stage),
                          .whole = whole,
                          .versions = pipeline_is_asynchronous(job->parallel.schedule)
                                          ? parallel_staleness(&job->parallel, c->unit->shard) + 1
@@ -258,7 +264,7 @@ static struct meaning meaning_of(const struct view *v, enum operand operand, boo
     case OPERAND_GRADIENT: {
         if (v->op->pass == PLAN_REDUCE && !found)
             return (struct meaning){check_shard_thing(own, THING_ENCODED_GRADIENT), CLOCK_SUM};
-        bool reduced = v->scatters || (update && found && p->data > 1);
+        bool reduced = v->scatters || (update && found && v->ranks > 1);
         return (struct meaning){
             check_shard_thing(own, reduced ? THING_REDUCED_GRADIENT : THING_PARAMETER_GRADIENT), CLOCK_SUM};
     }
@@ -575,7 +581,7 @@ enum status check_spread_unit(struct checker *c)
     case PLAN_BACKWARD_WEIGHT: want_pass(&v, PARALLEL_WEIGHT, &tensor); break;
     case PLAN_GATHER: want(&data, COLLECTIVE_ALL_GATHER, v.gathers && shares, v.whole.weight_bytes); break;
     case PLAN_REDUCE:
-        want(&data, shares ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE, v.job->parallel.data > 1,
+        want(&data, shares ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE, v.ranks > 1,
              parallel_reduced_bytes(v.job, v.layers));
         break;
     case PLAN_UPDATE:

@@ -10,16 +10,44 @@
 
 /* --- where units run ------------------------------------------------------------------------ */
 
-/* Is the gang the stage's, device by device? */
-static bool is_stage(const struct checker *c, uint32_t job, uint32_t gang_index, uint32_t stage)
+/* Are these the stage's replicas [first, first + count), device by device? */
+static bool is_of_stage(const struct checker *c, uint32_t job, uint32_t gang_index, uint32_t stage, uint32_t first,
+                        uint32_t count)
 {
     const struct parallel *p = &c->plan->jobs.jobs[job].parallel;
     const struct plan_gang *gang = &c->plan->gangs[gang_index];
-    uint32_t size = p->tensor * p->data;
-    if (gang->extents[AXIS_TENSOR] != p->tensor || gang->extents[AXIS_DATA] != p->data) return false;
-    for (uint32_t i = 0; i < size; i++)
-        if (c->plan->gang_devices[gang->first + i] != plan_rank_device(c->plan, job, stage * size + i)) return false;
+    uint32_t begin = p->tensor * ((uint32_t)parallel_replicas_before(p, stage) + first);
+    if (gang->extents[AXIS_TENSOR] != p->tensor || gang->extents[AXIS_DATA] != count) return false;
+    for (uint32_t i = 0; i < p->tensor * count; i++)
+        if (c->plan->gang_devices[gang->first + i] != plan_rank_device(c->plan, job, begin + i)) return false;
     return true;
+}
+
+/* Is the gang the stage's; of passes where its replicas take turns, that of one of them? */
+static bool is_stage(const struct checker *c, uint32_t job, uint32_t gang_index, uint32_t stage, bool passes)
+{
+    const struct parallel *p = &c->plan->jobs.jobs[job].parallel;
+    if (!passes || parallel_turns(p, stage) == 1)
+        return is_of_stage(c, job, gang_index, stage, 0, parallel_replicas(p, stage));
+    for (uint32_t d = 0; d < parallel_turns(p, stage); d++)
+        if (is_of_stage(c, job, gang_index, stage, d, 1)) return true;
+    return false;
+}
+
+static bool is_pass(uint32_t pass)
+{
+    return pass == PLAN_FORWARD || pass == PLAN_BACKWARD;
+}
+
+uint32_t check_spread_turn(const struct plan *plan, const struct plan_instance *instance)
+{
+    const struct plan_unit *unit = &plan->units[instance->unit];
+    const struct parallel *p = &plan->jobs.jobs[unit->job].parallel;
+    uint32_t stage = parallel_place(p, unit->shard).stage;
+    if (!is_pass(unit->pass) || parallel_turns(p, stage) == 1) return 0;
+    uint32_t turn = 0, begin = p->tensor * (uint32_t)parallel_replicas_before(p, stage);
+    while (plan_rank_device(plan, unit->job, begin + p->tensor * turn) != instance->device) turn++; /* is_stage() */
+    return turn;
 }
 
 /* The run that the unit fetches from; PLAN_NONE: it fetches nothing. */
@@ -37,7 +65,7 @@ enum status check_spread_place(struct checker *c, const struct plan_instance *in
     const struct job *job = &c->plan->jobs.jobs[unit->job];
     const struct parallel *p = &job->parallel;
     uint32_t stage = parallel_place(p, unit->shard).stage, from = peer_run(c, unit);
-    if (instance->gang == PLAN_NONE || !is_stage(c, unit->job, instance->gang, stage))
+    if (instance->gang == PLAN_NONE || !is_stage(c, unit->job, instance->gang, stage, is_pass(unit->pass)))
         return check_fail(c, RULE_FORM, "instance %u of %s shard %u is not on the devices of stage %u", index,
                           job->name, unit->shard, stage);
     if ((from == PLAN_NONE) != (instance->peer == PLAN_NONE))
@@ -45,7 +73,7 @@ enum status check_spread_place(struct checker *c, const struct plan_instance *in
                           from == PLAN_NONE ? "has a peer, but its unit copies nothing between devices"
                                             : "copies between devices and has no peer");
     if (from == PLAN_NONE) return STATUS_OK;
-    if (from >= parallel_runs(p) || !is_stage(c, unit->job, instance->peer, parallel_place(p, from).stage))
+    if (from >= parallel_runs(p) || !is_stage(c, unit->job, instance->peer, parallel_place(p, from).stage, true))
         return check_fail(c, RULE_FORM, "instance %u of %s shard %u copies from devices that are not of the %s stage",
                           index, job->name, unit->shard, unit->pass == PLAN_FORWARD ? "previous" : "next");
     return STATUS_OK;
@@ -53,11 +81,11 @@ enum status check_spread_place(struct checker *c, const struct plan_instance *in
 
 /* --- order ---------------------------------------------------------------------------------- */
 
-uint64_t check_spread_version(const struct job *job, uint32_t run, const struct spread_progress *progress,
-                              uint32_t pass, const struct claim *claim)
+uint64_t check_spread_version(const struct job *job, uint32_t run, uint32_t turn,
+                              const struct spread_progress *progress, uint32_t pass, const struct claim *claim)
 {
-    uint32_t slices = parallel_slices(&job->parallel);
-    uint64_t m = job->microbatches / job->parallel.data * slices, stale = parallel_staleness(&job->parallel, run);
+    uint32_t slices = parallel_slices(&job->parallel), stage = parallel_place(&job->parallel, run).stage;
+    uint64_t m = parallel_microbatches(job, stage) * slices, stale = parallel_staleness(&job->parallel, run);
     uint64_t n = pass == PLAN_FORWARD           ? progress->forward
                  : pass == PLAN_BACKWARD_WEIGHT ? progress->weight
                                                 : progress->backward;
@@ -75,7 +103,8 @@ uint64_t check_spread_version(const struct job *job, uint32_t run, const struct 
     default:
         if (pass == PLAN_REDUCE) n = progress->reduced;
         if (pass == PLAN_UPDATE) n = progress->updates * m;
-        return n - n % slices + parallel_slice_of_pass(&job->parallel, n, pass != PLAN_FORWARD);
+        n = n - n % slices + parallel_slice_of_pass(&job->parallel, n, pass != PLAN_FORWARD);
+        return n * parallel_turns(&job->parallel, stage) + turn;
     }
 }
 
@@ -99,16 +128,17 @@ enum status check_spread_slice(struct checker *c, const struct job *job, const s
 enum status check_spread_done(struct checker *c, const struct job *job, uint32_t run,
                               const struct spread_progress *progress)
 {
-    uint64_t wanted = job->minibatches * (job->microbatches / job->parallel.data) * parallel_slices(&job->parallel);
+    uint32_t stage = parallel_place(&job->parallel, run).stage;
+    uint64_t updates = parallel_updates(job, stage);
+    uint64_t wanted = updates * parallel_microbatches(job, stage) * parallel_slices(&job->parallel);
     struct rank_state whole = parallel_whole_state(job, parallel_layers(job, run));
     bool gathers = parallel_fetches_weights(&job->parallel) && whole.weight_bytes > 0;
     if (progress->forward != wanted || progress->backward != wanted || progress->weight != wanted ||
-        progress->updates != job->minibatches)
+        progress->updates != updates)
         return check_fail(c, RULE_TRAINING,
                           "%s shard %u has %" PRIu64 " forward and %" PRIu64 " backward passes and %" PRIu64
                           " updates (expected %" PRIu64 ", %" PRIu64 ", %" PRIu64 ")",
-                          job->name, run, progress->forward, progress->weight, progress->updates, wanted, wanted,
-                          job->minibatches);
+                          job->name, run, progress->forward, progress->weight, progress->updates, wanted, wanted, updates);
     if (progress->gathered == (gathers ? 2 * wanted : 0)) return STATUS_OK;
     return check_fail(c, RULE_TRAINING, "the weights of %s shard %u are gathered %" PRIu64 " times (expected %" PRIu64
                       ")", job->name, run, progress->gathered, gathers ? 2 * wanted : 0);

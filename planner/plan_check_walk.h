@@ -55,7 +55,8 @@ struct check_walk {
     struct job_progress *jobs;
     uint8_t *moved;           /* per shard: LOADED, STORED, FOUND */
     uint64_t *segment_start;  /* position of each segment's first instance */
-    struct spread_progress *spread; /* per shard; of jobs that are spread */
+    struct spread_progress *spread; /* of jobs that are spread: per shard, and of its replicas that take turns */
+    uint32_t *first_turn;     /* per shard: the first such entry; shards + 1 */
     const struct plan_instance *instance;
     bool one_place;           /* of each gang the first is followed for all */
     uint32_t *smallest;       /* then per device: that with the least memory which it is followed for; else
@@ -80,6 +81,12 @@ MUST_CHECK enum status check_lease_turn(struct check_walk *r);
 
 /* A buffer that is live on a device; PLAN_NONE: none is. */
 uint32_t check_live_on(const struct check_walk *r, uint32_t device);
+
+/* How far the run of a job that is spread is, on one of the replicas that take turns. */
+static inline struct spread_progress *check_progress(const struct check_walk *r, uint32_t global_shard, uint32_t turn)
+{
+    return &r->spread[r->first_turn[global_shard] + turn];
+}
 
 /* The access acquires the next slot of the instance's layout; the buffer that it releases was live. */
 MUST_CHECK enum status check_acquire(struct check_walk *r, const struct plan_access *access);

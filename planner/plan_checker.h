@@ -165,9 +165,13 @@ bool check_offload_copies(const struct checker *c);
 bool check_is_offload_op(const struct checker *c);
 MUST_CHECK enum status check_offload_op(struct checker *c);
 
-/* The version that a claim of the unit's operation means now; were all passes of the run done at the end? */
-uint64_t check_spread_version(const struct job *job, uint32_t run, const struct spread_progress *progress,
-                              uint32_t pass, const struct claim *claim);
+/* Which of the replicas of its stage that take turns passes over its microbatch in the instance; 0 where none do, or it
+ * is about all of them. */
+uint32_t check_spread_turn(const struct plan *plan, const struct plan_instance *instance);
+/* The version that a claim of the unit's operation means now, `progress` being that of the replica whose turn it is;
+ * were all passes of the run done at the end, there? */
+uint64_t check_spread_version(const struct job *job, uint32_t run, uint32_t turn,
+                              const struct spread_progress *progress, uint32_t pass, const struct claim *claim);
 /* Which slice of tokens the unit's computations are about; is it that whose turn it is, in plan order? */
 uint32_t check_spread_slice_of(const struct plan *plan, const struct plan_unit *unit);
 MUST_CHECK enum status check_spread_slice(struct checker *c, const struct job *job,

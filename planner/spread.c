@@ -109,22 +109,34 @@ static void emit_minibatch(struct spread *s)
 
 /* --- jobs ----------------------------------------------------------------------------------- */
 
+static uint32_t add_gang(const struct spread *s, uint32_t tensor, uint32_t data, const uint32_t *devices)
+{
+    uint32_t extents[AXIS_COUNT] = {[AXIS_TENSOR] = tensor, [AXIS_DATA] = data};
+    return plan_builder_gang(s->builder, extents, devices);
+}
+
+/* Of each stage; where its replicas take turns, of each of these behind it. */
 static enum status make_gangs(struct spread *s, struct error *err)
 {
     const struct parallel *p = s->parallel;
-    uint32_t extents[AXIS_COUNT] = {[AXIS_TENSOR] = p->tensor, [AXIS_DATA] = p->data};
     uint64_t end = p->first_device + parallel_devices(p);
-    uint32_t size = p->tensor * p->data;
     if (end > s->plan->hardware.device_count)
         return error_set(err, STATUS_BAD_INPUT,
                          "job '%s' is spread over devices %" PRIu32 " to %" PRIu64 ", and machine '%s' has %" PRIu32,
                          s->job->name, p->first_device, end - 1, s->plan->hardware.name,
                          s->plan->hardware.device_count);
-    uint32_t *devices = alloc_zeroed(size, sizeof *devices);
-    if (!devices) return error_memory(err, "the devices of a stage", size * sizeof *devices);
-    for (uint32_t stage = 0; stage < p->pipeline; stage++) {
-        for (uint32_t i = 0; i < size; i++) devices[i] = p->first_device + stage * size + i;
-        s->stages[stage].gang = plan_builder_gang(s->builder, extents, devices);
+    uint32_t *devices = alloc_zeroed(parallel_devices(p), sizeof *devices);
+    if (!devices) return error_memory(err, "the devices of a job", parallel_devices(p) * sizeof *devices);
+    for (uint32_t i = 0; i < parallel_devices(p); i++) devices[i] = p->first_device + i;
+    for (uint32_t i = 0; i < p->pipeline; i++) {
+        struct spread_stage *stage = &s->stages[i];
+        const uint32_t *first = devices + p->tensor * parallel_replicas_before(p, i);
+        stage->gang = stage->first_turn = add_gang(s, p->tensor, parallel_replicas(p, i), first);
+        stage->turns = parallel_turns(p, i);
+        for (uint32_t d = 0; stage->turns > 1 && d < stage->turns; d++) {
+            uint32_t gang = add_gang(s, p->tensor, 1, first + d * p->tensor);
+            if (d == 0) stage->first_turn = gang;
+        }
     }
     free(devices);
     if (s->plan->gang_count == 0) return error_memory(err, "the gangs of a job", p->pipeline * sizeof(struct plan_gang));
@@ -148,9 +160,9 @@ static enum status prepare(struct spread *s, struct arena *arena, struct error *
     s->completed = completed;
     bool asynchronous = pipeline_is_asynchronous(s->parallel->schedule);
     bool sliced = s->parallel->schedule == PIPELINE_TERAPIPE;
-    if (asynchronous) s->microbatches = parallel_depth(s->parallel); /* under way at once */
     status = spread_offload_check(&s->plan->hardware, s->job, err);
     if (!status) status = make_gangs(s, err);
+    if (asynchronous) s->microbatches = spread_async_tick(s);
     if (!status) status = spread_times_make(arena, &s->plan->hardware, s->job, &s->times, err);
     if (!status && sliced) status = spread_slices_order(s, arena, err);
     if (!status && !asynchronous && !sliced)
@@ -281,7 +293,7 @@ enum status spread_plan(struct plan_builder *builder, struct error *err)
         stack_jobs(all, j);
         plan->job_activations[j] = ACTIVATIONS_KEEP;
         struct parallel *parallel = &plan->jobs.jobs[j].parallel;
-        if (parallel->partition == PARALLEL_BALANCED && parallel->cuts == 0)
+        if (parallel->partition != PARALLEL_EQUAL && parallel->cuts == 0)
             status = spread_cut_choose(&plan->hardware, &plan->jobs.jobs[j], err);
         if (!status && parallel->schedule == PIPELINE_TERAPIPE && parallel->slices == 0)
             status = spread_slices_choose(&plan->hardware, &plan->jobs.jobs[j], err);

@@ -13,17 +13,36 @@
  * is never idle once the pipeline is full: every cycle of waiting leads up some stages and down again over as many
  * ticks, so it is no longer than its slowest stage's.
  *
+ * Stages with replicas that take turns (models/parallel.h). Then a tick is a microbatch of the whole job. Stage p, with
+ * r(p) replicas that have n(p) microbatches under way each, passes forward over microbatch n in tick n + S(p) and back in
+ * tick n + S(p) + L(p), L(p) = (n(p) - 1) r(p), which is P - 1 - p where all have one:
+ *
+ *     replicas 1-2   tick        0    1    2     3     4           replicas 2-1   0    1    2       3
+ *     stage 0                    F0   F1   F2 B0 F3 B1 F4 B2       stage 0, 0     F0        F2 B0
+ *     stage 1, replica 0         F0 B0     F2 B2       F4 B4                1          F1           F3 B1
+ *              replica 1              F1 B1      F3 B3             stage 1                  F0 B0   F1 B1
+ *
+ * n(p) = ceil(replicas from p on / r(p)) gives L(p) > L(p + 1), and S(p) <= S(p + 1) with S(p) + L(p) not below
+ * S(p + 1) + L(p + 1) is an order where what is needed comes first: in a tick forward passes in the order of stages, then
+ * backward passes from the last stage on. In this order a boundary waits S(p + 1) - S(p) ticks on the replica that made
+ * it, and its gradient what is left of L(p) - L(p + 1): all of these are given to the side that has more replicas to
+ * keep them. Streams see the same order either way.
+ *
+ * An update joins all replicas of a stage, and those that passed back over the earlier microbatches of its round wait for
+ * those that pass over the later ones. That is hidden as long as the stages behind have microbatches left meanwhile.
+ *
  * Updates. Behind the last backward pass of a minibatch (of pipedream each) the gradients of data-parallel ranks are
  * added up, and the update comes when it must: in front of the stage's next backward pass, which adds to the
  * gradient again, but with pipedream in front of the next forward pass, which wants the new version. So with 2bw a
  * forward pass hides a part of that exchange.
  *
- * Versions. Minibatch b reads version max(b - staleness, 0); the update behind minibatch b reads version b and makes
- * b + 1, in the slot that the minibatch has just left, or in place where there is one slot. A version ends with the
+ * Versions. The microbatches of a stage's update u, its *round*, read version max(u - staleness, 0); the update reads
+ * version u and makes u + 1, in the slot that they have just left, or in place where there is one slot. A version ends with the
  * last pass that reads it, or, where none is left to, with the update.
  *
- * Repetition. Slots and variants are taken in turn, of 1 ... P of them, and of two in minibatches with 2bw. So
- * ticks repeat with the period lcm(1, ..., P) (2bw: and 2 m). What lies between the first ticks and the end is
+ * Repetition. Slots and variants are taken in turn, so ticks repeat: with r(p) times the places on a replica of each
+ * kind of thing, versions being as many as activations, or with 2bw two for every other minibatch. The period is the
+ * least common multiple of all. What lies between the first ticks and the end is
  * stored once; where that is not twice as long, everything is written out.
  *
  * Source: PipeDream, Narayanan et al., SOSP 2019, sections 3.2 and 3.3; arXiv 2006.09503, section 3.
@@ -32,19 +51,44 @@
 
 #include <assert.h>
 
+#include "base/extreme.h"
 #include "planner/spread_units.h"
 
 struct ticks {
     struct spread *s;
-    uint64_t minibatches, microbatches; /* that are written down: those between are repetitions */
+    uint64_t microbatches; /* that are written down: those between are repetitions */
 };
+
+/* --- rounds --------------------------------------------------------------------------------- */
+
+uint32_t spread_async_tick(struct spread *s)
+{
+    for (uint32_t r = 0; r < s->runs; r++) {
+        struct spread_stage *own = &s->stages[r], *front = own - 1;
+        own->lag = (parallel_depth(s->parallel, r) - 1) * own->turns;
+        own->start = r > 0 ? front->start + (front->turns > own->turns ? front->lag - own->lag : 0) : 0;
+    }
+    return s->stages[0].lag + 1;
+}
+
+/* Microbatches of an update of the run's stage, of all replicas that take turns. */
+static uint64_t round_of(const struct spread *s, uint32_t r)
+{
+    return parallel_microbatches(s->job, r) * s->stages[r].turns;
+}
+
+/* Of the whole training; of ranks that go in step each counts once. */
+static uint64_t all_microbatches(const struct spread *s)
+{
+    return s->job->minibatches * (s->job->microbatches / s->parallel->data);
+}
 
 /* --- versions ------------------------------------------------------------------------------- */
 
-/* The last minibatch that reads the version; false: none does. */
+/* The last round that reads the version; false: none does. */
 static bool last_reader(const struct ticks *t, uint32_t r, uint64_t version, uint64_t *out)
 {
-    uint64_t reader = version + t->s->of[r].versions - 1, last = t->minibatches - 1;
+    uint64_t reader = version + t->s->of[r].versions - 1, last = t->microbatches / round_of(t->s, r) - 1;
     if (reader > last && version > 0) return false;
     *out = reader < last ? reader : last;
     return true;
@@ -53,41 +97,47 @@ static bool last_reader(const struct ticks *t, uint32_t r, uint64_t version, uin
 static void read_for_pass(struct ticks *t, uint32_t r, uint64_t microbatch, bool backward)
 {
     struct spread_run *run = &t->s->of[r];
-    uint64_t m = t->microbatches / t->minibatches, minibatch = microbatch / m, staleness = run->versions - 1, last;
-    run->version = minibatch > staleness ? minibatch - staleness : 0;
-    bool ends_minibatch = backward && microbatch % m == m - 1;
-    run->version_ends = ends_minibatch && last_reader(t, r, run->version, &last) && last == minibatch &&
-                        run->version < minibatch;
+    uint64_t size = round_of(t->s, r), round = microbatch / size, staleness = run->versions - 1, last;
+    run->version = round > staleness ? round - staleness : 0;
+    bool ends_round = backward && microbatch % size >= size - t->s->stages[r].turns; /* of this replica */
+    run->version_ends = ends_round && last_reader(t, r, run->version, &last) && last == round && run->version < round;
 }
 
-static void update(struct ticks *t, uint32_t r, uint64_t minibatch)
+/* A minibatch ends with the first stage's; where that has another pace, with its last pass. */
+static void update(struct ticks *t, uint32_t r, uint64_t round)
 {
     struct spread_run *run = &t->s->of[r];
     uint64_t last;
-    run->version = minibatch;
-    run->version_ends = run->versions > 1 && (!last_reader(t, r, minibatch, &last) || last == minibatch);
-    spread_emit_update(t->s, r, r == 0);
+    run->version = round;
+    run->version_ends = run->versions > 1 && (!last_reader(t, r, round, &last) || last == round);
+    spread_emit_update(t->s, r, r == 0 && !parallel_has_own_pace(t->s->parallel));
 }
 
 /* --- ticks ---------------------------------------------------------------------------------- */
 
-static void take_turn(struct spread_pool *pool, uint32_t in_table, uint64_t microbatch)
+static void take_turn(struct spread *s, uint32_t r, enum spread_thing thing, uint32_t in_table)
 {
-    if (pool->made > 0) pool->variant_of[in_table] = (uint32_t)(microbatch % pool->made);
+    struct spread_pool *pool = &s->of[r].pools[thing];
+    if (pool->made == 0) return;
+    pool->variant_of[in_table] = (uint32_t)(s->turn / s->stages[r].turns % pool->made);
+    if (pool->front == 0) return;
+    uint32_t place_in_front = (uint32_t)(s->turn / s->stages[r - 1].turns % pool->front);
+    pool->variant_of[in_table] = pool->variant_of[in_table] * pool->front + place_in_front;
 }
 
 static struct pipeline_step step_of(const struct ticks *t, uint32_t pass, uint32_t r, uint64_t microbatch)
 {
-    return (struct pipeline_step){.pass = pass, .run = r, .microbatch = (uint32_t)(microbatch % t->s->runs)};
+    return (struct pipeline_step){.pass = pass, .run = r, .microbatch = (uint32_t)(microbatch % t->s->microbatches)};
 }
 
 static void forward(struct ticks *t, uint32_t r, uint64_t microbatch)
 {
     struct spread *s = t->s;
     struct pipeline_step step = step_of(t, PIPELINE_FORWARD, r, microbatch);
+    s->turn = microbatch;
     read_for_pass(t, r, microbatch, false);
-    take_turn(&s->of[r].pools[SPREAD_ACTIVATIONS], step.microbatch, microbatch);
-    if (r + 1 < s->runs) take_turn(&s->of[r + 1].pools[SPREAD_BOUNDARY], step.microbatch, microbatch);
+    take_turn(s, r, SPREAD_ACTIVATIONS, step.microbatch);
+    if (r + 1 < s->runs) take_turn(s, r + 1, SPREAD_BOUNDARY, step.microbatch);
     spread_emit_pass(s, &step);
 }
 
@@ -95,26 +145,30 @@ static void backward(struct ticks *t, uint32_t r, uint64_t microbatch)
 {
     struct spread *s = t->s;
     struct pipeline_step step = step_of(t, PIPELINE_BACKWARD, r, microbatch);
-    uint64_t m = t->microbatches / t->minibatches, minibatch = microbatch / m;
+    uint64_t size = round_of(s, r), round = microbatch / size;
     bool lagging = s->parallel->schedule == PIPELINE_2BW;
-    if (lagging && microbatch % m == 0 && minibatch > 0) update(t, r, minibatch - 1);
+    if (lagging && microbatch % size == 0 && round > 0) update(t, r, round - 1);
+    s->turn = microbatch;
     read_for_pass(t, r, microbatch, true);
-    if (r > 0) take_turn(&s->of[r].pools[SPREAD_GRADIENT], step.microbatch, microbatch);
+    if (r > 0) take_turn(s, r, SPREAD_GRADIENT, step.microbatch);
     spread_emit_pass(s, &step);
-    if (microbatch % m < m - 1) return;
+    if (microbatch % size < size - 1) return;
     if (s->of[r].joins) spread_emit_reduce(s, r);
-    if (!lagging || minibatch + 1 == t->minibatches) update(t, r, minibatch);
+    if (!lagging || microbatch + 1 == t->microbatches) update(t, r, round);
 }
 
 static void emit_ticks(struct ticks *t, uint64_t first, uint64_t end)
 {
-    uint32_t stages = t->s->parallel->pipeline;
-    for (uint64_t n = first; n < end; n++)
-        for (uint32_t r = 0; r < stages; r++) {
-            uint64_t behind = stages - 1 - r;
-            if (n < t->microbatches) forward(t, r, n);
-            if (n >= behind && n - behind < t->microbatches) backward(t, r, n - behind);
+    const struct spread *s = t->s;
+    for (uint64_t n = first; n < end; n++) {
+        for (uint32_t r = 0; r < s->runs; r++)
+            if (n >= s->stages[r].start && n - s->stages[r].start < t->microbatches)
+                forward(t, r, n - s->stages[r].start);
+        for (uint32_t r = s->runs; r-- > 0;) {
+            uint64_t back = s->stages[r].start + s->stages[r].lag;
+            if (n >= back && n - back < t->microbatches) backward(t, r, n - back);
         }
+    }
 }
 
 /* --- a training ----------------------------------------------------------------------------- */
@@ -133,31 +187,40 @@ static uint64_t common_multiple(uint64_t a, uint64_t b, uint64_t most)
 
 static uint64_t period_of(const struct spread *s, uint64_t most)
 {
-    uint64_t m = s->job->microbatches / s->parallel->data, period = s->parallel->schedule == PIPELINE_2BW ? 2 * m : 1;
-    for (uint32_t i = 2; i <= s->parallel->pipeline && period < most; i++) period = common_multiple(period, i, most);
+    uint64_t period = s->parallel->schedule == PIPELINE_2BW ? 2 * round_of(s, 0) : 1;
+    for (uint32_t r = 0; r < s->runs; r++)
+        for (uint32_t i = 0; i < SPREAD_THINGS; i++) {
+            const struct spread_pool *pool = &s->of[r].pools[i];
+            if (pool->made > 0) period = common_multiple(period, (uint64_t)s->stages[r].turns * pool->made, most);
+            if (pool->front > 0) period = common_multiple(period, (uint64_t)s->stages[r - 1].turns * pool->front, most);
+        }
     return period;
 }
 
 void spread_async_emit(struct spread *s)
 {
-    uint64_t m = s->job->microbatches / s->parallel->data, all = s->job->minibatches * m;
-    /* until all stages pass back over minibatches that read no longer the first version; the last m ticks of
-     * microbatches see the end come */
-    uint64_t fill = s->parallel->pipeline + parallel_staleness(s->parallel, 0) * m;
+    uint64_t all = all_microbatches(s), fill = 0, tail = 0;
+    /* until all stages pass back over rounds that read no longer the first version; the last round of ticks sees the
+     * end come */
+    for (uint32_t r = 0; r < s->runs; r++) {
+        uint64_t size = round_of(s, r);
+        fill = max_u64(fill, parallel_staleness(s->parallel, r) * size + s->stages[r].start + s->stages[r].lag + 1);
+        tail = max_u64(tail, size);
+    }
     uint64_t period = period_of(s, all), repeats = 1;
-    if (all > fill + m + period) repeats = (all - fill - m) / period;
+    if (all > fill + tail + period) repeats = (all - fill - tail) / period;
     uint64_t written = all - (repeats - 1) * period;
-    struct ticks t = {.s = s, .minibatches = written / m, .microbatches = written};
-    assert(written % m == 0);
+    struct ticks t = {.s = s, .microbatches = written};
+    for (uint32_t r = 0; r < s->runs; r++) assert(written % round_of(s, r) == 0);
     if (repeats > 1) {
         emit_ticks(&t, 0, fill);
         plan_builder_segment(s->builder, 1);
         emit_ticks(&t, fill, fill + period);
         plan_builder_segment(s->builder, (uint32_t)repeats);
     }
-    emit_ticks(&t, repeats > 1 ? fill + period : 0, written + s->parallel->pipeline - 1);
+    emit_ticks(&t, repeats > 1 ? fill + period : 0, written + s->stages[0].lag);
     plan_builder_segment(s->builder, 1);
-    for (uint32_t r = 0; r < s->runs; r++) s->of[r].version = t.minibatches; /* what is stored */
+    for (uint32_t r = 0; r < s->runs; r++) s->of[r].version = written / round_of(s, r); /* what is stored */
 }
 
 double spread_async_estimate_s(const struct spread *s)
@@ -167,8 +230,8 @@ double spread_async_estimate_s(const struct spread *s)
         const struct pipeline_times *times = &s->times.runs[r];
         double stage_s = times->pass_s[PIPELINE_FORWARD] + times->pass_s[PIPELINE_BACKWARD];
         fill_s += stage_s + 2 * times->send_s;
-        if (stage_s > slowest_s) slowest_s = stage_s;
+        slowest_s = max_s(slowest_s, stage_s / s->stages[r].turns);
     }
-    double m = (double)(s->job->microbatches / s->parallel->data), minibatches = (double)s->job->minibatches;
-    return fill_s + (minibatches * m - 1) * slowest_s + minibatches * s->times.update_s;
+    return fill_s + (double)(all_microbatches(s) - 1) * slowest_s +
+           (double)parallel_updates(s->job, 0) * s->times.update_s;
 }

@@ -7,6 +7,9 @@
 
 #include "planner/spread_places.h"
 
+/* In which ticks stages pass over a microbatch, when they have their gangs; how many microbatches are under way. */
+uint32_t spread_async_tick(struct spread *s);
+
 /* All minibatches of the job, in segments of their own. */
 void spread_async_emit(struct spread *s);
 

@@ -1,17 +1,23 @@
 /*
- * planner/stage_partition.h's balanced programme, with a worker for each run. Its layers are what runs are made of:
- * blocks, the embedding with the first of them and the head with the last, or layers of a profile. Memory counts with
- * 1F1B, whose s-th stage from the end keeps s microbatches; with other schedules places are refused later where they
- * do not suffice (planner/spread_places.h).
+ * planner/stage_partition.h's programmes. Their layers are what runs are made of: blocks, the embedding with the first of
+ * them and the head with the last, or layers of a profile.
  *
- * On a machine with several types of devices each run has the times and the memory of its stage's: of each layer the
- * slowest of them, and the least memory.
+ * Balanced: a worker for each run. Memory counts with 1F1B, whose s-th stage from the end keeps s microbatches; with other
+ * schedules places are refused later where they do not suffice (planner/spread_places.h). On a machine with several types
+ * of devices each run has the times and the memory of its stage's: of each layer the slowest of them, and the least memory.
+ *
+ * PipeDream's: the workers are all replicas that the job asks for, tensor groups counting as one, over the levels that
+ * the machine has: those of a node and the nodes, where each node has as many of them, else all on one level. Their
+ * rates are those of a copy alone. Stages are on devices one behind the other, whatever levels they are divided on.
  */
 #include "planner/spread_cut.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/extreme.h"
+#include "models/collective_group.h"
+#include "models/cost.h"
 #include "models/try.h"
 #include "planner/stage_partition.h"
 
@@ -65,7 +71,8 @@ static enum status enter_stage(struct kinds *k, uint32_t stage, const struct sta
                                struct error *err)
 {
     const struct parallel *p = &k->job->parallel;
-    uint32_t size = p->tensor * p->data, first = p->first_device + stage * size;
+    uint32_t size = p->tensor * parallel_replicas(p, stage);
+    uint32_t first = p->first_device + p->tensor * (uint32_t)parallel_replicas_before(p, stage);
     struct stage_chain *slowest = NULL;
     TRY(chain_on(k, first, out, err));
     *memory_bytes = k->hardware->devices[first].memory_bytes;
@@ -120,6 +127,62 @@ static enum status tell_apart(struct arena *arena, const struct hardware *hardwa
     return STATUS_OK;
 }
 
+/* --- a machine's levels ----------------------------------------------------------------------- */
+
+static uint32_t worker_count(const struct parallel *p)
+{
+    return (uint32_t)parallel_replicas_before(p, p->pipeline);
+}
+
+static enum status find_levels(struct arena *arena, const struct hardware *hardware, const struct job *job,
+                               struct stage_request *request, struct error *err)
+{
+    const struct parallel *p = &job->parallel;
+    uint32_t workers = worker_count(p), lacking[2], *devices;
+    struct collective_finder finder;
+    struct collective_group group;
+    void *memory;
+    if (p->first_device + parallel_devices(p) > hardware->device_count)
+        return error_set(err, STATUS_BAD_INPUT, "job '%s' is spread over devices %" PRIu32 " to %" PRIu64
+                         ", and machine '%s' has %" PRIu32, job->name, p->first_device,
+                         p->first_device + parallel_devices(p) - 1, hardware->name, hardware->device_count);
+    TRY(arena_array(arena, workers, sizeof *devices, &memory, err));
+    TRY(collective_finder_init(arena, hardware, &finder, err));
+    devices = memory;
+    for (uint32_t i = 0; i < workers; i++) devices[i] = p->first_device + i * p->tensor;
+    if (!collective_groups_find(&finder, devices, workers, 1, &group, lacking))
+        return error_set(err, STATUS_BAD_INPUT, "job '%s' needs a direct link from device %" PRIu32 " to device %" PRIu32
+                         ", and machine '%s' has none (--p2p-rate gives it some)", job->name, lacking[0], lacking[1],
+                         hardware->name);
+    uint32_t inner = group.inner.members, outer = group.outer.members;
+    if (inner > 1 || outer <= 1) {
+        double rate = inner > 1 ? cost_p2p_bandwidth(hardware, devices[0], devices[1]) : 1;
+        request->levels[request->level_count++] = (struct stage_level){inner, rate};
+    }
+    if (outer > 1)
+        request->levels[request->level_count++] =
+            (struct stage_level){outer, cost_p2p_bandwidth(hardware, devices[0], devices[inner])};
+    return STATUS_OK;
+}
+
+/* --- both ------------------------------------------------------------------------------------- */
+
+static enum status take_stages(struct job *job, const struct stage_partition *found, struct error *err)
+{
+    struct parallel *p = &job->parallel;
+    char text[STAGE_TEXT_BYTES];
+    if (found->count > PARALLEL_CUTS_MAX)
+        return error_set(err, STATUS_LIMIT, "job '%s' has %" PRIu32 " stages (limit is %d)", job->name, found->count,
+                         PARALLEL_CUTS_MAX);
+    p->cuts = found->count;
+    for (uint32_t r = 0; r < found->count; r++) p->cut_lengths[r] = found->stages[r].count;
+    if (p->partition != PARALLEL_PIPEDREAM) return STATUS_OK;
+    p->pipeline = p->replicated = found->count;
+    for (uint32_t r = 0; r < found->count; r++) p->replicas[r] = found->stages[r].replicas;
+    if (parallel_check(job, err) == STATUS_OK) return STATUS_OK;
+    return error_add(err, "job '%s' divided as %s", job->name, stage_partition_text(found, text));
+}
+
 static enum status choose(struct arena *arena, const struct hardware *hardware, struct job *job, struct error *err)
 {
     struct parallel *p = &job->parallel;
@@ -127,15 +190,17 @@ static enum status choose(struct arena *arena, const struct hardware *hardware, 
     struct stage_partition found;
     struct stage_request request = {.method = STAGE_BALANCED, .levels = {{parallel_runs(p), 1}}, .level_count = 1,
                                     .stages = parallel_runs(p), .microbatches = 1};
+    if (p->partition == PARALLEL_PIPEDREAM) {
+        request = (struct stage_request){.method = STAGE_PIPEDREAM, .microbatches = 1};
+        TRY(find_levels(arena, hardware, job, &request, err));
+    }
     if (p->schedule == PIPELINE_1F1B && p->chunks == 1 && p->first_device < hardware->device_count)
         request.memory_bytes = hardware->devices[p->first_device].memory_bytes;
     TRY(stage_chain_of_job(arena, job, hardware, 0, &chain, err));
     if (job->network.family != NETWORK_PROFILE) join_ends(&chain);
-    TRY(tell_apart(arena, hardware, job, &request, err));
+    if (p->partition == PARALLEL_BALANCED) TRY(tell_apart(arena, hardware, job, &request, err));
     TRY(stage_partition_find(arena, &chain, &request, &found, err));
-    p->cuts = found.count;
-    for (uint32_t r = 0; r < found.count; r++) p->cut_lengths[r] = found.stages[r].count;
-    return STATUS_OK;
+    return take_stages(job, &found, err);
 }
 
 enum status spread_cut_choose(const struct hardware *hardware, struct job *job, struct error *err)

@@ -1,6 +1,7 @@
 /*
- * Runs of layers of unequal length, the slowest of which is as fast as can be: what a job that is spread leaves to the
- * planner (models/parallel.h, partition "balanced"). Part of planner/spread.c; nobody else includes this.
+ * Runs of layers of unequal length: what a job that is spread leaves to the planner (models/parallel.h). With partition
+ * "balanced" the slowest of them is as fast as can be; with "pipedream" stages and their replicas are chosen, too. Part of
+ * planner/spread.c; nobody else includes this.
  */
 #ifndef SPILLWAY_PLANNER_SPREAD_CUT_H
 #define SPILLWAY_PLANNER_SPREAD_CUT_H
@@ -8,8 +9,8 @@
 #include "models/hardware.h"
 #include "models/job.h"
 
-/* Lengths for all runs of the job. Errors: STATUS_INFEASIBLE where no cut fits the devices; STATUS_LIMIT;
- * STATUS_NO_MEMORY. */
+/* Lengths for all runs of the job. Errors: STATUS_INFEASIBLE where no cut fits the devices; STATUS_BAD_INPUT where the
+ * machine has too few devices, or minibatches that the replicas do not divide; STATUS_LIMIT; STATUS_NO_MEMORY. */
 MUST_CHECK enum status spread_cut_choose(const struct hardware *hardware, struct job *job, struct error *err);
 
 #endif

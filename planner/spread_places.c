@@ -36,7 +36,7 @@ static void size_run(struct spread *s, uint32_t r)
     run->gathers = parallel_fetches_weights(s->parallel) && whole.weight_bytes > 0;
     run->scatters = (parallel_splits(s->parallel, ZERO_GRADIENTS) || parallel_offloads(s->parallel)) &&
                     whole.gradient_bytes > 0;
-    run->joins = s->parallel->data > 1 && whole.gradient_bytes > 0;
+    run->joins = parallel_replicas(s->parallel, run->stage) > 1 && whole.gradient_bytes > 0;
     if (pipeline_is_asynchronous(s->parallel->schedule)) {
         run->versions = parallel_staleness(s->parallel, r) + 1;
         run->version_bytes = state.weight_bytes;
@@ -160,18 +160,36 @@ static void count_variants(struct spread *s)
         }
 }
 
+/* Of what is made on one stage and used `ticks` later on another: how many each replica has made by then. */
+static uint32_t waiting(uint32_t ticks, const struct spread_stage *stage)
+{
+    return ticks / stage->turns + 1;
+}
+
+static void count_passed_on(const struct spread *s, uint32_t r, enum spread_thing thing, uint32_t own, uint32_t front)
+{
+    struct spread_pool *pool = &s->of[r].pools[thing];
+    bool same = own == front && s->stages[r].turns == s->stages[r - 1].turns;
+    pool->made = own;
+    pool->front = same ? 0 : front;
+}
+
 /*
- * Asynchronous schedules: stage p keeps P - p microbatches. The boundary of one more is fetched while the stage
- * passes back over the oldest; a gradient is fetched while the one before it is used.
+ * Asynchronous schedules: a replica keeps parallel_depth() microbatches. The boundary of one more is fetched while it
+ * passes back over the oldest; a gradient is fetched while the one before it is used. Both wait where they were made; a gradient for
+ * a replica that is behind, where stages have their own numbers of these.
  */
 static void count_under_way(struct spread *s)
 {
     for (uint32_t r = 0; r < s->runs; r++) {
-        uint32_t kept = s->parallel->pipeline - r;
+        const struct spread_stage *own = &s->stages[r], *front = own - 1;
+        uint32_t kept = parallel_depth(s->parallel, r);
         s->of[r].pools[SPREAD_ACTIVATIONS].made = kept;
         if (r == 0) continue;
-        s->of[r].pools[SPREAD_BOUNDARY].made = kept + 1;
-        s->of[r].pools[SPREAD_GRADIENT].made = 2;
+        uint32_t boundaries = waiting(own->start - front->start, front);
+        uint32_t gradients = waiting(front->start + front->lag - own->start - own->lag, own);
+        count_passed_on(s, r, SPREAD_BOUNDARY, kept + 1, max_u32(boundaries, parallel_depth(s->parallel, r - 1)));
+        count_passed_on(s, r, SPREAD_GRADIENT, max_u32(gradients, 2) + (own->turns != front->turns), 2);
     }
 }
 
@@ -227,11 +245,11 @@ static void place_stage(struct spread *s, uint32_t index)
     for (uint32_t r = 0; r < s->runs; r++)
         for (uint32_t t = 0; t < SPREAD_THINGS; t++) {
             struct spread_pool *pool = &s->of[r].pools[t];
-            uint64_t bytes = pool->made * spread_range_bytes(pool->bytes);
+            uint64_t each = spread_range_bytes(pool->bytes);
             bool own = s->of[r].stage == index;
-            if (own) pool->offset[0] = reserve(stage, bytes);
+            if (own) pool->offset[0] = reserve(stage, pool->made * each);
             if (!own && t != SPREAD_ACTIVATIONS && r > 0 && s->of[r - 1].stage == index)
-                pool->offset[1] = reserve(stage, bytes);
+                pool->offset[1] = reserve(stage, (pool->front > 0 ? pool->front : pool->made) * each);
         }
 }
 

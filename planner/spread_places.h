@@ -11,9 +11,11 @@
  *     [ states | gradients | versions | workspace | ring of weights | ring of gradients | activations 0, 1, ... |
  *       boundaries | their gradients ]
  *
- * Asynchronous schedules go on without end, so their microbatches take variants in turn: n the variant n mod as
- * many as there are, microbatches under way counted in microbatches mod P, of which there are never more. Versions
- * of weights take their slots in turn as well.
+ * Asynchronous schedules go on without end, so their microbatches take places in turn: the n-th of a replica's the
+ * place n mod as many as there are. Where stages take turns by themselves (parallel_turns()), what passes from one to
+ * the other has other places on each side: variant k f + j, the k-th of its own stage and the j-th of f in front.
+ * Microbatches under way are counted in all of them mod as many as that can be. Versions of weights take their slots
+ * in turn as well.
  *
  * A boundary has a place on both stages that it passes; a workspace is shared by the runs of a stage, whose
  * passes follow each other.
@@ -35,6 +37,7 @@ struct spread_pool {
     uint32_t *variant_of; /* [microbatch] */
     uint32_t *free;       /* variants, the lowest last */
     uint32_t free_count, made;
+    uint32_t front; /* places on the stage in front that have numbers of their own; 0: the same as here, `made` */
     uint64_t bytes;
     uint64_t offset[2];   /* of variant 0 on the run's own stage, and on the one in front */
 };
@@ -73,6 +76,8 @@ struct spread_run {
 
 struct spread_stage {
     uint32_t gang;
+    uint32_t turns, first_turn; /* replicas that take microbatches in turn, their gangs; 1: all, in step */
+    uint32_t start, lag;        /* asynchronous schedules: the tick of its first pass, ticks between both passes */
     uint64_t workspace_offset, end;
     struct spread_ring weights, gradients;
     struct spread_ring staged_weights, staged_states; /* in host memory, of each rank, on their way from storage */
@@ -91,6 +96,7 @@ struct spread {
     uint32_t runs, microbatches;
     struct spread_run *of;   /* per run */
     struct spread_stage *stages;
+    uint64_t turn;           /* the microbatch whose pass is at hand, where stages take turns */
     uint64_t *gathering_behind; /* per step: the next of its stage that multiplies by gathered weights */
     uint32_t *completed;     /* runs whose gradients of this minibatch are complete, in that order */
     uint32_t completed_count;

@@ -11,6 +11,7 @@
 #include "models/parallel_memory.h"
 #include "models/parallel_offload.h"
 #include "models/parallel_work.h"
+#include "models/try.h"
 
 struct view {
     const struct hardware *hardware;
@@ -24,7 +25,7 @@ struct view {
 static uint32_t device_of(const struct view *v, uint32_t stage, uint32_t tensor, uint32_t data)
 {
     const struct parallel *p = v->parallel;
-    return p->first_device + tensor + p->tensor * (data + p->data * stage);
+    return p->first_device + tensor + p->tensor * (data + (uint32_t)parallel_replicas_before(p, stage));
 }
 
 static enum status fail_pair(const struct view *v, uint32_t from, uint32_t to, struct error *err)
@@ -46,7 +47,8 @@ static enum status find_group(const struct view *v, uint32_t stage, bool tensor,
                               struct error *err)
 {
     const struct parallel *p = v->parallel;
-    uint32_t members = tensor ? p->tensor : p->data, count = tensor ? p->data : p->tensor, lacking[2];
+    uint32_t data = parallel_replicas(p, stage);
+    uint32_t members = tensor ? p->tensor : data, count = tensor ? data : p->tensor, lacking[2];
     for (uint32_t g = 0; g < count; g++)
         for (uint32_t i = 0; i < members; i++)
             devices[g * members + i] = tensor ? device_of(v, stage, i, g) : device_of(v, stage, g, i);
@@ -70,7 +72,7 @@ static void find_kinds(struct view *v, const uint32_t *devices, size_t count)
 /* The same of both axes into the view. */
 static enum status enter_stage(struct view *v, struct arena *scratch, uint32_t stage, struct error *err)
 {
-    size_t size = (size_t)v->parallel->tensor * v->parallel->data;
+    size_t size = (size_t)v->parallel->tensor * parallel_replicas(v->parallel, stage);
     void *devices, *groups;
     enum status status = arena_array(scratch, size, sizeof(uint32_t), &devices, err);
     if (!status) status = arena_array(scratch, size, sizeof(struct collective_group), &groups, err);
@@ -172,6 +174,18 @@ static double update_s(const struct view *v, uint32_t stage, struct parallel_lay
     return pass_s(v, layers, PARALLEL_UPDATE, 0) + gradients_s;
 }
 
+/* Between any two replicas that a microbatch can go to one after the other. */
+static enum status check_turns(const struct view *v, uint32_t stage, uint32_t next, struct error *err)
+{
+    for (uint32_t d = 0; d < parallel_turns(v->parallel, stage); d++)
+        for (uint32_t e = 0; e < parallel_turns(v->parallel, next); e++) {
+            uint32_t from = device_of(v, stage, 0, d), to = device_of(v, next, 0, e);
+            TRY(check_pair(v, from, to, err));
+            TRY(check_pair(v, to, from, err));
+        }
+    return STATUS_OK;
+}
+
 static enum status run_times(const struct view *v, uint32_t run, struct pipeline_times *out, struct error *err)
 {
     const struct job *job = v->job;
@@ -187,7 +201,7 @@ static enum status run_times(const struct view *v, uint32_t run, struct pipeline
     uint32_t next = parallel_place(v->parallel, run + 1).stage;
     if (next == stage) return STATUS_OK;
     uint32_t from = device_of(v, stage, 0, 0), to = device_of(v, next, 0, 0);
-    if (check_pair(v, from, to, err) || check_pair(v, to, from, err)) return err->status;
+    TRY(check_turns(v, stage, next, err));
     out->send_s = cost_p2p_s(v->hardware, from, to,
                              parallel_boundary_bytes(job, layers.first + layers.count - 1));
     return STATUS_OK;
@@ -197,7 +211,9 @@ static enum status run_times(const struct view *v, uint32_t run, struct pipeline
 static enum status stage_times(const struct view *v, uint32_t stage, struct spread_times *out,
                                struct error *err)
 {
-    double compute_s = 0, shares_s = 0, microbatches = (double)(v->job->microbatches / v->parallel->data);
+    double compute_s = 0, shares_s = 0, minibatches = (double)v->job->minibatches;
+    double updates = (double)parallel_updates(v->job, stage) / minibatches; /* of a minibatch; so are */
+    double microbatches = updates * (double)parallel_microbatches(v->job, stage);
     for (uint32_t run = 0; run < parallel_runs(v->parallel); run++) {
         if (parallel_place(v->parallel, run).stage != stage) continue;
         struct parallel_layers layers = parallel_layers(v->job, run);
@@ -208,7 +224,7 @@ static enum status stage_times(const struct view *v, uint32_t stage, struct spre
         shares_s += microbatches * exchange_s(v, stage, layers);
         for (uint32_t pass = PARALLEL_FORWARD; pass <= PARALLEL_UPDATE; pass++)
             if (pass != PARALLEL_BACKWARD && !(pass == PARALLEL_UPDATE && parallel_offloads(v->parallel)))
-                compute_s += (pass == PARALLEL_UPDATE ? 1 : microbatches) *
+                compute_s += (pass == PARALLEL_UPDATE ? updates : microbatches) *
                              work_s(v, layers, pass);
     }
     if (shares_s > out->exchange_s) out->exchange_s = shares_s;

@@ -26,7 +26,8 @@ struct unit {
     struct spread_stage *stage;
     struct job job;        /* or a slice of it ... */
     uint32_t slice;        /* ... which is it */
-    uint32_t r, peer;      /* the run; the gang it fetches from, or PLAN_NONE */
+    uint32_t r, gang;      /* the run; on whose devices */
+    uint32_t peer;         /* the gang it fetches from, or PLAN_NONE */
     uint32_t slots[16];
     uint32_t slot_count;
 };
@@ -40,14 +41,23 @@ struct accesses {
 static struct unit begin_unit(struct spread *s, uint32_t r, enum plan_pass pass, bool ends_minibatch)
 {
     plan_builder_unit_begin(s->builder, s->index, r, pass, ends_minibatch);
-    return (struct unit){.s = s, .run = &s->of[r], .stage = &s->stages[s->of[r].stage], .job = *s->job, .r = r,
+    struct spread_stage *stage = &s->stages[s->of[r].stage];
+    return (struct unit){.s = s, .run = &s->of[r], .stage = stage, .job = *s->job, .r = r, .gang = stage->gang,
                          .peer = PLAN_NONE};
+}
+
+/* Those of a stage that pass over the microbatch at hand. */
+static uint32_t gang_in_turn(const struct spread *s, const struct spread_stage *stage)
+{
+    return stage->first_turn + (uint32_t)(s->turn % stage->turns);
 }
 
 /* A pass over microbatch n, or the slice that is the n-th. */
 static struct unit begin_pass(struct spread *s, uint32_t r, enum plan_pass pass, uint32_t n)
 {
-    struct unit u = begin_unit(s, r, pass, false);
+    bool ends_minibatch = parallel_has_own_pace(s->parallel) && pass == PLAN_BACKWARD && r == 0;
+    struct unit u = begin_unit(s, r, pass, ends_minibatch);
+    u.gang = gang_in_turn(s, u.stage);
     u.slice = n % parallel_slices(s->parallel);
     u.job = parallel_slice(s->job, u.slice);
     return u;
@@ -56,7 +66,7 @@ static struct unit begin_pass(struct spread *s, uint32_t r, enum plan_pass pass,
 static void end_unit(struct unit *u)
 {
     struct plan_builder *builder = u->s->builder;
-    plan_builder_gang_instance(builder, plan_builder_unit_end(builder), u->stage->gang, u->slots, u->slot_count);
+    plan_builder_gang_instance(builder, plan_builder_unit_end(builder), u->gang, u->slots, u->slot_count);
     if (u->peer != PLAN_NONE) plan_builder_peer(builder, u->peer);
 }
 
@@ -173,8 +183,10 @@ static void access_thing(struct unit *u, struct accesses *a, enum spread_thing t
     struct spread *s = u->s;
     if (r == s->runs || (r == 0 && thing != SPREAD_ACTIVATIONS)) return;
     struct spread_pool *pool = &s->of[r].pools[thing];
-    uint32_t variant = pool->variant_of[microbatch];
-    uint64_t offset = pool->offset[s->of[r].stage != u->run->stage] + variant * spread_range_bytes(pool->bytes);
+    uint32_t variant = pool->variant_of[microbatch], place = variant;
+    bool in_front = s->of[r].stage != u->run->stage;
+    if (pool->front > 0) place = in_front ? variant % pool->front : variant / pool->front;
+    uint64_t offset = pool->offset[in_front] + place * spread_range_bytes(pool->bytes);
     add_placed(u, a, buffer(u, thing_buffers[thing], r, variant, pool->bytes), flags, offset, pool->bytes);
 }
 
@@ -243,7 +255,7 @@ static void add_fetch(struct unit *u, enum spread_thing thing, uint32_t r, uint3
     struct plan_op op = {.kind = OP_COPY, .stream = STREAM_P2P, .work = PLAN_NONE,
                          .bytes = parallel_boundary_bytes(&u->job, s->of[r].layers.first - 1)};
     plan_builder_op(s->builder, &op, a.of, a.count, NULL, 0);
-    u->peer = s->stages[s->of[from].stage].gang;
+    u->peer = gang_in_turn(s, &s->stages[s->of[from].stage]);
 }
 
 static void add_copy(struct unit *u, enum plan_stream_kind stream, uint64_t bytes, const struct accesses *a)

@@ -2,6 +2,7 @@
 #include "planner/stage_chain.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -156,8 +157,9 @@ static enum status take_layer(struct reader *r)
     TRY(take_sum(r, &node.layer.cut_bytes));
     TRY(expect(r, ", parameter_size="));
     TRY(take_sum(r, &node.layer.weight_bytes));
-    node.layer.forward_s *= 1e-3;
-    node.layer.backward_s *= 1e-3;
+    bool input = strncmp(name, "Input", strlen("Input")) == 0;
+    node.layer.forward_s *= input ? 0 : 1e-3;
+    node.layer.backward_s *= input ? 0 : 1e-3;
     node.layer.held_bytes = 2 * node.layer.weight_bytes;
     node.layer.kept_bytes = node.layer.cut_bytes;
     if (r->node_count == STAGE_LAYERS_MAX)
@@ -256,6 +258,32 @@ enum status stage_chain_read(struct arena *arena, const char *path, struct stage
         out->count = 0;
     free(text);
     return err->status;
+}
+
+/* --- a network ------------------------------------------------------------------------------ */
+
+static uint64_t scaled(double value, double scale)
+{
+    return (uint64_t)llround(value * scale);
+}
+
+enum status stage_chain_network(struct arena *arena, const struct stage_chain *chain, double scale,
+                                struct network *out, struct error *err)
+{
+    void *layers;
+    TRY(arena_array(arena, chain->count, sizeof(struct layer_profile), &layers, err));
+    struct layer_profile *profile = layers;
+    for (uint32_t l = 0; l < chain->count; l++) {
+        const struct stage_layer *layer = &chain->layers[l];
+        profile[l] = (struct layer_profile){.parameter_bytes = layer->weight_bytes / sizeof(float) * sizeof(float),
+                                            .activation_bytes = scaled((double)layer->kept_bytes, scale),
+                                            .boundary_bytes = scaled((double)layer->cut_bytes, scale),
+                                            .forward_ns = scaled(layer->forward_s, 1e9 * scale),
+                                            .backward_ns = scaled(layer->backward_s, 1e9 * scale)};
+    }
+    *out = (struct network){.family = NETWORK_PROFILE, .layer_count = chain->count, .profile = profile};
+    snprintf(out->name, sizeof out->name, "%.*s", (int)sizeof out->name - 1, chain->name);
+    return STATUS_OK;
 }
 
 /* --- a job ---------------------------------------------------------------------------------- */

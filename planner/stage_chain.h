@@ -6,7 +6,8 @@
  *     node4 -- Conv2d(64, 64) -- forward_compute_time=46.2, backward_compute_time=113.3, activation_size=1644167168.0, parameter_size=147712.0
  *     	node3 -- node4
  *
- * milliseconds and bytes of a minibatch, an activation_size may be a list ([a; b]: their sum); or from a job, by the
+ * milliseconds and bytes of a minibatch, an activation_size may be a list ([a; b]: their sum); a layer named "Input..." is
+ * what the profiler waited for data, and costs nothing, as in PipeDream's optimizer; or from a job, by the
  * cost model. A graph becomes a chain in topological order, of ready nodes the one with the lowest number first. A
  * cut behind layer i then sends what every layer in front makes and some layer behind reads, each once; PipeDream
  * cuts graphs in all orders, which for graphs without branches is the same.
@@ -43,6 +44,11 @@ MUST_CHECK enum status stage_chain_read(struct arena *arena, const char *path, s
                                         struct error *err);
 MUST_CHECK enum status stage_chain_parse(struct arena *arena, const char *name, const char *text,
                                          struct stage_chain *out, struct error *err);
+
+/* The layers as a network that jobs can have (NETWORK_PROFILE), of `scale` times the samples: times, what is kept and what
+ * is sent, not weights, which are whole floats. Lives as long as `arena`. Errors: STATUS_NO_MEMORY. */
+MUST_CHECK enum status stage_chain_network(struct arena *arena, const struct stage_chain *chain, double scale,
+                                           struct network *out, struct error *err);
 
 /* The layers of a job's network, a microbatch on that device of the machine; of a job that is spread with its tensor
  * parallelism, without the collectives, and with what ZeRO leaves of states.

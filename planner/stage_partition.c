@@ -70,6 +70,7 @@ static double inside_s(const struct finder *f, uint32_t level, uint32_t i, uint3
 static double replicated_s(const struct finder *f, uint32_t level, double one_s, uint32_t i, uint32_t j, uint32_t m)
 {
     double weights_s = (double)(f->weights[j + 1] - f->weights[i]) / f->request->levels[level].bytes_per_s;
+    if (!(seconds_of(f, i, j) > 0) && f->seconds[f->layers] > 0) return INFINITY;
     if (f->request->method == STAGE_PIPEDREAM_SUM) return (one_s + 4.0 * (m - 1) / m * weights_s) / m;
     return fmax(one_s, 2.0 * (m - 1) * weights_s) / m;
 }

@@ -10,6 +10,7 @@
  *                                        max( A^k(i..s, m - m'), 2 a(s) / B_k, T^k(s+1..j, m') ) )
  *
  *                with weights of W bytes, a(s) sent behind layer s, and A^0 the computation
+ *                A stage that computes nothing, where others do, is none: workers on it would be idle
  * pipedream-sum  as the released optimizer has it: computation and exchange add up, what is sent costs nothing:
  *                    T^k(i..j, m) = 1/m ( A^(k-1)(i..j, m_(k-1)) + 4 (m - 1) / m W(i..j) / B_k )
  * balanced       as RaNNC's: the slowest of S stages as fast as can be, computation alone, a stage of r workers taking

@@ -585,25 +585,25 @@ static void refused(void **state)
         uint64_t microbatches, memory_bytes;
         const char *message;
     } cases[] = {
-        {{.tensor = 1, .pipeline = 2, .data = 1, .chunks = 1, .schedule = PIPELINE_1F1B, .first_device = 3},
+        {{.tensor = 1, .pipeline = 2, .data = 1, .chunks = 1, .schedule = PIPELINE_1F1B, .first_device = 3, .prefetch = 1},
          4, 1u << 30,
          "job 'job-0' is spread over devices 3 to 4, and machine 'made-up' has 4"},
-        {{.tensor = 1, .pipeline = 2, .data = 1, .chunks = 2, .schedule = PIPELINE_1F1B, .first_device = 0},
+        {{.tensor = 1, .pipeline = 2, .data = 1, .chunks = 2, .schedule = PIPELINE_1F1B, .prefetch = 1},
          4, 1u << 30,
          "job 'job-0': schedule '1f1b' with 2 chunks (expected 1; 'interleaved' has several)"},
-        {{.tensor = 1, .pipeline = 2, .data = 3, .chunks = 1, .schedule = PIPELINE_1F1B, .first_device = 0},
+        {{.tensor = 1, .pipeline = 2, .data = 3, .chunks = 1, .schedule = PIPELINE_1F1B, .prefetch = 1},
          4, 1u << 30,
          "job 'job-0': 4 microbatches on 3 data-parallel replicas (expected a multiple)"},
-        {{.tensor = 1, .pipeline = 2, .data = 1, .chunks = 1, .schedule = PIPELINE_ZB_V, .first_device = 0},
+        {{.tensor = 1, .pipeline = 2, .data = 1, .chunks = 1, .schedule = PIPELINE_ZB_V, .prefetch = 1},
          4, 1u << 30,
          "job 'job-0': schedule 'zb-v' with 1 chunks (expected 2)"},
-        {{.tensor = 3, .pipeline = 1, .data = 1, .chunks = 1, .schedule = PIPELINE_1F1B, .first_device = 0},
+        {{.tensor = 3, .pipeline = 1, .data = 1, .chunks = 1, .schedule = PIPELINE_1F1B, .prefetch = 1},
          4, 1u << 30,
          "job 'job-0': tensor parallelism of 3 with 4 attention heads (expected a multiple)"},
-        {{.tensor = 1, .pipeline = 4, .data = 1, .chunks = 2, .schedule = PIPELINE_INTERLEAVED, .first_device = 0},
+        {{.tensor = 1, .pipeline = 4, .data = 1, .chunks = 2, .schedule = PIPELINE_INTERLEAVED, .prefetch = 1},
          4, 1u << 30,
          "job 'job-0': 4 layers on 4 stages of 2 chunks (expected at least one each)"},
-        {{.tensor = 1, .pipeline = 2, .data = 1, .chunks = 1, .schedule = PIPELINE_1F1B, .first_device = 0},
+        {{.tensor = 1, .pipeline = 2, .data = 1, .chunks = 1, .schedule = PIPELINE_1F1B, .prefetch = 1},
          4, 1u << 16, "(expected nothing)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
