@@ -3,8 +3,8 @@
  * end to end: the configuration that it reports against data parallelism on the same workers, both as plans. Not a test:
  * prints a table, whose figures instances/README.md has.
  *
- *     configuration   asynchronous 1F1B; of 15-1 the layers are cut where planner/stage_partition.h's programme cuts them
- *                     for workers on one level at the NIC's rate, straight pipelines where the slowest stage is fastest
+ *     configuration   asynchronous 1F1B; of 15-1 the layers are cut where PipeDream's formula is least for workers on one
+ *                     level at the NIC's rate, straight pipelines where the slowest stage is fastest
  *     data parallel   one stage whose layers are in at most CHUNKS runs: the all-reduce of a run's gradients goes on beside
  *                     the backward passes over those in front, by the fastest algorithm
  *     speed-up        samples/s once the pipeline is full, over samples/s of data parallelism
@@ -93,37 +93,59 @@ static double interval_s(const struct row *row, struct network *network, const s
     return (makespan_s(row, network, parallel, 3 * few) - makespan_s(row, network, parallel, few)) / (2 * (double)few);
 }
 
+/* Of 15-1: where planner/stage_partition.h's formula for workers on one level is least. */
+static uint32_t best_cut(const struct row *row, const struct stage_chain *chain)
+{
+    double all_s = 0, front_s = 0, weights = 0, best_s = INFINITY;
+    uint32_t best = 1;
+    for (uint32_t l = 0; l < chain->count; l++) all_s += chain->layers[l].forward_s + chain->layers[l].backward_s;
+    for (uint32_t l = 0; l + 1 < chain->count; l++) {
+        const struct stage_layer *layer = &chain->layers[l];
+        front_s += layer->forward_s + layer->backward_s;
+        weights += (double)layer->weight_bytes;
+        double replicated_s = fmax(front_s, 2 * (row->workers - 2.0) * weights / row->nic) / (row->workers - 1.0);
+        double slowest_s = fmax(fmax(replicated_s, all_s - front_s), 2 * (double)layer->cut_bytes / row->nic);
+        if (slowest_s >= best_s) continue;
+        best_s = slowest_s;
+        best = l + 1;
+    }
+    return best;
+}
+
 static void divide(const struct row *row, struct arena *arena, const struct stage_chain *chain, struct parallel *out)
 {
     struct stage_partition found;
     struct error err = {0};
-    bool straight = strcmp(row->configuration, "straight") == 0;
-    struct stage_request request = {.method = straight ? STAGE_BALANCED : STAGE_PIPEDREAM,
-                                    .levels = {{row->workers, row->nic}}, .level_count = 1, .microbatches = 1,
-                                    .stages = straight ? row->workers : 0};
+    *out = (struct parallel){.tensor = 1, .pipeline = 2, .data = 1, .chunks = 1, .prefetch = 1,
+                             .schedule = PIPELINE_PIPEDREAM, .cuts = 2, .replicated = 2};
+    if (strcmp(row->configuration, "straight") != 0) {
+        out->cut_lengths[0] = best_cut(row, chain);
+        out->cut_lengths[1] = chain->count - out->cut_lengths[0];
+        out->replicas[0] = row->workers - 1;
+        out->replicas[1] = 1;
+        return;
+    }
+    struct stage_request request = {.method = STAGE_BALANCED, .levels = {{row->workers, 1}}, .level_count = 1,
+                                    .microbatches = 1, .stages = row->workers};
     must(stage_partition_find(arena, chain, &request, &found, &err), &err);
-    char text[STAGE_TEXT_BYTES];
-    if (strcmp(stage_partition_text(&found, text), row->configuration) != 0)
-        printf("%s on %s comes out as %s\n", row->network, row->cluster, text);
-    *out = (struct parallel){.tensor = 1, .pipeline = found.count, .data = 1, .chunks = 1, .prefetch = 1,
-                             .schedule = PIPELINE_PIPEDREAM, .cuts = found.count, .replicated = found.count};
+    out->pipeline = out->cuts = out->replicated = found.count;
     for (uint32_t s = 0; s < found.count; s++) {
         out->cut_lengths[s] = found.stages[s].count;
         out->replicas[s] = found.stages[s].replicas;
     }
 }
 
-static void print_row(const struct row *row)
+static void print_row(const char *folder, const struct row *row)
 {
     struct arena arena = {0};
     struct error err = {0};
     struct stage_chain chain;
     struct network network;
     char path[256];
-    snprintf(path, sizeof path, SOURCE_DIR "/instances/pipedream/%s.txt", row->network);
+    snprintf(path, sizeof path, "%s/%s.txt", folder, row->network);
     must(stage_chain_read(&arena, path, &chain, &err), &err);
     double scale = row->samples / row->profiled, speed_up = 1, pipeline_s = 0;
-    for (uint32_t l = 0; l < chain.count; l++) { /* the programme sees the paper's minibatch, too */
+    for (uint32_t l = 0; l < chain.count; l++) { /* cuts are for the paper's minibatch, too */
         chain.layers[l].forward_s *= scale;
         chain.layers[l].backward_s *= scale;
         chain.layers[l].cut_bytes = (uint64_t)((double)chain.layers[l].cut_bytes * scale);
@@ -144,10 +166,11 @@ static void print_row(const struct row *row)
     arena_release(&arena);
 }
 
-int main(void)
+/* The folder with the profiles, if it is not that of a tree that this is run in. */
+int main(int argc, char **argv)
 {
     printf("| network | cluster | stages | data parallel, samples/s | pipeline | speed-up | published | error |\n"
            "|---|---|---|---|---|---|---|---|\n");
-    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) print_row(&rows[i]);
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) print_row(argc > 1 ? argv[1] : "instances/pipedream", &rows[i]);
     return 0;
 }

@@ -123,6 +123,51 @@ static void within_memory(void **state)
     }
 }
 
+/*
+ * PipeDream's: three layers of 8 s without weights, behind them six of 2 s whose weights take 4 s each to cross a link. On
+ * three devices two of them take the first layers in turn and one the rest: 24 / 2 and 12 s between minibatches, as
+ * divided, planned, checked and simulated. All three alone would exchange for 2 * 2 * 24 / 3 s.
+ */
+static void divided_among_replicas(void **state)
+{
+    (void)state;
+    const double rate = 1e9;
+    struct test_layer layers[LAYERS];
+    struct hardware hardware;
+    struct job_set jobs;
+    struct plan plan = {0};
+    struct error err = {0};
+    const struct planner_options options = {.regions = 0};
+    for (uint32_t l = 0; l < LAYERS; l++)
+        layers[l] = (struct test_layer){.forward_ns = l < 3 ? 3000000000 : 1000000000,
+                                        .backward_ns = l < 3 ? 5000000000 : 1000000000,
+                                        .parameter_bytes = l < 3 ? 0 : 4000000000, .boundary_bytes = 64};
+    double end_s[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        test_spread_machine(&hardware, 3, rate, 0);
+        job_of(layers, 1, PARALLEL_PIPEDREAM, i == 0 ? 20 : 60, &jobs);
+        jobs.jobs[0].parallel.replicated = 1;
+        jobs.jobs[0].parallel.replicas[0] = 3;
+        if (i == 0) { /* 20 minibatches on three replicas, in front of any choice */
+            assert_int_equal(parallel_check(&jobs.jobs[0], &err), STATUS_BAD_INPUT);
+            assert_string_equal(err.text, "20 minibatches on 3 replicas of stage 0 (expected a multiple)");
+            err = (struct error){0};
+            jobs.jobs[0].minibatches = 30;
+        }
+        if (planner_plan(&hardware, &jobs, &options, &plan, &err)) fail_msg("%s", err.text);
+        const struct parallel *p = &plan.jobs.jobs[0].parallel;
+        assert_int_equal(p->pipeline, 2);
+        assert_int_equal(p->replicated, 2);
+        assert_int_equal(p->replicas[0], 2);
+        assert_int_equal(p->replicas[1], 1);
+        assert_int_equal(p->cut_lengths[0], 3);
+        assert_int_equal(p->cut_lengths[1], LAYERS - 3);
+        end_s[i] = test_spread_simulate(&plan, false).makespan_s;
+        plan_release(&plan);
+    }
+    if (fabs((end_s[1] - end_s[0]) / 30 - 12) > 1e-6) fail_msg("%.17g", (end_s[1] - end_s[0]) / 30);
+}
+
 static void refused(void **state)
 {
     (void)state;
@@ -150,7 +195,8 @@ static void refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(balanced_is_best), cmocka_unit_test(within_memory), cmocka_unit_test(refused),
+        cmocka_unit_test(balanced_is_best), cmocka_unit_test(within_memory),
+        cmocka_unit_test(divided_among_replicas), cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
