@@ -168,7 +168,8 @@ static enum status check_replicas(const struct job *job, struct error *err)
     uint64_t turns = dream ? job->minibatches : job->microbatches;
     if (p->replicated == 0) return STATUS_OK;
     if (!pipeline_is_asynchronous(p->schedule))
-        return error_set(err, STATUS_BAD_INPUT, "schedule '%s' with 'replicas' (expected none; 'pipedream' and '2bw' have them)",
+        return error_set(err, STATUS_BAD_INPUT,
+                         "schedule '%s' with 'replicas' (expected none; 'pipedream' and '2bw' have them)",
                          pipeline_schedule_names[p->schedule]);
     if (p->replicated != p->pipeline)
         return error_set(err, STATUS_BAD_INPUT, "'replicas' of %" PRIu32 " stages (expected %" PRIu32 ")", p->replicated,
@@ -305,6 +306,9 @@ static enum status check_tensor(const struct job *job, struct error *err)
     if (p->sequence && p->tensor == 1)
         return error_set(err, STATUS_BAD_INPUT,
                          "sequence parallelism without tensor parallelism (expected 'tensor' above 1)");
+    if (p->scatter && (p->tensor == 1 || p->sequence))
+        return error_set(err, STATUS_BAD_INPUT, "scattered boundaries %s (expected 'tensor' above 1 without 'sequence')",
+                         p->tensor == 1 ? "without tensor parallelism" : "with sequence parallelism");
     if (p->tensor == 1) return STATUS_OK;
     if (n->family == NETWORK_PROFILE)
         return error_set(err, STATUS_BAD_INPUT,
@@ -370,6 +374,7 @@ enum status parallel_parse(const struct json_input *in, const json_t *value, str
     TRY(json_take_choice(&o, "collective", JSON_OPTIONAL, parallel_algorithm_names, PARALLEL_ALGORITHM_COUNT,
                          &collective, err));
     TRY(json_take_bool(&o, "sequence", JSON_OPTIONAL, &out->sequence, err));
+    TRY(json_take_bool(&o, "scatter", JSON_OPTIONAL, &out->scatter, err));
     TRY(json_take_u32(&o, "zero", JSON_OPTIONAL, ZERO_NOTHING, ZERO_WEIGHTS, &out->zero, err));
     TRY(json_take_u32(&o, "prefetch", JSON_OPTIONAL, 0, PARALLEL_CHUNKS_MAX, &out->prefetch, err));
     TRY(json_take_choice(&o, "offload", JSON_OPTIONAL, parallel_offload_names, PARALLEL_OFFLOAD_COUNT, &offload, err));
@@ -410,6 +415,7 @@ void parallel_write(const struct parallel *p, struct json_out *out, const char *
     if (p->collective != PARALLEL_FASTEST)
         json_out_string(out, "collective", parallel_algorithm_names[p->collective]);
     if (p->sequence) json_out_bool(out, "sequence", true);
+    if (p->scatter) json_out_bool(out, "scatter", true);
     if (p->zero > 0) json_out_u64(out, "zero", p->zero);
     if (p->zero == ZERO_WEIGHTS) json_out_u64(out, "prefetch", p->prefetch);
     if (p->offload != OFFLOAD_NOTHING) json_out_string(out, "offload", parallel_offload_names[p->offload]);
@@ -439,7 +445,8 @@ static bool take_flag(const char *word, struct parallel *out)
     const struct {
         const char *name;
         bool *value;
-    } flags[] = {{"sp", &out->sequence}, {"storage", &out->storage}, {"delayed", &out->delayed}};
+    } flags[] = {{"sp", &out->sequence}, {"scatter", &out->scatter}, {"storage", &out->storage},
+                 {"delayed", &out->delayed}};
     for (size_t i = 0; i < ARRAY_COUNT(flags); i++)
         if (strcmp(word, flags[i].name) == 0) return *flags[i].value = true;
     for (uint32_t i = 0; i < PARALLEL_OFFLOAD_COUNT; i++)
@@ -458,8 +465,8 @@ const char *parallel_text(const struct parallel *p, char text[PARALLEL_TEXT_BYTE
     } words[] = {{"tp=", p->tensor, 1}, {"pp=", p->pipeline, p->replicated > 0 ? p->pipeline : 1}, {"dp=", p->data, 1},
                  {"v=", p->chunks, 1},  {"zero=", p->zero, ZERO_NOTHING},
                  {"prefetch=", p->zero == ZERO_WEIGHTS ? p->prefetch : 1, 1}};
-    const char *const flags[] = {p->sequence ? "sp" : NULL, offload_word(p), p->storage ? "storage" : NULL,
-                                 p->delayed ? "delayed" : NULL};
+    const char *const flags[] = {p->sequence ? "sp" : NULL, p->scatter ? "scatter" : NULL, offload_word(p),
+                                 p->storage ? "storage" : NULL, p->delayed ? "delayed" : NULL};
     size_t used = 0;
     text[0] = '\0';
     for (uint32_t s = 0; s < p->replicated && used < PARALLEL_TEXT_BYTES / 2; s++)
@@ -536,7 +543,7 @@ static enum status parse_word(const char *begin, size_t length, struct parallel 
         return STATUS_OK;
     }
     return error_set(err, STATUS_BAD_INPUT,
-                     "'%.*s' is not understood (expected tp=, pp=, dp=, replicas=, v=, zero=, prefetch=, sp, "
+                     "'%.*s' is not understood (expected tp=, pp=, dp=, replicas=, v=, zero=, prefetch=, sp, scatter, "
                      "offload=states, offload=weights, storage or delayed)",
                      (int)length, begin);
 }

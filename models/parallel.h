@@ -35,6 +35,10 @@
  * ZeRO-Infinity), in host memory or with `storage` on disk. With `delayed` the host updates beside the passes over
  * the next minibatch: W(t+1) = W(t) - v grad f(W(t-1)), one update behind on all stages.
  *
+ * Boundaries. Every rank of a tensor group has a boundary whole, and each sends all of it to the rank at its place on the
+ * next stage. With `scatter` ("scatter": true, --parallel scatter; Megatron-LM's scatter/gather) each sends a part of it,
+ * over its own NIC, and the group there gathers the parts. With sequence parallelism each rank has a part alone anyway.
+ *
  * Slices (terapipe). A causal network's tokens need those in front of them only, so a microbatch goes through the
  * stages in slices, one behind the other, forward from its beginning and backward from its end. Later slices attend to
  * more and take longer: lengths are the planner's choice unless given (planner/slice_partition.h). The part of
@@ -166,6 +170,7 @@ struct parallel {
     bool delayed;                    /* the host updates while the next minibatch computes */
     uint32_t replicated;             /* stages whose replicas are given: all, and `data` is 1; or 0: `data` of each */
     uint32_t replicas[PARALLEL_REPLICAS_MAX];
+    bool scatter;                    /* ranks of a tensor group each send a part of a boundary, and gather it there */
     uint32_t slice_begin, slice_length; /* in jobs of parallel_slice(): which tokens; length 0: all */
 };
 
@@ -303,7 +308,8 @@ uint64_t parallel_updates(const struct job *job, uint32_t stage);
  * there are several stages and backward passes are whole, gradients where there are several replicas and `zero` is 0 or
  * 1; there are layers for every run; `data` divides the microbatches; `tensor` divides heads, widths
  * and, with `sequence`, tokens; networks known by a profile alone are not cut by tensors; nothing else is
- * asked for that plans do not have: clipping, evaluations. `zero` goes with all other schedules.
+ * asked for that plans do not have: clipping, evaluations. `zero` goes with all other schedules; scattered boundaries
+ * need tensor groups that have them whole.
  * Errors: STATUS_BAD_INPUT, in words, without a place.
  */
 MUST_CHECK enum status parallel_check(const struct job *job, struct error *err);

@@ -200,6 +200,12 @@ uint64_t parallel_plain_boundary_bytes(const struct job *job, uint64_t layer)
     return s.element_bytes * s.own;
 }
 
+/* Heads divide the width, and tensor groups the heads: parts are whole. */
+uint64_t parallel_sent_bytes(const struct job *job, uint64_t layer)
+{
+    return parallel_boundary_bytes(job, layer) / (job->parallel.scatter ? job->parallel.tensor : 1);
+}
+
 uint64_t parallel_kept_bytes(const struct job *job, struct parallel_layers layers, bool dropout)
 {
     uint32_t recompute = job->parallel.recompute;

@@ -90,6 +90,9 @@ uint64_t parallel_kept_bytes(const struct job *job, struct parallel_layers layer
 uint64_t parallel_boundary_bytes(const struct job *job, uint64_t layer);
 uint64_t parallel_plain_boundary_bytes(const struct job *job, uint64_t layer);
 
+/* What each rank of a tensor group sends of it: all, or its part where boundaries are scattered. */
+uint64_t parallel_sent_bytes(const struct job *job, uint64_t layer);
+
 /*
  * What passes over the layers need beside all that: the largest of
  *   blocks      the gradient of the stream e R C (x) and the gradients of q, k and v or of the feed-forward

@@ -39,6 +39,9 @@
  * microbatch of that slice; the order (plan_check_spread_order.c) has slices forward in turn and back from the end.
  * On a stage all of them are on one stream, so a slice finds the keys and values of those in front of it.
  *
+ * Boundaries that are scattered arrive as the part of each rank, which stands at the front of its buffer; an all-gather
+ * finds that and leaves the whole.
+ *
  * A backward pass in one unit that has collectives to hide has three computations. Its workspace holds the
  * gradient of the boundary in between.
  *
@@ -449,8 +452,13 @@ static enum status claim_joined(struct checker *c, const struct view *v, const s
         found = check_shard_thing(own, THING_PARTIAL_GRADIENT);
         left = check_shard_thing(own, THING_GRADIENT);
     }
-    uint64_t bytes = operand_bytes(c, v, operand);
-    TRY(add_claim(c, access, (struct meaning){found, clock}, false, bytes, 0));
+    uint64_t bytes = operand_bytes(c, v, operand), part = bytes;
+    if (v->job->parallel.scatter && (operand == OPERAND_INPUT || operand == OPERAND_OUTPUT_GRADIENT)) {
+        bool boundary = operand == OPERAND_INPUT;
+        found = left = check_shard_thing(boundary ? own : own + 1, boundary ? THING_BOUNDARY : THING_GRADIENT);
+        part = bytes / v->job->parallel.tensor;
+    }
+    TRY(add_claim(c, access, (struct meaning){found, clock}, false, part, 0));
     return is_last_on(c, v) ? add_claim(c, access, (struct meaning){left, clock}, true, bytes, 0) : STATUS_OK;
 }
 
@@ -537,6 +545,27 @@ static void want_pass(const struct view *v, enum parallel_pass pass, struct want
     for (uint32_t i = 0; i < count; i++) want(wanted, list[i].kind, list[i].count, list[i].bytes);
 }
 
+/* What the unit fetches from another stage: all of it, or a rank's part, whose whole is gathered. */
+static enum status check_fetched(struct checker *c, const struct view *v, struct wanted_collectives *wanted)
+{
+    const struct parallel *p = &v->job->parallel;
+    bool forward = v->unit->pass == PLAN_FORWARD;
+    bool back = v->unit->pass == PLAN_BACKWARD || v->unit->pass == PLAN_BACKWARD_INPUT;
+    enum operand operand = forward ? OPERAND_INPUT : OPERAND_OUTPUT_GRADIENT;
+    uint32_t from = forward ? v->run - 1 : v->run + 1;
+    if ((!forward && !back) || !exists(v, operand)) return STATUS_OK;
+    if (parallel_place(p, from).stage == parallel_place(p, v->run).stage) return STATUS_OK;
+    uint64_t whole = operand_bytes(c, v, operand), part = whole / (p->scatter ? p->tensor : 1);
+    for (uint32_t o = 0; o < v->unit->op_count; o++) {
+        const struct plan_op *op = &c->plan->ops[v->unit->first_op + o];
+        if (op->kind == OP_COPY && op->bytes != part)
+            return check_fail(c, RULE_WORK, "fetches %" PRIu64 " bytes of the %s (expected %" PRIu64 ")", op->bytes,
+                              operand_names[operand], part);
+    }
+    if (p->scatter) want(wanted, COLLECTIVE_ALL_GATHER, 1, whole);
+    return STATUS_OK;
+}
+
 static enum status check_axis(struct checker *c, uint32_t axis, const struct wanted_collectives *wanted)
 {
     uint64_t all = 0, found = 0;
@@ -597,6 +626,7 @@ enum status check_spread_unit(struct checker *c)
     case PLAN_STORE: break;
     default: return check_fail(c, RULE_FORM, "a job that is spread has no such unit");
     }
+    TRY(check_fetched(c, &v, &tensor));
     TRY(check_axis(c, AXIS_TENSOR, &tensor));
     return check_axis(c, AXIS_DATA, &data);
 }

@@ -244,7 +244,7 @@ static void add_tensor_collectives(struct unit *u, enum parallel_pass pass, bool
             add_collective(u, list[i].kind, AXIS_TENSOR, stream, list[i].count, list[i].bytes, &a);
 }
 
-/* Fetch what comes from another stage; `from`: the run on it. */
+/* Fetch what comes from another stage, and gather its parts where each rank has one; `from`: the run on it. */
 static void add_fetch(struct unit *u, enum spread_thing thing, uint32_t r, uint32_t microbatch, uint32_t from)
 {
     struct accesses a = {0};
@@ -252,9 +252,16 @@ static void add_fetch(struct unit *u, enum spread_thing thing, uint32_t r, uint3
     if (from >= s->runs || s->of[from].stage == u->run->stage) return;
     access_thing(u, &a, thing, r, microbatch, LAST);
     access_thing(u, &a, thing, r, microbatch, MAKE);
+    uint64_t layer = s->of[r].layers.first - 1;
     struct plan_op op = {.kind = OP_COPY, .stream = STREAM_P2P, .work = PLAN_NONE,
-                         .bytes = parallel_boundary_bytes(&u->job, s->of[r].layers.first - 1)};
+                         .bytes = parallel_sent_bytes(&u->job, layer)};
     plan_builder_op(s->builder, &op, a.of, a.count, NULL, 0);
+    if (s->parallel->scatter) {
+        struct accesses whole = {0};
+        add_access(&whole, a.of[1].buffer, CHANGE);
+        add_collective(u, COLLECTIVE_ALL_GATHER, AXIS_TENSOR, STREAM_GROUP, 1, parallel_boundary_bytes(&u->job, layer),
+                       &whole);
+    }
     u->peer = gang_in_turn(s, &s->stages[s->of[from].stage]);
 }
 

@@ -150,7 +150,8 @@ static double needs_s(const struct recurrence *x, uint32_t p, uint64_t n, bool f
 {
     uint64_t round = n / size_of(x, p), stale = x->size > 0 ? x->stale : depth_of(x->shape, p) - 1;
     uint64_t behind = forward ? stale + 1 : 1; /* the update that makes its version; that has used the gradient */
-    double from_s = p > 0 ? x->forward_s[p > 0 ? p - 1 : 0][n] : 0, update_s = round >= behind ? x->update_s[p][round - behind] : 0;
+    double from_s = p > 0 ? x->forward_s[p - 1][n] : 0, update_s = 0;
+    if (round >= behind) update_s = x->update_s[p][round - behind];
     uint64_t lag = (depth_of(x->shape, p) - 1) * x->shape->replicas[p];
     if (forward && x->size > 0 && n > lag && (n - lag - 1) / x->size > 0) /* replica 0 is at the next round's first */
         update_s = x->update_s[p][(n - lag - 1) / x->size - 1];
