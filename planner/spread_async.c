@@ -37,8 +37,8 @@
  * forward pass hides a part of that exchange.
  *
  * Versions. The microbatches of a stage's update u, its *round*, read version max(u - staleness, 0); the update reads
- * version u and makes u + 1, in the slot that they have just left, or in place where there is one slot. A version ends with the
- * last pass that reads it, or, where none is left to, with the update.
+ * version u and makes u + 1, in the slot that they have just left, or in place where there is one slot. A version ends
+ * with the last pass that reads it, or, where none is left to, with the update.
  *
  * Repetition. Slots and variants are taken in turn, so ticks repeat: with r(p) times the places on a replica of each
  * kind of thing, versions being as many as activations, or with 2bw two for every other minibatch. The period is the

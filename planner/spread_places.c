@@ -176,8 +176,8 @@ static void count_passed_on(const struct spread *s, uint32_t r, enum spread_thin
 
 /*
  * Asynchronous schedules: a replica keeps parallel_depth() microbatches. The boundary of one more is fetched while it
- * passes back over the oldest; a gradient is fetched while the one before it is used. Both wait where they were made; a gradient for
- * a replica that is behind, where stages have their own numbers of these.
+ * passes back over the oldest; a gradient is fetched while the one before it is used. Both wait where they were made;
+ * one gradient more for a replica that is behind, where stages have their own numbers of these.
  */
 static void count_under_way(struct spread *s)
 {
