@@ -9,7 +9,8 @@
  *           only the parameters and as many gradients. And a job whose state exceeds
  *           all device memory together must, in each minibatch after the first, fetch at least the
  *           excess again, for each minibatch touches all of it; as much must go back. All of this
- *           crosses the links out of host memory. On duplex links both directions count apart.
+ *           crosses the links out of host memory: either direction with what they pass in one, and both
+ *           together with what they pass in both, of which a simplex link has its bandwidth once.
  *
  *   storage  states that all memory together, the host's and the devices', has no room for are on
  *           storage: they must be read once, and as every update changes all of a state, as much must
@@ -31,14 +32,20 @@
 
 /* --- links ----------------------------------------------------------------------------------- */
 
+/* What a link passes in one direction, or in both together. */
+static double link_rate(const struct hardware_link *link, bool both)
+{
+    return link->bandwidth.value * (both && link->duplex ? 2 : 1);
+}
+
 /* Bandwidth through the links at depth `depth` and behind it, for the devices of group[] whose path
  * agrees so far with device `leader`'s. */
-static double rate_behind(const struct hardware *hw, uint32_t leader, uint32_t depth)
+static double rate_behind(const struct hardware *hw, uint32_t leader, uint32_t depth, bool both)
 {
     const struct hardware_device *lead = &hw->devices[leader];
     if (depth >= lead->path_count) return 0;
-    const struct hardware_link *link = &hw->links[lead->path[depth]];
-    if (depth + 1 == lead->path_count) return link->bandwidth.value;
+    double rate = link_rate(&hw->links[lead->path[depth]], both);
+    if (depth + 1 == lead->path_count) return rate;
     double behind = 0;
     for (uint32_t d = leader; d < hw->device_count; d++) {
         const struct hardware_device *device = &hw->devices[d];
@@ -48,13 +55,13 @@ static double rate_behind(const struct hardware *hw, uint32_t leader, uint32_t d
             counted = hw->devices[i].path_count > depth + 1 && device->path_count > depth + 1 &&
                       hw->devices[i].path[depth] == lead->path[depth] &&
                       hw->devices[i].path[depth + 1] == device->path[depth + 1];
-        if (!counted && device->path_count > depth + 1) behind += rate_behind(hw, d, depth + 1);
-        else if (device->path_count == depth + 1) behind += link->bandwidth.value;
+        if (!counted && device->path_count > depth + 1) behind += rate_behind(hw, d, depth + 1, both);
+        else if (device->path_count == depth + 1) behind += rate;
     }
-    return behind < link->bandwidth.value ? behind : link->bandwidth.value;
+    return behind < rate ? behind : rate;
 }
 
-double bound_host_rate(const struct hardware *hw)
+static double host_rate(const struct hardware *hw, bool both)
 {
     double rate = 0;
     for (uint32_t d = 0; d < hw->device_count; d++) {
@@ -62,17 +69,14 @@ double bound_host_rate(const struct hardware *hw)
         for (uint32_t i = 0; i < d && !counted; i++)
             counted = hw->devices[i].path_count > 0 && hw->devices[d].path_count > 0 &&
                       hw->devices[i].path[0] == hw->devices[d].path[0];
-        if (!counted) rate += rate_behind(hw, d, 0);
+        if (!counted) rate += rate_behind(hw, d, 0, both);
     }
     return rate;
 }
 
-/* One simplex link on a path makes both directions share. */
-static bool all_duplex(const struct hardware *hw)
+double bound_host_rate(const struct hardware *hw)
 {
-    for (uint32_t i = 0; i < hw->link_count; i++)
-        if (!hw->links[i].duplex) return false;
-    return true;
+    return host_rate(hw, false);
 }
 
 /* Bytes of a layer's weights as passes read them, or of all its state, without padding. */
@@ -106,8 +110,9 @@ static double touched_bytes(const struct job *job, bool cpu)
     return bytes + table;
 }
 
+/* *bytes: in each direction; *rate: at which these, or those of both directions, cross the links. */
 static double link_bound(const struct hardware *hw, const struct job_set *jobs, bool cpu,
-                         double *bytes)
+                         double *bytes, double *rate)
 {
     double memory = 0, moved = 0;
     for (uint32_t d = 0; d < hw->device_count; d++) memory += (double)hw->devices[d].memory_bytes;
@@ -118,9 +123,10 @@ static double link_bound(const struct hardware *hw, const struct job_set *jobs, 
         moved += state + again * (double)(job->minibatches - 1);
     }
     *bytes = moved;
-    double rate = bound_host_rate(hw);
-    if (rate <= 0) return 0;
-    return moved / rate * (all_duplex(hw) ? 1 : 2);
+    double one = host_rate(hw, false), both = host_rate(hw, true);
+    bool together = both < 2 * one;
+    *rate = together ? both : one;
+    return one > 0 ? moved / *rate * (together ? 2 : 1) : 0;
 }
 
 /* --- storage --------------------------------------------------------------------------------- */
@@ -268,7 +274,7 @@ void bound_makespan(const struct hardware *hw, const struct job_set *jobs, bool 
         }
     }
     double area = shared_s(all, hw->device_count);
-    double link = link_bound(hw, jobs, cpu, &moved);
+    double bytes_per_s = 0, link = link_bound(hw, jobs, cpu, &moved, &bytes_per_s);
     double stored = 0, storage = storage_bound(hw, jobs, &stored);
     char text[QUANTITY_TEXT_BYTES], rate[QUANTITY_TEXT_BYTES];
     if (storage > area && storage > chain && storage > link) {
@@ -282,7 +288,7 @@ void bound_makespan(const struct hardware *hw, const struct job_set *jobs, bool 
         snprintf(out->text, sizeof out->text,
                  "at least %s must cross the links of host memory in each direction, at %s in all",
                  quantity_text(moved, DIMENSION_BYTES, text),
-                 quantity_text(bound_host_rate(hw), DIMENSION_BYTES_PER_S, rate));
+                 quantity_text(bytes_per_s, DIMENSION_BYTES_PER_S, rate));
     } else if (chain > area) {
         *out = (struct bound){.seconds = chain, .kind = BOUND_CHAIN};
         snprintf(out->text, sizeof out->text,

@@ -457,6 +457,38 @@ static void test_host_rate(void **state)
     hardware_release(&hw);
 }
 
+static struct test_layer heavy_layer(void *context, uint32_t job, uint32_t layer)
+{
+    (void)context, (void)job, (void)layer;
+    return (struct test_layer){.parameter_bytes = 12000000, .forward_ns = 1, .backward_ns = 1};
+}
+
+/* A duplex link of 3 GB/s behind a bridge that both directions cross: 12 MB each way take 4 ms, or as long as the
+ * bridge has for 24. */
+static void test_link_bound(void **state)
+{
+    (void)state;
+    static const double bridges[][2] = {{4e9, 24e6 / 4e9}, {8e9, 12e6 / 3e9}, {2e9, 24e6 / 2e9}};
+    for (size_t i = 0; i < ARRAY_COUNT(bridges); i++) {
+        struct hardware hw;
+        struct job_set jobs;
+        struct bound bound;
+        test_hardware(&hw, 2, 1 << 30, 3e9);
+        hw.device_count = 1;
+        hw.devices[0].path[0] = 1;
+        hw.devices[0].path[1] = 0;
+        hw.devices[0].path_count = 2;
+        hw.links[1].duplex = false;
+        hw.links[1].bandwidth.value = bridges[i][0];
+        test_profile_jobs(&jobs, 1, 1, 1, heavy_layer, NULL);
+        bound_makespan(&hw, &jobs, false, &bound);
+        assert_int_equal(bound.kind, BOUND_LINK);
+        assert_true(fabs(bound.seconds - bridges[i][1]) < 1e-12);
+        job_set_release(&jobs);
+        hardware_release(&hw);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -472,6 +504,7 @@ int main(void)
         cmocka_unit_test(test_resident_inputs),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_host_rate),
+        cmocka_unit_test(test_link_bound),
     };
     return cmocka_run_group_tests_name("planner", tests, NULL, NULL);
 }
