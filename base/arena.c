@@ -124,14 +124,13 @@ void arena_release(struct arena *arena)
     *arena = (struct arena){0};
 }
 
-enum status array_reserve(void *items, size_t *capacity, size_t count, size_t size, size_t limit,
-                          const char *what, struct error *err)
+enum status array_grow(void *items, size_t *capacity, size_t count, size_t size, size_t limit,
+                       const char *what, struct error *err)
 {
     assert(count <= *capacity);
     assert(size > 0);
     if (count >= limit)
         return error_set(err, STATUS_LIMIT, "too many %s (limit is %zu)", what, limit);
-    if (count < *capacity) return STATUS_OK;
 
     size_t larger = *capacity < 8 ? 16 : *capacity <= SIZE_MAX / 2 ? *capacity * 2 : SIZE_MAX;
     if (larger > limit) larger = limit;

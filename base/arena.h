@@ -39,7 +39,20 @@ void arena_release(struct arena *arena);
  * ("too many tasks (limit is 16777216)").
  * Errors: STATUS_LIMIT, STATUS_NO_MEMORY; the array is untouched then.
  */
-MUST_CHECK enum status array_reserve(void *items, size_t *capacity, size_t count, size_t size,
-                                     size_t limit, const char *what, struct error *err);
+MUST_CHECK static inline enum status array_reserve(void *items, size_t *capacity, size_t count, size_t size,
+                                                   size_t limit, const char *what, struct error *err);
+
+/* --- what is called for each element of millions is no call ----------------------------------- */
+
+/* Of array_reserve(), where there is no room or no more is allowed. */
+MUST_CHECK enum status array_grow(void *items, size_t *capacity, size_t count, size_t size,
+                                  size_t limit, const char *what, struct error *err);
+
+static inline enum status array_reserve(void *items, size_t *capacity, size_t count, size_t size,
+                                        size_t limit, const char *what, struct error *err)
+{
+    if (count < *capacity && count < limit) return STATUS_OK;
+    return array_grow(items, capacity, count, size, limit, what, err);
+}
 
 #endif

@@ -104,6 +104,14 @@ struct job parallel_slice(const struct job *job, uint32_t slice)
     return out;
 }
 
+const struct job *parallel_slice_in(const struct job *job, uint32_t slice, struct job *room)
+{
+    assert(slice < parallel_slices(&job->parallel));
+    if (job->parallel.slices <= 1) return job;
+    *room = parallel_slice(job, slice);
+    return room;
+}
+
 uint64_t parallel_slice_share(const struct parallel *p, uint64_t whole)
 {
     uint64_t tokens = 0, begin = p->slice_begin, end = begin + p->slice_length;

@@ -264,6 +264,9 @@ static inline uint32_t parallel_slice_of_pass(const struct parallel *parallel, u
 struct job;
 struct job parallel_slice(const struct job *job, uint32_t slice);
 
+/* The same without a copy where it is not cut: `job`, or *room. */
+const struct job *parallel_slice_in(const struct job *job, uint32_t slice, struct job *room);
+
 /* Of something that is shared among tokens evenly, the slice's part; shares add up to all. */
 uint64_t parallel_slice_share(const struct parallel *parallel, uint64_t whole);
 

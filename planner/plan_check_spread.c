@@ -108,7 +108,7 @@ struct view {
     const struct plan_unit *unit;
     const struct plan_op *op;
     const struct job *job;
-    struct job slice;         /* what passes are about: a slice of the job, or all of it */
+    const struct job *slice;  /* what passes are about: a slice of the job, or all of it */
     struct parallel_layers layers;
     uint32_t run, runs, global;
     uint32_t ranks;           /* that add up its gradients */
@@ -125,7 +125,8 @@ static uint32_t slice_of(const struct checker *c)
     return slice < parallel_slices(&c->plan->jobs.jobs[c->unit->job].parallel) ? slice : 0;
 }
 
-static struct view view_of(const struct checker *c)
+/* `room` lives as long as the view. */
+static struct view view_of(const struct checker *c, struct job *room)
 {
     const struct job *job = &c->plan->jobs.jobs[c->unit->job];
     struct parallel_layers layers = parallel_layers(job, c->unit->shard);
@@ -133,7 +134,7 @@ static struct view view_of(const struct checker *c)
     return (struct view){.unit = c->unit,
                          .op = c->op,
                          .job = job,
-                         .slice = parallel_slice(job, slice_of(c)),
+                         .slice = parallel_slice_in(job, slice_of(c), room),
                          .layers = layers,
                          .run = c->unit->shard,
                          .runs = parallel_runs(&job->parallel),
@@ -186,12 +187,12 @@ static void find_bytes(const struct view *v, uint64_t bytes[OPERANDS])
     bytes[OPERAND_WEIGHTS] = bytes[OPERAND_NEXT_WEIGHTS] = v->versions > 0 ? state.weight_bytes
                                                                           : v->whole.weight_bytes;
     bytes[OPERAND_WHOLE_GRADIENT] = v->whole.gradient_bytes;
-    bytes[OPERAND_ACTIVATIONS] = parallel_kept_bytes(&v->slice, v->layers, false);
-    bytes[OPERAND_WORKSPACE] = parallel_workspace_bytes(&v->slice, v->layers);
+    bytes[OPERAND_ACTIVATIONS] = parallel_kept_bytes(v->slice, v->layers, false);
+    bytes[OPERAND_WORKSPACE] = parallel_workspace_bytes(v->slice, v->layers);
     if (v->run > 0)
-        bytes[OPERAND_INPUT] = bytes[OPERAND_INPUT_GRADIENT] = parallel_boundary_bytes(&v->slice, first - 1);
+        bytes[OPERAND_INPUT] = bytes[OPERAND_INPUT_GRADIENT] = parallel_boundary_bytes(v->slice, first - 1);
     if (v->run + 1 < v->runs)
-        bytes[OPERAND_OUTPUT] = bytes[OPERAND_OUTPUT_GRADIENT] = parallel_boundary_bytes(&v->slice, last);
+        bytes[OPERAND_OUTPUT] = bytes[OPERAND_OUTPUT_GRADIENT] = parallel_boundary_bytes(v->slice, last);
 }
 
 static uint64_t operand_bytes(const struct checker *c, const struct view *v, enum operand operand)
@@ -332,7 +333,7 @@ static enum status check_work(struct checker *c, const struct view *v)
     enum parallel_pass pass = (enum parallel_pass)(passes[v->op->pass] - 1);
     if (v->op->pass == PLAN_REDUCE && !parallel_offloads(&v->job->parallel)) pass = PARALLEL_ENCODE;
     bool idle = !passes[v->op->pass] || part_of_three(c, v) == 3;
-    uint32_t count = idle ? 0 : parallel_work(&v->slice, v->layers, pass, wanted);
+    uint32_t count = idle ? 0 : parallel_work(v->slice, v->layers, pass, wanted);
     const struct plan_work *work = v->op->work == PLAN_NONE ? NULL : &plan->works[v->op->work];
     if (count != (work ? work->item_count : 0))
         return check_fail(c, RULE_WORK, "has %u kernels (expected %u)", work ? work->item_count : 0, count);
@@ -541,7 +542,7 @@ static void want(struct wanted_collectives *wanted, uint32_t kind, uint32_t coun
 static void want_pass(const struct view *v, enum parallel_pass pass, struct wanted_collectives *wanted)
 {
     struct parallel_collective list[PARALLEL_COLLECTIVES_MAX];
-    uint32_t count = parallel_collectives(&v->slice, v->layers, pass, list);
+    uint32_t count = parallel_collectives(v->slice, v->layers, pass, list);
     for (uint32_t i = 0; i < count; i++) want(wanted, list[i].kind, list[i].count, list[i].bytes);
 }
 
@@ -590,7 +591,8 @@ static enum status check_axis(struct checker *c, uint32_t axis, const struct wan
 enum status check_spread_unit(struct checker *c)
 {
     struct wanted_collectives tensor = {0}, data = {0};
-    struct view v = view_of(c);
+    struct job room;
+    struct view v = view_of(c, &room);
     bool shares = parallel_splits(&v.job->parallel, ZERO_STATES), offloads = parallel_offloads(&v.job->parallel);
     bool moves = v.unit->pass == PLAN_GATHER || v.unit->pass == PLAN_REDUCE || v.unit->pass == PLAN_REFRESH;
     bool encodes = compression_is_set(&v.job->compression[COMPRESSED_GRADIENTS]);
@@ -633,7 +635,8 @@ enum status check_spread_unit(struct checker *c)
 
 enum status check_spread_op(struct checker *c)
 {
-    struct view v = view_of(c);
+    struct job room;
+    struct view v = view_of(c, &room);
     if (v.op->pass >= PLAN_PASS_COUNT) return check_fail(c, RULE_FORM, "pass %u", v.op->pass);
     if (check_is_offload_op(c)) {
         TRY(check_offload_op(c));

@@ -91,6 +91,7 @@ struct spread {
     struct plan_builder *builder;
     const struct plan *plan;
     const struct job *job;
+    struct job sliced;       /* room for a slice of it: of the pass at hand */
     const struct parallel *parallel;
     uint32_t index;          /* of the job */
     uint32_t runs, microbatches;

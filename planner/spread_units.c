@@ -24,7 +24,7 @@ struct unit {
     struct spread *s;
     struct spread_run *run;
     struct spread_stage *stage;
-    struct job job;        /* or a slice of it ... */
+    const struct job *job; /* or a slice of it ... */
     uint32_t slice;        /* ... which is it */
     uint32_t r, gang;      /* the run; on whose devices */
     uint32_t peer;         /* the gang it fetches from, or PLAN_NONE */
@@ -42,7 +42,7 @@ static struct unit begin_unit(struct spread *s, uint32_t r, enum plan_pass pass,
 {
     plan_builder_unit_begin(s->builder, s->index, r, pass, ends_minibatch);
     struct spread_stage *stage = &s->stages[s->of[r].stage];
-    return (struct unit){.s = s, .run = &s->of[r], .stage = stage, .job = *s->job, .r = r, .gang = stage->gang,
+    return (struct unit){.s = s, .run = &s->of[r], .stage = stage, .job = s->job, .r = r, .gang = stage->gang,
                          .peer = PLAN_NONE};
 }
 
@@ -59,7 +59,7 @@ static struct unit begin_pass(struct spread *s, uint32_t r, enum plan_pass pass,
     struct unit u = begin_unit(s, r, pass, ends_minibatch);
     u.gang = gang_in_turn(s, u.stage);
     u.slice = n % parallel_slices(s->parallel);
-    u.job = parallel_slice(s->job, u.slice);
+    u.job = parallel_slice_in(s->job, u.slice, &s->sliced);
     return u;
 }
 
@@ -213,7 +213,7 @@ static uint32_t work_of(const struct unit *u, enum parallel_pass pass)
     bool sliced = u->s->parallel->slices > 1;
     if (known->known && !sliced) return known->work;
     struct work_item items[PARALLEL_WORK_MAX];
-    uint32_t count = parallel_work(&u->job, u->run->layers, pass, items);
+    uint32_t count = parallel_work(u->job, u->run->layers, pass, items);
     *known = (struct spread_work){true, count > 0 ? plan_builder_work(u->s->builder, items, count) : PLAN_NONE};
     return known->work;
 }
@@ -237,7 +237,7 @@ static void add_tensor_collectives(struct unit *u, enum parallel_pass pass, bool
 {
     struct parallel_collective list[PARALLEL_COLLECTIVES_MAX];
     struct accesses a = {0};
-    uint32_t count = parallel_collectives(&u->job, u->run->layers, pass, list);
+    uint32_t count = parallel_collectives(u->job, u->run->layers, pass, list);
     add_access(&a, on, CHANGE);
     for (uint32_t i = 0; i < count; i++)
         if (list[i].overlaps == overlapping && list[i].bytes > 0)
@@ -254,12 +254,12 @@ static void add_fetch(struct unit *u, enum spread_thing thing, uint32_t r, uint3
     access_thing(u, &a, thing, r, microbatch, MAKE);
     uint64_t layer = s->of[r].layers.first - 1;
     struct plan_op op = {.kind = OP_COPY, .stream = STREAM_P2P, .work = PLAN_NONE,
-                         .bytes = parallel_sent_bytes(&u->job, layer)};
+                         .bytes = parallel_sent_bytes(u->job, layer)};
     plan_builder_op(s->builder, &op, a.of, a.count, NULL, 0);
     if (s->parallel->scatter) {
         struct accesses whole = {0};
         add_access(&whole, a.of[1].buffer, CHANGE);
-        add_collective(u, COLLECTIVE_ALL_GATHER, AXIS_TENSOR, STREAM_GROUP, 1, parallel_boundary_bytes(&u->job, layer),
+        add_collective(u, COLLECTIVE_ALL_GATHER, AXIS_TENSOR, STREAM_GROUP, 1, parallel_boundary_bytes(u->job, layer),
                        &whole);
     }
     u->peer = gang_in_turn(s, &s->stages[s->of[from].stage]);
