@@ -46,6 +46,10 @@ foreach(source ${TEST_SOURCES})
                          ENVIRONMENT OMP_WAIT_POLICY=passive)
 endforeach()
 
+# The same judges, a million cases: some ten minutes of a core.
+add_test(NAME test_sim_families_many COMMAND test_sim_families 1000000 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+set_tests_properties(test_sim_families_many PROPERTIES LABELS slow TIMEOUT 7200)
+
 # In the place of a driver, for the real cuDNN on a machine without one.
 if(SPILLWAY_CUDNN_HEADER AND NOT SPILLWAY_CUDA_MISSING)
     add_library(described_driver MODULE tests/emulator/cudnn/described_driver.c)
