@@ -61,6 +61,8 @@ const struct cli_verb cli_verbs[] = {
 };
 static_assert(ARRAY_COUNT(cli_verbs) <= VERBS_MAX, "the list of suggestions has room for all");
 
+const char *const cli_dispatches[] = {"plan", "live", NULL};
+
 /* --- finding the verb ------------------------------------------------------------------------ */
 
 /* The names (name NULL) or the actions of `name`, each once. */

@@ -36,6 +36,9 @@ struct cli_verb {
 /* In the order of the help; ends with a NULL name. */
 extern const struct cli_verb cli_verbs[];
 
+/* Choices of --dispatch: the plan's order, or live. */
+extern const char *const cli_dispatches[];
+
 struct cli {
     const struct cli_verb *verb; /* the one that runs */
     FILE *out;                   /* the answer; see above */

@@ -5,7 +5,7 @@
  * its first minibatch with it (models/job.h), and with that the executor finds its checkpoint.
  *
  * Of the options that the first plan was made with, what a plan tells is used again: the policy, the
- * seed, double buffering, what happens to activations, and into how many shards jobs were cut.
+ * seed, double buffering, whether its order is one of many, what happens to activations, and into how many shards jobs were cut.
  */
 #include "cli/cli_resume.h"
 
@@ -162,6 +162,7 @@ static struct planner_options options_of(const struct plan *plan,
                                       .seed = plan->seed,
                                       .no_double_buffer = !plan->double_buffer,
                                       .no_persistence = true,
+                                      .live = plan->choice_count > 0,
                                       .activations = plan->job_activations[0],
                                       .optimizer = place_of(plan, resume),
                                       .shards = UINT32_MAX};

@@ -12,6 +12,9 @@ struct cli_run_request {
     const char *plan_path, *trace_path, *log_path;
     const char *checkpoint, *checkpoint_every; /* a folder, how often; NULL: not given */
     const char *storage;                       /* a folder; NULL: not given */
+    const char *policy, *carried;              /* live; NULL: not given */
+    uint64_t seed;
+    size_t dispatch;                           /* index into cli_dispatches */
     uint64_t keep; /* 0: not given */
     size_t on_nan; /* index into the option's choices */
     bool no_weights, tf32, keep_going, resume;

@@ -41,6 +41,7 @@ struct request {
     struct swap_options swap; /* as asked for */
     size_t optimizer;   /* index into optimizer_choices */
     size_t cuts;        /* index into cuts_choices: enum planner_cuts */
+    size_t dispatch;    /* index into cli_dispatches */
     size_t stored;      /* index into stored_choices: enum planner_storage */
     bool no_double_buffer;
     bool no_persistence;
@@ -60,6 +61,7 @@ static struct planner_options planner_options_of(const struct request *request, 
     return (struct planner_options){
         .policy = policy,
         .seed = request->seed,
+        .live = request->dispatch > 0,
         .no_double_buffer = request->no_double_buffer,
         .no_persistence = request->no_persistence,
         .regions = (uint32_t)request->regions,
@@ -146,6 +148,7 @@ static const char *streaming_option(const struct request *request)
         {request->no_persistence, "no-persistence"},
         {request->regions > 0, "regions"},
         {request->shards > 0, "shards"},
+        {request->dispatch > 0, "dispatch"},
         {request->timetable != NULL, "schedule-from"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(options); i++)
@@ -281,6 +284,8 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
         CLI_MACHINE_SPEEDS(&request.source.machine),
         CLI_MACHINE_STORAGE(&request.source.machine),
         CLI_PARALLEL(&request.source.parallel),
+        OPTION_CHOICE("dispatch", 0, "WHEN", cli_dispatches, &request.dispatch,
+                      "live: a plan whose order is one of many, for 'run --dispatch live'; default plan"),
         OPTION_CHOICE("activations", 0, "HOW", activations_choices, &request.activations,
                       "what is kept for the backward pass, default auto"),
         CLI_SWAP_RULE(&request.rule),

@@ -94,8 +94,8 @@ static enum status start(const struct cli *cli, const struct cli_run_request *re
 {
     char program[CLI_PATH_BYTES];
     if (cli_child_find(program, err) != STATUS_OK) return err->status;
-    const char *words[24];
-    char keep[24];
+    const char *words[40];
+    char keep[24], seed[24];
     size_t count = 0;
     words[count++] = program;
     words[count++] = "run";
@@ -130,6 +130,21 @@ static enum status start(const struct cli *cli, const struct cli_run_request *re
     if (request->on_nan > 0) {
         words[count++] = "--on-nan";
         words[count++] = nan_choices[request->on_nan];
+    }
+    if (request->dispatch) {
+        words[count++] = "--dispatch";
+        words[count++] = cli_dispatches[request->dispatch];
+        snprintf(seed, sizeof seed, "%" PRIu64, request->seed);
+        words[count++] = "--seed";
+        words[count++] = seed;
+    }
+    if (request->policy) {
+        words[count++] = "--policy";
+        words[count++] = request->policy;
+    }
+    if (request->carried) {
+        words[count++] = "--carried";
+        words[count++] = request->carried;
     }
     if (request->keep_going) words[count++] = "--keep-going";
     if (request->no_weights) words[count++] = "--no-weights";
@@ -232,7 +247,7 @@ static enum status run_rest(struct cli *cli, struct cli_run_report *report, stru
     char path[CLI_PATH_BYTES];
     enum status status = cli_child_file(path, err);
     if (status != STATUS_OK) return status;
-    if (!policy_find(report->whole->policy))
+    if (!policy_find(report->whole->policy) && !report->request->dispatch)
         cli_warn(cli, "the plan's policy '%s' is none of the built-in ones: what is left is planned by %s",
                  report->whole->policy, planner_policy_name(0));
     status = cli_resume_plan(report->request->plan_path, report->resume, &rest, err);
@@ -276,8 +291,13 @@ static enum status run(struct cli *cli, const struct cli_run_request *request, s
             status = error_set(err, STATUS_BAD_INPUT,
                                "'%s' stops jobs that go on elsewhere, which can be simulated, not run",
                                request->plan_path);
+    if (status == STATUS_OK && request->dispatch && plan.choice_count == 0)
+        status = error_set(err, STATUS_BAD_INPUT,
+                           "'%s' has one order alone (make another with 'spillway plan --dispatch live')",
+                           request->plan_path);
     if (status == STATUS_OK) status = check_contradiction(request, &plan, err);
     if (status == STATUS_OK) status = check_folder(request->trace_path, err);
+    if (status == STATUS_OK) status = check_folder(request->carried, err);
     if (status == STATUS_OK) warn_other_machine(cli, &plan);
     if (status == STATUS_OK)
         status = request->resume ? run_on(cli, &report, err)
@@ -301,6 +321,15 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
                       "write the measured trace there, compressed when it ends in .gz"),
         OPTION_STRING("log", 0, "FILE", &request.log_path,
                       "write losses and speed of every minibatch there as JSON lines"),
+        OPTION_CHOICE("dispatch", 0, "WHEN", cli_dispatches, &request.dispatch,
+                      "the plan's order, or live: a policy is asked what comes next, of a plan that was made "
+                      "with --dispatch live; default plan"),
+        OPTION_STRING("policy", 'p', "NAME", &request.policy,
+                      "live: who is asked, a built-in policy or a shared object of yours (./mine.so), default "
+                      "the plan's"),
+        OPTION_U64("seed", 0, "N", 0, INT64_MAX, &request.seed, "live: of the policy"),
+        OPTION_STRING("carried", 0, "FILE", &request.carried,
+                      "live: write the plan that came about there; its order can be simulated and run again"),
         OPTION_FLAG("tf32", 0, &request.tf32,
                     "on GPUs, round the operands of matrix products to tf32, which is faster"),
         OPTION_FLAG("no-weights", 0, &request.no_weights,
@@ -333,7 +362,8 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
         .examples = (const char *const[]){"spillway run plan.json",
                                           "spillway run plan.json --trace measured.json.gz "
                                           "--log run.jsonl",
-                                          "spillway run plan.json --checkpoint kept --resume", NULL},
+                                          "spillway run plan.json --checkpoint kept --resume",
+                                          "spillway run live.json --dispatch live --policy ./mine.so", NULL},
         .details = "Ctrl-C ends the run after the minibatches that were begun and keeps what was "
                    "trained (exit code 130); a second one ends it at once. Exit code 1 when a job "
                    "failed while others went on. A run goes on to the same bits as if it had never "
@@ -347,6 +377,10 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
     if (refuse_dash("trace", request.trace_path, err) != STATUS_OK ||
         refuse_dash("log", request.log_path, err) != STATUS_OK)
         return err->status;
+    if (refuse_dash("carried", request.carried, err) != STATUS_OK) return err->status;
+    if (!request.dispatch && (request.policy || request.seed > 0 || request.carried))
+        return error_set(err, STATUS_BAD_INPUT, "option '--%s' needs '--dispatch live'",
+                         request.policy ? "policy" : request.seed > 0 ? "seed" : "carried");
     if (!request.checkpoint && (request.resume || request.checkpoint_every || request.keep > 0))
         return error_set(err, STATUS_BAD_INPUT, "option '--%s' needs '--checkpoint DIR'",
                          request.resume ? "resume"

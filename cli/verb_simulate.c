@@ -289,7 +289,6 @@ static enum status check_request(const struct cli_simulate_request *request, boo
 
 enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *err)
 {
-    static const char *const dispatches[] = {"plan", "live", NULL};
     static const char *const activations[] = {"swap", NULL};
     struct cli_simulate_request request = {.machine = CLI_MACHINE_NONE,
                                            .parallel = CLI_PARALLEL_NONE,
@@ -300,7 +299,7 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
     const struct option_spec specs[] = {
         OPTION_STRING("trace", 0, "FILE", &request.trace_path,
                       "write the predicted trace there, compressed when it ends in .gz"),
-        OPTION_CHOICE("dispatch", 0, "WHEN", dispatches, &dispatch,
+        OPTION_CHOICE("dispatch", 0, "WHEN", cli_dispatches, &dispatch,
                       "as the plan has it, or live: FILE is an instance, and a policy is asked"),
         OPTION_STRING("policy", 'p', "POLICY", &request.policy,
                       "live: who is asked, a built-in policy or a shared object"),

@@ -28,7 +28,9 @@
 #include "exec/measure.h"
 #include "exec/resume.h"
 #include "exec/run.h"
+#include "exec/run_policy.h"
 #include "exec/wait_policy.h"
+#include "planner/plan_carried.h"
 #include "planner/plan_io.h"
 
 enum { RESULT_VERSION = 1 };
@@ -69,7 +71,12 @@ static void watch_signals(void)
 
 static const char *const nan_choices[] = {"continue", "stop", "skip", NULL};
 
+static const char *const dispatch_choices[] = {"plan", "live", NULL};
+
 struct run_command {
+    size_t dispatch; /* 1: live */
+    const char *policy, *carried;
+    uint64_t seed;
     const char *trace, *log, *result, *checkpoint, *checkpoint_every, *storage;
     uint64_t keep;
     size_t on_nan; /* enum run_on_nan */
@@ -173,7 +180,12 @@ static void put_result(struct json_out *json, const struct run_command *command,
     json_out_u64(json, "spillway_run", RESULT_VERSION);
     json_out_string(json, "version", SPILLWAY_VERSION);
     json_out_string(json, "plan", fingerprint);
-    json_out_string(json, "policy", plan->policy);
+    json_out_string(json, "policy", trace->policy);
+    if (command->dispatch) {
+        json_out_string(json, "dispatch", "live");
+        json_out_u64(json, "decisions", result->decisions);
+        if (command->carried) json_out_string(json, "carried", command->carried);
+    }
     json_out_string(json, "hardware", plan->hardware.name);
     json_out_string(json, "libraries", result->libraries);
     json_out_bool(json, "stopped", result->stopped);
@@ -342,6 +354,22 @@ static enum status parse_every(const char *text, struct run_checkpoints *out, st
                      "100, or a time such as 5min)", text);
 }
 
+/* The plan that came about; its time is what it took. */
+static enum status write_carried(const struct run_command *command, const struct plan *plan,
+                                 const struct run_result *result, const struct trace *trace, struct error *err)
+{
+    struct plan_carried carried;
+    if (!command->carried || !trace->complete) return STATUS_OK;
+    enum status status = plan_carried_make(plan, result->order, (uint32_t)result->order_count, &carried, err);
+    if (status != STATUS_OK) return status;
+    carried.plan.policy = trace->policy;
+    carried.plan.seed = command->seed;
+    carried.plan.estimated_makespan_s = result->makespan_s;
+    status = plan_write(&carried.plan, command->carried, err);
+    plan_carried_release(&carried);
+    return status;
+}
+
 static enum status carry_out(const struct run_command *command, const struct plan *plan,
                              struct error *err)
 {
@@ -350,7 +378,13 @@ static enum status carry_out(const struct run_command *command, const struct pla
     if (parse_every(command->checkpoint_every, &checkpoints, err) != STATUS_OK) return err->status;
     struct run_result result = {0};
     struct trace trace = {0};
+    struct run_policy *policy = NULL;
+    if (command->dispatch && run_policy_open(command->policy ? command->policy : plan->policy, 0, &policy, err))
+        return err->status;
     const struct run_options options = {
+        .live = policy,
+        .live_seed = command->seed,
+        .record_order = command->carried != NULL,
         .log_path = command->log,
         .log_goes_on = command->log_goes_on,
         .save_weights = !command->no_weights,
@@ -369,6 +403,7 @@ static enum status carry_out(const struct run_command *command, const struct pla
     enum status status = run_plan(plan, &options, &result, &trace, err);
     progress_end(&bar.progress);
     if (status == STATUS_OK && command->trace) status = trace_write(&trace, command->trace, err);
+    if (status == STATUS_OK) status = write_carried(command, plan, &result, &trace, err);
     if (status == STATUS_OK && command->result)
         status = write_result(command->result, command, plan, &result, &trace, err);
     if (status == STATUS_OK && command->json)
@@ -380,6 +415,7 @@ static enum status carry_out(const struct run_command *command, const struct pla
         status = error_set(err, STATUS_INTERRUPTED, "stopped before the end of the plan");
     }
     if (status == STATUS_OK && result.failed > 0) status = tell_failures(plan, &result, err);
+    run_policy_close(policy);
     trace_release(&trace);
     run_result_release(&result);
     return status;
@@ -394,6 +430,13 @@ static enum status command_run(int argc, char **argv, struct error *err)
                       "write a JSON line per minibatch ('-': standard output)"),
         OPTION_FLAG("log-goes-on", 0, &command.log_goes_on,
                     "add to the log instead of beginning a new one"),
+        OPTION_CHOICE("dispatch", 0, "WHEN", dispatch_choices, &command.dispatch,
+                      "the plan's order, or live: of a plan with choices, asking a policy; default plan"),
+        OPTION_STRING("policy", 'p', "NAME", &command.policy,
+                      "live: a built-in policy or a shared object, default the plan's"),
+        OPTION_U64("seed", 0, "N", 0, INT64_MAX, &command.seed, "live: of the policy"),
+        OPTION_STRING("carried", 0, "FILE", &command.carried,
+                      "live: write the plan that came about, when it is complete"),
         OPTION_STRING("result", 0, "FILE", &command.result, "write the result as JSON"),
         OPTION_FLAG("json", 0, &command.json, "print the result as JSON"),
         OPTION_FLAG("no-weights", 0, &command.no_weights, "do not write the jobs' weights"),
@@ -432,6 +475,9 @@ static enum status command_run(int argc, char **argv, struct error *err)
         options_print_help(&options, stdout);
         return STATUS_OK;
     }
+    if (!command.dispatch && (command.policy || command.seed || command.carried))
+        return error_set(err, STATUS_BAD_INPUT, "option '--%s' needs '--dispatch live'",
+                         command.policy ? "policy" : command.seed ? "seed" : "carried");
     if (command.json && command.log && strcmp(command.log, "-") == 0)
         return error_set(err, STATUS_BAD_INPUT,
                          "'--log -' and '--json' cannot both have standard output");

@@ -1,7 +1,8 @@
 /*
  * The loop that carries a plan out.
  *
- * One thread walks the plan in plan order and hands every operation to its stream (run_enqueue.c). Nothing
+ * One thread walks the plan in plan order (or, where a policy is asked meanwhile, in the order that it comes
+ * to: run_live.c) and hands every operation to its stream (run_enqueue.c). Nothing
  * is waited for here; the streams' threads do, and so work overlaps as far as the plan allows. What they
  * call is in run_calls.c; how far the walk runs ahead, and what ends, run_flights.c sees to.
  *
@@ -25,6 +26,7 @@
 #include "base/size.h"
 #include "exec/run_enqueue.h"
 #include "exec/run_flights.h"
+#include "exec/run_live.h"
 #include "exec/run_loop.h"
 #include "exec/run_newer.h"
 #include "exec/run_result.h"
@@ -46,11 +48,7 @@ static enum status walk_all(struct run_loop *loop, struct error *err)
     enum status status = STATUS_OK;
     struct plan_walk_op op;
     while (status == STATUS_OK && plan_walk_next(loop->walk, &op)) {
-        while (status == STATUS_OK && run_is_ahead(loop, &op)) status = run_retire_flight(loop, err);
-        const uint64_t walked = loop->walked[op.unit->job] + 1;
-        while (status == STATUS_OK && loop->oldest < loop->next &&
-               run_saver_is_ahead(loop->run->saver, &op, walked))
-            status = run_retire_flight(loop, err);
+        status = run_make_room(loop, &op, err);
         if (status != STATUS_OK) break;
         run_look_at_stop(loop);
         if (loop->stopping && !work_is_left(loop)) break;
@@ -59,7 +57,6 @@ static enum status walk_all(struct run_loop *loop, struct error *err)
     }
     if (status == STATUS_OK && plan_walk_failed(loop->walk))
         status = error_set(err, STATUS_NO_MEMORY, "no memory left to walk the plan");
-    while (status == STATUS_OK && loop->oldest < loop->next) status = run_retire_flight(loop, err);
     return status;
 }
 
@@ -144,6 +141,7 @@ static enum status loop_init(struct run_loop *loop, struct run *run, struct erro
         memcpy(arrays[i].out, &memory, sizeof memory);
     }
     predict(loop);
+    if (run->options->live) return plan_walk_create_open(plan, &loop->walk, err);
     return plan_walk_create(plan, NULL, &loop->walk, err);
 }
 
@@ -155,9 +153,11 @@ enum status run_plan(const struct plan *plan, const struct run_options *options,
     struct run run = {.plan = plan, .options = options, .result = result,
                       .lock = PTHREAD_MUTEX_INITIALIZER};
     struct run_loop loop = {.run = NULL};
+    struct run_live *live = NULL;
     const double setup_s = clock_s();
     enum status status = run_setup(&run, err);
     if (status == STATUS_OK) status = loop_init(&loop, &run, err);
+    if (status == STATUS_OK && options->live) status = run_live_create(&loop, &live, err);
     if (status == STATUS_OK) status = run_saver_create(&run, loop.states, &run.saver, err);
     if (status == STATUS_OK)
         status = run_record_create(plan, options->record_spans, trace, &loop.record, err);
@@ -165,9 +165,11 @@ enum status run_plan(const struct plan *plan, const struct run_options *options,
 
     run.start_s = clock_s();
     result->setup_s = run.start_s - setup_s;
-    status = walk_all(&loop, err);
+    status = live ? run_live_walk(live, err) : walk_all(&loop, err);
+    while (status == STATUS_OK && loop.oldest < loop.next) status = run_retire_flight(&loop, err);
     if (status == STATUS_OK && loop.stopping) status = run_save_states(&loop, err);
     if (status == STATUS_OK) status = run_sum_up(&loop, trace, err);
+    if (status == STATUS_OK && live) status = run_live_sum_up(live, trace, err);
 out:;
     const char *const end = status != STATUS_OK ? err->text : result->stopped ? "stopped" : "complete";
     const double elapsed_s = run.start_s > 0 ? clock_s() - run.start_s : 0;
@@ -176,6 +178,7 @@ out:;
     const enum status closed = run_log_close(run.log, end, elapsed_s, err);
     if (status == STATUS_OK) status = closed;
     run_saver_destroy(run.saver);
+    run_live_destroy(live);
     run_record_destroy(loop.record);
     plan_walk_destroy(loop.walk);
     pthread_mutex_destroy(&run.lock);

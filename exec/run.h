@@ -48,7 +48,13 @@ enum run_on_nan {
     RUN_NAN_SKIP      /* the optimizer's step is left out, of jobs that clip: they know in time */
 };
 
+struct run_policy; /* run_policy.h */
+
 struct run_options {
+    struct run_policy *live;     /* asked what comes next, of a plan with choices (run_live.h); borrowed;
+                                    NULL: the plan's order */
+    uint64_t live_seed;
+    bool record_order;           /* live: result->order; always with record_spans */
     const char *log_path;        /* JSON lines per minibatch; NULL: none; "-": standard output */
     bool log_goes_on;            /* add to the log, as if a job began in its middle, instead of beginning
                                     a new one: other jobs may have done so */
@@ -108,6 +114,9 @@ struct run_result {
     uint64_t host_bytes;   /* of host buffers, with a snapshot for checkpoints and padding */
     bool pinned;           /* those are: CUDA */
     struct run_job_result *jobs;
+    uint64_t decisions;    /* live: of the policy */
+    struct plan_instance *order; /* live, when asked for: as it came about (plan_carried.h); in the arena */
+    uint64_t order_count;
     bool stopped;
     uint32_t failed;       /* jobs with a failure or a checkpoint_failure */
     uint32_t threads;      /* of each device */
@@ -115,6 +124,11 @@ struct run_result {
 };
 
 /*
+ * With options->live the policy is asked as units end and devices have slots (planner/plan_dispatch.h), and
+ * `trace`, when it is complete, is that of the plan that result->order makes. A policy that breaks a rule, or
+ * whose process fails, stops the run: STATUS_BAD_INPUT with what it did, when every job has ended the
+ * minibatch that it had begun and checkpoints are written.
+ *
  * `plan` must have passed plan_check(). Zeroed outputs in; release both, also after an error.
  * Errors: STATUS_NO_MEMORY with what is needed and what there is; STATUS_DEVICE, also when nothing
  * ends any more, with what waits for what; STATUS_BAD_INPUT for networks that cannot be trained

@@ -23,13 +23,15 @@
 
 #include "base/progress.h"
 #include "exec/run_faults.h"
+#include "exec/run_saver.h"
 
 enum { AHEAD_MIN = 64 };
 static const double BACKLOG_MAX_S = 10;
 static const double POLL_S = 0.1; /* how often the stop flag, progress and stalls are looked at */
 static const double STALL_MIN_S = 60, STALL_FACTOR = 20;
 
-bool run_is_ahead(const struct run_loop *loop, const struct plan_walk_op *op)
+/* Is the walk far enough ahead, or is there no room for what `op` enqueues? */
+static bool is_ahead(const struct run_loop *loop, const struct plan_walk_op *op)
 {
     const struct device_stream *const stream = loop->run->streams[op->stream];
     const uint64_t queued = device_record(stream) - device_passed(stream);
@@ -142,21 +144,36 @@ static void look_at_devices(struct run_loop *loop)
     run_note_lost_devices(run);
 }
 
+static double patience_s(const struct run_loop *loop)
+{
+    const double told_s = loop->run->options->stall_s;
+    return told_s > 0 ? told_s : fmax(STALL_MIN_S, STALL_FACTOR * loop->predicted_max_s);
+}
+
+struct run_watch run_watch_begin(const struct run_loop *loop)
+{
+    return (struct run_watch){.changed_s = clock_s(), .passed = all_passed(loop)};
+}
+
+enum status run_watch_keep(struct run_loop *loop, struct run_watch *watch, struct error *err)
+{
+    tell_progress(loop);
+    const uint64_t passed = all_passed(loop);
+    if (passed != watch->passed) watch->changed_s = clock_s();
+    watch->passed = passed;
+    const double waited_s = clock_s() - watch->changed_s;
+    if (waited_s > patience_s(loop)) return report_stall(loop, waited_s, err);
+    look_at_devices(loop);
+    return STATUS_OK;
+}
+
 enum status run_await_flight(struct run_loop *loop, const struct flight *flight, struct error *err)
 {
     struct device_stream *const stream = loop->run->streams[flight->stream];
-    const double patience_s = loop->run->options->stall_s > 0
-                                  ? loop->run->options->stall_s
-                                  : fmax(STALL_MIN_S, STALL_FACTOR * loop->predicted_max_s);
-    double changed_s = clock_s();
-    uint64_t passed = all_passed(loop);
-    while (!device_synchronize(stream, flight->event, fmin(POLL_S, patience_s))) {
-        tell_progress(loop);
-        const uint64_t now_passed = all_passed(loop);
-        if (now_passed != passed) changed_s = clock_s();
-        passed = now_passed;
-        const double waited_s = clock_s() - changed_s;
-        if (waited_s > patience_s) return report_stall(loop, waited_s, err);
+    struct run_watch watch = run_watch_begin(loop);
+    while (!device_synchronize(stream, flight->event, fmin(POLL_S, patience_s(loop)))) {
+        const enum status status = run_watch_keep(loop, &watch, err);
+        if (status != STATUS_OK) return status;
     }
     look_at_devices(loop);
     return STATUS_OK;
@@ -211,4 +228,23 @@ enum status run_retire_flight(struct run_loop *loop, struct error *err)
     loop->oldest++;
     tell_progress(loop);
     return STATUS_OK;
+}
+
+enum status run_retire_ended(struct run_loop *loop, struct error *err)
+{
+    enum status status = STATUS_OK;
+    while (status == STATUS_OK && loop->oldest < loop->next && has_ended(loop, loop->oldest))
+        status = run_retire_flight(loop, err);
+    return status;
+}
+
+enum status run_make_room(struct run_loop *loop, const struct plan_walk_op *op, struct error *err)
+{
+    enum status status = STATUS_OK;
+    while (status == STATUS_OK && is_ahead(loop, op)) status = run_retire_flight(loop, err);
+    const uint64_t walked = loop->walked[op->unit->job] + 1;
+    while (status == STATUS_OK && loop->oldest < loop->next &&
+           run_saver_is_ahead(loop->run->saver, op, walked))
+        status = run_retire_flight(loop, err);
+    return status;
 }

@@ -4,14 +4,28 @@
 
 #include "exec/run_loop.h"
 
-/* Is the walk far enough ahead, or is there no room for what `op` enqueues? */
-bool run_is_ahead(const struct run_loop *loop, const struct plan_walk_op *op);
+/* Retire flights until the walk is not too far ahead and there is room for what `op` enqueues, and for its
+ * checkpoint. */
+MUST_CHECK enum status run_make_room(struct run_loop *loop, const struct plan_walk_op *op, struct error *err);
+
+/* Does anything end, while something is waited for? */
+struct run_watch {
+    double changed_s;
+    uint64_t passed;
+};
+struct run_watch run_watch_begin(const struct run_loop *loop);
+/* Now and then: tells progress and looks at devices. Errors: STATUS_DEVICE when nothing ends any more, with
+ * what waits for what. */
+MUST_CHECK enum status run_watch_keep(struct run_loop *loop, struct run_watch *watch, struct error *err);
 
 /* Wait until a flight has ended, telling progress meanwhile; record the oldest one then and remove it.
  * Errors: STATUS_DEVICE when nothing ends any more, with what waits for what. */
 MUST_CHECK enum status run_await_flight(struct run_loop *loop, const struct flight *flight,
                                         struct error *err);
 MUST_CHECK enum status run_retire_flight(struct run_loop *loop, struct error *err);
+
+/* Those in front that have ended. */
+MUST_CHECK enum status run_retire_ended(struct run_loop *loop, struct error *err);
 
 /* Has the run been told to stop? What has begun must be ended then, nothing else is begun. */
 void run_look_at_stop(struct run_loop *loop);

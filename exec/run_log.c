@@ -58,7 +58,7 @@ static void line_end(struct run_log *log, struct json_out *line)
     json_out_destroy(line);
 }
 
-static void write_head(struct run_log *log, bool goes_on, uint32_t threads, const char *libraries)
+static void write_head(struct run_log *log, const struct run_log_head *head)
 {
     struct json_out *line = line_begin();
     if (line) {
@@ -68,13 +68,14 @@ static void write_head(struct run_log *log, bool goes_on, uint32_t threads, cons
         json_out_u64(line, "spillway_log", RUN_LOG_VERSION);
         json_out_string(line, "version", SPILLWAY_VERSION);
         json_out_string(line, "plan", fingerprint);
-        json_out_string(line, "policy", plan->policy);
-        if (goes_on) json_out_bool(line, "resumed", true);
-        json_out_u64(line, "seed", plan->seed);
+        json_out_string(line, "policy", head->policy);
+        if (head->live) json_out_string(line, "dispatch", "live");
+        if (head->goes_on) json_out_bool(line, "resumed", true);
+        json_out_u64(line, "seed", head->seed);
         json_out_string(line, "hardware", plan->hardware.name);
         json_out_u64(line, "devices", plan->hardware.device_count);
-        json_out_u64(line, "threads", threads);
-        json_out_string(line, "libraries", libraries);
+        json_out_u64(line, "threads", head->threads);
+        json_out_string(line, "libraries", head->libraries);
         json_out_array_begin(line, "jobs", true);
         for (uint32_t j = 0; j < plan->jobs.count; j++)
             json_out_string(line, NULL, plan->jobs.jobs[j].name);
@@ -83,22 +84,22 @@ static void write_head(struct run_log *log, bool goes_on, uint32_t threads, cons
     line_end(log, line);
 }
 
-enum status run_log_open(const char *path, bool goes_on, const struct plan *plan, uint32_t threads,
-                         const char *libraries, struct run_log **out, struct error *err)
+enum status run_log_open(const char *path, const struct plan *plan, const struct run_log_head *head,
+                         struct run_log **out, struct error *err)
 {
     struct run_log *log = alloc_zeroed(1, sizeof *log);
     if (!log) return error_memory(err, "a log", sizeof *log);
     log->plan = plan;
     log->path = path;
     if (path) {
-        log->file = strcmp(path, "-") == 0 ? stdout : fopen(path, goes_on ? "ae" : "we");
+        log->file = strcmp(path, "-") == 0 ? stdout : fopen(path, head->goes_on ? "ae" : "we");
         if (!log->file) {
             free(log);
             return error_io(err, "cannot write the log '%s'", path);
         }
     }
     pthread_mutex_init(&log->lock, NULL);
-    if (log->file) write_head(log, goes_on, threads, libraries);
+    if (log->file) write_head(log, head);
     *out = log;
     return STATUS_OK;
 }

@@ -6,12 +6,20 @@
 
 struct run_log; /* opaque */
 
-/* `path` NULL gives a log that writes nothing. Begins the file anew, or adds to what is there when the
- * log `goes_on`. Writes the first line. The caller ends it with
+/* What the first line says beside the plan. */
+struct run_log_head {
+    bool goes_on;            /* add to the file, instead of beginning it anew */
+    bool live;               /* the policy is asked meanwhile */
+    const char *policy;
+    uint64_t seed;
+    uint32_t threads;
+    const char *libraries;
+};
+
+/* `path` NULL gives a log that writes nothing. Writes the first line. The caller ends it with
  * run_log_close(). */
-MUST_CHECK enum status run_log_open(const char *path, bool goes_on, const struct plan *plan,
-                                    uint32_t threads, const char *libraries, struct run_log **out,
-                                    struct error *err);
+MUST_CHECK enum status run_log_open(const char *path, const struct plan *plan, const struct run_log_head *head,
+                                    struct run_log **out, struct error *err);
 
 struct run_log_entry {
     uint32_t job;

@@ -28,6 +28,7 @@
 #include "exec/host_memory.h"
 #include "exec/run_attention.h"
 #include "exec/run_faults.h"
+#include "exec/run_policy.h"
 #include "exec/run_saver.h"
 #include "exec/run_storage.h"
 #include "exec/weights.h"
@@ -471,7 +472,7 @@ static enum status check_kernels(const struct plan *plan, const struct kernels *
     return STATUS_OK;
 }
 
-/* Which job works on which device. */
+/* Which job works on which device; where that is decided live, each may on all. */
 static enum status find_users(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
@@ -484,7 +485,8 @@ static enum status find_users(struct run *run, struct error *err)
     if (status != STATUS_OK) return status;
     run->device_noted = noted;
     run->uses_device = uses;
-    for (uint32_t i = 0; i < plan->instance_count; i++) {
+    const uint32_t count = run->options->live ? plan->instance_count : plan_first_choice(plan);
+    for (uint32_t i = 0; i < count; i++) {
         const struct plan_instance *const instance = &plan->instances[i];
         run->uses_device[(size_t)plan->units[instance->unit].job * devices + instance->device] = true;
     }
@@ -646,6 +648,19 @@ static bool log_goes_on(const struct run *run)
     return goes_on;
 }
 
+static enum status open_log(struct run *run, struct error *err)
+{
+    const struct run_options *const options = run->options;
+    const struct run_log_head head = {
+        .goes_on = log_goes_on(run),
+        .live = options->live != NULL,
+        .policy = options->live ? run_policy_dispatch(options->live, 0).policy->name : run->plan->policy,
+        .seed = options->live ? options->live_seed : run->plan->seed,
+        .threads = run->threads,
+        .libraries = run->result->libraries};
+    return run_log_open(options->log_path, run->plan, &head, &run->log, err);
+}
+
 /* What computes, for reports and the log. */
 static enum status note_libraries(struct run *run, struct error *err)
 {
@@ -679,9 +694,7 @@ enum status run_setup(struct run *run, struct error *err)
     if (status == STATUS_OK)
         status = note_libraries(run, err);
     if (status == STATUS_OK) status = fill_all_weights(run, err);
-    if (status == STATUS_OK)
-        status = run_log_open(run->options->log_path, log_goes_on(run), run->plan, run->threads,
-                              run->result->libraries, &run->log, err);
+    if (status == STATUS_OK) status = open_log(run, err);
     return status;
 }
 

@@ -112,9 +112,14 @@ static uint32_t unit_of(struct emitter *e, const struct scheduled_unit *unit, en
 
 /* --- instances ------------------------------------------------------------------------------- */
 
-static void add_instance(struct emitter *e, uint32_t id, uint32_t device, uint32_t seat)
+/* Whose turn it is on a device. */
+struct turns {
+    uint32_t edge, region, transient, held;
+};
+
+/* The slots of the unit there, in slot_scratch. */
+static void find_slots(struct emitter *e, uint32_t id, uint32_t device, uint32_t seat, struct turns turns)
 {
-    if (e->status || id == PLAN_NONE) return;
     const struct partition *p = e->partition;
     const struct unit_slots *slots = &e->slots[id];
     while (!e->status && e->slot_scratch_capacity < slots->acquire_count)
@@ -125,22 +130,47 @@ static void add_instance(struct emitter *e, uint32_t id, uint32_t device, uint32
     for (uint32_t i = 0; i < slots->acquire_count; i++) {
         const struct acquire *a = &e->acquires[slots->first_acquire + i];
         uint64_t base = 0;
-        if (a->area == AREA_EDGE) base = partition_edge(p, e->edge_turn[device]);
+        if (a->area == AREA_EDGE) base = partition_edge(p, turns.edge);
         if (a->area == AREA_KEEP) base = partition_keep(p, seat);
         if (a->area == AREA_PERSISTENT) base = partition_persistent(p);
         if (a->area == AREA_TABLE) base = partition_table(p);
-        if (a->area == AREA_REGION)
-            base = partition_region(p, p->resident ? seat : e->region_turn[device] + a->turn);
-        if (a->area == AREA_TRANSIENT)
-            base = storage_transient(p, device, e->transient_turn[device] + a->turn);
-        if (a->area == AREA_HELD) base = storage_held(p, device, e->held_turn[device] + a->turn);
+        if (a->area == AREA_REGION) base = partition_region(p, p->resident ? seat : turns.region + a->turn);
+        if (a->area == AREA_TRANSIENT) base = storage_transient(p, device, turns.transient + a->turn);
+        if (a->area == AREA_HELD) base = storage_held(p, device, turns.held + a->turn);
         e->slot_scratch[i] = plan_builder_slot(e->builder, base + a->offset_bytes, a->bytes);
     }
+}
+
+static void add_instance(struct emitter *e, uint32_t id, uint32_t device, uint32_t seat)
+{
+    if (e->status || id == PLAN_NONE) return;
+    const struct unit_slots *slots = &e->slots[id];
+    find_slots(e, id, device, seat,
+               (struct turns){e->edge_turn[device], e->region_turn[device], e->transient_turn[device],
+                              e->held_turn[device]});
+    if (e->status) return;
     plan_builder_instance(e->builder, id, device, e->slot_scratch, slots->acquire_count);
     if (slots->uses_edge) e->edge_turn[device]++;
     e->region_turn[device] += slots->region_turns;
     e->transient_turn[device] += slots->transient_turns;
     e->held_turn[device] += slots->held_turns;
+}
+
+/* Each unit on each device, as if it were any region's turn: then whichever order they come in, one
+ * finds a region that the units in front of it have not. */
+static void add_choices(struct emitter *e)
+{
+    const uint32_t devices = e->plan->hardware.device_count;
+    for (uint32_t id = 0; id < e->slots_count; id++) {
+        const struct unit_slots *slots = &e->slots[id];
+        bool turns = slots->uses_edge || slots->region_turns + slots->transient_turns + slots->held_turns > 0;
+        for (uint32_t d = 0; d < devices; d++)
+            for (uint32_t t = 0; t < (turns ? e->partition->region_count : 1) && !e->status; t++) {
+                find_slots(e, id, d, 0, (struct turns){t, t, t, t});
+                if (!e->status)
+                    plan_builder_choice(e->builder, id, d, e->slot_scratch, slots->acquire_count);
+            }
+    }
 }
 
 /* A unit of this pass for each shard of the job beside a scheduled one: of LOAD and STORE for those whose
@@ -174,8 +204,8 @@ static bool continues(const struct emitter *e, const struct schedule *schedule,
 {
     if (unit->next_here == PLAN_NONE) return false;
     const struct scheduled_unit *next = &schedule->units[unit->next_here];
-    return !unit_begins(shard_count_of(e, unit->job), next->position) && !on_host(e, unit) &&
-           !on_host(e, next);
+    return !e->partition->apart && !unit_begins(shard_count_of(e, unit->job), next->position) &&
+           !on_host(e, unit) && !on_host(e, next);
 }
 
 /* last_device: per job, filled in on the way. */
@@ -228,6 +258,7 @@ enum status emit_plan(struct plan_builder *builder, struct footprints *footprint
                                partition->shards[s].first_layer,
                                partition->shards[s].layer_count, partition->shards[s].inputs_only);
         emit_schedule(&e, schedule, continued, last_device);
+        if (partition->apart) add_choices(&e);
     }
     free(continued);
     free(last_device);

@@ -51,6 +51,8 @@ struct partition {
     struct partition_storage storage;
     uint32_t shard_count;
     bool resident;
+    bool apart;                  /* nothing stays on a device between units: what a job hands on goes through
+                                    host memory (planner_options.live) */
     bool interleaved;            /* several jobs may be in the middle of a minibatch */
     uint32_t activations;        /* enum plan_activations, of shards that are not `kept` */
     bool *kept;                  /* per shard: its activations stay on the device (partition_kept.h) */

@@ -12,7 +12,7 @@
 
 bool kept_possible(const struct cutter *cutter, const struct candidate *c)
 {
-    return cutter->options->mixed && !plan_activations_stay(c->activations) &&
+    return cutter->options->mixed && !cutter->options->live && !plan_activations_stay(c->activations) &&
            (cutter->hardware->device_count == 1 || !cutter->interleaved);
 }
 

@@ -9,7 +9,7 @@ struct need {
 
 static bool possible(const struct cutter *cutter)
 {
-    return !cutter->options->no_persistence &&
+    return !cutter->options->no_persistence && !cutter->options->live &&
            (cutter->hardware->device_count == 1 || !cutter->interleaved);
 }
 

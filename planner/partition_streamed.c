@@ -234,14 +234,14 @@ static struct job_cut *make_cuts(const struct job_set *jobs, struct footprints *
     return cuts;
 }
 
-/* Kept activations stay on a device, so they need a plan that uses one device only. */
+/* Kept activations stay on a device, so they need a plan that uses one device only, and one order. */
 static bool mode_possible(const struct cutter *cutter, uint32_t activations)
 {
     if (cutter->options->activations != PLANNER_AUTO &&
         cutter->options->activations != activations)
         return false;
-    return !plan_activations_stay(activations) || cutter->hardware->device_count == 1 ||
-           !cutter->interleaved;
+    return !plan_activations_stay(activations) ||
+           (!cutter->options->live && (cutter->hardware->device_count == 1 || !cutter->interleaved));
 }
 
 /* The processor's rate must be known, and some job must have an optimizer to give it. */
@@ -436,6 +436,7 @@ enum status partition_streamed(const struct hardware *hardware, const struct job
     }
     search.best.seat_count = 1;
     search.best.interleaved = interleaved && jobs->count > 1;
+    search.best.apart = options->live;
     search.best.contention = cutter.contention;
     place_what_stays(&cutter, &search.best);
     *out = search.best;

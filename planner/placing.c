@@ -134,7 +134,7 @@ static double fetch_s(const struct placing *p, uint32_t job, uint32_t device)
     const struct partition *cut = p->times->partition;
     const struct placing_job *own = &p->jobs[job];
     uint32_t shards = job_shard_count(cut, job), from = p->view_jobs[job].last_device;
-    if (own->edge_turn == PLAN_NONE || from == PLAN_NONE || unit_begins(shards, own->position) ||
+    if (cut->apart || own->edge_turn == PLAN_NONE || from == PLAN_NONE || unit_begins(shards, own->position) ||
         !hardware_p2p_pair(hw, from, device) ||
         p->lanes[from].edge_turn - own->edge_turn > cut->edge_count)
         return 0;
@@ -168,7 +168,7 @@ static struct timing timing_of(const struct placing *p, uint32_t job, uint32_t d
     const struct placing_job *own = &p->jobs[job];
     const struct placing_lane *lane = &p->lanes[device];
     bool begins = unit_begins(job_shard_count(cut, job), own->position);
-    bool here = lane->last_job == job && p->view_jobs[job].last_device == device && !begins &&
+    bool here = !cut->apart && lane->last_job == job && p->view_jobs[job].last_device == device && !begins &&
                 !unit_time_at(p->times, device, job, own->position - 1)->cpu_alone;
     double fetched = states_ready(p, job); /* in host memory */
     double direct_s = fetch_s(p, job, device);

@@ -499,21 +499,27 @@ static void add_units(uint64_t *hash, const struct plan *plan)
     }
 }
 
+static void add_instances(uint64_t *hash, const struct plan *plan, uint32_t first, uint32_t count)
+{
+    for (uint32_t i = first; i < first + count; i++) {
+        const struct plan_instance *instance = &plan->instances[i];
+        add(hash, (uint64_t)instance->unit << 32 | instance->device);
+        if (instance->gang != PLAN_NONE) add(hash, ~(uint64_t)instance->gang);
+        if (instance->peer != PLAN_NONE) add(hash, instance->peer);
+        for (uint32_t a = 0; a < plan->units[instance->unit].acquire_count; a++)
+            add(hash, plan->layouts[instance->layout + a]);
+    }
+}
+
 static void add_order(uint64_t *hash, const struct plan *plan)
 {
     add(hash, plan->segment_count);
     for (uint32_t s = 0; s < plan->segment_count; s++) {
         const struct plan_segment *segment = &plan->segments[s];
         add(hash, (uint64_t)segment->instance_count << 32 | segment->repeat_count);
-        for (uint32_t i = 0; i < segment->instance_count; i++) {
-            const struct plan_instance *instance = &plan->instances[segment->first_instance + i];
-            add(hash, (uint64_t)instance->unit << 32 | instance->device);
-            if (instance->gang != PLAN_NONE) add(hash, ~(uint64_t)instance->gang);
-            if (instance->peer != PLAN_NONE) add(hash, instance->peer);
-            for (uint32_t a = 0; a < plan->units[instance->unit].acquire_count; a++)
-                add(hash, plan->layouts[instance->layout + a]);
-        }
+        add_instances(hash, plan, segment->first_instance, segment->instance_count);
     }
+    add_instances(hash, plan, plan_first_choice(plan), plan->choice_count);
 }
 
 uint64_t plan_fingerprint(const struct plan *plan)

@@ -71,6 +71,12 @@
  * come first served in plan order: fixed ranges cannot fragment, need no allocator while running,
  * and turn memory into ordinary waiting, which CUDA events express directly.
  *
+ * Choices. The order of a plan is one of many. Where a plan has choices, its jobs may be carried out in any
+ * other: each job its own instances in their order, on any device, each in one of the choices for its unit and
+ * that device (planner/plan_dispatch.h). That this is within memory whatever the order follows from two
+ * things, which plan_check() looks at: the buffers of a unit live in its instance alone, and each choice has
+ * room for them. Choices are instances that stand behind those of the plan order, in no segment.
+ *
  * Training. A job runs one unit at a time. Shard 0 holds the embedding layer alone, the last shard
  * ends with the head. A minibatch of S shards is 2 S - 1 units: FORWARD of shards 0 .. S-2, LOSS of
  * shard S-1 (forward, loss, backward and update in one), BACKWARD of S-2 .. 0 (which recomputes the
@@ -416,6 +422,7 @@ struct plan {
     uint32_t *job_lease;         /* per job, where there are leases; else NULL */
     struct plan_instance *instances;
     uint32_t instance_count;
+    uint32_t choice_count;       /* of these, the last so many are choices; 0: the order is the only one */
     struct plan_segment *segments;
     uint32_t segment_count;
 };
@@ -494,6 +501,12 @@ static inline uint32_t plan_rank_device(const struct plan *plan, uint32_t job, u
 {
     uint32_t at = plan->jobs.jobs[job].parallel.first_device + rank;
     return plan->lease_count > 0 ? plan_lease_devices(plan, plan->job_lease[job])[at] : at;
+}
+
+/* The first of its choices, behind the instances of the plan order. */
+static inline uint32_t plan_first_choice(const struct plan *plan)
+{
+    return plan->instance_count - plan->choice_count;
 }
 
 /* Operations over all repetitions, those of a gang's instances for each of its devices. */

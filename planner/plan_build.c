@@ -413,6 +413,14 @@ void plan_builder_instance(struct plan_builder *builder, uint32_t unit, uint32_t
     plan->layout_count = first;
 }
 
+void plan_builder_choice(struct plan_builder *builder, uint32_t unit, uint32_t device,
+                         const uint32_t *slots, uint32_t slot_count)
+{
+    uint32_t before = builder->plan.instance_count;
+    plan_builder_instance(builder, unit, device, slots, slot_count);
+    builder->plan.choice_count += builder->plan.instance_count - before;
+}
+
 void plan_builder_peer(struct plan_builder *builder, uint32_t peer)
 {
     struct plan *plan = &builder->plan;
@@ -599,9 +607,11 @@ enum status plan_builder_finish(struct plan_builder *builder, struct plan *out, 
         settle_all(builder);
     } else if (builder->error.status == STATUS_OK) {
         struct plan_folded folded;
-        if (plan_fold(plan->instances, plan->instance_count, &folded, &builder->error) ==
-            STATUS_OK) {
-            plan->instance_count = folded.instance_count;
+        uint32_t first_choice = plan_first_choice(plan);
+        if (plan_fold(plan->instances, first_choice, &folded, &builder->error) == STATUS_OK) {
+            memmove(plan->instances + folded.instance_count, plan->instances + first_choice,
+                    plan->choice_count * sizeof *plan->instances);
+            plan->instance_count = folded.instance_count + plan->choice_count;
             plan->segments = folded.segments;
             plan->segment_count = folded.segment_count;
             settle_all(builder);

@@ -48,6 +48,10 @@ uint32_t plan_builder_unit_end(struct plan_builder *builder);
 void plan_builder_instance(struct plan_builder *builder, uint32_t unit, uint32_t device,
                            const uint32_t *slots, uint32_t slot_count);
 
+/* A choice for a unit on a device; behind all instances of the plan order. */
+void plan_builder_choice(struct plan_builder *builder, uint32_t unit, uint32_t device,
+                         const uint32_t *slots, uint32_t slot_count);
+
 /* The instance appended last fetches from `peer`, a device, or of a gang's instance a gang: it has P2P
  * copies. */
 void plan_builder_peer(struct plan_builder *builder, uint32_t peer);

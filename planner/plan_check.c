@@ -9,11 +9,12 @@
  *   2. Units (plan_check_unit.c): each operation by itself: streams, ends of copies, access flags;
  *      and for each computation (plan_check_claims.c) the list of *claims*: what it must find and
  *      what it leaves, derived from the job. Its work, asked of models/ again.
- *   3. Order (plan_check_run.c): all instances, repetitions included, once. Device buffers come to
+ *   3. Choices (plan_check_choices.c): room for each in any order of the instances.
+ *   4. Order (plan_check_run.c): all instances, repetitions included, once. Device buffers come to
  *      life and end; copies carry contents from buffer to buffer; computations find their claims or
  *      the plan is wrong.
  *
- * An example of what step 3 follows, one shard, two minibatches, with the copy out of the state
+ * An example of what step 4 follows, one shard, two minibatches, with the copy out of the state
  * lost in the second unit:
  *
  *     h2d state -> device      device holds state version 0
@@ -436,6 +437,8 @@ static enum status check_gangs(struct checker *c)
 static enum status check_instances(struct checker *c)
 {
     const struct plan *plan = c->plan;
+    if (plan->choice_count > plan->instance_count)
+        return check_fail(c, RULE_FORM, "%u choices of %u instances", plan->choice_count, plan->instance_count);
     for (uint32_t i = 0; i < plan->instance_count; i++) {
         const struct plan_instance *instance = &plan->instances[i];
         if (instance->unit >= plan->unit_count ||
@@ -460,7 +463,7 @@ static enum status check_instances(struct checker *c)
     for (uint32_t s = 0; s < plan->segment_count; s++) {
         const struct plan_segment *segment = &plan->segments[s];
         if (segment->repeat_count == 0 || segment->instance_count == 0 ||
-            !check_in_table(segment->first_instance, segment->instance_count, plan->instance_count))
+            !check_in_table(segment->first_instance, segment->instance_count, plan_first_choice(plan)))
             return check_fail(c, RULE_FORM, "segment %u repeats %u instances %u times", s,
                               segment->instance_count, segment->repeat_count);
     }
@@ -510,6 +513,7 @@ enum status plan_check(const struct plan *plan, struct error *err)
     if (status == STATUS_OK) status = check_tables(&c);
     if (status == STATUS_OK) status = check_units(&c);
     if (status == STATUS_OK) status = check_instances(&c);
+    if (status == STATUS_OK) status = check_choices(&c);
     if (status == STATUS_OK) status = check_host_memory(&c);
     if (status == STATUS_OK) status = check_run(&c);
     free(c.claims);

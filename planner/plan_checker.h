@@ -191,6 +191,9 @@ MUST_CHECK enum status check_lease_place(struct checker *c, const struct plan_in
 /* Form, claims and work of all units. */
 MUST_CHECK enum status check_units(struct checker *c);
 
+/* Any order of the instances, in the choices that there are for them, is within memory. */
+MUST_CHECK enum status check_choices(struct checker *c);
+
 /* Memory, lifetimes, waiting and training in plan order. */
 MUST_CHECK enum status check_run(struct checker *c);
 

@@ -29,6 +29,7 @@ struct reader {
     const struct json_input *in;
     struct plan *plan;
     struct error *err;
+    const json_t *choices; /* NULL: there are none */
 };
 
 /* --- elements of rows ----------------------------------------------------------------------- */
@@ -683,7 +684,8 @@ static enum status read_segment(struct reader *r, const json_t *array, size_t in
 static enum status read_segments(struct reader *r, const json_t *array)
 {
     struct plan *plan = r->plan;
-    size_t count = json_array_size(array), instance_count = 0, layout_count = 0;
+    size_t count = json_array_size(array), choice_count = json_array_size(r->choices);
+    size_t instance_count = choice_count, layout_count = count_inner(r->choices);
     for (size_t s = 0; s < count; s++) {
         const json_t *instances = json_object_get(json_array_get(array, s), "instances");
         instance_count += json_array_size(instances);
@@ -697,6 +699,9 @@ static enum status read_segments(struct reader *r, const json_t *array)
     TRY(allocate(r, layout_count, sizeof *plan->layouts, &plan->layouts));
     for (size_t s = 0; s < count; s++) TRY(read_segment(r, array, s, &plan->segments[s]));
     plan->segment_count = (uint32_t)count;
+    for (size_t i = 0; i < choice_count; i++)
+        TRY(read_instance(r, r->choices, i, &plan->instances[plan->instance_count++]));
+    plan->choice_count = (uint32_t)choice_count;
     return STATUS_OK;
 }
 
@@ -777,6 +782,7 @@ static enum status read_tables(struct reader *r, struct json_object *root)
         {"buffers", read_buffers},         {"slots", read_slots},   {"units", read_units},
         {"segments", read_segments},
     };
+    TRY(json_take_array(root, "choices", JSON_OPTIONAL, &r->choices, r->err));
     for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++) {
         const json_t *array;
         TRY(json_take_array(root, tables[t].key, JSON_REQUIRED, &array, r->err));

@@ -124,6 +124,8 @@ struct plan_walk {
     uint32_t rank, staged_row;  /* ... its place in its gang, and the list of its staged buffers */
     uint32_t acquired;          /* buffers, by it or the last one */
     struct cursor at;
+    bool open;                  /* without a plan order ... */
+    const struct plan_instance *pushed; /* ... instances come here; NULL: none */
     bool failed;
     uint64_t *minibatches; /* completed, per job */
     uint64_t *held_out;    /* the same of held-out ones */
@@ -546,30 +548,49 @@ struct plan_walk_member plan_walk_member(const struct plan_walk *walk, const str
                                      peer == PLAN_NONE ? PLAN_NONE : device_for(walk, peer), place};
 }
 
-/* To the next operation that some device does, over all others. False at the end of the plan. */
+/* To the next operation of the instance that some device does, over all others. False at its end: then
+ * the cursor is at the first operation of the next one. */
+static bool next_of_instance(struct plan_walk *w, const struct plan_instance *instance)
+{
+    const struct plan *plan = w->plan;
+    struct cursor *at = &w->at;
+    const struct plan_unit *unit = &plan->units[instance->unit];
+    while (at->op < unit->op_count) {
+        const struct plan_op *op = &plan->ops[unit->first_op + at->op];
+        if (at->member < plan_walk_members(w, instance, op)) return true;
+        at->acquire += at->member > 0 ? w->acquired : acquires(plan, op);
+        at->member = 0;
+        at->op++;
+    }
+    if (unit->ends_minibatch) w->minibatches[unit->job]++;
+    if (unit->pass == PLAN_EVALUATE && is_last_shard(plan, unit)) w->held_out[unit->job]++;
+    at->op = 0;
+    at->acquire = 0;
+    at->position++;
+    return false;
+}
+
+static const struct plan_instance *current_instance(const struct plan_walk *w)
+{
+    if (w->open) return w->pushed;
+    return &w->plan->instances[w->plan->segments[w->at.segment].first_instance + w->at.index];
+}
+
+/* False at the end of the plan, or of what was pushed. */
 static bool next_operation(struct plan_walk *w)
 {
     const struct plan *plan = w->plan;
     struct cursor *at = &w->at;
+    if (w->open) {
+        if (w->pushed && next_of_instance(w, w->pushed)) return true;
+        w->pushed = NULL;
+        return false;
+    }
     while (at->segment < plan->segment_count) {
         const struct plan_segment *segment = &plan->segments[at->segment];
         if (at->index < segment->instance_count) {
-            uint32_t instance = segment->first_instance + at->index;
-            const struct plan_unit *unit = &plan->units[plan->instances[instance].unit];
-            if (at->op < unit->op_count) {
-                const struct plan_op *op = &plan->ops[unit->first_op + at->op];
-                if (at->member < plan_walk_members(w, &plan->instances[instance], op)) return true;
-                at->acquire += at->member > 0 ? w->acquired : acquires(plan, op);
-                at->member = 0;
-                at->op++;
-                continue;
-            }
-            if (unit->ends_minibatch) w->minibatches[unit->job]++;
-            if (unit->pass == PLAN_EVALUATE && is_last_shard(plan, unit)) w->held_out[unit->job]++;
-            at->op = 0;
-            at->acquire = 0;
+            if (next_of_instance(w, current_instance(w))) return true;
             at->index++;
-            at->position++;
         } else if (at->repeat + 1 < segment->repeat_count) {
             at->repeat++;
             at->index = 0;
@@ -631,9 +652,7 @@ bool plan_walk_next(struct plan_walk *walk, struct plan_walk_op *out)
 {
     const struct plan *plan = walk->plan;
     if (walk->failed || !next_operation(walk)) return false;
-    const struct plan_segment *segment = &plan->segments[walk->at.segment];
-    const struct plan_instance *instance =
-        &plan->instances[segment->first_instance + walk->at.index];
+    const struct plan_instance *instance = current_instance(walk);
     const struct plan_unit *unit = &plan->units[instance->unit];
     const struct plan_op *op = &plan->ops[unit->first_op + walk->at.op];
 
@@ -815,6 +834,20 @@ enum status plan_walk_create(const struct plan *plan, const uint32_t *stands_for
     return STATUS_OK;
 }
 
+enum status plan_walk_create_open(const struct plan *plan, struct plan_walk **out, struct error *err)
+{
+    assert(plan->choice_count > 0);
+    enum status status = plan_walk_create(plan, NULL, out, err);
+    if (status == STATUS_OK) (*out)->open = true;
+    return status;
+}
+
+void plan_walk_push(struct plan_walk *walk, const struct plan_instance *instance)
+{
+    assert(walk->open && !walk->pushed);
+    walk->pushed = instance;
+}
+
 void plan_walk_destroy(struct plan_walk *walk)
 {
     if (!walk) return;
@@ -859,5 +892,6 @@ void plan_walk_rewind(struct plan_walk *walk)
     memset(walk->held_out, 0, plan->jobs.count * sizeof *walk->held_out);
     if (walk->leases) lease_ends_clear(walk->leases);
     walk->at = (struct cursor){0};
+    walk->pushed = NULL;
     walk->failed = false;
 }

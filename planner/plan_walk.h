@@ -59,6 +59,13 @@ MUST_CHECK enum status plan_walk_create(const struct plan *plan, const uint32_t 
                                         struct plan_walk **out, struct error *err);
 void plan_walk_destroy(struct plan_walk *walk);
 
+/* A walk without a plan order: instances are carried out as they are pushed, one at a time; behind each
+ * plan_walk_next() is false until the next one is. For plans with choices. */
+MUST_CHECK enum status plan_walk_create_open(const struct plan *plan, struct plan_walk **out,
+                                             struct error *err);
+/* `instance` is borrowed until the next one. What was pushed before must have been walked. */
+void plan_walk_push(struct plan_walk *walk, const struct plan_instance *instance);
+
 /* False at the end. A failed allocation asserts nothing: it ends the walk early and
  * plan_walk_failed() is true. The plan must have passed plan_check(). */
 bool plan_walk_next(struct plan_walk *walk, struct plan_walk_op *out);

@@ -27,6 +27,7 @@
  *
  * Where jobs have leases, "leases" stands there too, {"devices": [...], "jobs": [...], "begin_s", "end_s"} each,
  * "follows", the number of another, where it begins behind that one, and "restart_s", where it has some.
+ * Behind the segments may come "choices", [[unit, device, slot, slot], ...].
  *
  * An access has its buffer's number and letters: r read, w write, a acquire, x release. What
  * follows from the rest is left out: an operation's stream (a copy's direction, a computation's
@@ -307,6 +308,22 @@ static void write_devices(const struct plan_instance *instance, struct json_out 
     json_out_array_end(out);
 }
 
+static void write_instances(const struct plan *plan, const char *key, uint32_t first, uint32_t count,
+                            struct json_out *out)
+{
+    json_out_array_begin(out, key, false);
+    for (uint32_t i = first; i < first + count; i++) {
+        const struct plan_instance *instance = &plan->instances[i];
+        json_out_array_begin(out, NULL, true);
+        json_out_u64(out, NULL, instance->unit);
+        write_devices(instance, out);
+        for (uint32_t a = 0; a < plan->units[instance->unit].acquire_count; a++)
+            json_out_u64(out, NULL, plan->layouts[instance->layout + a]);
+        json_out_array_end(out);
+    }
+    json_out_array_end(out);
+}
+
 static void write_segments(const struct plan *plan, struct json_out *out)
 {
     json_out_array_begin(out, "segments", false);
@@ -314,17 +331,7 @@ static void write_segments(const struct plan *plan, struct json_out *out)
         const struct plan_segment *segment = &plan->segments[s];
         json_out_object_begin(out, NULL, false);
         json_out_u64(out, "repeat", segment->repeat_count);
-        json_out_array_begin(out, "instances", false);
-        for (uint32_t i = 0; i < segment->instance_count; i++) {
-            const struct plan_instance *instance = &plan->instances[segment->first_instance + i];
-            json_out_array_begin(out, NULL, true);
-            json_out_u64(out, NULL, instance->unit);
-            write_devices(instance, out);
-            for (uint32_t a = 0; a < plan->units[instance->unit].acquire_count; a++)
-                json_out_u64(out, NULL, plan->layouts[instance->layout + a]);
-            json_out_array_end(out);
-        }
-        json_out_array_end(out);
+        write_instances(plan, "instances", segment->first_instance, segment->instance_count, out);
         json_out_object_end(out);
     }
     json_out_array_end(out);
@@ -363,6 +370,8 @@ void plan_write_json(const struct plan *plan, struct json_out *out)
     write_leases(plan, out);
     write_units(plan, out);
     write_segments(plan, out);
+    if (plan->choice_count > 0)
+        write_instances(plan, "choices", plan_first_choice(plan), plan->choice_count, out);
     json_out_object_end(out);
 }
 

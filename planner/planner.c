@@ -2,7 +2,7 @@
  * The planner's steps in order: partition, schedule, emit, bound, check.
  *
  * `spill-sequential` uses one device: its partition may keep activations there, and jobs do not
- * interleave. The machine is given to plan_build.h at the end of the steps that only read it.
+ * interleave (unless other orders are to fit as well). The machine is given to plan_build.h at the end of the steps that only read it.
  */
 #include "planner/planner.h"
 
@@ -70,9 +70,13 @@ static enum status partition_for(const struct policy *policy, const struct hardw
                          "machine '%s' does not say how fast its host's processor is (its host has "
                          "no 'memory_bandwidth')", hardware->name);
     TRY(check_clipping(policy, hardware, jobs, options, err));
+    if (policy->resident && options->live)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "policy '%s' keeps states on the devices, and what is dispatched live may go to any",
+                         policy->name);
     if (policy->resident)
         return partition_resident(hardware, jobs, footprints, options, policy->seats_max, out, err);
-    return partition_streamed(hardware, jobs, footprints, options, !policy->one_device, out, err);
+    return partition_streamed(hardware, jobs, footprints, options, !policy->one_device || options->live, out, err);
 }
 
 static enum status schedule_for(const struct hardware *hardware, const struct job_set *jobs,

@@ -38,6 +38,8 @@ struct planner_options {
     bool mixed;              /* with PLANNER_AUTO: some shards of a job may keep theirs when others do
                                 not (partition_kept.h) */
     uint32_t optimizer;      /* enum planner_place, or PLANNER_AUTO */
+    bool live;               /* for streamed states: the order is one of many (choices, plan.h), so nothing stays
+                                on a device between units */
     bool no_persistence;     /* no state stays on a device beyond its unit; for streamed states */
     uint32_t storage;        /* enum planner_storage */
     uint32_t iterations;     /* of the search of policy "optimal"; 0: 400, or what time_limit_s allows */

@@ -10,7 +10,8 @@
 set -euo pipefail
 
 # What a folder may include; "planner/plan*.h" is the plan's own form, apart from the policies. Live
-# dispatch in the simulator asks policies about instances, through their interface alone.
+# dispatch in the simulator asks policies about instances, through their interface alone; in the executor
+# about plans (planner/plan_dispatch.h), and there they are loaded as well.
 allowed() {
     case $1 in
     base) echo 'base/*' ;;
@@ -20,7 +21,7 @@ allowed() {
     sim) echo 'base/* models/* planner/plan*.h planner/instance.h planner/policy.h planner/policy_ask.h traces/* sim/*' ;;
     serving) echo 'base/* models/* serving/*' ;;
     swarm) echo 'base/* models/* sim/queue.h swarm/*' ;;
-    exec) echo 'base/* models/* planner/plan*.h traces/* exec/*' ;;
+    exec) echo 'base/* models/* planner/plan*.h planner/policy_load.h traces/* exec/*' ;;
     cli) echo 'base/* models/* planner/* traces/* sim/* serving/* swarm/* plots/* cli/*' ;;
     plots) echo 'base/* models/* planner/plan*.h traces/* plots/*' ;;
     esac
