@@ -158,6 +158,7 @@ enum status cli_predict(const struct plan *plan, const struct hardware *hardware
     if (!how) how = &off;
     struct sim_options options = {
         .hardware = hardware,
+        .live = how->live,
         .collectives = how->collectives,
         .slow = how->slow,
         .noise = how->noise,

@@ -18,6 +18,7 @@ struct cli_prediction {
 };
 
 struct cli_predict_options {
+    const struct plan_dispatch_options *live; /* as in struct sim_options */
     enum sim_collectives_by collectives;
     const double *slow; /* as in struct sim_options, like the three below; NULL: no device is */
     double noise;

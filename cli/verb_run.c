@@ -13,6 +13,7 @@
 #include "base/size.h"
 #include "cli/cli_child.h"
 #include "cli/cli_machine.h"
+#include "cli/cli_predict_live.h"
 #include "cli/cli_run_report.h"
 #include "planner/plan_io.h"
 #include "planner/planner.h"
@@ -229,7 +230,11 @@ static enum status run_plan_file(struct cli *cli, struct cli_run_report *report,
 {
     struct cli_prediction prediction = {0};
     char result_path[CLI_PATH_BYTES];
-    enum status status = cli_predict(report->plan, NULL, NULL, &prediction, err);
+    const struct cli_run_request *request = report->request;
+    const char *policy = request->policy ? request->policy : report->plan->policy;
+    enum status status = request->dispatch
+                             ? cli_predict_live(report->plan, policy, request->seed, &prediction, err)
+                             : cli_predict(report->plan, NULL, NULL, &prediction, err);
     report->prediction = &prediction;
     if (status == STATUS_OK) status = cli_child_file(result_path, err);
     if (status == STATUS_OK) {

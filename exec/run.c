@@ -113,11 +113,10 @@ static void predict(struct run_loop *loop)
     }
 }
 
-static enum status loop_init(struct run_loop *loop, struct run *run, struct error *err)
+static enum status loop_init(struct run_loop *loop, struct error *err)
 {
+    struct run *const run = loop->run;
     const struct plan *const plan = run->plan;
-    loop->run = run;
-    loop->plan = plan;
     const size_t device_buffers = (size_t)plan->hardware.device_count * plan->buffer_count;
     const size_t users = run->options->poison ? device_buffers * STREAM_HOST : 0;
     const struct {
@@ -141,8 +140,8 @@ static enum status loop_init(struct run_loop *loop, struct run *run, struct erro
         memcpy(arrays[i].out, &memory, sizeof memory);
     }
     predict(loop);
-    if (run->options->live) return plan_walk_create_open(plan, &loop->walk, err);
-    return plan_walk_create(plan, NULL, &loop->walk, err);
+    return run->options->live ? plan_walk_create_open(plan, &loop->walk, err)
+                              : plan_walk_create(plan, NULL, &loop->walk, err);
 }
 
 /* --- public -------------------------------------------------------------------------------------- */
@@ -152,12 +151,12 @@ enum status run_plan(const struct plan *plan, const struct run_options *options,
 {
     struct run run = {.plan = plan, .options = options, .result = result,
                       .lock = PTHREAD_MUTEX_INITIALIZER};
-    struct run_loop loop = {.run = NULL};
+    struct run_loop loop = {.run = &run, .plan = plan};
     struct run_live *live = NULL;
     const double setup_s = clock_s();
-    enum status status = run_setup(&run, err);
-    if (status == STATUS_OK) status = loop_init(&loop, &run, err);
-    if (status == STATUS_OK && options->live) status = run_live_create(&loop, &live, err);
+    enum status status = options->live ? run_live_create(&loop, &live, err) : STATUS_OK;
+    if (status == STATUS_OK) status = run_setup(&run, err);
+    if (status == STATUS_OK) status = loop_init(&loop, err);
     if (status == STATUS_OK) status = run_saver_create(&run, loop.states, &run.saver, err);
     if (status == STATUS_OK)
         status = run_record_create(plan, options->record_spans, trace, &loop.record, err);

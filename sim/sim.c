@@ -24,6 +24,8 @@
  * at the end of the plan (say, for storing) makes the window the plan. Streams with nothing left do
  * not count, which takes one pass over the instances to know.
  *
+ * Where what comes next is decided live (sim/dispatch.h), operations are issued as they are decided.
+ *
  * A copy waits for its latency, then it is a flow over the links of its device's path. Its volume is
  * not its bytes but whatever makes it last exactly cost_copy_s() when nothing else runs, since what
  * was measured need not be latency + bytes / bandwidth:
@@ -282,6 +284,9 @@ static void end_op(struct sim *sim, uint32_t owner)
     stream->operations++;
     stream->state = STREAM_IDLE;
     sim->done++;
+    if (sim->live)
+        sim_dispatch_ended(sim->live, sim_window_unit(window, op), sim_window_number(window, stream->running),
+                           stream->kind, sim->now_s);
     uint16_t waiter = op->waiter;
     sim_window_finish(window, stream->running);
     try_start(sim, owner);
@@ -299,26 +304,45 @@ static void end_collective(struct sim *sim, uint32_t first, uint32_t count)
 
 /* --- the loop ------------------------------------------------------------------------------- */
 
+/* Behind what its stream has. */
+static void append(struct sim *sim, uint32_t low)
+{
+    uint32_t owner = sim_window_op(&sim->window, low)->stream;
+    struct stream *stream = sim_stream_at(sim, owner);
+    if (stream->pending++ == 0) stream->first = low;
+    else sim_window_op(&sim->window, stream->last)->next = low;
+    stream->last = low;
+    if (stream->pending == 1) try_start(sim, owner);
+}
+
+/* All that the policy has begin now. */
+static enum status issue_live(struct sim *sim, struct error *err)
+{
+    for (;;) {
+        bool some;
+        uint32_t low;
+        enum status status =
+            sim_dispatch_push(sim->live, sim->window.walk, sim->window.issued, sim->now_s, &some, err);
+        if (status != STATUS_OK || !some) return status;
+        while (!(status = sim_window_issue(&sim->window, &some, &low, err)) && some) append(sim, low);
+        if (status != STATUS_OK) return status;
+    }
+}
+
 static enum status issue(struct sim *sim, struct error *err)
 {
+    if (sim->live) return issue_live(sim, err);
     while (sim->lacking > 0) {
         bool some;
         uint32_t low;
         enum status status = sim_window_issue(&sim->window, &some, &low, err);
         if (status != STATUS_OK) return status;
         assert(some);
-        uint32_t owner = sim_window_op(&sim->window, low)->stream;
-        struct stream *stream = sim_stream_at(sim, owner);
+        struct stream *stream = sim_stream_at(sim, sim_window_op(&sim->window, low)->stream);
         assert(stream->unissued > 0);
         stream->unissued--;
-        if (stream->pending++ == 0) {
-            sim->lacking--;
-            stream->first = low;
-        } else {
-            sim_window_op(&sim->window, stream->last)->next = low;
-        }
-        stream->last = low;
-        if (stream->pending == 1) try_start(sim, owner);
+        sim->lacking -= stream->pending == 0;
+        append(sim, low);
     }
     return STATUS_OK;
 }
@@ -476,6 +500,7 @@ out:
     if (!sim.window.walk) plan_walk_destroy(sim.walk);
     sim_window_release(&sim.window);
     sim_lifetimes_destroy(sim.lifetimes);
+    sim_dispatch_destroy(sim.live);
     arena_release(&sim.arena);
     return status;
 }

@@ -10,13 +10,15 @@
 #ifndef SPILLWAY_SIM_SIM_H
 #define SPILLWAY_SIM_SIM_H
 
-#include "planner/plan.h"
+#include "planner/plan_dispatch.h"
 #include "sim/caching.h"
 #include "sim/collective_flow.h"
 #include "traces/trace.h"
 
 struct sim_options {
     const struct hardware *hardware; /* NULL: the plan's own; else one with as many devices */
+    const struct plan_dispatch_options *live; /* of a plan with choices: the policy is asked as units end and
+                                                 devices have slots; NULL: the plan's order */
     enum sim_collectives_by collectives;
     const double *slow;  /* per device: its computations take so many times as long; NULL: 1 each */
     bool demand_first;   /* copies that a device waits for go before others, which share what these leave: on demand
@@ -69,7 +71,8 @@ struct sim_result {
  * with record_spans the spans and memory levels. Memory in use is the bytes of live buffers; a
  * place's peak_bytes is the most of it, without the gaps between slots. Release both, also after an
  * error.
- * Errors: STATUS_BAD_INPUT when options->hardware does not match, STATUS_LIMIT, STATUS_NO_MEMORY.
+ * Errors: STATUS_BAD_INPUT when options->hardware does not match, STATUS_LIMIT, STATUS_NO_MEMORY; of live
+ * dispatch those of plan_dispatch.h.
  */
 MUST_CHECK enum status sim_run(const struct plan *plan, const struct sim_options *options,
                                struct sim_result *result, struct trace *trace, struct error *err);

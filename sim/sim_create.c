@@ -71,7 +71,10 @@ static enum status count_operations(struct sim *sim, uint64_t *acquires, struct 
                         (uint64_t)counts[instance->unit].operations[k] * segment->repeat_count;
         }
     }
-    for (uint32_t s = 0; s < sim->stream_count; s++) sim->lacking += sim->streams[s].unissued > 0;
+    for (uint32_t s = 0; s < sim->stream_count; s++) {
+        if (sim->live) sim->streams[s].unissued = 0; /* nobody knows what is to come */
+        sim->lacking += sim->streams[s].unissued > 0;
+    }
     arena_release(&scratch);
     return STATUS_OK;
 }
@@ -86,6 +89,8 @@ static enum status create_trace(struct sim *sim, uint64_t acquires, struct error
                                     record ? 2 * acquires + 1 : 0, err);
     if (status != STATUS_OK) return status;
     status = arena_string(&trace->arena, sim->hardware->name, &trace->hardware, err);
+    if (status == STATUS_OK && sim->live)
+        status = arena_string(&trace->arena, sim->options->live->policy->name, &trace->policy, err);
     if (status != STATUS_OK) return status;
     trace->places[0].capacity_bytes = (uint64_t)sim->hardware->host_bytes.value;
     trace->places[0].peak_bytes = plan_host_bytes(sim->plan);
@@ -119,7 +124,11 @@ enum status sim_create(struct sim *sim, struct error *err)
 {
     enum status status = sim_machine_suits(sim->plan, sim->hardware, err);
     if (status == STATUS_OK && sim->plan->gang_count > 0) status = join_devices(sim, err);
-    if (status == STATUS_OK) status = plan_walk_create(sim->plan, sim->stands_for, &sim->walk, err);
+    if (status == STATUS_OK && sim->options->live)
+        status = sim_dispatch_create(sim->plan, sim->options->live, &sim->live, err);
+    if (status == STATUS_OK)
+        status = sim->live ? plan_walk_create_open(sim->plan, &sim->walk, err)
+                           : plan_walk_create(sim->plan, sim->stands_for, &sim->walk, err);
     if (status == STATUS_OK) status = sim_find_pairs(sim, err);
     if (status != STATUS_OK) return status;
     sim->stream_count = plan_stream_count(sim->plan);

@@ -8,6 +8,7 @@
 #include <assert.h>
 
 #include "sim/collective_flow.h"
+#include "sim/dispatch.h"
 #include "sim/duration.h"
 #include "sim/flow.h"
 #include "sim/interference.h"
@@ -62,6 +63,7 @@ struct sim {
     struct sim_durations *durations;
     struct sim_collectives *collectives; /* NULL: the plan has no gangs */
     struct sim_collective_flows *collective_flows; /* NULL: no collective is one */
+    struct sim_dispatch *live;   /* NULL: the plan's order */
     struct plan_walk *walk;      /* the window's, once that is made */
     uint32_t *stands_for;        /* per device; NULL: nothing is folded */
     uint32_t represented;        /* devices that are not simulated, for others stand for them */

@@ -1,0 +1,15 @@
+/* The prediction of a plan that is dispatched live. */
+#ifndef SPILLWAY_CLI_CLI_PREDICT_LIVE_H
+#define SPILLWAY_CLI_CLI_PREDICT_LIVE_H
+
+#include "cli/cli_predict.h"
+
+/*
+ * As cli_predict(), asking `policy`, a name or a file (planner/policy_load.h). A file is tried in a process of
+ * its own first, so that one that crashes or loops is an error. Errors: those too; STATUS_BAD_INPUT for a
+ * policy that is unknown, breaks a rule, or whose process fails.
+ */
+MUST_CHECK enum status cli_predict_live(const struct plan *plan, const char *policy, uint64_t seed,
+                                        struct cli_prediction *out, struct error *err);
+
+#endif

@@ -1,0 +1,80 @@
+/*
+ * When a unit is over: when its operations on streams of its device have ended, or, where it has none there,
+ * all of them. Updates that follow it, and what the host's processor still does for the unit before, have
+ * other numbers or streams.
+ */
+#include "sim/dispatch.h"
+
+#include <stdlib.h>
+
+#include "base/alloc.h"
+
+/* The unit of a job that runs. */
+struct running {
+    uint64_t first, end; /* numbers of its operations */
+    uint32_t left;       /* that have not ended, of those that count */
+    bool on_host;        /* all count */
+};
+
+struct sim_dispatch {
+    const struct plan *plan;
+    struct plan_dispatch *dispatch;
+    struct running *running; /* (job count) */
+    bool changed;            /* since nothing was found */
+};
+
+enum status sim_dispatch_create(const struct plan *plan, const struct plan_dispatch_options *options,
+                                struct sim_dispatch **out, struct error *err)
+{
+    struct sim_dispatch *d = alloc_zeroed(1, sizeof *d);
+    if (!d) return error_memory(err, "live dispatch", sizeof *d);
+    d->plan = plan;
+    d->changed = true;
+    d->running = alloc_zeroed(plan->jobs.count, sizeof *d->running);
+    enum status status = d->running ? plan_dispatch_create(plan, options, &d->dispatch, err)
+                                    : error_memory(err, "live dispatch", plan->jobs.count * sizeof *d->running);
+    if (status == STATUS_OK) *out = d;
+    else sim_dispatch_destroy(d);
+    return status;
+}
+
+void sim_dispatch_destroy(struct sim_dispatch *dispatch)
+{
+    if (!dispatch) return;
+    plan_dispatch_destroy(dispatch->dispatch);
+    free(dispatch->running);
+    free(dispatch);
+}
+
+enum status sim_dispatch_push(struct sim_dispatch *dispatch, struct plan_walk *walk, uint64_t number,
+                              double now_s, bool *found, struct error *err)
+{
+    struct plan_dispatched next;
+    *found = false;
+    if (!dispatch->changed) return STATUS_OK;
+    enum status status = plan_dispatch_next(dispatch->dispatch, now_s, &next, found, err);
+    if (status != STATUS_OK) return status;
+    dispatch->changed = *found;
+    if (!*found) return STATUS_OK;
+    plan_walk_push(walk, next.instance);
+    if (!next.decided) return STATUS_OK;
+    const struct plan_unit *unit = &dispatch->plan->units[next.instance->unit];
+    struct running *running = &dispatch->running[unit->job];
+    *running = (struct running){.first = number, .end = number + unit->op_count};
+    for (uint32_t o = 0; o < unit->op_count; o++)
+        running->left += !plan_stream_is_host(dispatch->plan->ops[unit->first_op + o].stream);
+    running->on_host = running->left == 0;
+    if (running->on_host) running->left = unit->op_count;
+    return STATUS_OK;
+}
+
+void sim_dispatch_ended(struct sim_dispatch *dispatch, const struct plan_unit *unit, uint64_t number,
+                        uint32_t stream_kind, double now_s)
+{
+    struct running *running = &dispatch->running[unit->job];
+    if (number < running->first || number >= running->end) return;
+    if (plan_stream_is_host(stream_kind) && !running->on_host) return;
+    if (--running->left > 0) return;
+    plan_dispatch_over(dispatch->dispatch, unit->job, now_s);
+    dispatch->changed = true;
+}
