@@ -33,6 +33,7 @@ struct bench_options {
     double noise;               /* share; 0: none */
     double limit_s;             /* of a trial of the user's code */
     bool real;                  /* jobs: carried out as well, with the first seed */
+    size_t dispatch;            /* jobs: index into cli_dispatches; live, both are */
 };
 
 enum bench_outcome { BENCH_NONE, BENCH_DONE, BENCH_FAILED }; /* NONE: it is none for this workload */
@@ -92,8 +93,10 @@ MUST_CHECK enum status bench_run(struct bench *bench, struct error *err);
 MUST_CHECK enum status bench_try_jobs(const struct bench *bench, const char *path, const char *policy,
                                       uint64_t seed, const char *plan_path, struct bench_result *out,
                                       char reason[BENCH_REASON_BYTES], struct error *err);
-/* Carry a plan out. *measured_s: its makespan. */
-MUST_CHECK enum status bench_execute(const char *plan_path, double *measured_s, struct error *err);
+/* Carry a plan out; `policy`: asking it live, with `seed`; NULL: in the plan's order. *measured_s: its
+ * makespan. */
+MUST_CHECK enum status bench_execute(const char *plan_path, const char *policy, uint64_t seed, double *measured_s,
+                                     struct error *err);
 
 void bench_release(struct bench *bench);
 

@@ -1,9 +1,11 @@
 /*
- * Policies on jobs: planned, simulated and, if wanted, carried out as `run` does.
+ * Policies on jobs: planned, simulated and, if wanted, carried out as `run` does; in the order that was planned,
+ * or live.
  *
  * Planning with a policy of the user's is done in a child process; what comes back is a few figures,
  * and the plan in a file.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +14,11 @@
 #include "base/alloc.h"
 #include "base/contain.h"
 #include "base/json_in.h"
+#include "base/size.h"
 #include "cli/cli_bench.h"
 #include "cli/cli_child.h"
 #include "cli/cli_optimal.h"
+#include "cli/cli_predict_live.h"
 #include "planner/plan_io.h"
 #include "planner/policies.h"
 #include "planner/policy_load.h"
@@ -47,6 +51,10 @@ static enum status make(const struct planning *planning, struct planned *out, st
                                 .machine = planning->bench->options.machine,
                                 .parallel = CLI_PARALLEL_NONE,
                                 .order = planning->seed == 1 ? 0 : planning->seed};
+    bool live = planning->bench->options.dispatch > 0;
+    options.live = live;
+    if (live && bench_is_search(planning->policy))
+        return error_set(err, STATUS_INFEASIBLE, "'%s' is a search and cannot be asked", planning->policy);
     struct cli_field *field = alloc_zeroed(1, sizeof *field);
     if (!field) return error_memory(err, "plans", sizeof *field);
     struct cli_candidate *made = &field->kept;
@@ -54,6 +62,11 @@ static enum status make(const struct planning *planning, struct planned *out, st
                                  : cli_candidate_make(&source, &options, made, err);
     if (status == STATUS_OK && planning->plan_path)
         status = plan_write(&made->plan, planning->plan_path, err);
+    if (status == STATUS_OK && live) {
+        cli_prediction_release(&made->prediction);
+        made->prediction = (struct cli_prediction){.tokens_per_s = 0};
+        status = cli_predict_live(&made->plan, planning->policy, planning->seed, &made->prediction, err);
+    }
     out->makespan_s = made->prediction.result.makespan_s;
     out->bound_s = made->plan.lower_bound_s;
     cli_field_release(field);
@@ -146,13 +159,20 @@ static enum status read_makespan(const char *path, double *out, struct error *er
     return err->status;
 }
 
-enum status bench_execute(const char *plan_path, double *measured_s, struct error *err)
+enum status bench_execute(const char *plan_path, const char *policy, uint64_t seed, double *measured_s,
+                          struct error *err)
 {
-    char program[CLI_PATH_BYTES], result[CLI_PATH_BYTES];
+    char program[CLI_PATH_BYTES], result[CLI_PATH_BYTES], number[24];
     struct cli_child_end end;
+    size_t count = 0;
     if (cli_child_find(program, err) || cli_child_file(result, err)) return err->status;
-    const char *const words[] = {program, "run", "--result", result, "--no-weights", "--quiet", "--",
-                                 plan_path, NULL};
+    const char *words[16] = {program, "run", "--result", result, "--no-weights", "--quiet"};
+    while (words[count]) count++;
+    snprintf(number, sizeof number, "%" PRIu64, seed);
+    const char *const live[] = {"--dispatch", "live", "--policy", policy, "--seed", number};
+    for (size_t i = 0; policy && i < ARRAY_COUNT(live); i++) words[count++] = live[i];
+    words[count++] = "--";
+    words[count++] = plan_path;
     enum status status = cli_child_run(words, &end, err);
     if (status == STATUS_OK) status = cli_child_status(&end, "run", err);
     if (status == STATUS_OK) status = read_makespan(result, measured_s, err);

@@ -76,7 +76,7 @@ static enum status print_real(FILE *out, const struct bench *bench, struct error
 {
     char simulated[QUANTITY_TEXT_BYTES], measured[QUANTITY_TEXT_BYTES], percent[CLI_PERCENT_BYTES];
     struct cli_table table;
-    fprintf(out, "\ncarried out, jobs as they stand:\n\n");
+    fprintf(out, "\ncarried out%s, jobs as they stand:\n\n", bench->options.dispatch ? " as dispatched live" : "");
     cli_table_begin(&table, (const char *const[]){"WORKLOAD", "POLICY", ">SIMULATED", ">MEASURED", ">ERROR",
                                                   NULL});
     for (size_t w = 0; w < bench->workload_count; w++)
@@ -190,6 +190,7 @@ enum status bench_json(struct cli *cli, const struct bench *bench, const struct 
     if (cli_report_begin(cli, "bench", &json, err) != STATUS_OK) return err->status;
     json_out_u64(json, "seeds", bench->seeds);
     if (bench->options.noise > 0) json_out_double(json, "noise", bench->options.noise);
+    if (bench->options.dispatch) json_out_string(json, "dispatch", cli_dispatches[bench->options.dispatch]);
     json_out_array_begin(json, "workloads", false);
     for (size_t w = 0; w < bench->workload_count; w++) {
         double tau;

@@ -247,7 +247,9 @@ static enum status run_jobs(struct round *round, const struct bench_workload *wo
                            out, reason, err))
             break;
         if (reason[0]) keep_reason(bench, p, reason, out->outcome == BENCH_FAILED);
-        if (real && out->outcome == BENCH_DONE && bench_execute(plan_path, &out->measured_s, err))
+        const char *asked = bench->options.dispatch ? bench->policies[p] : NULL;
+        if (real && out->outcome == BENCH_DONE &&
+            bench_execute(plan_path, asked, round->seed, &out->measured_s, err))
             error_add(err, "policy '%s'", bench->policies[p]);
     }
     if (real) unlink(plan_path);

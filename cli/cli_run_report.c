@@ -181,9 +181,16 @@ static enum status put_results(const struct cli_run_report *report, FILE *out, s
 static void print_next(struct cli *cli, const struct cli_run_report *report)
 {
     const char *plan = report->request->plan_path, *trace = report->request->trace_path;
-    const char *folder = report->request->checkpoint;
-    if (folder && (report->measured->stopped || report->measured->failed > 0))
-        cli_next(cli, (const char *const[]){"run", plan, "--checkpoint", folder, "--resume", NULL});
+    const char *folder = report->request->checkpoint, *carried = report->request->carried;
+    const char *live = report->request->dispatch ? "--dispatch" : NULL, *when = live ? "live" : NULL;
+    if (live && trace && carried && cli_run_is_complete(report))
+        cli_next(cli, (const char *const[]){"simulate", carried, "--trace", "predicted.json.gz", "&&", "spillway",
+                                            "compare", "predicted.json.gz", trace, NULL});
+    else if (live && !(folder && (report->measured->stopped || report->measured->failed > 0)))
+        cli_next(cli, (const char *const[]){"run", plan, live, when, "--trace", "measured.json.gz", "--carried",
+                                            "carried.json", NULL});
+    else if (folder && (report->measured->stopped || report->measured->failed > 0))
+        cli_next(cli, (const char *const[]){"run", plan, "--checkpoint", folder, "--resume", live, when, NULL});
     else if (report->measured->stopped)
         cli_next(cli, (const char *const[]){"run", plan, NULL});
     else if (trace)
@@ -204,12 +211,15 @@ static enum status report_text(struct cli *cli, const struct cli_run_report *rep
             : report->measured->stopped ? "stopped before its end" : "done but for jobs that failed",
             report->measured->libraries,
             quantity_text(report->measured->setup_s, DIMENSION_SECONDS, text));
+    if (request->dispatch) fprintf(out, "dispatched live by %s\n\n", report->prediction->trace.policy);
     if (print_whole(out, report, err) != STATUS_OK) return err->status;
     fputc('\n', out);
     if (print_jobs(out, report, err) != STATUS_OK) return err->status;
     fputc('\n', out);
     if (put_results(report, out, NULL, err) != STATUS_OK) return err->status;
     if (request->trace_path) fprintf(out, "\ntrace written to %s\n", request->trace_path);
+    if (request->carried && cli_run_is_complete(report))
+        fprintf(out, "%splan that came about written to %s\n", request->trace_path ? "" : "\n", request->carried);
     if (request->log_path)
         fprintf(out, "%slog written to %s\n", request->trace_path ? "" : "\n", request->log_path);
     print_next(cli, report);
@@ -280,7 +290,9 @@ static enum status report_json(struct cli *cli, const struct cli_run_report *rep
     if (request->trace_path) json_out_string(json, "trace_file", request->trace_path);
     if (request->log_path) json_out_string(json, "log_file", request->log_path);
     cli_fingerprint(json, plan_fingerprint(report->plan));
-    json_out_string(json, "policy", report->plan->policy);
+    json_out_string(json, "policy", report->prediction->trace.policy);
+    if (request->dispatch) json_out_string(json, "dispatch", cli_dispatches[request->dispatch]);
+    if (request->carried) json_out_string(json, "carried_file", request->carried);
     json_out_string(json, "libraries", measured->libraries);
     json_out_bool(json, "completed", cli_run_is_complete(report));
     json_out_double(json, "makespan_s", measured->makespan_s);

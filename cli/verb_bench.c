@@ -41,6 +41,9 @@ static enum status check(const struct request *request, struct bench *bench, str
     bool jobs = false;
     for (size_t w = 0; w < bench->workload_count; w++) {
         jobs |= bench->workloads[w].kind == BENCH_JOBS;
+        if (bench->options.dispatch && bench->workloads[w].kind != BENCH_JOBS)
+            return error_set(err, STATUS_BAD_INPUT, "option '--dispatch' is for jobs, and '%s' is of instances (with "
+                             "--noise they are decided live as well)", bench->workloads[w].name);
         if (request->noise && bench->workloads[w].kind == BENCH_JOBS)
             return error_set(err, STATUS_BAD_INPUT, "option '--noise' is for instances, and '%s' holds jobs",
                              bench->workloads[w].path);
@@ -118,6 +121,8 @@ enum status verb_bench(struct cli *cli, int argc, char **argv, struct error *err
         OPTION_U64("seeds", 0, "N", 1, SEEDS_MAX, &request.seeds, "cases of each workload, default 30"),
         OPTION_STRING("noise", 0, "PERCENT", &request.noise,
                       "instances: durations differ by so much from what policies see, such as 10%"),
+        OPTION_CHOICE("dispatch", 0, "WHEN", cli_dispatches, &bench.options.dispatch,
+                      "jobs: in the order that was planned, or live, policies being asked meanwhile; default plan"),
         OPTION_FLAG("real", 0, &bench.options.real, "jobs: carry the plans out as well"),
         CLI_MACHINE_NAME(&bench.options.machine),
         CLI_MACHINE_SIZES(&bench.options.machine),

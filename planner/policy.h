@@ -56,9 +56,9 @@ struct policy_job {
 
 struct policy_device {
     double free;         /* when it has computed, or is estimated to have */
-    uint64_t memory;     /* for units: two are there at a time if it holds both; simulated live: of
+    uint64_t memory;     /* for units: two are there at a time if it holds both; dispatched live: of
                             that what is free now */
-    uint32_t slots;      /* how many units it can take now; 1 but where it is simulated live */
+    uint32_t slots;      /* how many units it can take now; 1 but where it is dispatched live */
     uint32_t kind;       /* below kind_count; devices of a kind are alike */
     uint32_t job, shard; /* of its last unit: these parameters lie there; POLICY_NONE: none do */
     bool asks;           /* it can take a unit now */
