@@ -286,7 +286,6 @@ static inline uint32_t parallel_depth(const struct parallel *parallel, uint32_t 
 }
 
 /*
-/*
  * How many updates the weights of both passes over a run lack: with the u-th update's microbatches they are of the
  * version that max(u - staleness, 0) updates have made, so staleness + 1 versions are there at once. Asynchronous
  * schedules are stale: pipedream by what is under way, 2bw by 1. So are delayed updates, by 1.

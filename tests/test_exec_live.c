@@ -119,7 +119,7 @@ static enum status try_run(const struct plan *plan, const char *policy, const st
     options.record_spans = true;
     options.storage.folder = BINARY_DIR;
     *out = (struct outcome){.stopped = false};
-    if (policy && run_policy_open(policy, 1, &options.live, err) != STATUS_OK) return err->status;
+    if (policy && run_policy_open(policy, 3, &options.live, err) != STATUS_OK) return err->status;
     const enum status status = run_plan(plan, &options, &result, &trace, err);
     run_policy_close(options.live);
     for (uint32_t j = 0; result.jobs && j < plan->jobs.count; j++) {
@@ -312,7 +312,7 @@ static void test_broken_policies_stop_the_run(void **state)
         {"absent_device", "returned device 2 (there are 2, from 0)", true},
         {"unready_job", "which runs or was chosen ahead", true},
         {"waits", "waits although nothing runs that could end", true},
-        {"loops", "its process was not done within 1 s", true},
+        {"loops", "its process was not done within 3 s", true},
         {"crashes", "its process was ended by SIGABRT", true},
         {"exits", "its process ended the process with exit code 0", true},
         {"no_state", "has made no state (create() returned NULL)", true},
