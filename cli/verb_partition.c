@@ -246,7 +246,7 @@ enum status verb_partition(struct cli *cli, int argc, char **argv, struct error 
     };
     static const char *const examples[] = {
         "spillway partition instances/pipedream/vgg16.txt --levels 4x16GB/s,4x1.25GB/s",
-        "spillway partition instances/pipedream/vgg16.txt --levels 16x1.25GB/s --network vgg16.json --scale 0.5",
+        "spillway partition vgg16.txt --levels 16x1.25GB/s --network vgg16.json --scale 0.5",
         "spillway partition jobs.json --hw a100-sxm4-80gb --levels 8x250GB/s --by balanced",
         NULL};
     struct options options = {.examples = examples,

@@ -475,12 +475,13 @@ const char *parallel_text(const struct parallel *p, char text[PARALLEL_TEXT_BYTE
                  {"prefetch=", p->zero == ZERO_WEIGHTS ? p->prefetch : 1, 1}};
     const char *const flags[] = {p->sequence ? "sp" : NULL, p->scatter ? "scatter" : NULL, offload_word(p),
                                  p->storage ? "storage" : NULL, p->delayed ? "delayed" : NULL};
+    const size_t replicas_text = 48; /* all else fits behind so much */
     size_t used = 0;
     text[0] = '\0';
-    for (uint32_t s = 0; s < p->replicated && used < PARALLEL_TEXT_BYTES / 2; s++)
+    for (uint32_t s = 0; s < p->replicated && used < replicas_text; s++)
         used += (size_t)snprintf(text + used, PARALLEL_TEXT_BYTES - used, "%s%" PRIu32, s > 0 ? "-" : "replicas=",
                                  p->replicas[s]);
-    if (used >= PARALLEL_TEXT_BYTES / 2) used += (size_t)snprintf(text + used, PARALLEL_TEXT_BYTES - used, "-...");
+    if (used >= replicas_text) used += (size_t)snprintf(text + used, PARALLEL_TEXT_BYTES - used, "-...");
     for (size_t i = 0; i < ARRAY_COUNT(words); i++)
         if (words[i].value != words[i].usual)
             used += (size_t)snprintf(text + used, PARALLEL_TEXT_BYTES - used, "%s%s%" PRIu32, used > 0 ? "," : "",

@@ -337,7 +337,7 @@ MUST_CHECK enum status parallel_parse_text(const char *text, struct parallel *ou
 
 /* The same in that form, what is 1 left out: "tp=8,pp=8,dp=4,v=2,sp,zero=1"; "one device"; past some stages
  * "replicas=2-2-2-...". */
-enum { PARALLEL_TEXT_BYTES = 128 };
+enum { PARALLEL_TEXT_BYTES = 192 };
 const char *parallel_text(const struct parallel *parallel, char text[PARALLEL_TEXT_BYTES]);
 
 #endif
