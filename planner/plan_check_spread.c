@@ -1,6 +1,5 @@
 /*
- * Jobs that are spread (planner/spread.h): operands, claims, work and collectives of their units, where they
- * run, and in which order.
+ * Jobs that are spread (planner/spread.h): what each operation of their units finds and leaves, claims and computes.
  *
  * What a pass must find and leave is a row of a table; versions are those of plan_checker.h's clocks: the n-th
  * pass over a run is about microbatch n of the whole training, and finds weights that were updated n / m
@@ -45,7 +44,8 @@
  * A backward pass in one unit that has collectives to hide has three computations. Its workspace holds the
  * gradient of the boundary in between.
  *
- * Where units run and how passes are counted: plan_check_spread_order.c.
+ * Operands: plan_check_spread_view.c. What units have in all: plan_check_spread_unit.c. Where they run and how passes are
+ * counted: plan_check_spread_order.c.
  *
  * Cost: units once; the order as all others (plan_check_run.c).
  */
@@ -53,32 +53,11 @@
 #include <inttypes.h>
 
 #include "base/size.h"
-#include "models/parallel_memory.h"
 #include "models/parallel_offload.h"
 #include "models/parallel_work.h"
 #include "models/try.h"
-#include "planner/plan_checker.h"
+#include "planner/plan_check_spread_view.h"
 #include "planner/plan_gang.h"
-
-enum operand {
-    OPERAND_STATE,
-    OPERAND_GRADIENT,
-    OPERAND_INPUT,            /* boundary of the run */
-    OPERAND_OUTPUT,           /* of the next */
-    OPERAND_ACTIVATIONS,
-    OPERAND_OUTPUT_GRADIENT,  /* of the next run's boundary */
-    OPERAND_INPUT_GRADIENT,
-    OPERAND_WORKSPACE,
-    OPERAND_WEIGHTS,          /* whole, where ranks have shares: in place of the state ... */
-    OPERAND_WHOLE_GRADIENT,   /* ... and of the gradient. Or a version of the weights ... */
-    OPERAND_NEXT_WEIGHTS,     /* ... and the next one, which an update makes */
-    OPERANDS
-};
-
-static const char *const operand_names[OPERANDS] = {
-    "state", "gradient", "boundary", "boundary of the next", "activations", "gradient of the next boundary",
-    "gradient of the boundary", "workspace", "gathered weights", "gradient of the microbatch",
-    "next version of the weights"};
 
 /* What a computation does with its operands. */
 enum use { USE_NONE, USE_READ, USE_MAKE, USE_CHANGE };
@@ -104,108 +83,10 @@ static const uint8_t third_of_three[OPERANDS] = {0, 0, 0, 0, 0, 0, W, R};
 #undef W
 #undef RW
 
-struct view {
-    const struct plan_unit *unit;
-    const struct plan_op *op;
-    const struct job *job;
-    const struct job *slice;  /* what passes are about: a slice of the job, or all of it */
-    struct parallel_layers layers;
-    uint32_t run, runs, global;
-    uint32_t ranks;           /* that add up its gradients */
-    struct rank_state whole;  /* of all data-parallel ranks together */
-    bool gathers, scatters;   /* passes find weights that were fetched for them; leave gradients apart from sums */
-    bool drains;              /* no sums of gradients are on the device */
-    uint32_t versions;        /* of the weights at once, apart from the state; 0: they are in it */
-};
-
-/* The slice that a unit says it is about; more than there are: nothing of it is looked at. */
-static uint32_t slice_of(const struct checker *c)
-{
-    uint32_t slice = check_spread_slice_of(c->plan, c->unit);
-    return slice < parallel_slices(&c->plan->jobs.jobs[c->unit->job].parallel) ? slice : 0;
-}
-
-/* `room` lives as long as the view. */
-static struct view view_of(const struct checker *c, struct job *room)
-{
-    const struct job *job = &c->plan->jobs.jobs[c->unit->job];
-    struct parallel_layers layers = parallel_layers(job, c->unit->shard);
-    struct rank_state whole = parallel_whole_state(job, layers);
-    return (struct view){.unit = c->unit,
-                         .op = c->op,
-                         .job = job,
-                         .slice = parallel_slice_in(job, slice_of(c), room),
-                         .layers = layers,
-                         .run = c->unit->shard,
-                         .runs = parallel_runs(&job->parallel),
-                         .global = c->plan->job_first_shard[c->unit->job] + c->unit->shard,
-                         .ranks = parallel_replicas(&job->parallel, parallel_place(&job->parallel, c->unit->shard).stage),
-                         .whole = whole,
-                         .versions = pipeline_is_asynchronous(job->parallel.schedule)
-                                         ? parallel_staleness(&job->parallel, c->unit->shard) + 1
-                                         : 0,
-                         .gathers = parallel_fetches_weights(&job->parallel) && whole.weight_bytes > 0,
-                         .scatters = (parallel_splits(&job->parallel, ZERO_GRADIENTS) ||
-                                      parallel_offloads(&job->parallel)) && whole.gradient_bytes > 0,
-                         .drains = parallel_offloads(&job->parallel)};
-}
-
 /* --- operands ------------------------------------------------------------------------------- */
 
-static bool exists(const struct view *v, enum operand operand)
-{
-    if (operand == OPERAND_INPUT || operand == OPERAND_INPUT_GRADIENT) return v->run > 0;
-    if (operand == OPERAND_OUTPUT || operand == OPERAND_OUTPUT_GRADIENT) return v->run + 1 < v->runs;
-    if (operand == OPERAND_GRADIENT) return !v->drains;
-    return true;
-}
-
-/* OPERANDS: none. */
-static enum operand operand_of(const struct view *v, const struct plan_buffer *b)
-{
-    bool own = b->shard == v->run, next = b->shard == v->run + 1;
-    switch (b->kind) {
-    case BUFFER_STATE: return own ? OPERAND_STATE : OPERANDS;
-    case BUFFER_PARAMETERS: return own ? OPERAND_WEIGHTS : OPERANDS;
-    case BUFFER_GRADIENT: return !own ? OPERANDS : b->variant == 0 ? OPERAND_GRADIENT : OPERAND_WHOLE_GRADIENT;
-    case BUFFER_ACTIVATIONS: return own ? OPERAND_ACTIVATIONS : OPERANDS;
-    case BUFFER_WORKSPACE: return own ? OPERAND_WORKSPACE : OPERANDS;
-    case BUFFER_BOUNDARY: return own ? OPERAND_INPUT : next ? OPERAND_OUTPUT : OPERANDS;
-    case BUFFER_BOUNDARY_GRADIENT:
-        return own ? OPERAND_INPUT_GRADIENT : next ? OPERAND_OUTPUT_GRADIENT : OPERANDS;
-    default: return OPERANDS;
-    }
-}
-
-/* A boundary in front of the first run or behind the last has none. */
-static void find_bytes(const struct view *v, uint64_t bytes[OPERANDS])
-{
-    struct rank_state state = parallel_state(v->job, v->layers);
-    uint64_t first = v->layers.first, last = first + v->layers.count - 1;
-    bytes[OPERAND_STATE] = (v->versions > 0 ? 0 : state.weight_bytes) + state.state_bytes;
-    bytes[OPERAND_GRADIENT] = state.gradient_bytes;
-    bytes[OPERAND_WEIGHTS] = bytes[OPERAND_NEXT_WEIGHTS] = v->versions > 0 ? state.weight_bytes
-                                                                          : v->whole.weight_bytes;
-    bytes[OPERAND_WHOLE_GRADIENT] = v->whole.gradient_bytes;
-    bytes[OPERAND_ACTIVATIONS] = parallel_kept_bytes(v->slice, v->layers, false);
-    bytes[OPERAND_WORKSPACE] = parallel_workspace_bytes(v->slice, v->layers);
-    if (v->run > 0)
-        bytes[OPERAND_INPUT] = bytes[OPERAND_INPUT_GRADIENT] = parallel_boundary_bytes(v->slice, first - 1);
-    if (v->run + 1 < v->runs)
-        bytes[OPERAND_OUTPUT] = bytes[OPERAND_OUTPUT_GRADIENT] = parallel_boundary_bytes(v->slice, last);
-}
-
-static uint64_t operand_bytes(const struct checker *c, const struct view *v, enum operand operand)
-{
-    struct shard_facts *facts = &c->shards[v->global];
-    static_assert(OPERANDS <= ARRAY_COUNT(facts->spread_bytes), "room for each");
-    if (!facts->spread_known || v->job->parallel.slices > 1) find_bytes(v, facts->spread_bytes);
-    facts->spread_known = true;
-    return facts->spread_bytes[operand];
-}
-
 /* Is the unit a backward pass with three computations, and which of them is this one (1 to 3)? */
-static uint32_t part_of_three(const struct checker *c, const struct view *v)
+static uint32_t part_of_three(const struct checker *c, const struct spread_view *v)
 {
     const struct plan_op *ops = &c->plan->ops[v->unit->first_op];
     uint32_t count = 0, own = 0;
@@ -219,12 +100,12 @@ static uint32_t part_of_three(const struct checker *c, const struct view *v)
 }
 
 /* Is the unit about passes over the layers, which know no shares? */
-static bool passes(const struct view *v)
+static bool passes(const struct spread_view *v)
 {
     return v->unit->pass != PLAN_LOAD && v->unit->pass != PLAN_STORE && v->unit->pass != PLAN_UPDATE;
 }
 
-static enum use use_of(const struct checker *c, const struct view *v, enum operand operand)
+static enum use use_of(const struct checker *c, const struct spread_view *v, enum operand operand)
 {
     static const uint8_t *const threes[] = {first_of_three, second_of_three, third_of_three};
     uint32_t part = part_of_three(c, v);
@@ -250,7 +131,7 @@ struct meaning {
 #define NOTHING UINT32_MAX
 
 /* What an operand holds in front of the operation (found) or behind it. */
-static struct meaning meaning_of(const struct view *v, enum operand operand, bool found, uint32_t part)
+static struct meaning meaning_of(const struct spread_view *v, enum operand operand, bool found, uint32_t part)
 {
     const struct parallel *p = &v->job->parallel;
     bool parts = p->tensor > 1, update = v->op->pass == PLAN_UPDATE;
@@ -305,11 +186,11 @@ static enum status add_claim(struct checker *c, const struct plan_access *access
 
 /* Finds and leaves. A sum has one microbatch more behind a pass, a state one step more behind an update; the
  * states that LOAD makes are those before the first. */
-static enum status claim_operand(struct checker *c, const struct view *v, enum operand operand,
+static enum status claim_operand(struct checker *c, const struct spread_view *v, enum operand operand,
                                  const struct plan_access *access, enum use use)
 {
     uint32_t part = part_of_three(c, v), delta = 0;
-    uint64_t bytes = operand_bytes(c, v, operand);
+    uint64_t bytes = check_operand_bytes(c, v, operand);
     bool update = v->op->pass == PLAN_UPDATE || v->op->pass == PLAN_REDUCE; /* adds no microbatch to a sum */
     bool steps = operand == OPERAND_STATE || operand == OPERAND_WEIGHTS;
     if (use == USE_CHANGE && (steps || !update)) delta = 1;
@@ -321,7 +202,7 @@ static enum status claim_operand(struct checker *c, const struct view *v, enum o
 
 /* --- computations --------------------------------------------------------------------------- */
 
-static enum status check_work(struct checker *c, const struct view *v)
+static enum status check_work(struct checker *c, const struct spread_view *v)
 {
     static const int passes[PLAN_PASS_COUNT] = {
         [PLAN_FORWARD] = PARALLEL_FORWARD + 1,        [PLAN_BACKWARD] = PARALLEL_BACKWARD + 1,
@@ -349,7 +230,7 @@ static enum status check_work(struct checker *c, const struct view *v)
     return STATUS_OK;
 }
 
-static enum status check_pass(struct checker *c, const struct view *v)
+static enum status check_pass(struct checker *c, const struct spread_view *v)
 {
     uint32_t part = part_of_three(c, v), pass = v->op->pass, own = v->unit->pass;
     static const uint32_t three[] = {PLAN_BACKWARD_INPUT, PLAN_BACKWARD_WEIGHT, PLAN_BACKWARD};
@@ -368,7 +249,7 @@ static enum status check_pass(struct checker *c, const struct view *v)
     return STATUS_OK;
 }
 
-static enum status check_compute(struct checker *c, const struct view *v)
+static enum status check_compute(struct checker *c, const struct spread_view *v)
 {
     const struct plan_access *found[OPERANDS] = {NULL};
     enum use wanted[OPERANDS];
@@ -377,7 +258,7 @@ static enum status check_compute(struct checker *c, const struct view *v)
     for (uint32_t a = 0; a < v->op->access_count; a++) {
         const struct plan_access *access = &c->plan->accesses[v->op->first_access + a];
         const struct plan_buffer *b = check_buffer_of(c, access);
-        enum operand operand = operand_of(v, b);
+        enum operand operand = check_operand_of(v, b);
         char text[PLAN_TEXT_BYTES];
         uint32_t flags = access->flags & (ACCESS_READ | ACCESS_WRITE);
         if (operand == OPERAND_WEIGHTS && wanted[OPERAND_NEXT_WEIGHTS] && flags == ACCESS_WRITE)
@@ -388,14 +269,14 @@ static enum status check_compute(struct checker *c, const struct view *v)
         if (flags != expected[wanted[operand]])
             return check_fail(c, RULE_FORM, "%s the %s", flags == ACCESS_READ ? "only reads" : "writes",
                               check_access_text(c, access, text));
-        if (b->bytes < operand_bytes(c, v, operand))
+        if (b->bytes < check_operand_bytes(c, v, operand))
             return check_fail(c, RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
-                              check_access_text(c, access, text), b->bytes, operand_bytes(c, v, operand));
+                              check_access_text(c, access, text), b->bytes, check_operand_bytes(c, v, operand));
         found[operand] = access;
     }
     for (uint32_t o = 0; o < OPERANDS; o++) {
-        if (!wanted[o] || !exists(v, (enum operand)o)) continue;
-        if (!found[o]) return check_fail(c, RULE_FORM, "lacks the %s", operand_names[o]);
+        if (!wanted[o] || !check_operand_exists(v, (enum operand)o)) continue;
+        if (!found[o]) return check_fail(c, RULE_FORM, "lacks the %s", check_operand_names[o]);
         TRY(claim_operand(c, v, (enum operand)o, found[o], wanted[o]));
     }
     return check_work(c, v);
@@ -403,7 +284,7 @@ static enum status check_compute(struct checker *c, const struct view *v)
 
 /* --- collectives ---------------------------------------------------------------------------- */
 
-static bool is_last_on(const struct checker *c, const struct view *v)
+static bool is_last_on(const struct checker *c, const struct spread_view *v)
 {
     const struct plan *plan = c->plan;
     uint32_t buffer = plan->accesses[v->op->first_access].buffer;
@@ -415,7 +296,7 @@ static bool is_last_on(const struct checker *c, const struct view *v)
 }
 
 /* Data-parallel ranks, in place: gradients of a minibatch, or weights that each has updated a share of. */
-static enum status claim_shared(struct checker *c, const struct view *v, const struct plan_access *access,
+static enum status claim_shared(struct checker *c, const struct spread_view *v, const struct plan_access *access,
                                 enum operand operand)
 {
     bool gradient = operand == OPERAND_GRADIENT;
@@ -425,23 +306,23 @@ static enum status claim_shared(struct checker *c, const struct view *v, const s
     uint32_t sum = encoded ? THING_ENCODED_GRADIENT : THING_PARAMETER_GRADIENT;
     uint32_t found = check_shard_thing(v->global, gradient ? (enum shard_thing)sum : THING_UPDATED_SHARES);
     uint32_t left = check_shard_thing(v->global, gradient ? THING_REDUCED_GRADIENT : THING_STATE);
-    uint64_t bytes = operand_bytes(c, v, operand);
+    uint64_t bytes = check_operand_bytes(c, v, operand);
     TRY(add_claim(c, access, (struct meaning){found, clock}, false, bytes, delta));
     return add_claim(c, access, (struct meaning){left, clock}, true, bytes, delta);
 }
 
 /* Data-parallel ranks, from shares to whole weights or from a whole gradient to shares. */
-static enum status claim_moved(struct checker *c, const struct view *v, const struct plan_access *ends,
+static enum status claim_moved(struct checker *c, const struct spread_view *v, const struct plan_access *ends,
                                enum operand from, enum operand to)
 {
     bool gathers = to == OPERAND_WEIGHTS;
-    TRY(add_claim(c, &ends[0], meaning_of(v, from, true, 0), false, operand_bytes(c, v, from), 0));
-    if (!gathers) TRY(add_claim(c, &ends[1], meaning_of(v, to, true, 0), false, operand_bytes(c, v, to), 0));
-    return add_claim(c, &ends[1], meaning_of(v, to, false, 0), true, operand_bytes(c, v, to), gathers ? 0 : 1);
+    TRY(add_claim(c, &ends[0], meaning_of(v, from, true, 0), false, check_operand_bytes(c, v, from), 0));
+    if (!gathers) TRY(add_claim(c, &ends[1], meaning_of(v, to, true, 0), false, check_operand_bytes(c, v, to), 0));
+    return add_claim(c, &ends[1], meaning_of(v, to, false, 0), true, check_operand_bytes(c, v, to), gathers ? 0 : 1);
 }
 
 /* Members of tensor groups: what an operand holds, and what the last collective on it leaves. */
-static enum status claim_joined(struct checker *c, const struct view *v, const struct plan_access *access,
+static enum status claim_joined(struct checker *c, const struct spread_view *v, const struct plan_access *access,
                                 enum operand operand)
 {
     uint32_t own = v->global, found = NOTHING, left = NOTHING;
@@ -453,7 +334,7 @@ static enum status claim_joined(struct checker *c, const struct view *v, const s
         found = check_shard_thing(own, THING_PARTIAL_GRADIENT);
         left = check_shard_thing(own, THING_GRADIENT);
     }
-    uint64_t bytes = operand_bytes(c, v, operand), part = bytes;
+    uint64_t bytes = check_operand_bytes(c, v, operand), part = bytes;
     if (v->job->parallel.scatter && (operand == OPERAND_INPUT || operand == OPERAND_OUTPUT_GRADIENT)) {
         bool boundary = operand == OPERAND_INPUT;
         found = left = check_shard_thing(boundary ? own : own + 1, boundary ? THING_BOUNDARY : THING_GRADIENT);
@@ -464,22 +345,22 @@ static enum status claim_joined(struct checker *c, const struct view *v, const s
 }
 
 /* The access of a collective to an operand. */
-static enum status check_joined(struct checker *c, const struct view *v, const struct plan_access *access,
+static enum status check_joined(struct checker *c, const struct spread_view *v, const struct plan_access *access,
                                 enum operand operand, uint32_t wanted)
 {
     const struct plan_buffer *b = check_buffer_of(c, access);
     char text[PLAN_TEXT_BYTES];
     if ((access->flags & (ACCESS_READ | ACCESS_WRITE)) != wanted || operand == OPERANDS ||
-        operand_of(v, b) != operand || !b->on_device || access->offset_bytes != 0)
+        check_operand_of(v, b) != operand || !b->on_device || access->offset_bytes != 0)
         return check_fail(c, RULE_FORM, "a collective on the %s", check_access_text(c, access, text));
-    if (b->bytes < operand_bytes(c, v, operand))
+    if (b->bytes < check_operand_bytes(c, v, operand))
         return check_fail(c, RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
-                          check_access_text(c, access, text), b->bytes, operand_bytes(c, v, operand));
+                          check_access_text(c, access, text), b->bytes, check_operand_bytes(c, v, operand));
     return STATUS_OK;
 }
 
 /* From one operand to another. */
-static enum status check_moved(struct checker *c, const struct view *v, enum operand from, enum operand to)
+static enum status check_moved(struct checker *c, const struct spread_view *v, enum operand from, enum operand to)
 {
     const struct plan_access *ends = &c->plan->accesses[v->op->first_access];
     uint32_t change = to == OPERAND_WEIGHTS ? ACCESS_WRITE : ACCESS_READ | ACCESS_WRITE;
@@ -490,11 +371,11 @@ static enum status check_moved(struct checker *c, const struct view *v, enum ope
     return claim_moved(c, v, ends, from, to);
 }
 
-static enum status check_collective(struct checker *c, const struct view *v)
+static enum status check_collective(struct checker *c, const struct spread_view *v)
 {
     const struct plan_op *op = v->op;
     const struct plan_access *access = &c->plan->accesses[op->first_access];
-    enum operand operand = operand_of(v, check_buffer_of(c, access));
+    enum operand operand = check_operand_of(v, check_buffer_of(c, access));
     bool data = op->axes == 1u << AXIS_DATA;
     bool stream = op->stream == STREAM_COMPUTE || op->stream == STREAM_GROUP || op->stream == STREAM_DATA;
     if (op->axes != 1u << AXIS_TENSOR && op->axes != 1u << AXIS_DATA)
@@ -511,132 +392,10 @@ static enum status check_collective(struct checker *c, const struct view *v)
     return data && shared ? claim_shared(c, v, access, operand) : claim_joined(c, v, access, operand);
 }
 
-/* Are the unit's collectives along an axis as many rounds of the same bytes as the job asks for? */
-static uint64_t sum_collectives(const struct checker *c, uint32_t axis, uint32_t kind, uint64_t bytes)
-{
-    uint64_t rounds = 0;
-    for (uint32_t o = 0; o < c->unit->op_count; o++) {
-        const struct plan_op *op = &c->plan->ops[c->unit->first_op + o];
-        if (op->kind == OP_COLLECTIVE && op->axes == 1u << axis && op->collective == kind && op->bytes == bytes)
-            rounds += op->rounds;
-    }
-    return rounds;
-}
-
-struct wanted_collectives {
-    struct parallel_collective of[2 * PARALLEL_COLLECTIVES_MAX];
-    uint32_t count;
-};
-
-static void want(struct wanted_collectives *wanted, uint32_t kind, uint32_t count, uint64_t bytes)
-{
-    if (count == 0 || bytes == 0) return;
-    for (uint32_t i = 0; i < wanted->count; i++)
-        if (wanted->of[i].kind == kind && wanted->of[i].bytes == bytes) {
-            wanted->of[i].count += count;
-            return;
-        }
-    wanted->of[wanted->count++] = (struct parallel_collective){.kind = kind, .count = count, .bytes = bytes};
-}
-
-static void want_pass(const struct view *v, enum parallel_pass pass, struct wanted_collectives *wanted)
-{
-    struct parallel_collective list[PARALLEL_COLLECTIVES_MAX];
-    uint32_t count = parallel_collectives(v->slice, v->layers, pass, list);
-    for (uint32_t i = 0; i < count; i++) want(wanted, list[i].kind, list[i].count, list[i].bytes);
-}
-
-/* What the unit fetches from another stage: all of it, or a rank's part, whose whole is gathered. */
-static enum status check_fetched(struct checker *c, const struct view *v, struct wanted_collectives *wanted)
-{
-    const struct parallel *p = &v->job->parallel;
-    bool forward = v->unit->pass == PLAN_FORWARD;
-    bool back = v->unit->pass == PLAN_BACKWARD || v->unit->pass == PLAN_BACKWARD_INPUT;
-    enum operand operand = forward ? OPERAND_INPUT : OPERAND_OUTPUT_GRADIENT;
-    uint32_t from = forward ? v->run - 1 : v->run + 1;
-    if ((!forward && !back) || !exists(v, operand)) return STATUS_OK;
-    if (parallel_place(p, from).stage == parallel_place(p, v->run).stage) return STATUS_OK;
-    uint64_t whole = operand_bytes(c, v, operand), part = whole / (p->scatter ? p->tensor : 1);
-    for (uint32_t o = 0; o < v->unit->op_count; o++) {
-        const struct plan_op *op = &c->plan->ops[v->unit->first_op + o];
-        if (op->kind == OP_COPY && op->bytes != part)
-            return check_fail(c, RULE_WORK, "fetches %" PRIu64 " bytes of the %s (expected %" PRIu64 ")", op->bytes,
-                              operand_names[operand], part);
-    }
-    if (p->scatter) want(wanted, COLLECTIVE_ALL_GATHER, 1, whole);
-    return STATUS_OK;
-}
-
-static enum status check_axis(struct checker *c, uint32_t axis, const struct wanted_collectives *wanted)
-{
-    uint64_t all = 0, found = 0;
-    for (uint32_t o = 0; o < c->unit->op_count; o++) {
-        const struct plan_op *op = &c->plan->ops[c->unit->first_op + o];
-        if (op->kind == OP_COLLECTIVE && op->axes == 1u << axis) all += op->rounds;
-    }
-    for (uint32_t i = 0; i < wanted->count; i++) {
-        const struct parallel_collective *w = &wanted->of[i];
-        uint64_t rounds = sum_collectives(c, axis, w->kind, w->bytes);
-        if (rounds != w->count)
-            return check_fail(c, RULE_WORK,
-                              "%" PRIu64 " times %s of %" PRIu64 " bytes over the %s group (expected %u)", rounds,
-                              collective_kind_names[w->kind], w->bytes, plan_axis_names[axis], w->count);
-        found += rounds;
-    }
-    if (found == all) return STATUS_OK;
-    return check_fail(c, RULE_WORK, "%" PRIu64 " collectives over the %s group (expected %" PRIu64 ")", all,
-                      plan_axis_names[axis], found);
-}
-
-enum status check_spread_unit(struct checker *c)
-{
-    struct wanted_collectives tensor = {0}, data = {0};
-    struct job room;
-    struct view v = view_of(c, &room);
-    bool shares = parallel_splits(&v.job->parallel, ZERO_STATES), offloads = parallel_offloads(&v.job->parallel);
-    bool moves = v.unit->pass == PLAN_GATHER || v.unit->pass == PLAN_REDUCE || v.unit->pass == PLAN_REFRESH;
-    bool encodes = compression_is_set(&v.job->compression[COMPRESSED_GRADIENTS]);
-    bool sums = v.unit->pass == PLAN_REDUCE && (parallel_sums_on_host(v.job) || encodes);
-    uint32_t computes = 0, expected = moves && !sums ? 0 : 1;
-    for (uint32_t o = 0; o < v.unit->op_count; o++)
-        computes += c->plan->ops[v.unit->first_op + o].kind == OP_COMPUTE;
-    if (computes != expected && !(computes == 3 && v.unit->pass == PLAN_BACKWARD))
-        return check_fail(c, RULE_TRAINING, "computes its pass %u times (expected %u)", computes, expected);
-    switch (v.unit->pass) {
-    case PLAN_FORWARD: want_pass(&v, PARALLEL_FORWARD, &tensor); break;
-    case PLAN_BACKWARD:
-        want_pass(&v, PARALLEL_INPUT, &tensor);
-        want_pass(&v, PARALLEL_WEIGHT, &tensor);
-        break;
-    case PLAN_BACKWARD_INPUT: want_pass(&v, PARALLEL_INPUT, &tensor); break;
-    case PLAN_BACKWARD_WEIGHT: want_pass(&v, PARALLEL_WEIGHT, &tensor); break;
-    case PLAN_GATHER: want(&data, COLLECTIVE_ALL_GATHER, v.gathers && shares, v.whole.weight_bytes); break;
-    case PLAN_REDUCE:
-        want(&data, shares ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE, v.ranks > 1,
-             parallel_reduced_bytes(v.job, v.layers));
-        break;
-    case PLAN_UPDATE:
-        want_pass(&v, PARALLEL_UPDATE, &tensor);
-        want(&data, COLLECTIVE_ALL_GATHER, shares && !v.gathers && !offloads, v.whole.weight_bytes);
-        break;
-    case PLAN_REFRESH:
-        if (v.job->parallel.offload != OFFLOAD_STATES)
-            return check_fail(c, RULE_FORM, "weights that stay are refreshed where states are offloaded alone");
-        want(&data, COLLECTIVE_ALL_GATHER, shares && !v.gathers, v.whole.weight_bytes);
-        break;
-    case PLAN_LOAD:
-    case PLAN_STORE: break;
-    default: return check_fail(c, RULE_FORM, "a job that is spread has no such unit");
-    }
-    TRY(check_fetched(c, &v, &tensor));
-    TRY(check_axis(c, AXIS_TENSOR, &tensor));
-    return check_axis(c, AXIS_DATA, &data);
-}
-
 enum status check_spread_op(struct checker *c)
 {
     struct job room;
-    struct view v = view_of(c, &room);
+    struct spread_view v = check_spread_view(c, &room);
     if (v.op->pass >= PLAN_PASS_COUNT) return check_fail(c, RULE_FORM, "pass %u", v.op->pass);
     if (check_is_offload_op(c)) {
         TRY(check_offload_op(c));
