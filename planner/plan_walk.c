@@ -46,116 +46,15 @@
  * plan; callgrind), 60 to 130 ns. Memory: tables of the plan's size (a word per device and device
  * buffer or slot, touched only where used), records for what lives at one time.
  */
-#include "planner/plan_walk.h"
+#include "planner/plan_walk_state.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "planner/plan_gang.h"
-#include "planner/plan_vacated.h"
-#include "planner/plan_walk_lease.h"
 
-enum {
-    HOST_READERS_INLINE = 2,
-    SORT_SIMPLY_MAX = 16,
-};
-
-/* In place_of: an index of device buffers, not of host buffers; a staged one among the latter. */
-#define ON_DEVICE 0x80000000u
-#define STAGED 0x40000000u
-static_assert(PLAN_BUFFERS_MAX <= STAGED, "an index leaves the flags free");
-enum { RELEASED_BY, RELEASED_ON }; /* users of a staged buffer's vacated range */
-
-/* In all records a time is an operation's number + 1; 0: none. */
-
-/* A device buffer from ACQUIRE to RELEASE. */
-struct live {
-    uint64_t writer;
-    uint64_t readers[LOCAL_STREAMS]; /* since the writer */
-    uint64_t cell;                   /* its place in live_at */
-    uint32_t slot;
-    uint32_t writer_kind;            /* enum plan_stream_kind */
-    uint32_t next_free;
-};
-
-struct host_reader {
-    uint64_t number;
-    uint32_t stream;
-    uint32_t next; /* in the pool; PLAN_NONE at the end */
-};
-struct host_buffer {
-    uint64_t writer;
-    uint32_t writer_stream;
-    uint32_t reader_count; /* in `readers` */
-    struct host_reader readers[HOST_READERS_INLINE];
-    uint32_t more;         /* the rest, in the pool; PLAN_NONE: none */
-    uint32_t slot;         /* of a staged one that lives */
-};
-
-/* Where the walk stands. */
-struct cursor {
-    uint32_t segment, repeat, index; /* index: instance of the segment */
-    uint32_t op, acquire;            /* next operation of the instance, next entry of its layout */
-    uint32_t member;                 /* of the gang, in the list of those that do the operation */
-    uint64_t number;                 /* of the next operation */
-    uint64_t position;               /* of the instance, all repetitions counted */
-    uint64_t segment_position, segment_number; /* of the segment's first */
-};
-
-/* A device of a gang that does an operation: its place, and of a collective its place in what is joined. */
-struct member {
-    uint32_t place;
-    uint32_t group, join_count, join_at;
-};
-struct members {
-    struct member *of;
-    uint32_t count;
-};
-enum { AXES_SETS = 1 << AXIS_COUNT }; /* set 0: not a collective */
-
-struct plan_walk {
-    const struct plan *plan;
-    const uint32_t *stands_for; /* NULL: each for itself */
-    struct members *members;    /* [gang][set of axes] */
-    struct lease_ends *leases;  /* NULL where there are none */
-    uint32_t device, peer;      /* of the current operation ... */
-    uint32_t rank, staged_row;  /* ... its place in its gang, and the list of its staged buffers */
-    uint32_t acquired;          /* buffers, by it or the last one */
-    struct cursor at;
-    bool open;                  /* without a plan order ... */
-    const struct plan_instance *pushed; /* ... instances come here; NULL: none */
-    bool failed;
-    uint64_t *minibatches; /* completed, per job */
-    uint64_t *held_out;    /* the same of held-out ones */
-
-    uint32_t *place_of;    /* per buffer: index of its kind of place, | ON_DEVICE or STAGED */
-    uint32_t host_count, device_buffer_count;
-    struct host_buffer *hosts;
-    uint32_t *live_at;     /* [device][device buffer]: record + 1; 0: not live */
-    struct live *lives;
-    uint32_t live_count, live_capacity, live_free; /* free list through next_free */
-    struct vacated_list *vacated; /* per device, then that of staged buffers, then those of gangs' ranks */
-    uint32_t arenas;              /* how many that are */
-    uint32_t *hints;              /* [the same][slot]: where it begins in `vacated`, or did */
-    struct host_reader *readers;  /* pool */
-    uint32_t reader_count, reader_capacity, reader_free;
-
-    uint64_t *ops_before;        /* prefix sums over `instances`; NULL without afters */
-    uint64_t *segment_positions; /* of each segment's first instance; likewise */
-    uint64_t *segment_numbers;   /* of each segment's first operation; likewise */
-
-    uint32_t local_count;  /* streams of a device */
-    uint32_t stream;       /* of the current operation */
-    uint32_t first_stream; /* of its device */
-    uint64_t latest[LOCAL_STREAMS]; /* to wait for on the streams of its device */
-    uint64_t *waits;       /* plan_stream_count() entries: one per stream at most */
-    uint32_t *wait_stream; /* of each wait on another device's streams */
-    uint32_t *wait_at;     /* per stream: its wait, if wait_stream agrees */
-    uint32_t wait_count;
-    struct plan_place_use *uses; /* as many as an operation has at most */
-};
+enum { SORT_SIMPLY_MAX = 16 };
 
 /* --- waits ---------------------------------------------------------------------------------- */
 
@@ -447,13 +346,6 @@ static void release_device_buffer(struct plan_walk *w, uint32_t index, uint32_t 
 
 /* --- after ---------------------------------------------------------------------------------- */
 
-static uint64_t segment_ops(const struct plan_walk *w, uint32_t segment)
-{
-    const struct plan_segment *s = &w->plan->segments[segment];
-    return w->ops_before[s->first_instance + s->instance_count] -
-           w->ops_before[s->first_instance];
-}
-
 /* The last segment that begins at `position` or before. */
 static uint32_t find_segment(const struct plan_walk *w, uint64_t position)
 {
@@ -513,11 +405,6 @@ static bool is_last_shard(const struct plan *plan, const struct plan_unit *unit)
 {
     return plan->job_first_shard[unit->job] + unit->shard + 1 ==
            plan->job_first_shard[unit->job + 1];
-}
-
-static uint32_t device_for(const struct plan_walk *w, uint32_t device)
-{
-    return w->stands_for ? w->stands_for[device] : device;
 }
 
 static const struct members *members_of(const struct plan_walk *w, const struct plan_instance *instance,
@@ -700,198 +587,8 @@ bool plan_walk_failed(const struct plan_walk *walk)
     return walk->failed;
 }
 
-/* --- making and clearing -------------------------------------------------------------------- */
-
-static void number_places(struct plan_walk *w)
-{
-    bool staged = false; /* by ranks of gangs */
-    for (uint32_t b = 0; b < w->plan->buffer_count; b++) {
-        const struct plan_buffer *buffer = &w->plan->buffers[b];
-        w->place_of[b] = buffer->on_device ? w->device_buffer_count++ | ON_DEVICE : w->host_count;
-        if (!buffer->on_device) w->host_count += plan_buffer_ranks(w->plan, buffer);
-        if (buffer->kind == BUFFER_STAGED) w->place_of[b] |= STAGED;
-        staged |= buffer->kind == BUFFER_STAGED && parallel_is_set(&w->plan->jobs.jobs[buffer->job].parallel);
-    }
-    w->arenas = w->plan->hardware.device_count * (staged ? 2 : 1) + 1;
-}
-
-/* Of a group those that nobody before them stands for, or none when its first is stood for itself: then
- * the group of that one does what this one does. */
-static void add_group(struct plan_walk *w, const struct plan_gang *gang, uint32_t group, const uint32_t *places,
-                      uint32_t size, struct members *out)
-{
-    const uint32_t *devices = w->plan->gang_devices + gang->first;
-    uint32_t begun = out->count;
-    if (device_for(w, devices[places[0]]) != devices[places[0]]) return;
-    for (uint32_t i = 0; i < size; i++) {
-        bool seen = false;
-        for (uint32_t k = begun; w->stands_for && k < out->count && !seen; k++)
-            seen = device_for(w, devices[out->of[k].place]) == device_for(w, devices[places[i]]);
-        if (seen) continue;
-        out->of[out->count] = (struct member){.place = places[i], .group = group, .join_at = out->count - begun};
-        out->count++;
-    }
-    for (uint32_t k = begun; k < out->count; k++) out->of[k].join_count = out->count - begun;
-}
-
-static bool list_members(struct plan_walk *w)
-{
-    const struct plan *plan = w->plan;
-    if (plan->gang_count == 0) return true;
-    w->members = alloc_zeroed((size_t)plan->gang_count * AXES_SETS, sizeof *w->members);
-    for (uint32_t g = 0; w->members && g < plan->gang_count; g++) {
-        const struct plan_gang *gang = &plan->gangs[g];
-        uint32_t size = plan_gang_size(gang);
-        uint32_t *places = alloc_zeroed(size, sizeof *places);
-        for (uint32_t axes = 0; places && axes < AXES_SETS; axes++) {
-            struct members *members = &w->members[g * AXES_SETS + axes];
-            members->of = alloc_zeroed(size, sizeof *members->of);
-            if (!members->of) {
-                free(places);
-                return false;
-            }
-            uint32_t joined = plan_gang_group_size(gang, axes);
-            plan_gang_order(gang, axes, places);
-            for (uint32_t i = 0; i < size; i += joined)
-                add_group(w, gang, i / joined, places + i, joined, members);
-        }
-        if (!places) return false;
-        free(places);
-    }
-    return w->members != NULL;
-}
-
-static uint32_t largest_access_count(const struct plan *plan)
-{
-    uint32_t largest = 0;
-    for (uint32_t o = 0; o < plan->op_count; o++)
-        if (plan->ops[o].access_count > largest) largest = plan->ops[o].access_count;
-    return largest;
-}
-
-static void sum_operations(struct plan_walk *w)
-{
-    const struct plan *plan = w->plan;
-    for (uint32_t i = 0; i < plan->instance_count; i++)
-        w->ops_before[i + 1] = w->ops_before[i] + plan->units[plan->instances[i].unit].op_count;
-    uint64_t position = 0, number = 0;
-    for (uint32_t s = 0; s < plan->segment_count; s++) {
-        const struct plan_segment *segment = &plan->segments[s];
-        w->segment_positions[s] = position;
-        w->segment_numbers[s] = number;
-        position += (uint64_t)segment->instance_count * segment->repeat_count;
-        number += segment_ops(w, s) * segment->repeat_count;
-    }
-}
-
-static bool allocate(struct plan_walk *w)
-{
-    const struct plan *plan = w->plan;
-    uint32_t streams = plan_stream_count(plan);
-    w->place_of = alloc_zeroed(plan->buffer_count, sizeof *w->place_of);
-    if (!w->place_of) return false;
-    number_places(w);
-    if (!list_members(w)) return false;
-    w->minibatches = alloc_zeroed(plan->jobs.count, sizeof *w->minibatches);
-    w->hosts = alloc_zeroed(w->host_count, sizeof *w->hosts);
-    w->live_at = alloc_zeroed((size_t)w->device_buffer_count * plan->hardware.device_count,
-                              sizeof *w->live_at);
-    w->vacated = alloc_zeroed(w->arenas, sizeof *w->vacated);
-    w->hints = alloc_zeroed((size_t)plan->slot_count * w->arenas, sizeof *w->hints);
-    w->waits = alloc_zeroed(streams, sizeof *w->waits);
-    w->wait_stream = alloc_zeroed(streams, sizeof *w->wait_stream);
-    w->wait_at = alloc_zeroed(streams, sizeof *w->wait_at);
-    w->uses = alloc_zeroed(largest_access_count(plan), sizeof *w->uses);
-    w->held_out = alloc_zeroed(plan->jobs.count, sizeof *w->held_out);
-    if (!w->minibatches || !w->held_out || !w->hosts || !w->live_at || !w->vacated || !w->hints ||
-        !w->waits || !w->wait_stream || !w->wait_at || !w->uses)
-        return false;
-    if (plan->lease_count > 0 && !(w->leases = lease_ends_create(plan))) return false;
-    if (plan->after_count == 0) return true;
-    w->ops_before = alloc_zeroed((size_t)plan->instance_count + 1, sizeof *w->ops_before);
-    w->segment_positions = alloc_zeroed(plan->segment_count, sizeof *w->segment_positions);
-    w->segment_numbers = alloc_zeroed(plan->segment_count, sizeof *w->segment_numbers);
-    if (!w->ops_before || !w->segment_positions || !w->segment_numbers) return false;
-    sum_operations(w);
-    return true;
-}
-
-enum status plan_walk_create(const struct plan *plan, const uint32_t *stands_for, struct plan_walk **out,
-                             struct error *err)
-{
-    struct plan_walk *walk = alloc_zeroed(1, sizeof *walk);
-    if (!walk) return error_memory(err, "walking a plan", sizeof *walk);
-    walk->plan = plan;
-    walk->stands_for = stands_for;
-    walk->local_count = plan_device_streams(plan);
-    if (!allocate(walk)) {
-        plan_walk_destroy(walk);
-        return error_set(err, STATUS_NO_MEMORY, "no memory for walking a plan of %u buffers",
-                         plan->buffer_count);
-    }
-    plan_walk_rewind(walk);
-    *out = walk;
-    return STATUS_OK;
-}
-
-enum status plan_walk_create_open(const struct plan *plan, struct plan_walk **out, struct error *err)
-{
-    assert(plan->choice_count > 0);
-    enum status status = plan_walk_create(plan, NULL, out, err);
-    if (status == STATUS_OK) (*out)->open = true;
-    return status;
-}
-
 void plan_walk_push(struct plan_walk *walk, const struct plan_instance *instance)
 {
     assert(walk->open && !walk->pushed);
     walk->pushed = instance;
-}
-
-void plan_walk_destroy(struct plan_walk *walk)
-{
-    if (!walk) return;
-    for (uint32_t a = 0; walk->vacated && a < walk->arenas; a++) free(walk->vacated[a].ranges);
-    for (size_t m = 0; walk->members && m < (size_t)walk->plan->gang_count * AXES_SETS; m++)
-        free(walk->members[m].of);
-    free(walk->members);
-    lease_ends_destroy(walk->leases);
-    free(walk->minibatches);
-    free(walk->held_out);
-    free(walk->place_of);
-    free(walk->hosts);
-    free(walk->live_at);
-    free(walk->lives);
-    free(walk->vacated);
-    free(walk->hints);
-    free(walk->readers);
-    free(walk->ops_before);
-    free(walk->segment_positions);
-    free(walk->segment_numbers);
-    free(walk->waits);
-    free(walk->wait_stream);
-    free(walk->wait_at);
-    free(walk->uses);
-    free(walk);
-}
-
-/* live_at may be large and is mostly untouched: only the cells of live records are cleared. Cells
- * of released ones are 0 already, or belong to a record that is live now. */
-void plan_walk_rewind(struct plan_walk *walk)
-{
-    const struct plan *plan = walk->plan;
-    for (uint32_t i = 0; i < walk->live_count; i++) walk->live_at[walk->lives[i].cell] = 0;
-    walk->live_count = 0;
-    walk->live_free = PLAN_NONE;
-    walk->reader_count = 0;
-    walk->reader_free = PLAN_NONE;
-    memset(walk->hosts, 0, walk->host_count * sizeof *walk->hosts);
-    for (uint32_t h = 0; h < walk->host_count; h++) walk->hosts[h].more = PLAN_NONE;
-    for (uint32_t a = 0; a < walk->arenas; a++) walk->vacated[a].count = 0;
-    memset(walk->minibatches, 0, plan->jobs.count * sizeof *walk->minibatches);
-    memset(walk->held_out, 0, plan->jobs.count * sizeof *walk->held_out);
-    if (walk->leases) lease_ends_clear(walk->leases);
-    walk->at = (struct cursor){0};
-    walk->pushed = NULL;
-    walk->failed = false;
 }

@@ -1,0 +1,198 @@
+/*
+ * A walk's tables: how many places, ranks and groups a plan has, made once and cleared for another walk.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "planner/plan_gang.h"
+#include "planner/plan_walk_state.h"
+
+static void number_places(struct plan_walk *w)
+{
+    bool staged = false; /* by ranks of gangs */
+    for (uint32_t b = 0; b < w->plan->buffer_count; b++) {
+        const struct plan_buffer *buffer = &w->plan->buffers[b];
+        w->place_of[b] = buffer->on_device ? w->device_buffer_count++ | ON_DEVICE : w->host_count;
+        if (!buffer->on_device) w->host_count += plan_buffer_ranks(w->plan, buffer);
+        if (buffer->kind == BUFFER_STAGED) w->place_of[b] |= STAGED;
+        staged |= buffer->kind == BUFFER_STAGED && parallel_is_set(&w->plan->jobs.jobs[buffer->job].parallel);
+    }
+    w->arenas = w->plan->hardware.device_count * (staged ? 2 : 1) + 1;
+}
+
+/* Of a group those that nobody before them stands for, or none when its first is stood for itself: then
+ * the group of that one does what this one does. */
+static void add_group(struct plan_walk *w, const struct plan_gang *gang, uint32_t group, const uint32_t *places,
+                      uint32_t size, struct members *out)
+{
+    const uint32_t *devices = w->plan->gang_devices + gang->first;
+    uint32_t begun = out->count;
+    if (device_for(w, devices[places[0]]) != devices[places[0]]) return;
+    for (uint32_t i = 0; i < size; i++) {
+        bool seen = false;
+        for (uint32_t k = begun; w->stands_for && k < out->count && !seen; k++)
+            seen = device_for(w, devices[out->of[k].place]) == device_for(w, devices[places[i]]);
+        if (seen) continue;
+        out->of[out->count] = (struct member){.place = places[i], .group = group, .join_at = out->count - begun};
+        out->count++;
+    }
+    for (uint32_t k = begun; k < out->count; k++) out->of[k].join_count = out->count - begun;
+}
+
+static bool list_members(struct plan_walk *w)
+{
+    const struct plan *plan = w->plan;
+    if (plan->gang_count == 0) return true;
+    w->members = alloc_zeroed((size_t)plan->gang_count * AXES_SETS, sizeof *w->members);
+    for (uint32_t g = 0; w->members && g < plan->gang_count; g++) {
+        const struct plan_gang *gang = &plan->gangs[g];
+        uint32_t size = plan_gang_size(gang);
+        uint32_t *places = alloc_zeroed(size, sizeof *places);
+        for (uint32_t axes = 0; places && axes < AXES_SETS; axes++) {
+            struct members *members = &w->members[g * AXES_SETS + axes];
+            members->of = alloc_zeroed(size, sizeof *members->of);
+            if (!members->of) {
+                free(places);
+                return false;
+            }
+            uint32_t joined = plan_gang_group_size(gang, axes);
+            plan_gang_order(gang, axes, places);
+            for (uint32_t i = 0; i < size; i += joined)
+                add_group(w, gang, i / joined, places + i, joined, members);
+        }
+        if (!places) return false;
+        free(places);
+    }
+    return w->members != NULL;
+}
+
+static uint32_t largest_access_count(const struct plan *plan)
+{
+    uint32_t largest = 0;
+    for (uint32_t o = 0; o < plan->op_count; o++)
+        if (plan->ops[o].access_count > largest) largest = plan->ops[o].access_count;
+    return largest;
+}
+
+static void sum_operations(struct plan_walk *w)
+{
+    const struct plan *plan = w->plan;
+    for (uint32_t i = 0; i < plan->instance_count; i++)
+        w->ops_before[i + 1] = w->ops_before[i] + plan->units[plan->instances[i].unit].op_count;
+    uint64_t position = 0, number = 0;
+    for (uint32_t s = 0; s < plan->segment_count; s++) {
+        const struct plan_segment *segment = &plan->segments[s];
+        w->segment_positions[s] = position;
+        w->segment_numbers[s] = number;
+        position += (uint64_t)segment->instance_count * segment->repeat_count;
+        number += segment_ops(w, s) * segment->repeat_count;
+    }
+}
+
+static bool allocate(struct plan_walk *w)
+{
+    const struct plan *plan = w->plan;
+    uint32_t streams = plan_stream_count(plan);
+    w->place_of = alloc_zeroed(plan->buffer_count, sizeof *w->place_of);
+    if (!w->place_of) return false;
+    number_places(w);
+    if (!list_members(w)) return false;
+    w->minibatches = alloc_zeroed(plan->jobs.count, sizeof *w->minibatches);
+    w->hosts = alloc_zeroed(w->host_count, sizeof *w->hosts);
+    w->live_at = alloc_zeroed((size_t)w->device_buffer_count * plan->hardware.device_count,
+                              sizeof *w->live_at);
+    w->vacated = alloc_zeroed(w->arenas, sizeof *w->vacated);
+    w->hints = alloc_zeroed((size_t)plan->slot_count * w->arenas, sizeof *w->hints);
+    w->waits = alloc_zeroed(streams, sizeof *w->waits);
+    w->wait_stream = alloc_zeroed(streams, sizeof *w->wait_stream);
+    w->wait_at = alloc_zeroed(streams, sizeof *w->wait_at);
+    w->uses = alloc_zeroed(largest_access_count(plan), sizeof *w->uses);
+    w->held_out = alloc_zeroed(plan->jobs.count, sizeof *w->held_out);
+    if (!w->minibatches || !w->held_out || !w->hosts || !w->live_at || !w->vacated || !w->hints ||
+        !w->waits || !w->wait_stream || !w->wait_at || !w->uses)
+        return false;
+    if (plan->lease_count > 0 && !(w->leases = lease_ends_create(plan))) return false;
+    if (plan->after_count == 0) return true;
+    w->ops_before = alloc_zeroed((size_t)plan->instance_count + 1, sizeof *w->ops_before);
+    w->segment_positions = alloc_zeroed(plan->segment_count, sizeof *w->segment_positions);
+    w->segment_numbers = alloc_zeroed(plan->segment_count, sizeof *w->segment_numbers);
+    if (!w->ops_before || !w->segment_positions || !w->segment_numbers) return false;
+    sum_operations(w);
+    return true;
+}
+
+enum status plan_walk_create(const struct plan *plan, const uint32_t *stands_for, struct plan_walk **out,
+                             struct error *err)
+{
+    struct plan_walk *walk = alloc_zeroed(1, sizeof *walk);
+    if (!walk) return error_memory(err, "walking a plan", sizeof *walk);
+    walk->plan = plan;
+    walk->stands_for = stands_for;
+    walk->local_count = plan_device_streams(plan);
+    if (!allocate(walk)) {
+        plan_walk_destroy(walk);
+        return error_set(err, STATUS_NO_MEMORY, "no memory for walking a plan of %u buffers",
+                         plan->buffer_count);
+    }
+    plan_walk_rewind(walk);
+    *out = walk;
+    return STATUS_OK;
+}
+
+enum status plan_walk_create_open(const struct plan *plan, struct plan_walk **out, struct error *err)
+{
+    assert(plan->choice_count > 0);
+    enum status status = plan_walk_create(plan, NULL, out, err);
+    if (status == STATUS_OK) (*out)->open = true;
+    return status;
+}
+
+void plan_walk_destroy(struct plan_walk *walk)
+{
+    if (!walk) return;
+    for (uint32_t a = 0; walk->vacated && a < walk->arenas; a++) free(walk->vacated[a].ranges);
+    for (size_t m = 0; walk->members && m < (size_t)walk->plan->gang_count * AXES_SETS; m++)
+        free(walk->members[m].of);
+    free(walk->members);
+    lease_ends_destroy(walk->leases);
+    free(walk->minibatches);
+    free(walk->held_out);
+    free(walk->place_of);
+    free(walk->hosts);
+    free(walk->live_at);
+    free(walk->lives);
+    free(walk->vacated);
+    free(walk->hints);
+    free(walk->readers);
+    free(walk->ops_before);
+    free(walk->segment_positions);
+    free(walk->segment_numbers);
+    free(walk->waits);
+    free(walk->wait_stream);
+    free(walk->wait_at);
+    free(walk->uses);
+    free(walk);
+}
+
+/* live_at may be large and is mostly untouched: only the cells of live records are cleared. Cells
+ * of released ones are 0 already, or belong to a record that is live now. */
+void plan_walk_rewind(struct plan_walk *walk)
+{
+    const struct plan *plan = walk->plan;
+    for (uint32_t i = 0; i < walk->live_count; i++) walk->live_at[walk->lives[i].cell] = 0;
+    walk->live_count = 0;
+    walk->live_free = PLAN_NONE;
+    walk->reader_count = 0;
+    walk->reader_free = PLAN_NONE;
+    memset(walk->hosts, 0, walk->host_count * sizeof *walk->hosts);
+    for (uint32_t h = 0; h < walk->host_count; h++) walk->hosts[h].more = PLAN_NONE;
+    for (uint32_t a = 0; a < walk->arenas; a++) walk->vacated[a].count = 0;
+    memset(walk->minibatches, 0, plan->jobs.count * sizeof *walk->minibatches);
+    memset(walk->held_out, 0, plan->jobs.count * sizeof *walk->held_out);
+    if (walk->leases) lease_ends_clear(walk->leases);
+    walk->at = (struct cursor){0};
+    walk->pushed = NULL;
+    walk->failed = false;
+}
