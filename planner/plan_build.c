@@ -609,8 +609,9 @@ enum status plan_builder_finish(struct plan_builder *builder, struct plan *out, 
         struct plan_folded folded;
         uint32_t first_choice = plan_first_choice(plan);
         if (plan_fold(plan->instances, first_choice, &folded, &builder->error) == STATUS_OK) {
-            memmove(plan->instances + folded.instance_count, plan->instances + first_choice,
-                    plan->choice_count * sizeof *plan->instances);
+            if (plan->choice_count > 0)
+                memmove(plan->instances + folded.instance_count, plan->instances + first_choice,
+                        plan->choice_count * sizeof *plan->instances);
             plan->instance_count = folded.instance_count + plan->choice_count;
             plan->segments = folded.segments;
             plan->segment_count = folded.segment_count;
