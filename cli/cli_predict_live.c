@@ -1,3 +1,4 @@
+/* See cli_predict_live.h: a policy of the user's is tried where it may crash, then asked here. */
 #include "cli/cli_predict_live.h"
 
 #include <stdlib.h>

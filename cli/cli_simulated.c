@@ -110,6 +110,18 @@ void cli_simulated_end(FILE *out, const struct cli_simulated *s)
             quantity_text(s->result->wall_s, DIMENSION_SECONDS, other), operations_per_s(s->result));
 }
 
+enum status cli_simulated_print(struct cli *cli, const struct cli_simulated *s, double compute_share,
+                                const char *trace_path, struct error *err)
+{
+    char text[QUANTITY_TEXT_BYTES];
+    if (cli_simulated_tables(cli->out, s, err) != STATUS_OK) return err->status;
+    fprintf(cli->out, "makespan    %s on '%s' (predicted); compute %.1f %% busy\n",
+            quantity_text(s->result->makespan_s, DIMENSION_SECONDS, text), s->hardware->name, 100 * compute_share);
+    cli_simulated_end(cli->out, s);
+    cli_trace_written(cli, trace_path);
+    return STATUS_OK;
+}
+
 /* --- JSON ------------------------------------------------------------------------------------ */
 
 void cli_simulated_json(struct json_out *json, const struct cli_simulated *s)

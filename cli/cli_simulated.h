@@ -23,6 +23,10 @@ MUST_CHECK enum status cli_simulated_tables(FILE *out, const struct cli_simulate
 /* "bound by ..." and how fast that was found out. */
 void cli_simulated_end(FILE *out, const struct cli_simulated *s);
 
+/* For verbs that say no more than that: the tables, the makespan, the end, and where the trace is (or NULL). */
+MUST_CHECK enum status cli_simulated_print(struct cli *cli, const struct cli_simulated *s, double compute_share,
+                                           const char *trace_path, struct error *err);
+
 /* What caching allocators reserve, of the device where it is the most beyond what is in use, and "reserved", by device.
  * Nothing where none were simulated. */
 void cli_simulated_reserved(FILE *out, const struct cli_simulated *s);

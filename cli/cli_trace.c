@@ -55,6 +55,13 @@ enum status cli_trace_jobs(FILE *out, const struct trace *trace, struct error *e
     return STATUS_OK;
 }
 
+void cli_trace_written(struct cli *cli, const char *path)
+{
+    if (!path) return;
+    fprintf(cli->out, "written to  %s\n", path);
+    cli_next(cli, (const char *const[]){"plot", "timeline", path, "-o", "timeline.svg", NULL});
+}
+
 enum status cli_trace_places(FILE *out, const struct trace *trace, struct error *err)
 {
     struct cli_table table;

@@ -12,6 +12,9 @@ void cli_more_rows(FILE *out, uint32_t shown, uint32_t count);
 MUST_CHECK enum status cli_trace_jobs(FILE *out, const struct trace *trace, struct error *err);
 MUST_CHECK enum status cli_trace_places(FILE *out, const struct trace *trace, struct error *err);
 
+/* Where the trace was written, and how to look at it. Nothing where `path` is NULL. */
+void cli_trace_written(struct cli *cli, const char *path);
+
 /* The arrays "jobs" and "places". */
 void cli_trace_jobs_json(struct json_out *json, const struct trace *trace);
 void cli_trace_places_json(struct json_out *json, const struct trace *trace);

@@ -42,20 +42,11 @@ static enum status print_text(struct cli *cli, const struct report *report, stru
     FILE *out = cli->out;
     const struct cli_simulated *s = &report->simulated;
     const struct cli_simulate_request *request = report->request;
-    char text[QUANTITY_TEXT_BYTES];
     fprintf(out, "%s: %u jobs on %u devices, dispatched live by %s\n\n", request->path,
             report->instance->job_count, report->instance->device_count, report->policy->name);
     if (print_jobs(out, s->trace, err) != STATUS_OK) return err->status;
     fputc('\n', out);
-    if (cli_simulated_tables(out, s, err) != STATUS_OK) return err->status;
-    fprintf(out, "makespan    %s on '%s' (predicted); compute %.1f %% busy\n",
-            quantity_text(s->result->makespan_s, DIMENSION_SECONDS, text), s->hardware->name,
-            100 * report->compute_share);
-    cli_simulated_end(out, s);
-    if (!request->trace_path) return STATUS_OK;
-    fprintf(out, "written to  %s\n", request->trace_path);
-    cli_next(cli, (const char *const[]){"plot", "timeline", request->trace_path, "-o", "timeline.svg", NULL});
-    return STATUS_OK;
+    return cli_simulated_print(cli, s, report->compute_share, request->trace_path, err);
 }
 
 static enum status print_json(struct cli *cli, const struct report *report, struct error *err)

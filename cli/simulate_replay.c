@@ -88,9 +88,7 @@ static enum status print_text(struct cli *cli, const struct report *report, stru
     if (print_path(out, report->changed, err) != STATUS_OK) return err->status;
     fputc('\n', out);
     print_times(out, report);
-    if (!request->trace_path) return STATUS_OK;
-    fprintf(out, "written to  %s\n", request->trace_path);
-    cli_next(cli, (const char *const[]){"plot", "timeline", request->trace_path, "-o", "timeline.svg", NULL});
+    cli_trace_written(cli, request->trace_path);
     return STATUS_OK;
 }
 

@@ -87,14 +87,9 @@ static enum status print_text(struct cli *cli, const struct report *report, stru
     print_times(out, report);
     cli_simulated_reserved(out, &report->simulated);
     if (report->survival) cli_failures_print(out, report->survival);
-    if (report->trace_path) {
-        fprintf(out, "written to  %s\n", report->trace_path);
-        cli_next(cli, (const char *const[]){"plot", "timeline", report->trace_path, "-o",
-                                            "timeline.svg", NULL});
-    } else {
-        if (report->plan->gang_count == 0 && report->swap->job_count == 0)
-            cli_next(cli, (const char *const[]){"run", report->plan_path, NULL});
-    }
+    cli_trace_written(cli, report->trace_path);
+    if (!report->trace_path && report->plan->gang_count == 0 && report->swap->job_count == 0)
+        cli_next(cli, (const char *const[]){"run", report->plan_path, NULL});
     return STATUS_OK;
 }
 

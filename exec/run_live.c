@@ -290,8 +290,7 @@ enum status run_live_sum_up(struct run_live *live, struct trace *trace, struct e
     result->order = live->carried;
     result->order_count = live->carried_count;
     if (!trace->complete) return STATUS_OK;
-    status = plan_carried_make(run->plan, live->carried, (uint32_t)live->carried_count,
-                                                 &carried, err);
+    status = plan_carried_make(run->plan, live->carried, (uint32_t)live->carried_count, &carried, err);
     if (status != STATUS_OK) return status;
     trace->plan_fingerprint = plan_fingerprint(&carried.plan);
     plan_carried_release(&carried);
