@@ -1,5 +1,6 @@
 # tests/test_NAME.c is one cmocka program, linked with every module there is. Its label is "fast"
-# unless its first line says "label: long", "label: slow" or "label: fuzz" in a comment.
+# (less than a minute for all of these, on two cores) unless its first line says "label: medium" (several
+# seconds), "label: long", "label: slow" or "label: fuzz" in a comment.
 pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
 
 file(GLOB TEST_SOURCES CONFIGURE_DEPENDS tests/test_*.c)

@@ -78,7 +78,7 @@ expect 'demo' 0 'demo of build' "$configure
 $compile" demo
 expect 'sanitize' 0 'tests took' "cmake -S . -B build-asan -G Ninja -DSPILLWAY_SANITIZE=address,undefined
 cmake --build build-asan --parallel 3
-${ctest/build/build-asan} -L ^fast\$" sanitize
+${ctest/build/build-asan} -L ^(fast|medium)\$" sanitize
 mkdir "$scratch/tree/build"
 expect 'clean' 0 'removing' '' clean
 [[ ! -e $scratch/tree/build ]] || { echo 'clean left build/'; failures=$((failures + 1)); }

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# label: medium
 # The program spillway-exec from outside: help, exit codes, a run with its files, an interrupted run.
 # Usage: check_exec_cli.sh SOURCE BUILD
 set -u

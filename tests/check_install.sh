@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What is installed can be used: a program is compiled against it and run, each header stands alone.
-# label: fast
+# label: medium
 #
 # usage: check_install.sh SOURCE_FOLDER BUILD_FOLDER
 set -euo pipefail

@@ -1,4 +1,4 @@
-/*
+/* label: medium
  * Keep or recompute beside Checkmate's full program, solved by GLPK: never better than it, which may
  * compute several layers again in a row; as good where that cannot help. See support_checkmate.h.
  */

@@ -1,4 +1,4 @@
-/*
+/* label: medium
  * cli/cli_bench.h: samples and pairs of made-up results by hand; what is found on instances and on jobs
  * against the functions that make schedules and plans; that bounds bound and searches search.
  */

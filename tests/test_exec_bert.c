@@ -1,4 +1,4 @@
-/*
+/* label: medium
  * Training a BERT by unit_compute(): gradients against finite differences, 20 steps against PyTorch,
  * the same bits however the network is cut, and what cannot be trained.
  *

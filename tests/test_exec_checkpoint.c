@@ -1,4 +1,4 @@
-/*
+/* label: medium
  * Checkpoints: what is written is read, whatever the cuts; what is damaged is passed over; and at
  * whatever call the disk fails, the program is killed or the power goes, the newest complete
  * checkpoint is found and nothing that was promised is lost.

@@ -1,4 +1,4 @@
-/*
+/* label: medium
  * exec/run_live.h and planner/plan_dispatch.h: an order that comes about while work runs gives what the
  * plan's own order gives, bit for bit, within memory.
  *

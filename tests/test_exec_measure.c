@@ -1,4 +1,4 @@
-/*
+/* label: medium
  * exec/measure.h: with a tiny budget, a profile that makes sense and survives being written and read;
  * and the statistics of its samples.
  */

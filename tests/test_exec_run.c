@@ -1,4 +1,4 @@
-/*
+/* label: medium
  * exec/run.h: a plan changes when and where, never what.
  *
  * Every plan of a job must give the same losses and the same final weights, bit by bit: resident or

@@ -1,4 +1,4 @@
-/*
+/* label: medium
  * Dynamic programming by layers against trying everything and against branch and bound in depth; the bounds by
  * prices against schedules that exist; both directions; limits of width, memory, nodes and time.
  */

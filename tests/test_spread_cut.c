@@ -87,7 +87,7 @@ static void balanced_is_best(void **state)
             fail_msg("case %u: %.17g a minibatch, best %.17g", c, (many_s - few_s) / 200, best_s);
         faster += many_s < 0.999 * makespan_s(layers, stages, PARALLEL_EQUAL, 700);
     }
-    assert_true(faster > 10);
+    assert_true(faster > 2);
 }
 
 /* One heavy layer behind three light ones: equal runs of 1F1B do not fit, the balanced ones by time do not, some do. */
