@@ -1,10 +1,12 @@
 /* See path.h. */
 #include "base/path.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum status path_absolute(const char *folder, const char *path, struct arena *arena, const char **out,
@@ -40,4 +42,19 @@ enum status path_beside(const char *file, const char *path, struct arena *arena,
     memcpy(folder, file, length);
     folder[length] = '\0';
     return path_absolute(folder, path, arena, out, err);
+}
+
+enum status path_make_folders(const char *path, struct error *err)
+{
+    char folder[PATH_MAX];
+    int length = snprintf(folder, sizeof folder, "%s", path);
+    if (length < 0 || (size_t)length >= sizeof folder)
+        return error_set(err, STATUS_BAD_INPUT, "the path '%.100s...' is too long", path);
+    for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+            return error_io(err, "cannot make the folder '%s'", folder);
+        *slash = '/';
+    }
+    return STATUS_OK;
 }

@@ -14,4 +14,7 @@ MUST_CHECK enum status path_absolute(const char *folder, const char *path, struc
 MUST_CHECK enum status path_beside(const char *file, const char *path, struct arena *arena, const char **out,
                                    struct error *err);
 
+/* The folders above `path`, as mkdir -p makes them. Errors: STATUS_IO, STATUS_BAD_INPUT when it is too long. */
+MUST_CHECK enum status path_make_folders(const char *path, struct error *err);
+
 #endif

@@ -42,6 +42,7 @@ const struct cli_verb cli_verbs[] = {
     {"serve", NULL, "SERVING.json", "where to keep models that answer requests, and how many are in time", verb_serve},
     {"swarm", NULL, "SWARM.json", "training by peers that differ, are far apart, and come and go", verb_swarm},
     {"run", NULL, "PLAN.json", "carry a plan out and compare it with its prediction", verb_run},
+    {"history", NULL, "", "what was predicted and what was measured, until now", verb_history},
     {"compare", NULL, "PREDICTED MEASURED", "lay two traces of one plan side by side",
      verb_compare},
     {"trace", "show", "TRACE", "what a trace holds", verb_trace_show},
@@ -132,7 +133,7 @@ static bool is_help(const char *word)
 
 enum status cli_dispatch(int argc, char **argv, FILE *out, struct error *err)
 {
-    struct cli cli = {.out = out};
+    struct cli cli = {.out = out, .argc = argc, .argv = argv};
     if (argc == 0)
         return error_set(err, STATUS_BAD_INPUT,
                          "no verb was given: 'spillway help' lists them, and 'spillway measure' "
@@ -205,8 +206,7 @@ void cli_warn(struct cli *cli, const char *format, ...)
     if (cli->warning_count < CLI_WARNINGS_MAX) cli->warning_count++;
 }
 
-/* As a shell reads it back: in single quotes where it needs them. */
-static void print_quoted(FILE *out, const char *word)
+void cli_print_word(FILE *out, const char *word)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "_./=:,+-%@";
@@ -230,7 +230,7 @@ void cli_next(struct cli *cli, const char *const *words)
     for (; *words; words++) {
         fputc(' ', cli->out);
         if (strcmp(*words, "&&") == 0) fputs(*words, cli->out);
-        else print_quoted(cli->out, *words);
+        else cli_print_word(cli->out, *words);
     }
     fputc('\n', cli->out);
 }

@@ -41,6 +41,8 @@ extern const char *const cli_dispatches[];
 
 struct cli {
     const struct cli_verb *verb; /* the one that runs */
+    int argc;                    /* the words behind `spillway`; borrowed */
+    char **argv;
     FILE *out;                   /* the answer; see above */
     bool json, quiet;            /* --json, --quiet */
     char warnings[CLI_WARNINGS_MAX][512];
@@ -91,6 +93,9 @@ void cli_warn(struct cli *cli, const char *format, ...) PRINTF_LIKE(2, 3);
  */
 void cli_next(struct cli *cli, const char *const *words);
 
+/* As a shell reads it back: in single quotes where it needs them. */
+void cli_print_word(FILE *out, const char *word);
+
 /*
  * A JSON report: begin writes {"schema": "spillway-SCHEMA-1", "tool_version": ..., "verb": ...;
  * end adds "warnings", closes the object and moves it to cli->out. *out is destroyed by end.
@@ -126,6 +131,7 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
 enum status verb_serve(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_swarm(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_history(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_compare(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_trace_show(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_trace_export(struct cli *cli, int argc, char **argv, struct error *err);

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "base/progress.h"
+#include "cli/cli_history.h"
 #include "cli/cli_predict.h"
 #include "cli/cli_simulate.h"
 #include "cli/cli_simulated.h"
@@ -117,6 +118,10 @@ enum status simulate_live(struct cli *cli, const struct cli_simulate_request *re
     }
     if (status == STATUS_OK) status = cli_simulated_check(&report.simulated, in.device_count, &report.compute_share, err);
     if (status == STATUS_OK && request->trace_path) status = trace_write(&trace, request->trace_path, err);
+    if (status == STATUS_OK)
+        cli_history_keep(cli, &(struct cli_outcome){.file = request->path, .policy = report.policy->name,
+                                                    .hardware = &hardware, .trace = &trace,
+                                                    .predicted_s = result.makespan_s});
     if (status == STATUS_OK)
         status = cli->json ? print_json(cli, &report, err) : print_text(cli, &report, err);
     sim_result_release(&result);

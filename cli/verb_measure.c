@@ -5,10 +5,9 @@
  * will run. It writes the file; this verb reads it back, checks it against physical sense and
  * tells the reader the few figures that decide how fast plans are here.
  */
-#include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "base/path.h"
 #include "cli/cli.h"
 #include "cli/cli_child.h"
 #include "cli/cli_machine.h"
@@ -18,20 +17,6 @@
 #include "models/hardware.h"
 
 static const double budget_min_s = 1, budget_max_s = 3600;
-
-/* The folders above `path`, as mkdir -p makes them. */
-static enum status make_folders(const char *path, struct error *err)
-{
-    char folder[CLI_PATH_BYTES];
-    snprintf(folder, sizeof folder, "%s", path);
-    for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-            return error_io(err, "cannot make the folder '%s'", folder);
-        *slash = '/';
-    }
-    return STATUS_OK;
-}
 
 static const struct copy_point *last_p2p(const struct device_type *type)
 {
@@ -125,7 +110,7 @@ static enum status measure(struct cli *cli, const char *path, bool is_default, d
 {
     char program[CLI_PATH_BYTES], budget[64];
     if (cli_child_find(program, err) != STATUS_OK) return err->status;
-    if (is_default && make_folders(path, err) != STATUS_OK) return err->status;
+    if (is_default && path_make_folders(path, err) != STATUS_OK) return err->status;
     snprintf(budget, sizeof budget, "%.9gs", budget_s);
     const char *words[12] = {program, "measure", "-o", path, "--budget", budget};
     size_t count = 6;

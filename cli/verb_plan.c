@@ -14,6 +14,7 @@
 #include "base/size.h"
 #include "cli/cli.h"
 #include "cli/cli_candidate.h"
+#include "cli/cli_history.h"
 #include "cli/cli_optimal.h"
 #include "cli/cli_saturn.h"
 #include "cli/cli_swap.h"
@@ -214,6 +215,11 @@ static enum status report(struct cli *cli, const struct request *request,
     warn_missing_data(cli, &candidate->plan);
     if (request->output && plan_write(&candidate->plan, request->output, err) != STATUS_OK)
         return err->status;
+    const struct cli_prediction *prediction = &candidate->prediction;
+    cli_history_keep(cli, &(struct cli_outcome){.file = request->source.jobs_path, .policy = candidate->plan.policy,
+                                                .plan = &candidate->plan, .hardware = &candidate->plan.hardware,
+                                                .predicted_s = prediction->result.makespan_s,
+                                                .predicted_tokens_per_s = prediction->tokens_per_s});
     return cli->json ? cli_plan_json(cli, &content, err) : cli_plan_text(cli, &content, err);
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/size.h"
 #include "cli/cli_child.h"
+#include "cli/cli_history.h"
 #include "cli/cli_machine.h"
 #include "cli/cli_predict_live.h"
 #include "cli/cli_run_report.h"
@@ -188,6 +189,20 @@ static enum status failed_status(const struct cli_run_report *report, struct err
     return STATUS_OK;
 }
 
+static void keep(struct cli *cli, const struct cli_run_report *report)
+{
+    const struct cli_run_request *request = report->request;
+    const struct plan *plan = report->plan;
+    cli_history_keep(cli, &(struct cli_outcome){.file = request->plan_path,
+                                                .policy = request->policy ? request->policy : plan->policy,
+                                                .plan = plan, .hardware = &plan->hardware,
+                                                .predicted_s = report->prediction->result.makespan_s,
+                                                .predicted_tokens_per_s = report->prediction->tokens_per_s,
+                                                .measured_s = report->measured->makespan_s,
+                                                .measured_tokens_per_s = report->measured->tokens_per_s,
+                                                .complete = cli_run_is_complete(report)});
+}
+
 static enum status carry_out(struct cli *cli, struct cli_run_report *report, const char *plan_path,
                              const char *result_path, struct error *err)
 {
@@ -212,6 +227,7 @@ static enum status carry_out(struct cli *cli, struct cli_run_report *report, con
                            why.text);
     }
     if (status == STATUS_OK) warn_speed(cli, report);
+    if (status == STATUS_OK) keep(cli, report);
     if (status == STATUS_OK) status = cli_run_report(cli, report, &result_error);
     if (status == STATUS_OK && ended == STATUS_CHECK && failed_status(report, err) != STATUS_OK) {
         cli_measured_release(&measured);

@@ -10,6 +10,7 @@
 #include "base/size.h"
 #include "cli/cli.h"
 #include "cli/cli_factors.h"
+#include "cli/cli_history.h"
 #include "cli/cli_machine.h"
 #include "cli/cli_predict.h"
 #include "cli/cli_simulate.h"
@@ -212,6 +213,11 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
     }
     if (status == STATUS_OK && report.trace_path)
         status = trace_write(&prediction.trace, report.trace_path, err);
+    if (status == STATUS_OK)
+        cli_history_keep(cli, &(struct cli_outcome){.file = report.plan_path, .policy = plan.policy, .plan = &plan,
+                                                    .hardware = report.hardware,
+                                                    .predicted_s = prediction.result.makespan_s,
+                                                    .predicted_tokens_per_s = prediction.tokens_per_s});
     if (status == STATUS_OK)
         status = cli->json ? print_json(cli, &report, err) : print_text(cli, &report, err);
     cli_failures_release(&survival);

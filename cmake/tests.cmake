@@ -6,7 +6,7 @@ pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
 file(GLOB TEST_SOURCES CONFIGURE_DEPENDS tests/test_*.c)
 file(GLOB TEST_SUPPORT CONFIGURE_DEPENDS tests/support_*.c)
 set(TEST_MODULES "")
-foreach(module spw_cli spw_exec spw_swarm spw_sim spw_serving spw_planner spw_plots spw_traces spw_plan spw_models spw_base)
+foreach(module spw_cli spw_history spw_exec spw_swarm spw_sim spw_serving spw_planner spw_plots spw_traces spw_plan spw_models spw_base)
     if(TARGET ${module})
         list(APPEND TEST_MODULES ${module})
     endif()
@@ -44,7 +44,7 @@ foreach(source ${TEST_SOURCES})
     endif()
     # teams of threads that spin would starve the tests beside them (exec/wait_policy.h)
     set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 600
-                         ENVIRONMENT OMP_WAIT_POLICY=passive)
+                         ENVIRONMENT "OMP_WAIT_POLICY=passive;SPILLWAY_HISTORY=")
 endforeach()
 
 # The same judges, a million cases: some ten minutes of a core.
@@ -119,7 +119,8 @@ foreach(script ${CHECK_SCRIPTS})
     if("${head_lines}" MATCHES "label: ([a-z]+)")
         set(label ${CMAKE_MATCH_1})
     endif()
-    set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 600 SKIP_RETURN_CODE 77)
+    set_tests_properties(${name} PROPERTIES LABELS ${label} TIMEOUT 600 SKIP_RETURN_CODE 77
+                         ENVIRONMENT SPILLWAY_HISTORY=)
 endforeach()
 
 # tests/fuzz_NAME.c defines LLVMFuzzerTestOneInput. Without libFuzzer it is linked with a driver

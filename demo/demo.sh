@@ -17,7 +17,8 @@ spillway=$build/spillway
 [[ -x $spillway ]] || { echo "demo.sh: there is no program '$spillway': build it first" >&2; exit 3; }
 mkdir -p "$out"
 cd "$out"
-export PATH=$build:$PATH
+export PATH=$build:$PATH SPILLWAY_HISTORY=history.db
+rm -f history.db
 
 if [[ -t 1 && -z ${NO_COLOR-} ]]; then bold=$'\e[1m' plain=$'\e[0m'; else bold='' plain=''; fi
 step=0
@@ -111,6 +112,10 @@ else
     exit 1
 fi
 
+say "What was promised, and what came of it" "Each plan, simulation and run is in a history; this is the demo's own."
+show spillway history --verb run
+show spillway history --error-by policy
+
 say "What was made, in $((SECONDS - started)) seconds" "$out:"
 describe() { [[ -e $1 ]] && printf '  %-24s %s\n' "$1" "$2"; return 0; }
 describe hardware.json "this machine's profile"
@@ -127,4 +132,5 @@ describe timeline.svg "who ran what, when: prediction above measurement"
 describe timeline-middle.svg "a short part from the middle of it"
 describe throughput.svg "policies beside each other"
 describe memory.svg "memory in use over time"
+describe history.db "predictions and measurements, in a database of SQLite"
 describe chrome.json.gz "open it in ui.perfetto.dev"

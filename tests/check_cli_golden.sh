@@ -31,7 +31,7 @@ run_case() { # NAME
     (
         cd "$dir"
         export PATH=$build:$PATH HOME=$dir XDG_CONFIG_HOME=$dir/config NO_COLOR=1 TERM=dumb
-        export INPUT=$cases/$1 BUILD=$build LC_ALL=C
+        export INPUT=$cases/$1 BUILD=$build LC_ALL=C SPILLWAY_HISTORY=
         unset SPILLWAY_EXEC TMPDIR
         # shellcheck disable=SC1091
         source "$cases/helpers.sh"

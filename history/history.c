@@ -1,0 +1,276 @@
+#include "history/history.h"
+
+#include <sqlite3.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/size.h"
+
+enum { APPLICATION_ID = 0x53505748 /* "SPWH" */, VERSION = 1, BUSY_MS = 2000, SQL_BYTES = 2048,
+       RECORDS_MAX = 10000000 };
+
+struct history {
+    sqlite3 *database;
+    const char *path; /* our own copy, behind the struct */
+};
+
+/* --- columns --------------------------------------------------------------------------------- */
+
+enum kind { TEXT, INTEGER, REAL };
+
+/* The table, statements and records are made from this alone. "id" is SQLite's own key, and comes first. */
+static const struct column {
+    const char *name;
+    enum kind kind;
+    size_t offset;
+} columns[] = {
+#define COLUMN(field, kind) {#field, kind, offsetof(struct history_record, field)}
+    COLUMN(id, INTEGER),
+    COLUMN(made_at, TEXT),
+    COLUMN(verb, TEXT),
+    COLUMN(version, TEXT),
+    COLUMN(command, TEXT),
+    COLUMN(file, TEXT),
+    COLUMN(fingerprint, TEXT),
+    COLUMN(policy, TEXT),
+    COLUMN(networks, TEXT),
+    COLUMN(hardware, TEXT),
+    COLUMN(measured_on, TEXT),
+    COLUMN(jobs, INTEGER),
+    COLUMN(devices, INTEGER),
+    COLUMN(predicted_s, REAL),
+    COLUMN(lower_bound_s, REAL),
+    COLUMN(predicted_tokens_per_s, REAL),
+    COLUMN(measured_s, REAL),
+    COLUMN(measured_tokens_per_s, REAL),
+    COLUMN(complete, INTEGER),
+#undef COLUMN
+};
+
+static const char *const kind_names[] = {[TEXT] = "TEXT", [INTEGER] = "INTEGER", [REAL] = "REAL"};
+
+static const char *const *text_of(const struct history_record *record, const struct column *column)
+{
+    return (const char *const *)(const void *)((const char *)record + column->offset);
+}
+
+static const int64_t *integer_of(const struct history_record *record, const struct column *column)
+{
+    return (const int64_t *)(const void *)((const char *)record + column->offset);
+}
+
+static const double *real_of(const struct history_record *record, const struct column *column)
+{
+    return (const double *)(const void *)((const char *)record + column->offset);
+}
+
+/* --- the file -------------------------------------------------------------------------------- */
+
+static enum status complain(const struct history *history, struct error *err)
+{
+    return error_set(err, STATUS_IO, "the history '%s': %s", history->path, sqlite3_errmsg(history->database));
+}
+
+static enum status execute(const struct history *history, const char *sql, struct error *err)
+{
+    if (sqlite3_exec(history->database, sql, NULL, NULL, NULL) == SQLITE_OK) return STATUS_OK;
+    return complain(history, err);
+}
+
+/* The one whole number that a statement answers with. */
+static enum status ask(const struct history *history, const char *sql, int64_t *out, struct error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    int code = sqlite3_prepare_v2(history->database, sql, -1, &statement, NULL);
+    if (code == SQLITE_OK) code = sqlite3_step(statement);
+    if (code == SQLITE_ROW) *out = sqlite3_column_int64(statement, 0);
+    enum status status = STATUS_OK;
+    if (code == SQLITE_NOTADB)
+        status = error_set(err, STATUS_BAD_INPUT, "'%s' is no history (%s)", history->path,
+                           sqlite3_errmsg(history->database));
+    else if (code != SQLITE_ROW)
+        status = complain(history, err);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+static enum status create_table(const struct history *history, struct error *err)
+{
+    char sql[SQL_BYTES];
+    int used = snprintf(sql, sizeof sql, "PRAGMA application_id=%d;PRAGMA user_version=%d;CREATE TABLE records(",
+                        APPLICATION_ID, VERSION);
+    for (size_t c = 0; c < ARRAY_COUNT(columns); c++)
+        used += snprintf(sql + used, sizeof sql - (size_t)used, "%s%s %s", c ? "," : "", columns[c].name,
+                         c ? kind_names[columns[c].kind] : "INTEGER PRIMARY KEY");
+    snprintf(sql + used, sizeof sql - (size_t)used, ");");
+    return execute(history, sql, err);
+}
+
+/* One of ours, or made one of ours where it is empty and may be. Under the lock: two may begin at once. */
+static enum status claim(const struct history *history, bool create, struct error *err)
+{
+    int64_t application = 0, version = 0, tables = 0;
+    if (ask(history, "SELECT count(*) FROM sqlite_master", &tables, err) != STATUS_OK ||
+        ask(history, "PRAGMA application_id", &application, err) != STATUS_OK ||
+        ask(history, "PRAGMA user_version", &version, err) != STATUS_OK)
+        return err->status;
+    if (create && tables == 0 && application == 0 && version == 0) return create_table(history, err);
+    if (application != APPLICATION_ID)
+        return error_set(err, STATUS_BAD_INPUT, "'%s' is no history (it is a database of something else)",
+                         history->path);
+    if (version != VERSION)
+        return error_set(err, STATUS_BAD_INPUT, "'%s' is a history of version %lld (expected %d)", history->path,
+                         (long long)version, VERSION);
+    return STATUS_OK;
+}
+
+static enum status prepare_file(const struct history *history, bool create, struct error *err)
+{
+    if (!create) return claim(history, false, err);
+    int64_t tables;
+    /* what it is at all, before it is written to */
+    if (ask(history, "SELECT count(*) FROM sqlite_master", &tables, err) != STATUS_OK) return err->status;
+    if (tables > 0) return claim(history, false, err);
+    if (execute(history, "BEGIN IMMEDIATE", err) != STATUS_OK) return err->status;
+    if (claim(history, true, err) != STATUS_OK) return err->status; /* closing rolls back */
+    return execute(history, "COMMIT", err);
+}
+
+enum status history_open(const char *path, bool create, struct history **out, struct error *err)
+{
+    size_t length = strlen(path);
+    struct history *history = alloc_zeroed(1, sizeof *history + length + 1);
+    if (!history) return error_memory(err, "the history", sizeof *history + length + 1);
+    history->path = memcpy(history + 1, path, length + 1);
+    int flags = SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0);
+    enum status status = STATUS_OK;
+    if (sqlite3_open_v2(path, &history->database, flags, NULL) != SQLITE_OK)
+        status = complain(history, err);
+    if (status == STATUS_OK) sqlite3_busy_timeout(history->database, BUSY_MS);
+    if (status == STATUS_OK) status = prepare_file(history, create, err);
+    if (status != STATUS_OK) {
+        history_close(history);
+        return status;
+    }
+    *out = history;
+    return STATUS_OK;
+}
+
+void history_close(struct history *history)
+{
+    if (!history) return;
+    sqlite3_close(history->database);
+    free(history);
+}
+
+/* --- records --------------------------------------------------------------------------------- */
+
+const char *history_time(int64_t seconds, char text[HISTORY_TIME_BYTES])
+{
+    time_t time = (time_t)seconds;
+    struct tm utc;
+    if (!gmtime_r(&time, &utc) || strftime(text, HISTORY_TIME_BYTES, "%Y-%m-%dT%H:%M:%SZ", &utc) == 0) text[0] = '\0';
+    return text;
+}
+
+static int bind(sqlite3_stmt *statement, int place, const struct history_record *record, const struct column *column)
+{
+    switch (column->kind) {
+    case TEXT:
+        if (!*text_of(record, column)) return sqlite3_bind_null(statement, place);
+        return sqlite3_bind_text(statement, place, *text_of(record, column), -1, SQLITE_STATIC);
+    case INTEGER: return sqlite3_bind_int64(statement, place, *integer_of(record, column));
+    case REAL: break;
+    }
+    double value = *real_of(record, column);
+    return value > 0 ? sqlite3_bind_double(statement, place, value) : sqlite3_bind_null(statement, place);
+}
+
+enum status history_add(struct history *history, const struct history_record *record, struct error *err)
+{
+    char sql[SQL_BYTES];
+    int used = snprintf(sql, sizeof sql, "INSERT INTO records VALUES(NULL");
+    for (size_t c = 1; c < ARRAY_COUNT(columns); c++) used += snprintf(sql + used, sizeof sql - (size_t)used, ",?");
+    snprintf(sql + used, sizeof sql - (size_t)used, ")");
+    sqlite3_stmt *statement = NULL;
+    int code = sqlite3_prepare_v2(history->database, sql, -1, &statement, NULL);
+    for (size_t c = 1; code == SQLITE_OK && c < ARRAY_COUNT(columns); c++)
+        code = bind(statement, (int)c, record, &columns[c]);
+    if (code == SQLITE_OK) code = sqlite3_step(statement);
+    enum status status = code == SQLITE_DONE ? STATUS_OK : complain(history, err);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+/* The statement's row; `record` is zeroed. */
+static enum status take_row(sqlite3_stmt *statement, struct history_record *record, struct arena *arena,
+                            struct error *err)
+{
+    for (size_t c = 0; c < ARRAY_COUNT(columns); c++) {
+        const struct column *column = &columns[c];
+        void *to = (char *)record + column->offset;
+        if (sqlite3_column_type(statement, (int)c) == SQLITE_NULL) continue;
+        switch (column->kind) {
+        case INTEGER: *(int64_t *)to = sqlite3_column_int64(statement, (int)c); break;
+        case REAL: *(double *)to = sqlite3_column_double(statement, (int)c); break;
+        case TEXT:
+            if (arena_string(arena, (const char *)sqlite3_column_text(statement, (int)c), to, err) != STATUS_OK)
+                return err->status;
+            break;
+        }
+    }
+    return STATUS_OK;
+}
+
+static int prepare_query(const struct history *history, const struct history_filter *filter, sqlite3_stmt **out)
+{
+    char sql[SQL_BYTES];
+    int used = snprintf(sql, sizeof sql, "SELECT * FROM (SELECT ");
+    for (size_t c = 0; c < ARRAY_COUNT(columns); c++)
+        used += snprintf(sql + used, sizeof sql - (size_t)used, "%s%s", c ? "," : "", columns[c].name);
+    snprintf(sql + used, sizeof sql - (size_t)used,
+             " FROM records WHERE (?1 IS NULL OR verb=?1) AND (?2 IS NULL OR policy=?2) AND (?3 IS NULL OR hardware=?3)"
+             " AND (?4 IS NULL OR made_at>=?4) ORDER BY id DESC LIMIT ?5) ORDER BY id");
+    int code = sqlite3_prepare_v2(history->database, sql, -1, out, NULL);
+    const char *const texts[] = {filter->verb, filter->policy, filter->hardware, filter->since};
+    for (int i = 0; code == SQLITE_OK && i < 4; i++)
+        code = texts[i] ? sqlite3_bind_text(*out, i + 1, texts[i], -1, SQLITE_STATIC) : sqlite3_bind_null(*out, i + 1);
+    if (code == SQLITE_OK) code = sqlite3_bind_int64(*out, 5, filter->last > 0 ? (int64_t)filter->last : -1);
+    return code;
+}
+
+enum status history_read(struct history *history, const struct history_filter *filter, struct arena *arena,
+                         struct history_record **out, size_t *count, struct error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    struct history_record *records = NULL;
+    size_t capacity = 0, used = 0;
+    enum status status = STATUS_OK;
+    int code = prepare_query(history, filter, &statement);
+    while (code == SQLITE_OK || code == SQLITE_ROW) {
+        code = sqlite3_step(statement);
+        if (code != SQLITE_ROW) break;
+        status = array_reserve(&records, &capacity, used, sizeof *records, RECORDS_MAX, "records", err);
+        if (status == STATUS_OK) {
+            records[used] = (struct history_record){0};
+            status = take_row(statement, &records[used], arena, err);
+        }
+        if (status != STATUS_OK) break;
+        used++;
+    }
+    if (status == STATUS_OK && code != SQLITE_DONE) status = complain(history, err);
+    sqlite3_finalize(statement);
+    void *kept = NULL;
+    if (status == STATUS_OK) status = arena_array(arena, used, sizeof *records, &kept, err);
+    if (status == STATUS_OK) {
+        if (used > 0) memcpy(kept, records, used * sizeof *records);
+        *out = kept;
+        *count = used;
+    }
+    free(records);
+    return status;
+}
