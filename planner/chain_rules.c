@@ -7,7 +7,8 @@
 #include "base/alloc.h"
 #include "planner/chain_keep.h"
 
-const char *const chain_rule_names[CHAIN_RULES] = {"recompute", "swap-all", "karma", "sqrt", "checkmate"};
+const char *const chain_rule_names[CHAIN_RULES] = {"recompute", "swap-all", "karma", "sqrt", "checkmate",
+                                                   "superneurons"};
 
 struct ruling {
     const struct chain *chain;
@@ -53,6 +54,49 @@ static bool karma(struct ruling *r)
         }
     }
     return true;
+}
+
+/* --- SuperNeurons ----------------------------------------------------------------------------- */
+
+/* Whether a layer takes fewer ticks a byte to recompute than all together; of equal layers none does, as a long
+ * double holds the factors exactly and rounds equal products alike. */
+static bool cheap(const struct chain_layer *layer, const struct chain_layer *sum)
+{
+    return (long double)layer->again * (long double)sum->saved < (long double)sum->again * (long double)layer->saved;
+}
+
+/* The tensor cache: what a forward pass finds no room for makes the oldest checkpoints leave. */
+static bool evict(struct ruling *r)
+{
+    const struct chain_layer *layers = r->chain->layers;
+    uint64_t left = 0;
+    uint32_t oldest = 0;
+    for (uint32_t l = 0; l < r->chain->layer_count; l++) {
+        while (left + layers[l].saved > r->chain->memory) {
+            while (oldest < l && r->choices[oldest] != CHAIN_KEEP) oldest++;
+            if (oldest == l || !chain_swaps(r->chain)) return false;
+            left -= layers[oldest].saved;
+            r->choices[oldest] = CHAIN_SWAP;
+        }
+        left += chain_left(&layers[l], (enum chain_choice)r->choices[l]);
+    }
+    return true;
+}
+
+static bool superneurons(struct ruling *r)
+{
+    struct chain_layer sum = {0};
+    int64_t all_kept;
+    uint32_t last = r->chain->layer_count - 1;
+    fill(r, CHAIN_KEEP);
+    if (chain_makespan(r->chain, r->choices, &r->pass, &all_kept)) return true;
+    for (uint32_t l = 0; l < last; l++) {
+        sum.again += r->chain->layers[l].again;
+        sum.saved += r->chain->layers[l].saved;
+    }
+    for (uint32_t l = 0; l < last; l++)
+        if (cheap(&r->chain->layers[l], &sum)) r->choices[l] = CHAIN_RECOMPUTE;
+    return evict(r);
 }
 
 /* --- keep or recompute ------------------------------------------------------------------------ */
@@ -110,6 +154,7 @@ enum status chain_rule_run(const struct chain *chain, enum chain_rule rule, uint
     case CHAIN_RULE_CHECKMATE:
         if (keep_or_recompute(&r, &made, err)) goto out;
         break;
+    case CHAIN_RULE_SUPERNEURONS: made = superneurons(&r); break;
     default: fill(&r, CHAIN_RECOMPUTE); break;
     }
     *fits = made && chain_makespan(chain, r.choices, &r.pass, &found);

@@ -9,11 +9,21 @@
  *               where that shortens the makespan, until none does
  *   sqrt        Chen's: every k-th layer kept, those between recomputed, the best k
  *   checkmate   the best choice between keep and recompute, by dynamic programming (chain_keep.h)
+ *   superneurons   where not all layers can be kept: those that are cheap to compute are dropped and
+ *               recomputed; the others, its checkpoints, are kept until memory runs out and then leave,
+ *               the least recently used first
  *
  * Each is judged by chain_makespan() like everything else.
  *
+ * SuperNeurons knows its cheap layers by their kinds (pooling, activation, normalization), its checkpoints
+ * are convolutions. A chain has no kinds: cheap is what takes fewer ticks to recompute for a byte than the
+ * chain does on average, and of equal layers none is. Whether a segment between checkpoints is recomputed
+ * once, all of it held (speed-centric), or for each of its layers anew (memory-centric), a chain does not
+ * ask: its layers keep their boundaries, so that each is recomputed once and held alone.
+ *
  * Source: vDNN, arXiv 1602.08124, sec. 3; KARMA, arXiv 2008.11421, sec. III-E and III-F; Chen et al.,
- * arXiv 1604.06174; Checkmate, arXiv 1910.02653, restricted to the choices of chain.h.
+ * arXiv 1604.06174; Checkmate, arXiv 1910.02653, restricted to the choices of chain.h; SuperNeurons
+ * (Wang et al., PPoPP 2018), arXiv 1801.04380, sec. 3.
  */
 #ifndef SPILLWAY_PLANNER_CHAIN_RULES_H
 #define SPILLWAY_PLANNER_CHAIN_RULES_H
@@ -26,6 +36,7 @@ enum chain_rule {
     CHAIN_RULE_KARMA,
     CHAIN_RULE_SQRT,
     CHAIN_RULE_CHECKMATE,
+    CHAIN_RULE_SUPERNEURONS,
     CHAIN_RULES
 };
 extern const char *const chain_rule_names[CHAIN_RULES];
