@@ -335,7 +335,7 @@ enum status parallel_check(const struct job *job, struct error *err)
     TRY(check_schedule(job, err));
     TRY(check_asynchronous(job, err));
     TRY(check_slices(job, err));
-    TRY(parallel_offload_check(&job->parallel, err));
+    TRY(parallel_offload_check(job, err));
     TRY(check_compression(job, err));
     TRY(check_cuts(job, err));
     return check_tensor(job, err);
@@ -388,6 +388,7 @@ enum status parallel_parse(const struct json_input *in, const json_t *value, str
     TRY(json_take_choice(&o, "offload", JSON_OPTIONAL, parallel_offload_names, PARALLEL_OFFLOAD_COUNT, &offload, err));
     TRY(json_take_bool(&o, "storage", JSON_OPTIONAL, &out->storage, err));
     TRY(json_take_bool(&o, "delayed", JSON_OPTIONAL, &out->delayed, err));
+    TRY(json_take_bool(&o, "swap", JSON_OPTIONAL, &out->swap, err));
     TRY(json_take_u32(&o, "first_device", JSON_OPTIONAL, 0, PARALLEL_DEGREE_MAX, &out->first_device, err));
     TRY(json_take_choice(&o, "partition", JSON_OPTIONAL, parallel_partition_names, PARALLEL_PARTITION_COUNT,
                          &partition, err));
@@ -399,6 +400,12 @@ enum status parallel_parse(const struct json_input *in, const json_t *value, str
     out->recompute = (uint32_t)recompute;
     out->collective = (uint32_t)collective;
     return json_object_close(&o, err);
+}
+
+/* Whether `prefetch` means something. */
+static bool gathers_ahead(const struct parallel *p)
+{
+    return p->zero == ZERO_WEIGHTS || p->offload == OFFLOAD_WEIGHTS;
 }
 
 static void write_lengths(struct json_out *out, const char *key, const uint32_t *lengths, uint32_t count)
@@ -425,10 +432,11 @@ void parallel_write(const struct parallel *p, struct json_out *out, const char *
     if (p->sequence) json_out_bool(out, "sequence", true);
     if (p->scatter) json_out_bool(out, "scatter", true);
     if (p->zero > 0) json_out_u64(out, "zero", p->zero);
-    if (p->zero == ZERO_WEIGHTS) json_out_u64(out, "prefetch", p->prefetch);
+    if (gathers_ahead(p)) json_out_u64(out, "prefetch", p->prefetch);
     if (p->offload != OFFLOAD_NOTHING) json_out_string(out, "offload", parallel_offload_names[p->offload]);
     if (p->storage) json_out_bool(out, "storage", true);
     if (p->delayed) json_out_bool(out, "delayed", true);
+    if (p->swap) json_out_bool(out, "swap", true);
     if (p->partition != PARALLEL_EQUAL)
         json_out_string(out, "partition", parallel_partition_names[p->partition]);
     write_lengths(out, "cut", p->cut_lengths, p->cuts);
@@ -454,7 +462,7 @@ static bool take_flag(const char *word, struct parallel *out)
         const char *name;
         bool *value;
     } flags[] = {{"sp", &out->sequence}, {"scatter", &out->scatter}, {"storage", &out->storage},
-                 {"delayed", &out->delayed}};
+                 {"delayed", &out->delayed}, {"swap", &out->swap}};
     for (size_t i = 0; i < ARRAY_COUNT(flags); i++)
         if (strcmp(word, flags[i].name) == 0) return *flags[i].value = true;
     for (uint32_t i = 0; i < PARALLEL_OFFLOAD_COUNT; i++)
@@ -472,9 +480,10 @@ const char *parallel_text(const struct parallel *p, char text[PARALLEL_TEXT_BYTE
         uint32_t value, usual;
     } words[] = {{"tp=", p->tensor, 1}, {"pp=", p->pipeline, p->replicated > 0 ? p->pipeline : 1}, {"dp=", p->data, 1},
                  {"v=", p->chunks, 1},  {"zero=", p->zero, ZERO_NOTHING},
-                 {"prefetch=", p->zero == ZERO_WEIGHTS ? p->prefetch : 1, 1}};
+                 {"prefetch=", gathers_ahead(p) ? p->prefetch : 1, 1}};
     const char *const flags[] = {p->sequence ? "sp" : NULL, p->scatter ? "scatter" : NULL, offload_word(p),
-                                 p->storage ? "storage" : NULL, p->delayed ? "delayed" : NULL};
+                                 p->storage ? "storage" : NULL, p->delayed ? "delayed" : NULL,
+                                 p->swap ? "swap" : NULL};
     const size_t replicas_text = 48; /* all else fits behind so much */
     size_t used = 0;
     text[0] = '\0';
@@ -553,7 +562,7 @@ static enum status parse_word(const char *begin, size_t length, struct parallel 
     }
     return error_set(err, STATUS_BAD_INPUT,
                      "'%.*s' is not understood (expected tp=, pp=, dp=, replicas=, v=, zero=, prefetch=, sp, scatter, "
-                     "offload=states, offload=weights, storage or delayed)",
+                     "offload=states, offload=weights, storage, delayed or swap)",
                      (int)length, begin);
 }
 

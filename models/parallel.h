@@ -4,7 +4,7 @@
  *     "parallel": {"tensor": 8, "pipeline": 8, "data": 4, "chunks": 2, "schedule": "interleaved",
  *                  "recompute": "selective", "collective": "ring", "sequence": true, "zero": 1,
  *                  "prefetch": 1, "first_device": 0, "cut": [3, 2, 3], "slices": [512, 512],
- *                  "offload": "states", "storage": false, "delayed": false}
+ *                  "offload": "states", "storage": false, "delayed": false, "swap": false}
  *     --parallel tp=8,pp=8,dp=4,v=2,sp,zero=1 --schedule interleaved --recompute selective
  *
  * A job with it runs on tensor * data * pipeline devices at once, from `first_device` on:
@@ -33,7 +33,12 @@
  * Offloading (models/parallel_offload.h). What ranks have shares of need not be on them at all: with `offload`
  * the optimizer's states, and the step, are the host's ("states", ZeRO-Offload), or the weights too ("weights",
  * ZeRO-Infinity), in host memory or with `storage` on disk. With `delayed` the host updates beside the passes over
- * the next minibatch: W(t+1) = W(t) - v grad f(W(t-1)), one update behind on all stages.
+ * the next minibatch: W(t+1) = W(t) - v grad f(W(t-1)), one update behind on all stages. With "weights" and `zero` 0
+ * hosts have all of them, each for its rank, and add up gradients themselves (KARMA).
+ *
+ * Swapping. With `swap` activations leave too: those of the first runs go to the host behind their forward passes and
+ * come back with the weights for the backward pass; those of the last runs, as many as fit, stay
+ * (planner/spread_places.h). For one stage without tensor groups, whose weights are offloaded.
  *
  * Boundaries. Every rank of a tensor group has a boundary whole, and each sends all of it to the rank at its place on the
  * next stage. With `scatter` ("scatter": true, --parallel scatter; Megatron-LM's scatter/gather) each sends a part of it,
@@ -170,6 +175,7 @@ struct parallel {
     bool delayed;                    /* the host updates while the next minibatch computes */
     uint32_t replicated;             /* stages whose replicas are given: all, and `data` is 1; or 0: `data` of each */
     uint32_t replicas[PARALLEL_REPLICAS_MAX];
+    bool swap;                       /* activations of the first runs go to the host between their passes */
     bool scatter;                    /* ranks of a tensor group each send a part of a boundary, and gather it there */
     uint32_t slice_begin, slice_length; /* in jobs of parallel_slice(): which tokens; length 0: all */
 };

@@ -13,11 +13,47 @@ struct rank_state parallel_host_state(const struct job *job, struct parallel_lay
 {
     if (!parallel_offloads(&job->parallel)) return (struct rank_state){0};
     return parallel_zero_state(parallel_parameters(job, layers), parallel_parameter_bytes(job), job->parallel.data,
-                               ZERO_WEIGHTS);
+                               parallel_joins_on_hosts(&job->parallel) ? ZERO_NOTHING : ZERO_WEIGHTS);
 }
 
-enum status parallel_offload_check(const struct parallel *p, struct error *err)
+/* Hosts that have everything whole. */
+static enum status check_whole(const struct job *job, struct error *err)
 {
+    const struct parallel *p = &job->parallel;
+    if (pipeline_is_asynchronous(p->schedule))
+        return error_set(err, STATUS_BAD_INPUT, "schedule '%s' with 'offload' (expected none: weights have versions)",
+                         pipeline_schedule_names[p->schedule]);
+    if (compression_is_set(&job->compression[COMPRESSED_GRADIENTS]))
+        return error_set(err, STATUS_BAD_INPUT,
+                         "'compression' of gradients with 'offload' (expected none: hosts add them up as they are)");
+    if (p->data == 1 || job->microbatches == p->data) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT,
+                     "'offload' of weights with 'zero' 0 and %" PRIu64
+                     " microbatches of a replica (expected 1: hosts add up gradients as they arrive)",
+                     job->microbatches / p->data);
+}
+
+static enum status check_swap(const struct job *job, struct error *err)
+{
+    const struct parallel *p = &job->parallel;
+    if (!p->swap) return STATUS_OK;
+    if (p->offload != OFFLOAD_WEIGHTS)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "'swap' without 'offload' of weights (expected \"weights\": activations come up with them)");
+    if (p->pipeline > 1 || p->tensor > 1)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "'swap' on %" PRIu32 " stages of tensor groups of %" PRIu32 " (expected 'data' alone)",
+                         p->pipeline, p->tensor);
+    if (p->schedule != PIPELINE_TERAPIPE && job->microbatches == p->data) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT,
+                     "'swap' with %" PRIu64 " passes of a replica in a minibatch (expected one microbatch, in one piece)",
+                     job->microbatches / p->data * parallel_slices(p));
+}
+
+enum status parallel_offload_check(const struct job *job, struct error *err)
+{
+    const struct parallel *p = &job->parallel;
+    if (p->offload != OFFLOAD_WEIGHTS && p->swap) return check_swap(job, err);
     if (p->offload == OFFLOAD_NOTHING) {
         if (!p->storage && !p->delayed) return STATUS_OK;
         return error_set(err, STATUS_BAD_INPUT, "'%s' without 'offload' (expected \"states\"%s)",
@@ -27,9 +63,10 @@ enum status parallel_offload_check(const struct parallel *p, struct error *err)
         return error_set(err, STATUS_BAD_INPUT,
                          "'offload' of states with 'zero' %" PRIu32 " (expected 2 or 3: gradients go down in shares)",
                          p->zero);
-    if (p->offload == OFFLOAD_WEIGHTS && p->zero < ZERO_WEIGHTS)
+    if (p->offload == OFFLOAD_WEIGHTS && p->zero != ZERO_NOTHING && p->zero < ZERO_WEIGHTS)
         return error_set(err, STATUS_BAD_INPUT,
-                         "'offload' of weights with 'zero' %" PRIu32 " (expected 3: weights come up in shares)",
+                         "'offload' of weights with 'zero' %" PRIu32
+                         " (expected 3: weights come up in shares, or 0: whole)",
                          p->zero);
     if (p->offload == OFFLOAD_WEIGHTS && p->delayed)
         return error_set(err, STATUS_BAD_INPUT,
@@ -37,5 +74,6 @@ enum status parallel_offload_check(const struct parallel *p, struct error *err)
     if (p->sequence)
         return error_set(err, STATUS_BAD_INPUT,
                          "'offload' with sequence parallelism (expected none: tensor groups add up gradients of norms)");
-    return STATUS_OK;
+    if (p->zero == ZERO_NOTHING && check_whole(job, err)) return err->status;
+    return check_swap(job, err);
 }

@@ -19,6 +19,12 @@
  * go down in fp32 as they are on the device, so 4 bytes a parameter cross the links for each microbatch and 2 for each
  * step; the sources, whose gradients are of 16 bits, have 2 + 2.
  *
+ * With `zero` 0 (KARMA's data parallelism) every rank's host has all: weights come up whole, gradients go down whole,
+ * and hosts add them up, run by run as they arrive, in front of the step, which each makes by itself. Their all-reduce
+ * takes what one between the devices takes by the closed form of models/collective.h: exact where every device is a
+ * node of its own with its own NIC, an approximation where several of a node have faster links between them than
+ * their host has to itself. One microbatch on each replica, for ranks could add up sums of several no sooner.
+ *
  * With `storage` weights and states are stored, each rank's share for itself; a pass's weights, and for a step both,
  * are read into host memory first, and written back behind the step. Weights that stay on the devices (offload
  * "states") are read once more to go up.
@@ -30,7 +36,7 @@
  * Semantics: synchronous, but with `delayed`, where passes over a minibatch find the weights of the update before the
  * last (parallel_staleness()). A published run begins without a delay; a plan delays from the first step.
  *
- * Sources: ZeRO-Offload, arXiv 2101.06840, sections 4 and 5; ZeRO-Infinity, arXiv 2104.07857, sections 5 and 6.
+ * Sources: KARMA, arXiv 2008.11421 (its pipeline over several devices); ZeRO-Offload, arXiv 2101.06840, sections 4 and 5; ZeRO-Infinity, arXiv 2104.07857, sections 5 and 6.
  */
 #ifndef SPILLWAY_MODELS_PARALLEL_OFFLOAD_H
 #define SPILLWAY_MODELS_PARALLEL_OFFLOAD_H
@@ -42,6 +48,12 @@ static inline bool parallel_offloads(const struct parallel *parallel)
     return parallel->offload != OFFLOAD_NOTHING;
 }
 
+/* Do hosts that have everything whole add up gradients between ranks? */
+static inline bool parallel_joins_on_hosts(const struct parallel *parallel)
+{
+    return parallel->offload == OFFLOAD_WEIGHTS && parallel->zero == ZERO_NOTHING && parallel->data > 1;
+}
+
 /* Does the host add up gradients? Where a minibatch has several passes. */
 bool parallel_sums_on_host(const struct job *job);
 
@@ -49,7 +61,7 @@ bool parallel_sums_on_host(const struct job *job);
  * offload. */
 struct rank_state parallel_host_state(const struct job *job, struct parallel_layers layers);
 
-/* Do these parts fit together? Errors: STATUS_BAD_INPUT, in words, without a place. */
-MUST_CHECK enum status parallel_offload_check(const struct parallel *parallel, struct error *err);
+/* Do these parts fit together, swapping included? Errors: STATUS_BAD_INPUT, in words, without a place. */
+MUST_CHECK enum status parallel_offload_check(const struct job *job, struct error *err);
 
 #endif

@@ -7,8 +7,12 @@
  *
  *     REDUCE     pass makes n   [reduce-scatter: share of n]   copy down   [add: sum of n leaves one of n + 1]
  *                UPDATE finds n, or the sum of m where minibatches have so many
+ *     whole      REDUCE: pass makes n   copy down    UPDATE [hosts' all-reduce: sum of all ranks' n]
  *     states     UPDATE finds version v of the share, leaves v + 1   copy up   [all-gather: all of v + 1]  = REFRESH
  *     weights    GATHER: copy up v [all-gather: weights v], for one pass
+ *
+ * Activations that are swapped are copied out behind a FORWARD and in within a GATHER; which ones is the planner's to say,
+ * for a pass finds those of its microbatch or is refused.
  *
  * With delayed updates a pass claims the version of one update less (parallel_staleness()), which is on the device
  * as long as the REFRESH of the next has not come; a REFRESH that comes too early or too late is found by the passes.
@@ -47,6 +51,7 @@ bool check_offload_copies(const struct checker *c)
     const struct parallel *p = &c->plan->jobs.jobs[c->unit->job].parallel;
     uint32_t pass = c->unit->pass, stream = c->op->stream;
     bool moves = pass == PLAN_GATHER || pass == PLAN_REDUCE || pass == PLAN_UPDATE || pass == PLAN_REFRESH;
+    if (p->swap && pass == PLAN_FORWARD && stream == STREAM_D2H) return true;
     if (!parallel_offloads(p) || !moves) return false;
     return stream == STREAM_H2D || stream == STREAM_D2H ||
            (p->storage && (stream == STREAM_READ || stream == STREAM_WRITE));
@@ -59,7 +64,7 @@ bool check_is_offload_op(const struct checker *c)
     if (!parallel_offloads(&job->parallel)) return false;
     if (c->op->kind == OP_COMPUTE) return pass == PLAN_UPDATE || pass == PLAN_REDUCE;
     return pass == PLAN_REFRESH || (pass == PLAN_GATHER && job->parallel.offload == OFFLOAD_WEIGHTS) ||
-           pass == PLAN_REDUCE;
+           pass == PLAN_REDUCE || (pass == PLAN_UPDATE && parallel_joins_on_hosts(&job->parallel));
 }
 
 /* --- claims --------------------------------------------------------------------------------- */
@@ -75,7 +80,7 @@ static enum status claim(struct checker *c, const struct shares *s, const struct
 /* What has arrived of a microbatch. */
 static enum shard_thing arrived(const struct shares *s)
 {
-    return s->parallel->data > 1 ? THING_REDUCED_GRADIENT : THING_PARAMETER_GRADIENT;
+    return parallel_splits(s->parallel, ZERO_GRADIENTS) ? THING_REDUCED_GRADIENT : THING_PARAMETER_GRADIENT;
 }
 
 /* --- steps ---------------------------------------------------------------------------------- */
@@ -107,7 +112,8 @@ static enum status check_step(struct checker *c, const struct shares *s)
 {
     const struct plan_op *op = c->op;
     bool sums = parallel_sums_on_host(s->job), found[2] = {false, false};
-    enum shard_thing gradient = sums ? THING_GRADIENT_SUM : arrived(s);
+    bool joined = parallel_joins_on_hosts(s->parallel);
+    enum shard_thing gradient = sums ? THING_GRADIENT_SUM : joined ? THING_REDUCED_GRADIENT : arrived(s);
     uint64_t bytes = s->host.weight_bytes + s->host.state_bytes;
     for (uint32_t a = 0; a < op->access_count; a++) {
         const struct plan_access *access = &c->plan->accesses[op->first_access + a];
@@ -208,8 +214,31 @@ static enum status check_exchange(struct checker *c, const struct shares *s)
     return claim(c, s, access, pass == PLAN_GATHER ? THING_WEIGHTS : THING_STATE, CLOCK_STEP, true, whole);
 }
 
+/* Hosts that have all of it whole: in place, what arrived of each rank becomes the sum of all. */
+static enum status check_join(struct checker *c, const struct shares *s)
+{
+    const struct plan_op *op = c->op;
+    const struct plan_access *access = &c->plan->accesses[op->first_access];
+    const struct plan_buffer *b = check_buffer_of(c, access);
+    uint64_t bytes = s->host.gradient_bytes;
+    char text[PLAN_TEXT_BYTES];
+    if (op->axes != 1u << AXIS_DATA || op->stream != STREAM_DATA || op->rounds != 1 || op->access_count != 1)
+        return check_fail(c, RULE_FORM, "%u collectives over axes 0x%x on %u buffers, on the %s stream", op->rounds,
+                          op->axes, op->access_count, plan_stream_names[op->stream]);
+    if (b->kind != BUFFER_GRADIENT || b->on_device || b->shard != s->run || b->variant != 0 ||
+        access->offset_bytes != 0 ||
+        (access->flags & (ACCESS_READ | ACCESS_WRITE)) != (ACCESS_READ | ACCESS_WRITE))
+        return check_fail(c, RULE_FORM, "a collective on the %s", check_access_text(c, access, text));
+    if (b->bytes < bytes)
+        return check_fail(c, RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
+                          check_access_text(c, access, text), b->bytes, bytes);
+    TRY(claim(c, s, access, arrived(s), CLOCK_MICROBATCH, false, bytes));
+    return claim(c, s, access, THING_REDUCED_GRADIENT, CLOCK_MICROBATCH, true, bytes);
+}
+
 enum status check_offload_op(struct checker *c)
 {
     struct shares s = shares_of(c, c->unit->job, c->unit->shard);
+    if (c->op->kind == OP_COLLECTIVE && c->unit->pass == PLAN_UPDATE) return check_join(c, &s);
     return c->op->kind == OP_COMPUTE ? check_host_compute(c, &s) : check_exchange(c, &s);
 }

@@ -143,7 +143,7 @@ static struct meaning meaning_of(const struct spread_view *v, enum operand opera
     }
     case OPERAND_WEIGHTS:
     case OPERAND_NEXT_WEIGHTS: {
-        bool copied = p->offload == OFFLOAD_WEIGHTS && p->data == 1; /* from the host, and nothing gathered */
+        bool copied = p->offload == OFFLOAD_WEIGHTS && !parallel_splits(p, ZERO_WEIGHTS); /* nothing gathered */
         return (struct meaning){check_shard_thing(own, copied ? THING_STATE : THING_WEIGHTS), CLOCK_STEP};
     }
     case OPERAND_GRADIENT: {

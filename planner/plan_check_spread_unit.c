@@ -92,6 +92,7 @@ enum status check_spread_unit(struct checker *c)
     struct job room;
     struct spread_view v = check_spread_view(c, &room);
     bool shares = parallel_splits(&v.job->parallel, ZERO_STATES), offloads = parallel_offloads(&v.job->parallel);
+    bool joins = parallel_joins_on_hosts(&v.job->parallel);
     bool moves = v.unit->pass == PLAN_GATHER || v.unit->pass == PLAN_REDUCE || v.unit->pass == PLAN_REFRESH;
     bool encodes = compression_is_set(&v.job->compression[COMPRESSED_GRADIENTS]);
     bool sums = v.unit->pass == PLAN_REDUCE && (parallel_sums_on_host(v.job) || encodes);
@@ -110,12 +111,13 @@ enum status check_spread_unit(struct checker *c)
     case PLAN_BACKWARD_WEIGHT: want_pass(&v, PARALLEL_WEIGHT, &tensor); break;
     case PLAN_GATHER: want(&data, COLLECTIVE_ALL_GATHER, v.gathers && shares, v.whole.weight_bytes); break;
     case PLAN_REDUCE:
-        want(&data, shares ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE, v.ranks > 1,
+        want(&data, shares ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE, v.ranks > 1 && !joins,
              parallel_reduced_bytes(v.job, v.layers));
         break;
     case PLAN_UPDATE:
         want_pass(&v, PARALLEL_UPDATE, &tensor);
         want(&data, COLLECTIVE_ALL_GATHER, shares && !v.gathers && !offloads, v.whole.weight_bytes);
+        want(&data, COLLECTIVE_ALL_REDUCE, joins, v.whole.gradient_bytes);
         break;
     case PLAN_REFRESH:
         if (v.job->parallel.offload != OFFLOAD_STATES)

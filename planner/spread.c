@@ -49,7 +49,7 @@ static void gather_next(struct spread *s, struct spread_stage *stage)
     uint64_t step = stage->next_gathering;
     if (step == s->order.count) return;
     stage->next_gathering = s->gathering_behind[step];
-    spread_emit_gather(s, s->order.steps[step].run);
+    spread_emit_gather(s, &s->order.steps[step]);
 }
 
 static void begin_minibatch(struct spread *s)

@@ -202,6 +202,16 @@ static uint64_t reserve(struct spread_stage *stage, uint64_t bytes)
     return offset;
 }
 
+/* Of the devices of a stage. */
+static uint64_t least_memory(const struct spread *s, const struct spread_stage *stage)
+{
+    const struct plan_gang *gang = &s->plan->gangs[stage->gang];
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = 0; i < plan_gang_size(gang); i++)
+        least = min_u64(least, s->plan->hardware.devices[s->plan->gang_devices[gang->first + i]].memory_bytes);
+    return least;
+}
+
 static void place_ring(struct spread_stage *stage, struct spread_ring *ring)
 {
     ring->offset = reserve(stage, ring->slots * ring->bytes);
@@ -226,6 +236,23 @@ static void place_staged(struct spread *s, uint32_t index)
     stage->staged_end = states->offset + states->slots * states->bytes;
 }
 
+/* As many as fit; at least those that come back ahead of their passes, whose places others have had. */
+static void place_swapped(struct spread *s, struct spread_stage *stage)
+{
+    uint64_t each = 0, have = least_memory(s, stage);
+    uint32_t least = min_u32(s->runs, s->parallel->prefetch + 1);
+    for (uint32_t r = 0; r < s->runs; r++)
+        each = max_u64(each, spread_range_bytes(s->of[r].pools[SPREAD_ACTIVATIONS].bytes));
+    uint64_t fit = have > stage->end ? (have - stage->end) / each : 0;
+    stage->swap_slots = fit < least ? least : fit < s->runs ? (uint32_t)fit : s->runs;
+    uint64_t offset = reserve(stage, stage->swap_slots * each);
+    for (uint32_t r = 0; r < s->runs; r++) {
+        struct spread_pool *pool = &s->of[r].pools[SPREAD_ACTIVATIONS];
+        pool->offset[0] = offset + r % stage->swap_slots * each;
+        s->of[r].swaps = r + stage->swap_slots < s->runs && pool->bytes > 0;
+    }
+}
+
 static void place_stage(struct spread *s, uint32_t index)
 {
     struct spread_stage *stage = &s->stages[index];
@@ -246,11 +273,12 @@ static void place_stage(struct spread *s, uint32_t index)
         for (uint32_t t = 0; t < SPREAD_THINGS; t++) {
             struct spread_pool *pool = &s->of[r].pools[t];
             uint64_t each = spread_range_bytes(pool->bytes);
-            bool own = s->of[r].stage == index;
-            if (own) pool->offset[0] = reserve(stage, pool->made * each);
+            bool own = s->of[r].stage == index, swapped = s->parallel->swap && t == SPREAD_ACTIVATIONS;
+            if (own && !swapped) pool->offset[0] = reserve(stage, pool->made * each);
             if (!own && t != SPREAD_ACTIVATIONS && r > 0 && s->of[r - 1].stage == index)
                 pool->offset[1] = reserve(stage, (pool->front > 0 ? pool->front : pool->made) * each);
         }
+    if (s->parallel->swap) place_swapped(s, stage);
 }
 
 static enum status check_memory(const struct spread *s, uint32_t index, struct error *err)
@@ -271,6 +299,17 @@ static enum status check_memory(const struct spread *s, uint32_t index, struct e
     return STATUS_OK;
 }
 
+static enum status check_swapped(const struct spread *s, struct error *err)
+{
+    for (uint32_t r = 0; r < s->runs; r++)
+        if (s->of[r].swaps && !s->of[r].gathers)
+            return error_set(err, STATUS_BAD_INPUT,
+                             "job '%s' swaps the activations of run %" PRIu32
+                             ", which has no weights (expected some: they come back together)",
+                             s->job->name, r);
+    return STATUS_OK;
+}
+
 enum status spread_place(struct spread *s, struct error *err)
 {
     (pipeline_is_asynchronous(s->parallel->schedule) ? count_under_way : count_variants)(s);
@@ -280,5 +319,5 @@ enum status spread_place(struct spread *s, struct error *err)
         enum status status = check_memory(s, stage, err);
         if (status) return status;
     }
-    return STATUS_OK;
+    return check_swapped(s, err);
 }

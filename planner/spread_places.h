@@ -11,6 +11,13 @@
  *     [ states | gradients | versions | workspace | ring of weights | ring of gradients | activations 0, 1, ... |
  *       boundaries | their gradients ]
  *
+ * Where activations are swapped, all runs' lie in as many places as fit, of the largest's size: run r in place r mod n.
+ * The last n runs' stay. Each other's place is taken by run r + n when its copy out has ended, and free again when that
+ * one's backward pass has, which is when it comes back: as memory frees, of whomever that was.
+ *
+ *     n = 3   forward   0 1 2 0 1 2 0 1      runs 0 to 4 leave; 5, 6, 7 stay
+ *             backward  1 0 2 1 0 2 1 0      4 comes back when 7 is through, 3 when 6 is, ...
+ *
  * Asynchronous schedules go on without end, so their microbatches take places in turn: the n-th of a replica's the
  * place n mod as many as there are. Where stages take turns by themselves (parallel_turns()), what passes from one to
  * the other has other places on each side: variant k f + j, the k-th of its own stage and the j-th of f in front.
@@ -64,6 +71,7 @@ struct spread_run {
     uint64_t whole_weight_bytes, whole_gradient_bytes;       /* of all ranks together */
     struct rank_state host;                                  /* of each rank, where states are offloaded */
     uint64_t state_offset, gradient_offset;
+    bool swaps;             /* its activations leave behind the forward pass and come back */
     bool gathers;           /* its weights are fetched for each pass, from ranks that have shares or the host */
     bool scatters;          /* each pass leaves a gradient of its own, of which ranks take shares or the host all */
     bool joins;             /* ranks add up its gradient */
@@ -80,6 +88,7 @@ struct spread_stage {
     uint32_t start, lag;        /* asynchronous schedules: the tick of its first pass, ticks between both passes */
     uint64_t workspace_offset, end;
     struct spread_ring weights, gradients;
+    uint32_t swap_slots;        /* places for activations where they are swapped, one run behind the other */
     struct spread_ring staged_weights, staged_states; /* in host memory, of each rank, on their way from storage */
     uint64_t staged_end;
     uint64_t steps, steps_left; /* of a minibatch; of this one */
@@ -131,7 +140,8 @@ void spread_take(struct spread *s, const struct pipeline_step *step);
 void spread_give_back(struct spread *s, const struct pipeline_step *step);
 
 /* Places for as many of each as one minibatch needs at once.
- * Errors: STATUS_INFEASIBLE, naming job, stage and bytes missing. */
+ * Errors: STATUS_INFEASIBLE, naming job, stage and bytes missing; STATUS_BAD_INPUT for activations that are swapped of
+ * a run without weights. */
 MUST_CHECK enum status spread_place(struct spread *s, struct error *err);
 
 #endif

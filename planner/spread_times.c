@@ -154,13 +154,16 @@ static double host_work_s(const struct view *v, struct parallel_layers layers, e
     return cost_work_s(v->hardware, hardware_cpu(v->hardware), items, count, NULL);
 }
 
-/* Of all ranks, one after the other, and the way up. */
+/* Of all ranks, one after the other, behind the sum that they make and in front of the way up. */
 static double host_update_s(const struct view *v, uint32_t stage, struct parallel_layers layers)
 {
     struct rank_state host = parallel_host_state(v->job, layers);
     uint32_t ranks = v->parallel->tensor * v->parallel->data;
+    double joined_s = parallel_joins_on_hosts(v->parallel)
+                          ? collective_s(v, &v->data_group, COLLECTIVE_ALL_REDUCE, host.gradient_bytes)
+                          : 0;
     double sums = parallel_sums_on_host(v->job) ? (double)(v->job->microbatches / v->parallel->data) : 0;
-    return ranks * (host_work_s(v, layers, PARALLEL_UPDATE) + sums * host_work_s(v, layers, PARALLEL_SUM)) +
+    return joined_s + ranks * (host_work_s(v, layers, PARALLEL_UPDATE) + sums * host_work_s(v, layers, PARALLEL_SUM)) +
            cost_copy_s(v->hardware, device_of(v, stage, 0, 0), COPY_H2D, host.weight_bytes);
 }
 

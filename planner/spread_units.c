@@ -294,6 +294,27 @@ static void access_raised(struct unit *u, struct accesses *a)
 
 /* --- passes --------------------------------------------------------------------------------- */
 
+/* To the rank's host, and its place is free; back into that place. */
+static void add_swap_out(struct unit *u, uint32_t n)
+{
+    struct accesses a = {0};
+    uint64_t bytes = u->run->pools[SPREAD_ACTIVATIONS].bytes;
+    if (!u->run->swaps) return;
+    access_thing(u, &a, SPREAD_ACTIVATIONS, u->r, n, LAST);
+    add_access(&a, host_buffer(u, BUFFER_ACTIVATIONS, 0, bytes), ACCESS_WRITE);
+    add_copy(u, STREAM_D2H, bytes, &a);
+}
+
+static void add_swap_in(struct unit *u, uint32_t n)
+{
+    struct accesses a = {0};
+    uint64_t bytes = u->run->pools[SPREAD_ACTIVATIONS].bytes;
+    if (!u->run->swaps) return;
+    add_access(&a, host_buffer(u, BUFFER_ACTIVATIONS, 0, bytes), ACCESS_READ);
+    access_thing(u, &a, SPREAD_ACTIVATIONS, u->r, n, MAKE);
+    add_copy(u, STREAM_H2D, bytes, &a);
+}
+
 static void emit_forward(struct spread *s, uint32_t r, uint32_t n)
 {
     struct unit u = begin_pass(s, r, PLAN_FORWARD, n);
@@ -308,6 +329,7 @@ static void emit_forward(struct spread *s, uint32_t r, uint32_t n)
     add_compute(&u, PLAN_FORWARD, work_of(&u, PARALLEL_FORWARD), &a);
     add_tensor_collectives(&u, PARALLEL_FORWARD, false, STREAM_COMPUTE, output);
     add_tensor_collectives(&u, PARALLEL_FORWARD, true, STREAM_GROUP, output);
+    add_swap_out(&u, n);
     end_unit(&u);
 }
 
@@ -397,9 +419,9 @@ void spread_emit_pass(struct spread *s, const struct pipeline_step *step)
 /* --- what data-parallel ranks exchange ------------------------------------------------------ */
 
 /* From the host, and from the other ranks' devices where each has brought a share. */
-static void emit_raise(struct spread *s, uint32_t r)
+static void emit_raise(struct spread *s, const struct pipeline_step *step)
 {
-    struct unit u = begin_unit(s, r, PLAN_GATHER, false);
+    struct unit u = begin_unit(s, step->run, PLAN_GATHER, false);
     struct accesses up = {0}, whole = {0};
     struct spread_ring *ring = &u.stage->weights;
     uint32_t turn = ring->taken++;
@@ -408,17 +430,18 @@ static void emit_raise(struct spread *s, uint32_t r)
     access_ring(&u, &up, BUFFER_PARAMETERS, ring, turn, bytes, MAKE);
     add_copy(&u, STREAM_H2D, u.run->host.weight_bytes, &up);
     access_ring(&u, &whole, BUFFER_PARAMETERS, ring, turn, bytes, CHANGE);
-    if (s->parallel->data > 1) add_in_data_group(&u, COLLECTIVE_ALL_GATHER, bytes, &whole);
+    if (parallel_splits(s->parallel, ZERO_WEIGHTS)) add_in_data_group(&u, COLLECTIVE_ALL_GATHER, bytes, &whole);
+    if (step->pass != PIPELINE_FORWARD) add_swap_in(&u, step->microbatch);
     end_unit(&u);
 }
 
-void spread_emit_gather(struct spread *s, uint32_t r)
+void spread_emit_gather(struct spread *s, const struct pipeline_step *step)
 {
     if (s->parallel->offload == OFFLOAD_WEIGHTS) {
-        emit_raise(s, r);
+        emit_raise(s, step);
         return;
     }
-    struct unit u = begin_unit(s, r, PLAN_GATHER, false);
+    struct unit u = begin_unit(s, step->run, PLAN_GATHER, false);
     struct accesses a = {0};
     uint64_t bytes = u.run->whole_weight_bytes;
     access_state(&u, &a, ACCESS_READ);
@@ -444,7 +467,8 @@ static void emit_drain(struct spread *s, uint32_t r)
     bool sums = parallel_sums_on_host(s->job);
     uint64_t bytes = u.run->whole_gradient_bytes, share = u.run->host.gradient_bytes;
     access_ring(&u, &reduced, BUFFER_GRADIENT, ring, turn, bytes, CHANGE);
-    if (u.run->joins) add_in_data_group(&u, COLLECTIVE_REDUCE_SCATTER, bytes, &reduced);
+    if (u.run->joins && parallel_splits(s->parallel, ZERO_GRADIENTS))
+        add_in_data_group(&u, COLLECTIVE_REDUCE_SCATTER, bytes, &reduced);
     access_ring(&u, &down, BUFFER_GRADIENT, ring, turn, bytes, LAST);
     add_access(&down, host_buffer(&u, BUFFER_GRADIENT, sums, share), ACCESS_WRITE);
     add_copy(&u, STREAM_D2H, share, &down);
@@ -475,16 +499,19 @@ void spread_emit_reduce(struct spread *s, uint32_t r)
     end_unit(&u);
 }
 
-/* On the host: what is stored is read, and written back. */
+/* On the host: the sum of the ranks', where each has it whole; what is stored is read, and written back. */
 static void emit_host_update(struct spread *s, uint32_t r, bool ends_minibatch)
 {
     struct unit u = begin_unit(s, r, PLAN_UPDATE, ends_minibatch);
-    struct accesses step = {0}, back = {0};
+    struct accesses step = {0}, back = {0}, joined = {0};
     const struct rank_state *host = &u.run->host;
     struct spread_ring *ring = &u.stage->staged_states;
     uint64_t bytes = host->weight_bytes + host->state_bytes;
     uint32_t gradient = host_buffer(&u, BUFFER_GRADIENT, 0, host->gradient_bytes);
     bool stored = s->parallel->storage;
+    add_access(&joined, gradient, CHANGE);
+    if (u.run->joins && parallel_joins_on_hosts(s->parallel))
+        add_in_data_group(&u, COLLECTIVE_ALL_REDUCE, host->gradient_bytes, &joined);
     if (stored) {
         add_read(&u, ring, 1, bytes);
         access_staged(&u, &step, ring, 1, bytes, CHANGE);

@@ -11,8 +11,8 @@
 /* A pass, by enum pipeline_pass, of a step whose variants are taken; its slots of rings are given back. */
 void spread_emit_pass(struct spread *s, const struct pipeline_step *step);
 
-/* The weights of run r into the next slot of its stage. */
-void spread_emit_gather(struct spread *s, uint32_t r);
+/* What a step multiplies by, into the next slot of its stage; and what was swapped of its activations. */
+void spread_emit_gather(struct spread *s, const struct pipeline_step *step);
 
 /* The gradient of run r over the data-parallel ranks: of the pass that made one last, or of a minibatch. */
 void spread_emit_reduce(struct spread *s, uint32_t r);

@@ -522,19 +522,21 @@ static void refused(void **state)
         {"dp=2,zero=3,storage", "'storage' without 'offload' (expected \"states\" or \"weights\")"},
         {"dp=2,zero=1,offload=states",
          "'offload' of states with 'zero' 1 (expected 2 or 3: gradients go down in shares)"},
-        {"dp=2,zero=2,offload=weights", "'offload' of weights with 'zero' 2 (expected 3: weights come up in shares)"},
+        {"dp=2,zero=2,offload=weights", "'offload' of weights with 'zero' 2 (expected 3: weights come up in shares, or 0: "
+                                         "whole)"},
         {"dp=2,zero=3,offload=weights,delayed",
          "'delayed' with 'offload' of weights (expected of states: older weights stay on the devices)"},
         {"tp=2,zero=2,offload=states,sp", "'offload' with sequence parallelism (expected none: tensor groups add up "
                                           "gradients of norms)"},
         {"dp=2,zero=2,offload", "'offload' is not understood (expected tp=, pp=, dp=, replicas=, v=, zero=, prefetch=, sp, scatter, "
-                                "offload=states, offload=weights, storage or delayed)"},
+                                "offload=states, offload=weights, storage, delayed or swap)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct parallel p = {0};
         struct error err = {0};
         enum status status = parallel_parse_text(cases[i].text, &p, &err);
-        if (!status) status = parallel_offload_check(&p, &err);
+        struct job job = {.parallel = p, .microbatches = 2};
+        if (!status) status = parallel_offload_check(&job, &err);
         assert_int_equal(status, STATUS_BAD_INPUT);
         assert_string_equal(err.text, cases[i].message);
     }
