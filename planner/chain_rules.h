@@ -16,8 +16,8 @@
  * Each is judged by chain_makespan() like everything else.
  *
  * SuperNeurons knows its cheap layers by their kinds (pooling, activation, normalization), its checkpoints
- * are convolutions. A chain has no kinds: cheap is what takes fewer ticks to recompute for a byte than the
- * chain does on average, and of equal layers none is. Whether a segment between checkpoints is recomputed
+ * are convolutions. A chain has no kinds: cheap is what takes less than half the ticks to recompute for a
+ * byte that the chain does on average, and of equal layers none is. Whether a segment between checkpoints is recomputed
  * once, all of it held (speed-centric), or for each of its layers anew (memory-centric), a chain does not
  * ask: its layers keep their boundaries, so that each is recomputed once and held alone.
  *

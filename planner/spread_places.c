@@ -236,20 +236,39 @@ static void place_staged(struct spread *s, uint32_t index)
     stage->staged_end = states->offset + states->slots * states->bytes;
 }
 
-/* As many as fit; at least those that come back ahead of their passes, whose places others have had. */
+/* Runs that take turns in places for activations. Those that keep nothing do not, nor the last one if it is larger than
+ * all others, which the head of a network makes it: it stays in any case. */
+static uint32_t find_turns(struct spread *s, uint32_t *turns, uint64_t *each)
+{
+    uint32_t count = 0, last = s->runs - 1;
+    *each = 1;
+    for (uint32_t r = 0; r < s->runs; r++) {
+        uint64_t bytes = s->of[r].pools[SPREAD_ACTIVATIONS].bytes, range = spread_range_bytes(bytes);
+        if (bytes == 0 || (r == last && range > *each)) continue;
+        *each = max_u64(*each, range);
+        turns[count++] = r;
+    }
+    return count;
+}
+
+/* As many places as fit; at least those that come back ahead of their passes, whose places others have had.
+ * s->completed is scratch here. */
 static void place_swapped(struct spread *s, struct spread_stage *stage)
 {
-    uint64_t each = 0, have = least_memory(s, stage);
-    uint32_t least = min_u32(s->runs, s->parallel->prefetch + 1);
-    for (uint32_t r = 0; r < s->runs; r++)
-        each = max_u64(each, spread_range_bytes(s->of[r].pools[SPREAD_ACTIVATIONS].bytes));
-    uint64_t fit = have > stage->end ? (have - stage->end) / each : 0;
-    stage->swap_slots = fit < least ? least : fit < s->runs ? (uint32_t)fit : s->runs;
-    uint64_t offset = reserve(stage, stage->swap_slots * each);
+    uint32_t *turns = s->completed;
+    uint64_t each, have = least_memory(s, stage);
+    uint32_t count = find_turns(s, turns, &each), least = min_u32(count, s->parallel->prefetch + 1), t = 0;
     for (uint32_t r = 0; r < s->runs; r++) {
         struct spread_pool *pool = &s->of[r].pools[SPREAD_ACTIVATIONS];
-        pool->offset[0] = offset + r % stage->swap_slots * each;
-        s->of[r].swaps = r + stage->swap_slots < s->runs && pool->bytes > 0;
+        if (t < count && turns[t] == r) t++;
+        else pool->offset[0] = reserve(stage, spread_range_bytes(pool->bytes));
+    }
+    uint64_t fit = have > stage->end ? (have - stage->end) / each : 0;
+    uint32_t places = fit < least ? least : fit < count ? (uint32_t)fit : count;
+    uint64_t offset = reserve(stage, places * each);
+    for (t = 0; t < count; t++) {
+        s->of[turns[t]].pools[SPREAD_ACTIVATIONS].offset[0] = offset + t % places * each;
+        s->of[turns[t]].swaps = t + places < count;
     }
 }
 

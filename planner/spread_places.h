@@ -11,8 +11,8 @@
  *     [ states | gradients | versions | workspace | ring of weights | ring of gradients | activations 0, 1, ... |
  *       boundaries | their gradients ]
  *
- * Where activations are swapped, all runs' lie in as many places as fit, of the largest's size: run r in place r mod n.
- * The last n runs' stay. Each other's place is taken by run r + n when its copy out has ended, and free again when that
+ * Where activations are swapped, all runs' lie in as many places as fit, of the largest's size: run r in place r mod n (a
+ * larger one of the last run apart). The last n runs' stay. Each other's place is taken by run r + n when its copy out has ended, and free again when that
  * one's backward pass has, which is when it comes back: as memory frees, of whomever that was.
  *
  *     n = 3   forward   0 1 2 0 1 2 0 1      runs 0 to 4 leave; 5, 6, 7 stay
@@ -88,7 +88,6 @@ struct spread_stage {
     uint32_t start, lag;        /* asynchronous schedules: the tick of its first pass, ticks between both passes */
     uint64_t workspace_offset, end;
     struct spread_ring weights, gradients;
-    uint32_t swap_slots;        /* places for activations where they are swapped, one run behind the other */
     struct spread_ring staged_weights, staged_states; /* in host memory, of each rank, on their way from storage */
     uint64_t staged_end;
     uint64_t steps, steps_left; /* of a minibatch; of this one */
