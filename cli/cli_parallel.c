@@ -7,7 +7,7 @@ const char *const cli_schedule_choices[] = {"gpipe", "1f1b", "interleaved", "zb-
                                             NULL};
 const char *const cli_recompute_choices[] = {"none", "selective", "full", NULL};
 const char *const cli_collective_choices[] = {"fastest", "ring", "tree", "halving", "hierarchical", NULL};
-const char *const cli_partition_choices[] = {"equal", "balanced", "pipedream", NULL};
+const char *const cli_partition_choices[] = {"equal", "balanced", "pipedream", "rannc", NULL};
 static_assert(sizeof cli_schedule_choices / sizeof cli_schedule_choices[0] == PIPELINE_SCHEDULE_COUNT + 1 &&
                   sizeof cli_recompute_choices / sizeof cli_recompute_choices[0] == RECOMPUTE_COUNT + 1 &&
                   sizeof cli_partition_choices / sizeof cli_partition_choices[0] == PARALLEL_PARTITION_COUNT + 1 &&

@@ -10,6 +10,7 @@
 const char *const compressed_names[COMPRESSED_COUNT] = {
     [COMPRESSED_BOUNDARIES] = "boundaries",
     [COMPRESSED_GRADIENTS] = "gradients",
+    [COMPRESSED_ACTIVATIONS] = "activations",
 };
 
 static const double ratio_max = 1e6, rate_min = 1, rate_max = 1e18; /* a day of a terabyte is below 2^63 ns */

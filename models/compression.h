@@ -1,8 +1,9 @@
 /*
- * Compression of what a job that is spread over devices sends: fewer bytes, and time to encode and decode them.
+ * Compression of what a job that is spread over devices sends and keeps: fewer bytes, and time to encode and decode them.
  *
  *     "compression": {"boundaries": {"ratio": 10, "encode": "120 GB/s", "decode": "90 GB/s"},
- *                     "gradients": {"ratio": 2, "encode": "400 GB/s", "decode": "400 GB/s"}}
+ *                     "gradients": {"ratio": 2, "encode": "400 GB/s", "decode": "400 GB/s"},
+ *                     "activations": {"ratio": 4, "encode": "300 GB/s", "decode": "300 GB/s"}}
  *
  * Rates are of the bytes as they were before. What is sent has their `ratio`-th part, rounded up.
  *
@@ -12,6 +13,10 @@
  *   gradients    of data-parallel ranks (`zero` 0 or 1): each rank encodes its own sum behind the last microbatch,
  *                ranks add up what is encoded, and the update decodes the sum, or its share. That fits codes that are
  *                linear (low-rank factors, auto-encoders); others would decode between the steps of a reduction
+ *
+ *   activations  what a run of layers keeps between its passes, boundaries apart: the forward pass encodes it, the one
+ *                back decodes it into its workspace. It lives encoded, on the device and, where it is swapped
+ *                (models/parallel.h), on the way to the host, there and back
  *
  * Codecs run on the devices, in turn with the passes. What compression does to the training, its loss, is not
  * modelled: a plan says what a step costs.
@@ -29,8 +34,8 @@
 
 struct json_out;
 
-enum compressed { COMPRESSED_BOUNDARIES, COMPRESSED_GRADIENTS, COMPRESSED_COUNT };
-extern const char *const compressed_names[COMPRESSED_COUNT]; /* "boundaries", "gradients" */
+enum compressed { COMPRESSED_BOUNDARIES, COMPRESSED_GRADIENTS, COMPRESSED_ACTIVATIONS, COMPRESSED_COUNT };
+extern const char *const compressed_names[COMPRESSED_COUNT]; /* "boundaries", "gradients", "activations" */
 
 struct compression {
     double ratio; /* at least 1; 0: none */

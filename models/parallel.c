@@ -29,6 +29,7 @@ const char *const parallel_partition_names[PARALLEL_PARTITION_COUNT] = {
     [PARALLEL_EQUAL] = "equal",
     [PARALLEL_BALANCED] = "balanced",
     [PARALLEL_PIPEDREAM] = "pipedream",
+    [PARALLEL_RANNC] = "rannc",
 };
 
 const char *const parallel_algorithm_names[PARALLEL_ALGORITHM_COUNT] = {
@@ -249,15 +250,14 @@ static enum status check_slices(const struct job *job, struct error *err)
 static enum status check_compression(const struct job *job, struct error *err)
 {
     const struct parallel *p = &job->parallel;
-    const char *name = pipeline_schedule_names[p->schedule];
-    if (compression_is_set(&job->compression[COMPRESSED_BOUNDARIES])) {
-        if (p->pipeline == 1)
-            return error_set(err, STATUS_BAD_INPUT, "'compression' of boundaries on one stage (expected 'pipeline' above 1)");
-        if (p->schedule >= PIPELINE_ZB_H1 && p->schedule <= PIPELINE_ZB_V)
+    bool in_two = p->schedule >= PIPELINE_ZB_H1 && p->schedule <= PIPELINE_ZB_V;
+    if (compression_is_set(&job->compression[COMPRESSED_BOUNDARIES]) && p->pipeline == 1)
+        return error_set(err, STATUS_BAD_INPUT, "'compression' of boundaries on one stage (expected 'pipeline' above 1)");
+    for (uint32_t c = 0; c < COMPRESSED_COUNT && in_two; c++)
+        if (c != COMPRESSED_GRADIENTS && compression_is_set(&job->compression[c]))
             return error_set(err, STATUS_BAD_INPUT,
-                             "'compression' of boundaries with schedule '%s' (expected one whose backward passes are whole)",
-                             name);
-    }
+                             "'compression' of %s with schedule '%s' (expected one whose backward passes are whole)",
+                             compressed_names[c], pipeline_schedule_names[p->schedule]);
     if (!compression_is_set(&job->compression[COMPRESSED_GRADIENTS])) return STATUS_OK;
     if (p->data == 1)
         return error_set(err, STATUS_BAD_INPUT, "'compression' of gradients on one replica (expected 'data' above 1)");
@@ -278,6 +278,10 @@ static enum status check_cuts(const struct job *job, struct error *err)
     if (p->partition == PARALLEL_BALANCED && p->cuts == 0 && parallel_runs(p) > PARALLEL_CUTS_MAX)
         return error_set(err, STATUS_LIMIT, "%" PRIu32 " runs of layers to balance (limit is %d)", parallel_runs(p),
                          PARALLEL_CUTS_MAX);
+    if (p->partition == PARALLEL_RANNC && (p->schedule != PIPELINE_1F1B || p->chunks > 1))
+        return error_set(err, STATUS_BAD_INPUT,
+                         "'partition' 'rannc' with schedule '%s' of %" PRIu32 " chunks (expected '1f1b' of 1)",
+                         pipeline_schedule_names[p->schedule], p->chunks);
     if (p->cuts == 0) return STATUS_OK;
     if (p->cuts != parallel_runs(p))
         return error_set(err, STATUS_BAD_INPUT, "'cut' into %" PRIu32 " runs of layers (expected %" PRIu32

@@ -130,6 +130,7 @@ enum parallel_partition {
     PARALLEL_EQUAL,    /* runs of equal length */
     PARALLEL_BALANCED, /* the slowest run as fast as can be (planner/spread_cut.h) */
     PARALLEL_PIPEDREAM, /* PipeDream's programme, which divides the replicas given among stages, too (likewise) */
+    PARALLEL_RANNC,    /* stages, replicas and microbatches, too: what ends a minibatch first (planner/spread_rannc.h) */
     PARALLEL_PARTITION_COUNT
 };
 extern const char *const parallel_partition_names[PARALLEL_PARTITION_COUNT];

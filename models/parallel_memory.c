@@ -208,6 +208,11 @@ uint64_t parallel_sent_bytes(const struct job *job, uint64_t layer)
 
 uint64_t parallel_kept_bytes(const struct job *job, struct parallel_layers layers, bool dropout)
 {
+    return compression_bytes(&job->compression[COMPRESSED_ACTIVATIONS], parallel_plain_kept_bytes(job, layers, dropout));
+}
+
+uint64_t parallel_plain_kept_bytes(const struct job *job, struct parallel_layers layers, bool dropout)
+{
     uint32_t recompute = job->parallel.recompute;
     uint64_t sum = 0;
     if (is_profile(job)) {
@@ -247,11 +252,13 @@ static uint64_t head_workspace(const struct job *job, const struct numbers *s)
     return s->element_bytes * 2 * s->whole + rounded;
 }
 
-/* Boundaries as they were before they were encoded, or are again. */
+/* Boundaries and activations as they were before they were encoded, or are again. */
 static uint64_t decoded_bytes(const struct job *job, struct parallel_layers layers)
 {
     uint64_t bytes = 0, end = layers.first + layers.count;
-    if (!compression_is_set(&job->compression[COMPRESSED_BOUNDARIES])) return 0;
+    if (compression_is_set(&job->compression[COMPRESSED_ACTIVATIONS]))
+        bytes += parallel_plain_kept_bytes(job, layers, false);
+    if (!compression_is_set(&job->compression[COMPRESSED_BOUNDARIES])) return bytes;
     if (layers.first > 0 && parallel_crosses(job, layers.first - 1))
         bytes += 2 * parallel_plain_boundary_bytes(job, layers.first - 1);
     if (end < job->network.layer_count && parallel_crosses(job, end - 1))

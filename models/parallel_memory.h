@@ -82,8 +82,11 @@ uint64_t parallel_reduced_bytes(const struct job *job, struct parallel_layers la
  * `dropout`: with the three dropouts of a block and that of the embedding, which our networks lack and
  * published figures have: a byte of mask for each number, and attention's weights once more behind theirs.
  * With gpt2's shape, e = 2 and none of it split, a block then has s b h (34 + 5 a s / h) bytes.
+ *
+ * As it lives, which is encoded where activations are compressed, and as passes compute with it.
  */
 uint64_t parallel_kept_bytes(const struct job *job, struct parallel_layers layers, bool dropout);
+uint64_t parallel_plain_kept_bytes(const struct job *job, struct parallel_layers layers, bool dropout);
 
 /* What a layer passes to the next for one microbatch, and the next one's gradient passes back: x: e R C; as it lives,
  * which is encoded where it is compressed, and as passes compute with it. */
@@ -101,7 +104,8 @@ uint64_t parallel_sent_bytes(const struct job *job, uint64_t layer);
  *   head        e R C twice, and the logits' gradient once more in 16 bits where those are 16-bit jobs
  *   embedding   e R C of whole rows
  *   profile     what is computed again
- * and where boundaries are compressed what was decoded: the one that came in and its gradient, the one that goes out
+ * and where boundaries are compressed what was decoded: the one that came in and its gradient, the one that goes out;
+ * where activations are, all of these
  */
 uint64_t parallel_workspace_bytes(const struct job *job, struct parallel_layers layers);
 

@@ -120,6 +120,15 @@ static void add_boundary_codec(struct work_list *list, const struct job *job, ui
     add_codec(list, encodes ? compression_encode_ns(compression, bytes) : compression_decode_ns(compression, bytes));
 }
 
+static void add_activation_codec(struct work_list *list, const struct job *job, struct parallel_layers layers,
+                                 bool encodes, bool decodes)
+{
+    const struct compression *compression = &job->compression[COMPRESSED_ACTIVATIONS];
+    uint64_t bytes = compression_is_set(compression) ? parallel_plain_kept_bytes(job, layers, false) : 0;
+    if (encodes) add_codec(list, compression_encode_ns(compression, bytes));
+    if (decodes) add_codec(list, compression_decode_ns(compression, bytes));
+}
+
 static void add_codecs(struct work_list *list, const struct job *job, struct parallel_layers layers,
                        enum parallel_pass pass)
 {
@@ -131,6 +140,7 @@ static void add_codecs(struct work_list *list, const struct job *job, struct par
         uint64_t own = parallel_updated_parameters(job, layers) * parallel_parameter_bytes(job).gradient;
         add_codec(list, compression_decode_ns(gradients, own));
     }
+    add_activation_codec(list, job, layers, pass == PARALLEL_FORWARD, back);
     if (!compression_is_set(&job->compression[COMPRESSED_BOUNDARIES]) || (pass != PARALLEL_FORWARD && !back)) return;
     if (layers.first > 0) add_boundary_codec(list, job, layers.first - 1, false);
     if (layers.first > 0 && back) add_boundary_codec(list, job, layers.first - 1, true);

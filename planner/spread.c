@@ -39,6 +39,7 @@
 #include "planner/spread_cut.h"
 #include "planner/spread_offload.h"
 #include "planner/spread_places.h"
+#include "planner/spread_rannc.h"
 #include "planner/spread_slices.h"
 #include "planner/spread_units.h"
 
@@ -293,8 +294,9 @@ enum status spread_plan(struct plan_builder *builder, struct error *err)
         stack_jobs(all, j);
         plan->job_activations[j] = ACTIVATIONS_KEEP;
         struct parallel *parallel = &plan->jobs.jobs[j].parallel;
+        bool rannc = parallel->partition == PARALLEL_RANNC;
         if (parallel->partition != PARALLEL_EQUAL && parallel->cuts == 0)
-            status = spread_cut_choose(&plan->hardware, &plan->jobs.jobs[j], err);
+            status = (rannc ? spread_rannc_choose : spread_cut_choose)(&plan->hardware, &plan->jobs.jobs[j], err);
         if (!status && parallel->schedule == PIPELINE_TERAPIPE && parallel->slices == 0)
             status = spread_slices_choose(&plan->hardware, &plan->jobs.jobs[j], err);
         if (!status) status = prepare(&all[j], &scratch, err);

@@ -1,0 +1,168 @@
+/*
+ * A choice is a copy of the job with other degrees. The clock is that of the plan that would follow: passes in the order of
+ * 1F1B with what stages send, the exchange of gradients, the slowest step.
+ *
+ * The cut knows of states and of what microbatches keep. What passes need beside that, workspace and boundaries on their
+ * way, is counted here for each stage of a cut: s microbatches are under way on the s-th from the end, a boundary more on
+ * either side of it, and their gradients. That is no less than planner/spread_places.h takes, so that what is chosen has
+ * its places; a cut that fits more closely is passed over.
+ */
+#include "planner/spread_rannc.h"
+
+#include <inttypes.h>
+
+#include "base/extreme.h"
+#include "base/quantity.h"
+#include "models/parallel_memory.h"
+#include "models/try.h"
+#include "planner/spread_cut.h"
+#include "planner/spread_places.h"
+
+struct choice {
+    struct job job;
+    double minibatch_s;
+};
+
+/* --- memory --------------------------------------------------------------------------------- */
+
+/* Of boundaries and their gradients, `count` of what enters or leaves a stage. */
+static uint64_t passing_bytes(const struct job *job, uint64_t layer, uint64_t count)
+{
+    return count * spread_range_bytes(parallel_boundary_bytes(job, layer));
+}
+
+static uint64_t stage_bytes(const struct job *job, uint32_t stage)
+{
+    const struct parallel *p = &job->parallel;
+    struct parallel_layers layers = parallel_layers(job, stage);
+    struct rank_state state = parallel_state(job, layers), whole = parallel_whole_state(job, layers);
+    uint64_t depth = min_u64(p->pipeline - stage, job->microbatches / p->data);
+    uint64_t bytes = spread_range_bytes(state.weight_bytes + state.state_bytes) + spread_range_bytes(state.gradient_bytes) +
+                     spread_range_bytes(parallel_workspace_bytes(job, layers)) +
+                     depth * spread_range_bytes(parallel_kept_bytes(job, layers, false));
+    if (parallel_fetches_weights(p)) bytes += (p->prefetch + 1) * spread_range_bytes(whole.weight_bytes);
+    if (parallel_splits(p, ZERO_GRADIENTS) || p->offload != OFFLOAD_NOTHING)
+        bytes += 2 * spread_range_bytes(whole.gradient_bytes);
+    if (stage > 0) bytes += passing_bytes(job, layers.first - 1, 2 * depth + 2);
+    if (stage + 1 < p->pipeline) bytes += passing_bytes(job, layers.first + layers.count - 1, 2 * depth + 2);
+    return bytes;
+}
+
+static uint64_t missing_bytes(const struct hardware *hardware, const struct job *job)
+{
+    const struct parallel *p = &job->parallel;
+    uint64_t missing = 0;
+    for (uint32_t stage = 0; stage < p->pipeline; stage++) {
+        uint64_t need = stage_bytes(job, stage), have = UINT64_MAX;
+        uint32_t size = p->tensor * p->data, first = p->first_device + stage * size;
+        for (uint32_t d = first; d < first + size; d++) have = min_u64(have, hardware->devices[d].memory_bytes);
+        if (need > have) missing = max_u64(missing, need - have);
+    }
+    return missing;
+}
+
+/* --- time ----------------------------------------------------------------------------------- */
+
+static enum status clock_minibatch(const struct hardware *hardware, struct choice *c, struct error *err)
+{
+    struct arena scratch = {0};
+    struct spread_times times;
+    struct pipeline_order order;
+    const struct parallel *p = &c->job.parallel;
+    uint32_t microbatches = (uint32_t)(c->job.microbatches / p->data);
+    enum status status = spread_times_make(&scratch, hardware, &c->job, &times, err);
+    if (!status) status = pipeline_order(&scratch, p, microbatches, times.runs, &order, err);
+    if (!status) c->minibatch_s = max_s(order.end_s, times.exchange_s) + times.update_s;
+    arena_release(&scratch);
+    return status;
+}
+
+/* --- choices -------------------------------------------------------------------------------- */
+
+/* Cut and timed; *fits false: some of it is missing memory, or it is nothing that a job may be. */
+static enum status try_choice(const struct hardware *hardware, const struct job *job, uint32_t stages,
+                              uint64_t microbatches, struct choice *out, bool *fits, uint64_t *missing, struct error *err)
+{
+    uint32_t workers = job->parallel.pipeline * job->parallel.data;
+    struct error own = {0};
+    struct parallel *p = &out->job.parallel;
+    out->job = *job;
+    *fits = false;
+    p->pipeline = stages;
+    p->data = workers / stages;
+    p->partition = PARALLEL_BALANCED;
+    out->job.microbatch = job->microbatch * job->microbatches / (microbatches * p->data);
+    out->job.microbatches = microbatches * p->data;
+    if (parallel_check(&out->job, &own) != STATUS_OK) return STATUS_OK;
+    if (spread_cut_choose(hardware, &out->job, &own)) {
+        if (own.status == STATUS_INFEASIBLE) return STATUS_OK;
+        *err = own;
+        return err->status;
+    }
+    p->partition = PARALLEL_RANNC;
+    uint64_t lacking = missing_bytes(hardware, &out->job);
+    if (lacking > 0) *missing = min_u64(*missing, lacking);
+    *fits = lacking == 0;
+    return *fits ? clock_minibatch(hardware, out, err) : STATUS_OK;
+}
+
+static enum status check_devices(const struct hardware *hardware, const struct job *job, struct error *err)
+{
+    const struct parallel *p = &job->parallel;
+    uint64_t end = p->first_device + parallel_devices(p);
+    if (end <= hardware->device_count) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT,
+                     "job '%s' is spread over devices %" PRIu32 " to %" PRIu64 ", and machine '%s' has %" PRIu32, job->name,
+                     p->first_device, end - 1, hardware->name, hardware->device_count);
+}
+
+static enum status nothing_fits(const struct job *job, uint64_t missing, struct error *err)
+{
+    char text[QUANTITY_TEXT_BYTES];
+    uint32_t workers = job->parallel.pipeline * job->parallel.data;
+    if (missing == UINT64_MAX)
+        return error_set(err, STATUS_INFEASIBLE, "job '%s' fits on %" PRIu32 " devices with no number of stages", job->name,
+                         workers * job->parallel.tensor);
+    return error_set(err, STATUS_INFEASIBLE,
+                     "job '%s' fits on %" PRIu32 " devices with no number of stages: %s (%" PRIu64
+                     " bytes) missing at least", job->name, workers * job->parallel.tensor,
+                     quantity_text((double)missing, DIMENSION_BYTES, text), missing);
+}
+
+/* The best so far, or none; what least is missing. */
+struct search {
+    const struct hardware *hardware;
+    const struct job *job;
+    struct choice best;
+    bool any;
+    uint64_t missing;
+};
+
+static enum status try_stages(struct search *s, uint32_t stages, uint32_t replicas, struct error *err)
+{
+    const struct job *job = s->job;
+    bool profile = job->network.family == NETWORK_PROFILE;
+    uint64_t units = profile ? job->microbatches : job->microbatch * job->microbatches;
+    if (units % replicas != 0) return STATUS_OK;
+    uint64_t each = units / replicas;
+    for (uint64_t m = profile ? each : 1; each % m == 0; m *= 2) {
+        struct choice trial;
+        bool fits;
+        TRY(try_choice(s->hardware, job, stages, m, &trial, &fits, &s->missing, err));
+        if (fits && (!s->any || trial.minibatch_s < s->best.minibatch_s)) s->best = trial;
+        s->any |= fits;
+    }
+    return STATUS_OK;
+}
+
+enum status spread_rannc_choose(const struct hardware *hardware, struct job *job, struct error *err)
+{
+    struct search s = {.hardware = hardware, .job = job, .missing = UINT64_MAX};
+    uint32_t workers = job->parallel.pipeline * job->parallel.data;
+    TRY(check_devices(hardware, job, err));
+    for (uint32_t stages = 1; stages <= workers; stages++)
+        if (workers % stages == 0) TRY(try_stages(&s, stages, workers / stages, err));
+    if (!s.any) return nothing_fits(job, s.missing, err);
+    *job = s.best.job;
+    return STATUS_OK;
+}
