@@ -1,6 +1,7 @@
 /*
  * A choice is a copy of the job with other degrees. The clock is that of the plan that would follow: passes in the order of
- * 1F1B with what stages send, the exchange of gradients, the slowest step.
+ * 1F1B with what stages send, and behind the last pass back over each stage its exchange of gradients and its step. What
+ * is offloaded steps on the host, for all stages one behind the other.
  *
  * The cut knows of states and of what microbatches keep. What passes need beside that, workspace and boundaries on their
  * way, is counted here for each stage of a cut: s microbatches are under way on the s-th from the end, a boundary more on
@@ -63,6 +64,15 @@ static uint64_t missing_bytes(const struct hardware *hardware, const struct job 
 
 /* --- time ----------------------------------------------------------------------------------- */
 
+/* Of a minibatch: each stage's last pass, and its update. */
+static double end_of_updates(const struct pipeline_order *order, const struct spread_times *times)
+{
+    double end_s = 0;
+    for (uint64_t i = 0; i < order->count; i++)
+        end_s = max_s(end_s, order->steps[i].end_s + times->updates_s[order->steps[i].run]);
+    return end_s;
+}
+
 static enum status clock_minibatch(const struct hardware *hardware, struct choice *c, struct error *err)
 {
     struct arena scratch = {0};
@@ -72,7 +82,8 @@ static enum status clock_minibatch(const struct hardware *hardware, struct choic
     uint32_t microbatches = (uint32_t)(c->job.microbatches / p->data);
     enum status status = spread_times_make(&scratch, hardware, &c->job, &times, err);
     if (!status) status = pipeline_order(&scratch, p, microbatches, times.runs, &order, err);
-    if (!status) c->minibatch_s = max_s(order.end_s, times.exchange_s) + times.update_s;
+    if (!status && p->offload != OFFLOAD_NOTHING) c->minibatch_s = max_s(order.end_s, times.exchange_s) + times.update_s;
+    else if (!status) c->minibatch_s = max_s(end_of_updates(&order, &times), times.exchange_s);
     arena_release(&scratch);
     return status;
 }

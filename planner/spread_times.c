@@ -223,7 +223,7 @@ static enum status stage_times(const struct view *v, uint32_t stage, struct spre
         if (parallel_place(v->parallel, run).stage != stage) continue;
         struct parallel_layers layers = parallel_layers(v->job, run);
         if (run_times(v, run, &out->runs[run], err)) return err->status;
-        double one_s = update_s(v, stage, layers);
+        double one_s = out->updates_s[run] = update_s(v, stage, layers);
         if (parallel_offloads(v->parallel)) out->update_s += one_s;
         else if (one_s > out->update_s) out->update_s = one_s;
         shares_s += microbatches * exchange_s(v, stage, layers);
@@ -249,6 +249,8 @@ enum status spread_times_make(struct arena *arena, const struct hardware *hardwa
     *out = (struct spread_times){0};
     enum status status = arena_array(arena, parallel_runs(v.parallel), sizeof *out->runs, &memory, err);
     if (!status) out->runs = memory;
+    if (!status) status = arena_array(arena, parallel_runs(v.parallel), sizeof *out->updates_s, &memory, err);
+    if (!status) out->updates_s = memory;
     if (!status) status = collective_finder_init(&scratch, hardware, &v.finder, err);
     if (!status) status = arena_array(&scratch, hardware->type_count, sizeof *v.kinds, &memory, err);
     if (!status) v.kinds = memory;

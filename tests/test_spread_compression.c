@@ -313,7 +313,7 @@ static void refused_files(void **state)
          "c.json:1:26: 'ratio' is 0.5 (expected 1 to 1000000)"},
         {"{\"boundaries\": {\"ratio\": 2, \"encode\": \"1GB/s\"}}", "c.json:1:16: missing key 'decode'"},
         {"{\"gradients\": {\"ratio\": 2, \"encode\": \"1GB\", \"decode\": \"1GB/s\"}}", "'encode'"},
-        {"{\"activations\": {\"ratio\": 2}}", "unknown key 'activations'"},
+        {"{\"weights\": {\"ratio\": 2}}", "unknown key 'weights'"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct compression out[COMPRESSED_COUNT] = {{0}};
