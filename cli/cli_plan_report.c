@@ -161,7 +161,9 @@ static enum status print_spread_jobs(struct cli *cli, const struct plan *plan, s
                        p->first_device + parallel_devices(p) - 1);
         cli_table_cell(&table, "%s", pipeline_schedule_names[p->schedule]);
         cli_table_cell(&table, "%" PRIu64, parallel_microbatches(job, 0));
-        cli_table_cell(&table, "%s", recompute_names[p->recompute]);
+        char swapped[32] = "";
+        if (p->swap) snprintf(swapped, sizeof swapped, ", %" PRIu32 " swapped", plan_swapped_shards(plan, j));
+        cli_table_cell(&table, "%s%s", recompute_names[p->recompute], swapped);
     }
     if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
     cli_more_rows(cli->out, shown, plan->jobs.count);
@@ -411,6 +413,7 @@ static void jobs_json(struct json_out *json, const struct plan *plan)
         json_out_u64(json, "largest_shard_bytes", largest_shard_bytes(plan, j));
         json_out_string(json, "activations", plan_activations_names[plan->job_activations[j]]);
         json_out_u64(json, "kept_shard_count", plan_kept_shards(plan, j));
+        json_out_u64(json, "swapped_shard_count", plan_swapped_shards(plan, j));
         json_out_bool(json, "loss_from_inputs", loss_from_inputs(plan, j));
         json_out_u64(json, "minibatches", job->minibatches);
         json_out_object_end(json);

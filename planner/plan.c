@@ -243,6 +243,16 @@ uint32_t plan_kept_shards(const struct plan *plan, uint32_t job)
     return here - there;
 }
 
+uint32_t plan_swapped_shards(const struct plan *plan, uint32_t job)
+{
+    uint32_t count = 0;
+    for (uint32_t b = 0; b < plan->buffer_count; b++) {
+        const struct plan_buffer *buffer = &plan->buffers[b];
+        count += buffer->kind == BUFFER_ACTIVATIONS && buffer->job == job && !buffer->on_device;
+    }
+    return count;
+}
+
 uint64_t plan_device_bytes(const struct plan *plan, uint32_t device)
 {
     uint64_t end = 0;

@@ -525,6 +525,9 @@ uint32_t plan_cpu_shards(const struct plan *plan, uint32_t job);
 /* Shards of a job that keep their activations on the device though the job's way is another. */
 uint32_t plan_kept_shards(const struct plan *plan, uint32_t job);
 
+/* Shards of a job whose activations leave for host memory and come back. */
+uint32_t plan_swapped_shards(const struct plan *plan, uint32_t job);
+
 /* A short name for messages and tracks: "job-1 shard 3 backward", "state of job-1 shard 3". */
 enum { PLAN_TEXT_BYTES = 224 };
 const char *plan_op_text(const struct plan *plan, const struct plan_unit *unit,
