@@ -23,7 +23,7 @@
  * and hosts add them up, run by run as they arrive, in front of the step, which each makes by itself. Their all-reduce
  * takes what one between the devices takes by the closed form of models/collective.h: exact where every device is a
  * node of its own with its own NIC, an approximation where several of a node have faster links between them than
- * their host has to itself. One microbatch on each replica, for ranks could add up sums of several no sooner.
+ * their host has to itself. One microbatch on each replica: sums of several are not joined.
  *
  * With `storage` weights and states are stored, each rank's share for itself; a pass's weights, and for a step both,
  * are read into host memory first, and written back behind the step. Weights that stay on the devices (offload
@@ -36,7 +36,8 @@
  * Semantics: synchronous, but with `delayed`, where passes over a minibatch find the weights of the update before the
  * last (parallel_staleness()). A published run begins without a delay; a plan delays from the first step.
  *
- * Sources: KARMA, arXiv 2008.11421 (its pipeline over several devices); ZeRO-Offload, arXiv 2101.06840, sections 4 and 5; ZeRO-Infinity, arXiv 2104.07857, sections 5 and 6.
+ * Sources: ZeRO-Offload, arXiv 2101.06840, sections 4 and 5; ZeRO-Infinity, arXiv 2104.07857, sections 5 and 6; KARMA,
+ * arXiv 2008.11421, its pipeline over several devices.
  */
 #ifndef SPILLWAY_MODELS_PARALLEL_OFFLOAD_H
 #define SPILLWAY_MODELS_PARALLEL_OFFLOAD_H

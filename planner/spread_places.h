@@ -12,8 +12,9 @@
  *       boundaries | their gradients ]
  *
  * Where activations are swapped, all runs' lie in as many places as fit, of the largest's size: run r in place r mod n (a
- * larger one of the last run apart). The last n runs' stay. Each other's place is taken by run r + n when its copy out has ended, and free again when that
- * one's backward pass has, which is when it comes back: as memory frees, of whomever that was.
+ * larger one of the last run apart). The last n runs' stay. Each other's place is taken by run r + n when its copy out has
+ * ended, and free again when that one's backward pass has, which is when it comes back: as memory frees. Jobs in front
+ * in the file take as many places as there are; those behind them on the same devices what is left.
  *
  *     n = 3   forward   0 1 2 0 1 2 0 1      runs 0 to 4 leave; 5, 6, 7 stay
  *             backward  1 0 2 1 0 2 1 0      4 comes back when 7 is through, 3 when 6 is, ...

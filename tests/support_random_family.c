@@ -154,13 +154,16 @@ static bool spread(uint64_t key, struct job_set *jobs, struct plan *out)
     const struct planner_options options = {.regions = 0};
     test_spread_machine(&hardware, (uint32_t)parallel_devices(&jobs->jobs[0].parallel),
                         1e9 * draw(key, 1, 1, 50), 1e-6 * draw(key, 2, 0, 9));
+    hardware.host_bandwidth.value = 4e10;
+    for (uint32_t d = 0; d < hardware.device_count && jobs->jobs[0].parallel.swap; d++)
+        hardware.devices[d].memory_bytes = 200000 + random_below(key, 40, 800000);
     return plan_of(&hardware, jobs, &options, key, out);
 }
 
 static void minibatches_of(uint64_t key, const struct parallel *p, struct job *job)
 {
     job->microbatches = p->data * p->pipeline * draw(key, 10, 1, 2);
-    if (p->schedule == PIPELINE_PIPEDREAM) job->microbatches = p->data;
+    if (p->schedule == PIPELINE_PIPEDREAM || p->offload != OFFLOAD_NOTHING) job->microbatches = p->data;
     job->parallel = *p;
 }
 
@@ -174,6 +177,9 @@ static bool spread_profile(uint64_t key, struct parallel *p, struct plan *out)
     bool stale = pipeline_is_asynchronous(p->schedule);
     profile_jobs(key, 1, parallel_runs(p) + draw(key, 13, 0, 2), stale ? 6 : 2, &jobs);
     minibatches_of(key, p, &jobs.jobs[0]);
+    bool in_two = p->schedule >= PIPELINE_ZB_H1 && p->schedule <= PIPELINE_ZB_V;
+    if (!in_two && draw(key, 14, 0, 3) == 0)
+        jobs.jobs[0].compression[COMPRESSED_ACTIVATIONS] = (struct compression){draw(key, 15, 2, 9), 3e9, 5e9};
     return spread(key, &jobs, out);
 }
 
@@ -181,6 +187,11 @@ static bool make_replicas(uint64_t key, struct plan *out)
 {
     struct parallel p = {.tensor = 1, .pipeline = 1, .data = draw(key, 3, 2, 5), .chunks = draw(key, 4, 1, 3),
                          .schedule = PIPELINE_1F1B, .zero = draw(key, 5, 0, 3), .prefetch = draw(key, 6, 0, 3)};
+    if (p.zero % 3 == 0 && draw(key, 7, 0, 1)) {
+        p.offload = OFFLOAD_WEIGHTS;
+        p.chunks = draw(key, 4, 1, 6);
+        p.swap = draw(key, 8, 0, 1);
+    }
     return spread_profile(key, &p, out);
 }
 
