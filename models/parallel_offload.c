@@ -16,7 +16,19 @@ struct rank_state parallel_host_state(const struct job *job, struct parallel_lay
                                parallel_joins_on_hosts(&job->parallel) ? ZERO_NOTHING : ZERO_WEIGHTS);
 }
 
-/* Hosts that have everything whole. */
+/* One pass of each replica over each run in a minibatch, which `what` asks for. */
+static enum status check_once(const struct job *job, const char *what, struct error *err)
+{
+    const struct parallel *p = &job->parallel;
+    if (p->schedule == PIPELINE_TERAPIPE)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "%s with schedule 'terapipe' (expected one whose microbatches are in one piece)", what);
+    if (job->microbatches == p->data) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "%s with %" PRIu64 " microbatches of a replica (expected 1)", what,
+                     job->microbatches / p->data);
+}
+
+/* Hosts that have everything whole: they add up gradients as they arrive. */
 static enum status check_whole(const struct job *job, struct error *err)
 {
     const struct parallel *p = &job->parallel;
@@ -26,11 +38,7 @@ static enum status check_whole(const struct job *job, struct error *err)
     if (compression_is_set(&job->compression[COMPRESSED_GRADIENTS]))
         return error_set(err, STATUS_BAD_INPUT,
                          "'compression' of gradients with 'offload' (expected none: hosts add them up as they are)");
-    if (p->data == 1 || job->microbatches == p->data) return STATUS_OK;
-    return error_set(err, STATUS_BAD_INPUT,
-                     "'offload' of weights with 'zero' 0 and %" PRIu64
-                     " microbatches of a replica (expected 1: hosts add up gradients as they arrive)",
-                     job->microbatches / p->data);
+    return p->data == 1 ? STATUS_OK : check_once(job, "'offload' of weights (with 'zero' 0)", err);
 }
 
 static enum status check_swap(const struct job *job, struct error *err)
@@ -44,10 +52,7 @@ static enum status check_swap(const struct job *job, struct error *err)
         return error_set(err, STATUS_BAD_INPUT,
                          "'swap' on %" PRIu32 " stages of tensor groups of %" PRIu32 " (expected 'data' alone)",
                          p->pipeline, p->tensor);
-    if (p->schedule != PIPELINE_TERAPIPE && job->microbatches == p->data) return STATUS_OK;
-    return error_set(err, STATUS_BAD_INPUT,
-                     "'swap' with %" PRIu64 " passes of a replica in a minibatch (expected one microbatch, in one piece)",
-                     job->microbatches / p->data * parallel_slices(p));
+    return check_once(job, "'swap'", err);
 }
 
 enum status parallel_offload_check(const struct job *job, struct error *err)

@@ -395,15 +395,14 @@ static void refused(void **state)
         const char *message;
     } cases[] = {
         {"dp=2,offload=weights", 6,
-         "'offload' of weights with 'zero' 0 and 3 microbatches of a replica (expected 1: hosts add up gradients as they "
-         "arrive)"},
+         "'offload' of weights (with 'zero' 0) with 3 microbatches of a replica (expected 1)"},
         {"dp=2,swap", 2, "'swap' without 'offload' of weights (expected \"weights\": activations come up with them)"},
         {"dp=2,zero=2,offload=states,swap", 2,
          "'swap' without 'offload' of weights (expected \"weights\": activations come up with them)"},
         {"dp=2,pp=3,offload=weights,swap", 2,
          "'swap' on 3 stages of tensor groups of 1 (expected 'data' alone)"},
         {"dp=2,zero=3,offload=weights,swap", 4,
-         "'swap' with 2 passes of a replica in a minibatch (expected one microbatch, in one piece)"},
+         "'swap' with 2 microbatches of a replica (expected 1)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct error err = {0};
@@ -422,6 +421,11 @@ static void refused(void **state)
     job.parallel.schedule = PIPELINE_PIPEDREAM;
     assert_int_equal(parallel_offload_check(&job, &err), STATUS_BAD_INPUT);
     assert_string_equal(err.text, "schedule 'pipedream' with 'offload' (expected none: weights have versions)");
+    err = (struct error){0};
+    job.parallel.schedule = PIPELINE_TERAPIPE;
+    assert_int_equal(parallel_offload_check(&job, &err), STATUS_BAD_INPUT);
+    assert_string_equal(err.text, "'offload' of weights (with 'zero' 0) with schedule 'terapipe' (expected one whose "
+                                  "microbatches are in one piece)");
     err = (struct error){0};
     job.parallel.schedule = PIPELINE_1F1B;
     job.compression[COMPRESSED_GRADIENTS].ratio = 2;
