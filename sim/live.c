@@ -46,7 +46,8 @@ static void begin_activity(struct live *live, struct live_slot *slot, enum live_
 {
     slot->phase = (uint8_t)phase;
     slot->began_s = live->now_s;
-    slot->span = live->operations++;
+    if (live->spanned) live->spanned[slot - live->slots].span = live->operations;
+    live->operations++;
 }
 
 static void record_span(struct live *live, uint32_t number, uint32_t stream)
@@ -56,9 +57,9 @@ static void record_span(struct live *live, uint32_t number, uint32_t stream)
     live->trace->spans[live->spans++] = (struct trace_span){
         .start_s = slot->began_s,
         .end_s = live->now_s,
-        .number = slot->span,
-        .bytes = !copies ? 0 : slot->phase == LIVE_IN ? slot->unit->in_bytes : slot->unit->out_bytes,
-        .minibatch = slot->minibatch,
+        .number = live->spanned[number].span,
+        .bytes = !copies ? 0 : slot->phase == LIVE_IN ? slot->unit->in_bytes : slot->out_bytes,
+        .minibatch = live->spanned[number].minibatch,
         .stream = stream,
         .job = slot->job,
         .shard = slot->unit->shard,
@@ -88,10 +89,10 @@ static void begin_flow(struct live *live, uint32_t number)
 {
     const struct live_slot *slot = &live->slots[number];
     bool out = slot->phase == LIVE_OUT;
-    double volume = out ? slot->unit->out_volume : slot->unit->in_volume;
+    double volume = out ? slot->out_volume : slot->unit->in_volume;
     if (volume < 0) volume = 0;
     uint32_t flow = (slot->device + out) * live->slot_limit + number; /* of path 2 device + out */
-    sim_flows_begin(live->flows, flow, volume, out ? slot->unit->out_bytes : slot->unit->in_bytes,
+    sim_flows_begin(live->flows, flow, volume, out ? slot->out_bytes : slot->unit->in_bytes,
                     event_order(EVENT_END, slot), live->now_s);
     copies_changed(live, slot->device);
 }
@@ -101,7 +102,7 @@ static void begin_copy(struct live *live, uint32_t number, enum live_phase phase
     struct live_slot *slot = &live->slots[number];
     const struct live_device *device = &live->devices[slot->device];
     bool out = phase == LIVE_OUT;
-    double volume = out ? slot->unit->out_volume : slot->unit->in_volume;
+    double volume = out ? slot->out_volume : slot->unit->in_volume;
     double latency_s = volume < 0 ? -volume : out ? device->out_latency_s : device->in_latency_s;
     begin_activity(live, slot, phase);
     if (latency_s > 0)
@@ -118,11 +119,11 @@ static void begin_compute(struct live *live, uint32_t number)
     device->computing = number;
     begin_activity(live, slot, LIVE_COMPUTE);
     if (device->slowed) {
-        sim_interference_compute(live->interference, slot->device, device->owner, slot->unit->compute_s,
+        sim_interference_compute(live->interference, slot->device, device->owner, slot->compute_s,
                                  event_order(EVENT_END, slot), live->now_s);
         live->slowing_changed = true;
     } else {
-        sim_queue_set(live->queue, device->owner, live->now_s + slot->unit->compute_s,
+        sim_queue_set(live->queue, device->owner, live->now_s + slot->compute_s,
                       event_order(EVENT_END, slot));
     }
 }
@@ -154,8 +155,12 @@ static void choose(struct live *live, struct policy_choice choice)
     struct live_slot *slot = &live->slots[number];
     slot->number = live->chosen++;
     slot->unit = unit;
+    slot->compute_s = unit->compute_s;
+    slot->out_volume = unit->out_volume;
+    slot->out_bytes = unit->out_bytes;
+    slot->memory = unit->memory;
     slot->job = choice.job;
-    slot->minibatch = job->minibatch;
+    if (live->spanned) live->spanned[number].minibatch = job->minibatch;
     if (job->minibatch == 0 && job->unit == 0) live->trace->jobs[choice.job].start_s = live->now_s;
     if (++job->unit == job->unit_count) {
         job->unit = 0;
@@ -202,7 +207,7 @@ static enum status computed(struct live *live, uint32_t d, struct error *err)
     device->computing = NO_SLOT;
     const struct live_slot *slot = &live->slots[number];
     const struct live_job *job = &live->jobs[slot->job];
-    bool copies = live_copies(slot->unit->out_volume);
+    bool copies = live_copies(slot->out_volume);
     if (copies) begin_copy(live, number, LIVE_OUT);
     __builtin_prefetch(&live->units[job->first_unit + job->unit]); /* looked at when this one is over */
     if (device->loaded > 0) {

@@ -52,6 +52,13 @@ static enum status check_instance(const struct live *live, struct error *err)
     return STATUS_OK;
 }
 
+/* `count` of `size` bytes, each of which begins with a cache line. */
+static void *take_lines(struct arena *arena, size_t count, size_t size, enum status *status, struct error *err)
+{
+    char *lines = sim_take(arena, count + 1, size, status, err);
+    return *status == STATUS_OK ? lines + (LIVE_LINE - (uintptr_t)lines % LIVE_LINE) % LIVE_LINE : NULL;
+}
+
 /* --- devices and links ----------------------------------------------------------------------- */
 
 /* Devices are of one kind where computing and undisturbed copies take the same. */
@@ -150,7 +157,9 @@ static enum status create_devices(struct live *live, struct error *err)
     size_t slots = (size_t)count * live->slot_limit;
     live->devices = sim_take(&live->arena, count, sizeof *live->devices, &status, err);
     live->devices_shown = sim_take(&live->arena, count, sizeof *live->devices_shown, &status, err);
-    live->slots = sim_take(&live->arena, slots, sizeof *live->slots, &status, err);
+    live->slots = take_lines(&live->arena, slots, sizeof *live->slots, &status, err);
+    if (live->options->record_spans)
+        live->spanned = sim_take(&live->arena, slots, sizeof *live->spanned, &status, err);
     live->loaded = sim_take(&live->arena, slots, sizeof *live->loaded, &status, err);
     live->with_free = sim_take(&live->arena, live->slot_limit + 1u, sizeof *live->with_free, &status, err);
     for (uint32_t n = 0; n <= live->slot_limit; n++)
@@ -172,7 +181,7 @@ static enum status create_devices(struct live *live, struct error *err)
         live->with_free[class->slots].words[d / 64] |= UINT64_C(1) << d % 64;
         live->with_free[class->slots].count++;
         live->open_slots += class->slots;
-        for (uint32_t s = 0; s < live->slot_limit; s++) live->slots[d * live->slot_limit + s].device = d;
+        for (uint32_t s = 0; s < live->slot_limit; s++) live->slots[d * live->slot_limit + s].device = (uint16_t)d;
     }
     return STATUS_OK;
 }
@@ -227,9 +236,7 @@ static enum status create_units(struct live *live, struct error *err)
         live->devices[d].kind = kind;
     }
     size_t count = (size_t)in->unit_count * live->kind_count;
-    char *lines = sim_take(&live->arena, count + 1, sizeof *live->units, &status, err);
-    if (status == STATUS_OK)
-        live->units = (struct live_unit *)(void *)(lines + (LIVE_LINE - (uintptr_t)lines % LIVE_LINE) % LIVE_LINE);
+    live->units = take_lines(&live->arena, count, sizeof *live->units, &status, err);
     live->costs = sim_take(&live->arena, (size_t)in->unit_count * in->class_count, sizeof *live->costs,
                            &status, err);
     for (uint32_t k = 0; k < live->kind_count && status == STATUS_OK; k++)

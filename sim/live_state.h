@@ -36,15 +36,25 @@ struct live_job {
     uint32_t minibatch;
 };
 
-/* What a device's slot holds. Slot i of device d has the number d * slot_limit + i. */
+/* What a device's slot holds: a cache line. What is asked of the unit after its choice is copied here, as
+ * the unit has left the caches by then. Slot i of device d has the number d * slot_limit + i. */
 struct live_slot {
     double began_s;      /* what it does now */
     uint64_t number;     /* of the unit, in the order of choices */
-    uint64_t span;
+    double compute_s, out_volume; /* the unit's ... */
+    uint64_t out_bytes, memory;   /* ... */
     const struct live_unit *unit;
-    uint32_t job, device;
-    uint32_t minibatch;
+    uint32_t job;
+    uint16_t device;
     uint8_t phase;       /* enum live_phase */
+};
+static_assert(sizeof(struct live_slot) == LIVE_LINE, "a slot is a cache line");
+static_assert(DEVICES_MAX <= UINT16_MAX, "devices of slots");
+
+/* What only spans say of a slot. */
+struct live_spanned {
+    uint64_t span;
+    uint32_t minibatch;
 };
 
 struct live_device {
@@ -79,7 +89,8 @@ struct live {
     struct policy_cost *costs;     /* (unit_count, class_count) */
     struct live_unit *units;       /* (kind_count, unit_count), each in a cache line */
     struct live_job *jobs;
-    struct live_slot *slots;       /* device_count * slot_limit */
+    struct live_slot *slots;       /* device_count * slot_limit, each in a cache line */
+    struct live_spanned *spanned;  /* likewise; where spans are recorded */
     struct live_device *devices;
     uint32_t *loaded;
     uint32_t *flow_paths;          /* by flow: 2 device + out */

@@ -97,7 +97,7 @@ void live_give_slot(struct live *live, uint32_t slot)
     struct policy_device *shown = &live->devices_shown[s->device];
     live->devices[s->device].free_bits |= UINT64_C(1) << (slot - s->device * live->slot_limit);
     show_slots(live, s->device, shown->slots, shown->slots + 1);
-    shown->memory += s->unit->memory;
+    shown->memory += s->memory;
 }
 
 /* --- jobs ------------------------------------------------------------------------------------ */
