@@ -189,10 +189,12 @@ static enum status is_over(struct live *live, uint32_t number, struct error *err
 {
     uint32_t job = live->slots[number].job;
     live_give_slot(live, number);
-    live->trace->jobs[job].end_s = live->now_s;
     live->done++;
-    if (live->jobs[job].repeats > 0 && live_show_ready(live, job, err) != STATUS_OK) return err->status;
-    return dispatch(live, err);
+    if (live->jobs[job].repeats == 0) live->trace->jobs[job].end_s = live->now_s;
+    else if (live_show_ready(live, job, err) != STATUS_OK) return err->status;
+    if (dispatch(live, err) != STATUS_OK) return err->status;
+    live_expect(live);
+    return STATUS_OK;
 }
 
 static enum status computed(struct live *live, uint32_t d, struct error *err)

@@ -140,6 +140,9 @@ MUST_CHECK enum status live_show_ready(struct live *live, uint32_t job, struct e
 MUST_CHECK enum status live_ask(struct live *live, struct policy_choice *out, bool *waits,
                                 struct error *err);
 
+/* Prefetches what the next choice looks at, if nothing better becomes ready before. */
+void live_expect(struct live *live);
+
 /* The job's unit takes a slot, whose number is returned; has been given back. */
 uint32_t live_take_slot(struct live *live, uint32_t job, uint32_t device, const struct live_unit *unit);
 void live_give_slot(struct live *live, uint32_t slot);

@@ -166,3 +166,14 @@ enum status live_ask(struct live *live, struct policy_choice *out, bool *waits, 
     live->view.device = lowest_asking(live);
     return policy_session_ask(&live->session, &live->view, out, waits, err);
 }
+
+void live_expect(struct live *live)
+{
+    if (!live->ranked || live->ready_count == 0) return;
+    uint32_t next = first_ready(live);
+    const struct live_job *job = &live->jobs[next];
+    const char *shown = (const char *)&live->jobs_shown[next];
+    __builtin_prefetch(shown);
+    __builtin_prefetch(shown + sizeof live->jobs_shown[next] - 1);
+    __builtin_prefetch(&live->units[job->first_unit + job->unit]);
+}
