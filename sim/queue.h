@@ -62,16 +62,11 @@ void sim_queue_shift(struct sim_queue *queue, double seconds);
 
 enum { SIM_QUEUE_NOTED_MAX = 4 };
 
-struct sim_queue_node {
-    uint64_t time;         /* a key; UINT64_MAX: no entry */
-    uint64_t owner;
-};
-
 struct sim_queue {
-    uint64_t *times;       /* by owner: keys, see sim_queue_key() */
-    uint64_t *orders;      /* by owner */
-    uint32_t *present;     /* by block: a bit for each of its owners that has an entry */
-    struct sim_queue_node *nodes; /* winners: of all in [1], of the blocks from [leaf_count] on */
+    uint64_t *times;       /* by owner, of whole blocks: keys, see sim_queue_key() */
+    uint64_t *orders;      /* likewise */
+    uint64_t *node_times;  /* winners: of all in [1], of the blocks from [leaf_count] on ... */
+    uint32_t *node_owners; /* ... and who they are */
     uint32_t leaf_count;   /* blocks, a power of two */
     uint32_t owner_count;
     uint32_t noted[SIM_QUEUE_NOTED_MAX]; /* blocks that have changed */
@@ -106,7 +101,6 @@ static inline void sim_queue_set(struct sim_queue *queue, uint32_t owner, double
     assert(time_s < INFINITY);
     queue->times[owner] = sim_queue_key(time_s);
     queue->orders[owner] = order;
-    queue->present[owner / SIM_QUEUE_BLOCK] |= UINT32_C(1) << owner % SIM_QUEUE_BLOCK;
     sim_queue_note(queue, owner / SIM_QUEUE_BLOCK);
 }
 
