@@ -105,11 +105,10 @@ static bool passes(const struct spread_view *v)
     return v->unit->pass != PLAN_LOAD && v->unit->pass != PLAN_STORE && v->unit->pass != PLAN_UPDATE;
 }
 
-static enum use use_of(const struct checker *c, const struct spread_view *v, enum operand operand)
+static enum use use_of(const struct spread_view *v, enum operand operand)
 {
     static const uint8_t *const threes[] = {first_of_three, second_of_three, third_of_three};
-    uint32_t part = part_of_three(c, v);
-    const uint8_t *own = part > 0 ? threes[part - 1] : uses[v->op->pass];
+    const uint8_t *own = v->part > 0 ? threes[v->part - 1] : uses[v->op->pass];
     bool apart = (v->gathers || v->versions > 0) && passes(v), scatters = v->scatters && passes(v);
     bool many = v->versions > 1 && v->unit->pass == PLAN_UPDATE;
     switch (operand) {
@@ -189,7 +188,7 @@ static enum status add_claim(struct checker *c, const struct plan_access *access
 static enum status claim_operand(struct checker *c, const struct spread_view *v, enum operand operand,
                                  const struct plan_access *access, enum use use)
 {
-    uint32_t part = part_of_three(c, v), delta = 0;
+    uint32_t part = v->part, delta = 0;
     uint64_t bytes = check_operand_bytes(c, v, operand);
     bool update = v->op->pass == PLAN_UPDATE || v->op->pass == PLAN_REDUCE; /* adds no microbatch to a sum */
     bool steps = operand == OPERAND_STATE || operand == OPERAND_WEIGHTS;
@@ -202,8 +201,17 @@ static enum status claim_operand(struct checker *c, const struct spread_view *v,
 
 /* --- computations --------------------------------------------------------------------------- */
 
+/* Whether the work is right depends on the run of layers and the pass alone, but for slices and the third of three
+ * computations, which has none: then it is found right once. */
+static bool is_right_work(const struct checker *c, const struct spread_view *v)
+{
+    return v->part != 3 && v->op->work != PLAN_NONE && v->job->parallel.slices <= 1 &&
+           c->shards[v->global].right_work[v->op->pass] == v->op->work + 1;
+}
+
 static enum status check_work(struct checker *c, const struct spread_view *v)
 {
+    if (is_right_work(c, v)) return STATUS_OK;
     static const int passes[PLAN_PASS_COUNT] = {
         [PLAN_FORWARD] = PARALLEL_FORWARD + 1,        [PLAN_BACKWARD] = PARALLEL_BACKWARD + 1,
         [PLAN_BACKWARD_INPUT] = PARALLEL_INPUT + 1,   [PLAN_BACKWARD_WEIGHT] = PARALLEL_WEIGHT + 1,
@@ -213,7 +221,7 @@ static enum status check_work(struct checker *c, const struct spread_view *v)
     struct work_item wanted[PARALLEL_WORK_MAX];
     enum parallel_pass pass = (enum parallel_pass)(passes[v->op->pass] - 1);
     if (v->op->pass == PLAN_REDUCE && !parallel_offloads(&v->job->parallel)) pass = PARALLEL_ENCODE;
-    bool idle = !passes[v->op->pass] || part_of_three(c, v) == 3;
+    bool idle = !passes[v->op->pass] || v->part == 3;
     uint32_t count = idle ? 0 : parallel_work(v->slice, v->layers, pass, wanted);
     const struct plan_work *work = v->op->work == PLAN_NONE ? NULL : &plan->works[v->op->work];
     if (count != (work ? work->item_count : 0))
@@ -227,12 +235,13 @@ static enum status check_work(struct checker *c, const struct spread_view *v)
                               i, a->count, kernel_names[a->kernel], a->m, a->n, a->k, b->count,
                               kernel_names[b->kernel], b->m, b->n, b->k);
     }
+    if (v->part != 3) c->shards[v->global].right_work[v->op->pass] = v->op->work + 1;
     return STATUS_OK;
 }
 
 static enum status check_pass(struct checker *c, const struct spread_view *v)
 {
-    uint32_t part = part_of_three(c, v), pass = v->op->pass, own = v->unit->pass;
+    uint32_t part = v->part, pass = v->op->pass, own = v->unit->pass;
     static const uint32_t three[] = {PLAN_BACKWARD_INPUT, PLAN_BACKWARD_WEIGHT, PLAN_BACKWARD};
     uint32_t wanted = part > 0 ? three[part - 1] : own;
     if (v->op->stream != STREAM_COMPUTE)
@@ -254,7 +263,7 @@ static enum status check_compute(struct checker *c, const struct spread_view *v)
     const struct plan_access *found[OPERANDS] = {NULL};
     enum use wanted[OPERANDS];
     TRY(check_pass(c, v));
-    for (enum operand o = 0; o < OPERANDS; o++) wanted[o] = use_of(c, v, o);
+    for (enum operand o = 0; o < OPERANDS; o++) wanted[o] = use_of(v, o);
     for (uint32_t a = 0; a < v->op->access_count; a++) {
         const struct plan_access *access = &c->plan->accesses[v->op->first_access + a];
         const struct plan_buffer *b = check_buffer_of(c, access);
@@ -396,6 +405,7 @@ enum status check_spread_op(struct checker *c)
 {
     struct job room;
     struct spread_view v = check_spread_view(c, &room);
+    v.part = part_of_three(c, &v);
     if (v.op->pass >= PLAN_PASS_COUNT) return check_fail(c, RULE_FORM, "pass %u", v.op->pass);
     if (check_is_offload_op(c)) {
         TRY(check_offload_op(c));

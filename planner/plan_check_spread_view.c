@@ -19,11 +19,19 @@ static uint32_t slice_of(const struct checker *c)
     return slice < parallel_slices(&c->plan->jobs.jobs[c->unit->job].parallel) ? slice : 0;
 }
 
+static struct rank_state whole_of(const struct job *job, struct parallel_layers layers, struct shard_facts *facts)
+{
+    if (!facts->whole_known) facts->whole = parallel_whole_state(job, layers);
+    facts->whole_known = true;
+    return facts->whole;
+}
+
 struct spread_view check_spread_view(const struct checker *c, struct job *room)
 {
     const struct job *job = &c->plan->jobs.jobs[c->unit->job];
     struct parallel_layers layers = parallel_layers(job, c->unit->shard);
-    struct rank_state whole = parallel_whole_state(job, layers);
+    uint32_t global = c->plan->job_first_shard[c->unit->job] + c->unit->shard;
+    struct rank_state whole = whole_of(job, layers, &c->shards[global]);
     bool asynchronous = pipeline_is_asynchronous(job->parallel.schedule);
     bool apart = parallel_splits(&job->parallel, ZERO_GRADIENTS) || parallel_offloads(&job->parallel);
     return (struct spread_view){
@@ -34,7 +42,7 @@ struct spread_view check_spread_view(const struct checker *c, struct job *room)
         .layers = layers,
         .run = c->unit->shard,
         .runs = parallel_runs(&job->parallel),
-        .global = c->plan->job_first_shard[c->unit->job] + c->unit->shard,
+        .global = global,
         .ranks = parallel_replicas(&job->parallel, parallel_place(&job->parallel, c->unit->shard).stage),
         .whole = whole,
         .versions = asynchronous ? parallel_staleness(&job->parallel, c->unit->shard) + 1 : 0,

@@ -27,6 +27,7 @@ extern const char *const check_operand_names[OPERANDS];
 struct spread_view {
     const struct plan_unit *unit;
     const struct plan_op *op;
+    uint32_t part;            /* of a backward unit with three computations: which one it is, 1 to 3; else 0 */
     const struct job *job;
     const struct job *slice;  /* what passes are about: a slice of the job, or all of it */
     struct parallel_layers layers;

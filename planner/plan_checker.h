@@ -7,6 +7,7 @@
 #define SPILLWAY_PLANNER_PLAN_CHECKER_H
 
 #include "models/memory.h"
+#include "models/parallel_memory.h"
 #include "planner/plan.h"
 
 /* The rules of plan_check.h, as messages name them. */
@@ -38,8 +39,12 @@ struct shard_facts {
     uint64_t gradient_bytes, gradient_used_bytes; /* of the parameters, likewise */
     uint64_t input_bytes, output_bytes, activation_bytes;
     uint64_t norm_offset, norm_bytes; /* of its tensors, within those of the job; 0, 0: as above */
-    bool spread_known;                /* of a job that is spread: the bytes of what its passes use */
+    bool spread_known;                /* of a job that is spread: the bytes of what its passes use ... */
     uint64_t spread_bytes[11];
+    bool whole_known;
+    struct rank_state whole;          /* ... what its ranks have together ... */
+    uint32_t right_work[PLAN_PASS_COUNT]; /* ... and, by pass, the last of plan->works that was found right for a
+                                             job without slices, plus 1 */
 };
 
 /*

@@ -12,10 +12,18 @@
 
 enum { AXES_SETS = 1 << AXIS_COUNT };
 
+/* How long a collective of some group takes. */
+struct known {
+    uint64_t bytes;
+    double seconds;
+    uint32_t job, collective, rounds; /* rounds 0: of none yet */
+};
+
 struct sim_collectives {
     const struct plan *plan;
     struct collective_group *groups;
     uint32_t group_count;
+    struct known *known;          /* by group: what was asked of it last */
     uint32_t sets_used;           /* by operations: bit s is the set s of axes */
     uint32_t (*first)[AXES_SETS]; /* per gang: the first group of a set of axes */
 };
@@ -72,6 +80,7 @@ enum status sim_collectives_create(struct arena *arena, const struct plan *plan,
         }
     c->group_count = groups;
     if (status == STATUS_OK) c->groups = sim_take(arena, groups, sizeof *c->groups, &status, err);
+    c->known = sim_take(arena, groups, sizeof *c->known, &status, err);
     if (status == STATUS_OK) status = collective_finder_init(&scratch, hardware, &finder, err);
     for (uint32_t g = 0; status == STATUS_OK && g < plan->gang_count; g++)
         for (uint32_t axes = 1; axes < AXES_SETS && status == STATUS_OK; axes++)
@@ -133,6 +142,12 @@ enum collective_algorithm sim_collectives_algorithm(const struct sim_collectives
 double sim_collectives_s(const struct sim_collectives *c, uint32_t group, uint32_t job,
                          const struct plan_op *op)
 {
+    struct known *known = &c->known[group];
+    if (known->rounds == op->rounds && known->bytes == op->bytes && known->collective == op->collective &&
+        known->job == job && op->rounds > 0)
+        return known->seconds;
     enum collective_algorithm algorithm = sim_collectives_algorithm(c, group, job, op);
-    return op->rounds * collective_cost(op->collective, algorithm, &c->groups[group], op->bytes).seconds;
+    double seconds = op->rounds * collective_cost(op->collective, algorithm, &c->groups[group], op->bytes).seconds;
+    *known = (struct known){op->bytes, seconds, job, op->collective, op->rounds};
+    return seconds;
 }

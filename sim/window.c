@@ -45,8 +45,11 @@ static bool ring_double(void *ring, uint32_t *mask, size_t size, uint32_t first,
     if (!larger) return false;
     char *old;
     memcpy(&old, ring, sizeof old);
-    for (uint32_t i = first; i != end; i++)
-        memcpy(larger + (i & larger_mask) * size, old + (i & *mask) * size, size);
+    for (uint32_t i = first, count; i != end; i += count) { /* up to where the shorter ring begins anew: two pieces */
+        count = *mask + 1 - (i & *mask);
+        if (count > end - i) count = end - i;
+        memcpy(larger + (size_t)(i & larger_mask) * size, old + (size_t)(i & *mask) * size, count * size);
+    }
     free(old);
     memcpy(ring, &larger, sizeof larger);
     *mask = larger_mask;
