@@ -273,24 +273,25 @@ static enum status check_buffer(struct checker *c, uint32_t index)
         return check_fail(c, RULE_FORM, "buffer %u is of kind %u and job %u", index, b->kind,
                           b->job);
     const struct job_facts *job = &c->jobs[b->job];
-    plan_buffer_text(c->plan, index, text);
     if (b->on_device ? !buffer_rules[b->kind].device : !buffer_rules[b->kind].host)
-        return check_fail(c, RULE_FORM, "%s is no buffer of %s", text,
+        return check_fail(c, RULE_FORM, "%s is no buffer of %s", plan_buffer_text(c->plan, index, text),
                           b->on_device ? "a device" : "the host");
     bool of_shard = buffer_rules[b->kind].of_shard &&
                     (b->on_device || !buffer_rules[b->kind].host_of_job || check_is_spread(c, b->job));
     if (!of_shard && b->shard != PLAN_NONE)
-        return check_fail(c, RULE_FORM, "%s belongs to a shard (expected to the job)", text);
+        return check_fail(c, RULE_FORM, "%s belongs to a shard (expected to the job)",
+                          plan_buffer_text(c->plan, index, text));
     if (of_shard &&
         (b->shard >= job->shard_count || (buffer_rules[b->kind].not_first_shard && b->shard == 0)))
-        return check_fail(c, RULE_FORM, "%s belongs to none of its %u shards", text,
-                          job->shard_count);
+        return check_fail(c, RULE_FORM, "%s belongs to none of its %u shards",
+                          plan_buffer_text(c->plan, index, text), job->shard_count);
     if ((b->kind == BUFFER_STATE && !b->on_device) || b->kind == BUFFER_STORED) {
         const struct shard_facts *f = &c->shards[job->first_shard + b->shard];
         uint64_t expected = check_is_spread(c, b->job) ? check_offloaded_bytes(c, b->job, b->shard) : f->state.bytes;
         if (b->bytes != expected)
             return check_fail(c, RULE_MEMORY,
-                              "%s on %s has %" PRIu64 " bytes (expected %" PRIu64 ")", text,
+                              "%s on %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
+                              plan_buffer_text(c->plan, index, text),
                               b->kind == BUFFER_STORED ? "storage" : "the host", b->bytes, expected);
     }
     return STATUS_OK;

@@ -1,6 +1,8 @@
 /*
  * Memory and lifetimes: which device buffers live where. Those of a device are kept in a list sorted by
- * offset; a device has a few dozen, and two neighbours show whether a new one fits between them.
+ * offset, and two neighbours show whether a new one fits between them. A buffer that is released leaves its
+ * range behind, as the next one mostly has the same, and a pipeline's first device has hundreds, which would have
+ * to move up and down; what is in the way of another is taken out then.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -52,12 +54,40 @@ static size_t range_place(const struct range_list *list, uint64_t first)
     return low;
 }
 
+static void take_out(struct range_list *list, size_t at)
+{
+    list->count--;
+    memmove(list->ranges + at, list->ranges + at + 1, (list->count - at) * sizeof *list->ranges);
+}
+
+/* Takes out what was released and lies within [first, end); where a range belongs that begins at `first`. */
+static size_t make_way(struct range_list *list, uint64_t first, uint64_t end)
+{
+    size_t at = range_place(list, first);
+    if (at > 0 && list->ranges[at - 1].end > first && list->ranges[at - 1].live == PLAN_NONE) take_out(list, --at);
+    while (at < list->count && list->ranges[at].first < end && list->ranges[at].live == PLAN_NONE) take_out(list, at);
+    return at;
+}
+
+/* The usual case: the same slot again. */
+static bool replace_range(struct range_list *list, struct range added)
+{
+    size_t at = range_place(list, added.first);
+    if (at == list->count) return false;
+    struct range *known = &list->ranges[at];
+    if (known->live != PLAN_NONE || known->first != added.first || known->end != added.end) return false;
+    *known = added;
+    list->live_count++;
+    return true;
+}
+
 static enum status insert_range(struct check_walk *r, struct range added)
 {
     char text[PLAN_TEXT_BYTES], other_text[PLAN_TEXT_BYTES], where[32];
     uint32_t place = r->lives[added.live].device;
     struct range_list *list = &r->ranges[place];
-    size_t at = range_place(list, added.first);
+    if (replace_range(list, added)) return STATUS_OK;
+    size_t at = make_way(list, added.first, added.end);
     const struct range *other = NULL;
     if (at < list->count && list->ranges[at].first < added.end) other = &list->ranges[at];
     if (at > 0 && list->ranges[at - 1].end > added.first) other = &list->ranges[at - 1];
@@ -74,6 +104,7 @@ static enum status insert_range(struct check_walk *r, struct range added)
     memmove(list->ranges + at + 1, list->ranges + at, (list->count - at) * sizeof *list->ranges);
     list->ranges[at] = added;
     list->count++;
+    list->live_count++;
     return STATUS_OK;
 }
 
@@ -82,8 +113,8 @@ static void remove_range(struct check_walk *r, uint32_t device, uint64_t first)
     struct range_list *list = &r->ranges[device];
     size_t at = range_place(list, first);
     assert(at < list->count && list->ranges[at].first == first);
-    list->count--;
-    memmove(list->ranges + at, list->ranges + at + 1, (list->count - at) * sizeof *list->ranges);
+    list->ranges[at].live = PLAN_NONE;
+    list->live_count--;
 }
 
 /* --- lives ---------------------------------------------------------------------------------- */
@@ -169,7 +200,9 @@ enum status check_is_live(struct check_walk *r, const struct plan_access *access
 uint32_t check_live_on(const struct check_walk *r, uint32_t device)
 {
     const struct range_list *list = &r->ranges[device];
-    return list->count > 0 ? r->lives[list->ranges[0].live].buffer : PLAN_NONE;
+    for (size_t i = 0; list->live_count > 0 && i < list->count; i++)
+        if (list->ranges[i].live != PLAN_NONE) return r->lives[list->ranges[i].live].buffer;
+    return PLAN_NONE;
 }
 
 enum status check_nothing_lives(struct check_walk *r)

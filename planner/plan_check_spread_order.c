@@ -34,6 +34,16 @@ static bool is_stage(const struct checker *c, uint32_t job, uint32_t gang_index,
     return false;
 }
 
+/* The same of the run's stage, which has few gangs and many instances. */
+static bool is_on_stage_of(const struct checker *c, uint32_t job, uint32_t gang_index, uint32_t run, bool passes)
+{
+    uint32_t *right = &c->shards[c->plan->job_first_shard[job] + run].right_gang[passes];
+    if (*right == gang_index + 1) return true;
+    if (!is_stage(c, job, gang_index, parallel_place(&c->plan->jobs.jobs[job].parallel, run).stage, passes)) return false;
+    *right = gang_index + 1;
+    return true;
+}
+
 static bool is_pass(uint32_t pass)
 {
     return pass == PLAN_FORWARD || pass == PLAN_BACKWARD;
@@ -65,7 +75,7 @@ enum status check_spread_place(struct checker *c, const struct plan_instance *in
     const struct job *job = &c->plan->jobs.jobs[unit->job];
     const struct parallel *p = &job->parallel;
     uint32_t stage = parallel_place(p, unit->shard).stage, from = peer_run(c, unit);
-    if (instance->gang == PLAN_NONE || !is_stage(c, unit->job, instance->gang, stage, is_pass(unit->pass)))
+    if (instance->gang == PLAN_NONE || !is_on_stage_of(c, unit->job, instance->gang, unit->shard, is_pass(unit->pass)))
         return check_fail(c, RULE_FORM, "instance %u of %s shard %u is not on the devices of stage %u", index,
                           job->name, unit->shard, stage);
     if ((from == PLAN_NONE) != (instance->peer == PLAN_NONE))
@@ -73,7 +83,7 @@ enum status check_spread_place(struct checker *c, const struct plan_instance *in
                           from == PLAN_NONE ? "has a peer, but its unit copies nothing between devices"
                                             : "copies between devices and has no peer");
     if (from == PLAN_NONE) return STATUS_OK;
-    if (from >= parallel_runs(p) || !is_stage(c, unit->job, instance->peer, parallel_place(p, from).stage, true))
+    if (from >= parallel_runs(p) || !is_on_stage_of(c, unit->job, instance->peer, from, true))
         return check_fail(c, RULE_FORM, "instance %u of %s shard %u copies from devices that are not of the %s stage",
                           index, job->name, unit->shard, unit->pass == PLAN_FORWARD ? "previous" : "next");
     return STATUS_OK;

@@ -16,14 +16,14 @@ struct live {
     struct contents contents;
 };
 
-/* The bytes that it takes. */
+/* The bytes that it takes, or that one took which was released. */
 struct range {
     uint64_t first, end;
-    uint32_t live;
+    uint32_t live; /* PLAN_NONE: released */
 };
 struct range_list {
-    struct range *ranges; /* ascending by first */
-    size_t count, capacity;
+    struct range *ranges; /* ascending, disjoint */
+    size_t count, capacity, live_count;
 };
 
 struct job_progress {

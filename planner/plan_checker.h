@@ -45,6 +45,7 @@ struct shard_facts {
     struct rank_state whole;          /* ... what its ranks have together ... */
     uint32_t right_work[PLAN_PASS_COUNT]; /* ... and, by pass, the last of plan->works that was found right for a
                                              job without slices, plus 1 */
+    uint32_t right_gang[2];           /* likewise of plan->gangs, for passes [1] and all else [0] */
 };
 
 /*
