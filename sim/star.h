@@ -16,6 +16,9 @@
  * tenth of what the general solver costs (share.h), of which this is a special case. What is chosen by
  * chance, such as the first to end, is chosen without branches: half of them would be mispredicted.
  *
+ * Tried and left: flows in twos and fours, the last of which an idle flow fills up, that the ends of loops be
+ * foreseen. There are one or two flows most of the time, and waiting for the idle ones took longer.
+ *
  * These functions are inline because they are all that most events do to flows; flow.c calls them.
  */
 #ifndef SPILLWAY_SIM_STAR_H
