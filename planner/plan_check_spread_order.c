@@ -39,7 +39,8 @@ static bool is_on_stage_of(const struct checker *c, uint32_t job, uint32_t gang_
 {
     uint32_t *right = &c->shards[c->plan->job_first_shard[job] + run].right_gang[passes];
     if (*right == gang_index + 1) return true;
-    if (!is_stage(c, job, gang_index, parallel_place(&c->plan->jobs.jobs[job].parallel, run).stage, passes)) return false;
+    uint32_t stage = parallel_place(&c->plan->jobs.jobs[job].parallel, run).stage;
+    if (!is_stage(c, job, gang_index, stage, passes)) return false;
     *right = gang_index + 1;
     return true;
 }
