@@ -22,50 +22,52 @@ static void number_places(struct plan_walk *w)
     w->arenas = w->plan->hardware.device_count * (staged ? 2 : 1) + 1;
 }
 
-/* Of a group those that nobody before them stands for, or none when its first is stood for itself: then
- * the group of that one does what this one does. */
+/* Of a group those that nobody before them stands for, or none when the first is stood for by one of a group
+ * before it: that group does what this one does. `seen`: per device, true for those that stand for one of a group
+ * before this. */
 static void add_group(struct plan_walk *w, const struct plan_gang *gang, uint32_t group, const uint32_t *places,
-                      uint32_t size, struct members *out)
+                      uint32_t size, bool *seen, struct members *out)
 {
     const uint32_t *devices = w->plan->gang_devices + gang->first;
     uint32_t begun = out->count;
-    if (device_for(w, devices[places[0]]) != devices[places[0]]) return;
+    if (seen[device_for(w, devices[places[0]])]) return;
     for (uint32_t i = 0; i < size; i++) {
-        bool seen = false;
-        for (uint32_t k = begun; w->stands_for && k < out->count && !seen; k++)
-            seen = device_for(w, devices[out->of[k].place]) == device_for(w, devices[places[i]]);
-        if (seen) continue;
+        bool *before = &seen[device_for(w, devices[places[i]])];
+        if (*before) continue;
+        *before = true;
         out->of[out->count] = (struct member){.place = places[i], .group = group, .join_at = out->count - begun};
         out->count++;
     }
     for (uint32_t k = begun; k < out->count; k++) out->of[k].join_count = out->count - begun;
 }
 
+static bool list_gang(struct plan_walk *w, uint32_t index, uint32_t axes, uint32_t *places, bool *seen)
+{
+    const struct plan_gang *gang = &w->plan->gangs[index];
+    uint32_t size = plan_gang_size(gang), joined = plan_gang_group_size(gang, axes);
+    struct members *members = &w->members[index * AXES_SETS + axes];
+    members->of = alloc_zeroed(size, sizeof *members->of);
+    if (!members->of) return false;
+    plan_gang_order(gang, axes, places);
+    for (uint32_t i = 0; i < size; i += joined) add_group(w, gang, i / joined, places + i, joined, seen, members);
+    for (uint32_t i = 0; i < size; i++) seen[device_for(w, w->plan->gang_devices[gang->first + i])] = false;
+    return true;
+}
+
 static bool list_members(struct plan_walk *w)
 {
     const struct plan *plan = w->plan;
+    bool complete = true;
     if (plan->gang_count == 0) return true;
     w->members = alloc_zeroed((size_t)plan->gang_count * AXES_SETS, sizeof *w->members);
-    for (uint32_t g = 0; w->members && g < plan->gang_count; g++) {
-        const struct plan_gang *gang = &plan->gangs[g];
-        uint32_t size = plan_gang_size(gang);
-        uint32_t *places = alloc_zeroed(size, sizeof *places);
-        for (uint32_t axes = 0; places && axes < AXES_SETS; axes++) {
-            struct members *members = &w->members[g * AXES_SETS + axes];
-            members->of = alloc_zeroed(size, sizeof *members->of);
-            if (!members->of) {
-                free(places);
-                return false;
-            }
-            uint32_t joined = plan_gang_group_size(gang, axes);
-            plan_gang_order(gang, axes, places);
-            for (uint32_t i = 0; i < size; i += joined)
-                add_group(w, gang, i / joined, places + i, joined, members);
-        }
-        if (!places) return false;
-        free(places);
-    }
-    return w->members != NULL;
+    uint32_t *places = alloc_zeroed(plan->hardware.device_count, sizeof *places);
+    bool *seen = alloc_zeroed(plan->hardware.device_count, sizeof *seen);
+    for (uint32_t g = 0; g < plan->gang_count; g++)
+        for (uint32_t axes = 0; axes < AXES_SETS; axes++)
+            complete = complete && w->members && places && seen && list_gang(w, g, axes, places, seen);
+    free(places);
+    free(seen);
+    return complete;
 }
 
 static uint32_t largest_access_count(const struct plan *plan)

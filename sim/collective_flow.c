@@ -23,6 +23,7 @@
 #include "sim/collective_flow.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/size.h"
 #include "models/cost.h"
@@ -39,6 +40,7 @@ struct joint {
 };
 
 struct sim_collective_flows {
+    struct arena *arena;
     const struct plan *plan;
     const struct hardware *hardware;
     const struct sim_collectives *collectives;
@@ -351,7 +353,61 @@ static enum status keep_company(struct sim_collective_flows *f, struct arena *sc
     return status;
 }
 
+/* --- folding --------------------------------------------------------------------------------- */
+
+static int compare_crossings(const void *left, const void *right)
+{
+    uint32_t a = crossing_lane(left), b = crossing_lane(right);
+    return (a > b) - (a < b);
+}
+
+/* In ascending order, each lane once: those that stand for one lane have equal weights. */
+static void fold_path(struct sim_path *path, const uint32_t *link_for, struct sim_crossing *crossings)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < path->hop_count; i++) {
+        crossings[i] = path->crossings[i];
+        crossings[i].hop.link = link_for[crossings[i].hop.link];
+    }
+    if (path->hop_count > 1) qsort(crossings, path->hop_count, sizeof *crossings, compare_crossings);
+    for (uint32_t i = 0; i < path->hop_count; i++)
+        if (kept == 0 || compare_crossings(&crossings[kept - 1], &crossings[i]) != 0) crossings[kept++] = crossings[i];
+    path->crossings = crossings;
+    path->hop_count = kept;
+}
+
+enum status sim_collective_flows_fold(struct sim_collective_flows *f, const bool *kept, const uint32_t *link_for,
+                                      struct error *err)
+{
+    struct arena scratch = {0};
+    enum status status = STATUS_OK;
+    uint32_t *numbers = sim_take(&scratch, f->path_count, sizeof *numbers, &status, err);
+    for (uint32_t g = 0; status == STATUS_OK && g < sim_collectives_group_count(f->collectives); g++)
+        for (uint32_t s = 0; !kept[g] && s < STREAM_HOST; s++)
+            for (uint32_t w = 0; w < COLLECTIVE_WAY_COUNT; w++) f->joints[g][s].paths[w] = PLAN_NONE;
+    if (status == STATUS_OK) compact(f, numbers);
+    for (uint32_t p = 0; p < f->path_count && status == STATUS_OK; p++) {
+        struct sim_crossing *crossings =
+            sim_take(f->arena, f->paths[p].hop_count, sizeof *crossings, &status, err);
+        if (status == STATUS_OK) fold_path(&f->paths[p], link_for, crossings);
+    }
+    arena_release(&scratch);
+    return status;
+}
+
 /* --- public ---------------------------------------------------------------------------------- */
+
+const struct sim_path *sim_collective_flows_path(const struct sim_collective_flows *flows, uint32_t group,
+                                                 uint32_t stream, enum collective_way way, uint32_t *number)
+{
+    *number = flows->joints[group][stream].paths[way];
+    return *number == PLAN_NONE ? NULL : &flows->paths[*number];
+}
+
+const struct collective_group *sim_collective_flows_alone(const struct sim_collective_flows *flows, uint32_t group)
+{
+    return &flows->alone[group];
+}
 
 enum status sim_collective_flows_create(struct arena *arena, const struct plan *plan,
                                         const struct hardware *hardware,
@@ -365,7 +421,8 @@ enum status sim_collective_flows_create(struct arena *arena, const struct plan *
     uint32_t groups = sim_collectives_group_count(collectives);
     struct sim_collective_flows *f = sim_take(arena, 1, sizeof *f, &status, err);
     if (status != STATUS_OK) return status;
-    *f = (struct sim_collective_flows){.plan = plan, .hardware = hardware, .collectives = collectives};
+    *f = (struct sim_collective_flows){
+        .arena = arena, .plan = plan, .hardware = hardware, .collectives = collectives};
     f->alone = sim_take(arena, groups, sizeof *f->alone, &status, err);
     f->joints = sim_take(arena, groups, sizeof *f->joints, &status, err);
     struct seen seen = {.rounds = NULL};

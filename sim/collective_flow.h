@@ -34,6 +34,20 @@ MUST_CHECK enum status sim_collective_flows_create(struct arena *arena, const st
                                                    enum sim_collectives_by by, struct sim_collective_flows **out,
                                                    struct error *err);
 
+/* The path of a group's collectives on a kind of stream that go that way, and its number; NULL: there is none. */
+const struct sim_path *sim_collective_flows_path(const struct sim_collective_flows *flows, uint32_t group,
+                                                 uint32_t stream, enum collective_way way, uint32_t *number);
+
+/* The group's levels while no other does anything. Borrowed. */
+const struct collective_group *sim_collective_flows_alone(const struct sim_collective_flows *flows, uint32_t group);
+
+/*
+ * Only the groups that are kept (by group) from now on; what a lane of link l does, that of link_for[l] does
+ * (sim/symmetry.h). The numbers of paths change. Errors: STATUS_NO_MEMORY.
+ */
+MUST_CHECK enum status sim_collective_flows_fold(struct sim_collective_flows *flows, const bool *kept,
+                                                 const uint32_t *link_for, struct error *err);
+
 /* Their paths, each of one flow, with groups from first_group on; borrowed but for the array itself. */
 uint32_t sim_collective_flows_path_count(const struct sim_collective_flows *flows);
 void sim_collective_flows_paths(const struct sim_collective_flows *flows, uint32_t first_group,

@@ -42,6 +42,7 @@ enum { ALONE_MAX = 8 };
 /* Per lane of a star, and behind those per class. */
 struct candidate {
     uint32_t flow_count;
+    uint32_t alike_count; /* these, and what they stand for: that a class is kept in one way whoever is simulated */
     uint32_t priority; /* of all of them */
     bool refused;
     uint32_t star; /* its number, once it has one */
@@ -71,10 +72,13 @@ static void count_candidates(const struct sim_flows *flows, const struct sim_flo
         uint32_t class = sim_share_class(flows->share, p);
         struct candidate *candidate = candidate_of(flows, class, candidates);
         if (!candidate) continue;
-        uint32_t most = sim_share_limits(flows->share, class).alone ? ALONE_MAX : SIM_STAR_FLOWS_MAX;
+        bool alone = sim_share_limits(flows->share, class).alone;
+        uint32_t most = alone ? ALONE_MAX : SIM_STAR_FLOWS_MAX;
         candidate->flow_count += setup->paths[p].flow_limit;
+        if (setup->paths[p].times > 1 && alone) candidate->alike_count += setup->paths[p].times;
+        else candidate->alike_count += setup->paths[p].flow_limit;
         if (candidate->flow_count == setup->paths[p].flow_limit) candidate->priority = setup->paths[p].priority;
-        candidate->refused |= candidate->flow_count > most || candidate->priority != setup->paths[p].priority ||
+        candidate->refused |= candidate->alike_count > most || candidate->priority != setup->paths[p].priority ||
                               !fits_star(flows, &setup->paths[p], class, flows->paths[p].has_own_lanes);
     }
 }

@@ -108,30 +108,6 @@ uint32_t sim_collectives_group(const struct sim_collectives *c, uint32_t gang, u
     return c->first[gang][axes] + group;
 }
 
-static bool levels_equal(const struct collective_level *a, const struct collective_level *b)
-{
-    return a->members == b->members && !(a->latency_s < b->latency_s) && !(a->latency_s > b->latency_s) &&
-           !(a->bytes_per_s < b->bytes_per_s) && !(a->bytes_per_s > b->bytes_per_s);
-}
-
-static bool groups_equal(const struct collective_group *a, const struct collective_group *b)
-{
-    return levels_equal(&a->inner, &b->inner) && levels_equal(&a->outer, &b->outer) &&
-           levels_equal(&a->alone, &b->alone);
-}
-
-bool sim_collectives_alike(const struct sim_collectives *c, uint32_t gang)
-{
-    const struct plan_gang *of = &c->plan->gangs[gang];
-    for (uint32_t axes = 1; axes < AXES_SETS; axes++) {
-        if (!(c->sets_used & 1u << axes)) continue;
-        const struct collective_group *groups = &c->groups[c->first[gang][axes]];
-        for (uint32_t g = 1; g < plan_gang_size(of) / plan_gang_group_size(of, axes); g++)
-            if (!groups_equal(&groups[0], &groups[g])) return false;
-    }
-    return true;
-}
-
 enum collective_algorithm sim_collectives_algorithm(const struct sim_collectives *c, uint32_t group,
                                                     uint32_t job, const struct plan_op *op)
 {

@@ -34,9 +34,6 @@ void sim_collectives_devices(const struct plan *plan, uint32_t gang, uint32_t ax
 enum collective_algorithm sim_collectives_algorithm(const struct sim_collectives *collectives, uint32_t group,
                                                     uint32_t job, const struct plan_op *op);
 
-/* Do equal collectives take equally long in all groups of the gang? */
-bool sim_collectives_alike(const struct sim_collectives *collectives, uint32_t gang);
-
 /* All rounds of the operation of a job, in that group. */
 double sim_collectives_s(const struct sim_collectives *collectives, uint32_t group, uint32_t job,
                          const struct plan_op *op);

@@ -20,6 +20,9 @@ void sim_machine_paths(const struct hardware *hardware, const struct sim_interfe
 /* Storage, behind both: the link that reading and writing share, and a path for each. Where there is one. */
 void sim_machine_storage(const struct hardware *hardware, struct sim_link *links, struct sim_path *paths);
 
+/* By device: does the plan copy anything between it and host memory? */
+void sim_machine_host_copies(const struct plan *plan, bool *copies);
+
 /* Straight from one device to another that fetches, where hardware_p2p_pair(). One copy at a time. */
 struct sim_path sim_machine_p2p_path(const struct hardware *hardware, const struct sim_interference *interference,
                                      const struct sim_link *links, uint32_t from, uint32_t to);

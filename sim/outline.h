@@ -45,6 +45,7 @@ struct sim_path {
     uint32_t hop_count;
     double cap_bytes_per_s; /* > 0: what one flow can do on an idle machine */
     uint32_t flow_limit;    /* at least 1 */
+    uint32_t times;         /* more than 1: it stands for so many, over other links (sim/symmetry.h) */
     uint32_t group;         /* paths of different groups are never one class */
     uint32_t priority;      /* nor are those of different priorities; below SIM_PRIORITIES_MAX, 0 goes first */
 };

@@ -135,7 +135,7 @@ static double prepare_p2p(struct sim *sim, struct stream *stream, const struct s
     stream->rate = pair->rate;
     if (pair->bytes != bytes || pair->alone_s <= 0) {
         pair->bytes = bytes;
-        pair->alone_s = cost_p2p_s(sim->hardware, pair->peer, pair->device, bytes);
+        pair->alone_s = cost_p2p_s(sim->hardware, pair->route_peer, pair->route_device, bytes);
     }
     return pair->alone_s;
 }
@@ -422,15 +422,18 @@ static enum status run_events(struct sim *sim, struct error *err)
 
 /* --- the result ----------------------------------------------------------------------------- */
 
-/* Devices did what the one did that stands for them. */
+/* Devices and links did what the one did that stands for them. */
 static void copy_to_represented(const struct sim *sim, struct sim_result *result)
 {
+    for (uint32_t l = 0; l < sim->hardware->link_count; l++)
+        result->links[l] = result->links[sim->symmetry.link_for[l]];
     for (uint32_t d = 0; d < sim->hardware->device_count; d++) {
-        uint32_t stands = sim->stands_for[d];
+        uint32_t stands = sim->symmetry.stands_for[d];
         if (stands == d) continue;
         for (uint32_t k = 0; k < plan_device_streams(sim->plan); k++)
             result->streams[plan_stream(sim->plan, d, k)] = result->streams[plan_stream(sim->plan, stands, k)];
         sim->trace->places[1 + d].peak_bytes = sim->trace->places[1 + stands].peak_bytes;
+        sim->trace->places[1 + d].peak_time_s = sim->trace->places[1 + stands].peak_time_s;
         if (result->reserved) result->reserved[d] = result->reserved[stands];
     }
 }
@@ -457,13 +460,13 @@ static enum status fill_result(const struct sim *sim, struct sim_result *result,
     for (uint32_t s = 0; s < sim->stream_count; s++)
         result->streams[s] = (struct sim_stream_use){.busy_s = sim->streams[s].busy_s,
                                                      .operations = sim->streams[s].operations};
-    if (sim->represented > 0) copy_to_represented(sim, result);
     if (sim_flows_uses(sim->flows, result->links, err) != STATUS_OK) return err->status;
+    if (sim->symmetry.represented > 0) copy_to_represented(sim, result);
     result->makespan_s = sim->now_s; /* the first operation starts at 0 */
     result->operations = sim->total;
     result->events = sim->events;
     result->window_peak = sim->window.peak;
-    result->represented = sim->represented;
+    result->represented = sim->symmetry.represented;
     result->collective_paths = sim_collective_flows_path_count(sim->collective_flows);
     result->memory_bytes = sizeof *sim + sim->arena.total_bytes + sim_window_bytes(&sim->window) +
                            sim_lifetimes_bytes(sim->lifetimes);

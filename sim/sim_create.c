@@ -8,7 +8,6 @@
 #include <inttypes.h>
 
 #include "sim/machine.h"
-#include "sim/symmetry.h"
 #include "sim/take.h"
 
 static_assert(DEVICES_MAX * STREAM_HOST + 4 <= SIM_STREAMS_MAX, "a stream's number fits sim_op");
@@ -112,12 +111,11 @@ static enum status join_devices(struct sim *sim, struct error *err)
                                              sim->options->collectives, &sim->collective_flows, err);
     const struct sim_options *options = sim->options;
     if (status != STATUS_OK || options->no_fold || options->record_spans || options->noise > 0) return status;
-    if (sim->collective_flows) return STATUS_OK; /* groups meet on links: one does not stand for them all */
-    sim->stands_for =
-        sim_take(&sim->arena, sim->hardware->device_count, sizeof *sim->stands_for, &status, err);
-    if (status != STATUS_OK) return status;
-    return sim_symmetry_find(sim->plan, sim->hardware, options->slow, sim->collectives, sim->stands_for,
-                             &sim->represented, err);
+    const struct sim_symmetry_setup setup = {.plan = sim->plan, .hardware = sim->hardware, .slow = options->slow,
+                                             .collectives = sim->collectives, .flows = sim->collective_flows};
+    status = sim_symmetry_find(&sim->arena, &setup, &sim->symmetry, err);
+    if (status != STATUS_OK || sim->symmetry.represented == 0 || !sim->collective_flows) return status;
+    return sim_collective_flows_fold(sim->collective_flows, sim->symmetry.kept, sim->symmetry.link_for, err);
 }
 
 enum status sim_create(struct sim *sim, struct error *err)
@@ -128,7 +126,7 @@ enum status sim_create(struct sim *sim, struct error *err)
         status = sim_dispatch_create(sim->plan, sim->options->live, &sim->live, err);
     if (status == STATUS_OK)
         status = sim->live ? plan_walk_create_open(sim->plan, &sim->walk, err)
-                           : plan_walk_create(sim->plan, sim->stands_for, &sim->walk, err);
+                           : plan_walk_create(sim->plan, sim->symmetry.stands_for, &sim->walk, err);
     if (status == STATUS_OK) status = sim_find_pairs(sim, err);
     if (status != STATUS_OK) return status;
     sim->stream_count = plan_stream_count(sim->plan);

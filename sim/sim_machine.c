@@ -47,6 +47,18 @@ static uint32_t merge_pairs(struct pair *pairs, uint32_t count)
     return kept;
 }
 
+/* Those two devices, or where others stand for them the ones at that place. */
+static struct pair pair_of(const struct plan *plan, const struct plan_instance *instance,
+                           const struct plan_walk_member *member)
+{
+    struct pair pair = {.device = member->device, .peer = member->peer, .route_device = member->device,
+                        .route_peer = member->peer};
+    if (instance->gang == PLAN_NONE) return pair;
+    pair.route_device = plan->gang_devices[plan->gangs[instance->gang].first + member->place];
+    pair.route_peer = plan->gang_devices[plan->gangs[instance->peer].first + member->place];
+    return pair;
+}
+
 /* The pairs of devices that instances of the plan copy between into pairs[room], some of them several times;
  * NULL: only count. A device's last two peers are told. */
 static uint32_t list_pairs(const struct sim *sim, struct plan_gang_peers *peers, struct pair *pairs)
@@ -61,7 +73,7 @@ static uint32_t list_pairs(const struct sim *sim, struct plan_gang_peers *peers,
         for (uint32_t m = 0; m < plan_walk_members(sim->walk, instance, fetch); m++) {
             struct plan_walk_member member = plan_walk_member(sim->walk, instance, fetch, m);
             if (plan_gang_peers_note(&peers[member.device], member.peer)) continue;
-            if (pairs) pairs[count] = (struct pair){.device = member.device, .peer = member.peer};
+            if (pairs) pairs[count] = pair_of(plan, instance, &member);
             count++;
         }
     }
@@ -123,6 +135,22 @@ static void fill_owners(const struct sim *sim, uint32_t path_count, uint32_t *de
     for (uint32_t p = sim->first_joint_path; p < path_count; p++) devices[p] = cpu;
 }
 
+/* Ways that nothing is copied over cross nothing: so what is simulated of a link does not depend on the devices
+ * that others stand for. Only looked at where there are gangs, whose devices may never see host memory. */
+static enum status clear_host_paths(const struct sim *sim, struct arena *scratch, struct sim_path *paths,
+                                    struct error *err)
+{
+    enum status status = STATUS_OK;
+    uint32_t devices = sim->hardware->device_count;
+    if (sim->plan->gang_count == 0) return STATUS_OK;
+    bool *copies = sim_take(scratch, devices, sizeof *copies, &status, err);
+    if (status != STATUS_OK) return status;
+    sim_machine_host_copies(sim->plan, copies);
+    for (uint32_t p = 0; p < 2 * devices; p++)
+        if (!copies[p / 2]) paths[p].hop_count = 0;
+    return STATUS_OK;
+}
+
 /* What is not on demand, and a way for what may be or not. */
 static void tell_demand(const struct sim *sim, struct sim_path *paths)
 {
@@ -132,6 +160,17 @@ static void tell_demand(const struct sim *sim, struct sim_path *paths)
         *prefetch = paths[2 * d];
         prefetch->priority = 1;
     }
+}
+
+/* Over the links that stand for those of its route. */
+static struct sim_path pair_path(const struct sim *sim, const struct sim_link *links, const struct pair *pair)
+{
+    struct sim_path path =
+        sim_machine_p2p_path(sim->hardware, sim->interference, links, pair->route_peer, pair->route_device);
+    if (sim->symmetry.represented == 0) return path;
+    path.times = sim_symmetry_times(&sim->symmetry, pair->route_device, pair->route_peer);
+    for (uint32_t h = 0; h < path.hop_count; h++) path.hops[h].link = sim->symmetry.link_for[path.hops[h].link];
+    return path;
 }
 
 static enum status create_flows(struct sim *sim, struct arena *scratch, struct sim_path **out,
@@ -154,10 +193,10 @@ static enum status create_flows(struct sim *sim, struct arena *scratch, struct s
     if (status != STATUS_OK) return status;
     sim_machine_links(sim->hardware, links);
     sim_machine_paths(sim->hardware, sim->interference, links, 1, paths);
+    status = clear_host_paths(sim, scratch, paths, err);
+    if (status != STATUS_OK) return status;
     if (storage) sim_machine_storage(sim->hardware, links, paths);
-    for (uint32_t i = 0; i < sim->pair_count; i++)
-        paths[sim->first_p2p_path + i] = sim_machine_p2p_path(sim->hardware, sim->interference, links,
-                                                              sim->pairs[i].peer, sim->pairs[i].device);
+    for (uint32_t i = 0; i < sim->pair_count; i++) paths[sim->first_p2p_path + i] = pair_path(sim, links, &sim->pairs[i]);
     if (sim->options->demand_first) tell_demand(sim, paths);
     sim_collective_flows_paths(sim->collective_flows, hardware_cpu(sim->hardware) + 1, paths + sim->first_joint_path);
     fill_owners(sim, setup.path_count, devices);
@@ -209,7 +248,7 @@ static void fill_streams(struct sim *sim, const struct sim_path *paths)
     }
     for (uint32_t i = 0; i < sim->pair_count; i++) {
         struct pair *pair = &sim->pairs[i];
-        pair->latency_s = cost_p2p_latency_s(sim->hardware, pair->peer, pair->device);
+        pair->latency_s = cost_p2p_latency_s(sim->hardware, pair->route_peer, pair->route_device);
         pair->rate = paths[sim->first_p2p_path + i].cap_bytes_per_s;
     }
 }

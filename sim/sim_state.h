@@ -13,6 +13,7 @@
 #include "sim/flow.h"
 #include "sim/interference.h"
 #include "sim/sim.h"
+#include "sim/symmetry.h"
 #include "sim/window.h"
 
 enum stream_state {
@@ -47,6 +48,7 @@ struct stream {
 /* Two devices that the plan copies between. */
 struct pair {
     uint32_t device, peer; /* to, from */
+    uint32_t route_device, route_peer; /* whose links it crosses; other than these where some stand for others */
     double latency_s, rate;
     uint64_t bytes;  /* of the copy before, which took ... */
     double alone_s;  /* ... so long when nothing else ran */
@@ -65,8 +67,7 @@ struct sim {
     struct sim_collective_flows *collective_flows; /* NULL: no collective is one */
     struct sim_dispatch *live;   /* NULL: the plan's order */
     struct plan_walk *walk;      /* the window's, once that is made */
-    uint32_t *stands_for;        /* per device; NULL: nothing is folded */
-    uint32_t represented;        /* devices that are not simulated, for others stand for them */
+    struct sim_symmetry symmetry; /* who is simulated; zeroed: everybody */
     struct sim_flows *flows;
     struct sim_interference *interference;
     struct sim_queue *queue;     /* owners: streams, then bundles of flows */

@@ -1,27 +1,48 @@
 /*
  * Which devices of a plan do the same at the same times, so that one of them need be simulated.
  *
- * Found in the plan and the machine, never taken on trust. The devices of a gang stand for each other when
- *   - each runs in gangs alone, and they are always in the same ones;
- *   - they are of one type and equally slow, and the copies between them and a peer gang's devices take equally long over
- *     links that nothing else of the plan crosses;
- *   - every group of a collective has equally good links.
- * Then a timing in which all of them do everything together is the simulation's own: it starts what can
- * start, and on none of them can anything start earlier than on another.
+ * Found in the plan and the machine, never taken on trust: devices, the copies between them, the groups of
+ * collectives and the links that these cross are coloured (sim/colouring.h) until nodes of one colour have neighbours
+ * of equal colours. Then a timing in which all of a colour do everything together is the simulation's own: it starts
+ * what can start, and for none of them can anything start earlier than for another. A slow device is so told apart
+ * from its neighbours, and they from theirs as far as they have to wait for it differently; the rest stays folded.
+ *
+ * To the last bit, since flows that share a link come in the same order for all of a colour, and two flows of one
+ * colour never share one: they are told apart.
  */
 #ifndef SPILLWAY_SIM_SYMMETRY_H
 #define SPILLWAY_SIM_SYMMETRY_H
 
-#include "sim/joining.h"
+#include "sim/collective_flow.h"
 
-/*
- * slow           per device, as in struct sim_options; NULL: none is
- * stands_for[d] (device_count entries): which device does what d does; d itself where it is that one, or
- * where nothing was found. *represented: how many devices are left out.
- * Errors: STATUS_NO_MEMORY.
- */
-MUST_CHECK enum status sim_symmetry_find(const struct plan *plan, const struct hardware *hardware,
-                                         const double *slow, const struct sim_collectives *collectives,
-                                         uint32_t *stands_for, uint32_t *represented, struct error *err);
+/* Two devices of which one copies to the other. */
+struct sim_symmetry_pair {
+    uint32_t to, from;
+    uint32_t times; /* so many pairs do the same, this one among them */
+};
+
+struct sim_symmetry {
+    uint32_t represented;   /* devices that others stand for; where it is 0 there is nothing else */
+    uint32_t *stands_for;   /* per device: which one does what it does; itself where it is that one */
+    uint32_t *link_for;     /* per link: likewise */
+    bool *kept;             /* per group of collectives, as sim_collectives_group() numbers them: simulated */
+    struct sim_symmetry_pair *pairs; /* all that the plan copies between, by `to`, then `from` */
+    uint32_t pair_count;
+};
+
+struct sim_symmetry_setup {
+    const struct plan *plan;
+    const struct hardware *hardware;
+    const double *slow;     /* per device, as in struct sim_options; NULL: none is */
+    const struct sim_collectives *collectives;
+    const struct sim_collective_flows *flows; /* NULL: no collective is one */
+};
+
+/* Lives as long as `arena`. Errors: STATUS_NO_MEMORY. */
+MUST_CHECK enum status sim_symmetry_find(struct arena *arena, const struct sim_symmetry_setup *setup,
+                                         struct sim_symmetry *out, struct error *err);
+
+/* How many pairs do what this one does. */
+uint32_t sim_symmetry_times(const struct sim_symmetry *symmetry, uint32_t to, uint32_t from);
 
 #endif
