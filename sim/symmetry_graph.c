@@ -216,6 +216,7 @@ static enum status add_pair(struct symmetry_graph *g, const struct symmetry_pair
 {
     const struct hardware *hardware = g->setup->hardware;
     const struct p2p_route route = hardware_p2p_route(hardware, pair->from, pair->to);
+    const uint64_t series = (uint64_t)pair->gang << 32 | pair->peer_gang;
     enum status status = STATUS_OK;
     label(g, LABEL_PAIR);
     label_seconds(g, cost_p2p_latency_s(hardware, pair->from, pair->to));
@@ -225,8 +226,8 @@ static enum status add_pair(struct symmetry_graph *g, const struct symmetry_pair
     sim_colouring_edge(g->colouring, pair->node, pair->from, ROLE_FROM, ROLE_PAIR_FROM);
     for (uint32_t h = 0; status == STATUS_OK && h < route.up_count + route.down_count; h++)
         status = add_crossing(g, (struct symmetry_crossing){.link = route.links[h], .direction = h < route.up_count,
-                                                            .hop = h, .place = pair->place, .node = pair->node,
-                                                            .weight = 1}, err);
+                                                            .hop = h, .series = series, .place = pair->place,
+                                                            .node = pair->node, .weight = 1}, err);
     return status;
 }
 
@@ -300,20 +301,26 @@ static enum status add_groups(struct symmetry_graph *g, struct error *err)
     return STATUS_OK;
 }
 
-/* A group's collectives on a kind of stream, one way, as flows. `nodes`, `places`: by number of the path. */
+/* What crosses links of collectives that are flows; by number of the path. */
+struct joint {
+    uint64_t series;
+    uint32_t node, place;
+};
+
+/* A group's on a kind of stream, one way. */
 static void add_joint(struct symmetry_graph *g, uint32_t group, uint32_t stream, enum collective_way way,
-                      uint32_t *nodes, uint32_t *places)
+                      struct joint *joints)
 {
     uint32_t number;
     const struct sim_path *path = sim_collective_flows_path(g->setup->flows, group, stream, way, &number);
     if (!path || g->group_nodes[group] == PLAN_NONE) return;
-    nodes[number] = sim_colouring_node(g->colouring);
-    places[number] = group;
+    uint32_t node = sim_colouring_node(g->colouring);
+    joints[number] = (struct joint){~(uint64_t)(stream * COLLECTIVE_WAY_COUNT + way), node, group};
     label(g, LABEL_JOINT);
     label(g, stream);
     label(g, way);
     label_seconds(g, path->cap_bytes_per_s);
-    sim_colouring_edge(g->colouring, nodes[number], g->group_nodes[group], ROLE_GROUP, ROLE_JOINT);
+    sim_colouring_edge(g->colouring, node, g->group_nodes[group], ROLE_GROUP, ROLE_JOINT);
 }
 
 static enum status add_joints(struct symmetry_graph *g, struct error *err)
@@ -322,19 +329,18 @@ static enum status add_joints(struct symmetry_graph *g, struct error *err)
     struct arena scratch = {0};
     enum status status = STATUS_OK;
     uint32_t count = sim_collective_flows_path_count(flows);
-    uint32_t *nodes = sim_take(&scratch, count, sizeof *nodes, &status, err);
-    uint32_t *places = sim_take(&scratch, count, sizeof *places, &status, err);
+    struct joint *joints = sim_take(&scratch, count, sizeof *joints, &status, err);
     struct sim_path *paths = sim_take(&scratch, count, sizeof *paths, &status, err);
     for (uint32_t i = 0; status == STATUS_OK && count > 0 && i < sim_collectives_group_count(g->setup->collectives); i++)
         for (uint32_t s = 0; s < STREAM_HOST; s++)
-            for (uint32_t w = 0; w < COLLECTIVE_WAY_COUNT; w++) add_joint(g, i, s, w, nodes, places);
+            for (uint32_t w = 0; w < COLLECTIVE_WAY_COUNT; w++) add_joint(g, i, s, w, joints);
     if (status == STATUS_OK) sim_collective_flows_paths(flows, 0, paths);
     for (uint32_t p = 0; status == STATUS_OK && p < count; p++)
         for (uint32_t i = 0; status == STATUS_OK && i < paths[p].hop_count; i++) {
             const struct sim_crossing *at = &paths[p].crossings[i];
             status = add_crossing(g, (struct symmetry_crossing){.link = at->hop.link, .direction = at->hop.direction,
-                                                                .place = places[p], .node = nodes[p],
-                                                                .weight = at->weight}, err);
+                                                                .series = joints[p].series, .place = joints[p].place,
+                                                                .node = joints[p].node, .weight = at->weight}, err);
         }
     arena_release(&scratch);
     return status;
@@ -357,9 +363,18 @@ static enum status add_hosts(struct symmetry_graph *g, struct error *err)
         label(g, p);
         for (uint32_t h = 0; status == STATUS_OK && h < device->path_count; h++)
             status = add_crossing(g, (struct symmetry_crossing){.link = device->path[h], .direction = p % 2, .hop = h,
-                                                                .place = p / 2, .node = node, .weight = 1}, err);
+                                                                .series = ~(uint64_t)0, .node = node, .weight = 1}, err);
     }
     return status;
+}
+
+/* Is the i-th crossing's place behind that of the one of its series before it? What begins at one time does so in
+ * this order. */
+static bool behind_its_like(const struct symmetry_crossing *crossings, uint32_t i)
+{
+    for (uint32_t k = i; k > 0; k--)
+        if (crossings[k - 1].series == crossings[i].series) return crossings[k - 1].place < crossings[i].place;
+    return false;
 }
 
 /* `count` crossings of one link, in order. */
@@ -374,7 +389,7 @@ static void add_link(struct symmetry_graph *g, const struct symmetry_crossing *c
         const struct symmetry_crossing *at = &crossings[i];
         label(g, at->direction);
         label(g, at->hop);
-        label(g, i > 0 && crossings[i - 1].place < at->place); /* what begins at one time does so in this order */
+        label(g, behind_its_like(crossings, i));
         label_seconds(g, at->weight);
         sim_colouring_edge(g->colouring, node, at->node, ROLE_FIRST + i, ROLE_FIRST + 2 * at->hop + at->direction);
     }

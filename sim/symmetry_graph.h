@@ -26,7 +26,8 @@ struct symmetry_pair {
 struct symmetry_crossing {
     uint32_t link, direction;
     uint32_t hop;    /* of a collective's flow 0 */
-    uint32_t place;  /* of its device in a gang, or of its group */
+    uint64_t series; /* those of one may be of one operation: then they begin in the order of places ... */
+    uint32_t place;  /* ... of their devices in the gang, or of groups */
     uint32_t node;
     double weight;
 };
@@ -42,8 +43,7 @@ struct symmetry_graph {
     size_t gang_pair_count, gang_pair_capacity, device_pair_count, device_pair_capacity;
     struct symmetry_pair *pairs; /* by `to`, `from`, gangs */
     uint32_t pair_count;
-    uint32_t first_group;  /* node; of groups that there are no collectives of PLAN_NONE ... */
-    uint32_t *group_nodes; /* ... in this, by group */
+    uint32_t *group_nodes; /* by group; PLAN_NONE: it does nothing together */
     struct symmetry_crossing *crossings; /* by link; of one in the order of the simulation's paths */
     size_t crossing_count, crossing_capacity;
     uint32_t *link_nodes;  /* per link; PLAN_NONE: nothing that matters crosses it */
