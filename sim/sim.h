@@ -31,7 +31,7 @@ struct sim_options {
     bool record_spans;   /* fill trace->spans and levels; off for sweeps */
     bool caching;        /* buffers on devices come from a caching allocator (sim/caching.h): fill result->reserved */
     bool no_fold;        /* simulate every device, also those that do what another does (sim/symmetry.h); so it
-                            is with spans, and where a collective is a flow */
+                            is with spans */
     void (*on_progress)(void *context, double done, double total); /* operations; may be NULL */
     void *context;
 };
@@ -54,8 +54,8 @@ struct sim_result {
     uint64_t events;
     uint64_t window_peak;         /* most operations in memory at once */
     uint32_t collective_paths;    /* of collectives that are flows; 0: all take their closed form */
-    uint32_t represented;         /* devices that others stand for (sim/symmetry.h): in `operations`, links
-                                     and spans they are not, all else of them is the others' */
+    uint32_t represented;         /* devices that others stand for (sim/symmetry.h): in `operations` and spans
+                                     they are not, all else of them, and of their links, is the others' */
     uint64_t memory_bytes;        /* allocated by the simulation; trace and plan walk not included */
     double wall_s;                /* real seconds in the event loop */
     struct sim_stream_use *streams; /* plan_stream_count() entries */

@@ -8,7 +8,8 @@
  * from its neighbours, and they from theirs as far as they have to wait for it differently; the rest stays folded.
  *
  * To the last bit, since flows that share a link come in the same order for all of a colour, and two flows of one
- * colour never share one: they are told apart.
+ * colour never share one: they are told apart. But how long links were saturated is a sum that events at one time cut
+ * into parts, more of them where more is simulated: that may differ by as much as it is rounded.
  */
 #ifndef SPILLWAY_SIM_SYMMETRY_H
 #define SPILLWAY_SIM_SYMMETRY_H

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -203,7 +204,10 @@ static void same_outcome(const struct plan *plan, const struct outcome *folded, 
         same(a->links[l].bytes[0], b->links[l].bytes[0], "bytes in over link", l);
         same(a->links[l].bytes[1], b->links[l].bytes[1], "bytes out over link", l);
         same(a->links[l].busy_s, b->links[l].busy_s, "busy seconds of link", l);
-        same(a->links[l].saturated_s, b->links[l].saturated_s, "saturated seconds of link", l);
+        /* a sum that events at one time may cut in two, others for each device that does the same */
+        if (!(fabs(a->links[l].saturated_s - b->links[l].saturated_s) <= 1e-12 * b->makespan_s))
+            fail_msg("saturated seconds of link %u: %.17g, and of all %.17g", l, a->links[l].saturated_s,
+                     b->links[l].saturated_s);
     }
     for (uint32_t p = 0; p < whole->trace.place_count; p++) {
         assert_int_equal(folded->trace.places[p].peak_bytes, whole->trace.places[p].peak_bytes);
@@ -262,6 +266,10 @@ static bool random_spread_plan(uint64_t key, struct plan *out)
     struct job_set jobs;
     struct error err = {0};
     if (hardware_find(machines[random_below(key, 100, ARRAY_COUNT(machines))], &hardware, &err)) fail_msg("%s", err.text);
+    /* where links are slow, copies meet */
+    static const double rates[] = {1, 0.1, 0.01};
+    double rate = rates[random_below(key, 103, ARRAY_COUNT(rates))];
+    for (uint32_t l = 0; l < hardware.link_count; l++) hardware.links[l].bandwidth.value *= rate;
     uint32_t count = 1 + (uint32_t)random_below(key, 101, JOBS_MAX_HERE), devices = hardware.device_count;
     test_gpt_jobs(&jobs, count, 10, 256, 256, 1 + random_below(key, 102, 3));
     for (uint32_t j = 0; j < count; j++) {
@@ -299,7 +307,7 @@ static void folded_as_whole(void **state)
     (void)state;
     uint64_t seed = support_seed("folded as whole");
     uint32_t folded = 0, part = 0, plans = 0;
-    for (uint32_t c = 0; c < 60; c++) {
+    for (uint32_t c = 0; c < 100; c++) {
         uint64_t key = random_u64(seed, c);
         struct plan plan = {0};
         double slow[64];
@@ -313,7 +321,7 @@ static void folded_as_whole(void **state)
         part += represented > 0 && options.slow;
         plan_release(&plan);
     }
-    assert_true(plans > 40 && folded > plans / 4 && part > plans / 12);
+    assert_true(plans > 60 && folded > plans / 4 && part > plans / 12);
 }
 
 /* --- how many --------------------------------------------------------------------------------- */
