@@ -410,6 +410,33 @@ static void collectives_as_flows(void **state)
     }
 }
 
+/* Wherever memory ends, the simulation says so and leaves nothing behind. */
+static void no_memory_for_folding(void **state)
+{
+    (void)state;
+    struct plan plan;
+    make("2x dgx-a100-80gb", (struct parallel){.tensor = 4, .data = 2, .pipeline = 2}, &plan);
+    const struct sim_options options = {.collectives = SIM_COLLECTIVES_FLOWS};
+    struct outcome outcome;
+    alloc_test_fail_at(0);
+    simulate(&plan, options, &outcome);
+    uint64_t calls = alloc_test_fail_at(0);
+    assert_int_equal(outcome.result.represented, 14);
+    release(&outcome);
+    assert_true(calls > 50);
+    for (uint64_t n = 1; n <= calls; n++) {
+        struct sim_result result = {0};
+        struct trace trace = {0};
+        struct error err = {0};
+        alloc_test_fail_at(n);
+        assert_int_equal(sim_run(&plan, &options, &result, &trace, &err), STATUS_NO_MEMORY);
+        alloc_test_fail_at(0);
+        sim_result_release(&result);
+        trace_release(&trace);
+    }
+    plan_release(&plan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -419,6 +446,7 @@ int main(void)
         cmocka_unit_test(one_that_is_slow),
         cmocka_unit_test(devices_of_two_jobs),
         cmocka_unit_test(collectives_as_flows),
+        cmocka_unit_test(no_memory_for_folding),
     };
     return cmocka_run_group_tests_name("sim/symmetry.h", tests, NULL, NULL);
 }
