@@ -30,14 +30,15 @@ static bool busiest_device(const struct trace *trace, const struct sim_result *r
     return some;
 }
 
-/* Its index; behind the links comes storage, where there is some. */
+/* Its index, of links that are full for equally long but for rounding the first; behind the links comes storage,
+ * where there is some. */
 static bool fullest_link(const struct hardware *hardware, const struct sim_result *result,
                          double share, uint32_t *out)
 {
     bool some = false;
     double least_s = share * result->makespan_s;
     for (uint32_t l = 0; l < hardware->link_count + hardware_has_storage(hardware); l++) {
-        if (result->links[l].saturated_s <= least_s) continue;
+        if (result->links[l].saturated_s <= least_s * (1 + 1e-9)) continue;
         some = true;
         least_s = result->links[l].saturated_s;
         *out = l;

@@ -244,8 +244,19 @@ static double sum_load(const struct sim_share *share, const struct lane *lane)
     return load;
 }
 
+/* In the order of their numbers: what is found does not depend on which of several flows began first. */
+static void sort_touched(struct sim_share *share)
+{
+    for (uint32_t i = 1; i < share->touched_count; i++) {
+        uint32_t class = share->touched[i], at = i;
+        for (; at > 0 && share->touched[at - 1] > class; at--) share->touched[at] = share->touched[at - 1];
+        share->touched[at] = class;
+    }
+}
+
 static void solve_component(struct sim_share *share)
 {
+    sort_touched(share);
     collect_component(share);
     if (share->component_lane_count > 0)
         for (uint32_t priority = 0; priority < share->priority_count; priority++) fill_component(share, priority);

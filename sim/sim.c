@@ -434,7 +434,6 @@ static void copy_to_represented(const struct sim *sim, struct sim_result *result
             result->streams[plan_stream(sim->plan, d, k)] = result->streams[plan_stream(sim->plan, stands, k)];
         sim->trace->places[1 + d].peak_bytes = sim->trace->places[1 + stands].peak_bytes;
         sim->trace->places[1 + d].peak_time_s = sim->trace->places[1 + stands].peak_time_s;
-        if (result->reserved) result->reserved[d] = result->reserved[stands];
     }
 }
 

@@ -31,7 +31,8 @@ struct sim_options {
     bool record_spans;   /* fill trace->spans and levels; off for sweeps */
     bool caching;        /* buffers on devices come from a caching allocator (sim/caching.h): fill result->reserved */
     bool no_fold;        /* simulate every device, also those that do what another does (sim/symmetry.h); so it
-                            is with spans */
+                            is with spans, and with caching, for what begins at one time does so in an order of its
+                            own on each device, which allocators feel */
     void (*on_progress)(void *context, double done, double total); /* operations; may be NULL */
     void *context;
 };

@@ -110,7 +110,8 @@ static enum status join_devices(struct sim *sim, struct error *err)
         status = sim_collective_flows_create(&sim->arena, sim->plan, sim->hardware, sim->collectives,
                                              sim->options->collectives, &sim->collective_flows, err);
     const struct sim_options *options = sim->options;
-    if (status != STATUS_OK || options->no_fold || options->record_spans || options->noise > 0) return status;
+    bool all = options->no_fold || options->record_spans || options->caching || options->noise > 0;
+    if (status != STATUS_OK || all) return status;
     const struct sim_symmetry_setup setup = {.plan = sim->plan, .hardware = sim->hardware, .slow = options->slow,
                                              .collectives = sim->collectives, .flows = sim->collective_flows};
     status = sim_symmetry_find(&sim->arena, &setup, &sim->symmetry, err);
