@@ -8,8 +8,8 @@
  *
  * Where two flows of a colour share a link, as copies of a stage do whose devices have one NIC, they are told apart
  * by their places in its order, and with them what follows from that: of replicas each with a NIC of its own the
- * first device of each still does the same, the second does, and so on. Tried and left: one such flow in place of
- * several; what begins it would have to begin all.
+ * first device of each still does the same, the second does, and so on. Left out: one such flow in place of several;
+ * what begins it would have to begin all.
  *
  * That rounding is the same. What is simulated of a link is what crosses it, in the same order; nobody but flows
  * that share links look at each other; equal times come in the order of the plan, within an operation in the order
@@ -20,11 +20,8 @@
 
 #include <assert.h>
 
-#include "planner/plan_gang.h"
 #include "sim/symmetry_graph.h"
 #include "sim/take.h"
-
-enum { AXES_SETS = 1 << AXIS_COUNT };
 
 static uint32_t colour_of(const struct symmetry_graph *g, uint32_t node)
 {
