@@ -7,7 +7,7 @@
  *     end(s) = max(end(s - 1), a(s)) + seconds of stage s        end(-1): when the request arrives
  *
  * and the ends of a group's requests ascend, so those under way are a queue. O(groups + stages) a request,
- * nothing but their state in memory.
+ * nothing but their state in memory. Groups with batches keep a line of what waits as well (serve_batches.h).
  */
 #ifndef SPILLWAY_SERVING_SERVE_H
 #define SPILLWAY_SERVING_SERVE_H
@@ -46,7 +46,7 @@ MUST_CHECK enum status server_create(struct arena *arena, const struct serving_c
                                      struct server **out, struct error *err);
 
 /* One simulation. What *out points to is the server's, until its next. Errors: STATUS_NO_MEMORY, where more
- * requests than ever before are under way. */
+ * requests than ever before are under way or wait. */
 MUST_CHECK enum status server_run(struct server *server, const struct serving_placement *placement,
                                   const struct traffic *traffic, const struct serve_options *options,
                                   struct serve_result *out, struct error *err);

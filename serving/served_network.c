@@ -2,6 +2,7 @@
 #include "serving/served_network.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 #include "models/collective_group.h"
 #include "models/cost.h"
@@ -43,8 +44,33 @@ static double hop_s(const struct view *v, uint64_t bytes)
     return cost_copy_s(v->hardware, 0, COPY_D2H, bytes) + cost_copy_s(v->hardware, next, COPY_H2D, bytes);
 }
 
-static enum status fill_degree(struct arena *arena, const struct view *v, const struct collective_group *group,
-                               struct serving_degree *out, struct error *err)
+static double layer_seconds(const struct view *v, const struct collective_group *group, uint64_t layer)
+{
+    return work_s(v, layer) + exchange_s(v, group, layer);
+}
+
+/* Seconds of batches over those of one request. The job is one of one request before and after. */
+static enum status fill_growth(struct arena *arena, struct view *v, const struct collective_group *group,
+                               uint32_t batch_max, const double **out, struct error *err)
+{
+    void *memory;
+    double one_s = 0;
+    if (arena_array(arena, batch_max, sizeof(double), &memory, err)) return err->status;
+    double *growth = memory;
+    for (uint32_t b = 0; b < batch_max; b++) {
+        double sum_s = 0;
+        v->job.microbatch = b + 1;
+        for (uint64_t l = 0; l < v->job.network.layer_count; l++) sum_s += layer_seconds(v, group, l);
+        if (b == 0) one_s = sum_s;
+        growth[b] = b > 0 ? fmax(growth[b - 1], sum_s / one_s) : 1;
+    }
+    v->job.microbatch = 1;
+    *out = growth;
+    return STATUS_OK;
+}
+
+static enum status fill_degree(struct arena *arena, struct view *v, const struct collective_group *group,
+                               uint32_t batch_max, struct serving_degree *out, struct error *err)
 {
     uint64_t layers = v->job.network.layer_count;
     void *seconds, *bytes, *hops;
@@ -55,13 +81,13 @@ static enum status fill_degree(struct arena *arena, const struct view *v, const 
     double *layer_s = seconds, *layer_hop_s = hops;
     uint64_t *layer_bytes = bytes;
     for (uint64_t l = 0; l < layers; l++) {
-        layer_s[l] = work_s(v, l) + exchange_s(v, group, l);
+        layer_s[l] = layer_seconds(v, group, l);
         layer_bytes[l] = parallel_parameters(&v->job, (struct parallel_layers){l, 1}) *
                          precision_bytes(v->job.precision);
         if (l + 1 < layers) layer_hop_s[l] = hop_s(v, parallel_boundary_bytes(&v->job, l));
     }
-    *out = (struct serving_degree){v->job.parallel.tensor, layer_s, layer_bytes, layer_hop_s};
-    return STATUS_OK;
+    *out = (struct serving_degree){v->job.parallel.tensor, layer_s, layer_bytes, layer_hop_s, NULL};
+    return fill_growth(arena, v, group, batch_max, &out->growth, err);
 }
 
 /* The group of the first devices; false where they cannot be one or the network is not cut so. */
@@ -81,7 +107,7 @@ static enum status fill(struct arena *arena, struct view *v, struct serving_kind
         struct collective_group group;
         v->job.parallel.tensor = tensor;
         if (!find_group(v, &group)) continue;
-        if (fill_degree(arena, v, &group, &out->degrees[out->degree_count], err)) return err->status;
+        if (fill_degree(arena, v, &group, out->batch_max, &out->degrees[out->degree_count], err)) return err->status;
         out->degree_count++;
     }
     return STATUS_OK;
@@ -105,7 +131,7 @@ enum status served_network_kind(struct arena *arena, const struct served_network
                          " positions", served->sequence, network->positions);
     if (arena_array(arena, SERVING_DEGREES_MAX, sizeof *out->degrees, &degrees, err)) return err->status;
     *out = (struct serving_kind){.name = out->name, .layer_count = (uint32_t)network->layer_count,
-                                 .degrees = degrees};
+                                 .batch_max = served->batch_max, .degrees = degrees};
     enum status status = collective_finder_init(&scratch, hardware, &v.finder, err);
     if (!status) status = fill(arena, &v, out, err);
     arena_release(&scratch);

@@ -10,6 +10,7 @@ struct served_network {
     const struct network *network;
     uint64_t sequence;  /* tokens of a request, one sample */
     uint32_t precision; /* enum precision: of weights and of what is passed on */
+    uint32_t batch_max; /* at least 1 */
 };
 
 /*
@@ -17,6 +18,8 @@ struct served_network {
  * collectives of tensor groups by the fastest algorithm; hops go directly where devices have such links and
  * through host memory elsewhere. It has every degree of tensor parallelism that is a power of two, divides
  * the network and finds devices that are all linked directly. Weights are the parameters in `precision`.
+ *
+ * A batch's growth is that of the whole network's seconds; it never takes less than a smaller one.
  *
  * The caller names the kind. What it has lives as long as `arena`.
  * Errors: STATUS_BAD_INPUT for a sequence that the network does not take, in words; STATUS_LIMIT for too many

@@ -33,10 +33,19 @@ double serving_least_s(const struct serving_kind *kind, uint32_t devices)
     return least_s;
 }
 
+double serving_least_growth(const struct serving_kind *kind, const struct serving_degree *degree, double longest)
+{
+    double least = 1;
+    for (uint32_t b = 1; b < kind->batch_max && degree->growth[b] <= longest; b++)
+        least = fmin(least, degree->growth[b] / (b + 1));
+    return least;
+}
+
 double serving_least_work_s(const struct serving_kind *kind, uint32_t devices)
 {
     double least_s = HUGE_VAL;
     for (uint32_t d = 0; d < kind->degree_count && kind->degrees[d].tensor <= devices; d++)
-        least_s = fmin(least_s, kind->degrees[d].tensor * whole_s(kind, &kind->degrees[d]));
+        least_s = fmin(least_s, kind->degrees[d].tensor * whole_s(kind, &kind->degrees[d]) *
+                                    serving_least_growth(kind, &kind->degrees[d], HUGE_VAL));
     return least_s < HUGE_VAL ? least_s : 0;
 }

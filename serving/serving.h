@@ -9,9 +9,15 @@
  *
  * Semantics (AlpaServe's): a request goes to that of its model's groups which has the fewest requests under
  * way (ties: the first), at once and for good. A group takes requests first come, first served; a stage
- * works on one request at a time, and a stage that is through with one may begin the next. Nothing is
- * batched, nothing is preempted, times have no noise. With admission control a request that could not end
- * within its objective is turned away when it arrives and costs nothing.
+ * works on one batch at a time, and a stage that is through with one may begin the next. Nothing is
+ * preempted, times have no noise. With admission control a request that could not end within its objective is
+ * turned away when it arrives and costs nothing.
+ *
+ * A batch is one request, or up to `batch_max` of one model: a request joins the last batch of its model that
+ * waits in its group, if that has room and, with admission control, everyone in the group stays within the
+ * objective; else it is a batch of its own behind all others. No stage waits for a batch to fill. Without
+ * objectives that is what a server does that takes, when it is free, the first request that waits and others of
+ * its model up to the limit.
  *
  * Weights stay where they are placed; a device's memory is for weights alone, so whoever states it leaves
  * room for activations (AlpaServe: 13 of 16 GB).
@@ -35,6 +41,7 @@ enum {
     SERVING_LAYERS_MAX = 4096,
     SERVING_DEGREES_MAX = 16,   /* different degrees of tensor parallelism of a kind */
     SERVING_STAGES_MAX = 256,
+    SERVING_BATCH_MAX = 64,     /* requests of a batch; a table of growth has so many entries */
     SERVING_REQUESTS_MAX = 1 << 26
 };
 
@@ -61,11 +68,14 @@ struct serving_degree {
     const uint64_t *layer_bytes; /* (layer_count): weights on each of the devices */
     const double *hop_s;         /* (layer_count): to hand on what layer l passes to the next, if the next stage
                                     begins there; the stage of layer l is busy with it. The last is 0 */
+    const double *growth; /* (batch_max): seconds of a batch of b + 1 over those of one request, in every layer and
+                             hop alike; growth[0] is 1, ascending */
 };
 
 struct serving_kind {
     const char *name;
     uint32_t layer_count;
+    uint32_t batch_max; /* at least 1: requests that are answered as one */
     uint32_t degree_count;
     struct serving_degree *degrees; /* by `tensor`, ascending */
 };
@@ -128,7 +138,11 @@ const struct serving_degree *serving_degree_of(const struct serving_kind *kind, 
  * `devices` devices; HUGE_VAL if it has no degree that small. A pipeline only adds to it. */
 double serving_least_s(const struct serving_kind *kind, uint32_t devices);
 
-/* The least device seconds that a request takes, of all degrees; 0 at least. */
+/* The least seconds of a batch, by its requests, over those of one request alone; batches that take more than
+ * `longest` times as long as one are left out. In (0, 1]. */
+double serving_least_growth(const struct serving_kind *kind, const struct serving_degree *degree, double longest);
+
+/* The least device seconds that a request takes, of all degrees and batches; 0 at least. */
 double serving_least_work_s(const struct serving_kind *kind, uint32_t devices);
 
 #endif

@@ -11,6 +11,7 @@
 #include "base/number.h"
 #include "base/size.h"
 #include "models/try.h"
+#include "serving/batch_growth.h"
 #include "serving/served_network.h"
 
 /* From a nanosecond to about thirty years. */
@@ -97,6 +98,7 @@ static enum status read_degrees(const struct reader *r, struct json_object *entr
 static enum status read_stated(const struct reader *r, struct json_object *entry, struct serving_kind *kind)
 {
     struct stated stated = {.layers = 1};
+    const double *growth;
     double bytes = 0;
     void *degrees;
     TRY(json_take_quantity(entry, "latency", JSON_REQUIRED, DIMENSION_SECONDS, SECONDS_LEAST, SECONDS_MAX,
@@ -110,7 +112,10 @@ static enum status read_stated(const struct reader *r, struct json_object *entry
     kind->layer_count = stated.layers;
     kind->degrees[kind->degree_count++].tensor = 1;
     TRY(make_alike(r, stated.layers, stated.latency_s, stated.bytes, stated.hop_s, &kind->degrees[0]));
-    return read_degrees(r, entry, &stated, kind);
+    TRY(read_degrees(r, entry, &stated, kind));
+    TRY(batch_growth_take(entry, &r->out->arena, stated.latency_s, &kind->batch_max, &growth, r->err));
+    for (uint32_t d = 0; d < kind->degree_count; d++) kind->degrees[d].growth = growth;
+    return STATUS_OK;
 }
 
 static enum status read_network(const struct reader *r, struct json_object *entry, struct serving_kind *kind)
@@ -127,6 +132,7 @@ static enum status read_network(const struct reader *r, struct json_object *entr
     TRY(json_take_u64(entry, "sequence", JSON_OPTIONAL, 1, NETWORK_POSITIONS_MAX, &served.sequence, r->err));
     TRY(json_take_choice(entry, "precision", JSON_OPTIONAL, precision_names, PRECISION_COUNT, &precision, r->err));
     served.precision = (uint32_t)precision;
+    TRY(batch_most_take(entry, &served.batch_max, r->err));
     if (served_network_kind(&r->out->arena, &served, r->hardware, kind, &reason))
         return json_fail_key(r->in, entry->value, "network", r->err, "%s", reason.text);
     return STATUS_OK;

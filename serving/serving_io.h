@@ -15,8 +15,11 @@
  *   latency         of a request on one device; with "weights" in all and "layers" (1) that are alike
  *   tensor          the same on several devices a layer, each with its share of the weights
  *   hop             from one stage to the next (0)
+ *   batch           requests that are answered as one: "most" of them, and "base", the part of "latency" that a batch
+ *                   takes whatever its requests are (b take base + b (latency - base)); or "latency", those of larger
+ *                   batches, with straight lines between them: {"2": "300ms", "8": "900ms"}. None: 1
  *   network         instead: a name, a config.json beside this file or an object like it, whose times follow from
- *                   the machine; "sequence" (all its positions), "precision" ("bf16")
+ *                   the machine; "sequence" (all its positions), "precision" ("bf16"), "batch" (only "most")
  *   objective       of a request's latency; or "objective_scale" times its latency on one device (where it has
  *                   that degree, else the least); neither: none
  *   arrivals        "process": "poisson", "gamma" (with "cv") or "even", and "rate"; or "times"

@@ -66,6 +66,7 @@ static enum status cut(struct arena *arena, struct arena *scratch, struct cutter
     c->from = from;
     out->stage_s = stage_s;
     out->stage_bytes = stage_bytes;
+    out->growth = c->degree->growth;
     for (uint32_t l = 0; l < c->layers; l++) c->before_s[l + 1] = c->before_s[l] + c->degree->layer_s[l];
     for (uint32_t stage = 0; stage < pipeline; stage++) fill_stage(c, stage);
     read_back(c, pipeline, out);

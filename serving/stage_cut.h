@@ -15,7 +15,8 @@
 #include "serving/serving.h"
 
 struct stage_cut {
-    double *stage_s;       /* (pipeline): seconds that a request keeps it busy */
+    double *stage_s;       /* (pipeline): seconds that a request alone keeps it busy */
+    const double *growth;  /* (batch_max): of a batch, so many times; borrowed from the kind's degree */
     uint64_t *stage_bytes; /* (pipeline): weights on each of its devices */
     double latency_s;      /* of all stages, nothing in front */
     double slowest_s;

@@ -120,8 +120,9 @@ static void cuts_are_best(void **state)
             bytes[l] = below(100);
             all += bytes[l];
         }
-        struct serving_degree degree = {1, layer_s, bytes, hop_s};
-        struct serving_kind kind = {"k", layers, 1, &degree};
+        static const double alone = 1;
+        struct serving_degree degree = {1, layer_s, bytes, hop_s, &alone};
+        struct serving_kind kind = {"k", layers, 1, 1, &degree};
         struct arena arena = {0};
         struct stage_cut cut;
         struct error err = {0};
@@ -579,7 +580,7 @@ static void networks_take_what_they_must(void **state)
     struct error err = {0};
     assert_int_equal(hardware_find("4x a100-sxm4-80gb", &hardware, &err), STATUS_OK);
     assert_int_equal(network_find("gpt2-xl", &arena, &network, &err), STATUS_OK);
-    struct served_network served = {&network, 512, PRECISION_BF16};
+    struct served_network served = {&network, 512, PRECISION_BF16, 4};
     assert_int_equal(served_network_kind(&arena, &served, &hardware, &kind, &err), STATUS_OK);
     assert_int_equal(kind.layer_count, network.layer_count);
     /* 25 heads: not on 2 or 4 devices */
