@@ -6,22 +6,18 @@
 
 #include "base/random.h"
 #include "base/size.h"
+#include "serving/regroup.h"
 
 /* Greedy placements of many replicas add several between two simulations: these many in all at most. */
 enum { GREEDY_ROUNDS_MAX = 256 };
-/* How many of the shapes are searched from, and which part of the simulations is for choosing among them. */
-enum { SEARCHED_SHAPES = 4 };
+/* How many of the greedy placements are searched from, and which part of the simulations is for choosing among
+ * them. */
+enum { SEARCHED_DRAFTS = 4 };
 #define CHOOSING_SHARE 0.25
-
-/* A placement that grows and shrinks. */
-struct draft {
-    const struct serving_cuts *cuts;
-    struct serving_placement placement; /* each group with room for all models that fit */
-    uint64_t *used_bytes;               /* of each stage of each group */
-    uint32_t *first_stage;              /* (group_count): into used_bytes */
-    uint32_t attained;
-    double strain; /* decides between placements that attain as many: how little is left in reserve */
-};
+/* Pairs of shapes that are tried beside each other, and how the devices are divided between them. */
+enum { MIXED_PAIRS = 4, MIXED_PARTS = 4, MIXED_DRAFTS = MIXED_PAIRS * (MIXED_PARTS - 1) };
+/* One change in so many divides devices anew. */
+enum { REGROUP_ONE_IN = 8 };
 
 struct searcher {
     const struct serving_cuts *cuts;
@@ -29,6 +25,10 @@ struct searcher {
     const struct placement_search_options *options;
     struct server *server;
     struct serve_result result; /* of the last simulation */
+    const uint32_t *rooms;
+    const struct serving_shape *shapes; /* that groups may have; those of cuts, or the one that is asked for */
+    uint32_t shape_count;
+    struct serving_shape *layout; /* scratch: one for each device */
     uint64_t simulations, drawn;
     struct error *err;
 };
@@ -51,122 +51,6 @@ static enum status judge(struct searcher *s, struct draft *draft)
 static bool worse(const struct draft *a, const struct draft *b)
 {
     return a->attained != b->attained ? a->attained < b->attained : a->strain > b->strain;
-}
-
-/* --- drafts ---------------------------------------------------------------------------------- */
-
-/* As many models as a group of the shape can have at most, by the first stage's memory. */
-static uint32_t room(const struct serving_cuts *cuts, struct serving_shape shape)
-{
-    uint32_t most = 0;
-    uint64_t least_bytes = UINT64_MAX;
-    for (uint32_t m = 0; m < cuts->in->model_count; m++) {
-        const struct stage_cut *cut = serving_cut(cuts, shape, cuts->in->models[m].kind);
-        if (!cut) continue;
-        most++;
-        if (cut->stage_bytes[0] < least_bytes) least_bytes = cut->stage_bytes[0];
-    }
-    uint64_t count = least_bytes > 0 && most > 0 ? cuts->in->device_bytes / least_bytes : most;
-    return count < most ? (uint32_t)count : most;
-}
-
-/* Groups of the shape, and devices that stand alone where they do not fill one more. */
-static enum status draft_begin(struct arena *arena, const struct serving_cuts *cuts, struct serving_shape shape,
-                               struct draft *out, struct error *err)
-{
-    const struct serving *in = cuts->in;
-    uint32_t size = serving_shape_devices(shape), whole = in->device_count / size;
-    uint32_t groups = whole + in->device_count % size;
-    uint32_t rooms = room(cuts, shape), single = room(cuts, (struct serving_shape){1, 1});
-    size_t models_max = (size_t)whole * rooms + (size_t)(groups - whole) * single;
-    void *group, *used, *first, *models;
-    *out = (struct draft){.cuts = cuts};
-    if (arena_array(arena, groups, sizeof *out->placement.groups, &group, err) ||
-        arena_array(arena, in->device_count, sizeof *out->used_bytes, &used, err) ||
-        arena_array(arena, groups, sizeof *out->first_stage, &first, err) ||
-        arena_array(arena, models_max, sizeof *out->placement.groups->models, &models, err))
-        return err->status;
-    out->placement = (struct serving_placement){group, groups};
-    out->used_bytes = used;
-    out->first_stage = first;
-    uint32_t stage = 0, *next = models;
-    for (uint32_t g = 0; g < groups; g++) {
-        struct serving_group *one = &out->placement.groups[g];
-        one->shape = g < whole ? shape : (struct serving_shape){1, 1};
-        one->models = next;
-        next += g < whole ? rooms : single;
-        out->first_stage[g] = stage;
-        stage += one->shape.pipeline;
-    }
-    return STATUS_OK;
-}
-
-/* What is in `from`, whose shape is the same. */
-static void draft_copy(struct draft *to, const struct draft *from)
-{
-    for (uint32_t g = 0; g < from->placement.group_count; g++) {
-        const struct serving_group *group = &from->placement.groups[g];
-        to->placement.groups[g].model_count = group->model_count;
-        memcpy(to->placement.groups[g].models, group->models, group->model_count * sizeof *group->models);
-    }
-    memcpy(to->used_bytes, from->used_bytes, from->cuts->in->device_count * sizeof *from->used_bytes);
-    to->attained = from->attained;
-    to->strain = from->strain;
-}
-
-/* Where the model is in the group, or would be. */
-static uint32_t find(const struct serving_group *group, uint32_t model)
-{
-    uint32_t low = 0, high = group->model_count;
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-        if (group->models[middle] < model)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static const struct stage_cut *cut_of(const struct draft *draft, uint32_t group, uint32_t model)
-{
-    return serving_cut(draft->cuts, draft->placement.groups[group].shape, draft->cuts->in->models[model].kind);
-}
-
-static bool fits(const struct draft *draft, uint32_t group, uint32_t model)
-{
-    const struct serving_group *one = &draft->placement.groups[group];
-    const struct stage_cut *cut = cut_of(draft, group, model);
-    uint32_t at = find(one, model);
-    if (!cut || (at < one->model_count && one->models[at] == model)) return false;
-    for (uint32_t s = 0; s < one->shape.pipeline; s++)
-        if (draft->used_bytes[draft->first_stage[group] + s] + cut->stage_bytes[s] > draft->cuts->in->device_bytes)
-            return false;
-    return true;
-}
-
-static void put(struct draft *draft, uint32_t group, uint32_t model)
-{
-    struct serving_group *one = &draft->placement.groups[group];
-    const struct stage_cut *cut = cut_of(draft, group, model);
-    uint32_t at = find(one, model);
-    memmove(&one->models[at + 1], &one->models[at], (one->model_count - at) * sizeof *one->models);
-    one->models[at] = model;
-    one->model_count++;
-    for (uint32_t s = 0; s < one->shape.pipeline; s++)
-        draft->used_bytes[draft->first_stage[group] + s] += cut->stage_bytes[s];
-}
-
-static uint32_t take_at(struct draft *draft, uint32_t group, uint32_t at)
-{
-    struct serving_group *one = &draft->placement.groups[group];
-    uint32_t model = one->models[at];
-    const struct stage_cut *cut = cut_of(draft, group, model);
-    one->model_count--;
-    memmove(&one->models[at], &one->models[at + 1], (one->model_count - at) * sizeof *one->models);
-    for (uint32_t s = 0; s < one->shape.pipeline; s++)
-        draft->used_bytes[draft->first_stage[group] + s] -= cut->stage_bytes[s];
-    return model;
 }
 
 /* --- greedy ---------------------------------------------------------------------------------- */
@@ -192,7 +76,7 @@ static uint32_t idlest(const struct searcher *s, const struct draft *draft, cons
         double busy_s = (s->result.groups[g].busy_s + added_s[g]) /
                         serving_shape_devices(draft->placement.groups[g].shape);
         if (best < draft->placement.group_count && busy_s >= best_s) continue;
-        if (!fits(draft, g, model)) continue;
+        if (!draft_fits(draft, g, model)) continue;
         best = g;
         best_s = busy_s;
     }
@@ -211,8 +95,9 @@ static uint32_t add_replicas(const struct searcher *s, struct draft *draft, stru
     for (uint32_t i = 0; i < models && added < most && failing[i].requests > 0; i++) {
         uint32_t group = idlest(s, draft, added_s, failing[i].model);
         if (group == draft->placement.group_count) continue;
-        put(draft, group, failing[i].model);
-        added_s[group] += failing[i].requests * cut_of(draft, group, failing[i].model)->latency_s;
+        draft_put(draft, group, failing[i].model);
+        added_s[group] += failing[i].requests * serving_cut(s->cuts, draft->placement.groups[group].shape,
+                                                             s->cuts->in->models[failing[i].model].kind)->latency_s;
         added++;
     }
     return added;
@@ -256,55 +141,74 @@ static void refill(struct searcher *s, struct draft *draft, uint32_t group)
     enum { MISSES_MAX = 8 };
     for (uint32_t misses = 0; misses < MISSES_MAX;) {
         uint32_t model = (uint32_t)draw(s, s->cuts->in->model_count);
-        if (fits(draft, group, model))
-            put(draft, group, model);
+        if (draft_fits(draft, group, model))
+            draft_put(draft, group, model);
         else
             misses++;
     }
 }
 
-/* Exchange, move or replace: one small change. */
-static void change(struct searcher *s, struct draft *draft)
+/* Exchange, move or replace: a change of what is on the groups. */
+static void change_models(struct searcher *s, struct draft *draft)
 {
     uint32_t from, at, other, other_at;
     if (!draw_replica(s, draft, &from, &at)) return;
-    uint32_t model = take_at(draft, from, at);
+    uint32_t model = draft_take(draft, from, at);
     switch (draw(s, 3)) {
     case 0: /* exchange */
         if (!draw_replica(s, draft, &other, &other_at) || other == from) break;
-        uint32_t second = take_at(draft, other, other_at);
-        if (fits(draft, other, model) && fits(draft, from, second)) {
-            put(draft, other, model);
-            put(draft, from, second);
+        uint32_t second = draft_take(draft, other, other_at);
+        if (draft_fits(draft, other, model) && draft_fits(draft, from, second)) {
+            draft_put(draft, other, model);
+            draft_put(draft, from, second);
             return;
         }
-        put(draft, other, second);
+        draft_put(draft, other, second);
         break;
     case 1: /* move */
         other = (uint32_t)draw(s, draft->placement.group_count);
-        if (other == from || !fits(draft, other, model)) break;
-        put(draft, other, model);
+        if (other == from || !draft_fits(draft, other, model)) break;
+        draft_put(draft, other, model);
         refill(s, draft, from);
         return;
     default: /* replace */
         refill(s, draft, from);
         return;
     }
-    put(draft, from, model);
+    draft_put(draft, from, model);
+}
+
+static struct serving_shape draw_shape(struct searcher *s) { return s->shapes[draw(s, s->shape_count)]; }
+
+/* A change of the groups: devices of one or two of them divided anew. */
+static void change_groups(struct searcher *s, const struct draft *from, struct draft *to)
+{
+    uint32_t groups = from->placement.group_count, first = (uint32_t)draw(s, groups);
+    struct regroup_choice choice = {first, draw(s, 2) ? (uint32_t)draw(s, groups) : first, draw_shape(s),
+                                    draw_shape(s), (uint32_t)draw(s, s->cuts->in->device_count)};
+    for (uint32_t g = regroup(from, &choice, s->layout, to); g < to->placement.group_count; g++) refill(s, to, g);
+}
+
+static void change(struct searcher *s, const struct draft *from, struct draft *to)
+{
+    if (s->shape_count > 1 && draw(s, REGROUP_ONE_IN) == 0) {
+        change_groups(s, from, to);
+        return;
+    }
+    draft_copy(to, from);
+    change_models(s, to);
 }
 
 static enum status improve(struct searcher *s, struct arena *scratch, struct draft *best, uint64_t simulations)
 {
     struct draft now, next;
-    const struct serving_placement *placement = &best->placement;
-    if (placement->group_count == 0) return STATUS_OK;
-    if (draft_begin(scratch, s->cuts, placement->groups[0].shape, &now, s->err) ||
-        draft_begin(scratch, s->cuts, placement->groups[0].shape, &next, s->err))
+    if (best->placement.group_count == 0) return STATUS_OK;
+    if (draft_make(scratch, s->cuts, s->rooms, &now, s->err) ||
+        draft_make(scratch, s->cuts, s->rooms, &next, s->err))
         return s->err->status;
     draft_copy(&now, best);
     for (uint64_t i = 0; i < simulations; i++) {
-        draft_copy(&next, &now);
-        change(s, &next);
+        change(s, &now, &next);
         if (judge(s, &next)) return s->err->status;
         if (worse(&next, &now)) continue;
         struct draft kept = now;
@@ -323,39 +227,114 @@ static int best_first(const void *a, const void *b)
     return worse(x, y) - worse(y, x);
 }
 
-/* The greedy placement of each shape. */
-static enum status begin_all(struct searcher *s, struct arena *arena, const struct serving_shape *shapes,
-                             uint32_t count, struct draft *drafts)
+/* --- where the search begins ----------------------------------------------------------------- */
+
+/* The greedy placement on the groups of s->layout. */
+static enum status begin_with(struct searcher *s, struct arena *arena, uint32_t groups, struct draft *out)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        struct arena scratch = {0};
-        struct draft draft;
-        enum status status = draft_begin(arena, s->cuts, shapes[i], &drafts[i], s->err);
-        if (!status) status = draft_begin(&scratch, s->cuts, shapes[i], &draft, s->err);
-        if (!status) status = fill(s, &scratch, &draft, &drafts[i]);
-        arena_release(&scratch);
-        if (status) return status;
+    struct arena scratch = {0};
+    struct draft draft;
+    enum status status = draft_make(arena, s->cuts, s->rooms, out, s->err);
+    if (!status) status = draft_make(&scratch, s->cuts, s->rooms, &draft, s->err);
+    if (!status) {
+        draft_lay_out(&draft, s->layout, groups);
+        status = fill(s, &scratch, &draft, out);
+    }
+    arena_release(&scratch);
+    return status;
+}
+
+/* Two shapes beside each other, and what they would attain if each model had the better of the two. */
+struct pair {
+    uint32_t first, second;
+    uint64_t hope;
+};
+
+static int most_hope(const void *a, const void *b)
+{
+    const struct pair *x = a, *y = b;
+    if (x->hope != y->hope) return x->hope > y->hope ? -1 : 1;
+    return x->first != y->first ? (x->first > y->first) - (x->first < y->first)
+                                : (x->second > y->second) - (x->second < y->second);
+}
+
+/* `attained`: (shape_count, model_count) by the greedy placements. *count are more than each shape alone. */
+static enum status list_pairs(const struct searcher *s, struct arena *scratch, const uint32_t *attained,
+                              const struct draft *even, struct pair **out, uint32_t *count)
+{
+    uint32_t models = s->cuts->in->model_count, best = 0;
+    void *memory;
+    *count = 0;
+    if (arena_array(scratch, (size_t)s->shape_count * s->shape_count, sizeof **out, &memory, s->err))
+        return s->err->status;
+    *out = memory;
+    for (uint32_t i = 0; i < s->shape_count; i++) best = even[i].attained > best ? even[i].attained : best;
+    for (uint32_t i = 0; i < s->shape_count; i++)
+        for (uint32_t j = i + 1; j < s->shape_count; j++) {
+            const uint32_t *a = &attained[(size_t)i * models], *b = &attained[(size_t)j * models];
+            struct pair pair = {i, j, 0};
+            for (uint32_t m = 0; m < models; m++) pair.hope += a[m] > b[m] ? a[m] : b[m];
+            if (pair.hope > best) (*out)[(*count)++] = pair;
+        }
+    if (*count > 0) qsort(*out, *count, sizeof **out, most_hope);
+    if (*count > MIXED_PAIRS) *count = MIXED_PAIRS;
+    return STATUS_OK;
+}
+
+static enum status begin_pair(struct searcher *s, struct arena *arena, const struct pair *pair, struct draft *drafts,
+                              uint32_t *count)
+{
+    uint32_t devices = s->cuts->in->device_count;
+    for (uint32_t part = 1; part < MIXED_PARTS; part++) {
+        uint32_t first = (uint32_t)((uint64_t)devices * part / MIXED_PARTS);
+        uint32_t groups = regroup_even(s->shapes[pair->first], first, s->layout);
+        groups += regroup_even(s->shapes[pair->second], devices - first, &s->layout[groups]);
+        if (begin_with(s, arena, groups, &drafts[(*count)++])) return s->err->status;
     }
     return STATUS_OK;
 }
 
-static enum status run(struct searcher *s, struct arena *arena, struct arena *scratch,
-                       const struct serving_shape *shapes, uint32_t count, struct placement_found *out)
+/* All groups of one shape, for each; then two shapes beside each other, where both together may do more. */
+static enum status begin_all(struct searcher *s, struct arena *arena, struct arena *scratch, struct draft *drafts,
+                             uint32_t *count)
 {
+    uint32_t models = s->cuts->in->model_count, pair_count, *attained;
+    struct pair *pairs;
     void *memory;
-    if (server_create(scratch, s->cuts, s->cuts->in->device_count, &s->server, s->err) ||
-        arena_array(scratch, count, sizeof(struct draft), &memory, s->err) ||
-        begin_all(s, arena, shapes, count, memory))
+    if (arena_array(scratch, (size_t)s->shape_count * models, sizeof *attained, &memory, s->err))
+        return s->err->status;
+    attained = memory;
+    for (*count = 0; *count < s->shape_count; (*count)++) {
+        uint32_t groups = regroup_even(s->shapes[*count], s->cuts->in->device_count, s->layout);
+        if (begin_with(s, arena, groups, &drafts[*count]) || judge(s, &drafts[*count])) return s->err->status;
+        for (uint32_t m = 0; m < models; m++) attained[*count * models + m] = s->result.models[m].attained;
+    }
+    if (list_pairs(s, scratch, attained, drafts, &pairs, &pair_count)) return s->err->status;
+    for (uint32_t p = 0; p < pair_count; p++)
+        if (begin_pair(s, arena, &pairs[p], drafts, count)) return s->err->status;
+    return STATUS_OK;
+}
+
+static enum status run(struct searcher *s, struct arena *arena, struct arena *scratch, struct placement_found *out)
+{
+    uint32_t devices = s->cuts->in->device_count, count = 0;
+    void *layout, *memory;
+    if (server_create(scratch, s->cuts, devices, &s->server, s->err) ||
+        draft_rooms(scratch, s->cuts, &s->rooms, s->err) ||
+        arena_array(scratch, devices, sizeof *s->layout, &layout, s->err) ||
+        arena_array(scratch, s->shape_count + MIXED_DRAFTS, sizeof(struct draft), &memory, s->err))
         return s->err->status;
     struct draft *drafts = memory;
+    s->layout = layout;
+    if (begin_all(s, arena, scratch, drafts, &count)) return s->err->status;
     qsort(drafts, count, sizeof *drafts, best_first);
-    uint32_t searched = count < SEARCHED_SHAPES ? count : SEARCHED_SHAPES;
+    uint32_t searched = count < SEARCHED_DRAFTS ? count : SEARCHED_DRAFTS;
     uint64_t choosing = count > 1 ? (uint64_t)((double)s->options->simulations * CHOOSING_SHARE) : 0;
     for (uint32_t i = 0; i < searched && choosing > 0; i++)
         if (improve(s, scratch, &drafts[i], choosing / searched)) return s->err->status;
     qsort(drafts, searched, sizeof *drafts, best_first);
     if (improve(s, scratch, &drafts[0], s->options->simulations - choosing)) return s->err->status;
-    *out = (struct placement_found){drafts[0].placement, drafts[0].attained, s->simulations, count};
+    *out = (struct placement_found){drafts[0].placement, drafts[0].attained, s->simulations, s->shape_count};
     return STATUS_OK;
 }
 
@@ -393,15 +372,17 @@ enum status placement_search(struct arena *arena, const struct serving_cuts *cut
 {
     struct searcher s = {.cuts = cuts, .traffic = traffic, .options = options, .err = err};
     struct arena scratch = {0};
-    struct serving_shape *shapes;
-    uint32_t count;
+    struct serving_shape *shapes = NULL;
+    uint32_t count = 0;
     *out = (struct placement_found){0};
     enum status status = placement_shapes(&scratch, cuts->in, &shapes, &count, err);
     if (!status && options->shape.tensor > 0) {
         shapes[0] = options->shape;
         count = 1;
     }
-    if (!status) status = run(&s, arena, &scratch, shapes, count, out);
+    s.shapes = shapes;
+    s.shape_count = count;
+    if (!status) status = run(&s, arena, &scratch, out);
     server_destroy(s.server);
     arena_release(&scratch);
     return status;

@@ -4,13 +4,15 @@
  *
  * For each shape: as many groups of it as there are devices for (devices that are left stand alone), then
  * replicas one after the other, the model with the most requests that fail on that group with room for it
- * which has the least to do, until nothing more fits or nothing fails. From the best shapes on, an anytime
- * search: replicas are taken away, moved and exchanged between groups, and what is not worse is kept; of
- * placements that attain as many, the one whose requests are farther from failing.
+ * which has the least to do, until nothing more fits or nothing fails. Then the same for pairs of shapes beside
+ * each other, those first which would attain the most if each model had the better of both, with the devices
+ * divided in three ways. From the best of all these on, an anytime search: replicas are taken away, moved and
+ * exchanged between groups, devices of one or two groups are divided anew into groups of other shapes, and what
+ * is not worse is kept; of placements that attain as many, the one whose requests are farther from failing.
  * All is judged by simulation. Deterministic for a seed and a number of simulations.
  *
- * Source: the greedy placement is AlpaServe's faster heuristic (section 4.2); the search behind it is ours.
- * Not done: groups of different shapes beside each other, but for devices that are left.
+ * Source: the greedy placement is AlpaServe's faster heuristic (section 4.2). There buckets of models that take
+ * about as long get devices and groups of their own; here groups of any shapes share all models.
  */
 #ifndef SPILLWAY_SERVING_PLACEMENT_SEARCH_H
 #define SPILLWAY_SERVING_PLACEMENT_SEARCH_H
@@ -20,7 +22,7 @@
 struct placement_search_options {
     uint64_t seed;
     uint64_t simulations;       /* of the search behind the greedy placements */
-    struct serving_shape shape; /* of all groups; 0 x 0: whatever is best */
+    struct serving_shape shape; /* of all groups; 0 x 0: whatever is best, also unlike ones */
     void (*on_progress)(void *context, double done, double total); /* in simulations; may be NULL */
     void *context;
 };

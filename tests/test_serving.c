@@ -19,8 +19,8 @@
 #include "serving/served_network.h"
 #include "serving/serving_bound.h"
 #include "serving/serving_io.h"
-#include "tests/support_json.h"
 #include "tests/support_seed.h"
+#include "tests/support_serving.h"
 
 static uint64_t seed, drawn;
 
@@ -39,54 +39,6 @@ static int set_seed(void **state)
 static void assert_near(double a, double b, double tolerance)
 {
     if (!(fabs(a - b) <= tolerance)) fail_msg("%.17g is not within %g of %.17g", a, tolerance, b);
-}
-
-static enum status parse(const char *text, struct serving *out, struct error *err)
-{
-    struct json_input *input;
-    enum status status = test_json_parse(text, &input, err);
-    if (!status) status = serving_parse(input, NULL, out, err);
-    json_input_destroy(input);
-    return status;
-}
-
-static void must_parse(struct serving *out, const char *format, ...) PRINTF_LIKE(2, 3);
-static void must_parse(struct serving *out, const char *format, ...)
-{
-    char text[4096];
-    struct error err = {0};
-    va_list list;
-    va_start(list, format);
-    vsnprintf(text, sizeof text, format, list);
-    va_end(list);
-    *out = (struct serving){0};
-    if (parse(text, out, &err)) fail_msg("%s", err.text);
-}
-
-static void make_cuts(struct serving *in, struct serving_cuts *out)
-{
-    struct serving_shape *shapes;
-    struct error err = {0};
-    uint32_t count;
-    assert_int_equal(placement_shapes(&in->arena, in, &shapes, &count, &err), STATUS_OK);
-    assert_int_equal(serving_cuts_make(&in->arena, in, shapes, count, out, &err), STATUS_OK);
-}
-
-/* One simulation; latencies must be released. */
-static uint32_t simulate(const struct serving_cuts *cuts, const struct serving_placement *placement,
-                         const struct traffic *traffic, bool admit_all, double **latency_s)
-{
-    struct arena arena = {0};
-    struct error err = {0};
-    struct server *server;
-    struct serve_result result;
-    *latency_s = calloc(traffic->count + 1, sizeof **latency_s);
-    struct serve_options options = {admit_all, *latency_s};
-    assert_int_equal(server_create(&arena, cuts, cuts->in->device_count, &server, &err), STATUS_OK);
-    assert_int_equal(server_run(server, placement, traffic, &options, &result, &err), STATUS_OK);
-    server_destroy(server);
-    arena_release(&arena);
-    return result.attained;
 }
 
 /* --- cuts ------------------------------------------------------------------------------------- */
@@ -249,7 +201,7 @@ static void random_problem(struct serving *out, bool objectives)
     char objective[2][48] = {"", ""};
     for (int i = 0; i < 2 && objectives; i++)
         snprintf(objective[i], sizeof objective[i], "'objective_scale': %.3f, ", 1 + 4 * unit());
-    must_parse(out,
+    support_serving(out,
                "{'spillway_serving': 1, 'devices': %u, 'memory': '%u B', 'horizon': '20s', 'overhead': '%.1fms', 'models': ["
                "{'name': 'a', 'count': %u, 'latency': '%.4fs', 'layers': %u, 'weights': '12 B', 'hop': '%.4fs', "
                "'tensor': {'2': '%.4fs'}, %s'skew': %.2f, 'arrivals': {'process': 'gamma', 'rate': %.3f, 'cv': 2}}, "
@@ -296,12 +248,12 @@ static void agrees_event_by_event(void **state)
         bool admit_all = below(2), objectives = below(4) > 0;
         double *fast, *slow;
         random_problem(&in, objectives);
-        make_cuts(&in, &cuts);
+        support_serving_cuts(&in, &cuts);
         random_placement(&cuts, &in.arena, &placement);
         assert_int_equal(traffic_make(&in, below(UINT32_MAX), 1, &traffic, &err), STATUS_OK);
         if (placement.group_count == 0) fail();
         if (traffic.count <= 400) { /* as many as the slow one has room for */
-            uint32_t attained = simulate(&cuts, &placement, &traffic, admit_all, &fast), counted = 0;
+            uint32_t attained = support_serve(&cuts, &placement, &traffic, admit_all, &fast), counted = 0;
             slow = calloc(traffic.count + 1, sizeof *slow);
             slow_simulation(&cuts, &placement, &traffic, admit_all, slow);
             for (uint32_t r = 0; r < traffic.count; r++) {
@@ -351,15 +303,15 @@ static double two_models(double rate, const char *first, const char *second, dou
     struct error err = {0};
     uint32_t models[2][2] = {{0, 1}, {1, 1}}, placed = first[0] == '1' ? 1 : 2;
     double *latency_s;
-    must_parse(&in, "{'spillway_serving': 1, 'devices': 2, 'memory': '4 B', 'horizon': '400000s', 'models': ["
+    support_serving(&in, "{'spillway_serving': 1, 'devices': 2, 'memory': '4 B', 'horizon': '400000s', 'models': ["
                     "{'name': 'm', 'count': 2, 'latency': '1s', 'layers': 2, 'weights': '2 B', 'hop': '%.3fs',"
                     "'arrivals': {'rate': %.6f}}]}", hop_s, rate);
-    make_cuts(&in, &cuts);
+    support_serving_cuts(&in, &cuts);
     struct serving_group groups[2] = {{{1, placed}, models[0], placed}, {{1, 1}, models[1], 1}};
     struct serving_placement placement = {groups, second ? 2 : 1};
     assert_int_equal(placement_check(&cuts, &placement, &err), STATUS_OK);
     assert_int_equal(traffic_make(&in, below(UINT32_MAX), 1, &traffic, &err), STATUS_OK);
-    simulate(&cuts, &placement, &traffic, true, &latency_s);
+    support_serve(&cuts, &placement, &traffic, true, &latency_s);
     double mean = mean_of(latency_s, traffic.count, error_s);
     free(latency_s);
     traffic_release(&traffic);
@@ -413,7 +365,7 @@ static void bounds_hold(void **state)
         struct traffic traffic;
         struct error err = {0};
         uint32_t bound;
-        must_parse(&in, "{'spillway_serving': 1, 'devices': 1, 'memory': '4 B', 'horizon': '3s', 'models': ["
+        support_serving(&in, "{'spillway_serving': 1, 'devices': 1, 'memory': '4 B', 'horizon': '3s', 'models': ["
                         "{'name': 'm', 'latency': '1s', 'weights': '2 B', 'objective_scale': %.3f,"
                         "'arrivals': {'rate': 1.8}}]}", 1 + 2 * unit());
         assert_int_equal(traffic_make(&in, below(UINT32_MAX), 1, &traffic, &err), STATUS_OK);
@@ -434,7 +386,7 @@ static void bounds_hold(void **state)
     struct traffic traffic;
     struct error err = {0};
     uint32_t bound;
-    must_parse(&in, "{'spillway_serving': 1, 'devices': 1, 'memory': '4 B', 'horizon': '9s', 'models': ["
+    support_serving(&in, "{'spillway_serving': 1, 'devices': 1, 'memory': '4 B', 'horizon': '9s', 'models': ["
                     "{'name': 'long', 'latency': '4s', 'weights': '2 B', 'objective': '8s', 'arrivals': {'times': [0, 0, 0]}},"
                     "{'name': 'short', 'latency': '1s', 'weights': '2 B', 'objective': '3s',"
                     "'arrivals': {'times': [0, 0, 0, 0]}}]}");
@@ -456,7 +408,7 @@ static uint32_t best_of_all(const struct serving_cuts *cuts, struct serving_plac
         struct error err = {0};
         double *latency_s;
         if (placement_check(cuts, placement, &err)) return 0;
-        best = simulate(cuts, placement, traffic, false, &latency_s);
+        best = support_serve(cuts, placement, traffic, false, &latency_s);
         free(latency_s);
         return best;
     }
@@ -484,7 +436,7 @@ static void search_finds_the_best(void **state)
         uint32_t best = 0, models[4][8];
         random_problem(&in, true);
         if (in.device_count > 2) in.device_count = 2;
-        make_cuts(&in, &cuts);
+        support_serving_cuts(&in, &cuts);
         assert_int_equal(traffic_make(&in, trial, 1, &traffic, &err), STATUS_OK);
         struct placement_search_options options = {.seed = trial, .simulations = 400};
         assert_int_equal(placement_search(&in.arena, &cuts, &traffic, &options, &found, &err), STATUS_OK);
@@ -493,7 +445,7 @@ static void search_finds_the_best(void **state)
         assert_int_equal(found.simulations, again.simulations);
         assert_int_equal(placement_check(&cuts, &found.placement, &err), STATUS_OK);
         double *latency_s;
-        assert_int_equal(found.attained, simulate(&cuts, &found.placement, &traffic, false, &latency_s));
+        assert_int_equal(found.attained, support_serve(&cuts, &found.placement, &traffic, false, &latency_s));
         free(latency_s);
         for (uint32_t s = 0; s < cuts.shape_count; s++) {
             uint32_t size = serving_shape_devices(cuts.shapes[s]);
@@ -521,7 +473,7 @@ static void traffic_is_as_stated(void **state)
     struct serving in;
     struct traffic traffic, fewer, again;
     struct error err = {0};
-    must_parse(&in, "{'spillway_serving': 1, 'devices': 1, 'memory': '4 B', 'horizon': '20000s', 'models': ["
+    support_serving(&in, "{'spillway_serving': 1, 'devices': 1, 'memory': '4 B', 'horizon': '20000s', 'models': ["
                     "{'name': 'g', 'latency': '1s', 'weights': '0 B', 'arrivals': {'process': 'gamma', 'rate': 5, 'cv': 3}},"
                     "{'name': 'p', 'latency': '1s', 'weights': '0 B', 'arrivals': {'rate': 5}},"
                     "{'name': 'e', 'latency': '1s', 'weights': '0 B', 'arrivals': {'process': 'even', 'rate': 0.3}},"
@@ -647,7 +599,7 @@ static void files_are_refused(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(refused); i++) {
         struct serving in = {0};
         struct error err = {0};
-        assert_int_equal(parse(refused[i].text, &in, &err), STATUS_BAD_INPUT);
+        assert_int_equal(support_serving_parse(refused[i].text, &in, &err), STATUS_BAD_INPUT);
         assert_string_equal(err.text, refused[i].message ? refused[i].message : "");
         serving_release(&in);
     }
