@@ -20,8 +20,8 @@
 struct request_options {
     const char *path, *placement, *output, *shape;
     struct cli_machine machine;
-    uint64_t seed, iterations;
-    double rate_scale, objective_scale;
+    uint64_t seed, iterations, batch;
+    double rate_scale, objective_scale, cv;
     bool admit_all;
 };
 
@@ -56,6 +56,21 @@ static enum status read_shape(const char *text, struct serving_shape *out, struc
     return STATUS_OK;
 }
 
+/* What options say of models instead of the file. */
+static void change_models(const struct request_options *wanted, struct serving *in)
+{
+    for (uint32_t k = 0; k < in->kind_count; k++)
+        if (wanted->batch > 0 && wanted->batch < in->kinds[k].batch_max)
+            in->kinds[k].batch_max = (uint32_t)wanted->batch;
+    for (uint32_t m = 0; m < in->model_count; m++) {
+        struct serving_traffic *traffic = &in->models[m].traffic;
+        in->models[m].objective_s *= wanted->objective_scale;
+        if (wanted->cv <= 0 || (traffic->process != TRAFFIC_POISSON && traffic->process != TRAFFIC_GAMMA)) continue;
+        traffic->process = TRAFFIC_GAMMA;
+        traffic->cv = wanted->cv;
+    }
+}
+
 static enum status read_problem(struct work *w, struct error *err)
 {
     const struct request_options *wanted = w->wanted;
@@ -67,7 +82,7 @@ static enum status read_problem(struct work *w, struct error *err)
         return err->status;
     if (bytes > 0) w->in.device_bytes = bytes;
     if (wanted->machine.devices > 0) w->in.device_count = (uint32_t)wanted->machine.devices;
-    for (uint32_t m = 0; m < w->in.model_count; m++) w->in.models[m].objective_s *= wanted->objective_scale;
+    change_models(wanted, &w->in);
     if (serving_shape_devices(w->shape) > w->in.device_count)
         return error_set(err, STATUS_INFEASIBLE, "groups of %u x %u devices, and there are %u", w->shape.tensor,
                          w->shape.pipeline, w->in.device_count);
@@ -196,6 +211,10 @@ enum status verb_serve(struct cli *cli, int argc, char **argv, struct error *err
         OPTION_DOUBLE("rate-scale", 0, "X", &wanted.rate_scale, "so many times as many requests, default 1"),
         OPTION_DOUBLE("objective-scale", 0, "X", &wanted.objective_scale,
                       "objectives so many times as long, default 1"),
+        OPTION_DOUBLE("cv", 0, "X", &wanted.cv,
+                      "burstiness of random requests: coefficient of variation of their gaps"),
+        OPTION_U64("batch", 0, "N", 1, SERVING_BATCH_MAX, &wanted.batch,
+                   "at most N requests in a batch, default what the file says; 1 is none"),
         OPTION_FLAG("admit-all", 0, &wanted.admit_all, "turn no request away, late as it may be"),
         OPTION_U64("iterations", 0, "N", 0, UINT32_MAX, &wanted.iterations,
                    "simulations of the search for a placement, default 1000"),
@@ -217,6 +236,9 @@ enum status verb_serve(struct cli *cli, int argc, char **argv, struct error *err
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
     wanted.path = options.operands[0];
+    if (wanted.cv != 0 && (wanted.cv < SERVING_CV_LEAST || wanted.cv > SERVING_CV_MAX))
+        return error_set(err, STATUS_BAD_INPUT, "option '--cv' is %g (expected %g to %g)", wanted.cv,
+                         SERVING_CV_LEAST, SERVING_CV_MAX);
     if (wanted.rate_scale <= 0 || wanted.objective_scale <= 0)
         return error_set(err, STATUS_BAD_INPUT, "option '--%s' is 0 (expected more)",
                          wanted.rate_scale <= 0 ? "rate-scale" : "objective-scale");

@@ -90,10 +90,6 @@ enum status batch_growth_take(struct json_object *entry, struct arena *arena, do
         else
             TRY(read_line(&batch, latency_s, &points, err));
         TRY(json_object_close(&batch, err));
-        if (points.count > 1 && points.at[1].latency_s < latency_s)
-            return json_fail_key(entry->input, entry->value, "batch", err,
-                                 "%u requests take %g s, and one takes %g s (expected no less for more)",
-                                 points.at[1].requests, points.at[1].latency_s, latency_s);
     }
     *most = points.at[points.count - 1].requests;
     TRY(arena_array(arena, *most, sizeof **growth, &memory, err));

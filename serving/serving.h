@@ -48,6 +48,10 @@ enum {
 /* A request that takes exactly its objective attains it, also where times far from zero have rounded that. */
 #define SERVING_OBJECTIVE_SLACK 1e-9
 
+/* Of the gaps between requests; a gamma distribution of more or less is hard to draw from. */
+#define SERVING_CV_LEAST 0.01
+#define SERVING_CV_MAX 100.0
+
 /* A shape of groups; its devices are their product. */
 struct serving_shape {
     uint32_t tensor, pipeline; /* at least 1 */

@@ -9,8 +9,10 @@
 
 #include "base/json_out.h"
 #include "base/number.h"
+#include "base/path.h"
 #include "base/size.h"
 #include "models/try.h"
+#include "serving/arrivals_file.h"
 #include "serving/batch_growth.h"
 #include "serving/served_network.h"
 
@@ -160,16 +162,35 @@ static enum status read_times(const struct reader *r, const json_t *object, cons
     return STATUS_OK;
 }
 
-static enum status read_arrivals(const struct reader *r, struct json_object *entry, struct serving_traffic *out)
+/* A file beside this one; what is wrong in it is told with both places. */
+static enum status read_file(const struct reader *r, struct json_object *arrivals, uint32_t count,
+                             struct serving_traffic *out)
+{
+    const char *name, *path;
+    struct error reason = {0};
+    TRY(json_take_string(arrivals, "file", JSON_REQUIRED, &name, r->err));
+    if (path_beside(json_input_name(r->in), name, &r->out->arena, &path, &reason) ||
+        arrivals_read(path, &r->out->arena, count, out, &reason))
+        return json_fail_key(r->in, arrivals->value, "file", r->err, "%s", reason.text);
+    return json_object_close(arrivals, r->err);
+}
+
+/* Into out[0 .. count): of all models together, or, from a file, of each. */
+static enum status read_arrivals(const struct reader *r, struct json_object *entry, uint32_t count,
+                                 struct serving_traffic *out)
 {
     struct json_object arrivals;
     const json_t *object, *times;
     size_t process = TRAFFIC_POISSON;
     TRY(json_take_object(entry, "arrivals", JSON_REQUIRED, &object, r->err));
     TRY(json_object_open(&arrivals, r->in, object, "arrivals", r->err));
+    if (json_has(&arrivals, "file")) return read_file(r, &arrivals, count, out);
     TRY(json_take_array(&arrivals, "times", JSON_OPTIONAL, &times, r->err));
     if (times) {
         TRY(read_times(r, object, times, out));
+        if (count > 1)
+            return json_fail_key(r->in, entry->value, "arrivals", r->err, "times are of one model, and 'count' is %u",
+                                 count);
         return json_object_close(&arrivals, r->err);
     }
     *out = (struct serving_traffic){.cv = 1};
@@ -177,8 +198,9 @@ static enum status read_arrivals(const struct reader *r, struct json_object *ent
                          r->err));
     TRY(json_take_double(&arrivals, "rate", JSON_REQUIRED, 0, RATE_MAX, &out->rate, r->err));
     if (process == TRAFFIC_GAMMA)
-        TRY(json_take_double(&arrivals, "cv", JSON_REQUIRED, 0.01, 100, &out->cv, r->err));
+        TRY(json_take_double(&arrivals, "cv", JSON_REQUIRED, SERVING_CV_LEAST, SERVING_CV_MAX, &out->cv, r->err));
     out->process = (uint32_t)process;
+    for (uint32_t i = 1; i < count; i++) out[i] = out[0];
     return json_object_close(&arrivals, r->err);
 }
 
@@ -189,7 +211,7 @@ struct entry {
     uint32_t count;
     double skew;
     double objective_s;
-    struct serving_traffic traffic;
+    struct serving_traffic *traffic; /* (count) */
 };
 
 static enum status read_objective(const struct reader *r, struct json_object *object,
@@ -213,6 +235,7 @@ static enum status read_entry(const struct reader *r, const json_t *array, size_
                               struct serving_kind *kind)
 {
     struct json_object object;
+    void *traffic;
     *out = (struct entry){.count = 1};
     TRY(json_object_open_at(&object, r->in, array, index, "a model object", r->err));
     TRY(json_take_string(&object, "name", JSON_REQUIRED, &out->name, r->err));
@@ -224,10 +247,9 @@ static enum status read_entry(const struct reader *r, const json_t *array, size_
     else
         TRY(read_stated(r, &object, kind));
     TRY(read_objective(r, &object, kind, &out->objective_s));
-    TRY(read_arrivals(r, &object, &out->traffic));
-    if (out->traffic.process == TRAFFIC_TIMES && out->count > 1)
-        return json_fail_key(r->in, object.value, "arrivals", r->err,
-                             "times are of one model, and 'count' is %u", out->count);
+    TRY(arena_array(&r->out->arena, out->count, sizeof *out->traffic, &traffic, r->err));
+    out->traffic = traffic;
+    TRY(read_arrivals(r, &object, out->count, out->traffic));
     return json_object_close(&object, r->err);
 }
 
@@ -240,7 +262,7 @@ static enum status add_models(const struct reader *r, const json_t *array, size_
         struct serving_model *model = &out->models[out->model_count];
         char name[256];
         *model = (struct serving_model){.kind = (uint32_t)index, .objective_s = entry->objective_s,
-                                        .traffic = entry->traffic};
+                                        .traffic = entry->traffic[i]};
         model->traffic.rate *= pow(i + 1, -entry->skew) / weights;
         snprintf(name, sizeof name, "%.200s-%u", entry->name, i);
         TRY(arena_string(&out->arena, entry->count == 1 ? entry->name : name, &model->name, r->err));

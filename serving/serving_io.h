@@ -22,7 +22,8 @@
  *                   the machine; "sequence" (all its positions), "precision" ("bf16"), "batch" (only "most")
  *   objective       of a request's latency; or "objective_scale" times its latency on one device (where it has
  *                   that degree, else the least); neither: none
- *   arrivals        "process": "poisson", "gamma" (with "cv") or "even", and "rate"; or "times"
+ *   arrivals        "process": "poisson", "gamma" (with "cv") or "even", and "rate"; or "times"; or "file", a text
+ *                   beside this one (arrivals_file.h) with the requests of all of the entry's models
  *
  * "devices" and "memory" are the machine's where one is named; "overhead" (0) is added to every latency.
  *
