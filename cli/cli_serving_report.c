@@ -249,6 +249,8 @@ enum status serving_report_json(struct cli *cli, const struct serving_report *r,
     json_out_u64(json, "attained", r->result->attained);
     json_out_double(json, "attainment", share_of(r->result->attained, r->traffic->count));
     json_out_u64(json, "bound", r->bound);
+    json_out_u64(json, "work_bound", r->work_bound);
+    if (r->placement_bound.known) json_out_u64(json, "placement_bound", r->placement_bound.attained);
     latency_json(l.all, l.count, json);
     if (r->found) {
         json_out_u64(json, "replicated", r->replicated);

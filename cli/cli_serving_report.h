@@ -3,6 +3,7 @@
 #define SPILLWAY_CLI_CLI_SERVING_REPORT_H
 
 #include "cli/cli.h"
+#include "serving/placement_bound.h"
 #include "serving/placement_search.h"
 
 struct serving_report {
@@ -12,7 +13,9 @@ struct serving_report {
     const struct serving_placement *placement;
     const struct serve_result *result;
     double *latency_s;     /* of each request, NAN where it was turned away */
-    uint32_t bound;        /* requests that may attain their objective under any placement */
+    uint32_t bound;        /* requests that may attain their objective under any placement: the least of the next two */
+    uint32_t work_bound;   /* if all devices were one that holds every model */
+    struct placement_bound placement_bound;
     uint64_t seed;
     bool admit_all;
     const struct placement_found *found; /* NULL: the placement was given */

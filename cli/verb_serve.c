@@ -14,6 +14,7 @@
 #include "base/size.h"
 #include "cli/cli_machine.h"
 #include "cli/cli_serving_report.h"
+#include "serving/placement_bound.h"
 #include "serving/serving_bound.h"
 #include "serving/serving_io.h"
 
@@ -172,6 +173,18 @@ static enum status prepare(struct work *w, struct error *err)
     return STATUS_OK;
 }
 
+/* What no placement exceeds: the better of two bounds, of work alone and of where models are. */
+static enum status bound(const struct work *w, struct serving_report *report, struct error *err)
+{
+    if (serving_bound(&w->in, &w->traffic, &report->work_bound, err) ||
+        placement_bound(&w->in, &w->traffic, &report->placement_bound, err))
+        return err->status;
+    report->bound = report->work_bound;
+    if (report->placement_bound.known && report->placement_bound.attained < report->bound)
+        report->bound = report->placement_bound.attained;
+    return STATUS_OK;
+}
+
 static enum status answer(struct cli *cli, struct work *w, struct error *err)
 {
     const struct request_options *wanted = w->wanted;
@@ -184,7 +197,7 @@ static enum status answer(struct cli *cli, struct work *w, struct error *err)
                                     .latency_s = alloc_zeroed(w->traffic.count + 1, sizeof(double))};
     if (!report.latency_s)
         error_memory(err, "latencies", w->traffic.count * sizeof(double));
-    else if (!serving_bound(&w->in, &w->traffic, &report.bound, err) &&
+    else if (!bound(w, &report, err) &&
              (!report.found || !replicate(w, &report.replicated, err)) &&
              !simulate(w, &w->placement, report.latency_s, &server, &result, err) && !write_placement(w, err)) {
         if ((cli->json ? serving_report_json : serving_report_text)(cli, &report, err)) {} /* told in err */

@@ -19,7 +19,7 @@ allowed() {
     planner) echo 'base/* models/* planner/*' ;;
     traces) echo 'base/* models/* planner/plan*.h traces/*' ;;
     sim) echo 'base/* models/* planner/plan*.h planner/instance.h planner/policy.h planner/policy_ask.h traces/* sim/*' ;;
-    serving) echo 'base/* models/* serving/*' ;;
+    serving) echo 'base/* models/* planner/milp.h serving/*' ;;
     swarm) echo 'base/* models/* sim/queue.h swarm/*' ;;
     history) echo 'base/* history/*' ;;
     exec) echo 'base/* models/* planner/plan*.h planner/policy_load.h traces/* exec/*' ;;

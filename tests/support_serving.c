@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/random.h"
 #include "serving/placement_search.h"
 #include "serving/serving_io.h"
 #include "tests/support_json.h"
@@ -32,6 +33,32 @@ void support_serving(struct serving *out, const char *format, ...)
     va_end(list);
     *out = (struct serving){0};
     if (support_serving_parse(text, out, &err)) fail_msg("%s", err.text);
+}
+
+struct draws {
+    uint64_t seed, next;
+};
+
+static uint32_t below(struct draws *d, uint32_t bound) { return (uint32_t)random_below(d->seed, d->next++, bound); }
+static double unit(struct draws *d) { return random_unit(d->seed, d->next++); }
+
+void support_serving_random(struct serving *out, uint64_t seed, uint64_t drawn, bool objectives)
+{
+    struct draws d = {seed, drawn};
+    char objective[2][48] = {"", ""};
+    for (int i = 0; i < 2 && objectives; i++)
+        snprintf(objective[i], sizeof objective[i], "'objective_scale': %.3f, ", 1 + 4 * unit(&d));
+    support_serving(out,
+                    "{'spillway_serving': 1, 'devices': %u, 'memory': '%u B', 'horizon': '20s', 'overhead': '%.1fms', "
+                    "'models': [{'name': 'a', 'count': %u, 'latency': '%.4fs', 'layers': %u, 'weights': '12 B', "
+                    "'hop': '%.4fs', 'tensor': {'2': '%.4fs'}, %s'skew': %.2f, "
+                    "'arrivals': {'process': 'gamma', 'rate': %.3f, 'cv': 2}}, "
+                    "{'name': 'b', 'latency': '%.4fs', 'layers': 4, 'weights': '20 B', %s"
+                    "'arrivals': {'process': '%s', 'rate': %.3f}}]}",
+                    1 + below(&d, 4), 20 + below(&d, 60), 10 * unit(&d), 1 + below(&d, 3), 0.2 + unit(&d),
+                    1 + below(&d, 6), 0.05 * unit(&d), 0.1 + 0.6 * unit(&d), objective[0], 2 * unit(&d),
+                    1 + 2 * unit(&d), 0.2 + unit(&d), objective[1], below(&d, 2) ? "even" : "poisson",
+                    0.3 + unit(&d));
 }
 
 void support_serving_cuts(struct serving *in, struct serving_cuts *out)

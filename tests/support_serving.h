@@ -10,6 +10,9 @@ enum status support_serving_parse(const char *text, struct serving *out, struct 
 /* What must be right, formatted; at most 4095 characters. */
 void support_serving(struct serving *out, const char *format, ...) PRINTF_LIKE(2, 3);
 
+/* Some models of two kinds on a few devices, by the random numbers of `seed` from `drawn` on, fewer than 100. */
+void support_serving_random(struct serving *out, uint64_t seed, uint64_t drawn, bool objectives);
+
 /* Of all shapes that groups may have. */
 void support_serving_cuts(struct serving *in, struct serving_cuts *out);
 

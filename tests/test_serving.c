@@ -1,6 +1,6 @@
 /*
  * Serving: the simulation against an event by event one, against queueing theory, cuts against all cuts,
- * bounds against schedules by brute force, the search against all placements, files.
+ * bounds against schedules by brute force, files.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -195,23 +195,6 @@ static void slow_simulation(const struct serving_cuts *cuts, const struct servin
     free(of);
 }
 
-/* Some models of two kinds on a few devices. */
-static void random_problem(struct serving *out, bool objectives)
-{
-    char objective[2][48] = {"", ""};
-    for (int i = 0; i < 2 && objectives; i++)
-        snprintf(objective[i], sizeof objective[i], "'objective_scale': %.3f, ", 1 + 4 * unit());
-    support_serving(out,
-               "{'spillway_serving': 1, 'devices': %u, 'memory': '%u B', 'horizon': '20s', 'overhead': '%.1fms', 'models': ["
-               "{'name': 'a', 'count': %u, 'latency': '%.4fs', 'layers': %u, 'weights': '12 B', 'hop': '%.4fs', "
-               "'tensor': {'2': '%.4fs'}, %s'skew': %.2f, 'arrivals': {'process': 'gamma', 'rate': %.3f, 'cv': 2}}, "
-               "{'name': 'b', 'latency': '%.4fs', 'layers': 4, 'weights': '20 B', %s"
-               "'arrivals': {'process': '%s', 'rate': %.3f}}]}",
-               1 + (uint32_t)below(4), 20 + (uint32_t)below(60), 10 * unit(), 1 + (uint32_t)below(3), 0.2 + unit(),
-               1 + (uint32_t)below(6), 0.05 * unit(), 0.1 + 0.6 * unit(), objective[0], 2 * unit(), 1 + 2 * unit(),
-               0.2 + unit(), objective[1], below(2) ? "even" : "poisson", 0.3 + unit());
-}
-
 /* Groups of random shapes with random models that they can be cut for. */
 static void random_placement(const struct serving_cuts *cuts, struct arena *arena, struct serving_placement *out)
 {
@@ -247,7 +230,7 @@ static void agrees_event_by_event(void **state)
         struct error err = {0};
         bool admit_all = below(2), objectives = below(4) > 0;
         double *fast, *slow;
-        random_problem(&in, objectives);
+        support_serving_random(&in, seed, drawn += 100, objectives);
         support_serving_cuts(&in, &cuts);
         random_placement(&cuts, &in.arena, &placement);
         assert_int_equal(traffic_make(&in, below(UINT32_MAX), 1, &traffic, &err), STATUS_OK);
@@ -397,74 +380,6 @@ static void bounds_hold(void **state)
     serving_release(&in);
 }
 
-/* --- search ----------------------------------------------------------------------------------- */
-
-/* The most that any sets of models on these groups attain. */
-static uint32_t best_of_all(const struct serving_cuts *cuts, struct serving_placement *placement, uint32_t group,
-                            const struct traffic *traffic)
-{
-    uint32_t best = 0, models = cuts->in->model_count;
-    if (group == placement->group_count) {
-        struct error err = {0};
-        double *latency_s;
-        if (placement_check(cuts, placement, &err)) return 0;
-        best = support_serve(cuts, placement, traffic, false, &latency_s);
-        free(latency_s);
-        return best;
-    }
-    struct serving_group *own = &placement->groups[group];
-    for (uint32_t set = 0; set < 1u << models; set++) {
-        own->model_count = 0;
-        for (uint32_t m = 0; m < models; m++)
-            if (set >> m & 1) own->models[own->model_count++] = m;
-        uint32_t count = best_of_all(cuts, placement, group + 1, traffic);
-        if (count > best) best = count;
-    }
-    return best;
-}
-
-static void search_finds_the_best(void **state)
-{
-    (void)state;
-    uint32_t met = 0, trials = 30;
-    for (uint32_t trial = 0; trial < trials; trial++) {
-        struct serving in;
-        struct serving_cuts cuts;
-        struct traffic traffic;
-        struct error err = {0};
-        struct placement_found found, again;
-        uint32_t best = 0, models[4][8];
-        random_problem(&in, true);
-        if (in.device_count > 2) in.device_count = 2;
-        support_serving_cuts(&in, &cuts);
-        assert_int_equal(traffic_make(&in, trial, 1, &traffic, &err), STATUS_OK);
-        struct placement_search_options options = {.seed = trial, .simulations = 400};
-        assert_int_equal(placement_search(&in.arena, &cuts, &traffic, &options, &found, &err), STATUS_OK);
-        assert_int_equal(placement_search(&in.arena, &cuts, &traffic, &options, &again, &err), STATUS_OK);
-        assert_int_equal(found.attained, again.attained);
-        assert_int_equal(found.simulations, again.simulations);
-        assert_int_equal(placement_check(&cuts, &found.placement, &err), STATUS_OK);
-        double *latency_s;
-        assert_int_equal(found.attained, support_serve(&cuts, &found.placement, &traffic, false, &latency_s));
-        free(latency_s);
-        for (uint32_t s = 0; s < cuts.shape_count; s++) {
-            uint32_t size = serving_shape_devices(cuts.shapes[s]);
-            struct serving_group groups[4];
-            struct serving_placement placement = {groups, in.device_count / size};
-            for (uint32_t g = 0; g < placement.group_count; g++)
-                groups[g] = (struct serving_group){cuts.shapes[s], models[g], 0};
-            uint32_t count = best_of_all(&cuts, &placement, 0, &traffic);
-            if (count > best) best = count;
-        }
-        assert_true(found.attained <= best);
-        met += found.attained == best;
-        traffic_release(&traffic);
-        serving_release(&in);
-    }
-    print_message("the search found the best of all placements in %u of %u\n", met, trials);
-    assert_true(10 * met >= 7 * trials); /* a few of small search budgets miss it */
-}
-
 /* --- requests --------------------------------------------------------------------------------- */
 
 static void traffic_is_as_stated(void **state)
@@ -612,7 +527,6 @@ int main(void)
         cmocka_unit_test_setup(agrees_event_by_event, set_seed),
         cmocka_unit_test_setup(waits_as_theory_says, set_seed),
         cmocka_unit_test_setup(bounds_hold, set_seed),
-        cmocka_unit_test_setup(search_finds_the_best, set_seed),
         cmocka_unit_test_setup(traffic_is_as_stated, set_seed),
         cmocka_unit_test(networks_take_what_they_must),
         cmocka_unit_test_setup(files_are_refused, set_seed),
