@@ -22,6 +22,7 @@ struct bounder {
     struct serving_cuts cuts;
     struct window *own, *common;   /* (shape_count, model_count): on the model's slowest stage; on one of all models */
     uint32_t *requests, *first;    /* of each model: requests[first[m] .. first[m + 1]) */
+    uint32_t *by_kind, *kind_first; /* the same of each kind */
     uint32_t *all;                 /* (traffic->count): 0, 1, 2 ... */
     uint32_t *groups, *replicas, *attained; /* columns; replicas (model_count, shape_count), NONE: not possible */
     double *x, *weights, *scratch_s;
@@ -102,7 +103,7 @@ static enum status allocate(struct bounder *b, struct arena *arena, struct error
 {
     size_t models = b->in->model_count, shapes = b->cuts.shape_count, requests = b->traffic->count;
     void *own, *common, *first, *groups, *replicas, *attained, *x, *weights;
-    void *list, *all, *scratch_s, *from, *run, *ends, *best, *best_ends;
+    void *list, *kind_first, *by_kind, *all, *scratch_s, *from, *run, *ends, *best, *best_ends;
     if (arena_array(arena, shapes * models, sizeof *b->own, &own, err) ||
         arena_array(arena, shapes * models, sizeof *b->common, &common, err) ||
         arena_array(arena, models + 2, sizeof *b->first, &first, err) ||
@@ -112,6 +113,8 @@ static enum status allocate(struct bounder *b, struct arena *arena, struct error
         arena_array(arena, shapes + shapes * models + models, sizeof *b->x, &x, err) ||
         arena_array(arena, shapes, sizeof *b->weights, &weights, err) ||
         arena_array(arena, requests, sizeof *b->requests, &list, err) ||
+        arena_array(arena, (size_t)b->in->kind_count + 2, sizeof *b->kind_first, &kind_first, err) ||
+        arena_array(arena, requests, sizeof *b->by_kind, &by_kind, err) ||
         arena_array(arena, requests, sizeof *b->all, &all, err) ||
         arena_array(arena, requests, sizeof *b->scratch_s, &scratch_s, err) ||
         arena_array(arena, 2 * requests, sizeof *b->from, &from, err) ||
@@ -123,20 +126,30 @@ static enum status allocate(struct bounder *b, struct arena *arena, struct error
     b->own = own, b->common = common, b->first = first;
     b->groups = groups, b->replicas = replicas, b->attained = attained;
     b->x = x, b->weights = weights, b->scratch_s = scratch_s, b->from = from;
-    b->requests = list, b->all = all;
+    b->requests = list, b->all = all, b->by_kind = by_kind, b->kind_first = kind_first;
     b->runs = (struct window_runs){.requests = run, .ends = ends};
     b->best = (struct window_runs){.requests = best, .ends = best_ends};
     return STATUS_OK;
 }
 
+static uint32_t kind_of(const struct bounder *b, uint32_t request)
+{
+    return b->in->models[b->traffic->requests[request].model].kind;
+}
+
 static void list_requests(struct bounder *b)
 {
-    uint32_t *next = b->first + 1; /* after the second loop each is where the next model's begin */
-    for (uint32_t r = 0; r < b->traffic->count; r++) next[b->traffic->requests[r].model + 1]++;
+    uint32_t *next = b->first + 1, *kind_next = b->kind_first + 1; /* in the end where the next ones begin */
+    for (uint32_t r = 0; r < b->traffic->count; r++) {
+        next[b->traffic->requests[r].model + 1]++;
+        kind_next[kind_of(b, r) + 1]++;
+    }
     for (uint32_t m = 0; m < b->in->model_count; m++) next[m + 1] += next[m];
+    for (uint32_t k = 0; k < b->in->kind_count; k++) kind_next[k + 1] += kind_next[k];
     for (uint32_t r = 0; r < b->traffic->count; r++) {
         b->all[r] = r;
         b->requests[next[b->traffic->requests[r].model]++] = r;
+        b->by_kind[kind_next[kind_of(b, r)]++] = r;
     }
 }
 
@@ -220,18 +233,35 @@ static void add_first_rows(struct bounder *b)
 
 /* --- rows of runs ---------------------------------------------------------------------------- */
 
-/* Requests to look for runs in: a model's, or all (model NONE). */
+/* Requests to look for runs in: those of one model, of all models of a kind, or all there are. */
 struct selection {
-    uint32_t model;
+    uint32_t model, kind; /* NONE: any */
     const uint32_t *requests;
     uint32_t count;
     const struct window *windows;
 };
 
-static struct selection select_model(const struct bounder *b, uint32_t model)
+static uint32_t selection_count(const struct bounder *b)
 {
-    if (model == NONE) return (struct selection){model, b->all, b->traffic->count, b->common};
-    return (struct selection){model, &b->requests[b->first[model]], b->first[model + 1] - b->first[model], b->own};
+    uint32_t kinds = b->in->kind_count;
+    return b->in->model_count + (kinds > 1 ? kinds : 0) + 1;
+}
+
+/* Number `index` of them. Models of a kind share its slowest stage. */
+static struct selection select_requests(const struct bounder *b, uint32_t index)
+{
+    uint32_t models = b->in->model_count, kind = index - models;
+    if (index < models)
+        return (struct selection){index, NONE, &b->requests[b->first[index]], b->first[index + 1] - b->first[index],
+                                  b->own};
+    if (index + 1 == selection_count(b)) return (struct selection){NONE, NONE, b->all, b->traffic->count, b->common};
+    return (struct selection){NONE, kind, &b->by_kind[b->kind_first[kind]],
+                              b->kind_first[kind + 1] - b->kind_first[kind], b->own};
+}
+
+static bool selects(const struct bounder *b, const struct selection *of, uint32_t model)
+{
+    return (of->model == NONE || of->model == model) && (of->kind == NONE || of->kind == b->in->models[model].kind);
 }
 
 static uint32_t group_column(const struct bounder *b, const struct selection *of, uint32_t shape)
@@ -244,7 +274,7 @@ static void add_run_row(struct bounder *b, const struct selection *of, const str
 {
     uint32_t models = b->in->model_count;
     for (uint32_t m = 0; m < models; m++)
-        if (of->model == NONE || of->model == m) program_term(&b->program, b->attained[m], 1);
+        if (selects(b, of, m)) program_term(&b->program, b->attained[m], 1);
     for (uint32_t s = 0; s < b->cuts.shape_count; s++) {
         uint32_t column = group_column(b, of, s);
         if (column == NONE) continue;
@@ -260,7 +290,7 @@ static double excess(const struct bounder *b, const struct selection *of, const 
     uint32_t models = b->in->model_count;
     double sum = -(double)(of->count - runs->request_count);
     for (uint32_t m = 0; m < models; m++)
-        if (of->model == NONE || of->model == m) sum += b->x[b->attained[m]];
+        if (selects(b, of, m)) sum += b->x[b->attained[m]];
     for (uint32_t s = 0; s < b->cuts.shape_count; s++)
         if (b->weights[s] > 0)
             sum -= b->weights[s] *
@@ -276,9 +306,9 @@ static void keep_runs(struct bounder *b)
 }
 
 /* The row that the answer exceeds most, of those that are found; was there one? */
-static bool separate(struct bounder *b, uint32_t model)
+static bool separate(struct bounder *b, uint32_t index)
 {
-    struct selection of = select_model(b, model);
+    struct selection of = select_requests(b, index);
     const struct window_shapes shapes = {of.windows, b->weights, b->cuts.shape_count, b->in->model_count};
     double most = WORTH;
     for (uint32_t s = 0; s < b->cuts.shape_count; s++) {
@@ -297,9 +327,9 @@ static bool separate(struct bounder *b, uint32_t model)
 }
 
 /* All requests in one run: a model that is nowhere attains nothing. */
-static void add_whole_row(struct bounder *b, uint32_t model)
+static void add_whole_row(struct bounder *b, uint32_t index)
 {
-    struct selection of = select_model(b, model);
+    struct selection of = select_requests(b, index);
     if (of.count == 0) return;
     memcpy(b->runs.requests, of.requests, of.count * sizeof *of.requests);
     b->runs.ends[0] = of.count;
@@ -310,17 +340,16 @@ static void add_whole_row(struct bounder *b, uint32_t model)
 
 static enum status solve(struct bounder *b, struct placement_bound *out, struct error *err)
 {
-    uint32_t models = b->in->model_count;
+    uint32_t selections = selection_count(b);
     double bound;
     bool found = true, more = true;
     add_columns(b);
     add_first_rows(b);
-    for (uint32_t m = 0; m < models; m++) add_whole_row(b, m);
-    add_whole_row(b, NONE);
+    for (uint32_t i = 0; i < selections; i++) add_whole_row(b, i);
     for (out->rounds = 0; found && more && out->rounds < ROUNDS_MAX; out->rounds++) {
         if (program_solve(&b->program, b->x, &found, err)) return err->status;
-        more = found && separate(b, NONE);
-        for (uint32_t m = 0; found && m < models; m++) more = separate(b, m) || more;
+        more = false;
+        for (uint32_t i = 0; found && i < selections; i++) more = separate(b, i) || more;
     }
     if (program_bound(&b->program, &bound, err)) return err->status;
     out->rows = (uint32_t)b->program.row_count;
@@ -348,5 +377,8 @@ enum status placement_bound(const struct serving *in, const struct traffic *traf
     }
     program_release(&b.program);
     arena_release(&arena);
-    return status;
+    if (status != STATUS_DEVICE) return status;
+    *out = (struct placement_bound){0}; /* a solver that fails is no reason to say nothing else */
+    *err = (struct error){0};
+    return STATUS_OK;
 }

@@ -9,7 +9,7 @@
  *     a model is on no more groups of a shape than there are
  *     the weights on a shape's groups are within their memory, also by counting: of models that need at least so
  *         many bytes, a group has at most as many as fit
- *     a model's requests, and all of them together, are no more than fit into their windows on those groups
+ *     a model's requests, those of a kind's models and all together are no more than fit into their windows on those groups
  *         (window_cut.h), for any runs of requests: the worst runs for the program's answer become rows of it, and
  *         it is solved again, until none is found or some rounds have passed
  *
@@ -23,7 +23,7 @@
 #include "serving/traffic.h"
 
 /* Larger problems are not bounded in this way: models by shapes, and steps of cutting all kinds. */
-enum { PLACEMENT_BOUND_REPLICAS_MAX = 8192, PLACEMENT_BOUND_SHAPES_MAX = 256 };
+enum { PLACEMENT_BOUND_REPLICAS_MAX = 4096, PLACEMENT_BOUND_SHAPES_MAX = 256 };
 #define PLACEMENT_BOUND_CUTTING_MAX 1e9
 
 struct placement_bound {
@@ -32,7 +32,7 @@ struct placement_bound {
     uint32_t rounds, rows; /* of the program */
 };
 
-/* Errors: STATUS_NO_MEMORY, STATUS_DEVICE where the solver fails. */
+/* Errors: STATUS_NO_MEMORY, STATUS_LIMIT, STATUS_IO where there can be no process for the solver. */
 MUST_CHECK enum status placement_bound(const struct serving *in, const struct traffic *traffic,
                                        struct placement_bound *out, struct error *err);
 

@@ -7,8 +7,8 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 
-/* Programs of this size take it some milliseconds: whatever needs longer is given up. */
-#define LIMIT_S 20.0
+/* Programs of the size that is tried take it a fraction of that: what needs longer is given up. */
+#define LIMIT_S 10.0
 
 enum { COUNT_MAX = 1 << 24 };
 
