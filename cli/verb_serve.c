@@ -22,7 +22,8 @@ struct request_options {
     const char *path, *placement, *output, *shape;
     struct cli_machine machine;
     uint64_t seed, iterations, batch;
-    double rate_scale, objective_scale, cv;
+    double rate_scale, objective_scale;
+    double cv; /* NAN: as the file says */
     bool admit_all;
 };
 
@@ -66,7 +67,7 @@ static void change_models(const struct request_options *wanted, struct serving *
     for (uint32_t m = 0; m < in->model_count; m++) {
         struct serving_traffic *traffic = &in->models[m].traffic;
         in->models[m].objective_s *= wanted->objective_scale;
-        if (wanted->cv <= 0 || (traffic->process != TRAFFIC_POISSON && traffic->process != TRAFFIC_GAMMA)) continue;
+        if (isnan(wanted->cv) || (traffic->process != TRAFFIC_POISSON && traffic->process != TRAFFIC_GAMMA)) continue;
         traffic->process = TRAFFIC_GAMMA;
         traffic->cv = wanted->cv;
     }
@@ -210,7 +211,7 @@ static enum status answer(struct cli *cli, struct work *w, struct error *err)
 enum status verb_serve(struct cli *cli, int argc, char **argv, struct error *err)
 {
     struct request_options wanted = {.machine = CLI_MACHINE_NONE, .iterations = 1000, .rate_scale = 1,
-                                     .objective_scale = 1};
+                                     .objective_scale = 1, .cv = NAN};
     const struct option_spec specs[] = {
         OPTION_STRING("hw", 0, "MACHINE", &wanted.machine.name,
                       "a name or file ('spillway hardware list'), for networks' times and the devices"),
@@ -249,7 +250,7 @@ enum status verb_serve(struct cli *cli, int argc, char **argv, struct error *err
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
     wanted.path = options.operands[0];
-    if (wanted.cv != 0 && (wanted.cv < SERVING_CV_LEAST || wanted.cv > SERVING_CV_MAX))
+    if (wanted.cv < SERVING_CV_LEAST || wanted.cv > SERVING_CV_MAX)
         return error_set(err, STATUS_BAD_INPUT, "option '--cv' is %g (expected %g to %g)", wanted.cv,
                          SERVING_CV_LEAST, SERVING_CV_MAX);
     if (wanted.rate_scale <= 0 || wanted.objective_scale <= 0)
