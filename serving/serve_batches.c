@@ -5,7 +5,7 @@
  * With admission control nothing may make anybody late who was admitted. A batch's first request is the one
  * with the least time left, for all are of one model and objective; so a change is tried, all behind it are
  * carried through the stages in their order, their first requests are looked at, and it is undone if one is
- * late. O(batches waiting x stages) a request; objectives bound how many wait. Without admission control or
+ * late, or if the one that joins would be over sooner in a batch of its own. O(batches waiting x stages) a request; objectives bound how many wait. Without admission control or
  * objectives there is nothing to look at.
  */
 #include "serving/serve_batches.h"
@@ -45,14 +45,35 @@ static uint32_t last_of(const struct batch_line *line, uint32_t model)
     return line->end;
 }
 
+/* When a batch of this request alone, behind all others, would end. */
+static double end_alone(const struct server *server, const struct group_state *group, uint32_t request)
+{
+    double free_s[SERVING_STAGES_MAX];
+    const struct batch alone = {server->traffic->requests[request].model, request, request, 1};
+    memcpy(free_s, group->free_s, group->shape.pipeline * sizeof *free_s);
+    for (uint32_t i = group->line.first; i < group->line.end; i++)
+        pass(server, group, &group->line.items[i], free_s);
+    return pass(server, group, &alone, free_s);
+}
+
+/* Is the batch number `at`, which has one more, still in time with all behind it, and over by `until_s`? */
+static bool keeps(const struct server *server, const struct group_state *group, uint32_t at, double until_s)
+{
+    double free_s[SERVING_STAGES_MAX], end_s = 0;
+    memcpy(free_s, group->free_s, group->shape.pipeline * sizeof *free_s);
+    for (uint32_t i = group->line.first; i <= at; i++) end_s = pass(server, group, &group->line.items[i], free_s);
+    return end_s <= until_s && all_in_time(server, group, at);
+}
+
 static bool join(struct server *server, struct group_state *group, uint32_t request)
 {
     uint32_t model = server->traffic->requests[request].model, at = last_of(&group->line, model);
     if (at == group->line.end) return false;
     struct batch *batch = &group->line.items[at];
     if (batch->count == server->cuts->in->kinds[server->cuts->in->models[model].kind].batch_max) return false;
+    double alone_s = server->promises ? end_alone(server, group, request) : HUGE_VAL;
     batch->count++;
-    if (server->promises && !all_in_time(server, group, at)) {
+    if (server->promises && !keeps(server, group, at, alone_s)) {
         batch->count--;
         return false;
     }

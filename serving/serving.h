@@ -14,10 +14,12 @@
  * turned away when it arrives and costs nothing.
  *
  * A batch is one request, or up to `batch_max` of one model: a request joins the last batch of its model that
- * waits in its group, if that has room and, with admission control, everyone in the group stays within the
- * objective; else it is a batch of its own behind all others. No stage waits for a batch to fill. Without
- * objectives that is what a server does that takes, when it is free, the first request that waits and others of
- * its model up to the limit.
+ * waits in its group, if that has room; else it is a batch of its own behind all others. With admission control
+ * it joins only where it is over no later than by itself and everyone in the group stays within the objective.
+ * (Stages in a row are soon free for the next, and two in a batch take nearly twice as long through all of them:
+ * joining wherever there is room has been seen to lose more than it gains.) No stage waits for a batch to fill.
+ * Without objectives that is what a server does that takes, when it is free, the first request that waits and
+ * others of its model up to the limit.
  *
  * Weights stay where they are placed; a device's memory is for weights alone, so whoever states it leaves
  * room for activations (AlpaServe: 13 of 16 GB).

@@ -211,9 +211,13 @@ static bool try_join(struct slow_group *group, const struct serving_cuts *cuts, 
     if (b == 0) return false;
     struct slow_batch *batch = &group->list[b - 1];
     if (batch->start_s <= traffic->requests[request].at_s) return false;
+    assert_true(group->count < LIST_MAX);
     if (batch->count == cuts->in->kinds[cuts->in->models[model].kind].batch_max) return false;
+    group->list[group->count++] = (struct slow_batch){{request}, 1, model, 0, 0};
+    schedule(group, cuts, stages, traffic);
+    double alone_s = group->list[--group->count].end_s;
     batch->members[batch->count++] = request;
-    if (schedule(group, cuts, stages, traffic)) return true;
+    if (schedule(group, cuts, stages, traffic) && batch->end_s <= alone_s) return true;
     batch->count--;
     schedule(group, cuts, stages, traffic);
     return false;
