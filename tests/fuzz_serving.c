@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/json_out.h"
+#include "serving/placement_bound.h"
 #include "serving/placement_search.h"
 #include "serving/serving_bound.h"
 #include "serving/serving_io.h"
@@ -40,6 +41,7 @@ static void place(struct problem *problem)
     struct serving_shape *shapes;
     struct placement_found found;
     struct placement_search_options options = {.simulations = 20};
+    struct placement_bound placed;
     struct error err = {0};
     uint32_t count, bound;
     if (!is_small(in)) return;
@@ -47,9 +49,11 @@ static void place(struct problem *problem)
     if (!status) status = placement_shapes(&in->arena, in, &shapes, &count, &err);
     if (!status) status = serving_cuts_make(&in->arena, in, shapes, count, &cuts, &err);
     if (!status) status = serving_bound(in, &traffic, &bound, &err);
+    if (!status) status = placement_bound(in, &traffic, &placed, &err);
     if (!status) status = placement_search(&in->arena, &cuts, &traffic, &options, &found, &err);
     if (!status) status = placement_check(&cuts, &found.placement, &err);
     assert(status == STATUS_OK && found.attained <= bound && bound <= traffic.count);
+    assert(!placed.known || found.attained <= placed.attained);
     problem->placement = found.placement;
     traffic_release(&traffic);
 }
