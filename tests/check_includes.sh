@@ -11,7 +11,8 @@ set -euo pipefail
 
 # What a folder may include; "planner/plan*.h" is the plan's own form, apart from the policies. Live
 # dispatch in the simulator asks policies about instances, through their interface alone; in the executor
-# about plans (planner/plan_dispatch.h), and there they are loaded as well.
+# about plans (planner/plan_dispatch.h), and there they are loaded as well. Bounds on placements are programs
+# for the planner's solver, and take nothing else from there.
 allowed() {
     case $1 in
     base) echo 'base/*' ;;

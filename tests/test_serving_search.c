@@ -116,7 +116,7 @@ static void batch(struct serving *in)
 static void is_the_best_of_all(void **state)
 {
     (void)state;
-    uint32_t met = 0, trials = 120, tight = 0, sum[3] = {0};
+    uint32_t met = 0, trials = 80, tight = 0, sum[3] = {0};
     for (uint32_t trial = 0; trial < trials; trial++) {
         struct serving in;
         struct serving_cuts cuts;
