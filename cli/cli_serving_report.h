@@ -13,7 +13,7 @@ struct serving_report {
     const struct serving_placement *placement;
     const struct serve_result *result;
     double *latency_s;     /* of each request, NAN where it was turned away */
-    uint32_t bound;        /* requests that may attain their objective under any placement: the least of the next two */
+    uint32_t bound;        /* requests within their objective under any placement: the less of the next two */
     uint32_t work_bound;   /* if all devices were one that holds every model */
     struct placement_bound placement_bound;
     uint64_t seed;

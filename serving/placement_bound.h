@@ -9,9 +9,9 @@
  *     a model is on no more groups of a shape than there are
  *     the weights on a shape's groups are within their memory, also by counting: of models that need at least so
  *         many bytes, a group has at most as many as fit
- *     a model's requests, those of a kind's models and all together are no more than fit into their windows on those groups
- *         (window_cut.h), for any runs of requests: the worst runs for the program's answer become rows of it, and
- *         it is solved again, until none is found or some rounds have passed
+ *     a model's requests, those of a kind's models and all together are no more than fit into their windows on
+ *         those groups (window_cut.h), for any runs of requests: the worst runs for the program's answer become
+ *         rows of it, and it is solved again, until none is found or some rounds have passed
  *
  * Every placement is a solution, so the optimum is no less than what it attains. The solver is not believed: the
  * bound is worked out anew from the prices that it names for the rows, which is a bound whatever they are.

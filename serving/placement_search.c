@@ -183,9 +183,12 @@ static struct serving_shape draw_shape(struct searcher *s) { return s->shapes[dr
 /* A change of the groups: devices of one or two of them divided anew. */
 static void change_groups(struct searcher *s, const struct draft *from, struct draft *to)
 {
-    uint32_t groups = from->placement.group_count, first = (uint32_t)draw(s, groups);
-    struct regroup_choice choice = {first, draw(s, 2) ? (uint32_t)draw(s, groups) : first, draw_shape(s),
-                                    draw_shape(s), (uint32_t)draw(s, s->cuts->in->device_count)};
+    uint32_t groups = from->placement.group_count;
+    struct regroup_choice choice = {.first = (uint32_t)draw(s, groups)};
+    choice.second = draw(s, 2) ? (uint32_t)draw(s, groups) : choice.first;
+    choice.shape = draw_shape(s);
+    choice.rest = draw_shape(s);
+    choice.offset = (uint32_t)draw(s, s->cuts->in->device_count);
     for (uint32_t g = regroup(from, &choice, s->layout, to); g < to->placement.group_count; g++) refill(s, to, g);
 }
 

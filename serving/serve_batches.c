@@ -5,8 +5,8 @@
  * With admission control nothing may make anybody late who was admitted. A batch's first request is the one
  * with the least time left, for all are of one model and objective; so a change is tried, all behind it are
  * carried through the stages in their order, their first requests are looked at, and it is undone if one is
- * late, or if the one that joins would be over sooner in a batch of its own. O(batches waiting x stages) a request; objectives bound how many wait. Without admission control or
- * objectives there is nothing to look at.
+ * late, or if the one that joins would be over sooner in a batch of its own. O(batches waiting x stages) a
+ * request; objectives bound how many wait. Without admission control or objectives there is nothing to look at.
  */
 #include "serving/serve_batches.h"
 

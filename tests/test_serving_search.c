@@ -175,8 +175,8 @@ static uint32_t search(const struct serving_cuts *cuts, const struct traffic *tr
 
 /*
  * 'big' has 18 B, and a device 10: it needs two. 'fast' is to take 1.2 s and takes 1 s on one device, 1.5 on two.
- * One of three groups each of 1 x 2 and two of 1 x 1 answers all: big every 2 s takes 1.5 s, fast every 2 / 3 s
- * takes 1 s on each of two devices.
+ * Three groups, of 1 x 2, 1 x 1 and 1 x 1, answer all: big comes every 2 s and takes 1.5 s, fast every 2 / 3 s and
+ * takes 1 s on either of two devices.
  */
 static void unlike_models_have_unlike_groups(void **state)
 {
