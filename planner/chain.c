@@ -46,6 +46,33 @@ static enum status finish_layer(struct chain *chain, uint32_t l, struct error *e
     return STATUS_OK;
 }
 
+/* Copies of fewer ticks than this count for less than those ticks at the fluid rate. */
+enum { FLUID_TICKS = 64 };
+
+/*
+ * A copy takes whole ticks, so that in each of them it moves a little less than the link could. Counted
+ * in bytes at the rate of the slowest, copies fill their ticks, and never are more bytes than they are:
+ * over many copies the fluid program (chain_formulation.h) would lose the rounding of each.
+ */
+static void find_fluid_rates(struct chain *chain)
+{
+    const uint64_t links[] = {chain->out_bytes_per_tick, chain->in_bytes_per_tick};
+    for (uint32_t p = 0; p < 2; p++) {
+        double rate = chain->fluid_rate[p] = (double)links[p];
+        for (uint32_t l = 0; l < chain->layer_count; l++) {
+            const struct chain_layer *layer = &chain->layers[l];
+            int64_t ticks = p ? layer->in : layer->out;
+            double mean = ticks < FLUID_TICKS ? rate : (double)layer->saved / (double)ticks;
+            if (mean < chain->fluid_rate[p]) chain->fluid_rate[p] = mean;
+        }
+        for (uint32_t l = 0; l < chain->layer_count; l++) {
+            struct chain_layer *layer = &chain->layers[l];
+            double filled = chain->fluid_rate[p] * (double)(p ? layer->in : layer->out);
+            layer->fluid[p] = filled < (double)layer->saved ? (uint64_t)filled : layer->saved;
+        }
+    }
+}
+
 enum status chain_finish(struct chain *chain, struct error *err)
 {
     int64_t longest = 0;
@@ -70,6 +97,7 @@ enum status chain_finish(struct chain *chain, struct error *err)
                              chain->memory);
         if (!chain_swaps(chain)) least += layer->boundary;
     }
+    find_fluid_rates(chain);
     return STATUS_OK;
 }
 

@@ -55,6 +55,7 @@ struct chain_layer {
                                   as long as the first */
     int64_t out, in;           /* ticks of its copies, rounded up; derived */
     uint64_t saved, boundary;  /* bytes; boundary at most saved */
+    uint64_t fluid[2];         /* bytes that its copies out, in count for at fluid_rate; derived */
 };
 
 /* Open; zeroed it is empty. */
@@ -65,6 +66,7 @@ struct chain {
     uint64_t memory;            /* bytes */
     uint64_t out_bytes_per_tick, in_bytes_per_tick; /* one of them 0: nothing can be swapped */
     int64_t compute;            /* ticks of all passes, nothing computed twice */
+    double fluid_rate[2];       /* bytes that a tick of copying out, in frees at least; derived */
     struct arena arena;
 };
 

@@ -37,7 +37,7 @@ static struct chain_price *price_of(struct chain_price *prices, uint32_t layer, 
 static void price(const struct chain *chain, const uint8_t *allowed, const double *before, uint32_t first,
                   const double *duals, uint32_t set, struct chain_price *prices)
 {
-    const double rates[] = {(double)chain->out_bytes_per_tick, (double)chain->in_bytes_per_tick};
+    const double *rates = chain->fluid_rate;
     double memory = (double)chain->memory, unit = memory > 0 ? memory : 1;
     bool swaps = chain_swaps(chain);
     struct chain_price *end = price_of(prices, chain->layer_count, set);
@@ -65,7 +65,7 @@ static void price(const struct chain *chain, const uint8_t *allowed, const doubl
         }
         const double costs[CHAIN_CHOICES] = {
             [CHAIN_KEEP] = next->device * saved,
-            [CHAIN_SWAP] = (next->link[0] + next->link[1]) * saved,
+            [CHAIN_SWAP] = next->link[0] * (double)layer->fluid[0] + next->link[1] * (double)layer->fluid[1],
             [CHAIN_RECOMPUTE] = next->device * (double)layer->boundary + again,
         };
         double least = HUGE_VAL;

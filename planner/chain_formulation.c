@@ -43,7 +43,7 @@ static void pass_rows(struct milp *milp, const struct chain *chain, uint32_t l, 
 {
     const struct chain_layer *layer = &chain->layers[l];
     double unit = chain->memory > 0 ? (double)chain->memory : 1, saved = (double)layer->saved / unit;
-    double rate = (double)(pass ? chain->in_bytes_per_tick : chain->out_bytes_per_tick) / unit;
+    double rate = chain->fluid_rate[pass] / unit, copied = (double)layer->fluid[pass] / unit;
     uint32_t again = l * COLUMNS_OF_LAYER, swapped = again + 1;
     char name = pass ? 'b' : 'f';
     milp_term(milp, left, 1);
@@ -53,11 +53,11 @@ static void pass_rows(struct milp *milp, const struct chain *chain, uint32_t l, 
     milp_term(milp, next, 1);
     milp_term(milp, waits, -1);
     milp_term(milp, wait_ticks, rate);
-    milp_term(milp, swapped, -saved);
+    milp_term(milp, swapped, -copied);
     if (pass) milp_term(milp, again, rate * (double)layer->again);
     milp_row(milp, -rate * (double)(pass ? layer->backward : layer->forward), HUGE_VAL, "flow_%c_%u", name, l);
     milp_term(milp, next, 1);
-    milp_term(milp, swapped, -saved);
+    milp_term(milp, swapped, -copied);
     milp_row(milp, 0, HUGE_VAL, "entry_%c_%u", name, l);
 }
 
@@ -66,7 +66,7 @@ struct milp *chain_fluid(const struct chain *chain, const uint8_t *allowed)
     struct milp *milp = milp_create("chain_fluid");
     if (!milp) return NULL;
     double unit = chain->memory > 0 ? (double)chain->memory : 1;
-    const uint64_t rates[] = {chain->out_bytes_per_tick, chain->in_bytes_per_tick};
+    const double *rates = chain->fluid_rate;
     for (uint32_t l = 0; l < chain->layer_count; l++) {
         uint8_t set = chain_allowed(chain, allowed, l);
         double r = set >> CHAIN_RECOMPUTE & 1, w = set >> CHAIN_SWAP & 1; /* 1: may be */
@@ -89,7 +89,7 @@ struct milp *chain_fluid(const struct chain *chain, const uint8_t *allowed)
         milp_term(milp, swapped, saved);
         milp_row(milp, saved, HUGE_VAL, "left_%u", l);
         for (uint32_t pass = 0; pass < 2; pass++) {
-            double cost = last && rates[pass] > 0 ? unit / (double)rates[pass] : 0;
+            double cost = last && rates[pass] > 0 ? unit / rates[pass] : 0;
             uint32_t ticks = milp_column(milp, 0, rates[pass] > 0 ? HUGE_VAL : 0, 1, false, "%c_%u",
                                          pass ? 'h' : 'g', l);
             uint32_t next = milp_column(milp, 0, HUGE_VAL, cost, false, "%c_%u", pass ? 'i' : 'o', l + 1);

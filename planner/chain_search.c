@@ -28,6 +28,7 @@ struct state {
     int64_t link[2];     /* ticks until the link out, in is idle */
     uint64_t left;       /* bytes on the device for good */
     uint64_t pending[2]; /* bytes whose copies have not ended */
+    uint64_t fluid[2];   /* and as the fluid program counts them */
     uint32_t count[2];   /* their number */
     uint32_t parent;     /* in the pool */
     uint32_t older;      /* the next older swapped state in the pool */
@@ -38,7 +39,7 @@ struct state {
 /* A copy that is to end: in so many ticks. */
 struct copy {
     int64_t end;
-    uint64_t bytes;
+    uint64_t bytes, fluid;
 };
 
 /* What decides most comparisons, of at most BLOCK states side by side; HUGE_VALF behind them. */
@@ -88,7 +89,7 @@ static void list_copies(const struct search *s, const struct state *state, uint3
     if (state->choice != CHAIN_SWAP && state->older != NO_STATE) from = &s->pool[state->older];
     for (uint32_t i = 0; i < state->count[link]; i++) {
         const struct chain_layer *layer = &s->chain->layers[from->layer];
-        copies[i] = (struct copy){end, layer->saved};
+        copies[i] = (struct copy){end, layer->saved, layer->fluid[link]};
         end -= link ? layer->in : layer->out;
         if (from->older != NO_STATE) from = &s->pool[from->older];
     }
@@ -99,9 +100,8 @@ static double fluid_bytes(const struct search *s, const struct state *state, uin
                           const struct copy *oldest)
 {
     if (state->count[link] == 0) return 0;
-    double rate = (double)(link ? s->chain->in_bytes_per_tick : s->chain->out_bytes_per_tick);
-    double running = rate * (double)oldest->end, whole = (double)oldest->bytes;
-    return (double)(state->pending[link] - oldest->bytes) + (running < whole ? running : whole);
+    double running = s->chain->fluid_rate[link] * (double)oldest->end, whole = (double)oldest->fluid;
+    return (double)(state->fluid[link] - oldest->fluid) + (running < whole ? running : whole);
 }
 
 /*
@@ -255,6 +255,7 @@ static bool wait_for_memory(const struct search *s, const struct state *from, ui
         if (to->count[link] == 0) return false;
         const struct copy *oldest = &copies[--to->count[link]];
         to->pending[link] -= oldest->bytes;
+        to->fluid[link] -= oldest->fluid;
         waited = oldest->end;
     }
     to->link[link] = from->link[link] > waited ? from->link[link] - waited : 0;
@@ -269,17 +270,22 @@ static void run(const struct search *s, const struct state *from, uint32_t link,
 {
     const struct copy *copies = s->copies[link];
     int64_t before = from->link[link] - to->link[link]; /* waited; unless the link was idle by then */
-    while (to->count[link] > 0 && copies[to->count[link] - 1].end - before <= ticks)
-        to->pending[link] -= copies[--to->count[link]].bytes;
+    while (to->count[link] > 0 && copies[to->count[link] - 1].end - before <= ticks) {
+        const struct copy *ended = &copies[--to->count[link]];
+        to->pending[link] -= ended->bytes;
+        to->fluid[link] -= ended->fluid;
+    }
     to->link[link] = to->link[link] > ticks ? to->link[link] - ticks : 0;
-    if (to->count[link] > 0)
-        *oldest = (struct copy){copies[to->count[link] - 1].end - before - ticks,
-                                copies[to->count[link] - 1].bytes};
+    if (to->count[link] > 0) {
+        *oldest = copies[to->count[link] - 1];
+        oldest->end -= before + ticks;
+    }
     if (to->choice != CHAIN_SWAP) return;
     int64_t copy = link ? layer->in : layer->out;
     to->link[link] += copy;
     to->pending[link] += layer->saved;
-    if (to->count[link]++ == 0) *oldest = (struct copy){copy, layer->saved};
+    to->fluid[link] += layer->fluid[link];
+    if (to->count[link]++ == 0) *oldest = (struct copy){copy, layer->saved, layer->fluid[link]};
 }
 
 static void add_candidate(struct search *s, const struct state *from, const struct state *ready,
@@ -287,7 +293,7 @@ static void add_candidate(struct search *s, const struct state *from, const stru
 {
     const struct chain_layer *at = &s->chain->layers[layer];
     struct state *to = &s->candidates[s->candidate_count];
-    struct copy oldest[2];
+    struct copy oldest[2] = {{0}};
     *to = *ready;
     to->choice = choice;
     to->layer = (uint16_t)layer;
