@@ -20,7 +20,7 @@ enum { STATES_WORTH_PRICES = 150000, PLACES_MAX = 64, SETS_MAX = 256 };
 /* Of the time that is left when GLPK is asked: for the program or its list, and for further prices. */
 static const double solver_share = 0.5, sharpen_share = 0.2;
 /* Annealing: how often, moves for every layer, first temperature in forward passes, the last in that. */
-enum { ANNEALS_OF_SET = 3, ANNEALS = 4, MOVES_OF_LAYER = 1000 };
+enum { ANNEALS_OF_SET = 3, ANNEALS_OF_LASTS = 2, ANNEALS = 4, MOVES_OF_LAYER = 1000, MOVES_OF_LAST = 250 };
 static const double hot_share = 0.25, cold_share = 0.02;
 /* The first list of sets goes so far from the fluid program's optimum to the best known. */
 static const double near_share = 0.25;
@@ -126,16 +126,17 @@ static enum status search_set(struct certifying *c, const uint8_t *set, uint32_t
 
 /* --- annealing -------------------------------------------------------------------------------- */
 
-/* From c->tried, within `allowed` (NULL: all). The best is kept; so is what c->tried comes to. */
-static enum status anneal(struct certifying *c, const uint8_t *allowed, uint64_t seed, int64_t enough,
-                          int64_t *made, struct error *err)
+/* From c->tried, within `allowed` (NULL: all), so many moves for every layer. The best is kept; so is what
+ * c->tried comes to. */
+static enum status anneal(struct certifying *c, const uint8_t *allowed, uint32_t moves, uint64_t seed,
+                          int64_t enough, int64_t *made, struct error *err)
 {
     int64_t forward = 0;
     for (uint32_t l = 0; l < c->chain->layer_count; l++) forward += c->chain->layers[l].forward;
     double hot = hot_share * (double)forward / c->chain->layer_count;
     struct chain_anneal_options options = {.allowed = allowed,
                                            .seed = seed,
-                                           .moves = MOVES_OF_LAYER * c->chain->layer_count,
+                                           .moves = moves * c->chain->layer_count,
                                            .hot = hot,
                                            .cold = cold_share * hot,
                                            .enough = enough,
@@ -148,25 +149,51 @@ static enum status anneal(struct certifying *c, const uint8_t *allowed, uint64_t
 }
 
 /*
- * Whole copies for what recomputes just `set`: from all others swapped, which always waits long enough.
- * `least` ticks are as few as that can be.
+ * Whole copies for what recomputes just `set` and swaps no layer behind `last`, but that one: from all
+ * swapped that may be, which waits long enough where memory holds the others. `least` ticks are as few as
+ * that can be.
  */
-static enum status anneal_set(struct certifying *c, const uint8_t *set, uint64_t seed, int64_t least,
-                              struct error *err)
+static enum status anneal_behind(struct certifying *c, const uint8_t *set, uint32_t last, uint32_t moves,
+                                 uint64_t seed, int64_t least, bool *fits, struct error *err)
 {
     uint32_t layers = c->chain->layer_count;
     struct chain_pass pass;
     int64_t made;
     for (uint32_t l = 0; l < layers; l++) {
-        c->scratch[l] = set[l] ? 1 << CHAIN_RECOMPUTE : 1 << CHAIN_KEEP | 1 << CHAIN_SWAP;
+        uint8_t free = l < last ? 1 << CHAIN_KEEP | 1 << CHAIN_SWAP : l == last ? 1 << CHAIN_SWAP : 1 << CHAIN_KEEP;
+        c->scratch[l] = set[l] ? 1 << CHAIN_RECOMPUTE : free;
         c->tried[l] = set[l]                                                     ? CHAIN_RECOMPUTE
                       : chain_allowed(c->chain, c->scratch, l) >> CHAIN_SWAP & 1 ? CHAIN_SWAP
                                                                                  : CHAIN_KEEP;
     }
     if (chain_pass_create(layers, &pass, err)) return err->status;
-    bool fits = chain_makespan(c->chain, c->tried, &pass, &made);
+    *fits = chain_makespan(c->chain, c->tried, &pass, &made);
     chain_pass_destroy(&pass);
-    return fits ? anneal(c, c->scratch, seed, least, &made, err) : STATUS_OK;
+    return *fits ? anneal(c, c->scratch, moves, seed, least, &made, err) : STATUS_OK;
+}
+
+/* The same wherever the last copy is. */
+static enum status anneal_set(struct certifying *c, const uint8_t *set, uint64_t seed, int64_t least,
+                              struct error *err)
+{
+    bool fits;
+    return anneal_behind(c, set, c->chain->layer_count, MOVES_OF_LAYER, seed, least, &fits, err);
+}
+
+/*
+ * A copy is in memory in whole until it ends, so that much hangs on which is the last: another one takes
+ * other choices for many layers before it, which annealing seldom comes by. So each is tried, shortly;
+ * before some layer memory cannot hold all that is then kept.
+ */
+static enum status anneal_lasts(struct certifying *c, const uint8_t *set, uint64_t seed, int64_t least,
+                                struct error *err)
+{
+    bool fits = chain_swaps(c->chain);
+    for (uint32_t last = c->chain->layer_count - 1; last-- > 0 && fits;) {
+        if (c->made.value <= least || clock_s() >= c->until_s) break;
+        if (!set[last] && anneal_behind(c, set, last, MOVES_OF_LAST, seed, least, &fits, err)) return err->status;
+    }
+    return STATUS_OK;
 }
 
 /* Of all choices, each time from the best known. */
@@ -175,7 +202,7 @@ static enum status anneal_all(struct certifying *c, struct error *err)
     for (uint64_t i = 0; i < ANNEALS && c->made.value > c->made.bound && clock_s() < c->until_s; i++) {
         int64_t made = c->made.value;
         memcpy(c->tried, c->choices, c->chain->layer_count);
-        if (anneal(c, NULL, ANNEALS_OF_SET + i, c->made.bound, &made, err)) return err->status;
+        if (anneal(c, NULL, MOVES_OF_LAYER, ANNEALS_OF_SET + i, c->made.bound, &made, err)) return err->status;
     }
     return STATUS_OK;
 }
@@ -198,6 +225,8 @@ static enum status solve_fluid(struct certifying *c, double limit_s, struct erro
         int64_t least = chain_bound_round(c->chain, result.value);
         for (uint64_t seed = 0; seed < ANNEALS_OF_SET && c->made.value > least; seed++)
             if (anneal_set(c, c->set, seed, least, err)) goto out;
+        for (uint64_t seed = 0; seed < ANNEALS_OF_LASTS && c->made.value > least; seed++)
+            if (anneal_lasts(c, c->set, seed, least, err)) goto out;
     }
     if (result.bounded) c->made.fluid_bound = chain_bound_round(c->chain, result.bound);
     c->made.fluid_proven = result.status == MILP_OPTIMAL;
