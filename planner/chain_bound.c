@@ -7,7 +7,7 @@
  *     constant_l = constant_{l+1} + sum over passes (a_l (saved - M) - f_l B d)
  *                + min(keep:      device_{l+1} saved,
  *                      recompute: device_{l+1} boundary + forward (1 - f_l B of the backward pass),
- *                      swap:      (link_{l+1} out + in) saved)
+ *                      swap:      link_{l+1} out, in, each for the bytes that the copy counts for)
  *
  * from link_L = 1 / B: what waits at the end is waited for.
  */

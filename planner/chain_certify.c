@@ -160,8 +160,10 @@ static enum status anneal_behind(struct certifying *c, const uint8_t *set, uint3
     struct chain_pass pass;
     int64_t made;
     for (uint32_t l = 0; l < layers; l++) {
-        uint8_t free = l < last ? 1 << CHAIN_KEEP | 1 << CHAIN_SWAP : l == last ? 1 << CHAIN_SWAP : 1 << CHAIN_KEEP;
-        c->scratch[l] = set[l] ? 1 << CHAIN_RECOMPUTE : free;
+        uint8_t may = l < last ? 1 << CHAIN_KEEP | 1 << CHAIN_SWAP
+                      : l == last ? 1 << CHAIN_SWAP
+                                  : 1 << CHAIN_KEEP;
+        c->scratch[l] = set[l] ? 1 << CHAIN_RECOMPUTE : may;
         c->tried[l] = set[l]                                                     ? CHAIN_RECOMPUTE
                       : chain_allowed(c->chain, c->scratch, l) >> CHAIN_SWAP & 1 ? CHAIN_SWAP
                                                                                  : CHAIN_KEEP;

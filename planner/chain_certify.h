@@ -5,7 +5,8 @@
  * (chain_rules.h), the best of which is bettered by local search; prices from the duals of the fluid
  * program (chain_bound.h); narrow searches over states (chain_search.h), and more prices where their
  * states are; the fluid program by GLPK or another solver, and whole copies for what it recomputes, by
- * annealing (chain_anneal.h), which often take no longer; annealing of all choices; the other sets of
+ * annealing (chain_anneal.h), once more for each layer that may be the last one swapped, which often take
+ * no longer; annealing of all choices; the other sets of
  * layers whose recomputation the fluid program, as GLPK sees it, leaves a chance, first those near its
  * optimum and annealed, then all, and searched until nothing better can be in them; wide searches.
  *

@@ -2,7 +2,8 @@
  * Keep, swap and recompute as a mixed-integer program: the fluid one. A copy frees, and takes, memory
  * byte by byte as it goes, and a link carries whatever waits, up to its rate. There is no big M: the
  * state of each pass is the bytes left on the device (m) and those that wait for the link (o out, i in,
- * the latter from the end of the backward pass). Layers are recomputed or not, but a part of one may be
+ * the latter from the end of the backward pass). Bytes of copies are counted so that each takes its whole
+ * ticks (chain.h, fluid and fluid_rate). Layers are recomputed or not, but a part of one may be
  * swapped and the rest kept: to have swaps whole as well did not raise the optimum of any of ten random
  * chains of 48 and 96 layers, and took GLPK two to twelve times the nodes. A relaxation of chain.h's rules, so that its optimum is a lower bound.
  *

@@ -62,6 +62,25 @@ void test_chain_tiny(uint64_t seed, uint32_t layers_max, struct chain *out)
     if (chain_finish(out, &err)) fail_msg("%s", err.text);
 }
 
+void test_chain_rounded(uint64_t seed, uint32_t layers_max, struct chain *out)
+{
+    enum { TICKS = 100, RATE = 7 };
+    struct error err = {0};
+    test_chain_tiny(seed, layers_max, out);
+    for (uint32_t l = 0; l < out->layer_count; l++) {
+        struct chain_layer *layer = &out->layers[l];
+        layer->forward *= TICKS;
+        layer->backward *= TICKS;
+        layer->again *= TICKS;
+        layer->saved = layer->saved * TICKS * RATE + random_below(seed, 1000 + l, RATE);
+        layer->boundary *= TICKS * RATE;
+    }
+    out->memory = (out->memory + 1) * TICKS * RATE; /* and what the remainders add */
+    out->out_bytes_per_tick *= RATE;
+    out->in_bytes_per_tick *= RATE;
+    if (chain_finish(out, &err)) fail_msg("%s", err.text);
+}
+
 int64_t test_chain_brute_force(const struct chain *chain, const uint8_t *allowed)
 {
     struct chain_pass pass;
