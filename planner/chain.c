@@ -46,13 +46,14 @@ static enum status finish_layer(struct chain *chain, uint32_t l, struct error *e
     return STATUS_OK;
 }
 
-/* Copies of fewer ticks than this count for less than those ticks at the fluid rate. */
+/* Copies of fewer ticks than this do not slow the fluid rate. */
 enum { FLUID_TICKS = 64 };
 
 /*
- * A copy takes whole ticks, so that in each of them it moves a little less than the link could. Counted
- * in bytes at the rate of the slowest, copies fill their ticks, and never are more bytes than they are:
- * over many copies the fluid program (chain_formulation.h) would lose the rounding of each.
+ * A copy takes whole ticks, so that in each of them it moves a little less than the link could. The fluid
+ * program (chain_formulation.h) would lose what each of many copies is rounded up by. So bytes on a link
+ * are counted at the rate of the slowest copy: with that each fills its ticks, and none counts for more
+ * bytes than it has. Short copies, which would slow all others, count for all their bytes instead.
  */
 static void find_fluid_rates(struct chain *chain)
 {
