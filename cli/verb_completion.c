@@ -14,6 +14,7 @@
 #include "models/hardware.h"
 #include "models/network.h"
 #include "planner/planner.h"
+#include "planner/saturn.h"
 
 static void print_verb_names(FILE *out)
 {
@@ -25,15 +26,21 @@ static void print_verb_names(FILE *out)
     }
 }
 
-static void print_policies(FILE *out)
+static void print_built_in(FILE *out)
 {
     fputs(" all", out);
     for (uint32_t i = 0; planner_policy_name(i); i++) fprintf(out, " %s", planner_policy_name(i));
 }
 
+static void print_policies(FILE *out)
+{
+    print_built_in(out);
+    fprintf(out, " %s", saturn_policy);
+}
+
 static void print_competitors(FILE *out)
 {
-    print_policies(out);
+    print_built_in(out);
     fprintf(out, " %s", bench_searched);
 }
 

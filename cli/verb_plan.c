@@ -91,7 +91,9 @@ static bool asks_for(const struct request *request, const char *policy)
 static enum status check_policy(const char *policy, struct error *err)
 {
     struct policy_handle handle = {0};
+    const char *const others[] = {saturn_policy, "all", NULL};
     if (!policy || strcmp(policy, "all") == 0 || strcmp(policy, saturn_policy) == 0) return STATUS_OK;
+    if (!policy_is_file(policy) && !policy_find(policy)) return policy_unknown(policy, others, err);
     enum status status = policy_open(policy, &handle, err);
     policy_close(&handle);
     return status;
@@ -277,9 +279,9 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
     const struct option_spec specs[] = {
         OPTION_STRING("output", 'o', "FILE", &request.output, "write the plan there"),
         OPTION_STRING("policy", 'p', "NAME", &request.policy,
-                      "who decides the order, default sharded-lrtf; 'all' compares the built-in ones; 'saturn' "
-                      "chooses parallelism and devices of each job as well; a shared object of yours "
-                      "(./mine.so) is loaded and run"),
+                      "who decides the order, default sharded-lrtf; 'all' compares the built-in ones, which order "
+                      "the same units; 'saturn', not one of them, chooses parallelism and devices of each job as "
+                      "well; a shared object of yours (./mine.so) is loaded and run"),
         OPTION_STRING("write-instance", 0, "FILE", &request.instance,
                       "write the jobs, cut, as an instance for 'solve' there"),
         OPTION_STRING("schedule-from", 0, "FILE", &request.timetable,

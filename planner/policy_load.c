@@ -27,13 +27,14 @@ bool policy_name_is_good(const char *name)
            strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == length;
 }
 
-static enum status unknown(const char *name, struct error *err)
+enum status policy_unknown(const char *name, const char *const *others, struct error *err)
 {
     const char *names[POLICIES_MAX];
     char known[512];
     size_t count = 0;
     for (; count < POLICIES_MAX && policy_at((uint32_t)count); count++)
         names[count] = policy_at((uint32_t)count)->name;
+    for (; count < POLICIES_MAX && others && *others; others++) names[count++] = *others;
     const char *near = suggest(name, names, count);
     if (near)
         return error_set(err, STATUS_BAD_INPUT, "unknown policy '%s' (did you mean '%s'?)", name,
@@ -110,7 +111,7 @@ enum status policy_open(const char *name, struct policy_handle *out, struct erro
 {
     if (policy_is_file(name)) return load(name, out, err);
     const struct policy *policy = policy_find(name);
-    if (!policy) return unknown(name, err);
+    if (!policy) return policy_unknown(name, NULL, err);
     *out = (struct policy_handle){policy, NULL};
     return STATUS_OK;
 }

@@ -23,6 +23,12 @@ bool policy_is_file(const char *name);
 bool policy_name_is_good(const char *name);
 
 /*
+ * Say that no policy is called `name`, with a suggestion, or with all that could have been meant: the built-in ones
+ * and `others`, the words that the caller takes in place of one. `others` ends with NULL and may be NULL.
+ */
+MUST_CHECK enum status policy_unknown(const char *name, const char *const *others, struct error *err);
+
+/*
  * Find or load. Close it with policy_close().
  * Errors: STATUS_BAD_INPUT for an unknown name (with a suggestion), a file that is missing, is no
  * shared object or defines no spillway_policy, one of another version, one without a name of its own
