@@ -65,7 +65,8 @@ static enum status make(const struct planning *planning, struct planned *out, st
     if (status == STATUS_OK && live) {
         cli_prediction_release(&made->prediction);
         made->prediction = (struct cli_prediction){.tokens_per_s = 0};
-        status = cli_predict_live(&made->plan, planning->policy, planning->seed, &made->prediction, err);
+        const struct cli_predict_options how = {.seed = planning->seed};
+        status = cli_predict_live(&made->plan, NULL, planning->policy, &how, &made->prediction, err);
     }
     out->makespan_s = made->prediction.result.makespan_s;
     out->bound_s = made->plan.lower_bound_s;

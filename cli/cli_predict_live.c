@@ -11,8 +11,9 @@ static const struct contain_limits limits = {.seconds = 60};
 
 struct attempt {
     const struct plan *plan;
+    const struct hardware *hardware; /* NULL: the plan's own */
     const char *policy;
-    uint64_t seed;
+    const struct cli_predict_options *how;
 };
 
 /* Simulates with the policy; what came of it is all that is told. */
@@ -24,8 +25,10 @@ static void try_policy(void *context, struct contain_sink *sink)
     struct trace trace = {0};
     struct error err = {0};
     if (policy_open(attempt->policy, &handle, &err) == STATUS_OK) {
-        struct plan_dispatch_options live = {.policy = handle.policy, .seed = attempt->seed};
-        struct sim_options options = {.live = &live};
+        const struct cli_predict_options *how = attempt->how;
+        struct plan_dispatch_options live = {.policy = handle.policy, .seed = how->seed};
+        struct sim_options options = {.hardware = attempt->hardware, .live = &live, .slow = how->slow,
+                                      .noise = how->noise, .seed = how->seed, .demand_first = how->demand_first};
         if (sim_run(attempt->plan, &options, &result, &trace, &err)) {}
     }
     contain_write(sink, &err, sizeof err);
@@ -53,16 +56,18 @@ static enum status try_apart(const struct attempt *attempt, struct error *err)
     return found.status == STATUS_OK ? STATUS_OK : error_set(err, found.status, "%s", found.text);
 }
 
-enum status cli_predict_live(const struct plan *plan, const char *policy, uint64_t seed,
-                             struct cli_prediction *out, struct error *err)
+enum status cli_predict_live(const struct plan *plan, const struct hardware *hardware, const char *policy,
+                             const struct cli_predict_options *how, struct cli_prediction *out, struct error *err)
 {
-    struct attempt attempt = {plan, policy, seed};
+    struct attempt attempt = {plan, hardware, policy, how};
     struct policy_handle handle = {0};
     enum status status = policy_is_file(policy) ? try_apart(&attempt, err) : STATUS_OK;
     if (status == STATUS_OK) status = policy_open(policy, &handle, err);
     if (status == STATUS_OK) {
-        struct plan_dispatch_options live = {.policy = handle.policy, .seed = seed};
-        status = cli_predict(plan, NULL, &(struct cli_predict_options){.live = &live}, out, err);
+        struct plan_dispatch_options live = {.policy = handle.policy, .seed = how->seed};
+        struct cli_predict_options asking = *how;
+        asking.live = &live;
+        status = cli_predict(plan, hardware, &asking, out, err);
     }
     policy_close(&handle);
     return status;

@@ -6,10 +6,12 @@
 
 /*
  * As cli_predict(), asking `policy`, a name or a file (planner/policy_load.h). A file is tried in a process of
- * its own first, so that one that crashes or loops is an error. Errors: those too; STATUS_BAD_INPUT for a
- * policy that is unknown, breaks a rule, or whose process fails.
+ * its own first, so that one that crashes or loops is an error. how->seed is the policy's as well, and how->live is
+ * not looked at. Errors: those of cli_predict() too; STATUS_BAD_INPUT for a policy that is unknown, breaks a rule, or
+ * whose process fails.
  */
-MUST_CHECK enum status cli_predict_live(const struct plan *plan, const char *policy, uint64_t seed,
-                                        struct cli_prediction *out, struct error *err);
+MUST_CHECK enum status cli_predict_live(const struct plan *plan, const struct hardware *hardware, const char *policy,
+                                        const struct cli_predict_options *how, struct cli_prediction *out,
+                                        struct error *err);
 
 #endif

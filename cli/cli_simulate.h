@@ -8,9 +8,14 @@
 #include "cli/cli_parallel.h"
 #include "cli/cli_swap.h"
 
+/* What FILE holds. */
+enum cli_simulate_subject { SIMULATE_PLAN, SIMULATE_JOBS, SIMULATE_INSTANCE };
+
 struct cli_simulate_request {
     const char *path, *trace_path; /* trace_path may be NULL */
-    const char *policy;            /* live */
+    enum cli_simulate_subject subject;
+    bool live;                     /* a policy is asked */
+    const char *policy;            /* live: which one */
     const char *slow, *noise;      /* NULL: nothing is slower than it should be */
     const char *replay, *scale;    /* a recorded trace, and times of what in it; may be NULL */
     uint64_t seed;                 /* live, of failures and of noise */

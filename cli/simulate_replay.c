@@ -15,8 +15,8 @@ struct report {
     const struct plan *plan;
     const struct hardware *hardware;
     const struct trace *record, *trace;
-    const struct sim_replay *unchanged, *changed;
-    bool some; /* something is changed */
+    const struct sim_replay *unchanged, *changed; /* one and the same where nothing is changed */
+    bool some; /* something is */
 };
 
 static double relative(double value, double to)
@@ -129,13 +129,14 @@ static enum status replay(struct cli *cli, struct report *report, const struct s
     struct trace same = {0}, trace = {0};
     const struct sim_replay_change none = sim_replay_unchanged();
     enum status status = sim_replay_run(report->plan, report->record, &none, &same, &unchanged, err);
-    if (status == STATUS_OK) status = sim_replay_run(report->plan, report->record, change, &trace, &changed, err);
+    if (status == STATUS_OK && report->some)
+        status = sim_replay_run(report->plan, report->record, change, &trace, &changed, err);
     if (status != STATUS_OK) status = error_add(err, "%s", report->request->replay);
-    report->trace = &trace;
+    report->trace = report->some ? &trace : &same;
     report->unchanged = &unchanged;
-    report->changed = &changed;
+    report->changed = report->some ? &changed : &unchanged;
     if (status == STATUS_OK && report->request->trace_path)
-        status = trace_write(&trace, report->request->trace_path, err);
+        status = trace_write(report->trace, report->request->trace_path, err);
     if (status == STATUS_OK)
         cli_history_keep(cli, &(struct cli_outcome){.file = report->request->path, .policy = report->plan->policy,
                                                     .plan = report->plan, .hardware = report->hardware,

@@ -248,8 +248,9 @@ static enum status run_plan_file(struct cli *cli, struct cli_run_report *report,
     char result_path[CLI_PATH_BYTES];
     const struct cli_run_request *request = report->request;
     const char *policy = request->policy ? request->policy : report->plan->policy;
+    const struct cli_predict_options how = {.seed = request->seed};
     enum status status = request->dispatch
-                             ? cli_predict_live(report->plan, policy, request->seed, &prediction, err)
+                             ? cli_predict_live(report->plan, NULL, policy, &how, &prediction, err)
                              : cli_predict(report->plan, NULL, NULL, &prediction, err);
     report->prediction = &prediction;
     if (status == STATUS_OK) status = cli_child_file(result_path, err);

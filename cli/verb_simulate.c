@@ -7,12 +7,14 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/json_in.h"
 #include "base/size.h"
 #include "cli/cli.h"
 #include "cli/cli_factors.h"
 #include "cli/cli_history.h"
 #include "cli/cli_machine.h"
 #include "cli/cli_predict.h"
+#include "cli/cli_predict_live.h"
 #include "cli/cli_simulate.h"
 #include "cli/cli_simulated.h"
 #include "cli/cli_trace.h"
@@ -21,6 +23,7 @@
 
 struct report {
     const char *plan_path, *trace_path;
+    const struct cli_simulate_request *request;
     const struct plan *plan;
     const struct swap_report *swap; /* without jobs where nothing is swapped layer by layer */
     const struct hardware *hardware;
@@ -75,8 +78,8 @@ static enum status print_text(struct cli *cli, const struct report *report, stru
 {
     FILE *out = cli->out;
     const struct trace *trace = &report->prediction->trace;
-    fprintf(out, "%s: %u jobs by %s\n\n", report->plan_path, report->plan->jobs.count,
-            report->plan->policy);
+    fprintf(out, "%s: %u jobs%s by %s\n\n", report->plan_path, report->plan->jobs.count,
+            report->request->live ? ", dispatched live" : "", trace->policy);
     if (cli_trace_jobs(out, trace, err) != STATUS_OK) return err->status;
     fputc('\n', out);
     if (cli_simulated_tables(out, &report->simulated, err) != STATUS_OK) return err->status;
@@ -89,7 +92,12 @@ static enum status print_text(struct cli *cli, const struct report *report, stru
     cli_simulated_reserved(out, &report->simulated);
     if (report->survival) cli_failures_print(out, report->survival);
     cli_trace_written(cli, report->trace_path);
-    if (!report->trace_path && report->plan->gang_count == 0 && report->swap->job_count == 0)
+    if (report->trace_path || report->request->subject != SIMULATE_PLAN || report->plan->gang_count > 0)
+        return STATUS_OK;
+    if (report->request->live)
+        cli_next(cli, (const char *const[]){"run", report->plan_path, "--dispatch", "live", "--policy",
+                                            report->request->policy, NULL});
+    else
         cli_next(cli, (const char *const[]){"run", report->plan_path, NULL});
     return STATUS_OK;
 }
@@ -106,7 +114,8 @@ static enum status print_json(struct cli *cli, const struct report *report, stru
     if (report->trace_path) json_out_string(json, "trace_file", report->trace_path);
     cli_fingerprint(json, plan_fingerprint(report->plan));
     json_out_string(json, "hardware", report->hardware->name);
-    json_out_string(json, "policy", report->plan->policy);
+    if (report->request->live) json_out_string(json, "dispatch", "live");
+    json_out_string(json, "policy", prediction->trace.policy);
     json_out_double(json, "makespan_s", result->makespan_s);
     json_out_double(json, "tokens_per_s", prediction->tokens_per_s);
     json_out_double(json, "samples_per_s", prediction->samples_per_s);
@@ -142,13 +151,34 @@ static bool swaps(const struct cli_simulate_request *request)
     return request->activations != CLI_SWAP_RULE_NONE;
 }
 
-/* Is FILE a jobs file? */
+/* Is FILE a jobs file, by the options that came with it? */
 static bool plans_jobs(const struct cli_simulate_request *request)
 {
     return cli_parallel_given(&request->parallel) || swaps(request);
 }
 
-/* Jobs, spread or swapping as asked for, on the machine. */
+/* What a file that is to be dispatched live holds, by its version key. */
+static enum status find_subject(const char *path, enum cli_simulate_subject *out, struct error *err)
+{
+    static const struct {
+        const char *key;
+        enum cli_simulate_subject subject;
+    } subjects[] = {{"spillway_instance", SIMULATE_INSTANCE},
+                    {"spillway_jobs", SIMULATE_JOBS},
+                    {"spillway_plan", SIMULATE_PLAN}};
+    struct json_input *input;
+    if (json_input_read(path, &input, err) != STATUS_OK) return err->status;
+    const json_t *root = json_input_root(input);
+    size_t i = 0;
+    while (i < ARRAY_COUNT(subjects) && !json_object_get(root, subjects[i].key)) i++;
+    if (i < ARRAY_COUNT(subjects)) *out = subjects[i].subject;
+    else json_fail_key(input, root, NULL, err, "nothing that can be dispatched live (expected the key spillway_instance, "
+                       "spillway_jobs or spillway_plan)");
+    json_input_destroy(input);
+    return err->status;
+}
+
+/* Jobs on the machine: spread or swapping as asked for, or, live, in an order that is one of many. */
 static enum status plan_jobs(const struct cli_simulate_request *request, struct plan *plan, struct swap_report *swap,
                              struct error *err)
 {
@@ -157,6 +187,7 @@ static enum status plan_jobs(const struct cli_simulate_request *request, struct 
     const struct swap_options swapped = cli_swap_options(request->rule, 0);
     const struct planner_options options = {.activations = PLANNER_AUTO,
                                             .optimizer = PLANNER_AUTO,
+                                            .live = request->live,
                                             .swap = swaps(request) ? &swapped : NULL,
                                             .swap_report = swap};
     enum status status = cli_machine_read(&request->machine, &hardware, err);
@@ -166,6 +197,15 @@ static enum status plan_jobs(const struct cli_simulate_request *request, struct 
     hardware_release(&hardware);
     job_set_release(&jobs);
     return status;
+}
+
+/* A plan as its file has it. */
+static enum status read_plan(const struct cli_simulate_request *request, struct plan *plan, struct error *err)
+{
+    enum status status = plan_read(request->path, plan, err);
+    if (status != STATUS_OK || !request->live || plan->choice_count > 0) return status;
+    return error_set(err, STATUS_BAD_INPUT,
+                     "'%s' has one order alone (make another with 'spillway plan --dispatch live')", request->path);
 }
 
 static enum status read_noise(const char *text, double *out, struct error *err)
@@ -183,7 +223,7 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
     struct cli_prediction prediction = {0};
     struct cli_survival survival = {0};
     struct swap_report swap = {0};
-    bool jobs = plans_jobs(request);
+    bool jobs = request->subject == SIMULATE_JOBS;
     struct arena arena = {0};
     struct cli_predict_options how = {.spans = request->trace_path != NULL,
                                       .every_device = request->no_fold, .caching = request->caching,
@@ -191,12 +231,13 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
                                       .collectives = (enum sim_collectives_by)request->collectives,
                                       .seed = request->seed};
     struct report report = {.plan_path = request->path,
+                            .request = request,
                             .swap = &swap,
                             .trace_path = request->trace_path,
                             .plan = &plan,
                             .prediction = &prediction,
                             .how = &how};
-    enum status status = jobs ? plan_jobs(request, &plan, &swap, err) : plan_read(report.plan_path, &plan, err);
+    enum status status = jobs ? plan_jobs(request, &plan, &swap, err) : read_plan(request, &plan, err);
     if (status == STATUS_OK && !jobs)
         status = cli_other_machine_find(&request->machine, report.plan_path, &plan, &other, err);
     report.hardware = other.hardware ? other.hardware : &plan.hardware;
@@ -205,7 +246,9 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
     if (status == STATUS_OK)
         status = cli_device_factors(request->slow, "slow", plan.hardware.device_count, &arena, &how.slow, err);
     if (status == STATUS_OK && request->noise) status = read_noise(request->noise, &how.noise, err);
-    if (status == STATUS_OK) status = cli_predict(&plan, other.hardware, &how, &prediction, err);
+    if (status == STATUS_OK)
+        status = request->live ? cli_predict_live(&plan, other.hardware, request->policy, &how, &prediction, err)
+                               : cli_predict(&plan, other.hardware, &how, &prediction, err);
     if (status == STATUS_OK && request->failures.path) {
         status = cli_failures_run(&request->failures, plan.hardware.device_count, prediction.result.makespan_s,
                                   &survival, err);
@@ -229,63 +272,79 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
     return status;
 }
 
+/* Live: what a policy is asked about, and what it is not. */
+static enum status check_live(const struct cli_simulate_request *request, struct error *err)
+{
+    const char *refused = swaps(request)                           ? "--activations"
+                          : cli_parallel_given(&request->parallel) ? "--parallel, --schedule or --recompute"
+                                                                   : NULL;
+    bool instance = request->subject == SIMULATE_INSTANCE;
+    if (refused)
+        return error_set(err, STATUS_BAD_INPUT, "--dispatch live asks a policy about jobs that are streamed: there is "
+                         "no %s", refused);
+    if (request->collectives != SIM_COLLECTIVES_CLOSED)
+        return error_set(err, STATUS_BAD_INPUT, "--collectives is for jobs that are spread: what is dispatched live has "
+                         "none");
+    if (request->caching)
+        return error_set(err, STATUS_BAD_INPUT, "option '--caching-allocator' is for plans in their own order");
+    if (request->failures.path)
+        return error_set(err, STATUS_BAD_INPUT, "--failures is about plans in their own order, and not for --dispatch live");
+    if (!request->policy)
+        return error_set(err, STATUS_BAD_INPUT, "--dispatch live asks a policy (--policy), which is missing");
+    if (instance && !request->machine.name && cli_machine_speeds_given(&request->machine))
+        return error_set(err, STATUS_BAD_INPUT, "--link-rate, --p2p-rate, --no-p2p and --threads change "
+                         "the machine of --hw, which is missing");
+    if (instance && (request->slow || request->noise || request->demand_first))
+        return error_set(err, STATUS_BAD_INPUT, "--slow, --noise and --demand-first are about plans and jobs, and "
+                         "'%s' is an instance", request->path);
+    return STATUS_OK;
+}
+
+/* In the plan's own order nothing is asked. */
+static enum status check_not_live(const struct cli_simulate_request *request, struct error *err)
+{
+    if (request->policy)
+        return error_set(err, STATUS_BAD_INPUT, "a plan says what runs where: --policy is for --dispatch live");
+    if (request->seed > 0 && !request->failures.path && !request->noise)
+        return error_set(err, STATUS_BAD_INPUT, "nothing is left to chance: --seed is for --dispatch live, "
+                         "--failures and --noise");
+    return STATUS_OK;
+}
+
 /* What is said on the command line has to belong together. */
-static enum status check_request(const struct cli_simulate_request *request, bool live, struct error *err)
+static enum status check_request(const struct cli_simulate_request *request, struct error *err)
 {
     const struct cli_machine *machine = &request->machine;
-    bool spread = cli_parallel_given(&request->parallel), jobs = plans_jobs(request);
+    bool spread = cli_parallel_given(&request->parallel), jobs = request->subject == SIMULATE_JOBS;
     bool sizes = machine->devices > 0 || machine->device_memory_bytes >= 0 || machine->host_memory_bytes >= 0;
     if (sizes && !jobs)
         return error_set(err, STATUS_BAD_INPUT, "--devices, --device-memory and --host-memory are the machine's "
-                         "that jobs are planned for (--parallel, --activations); a plan has its own");
+                         "that jobs are planned for (--parallel, --activations, --dispatch live); a plan has its own");
     if (spread && swaps(request))
         return error_set(err, STATUS_BAD_INPUT, "jobs that are spread over devices (--parallel) keep their "
                          "activations there: there is no --activations for them");
     if (request->rule != CLI_SWAP_RULE_NONE && !swaps(request))
         return error_set(err, STATUS_BAD_INPUT, "option '--rule' is for --activations swap");
-    if (live && swaps(request))
-        return error_set(err, STATUS_BAD_INPUT, "--activations plans jobs, and --dispatch live asks a policy about "
-                         "an instance");
-    if (request->caching && (live || request->chakra))
+    if (request->caching && request->chakra)
         return error_set(err, STATUS_BAD_INPUT, "option '--caching-allocator' is for plans, whose buffers are known");
     if (request->trace_path && strcmp(request->trace_path, "-") == 0)
         return error_set(err, STATUS_BAD_INPUT,
                          "option '--trace' needs a file: standard output gets the report");
-    if (request->chakra && (live || spread || request->policy || request->seed > 0 || request->no_fold ||
+    if (request->chakra && (request->live || spread || request->policy || request->seed > 0 || request->no_fold ||
                             request->failures.path || request->slow || request->noise || request->replay ||
                             request->demand_first))
         return error_set(err, STATUS_BAD_INPUT, "traces say what runs where: --chakra goes with --hw, its "
                          "speeds and --trace alone");
     if (request->chakra && !machine->name)
         return error_set(err, STATUS_BAD_INPUT, "--chakra needs the machine (--hw) that the ranks run on");
-    if (request->replay && (live || jobs || request->no_fold || request->failures.path || request->noise ||
+    if (request->replay && (request->live || jobs || request->no_fold || request->failures.path || request->noise ||
                             request->seed > 0 || request->demand_first ||
                             request->collectives != SIM_COLLECTIVES_CLOSED))
         return error_set(err, STATUS_BAD_INPUT, "a recorded trace says how long things took: --replay goes with a plan, "
                          "--hw and its speeds, --scale, --slow and --trace alone");
     if (request->scale && !request->replay)
         return error_set(err, STATUS_BAD_INPUT, "option '--scale' is for --replay");
-    if (live && spread)
-        return error_set(err, STATUS_BAD_INPUT, "--parallel, --schedule and --recompute spread jobs, and "
-                         "--dispatch live asks a policy about an instance");
-    if (live && request->collectives != SIM_COLLECTIVES_CLOSED)
-        return error_set(err, STATUS_BAD_INPUT, "--collectives is for plans: an instance has none");
-    if (live && !machine->name && cli_machine_speeds_given(machine))
-        return error_set(err, STATUS_BAD_INPUT, "--link-rate, --p2p-rate, --no-p2p and --threads change "
-                         "the machine of --hw, which is missing");
-    if (live && !request->policy)
-        return error_set(err, STATUS_BAD_INPUT, "--dispatch live asks a policy (--policy), which is missing");
-    if (!live && request->policy)
-        return error_set(err, STATUS_BAD_INPUT, "a plan says what runs where: --policy is for --dispatch live");
-    if (!live && request->seed > 0 && !request->failures.path && !request->noise)
-        return error_set(err, STATUS_BAD_INPUT, "nothing is left to chance: --seed is for --dispatch live, "
-                         "--failures and --noise");
-    if (live && (request->slow || request->noise || request->demand_first))
-        return error_set(err, STATUS_BAD_INPUT, "--slow, --noise and --demand-first are about plans, and --dispatch live "
-                         "about an instance");
-    if (live && request->failures.path)
-        return error_set(err, STATUS_BAD_INPUT, "--failures is about plans, and --dispatch live about an instance");
-    return STATUS_OK;
+    return request->live ? check_live(request, err) : check_not_live(request, err);
 }
 
 enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *err)
@@ -301,7 +360,7 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
         OPTION_STRING("trace", 0, "FILE", &request.trace_path,
                       "write the predicted trace there, compressed when it ends in .gz"),
         OPTION_CHOICE("dispatch", 0, "WHEN", cli_dispatches, &dispatch,
-                      "as the plan has it, or live: FILE is an instance, and a policy is asked"),
+                      "as the plan has it, or live: a policy is asked about a plan, jobs or an instance"),
         OPTION_STRING("policy", 'p', "POLICY", &request.policy,
                       "live: who is asked, a built-in policy or a shared object"),
         OPTION_U64("seed", 0, "N", 0, UINT64_MAX, &request.seed,
@@ -346,13 +405,15 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
                                           "spillway simulate plan.json --hw a100-sxm4-40gb",
                                           "spillway simulate jobs.json --hw '8x a100-sxm4-80gb' --parallel tp=2,pp=4",
                                           "spillway simulate plan.json --replay measured.json.gz --scale h2d=0.5",
-                                          "spillway simulate --dispatch live --policy srtf instance.json",
+                                          "spillway simulate jobs.json --hw '2x rtx-3090-24gb' --dispatch live --policy srtf",
+                                          "spillway simulate instance.json --dispatch live --policy srtf",
                                           "spillway simulate --chakra traces/llama --hw '8x a100-sxm4-80gb'", NULL},
         .details = "With --parallel (or --schedule, --recompute) or --activations FILE is a jobs file, whose jobs are planned "
-                   "like that on the machine of --hw and its options. With --dispatch live FILE is an instance: "
-                   "the policy is asked whenever a device has room for a unit of a job that is ready, and copies "
-                   "cost what the links of --hw make of their bytes, or, without --hw, what the instance says on "
-                   "links of each device's own. With --chakra each rank of the traces is a device of --hw. "
+                   "like that on the machine of --hw and its options. With --dispatch live the policy is asked whenever a "
+                   "device has room for a unit of a job that is ready, and FILE is jobs, which are planned for the "
+                   "machine, a plan made with 'plan --dispatch live', as 'run' would be asked, or an instance, "
+                   "whose copies cost what the links of --hw make of their bytes, or, without --hw, what the instance "
+                   "says on links of each device's own. With --chakra each rank of the traces is a device of --hw. "
                    "Else FILE is a plan: --link-rate, --p2p-rate, --no-p2p and "
                    "--threads change the machine that --hw names, or without --hw the plan's own as the plan holds "
                    "it. With --replay such changes scale what was recorded by what the cost model says of them.",
@@ -360,11 +421,16 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
         return err->status;
-    bool live = dispatch == 1;
+    request.live = dispatch == 1;
     request.path = options.operands[0];
     request.failures.seed = request.seed;
-    if (check_request(&request, live, err) != STATUS_OK) return err->status;
+    request.subject = plans_jobs(&request) ? SIMULATE_JOBS : SIMULATE_PLAN;
+    if (request.live && request.subject == SIMULATE_PLAN && !request.chakra &&
+        find_subject(request.path, &request.subject, err) != STATUS_OK)
+        return err->status;
+    if (check_request(&request, err) != STATUS_OK) return err->status;
     if (request.chakra) return simulate_chakra(cli, &request, err);
     if (request.replay) return simulate_replay(cli, &request, err);
-    return live ? simulate_live(cli, &request, err) : simulate_plan(cli, &request, err);
+    if (request.subject == SIMULATE_INSTANCE) return simulate_live(cli, &request, err);
+    return simulate_plan(cli, &request, err);
 }
