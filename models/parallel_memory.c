@@ -65,9 +65,10 @@ struct parameter_bytes parallel_parameter_bytes(const struct job *job)
 {
     uint64_t moments = optimizer_moments(job->optimizer.kind) * precision_bytes(job->optimizer.moments);
     uint64_t full = precision_bytes(PRECISION_FP32);
+    bool offloads = job->parallel.offload != OFFLOAD_NOTHING;
     return (struct parameter_bytes){
         .weight = precision_bytes(job->precision),
-        .gradient = full,
+        .gradient = offloads ? precision_bytes(job->precision) : full,
         .state = moments + (job->precision == PRECISION_FP32 ? 0 : full),
     };
 }

@@ -35,7 +35,8 @@ uint64_t parallel_tied_bytes(const struct job *job);
 
 /* Of one parameter. */
 struct parameter_bytes {
-    uint64_t weight, gradient;
+    uint64_t weight;
+    uint64_t gradient; /* fp32; of jobs that offload in their precision, as these make and send it */
     uint64_t state; /* fp32 master of 16-bit weights, and the optimizer's moments */
 };
 struct parameter_bytes parallel_parameter_bytes(const struct job *job);

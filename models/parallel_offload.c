@@ -16,6 +16,19 @@ struct rank_state parallel_host_state(const struct job *job, struct parallel_lay
                                parallel_joins_on_hosts(&job->parallel) ? ZERO_NOTHING : ZERO_WEIGHTS);
 }
 
+uint64_t parallel_host_sum_bytes(const struct job *job, struct parallel_layers layers)
+{
+    if (!parallel_sums_on_host(job)) return 0;
+    struct parameter_bytes each = {.gradient = precision_bytes(PRECISION_FP32)};
+    return parallel_zero_state(parallel_parameters(job, layers), each, job->parallel.data, ZERO_WEIGHTS).gradient_bytes;
+}
+
+uint64_t parallel_host_gradient_bytes(const struct job *job, struct parallel_layers layers)
+{
+    return parallel_sums_on_host(job) ? parallel_host_sum_bytes(job, layers)
+                                      : parallel_host_state(job, layers).gradient_bytes;
+}
+
 /* One pass of each replica over each run in a minibatch, which `what` asks for. */
 static enum status check_once(const struct job *job, const char *what, struct error *err)
 {

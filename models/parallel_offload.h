@@ -2,7 +2,7 @@
  * Jobs that are spread and whose optimizer's states are not on the devices: ZeRO-Offload and ZeRO-Infinity.
  *
  * Each of d data-parallel ranks (1 is one) has a share of states, gradients and, with `zero` 3, weights. Of P
- * parameters of a run, ceil(P / d) each, with job of precision "bf16" and AdamW 2 + 12 bytes and 4 of gradient:
+ * parameters of a run, ceil(P / d) each, with a job of precision "bf16" and AdamW 2 + 12 bytes and 2 of gradient:
  *
  *                      on the device                              on the host (or storage)
  *   nothing            shares, as `zero` says                     -
@@ -12,12 +12,12 @@
  *
  * and the share's gradient in host memory. No sums of gradients are on the device: each run's of a microbatch is made
  * in one of two places, reduced to shares, and copied down at once. Where a minibatch has one microbatch on a replica
- * that is its gradient; where it has more, the host's processor adds what has arrived (4 bytes a parameter of the share
- * more there) to a sum, which is 0 in front of the first.
+ * that is its gradient; where it has more, the host's processor adds what has arrived to a sum in fp32 (4 bytes a
+ * parameter of the share more there), which is 0 in front of the first.
  *
  * What the host's memory has of the weights is what is copied up: the processor rounds its master to it. Gradients
- * go down in fp32 as they are on the device, so 4 bytes a parameter cross the links for each microbatch and 2 for each
- * step; the sources, whose gradients are of 16 bits, have 2 + 2.
+ * are made, reduced and sent down in the job's precision, as the sources have it: of "bf16" 2 bytes a parameter cross
+ * the links for each microbatch and 2 for each step. The processor is taken to read them as fast as fp32.
  *
  * With `zero` 0 (KARMA's data parallelism) every rank's host has all: weights come up whole, gradients go down whole,
  * and hosts add them up, run by run as they arrive, in front of the step, which each makes by itself. Their all-reduce
@@ -57,6 +57,12 @@ static inline bool parallel_joins_on_hosts(const struct parallel *parallel)
 
 /* Does the host add up gradients? Where a minibatch has several passes. */
 bool parallel_sums_on_host(const struct job *job);
+
+/* The sum that the host adds them up in, of each rank's share; 0 where it adds up nothing. */
+uint64_t parallel_host_sum_bytes(const struct job *job, struct parallel_layers layers);
+
+/* What the host steps by: that sum, or what arrived. */
+uint64_t parallel_host_gradient_bytes(const struct job *job, struct parallel_layers layers);
 
 /* What each rank has of layers on the host, weights and states on storage instead; 0 of a job that does not
  * offload. */

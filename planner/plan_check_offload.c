@@ -29,6 +29,7 @@ struct shares {
     const struct parallel *parallel;
     uint32_t run, global;
     struct rank_state host, whole; /* of each rank there; of all together */
+    uint64_t step_bytes;           /* of the gradient, or sum of gradients, that a rank steps by */
 };
 
 static struct shares shares_of(const struct checker *c, uint32_t job, uint32_t shard)
@@ -37,7 +38,8 @@ static struct shares shares_of(const struct checker *c, uint32_t job, uint32_t s
     struct parallel_layers layers = parallel_layers(of, shard);
     return (struct shares){.job = of, .parallel = &of->parallel, .run = shard,
                            .global = c->plan->job_first_shard[job] + shard,
-                           .host = parallel_host_state(of, layers), .whole = parallel_whole_state(of, layers)};
+                           .host = parallel_host_state(of, layers), .whole = parallel_whole_state(of, layers),
+                           .step_bytes = parallel_host_gradient_bytes(of, layers)};
 }
 
 uint64_t check_offloaded_bytes(const struct checker *c, uint32_t job, uint32_t shard)
@@ -101,7 +103,7 @@ static enum status check_step_access(struct checker *c, const struct shares *s, 
     if (flags != (*state ? (uint32_t)(ACCESS_READ | ACCESS_WRITE) : (uint32_t)ACCESS_READ))
         return check_fail(c, RULE_FORM, "%s the %s", *state ? "does not change" : "writes",
                           check_access_text(c, access, text));
-    wanted = *state ? s->host.weight_bytes + s->host.state_bytes : s->host.gradient_bytes;
+    wanted = *state ? s->host.weight_bytes + s->host.state_bytes : s->step_bytes;
     if (b->bytes >= wanted) return STATUS_OK;
     return check_fail(c, RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
                       check_access_text(c, access, text), b->bytes, wanted);
@@ -129,7 +131,7 @@ static enum status check_step(struct checker *c, const struct shares *s)
                                 (struct claim){.thing = check_shard_thing(s->global, THING_STATE), .clock = CLOCK_STEP,
                                                .makes = true, .version_delta = 1, .bytes = bytes}));
         } else {
-            TRY(claim(c, s, access, gradient, sums ? CLOCK_SUM : CLOCK_MICROBATCH, false, s->host.gradient_bytes));
+            TRY(claim(c, s, access, gradient, sums ? CLOCK_SUM : CLOCK_MICROBATCH, false, s->step_bytes));
         }
     }
     if (found[0] && found[1]) return STATUS_OK;
@@ -143,12 +145,12 @@ static enum status check_sum(struct checker *c, const struct shares *s)
 {
     const struct plan_op *op = c->op;
     bool found[2] = {false, false};
-    uint64_t bytes = s->host.gradient_bytes;
     for (uint32_t a = 0; a < op->access_count; a++) {
         const struct plan_access *access = &c->plan->accesses[op->first_access + a];
         const struct plan_buffer *b = check_buffer_of(c, access);
         char text[PLAN_TEXT_BYTES];
         uint32_t flags = access->flags & (ACCESS_READ | ACCESS_WRITE);
+        uint64_t bytes = b->variant == 0 ? s->step_bytes : s->host.gradient_bytes;
         if (b->kind != BUFFER_GRADIENT || b->on_device || b->shard != s->run || b->variant > 1 ||
             access->offset_bytes != 0 || found[b->variant] ||
             flags != (b->variant == 0 ? (uint32_t)(ACCESS_READ | ACCESS_WRITE) : (uint32_t)ACCESS_READ))

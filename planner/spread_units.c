@@ -8,6 +8,7 @@
 
 #include "base/size.h"
 #include "models/parallel_memory.h"
+#include "models/parallel_offload.h"
 #include "models/parallel_work.h"
 
 static const uint32_t thing_buffers[SPREAD_THINGS] = {BUFFER_ACTIVATIONS, BUFFER_BOUNDARY,
@@ -472,9 +473,12 @@ static void emit_drain(struct spread *s, uint32_t r)
     access_ring(&u, &down, BUFFER_GRADIENT, ring, turn, bytes, LAST);
     add_access(&down, host_buffer(&u, BUFFER_GRADIENT, sums, share), ACCESS_WRITE);
     add_copy(&u, STREAM_D2H, share, &down);
-    add_access(&sum, host_buffer(&u, BUFFER_GRADIENT, 0, share), CHANGE);
-    add_access(&sum, host_buffer(&u, BUFFER_GRADIENT, sums, share), ACCESS_READ);
-    if (sums) add_step(&u, PLAN_REDUCE, PARALLEL_SUM, &sum);
+    if (sums) {
+        uint64_t sum_bytes = parallel_host_sum_bytes(s->job, u.run->layers);
+        add_access(&sum, host_buffer(&u, BUFFER_GRADIENT, 0, sum_bytes), CHANGE);
+        add_access(&sum, host_buffer(&u, BUFFER_GRADIENT, 1, share), ACCESS_READ);
+        add_step(&u, PLAN_REDUCE, PARALLEL_SUM, &sum);
+    }
     end_unit(&u);
 }
 
@@ -507,7 +511,7 @@ static void emit_host_update(struct spread *s, uint32_t r, bool ends_minibatch)
     const struct rank_state *host = &u.run->host;
     struct spread_ring *ring = &u.stage->staged_states;
     uint64_t bytes = host->weight_bytes + host->state_bytes;
-    uint32_t gradient = host_buffer(&u, BUFFER_GRADIENT, 0, host->gradient_bytes);
+    uint32_t gradient = host_buffer(&u, BUFFER_GRADIENT, 0, parallel_host_gradient_bytes(s->job, u.run->layers));
     bool stored = s->parallel->storage;
     add_access(&joined, gradient, CHANGE);
     if (u.run->joins && parallel_joins_on_hosts(s->parallel))
