@@ -1,6 +1,6 @@
 /*
- * Jobs that have devices for themselves (label: fast): random leases end when the same parts, each alone, end one
- * behind the other on the devices that they share; nobody begins before all of its devices are free; plans survive
+ * Jobs that have devices for themselves (label: fast): random leases, of jobs that offload and of stages with unequal
+ * replicas too, end when the same parts, each alone, end one behind the other on the devices that they share; nobody begins before all of its devices are free; plans survive
  * writing and reading; broken plans, each with its complaint; what cannot be asked; memory that ends.
  */
 #include <setjmp.h>
@@ -16,6 +16,7 @@
 #include "base/json_out.h"
 #include "base/random.h"
 #include "base/size.h"
+#include "models/parallel_offload.h"
 #include "planner/leased.h"
 #include "planner/part.h"
 #include "planner/plan_check.h"
@@ -42,6 +43,30 @@ static struct parallel spread_as(uint32_t pipeline, uint32_t data)
                              .schedule = PIPELINE_1F1B, .prefetch = 1};
 }
 
+/* States, or weights too, on the host; each rank brings its share over a link of its own. */
+static struct parallel offloaded_as(uint32_t offload, uint32_t data, bool delayed)
+{
+    struct parallel p = spread_as(1, data);
+    p.chunks = LAYERS;
+    p.offload = offload;
+    p.zero = offload == OFFLOAD_WEIGHTS ? 3 : 2;
+    p.delayed = delayed;
+    return p;
+}
+
+/* Stages with so many replicas, 0 ends them. */
+static struct parallel replicated_as(const uint32_t replicas[3])
+{
+    struct parallel p = spread_as(0, 1);
+    p.schedule = PIPELINE_PIPEDREAM;
+    while (p.pipeline < 3 && replicas[p.pipeline] > 0) {
+        p.replicas[p.pipeline] = replicas[p.pipeline];
+        p.pipeline++;
+    }
+    p.replicated = p.pipeline;
+    return p;
+}
+
 /* A job that names these devices; pipeline 0: streamed over them. */
 static void name_devices(struct job_set *jobs, uint32_t j, struct parallel parallel, const uint32_t *devices,
                          uint32_t count)
@@ -53,10 +78,30 @@ static void name_devices(struct job_set *jobs, uint32_t j, struct parallel paral
     jobs->jobs[j].parallel = parallel;
     jobs->jobs[j].devices = memory;
     jobs->jobs[j].device_count = count;
-    jobs->jobs[j].microbatches = parallel_is_set(&parallel) ? 4 : 1;
+    jobs->jobs[j].microbatches = parallel_is_set(&parallel) && parallel.replicated == 0 ? 4 : 1;
 }
 
-static void random_jobs(struct job_set *jobs, uint64_t seed)
+/* The ways to run: the first USUAL_WAYS are pipelines, replicas, streamed; then states offloaded, weights offloaded,
+ * updates delayed, unequal replicas. */
+enum { USUAL_WAYS = 3, ALL_WAYS = 7 };
+
+static struct parallel way_to_run(uint32_t way, uint32_t size, bool turned)
+{
+    static const uint32_t unequal[][3] = {{1, 0, 0}, {1, 1, 0}, {2, 2, 0}, {2, 1, 1}}; /* of 1, 2, 4 devices */
+    static const uint32_t other[][3] = {{1, 0, 0}, {1, 1, 0}, {1, 3, 0}, {3, 1, 0}};
+    uint32_t row = size < 4 ? size - 1 : turned ? 3 : 2;
+    switch (way) {
+    case 0: return spread_as(size, 1);
+    case 1: return spread_as(1, size);
+    case 3: return offloaded_as(OFFLOAD_STATES, size, false);
+    case 4: return offloaded_as(OFFLOAD_WEIGHTS, size, false);
+    case 5: return offloaded_as(OFFLOAD_STATES, size, true);
+    case 6: return replicated_as(turned ? other[row] : unequal[row]);
+    default: return (struct parallel){0};
+    }
+}
+
+static void random_jobs(struct job_set *jobs, uint32_t ways, uint64_t seed)
 {
     uint64_t n = 0;
     uint32_t count = 2 + (uint32_t)random_below(seed, n++, JOBS - 1);
@@ -70,10 +115,13 @@ static void random_jobs(struct job_set *jobs, uint64_t seed)
             devices[k] = swap;
         }
         if (size == 3) size = 4;
-        uint32_t way = (uint32_t)random_below(seed, n++, 3);
-        struct parallel parallel = way == 0 ? spread_as(size, 1) : way == 1 ? spread_as(1, size) : (struct parallel){0};
+        uint32_t way = (uint32_t)random_below(seed, n++, ways);
+        struct parallel parallel = way_to_run(way, size, way == 6 && random_below(seed, n++, 2) > 0);
         name_devices(jobs, j, parallel, devices, size);
         jobs->jobs[j].minibatches = 1 + random_below(seed, n++, 40);
+        uint64_t turns = 1; /* rounds of every stage's replicas are whole */
+        for (uint32_t p = 0; p < parallel.replicated; p++) turns *= parallel.replicas[p];
+        jobs->jobs[j].minibatches *= turns;
     }
 }
 
@@ -81,6 +129,7 @@ static void plan_jobs(struct job_set *jobs, struct plan *plan)
 {
     struct hardware hardware;
     test_spread_machine(&hardware, DEVICES, 1e12, 0);
+    hardware.host_bandwidth = (struct figure){.value = 1e11, .kind = FIGURE_ASSUMED, .source = "a test", .as_of = "2026-11"};
     test_spread_plan(&hardware, jobs, plan);
 }
 
@@ -126,32 +175,50 @@ static double alone_s(const struct plan *plan, uint32_t lease)
     return makespan_s;
 }
 
-/* Links and computations of different devices do not touch each other here, and the host's processor has nothing
- * to do: so a lease takes as long as alone, from when all leases in front of it with one of its devices have ended. */
-static void parts_one_behind_the_other(void **state)
+/* Links and computations of different devices do not touch each other here, and what the host's processor has to do
+ * takes no time (a profile's step): so a lease takes as long as alone, from when all leases in front of it with one of
+ * its devices have ended. But where several jobs offload, the processor takes their steps in the order of the plan, and
+ * one may wait for another's; then leases end no earlier, and no later than one behind the other. */
+static void check_parts(const char *name, uint32_t ways, uint32_t rounds)
 {
-    (void)state;
-    uint64_t seed = support_seed("parts_one_behind_the_other");
-    for (uint32_t round = 0; round < 150; round++) {
+    uint64_t seed = support_seed(name);
+    for (uint32_t round = 0; round < rounds; round++) {
         struct job_set jobs;
         struct plan plan = {0};
         struct trace trace;
-        double ends_s[JOBS] = {0}, makespan_s = 0;
-        random_jobs(&jobs, random_u64(seed, round));
+        double ends_s[JOBS] = {0}, makespan_s = 0, row_s = 0;
+        uint32_t offloading = 0;
+        random_jobs(&jobs, ways, random_u64(seed, round));
         plan_jobs(&jobs, &plan);
         simulate(&plan, &trace, round % 2 == 0);
         for (uint32_t l = 0; l < plan.lease_count; l++) {
             double begin_s = 0;
             for (uint32_t k = 0; k < l; k++)
                 if (share(&plan, k, l) && ends_s[k] > begin_s) begin_s = ends_s[k];
-            ends_s[l] = begin_s + alone_s(&plan, l);
+            double lease_s = alone_s(&plan, l);
+            row_s += lease_s;
+            ends_s[l] = begin_s + lease_s;
             if (ends_s[l] > makespan_s) makespan_s = ends_s[l];
         }
-        if (!(fabs(trace.makespan_s - makespan_s) <= 1e-9 * makespan_s))
-            fail_msg("round %u: %.17g s, expected %.17g s", round, trace.makespan_s, makespan_s);
+        for (uint32_t j = 0; j < plan.jobs.count; j++) offloading += parallel_offloads(&plan.jobs.jobs[j].parallel);
+        double latest_s = offloading > 1 ? row_s : makespan_s;
+        if (!(trace.makespan_s >= makespan_s * (1 - 1e-9) && trace.makespan_s <= latest_s * (1 + 1e-9)))
+            fail_msg("round %u: %.17g s, expected %.17g to %.17g s", round, trace.makespan_s, makespan_s, latest_s);
         trace_release(&trace);
         plan_release(&plan);
     }
+}
+
+static void parts_one_behind_the_other(void **state)
+{
+    (void)state;
+    check_parts("parts_one_behind_the_other", USUAL_WAYS, 150);
+}
+
+static void parts_of_all_kinds(void **state)
+{
+    (void)state;
+    check_parts("parts_of_all_kinds", ALL_WAYS, 150);
 }
 
 /* Jobs 0 on devices 0 and 1, short; 1 on 3 and 2, long; 2 on 1 and 2; 3 streamed on 0. */
@@ -212,7 +279,7 @@ static void round_trip(void **state)
     struct job_set jobs;
     struct plan plan = {0}, again = {0};
     struct error err = {0};
-    random_jobs(&jobs, 5);
+    random_jobs(&jobs, ALL_WAYS, 5);
     plan_jobs(&jobs, &plan);
     struct json_out *out = json_out_create(NULL);
     assert_non_null(out);
@@ -330,7 +397,7 @@ static void no_memory(void **state)
         struct error err = {0};
         const struct planner_options options = {.regions = 0};
         test_spread_machine(&hardware, DEVICES, 1e12, 0);
-        random_jobs(&jobs, 12);
+        random_jobs(&jobs, USUAL_WAYS, 12);
         alloc_test_fail_at(n);
         enum status status = planner_plan(&hardware, &jobs, &options, &plan, &err);
         uint64_t made = alloc_test_fail_at(0);
@@ -348,6 +415,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_one_behind_the_other),
+        cmocka_unit_test(parts_of_all_kinds),
         cmocka_unit_test(gangs_begin_together),
         cmocka_unit_test(devices_that_are_left),
         cmocka_unit_test(round_trip),
