@@ -11,6 +11,8 @@
  *
  * The plan that comes out has well-formed tables, nothing more. Whether it makes sense is the
  * question of plan_check(), asked at the end.
+ *
+ * Elements of rows: plan_reader.c. Units and their operations: plan_read_units.c.
  */
 #include "planner/plan_io.h"
 
@@ -19,106 +21,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json_in.h"
-#include "base/size.h"
-#include "base/suggest.h"
 #include "models/try.h"
 #include "planner/plan_check.h"
-
-struct reader {
-    const struct json_input *in;
-    struct plan *plan;
-    struct error *err;
-    const json_t *choices; /* NULL: there are none */
-};
-
-/* --- elements of rows ----------------------------------------------------------------------- */
-
-static enum status item_u32(struct reader *r, const json_t *row, size_t index, uint32_t min,
-                            uint32_t max, uint32_t *out)
-{
-    uint64_t value;
-    TRY(json_item_u64(r->in, row, index, min, max, &value, r->err));
-    *out = (uint32_t)value;
-    return STATUS_OK;
-}
-
-/* An index into a table of `count`; `what` names its elements. */
-static enum status item_index(struct reader *r, const json_t *row, size_t index, const char *what,
-                              uint32_t count, uint32_t *out)
-{
-    uint32_t value;
-    TRY(item_u32(r, row, index, 0, PLAN_NONE - 1, &value));
-    if (value >= count)
-        return json_fail_index(r->in, row, index, r->err, "%s %u does not exist (there are %u)",
-                               what, value, count);
-    *out = value;
-    return STATUS_OK;
-}
-
-static enum status item_choice(struct reader *r, const json_t *row, size_t index, const char *what,
-                               const char *const *names, uint32_t count, uint32_t *out)
-{
-    const char *name;
-    TRY(json_item_string(r->in, row, index, &name, r->err));
-    for (uint32_t i = 0; i < count; i++) {
-        if (strcmp(names[i], name) != 0) continue;
-        *out = i;
-        return STATUS_OK;
-    }
-    const char *near = suggest(name, names, count);
-    if (near)
-        return json_fail_index(r->in, row, index, r->err, "unknown %s '%s' (did you mean '%s'?)",
-                               what, name, near);
-    return json_fail_index(r->in, row, index, r->err, "unknown %s '%s'", what, name);
-}
-
-static uint32_t shards_of(const struct plan *plan, uint32_t job)
-{
-    return plan->job_first_shard[job + 1] - plan->job_first_shard[job];
-}
-
-/* A shard of `job`, or null. */
-static enum status item_shard(struct reader *r, const json_t *row, size_t index, uint32_t job,
-                              uint32_t *out)
-{
-    if (json_is_null(json_array_get(row, index))) {
-        *out = PLAN_NONE;
-        return STATUS_OK;
-    }
-    return item_index(r, row, index, "shard", shards_of(r->plan, job), out);
-}
-
-/* --- allocation ----------------------------------------------------------------------------- */
-
-static enum status allocate(struct reader *r, size_t count, size_t size, void *out)
-{
-    void *memory;
-    TRY(arena_array(&r->plan->arena, count, size, &memory, r->err));
-    memcpy(out, &memory, sizeof memory); /* any object pointer */
-    return STATUS_OK;
-}
-
-static enum status check_limit(struct reader *r, const json_t *array, size_t count, size_t limit,
-                               const char *what)
-{
-    if (count <= limit) return STATUS_OK;
-    return json_fail_index(r->in, array, JSON_SELF, r->err, "too many %s (limit is %zu)", what,
-                           limit);
-}
-
-/* Elements of all the arrays in `array`, those of other types counted as empty. */
-static size_t count_inner(const json_t *array)
-{
-    size_t total = 0;
-    for (size_t i = 0; i < json_array_size(array); i++)
-        total += json_array_size(json_array_get(array, i));
-    return total;
-}
+#include "planner/plan_reader.h"
 
 /* --- jobs and shards ------------------------------------------------------------------------ */
 
-static enum status read_activations(struct reader *r, const json_t *array)
+static enum status read_activations(struct plan_reader *r, const json_t *array)
 {
     struct plan *plan = r->plan;
     size_t count = json_array_size(array);
@@ -126,21 +35,21 @@ static enum status read_activations(struct reader *r, const json_t *array)
         return json_fail_index(r->in, array, JSON_SELF, r->err,
                                "%zu activations for %u jobs (expected one each)", count,
                                plan->jobs.count);
-    TRY(allocate(r, count, sizeof *plan->job_activations, &plan->job_activations));
+    TRY(plan_reader_allocate(r, count, sizeof *plan->job_activations, &plan->job_activations));
     for (size_t j = 0; j < count; j++)
-        TRY(item_choice(r, array, j, "way of activations", plan_activations_names,
-                        ACTIVATIONS_COUNT, &plan->job_activations[j]));
+        TRY(plan_reader_choice(r, array, j, "way of activations", plan_activations_names,
+                               ACTIVATIONS_COUNT, &plan->job_activations[j]));
     return STATUS_OK;
 }
 
-static enum status read_shards(struct reader *r, const json_t *array)
+static enum status read_shards(struct plan_reader *r, const json_t *array)
 {
     struct plan *plan = r->plan;
     size_t count = json_array_size(array);
-    TRY(check_limit(r, array, count, PLAN_SHARDS_MAX, "shards"));
-    TRY(allocate(r, count, sizeof *plan->shards, &plan->shards));
-    TRY(allocate(r, (size_t)plan->jobs.count + 1, sizeof *plan->job_first_shard,
-                 &plan->job_first_shard));
+    TRY(plan_reader_limit(r, array, count, PLAN_SHARDS_MAX, "shards"));
+    TRY(plan_reader_allocate(r, count, sizeof *plan->shards, &plan->shards));
+    TRY(plan_reader_allocate(r, (size_t)plan->jobs.count + 1, sizeof *plan->job_first_shard,
+                             &plan->job_first_shard));
     uint32_t job = 0;
     for (size_t i = 0; i < count; i++) {
         const json_t *row;
@@ -149,9 +58,9 @@ static enum status read_shards(struct reader *r, const json_t *array)
         uint32_t inputs = 0;
         size_t length = json_array_size(json_array_get(array, i));
         TRY(json_item_array(r->in, array, i, length == 4 ? 4 : 3, &row, r->err));
-        if (length == 4) TRY(item_choice(r, row, 3, "way of activations", held, 2, &inputs));
+        if (length == 4) TRY(plan_reader_choice(r, row, 3, "way of activations", held, 2, &inputs));
         shard->inputs_only = inputs;
-        TRY(item_index(r, row, 0, "job", plan->jobs.count, &shard->job));
+        TRY(plan_reader_index(r, row, 0, "job", plan->jobs.count, &shard->job));
         TRY(json_item_u64(r->in, row, 1, 0, LAYERS_MAX, &shard->first_layer, r->err));
         TRY(json_item_u64(r->in, row, 2, 1, LAYERS_MAX, &shard->layer_count, r->err));
         if (shard->job < job)
@@ -167,27 +76,27 @@ static enum status read_shards(struct reader *r, const json_t *array)
 
 /* --- works, buffers, slots ------------------------------------------------------------------ */
 
-static enum status read_work_item(struct reader *r, const json_t *array, size_t index,
+static enum status read_work_item(struct plan_reader *r, const json_t *array, size_t index,
                                   struct work_item *item)
 {
     const json_t *row;
     TRY(json_item_array(r->in, array, index, 5, &row, r->err));
-    TRY(item_choice(r, row, 0, "kernel", kernel_names, KERNEL_COUNT, &item->kernel));
-    TRY(item_u32(r, row, 1, 1, UINT32_MAX, &item->count));
+    TRY(plan_reader_choice(r, row, 0, "kernel", kernel_names, KERNEL_COUNT, &item->kernel));
+    TRY(plan_reader_u32(r, row, 1, 1, UINT32_MAX, &item->count));
     TRY(json_item_u64(r->in, row, 2, 0, UINT64_MAX, &item->m, r->err));
     TRY(json_item_u64(r->in, row, 3, 0, UINT64_MAX, &item->n, r->err));
     TRY(json_item_u64(r->in, row, 4, 0, UINT64_MAX, &item->k, r->err));
     return STATUS_OK;
 }
 
-static enum status read_works(struct reader *r, const json_t *array)
+static enum status read_works(struct plan_reader *r, const json_t *array)
 {
     struct plan *plan = r->plan;
-    size_t count = json_array_size(array), item_count = count_inner(array);
-    TRY(check_limit(r, array, count, PLAN_OPS_MAX, "works"));
-    TRY(check_limit(r, array, item_count, PLAN_ITEMS_MAX, "work items"));
-    TRY(allocate(r, count, sizeof *plan->works, &plan->works));
-    TRY(allocate(r, item_count, sizeof *plan->items, &plan->items));
+    size_t count = json_array_size(array), item_count = plan_reader_inner(array);
+    TRY(plan_reader_limit(r, array, count, PLAN_OPS_MAX, "works"));
+    TRY(plan_reader_limit(r, array, item_count, PLAN_ITEMS_MAX, "work items"));
+    TRY(plan_reader_allocate(r, count, sizeof *plan->works, &plan->works));
+    TRY(plan_reader_allocate(r, item_count, sizeof *plan->items, &plan->items));
     for (size_t w = 0; w < count; w++) {
         const json_t *row;
         TRY(json_item_array(r->in, array, w, SIZE_MAX, &row, r->err));
@@ -200,24 +109,24 @@ static enum status read_works(struct reader *r, const json_t *array)
     return STATUS_OK;
 }
 
-static enum status read_buffers(struct reader *r, const json_t *array)
+static enum status read_buffers(struct plan_reader *r, const json_t *array)
 {
     static const char *const places[] = {"host", "device", "storage"};
     struct plan *plan = r->plan;
     size_t count = json_array_size(array);
-    TRY(check_limit(r, array, count, PLAN_BUFFERS_MAX, "buffers"));
-    TRY(allocate(r, count, sizeof *plan->buffers, &plan->buffers));
+    TRY(plan_reader_limit(r, array, count, PLAN_BUFFERS_MAX, "buffers"));
+    TRY(plan_reader_allocate(r, count, sizeof *plan->buffers, &plan->buffers));
     for (size_t b = 0; b < count; b++) {
         const json_t *row;
         uint32_t place;
         struct plan_buffer *buffer = &plan->buffers[b];
         TRY(json_item_array(r->in, array, b, 6, &row, r->err));
-        TRY(item_choice(r, row, 0, "buffer kind", plan_buffer_names, BUFFER_KIND_COUNT,
-                        &buffer->kind));
-        TRY(item_index(r, row, 1, "job", plan->jobs.count, &buffer->job));
-        TRY(item_shard(r, row, 2, buffer->job, &buffer->shard));
-        TRY(item_u32(r, row, 3, 0, UINT32_MAX, &buffer->variant));
-        TRY(item_choice(r, row, 4, "place", places, 3, &place));
+        TRY(plan_reader_choice(r, row, 0, "buffer kind", plan_buffer_names, BUFFER_KIND_COUNT,
+                               &buffer->kind));
+        TRY(plan_reader_index(r, row, 1, "job", plan->jobs.count, &buffer->job));
+        TRY(plan_reader_shard(r, row, 2, buffer->job, &buffer->shard));
+        TRY(plan_reader_u32(r, row, 3, 0, UINT32_MAX, &buffer->variant));
+        TRY(plan_reader_choice(r, row, 4, "place", places, 3, &place));
         if ((buffer->kind == BUFFER_STORED) != (place == 2))
             return json_fail_index(r->in, row, 4, r->err, "a %s in place '%s' (%s)",
                                    plan_buffer_names[buffer->kind], places[place],
@@ -230,12 +139,12 @@ static enum status read_buffers(struct reader *r, const json_t *array)
     return STATUS_OK;
 }
 
-static enum status read_slots(struct reader *r, const json_t *array)
+static enum status read_slots(struct plan_reader *r, const json_t *array)
 {
     struct plan *plan = r->plan;
     size_t count = json_array_size(array);
-    TRY(check_limit(r, array, count, PLAN_SLOTS_MAX, "slots"));
-    TRY(allocate(r, count, sizeof *plan->slots, &plan->slots));
+    TRY(plan_reader_limit(r, array, count, PLAN_SLOTS_MAX, "slots"));
+    TRY(plan_reader_allocate(r, count, sizeof *plan->slots, &plan->slots));
     for (size_t s = 0; s < count; s++) {
         const json_t *row;
         TRY(json_item_array(r->in, array, s, 2, &row, r->err));
@@ -246,265 +155,10 @@ static enum status read_slots(struct reader *r, const json_t *array)
     return STATUS_OK;
 }
 
-/* --- operations ----------------------------------------------------------------------------- */
-
-static enum status item_flags(struct reader *r, const json_t *row, size_t index, uint32_t *out)
-{
-    const char *text;
-    uint32_t flags = 0;
-    TRY(json_item_string(r->in, row, index, &text, r->err));
-    for (const char *c = text; *c; c++) {
-        uint32_t flag = *c == 'r'   ? ACCESS_READ
-                        : *c == 'w' ? ACCESS_WRITE
-                        : *c == 'a' ? ACCESS_ACQUIRE
-                        : *c == 'x' ? ACCESS_RELEASE
-                                    : 0;
-        if (flag == 0 || (flags & flag))
-            return json_fail_index(r->in, row, index, r->err,
-                                   "access '%.20s' is not understood (expected each of r read, "
-                                   "w write, a acquire, x release at most once)",
-                                   text);
-        flags |= flag;
-    }
-    *out = flags;
-    return STATUS_OK;
-}
-
-static struct plan_access *next_access(struct plan *plan)
-{
-    return &plan->accesses[plan->access_count++];
-}
-
-/* [buffer, offset, "flags"] */
-static enum status read_copy_end(struct reader *r, struct json_object *object, const char *key)
-{
-    const json_t *row;
-    TRY(json_take_array(object, key, JSON_REQUIRED, &row, r->err));
-    if (json_array_size(row) != 3)
-        return json_fail_key(r->in, object->value, key, r->err,
-                             "'%s' has %zu elements (expected buffer, offset, access)", key,
-                             json_array_size(row));
-    struct plan_access *access = next_access(r->plan);
-    TRY(item_index(r, row, 0, "buffer", r->plan->buffer_count, &access->buffer));
-    TRY(json_item_u64(r->in, row, 1, 0, UINT64_MAX, &access->offset_bytes, r->err));
-    return item_flags(r, row, 2, &access->flags);
-}
-
-static enum status read_copy(struct reader *r, struct json_object *object, struct plan_op *op)
-{
-    size_t direction = 0;
-    op->kind = OP_COPY;
-    op->work = PLAN_NONE;
-    static const char *const directions[] = {"h2d", "d2h", "p2p", "read", "write"};
-    static const uint8_t streams[] = {STREAM_H2D, STREAM_D2H, STREAM_P2P, STREAM_READ, STREAM_WRITE};
-    TRY(json_take_choice(object, "copy", JSON_REQUIRED, directions, ARRAY_COUNT(directions),
-                         &direction, r->err));
-    op->stream = streams[direction];
-    if (!plan_has_stream(r->plan, op->stream))
-        return json_fail_key(r->in, object->value, "copy", r->err, "'%s' on a machine without %s",
-                             directions[direction],
-                             op->stream == STREAM_P2P ? "direct links between devices" : "storage");
-    TRY(json_take_u64(object, "bytes", JSON_REQUIRED, 0, UINT64_MAX, &op->bytes, r->err));
-    TRY(read_copy_end(r, object, "from"));
-    return read_copy_end(r, object, "to");
-}
-
-static enum status read_axes(struct reader *r, struct json_object *object, struct plan_op *op)
-{
-    const json_t *axes;
-    TRY(json_take_array(object, "axes", JSON_REQUIRED, &axes, r->err));
-    for (size_t a = 0; a < json_array_size(axes); a++) {
-        uint32_t axis;
-        TRY(item_choice(r, axes, a, "axis", plan_axis_names, AXIS_COUNT, &axis));
-        op->axes |= (uint8_t)(1u << axis);
-    }
-    return STATUS_OK;
-}
-
-static enum status read_collective(struct reader *r, struct json_object *object, struct plan_op *op)
-{
-    static const char *const streams[] = {"compute", "group", "data"};
-    static const uint8_t kinds[] = {STREAM_COMPUTE, STREAM_GROUP, STREAM_DATA};
-    size_t kind = 0, stream = 0;
-    op->kind = OP_COLLECTIVE;
-    op->work = PLAN_NONE;
-    if (r->plan->gang_count == 0)
-        return json_fail_key(r->in, object->value, "collective", r->err, "a collective in a plan without gangs");
-    TRY(json_take_choice(object, "collective", JSON_REQUIRED, collective_kind_names, COLLECTIVE_KIND_COUNT, &kind,
-                         r->err));
-    TRY(read_axes(r, object, op));
-    TRY(json_take_u32(object, "rounds", JSON_REQUIRED, 1, UINT32_MAX, &op->rounds, r->err));
-    TRY(json_take_u64(object, "bytes", JSON_REQUIRED, 0, UINT64_MAX, &op->bytes, r->err));
-    TRY(json_take_choice(object, "stream", JSON_REQUIRED, streams, ARRAY_COUNT(streams), &stream, r->err));
-    op->collective = (uint8_t)kind;
-    op->stream = kinds[stream];
-    if (!json_object_get(object->value, "from")) return read_copy_end(r, object, "access");
-    TRY(read_copy_end(r, object, "from"));
-    return read_copy_end(r, object, "to");
-}
-
-static enum status read_compute_access(struct reader *r, const json_t *array)
-{
-    for (size_t a = 0; a < json_array_size(array); a++) {
-        const json_t *row;
-        TRY(json_item_array(r->in, array, a, 2, &row, r->err));
-        struct plan_access *access = next_access(r->plan);
-        TRY(item_index(r, row, 0, "buffer", r->plan->buffer_count, &access->buffer));
-        TRY(item_flags(r, row, 1, &access->flags));
-    }
-    return STATUS_OK;
-}
-
-static enum status read_rows(struct reader *r, struct json_object *object, struct plan_op *op)
-{
-    const json_t *rows;
-    if (!json_has(object, "rows")) /* or a slice of tokens, or all of it */
-        return json_take_u32(object, "tokens", JSON_OPTIONAL, 0, PARALLEL_SLICES_MAX - 1, &op->slice, r->err);
-    TRY(json_take_array(object, "rows", JSON_REQUIRED, &rows, r->err));
-    if (json_array_size(rows) != 2)
-        return json_fail_key(r->in, object->value, "rows", r->err,
-                             "'rows' has %zu elements (expected first row, count)",
-                             json_array_size(rows));
-    TRY(json_item_u64(r->in, rows, 0, 0, UINT64_MAX, &op->first_row, r->err));
-    TRY(json_item_u64(r->in, rows, 1, 1, UINT64_MAX, &op->row_count, r->err));
-    return json_take_u32(object, "slice", JSON_REQUIRED, 0, UINT32_MAX, &op->slice, r->err);
-}
-
-static enum status read_compute(struct reader *r, struct json_object *object, struct plan_op *op)
-{
-    size_t pass = 0;
-    const json_t *accesses;
-    op->kind = OP_COMPUTE;
-    op->work = PLAN_NONE;
-    TRY(json_take_choice(object, "compute", JSON_REQUIRED, plan_pass_names, PLAN_PASS_COUNT, &pass,
-                         r->err));
-    op->pass = (uint8_t)pass;
-    bool cpu = false, host = false;
-    TRY(json_take_bool(object, "cpu", JSON_OPTIONAL, &cpu, r->err));
-    TRY(json_take_bool(object, "host", JSON_OPTIONAL, &host, r->err));
-    bool of_host = host || pass == PLAN_BATCH || pass == PLAN_KEEP;
-    op->stream = cpu ? STREAM_CPU : of_host ? STREAM_HOST : STREAM_COMPUTE;
-    TRY(json_take_u32(object, "work", JSON_OPTIONAL, 0, PLAN_NONE - 1, &op->work, r->err));
-    if (op->work != PLAN_NONE && op->work >= r->plan->work_count)
-        return json_fail_key(r->in, object->value, "work", r->err,
-                             "work %u does not exist (there are %u)", op->work,
-                             r->plan->work_count);
-    TRY(read_rows(r, object, op));
-    TRY(json_take_array(object, "access", JSON_REQUIRED, &accesses, r->err));
-    return read_compute_access(r, accesses);
-}
-
-static enum status read_afters(struct reader *r, struct json_object *object, struct plan_op *op)
-{
-    const json_t *array = NULL;
-    op->first_after = r->plan->after_count;
-    TRY(json_take_array(object, "after", JSON_OPTIONAL, &array, r->err));
-    if (!array) return STATUS_OK;
-    op->after_count = (uint32_t)json_array_size(array);
-    for (size_t a = 0; a < json_array_size(array); a++) {
-        const json_t *row;
-        TRY(json_item_array(r->in, array, a, 2, &row, r->err));
-        struct plan_after *after = &r->plan->afters[r->plan->after_count++];
-        TRY(item_u32(r, row, 0, 0, PLAN_NONE - 1, &after->instances));
-        TRY(item_u32(r, row, 1, 0, PLAN_NONE - 1, &after->op));
-    }
-    return STATUS_OK;
-}
-
-static enum status read_op(struct reader *r, const json_t *array, size_t index,
-                           struct plan_op *op)
-{
-    struct json_object object;
-    TRY(json_object_open_at(&object, r->in, array, index, "an operation", r->err));
-    op->first_access = r->plan->access_count;
-    if (json_object_get(object.value, "copy"))
-        TRY(read_copy(r, &object, op));
-    else if (json_object_get(object.value, "compute"))
-        TRY(read_compute(r, &object, op));
-    else if (json_object_get(object.value, "collective"))
-        TRY(read_collective(r, &object, op));
-    else
-        return json_fail_index(r->in, array, index, r->err,
-                               "an operation without kind (expected 'copy', 'compute' or 'collective')");
-    TRY(read_afters(r, &object, op));
-    op->access_count = r->plan->access_count - op->first_access;
-    return json_object_close(&object, r->err);
-}
-
-/* --- units ---------------------------------------------------------------------------------- */
-
-static enum status read_unit(struct reader *r, const json_t *array, size_t index,
-                             struct plan_unit *unit)
-{
-    struct plan *plan = r->plan;
-    struct json_object object;
-    const json_t *ops;
-    size_t pass = 0;
-    TRY(json_object_open_at(&object, r->in, array, index, "a unit", r->err));
-    TRY(json_take_u32(&object, "job", JSON_REQUIRED, 0, plan->jobs.count - 1, &unit->job, r->err));
-    unit->shard = PLAN_NONE;
-    TRY(json_take_u32(&object, "shard", JSON_OPTIONAL, 0, PLAN_NONE - 1, &unit->shard, r->err));
-    if (unit->shard != PLAN_NONE && unit->shard >= shards_of(plan, unit->job))
-        return json_fail_key(r->in, object.value, "shard", r->err,
-                             "shard %u does not exist (there are %u)", unit->shard,
-                             shards_of(plan, unit->job));
-    TRY(json_take_choice(&object, "pass", JSON_REQUIRED, plan_pass_names, PLAN_PASS_COUNT, &pass,
-                         r->err));
-    unit->pass = (uint32_t)pass;
-    TRY(json_take_bool(&object, "ends_minibatch", JSON_REQUIRED, &unit->ends_minibatch, r->err));
-    TRY(json_take_array(&object, "ops", JSON_REQUIRED, &ops, r->err));
-    unit->first_op = plan->op_count;
-    for (size_t o = 0; o < json_array_size(ops); o++) {
-        struct plan_op *op = &plan->ops[plan->op_count++];
-        TRY(read_op(r, ops, o, op));
-        unit->op_count++;
-        for (uint32_t a = 0; a < op->access_count; a++)
-            if (plan->accesses[op->first_access + a].flags & ACCESS_ACQUIRE) unit->acquire_count++;
-    }
-    return json_object_close(&object, r->err);
-}
-
-struct unit_sizes {
-    size_t ops, accesses, afters;
-};
-
-static struct unit_sizes count_unit_parts(const json_t *units)
-{
-    struct unit_sizes sizes = {0};
-    for (size_t u = 0; u < json_array_size(units); u++) {
-        const json_t *ops = json_object_get(json_array_get(units, u), "ops");
-        sizes.ops += json_array_size(ops);
-        for (size_t o = 0; o < json_array_size(ops); o++) {
-            const json_t *op = json_array_get(ops, o);
-            sizes.accesses += 2 + json_array_size(json_object_get(op, "access")); /* copies, collectives: 2 */
-            sizes.afters += json_array_size(json_object_get(op, "after"));
-        }
-    }
-    return sizes;
-}
-
-static enum status read_units(struct reader *r, const json_t *array)
-{
-    struct plan *plan = r->plan;
-    size_t count = json_array_size(array);
-    struct unit_sizes sizes = count_unit_parts(array);
-    TRY(check_limit(r, array, count, PLAN_UNITS_MAX, "units"));
-    TRY(check_limit(r, array, sizes.ops, PLAN_OPS_MAX, "operations"));
-    TRY(check_limit(r, array, sizes.accesses, PLAN_ACCESSES_MAX, "accesses"));
-    TRY(check_limit(r, array, sizes.afters, PLAN_ACCESSES_MAX, "orderings"));
-    TRY(allocate(r, count, sizeof *plan->units, &plan->units));
-    TRY(allocate(r, sizes.ops, sizeof *plan->ops, &plan->ops));
-    TRY(allocate(r, sizes.accesses, sizeof *plan->accesses, &plan->accesses));
-    TRY(allocate(r, sizes.afters, sizeof *plan->afters, &plan->afters));
-    for (size_t u = 0; u < count; u++) TRY(read_unit(r, array, u, &plan->units[u]));
-    plan->unit_count = (uint32_t)count;
-    return STATUS_OK;
-}
-
 /* --- gangs ---------------------------------------------------------------------------------- */
 
 /* [[devices along each axis], [device, ...]] */
-static enum status read_gang(struct reader *r, const json_t *array, size_t index, struct plan_gang *gang)
+static enum status read_gang(struct plan_reader *r, const json_t *array, size_t index, struct plan_gang *gang)
 {
     struct plan *plan = r->plan;
     const json_t *row, *extents, *devices;
@@ -513,7 +167,7 @@ static enum status read_gang(struct reader *r, const json_t *array, size_t index
     TRY(json_item_array(r->in, row, 0, AXIS_COUNT, &extents, r->err));
     TRY(json_item_array(r->in, row, 1, SIZE_MAX, &devices, r->err));
     for (uint32_t a = 0; a < AXIS_COUNT; a++) {
-        TRY(item_u32(r, extents, a, 1, PLAN_GANG_DEVICES_MAX, &gang->extents[a]));
+        TRY(plan_reader_u32(r, extents, a, 1, PLAN_GANG_DEVICES_MAX, &gang->extents[a]));
         size *= gang->extents[a];
         if (size > plan->hardware.device_count)
             return json_fail_index(r->in, extents, a, r->err, "a gang of %" PRIu64 " devices (there are %" PRIu32 ")",
@@ -524,12 +178,12 @@ static enum status read_gang(struct reader *r, const json_t *array, size_t index
                                json_array_size(devices), size);
     gang->first = plan->gang_device_count;
     for (size_t i = 0; i < size; i++)
-        TRY(item_index(r, devices, i, "device", plan->hardware.device_count,
-                       &plan->gang_devices[plan->gang_device_count++]));
+        TRY(plan_reader_index(r, devices, i, "device", plan->hardware.device_count,
+                              &plan->gang_devices[plan->gang_device_count++]));
     return STATUS_OK;
 }
 
-static enum status read_gangs(struct reader *r, struct json_object *root)
+static enum status read_gangs(struct plan_reader *r, struct json_object *root)
 {
     struct plan *plan = r->plan;
     const json_t *array = NULL;
@@ -538,9 +192,9 @@ static enum status read_gangs(struct reader *r, struct json_object *root)
     if (!array) return STATUS_OK;
     for (size_t g = 0; g < json_array_size(array); g++)
         devices += json_array_size(json_array_get(json_array_get(array, g), 1));
-    TRY(check_limit(r, array, devices, PLAN_GANG_DEVICES_MAX, "devices of gangs"));
-    TRY(allocate(r, json_array_size(array), sizeof *plan->gangs, &plan->gangs));
-    TRY(allocate(r, devices, sizeof *plan->gang_devices, &plan->gang_devices));
+    TRY(plan_reader_limit(r, array, devices, PLAN_GANG_DEVICES_MAX, "devices of gangs"));
+    TRY(plan_reader_allocate(r, json_array_size(array), sizeof *plan->gangs, &plan->gangs));
+    TRY(plan_reader_allocate(r, devices, sizeof *plan->gang_devices, &plan->gang_devices));
     for (size_t g = 0; g < json_array_size(array); g++) {
         TRY(read_gang(r, array, g, &plan->gangs[g]));
         plan->gang_count++;
@@ -550,12 +204,12 @@ static enum status read_gangs(struct reader *r, struct json_object *root)
 
 /* --- leases --------------------------------------------------------------------------------- */
 
-static enum status read_lease_jobs(struct reader *r, const json_t *jobs, uint32_t index)
+static enum status read_lease_jobs(struct plan_reader *r, const json_t *jobs, uint32_t index)
 {
     struct plan *plan = r->plan;
     for (size_t i = 0; i < json_array_size(jobs); i++) {
         uint32_t job;
-        TRY(item_index(r, jobs, i, "job", plan->jobs.count, &job));
+        TRY(plan_reader_index(r, jobs, i, "job", plan->jobs.count, &job));
         if (plan->job_lease[job] != PLAN_NONE)
             return json_fail_index(r->in, jobs, i, r->err, "job %u is in lease %u already", job,
                                    plan->job_lease[job]);
@@ -564,7 +218,7 @@ static enum status read_lease_jobs(struct reader *r, const json_t *jobs, uint32_
     return STATUS_OK;
 }
 
-static enum status read_lease(struct reader *r, const json_t *array, uint32_t index)
+static enum status read_lease(struct plan_reader *r, const json_t *array, uint32_t index)
 {
     struct plan *plan = r->plan;
     struct plan_lease *lease = &plan->leases[index];
@@ -580,13 +234,13 @@ static enum status read_lease(struct reader *r, const json_t *array, uint32_t in
     TRY(json_take_double(&object, "end_s", JSON_REQUIRED, 0, 1e300, &lease->end_s, r->err));
     TRY(json_take_double(&object, "restart_s", JSON_OPTIONAL, 0, 1e9, &lease->restart_s, r->err));
     for (size_t i = 0; i < json_array_size(devices); i++, lease->device_count++)
-        TRY(item_index(r, devices, i, "device", plan->hardware.device_count,
-                       &plan->lease_devices[plan->lease_device_count++]));
+        TRY(plan_reader_index(r, devices, i, "device", plan->hardware.device_count,
+                              &plan->lease_devices[plan->lease_device_count++]));
     TRY(read_lease_jobs(r, jobs, index));
     return json_object_close(&object, r->err);
 }
 
-static enum status read_leases(struct reader *r, struct json_object *root)
+static enum status read_leases(struct plan_reader *r, struct json_object *root)
 {
     struct plan *plan = r->plan;
     const json_t *array = NULL;
@@ -595,11 +249,11 @@ static enum status read_leases(struct reader *r, struct json_object *root)
     if (!array) return STATUS_OK;
     for (size_t l = 0; l < json_array_size(array); l++)
         devices += json_array_size(json_object_get(json_array_get(array, l), "devices"));
-    TRY(check_limit(r, array, json_array_size(array), PLAN_LEASES_MAX, "leases"));
-    TRY(check_limit(r, array, devices, PLAN_GANG_DEVICES_MAX, "devices of leases"));
-    TRY(allocate(r, json_array_size(array), sizeof *plan->leases, &plan->leases));
-    TRY(allocate(r, devices, sizeof *plan->lease_devices, &plan->lease_devices));
-    TRY(allocate(r, plan->jobs.count, sizeof *plan->job_lease, &plan->job_lease));
+    TRY(plan_reader_limit(r, array, json_array_size(array), PLAN_LEASES_MAX, "leases"));
+    TRY(plan_reader_limit(r, array, devices, PLAN_GANG_DEVICES_MAX, "devices of leases"));
+    TRY(plan_reader_allocate(r, json_array_size(array), sizeof *plan->leases, &plan->leases));
+    TRY(plan_reader_allocate(r, devices, sizeof *plan->lease_devices, &plan->lease_devices));
+    TRY(plan_reader_allocate(r, plan->jobs.count, sizeof *plan->job_lease, &plan->job_lease));
     for (uint32_t j = 0; j < plan->jobs.count; j++) plan->job_lease[j] = PLAN_NONE;
     for (uint32_t l = 0; l < json_array_size(array); l++) TRY(read_lease(r, array, l));
     plan->lease_count = (uint32_t)json_array_size(array);
@@ -609,34 +263,34 @@ static enum status read_leases(struct reader *r, struct json_object *root)
 /* --- plan order ----------------------------------------------------------------------------- */
 
 /* ["gang", gang] or ["gang", gang, peer]. */
-static enum status read_gang_places(struct reader *r, const json_t *row, struct plan_instance *instance)
+static enum status read_gang_places(struct plan_reader *r, const json_t *row, struct plan_instance *instance)
 {
     uint32_t count = r->plan->gang_count, word;
     static const char *const words[] = {"gang"};
-    TRY(item_choice(r, row, 0, "place", words, 1, &word));
-    TRY(item_index(r, row, 1, "gang", count, &instance->gang));
+    TRY(plan_reader_choice(r, row, 0, "place", words, 1, &word));
+    TRY(plan_reader_index(r, row, 1, "gang", count, &instance->gang));
     instance->device = r->plan->gang_devices[r->plan->gangs[instance->gang].first];
-    return json_array_size(row) == 3 ? item_index(r, row, 2, "gang", count, &instance->peer) : STATUS_OK;
+    return json_array_size(row) == 3 ? plan_reader_index(r, row, 2, "gang", count, &instance->peer) : STATUS_OK;
 }
 
 /* The device, or [device, peer], or a gang. */
-static enum status read_devices(struct reader *r, const json_t *row, struct plan_instance *instance)
+static enum status read_devices(struct plan_reader *r, const json_t *row, struct plan_instance *instance)
 {
     uint32_t count = r->plan->hardware.device_count;
     const json_t *pair;
     instance->peer = instance->gang = PLAN_NONE;
     if (!json_is_array(json_array_get(row, 1)))
-        return item_index(r, row, 1, "device", count, &instance->device);
+        return plan_reader_index(r, row, 1, "device", count, &instance->device);
     bool gang = json_is_string(json_array_get(json_array_get(row, 1), 0));
     size_t length = gang && json_array_size(json_array_get(row, 1)) == 3 ? 3 : 2;
     TRY(json_item_array(r->in, row, 1, length, &pair, r->err));
     if (gang) return read_gang_places(r, pair, instance);
-    TRY(item_index(r, pair, 0, "device", count, &instance->device));
-    return item_index(r, pair, 1, "device", count, &instance->peer);
+    TRY(plan_reader_index(r, pair, 0, "device", count, &instance->device));
+    return plan_reader_index(r, pair, 1, "device", count, &instance->peer);
 }
 
 /* [unit, device, slot ...] */
-static enum status read_instance(struct reader *r, const json_t *array, size_t index,
+static enum status read_instance(struct plan_reader *r, const json_t *array, size_t index,
                                  struct plan_instance *instance)
 {
     struct plan *plan = r->plan;
@@ -646,7 +300,7 @@ static enum status read_instance(struct reader *r, const json_t *array, size_t i
         return json_fail_index(r->in, array, index, r->err,
                                "an instance of %zu elements (expected unit, device, slots)",
                                json_array_size(row));
-    TRY(item_index(r, row, 0, "unit", plan->unit_count, &instance->unit));
+    TRY(plan_reader_index(r, row, 0, "unit", plan->unit_count, &instance->unit));
     TRY(read_devices(r, row, instance));
     size_t slot_count = json_array_size(row) - 2;
     uint32_t acquire_count = plan->units[instance->unit].acquire_count;
@@ -656,12 +310,12 @@ static enum status read_instance(struct reader *r, const json_t *array, size_t i
                                instance->unit, acquire_count);
     instance->layout = plan->layout_count;
     for (uint32_t a = 0; a < acquire_count; a++)
-        TRY(item_index(r, row, a + 2, "slot", plan->slot_count,
-                       &plan->layouts[plan->layout_count++]));
+        TRY(plan_reader_index(r, row, a + 2, "slot", plan->slot_count,
+                              &plan->layouts[plan->layout_count++]));
     return STATUS_OK;
 }
 
-static enum status read_segment(struct reader *r, const json_t *array, size_t index,
+static enum status read_segment(struct plan_reader *r, const json_t *array, size_t index,
                                 struct plan_segment *segment)
 {
     struct plan *plan = r->plan;
@@ -681,22 +335,22 @@ static enum status read_segment(struct reader *r, const json_t *array, size_t in
     return json_object_close(&object, r->err);
 }
 
-static enum status read_segments(struct reader *r, const json_t *array)
+static enum status read_segments(struct plan_reader *r, const json_t *array)
 {
     struct plan *plan = r->plan;
     size_t count = json_array_size(array), choice_count = json_array_size(r->choices);
-    size_t instance_count = choice_count, layout_count = count_inner(r->choices);
+    size_t instance_count = choice_count, layout_count = plan_reader_inner(r->choices);
     for (size_t s = 0; s < count; s++) {
         const json_t *instances = json_object_get(json_array_get(array, s), "instances");
         instance_count += json_array_size(instances);
-        layout_count += count_inner(instances);
+        layout_count += plan_reader_inner(instances);
     }
-    TRY(check_limit(r, array, count, PLAN_SEGMENTS_MAX, "segments"));
-    TRY(check_limit(r, array, instance_count, PLAN_INSTANCES_MAX, "instances"));
-    TRY(check_limit(r, array, layout_count, PLAN_ACCESSES_MAX, "slots of instances"));
-    TRY(allocate(r, count, sizeof *plan->segments, &plan->segments));
-    TRY(allocate(r, instance_count, sizeof *plan->instances, &plan->instances));
-    TRY(allocate(r, layout_count, sizeof *plan->layouts, &plan->layouts));
+    TRY(plan_reader_limit(r, array, count, PLAN_SEGMENTS_MAX, "segments"));
+    TRY(plan_reader_limit(r, array, instance_count, PLAN_INSTANCES_MAX, "instances"));
+    TRY(plan_reader_limit(r, array, layout_count, PLAN_ACCESSES_MAX, "slots of instances"));
+    TRY(plan_reader_allocate(r, count, sizeof *plan->segments, &plan->segments));
+    TRY(plan_reader_allocate(r, instance_count, sizeof *plan->instances, &plan->instances));
+    TRY(plan_reader_allocate(r, layout_count, sizeof *plan->layouts, &plan->layouts));
     for (size_t s = 0; s < count; s++) TRY(read_segment(r, array, s, &plan->segments[s]));
     plan->segment_count = (uint32_t)count;
     for (size_t i = 0; i < choice_count; i++)
@@ -707,7 +361,7 @@ static enum status read_segments(struct reader *r, const json_t *array)
 
 /* --- the file ------------------------------------------------------------------------------- */
 
-static enum status read_header(struct reader *r, struct json_object *root)
+static enum status read_header(struct plan_reader *r, struct json_object *root)
 {
     struct plan *plan = r->plan;
     uint32_t version;
@@ -727,7 +381,7 @@ static enum status read_header(struct reader *r, struct json_object *root)
                             r->err);
 }
 
-static enum status read_bound(struct reader *r, struct json_object *root)
+static enum status read_bound(struct plan_reader *r, struct json_object *root)
 {
     const json_t *value;
     struct json_object object;
@@ -743,7 +397,7 @@ static enum status read_bound(struct reader *r, struct json_object *root)
     return json_object_close(&object, r->err);
 }
 
-static enum status read_order(struct reader *r, struct json_object *root)
+static enum status read_order(struct plan_reader *r, struct json_object *root)
 {
     const json_t *value;
     struct json_object object;
@@ -760,7 +414,7 @@ static enum status read_order(struct reader *r, struct json_object *root)
     return json_object_close(&object, r->err);
 }
 
-static enum status read_machine_and_jobs(struct reader *r, struct json_object *root)
+static enum status read_machine_and_jobs(struct plan_reader *r, struct json_object *root)
 {
     const json_t *value;
     TRY(json_take_object(root, "hardware", JSON_REQUIRED, &value, r->err));
@@ -772,14 +426,14 @@ static enum status read_machine_and_jobs(struct reader *r, struct json_object *r
     return STATUS_OK;
 }
 
-static enum status read_tables(struct reader *r, struct json_object *root)
+static enum status read_tables(struct plan_reader *r, struct json_object *root)
 {
     static const struct {
         const char *key;
-        enum status (*read)(struct reader *r, const json_t *array);
+        enum status (*read)(struct plan_reader *r, const json_t *array);
     } tables[] = {
         {"activations", read_activations}, {"shards", read_shards}, {"works", read_works},
-        {"buffers", read_buffers},         {"slots", read_slots},   {"units", read_units},
+        {"buffers", read_buffers},         {"slots", read_slots},   {"units", plan_reader_units},
         {"segments", read_segments},
     };
     TRY(json_take_array(root, "choices", JSON_OPTIONAL, &r->choices, r->err));
@@ -793,7 +447,7 @@ static enum status read_tables(struct reader *r, struct json_object *root)
 
 static enum status read_plan(const struct json_input *in, struct plan *plan, struct error *err)
 {
-    struct reader r = {.in = in, .plan = plan, .err = err};
+    struct plan_reader r = {.in = in, .plan = plan, .err = err};
     struct json_object root;
     TRY(json_object_open(&root, in, json_input_root(in), "a plan", err));
     TRY(read_header(&r, &root));
