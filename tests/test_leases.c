@@ -1,7 +1,7 @@
 /*
  * Jobs that have devices for themselves (label: fast): random leases, of jobs that offload and of stages with unequal
- * replicas too, end when the same parts, each alone, end one behind the other on the devices that they share; nobody begins before all of its devices are free; plans survive
- * writing and reading; broken plans, each with its complaint; what cannot be asked; memory that ends.
+ * replicas too, end when the same parts, each alone, end one behind the other on the devices that they share; nobody
+ * begins before all of its devices are free; plans survive writing and reading; broken plans, each with its complaint; what cannot be asked; memory that ends.
  */
 #include <setjmp.h>
 #include <stdarg.h>
