@@ -16,10 +16,7 @@
  */
 #include "planner/plan_io.h"
 
-#include <assert.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "models/try.h"
 #include "planner/plan_check.h"

@@ -1,8 +1,4 @@
 /* The tables of operations and units, a part of planner/plan_read.c: a unit's operations stand in it, with their accesses. */
-#include <assert.h>
-#include <inttypes.h>
-#include <string.h>
-
 #include "base/size.h"
 #include "models/try.h"
 #include "planner/plan_reader.h"
