@@ -35,6 +35,7 @@ const struct cli_verb cli_verbs[] = {
      verb_hardware_show},
     {"hardware", "check", "FILE", "does a hardware file make physical sense?",
      verb_hardware_check},
+    {"mem", NULL, "NETWORK", "does its training fit, and what takes how much memory?", verb_mem},
     {"plan", NULL, "JOBS.json", "decide what runs where and when, within memory", verb_plan},
     {"partition", NULL, "FILE", "divide layers into replicated stages of a pipeline", verb_partition},
     {"solve", NULL, "FILE", "the best schedule of a problem, and what is proven of it", verb_solve},

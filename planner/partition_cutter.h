@@ -30,6 +30,13 @@ struct cutter cutter_make(const struct hardware *hardware, const struct job_set 
                           struct footprints *footprints, const struct planner_options *options,
                           bool interleaved);
 
+/* May last shards hold all of their activations, or only the inputs of layers (`inputs`)? */
+static inline bool cutter_may_hold(const struct cutter *cutter, bool inputs)
+{
+    uint32_t last = cutter->options->last;
+    return last == LAST_AUTO || inputs == (last == LAST_HOLDS_INPUTS);
+}
+
 /* Remember a layer that did not fit, if it lacks less than those before. */
 void cutter_note_failure(struct cutter *cutter, uint32_t job, uint64_t layer, uint64_t missing);
 

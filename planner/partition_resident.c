@@ -208,6 +208,7 @@ enum status partition_resident(const struct hardware *hardware, const struct job
             uint32_t mode = modes[way / 2];
             bool fits;
             if (options->activations != PLANNER_AUTO && options->activations != mode) continue;
+            if (!cutter_may_hold(&cutter, way % 2)) continue;
             status = try_seats(&cutter, seats, mode, way % 2, &trial, ends, &fits, err);
             if (status || !fits || (found && trial.objective_s >= made.objective_s)) continue;
             struct partition swap = made;
@@ -221,6 +222,7 @@ enum status partition_resident(const struct hardware *hardware, const struct job
     if (!status && !found) {
         const struct job *job = &jobs->jobs[cutter.failed_job];
         char missing[QUANTITY_TEXT_BYTES];
+        if (options->missing_bytes) *options->missing_bytes = cutter.missing_bytes;
         status = error_set(err, STATUS_INFEASIBLE,
                            "job '%s' does not fit %" PRIu32 " devices without spilling: the stage "
                            "that begins with layer %" PRIu64 " lacks %s (%" PRIu64 " bytes)",

@@ -327,6 +327,7 @@ static enum status infeasible(const struct cutter *cutter, struct error *err)
     }
     uint64_t missing = least > cutter->capacity ? least - cutter->capacity : 1;
     char device[QUANTITY_TEXT_BYTES], text[QUANTITY_TEXT_BYTES];
+    if (cutter->options->missing_bytes) *cutter->options->missing_bytes = missing;
     return error_set(err, STATUS_INFEASIBLE,
                      "job '%s' fits a device of %s at no sharding: with each layer a shard of its "
                      "own, layer %" PRIu64 " of 0 to %" PRIu64 " the largest, %s are missing (%" PRIu64
@@ -419,7 +420,7 @@ enum status partition_streamed(const struct hardware *hardware, const struct job
                                   .loss_inputs = way / 2 % 2,
                                   .keeps_first = way % 2};
             if (!mode_possible(&cutter, c.activations) || !place_possible(&cutter, c.place) ||
-                (c.keeps_first && !kept_possible(&cutter, &c)))
+                !cutter_may_hold(&cutter, c.loss_inputs) || (c.keeps_first && !kept_possible(&cutter, &c)))
                 continue;
             for (c.region_count = first; c.region_count <= last && !status; c.region_count++)
                 status = try_sizes(&cutter, c, &search, err);

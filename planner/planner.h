@@ -24,6 +24,9 @@ enum planner_storage { STORAGE_AUTO, STORAGE_NONE, STORAGE_ALL, STORAGE_COUNT };
 /* Boundaries of streamed shards: each as large as fits, or balanced (partition_job.h). */
 enum planner_cuts { CUTS_GREEDY, CUTS_BALANCED, CUTS_COUNT };
 
+/* What the shard with the loss, which passes forward and back in one, holds of its activations. */
+enum planner_last { LAST_AUTO, LAST_HOLDS_ALL, LAST_HOLDS_INPUTS };
+
 struct instance;
 struct order_claim;
 struct swap_options;
@@ -51,6 +54,9 @@ struct planner_options {
     struct order_claim *claim; /* of the timetable, out; never NULL with it */
     uint32_t cuts;           /* enum planner_cuts */
     uint32_t shards;         /* cut each job into at least this many shards; 0: as few as fit */
+    uint32_t last;           /* enum planner_last */
+    uint64_t *missing_bytes; /* what a device lacks, at best, where jobs that are not spread fit none; else left
+                                alone. NULL: not wanted */
     const struct swap_options *swap;    /* layers are kept, swapped or recomputed, with states on the devices
                                            (swap.h): nothing else of these options is looked at then but
                                            seed, and policy, which must be NULL; NULL: they are not */

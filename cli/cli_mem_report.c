@@ -1,0 +1,244 @@
+/* See cli_mem_report.h. */
+#include "cli/cli_mem_report.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "cli/cli_table.h"
+
+static const char *const verdict_names[FIT_VERDICTS] = {
+    [FIT_YES] = "fits",
+    [FIT_DEVICE] = "device-memory",
+    [FIT_HOST] = "host-memory",
+    [FIT_STORAGE] = "storage",
+    [FIT_IMPOSSIBLE] = "impossible",
+};
+
+static const char *const assumptions[] = {
+    "a plan is made of each way, of two minibatches; its memory is what is shown, and AT LEAST what a device must have",
+    "ways on one device, and stages, are counted as the executor lays them out: activations and gradients are fp32",
+    "ways over n devices at once (dp, tp, pp) are counted as published: 16 bits throughout in jobs of bf16, attention's "
+    "weights kept unless recomputed",
+    "no dropout; samples are as long as the sequence; all devices of the machine are free but for what is not usable",
+};
+static const char *const not_modelled[] = {
+    "the CUDA context beyond what 'usable' leaves out, fragmentation of caching allocators (simulate --caching-allocator)",
+    "buffers of communication libraries; of the host the operating system, file caches and data loaders",
+};
+
+static uint64_t margin_of(uint64_t need, uint64_t have) { return need > have ? need - have : have - need; }
+
+const char *cli_mem_verdict(const struct cli_mem *mem, uint32_t way, char text[CLI_MEM_VERDICT_BYTES])
+{
+    const struct fit *f = &mem->fits[way];
+    const struct fit_memory have = fit_memory_of(mem->hardware, &mem->ways[way]);
+    char bytes[QUANTITY_TEXT_BYTES];
+    const struct {
+        const char *who;
+        uint64_t need, have;
+    } of[] = {[FIT_YES] = {"", 0, 0},
+              [FIT_DEVICE] = {"a device", f->least_bytes, have.device_bytes},
+              [FIT_HOST] = {"the host", f->host_bytes, have.host_bytes},
+              [FIT_STORAGE] = {"storage", f->stored_bytes, have.storage_bytes}};
+    if (f->verdict == FIT_YES) snprintf(text, CLI_MEM_VERDICT_BYTES, "yes");
+    else if (f->verdict == FIT_IMPOSSIBLE) snprintf(text, CLI_MEM_VERDICT_BYTES, "%s", f->reason);
+    else
+        snprintf(text, CLI_MEM_VERDICT_BYTES, "%s lacks %s", of[f->verdict].who,
+                 quantity_text((double)margin_of(of[f->verdict].need, of[f->verdict].have), DIMENSION_BYTES, bytes));
+    return text;
+}
+
+/* --- text ------------------------------------------------------------------------------------- */
+
+static void bytes_cell(struct cli_table *table, uint64_t bytes)
+{
+    char text[QUANTITY_TEXT_BYTES];
+    cli_table_cell(table, "%s", bytes == 0 ? "-" : quantity_text((double)bytes, DIMENSION_BYTES, text));
+}
+
+static void print_figure(FILE *out, const char *what, const struct figure *figure)
+{
+    char text[QUANTITY_TEXT_BYTES];
+    fprintf(out, "%s (%s: %s)", quantity_text(figure->value, DIMENSION_BYTES, text), figure_kind_names[figure->kind],
+            figure->source ? figure->source : what);
+}
+
+/* The largest of all tensors: embedding, a block, head. */
+static struct tensor_spec largest_tensor(const struct network *n)
+{
+    struct tensor_spec largest = {0}, specs[LAYER_TENSORS_MAX];
+    const uint64_t layers[] = {0, n->layer_count > 2 ? 1 : 0, n->layer_count - 1};
+    for (size_t i = 0; i < ARRAY_COUNT(layers) && n->family != NETWORK_PROFILE; i++) {
+        uint32_t count = network_layer_tensors(n, layers[i], specs);
+        for (uint32_t t = 0; t < count; t++)
+            if (specs[t].elements > largest.elements) largest = specs[t];
+    }
+    return largest;
+}
+
+static void print_head(FILE *out, const struct cli_mem *mem)
+{
+    const struct job *job = mem->job;
+    const struct network *n = &job->network;
+    const struct device_type *type = &mem->hardware->types[mem->hardware->devices[0].type];
+    const struct tensor_spec largest = largest_tensor(n);
+    char count[QUANTITY_TEXT_BYTES], usable[QUANTITY_TEXT_BYTES], nominal[QUANTITY_TEXT_BYTES], bytes[QUANTITY_TEXT_BYTES];
+    fprintf(out,
+            "%s (%s): %s parameters in %" PRIu64 " layers\n"
+            "job       microbatch %" PRIu64 ", %" PRIu64 " to a minibatch, sequence %" PRIu64 ", %s, %s\n",
+            cli_network_label(n->name), network_family_names[n->family],
+            quantity_text((double)network_parameters(n), DIMENSION_COUNT_OF, count), n->layer_count, job->microbatch,
+            job->microbatches, job->sequence, precision_names[job->precision], optimizer_names[job->optimizer.kind]);
+    fprintf(out, "devices   %" PRIu32 " x '%s', %s usable of %s", mem->hardware->device_count, type->name,
+            quantity_text((double)mem->hardware->devices[0].memory_bytes, DIMENSION_BYTES, usable),
+            quantity_text(type->memory_bytes.value, DIMENSION_BYTES, nominal));
+    if (type->usable_bytes.source)
+        fprintf(out, " (%s: %s)", figure_kind_names[type->usable_bytes.kind], type->usable_bytes.source);
+    fputs("\nhost      ", out);
+    print_figure(out, "host", &mem->hardware->host_bytes);
+    if (hardware_has_storage(mem->hardware)) {
+        fputs("\nstorage   ", out);
+        print_figure(out, "storage", &mem->hardware->storage.capacity_bytes);
+    }
+    if (largest.elements > 0)
+        fprintf(out, "\nlargest   tensor '%s', %s in fp32", largest.name,
+                quantity_text((double)largest.elements * 4, DIMENSION_BYTES, bytes));
+    fputs("\n\n", out);
+}
+
+static void way_cells(struct cli_table *table, const struct cli_mem *mem, uint32_t i)
+{
+    const struct fit_way *way = &mem->ways[i];
+    const struct fit *f = &mem->fits[i];
+    char text[CLI_MEM_VERDICT_BYTES], margin[QUANTITY_TEXT_BYTES];
+    uint64_t usable = fit_usable_bytes(mem->hardware, way);
+    bool known = f->verdict != FIT_IMPOSSIBLE;
+    cli_table_cell(table, "%s", way->name);
+    cli_table_cell(table, "%" PRIu32, way->devices);
+    bytes_cell(table, known ? f->least_bytes : 0);
+    bytes_cell(table, known ? f->device_bytes : 0);
+    bytes_cell(table, known ? f->host_bytes : 0);
+    bytes_cell(table, known ? f->stored_bytes : 0);
+    if (!known) cli_table_cell(table, "-");
+    else
+        cli_table_cell(table, "%s%s", f->least_bytes > usable ? "-" : "+",
+                       quantity_text((double)margin_of(f->least_bytes, usable), DIMENSION_BYTES, margin));
+    cli_table_cell(table, "%s", cli_mem_verdict(mem, i, text));
+}
+
+static enum status print_ways(FILE *out, const struct cli_mem *mem, struct error *err)
+{
+    struct cli_table table;
+    cli_table_begin(&table, (const char *const[]){"WAY", ">DEVICES", ">AT LEAST", ">DEVICE", ">HOST", ">STORAGE",
+                                                  ">MARGIN", "FITS", NULL});
+    for (uint32_t i = 0; i < mem->count; i++)
+        if (!mem->only_chosen || i == mem->chosen) way_cells(&table, mem, i);
+    return cli_table_end(&table, out, err);
+}
+
+static enum status print_parts(FILE *out, const struct cli_mem *mem, struct error *err)
+{
+    const struct fit *f = &mem->fits[mem->chosen];
+    struct cli_table table;
+    cli_table_begin(&table, (const char *const[]){"FOR", ">DEVICE", ">HOST", NULL});
+    for (uint32_t p = 0; p < PART_COUNT; p++) {
+        if (f->device.bytes[p] == 0 && f->host.bytes[p] == 0) continue;
+        cli_table_cell(&table, "%s", plan_part_names[p]);
+        bytes_cell(&table, f->device.bytes[p]);
+        bytes_cell(&table, f->host.bytes[p]);
+    }
+    cli_table_cell(&table, "all");
+    bytes_cell(&table, f->device_bytes);
+    bytes_cell(&table, f->host_bytes);
+    fprintf(out, "\n%s%s, when most of the fullest device is in use: %s\n\n", mem->ways[mem->chosen].name,
+            mem->only_chosen          ? ""
+            : f->verdict == FIT_YES   ? ", the fastest way that fits by the planner's clock"
+                                      : ", the way that lacks least",
+            f->moment);
+    return cli_table_end(&table, out, err);
+}
+
+enum status cli_mem_text(struct cli *cli, const struct cli_mem *mem, struct error *err)
+{
+    print_head(cli->out, mem);
+    enum status status = print_ways(cli->out, mem, err);
+    if (!status && mem->fits[mem->chosen].verdict != FIT_IMPOSSIBLE) status = print_parts(cli->out, mem, err);
+    if (status) return status;
+    for (size_t i = 0; i < ARRAY_COUNT(assumptions); i++)
+        fprintf(cli->out, "%s%s\n", i == 0 ? "\nassumed       " : "              ", assumptions[i]);
+    for (size_t i = 0; i < ARRAY_COUNT(not_modelled); i++)
+        fprintf(cli->out, "%s%s\n", i == 0 ? "not modelled  " : "              ", not_modelled[i]);
+    cli_next(cli, (const char *const[]){"plan", "JOBS.json", NULL});
+    return STATUS_OK;
+}
+
+/* --- JSON ------------------------------------------------------------------------------------- */
+
+static void parts_json(struct json_out *json, const char *key, const struct plan_parts *parts)
+{
+    char name[64];
+    json_out_object_begin(json, key, false);
+    for (uint32_t p = 0; p < PART_COUNT; p++) {
+        snprintf(name, sizeof name, "%s_bytes", plan_part_names[p]);
+        for (char *c = name; *c; c++)
+            if (*c == ' ') *c = '_';
+        json_out_u64(json, name, parts->bytes[p]);
+    }
+    json_out_object_end(json);
+}
+
+static void way_json(struct json_out *json, const struct cli_mem *mem, uint32_t i)
+{
+    const struct fit *f = &mem->fits[i];
+    json_out_object_begin(json, NULL, false);
+    json_out_string(json, "way", mem->ways[i].name);
+    json_out_u64(json, "devices", mem->ways[i].devices);
+    json_out_string(json, "verdict", verdict_names[f->verdict]);
+    if (f->verdict == FIT_IMPOSSIBLE) {
+        json_out_string(json, "reason", f->reason);
+    } else {
+        json_out_u64(json, "usable_bytes", fit_usable_bytes(mem->hardware, &mem->ways[i]));
+        json_out_u64(json, "least_bytes", f->least_bytes);
+        json_out_u64(json, "device_bytes", f->device_bytes);
+        json_out_u64(json, "host_bytes", f->host_bytes);
+        json_out_u64(json, "storage_bytes", f->stored_bytes);
+        json_out_double(json, "estimated_minibatch_s", f->minibatch_s);
+        json_out_string(json, "peak", f->moment);
+        parts_json(json, "device", &f->device);
+        parts_json(json, "host", &f->host);
+    }
+    json_out_object_end(json);
+}
+
+static void strings_json(struct json_out *json, const char *key, const char *const *strings, size_t count)
+{
+    json_out_array_begin(json, key, false);
+    for (size_t i = 0; i < count; i++) json_out_string(json, NULL, strings[i]);
+    json_out_array_end(json);
+}
+
+enum status cli_mem_json(struct cli *cli, const struct cli_mem *mem, struct error *err)
+{
+    struct json_out *json;
+    const struct hardware *h = mem->hardware;
+    const struct device_type *type = &h->types[h->devices[0].type];
+    if (cli_report_begin(cli, "mem", &json, err) != STATUS_OK) return err->status;
+    json_out_string(json, "network", mem->job->network.name);
+    json_out_u64(json, "parameter_count", network_parameters(&mem->job->network));
+    job_set_write(mem->job, 1, json, "jobs");
+    json_out_string(json, "machine", h->name);
+    json_out_u64(json, "device_count", h->device_count);
+    json_out_u64(json, "device_usable_bytes", h->devices[0].memory_bytes);
+    json_out_u64(json, "device_nominal_bytes", (uint64_t)type->memory_bytes.value);
+    json_out_u64(json, "host_usable_bytes", (uint64_t)h->host_bytes.value);
+    json_out_u64(json, "storage_usable_bytes", (uint64_t)h->storage.capacity_bytes.value);
+    json_out_string(json, "chosen", mem->ways[mem->chosen].name);
+    json_out_array_begin(json, "ways", false);
+    for (uint32_t i = 0; i < mem->count; i++)
+        if (!mem->only_chosen || i == mem->chosen) way_json(json, mem, i);
+    json_out_array_end(json);
+    strings_json(json, "assumptions", assumptions, ARRAY_COUNT(assumptions));
+    strings_json(json, "not_modelled", not_modelled, ARRAY_COUNT(not_modelled));
+    return cli_report_end(cli, json, err);
+}

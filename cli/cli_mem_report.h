@@ -1,0 +1,27 @@
+/* What `spillway mem` says: every way of fitting with its memory, and of one way what the memory is for. */
+#ifndef SPILLWAY_CLI_MEM_REPORT_H
+#define SPILLWAY_CLI_MEM_REPORT_H
+
+#include "cli/cli.h"
+#include "models/hardware.h"
+#include "models/job.h"
+#include "planner/fit.h"
+
+struct cli_mem {
+    const struct hardware *hardware;
+    const struct job *job;
+    const struct fit_way *ways; /* (count) */
+    const struct fit *fits;     /* (count) */
+    uint32_t count;
+    uint32_t chosen;            /* whose parts are shown */
+    bool only_chosen;           /* it was asked for by name */
+};
+
+MUST_CHECK enum status cli_mem_text(struct cli *cli, const struct cli_mem *mem, struct error *err);
+MUST_CHECK enum status cli_mem_json(struct cli *cli, const struct cli_mem *mem, struct error *err);
+
+/* "a device lacks 3.1 GiB"; the reason where no memory would help. */
+enum { CLI_MEM_VERDICT_BYTES = 320 };
+const char *cli_mem_verdict(const struct cli_mem *mem, uint32_t way, char text[CLI_MEM_VERDICT_BYTES]);
+
+#endif

@@ -1,0 +1,185 @@
+/*
+ * `mem`: does the training of a network fit a machine, and how?
+ *
+ * The options become a jobs file in memory, so that defaults, limits and messages are those of every other verb; then
+ * each way of fitting (planner/fit_ways.h) is planned, and the plan's memory shown.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/suggest.h"
+#include "cli/cli_machine.h"
+#include "cli/cli_mem_report.h"
+#include "models/try.h"
+
+static const char *const precision_choices[] = {"fp32", "bf16", NULL};
+static const char *const optimizer_choices[] = {"adamw", "momentum", "sgd", NULL};
+
+struct request {
+    struct cli_machine machine;
+    const char *network, *way;
+    uint64_t microbatch, microbatches, sequence; /* 0: the default */
+    size_t precision, optimizer;
+};
+
+/* --- the job ---------------------------------------------------------------------------------- */
+
+static void write_optimizer(const struct request *request, struct json_out *json)
+{
+    const char *kind = optimizer_choices[request->optimizer];
+    bool momentum = strcmp(kind, "momentum") == 0;
+    json_out_object_begin(json, "optimizer", true);
+    json_out_string(json, "kind", momentum ? "sgd" : kind);
+    if (momentum) json_out_double(json, "momentum", 0.9);
+    json_out_object_end(json);
+}
+
+static void write_jobs(const struct request *request, uint64_t microbatches, struct json_out *json)
+{
+    json_out_object_begin(json, NULL, true);
+    json_out_u64(json, "spillway_jobs", 1);
+    json_out_array_begin(json, "jobs", true);
+    json_out_object_begin(json, NULL, true);
+    json_out_string(json, "network", request->network);
+    json_out_u64(json, "microbatch", request->microbatch);
+    json_out_u64(json, "microbatches", microbatches);
+    json_out_u64(json, "minibatches", 1);
+    if (request->sequence > 0) json_out_u64(json, "sequence", request->sequence);
+    json_out_string(json, "precision", precision_choices[request->precision]);
+    write_optimizer(request, json);
+    json_out_object_end(json);
+    json_out_array_end(json);
+    json_out_object_end(json);
+}
+
+/* A network that is not known is worth a message of its own, without a place in the command line's JSON. */
+static enum status check_network(const struct request *request, struct error *err)
+{
+    struct arena arena = {0};
+    struct network network = {0};
+    enum status status = network_find(request->network, &arena, &network, err);
+    if (!status && network.positions > 0 && request->sequence > network.positions)
+        status = error_set(err, STATUS_BAD_INPUT,
+                           "sequence %" PRIu64 " is longer than the %" PRIu64 " positions of '%s'", request->sequence,
+                           network.positions, network.name);
+    arena_release(&arena);
+    return status;
+}
+
+static enum status make_job(const struct request *request, const struct hardware *hardware, struct job_set *out,
+                            struct error *err)
+{
+    TRY(check_network(request, err));
+    struct json_out *json = json_out_create(NULL);
+    struct json_input *in = NULL;
+    size_t length;
+    if (!json) return error_memory(err, "the job", 1);
+    write_jobs(request, request->microbatches > 0 ? request->microbatches : hardware->device_count, json);
+    const char *text = json_out_text(json, &length);
+    enum status status = json_out_complete(json) ? json_input_parse("the command line", text, length, &in, err)
+                                                 : error_memory(err, "the job", length);
+    if (!status) status = job_set_parse(in, json_input_root(in), ".", out, err);
+    json_input_destroy(in);
+    json_out_destroy(json);
+    return status;
+}
+
+/* --- the ways --------------------------------------------------------------------------------- */
+
+static enum status find_way(const struct cli_mem *mem, const char *name, uint32_t *out, struct error *err)
+{
+    const char *names[FIT_WAYS_MAX];
+    char list[512];
+    for (uint32_t i = 0; i < mem->count; i++) {
+        names[i] = mem->ways[i].name;
+        if (strcmp(names[i], name) != 0) continue;
+        *out = i;
+        return STATUS_OK;
+    }
+    const char *near = suggest(name, names, mem->count);
+    if (near) return error_set(err, STATUS_BAD_INPUT, "unknown way '%.64s' (did you mean '%s'?)", name, near);
+    return error_set(err, STATUS_BAD_INPUT, "unknown way '%.64s' (expected %s)", name,
+                     suggest_list(names, mem->count, list, sizeof list));
+}
+
+static bool better(const struct fit *a, const struct fit *b)
+{
+    if ((a->verdict == FIT_YES) != (b->verdict == FIT_YES)) return a->verdict == FIT_YES;
+    if (a->verdict == FIT_YES) return a->minibatch_s < b->minibatch_s;
+    if (a->verdict != b->verdict) return a->verdict > b->verdict && a->verdict != FIT_IMPOSSIBLE;
+    return a->least_bytes < b->least_bytes;
+}
+
+static enum status answer(struct cli *cli, const struct request *request, struct cli_mem *mem, struct fit_way *ways,
+                          struct fit *fits, struct error *err)
+{
+    mem->count = fit_ways(mem->hardware, mem->job, ways);
+    mem->only_chosen = request->way != NULL;
+    if (request->way) TRY(find_way(mem, request->way, &mem->chosen, err));
+    for (uint32_t i = 0; i < mem->count; i++) {
+        if (mem->only_chosen && i != mem->chosen) continue;
+        TRY(fit_find(mem->hardware, mem->job, &ways[i], &fits[i], err));
+        if (!mem->only_chosen && better(&fits[i], &fits[mem->chosen])) mem->chosen = i;
+    }
+    TRY((cli->json ? cli_mem_json : cli_mem_text)(cli, mem, err));
+    if (fits[mem->chosen].verdict == FIT_YES) return STATUS_OK;
+    char text[CLI_MEM_VERDICT_BYTES];
+    return error_set(err, STATUS_INFEASIBLE, "%s%s: %s", mem->only_chosen ? "it does not fit by way " : "no way fits; ",
+                     ways[mem->chosen].name, cli_mem_verdict(mem, mem->chosen, text));
+}
+
+static enum status run(struct cli *cli, const struct request *request, struct error *err)
+{
+    struct hardware hardware = {0};
+    struct job_set jobs = {0};
+    struct fit_way *ways = alloc_zeroed(FIT_WAYS_MAX, sizeof *ways);
+    struct fit *fits = alloc_zeroed(FIT_WAYS_MAX, sizeof *fits);
+    enum status status = ways && fits ? cli_machine_read(&request->machine, &hardware, err)
+                                      : error_memory(err, "ways of fitting", FIT_WAYS_MAX * sizeof *fits);
+    if (!status) status = make_job(request, &hardware, &jobs, err);
+    if (!status) {
+        struct cli_mem mem = {.hardware = &hardware, .job = &jobs.jobs[0], .ways = ways, .fits = fits};
+        status = answer(cli, request, &mem, ways, fits, err);
+    }
+    free(ways);
+    free(fits);
+    job_set_release(&jobs);
+    hardware_release(&hardware);
+    return status;
+}
+
+enum status verb_mem(struct cli *cli, int argc, char **argv, struct error *err)
+{
+    struct request request = {.machine = CLI_MACHINE_NONE, .microbatch = 1};
+    const struct option_spec specs[] = {
+        CLI_MACHINE_NAME(&request.machine),
+        CLI_MACHINE_SIZES(&request.machine),
+        CLI_MACHINE_STORAGE(&request.machine),
+        OPTION_U64("microbatch", 'b', "N", 1, 1 << 20, &request.microbatch, "samples per pass, default 1"),
+        OPTION_U64("microbatches", 0, "N", 1, 1 << 20, &request.microbatches,
+                   "of a minibatch, default one for each device"),
+        OPTION_U64("sequence", 's', "N", 1, 1 << 24, &request.sequence,
+                   "tokens per sample, default all positions of the network"),
+        OPTION_CHOICE("precision", 0, "TYPE", precision_choices, &request.precision,
+                      "of weights, default fp32; bf16 means fp32 master weights beside them"),
+        OPTION_CHOICE("optimizer", 0, "KIND", optimizer_choices, &request.optimizer, "default adamw"),
+        OPTION_STRING("way", 0, "NAME", &request.way, "this way alone, default all, and of the best what takes how much"),
+        CLI_COMMON_OPTIONS(cli),
+    };
+    struct options options = {
+        .specs = specs,
+        .spec_count = sizeof specs / sizeof *specs,
+        .argument_min = 1,
+        .argument_max = 1,
+        .examples = (const char *const[]){"spillway mem gpt2-xl --hw rtx-3090-24gb",
+                                          "spillway mem llama-3.1-8b --hw '8x a100-sxm4-40gb' --precision bf16",
+                                          "spillway mem ./my-network/config.json --way spilled-cpu --json", NULL},
+        .details = "Memory of devices, host and storage for every way of training the network on the machine: resident, "
+                   "recomputed, spilled, over all of its devices. Exit code 1 when none fits.",
+    };
+    bool go_on;
+    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    request.network = options.operands[0];
+    return run(cli, &request, err);
+}

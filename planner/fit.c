@@ -1,0 +1,200 @@
+/*
+ * See fit.h. Two minibatches: by then everything that lives in a run has lived.
+ *
+ * The plan takes machine and job over, so each gets views of them: structs of their own whose strings, links and profiles
+ * are borrowed.
+ */
+#include "planner/fit.h"
+
+#include <stdio.h>
+
+#include "base/extreme.h"
+#include "models/hardware.h"
+#include "models/job.h"
+#include "models/try.h"
+
+enum { MINIBATCHES = 2 };
+
+/* More than anything needs, and little enough to add things up to. */
+static const uint64_t unlimited_bytes = UINT64_C(1) << 60;
+static const uint64_t hardly_bytes = 256;
+
+/* --- views ------------------------------------------------------------------------------------ */
+
+static enum status view_machine(const struct hardware *from, uint32_t devices, struct fit_memory memory,
+                                struct hardware *out, struct error *err)
+{
+    void *copy;
+    struct hardware view = *from;
+    view.arena = (struct arena){0};
+    TRY(arena_array(&view.arena, devices, sizeof *view.devices, &copy, err));
+    view.devices = copy;
+    view.device_count = devices;
+    for (uint32_t d = 0; d < devices; d++) {
+        view.devices[d] = from->devices[d];
+        view.devices[d].memory_bytes = memory.device_bytes;
+    }
+    view.host_bytes.value = (double)memory.host_bytes;
+    if (hardware_has_storage(&view)) view.storage.capacity_bytes.value = (double)memory.storage_bytes;
+    hardware_note_p2p(&view);
+    *out = view;
+    return STATUS_OK;
+}
+
+static enum status view_job(const struct job *from, const struct parallel *parallel, struct job_set *out,
+                            struct error *err)
+{
+    void *copy;
+    struct job_set set = {.count = 1};
+    TRY(arena_array(&set.arena, 1, sizeof *set.jobs, &copy, err));
+    set.jobs = copy;
+    set.jobs[0] = *from;
+    set.jobs[0].parallel = *parallel;
+    set.jobs[0].minibatches = MINIBATCHES;
+    *out = set;
+    return STATUS_OK;
+}
+
+/* --- plans ------------------------------------------------------------------------------------ */
+
+enum status fit_plan(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
+                     struct fit_memory memory, uint64_t *missing_bytes, struct plan *out, struct error *err)
+{
+    struct hardware machine = {0};
+    struct job_set jobs = {0};
+    struct planner_options options = {.policy = way->policy,
+                                      .activations = way->activations,
+                                      .optimizer = way->optimizer,
+                                      .storage = way->storage,
+                                      .last = way->last,
+                                      .missing_bytes = missing_bytes};
+    TRY(view_machine(hardware, way->devices, memory, &machine, err));
+    enum status status = view_job(job, &way->parallel, &jobs, err);
+    if (status) {
+        hardware_release(&machine);
+        return status;
+    }
+    return planner_plan(&machine, &jobs, &options, out, err);
+}
+
+uint64_t fit_usable_bytes(const struct hardware *hardware, const struct fit_way *way)
+{
+    uint64_t least = UINT64_MAX;
+    for (uint32_t d = 0; d < way->devices; d++)
+        if (hardware->devices[d].memory_bytes < least) least = hardware->devices[d].memory_bytes;
+    return least;
+}
+
+struct fit_memory fit_memory_of(const struct hardware *hardware, const struct fit_way *way)
+{
+    return (struct fit_memory){.device_bytes = fit_usable_bytes(hardware, way),
+                               .host_bytes = (uint64_t)hardware->host_bytes.value,
+                               .storage_bytes = (uint64_t)hardware->storage.capacity_bytes.value};
+}
+
+/* Of one that runs everywhere alike, the first devices of its gangs stand for all. */
+static enum status fullest_device(const struct plan *plan, struct fit *out, struct error *err)
+{
+    uint32_t fullest = 0, count = plan->gang_count > 0 ? plan->gang_count : plan->hardware.device_count;
+    out->device_bytes = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t device = plan->gang_count > 0 ? plan->gang_devices[plan->gangs[i].first] : i;
+        uint64_t bytes = plan_device_bytes(plan, device);
+        if (bytes <= out->device_bytes) continue;
+        out->device_bytes = bytes;
+        fullest = device;
+    }
+    return plan_parts_of_device(plan, fullest, &out->device, err);
+}
+
+static enum status take_figures(const struct plan *plan, struct fit *out, struct error *err)
+{
+    char text[PLAN_MOMENT_BYTES];
+    TRY(fullest_device(plan, out, err));
+    snprintf(out->moment, sizeof out->moment, "%s", plan_parts_moment(plan, &out->device, text));
+    out->host = plan_parts_of_host(plan);
+    out->host_bytes = plan_host_bytes(plan);
+    out->stored_bytes = plan_stored_bytes(plan);
+    out->minibatch_s = plan->estimated_makespan_s / MINIBATCHES;
+    return STATUS_OK;
+}
+
+/* *made false, and why: it does not fit, or nothing would help. */
+static enum status try_plan(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
+                            struct fit_memory memory, uint64_t *missing_bytes, bool *made, struct fit *out,
+                            struct error *err)
+{
+    struct plan plan = {0};
+    struct error why = {0};
+    enum status status = fit_plan(hardware, job, way, memory, missing_bytes, &plan, &why);
+    *made = status == STATUS_OK;
+    if (*made) status = take_figures(&plan, out, err);
+    else snprintf(out->reason, sizeof out->reason, "%.*s", (int)sizeof out->reason - 1, why.text);
+    plan_release(&plan);
+    if (status == STATUS_BAD_INPUT) out->verdict = FIT_IMPOSSIBLE;
+    else if (status != STATUS_OK && status != STATUS_INFEASIBLE) return error_set(err, status, "%s", why.text);
+    return STATUS_OK;
+}
+
+static enum fit_verdict verdict(const struct fit *fit, const struct fit_memory *have)
+{
+    if (fit->least_bytes > have->device_bytes) return FIT_DEVICE;
+    if (fit->host_bytes > have->host_bytes) return FIT_HOST;
+    return fit->stored_bytes > have->storage_bytes ? FIT_STORAGE : FIT_YES;
+}
+
+/* --- ways whose device needs what it needs ---------------------------------------------------- */
+
+/* Stages are as even as devices allow: other ones where these are larger. */
+static enum status find_resident(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
+                                 struct fit *out, struct error *err)
+{
+    const struct fit_memory have = fit_memory_of(hardware, way),
+                            all = {unlimited_bytes, unlimited_bytes, unlimited_bytes};
+    const struct fit_memory these = {have.device_bytes, unlimited_bytes, unlimited_bytes};
+    bool made = false;
+    if (way->policy && way->devices > 1) TRY(try_plan(hardware, job, way, these, NULL, &made, out, err));
+    if (!made) TRY(try_plan(hardware, job, way, all, NULL, &made, out, err));
+    out->least_bytes = out->device_bytes;
+    out->verdict = made ? verdict(out, &have) : FIT_IMPOSSIBLE;
+    return STATUS_OK;
+}
+
+/* --- ways that take what there is ------------------------------------------------------------- */
+
+/* What a device needs at least, from what one with next to nothing lacks. */
+static enum status least_streamed(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
+                                  struct fit *out, struct error *err)
+{
+    bool made;
+    uint64_t missing = 0;
+    const struct fit_memory hardly = {hardly_bytes, unlimited_bytes, unlimited_bytes};
+    TRY(try_plan(hardware, job, way, hardly, &missing, &made, out, err));
+    out->least_bytes = hardly_bytes + missing;
+    return STATUS_OK;
+}
+
+static enum status find_streamed(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
+                                 struct fit *out, struct error *err)
+{
+    const struct fit_memory have = fit_memory_of(hardware, way);
+    struct fit_memory enough = {.host_bytes = unlimited_bytes, .storage_bytes = unlimited_bytes};
+    bool made = false;
+    TRY(least_streamed(hardware, job, way, out, err));
+    if (out->verdict == FIT_IMPOSSIBLE) return STATUS_OK;
+    enough.device_bytes = max_u64(have.device_bytes, out->least_bytes);
+    if (out->least_bytes <= have.device_bytes) TRY(try_plan(hardware, job, way, have, NULL, &made, out, err));
+    if (!made) TRY(try_plan(hardware, job, way, enough, NULL, &made, out, err));
+    out->verdict = made ? verdict(out, &have) : FIT_IMPOSSIBLE;
+    return STATUS_OK;
+}
+
+enum status fit_find(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
+                     struct fit *out, struct error *err)
+{
+    struct fit fit = {0};
+    TRY((fit_way_stays(way) ? find_resident : find_streamed)(hardware, job, way, &fit, err));
+    if (fit.verdict != FIT_IMPOSSIBLE) fit.reason[0] = '\0';
+    *out = fit;
+    return STATUS_OK;
+}
