@@ -171,7 +171,7 @@ static uint64_t element_bytes(struct state_format format, uint32_t part, bool ma
 static void lay_part(const struct range *range, uint64_t layer, struct layout *layout)
 {
     struct tensor_spec tensors[LAYER_TENSORS_MAX];
-    uint32_t count = network_layer_tensors(range->network, layer, tensors);
+    uint32_t count = (layout->entries ? network_layer_tensors : network_layer_shapes)(range->network, layer, tensors);
     bool embedding = network_layer_kind(range->network, layer) == LAYER_EMBEDDING;
     for (uint32_t i = 0; i < count; i++) {
         uint64_t bytes = element_bytes(range->format, range->part, tensors[i].matrix);
@@ -212,7 +212,7 @@ uint64_t memory_tensor_count(const struct network *network, uint64_t first_layer
     for (uint64_t layer = first_layer, next; layer < end; layer = next) {
         next = layer + 1;
         while (is_block(network, layer) && next < end && is_block(network, next)) next++;
-        sum += (next - layer) * network_layer_tensors(network, layer, specs);
+        sum += (next - layer) * network_layer_shapes(network, layer, specs);
     }
     return sum;
 }

@@ -109,7 +109,11 @@ static struct tensor_spec *tensor(struct list *list, const char *name, enum tens
 {
     assert(list->count < LAYER_TENSORS_MAX);
     struct tensor_spec *spec = &list->items[list->count++];
-    *spec = (struct tensor_spec){.elements = 1, .init = init, .matrix = shape == MATRIX};
+    spec->name[0] = '\0'; /* one by one: setting names to zero took longer than all the rest */
+    spec->rank = 0;
+    spec->elements = 1;
+    spec->init = init;
+    spec->matrix = shape == MATRIX;
     if (list->named) snprintf(spec->name, sizeof spec->name, "%s%s", list->prefix, name);
     return spec;
 }
@@ -355,15 +359,27 @@ static void list_opaque(const struct network *network, uint64_t layer, struct li
     dimension(spec, bytes / sizeof(float));
 }
 
+static uint32_t list_tensors(const struct network *network, uint64_t layer, struct list *list)
+{
+    if (network->family == NETWORK_PROFILE)
+        list_opaque(network, layer, list);
+    else
+        list_layer(network, layer, list);
+    return list->count;
+}
+
 uint32_t network_layer_tensors(const struct network *network, uint64_t layer,
                                struct tensor_spec out[LAYER_TENSORS_MAX])
 {
     struct list list = {.items = out, .named = true};
-    if (network->family == NETWORK_PROFILE)
-        list_opaque(network, layer, &list);
-    else
-        list_layer(network, layer, &list);
-    return list.count;
+    return list_tensors(network, layer, &list);
+}
+
+uint32_t network_layer_shapes(const struct network *network, uint64_t layer,
+                              struct tensor_spec out[LAYER_TENSORS_MAX])
+{
+    struct list list = {.items = out};
+    return list_tensors(network, layer, &list);
 }
 
 uint64_t network_layer_parameters(const struct network *network, uint64_t layer)

@@ -185,6 +185,10 @@ enum layer_kind network_layer_kind(const struct network *network, uint64_t layer
 uint32_t network_layer_tensors(const struct network *network, uint64_t layer,
                                struct tensor_spec out[LAYER_TENSORS_MAX]);
 
+/* The same without names, which are empty: several times as fast. */
+uint32_t network_layer_shapes(const struct network *network, uint64_t layer,
+                              struct tensor_spec out[LAYER_TENSORS_MAX]);
+
 uint64_t network_layer_parameters(const struct network *network, uint64_t layer);
 uint64_t network_parameters(const struct network *network);
 

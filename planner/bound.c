@@ -83,7 +83,7 @@ double bound_host_rate(const struct hardware *hw)
 static double layer_bytes(const struct job *job, uint64_t layer, bool whole)
 {
     struct tensor_spec specs[LAYER_TENSORS_MAX];
-    uint32_t count = network_layer_tensors(&job->network, layer, specs);
+    uint32_t count = network_layer_shapes(&job->network, layer, specs);
     double moments = (double)(optimizer_moments(job->optimizer.kind) *
                               precision_bytes(job->optimizer.moments));
     double bytes = 0;

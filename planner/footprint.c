@@ -7,6 +7,8 @@
  * from the cache nanoseconds. Jobs that differ only in name, seed, data or learning rate are one
  * job here: their lowest is their twin, found once by comparing what matters.
  *
+ * Of L equal blocks there are L ranges to measure, not L squared.
+ *
  * The cache is an open-addressed table of (twin, first, count); it grows by doubling.
  */
 #include "planner/footprint.h"
@@ -235,11 +237,20 @@ static void measure(const struct footprints *f, const struct job *job, uint64_t 
     measure_seconds(f->hardware, job, first, count, out);
 }
 
+/* Blocks are alike wherever they are: a range of them alone is the first such range. */
+static uint64_t alike(const struct network *network, uint64_t first, uint64_t count)
+{
+    bool blocks = network_layer_kind(network, first) == LAYER_BLOCK &&
+                  network_layer_kind(network, first + count - 1) == LAYER_BLOCK;
+    return blocks ? 1 : first;
+}
+
 const struct footprint *footprint_of(struct footprints *f, uint32_t job, uint64_t first_layer,
                                      uint64_t layer_count)
 {
     assert(layer_count > 0);
     uint32_t twin = f->twins[job];
+    first_layer = alike(&f->jobs->jobs[twin].network, first_layer, layer_count);
     if (f->count * 2 >= f->capacity && !grow(f)) return NULL;
     struct entry *entry = find_entry(f->entries, f->capacity, twin, first_layer, layer_count);
     if (entry->layer_count == 0) {
