@@ -26,11 +26,11 @@
 
 static const double tie = 1e-6;
 
-uint64_t partition_region_need(const struct footprint *f, const struct job *job, bool embedding,
-                               bool last, uint32_t activations, uint32_t place)
+uint64_t partition_region_need(const struct footprint *f, const struct job *job, bool last, uint32_t activations,
+                               uint32_t place)
 {
     uint64_t pair = padded(f->weight_bytes) + padded(f->gradient_bytes), need = padded(f->state_bytes);
-    if (estimate_uses_cpu(job, place) && !embedding)
+    if (estimate_uses_cpu(job, place))
         need = estimate_place(job, place) == PLACE_CPU ? pair : max_u64(pair, need);
     if (!last && plan_activations_spill(activations)) need += padded(f->kept_bytes[activations]);
     return need;
@@ -48,12 +48,14 @@ static uint64_t slice_row_bytes(const struct job *job)
            (job_has_table(job) ? job->network.width * sizeof(float) : 0);
 }
 
+/* State and gradient of a slice each start on a boundary. */
+enum { SLICE_PADDING = 2 * ARENA_ALIGNMENT };
+
 /* Rows of the embedding that fit a region, or 0 when not even one does; all of them if possible. */
 static uint64_t slice_rows_for(const struct job *job, uint64_t region_bytes)
 {
-    uint64_t pad = 2 * ARENA_ALIGNMENT; /* state and gradient each start on a boundary */
-    if (region_bytes <= pad) return 0;
-    uint64_t rows = (region_bytes - pad) / slice_row_bytes(job);
+    if (region_bytes <= SLICE_PADDING) return 0;
+    uint64_t rows = (region_bytes - SLICE_PADDING) / slice_row_bytes(job);
     uint64_t all = job_embedding_rows(job);
     if (rows >= all) return all;
     uint64_t slices = rows ? (all + rows - 1) / rows : 0;
@@ -65,6 +67,12 @@ static uint64_t embedding_bytes(const struct job *job, const struct footprint *f
 {
     return padded(f->state_bytes) +
            (job_has_table(job) ? padded(job_table_gradient_bytes(job)) : 0);
+}
+
+uint64_t partition_embedding_need(const struct footprint *f, const struct job *job, uint32_t place)
+{
+    if (estimate_embedding_on_cpu(job, place)) return 0;
+    return job_slices(job) ? padded(SLICE_PADDING + slice_row_bytes(job)) : embedding_bytes(job, f);
 }
 
 /* Add a shard at the end of the cut. */
@@ -130,7 +138,7 @@ static enum status need_of(const struct cutter *cutter, const struct candidate *
     if (!f) return cutter_out_of_memory(err);
     bool last = is_last(job, first, count);
     *out = (struct shard_need){
-        .region = partition_region_need(f, job, false, last, c->activations, c->place),
+        .region = partition_region_need(f, job, last, c->activations, c->place),
         .workspace = cutter_workspace(f, job, last, partition_unit_way(c, job, last))};
     if (plan_activations_stay(c->activations) && !last) out->keep = padded(f->kept_bytes[c->activations]);
     if (plan_activations_spill(c->activations) && !last) out->spilled = f->kept_bytes[c->activations];
@@ -331,7 +339,7 @@ enum status partition_region_used(const struct cutter *cutter, const struct cand
             footprint_of(cutter->footprints, j, shard->first_layer, shard->layer_count);
         if (!f) return cutter_out_of_memory(err);
         bool last = is_last(job, shard->first_layer, shard->layer_count);
-        uint64_t need = partition_region_need(f, job, false, last, c->activations, c->place);
+        uint64_t need = partition_region_need(f, job, last, c->activations, c->place);
         if (s == 0 && job_has_embedding(job))
             need = estimate_embedding_on_cpu(job, c->place) ? 0
                    : cut->slice_rows ? cut->slice_rows * slice_row_bytes(job) + 2 * ARENA_ALIGNMENT

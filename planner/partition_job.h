@@ -12,9 +12,12 @@
 
 #include "planner/partition_estimate.h"
 
-/* Bytes of the region for the greediest unit of this shard. */
-uint64_t partition_region_need(const struct footprint *f, const struct job *job, bool embedding,
-                               bool last, uint32_t activations, uint32_t place);
+/* Bytes of the region for the greediest unit of this shard, which is not an embedding. */
+uint64_t partition_region_need(const struct footprint *f, const struct job *job, bool last, uint32_t activations,
+                               uint32_t place);
+
+/* Bytes of the smallest region for an embedding: a row of it at a time, if it may be cut; all of it; nothing. */
+uint64_t partition_embedding_need(const struct footprint *f, const struct job *job, uint32_t place);
 
 /* How the greediest unit of a shard computes. */
 uint32_t partition_unit_way(const struct candidate *c, const struct job *job, bool last);

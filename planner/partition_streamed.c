@@ -256,6 +256,14 @@ static bool place_possible(const struct cutter *cutter, uint32_t place)
     return cutter->options->optimizer == place;
 }
 
+/* Bytes of the region for a layer as a shard of its own. */
+static uint64_t layer_region(const struct job *job, uint64_t layer, const struct footprint *f, uint32_t activations,
+                             uint32_t place)
+{
+    if (layer == 0 && job_has_embedding(job)) return partition_embedding_need(f, job, place);
+    return partition_region_need(f, job, is_last(job, layer, 1), activations, place);
+}
+
 /* The smallest region that every layer fits on its own (an embedding is cut as finely as needed). */
 static enum status least_region(const struct cutter *cutter, uint32_t activations, uint32_t place,
                                 uint64_t *bytes, struct error *err)
@@ -264,77 +272,90 @@ static enum status least_region(const struct cutter *cutter, uint32_t activation
     for (uint32_t j = 0; j < cutter->jobs->count; j++) {
         const struct job *job = &cutter->jobs->jobs[j];
         if (footprint_twin(cutter->footprints, j) != j) continue;
-        for (uint64_t l = job_slices(job) ? 1 : 0; l < job->network.layer_count; l++) {
+        for (uint64_t l = 0; l < job->network.layer_count; l++) {
             const struct footprint *f = footprint_of(cutter->footprints, j, l, 1);
             if (!f) return cutter_out_of_memory(err);
-            bool embedding = l == 0 && job_has_embedding(job);
-            *bytes = max_u64(*bytes, partition_region_need(f, job, embedding, is_last(job, l, 1),
-                                                           activations, place));
+            *bytes = max_u64(*bytes, layer_region(job, l, f, activations, place));
         }
     }
     return STATUS_OK;
 }
 
-/* What the jobs need with activations treated this way when each layer is a shard of its own, and
- * the layer that needs most of it. */
-static enum status least_need(const struct cutter *cutter, uint32_t activations, uint32_t place,
-                              uint64_t *need, uint32_t *job, uint64_t *layer, struct error *err)
+/* Bytes of workspace for a layer as a shard of its own. */
+static uint64_t layer_workspace(const struct job *job, uint64_t layer, const struct footprint *f, uint32_t activations,
+                                bool loss_inputs, uint32_t place)
+{
+    const struct candidate c = {.activations = activations, .loss_inputs = loss_inputs, .place = place};
+    bool last = is_last(job, layer, 1), embedding = layer == 0 && job_has_embedding(job);
+    if (embedding && estimate_embedding_on_cpu(job, place)) return 0;
+    return cutter_workspace(f, job, last, embedding ? UNIT_KEEP : partition_unit_way(&c, job, last));
+}
+
+/* Bytes that a layer as a shard of its own keeps on the device. */
+static uint64_t layer_keep(const struct job *job, uint64_t layer, const struct footprint *f, uint32_t activations)
+{
+    bool embedding = layer == 0 && job_has_embedding(job);
+    if (embedding || is_last(job, layer, 1) || !plan_activations_stay(activations)) return 0;
+    return padded(f->kept_bytes[activations]);
+}
+
+/* What is needed in one way of treating activations and optimizers, and the layer that needs most of it. */
+struct least {
+    uint64_t bytes, layer;
+    uint32_t job;
+};
+
+/* When each layer is a shard of its own. */
+static enum status least_need(const struct cutter *cutter, uint32_t activations, bool loss_inputs, uint32_t place,
+                              struct least *out, struct error *err)
 {
     uint32_t regions = cutter->options->regions ? cutter->options->regions : 1;
-    uint64_t region = 0, workspace = 0, most = 0;
+    uint64_t region = 0, workspace = 0, most = 0, keep = 0;
     enum status status = least_region(cutter, activations, place, &region, err);
     for (uint32_t j = 0; j < cutter->jobs->count && !status; j++) {
         const struct job *of = &cutter->jobs->jobs[j];
-        if (footprint_twin(cutter->footprints, j) != j) continue;
+        uint64_t kept = 0;
         for (uint64_t l = 0; l < of->network.layer_count; l++) {
             const struct footprint *f = footprint_of(cutter->footprints, j, l, 1);
             if (!f) return cutter_out_of_memory(err);
-            bool last = is_last(of, l, 1), sliced = l == 0 && job_slices(of);
-            if (l == 0 && estimate_embedding_on_cpu(of, place)) continue;
-            bool embedding = l == 0 && job_has_embedding(of);
-            const struct candidate c = {.activations = activations, .place = place};
-            uint64_t own =
-                cutter_workspace(f, of, last, embedding ? UNIT_KEEP : partition_unit_way(&c, of, last));
-            uint64_t region_own = partition_region_need(f, of, embedding, last, activations, place);
-            uint64_t sum = own + (sliced ? 0 : regions * region_own) +
-                           (last && job_has_table(of) ? cutter_table_bytes(of) : 0);
+            uint64_t own = layer_workspace(of, l, f, activations, loss_inputs, place);
+            uint64_t sum = own + regions * layer_region(of, l, f, activations, place) +
+                           (is_last(of, l, 1) && job_has_table(of) ? cutter_table_bytes(of) : 0);
             workspace = max_u64(workspace, own);
+            kept += layer_keep(of, l, f, activations);
             if (sum <= most) continue;
             most = sum;
-            *job = j;
-            *layer = l;
+            out->job = j;
+            out->layer = l;
         }
+        keep = cutter->interleaved ? keep + kept : max_u64(keep, kept);
     }
-    *need = regions * region + (regions + 1) * cutter->edge_bytes + cutter->table_bytes + workspace;
+    out->bytes = regions * region + (regions + 1) * cutter->edge_bytes + cutter->table_bytes + workspace + keep;
     return status;
 }
 
 /* Nothing fits: by how much, at best. */
 static enum status infeasible(const struct cutter *cutter, struct error *err)
 {
-    uint64_t least = UINT64_MAX, layer = 0;
-    uint32_t job = 0;
-    for (uint32_t way = 0; way < ACTIVATIONS_COUNT * PLACE_COUNT; way++) {
-        uint64_t need = 0, mode_layer = 0;
-        uint32_t mode_job = 0, mode = way / PLACE_COUNT, place = way % PLACE_COUNT;
-        if (!mode_possible(cutter, mode) || !place_possible(cutter, place)) continue;
-        enum status status = least_need(cutter, mode, place, &need, &mode_job, &mode_layer, err);
-        if (status) return status;
-        if (need >= least) continue;
-        least = need;
-        job = mode_job;
-        layer = mode_layer;
+    struct least least = {.bytes = UINT64_MAX};
+    for (uint32_t way = 0; way < ACTIVATIONS_COUNT * PLACE_COUNT * 2; way++) {
+        struct least need = {0};
+        uint32_t mode = way / 2 / PLACE_COUNT, place = way / 2 % PLACE_COUNT;
+        if (!mode_possible(cutter, mode) || !place_possible(cutter, place) || !cutter_may_hold(cutter, way % 2))
+            continue;
+        TRY(least_need(cutter, mode, way % 2, place, &need, err));
+        if (need.bytes < least.bytes) least = need;
     }
-    uint64_t missing = least > cutter->capacity ? least - cutter->capacity : 1;
+    uint64_t missing = least.bytes > cutter->capacity ? least.bytes - cutter->capacity : 1;
     char device[QUANTITY_TEXT_BYTES], text[QUANTITY_TEXT_BYTES];
     if (cutter->options->missing_bytes) *cutter->options->missing_bytes = missing;
     return error_set(err, STATUS_INFEASIBLE,
                      "job '%s' fits a device of %s at no sharding: with each layer a shard of its "
                      "own, layer %" PRIu64 " of 0 to %" PRIu64 " the largest, %s are missing (%" PRIu64
                      " bytes)",
-                     cutter->jobs->jobs[job].name,
-                     quantity_text((double)cutter->capacity, DIMENSION_BYTES, device), layer,
-                     cutter->jobs->jobs[job].network.layer_count - 1,
+                     cutter->jobs->jobs[least.job].name,
+                     quantity_text((double)cutter->capacity, DIMENSION_BYTES, device), least.layer,
+                     cutter->jobs->jobs[least.job].network.layer_count - 1,
                      quantity_text((double)missing, DIMENSION_BYTES, text), missing);
 }
 
