@@ -137,7 +137,8 @@ static enum status read_path(const char *path, struct arena *arena, struct netwo
     struct stat info;
     if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
         return network_read_config(path, arena, out, err);
-    int length = snprintf(inside, sizeof inside, "%s/config.json", path);
+    bool slash = path[0] && path[strlen(path) - 1] == '/';
+    int length = snprintf(inside, sizeof inside, "%s%sconfig.json", path, slash ? "" : "/");
     if (length < 0 || (size_t)length >= sizeof inside)
         return error_set(err, STATUS_BAD_INPUT, "the path '%.200s...' is too long", path);
     return network_read_config(inside, arena, out, err);

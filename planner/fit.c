@@ -146,16 +146,41 @@ static enum fit_verdict verdict(const struct fit *fit, const struct fit_memory *
 /* --- ways whose device needs what it needs ---------------------------------------------------- */
 
 /* Stages are as even as devices allow: other ones where these are larger. */
+static enum status plan_resident(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
+                                 bool *made, struct fit *out, struct error *err)
+{
+    const struct fit_memory have = {fit_usable_bytes(hardware, way), unlimited_bytes, unlimited_bytes},
+                            all = {unlimited_bytes, unlimited_bytes, unlimited_bytes};
+    *made = false;
+    if (way->policy && way->devices > 1) TRY(try_plan(hardware, job, way, have, NULL, made, out, err));
+    return *made ? STATUS_OK : try_plan(hardware, job, way, all, NULL, made, out, err);
+}
+
+/* A plan of resident shards that takes so much may need a little more: areas for what is between shards are cut off
+ * also where the last of them are not used. */
+static enum status least_resident(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
+                                  struct fit *out, struct error *err)
+{
+    uint64_t missing = 0;
+    struct plan plan = {0};
+    struct error why = {0};
+    out->least_bytes = out->device_bytes;
+    if (!way->policy) return STATUS_OK;
+    const struct fit_memory just = {out->device_bytes, unlimited_bytes, unlimited_bytes};
+    enum status status = fit_plan(hardware, job, way, just, &missing, &plan, &why);
+    plan_release(&plan);
+    if (status == STATUS_INFEASIBLE) out->least_bytes += missing;
+    else if (status) return error_set(err, status, "%s", why.text);
+    return STATUS_OK;
+}
+
 static enum status find_resident(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
                                  struct fit *out, struct error *err)
 {
-    const struct fit_memory have = fit_memory_of(hardware, way),
-                            all = {unlimited_bytes, unlimited_bytes, unlimited_bytes};
-    const struct fit_memory these = {have.device_bytes, unlimited_bytes, unlimited_bytes};
-    bool made = false;
-    if (way->policy && way->devices > 1) TRY(try_plan(hardware, job, way, these, NULL, &made, out, err));
-    if (!made) TRY(try_plan(hardware, job, way, all, NULL, &made, out, err));
-    out->least_bytes = out->device_bytes;
+    const struct fit_memory have = fit_memory_of(hardware, way);
+    bool made;
+    TRY(plan_resident(hardware, job, way, &made, out, err));
+    if (made) TRY(least_resident(hardware, job, way, out, err));
     out->verdict = made ? verdict(out, &have) : FIT_IMPOSSIBLE;
     return STATUS_OK;
 }
