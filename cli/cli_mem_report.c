@@ -16,15 +16,16 @@ static const char *const verdict_names[FIT_VERDICTS] = {
 };
 
 static const char *const assumptions[] = {
-    "a plan is made of each way, of two minibatches; its memory is what is shown, and AT LEAST what a device must have",
-    "ways on one device, and stages, are counted as the executor lays them out: activations and gradients are fp32",
-    "ways over n devices at once (dp, tp, pp) are counted as published: 16 bits throughout in jobs of bf16, attention's "
-    "weights kept unless recomputed",
-    "no dropout; samples are as long as the sequence; all devices of the machine are free but for what is not usable",
+    "a plan of two minibatches is made of each way, and its memory is shown; AT LEAST is what a device must have",
+    "spilled ways use what a device has: longer runs may keep more states there",
+    "ways on one device, and stages, as the executor lays them out: activations and gradients are fp32",
+    "ways over n devices at once (dp, tp, pp) as published: in jobs of bf16 activations have 16 bits, too,",
+    "and attention's weights are kept unless recomputed",
+    "no dropout; samples are as long as the sequence; nothing else runs on the devices",
 };
 static const char *const not_modelled[] = {
-    "the CUDA context beyond what 'usable' leaves out, fragmentation of caching allocators (simulate --caching-allocator)",
-    "buffers of communication libraries; of the host the operating system, file caches and data loaders",
+    "what the driver takes beyond what is not usable, buffers of communication libraries, fragmentation of",
+    "caching allocators (simulate --caching-allocator); the host's operating system, file caches, loaders of data",
 };
 
 static uint64_t margin_of(uint64_t need, uint64_t have) { return need > have ? need - have : have - need; }
@@ -124,7 +125,20 @@ static void way_cells(struct cli_table *table, const struct cli_mem *mem, uint32
     else
         cli_table_cell(table, "%s%s", f->least_bytes > usable ? "-" : "+",
                        quantity_text((double)margin_of(f->least_bytes, usable), DIMENSION_BYTES, margin));
-    cli_table_cell(table, "%s", cli_mem_verdict(mem, i, text));
+    cli_table_cell(table, "%s", known ? cli_mem_verdict(mem, i, text) : "never");
+}
+
+/* Why ways never fit, each reason once. */
+static void print_reasons(FILE *out, const struct cli_mem *mem)
+{
+    const char *last = "";
+    for (uint32_t i = 0; i < mem->count; i++) {
+        const struct fit *f = &mem->fits[i];
+        if (f->verdict != FIT_IMPOSSIBLE || (mem->only_chosen && i != mem->chosen) || strcmp(f->reason, last) == 0)
+            continue;
+        last = f->reason;
+        fprintf(out, "\nnever: %s\n", last);
+    }
 }
 
 static enum status print_ways(FILE *out, const struct cli_mem *mem, struct error *err)
@@ -163,6 +177,7 @@ enum status cli_mem_text(struct cli *cli, const struct cli_mem *mem, struct erro
 {
     print_head(cli->out, mem);
     enum status status = print_ways(cli->out, mem, err);
+    if (!status) print_reasons(cli->out, mem);
     if (!status && mem->fits[mem->chosen].verdict != FIT_IMPOSSIBLE) status = print_parts(cli->out, mem, err);
     if (status) return status;
     for (size_t i = 0; i < ARRAY_COUNT(assumptions); i++)

@@ -103,12 +103,18 @@ static enum status find_way(const struct cli_mem *mem, const char *name, uint32_
                      suggest_list(names, mem->count, list, sizeof list));
 }
 
+/* Of those that do not fit: what is missing of a device is worse than of the host, and that than of storage. */
+static uint64_t lack_of(const struct fit *f)
+{
+    return f->verdict == FIT_DEVICE ? f->least_bytes : f->verdict == FIT_HOST ? f->host_bytes : f->stored_bytes;
+}
+
 static bool better(const struct fit *a, const struct fit *b)
 {
-    if ((a->verdict == FIT_YES) != (b->verdict == FIT_YES)) return a->verdict == FIT_YES;
-    if (a->verdict == FIT_YES) return a->minibatch_s < b->minibatch_s;
-    if (a->verdict != b->verdict) return a->verdict > b->verdict && a->verdict != FIT_IMPOSSIBLE;
-    return a->least_bytes < b->least_bytes;
+    static const int ranks[FIT_VERDICTS] = {[FIT_YES] = 0, [FIT_STORAGE] = 1, [FIT_HOST] = 2, [FIT_DEVICE] = 3,
+                                            [FIT_IMPOSSIBLE] = 4};
+    if (a->verdict != b->verdict) return ranks[a->verdict] < ranks[b->verdict];
+    return a->verdict == FIT_YES ? a->minibatch_s < b->minibatch_s : lack_of(a) < lack_of(b);
 }
 
 static enum status answer(struct cli *cli, const struct request *request, struct cli_mem *mem, struct fit_way *ways,

@@ -630,17 +630,24 @@ static void lay_workspace(const struct workspace *w, enum unit_pass pass, uint32
 
 enum { WORKSPACE_ENTRIES_MAX = 13 };
 
-static struct layout workspace_layout(const struct network *network, uint64_t first,
-                                      uint64_t count, enum unit_pass pass, uint32_t how,
-                                      uint64_t microbatch, uint64_t sequence,
-                                      struct memory_entry *entries)
+/* Of any pass over these layers. */
+static struct workspace need_pass(const struct network *network, uint64_t first, uint64_t count, uint64_t microbatch,
+                                  uint64_t sequence)
 {
     struct range range = activation_range(network, first, count, microbatch, sequence);
     struct workspace w = need_range(network, range.sizes, first, count);
-    bool recompute = pass == UNIT_LOSS || (pass == UNIT_BACKWARD && !(how & UNIT_KEEP));
-    if (recompute) w.activations = words(range_bytes(&range));
+    w.activations = words(range_bytes(&range));
     w.inputs = words(memory_input_bytes(network, first, count, microbatch, sequence));
     w.sums = words(memory_parameter_bytes(network, first, count));
+    return w;
+}
+
+static struct layout workspace_layout(const struct workspace *need, uint64_t first, enum unit_pass pass, uint32_t how,
+                                      struct memory_entry *entries)
+{
+    struct workspace w = *need;
+    bool recompute = pass == UNIT_LOSS || (pass == UNIT_BACKWARD && !(how & UNIT_KEEP));
+    if (!recompute) w.activations = 0;
     struct layout layout = {.entries = entries, .layer = first, .alignment = MEMORY_ALIGNMENT};
     lay_workspace(&w, pass, how, &layout);
     assert(layout.count <= WORKSPACE_ENTRIES_MAX);
@@ -656,8 +663,8 @@ enum status memory_workspace(const struct network *network, uint64_t first_layer
     enum status status = arena_array(arena, WORKSPACE_ENTRIES_MAX, sizeof(struct memory_entry),
                                      &entries, err);
     if (status != STATUS_OK) return status;
-    struct layout layout = workspace_layout(network, first_layer, layer_count, pass, how,
-                                            microbatch, sequence, entries);
+    struct workspace need = need_pass(network, first_layer, layer_count, microbatch, sequence);
+    struct layout layout = workspace_layout(&need, first_layer, pass, how, entries);
     *out = (struct memory_table){entries, layout.count, end_of(&layout)};
     return STATUS_OK;
 }
@@ -666,9 +673,20 @@ uint64_t memory_workspace_bytes(const struct network *network, uint64_t first_la
                                 uint64_t layer_count, enum unit_pass pass, uint32_t how,
                                 uint64_t microbatch, uint64_t sequence)
 {
-    struct layout layout = workspace_layout(network, first_layer, layer_count, pass, how,
-                                            microbatch, sequence, NULL);
+    struct workspace need = need_pass(network, first_layer, layer_count, microbatch, sequence);
+    struct layout layout = workspace_layout(&need, first_layer, pass, how, NULL);
     return end_of(&layout);
+}
+
+void memory_workspaces(const struct network *network, uint64_t first_layer, uint64_t layer_count, uint32_t how,
+                       uint64_t microbatch, uint64_t sequence, uint64_t bytes[3][UNIT_WAYS])
+{
+    struct workspace need = need_pass(network, first_layer, layer_count, microbatch, sequence);
+    for (uint32_t pass = UNIT_FORWARD; pass <= UNIT_LOSS; pass++)
+        for (uint32_t way = 0; way < UNIT_WAYS; way++) {
+            struct layout layout = workspace_layout(&need, first_layer, (enum unit_pass)pass, way | how, NULL);
+            bytes[pass][way] = end_of(&layout);
+        }
 }
 
 /* --- finding -------------------------------------------------------------------------------- */

@@ -232,6 +232,10 @@ uint64_t memory_workspace_bytes(const struct network *network, uint64_t first_la
                                 uint64_t layer_count, enum unit_pass pass, uint32_t how,
                                 uint64_t microbatch, uint64_t sequence);
 
+/* The same of every pass in every way, each with what `how` adds: at the price of one. */
+void memory_workspaces(const struct network *network, uint64_t first_layer, uint64_t layer_count, uint32_t how,
+                       uint64_t microbatch, uint64_t sequence, uint64_t bytes[3][UNIT_WAYS]);
+
 /* Bytes that layer `layer` passes to the next for one microbatch: R * C * 4, whatever the layer (a
  * profile says it itself). What enters a shard is what the layer in front of it passes. */
 uint64_t memory_boundary_bytes(const struct network *network, uint64_t layer, uint64_t microbatch,

@@ -145,27 +145,14 @@ static enum fit_verdict verdict(const struct fit *fit, const struct fit_memory *
 
 /* --- ways whose device needs what it needs ---------------------------------------------------- */
 
-/* Stages are as even as devices allow: other ones where these are larger. */
-static enum status plan_resident(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
-                                 bool *made, struct fit *out, struct error *err)
-{
-    const struct fit_memory have = {fit_usable_bytes(hardware, way), unlimited_bytes, unlimited_bytes},
-                            all = {unlimited_bytes, unlimited_bytes, unlimited_bytes};
-    *made = false;
-    if (way->policy && way->devices > 1) TRY(try_plan(hardware, job, way, have, NULL, made, out, err));
-    return *made ? STATUS_OK : try_plan(hardware, job, way, all, NULL, made, out, err);
-}
-
 /* A plan of resident shards that takes so much may need a little more: areas for what is between shards are cut off
  * also where the last of them are not used. */
-static enum status least_resident(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
-                                  struct fit *out, struct error *err)
+static enum status least_alone(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
+                               struct fit *out, struct error *err)
 {
     uint64_t missing = 0;
     struct plan plan = {0};
     struct error why = {0};
-    out->least_bytes = out->device_bytes;
-    if (!way->policy) return STATUS_OK;
     const struct fit_memory just = {out->device_bytes, unlimited_bytes, unlimited_bytes};
     enum status status = fit_plan(hardware, job, way, just, &missing, &plan, &why);
     plan_release(&plan);
@@ -177,10 +164,28 @@ static enum status least_resident(const struct hardware *hardware, const struct 
 static enum status find_resident(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
                                  struct fit *out, struct error *err)
 {
-    const struct fit_memory have = fit_memory_of(hardware, way);
+    const struct fit_memory have = fit_memory_of(hardware, way),
+                            all = {unlimited_bytes, unlimited_bytes, unlimited_bytes};
     bool made;
-    TRY(plan_resident(hardware, job, way, &made, out, err));
-    if (made) TRY(least_resident(hardware, job, way, out, err));
+    TRY(try_plan(hardware, job, way, all, NULL, &made, out, err));
+    out->least_bytes = out->device_bytes;
+    if (made && way->policy) TRY(least_alone(hardware, job, way, out, err));
+    out->verdict = made ? verdict(out, &have) : FIT_IMPOSSIBLE;
+    return STATUS_OK;
+}
+
+/* Stages are as even as devices allow: other ones where these are larger. */
+static enum status find_stages(const struct hardware *hardware, const struct job *job, const struct fit_way *way,
+                               struct fit *out, struct error *err)
+{
+    const struct fit_memory have = fit_memory_of(hardware, way),
+                            these = {have.device_bytes, unlimited_bytes, unlimited_bytes},
+                            all = {unlimited_bytes, unlimited_bytes, unlimited_bytes};
+    uint64_t missing = 0;
+    bool fits, made = true;
+    TRY(try_plan(hardware, job, way, these, &missing, &fits, out, err));
+    if (!fits) TRY(try_plan(hardware, job, way, all, NULL, &made, out, err));
+    out->least_bytes = fits ? out->device_bytes : have.device_bytes + missing;
     out->verdict = made ? verdict(out, &have) : FIT_IMPOSSIBLE;
     return STATUS_OK;
 }
@@ -218,7 +223,8 @@ enum status fit_find(const struct hardware *hardware, const struct job *job, con
                      struct fit *out, struct error *err)
 {
     struct fit fit = {0};
-    TRY((fit_way_stays(way) ? find_resident : find_streamed)(hardware, job, way, &fit, err));
+    bool stages = way->policy && way->devices > 1;
+    TRY((stages ? find_stages : fit_way_stays(way) ? find_resident : find_streamed)(hardware, job, way, &fit, err));
     if (fit.verdict != FIT_IMPOSSIBLE) fit.reason[0] = '\0';
     *out = fit;
     return STATUS_OK;

@@ -4,7 +4,8 @@
  *
  * A way that does not fit is planned once more on a machine that has what it lacks, so that there are figures for
  * it as well: with states on the devices that is the same plan on larger devices; with states elsewhere one on a device
- * that has just enough for the largest layer, without double buffering.
+ * that has just enough for the largest layer, without double buffering. Resident stages on several devices are cut by
+ * what these have; where they have too little, the figures are those of stages that are cut for time alone.
  */
 #ifndef SPILLWAY_PLANNER_FIT_H
 #define SPILLWAY_PLANNER_FIT_H
@@ -23,7 +24,7 @@ enum fit_verdict {
 
 struct fit {
     enum fit_verdict verdict;
-    uint64_t least_bytes;  /* of a device: with less it does not fit. Where states stay, device_bytes */
+    uint64_t least_bytes;  /* of a device: with less it does not fit */
     uint64_t device_bytes; /* what the plan takes of the device that it takes most of, ... */
     uint64_t host_bytes, stored_bytes; /* ... of the host, of storage */
     double minibatch_s;    /* by the planner's clock */

@@ -229,11 +229,8 @@ static void measure(const struct footprints *f, const struct job *job, uint64_t 
     out->input_bytes = first ? memory_boundary_bytes(network, first - 1, b, t) : 0;
     out->output_bytes =
         end < network->layer_count ? memory_boundary_bytes(network, end - 1, b, t) : 0;
-    for (int pass = UNIT_FORWARD; pass <= UNIT_LOSS; pass++)
-        for (uint32_t how = 0; how < UNIT_WAYS; how++)
-            out->workspace_bytes[pass][how] = memory_workspace_bytes(
-                network, first, count, (enum unit_pass)pass, how | job_pass_way(job, first),
-                job_pass_samples(job, first), t);
+    memory_workspaces(network, first, count, job_pass_way(job, first), job_pass_samples(job, first), t,
+                      out->workspace_bytes);
     measure_seconds(f->hardware, job, first, count, out);
 }
 
