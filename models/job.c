@@ -32,6 +32,7 @@
 #include "base/size.h"
 #include "models/job_devices.h"
 #include "models/memory.h"
+#include "models/network_traits.h"
 #include "models/try.h"
 
 const char *const data_format_names[] = {
@@ -94,18 +95,11 @@ static uint32_t guess_format(const struct network *network, const char *path)
 
 uint64_t job_batch_bytes(const struct job *job)
 {
-    switch ((enum network_family)job->network.family) {
-    case NETWORK_GPT2:
-    case NETWORK_LLAMA: return job_samples(job) * (job->sequence + 1) * sizeof(int32_t);
-    case NETWORK_BERT: return job_samples(job) * 3 * job->sequence * sizeof(int32_t);
-    case NETWORK_VIT:
-        return job_samples(job) *
-               (1 + job->network.channels * job->network.image * job->network.image) *
-               sizeof(float);
-    case NETWORK_PROFILE:
-    case NETWORK_FAMILY_COUNT: break;
-    }
-    return 0;
+    const struct network *n = &job->network;
+    if (network_traits(n)->decoder) return job_samples(job) * (job->sequence + 1) * sizeof(int32_t);
+    if (n->family == NETWORK_BERT) return job_samples(job) * 3 * job->sequence * sizeof(int32_t);
+    if (n->family == NETWORK_PROFILE) return 0;
+    return job_samples(job) * (1 + n->channels * n->image * n->image) * sizeof(float);
 }
 
 /* --- one job, as typed ---------------------------------------------------------------------- */
@@ -333,8 +327,9 @@ static double bytes_bound(const struct job *job)
     const struct network *n = &job->network;
     double rows = (double)job_samples(job) * (double)job->sequence;
     double inner = (double)n->heads * (double)n->head_width;
-    double row_words = 8 * (double)n->width + 8 * inner + 4 * (double)n->ff_width +
-                       (double)n->heads + (double)n->vocabulary + (double)n->classes + 64 +
+    double chosen = (double)network_chosen(n);
+    double row_words = (6 + 2 * chosen) * (double)n->width + 10 * inner + 4 * chosen * (double)n->ff_width +
+                       3 * (double)n->heads + (double)n->experts + (double)n->vocabulary + (double)n->classes + 64 +
                        (double)n->channels * (double)n->patch * (double)n->patch;
     double profile_bytes = 0;
     for (uint64_t i = 0; n->profile && i < n->layer_count; i++)
@@ -396,8 +391,7 @@ static enum status check_precision(const struct draft *draft, struct error *err)
 static enum status check_clip(const struct draft *draft, struct error *err)
 {
     const struct network *n = &draft->job.network;
-    if (!job_clips(&draft->job) || n->family == NETWORK_GPT2 || n->family == NETWORK_LLAMA)
-        return STATUS_OK;
+    if (!job_clips(&draft->job) || network_traits(n)->decoder) return STATUS_OK;
     const json_t *own = json_object_get(draft->object, "optimizer");
     if (!json_object_get(own, "clip")) own = json_object_get(draft->defaults, "optimizer");
     return json_fail_key(draft->in, own, "clip", err,

@@ -21,6 +21,7 @@
 
 #include "base/extreme.h"
 #include "base/size.h"
+#include "models/network_traits.h"
 
 /* --- layouts -------------------------------------------------------------------------------- */
 
@@ -272,17 +273,22 @@ enum status memory_state_tables(const struct network *network, uint64_t first_la
 
 static uint64_t norm_stats(const struct network *network, struct sizes s)
 {
-    return network->family == NETWORK_LLAMA ? s.rows : 2 * s.rows;
+    return network_traits(network)->no_mean ? s.rows : 2 * s.rows;
 }
 
 static void lay_attention(const struct network *network, struct sizes s, struct layout *layout)
 {
-    if (network->family == NETWORK_GPT2) {
+    if (network_traits(network)->fused_qkv) {
         put_kept(layout, "qkv", s.rows * 3 * s.inner);
     } else {
         put_kept(layout, "q", s.rows * s.inner);
         put_kept(layout, "k", s.rows * s.shared);
         put_kept(layout, "v", s.rows * s.shared);
+    }
+    if (network_traits(network)->qk_norm) {
+        put_kept(layout, "plain_q", s.rows * s.inner);
+        put_kept(layout, "plain_k", s.rows * s.shared);
+        put_kept(layout, "qk_stats", s.rows * (s.heads + network_kv_heads(network)));
     }
     put_kept(layout, "attention", s.rows * s.inner);
     put_kept(layout, "attention_stats", s.rows * s.heads);
@@ -294,16 +300,25 @@ static void lay_block_pre_norm(const struct network *network, struct sizes s,
     put_kept(layout, "norm1", s.rows * s.width);
     put_kept(layout, "norm1_stats", norm_stats(network, s));
     lay_attention(network, s, layout);
-    put_kept(layout, "middle", s.rows * s.width);
-    put_kept(layout, "norm2", s.rows * s.width);
-    put_kept(layout, "norm2_stats", norm_stats(network, s));
-    if (network->family == NETWORK_LLAMA) {
-        put_kept(layout, "gate", s.rows * s.ff);
-        put_kept(layout, "up", s.rows * s.ff);
-        put_kept(layout, "swiglu", s.rows * s.ff);
+    const struct network_traits *traits = network_traits(network);
+    uint64_t sent = s.rows * network_chosen(network); /* rows of all feed-forward parts */
+    if (!traits->parallel) put_kept(layout, "middle", s.rows * s.width);
+    if (!traits->one_norm) {
+        put_kept(layout, "norm2", s.rows * s.width);
+        put_kept(layout, "norm2_stats", norm_stats(network, s));
+    }
+    if (network->experts > 0) {
+        put_kept(layout, "router", s.rows * network->experts);
+        put_kept(layout, "sent", sent * s.width);
+        put_kept(layout, "returned", sent * s.width);
+    }
+    if (traits->gated) {
+        put_kept(layout, "gate", sent * s.ff);
+        put_kept(layout, "up", sent * s.ff);
+        put_kept(layout, "swiglu", sent * s.ff);
     } else {
-        put_kept(layout, "fc", s.rows * s.ff);
-        put_kept(layout, "gelu", s.rows * s.ff);
+        put_kept(layout, "fc", sent * s.ff);
+        put_kept(layout, "gelu", sent * s.ff);
     }
 }
 
@@ -445,8 +460,7 @@ struct workspace {
 static uint64_t gradient_words(const struct network *network, uint64_t layer)
 {
     bool embedding = network_layer_kind(network, layer) == LAYER_EMBEDDING;
-    if (embedding && network->family == NETWORK_GPT2) return 0;
-    if (embedding && network->family == NETWORK_LLAMA) return 0;
+    if (embedding && network_traits(network)->decoder) return 0;
     if (embedding && network->family == NETWORK_BERT) return 2 * network->width; /* its norm */
     return words(memory_parameter_bytes(network, layer, 1));
 }
@@ -512,7 +526,7 @@ static uint64_t half_words(uint64_t elements)
 static void need_rounded(const struct network *network, struct sizes s, uint64_t layer,
                          struct workspace *w)
 {
-    uint64_t rows = s.rows, in = 0, out = 0, qkv = network->family == NETWORK_GPT2 ? 3 : 1;
+    uint64_t rows = s.rows, in = 0, out = 0, qkv = network_traits(network)->fused_qkv ? 3 : 1;
     switch (network_layer_kind(network, layer)) {
     case LAYER_EMBEDDING:
         if (network->family != NETWORK_VIT) return;
@@ -568,7 +582,8 @@ static void need_layer(const struct network *network, struct sizes s, uint64_t l
     case LAYER_BLOCK:
         w->d_stream2 = max_u64(w->d_stream2, s.rows * s.inner);
         w->d_qkv = s.rows * (s.inner + 2 * s.shared);
-        w->d_wide = s.rows * s.ff * (network->family == NETWORK_LLAMA ? 2 : 1);
+        w->d_wide = s.rows * network_chosen(network) * s.ff * (network_traits(network)->gated ? 2 : 1);
+        if (network->experts > 0) w->d_wide += s.rows * (network->experts + network->experts_chosen * s.width);
         need_attention(network, s, w);
         break;
     case LAYER_HEAD:

@@ -29,12 +29,23 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "models/network_traits.h"
 
 const char *const network_family_names[] = {
     [NETWORK_GPT2] = "gpt2",
     [NETWORK_LLAMA] = "llama",
     [NETWORK_BERT] = "bert",
     [NETWORK_VIT] = "vit",
+    [NETWORK_OPT] = "opt",
+    [NETWORK_GPT_NEOX] = "gpt_neox",
+    [NETWORK_GPTJ] = "gptj",
+    [NETWORK_PHI] = "phi",
+    [NETWORK_MISTRAL] = "mistral",
+    [NETWORK_GEMMA] = "gemma",
+    [NETWORK_QWEN2] = "qwen2",
+    [NETWORK_QWEN3] = "qwen3",
+    [NETWORK_MIXTRAL] = "mixtral",
+    [NETWORK_QWEN3_MOE] = "qwen3_moe",
     [NETWORK_PROFILE] = "profile",
 };
 static_assert(ARRAY_COUNT(network_family_names) == NETWORK_FAMILY_COUNT, "a name per family");
@@ -49,17 +60,16 @@ enum layer_kind network_layer_kind(const struct network *network, uint64_t layer
 
 uint64_t network_kv_heads(const struct network *network)
 {
-    return network->family == NETWORK_LLAMA ? network->kv_heads : network->heads;
+    return network->kv_heads > 0 ? network->kv_heads : network->heads;
 }
 
 uint64_t network_table_rows(const struct network *network)
 {
-    switch ((enum network_family)network->family) {
-    case NETWORK_GPT2: return network->vocabulary + network->positions;
-    case NETWORK_LLAMA: return network->vocabulary;
-    case NETWORK_BERT: return network->vocabulary + network->positions + network->token_types;
-    default: return 0;
-    }
+    const struct network_traits *traits = network_traits(network);
+    if (network->family == NETWORK_BERT) return network->vocabulary + network->positions + network->token_types;
+    if (!traits->decoder) return 0;
+    bool table = traits->more_positions != NO_POSITION_TABLE;
+    return network->vocabulary + (table ? network->positions + traits->more_positions : 0);
 }
 
 double rope_frequency(const struct rope *rope, uint64_t pair, uint64_t head_width)
@@ -197,18 +207,44 @@ static void llama_embedding(const struct network *n, struct list *list)
     matrix(list, "model.embed_tokens.weight", INIT_NORMAL, n->vocabulary, n->width);
 }
 
+/* As transformers 5 stores them: all experts' in one. */
+static void experts(const struct network *n, struct list *list)
+{
+    matrix(list, "mlp.gate.weight", INIT_NORMAL, n->experts, n->width);
+    struct tensor_spec *in = tensor(list, "mlp.experts.gate_up_proj", INIT_NORMAL, MATRIX);
+    dimension(in, n->experts);
+    dimension(in, 2 * n->ff_width);
+    dimension(in, n->width);
+    struct tensor_spec *out = tensor(list, "mlp.experts.down_proj", INIT_NORMAL, MATRIX);
+    dimension(out, n->experts);
+    dimension(out, n->width);
+    dimension(out, n->ff_width);
+}
+
 static void llama_block(const struct network *n, uint64_t block, struct list *list)
 {
     uint64_t width = n->width, inner = n->heads * n->head_width;
-    uint64_t shared = n->kv_heads * n->head_width;
+    uint64_t shared = network_kv_heads(n) * n->head_width;
     prefix(list, "model.layers.%" PRIu64 ".", block);
-    matrix(list, "self_attn.q_proj.weight", INIT_NORMAL, inner, width);
-    matrix(list, "self_attn.k_proj.weight", INIT_NORMAL, shared, width);
-    matrix(list, "self_attn.v_proj.weight", INIT_NORMAL, shared, width);
+    bool biases = n->biases;
+    linear(list, (struct linear){"self_attn.q_proj.weight", biases ? "self_attn.q_proj.bias" : NULL, inner, width,
+                                 OUT_IN, INIT_NORMAL});
+    linear(list, (struct linear){"self_attn.k_proj.weight", biases ? "self_attn.k_proj.bias" : NULL, shared, width,
+                                 OUT_IN, INIT_NORMAL});
+    linear(list, (struct linear){"self_attn.v_proj.weight", biases ? "self_attn.v_proj.bias" : NULL, shared, width,
+                                 OUT_IN, INIT_NORMAL});
     matrix(list, "self_attn.o_proj.weight", INIT_NORMAL, width, inner);
-    matrix(list, "mlp.gate_proj.weight", INIT_NORMAL, n->ff_width, width);
-    matrix(list, "mlp.up_proj.weight", INIT_NORMAL, n->ff_width, width);
-    matrix(list, "mlp.down_proj.weight", INIT_NORMAL, width, n->ff_width);
+    if (network_traits(n)->qk_norm) {
+        vector(list, "self_attn.q_norm.weight", INIT_ONE, n->head_width);
+        vector(list, "self_attn.k_norm.weight", INIT_ONE, n->head_width);
+    }
+    if (n->experts > 0) {
+        experts(n, list);
+    } else {
+        matrix(list, "mlp.gate_proj.weight", INIT_NORMAL, n->ff_width, width);
+        matrix(list, "mlp.up_proj.weight", INIT_NORMAL, n->ff_width, width);
+        matrix(list, "mlp.down_proj.weight", INIT_NORMAL, width, n->ff_width);
+    }
     vector(list, "input_layernorm.weight", INIT_ONE, width);
     vector(list, "post_attention_layernorm.weight", INIT_ONE, width);
 }
@@ -217,6 +253,87 @@ static void llama_head(const struct network *n, struct list *list)
 {
     vector(list, "model.norm.weight", INIT_ONE, n->width);
     if (!n->tied_head) matrix(list, "lm_head.weight", INIT_NORMAL, n->vocabulary, n->width);
+}
+
+/* --- opt, gpt_neox, gptj, phi --------------------------------------------------------------- */
+
+/* What their tensors are called, without ".weight" and ".bias". Norms of a block: `norm2` NULL: there is one. */
+struct decoder_names {
+    const char *words, *positions;
+    const char *blocks; /* in front of a block's number */
+    const char *norm1, *norm2;
+    const char *qkv[3]; /* the first alone: all in one */
+    const char *proj, *fc, *fc2;
+    const char *norm, *head;
+};
+
+static const struct decoder_names decoder_names[NETWORK_FAMILY_COUNT] = {
+    [NETWORK_OPT] = {"model.decoder.embed_tokens", "model.decoder.embed_positions", "model.decoder.layers.",
+                     "self_attn_layer_norm", "final_layer_norm",
+                     {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}, "self_attn.out_proj", "fc1", "fc2",
+                     "model.decoder.final_layer_norm", "lm_head"},
+    [NETWORK_GPT_NEOX] = {"gpt_neox.embed_in", NULL, "gpt_neox.layers.", "input_layernorm",
+                          "post_attention_layernorm", {"attention.query_key_value", NULL, NULL}, "attention.dense",
+                          "mlp.dense_h_to_4h", "mlp.dense_4h_to_h", "gpt_neox.final_layer_norm", "embed_out"},
+    [NETWORK_GPTJ] = {"transformer.wte", NULL, "transformer.h.", "ln_1", NULL,
+                      {"attn.q_proj", "attn.k_proj", "attn.v_proj"}, "attn.out_proj", "mlp.fc_in", "mlp.fc_out",
+                      "transformer.ln_f", "lm_head"},
+    [NETWORK_PHI] = {"model.embed_tokens", NULL, "model.layers.", "input_layernorm", NULL,
+                     {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}, "self_attn.dense", "mlp.fc1",
+                     "mlp.fc2", "model.final_layernorm", "lm_head"},
+};
+
+/* `name` with `ending` behind it. */
+static struct tensor_spec *named_tensor(struct list *list, const char *name, const char *ending, enum tensor_init init,
+                                        enum shape shape)
+{
+    char text[96] = "";
+    if (list->named) snprintf(text, sizeof text, "%s%s", name, ending);
+    return tensor(list, text, init, shape);
+}
+
+static void named_linear(struct list *list, const char *name, uint64_t out, uint64_t in, bool bias)
+{
+    struct tensor_spec *weight = named_tensor(list, name, ".weight", INIT_NORMAL, MATRIX);
+    dimension(weight, out);
+    dimension(weight, in);
+    if (bias) dimension(named_tensor(list, name, ".bias", INIT_ZERO, OTHER), out);
+}
+
+static void named_norm(struct list *list, const char *name, uint64_t width)
+{
+    dimension(named_tensor(list, name, ".weight", INIT_ONE, OTHER), width);
+    dimension(named_tensor(list, name, ".bias", INIT_ZERO, OTHER), width);
+}
+
+static void decoder_embedding(const struct network *n, struct list *list)
+{
+    const struct decoder_names *names = &decoder_names[n->family];
+    named_linear(list, names->words, n->vocabulary, n->width, false);
+    if (names->positions) named_linear(list, names->positions, network_table_rows(n) - n->vocabulary, n->width, false);
+}
+
+static void decoder_block(const struct network *n, uint64_t block, struct list *list)
+{
+    const struct decoder_names *names = &decoder_names[n->family];
+    const struct network_traits *traits = network_traits(n);
+    uint64_t width = n->width, inner = n->heads * n->head_width, shared = network_kv_heads(n) * n->head_width;
+    prefix(list, "%s%" PRIu64 ".", names->blocks, block);
+    named_norm(list, names->norm1, width);
+    if (!names->qkv[1]) named_linear(list, names->qkv[0], 3 * inner, width, n->biases);
+    for (size_t i = 0; i < ARRAY_COUNT(names->qkv) && names->qkv[1]; i++)
+        named_linear(list, names->qkv[i], i == 0 ? inner : shared, width, n->biases);
+    named_linear(list, names->proj, width, inner, traits->out_bias);
+    if (names->norm2) named_norm(list, names->norm2, width);
+    named_linear(list, names->fc, n->ff_width, width, traits->ff_bias);
+    named_linear(list, names->fc2, width, n->ff_width, traits->ff_bias);
+}
+
+static void decoder_head(const struct network *n, struct list *list)
+{
+    const struct decoder_names *names = &decoder_names[n->family];
+    named_norm(list, names->norm, n->width);
+    if (!n->tied_head) named_linear(list, names->head, n->vocabulary, n->width, network_traits(n)->head_bias);
 }
 
 /* --- bert ----------------------------------------------------------------------------------- */
@@ -336,6 +453,16 @@ static const struct family families[NETWORK_FAMILY_COUNT] = {
     [NETWORK_LLAMA] = {llama_embedding, llama_block, llama_head},
     [NETWORK_BERT] = {bert_embedding, bert_block, bert_head},
     [NETWORK_VIT] = {vit_embedding, vit_block, vit_head},
+    [NETWORK_OPT] = {decoder_embedding, decoder_block, decoder_head},
+    [NETWORK_GPT_NEOX] = {decoder_embedding, decoder_block, decoder_head},
+    [NETWORK_GPTJ] = {decoder_embedding, decoder_block, decoder_head},
+    [NETWORK_PHI] = {decoder_embedding, decoder_block, decoder_head},
+    [NETWORK_MISTRAL] = {llama_embedding, llama_block, llama_head},
+    [NETWORK_GEMMA] = {llama_embedding, llama_block, llama_head},
+    [NETWORK_QWEN2] = {llama_embedding, llama_block, llama_head},
+    [NETWORK_QWEN3] = {llama_embedding, llama_block, llama_head},
+    [NETWORK_MIXTRAL] = {llama_embedding, llama_block, llama_head},
+    [NETWORK_QWEN3_MOE] = {llama_embedding, llama_block, llama_head},
 };
 
 static void list_layer(const struct network *network, uint64_t layer, struct list *list)

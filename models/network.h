@@ -27,6 +27,9 @@ enum network_family {
     NETWORK_LLAMA,   /* decoder, rotary positions, root-mean-square pre-norm, SwiGLU, no biases */
     NETWORK_BERT,    /* encoder, post-norm, masked-language head */
     NETWORK_VIT,     /* encoder over image patches, classifier head */
+    NETWORK_OPT, NETWORK_GPT_NEOX, NETWORK_GPTJ, NETWORK_PHI, /* decoders more, which models/network_traits.h tells
+                        apart: planned and simulated, and not carried out */
+    NETWORK_MISTRAL, NETWORK_GEMMA, NETWORK_QWEN2, NETWORK_QWEN3, NETWORK_MIXTRAL, NETWORK_QWEN3_MOE,
     NETWORK_PROFILE, /* layers with given seconds and bytes */
     NETWORK_FAMILY_COUNT
 };
@@ -54,7 +57,8 @@ enum {
     NETWORK_VOCABULARY_MAX = 1 << 24, /* token ids fit 32 bits with room; also classes */
     NETWORK_POSITIONS_MAX = 1 << 22,
     NETWORK_IMAGE_MAX = 1 << 14,
-    NETWORK_CHANNELS_MAX = 1 << 10
+    NETWORK_CHANNELS_MAX = 1 << 10,
+    NETWORK_EXPERTS_MAX = 1 << 12
 };
 enum { NETWORK_BERT_MASK = 103 }; /* [MASK] in the vocabularies that BERT was published with */
 #define NETWORK_PARAMETERS_MAX (UINT64_C(1) << 48)
@@ -88,7 +92,9 @@ struct network {
     uint32_t family;    /* enum network_family */
     uint64_t layer_count; /* embedding and head included */
     uint64_t width, heads, head_width, ff_width, blocks;
-    uint64_t kv_heads;  /* llama: heads of keys and values; 0 for the others, which have `heads` */
+    uint64_t kv_heads;  /* heads of keys and values; 0: as many as `heads` */
+    uint64_t rotary_width; /* elements of a head that are turned; 0: all, where any are */
+    uint64_t experts, experts_chosen; /* feed-forward parts of a block, and those of a token; 0, 0: one for all */
     uint64_t vocabulary, positions, token_types; /* text; llama's positions are a limit only */
     uint64_t mask_token; /* bert: the token that stands for a masked one; below `vocabulary` */
     uint64_t image, patch, channels, classes;    /* ViT */
@@ -134,6 +140,8 @@ enum { LAYER_TENSORS_MAX = 32 };
  * bert         BertForMaskedLM, BertForPreTraining,          masked language model; the others with
  *              BertModel                                     pooler and next-sentence classifier
  * vit          ViTForImageClassification, ViTModel           classifier
+ * opt, gpt_neox, gptj, phi, mistral, gemma, qwen2, qwen3, mixtral, qwen3_moe
+ *              ...ForCausalLM, ...Model                      language model (models/network_traits.h)
  * profile      -                                             NETWORK_PROFILE, below
  *
  * llama's rotary positions are read in the spelling of transformers 4 (rope_theta, rope_scaling) and

@@ -34,17 +34,33 @@ static enum status check_size(const struct json_object *o, const struct network 
     return error_set(err, STATUS_LIMIT, "%s", limit.text);
 }
 
+/* How each family is read and written; a profile also needs room for its layers. */
+static const struct {
+    enum status (*parse)(struct json_object *o, struct network *n, struct error *err);
+    void (*write)(const struct network *n, struct json_out *out);
+} families[NETWORK_FAMILY_COUNT] = {
+    [NETWORK_GPT2] = {config_parse_gpt2, config_write_gpt2},
+    [NETWORK_LLAMA] = {config_parse_llama, config_write_llama},
+    [NETWORK_BERT] = {config_parse_bert, config_write_bert},
+    [NETWORK_VIT] = {config_parse_vit, config_write_vit},
+    [NETWORK_OPT] = {config_parse_opt, config_write_decoder},
+    [NETWORK_GPT_NEOX] = {config_parse_gpt_neox, config_write_decoder},
+    [NETWORK_GPTJ] = {config_parse_gptj, config_write_decoder},
+    [NETWORK_PHI] = {config_parse_phi, config_write_decoder},
+    [NETWORK_MISTRAL] = {config_parse_llama, config_write_llama},
+    [NETWORK_GEMMA] = {config_parse_llama, config_write_llama},
+    [NETWORK_QWEN2] = {config_parse_llama, config_write_llama},
+    [NETWORK_QWEN3] = {config_parse_llama, config_write_llama},
+    [NETWORK_MIXTRAL] = {config_parse_llama, config_write_llama},
+    [NETWORK_QWEN3_MOE] = {config_parse_llama, config_write_llama},
+    [NETWORK_PROFILE] = {NULL, config_write_profile},
+};
+
 static enum status parse_family(struct json_object *o, struct arena *arena, struct network *n,
                                 struct error *err)
 {
-    switch ((enum network_family)n->family) {
-    case NETWORK_GPT2: TRY(config_parse_gpt2(o, n, err)); break;
-    case NETWORK_LLAMA: TRY(config_parse_llama(o, n, err)); break;
-    case NETWORK_BERT: TRY(config_parse_bert(o, n, err)); break;
-    case NETWORK_VIT: TRY(config_parse_vit(o, n, err)); break;
-    case NETWORK_PROFILE:
-    case NETWORK_FAMILY_COUNT: TRY(config_parse_profile(o, arena, n, err)); break;
-    }
+    if (n->family == NETWORK_PROFILE) TRY(config_parse_profile(o, arena, n, err));
+    else TRY(families[n->family].parse(o, n, err));
     if (n->family != NETWORK_PROFILE) n->layer_count = n->blocks + 2;
     return check_size(o, n, err);
 }
@@ -81,17 +97,9 @@ enum status network_read_config(const char *path, struct arena *arena, struct ne
 
 void network_write(const struct network *network, struct json_out *out, const char *key)
 {
-    typedef void (*write)(const struct network *, struct json_out *);
-    static const write writers[NETWORK_FAMILY_COUNT] = {
-        [NETWORK_GPT2] = config_write_gpt2,
-        [NETWORK_LLAMA] = config_write_llama,
-        [NETWORK_BERT] = config_write_bert,
-        [NETWORK_VIT] = config_write_vit,
-        [NETWORK_PROFILE] = config_write_profile,
-    };
     json_out_object_begin(out, key, false);
     json_out_string(out, "model_type", network_family_names[network->family]);
     json_out_string(out, "name", network->name);
-    writers[network->family](network, out);
+    families[network->family].write(network, out);
     json_out_object_end(out);
 }

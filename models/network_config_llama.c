@@ -1,4 +1,9 @@
-/* config.json of llama. Source: configuration_llama.py and modeling_rope_utils.py of transformers 4.57 and 5.0. */
+/*
+ * config.json of llama and of what differs from it in sizes, biases, norms of queries and keys, or in experts. A sliding
+ * window ("sliding_window") is not looked at: attention is counted over all tokens.
+ * Source: configuration_llama.py, _mistral.py, _gemma.py, _qwen2.py, _qwen3.py, _mixtral.py and _qwen3_moe.py, and
+ * modeling_rope_utils.py, of transformers 4.57 and 5.0.
+ */
 #include "models/network_config_parts.h"
 
 #include <assert.h>
@@ -47,10 +52,10 @@ static enum status parse_rope(const struct json_input *in, const json_t *value, 
                          rope->high_factor, rope->low_factor);
 }
 
-static enum status take_rope(struct json_object *o, struct rope *rope, struct error *err)
+static enum status take_rope(struct json_object *o, double theta, struct rope *rope, struct error *err)
 {
     static const char *const keys[] = {"rope_scaling", "rope_parameters"};
-    *rope = (struct rope){.kind = ROPE_DEFAULT, .theta = 10000};
+    *rope = (struct rope){.kind = ROPE_DEFAULT, .theta = theta};
     TRY(json_take_double(o, "rope_theta", JSON_OPTIONAL, 1, theta_max, &rope->theta, err));
     for (size_t i = 0; i < ARRAY_COUNT(keys); i++) {
         const json_t *value = NULL;
@@ -60,32 +65,93 @@ static enum status take_rope(struct json_object *o, struct rope *rope, struct er
     return STATUS_OK;
 }
 
+/* What a family's class has where a file says nothing. */
+struct defaults {
+    uint64_t width, blocks, heads, kv_heads, ff_width, vocabulary, positions;
+    uint64_t head_width; /* 0: an equal part of the width */
+    double epsilon, theta;
+    bool tied_head, biases;
+    uint64_t experts, experts_chosen;
+    const char *architectures[2], *activations[2]; /* the second activation may be NULL */
+};
+#define SILU {"silu"}
+
+static const struct defaults defaults[NETWORK_FAMILY_COUNT] = {
+    [NETWORK_LLAMA] = {4096, 32, 32, 0, 11008, 32000, 2048, 0, 1e-6, 10000, false, false, 0, 0,
+                       {"LlamaForCausalLM", "LlamaModel"}, SILU},
+    [NETWORK_MISTRAL] = {4096, 32, 32, 8, 14336, 32000, 131072, 0, 1e-6, 10000, false, false, 0, 0,
+                         {"MistralForCausalLM", "MistralModel"}, SILU},
+    [NETWORK_GEMMA] = {3072, 28, 16, 16, 24576, 256000, 8192, 256, 1e-6, 10000, true, false, 0, 0,
+                       {"GemmaForCausalLM", "GemmaModel"}, {"gelu_pytorch_tanh", "gelu"}},
+    [NETWORK_QWEN2] = {4096, 32, 32, 32, 22016, 151936, 32768, 0, 1e-6, 10000, false, true, 0, 0,
+                       {"Qwen2ForCausalLM", "Qwen2Model"}, SILU},
+    [NETWORK_QWEN3] = {4096, 32, 32, 32, 22016, 151936, 32768, 128, 1e-6, 10000, false, false, 0, 0,
+                       {"Qwen3ForCausalLM", "Qwen3Model"}, SILU},
+    [NETWORK_MIXTRAL] = {4096, 32, 32, 8, 14336, 32000, 131072, 0, 1e-5, 1e6, false, false, 8, 2,
+                         {"MixtralForCausalLM", "MixtralModel"}, SILU},
+    [NETWORK_QWEN3_MOE] = {2048, 24, 32, 4, 768, 151936, 32768, 0, 1e-6, 10000, false, false, 128, 8,
+                           {"Qwen3MoeForCausalLM", "Qwen3MoeModel"}, SILU},
+};
+
+static bool is_qwen3_moe(const struct network *n) { return n->family == NETWORK_QWEN3_MOE; }
+
+/* qwen3_moe's blocks could be of both kinds; those that are published are of one. */
+static enum status take_experts(struct json_object *o, struct network *n, struct error *err)
+{
+    const struct defaults *d = &defaults[n->family];
+    const json_t *dense = NULL;
+    uint64_t step = 1;
+    if (d->experts == 0) return STATUS_OK;
+    n->experts = d->experts;
+    n->experts_chosen = d->experts_chosen;
+    TRY(json_take_u64(o, is_qwen3_moe(n) ? "num_experts" : "num_local_experts", JSON_OPTIONAL, 1, NETWORK_EXPERTS_MAX,
+                      &n->experts, err));
+    TRY(json_take_u64(o, "num_experts_per_tok", JSON_OPTIONAL, 1, n->experts, &n->experts_chosen, err));
+    if (!is_qwen3_moe(n)) return STATUS_OK;
+    TRY(json_take_u64(o, "decoder_sparse_step", JSON_OPTIONAL, 1, LAYERS_MAX, &step, err));
+    TRY(json_take_array(o, "mlp_only_layers", JSON_OPTIONAL, &dense, err));
+    if (step > 1)
+        return json_fail_key(o->input, o->value, "decoder_sparse_step", err,
+                             "'decoder_sparse_step' is %" PRIu64 " (only 1 is supported)", step);
+    if (dense && json_array_size(dense) > 0)
+        return json_fail_key(o->input, o->value, "mlp_only_layers", err,
+                             "'mlp_only_layers' has layers (only none is supported)");
+    return STATUS_OK;
+}
+
+static enum status take_llama_head_width(struct json_object *o, struct network *n, struct error *err)
+{
+    n->head_width = defaults[n->family].head_width;
+    if (n->head_width == 0 || json_has(o, "head_dim"))
+        TRY(config_head_width(o, "num_attention_heads", "hidden_size", true, n, err));
+    if (n->head_width % 2 == 0) return STATUS_OK;
+    return json_fail_key(o->input, o->value, json_has(o, "head_dim") ? "head_dim" : "num_attention_heads", err,
+                         "heads of %" PRIu64 " elements have no rotary positions (expected an even number)",
+                         n->head_width);
+}
+
 enum status config_parse_llama(struct json_object *o, struct network *n, struct error *err)
 {
-    static const char *const architectures[] = {"LlamaForCausalLM", "LlamaModel"};
-    static const char *const gates[] = {"silu"};
-    size_t architecture, gate;
-    TRY(config_architecture(o, architectures, ARRAY_COUNT(architectures), &architecture, err));
-    n->width = 4096;
-    n->blocks = n->heads = 32;
-    n->ff_width = 11008;
-    n->vocabulary = 32000;
-    n->positions = 2048;
-    n->norm_epsilon = 1e-6;
+    const struct defaults *d = &defaults[n->family];
+    size_t architecture, activation;
+    TRY(config_architecture(o, d->architectures, ARRAY_COUNT(d->architectures), &architecture, err));
+    n->width = d->width;
+    n->blocks = d->blocks;
+    n->heads = d->heads;
+    n->ff_width = d->ff_width;
+    n->vocabulary = d->vocabulary;
+    n->positions = d->positions;
+    n->norm_epsilon = d->epsilon;
     n->initializer_range = 0.02;
     n->causal = true;
+    n->tied_head = d->tied_head;
+    n->biases = d->biases;
     TRY(json_take_u64(o, "hidden_size", JSON_OPTIONAL, 1, NETWORK_WIDTH_MAX, &n->width, err));
     TRY(json_take_u64(o, "num_hidden_layers", JSON_OPTIONAL, 1, CONFIG_BLOCKS_MAX, &n->blocks, err));
     TRY(json_take_u64(o, "num_attention_heads", JSON_OPTIONAL, 1, NETWORK_HEADS_MAX, &n->heads,
                       err));
-    TRY(config_head_width(o, "num_attention_heads", "hidden_size", true, n, err));
-    if (n->head_width % 2 != 0)
-        return json_fail_key(o->input, o->value,
-                             json_has(o, "head_dim") ? "head_dim" : "num_attention_heads", err,
-                             "heads of %" PRIu64
-                             " elements have no rotary positions (expected an even number)",
-                             n->head_width);
-    n->kv_heads = n->heads;
+    TRY(take_llama_head_width(o, n, err));
+    n->kv_heads = d->kv_heads > 0 && n->heads % d->kv_heads == 0 ? d->kv_heads : n->heads;
     TRY(json_take_u64(o, "num_key_value_heads", JSON_OPTIONAL, 1, NETWORK_HEADS_MAX, &n->kv_heads,
                       err));
     if (n->heads % n->kv_heads != 0)
@@ -93,8 +159,8 @@ enum status config_parse_llama(struct json_object *o, struct network *n, struct 
                              "'num_attention_heads' %" PRIu64
                              " is not a multiple of 'num_key_value_heads' %" PRIu64,
                              n->heads, n->kv_heads);
-    TRY(json_take_u64(o, "intermediate_size", JSON_OPTIONAL, 1, NETWORK_FF_MAX, &n->ff_width,
-                      err));
+    TRY(json_take_u64(o, is_qwen3_moe(n) ? "moe_intermediate_size" : "intermediate_size", JSON_OPTIONAL, 1,
+                      NETWORK_FF_MAX, &n->ff_width, err));
     TRY(json_take_u64(o, "vocab_size", JSON_OPTIONAL, 1, NETWORK_VOCABULARY_MAX, &n->vocabulary,
                       err));
     TRY(json_take_u64(o, "max_position_embeddings", JSON_OPTIONAL, 1, NETWORK_POSITIONS_MAX,
@@ -103,10 +169,12 @@ enum status config_parse_llama(struct json_object *o, struct network *n, struct 
     TRY(json_take_double(o, "initializer_range", JSON_OPTIONAL, 0, CONFIG_RATIO_MAX,
                          &n->initializer_range, err));
     TRY(json_take_bool(o, "tie_word_embeddings", JSON_OPTIONAL, &n->tied_head, err));
-    TRY(json_take_choice(o, "hidden_act", JSON_OPTIONAL, gates, ARRAY_COUNT(gates), &gate, err));
+    TRY(json_take_choice(o, "hidden_act", JSON_OPTIONAL, d->activations, d->activations[1] ? 2 : 1, &activation,
+                         err));
+    TRY(take_experts(o, n, err));
     TRY(config_fixed(o, "attention_bias", false, err));
     TRY(config_fixed(o, "mlp_bias", false, err));
-    return take_rope(o, &n->rope, err);
+    return take_rope(o, d->theta, &n->rope, err);
 }
 
 void config_write_llama(const struct network *n, struct json_out *out)
@@ -117,10 +185,14 @@ void config_write_llama(const struct network *n, struct json_out *out)
     json_out_u64(out, "num_attention_heads", n->heads);
     json_out_u64(out, "num_key_value_heads", n->kv_heads);
     json_out_u64(out, "head_dim", n->head_width);
-    json_out_u64(out, "intermediate_size", n->ff_width);
+    json_out_u64(out, is_qwen3_moe(n) ? "moe_intermediate_size" : "intermediate_size", n->ff_width);
+    if (n->experts > 0) {
+        json_out_u64(out, is_qwen3_moe(n) ? "num_experts" : "num_local_experts", n->experts);
+        json_out_u64(out, "num_experts_per_tok", n->experts_chosen);
+    }
     json_out_u64(out, "vocab_size", n->vocabulary);
     json_out_u64(out, "max_position_embeddings", n->positions);
-    json_out_string(out, "hidden_act", "silu");
+    json_out_string(out, "hidden_act", defaults[n->family].activations[0]);
     json_out_double(out, "rms_norm_eps", n->norm_epsilon);
     json_out_double(out, "initializer_range", n->initializer_range);
     json_out_bool(out, "tie_word_embeddings", n->tied_head);

@@ -27,12 +27,17 @@ MUST_CHECK enum status config_head_width(struct json_object *object, const char 
  * `arena`'s. */
 MUST_CHECK enum status config_parse_gpt2(struct json_object *o, struct network *n, struct error *err);
 MUST_CHECK enum status config_parse_llama(struct json_object *o, struct network *n, struct error *err);
+MUST_CHECK enum status config_parse_opt(struct json_object *o, struct network *n, struct error *err);
+MUST_CHECK enum status config_parse_gpt_neox(struct json_object *o, struct network *n, struct error *err);
+MUST_CHECK enum status config_parse_gptj(struct json_object *o, struct network *n, struct error *err);
+MUST_CHECK enum status config_parse_phi(struct json_object *o, struct network *n, struct error *err);
 MUST_CHECK enum status config_parse_bert(struct json_object *o, struct network *n, struct error *err);
 MUST_CHECK enum status config_parse_vit(struct json_object *o, struct network *n, struct error *err);
 MUST_CHECK enum status config_parse_profile(struct json_object *o, struct arena *arena, struct network *n,
                                             struct error *err);
 void config_write_gpt2(const struct network *n, struct json_out *out);
 void config_write_llama(const struct network *n, struct json_out *out);
+void config_write_decoder(const struct network *n, struct json_out *out); /* opt, gpt_neox, gptj, phi */
 void config_write_bert(const struct network *n, struct json_out *out);
 void config_write_vit(const struct network *n, struct json_out *out);
 void config_write_profile(const struct network *n, struct json_out *out);

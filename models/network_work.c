@@ -1,7 +1,7 @@
 /*
  * The kernels of each pass over a layer.
  *
- * A block is the same computation in every family but for a few switches: attention is causal or
+ * A block is the same computation in every family but for a few switches (models/network_traits.h): attention is causal or
  * not; norms stand before their sublayer (gpt2, llama, vit) or behind the residual sum (bert); q, k, v
  * come from one product of width 3 H D (gpt2) or from three, which may lack biases; llama's norms have
  * no mean, its queries and keys are turned by their positions, and its feed-forward part multiplies a
@@ -52,7 +52,7 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "models/network.h"
+#include "models/network_traits.h"
 #include "models/work_list.h"
 
 const char *const optimizer_names[] = {
@@ -133,8 +133,10 @@ static void linear_forward(struct list *list, struct linear l)
 
 static void remove_linear_forward(struct list *list, struct linear l)
 {
-    remove_one(list, product_of(list, KERNEL_MATMUL_FORWARD), l.rows, l.out, l.in);
-    if (list->rounded) remove_one(list, KERNEL_ROUND, l.rows * l.in, 0, 0);
+    for (uint64_t i = 0; i < l.times; i++) {
+        remove_one(list, product_of(list, KERNEL_MATMUL_FORWARD), l.rows, l.out, l.in);
+        if (list->rounded) remove_one(list, KERNEL_ROUND, l.rows * l.in, 0, 0);
+    }
 }
 
 static void linear_weight(struct list *list, struct linear l)
@@ -172,43 +174,55 @@ static struct sizes sizes_of(const struct network *n, uint64_t microbatch, uint6
                           .shared = network_kv_heads(n) * n->head_width, .ff = n->ff_width};
 }
 
-static bool is_llama(const struct network *n)
-{
-    return n->family == NETWORK_LLAMA;
-}
-
 static enum kernel norm_forward_of(const struct network *n)
 {
-    return is_llama(n) ? KERNEL_RMS_NORM_FORWARD : KERNEL_NORM_FORWARD;
+    return network_traits(n)->no_mean ? KERNEL_RMS_NORM_FORWARD : KERNEL_NORM_FORWARD;
 }
 
 static enum kernel norm_backward_of(const struct network *n)
 {
-    return is_llama(n) ? KERNEL_RMS_NORM_BACKWARD : KERNEL_NORM_BACKWARD;
+    return network_traits(n)->no_mean ? KERNEL_RMS_NORM_BACKWARD : KERNEL_NORM_BACKWARD;
 }
 
 /* --- blocks --------------------------------------------------------------------------------- */
 
-enum { BLOCK_LINEARS_MAX = 7 };
+enum { BLOCK_LINEARS_MAX = 8 };
+
+/* Each expert's product of the rows that it is sent: as many as the others are. */
+static struct linear expert_linear(const struct network *n, struct sizes s, uint64_t out, uint64_t in)
+{
+    uint64_t rows = s.rows * n->experts_chosen;
+    return (struct linear){rows / n->experts + (rows % n->experts > 0), out, in, false, n->experts, false};
+}
+
+/* The feed-forward part: one, or experts behind their router. */
+static uint32_t ff_linears(const struct network *n, struct sizes s, struct linear *out)
+{
+    const struct network_traits *traits = network_traits(n);
+    uint32_t count = 0, in = traits->gated ? 2 : 1;
+    if (n->experts > 0) out[count++] = (struct linear){s.rows, n->experts, s.width, false, 1, false};
+    for (uint32_t i = 0; i < in; i++)
+        out[count++] = n->experts > 0 ? expert_linear(n, s, s.ff, s.width)
+                                      : (struct linear){s.rows, s.ff, s.width, traits->ff_bias, 1, false};
+    out[count++] = n->experts > 0 ? expert_linear(n, s, s.width, s.ff)
+                                  : (struct linear){s.rows, s.width, s.ff, traits->ff_bias, 1, false};
+    return count;
+}
 
 /* In the order of the forward pass. */
 static uint32_t block_linears(const struct network *n, struct sizes s,
                               struct linear out[BLOCK_LINEARS_MAX])
 {
     uint32_t count = 0;
-    bool biases = !is_llama(n);
-    if (n->family == NETWORK_GPT2) {
+    if (network_traits(n)->fused_qkv) {
         out[count++] = (struct linear){s.rows, 3 * s.inner, s.width, n->biases, 1, false};
     } else {
         out[count++] = (struct linear){s.rows, s.inner, s.width, n->biases, 1, false};
         out[count++] = (struct linear){s.rows, s.shared, s.width, n->biases, 1, false};
         out[count++] = (struct linear){s.rows, s.shared, s.width, n->biases, 1, false};
     }
-    out[count++] = (struct linear){s.rows, s.width, s.inner, biases, 1, false};
-    out[count++] = (struct linear){s.rows, s.ff, s.width, biases, 1, false};
-    if (is_llama(n)) out[count++] = (struct linear){s.rows, s.ff, s.width, biases, 1, false};
-    out[count++] = (struct linear){s.rows, s.width, s.ff, biases, 1, false};
-    return count;
+    out[count++] = (struct linear){s.rows, s.width, s.inner, network_traits(n)->out_bias, 1, false};
+    return count + ff_linears(n, s, out + count);
 }
 
 static bool norms_first(const struct network *n)
@@ -223,17 +237,43 @@ static void block_core(const struct network *n, struct sizes s, struct list *lis
         s.batch * n->heads, s.tokens, n->head_width);
 }
 
+/* Sums that no norm has in its kernel: the last of a pre-norm block, both of a parallel one. */
+static uint32_t lone_sums(const struct network *n)
+{
+    if (!norms_first(n)) return 0;
+    return network_traits(n)->parallel ? 2 : 1;
+}
+
+/* What turns queries and keys, and norms them; there and back alike but for the norm's kernel. */
+static void block_positions(const struct network *n, struct sizes s, enum kernel norm, struct list *list)
+{
+    const struct network_traits *traits = network_traits(n);
+    uint64_t heads = n->heads + network_kv_heads(n);
+    uint64_t turned = n->rotary_width > 0 ? heads * n->rotary_width : s.inner + s.shared;
+    if (traits->qk_norm) add(list, norm, s.rows * heads, n->head_width, 0);
+    if (traits->rotary) add(list, KERNEL_ROPE, s.rows, turned, 0);
+}
+
+/* Rows go to their experts, and back in the order in which they came. */
+static void block_dispatch(const struct network *n, struct sizes s, struct list *list)
+{
+    if (n->experts > 0) add_times(list, 2, KERNEL_GATHER, s.rows * n->experts_chosen, s.width, 0);
+}
+
 static void block_forward(const struct network *n, struct sizes s, struct list *list)
 {
+    const struct network_traits *traits = network_traits(n);
     struct linear linears[BLOCK_LINEARS_MAX];
     uint32_t linear_count = block_linears(n, s, linears);
+    bool apart = norms_first(n) && traits->parallel;
     add(list, norm_forward_of(n), s.own, s.width, norms_first(n) ? 0 : 1);
-    add(list, norm_forward_of(n), s.own, s.width, 1);
+    if (!traits->one_norm) add(list, norm_forward_of(n), s.own, s.width, apart ? 0 : 1);
     for (uint32_t i = 0; i < linear_count; i++) linear_forward(list, linears[i]);
-    if (is_llama(n)) add(list, KERNEL_ROPE, s.rows, s.inner + s.shared, 0);
+    block_positions(n, s, norm_forward_of(n), list);
     block_core(n, s, list);
-    add(list, is_llama(n) ? KERNEL_SWIGLU_FORWARD : KERNEL_GELU_FORWARD, s.rows, s.ff, 0);
-    if (norms_first(n)) add(list, KERNEL_RESIDUAL, s.own, s.width, 0);
+    block_dispatch(n, s, list);
+    add(list, traits->gated ? KERNEL_SWIGLU_FORWARD : KERNEL_GELU_FORWARD, s.rows * network_chosen(n), s.ff, 0);
+    if (norms_first(n)) add_times(list, lone_sums(n), KERNEL_RESIDUAL, s.own, s.width, 0);
 }
 
 /* Pre-norm: the backward pass starts behind the last product and needs nothing of its result. */
@@ -243,7 +283,7 @@ static void block_recompute(const struct network *n, struct sizes s, struct list
     block_forward(n, s, list);
     if (!norms_first(n)) return;
     remove_linear_forward(list, linears[block_linears(n, s, linears) - 1]);
-    remove_one(list, KERNEL_RESIDUAL, s.own, s.width, 0);
+    for (uint32_t i = 0; i < lone_sums(n); i++) remove_one(list, KERNEL_RESIDUAL, s.own, s.width, 0);
 }
 
 static void block_backward(const struct network *n, struct sizes s, struct list *list)
@@ -251,11 +291,13 @@ static void block_backward(const struct network *n, struct sizes s, struct list 
     struct linear linears[BLOCK_LINEARS_MAX];
     for (uint32_t i = block_linears(n, s, linears); i-- > 0;) linear_backward(list, linears[i]);
     if (!(list->parts & PART_INPUT)) return;
-    add(list, is_llama(n) ? KERNEL_SWIGLU_BACKWARD : KERNEL_GELU_BACKWARD, s.rows, s.ff, 0);
-    if (is_llama(n)) add(list, KERNEL_ROPE, s.rows, s.inner + s.shared, 0);
+    add(list, network_traits(n)->gated ? KERNEL_SWIGLU_BACKWARD : KERNEL_GELU_BACKWARD, s.rows * network_chosen(n),
+        s.ff, 0);
+    block_dispatch(n, s, list);
+    block_positions(n, s, norm_backward_of(n), list);
     add(list, n->causal ? KERNEL_ATTENTION_BACKWARD : KERNEL_ATTENTION_FULL_BACKWARD,
         s.batch * n->heads, s.tokens, n->head_width);
-    for (size_t i = 0; i < 2; i++)
+    for (uint32_t i = 0; i < network_block_norms(n); i++)
         add(list, norm_backward_of(n), s.own, s.width, norms_first(n) ? 1 : 0);
 }
 
@@ -325,7 +367,7 @@ static uint32_t head_words(const struct network *n, struct sizes s,
                            struct linear out[HEAD_PIECES_MAX])
 {
     uint64_t rows = s.logits, rest = s.rows % rows;
-    bool bias = n->family == NETWORK_BERT;
+    bool bias = network_traits(n)->head_bias;
     out[0] = (struct linear){rows, n->vocabulary, s.width, bias, s.rows / rows, true};
     out[1] = (struct linear){rest, n->vocabulary, s.width, bias, 1, true};
     return rest > 0 ? 2 : 1;

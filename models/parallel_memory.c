@@ -10,6 +10,7 @@
 #include <assert.h>
 
 #include "base/extreme.h"
+#include "models/network_traits.h"
 #include "models/parallel_offload.h"
 
 /* --- runs ------------------------------------------------------------------------------------- */
@@ -152,9 +153,14 @@ static uint64_t scores(const struct job *job, const struct numbers *s)
     return s->rows * s->slice.heads * (network_tokens(&s->slice, job->sequence) + job->parallel.slice_begin);
 }
 
-static bool is_gated(const struct job *job)
+/* Columns of the feed-forward part that a block keeps a row of, `of_each` of the width F each; with experts also what
+ * is sent to them and comes back, and the router's choice. */
+static uint64_t wide(const struct job *job, const struct numbers *s, uint64_t of_each)
 {
-    return job->network.family == NETWORK_LLAMA;
+    const struct network *n = &job->network;
+    uint64_t columns = network_chosen(n) * of_each * s->slice.ff_width;
+    if (n->experts > 0) columns += n->experts + 2 * n->experts_chosen * n->width;
+    return s->rows * columns;
 }
 
 /* Of a block without its input. */
@@ -163,8 +169,11 @@ static uint64_t block_bytes(const struct job *job, const struct numbers *s, uint
 {
     if (recompute == RECOMPUTE_FULL) return 0;
     uint64_t attention = s->rows * s->slice.heads * s->slice.head_width;
-    uint64_t wide = s->rows * s->slice.ff_width * (is_gated(job) ? 3 : 2);
-    uint64_t bytes = s->element_bytes * (3 * s->own + projections(s) + attention + wide);
+    const struct network_traits *traits = network_traits(&job->network);
+    uint64_t streams = network_block_norms(&job->network) + (traits->parallel ? 0 : 1); /* norms, middle */
+    uint64_t plain = traits->qk_norm ? projections(s) - s->rows * s->slice.head_width * network_kv_heads(&s->slice) : 0;
+    uint64_t bytes = s->element_bytes * (streams * s->own + projections(s) + plain + attention +
+                                         wide(job, s, traits->gated ? 3 : 2));
     if (dropout) bytes += 2 * s->own;
     if (recompute == RECOMPUTE_NONE)
         bytes += scores(job, s) * (dropout ? 2 * s->element_bytes + 1 : s->element_bytes);
@@ -239,8 +248,8 @@ uint64_t parallel_plain_kept_bytes(const struct job *job, struct parallel_layers
 static uint64_t block_workspace(const struct job *job, const struct numbers *s)
 {
     uint32_t recompute = job->parallel.recompute;
-    uint64_t wide = s->rows * s->slice.ff_width * (is_gated(job) ? 2 : 1);
-    uint64_t bytes = s->element_bytes * (s->own + max_u64(projections(s), wide));
+    uint64_t gradients = wide(job, s, network_traits(&job->network)->gated ? 2 : 1);
+    uint64_t bytes = s->element_bytes * (s->own + max_u64(projections(s), gradients));
     if (job->parallel.sequence) bytes += s->element_bytes * s->whole;
     if (recompute == RECOMPUTE_FULL) bytes += block_bytes(job, s, RECOMPUTE_NONE, false);
     if (recompute == RECOMPUTE_SELECTIVE) bytes += s->element_bytes * scores(job, s);

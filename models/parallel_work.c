@@ -20,6 +20,7 @@
 #include <assert.h>
 
 #include "models/parallel_memory.h"
+#include "models/network_traits.h"
 #include "models/work_list.h"
 
 /* --- runs of layers --------------------------------------------------------------------------- */
@@ -203,21 +204,23 @@ static void blocks_exchange(struct exchange *list, const struct job *job, uint64
                             enum parallel_pass pass)
 {
     bool back = pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT;
+    /* the two parts of a parallel block are added up before their sum over the group is */
+    uint64_t sums = blocks * (network_traits(&job->network)->parallel ? 1 : 2);
     bool again = back && job->parallel.recompute == RECOMPUTE_FULL;
     if (pass == PARALLEL_FORWARD || again) {
-        gather(list, 2 * blocks, false);
-        sum(list, 2 * blocks, false);
+        gather(list, sums, false);
+        sum(list, sums, false);
     }
     if (back) {
-        gather(list, 2 * blocks, false); /* what the sums' gradients were scattered to */
-        sum(list, 2 * blocks, true);     /* beside the products of the weights' gradients */
+        gather(list, sums, false); /* what the sums' gradients were scattered to */
+        sum(list, sums, true);     /* beside the products of the weights' gradients */
     }
-    if (pass == PARALLEL_BACKWARD || pass == PARALLEL_WEIGHT) gather(list, 2 * blocks, true);
+    if (pass == PARALLEL_BACKWARD || pass == PARALLEL_WEIGHT) gather(list, sums, true);
 }
 
 static void embedding_exchange(struct exchange *list, const struct job *job, enum parallel_pass pass)
 {
-    bool positions = job->network.family != NETWORK_LLAMA;
+    bool positions = network_traits(&job->network)->more_positions != NO_POSITION_TABLE;
     if (pass == PARALLEL_FORWARD && job->network.family != NETWORK_VIT) {
         if (positions) exchange(list, COLLECTIVE_ALL_REDUCE, 1, list->row_bytes, false);
         else sum(list, 1, false);

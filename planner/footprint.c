@@ -20,6 +20,7 @@
 #include "base/random.h"
 #include "models/cost.h"
 #include "models/memory.h"
+#include "models/network_traits.h"
 #include "planner/plan_work.h"
 
 struct entry {
@@ -51,7 +52,7 @@ bool job_has_table(const struct job *job)
 
 bool job_slices(const struct job *job)
 {
-    return job->network.family == NETWORK_GPT2 || job->network.family == NETWORK_LLAMA;
+    return network_traits(&job->network)->decoder;
 }
 
 bool job_can_use_cpu(const struct job *job)
@@ -98,7 +99,8 @@ static bool same_shape(const struct job *a, const struct job *b)
            a->optimizer.moments == b->optimizer.moments && job_clips(a) == job_clips(b) &&
            m->family == n->family &&
            m->layer_count == n->layer_count && m->width == n->width && m->heads == n->heads &&
-           m->kv_heads == n->kv_heads &&
+           m->kv_heads == n->kv_heads && m->rotary_width == n->rotary_width &&
+           m->experts == n->experts && m->experts_chosen == n->experts_chosen &&
            m->head_width == n->head_width && m->ff_width == n->ff_width &&
            m->vocabulary == n->vocabulary && m->positions == n->positions &&
            m->token_types == n->token_types && m->image == n->image && m->patch == n->patch &&

@@ -41,6 +41,7 @@
 #include "base/size.h"
 #include "models/memory.h"
 #include "models/try.h"
+#include "models/network_traits.h"
 #include "planner/plan_checker.h"
 
 /* --- messages ------------------------------------------------------------------------------- */
@@ -213,8 +214,7 @@ static void fill_job_facts(struct checker *c, uint32_t index)
         f->table_gradient_bytes = network->vocabulary * f->gradient_row_bytes;
     }
     /* tables alone can be cut by rows; bert's are followed by a norm of whole rows */
-    bool tables_only = network->family == NETWORK_GPT2 || network->family == NETWORK_LLAMA;
-    if (tables_only) f->rows = network_layer_parameters(network, 0) / network->width;
+    if (network_traits(network)->decoder) f->rows = network_layer_parameters(network, 0) / network->width;
 }
 
 static enum status check_jobs(struct checker *c)
