@@ -106,6 +106,10 @@ static enum status take_experts(struct json_object *o, struct network *n, struct
     n->experts_chosen = d->experts_chosen;
     TRY(json_take_u64(o, is_qwen3_moe(n) ? "num_experts" : "num_local_experts", JSON_OPTIONAL, 1, NETWORK_EXPERTS_MAX,
                       &n->experts, err));
+    if (n->experts * n->ff_width > NETWORK_FF_MAX)
+        return json_fail_key(o->input, o->value, is_qwen3_moe(n) ? "num_experts" : "num_local_experts", err,
+                             "%" PRIu64 " experts of %" PRIu64 " columns are too wide together (limit is %d)",
+                             n->experts, n->ff_width, NETWORK_FF_MAX);
     TRY(json_take_u64(o, "num_experts_per_tok", JSON_OPTIONAL, 1, n->experts, &n->experts_chosen, err));
     if (!is_qwen3_moe(n)) return STATUS_OK;
     TRY(json_take_u64(o, "decoder_sparse_step", JSON_OPTIONAL, 1, LAYERS_MAX, &step, err));

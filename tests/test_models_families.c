@@ -155,6 +155,8 @@ static void what_would_be_another_network_is_refused(void **state)
          "test:1:52: 'decoder_sparse_step' is 2 (only 1 is supported)"},
         {"{\"model_type\": \"qwen3_moe\", \"mlp_only_layers\": [3]}",
          "test:1:48: 'mlp_only_layers' has layers (only none is supported)"},
+        {"{\"model_type\": \"mixtral\", \"num_local_experts\": 600}",
+         "test:1:48: 600 experts of 14336 columns are too wide together (limit is 8388608)"},
         {"{\"model_type\": \"mixtral\", \"num_experts_per_tok\": 9}",
          "test:1:50: 'num_experts_per_tok' is 9 (expected 1 to 8)"},
     };
