@@ -97,9 +97,9 @@ struct sweep {
     double worst; /* that this change may add to the sum */
 };
 
-static uint64_t draw(struct sweep *w)
+static inline uint64_t draw(struct sweep *w)
 {
-    return random_u64(w->rule->seed, w->draws++);
+    return random_mix(w->draws += UINT64_C(0x9e3779b97f4a7c15));
 }
 
 /* What a change may add to the sum and still be taken, by bits of a draw that nothing else looks at. */
@@ -108,11 +108,10 @@ static inline double worst_of(const struct sweep_search *s, const struct sweep *
     return w->rule->temperature * s->worsenings[drawn / 16 % WORSENINGS];
 }
 
-/* Could the task of step `at` + last run at the front? It is its job's next, and that is ready. */
-static bool may_come(const struct sweep_search *s, const struct sweep *w, uint32_t last)
+/* Could the job's next task run at the front? */
+static inline bool may_come(const struct sweep_search *s, const struct sweep *w, const struct sweep_job *j)
 {
-    const struct sweep_job *j = &s->cut.jobs[s->cut.steps[s->at + last].job];
-    return j->next == s->at + last && j->ready <= sweep_window_place(s->window, s->at)->start + w->patience;
+    return j->ready <= sweep_window_place(s->window, s->at)->start + w->patience;
 }
 
 /* What the ways of step `at` + t alone add to the sum when a task of `unit` runs there from `start` on and its job
@@ -154,7 +153,6 @@ static bool swap_hopeful(const struct sweep_search *s, const struct sweep *w, ui
 static bool swap(const struct sweep_search *s, struct sweep *w, uint32_t last, struct sweep_change *change)
 {
     const struct sweep_step *first = &s->cut.steps[s->at], *other = first + last;
-    if (first->job == other->job || !may_come(s, w, last)) return false;
     w->worst = worst_of(s, w, draw(w));
     if (first->sequence != other->sequence && !swap_hopeful(s, w, last)) return false;
     *change = (struct sweep_change){SWEEP_SWAP, last, 0};
@@ -173,7 +171,8 @@ static bool draw_change(struct sweep_search *s, struct sweep *w, struct sweep_ch
         return to != s->cut.device_of[s->cut.steps[s->at].sequence];
     }
     *change = (struct sweep_change){(r & 15) < 6 ? SWEEP_SOONER : SWEEP_LATER, last, 0};
-    return change->kind == SWEEP_LATER || may_come(s, w, last);
+    const struct sweep_job *j = &s->cut.jobs[s->cut.steps[s->at + last].job];
+    return change->kind == SWEEP_LATER || (j->next == s->at + last && may_come(s, w, j));
 }
 
 /* What the way of the job counts whose task was the device's last; it depends on what the device does next
@@ -185,10 +184,9 @@ static float way_of_last(const struct sweep_search *s, const struct sweep_device
 }
 
 /* Two devices change what they do from here on. */
-static void try_cross(struct sweep_search *s, struct sweep *w, uint32_t g)
+static void try_cross(struct sweep_search *s, struct sweep *w, uint32_t g, uint32_t h)
 {
     uint64_t r = draw(w);
-    uint32_t h = (uint32_t)((r >> 16) % s->cut.in->device_count);
     if (g == h || s->cut.in->device_class[g] != s->cut.in->device_class[h]) return;
     struct sweep_device *a = &s->cut.devices[g], *b = &s->cut.devices[h];
     struct sweep_job none = {0}, *i = a->job == TIMETABLE_NONE ? &none : &s->cut.jobs[a->job];
@@ -215,19 +213,25 @@ static void try_cross(struct sweep_search *s, struct sweep *w, uint32_t g)
     a->next = swap;
 }
 
+static void try_change(struct sweep_search *s, const struct sweep *w, const struct sweep_change *change)
+{
+    double delta;
+    if (!sweep_window_judge(s->window, change, w->worst, &delta)) return;
+    sweep_window_apply(s->window, change);
+    sweep_window_set(s->window, s->at, w->end);
+}
+
 static void try_changes(struct sweep_search *s, struct sweep *w)
 {
-    uint32_t reach = w->end - s->at;
-    for (uint32_t k = 0; k < CROSSES; k++) try_cross(s, w, s->at > 0 ? s->order[s->at - 1].device : 0);
-    if (reach < 2) return;
+    struct sweep_change change;
+    uint32_t g0 = s->at > 0 ? s->order[s->at - 1].device : 0; for (uint32_t k = 1; k < s->cut.in->device_count; k++) try_cross(s, w, g0, (g0 + k) % s->cut.in->device_count);
+    if (w->end - s->at < 2) return;
     sweep_window_set(s->window, s->at, w->end);
-    for (uint32_t last = 0; last < reach; last++) {
-        struct sweep_change change;
-        double delta;
-        if (last > 0 ? !swap(s, w, last, &change) : !draw_change(s, w, &change)) continue;
-        if (!sweep_window_judge(s->window, &change, w->worst, &delta)) continue;
-        sweep_window_apply(s->window, &change);
-        sweep_window_set(s->window, s->at, w->end);
+    if (draw_change(s, w, &change)) try_change(s, w, &change);
+    for (uint32_t t = s->at + 1; t < w->end; t++) {
+        const struct sweep_job *j = &s->cut.jobs[s->cut.steps[t].job];
+        if (j->next != t || !may_come(s, w, j)) continue;
+        if (swap(s, w, t - s->at, &change)) try_change(s, w, &change);
     }
 }
 
@@ -285,7 +289,7 @@ static void advance(struct sweep_search *s)
 int64_t sweep_search_run(struct sweep_search *s, const struct sweep_rule *rule, double until_s)
 {
     uint32_t n = s->cut.in->task_count, reach = rule->reach < SWEEP_REACH_MAX ? rule->reach : SWEEP_REACH_MAX;
-    struct sweep w = {.rule = rule, .patience = (int64_t)(PATIENCE * rule->sharpness)};
+    struct sweep w = {.rule = rule, .draws = random_mix(rule->seed), .patience = (int64_t)(PATIENCE * rule->sharpness)};
     bool over = false;
     begin_sweep(s, rule->sharpness);
     while (s->at < n) {
