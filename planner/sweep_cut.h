@@ -118,11 +118,16 @@ static inline float sweep_cut_weigh(const struct sweep_cut *c, int64_t length)
     return at >= LAST ? c->exponential[LAST] * (float)(at - LAST + 1) : c->exponential[(int)at];
 }
 
-static inline float sweep_cut_device_way(const struct sweep_cut *c, uint32_t device)
+/* What the way of a device counts that goes on with step `next`. */
+static inline float sweep_cut_device_way_to(const struct sweep_cut *c, uint32_t device, uint32_t next)
 {
-    uint32_t next = c->devices[device].next;
     if (next == TIMETABLE_NONE) return 0;
     return sweep_cut_weigh(c, sweep_cut_device_ready(c, device, c->steps[next].unit) + c->steps[next].tail);
+}
+
+static inline float sweep_cut_device_way(const struct sweep_cut *c, uint32_t device)
+{
+    return sweep_cut_device_way_to(c, device, c->devices[device].next);
 }
 
 static inline float sweep_cut_job_way(const struct sweep_cut *c, uint32_t job)
