@@ -7,6 +7,7 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "cli/cli_solve.h"
@@ -201,6 +202,12 @@ static enum status write_files(const struct answer *a, struct error *err)
 
 /* --- the problem ----------------------------------------------------------------------------- */
 
+/* Where the time decides anyway, two cores search. A number of iterations is asked for to have the same again. */
+static uint32_t stream_count(const struct cli_solve_request *request)
+{
+    return request->iterations == 0 && sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 2 : 1;
+}
+
 enum status solve_instance(struct cli *cli, const struct cli_solve_request *request,
                            const struct json_input *input, struct error *err)
 {
@@ -216,6 +223,7 @@ enum status solve_instance(struct cli *cli, const struct cli_solve_request *requ
         goto out;
     }
     certify_divide(&in, request->limit_s, &options);
+    options.streams = stream_count(request);
     if (certify(&in, &options, &a.timetable, &a.certificate, err) ||
         (cli->json ? report_json(cli, &a, err) : report_text(cli, &a, err)))
         goto out;

@@ -12,7 +12,7 @@
 #include "planner/branch_bound.h"
 #include "planner/formulation.h"
 #include "planner/layer_search.h"
-#include "planner/schedule_search.h"
+#include "planner/schedule_streams.h"
 #include "planner/timetable_check.h"
 
 enum { EARLY_ITERATIONS = 60, EARLY_NODES = 100000 };
@@ -42,11 +42,12 @@ static double ending(double before, double limit_s)
 /* --- the steps ------------------------------------------------------------------------------- */
 
 static enum status search(const struct instance *in, const struct instance_bounds *bounds,
-                          const struct schedule_search_options *options, struct dispatch_step *steps,
-                          struct certificate *made, struct error *err)
+                          const struct schedule_search_options *options, uint32_t streams,
+                          struct dispatch_step *steps, struct certificate *made, struct error *err)
 {
     double started = clock_s();
-    if (schedule_search(in, bounds, options, steps, &made->value, &made->iterations, err)) return err->status;
+    if (schedule_streams(in, bounds, options, streams ? streams : 1, steps, &made->value, &made->iterations, err))
+        return err->status;
     made->searched_value = made->value;
     made->search_s += clock_s() - started;
     return STATUS_OK;
@@ -111,14 +112,14 @@ enum status certify(const struct instance *in, const struct certify_options *opt
     struct schedule_search_options searching = {.seed = options->seed, .until_s = until_s};
     uint32_t iterations = options->iterations ? options->iterations : 400;
     searching.iterations = options->early && iterations > EARLY_ITERATIONS ? EARLY_ITERATIONS : iterations;
-    if (search(in, &bounds, &searching, steps, &made, err)) goto out;
+    if (search(in, &bounds, &searching, options->streams, steps, &made, err)) goto out;
     if (options->early && made.value > made.bound && branch_bound_takes(in) &&
         prove(in, &bounds, layers, EARLY_NODES, until_s, steps, &made, err))
         goto out;
     searching.made = made.iterations;
     searching.iterations = iterations;
     if (made.value > made.bound && made.iterations < iterations &&
-        search(in, &bounds, &searching, steps, &made, err))
+        search(in, &bounds, &searching, options->streams, steps, &made, err))
         goto out;
     if (options->exact_limit_s > 0 && branch_bound_takes(in)) {
         until_s = ending(until_s, options->exact_limit_s);

@@ -91,7 +91,9 @@ struct search {
 
 static bool finished(const struct search *s)
 {
-    return s->value <= s->bound || clock_s() >= s->options->until_s;
+    const atomic_bool *stop = s->options->stop;
+    return s->value <= s->bound || clock_s() >= s->options->until_s ||
+           (stop && atomic_load_explicit(stop, memory_order_relaxed));
 }
 
 /* --- orders ---------------------------------------------------------------------------------- */
@@ -369,6 +371,18 @@ static uint32_t widest(const struct instance *in)
     return width < 1 ? 1 : width > WIDTH_MAX ? WIDTH_MAX : (uint32_t)width;
 }
 
+static bool has_copies(const struct instance *in)
+{
+    for (uint32_t u = 0; u < in->unit_count; u++)
+        if (in->units[u].in > 0 || in->units[u].out > 0) return true;
+    return false;
+}
+
+bool schedule_search_sweeps(const struct instance *in)
+{
+    return in->task_count > SMALL_TASKS && in->objective == OBJECTIVE_MAKESPAN && has_copies(in);
+}
+
 enum status schedule_search(const struct instance *in, const struct instance_bounds *bounds,
                             const struct schedule_search_options *options, struct dispatch_step *steps,
                             int64_t *value, uint32_t *iterations, struct error *err)
@@ -383,11 +397,11 @@ enum status schedule_search(const struct instance *in, const struct instance_bou
         error_memory(err, "a search", in->task_count * sizeof *s.trial);
         goto out;
     }
-    for (uint32_t u = 0; u < in->unit_count; u++) s.copies |= in->units[u].in > 0 || in->units[u].out > 0;
+    s.copies = has_copies(in);
     for (uint32_t u = 0; u < in->unit_count; u++)
         s.mean += (double)instance_compute_min(in, u) * in->jobs[in->units[u].job].repeat;
     s.mean /= in->task_count;
-    s.many = s.copies && in->task_count > SMALL_TASKS && in->objective == OBJECTIVE_MAKESPAN;
+    s.many = schedule_search_sweeps(in);
     s.best_priority = s.mean;
     perturb(&s, false, 0, 0);
     memcpy(s.best_weights, s.weights, in->job_count * sizeof *s.weights);

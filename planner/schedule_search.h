@@ -10,6 +10,8 @@
 #ifndef SPILLWAY_PLANNER_SCHEDULE_SEARCH_H
 #define SPILLWAY_PLANNER_SCHEDULE_SEARCH_H
 
+#include <stdatomic.h>
+
 #include "planner/instance_bound.h"
 #include "planner/timetable.h"
 
@@ -18,7 +20,11 @@ struct schedule_search_options {
     uint32_t made;       /* iterations that were made before: steps and *value are what they found */
     uint32_t iterations; /* in all; 0: the baselines alone */
     double until_s;      /* on the clock of base/progress.h; HUGE_VAL: none */
+    const atomic_bool *stop; /* when set by another thread it is as if the time had ended; NULL: never */
 };
+
+/* Makespans of many tasks with copies: does the search end in sweeps where they leave a gap? */
+bool schedule_search_sweeps(const struct instance *in);
 
 /*
  * steps: out, (in->task_count); *value its objective; *iterations: those that were made, in all.
