@@ -6,13 +6,15 @@
  *      much the search alone misses the optimum. `core`: as many of at most 16 tasks with copies, 28
  *      without (the sizes that exact methods were known to settle).
  *   2  large: 100 instances of each regime, 8 devices, 12 to 24 jobs, 4 to 8 shards, 2 to 8
- *      minibatches: gap of one second's search to the bound, beside Hydra's LRTF.
+ *      minibatches: gap of one second's search on two cores (two streams) to the bound, beside Hydra's LRTF;
+ *      by its name, of one regime.
  *   3  huge: 64 devices, 256 jobs of 24 shards, one second.
- *      Mean gaps of 2, measured in seconds of cpu time (two cores shared with many others, which costs some tenths;
- *      AMD EPYC, Zen 4): compute 0.06, hidden 0.19 (10 instances), tight 2.68, copy 1.63 % (30); of tight the median
- *      1.96, nine in ten below 4.9, the most 10.3 %. Tight is worst with fewer than two jobs a device, 3.7 % of 35;
- *      eight times as long gains three points of the worst: there it is the search that is far off. Of 3, two
- *      instances of tight and copy: 2.5 and 0.7 %.
+ *      Mean gaps of 2, measured in seconds of cpu time of each stream (two cores shared with many others, which costs
+ *      some tenths; AMD EPYC, Zen 4): tight 2.51 (100 instances), the median 1.86, nine in ten below 4.8, the most
+ *      9.5 %; with fewer than two jobs a device 3.4 % of 35. Sweeps that crossed random devices, in one stream, left
+ *      2.79 within the same hour, more in 88 of the 100. One of the worst (seed 4) then
+ *      gained two points in eight seconds, to 6.0 %, and 0.1 in 22 more. With one stream and those sweeps: compute 0.06,
+ *      hidden 0.19 (10 instances), copy 1.63 % (30). Of 3, two instances of tight and copy: 2.5 and 0.7 %.
  *   4  Hydra's Fig. 7: 8 and 64 jobs on 4 and 8 devices, 3 instances each.
  *   5  solvers: small instances of growing size, the same integer program (MPS) given to GLPK and to CBC
  *      where it is installed, beside branch and bound. All start knowing the search's value; a solver is
@@ -29,7 +31,7 @@
  *
  * Durations of forward passes are 4 to 20 ticks, 40 to 200 in 3.
  *
- * usage: bench_exact [small|core|large|huge|fig7|solvers|all] [INSTANCES [EXACT SECONDS]]
+ * usage: bench_exact [small|core|large|compute|hidden|tight|copy|huge|fig7|solvers|all] [INSTANCES [EXACT SECONDS]]
  * Prints one line a regime. Times depend on the machine; the rest on the seed (the instance's number)
  * and, where a second is given, a little on the machine.
  */
@@ -159,7 +161,7 @@ static void bench_search(const struct instance_random *shape, uint32_t instances
     figures_init(&all, instances);
     for (uint32_t n = 1; n <= instances; n++) {
         struct instance_random options = *shape;
-        struct certify_options limits = {.seed = n, .iterations = UINT32_MAX, .search_limit_s = 1};
+        struct certify_options limits = {.seed = n, .iterations = UINT32_MAX, .search_limit_s = 1, .streams = 2};
         uint32_t tasks = UINT32_MAX;
         int64_t lrtf;
         options.seed = n;
@@ -170,10 +172,12 @@ static void bench_search(const struct instance_random *shape, uint32_t instances
     free(all.seconds);
 }
 
-static void bench_large(uint32_t instances)
+/* `only`: of this regime; FAMILY_COUNT: of all. */
+static void bench_large(uint32_t instances, uint32_t only)
 {
-    printf("large: 8 devices, 12-24 jobs, 4-8 shards, 2-8 minibatches; 1 s\n");
+    printf("large: 8 devices, 12-24 jobs, 4-8 shards, 2-8 minibatches; 1 s on two cores\n");
     for (uint32_t f = FAMILY_COMPUTE; f <= FAMILY_COPY; f++) {
+        if (only != FAMILY_COUNT && only != f) continue;
         struct instance_random shape = {.family = f, .devices = {8, 8}, .jobs = {12, 24},
                                         .shards = {4, 8}, .minibatches = {2, 8}};
         bench_search(&shape, instances, instance_family_names[f]);
@@ -265,14 +269,17 @@ int main(int argc, char **argv)
     bool all = strcmp(which, "all") == 0;
     if (argc > 4 || (argc > 2 && !number_read_u64(argv[2], &instances)) ||
         (argc > 3 && !number_read_u64(argv[3], &exact_s)) || instances > 1000000) {
-        fprintf(stderr, "usage: bench_exact [small|core|large|huge|fig7|solvers|all] [INSTANCES [EXACT SECONDS]]\n");
+        fprintf(stderr, "usage: bench_exact [small|core|large|compute|hidden|tight|copy|huge|fig7|solvers|all] "
+                        "[INSTANCES [EXACT SECONDS]]\n");
         return 2;
     }
     if (all || strcmp(which, "small") == 0)
         bench_small(instances ? (uint32_t)instances : 300, (double)exact_s, false);
     if (strcmp(which, "core") == 0)
         bench_small(instances ? (uint32_t)instances : 300, (double)exact_s, true);
-    if (all || strcmp(which, "large") == 0) bench_large(instances ? (uint32_t)instances : 100);
+    if (all || strcmp(which, "large") == 0) bench_large(instances ? (uint32_t)instances : 100, FAMILY_COUNT);
+    for (uint32_t f = FAMILY_COMPUTE; f <= FAMILY_COPY; f++)
+        if (strcmp(which, instance_family_names[f]) == 0) bench_large(instances ? (uint32_t)instances : 100, f);
     if (all || strcmp(which, "huge") == 0) bench_huge(instances ? (uint32_t)instances : 3);
     if (all || strcmp(which, "fig7") == 0) bench_fig7();
     if (all || strcmp(which, "solvers") == 0) bench_solvers(instances ? (uint32_t)instances : 4, (double)exact_s);
