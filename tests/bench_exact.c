@@ -12,9 +12,9 @@
  *      Mean gaps of 2, measured in seconds of cpu time of each stream (two cores shared with many others, which costs
  *      some tenths; AMD EPYC, Zen 4): tight 2.51 (100 instances), the median 1.86, nine in ten below 4.8, the most
  *      9.5 %; with fewer than two jobs a device 3.4 % of 35. Sweeps that crossed random devices, in one stream, left
- *      2.79 within the same hour, more in 88 of the 100. One of the worst (seed 4) then
- *      gained two points in eight seconds, to 6.0 %, and 0.1 in 22 more. With one stream and those sweeps: compute 0.06,
- *      hidden 0.19 (10 instances), copy 1.63 % (30). Of 3, two instances of tight and copy: 2.5 and 0.7 %.
+ *      2.79 within the same hour, more in 88 of the 100. With those one of the worst (seed 4) came from 7.8 to 6.0 % in
+ *      eight seconds and to 5.9 in thirty; compute 0.06, hidden 0.19 (10 instances), copy 1.63 % (30).
+ *      Of 3, two instances of tight and copy, likewise: 2.5 and 0.7 %.
  *   4  Hydra's Fig. 7: 8 and 64 jobs on 4 and 8 devices, 3 instances each.
  *   5  solvers: small instances of growing size, the same integer program (MPS) given to GLPK and to CBC
  *      where it is installed, beside branch and bound. All start knowing the search's value; a solver is
@@ -31,7 +31,8 @@
  *
  * Durations of forward passes are 4 to 20 ticks, 40 to 200 in 3.
  *
- * usage: bench_exact [small|core|large|compute|hidden|tight|copy|huge|fig7|solvers|all] [INSTANCES [EXACT SECONDS]]
+ * usage: bench_exact [small|core|large|compute|hidden|tight|copy|huge|fig7|solvers|all]
+ *                    [INSTANCES [EXACT SECONDS]]
  * Prints one line a regime. Times depend on the machine; the rest on the seed (the instance's number)
  * and, where a second is given, a little on the machine.
  */
