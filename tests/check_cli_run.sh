@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The whole chain with the real executor: plan, simulate, run, compare, export, plot.
-# label: fast
+# label: medium
 #
 # usage: check_cli_run.sh SOURCE_FOLDER BUILD_FOLDER
 #

@@ -1,4 +1,4 @@
-/*
+/* label: medium
  * Keep, swap and recompute: the optimum by trying everything = by search = by the sets that the fluid
  * program leaves; bounds below it, rules and annealing above; larger chains that are proven.
  */

@@ -1,4 +1,4 @@
-/*
+/* label: medium
  * Training GPT-2 by unit_compute(): gradients against finite differences, 20 steps against PyTorch,
  * and the same bits however the network is cut.
  *

@@ -1,4 +1,4 @@
-/*
+/* label: medium
  * Training a Llama by unit_compute(): gradients against finite differences, 20 steps against PyTorch,
  * the same bits however the network is cut, and kernels that a back end may lack.
  *

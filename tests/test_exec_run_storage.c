@@ -1,4 +1,4 @@
-/*
+/* label: medium
  * A disk that fails takes the job with it whose state was on it, and nothing else.
  *
  * The k-th transfer of a run fails, for many k. With keep_going, jobs that had no part in it end with
