@@ -118,7 +118,8 @@ static void batched_problem(struct serving *out, uint32_t most, double objective
                     wanted, most, 0.6 * unit(), 0.5 + 4 * unit(), wanted, most < 3 ? 3 : most, 2 * unit());
 }
 
-/* When the first stage is free it takes the first request that waits, and others of its model that wait by then. */
+/* When the first stage is free it takes the first request that waits, and others of its model that came before (bursts
+ * are so dense that some come at the same instant). */
 static void serve_what_waits(const struct serving_cuts *cuts, uint32_t stages, const struct traffic *traffic,
                              double *latency_s)
 {
@@ -130,7 +131,7 @@ static void serve_what_waits(const struct serving_cuts *cuts, uint32_t stages, c
         uint32_t members[SERVING_BATCH_MAX], count = 0, model = traffic->requests[head].model;
         double end_s = fmax(traffic->requests[head].at_s, free_s[0]);
         const struct serving_kind *kind = &in->kinds[in->models[model].kind];
-        for (uint32_t r = head; r < traffic->count && traffic->requests[r].at_s <= end_s; r++)
+        for (uint32_t r = head; r < traffic->count && (r == head || traffic->requests[r].at_s < end_s); r++)
             if (!done[r] && traffic->requests[r].model == model && count < kind->batch_max) members[count++] = r;
         const struct stage_cut *cut = serving_cut(cuts, (struct serving_shape){1, stages}, in->models[model].kind);
         for (uint32_t s = 0; s < stages; s++)
