@@ -13,14 +13,15 @@
 
 /* Under which keys a family says the same. */
 struct keys {
-    const char *width, *blocks, *heads, *ff, *positions, *epsilon, *activation;
+    const char *width, *blocks, *heads, *ff, *positions, *deviation, *epsilon, *activation;
 };
 static const struct keys std = {"hidden_size",       "num_hidden_layers",       "num_attention_heads",
-                                "intermediate_size", "max_position_embeddings", "layer_norm_eps", "hidden_act"},
+                                "intermediate_size", "max_position_embeddings", "initializer_range",
+                                "layer_norm_eps",    "hidden_act"},
                          opt = {"hidden_size", "num_hidden_layers",       "num_attention_heads",
-                                "ffn_dim",     "max_position_embeddings", NULL,  NULL},
-                         gptj = {"n_embd", "n_layer", "n_head", "n_inner", "n_positions", "layer_norm_epsilon",
-                                 "activation_function"};
+                                "ffn_dim",     "max_position_embeddings", "init_std", NULL, NULL},
+                         gptj = {"n_embd",      "n_layer",           "n_head",             "n_inner",
+                                 "n_positions", "initializer_range", "layer_norm_epsilon", "activation_function"};
 
 static const struct keys *keys_of(uint32_t family)
 {
@@ -42,18 +43,25 @@ static enum status parse_shape(struct json_object *o, struct network *n, struct 
     TRY(json_take_u64(o, keys->positions, JSON_OPTIONAL, 1, NETWORK_POSITIONS_MAX, &n->positions, err));
     TRY(json_take_u64(o, "vocab_size", JSON_OPTIONAL, 1, NETWORK_VOCABULARY_MAX, &n->vocabulary, err));
     TRY(json_take_bool(o, "tie_word_embeddings", JSON_OPTIONAL, &n->tied_head, err));
-    TRY(json_take_double(o, "initializer_range", JSON_OPTIONAL, 0, CONFIG_RATIO_MAX, &n->initializer_range, err));
+    TRY(json_take_double(o, keys->deviation, JSON_OPTIONAL, 0, CONFIG_RATIO_MAX, &n->initializer_range, err));
     if (keys->epsilon)
         TRY(json_take_double(o, keys->epsilon, JSON_OPTIONAL, 0, CONFIG_RATIO_MAX, &n->norm_epsilon, err));
     if (!keys->activation) return STATUS_OK;
     return config_activation(o, keys->activation, &n->gelu_tanh, err);
 }
 
-/* Which part of a head is turned, as a share of it. */
+/* Which part of a head is turned, as a share of it: transformers 5 writes it into "rope_parameters". */
 static enum status take_rotated_share(struct json_object *o, const char *key, double share, struct network *n,
                                       struct error *err)
 {
+    const json_t *rope = NULL;
+    struct json_object inside;
     TRY(json_take_double(o, key, JSON_OPTIONAL, 0, 1, &share, err));
+    TRY(json_take_object(o, "rope_parameters", JSON_OPTIONAL, &rope, err));
+    if (rope) {
+        TRY(json_object_open(&inside, o->input, rope, "an object about rotary positions", err));
+        TRY(json_take_double(&inside, "partial_rotary_factor", JSON_OPTIONAL, 0, 1, &share, err));
+    }
     n->rotary_width = (uint64_t)floor(share * (double)n->head_width + 1e-9); /* 0.4 of 80 are 32 */
     return STATUS_OK;
 }
@@ -160,6 +168,6 @@ void config_write_decoder(const struct network *n, struct json_out *out)
                         (double)n->rotary_width / (double)n->head_width);
     if (keys->activation) json_out_string(out, keys->activation, n->gelu_tanh ? "gelu_new" : "gelu");
     if (keys->epsilon) json_out_double(out, keys->epsilon, n->norm_epsilon);
-    json_out_double(out, "initializer_range", n->initializer_range);
+    json_out_double(out, keys->deviation, n->initializer_range);
     json_out_bool(out, "tie_word_embeddings", n->tied_head);
 }

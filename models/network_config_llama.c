@@ -95,6 +95,12 @@ static const struct defaults defaults[NETWORK_FAMILY_COUNT] = {
 
 static bool is_qwen3_moe(const struct network *n) { return n->family == NETWORK_QWEN3_MOE; }
 
+/* qwen3_moe has "num_experts" when transformers 4 wrote it, and as mixtral "num_local_experts" when 5 did. */
+static const char *experts_key(struct json_object *o, const struct network *n)
+{
+    return is_qwen3_moe(n) && !json_has(o, "num_local_experts") ? "num_experts" : "num_local_experts";
+}
+
 /* qwen3_moe's blocks could be of both kinds; those that are published are of one. */
 static enum status take_experts(struct json_object *o, struct network *n, struct error *err)
 {
@@ -104,10 +110,10 @@ static enum status take_experts(struct json_object *o, struct network *n, struct
     if (d->experts == 0) return STATUS_OK;
     n->experts = d->experts;
     n->experts_chosen = d->experts_chosen;
-    TRY(json_take_u64(o, is_qwen3_moe(n) ? "num_experts" : "num_local_experts", JSON_OPTIONAL, 1, NETWORK_EXPERTS_MAX,
-                      &n->experts, err));
+    const char *key = experts_key(o, n);
+    TRY(json_take_u64(o, key, JSON_OPTIONAL, 1, NETWORK_EXPERTS_MAX, &n->experts, err));
     if (n->experts * n->ff_width > NETWORK_FF_MAX)
-        return json_fail_key(o->input, o->value, is_qwen3_moe(n) ? "num_experts" : "num_local_experts", err,
+        return json_fail_key(o->input, o->value, key, err,
                              "%" PRIu64 " experts of %" PRIu64 " columns are too wide together (limit is %d)",
                              n->experts, n->ff_width, NETWORK_FF_MAX);
     TRY(json_take_u64(o, "num_experts_per_tok", JSON_OPTIONAL, 1, n->experts, &n->experts_chosen, err));
@@ -155,7 +161,9 @@ enum status config_parse_llama(struct json_object *o, struct network *n, struct 
     TRY(json_take_u64(o, "num_attention_heads", JSON_OPTIONAL, 1, NETWORK_HEADS_MAX, &n->heads,
                       err));
     TRY(take_llama_head_width(o, n, err));
-    n->kv_heads = d->kv_heads > 0 && n->heads % d->kv_heads == 0 ? d->kv_heads : n->heads;
+    /* null, which a file may say, is not the class's default: there are as many as heads */
+    bool null = json_is_null(json_object_get(o->value, "num_key_value_heads"));
+    n->kv_heads = !null && d->kv_heads > 0 && n->heads % d->kv_heads == 0 ? d->kv_heads : n->heads;
     TRY(json_take_u64(o, "num_key_value_heads", JSON_OPTIONAL, 1, NETWORK_HEADS_MAX, &n->kv_heads,
                       err));
     if (n->heads % n->kv_heads != 0)

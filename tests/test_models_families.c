@@ -137,6 +137,31 @@ static void tensors_have_their_names(void **state)
     arena_release(&arena);
 }
 
+/* Keys of which versions 4 and 5 of transformers make something else, or a class something of null. */
+static void other_spellings_mean_the_same(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct network n;
+    parse("\"model_type\": \"qwen3_moe\", \"num_local_experts\": 64", &arena, &n);
+    assert_int_equal(n.experts, 64);
+    parse("\"model_type\": \"qwen3_moe\", \"num_experts\": 60", &arena, &n);
+    assert_int_equal(n.experts, 60);
+    parse("\"model_type\": \"mistral\", \"num_key_value_heads\": null", &arena, &n);
+    assert_int_equal(n.kv_heads, 32);
+    parse("\"model_type\": \"mistral\"", &arena, &n);
+    assert_int_equal(n.kv_heads, 8);
+    parse("\"model_type\": \"opt\", \"init_std\": 0.006", &arena, &n);
+    assert_true(n.initializer_range == 0.006);
+    /* heads of 64 and of 96 */
+    parse("\"model_type\": \"phi\", \"rope_parameters\": {\"rope_theta\": 1e4, \"partial_rotary_factor\": 0.75}",
+          &arena, &n);
+    assert_int_equal(n.rotary_width, 48);
+    parse("\"model_type\": \"gpt_neox\", \"rope_parameters\": {\"partial_rotary_factor\": 0.5}", &arena, &n);
+    assert_int_equal(n.rotary_width, 48);
+    arena_release(&arena);
+}
+
 /* --- refused ---------------------------------------------------------------------------------- */
 
 static void what_would_be_another_network_is_refused(void **state)
@@ -157,6 +182,8 @@ static void what_would_be_another_network_is_refused(void **state)
          "test:1:48: 'mlp_only_layers' has layers (only none is supported)"},
         {"{\"model_type\": \"mixtral\", \"num_local_experts\": 600}",
          "test:1:48: 600 experts of 14336 columns are too wide together (limit is 8388608)"},
+        {"{\"model_type\": \"phi\", \"rope_parameters\": {\"partial_rotary_factor\": 1.5}}",
+         "test:1:68: 'partial_rotary_factor' is 1.5 (expected 0 to 1)"},
         {"{\"model_type\": \"mixtral\", \"num_experts_per_tok\": 9}",
          "test:1:50: 'num_experts_per_tok' is 9 (expected 1 to 8)"},
     };
@@ -285,6 +312,7 @@ int main(void)
         cmocka_unit_test(published_models_have_their_parameters),
         cmocka_unit_test(networks_survive_writing),
         cmocka_unit_test(tensors_have_their_names),
+        cmocka_unit_test(other_spellings_mean_the_same),
         cmocka_unit_test(what_would_be_another_network_is_refused),
         cmocka_unit_test(a_block_computes_what_its_matrices_say),
         cmocka_unit_test(parallel_blocks_keep_less),
