@@ -166,8 +166,11 @@ MUST_CHECK enum status network_parse(const struct json_input *in, const json_t *
                                      const char *name, struct arena *arena, struct network *out,
                                      struct error *err);
 
-/* By preset name ("gpt2-xl", "hydra-bert-1b", ...) or, if it has a slash or ends in .json, by path
- * (a folder means its config.json). The error of an unknown name suggests the nearest preset. */
+/*
+ * By preset name ("gpt2-xl", "hydra-bert-1b", ...), by the id that the hub has it under ("Qwen/Qwen3-8B": the preset,
+ * whatever folders there are; "./Qwen/Qwen3-8B" is a path) or, if it has another slash or ends in .json, by path (a
+ * folder means its config.json). The error of an unknown name suggests the nearest preset.
+ */
 MUST_CHECK enum status network_find(const char *name_or_path, struct arena *arena,
                                     struct network *out, struct error *err);
 

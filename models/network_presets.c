@@ -13,12 +13,14 @@
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "base/path.h"
 #include "base/size.h"
 #include "base/suggest.h"
 #include "models/network.h"
+#include "models/network_traits.h"
 
 struct preset {
     const char *name, *source;
@@ -30,14 +32,32 @@ struct preset {
 #define LLAMA3_SOURCE "meta-llama config.json; arXiv 2407.21783"
 #define BERT_SOURCE "google-bert config.json; Devlin et al., arXiv 1810.04805"
 #define VIT_SOURCE "google config.json; Dosovitskiy et al., arXiv 2010.11929, table 1"
+#define MEGATRON1_SOURCE "Shoeybi et al., arXiv 1909.08053, table 1"
+#define MEGATRON2_SOURCE "Narayanan et al., arXiv 2104.04473, table 1"
+#define MEGATRON3_SOURCE "Korthikanti et al., arXiv 2205.05198, table 3"
+#define OPT_SOURCE "facebook config.json; Zhang et al., arXiv 2205.01068, table 1"
+#define PYTHIA_SOURCE "EleutherAI config.json; Biderman et al., arXiv 2304.01373"
+#define GEMMA_SOURCE "google config.json; arXiv 2403.08295, table 1"
+#define QWEN2_SOURCE "Qwen config.json; arXiv 2407.10671"
+#define QWEN3_SOURCE "Qwen config.json; arXiv 2505.09388"
 #define HYDRA_SOURCE "Hydra technical report of 2022, table 2; shapes from its released code"
 
 #define GPT2(c, h, l, p) \
     {.family = NETWORK_GPT2, .width = c, .heads = h, .blocks = l, .positions = p, \
      .vocabulary = 50257, .tied_head = true}
-#define LLAMA(c, h, kv, l, f, v, p) \
-    .family = NETWORK_LLAMA, .width = c, .heads = h, .kv_heads = kv, .blocks = l, .ff_width = f, \
+#define MEGATRON(c, h, l, p) \
+    {.family = NETWORK_GPT2, .width = c, .heads = h, .blocks = l, .positions = p, \
+     .vocabulary = 51200, .tied_head = true}
+#define OPT(c, h, l) \
+    {.family = NETWORK_OPT, .width = c, .heads = h, .blocks = l, .positions = 2048, \
+     .vocabulary = 50272, .tied_head = true}
+#define NEOX(c, h, l, v) /* a quarter of each head is turned */ \
+    {.family = NETWORK_GPT_NEOX, .width = c, .heads = h, .blocks = l, .positions = 2048, \
+     .vocabulary = v, .rotary_width = c / h / 4}
+#define GATED(family_, c, h, kv, l, f, v, p) \
+    .family = family_, .width = c, .heads = h, .kv_heads = kv, .blocks = l, .ff_width = f, \
     .vocabulary = v, .positions = p
+#define LLAMA(c, h, kv, l, f, v, p) GATED(NETWORK_LLAMA, c, h, kv, l, f, v, p)
 #define LLAMA3_ROPE(f) \
     .rope = {.kind = ROPE_LLAMA3, .theta = 500000, .factor = f, .low_factor = 1, \
              .high_factor = 4, .original_positions = 8192}
@@ -63,17 +83,79 @@ static const struct preset presets[] = {
     {"tinyllama-1.1b", "TinyLlama config.json; Zhang et al., arXiv 2401.02385",
      {LLAMA(2048, 32, 4, 22, 5632, 32000, 2048)}},
     {"llama-2-7b", LLAMA2_SOURCE, {LLAMA(4096, 32, 32, 32, 11008, 32000, 4096)}},
+    {"llama-2-13b", LLAMA2_SOURCE, {LLAMA(5120, 40, 40, 40, 13824, 32000, 4096)}},
+    {"llama-2-70b", LLAMA2_SOURCE, {LLAMA(8192, 64, 8, 80, 28672, 32000, 4096)}},
+    {"llama-3-8b", LLAMA3_SOURCE,
+     {LLAMA(4096, 32, 8, 32, 14336, 128256, 8192), .rope = {.theta = 500000}}},
     {"llama-3.2-1b", LLAMA3_SOURCE,
      {LLAMA(2048, 32, 8, 16, 8192, 128256, 131072), LLAMA3_ROPE(32), .tied_head = true}},
+    {"llama-3.2-3b", LLAMA3_SOURCE,
+     {LLAMA(3072, 24, 8, 28, 8192, 128256, 131072), LLAMA3_ROPE(32), .tied_head = true}},
     {"llama-3.1-8b", LLAMA3_SOURCE,
      {LLAMA(4096, 32, 8, 32, 14336, 128256, 131072), LLAMA3_ROPE(8)}},
+    {"llama-3.1-70b", LLAMA3_SOURCE,
+     {LLAMA(8192, 64, 8, 80, 28672, 128256, 131072), LLAMA3_ROPE(8)}},
     {"llama-tiny-bytes", "Spillway's own, for demonstrations: text as bytes",
      {LLAMA(128, 4, 2, 4, 384, 256, 256), .tied_head = true}},
+    {"mistral-7b", "mistralai config.json (v0.1); Jiang et al., arXiv 2310.06825",
+     {GATED(NETWORK_MISTRAL, 4096, 32, 8, 32, 14336, 32000, 32768)}},
+    {"mixtral-8x7b", "mistralai config.json (v0.1); Jiang et al., arXiv 2401.04088",
+     {GATED(NETWORK_MIXTRAL, 4096, 32, 8, 32, 14336, 32000, 32768), .experts = 8,
+      .experts_chosen = 2}},
+    {"gemma-2b", GEMMA_SOURCE,
+     {GATED(NETWORK_GEMMA, 2048, 8, 1, 18, 16384, 256000, 8192), .head_width = 256,
+      .tied_head = true}},
+    {"gemma-7b", GEMMA_SOURCE,
+     {GATED(NETWORK_GEMMA, 3072, 16, 16, 28, 24576, 256000, 8192), .head_width = 256,
+      .tied_head = true}},
+    {"qwen2-0.5b", QWEN2_SOURCE,
+     {GATED(NETWORK_QWEN2, 896, 14, 2, 24, 4864, 151936, 131072), .tied_head = true}},
+    {"qwen2-7b", QWEN2_SOURCE, {GATED(NETWORK_QWEN2, 3584, 28, 4, 28, 18944, 152064, 131072)}},
+    {"qwen3-0.6b", QWEN3_SOURCE,
+     {GATED(NETWORK_QWEN3, 1024, 16, 8, 28, 3072, 151936, 40960), .head_width = 128,
+      .tied_head = true}},
+    {"qwen3-8b", QWEN3_SOURCE,
+     {GATED(NETWORK_QWEN3, 4096, 32, 8, 36, 12288, 151936, 40960), .head_width = 128}},
+    {"qwen3-30b-a3b", QWEN3_SOURCE,
+     {GATED(NETWORK_QWEN3_MOE, 2048, 32, 4, 48, 768, 151936, 40960), .head_width = 128,
+      .experts = 128, .experts_chosen = 8}},
+    {"opt-125m", OPT_SOURCE, OPT(768, 12, 12)},
+    {"opt-1.3b", OPT_SOURCE, OPT(2048, 32, 24)},
+    {"opt-6.7b", OPT_SOURCE, OPT(4096, 32, 32)},
+    {"opt-13b", OPT_SOURCE, OPT(5120, 40, 40)},
+    {"opt-30b", OPT_SOURCE, OPT(7168, 56, 48)},
+    {"opt-66b", OPT_SOURCE, OPT(9216, 72, 64)},
+    {"pythia-160m", PYTHIA_SOURCE, NEOX(768, 12, 12, 50304)},
+    {"pythia-1.4b", PYTHIA_SOURCE, NEOX(2048, 16, 24, 50304)},
+    {"gpt-neox-20b", "EleutherAI config.json; Black et al., arXiv 2204.06745",
+     NEOX(6144, 64, 44, 50432)},
+    {"gpt-j-6b", "EleutherAI config.json; Wang and Komatsuzaki, 2021",
+     {.family = NETWORK_GPTJ, .width = 4096, .heads = 16, .blocks = 28, .positions = 2048,
+      .vocabulary = 50400, .rotary_width = 64}},
+    {"phi-2", "microsoft config.json",
+     {.family = NETWORK_PHI, .width = 2560, .heads = 32, .kv_heads = 32, .blocks = 32,
+      .positions = 2048, .vocabulary = 51200, .rotary_width = 32}},
+    {"gpt3-175b", "Brown et al., arXiv 2005.14165, table 2.1",
+     {.family = NETWORK_GPT2, .width = 12288, .heads = 96, .blocks = 96, .positions = 2048,
+      .vocabulary = 50257, .tied_head = true}},
+    {"megatron-1.2b", MEGATRON1_SOURCE, MEGATRON(1536, 16, 40, 1024)},
+    {"megatron-2.5b", MEGATRON1_SOURCE, MEGATRON(1920, 20, 54, 1024)},
+    {"megatron-4.2b", MEGATRON1_SOURCE, MEGATRON(2304, 24, 64, 1024)},
+    {"megatron-8.3b", MEGATRON1_SOURCE, MEGATRON(3072, 32, 72, 1024)},
+    {"megatron-1.7b", MEGATRON2_SOURCE, MEGATRON(2304, 24, 24, 2048)},
+    {"megatron-7.5b", MEGATRON2_SOURCE, MEGATRON(4096, 32, 36, 2048)},
+    {"megatron-39.1b", MEGATRON2_SOURCE, MEGATRON(8192, 64, 48, 2048)},
+    {"megatron-145.6b", MEGATRON2_SOURCE, MEGATRON(12288, 96, 80, 2048)},
+    {"megatron-22b", MEGATRON3_SOURCE, MEGATRON(6144, 64, 48, 2048)},
+    {"megatron-175b", MEGATRON3_SOURCE, MEGATRON(12288, 96, 96, 2048)},
+    {"megatron-530b", MEGATRON3_SOURCE, MEGATRON(20480, 128, 105, 2048)},
+    {"megatron-1t", MEGATRON3_SOURCE, MEGATRON(25600, 160, 128, 2048)},
     {"bert-base", BERT_SOURCE, BERT(768, 12, 12, 3072)},
     {"bert-large", BERT_SOURCE, BERT(1024, 16, 24, 4096)},
     {"vit-base", VIT_SOURCE, VIT(768, 12, 12, 3072, 16)},
     {"vit-large", VIT_SOURCE, VIT(1024, 16, 24, 4096, 16)},
     {"vit-huge", VIT_SOURCE, VIT(1280, 16, 32, 5120, 14)},
+    {"vit-gigantic", "Zhai et al., arXiv 2106.04560, table 2", VIT(1664, 16, 48, 8192, 14)},
     {"hydra-bert-1b", HYDRA_SOURCE,
      {.family = NETWORK_BERT, .width = 1024, .heads = 16, .blocks = 136, .ff_width = 1024,
       .positions = 5000, .vocabulary = 28783, .token_types = 2}},
@@ -87,6 +169,60 @@ static const struct preset presets[] = {
      GPT2(1600, 25, 48, 512)},
 };
 
+/* What the hub calls those whose config.json is there. */
+static const struct {
+    const char *id, *preset;
+} hub[] = {
+    {"openai-community/gpt2", "gpt2"},
+    {"openai-community/gpt2-medium", "gpt2-medium"},
+    {"openai-community/gpt2-large", "gpt2-large"},
+    {"openai-community/gpt2-xl", "gpt2-xl"},
+    {"distilbert/distilgpt2", "distilgpt2"},
+    {"TinyLlama/TinyLlama-1.1B-Chat-v1.0", "tinyllama-1.1b"},
+    {"meta-llama/Llama-2-7b-hf", "llama-2-7b"},
+    {"meta-llama/Llama-2-13b-hf", "llama-2-13b"},
+    {"meta-llama/Llama-2-70b-hf", "llama-2-70b"},
+    {"meta-llama/Meta-Llama-3-8B", "llama-3-8b"},
+    {"meta-llama/Llama-3.1-8B", "llama-3.1-8b"},
+    {"meta-llama/Llama-3.1-70B", "llama-3.1-70b"},
+    {"meta-llama/Llama-3.2-1B", "llama-3.2-1b"},
+    {"meta-llama/Llama-3.2-3B", "llama-3.2-3b"},
+    {"mistralai/Mistral-7B-v0.1", "mistral-7b"},
+    {"mistralai/Mixtral-8x7B-v0.1", "mixtral-8x7b"},
+    {"google/gemma-2b", "gemma-2b"},
+    {"google/gemma-7b", "gemma-7b"},
+    {"Qwen/Qwen2-0.5B", "qwen2-0.5b"},
+    {"Qwen/Qwen2-7B", "qwen2-7b"},
+    {"Qwen/Qwen3-0.6B", "qwen3-0.6b"},
+    {"Qwen/Qwen3-8B", "qwen3-8b"},
+    {"Qwen/Qwen3-30B-A3B", "qwen3-30b-a3b"},
+    {"facebook/opt-125m", "opt-125m"},
+    {"facebook/opt-1.3b", "opt-1.3b"},
+    {"facebook/opt-6.7b", "opt-6.7b"},
+    {"facebook/opt-13b", "opt-13b"},
+    {"facebook/opt-30b", "opt-30b"},
+    {"facebook/opt-66b", "opt-66b"},
+    {"EleutherAI/pythia-160m", "pythia-160m"},
+    {"EleutherAI/pythia-1.4b", "pythia-1.4b"},
+    {"EleutherAI/gpt-neox-20b", "gpt-neox-20b"},
+    {"EleutherAI/gpt-j-6b", "gpt-j-6b"},
+    {"microsoft/phi-2", "phi-2"},
+    {"google-bert/bert-base-uncased", "bert-base"},
+    {"google-bert/bert-large-uncased", "bert-large"},
+    {"google/vit-base-patch16-224", "vit-base"},
+    {"google/vit-large-patch16-224", "vit-large"},
+};
+
+/* The preset that a name or an id of the hub means; NULL: none. Ids are compared as the hub does, in any case. */
+static const struct preset *find_preset(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(hub); i++)
+        if (strcasecmp(hub[i].id, name) == 0) name = hub[i].preset;
+    for (size_t i = 0; i < ARRAY_COUNT(presets); i++)
+        if (strcmp(presets[i].name, name) == 0) return &presets[i];
+    return NULL;
+}
+
 const char *network_preset_name(uint32_t index)
 {
     return index < ARRAY_COUNT(presets) ? presets[index].name : NULL;
@@ -98,6 +234,27 @@ const char *network_preset_source(uint32_t index)
     return presets[index].source;
 }
 
+/* What the networks of a family have in common: as their config.json say it, not as classes default. */
+static const struct {
+    double norm_epsilon, rope_theta;
+    bool biases, gelu_tanh;
+} common[NETWORK_FAMILY_COUNT] = {
+    [NETWORK_GPT2] = {.norm_epsilon = 1e-5, .biases = true, .gelu_tanh = true},
+    [NETWORK_LLAMA] = {.norm_epsilon = 1e-5, .rope_theta = 10000},
+    [NETWORK_BERT] = {.norm_epsilon = 1e-12, .biases = true},
+    [NETWORK_VIT] = {.norm_epsilon = 1e-12}, /* whether with biases is a row's */
+    [NETWORK_OPT] = {.norm_epsilon = 1e-5, .biases = true},
+    [NETWORK_GPT_NEOX] = {.norm_epsilon = 1e-5, .biases = true},
+    [NETWORK_GPTJ] = {.norm_epsilon = 1e-5, .gelu_tanh = true},
+    [NETWORK_PHI] = {.norm_epsilon = 1e-5, .biases = true, .gelu_tanh = true},
+    [NETWORK_MISTRAL] = {.norm_epsilon = 1e-5, .rope_theta = 10000},
+    [NETWORK_GEMMA] = {.norm_epsilon = 1e-6, .rope_theta = 10000},
+    [NETWORK_QWEN2] = {.norm_epsilon = 1e-6, .rope_theta = 1e6, .biases = true},
+    [NETWORK_QWEN3] = {.norm_epsilon = 1e-6, .rope_theta = 1e6},
+    [NETWORK_MIXTRAL] = {.norm_epsilon = 1e-5, .rope_theta = 1e6},
+    [NETWORK_QWEN3_MOE] = {.norm_epsilon = 1e-6, .rope_theta = 1e6},
+};
+
 /* What a preset's table row leaves out. */
 static struct network complete(const struct preset *preset)
 {
@@ -107,20 +264,20 @@ static struct network complete(const struct preset *preset)
     if (n.head_width == 0) n.head_width = n.width / n.heads;
     if (n.ff_width == 0) n.ff_width = 4 * n.width;
     n.initializer_range = 0.02;
-    bool decoder = n.family == NETWORK_GPT2 || n.family == NETWORK_LLAMA;
-    n.norm_epsilon = decoder ? 1e-5 : 1e-12;
-    n.causal = decoder;
-    n.gelu_tanh = n.family == NETWORK_GPT2;
+    n.causal = network_traits(&n)->decoder;
+    n.norm_epsilon = common[n.family].norm_epsilon;
+    n.gelu_tanh = common[n.family].gelu_tanh;
+    if (common[n.family].biases) n.biases = true;
+    if (n.rope.theta == 0) n.rope.theta = common[n.family].rope_theta;
     if (n.family == NETWORK_VIT) n.channels = 3;
     if (n.family == NETWORK_BERT) n.mask_token = NETWORK_BERT_MASK;
-    if (n.family == NETWORK_GPT2 || n.family == NETWORK_BERT) n.biases = true;
-    if (n.family == NETWORK_LLAMA && n.rope.theta == 0) n.rope.theta = 10000;
     return n;
 }
 
 bool network_is_path(const char *name_or_path)
 {
     static const char *const endings[] = {".json", ".json.gz"};
+    if (find_preset(name_or_path)) return false;
     if (strchr(name_or_path, '/')) return true;
     for (size_t i = 0; i < ARRAY_COUNT(endings); i++) {
         size_t length = strlen(name_or_path), ending = strlen(endings[i]);
@@ -162,12 +319,10 @@ enum status network_find(const char *name_or_path, struct arena *arena, struct n
                          struct error *err)
 {
     if (network_is_path(name_or_path)) return read_path(name_or_path, arena, out, err);
-    for (size_t i = 0; i < ARRAY_COUNT(presets); i++) {
-        if (strcmp(presets[i].name, name_or_path) != 0) continue;
-        *out = complete(&presets[i]);
-        return STATUS_OK;
-    }
-    return fail_unknown(name_or_path, err);
+    const struct preset *preset = find_preset(name_or_path);
+    if (!preset) return fail_unknown(name_or_path, err);
+    *out = complete(preset);
+    return STATUS_OK;
 }
 
 enum status network_take(struct json_object *object, struct arena *arena, struct network *out, struct error *err)

@@ -78,6 +78,30 @@ static void parse(const char *keys, struct arena *arena, struct network *out)
     if (support_network(text, arena, out, &err)) fail_msg("%s", err.text);
 }
 
+/* A preset is its config.json: as many parameters, and the same work in a block. */
+static void presets_are_their_configurations(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct error err = {0};
+    struct network n, preset;
+    for (size_t i = 0; i < ARRAY_COUNT(published); i++) {
+        struct work_item items[2][LAYER_WORK_MAX];
+        parse(published[i].config, &arena, &n);
+        if (network_find(published[i].name, &arena, &preset, &err)) fail_msg("%s", err.text);
+        assert_int_equal(preset.family, n.family);
+        assert_int_equal(network_parameters(&preset), published[i].parameters);
+        uint32_t count = network_layer_work(&n, 1, PASS_FORWARD, 1, 128, (struct state_format){0}, items[0]);
+        assert_int_equal(network_layer_work(&preset, 1, PASS_FORWARD, 1, 128, (struct state_format){0}, items[1]),
+                         count);
+        if (work_flops(items[0], count) != work_flops(items[1], count) ||
+            memory_activation_bytes(&n, 1, 1, 1, 128) != memory_activation_bytes(&preset, 1, 1, 1, 128) ||
+            preset.rotary_width != n.rotary_width || preset.gelu_tanh != n.gelu_tanh || preset.tied_head != n.tied_head)
+            fail_msg("%s is not what its config.json says", published[i].name);
+    }
+    arena_release(&arena);
+}
+
 static void published_models_have_their_parameters(void **state)
 {
     (void)state;
@@ -310,6 +334,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(published_models_have_their_parameters),
+        cmocka_unit_test(presets_are_their_configurations),
         cmocka_unit_test(networks_survive_writing),
         cmocka_unit_test(tensors_have_their_names),
         cmocka_unit_test(other_spellings_mean_the_same),
