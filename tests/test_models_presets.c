@@ -7,8 +7,6 @@
 #include <cmocka.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/size.h"
 #include "models/network.h"
@@ -84,10 +82,10 @@ static const struct {
     {"opt-13b", GPT2_LIKE(40, 5120, 50272, 2050)},
     {"opt-30b", GPT2_LIKE(48, 7168, 50272, 2050)},
     {"opt-66b", GPT2_LIKE(64, 9216, 50272, 2050)},
-    /* the same without positions, with a table of the head's own: as their cards have them */
+    /* rotary, and a table of the head's own: tests/test_models_families.c says where they are from */
     {"pythia-160m", 162322944},
     {"pythia-1.4b", 1414647808},
-    {"gpt-neox-20b", 20554567680},
+    {"gpt-neox-20b", GPT2_LIKE(44, 6144, 50432, 50432)}, /* two tables, and no positions */
     {"gpt-j-6b", 6050882784},
     {"phi-2", 2779683840},
     {"gpt3-175b", GPT2_LIKE(96, 12288, 50257, 2048)},
