@@ -207,6 +207,18 @@ static struct unit *first_event(struct run *r)
     return first;
 }
 
+/* Does another event come so soon after the first that rounding may turn them round? Not at the same instant: those
+ * have their order. */
+static bool has_rival(const struct run *r, const struct unit *first)
+{
+    double at_s = seconds_left(first);
+    for (uint32_t i = 0; i < r->count; i++) {
+        double after_s = seconds_left(&r->units[i]) - at_s;
+        if (after_s > 0 && after_s <= 1e-12 * (r->now_s + at_s)) return true;
+    }
+    return false;
+}
+
 static void note_use(struct run *r, double elapsed_s)
 {
     double load[2 * LIVE_REF_LINKS_MAX] = {0};
@@ -295,6 +307,7 @@ void live_reference_run(const struct instance *in, const struct hardware *hardwa
         if (!first) break;
         double elapsed_s = seconds_left(first);
         note_use(r, elapsed_s);
+        out->unclear |= has_rival(r, first);
         for (uint32_t i = 0; i < r->count; i++) {
             struct unit *u = &r->units[i];
             if (u == first) continue;

@@ -22,6 +22,7 @@ struct live_ref {
     double link_bytes[LIVE_REF_LINKS_MAX][2];
     double compute_busy_s[LIVE_REF_DEVICES_MAX];
     uint64_t units;
+    bool unclear; /* somewhere a rounding decided which of two events is the first: elsewhere it may be the other */
 };
 
 /* Rates flow by flow (sim_test_slow_share()), everything looked through for every event. Copies cost the

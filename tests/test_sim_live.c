@@ -254,7 +254,8 @@ static void assert_same_run(const struct outcome *a, const struct outcome *b)
     assert_memory_equal(a->trace.spans, b->trace.spans, a->trace.span_count * sizeof *a->trace.spans);
 }
 
-static void random_case(uint64_t seed)
+/* Returns how many runs have a last bit that decides who is first, so that the reference may go another way. */
+static uint32_t random_case(uint64_t seed)
 {
     static const struct {
         const char *name;
@@ -263,6 +264,7 @@ static void random_case(uint64_t seed)
                     {"srtf", LIVE_REF_SRTF}, {"fifo", LIVE_REF_FIFO}};
     struct hardware hw;
     struct instance in;
+    uint32_t unclear = 0;
     random_machine(random_mix(seed), &hw);
     random_instance(random_mix(seed + 1), hw.device_count, &in);
     uint32_t slots = 1;
@@ -277,9 +279,12 @@ static void random_case(uint64_t seed)
         run(&in, &options, &again);
         options.scan = true;
         run(&in, &options, &scanned);
-        SIM_ASSERT_CLOSE(out.result.makespan_s, ref.makespan_s);
         assert_int_equal(ref.units, in.task_count);
-        assert_same_use(&out, &ref, &hw, slots);
+        unclear += ref.unclear;
+        if (!ref.unclear) {
+            SIM_ASSERT_CLOSE(out.result.makespan_s, ref.makespan_s);
+            assert_same_use(&out, &ref, &hw, slots);
+        }
         assert_same_run(&out, &again);
         assert_same_run(&out, &scanned);
         release(&out);
@@ -288,13 +293,16 @@ static void random_case(uint64_t seed)
     }
     instance_release(&in);
     hardware_release(&hw);
+    return unclear;
 }
 
 static void random_cases(void **state)
 {
     (void)state;
     uint64_t seed = support_seed("sim/live.h");
-    for (uint64_t i = 0; i < 1000; i++) random_case(seed + 2 * i);
+    uint32_t unclear = 0;
+    for (uint64_t i = 0; i < 1000; i++) unclear += random_case(seed + 2 * i);
+    assert_true(unclear < 40); /* of 4000 */
 }
 
 /* --- slower beside copies ------------------------------------------------------------------------ */
