@@ -1,3 +1,4 @@
+/* See cli_history.h. */
 #include "cli/cli_history.h"
 
 #include <inttypes.h>
@@ -42,21 +43,38 @@ static void print_networks(FILE *out, const struct job_set *jobs)
     }
 }
 
-/* What `print` writes, to be freed; NULL when memory ends. */
-static char *text_of(struct cli *cli, const struct cli_outcome *outcome, bool networks)
+/* What is printed there, to be freed; NULL when memory ends. */
+struct text {
+    char *bytes;
+    size_t length;
+};
+
+static char *text_end(FILE *out, struct text *text)
 {
-    char *text = NULL;
-    size_t length = 0;
-    FILE *out = open_memstream(&text, &length);
+    if (fclose(out) == 0) return text->bytes;
+    free(text->bytes);
+    return NULL;
+}
+
+static char *networks_text(const struct job_set *jobs)
+{
+    struct text text = {0};
+    FILE *out = open_memstream(&text.bytes, &text.length);
     if (!out) return NULL;
-    for (int w = 0; !networks && w < cli->argc; w++) {
+    print_networks(out, jobs);
+    return text_end(out, &text);
+}
+
+static char *command_text(const struct cli *cli)
+{
+    struct text text = {0};
+    FILE *out = open_memstream(&text.bytes, &text.length);
+    if (!out) return NULL;
+    for (int w = 0; w < cli->argc; w++) {
         if (w > 0) fputc(' ', out);
         cli_print_word(out, cli->argv[w]);
     }
-    if (networks) print_networks(out, &outcome->plan->jobs);
-    if (fclose(out) == 0) return text;
-    free(text);
-    return NULL;
+    return text_end(out, &text);
 }
 
 static enum status add(const char *path, const struct history_record *record, struct error *err)
@@ -77,7 +95,7 @@ void cli_history_keep(struct cli *cli, const struct cli_outcome *outcome)
     bool some = false;
     if (cli_history_path(path, &some, &err) == STATUS_OK && !some) return;
     if (plan) snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, plan_fingerprint(plan));
-    char *command = text_of(cli, outcome, false), *networks = plan ? text_of(cli, outcome, true) : NULL;
+    char *command = command_text(cli), *networks = plan ? networks_text(&plan->jobs) : NULL;
     const struct history_record record = {
         .made_at = history_time((int64_t)time(NULL), made_at),
         .verb = cli->verb->name,
@@ -89,7 +107,7 @@ void cli_history_keep(struct cli *cli, const struct cli_outcome *outcome)
         .networks = networks,
         .hardware = outcome->hardware ? outcome->hardware->name : NULL,
         .measured_on = outcome->hardware ? outcome->hardware->measured_on : NULL,
-        .jobs = plan ? plan->jobs.count : outcome->trace ? outcome->trace->job_count : 0,
+        .jobs = plan ? plan->jobs.count : outcome->job_count,
         .devices = outcome->hardware ? outcome->hardware->device_count : 0,
         .predicted_s = outcome->predicted_s,
         .lower_bound_s = plan ? plan->lower_bound_s : 0,

@@ -15,7 +15,7 @@ struct cli_outcome {
     const char *file, *policy;
     const struct plan *plan;             /* NULL: jobs without one */
     const struct hardware *hardware;
-    const struct trace *trace;           /* of a simulation without a plan: its jobs */
+    uint32_t job_count;                  /* without a plan */
     double predicted_s, predicted_tokens_per_s, measured_s, measured_tokens_per_s;
     bool complete;
 };

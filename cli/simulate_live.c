@@ -120,7 +120,7 @@ enum status simulate_live(struct cli *cli, const struct cli_simulate_request *re
     if (status == STATUS_OK && request->trace_path) status = trace_write(&trace, request->trace_path, err);
     if (status == STATUS_OK)
         cli_history_keep(cli, &(struct cli_outcome){.file = request->path, .policy = report.policy->name,
-                                                    .hardware = &hardware, .trace = &trace,
+                                                    .hardware = &hardware, .job_count = trace.job_count,
                                                     .predicted_s = result.makespan_s});
     if (status == STATUS_OK)
         status = cli->json ? print_json(cli, &report, err) : print_text(cli, &report, err);

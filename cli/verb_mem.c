@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/size.h"
 #include "base/suggest.h"
 #include "cli/cli_machine.h"
 #include "cli/cli_mem_report.h"
@@ -175,7 +176,7 @@ enum status verb_mem(struct cli *cli, int argc, char **argv, struct error *err)
     };
     struct options options = {
         .specs = specs,
-        .spec_count = sizeof specs / sizeof *specs,
+        .spec_count = ARRAY_COUNT(specs),
         .argument_min = 1,
         .argument_max = 1,
         .examples = (const char *const[]){"spillway mem gpt2-xl --hw rtx-3090-24gb",

@@ -1,3 +1,4 @@
+/* See history.h. The table, statements and records are made from one list of columns. */
 #include "history/history.h"
 
 #include <sqlite3.h>
@@ -22,7 +23,7 @@ struct history {
 
 enum kind { TEXT, INTEGER, REAL };
 
-/* The table, statements and records are made from this alone. "id" is SQLite's own key, and comes first. */
+/* "id" is SQLite's own key, and comes first. */
 static const struct column {
     const char *name;
     enum kind kind;

@@ -1,3 +1,4 @@
+/* See history_error.h. */
 #include "history/history_error.h"
 
 #include <math.h>

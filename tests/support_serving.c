@@ -1,3 +1,4 @@
+/* See support_serving.h. */
 #include "tests/support_serving.h"
 
 #include <setjmp.h>
@@ -6,6 +7,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -85,4 +87,9 @@ uint32_t support_serve(const struct serving_cuts *cuts, const struct serving_pla
     server_destroy(server);
     arena_release(&arena);
     return result.attained;
+}
+
+void support_serving_near(double a, double b, double tolerance)
+{
+    if (!(fabs(a - b) <= tolerance)) fail_msg("%.17g is not within %g of %.17g", a, tolerance, b);
 }

@@ -20,4 +20,7 @@ void support_serving_cuts(struct serving *in, struct serving_cuts *out);
 uint32_t support_serve(const struct serving_cuts *cuts, const struct serving_placement *placement,
                        const struct traffic *traffic, bool admit_all, double **latency_s);
 
+/* cmocka's own compares as floats. */
+void support_serving_near(double a, double b, double tolerance);
+
 #endif

@@ -35,12 +35,6 @@ static int set_seed(void **state)
     return 0;
 }
 
-/* cmocka's own compares as floats */
-static void assert_near(double a, double b, double tolerance)
-{
-    if (!(fabs(a - b) <= tolerance)) fail_msg("%.17g is not within %g of %.17g", a, tolerance, b);
-}
-
 /* --- cuts ------------------------------------------------------------------------------------- */
 
 /* The slowest stage of the best cut of layers [from, count) into `stages`, all cuts tried. */
@@ -86,9 +80,9 @@ static void cuts_are_best(void **state)
             all -= cut.stage_bytes[s];
         }
         assert_true(all == 0);
-        assert_near(slowest_s, best_cut(&degree, 0, layers, stages), 1e-12);
-        assert_near(cut.slowest_s, slowest_s, 1e-12);
-        assert_near(cut.latency_s, latency_s, 1e-12);
+        support_serving_near(slowest_s, best_cut(&degree, 0, layers, stages), 1e-12);
+        support_serving_near(cut.slowest_s, slowest_s, 1e-12);
+        support_serving_near(cut.latency_s, latency_s, 1e-12);
         assert_int_equal(stage_cut_make(&arena, &kind, (struct serving_shape){1, layers + 1}, &cut, &err), STATUS_OK);
         assert_null(cut.stage_s);
         assert_int_equal(stage_cut_make(&arena, &kind, (struct serving_shape){2, 1}, &cut, &err), STATUS_OK);
@@ -243,7 +237,7 @@ static void agrees_event_by_event(void **state)
                 double objective_s = in.models[traffic.requests[r].model].objective_s;
                 assert_int_equal(isnan(fast[r]), isnan(slow[r]));
                 if (isnan(fast[r])) continue;
-                assert_near(fast[r], slow[r], 1e-9);
+                support_serving_near(fast[r], slow[r], 1e-9);
                 counted += slow[r] <= objective_s * (1 + SERVING_OBJECTIVE_SLACK);
             }
             assert_int_equal(attained, counted);
@@ -311,13 +305,13 @@ static void waits_as_theory_says(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(rates); i++) {
         double rate = rates[i], half = rate / 2, error_s;
         double apart = two_models(rate, "1", "1", 0, &error_s);
-        assert_near(apart, 1 + half / (2 * (1 - half)), 5 * error_s);
+        support_serving_near(apart, 1 + half / (2 * (1 - half)), 5 * error_s);
         assert_true(error_s < 0.05 * apart);
         for (int hops = 0; hops < 2; hops++) {
             double hop_s = hops ? 0.1 : 0, slow_s = 0.5 + hop_s;
             if (rate * slow_s >= 0.95) continue;
             double piped = two_models(rate, "2", NULL, hop_s, &error_s);
-            assert_near(piped, 1 + hop_s + rate * slow_s * slow_s / (2 * (1 - rate * slow_s)), 5 * error_s);
+            support_serving_near(piped, 1 + hop_s + rate * slow_s * slow_s / (2 * (1 - rate * slow_s)), 5 * error_s);
         }
     }
 }
@@ -417,8 +411,8 @@ static void traffic_is_as_stated(void **state)
     for (int m = 0; m < 2; m++) {
         double n = counts[m] - 1, mean = sum[m] / n, cv = sqrt(squares[m] / n - mean * mean) / mean;
         double wanted = m ? 1 : 3;
-        assert_near(mean, 0.2, 5 * 0.2 * wanted / sqrt(n));
-        assert_near(cv, wanted, 0.1 * wanted);
+        support_serving_near(mean, 0.2, 5 * 0.2 * wanted / sqrt(n));
+        support_serving_near(cv, wanted, 0.1 * wanted);
     }
     assert_int_equal(counts[2], 6000);
     assert_int_equal(counts[3], 3);

@@ -32,12 +32,6 @@ static int set_seed(void **state)
     return 0;
 }
 
-/* cmocka's own compares as floats */
-static void assert_near(double a, double b, double tolerance)
-{
-    if (!(fabs(a - b) <= tolerance)) fail_msg("%.17g is not within %g of %.17g", a, tolerance, b);
-}
-
 /* All models on each of some groups of one shape. */
 struct everywhere {
     struct serving_group groups[4];
@@ -160,7 +154,7 @@ static void takes_what_waits(void **state)
         double *slow = calloc(traffic.count + 1, sizeof *slow);
         serve_what_waits(&cuts, stages, &traffic, slow);
         assert_int_equal(attained, traffic.count);
-        for (uint32_t r = 0; r < traffic.count; r++) assert_near(fast[r], slow[r], 1e-9);
+        for (uint32_t r = 0; r < traffic.count; r++) support_serving_near(fast[r], slow[r], 1e-9);
         free(fast);
         free(slow);
         traffic_release(&traffic);
@@ -276,7 +270,7 @@ static void keeps_its_promises(void **state)
         assert_int_equal(attained, expected);
         for (uint32_t r = 0; r < traffic.count; r++) {
             assert_int_equal(isnan(fast[r]), isnan(slow[r]));
-            if (!isnan(fast[r])) assert_near(fast[r], slow[r], 1e-9);
+            if (!isnan(fast[r])) support_serving_near(fast[r], slow[r], 1e-9);
         }
         assert_int_equal(serving_bound(&in, &traffic, &bound, &err), STATUS_OK);
         assert_true(attained <= bound);
@@ -310,7 +304,7 @@ static void saturated_servers_answer_full_batches(void **state)
         assert_int_equal(traffic_make(&in, 0, 1, &traffic, &err), STATUS_OK);
         double *latency_s = latencies_of(&in, stages, 1, false, &traffic, &attained);
         for (uint32_t r = 0; r < traffic.count; r++) last_s = fmax(last_s, latency_s[r]);
-        assert_near(last_s, stages == 1 ? 11.4 : 13.7 / 2, 1e-9);
+        support_serving_near(last_s, stages == 1 ? 11.4 : 13.7 / 2, 1e-9);
         free(latency_s);
         traffic_release(&traffic);
         serving_release(&in);
@@ -339,7 +333,7 @@ static void free_batches_wait_as_theory_says(void **state)
         double *latency_s = latencies_of(&in, 1, 1, false, &traffic, &attained);
         for (uint32_t r = 0; r < traffic.count; r++) sum += latency_s[r];
         /* waits are in [0, 1], and those of one service hang together: ten times their independent error */
-        assert_near(sum / traffic.count, 1 + busy / 2, 10 * 0.3 / sqrt(traffic.count));
+        support_serving_near(sum / traffic.count, 1 + busy / 2, 10 * 0.3 / sqrt(traffic.count));
         free(latency_s);
         traffic_release(&traffic);
         serving_release(&in);
@@ -419,9 +413,9 @@ static void tables_have_straight_lines(void **state)
     struct serving in;
     support_serving(&in, HEAD "'batch': {'latency': {'3': '2.5s', '4': '2.75s'}}}]}");
     assert_int_equal(in.kinds[0].batch_max, 4);
-    for (uint32_t b = 0; b < 4; b++) assert_near(in.kinds[0].degrees[0].growth[b], expected[b], 1e-12);
-    assert_near(serving_least_work_s(&in.kinds[0], 1), 2.75 / 4, 1e-12);
-    assert_near(serving_least_growth(&in.kinds[0], &in.kinds[0].degrees[0], 2.6), 2.5 / 3, 1e-12);
+    for (uint32_t b = 0; b < 4; b++) support_serving_near(in.kinds[0].degrees[0].growth[b], expected[b], 1e-12);
+    support_serving_near(serving_least_work_s(&in.kinds[0], 1), 2.75 / 4, 1e-12);
+    support_serving_near(serving_least_growth(&in.kinds[0], &in.kinds[0].degrees[0], 2.6), 2.5 / 3, 1e-12);
     serving_release(&in);
 }
 
