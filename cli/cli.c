@@ -40,6 +40,7 @@ const struct cli_verb cli_verbs[] = {
     {"partition", NULL, "FILE", "divide layers into replicated stages of a pipeline", verb_partition},
     {"solve", NULL, "FILE", "the best schedule of a problem, and what is proven of it", verb_solve},
     {"simulate", NULL, "FILE", "time a plan, spread jobs, or a policy that is asked, without running", verb_simulate},
+    {"sweep", NULL, "[VERB] FILE", "a verb at every point of a grid, to tables and pictures", verb_sweep},
     {"serve", NULL, "SERVING.json", "where to keep models that answer requests, and how many are in time", verb_serve},
     {"swarm", NULL, "SWARM.json", "training by peers that differ, are far apart, and come and go", verb_swarm},
     {"run", NULL, "PLAN.json", "carry a plan out and compare it with its prediction", verb_run},

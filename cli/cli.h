@@ -129,6 +129,7 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
 enum status verb_partition(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_solve(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_sweep(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_serve(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_swarm(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err);

@@ -159,7 +159,7 @@ static void verbs_are_found(void **state)
     assert_no_verb("simulat", NULL, "unknown verb 'simulat' (did you mean 'simulate'?)");
     assert_no_verb("frobnicate", NULL,
                    "unknown verb 'frobnicate' (expected measure, models, hardware, mem, plan, partition, "
-                   "solve, simulate, serve, swarm, run, history, compare, trace, plot, bench, policy, completion or help)");
+                   "solve, simulate, sweep, serve, swarm, run, history, compare, trace, plot, bench, policy, completion or help)");
     assert_no_verb("plot", NULL, "'spillway plot' needs an action (timeline, throughput or memory)");
     assert_no_verb("plot", "--json",
                    "'spillway plot' needs an action (timeline, throughput or memory)");

@@ -1,0 +1,18 @@
+/*
+ * A figure in a report of JSON, by its path: "makespan_s", "jobs[0].tokens_per_s", "places[gpu0].peak_bytes" (the
+ * element whose "name" is gpu0).
+ */
+#ifndef SPILLWAY_SWEEP_FIGURE_H
+#define SPILLWAY_SWEEP_FIGURE_H
+
+#include <jansson.h>
+
+#include "base/error.h"
+
+/* Is it a path at all? STATUS_BAD_INPUT. */
+MUST_CHECK enum status sweep_figure_check(const char *path, struct error *err);
+
+/* The number there, true as 1 and false as 0; NAN when nothing or something else is there. */
+double sweep_figure_read(const json_t *report, const char *path);
+
+#endif
