@@ -150,13 +150,9 @@ static enum status check(const struct plan *plan, const struct hardware *hardwar
     return check_trace(plan, hardware, &prediction->trace, err);
 }
 
-enum status cli_predict(const struct plan *plan, const struct hardware *hardware,
-                        const struct cli_predict_options *how, struct cli_prediction *out, struct error *err)
+struct sim_options cli_predict_sim_options(const struct hardware *hardware, const struct cli_predict_options *how)
 {
-    struct progress progress;
-    const struct cli_predict_options off = {.spans = false};
-    if (!how) how = &off;
-    struct sim_options options = {
+    return (struct sim_options){
         .hardware = hardware,
         .live = how->live,
         .collectives = how->collectives,
@@ -167,9 +163,18 @@ enum status cli_predict(const struct plan *plan, const struct hardware *hardware
         .record_spans = how->spans,
         .caching = how->caching,
         .no_fold = how->every_device,
-        .on_progress = progress_show,
-        .context = &progress,
     };
+}
+
+enum status cli_predict(const struct plan *plan, const struct hardware *hardware,
+                        const struct cli_predict_options *how, struct cli_prediction *out, struct error *err)
+{
+    struct progress progress;
+    const struct cli_predict_options off = {.spans = false};
+    if (!how) how = &off;
+    struct sim_options options = cli_predict_sim_options(hardware, how);
+    options.on_progress = progress_show;
+    options.context = &progress;
     progress_begin(&progress, "simulating", (double)plan_operations(plan));
     enum status status = sim_run(plan, &options, &out->result, &out->trace, err);
     progress_end(&progress);

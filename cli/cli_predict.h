@@ -36,6 +36,9 @@ struct cli_predict_options {
  */
 MUST_CHECK enum status cli_predict(const struct plan *plan, const struct hardware *hardware,
                                    const struct cli_predict_options *how, struct cli_prediction *out, struct error *err);
+/* What it simulates with, but for the progress bar. */
+struct sim_options cli_predict_sim_options(const struct hardware *hardware, const struct cli_predict_options *how);
+
 void cli_prediction_release(struct cli_prediction *prediction);
 
 /* The fastest matrix product among the measured points of a profile, of whatever shape; 0: none. */

@@ -18,7 +18,8 @@ struct cli_simulate_request {
     const char *policy;            /* live: which one */
     const char *slow, *noise;      /* NULL: nothing is slower than it should be */
     const char *replay, *scale;    /* a recorded trace, and times of what in it; may be NULL */
-    uint64_t seed;                 /* live, of failures and of noise */
+    uint64_t seed;                 /* live, of failures, of noise and of draws */
+    uint64_t seeds;                /* draws of the machine for an interval; 0: none is wanted */
     struct cli_machine machine;    /* without a name: that of the plan or the instance */
     struct cli_parallel parallel;  /* jobs that are spread */
     struct cli_failures failures;

@@ -12,6 +12,7 @@
 #include "cli/cli.h"
 #include "cli/cli_factors.h"
 #include "cli/cli_history.h"
+#include "cli/cli_interval.h"
 #include "cli/cli_machine.h"
 #include "cli/cli_predict.h"
 #include "cli/cli_predict_live.h"
@@ -31,6 +32,7 @@ struct report {
     const struct cli_predict_options *how;
     struct cli_simulated simulated;
     const struct cli_survival *survival; /* NULL: nothing fails */
+    struct cli_interval interval;        /* without seeds: nobody asked */
 };
 
 /* --- text ------------------------------------------------------------------------------------ */
@@ -89,6 +91,7 @@ static enum status print_text(struct cli *cli, const struct report *report, stru
     if (report->swap->job_count > 0) fputc('\n', out);
     print_slowness(out, report);
     print_times(out, report);
+    cli_interval_print(out, &report->interval);
     cli_simulated_reserved(out, &report->simulated);
     if (report->survival) cli_failures_print(out, report->survival);
     cli_trace_written(cli, report->trace_path);
@@ -134,6 +137,7 @@ static enum status print_json(struct cli *cli, const struct report *report, stru
     }
     if (report->how->collectives != SIM_COLLECTIVES_CLOSED)
         json_out_bool(json, "collectives_share_links", result->collective_paths > 0);
+    cli_interval_json(json, &report->interval);
     cli_trace_jobs_json(json, &prediction->trace);
     cli_trace_places_json(json, &prediction->trace);
     cli_simulated_json(json, &report->simulated);
@@ -249,6 +253,12 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
     if (status == STATUS_OK)
         status = request->live ? cli_predict_live(&plan, other.hardware, request->policy, &how, &prediction, err)
                                : cli_predict(&plan, other.hardware, &how, &prediction, err);
+    if (status == STATUS_OK && request->seeds > 0) {
+        const struct sim_options options = cli_predict_sim_options(report.hardware, &how);
+        report.interval = (struct cli_interval){.seeds = request->seeds, .seed = request->seed};
+        status = cli_interval_find(&plan, report.hardware, &options, prediction.result.makespan_s, prediction.tokens_per_s,
+                                   &report.interval, err);
+    }
     if (status == STATUS_OK && request->failures.path) {
         status = cli_failures_run(&request->failures, plan.hardware.device_count, prediction.result.makespan_s,
                                   &survival, err);
@@ -305,9 +315,9 @@ static enum status check_not_live(const struct cli_simulate_request *request, st
 {
     if (request->policy)
         return error_set(err, STATUS_BAD_INPUT, "a plan says what runs where: --policy is for --dispatch live");
-    if (request->seed > 0 && !request->failures.path && !request->noise)
+    if (request->seed > 0 && !request->failures.path && !request->noise && request->seeds == 0)
         return error_set(err, STATUS_BAD_INPUT, "nothing is left to chance: --seed is for --dispatch live, "
-                         "--failures and --noise");
+                         "--failures, --noise and --seeds");
     return STATUS_OK;
 }
 
@@ -342,6 +352,8 @@ static enum status check_request(const struct cli_simulate_request *request, str
                             request->collectives != SIM_COLLECTIVES_CLOSED))
         return error_set(err, STATUS_BAD_INPUT, "a recorded trace says how long things took: --replay goes with a plan, "
                          "--hw and its speeds, --scale, --slow and --trace alone");
+    if (request->seeds > 0 && (request->live || request->chakra || request->replay))
+        return error_set(err, STATUS_BAD_INPUT, "option '--seeds' is for plans in their own order");
     if (request->scale && !request->replay)
         return error_set(err, STATUS_BAD_INPUT, "option '--scale' is for --replay");
     return request->live ? check_live(request, err) : check_not_live(request, err);
@@ -364,7 +376,7 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
         OPTION_STRING("policy", 'p', "POLICY", &request.policy,
                       "live: who is asked, a built-in policy or a shared object"),
         OPTION_U64("seed", 0, "N", 0, UINT64_MAX, &request.seed,
-                   "live: of the policy; of failures and noise by chance; default 0"),
+                   "live: of the policy; of failures, noise and draws by chance; default 0"),
         OPTION_STRING("hw", 0, "MACHINE", &request.machine.name,
                       "time it on another machine: a name or a hardware file"),
         CLI_MACHINE_SIZES(&request.machine),
@@ -381,6 +393,8 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
                       "stragglers: computations of these devices take so many times as long"),
         OPTION_STRING("noise", 0, "PERCENT", &request.noise,
                       "computations take up to that much less or more by chance (--seed)"),
+        OPTION_U64("seeds", 0, "N", 2, INTERVAL_SEEDS_MAX, &request.seeds,
+                   "an interval: N machines within the spreads of this one's figures, and earlier runs"),
         OPTION_STRING("failures", 0, "FILE", &request.failures.path,
                       "devices fail, come back and are slow as the file says; how long it then takes"),
         OPTION_U64("runs", 0, "N", 1, 1000000, &request.failures.runs, "with failures by chance, default 200"),
@@ -405,6 +419,7 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
                                           "spillway simulate plan.json --hw a100-sxm4-40gb",
                                           "spillway simulate jobs.json --hw '8x a100-sxm4-80gb' --parallel tp=2,pp=4",
                                           "spillway simulate plan.json --replay measured.json.gz --scale h2d=0.5",
+                                          "spillway simulate plan.json --seeds 200",
                                           "spillway simulate jobs.json --hw '2x rtx-3090-24gb' --dispatch live --policy srtf",
                                           "spillway simulate instance.json --dispatch live --policy srtf",
                                           "spillway simulate --chakra traces/llama --hw '8x a100-sxm4-80gb'", NULL},
