@@ -30,6 +30,9 @@
  *   3  weights too (FSDP): they are gathered in front of every pass over a run that multiplies by them, while
  *      the `prefetch` passes before it compute, and forgotten behind it
  *
+ * A tied table that the embedding and the head have on two stages is there twice; its gradients are added up over both
+ * stages once a minibatch, behind the sums over replicas, before both update it (models/parallel_memory.h says when).
+ *
  * Offloading (models/parallel_offload.h). What ranks have shares of need not be on them at all: with `offload`
  * the optimizer's states, and the step, are the host's ("states", ZeRO-Offload), or the weights too ("weights",
  * ZeRO-Infinity), in host memory or with `storage` on disk. With `delayed` the host updates beside the passes over

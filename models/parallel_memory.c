@@ -45,6 +45,13 @@ static bool has_two_tables(const struct job *job)
     return parallel_place(p, 0).stage != parallel_place(p, parallel_runs(p) - 1).stage;
 }
 
+/* Of the table that is there twice, on a device; 0: none is. */
+static uint64_t tied_parameters(const struct job *job)
+{
+    struct network slice = network_slice(&job->network, job->parallel.tensor);
+    return has_two_tables(job) ? slice.vocabulary * slice.width : 0;
+}
+
 uint64_t parallel_parameters(const struct job *job, struct parallel_layers layers)
 {
     struct network slice = network_slice(&job->network, job->parallel.tensor);
@@ -58,7 +65,7 @@ uint64_t parallel_parameters(const struct job *job, struct parallel_layers layer
     if (ends.embedding) sum += network_layer_parameters(&slice, 0);
     if (ends.blocks > 0) sum += ends.blocks * network_layer_parameters(&slice, 1);
     if (ends.head) sum += network_layer_parameters(&slice, last);
-    if (ends.head && has_two_tables(job)) sum += slice.vocabulary * slice.width;
+    if (ends.head) sum += tied_parameters(job);
     return sum;
 }
 
@@ -76,14 +83,21 @@ struct parameter_bytes parallel_parameter_bytes(const struct job *job)
 
 uint64_t parallel_tied_bytes(const struct job *job)
 {
-    if (!has_two_tables(job)) return 0;
-    struct network slice = network_slice(&job->network, job->parallel.tensor);
-    return slice.vocabulary * slice.width * parallel_parameter_bytes(job).gradient;
+    return tied_parameters(job) * parallel_parameter_bytes(job).gradient;
 }
 
 static uint64_t share_of(uint64_t parameters, uint32_t data)
 {
     return parameters / data + (parameters % data > 0);
+}
+
+uint64_t parallel_joined_bytes(const struct job *job)
+{
+    const struct parallel *p = &job->parallel;
+    uint64_t parameters = tied_parameters(job);
+    if (pipeline_is_asynchronous(p->schedule) || parallel_offloads(p)) return 0;
+    if (parallel_splits(p, ZERO_GRADIENTS)) parameters = share_of(parameters, p->data);
+    return parameters * parallel_parameter_bytes(job).gradient;
 }
 
 struct rank_state parallel_zero_state(uint64_t parameters, struct parameter_bytes each, uint32_t data,

@@ -33,6 +33,18 @@ uint64_t parallel_parameters(const struct job *job, struct parallel_layers layer
  * has both ends, or each its own table. */
 uint64_t parallel_tied_bytes(const struct job *job);
 
+/* What each rank of the two sends of it in a plan: all of it, as Megatron-LM does with its distributed optimizer too (the
+ * table has a bucket of its own, so shares of both ends are of the same rows); where ranks have shares of gradients
+ * (`zero` 2 and up) its share. 0 in asynchronous schedules, whose stages update with gradients of different ages, and
+ * where gradients are the hosts': there the sum is left out. */
+uint64_t parallel_joined_bytes(const struct job *job);
+
+/* Has the run of layers a gradient that is summed so? */
+static inline bool parallel_joins_run(const struct job *job, uint32_t run)
+{
+    return (run == 0 || run + 1 == parallel_runs(&job->parallel)) && parallel_joined_bytes(job) > 0;
+}
+
 /* Of one parameter. */
 struct parameter_bytes {
     uint64_t weight;

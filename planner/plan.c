@@ -45,10 +45,11 @@ const char *const plan_pass_names[PLAN_PASS_COUNT] = {
     [PLAN_BACKWARD_INPUT] = "backward-input",
     [PLAN_BACKWARD_WEIGHT] = "backward-weight",
     [PLAN_GATHER] = "gather",   [PLAN_REDUCE] = "reduce",
-    [PLAN_REFRESH] = "refresh",
+    [PLAN_REFRESH] = "refresh", [PLAN_JOIN] = "join",
 };
 
-const char *const plan_axis_names[AXIS_COUNT] = {[AXIS_TENSOR] = "tensor", [AXIS_DATA] = "data"};
+const char *const plan_axis_names[AXIS_COUNT] = {[AXIS_TENSOR] = "tensor", [AXIS_DATA] = "data",
+                                                 [AXIS_ENDS] = "ends"};
 
 const char *const plan_buffer_names[BUFFER_KIND_COUNT] = {
     [BUFFER_STATE] = "state",

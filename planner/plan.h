@@ -28,7 +28,8 @@
  * device fetches from the one at its place there. A COLLECTIVE joins the devices that differ along its
  * axes alone: it is one operation on a stream of each of them, begins when the last of them has come to it
  * and ends for all at once. It changes a buffer in place, or goes from one to another: shares are gathered to
- * a whole, wholes are reduced and added to shares.
+ * a whole, wholes are reduced and added to shares. Stages have buffers of other names, so where it joins the two ends of
+ * a pipeline it names the first stage's and the last's, and each device changes its own.
  *
  * Leases. Where a plan has some, each job is in one: devices that its jobs have for themselves, as a gang
  * that starts together. A lease begins when those in front of it have ended that have one of its devices,
@@ -158,9 +159,10 @@ extern const char *const plan_stream_names[STREAM_KIND_COUNT]; /* "compute", "h2
 
 enum plan_op_kind { OP_COPY, OP_COMPUTE, OP_COLLECTIVE, OP_KIND_COUNT };
 
-/* The axes of a gang, the first varying fastest; a set of them is a sum of 1 << axis. */
-enum plan_axis { AXIS_TENSOR, AXIS_DATA, AXIS_COUNT };
-extern const char *const plan_axis_names[AXIS_COUNT]; /* "tensor", "data" */
+/* The axes of a gang, the first varying fastest; a set of them is a sum of 1 << axis. Along `ends` there are the first and
+ * the last stage of a pipeline (2), or one stage alone (1). */
+enum plan_axis { AXIS_TENSOR, AXIS_DATA, AXIS_ENDS, AXIS_COUNT };
+extern const char *const plan_axis_names[AXIS_COUNT]; /* "tensor", "data", "ends" */
 
 /* What a COMPUTE does; also what a unit is about. */
 enum plan_pass {
@@ -181,6 +183,7 @@ enum plan_pass {
                              data-parallel ranks (from the host, where they are offloaded) ... */
     PLAN_REDUCE,          /* ... and of their gradients (and down to the host, where states are) */
     PLAN_REFRESH,         /* spread jobs: weights that the host has updated, on the device */
+    PLAN_JOIN,            /* spread jobs: the gradients that the first and the last stage have of a tied table */
     PLAN_PASS_COUNT
 };
 extern const char *const plan_pass_names[PLAN_PASS_COUNT];
@@ -272,7 +275,8 @@ struct plan_slot {
     uint64_t offset_bytes, bytes; /* of the device's arena; slots may overlap */
 };
 
-/* Devices gang_devices[first + i], i = place along axis 0 + extents[0] * (along axis 1 + ...). */
+/* Devices gang_devices[first + i], i = place along axis 0 + extents[0] * (along axis 1 + ...). With two ends
+ * each half of them is a gang of its own, which carries out all else. */
 struct plan_gang {
     uint32_t first;
     uint32_t extents[AXIS_COUNT]; /* at least 1 each */

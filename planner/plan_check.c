@@ -95,7 +95,8 @@ const char *check_thing_text(const struct checker *c, uint32_t thing, uint64_t v
     static const char *const shard_names[SHARD_THINGS] = {
         "state",       "boundary", "unfinished boundary",          "boundary gradient",
         "activations", "gradient", "unfinished boundary gradient", "reduced gradient",
-        "updated shares", "weights", "sum of gradients", "encoded gradient"};
+        "updated shares", "weights", "sum of gradients", "encoded gradient",
+        "joined gradient"};
     static const char *const job_names[JOB_THINGS] = {"batch", "loss", "table gradient", "norms"};
     const struct plan *plan = c->plan;
     uint32_t shard = thing / SHARD_THINGS;

@@ -74,6 +74,7 @@ static enum status claims(struct check_walk *r)
     for (uint32_t i = c->first_claim[op_index]; i < c->first_claim[op_index + 1]; i++) {
         const struct claim *claim = &c->claims[i];
         const struct plan_access *access = &r->plan->accesses[op->first_access + claim->access];
+        if (claim->access < r->own_first || claim->access >= r->own_end) continue;
         struct contents *contents = check_contents_of(r, access);
         struct extent extent = {.first = claim->offset_bytes,
                                 .end = claim->offset_bytes + claim->bytes,
@@ -159,14 +160,18 @@ static enum status run_op(struct check_walk *r)
     const struct plan_op *op = r->c->op;
     const struct plan_access *accesses = plan->accesses + op->first_access;
     TRY(check_peer(r));
+    r->own_first = 0;
+    r->own_end = op->access_count;
+    if (r->instance->gang != PLAN_NONE)
+        plan_gang_own_accesses(&plan->gangs[r->instance->gang], op, r->rank, &r->own_first, &r->own_end);
     for (uint32_t i = 0; i < op->after_count; i++)
         TRY(check_after(r, &plan->afters[op->first_after + i]));
-    for (uint32_t a = 0; a < op->access_count; a++)
+    for (uint32_t a = r->own_first; a < r->own_end; a++)
         if (accesses[a].flags & ACCESS_ACQUIRE) TRY(check_acquire(r, &accesses[a]));
-    for (uint32_t a = 0; a < op->access_count; a++)
+    for (uint32_t a = r->own_first; a < r->own_end; a++)
         TRY(check_is_live(r, &accesses[a]));
     TRY(op->kind == OP_COPY ? copy(r) : claims(r));
-    for (uint32_t a = 0; a < op->access_count; a++)
+    for (uint32_t a = r->own_first; a < r->own_end; a++)
         if (accesses[a].flags & ACCESS_RELEASE) check_release(r, &accesses[a]);
     return STATUS_OK;
 }
@@ -184,8 +189,9 @@ static enum status run_on_devices(struct check_walk *r)
     r->rank = 0;
     if (instance->gang == PLAN_NONE) return run_op(r);
     const uint32_t *devices = plan->gang_devices + plan->gangs[instance->gang].first;
-    uint32_t places = r->one_place ? 1 : plan_gang_size(&plan->gangs[instance->gang]);
-    for (uint32_t i = 0; i < places; i++) {
+    const struct plan_gang *gang = &plan->gangs[instance->gang];
+    uint32_t places = plan_gang_size(gang), step = r->one_place ? places / gang->extents[AXIS_ENDS] : 1;
+    for (uint32_t i = 0; i < places; i += step) {
         r->acquire = acquire;
         r->device = devices[i];
         r->rank = i;
@@ -356,7 +362,7 @@ static bool gangs_are_apart(const struct plan *plan, uint32_t *gang_of)
 {
     if (plan->gang_count == 0 || plan->lease_count > 0) return false;
     for (uint32_t g = 0; g < plan->gang_count; g++)
-        for (uint32_t i = 0; i < plan_gang_size(&plan->gangs[g]); i++) {
+        for (uint32_t i = 0; i < plan_gang_size(&plan->gangs[g]) && plan->gangs[g].extents[AXIS_ENDS] == 1; i++) {
             uint32_t *mine = &gang_of[plan->gang_devices[plan->gangs[g].first + i]];
             if (*mine != 0) return false;
             *mine = 1 + g;
@@ -383,6 +389,7 @@ static enum status find_places(struct check_walk *r)
     for (uint32_t g = 0; g < plan->gang_count && r->one_place; g++) {
         const uint32_t *of = plan->gang_devices + plan->gangs[g].first;
         r->peers[g] = PLAN_GANG_NO_PEERS;
+        if (plan->gangs[g].extents[AXIS_ENDS] > 1) continue;
         for (uint32_t i = 1; i < plan_gang_size(&plan->gangs[g]); i++)
             if (plan->hardware.devices[of[i]].memory_bytes <
                 plan->hardware.devices[r->smallest[of[0]]].memory_bytes)

@@ -19,6 +19,9 @@
  *     passes make   1    2    3    4         REDUCE finds n and a share of n - 1, leaves one of n
  *     share         1    2    3    4         UPDATE finds 4
  *
+ * Where the first and the last stage share a table, a JOIN finds the gradients of both ends, reduced where there are
+ * replicas, and leaves them joined; their UPDATEs want them so.
+ *
  * Whole weights are those of the state; where ranks update shares of them, after the all-gather behind that;
  * where they are split, in the PARAMETERS that a GATHER made for this pass.
  *
@@ -149,6 +152,8 @@ static struct meaning meaning_of(const struct spread_view *v, enum operand opera
         if (v->op->pass == PLAN_REDUCE && !found)
             return (struct meaning){check_shard_thing(own, THING_ENCODED_GRADIENT), CLOCK_SUM};
         bool reduced = v->scatters || (update && found && v->ranks > 1);
+        if (update && found && parallel_joins_run(v->job, v->run))
+            return (struct meaning){check_shard_thing(own, THING_JOINED_GRADIENT), CLOCK_SUM};
         return (struct meaning){
             check_shard_thing(own, reduced ? THING_REDUCED_GRADIENT : THING_PARAMETER_GRADIENT), CLOCK_SUM};
     }
@@ -380,6 +385,32 @@ static enum status check_moved(struct checker *c, const struct spread_view *v, e
     return claim_moved(c, v, ends, from, to);
 }
 
+/* First and last stage: the gradients of the runs with the table's two ends, each on its own. */
+static enum status check_ends(struct checker *c, const struct spread_view *v)
+{
+    const struct plan_op *op = v->op;
+    const struct plan_access *accesses = &c->plan->accesses[op->first_access];
+    char text[PLAN_TEXT_BYTES];
+    if (op->access_count != 2 || op->stream != STREAM_DATA || v->unit->pass != PLAN_JOIN)
+        return check_fail(c, RULE_FORM, "a collective over the ends on %u buffers, in a %s on the %s stream",
+                          op->access_count, plan_pass_names[v->unit->pass], plan_stream_names[op->stream]);
+    for (uint32_t end = 0; end < 2; end++) {
+        uint32_t run = end == 0 ? 0 : v->runs - 1, global = v->global - v->run + run;
+        const struct plan_buffer *b = check_buffer_of(c, &accesses[end]);
+        uint64_t bytes = parallel_state(v->job, parallel_layers(v->job, run)).gradient_bytes;
+        if (accesses[end].flags != (ACCESS_READ | ACCESS_WRITE) || b->kind != BUFFER_GRADIENT || b->shard != run ||
+            b->variant != 0 || !b->on_device || accesses[end].offset_bytes != 0 || b->bytes < bytes)
+            return check_fail(c, RULE_FORM, "a collective over the ends on the %s",
+                              check_access_text(c, &accesses[end], text));
+        uint32_t found = v->ranks > 1 ? THING_REDUCED_GRADIENT : THING_PARAMETER_GRADIENT;
+        struct meaning of = {check_shard_thing(global, (enum shard_thing)found), CLOCK_SUM};
+        struct meaning joined = {check_shard_thing(global, THING_JOINED_GRADIENT), CLOCK_SUM};
+        TRY(add_claim(c, &accesses[end], of, false, bytes, 0));
+        TRY(add_claim(c, &accesses[end], joined, true, bytes, 0));
+    }
+    return STATUS_OK;
+}
+
 static enum status check_collective(struct checker *c, const struct spread_view *v)
 {
     const struct plan_op *op = v->op;
@@ -387,11 +418,12 @@ static enum status check_collective(struct checker *c, const struct spread_view 
     enum operand operand = check_operand_of(v, check_buffer_of(c, access));
     bool data = op->axes == 1u << AXIS_DATA;
     bool stream = op->stream == STREAM_COMPUTE || op->stream == STREAM_GROUP || op->stream == STREAM_DATA;
-    if (op->axes != 1u << AXIS_TENSOR && op->axes != 1u << AXIS_DATA)
+    if (op->axes != 1u << AXIS_TENSOR && op->axes != 1u << AXIS_DATA && op->axes != 1u << AXIS_ENDS)
         return check_fail(c, RULE_FORM, "a collective over axes 0x%x", op->axes);
     if (op->collective >= COLLECTIVE_KIND_COUNT || op->rounds == 0 || op->bytes == 0 || !stream)
         return check_fail(c, RULE_FORM, "%u collectives of kind %u and %" PRIu64 " bytes on the %s stream",
                           op->rounds, op->collective, op->bytes, plan_stream_names[op->stream]);
+    if (op->axes == 1u << AXIS_ENDS) return check_ends(c, v);
     if (data && v->unit->pass == PLAN_GATHER) return check_moved(c, v, OPERAND_STATE, OPERAND_WEIGHTS);
     if (data && v->unit->pass == PLAN_REDUCE && v->scatters)
         return check_moved(c, v, OPERAND_WHOLE_GRADIENT, OPERAND_GRADIENT);

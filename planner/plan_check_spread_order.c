@@ -17,7 +17,8 @@ static bool is_of_stage(const struct checker *c, uint32_t job, uint32_t gang_ind
     const struct parallel *p = &c->plan->jobs.jobs[job].parallel;
     const struct plan_gang *gang = &c->plan->gangs[gang_index];
     uint32_t begin = p->tensor * ((uint32_t)parallel_replicas_before(p, stage) + first);
-    if (gang->extents[AXIS_TENSOR] != p->tensor || gang->extents[AXIS_DATA] != count) return false;
+    if (gang->extents[AXIS_TENSOR] != p->tensor || gang->extents[AXIS_DATA] != count || gang->extents[AXIS_ENDS] != 1)
+        return false;
     for (uint32_t i = 0; i < p->tensor * count; i++)
         if (c->plan->gang_devices[gang->first + i] != plan_rank_device(c->plan, job, begin + i)) return false;
     return true;
@@ -42,6 +43,20 @@ static bool is_on_stage_of(const struct checker *c, uint32_t job, uint32_t gang_
     uint32_t stage = parallel_place(&c->plan->jobs.jobs[job].parallel, run).stage;
     if (!is_stage(c, job, gang_index, stage, passes)) return false;
     *right = gang_index + 1;
+    return true;
+}
+
+/* Is the gang the job's first stage, and behind that its last? */
+static bool is_ends(const struct checker *c, uint32_t job, uint32_t gang_index)
+{
+    const struct parallel *p = &c->plan->jobs.jobs[job].parallel;
+    const struct plan_gang *gang = &c->plan->gangs[gang_index];
+    uint32_t size = p->tensor * p->data, last = size * (p->pipeline - 1);
+    if (gang->extents[AXIS_TENSOR] != p->tensor || gang->extents[AXIS_DATA] != p->data || gang->extents[AXIS_ENDS] != 2)
+        return false;
+    for (uint32_t i = 0; i < 2 * size; i++)
+        if (c->plan->gang_devices[gang->first + i] != plan_rank_device(c->plan, job, i < size ? i : last + i - size))
+            return false;
     return true;
 }
 
@@ -76,6 +91,12 @@ enum status check_spread_place(struct checker *c, const struct plan_instance *in
     const struct job *job = &c->plan->jobs.jobs[unit->job];
     const struct parallel *p = &job->parallel;
     uint32_t stage = parallel_place(p, unit->shard).stage, from = peer_run(c, unit);
+    if (unit->pass == PLAN_JOIN) {
+        if (instance->gang != PLAN_NONE && instance->peer == PLAN_NONE && is_ends(c, unit->job, instance->gang))
+            return STATUS_OK;
+        return check_fail(c, RULE_FORM, "instance %u of %s is not on the devices of the first and the last stage", index,
+                          job->name);
+    }
     if (instance->gang == PLAN_NONE || !is_on_stage_of(c, unit->job, instance->gang, unit->shard, is_pass(unit->pass)))
         return check_fail(c, RULE_FORM, "instance %u of %s shard %u is not on the devices of stage %u", index,
                           job->name, unit->shard, stage);
@@ -109,7 +130,7 @@ uint64_t check_spread_version(const struct job *job, uint32_t run, uint32_t turn
         return (n / m > stale ? n / m - stale : 0) + claim->version_delta;
     case CLOCK_SUM:
         if (pass == PLAN_REDUCE && microbatches) return progress->reduced + claim->version_delta;
-        if (pass == PLAN_UPDATE || pass == PLAN_REDUCE) return (progress->updates + 1) * m;
+        if (pass == PLAN_UPDATE || pass == PLAN_REDUCE || pass == PLAN_JOIN) return (progress->updates + 1) * m;
         return (resident ? progress->updates * m : n) + claim->version_delta;
     default:
         if (pass == PLAN_REDUCE) n = progress->reduced;

@@ -88,12 +88,13 @@ static enum status check_axis(struct checker *c, uint32_t axis, const struct wan
 
 enum status check_spread_unit(struct checker *c)
 {
-    struct wanted_collectives tensor = {0}, data = {0};
+    struct wanted_collectives tensor = {0}, data = {0}, ends = {0};
     struct job room;
     struct spread_view v = check_spread_view(c, &room);
     bool shares = parallel_splits(&v.job->parallel, ZERO_STATES), offloads = parallel_offloads(&v.job->parallel);
     bool joins = parallel_joins_on_hosts(&v.job->parallel);
-    bool moves = v.unit->pass == PLAN_GATHER || v.unit->pass == PLAN_REDUCE || v.unit->pass == PLAN_REFRESH;
+    bool moves = v.unit->pass == PLAN_GATHER || v.unit->pass == PLAN_REDUCE || v.unit->pass == PLAN_REFRESH ||
+                 v.unit->pass == PLAN_JOIN;
     bool encodes = compression_is_set(&v.job->compression[COMPRESSED_GRADIENTS]);
     bool sums = v.unit->pass == PLAN_REDUCE && (parallel_sums_on_host(v.job) || encodes);
     uint32_t computes = 0, expected = moves && !sums ? 0 : 1;
@@ -124,11 +125,15 @@ enum status check_spread_unit(struct checker *c)
             return check_fail(c, RULE_FORM, "weights that stay are refreshed where states are offloaded alone");
         want(&data, COLLECTIVE_ALL_GATHER, shares && !v.gathers, v.whole.weight_bytes);
         break;
+    case PLAN_JOIN:
+        want(&ends, COLLECTIVE_ALL_REDUCE, parallel_joins_run(v.job, v.run) && v.run == 0, parallel_joined_bytes(v.job));
+        break;
     case PLAN_LOAD:
     case PLAN_STORE: break;
     default: return check_fail(c, RULE_FORM, "a job that is spread has no such unit");
     }
     TRY(check_fetched(c, &v, &tensor));
     TRY(check_axis(c, AXIS_TENSOR, &tensor));
-    return check_axis(c, AXIS_DATA, &data);
+    TRY(check_axis(c, AXIS_DATA, &data));
+    return check_axis(c, AXIS_ENDS, &ends);
 }

@@ -66,6 +66,7 @@ struct check_walk {
     uint8_t *lease_states;    /* per lease: LEASE_* */
     uint32_t device, peer;    /* of the operation at hand ... */
     uint32_t rank;            /* ... and the device's place in the gang */
+    uint32_t own_first, own_end; /* accesses of the operation that it makes there */
     uint32_t segment;
     uint32_t acquire;         /* next entry of the instance's layout */
 };

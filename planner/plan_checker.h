@@ -66,6 +66,7 @@ enum shard_thing {
     THING_WEIGHTS,          /* gathered from the shares of all ranks; likewise */
     THING_GRADIENT_SUM,     /* that the host has added up; likewise */
     THING_ENCODED_GRADIENT, /* a minibatch's, compressed; likewise */
+    THING_JOINED_GRADIENT,  /* over the first and the last stage too, where these share a table; likewise */
     SHARD_THINGS
 };
 

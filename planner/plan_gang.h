@@ -19,6 +19,18 @@ static inline uint32_t plan_gang_group_size(const struct plan_gang *gang, uint32
     return size;
 }
 
+/* Which of the operation's accesses, [*first, *end), a place of its gang makes: over the ends of a pipeline that of its
+ * end, else all. */
+static inline void plan_gang_own_accesses(const struct plan_gang *gang, const struct plan_op *op, uint32_t place,
+                                          uint32_t *first, uint32_t *end)
+{
+    *first = 0;
+    *end = op->access_count;
+    if (op->kind != OP_COLLECTIVE || !(op->axes & 1u << AXIS_ENDS)) return;
+    *first = place / (plan_gang_size(gang) / gang->extents[AXIS_ENDS]);
+    *end = *first + 1;
+}
+
 /* The last two gangs that one copied from, for whoever looks at each pair once: of a stage of a pipeline that
  * is the stage in front and the one behind. */
 struct plan_gang_peers {

@@ -161,9 +161,12 @@ static enum status read_gang(struct plan_reader *r, const json_t *array, size_t 
     const json_t *row, *extents, *devices;
     uint64_t size = 1;
     TRY(json_item_array(r->in, array, index, 2, &row, r->err));
-    TRY(json_item_array(r->in, row, 0, AXIS_COUNT, &extents, r->err));
+    TRY(json_item_array(r->in, row, 0, SIZE_MAX, &extents, r->err));
+    bool ends = json_array_size(extents) > AXIS_ENDS;
+    TRY(json_item_array(r->in, row, 0, ends ? AXIS_COUNT : AXIS_ENDS, &extents, r->err));
+    gang->extents[AXIS_ENDS] = 1;
     TRY(json_item_array(r->in, row, 1, SIZE_MAX, &devices, r->err));
-    for (uint32_t a = 0; a < AXIS_COUNT; a++) {
+    for (uint32_t a = 0; a < (ends ? AXIS_COUNT : AXIS_ENDS); a++) {
         TRY(plan_reader_u32(r, extents, a, 1, PLAN_GANG_DEVICES_MAX, &gang->extents[a]));
         size *= gang->extents[a];
         if (size > plan->hardware.device_count)

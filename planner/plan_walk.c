@@ -495,11 +495,14 @@ static void use_buffers(struct plan_walk *w, const struct plan_op *op,
 {
     const struct plan *plan = w->plan;
     const struct plan_access *accesses = plan->accesses + op->first_access;
-    uint32_t released = 0;
+    uint32_t released = 0, first = 0, end = op->access_count;
+    if (instance->gang != PLAN_NONE)
+        plan_gang_own_accesses(&plan->gangs[instance->gang], op, w->rank, &first, &end);
     w->acquired = 0;
-    for (uint32_t i = 0; i < op->access_count; i++) {
+    w->use_count = end - first;
+    for (uint32_t i = first; i < end; i++) {
         uint32_t place = w->place_of[accesses[i].buffer];
-        struct plan_place_use *use = &w->uses[i];
+        struct plan_place_use *use = &w->uses[i - first];
         use->buffer = accesses[i].buffer;
         use->flags = accesses[i].flags;
         use->address = accesses[i].offset_bytes;
@@ -576,7 +579,7 @@ bool plan_walk_next(struct plan_walk *walk, struct plan_walk_op *out)
     out->waits = walk->waits;
     out->wait_count = walk->wait_count;
     out->uses = walk->uses;
-    out->use_count = op->access_count;
+    out->use_count = walk->use_count;
     walk->at.number++;
     walk->at.member++;
     return true;

@@ -74,6 +74,7 @@ struct plan_walk {
     uint32_t device, peer;      /* of the current operation ... */
     uint32_t rank, staged_row;  /* ... its place in its gang, and the list of its staged buffers */
     uint32_t acquired;          /* buffers, by it or the last one */
+    uint32_t use_count;         /* of it, in uses */
     struct cursor at;
     bool open;                  /* without a plan order ... */
     const struct plan_instance *pushed; /* ... instances come here; NULL: none */

@@ -231,7 +231,8 @@ static void write_gangs(const struct plan *plan, struct json_out *out)
         const struct plan_gang *gang = &plan->gangs[g];
         json_out_array_begin(out, NULL, true);
         json_out_array_begin(out, NULL, true);
-        for (uint32_t a = 0; a < AXIS_COUNT; a++) json_out_u64(out, NULL, gang->extents[a]);
+        for (uint32_t a = 0; a < AXIS_COUNT; a++)
+            if (a != AXIS_ENDS || gang->extents[a] > 1) json_out_u64(out, NULL, gang->extents[a]);
         json_out_array_end(out);
         json_out_array_begin(out, NULL, true);
         for (uint32_t i = 0; i < plan_gang_size(gang); i++)

@@ -56,7 +56,11 @@ static void gather_next(struct spread *s, struct spread_stage *stage)
 static void begin_minibatch(struct spread *s)
 {
     s->completed_count = 0;
-    for (uint32_t r = 0; r < s->runs; r++) s->of[r].passes_left = s->microbatches;
+    s->ends_left = s->joined_bytes > 0 ? 2 : 0;
+    for (uint32_t r = 0; r < s->runs; r++) {
+        s->of[r].passes_left = s->microbatches;
+        s->of[r].updated = false;
+    }
     for (uint32_t i = 0; i < s->parallel->pipeline; i++) {
         struct spread_stage *stage = &s->stages[i];
         stage->steps_left = stage->steps;
@@ -76,6 +80,7 @@ static void follow_gradient(struct spread *s, uint32_t r)
     if (run->scatters || (complete && run->joins)) spread_emit_reduce(s, r);
     if (!complete) return;
     s->completed[s->completed_count++] = r;
+    if (run->tied && --s->ends_left == 0) spread_emit_join(s);
     if (!parallel_offloads(s->parallel)) return;
     if (s->refreshes) spread_emit_refresh(s, r);
     spread_emit_update(s, r, s->completed_count == s->runs);
@@ -86,6 +91,13 @@ static void finish_run(struct spread *s, uint32_t r, bool ends_minibatch)
 {
     if (!parallel_offloads(s->parallel)) spread_emit_update(s, r, ends_minibatch);
     else if (s->parallel->offload == OFFLOAD_STATES && !s->parallel->delayed) spread_emit_refresh(s, r);
+}
+
+/* Has the run's stage passed for the last time, and has it the gradient that it updates with? */
+static bool may_finish(const struct spread *s, uint32_t r)
+{
+    const struct spread_run *run = &s->of[r];
+    return !run->updated && s->stages[run->stage].steps_left == 0 && !(run->tied && s->ends_left > 0);
 }
 
 static void emit_minibatch(struct spread *s)
@@ -102,9 +114,11 @@ static void emit_minibatch(struct spread *s)
         if (run->gathers && spread_uses_weights(step->pass)) gather_next(s, stage);
         if (spread_makes_gradient(step->pass)) follow_gradient(s, step->run);
         if (--stage->steps_left > 0) continue;
-        for (uint32_t c = 0; c < s->completed_count; c++)
-            if (&s->stages[s->of[s->completed[c]].stage] == stage)
-                finish_run(s, s->completed[c], ++updates == s->runs);
+        for (uint32_t c = 0; c < s->completed_count; c++) {
+            if (!may_finish(s, s->completed[c])) continue;
+            s->of[s->completed[c]].updated = true;
+            finish_run(s, s->completed[c], ++updates == s->runs);
+        }
     }
 }
 
@@ -112,8 +126,19 @@ static void emit_minibatch(struct spread *s)
 
 static uint32_t add_gang(const struct spread *s, uint32_t tensor, uint32_t data, const uint32_t *devices)
 {
-    uint32_t extents[AXIS_COUNT] = {[AXIS_TENSOR] = tensor, [AXIS_DATA] = data};
+    uint32_t extents[AXIS_COUNT] = {[AXIS_TENSOR] = tensor, [AXIS_DATA] = data, [AXIS_ENDS] = 1};
     return plan_builder_gang(s->builder, extents, devices);
+}
+
+/* Of the stages that sum a tied table's gradients; `devices`: of all stages, whose last ones are moved. */
+static void add_ends(struct spread *s, uint32_t *devices)
+{
+    const struct parallel *p = s->parallel;
+    uint32_t size = p->tensor * p->data;
+    uint32_t extents[AXIS_COUNT] = {[AXIS_TENSOR] = p->tensor, [AXIS_DATA] = p->data, [AXIS_ENDS] = 2};
+    if (s->joined_bytes == 0) return;
+    for (uint32_t i = 0; i < size; i++) devices[size + i] = devices[size * (p->pipeline - 1) + i];
+    s->ends_gang = plan_builder_gang(s->builder, extents, devices);
 }
 
 /* Of each stage; where its replicas take turns, of each of these behind it. */
@@ -139,6 +164,7 @@ static enum status make_gangs(struct spread *s, struct error *err)
             if (d == 0) stage->first_turn = gang;
         }
     }
+    add_ends(s, devices);
     free(devices);
     if (s->plan->gang_count == 0) return error_memory(err, "the gangs of a job", p->pipeline * sizeof(struct plan_gang));
     return STATUS_OK;
@@ -159,6 +185,7 @@ static enum status prepare(struct spread *s, struct arena *arena, struct error *
     s->of = runs;
     s->stages = stages;
     s->completed = completed;
+    s->joined_bytes = parallel_joined_bytes(s->job);
     bool asynchronous = pipeline_is_asynchronous(s->parallel->schedule);
     bool sliced = s->parallel->schedule == PIPELINE_TERAPIPE;
     status = spread_offload_check(&s->plan->hardware, s->job, err);

@@ -36,6 +36,7 @@ static void size_run(struct spread *s, uint32_t r)
     run->gathers = parallel_fetches_weights(s->parallel) && whole.weight_bytes > 0;
     run->scatters = (parallel_splits(s->parallel, ZERO_GRADIENTS) || parallel_offloads(s->parallel)) &&
                     whole.gradient_bytes > 0;
+    run->tied = parallel_joins_run(s->job, r);
     run->joins = parallel_replicas(s->parallel, run->stage) > 1 && whole.gradient_bytes > 0;
     if (pipeline_is_asynchronous(s->parallel->schedule)) {
         run->versions = parallel_staleness(s->parallel, r) + 1;

@@ -76,6 +76,8 @@ struct spread_run {
     bool gathers;           /* its weights are fetched for each pass, from ranks that have shares or the host */
     bool scatters;          /* each pass leaves a gradient of its own, of which ranks take shares or the host all */
     bool joins;             /* ranks add up its gradient */
+    bool tied;              /* so do the first and the last stage */
+    bool updated;           /* in this minibatch */
     uint32_t passes_left;   /* backward passes of this minibatch */
     uint32_t versions;      /* of its weights there at once, asynchronous schedules; 0: they are in the state */
     uint64_t version_bytes, version_offset;
@@ -112,6 +114,9 @@ struct spread {
     uint32_t completed_count;
     struct spread_times times;
     struct pipeline_order order;
+    uint32_t ends_gang;      /* first and last stage, where these sum a tied table's gradients */
+    uint64_t joined_bytes;   /* of such a gradient; 0: they do not */
+    uint32_t ends_left;      /* of this minibatch: runs with such a gradient that is not complete */
     uint64_t base_bytes;     /* where other jobs' memory on these devices ends ... */
     uint64_t staged_base_bytes; /* ... and what their ranks stage */
     bool refreshes;          /* an update was delayed: its weights are to come up in this minibatch */

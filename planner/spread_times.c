@@ -240,6 +240,28 @@ static enum status stage_times(const struct view *v, uint32_t stage, struct spre
     return STATUS_OK;
 }
 
+/* A tied table's gradients, between each rank of the first stage and the one at its place on the last, all at once. */
+static enum status add_joined(const struct view *v, struct arena *scratch, struct spread_times *out, struct error *err)
+{
+    const struct parallel *p = v->parallel;
+    uint64_t bytes = parallel_joined_bytes(v->job);
+    size_t pairs = (size_t)p->tensor * p->data;
+    void *memory, *groups;
+    uint32_t lacking[2];
+    if (bytes == 0) return STATUS_OK;
+    TRY(arena_array(scratch, 2 * pairs, sizeof(uint32_t), &memory, err));
+    TRY(arena_array(scratch, pairs, sizeof(struct collective_group), &groups, err));
+    uint32_t *devices = memory;
+    for (uint32_t i = 0; i < pairs; i++) {
+        devices[2 * i] = device_of(v, 0, i, 0);
+        devices[2 * i + 1] = device_of(v, p->pipeline - 1, i, 0);
+    }
+    if (!collective_groups_find(&v->finder, devices, 2, (uint32_t)pairs, groups, lacking))
+        return fail_pair(v, lacking[0], lacking[1], err);
+    out->update_s += collective_s(v, groups, COLLECTIVE_ALL_REDUCE, bytes);
+    return STATUS_OK;
+}
+
 enum status spread_times_make(struct arena *arena, const struct hardware *hardware, const struct job *job,
                               struct spread_times *out, struct error *err)
 {
@@ -258,6 +280,7 @@ enum status spread_times_make(struct arena *arena, const struct hardware *hardwa
         status = enter_stage(&v, &scratch, stage, err);
         if (!status) status = stage_times(&v, stage, out, err);
     }
+    if (!status) status = add_joined(&v, &scratch, out, err);
     arena_release(&scratch);
     return status;
 }

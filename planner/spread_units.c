@@ -503,6 +503,18 @@ void spread_emit_reduce(struct spread *s, uint32_t r)
     end_unit(&u);
 }
 
+void spread_emit_join(struct spread *s)
+{
+    struct unit u = begin_unit(s, 0, PLAN_JOIN, false);
+    struct accesses a = {0};
+    uint32_t last = s->runs - 1;
+    u.gang = s->ends_gang;
+    add_access(&a, buffer(&u, BUFFER_GRADIENT, 0, 0, s->of[0].gradient_bytes), CHANGE);
+    add_access(&a, buffer(&u, BUFFER_GRADIENT, last, 0, s->of[last].gradient_bytes), CHANGE);
+    add_collective(&u, COLLECTIVE_ALL_REDUCE, AXIS_ENDS, STREAM_DATA, 1, s->joined_bytes, &a);
+    end_unit(&u);
+}
+
 /* On the host: the sum of the ranks', where each has it whole; what is stored is read, and written back. */
 static void emit_host_update(struct spread *s, uint32_t r, bool ends_minibatch)
 {

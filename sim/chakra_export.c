@@ -40,7 +40,7 @@ static_assert(DEVICES_MAX <= UINT16_MAX, "a rank is two bytes");
 /* Collectives of one group on different streams may run at the same time, so they are of different process
  * groups. One of COMMUNICATORS by set of axes and stream. */
 enum { COMMUNICATORS = STREAM_HOST << AXIS_COUNT };
-static_assert(COMMUNICATORS <= 32, "a set of them fits a number");
+static_assert(COMMUNICATORS <= 64, "a set of them fits a number");
 static uint32_t communicator_of(const struct plan_op *op)
 {
     assert(op->stream < STREAM_HOST);
@@ -288,15 +288,16 @@ static enum status number_groups(struct exporter *e, struct error *err)
 {
     const struct plan *plan = e->plan;
     enum status status = STATUS_OK;
-    uint32_t used = 0, family = 0;
+    uint64_t used = 0;
+    uint32_t family = 0;
     for (uint32_t o = 0; o < plan->op_count; o++)
-        if (plan->ops[o].kind == OP_COLLECTIVE) used |= 1u << communicator_of(&plan->ops[o]);
+        if (plan->ops[o].kind == OP_COLLECTIVE) used |= UINT64_C(1) << communicator_of(&plan->ops[o]);
     e->first_group = sim_take(&e->arena, plan->gang_count, sizeof *e->first_group, &status, err);
     e->families = sim_take(&e->arena, plan->gang_count, sizeof *e->families, &status, err);
     for (uint32_t g = 0; status == STATUS_OK && g < plan->gang_count; g++)
         for (uint32_t c = 0; c < COMMUNICATORS; c++) {
             const struct plan_gang *gang = &plan->gangs[g];
-            if (!(used & 1u << c)) continue;
+            if (!(used & UINT64_C(1) << c)) continue;
             e->first_group[g][c] = 1 + e->written->groups;
             e->families[g][c] = family++;
             e->written->groups += plan_gang_size(gang) / plan_gang_group_size(gang, axes_of(c));

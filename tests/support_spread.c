@@ -47,7 +47,8 @@ struct test_spread_outcome test_spread_simulate(const struct plan *plan, bool no
 }
 
 /* Stage s has `stages` - 1 - s forward passes in advance, then one each way in turns. */
-double test_spread_1f1b_s(const struct test_spread_stage *of, uint32_t stages, uint32_t microbatches)
+double test_spread_1f1b_s(const struct test_spread_stage *of, uint32_t stages, uint32_t microbatches,
+                          bool tied)
 {
     double forward_s[TEST_SPREAD_STAGES_MAX][TEST_SPREAD_MICROBATCHES_MAX];
     double backward_s[TEST_SPREAD_STAGES_MAX][TEST_SPREAD_MICROBATCHES_MAX];
@@ -66,6 +67,7 @@ double test_spread_1f1b_s(const struct test_spread_stage *of, uint32_t stages, u
             (forward ? forwards : backwards)[s]++;
             left--;
         }
+    if (tied) free_s[0] = free_s[stages - 1] = fmax(free_s[0], free_s[stages - 1]);
     for (uint32_t s = 0; s < stages; s++)
         if (free_s[s] + of[s].update_s > end_s) end_s = free_s[s] + of[s].update_s;
     return end_s;

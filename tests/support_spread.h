@@ -18,12 +18,14 @@ struct test_spread_outcome {
 struct test_spread_outcome test_spread_simulate(const struct plan *plan, bool no_fold);
 
 /* A minibatch of 1F1B by a recurrence: a pass begins behind the one before it on its stage and behind the one that its
- * input is from; stages step when they have passed back over the last microbatch. Nothing is sent. */
+ * input is from; stages step when they have passed back over the last microbatch, with a tied table the first and the
+ * last when both have. Nothing is sent. */
 enum { TEST_SPREAD_STAGES_MAX = 16, TEST_SPREAD_MICROBATCHES_MAX = 64 };
 struct test_spread_stage {
     double forward_s, backward_s, update_s;
 };
-double test_spread_1f1b_s(const struct test_spread_stage *of, uint32_t stages, uint32_t microbatches);
+double test_spread_1f1b_s(const struct test_spread_stage *of, uint32_t stages, uint32_t microbatches,
+                          bool tied);
 
 /* Equal to 1e-9, relative. */
 void test_spread_near(double found, double expected);

@@ -121,7 +121,7 @@ static void random_gang(struct sim_test_random *random, const struct hardware *h
         out->devices[i] = device;
     }
     out->extents[AXIS_TENSOR] = members;
-    out->extents[AXIS_DATA] = 1;
+    out->extents[AXIS_DATA] = out->extents[AXIS_ENDS] = 1;
     out->op = (struct plan_op){.collective = (uint8_t)sim_test_below(random, COLLECTIVE_KIND_COUNT),
                                .axes = 1u << AXIS_TENSOR,
                                .rounds = 1 + sim_test_below(random, 3),
@@ -175,6 +175,7 @@ static void groups_of_a_gang_take_their_closed_form(void **state)
         for (uint32_t i = 0; i < devices; i++) gang.devices[i] = i;
         gang.extents[AXIS_TENSOR] = 1u << sim_test_below(&random, 4);
         gang.extents[AXIS_DATA] = devices / gang.extents[AXIS_TENSOR];
+        gang.extents[AXIS_ENDS] = 1;
         gang.op.axes = (uint8_t)(1u << sim_test_below(&random, AXIS_COUNT));
         gang.op.bytes = 1 + sim_test_below(&random, 1u << (10 + sim_test_below(&random, 20)));
         gang.algorithm = algorithms[sim_test_below(&random, ARRAY_COUNT(algorithms))];
@@ -190,7 +191,7 @@ static void groups_of_a_gang_take_their_closed_form(void **state)
 static struct gang ring_of(uint32_t a, uint32_t b, uint64_t bytes)
 {
     return (struct gang){.devices = {a, b},
-                         .extents = {2, 1},
+                         .extents = {2, 1, 1},
                          .op = {.collective = COLLECTIVE_ALL_REDUCE, .axes = 1u << AXIS_TENSOR, .rounds = 1,
                                 .bytes = bytes},
                          .algorithm = COLLECTIVE_RING};

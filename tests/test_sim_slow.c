@@ -116,7 +116,7 @@ static void test_slow_stage(void **state)
             struct test_spread_stage of[STAGES_MAX];
             for (uint32_t s = 0; s < stages; s++)
                 of[s] = (struct test_spread_stage){slow[s] * FORWARD_NS * 1e-9, slow[s] * BACKWARD_NS * 1e-9, 0};
-            SIM_ASSERT_CLOSE(makespan_s(&plan, &(struct sim_options){.slow = slow}), test_spread_1f1b_s(of, stages, m));
+            SIM_ASSERT_CLOSE(makespan_s(&plan, &(struct sim_options){.slow = slow}), test_spread_1f1b_s(of, stages, m, false));
             plan_release(&plan);
         }
 }

@@ -309,12 +309,19 @@ static struct cell *cell_of(struct literal *l, uint32_t device, uint32_t buffer)
     return &l->cells[(size_t)device * l->plan->buffer_count + buffer];
 }
 
+/* Over the ends of a pipeline a device has the buffer of its own. */
+static bool is_other_end(const struct plan_op *op, uint32_t access, uint32_t end)
+{
+    return op->kind == OP_COLLECTIVE && op->axes == 1u << AXIS_ENDS && access != end;
+}
+
 /* When the operation can start on the device, as far as its buffers say. */
 static double buffers_ready_s(struct literal *l, const struct plan_op *op, uint32_t device, uint32_t peer,
-                              const uint32_t *layout)
+                              const uint32_t *layout, uint32_t end)
 {
     double ready_s = 0;
     for (uint32_t a = 0; a < op->access_count; a++) {
+        if (is_other_end(op, a, end)) continue;
         const struct plan_access *access = &l->plan->accesses[op->first_access + a];
         uint32_t at = op->stream == STREAM_P2P && a == 0 ? peer : device;
         struct cell *cell = cell_of(l, at, access->buffer);
@@ -333,9 +340,11 @@ static double buffers_ready_s(struct literal *l, const struct plan_op *op, uint3
     return ready_s;
 }
 
-static void use_buffers(struct literal *l, const struct plan_op *op, uint32_t device, uint32_t peer, double end_s)
+static void use_buffers(struct literal *l, const struct plan_op *op, uint32_t device, uint32_t peer, double end_s,
+                        uint32_t end)
 {
     for (uint32_t a = 0; a < op->access_count; a++) {
+        if (is_other_end(op, a, end)) continue;
         const struct plan_access *access = &l->plan->accesses[op->first_access + a];
         uint32_t at = op->stream == STREAM_P2P && a == 0 ? peer : device;
         struct cell *cell = cell_of(l, at, access->buffer);
@@ -390,7 +399,7 @@ static double run_literally(struct literal *l, const struct plan_instance *insta
             uint32_t device = plan->gang_devices[gang->first + i];
             peers[i] = instance->peer == PLAN_NONE ? PLAN_NONE
                                                    : plan->gang_devices[plan->gangs[instance->peer].first + i];
-            start_s[i] = fmax(buffers_ready_s(l, op, device, peers[i], layout),
+            start_s[i] = fmax(buffers_ready_s(l, op, device, peers[i], layout, i / (size / gang->extents[AXIS_ENDS])),
                               l->stream_s[plan_stream(plan, device, op->stream)]);
         }
         for (uint32_t i = 0; i < size; i++) {
@@ -405,7 +414,7 @@ static double run_literally(struct literal *l, const struct plan_instance *insta
         }
         for (uint32_t i = 0; i < size; i++) {
             uint32_t device = plan->gang_devices[gang->first + i];
-            use_buffers(l, op, device, peers[i], end_s[i]);
+            use_buffers(l, op, device, peers[i], end_s[i], i / (size / gang->extents[AXIS_ENDS]));
             l->stream_s[plan_stream(plan, device, op->stream)] = end_s[i];
             last_s = fmax(last_s, end_s[i]);
         }
@@ -559,7 +568,7 @@ static void broken(void **state)
         {break_device, PIPELINE_1F1B, "form: gang 0 has device 0 twice"},
         {break_end, PIPELINE_1F1B, "ends the minibatch too early"},
         {break_repeat, PIPELINE_1F1B, "forward and 2 backward passes and 1 updates (expected 4, 4, 2)"},
-        {break_update, PIPELINE_1F1B, "finds gradient of job-0 shard 1, microbatch 1 (expected reduced gradient of "
+        {break_update, PIPELINE_1F1B, "finds gradient of job-0 shard 1, microbatch 1 (expected joined gradient of "
                                       "job-0 shard 1, microbatch 2)"},
         {break_reduce, PIPELINE_1F1B, "finds gradient of job-0 shard 1, microbatch 1 (expected gradient of job-0 "
                                       "shard 1, microbatch 2)"},
