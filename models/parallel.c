@@ -156,11 +156,18 @@ static enum status check_schedule(const struct job *job, struct error *err)
     return STATUS_OK;
 }
 
-uint64_t parallel_microbatches(const struct job *job, uint32_t stage)
+uint64_t parallel_microbatches_in_turn(const struct job *job, uint32_t stage, uint32_t turn)
 {
     const struct parallel *p = &job->parallel;
+    uint32_t turns = parallel_turns(p, stage);
+    assert(turn < turns);
     if (parallel_has_own_pace(p)) return 1;
-    return job->microbatches / parallel_replicas(p, stage);
+    return (job->microbatches / p->data + turns - 1 - turn) / turns;
+}
+
+uint64_t parallel_microbatches(const struct job *job, uint32_t stage)
+{
+    return parallel_microbatches_in_turn(job, stage, 0);
 }
 
 uint64_t parallel_updates(const struct job *job, uint32_t stage)
@@ -169,16 +176,35 @@ uint64_t parallel_updates(const struct job *job, uint32_t stage)
     return parallel_has_own_pace(p) ? job->minibatches / p->replicas[stage] : job->minibatches;
 }
 
-/* Stages with replicas of their own, in front of what else is asked of asynchronous schedules. */
+/* Replicas that have all of a minibatch's microbatches done in turn, for one update of all stages. */
+static enum status check_turns(const struct job *job, struct error *err)
+{
+    const struct parallel *p = &job->parallel;
+    if (p->chunks > 1)
+        return error_set(err, STATUS_BAD_INPUT, "'replicas' with %" PRIu32 " chunks (expected 1)", p->chunks);
+    if (p->zero > ZERO_NOTHING || p->offload != OFFLOAD_NOTHING)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "'replicas' with %s (expected %s: replicas have all that they update with)",
+                         p->zero > ZERO_NOTHING ? "'zero' above 0" : "'offload'", p->zero > ZERO_NOTHING ? "0" : "none");
+    for (uint32_t s = 0; s < p->pipeline; s++)
+        if (p->replicas[s] > job->microbatches)
+            return error_set(err, STATUS_BAD_INPUT,
+                             "%" PRIu64 " microbatches on %" PRIu32 " replicas of stage %" PRIu32
+                             " (expected at least one each)",
+                             job->microbatches, p->replicas[s], s);
+    return STATUS_OK;
+}
+
+/* Stages with replicas of their own, in front of what else is asked of schedules. */
 static enum status check_replicas(const struct job *job, struct error *err)
 {
     const struct parallel *p = &job->parallel;
     bool dream = p->schedule == PIPELINE_PIPEDREAM;
     uint64_t turns = dream ? job->minibatches : job->microbatches;
     if (p->replicated == 0) return STATUS_OK;
-    if (!pipeline_is_asynchronous(p->schedule))
+    if (p->schedule > PIPELINE_1F1B && !pipeline_is_asynchronous(p->schedule))
         return error_set(err, STATUS_BAD_INPUT,
-                         "schedule '%s' with 'replicas' (expected none; 'pipedream' and '2bw' have them)",
+                         "schedule '%s' with 'replicas' (expected none; 'gpipe', '1f1b', 'pipedream' and '2bw' have them)",
                          pipeline_schedule_names[p->schedule]);
     if (p->replicated != p->pipeline)
         return error_set(err, STATUS_BAD_INPUT, "'replicas' of %" PRIu32 " stages (expected %" PRIu32 ")", p->replicated,
@@ -186,6 +212,7 @@ static enum status check_replicas(const struct job *job, struct error *err)
     if (p->data != 1)
         return error_set(err, STATUS_BAD_INPUT, "'replicas' with 'data' %" PRIu32 " (expected 1: they take its place)",
                          p->data);
+    if (!pipeline_is_asynchronous(p->schedule)) return check_turns(job, err);
     if (dream && job->microbatches != 1)
         return error_set(err, STATUS_BAD_INPUT,
                          "schedule 'pipedream' with 'replicas' and %" PRIu64
@@ -282,6 +309,8 @@ static enum status check_cuts(const struct job *job, struct error *err)
         return error_set(err, STATUS_BAD_INPUT,
                          "'partition' 'rannc' with schedule '%s' of %" PRIu32 " chunks (expected '1f1b' of 1)",
                          pipeline_schedule_names[p->schedule], p->chunks);
+    if (p->partition == PARALLEL_RANNC && p->replicated > 0)
+        return error_set(err, STATUS_BAD_INPUT, "'partition' 'rannc' with 'replicas' (expected none: it chooses 'data')");
     if (p->cuts == 0) return STATUS_OK;
     if (p->cuts != parallel_runs(p))
         return error_set(err, STATUS_BAD_INPUT, "'cut' into %" PRIu32 " runs of layers (expected %" PRIu32

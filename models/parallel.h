@@ -62,17 +62,21 @@
  *   2bw        an update behind every m >= P microbatches; W(t+1) = W(t) - v grad f(W(t-1)) on all stages. Two
  *              versions
  *
- * Data-parallel ranks go in step and add up their gradients for each update. In these schedules stages may also have
- * unequal numbers of `replicas`, in place of `data`,
+ * Data-parallel ranks go in step and add up their gradients for each update.
+ *
+ * Replicas. In these schedules and in gpipe and 1f1b stages may also have unequal numbers of `replicas`, in place of
+ * `data`,
  *
  *     "replicas": [15, 1], "schedule": "pipedream"        --parallel replicas=15-1 --schedule pipedream
  *
  * each of which takes the microbatches of the whole job in turn: microbatch b is replica b mod r's, on every stage, and
  * device of rank (t, d, p) = first_device + t + tensor * (d + replicas of the stages in front). A stage is as fast as
- * its replicas together. With 2bw they share the microbatches of a minibatch and add up their gradients for its update.
+ * its replicas together. With gpipe, 1f1b and 2bw they share the microbatches of a minibatch and add up their gradients
+ * for its update. These are sums and not means, so in synchronous schedules, where a replica may have one microbatch
+ * more than another, that is the gradient of the minibatch all the same.
  * With pipedream there is one microbatch to a minibatch, and a stage updates behind as many as it has replicas, so with
  * n(p) of them under way on each replica of stage p its version is n(p) - 1 of the stage's own updates behind. How many
- * that are follows from the stages behind, n(p) = ceil(devices from stage p on / replicas of it).
+ * that are follows from the stages behind, n(p) = ceil(devices from stage p on / replicas of it); 1f1b has as many.
  *
  * Numbers. A job of precision "bf16" that is spread has 16 bits throughout: weights, activations and their
  * gradients, and what stages and tensor groups pass on. fp32 are the gradients of weights, the master of the
@@ -286,7 +290,7 @@ static inline bool parallel_has_own_pace(const struct parallel *parallel)
     return parallel->replicated > 0 && parallel->schedule == PIPELINE_PIPEDREAM;
 }
 
-/* Microbatches under way at once on each replica of a stage of an asynchronous schedule: ceil(replicas from it on / its
+/* Microbatches under way at once on each replica of a stage of 1f1b and of asynchronous schedules: ceil(replicas from it on / its
  * own); of the first stage PipeDream's NOAM. That is one microbatch for each device, which keeps all of them busy only if
  * no microbatch waits. Between stages whose passes take other times some do: shapes 3-2-1, 2-3-4 and 1-2-3-2-1 take
  * 5 / 4 of the slowest stage's time over its replicas (tests/test_spread_replicas.c, no_slack()). */
@@ -308,7 +312,9 @@ static inline uint32_t parallel_staleness(const struct parallel *parallel, uint3
     return parallel->schedule == PIPELINE_PIPEDREAM ? parallel_depth(parallel, run) - 1 : 0;
 }
 
-/* Microbatches that each replica of a stage adds up for an update; updates of a training. */
+/* Microbatches that a replica of a stage adds up for an update, of those that take turns that with place `turn`: the
+ * first ones may have one more than the last; those of the first. Updates of a training. */
+uint64_t parallel_microbatches_in_turn(const struct job *job, uint32_t stage, uint32_t turn);
 uint64_t parallel_microbatches(const struct job *job, uint32_t stage);
 uint64_t parallel_updates(const struct job *job, uint32_t stage);
 
@@ -316,7 +322,8 @@ uint64_t parallel_updates(const struct job *job, uint32_t stage);
  * Do the parts fit together and the job? Schedules without chunks have one where there are several stages,
  * zb-h1 and zb-h2 always, zb-v two, interleaved at least two, and microbatches of a replica that `pipeline`
  * divides; pipedream one microbatch of a replica, 2bw at least as many as stages (as are under way, where `replicas`
- * are given), and both whole weights and states on every rank (`zero` 0); `replicas` divide what they take in turn;
+ * are given), and both whole weights and states on every rank (`zero` 0); `replicas` divide what they take in turn, or in
+ * gpipe and 1f1b, which have no others, are no more than that, and have all they update with (`zero` 0, no `offload`);
  * terapipe a network whose tokens see those in front of them alone, slices that add up to the sequence and no sequence
  * parallelism; what is offloaded is split (models/parallel_offload.h), and what is compressed is sent: boundaries where
  * there are several stages and backward passes are whole, gradients where there are several replicas and `zero` is 0 or

@@ -100,6 +100,17 @@ uint64_t parallel_joined_bytes(const struct job *job)
     return parameters * parallel_parameter_bytes(job).gradient;
 }
 
+uint32_t parallel_joined_groups(const struct parallel *parallel)
+{
+    uint32_t common = parallel_replicas(parallel, 0), rest = parallel_replicas(parallel, parallel->pipeline - 1);
+    while (rest > 0) {
+        uint32_t next = common % rest;
+        common = rest;
+        rest = next;
+    }
+    return common;
+}
+
 struct rank_state parallel_zero_state(uint64_t parameters, struct parameter_bytes each, uint32_t data,
                                       uint32_t level)
 {

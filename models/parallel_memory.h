@@ -39,6 +39,11 @@ uint64_t parallel_tied_bytes(const struct job *job);
  * where gradients are the hosts': there the sum is left out. */
 uint64_t parallel_joined_bytes(const struct job *job);
 
+/* Groups of such ranks for each place in a tensor group. With as many replicas of the first stage as of the last they are
+ * pairs; else as many groups as both ends' can be dealt to evenly, where each rank gives its stage's sum divided by how
+ * many of the group have it: replicas d and d + groups, d + 2 groups, ... of both stages are one. */
+uint32_t parallel_joined_groups(const struct parallel *parallel);
+
 /* Has the run of layers a gradient that is summed so? */
 static inline bool parallel_joins_run(const struct job *job, uint32_t run)
 {

@@ -27,6 +27,7 @@
 
 #include "base/extreme.h"
 #include "base/size.h"
+#include "planner/pipeline_turns.h"
 
 struct sequence_step {
     uint32_t pass, run;
@@ -343,6 +344,7 @@ enum status pipeline_order(struct arena *arena, const struct parallel *parallel,
     struct pipeline_order other;
     void *memory;
     assert(!pipeline_is_asynchronous(parallel->schedule) && parallel->schedule != PIPELINE_TERAPIPE);
+    if (parallel->replicated > 0) return pipeline_turns_order(arena, parallel, microbatches, times, out, err);
     c.length = (uint64_t)microbatches * parallel->chunks * (splits ? 3 : 2);
     *out = other = (struct pipeline_order){.count = parallel->pipeline * c.length};
     if (out->count > PIPELINE_STEPS_MAX)

@@ -14,7 +14,7 @@
  *
  * The passes of a run go through its microbatches in order. Synchronous all: every microbatch of a minibatch
  * is computed with the weights as the minibatch before left them. Those that are not are planner/spread_async.h's,
- * slices of sequences planner/spread_slices.h's.
+ * slices of sequences planner/spread_slices.h's, replicas that take turns planner/pipeline_turns.h's.
  *
  * Sources: GPipe, arXiv 1811.06965; PipeDream-Flush, arXiv 2006.09503; interleaving, arXiv 2104.04473;
  * zero bubble, arXiv 2401.10241.
@@ -50,7 +50,7 @@ struct pipeline_order {
 };
 
 /*
- * One minibatch of `microbatches` on each replica. `times`: parallel_runs() entries. Lives as long as `arena`.
+ * One minibatch of `microbatches` on each replica, or, where these take turns, in all. `times`: parallel_runs() entries. Lives as long as `arena`.
  * Errors: STATUS_NO_MEMORY; STATUS_LIMIT for more than PIPELINE_STEPS_MAX steps.
  */
 enum { PIPELINE_STEPS_MAX = 1 << 26 };

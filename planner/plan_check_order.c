@@ -205,8 +205,8 @@ enum status check_job_done(struct check_walk *r, uint32_t job)
     const struct job_progress *progress = &r->jobs[job];
     uint32_t first = r->c->jobs[job].first_shard;
     for (uint32_t s = 0; check_is_spread(r->c, job) && s < r->c->jobs[job].shard_count; s++)
-        for (uint32_t t = r->first_turn[first + s]; t < r->first_turn[first + s + 1]; t++)
-            TRY(check_spread_done(r->c, about, s, &r->spread[t]));
+        for (uint32_t t = 0; t < r->first_turn[first + s + 1] - r->first_turn[first + s]; t++)
+            TRY(check_spread_done(r->c, about, (struct check_rank){s, t}, check_progress(r, first + s, t)));
     if (progress->position > 0) {
         uint32_t shard, pass;
         expected_unit(r, job, &shard, &pass);

@@ -68,9 +68,9 @@ static enum status claims(struct check_walk *r)
     uint64_t minibatch = progress->minibatch;
     const struct job *job = &r->plan->jobs.jobs[c->unit->job];
     bool spread = parallel_is_set(&job->parallel);
-    uint32_t turn = spread ? check_spread_turn(r->plan, r->instance) : 0;
+    struct check_rank rank = spread ? check_spread_rank(r->plan, r->instance, r->rank) : (struct check_rank){0};
     const struct spread_progress *passed =
-        spread ? check_progress(r, c->jobs[c->unit->job].first_shard + c->unit->shard, turn) : NULL;
+        spread ? check_progress(r, c->jobs[c->unit->job].first_shard + rank.run, rank.turn) : NULL;
     for (uint32_t i = c->first_claim[op_index]; i < c->first_claim[op_index + 1]; i++) {
         const struct claim *claim = &c->claims[i];
         const struct plan_access *access = &r->plan->accesses[op->first_access + claim->access];
@@ -83,7 +83,7 @@ static enum status claims(struct check_walk *r)
                                                            : minibatch + claim->version_delta,
                                 .thing = claim->thing};
         const struct extent *found;
-        if (spread) extent.version = check_spread_version(job, c->unit->shard, turn, passed, c->unit->pass, claim);
+        if (spread) extent.version = check_spread_version(job, rank, passed, c->unit->pass, claim);
         if (claim->makes && !contents_put(contents, &extent)) return check_no_memory(r);
         if (!claim->makes && !contents_hold(contents, &extent, &found))
             return fail_claim(r, access->buffer, &extent, found);
@@ -160,10 +160,7 @@ static enum status run_op(struct check_walk *r)
     const struct plan_op *op = r->c->op;
     const struct plan_access *accesses = plan->accesses + op->first_access;
     TRY(check_peer(r));
-    r->own_first = 0;
-    r->own_end = op->access_count;
-    if (r->instance->gang != PLAN_NONE)
-        plan_gang_own_accesses(&plan->gangs[r->instance->gang], op, r->rank, &r->own_first, &r->own_end);
+    plan_gang_own_accesses(plan, r->instance, op, r->rank, &r->own_first, &r->own_end);
     for (uint32_t i = 0; i < op->after_count; i++)
         TRY(check_after(r, &plan->afters[op->first_after + i]));
     for (uint32_t a = r->own_first; a < r->own_end; a++)

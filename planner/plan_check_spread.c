@@ -402,7 +402,8 @@ static enum status check_ends(struct checker *c, const struct spread_view *v)
             b->variant != 0 || !b->on_device || accesses[end].offset_bytes != 0 || b->bytes < bytes)
             return check_fail(c, RULE_FORM, "a collective over the ends on the %s",
                               check_access_text(c, &accesses[end], text));
-        uint32_t found = v->ranks > 1 ? THING_REDUCED_GRADIENT : THING_PARAMETER_GRADIENT;
+        uint32_t ranks = parallel_replicas(&v->job->parallel, end == 0 ? 0 : v->job->parallel.pipeline - 1);
+        uint32_t found = ranks > 1 ? THING_REDUCED_GRADIENT : THING_PARAMETER_GRADIENT;
         struct meaning of = {check_shard_thing(global, (enum shard_thing)found), CLOCK_SUM};
         struct meaning joined = {check_shard_thing(global, THING_JOINED_GRADIENT), CLOCK_SUM};
         TRY(add_claim(c, &accesses[end], of, false, bytes, 0));

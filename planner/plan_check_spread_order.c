@@ -46,16 +46,19 @@ static bool is_on_stage_of(const struct checker *c, uint32_t job, uint32_t gang_
     return true;
 }
 
-/* Is the gang the job's first stage, and behind that its last? */
+/* Is the gang the job's first stage, and behind that its last, in groups that have a part of both? */
 static bool is_ends(const struct checker *c, uint32_t job, uint32_t gang_index)
 {
     const struct parallel *p = &c->plan->jobs.jobs[job].parallel;
     const struct plan_gang *gang = &c->plan->gangs[gang_index];
-    uint32_t size = p->tensor * p->data, last = size * (p->pipeline - 1);
-    if (gang->extents[AXIS_TENSOR] != p->tensor || gang->extents[AXIS_DATA] != p->data || gang->extents[AXIS_ENDS] != 2)
+    uint32_t stages = p->pipeline, groups = parallel_joined_groups(p);
+    uint32_t replicas = parallel_replicas(p, 0) + parallel_replicas(p, stages - 1), own = p->tensor * parallel_replicas(p, 0);
+    uint32_t between = p->tensor * (uint32_t)parallel_replicas_before(p, stages - 1) - own;
+    if (gang->extents[AXIS_TENSOR] != p->tensor || gang->extents[AXIS_DATA] != groups ||
+        gang->extents[AXIS_ENDS] != replicas / groups)
         return false;
-    for (uint32_t i = 0; i < 2 * size; i++)
-        if (c->plan->gang_devices[gang->first + i] != plan_rank_device(c->plan, job, i < size ? i : last + i - size))
+    for (uint32_t i = 0; i < p->tensor * replicas; i++)
+        if (c->plan->gang_devices[gang->first + i] != plan_rank_device(c->plan, job, i < own ? i : i + between))
             return false;
     return true;
 }
@@ -74,6 +77,21 @@ uint32_t check_spread_turn(const struct plan *plan, const struct plan_instance *
     uint32_t turn = 0, begin = p->tensor * (uint32_t)parallel_replicas_before(p, stage);
     while (plan_rank_device(plan, unit->job, begin + p->tensor * turn) != instance->device) turn++; /* is_stage() */
     return turn;
+}
+
+struct check_rank check_spread_rank(const struct plan *plan, const struct plan_instance *instance, uint32_t place)
+{
+    const struct plan_unit *unit = &plan->units[instance->unit];
+    const struct parallel *p = &plan->jobs.jobs[unit->job].parallel;
+    uint32_t replica = place / p->tensor, first = parallel_replicas(p, 0);
+    struct check_rank rank = {.run = unit->shard};
+    if (unit->pass == PLAN_JOIN && replica >= first) {
+        rank.run = parallel_runs(p) - 1;
+        replica -= first;
+    }
+    if (is_pass(unit->pass)) rank.turn = check_spread_turn(plan, instance);
+    else if (parallel_turns(p, parallel_place(p, rank.run).stage) > 1) rank.turn = replica;
+    return rank;
 }
 
 /* The run that the unit fetches from; PLAN_NONE: it fetches nothing. */
@@ -113,11 +131,12 @@ enum status check_spread_place(struct checker *c, const struct plan_instance *in
 
 /* --- order ---------------------------------------------------------------------------------- */
 
-uint64_t check_spread_version(const struct job *job, uint32_t run, uint32_t turn,
-                              const struct spread_progress *progress, uint32_t pass, const struct claim *claim)
+uint64_t check_spread_version(const struct job *job, struct check_rank rank, const struct spread_progress *progress,
+                              uint32_t pass, const struct claim *claim)
 {
-    uint32_t slices = parallel_slices(&job->parallel), stage = parallel_place(&job->parallel, run).stage;
-    uint64_t m = parallel_microbatches(job, stage) * slices, stale = parallel_staleness(&job->parallel, run);
+    uint32_t slices = parallel_slices(&job->parallel), stage = parallel_place(&job->parallel, rank.run).stage;
+    uint64_t m = parallel_microbatches_in_turn(job, stage, rank.turn) * slices;
+    uint64_t stale = parallel_staleness(&job->parallel, rank.run);
     uint64_t n = pass == PLAN_FORWARD           ? progress->forward
                  : pass == PLAN_BACKWARD_WEIGHT ? progress->weight
                                                 : progress->backward;
@@ -136,7 +155,9 @@ uint64_t check_spread_version(const struct job *job, uint32_t run, uint32_t turn
         if (pass == PLAN_REDUCE) n = progress->reduced;
         if (pass == PLAN_UPDATE) n = progress->updates * m;
         n = n - n % slices + parallel_slice_of_pass(&job->parallel, n, pass != PLAN_FORWARD);
-        return n * parallel_turns(&job->parallel, stage) + turn;
+        if (parallel_turns(&job->parallel, stage) == 1) return n;
+        if (parallel_has_own_pace(&job->parallel)) return n * parallel_turns(&job->parallel, stage) + rank.turn;
+        return n / m * job->microbatches + n % m * parallel_turns(&job->parallel, stage) + rank.turn;
     }
 }
 
@@ -157,12 +178,12 @@ enum status check_spread_slice(struct checker *c, const struct job *job, const s
     return check_fail(c, RULE_TRAINING, "passes over slice %u (expected slice %u)", found, wanted);
 }
 
-enum status check_spread_done(struct checker *c, const struct job *job, uint32_t run,
+enum status check_spread_done(struct checker *c, const struct job *job, struct check_rank rank,
                               const struct spread_progress *progress)
 {
-    uint32_t stage = parallel_place(&job->parallel, run).stage;
+    uint32_t run = rank.run, stage = parallel_place(&job->parallel, run).stage;
     uint64_t updates = parallel_updates(job, stage);
-    uint64_t wanted = updates * parallel_microbatches(job, stage) * parallel_slices(&job->parallel);
+    uint64_t wanted = updates * parallel_microbatches_in_turn(job, stage, rank.turn) * parallel_slices(&job->parallel);
     struct rank_state whole = parallel_whole_state(job, parallel_layers(job, run));
     bool gathers = parallel_fetches_weights(&job->parallel) && whole.weight_bytes > 0;
     if (progress->forward != wanted || progress->backward != wanted || progress->weight != wanted ||

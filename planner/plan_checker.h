@@ -175,15 +175,20 @@ MUST_CHECK enum status check_offload_op(struct checker *c);
 /* Which of the replicas of its stage that take turns passes over its microbatch in the instance; 0 where none do, or it
  * is about all of them. */
 uint32_t check_spread_turn(const struct plan *plan, const struct plan_instance *instance);
-/* The version that a claim of the unit's operation means now, `progress` being that of the replica whose turn it is;
- * were all passes of the run done at the end, there? */
-uint64_t check_spread_version(const struct job *job, uint32_t run, uint32_t turn,
-                              const struct spread_progress *progress, uint32_t pass, const struct claim *claim);
+/* Whose progress a place of the instance's gang shares: the run, and which of the replicas of its stage that take turns
+ * it is; 0 where none do. */
+struct check_rank {
+    uint32_t run, turn;
+};
+struct check_rank check_spread_rank(const struct plan *plan, const struct plan_instance *instance, uint32_t place);
+/* The version that a claim of the unit's operation means there now; were all passes of the run done at the end? */
+uint64_t check_spread_version(const struct job *job, struct check_rank rank, const struct spread_progress *progress,
+                              uint32_t pass, const struct claim *claim);
 /* Which slice of tokens the unit's computations are about; is it that whose turn it is, in plan order? */
 uint32_t check_spread_slice_of(const struct plan *plan, const struct plan_unit *unit);
 MUST_CHECK enum status check_spread_slice(struct checker *c, const struct job *job,
                                           const struct spread_progress *progress);
-MUST_CHECK enum status check_spread_done(struct checker *c, const struct job *job, uint32_t run,
+MUST_CHECK enum status check_spread_done(struct checker *c, const struct job *job, struct check_rank rank,
                                          const struct spread_progress *progress);
 
 static inline bool check_is_spread(const struct checker *c, uint32_t job)

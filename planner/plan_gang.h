@@ -19,15 +19,16 @@ static inline uint32_t plan_gang_group_size(const struct plan_gang *gang, uint32
     return size;
 }
 
-/* Which of the operation's accesses, [*first, *end), a place of its gang makes: over the ends of a pipeline that of its
- * end, else all. */
-static inline void plan_gang_own_accesses(const struct plan_gang *gang, const struct plan_op *op, uint32_t place,
-                                          uint32_t *first, uint32_t *end)
+/* Which of the operation's accesses, [*first, *end), a place of the instance's gang makes: over the ends of a pipeline
+ * the first where it is of the first stage, or the second; else all. */
+static inline void plan_gang_own_accesses(const struct plan *plan, const struct plan_instance *instance,
+                                          const struct plan_op *op, uint32_t place, uint32_t *first, uint32_t *end)
 {
     *first = 0;
     *end = op->access_count;
     if (op->kind != OP_COLLECTIVE || !(op->axes & 1u << AXIS_ENDS)) return;
-    *first = place / (plan_gang_size(gang) / gang->extents[AXIS_ENDS]);
+    const struct parallel *p = &plan->jobs.jobs[plan->units[instance->unit].job].parallel;
+    *first = place < p->tensor * parallel_replicas(p, 0) ? 0 : 1;
     *end = *first + 1;
 }
 

@@ -495,9 +495,8 @@ static void use_buffers(struct plan_walk *w, const struct plan_op *op,
 {
     const struct plan *plan = w->plan;
     const struct plan_access *accesses = plan->accesses + op->first_access;
-    uint32_t released = 0, first = 0, end = op->access_count;
-    if (instance->gang != PLAN_NONE)
-        plan_gang_own_accesses(&plan->gangs[instance->gang], op, w->rank, &first, &end);
+    uint32_t released = 0, first, end;
+    plan_gang_own_accesses(plan, instance, op, w->rank, &first, &end);
     w->acquired = 0;
     w->use_count = end - first;
     for (uint32_t i = first; i < end; i++) {

@@ -31,6 +31,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/extreme.h"
@@ -134,10 +135,13 @@ static uint32_t add_gang(const struct spread *s, uint32_t tensor, uint32_t data,
 static void add_ends(struct spread *s, uint32_t *devices)
 {
     const struct parallel *p = s->parallel;
-    uint32_t size = p->tensor * p->data;
-    uint32_t extents[AXIS_COUNT] = {[AXIS_TENSOR] = p->tensor, [AXIS_DATA] = p->data, [AXIS_ENDS] = 2};
+    uint32_t first = parallel_replicas(p, 0), last = parallel_replicas(p, p->pipeline - 1);
+    uint32_t groups = parallel_joined_groups(p);
+    uint32_t extents[AXIS_COUNT] = {[AXIS_TENSOR] = p->tensor, [AXIS_DATA] = groups,
+                                    [AXIS_ENDS] = (first + last) / groups};
     if (s->joined_bytes == 0) return;
-    for (uint32_t i = 0; i < size; i++) devices[size + i] = devices[size * (p->pipeline - 1) + i];
+    memmove(devices + p->tensor * first, devices + p->tensor * parallel_replicas_before(p, p->pipeline - 1),
+            p->tensor * last * sizeof *devices);
     s->ends_gang = plan_builder_gang(s->builder, extents, devices);
 }
 

@@ -115,16 +115,6 @@ static void update(struct ticks *t, uint32_t r, uint64_t round)
 
 /* --- ticks ---------------------------------------------------------------------------------- */
 
-static void take_turn(struct spread *s, uint32_t r, enum spread_thing thing, uint32_t in_table)
-{
-    struct spread_pool *pool = &s->of[r].pools[thing];
-    if (pool->made == 0) return;
-    pool->variant_of[in_table] = (uint32_t)(s->turn / s->stages[r].turns % pool->made);
-    if (pool->front == 0) return;
-    uint32_t place_in_front = (uint32_t)(s->turn / s->stages[r - 1].turns % pool->front);
-    pool->variant_of[in_table] = pool->variant_of[in_table] * pool->front + place_in_front;
-}
-
 static struct pipeline_step step_of(const struct ticks *t, uint32_t pass, uint32_t r, uint64_t microbatch)
 {
     return (struct pipeline_step){.pass = pass, .run = r, .microbatch = (uint32_t)(microbatch % t->s->microbatches)};
@@ -136,8 +126,8 @@ static void forward(struct ticks *t, uint32_t r, uint64_t microbatch)
     struct pipeline_step step = step_of(t, PIPELINE_FORWARD, r, microbatch);
     s->turn = microbatch;
     read_for_pass(t, r, microbatch, false);
-    take_turn(s, r, SPREAD_ACTIVATIONS, step.microbatch);
-    if (r + 1 < s->runs) take_turn(s, r + 1, SPREAD_BOUNDARY, step.microbatch);
+    spread_take_turn(s, r, SPREAD_ACTIVATIONS, step.microbatch);
+    if (r + 1 < s->runs) spread_take_turn(s, r + 1, SPREAD_BOUNDARY, step.microbatch);
     spread_emit_pass(s, &step);
 }
 
@@ -150,7 +140,7 @@ static void backward(struct ticks *t, uint32_t r, uint64_t microbatch)
     if (lagging && microbatch % size == 0 && round > 0) update(t, r, round - 1);
     s->turn = microbatch;
     read_for_pass(t, r, microbatch, true);
-    if (r > 0) take_turn(s, r, SPREAD_GRADIENT, step.microbatch);
+    if (r > 0) spread_take_turn(s, r, SPREAD_GRADIENT, step.microbatch);
     spread_emit_pass(s, &step);
     if (microbatch % size < size - 1) return;
     if (s->of[r].joins) spread_emit_reduce(s, r);

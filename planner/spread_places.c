@@ -10,6 +10,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/extreme.h"
 #include "base/quantity.h"
@@ -127,21 +128,38 @@ static void give_variant_back(struct spread_pool *pool, uint32_t microbatch)
     pool->free[at] = variant;
 }
 
+void spread_take_turn(struct spread *s, uint32_t r, enum spread_thing thing, uint32_t in_table)
+{
+    struct spread_pool *pool = &s->of[r].pools[thing];
+    if (pool->made == 0) return;
+    pool->variant_of[in_table] = (uint32_t)(s->turn / s->stages[r].turns % pool->made);
+    if (pool->front == 0) return;
+    uint32_t place_in_front = (uint32_t)(s->turn / s->stages[r - 1].turns % pool->front);
+    pool->variant_of[in_table] = pool->variant_of[in_table] * pool->front + place_in_front;
+}
+
+static void take(struct spread *s, uint32_t r, enum spread_thing thing, uint32_t microbatch)
+{
+    if (s->parallel->replicated > 0) spread_take_turn(s, r, thing, microbatch);
+    else take_variant(&s->of[r].pools[thing], microbatch);
+}
+
 void spread_take(struct spread *s, const struct pipeline_step *step)
 {
     uint32_t r = step->run, n = step->microbatch;
+    s->turn = n;
     if (step->pass == PIPELINE_FORWARD) {
-        take_variant(&s->of[r].pools[SPREAD_ACTIVATIONS], n);
-        if (r + 1 < s->runs) take_variant(&s->of[r + 1].pools[SPREAD_BOUNDARY], n);
+        take(s, r, SPREAD_ACTIVATIONS, n);
+        if (r + 1 < s->runs) take(s, r + 1, SPREAD_BOUNDARY, n);
     } else if (step->pass != PIPELINE_WEIGHT && r > 0) {
-        take_variant(&s->of[r].pools[SPREAD_GRADIENT], n);
+        take(s, r, SPREAD_GRADIENT, n);
     }
 }
 
 void spread_give_back(struct spread *s, const struct pipeline_step *step)
 {
     uint32_t r = step->run, n = step->microbatch;
-    if (!spread_makes_gradient(step->pass)) return;
+    if (!spread_makes_gradient(step->pass) || s->parallel->replicated > 0) return;
     give_variant_back(&s->of[r].pools[SPREAD_ACTIVATIONS], n);
     if (r > 0) give_variant_back(&s->of[r].pools[SPREAD_BOUNDARY], n);
     if (r + 1 < s->runs) give_variant_back(&s->of[r + 1].pools[SPREAD_GRADIENT], n);
@@ -192,6 +210,51 @@ static void count_under_way(struct spread *s)
         count_passed_on(s, r, SPREAD_BOUNDARY, kept + 1, max_u32(boundaries, parallel_depth(s->parallel, r - 1)));
         count_passed_on(s, r, SPREAD_GRADIENT, max_u32(gradients, 2) + (own->turns != front->turns), 2);
     }
+}
+
+/* Which passes a thing of a run is there between. */
+static const struct {
+    uint32_t made_by, used_by;     /* enum pipeline_pass */
+    uint32_t made_ahead, used_ahead; /* 1: on the run in front */
+} lives[SPREAD_THINGS] = {
+    [SPREAD_ACTIVATIONS] = {PIPELINE_FORWARD, PIPELINE_BACKWARD, 0, 0},
+    [SPREAD_BOUNDARY] = {PIPELINE_FORWARD, PIPELINE_BACKWARD, 1, 0},
+    [SPREAD_GRADIENT] = {PIPELINE_BACKWARD, PIPELINE_BACKWARD, 0, 1},
+};
+
+/* Of a minibatch whose microbatches `turns` replicas take in turn, each from the oldest that it still has to the newest:
+ * the most places that one needs. `used` and `oldest`: scratch, a flag for each microbatch and a number for each replica. */
+static uint32_t count_places(const struct spread *s, uint32_t r, enum spread_thing thing, uint32_t turns, uint32_t *used,
+                             uint32_t *oldest)
+{
+    uint32_t most = 0;
+    memset(used, 0, s->microbatches * sizeof *used);
+    for (uint32_t d = 0; d < turns; d++) oldest[d] = d;
+    for (uint64_t i = 0; i < s->order.count; i++) {
+        const struct pipeline_step *step = &s->order.steps[i];
+        uint32_t n = step->microbatch, d = n % turns;
+        if (step->pass == lives[thing].made_by && step->run == r - lives[thing].made_ahead && n >= oldest[d])
+            most = max_u32(most, (n - oldest[d]) / turns + 1);
+        if (step->pass != lives[thing].used_by || step->run != r - lives[thing].used_ahead) continue;
+        used[n] = 1;
+        while (oldest[d] < s->microbatches && used[oldest[d]]) oldest[d] += turns;
+    }
+    return most;
+}
+
+/* Synchronous schedules where stages take turns. */
+static void count_in_turn(struct spread *s)
+{
+    for (uint32_t r = 0; r < s->runs; r++)
+        for (uint32_t t = 0; t < SPREAD_THINGS; t++) {
+            struct spread_pool *pool = &s->of[r].pools[t]; /* its tables are not in use yet */
+            if (r == 0 && t != SPREAD_ACTIVATIONS) continue;
+            uint32_t own = count_places(s, r, t, s->stages[r].turns, pool->variant_of, pool->free);
+            pool->made = own;
+            if (t == SPREAD_ACTIVATIONS) continue;
+            uint32_t front = count_places(s, r, t, s->stages[r - 1].turns, pool->variant_of, pool->free);
+            count_passed_on(s, r, t, own, front);
+        }
 }
 
 /* --- places --------------------------------------------------------------------------------- */
@@ -332,7 +395,9 @@ static enum status check_swapped(const struct spread *s, struct error *err)
 
 enum status spread_place(struct spread *s, struct error *err)
 {
-    (pipeline_is_asynchronous(s->parallel->schedule) ? count_under_way : count_variants)(s);
+    if (pipeline_is_asynchronous(s->parallel->schedule)) count_under_way(s);
+    else if (s->parallel->replicated > 0) count_in_turn(s);
+    else count_variants(s);
     for (uint32_t stage = 0; stage < s->parallel->pipeline; stage++) {
         place_stage(s, stage);
         place_staged(s, stage);

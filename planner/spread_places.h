@@ -23,7 +23,8 @@
  * place n mod as many as there are. Where stages take turns by themselves (parallel_turns()), what passes from one to
  * the other has other places on each side: variant k f + j, the k-th of its own stage and the j-th of f in front.
  * Microbatches under way are counted in all of them mod as many as that can be. Versions of weights take their slots
- * in turn as well.
+ * in turn as well. Synchronous schedules whose stages take turns by themselves do the same in each minibatch, with as
+ * many places as its order needs.
  *
  * A boundary has a place on both stages that it passes; a workspace is shared by the runs of a stage, whose
  * passes follow each other.
@@ -139,6 +140,9 @@ uint64_t spread_range_bytes(uint64_t bytes);
 /* Bytes of all runs' things; tables for variants. When runs, stages and order are there.
  * Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status spread_size(struct spread *s, struct arena *arena, struct error *err);
+
+/* The places of a thing of run r of the microbatch whose turn it is, into its table. */
+void spread_take_turn(struct spread *s, uint32_t r, enum spread_thing thing, uint32_t in_table);
 
 /* A step takes what it makes, and gives back what it uses for the last time. */
 void spread_take(struct spread *s, const struct pipeline_step *step);

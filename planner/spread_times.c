@@ -240,25 +240,28 @@ static enum status stage_times(const struct view *v, uint32_t stage, struct spre
     return STATUS_OK;
 }
 
-/* A tied table's gradients, between each rank of the first stage and the one at its place on the last, all at once. */
+/* A tied table's gradients: all groups of ranks of the first and the last stage at once. */
 static enum status add_joined(const struct view *v, struct arena *scratch, struct spread_times *out, struct error *err)
 {
     const struct parallel *p = v->parallel;
     uint64_t bytes = parallel_joined_bytes(v->job);
-    size_t pairs = (size_t)p->tensor * p->data;
+    uint32_t first = parallel_replicas(p, 0), count = p->tensor * parallel_joined_groups(p);
+    uint32_t members = p->tensor * (first + parallel_replicas(p, p->pipeline - 1)) / count;
     void *memory, *groups;
     uint32_t lacking[2];
     if (bytes == 0) return STATUS_OK;
-    TRY(arena_array(scratch, 2 * pairs, sizeof(uint32_t), &memory, err));
-    TRY(arena_array(scratch, pairs, sizeof(struct collective_group), &groups, err));
+    TRY(arena_array(scratch, (size_t)members * count, sizeof(uint32_t), &memory, err));
+    TRY(arena_array(scratch, count, sizeof(struct collective_group), &groups, err));
     uint32_t *devices = memory;
-    for (uint32_t i = 0; i < pairs; i++) {
-        devices[2 * i] = device_of(v, 0, i, 0);
-        devices[2 * i + 1] = device_of(v, p->pipeline - 1, i, 0);
+    for (uint32_t i = 0; i < members * count; i++) {
+        uint32_t replica = i / p->tensor, stage = replica < first ? 0 : p->pipeline - 1;
+        devices[i % count * members + i / count] =
+            device_of(v, stage, i % p->tensor, stage == 0 ? replica : replica - first);
     }
-    if (!collective_groups_find(&v->finder, devices, 2, (uint32_t)pairs, groups, lacking))
+    if (!collective_groups_find(&v->finder, devices, members, count, groups, lacking))
         return fail_pair(v, lacking[0], lacking[1], err);
-    out->update_s += collective_s(v, groups, COLLECTIVE_ALL_REDUCE, bytes);
+    out->joined_s = collective_s(v, groups, COLLECTIVE_ALL_REDUCE, bytes);
+    out->update_s += out->joined_s;
     return STATUS_OK;
 }
 

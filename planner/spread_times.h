@@ -10,7 +10,8 @@ struct spread_times {
     struct pipeline_times *runs; /* parallel_runs() entries; passes of slices: the mean */
     double *updates_s;           /* parallel_runs() entries: of each ... */
     double update_s;             /* ... the longest of all runs, with what data-parallel ranks exchange for it, and
-                                    the ends of a pipeline for a table that they share */
+                                    `joined_s` */
+    double joined_s;             /* the sum of a tied table's gradients, between the ends of a pipeline */
     double exchange_s;           /* what these exchange beside passes, where they have shares of gradients or
                                     weights: of a minibatch, on the stage with most */
     double compute_s;            /* of a minibatch without any collective, on the busiest stage */
