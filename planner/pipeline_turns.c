@@ -113,8 +113,8 @@ static void run_clock(struct clock *c, struct pipeline_order *out)
 
 static uint32_t ahead_of(const struct parallel *p, uint32_t stage, uint32_t length)
 {
-    uint32_t depth = p->schedule == PIPELINE_GPIPE ? length : parallel_depth(p, stage) - 1;
-    return depth < length ? depth : length;
+    bool all = p->schedule == PIPELINE_GPIPE && p->pipeline > 1;
+    return all ? length : min_u32(parallel_depth(p, stage) - 1, length);
 }
 
 static enum status prepare(struct clock *c, struct arena *arena, struct error *err)

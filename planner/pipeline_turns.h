@@ -2,7 +2,7 @@
  * The order of gpipe and 1f1b where stages have numbers of replicas of their own, each of which takes a minibatch's
  * microbatches in turn (models/parallel.h): replica d of r has microbatches d, d + r, d + 2 r, ...
  *
- *   gpipe   a replica passes forward over all of its microbatches, then back
+ *   gpipe   a replica passes forward over all of its microbatches, then back; on one stage like 1f1b
  *   1f1b    it begins with n - 1 forward passes, parallel_depth() being n, then one forward, one backward in turn: as many
  *           under way as PipeDream has, with as many replicas everywhere those of the pipeline without
  *

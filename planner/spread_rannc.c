@@ -1,6 +1,7 @@
 /*
  * A choice is a copy of the job with other degrees. The clock is that of the plan that would follow: passes in the order of
- * 1F1B with what stages send, and behind the last pass back over each stage its exchange of gradients and its step. What
+ * 1F1B with what stages send, and behind the last pass back over each stage its exchange of gradients and its step, for a
+ * tied table between both ends too. What
  * is offloaded steps on the host, for all stages one behind the other.
  *
  * The cut knows of states and of what microbatches keep. What passes need beside that, workspace and boundaries on their
@@ -64,13 +65,18 @@ static uint64_t missing_bytes(const struct hardware *hardware, const struct job 
 
 /* --- time ----------------------------------------------------------------------------------- */
 
-/* Of a minibatch: each stage's last pass, and its update. */
-static double end_of_updates(const struct pipeline_order *order, const struct spread_times *times)
+/* Of a minibatch: each stage's last pass, and its update; that of both ends of a tied table behind the sum of its
+ * gradients. */
+static double end_of_updates(const struct pipeline_order *order, const struct spread_times *times, uint32_t runs)
 {
-    double end_s = 0;
-    for (uint64_t i = 0; i < order->count; i++)
-        end_s = max_s(end_s, order->steps[i].end_s + times->updates_s[order->steps[i].run]);
-    return end_s;
+    double end_s = 0, ends_s = 0;
+    for (uint64_t i = 0; i < order->count; i++) {
+        const struct pipeline_step *step = &order->steps[i];
+        end_s = max_s(end_s, step->end_s + times->updates_s[step->run]);
+        if (step->run == 0 || step->run + 1 == runs) ends_s = max_s(ends_s, step->end_s);
+    }
+    if (times->joined_s == 0) return end_s;
+    return max_s(end_s, ends_s + times->joined_s + max_s(times->updates_s[0], times->updates_s[runs - 1]));
 }
 
 static enum status clock_minibatch(const struct hardware *hardware, struct choice *c, struct error *err)
@@ -83,7 +89,7 @@ static enum status clock_minibatch(const struct hardware *hardware, struct choic
     enum status status = spread_times_make(&scratch, hardware, &c->job, &times, err);
     if (!status) status = pipeline_order(&scratch, p, microbatches, times.runs, &order, err);
     if (!status && p->offload != OFFLOAD_NOTHING) c->minibatch_s = max_s(order.end_s, times.exchange_s) + times.update_s;
-    else if (!status) c->minibatch_s = max_s(end_of_updates(&order, &times), times.exchange_s);
+    else if (!status) c->minibatch_s = max_s(end_of_updates(&order, &times, parallel_runs(p)), times.exchange_s);
     arena_release(&scratch);
     return status;
 }

@@ -240,6 +240,19 @@ static uint32_t compare(const struct plan *plan, struct sim_options options)
 static const char *const machines[] = {"4x dgx-a100-80gb", "4x p3dn.24xlarge", "8x nc24v3",
                                        "4x dgx-a100-80gb 2:1", "2x dgx-a100-80gb + 2x p3dn.24xlarge", "12x a100-sxm4-80gb"};
 
+/* As many in all as all stages have. */
+static void unequal_replicas(uint64_t key, struct parallel *p)
+{
+    uint32_t all = p->data * p->pipeline;
+    p->replicated = p->pipeline;
+    for (uint32_t s = 0; s < p->pipeline; s++) {
+        uint32_t spare = all - (p->pipeline - 1 - s);
+        p->replicas[s] = s + 1 < p->pipeline ? 1 + (uint32_t)random_below(key, 400 + s, spare) : all;
+        all -= p->replicas[s];
+    }
+    p->data = 1;
+}
+
 static struct parallel random_parallel(uint64_t key, uint32_t devices)
 {
     struct parallel p = {.tensor = 1u << random_below(key, 0, 3), .data = 1 + (uint32_t)random_below(key, 1, 5),
@@ -256,6 +269,7 @@ static struct parallel random_parallel(uint64_t key, uint32_t devices)
     p.schedule = schedules[random_below(key, 3, ARRAY_COUNT(schedules))];
     if (p.schedule == PIPELINE_INTERLEAVED) p.chunks = 2;
     p.sequence = p.tensor > 1 && random_below(key, 7, 2);
+    if (p.schedule <= PIPELINE_1F1B && p.zero == 0 && random_below(key, 14, 2)) unequal_replicas(key, &p);
     return p;
 }
 
@@ -280,6 +294,7 @@ static bool random_spread_plan(uint64_t key, struct plan *out)
         job->network.head_width = 32;
         job->parallel = random_parallel(own, count > 1 ? devices / 2 : devices);
         job->microbatches = job->parallel.data * job->parallel.pipeline * (1 + random_below(own, 50, 2));
+        for (uint32_t s = 0; s < job->parallel.replicated; s++) job->microbatches += job->parallel.replicas[s];
         if (count == 1) continue;
         uint32_t width = (uint32_t)parallel_devices(&job->parallel);
         uint32_t first = (uint32_t)random_below(own, 51, devices - width + 1);

@@ -1,5 +1,5 @@
 /*
- * Pipelines whose stages have unequal numbers of replicas (label: fast): makespans by closed forms and by a recurrence,
+ * Asynchronous pipelines whose stages have unequal numbers of replicas (label: fast): makespans by closed forms and by a recurrence,
  * equal replicas against data parallelism, the training that they carry out replayed with numbers, plans that are
  * written and read, broken plans, what is refused.
  */
@@ -552,8 +552,6 @@ static void refused(void **state)
         uint64_t minibatches, microbatches;
         const char *message;
     } cases[] = {
-        {{.pipeline = 2, .data = 1, .schedule = PIPELINE_1F1B, .replicated = 2, .replicas = {2, 1}}, 2, 1,
-         "schedule '1f1b' with 'replicas' (expected none; 'pipedream' and '2bw' have them)"},
         {{.pipeline = 3, .data = 1, .schedule = PIPELINE_PIPEDREAM, .replicated = 2, .replicas = {2, 1}}, 2, 1,
          "'replicas' of 2 stages (expected 3)"},
         {{.pipeline = 2, .data = 4, .schedule = PIPELINE_PIPEDREAM, .replicated = 2, .replicas = {2, 1}}, 2, 1,
