@@ -1,8 +1,7 @@
 /*
  * A choice is a copy of the job with other degrees. The clock is that of the plan that would follow: passes in the order of
  * 1F1B with what stages send, and behind the last pass back over each stage its exchange of gradients and its step, for a
- * tied table between both ends too. What
- * is offloaded steps on the host, for all stages one behind the other.
+ * tied table between both ends too. What is offloaded steps on the host, for all stages one behind the other.
  *
  * The cut knows of states and of what microbatches keep. What passes need beside that, workspace and boundaries on their
  * way, is counted here for each stage of a cut: s microbatches are under way on the s-th from the end, a boundary more on

@@ -56,6 +56,19 @@ static void exposed(void **state)
         }
 }
 
+/* Of tensor groups each rank has half of the table, and sends it to its like. What a group adds up beside its last pass
+ * over weights is through before that here; where it is not, it hides as much of the table's sum. */
+static void tensor_groups(void **state)
+{
+    (void)state;
+    const double rate = 1e11;
+    for (uint32_t stages = 2; stages <= 4; stages++) {
+        struct parallel p = {.tensor = 2, .pipeline = stages, .data = 1, .chunks = 1, .schedule = PIPELINE_1F1B,
+                             .prefetch = 1};
+        test_spread_near(step_s(p, true, rate, 0), step_s(p, false, rate, 0) + 256.0 * 64 / 2 * sizeof(float) / rate);
+    }
+}
+
 /* Stages of other numbers of replicas: 2 and 1 are one group of three, whose ring sends 1 / n of the table 2 (n - 1) times,
  * 4 and 2 two such groups, 3 and 2 one of five, 6 and 4 two. The first stage has no fewer, so that it still ends last. */
 static void unequal(void **state)
@@ -171,6 +184,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exposed),
+        cmocka_unit_test(tensor_groups),
         cmocka_unit_test(unequal),
         cmocka_unit_test(where),
         cmocka_unit_test(broken),
