@@ -159,8 +159,8 @@ extern const char *const plan_stream_names[STREAM_KIND_COUNT]; /* "compute", "h2
 
 enum plan_op_kind { OP_COPY, OP_COMPUTE, OP_COLLECTIVE, OP_KIND_COUNT };
 
-/* The axes of a gang, the first varying fastest; a set of them is a sum of 1 << axis. Along `ends` there are the first and
- * the last stage of a pipeline (2), or one stage alone (1). */
+/* The axes of a gang, the first varying fastest; a set of them is a sum of 1 << axis. Along `ends` there are replicas of the
+ * first and of the last stage of a pipeline (models/parallel_memory.h: one of each, or more), or one stage alone (1). */
 enum plan_axis { AXIS_TENSOR, AXIS_DATA, AXIS_ENDS, AXIS_COUNT };
 extern const char *const plan_axis_names[AXIS_COUNT]; /* "tensor", "data", "ends" */
 
@@ -275,8 +275,9 @@ struct plan_slot {
     uint64_t offset_bytes, bytes; /* of the device's arena; slots may overlap */
 };
 
-/* Devices gang_devices[first + i], i = place along axis 0 + extents[0] * (along axis 1 + ...). With two ends
- * each half of them is a gang of its own, which carries out all else. */
+/* Devices gang_devices[first + i], i = place along axis 0 + extents[0] * (along axis 1 + ...). With several ends
+ * the devices of the first stage are in front of those of the last, and each of these is a gang of its own, which carries
+ * out all else. */
 struct plan_gang {
     uint32_t first;
     uint32_t extents[AXIS_COUNT]; /* at least 1 each */

@@ -18,9 +18,9 @@
  *                     Where states are offloaded (models/parallel_offload.h) of each microbatch: [reduce-scatter],
  *                     down to the host, [added to a sum]
  *                     Compressed gradients (models/compression.h) are encoded in front of it
- *   JOIN              of a tied table that the first and the last stage have both: all-reduce over these two, each rank
- *                     with the one at its place, behind REDUCE and in front of UPDATE of both. In synchronous schedules,
- *                     with nothing offloaded; elsewhere it is left out, and costs nothing
+ *   JOIN              of a tied table that the first and the last stage have both: all-reduce over these two, in groups
+ *                     of ranks of both (models/parallel_memory.h), behind REDUCE and in front of both UPDATEs. In
+ *                     synchronous schedules, with nothing offloaded; elsewhere it is left out, and costs nothing
  *   GATHER            level 3: all-gather of the weights for one pass that multiplies by them; of offloaded ones
  *                     [read] up [all-gather]
  *

@@ -17,8 +17,7 @@ void spread_emit_gather(struct spread *s, const struct pipeline_step *step);
 /* The gradient of run r over the data-parallel ranks: of the pass that made one last, or of a minibatch. */
 void spread_emit_reduce(struct spread *s, uint32_t r);
 
-/* The gradients of a tied table on the first and the last stage, added up behind the sums over their replicas: each
- * rank with the one at its place on the other. */
+/* The gradients of a tied table on the first and the last stage, added up behind the sums over their replicas. */
 void spread_emit_join(struct spread *s);
 
 void spread_emit_update(struct spread *s, uint32_t r, bool ends_minibatch);
