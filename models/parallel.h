@@ -290,9 +290,9 @@ static inline bool parallel_has_own_pace(const struct parallel *parallel)
     return parallel->replicated > 0 && parallel->schedule == PIPELINE_PIPEDREAM;
 }
 
-/* Microbatches under way at once on each replica of a stage of 1f1b and of asynchronous schedules: ceil(replicas from it on / its
- * own); of the first stage PipeDream's NOAM. That is one microbatch for each device, which keeps all of them busy only if
- * no microbatch waits. Between stages whose passes take other times some do: shapes 3-2-1, 2-3-4 and 1-2-3-2-1 take
+/* Microbatches under way at once on each replica of a stage, of 1f1b and of asynchronous schedules: ceil(replicas from it
+ * on / its own); of the first stage PipeDream's NOAM. That is one microbatch for each device, which keeps all of them busy
+ * only if no microbatch waits. Between stages whose passes take other times some do: shapes 3-2-1, 2-3-4 and 1-2-3-2-1 take
  * 5 / 4 of the slowest stage's time over its replicas (tests/test_spread_replicas.c, no_slack()). */
 static inline uint32_t parallel_depth(const struct parallel *parallel, uint32_t stage)
 {

@@ -50,7 +50,8 @@ struct pipeline_order {
 };
 
 /*
- * One minibatch of `microbatches` on each replica, or, where these take turns, in all. `times`: parallel_runs() entries. Lives as long as `arena`.
+ * One minibatch of `microbatches` on each replica, or, where these take turns, in all. `times`: parallel_runs() entries.
+ * Lives as long as `arena`.
  * Errors: STATUS_NO_MEMORY; STATUS_LIMIT for more than PIPELINE_STEPS_MAX steps.
  */
 enum { PIPELINE_STEPS_MAX = 1 << 26 };

@@ -51,14 +51,14 @@ static bool is_ends(const struct checker *c, uint32_t job, uint32_t gang_index)
 {
     const struct parallel *p = &c->plan->jobs.jobs[job].parallel;
     const struct plan_gang *gang = &c->plan->gangs[gang_index];
-    uint32_t stages = p->pipeline, groups = parallel_joined_groups(p);
-    uint32_t replicas = parallel_replicas(p, 0) + parallel_replicas(p, stages - 1), own = p->tensor * parallel_replicas(p, 0);
-    uint32_t between = p->tensor * (uint32_t)parallel_replicas_before(p, stages - 1) - own;
+    uint32_t first = p->tensor * parallel_replicas(p, 0), last = p->tensor * parallel_replicas(p, p->pipeline - 1);
+    uint32_t begin = p->tensor * (uint32_t)parallel_replicas_before(p, p->pipeline - 1); /* of the last */
+    uint32_t groups = parallel_joined_groups(p);
     if (gang->extents[AXIS_TENSOR] != p->tensor || gang->extents[AXIS_DATA] != groups ||
-        gang->extents[AXIS_ENDS] != replicas / groups)
+        plan_gang_size(gang) != first + last)
         return false;
-    for (uint32_t i = 0; i < p->tensor * replicas; i++)
-        if (c->plan->gang_devices[gang->first + i] != plan_rank_device(c->plan, job, i < own ? i : i + between))
+    for (uint32_t i = 0; i < first + last; i++)
+        if (c->plan->gang_devices[gang->first + i] != plan_rank_device(c->plan, job, i < first ? i : begin + i - first))
             return false;
     return true;
 }

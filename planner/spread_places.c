@@ -223,7 +223,7 @@ static const struct {
 };
 
 /* Of a minibatch whose microbatches `turns` replicas take in turn, each from the oldest that it still has to the newest:
- * the most places that one needs. `used` and `oldest`: scratch, a flag for each microbatch and a number for each replica. */
+ * the most places that one needs. Scratch: `used`, a flag for each microbatch; `oldest`, a number for each replica. */
 static uint32_t count_places(const struct spread *s, uint32_t r, enum spread_thing thing, uint32_t turns, uint32_t *used,
                              uint32_t *oldest)
 {

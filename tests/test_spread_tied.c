@@ -132,6 +132,22 @@ static void where(void **state)
     }
 }
 
+/* Gradients of the hosts' are not summed: there the table is there twice, and that is all. */
+static void offloaded(void **state)
+{
+    (void)state;
+    struct job_set jobs;
+    test_gpt_jobs(&jobs, 1, 8, 64, 256, 1);
+    struct job *job = &jobs.jobs[0];
+    job->parallel = (struct parallel){.tensor = 1, .pipeline = 2, .data = 2, .chunks = 1, .schedule = PIPELINE_1F1B,
+                                      .zero = 3};
+    assert_int_equal(parallel_joined_bytes(job), TABLE / 2);
+    job->parallel.offload = OFFLOAD_STATES;
+    assert_int_equal(parallel_joined_bytes(job), 0);
+    assert_true(parallel_tied_bytes(job) > 0);
+    job_set_release(&jobs);
+}
+
 /* --- broken plans ---------------------------------------------------------------------------- */
 
 static void whole_plan(struct plan *out, uint32_t data)
@@ -187,6 +203,7 @@ int main(void)
         cmocka_unit_test(tensor_groups),
         cmocka_unit_test(unequal),
         cmocka_unit_test(where),
+        cmocka_unit_test(offloaded),
         cmocka_unit_test(broken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
