@@ -465,7 +465,8 @@ static void broken(void **state)
         {break_round, 0, "finds gradient of job-0 shard 0, microbatch 2 (expected gradient of job-0 shard 0, microbatch 3)"},
         {break_sum, 0, "finds gradient of job-0 shard 0, microbatch 3 (expected reduced gradient of job-0 shard 0, "
                        "microbatch 3)"},
-        {break_count, 0, "finds gradient of job-0 shard 1, microbatch 7 (expected gradient of job-0 shard 1, microbatch 8)"},
+        {break_count, 0, "finds gradient of job-0 shard 1, microbatch 7 (expected gradient of job-0 shard 1, "
+                         "microbatch 8)"},
         {break_replicas, 0, "is not on the devices of stage 0"},
     };
     test_spread_broken(cases, ARRAY_COUNT(cases), whole_plan);
