@@ -81,6 +81,20 @@ struct plan_walk_member {
 struct plan_walk_member plan_walk_member(const struct plan_walk *walk, const struct plan_instance *instance,
                                          const struct plan_op *op, uint32_t at);
 
+/* Where the next operation is, or the last one was where that was the last of its instance. */
+struct plan_walk_place {
+    uint32_t segment, repeat;   /* of it, from 0 */
+    uint32_t index, op, member; /* instance of the segment, operation of the unit, member of the gang */
+};
+struct plan_walk_place plan_walk_place(const struct plan_walk *walk);
+
+/*
+ * Leave out so many repetitions of the segment, of which two have been walked and at least one is to come behind the
+ * one that the walk is in. Numbers go on without those of the operations left out; minibatches are counted. For who
+ * knows that what they would tell is what the repetitions before told (sim/steady.h).
+ */
+void plan_walk_skip(struct plan_walk *walk, uint32_t repeats);
+
 /* Back to the first operation. */
 void plan_walk_rewind(struct plan_walk *walk);
 

@@ -196,5 +196,7 @@ void plan_walk_rewind(struct plan_walk *walk)
     if (walk->leases) lease_ends_clear(walk->leases);
     walk->at = (struct cursor){0};
     walk->pushed = NULL;
+    if (walk->skipped && walk->ops_before) sum_operations(walk);
+    walk->skipped = false;
     walk->failed = false;
 }

@@ -78,6 +78,7 @@ struct plan_walk {
     struct cursor at;
     bool open;                  /* without a plan order ... */
     const struct plan_instance *pushed; /* ... instances come here; NULL: none */
+    bool skipped;               /* repetitions of some segment: segment_positions and segment_numbers know */
     bool failed;
     uint64_t *minibatches; /* completed, per job */
     uint64_t *held_out;    /* the same of held-out ones */

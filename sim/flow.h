@@ -10,6 +10,7 @@
 #ifndef SPILLWAY_SIM_FLOW_H
 #define SPILLWAY_SIM_FLOW_H
 
+#include "sim/meter.h"
 #include "sim/queue.h"
 #include "sim/share.h"
 
@@ -53,5 +54,12 @@ uint32_t sim_flows_settle(struct sim_flows *flows, double now_s, const struct si
 struct sim_link_use;
 MUST_CHECK enum status sim_flows_uses(const struct sim_flows *flows, struct sim_link_use *uses,
                                       struct error *err);
+
+/* For sim/steady.h: all times become earlier by `seconds`; what further flows depend on, orders less `first_order`;
+ * what is added up, SIM_FLOWS_METERS of them. */
+enum { SIM_FLOWS_METERS = 5 };
+void sim_flows_rebase(struct sim_flows *flows, double seconds);
+void sim_flows_write(const struct sim_flows *flows, uint64_t first_order, struct sim_words *out);
+size_t sim_flows_meters(const struct sim_flows *flows, struct sim_meter *meters);
 
 #endif

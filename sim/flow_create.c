@@ -115,13 +115,15 @@ static enum status create_stars(struct arena *arena, struct sim_flows *flows,
     flows->stars = sim_take(arena, flows->star_count, sizeof *flows->stars, &status, err);
     flows->touched_stars = sim_take(arena, flows->star_count, sizeof(uint32_t), &status, err);
     flows->star_flows = sim_take(arena, flows->flow_count, sizeof(uint32_t), &status, err);
+    flows->star_places = sim_take(arena, flows->flow_count, sizeof *flows->star_places, &status, err);
     for (uint32_t i = 0, used = 0; i < count && status == STATUS_OK; i++) {
         if (candidates[i].refused) continue;
         struct sim_star *star = &flows->stars[candidates[i].star];
         star->first_flow = used;
-        star->flows = sim_take(arena, candidates[i].flow_count, sizeof *star->flows, &status, err);
+        star->flows = &flows->star_places[used];
         used += candidates[i].flow_count;
         candidates[i].flow_count = 0;
+        flows->star_place_count = used;
     }
     for (uint32_t f = 0; f < flows->flow_count && status == STATUS_OK; f++) {
         struct candidate *candidate = candidate_of(flows, flows->flows[f].class, candidates);

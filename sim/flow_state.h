@@ -1,4 +1,4 @@
-/* What flow.c keeps and flow_create.c makes: for these two alone. */
+/* What flow.c keeps, flow_create.c makes and flow_steady.c reads: for these alone. */
 #ifndef SPILLWAY_SIM_FLOW_STATE_H
 #define SPILLWAY_SIM_FLOW_STATE_H
 
@@ -60,12 +60,13 @@ struct sim_flows {
     double *path_weights;      /* likewise */
     struct sim_star *stars;
     struct sim_star_arm *arms; /* by class; of stars */
+    struct sim_star_flow *star_places; /* those of all stars */
     uint32_t *star_flows;      /* the flows of each star, by place, from first_flow on */
     uint32_t *touched_stars;
     struct sim_queue *queue;
     const uint32_t *owners;    /* by bundle: its entry in the queue */
     uint32_t *bundle_classes;  /* by bundle, of those that are no stars, which are the first ones */
-    uint32_t bundle_count, star_count, touched_star_count;
+    uint32_t bundle_count, star_count, touched_star_count, star_place_count;
     uint32_t class_count, flow_count, path_count, link_count;
 };
 

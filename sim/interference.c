@@ -276,3 +276,25 @@ void sim_interference_settle_speeds(struct sim_interference *interference,
     }
     interference->dirty_count = 0;
 }
+
+/* --- another zero of time ------------------------------------------------------------------- */
+
+void sim_interference_rebase(struct sim_interference *interference, double seconds)
+{
+    for (uint32_t d = 0; d <= hardware_cpu(interference->hardware); d++)
+        interference->devices[d].updated_s -= seconds;
+}
+
+void sim_interference_write(const struct sim_interference *interference, uint64_t first_order, struct sim_words *out)
+{
+    for (uint32_t d = 0; d <= hardware_cpu(interference->hardware); d++) {
+        const struct device_state *device = &interference->devices[d];
+        sim_words_put(out, device->computing);
+        if (!device->computing) continue;
+        sim_words_put(out, device->owner);
+        sim_words_put(out, device->order - first_order);
+        sim_words_put_real(out, device->left_s);
+        sim_words_put_real(out, device->updated_s);
+        sim_words_put_real(out, device->speed);
+    }
+}

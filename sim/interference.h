@@ -50,4 +50,9 @@ void sim_interference_settle_speeds(struct sim_interference *interference,
                                     const struct sim_rate *changed, uint32_t changed_count,
                                     double now_s);
 
+/* For sim/steady.h: all times become earlier by `seconds`; what further behaviour depends on, orders less
+ * `first_order`. */
+void sim_interference_rebase(struct sim_interference *interference, double seconds);
+void sim_interference_write(const struct sim_interference *interference, uint64_t first_order, struct sim_words *out);
+
 #endif

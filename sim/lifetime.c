@@ -213,6 +213,11 @@ void sim_lifetimes_end(struct sim_lifetimes *lifetimes, sim_use use, double now_
     record_give_back(lifetimes, index);
 }
 
+uint64_t sim_lifetimes_in_use(const struct sim_lifetimes *lifetimes, uint32_t device)
+{
+    return lifetimes->in_use[device];
+}
+
 bool sim_lifetimes_reserved(const struct sim_lifetimes *lifetimes, uint32_t device, struct sim_reserved *out)
 {
     if (lifetimes->caching_failed) return false;

@@ -32,6 +32,9 @@ bool sim_lifetimes_use(struct sim_lifetimes *lifetimes, const struct plan_place_
 void sim_lifetimes_start(struct sim_lifetimes *lifetimes, sim_use use, double now_s);
 void sim_lifetimes_end(struct sim_lifetimes *lifetimes, sim_use use, double now_s);
 
+/* Bytes in use at the device. */
+uint64_t sim_lifetimes_in_use(const struct sim_lifetimes *lifetimes, uint32_t device);
+
 /* What the device's allocator has reserved; `caching` was given. False: its books had no memory. */
 bool sim_lifetimes_reserved(const struct sim_lifetimes *lifetimes, uint32_t device, struct sim_reserved *out);
 

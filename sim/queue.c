@@ -206,3 +206,13 @@ void sim_queue_shift(struct sim_queue *queue, double seconds)
     /* Rounding may have made times equal that were not; their order decides now. */
     for (uint32_t block = 0; block < queue->leaf_count; block++) play(queue, block);
 }
+
+void sim_queue_write(const struct sim_queue *queue, uint64_t first_order, struct sim_words *out)
+{
+    for (uint32_t i = 0; i < queue->owner_count; i++) {
+        if (queue->times[i] >= absent) continue;
+        sim_words_put(out, i);
+        sim_words_put_real(out, time_of_key(queue->times[i]));
+        sim_words_put(out, queue->orders[i] - first_order);
+    }
+}

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "sim/words.h"
 
 struct sim_queue;
 
@@ -57,6 +58,9 @@ bool sim_queue_empty(struct sim_queue *queue);
 
 /* All times become earlier by `seconds`: another zero is chosen. O(owners). */
 void sim_queue_shift(struct sim_queue *queue, double seconds);
+
+/* What there is in it, orders less `first_order`. O(owners). */
+void sim_queue_write(const struct sim_queue *queue, uint64_t first_order, struct sim_words *out);
 
 /* --- sim_queue_set() is called too often to be a call; the rest of this is for queue.c ---------- */
 

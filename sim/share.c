@@ -391,3 +391,20 @@ bool sim_share_full(const struct sim_share *share, uint32_t lane)
     assert(lane < share->lane_count);
     return share->lanes[lane].full;
 }
+
+void sim_share_write(const struct sim_share *share, struct sim_words *out)
+{
+    assert(share->touched_count == 0);
+    for (uint32_t c = 0; c < share->class_count; c++) {
+        const struct rate_class *class = &share->classes[c];
+        sim_words_put(out, (uint64_t)class->flow_count << 1 | class->filled);
+        sim_words_put_real(out, class->cap);
+        sim_words_put_real(out, class->limit);
+        sim_words_put_real(out, class->rate);
+    }
+    for (uint32_t l = 0; l < share->lane_count; l++) {
+        const struct lane *lane = &share->lanes[l];
+        sim_words_put(out, (uint64_t)lane->contended << 1 | lane->full);
+        sim_words_put_real(out, lane->demand);
+    }
+}

@@ -18,6 +18,7 @@
 #define SPILLWAY_SIM_SHARE_H
 
 #include "sim/outline.h"
+#include "sim/words.h"
 
 struct sim_share; /* opaque */
 
@@ -81,5 +82,8 @@ double sim_share_rate(const struct sim_share *share, uint32_t class);
 uint32_t sim_share_turned(const struct sim_share *share, const uint32_t **lanes);
 bool sim_share_full(const struct sim_share *share, uint32_t lane);
 uint32_t sim_share_own_lanes(const struct sim_share *share, uint32_t path, const uint32_t **lanes);
+
+/* What further rates depend on. After sim_share_solve(). */
+void sim_share_write(const struct sim_share *share, struct sim_words *out);
 
 #endif

@@ -24,7 +24,8 @@
  * at the end of the plan (say, for storing) makes the window the plan. Streams with nothing left do
  * not count, which takes one pass over the instances to know.
  *
- * Where what comes next is decided live (sim/dispatch.h), operations are issued as they are decided.
+ * Where what comes next is decided live (sim/dispatch.h), operations are issued as they are decided. What a plan
+ * repeats often is left out once it is proven to go as before (sim/steady.h).
  *
  * A copy waits for its latency, then it is a flow over the links of its device's path. Its volume is
  * not its bytes but whatever makes it last exactly cost_copy_s() when nothing else runs, since what
@@ -147,12 +148,13 @@ static void begin_op(struct sim *sim, struct stream *stream)
     uint32_t low = stream->first;
     const struct sim_op *op = sim_window_op(window, low);
     uint32_t end_use = sim_window_behind(window, low)->first_use;
+    double time_s = sim_time_s(sim);
     for (uint32_t use = op->first_use; use != end_use; use++)
-        sim_lifetimes_start(sim->lifetimes, window->uses[use & window->use_mask], sim->now_s);
+        sim_lifetimes_start(sim->lifetimes, window->uses[use & window->use_mask], time_s);
     uint32_t job = sim_window_unit(window, op)->job;
     if (!sim->job_started[job]) {
         sim->job_started[job] = true;
-        sim->trace->jobs[job].start_s = sim->now_s;
+        sim->trace->jobs[job].start_s = time_s;
     }
 
     stream->first = op->next;
@@ -275,9 +277,10 @@ static void end_op(struct sim *sim, uint32_t owner)
     struct stream *stream = sim_stream_at(sim, owner);
     const struct sim_op *op = sim_window_op(window, stream->running);
     uint32_t end_use = sim_window_behind(window, stream->running)->first_use;
+    double time_s = sim_time_s(sim);
     for (uint32_t use = op->first_use; use != end_use; use++)
-        sim_lifetimes_end(sim->lifetimes, window->uses[use & window->use_mask], sim->now_s);
-    sim->trace->jobs[sim_window_unit(window, op)->job].end_s = sim->now_s;
+        sim_lifetimes_end(sim->lifetimes, window->uses[use & window->use_mask], time_s);
+    sim->trace->jobs[sim_window_unit(window, op)->job].end_s = time_s;
     if (sim->options->record_spans) record_span(sim, stream, owner, op);
 
     stream->busy_s += sim->now_s - stream->start_s;
@@ -406,6 +409,7 @@ static enum status run_events(struct sim *sim, struct error *err)
         if (status != STATUS_OK) return status;
         settle(sim);
         struct sim_event event;
+        if (sim->steady.watching) sim_steady_look(sim);
         if (!sim_queue_pop(sim->queue, &event)) break;
         assert(event.time_s >= sim->now_s);
         sim->now_s = event.time_s;
@@ -461,8 +465,9 @@ static enum status fill_result(const struct sim *sim, struct sim_result *result,
                                                      .operations = sim->streams[s].operations};
     if (sim_flows_uses(sim->flows, result->links, err) != STATUS_OK) return err->status;
     if (sim->symmetry.represented > 0) copy_to_represented(sim, result);
-    result->makespan_s = sim->now_s; /* the first operation starts at 0 */
+    result->makespan_s = sim_time_s(sim); /* the first operation starts at 0 */
     result->operations = sim->total;
+    result->skipped = sim->skipped;
     result->events = sim->events;
     result->window_peak = sim->window.peak;
     result->represented = sim->symmetry.represented;
@@ -501,6 +506,7 @@ enum status sim_run(const struct plan *plan, const struct sim_options *options,
 out:
     if (!sim.window.walk) plan_walk_destroy(sim.walk);
     sim_window_release(&sim.window);
+    sim_steady_release(&sim.steady);
     sim_lifetimes_destroy(sim.lifetimes);
     sim_dispatch_destroy(sim.live);
     arena_release(&sim.arena);

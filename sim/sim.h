@@ -33,6 +33,8 @@ struct sim_options {
     bool no_fold;        /* simulate every device, also those that do what another does (sim/symmetry.h); so it
                             is with spans, and with caching, for what begins at one time does so in an order of its
                             own on each device, which allocators feel */
+    bool no_skip;        /* simulate every repetition, also those that are proven to be as the ones before
+                            (sim/steady.h); so it is with spans, caching and noise, and with live dispatch */
     void (*on_progress)(void *context, double done, double total); /* operations; may be NULL */
     void *context;
 };
@@ -52,7 +54,8 @@ struct sim_link_use {
 struct sim_result {
     double makespan_s;
     uint64_t operations;
-    uint64_t events;
+    uint64_t skipped;             /* of these not simulated, since they repeat what was (sim/steady.h) */
+    uint64_t events;              /* of those simulated */
     uint64_t window_peak;         /* most operations in memory at once */
     uint32_t collective_paths;    /* of collectives that are flows; 0: all take their closed form */
     uint32_t represented;         /* devices that others stand for (sim/symmetry.h): in `operations` and spans

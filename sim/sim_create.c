@@ -148,5 +148,6 @@ enum status sim_create(struct sim *sim, struct error *err)
                                       sim->options->caching ? sim->hardware : NULL, &sim->lifetimes, err);
     if (status == STATUS_OK)
         status = sim_window_create(sim->plan, sim->walk, sim->lifetimes, sim->collectives, &sim->window, err);
+    if (status == STATUS_OK) status = sim_steady_create(sim, err);
     return status;
 }

@@ -13,6 +13,7 @@
 #include "sim/flow.h"
 #include "sim/interference.h"
 #include "sim/sim.h"
+#include "sim/steady.h"
 #include "sim/symmetry.h"
 #include "sim/window.h"
 
@@ -85,9 +86,17 @@ struct sim {
     bool slowed;                 /* some stream is */
     bool flows_changed, slowing_changed; /* since they were settled */
     bool *job_started;
-    double now_s;
-    uint64_t total, done, events; /* operations */
+    struct sim_instant zero; /* of virtual time, as it is counted now: steady.h */
+    double now_s;            /* since then; so are all times that queue, flows and interference have */
+    struct sim_steady steady;
+    uint64_t total, done, events, skipped; /* operations */
 };
+
+/* Seconds since the first operation started. */
+static inline double sim_time_s(const struct sim *sim)
+{
+    return sim_instant_s(sim->zero, sim->now_s);
+}
 
 static inline struct stream *sim_stream_at(struct sim *sim, uint32_t index)
 {

@@ -1,0 +1,246 @@
+/*
+ * When to look, what the state is, and what is left out.
+ *
+ *     repetitions   0   1   2   3   4   5   6   7   ...                    n-2 n-1
+ *     looks                   .   .   .   .   .                             .   .
+ *     state                   a   b   c   d   c         c follows c: from here 2 by 2 to the end
+ *                                     |-------|- - - - - - - - - - - - - - -|
+ *                                      a cycle     left out, whole cycles
+ *
+ * Why that is a proof. What the simulator does between two looks depends on its state and on what the walk hands out.
+ * From the third repetition on the walk hands out the same, counted from the operation it is at, but for operations
+ * of before, which do not count once they have ended (planner/plan_walk_skip.c): hence `settled`. Whether a stream has
+ * anything left of the plan changes in the last repetition alone; so that one is always simulated, and the one that
+ * runs into it. The window of operations, lifetimes of memory among it, is as the walk and what has ended make it.
+ *
+ * A look comes when all that happens at a moment has happened. What is simulated of several devices that do the same
+ * makes no difference to that moment, nor to what is counted from there, so folded runs (sim/symmetry.h) look and
+ * leave out as whole ones do. Looks are so far apart that they cost little beside the operations: as many repetitions
+ * as have an operation for each stream and link.
+ *
+ * States are compared with one before, that of look 1, 2, 4, 8 ... (Brent's search for cycles), of which one in WATCHED
+ * looks would be seen: a state that has not come back by then is not looked for at each of thousands of repetitions.
+ *
+ * What comes back. Pipelines and replicas, after the two or three repetitions that their streams need to fall into
+ * step; jobs that share links, mostly. What never does: jobs side by side at paces of their own, which is no state of
+ * all of them at once; plans of which some stream is first used at the end, since all of the plan is in the window.
+ *
+ * Left out: cycles of jobs apart from each other.
+ */
+#include "sim/steady.h"
+
+#include "planner/plan_gang.h"
+#include "sim/sim_state.h"
+#include "sim/take.h"
+
+enum {
+    REPEATS_MIN = 32, /* below, there is little to leave out */
+    WATCHED = 32
+};
+
+/* --- instants -------------------------------------------------------------------------------- */
+
+static struct sim_instant instant_add(struct sim_instant a, double high, double low)
+{
+    double sum = a.high + high, part = sum - a.high;
+    low += (a.high - (sum - part)) + (high - part) + a.low;
+    double rounded = sum + low;
+    return (struct sim_instant){rounded, low - (rounded - sum)};
+}
+
+/* zero + times * (zero - before). */
+static struct sim_instant instant_repeat(struct sim_instant zero, struct sim_instant before, uint64_t times)
+{
+    struct sim_instant cycle = instant_add(zero, -before.high, -before.low);
+    double product = cycle.high * (double)times;
+    return instant_add(zero, product, fma(cycle.high, (double)times, -product) + cycle.low * (double)times);
+}
+
+/* --- creation -------------------------------------------------------------------------------- */
+
+static void add_streams(struct sim *sim, struct sim_steady *steady)
+{
+    struct sim_meter *meters = steady->meters + steady->meter_count;
+    size_t stride = sizeof *sim->streams, count = sim->stream_count;
+    meters[0] = (struct sim_meter){&sim->streams[0].busy_s, stride, count, SIM_METER_REAL};
+    meters[1] = (struct sim_meter){&sim->streams[0].operations, stride, count, SIM_METER_COUNT};
+    meters[2] = (struct sim_meter){&sim->streams[0].unissued, stride, count, SIM_METER_COUNT};
+    meters[3] = (struct sim_meter){&sim->done, sizeof sim->done, 1, SIM_METER_COUNT};
+    steady->meter_count += 4;
+}
+
+enum status sim_steady_create(struct sim *sim, struct error *err)
+{
+    struct sim_steady *steady = &sim->steady;
+    const struct sim_options *options = sim->options;
+    enum status status = STATUS_OK;
+    for (uint32_t s = 0; s < sim->plan->segment_count; s++)
+        steady->watching |= sim->plan->segments[s].repeat_count >= REPEATS_MIN;
+    if (sim->live || options->record_spans || options->caching || options->noise > 0) steady->watching = false;
+    if (!steady->watching) return STATUS_OK;
+    steady->segment = PLAN_NONE;
+    steady->meter_count = sim_flows_meters(sim->flows, steady->meters);
+    add_streams(sim, steady);
+    size_t size = sim_meters_size(steady->meters, steady->meter_count);
+    steady->reference_meters = sim_take(&sim->arena, size, sizeof *steady->reference_meters, &status, err);
+    return status;
+}
+
+void sim_steady_release(struct sim_steady *steady)
+{
+    sim_words_release(&steady->state);
+    sim_words_release(&steady->reference);
+}
+
+/* --- the state -------------------------------------------------------------------------------- */
+
+static void write_stream(const struct stream *stream, uint32_t base, struct sim_words *out)
+{
+    bool runs = stream->state != STREAM_IDLE && stream->state != STREAM_JOINING;
+    sim_words_put(out, (uint64_t)stream->pending << 8 | stream->state);
+    if (stream->pending > 0) sim_words_put(out, stream->first - base);
+    if (!runs) return;
+    sim_words_put(out, stream->running - base);
+    sim_words_put_real(out, stream->start_s);
+    sim_words_put_real(out, stream->volume);
+    sim_words_put(out, stream->bytes);
+    sim_words_put(out, (uint64_t)stream->part << 32 | stream->path);
+}
+
+/* Who waits for the operation, and in which order; whom it waits for. */
+static void write_op(const struct sim *sim, uint32_t low, struct sim_words *out)
+{
+    const struct sim_window *window = &sim->window;
+    const struct sim_op *op = sim_window_op(window, low);
+    sim_words_put(out, (uint64_t)op->op << 32 | op->stream);
+    if (op->waiter == SIM_DONE) {
+        sim_words_put(out, SIM_DONE);
+        return;
+    }
+    sim_words_put(out, (uint64_t)op->group << 32 | op->peer);
+    for (uint16_t waiter = op->waiter; waiter != SIM_NO_STREAM; waiter = sim->streams[waiter].next_waiter)
+        sim_words_put(out, waiter);
+    uint32_t end = sim_window_behind(window, low)->first_wait;
+    for (uint32_t at = op->first_wait; at != end; at++) {
+        uint32_t awaited = window->waits[at & window->wait_mask];
+        if (!sim_window_done(window, awaited)) sim_words_put(out, low - awaited);
+    }
+    sim_words_put(out, SIM_NO_STREAM); /* the end of a list of its own length */
+}
+
+static void write_state(const struct sim *sim, const struct plan_walk_place *place, struct sim_words *out)
+{
+    const struct sim_window *window = &sim->window;
+    uint64_t first_order = sim_order(0, window->base);
+    sim_words_clear(out);
+    sim_words_put(out, (uint64_t)place->index << 32 | place->op);
+    sim_words_put(out, (uint64_t)place->member << 32 | sim->lacking);
+    sim_words_put(out, window->issued - window->base);
+    for (uint64_t n = window->base; n < window->issued; n++) write_op(sim, (uint32_t)n, out);
+    for (uint32_t s = 0; s < sim->stream_count; s++) write_stream(&sim->streams[s], (uint32_t)window->base, out);
+    for (uint32_t d = 0; d < sim->hardware->device_count; d++)
+        sim_words_put(out, sim_lifetimes_in_use(sim->lifetimes, d));
+    sim_queue_write(sim->queue, first_order, out);
+    sim_flows_write(sim->flows, first_order, out);
+    sim_interference_write(sim->interference, first_order, out);
+}
+
+/* --- looking ---------------------------------------------------------------------------------- */
+
+/* Now becomes zero. */
+static void rebase(struct sim *sim)
+{
+    double seconds = sim->now_s;
+    sim_queue_shift(sim->queue, seconds);
+    sim_flows_rebase(sim->flows, seconds);
+    sim_interference_rebase(sim->interference, seconds);
+    for (uint32_t s = 0; s < sim->stream_count; s++) sim->streams[s].start_s -= seconds;
+    sim->zero = instant_add(sim->zero, seconds, 0);
+    sim->now_s = 0;
+}
+
+/* Operations of one repetition, of all devices, whoever stands for whom. */
+static uint64_t repetition_operations(const struct plan *plan, const struct plan_segment *segment)
+{
+    uint64_t operations = 0;
+    for (uint32_t i = 0; i < segment->instance_count; i++) {
+        const struct plan_instance *instance = &plan->instances[segment->first_instance + i];
+        uint64_t times = instance->gang == PLAN_NONE ? 1 : plan_gang_size(&plan->gangs[instance->gang]);
+        operations += times * plan->units[instance->unit].op_count;
+    }
+    return operations;
+}
+
+static void enter_segment(struct sim *sim, uint32_t segment)
+{
+    struct sim_steady *steady = &sim->steady;
+    steady->segment = segment;
+    steady->stride = 0;
+    steady->settled = UINT64_MAX;
+    steady->looks = 0;
+    steady->skipped = sim->options->no_skip;
+    if (segment >= sim->plan->segment_count) return;
+    const struct plan_segment *of = &sim->plan->segments[segment];
+    uint64_t operations = repetition_operations(sim->plan, of);
+    uint64_t owners = (uint64_t)sim->stream_count + 2u * sim->hardware->link_count;
+    if (of->repeat_count < REPEATS_MIN || operations == 0) return;
+    steady->stride = (uint32_t)((owners + operations - 1) / operations);
+    steady->next_repeat = steady->stride;
+}
+
+/* All that is to come but the last two repetitions, in whole cycles. */
+static void skip_cycles(struct sim *sim, uint32_t repeat)
+{
+    struct sim_steady *steady = &sim->steady;
+    uint32_t cycle = repeat - steady->reference_repeat;
+    uint32_t left = sim->plan->segments[steady->segment].repeat_count - 1 - repeat;
+    uint32_t times = left > 0 ? (left - 1) / cycle : 0;
+    steady->skipped = true;
+    if (times == 0) return;
+    uint64_t done = sim->done;
+    plan_walk_skip(sim->window.walk, times * cycle);
+    sim_meters_repeat(steady->meters, steady->meter_count, steady->reference_meters, times);
+    sim->zero = instant_repeat(sim->zero, steady->reference_zero, times);
+    sim->skipped += sim->done - done;
+    steady->next_repeat += times * cycle;
+}
+
+static void keep_reference(struct sim *sim, uint32_t repeat)
+{
+    struct sim_steady *steady = &sim->steady;
+    struct sim_words words = steady->reference;
+    steady->reference = steady->state;
+    steady->state = words;
+    steady->reference_repeat = repeat;
+    steady->reference_look = steady->looks;
+    steady->reference_zero = sim->zero;
+    sim_meters_read(steady->meters, steady->meter_count, steady->reference_meters);
+}
+
+static void compare(struct sim *sim, const struct plan_walk_place *place)
+{
+    struct sim_steady *steady = &sim->steady;
+    steady->looks++;
+    bool power = (steady->looks & (steady->looks - 1)) == 0;
+    if (!power && steady->looks - steady->reference_look > WATCHED) return;
+    write_state(sim, place, &steady->state);
+    if (steady->looks > 1 && sim_words_equal(&steady->state, &steady->reference)) skip_cycles(sim, place->repeat);
+    else if (power) keep_reference(sim, place->repeat);
+}
+
+void sim_steady_look(struct sim *sim)
+{
+    struct sim_steady *steady = &sim->steady;
+    struct sim_event next;
+    if (steady->issued == sim->window.issued) return;
+    if (!sim_queue_first(sim->queue, &next) || !(next.time_s > sim->now_s)) return;
+    steady->issued = sim->window.issued;
+    struct plan_walk_place place = plan_walk_place(sim->window.walk);
+    if (place.segment != steady->segment) enter_segment(sim, place.segment);
+    if (steady->stride == 0) return;
+    if (place.repeat >= 2 && steady->settled == UINT64_MAX) steady->settled = sim->window.issued;
+    if (place.repeat < steady->next_repeat) return;
+    steady->next_repeat = place.repeat + steady->stride;
+    rebase(sim);
+    if (!steady->skipped && sim->window.base >= steady->settled) compare(sim, &place);
+}

@@ -1,0 +1,65 @@
+/*
+ * A state written down as a list of words, so that two states can be compared: equal lists are equal states, to the
+ * last bit. What a module writes is all that its further behaviour depends on, and nothing else.
+ */
+#ifndef SPILLWAY_SIM_WORDS_H
+#define SPILLWAY_SIM_WORDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+/* Zeroed: an empty one. */
+struct sim_words {
+    uint64_t *words;
+    size_t count, capacity;
+    bool failed; /* no memory: it is no list any more */
+};
+
+static inline void sim_words_put(struct sim_words *list, uint64_t word)
+{
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity > 0 ? list->capacity * 2 : 256;
+        void *larger = alloc_resize(list->words, capacity * sizeof *list->words);
+        if (!larger) {
+            list->failed = true;
+            return;
+        }
+        list->words = larger;
+        list->capacity = capacity;
+    }
+    list->words[list->count++] = word;
+}
+
+/* 0 and -0 are one number. */
+static inline void sim_words_put_real(struct sim_words *list, double real)
+{
+    uint64_t bits;
+    real += 0.0;
+    memcpy(&bits, &real, sizeof bits);
+    sim_words_put(list, bits);
+}
+
+static inline bool sim_words_equal(const struct sim_words *a, const struct sim_words *b)
+{
+    return !a->failed && !b->failed && a->count == b->count &&
+           (a->count == 0 || memcmp(a->words, b->words, a->count * sizeof *a->words) == 0);
+}
+
+static inline void sim_words_clear(struct sim_words *list)
+{
+    list->count = 0;
+    list->failed = false;
+}
+
+static inline void sim_words_release(struct sim_words *list)
+{
+    free(list->words);
+    *list = (struct sim_words){0};
+}
+
+#endif
