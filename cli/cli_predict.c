@@ -163,6 +163,7 @@ struct sim_options cli_predict_sim_options(const struct hardware *hardware, cons
         .record_spans = how->spans,
         .caching = how->caching,
         .no_fold = how->every_device,
+        .no_skip = how->every_device,
     };
 }
 

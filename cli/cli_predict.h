@@ -26,7 +26,7 @@ struct cli_predict_options {
     bool caching;      /* memory of devices comes from a caching allocator */
     bool demand_first;
     bool spans;        /* the trace has every operation */
-    bool every_device; /* simulate also those that do what another one does */
+    bool every_device; /* simulate also those that do what another one does, and every repetition */
 };
 
 /*

@@ -14,7 +14,7 @@ static double ratio(double part, double whole)
 
 static double operations_per_s(const struct sim_result *result)
 {
-    return ratio((double)result->operations, result->wall_s);
+    return ratio((double)(result->operations - result->skipped), result->wall_s);
 }
 
 enum status cli_simulated_check(const struct cli_simulated *s, uint32_t devices, double *compute_share,
@@ -106,8 +106,11 @@ void cli_simulated_end(FILE *out, const struct cli_simulated *s)
     char text[QUANTITY_TEXT_BYTES], other[QUANTITY_TEXT_BYTES];
     fprintf(out, "bound by    %s\n", s->result->binds);
     fprintf(out, "simulated   %s operations in %s, %.3g operations/s\n",
-            quantity_text((double)s->result->operations, DIMENSION_COUNT_OF, text),
+            quantity_text((double)(s->result->operations - s->result->skipped), DIMENSION_COUNT_OF, text),
             quantity_text(s->result->wall_s, DIMENSION_SECONDS, other), operations_per_s(s->result));
+    if (s->result->skipped > 0)
+        fprintf(out, "steady      %s more go as those before, which is proven\n",
+                quantity_text((double)s->result->skipped, DIMENSION_COUNT_OF, text));
 }
 
 enum status cli_simulated_print(struct cli *cli, const struct cli_simulated *s, double compute_share,
@@ -157,6 +160,7 @@ void cli_simulated_json(struct json_out *json, const struct cli_simulated *s)
 void cli_simulated_speed_json(struct json_out *json, const struct cli_simulated *s)
 {
     json_out_u64(json, "operations", s->result->operations);
+    if (s->result->skipped > 0) json_out_u64(json, "operations_not_simulated", s->result->skipped);
     json_out_double(json, "wall_s", s->result->wall_s);
     json_out_double(json, "operations_per_s", operations_per_s(s->result));
 }

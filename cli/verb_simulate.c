@@ -407,7 +407,7 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
         OPTION_FLAG("demand-first", 0, &request.demand_first,
                     "copies that a device waits for go before those beside computations and those out"),
         OPTION_FLAG("no-fold", 0, &request.no_fold,
-                    "simulate every device, also those that do what another does"),
+                    "simulate every device and repetition, also those that do what another does"),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
