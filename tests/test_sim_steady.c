@@ -90,7 +90,14 @@ static void as_by_another_clock(const struct plan *plan)
     struct sim_test_outcome found, other;
     simulate(plan, (struct sim_options){.no_skip = false}, &found);
     simulate(plan, (struct sim_options){.record_spans = true}, &other);
-    SIM_ASSERT_CLOSE(found.result.makespan_s, other.result.makespan_s);
+    double makespan_s = other.result.makespan_s;
+    SIM_ASSERT_CLOSE(found.result.makespan_s, makespan_s);
+    for (uint32_t s = 0; s < plan_stream_count(plan); s++)
+        SIM_ASSERT_NEAR(found.result.streams[s].busy_s, other.result.streams[s].busy_s, makespan_s);
+    for (uint32_t l = 0; l < plan->hardware.link_count + hardware_has_storage(&plan->hardware); l++) {
+        SIM_ASSERT_NEAR(found.result.links[l].busy_s, other.result.links[l].busy_s, makespan_s);
+        SIM_ASSERT_NEAR(found.result.links[l].saturated_s, other.result.links[l].saturated_s, makespan_s);
+    }
     sim_test_release(&found);
     sim_test_release(&other);
 }
