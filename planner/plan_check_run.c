@@ -410,6 +410,28 @@ static enum status count_turns(struct check_walk *r)
     return r->spread ? STATUS_OK : check_no_memory(r);
 }
 
+/* Those that live and end, shard by shard: what is on one device lies together in its row of live_at. */
+static enum status number_living(struct check_walk *r)
+{
+    const struct plan *plan = r->plan;
+    uint32_t *first = alloc_zeroed((size_t)plan->shard_count + 2, sizeof *first);
+    if (!first) return check_no_memory(r);
+    for (uint32_t pass = 0; pass < 2; pass++) {
+        for (uint32_t b = 0; b < plan->buffer_count; b++) {
+            const struct plan_buffer *buffer = &plan->buffers[b];
+            if (!plan_buffer_lives(buffer)) continue;
+            uint32_t shard = buffer->shard == PLAN_NONE ? plan->shard_count
+                                                        : r->c->jobs[buffer->job].first_shard + buffer->shard;
+            if (pass == 0) first[shard + 1]++;
+            else r->index_of[b] = first[shard]++;
+        }
+        for (uint32_t s = 0; pass == 0 && s <= plan->shard_count; s++) first[s + 1] += first[s];
+    }
+    r->device_buffer_count = first[plan->shard_count];
+    free(first);
+    return STATUS_OK;
+}
+
 static enum status prepare(struct check_walk *r)
 {
     const struct plan *plan = r->plan;
@@ -420,10 +442,11 @@ static enum status prepare(struct check_walk *r)
     for (uint32_t b = 0; b < plan->buffer_count; b++) {
         const struct plan_buffer *buffer = &plan->buffers[b];
         bool lives = plan_buffer_lives(buffer);
-        r->index_of[b] = lives ? r->device_buffer_count++ : r->host_count;
+        if (!lives) r->index_of[b] = r->host_count;
         if (!lives) r->host_count += plan_buffer_ranks(plan, buffer);
         staged |= buffer->kind == BUFFER_STAGED && check_is_spread(r->c, buffer->job);
     }
+    TRY(number_living(r));
     r->places = plan->hardware.device_count * (staged ? 2 : 1) + 1;
     size_t places = r->places, cells = places * r->device_buffer_count;
     r->hosts = alloc_zeroed(r->host_count, sizeof *r->hosts);

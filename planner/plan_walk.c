@@ -42,9 +42,12 @@
  * "after" names an operation by instances back, in plans without gangs. Its number comes from prefix sums of operations, a
  * binary search over segments only when it lies before the current segment.
  *
+ * Buffers of a shard are on few devices, so they are numbered shard by shard: what a device uses lies side by side in
+ * its row of cells, of which a plan for thousands of devices has millions, and hardly any is ever touched.
+ *
  * Cost: some 620 instructions per operation where nearly each one acquires and releases (a streamed
- * plan; callgrind), 60 to 130 ns. Memory: tables of the plan's size (a word per device and device
- * buffer or slot, touched only where used), records for what lives at one time.
+ * plan; callgrind), 60 to 130 ns. Memory: tables of the plan's size (two words per device and device
+ * buffer, touched only where used), records for what lives at one time.
  */
 #include "planner/plan_walk_state.h"
 
@@ -188,12 +191,6 @@ static void use_host_buffer(struct plan_walk *w, struct host_buffer *host, uint3
 
 /* --- staged buffers ------------------------------------------------------------------------- */
 
-static uint32_t *vacated_hint(const struct plan_walk *w, uint32_t device,
-                              const struct plan_slot *slot)
-{
-    return &w->hints[(size_t)device * w->plan->slot_count + (size_t)(slot - w->plan->slots)];
-}
-
 /* Fills in slot and address of `use`. */
 static void use_staged_buffer(struct plan_walk *w, struct plan_place_use *use,
                               struct host_buffer *host, const uint32_t *layout)
@@ -204,7 +201,7 @@ static void use_staged_buffer(struct plan_walk *w, struct plan_place_use *use,
         uint32_t row = w->staged_row;
         const struct vacated_list *list = &w->vacated[row];
         uint64_t end = slot->offset_bytes + slot->bytes;
-        uint32_t i = vacated_find(list, slot->offset_bytes, vacated_hint(w, row, slot));
+        uint32_t i = vacated_find(list, slot->offset_bytes, &host->hint);
         for (; i < list->count && list->ranges[i].first < end; i++)
             wait_for(w, (uint32_t)list->ranges[i].users[RELEASED_ON],
                      list->ranges[i].users[RELEASED_BY]);
@@ -221,7 +218,7 @@ static void release_staged_buffer(struct plan_walk *w, struct host_buffer *host)
     struct vacated range = {.first = slot->offset_bytes, .end = slot->offset_bytes + slot->bytes};
     range.users[RELEASED_BY] = w->at.number + 1;
     range.users[RELEASED_ON] = w->stream;
-    if (!vacated_paint(&w->vacated[row], &range, vacated_hint(w, row, slot))) w->failed = true;
+    if (!vacated_paint(&w->vacated[row], &range, &host->hint)) w->failed = true;
     host_forget_readers(w, host);
     host->writer = 0;
 }
@@ -278,18 +275,17 @@ static void use_live(struct plan_walk *w, struct live *live, uint32_t flags, uin
     live->writer_kind = kind;
 }
 
-static struct live *live_on(const struct plan_walk *w, uint32_t index, uint32_t device)
+static uint64_t cell_of(const struct plan_walk *w, uint32_t index, uint32_t device)
 {
-    uint64_t cell = (uint64_t)device * w->device_buffer_count + index;
-    assert(w->live_at[cell] != 0);
-    return &w->lives[w->live_at[cell] - 1];
+    return (uint64_t)device * w->device_buffer_count + index;
 }
 
 /* Fills in slot and address of `use`. */
 static void use_device_buffer(struct plan_walk *w, struct plan_place_use *use, uint32_t index,
                               uint32_t device, uint32_t kind, const uint32_t *layout)
 {
-    uint64_t cell = (uint64_t)device * w->device_buffer_count + index;
+    uint64_t at = cell_of(w, index, device);
+    struct cell *cell = &w->cells[at];
     assert(kind < LOCAL_STREAMS);
     if (use->flags & ACCESS_ACQUIRE) {
         uint32_t taken = live_take(w);
@@ -297,16 +293,18 @@ static void use_device_buffer(struct plan_walk *w, struct plan_place_use *use, u
             w->failed = true;
             return;
         }
-        assert(w->live_at[cell] == 0);
-        w->live_at[cell] = taken + 1;
-        w->lives[taken].cell = cell;
+        assert(cell->live == 0);
+        cell->live = taken + 1;
+        w->lives[taken].cell = at;
         w->lives[taken].slot = layout[w->at.acquire + w->acquired++];
         const struct plan_slot *slot = &w->plan->slots[w->lives[taken].slot];
         wait_for_vacated(w, &w->vacated[device], slot->offset_bytes,
-                         slot->offset_bytes + slot->bytes, vacated_hint(w, device, slot));
+                         slot->offset_bytes + slot->bytes, &cell->hint);
     }
-    struct live *live = live_on(w, index, device);
+    assert(cell->live != 0);
+    struct live *live = &w->lives[cell->live - 1];
     use->slot = live->slot;
+    use->life = cell->live - 1;
     use->address += w->plan->slots[live->slot].offset_bytes;
     use_live(w, live, use->flags, kind);
 }
@@ -315,17 +313,20 @@ static void use_device_buffer(struct plan_walk *w, struct plan_place_use *use, u
 static void fetch_from_peer(struct plan_walk *w, struct plan_place_use *use, uint32_t index,
                             uint32_t peer)
 {
-    const struct live *live = live_on(w, index, peer);
+    const struct cell *cell = &w->cells[cell_of(w, index, peer)];
+    assert(cell->live != 0);
+    const struct live *live = &w->lives[cell->live - 1];
     uint32_t first_stream = peer * w->local_count;
     use->slot = live->slot;
+    use->life = cell->live - 1;
     use->address += w->plan->slots[live->slot].offset_bytes;
     wait_for(w, first_stream + live->writer_kind, live->writer);
 }
 
 static void release_device_buffer(struct plan_walk *w, uint32_t index, uint32_t device, bool fetched)
 {
-    uint64_t cell = (uint64_t)device * w->device_buffer_count + index;
-    uint32_t record = w->live_at[cell] - 1;
+    struct cell *cell = &w->cells[cell_of(w, index, device)];
+    uint32_t record = cell->live - 1;
     struct live *live = &w->lives[record];
     const struct plan_slot *slot = &w->plan->slots[live->slot];
     struct vacated range = {.first = slot->offset_bytes, .end = slot->offset_bytes + slot->bytes};
@@ -337,9 +338,8 @@ static void release_device_buffer(struct plan_walk *w, uint32_t index, uint32_t 
     } else if (any_reader == 0) {
         range.users[live->writer_kind] = live->writer;
     }
-    if (!vacated_paint(&w->vacated[device], &range, vacated_hint(w, device, slot)))
-        w->failed = true;
-    w->live_at[cell] = 0;
+    if (!vacated_paint(&w->vacated[device], &range, &cell->hint)) w->failed = true;
+    cell->live = 0;
     live->next_free = w->live_free;
     w->live_free = record;
 }
@@ -504,6 +504,7 @@ static void use_buffers(struct plan_walk *w, const struct plan_op *op,
         struct plan_place_use *use = &w->uses[i - first];
         use->buffer = accesses[i].buffer;
         use->flags = accesses[i].flags;
+        use->life = PLAN_NONE;
         use->address = accesses[i].offset_bytes;
         released |= use->flags & ACCESS_RELEASE;
         if (op->stream == STREAM_P2P && i == 0) {

@@ -18,6 +18,8 @@ struct plan_place_use {
     uint32_t flags;       /* ACCESS_* */
     uint32_t place;       /* 0 host, 1 + device, PLAN_NONE storage */
     uint32_t slot;        /* device and staged buffers; PLAN_NONE for others */
+    uint32_t life;        /* device buffers: a number that no other has that lives at this point of the walk, on
+                             whatever device; small ones first. PLAN_NONE for others */
     uint64_t address;     /* byte offset of the access in the device's arena, the arena of staged
                              buffers, or the host buffer or stored state */
 };

@@ -9,12 +9,36 @@
 #include "planner/plan_gang.h"
 #include "planner/plan_walk_state.h"
 
+/* Its shard, of all jobs'; behind these whatever belongs to none. */
+static uint32_t shard_of(const struct plan *plan, const struct plan_buffer *buffer)
+{
+    if (buffer->shard == PLAN_NONE) return plan->shard_count;
+    uint32_t shard = plan->job_first_shard[buffer->job] + buffer->shard;
+    return shard < plan->shard_count ? shard : plan->shard_count;
+}
+
+/* Those on devices shard by shard. */
+static bool number_device_buffers(struct plan_walk *w)
+{
+    const struct plan *plan = w->plan;
+    uint32_t *next = alloc_zeroed((size_t)plan->shard_count + 2, sizeof *next); /* by shard: its next number */
+    if (!next) return false;
+    for (uint32_t b = 0; b < plan->buffer_count; b++)
+        if (plan->buffers[b].on_device) next[shard_of(plan, &plan->buffers[b]) + 1]++;
+    for (uint32_t s = 0; s <= plan->shard_count; s++) next[s + 1] += next[s];
+    w->device_buffer_count = next[plan->shard_count + 1];
+    for (uint32_t b = 0; b < plan->buffer_count; b++)
+        if (plan->buffers[b].on_device) w->place_of[b] = next[shard_of(plan, &plan->buffers[b])]++ | ON_DEVICE;
+    free(next);
+    return true;
+}
+
 static void number_places(struct plan_walk *w)
 {
     bool staged = false; /* by ranks of gangs */
     for (uint32_t b = 0; b < w->plan->buffer_count; b++) {
         const struct plan_buffer *buffer = &w->plan->buffers[b];
-        w->place_of[b] = buffer->on_device ? w->device_buffer_count++ | ON_DEVICE : w->host_count;
+        if (!buffer->on_device) w->place_of[b] = w->host_count;
         if (!buffer->on_device) w->host_count += plan_buffer_ranks(w->plan, buffer);
         if (buffer->kind == BUFFER_STAGED) w->place_of[b] |= STAGED;
         staged |= buffer->kind == BUFFER_STAGED && parallel_is_set(&w->plan->jobs.jobs[buffer->job].parallel);
@@ -100,20 +124,19 @@ static bool allocate(struct plan_walk *w)
     w->place_of = alloc_zeroed(plan->buffer_count, sizeof *w->place_of);
     if (!w->place_of) return false;
     number_places(w);
+    if (!number_device_buffers(w)) return false;
     if (!list_members(w)) return false;
     w->minibatches = alloc_zeroed(plan->jobs.count, sizeof *w->minibatches);
     w->hosts = alloc_zeroed(w->host_count, sizeof *w->hosts);
-    w->live_at = alloc_zeroed((size_t)w->device_buffer_count * plan->hardware.device_count,
-                              sizeof *w->live_at);
+    w->cells = alloc_zeroed((size_t)w->device_buffer_count * plan->hardware.device_count, sizeof *w->cells);
     w->vacated = alloc_zeroed(w->arenas, sizeof *w->vacated);
-    w->hints = alloc_zeroed((size_t)plan->slot_count * w->arenas, sizeof *w->hints);
     w->waits = alloc_zeroed(streams, sizeof *w->waits);
     w->wait_stream = alloc_zeroed(streams, sizeof *w->wait_stream);
     w->wait_at = alloc_zeroed(streams, sizeof *w->wait_at);
     w->uses = alloc_zeroed(largest_access_count(plan), sizeof *w->uses);
     w->held_out = alloc_zeroed(plan->jobs.count, sizeof *w->held_out);
-    if (!w->minibatches || !w->held_out || !w->hosts || !w->live_at || !w->vacated || !w->hints ||
-        !w->waits || !w->wait_stream || !w->wait_at || !w->uses)
+    if (!w->minibatches || !w->held_out || !w->hosts || !w->cells || !w->vacated || !w->waits ||
+        !w->wait_stream || !w->wait_at || !w->uses)
         return false;
     if (plan->lease_count > 0 && !(w->leases = lease_ends_create(plan))) return false;
     if (plan->after_count == 0) return true;
@@ -163,10 +186,9 @@ void plan_walk_destroy(struct plan_walk *walk)
     free(walk->held_out);
     free(walk->place_of);
     free(walk->hosts);
-    free(walk->live_at);
+    free(walk->cells);
     free(walk->lives);
     free(walk->vacated);
-    free(walk->hints);
     free(walk->readers);
     free(walk->ops_before);
     free(walk->segment_positions);
@@ -178,12 +200,12 @@ void plan_walk_destroy(struct plan_walk *walk)
     free(walk);
 }
 
-/* live_at may be large and is mostly untouched: only the cells of live records are cleared. Cells
+/* `cells` are many and mostly untouched: only the cells of live records are cleared. Cells
  * of released ones are 0 already, or belong to a record that is live now. */
 void plan_walk_rewind(struct plan_walk *walk)
 {
     const struct plan *plan = walk->plan;
-    for (uint32_t i = 0; i < walk->live_count; i++) walk->live_at[walk->lives[i].cell] = 0;
+    for (uint32_t i = 0; i < walk->live_count; i++) walk->cells[walk->lives[i].cell].live = 0;
     walk->live_count = 0;
     walk->live_free = PLAN_NONE;
     walk->reader_count = 0;

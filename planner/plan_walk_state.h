@@ -25,10 +25,16 @@ enum { RELEASED_BY, RELEASED_ON }; /* users of a staged buffer's vacated range *
 struct live {
     uint64_t writer;
     uint64_t readers[LOCAL_STREAMS]; /* since the writer */
-    uint64_t cell;                   /* its place in live_at */
+    uint64_t cell;                   /* its place in `cells` */
     uint32_t slot;
     uint32_t writer_kind;            /* enum plan_stream_kind */
     uint32_t next_free;
+};
+
+/* A device buffer on a device. */
+struct cell {
+    uint32_t live; /* record + 1; 0: not live */
+    uint32_t hint; /* where its slot begins in `vacated`, or did the last time */
 };
 
 struct host_reader {
@@ -42,7 +48,8 @@ struct host_buffer {
     uint32_t reader_count; /* in `readers` */
     struct host_reader readers[HOST_READERS_INLINE];
     uint32_t more;         /* the rest, in the pool; PLAN_NONE: none */
-    uint32_t slot;         /* of a staged one that lives */
+    uint32_t slot;         /* of a staged one that lives ... */
+    uint32_t hint;         /* ... and where that begins in `vacated`, or did the last time */
 };
 
 /* Where the walk stands. */
@@ -86,12 +93,11 @@ struct plan_walk {
     uint32_t *place_of;    /* per buffer: index of its kind of place, | ON_DEVICE or STAGED */
     uint32_t host_count, device_buffer_count;
     struct host_buffer *hosts;
-    uint32_t *live_at;     /* [device][device buffer]: record + 1; 0: not live */
+    struct cell *cells;    /* [device][device buffer] */
     struct live *lives;
     uint32_t live_count, live_capacity, live_free; /* free list through next_free */
     struct vacated_list *vacated; /* per device, then that of staged buffers, then those of gangs' ranks */
     uint32_t arenas;              /* how many that are */
-    uint32_t *hints;              /* [the same][slot]: where it begins in `vacated`, or did */
     struct host_reader *readers;  /* pool */
     uint32_t reader_count, reader_capacity, reader_free;
 

@@ -99,10 +99,16 @@ static enum status make_pools(struct spread *s, struct arena *arena, struct erro
     enum status status = arena_array(arena, 2 * cells, sizeof(uint32_t), &memory, err);
     if (status) return status;
     uint32_t *next = memory;
+    status = arena_array(arena, cells, sizeof(struct spread_variant), &memory, err);
+    if (status) return status;
+    struct spread_variant *variants = memory;
     for (uint32_t r = 0; r < s->runs; r++)
-        for (uint32_t t = 0; t < SPREAD_THINGS; t++, next += 2 * s->microbatches) {
-            s->of[r].pools[t].variant_of = next;
-            s->of[r].pools[t].free = next + s->microbatches;
+        for (uint32_t t = 0; t < SPREAD_THINGS; t++, next += 2 * s->microbatches, variants += s->microbatches) {
+            struct spread_pool *pool = &s->of[r].pools[t];
+            pool->variant_of = next;
+            pool->free = next + s->microbatches;
+            pool->variants = variants;
+            pool->variant_room = s->microbatches;
         }
     return STATUS_OK;
 }

@@ -41,9 +41,17 @@
 /* What lives between passes, one for each microbatch under way. */
 enum spread_thing { SPREAD_ACTIVATIONS, SPREAD_BOUNDARY, SPREAD_GRADIENT, SPREAD_THINGS };
 
+/* A variant in the plan: indexes + 1, once they are known. */
+struct spread_variant {
+    uint32_t buffer;
+    uint32_t slots[2]; /* on the run's own stage, and on the one in front */
+};
+
 /* The things of one kind of one run. */
 struct spread_pool {
     uint32_t *variant_of; /* [microbatch] */
+    struct spread_variant *variants; /* the first variant_room of them */
+    uint32_t variant_room;
     uint32_t *free;       /* variants, the lowest last */
     uint32_t free_count, made;
     uint32_t front; /* places on the stage in front that have numbers of their own; 0: the same as here, `made` */

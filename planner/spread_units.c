@@ -93,14 +93,19 @@ static void add_access(struct accesses *a, uint32_t buffer_index, uint32_t flags
     a->of[a->count++] = (struct plan_access){.buffer = buffer_index, .flags = flags};
 }
 
+static void add_slot(struct unit *u, uint32_t slot)
+{
+    assert(u->slot_count < ARRAY_COUNT(u->slots));
+    u->slots[u->slot_count++] = slot;
+}
+
 /* An access whose slot, if it acquires one, is `bytes` at `offset`. */
 static void add_placed(struct unit *u, struct accesses *a, uint32_t buffer_index, uint32_t flags, uint64_t offset,
                        uint64_t bytes)
 {
     add_access(a, buffer_index, flags);
     if (!(flags & ACCESS_ACQUIRE)) return;
-    assert(u->slot_count < ARRAY_COUNT(u->slots));
-    u->slots[u->slot_count++] = plan_builder_slot(u->s->builder, offset, spread_range_bytes(bytes));
+    add_slot(u, plan_builder_slot(u->s->builder, offset, spread_range_bytes(bytes)));
 }
 
 static void access_state(struct unit *u, struct accesses *a, uint32_t flags)
@@ -186,9 +191,15 @@ static void access_thing(struct unit *u, struct accesses *a, enum spread_thing t
     struct spread_pool *pool = &s->of[r].pools[thing];
     uint32_t variant = pool->variant_of[microbatch], place = variant;
     bool in_front = s->of[r].stage != u->run->stage;
+    struct spread_variant unknown = {0}, *known = variant < pool->variant_room ? &pool->variants[variant] : &unknown;
+    if (known->buffer == 0) known->buffer = 1 + buffer(u, thing_buffers[thing], r, variant, pool->bytes);
+    add_access(a, known->buffer - 1, flags);
+    if (!(flags & ACCESS_ACQUIRE)) return;
     if (pool->front > 0) place = in_front ? variant % pool->front : variant / pool->front;
-    uint64_t offset = pool->offset[in_front] + place * spread_range_bytes(pool->bytes);
-    add_placed(u, a, buffer(u, thing_buffers[thing], r, variant, pool->bytes), flags, offset, pool->bytes);
+    uint64_t range = spread_range_bytes(pool->bytes), offset = pool->offset[in_front] + place * range;
+    uint32_t *slot = &known->slots[in_front];
+    if (*slot == 0) *slot = 1 + plan_builder_slot(s->builder, offset, range);
+    add_slot(u, *slot - 1);
 }
 
 /* What a backward pass reads of the microbatch, for the last time or not. */

@@ -9,9 +9,8 @@
  *     time:         |--- copy in ---|---- compute ----|--- copy out ---|
  *     in use:       [==================================================]
  *
- * The current lifetime of a slot is found in a table by device and slot: the lifetimes of one slot
- * follow each other in plan order. The table is large for many devices with many slots and hardly
- * touched; it costs address space rather than memory.
+ * The current lifetime of a buffer on a device is found by the number that the walk has for it from ACQUIRE to
+ * RELEASE: there are as many as live at one time in plan order, whatever the number of devices and buffers.
  *
  * This is what is in use, not what is reserved: the end of the highest slot (rule 4 of plan.h) is
  * larger by fragmentation and by the time between two lifetimes.
@@ -39,7 +38,8 @@ struct sim_lifetimes {
     const struct plan *plan;
     struct trace *trace;
     bool levels;
-    uint32_t *current;     /* [device][slot] */
+    uint32_t *current;     /* by the walk's number for what lives ... */
+    uint32_t current_capacity; /* ... of which there are so many so far */
     struct lifetime *records;
     uint32_t count, capacity;
     uint32_t free_first;   /* through `users` */
@@ -48,7 +48,6 @@ struct sim_lifetimes {
     struct sim_caching **caching; /* by device; NULL: there are none */
     uint32_t *blocks;      /* of `caching`, by record */
     bool caching_failed;
-    size_t cells;
 };
 
 static bool create_caching(struct sim_lifetimes *l, const struct hardware *hardware)
@@ -71,11 +70,9 @@ enum status sim_lifetimes_create(const struct plan *plan, struct trace *trace, b
     l->trace = trace;
     l->levels = levels;
     l->free_first = NONE;
-    l->cells = (size_t)devices * plan->slot_count;
-    l->current = alloc_zeroed(l->cells, sizeof *l->current);
     l->in_use = alloc_zeroed(devices, sizeof *l->in_use);
     l->last_level = alloc_zeroed(devices, sizeof *l->last_level);
-    if (!l->current || !l->in_use || !l->last_level || (caching && !create_caching(l, caching))) {
+    if (!l->in_use || !l->last_level || (caching && !create_caching(l, caching))) {
         uint64_t bytes = sim_lifetimes_bytes(l);
         sim_lifetimes_destroy(l);
         return error_memory(err, "memory in use", bytes);
@@ -100,7 +97,7 @@ void sim_lifetimes_destroy(struct sim_lifetimes *lifetimes)
 
 uint64_t sim_lifetimes_bytes(const struct sim_lifetimes *lifetimes)
 {
-    return sizeof *lifetimes + lifetimes->cells * sizeof *lifetimes->current +
+    return sizeof *lifetimes + lifetimes->current_capacity * sizeof *lifetimes->current +
            (uint64_t)lifetimes->capacity * sizeof *lifetimes->records +
            lifetimes->plan->hardware.device_count *
                (sizeof *lifetimes->in_use + sizeof *lifetimes->last_level);
@@ -130,6 +127,19 @@ static uint32_t record_take(struct sim_lifetimes *l)
         l->capacity = capacity;
     }
     return l->count++;
+}
+
+/* False when there is no memory. */
+static bool reserve_current(struct sim_lifetimes *l, uint32_t life)
+{
+    if (life < l->current_capacity) return true;
+    uint32_t capacity = l->current_capacity > 0 ? l->current_capacity : 64;
+    while (capacity <= life) capacity *= 2;
+    void *larger = alloc_resize(l->current, capacity * sizeof *l->current);
+    if (!larger) return false;
+    l->current = larger;
+    l->current_capacity = capacity;
+    return true;
 }
 
 static void record_give_back(struct sim_lifetimes *l, uint32_t index)
@@ -169,21 +179,20 @@ bool sim_lifetimes_use(struct sim_lifetimes *lifetimes, const struct plan_place_
                        sim_use *out)
 {
     assert(use->place > 0);
-    assert(use->slot < lifetimes->plan->slot_count);
     uint32_t device = use->place - 1;
-    uint32_t *current =
-        &lifetimes->current[(size_t)device * lifetimes->plan->slot_count + use->slot];
     if (use->flags & ACCESS_ACQUIRE) {
         uint32_t index = record_take(lifetimes);
-        if (index == NONE) return false;
+        if (index == NONE || !reserve_current(lifetimes, use->life)) return false;
         lifetimes->records[index] = (struct lifetime){
             .bytes = lifetimes->plan->buffers[use->buffer].bytes, .device = device & 0x7fffffffu};
-        *current = index;
+        lifetimes->current[use->life] = index;
     }
-    struct lifetime *record = &lifetimes->records[*current];
+    assert(use->life < lifetimes->current_capacity);
+    uint32_t current = lifetimes->current[use->life];
+    struct lifetime *record = &lifetimes->records[current];
     record->users++;
     if (use->flags & ACCESS_RELEASE) record->released = 1;
-    *out = *current | (use->flags & ACCESS_ACQUIRE ? BEGINS : 0);
+    *out = current | (use->flags & ACCESS_ACQUIRE ? BEGINS : 0);
     return true;
 }
 
