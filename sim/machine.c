@@ -47,16 +47,23 @@ void sim_machine_storage(const struct hardware *hardware, struct sim_link *links
                 cost_storage_bandwidth(hardware, p == 0 ? STORAGE_READ : STORAGE_WRITE)};
 }
 
+static bool is_host_copy(const struct plan_op *op)
+{
+    return op->stream == STREAM_H2D || op->stream == STREAM_D2H;
+}
+
 void sim_machine_host_copies(const struct plan *plan, bool *copies)
 {
+    bool any = false;
     for (uint32_t d = 0; d < plan->hardware.device_count; d++) copies[d] = false;
-    for (uint32_t i = 0; i < plan->instance_count; i++) {
+    for (uint32_t o = 0; o < plan->op_count; o++) any |= is_host_copy(&plan->ops[o]);
+    for (uint32_t i = 0; any && i < plan->instance_count; i++) {
         const struct plan_instance *instance = &plan->instances[i];
         const struct plan_unit *unit = &plan->units[instance->unit];
         const struct plan_gang *gang = instance->gang == PLAN_NONE ? NULL : &plan->gangs[instance->gang];
         bool some = false;
         for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
-            some |= plan->ops[o].stream == STREAM_H2D || plan->ops[o].stream == STREAM_D2H;
+            some |= is_host_copy(&plan->ops[o]);
         if (!some) continue;
         if (!gang) copies[instance->device] = true;
         for (uint32_t k = 0; gang && k < plan_gang_size(gang); k++) copies[plan->gang_devices[gang->first + k]] = true;

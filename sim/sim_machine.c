@@ -21,15 +21,6 @@
 
 /* --- pairs of devices ----------------------------------------------------------------------- */
 
-/* Some P2P copy of a unit of an instance with a peer. */
-static const struct plan_op *p2p_op(const struct plan *plan, const struct plan_unit *unit)
-{
-    uint32_t o = unit->first_op;
-    while (plan->ops[o].stream != STREAM_P2P) o++;
-    assert(o < unit->first_op + unit->op_count);
-    return &plan->ops[o];
-}
-
 static int compare_pairs(const void *left, const void *right)
 {
     const struct pair *a = left, *b = right;
@@ -63,15 +54,15 @@ static struct pair pair_of(const struct plan *plan, const struct plan_instance *
  * NULL: only count. A device's last two peers are told. */
 static uint32_t list_pairs(const struct sim *sim, struct plan_gang_peers *peers, struct pair *pairs)
 {
+    static const struct plan_op fetch = {.kind = OP_COPY, .stream = STREAM_P2P};
     const struct plan *plan = sim->plan;
     uint32_t count = 0;
     for (uint32_t d = 0; d < plan->hardware.device_count; d++) peers[d] = PLAN_GANG_NO_PEERS;
     for (uint32_t i = 0; i < plan->instance_count; i++) {
         const struct plan_instance *instance = &plan->instances[i];
         if (instance->peer == PLAN_NONE) continue;
-        const struct plan_op *fetch = p2p_op(plan, &plan->units[instance->unit]);
-        for (uint32_t m = 0; m < plan_walk_members(sim->walk, instance, fetch); m++) {
-            struct plan_walk_member member = plan_walk_member(sim->walk, instance, fetch, m);
+        for (uint32_t m = 0; m < plan_walk_members(sim->walk, instance, &fetch); m++) {
+            struct plan_walk_member member = plan_walk_member(sim->walk, instance, &fetch, m);
             if (plan_gang_peers_note(&peers[member.device], member.peer)) continue;
             if (pairs) pairs[count] = pair_of(plan, instance, &member);
             count++;
