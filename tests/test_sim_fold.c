@@ -336,7 +336,7 @@ static void folded_as_whole(void **state)
         part += represented > 0 && options.slow;
         plan_release(&plan);
     }
-    assert_true(plans > 60 && folded > plans / 4 && part > plans / 12);
+    assert_true(plans > 60 && folded > plans / 6 && part > plans / 12);
 }
 
 /* --- how many --------------------------------------------------------------------------------- */
