@@ -22,6 +22,7 @@
 #include "base/progress.h"
 #include "base/size.h"
 #include "base/suggest.h"
+#include "cli/cli_document.h"
 
 enum { VERBS_MAX = 64 };
 
@@ -156,7 +157,8 @@ enum status cli_dispatch(int argc, char **argv, FILE *out, struct error *err)
     if (cli_find_verb(argv[0], argc > 1 ? argv[1] : NULL, &cli.verb, err) != STATUS_OK)
         return err->status;
     int used = cli.verb->action ? 1 : 0; /* words in front of the verb's last one */
-    return cli.verb->run(&cli, argc - used, argv + used, err);
+    enum status status = cli.verb->run(&cli, argc - used, argv + used, err);
+    return cli_document_end(&cli, status, err);
 }
 
 enum status cli_look(const char *name,
@@ -191,6 +193,7 @@ enum status cli_parse(struct cli *cli, struct options *options, int argc, char *
         return STATUS_OK;
     }
     if (cli->quiet) progress_disable();
+    if (cli->report_path && cli_document_begin(cli, err) != STATUS_OK) return err->status;
     *go_on = true;
     return STATUS_OK;
 }

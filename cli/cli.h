@@ -21,6 +21,7 @@
 enum { CLI_WARNINGS_MAX = 16, CLI_COMMAND_BYTES = 64, CLI_PATH_BYTES = 4096 };
 
 struct cli;
+struct cli_document;
 
 /* argv[0] is the verb's last word. */
 typedef enum status (*cli_run)(struct cli *cli, int argc, char **argv, struct error *err);
@@ -45,6 +46,8 @@ struct cli {
     char **argv;
     FILE *out;                   /* the answer; see above */
     bool json, quiet;            /* --json, --quiet */
+    const char *report_path;     /* --report; NULL: not given */
+    struct cli_document *document; /* of --report (cli/cli_document.h); NULL: none */
     char warnings[CLI_WARNINGS_MAX][512];
     size_t warning_count;
     /* Not NULL: cli_parse() hands the table over and the verb ends. Help, the completion and the
@@ -71,6 +74,11 @@ const char *cli_command(const struct cli_verb *verb, char buffer[CLI_COMMAND_BYT
 #define CLI_COMMON_OPTIONS(cli)                                                                   \
     OPTION_FLAG("json", 0, &(cli)->json, "print one JSON object instead of text"),               \
         OPTION_FLAG("quiet", 'q', &(cli)->quiet, "no progress, no warnings, no next command")
+
+/* In front of them, where the answer can be a page as well: cli/cli_document.h. */
+#define CLI_REPORT_OPTION(cli)                                                                    \
+    OPTION_STRING("report", 0, "FILE", &(cli)->report_path,                                       \
+                  "write the answer there too, with pictures: NAME.html or NAME.md")
 
 /*
  * Parse a verb's options; command, arguments and summary come from its row of cli_verbs. *go_on is

@@ -10,6 +10,7 @@
 /* What the command line says. */
 struct cli_run_request {
     const char *plan_path, *trace_path, *log_path;
+    const char *scratch_trace; /* without a trace_path: for the pictures of --report; may be NULL */
     const char *checkpoint, *checkpoint_every; /* a folder, how often; NULL: not given */
     const char *storage;                       /* a folder; NULL: not given */
     const char *policy, *carried;              /* live; NULL: not given */

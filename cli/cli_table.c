@@ -14,6 +14,19 @@
 
 enum { CELLS_MAX = 1 << 20 };
 
+static struct {
+    FILE *out;
+    cli_table_seen seen;
+    void *context;
+} watched;
+
+void cli_table_watch(FILE *out, cli_table_seen seen, void *context)
+{
+    watched.out = out;
+    watched.seen = seen;
+    watched.context = context;
+}
+
 void cli_table_begin(struct cli_table *table, const char *const *headings)
 {
     *table = (struct cli_table){.headings = headings};
@@ -57,27 +70,33 @@ static void print_row(FILE *out, const struct cli_table *table, const char *cons
     fputc('\n', out);
 }
 
+static void print_table(FILE *out, const struct cli_table *table)
+{
+    const char *titles[CLI_COLUMNS_MAX];
+    size_t widths[CLI_COLUMNS_MAX], columns = table->column_count;
+    for (size_t i = 0; i < columns; i++) {
+        titles[i] = table->headings[i] + (table->headings[i][0] == '>');
+        widths[i] = strlen(titles[i]);
+    }
+    for (size_t i = 0; i < table->cell_count; i++) {
+        size_t width = strlen(table->cells[i]);
+        if (width > widths[i % columns]) widths[i % columns] = width;
+    }
+    print_row(out, table, titles, widths);
+    for (size_t i = 0; i < table->cell_count; i += columns) print_row(out, table, table->cells + i, widths);
+}
+
 enum status cli_table_end(struct cli_table *table, FILE *out, struct error *err)
 {
     enum status status = table->failed.status;
-    size_t columns = table->column_count;
     if (status != STATUS_OK) {
         error_set(err, status, "%s", table->failed.text);
     } else if (table->cell_count > 0) {
-        assert(table->cell_count % columns == 0);
-        const char *titles[CLI_COLUMNS_MAX];
-        size_t widths[CLI_COLUMNS_MAX];
-        for (size_t i = 0; i < columns; i++) {
-            titles[i] = table->headings[i] + (table->headings[i][0] == '>');
-            widths[i] = strlen(titles[i]);
-        }
-        for (size_t i = 0; i < table->cell_count; i++) {
-            size_t width = strlen(table->cells[i]);
-            if (width > widths[i % columns]) widths[i % columns] = width;
-        }
-        print_row(out, table, titles, widths);
-        for (size_t i = 0; i < table->cell_count; i += columns)
-            print_row(out, table, table->cells + i, widths);
+        assert(table->cell_count % table->column_count == 0);
+        bool seen = out == watched.out;
+        long from = seen ? ftell(out) : 0;
+        print_table(out, table);
+        if (seen) watched.seen(watched.context, table, from, ftell(out));
     }
     free(table->cells);
     arena_release(&table->arena);

@@ -35,6 +35,11 @@ void cli_table_cell(struct cli_table *table, const char *format, ...) PRINTF_LIK
 /* Print and release. Without rows nothing is printed. STATUS_NO_MEMORY. */
 MUST_CHECK enum status cli_table_end(struct cli_table *table, FILE *out, struct error *err);
 
+/* Tables that end on `out` are told of before they are released, and which bytes of it hold them; `out` NULL: no longer. One
+ * stream at a time, as a program runs one verb (cli/cli_document.h). */
+typedef void (*cli_table_seen)(void *context, const struct cli_table *table, long from, long to);
+void cli_table_watch(FILE *out, cli_table_seen seen, void *context);
+
 /* A preset's name, or of a path its last folder and name. Borrowed from `name`. */
 const char *cli_network_label(const char *name);
 

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "base/progress.h"
+#include "cli/cli_document.h"
 #include "cli/cli_history.h"
 #include "cli/cli_predict.h"
 #include "cli/cli_simulate.h"
@@ -40,11 +41,11 @@ static enum status print_json(struct cli *cli, const struct report *report, stru
     return cli_report_end(cli, json, err);
 }
 
-static enum status simulate(const struct report *report, struct sim_result *result, struct trace *trace,
+static enum status simulate(const struct report *report, bool spans, struct sim_result *result, struct trace *trace,
                             struct error *err)
 {
     struct progress progress;
-    const struct sim_graph_options options = {.record_spans = report->request->trace_path != NULL,
+    const struct sim_graph_options options = {.record_spans = spans,
                                               .on_progress = progress_show,
                                               .context = &progress};
     progress_begin(&progress, "simulating", 1);
@@ -69,14 +70,17 @@ enum status simulate_chakra(struct cli *cli, const struct cli_simulate_request *
         wanted.devices = chakra.rank_count;
         status = cli_machine_read(&wanted, &hardware, err);
     }
-    if (status == STATUS_OK) status = simulate(&report, &result, &trace, err);
+    if (status == STATUS_OK) status = simulate(&report, request->trace_path || cli->document, &result, &trace, err);
     if (status == STATUS_OK) status = cli_simulated_check(&report.simulated, chakra.rank_count, &report.compute_share, err);
     if (status == STATUS_OK && request->trace_path) status = trace_write(&trace, request->trace_path, err);
     if (status == STATUS_OK)
         cli_history_keep(cli, &(struct cli_outcome){.file = request->path, .hardware = &hardware,
                                                     .predicted_s = result.makespan_s});
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
+        cli_document_traces(cli, &trace, NULL);
+        cli_document_simulated(cli, &hardware);
         status = cli->json ? print_json(cli, &report, err) : print_text(cli, &report, err);
+    }
     sim_result_release(&result);
     trace_release(&trace);
     hardware_release(&hardware);

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "base/progress.h"
+#include "cli/cli_document.h"
 #include "cli/cli_history.h"
 #include "cli/cli_predict.h"
 #include "cli/cli_simulate.h"
@@ -70,7 +71,7 @@ static enum status print_json(struct cli *cli, const struct report *report, stru
     return cli_report_end(cli, json, err);
 }
 
-static enum status simulate(const struct instance *in, const struct cli_simulate_request *request,
+static enum status simulate(const struct instance *in, const struct cli_simulate_request *request, bool spans,
                             const struct policy *policy, struct cli_simulated *out, struct sim_result *result,
                             struct trace *trace, struct error *err)
 {
@@ -80,7 +81,7 @@ static enum status simulate(const struct instance *in, const struct cli_simulate
         .policy = policy,
         .seed = request->seed,
         .timed_copies = !request->machine.name,
-        .record_spans = request->trace_path != NULL,
+        .record_spans = spans,
         .on_progress = progress_show,
         .context = &progress,
     };
@@ -114,7 +115,7 @@ enum status simulate_live(struct cli *cli, const struct cli_simulate_request *re
     if (status == STATUS_OK) status = find_machine(request, &in, &hardware, err);
     if (status == STATUS_OK) {
         report.policy = handle.policy;
-        status = simulate(&in, request, handle.policy, &report.simulated, &result, &trace, err);
+        status = simulate(&in, request, request->trace_path || cli->document, handle.policy, &report.simulated, &result, &trace, err);
     }
     if (status == STATUS_OK) status = cli_simulated_check(&report.simulated, in.device_count, &report.compute_share, err);
     if (status == STATUS_OK && request->trace_path) status = trace_write(&trace, request->trace_path, err);
@@ -122,8 +123,11 @@ enum status simulate_live(struct cli *cli, const struct cli_simulate_request *re
         cli_history_keep(cli, &(struct cli_outcome){.file = request->path, .policy = report.policy->name,
                                                     .hardware = &hardware, .job_count = trace.job_count,
                                                     .predicted_s = result.makespan_s});
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
+        cli_document_traces(cli, &trace, NULL);
+        cli_document_simulated(cli, &hardware);
         status = cli->json ? print_json(cli, &report, err) : print_text(cli, &report, err);
+    }
     sim_result_release(&result);
     trace_release(&trace);
     policy_close(&handle);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/cli_factors.h"
+#include "cli/cli_document.h"
 #include "cli/cli_history.h"
 #include "cli/cli_simulate.h"
 #include "cli/cli_table.h"
@@ -141,7 +142,10 @@ static enum status replay(struct cli *cli, struct report *report, const struct s
         cli_history_keep(cli, &(struct cli_outcome){.file = report->request->path, .policy = report->plan->policy,
                                                     .plan = report->plan, .hardware = report->hardware,
                                                     .predicted_s = report->trace->makespan_s});
-    if (status == STATUS_OK) status = cli->json ? print_json(cli, report, err) : print_text(cli, report, err);
+    if (status == STATUS_OK) {
+        cli_document_traces(cli, report->trace, report->record->source == TRACE_MEASURED ? report->record : NULL);
+        status = cli->json ? print_json(cli, report, err) : print_text(cli, report, err);
+    }
     trace_release(&same);
     trace_release(&trace);
     return status;

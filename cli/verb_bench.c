@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/cli_bench.h"
 #include "cli/cli_bench_library.h"
+#include "cli/cli_document.h"
 #include "plots/plot.h"
 #include "plots/plot_gnuplot.h"
 
@@ -68,9 +69,15 @@ static struct plot_dot dot_of(const struct bench_figure *figure)
     return (struct plot_dot){figure->samples > 0, figure->mean, figure->half, figure->worst};
 }
 
-static enum status draw(const struct request *request, const struct bench *bench,
-                        const struct bench_summary *summaries, struct error *err)
+struct figure_of {
+    const struct bench *bench;
+    const struct bench_summary *summaries;
+};
+
+static enum status draw(const void *context, const char *path, struct error *err)
 {
+    const struct bench *bench = ((const struct figure_of *)context)->bench;
+    const struct bench_summary *summaries = ((const struct figure_of *)context)->summaries;
     struct plot_ratio rows[BENCH_POLICIES_MAX] = {0};
     bool noisy = bench->options.noise > 0;
     const char *const labels[] = {noisy ? "order kept" : "planned", noisy ? "decided live" : NULL};
@@ -78,7 +85,7 @@ static enum status draw(const struct request *request, const struct bench *bench
         rows[p] = (struct plot_ratio){
             bench->policies[p],
             {dot_of(noisy ? &summaries[p].kept : &summaries[p].planned), dot_of(&summaries[p].live)}};
-    return plot_ratios(rows, bench->policy_count, labels, request->figure, &(struct plot_options){0}, err);
+    return plot_ratios(rows, bench->policy_count, labels, path, &(struct plot_options){0}, err);
 }
 
 static enum status run(struct cli *cli, const struct request *request, struct bench *bench,
@@ -93,7 +100,9 @@ static enum status run(struct cli *cli, const struct request *request, struct be
     if (!summaries) return error_memory(err, "a summary", bench->policy_count * sizeof *summaries);
     status = bench_summarize(bench, summaries, err);
     if (status == STATUS_OK && request->csv) status = bench_csv(bench, request->csv, err);
-    if (status == STATUS_OK && request->figure) status = draw(request, bench, summaries, err);
+    const struct figure_of figure = {.bench = bench, .summaries = summaries};
+    if (status == STATUS_OK && request->figure) status = draw(&figure, request->figure, err);
+    if (status == STATUS_OK) cli_document_draw(cli, "Policies over the bound, with intervals of 95 %", draw, &figure);
     if (status == STATUS_OK)
         status = cli->json ? bench_json(cli, bench, summaries, err) : bench_text(cli, bench, summaries, err);
     for (uint32_t p = 0; p < bench->policy_count && status == STATUS_OK; p++)
@@ -135,6 +144,7 @@ enum status verb_bench(struct cli *cli, int argc, char **argv, struct error *err
                       "instead: are the best known values of a folder of instances still reached?"),
         OPTION_QUANTITY("time-limit", 0, "TIME", DIMENSION_SECONDS, &request.library_s,
                         "for each instance of the library, default 2s"),
+        CLI_REPORT_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {

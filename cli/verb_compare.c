@@ -11,6 +11,7 @@
 
 #include "base/size.h"
 #include "cli/cli.h"
+#include "cli/cli_document.h"
 #include "cli/cli_table.h"
 #include "planner/plan.h"
 #include "traces/compare.h"
@@ -220,6 +221,7 @@ enum status verb_compare(struct cli *cli, int argc, char **argv, struct error *e
                       "exit with 1 when throughput is off by more, such as 10%"),
         OPTION_U64("worst", 0, "N", 0, COMPARE_WORST_MAX, &request.worst,
                    "how many operations that were far off to list, default 5"),
+        CLI_REPORT_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
@@ -248,9 +250,11 @@ enum status verb_compare(struct cli *cli, int argc, char **argv, struct error *e
     if (status == STATUS_OK) status = trace_read(request.measured_path, &pair.measured, err);
     if (status == STATUS_OK)
         status = compare_traces(&pair.predicted, &pair.measured, &pair.comparison, err);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
+        cli_document_traces(cli, &pair.predicted, &pair.measured);
         status = cli->json ? print_json(cli, &request, &pair, err)
                            : print_text(cli, &request, &pair, err);
+    }
     if (status == STATUS_OK) status = judge(&request, &pair.comparison, err);
     comparison_release(&pair.comparison);
     trace_release(&pair.measured);

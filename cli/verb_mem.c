@@ -172,6 +172,7 @@ enum status verb_mem(struct cli *cli, int argc, char **argv, struct error *err)
                       "of weights, default fp32; bf16 means fp32 master weights beside them"),
         OPTION_CHOICE("optimizer", 0, "KIND", optimizer_choices, &request.optimizer, "default adamw"),
         OPTION_STRING("way", 0, "NAME", &request.way, "this way alone, default all, and of the best what takes how much"),
+        CLI_REPORT_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {

@@ -14,6 +14,7 @@
 #include "base/size.h"
 #include "cli/cli.h"
 #include "cli/cli_candidate.h"
+#include "cli/cli_document.h"
 #include "cli/cli_history.h"
 #include "cli/cli_optimal.h"
 #include "cli/cli_saturn.h"
@@ -23,6 +24,7 @@
 #include "planner/planner.h"
 #include "planner/policies.h"
 #include "planner/policy_load.h"
+#include "plots/plot.h"
 
 static const char *const activations_choices[] = {"auto", "recompute", "keep", "spill",
                                                  "keep-inputs", "spill-inputs", "mixed", "swap", NULL};
@@ -191,6 +193,40 @@ static enum status check_for_saturn(const struct request *request, struct error 
     return STATUS_OK;
 }
 
+struct bars {
+    struct plot_policy policies[CLI_POLICIES_MAX];
+    uint32_t count;
+    double lower_bound_s;
+};
+
+static enum status draw_bars(const void *context, const char *path, struct error *err)
+{
+    const struct bars *bars = context;
+    return plot_throughput(bars->policies, bars->count, bars->lower_bound_s, path, &(struct plot_options){0}, err);
+}
+
+/* The pictures of --report: policies beside each other, and the chosen plan once more, with its operations. */
+static void draw(struct cli *cli, const struct cli_candidate *candidate, const struct cli_field *field)
+{
+    struct bars bars = {.lower_bound_s = candidate->plan.lower_bound_s};
+    struct cli_prediction prediction = {0};
+    struct error err = {0};
+    if (!cli->document) return;
+    for (size_t i = 0; field && i < field->count; i++)
+        if (field->outcomes[i].feasible)
+            bars.policies[bars.count++] = (struct plot_policy){.name = field->outcomes[i].policy,
+                                                               .makespan_s = field->outcomes[i].makespan_s,
+                                                               .tokens_per_s = field->outcomes[i].tokens_per_s};
+    if (bars.count > 0) cli_document_draw(cli, "Throughput of the policies", draw_bars, &bars);
+    const struct cli_predict_options how = {.spans = true};
+    if (cli_predict(&candidate->plan, NULL, &how, &prediction, &err) == STATUS_OK)
+        cli_document_traces(cli, &prediction.trace, NULL);
+    else
+        cli_warn(cli, "the report has no timeline: %s", err.text);
+    cli_prediction_release(&prediction);
+    cli_document_simulated(cli, &candidate->plan.hardware);
+}
+
 static enum status report(struct cli *cli, const struct request *request,
                           const struct cli_candidate *candidate, const struct cli_field *field,
                           const struct order_claim *claim, const struct saturn_report *saturn, struct error *err)
@@ -222,6 +258,7 @@ static enum status report(struct cli *cli, const struct request *request,
                                                 .plan = &candidate->plan, .hardware = &candidate->plan.hardware,
                                                 .predicted_s = prediction->result.makespan_s,
                                                 .predicted_tokens_per_s = prediction->tokens_per_s});
+    draw(cli, candidate, field);
     return cli->json ? cli_plan_json(cli, &content, err) : cli_plan_text(cli, &content, err);
 }
 
@@ -321,6 +358,7 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
                         "policy saturn: plan what is left anew at such intervals, default not"),
         OPTION_QUANTITY("restart", 0, "TIME", DIMENSION_SECONDS, &request.restart_s,
                         "what a job then loses that goes on elsewhere, default moving the largest state"),
+        CLI_REPORT_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {

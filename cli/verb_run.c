@@ -12,6 +12,7 @@
 
 #include "base/size.h"
 #include "cli/cli_child.h"
+#include "cli/cli_document.h"
 #include "cli/cli_history.h"
 #include "cli/cli_machine.h"
 #include "cli/cli_predict_live.h"
@@ -103,9 +104,9 @@ static enum status start(const struct cli *cli, const struct cli_run_request *re
     words[count++] = "run";
     words[count++] = "--result";
     words[count++] = result_path;
-    if (request->trace_path) {
+    if (request->trace_path || request->scratch_trace) {
         words[count++] = "--trace";
-        words[count++] = request->trace_path;
+        words[count++] = request->trace_path ? request->trace_path : request->scratch_trace;
     }
     if (request->log_path) {
         words[count++] = "--log";
@@ -203,6 +204,21 @@ static void keep(struct cli *cli, const struct cli_run_report *report)
                                                 .complete = cli_run_is_complete(report)});
 }
 
+/* The pictures of --report. */
+static void draw(struct cli *cli, const struct cli_run_report *report)
+{
+    const struct cli_run_request *request = report->request;
+    struct trace measured = {0};
+    struct error err = {0};
+    if (!cli->document) return;
+    if (trace_read(request->trace_path ? request->trace_path : request->scratch_trace, &measured, &err) == STATUS_OK)
+        cli_document_traces(cli, &report->prediction->trace, &measured);
+    else
+        cli_warn(cli, "the report has no timeline: %s", err.text);
+    trace_release(&measured);
+    cli_document_simulated(cli, &report->plan->hardware);
+}
+
 static enum status carry_out(struct cli *cli, struct cli_run_report *report, const char *plan_path,
                              const char *result_path, struct error *err)
 {
@@ -228,6 +244,7 @@ static enum status carry_out(struct cli *cli, struct cli_run_report *report, con
     }
     if (status == STATUS_OK) warn_speed(cli, report);
     if (status == STATUS_OK) keep(cli, report);
+    if (status == STATUS_OK) draw(cli, report);
     if (status == STATUS_OK) status = cli_run_report(cli, report, &result_error);
     if (status == STATUS_OK && ended == STATUS_CHECK && failed_status(report, err) != STATUS_OK) {
         cli_measured_release(&measured);
@@ -248,10 +265,10 @@ static enum status run_plan_file(struct cli *cli, struct cli_run_report *report,
     char result_path[CLI_PATH_BYTES];
     const struct cli_run_request *request = report->request;
     const char *policy = request->policy ? request->policy : report->plan->policy;
-    const struct cli_predict_options how = {.seed = request->seed};
+    const struct cli_predict_options how = {.seed = request->seed, .spans = cli->document != NULL};
     enum status status = request->dispatch
                              ? cli_predict_live(report->plan, NULL, policy, &how, &prediction, err)
-                             : cli_predict(report->plan, NULL, NULL, &prediction, err);
+                             : cli_predict(report->plan, NULL, &how, &prediction, err);
     report->prediction = &prediction;
     if (status == STATUS_OK) status = cli_child_file(result_path, err);
     if (status == STATUS_OK) {
@@ -374,6 +391,7 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
                    "refuse a plan that was made for another number of devices"),
         OPTION_QUANTITY("device-memory", 0, "SIZE", DIMENSION_BYTES, &request.device_memory_bytes,
                         "refuse a plan that was made for devices of another memory"),
+        CLI_REPORT_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
@@ -409,5 +427,11 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
                          : request.keep > 0 ? "keep" : "checkpoint-every");
     if (strcmp(request.plan_path, "-") == 0)
         return error_set(err, STATUS_BAD_INPUT, "a plan that is run must be a file: it is read twice");
-    return run(cli, &request, err);
+    if (!cli->document || request.trace_path) return run(cli, &request, err);
+    char scratch[CLI_PATH_BYTES];
+    if (cli_child_file(scratch, err) != STATUS_OK) return err->status;
+    request.scratch_trace = scratch;
+    enum status status = run(cli, &request, err);
+    unlink(scratch);
+    return status;
 }

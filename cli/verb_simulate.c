@@ -10,6 +10,7 @@
 #include "base/json_in.h"
 #include "base/size.h"
 #include "cli/cli.h"
+#include "cli/cli_document.h"
 #include "cli/cli_factors.h"
 #include "cli/cli_history.h"
 #include "cli/cli_interval.h"
@@ -229,7 +230,7 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
     struct swap_report swap = {0};
     bool jobs = request->subject == SIMULATE_JOBS;
     struct arena arena = {0};
-    struct cli_predict_options how = {.spans = request->trace_path != NULL,
+    struct cli_predict_options how = {.spans = request->trace_path || cli->document,
                                       .every_device = request->no_fold, .caching = request->caching,
                                       .demand_first = request->demand_first,
                                       .collectives = (enum sim_collectives_by)request->collectives,
@@ -271,8 +272,11 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
                                                     .hardware = report.hardware,
                                                     .predicted_s = prediction.result.makespan_s,
                                                     .predicted_tokens_per_s = prediction.tokens_per_s});
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
+        cli_document_traces(cli, &prediction.trace, NULL);
+        cli_document_simulated(cli, report.hardware);
         status = cli->json ? print_json(cli, &report, err) : print_text(cli, &report, err);
+    }
     cli_failures_release(&survival);
     cli_prediction_release(&prediction);
     cli_other_machine_release(&other);
@@ -408,6 +412,7 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
                     "copies that a device waits for go before those beside computations and those out"),
         OPTION_FLAG("no-fold", 0, &request.no_fold,
                     "simulate every device and repetition, also those that do what another does"),
+        CLI_REPORT_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
