@@ -48,6 +48,8 @@ const struct cli_verb cli_verbs[] = {
     {"history", NULL, "", "what was predicted and what was measured, until now", verb_history},
     {"compare", NULL, "PREDICTED MEASURED", "lay two traces of one plan side by side",
      verb_compare},
+    {"explain", NULL, "PLAN.json [TRACE]", "where the time goes, what more of what would bring, and why a run was slower",
+     verb_explain},
     {"trace", "show", "TRACE", "what a trace holds", verb_trace_show},
     {"trace", "export", "TRACE...", "a timeline for ui.perfetto.dev and chrome://tracing",
      verb_trace_export},

@@ -143,6 +143,7 @@ enum status verb_swarm(struct cli *cli, int argc, char **argv, struct error *err
 enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_history(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_compare(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_explain(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_trace_show(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_trace_export(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_trace_chakra(struct cli *cli, int argc, char **argv, struct error *err);

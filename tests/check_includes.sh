@@ -26,8 +26,9 @@ allowed() {
     sweep) echo 'base/* sweep/*' ;;
     noise) echo 'base/* models/* noise/*' ;;
     report) echo 'base/* report/*' ;;
+    explain) echo 'base/* models/* planner/* traces/* sim/* explain/*' ;;
     exec) echo 'base/* models/* planner/plan*.h planner/policy_load.h traces/* exec/*' ;;
-    cli) echo 'base/* models/* planner/* traces/* sim/* serving/* swarm/* history/* sweep/* noise/* plots/* report/* cli/*' ;;
+    cli) echo 'base/* models/* planner/* traces/* sim/* serving/* swarm/* history/* sweep/* noise/* plots/* report/* explain/* cli/*' ;;
     plots) echo 'base/* models/* planner/plan*.h traces/* plots/*' ;;
     esac
 }
@@ -45,7 +46,7 @@ is_allowed() { # FOLDER INCLUDED
 # Complaints about the tree under $1, one a line.
 check_tree() {
     local folder file line included
-    for folder in base models planner traces sim serving swarm history sweep noise exec plots report cli; do
+    for folder in base models planner traces sim serving swarm history sweep noise exec plots report explain cli; do
         [[ -d $1/$folder ]] || continue
         while IFS=: read -r file line included; do
             if [[ $included != */* ]]; then
@@ -57,7 +58,7 @@ check_tree() {
             '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' "$1/$folder" |
             sed -E 's/^([^:]*:[0-9]+):[^"]*"([^"]*)".*/\1:\2/' || true)
     done
-    for folder in base models planner traces sim serving swarm history sweep noise exec cli tests plots report demo docs cmake; do
+    for folder in base models planner traces sim serving swarm history sweep noise exec cli tests plots report explain demo docs cmake; do
         [[ -d $1/$folder ]] || continue
         find "$1/$folder" -type f -not -path '*/corpus/*' -not -path '*/input*' \
             -not -path '*/expected*' \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \

@@ -1,0 +1,351 @@
+/* See cli_explain_report.h. Words name what is large and leave the rest to the tables. */
+#include "cli/cli_explain_report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "cli/cli_table.h"
+#include "cli/cli_trace.h"
+
+enum { NAMED_MAX = 3, HANDOVERS_SHOWN = 8 };
+
+/* A gain that is worth naming. */
+static const double worth_naming = 0.005;
+
+/* What a stream does, for sentences. */
+static const char *const doing[STREAM_KIND_COUNT] = {
+    [STREAM_COMPUTE] = "computing", [STREAM_H2D] = "copying in", [STREAM_D2H] = "copying out",
+    [STREAM_P2P] = "copying from other devices", [STREAM_GROUP] = "collectives of tensor groups",
+    [STREAM_DATA] = "collectives of data-parallel groups", [STREAM_HOST] = "gathering input",
+    [STREAM_CPU] = "computing on the host's processor", [STREAM_READ] = "reading from storage",
+    [STREAM_WRITE] = "writing to storage",
+};
+
+static double share(double part, double whole)
+{
+    return whole > 0 ? part / whole : 0;
+}
+
+/* Streams on the path, the longest first: *at is the next one's seconds to look below; false at the end. */
+static bool next_stream(const struct explain_path *path, bool *shown, uint32_t *out)
+{
+    uint32_t best = path->stream_count;
+    for (uint32_t s = 0; s < path->stream_count; s++)
+        if (!shown[s] && path->streams[s].operations > 0 &&
+            (best == path->stream_count || path->streams[s].seconds > path->streams[best].seconds))
+            best = s;
+    if (best == path->stream_count) return false;
+    shown[best] = true;
+    *out = best;
+    return true;
+}
+
+/* --- words ----------------------------------------------------------------------------------- */
+
+/* By what is done, over all devices. */
+static void say_path(FILE *out, const struct cli_explain_report *report)
+{
+    const struct explain_path *path = report->path;
+    double by_kind[STREAM_KIND_COUNT] = {0};
+    char text[QUANTITY_TEXT_BYTES];
+    for (uint32_t s = 0; s < path->stream_count; s++) by_kind[report->trace->streams[s].kind] += path->streams[s].seconds;
+    fprintf(out, "Of the %s %s, ", quantity_text(path->makespan_s, DIMENSION_SECONDS, text),
+            report->trace_path ? "that were measured" : "that are simulated");
+    double named = 0;
+    for (uint32_t i = 0; i < NAMED_MAX; i++) {
+        uint32_t k = 0;
+        for (uint32_t other = 1; other < STREAM_KIND_COUNT; other++)
+            if (by_kind[other] > by_kind[k]) k = other;
+        if (!(by_kind[k] > 0.01 * path->makespan_s)) break;
+        fprintf(out, "%s%.1f %% are %s", i > 0 ? ", " : "", 100 * share(by_kind[k], path->makespan_s), doing[k]);
+        named += by_kind[k];
+        by_kind[k] = 0;
+    }
+    double rest = share(path->makespan_s - named - path->gap_s, path->makespan_s);
+    if (path->gap_s > 0.001 * path->makespan_s)
+        fprintf(out, ", %.1f %% pass between operations", 100 * share(path->gap_s, path->makespan_s));
+    if (rest > 0.001) fprintf(out, ", %.1f %% are other things", 100 * rest);
+    fputs(".\n", out);
+}
+
+static void say_waiting(FILE *out, const struct cli_explain_report *report)
+{
+    const struct explain_path *path = report->path;
+    if (path->handover_count == 0) return;
+    const struct explain_handover *longest = &path->handovers[0];
+    char text[QUANTITY_TEXT_BYTES];
+    fprintf(out, "What waits longest is %s for %s: %" PRIu64 " times, %s in all.\n",
+            report->trace->streams[longest->waiter].name, report->trace->streams[longest->awaited].name, longest->count,
+            quantity_text(longest->awaited_s, DIMENSION_SECONDS, text));
+}
+
+static void say_purchases(FILE *out, const struct cli_explain_report *report)
+{
+    char percent[CLI_PERCENT_BYTES], gain[CLI_PERCENT_BYTES];
+    uint32_t named = 0;
+    cli_percent(report->more, percent);
+    for (; named < report->purchase_count && named < NAMED_MAX && report->purchases[named].gain >= worth_naming; named++) {
+        const struct explain_purchase *purchase = &report->purchases[named];
+        if (named == 0)
+            fprintf(out, "%s more of %s (%s) would bring %s throughput", percent, purchase->name,
+                    explain_resource_names[purchase->resource], cli_signed_percent(purchase->gain, gain));
+        else
+            fprintf(out, "%s of %s %s", named == 1 ? "; as much more" : ",", purchase->name,
+                    cli_signed_percent(purchase->gain, gain));
+    }
+    if (named == 0) fprintf(out, "%s more of any one thing brings less than 0.5 %%: the plan itself is what to change", percent);
+    else if (named < report->purchase_count && report->purchases[named].gain < worth_naming)
+        fputs("; nothing else brings 0.5 %", out);
+    fputs(".\n", out);
+}
+
+static void say_causes(FILE *out, const struct explain_causes *causes)
+{
+    char text[QUANTITY_TEXT_BYTES];
+    uint32_t worst = 0;
+    double difference_s = causes->measured_s - causes->predicted_s;
+    for (uint32_t c = 1; c < EXPLAIN_CAUSE_COUNT; c++)
+        if (causes->parts[c].seconds > causes->parts[worst].seconds) worst = c;
+    fprintf(out, "The run was %s %s than predicted (%+.1f %%)", quantity_text(fabs(difference_s), DIMENSION_SECONDS, text),
+            difference_s > 0 ? "slower" : "faster", 100 * share(difference_s, causes->predicted_s));
+    if (causes->parts[worst].seconds > 0.001 * causes->predicted_s)
+        fprintf(out, "; most was lost to %s, %s.\nTo change that: %s", explain_cause_names[worst],
+                quantity_text(causes->parts[worst].seconds, DIMENSION_SECONDS, text), explain_cause_remedies[worst]);
+    fputs(".\n", out);
+}
+
+/* --- tables ---------------------------------------------------------------------------------- */
+
+static void share_cells(struct cli_table *table, const char *name, const struct explain_share *s, double whole)
+{
+    char text[QUANTITY_TEXT_BYTES];
+    cli_table_cell(table, "%s", name);
+    cli_table_cell(table, "%s", quantity_text(s->seconds, DIMENSION_SECONDS, text));
+    cli_table_cell(table, "%.1f %%", 100 * share(s->seconds, whole));
+    cli_table_cell(table, "%" PRIu64, s->operations);
+    cli_table_cell(table, "%.1f %%", 100 * share(s->seconds - s->alone_s, whole));
+}
+
+static enum status print_streams(FILE *out, const struct cli_explain_report *report, struct error *err)
+{
+    const struct explain_path *path = report->path;
+    struct cli_table table;
+    struct arena arena = {0};
+    void *shown = NULL;
+    uint32_t stream = 0, rows = 0;
+    char text[QUANTITY_TEXT_BYTES];
+    if (arena_array(&arena, path->stream_count, sizeof(bool), &shown, err) != STATUS_OK) return err->status;
+    cli_table_begin(&table, (const char *const[]){"ON THE CRITICAL PATH", ">SECONDS", ">OF THE MAKESPAN", ">OPERATIONS",
+                                                  ">LOST TO SHARING", NULL});
+    while (rows < CLI_ROWS_MAX && next_stream(path, shown, &stream)) {
+        share_cells(&table, report->trace->streams[stream].name, &path->streams[stream], path->makespan_s);
+        rows++;
+    }
+    if (path->gap_s > 1e-9 * path->makespan_s) {
+        cli_table_cell(&table, "between operations");
+        cli_table_cell(&table, "%s", quantity_text(path->gap_s, DIMENSION_SECONDS, text));
+        cli_table_cell(&table, "%.1f %%", 100 * share(path->gap_s, path->makespan_s));
+        cli_table_cell(&table, "-");
+        cli_table_cell(&table, "-");
+    }
+    arena_release(&arena);
+    return cli_table_end(&table, out, err);
+}
+
+static enum status print_jobs(FILE *out, const struct cli_explain_report *report, struct error *err)
+{
+    const struct explain_path *path = report->path;
+    struct cli_table table;
+    uint32_t shown = 0;
+    cli_table_begin(&table, (const char *const[]){"JOB", ">SECONDS", ">OF THE MAKESPAN", ">OPERATIONS", ">LOST TO SHARING",
+                                                  NULL});
+    for (uint32_t j = 0; j < path->job_count && shown < CLI_ROWS_MAX; j++) {
+        if (path->jobs[j].operations == 0) continue;
+        share_cells(&table, report->trace->jobs[j].name, &path->jobs[j], path->makespan_s);
+        shown++;
+    }
+    return cli_table_end(&table, out, err);
+}
+
+static enum status print_handovers(FILE *out, const struct cli_explain_report *report, struct error *err)
+{
+    const struct explain_path *path = report->path;
+    struct cli_table table;
+    char text[QUANTITY_TEXT_BYTES];
+    cli_table_begin(&table, (const char *const[]){"WHO WAITED", "FOR", ">TIMES", ">SECONDS OF THAT", NULL});
+    for (uint32_t i = 0; i < path->handover_count && i < HANDOVERS_SHOWN; i++) {
+        const struct explain_handover *handover = &path->handovers[i];
+        cli_table_cell(&table, "%s", report->trace->streams[handover->waiter].name);
+        cli_table_cell(&table, "%s", report->trace->streams[handover->awaited].name);
+        cli_table_cell(&table, "%" PRIu64, handover->count);
+        cli_table_cell(&table, "%s", quantity_text(handover->awaited_s, DIMENSION_SECONDS, text));
+    }
+    return cli_table_end(&table, out, err);
+}
+
+static enum status print_purchases(FILE *out, const struct cli_explain_report *report, struct error *err)
+{
+    struct cli_table table;
+    char text[QUANTITY_TEXT_BYTES], percent[CLI_PERCENT_BYTES], heading[64];
+    snprintf(heading, sizeof heading, "%s MORE OF", cli_percent(report->more, percent));
+    cli_table_begin(&table, (const char *const[]){heading, "WHICH IS", ">NOW", ">MAKESPAN", ">THROUGHPUT", ">DERIVATIVE", NULL});
+    for (uint32_t i = 0; i < report->purchase_count; i++) {
+        const struct explain_purchase *purchase = &report->purchases[i];
+        cli_table_cell(&table, "%s", purchase->name);
+        cli_table_cell(&table, "%s", explain_resource_names[purchase->resource]);
+        cli_table_cell(&table, "%s", purchase->figure > 0 ? quantity_text(purchase->figure, purchase->dimension, text) : "-");
+        cli_table_cell(&table, "%s", quantity_text(purchase->after_s, DIMENSION_SECONDS, text));
+        cli_table_cell(&table, "%+.2f %%", 100 * purchase->gain);
+        cli_table_cell(&table, "%.2f", purchase->derivative + 0.0);
+    }
+    return cli_table_end(&table, out, err);
+}
+
+static enum status print_causes(FILE *out, const struct explain_causes *causes, struct error *err)
+{
+    struct cli_table table;
+    char text[QUANTITY_TEXT_BYTES];
+    cli_table_begin(&table, (const char *const[]){"SLOWER BY CAUSE", ">OF THE MAKESPAN", ">OPERATIONS", ">PREDICTED", ">MEASURED",
+                                                  ">RATE", "WHAT TO CHANGE", NULL});
+    for (uint32_t c = 0; c < EXPLAIN_CAUSE_COUNT; c++) {
+        const struct explain_cause_part *part = &causes->parts[c];
+        if (part->operations == 0) continue;
+        cli_table_cell(&table, "%s", explain_cause_names[c]);
+        cli_table_cell(&table, "%+.2f %%", 100 * share(part->seconds, causes->measured_s));
+        cli_table_cell(&table, "%" PRIu64, part->operations);
+        cli_table_cell(&table, "%s", quantity_text(part->predicted_s, DIMENSION_SECONDS, text));
+        cli_table_cell(&table, "%s", quantity_text(part->measured_s, DIMENSION_SECONDS, text));
+        cli_table_cell(&table, "%s", part->bytes > 0 && part->measured_s > 0
+                                         ? quantity_text((double)part->bytes / part->measured_s, DIMENSION_BYTES_PER_S, text)
+                                         : "-");
+        cli_table_cell(&table, "%s", part->seconds > 0.01 * causes->measured_s ? explain_cause_remedies[c] : "");
+    }
+    return cli_table_end(&table, out, err);
+}
+
+enum status cli_explain_text(struct cli *cli, const struct cli_explain_report *report, struct error *err)
+{
+    FILE *out = cli->out;
+    if (report->causes) say_causes(out, report->causes);
+    say_path(out, report);
+    say_waiting(out, report);
+    if (report->purchase_count > 0) say_purchases(out, report);
+    fputc('\n', out);
+    if (report->causes) {
+        if (print_causes(out, report->causes, err) != STATUS_OK) return err->status;
+        fputc('\n', out);
+    }
+    if (print_streams(out, report, err) != STATUS_OK) return err->status;
+    fputc('\n', out);
+    if (print_jobs(out, report, err) != STATUS_OK) return err->status;
+    fputc('\n', out);
+    if (print_handovers(out, report, err) != STATUS_OK) return err->status;
+    if (report->path->handover_count > 0) fputc('\n', out);
+    if (print_purchases(out, report, err) != STATUS_OK) return err->status;
+    if (report->purchase_count > 0) fputc('\n', out);
+    fputs("simulated   the plan as it is, with one figure changed at a time\n", out);
+    if (report->memory_known) fputs("memory      the jobs planned again, against the jobs planned again without it\n", out);
+    if (report->causes)
+        fputs("not known   what other programs did on the machine; causes are told by what ran beside what\n", out);
+    cli_next(cli, report->trace_path
+                      ? (const char *const[]){"compare", "PREDICTED", report->trace_path, NULL}
+                      : (const char *const[]){"simulate", report->plan_path, "--trace", "predicted.json.gz", NULL});
+    return STATUS_OK;
+}
+
+/* --- JSON ------------------------------------------------------------------------------------ */
+
+static void share_json(struct json_out *json, const char *name, const struct explain_share *s, double whole)
+{
+    json_out_object_begin(json, NULL, true);
+    json_out_string(json, "name", name);
+    json_out_double(json, "seconds", s->seconds);
+    json_out_double(json, "share", share(s->seconds, whole));
+    json_out_double(json, "alone_s", s->alone_s);
+    json_out_u64(json, "operations", s->operations);
+    json_out_object_end(json);
+}
+
+static void path_json(struct json_out *json, const struct cli_explain_report *report)
+{
+    const struct explain_path *path = report->path;
+    json_out_object_begin(json, "path", false);
+    json_out_u64(json, "operations", path->operations);
+    json_out_double(json, "gap_s", path->gap_s);
+    json_out_array_begin(json, "streams", false);
+    for (uint32_t s = 0; s < path->stream_count; s++)
+        if (path->streams[s].operations > 0)
+            share_json(json, report->trace->streams[s].name, &path->streams[s], path->makespan_s);
+    json_out_array_end(json);
+    json_out_array_begin(json, "jobs", false);
+    for (uint32_t j = 0; j < path->job_count; j++)
+        if (path->jobs[j].operations > 0) share_json(json, report->trace->jobs[j].name, &path->jobs[j], path->makespan_s);
+    json_out_array_end(json);
+    json_out_array_begin(json, "handovers", false);
+    for (uint32_t i = 0; i < path->handover_count; i++) {
+        json_out_object_begin(json, NULL, true);
+        json_out_string(json, "waiter", report->trace->streams[path->handovers[i].waiter].name);
+        json_out_string(json, "awaited", report->trace->streams[path->handovers[i].awaited].name);
+        json_out_u64(json, "count", path->handovers[i].count);
+        json_out_double(json, "awaited_s", path->handovers[i].awaited_s);
+        json_out_object_end(json);
+    }
+    json_out_array_end(json);
+    json_out_object_end(json);
+}
+
+static void purchases_json(struct json_out *json, const struct cli_explain_report *report)
+{
+    json_out_double(json, "more", report->more);
+    json_out_array_begin(json, "purchases", false);
+    for (uint32_t i = 0; i < report->purchase_count; i++) {
+        const struct explain_purchase *purchase = &report->purchases[i];
+        json_out_object_begin(json, NULL, true);
+        json_out_string(json, "resource", explain_resource_names[purchase->resource]);
+        json_out_string(json, "name", purchase->name);
+        json_out_double(json, "figure", purchase->figure);
+        json_out_double(json, "before_s", purchase->before_s);
+        json_out_double(json, "after_s", purchase->after_s);
+        json_out_double(json, "gain", purchase->gain);
+        json_out_double(json, "derivative", purchase->derivative);
+        json_out_object_end(json);
+    }
+    json_out_array_end(json);
+}
+
+static void causes_json(struct json_out *json, const struct explain_causes *causes)
+{
+    json_out_double(json, "predicted_makespan_s", causes->predicted_s);
+    json_out_array_begin(json, "causes", false);
+    for (uint32_t c = 0; c < EXPLAIN_CAUSE_COUNT; c++) {
+        const struct explain_cause_part *part = &causes->parts[c];
+        if (part->operations == 0) continue;
+        json_out_object_begin(json, NULL, true);
+        json_out_string(json, "cause", explain_cause_names[c]);
+        json_out_double(json, "seconds", part->seconds);
+        json_out_double(json, "predicted_s", part->predicted_s);
+        json_out_double(json, "measured_s", part->measured_s);
+        json_out_u64(json, "operations", part->operations);
+        json_out_u64(json, "bytes", part->bytes);
+        json_out_string(json, "remedy", explain_cause_remedies[c]);
+        json_out_object_end(json);
+    }
+    json_out_array_end(json);
+    json_out_double(json, "rest_s", causes->rest_s);
+}
+
+enum status cli_explain_json(struct cli *cli, const struct cli_explain_report *report, struct error *err)
+{
+    struct json_out *json;
+    if (cli_report_begin(cli, "explain", &json, err) != STATUS_OK) return err->status;
+    json_out_string(json, "plan_file", report->plan_path);
+    if (report->trace_path) json_out_string(json, "trace_file", report->trace_path);
+    cli_fingerprint(json, report->trace->plan_fingerprint);
+    json_out_string(json, "hardware", report->plan->hardware.name);
+    json_out_double(json, "makespan_s", report->path->makespan_s);
+    path_json(json, report);
+    purchases_json(json, report);
+    if (report->causes) causes_json(json, report->causes);
+    return cli_report_end(cli, json, err);
+}

@@ -1,0 +1,135 @@
+/*
+ * `explain`: what a run's time goes to, what buying more would bring, and why it was not as predicted.
+ *
+ * With a plan alone the simulated run is explained. With a measured trace of it as well, the measured one is, beside the
+ * simulated one; what buying more would bring is always the simulator's answer, which can try it.
+ */
+#include <string.h>
+
+#include "base/size.h"
+#include "cli/cli.h"
+#include "cli/cli_document.h"
+#include "cli/cli_explain_report.h"
+#include "cli/cli_predict.h"
+#include "planner/plan_io.h"
+
+struct request {
+    const char *plan_path, *trace_path; /* trace_path may be NULL */
+    const char *more_text;
+    double more;
+    bool no_purchases, no_memory;
+};
+
+/* What buying more would bring, memory among it. `out` has room for one more than explain_purchases() fills in. */
+static enum status buy(struct cli *cli, const struct request *request, const struct plan *plan, struct arena *arena,
+                       struct explain_purchase *out, struct cli_explain_report *report, struct error *err)
+{
+    uint32_t count = 0;
+    if (request->no_purchases) return STATUS_OK;
+    if (explain_purchases(plan, request->more, arena, out, &count, err) != STATUS_OK) return err->status;
+    if (!request->no_memory &&
+        explain_memory_purchase(request->plan_path, request->more, &out[count], &report->memory_known, err) != STATUS_OK)
+        return err->status;
+    if (report->memory_known) count++;
+    else if (!request->no_memory) cli_warn(cli, "what more memory would bring is not known: the plan cannot be made again as it was");
+    explain_purchases_sort(out, count);
+    report->purchases = out;
+    report->purchase_count = count;
+    return STATUS_OK;
+}
+
+/* Errors: as trace_read(); STATUS_BAD_INPUT for a prediction. */
+static enum status read_measured(const char *path, struct trace *out, struct error *err)
+{
+    if (trace_read(path, out, err) != STATUS_OK) return err->status;
+    if (out->source == TRACE_MEASURED) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "%s: this trace is a prediction (expected a measurement; the prediction is made from "
+                     "the plan)", path);
+}
+
+static enum status find_path(const struct plan *plan, const struct trace *trace, struct arena *arena, struct explain_path *out,
+                             struct error *err)
+{
+    struct explain_times times;
+    struct explain_schedule schedule;
+    if (explain_times_take(plan, trace, arena, &times, err) != STATUS_OK ||
+        explain_schedule_run(plan, &times, arena, &schedule, err) != STATUS_OK)
+        return err->status;
+    return explain_path_find(trace, &times, &schedule, arena, out, err);
+}
+
+static enum status explain(struct cli *cli, const struct request *request, const struct plan *plan, const struct trace *predicted,
+                           const struct trace *measured, struct error *err)
+{
+    struct arena arena = {0};
+    struct explain_path path;
+    struct explain_causes causes;
+    struct explain_purchase purchases[EXPLAIN_PURCHASES_MAX + 1];
+    struct cli_explain_report report = {.plan_path = request->plan_path,
+                                        .trace_path = request->trace_path,
+                                        .plan = plan,
+                                        .trace = measured ? measured : predicted,
+                                        .path = &path,
+                                        .more = request->more};
+    enum status status = find_path(plan, report.trace, &arena, &path, err);
+    if (status == STATUS_OK && measured) {
+        status = explain_causes_find(plan, predicted, measured, &causes, err);
+        report.causes = &causes;
+    }
+    if (status != STATUS_OK && measured) error_add(err, "%s", request->trace_path);
+    if (status == STATUS_OK) status = buy(cli, request, plan, &arena, purchases, &report, err);
+    if (status == STATUS_OK) {
+        cli_document_traces(cli, predicted, measured);
+        cli_document_simulated(cli, &plan->hardware);
+        status = cli->json ? cli_explain_json(cli, &report, err) : cli_explain_text(cli, &report, err);
+    }
+    arena_release(&arena);
+    return status;
+}
+
+enum status verb_explain(struct cli *cli, int argc, char **argv, struct error *err)
+{
+    struct request request = {.more = 0.1};
+    const struct option_spec specs[] = {
+        OPTION_STRING("more", 0, "PERCENT", &request.more_text, "how much more is bought of each thing, default 10%"),
+        OPTION_FLAG("no-purchases", 0, &request.no_purchases, "do not simulate what buying more would bring"),
+        OPTION_FLAG("no-memory", 0, &request.no_memory, "do not plan again for what more memory would bring"),
+        CLI_REPORT_OPTION(cli),
+        CLI_COMMON_OPTIONS(cli),
+    };
+    struct options options = {
+        .specs = specs,
+        .spec_count = ARRAY_COUNT(specs),
+        .argument_min = 1,
+        .argument_max = 2,
+        .examples = (const char *const[]){"spillway explain plan.json", "spillway explain plan.json measured.json.gz",
+                                          "spillway explain plan.json --more 50% --report why.html", NULL},
+        .details = "The critical path is the operation that ends last, the one that it waited for, and so on: its seconds add up to "
+                   "the makespan. The derivative is of throughput by a figure of the machine, each relative to itself. TRACE "
+                   "is what 'spillway run --trace' wrote of this plan; why it was slower is then told by cause.",
+    };
+    bool go_on;
+    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    request.plan_path = options.operands[0];
+    request.trace_path = options.operand_count > 1 ? options.operands[1] : NULL;
+    if (request.more_text && cli_ratio(request.more_text, "more", &request.more, err) != STATUS_OK) return err->status;
+    if (!(request.more > 0 && request.more <= 10))
+        return error_set(err, STATUS_BAD_INPUT, "option '--more' is '%s' (expected more than 0%% and at most 1000%%)",
+                         request.more_text);
+    if (strcmp(request.plan_path, "-") == 0)
+        return error_set(err, STATUS_BAD_INPUT, "a plan that is explained must be a file: it is read more than once");
+
+    struct plan plan = {0};
+    struct trace measured = {0};
+    struct cli_prediction prediction = {0};
+    const struct cli_predict_options how = {.spans = true};
+    enum status status = plan_read(request.plan_path, &plan, err);
+    if (status == STATUS_OK && request.trace_path) status = read_measured(request.trace_path, &measured, err);
+    if (status == STATUS_OK) status = cli_predict(&plan, NULL, &how, &prediction, err);
+    if (status == STATUS_OK)
+        status = explain(cli, &request, &plan, &prediction.trace, request.trace_path ? &measured : NULL, err);
+    cli_prediction_release(&prediction);
+    trace_release(&measured);
+    plan_release(&plan);
+    return status;
+}
