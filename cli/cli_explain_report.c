@@ -82,19 +82,19 @@ static void say_waiting(FILE *out, const struct cli_explain_report *report)
 
 static void say_purchases(FILE *out, const struct cli_explain_report *report)
 {
-    char percent[CLI_PERCENT_BYTES], gain[CLI_PERCENT_BYTES];
+    char gain[CLI_PERCENT_BYTES];
     uint32_t named = 0;
-    cli_percent(report->more, percent);
+    double percent = 100 * report->more;
     for (; named < report->purchase_count && named < NAMED_MAX && report->purchases[named].gain >= worth_naming; named++) {
         const struct explain_purchase *purchase = &report->purchases[named];
         if (named == 0)
-            fprintf(out, "%s more of %s (%s) would bring %s throughput", percent, purchase->name,
+            fprintf(out, "%.4g %% more of %s (%s) would bring %s throughput", percent, purchase->name,
                     explain_resource_names[purchase->resource], cli_signed_percent(purchase->gain, gain));
         else
             fprintf(out, "%s of %s %s", named == 1 ? "; as much more" : ",", purchase->name,
                     cli_signed_percent(purchase->gain, gain));
     }
-    if (named == 0) fprintf(out, "%s more of any one thing brings less than 0.5 %%: the plan itself is what to change", percent);
+    if (named == 0) fprintf(out, "%.4g %% more of any one thing brings less than 0.5 %%: the plan itself is what to change", percent);
     else if (named < report->purchase_count && report->purchases[named].gain < worth_naming)
         fputs("; nothing else brings 0.5 %", out);
     fputs(".\n", out);
@@ -124,7 +124,7 @@ static void share_cells(struct cli_table *table, const char *name, const struct 
     cli_table_cell(table, "%s", quantity_text(s->seconds, DIMENSION_SECONDS, text));
     cli_table_cell(table, "%.1f %%", 100 * share(s->seconds, whole));
     cli_table_cell(table, "%" PRIu64, s->operations);
-    cli_table_cell(table, "%.1f %%", 100 * share(s->seconds - s->alone_s, whole));
+    cli_table_cell(table, "%.1f %%", 100 * share(fmax(s->seconds - s->alone_s, 0), whole));
 }
 
 static enum status print_streams(FILE *out, const struct cli_explain_report *report, struct error *err)
@@ -187,8 +187,8 @@ static enum status print_handovers(FILE *out, const struct cli_explain_report *r
 static enum status print_purchases(FILE *out, const struct cli_explain_report *report, struct error *err)
 {
     struct cli_table table;
-    char text[QUANTITY_TEXT_BYTES], percent[CLI_PERCENT_BYTES], heading[64];
-    snprintf(heading, sizeof heading, "%s MORE OF", cli_percent(report->more, percent));
+    char text[QUANTITY_TEXT_BYTES], heading[64];
+    snprintf(heading, sizeof heading, "%.4g %% MORE OF", 100 * report->more);
     cli_table_begin(&table, (const char *const[]){heading, "WHICH IS", ">NOW", ">MAKESPAN", ">THROUGHPUT", ">DERIVATIVE", NULL});
     for (uint32_t i = 0; i < report->purchase_count; i++) {
         const struct explain_purchase *purchase = &report->purchases[i];
@@ -249,7 +249,8 @@ enum status cli_explain_text(struct cli *cli, const struct cli_explain_report *r
     if (report->causes)
         fputs("not known   what other programs did on the machine; causes are told by what ran beside what\n", out);
     cli_next(cli, report->trace_path
-                      ? (const char *const[]){"compare", "PREDICTED", report->trace_path, NULL}
+                      ? (const char *const[]){"simulate", report->plan_path, "--trace", "predicted.json.gz", "&&", "spillway",
+                                              "compare", "predicted.json.gz", report->trace_path, NULL}
                       : (const char *const[]){"simulate", report->plan_path, "--trace", "predicted.json.gz", NULL});
     return STATUS_OK;
 }
