@@ -61,6 +61,7 @@ const struct cli_verb cli_verbs[] = {
     {"bench", NULL, "", "policies against each other and against a bound", verb_bench},
     {"policy", "new", "NAME", "begin a policy of one's own", verb_policy_new},
     {"policy", "test", "POLICY [CASE.json]", "does a policy keep the rules?", verb_policy_test},
+    {"doctor", NULL, "", "is this machine ready, and if not, how is it repaired?", verb_doctor},
     {"completion", NULL, "bash", "a completion script for the shell", verb_completion},
     {"help", NULL, "[VERB [ACTION]]", "what a verb does and all its options", verb_help},
     {NULL, NULL, NULL, NULL, NULL},

@@ -153,6 +153,7 @@ enum status verb_plot_memory(struct cli *cli, int argc, char **argv, struct erro
 enum status verb_policy_new(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_policy_test(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_bench(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_doctor(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_completion(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_help(struct cli *cli, int argc, char **argv, struct error *err);
 

@@ -1,6 +1,6 @@
 /*
  * main() of spillway-exec: `run` carries a plan out, `checkpoints` says where it could go on, `measure`
- * writes this machine's profile.
+ * writes this machine's profile, `devices` says what there is to use.
  *
  * The program is usually started by `spillway run` and `spillway measure`, which share its terminal,
  * and can be used alone. Standard output gets the result in one piece at the end; progress, notes
@@ -707,6 +707,32 @@ static enum status command_gpu_rates(int argc, char **argv, struct error *err)
 
 #endif
 
+/* --- devices ----------------------------------------------------------------------------------- */
+
+/* One line for each back end: how many devices it has, or why none. */
+static enum status command_devices(int argc, char **argv, struct error *err)
+{
+    struct options options = {.command = "spillway-exec devices",
+                              .arguments = "",
+                              .summary = "how many devices each back end finds"};
+    if (options_parse(&options, argc, argv, err) != STATUS_OK) return err->status;
+    if (options.help) {
+        options_print_help(&options, stdout);
+        return STATUS_OK;
+    }
+    static const char *const names[] = {"host", "cuda"};
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        const struct backend *backend = backend_find(names[i]);
+        struct error why = {0};
+        uint32_t count = 0;
+        if (!backend) continue;
+        if (backend->count(&count, &why) != STATUS_OK) printf("%s %s\n", names[i], why.text);
+        else if (count == UINT32_MAX) printf("%s any\n", names[i]);
+        else printf("%s %" PRIu32 "\n", names[i], count);
+    }
+    return STATUS_OK;
+}
+
 /* --- main -------------------------------------------------------------------------------------- */
 
 static const struct {
@@ -717,6 +743,7 @@ static const struct {
     {"run", command_run, "carry out a plan on this machine"},
     {"checkpoints", command_checkpoints, "the newest whole checkpoint of each job of a plan"},
     {"measure", command_measure, "measure how fast this machine computes and copies"},
+    {"devices", command_devices, "how many devices each back end finds"},
 #ifdef SPILLWAY_CUDA
     {"gpu-rates", command_gpu_rates, "plain rates of the first GPU, see exec/gpu-check"},
 #endif
@@ -734,7 +761,7 @@ static void print_usage(FILE *stream)
 static enum status dispatch(int argc, char **argv, struct error *err)
 {
     if (argc < 2)
-        return error_set(err, STATUS_BAD_INPUT, "no command (expected run, checkpoints or measure)");
+        return error_set(err, STATUS_BAD_INPUT, "no command (expected run, checkpoints, measure or devices)");
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         print_usage(stdout);
         return STATUS_OK;
@@ -746,7 +773,7 @@ static enum status dispatch(int argc, char **argv, struct error *err)
     for (size_t i = 0; i < ARRAY_COUNT(commands); i++)
         if (strcmp(argv[1], commands[i].name) == 0)
             return commands[i].run(argc - 1, argv + 1, err);
-    return error_set(err, STATUS_BAD_INPUT, "unknown command '%s' (expected run, checkpoints or measure)",
+    return error_set(err, STATUS_BAD_INPUT, "unknown command '%s' (expected run, checkpoints, measure or devices)",
                      argv[1]);
 }
 
