@@ -311,8 +311,8 @@ static void look_nodes(struct cli_doctor *doctor, const struct gpus *gpus)
     }
     for (uint32_t i = 0; i < gpus->count; i++) unknown += gpus->all[i].node < 0;
     if (nodes > 1 && unknown > 0)
-        repair(find(doctor, "numa", CLI_HEALTH_WARN, "%" PRIu32 " nodes, and of %" PRIu32 " GPUs it is not known which is near",
-                    nodes, unknown),
+        repair(find(doctor, "numa", CLI_HEALTH_WARN, "%" PRIu32 " nodes, and of %" PRIu32 " of %" PRIu32
+                    " GPUs it is not known which is near", nodes, unknown, gpus->count),
                "look into the firmware's settings for NUMA; run with 'numactl --cpunodebind' beside each GPU");
     else if (nodes > 1 && gpus->count > 0)
         find(doctor, "numa", CLI_HEALTH_OK, "%" PRIu32 " nodes; the first GPU is on node %d", nodes, gpus->all[0].node);

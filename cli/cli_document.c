@@ -6,6 +6,7 @@
  *     2 jobs on 'gpu'                    a line that begins a paragraph
  *     JOB    ...                         told of: a table
  *     makespan     12 s simulated        a name, two spaces or more, text: a row of a table of figures
+ *                  and what follows      spaces: one more row of it, without a name
  *     next: spillway run plan.json       the last line: what to type next
  *
  * So a verb has one way to say what it says, and a new table is on the page without a thought. Pictures are drawn while
@@ -188,7 +189,7 @@ static void assume_devices(struct cli_document *document, const struct hardware 
                                                                      : &hardware_default_matmul_efficiency;
         const struct figure *memory = type->memory_efficiency.source ? &type->memory_efficiency
                                                                      : &hardware_default_memory_efficiency;
-        assume(document, "Nothing was measured of %s: products run at %.0f %% of its peak (%s), what only moves memory at "
+        assume(document, "Kernels were not measured one by one on %s: products run at %.0f %% of its peak (%s), what only moves memory at "
                "%.0f %% of its bandwidth (%s).", type->name, 100 * matmul->value, figure_kind_names[matmul->kind],
                100 * memory->value, figure_kind_names[memory->kind]);
     }
@@ -236,6 +237,11 @@ static void put_line(struct page *page, const char *line)
     static const char next[] = "next: ";
     size_t length = label_length(line);
     if (line[0] == '\0') return;
+    if (page->in_figures && line[0] == ' ') {
+        document_cell(page->document, "%s", "");
+        document_cell(page->document, "%s", line + strspn(line, " "));
+        return;
+    }
     if (length > 0) {
         if (!page->in_figures) document_table_begin(page->document, "", (const char *const[]){"FIGURE", "VALUE", NULL});
         page->in_figures = true;

@@ -107,6 +107,10 @@ static void say_causes(FILE *out, const struct explain_causes *causes)
     double difference_s = causes->measured_s - causes->predicted_s;
     for (uint32_t c = 1; c < EXPLAIN_CAUSE_COUNT; c++)
         if (causes->parts[c].seconds > causes->parts[worst].seconds) worst = c;
+    if (fabs(difference_s) < 0.0005 * causes->predicted_s) {
+        fputs("The run took as long as was predicted.\n", out);
+        return;
+    }
     fprintf(out, "The run was %s %s than predicted (%+.1f %%)", quantity_text(fabs(difference_s), DIMENSION_SECONDS, text),
             difference_s > 0 ? "slower" : "faster", 100 * share(difference_s, causes->predicted_s));
     if (causes->parts[worst].seconds > 0.001 * causes->predicted_s)

@@ -79,7 +79,7 @@ static bool section_of(const char *page, const char *command, const char **begin
 
 static bool is_common(const char *name)
 {
-    return strcmp(name, "json") == 0 || strcmp(name, "quiet") == 0;
+    return strcmp(name, "json") == 0 || strcmp(name, "quiet") == 0 || strcmp(name, "report") == 0;
 }
 
 /* plot throughput says "as above" of what it shares with the other pictures. */
@@ -159,7 +159,8 @@ static void verbs_are_found(void **state)
     assert_no_verb("simulat", NULL, "unknown verb 'simulat' (did you mean 'simulate'?)");
     assert_no_verb("frobnicate", NULL,
                    "unknown verb 'frobnicate' (expected measure, models, hardware, mem, plan, partition, "
-                   "solve, simulate, sweep, serve, swarm, run, history, compare, trace, plot, bench, policy, completion or help)");
+                   "solve, simulate, sweep, serve, swarm, run, history, compare, explain, trace, plot, bench, policy, "
+                   "doctor, completion or help)");
     assert_no_verb("plot", NULL, "'spillway plot' needs an action (timeline, throughput or memory)");
     assert_no_verb("plot", "--json",
                    "'spillway plot' needs an action (timeline, throughput or memory)");
