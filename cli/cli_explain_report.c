@@ -75,9 +75,9 @@ static void say_waiting(FILE *out, const struct cli_explain_report *report)
     if (path->handover_count == 0) return;
     const struct explain_handover *longest = &path->handovers[0];
     char text[QUANTITY_TEXT_BYTES];
-    fprintf(out, "What waits longest is %s for %s: %" PRIu64 " times, %s in all.\n",
+    fprintf(out, "What waits longest is %s for %s: %" PRIu64 " time%s, %s in all.\n",
             report->trace->streams[longest->waiter].name, report->trace->streams[longest->awaited].name, longest->count,
-            quantity_text(longest->awaited_s, DIMENSION_SECONDS, text));
+            longest->count == 1 ? "" : "s", quantity_text(longest->awaited_s, DIMENSION_SECONDS, text));
 }
 
 static void say_purchases(FILE *out, const struct cli_explain_report *report)
@@ -114,7 +114,7 @@ static void say_causes(FILE *out, const struct explain_causes *causes)
     fprintf(out, "The run was %s %s than predicted (%+.1f %%)", quantity_text(fabs(difference_s), DIMENSION_SECONDS, text),
             difference_s > 0 ? "slower" : "faster", 100 * share(difference_s, causes->predicted_s));
     if (causes->parts[worst].seconds > 0.001 * causes->predicted_s)
-        fprintf(out, "; most was lost to %s, %s.\nTo change that: %s", explain_cause_names[worst],
+        fprintf(out, "; most of it is %s, %s.\nTo change that: %s", explain_cause_names[worst],
                 quantity_text(causes->parts[worst].seconds, DIMENSION_SECONDS, text), explain_cause_remedies[worst]);
     fputs(".\n", out);
 }
@@ -201,7 +201,7 @@ static enum status print_purchases(FILE *out, const struct cli_explain_report *r
         cli_table_cell(&table, "%s", purchase->figure > 0 ? quantity_text(purchase->figure, purchase->dimension, text) : "-");
         cli_table_cell(&table, "%s", quantity_text(purchase->after_s, DIMENSION_SECONDS, text));
         cli_table_cell(&table, "%+.2f %%", 100 * purchase->gain);
-        cli_table_cell(&table, "%.2f", purchase->derivative + 0.0);
+        cli_table_cell(&table, "%.2f", fabs(purchase->derivative) < 0.005 ? 0.0 : purchase->derivative);
     }
     return cli_table_end(&table, out, err);
 }

@@ -13,7 +13,7 @@
 #include "sim/take.h"
 
 const char *const explain_cause_names[EXPLAIN_CAUSE_COUNT] = {
-    "between operations",
+    "time between operations",
     "computations beside copies",
     "computations",
     "small copies",

@@ -4,7 +4,8 @@
 #
 # usage: check_report_browser.sh SOURCE_FOLDER BUILD_FOLDER
 #
-# The page that test_document compares with is opened by a headless Chromium, which prints what it made of it.
+# The page that test_document compares with, and one of `plan`, are opened by a headless Chromium, which prints what it made
+# of them: a page that was cut short, or whose markup is broken, has other rows then.
 set -euo pipefail
 source=$1
 
@@ -21,7 +22,7 @@ fail() { echo "$*"; exit 1; }
 # What the browser made of the page $1.
 dump() {
     HOME=$home timeout 120 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run \
-        --user-data-dir="$home/profile" --dump-dom "file://$1" 2>"$home/messages" ||
+        --user-data-dir="$home/profile" --dump-dom "file://$(realpath "$1")" 2>"$home/messages" ||
         fail "the browser failed: $(tail -3 "$home/messages")"
 }
 
@@ -37,4 +38,19 @@ expect() {
 }
 
 expect "$source/tests/golden/document/page.html" 'Two jobs on &lt;a card&gt;' 2 2
+
+# A report as a verb writes it: jobs, places, memory of both devices and figures; throughput is of --policy all.
+build=$2
+if [[ -x $build/spillway ]] && command -v gnuplot >/dev/null; then
+    cat >"$home/jobs.json" <<'JSON'
+{"spillway_jobs": 1, "defaults": {"network": "gpt2-tiny-bytes", "sequence": 32, "microbatch": 2},
+ "jobs": [{"name": "a<b>", "minibatches": 3}, {"name": "b", "minibatches": 2}]}
+JSON
+    "$build/spillway" plan "$home/jobs.json" --hw host-2-cores --devices 2 --device-memory 6MiB --policy all --quiet \
+        --report "$home/plan.html" >"$home/plan.txt"
+    rows=$(grep -c '^<tr>' "$home/plan.html")
+    ((rows > 15)) || fail "$home/plan.html: only $rows rows"
+    expect "$home/plan.html" 'spillway plan' "$rows" 3
+    grep -qF '<td>a&lt;b&gt;</td>' "$home/dom" || fail "the browser does not show the job's name"
+fi
 echo "the browser sees what was written"
