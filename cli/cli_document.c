@@ -32,7 +32,7 @@
 #include "report/document.h"
 #include "traces/trace.h"
 
-enum { TABLES_MAX = 4096, PICTURES_MAX = 8, ASSUMPTIONS_MAX = 40, ASSUMPTION_BYTES = 512 };
+enum { SPANS_MAX = 8000000, TABLES_MAX = 4096, PICTURES_MAX = 8, ASSUMPTIONS_MAX = 40, ASSUMPTION_BYTES = 512 };
 
 struct seen_table {
     long from, to; /* its bytes in the text */
@@ -154,6 +154,15 @@ static enum status draw_memory(const void *context, const char *path, struct err
 {
     const struct trace_pair *pair = context;
     return plot_memory(pair->predicted, pair->measured, path, &(struct plot_options){0}, err);
+}
+
+bool cli_document_wants_spans(struct cli *cli, uint64_t operations)
+{
+    if (!cli->document) return false;
+    if (operations <= SPANS_MAX) return true;
+    cli_warn(cli, "the report has no timeline: that of %" PRIu64 " operations would show none of them (limit is %d)", operations,
+             SPANS_MAX);
+    return false;
 }
 
 void cli_document_traces(struct cli *cli, const struct trace *predicted, const struct trace *measured)

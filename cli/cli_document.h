@@ -21,6 +21,9 @@ MUST_CHECK enum status cli_document_begin(struct cli *cli, struct error *err);
  * Returns `status`, or what went wrong here. Without cli_document_begin(): nothing. */
 MUST_CHECK enum status cli_document_end(struct cli *cli, enum status status, struct error *err);
 
+/* Should operations be recorded for its pictures? Not where there are so many that nobody would see one: that is a warning. */
+bool cli_document_wants_spans(struct cli *cli, uint64_t operations);
+
 /* Timeline and memory; either trace may be NULL, as may both. A picture that cannot be drawn is a warning, on the page too. */
 void cli_document_traces(struct cli *cli, const struct trace *predicted, const struct trace *measured);
 

@@ -218,13 +218,14 @@ static void draw(struct cli *cli, const struct cli_candidate *candidate, const s
                                                                .makespan_s = field->outcomes[i].makespan_s,
                                                                .tokens_per_s = field->outcomes[i].tokens_per_s};
     if (bars.count > 0) cli_document_draw(cli, "Throughput of the policies", draw_bars, &bars);
+    cli_document_simulated(cli, &candidate->plan.hardware);
+    if (!cli_document_wants_spans(cli, plan_operations(&candidate->plan))) return;
     const struct cli_predict_options how = {.spans = true};
     if (cli_predict(&candidate->plan, NULL, &how, &prediction, &err) == STATUS_OK)
         cli_document_traces(cli, &prediction.trace, NULL);
     else
         cli_warn(cli, "the report has no timeline: %s", err.text);
     cli_prediction_release(&prediction);
-    cli_document_simulated(cli, &candidate->plan.hardware);
 }
 
 static enum status report(struct cli *cli, const struct request *request,

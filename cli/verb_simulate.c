@@ -230,7 +230,7 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
     struct swap_report swap = {0};
     bool jobs = request->subject == SIMULATE_JOBS;
     struct arena arena = {0};
-    struct cli_predict_options how = {.spans = request->trace_path || cli->document,
+    struct cli_predict_options how = {.spans = request->trace_path != NULL,
                                       .every_device = request->no_fold, .caching = request->caching,
                                       .demand_first = request->demand_first,
                                       .collectives = (enum sim_collectives_by)request->collectives,
@@ -251,6 +251,7 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
     if (status == STATUS_OK)
         status = cli_device_factors(request->slow, "slow", plan.hardware.device_count, &arena, &how.slow, err);
     if (status == STATUS_OK && request->noise) status = read_noise(request->noise, &how.noise, err);
+    if (status == STATUS_OK && cli_document_wants_spans(cli, plan_operations(&plan))) how.spans = true;
     if (status == STATUS_OK)
         status = request->live ? cli_predict_live(&plan, other.hardware, request->policy, &how, &prediction, err)
                                : cli_predict(&plan, other.hardware, &how, &prediction, err);
