@@ -1,6 +1,7 @@
 /*
- * In the order of a repair: the executor, GPUs and their driver, what copies need (links, locked memory, NUMA, peers), memory and disk, then
- * what is only convenient. A machine without GPUs is a healthy one: its cores are devices too.
+ * In the order of a repair: the executor, GPUs and their driver, what copies need (links, locked memory, NUMA,
+ * peers), memory and disk, then what is only convenient. A machine without GPUs is a healthy one: its cores are
+ * devices too.
  *
  *     executor    spillway-exec --version     its back ends; `devices` what each of them finds
  *     GPUs        /sys/bus/pci/devices        vendor 10de, class 03: also those that no driver sees
@@ -161,7 +162,8 @@ static void list_gpus(const struct cli_doctor *doctor, struct gpus *out)
     for (struct dirent *entry; all && out->count < GPUS_MAX && (entry = readdir(all)) != NULL;) {
         const char *address = entry->d_name;
         if (address[0] == '.' || strlen(address) >= sizeof out->all[0].address ||
-            pci_number(doctor, address, "vendor", 16, 0) != NVIDIA || pci_number(doctor, address, "class", 16, 0) >> 16 != DISPLAY)
+            pci_number(doctor, address, "vendor", 16, 0) != NVIDIA ||
+            pci_number(doctor, address, "class", 16, 0) >> 16 != DISPLAY)
             continue;
         struct gpu *gpu = &out->all[out->count++];
         snprintf(gpu->address, sizeof gpu->address, "%.31s", address);
@@ -296,8 +298,8 @@ static void look_locked(struct cli_doctor *doctor, uint32_t gpu_count)
         find(doctor, "pinned memory", CLI_HEALTH_OK, "%s may be locked", text);
         return;
     }
-    repair(find(doctor, "pinned memory", CLI_HEALTH_WARN, "only %s may be locked (ulimit -l): copies may go through pageable memory",
-                text),
+    repair(find(doctor, "pinned memory", CLI_HEALTH_WARN,
+                "only %s may be locked (ulimit -l): copies may go through pageable memory", text),
            "'ulimit -l unlimited', or '* - memlock unlimited' in /etc/security/limits.conf; containers: --ulimit memlock=-1");
 }
 
@@ -418,7 +420,8 @@ static void look_storage(struct cli_doctor *doctor)
     char words[2][QUANTITY_TEXT_BYTES];
     struct statvfs space;
     if (statvfs(folder, &space) != 0) {
-        repair(find(doctor, "storage", CLI_HEALTH_FAIL, "'%.200s': %s", folder, strerror(errno)), "name a folder that is there (--storage)");
+        repair(find(doctor, "storage", CLI_HEALTH_FAIL, "'%.200s': %s", folder, strerror(errno)),
+               "name a folder that is there (--storage)");
         return;
     }
     double left = (double)space.f_bavail * (double)space.f_frsize;

@@ -1,8 +1,9 @@
 /*
- * Is this machine ready? One finding for each thing that a run leans on: well, worth a look, or broken, and how to repair it.
+ * Is this machine ready? One finding for each thing that a run leans on: well, worth a look, or broken, and how to
+ * repair it.
  *
- * Everything is read from where the system says it (/proc, /sys, programs on PATH), so that no CUDA library is needed,
- * and a test can put a made-up machine in its place.
+ * Everything is read from where the system says it (/proc, /sys, programs on PATH), so that no CUDA library is
+ * needed, and a test can put a made-up machine in its place.
  */
 #ifndef SPILLWAY_CLI_CLI_DOCTOR_H
 #define SPILLWAY_CLI_CLI_DOCTOR_H

@@ -1,7 +1,7 @@
 /*
- * One answer, two forms. A verb prints into a stream in memory; cli_table.c tells which of its bytes are a table, and what
- * that table holds. At the end the text goes where it always goes, and the page is made of the tables, as tables,
- * and of the lines between them:
+ * One answer, two forms. A verb prints into a stream in memory; cli_table.c tells which of its bytes are a table,
+ * and what that table holds. At the end the text goes where it always goes, and the page is made of the tables, as
+ * tables, and of the lines between them:
  *
  *     2 jobs on 'gpu'                    a line that begins a paragraph
  *     JOB    ...                         told of: a table
@@ -9,8 +9,8 @@
  *                  and what follows      spaces: one more row of it, without a name
  *     next: spillway run plan.json       the last line: what to type next
  *
- * So a verb has one way to say what it says, and a new table is on the page without a thought. Pictures are drawn while
- * the verb has the traces, kept in memory, and follow the text.
+ * So a verb has one way to say what it says, and a new table is on the page without a thought. Pictures are drawn
+ * while the verb has the traces, kept in memory, and follow the text.
  */
 #include "cli/cli_document.h"
 
@@ -198,8 +198,8 @@ static void assume_devices(struct cli_document *document, const struct hardware 
                                                                      : &hardware_default_matmul_efficiency;
         const struct figure *memory = type->memory_efficiency.source ? &type->memory_efficiency
                                                                      : &hardware_default_memory_efficiency;
-        assume(document, "Kernels were not measured one by one on %s: products run at %.0f %% of its peak (%s), what only moves memory at "
-               "%.0f %% of its bandwidth (%s).", type->name, 100 * matmul->value, figure_kind_names[matmul->kind],
+        assume(document, "Kernels were not measured one by one on %s: products run at %.0f %% of its peak (%s), what only "
+               "moves memory at %.0f %% of its bandwidth (%s).", type->name, 100 * matmul->value, figure_kind_names[matmul->kind],
                100 * memory->value, figure_kind_names[memory->kind]);
     }
 }

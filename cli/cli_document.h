@@ -1,9 +1,9 @@
 /*
  * --report FILE: what a verb prints, with the pictures that belong to it, as one page (report/document.h).
  *
- * A verb whose table of options has CLI_REPORT_OPTION() needs nothing else: what it prints becomes the page, its tables
- * as tables, "makespan    12 s" as a row of figures, other lines as paragraphs. Pictures and assumptions it hands over
- * where it has them; without --report these calls do nothing.
+ * A verb whose table of options has CLI_REPORT_OPTION() needs nothing else: what it prints becomes the page, its
+ * tables as tables, "makespan    12 s" as a row of figures, other lines as paragraphs. Pictures and assumptions it
+ * hands over where it has them; without --report these calls do nothing.
  */
 #ifndef SPILLWAY_CLI_DOCUMENT_H
 #define SPILLWAY_CLI_DOCUMENT_H

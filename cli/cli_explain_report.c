@@ -94,7 +94,8 @@ static void say_purchases(FILE *out, const struct cli_explain_report *report)
             fprintf(out, "%s of %s %s", named == 1 ? "; as much more" : ",", purchase->name,
                     cli_signed_percent(purchase->gain, gain));
     }
-    if (named == 0) fprintf(out, "%.4g %% more of any one thing brings less than 0.5 %%: the plan itself is what to change", percent);
+    if (named == 0)
+        fprintf(out, "%.4g %% more of any one thing brings less than 0.5 %%: the plan itself is what to change", percent);
     else if (named < report->purchase_count && report->purchases[named].gain < worth_naming)
         fputs("; nothing else brings 0.5 %", out);
     fputs(".\n", out);

@@ -62,7 +62,8 @@ enum status verb_doctor(struct cli *cli, int argc, char **argv, struct error *er
 {
     struct cli_doctor doctor = {.root = "", .memlock_bytes = memlock_bytes()};
     const struct option_spec specs[] = {
-        OPTION_STRING("storage", 0, "DIR", &doctor.storage, "try how fast 64 MiB are written there, default only look at the space"),
+        OPTION_STRING("storage", 0, "DIR", &doctor.storage,
+                      "try how fast 64 MiB are written there, default only look at the space"),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {

@@ -1,8 +1,8 @@
 /*
  * `explain`: what a run's time goes to, what buying more would bring, and why it was not as predicted.
  *
- * With a plan alone the simulated run is explained. With a measured trace of it as well, the measured one is, beside the
- * simulated one; what buying more would bring is always the simulator's answer, which can try it.
+ * With a plan alone the simulated run is explained. With a measured trace of it as well, the measured one is,
+ * beside the simulated one; what buying more would bring is always the simulator's answer, which can try it.
  */
 #include <string.h>
 
@@ -30,8 +30,10 @@ static enum status buy(struct cli *cli, const struct request *request, const str
     if (!request->no_memory &&
         explain_memory_purchase(request->plan_path, request->more, &out[count], &report->memory_known, err) != STATUS_OK)
         return err->status;
-    if (report->memory_known) count++;
-    else if (!request->no_memory) cli_warn(cli, "what more memory would bring is not known: the plan cannot be made again as it was");
+    if (report->memory_known)
+        count++;
+    else if (!request->no_memory)
+        cli_warn(cli, "what more memory would bring is not known: the plan cannot be made again as it was");
     explain_purchases_sort(out, count);
     report->purchases = out;
     report->purchase_count = count;

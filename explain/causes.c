@@ -1,7 +1,7 @@
 /*
- * What runs beside an operation is taken from the measured trace: for two streams, whose spans each follow one another, one
- * pass over both gives the overlap of every span of the first. Operations of a stream come in plan order, so its
- * spans are already in order of time.
+ * What runs beside an operation is taken from the measured trace: for two streams, whose spans each follow one
+ * another, one pass over both gives the overlap of every span of the first. Operations of a stream come in plan
+ * order, so its spans are already in order of time.
  *
  * Cost: the pairs of streams that can meet, times their spans; and a walk over the plan for each cause.
  */

@@ -1,10 +1,10 @@
 /*
  * Why a run was not as it was predicted, by cause.
  *
- * The measured run is turned into the predicted one step by step: gaps go, then the operations of one cause after another
- * take what was predicted. What each step takes off the makespan is that cause's part; the parts add up to the difference,
- * and one is below 0 where things were faster than predicted. A step's part depends on what is left when it comes; the
- * order is that of enum explain_cause.
+ * The measured run is turned into the predicted one step by step: gaps go, then the operations of one cause after
+ * another take what was predicted. What each step takes off the makespan is that cause's part; the parts add up to
+ * the difference, and one is below 0 where things were faster than predicted. A step's part depends on what is
+ * left when it comes; the order is that of enum explain_cause.
  */
 #ifndef SPILLWAY_EXPLAIN_CAUSES_H
 #define SPILLWAY_EXPLAIN_CAUSES_H

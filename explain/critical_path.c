@@ -1,6 +1,6 @@
 /*
- * Back from the end by `decisive`. Handovers are sorted by their streams and added up where they are equal: their number
- * is bounded by the path, that of pairs of streams by nothing that is small.
+ * Back from the end by `decisive`. Handovers are sorted by their streams and added up where they are equal: their
+ * number is bounded by the path, that of pairs of streams by nothing that is small.
  */
 #include "explain/critical_path.h"
 

@@ -2,7 +2,8 @@
  * The critical path: the operation that ends last, the one whose end it waited for, and so on back to the begin.
  *
  * Its operations follow each other without anything between them but gaps, so the seconds of streams and gaps add
- * up to the makespan: each is to blame for its share. What is not on the path may be slower, up to a point, without anybody noticing.
+ * up to the makespan: each is to blame for its share. What is not on the path may be slower, up to a point,
+ * without anybody noticing.
  */
 #ifndef SPILLWAY_EXPLAIN_CRITICAL_PATH_H
 #define SPILLWAY_EXPLAIN_CRITICAL_PATH_H

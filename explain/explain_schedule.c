@@ -1,7 +1,7 @@
 /*
- * What an operation waits for comes earlier in plan order (plan_walk.h), so one walk gives every begin: the latest end of
- * what it waits for and of the one in front of it on its stream. Operations that are one begin when the last of them can;
- * their numbers follow each other, and they are decided together, at the last.
+ * What an operation waits for comes earlier in plan order (plan_walk.h), so one walk gives every begin: the latest
+ * end of what it waits for and of the one in front of it on its stream. Operations that are one begin when the
+ * last of them can; their numbers follow each other, and they are decided together, at the last.
  */
 #include "explain/explain_schedule.h"
 

@@ -1,8 +1,8 @@
 /*
  * A plan's operations once more: how long each took by a trace, and when each would begin if others took.
  *
- * The same idea as sim/replay.h, laid open: durations and gaps are arrays, to be changed one by one, and of each operation
- * is known what its begin waited for.
+ * The same idea as sim/replay.h, laid open: durations and gaps are arrays, to be changed one by one, and of each
+ * operation is known what its begin waited for.
  */
 #ifndef SPILLWAY_EXPLAIN_EXPLAIN_SCHEDULE_H
 #define SPILLWAY_EXPLAIN_EXPLAIN_SCHEDULE_H

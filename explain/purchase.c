@@ -1,7 +1,8 @@
 /*
- * A machine with one figure changed is a copy of the plan's that shares all it does not change. A link's bandwidth stands in two
- * places: in the link, and in what copies were measured to take, which the cost model prefers; so where the link is the tightest
- * on the way to a device, that device becomes one of a type of its own, whose copies are faster by as much.
+ * A machine with one figure changed is a copy of the plan's that shares all it does not change. A link's bandwidth
+ * stands in two places: in the link, and in what copies were measured to take, which the cost model prefers; so
+ * where the link is the tightest on the way to a device, that device becomes one of a type of its own, whose
+ * copies are faster by as much.
  */
 #include "explain/purchase.h"
 

@@ -1,8 +1,9 @@
 /*
  * What buying more would bring: throughput with one figure of the machine larger, from simulating the plan once more.
  *
- * The plan stays as it is (its order, its places in memory), so a gain is what comes without planning anew; more memory is of no
- * use to a plan as it is, so for it the jobs are planned again, and held against themselves planned again without it.
+ * The plan stays as it is (its order, its places in memory), so a gain is what comes without planning anew; more
+ * memory is of no use to a plan as it is, so for it the jobs are planned again, and held against themselves
+ * planned again without it.
  */
 #ifndef SPILLWAY_EXPLAIN_PURCHASE_H
 #define SPILLWAY_EXPLAIN_PURCHASE_H
@@ -10,7 +11,14 @@
 #include "base/quantity.h"
 #include "planner/plan.h"
 
-enum explain_resource { EXPLAIN_COMPUTE, EXPLAIN_LINK, EXPLAIN_HOST_RATE, EXPLAIN_STORAGE, EXPLAIN_MEMORY, EXPLAIN_RESOURCE_COUNT };
+enum explain_resource {
+    EXPLAIN_COMPUTE,
+    EXPLAIN_LINK,
+    EXPLAIN_HOST_RATE,
+    EXPLAIN_STORAGE,
+    EXPLAIN_MEMORY,
+    EXPLAIN_RESOURCE_COUNT
+};
 extern const char *const explain_resource_names[EXPLAIN_RESOURCE_COUNT]; /* "compute", "link", ... */
 
 /* More links than these are bought by kind: those of one bandwidth whose names differ in digits alone. */
@@ -37,9 +45,10 @@ MUST_CHECK enum status explain_purchases(const struct plan *plan, double more, s
                                          struct explain_purchase *out, uint32_t *count, struct error *err);
 
 /*
- * The same of the memory of all devices: the jobs of the plan in the file at `path` are planned with its policy, as if
- * nothing else had been asked for, on its machine and on one with more. *known is false where that cannot be done: a policy that
- * is not built in, leases. Errors: those of plan_read(), planner_plan() and sim_run(), but for plans that do not fit.
+ * The same of the memory of all devices: the jobs of the plan in the file at `path` are planned with its policy,
+ * as if nothing else had been asked for, on its machine and on one with more. *known is false where that cannot be
+ * done: a policy that is not built in, leases. Errors: those of plan_read(), planner_plan() and sim_run(), but for
+ * plans that do not fit.
  */
 MUST_CHECK enum status explain_memory_purchase(const char *path, double more, struct explain_purchase *out, bool *known,
                                                struct error *err);

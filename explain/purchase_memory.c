@@ -1,6 +1,7 @@
 /*
- * The planner takes jobs and machine over, so each plan is made from what the file says, read anew. The plan at hand may have been
- * made with options that it does not keep; both plans here are made without any, so that memory alone is between them.
+ * The planner takes jobs and machine over, so each plan is made from what the file says, read anew. The plan at
+ * hand may have been made with options that it does not keep; both plans here are made without any, so that memory
+ * alone is between them.
  */
 #include <math.h>
 

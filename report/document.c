@@ -1,6 +1,7 @@
 /*
- * Texts are cleaned where they enter, once: what both writers get is UTF-8 without control characters, so that each has
- * only its own markup to think of. A text that is printed through a format may be of any length, so it is measured first.
+ * Texts are cleaned where they enter, once: what both writers get is UTF-8 without control characters, so that
+ * each has only its own markup to think of. A text that is printed through a format may be of any length, so it is
+ * measured first.
  *
  * Nodes stand in one array in the order in which they were added; cells of a table in an array of their own, headings
  * first. All texts and pictures live in one arena.

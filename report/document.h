@@ -12,14 +12,14 @@
  *     status = document_write(document, "out.html", err);
  *     document_destroy(document);
  *
- * The name of the file says its form. NAME.html (or .htm): valid HTML5, complete in itself (its pictures are in it), without
- * scripts and with a policy that forbids them, for light and dark screens and for paper. NAME.md: Markdown as GitHub reads it; its
- * pictures stand beside it as NAME-1.svg, NAME-2.png and so on. Equal calls give equal bytes: nothing of time or place
- * is added.
+ * The name of the file says its form. NAME.html (or .htm): valid HTML5, complete in itself (its pictures are in
+ * it), without scripts and with a policy that forbids them, for light and dark screens and for paper. NAME.md:
+ * Markdown as GitHub reads it; its pictures stand beside it as NAME-1.svg, NAME-2.png and so on. Equal calls give
+ * equal bytes: nothing of time or place is added.
  *
- * All text is plain text: whatever is markup in the form that is written comes out as the letters that it is. Line ends inside
- * a text become spaces (except in document_code()); what is no UTF-8, and control characters, become U+FFFD.
- * A failed allocation is remembered and reported by document_write(): callers add without asking.
+ * All text is plain text: whatever is markup in the form that is written comes out as the letters that it is. Line
+ * ends inside a text become spaces (except in document_code()); what is no UTF-8, and control characters, become
+ * U+FFFD. A failed allocation is remembered and reported by document_write(): callers add without asking.
  */
 #ifndef SPILLWAY_REPORT_DOCUMENT_H
 #define SPILLWAY_REPORT_DOCUMENT_H

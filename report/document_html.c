@@ -1,10 +1,11 @@
 /*
  * HTML5 without scripts.
  *
- * The page carries a policy (Content-Security-Policy) that allows images of its own and its style sheet, nothing else: even
- * if an escape were forgotten here, no script would run and nothing would be fetched. Pictures are data URIs in <img>. A
- * picture by itself is white; on a dark screen it gets a frame instead of other colours, as it means something by its
- * colours. A table that is wider than the screen scrolls by itself; on paper its head is on each page.
+ * The page carries a policy (Content-Security-Policy) that allows images of its own and its style sheet, nothing
+ * else: even if an escape were forgotten here, no script would run and nothing would be fetched. Pictures are data
+ * URIs in <img>. A picture by itself is white; on a dark screen it gets a frame instead of other colours, as it
+ * means something by its colours. A table that is wider than the screen scrolls by itself; on paper its head is on
+ * each page.
  *
  * What is text is escaped in one place, put_text(), also in attributes, which are all in double quotes.
  */

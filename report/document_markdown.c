@@ -1,9 +1,9 @@
 /*
  * Markdown as GitHub reads it (CommonMark and tables).
  *
- * A letter that could begin markup is escaped where it stands; those that mean something only at the beginning of a block
- * (headings, lists, quotes, rules) are escaped there alone, so that "3.5 GiB - 4 %" stays readable in the source. Blocks are parted
- * by empty lines.
+ * A letter that could begin markup is escaped where it stands; those that mean something only at the beginning of
+ * a block (headings, lists, quotes, rules) are escaped there alone, so that "3.5 GiB - 4 %" stays readable in the
+ * source. Blocks are parted by empty lines.
  */
 #include <string.h>
 

@@ -27,6 +27,8 @@ expect 0 "measure" "$exec_program" --help
 expect 0 "trace" "$exec_program" run --help
 expect 0 "budget" "$exec_program" measure -h
 expect 0 "spillway-exec" "$exec_program" --version
+expect 0 "host any" "$exec_program" devices
+expect 0 "how many devices" "$exec_program" devices --help
 expect 2 "no command" "$exec_program"
 expect 2 "unknown command 'rum'" "$exec_program" rum
 expect 2 "--trace" "$exec_program" run --trce x plan.json

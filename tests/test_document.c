@@ -166,8 +166,8 @@ static void read_tag(struct reader *reader, const char *tag, size_t length)
         return;
     }
     size_t name = strcspn(tag, " >");
-    static const char known[] = " html head title style body h1 h2 h3 h4 p ul li pre nav a div table caption thead tbody tr th td "
-                                "figure figcaption ";
+    static const char known[] = " html head title style body h1 h2 h3 h4 p ul li pre nav a div table caption thead tbody "
+                                "tr th td figure figcaption ";
     char wanted[40];
     snprintf(wanted, sizeof wanted, " %.*s ", (int)name, tag);
     assert_non_null(strstr(known, wanted));
