@@ -35,8 +35,8 @@ void cli_table_cell(struct cli_table *table, const char *format, ...) PRINTF_LIK
 /* Print and release. Without rows nothing is printed. STATUS_NO_MEMORY. */
 MUST_CHECK enum status cli_table_end(struct cli_table *table, FILE *out, struct error *err);
 
-/* Tables that end on `out` are told of before they are released, and which bytes of it hold them; `out` NULL: no longer. One
- * stream at a time, as a program runs one verb (cli/cli_document.h). */
+/* Tables that end on `out` are told of before they are released, and which bytes of it hold them; `out` NULL: no
+ * longer. One stream at a time, as a program runs one verb (cli/cli_document.h). */
 typedef void (*cli_table_seen)(void *context, const struct cli_table *table, long from, long to);
 void cli_table_watch(FILE *out, cli_table_seen seen, void *context);
 

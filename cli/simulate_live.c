@@ -115,7 +115,8 @@ enum status simulate_live(struct cli *cli, const struct cli_simulate_request *re
     if (status == STATUS_OK) status = find_machine(request, &in, &hardware, err);
     if (status == STATUS_OK) {
         report.policy = handle.policy;
-        status = simulate(&in, request, request->trace_path || cli->document, handle.policy, &report.simulated, &result, &trace, err);
+        status = simulate(&in, request, request->trace_path || cli->document, handle.policy, &report.simulated, &result,
+                          &trace, err);
     }
     if (status == STATUS_OK) status = cli_simulated_check(&report.simulated, in.device_count, &report.compute_share, err);
     if (status == STATUS_OK && request->trace_path) status = trace_write(&trace, request->trace_path, err);
