@@ -87,6 +87,7 @@ int error_exit_code(enum status status)
         [STATUS_OK] = 0,        [STATUS_INFEASIBLE] = 1, [STATUS_CHECK] = 1,
         [STATUS_BAD_INPUT] = 2, [STATUS_LIMIT] = 2,      [STATUS_NO_MEMORY] = 3,
         [STATUS_IO] = 3,        [STATUS_DEVICE] = 3,     [STATUS_INTERRUPTED] = 130,
+        [STATUS_MISSED] = 4,
     };
     static_assert(sizeof codes / sizeof codes[0] == STATUS_COUNT, "an exit code per status");
     assert(status >= STATUS_OK && status < STATUS_COUNT);

@@ -26,6 +26,7 @@ enum status {
     STATUS_IO,          /* reading, writing or renaming failed */
     STATUS_DEVICE,      /* a device, a library or a child process failed */
     STATUS_INTERRUPTED, /* the user stopped it */
+    STATUS_MISSED,      /* done, and past a limit that the user set: a deadline, a cost */
     STATUS_COUNT
 };
 
@@ -47,7 +48,7 @@ enum status error_memory(struct error *err, const char *what, unsigned long long
 /* Put "what was being done: " in front of the message; returns the status already there. */
 enum status error_add(struct error *err, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* The exit code of a program that ends with this status: 0, 1, 2, 3 or 130. */
+/* The exit code of a program that ends with this status: 0, 1, 2, 3, 4 or 130. */
 int error_exit_code(enum status status);
 
 #endif

@@ -54,6 +54,8 @@ static const struct unit units[] = {
     {"GFLOP/s", DIMENSION_FLOP_PER_S, 1e9, true},
     {"TFLOP/s", DIMENSION_FLOP_PER_S, 1e12, true},
     {"PFLOP/s", DIMENSION_FLOP_PER_S, 1e15, true},
+    {"W", DIMENSION_WATTS, 1, true},
+    {"kW", DIMENSION_WATTS, 1e3, true},
 };
 
 static const char *const examples[] = {
@@ -61,6 +63,7 @@ static const char *const examples[] = {
     [DIMENSION_BYTES_PER_S] = "a rate such as 24GB/s",
     [DIMENSION_SECONDS] = "a time such as 5us",
     [DIMENSION_FLOP_PER_S] = "a speed such as 19.5TFLOP/s",
+    [DIMENSION_WATTS] = "a power such as 300W",
     [DIMENSION_COUNT_OF] = "a number such as 12",
 };
 static_assert(ARRAY_COUNT(examples) == DIMENSION_COUNT, "an example per dimension");

@@ -5,6 +5,7 @@
  * Rates:   any of these with "/s"
  * Seconds: ns us ms s min h d
  * FLOP/s:  FLOP/s kFLOP/s MFLOP/s GFLOP/s TFLOP/s PFLOP/s
+ * Watts:   W kW
  * Count:   a plain number
  * Memory is printed in GiB (2^30), links in GB/s (10^9), as nvidia-smi and nvbandwidth do.
  */
@@ -22,6 +23,7 @@ enum dimension {
     DIMENSION_BYTES_PER_S,
     DIMENSION_SECONDS,
     DIMENSION_FLOP_PER_S,
+    DIMENSION_WATTS,
     DIMENSION_COUNT_OF, /* no unit */
     DIMENSION_COUNT
 };

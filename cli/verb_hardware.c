@@ -58,7 +58,7 @@ enum status verb_hardware_list(struct cli *cli, int argc, char **argv, struct er
 static const char *const unit_names[] = {
     [DIMENSION_BYTES] = "B",         [DIMENSION_BYTES_PER_S] = "B/s",
     [DIMENSION_SECONDS] = "s",       [DIMENSION_FLOP_PER_S] = "FLOP/s",
-    [DIMENSION_COUNT_OF] = "ratio",
+    [DIMENSION_WATTS] = "W",         [DIMENSION_COUNT_OF] = "ratio",
 };
 
 struct figure_row {
@@ -67,7 +67,7 @@ struct figure_row {
     enum dimension dimension;
 };
 
-enum { TYPE_ROWS = 10 };
+enum { TYPE_ROWS = 11 };
 
 static void list_type(const struct device_type *type, struct figure_row rows[TYPE_ROWS])
 {
@@ -81,6 +81,7 @@ static void list_type(const struct device_type *type, struct figure_row rows[TYP
         {"matmul efficiency", &type->matmul_efficiency, DIMENSION_COUNT_OF},
         {"memory efficiency", &type->memory_efficiency, DIMENSION_COUNT_OF},
         {"launch latency", &type->launch_latency, DIMENSION_SECONDS},
+        {"board power", &type->board_power, DIMENSION_WATTS},
         {NULL, NULL, DIMENSION_COUNT_OF},
     };
     memcpy(rows, list, sizeof list);

@@ -30,7 +30,8 @@
  *      ("storage": {"capacity": F, "read": F, "write": F, ("both": F, "latency": F)},)
  *      "device_types": [{"name": "...", "memory": F, ("usable": F,) "peak_fp32": F,
  *          ("peak_tf32": F, "peak_bf16": F,) "memory_bandwidth": F,
- *          ("matmul_efficiency": F, "memory_efficiency": F, "launch_latency": F,)
+ *          ("matmul_efficiency": F, "memory_efficiency": F, "launch_latency": F,
+ *           "board_power": F,)
  *          ("profiles": [{"threads": 2,
  *                         "kernels": {"matmul_forward": [[m, n, k, seconds, spread]]},
  *                         "interference": {"compute_by_copy": F, ...}}],
@@ -139,6 +140,7 @@ struct device_type {
     struct figure matmul_efficiency;   /* of the peak, used where nothing was measured */
     struct figure memory_efficiency;   /* of memory_bandwidth, likewise */
     struct figure launch_latency;      /* seconds per kernel */
+    struct figure board_power;         /* watts of a board at its limit; 0: unknown */
     const struct compute_profile *profiles;
     uint32_t profile_count;
     /* measured copies, pinned, one direction at a time: seconds for `bytes`, latency included */
@@ -274,7 +276,8 @@ MUST_CHECK enum status hardware_parse(const struct json_input *in, const json_t 
  * A100-SXM4-40GB"), several of one device in one machine ("4x rtx-3090-24gb"), several nodes ("384x
  * dgx-a100-80gb", "64x dgx-a100-80gb 2:1" with leaf switches whose uplinks have half of their NICs'
  * bandwidth), either of several kinds ("2x a100-sxm4-80gb + 2x v100-sxm2-32gb", "dgx-h100 + 2x dgx-a100-80gb"), or
- * path (has a slash or ends in .json). A name that could be several presets ("a100") is an error that lists them.
+ * path (has a slash or ends in .json). A name that could be several presets ("a100") is an error that lists them; nodes of
+ * AWS may have "aws:" in front.
  *
  * Several devices sit in pairs behind PCIe switches, and these behind one host bridge, which
  * carries both directions of all together at 0.71 of their sum: what was measured of both

@@ -74,6 +74,7 @@ static enum status build_type(const struct gpu *gpu, struct hardware *out, struc
     type->peak_fp32 = gpu->fp32;
     type->peak_tf32 = gpu->tf32;
     type->peak_bf16 = gpu->bf16;
+    type->board_power = gpu->power;
     type->memory_bandwidth = gpu->bandwidth;
     type->matmul_efficiency = hardware_default_matmul_efficiency;
     type->memory_efficiency = hardware_default_memory_efficiency;

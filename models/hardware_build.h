@@ -26,6 +26,7 @@ struct gpu {
     struct figure bandwidth, fp32, tf32, bf16;
     uint32_t pcie; /* generation, 3 to 5 */
     struct figure nvlink; /* each way, to a switch that all devices of a machine are at; 0: none */
+    struct figure power;  /* watts of a board */
 };
 
 /* What is outside of the GPUs. */

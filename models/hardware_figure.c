@@ -117,9 +117,10 @@ static const char *short_unit(double value, enum dimension dimension, double *nu
         [DIMENSION_BYTES_PER_S] = {"GB/s", "MB/s", "B/s"},
         [DIMENSION_SECONDS] = {"s", "ms", "us", "ns"},
         [DIMENSION_FLOP_PER_S] = {"TFLOP/s", "GFLOP/s", "FLOP/s"},
+        [DIMENSION_WATTS] = {"W"},
         [DIMENSION_COUNT_OF] = {ratio_unit},
     };
-    static const char *const base[DIMENSION_COUNT] = {"B", "B/s", "s", "FLOP/s", ratio_unit};
+    static const char *const base[DIMENSION_COUNT] = {"B", "B/s", "s", "FLOP/s", "W", ratio_unit};
     for (size_t i = 0; units[dimension][i]; i++) {
         double factor;
         bool known = unit_factor(units[dimension][i], dimension, &factor);

@@ -39,6 +39,7 @@ static const struct figure_spec type_figures[] = {
            tiny, 1),
     FIGURE(device_type, "launch_latency", launch_latency, DIMENSION_SECONDS, JSON_OPTIONAL, 0,
            seconds_max),
+    FIGURE(device_type, "board_power", board_power, DIMENSION_WATTS, JSON_OPTIONAL, tiny, 1e6),
 };
 
 static const struct figure_spec interference_figures[] = {

@@ -81,6 +81,7 @@ static void exit_codes(void **state)
     assert_int_equal(error_exit_code(STATUS_IO), 3);
     assert_int_equal(error_exit_code(STATUS_DEVICE), 3);
     assert_int_equal(error_exit_code(STATUS_INTERRUPTED), 130);
+    assert_int_equal(error_exit_code(STATUS_MISSED), 4);
 }
 
 int main(void)

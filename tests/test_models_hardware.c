@@ -50,7 +50,7 @@ static void check_figures(const struct hardware *h)
         const struct figure *all[] = {
             &t->memory_bytes,      &t->usable_bytes,      &t->peak_fp32,
             &t->peak_tf32,         &t->peak_bf16,         &t->memory_bandwidth,
-            &t->matmul_efficiency, &t->memory_efficiency, &t->launch_latency};
+            &t->matmul_efficiency, &t->memory_efficiency, &t->launch_latency,    &t->board_power};
         for (size_t f = 0; f < ARRAY_COUNT(all); f++) check_figure(all[f]);
     }
 }
@@ -70,7 +70,7 @@ static void every_preset_is_sensible_and_says_its_sources(void **state)
         check_figures(&h);
         hardware_release(&h);
     }
-    assert_int_equal(count, 24);
+    assert_int_equal(count, 53);
 }
 
 /* Datasheets, by hand. */
@@ -164,6 +164,29 @@ static void hydra_has_its_machines(void **state)
     hardware_release(&h);
 }
 
+/* The name that a price list has, the one that the driver prints, and what both are here. */
+static void machines_have_several_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *same;
+        uint32_t devices;
+        double watts; /* of a board from its datasheet */
+    } rows[] = {
+        {"2x aws:g5.48xlarge", "2x g5.48xlarge", 16, 300}, {"aws:p4d.24xlarge", "p4d.24xlarge", 8, 400},
+        {"aws:p5en.48xlarge", "p5en.48xlarge", 8, 700},    {"NVIDIA A100-SXM4-40GB", "a100-sxm4-40gb", 1, 400},
+        {"NVIDIA H100 80GB HBM3", "h100-sxm5-80gb", 1, 700}, {"dgx-2", "dgx-2", 16, 300},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        struct hardware h;
+        find(rows[i].name, &h);
+        assert_string_equal(h.name, rows[i].same);
+        assert_int_equal(h.device_count, rows[i].devices);
+        assert_float_equal(h.types[0].board_power.value, rows[i].watts, 0);
+        hardware_release(&h);
+    }
+}
+
 static void unknown_names_are_refused(void **state)
 {
     (void)state;
@@ -171,10 +194,13 @@ static void unknown_names_are_refused(void **state)
         const char *name, *message;
     } rows[] = {
         {"a100", "'a100' does not say which machine is meant (expected one of a100-sxm4-40gb, "
-                 "a100-sxm4-80gb, dgx-a100-80gb)"},
+                 "a100-sxm4-80gb, a100-pcie-40gb, a100-pcie-80gb, dgx-a100-80gb)"},
         {"4x A100", "'A100' does not say which machine is meant (expected one of a100-sxm4-40gb, "
-                    "a100-sxm4-80gb, dgx-a100-80gb)"},
+                    "a100-sxm4-80gb, a100-pcie-40gb, a100-pcie-80gb, dgx-a100-80gb)"},
         {"rtx-3090", "'rtx-3090' does not say which machine is meant (expected rtx-3090-24gb)"},
+        {"h100", "'h100' does not say which machine is meant (expected one of h100-sxm5-80gb, h100-pcie-80gb, dgx-h100)"},
+        {"aws:dgx-2", "unknown machine 'aws:dgx-2' (expected a preset such as a100-sxm4-40gb, '4x "
+                      "rtx-3090-24gb', '2x dgx-a100-80gb', or the path of a hardware file)"},
         {"rtx-3090-42gb", "unknown machine 'rtx-3090-42gb' (did you mean 'rtx-3090-24gb'?)"},
         {"mi300", "unknown machine 'mi300' (expected a preset such as a100-sxm4-40gb, '4x "
                   "rtx-3090-24gb', '2x dgx-a100-80gb', or the path of a hardware file)"},
@@ -911,6 +937,7 @@ int main(void)
         cmocka_unit_test(presets_have_their_datasheets),
         cmocka_unit_test(several_devices_sit_behind_switches),
         cmocka_unit_test(hydra_has_its_machines),
+        cmocka_unit_test(machines_have_several_names),
         cmocka_unit_test(unknown_names_are_refused),
         cmocka_unit_test(routes_of_a_cluster),
         cmocka_unit_test(the_largest_cluster),

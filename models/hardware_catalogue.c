@@ -1,0 +1,291 @@
+/*
+ * The catalogue itself: a row per GPU holds its datasheet, a row per node what is around its GPUs. Each figure says where
+ * it is from; dated values, not the present ones.
+ *
+ * Rates are dense and accumulate in fp32: tables that list sparse rates, or half-precision sums of
+ * GeForce cards, are twice too high. Memory is what nvidia-smi calls total, less what a process
+ * loses to its driver context. Where sources disagree or none was seen, the kind is "assumed".
+ *
+ * Tables in C, and no files beside the program: names then work wherever the program does, and the compiler checks
+ * that no field is missing. Machines of one's own are files (models/hardware.h).
+ *
+ * Machines of one GPU have bridges between pairs left out, and PCIe from device to device too, which
+ * drivers forbid for most cards that have no NVLink; nodes of data-centre cards have it. NVLink between the V100s of
+ * a node is a cube of single links, not a switch: rings over all of them, which is what collectives are, see no
+ * difference.
+ */
+#include "models/hardware_catalogue.h"
+
+#include "base/size.h"
+
+/* --- GPUs ----------------------------------------------------------------------------------- */
+
+#define BOARD "board power; NVIDIA datasheet"
+#define BOARD_RECALLED "board power; NVIDIA datasheet, as recalled"
+#define SMI "nvidia-smi, total memory"
+#define SMI_RECALLED "nvidia-smi, total memory, as recalled"
+#define VENDOR "NVIDIA datasheet"
+#define NVLINK_3 GUESS(250 * GB, "NVLink 3 to a switch: copies reach 0.83 of 300 GB/s each way")
+#define NVLINK_4 GUESS(375 * GB, "NVLink 4 to a switch: copies reach 0.83 of 450 GB/s each way")
+#define NVLINK_5 GUESS(750 * GB, "NVLink 5 to a switch: copies taken to reach 0.83 of 900 GB/s each way")
+#define VENDOR_RECALLED "NVIDIA datasheet, as recalled"
+#define SHADERS "shaders x 2 x boost clock, as in llm.c mfu.h"
+#define DISAGREE "sources disagree: 31.5 to 35 TFLOP/s fp32, 62.5 to 70 half precision"
+
+static const struct gpu gpus[] = {
+    {"gtx-1080-ti-11gb", "NVIDIA GeForce GTX 1080 Ti", "Pascal, no tensor cores, PCIe 3",
+     SEEN(11 * GIB, VENDOR), GUESS(11178 * MIB, SMI_RECALLED), SEEN(484 * GB, VENDOR),
+     SEEN(11.3 * TFLOP, VENDOR), NONE, NONE, 3, NONE,
+     GUESS(250, BOARD_RECALLED)},
+    {"v100-pcie-16gb", "Tesla V100-PCIE-16GB", "Volta, fp16 tensor cores, PCIe 3 card",
+     SEEN(16 * GIB, VENDOR), GUESS(16160 * MIB, SMI_RECALLED), SEEN(900 * GB, VENDOR),
+     SEEN(14.0 * TFLOP, VENDOR), NONE, NONE, 3, NONE,
+     SEEN(250, BOARD)},
+    {"v100-sxm2-32gb", "Tesla V100-SXM2-32GB", "Volta, fp16 tensor cores, PCIe 3",
+     SEEN(32 * GIB, VENDOR), GUESS(32510 * MIB, SMI_RECALLED), SEEN(900 * GB, VENDOR),
+     SEEN(15.7 * TFLOP, VENDOR), NONE, NONE, 3, NONE,
+     SEEN(300, BOARD)},
+    {"v100-sxm2-16gb", "Tesla V100-SXM2-16GB", "Volta, fp16 tensor cores, PCIe 3",
+     SEEN(16 * GIB, VENDOR), GUESS(16160 * MIB, SMI_RECALLED), SEEN(900 * GB, VENDOR),
+     SEEN(15.7 * TFLOP, VENDOR), NONE, NONE, 3, NONE,
+     SEEN(300, BOARD)},
+    {"rtx-2080-ti-11gb", "NVIDIA GeForce RTX 2080 Ti", "Turing, fp16 tensor cores, PCIe 3",
+     SEEN(11 * GIB, VENDOR), SEEN(11012 * MIB, SMI), SEEN(616 * GB, VENDOR),
+     SEEN(13.4 * TFLOP, "NVIDIA datasheet; a GEMM was measured at 12.7 TFLOP/s"), NONE, NONE, 3, NONE,
+     GUESS(260, "board power, 250 to 260 W by version")},
+    {"t4-16gb", "Tesla T4", "Turing, fp16 tensor cores, PCIe 3", SEEN(16 * GIB, VENDOR),
+     SEEN(15360 * MIB, SMI), SEEN(320 * GB, VENDOR), SEEN(8.1 * TFLOP, VENDOR), NONE, NONE, 3, NONE,
+     SEEN(70, BOARD)},
+    {"rtx-3090-24gb", "NVIDIA GeForce RTX 3090", "Ampere, PCIe 4", SEEN(24 * GIB, VENDOR),
+     SEEN(24576 * MIB, SMI), SEEN(936 * GB, VENDOR), SEEN(35.6 * TFLOP, SHADERS),
+     SEEN(35.6 * TFLOP, SHADERS), SEEN(71.2 * TFLOP, SHADERS), 4, NONE,
+     SEEN(350, BOARD)},
+    {"a10g-24gb", "NVIDIA A10G", "Ampere, of AWS g5 machines, PCIe 4", SEEN(24 * GIB, VENDOR),
+     GUESS(23028 * MIB, "nvidia-smi of the A10, its sibling"), SEEN(600 * GB, VENDOR),
+     GUESS(35 * TFLOP, DISAGREE), GUESS(35 * TFLOP, DISAGREE), GUESS(70 * TFLOP, DISAGREE), 4, NONE,
+     SEEN(300, "nvidia-smi, power limit")},
+    {"a100-sxm4-40gb", "NVIDIA A100-SXM4-40GB", "Ampere, HBM2, PCIe 4", SEEN(40 * GIB, VENDOR),
+     SEEN(40960 * MIB, SMI), SEEN(1555 * GB, VENDOR), SEEN(19.5 * TFLOP, VENDOR),
+     SEEN(156 * TFLOP, VENDOR), SEEN(312 * TFLOP, VENDOR), 4, NVLINK_3,
+     SEEN(400, BOARD)},
+    {"a100-sxm4-80gb", "NVIDIA A100-SXM4-80GB", "Ampere, HBM2e, PCIe 4", SEEN(80 * GIB, VENDOR),
+     SEEN(81920 * MIB, SMI), SEEN(2039 * GB, VENDOR), SEEN(19.5 * TFLOP, VENDOR),
+     SEEN(156 * TFLOP, VENDOR), SEEN(312 * TFLOP, VENDOR), 4, NVLINK_3,
+     SEEN(400, BOARD)},
+    {"rtx-4090-24gb", "NVIDIA GeForce RTX 4090", "Ada, PCIe 4", SEEN(24 * GIB, VENDOR),
+     GUESS(24564 * MIB, SMI_RECALLED), SEEN(1008 * GB, VENDOR), SEEN(82.6 * TFLOP, SHADERS),
+     SEEN(82.6 * TFLOP, SHADERS), SEEN(165.2 * TFLOP, SHADERS), 4, NONE,
+     SEEN(450, BOARD)},
+    {"l4-24gb", "NVIDIA L4", "Ada, of AWS g6 machines, PCIe 4", SEEN(24 * GIB, VENDOR),
+     SEEN(23034 * MIB, SMI), SEEN(300 * GB, VENDOR), SEEN(30.3 * TFLOP, VENDOR),
+     SEEN(60 * TFLOP, VENDOR), SEEN(121 * TFLOP, VENDOR), 4, NONE,
+     GUESS(72, BOARD_RECALLED)},
+    {"l40s-48gb", "NVIDIA L40S", "Ada, PCIe 4", SEEN(48 * GIB, VENDOR), SEEN(46068 * MIB, SMI),
+     SEEN(864 * GB, VENDOR), SEEN(91.6 * TFLOP, VENDOR), SEEN(183 * TFLOP, VENDOR),
+     SEEN(362 * TFLOP, VENDOR), 4, NONE,
+     SEEN(350, BOARD)},
+    {"h100-sxm5-80gb", "NVIDIA H100 80GB HBM3", "Hopper, HBM3, PCIe 5", SEEN(80 * GIB, VENDOR),
+     SEEN(81559 * MIB, SMI), SEEN(3350 * GB, VENDOR), SEEN(67 * TFLOP, VENDOR),
+     GUESS(494.7 * TFLOP, "half of the bf16 rate"), SEEN(989.4 * TFLOP, VENDOR), 5, NVLINK_4,
+     SEEN(700, BOARD)},
+    {"h200-sxm-141gb", "NVIDIA H200", "Hopper, HBM3e, PCIe 5", SEEN(141 * GIB, VENDOR),
+     GUESS(143771 * MIB, SMI_RECALLED), GUESS(4800 * GB, VENDOR_RECALLED),
+     GUESS(67 * TFLOP, VENDOR_RECALLED), GUESS(494.7 * TFLOP, "half of the bf16 rate"),
+     SEEN(989.4 * TFLOP, VENDOR), 5, NVLINK_4,
+     GUESS(700, BOARD_RECALLED)},
+    {"v100-pcie-32gb", "Tesla V100-PCIE-32GB", "Volta, fp16 tensor cores, PCIe 3 card",
+     SEEN(32 * GIB, VENDOR), GUESS(32510 * MIB, SMI_RECALLED), SEEN(900 * GB, VENDOR),
+     SEEN(14.0 * TFLOP, VENDOR), NONE, NONE, 3, NONE, SEEN(250, BOARD)},
+    {"p100-pcie-16gb", "Tesla P100-PCIE-16GB", "Pascal, no tensor cores, PCIe 3 card",
+     SEEN(16 * GIB, VENDOR), GUESS(16280 * MIB, SMI_RECALLED), SEEN(732 * GB, VENDOR),
+     SEEN(9.3 * TFLOP, VENDOR), NONE, NONE, 3, NONE, SEEN(250, BOARD)},
+    {"p100-sxm2-16gb", "Tesla P100-SXM2-16GB", "Pascal, no tensor cores, PCIe 3",
+     SEEN(16 * GIB, VENDOR), GUESS(16280 * MIB, SMI_RECALLED), GUESS(732 * GB, VENDOR_RECALLED),
+     GUESS(10.6 * TFLOP, VENDOR_RECALLED), NONE, NONE, 3, NONE, GUESS(300, BOARD_RECALLED)},
+    {"a10-24gb", "NVIDIA A10", "Ampere, PCIe 4", SEEN(24 * GIB, VENDOR), SEEN(23028 * MIB, SMI),
+     SEEN(600 * GB, VENDOR), SEEN(31.2 * TFLOP, VENDOR), SEEN(62.5 * TFLOP, VENDOR),
+     SEEN(125 * TFLOP, VENDOR), 4, NONE, SEEN(150, BOARD)},
+    {"a100-pcie-40gb", "NVIDIA A100-PCIE-40GB", "Ampere, HBM2, PCIe 4 card", SEEN(40 * GIB, VENDOR),
+     SEEN(40960 * MIB, SMI), SEEN(1555 * GB, VENDOR), SEEN(19.5 * TFLOP, VENDOR),
+     SEEN(156 * TFLOP, VENDOR), SEEN(312 * TFLOP, VENDOR), 4, NONE, SEEN(250, BOARD)},
+    {"a100-pcie-80gb", "NVIDIA A100 80GB PCIe", "Ampere, HBM2e, PCIe 4 card", SEEN(80 * GIB, VENDOR),
+     SEEN(81920 * MIB, SMI), SEEN(1935 * GB, VENDOR), SEEN(19.5 * TFLOP, VENDOR),
+     SEEN(156 * TFLOP, VENDOR), SEEN(312 * TFLOP, VENDOR), 4, NONE, SEEN(300, BOARD)},
+    {"h100-pcie-80gb", "NVIDIA H100 PCIe", "Hopper, PCIe 5 card", SEEN(80 * GIB, VENDOR),
+     GUESS(81559 * MIB, "nvidia-smi of the H100 SXM5, its sibling"), SEEN(2000 * GB, VENDOR),
+     SEEN(51 * TFLOP, VENDOR), SEEN(378 * TFLOP, VENDOR), SEEN(756 * TFLOP, VENDOR), 5, NONE,
+     SEEN(350, BOARD)},
+    {"rtx-5090-32gb", "NVIDIA GeForce RTX 5090", "Blackwell, PCIe 5", SEEN(32 * GIB, VENDOR),
+     GUESS(32607 * MIB, SMI_RECALLED), SEEN(1792 * GB, VENDOR), SEEN(104.8 * TFLOP, VENDOR),
+     GUESS(104.8 * TFLOP, "as fp32"), {.value = 209.5 * TFLOP, .kind = FIGURE_DERIVED, .as_of = FIGURES_AS_OF,
+     .source = "838.4 sparse with fp16 sums: a half of a half of it"}, 5, NONE, SEEN(575, BOARD)},
+    {"b200-180gb", "NVIDIA B200", "Blackwell, HBM3e, PCIe 5", SEEN(180 * GIB, VENDOR),
+     GUESS(179 * GB, "clouds list 179 to 192 GB"), GUESS(7700 * GB, "sources disagree: 7.7 to 8 TB/s"),
+     GUESS(75 * TFLOP, "sources disagree: 75 to 80 TFLOP/s"), SEEN(1100 * TFLOP, VENDOR),
+     SEEN(2250 * TFLOP, VENDOR), 5, NVLINK_5, SEEN(1000, BOARD)},
+};
+
+/* --- machines ------------------------------------------------------------------------------- */
+
+#define HYDRA_NOTE                                                                               \
+    "the paper states GPUs, memory and cores; assumed: GPUs in pairs behind PCIe 3 switches, one " \
+    "host bridge, efficiencies; NVLink is not used"
+
+#define NVLINK_2                                                                                    \
+    {.value = 135 * GB, .spread = 0.1, .kind = FIGURE_MEASURED, .as_of = FIGURES_AS_OF,             \
+     .source = "NVLink 2, six links of 25 GB/s each way: all-reduce of 8 V100 reaches 135 (vTrain's " \
+               "traces)"}
+#define DGX_NOTE                                                                                  \
+    "datasheet figures; efficiencies and latencies are assumed. Nodes meet in a fat tree, 20 to a leaf " \
+    "switch of each rail, oversubscribed as the machine's name says, else not at all"
+#define CLOUD_NOTE                                                                                \
+    "datasheet figures; efficiencies, latencies and PCIe are assumed. Nodes meet in one switch"
+#define IB_LATENCY GUESS(0, "counted at the PCIe links: 20 us in all, as Calculon's InfiniBand")
+#define TCP_LATENCY GUESS(15e-6, "a message over TCP takes about 50 us")
+#define EFA_LATENCY GUESS(5e-6, "a message over EFA takes about 30 us")
+
+static const struct node nodes[] = {
+    {.name = "hydra-8x2080ti",
+     .summary = "the machine of Hydra's 2022 report: 8 RTX 2080 Ti, 500 GB, 80 cores",
+     .note = HYDRA_NOTE, .gpu = "rtx-2080-ti-11gb", .device_count = 8,
+     .host_bytes = SEEN(500 * GB, "Hydra technical report, April 2022, experimental setup"),
+     .host_cores = 80},
+    {.name = "hydra-8x1080ti",
+     .summary = "the machine of Hydra's 2021 report: 8 GTX 1080 Ti, 512 GB, 10 cores",
+     .note = HYDRA_NOTE, .gpu = "gtx-1080-ti-11gb", .device_count = 8,
+     .host_bytes = SEEN(512 * GB, "Hydra technical report, July 2021, experimental setup"),
+     .host_cores = 10},
+    {.name = "dgx-a100-80gb", .summary = "8 A100 80 GB, NVSwitch, 8 NICs of 200 Gb/s; Selene's node",
+     .note = DGX_NOTE, .gpu = "a100-sxm4-80gb", .device_count = 8,
+     .host_bytes = SEEN(2048 * GIB, "NVIDIA DGX A100 datasheet, 640 GB version"), .host_cores = 128,
+     .nic_count = 8, .nic = SEEN(25 * GB, "HDR InfiniBand, 200 Gb/s each way; arXiv 2104.04473, section 5"),
+     .nic_latency = IB_LATENCY, .leaf_nodes = 20},
+    {.name = "dgx-h100", .summary = "8 H100, NVSwitch, 8 NICs of 400 Gb/s", .note = DGX_NOTE,
+     .gpu = "h100-sxm5-80gb", .device_count = 8,
+     .host_bytes = SEEN(2048 * GIB, "NVIDIA DGX H100 datasheet"), .host_cores = 112,
+     .nic_count = 8, .nic = SEEN(50 * GB, "NDR InfiniBand, 400 Gb/s each way; NVIDIA DGX H100 datasheet"),
+     .nic_latency = IB_LATENCY, .leaf_nodes = 20},
+    {.name = "p4d.24xlarge", .summary = "AWS: 8 A100 40 GB, NVSwitch, 4 NICs of 100 Gb/s", .note = CLOUD_NOTE,
+     .gpu = "a100-sxm4-40gb", .device_count = 8,
+     .host_bytes = SEEN(1152 * GIB, "AWS, p4d.24xlarge"), .host_cores = 96,
+     .pcie = 3, /* of its Cascade Lake processors */
+     .nic_count = 4, .nic = SEEN(12.5 * GB, "AWS, p4d.24xlarge: 400 Gb/s each way, a quarter of it"),
+     .nic_latency = EFA_LATENCY, .leaf_nodes = 1},
+    {.name = "p3dn.24xlarge", .summary = "AWS: 8 V100 32 GB, NVLink, one NIC of 100 Gb/s", .note = CLOUD_NOTE,
+     .gpu = "v100-sxm2-32gb", .device_count = 8,
+     .host_bytes = SEEN(768 * GIB, "AWS, p3dn.24xlarge"), .host_cores = 96, .nvlink = NVLINK_2,
+     .nic_count = 1, .nic = SEEN(12.5 * GB, "AWS, p3dn.24xlarge: 100 Gb/s each way"),
+     .nic_latency = EFA_LATENCY, .leaf_nodes = 1},
+    {.name = "p3.16xlarge", .summary = "AWS: PipeDream's cluster B: 8 V100 16 GB, NVLink, one NIC of 25 Gb/s",
+     .note = CLOUD_NOTE, .gpu = "v100-sxm2-16gb", .device_count = 8,
+     .host_bytes = SEEN(488 * GIB, "AWS, p3.16xlarge"), .host_cores = 64, .nvlink = NVLINK_2,
+     .nic_count = 1, .nic = SEEN(3.125 * GB, "25 Gb/s each way; arXiv 1806.03377, cluster B"),
+     .nic_latency = TCP_LATENCY, .leaf_nodes = 1},
+    {.name = "nc24v3", .summary = "Azure, PipeDream's cluster A: 4 V100 16 GB, PCIe, one NIC of 10 Gb/s",
+     .note = CLOUD_NOTE, .gpu = "v100-pcie-16gb", .device_count = 4,
+     .host_bytes = GUESS(448 * GIB, "Azure, NC24s v3, as recalled"), .host_cores = 24, .pcie_p2p = true,
+     .nic_count = 1, .nic = SEEN(1.25 * GB, "10 Gb/s Ethernet; arXiv 1806.03377, cluster A"),
+     .nic_latency = TCP_LATENCY, .leaf_nodes = 1},
+    {.name = "p4de.24xlarge", .summary = "AWS: 8 A100 80 GB, NVSwitch, 4 NICs of 100 Gb/s", .note = CLOUD_NOTE,
+     .gpu = "a100-sxm4-80gb", .device_count = 8,
+     .host_bytes = GUESS(1152 * GIB, "AWS, p4de.24xlarge, as recalled"), .host_cores = 96, .pcie = 3,
+     .nic_count = 4, .nic = GUESS(12.5 * GB, "AWS, p4de.24xlarge: 400 Gb/s each way, a quarter of it, as recalled"),
+     .nic_latency = EFA_LATENCY, .leaf_nodes = 1},
+    {.name = "p5.48xlarge", .summary = "AWS: 8 H100, NVSwitch, 3200 Gb/s to other nodes", .note = CLOUD_NOTE,
+     .gpu = "h100-sxm5-80gb", .device_count = 8,
+     .host_bytes = SEEN(2048 * GIB, "AWS, p5.48xlarge"), .host_cores = 192,
+     .nic_count = 8, .nic = SEEN(50 * GB, "AWS, p5.48xlarge: 3200 Gb/s each way, an eighth of it"),
+     .nic_latency = EFA_LATENCY, .leaf_nodes = 1},
+    {.name = "p5en.48xlarge", .summary = "AWS: 8 H200, NVSwitch, 3200 Gb/s to other nodes", .note = CLOUD_NOTE,
+     .gpu = "h200-sxm-141gb", .device_count = 8,
+     .host_bytes = GUESS(2048 * GIB, "AWS, p5en.48xlarge, as recalled"), .host_cores = 192,
+     .nic_count = 8, .nic = GUESS(50 * GB, "AWS, p5en.48xlarge: 3200 Gb/s each way, an eighth of it, as recalled"),
+     .nic_latency = EFA_LATENCY, .leaf_nodes = 1},
+    {.name = "p6-b200.48xlarge", .summary = "AWS: 8 B200, NVSwitch, 3200 Gb/s to other nodes", .note = CLOUD_NOTE,
+     .gpu = "b200-180gb", .device_count = 8,
+     .host_bytes = GUESS(2048 * GIB, "AWS, p6-b200.48xlarge, as recalled"), .host_cores = 192,
+     .nic_count = 8, .nic = GUESS(50 * GB, "AWS, p6-b200.48xlarge: 3200 Gb/s each way, an eighth of it, as recalled"),
+     .nic_latency = EFA_LATENCY, .leaf_nodes = 1},
+    {.name = "p3.2xlarge", .summary = "AWS: one V100 16 GB", .note = CLOUD_NOTE,
+     .gpu = "v100-sxm2-16gb", .device_count = 1,
+     .host_bytes = GUESS(61 * GIB, "AWS, p3.2xlarge, as recalled"), .host_cores = 8},
+    {.name = "p3.8xlarge", .summary = "AWS: 4 V100 16 GB, NVLink, one NIC of 10 Gb/s", .note = CLOUD_NOTE,
+     .gpu = "v100-sxm2-16gb", .device_count = 4,
+     .host_bytes = GUESS(244 * GIB, "AWS, p3.8xlarge, as recalled"), .host_cores = 32, .nvlink = NVLINK_2,
+     .nic_count = 1, .nic = GUESS(1.25 * GB, "AWS, p3.8xlarge: 10 Gb/s each way, as recalled"),
+     .nic_latency = TCP_LATENCY, .leaf_nodes = 1},
+    {.name = "g4dn.xlarge", .summary = "AWS: one T4", .note = CLOUD_NOTE,
+     .gpu = "t4-16gb", .device_count = 1,
+     .host_bytes = SEEN(16 * GIB, "AWS, g4dn.xlarge"), .host_cores = 4},
+    {.name = "g4dn.12xlarge", .summary = "AWS: 4 T4, PCIe, 50 Gb/s to other nodes", .note = CLOUD_NOTE,
+     .gpu = "t4-16gb", .device_count = 4,
+     .host_bytes = SEEN(192 * GIB, "AWS, g4dn.12xlarge"), .host_cores = 48, .pcie_p2p = true,
+     .nic_count = 1, .nic = GUESS(6.25 * GB, "AWS, g4dn.12xlarge: 50 Gb/s each way, as recalled"),
+     .nic_latency = TCP_LATENCY, .leaf_nodes = 1},
+    {.name = "g4dn.metal", .summary = "AWS: 8 T4, PCIe, 100 Gb/s to other nodes", .note = CLOUD_NOTE,
+     .gpu = "t4-16gb", .device_count = 8,
+     .host_bytes = SEEN(384 * GIB, "AWS, g4dn.metal"), .host_cores = 96, .pcie_p2p = true,
+     .nic_count = 1, .nic = GUESS(12.5 * GB, "AWS, g4dn.metal: 100 Gb/s each way, as recalled"),
+     .nic_latency = EFA_LATENCY, .leaf_nodes = 1},
+    {.name = "g5.xlarge", .summary = "AWS: one A10G", .note = CLOUD_NOTE,
+     .gpu = "a10g-24gb", .device_count = 1,
+     .host_bytes = GUESS(16 * GIB, "AWS, g5.xlarge, as recalled"), .host_cores = 4},
+    {.name = "g5.12xlarge", .summary = "AWS: 4 A10G, PCIe, 40 Gb/s to other nodes", .note = CLOUD_NOTE,
+     .gpu = "a10g-24gb", .device_count = 4,
+     .host_bytes = GUESS(192 * GIB, "AWS, g5.12xlarge, as recalled"), .host_cores = 48, .pcie_p2p = true,
+     .nic_count = 1, .nic = GUESS(5 * GB, "AWS, g5.12xlarge: 40 Gb/s each way, as recalled"),
+     .nic_latency = TCP_LATENCY, .leaf_nodes = 1},
+    {.name = "g5.48xlarge", .summary = "AWS: 8 A10G, PCIe, 100 Gb/s to other nodes", .note = CLOUD_NOTE,
+     .gpu = "a10g-24gb", .device_count = 8,
+     .host_bytes = GUESS(768 * GIB, "AWS, g5.48xlarge, as recalled"), .host_cores = 192, .pcie_p2p = true,
+     .nic_count = 1, .nic = GUESS(12.5 * GB, "AWS, g5.48xlarge: 100 Gb/s each way, as recalled"),
+     .nic_latency = EFA_LATENCY, .leaf_nodes = 1},
+    {.name = "g6.xlarge", .summary = "AWS: one L4", .note = CLOUD_NOTE,
+     .gpu = "l4-24gb", .device_count = 1,
+     .host_bytes = GUESS(16 * GIB, "AWS, g6.xlarge, as recalled"), .host_cores = 4},
+    {.name = "g6.12xlarge", .summary = "AWS: 4 L4, PCIe, 40 Gb/s to other nodes", .note = CLOUD_NOTE,
+     .gpu = "l4-24gb", .device_count = 4,
+     .host_bytes = GUESS(192 * GIB, "AWS, g6.12xlarge, as recalled"), .host_cores = 48, .pcie_p2p = true,
+     .nic_count = 1, .nic = GUESS(5 * GB, "AWS, g6.12xlarge: 40 Gb/s each way, as recalled"),
+     .nic_latency = TCP_LATENCY, .leaf_nodes = 1},
+    {.name = "g6.48xlarge", .summary = "AWS: 8 L4, PCIe, 100 Gb/s to other nodes", .note = CLOUD_NOTE,
+     .gpu = "l4-24gb", .device_count = 8,
+     .host_bytes = GUESS(768 * GIB, "AWS, g6.48xlarge, as recalled"), .host_cores = 192, .pcie_p2p = true,
+     .nic_count = 1, .nic = GUESS(12.5 * GB, "AWS, g6.48xlarge: 100 Gb/s each way, as recalled"),
+     .nic_latency = EFA_LATENCY, .leaf_nodes = 1},
+    {.name = "g6e.xlarge", .summary = "AWS: one L40S", .note = CLOUD_NOTE,
+     .gpu = "l40s-48gb", .device_count = 1,
+     .host_bytes = GUESS(32 * GIB, "AWS, g6e.xlarge, as recalled"), .host_cores = 4},
+    {.name = "g6e.12xlarge", .summary = "AWS: 4 L40S, PCIe, 100 Gb/s to other nodes", .note = CLOUD_NOTE,
+     .gpu = "l40s-48gb", .device_count = 4,
+     .host_bytes = GUESS(384 * GIB, "AWS, g6e.12xlarge, as recalled"), .host_cores = 48, .pcie_p2p = true,
+     .nic_count = 1, .nic = GUESS(12.5 * GB, "AWS, g6e.12xlarge: 100 Gb/s each way, as recalled"),
+     .nic_latency = EFA_LATENCY, .leaf_nodes = 1},
+    {.name = "g6e.48xlarge", .summary = "AWS: 8 L40S, PCIe, 400 Gb/s to other nodes", .note = CLOUD_NOTE,
+     .gpu = "l40s-48gb", .device_count = 8,
+     .host_bytes = GUESS(1536 * GIB, "AWS, g6e.48xlarge, as recalled"), .host_cores = 192, .pcie_p2p = true,
+     .nic_count = 4, .nic = GUESS(12.5 * GB, "AWS, g6e.48xlarge: 400 Gb/s each way, a quarter of it, as recalled"),
+     .nic_latency = EFA_LATENCY, .leaf_nodes = 1},
+    {.name = "dgx-1v", .summary = "8 V100 32 GB, NVLink, 4 NICs of 100 Gb/s", .note = DGX_NOTE,
+     .gpu = "v100-sxm2-32gb", .device_count = 8,
+     .host_bytes = GUESS(512 * GIB, "NVIDIA DGX-1 datasheet, as recalled"), .host_cores = 40, .nvlink = NVLINK_2,
+     .nic_count = 4, .nic = GUESS(12.5 * GB, "EDR InfiniBand, 100 Gb/s each way; as recalled"),
+     .nic_latency = IB_LATENCY, .leaf_nodes = 20},
+    {.name = "dgx-2", .summary = "16 V100 32 GB, NVSwitch, 8 NICs of 100 Gb/s", .note = DGX_NOTE,
+     .gpu = "v100-sxm2-32gb", .device_count = 16,
+     .host_bytes = GUESS(1536 * GIB, "NVIDIA DGX-2 datasheet, as recalled"), .host_cores = 48, .nvlink = NVLINK_2,
+     .nic_count = 8, .nic = GUESS(12.5 * GB, "EDR InfiniBand, 100 Gb/s each way; as recalled"),
+     .nic_latency = IB_LATENCY, .leaf_nodes = 20},
+};
+
+/* --- access ----------------------------------------------------------------------------------- */
+
+const struct gpu *catalogue_gpu(uint32_t index)
+{
+    return index < ARRAY_COUNT(gpus) ? &gpus[index] : NULL;
+}
+
+const struct node *catalogue_node(uint32_t index)
+{
+    return index < ARRAY_COUNT(nodes) ? &nodes[index] : NULL;
+}
