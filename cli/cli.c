@@ -37,6 +37,7 @@ const struct cli_verb cli_verbs[] = {
     {"hardware", "check", "FILE", "does a hardware file make physical sense?",
      verb_hardware_check},
     {"mem", NULL, "NETWORK", "does its training fit, and what takes how much memory?", verb_mem},
+    {"whatif", NULL, "JOBS.json", "how long, at what cost, and what binds, on machines one does not have", verb_whatif},
     {"plan", NULL, "JOBS.json", "decide what runs where and when, within memory", verb_plan},
     {"partition", NULL, "FILE", "divide layers into replicated stages of a pipeline", verb_partition},
     {"solve", NULL, "FILE", "the best schedule of a problem, and what is proven of it", verb_solve},

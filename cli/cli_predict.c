@@ -77,7 +77,7 @@ static double device_peak(const struct plan *plan, const struct device_type *typ
  * cores of one host, and each has the peak of all of them; but a peak that was measured on a busy
  * machine may lie below what its devices were seen to reach one by one, and then those count.
  */
-static double peak_flops_per_s(const struct plan *plan, const struct hardware *hardware)
+double cli_peak_flops_per_s(const struct plan *plan, const struct hardware *hardware)
 {
     bool shared = strcmp(hardware->backend, "host") == 0;
     double sum = 0, largest = 0, seen = 0;
@@ -124,7 +124,7 @@ static enum status check_trace(const struct plan *plan, const struct hardware *h
             STATUS_OK)
             return err->status;
     }
-    double peak = peak_flops_per_s(plan, hardware);
+    double peak = cli_peak_flops_per_s(plan, hardware);
     if (!trace->complete || !(peak > 0)) return STATUS_OK;
     return cli_check_peak("the computing speed", model_flops_of(plan), peak * trace->makespan_s,
                           err);
@@ -185,7 +185,7 @@ enum status cli_predict(const struct plan *plan, const struct hardware *hardware
     out->tokens_per_s = cli_tokens_per_s(&out->trace);
     out->samples_per_s = cli_samples_per_s(&out->trace);
     out->model_flops = model_flops_of(plan);
-    out->peak_flops_per_s = peak_flops_per_s(plan, hardware);
+    out->peak_flops_per_s = cli_peak_flops_per_s(plan, hardware);
     double busy_s = 0;
     for (uint32_t d = 0; d < hardware->device_count; d++)
         busy_s += out->result.streams[plan_stream(plan, d, STREAM_COMPUTE)].busy_s;

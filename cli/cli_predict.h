@@ -41,6 +41,10 @@ struct sim_options cli_predict_sim_options(const struct hardware *hardware, cons
 
 void cli_prediction_release(struct cli_prediction *prediction);
 
+/* FLOP/s of all devices of a machine together, dense, for products in the precision of the plan's jobs; 0 when one of
+ * them has no figure. Host devices share the cores of one host. */
+double cli_peak_flops_per_s(const struct plan *plan, const struct hardware *hardware);
+
 /* The fastest matrix product among the measured points of a profile, of whatever shape; 0: none. */
 double cli_best_matmul_flops_per_s(const struct compute_profile *profile);
 

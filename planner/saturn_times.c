@@ -21,9 +21,7 @@ struct timing {
     struct error *err;
 };
 
-/* Does a minibatch of both cost the same in any configuration? Bytes that differ by chance, where a struct has
- * gaps, only mean that a job is timed again. */
-static bool cost_the_same(const struct job *a, const struct job *b)
+bool saturn_costs_the_same(const struct job *a, const struct job *b)
 {
     return memcmp(&a->network, &b->network, sizeof a->network) == 0 && a->sequence == b->sequence &&
            a->microbatch == b->microbatch && a->microbatches == b->microbatches && a->precision == b->precision &&
@@ -101,7 +99,7 @@ static uint32_t earlier_like(const struct timing *g, uint32_t j)
 {
     const struct job *jobs = g->jobs->jobs;
     for (uint32_t k = 0; k < j; k++)
-        if (cost_the_same(&jobs[k], &jobs[j]) &&
+        if (saturn_costs_the_same(&jobs[k], &jobs[j]) &&
             minibatches_of(&jobs[k], SECOND) == minibatches_of(&jobs[j], SECOND) &&
             minibatches_of(&jobs[k], FIRST) == minibatches_of(&jobs[j], FIRST))
             return k;

@@ -43,4 +43,8 @@ MUST_CHECK enum status saturn_times_find(const struct saturn_machine *machine, c
                                          struct saturn_times *out, struct error *err);
 void saturn_times_release(struct saturn_times *times);
 
+/* Does a minibatch of both cost the same in any configuration? Bytes that differ by chance, where a struct has
+ * gaps, only mean that the answer is no. */
+bool saturn_costs_the_same(const struct job *a, const struct job *b);
+
 #endif

@@ -1,0 +1,390 @@
+/* See cli_what_if.h. */
+#include "cli/cli_what_if.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/extreme.h"
+#include "base/size.h"
+#include "cli/cli_candidate.h"
+#include "cli/cli_saturn.h"
+#include "models/try.h"
+#include "planner/plan_memory.h"
+
+const char *const what_if_effect_names[WHAT_IF_EFFECTS] = {"products", "memory", "links", "latencies", "kernels"};
+
+/* Longer sets of jobs are not simulated as one. */
+enum { MINIBATCHES_TOGETHER = 2000, SATURN_DEVICES_MOST = 16 };
+
+/* --- the clock -------------------------------------------------------------------------------- */
+
+/* Figures of one kind are so many spreads better; -1: worse. */
+struct change {
+    uint32_t figure; /* enum what_if_effect_kind, or EFFECT_NONE */
+    double better;
+};
+
+static double shifted(const struct figure *figure, double other_spread, double better)
+{
+    double spread = hypot(figure->spread, other_spread), factor = 1 + better * spread;
+    return figure->value * fmax(factor, 0.01);
+}
+
+static double peak_spread(const struct device_type *type)
+{
+    return fmax(type->peak_bf16.spread, fmax(type->peak_tf32.spread, type->peak_fp32.spread));
+}
+
+static void change_type(const struct change *change, struct device_type *type)
+{
+    if (change->figure == EFFECT_PRODUCTS)
+        type->matmul_efficiency.value = fmin(1, shifted(&type->matmul_efficiency, peak_spread(type), change->better));
+    if (change->figure == EFFECT_MEMORY)
+        type->memory_efficiency.value =
+            fmin(1, shifted(&type->memory_efficiency, type->memory_bandwidth.spread, change->better));
+    if (change->figure == EFFECT_LATENCIES) type->launch_latency.value = shifted(&type->launch_latency, 0, -change->better);
+}
+
+static void change_link(const struct change *change, struct hardware_link *link)
+{
+    if (change->figure == EFFECT_LINKS) link->bandwidth.value = shifted(&link->bandwidth, 0, change->better);
+    if (change->figure == EFFECT_LATENCIES) link->latency.value = shifted(&link->latency, 0, -change->better);
+}
+
+static int compare_doubles(const void *left, const void *right)
+{
+    const double *a = left, *b = right;
+    return *a < *b ? -1 : *a > *b;
+}
+
+/* The median over measured products of a device; 0: nothing was measured. */
+static double profile_spread(const struct hardware *hardware, uint32_t device)
+{
+    const struct compute_profile *profile = hardware_profile(hardware, device);
+    double spreads[RATE_POINTS_MAX];
+    uint32_t count = 0;
+    if (!profile) return 0;
+    for (uint32_t k = KERNEL_MATMUL_FORWARD; k <= KERNEL_MATMUL_WEIGHT; k++)
+        for (uint32_t p = 0; p < profile->kernels[k].point_count && count < RATE_POINTS_MAX; p++)
+            spreads[count++] = profile->kernels[k].points[p].spread;
+    if (count == 0) return 0;
+    qsort(spreads, count, sizeof *spreads, compare_doubles);
+    return spreads[count / 2];
+}
+
+static enum status simulate_on(const struct plan *plan, const struct hardware *hardware, const double *slow,
+                               double *seconds, struct error *err)
+{
+    struct sim_result result = {0};
+    struct trace trace = {0};
+    const struct sim_options options = {.hardware = hardware, .slow = slow};
+    enum status status = sim_run(plan, &options, &result, &trace, err);
+    *seconds = result.makespan_s;
+    sim_result_release(&result);
+    trace_release(&trace);
+    return status;
+}
+
+static enum status simulate_changed(const struct change *change, const struct plan *plan, double *seconds,
+                                    struct error *err)
+{
+    struct hardware changed = plan->hardware;
+    struct arena arena = {0};
+    void *types, *links, *slow;
+    enum status status = arena_array(&arena, changed.type_count, sizeof *changed.types, &types, err);
+    if (!status) status = arena_array(&arena, changed.link_count, sizeof *changed.links, &links, err);
+    if (!status) status = arena_array(&arena, changed.device_count, sizeof(double), &slow, err);
+    if (!status) {
+        double *factors = slow;
+        memcpy(types, changed.types, changed.type_count * sizeof *changed.types);
+        memcpy(links, changed.links, changed.link_count * sizeof *changed.links);
+        changed.types = types;
+        changed.links = links;
+        for (uint32_t t = 0; t < changed.type_count; t++) change_type(change, &changed.types[t]);
+        for (uint32_t l = 0; l < changed.link_count; l++) change_link(change, &changed.links[l]);
+        for (uint32_t d = 0; d < changed.device_count; d++)
+            factors[d] = fmax(0.01, 1 - change->better * profile_spread(&changed, d));
+        status = simulate_on(plan, &changed, change->figure == EFFECT_KERNELS ? factors : NULL, seconds, err);
+    }
+    arena_release(&arena);
+    return status;
+}
+
+static enum status simulated_s(void *context, const struct plan *plan, double *seconds, struct error *err)
+{
+    const struct change *change = context;
+    if (change->figure == EFFECT_NONE) return simulate_on(plan, NULL, NULL, seconds, err);
+    return simulate_changed(change, plan, seconds, err);
+}
+
+static double spread_of(const struct hardware *hardware, uint32_t figure)
+{
+    double most = 0;
+    for (uint32_t t = 0; t < hardware->type_count; t++) {
+        const struct device_type *type = &hardware->types[t];
+        if (figure == EFFECT_PRODUCTS) most = fmax(most, hypot(type->matmul_efficiency.spread, peak_spread(type)));
+        if (figure == EFFECT_MEMORY)
+            most = fmax(most, hypot(type->memory_efficiency.spread, type->memory_bandwidth.spread));
+        if (figure == EFFECT_LATENCIES) most = fmax(most, type->launch_latency.spread);
+    }
+    for (uint32_t l = 0; l < hardware->link_count; l++) {
+        if (figure == EFFECT_LINKS) most = fmax(most, hardware->links[l].bandwidth.spread);
+        if (figure == EFFECT_LATENCIES) most = fmax(most, hardware->links[l].latency.spread);
+    }
+    for (uint32_t d = 0; d < hardware->device_count && figure == EFFECT_KERNELS; d++)
+        most = fmax(most, profile_spread(hardware, d));
+    return most;
+}
+
+/* --- one job after the other ------------------------------------------------------------------- */
+
+/* Which job's search counts: its own, or that of one before it. */
+static uint32_t like(const struct job_set *jobs, uint32_t j)
+{
+    for (uint32_t k = 0; k < j; k++)
+        if (saturn_costs_the_same(&jobs->jobs[k], &jobs->jobs[j]) &&
+            jobs->jobs[k].minibatches == jobs->jobs[j].minibatches)
+            return k;
+    return j;
+}
+
+static const struct what_if_way *best_way(const struct what_if_answer *a, const struct job_set *jobs, uint32_t j)
+{
+    const struct what_if *search = &a->searches[like(jobs, j)];
+    return &search->tries[search->best].way;
+}
+
+/* Seconds of all, with a change. */
+static enum status time_jobs(const struct what_if_answer *a, const struct job_set *jobs, struct change change,
+                             double *total_s, struct error *err)
+{
+    const struct saturn_clock clock = {.time = simulated_s, .context = &change};
+    double *each = alloc_zeroed(jobs->count, sizeof *each);
+    enum status status = each ? STATUS_OK : error_memory(err, "times", jobs->count * sizeof *each);
+    *total_s = 0;
+    for (uint32_t j = 0; !status && j < jobs->count; j++) {
+        uint32_t k = like(jobs, j);
+        if (k == j) status = what_if_time(&a->hardware, &jobs->jobs[j], best_way(a, jobs, j), &clock, &each[j], err);
+        each[j] = each[k];
+        *total_s += each[j];
+    }
+    free(each);
+    return status;
+}
+
+/* Why nothing fits: what the cheapest of all on memory lacks, which is the last of those on one device. */
+static void say_why(struct what_if_answer *a, const struct job *job, const struct what_if *search)
+{
+    const char *reason = "no way was found";
+    for (uint32_t i = 0; i < search->count; i++)
+        if (i == 0 || strncmp(search->tries[i].way.fit.name, "spilled", 7) == 0) reason = search->tries[i].reason;
+    snprintf(a->reason, sizeof a->reason, "job '%.60s': %.180s", job->name, reason);
+}
+
+static enum status search_jobs(const struct job_set *jobs, struct what_if_answer *a, struct error *err)
+{
+    struct change none = {.figure = EFFECT_NONE};
+    const struct saturn_clock clock = {.time = simulated_s, .context = &none};
+    a->searches = alloc_zeroed(jobs->count, sizeof *a->searches);
+    if (!a->searches) return error_memory(err, "searches", jobs->count * sizeof *a->searches);
+    a->job_count = jobs->count;
+    a->fits = true;
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        uint32_t k = like(jobs, j);
+        struct what_if *search = &a->searches[k];
+        if (k == j) TRY(what_if_search(&a->hardware, &jobs->jobs[j], &clock, search, err));
+        if (search->best == search->count) {
+            a->fits = false;
+            say_why(a, &jobs->jobs[j], search);
+            return STATUS_OK;
+        }
+        a->run_s += search->tries[search->best].run_s;
+    }
+    return STATUS_OK;
+}
+
+/* --- what a plan says -------------------------------------------------------------------------- */
+
+static void take_memory(const struct plan *plan, struct what_if_answer *a)
+{
+    uint32_t count = plan->gang_count > 0 ? plan->gang_count : plan->hardware.device_count;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t d = plan->gang_count > 0 ? plan->gang_devices[plan->gangs[i].first] : i;
+        uint64_t bytes = plan_device_bytes(plan, d), usable = plan->hardware.devices[d].memory_bytes;
+        if (a->usable_bytes > 0 && usable - bytes >= a->usable_bytes - a->device_bytes) continue;
+        a->device_bytes = bytes;
+        a->usable_bytes = usable;
+    }
+}
+
+static void take_peak(const struct plan *plan, struct what_if_answer *a)
+{
+    double peak = cli_peak_flops_per_s(plan, &a->hardware);
+    if (peak > a->peak_flops_per_s) a->peak_flops_per_s = peak;
+}
+
+/* Memory, FLOPs and what binds, from a short plan of each job. */
+static enum status take_jobs(const struct job_set *jobs, struct what_if_answer *a, struct error *err)
+{
+    double longest_s = -1;
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        const struct job *job = &jobs->jobs[j];
+        const struct what_if *search = &a->searches[like(jobs, j)];
+        uint64_t minibatches = min_u64(job->minibatches, 4);
+        struct plan plan = {0};
+        struct cli_prediction prediction = {0};
+        enum status status = what_if_plan(&a->hardware, job, best_way(a, jobs, j), minibatches, &plan, err);
+        if (!status) status = cli_predict(&plan, NULL, NULL, &prediction, err);
+        if (!status) {
+            take_memory(&plan, a);
+            take_peak(&plan, a);
+            a->model_flops += prediction.model_flops / (double)minibatches * (double)job->minibatches;
+            if (search->tries[search->best].run_s > longest_s)
+                snprintf(a->binds, sizeof a->binds, "%s", prediction.result.binds);
+            longest_s = fmax(longest_s, search->tries[search->best].run_s);
+        }
+        cli_prediction_release(&prediction);
+        plan_release(&plan);
+        TRY(status);
+    }
+    return STATUS_OK;
+}
+
+static void name_plan(const struct job_set *jobs, struct what_if_answer *a)
+{
+    if (jobs->count == 1) {
+        snprintf(a->plan, sizeof a->plan, "%s", best_way(a, jobs, 0)->fit.name);
+        return;
+    }
+    bool same = true;
+    for (uint32_t j = 1; j < jobs->count; j++)
+        same &= strcmp(best_way(a, jobs, j)->fit.name, best_way(a, jobs, 0)->fit.name) == 0;
+    snprintf(a->plan, sizeof a->plan, "in turn: %s", same ? best_way(a, jobs, 0)->fit.name : "each its own");
+}
+
+/* --- all jobs at once -------------------------------------------------------------------------- */
+
+static enum status take_together(struct what_if_answer *a, const struct cli_candidate *candidate, const char *name,
+                                 struct error *err)
+{
+    struct plan const *plan = &candidate->plan;
+    double makespan_s = candidate->prediction.result.makespan_s;
+    if (a->fits && makespan_s >= a->run_s) return STATUS_OK;
+    a->fits = true;
+    a->run_s = makespan_s;
+    a->model_flops = candidate->prediction.model_flops;
+    a->usable_bytes = a->device_bytes = 0;
+    take_memory(plan, a);
+    take_peak(plan, a);
+    snprintf(a->plan, sizeof a->plan, "together: %s", name);
+    snprintf(a->binds, sizeof a->binds, "%s", candidate->prediction.result.binds);
+    for (uint32_t f = 0; f < WHAT_IF_EFFECTS; f++) {
+        a->effects[f].spread = spread_of(&a->hardware, f);
+        for (int better = -1; better <= 1; better += 2) {
+            struct change change = {.figure = f, .better = better};
+            TRY(simulated_s(&change, plan, better > 0 ? &a->effects[f].better_s : &a->effects[f].worse_s, err));
+        }
+    }
+    return STATUS_OK;
+}
+
+/* One that does not fit is no answer, and no error. */
+static enum status try_together(const char *jobs_path, const char *policy, struct what_if_answer *a, struct error *err)
+{
+    struct cli_source source = {.jobs_path = jobs_path, .machine = CLI_MACHINE_NONE, .parallel = CLI_PARALLEL_NONE};
+    struct planner_options options = {.policy = policy, .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
+    struct cli_candidate candidate = {0};
+    struct saturn_report report = {0};
+    struct error why = {0};
+    source.machine.name = a->name;
+    const struct saturn_options saturn = {.streamed = &options, .interval_s = -1, .restart_s = -1};
+    enum status status = policy ? cli_candidate_make(&source, &options, &candidate, &why)
+                                : cli_saturn(&source, &saturn, &candidate, &report, &why);
+    bool refused = status == STATUS_INFEASIBLE || status == STATUS_BAD_INPUT || status == STATUS_LIMIT;
+    if (!status) status = take_together(a, &candidate, policy ? policy : "saturn", err);
+    else if (refused) status = STATUS_OK;
+    else status = error_set(err, status, "%s", why.text);
+    cli_candidate_release(&candidate);
+    return status;
+}
+
+static enum status try_all_together(const char *jobs_path, const struct job_set *jobs, struct what_if_answer *a,
+                                    struct error *err)
+{
+    uint64_t minibatches = 0;
+    for (uint32_t j = 0; j < jobs->count; j++) minibatches += jobs->jobs[j].minibatches;
+    if (jobs->count == 1 || minibatches > MINIBATCHES_TOGETHER) return STATUS_OK;
+    for (uint32_t i = 0; planner_policy_name(i); i++) TRY(try_together(jobs_path, planner_policy_name(i), a, err));
+    if (a->hardware.device_count < 2 || a->hardware.device_count > SATURN_DEVICES_MOST) return STATUS_OK;
+    return try_together(jobs_path, NULL, a, err);
+}
+
+/* --- the answer ------------------------------------------------------------------------------- */
+
+static enum status find_effects(const struct job_set *jobs, struct what_if_answer *a, struct error *err)
+{
+    for (uint32_t f = 0; f < WHAT_IF_EFFECTS; f++) {
+        struct what_if_effect *effect = &a->effects[f];
+        effect->spread = spread_of(&a->hardware, f);
+        effect->better_s = effect->worse_s = a->run_s;
+        if (!(effect->spread > 0)) continue;
+        TRY(time_jobs(a, jobs, (struct change){f, 1}, &effect->better_s, err));
+        TRY(time_jobs(a, jobs, (struct change){f, -1}, &effect->worse_s, err));
+    }
+    return STATUS_OK;
+}
+
+static void add_up(struct what_if_answer *a)
+{
+    double gain = 0, loss = 0;
+    for (uint32_t f = 0; f < WHAT_IF_EFFECTS; f++) {
+        double better = fmax(0, a->run_s - a->effects[f].better_s), worse = fmax(0, a->effects[f].worse_s - a->run_s);
+        gain += better * better;
+        loss += worse * worse;
+    }
+    a->low_s = a->run_s - sqrt(gain);
+    a->high_s = a->run_s + sqrt(loss);
+}
+
+/* Of all boards; 0 where one is unknown. */
+static double board_watts(const struct hardware *hardware)
+{
+    double sum = 0;
+    for (uint32_t d = 0; d < hardware->device_count; d++) {
+        double watts = hardware->types[hardware->devices[d].type].board_power.value;
+        if (!(watts > 0)) return 0;
+        sum += watts;
+    }
+    return sum;
+}
+
+enum status what_if_answer(const char *jobs_path, const struct job_set *jobs, struct what_if_answer *out,
+                           struct error *err)
+{
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        double samples = (double)job_samples(&jobs->jobs[j]) * (double)jobs->jobs[j].minibatches;
+        out->samples += samples;
+        out->tokens += samples * (double)jobs->jobs[j].sequence;
+    }
+    TRY(search_jobs(jobs, out, err));
+    if (out->fits) {
+        TRY(take_jobs(jobs, out, err));
+        TRY(find_effects(jobs, out, err));
+        name_plan(jobs, out);
+    }
+    TRY(try_all_together(jobs_path, jobs, out, err));
+    add_up(out);
+    out->watts = board_watts(&out->hardware);
+    return STATUS_OK;
+}
+
+void what_if_answer_release(struct what_if_answer *answer)
+{
+    for (uint32_t j = 0; j < answer->job_count; j++) what_if_release(&answer->searches[j]);
+    free(answer->searches);
+    hardware_release(&answer->hardware);
+    *answer = (struct what_if_answer){0};
+}

@@ -1,0 +1,107 @@
+/*
+ * What `whatif` knows of a machine: the best way of training the jobs there, how long it takes and how sure that is, what
+ * it costs.
+ *
+ * Jobs go one after the other, each by its own best way (planner/what_if.h), or all at once by a policy or by Saturn's
+ * schedule, where that is faster.
+ *
+ * A prediction is an interval: it is made again with each kind of figure as much worse, and as much better, as its spread
+ * says, all devices and links alike; kinds are independent, so what they change adds up in squares.
+ */
+#ifndef SPILLWAY_CLI_WHAT_IF_H
+#define SPILLWAY_CLI_WHAT_IF_H
+
+#include "cli/cli.h"
+#include "models/hardware.h"
+#include "models/job.h"
+#include "models/prices.h"
+#include "planner/what_if.h"
+
+enum { WHAT_IF_TEXT_BYTES = 256 };
+
+/* Kinds of figures that a time rests on. */
+enum what_if_effect_kind {
+    EFFECT_PRODUCTS,   /* efficiency of products, and the peak */
+    EFFECT_MEMORY,   /* bandwidth of devices' memory that kernels reach */
+    EFFECT_LINKS,    /* bandwidth of links */
+    EFFECT_LATENCIES,  /* of kernels and links */
+    EFFECT_KERNELS,  /* of measured kernels */
+    WHAT_IF_EFFECTS,
+    EFFECT_NONE = WHAT_IF_EFFECTS
+};
+extern const char *const what_if_effect_names[WHAT_IF_EFFECTS];
+
+struct what_if_effect {
+    double spread;           /* relative, the largest there is of the kind; 0: none is known */
+    double better_s, worse_s; /* seconds of the jobs with it so much better, worse */
+};
+
+/* What one machine costs for an hour; `usd_per_h` 0: unknown. */
+struct what_if_price {
+    double usd_per_h;
+    char basis[64], as_of[16]; /* "" where not stated; of several parts the first's */
+    bool given;                /* on the command line, so nobody asks how old it is */
+};
+
+struct what_if_answer {
+    const char *name;          /* as asked for; borrowed */
+    struct hardware hardware;
+    bool fits;
+    char reason[WHAT_IF_TEXT_BYTES]; /* why not */
+    struct what_if *searches;  /* per job; jobs that cost the same as one before have none */
+    uint32_t job_count;
+    char plan[WHAT_IF_TEXT_BYTES];
+    double run_s, low_s, high_s; /* of all jobs as the file has them */
+    double tokens, samples;      /* of all jobs */
+    double model_flops;          /* forward and backward, recomputation not counted */
+    double peak_flops_per_s;     /* of the whole machine, dense */
+    struct what_if_effect effects[WHAT_IF_EFFECTS];
+    char binds[WHAT_IF_TEXT_BYTES]; /* of the longest job */
+    uint64_t device_bytes, usable_bytes; /* of the device with the least left */
+    double watts;                /* of all boards; 0: one is unknown */
+    struct what_if_price price;
+};
+
+struct what_if_prices {
+    const struct price_list *list;
+    const struct option_list *given; /* "NAME=USD" */
+    double usd_per_gpu_hour;         /* negative: not given */
+    const char *basis;
+};
+
+/* The price of a machine, all its parts together. Errors: STATUS_BAD_INPUT for what was given. */
+MUST_CHECK enum status what_if_price(const struct what_if_prices *prices, const char *machine, uint32_t devices,
+                                     struct what_if_price *out, struct error *err);
+
+/* Zeroed struct in, with name and hardware; release it, also after an error. That nothing fits is no error. */
+MUST_CHECK enum status what_if_answer(const char *jobs_path, const struct job_set *jobs, struct what_if_answer *out,
+                                      struct error *err);
+void what_if_answer_release(struct what_if_answer *answer);
+
+/* --- the report ------------------------------------------------------------------------------- */
+
+struct what_if_report {
+    const struct what_if_answer *answers;
+    uint32_t count;
+    const struct job_set *jobs;
+    const char *jobs_path;
+    double tokens;     /* that are to be trained on; 0: as many as the jobs have */
+    double deadline_s, cost_max_usd; /* negative: not given */
+    bool search;       /* machines are the catalogue's: the cheapest in time is the answer */
+    bool verbose;
+};
+
+/* Of the tokens that are asked for. */
+double what_if_time_s(const struct what_if_report *report, const struct what_if_answer *answer, double run_s);
+double what_if_cost_usd(const struct what_if_report *report, const struct what_if_answer *answer, double run_s);
+/* Does it fit and keep what was asked for? */
+bool what_if_meets(const struct what_if_report *report, const struct what_if_answer *answer);
+/* The cheapest, without prices the fastest, of those that meet; `count`: none. */
+uint32_t what_if_best(const struct what_if_report *report);
+
+MUST_CHECK enum status what_if_text(struct cli *cli, const struct what_if_report *report, bool markdown,
+                                    struct error *err);
+MUST_CHECK enum status what_if_csv(struct cli *cli, const struct what_if_report *report, struct error *err);
+MUST_CHECK enum status what_if_json(struct cli *cli, const struct what_if_report *report, struct error *err);
+
+#endif

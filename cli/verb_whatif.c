@@ -1,0 +1,215 @@
+/*
+ * `whatif`: what would these jobs take on machines that one does not have?
+ *
+ * With --hw the machines that are named, side by side. Without, the other way round: which machine of the catalogue is the
+ * cheapest that keeps the deadline; prices say which machines can be had.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/number.h"
+#include "base/size.h"
+#include "cli/cli_machine.h"
+#include "cli/cli_what_if.h"
+#include "models/try.h"
+
+enum { MACHINES_MAX = 8, CATALOGUE_MAX = 128, PRICE_DAYS_MAX = 90, DATE_BYTES = 16 };
+
+struct request {
+    const char *jobs_path;
+    struct option_list machines, price_files, given;
+    const char *tokens, *usd_per_gpu_hour, *cost_max, *basis, *today;
+    double deadline_s;
+    bool csv, markdown, verbose;
+};
+
+/* --- numbers ---------------------------------------------------------------------------------- */
+
+/* Above 0; left as it is where there is none. */
+static enum status take_number(const char *text, const char *option, const char *example, double *out,
+                               struct error *err)
+{
+    const char *end;
+    double value;
+    if (!text) return STATUS_OK;
+    if (!number_read(text, &end, &value) || *end || !(value > 0))
+        return error_set(err, STATUS_BAD_INPUT, "option '--%s' is '%.40s' (expected a number above 0, such as %s)", option,
+                         text, example);
+    *out = value;
+    return STATUS_OK;
+}
+
+static enum status take_today(const char *given, char today[DATE_BYTES], struct error *err)
+{
+    int64_t days;
+    time_t now = time(NULL);
+    struct tm parts;
+    if (given && (strlen(given) + 1 > DATE_BYTES || !price_days_between(given, given, &days)))
+        return error_set(err, STATUS_BAD_INPUT, "option '--today' is '%.40s' (expected a date such as 2026-11-22)", given);
+    if (given) snprintf(today, DATE_BYTES, "%s", given);
+    else if (!gmtime_r(&now, &parts) || strftime(today, DATE_BYTES, "%Y-%m-%d", &parts) == 0)
+        return error_set(err, STATUS_IO, "the clock's date cannot be told");
+    return STATUS_OK;
+}
+
+/* --- machines --------------------------------------------------------------------------------- */
+
+static enum status find_machine(const char *name, const struct what_if_prices *prices, struct what_if_answer *out,
+                                struct error *err)
+{
+    struct cli_machine machine = CLI_MACHINE_NONE;
+    machine.name = out->name = name;
+    TRY(cli_machine_read(&machine, &out->hardware, err));
+    return what_if_price(prices, name, out->hardware.device_count, &out->price, err);
+}
+
+/* Of the catalogue those that have a price. */
+static enum status find_machines(const struct request *request, const struct what_if_prices *prices,
+                                 struct what_if_answer *answers, uint32_t *count, struct error *err)
+{
+    for (size_t i = 0; i < request->machines.count; i++) {
+        TRY(find_machine(request->machines.items[i], prices, &answers[*count], err));
+        ++*count;
+    }
+    if (*count > 0) return STATUS_OK;
+    for (uint32_t i = 0; hardware_preset_name(i) && *count < CATALOGUE_MAX; i++) {
+        struct what_if_answer *a = &answers[*count];
+        TRY(find_machine(hardware_preset_name(i), prices, a, err));
+        if (a->price.usd_per_h > 0 && strcmp(a->hardware.backend, "cuda") == 0) ++*count;
+        else what_if_answer_release(a);
+    }
+    return STATUS_OK;
+}
+
+static void warn_prices(struct cli *cli, const struct what_if_answer *answers, uint32_t count, const char *today)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct what_if_price *p = &answers[i].price;
+        int64_t days = 0;
+        if (!(p->usd_per_h > 0) || p->given) continue;
+        if (!price_days_between(p->as_of, today, &days))
+            cli_warn(cli, "the price of '%s' has no date", answers[i].name);
+        else if (days > PRICE_DAYS_MAX)
+            cli_warn(cli, "the price of '%s' is of %s, %lld days ago", answers[i].name, p->as_of, (long long)days);
+    }
+}
+
+/* --- the answer ------------------------------------------------------------------------------- */
+
+static enum status verdict(const struct what_if_report *report, struct error *err)
+{
+    uint32_t fitting = 0;
+    for (uint32_t i = 0; i < report->count; i++) fitting += report->answers[i].fits;
+    if (what_if_best(report) < report->count) return STATUS_OK;
+    if (fitting == 0) return error_set(err, STATUS_INFEASIBLE, "the jobs fit none of the machines");
+    return error_set(err, STATUS_MISSED, "no machine keeps %s",
+                     report->deadline_s < 0 ? "the cost" : report->cost_max_usd < 0 ? "the deadline" : "deadline and cost");
+}
+
+static enum status report(struct cli *cli, const struct request *request, const struct what_if_report *content,
+                          struct error *err)
+{
+    if (cli->json) TRY(what_if_json(cli, content, err));
+    else if (request->csv) TRY(what_if_csv(cli, content, err));
+    else TRY(what_if_text(cli, content, request->markdown, err));
+    return verdict(content, err);
+}
+
+static enum status read_prices(const struct request *request, struct price_list *list, struct error *err)
+{
+    for (size_t i = 0; i < request->price_files.count; i++)
+        TRY(price_list_read(request->price_files.items[i], list, err));
+    return STATUS_OK;
+}
+
+static enum status answer_all(struct cli *cli, const struct request *request, const struct job_set *jobs,
+                              struct price_list *list, struct what_if_answer *answers, struct error *err)
+{
+    struct what_if_report content = {.answers = answers, .jobs = jobs, .jobs_path = request->jobs_path,
+                                     .deadline_s = request->deadline_s, .cost_max_usd = -1,
+                                     .search = request->machines.count == 0, .verbose = request->verbose};
+    struct what_if_prices prices = {.list = list, .given = &request->given, .usd_per_gpu_hour = -1,
+                                    .basis = request->basis ? request->basis : "on_demand"};
+    char today[DATE_BYTES];
+    TRY(take_number(request->tokens, "tokens", "2e9", &content.tokens, err));
+    TRY(take_number(request->cost_max, "max-cost", "600", &content.cost_max_usd, err));
+    TRY(take_number(request->usd_per_gpu_hour, "usd-per-gpu-hour", "1.20", &prices.usd_per_gpu_hour, err));
+    TRY(take_today(request->today, today, err));
+    TRY(read_prices(request, list, err));
+    TRY(find_machines(request, &prices, answers, &content.count, err));
+    if (content.count == 0)
+        return error_set(err, STATUS_BAD_INPUT, "without --hw the cheapest machine is looked for, and none has a price "
+                                                "(expected --prices FILE, --price or --usd-per-gpu-hour)");
+    warn_prices(cli, answers, content.count, today);
+    for (uint32_t i = 0; i < content.count; i++) TRY(what_if_answer(request->jobs_path, jobs, &answers[i], err));
+    return report(cli, request, &content, err);
+}
+
+static enum status run(struct cli *cli, const struct request *request, struct error *err)
+{
+    struct job_set jobs = {0};
+    struct price_list list = {0};
+    struct what_if_answer *answers = alloc_zeroed(CATALOGUE_MAX, sizeof *answers);
+    enum status status = answers ? job_set_read(request->jobs_path, &jobs, err)
+                                 : error_memory(err, "answers", CATALOGUE_MAX * sizeof *answers);
+    if (!status) status = answer_all(cli, request, &jobs, &list, answers, err);
+    for (uint32_t i = 0; answers && i < CATALOGUE_MAX; i++) what_if_answer_release(&answers[i]);
+    free(answers);
+    price_list_release(&list);
+    job_set_release(&jobs);
+    return status;
+}
+
+static enum status check_request(const struct cli *cli, const struct request *request, struct error *err)
+{
+    if (request->machines.count > MACHINES_MAX)
+        return error_set(err, STATUS_LIMIT, "too many machines (limit is %d)", MACHINES_MAX);
+    if (request->machines.count == 0 && request->deadline_s < 0)
+        return error_set(err, STATUS_BAD_INPUT, "no machine is named (expected --hw, or --deadline for the cheapest that "
+                                                "makes it)");
+    if (cli->json + request->csv + request->markdown > 1)
+        return error_set(err, STATUS_BAD_INPUT, "--json, --csv and --markdown are one answer in different forms");
+    return STATUS_OK;
+}
+
+enum status verb_whatif(struct cli *cli, int argc, char **argv, struct error *err)
+{
+    struct request request = {.deadline_s = -1};
+    const struct option_spec specs[] = {
+        OPTION_LIST("hw", 0, "MACHINE", &request.machines,
+                    "a name or file ('spillway hardware list'); once for each machine"),
+        OPTION_STRING("tokens", 0, "N", &request.tokens, "train on so many, such as 2e9, default what the jobs have"),
+        OPTION_QUANTITY("deadline", 0, "TIME", DIMENSION_SECONDS, &request.deadline_s,
+                        "how long it may take, such as 72h; without --hw the cheapest machine that makes it"),
+        OPTION_STRING("max-cost", 0, "USD", &request.cost_max, "what it may cost"),
+        OPTION_LIST("prices", 0, "FILE", &request.price_files, "a price list, CSV with SkyPilot's header, as_of and basis"),
+        OPTION_LIST("price", 0, "MACHINE=USD", &request.given, "of a machine for an hour, such as p4d.24xlarge=21.96"),
+        OPTION_STRING("usd-per-gpu-hour", 0, "USD", &request.usd_per_gpu_hour, "of machines that have no other price"),
+        OPTION_STRING("basis", 0, "NAME", &request.basis, "of the price list, default on_demand"),
+        OPTION_STRING("today", 0, "DATE", &request.today, "prices older than 90 days then are warned of, default today"),
+        OPTION_FLAG("csv", 0, &request.csv, "print a row for each machine, for programs"),
+        OPTION_FLAG("markdown", 0, &request.markdown, "print a Markdown table"),
+        OPTION_FLAG("verbose", 'v', &request.verbose, "every way that was tried, and why it was not taken"),
+        CLI_COMMON_OPTIONS(cli),
+    };
+    struct options options = {
+        .specs = specs,
+        .spec_count = ARRAY_COUNT(specs),
+        .argument_min = 1,
+        .argument_max = 1,
+        .examples =
+            (const char *const[]){
+                "spillway whatif jobs.json --hw p4d.24xlarge --hw '2x g5.48xlarge' --prices docs/prices-2026-11.csv",
+                "spillway whatif jobs.json --hw dgx-h100 --tokens 2e9 --deadline 72h --usd-per-gpu-hour 2.50",
+                "spillway whatif jobs.json --deadline 72h --prices docs/prices-2026-11.csv", NULL},
+        .details = "The best plan on each machine, how fast it is, what it costs and what binds. Exit code 4 when no machine "
+                   "keeps --deadline or --max-cost, 1 when the jobs fit none.",
+    };
+    bool go_on;
+    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    request.jobs_path = options.operands[0];
+    TRY(check_request(cli, &request, err));
+    return run(cli, &request, err);
+}
