@@ -141,6 +141,21 @@ static void cost_cell(const struct what_if_report *report, const struct what_if_
     else break_even_text(report, a, text, bytes);
 }
 
+static bool any_bf16(const struct what_if_report *report)
+{
+    for (uint32_t j = 0; j < report->jobs->count; j++)
+        if (report->jobs->jobs[j].precision == PRECISION_BF16) return true;
+    return false;
+}
+
+/* Which peak products are held against, of the first kind of device (cli_peak_flops_per_s()). */
+static const char *peak_name(const struct what_if_report *report, const struct what_if_answer *a)
+{
+    const struct device_type *type = &a->hardware.types[0];
+    if (any_bf16(report) && type->peak_bf16.value > 0) return "bf16";
+    return type->peak_tf32.value > type->peak_fp32.value ? "tf32" : "fp32";
+}
+
 static void speed_cell(const struct what_if_report *report, const struct what_if_answer *a, enum row row, char *text,
                        size_t bytes)
 {
@@ -150,8 +165,8 @@ static void speed_cell(const struct what_if_report *report, const struct what_if
     case ROW_SAMPLES: range_text(a->samples / a->run_s, a->samples / a->high_s, a->samples / a->low_s, text, bytes); break;
     case ROW_MFU:
         if (a->peak_flops_per_s > 0)
-            snprintf(text, bytes, "%.1f %% of %s", 100 * mfu(a),
-                     quantity_text(a->peak_flops_per_s, DIMENSION_FLOP_PER_S, one));
+            snprintf(text, bytes, "%.1f %% of %s dense %s", 100 * mfu(a),
+                     quantity_text(a->peak_flops_per_s, DIMENSION_FLOP_PER_S, one), peak_name(report, a));
         else snprintf(text, bytes, "no peak is known");
         break;
     case ROW_TIME: time_text(report, a, text, bytes); break;
@@ -270,14 +285,23 @@ static void print_refused(FILE *out, const struct what_if_report *report)
 static void print_confidence(FILE *out, const struct what_if_answer *a)
 {
     bool measured = a->hardware.measured_on != NULL;
-    fprintf(out, "confidence: %s is %s; its interval:", a->name, measured ? "measured" : "a datasheet with assumed efficiencies");
+    fprintf(out, "confidence: %s, %s\n", a->name,
+            measured ? "as measured" : "datasheet figures and assumed efficiencies: 'spillway measure' there replaces them");
     for (uint32_t f = 0; f < WHAT_IF_EFFECTS; f++) {
         const struct what_if_effect *e = &a->effects[f];
         if (e->spread > 0)
-            fprintf(out, " %s +-%.0f %% -> %+.1f / %+.1f %% of the time;", what_if_effect_names[f], 100 * e->spread,
+            fprintf(out, "    %-9s +-%.0f %%: time %+.1f %% to %+.1f %%\n", what_if_effect_names[f], 100 * e->spread,
                     100 * (e->better_s / a->run_s - 1), 100 * (e->worse_s / a->run_s - 1));
     }
-    fputs(measured ? "\n" : " 'spillway measure' there would replace them\n", out);
+}
+
+/* bf16 on a device without it is fp32 here. */
+static bool lacks_bf16(const struct what_if_report *report)
+{
+    for (uint32_t i = 0; i < report->count; i++)
+        for (uint32_t t = 0; t < report->answers[i].hardware.type_count; t++)
+            if (!(report->answers[i].hardware.types[t].peak_bf16.value > 0)) return any_bf16(report);
+    return false;
 }
 
 static void print_ways(FILE *out, const struct what_if_report *report, const struct what_if_answer *a)
@@ -303,6 +327,8 @@ static void print_lines(FILE *out, const struct what_if_report *report)
           "    their limit times the time, without the host; a minibatch is what the jobs say, however it is spread\n"
           "not modelled: loaders of data, checkpoints, failures and restarts, start-up of machines, storage and traffic that are billed\n",
           out);
+    if (lacks_bf16(report))
+        fputs("not modelled: fp16 on the tensor cores of devices that have no bf16: their products run at fp32's rate\n", out);
     if (report->verbose)
         for (uint32_t i = 0; i < report->count; i++) print_ways(out, report, &report->answers[i]);
 }
