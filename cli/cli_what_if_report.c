@@ -284,7 +284,7 @@ static void print_refused(FILE *out, const struct what_if_report *report)
 
 static void print_confidence(FILE *out, const struct what_if_answer *a)
 {
-    bool measured = a->hardware.measured_on != NULL;
+    bool measured = a->hardware.types[0].profile_count > 0;
     fprintf(out, "confidence: %s, %s\n", a->name,
             measured ? "as measured" : "datasheet figures and assumed efficiencies: 'spillway measure' there replaces them");
     for (uint32_t f = 0; f < WHAT_IF_EFFECTS; f++) {

@@ -109,6 +109,21 @@ static struct collective_level *level_of(struct collective_group *group, enum st
     return step == STEP_INNER ? &group->inner : step == STEP_OUTER ? &group->outer : &group->alone;
 }
 
+/* Inside of a node of one type the measured steps of its rings, if there are some: at large messages their last rate. */
+static void take_ring(const struct hardware *hardware, const uint32_t *order, struct collective_level *inner)
+{
+    if (inner->members < 2) return;
+    const struct device_type *type = &hardware->types[hardware->devices[order[0]].type];
+    if (type->ring_count == 0) return;
+    for (uint32_t i = 1; i < inner->members; i++)
+        if (hardware->devices[order[i]].type != hardware->devices[order[0]].type) return;
+    const struct copy_point *last = &type->ring[type->ring_count - 1];
+    inner->points = type->ring;
+    inner->point_count = type->ring_count;
+    inner->latency_s = fmin(inner->latency_s, type->ring[0].seconds);
+    inner->bytes_per_s = (double)last->bytes / last->seconds;
+}
+
 static void find_level(const struct collective_finder *f, uint32_t members, uint32_t count,
                        struct collective_group *groups, enum step step)
 {
@@ -198,6 +213,7 @@ bool collective_groups_find(const struct collective_finder *f, const uint32_t *d
     }
     for (enum step step = STEP_INNER; step <= STEP_ALONE; step++)
         find_level(f, members, count, groups, step);
+    for (uint32_t g = 0; g < count; g++) take_ring(f->hardware, f->order + (size_t)g * members, &groups[g].inner);
     return true;
 }
 

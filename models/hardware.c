@@ -268,7 +268,7 @@ static enum status set_p2p(struct hardware *hardware, double bytes_per_s, struct
     }
     /* copies that were measured over another link say nothing about this one */
     for (uint32_t i = 0; i < hardware->type_count && !is_host(hardware); i++)
-        hardware->types[i].p2p_count = 0;
+        hardware->types[i].p2p_count = hardware->types[i].ring_count = 0;
     hardware->links = links;
     hardware->link_count = count;
     return STATUS_OK;
@@ -396,6 +396,8 @@ static enum status check_type(const struct device_type *type, struct error *err)
         TRY(check_positive("d2h", type->name, type->d2h[i].seconds, err));
     for (uint32_t i = 0; i < type->p2p_count; i++)
         TRY(check_positive("p2p", type->name, type->p2p[i].seconds, err));
+    for (uint32_t i = 0; i < type->ring_count; i++)
+        TRY(check_positive("ring", type->name, type->ring[i].seconds, err));
     return STATUS_OK;
 }
 

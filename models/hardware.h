@@ -35,7 +35,7 @@
  *          ("profiles": [{"threads": 2,
  *                         "kernels": {"matmul_forward": [[m, n, k, seconds, spread]]},
  *                         "interference": {"compute_by_copy": F, ...}}],
- *           "h2d": [[bytes, seconds, spread]], "d2h": [...], "p2p": [...])}],
+ *           "h2d": [[bytes, seconds, spread]], "d2h": [...], "p2p": [...], "ring": [...])}],
  *      "links": [{"name": "...", "bandwidth": F, ("latency": F,) "duplex": true,
  *                 ("paced": false)}],
  *      "devices": [{"type": "...", "path": ["link", ...], ("memory_bytes": n,
@@ -146,6 +146,8 @@ struct device_type {
     /* measured copies, pinned, one direction at a time: seconds for `bytes`, latency included */
     const struct copy_point *h2d, *d2h, *p2p; /* p2p: from another device of the type */
     uint32_t h2d_count, d2h_count, p2p_count;
+    const struct copy_point *ring; /* a step of a ring inside of a node by its message, while all others do so too */
+    uint32_t ring_count;
 };
 
 struct hardware_link {

@@ -301,6 +301,7 @@ static enum status parse_type(const struct json_input *in, const json_t *array, 
     TRY(parse_copies(&object, "h2d", arena, &out->h2d, &out->h2d_count, err));
     TRY(parse_copies(&object, "d2h", arena, &out->d2h, &out->d2h_count, err));
     TRY(parse_copies(&object, "p2p", arena, &out->p2p, &out->p2p_count, err));
+    TRY(parse_copies(&object, "ring", arena, &out->ring, &out->ring_count, err));
     return json_object_close(&object, err);
 }
 
@@ -317,6 +318,7 @@ static void write_type(struct json_out *out, const struct device_type *type)
     write_copies(out, "h2d", type->h2d, type->h2d_count);
     write_copies(out, "d2h", type->d2h, type->d2h_count);
     write_copies(out, "p2p", type->p2p, type->p2p_count);
+    write_copies(out, "ring", type->ring, type->ring_count);
     json_out_object_end(out);
 }
 
