@@ -84,7 +84,7 @@ enum status what_if_price(const struct what_if_prices *prices, const char *machi
     if (!known && prices->usd_per_gpu_hour >= 0) {
         sum.usd_per_h = devices * prices->usd_per_gpu_hour;
         sum.given = true;
-        snprintf(sum.basis, sizeof sum.basis, "per GPU, as given");
+        snprintf(sum.basis, sizeof sum.basis, "as given per GPU");
     }
     *out = sum;
     return STATUS_OK;

@@ -370,34 +370,45 @@ static void csv_text(FILE *out, const char *text)
     fputc('"', out);
 }
 
+static void csv_numbers(FILE *out, const struct what_if_report *report, const struct what_if_answer *a)
+{
+    fprintf(out, ",%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,", a->tokens / a->run_s, a->samples / a->run_s,
+            what_if_time_s(report, a, a->run_s), what_if_time_s(report, a, a->low_s),
+            what_if_time_s(report, a, a->high_s), mfu(a), a->peak_flops_per_s);
+    if (a->price.usd_per_h > 0)
+        fprintf(out, "%.9g,%.9g,%.9g,", what_if_cost_usd(report, a, a->run_s), what_if_cost_usd(report, a, a->low_s),
+                what_if_cost_usd(report, a, a->high_s));
+    else fputs(",,,", out);
+    if (a->watts > 0) fprintf(out, "%.9g", energy_kwh(report, a));
+    fprintf(out, ",%" PRIu64 ",%" PRIu64 ",", a->device_bytes, a->usable_bytes);
+    csv_text(out, a->binds);
+    fputc(',', out);
+    csv_text(out, a->plan);
+    fputc('\n', out);
+}
+
+/* A record for each machine; of one that the jobs do not fit, the plan is the reason. */
 enum status what_if_csv(struct cli *cli, const struct what_if_report *report, struct error *err)
 {
     (void)err;
     FILE *out = cli->out;
-    fputs("machine,fits,plan,tokens_per_s,samples_per_s,time_s,time_low_s,time_high_s,mfu,peak_flops_per_s,usd_per_h,basis,"
-          "as_of,usd,usd_low,usd_high,energy_kwh,bound_by,device_bytes,usable_bytes,meets\n", out);
+    fputs("machine,fits,meets,usd_per_h,basis,as_of,tokens_per_s,samples_per_s,time_s,time_low_s,time_high_s,mfu,"
+          "peak_flops_per_s,usd,usd_low,usd_high,energy_kwh,device_bytes,usable_bytes,bound_by,plan\n", out);
     for (uint32_t i = 0; i < report->count; i++) {
         const struct what_if_answer *a = &report->answers[i];
         csv_text(out, a->name);
-        fprintf(out, ",%s,", a->fits ? "true" : "false");
-        csv_text(out, a->fits ? a->plan : a->reason);
-        if (!a->fits) {
-            fputs(",,,,,,,,,,,,,,,,,,false\n", out);
+        fprintf(out, ",%s,%s,", a->fits ? "true" : "false", what_if_meets(report, a) ? "true" : "false");
+        if (a->price.usd_per_h > 0) fprintf(out, "%.9g", a->price.usd_per_h);
+        fputc(',', out);
+        csv_text(out, a->price.basis);
+        fprintf(out, ",%s", a->price.as_of);
+        if (a->fits) {
+            csv_numbers(out, report, a);
             continue;
         }
-        fprintf(out, ",%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,", a->tokens / a->run_s, a->samples / a->run_s,
-                what_if_time_s(report, a, a->run_s), what_if_time_s(report, a, a->low_s),
-                what_if_time_s(report, a, a->high_s), mfu(a), a->peak_flops_per_s);
-        if (a->price.usd_per_h > 0)
-            fprintf(out, "%.9g,%s,%s,%.9g,%.9g,%.9g,", a->price.usd_per_h, a->price.basis, a->price.as_of,
-                    what_if_cost_usd(report, a, a->run_s), what_if_cost_usd(report, a, a->low_s),
-                    what_if_cost_usd(report, a, a->high_s));
-        else fputs(",,,,,,", out);
-        if (a->watts > 0) fprintf(out, "%.9g", energy_kwh(report, a));
-        fputc(',', out);
-        csv_text(out, a->binds);
-        fprintf(out, ",%" PRIu64 ",%" PRIu64 ",%s\n", a->device_bytes, a->usable_bytes,
-                what_if_meets(report, a) ? "true" : "false");
+        fputs(",,,,,,,,,,,,,,,", out);
+        csv_text(out, a->reason);
+        fputc('\n', out);
     }
     return STATUS_OK;
 }

@@ -36,8 +36,8 @@ static enum status print_verbs(struct cli *cli, struct error *err)
     if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
     fputs("\nEvery verb takes --help, --json and --quiet. Results go to standard output, all else to\n"
           "standard error. Exit codes: 0 done; 1 done and the answer is no; 2 the command line or an\n"
-          "input is wrong; 3 the machine said no; 4 past a deadline or a cost; 130 interrupted. Manual: man\n"
-          "spillway\n",
+          "input is wrong; 3 the machine said no; 4 a deadline or cost is missed; 130 interrupted.\n"
+          "Manual: man spillway\n",
           cli->out);
     return STATUS_OK;
 }

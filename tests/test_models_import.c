@@ -137,11 +137,11 @@ static void bad_files_have_a_place(void **state)
         {"{\"nvbandwidth\": {\"testcases\": [{\"name\": \"host_to_device_memcpy_ce\", \"bandwidth_matrix\": [[\"1\", \"x\"]]}]}}",
          "m:1:96: the cell is 'x' (expected GB/s such as \"26.03\", or \"N/A\")"},
         {"{\"nvbandwidth\": {\"testcases\": [{\"name\": \"a\"}]}}",
-         "m:1:32: no test case can be used (expected one of host_to_device_memcpy_ce, device_to_host_memcpy_ce, "
+         "m:1:31: no test case can be used (expected one of host_to_device_memcpy_ce, device_to_host_memcpy_ce, "
          "device_to_device_memcpy_read_ce)"},
         {"{\"other\": 1}", "m:1:1: neither nvbandwidth's nor nccl-tests' (expected the key 'nvbandwidth' or 'results')"},
         {"", "m:1:1: neither JSON nor a table of nccl-tests with results"},
-        {"# Rank 0 x\n 8 2 float sum -1 fast 1 1\n", "m:2:18: time is 'fast' (expected a number)"},
+        {"# Rank 0 x\n 8 2 float sum -1 fast 1 1\n", "m:2:19: time is 'fast' (expected a number)"},
         {"# Rank 0 x\n 8 2 float\n", "m:2:1: no row of nccl-tests (expected size, count, type, redop, root, time, algbw, busbw)"},
         {" 8 2 float sum -1 5 1 1\n", "m:1:1: the table says no ranks (expected lines '#  Rank  0 ...')"},
         {"# Rank 0 x\n# Rank 1 x\n 1024 2 float sum -1 5 1 0.7\n",
