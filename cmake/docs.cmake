@@ -29,3 +29,6 @@ if(TARGET spillway-cli)
     add_custom_target(completion ALL DEPENDS ${COMPLETION})
     install(FILES ${COMPLETION} DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 endif()
+
+# A dated example of a price list for `spillway whatif`; nothing reads it unless it is named.
+install(FILES ${CMAKE_SOURCE_DIR}/docs/prices-2026-11.csv DESTINATION ${CMAKE_INSTALL_DATADIR}/spillway)
