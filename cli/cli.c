@@ -38,7 +38,7 @@ const struct cli_verb cli_verbs[] = {
      verb_hardware_check},
     {"hardware", "import", "FILE", "what another tool measured, laid over a machine", verb_hardware_import},
     {"mem", NULL, "NETWORK", "does its training fit, and what takes how much memory?", verb_mem},
-    {"whatif", NULL, "JOBS.json", "how long, at what cost, and what binds, on machines one does not have", verb_whatif},
+    {"whatif", NULL, "JOBS.json", "time, cost and what binds on machines that one does not have", verb_whatif},
     {"plan", NULL, "JOBS.json", "decide what runs where and when, within memory", verb_plan},
     {"partition", NULL, "FILE", "divide layers into replicated stages of a pipeline", verb_partition},
     {"solve", NULL, "FILE", "the best schedule of a problem, and what is proven of it", verb_solve},

@@ -39,17 +39,12 @@ static const char *split(char *part, double *count)
     return end;
 }
 
-static const char *without_cloud(const char *name)
-{
-    return strncmp(name, "aws:", 4) == 0 ? name + 4 : name;
-}
-
 static enum status add_part(const struct what_if_prices *prices, char *part, struct what_if_price *sum, bool *known,
                             struct error *err)
 {
     double count, usd;
     bool given;
-    const char *name = without_cloud(split(part, &count));
+    const char *name = price_machine(split(part, &count));
     TRY(find_given(prices->given, name, &given, &usd, err));
     if (given) {
         sum->usd_per_h += count * usd;

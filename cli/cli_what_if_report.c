@@ -76,7 +76,7 @@ enum row {
     ROW_ENERGY, ROW_BINDS, ROW_MEMORY, ROW_BREAK_EVEN, ROWS
 };
 
-/* "~ 524 (461-587)" without the wave: three digits of each. */
+/* "523.7 (461 to 587)" */
 static void range_text(double value, double low, double high, char *text, size_t bytes)
 {
     snprintf(text, bytes, "%.4g (%.3g to %.3g)", value, low, high);
@@ -177,7 +177,8 @@ static void speed_cell(const struct what_if_report *report, const struct what_if
         break;
     case ROW_BINDS: snprintf(text, bytes, "%s", a->binds); break;
     default:
-        snprintf(text, bytes, "%s of %s", quantity_text((double)a->device_bytes, DIMENSION_BYTES, one),
+        snprintf(text, bytes, "%s left of %s",
+                 quantity_text((double)(a->usable_bytes - a->device_bytes), DIMENSION_BYTES, one),
                  quantity_text((double)a->usable_bytes, DIMENSION_BYTES, two));
     }
 }

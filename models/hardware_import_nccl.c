@@ -41,15 +41,18 @@ enum status import_ring(struct import *import, const struct nccl_row *rows, uint
     void *memory;
     uint32_t points = 0, largest = 0;
     if (ranks < 2 || ranks > import->machine->device_count)
-        return error_set(err, STATUS_BAD_INPUT, "%s:%lu:1: %" PRIu32 " ranks (expected 2 to the %" PRIu32 " devices of the machine)",
+        return error_set(err, STATUS_BAD_INPUT,
+                         "%s:%lu:1: %" PRIu32 " ranks (expected 2 to the %" PRIu32 " devices of the machine)",
                          import->name, line, ranks, import->machine->device_count);
     if (import->machine->type_count != 1)
-        return error_set(err, STATUS_BAD_INPUT, "%s:%lu:1: the machine has devices of several types (expected one)", import->name, line);
+        return error_set(err, STATUS_BAD_INPUT, "%s:%lu:1: the machine has devices of several types (expected one)",
+                         import->name, line);
     for (uint32_t i = 0; i < count; i++)
         if (rows[i].bytes > rows[largest].bytes) largest = i;
     uint32_t steps = count > 0 && rows[largest].alg_bw > 0 ? steps_of(&rows[largest], ranks) : 0;
     if (steps == 0)
-        return error_set(err, STATUS_BAD_INPUT, "%s:%lu:1: neither an all-reduce nor an all-gather of %" PRIu32 " ranks by its bandwidths",
+        return error_set(err, STATUS_BAD_INPUT,
+                         "%s:%lu:1: neither an all-reduce nor an all-gather of %" PRIu32 " ranks by its bandwidths",
                          import->name, line, ranks);
     TRY(arena_array(&import->machine->arena, count, sizeof *type->ring, &memory, err));
     struct copy_point *ring = memory;
@@ -60,7 +63,8 @@ enum status import_ring(struct import *import, const struct nccl_row *rows, uint
     qsort(ring, points, sizeof *ring, compare_points);
     for (uint32_t i = 1; i < points; i++)
         if (ring[i].bytes == ring[i - 1].bytes)
-            return error_set(err, STATUS_BAD_INPUT, "%s:%lu:1: two rows for messages of %" PRIu64 " bytes", import->name, line, ring[i].bytes);
+            return error_set(err, STATUS_BAD_INPUT, "%s:%lu:1: two rows for messages of %" PRIu64 " bytes", import->name,
+                             line, ring[i].bytes);
     type->ring = ring;
     type->ring_count = points;
     import_say(import, "%s of %" PRIu32 " ranks: %" PRIu32 " sizes, %.4g GB/s on the bus at the largest",
@@ -133,7 +137,8 @@ static enum status take_column(const struct table *t, const char *const *words, 
                                                      [COLUMN_ALG_BW] = "algbw", [COLUMN_BUS_BW] = "busbw"};
     char text[COLUMN_BYTES];
     const char *end;
-    snprintf(text, sizeof text, "%.*s", (int)(lengths[column] < COLUMN_BYTES ? lengths[column] : COLUMN_BYTES - 1), words[column]);
+    size_t length = lengths[column] < COLUMN_BYTES ? lengths[column] : COLUMN_BYTES - 1;
+    snprintf(text, sizeof text, "%.*s", (int)length, words[column]);
     if (number_read(text, &end, out) && *end == '\0' && *out >= 0) return STATUS_OK;
     return error_set(err, STATUS_BAD_INPUT, "%s:%lu:%zu: %s is '%s' (expected a number)", t->import->name, t->line,
                      (size_t)(words[column] - t->at) + 1, names[column], text);
@@ -153,7 +158,8 @@ static enum status take_line(struct table *t, size_t length, struct error *err)
         return error_set(err, STATUS_BAD_INPUT, "%s:%lu:1: no row of nccl-tests (expected size, count, type, redop, root, time, "
                          "algbw, busbw)", t->import->name, t->line);
     if (t->count == COPY_POINTS_MAX)
-        return error_set(err, STATUS_LIMIT, "%s:%lu:1: too many rows (limit is %d)", t->import->name, t->line, COPY_POINTS_MAX);
+        return error_set(err, STATUS_LIMIT, "%s:%lu:1: too many rows (limit is %d)", t->import->name, t->line,
+                         COPY_POINTS_MAX);
     struct nccl_row *row = &t->rows[t->count];
     double bytes;
     TRY(take_column(t, words, lengths, COLUMN_SIZE, &bytes, err));

@@ -242,7 +242,7 @@ void price_list_release(struct price_list *list)
     *list = (struct price_list){0};
 }
 
-static const char *without_cloud(const char *machine)
+const char *price_machine(const char *machine)
 {
     static const char cloud[] = "aws:";
     return strncmp(machine, cloud, sizeof cloud - 1) == 0 ? machine + sizeof cloud - 1 : machine;
@@ -253,7 +253,7 @@ const struct price *price_find(const struct price_list *list, const char *machin
     const struct price *best = NULL;
     for (uint32_t i = 0; i < list->count; i++) {
         const struct price *p = &list->prices[i];
-        if (strcmp(without_cloud(p->machine), without_cloud(machine)) != 0 || strcmp(p->basis, basis) != 0) continue;
+        if (strcmp(price_machine(p->machine), price_machine(machine)) != 0 || strcmp(p->basis, basis) != 0) continue;
         if (!best || p->usd_per_h < best->usd_per_h) best = p;
     }
     return best;

@@ -48,6 +48,9 @@ MUST_CHECK enum status price_list_parse(const char *name, const char *text, size
 MUST_CHECK enum status price_list_add(struct price_list *list, struct price price, struct error *err);
 void price_list_release(struct price_list *list);
 
+/* A machine's name without the "aws:" that may be in front; borrowed from `machine`. */
+const char *price_machine(const char *machine);
+
 /* The lowest price of one of these, or NULL. `machine` with or without "aws:". */
 const struct price *price_find(const struct price_list *list, const char *machine, const char *basis);
 
