@@ -17,11 +17,14 @@
 
 #include "base/alloc.h"
 
+enum { FEW = 8 }; /* ranges are found as fast as a hint is, which may be far away */
+
 uint32_t vacated_find(const struct vacated_list *list, uint64_t offset, uint32_t *hint)
 {
     uint32_t low = 0, high = list->count;
-    if (*hint < high && list->ranges[*hint].end > offset) high = *hint + 1;
-    if (*hint > 0 && *hint <= high && list->ranges[*hint - 1].end <= offset) low = *hint;
+    bool many = list->count > FEW;
+    if (many && *hint < high && list->ranges[*hint].end > offset) high = *hint + 1;
+    if (many && *hint > 0 && *hint <= high && list->ranges[*hint - 1].end <= offset) low = *hint;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (list->ranges[middle].end > offset)
@@ -29,7 +32,7 @@ uint32_t vacated_find(const struct vacated_list *list, uint64_t offset, uint32_t
         else
             low = middle + 1;
     }
-    *hint = low;
+    if (many) *hint = low;
     return low;
 }
 

@@ -43,7 +43,7 @@
  * binary search over segments only when it lies before the current segment.
  *
  * Buffers of a shard are on few devices, so they are numbered shard by shard: what a device uses lies side by side in
- * its row of cells, of which a plan for thousands of devices has millions, and hardly any is ever touched.
+ * its row of these tables, of whose cells a plan for thousands of devices has millions, and hardly any is ever touched.
  *
  * Cost: some 620 instructions per operation where nearly each one acquires and releases (a streamed
  * plan; callgrind), 60 to 130 ns. Memory: tables of the plan's size (two words per device and device
@@ -284,8 +284,7 @@ static uint64_t cell_of(const struct plan_walk *w, uint32_t index, uint32_t devi
 static void use_device_buffer(struct plan_walk *w, struct plan_place_use *use, uint32_t index,
                               uint32_t device, uint32_t kind, const uint32_t *layout)
 {
-    uint64_t at = cell_of(w, index, device);
-    struct cell *cell = &w->cells[at];
+    uint64_t cell = cell_of(w, index, device);
     assert(kind < LOCAL_STREAMS);
     if (use->flags & ACCESS_ACQUIRE) {
         uint32_t taken = live_take(w);
@@ -293,18 +292,18 @@ static void use_device_buffer(struct plan_walk *w, struct plan_place_use *use, u
             w->failed = true;
             return;
         }
-        assert(cell->live == 0);
-        cell->live = taken + 1;
-        w->lives[taken].cell = at;
+        assert(w->live_at[cell] == 0);
+        w->live_at[cell] = taken + 1;
+        w->lives[taken].cell = cell;
         w->lives[taken].slot = layout[w->at.acquire + w->acquired++];
         const struct plan_slot *slot = &w->plan->slots[w->lives[taken].slot];
         wait_for_vacated(w, &w->vacated[device], slot->offset_bytes,
-                         slot->offset_bytes + slot->bytes, &cell->hint);
+                         slot->offset_bytes + slot->bytes, &w->hints[cell]);
     }
-    assert(cell->live != 0);
-    struct live *live = &w->lives[cell->live - 1];
+    assert(w->live_at[cell] != 0);
+    struct live *live = &w->lives[w->live_at[cell] - 1];
     use->slot = live->slot;
-    use->life = cell->live - 1;
+    use->life = w->live_at[cell] - 1;
     use->address += w->plan->slots[live->slot].offset_bytes;
     use_live(w, live, use->flags, kind);
 }
@@ -313,20 +312,20 @@ static void use_device_buffer(struct plan_walk *w, struct plan_place_use *use, u
 static void fetch_from_peer(struct plan_walk *w, struct plan_place_use *use, uint32_t index,
                             uint32_t peer)
 {
-    const struct cell *cell = &w->cells[cell_of(w, index, peer)];
-    assert(cell->live != 0);
-    const struct live *live = &w->lives[cell->live - 1];
+    uint64_t cell = cell_of(w, index, peer);
+    assert(w->live_at[cell] != 0);
+    const struct live *live = &w->lives[w->live_at[cell] - 1];
     uint32_t first_stream = peer * w->local_count;
     use->slot = live->slot;
-    use->life = cell->live - 1;
+    use->life = w->live_at[cell] - 1;
     use->address += w->plan->slots[live->slot].offset_bytes;
     wait_for(w, first_stream + live->writer_kind, live->writer);
 }
 
 static void release_device_buffer(struct plan_walk *w, uint32_t index, uint32_t device, bool fetched)
 {
-    struct cell *cell = &w->cells[cell_of(w, index, device)];
-    uint32_t record = cell->live - 1;
+    uint64_t cell = cell_of(w, index, device);
+    uint32_t record = w->live_at[cell] - 1;
     struct live *live = &w->lives[record];
     const struct plan_slot *slot = &w->plan->slots[live->slot];
     struct vacated range = {.first = slot->offset_bytes, .end = slot->offset_bytes + slot->bytes};
@@ -338,8 +337,8 @@ static void release_device_buffer(struct plan_walk *w, uint32_t index, uint32_t 
     } else if (any_reader == 0) {
         range.users[live->writer_kind] = live->writer;
     }
-    if (!vacated_paint(&w->vacated[device], &range, &cell->hint)) w->failed = true;
-    cell->live = 0;
+    if (!vacated_paint(&w->vacated[device], &range, &w->hints[cell])) w->failed = true;
+    w->live_at[cell] = 0;
     live->next_free = w->live_free;
     w->live_free = record;
 }

@@ -128,15 +128,17 @@ static bool allocate(struct plan_walk *w)
     if (!list_members(w)) return false;
     w->minibatches = alloc_zeroed(plan->jobs.count, sizeof *w->minibatches);
     w->hosts = alloc_zeroed(w->host_count, sizeof *w->hosts);
-    w->cells = alloc_zeroed((size_t)w->device_buffer_count * plan->hardware.device_count, sizeof *w->cells);
+    size_t cells = (size_t)w->device_buffer_count * plan->hardware.device_count;
+    w->live_at = alloc_zeroed(cells, sizeof *w->live_at);
+    w->hints = alloc_zeroed(cells, sizeof *w->hints);
     w->vacated = alloc_zeroed(w->arenas, sizeof *w->vacated);
     w->waits = alloc_zeroed(streams, sizeof *w->waits);
     w->wait_stream = alloc_zeroed(streams, sizeof *w->wait_stream);
     w->wait_at = alloc_zeroed(streams, sizeof *w->wait_at);
     w->uses = alloc_zeroed(largest_access_count(plan), sizeof *w->uses);
     w->held_out = alloc_zeroed(plan->jobs.count, sizeof *w->held_out);
-    if (!w->minibatches || !w->held_out || !w->hosts || !w->cells || !w->vacated || !w->waits ||
-        !w->wait_stream || !w->wait_at || !w->uses)
+    if (!w->minibatches || !w->held_out || !w->hosts || !w->live_at || !w->hints || !w->vacated ||
+        !w->waits || !w->wait_stream || !w->wait_at || !w->uses)
         return false;
     if (plan->lease_count > 0 && !(w->leases = lease_ends_create(plan))) return false;
     if (plan->after_count == 0) return true;
@@ -186,7 +188,8 @@ void plan_walk_destroy(struct plan_walk *walk)
     free(walk->held_out);
     free(walk->place_of);
     free(walk->hosts);
-    free(walk->cells);
+    free(walk->live_at);
+    free(walk->hints);
     free(walk->lives);
     free(walk->vacated);
     free(walk->readers);
@@ -200,12 +203,12 @@ void plan_walk_destroy(struct plan_walk *walk)
     free(walk);
 }
 
-/* `cells` are many and mostly untouched: only the cells of live records are cleared. Cells
+/* live_at may be large and is mostly untouched: only the cells of live records are cleared. Cells
  * of released ones are 0 already, or belong to a record that is live now. */
 void plan_walk_rewind(struct plan_walk *walk)
 {
     const struct plan *plan = walk->plan;
-    for (uint32_t i = 0; i < walk->live_count; i++) walk->cells[walk->lives[i].cell].live = 0;
+    for (uint32_t i = 0; i < walk->live_count; i++) walk->live_at[walk->lives[i].cell] = 0;
     walk->live_count = 0;
     walk->live_free = PLAN_NONE;
     walk->reader_count = 0;

@@ -25,16 +25,10 @@ enum { RELEASED_BY, RELEASED_ON }; /* users of a staged buffer's vacated range *
 struct live {
     uint64_t writer;
     uint64_t readers[LOCAL_STREAMS]; /* since the writer */
-    uint64_t cell;                   /* its place in `cells` */
+    uint64_t cell;                   /* its place in live_at */
     uint32_t slot;
     uint32_t writer_kind;            /* enum plan_stream_kind */
     uint32_t next_free;
-};
-
-/* A device buffer on a device. */
-struct cell {
-    uint32_t live; /* record + 1; 0: not live */
-    uint32_t hint; /* where its slot begins in `vacated`, or did the last time */
 };
 
 struct host_reader {
@@ -93,7 +87,8 @@ struct plan_walk {
     uint32_t *place_of;    /* per buffer: index of its kind of place, | ON_DEVICE or STAGED */
     uint32_t host_count, device_buffer_count;
     struct host_buffer *hosts;
-    struct cell *cells;    /* [device][device buffer] */
+    uint32_t *live_at;     /* [device][device buffer]: record + 1; 0: not live */
+    uint32_t *hints;       /* [the same]: where its slot begins in `vacated`, or did the last time */
     struct live *lives;
     uint32_t live_count, live_capacity, live_free; /* free list through next_free */
     struct vacated_list *vacated; /* per device, then that of staged buffers, then those of gangs' ranks */
