@@ -152,6 +152,10 @@ enum status verb_trace_chakra(struct cli *cli, int argc, char **argv, struct err
 enum status verb_plot_timeline(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_plot_throughput(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_plot_memory(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_repro_list(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_repro_show(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_repro_run(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_repro_all(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_policy_new(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_policy_test(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_bench(struct cli *cli, int argc, char **argv, struct error *err);

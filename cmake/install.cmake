@@ -50,3 +50,7 @@ Cflags: -I\${includedir}/spillway
     install(FILES ${CMAKE_BINARY_DIR}/spillway.pc
             DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)
 endif()
+
+# Figures of papers, and the profiles that some of them name: with the same paths between them as in the tree.
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/plots/papers DESTINATION ${CMAKE_INSTALL_DATADIR}/spillway/plots)
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/instances/pipedream DESTINATION ${CMAKE_INSTALL_DATADIR}/spillway/instances)

@@ -195,24 +195,20 @@ static void write_verdict(struct figure_result *result)
 
 /* --- public -------------------------------------------------------------------------------------- */
 
-/* The columns that tell rows apart in a label: x, and others with texts. */
+/* All parameters: texts as they are, numbers behind the names of their columns. */
 const char *figure_row_label(const struct figure *figure, uint32_t row, char label[FIGURE_LABEL_BYTES])
 {
     size_t at = 0;
     label[0] = '\0';
     for (uint32_t c = 0; c < figure->column_count && at + 1 < FIGURE_LABEL_BYTES; c++) {
         const struct value *cell = figure_cell(figure, row, c);
-        bool is_x = c == figure->x.column;
-        if (!is_x && cell->kind != VALUE_TEXT) continue;
         const char *comma = at > 0 ? ", " : "";
-        int length;
-        if (cell->kind == VALUE_TEXT)
+        int length = 0;
+        if (figure->columns[c].source) continue;
+        if (cell->kind == VALUE_TEXT && *cell->text)
             length = snprintf(label + at, FIGURE_LABEL_BYTES - at, "%s%s", comma, cell->text);
-        else if (cell->kind == VALUE_NUMBER)
-            length = snprintf(label + at, FIGURE_LABEL_BYTES - at, "%s%g %s", comma, cell->number,
-                              *figure->x.unit ? figure->x.unit : figure->x.name);
-        else
-            continue;
+        if (cell->kind == VALUE_NUMBER)
+            length = snprintf(label + at, FIGURE_LABEL_BYTES - at, "%s%s %g", comma, figure->columns[c].name, cell->number);
         at += length > 0 ? (size_t)length : 0;
     }
     return label;

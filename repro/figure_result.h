@@ -50,7 +50,7 @@ static inline const struct figure_point *figure_point_at(const struct figure_res
     return &result->points[(size_t)row * result->figure->series_count + series];
 }
 
-/* What a row is called: its x and the texts among its columns. */
+/* What a row is called: its parameters, "homogeneous, models 8, gpus 4". */
 enum { FIGURE_LABEL_BYTES = 160 };
 const char *figure_row_label(const struct figure *figure, uint32_t row, char label[FIGURE_LABEL_BYTES]);
 

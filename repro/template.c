@@ -8,6 +8,8 @@
 
 #include "base/number.h"
 
+enum { TEMPLATE_NAMES_MAX = 160, TEMPLATE_REPEAT_MAX = 100000 };
+
 struct expansion {
     const struct json_input *input;
     const char *const *names; /* to check; else NULL */
@@ -134,13 +136,74 @@ static enum status expand_object(struct expansion *x, const json_t *object, json
     return x->err->status;
 }
 
+/* --- repetition ---------------------------------------------------------------------------------- */
+
+/* A scope with one name more, the counter's. */
+struct counter {
+    const struct expression_scope *outer;
+    const char *name;
+    double value;
+};
+
+static bool find_counter(const void *context, const char *name, struct value *out)
+{
+    const struct counter *counter = context;
+    if (strcmp(name, counter->name) == 0) return *out = value_of_number(counter->value), true;
+    return counter->outer->find(counter->outer->context, name, out);
+}
+
+/* Append the item to `result`, in its count-th instance; to check, once and nowhere. */
+static enum status append_instance(struct expansion *x, const json_t *repeat, const char *as, double at, json_t *result)
+{
+    const char *names[TEMPLATE_NAMES_MAX];
+    const struct counter counter = {x->scope, as, at};
+    struct expansion inner = *x;
+    size_t count = x->scope ? x->scope->name_count : x->name_count;
+    struct template_place place = {.container = repeat, .key = "$item"};
+    json_t *expanded = NULL;
+    if (count >= TEMPLATE_NAMES_MAX) return error_set(x->err, STATUS_LIMIT, "too many names (limit is %d)", TEMPLATE_NAMES_MAX);
+    memcpy(names, x->scope ? x->scope->names : x->names, count * sizeof *names);
+    names[count] = as;
+    const struct expression_scope scope = {find_counter, &counter, names, count + 1};
+    inner.names = names;
+    inner.name_count = count + 1;
+    if (x->scope) inner.scope = &scope;
+    if (expand(&inner, json_object_get(repeat, "$item"), place, &expanded) != STATUS_OK) return x->err->status;
+    if (x->scope && json_array_append_new(result, expanded) != 0) error_memory(x->err, "a template", 0);
+    return x->err->status;
+}
+
+/* {"$repeat": "{models}", "$as": "i", "$item": ...}: so many items, in which i is 0, 1, ... */
+static enum status expand_repeat(struct expansion *x, const json_t *repeat, json_t *result)
+{
+    struct template_place place = {.container = repeat, .key = "$repeat"};
+    const char *as = json_string_value(json_object_get(repeat, "$as"));
+    json_t *count = NULL;
+    if (!json_object_get(repeat, "$item") || json_object_size(repeat) != (as ? 3 : 2))
+        return json_fail_key(x->input, repeat, "$repeat", x->err,
+                             "a repetition has '$repeat', '$item' and perhaps '$as', a name");
+    if (expand(x, json_object_get(repeat, "$repeat"), place, &count) != STATUS_OK) return x->err->status;
+    if (!x->scope) return append_instance(x, repeat, as ? as : "index", 0, result);
+    if (!json_is_integer(count) || json_integer_value(count) < 0 || json_integer_value(count) > TEMPLATE_REPEAT_MAX)
+        json_fail_key(x->input, repeat, "$repeat", x->err, "not a whole number from 0 to %d", TEMPLATE_REPEAT_MAX);
+    for (json_int_t i = 0; !x->err->status && i < json_integer_value(count); i++)
+        append_instance(x, repeat, as ? as : "index", (double)i, result);
+    json_decref(count);
+    return x->err->status;
+}
+
 static enum status expand_array(struct expansion *x, const json_t *array, json_t **out)
 {
     json_t *result = json_array();
-    for (size_t i = 0; i < json_array_size(array); i++) {
+    for (size_t i = 0; i < json_array_size(array) && !x->err->status; i++) {
+        const json_t *item = json_array_get(array, i);
         json_t *expanded = NULL;
         struct template_place place = {.container = array, .index = i};
-        if (expand(x, json_array_get(array, i), place, &expanded) != STATUS_OK) break;
+        if (json_object_get(item, "$repeat")) {
+            expand_repeat(x, item, result);
+            continue;
+        }
+        if (expand(x, item, place, &expanded) != STATUS_OK) break;
         if (x->scope && json_array_append_new(result, expanded) != 0) error_memory(x->err, "a template", 0);
     }
     *out = result;

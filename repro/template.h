@@ -4,6 +4,9 @@
  *     "{gpus}"            a string that is nothing else becomes the value itself: a number, a text
  *     "pp={gpus/2}"       text in text; numbers as short as they are exact
  *     "{{"                a brace
+ *
+ * In an array, {"$repeat": "{models}", "$as": "i", "$item": ...} stands for so many items, in which i (without "$as":
+ * index) is 0, 1, 2 and so on.
  */
 #ifndef SPILLWAY_REPRO_TEMPLATE_H
 #define SPILLWAY_REPRO_TEMPLATE_H

@@ -27,8 +27,9 @@ allowed() {
     noise) echo 'base/* models/* noise/*' ;;
     report) echo 'base/* report/*' ;;
     explain) echo 'base/* models/* planner/* traces/* sim/* explain/*' ;;
+    repro) echo 'base/* plots/plot_figure.h report/* repro/*' ;;
     exec) echo 'base/* models/* planner/plan*.h planner/policy_load.h traces/* exec/*' ;;
-    cli) echo 'base/* models/* planner/* traces/* sim/* serving/* swarm/* history/* sweep/* noise/* plots/* report/* explain/* cli/*' ;;
+    cli) echo 'base/* models/* planner/* traces/* sim/* serving/* swarm/* history/* sweep/* noise/* plots/* report/* explain/* repro/* cli/*' ;;
     plots) echo 'base/* models/* planner/plan*.h traces/* plots/*' ;;
     esac
 }
@@ -46,7 +47,7 @@ is_allowed() { # FOLDER INCLUDED
 # Complaints about the tree under $1, one a line.
 check_tree() {
     local folder file line included
-    for folder in base models planner traces sim serving swarm history sweep noise exec plots report explain cli; do
+    for folder in base models planner traces sim serving swarm history sweep noise exec plots report explain repro cli; do
         [[ -d $1/$folder ]] || continue
         while IFS=: read -r file line included; do
             if [[ $included != */* ]]; then
@@ -58,7 +59,7 @@ check_tree() {
             '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' "$1/$folder" |
             sed -E 's/^([^:]*:[0-9]+):[^"]*"([^"]*)".*/\1:\2/' || true)
     done
-    for folder in base models planner traces sim serving swarm history sweep noise exec cli tests plots report explain demo docs cmake; do
+    for folder in base models planner traces sim serving swarm history sweep noise exec cli tests plots report explain repro demo docs cmake; do
         [[ -d $1/$folder ]] || continue
         find "$1/$folder" -type f -not -path '*/corpus/*' -not -path '*/input*' \
             -not -path '*/expected*' \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \

@@ -1,0 +1,146 @@
+/* See cli_papers.h. */
+#include "cli/cli_papers.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/suggest.h"
+
+static bool is_folder(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/* ../share/spillway/plots/papers as seen from this program's folder. */
+static bool installed_folder(char folder[CLI_PATH_BYTES])
+{
+    static const char share[] = "/../share/spillway/plots/papers";
+    ssize_t length = readlink("/proc/self/exe", folder, CLI_PATH_BYTES - sizeof share);
+    if (length <= 0) return false;
+    folder[length] = '\0';
+    char *slash = strrchr(folder, '/');
+    if (!slash) return false;
+    memcpy(slash, share, sizeof share);
+    return is_folder(folder);
+}
+
+enum status cli_papers_folder(const char *given, char folder[CLI_PATH_BYTES], struct error *err)
+{
+    const char *environment = getenv("SPILLWAY_PAPERS");
+    const char *named = given ? given : environment && *environment ? environment : NULL;
+    if (!named && installed_folder(folder)) return STATUS_OK;
+    const char *path = named ? named : SPILLWAY_PAPERS_SOURCE;
+    if (strlen(path) >= CLI_PATH_BYTES)
+        return error_set(err, STATUS_LIMIT, "a path is too long (limit is %d)", CLI_PATH_BYTES - 1);
+    if (!is_folder(path))
+        return error_set(err, STATUS_IO, "there is no folder '%s' with figures of papers (name it with '--papers' or "
+                         "SPILLWAY_PAPERS)", path);
+    memcpy(folder, path, strlen(path) + 1);
+    return STATUS_OK;
+}
+
+/* NAME of NAME.json; false for other files. */
+static bool is_figure(const char *file, char name[NAME_MAX + 1])
+{
+    size_t length = strlen(file);
+    if (*file == '.' || length <= 5 || strcmp(file + length - 5, ".json") != 0) return false;
+    memcpy(name, file, length - 5);
+    name[length - 5] = '\0';
+    return true;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+struct names {
+    char *items[CLI_FIGURES_MAX];
+    size_t count;
+};
+
+static void release_names(struct names *names)
+{
+    for (size_t i = 0; i < names->count; i++) free(names->items[i]);
+}
+
+static enum status list_names(const char *folder, struct names *names, struct error *err)
+{
+    DIR *directory = opendir(folder);
+    char name[NAME_MAX + 1];
+    if (!directory) return error_io(err, "cannot read the folder '%s'", folder);
+    for (struct dirent *entry; !err->status && (entry = readdir(directory)) != NULL;) {
+        if (!is_figure(entry->d_name, name)) continue;
+        if (names->count == CLI_FIGURES_MAX)
+            error_set(err, STATUS_LIMIT, "too many figures in '%s' (limit is %d)", folder, CLI_FIGURES_MAX);
+        else if (!(names->items[names->count] = strdup(name)))
+            error_memory(err, "names of figures", strlen(name));
+        else
+            names->count++;
+    }
+    closedir(directory);
+    qsort(names->items, names->count, sizeof *names->items, compare_names);
+    return err->status;
+}
+
+/* Takes the figure up. `name` NULL: any id will do. */
+static enum status read_one(struct cli_papers *papers, const char *path, const char *name, struct error *err)
+{
+    struct figure *figure;
+    if (figure_read(path, &figure, err) != STATUS_OK) return err->status;
+    papers->figures[papers->count++] = figure;
+    if (!name || strcmp(figure->id, name) == 0) return STATUS_OK;
+    return json_fail_key(figure->input, json_input_root(figure->input), "id", err,
+                         "the id is '%s' (expected '%s', the file's name)", figure->id, name);
+}
+
+static enum status read_named(struct cli_papers *papers, const char *name, struct error *err)
+{
+    char path[CLI_PATH_BYTES];
+    int length = snprintf(path, sizeof path, "%s/%s.json", papers->folder, name);
+    if (length < 0 || length >= (int)sizeof path)
+        return error_set(err, STATUS_LIMIT, "a path is too long (limit is %d)", CLI_PATH_BYTES - 1);
+    return read_one(papers, path, name, err);
+}
+
+enum status cli_papers_open(const char *given, struct cli_papers *papers, struct error *err)
+{
+    struct names names = {0};
+    if (cli_papers_folder(given, papers->folder, err) == STATUS_OK && list_names(papers->folder, &names, err) == STATUS_OK)
+        for (size_t i = 0; i < names.count && !err->status; i++) (void)read_named(papers, names.items[i], err);
+    release_names(&names);
+    return err->status;
+}
+
+enum status cli_papers_open_one(const char *given, const char *id, struct cli_papers *papers, struct error *err)
+{
+    struct names names = {0};
+    size_t length = strlen(id);
+    if (length > 5 && strcmp(id + length - 5, ".json") == 0) return read_one(papers, id, NULL, err);
+    if (cli_papers_folder(given, papers->folder, err) != STATUS_OK || list_names(papers->folder, &names, err) != STATUS_OK)
+        goto out;
+    for (size_t i = 0; i < names.count; i++)
+        if (strcmp(names.items[i], id) == 0) {
+            (void)read_named(papers, id, err);
+            goto out;
+        }
+    const char *near = suggest(id, (const char *const *)names.items, names.count);
+    if (near)
+        error_set(err, STATUS_BAD_INPUT, "unknown figure '%s' (did you mean '%s'?)", id, near);
+    else
+        error_set(err, STATUS_BAD_INPUT, "unknown figure '%s' ('spillway repro list' names %zu)", id, names.count);
+out:
+    release_names(&names);
+    return err->status;
+}
+
+void cli_papers_close(struct cli_papers *papers)
+{
+    for (size_t i = 0; i < papers->count; i++) figure_destroy(papers->figures[i]);
+    papers->count = 0;
+}

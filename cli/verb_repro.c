@@ -1,0 +1,177 @@
+/*
+ * `repro`: figures of papers, published beside simulated.
+ *
+ *     list, show   read the files       run, all   read, run (this program again, as many at a time as there
+ *                                                  are cores), evaluate, report
+ *
+ * `run` and `all` differ in how many figures there are and in what is written; runs that several figures share
+ * are done once.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "cli/cli_papers.h"
+#include "cli/cli_repro_report.h"
+#include "repro/figure_runs.h"
+#include "report/document.h"
+
+struct repro_request {
+    const char *papers, *output;
+    bool check, csv;
+    uint64_t workers;
+    double limit_s;
+};
+
+/* --- list and show --------------------------------------------------------------------------------- */
+
+#define REPRO_PAPERS(r)                                                                           \
+    OPTION_STRING("papers", 0, "FOLDER", &(r)->papers,                                            \
+                  "where the figures' files are, default $SPILLWAY_PAPERS, else those that came along")
+
+enum status verb_repro_list(struct cli *cli, int argc, char **argv, struct error *err)
+{
+    struct repro_request request = {0};
+    const struct option_spec specs[] = {REPRO_PAPERS(&request), CLI_COMMON_OPTIONS(cli)};
+    struct options options = {.specs = specs, .spec_count = ARRAY_COUNT(specs)};
+    struct cli_papers papers = {0};
+    bool go_on;
+    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    if (cli_papers_open(request.papers, &papers, err) == STATUS_OK)
+        (void)!repro_report_list(cli, papers.figures, papers.count, err);
+    cli_papers_close(&papers);
+    return err->status;
+}
+
+enum status verb_repro_show(struct cli *cli, int argc, char **argv, struct error *err)
+{
+    struct repro_request request = {0};
+    const struct option_spec specs[] = {REPRO_PAPERS(&request), CLI_COMMON_OPTIONS(cli)};
+    struct options options = {.specs = specs, .spec_count = ARRAY_COUNT(specs), .argument_min = 1, .argument_max = 1};
+    struct cli_papers papers = {0};
+    bool go_on;
+    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    if (cli_papers_open_one(request.papers, options.operands[0], &papers, err) == STATUS_OK)
+        (void)!repro_report_show(cli, papers.figures[0], err);
+    cli_papers_close(&papers);
+    return err->status;
+}
+
+/* --- run and all ------------------------------------------------------------------------------------- */
+
+struct repro_work {
+    struct cli_papers papers;
+    struct arena arena;
+    struct run_set *set;
+    const uint32_t *indexes[CLI_FIGURES_MAX];
+    struct figure_result *results;
+    size_t result_count;
+};
+
+static void release(struct repro_work *work)
+{
+    for (size_t i = 0; i < work->result_count; i++) figure_result_release(&work->results[i]);
+    run_set_destroy(work->set);
+    arena_release(&work->arena);
+    cli_papers_close(&work->papers);
+}
+
+static enum status compute(struct repro_work *work, const struct repro_request *request, struct error *err)
+{
+    const struct run_set_options options = {.workers = (uint32_t)request->workers, .limit_s = request->limit_s};
+    void *results;
+    if (arena_array(&work->arena, work->papers.count, sizeof *work->results, &results, err) != STATUS_OK ||
+        run_set_create(&work->set, err) != STATUS_OK)
+        return err->status;
+    work->results = results;
+    for (size_t i = 0; i < work->papers.count; i++)
+        if (figure_add_runs(work->papers.figures[i], work->set, &work->arena, &work->indexes[i], err) != STATUS_OK)
+            return error_add(err, "%s", work->papers.figures[i]->path);
+    setenv("SPILLWAY_HISTORY", "", 1); /* of the runs: they are no work of the user's */
+    if (run_set_execute(work->set, &options, err) != STATUS_OK) return err->status;
+    for (size_t i = 0; i < work->papers.count; i++, work->result_count++)
+        if (figure_evaluate(work->papers.figures[i], work->set, work->indexes[i], &work->results[i], err) != STATUS_OK)
+            return err->status;
+    return STATUS_OK;
+}
+
+/* Behind the report: --check asks whether all is as marked. */
+static enum status check(const struct repro_work *work, struct error *err)
+{
+    size_t missed = 0, first = 0;
+    for (size_t i = work->result_count; i-- > 0;)
+        if (!work->results[i].met) missed++, first = i;
+    if (missed == 0) return STATUS_OK;
+    return error_set(err, STATUS_CHECK, "%zu of %zu figures miss their marks or claims: '%s': %s", missed,
+                     work->result_count, work->results[first].figure->id, work->results[first].verdict);
+}
+
+#define REPRO_RUN_OPTIONS(r)                                                                      \
+    OPTION_FLAG("check", 0, &(r)->check,                                                          \
+                "exit code 1 when an error is past its mark or a claim does not hold"),           \
+        OPTION_U64("workers", 0, "N", 1, 1024, &(r)->workers,                                     \
+                   "runs at a time, default one for each core"),                                  \
+        OPTION_QUANTITY("time-limit", 0, "TIME", DIMENSION_SECONDS, &(r)->limit_s,                \
+                        "of each run, default 10min")
+
+static const double default_limit_s = 600;
+
+enum status verb_repro_run(struct cli *cli, int argc, char **argv, struct error *err)
+{
+    struct repro_request request = {.limit_s = default_limit_s};
+    const struct option_spec specs[] = {
+        OPTION_STRING("output", 'o', "FOLDER", &request.output,
+                      "write figure.svg, figure.png, data.csv, report.md and manifest.json there"),
+        OPTION_FLAG("csv", 0, &request.csv, "print the points as CSV"),
+        REPRO_RUN_OPTIONS(&request),
+        REPRO_PAPERS(&request),
+        CLI_COMMON_OPTIONS(cli),
+    };
+    struct options options = {
+        .specs = specs,
+        .spec_count = ARRAY_COUNT(specs),
+        .argument_min = 1,
+        .argument_max = 1,
+        .examples = (const char *const[]){"spillway repro run hydra-fig8", "spillway repro run my.json -o my-figure", NULL},
+        .details = "ID is a figure of 'spillway repro list' or a file of one's own, NAME.json. Each point is simulated "
+                   "by runs of this program, which the file names, and printed beside what was published.",
+    };
+    struct repro_work work = {0};
+    bool go_on;
+    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    if (cli_papers_open_one(request.papers, options.operands[0], &work.papers, err) == STATUS_OK &&
+        compute(&work, &request, err) == STATUS_OK &&
+        (!request.output || repro_write_folder(&work.results[0], request.output, err) == STATUS_OK) &&
+        repro_report_figure(cli, &work.results[0], request.csv, err) == STATUS_OK && request.check)
+        (void)check(&work, err);
+    release(&work);
+    return err->status;
+}
+
+enum status verb_repro_all(struct cli *cli, int argc, char **argv, struct error *err)
+{
+    struct repro_request request = {.limit_s = default_limit_s};
+    const struct option_spec specs[] = {
+        OPTION_STRING("output", 'o', "FILE", &request.output, "one page with every figure: NAME.html or NAME.md"),
+        REPRO_RUN_OPTIONS(&request),
+        REPRO_PAPERS(&request),
+        CLI_COMMON_OPTIONS(cli),
+    };
+    struct options options = {
+        .specs = specs,
+        .spec_count = ARRAY_COUNT(specs),
+        .examples = (const char *const[]){"spillway repro all -o papers.html", NULL},
+        .details = "All figures of 'spillway repro list', one line each; what several have in common is run once.",
+    };
+    struct repro_work work = {0};
+    bool go_on;
+    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    if ((!request.output || document_check_path(request.output, err) == STATUS_OK) &&
+        cli_papers_open(request.papers, &work.papers, err) == STATUS_OK && compute(&work, &request, err) == STATUS_OK &&
+        (!request.output || repro_write_page(work.results, work.result_count, request.output, err) == STATUS_OK) &&
+        repro_report_all(cli, work.results, work.result_count, run_set_count(work.set), request.output, err) == STATUS_OK &&
+        request.check)
+        (void)check(&work, err);
+    release(&work);
+    return err->status;
+}

@@ -1,0 +1,32 @@
+/* A paper's figure: published points and simulated ones, side by side as bars or as lines over an axis. */
+#ifndef SPILLWAY_PLOTS_PLOT_FIGURE_H
+#define SPILLWAY_PLOTS_PLOT_FIGURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct plot_figure_value {
+    bool known;
+    double value; /* finite */
+};
+
+/* Bars and lines that a picture shows at most; it then says how many there are. */
+enum { PLOT_FIGURE_BARS_MAX = 240, PLOT_FIGURE_LINES_MAX = 24 };
+
+struct plot_figure {
+    const char *title, *x_name, *y_name;
+    bool lines;        /* else bars, from 0 */
+    bool x_log, y_log; /* of lines; what is not positive is then left out */
+    uint32_t row_count, series_count;
+    const char *const *labels; /* row_count: bars of a row; of lines: rows of one label are one line */
+    const double *x;           /* row_count; lines only */
+    const char *const *series; /* series_count */
+    const struct plot_figure_value *published, *simulated; /* row_count rows of series_count */
+};
+
+/* Draw it to `path` (.svg or .png). Errors as in plots/plot.h. */
+MUST_CHECK enum status plot_figure_draw(const struct plot_figure *figure, const char *path, struct error *err);
+
+#endif
