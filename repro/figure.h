@@ -17,8 +17,8 @@
 #include "repro/expression.h"
 
 /* More make no figure; files of other people are read too. */
-enum { FIGURE_ROWS_MAX = 2000, FIGURE_COLUMNS_MAX = 64, FIGURE_SERIES_MAX = 32, FIGURE_RUNS_MAX = 32,
-       FIGURE_FILES_MAX = 32, FIGURE_TEXTS_MAX = 64, FIGURE_NONE = UINT32_MAX };
+enum { FIGURE_ROWS_MAX = 2000, FIGURE_COLUMNS_MAX = 64, FIGURE_SERIES_MAX = 32, FIGURE_RUNS_MAX = 64,
+       FIGURE_FILES_MAX = 64, FIGURE_TEXTS_MAX = 64, FIGURE_NONE = UINT32_MAX };
 
 enum figure_kind { FIGURE_BARS, FIGURE_LINES, FIGURE_TABLE };
 

@@ -8,7 +8,7 @@
 
 #include "base/number.h"
 
-enum { TEMPLATE_NAMES_MAX = 160, TEMPLATE_REPEAT_MAX = 100000 };
+enum { TEMPLATE_NAMES_MAX = 200, TEMPLATE_REPEAT_MAX = 100000 };
 
 struct expansion {
     const struct json_input *input;
