@@ -251,24 +251,24 @@ static enum status start_command(const struct run_set *set, struct run *run, con
     return STATUS_OK;
 }
 
-/* The first line of what it said, without "error: ". */
-static void read_message(const struct run_set *set, const struct run *run, char message[MESSAGE_BYTES])
+/* What it complained of, without "error: ", else its last line; in `buffer`. */
+static const char *read_message(const struct run_set *set, const struct run *run, char buffer[MESSAGE_BYTES])
 {
-    char path[PATH_BYTES];
     static const char head[] = "error: ";
+    const size_t head_length = sizeof head - 1;
+    char path[PATH_BYTES];
     path_in(set, run, message_name, path);
-    *message = '\0';
+    *buffer = '\0';
     FILE *file = fopen(path, "r");
-    while (file && fgets(message, MESSAGE_BYTES, file) && strncmp(message, head, sizeof head - 1) != 0) continue;
+    while (file && fgets(buffer, MESSAGE_BYTES, file) && strncmp(buffer, head, head_length) != 0) continue;
     if (file) fclose(file);
-    message[strcspn(message, "\n")] = '\0';
-    if (strncmp(message, head, sizeof head - 1) == 0)
-        memmove(message, message + sizeof head - 1, strlen(message + sizeof head - 1) + 1);
+    buffer[strcspn(buffer, "\n")] = '\0';
+    return strncmp(buffer, head, head_length) == 0 ? buffer + head_length : buffer;
 }
 
 static enum status read_answer(struct run_set *set, struct run *run, int exit_code, struct error *err)
 {
-    char path[PATH_BYTES], message[MESSAGE_BYTES], *text = NULL;
+    char path[PATH_BYTES], buffer[MESSAGE_BYTES], *text = NULL;
     size_t length;
     json_error_t place;
     path_in(set, run, answer_name, path);
@@ -276,7 +276,7 @@ static enum status read_answer(struct run_set *set, struct run *run, int exit_co
     run->json = json_loadb(text, length, JSON_REJECT_DUPLICATES, &place);
     free(text);
     run->answer.json = run->json;
-    read_message(set, run, message);
+    const char *message = read_message(set, run, buffer);
     if (arena_string(&set->arena, *message ? message : "it answered no", &run->answer.why, err) != STATUS_OK)
         return err->status;
     if (!run->json && exit_code == 0)
@@ -287,8 +287,8 @@ static enum status read_answer(struct run_set *set, struct run *run, int exit_co
 
 static enum status fail_run(const struct run_set *set, const struct run *run, int wait_status, struct error *err)
 {
-    char message[MESSAGE_BYTES];
-    read_message(set, run, message);
+    char buffer[MESSAGE_BYTES];
+    const char *message = read_message(set, run, buffer);
     if (WIFSIGNALED(wait_status))
         return error_set(err, STATUS_DEVICE, "%s: ended by signal %d", run->what, WTERMSIG(wait_status));
     enum status status = WEXITSTATUS(wait_status) == 2 ? STATUS_BAD_INPUT : STATUS_DEVICE;

@@ -8,7 +8,7 @@
 
 #include "base/number.h"
 
-enum { TEMPLATE_NAMES_MAX = 200, TEMPLATE_REPEAT_MAX = 100000 };
+enum { TEMPLATE_NAMES_MAX = 200, TEMPLATE_REPEAT_MAX = 100000, TEMPLATE_ITEMS_MAX = 1000000 };
 
 struct expansion {
     const struct json_input *input;
@@ -16,6 +16,7 @@ struct expansion {
     size_t name_count;
     const struct expression_scope *scope; /* to expand; else NULL */
     struct arena *arena;
+    uint64_t *item_count; /* made by repetitions so far: repetitions in repetitions grow fast */
     struct error *err;
 };
 
@@ -61,10 +62,7 @@ static json_t *json_of(struct value value)
 
 static void write_value(FILE *out, struct value value)
 {
-    static struct number_powers powers;
-    static bool known;
-    if (!known) number_powers_init(&powers);
-    known = true;
+    struct number_powers powers;
     char text[NUMBER_TEXT_BYTES];
     if (value.kind == VALUE_TEXT)
         fputs(value.text, out);
@@ -72,8 +70,10 @@ static void write_value(FILE *out, struct value value)
         fputs(value.truth ? "true" : "false", out);
     else if (is_whole(value.number))
         fprintf(out, "%.0f", value.number);
-    else
+    else {
+        number_powers_init(&powers);
         fwrite(text, 1, number_write(value.number, &powers, text), out);
+    }
 }
 
 /* Text with braces, piece by piece, into `out` (NULL: only check). */
@@ -161,6 +161,8 @@ static enum status append_instance(struct expansion *x, const json_t *repeat, co
     size_t count = x->scope ? x->scope->name_count : x->name_count;
     struct template_place place = {.container = repeat, .key = "$item"};
     json_t *expanded = NULL;
+    if (++*x->item_count > TEMPLATE_ITEMS_MAX)
+        return error_set(x->err, STATUS_LIMIT, "too many repeated items (limit is %d)", TEMPLATE_ITEMS_MAX);
     if (count >= TEMPLATE_NAMES_MAX) return error_set(x->err, STATUS_LIMIT, "too many names (limit is %d)", TEMPLATE_NAMES_MAX);
     memcpy(names, x->scope ? x->scope->names : x->names, count * sizeof *names);
     names[count] = as;
@@ -235,7 +237,9 @@ enum status template_check(const json_t *value, struct template_place place, con
                            struct error *err)
 {
     struct arena arena = {0};
-    struct expansion x = {.input = place.input, .names = names, .name_count = count, .arena = &arena, .err = err};
+    uint64_t item_count = 0;
+    struct expansion x = {.input = place.input, .names = names, .name_count = count, .arena = &arena,
+                          .item_count = &item_count, .err = err};
     json_t *unused = NULL;
     enum status status = expand(&x, value, place, &unused);
     arena_release(&arena);
@@ -245,6 +249,7 @@ enum status template_check(const json_t *value, struct template_place place, con
 enum status template_expand(const json_t *value, struct template_place place, const struct expression_scope *scope,
                             struct arena *arena, json_t **out, struct error *err)
 {
-    struct expansion x = {.input = place.input, .scope = scope, .arena = arena, .err = err};
+    uint64_t item_count = 0;
+    struct expansion x = {.input = place.input, .scope = scope, .arena = arena, .item_count = &item_count, .err = err};
     return expand(&x, value, place, out);
 }
