@@ -30,6 +30,7 @@ struct figure_texts {
 struct figure_column {
     const char *name;
     const char *source, *reading; /* of published values; NULL: parameters */
+    bool named;                   /* rows are called by it, in tables and pictures */
 };
 
 struct figure_file {

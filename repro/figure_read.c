@@ -179,6 +179,23 @@ static enum status read_published(struct figure *figure, struct json_object *roo
     return STATUS_OK;
 }
 
+/* By which columns rows are called: all parameters unless the file says. */
+static enum status read_label(struct figure *figure, struct json_object *root, struct error *err)
+{
+    const json_t *array;
+    if (json_take_array(root, "label", JSON_OPTIONAL, &array, err) != STATUS_OK) return err->status;
+    for (uint32_t c = 0; !array && c < figure->column_count; c++)
+        figure->columns[c].named = figure->columns[c].source == NULL;
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        const char *name;
+        if (json_item_string(figure->input, array, i, &name, err) != STATUS_OK) return err->status;
+        uint32_t column = find_column(figure, name);
+        if (column == FIGURE_NONE) return fail_column(figure, name, root->value, "label", err);
+        figure->columns[column].named = true;
+    }
+    return STATUS_OK;
+}
+
 static enum status read_row(struct figure *figure, const json_t *rows, size_t row, struct error *err)
 {
     const json_t *array;
@@ -284,12 +301,11 @@ static enum status check_arguments(const struct figure *figure, const json_t *ar
     return STATUS_OK;
 }
 
-static enum status check_commands(const struct figure *figure, struct figure_run *run, const json_t *runs, struct error *err)
+static enum status check_commands(const struct figure *figure, struct figure_run *run, struct error *err)
 {
     const json_t *first = json_array_get(run->commands, 0), *arguments;
     run->chained = json_is_array(first);
     if (!run->chained) return check_arguments(figure, run->commands, err);
-    (void)runs;
     for (size_t i = 0; i < json_array_size(run->commands); i++)
         if (json_item_array(figure->input, run->commands, i, SIZE_MAX, &arguments, err) != STATUS_OK ||
             check_arguments(figure, arguments, err) != STATUS_OK)
@@ -314,7 +330,7 @@ static enum status read_runs(struct figure *figure, struct json_object *root, st
             return json_fail_key(figure->input, value, name, err, "expected an array of arguments");
         struct figure_run *run = &figure->runs[figure->run_count];
         *run = (struct figure_run){.name = name, .commands = child};
-        if (check_commands(figure, run, value, err) != STATUS_OK ||
+        if (check_commands(figure, run, err) != STATUS_OK ||
             template_check(child, place, names, name_count, err) != STATUS_OK)
             return err->status;
         figure->run_count++;
@@ -426,7 +442,8 @@ static enum status read_all(struct figure *figure, struct error *err)
     struct json_object root;
     if (json_object_open(&root, figure->input, json_input_root(figure->input), "a figure", err) != STATUS_OK ||
         read_head(figure, &root, err) != STATUS_OK || read_columns(figure, &root, err) != STATUS_OK ||
-        read_published(figure, &root, err) != STATUS_OK || read_rows(figure, &root, err) != STATUS_OK ||
+        read_published(figure, &root, err) != STATUS_OK ||
+        read_label(figure, &root, err) != STATUS_OK || read_rows(figure, &root, err) != STATUS_OK ||
         read_x(figure, &root, err) != STATUS_OK || read_files(figure, &root, err) != STATUS_OK ||
         read_runs(figure, &root, err) != STATUS_OK || read_series(figure, &root, err) != STATUS_OK ||
         read_claims(figure, &root, err) != STATUS_OK || read_accuracy(figure, &root, err) != STATUS_OK)

@@ -195,7 +195,7 @@ static void write_verdict(struct figure_result *result)
 
 /* --- public -------------------------------------------------------------------------------------- */
 
-/* All parameters: texts as they are, numbers behind the names of their columns. */
+/* Texts as they are, numbers behind the names of their columns. */
 const char *figure_row_label(const struct figure *figure, uint32_t row, char label[FIGURE_LABEL_BYTES])
 {
     size_t at = 0;
@@ -204,7 +204,7 @@ const char *figure_row_label(const struct figure *figure, uint32_t row, char lab
         const struct value *cell = figure_cell(figure, row, c);
         const char *comma = at > 0 ? ", " : "";
         int length = 0;
-        if (figure->columns[c].source) continue;
+        if (!figure->columns[c].named) continue;
         if (cell->kind == VALUE_TEXT && *cell->text)
             length = snprintf(label + at, FIGURE_LABEL_BYTES - at, "%s%s", comma, cell->text);
         if (cell->kind == VALUE_NUMBER)

@@ -218,6 +218,7 @@ static void test_mistakes(void **state)
         {"{\"name\": \"hours\", \"pub", "{\"name\": \"devices\", \"pub", "t.json:9:22: the name 'devices' is used twice"},
         {"\"published\": \"paper\"", "\"published\": \"devices\"", "t.json:9:44: column 'devices' has no entry in 'published' (expected its source and reading)"},
         {"\"published\": {\"paper\"", "\"published\": {\"papers\"", "t.json:5:26: there is no column 'papers' (did you mean 'paper'?)"},
+        {"\"rows\":", "\"label\": [\"device\"], \"rows\":", "t.json:6:11: there is no column 'device' (did you mean 'devices'?)"},
         {"\"t-1\"", "\"T 1\"", "t.json:1:30: 'T 1' is no id (expected small letters, digits and '-')"},
         {"\"in.json\": {", "\"../in.json\": {", "t.json:7:26: '../in.json' is no name of a file (expected letters, digits, '.', '_' and '-')"},
         {"[\"in.json\"]", "[]", "t.json:8:18: a run without arguments"},
