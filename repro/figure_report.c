@@ -241,7 +241,8 @@ static void add_table(const struct figure_result *result, struct document *docum
             }
         }
         document_table_end(document);
-    }
+    } else
+        document_paragraph(document, "The table has %u columns, more than fit here; --csv has them.", (unsigned)headings->count);
     free(headings);
 }
 
