@@ -272,6 +272,7 @@ static enum status take_shared(struct json_object *o, struct draft *draft, struc
 {
     struct job *job = &draft->job;
     size_t format = job->data_format, keep = job->keep_best, precision = job->precision;
+    size_t gradients = job->gradients;
     static const char *const keeps[] = {"last", "best"};
     if (json_has(o, "network")) draft->network = json_object_get(o->value, "network");
     TRY(json_take_u64(o, "sequence", JSON_OPTIONAL, 1, NETWORK_POSITIONS_MAX, &job->sequence,
@@ -287,6 +288,8 @@ static enum status take_shared(struct json_object *o, struct draft *draft, struc
     TRY(json_take_choice(o, "precision", JSON_OPTIONAL, precision_names, PRECISION_COUNT, &precision,
                          err));
     job->precision = (uint32_t)precision;
+    TRY(json_take_choice(o, "gradients", JSON_OPTIONAL, precision_names, PRECISION_COUNT, &gradients, err));
+    job->gradients = (uint32_t)gradients;
     TRY(take_optimizer(o, &job->optimizer, err));
     TRY(json_take_u64(o, "seed", JSON_OPTIONAL, 0, JOB_SEED_MAX, &job->seed, err));
     TRY(json_take_string(o, "data", JSON_OPTIONAL, &draft->data, err));
@@ -764,6 +767,7 @@ static void write_job(const struct job *job, struct json_out *out)
     if (job->first_minibatch > 0) json_out_u64(out, "first_minibatch", job->first_minibatch);
     if (job->precision != PRECISION_FP32)
         json_out_string(out, "precision", precision_names[job->precision]);
+    if (job->gradients != PRECISION_FP32) json_out_string(out, "gradients", precision_names[job->gradients]);
     json_out_object_begin(out, "optimizer", true);
     optimizer_write_keys(&job->optimizer, out);
     json_out_object_end(out);

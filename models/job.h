@@ -25,6 +25,7 @@
  *                                              momentum 0, nesterov false, clip 0, moments "fp32"
  *                                              (or "bf16"), and a schedule, below
  * precision     "fp32"                         or "bf16": of the weights, models/precision.h
+ * gradients     "fp32"                         or "bf16", of weights, of a job that is spread: models/parallel.h
  * seed          1
  * data          none: seeded random tokens     relative to the jobs file; as text, a token is a byte,
  *                                              and bert's mask is token 256
@@ -129,6 +130,7 @@ struct job {
     uint64_t minibatches; /* optimizer steps */
     uint64_t first_minibatch; /* the number of the first: batches and steps count on from there */
     uint32_t precision;   /* enum precision, of the weights as passes read them */
+    uint32_t gradients;   /* enum precision, of those of weights, where it is spread */
     struct optimizer optimizer;
     uint64_t seed;
     const char *data;     /* path, made absolute; NULL for DATA_NONE */

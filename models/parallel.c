@@ -274,6 +274,14 @@ static enum status check_slices(const struct job *job, struct error *err)
                      tokens, job->sequence);
 }
 
+static enum status check_gradients(const struct job *job, struct error *err)
+{
+    if (job->gradients == PRECISION_FP32 || job->precision == job->gradients) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "'gradients' of %s with 'precision' %s (expected %s, as that)",
+                     precision_names[job->gradients], precision_names[job->precision],
+                     precision_names[job->precision]);
+}
+
 static enum status check_compression(const struct job *job, struct error *err)
 {
     const struct parallel *p = &job->parallel;
@@ -369,6 +377,7 @@ enum status parallel_check(const struct job *job, struct error *err)
     TRY(check_asynchronous(job, err));
     TRY(check_slices(job, err));
     TRY(parallel_offload_check(job, err));
+    TRY(check_gradients(job, err));
     TRY(check_compression(job, err));
     TRY(check_cuts(job, err));
     return check_tensor(job, err);

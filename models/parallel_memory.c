@@ -76,7 +76,7 @@ struct parameter_bytes parallel_parameter_bytes(const struct job *job)
     bool offloads = job->parallel.offload != OFFLOAD_NOTHING;
     return (struct parameter_bytes){
         .weight = precision_bytes(job->precision),
-        .gradient = offloads ? precision_bytes(job->precision) : full,
+        .gradient = precision_bytes(offloads ? job->precision : job->gradients),
         .state = moments + (job->precision == PRECISION_FP32 ? 0 : full),
     };
 }

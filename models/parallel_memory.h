@@ -53,7 +53,8 @@ static inline bool parallel_joins_run(const struct job *job, uint32_t run)
 /* Of one parameter. */
 struct parameter_bytes {
     uint64_t weight;
-    uint64_t gradient; /* fp32; of jobs that offload in their precision, as these make and send it */
+    uint64_t gradient; /* as the job's "gradients" say; of those that offload in their precision, as these make and
+                          send it */
     uint64_t state; /* fp32 master of 16-bit weights, and the optimizer's moments */
 };
 struct parameter_bytes parallel_parameter_bytes(const struct job *job);

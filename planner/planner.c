@@ -172,15 +172,20 @@ static bool any_spread(const struct job_set *jobs)
     return false;
 }
 
-/* Of what a job sends that is not spread. */
-static enum status refuse_compression(const struct job_set *jobs, struct error *err)
+/* What only jobs have that are spread. */
+static enum status refuse_wishes(const struct job_set *jobs, struct error *err)
 {
-    for (uint32_t j = 0; j < jobs->count; j++)
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        if (jobs->jobs[j].gradients != PRECISION_FP32)
+            return error_set(err, STATUS_BAD_INPUT,
+                             "job '%s' has gradients of %s and is not spread over devices (see --parallel)",
+                             jobs->jobs[j].name, precision_names[jobs->jobs[j].gradients]);
         for (uint32_t i = 0; i < COMPRESSED_COUNT; i++)
             if (compression_is_set(&jobs->jobs[j].compression[i]))
                 return error_set(err, STATUS_BAD_INPUT,
                                  "job '%s' has a compression of %s and is not spread over devices (see --parallel)",
                                  jobs->jobs[j].name, compressed_names[i]);
+    }
     return STATUS_OK;
 }
 
@@ -248,13 +253,14 @@ enum status planner_plan(struct hardware *hardware, struct job_set *jobs,
     struct plan_order order = {0};
     struct plan_builder *builder = NULL;
     if (leased_applies(jobs)) return leased_plan(hardware, jobs, options, out, err);
-    if (options->swap) return plan_swapped(hardware, jobs, options, out, err);
-    if (any_spread(jobs)) return plan_spread(hardware, jobs, options, out, err);
-    if (refuse_compression(jobs, err) != STATUS_OK) {
+    bool spread = any_spread(jobs);
+    if (!spread && refuse_wishes(jobs, err) != STATUS_OK) {
         job_set_release(jobs);
         hardware_release(hardware);
         return err->status;
     }
+    if (options->swap) return plan_swapped(hardware, jobs, options, out, err);
+    if (spread) return plan_spread(hardware, jobs, options, out, err);
     enum status status = policy_open(name, &handle, err);
     const struct policy *policy = handle.policy;
     if (!status && options->regions > REGIONS_MAX)
