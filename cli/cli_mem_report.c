@@ -6,6 +6,7 @@
 
 #include "base/size.h"
 #include "cli/cli_table.h"
+#include "models/parallel_memory.h"
 
 static const char *const verdict_names[FIT_VERDICTS] = {
     [FIT_YES] = "fits",
@@ -108,6 +109,17 @@ static void print_head(FILE *out, const struct cli_mem *mem)
     fputs("\n\n", out);
 }
 
+/* "60 blocks", and how many parameters a network with these has. */
+static void largest_cells(struct cli_table *table, const struct fit_largest *largest)
+{
+    char count[QUANTITY_TEXT_BYTES];
+    if (largest->blocks == 0) cli_table_cell(table, "none");
+    else cli_table_cell(table, "%" PRIu64 " block%s", largest->blocks, largest->blocks > 1 ? "s" : "");
+    cli_table_cell(table, "%s",
+                   largest->blocks == 0 ? "-"
+                                        : quantity_text((double)largest->parameters, DIMENSION_COUNT_OF, count));
+}
+
 static void way_cells(struct cli_table *table, const struct cli_mem *mem, uint32_t i)
 {
     const struct fit_way *way = &mem->ways[i];
@@ -126,6 +138,7 @@ static void way_cells(struct cli_table *table, const struct cli_mem *mem, uint32
         cli_table_cell(table, "%s%s", f->least_bytes > usable ? "-" : "+",
                        quantity_text((double)margin_of(f->least_bytes, usable), DIMENSION_BYTES, margin));
     cli_table_cell(table, "%s", known ? cli_mem_verdict(mem, i, text) : "never");
+    if (mem->largest) largest_cells(table, &mem->largest[i]);
 }
 
 /* Why ways never fit, each reason once. */
@@ -145,7 +158,8 @@ static enum status print_ways(FILE *out, const struct cli_mem *mem, struct error
 {
     struct cli_table table;
     cli_table_begin(&table, (const char *const[]){"WAY", ">DEVICES", ">AT LEAST", ">DEVICE", ">HOST", ">STORAGE",
-                                                  ">MARGIN", "FITS", NULL});
+                                                  ">MARGIN", "FITS", mem->largest ? ">LARGEST" : NULL,
+                                                  ">PARAMETERS", NULL});
     for (uint32_t i = 0; i < mem->count; i++)
         if (!mem->only_chosen || i == mem->chosen) way_cells(&table, mem, i);
     return cli_table_end(&table, out, err);
@@ -203,6 +217,35 @@ static void parts_json(struct json_out *json, const char *key, const struct plan
     json_out_object_end(json);
 }
 
+/* Of the stage that has most: what stays on each of its devices from minibatch to minibatch, by the closed form. */
+static void states_json(struct json_out *json, const struct job *job, const struct parallel *parallel)
+{
+    struct job own = *job;
+    struct rank_state most = {0};
+    own.parallel = *parallel;
+    for (uint32_t stage = 0; stage < parallel->pipeline; stage++) {
+        struct rank_state of = parallel_stage_state(&own, stage);
+        if (of.weight_bytes + of.gradient_bytes + of.state_bytes >
+            most.weight_bytes + most.gradient_bytes + most.state_bytes)
+            most = of;
+    }
+    json_out_object_begin(json, "states", true);
+    json_out_u64(json, "weights_bytes", most.weight_bytes);
+    json_out_u64(json, "gradients_bytes", most.gradient_bytes);
+    json_out_u64(json, "optimizer_bytes", most.state_bytes);
+    json_out_u64(json, "all_bytes", most.weight_bytes + most.gradient_bytes + most.state_bytes);
+    json_out_object_end(json);
+}
+
+static void largest_json(struct json_out *json, const struct fit_largest *largest)
+{
+    json_out_object_begin(json, "largest", true);
+    json_out_u64(json, "blocks", largest->blocks);
+    json_out_u64(json, "parameter_count", largest->parameters);
+    json_out_string(json, "one_more", verdict_names[largest->one_more]);
+    json_out_object_end(json);
+}
+
 static void way_json(struct json_out *json, const struct cli_mem *mem, uint32_t i)
 {
     const struct fit *f = &mem->fits[i];
@@ -222,7 +265,9 @@ static void way_json(struct json_out *json, const struct cli_mem *mem, uint32_t 
         json_out_string(json, "peak", f->moment);
         parts_json(json, "device", &f->device);
         parts_json(json, "host", &f->host);
+        if (parallel_is_set(&mem->ways[i].parallel)) states_json(json, mem->job, &mem->ways[i].parallel);
     }
+    if (mem->largest) largest_json(json, &mem->largest[i]);
     json_out_object_end(json);
 }
 

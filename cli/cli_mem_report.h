@@ -5,13 +5,14 @@
 #include "cli/cli.h"
 #include "models/hardware.h"
 #include "models/job.h"
-#include "planner/fit.h"
+#include "planner/fit_largest.h"
 
 struct cli_mem {
     const struct hardware *hardware;
     const struct job *job;
     const struct fit_way *ways; /* (count) */
     const struct fit *fits;     /* (count) */
+    const struct fit_largest *largest; /* (count); NULL: it was not asked for */
     uint32_t count;
     uint32_t chosen;            /* whose parts are shown */
     bool only_chosen;           /* it was asked for by name */

@@ -15,13 +15,15 @@
 #include "models/try.h"
 
 static const char *const precision_choices[] = {"fp32", "bf16", NULL};
+static const char *const gradients_choices[] = {"fp32", "bf16", NULL};
 static const char *const optimizer_choices[] = {"adamw", "momentum", "sgd", NULL};
 
 struct request {
     struct cli_machine machine;
     const char *network, *way;
     uint64_t microbatch, microbatches, sequence; /* 0: the default */
-    size_t precision, optimizer;
+    size_t precision, gradients, optimizer;
+    bool largest;
 };
 
 /* --- the job ---------------------------------------------------------------------------------- */
@@ -48,6 +50,7 @@ static void write_jobs(const struct request *request, uint64_t microbatches, str
     json_out_u64(json, "minibatches", 1);
     if (request->sequence > 0) json_out_u64(json, "sequence", request->sequence);
     json_out_string(json, "precision", precision_choices[request->precision]);
+    if (request->gradients > 0) json_out_string(json, "gradients", gradients_choices[request->gradients]);
     write_optimizer(request, json);
     json_out_object_end(json);
     json_out_array_end(json);
@@ -88,7 +91,9 @@ static enum status make_job(const struct request *request, const struct hardware
 
 /* --- the ways --------------------------------------------------------------------------------- */
 
-static enum status find_way(const struct cli_mem *mem, const char *name, uint32_t *out, struct error *err)
+/* A listed one, or, by its degrees, one more; the list has room for it. */
+static enum status find_way(struct cli_mem *mem, struct fit_way *ways, const char *name, uint32_t *out,
+                            struct error *err)
 {
     const char *names[FIT_WAYS_MAX];
     char list[512];
@@ -96,6 +101,12 @@ static enum status find_way(const struct cli_mem *mem, const char *name, uint32_
         names[i] = mem->ways[i].name;
         if (strcmp(names[i], name) != 0) continue;
         *out = i;
+        return STATUS_OK;
+    }
+    *out = mem->count;
+    if (strchr(name, '=')) {
+        TRY(fit_way_parse(mem->hardware, mem->job, name, &ways[mem->count], err));
+        mem->count++;
         return STATUS_OK;
     }
     const char *near = suggest(name, names, mem->count);
@@ -118,19 +129,29 @@ static bool better(const struct fit *a, const struct fit *b)
     return a->verdict == FIT_YES ? a->minibatch_s < b->minibatch_s : lack_of(a) < lack_of(b);
 }
 
-static enum status answer(struct cli *cli, const struct request *request, struct cli_mem *mem, struct fit_way *ways,
-                          struct fit *fits, struct error *err)
+/* Does a network of this shape fit, however deep? */
+static bool any_fits(const struct cli_mem *mem)
 {
+    for (uint32_t i = 0; mem->largest && i < mem->count; i++)
+        if (mem->largest[i].blocks > 0) return true;
+    return false;
+}
+
+static enum status answer(struct cli *cli, const struct request *request, struct cli_mem *mem, struct fit_way *ways,
+                          struct fit *fits, struct fit_largest *largest, struct error *err)
+{
+    mem->largest = largest;
     mem->count = fit_ways(mem->hardware, mem->job, ways);
     mem->only_chosen = request->way != NULL;
-    if (request->way) TRY(find_way(mem, request->way, &mem->chosen, err));
+    if (request->way) TRY(find_way(mem, ways, request->way, &mem->chosen, err));
     for (uint32_t i = 0; i < mem->count; i++) {
         if (mem->only_chosen && i != mem->chosen) continue;
         TRY(fit_find(mem->hardware, mem->job, &ways[i], &fits[i], err));
+        if (largest) TRY(fit_find_largest(mem->hardware, mem->job, &ways[i], &largest[i], err));
         if (!mem->only_chosen && better(&fits[i], &fits[mem->chosen])) mem->chosen = i;
     }
     TRY((cli->json ? cli_mem_json : cli_mem_text)(cli, mem, err));
-    if (fits[mem->chosen].verdict == FIT_YES) return STATUS_OK;
+    if (fits[mem->chosen].verdict == FIT_YES || any_fits(mem)) return STATUS_OK;
     char text[CLI_MEM_VERDICT_BYTES];
     return error_set(err, STATUS_INFEASIBLE, "%s%s: %s", mem->only_chosen ? "it does not fit by way " : "no way fits; ",
                      ways[mem->chosen].name, cli_mem_verdict(mem, mem->chosen, text));
@@ -142,15 +163,17 @@ static enum status run(struct cli *cli, const struct request *request, struct er
     struct job_set jobs = {0};
     struct fit_way *ways = alloc_zeroed(FIT_WAYS_MAX, sizeof *ways);
     struct fit *fits = alloc_zeroed(FIT_WAYS_MAX, sizeof *fits);
-    enum status status = ways && fits ? cli_machine_read(&request->machine, &hardware, err)
+    struct fit_largest *largest = alloc_zeroed(FIT_WAYS_MAX, sizeof *largest);
+    enum status status = ways && fits && largest ? cli_machine_read(&request->machine, &hardware, err)
                                       : error_memory(err, "ways of fitting", FIT_WAYS_MAX * sizeof *fits);
     if (!status) status = make_job(request, &hardware, &jobs, err);
     if (!status) {
         struct cli_mem mem = {.hardware = &hardware, .job = &jobs.jobs[0], .ways = ways, .fits = fits};
-        status = answer(cli, request, &mem, ways, fits, err);
+        status = answer(cli, request, &mem, ways, fits, request->largest ? largest : NULL, err);
     }
     free(ways);
     free(fits);
+    free(largest);
     job_set_release(&jobs);
     hardware_release(&hardware);
     return status;
@@ -170,8 +193,12 @@ enum status verb_mem(struct cli *cli, int argc, char **argv, struct error *err)
                    "tokens per sample, default all positions of the network"),
         OPTION_CHOICE("precision", 0, "TYPE", precision_choices, &request.precision,
                       "of weights, default fp32; bf16 means fp32 master weights beside them"),
+        OPTION_CHOICE("gradients", 0, "TYPE", gradients_choices, &request.gradients,
+                      "of weights, over several devices at once, default fp32"),
         OPTION_CHOICE("optimizer", 0, "KIND", optimizer_choices, &request.optimizer, "default adamw"),
-        OPTION_STRING("way", 0, "NAME", &request.way, "this way alone, default all, and of the best what takes how much"),
+        OPTION_STRING("way", 0, "NAME", &request.way, "this way alone, or by degrees, such as tp=2,dp=8,zero=1+recompute; default all, and of the best "
+                      "what takes how much"),
+        OPTION_FLAG("largest", 0, &request.largest, "how many blocks the network may have for it to fit"),
         CLI_REPORT_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
@@ -182,9 +209,11 @@ enum status verb_mem(struct cli *cli, int argc, char **argv, struct error *err)
         .argument_max = 1,
         .examples = (const char *const[]){"spillway mem gpt2-xl --hw rtx-3090-24gb",
                                           "spillway mem llama-3.1-8b --hw '8x a100-sxm4-40gb' --precision bf16",
-                                          "spillway mem ./my-network/config.json --way spilled-cpu --json", NULL},
+                                          "spillway mem ./my-network/config.json --way spilled-cpu --json",
+                                          "spillway mem gpt2-xl --hw '8x a100-sxm4-40gb' --way dp=8,zero=2 --largest",
+                                          NULL},
         .details = "Memory of devices, host and storage for every way of training the network on the machine: resident, "
-                   "recomputed, spilled, over all of its devices. Exit code 1 when none fits.",
+                   "recomputed, spilled, over all of its devices. Exit code 1 when none fits, with --largest not even with one block.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;

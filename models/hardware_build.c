@@ -5,8 +5,8 @@
  * The reason for the bridge: both directions at once do not give twice the rate of one.
  * nvbandwidth's own example has 26.0 GB/s one way and 18 to 19 GB/s each way together on PCIe 4,
  * 1.42 times one way; a report of an A100 has 25 alone and 24 + 11. A simplex link of 1.42 times the
- * device link says just that, for every generation, until someone measures. Two GPUs to a switch and
- * the switches' full width to the host are assumptions as well: machines differ, and a measured file
+ * device link says just that, for every generation, until someone measures. Two GPUs to a switch, where
+ * nothing else is known of a node, and the switches' full width to the host are assumptions as well: machines differ, and a measured file
  * overrides all of it.
  *
  * A NIC is behind its device's PCIe link, which a message crosses beside copies to the host. Latency is at
@@ -80,6 +80,11 @@ static enum status build_type(const struct gpu *gpu, struct hardware *out, struc
     type->memory_efficiency = hardware_default_memory_efficiency;
     type->launch_latency = figure_assumed(5e-6, 0.5, "a kernel launch takes 3 to 8 us");
     return STATUS_OK;
+}
+
+static uint32_t switch_devices(const struct node *node)
+{
+    return node->switch_devices > 0 ? node->switch_devices : 2;
 }
 
 struct build {
@@ -186,7 +191,7 @@ static void place_device(const struct build *b, uint32_t index)
     device->memory_bytes = (uint64_t)b->out->types[0].usable_bytes.value;
     device->path[device->path_count++] = node;
     if (b->switches > 0)
-        device->path[device->path_count++] = b->first_switch + node * b->switches + index % b->each / 2;
+        device->path[device->path_count++] = b->first_switch + node * b->switches + index % b->each / switch_devices(b->node);
     device->path[device->path_count++] = b->first_pcie + index;
     join_node(b, index, device);
     join_cluster(b, index, device);
@@ -211,12 +216,27 @@ static enum status build_topology(struct build *b, struct error *err)
     return STATUS_OK;
 }
 
-/* Memory channels end where cores do not: two sockets of eight channels at most. */
-static struct figure host_bandwidth(uint32_t cores, uint32_t nodes)
+static struct figure several(struct figure of_one, uint32_t nodes)
 {
-    double each = 5 * GB * cores, most = 200 * GB;
+    of_one.value *= nodes;
+    return of_one;
+}
+
+/* Memory channels end where cores do not: two sockets of eight channels at most. */
+static struct figure host_bandwidth(const struct node *node, uint32_t nodes)
+{
+    double each = 5 * GB * node->host_cores, most = 200 * GB;
+    if (node->host_bandwidth.value > 0) return several(node->host_bandwidth, nodes);
     return figure_assumed(nodes * (each < most ? each : most), 0.5,
                           "5 GB/s for each core, 200 GB/s at most for each host");
+}
+
+static void add_storage(const struct node *node, uint32_t nodes, struct hardware_storage *out)
+{
+    if (node->storage.value <= 0) return;
+    out->capacity_bytes = several(node->storage, nodes);
+    out->read_rate = out->write_rate = several(node->storage_rate, nodes);
+    out->latency = figure_assumed(1e-4, 0.5, "an NVMe drive answers in 0.1 ms");
 }
 
 static enum status name_machine(const struct gpu *gpu, const struct node *node, uint32_t count,
@@ -235,6 +255,7 @@ enum status hardware_build(const struct gpu *gpu, const struct node *node, uint3
                            double oversubscription, bool joins, struct hardware *out, struct error *err)
 {
     uint32_t pcie = node->pcie > 0 ? node->pcie : gpu->pcie, each = node->device_count;
+    uint32_t behind = switch_devices(node), switches = each > 1 ? (each + behind - 1) / behind : 0;
     assert(pcie >= PCIE_OLDEST && pcie <= PCIE_NEWEST);
     assert(count > 0 && each > 0 && (size_t)count * each <= DEVICES_MAX);
     assert((count == 1 && !joins) || (node->nic_count > 0 && each % node->nic_count == 0));
@@ -246,9 +267,10 @@ enum status hardware_build(const struct gpu *gpu, const struct node *node, uint3
     out->host_bytes.value *= count;
     out->host_cores = node->host_cores * count;
     if (count > 1) out->host_nodes = count, out->node_devices = node->device_count;
-    out->host_bandwidth = host_bandwidth(node->host_cores, count);
+    out->host_bandwidth = host_bandwidth(node, count);
+    add_storage(node, count, &out->storage);
     TRY(build_type(gpu, out, err));
-    struct build b = {.node = node, .nodes = count, .each = each, .switches = each > 1 ? (each + 1) / 2 : 0,
+    struct build b = {.node = node, .nodes = count, .each = each, .switches = switches,
                       .pcie = pcie_rates[pcie], .nvlink = node->nvlink.value > 0 ? node->nvlink : gpu->nvlink,
                       .oversubscription = oversubscription, .networked = count > 1 || joins, .out = out};
     return build_topology(&b, err);

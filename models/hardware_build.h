@@ -36,7 +36,10 @@ struct node {
     uint32_t device_count;
     struct figure host_bytes;
     uint32_t host_cores;
+    struct figure host_bandwidth; /* 0: assumed from its cores */
+    struct figure storage, storage_rate; /* NVMe drives together, one way; 0: none */
     uint32_t pcie;        /* generation of the host; 0: the GPU's */
+    uint32_t switch_devices; /* behind a PCIe switch; 0: two */
     struct figure nvlink; /* 0: the GPU's */
     bool pcie_p2p;        /* devices without NVLink copy directly over PCIe */
     uint32_t nic_count;   /* divides device_count; 0: nodes cannot be joined */
@@ -60,11 +63,13 @@ struct figure figure_measured(double value, double spread, const char *source);
 #define SEEN(v, s) {.value = (v), .kind = FIGURE_DATASHEET, .source = (s), .as_of = FIGURES_AS_OF}
 #define GUESS(v, s) \
     {.value = (v), .spread = 0.1, .kind = FIGURE_ASSUMED, .source = (s), .as_of = FIGURES_AS_OF}
+#define PUBLISHED(v, s) {.value = (v), .spread = 0.1, .kind = FIGURE_MEASURED, .source = (s), .as_of = FIGURES_AS_OF}
 #define NONE {.value = 0}
 
 #define GIB 0x1p30
 #define MIB 0x1p20
 #define GB 1e9
+#define TB 1e12
 #define TFLOP 1e12
 
 #endif

@@ -30,6 +30,7 @@
 #define NVLINK_5 GUESS(750 * GB, "NVLink 5 to a switch: copies taken to reach 0.83 of 900 GB/s each way")
 #define VENDOR_RECALLED "NVIDIA datasheet, as recalled"
 #define SHADERS "shaders x 2 x boost clock, as in llm.c mfu.h"
+#define VOLTA_16_BITS "NVIDIA datasheet, fp16 tensor cores: stands for 16 bits, it has no bf16"
 #define DISAGREE "sources disagree: 31.5 to 35 TFLOP/s fp32, 62.5 to 70 half precision"
 
 static const struct gpu gpus[] = {
@@ -39,15 +40,15 @@ static const struct gpu gpus[] = {
      GUESS(250, BOARD_RECALLED)},
     {"v100-pcie-16gb", "Tesla V100-PCIE-16GB", "Volta, fp16 tensor cores, PCIe 3 card",
      SEEN(16 * GIB, VENDOR), GUESS(16160 * MIB, SMI_RECALLED), SEEN(900 * GB, VENDOR),
-     SEEN(14.0 * TFLOP, VENDOR), NONE, NONE, 3, NONE,
+     SEEN(14.0 * TFLOP, VENDOR), NONE, SEEN(112 * TFLOP, VOLTA_16_BITS), 3, NONE,
      SEEN(250, BOARD)},
     {"v100-sxm2-32gb", "Tesla V100-SXM2-32GB", "Volta, fp16 tensor cores, PCIe 3",
      SEEN(32 * GIB, VENDOR), GUESS(32510 * MIB, SMI_RECALLED), SEEN(900 * GB, VENDOR),
-     SEEN(15.7 * TFLOP, VENDOR), NONE, NONE, 3, NONE,
+     SEEN(15.7 * TFLOP, VENDOR), NONE, SEEN(125 * TFLOP, VOLTA_16_BITS), 3, NONE,
      SEEN(300, BOARD)},
     {"v100-sxm2-16gb", "Tesla V100-SXM2-16GB", "Volta, fp16 tensor cores, PCIe 3",
      SEEN(16 * GIB, VENDOR), GUESS(16160 * MIB, SMI_RECALLED), SEEN(900 * GB, VENDOR),
-     SEEN(15.7 * TFLOP, VENDOR), NONE, NONE, 3, NONE,
+     SEEN(15.7 * TFLOP, VENDOR), NONE, SEEN(125 * TFLOP, VOLTA_16_BITS), 3, NONE,
      SEEN(300, BOARD)},
     {"rtx-2080-ti-11gb", "NVIDIA GeForce RTX 2080 Ti", "Turing, fp16 tensor cores, PCIe 3",
      SEEN(11 * GIB, VENDOR), SEEN(11012 * MIB, SMI), SEEN(616 * GB, VENDOR),
@@ -95,7 +96,7 @@ static const struct gpu gpus[] = {
      GUESS(700, BOARD_RECALLED)},
     {"v100-pcie-32gb", "Tesla V100-PCIE-32GB", "Volta, fp16 tensor cores, PCIe 3 card",
      SEEN(32 * GIB, VENDOR), GUESS(32510 * MIB, SMI_RECALLED), SEEN(900 * GB, VENDOR),
-     SEEN(14.0 * TFLOP, VENDOR), NONE, NONE, 3, NONE, SEEN(250, BOARD)},
+     SEEN(14.0 * TFLOP, VENDOR), NONE, SEEN(112 * TFLOP, VOLTA_16_BITS), 3, NONE, SEEN(250, BOARD)},
     {"p100-pcie-16gb", "Tesla P100-PCIE-16GB", "Pascal, no tensor cores, PCIe 3 card",
      SEEN(16 * GIB, VENDOR), GUESS(16280 * MIB, SMI_RECALLED), SEEN(732 * GB, VENDOR),
      SEEN(9.3 * TFLOP, VENDOR), NONE, NONE, 3, NONE, SEEN(250, BOARD)},
@@ -271,10 +272,14 @@ static const struct node nodes[] = {
      .host_bytes = GUESS(512 * GIB, "NVIDIA DGX-1 datasheet, as recalled"), .host_cores = 40, .nvlink = NVLINK_2,
      .nic_count = 4, .nic = GUESS(12.5 * GB, "EDR InfiniBand, 100 Gb/s each way; as recalled"),
      .nic_latency = IB_LATENCY, .leaf_nodes = 20},
-    {.name = "dgx-2", .summary = "16 V100 32 GB, NVSwitch, 8 NICs of 100 Gb/s", .note = DGX_NOTE,
-     .gpu = "v100-sxm2-32gb", .device_count = 16,
-     .host_bytes = GUESS(1536 * GIB, "NVIDIA DGX-2 datasheet, as recalled"), .host_cores = 48, .nvlink = NVLINK_2,
-     .nic_count = 8, .nic = GUESS(12.5 * GB, "EDR InfiniBand, 100 Gb/s each way; as recalled"),
+    {.name = "dgx-2", .summary = "16 V100 32 GB, NVSwitch, 8 NICs of 100 Gb/s, NVMe",
+     .note = DGX_NOTE ". Four GPUs share a PCIe switch", .gpu = "v100-sxm2-32gb", .device_count = 16,
+     .host_bytes = SEEN(1500 * GB, "ZeRO-Offload, arXiv 2101.06840, table 2"), .host_cores = 48,
+     .host_bandwidth = GUESS(200 * GB, "2 sockets of 6 channels of DDR4-2666 have 256 GB/s in all"),
+     .nvlink = NVLINK_2, .switch_devices = 4,
+     .storage = GUESS(28 * TB, "the NVMe drives of a DGX-2; ZeRO-Infinity, arXiv 2104.07857"),
+     .storage_rate = PUBLISHED(25.6 * GB, "ZeRO-Infinity, arXiv 2104.07857, fig. 2b: 1.6 GB/s for each of 16 GPUs"),
+     .nic_count = 8, .nic = SEEN(12.5 * GB, "EDR InfiniBand, 800 Gb/s between nodes; ZeRO, arXiv 1910.02054"),
      .nic_latency = IB_LATENCY, .leaf_nodes = 20},
 };
 

@@ -137,6 +137,19 @@ struct rank_state parallel_state(const struct job *job, struct parallel_layers l
     return state;
 }
 
+struct rank_state parallel_stage_state(const struct job *job, uint32_t stage)
+{
+    struct rank_state sum = {0};
+    for (uint32_t run = 0; run < parallel_runs(&job->parallel); run++) {
+        if (parallel_place(&job->parallel, run).stage != stage) continue;
+        struct rank_state of = parallel_state(job, parallel_layers(job, run));
+        sum.weight_bytes += of.weight_bytes;
+        sum.gradient_bytes += of.gradient_bytes;
+        sum.state_bytes += of.state_bytes;
+    }
+    return sum;
+}
+
 struct rank_state parallel_whole_state(const struct job *job, struct parallel_layers layers)
 {
     return parallel_zero_state(parallel_parameters(job, layers), parallel_parameter_bytes(job), 1, ZERO_NOTHING);

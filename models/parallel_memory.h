@@ -77,6 +77,9 @@ uint64_t parallel_updated_parameters(const struct job *job, struct parallel_laye
 struct rank_state parallel_state(const struct job *job, struct parallel_layers layers);
 struct rank_state parallel_whole_state(const struct job *job, struct parallel_layers layers);
 
+/* The first of all runs on one stage: what each of its devices has from minibatch to minibatch. */
+struct rank_state parallel_stage_state(const struct job *job, uint32_t stage);
+
 /* Bytes of the gradients of layers as data-parallel ranks reduce them: fewer where these are compressed. */
 uint64_t parallel_reduced_bytes(const struct job *job, struct parallel_layers layers);
 

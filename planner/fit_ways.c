@@ -2,12 +2,14 @@
 #include "planner/fit_ways.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/extreme.h"
 #include "models/hardware.h"
 #include "models/job.h"
+#include "models/try.h"
 #include "planner/policies.h"
 
 /*
@@ -134,4 +136,42 @@ uint32_t fit_ways(const struct hardware *hardware, const struct job *job, struct
     for (uint32_t tensor = 1; tensor <= TENSOR_MOST && tensor <= devices; tensor++)
         if (devices % tensor == 0) add_stages(&list, tensor, devices / tensor);
     return list.count;
+}
+
+/* --- by degrees ------------------------------------------------------------------------------- */
+
+/* What is behind the '+', and where that is or the text ends. */
+static enum status take_recompute(const char *text, size_t *length, uint32_t *out, struct error *err)
+{
+    const char *plus = strchr(text, '+');
+    *length = plus ? (size_t)(plus - text) : strlen(text);
+    *out = !plus                              ? RECOMPUTE_NONE
+           : strcmp(plus, "+recompute") == 0 ? RECOMPUTE_FULL
+           : strcmp(plus, "+selective") == 0 ? RECOMPUTE_SELECTIVE
+                                              : RECOMPUTE_COUNT;
+    if (*out < RECOMPUTE_COUNT) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "unknown '%.64s' (expected '+recompute' or '+selective')", plus);
+}
+
+enum status fit_way_parse(const struct hardware *hardware, const struct job *job, const char *text,
+                          struct fit_way *out, struct error *err)
+{
+    char degrees_text[FIT_NAME_BYTES];
+    size_t length;
+    struct job own = *job;
+    own.parallel = degrees(1, 1, 1);
+    TRY(take_recompute(text, &length, &own.parallel.recompute, err));
+    if (strlen(text) >= FIT_NAME_BYTES)
+        return error_set(err, STATUS_BAD_INPUT, "way '%.64s...' is too long (limit is %d characters)", text,
+                         FIT_NAME_BYTES - 1);
+    snprintf(degrees_text, sizeof degrees_text, "%.*s", (int)length, text);
+    TRY(parallel_parse_text(degrees_text, &own.parallel, err));
+    uint64_t devices = parallel_devices(&own.parallel);
+    if (devices > hardware->device_count)
+        return error_set(err, STATUS_BAD_INPUT, "way '%s' takes %" PRIu64 " devices (the machine has %" PRIu32 ")", text,
+                         devices, hardware->device_count);
+    TRY(parallel_check(&own, err));
+    *out = (struct fit_way){.devices = (uint32_t)devices, .parallel = own.parallel};
+    snprintf(out->name, sizeof out->name, "%s", text);
+    return STATUS_OK;
 }
