@@ -80,6 +80,12 @@ static enum status read_options(const struct cli_machine *machine, struct hardwa
         .threads = (uint32_t)machine->threads,
         .no_p2p = machine->no_p2p,
     };
+    if (machine->matmul_efficiency >= 0) {
+        if (!(machine->matmul_efficiency > 0 && machine->matmul_efficiency <= 1))
+            return error_set(err, STATUS_BAD_INPUT, "--matmul-efficiency is %g (expected more than 0 and at most 1)",
+                             machine->matmul_efficiency);
+        options.matmul_efficiency = machine->matmul_efficiency;
+    }
     if (cli_bytes(machine->device_memory_bytes, "device-memory", &options.device_memory_bytes,
                   err) != STATUS_OK ||
         cli_bytes(machine->host_memory_bytes, "host-memory", &options.host_memory_bytes, err) !=

@@ -13,6 +13,7 @@ struct cli_machine {
     uint64_t threads;
     double device_memory_bytes, link_bytes_per_s, host_memory_bytes; /* or CLI_NOT_GIVEN */
     double storage_bytes, storage_bytes_per_s, p2p_bytes_per_s;      /* likewise */
+    double matmul_efficiency; /* or CLI_NOT_GIVEN */
     bool no_p2p;
 };
 
@@ -22,7 +23,8 @@ struct cli_machine {
      .host_memory_bytes = CLI_NOT_GIVEN,                                                          \
      .storage_bytes = CLI_NOT_GIVEN,                                                              \
      .storage_bytes_per_s = CLI_NOT_GIVEN,                                                        \
-     .p2p_bytes_per_s = CLI_NOT_GIVEN}
+     .p2p_bytes_per_s = CLI_NOT_GIVEN,                                                            \
+     .matmul_efficiency = CLI_NOT_GIVEN}
 
 /* Rows for the tables of options, `m` being a struct cli_machine. */
 #define CLI_MACHINE_NAME(m)                                                                       \
@@ -42,7 +44,9 @@ struct cli_machine {
         OPTION_FLAG("no-p2p", 0, &(m)->no_p2p,                                                    \
                     "copy nothing directly from one device to another"),                          \
         OPTION_U64("threads", 0, "N", 1, 4096, &(m)->threads,                                     \
-                   "threads of each device on the host's cores")
+                   "threads of each device on the host's cores"),                                 \
+        OPTION_DOUBLE("matmul-efficiency", 0, "SHARE", &(m)->matmul_efficiency,                   \
+                      "of the peak that products reach where none was measured, such as 0.4")
 
 #define CLI_MACHINE_STORAGE(m)                                                                    \
     OPTION_QUANTITY("storage-memory", 0, "SIZE", DIMENSION_BYTES, &(m)->storage_bytes,            \
@@ -53,7 +57,8 @@ struct cli_machine {
 /* Is anything but a name given that a machine's speeds go by? */
 static inline bool cli_machine_speeds_given(const struct cli_machine *machine)
 {
-    return machine->link_bytes_per_s >= 0 || machine->p2p_bytes_per_s >= 0 || machine->no_p2p || machine->threads > 0;
+    return machine->link_bytes_per_s >= 0 || machine->p2p_bytes_per_s >= 0 || machine->no_p2p || machine->threads > 0 ||
+           machine->matmul_efficiency >= 0;
 }
 
 /* Change a machine that is there as asked; its name does not matter. */

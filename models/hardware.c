@@ -322,6 +322,8 @@ enum status hardware_adjust(struct hardware *hardware, const struct hardware_opt
         hardware->host_bytes = stated((double)options->host_memory_bytes);
     if (options->storage_bytes > 0 || options->storage_bytes_per_s > 0)
         TRY(set_storage(hardware, options->storage_bytes, options->storage_bytes_per_s, err));
+    for (uint32_t t = 0; t < hardware->type_count && options->matmul_efficiency > 0; t++)
+        hardware->types[t].matmul_efficiency = stated(options->matmul_efficiency);
     if (options->threads > 0) return set_threads(hardware, options->threads, err);
     if (is_host(hardware) && (options->device_count > 0 || hardware->threads == 0)) {
         uint32_t share = hardware->host_cores / hardware->device_count;

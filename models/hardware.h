@@ -306,6 +306,7 @@ struct hardware_options {
     uint64_t storage_bytes;       /* with storage_bytes_per_s on a machine that has none: a new one */
     double storage_bytes_per_s;   /* both ways */
     uint32_t threads;             /* per host device; default cores / devices */
+    double matmul_efficiency;     /* of all device types, at most 1 */
 };
 MUST_CHECK enum status hardware_adjust(struct hardware *hardware,
                                        const struct hardware_options *options, struct error *err);
