@@ -342,8 +342,37 @@ static void place_swapped(struct spread *s, struct spread_stage *stage)
     }
 }
 
+/*
+ * Of one stage with several runs, each boundary's gradient is made by the pass that uses up the one behind it: two places
+ * that they take in turn do for all. So it is where passes back over a microbatch follow each other run by run; where
+ * some of these gradients wait (backward passes in two, say) each run has places of its own.
+ */
+static bool gradients_alternate(const struct spread *s)
+{
+    uint32_t live[2] = {0, 0};
+    if (s->parallel->pipeline > 1) return false;
+    for (uint64_t i = 0; i < s->order.count; i++) {
+        const struct pipeline_step *step = &s->order.steps[i];
+        uint32_t r = step->run;
+        if (step->pass != PIPELINE_FORWARD && step->pass != PIPELINE_WEIGHT && r > 0 && live[r % 2]++ > 0) return false;
+        if (spread_makes_gradient(step->pass) && r + 1 < s->runs) live[(r + 1) % 2]--;
+    }
+    return true;
+}
+
+static void place_alternating(struct spread *s, struct spread_stage *stage)
+{
+    uint64_t each = 0;
+    uint32_t places = s->runs > 2 ? 2 : s->runs - 1;
+    for (uint32_t r = 1; r < s->runs; r++)
+        each = max_u64(each, spread_range_bytes(s->of[r].pools[SPREAD_GRADIENT].bytes));
+    uint64_t offset = reserve(stage, places * each);
+    for (uint32_t r = 1; r < s->runs; r++) s->of[r].pools[SPREAD_GRADIENT].offset[0] = offset + r % places * each;
+}
+
 static void place_stage(struct spread *s, uint32_t index)
 {
+    bool alternate = gradients_alternate(s);
     struct spread_stage *stage = &s->stages[index];
     uint64_t workspace = 0;
     stage->end = s->base_bytes;
@@ -363,10 +392,12 @@ static void place_stage(struct spread *s, uint32_t index)
             struct spread_pool *pool = &s->of[r].pools[t];
             uint64_t each = spread_range_bytes(pool->bytes);
             bool own = s->of[r].stage == index, swapped = s->parallel->swap && t == SPREAD_ACTIVATIONS;
+            if (alternate && t == SPREAD_GRADIENT) continue;
             if (own && !swapped) pool->offset[0] = reserve(stage, pool->made * each);
             if (!own && t != SPREAD_ACTIVATIONS && r > 0 && s->of[r - 1].stage == index)
                 pool->offset[1] = reserve(stage, (pool->front > 0 ? pool->front : pool->made) * each);
         }
+    if (alternate) place_alternating(s, stage);
     if (s->parallel->swap) place_swapped(s, stage);
 }
 

@@ -11,6 +11,8 @@
  *     [ states | gradients | versions | workspace | ring of weights | ring of gradients | activations 0, 1, ... |
  *       boundaries | their gradients ]
  *
+ * On one stage gradients of boundaries take two places in turn, since each is made by the pass that uses up the one behind.
+ *
  * Where activations are swapped, all runs' lie in as many places as fit, of the largest's size: run r in place r mod n (a
  * larger one of the last run apart). The last n runs' stay. Each other's place is taken by run r + n when its copy out has
  * ended, and free again when that one's backward pass has, which is when it comes back: as memory frees. Jobs in front
