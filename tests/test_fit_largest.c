@@ -9,10 +9,13 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <string.h>
+#include <stdint.h>
 
 #include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
 
+#include "base/size.h"
 #include "models/hardware.h"
 #include "models/job.h"
 #include "models/parallel_memory.h"

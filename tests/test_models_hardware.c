@@ -82,7 +82,7 @@ static void presets_have_their_datasheets(void **state)
         double memory_gib, usable_mib, bandwidth, fp32, tf32, bf16, link;
     } rows[] = {
         {"gtx-1080-ti-11gb", 11, 11178 - 512, 484e9, 11.3e12, 0, 0, 12.5e9},
-        {"v100-sxm2-16gb", 16, 16160 - 512, 900e9, 15.7e12, 0, 0, 12.5e9},
+        {"v100-sxm2-16gb", 16, 16160 - 512, 900e9, 15.7e12, 0, 125e12, 12.5e9},
         {"rtx-2080-ti-11gb", 11, 11012 - 512, 616e9, 13.4e12, 0, 0, 12.5e9},
         {"rtx-3090-24gb", 24, 24576 - 512, 936e9, 35.6e12, 35.6e12, 71.2e12, 26e9},
         {"a10g-24gb", 24, 23028 - 512, 600e9, 35e12, 35e12, 70e12, 26e9},
