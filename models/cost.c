@@ -279,7 +279,8 @@ static struct cost datasheet_cost(const struct hardware *hardware, uint32_t devi
 /* A kernel that was not measured runs at the rate (per FLOP or byte) of one much like it: full
  * attention is the same code as causal attention, and profiles of before there were llamas tell of
  * kernels that do as little per byte. Products of halves are those of bf16 with a shorter result;
- * attention of halves has the FLOPs of the fp32 one, and no more than its rate is known. */
+ * attention of halves has the FLOPs of the fp32 one, and no more than its rate is known. Convolutions are
+ * products of matrices whose first operand is gathered on the way. */
 static uint32_t stand_in(uint32_t kernel)
 {
     switch (kernel) {
@@ -291,6 +292,14 @@ static uint32_t stand_in(uint32_t kernel)
     case KERNEL_GATHER: return KERNEL_RESIDUAL;
     case KERNEL_SWIGLU_FORWARD: return KERNEL_GELU_FORWARD;
     case KERNEL_SWIGLU_BACKWARD: return KERNEL_GELU_BACKWARD;
+    case KERNEL_CONVOLUTION_FORWARD: return KERNEL_MATMUL_FORWARD;
+    case KERNEL_CONVOLUTION_INPUT: return KERNEL_MATMUL_INPUT;
+    case KERNEL_CONVOLUTION_WEIGHT: return KERNEL_MATMUL_WEIGHT;
+    case KERNEL_BATCH_NORM_FORWARD: return KERNEL_NORM_FORWARD;
+    case KERNEL_BATCH_NORM_BACKWARD: return KERNEL_NORM_BACKWARD;
+    case KERNEL_RELU_FORWARD: return KERNEL_GELU_FORWARD;
+    case KERNEL_RELU_BACKWARD: return KERNEL_GELU_BACKWARD;
+    case KERNEL_POOL: return KERNEL_RESIDUAL;
     case KERNEL_SQUARES: return KERNEL_SGD;
     case KERNEL_ROUND: return KERNEL_RESIDUAL;
     case KERNEL_ADAMW_BF16: return KERNEL_ADAMW;

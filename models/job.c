@@ -32,6 +32,7 @@
 #include "base/size.h"
 #include "models/job_devices.h"
 #include "models/memory.h"
+#include "models/network_graph.h"
 #include "models/network_traits.h"
 #include "models/try.h"
 
@@ -84,9 +85,14 @@ static bool is_cifar10(const struct network *network)
     return network->channels == 3 && network->image == 32;
 }
 
+static bool reads_images(const struct network *network)
+{
+    return network->family == NETWORK_VIT || network->family == NETWORK_CNN;
+}
+
 static uint32_t guess_format(const struct network *network, const char *path)
 {
-    if (network->family == NETWORK_VIT) return is_cifar10(network) ? DATA_CIFAR10 : DATA_IMAGES;
+    if (reads_images(network)) return is_cifar10(network) ? DATA_CIFAR10 : DATA_IMAGES;
     if (!has_ending(path, ".bin")) return DATA_TEXT;
     return begins_as_llmc(path) ? DATA_LLMC : DATA_NANOGPT;
 }
@@ -99,6 +105,7 @@ uint64_t job_batch_bytes(const struct job *job)
     if (network_traits(n)->decoder) return job_samples(job) * (job->sequence + 1) * sizeof(int32_t);
     if (n->family == NETWORK_BERT) return job_samples(job) * 3 * job->sequence * sizeof(int32_t);
     if (n->family == NETWORK_PROFILE) return 0;
+    if (n->graph) return job_samples(job) * graph_input_words(n->graph, job->sequence) * sizeof(float);
     return job_samples(job) * (1 + n->channels * n->image * n->image) * sizeof(float);
 }
 
@@ -334,12 +341,15 @@ static double bytes_bound(const struct job *job)
     double row_words = (6 + 2 * chosen) * (double)n->width + 10 * inner + 4 * chosen * (double)n->ff_width +
                        3 * (double)n->heads + (double)n->experts + (double)n->vocabulary + (double)n->classes + 64 +
                        (double)n->channels * (double)n->patch * (double)n->patch;
-    double profile_bytes = 0;
+    double listed_bytes = 0, share = n->profile_samples > 0 ? (double)job->microbatch / (double)n->profile_samples : 1;
     for (uint64_t i = 0; n->profile && i < n->layer_count; i++)
-        profile_bytes += (double)n->profile[i].activation_bytes;
+        listed_bytes += share * (double)n->profile[i].activation_bytes;
+    for (uint32_t i = 0; n->graph && i < n->graph->op_count; i++) /* a result, and what is noted beside it */
+        listed_bytes += 2 * sizeof(float) * rows *
+                        (double)graph_elements(n->graph, i, (struct graph_batch){.samples = 1, .sequence = 1});
     double scores = 2.0 * MEMORY_ATTENTION_LANES * MEMORY_ATTENTION_TILE * (double)job->sequence;
     double copies = rows * (4 * inner + (double)n->heads); /* of an attention that rounds */
-    return profile_bytes + MEMORY_LIBRARY_BYTES_MAX +
+    return listed_bytes + MEMORY_LIBRARY_BYTES_MAX +
            ((double)n->layer_count * rows * row_words + scores + copies) * sizeof(float);
 }
 
@@ -347,7 +357,7 @@ static enum status check_sizes(const struct draft *draft, struct error *err)
 {
     const struct job *job = &draft->job;
     const struct network *n = &job->network;
-    bool text = n->family != NETWORK_VIT && n->family != NETWORK_PROFILE;
+    bool text = n->positions > 0 && n->family != NETWORK_VIT;
     if (text && job->sequence > n->positions)
         return json_fail_key(draft->in, giver(draft, "sequence"), "sequence", err,
                              "'sequence' %" PRIu64 " is longer than the %" PRIu64
@@ -379,14 +389,14 @@ static enum status check_schedule(const struct draft *draft, struct error *err)
                          warmup, job->minibatches);
 }
 
-/* What a profile measured has a precision already. */
+/* What a profile measured has a precision already, and operations are of fp32. */
 static enum status check_precision(const struct draft *draft, struct error *err)
 {
     const struct network *n = &draft->job.network;
-    if (draft->job.precision == PRECISION_FP32 || n->family != NETWORK_PROFILE) return STATUS_OK;
+    if (draft->job.precision == PRECISION_FP32 || !network_is_listed(n)) return STATUS_OK;
     return json_fail_key(draft->in, giver(draft, "precision"), "precision", err,
-                         "'precision' is '%s' but network '%s' is known by measurement only (expected %s)",
-                         precision_names[draft->job.precision], n->name,
+                         "'precision' is '%s' but network '%s' is known %s only (expected %s)",
+                         precision_names[draft->job.precision], n->name, n->graph ? "in fp32" : "by measurement",
                          precision_names[PRECISION_FP32]);
 }
 
@@ -416,7 +426,7 @@ static enum status check_format(const struct draft *draft, const struct named_da
     const struct network *n = &draft->job.network;
     if (n->family == NETWORK_PROFILE || named->format == DATA_NONE) return STATUS_OK;
     bool images = named->format == DATA_CIFAR10 || named->format == DATA_IMAGES;
-    if (images != (n->family == NETWORK_VIT))
+    if (images != reads_images(n))
         return json_fail_key(draft->in, named->format_giver, "data_format", err,
                              "'data_format' is '%s' but network '%s' reads %s",
                              data_format_names[named->format], n->name,
@@ -516,8 +526,8 @@ static enum status resolve(struct draft *draft, const char *folder, struct arena
         return json_fail_key(draft->in, draft->object, NULL, err, "missing key 'minibatches'");
     if (job->network.family == NETWORK_VIT)
         job->sequence = network_tokens(&job->network, 0);
-    else if (job->sequence == 0)
-        job->sequence = job->network.family == NETWORK_PROFILE ? 1 : job->network.positions;
+    else if (job->sequence == 0 || job->network.family == NETWORK_CNN)
+        job->sequence = network_is_listed(&job->network) ? 1 : job->network.positions;
     if (draft->data) {
         TRY(path_absolute(folder, draft->data, arena, &job->data, err));
         if (!draft->has_format) job->data_format = guess_format(&job->network, job->data);

@@ -21,6 +21,7 @@
 
 #include "base/extreme.h"
 #include "base/size.h"
+#include "models/network_graph.h"
 #include "models/network_traits.h"
 
 /* --- layouts -------------------------------------------------------------------------------- */
@@ -79,6 +80,11 @@ static struct sizes sizes_of(const struct network *n, uint64_t microbatch, uint6
                           .width = n->width, .inner = n->heads * n->head_width,
                           .shared = network_kv_heads(n) * n->head_width, .ff = n->ff_width,
                           .heads = n->heads};
+}
+
+static struct graph_batch batch_of(struct sizes s)
+{
+    return (struct graph_batch){.samples = s.batch, .sequence = s.tokens};
 }
 
 /* A range of layers, what is asked of each, and for which microbatch. */
@@ -356,6 +362,20 @@ static uint64_t words(uint64_t bytes)
     return (bytes + sizeof(float) - 1) / sizeof(float);
 }
 
+/* An output that is read behind the range is in the boundary. */
+static void lay_listed(const struct range *range, uint64_t layer, struct layout *layout)
+{
+    const struct network *network = range->network;
+    if (!network->graph) {
+        put_kept(layout, "activations",
+                 words(network_profile_share(network, network->profile[layer].activation_bytes, range->sizes.batch)));
+        return;
+    }
+    const struct graph_kept kept = graph_layer_kept(network->graph, layer, batch_of(range->sizes));
+    put_kept(layout, "activations", kept.inner);
+    put_kept(layout, "output", layer + 1 < range->first + range->count ? kept.output : 0);
+}
+
 static void lay_activations(const struct range *range, uint64_t layer, struct layout *layout)
 {
     const struct network *network = range->network;
@@ -369,7 +389,7 @@ static void lay_activations(const struct range *range, uint64_t layer, struct la
         break;
     case LAYER_HEAD: lay_head(network, range->sizes, layout); return;
     case LAYER_OPAQUE:
-        put_kept(layout, "activations", words(network->profile[layer].activation_bytes));
+        lay_listed(range, layer, layout);
         return;
     }
     if (layer + 1 < range->first + range->count)
@@ -406,7 +426,10 @@ uint64_t memory_boundary_bytes(const struct network *network, uint64_t layer, ui
                                uint64_t sequence)
 {
     assert(layer < network->layer_count);
-    if (network->family == NETWORK_PROFILE) return network->profile[layer].boundary_bytes;
+    if (network->graph)
+        return graph_boundary(network->graph, layer, (struct graph_batch){microbatch, sequence}) * sizeof(float);
+    if (network->family == NETWORK_PROFILE)
+        return network_profile_share(network, network->profile[layer].boundary_bytes, microbatch);
     return microbatch * network_tokens(network, sequence) * network->width * sizeof(float);
 }
 
@@ -418,7 +441,10 @@ static void lay_inputs(const struct range *range, uint64_t layer, struct layout 
     if (layer + 1 == range->first + range->count) return;
     uint64_t elements = range->sizes.rows * range->sizes.width;
     if (range->network->family == NETWORK_PROFILE)
-        elements = words(range->network->profile[layer].boundary_bytes);
+        elements = words(network_profile_share(range->network, range->network->profile[layer].boundary_bytes,
+                                               range->sizes.batch));
+    if (range->network->graph)
+        elements = graph_layer_kept(range->network->graph, layer, batch_of(range->sizes)).output;
     layout->layer = layer + 1;
     put_kept(layout, "input", elements);
 }
@@ -561,6 +587,16 @@ static uint64_t embedding_words(const struct network *network, struct sizes s)
     return MEMORY_EMBEDDING_WORDS * s.rows + norm;
 }
 
+/* Numbers of the gradients that a listed layer works on. */
+static uint64_t need_listed(const struct network *network, struct sizes s, uint64_t layer, struct workspace *w)
+{
+    if (!network->graph)
+        return words(network_profile_share(network, network->profile[layer].boundary_bytes, s.batch));
+    const struct graph_kept kept = graph_layer_kept(network->graph, layer, batch_of(s));
+    w->logits = max_u64(w->logits, kept.logits);
+    return kept.widest;
+}
+
 /* What each kind of layer asks for; the range needs the largest of each. */
 static void need_layer(const struct network *network, struct sizes s, uint64_t layer,
                        struct workspace *w)
@@ -591,7 +627,7 @@ static void need_layer(const struct network *network, struct sizes s, uint64_t l
                         ? s.batch * network->classes
                         : network_logit_rows(network, s.rows) * network->vocabulary;
         break;
-    case LAYER_OPAQUE: row_words = words(network->profile[layer].boundary_bytes); break;
+    case LAYER_OPAQUE: row_words = need_listed(network, s, layer, w); break;
     }
     if (!streams) return;
     w->d_stream = max_u64(w->d_stream, row_words);

@@ -29,6 +29,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "models/network_graph.h"
 #include "models/network_traits.h"
 
 const char *const network_family_names[] = {
@@ -46,6 +47,8 @@ const char *const network_family_names[] = {
     [NETWORK_QWEN3] = "qwen3",
     [NETWORK_MIXTRAL] = "mixtral",
     [NETWORK_QWEN3_MOE] = "qwen3_moe",
+    [NETWORK_CNN] = "cnn",
+    [NETWORK_RESNET] = "resnet",
     [NETWORK_PROFILE] = "profile",
 };
 static_assert(ARRAY_COUNT(network_family_names) == NETWORK_FAMILY_COUNT, "a name per family");
@@ -53,7 +56,7 @@ static_assert(ARRAY_COUNT(network_family_names) == NETWORK_FAMILY_COUNT, "a name
 enum layer_kind network_layer_kind(const struct network *network, uint64_t layer)
 {
     assert(layer < network->layer_count);
-    if (network->family == NETWORK_PROFILE) return LAYER_OPAQUE;
+    if (network_is_listed(network)) return LAYER_OPAQUE;
     if (layer == 0) return LAYER_EMBEDDING;
     return layer + 1 == network->layer_count ? LAYER_HEAD : LAYER_BLOCK;
 }
@@ -70,6 +73,12 @@ uint64_t network_table_rows(const struct network *network)
     if (!traits->decoder) return 0;
     bool table = traits->more_positions != NO_POSITION_TABLE;
     return network->vocabulary + (table ? network->positions + traits->more_positions : 0);
+}
+
+uint64_t network_profile_share(const struct network *network, uint64_t figure, uint64_t microbatch)
+{
+    if (network->profile_samples == 0 || network->profile_samples == microbatch) return figure;
+    return (uint64_t)llround((double)figure * (double)microbatch / (double)network->profile_samples);
 }
 
 double rope_frequency(const struct rope *rope, uint64_t pair, uint64_t head_width)
@@ -486,10 +495,21 @@ static void list_opaque(const struct network *network, uint64_t layer, struct li
     dimension(spec, bytes / sizeof(float));
 }
 
+static void list_operations(const struct network *network, uint64_t layer, struct list *list)
+{
+    const struct network_graph *graph = network->graph;
+    for (uint32_t op = graph->begins[layer]; op < graph->begins[layer + 1]; op++) {
+        assert(list->count + GRAPH_TENSORS_MAX <= LAYER_TENSORS_MAX);
+        list->count += graph_op_tensors(graph, op, list->named, list->items + list->count);
+    }
+}
+
 static uint32_t list_tensors(const struct network *network, uint64_t layer, struct list *list)
 {
     if (network->family == NETWORK_PROFILE)
         list_opaque(network, layer, list);
+    else if (network->graph)
+        list_operations(network, layer, list);
     else
         list_layer(network, layer, list);
     return list->count;
@@ -516,7 +536,7 @@ uint64_t network_layer_parameters(const struct network *network, uint64_t layer)
         return network->profile[layer].parameter_bytes / sizeof(float);
     struct tensor_spec items[LAYER_TENSORS_MAX];
     struct list list = {.items = items};
-    list_layer(network, layer, &list);
+    list_tensors(network, layer, &list);
     uint64_t elements = 0;
     for (uint32_t i = 0; i < list.count; i++) elements += items[i].elements;
     return elements;
@@ -525,7 +545,7 @@ uint64_t network_layer_parameters(const struct network *network, uint64_t layer)
 uint64_t network_parameters(const struct network *network)
 {
     uint64_t sum = 0;
-    if (network->family == NETWORK_PROFILE) {
+    if (network_is_listed(network)) {
         for (uint64_t i = 0; i < network->layer_count; i++)
             sum += network_layer_parameters(network, i);
         return sum;

@@ -1,8 +1,8 @@
 /*
  * Networks, layer by layer: parameters, work, activations.
  *
- * A network is a chain of layers: one embedding, blocks, one head (or opaque layers, when it is
- * known by a measured profile only). Every figure follows from the fields of struct network; the
+ * A network is a chain of layers: one embedding, blocks, one head; or layers that are listed one by one, all
+ * LAYER_OPAQUE, of operations (models/network_graph.h) or known by a measured profile only. Every figure follows from the fields of struct network; the
  * executor allocates by the same tables (models/memory.h) that the planner counts by.
  *
  * Sources: Hugging Face transformers' config.json, both the version 4 and 5 spellings; shapes of
@@ -30,6 +30,8 @@ enum network_family {
     NETWORK_OPT, NETWORK_GPT_NEOX, NETWORK_GPTJ, NETWORK_PHI, /* decoders more, which models/network_traits.h tells
                         apart: planned and simulated, and not carried out */
     NETWORK_MISTRAL, NETWORK_GEMMA, NETWORK_QWEN2, NETWORK_QWEN3, NETWORK_MIXTRAL, NETWORK_QWEN3_MOE,
+    NETWORK_CNN,     /* operations on images (models/network_graph.h); planned and simulated, and not carried out */
+    NETWORK_RESNET,  /* config.json alone: what is read is a NETWORK_CNN */
     NETWORK_PROFILE, /* layers with given seconds and bytes */
     NETWORK_FAMILY_COUNT
 };
@@ -37,7 +39,9 @@ extern const char *const network_family_names[NETWORK_FAMILY_COUNT]; /* as model
 
 enum layer_kind { LAYER_EMBEDDING, LAYER_BLOCK, LAYER_HEAD, LAYER_OPAQUE };
 
-/* A layer of a NETWORK_PROFILE network, for one microbatch. */
+struct network_graph;
+
+/* A layer of a NETWORK_PROFILE network, for one microbatch, or for `profile_samples` of a network. */
 struct layer_profile {
     uint64_t parameter_bytes;
     uint64_t activation_bytes; /* kept for the backward pass */
@@ -107,6 +111,8 @@ struct network {
     double initializer_range;
     struct rope rope;   /* llama */
     const struct layer_profile *profile; /* layer_count entries; NULL unless NETWORK_PROFILE */
+    uint64_t profile_samples; /* what of it holds for, as many times as a microbatch has; 0: for a microbatch */
+    const struct network_graph *graph; /* of operations; NULL for a network of blocks, and a profile */
 };
 
 /*
@@ -142,6 +148,8 @@ enum { LAYER_TENSORS_MAX = 32 };
  * vit          ViTForImageClassification, ViTModel           classifier
  * opt, gpt_neox, gptj, phi, mistral, gemma, qwen2, qwen3, mixtral, qwen3_moe
  *              ...ForCausalLM, ...Model                      language model (models/network_traits.h)
+ * resnet       ResNetForImageClassification, ResNetModel       classifier; a NETWORK_CNN
+ * cnn          -                                             NETWORK_CNN, below
  * profile      -                                             NETWORK_PROFILE, below
  *
  * llama's rotary positions are read in the spelling of transformers 4 (rope_theta, rope_scaling) and
@@ -156,7 +164,20 @@ enum { LAYER_TENSORS_MAX = 32 };
  *
  * Every layer of a profile is LAYER_OPAQUE, and so is a shard made of any of them: shard 0 holds
  * layers like any other. Times are for one microbatch and the same on every device; the update
- * costs nothing.
+ * costs nothing. "samples": 64 says that they were measured with so many, and then hold for each other
+ * microbatch in proportion, parameters excepted; "measured_on" may name the device.
+ *
+ *     {"model_type": "profile", "text": "vgg16.txt", "samples": 64}
+ *
+ * takes the layers from a text of PipeDream's profiler beside the file (models/profile_text.h).
+ *
+ *     {"model_type": "cnn", "name": "small", "num_channels": 3, "image_size": 32, "operations": [
+ *         {"layer": "stem", "kind": "convolution", "channels": 16, "kernel": 3, "padding": 1},
+ *         {"kind": "relu"}, {"layer": "top", "kind": "linear", "channels": 10, "bias": true}, {"kind": "loss"}]}
+ *
+ * An operation reads the one in front, or "from": [3, 7], counted from 1; 0 is the image. "preset": "resnet-50"
+ * in place of the operations takes those, and "image_size" may then be absent. "image_size" of resnet is
+ * Spillway's own: 224 where it is absent.
  */
 MUST_CHECK enum status network_read_config(const char *path, struct arena *arena,
                                            struct network *out, struct error *err);
@@ -189,6 +210,15 @@ const char *network_preset_source(uint32_t index); /* where its shape comes from
 /* Write it so that network_parse() reads the same network back. */
 void network_write(const struct network *network, struct json_out *out, const char *key);
 
+/* Are its layers listed one by one, without embedding, blocks and head? */
+static inline bool network_is_listed(const struct network *network)
+{
+    return network->family == NETWORK_PROFILE || network->graph;
+}
+
+/* Of a figure of a profile's layer, that of `microbatch` samples. */
+uint64_t network_profile_share(const struct network *network, uint64_t figure, uint64_t microbatch);
+
 /* Layer `layer` exists. Cost: O(1), as everything about layers below. */
 enum layer_kind network_layer_kind(const struct network *network, uint64_t layer);
 
@@ -210,7 +240,7 @@ uint64_t network_kv_heads(const struct network *network);
  * positions, then bert's token types. */
 uint64_t network_table_rows(const struct network *network);
 
-/* Tokens per sample: `sequence` for text, (image/patch)^2 + 1 for ViT, `sequence` for a profile. */
+/* Tokens per sample: `sequence` for text, (image/patch)^2 + 1 for ViT, `sequence` for listed layers. */
 uint64_t network_tokens(const struct network *network, uint64_t sequence);
 
 /* --- work ----------------------------------------------------------------------------------- */

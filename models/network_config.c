@@ -34,34 +34,40 @@ static enum status check_size(const struct json_object *o, const struct network 
     return error_set(err, STATUS_LIMIT, "%s", limit.text);
 }
 
-/* How each family is read and written; a profile also needs room for its layers. */
+/* How each family is read and written; layers that are listed also need room. */
 static const struct {
     enum status (*parse)(struct json_object *o, struct network *n, struct error *err);
+    enum status (*parse_listed)(struct json_object *o, struct arena *arena, struct network *n, struct error *err);
     void (*write)(const struct network *n, struct json_out *out);
 } families[NETWORK_FAMILY_COUNT] = {
-    [NETWORK_GPT2] = {config_parse_gpt2, config_write_gpt2},
-    [NETWORK_LLAMA] = {config_parse_llama, config_write_llama},
-    [NETWORK_BERT] = {config_parse_bert, config_write_bert},
-    [NETWORK_VIT] = {config_parse_vit, config_write_vit},
-    [NETWORK_OPT] = {config_parse_opt, config_write_decoder},
-    [NETWORK_GPT_NEOX] = {config_parse_gpt_neox, config_write_decoder},
-    [NETWORK_GPTJ] = {config_parse_gptj, config_write_decoder},
-    [NETWORK_PHI] = {config_parse_phi, config_write_decoder},
-    [NETWORK_MISTRAL] = {config_parse_llama, config_write_llama},
-    [NETWORK_GEMMA] = {config_parse_llama, config_write_llama},
-    [NETWORK_QWEN2] = {config_parse_llama, config_write_llama},
-    [NETWORK_QWEN3] = {config_parse_llama, config_write_llama},
-    [NETWORK_MIXTRAL] = {config_parse_llama, config_write_llama},
-    [NETWORK_QWEN3_MOE] = {config_parse_llama, config_write_llama},
-    [NETWORK_PROFILE] = {NULL, config_write_profile},
+    [NETWORK_GPT2] = {config_parse_gpt2, NULL, config_write_gpt2},
+    [NETWORK_LLAMA] = {config_parse_llama, NULL, config_write_llama},
+    [NETWORK_BERT] = {config_parse_bert, NULL, config_write_bert},
+    [NETWORK_VIT] = {config_parse_vit, NULL, config_write_vit},
+    [NETWORK_OPT] = {config_parse_opt, NULL, config_write_decoder},
+    [NETWORK_GPT_NEOX] = {config_parse_gpt_neox, NULL, config_write_decoder},
+    [NETWORK_GPTJ] = {config_parse_gptj, NULL, config_write_decoder},
+    [NETWORK_PHI] = {config_parse_phi, NULL, config_write_decoder},
+    [NETWORK_MISTRAL] = {config_parse_llama, NULL, config_write_llama},
+    [NETWORK_GEMMA] = {config_parse_llama, NULL, config_write_llama},
+    [NETWORK_QWEN2] = {config_parse_llama, NULL, config_write_llama},
+    [NETWORK_QWEN3] = {config_parse_llama, NULL, config_write_llama},
+    [NETWORK_MIXTRAL] = {config_parse_llama, NULL, config_write_llama},
+    [NETWORK_QWEN3_MOE] = {config_parse_llama, NULL, config_write_llama},
+    [NETWORK_CNN] = {.parse_listed = config_parse_cnn, .write = config_write_cnn},
+    [NETWORK_RESNET] = {.parse_listed = config_parse_resnet},
+    [NETWORK_PROFILE] = {.parse_listed = config_parse_profile, .write = config_write_profile},
 };
 
 static enum status parse_family(struct json_object *o, struct arena *arena, struct network *n,
                                 struct error *err)
 {
-    if (n->family == NETWORK_PROFILE) TRY(config_parse_profile(o, arena, n, err));
-    else TRY(families[n->family].parse(o, n, err));
-    if (n->family != NETWORK_PROFILE) n->layer_count = n->blocks + 2;
+    if (families[n->family].parse_listed) {
+        TRY(families[n->family].parse_listed(o, arena, n, err));
+    } else {
+        TRY(families[n->family].parse(o, n, err));
+        n->layer_count = n->blocks + 2;
+    }
     return check_size(o, n, err);
 }
 

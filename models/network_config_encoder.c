@@ -92,21 +92,6 @@ void config_write_bert(const struct network *n, struct json_out *out)
 
 /* --- vit ------------------------------------------------------------------------------------ */
 
-/* "num_labels", or as many as "id2label" names; transformers writes only the latter. */
-static enum status take_classes(struct json_object *o, uint64_t *out, struct error *err)
-{
-    const json_t *labels = NULL;
-    TRY(json_take_object(o, "id2label", JSON_OPTIONAL, &labels, err));
-    if (labels) {
-        *out = json_object_size(labels);
-        if (*out == 0 || *out > NETWORK_VOCABULARY_MAX)
-            return json_fail_key(o->input, o->value, "id2label", err,
-                                 "'id2label' has %" PRIu64 " labels (expected 1 to %d)", *out,
-                                 NETWORK_VOCABULARY_MAX);
-    }
-    return json_take_u64(o, "num_labels", JSON_OPTIONAL, 1, NETWORK_VOCABULARY_MAX, out, err);
-}
-
 enum status config_parse_vit(struct json_object *o, struct network *n, struct error *err)
 {
     static const char *const architectures[] = {"ViTForImageClassification", "ViTModel"};
@@ -122,7 +107,7 @@ enum status config_parse_vit(struct json_object *o, struct network *n, struct er
     TRY(json_take_u64(o, "num_channels", JSON_OPTIONAL, 1, NETWORK_CHANNELS_MAX, &n->channels,
                       err));
     TRY(json_take_bool(o, "qkv_bias", JSON_OPTIONAL, &n->biases, err));
-    TRY(take_classes(o, &n->classes, err));
+    TRY(config_classes(o, &n->classes, err));
     if (n->image % n->patch != 0)
         return json_fail_key(o->input, o->value, "patch_size", err,
                              "'image_size' %" PRIu64 " is not a multiple of 'patch_size' %" PRIu64,

@@ -55,6 +55,20 @@ enum status config_architecture(struct json_object *object, const char *const *n
                            "unsupported architecture '%.100s' (expected one of %s)", found, list);
 }
 
+enum status config_classes(struct json_object *object, uint64_t *out, struct error *err)
+{
+    const json_t *labels = NULL;
+    TRY(json_take_object(object, "id2label", JSON_OPTIONAL, &labels, err));
+    if (labels) {
+        *out = json_object_size(labels);
+        if (*out == 0 || *out > NETWORK_VOCABULARY_MAX)
+            return json_fail_key(object->input, object->value, "id2label", err,
+                                 "'id2label' has %" PRIu64 " labels (expected 1 to %d)", *out,
+                                 NETWORK_VOCABULARY_MAX);
+    }
+    return json_take_u64(object, "num_labels", JSON_OPTIONAL, 1, NETWORK_VOCABULARY_MAX, out, err);
+}
+
 enum status config_head_width(struct json_object *object, const char *heads_key,
                                    const char *width_key, bool may_differ, struct network *n,
                                    struct error *err)

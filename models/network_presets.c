@@ -20,6 +20,7 @@
 #include "base/size.h"
 #include "base/suggest.h"
 #include "models/network.h"
+#include "models/network_cnn.h"
 #include "models/network_traits.h"
 
 struct preset {
@@ -211,13 +212,24 @@ static const struct {
     {"google-bert/bert-large-uncased", "bert-large"},
     {"google/vit-base-patch16-224", "vit-base"},
     {"google/vit-large-patch16-224", "vit-large"},
+    {"microsoft/resnet-18", "resnet-18"},
+    {"microsoft/resnet-34", "resnet-34"},
+    {"microsoft/resnet-50", "resnet-50"},
+    {"microsoft/resnet-101", "resnet-101"},
+    {"microsoft/resnet-152", "resnet-152"},
 };
 
-/* The preset that a name or an id of the hub means; NULL: none. Ids are compared as the hub does, in any case. */
-static const struct preset *find_preset(const char *name)
+/* The preset that a name means, if it is an id of the hub. Those are compared as the hub does, in any case. */
+static const char *preset_name_of(const char *name)
 {
     for (size_t i = 0; i < ARRAY_COUNT(hub); i++)
-        if (strcasecmp(hub[i].id, name) == 0) name = hub[i].preset;
+        if (strcasecmp(hub[i].id, name) == 0) return hub[i].preset;
+    return name;
+}
+
+/* NULL: none. */
+static const struct preset *find_preset(const char *name)
+{
     for (size_t i = 0; i < ARRAY_COUNT(presets); i++)
         if (strcmp(presets[i].name, name) == 0) return &presets[i];
     return NULL;
@@ -225,13 +237,15 @@ static const struct preset *find_preset(const char *name)
 
 const char *network_preset_name(uint32_t index)
 {
-    return index < ARRAY_COUNT(presets) ? presets[index].name : NULL;
+    if (index < ARRAY_COUNT(presets)) return presets[index].name;
+    const struct cnn_preset *cnn = cnn_preset(index - (uint32_t)ARRAY_COUNT(presets));
+    return cnn ? cnn->name : NULL;
 }
 
 const char *network_preset_source(uint32_t index)
 {
-    assert(index < ARRAY_COUNT(presets));
-    return presets[index].source;
+    if (index < ARRAY_COUNT(presets)) return presets[index].source;
+    return cnn_preset(index - (uint32_t)ARRAY_COUNT(presets))->source;
 }
 
 /* What the networks of a family have in common: as their config.json say it, not as classes default. */
@@ -277,8 +291,7 @@ static struct network complete(const struct preset *preset)
 bool network_is_path(const char *name_or_path)
 {
     static const char *const endings[] = {".json", ".json.gz"};
-    if (find_preset(name_or_path)) return false;
-    if (strchr(name_or_path, '/')) return true;
+    if (strchr(name_or_path, '/')) return preset_name_of(name_or_path) == name_or_path;
     for (size_t i = 0; i < ARRAY_COUNT(endings); i++) {
         size_t length = strlen(name_or_path), ending = strlen(endings[i]);
         if (length > ending && strcmp(name_or_path + length - ending, endings[i]) == 0) return true;
@@ -303,9 +316,11 @@ static enum status read_path(const char *path, struct arena *arena, struct netwo
 
 static enum status fail_unknown(const char *name, struct error *err)
 {
-    const char *names[ARRAY_COUNT(presets)];
-    for (size_t i = 0; i < ARRAY_COUNT(presets); i++) names[i] = presets[i].name;
-    const char *near = suggest(name, names, ARRAY_COUNT(presets));
+    enum { NAMES_MAX = 256 };
+    const char *names[NAMES_MAX];
+    uint32_t count = 0;
+    while (count < NAMES_MAX && (names[count] = network_preset_name(count))) count++;
+    const char *near = suggest(name, names, count);
     if (near)
         return error_set(err, STATUS_BAD_INPUT, "unknown network '%.100s' (did you mean '%s'?)",
                          name, near);
@@ -319,7 +334,10 @@ enum status network_find(const char *name_or_path, struct arena *arena, struct n
                          struct error *err)
 {
     if (network_is_path(name_or_path)) return read_path(name_or_path, arena, out, err);
-    const struct preset *preset = find_preset(name_or_path);
+    const char *name = preset_name_of(name_or_path);
+    const struct cnn_preset *cnn = cnn_preset_find(name);
+    if (cnn) return cnn_preset_make(cnn, 0, arena, out, err);
+    const struct preset *preset = find_preset(name);
     if (!preset) return fail_unknown(name_or_path, err);
     *out = complete(preset);
     return STATUS_OK;

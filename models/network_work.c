@@ -52,6 +52,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "models/network_graph.h"
 #include "models/network_traits.h"
 #include "models/work_list.h"
 
@@ -428,8 +429,10 @@ static void head_backward(const struct network *n, struct sizes s, struct list *
 /* --- any layer ------------------------------------------------------------------------------ */
 
 /* What a backward pass makes for the weights is half of it. */
-static void opaque_work(const struct layer_profile *profile, enum pass pass, struct list *list)
+static void opaque_work(const struct network *network, uint64_t layer, enum pass pass, uint64_t microbatch,
+                        struct list *list)
 {
+    const struct layer_profile *profile = &network->profile[layer];
     uint64_t ns = 0;
     switch (pass) {
     case PASS_FORWARD:
@@ -441,6 +444,7 @@ static void opaque_work(const struct layer_profile *profile, enum pass pass, str
     case PASS_UPDATE:
     case PASS_COUNT: break;
     }
+    ns = network_profile_share(network, ns, microbatch);
     if (ns > 0) add(list, KERNEL_FIXED, ns, 0, 0);
 }
 
@@ -503,9 +507,11 @@ uint32_t network_layer_work(const struct network *network, uint64_t layer, enum 
     struct list list = {.work = {.items = out, .capacity = LAYER_WORK_MAX},
                         .rounded = format.weights == PRECISION_BF16};
     if (network->family == NETWORK_PROFILE)
-        opaque_work(&network->profile[layer], pass, &list);
+        opaque_work(network, layer, pass, microbatch, &list);
     else if (pass == PASS_UPDATE)
         update_work(network, layer, format, &list);
+    else if (network->graph)
+        graph_layer_work(network->graph, layer, pass, (struct graph_batch){microbatch, sequence}, &list.work);
     else
         pass_work(network, layer, pass, sizes_of(network, microbatch, sequence), &list);
     return list.work.count;
@@ -532,7 +538,9 @@ uint32_t network_slice_work(const struct network *network, uint64_t layer, enum 
     struct list list = {.work = {.items = out, .capacity = LAYER_WORK_MAX},
                         .half = share.precision == PRECISION_BF16};
     if (network->family == NETWORK_PROFILE) {
-        opaque_work(&network->profile[layer], pass, &list);
+        opaque_work(network, layer, pass, microbatch, &list);
+    } else if (network->graph) {
+        graph_layer_work(network->graph, layer, pass, (struct graph_batch){microbatch, sequence}, &list.work);
     } else {
         struct network slice = network_slice(network, share.members);
         struct sizes s = sizes_of(&slice, microbatch, sequence);

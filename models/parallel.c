@@ -56,10 +56,10 @@ static void set_out(struct parallel *p)
 
 /* --- the layers of a run -------------------------------------------------------------------- */
 
-/* What is cut: blocks, or the layers of a profile. */
+/* What is cut: blocks, or layers that are listed. */
 static uint64_t pieces(const struct network *network)
 {
-    return network->family == NETWORK_PROFILE ? network->layer_count : network->blocks;
+    return network_is_listed(network) ? network->layer_count : network->blocks;
 }
 
 struct parallel_layers parallel_layers(const struct job *job, uint32_t run)
@@ -74,7 +74,7 @@ struct parallel_layers parallel_layers(const struct job *job, uint32_t run)
         for (uint32_t r = 0; r < run; r++) first += job->parallel.cut_lengths[r];
         length = job->parallel.cut_lengths[run];
     }
-    if (network->family == NETWORK_PROFILE) return (struct parallel_layers){first, length};
+    if (network_is_listed(network)) return (struct parallel_layers){first, length};
     uint64_t begin = run == 0 ? 0 : first + 1; /* layer 0 is the embedding */
     uint64_t end = run + 1 == runs ? network->layer_count : first + length + 1;
     return (struct parallel_layers){begin, end - begin};
@@ -359,9 +359,9 @@ static enum status check_tensor(const struct job *job, struct error *err)
         return error_set(err, STATUS_BAD_INPUT, "scattered boundaries %s (expected 'tensor' above 1 without 'sequence')",
                          p->tensor == 1 ? "without tensor parallelism" : "with sequence parallelism");
     if (p->tensor == 1) return STATUS_OK;
-    if (n->family == NETWORK_PROFILE)
-        return error_set(err, STATUS_BAD_INPUT,
-                         "tensor parallelism of a network known by its profile alone (expected 1)");
+    if (network_is_listed(n))
+        return error_set(err, STATUS_BAD_INPUT, "tensor parallelism of a network %s (expected 1)",
+                         n->graph ? "of operations" : "known by its profile alone");
     TRY(check_division(p, "attention heads", n->heads, err));
     TRY(check_division(p, "heads of keys and values", network_kv_heads(n), err));
     TRY(check_division(p, "columns of the feed-forward part", n->ff_width, err));

@@ -10,17 +10,18 @@
 #include <assert.h>
 
 #include "base/extreme.h"
+#include "models/network_graph.h"
 #include "models/network_traits.h"
 #include "models/parallel_offload.h"
 
 /* --- runs ------------------------------------------------------------------------------------- */
 
-static bool is_profile(const struct job *job)
+static bool is_listed(const struct job *job)
 {
-    return job->network.family == NETWORK_PROFILE;
+    return network_is_listed(&job->network);
 }
 
-/* What a run of a network that is not a profile consists of. */
+/* What a run of a network whose layers are not listed consists of. */
 struct ends {
     bool embedding, head;
     uint64_t blocks;
@@ -41,7 +42,7 @@ static struct ends ends_of(const struct job *job, struct parallel_layers layers)
 static bool has_two_tables(const struct job *job)
 {
     const struct parallel *p = &job->parallel;
-    if (is_profile(job) || !job->network.tied_head) return false;
+    if (is_listed(job) || !job->network.tied_head) return false;
     return parallel_place(p, 0).stage != parallel_place(p, parallel_runs(p) - 1).stage;
 }
 
@@ -56,7 +57,7 @@ uint64_t parallel_parameters(const struct job *job, struct parallel_layers layer
 {
     struct network slice = network_slice(&job->network, job->parallel.tensor);
     uint64_t sum = 0, last = slice.layer_count - 1;
-    if (is_profile(job)) {
+    if (is_listed(job)) {
         for (uint64_t i = 0; i < layers.count; i++)
             sum += network_layer_parameters(&slice, layers.first + i);
         return sum;
@@ -232,6 +233,51 @@ static uint64_t head_bytes(const struct job *job, const struct numbers *s)
     return s->element_bytes * stream + sizeof(float) * logits(job, s);
 }
 
+/* A layer of those that are listed, for a microbatch. What a layer of operations puts out it keeps; that of a profile is
+ * among its activations. */
+struct listed {
+    uint64_t activation_bytes, output_bytes, boundary_bytes, work_bytes;
+};
+
+static struct listed listed_of(const struct job *job, uint64_t layer)
+{
+    const struct network *n = &job->network;
+    if (n->graph) {
+        struct graph_batch batch = {job->microbatch, job->sequence};
+        struct graph_kept kept = graph_layer_kept(n->graph, layer, batch);
+        return (struct listed){kept.inner * sizeof(float), kept.output * sizeof(float),
+                               graph_boundary(n->graph, layer, batch) * sizeof(float),
+                               (2 * kept.widest + kept.logits) * sizeof(float)};
+    }
+    const struct layer_profile *profile = &n->profile[layer];
+    return (struct listed){
+        .activation_bytes = network_profile_share(n, profile->activation_bytes, job->microbatch),
+        .boundary_bytes = network_profile_share(n, profile->boundary_bytes, job->microbatch)};
+}
+
+static uint64_t listed_kept(const struct job *job, struct parallel_layers layers)
+{
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < layers.count; i++) {
+        const struct listed layer = listed_of(job, layers.first + i);
+        bool last = i + 1 == layers.count;
+        if (job->parallel.recompute != RECOMPUTE_FULL) sum += layer.activation_bytes + (last ? 0 : layer.output_bytes);
+        else if (!last) sum += job->network.graph ? layer.output_bytes : layer.boundary_bytes;
+    }
+    return parallel_slice_share(&job->parallel, sum);
+}
+
+static uint64_t listed_workspace(const struct job *job, struct parallel_layers layers)
+{
+    uint64_t bytes = 0;
+    for (uint64_t i = 0; i < layers.count; i++) {
+        const struct listed layer = listed_of(job, layers.first + i);
+        bool again = job->parallel.recompute == RECOMPUTE_FULL;
+        bytes = max_u64(bytes, layer.work_bytes + (again ? layer.activation_bytes : 0));
+    }
+    return parallel_slice_share(&job->parallel, bytes);
+}
+
 uint64_t parallel_boundary_bytes(const struct job *job, uint64_t layer)
 {
     const struct compression *compression = &job->compression[COMPRESSED_BOUNDARIES];
@@ -243,7 +289,7 @@ uint64_t parallel_boundary_bytes(const struct job *job, uint64_t layer)
 uint64_t parallel_plain_boundary_bytes(const struct job *job, uint64_t layer)
 {
     assert(layer < job->network.layer_count);
-    if (is_profile(job)) return parallel_slice_share(&job->parallel, job->network.profile[layer].boundary_bytes);
+    if (is_listed(job)) return parallel_slice_share(&job->parallel, listed_of(job, layer).boundary_bytes);
     struct numbers s = numbers_of(job);
     return s.element_bytes * s.own;
 }
@@ -263,15 +309,7 @@ uint64_t parallel_plain_kept_bytes(const struct job *job, struct parallel_layers
 {
     uint32_t recompute = job->parallel.recompute;
     uint64_t sum = 0;
-    if (is_profile(job)) {
-        for (uint64_t i = 0; i < layers.count; i++) {
-            const struct layer_profile *layer = &job->network.profile[layers.first + i];
-            bool last = i + 1 == layers.count;
-            if (recompute != RECOMPUTE_FULL) sum += layer->activation_bytes;
-            else if (!last) sum += layer->boundary_bytes;
-        }
-        return parallel_slice_share(&job->parallel, sum);
-    }
+    if (is_listed(job)) return listed_kept(job, layers);
     struct numbers s = numbers_of(job);
     struct ends ends = ends_of(job, layers);
     sum = (layers.count - 1) * s.element_bytes * s.own;
@@ -317,11 +355,7 @@ static uint64_t decoded_bytes(const struct job *job, struct parallel_layers laye
 static uint64_t layers_workspace(const struct job *job, struct parallel_layers layers)
 {
     uint64_t bytes = 0;
-    if (is_profile(job)) {
-        for (uint64_t i = 0; i < layers.count && job->parallel.recompute == RECOMPUTE_FULL; i++)
-            bytes = max_u64(bytes, job->network.profile[layers.first + i].activation_bytes);
-        return parallel_slice_share(&job->parallel, bytes);
-    }
+    if (is_listed(job)) return listed_workspace(job, layers);
     struct numbers s = numbers_of(job);
     struct ends ends = ends_of(job, layers);
     if (ends.embedding) bytes = s.element_bytes * s.whole;

@@ -272,7 +272,7 @@ uint32_t parallel_collectives(const struct job *job, struct parallel_layers laye
 {
     const struct network *network = &job->network;
     assert(parallel_is_set(&job->parallel) && pass < PARALLEL_PASS_COUNT && layers.count > 0);
-    if (job->parallel.tensor == 1 || network->family == NETWORK_PROFILE) return 0;
+    if (job->parallel.tensor == 1 || network_is_listed(network)) return 0;
     uint64_t rows = job->microbatch * network_tokens(network, job->sequence);
     struct exchange list = {.items = out,
                             .row_bytes = rows * network->width * precision_bytes(job->precision),

@@ -63,6 +63,14 @@ const char *const kernel_names[] = {
     [KERNEL_ROUND] = "round",
     [KERNEL_ADAMW_BF16] = "adamw_bf16",
     [KERNEL_MOMENTUM_BF16] = "momentum_bf16",
+    [KERNEL_CONVOLUTION_FORWARD] = "convolution_forward",
+    [KERNEL_CONVOLUTION_INPUT] = "convolution_input",
+    [KERNEL_CONVOLUTION_WEIGHT] = "convolution_weight",
+    [KERNEL_BATCH_NORM_FORWARD] = "batch_norm_forward",
+    [KERNEL_BATCH_NORM_BACKWARD] = "batch_norm_backward",
+    [KERNEL_RELU_FORWARD] = "relu_forward",
+    [KERNEL_RELU_BACKWARD] = "relu_backward",
+    [KERNEL_POOL] = "pool",
     [KERNEL_MATMUL_HALF_FORWARD] = "matmul_half_forward",
     [KERNEL_MATMUL_HALF_INPUT] = "matmul_half_input",
     [KERNEL_MATMUL_HALF_WEIGHT] = "matmul_half_weight",
@@ -87,12 +95,15 @@ const char *const kernel_names[] = {
 };
 static_assert(ARRAY_COUNT(kernel_names) == KERNEL_COUNT, "a name per kernel");
 
+enum { WORK_TAPS = 9 };
+
 /* What one execution costs, as factors of products of its sizes. */
 struct kernel_formula {
     double flops_mnk, flops_mnnk; /* FLOPs per m n k and per m n^2 k */
     double mk, kn, mn, mnk, m;    /* elements that cross memory, `element_bytes` each */
     double k_mn;                  /* the same, more of m n for each unit of k (a flag: 0 or 1) */
     double state_m, stats_mn;     /* fp32 values: optimizer state, statistics of rows */
+    double tap_mk, tap_kn, tap_mn; /* elements in a ninth of these columns */
     double half_mk, half_kn, half_m, half_mn, half_mnk, half_k_mn; /* bf16 values */
 };
 
@@ -134,6 +145,15 @@ static const struct kernel_formula formulas[] = {
     [KERNEL_ROUND] = {.m = 1, .half_m = 1},
     [KERNEL_ADAMW_BF16] = {.m = 1, .state_m = 2, .half_m = 4, .half_mn = 1},
     [KERNEL_MOMENTUM_BF16] = {.m = 1, .state_m = 2, .half_m = 2, .half_mn = 1},
+    [KERNEL_CONVOLUTION_FORWARD] = {.flops_mnk = 2, .tap_mk = 1, .kn = 1, .mn = 1},
+    [KERNEL_CONVOLUTION_INPUT] = {.flops_mnk = 2, .mk = 1, .kn = 1, .tap_mn = 1},
+    [KERNEL_CONVOLUTION_WEIGHT] = {.flops_mnk = 2, .mk = 1, .tap_kn = 1, .mn = 1},
+    /* in twice, out; in and the gradient twice, out */
+    [KERNEL_BATCH_NORM_FORWARD] = {.mn = 3},
+    [KERNEL_BATCH_NORM_BACKWARD] = {.mn = 5},
+    [KERNEL_RELU_FORWARD] = {.mn = 2},
+    [KERNEL_RELU_BACKWARD] = {.mn = 3},
+    [KERNEL_POOL] = {.mn = 1},
     [KERNEL_MATMUL_HALF_FORWARD] = {.flops_mnk = 2, .half_mk = 1, .half_kn = 1, .half_mn = 1},
     [KERNEL_MATMUL_HALF_INPUT] = {.flops_mnk = 2, .half_mk = 1, .half_kn = 1, .half_mn = 1},
     /* the sum of gradients in and out */
@@ -222,7 +242,8 @@ double work_item_bytes(const struct work_item *item, uint32_t element_bytes)
     const struct kernel_formula *f = &formulas[item->kernel];
     double m = (double)item->m, n = (double)item->n, k = (double)item->k;
     double elements = f->mk * m * k + f->kn * k * n + (f->mn + f->k_mn * k) * m * n +
-                      f->mnk * m * n * k + f->m * m;
+                      f->mnk * m * n * k + f->m * m +
+                      (f->tap_mk * m * k + f->tap_kn * k * n + f->tap_mn * m * n) / WORK_TAPS;
     double words = f->state_m * m + f->stats_mn * m * n;
     double halves = f->half_mk * m * k + f->half_kn * k * n + f->half_m * m +
                     (f->half_mn + f->half_k_mn * k) * m * n + f->half_mnk * m * n * k;

@@ -60,6 +60,20 @@ enum kernel {
     /* with moments in bf16; n as above */
     KERNEL_ADAMW_BF16,
     KERNEL_MOMENTUM_BF16,
+    /*
+     * Convolutions of images by more than a pixel (those of one are products of matrices): the three products
+     * of a linear layer, where in = taps * channels. An image is not moved tap by tap: what has `in` columns
+     * counts a ninth of them, which is exact for 3 x 3 taps of stride 1; 7 x 7 of stride 2 share 12.3
+     * reads of a pixel, 11 x 11 of stride 4 share 7.6.
+     */
+    KERNEL_CONVOLUTION_FORWARD,
+    KERNEL_CONVOLUTION_INPUT,
+    KERNEL_CONVOLUTION_WEIGHT,
+    KERNEL_BATCH_NORM_FORWARD, /* m pixels of n channels: statistics of each channel first, then its norm */
+    KERNEL_BATCH_NORM_BACKWARD,
+    KERNEL_RELU_FORWARD, /* m rows of n, in place */
+    KERNEL_RELU_BACKWARD,
+    KERNEL_POOL,         /* there or back: m pixels of n channels that are read or written */
     /* Of jobs that are spread over devices (models/parallel.h): operands and results of 16 bits, but for
      * gradients of weights, which are fp32 and added to those that earlier microbatches left. */
     KERNEL_MATMUL_HALF_FORWARD,

@@ -93,7 +93,7 @@ static struct parallel degrees(uint32_t tensor, uint32_t pipeline, uint32_t data
 static uint32_t blocks_of(const struct job *job)
 {
     const struct network *n = &job->network;
-    uint64_t blocks = n->family == NETWORK_PROFILE ? n->layer_count : n->blocks;
+    uint64_t blocks = network_is_listed(n) ? n->layer_count : n->blocks;
     return blocks > UINT32_MAX ? UINT32_MAX : max_u32((uint32_t)blocks, 1);
 }
 

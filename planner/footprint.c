@@ -20,6 +20,7 @@
 #include "base/random.h"
 #include "models/cost.h"
 #include "models/memory.h"
+#include "models/network_graph.h"
 #include "models/network_traits.h"
 #include "planner/plan_work.h"
 
@@ -57,7 +58,7 @@ bool job_slices(const struct job *job)
 
 bool job_can_use_cpu(const struct job *job)
 {
-    return job->network.family != NETWORK_PROFILE;
+    return !network_is_listed(&job->network);
 }
 
 uint64_t job_embedding_rows(const struct job *job)
@@ -86,6 +87,7 @@ static bool same_profile(const struct network *a, const struct network *b)
 {
     if (a->profile == b->profile) return true;
     return a->profile && b->profile &&
+           a->profile_samples == b->profile_samples &&
            memcmp(a->profile, b->profile, a->layer_count * sizeof *a->profile) == 0;
 }
 
@@ -106,7 +108,7 @@ static bool same_shape(const struct job *a, const struct job *b)
            m->token_types == n->token_types && m->image == n->image && m->patch == n->patch &&
            m->channels == n->channels && m->classes == n->classes &&
            m->tied_head == n->tied_head && m->causal == n->causal && m->biases == n->biases &&
-           m->pooler == n->pooler && same_profile(m, n);
+           m->pooler == n->pooler && same_profile(m, n) && graph_is_same(m->graph, n->graph);
 }
 
 /* --- the cache ------------------------------------------------------------------------------- */

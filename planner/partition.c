@@ -21,7 +21,7 @@ static uint64_t smallest_device(const struct hardware *hardware)
 static uint64_t edge_bytes_of(const struct job *job)
 {
     uint64_t widest = 0;
-    uint64_t layers = job->network.family == NETWORK_PROFILE ? job->network.layer_count : 1;
+    uint64_t layers = network_is_listed(&job->network) ? job->network.layer_count : 1;
     for (uint64_t layer = 0; layer < layers; layer++)
         widest = max_u64(widest, memory_boundary_bytes(&job->network, layer, job_samples(job),
                                                        job->sequence));

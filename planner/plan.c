@@ -23,6 +23,7 @@
 #include "base/alloc.h"
 #include "base/random.h"
 #include "base/size.h"
+#include "models/network_graph.h"
 
 const char *const plan_stream_names[STREAM_KIND_COUNT] = {
     [STREAM_COMPUTE] = "compute",
@@ -394,6 +395,12 @@ static void add_job(uint64_t *hash, const struct job *job)
         add(hash, layer->boundary_bytes);
         add(hash, layer->forward_ns);
         add(hash, layer->backward_ns);
+    }
+    if (network->profile_samples > 0) add(hash, network->profile_samples);
+    for (uint32_t i = 0; network->graph && i < network->graph->op_count; i++) {
+        uint64_t code[GRAPH_CODE_WORDS];
+        graph_op_code(&network->graph->ops[i], code);
+        for (uint32_t w = 0; w < GRAPH_CODE_WORDS; w++) add(hash, code[w]);
     }
     add_text(hash, job->name);
     add_text(hash, job->data);

@@ -12,7 +12,7 @@ const char *const saturn_way_names[SATURN_WAYS] = {
 /* Runs that replicas exchange one at a time. */
 static uint32_t chunks_of(const struct job *job)
 {
-    uint64_t blocks = job->network.family == NETWORK_PROFILE ? job->network.layer_count : job->network.blocks;
+    uint64_t blocks = network_is_listed(&job->network) ? job->network.layer_count : job->network.blocks;
     return blocks < 1 ? 1 : blocks < CHUNKS_MOST ? (uint32_t)blocks : CHUNKS_MOST;
 }
 

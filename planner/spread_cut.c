@@ -53,7 +53,7 @@ static enum status chain_on(struct kinds *k, uint32_t device, const struct stage
     *out = chain;
     if (chain->count > 0) return STATUS_OK;
     TRY(stage_chain_of_job(k->arena, k->job, k->hardware, device, chain, err));
-    if (k->job->network.family != NETWORK_PROFILE) join_ends(chain);
+    if (!network_is_listed(&k->job->network)) join_ends(chain);
     return STATUS_OK;
 }
 
@@ -197,7 +197,7 @@ static enum status choose(struct arena *arena, const struct hardware *hardware, 
     if (p->schedule == PIPELINE_1F1B && p->chunks == 1 && p->first_device < hardware->device_count)
         request.memory_bytes = hardware->devices[p->first_device].memory_bytes;
     TRY(stage_chain_of_job(arena, job, hardware, 0, &chain, err));
-    if (job->network.family != NETWORK_PROFILE) join_ends(&chain);
+    if (!network_is_listed(&job->network)) join_ends(&chain);
     if (p->partition == PARALLEL_BALANCED) TRY(tell_apart(arena, hardware, job, &request, err));
     TRY(stage_partition_find(arena, &chain, &request, &found, err));
     return take_stages(job, &found, err);

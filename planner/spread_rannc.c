@@ -157,7 +157,7 @@ struct search {
 static enum status try_stages(struct search *s, uint32_t stages, uint32_t replicas, struct error *err)
 {
     const struct job *job = s->job;
-    bool profile = job->network.family == NETWORK_PROFILE;
+    bool profile = job->network.family == NETWORK_PROFILE && job->network.profile_samples == 0;
     uint64_t units = profile ? job->microbatches : job->microbatch * job->microbatches;
     if (units % replicas != 0) return STATUS_OK;
     uint64_t each = units / replicas;

@@ -61,6 +61,17 @@ static const struct {
     /* g, p in and p out, of four bytes; m, v in and out, of two; and weights of two out */
     {{KERNEL_ADAMW_BF16, 2, 11, 0, 0}, 0, 440},
     {{KERNEL_MOMENTUM_BF16, 2, 11, 0, 0}, 0, 352},
+    /* two products of 2 * 3 * 5 * 63; 3 * 63 / 9 = 21 in, 63 * 5 weights, 15 out: 351 elements */
+    {{KERNEL_CONVOLUTION_FORWARD, 2, 3, 5, 63}, 3780, 2808},
+    /* 3 * 7 in, 7 * 45 weights, 3 * 45 / 9 = 15 out */
+    {{KERNEL_CONVOLUTION_INPUT, 2, 3, 45, 7}, 3780, 2808},
+    /* 5 * 3 gradients, 3 * 63 / 9 = 21 in, 5 * 63 out */
+    {{KERNEL_CONVOLUTION_WEIGHT, 2, 5, 63, 3}, 3780, 2808},
+    {{KERNEL_BATCH_NORM_FORWARD, 2, 3, 5, 0}, 0, 360},
+    {{KERNEL_BATCH_NORM_BACKWARD, 2, 3, 5, 0}, 0, 600},
+    {{KERNEL_RELU_FORWARD, 2, 3, 5, 0}, 0, 240},
+    {{KERNEL_RELU_BACKWARD, 2, 3, 5, 0}, 0, 360},
+    {{KERNEL_POOL, 2, 3, 5, 0}, 0, 120},
     /* 71 elements of two bytes; gradients of weights are 30 words, in and out */
     {{KERNEL_MATMUL_HALF_FORWARD, 2, 3, 5, 7}, 420, 284},
     {{KERNEL_MATMUL_HALF_INPUT, 2, 3, 5, 7}, 420, 284},
