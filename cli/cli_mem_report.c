@@ -88,10 +88,11 @@ static void print_head(FILE *out, const struct cli_mem *mem)
     char count[QUANTITY_TEXT_BYTES], usable[QUANTITY_TEXT_BYTES], nominal[QUANTITY_TEXT_BYTES], bytes[QUANTITY_TEXT_BYTES];
     fprintf(out,
             "%s (%s): %s parameters in %" PRIu64 " layers\n"
-            "job       microbatch %" PRIu64 ", %" PRIu64 " to a minibatch, sequence %" PRIu64 ", %s, %s\n",
+            "job       microbatch %" PRIu64 ", %" PRIu64 " to a minibatch, %s %" PRIu64 ", %s, %s\n",
             cli_network_label(n->name), network_family_names[n->family],
             quantity_text((double)network_parameters(n), DIMENSION_COUNT_OF, count), n->layer_count, job->microbatch,
-            job->microbatches, job->sequence, precision_names[job->precision], optimizer_names[job->optimizer.kind]);
+            job->microbatches, n->graph && n->image > 0 ? "image" : "sequence",
+            n->graph && n->image > 0 ? n->image : job->sequence, precision_names[job->precision], optimizer_names[job->optimizer.kind]);
     fprintf(out, "devices   %" PRIu32 " x '%s', %s usable of %s", mem->hardware->device_count, type->name,
             quantity_text((double)mem->hardware->devices[0].memory_bytes, DIMENSION_BYTES, usable),
             quantity_text(type->memory_bytes.value, DIMENSION_BYTES, nominal));

@@ -12,6 +12,7 @@
 #include "base/suggest.h"
 #include "cli/cli_machine.h"
 #include "cli/cli_mem_report.h"
+#include "models/network_graph.h"
 #include "models/try.h"
 
 static const char *const precision_choices[] = {"fp32", "bf16", NULL};
@@ -21,7 +22,7 @@ static const char *const optimizer_choices[] = {"adamw", "momentum", "sgd", NULL
 struct request {
     struct cli_machine machine;
     const char *network, *way;
-    uint64_t microbatch, microbatches, sequence; /* 0: the default */
+    uint64_t microbatch, microbatches, sequence, image; /* 0: the default */
     size_t precision, gradients, optimizer;
     bool largest;
 };
@@ -48,6 +49,7 @@ static void write_jobs(const struct request *request, uint64_t microbatches, str
     json_out_u64(json, "microbatch", request->microbatch);
     json_out_u64(json, "microbatches", microbatches);
     json_out_u64(json, "minibatches", 1);
+    if (request->image > 0) json_out_u64(json, "image_size", request->image);
     if (request->sequence > 0) json_out_u64(json, "sequence", request->sequence);
     json_out_string(json, "precision", precision_choices[request->precision]);
     if (request->gradients > 0) json_out_string(json, "gradients", gradients_choices[request->gradients]);
@@ -67,6 +69,8 @@ static enum status check_network(const struct request *request, struct error *er
         status = error_set(err, STATUS_BAD_INPUT,
                            "sequence %" PRIu64 " is longer than the %" PRIu64 " positions of '%s'", request->sequence,
                            network.positions, network.name);
+    if (!status && request->image > 0 && request->image != network.image)
+        status = network_for_image(&network, request->image, &arena, &network, err);
     arena_release(&arena);
     return status;
 }
@@ -191,6 +195,8 @@ enum status verb_mem(struct cli *cli, int argc, char **argv, struct error *err)
                    "of a minibatch, default one for each device"),
         OPTION_U64("sequence", 's', "N", 1, 1 << 24, &request.sequence,
                    "tokens per sample, default all positions of the network"),
+        OPTION_U64("image-size", 0, "PIXELS", 1, NETWORK_IMAGE_MAX, &request.image,
+                   "of a side, for convolutional networks, default the network's own"),
         OPTION_CHOICE("precision", 0, "TYPE", precision_choices, &request.precision,
                       "of weights, default fp32; bf16 means fp32 master weights beside them"),
         OPTION_CHOICE("gradients", 0, "TYPE", gradients_choices, &request.gradients,

@@ -14,11 +14,11 @@
 #include "cli/cli.h"
 #include "cli/cli_table.h"
 #include "models/memory.h"
-#include "models/network.h"
+#include "models/network_graph.h"
 
 enum dtype { DTYPE_FP32, DTYPE_BF16 };
 static const char *const dtype_names[] = {"fp32", "bf16", NULL};
-static const char *const optimizer_choices[] = {"sgd", "adamw", NULL}; /* as enum optimizer_kind */
+static const char *const optimizer_choices[] = {"sgd", "adamw", "momentum", NULL}; /* as enum optimizer_kind */
 
 static const char *const kind_names[] = {
     [LAYER_EMBEDDING] = "embedding",
@@ -26,6 +26,13 @@ static const char *const kind_names[] = {
     [LAYER_HEAD] = "head",
     [LAYER_OPAQUE] = "opaque",
 };
+
+/* What a layer is called: by its kind, or by its name. */
+static const char *layer_name(const struct network *network, uint64_t layer)
+{
+    if (network->graph) return network->graph->names[layer];
+    return kind_names[network_layer_kind(network, layer)];
+}
 
 /* --- list ------------------------------------------------------------------------------------ */
 
@@ -92,7 +99,7 @@ enum status verb_models_list(struct cli *cli, int argc, char **argv, struct erro
 /* --- show: the figures ----------------------------------------------------------------------- */
 
 struct request {
-    uint64_t microbatch, sequence;
+    uint64_t microbatch, sequence, image; /* image 0: the network's own */
     size_t dtype, optimizer;
     bool each_layer;
 };
@@ -204,7 +211,7 @@ static enum status show_text(struct cli *cli, const struct network *network,
                same_shape(network, first, next, figures))
             next++;
         for (uint64_t layer = first; layer < next; layer++) add_figures(&sum, &figures[layer]);
-        const char *kind = kind_names[network_layer_kind(network, first)];
+        const char *kind = layer_name(network, first);
         if (next == first + 1) {
             cli_table_cell(&table, "%" PRIu64, first);
             cli_table_cell(&table, "%s", kind);
@@ -221,10 +228,11 @@ static enum status show_text(struct cli *cli, const struct network *network,
     char parameters[QUANTITY_TEXT_BYTES], state[QUANTITY_TEXT_BYTES], kept[QUANTITY_TEXT_BYTES];
     fprintf(cli->out,
             "%s (%s): %s parameters in %" PRIu64 " layers\n"
-            "microbatch %" PRIu64 ", sequence %" PRIu64 ", %s, %s\n\n",
+            "microbatch %" PRIu64 ", %s %" PRIu64 ", %s, %s\n\n",
             network->name, network_family_names[network->family],
             quantity_text((double)sum.parameter_count, DIMENSION_COUNT_OF, parameters),
-            network->layer_count, request->microbatch, request->sequence,
+            network->layer_count, request->microbatch, network->graph && network->image > 0 ? "image" : "sequence",
+            network->graph && network->image > 0 ? network->image : request->sequence,
             dtype_names[request->dtype], optimizer_names[request->optimizer]);
     if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
     double state_bytes = (double)(sum.parameter_bytes + sum.gradient_bytes + sum.optimizer_bytes);
@@ -268,6 +276,7 @@ static enum status show_json(struct cli *cli, const struct network *network,
     json_out_u64(json, "layer_count", network->layer_count);
     json_out_u64(json, "microbatch", request->microbatch);
     json_out_u64(json, "sequence_tokens", request->sequence);
+    if (network->graph && network->image > 0) json_out_u64(json, "image_size", network->image);
     json_out_string(json, "dtype", dtype_names[request->dtype]);
     json_out_string(json, "optimizer", optimizer_names[request->optimizer]);
     json_out_bool(json, "tied_head", network->tied_head);
@@ -277,6 +286,7 @@ static enum status show_json(struct cli *cli, const struct network *network,
         json_out_object_begin(json, NULL, true);
         json_out_u64(json, "layer", layer);
         json_out_string(json, "kind", kind_names[network_layer_kind(network, layer)]);
+        if (network->graph) json_out_string(json, "name", network->graph->names[layer]);
         json_out_u64(json, "parameter_count", figures[layer].parameter_count);
         figures_json(json, &figures[layer]);
         json_out_object_end(json);
@@ -290,6 +300,9 @@ static enum status show(struct cli *cli, const char *name, struct request *reque
 {
     struct network network = {0};
     if (network_find(name, arena, &network, err) != STATUS_OK) return err->status;
+    if (request->image > 0 && request->image != network.image &&
+        network_for_image(&network, request->image, arena, &network, err) != STATUS_OK)
+        return err->status;
     if (request->sequence == 0) request->sequence = network.positions ? network.positions : 1;
     if (network.positions > 0 && request->sequence > network.positions)
         return error_set(err, STATUS_BAD_INPUT,
@@ -314,6 +327,8 @@ enum status verb_models_show(struct cli *cli, int argc, char **argv, struct erro
                    "samples per pass, default 1"),
         OPTION_U64("sequence", 's', "N", 1, 1 << 24, &request.sequence,
                    "tokens per sample, default all positions of the network"),
+        OPTION_U64("image-size", 0, "PIXELS", 1, NETWORK_IMAGE_MAX, &request.image,
+                   "of a side, for convolutional networks, default the network's own"),
         OPTION_CHOICE("dtype", 0, "TYPE", dtype_names, &request.dtype,
                       "default fp32; bf16 means mixed precision with fp32 master weights"),
         OPTION_CHOICE("optimizer", 0, "KIND", optimizer_choices, &request.optimizer,

@@ -104,8 +104,7 @@ uint64_t job_batch_bytes(const struct job *job)
     const struct network *n = &job->network;
     if (network_traits(n)->decoder) return job_samples(job) * (job->sequence + 1) * sizeof(int32_t);
     if (n->family == NETWORK_BERT) return job_samples(job) * 3 * job->sequence * sizeof(int32_t);
-    if (n->family == NETWORK_PROFILE) return 0;
-    if (n->graph) return job_samples(job) * graph_input_words(n->graph, job->sequence) * sizeof(float);
+    if (network_is_listed(n)) return 0;
     return job_samples(job) * (1 + n->channels * n->image * n->image) * sizeof(float);
 }
 
@@ -121,6 +120,7 @@ struct draft {
     const char *held_out;            /* "data" of "evaluate", likewise */
     bool has_format, has_held_out_format;
     const json_t *devices;           /* likewise */
+    uint64_t image;                  /* pixels of a side; 0: the network's */
     uint64_t count;                  /* 0: not given */
     struct job job;                  /* numbers; sequence 0: not given */
 };
@@ -284,6 +284,7 @@ static enum status take_shared(struct json_object *o, struct draft *draft, struc
     if (json_has(o, "network")) draft->network = json_object_get(o->value, "network");
     TRY(json_take_u64(o, "sequence", JSON_OPTIONAL, 1, NETWORK_POSITIONS_MAX, &job->sequence,
                       err));
+    TRY(json_take_u64(o, "image_size", JSON_OPTIONAL, 1, NETWORK_IMAGE_MAX, &draft->image, err));
     TRY(json_take_u64(o, "microbatch", JSON_OPTIONAL, 1, JOB_MICROBATCH_MAX, &job->microbatch,
                       err));
     TRY(json_take_u64(o, "microbatches", JSON_OPTIONAL, 1, JOB_MICROBATCH_MAX,
@@ -517,11 +518,24 @@ static enum status find_network(struct draft *draft, const char *folder, struct 
     return json_fail_key(draft->in, from, "network", err, "%s", reason.text);
 }
 
+static enum status resize_image(struct draft *draft, struct arena *arena, struct error *err)
+{
+    struct network *n = &draft->job.network;
+    struct error own = {0};
+    if (draft->image == 0 || (n->image == draft->image && reads_images(n))) return STATUS_OK;
+    enum status status = network_for_image(n, draft->image, arena, n, &own);
+    if (status == STATUS_BAD_INPUT)
+        return json_fail_key(draft->in, giver(draft, "image_size"), "image_size", err, "%s", own.text);
+    if (status) *err = own;
+    return status;
+}
+
 static enum status resolve(struct draft *draft, const char *folder, struct arena *arena,
                            struct error *err)
 {
     struct job *job = &draft->job;
     TRY(find_network(draft, folder, arena, err));
+    TRY(resize_image(draft, arena, err));
     if (job->minibatches == 0)
         return json_fail_key(draft->in, draft->object, NULL, err, "missing key 'minibatches'");
     if (job->network.family == NETWORK_VIT)

@@ -395,6 +395,7 @@ static uint64_t noted_words(const struct network_graph *graph, uint32_t op, stru
 struct graph_kept graph_layer_kept(const struct network_graph *graph, uint64_t layer, struct graph_batch batch)
 {
     struct graph_kept kept = {0};
+    if (layer == 0 && graph->ops[0].kept) kept.inner = graph_elements(graph, 0, batch);
     for (uint32_t i = graph->begins[layer]; i < graph->begins[layer + 1]; i++) {
         const struct graph_op *o = &graph->ops[i];
         uint64_t words = graph_elements(graph, i, batch);
@@ -485,11 +486,4 @@ uint32_t graph_op_tensors(const struct network_graph *graph, uint32_t op, bool n
     }
     if (o->bias) out[count++] = vector(graph, op, named, "bias", INIT_ZERO);
     return count;
-}
-
-uint64_t graph_input_words(const struct network_graph *graph, uint64_t sequence)
-{
-    const struct graph_op *input = &graph->ops[0], *loss = &graph->ops[graph->op_count - 1];
-    if (graph->text) return 2 * (sequence + 1); /* what is read, and what shall be said */
-    return input->channels * input->side * input->side + loss->side * loss->side;
 }

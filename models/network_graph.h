@@ -17,7 +17,7 @@
  *     of an attention                           its three inputs, its result, a number for each row and head
  *     of a max pooling                          which pixel it was, a number for each of its result
  *
- * and of all others nothing. A result that is read so is kept from the forward pass on, once, whoever reads it. A
+ * and of all others nothing. Images are kept by the first layer: a plan does not copy them to the device. A result that is read so is kept from the forward pass on, once, whoever reads it. A
  * layer passes to the next what operations behind it read of all in front: the boundary of a plan holds that, so
  * that a shortcut over a cut is copied along with it.
  *
@@ -152,8 +152,5 @@ void graph_layer_work(const struct network_graph *graph, uint64_t layer, enum pa
 enum { GRAPH_TENSORS_MAX = 2 };
 uint32_t graph_op_tensors(const struct network_graph *graph, uint32_t op, bool named,
                           struct tensor_spec out[GRAPH_TENSORS_MAX]);
-
-/* Words of a sample that training reads: its pixels and labels, or tokens. */
-uint64_t graph_input_words(const struct network_graph *graph, uint64_t sequence);
 
 #endif
