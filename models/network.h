@@ -64,6 +64,7 @@ enum {
     NETWORK_CHANNELS_MAX = 1 << 10,
     NETWORK_EXPERTS_MAX = 1 << 12
 };
+enum { NETWORK_PROFILE_SAMPLES_MAX = 1 << 20 }; /* as many as a microbatch may have */
 enum { NETWORK_BERT_MASK = 103 }; /* [MASK] in the vocabularies that BERT was published with */
 #define NETWORK_PARAMETERS_MAX (UINT64_C(1) << 48)
 #define NETWORK_PROFILE_BYTES_MAX (UINT64_C(1) << 48) /* of one layer */
@@ -188,8 +189,10 @@ MUST_CHECK enum status network_parse(const struct json_input *in, const json_t *
                                      struct error *err);
 
 /*
+ * A path that ends in .txt is such a text alone: a profile of a microbatch, whatever its size.
+ *
  * By preset name ("gpt2-xl", "hydra-bert-1b", ...), by the id that the hub has it under ("Qwen/Qwen3-8B": the preset,
- * whatever folders there are; "./Qwen/Qwen3-8B" is a path) or, if it has another slash or ends in .json, by path (a
+ * whatever folders there are; "./Qwen/Qwen3-8B" is a path) or, if it has another slash or ends in .json or .txt, by path (a
  * folder means its config.json). The error of an unknown name suggests the nearest preset.
  */
 MUST_CHECK enum status network_find(const char *name_or_path, struct arena *arena,

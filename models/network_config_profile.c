@@ -4,7 +4,9 @@
 #include <inttypes.h>
 
 #include "base/json_out.h"
+#include "base/path.h"
 #include "base/size.h"
+#include "models/profile_text.h"
 #include "models/try.h"
 
 /* "forward_ns": 1500000 or "forward": "1.5ms": two keys, so that units are never guessed. */
@@ -49,13 +51,29 @@ static enum status parse_layer(const struct json_input *in, const json_t *layers
     return STATUS_OK;
 }
 
+static enum status take_text(struct json_object *o, const char *text, struct arena *arena, struct network *n,
+                             struct error *err)
+{
+    const char *path;
+    struct profile_text profile;
+    TRY(json_object_close(o, err));
+    TRY(path_beside(json_input_name(o->input), text, arena, &path, err));
+    TRY(profile_text_read(arena, path, &profile, err));
+    return profile_text_network(arena, &profile, n, err);
+}
+
 enum status config_parse_profile(struct json_object *o, struct arena *arena, struct network *n,
                                  struct error *err)
 {
+    const char *text = NULL, *device;
     const json_t *layers;
     struct layer_profile layer;
     uint64_t repeat;
     json_take_any(o, "name");
+    TRY(json_take_u64(o, "samples", JSON_OPTIONAL, 1, NETWORK_PROFILE_SAMPLES_MAX, &n->profile_samples, err));
+    TRY(json_take_string(o, "measured_on", JSON_OPTIONAL, &device, err)); /* for those who read the file */
+    TRY(json_take_string(o, "text", JSON_OPTIONAL, &text, err));
+    if (text) return take_text(o, text, arena, n, err);
     TRY(json_take_array(o, "layers", JSON_REQUIRED, &layers, err));
     TRY(json_object_close(o, err));
     for (size_t i = 0; i < json_array_size(layers); i++) {
@@ -89,6 +107,7 @@ static bool same_layer(const struct layer_profile *a, const struct layer_profile
 
 void config_write_profile(const struct network *n, struct json_out *out)
 {
+    if (n->profile_samples > 0) json_out_u64(out, "samples", n->profile_samples);
     json_out_array_begin(out, "layers", false);
     for (uint64_t i = 0, next; i < n->layer_count; i = next) {
         const struct layer_profile *layer = &n->profile[i];

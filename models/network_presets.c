@@ -22,6 +22,7 @@
 #include "models/network.h"
 #include "models/network_cnn.h"
 #include "models/network_traits.h"
+#include "models/profile_text.h"
 
 struct preset {
     const char *name, *source;
@@ -288,15 +289,31 @@ static struct network complete(const struct preset *preset)
     return n;
 }
 
+static bool has_ending(const char *path, const char *ending)
+{
+    size_t length = strlen(path), end_length = strlen(ending);
+    return length > end_length && strcmp(path + length - end_length, ending) == 0;
+}
+
 bool network_is_path(const char *name_or_path)
 {
-    static const char *const endings[] = {".json", ".json.gz"};
+    static const char *const endings[] = {".json", ".json.gz", ".txt"};
     if (strchr(name_or_path, '/')) return preset_name_of(name_or_path) == name_or_path;
-    for (size_t i = 0; i < ARRAY_COUNT(endings); i++) {
-        size_t length = strlen(name_or_path), ending = strlen(endings[i]);
-        if (length > ending && strcmp(name_or_path + length - ending, endings[i]) == 0) return true;
-    }
+    for (size_t i = 0; i < ARRAY_COUNT(endings); i++)
+        if (has_ending(name_or_path, endings[i])) return true;
     return false;
+}
+
+/* A profile of a microbatch. */
+static enum status read_text(const char *path, struct arena *arena, struct network *out, struct error *err)
+{
+    struct profile_text text;
+    struct network n = {0};
+    size_t length = strlen(path), most = sizeof n.name - 1;
+    snprintf(n.name, sizeof n.name, "%s", length > most ? path + (length - most) : path);
+    if (profile_text_read(arena, path, &text, err) || profile_text_network(arena, &text, &n, err)) return err->status;
+    *out = n;
+    return STATUS_OK;
 }
 
 /* A folder, as a model's repository is one, means its config.json. */
@@ -333,6 +350,8 @@ static enum status fail_unknown(const char *name, struct error *err)
 enum status network_find(const char *name_or_path, struct arena *arena, struct network *out,
                          struct error *err)
 {
+    if (network_is_path(name_or_path) && has_ending(name_or_path, ".txt"))
+        return read_text(name_or_path, arena, out, err);
     if (network_is_path(name_or_path)) return read_path(name_or_path, arena, out, err);
     const char *name = preset_name_of(name_or_path);
     const struct cnn_preset *cnn = cnn_preset_find(name);

@@ -1,18 +1,7 @@
 /*
  * A network as a chain of layers that can be cut into stages: what planner/stage_partition.h divides among workers.
  *
- * From a text of PipeDream's profiler,
- *
- *     node4 -- Conv2d(64, 64) -- forward_compute_time=46.2, backward_compute_time=113.3, activation_size=1644167168.0, parameter_size=147712.0
- *     	node3 -- node4
- *
- * milliseconds and bytes of a minibatch, an activation_size may be a list ([a; b]: their sum); a layer named "Input..." is
- * what the profiler waited for data, and costs nothing, as in PipeDream's optimizer; or from a job, by the
- * cost model. A graph becomes a chain in topological order, of ready nodes the one with the lowest number first. A
- * cut behind layer i then sends what every layer in front makes and some layer behind reads, each once; PipeDream
- * cuts graphs in all orders, which for graphs without branches is the same.
- *
- * Source: msr-fiddle/pipedream (MIT), profiler/image_classification/profiles/vgg16/graph.txt, for the format.
+ * From a text of PipeDream's profiler (models/profile_text.h), or from a job, by the cost model.
  */
 #ifndef SPILLWAY_PLANNER_STAGE_CHAIN_H
 #define SPILLWAY_PLANNER_STAGE_CHAIN_H
@@ -21,7 +10,7 @@
 #include "models/hardware.h"
 #include "models/job.h"
 
-enum { STAGE_LAYERS_MAX = 1024, STAGE_PROFILE_BYTES_MAX = 1 << 24 };
+enum { STAGE_LAYERS_MAX = 1024 };
 
 struct stage_layer {
     const char *name;
