@@ -347,7 +347,7 @@ static double bytes_bound(const struct job *job)
         listed_bytes += share * (double)n->profile[i].activation_bytes;
     for (uint32_t i = 0; n->graph && i < n->graph->op_count; i++) /* a result, and what is noted beside it */
         listed_bytes += 2 * sizeof(float) * rows *
-                        (double)graph_elements(n->graph, i, (struct graph_batch){.samples = 1, .sequence = 1});
+                        (double)graph_elements(n->graph, i, 1);
     double scores = 2.0 * MEMORY_ATTENTION_LANES * MEMORY_ATTENTION_TILE * (double)job->sequence;
     double copies = rows * (4 * inner + (double)n->heads); /* of an attention that rounds */
     return listed_bytes + MEMORY_LIBRARY_BYTES_MAX +

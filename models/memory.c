@@ -82,11 +82,6 @@ static struct sizes sizes_of(const struct network *n, uint64_t microbatch, uint6
                           .heads = n->heads};
 }
 
-static struct graph_batch batch_of(struct sizes s)
-{
-    return (struct graph_batch){.samples = s.batch, .sequence = s.tokens};
-}
-
 /* A range of layers, what is asked of each, and for which microbatch. */
 struct range {
     const struct network *network;
@@ -371,7 +366,7 @@ static void lay_listed(const struct range *range, uint64_t layer, struct layout 
                  words(network_profile_share(network, network->profile[layer].activation_bytes, range->sizes.batch)));
         return;
     }
-    const struct graph_kept kept = graph_layer_kept(network->graph, layer, batch_of(range->sizes));
+    const struct graph_kept kept = graph_layer_kept(network->graph, layer, range->sizes.batch);
     put_kept(layout, "activations", kept.inner);
     put_kept(layout, "output", layer + 1 < range->first + range->count ? kept.output : 0);
 }
@@ -427,7 +422,7 @@ uint64_t memory_boundary_bytes(const struct network *network, uint64_t layer, ui
 {
     assert(layer < network->layer_count);
     if (network->graph)
-        return graph_boundary(network->graph, layer, (struct graph_batch){microbatch, sequence}) * sizeof(float);
+        return graph_boundary(network->graph, layer, microbatch) * sizeof(float);
     if (network->family == NETWORK_PROFILE)
         return network_profile_share(network, network->profile[layer].boundary_bytes, microbatch);
     return microbatch * network_tokens(network, sequence) * network->width * sizeof(float);
@@ -444,7 +439,7 @@ static void lay_inputs(const struct range *range, uint64_t layer, struct layout 
         elements = words(network_profile_share(range->network, range->network->profile[layer].boundary_bytes,
                                                range->sizes.batch));
     if (range->network->graph)
-        elements = graph_layer_kept(range->network->graph, layer, batch_of(range->sizes)).output;
+        elements = graph_layer_kept(range->network->graph, layer, range->sizes.batch).output;
     layout->layer = layer + 1;
     put_kept(layout, "input", elements);
 }
@@ -592,7 +587,7 @@ static uint64_t need_listed(const struct network *network, struct sizes s, uint6
 {
     if (!network->graph)
         return words(network_profile_share(network, network->profile[layer].boundary_bytes, s.batch));
-    const struct graph_kept kept = graph_layer_kept(network->graph, layer, batch_of(s));
+    const struct graph_kept kept = graph_layer_kept(network->graph, layer, s.batch);
     w->logits = max_u64(w->logits, kept.logits);
     return kept.widest;
 }

@@ -189,11 +189,9 @@ MUST_CHECK enum status network_parse(const struct json_input *in, const json_t *
                                      struct error *err);
 
 /*
- * A path that ends in .txt is such a text alone: a profile of a microbatch, whatever its size.
- *
  * By preset name ("gpt2-xl", "hydra-bert-1b", ...), by the id that the hub has it under ("Qwen/Qwen3-8B": the preset,
  * whatever folders there are; "./Qwen/Qwen3-8B" is a path) or, if it has another slash or ends in .json or .txt, by path (a
- * folder means its config.json). The error of an unknown name suggests the nearest preset.
+ * folder means its config.json, .txt a text of a profiler: of a microbatch, whatever its size). The error of an unknown name suggests the nearest preset.
  */
 MUST_CHECK enum status network_find(const char *name_or_path, struct arena *arena,
                                     struct network *out, struct error *err);

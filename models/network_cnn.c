@@ -268,7 +268,7 @@ enum status cnn_preset_make(const struct cnn_preset *preset, uint64_t image, str
     struct network n = {.family = NETWORK_CNN};
     struct graph_builder b;
     snprintf(n.name, sizeof n.name, "%s", preset->name);
-    graph_begin(&b, arena, preset->channels, image > 0 ? image : preset->image, false, err);
+    graph_begin(&b, arena, preset->channels, image > 0 ? image : preset->image, err);
     preset->build(&b, preset->shape);
     TRY(graph_end(&b, &n));
     *out = n;

@@ -27,9 +27,6 @@ static bool has_kernel(uint32_t kind)
 
 static bool has_stride(uint32_t kind) { return kind == GRAPH_CONVOLUTION || kind == GRAPH_MAX_POOL; }
 
-/* The operations of images are the first ones. */
-enum { IMAGE_KINDS = GRAPH_LOSS + 1 };
-
 /* "from": as many as the kind reads; absent: the one in front. */
 static enum status take_from(struct json_object *o, uint32_t newest, struct graph_op *op, struct error *err)
 {
@@ -58,7 +55,7 @@ static enum status take_operation(const struct json_input *in, const json_t *arr
     size_t kind;
     TRY(json_object_open_at(&o, in, array, index, "an operation", err));
     TRY(json_take_string(&o, "layer", index == 0 ? JSON_REQUIRED : JSON_OPTIONAL, &layer, err));
-    TRY(json_take_choice(&o, "kind", JSON_REQUIRED, graph_kind_names + 1, IMAGE_KINDS - 1, &kind, err));
+    TRY(json_take_choice(&o, "kind", JSON_REQUIRED, graph_kind_names + 1, GRAPH_KINDS - 1, &kind, err));
     op.kind = (uint32_t)kind + 1;
     TRY(take_from(&o, graph_newest(b), &op, err));
     if (has_channels(op.kind)) {
@@ -93,7 +90,7 @@ static enum status take_operations(struct json_object *o, struct arena *arena, s
     TRY(json_take_u64(o, "image_size", JSON_OPTIONAL, 1, NETWORK_IMAGE_MAX, &image, err));
     TRY(json_take_array(o, "operations", JSON_REQUIRED, &array, err));
     TRY(json_object_close(o, err));
-    graph_begin(&b, arena, channels, image, false, &own);
+    graph_begin(&b, arena, channels, image, &own);
     for (size_t i = 0; i < json_array_size(array) && !err->status && !own.status; i++)
         if (take_operation(o->input, array, i, &b, err)) own.status = err->status;
     enum status status = graph_end(&b, n);
@@ -228,7 +225,7 @@ enum status config_parse_resnet(struct json_object *o, struct arena *arena, stru
     TRY(json_take_u64(o, "image_size", JSON_OPTIONAL, 1, NETWORK_IMAGE_MAX, &image, err));
     TRY(config_classes(o, &shape.classes, err));
     n->family = NETWORK_CNN;
-    graph_begin(&b, arena, channels, image, false, &own);
+    graph_begin(&b, arena, channels, image, &own);
     cnn_build_resnet(&b, &shape);
     enum status status = graph_end(&b, n);
     if (status == STATUS_BAD_INPUT) return json_fail_key(o->input, o->value, "image_size", err, "%s", own.text);

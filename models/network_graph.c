@@ -31,9 +31,7 @@ const char *const graph_kind_names[] = {
     [GRAPH_INPUT] = "input",         [GRAPH_CONVOLUTION] = "convolution", [GRAPH_UPSAMPLE] = "upsample",
     [GRAPH_LINEAR] = "linear",       [GRAPH_BATCH_NORM] = "batch_norm",   [GRAPH_RELU] = "relu",
     [GRAPH_MAX_POOL] = "max_pool",   [GRAPH_MEAN_POOL] = "mean_pool",     [GRAPH_ADD] = "add",
-    [GRAPH_CONCAT] = "concat",       [GRAPH_LOSS] = "loss",               [GRAPH_EMBED] = "embed",
-    [GRAPH_RMS_NORM] = "rms_norm",   [GRAPH_GELU] = "gelu",               [GRAPH_GATED_GELU] = "gated_gelu",
-    [GRAPH_ATTENTION] = "attention",
+    [GRAPH_CONCAT] = "concat",       [GRAPH_LOSS] = "loss",     
 };
 static_assert(ARRAY_COUNT(graph_kind_names) == GRAPH_KINDS, "a name per kind");
 
@@ -42,9 +40,7 @@ uint32_t graph_op_reads(uint32_t kind)
     switch ((enum graph_kind)kind) {
     case GRAPH_INPUT: return 0;
     case GRAPH_ADD:
-    case GRAPH_CONCAT:
-    case GRAPH_GATED_GELU: return 2;
-    case GRAPH_ATTENTION: return 3;
+    case GRAPH_CONCAT: return 2;
     default: return 1;
     }
 }
@@ -52,17 +48,16 @@ uint32_t graph_op_reads(uint32_t kind)
 void graph_op_code(const struct graph_op *op, uint64_t code[GRAPH_CODE_WORDS])
 {
     const uint64_t words[GRAPH_CODE_WORDS] = {
-        (uint64_t)op->kind << 32 | op->layer,     (uint64_t)op->from[0] << 32 | op->from[1],
-        (uint64_t)op->from[2] << 32 | op->groups, op->channels,
-        (uint64_t)op->kernel << 32 | op->stride,  (uint64_t)op->padding << 32 | op->heads,
-        op->rows,                                 op->side << 3 | op->bias << 2 | op->causal << 1 | op->tied};
+        (uint64_t)op->kind << 32 | op->layer,    (uint64_t)op->from[0] << 32 | op->from[1],
+        (uint64_t)op->kernel << 32 | op->stride, (uint64_t)op->padding << 32 | op->groups,
+        op->channels,                            op->side << 1 | op->bias};
     memcpy(code, words, sizeof words);
 }
 
 bool graph_is_same(const struct network_graph *a, const struct network_graph *b)
 {
     if (a == b) return true;
-    if (!a || !b || a->op_count != b->op_count || a->text != b->text) return false;
+    if (!a || !b || a->op_count != b->op_count) return false;
     for (uint32_t i = 0; i < a->op_count; i++) {
         uint64_t codes[2][GRAPH_CODE_WORDS];
         graph_op_code(&a->ops[i], codes[0]);
@@ -74,10 +69,10 @@ bool graph_is_same(const struct network_graph *a, const struct network_graph *b)
 
 /* --- making one ------------------------------------------------------------------------------- */
 
-void graph_begin(struct graph_builder *b, struct arena *arena, uint64_t channels, uint64_t side, bool text,
+void graph_begin(struct graph_builder *b, struct arena *arena, uint64_t channels, uint64_t side,
                  struct error *err)
 {
-    *b = (struct graph_builder){.graph.text = text, .arena = arena, .err = err};
+    *b = (struct graph_builder){.arena = arena, .err = err};
     if (array_reserve(&b->ops, &b->op_capacity, 0, sizeof *b->ops, GRAPH_OPS_MAX, "operations", err)) return;
     b->ops[0] = (struct graph_op){.kind = GRAPH_INPUT, .channels = channels, .side = side};
     b->graph.op_count = 1;
@@ -140,8 +135,7 @@ static enum status check_groups(const struct graph_builder *b, const struct grap
 static enum status derive_size(const struct graph_builder *b, struct graph_op *op)
 {
     const struct graph_op *in = &b->ops[op->from[0]], *second = &b->ops[op->from[1]];
-    bool chooses = op->kind == GRAPH_CONVOLUTION || op->kind == GRAPH_UPSAMPLE || op->kind == GRAPH_LINEAR ||
-                   op->kind == GRAPH_EMBED;
+    bool chooses = op->kind == GRAPH_CONVOLUTION || op->kind == GRAPH_UPSAMPLE || op->kind == GRAPH_LINEAR;
     op->side = in->side;
     if (!chooses) op->channels = in->channels;
     else if (op->channels == 0 || op->channels > NETWORK_VOCABULARY_MAX)
@@ -164,7 +158,6 @@ static enum status derive_size(const struct graph_builder *b, struct graph_op *o
         break;
     case GRAPH_LINEAR: op->side = 1; break;
     case GRAPH_ADD:
-    case GRAPH_GATED_GELU:
         if (second->side != in->side || second->channels != in->channels)
             return fail(b, op, "results of %" PRIu64 " x %" PRIu64 " x %" PRIu64 " and %" PRIu64 " x %" PRIu64
                         " x %" PRIu64 " (expected equal ones)", in->channels, in->side, in->side, second->channels,
@@ -175,11 +168,6 @@ static enum status derive_size(const struct graph_builder *b, struct graph_op *o
             return fail(b, op, "results of %" PRIu64 " and %" PRIu64 " pixels a side (expected equal ones)", in->side,
                         second->side);
         op->channels = in->channels + second->channels;
-        break;
-    case GRAPH_ATTENTION:
-        if (op->heads == 0 || in->channels % op->heads != 0)
-            return fail(b, op, "%" PRIu32 " heads of %" PRIu64 " channels (expected a divisor)", op->heads,
-                        in->channels);
         break;
     default: break;
     }
@@ -196,7 +184,6 @@ static uint64_t matrix_elements(const struct graph_builder *b, const struct grap
     case GRAPH_CONVOLUTION: fits = size_mul(elements, in->channels / op->groups, &elements); break;
     case GRAPH_UPSAMPLE: fits = size_mul(elements, in->channels, &elements); break;
     case GRAPH_LINEAR: fits = size_mul(elements, in->channels * in->side * in->side, &elements); break;
-    case GRAPH_EMBED: fits = size_mul(elements, op->rows, &elements); break;
     default: return 0;
     }
     fits = fits && size_mul(elements, op->kernel > 0 ? (uint64_t)op->kernel * op->kernel : 1, &elements);
@@ -222,16 +209,12 @@ static bool keeps_input(uint32_t kind)
     case GRAPH_CONVOLUTION:
     case GRAPH_UPSAMPLE:
     case GRAPH_LINEAR:
-    case GRAPH_BATCH_NORM:
-    case GRAPH_RMS_NORM:
-    case GRAPH_GELU:
-    case GRAPH_GATED_GELU:
-    case GRAPH_ATTENTION: return true;
+    case GRAPH_BATCH_NORM: return true;
     default: return false;
     }
 }
 
-static bool keeps_result(uint32_t kind) { return kind == GRAPH_RELU || kind == GRAPH_ATTENTION; }
+static bool keeps_result(uint32_t kind) { return kind == GRAPH_RELU; }
 
 static enum status check_reads(const struct graph_builder *b, const struct graph_op *op)
 {
@@ -277,7 +260,7 @@ static enum status keep_arrays(struct graph_builder *b, struct network_graph **o
     for (uint32_t i = b->graph.op_count; i-- > 1;) begin[b->ops[i].layer] = i;
     begin[b->layer_count] = b->graph.op_count;
     *out = graph;
-    **out = (struct network_graph){ops, b->graph.op_count, begins, names, b->graph.text};
+    **out = (struct network_graph){ops, b->graph.op_count, begins, names};
     return STATUS_OK;
 }
 
@@ -288,7 +271,7 @@ static enum status check_lists(struct graph_builder *b, const struct network_gra
 {
     /* per operation two products, sums of gradients and biases, and what is none of them, there and back */
     enum { EACH_MAX = 8 };
-    const struct graph_batch batch = {.samples = 7, .sequence = 11};
+    enum { SAMPLES = 7 };
     struct tensor_spec specs[GRAPH_TENSORS_MAX];
     struct work_item *items = alloc_zeroed((size_t)graph->op_count * EACH_MAX, sizeof *items);
     if (!items) return error_memory(b->err, "a network", (size_t)graph->op_count * EACH_MAX * sizeof *items);
@@ -297,13 +280,13 @@ static enum status check_lists(struct graph_builder *b, const struct network_gra
         uint32_t tensors = 0, begin = graph->begins[layer], end = graph->begins[layer + 1];
         struct work_list one = {.items = items + all.count, .capacity = (end - begin) * EACH_MAX};
         for (uint32_t i = begin; i < end; i++) tensors += graph_op_tensors(graph, i, false, specs);
-        graph_layer_work(graph, layer, PASS_BACKWARD, batch, &one);
+        graph_layer_work(graph, layer, PASS_BACKWARD, SAMPLES, &one);
         if (tensors > LAYER_TENSORS_MAX || one.count > LAYER_WORK_MAX)
             error_set(b->err, STATUS_BAD_INPUT, "layer '%s' has too many operations (%" PRIu32 " tensors, %" PRIu32
                       " kernels; limits are %d and %d)", graph->names[layer], tensors, one.count, LAYER_TENSORS_MAX,
                       LAYER_WORK_MAX);
-        graph_layer_work(graph, layer, PASS_FORWARD, batch, &all);
-        graph_layer_work(graph, layer, PASS_BACKWARD, batch, &all);
+        graph_layer_work(graph, layer, PASS_FORWARD, SAMPLES, &all);
+        graph_layer_work(graph, layer, PASS_BACKWARD, SAMPLES, &all);
         if (all.count > GRAPH_WORK_MAX && !b->err->status)
             error_set(b->err, STATUS_BAD_INPUT, "too many different kernels (limit is %d)", GRAPH_WORK_MAX);
     }
@@ -328,7 +311,6 @@ static enum status finish(struct graph_builder *b, struct network *out)
     TRY(check_lists(b, graph));
     out->graph = graph;
     out->layer_count = b->layer_count;
-    if (graph->text) return STATUS_OK;
     out->channels = b->ops[0].channels;
     out->image = b->ops[0].side;
     out->classes = last->channels;
@@ -348,10 +330,10 @@ enum status network_for_image(const struct network *network, uint64_t image, str
 {
     const struct network_graph *graph = network->graph;
     struct graph_builder b;
-    if (!graph || graph->text)
+    if (!graph)
         return error_set(err, STATUS_BAD_INPUT, "an image size for network '%s', which %s", network->name,
                          network->image > 0 ? "is for one size alone" : "reads no images");
-    graph_begin(&b, arena, network->channels, image, false, err);
+    graph_begin(&b, arena, network->channels, image, err);
     for (uint64_t layer = 0; layer < network->layer_count; layer++) {
         graph_layer(&b, "%s", graph->names[layer]);
         for (uint32_t i = graph->begins[layer]; i < graph->begins[layer + 1]; i++) {
@@ -373,36 +355,34 @@ enum status network_for_image(const struct network *network, uint64_t image, str
 
 /* --- what follows from it --------------------------------------------------------------------- */
 
-uint64_t graph_elements(const struct network_graph *graph, uint32_t op, struct graph_batch batch)
+uint64_t graph_elements(const struct network_graph *graph, uint32_t op, uint64_t samples)
 {
     const struct graph_op *o = &graph->ops[op];
-    return batch.samples * o->channels * (graph->text ? batch.sequence : o->side * o->side);
+    return samples * o->channels * o->side * o->side;
 }
 
 /* Beside results: statistics and indexes. */
-static uint64_t noted_words(const struct network_graph *graph, uint32_t op, struct graph_batch batch)
+static uint64_t noted_words(const struct network_graph *graph, uint32_t op, uint64_t samples)
 {
     const struct graph_op *o = &graph->ops[op];
     switch ((enum graph_kind)o->kind) {
     case GRAPH_BATCH_NORM: return 2 * o->channels;
-    case GRAPH_RMS_NORM: return batch.samples * batch.sequence;
-    case GRAPH_ATTENTION: return batch.samples * batch.sequence * o->heads;
-    case GRAPH_MAX_POOL: return graph_elements(graph, op, batch);
+    case GRAPH_MAX_POOL: return graph_elements(graph, op, samples);
     default: return 0;
     }
 }
 
-struct graph_kept graph_layer_kept(const struct network_graph *graph, uint64_t layer, struct graph_batch batch)
+struct graph_kept graph_layer_kept(const struct network_graph *graph, uint64_t layer, uint64_t samples)
 {
     struct graph_kept kept = {0};
-    if (layer == 0 && graph->ops[0].kept) kept.inner = graph_elements(graph, 0, batch);
+    if (layer == 0 && graph->ops[0].kept) kept.inner = graph_elements(graph, 0, samples);
     for (uint32_t i = graph->begins[layer]; i < graph->begins[layer + 1]; i++) {
         const struct graph_op *o = &graph->ops[i];
-        uint64_t words = graph_elements(graph, i, batch);
+        uint64_t words = graph_elements(graph, i, samples);
         kept.widest = max_u64(kept.widest, words);
         for (uint32_t r = 0; r < graph_op_reads(o->kind); r++)
-            if (o->from[r] > 0) kept.widest = max_u64(kept.widest, graph_elements(graph, o->from[r], batch));
-        kept.inner += noted_words(graph, i, batch);
+            if (o->from[r] > 0) kept.widest = max_u64(kept.widest, graph_elements(graph, o->from[r], samples));
+        kept.inner += noted_words(graph, i, samples);
         if (o->last_layer > layer) kept.output += words;
         else if (o->kept) kept.inner += words;
         if (o->kind == GRAPH_LOSS) kept.logits += words;
@@ -410,11 +390,11 @@ struct graph_kept graph_layer_kept(const struct network_graph *graph, uint64_t l
     return kept;
 }
 
-uint64_t graph_boundary(const struct network_graph *graph, uint64_t layer, struct graph_batch batch)
+uint64_t graph_boundary(const struct network_graph *graph, uint64_t layer, uint64_t samples)
 {
     uint64_t words = 0;
     for (uint32_t i = 1; i < graph->begins[layer + 1]; i++)
-        if (graph->ops[i].last_layer > layer) words += graph_elements(graph, i, batch);
+        if (graph->ops[i].last_layer > layer) words += graph_elements(graph, i, samples);
     return words;
 }
 
@@ -431,8 +411,7 @@ static struct tensor_spec tensor(const struct network_graph *graph, uint32_t op,
 {
     static const char *const words[GRAPH_KINDS] = {
         [GRAPH_CONVOLUTION] = "conv", [GRAPH_UPSAMPLE] = "up",   [GRAPH_LINEAR] = "fc",
-        [GRAPH_BATCH_NORM] = "bn",    [GRAPH_EMBED] = "embed", [GRAPH_RMS_NORM] = "norm",
-        [GRAPH_ATTENTION] = "attention"};
+        [GRAPH_BATCH_NORM] = "bn"};
     const struct graph_op *o = &graph->ops[op];
     struct tensor_spec spec = {.elements = 1, .init = INIT_NORMAL};
     if (named)
@@ -461,26 +440,17 @@ uint32_t graph_op_tensors(const struct network_graph *graph, uint32_t op, bool n
 {
     const struct graph_op *o = &graph->ops[op], *in = &graph->ops[o->from[0]];
     uint32_t count = 0;
-    if (o->kind == GRAPH_BATCH_NORM || o->kind == GRAPH_RMS_NORM) {
-        out[count++] = vector(graph, op, named, "weight", INIT_ONE);
-        if (o->kind == GRAPH_BATCH_NORM) out[count++] = vector(graph, op, named, "bias", INIT_ZERO);
-        return count;
-    }
     bool kernel = o->kind == GRAPH_CONVOLUTION || o->kind == GRAPH_UPSAMPLE;
-    bool positions = o->kind == GRAPH_ATTENTION && o->rows > 0;
-    if (!kernel && !positions && o->kind != GRAPH_LINEAR && o->kind != GRAPH_EMBED) return 0;
-    if (!o->tied) {
-        struct tensor_spec weight = tensor(graph, op, named, positions ? "bias" : "weight");
+    if (o->kind == GRAPH_BATCH_NORM) {
+        out[count++] = vector(graph, op, named, "weight", INIT_ONE);
+        out[count++] = vector(graph, op, named, "bias", INIT_ZERO);
+    } else if (kernel || o->kind == GRAPH_LINEAR) {
+        struct tensor_spec weight = tensor(graph, op, named, "weight");
+        uint64_t in_numbers = kernel ? in->channels / o->groups : in->channels * in->side * in->side;
+        bool up = o->kind == GRAPH_UPSAMPLE; /* stored as (in, out) */
         weight.matrix = true;
-        dimension(&weight, positions || o->kind == GRAPH_EMBED ? o->rows
-                           : o->kind == GRAPH_UPSAMPLE         ? in->channels
-                                                               : o->channels);
-        dimension(&weight, positions                        ? o->heads
-                           : o->kind == GRAPH_EMBED         ? o->channels
-                           : o->kind == GRAPH_UPSAMPLE      ? o->channels
-                           : kernel                         ? in->channels / o->groups
-                           : graph->text                    ? in->channels
-                                                            : in->channels * in->side * in->side);
+        dimension(&weight, up ? in->channels : o->channels);
+        dimension(&weight, up ? o->channels : in_numbers);
         for (uint32_t i = 0; i < 2 && kernel; i++) dimension(&weight, o->kernel);
         out[count++] = weight;
     }

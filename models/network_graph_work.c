@@ -20,7 +20,7 @@ enum part { PART_INPUT = 1, PART_WEIGHT = 2 };
 
 struct work {
     const struct network_graph *graph;
-    struct graph_batch batch;
+    uint64_t samples;
     struct work_list *list;
     uint32_t parts; /* sum of enum part */
 };
@@ -36,11 +36,11 @@ static void add(struct work *w, uint32_t kernel, uint64_t m, uint64_t n, uint64_
     add_times(w, 1, kernel, m, n, k);
 }
 
-/* Pixels of all samples, or tokens. */
+/* Of all samples. */
 static uint64_t pixels(const struct work *w, uint32_t op)
 {
     const struct graph_op *o = &w->graph->ops[op];
-    return w->batch.samples * (w->graph->text ? w->batch.sequence : o->side * o->side);
+    return w->samples * o->side * o->side;
 }
 
 /* The product that an operation is; `times` 0: it is none. */
@@ -61,7 +61,7 @@ static struct product product_of(const struct work *w, uint32_t op)
         return (struct product){1, pixels(w, o->from[0]), o->channels * taps, in->channels, false};
     case GRAPH_LINEAR:
         return (struct product){1, pixels(w, op), o->channels,
-                                in->channels * (w->graph->text ? 1 : in->side * in->side), false};
+                                in->channels * in->side * in->side, false};
     default: return (struct product){0};
     }
 }
@@ -90,14 +90,6 @@ static void forward_op(struct work *w, uint32_t op, bool loss)
     case GRAPH_LOSS:
         if (loss) add(w, KERNEL_LOSS, rows, o->channels, 0);
         break;
-    case GRAPH_EMBED: add(w, KERNEL_EMBED_FORWARD, rows, o->channels, 0); break;
-    case GRAPH_RMS_NORM: add(w, KERNEL_RMS_NORM_FORWARD, rows, o->channels, 0); break;
-    case GRAPH_GELU: add(w, KERNEL_GELU_FORWARD, rows, o->channels, 0); break;
-    case GRAPH_GATED_GELU: add(w, KERNEL_SWIGLU_FORWARD, rows, o->channels, 0); break;
-    case GRAPH_ATTENTION:
-        add(w, o->causal ? KERNEL_ATTENTION_FORWARD : KERNEL_ATTENTION_FULL_FORWARD, w->batch.samples * o->heads,
-            w->batch.sequence, o->channels / o->heads);
-        break;
     default: break;
     }
 }
@@ -110,8 +102,6 @@ static void backward_weight(struct work *w, uint32_t op)
         add_times(w, p.times, p.taps ? KERNEL_CONVOLUTION_WEIGHT : KERNEL_MATMUL_WEIGHT, p.out, p.in, p.rows);
         if (o->bias) add(w, KERNEL_BIAS_BACKWARD, pixels(w, op), o->channels, 0);
     }
-    if (o->kind == GRAPH_EMBED)
-        add(w, KERNEL_EMBED_BACKWARD, pixels(w, op), o->channels, o->tied ? 0 : o->rows);
 }
 
 static void backward_input(struct work *w, uint32_t op)
@@ -128,21 +118,14 @@ static void backward_input(struct work *w, uint32_t op)
     case GRAPH_MAX_POOL:
     case GRAPH_MEAN_POOL: add(w, KERNEL_POOL, pooled(w, op), o->channels, 0); break;
     case GRAPH_CONCAT: add(w, KERNEL_GATHER, rows, o->channels, 0); break;
-    case GRAPH_RMS_NORM: add(w, KERNEL_RMS_NORM_BACKWARD, rows, o->channels, 0); break;
-    case GRAPH_GELU: add(w, KERNEL_GELU_BACKWARD, rows, o->channels, 0); break;
-    case GRAPH_GATED_GELU: add(w, KERNEL_SWIGLU_BACKWARD, rows, o->channels, 0); break;
-    case GRAPH_ATTENTION:
-        add(w, o->causal ? KERNEL_ATTENTION_BACKWARD : KERNEL_ATTENTION_FULL_BACKWARD, w->batch.samples * o->heads,
-            w->batch.sequence, o->channels / o->heads);
-        break;
     default: break;
     }
 }
 
-void graph_layer_work(const struct network_graph *graph, uint64_t layer, enum pass pass, struct graph_batch batch,
+void graph_layer_work(const struct network_graph *graph, uint64_t layer, enum pass pass, uint64_t samples,
                       struct work_list *list)
 {
-    struct work w = {graph, batch, list, PART_INPUT | PART_WEIGHT};
+    struct work w = {graph, samples, list, PART_INPUT | PART_WEIGHT};
     uint32_t begin = graph->begins[layer], end = graph->begins[layer + 1];
     assert(pass != PASS_UPDATE);
     switch (pass) {
@@ -150,10 +133,7 @@ void graph_layer_work(const struct network_graph *graph, uint64_t layer, enum pa
     case PASS_RECOMPUTE:
         for (uint32_t i = begin; i < end; i++) forward_op(&w, i, pass == PASS_FORWARD);
         return;
-    case PASS_RECOMPUTE_CORE:
-        for (uint32_t i = begin; i < end; i++)
-            if (graph->ops[i].kind == GRAPH_ATTENTION) forward_op(&w, i, false);
-        return;
+    case PASS_RECOMPUTE_CORE: return; /* no attention */
     case PASS_INPUT: w.parts = PART_INPUT; break;
     case PASS_WEIGHT: w.parts = PART_WEIGHT; break;
     default: break;

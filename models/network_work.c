@@ -511,7 +511,7 @@ uint32_t network_layer_work(const struct network *network, uint64_t layer, enum 
     else if (pass == PASS_UPDATE)
         update_work(network, layer, format, &list);
     else if (network->graph)
-        graph_layer_work(network->graph, layer, pass, (struct graph_batch){microbatch, sequence}, &list.work);
+        graph_layer_work(network->graph, layer, pass, microbatch, &list.work);
     else
         pass_work(network, layer, pass, sizes_of(network, microbatch, sequence), &list);
     return list.work.count;
@@ -540,7 +540,7 @@ uint32_t network_slice_work(const struct network *network, uint64_t layer, enum 
     if (network->family == NETWORK_PROFILE) {
         opaque_work(network, layer, pass, microbatch, &list);
     } else if (network->graph) {
-        graph_layer_work(network->graph, layer, pass, (struct graph_batch){microbatch, sequence}, &list.work);
+        graph_layer_work(network->graph, layer, pass, microbatch, &list.work);
     } else {
         struct network slice = network_slice(network, share.members);
         struct sizes s = sizes_of(&slice, microbatch, sequence);

@@ -243,10 +243,9 @@ static struct listed listed_of(const struct job *job, uint64_t layer)
 {
     const struct network *n = &job->network;
     if (n->graph) {
-        struct graph_batch batch = {job->microbatch, job->sequence};
-        struct graph_kept kept = graph_layer_kept(n->graph, layer, batch);
+        struct graph_kept kept = graph_layer_kept(n->graph, layer, job->microbatch);
         return (struct listed){kept.inner * sizeof(float), kept.output * sizeof(float),
-                               graph_boundary(n->graph, layer, batch) * sizeof(float),
+                               graph_boundary(n->graph, layer, job->microbatch) * sizeof(float),
                                (2 * kept.widest + kept.logits) * sizeof(float)};
     }
     const struct layer_profile *profile = &n->profile[layer];

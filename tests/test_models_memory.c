@@ -23,11 +23,10 @@ static const struct state_format sgd = {.optimizer = OPTIMIZER_SGD};
 
 static struct network preset(const char *name)
 {
-    struct arena arena = {0};
+    static struct arena arena; /* of all that are asked for */
     struct network network = {0};
     struct error err = {0};
     if (network_find(name, &arena, &network, &err) != STATUS_OK) fail_msg("%s", err.text);
-    arena_release(&arena);
     return network;
 }
 
