@@ -221,7 +221,7 @@ static void build_unet(struct graph_builder *b, const uint32_t *shape)
         uint64_t width = (uint64_t)shape[0] << level;
         graph_layer(b, "up%" PRIu32, level + 1);
         graph_add(b, (struct graph_op){.kind = GRAPH_UPSAMPLE, .from = {graph_newest(b)}, .channels = width,
-                                       .kernel = 2, .stride = 2, .bias = true});
+                                       .kernel = 2, .bias = true});
         apply_two(b, GRAPH_CONCAT, skips[level], graph_newest(b));
         for (uint32_t i = 0; i < 2; i++) convolve_relu(b, width, 3, 1, 1);
     }

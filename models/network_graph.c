@@ -231,6 +231,7 @@ uint32_t graph_add(struct graph_builder *b, struct graph_op op)
     op.layer = b->layer_count - 1;
     if (op.stride == 0) op.stride = 1;
     if (op.groups == 0) op.groups = 1;
+    if (op.kind == GRAPH_UPSAMPLE) op.stride = op.kernel;
     if (check_reads(b, &op) || derive_size(b, &op) || check_size(b, &op) ||
         array_reserve(&b->ops, &b->op_capacity, b->graph.op_count, sizeof op, GRAPH_OPS_MAX, "operations", b->err))
         return 0;

@@ -104,6 +104,19 @@ static const struct {
     /* 16 patches a side and a class token: (3 * 14^2 + 1 + 257 + 1) * 1664; 48 blocks of 4 * 1664 * 1665 +
      * 2 * 1664 * 8192 + 8192 + 5 * 1664; 2 * 1664 + 1000 * 1665 */
     {"vit-gigantic", UINT64_C(847) * 1664 + 48 * UINT64_C(38361728) + 3328 + 1665000},
+    /* torchvision's documentation of its weights, num_params */
+    {"alexnet", 61100840},
+    {"vgg16", 138357544},
+    {"resnet-18", 11689512},
+    {"resnet-34", 21797672},
+    {"resnet-50", 25557032},
+    {"resnet-101", 44549160},
+    {"resnet-152", 60192808},
+    /* the stages' blocks by hand, in tests/test_models_network_graph.c */
+    {"resnet-200", 64673832},
+    {"resnet-1001", 10327706},
+    {"wrn-28-10", 36479194},
+    {"u-net", 31030658},
 };
 
 static void parameter_counts_are_the_published_ones(void **state)
