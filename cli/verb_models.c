@@ -346,7 +346,7 @@ enum status verb_models_show(struct cli *cli, int argc, char **argv, struct erro
                                           "spillway models show ./my-network/config.json --json",
                                           NULL},
         .details = "NETWORK is a name from 'spillway models list', a config.json as Hugging Face "
-                   "writes it, or a folder that holds one.",
+                   "writes it, a folder that holds one, or a text of PipeDream's profiler (.txt).",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
