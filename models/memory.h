@@ -116,7 +116,7 @@ static inline uint64_t state_value_bytes(const struct state_layout *layout)
  *   heads             normf (R,C)  normf_stats (R,2); bert: transform (R,C)  gelu (R,C) as well; vit:
  *                     class (B,C)  normf (B,C)  normf_stats (B,2)
  *   embeddings        nothing
- *   opaque layers     activations
+ *   opaque layers     activations, of operations (models/network_graph.h) what a layer keeps
  *
  * middle is the residual stream after attention. `output` is there for every layer but the last of
  * the range, whose output is the boundary buffer of the next shard.

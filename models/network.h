@@ -2,8 +2,9 @@
  * Networks, layer by layer: parameters, work, activations.
  *
  * A network is a chain of layers: one embedding, blocks, one head; or layers that are listed one by one, all
- * LAYER_OPAQUE, of operations (models/network_graph.h) or known by a measured profile only. Every figure follows from the fields of struct network; the
- * executor allocates by the same tables (models/memory.h) that the planner counts by.
+ * LAYER_OPAQUE, of operations (models/network_graph.h) or known by a measured profile only. Every figure follows
+ * from the fields of struct network; the executor allocates by the same tables (models/memory.h) that the planner
+ * counts by.
  *
  * Sources: Hugging Face transformers' config.json, both the version 4 and 5 spellings; shapes of
  * Hydra's networks from arXiv 2110.08633 and its released code.
@@ -190,8 +191,9 @@ MUST_CHECK enum status network_parse(const struct json_input *in, const json_t *
 
 /*
  * By preset name ("gpt2-xl", "hydra-bert-1b", ...), by the id that the hub has it under ("Qwen/Qwen3-8B": the preset,
- * whatever folders there are; "./Qwen/Qwen3-8B" is a path) or, if it has another slash or ends in .json or .txt, by path (a
- * folder means its config.json, .txt a text of a profiler: of a microbatch, whatever its size). The error of an unknown name suggests the nearest preset.
+ * whatever folders there are; "./Qwen/Qwen3-8B" is a path) or, if it has another slash or ends in .json or .txt, by
+ * path (a folder means its config.json, .txt a text of a profiler: of a microbatch, whatever its size). The error of an
+ * unknown name suggests the nearest preset.
  */
 MUST_CHECK enum status network_find(const char *name_or_path, struct arena *arena,
                                     struct network *out, struct error *err);

@@ -212,7 +212,7 @@ static void build_unet(struct graph_builder *b, const uint32_t *shape)
 {
     uint32_t skips[UNET_LEVELS];
     for (uint32_t level = 0; level <= UNET_LEVELS; level++) {
-        graph_layer(b, level < UNET_LEVELS ? "down%" PRIu32 : "bottom%" PRIu32, level + 1);
+        graph_layer(b, "%s%" PRIu32, level < UNET_LEVELS ? "down" : "bottom", level + 1);
         if (level > 0) pool(b, graph_newest(b), 2, 2, 0);
         for (uint32_t i = 0; i < 2; i++) convolve_relu(b, (uint64_t)shape[0] << level, 3, 1, 1);
         if (level < UNET_LEVELS) skips[level] = graph_newest(b);

@@ -83,6 +83,7 @@ void graph_layer(struct graph_builder *b, const char *format, ...)
     char name[64];
     va_list arguments;
     if (b->err->status) return;
+    assert(b->layer_count == 0 || b->ops[graph_newest(b)].layer + 1 == b->layer_count);
     va_start(arguments, format);
     vsnprintf(name, sizeof name, format, arguments);
     va_end(arguments);
@@ -90,6 +91,7 @@ void graph_layer(struct graph_builder *b, const char *format, ...)
         arena_string(b->arena, name, &b->names[b->layer_count], b->err))
         return;
     b->layer_count++;
+    b->layer_begin = b->graph.op_count;
 }
 
 /* Pixels of a side behind a kernel; 0: it does not fit. */
@@ -222,6 +224,8 @@ static enum status check_reads(const struct graph_builder *b, const struct graph
         if (op->from[i] >= b->graph.op_count)
             return fail(b, op, "reads operation %" PRIu32 " (expected one in front of it)", op->from[i]);
     if (b->layer_count == 0) return fail(b, op, "belongs to no layer");
+    if (b->graph.op_count - b->layer_begin >= GRAPH_LAYER_OPS_MAX)
+        return fail(b, op, "one too many in its layer (limit is %d)", GRAPH_LAYER_OPS_MAX);
     return STATUS_OK;
 }
 
@@ -235,6 +239,7 @@ uint32_t graph_add(struct graph_builder *b, struct graph_op op)
     if (check_reads(b, &op) || derive_size(b, &op) || check_size(b, &op) ||
         array_reserve(&b->ops, &b->op_capacity, b->graph.op_count, sizeof op, GRAPH_OPS_MAX, "operations", b->err))
         return 0;
+    op.readers = 0;
     op.last_layer = op.layer;
     op.kept = keeps_result(op.kind);
     for (uint32_t i = 0; i < graph_op_reads(op.kind); i++) {
@@ -303,11 +308,6 @@ static enum status finish(struct graph_builder *b, struct network *out)
     if (last->kind != GRAPH_LOSS)
         return error_set(b->err, STATUS_BAD_INPUT, "the last operation is '%s' (expected 'loss')",
                          graph_kind_names[last->kind]);
-    for (uint32_t i = 1, next = 0; i <= b->graph.op_count && next < b->layer_count; i++) {
-        if (i < b->graph.op_count && b->ops[i].layer < next) continue;
-        if (i < b->graph.op_count && b->ops[i].layer == next++) continue;
-        return error_set(b->err, STATUS_BAD_INPUT, "layer '%s' has no operation", b->names[next > 0 ? next - 1 : 0]);
-    }
     TRY(keep_arrays(b, &graph));
     TRY(check_lists(b, graph));
     out->graph = graph;
@@ -338,8 +338,7 @@ enum status network_for_image(const struct network *network, uint64_t image, str
     for (uint64_t layer = 0; layer < network->layer_count; layer++) {
         graph_layer(&b, "%s", graph->names[layer]);
         for (uint32_t i = graph->begins[layer]; i < graph->begins[layer + 1]; i++) {
-            struct graph_op op = graph->ops[i];
-            op.readers = 0;
+            const struct graph_op op = graph->ops[i];
             graph_add(&b, op);
             /* a linear layer would have other parameters */
             const struct graph_op *was = &graph->ops[graph->ops[i].from[0]];

@@ -2,8 +2,8 @@
  * Networks that are no chain of equal blocks: operations that read the results of earlier ones.
  *
  * Convolutional networks are a list of operations in the order in which they run, cut into layers. Operation 0 is
- * the input, an image. All else follows from the list: the sizes of results, what a backward pass has to find again, what crosses from one
- * layer to those behind it (shortcuts included), kernels, parameters.
+ * the input, an image. All else follows from the list: the sizes of results, what a backward pass has to find again,
+ * what crosses from one layer to those behind it (shortcuts included), kernels, parameters.
  *
  * A result is channels x side x side of each sample (side 1 behind a linear layer). A backward pass reads
  *
@@ -12,9 +12,10 @@
  *     of a relu                                 its result, which lies where its input did
  *     of a max pooling                          which pixel it was, a number for each of its result
  *
- * and of all others nothing. Images are kept by the first layer: a plan does not copy them to the device. A result that is read so is kept from the forward pass on, once, whoever reads it. A
- * layer passes to the next what operations behind it read of all in front: the boundary of a plan holds that, so
- * that a shortcut over a cut is copied along with it.
+ * and of all others nothing. A result that is read so is kept from the forward pass on, once, whoever reads it; so are
+ * the images, by the first layer, and a plan does not copy them to the device. A layer passes to the next what
+ * operations behind it read of all in front: the boundary of a plan holds that, so that a shortcut over a cut is copied
+ * along with it.
  *
  * Numbers are fp32. Not modelled: dropout, running means of batch norms (which are no parameters), work space of a
  * library's convolutions.
@@ -43,7 +44,7 @@ enum graph_kind {
 };
 extern const char *const graph_kind_names[GRAPH_KINDS]; /* "convolution", ...; in files */
 
-enum { GRAPH_FROM_MAX = 2, GRAPH_OPS_MAX = 1 << 16, GRAPH_KERNEL_MAX = 64 };
+enum { GRAPH_FROM_MAX = 2, GRAPH_OPS_MAX = 1 << 16, GRAPH_KERNEL_MAX = 64, GRAPH_LAYER_OPS_MAX = 64 };
 #define GRAPH_ELEMENTS_MAX (UINT64_C(1) << 36) /* of a result of one sample, and of a tensor of parameters */
 
 struct graph_op {
@@ -82,7 +83,7 @@ struct graph_builder {
     struct graph_op *ops;
     const char **names;
     size_t op_capacity, name_capacity;
-    uint32_t layer_count;
+    uint32_t layer_count, layer_begin;
     struct arena *arena;
     struct error *err; /* of the first call that failed; those behind it do nothing */
 };
