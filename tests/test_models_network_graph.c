@@ -1,7 +1,7 @@
 /*
  * models/network_graph.h, network_cnn.h and profile_text.h: parameters and FLOPs of convolutional networks against sums
- * by hand, what is kept and what crosses a cut, images of other sizes, config.json there and back, refusals with their place; and
- * profiles as texts.
+ * by hand, what is kept and what crosses a cut, images of other sizes, config.json there and back, refusals with their
+ * place; and profiles as texts.
  */
 #include <setjmp.h>
 #include <stdarg.h>
