@@ -28,6 +28,7 @@ enum { VERBS_MAX = 64 };
 
 const struct cli_verb cli_verbs[] = {
     {"measure", NULL, "", "measure this machine and keep its profile", verb_measure},
+    {"calibrate", NULL, "MACHINE CSV...", "fit a machine's figures to measured training runs", verb_calibrate},
     {"models", "list", "", "the networks that are known by name", verb_models_list},
     {"models", "show", "NETWORK", "parameters, FLOPs and bytes of a network, layer by layer",
      verb_models_show},

@@ -133,6 +133,7 @@ enum status verb_hardware_show(struct cli *cli, int argc, char **argv, struct er
 enum status verb_hardware_check(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_hardware_import(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_measure(struct cli *cli, int argc, char **argv, struct error *err);
+enum status verb_calibrate(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_mem(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_whatif(struct cli *cli, int argc, char **argv, struct error *err);
 enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err);

@@ -225,6 +225,7 @@ uint32_t collective_parts(enum collective_kind kind, enum collective_algorithm a
     case COLLECTIVE_HIERARCHICAL: add_hierarchical(&parts, kind, (double)bytes); break;
     case COLLECTIVE_ALGORITHM_COUNT: break;
     }
+    if (parts.count > 0 && kind != COLLECTIVE_SEND) out[0].seconds += group->start_s;
     return parts.count;
 }
 

@@ -21,8 +21,9 @@
  * are pipelined in pieces so small that their steps are latency alone. Hierarchical: ring inside of nodes,
  * ring between them, ring inside again, each of its share.
  *
- *     seconds = steps * latency + bytes / bandwidth
+ *     seconds = start + steps * latency + bytes / bandwidth
  *
+ * A start is there where there is a group to speak of: a kernel on each member, which meet. Messages have none.
  * with the bandwidth of messages of the size that is sent where the level has measured points. Adding
  * numbers up takes no time: it is hidden behind the links where they are slower than memory, which all but
  * those inside of a device are.
@@ -69,6 +70,7 @@ struct collective_level {
 
 struct collective_group {
     struct collective_level inner, outer;
+    double start_s;                /* before the first step of each collective */
     struct collective_level alone; /* as outer, when one member of each node sends and the others do not;
                                       no members: it is the same */
 };

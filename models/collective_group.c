@@ -191,6 +191,14 @@ static void collect(struct collecting *c, enum step step, uint32_t senders, doub
     }
 }
 
+static double slowest_start_s(const struct collective_finder *f, const uint32_t *devices, uint32_t members)
+{
+    double slowest = 0;
+    for (uint32_t i = 0; i < members && members > 1; i++)
+        slowest = fmax(slowest, f->hardware->types[f->hardware->devices[devices[i]].type].collective_latency.value);
+    return slowest;
+}
+
 /* --- public --------------------------------------------------------------------------------- */
 
 bool collective_groups_find(const struct collective_finder *f, const uint32_t *devices, uint32_t members,
@@ -210,6 +218,7 @@ bool collective_groups_find(const struct collective_finder *f, const uint32_t *d
                                               .outer = {.members = nodes},
                                               .alone = {.members = nodes}};
         if (!connected(f, order, members, &groups[g], lacking)) return false;
+        groups[g].start_s = slowest_start_s(f, own, members);
     }
     for (enum step step = STEP_INNER; step <= STEP_ALONE; step++)
         find_level(f, members, count, groups, step);

@@ -26,6 +26,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "models/kernel_model.h"
+
 /* A rate between points: log of the seconds per FLOP or byte. */
 struct rate {
     double log_s, spread;
@@ -268,6 +270,13 @@ static struct cost datasheet_cost(const struct hardware *hardware, uint32_t devi
     double share = host_share(hardware, device);
     const struct figure *fp32 = stated_or(&type->peak_tf32, &type->peak_fp32);
     double peak = (is_bf16_product(item->kernel) ? stated_or(&type->peak_bf16, fp32) : fp32)->value;
+    if (!cpu && kernel_model_is_set(&type->kernel_model)) {
+        struct kernel_rates rates = {peak * matmul->value * share, type->memory_bandwidth.value * memory->value * share,
+                                     type->launch_latency.value};
+        bool multiplies;
+        double seconds = kernel_model_s(&type->kernel_model, rates, item, &multiplies);
+        return (struct cost){seconds, multiplies ? matmul->spread : memory->spread};
+    }
     double compute_s = work_item_flops(item) / (peak * matmul->value * share);
     double memory_s = work_item_bytes(item, ELEMENT_BYTES) /
                       (type->memory_bandwidth.value * memory->value * share);

@@ -26,6 +26,7 @@ const char *const figure_kind_names[] = {
     [FIGURE_MEASURED] = "measured",
     [FIGURE_DERIVED] = "derived",
     [FIGURE_ASSUMED] = "assumed",
+    [FIGURE_FITTED] = "fitted",
 };
 static_assert(ARRAY_COUNT(figure_kind_names) == FIGURE_KIND_COUNT, "a name per kind");
 

@@ -30,8 +30,10 @@
  *      ("storage": {"capacity": F, "read": F, "write": F, ("both": F, "latency": F)},)
  *      "device_types": [{"name": "...", "memory": F, ("usable": F,) "peak_fp32": F,
  *          ("peak_tf32": F, "peak_bf16": F,) "memory_bandwidth": F,
- *          ("matmul_efficiency": F, "memory_efficiency": F, "launch_latency": F,
+ *          ("matmul_efficiency": F, "memory_efficiency": F, "launch_latency": F, "collective_latency": F,
  *           "board_power": F,)
+ *          ("kernel_model": {"multiprocessors": F, ("matmul_depth": F, "score_bytes_forward": F,
+ *                            "score_bytes_backward": F, "loss_passes": F, "dispatch_latency": F)},)
  *          ("profiles": [{"threads": 2,
  *                         "kernels": {"matmul_forward": [[m, n, k, seconds, spread]]},
  *                         "interference": {"compute_by_copy": F, ...}}],
@@ -68,6 +70,7 @@ enum figure_kind {
     FIGURE_MEASURED,
     FIGURE_DERIVED,
     FIGURE_ASSUMED,
+    FIGURE_FITTED, /* such that what is predicted is what was measured (spillway calibrate) */
     FIGURE_KIND_COUNT
 };
 extern const char *const figure_kind_names[FIGURE_KIND_COUNT];
@@ -125,6 +128,19 @@ struct compute_profile {
     struct interference interference; /* with every device that has this many threads */
 };
 
+/*
+ * How a type's kernels, and the software that launches them, fall short of peak and bandwidth: models/kernel_model.h.
+ * Without `multiprocessors` there is none, and kernels take launch latency plus the roofline.
+ */
+struct kernel_model {
+    struct figure multiprocessors;      /* that take tiles of a product at the same time */
+    struct figure matmul_depth;         /* k at which a product has half of its rate */
+    struct figure score_bytes_forward;  /* bytes that attention moves for each score, the products' own apart; */
+    struct figure score_bytes_backward; /* 0: it is one kernel that keeps them to itself */
+    struct figure loss_passes;          /* how often the loss reads and writes the logits; 0: once */
+    struct figure dispatch_latency;     /* seconds of the host for each kernel that it launches */
+};
+
 struct copy_point {
     uint64_t bytes;
     double seconds;
@@ -141,6 +157,8 @@ struct device_type {
     struct figure memory_efficiency;   /* of memory_bandwidth, likewise */
     struct figure launch_latency;      /* seconds per kernel */
     struct figure board_power;         /* watts of a board at its limit; 0: unknown */
+    struct figure collective_latency;  /* seconds before the first step of a collective */
+    struct kernel_model kernel_model;
     const struct compute_profile *profiles;
     uint32_t profile_count;
     /* measured copies, pinned, one direction at a time: seconds for `bytes`, latency included */

@@ -79,6 +79,12 @@ static enum status build_type(const struct gpu *gpu, struct hardware *out, struc
     type->matmul_efficiency = hardware_default_matmul_efficiency;
     type->memory_efficiency = hardware_default_memory_efficiency;
     type->launch_latency = figure_assumed(5e-6, 0.5, "a kernel launch takes 3 to 8 us");
+    if (!gpu->fit) return STATUS_OK;
+    type->matmul_efficiency = gpu->fit->matmul_efficiency;
+    type->memory_efficiency = gpu->fit->memory_efficiency;
+    type->launch_latency = gpu->fit->launch_latency;
+    type->collective_latency = gpu->fit->collective_latency;
+    type->kernel_model = gpu->fit->kernel_model;
     return STATUS_OK;
 }
 
@@ -92,7 +98,7 @@ struct build {
     uint32_t nodes;
     uint32_t each;     /* devices of a node */
     uint32_t switches; /* likewise */
-    struct figure pcie, nvlink;
+    struct figure pcie, nvlink, nvlink_latency;
     double oversubscription;
     bool networked;    /* there is a network between nodes */
     uint32_t first_switch, first_pcie, first_nvlink, first_nic, first_leaf;
@@ -143,11 +149,10 @@ static enum status add_host_links(struct build *b, struct error *err)
 static enum status add_networks(struct build *b, struct error *err)
 {
     const struct node *node = b->node;
-    const struct figure start = figure_assumed(5e-6, 0.5, "a copy starts in 5 to 15 us"); /* two of them */
     const struct figure once = figure_assumed(0, 0, "counted once, at the NICs");
     b->first_nvlink = b->out->link_count;
     for (uint32_t i = 0; i < b->out->device_count && b->each > 1 && b->nvlink.value > 0; i++)
-        TRY(add_link(b, "nvlink", b->first_nvlink, b->nvlink, start, err));
+        TRY(add_link(b, "nvlink", b->first_nvlink, b->nvlink, b->nvlink_latency, err));
     b->first_nic = b->out->link_count;
     for (uint32_t i = 0; i < b->nodes * node->nic_count && b->networked; i++)
         TRY(add_link(b, "nic", b->first_nic, node->nic, node->nic_latency, err));
@@ -270,8 +275,10 @@ enum status hardware_build(const struct gpu *gpu, const struct node *node, uint3
     out->host_bandwidth = host_bandwidth(node, count);
     add_storage(node, count, &out->storage);
     TRY(build_type(gpu, out, err));
+    const struct figure start = figure_assumed(5e-6, 0.5, "a copy starts in 5 to 15 us"); /* two of them */
     struct build b = {.node = node, .nodes = count, .each = each, .switches = switches,
                       .pcie = pcie_rates[pcie], .nvlink = node->nvlink.value > 0 ? node->nvlink : gpu->nvlink,
+                      .nvlink_latency = gpu->fit ? gpu->fit->nvlink_latency : start,
                       .oversubscription = oversubscription, .networked = count > 1 || joins, .out = out};
     return build_topology(&b, err);
 }

@@ -18,6 +18,13 @@
 
 #include "models/hardware.h"
 
+/* What was fitted to measured runs in place of the defaults of hardware_build(). */
+struct gpu_fit {
+    struct figure matmul_efficiency, memory_efficiency, launch_latency, collective_latency;
+    struct kernel_model kernel_model;
+    struct figure nvlink_latency; /* of each of the two links that a message crosses */
+};
+
 struct gpu {
     const char *name;
     const char *driver_name; /* as nvidia-smi prints it */
@@ -27,6 +34,7 @@ struct gpu {
     uint32_t pcie; /* generation, 3 to 5 */
     struct figure nvlink; /* each way, to a switch that all devices of a machine are at; 0: none */
     struct figure power;  /* watts of a board */
+    const struct gpu_fit *fit; /* NULL: nothing was */
 };
 
 /* What is outside of the GPUs. */

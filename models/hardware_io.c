@@ -40,6 +40,17 @@ static const struct figure_spec type_figures[] = {
     FIGURE(device_type, "launch_latency", launch_latency, DIMENSION_SECONDS, JSON_OPTIONAL, 0,
            seconds_max),
     FIGURE(device_type, "board_power", board_power, DIMENSION_WATTS, JSON_OPTIONAL, tiny, 1e6),
+    FIGURE(device_type, "collective_latency", collective_latency, DIMENSION_SECONDS, JSON_OPTIONAL, 0,
+           seconds_max),
+};
+
+static const struct figure_spec kernel_model_figures[] = {
+    FIGURE(kernel_model, "multiprocessors", multiprocessors, DIMENSION_COUNT_OF, JSON_REQUIRED, 1, 1e6),
+    FIGURE(kernel_model, "matmul_depth", matmul_depth, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0, 1e6),
+    FIGURE(kernel_model, "score_bytes_forward", score_bytes_forward, DIMENSION_BYTES, JSON_OPTIONAL, 0, 1e6),
+    FIGURE(kernel_model, "score_bytes_backward", score_bytes_backward, DIMENSION_BYTES, JSON_OPTIONAL, 0, 1e6),
+    FIGURE(kernel_model, "loss_passes", loss_passes, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0, 1e6),
+    FIGURE(kernel_model, "dispatch_latency", dispatch_latency, DIMENSION_SECONDS, JSON_OPTIONAL, 0, seconds_max),
 };
 
 static const struct figure_spec interference_figures[] = {
@@ -287,6 +298,26 @@ static enum status parse_profiles(struct json_object *object, struct arena *aren
     return STATUS_OK;
 }
 
+static enum status parse_kernel_model(struct json_object *object, struct arena *arena, struct kernel_model *out,
+                                      struct error *err)
+{
+    const json_t *value = NULL;
+    struct json_object model;
+    TRY(json_take_object(object, "kernel_model", JSON_OPTIONAL, &value, err));
+    if (!value) return STATUS_OK;
+    TRY(json_object_open(&model, object->input, value, "a kernel model object", err));
+    TRY(figures_take(&model, kernel_model_figures, ARRAY_COUNT(kernel_model_figures), arena, out, err));
+    return json_object_close(&model, err);
+}
+
+static void write_kernel_model(struct json_out *out, const struct kernel_model *model)
+{
+    if (model->multiprocessors.value <= 0) return;
+    json_out_object_begin(out, "kernel_model", false);
+    figures_write(out, kernel_model_figures, ARRAY_COUNT(kernel_model_figures), model);
+    json_out_object_end(out);
+}
+
 static enum status parse_type(const struct json_input *in, const json_t *array, size_t index,
                               struct arena *arena, struct device_type *out, struct error *err)
 {
@@ -297,6 +328,7 @@ static enum status parse_type(const struct json_input *in, const json_t *array, 
     out->memory_efficiency = hardware_default_memory_efficiency;
     TRY(figures_take(&object, type_figures, ARRAY_COUNT(type_figures), arena, out, err));
     if (!out->usable_bytes.source) out->usable_bytes = out->memory_bytes;
+    TRY(parse_kernel_model(&object, arena, &out->kernel_model, err));
     TRY(parse_profiles(&object, arena, out, err));
     TRY(parse_copies(&object, "h2d", arena, &out->h2d, &out->h2d_count, err));
     TRY(parse_copies(&object, "d2h", arena, &out->d2h, &out->d2h_count, err));
@@ -310,6 +342,7 @@ static void write_type(struct json_out *out, const struct device_type *type)
     json_out_object_begin(out, NULL, false);
     json_out_string(out, "name", type->name);
     figures_write(out, type_figures, ARRAY_COUNT(type_figures), type);
+    write_kernel_model(out, &type->kernel_model);
     if (type->profile_count > 0) {
         json_out_array_begin(out, "profiles", false);
         for (uint32_t i = 0; i < type->profile_count; i++) write_profile(out, &type->profiles[i]);

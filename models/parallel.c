@@ -425,6 +425,7 @@ enum status parallel_parse(const struct json_input *in, const json_t *value, str
                          &collective, err));
     TRY(json_take_bool(&o, "sequence", JSON_OPTIONAL, &out->sequence, err));
     TRY(json_take_bool(&o, "scatter", JSON_OPTIONAL, &out->scatter, err));
+    TRY(json_take_bool(&o, "exposed", JSON_OPTIONAL, &out->exposed, err));
     TRY(json_take_u32(&o, "zero", JSON_OPTIONAL, ZERO_NOTHING, ZERO_WEIGHTS, &out->zero, err));
     TRY(json_take_u32(&o, "prefetch", JSON_OPTIONAL, 0, PARALLEL_CHUNKS_MAX, &out->prefetch, err));
     TRY(json_take_choice(&o, "offload", JSON_OPTIONAL, parallel_offload_names, PARALLEL_OFFLOAD_COUNT, &offload, err));
@@ -473,6 +474,7 @@ void parallel_write(const struct parallel *p, struct json_out *out, const char *
         json_out_string(out, "collective", parallel_algorithm_names[p->collective]);
     if (p->sequence) json_out_bool(out, "sequence", true);
     if (p->scatter) json_out_bool(out, "scatter", true);
+    if (p->exposed) json_out_bool(out, "exposed", true);
     if (p->zero > 0) json_out_u64(out, "zero", p->zero);
     if (gathers_ahead(p)) json_out_u64(out, "prefetch", p->prefetch);
     if (p->offload != OFFLOAD_NOTHING) json_out_string(out, "offload", parallel_offload_names[p->offload]);
@@ -503,7 +505,7 @@ static bool take_flag(const char *word, struct parallel *out)
     const struct {
         const char *name;
         bool *value;
-    } flags[] = {{"sp", &out->sequence}, {"scatter", &out->scatter}, {"storage", &out->storage},
+    } flags[] = {{"sp", &out->sequence}, {"scatter", &out->scatter}, {"exposed", &out->exposed}, {"storage", &out->storage},
                  {"delayed", &out->delayed}, {"swap", &out->swap}};
     for (size_t i = 0; i < ARRAY_COUNT(flags); i++)
         if (strcmp(word, flags[i].name) == 0) return *flags[i].value = true;
@@ -523,7 +525,7 @@ const char *parallel_text(const struct parallel *p, char text[PARALLEL_TEXT_BYTE
     } words[] = {{"tp=", p->tensor, 1}, {"pp=", p->pipeline, p->replicated > 0 ? p->pipeline : 1}, {"dp=", p->data, 1},
                  {"v=", p->chunks, 1},  {"zero=", p->zero, ZERO_NOTHING},
                  {"prefetch=", gathers_ahead(p) ? p->prefetch : 1, 1}};
-    const char *const flags[] = {p->sequence ? "sp" : NULL, p->scatter ? "scatter" : NULL, offload_word(p),
+    const char *const flags[] = {p->sequence ? "sp" : NULL, p->scatter ? "scatter" : NULL, p->exposed ? "exposed" : NULL, offload_word(p),
                                  p->storage ? "storage" : NULL, p->delayed ? "delayed" : NULL,
                                  p->swap ? "swap" : NULL};
     const size_t replicas_text = 48; /* all else fits behind so much */
@@ -603,7 +605,7 @@ static enum status parse_word(const char *begin, size_t length, struct parallel 
         return STATUS_OK;
     }
     return error_set(err, STATUS_BAD_INPUT,
-                     "'%.*s' is not understood (expected tp=, pp=, dp=, replicas=, v=, zero=, prefetch=, sp, scatter, "
+                     "'%.*s' is not understood (expected tp=, pp=, dp=, replicas=, v=, zero=, prefetch=, sp, scatter, exposed, "
                      "offload=states, offload=weights, storage, delayed or swap)",
                      (int)length, begin);
 }

@@ -47,6 +47,9 @@
  * next stage. With `scatter` ("scatter": true, --parallel scatter; Megatron-LM's scatter/gather) each sends a part of it,
  * over its own NIC, and the group there gathers the parts. With sequence parallelism each rank has a part alone anyway.
  *
+ * Collectives of tensor groups. Some go on beside products that do not need them (models/parallel_work.h). With
+ * `exposed` ("exposed": true, --parallel exposed) passes wait for each, as in Megatron-LM until the end of 2021.
+ *
  * Slices (terapipe). A causal network's tokens need those in front of them only, so a microbatch goes through the
  * stages in slices, one behind the other, forward from its beginning and backward from its end. Later slices attend to
  * more and take longer: lengths are the planner's choice unless given (planner/slice_partition.h). The part of
@@ -185,6 +188,7 @@ struct parallel {
     uint32_t replicated;             /* stages whose replicas are given: all, and `data` is 1; or 0: `data` of each */
     uint32_t replicas[PARALLEL_REPLICAS_MAX];
     bool swap;                       /* activations of the first runs go to the host between their passes */
+    bool exposed;                    /* passes wait for all of their tensor group's collectives */
     bool scatter;                    /* ranks of a tensor group each send a part of a boundary, and gather it there */
     uint32_t slice_begin, slice_length; /* in jobs of parallel_slice(): which tokens; length 0: all */
 };

@@ -169,13 +169,14 @@ struct exchange {
     uint32_t count;
     uint64_t row_bytes; /* of all rows of C numbers */
     uint64_t statistic_bytes; /* of a number for each row */
-    bool sequence;
+    bool sequence, exposed;
 };
 
 static void exchange(struct exchange *list, enum collective_kind kind, uint64_t times, uint64_t bytes,
                      bool overlaps)
 {
     assert(times <= UINT32_MAX);
+    overlaps = overlaps && !list->exposed;
     for (uint32_t i = 0; i < list->count; i++) {
         struct parallel_collective *known = &list->items[i];
         if (known->kind != kind || known->bytes != bytes || known->overlaps != overlaps) continue;
@@ -277,7 +278,8 @@ uint32_t parallel_collectives(const struct job *job, struct parallel_layers laye
     struct exchange list = {.items = out,
                             .row_bytes = rows * network->width * precision_bytes(job->precision),
                             .statistic_bytes = rows * precision_bytes(PRECISION_FP32),
-                            .sequence = job->parallel.sequence};
+                            .sequence = job->parallel.sequence,
+                            .exposed = job->parallel.exposed};
     if (pass == PARALLEL_NORM || pass == PARALLEL_SUM || pass == PARALLEL_ENCODE) return 0;
     if (pass == PARALLEL_UPDATE) {
         update_exchange(&list, job, layers);

@@ -329,7 +329,7 @@ static void bad_files_are_refused_with_their_place(void **state)
          "test:2:30: 'memory' is 0 in base units (expected 1 to 1.15292e+18)"},
         {"{\"spillway_hardware\": 1, \"name\": \"m\", \"backend\": \"cuda\",\n\"host\": {\"memory\": "
          "{\"value\": 2, \"unit\": \"GB\", \"kind\": \"guess\", \"source\": \"\", \"as_of\": \"\"}}}",
-         "test:2:55: unknown kind 'guess' (expected datasheet, measured, derived or assumed)"},
+         "test:2:55: unknown kind 'guess' (expected datasheet, measured, derived, assumed or fitted)"},
         {"{\"spillway_hardware\": 1, \"name\": \"m\", \"backend\": \"cuda\",\n\"host\": {\"memory\": "
          "{\"value\": 2, \"unit\": \"GB\", \"kind\": \"assumed\", \"as_of\": \"\"}}}",
          "test:2:20: missing key 'source'"},

@@ -439,7 +439,7 @@ static void networks_take_what_they_must(void **state)
     struct network network;
     struct serving_kind kind = {0};
     struct error err = {0};
-    assert_int_equal(hardware_find("4x a100-sxm4-80gb", &hardware, &err), STATUS_OK);
+    assert_int_equal(hardware_find("4x h100-sxm5-80gb", &hardware, &err), STATUS_OK);
     assert_int_equal(network_find("gpt2-xl", &arena, &network, &err), STATUS_OK);
     struct served_network served = {&network, 512, PRECISION_BF16, 4};
     assert_int_equal(served_network_kind(&arena, &served, &hardware, &kind, &err), STATUS_OK);

@@ -14,6 +14,7 @@
 #include "base/size.h"
 #include "models/cost.h"
 #include "planner/plan_check.h"
+#include "tests/support_plain.h"
 #include "tests/support_planner.h"
 #include "tests/support_seed.h"
 #include "tests/support_sim.h"
@@ -41,6 +42,7 @@ static void machine(const char *name, struct hardware *out)
     struct error err = {0};
     *out = (struct hardware){0};
     if (hardware_find(name, out, &err)) fail_msg("%s", err.text);
+    support_plain(out);
 }
 
 /* A job and an instance for each; all begin at 0. Takes the machine over. */

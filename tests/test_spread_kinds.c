@@ -159,9 +159,9 @@ static void mixed_replicas(void **state)
     (void)state;
     struct parallel p = {.tensor = 1, .pipeline = 1, .data = 2, .chunks = 1, .schedule = PIPELINE_1F1B};
     struct plan mixed, slow, fast;
-    plan_on("a100-sxm4-80gb + v100-sxm2-32gb", 4, p, 6, &mixed);
+    plan_on("h100-sxm5-80gb + v100-sxm2-32gb", 4, p, 6, &mixed);
     plan_on("2x v100-sxm2-32gb", 4, p, 6, &slow);
-    plan_on("2x a100-sxm4-80gb", 4, p, 6, &fast);
+    plan_on("2x h100-sxm5-80gb", 4, p, 6, &fast);
     struct test_spread_outcome a = test_spread_simulate(&mixed, false), b = test_spread_simulate(&slow, false);
     test_spread_near(a.makespan_s, b.makespan_s);
     test_spread_near(mixed.estimated_makespan_s, slow.estimated_makespan_s);

@@ -15,6 +15,7 @@
 #include "models/cost.h"
 #include "models/parallel_memory.h"
 #include "tests/support_parallel.h"
+#include "tests/support_plain.h"
 #include "tests/support_planner.h"
 #include "tests/support_seed.h"
 #include "tests/support_spread.h"
@@ -40,6 +41,7 @@ static struct test_spread_outcome simulated(const char *machine, struct job_set 
     struct plan plan = {0};
     struct error err = {0};
     if (hardware_find(machine, &hardware, &err)) fail_msg("%s", err.text);
+    support_plain(&hardware);
     test_spread_plan(&hardware, jobs, &plan);
     struct test_spread_outcome folded = test_spread_simulate(&plan, false), out = test_spread_simulate(&plan, true);
     assert_true(out.represented == 0 && !(out.makespan_s < folded.makespan_s) && !(out.makespan_s > folded.makespan_s));
@@ -63,6 +65,7 @@ static void one_microbatch(void **state)
         uint32_t stages = 2 + i, devices[8], lacking[2];
         if (hardware_find(machines[i], &hardware, &err) || collective_finder_init(&arena, &hardware, &finder, &err))
             fail_msg("%s", err.text);
+        support_plain(&hardware);
         for (uint32_t d = 0; d < 8; d++) devices[d] = d;
         assert_true(collective_groups_find(&finder, devices, 8, 1, &group, lacking));
         make_jobs(8, stages, 1, 1, false, &whole);

@@ -206,7 +206,7 @@ static void planners_choice(void **state)
         struct job_set jobs;
         struct plan plan = {0};
         struct error err = {0};
-        if (hardware_find("4x a100-sxm4-80gb", &hardware, &err)) fail_msg("%s", err.text);
+        if (hardware_find("4x h100-sxm5-80gb", &hardware, &err)) fail_msg("%s", err.text);
         test_gpt_jobs(&jobs, 1, 12, 2048, 256, 1);
         struct job *job = &jobs.jobs[0];
         job->network.heads = 16;

@@ -1,0 +1,331 @@
+/*
+ * Every residual is a whole simulation: a machine of as many nodes as the run needs is built, gets the figures, and a
+ * plan of one job with one minibatch is made for it and simulated, which takes 1 to 30 ms for up to 512 devices. GSL asks for
+ * all residuals once and once more per figure to see where they lead, so 400 runs and 12 figures take a few
+ * seconds each time.
+ *
+ * Figures are moved in logarithms, so that none becomes negative; those with a ceiling in the logarithm of what is
+ * below it over what is left, so that none passes it.
+ */
+#include "cli/cli_calibrate.h"
+
+#include <assert.h>
+#include <gsl/gsl_errno.h>
+#include <gsl/gsl_multifit_nlinear.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_in.h"
+#include "base/progress.h"
+#include "base/random.h"
+#include "base/size.h"
+#include "models/parallel.h"
+#include "models/try.h"
+#include "planner/planner.h"
+#include "sim/sim.h"
+
+static const double soft_scale = 0.03, pull = 0.02, ratio_most = 0.95;
+enum { ITERATIONS_MAX = 12 };
+
+/* --- figures ---------------------------------------------------------------------------------- */
+
+const char *const calibration_figure_names[FIT_FIGURES] = {
+    [FIT_MATMUL_EFFICIENCY] = "matmul efficiency",
+    [FIT_MEMORY_EFFICIENCY] = "memory efficiency",
+    [FIT_COLLECTIVE_LATENCY] = "collective latency",
+    [FIT_MATMUL_DEPTH] = "matmul depth",
+    [FIT_SCORE_BYTES_FORWARD] = "score bytes forward",
+    [FIT_SCORE_BYTES_BACKWARD] = "score bytes backward",
+    [FIT_LOSS_PASSES] = "loss passes",
+    [FIT_DISPATCH_LATENCY] = "dispatch latency",
+    [FIT_NVLINK_BANDWIDTH] = "nvlink bandwidth",
+    [FIT_NVLINK_LATENCY] = "nvlink latency",
+    [FIT_NIC_BANDWIDTH] = "nic bandwidth",
+    [FIT_NIC_LATENCY] = "nic latency",
+};
+static_assert(ARRAY_COUNT(calibration_figure_names) == FIT_FIGURES, "a name per figure");
+
+const enum dimension calibration_figure_dimensions[FIT_FIGURES] = {
+    [FIT_MATMUL_EFFICIENCY] = DIMENSION_COUNT_OF,
+    [FIT_MEMORY_EFFICIENCY] = DIMENSION_COUNT_OF,
+    [FIT_COLLECTIVE_LATENCY] = DIMENSION_SECONDS,
+    [FIT_MATMUL_DEPTH] = DIMENSION_COUNT_OF,
+    [FIT_SCORE_BYTES_FORWARD] = DIMENSION_BYTES,
+    [FIT_SCORE_BYTES_BACKWARD] = DIMENSION_BYTES,
+    [FIT_LOSS_PASSES] = DIMENSION_COUNT_OF,
+    [FIT_DISPATCH_LATENCY] = DIMENSION_SECONDS,
+    [FIT_NVLINK_BANDWIDTH] = DIMENSION_BYTES_PER_S,
+    [FIT_NVLINK_LATENCY] = DIMENSION_SECONDS,
+    [FIT_NIC_BANDWIDTH] = DIMENSION_BYTES_PER_S,
+    [FIT_NIC_LATENCY] = DIMENSION_SECONDS,
+};
+
+/* Of a type, or NULL: it is a link's. */
+static struct figure *type_figure(struct device_type *type, uint32_t which)
+{
+    switch (which) {
+    case FIT_MATMUL_EFFICIENCY: return &type->matmul_efficiency;
+    case FIT_MEMORY_EFFICIENCY: return &type->memory_efficiency;
+    case FIT_COLLECTIVE_LATENCY: return &type->collective_latency;
+    case FIT_MATMUL_DEPTH: return &type->kernel_model.matmul_depth;
+    case FIT_SCORE_BYTES_FORWARD: return &type->kernel_model.score_bytes_forward;
+    case FIT_SCORE_BYTES_BACKWARD: return &type->kernel_model.score_bytes_backward;
+    case FIT_LOSS_PASSES: return &type->kernel_model.loss_passes;
+    case FIT_DISPATCH_LATENCY: return &type->kernel_model.dispatch_latency;
+    default: return NULL;
+    }
+}
+
+static struct figure *link_figure(struct hardware_link *link, uint32_t which)
+{
+    bool nic = which == FIT_NIC_BANDWIDTH || which == FIT_NIC_LATENCY;
+    if (strncmp(link->name, nic ? "nic-" : "nvlink-", nic ? 4 : 7) != 0) return NULL;
+    return which == FIT_NIC_BANDWIDTH || which == FIT_NVLINK_BANDWIDTH ? &link->bandwidth : &link->latency;
+}
+
+static void take(struct hardware *hardware, double out[FIT_FIGURES])
+{
+    for (uint32_t f = 0; f < FIT_FIGURES; f++) {
+        const struct figure *figure = type_figure(&hardware->types[0], f);
+        for (uint32_t l = 0; l < hardware->link_count && !figure && f >= FIT_NVLINK_BANDWIDTH; l++)
+            figure = link_figure(&hardware->links[l], f);
+        out[f] = figure ? figure->value : 0;
+    }
+}
+
+static void put(struct figure *figure, double value, double spread, const char *source)
+{
+    if (!figure || value <= 0) return;
+    figure->value = value;
+    if (!source) return;
+    *figure = (struct figure){.value = value, .spread = spread, .kind = FIGURE_FITTED, .source = source,
+                              .as_of = figure->as_of ? figure->as_of : "2026-11"};
+}
+
+void calibration_put(struct hardware *hardware, const double values[FIT_FIGURES], double spread, const char *source)
+{
+    for (uint32_t f = 0; f < FIT_FIGURES; f++) {
+        for (uint32_t t = 0; t < hardware->type_count; t++) put(type_figure(&hardware->types[t], f), values[f], spread, source);
+        for (uint32_t l = 0; l < hardware->link_count && f >= FIT_NVLINK_BANDWIDTH; l++)
+            put(link_figure(&hardware->links[l], f), values[f], spread, source);
+    }
+}
+
+/* --- one run ----------------------------------------------------------------------------------- */
+
+static enum status job_of_run(const struct measured_run *run, struct job_set *out, struct error *err)
+{
+    const uint32_t *of = run->of;
+    char text[1024];
+    bool chunks = of[RUN_CHUNKS] > 1 && of[RUN_PIPELINE] > 1, scatters = of[RUN_SCATTER] && of[RUN_TENSOR] > 1 &&
+         of[RUN_PIPELINE] > 1 && !of[RUN_SEQUENCE_PARALLEL];
+    int length = snprintf(
+        text, sizeof text,
+        "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"gpt\", \"network\": {\"model_type\": \"gpt2\", \"n_embd\": %" PRIu32
+        ", \"n_head\": %" PRIu32 ", \"n_layer\": %" PRIu32 ", \"n_positions\": %" PRIu32 ", \"vocab_size\": %" PRIu32
+        "}, \"sequence\": %" PRIu32 ", \"microbatch\": %" PRIu32 ", \"microbatches\": %" PRIu32 ", \"minibatches\": 1, "
+        "\"precision\": \"bf16\", \"optimizer\": \"adamw\", \"parallel\": {\"tensor\": %" PRIu32 ", \"pipeline\": %" PRIu32
+        ", \"data\": %" PRIu32 ", \"chunks\": %" PRIu32 ", \"schedule\": \"%s\", \"recompute\": \"%s\", \"sequence\": %s, "
+        "\"scatter\": %s, \"exposed\": %s}}]}",
+        of[RUN_WIDTH], of[RUN_HEADS], of[RUN_LAYERS], of[RUN_SEQUENCE], of[RUN_VOCABULARY], of[RUN_SEQUENCE],
+        of[RUN_MICROBATCH], of[RUN_BATCH] / of[RUN_MICROBATCH], of[RUN_TENSOR], of[RUN_PIPELINE], of[RUN_DATA],
+        chunks ? of[RUN_CHUNKS] : 1, chunks ? "interleaved" : "1f1b", recompute_names[of[RUN_RECOMPUTE]],
+        of[RUN_SEQUENCE_PARALLEL] && of[RUN_TENSOR] > 1 ? "true" : "false", scatters ? "true" : "false",
+        of[RUN_EXPOSED] ? "true" : "false");
+    assert(length > 0 && (size_t)length < sizeof text);
+    struct json_input *input = NULL;
+    enum status status = json_input_parse("measured run", text, (size_t)length, &input, err);
+    if (status == STATUS_OK) status = job_set_parse(input, json_input_root(input), ".", out, err);
+    json_input_destroy(input);
+    return status;
+}
+
+/* Whatever the formula of its memory says, it was there. */
+static void lend_memory(struct hardware *hardware)
+{
+    static const uint64_t enough = UINT64_C(1) << 50;
+    for (uint32_t d = 0; d < hardware->device_count; d++) hardware->devices[d].memory_bytes = enough;
+}
+
+static enum status find_machine(const char *name, uint32_t devices, struct hardware *out, struct error *err)
+{
+    char several[160];
+    TRY(hardware_find(name, out, err));
+    uint32_t nodes = (devices + out->device_count - 1) / out->device_count;
+    if (nodes == 1) return STATUS_OK;
+    hardware_release(out);
+    *out = (struct hardware){0};
+    snprintf(several, sizeof several, "%" PRIu32 "x %s", nodes, name);
+    return hardware_find(several, out, err);
+}
+
+enum status calibration_start(const char *name, const struct measured_runs *sets, uint32_t set_count,
+                              double out[FIT_FIGURES], struct error *err)
+{
+    struct hardware hardware = {0};
+    uint32_t most = 1;
+    for (uint32_t s = 0; s < set_count; s++)
+        for (uint32_t i = 0; i < sets[s].count; i++)
+            if (sets[s].runs[i].of[RUN_DEVICES] > most) most = sets[s].runs[i].of[RUN_DEVICES];
+    enum status status = find_machine(name, most, &hardware, err);
+    if (status == STATUS_OK) take(&hardware, out);
+    hardware_release(&hardware);
+    return status;
+}
+
+static enum status simulate(struct hardware *hardware, struct job_set *jobs, double *out_s, struct error *err)
+{
+    struct plan plan = {0};
+    struct sim_result result = {0};
+    struct trace trace = {0};
+    const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
+    const struct sim_options how = {.collectives = SIM_COLLECTIVES_CLOSED};
+    enum status status = planner_plan(hardware, jobs, &options, &plan, err);
+    if (status == STATUS_OK) status = sim_run(&plan, &how, &result, &trace, err);
+    if (status == STATUS_OK) *out_s = result.makespan_s;
+    sim_result_release(&result);
+    trace_release(&trace);
+    plan_release(&plan);
+    return status;
+}
+
+enum status calibration_predict(const char *name, const double values[FIT_FIGURES], const struct measured_run *run,
+                                double *out_s, struct error *err)
+{
+    struct hardware hardware = {0};
+    struct job_set jobs = {0};
+    enum status status = find_machine(name, run->of[RUN_DEVICES], &hardware, err);
+    if (status == STATUS_OK) status = job_of_run(run, &jobs, err);
+    if (status == STATUS_OK) {
+        if (values) calibration_put(&hardware, values, 0, NULL);
+        lend_memory(&hardware);
+        status = simulate(&hardware, &jobs, out_s, err);
+    }
+    hardware_release(&hardware);
+    job_set_release(&jobs);
+    return status;
+}
+
+/* --- the fit ------------------------------------------------------------------------------------ */
+
+bool calibration_is_fitted(struct calibration_half half, uint32_t index)
+{
+    switch (half.which) {
+    case HALF_EVEN: return index % 2 == 0;
+    case HALF_ODD: return index % 2 == 1;
+    case HALF_BY_SEED: return random_below(half.seed, index, 2) == 0;
+    default: return true;
+    }
+}
+
+struct fit {
+    const char *name;
+    const struct measured_runs *sets;
+    uint32_t set_count;
+    struct calibration_half half;
+    double start[FIT_FIGURES], most[FIT_FIGURES]; /* most: 0 where there is no ceiling */
+    uint32_t free[FIT_FIGURES], free_count;
+    size_t residuals; /* those of runs; then one per free figure */
+    struct progress progress;
+    uint64_t evaluations;
+    struct error error; /* of the first run that could not be predicted */
+};
+
+static double value_of(const struct fit *fit, uint32_t figure, double moved)
+{
+    double start = fit->start[figure], most = fit->most[figure];
+    if (most <= start) return start * exp(moved);
+    return most / (1 + (most - start) / start * exp(-moved));
+}
+
+/* rho(r) = 2 s^2 (sqrt(1 + (r / s)^2) - 1), whose root with r's sign is squared by the solver. */
+static double soften(double r)
+{
+    double ratio = r / soft_scale;
+    return copysign(soft_scale * sqrt(2 * (sqrt(1 + ratio * ratio) - 1)), r);
+}
+
+static int evaluate(const gsl_vector *moved, void *context, gsl_vector *out)
+{
+    struct fit *fit = context;
+    double values[FIT_FIGURES];
+    size_t at = 0;
+    memcpy(values, fit->start, sizeof values);
+    for (uint32_t i = 0; i < fit->free_count; i++) values[fit->free[i]] = value_of(fit, fit->free[i], gsl_vector_get(moved, i));
+    for (uint32_t s = 0; s < fit->set_count; s++) {
+        const struct measured_runs *set = &fit->sets[s];
+        size_t first = at;
+        for (uint32_t i = 0; i < set->count; i++) {
+            double seconds;
+            if (!calibration_is_fitted(fit->half, i)) continue;
+            if (calibration_predict(fit->name, values, &set->runs[i], &seconds, &fit->error) != STATUS_OK) return GSL_EFAILED;
+            gsl_vector_set(out, at++, soften(log(seconds / set->runs[i].seconds)));
+        }
+        for (size_t i = first; i < at; i++) gsl_vector_set(out, i, gsl_vector_get(out, i) / sqrt((double)(at - first)));
+    }
+    for (uint32_t i = 0; i < fit->free_count; i++) gsl_vector_set(out, at++, pull * gsl_vector_get(moved, i) / sqrt(fit->free_count));
+    progress_update(&fit->progress, (double)++fit->evaluations, NULL);
+    return GSL_SUCCESS;
+}
+
+static void prepare(struct fit *fit, const double values[FIT_FIGURES])
+{
+    memcpy(fit->start, values, sizeof fit->start);
+    fit->most[FIT_MATMUL_EFFICIENCY] = fit->most[FIT_MEMORY_EFFICIENCY] = ratio_most;
+    fit->most[FIT_NVLINK_BANDWIDTH] = 300e9;
+    fit->most[FIT_NIC_BANDWIDTH] = 25e9;
+    for (uint32_t f = 0; f < FIT_FIGURES; f++)
+        if (values[f] > 0) fit->free[fit->free_count++] = f;
+    for (uint32_t s = 0; s < fit->set_count; s++)
+        for (uint32_t i = 0; i < fit->sets[s].count; i++) fit->residuals += calibration_is_fitted(fit->half, i);
+    fit->residuals += fit->free_count;
+}
+
+static enum status solve(struct fit *fit, double values[FIT_FIGURES], struct error *err)
+{
+    gsl_multifit_nlinear_parameters parameters = gsl_multifit_nlinear_default_parameters();
+    parameters.h_df = 0.02; /* wide enough to see past steps of tiles and of schedules */
+    gsl_multifit_nlinear_fdf system = {.f = evaluate, .n = fit->residuals, .p = fit->free_count, .params = fit};
+    gsl_multifit_nlinear_workspace *work =
+        gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &parameters, fit->residuals, fit->free_count);
+    gsl_vector *start = gsl_vector_alloc(fit->free_count);
+    enum status status = STATUS_OK;
+    int info;
+    if (!work || !start) {
+        status = error_set(err, STATUS_NO_MEMORY, "no memory for a fit of %zu residuals", fit->residuals);
+    } else {
+        gsl_vector_set_all(start, 0);
+        gsl_multifit_nlinear_init(start, &system, work);
+        if (fit->error.status == STATUS_OK)
+            gsl_multifit_nlinear_driver(ITERATIONS_MAX, 1e-3, 1e-6, 1e-5, NULL, NULL, &info, work);
+        if (fit->error.status != STATUS_OK) {
+            *err = fit->error;
+            status = err->status;
+        }
+    }
+    if (status == STATUS_OK)
+        for (uint32_t i = 0; i < fit->free_count; i++)
+            values[fit->free[i]] = value_of(fit, fit->free[i], gsl_vector_get(gsl_multifit_nlinear_position(work), i));
+    if (work) gsl_multifit_nlinear_free(work);
+    if (start) gsl_vector_free(start);
+    return status;
+}
+
+enum status calibration_fit(const char *name, const struct measured_runs *sets, uint32_t set_count,
+                            struct calibration_half half, double values[FIT_FIGURES], struct error *err)
+{
+    struct fit fit = {.name = name, .sets = sets, .set_count = set_count, .half = half};
+    prepare(&fit, values);
+    if (fit.free_count == 0 || fit.residuals < 2 * (size_t)fit.free_count)
+        return error_set(err, STATUS_BAD_INPUT, "%zu measured runs are too few for %" PRIu32 " figures",
+                         fit.residuals - fit.free_count, fit.free_count);
+    gsl_error_handler_t *handler = gsl_set_error_handler_off();
+    progress_begin(&fit.progress, "fitting", 0);
+    enum status status = solve(&fit, values, err);
+    progress_end(&fit.progress);
+    gsl_set_error_handler(handler);
+    return status;
+}

@@ -1,0 +1,153 @@
+/*
+ * models/kernel_model.h (label: fast): products against tiles counted by hand, attention and losses by their bytes, launches by
+ * their number; what a product of more work may not do.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "models/cost.h"
+#include "models/kernel_model.h"
+#include "tests/support_seed.h"
+
+static const struct kernel_rates rates = {.flops_per_s = 200e12, .bytes_per_s = 1.5e12, .launch_s = 3e-6};
+
+static struct kernel_model model_of(double multiprocessors, double depth)
+{
+    return (struct kernel_model){.multiprocessors = {.value = multiprocessors}, .matmul_depth = {.value = depth}};
+}
+
+static double seconds(const struct kernel_model *model, struct work_item item)
+{
+    bool multiplies;
+    return kernel_model_s(model, rates, &item, &multiplies);
+}
+
+static void check_close(double found, double expected)
+{
+    if (!(fabs(found - expected) <= 1e-12 * fabs(expected))) fail_msg("%.17g and not %.17g", found, expected);
+}
+
+/* 2560 x 1280 is 10 x 10 tiles of 256 x 128: on 100 processors one wave, on 99 two of them, which last as long as 198
+ * tiles. 64 more columns begin an eleventh column of tiles, and again a second wave. k 1000 and depth 50: 1.05. */
+static void waves_are_counted(void **state)
+{
+    (void)state;
+    const struct kernel_model hundred = model_of(100, 50), fewer = model_of(99, 50);
+    const double tile = 2.0 * 256 * 128 * 1000 / 200e12 * 1.05;
+    struct work_item item = {KERNEL_MATMUL_HALF_INPUT, 3, 2560, 1280, 1000};
+    check_close(seconds(&hundred, item), 3 * (3e-6 + 100 * tile));
+    /* on 99 processors: 128 x 128 has 20 x 10 tiles in 3 waves of half a tile at 0.92: 161.4; 64 x 64 40 x 20 in 9 waves
+     * of an eighth at 0.6: 185.6; 128 x 64 and 64 x 128 20 x 20 in 5 waves of a quarter at 0.75: 165 */
+    check_close(seconds(&fewer, item), 3 * (3e-6 + 3 * 99 * 0.5 / 0.92 * tile));
+}
+
+/* Rows of 64 numbers are bound by memory: 2 (m k + k n + m n) bytes. */
+static void thin_products_are_bound_by_memory(void **state)
+{
+    (void)state;
+    const struct kernel_model model = model_of(108, 0);
+    const double m = 4096, n = 8192, k = 8;
+    check_close(seconds(&model, (struct work_item){KERNEL_MATMUL_HALF_FORWARD, 1, 4096, 8192, 8}),
+                3e-6 + 2 * (m * k + k * n + m * n) / 1.5e12);
+}
+
+/* 54 heads of 256 tokens of width 128: scores are 256 x 256 each, two tiles of 256 x 128, 108 in all; what they weigh 256
+ * x 128, one tile, 54 in one wave. Bytes: 4 of 16 bits for each of 54 x 256 x 128, a statistic of 4 for each row, and 7
+ * for each score. */
+static void scores_have_products_and_bytes(void **state)
+{
+    (void)state;
+    struct kernel_model model = model_of(108, 32);
+    model.score_bytes_forward.value = 7;
+    model.score_bytes_backward.value = 11;
+    const double tile = 2.0 * 256 * 128 / 200e12, rows = 54.0 * 256;
+    /* weighing: 128 x 64 tiles, 4 of each head in 2 waves of a quarter at 0.75, are slower than one wave of large ones */
+    const double products = 108 * tile * 128 * (1 + 32.0 / 128) + 108 * fmin(1, fmin(0.5 / 0.92, 2 * 0.25 / 0.75)) * tile * 256 * (1 + 32.0 / 256);
+    const struct work_item forward = {KERNEL_ATTENTION_HALF_FORWARD, 1, 54, 256, 128};
+    const struct work_item backward = {KERNEL_ATTENTION_HALF_BACKWARD, 1, 54, 256, 128};
+    check_close(seconds(&model, forward), 8 * 3e-6 + products + (8 * rows * 128 + 4 * rows + 7 * rows * 256) / 1.5e12);
+    check_close(seconds(&model, backward), 12 * 3e-6 + 2 * products + (16 * rows * 128 + 4 * rows + 11 * rows * 256) / 1.5e12);
+}
+
+static void a_loss_passes_over_its_logits_as_often_as_said(void **state)
+{
+    (void)state;
+    struct kernel_model model = model_of(108, 0);
+    const struct work_item loss = {KERNEL_LOSS, 1, 4096, 51200, 0};
+    check_close(seconds(&model, loss), 3e-6 + 8.0 * 4096 * 51200 / 1.5e12);
+    model.loss_passes.value = 3.5;
+    check_close(seconds(&model, loss), 3e-6 + 3.5 * 8.0 * 4096 * 51200 / 1.5e12);
+}
+
+/* Small kernels of spread jobs wait for their host, those of others do not; attention is eight kernels. */
+static void hosts_dispatch_kernels_of_spread_jobs(void **state)
+{
+    (void)state;
+    struct kernel_model model = model_of(108, 0);
+    model.dispatch_latency.value = 40e-6;
+    model.score_bytes_forward.value = 1;
+    check_close(seconds(&model, (struct work_item){KERNEL_GELU_HALF_FORWARD, 5, 10, 10, 0}), 5 * 40e-6);
+    check_close(seconds(&model, (struct work_item){KERNEL_ATTENTION_HALF_FORWARD, 1, 1, 8, 8}), 8 * 40e-6);
+    check_close(seconds(&model, (struct work_item){KERNEL_GELU_FORWARD, 5, 10, 10, 0}), 5 * (3e-6 + 800 / 1.5e12));
+}
+
+/* Whatever the shape: no faster than the rates allow, and no faster for a row, a column or an inner element more. */
+static void no_shape_is_past_the_rates(void **state)
+{
+    (void)state;
+    const uint64_t seed = support_seed("no_shape_is_past_the_rates");
+    const struct kernel_model model = model_of(108, 60);
+    for (uint64_t i = 0; i < 3000; i++) {
+        struct work_item item = {KERNEL_MATMUL_HALF_FORWARD, 1, 1 + random_below(seed, 3 * i, 6000),
+                                 1 + random_below(seed, 3 * i + 1, 6000), 1 + random_below(seed, 3 * i + 2, 6000)};
+        double s = seconds(&model, item);
+        double least = fmax(work_item_flops(&item) / rates.flops_per_s, work_item_bytes(&item, 4) / rates.bytes_per_s);
+        struct work_item more[3] = {item, item, item};
+        more[0].m++, more[1].n++, more[2].k++;
+        if (!(s >= least)) fail_msg("%" PRIu64 " x %" PRIu64 " x %" PRIu64 " in %g, below %g", item.m, item.n, item.k, s, least);
+        for (int w = 0; w < 3; w++) assert_true(seconds(&model, more[w]) >= s * (1 - 1e-12));
+    }
+}
+
+/* cost.h asks the model where the type has one: the A100 has, a t4 has not. */
+static void presets_of_the_a100_have_one(void **state)
+{
+    (void)state;
+    struct hardware h = {0};
+    struct error err = {0};
+    if (hardware_find("a100-sxm4-80gb", &h, &err) != STATUS_OK) fail_msg("%s", err.text);
+    const struct device_type *type = &h.types[0];
+    assert_true(kernel_model_is_set(&type->kernel_model));
+    const struct work_item item = {KERNEL_MATMUL_HALF_FORWARD, 2, 4096, 6144, 2048};
+    bool multiplies;
+    const struct kernel_rates own = {type->peak_bf16.value * type->matmul_efficiency.value,
+                                     type->memory_bandwidth.value * type->memory_efficiency.value, type->launch_latency.value};
+    check_close(cost_item_s(&h, 0, &item), kernel_model_s(&type->kernel_model, own, &item, &multiplies));
+    assert_true(multiplies);
+    hardware_release(&h);
+    h = (struct hardware){0};
+    if (hardware_find("t4-16gb", &h, &err) != STATUS_OK) fail_msg("%s", err.text);
+    assert_false(kernel_model_is_set(&h.types[0].kernel_model));
+    hardware_release(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(waves_are_counted),
+        cmocka_unit_test(thin_products_are_bound_by_memory),
+        cmocka_unit_test(scores_have_products_and_bytes),
+        cmocka_unit_test(a_loss_passes_over_its_logits_as_often_as_said),
+        cmocka_unit_test(hosts_dispatch_kernels_of_spread_jobs),
+        cmocka_unit_test(no_shape_is_past_the_rates),
+        cmocka_unit_test(presets_of_the_a100_have_one),
+    };
+    return cmocka_run_group_tests_name("models/kernel_model.h", tests, NULL, NULL);
+}
