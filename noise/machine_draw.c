@@ -111,12 +111,20 @@ static enum status move_type(struct drawing *drawing, struct device_type *type, 
     move_share(drawing, "matmul_efficiency", &type->matmul_efficiency);
     move_share(drawing, "memory_efficiency", &type->memory_efficiency);
     move(drawing, "launch_latency", &type->launch_latency);
-    /* all copies of a type are one measurement in three directions, each with an error of its own */
+    move(drawing, "collective_latency", &type->collective_latency);
+    move(drawing, "matmul_depth", &type->kernel_model.matmul_depth);
+    move(drawing, "score_bytes_forward", &type->kernel_model.score_bytes_forward);
+    move(drawing, "score_bytes_backward", &type->kernel_model.score_bytes_backward);
+    move(drawing, "loss_passes", &type->kernel_model.loss_passes);
+    move(drawing, "dispatch_latency", &type->kernel_model.dispatch_latency);
+    /* each direction of copies is a measurement with an error of its own */
     if (move_profiles(drawing, type, identity, err) != STATUS_OK ||
         move_points(drawing, &type->h2d, type->h2d_count, share_of(drawing, identity ^ 1), err) != STATUS_OK ||
         move_points(drawing, &type->d2h, type->d2h_count, share_of(drawing, identity ^ 2), err) != STATUS_OK)
         return err->status;
-    return move_points(drawing, &type->p2p, type->p2p_count, share_of(drawing, identity ^ 3), err);
+    if (move_points(drawing, &type->p2p, type->p2p_count, share_of(drawing, identity ^ 3), err) != STATUS_OK)
+        return err->status;
+    return move_points(drawing, &type->ring, type->ring_count, share_of(drawing, identity ^ 4), err);
 }
 
 /* --- the machine ----------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "models/collective_group.h"
 #include "models/cost.h"
@@ -113,10 +114,26 @@ static enum status fill(struct arena *arena, struct view *v, struct serving_kind
     return STATUS_OK;
 }
 
+/*
+ * The machine without what training software takes to dispatch a kernel: where networks are served, kernels of a whole pass
+ * are launched at once. `*out` shares with the machine all but the types, which live in the arena.
+ */
+static enum status without_dispatch(const struct hardware *hardware, struct arena *arena, struct hardware *out,
+                                    struct error *err)
+{
+    void *memory;
+    if (arena_array(arena, hardware->type_count, sizeof *out->types, &memory, err)) return err->status;
+    *out = *hardware;
+    out->types = memcpy(memory, hardware->types, hardware->type_count * sizeof *out->types);
+    for (uint32_t t = 0; t < out->type_count; t++) out->types[t].kernel_model.dispatch_latency.value = 0;
+    return STATUS_OK;
+}
+
 enum status served_network_kind(struct arena *arena, const struct served_network *served,
                                 const struct hardware *hardware, struct serving_kind *out, struct error *err)
 {
-    struct view v = {.hardware = hardware,
+    struct hardware serving;
+    struct view v = {.hardware = &serving,
                      .job = {.name = "request", .network = *served->network, .sequence = served->sequence,
                              .microbatch = 1, .microbatches = 1, .minibatches = 1, .precision = served->precision,
                              .parallel = {.tensor = 1, .pipeline = 1, .data = 1, .chunks = 1}}};
@@ -132,7 +149,8 @@ enum status served_network_kind(struct arena *arena, const struct served_network
     if (arena_array(arena, SERVING_DEGREES_MAX, sizeof *out->degrees, &degrees, err)) return err->status;
     *out = (struct serving_kind){.name = out->name, .layer_count = (uint32_t)network->layer_count,
                                  .batch_max = served->batch_max, .degrees = degrees};
-    enum status status = collective_finder_init(&scratch, hardware, &v.finder, err);
+    enum status status = without_dispatch(hardware, &scratch, &serving, err);
+    if (!status) status = collective_finder_init(&scratch, &serving, &v.finder, err);
     if (!status) status = fill(arena, &v, out, err);
     arena_release(&scratch);
     return status;
