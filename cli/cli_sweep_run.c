@@ -16,7 +16,7 @@
 #include "base/alloc.h"
 #include "base/children.h"
 #include "base/progress.h"
-#include "sweep/figure.h"
+#include "sweep/report_figure.h"
 
 struct running {
     const struct cli_sweep *sweep;

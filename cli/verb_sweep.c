@@ -15,7 +15,7 @@
 #include "base/size.h"
 #include "cli/cli_sweep_report.h"
 #include "cli/cli_sweep_run.h"
-#include "sweep/figure.h"
+#include "sweep/report_figure.h"
 
 struct request {
     struct option_list vary, figures, outputs;

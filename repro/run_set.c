@@ -14,7 +14,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +27,7 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/children.h"
 #include "base/file.h"
 #include "base/progress.h"
 
@@ -390,24 +390,14 @@ static enum status run_pool(struct pool *pool, const sigset_t *signals, struct e
     return err->status;
 }
 
-static uint32_t core_count(void)
-{
-    cpu_set_t cores;
-    int count = sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
-    return count > 0 ? (uint32_t)count : 1;
-}
-
 enum status run_set_execute(struct run_set *set, const struct run_set_options *options, struct error *err)
 {
     char self[PATH_BYTES] = "";
     sigset_t signals, old;
     struct pool pool = {.set = set, .options = options, .program = options->program,
-                        .workers = options->workers > 0 ? options->workers : core_count()};
-    if (!pool.program) {
-        ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-        if (length <= 0) return error_io(err, "cannot tell which program this is");
-        pool.program = self;
-    }
+                        .workers = options->workers > 0 ? options->workers : children_cores()};
+    if (!pool.program && children_self(self, sizeof self, err) != STATUS_OK) return err->status;
+    if (!pool.program) pool.program = self;
     if (begin_folder(set, err) != STATUS_OK) return err->status;
     sigemptyset(&signals);
     sigaddset(&signals, SIGCHLD);

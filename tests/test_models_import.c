@@ -84,7 +84,7 @@ static void collectives_take_what_nccl_tests_measured(void **state)
     (void)state;
     struct hardware h;
     struct error err = {0};
-    if (import("4x a100-sxm4-40gb", table, &h, &err) != STATUS_OK) fail_msg("%s", err.text);
+    if (import("4x h100-sxm5-80gb", table, &h, &err) != STATUS_OK) fail_msg("%s", err.text);
     assert_int_equal(h.types[0].ring_count, 2);
     assert_int_equal(h.types[0].ring[0].bytes, 16384);
     assert_true(near(h.types[0].ring[0].seconds, 5e-6));

@@ -83,6 +83,7 @@ static void at_once(struct hardware *hardware)
     const struct hardware_options options = {.p2p_bytes_per_s = 1e18};
     if (hardware_adjust(hardware, &options, &err)) fail_msg("%s", err.text);
     for (uint32_t l = before; l < hardware->link_count; l++) hardware->links[l].latency.value = 0;
+    for (uint32_t t = 0; t < hardware->type_count; t++) hardware->types[t].collective_latency.value = 0;
 }
 
 static void job_of(struct job_set *jobs, uint32_t blocks, struct parallel parallel, uint32_t microbatches)

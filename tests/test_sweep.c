@@ -16,7 +16,7 @@
 #include "base/file.h"
 #include "base/random.h"
 #include "base/size.h"
-#include "sweep/figure.h"
+#include "sweep/report_figure.h"
 #include "sweep/kept.h"
 #include "tests/support_seed.h"
 

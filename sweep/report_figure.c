@@ -1,5 +1,5 @@
-/* See figure.h. */
-#include "sweep/figure.h"
+/* See report_figure.h. */
+#include "sweep/report_figure.h"
 
 #include <math.h>
 #include <stdbool.h>
