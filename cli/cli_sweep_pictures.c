@@ -47,6 +47,17 @@ static enum status make_ticks(const struct sweep_axis *axis, bool as_labels, str
     return STATUS_OK;
 }
 
+/* Memory in GiB, as people count it; all else as it is. */
+static double scale_of(const char *figure, char title[TITLE_BYTES])
+{
+    static const char bytes[] = "_bytes";
+    size_t length = strlen(figure), ending = sizeof bytes - 1;
+    bool memory = length > ending && strcmp(figure + length - ending, bytes) == 0;
+    if (memory) snprintf(title, TITLE_BYTES, "%.*s (GiB)", (int)(length - ending), figure);
+    else snprintf(title, TITLE_BYTES, "%s", figure);
+    return memory ? 0x1p-30 : 1;
+}
+
 /* --- curves ---------------------------------------------------------------------------------- */
 
 /* "policy srtf, devices 4": the values of all axes but the first. */
@@ -70,8 +81,9 @@ static enum status draw_curves(const struct cli_sweep_pictures *pictures, const 
     const struct sweep_axis *axis = &grid->axes[0];
     struct plot_curve curves[PLOT_CURVES_MAX];
     uint32_t count = (uint32_t)(grid->point_count / axis->count);
-    char title[TITLE_BYTES];
-    struct plot_ticks x, y = {.title = results->figures[0]};
+    char title[TITLE_BYTES], figure[TITLE_BYTES];
+    double scale = scale_of(results->figures[0], figure);
+    struct plot_ticks x, y = {.title = figure};
     if (make_ticks(axis, false, arena, title, &x, err) != STATUS_OK) return err->status;
     for (uint32_t c = 0; c < count; c++) {
         void *memory;
@@ -79,13 +91,13 @@ static enum status draw_curves(const struct cli_sweep_pictures *pictures, const 
         double *xs = memory, *ys = xs + axis->count;
         for (size_t v = 0; v < axis->count; v++) {
             xs[v] = x.labels ? (double)v : axis->values[v].number;
-            ys[v] = results->points[v * count + c].figures[0];
+            ys[v] = scale * results->points[v * count + c].figures[0];
         }
         curves[c] = (struct plot_curve){.x = xs, .y = ys, .count = (uint32_t)axis->count};
         if (name_curve(grid, c, arena, &curves[c].name, err) != STATUS_OK) return err->status;
     }
     char heading[2 * TITLE_BYTES];
-    snprintf(heading, sizeof heading, "%s by %s", results->figures[0], axis->name);
+    snprintf(heading, sizeof heading, "%s by %s", figure, axis->name);
     const struct plot_options options = {.title = heading, .keep_script = pictures->keep_scripts};
     return plot_curves(curves, count, &x, &y, pictures->curves, &options, err);
 }
@@ -96,7 +108,8 @@ static enum status draw_heat(const struct cli_sweep_pictures *pictures, const st
                              struct arena *arena, struct error *err)
 {
     const struct sweep_grid *grid = results->grid;
-    char titles[2][TITLE_BYTES];
+    char titles[2][TITLE_BYTES], figure[TITLE_BYTES];
+    double scale = scale_of(results->figures[0], figure);
     struct plot_ticks x, y;
     void *memory;
     if (make_ticks(&grid->axes[0], true, arena, titles[0], &x, err) != STATUS_OK ||
@@ -107,14 +120,14 @@ static enum status draw_heat(const struct cli_sweep_pictures *pictures, const st
     bool less = sweep_less_is_better(results->figures[0]);
     for (size_t c = 0; c < grid->axes[0].count * grid->axes[1].count; c++) cells[c] = NAN;
     for (uint64_t p = 0; p < grid->point_count; p++) {
-        double value = results->points[p].figures[0];
+        double value = scale * results->points[p].figures[0];
         double *cell = &cells[sweep_grid_index(grid, p, 1) * grid->axes[0].count + sweep_grid_index(grid, p, 0)];
         if (isnan(*cell) || (less ? value < *cell : value > *cell)) *cell = value;
     }
     char heading[3 * TITLE_BYTES];
-    snprintf(heading, sizeof heading, "%s by %s and %s", results->figures[0], grid->axes[0].name, grid->axes[1].name);
+    snprintf(heading, sizeof heading, "%s by %s and %s", figure, grid->axes[0].name, grid->axes[1].name);
     const struct plot_options options = {.title = heading, .keep_script = pictures->keep_scripts};
-    return plot_heat(cells, &x, &y, results->figures[0], pictures->heat, &options, err);
+    return plot_heat(cells, &x, &y, figure, pictures->heat, &options, err);
 }
 
 /* --- front ----------------------------------------------------------------------------------- */
@@ -123,6 +136,8 @@ static enum status draw_front(const struct cli_sweep_pictures *pictures, const s
                               struct arena *arena, struct error *err)
 {
     uint64_t count = results->grid->point_count;
+    char titles[2][TITLE_BYTES];
+    const double scales[2] = {scale_of(results->figures[0], titles[0]), scale_of(results->figures[1], titles[1])};
     void *memory, *marks;
     if (arena_array(arena, 2 * count, sizeof(double), &memory, err) != STATUS_OK ||
         arena_array(arena, count, sizeof(bool), &marks, err) != STATUS_OK ||
@@ -130,11 +145,11 @@ static enum status draw_front(const struct cli_sweep_pictures *pictures, const s
         return err->status;
     double *xs = memory, *ys = xs + count;
     for (uint64_t p = 0; p < count; p++) {
-        xs[p] = results->points[p].figures[0];
-        ys[p] = results->points[p].figures[1];
+        xs[p] = scales[0] * results->points[p].figures[0];
+        ys[p] = scales[1] * results->points[p].figures[1];
     }
     const struct plot_options options = {.keep_script = pictures->keep_scripts};
-    return plot_front(xs, ys, marks, count, results->figures[0], results->figures[1], pictures->front, &options, err);
+    return plot_front(xs, ys, marks, count, titles[0], titles[1], pictures->front, &options, err);
 }
 
 enum status cli_sweep_pictures_draw(const struct cli_sweep_pictures *pictures, const struct sweep_results *results,
