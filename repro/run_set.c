@@ -330,11 +330,13 @@ struct pool {
     const char *program;
     size_t next, running, done;
     uint32_t workers;
+    size_t failed;        /* the first run in order that failed so far; SIZE_MAX: none */
+    struct error failure; /* of that one */
 };
 
 static enum status start_some(struct pool *pool, struct error *err)
 {
-    while (pool->running < pool->workers && pool->next < pool->set->count) {
+    while (pool->running < pool->workers && pool->next < pool->set->count && pool->failed == SIZE_MAX) {
         struct run *run = &pool->set->runs[pool->next++];
         if (make_folder(pool->set, run, err) != STATUS_OK || start_command(pool->set, run, pool->program, err) != STATUS_OK)
             return err->status;
@@ -360,11 +362,23 @@ static enum status reap_some(struct pool *pool, bool *any, struct error *err)
         }
         *any = true;
         run->answer.cpu_s += (double)usage.ru_utime.tv_sec + 1e-6 * (double)usage.ru_utime.tv_usec;
-        if (go_on(pool->set, run, wait_status, pool->program, &done, err) != STATUS_OK) return err->status;
+        if (go_on(pool->set, run, wait_status, pool->program, &done, err) != STATUS_OK) {
+            if (i < pool->failed) pool->failure = *err, pool->failed = i;
+            *err = (struct error){0};
+            done = true;
+        }
         pool->running -= done;
         pool->done += done;
     }
     return STATUS_OK;
+}
+
+/* A failure is told when all runs before it have ended: which one it is depends on none's speed. */
+static bool has_failed(const struct pool *pool)
+{
+    bool before = false;
+    for (size_t i = 0; pool->failed < SIZE_MAX && i < pool->failed; i++) before |= pool->set->runs[i].child > 0;
+    return pool->failed < SIZE_MAX && !before;
 }
 
 static enum status wait_for(const sigset_t *signals, struct error *err)
@@ -382,6 +396,10 @@ static enum status run_pool(struct pool *pool, const sigset_t *signals, struct e
     while (!err->status && pool->done < pool->set->count) {
         bool any;
         if (start_some(pool, err) != STATUS_OK || reap_some(pool, &any, err) != STATUS_OK) break;
+        if (has_failed(pool)) {
+            *err = pool->failure;
+            break;
+        }
         progress_update(&progress, (double)pool->done, NULL);
         if (!any && wait_for(signals, err) != STATUS_OK) break;
     }
@@ -394,7 +412,7 @@ enum status run_set_execute(struct run_set *set, const struct run_set_options *o
 {
     char self[PATH_BYTES] = "";
     sigset_t signals, old;
-    struct pool pool = {.set = set, .options = options, .program = options->program,
+    struct pool pool = {.set = set, .options = options, .program = options->program, .failed = SIZE_MAX,
                         .workers = options->workers > 0 ? options->workers : children_cores()};
     if (!pool.program && children_self(self, sizeof self, err) != STATUS_OK) return err->status;
     if (!pool.program) pool.program = self;
