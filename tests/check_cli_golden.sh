@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What the programs print for wrong and for right command lines, byte for byte, with the exit code.
-# label: fast
+# label: medium
 #
 # usage: check_cli_golden.sh SOURCE_FOLDER BUILD_FOLDER [--rewrite] [CASE...]
 #
