@@ -250,11 +250,3 @@ uint32_t children_cores(void)
     int count = sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
     return count < 1 ? 1 : count > CHILDREN_MAX ? CHILDREN_MAX : (uint32_t)count;
 }
-
-enum status children_self(char *path, size_t size, struct error *err)
-{
-    ssize_t length = readlink("/proc/self/exe", path, size);
-    if (length < 0 || (size_t)length >= size) return error_io(err, "cannot find this program");
-    path[length] = '\0';
-    return STATUS_OK;
-}

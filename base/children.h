@@ -45,7 +45,4 @@ MUST_CHECK enum status children_run(const struct children_client *client, uint32
 /* Cores that this process may run on: what mpirun or taskset left of the machine. At least 1. */
 uint32_t children_cores(void);
 
-/* The path of this very program. STATUS_IO. */
-MUST_CHECK enum status children_self(char *path, size_t size, struct error *err);
-
 #endif

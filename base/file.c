@@ -31,6 +31,7 @@
 #include <zlib.h>
 
 #include "base/alloc.h"
+#include "base/text.h"
 
 enum { BUFFER_BYTES = 64 << 10, PENDING_MAX = 32, NAME_TRIES = 100, GZIP_WINDOW = 15 + 16 };
 
@@ -178,12 +179,6 @@ static void put_deflated(struct file_out *file, const char *data, size_t length,
 
 /* --- opening and closing -------------------------------------------------------------------- */
 
-static bool ends_in(const char *text, const char *suffix)
-{
-    size_t length = strlen(text), tail = strlen(suffix);
-    return length > tail && strcmp(text + length - tail, suffix) == 0;
-}
-
 static char *copy_text(const char *text)
 {
     size_t bytes = strlen(text) + 1;
@@ -266,7 +261,7 @@ enum status file_out_create(const char *path, struct file_out **out, struct erro
         status = error_memory(err, "an output file", BUFFER_BYTES);
         goto fail;
     }
-    if (ends_in(path, ".gz")) {
+    if (text_ends_in(path, ".gz")) {
         file->deflater.zalloc = zlib_allocate;
         file->deflater.zfree = zlib_free;
         if (deflateInit2(&file->deflater, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8,
@@ -485,7 +480,7 @@ enum status file_read(const char *path, size_t limit, char **text, size_t *lengt
     if (!standard) close(fd);
     if (status != STATUS_OK) goto out;
     bool packed = is_gzip(raw.data, raw.length);
-    if (!packed && ends_in(path, ".gz")) {
+    if (!packed && text_ends_in(path, ".gz")) {
         status = error_set(err, STATUS_BAD_INPUT, "'%s' is not gzip data", path);
         goto out;
     }

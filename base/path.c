@@ -44,6 +44,19 @@ enum status path_beside(const char *file, const char *path, struct arena *arena,
     return path_absolute(folder, path, arena, out, err);
 }
 
+enum status path_from_program(const char *relative, char *path, size_t size, struct error *err)
+{
+    char self[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (length <= 0) return error_io(err, "cannot find this program");
+    self[length] = '\0';
+    if (*relative) strrchr(self, '/')[1] = '\0'; /* an absolute path, says the kernel */
+    int written = snprintf(path, size, "%s%s", self, relative);
+    if (written < 0 || (size_t)written >= size)
+        return error_set(err, STATUS_LIMIT, "the path '%.100s...' is too long", path);
+    return STATUS_OK;
+}
+
 enum status path_make_folders(const char *path, struct error *err)
 {
     char folder[PATH_MAX];

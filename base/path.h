@@ -2,6 +2,8 @@
 #ifndef SPILLWAY_BASE_PATH_H
 #define SPILLWAY_BASE_PATH_H
 
+#include <stddef.h>
+
 #include "base/arena.h"
 #include "base/error.h"
 
@@ -13,6 +15,10 @@ MUST_CHECK enum status path_absolute(const char *folder, const char *path, struc
 /* The same as seen from the folder of `file`. */
 MUST_CHECK enum status path_beside(const char *file, const char *path, struct arena *arena, const char **out,
                                    struct error *err);
+
+/* `relative` as seen from the folder of this very program ("../share/x"), whether it is there or not; "" is the program
+ * itself. Errors: STATUS_IO; STATUS_LIMIT when it is longer than `size`. */
+MUST_CHECK enum status path_from_program(const char *relative, char *path, size_t size, struct error *err);
 
 /* The folders above `path`, as mkdir -p makes them. Errors: STATUS_IO, STATUS_BAD_INPUT when it is too long. */
 MUST_CHECK enum status path_make_folders(const char *path, struct error *err);

@@ -1,6 +1,7 @@
 /* A comparison as text, JSON and CSV. */
 #include <inttypes.h>
 
+#include "base/csv.h"
 #include "base/file.h"
 #include "base/number.h"
 #include "cli/cli_bench.h"
@@ -214,14 +215,6 @@ enum status bench_json(struct cli *cli, const struct bench *bench, const struct 
 
 /* --- CSV ------------------------------------------------------------------------------------- */
 
-/* In double quotes, which are doubled inside (RFC 4180). */
-static void put_quoted(struct file_out *file, const char *text)
-{
-    file_out_write(file, "\"", 1);
-    for (; *text; text++) file_out_write(file, *text == '"' ? "\"\"" : text, *text == '"' ? 2 : 1);
-    file_out_write(file, "\"", 1);
-}
-
 /* As short as reads back the same, in every locale. */
 static void put_number(struct file_out *file, const struct number_powers *powers, double value, bool known)
 {
@@ -243,9 +236,9 @@ enum status bench_csv(const struct bench *bench, const char *path, struct error 
             for (uint32_t p = 0; p < bench->policy_count; p++) {
                 const struct bench_result *r = bench_at(bench, w, s, p);
                 bool done = r->outcome == BENCH_DONE;
-                put_quoted(file, bench->workloads[w].name);
+                csv_write_text(file, bench->workloads[w].name);
                 file_out_printf(file, ",%u,", s + 1);
-                put_quoted(file, bench->policies[p]);
+                csv_write_text(file, bench->policies[p]);
                 file_out_printf(file, ",%s", outcome_names[r->outcome]);
                 put_number(file, &powers, r->value, done);
                 put_number(file, &powers, r->bound, done);

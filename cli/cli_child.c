@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/path.h"
 #include "base/progress.h"
 
 static const char program[] = "spillway-exec";
@@ -35,15 +36,8 @@ static bool is_program(const char *path)
 /* The folder of this program and `name`. */
 static bool beside_us(const char *name, char path[CLI_PATH_BYTES])
 {
-    char self[CLI_PATH_BYTES];
-    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (length <= 0) return false;
-    self[length] = '\0';
-    char *slash = strrchr(self, '/');
-    if (!slash) return false;
-    *slash = '\0';
-    int written = snprintf(path, CLI_PATH_BYTES, "%s/%s", self, name);
-    return written > 0 && written < CLI_PATH_BYTES && is_program(path);
+    struct error unknown = {0};
+    return path_from_program(name, path, CLI_PATH_BYTES, &unknown) == STATUS_OK && is_program(path);
 }
 
 static bool on_path(const char *name, char path[CLI_PATH_BYTES])

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/path.h"
 #include "base/suggest.h"
 
 static bool is_folder(const char *path)
@@ -19,14 +20,9 @@ static bool is_folder(const char *path)
 /* ../share/spillway/plots/papers as seen from this program's folder. */
 static bool installed_folder(char folder[CLI_PATH_BYTES])
 {
-    static const char share[] = "/../share/spillway/plots/papers";
-    ssize_t length = readlink("/proc/self/exe", folder, CLI_PATH_BYTES - sizeof share);
-    if (length <= 0) return false;
-    folder[length] = '\0';
-    char *slash = strrchr(folder, '/');
-    if (!slash) return false;
-    memcpy(slash, share, sizeof share);
-    return is_folder(folder);
+    struct error unknown = {0};
+    return path_from_program("../share/spillway/plots/papers", folder, CLI_PATH_BYTES, &unknown) == STATUS_OK &&
+           is_folder(folder);
 }
 
 enum status cli_papers_folder(const char *given, char folder[CLI_PATH_BYTES], struct error *err)

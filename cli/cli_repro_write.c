@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/path.h"
 #include "cli/cli_repro_report.h"
 #include "repro/figure_report.h"
@@ -46,14 +47,13 @@ static enum status write_report(const struct figure_result *result, const char *
     return err->status;
 }
 
-/* FNV-1a of a file's bytes: enough to see that one has changed. */
+/* Of a file's bytes: enough to see that one has changed. */
 static enum status hash_file(const char *path, char text[17], struct error *err)
 {
     char *bytes;
     size_t length;
-    uint64_t hash = 14695981039346656037u;
     if (file_read(path, 1u << 30, &bytes, &length, err) != STATUS_OK) return err->status;
-    for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)bytes[i]) * 1099511628211u;
+    uint64_t hash = hash_bytes(HASH_BEGIN, bytes, length);
     free(bytes);
     snprintf(text, 17, "%016llx", (unsigned long long)hash);
     return STATUS_OK;

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/children.h"
+#include "base/path.h"
 #include "base/size.h"
 #include "base/suggest.h"
 #include "cli/cli_sweep_jobs.h"
@@ -188,7 +188,7 @@ enum status cli_sweep_command(char **words, size_t count, const struct sweep_gri
     out->word_count = count - !is_file;
     struct looking looking = {arena, out, err};
     if (cli_look(verb, copy_options, &looking, err) != STATUS_OK || err->status != STATUS_OK) return err->status;
-    if (children_self(path, sizeof path, err) != STATUS_OK || arena_string(arena, path, &out->program, err) != STATUS_OK)
+    if (path_from_program("", path, sizeof path, err) != STATUS_OK || arena_string(arena, path, &out->program, err) != STATUS_OK)
         return err->status;
     return find_targets(out, grid, err);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "base/text.h"
 #include "cli/cli_sweep_report.h"
 #include "plots/plot_gnuplot.h"
 #include "plots/plot_sweep.h"
@@ -51,9 +52,8 @@ static enum status make_ticks(const struct sweep_axis *axis, bool as_labels, str
 static double scale_of(const char *figure, char title[TITLE_BYTES])
 {
     static const char bytes[] = "_bytes";
-    size_t length = strlen(figure), ending = sizeof bytes - 1;
-    bool memory = length > ending && strcmp(figure + length - ending, bytes) == 0;
-    if (memory) snprintf(title, TITLE_BYTES, "%.*s (GiB)", (int)(length - ending), figure);
+    bool memory = text_ends_in(figure, bytes);
+    if (memory) snprintf(title, TITLE_BYTES, "%.*s (GiB)", (int)(strlen(figure) - strlen(bytes)), figure);
     else snprintf(title, TITLE_BYTES, "%s", figure);
     return memory ? 0x1p-30 : 1;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/quantity.h"
+#include "base/text.h"
 #include "cli/cli_sweep_run.h"
 #include "cli/cli_table.h"
 
@@ -13,18 +14,12 @@ enum { ROWS_MAX = 200, COLUMNS_MAX = CLI_COLUMNS_MAX - 1 };
 
 /* --- text ------------------------------------------------------------------------------------ */
 
-static bool ends_in(const char *text, const char *ending)
-{
-    size_t length = strlen(text), wanted = strlen(ending);
-    return length >= wanted && strcmp(text + length - wanted, ending) == 0;
-}
-
 /* By the unit in the figure's name. */
 static const char *figure_text(const char *figure, double value, char text[QUANTITY_TEXT_BYTES])
 {
     if (isnan(value)) return "-";
-    if (ends_in(figure, "_bytes")) return quantity_text(value, DIMENSION_BYTES, text);
-    if (ends_in(figure, "_s") && !ends_in(figure, "_per_s")) return quantity_text(value, DIMENSION_SECONDS, text);
+    if (text_ends_in(figure, "_bytes")) return quantity_text(value, DIMENSION_BYTES, text);
+    if (text_ends_in(figure, "_s") && !text_ends_in(figure, "_per_s")) return quantity_text(value, DIMENSION_SECONDS, text);
     snprintf(text, QUANTITY_TEXT_BYTES, "%.5g", value);
     return text;
 }

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/csv.h"
 #include "base/quantity.h"
 #include "base/size.h"
 #include "cli/cli_table.h"
@@ -361,16 +362,6 @@ enum status what_if_text(struct cli *cli, const struct what_if_report *report, b
 
 /* --- for programs ------------------------------------------------------------------------------ */
 
-static void csv_text(FILE *out, const char *text)
-{
-    fputc('"', out);
-    for (; *text; text++) {
-        if (*text == '"') fputc('"', out);
-        fputc(*text, out);
-    }
-    fputc('"', out);
-}
-
 static void csv_numbers(FILE *out, const struct what_if_report *report, const struct what_if_answer *a)
 {
     fprintf(out, ",%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,", a->tokens / a->run_s, a->samples / a->run_s,
@@ -382,9 +373,9 @@ static void csv_numbers(FILE *out, const struct what_if_report *report, const st
     else fputs(",,,", out);
     if (a->watts > 0) fprintf(out, "%.9g", energy_kwh(report, a));
     fprintf(out, ",%" PRIu64 ",%" PRIu64 ",", a->device_bytes, a->usable_bytes);
-    csv_text(out, a->binds);
+    csv_print_text(out, a->binds);
     fputc(',', out);
-    csv_text(out, a->plan);
+    csv_print_text(out, a->plan);
     fputc('\n', out);
 }
 
@@ -397,18 +388,18 @@ enum status what_if_csv(struct cli *cli, const struct what_if_report *report, st
           "peak_flops_per_s,usd,usd_low,usd_high,energy_kwh,device_bytes,usable_bytes,bound_by,plan\n", out);
     for (uint32_t i = 0; i < report->count; i++) {
         const struct what_if_answer *a = &report->answers[i];
-        csv_text(out, a->name);
+        csv_print_text(out, a->name);
         fprintf(out, ",%s,%s,", a->fits ? "true" : "false", what_if_meets(report, a) ? "true" : "false");
         if (a->price.usd_per_h > 0) fprintf(out, "%.9g", a->price.usd_per_h);
         fputc(',', out);
-        csv_text(out, a->price.basis);
+        csv_print_text(out, a->price.basis);
         fprintf(out, ",%s", a->price.as_of);
         if (a->fits) {
             csv_numbers(out, report, a);
             continue;
         }
         fputs(",,,,,,,,,,,,,,,", out);
-        csv_text(out, a->reason);
+        csv_print_text(out, a->reason);
         fputc('\n', out);
     }
     return STATUS_OK;

@@ -3,16 +3,11 @@
 
 #include "base/file.h"
 #include "base/size.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/cli_import_hwloc.h"
 #include "cli/cli_machine.h"
 #include "models/try.h"
-
-static bool ends_in(const char *text, const char *end)
-{
-    size_t length = strlen(text), tail = strlen(end);
-    return length >= tail && strcmp(text + length - tail, end) == 0;
-}
 
 static enum status write_machine(const struct hardware *hardware, const char *path, struct error *err)
 {
@@ -79,7 +74,7 @@ enum status verb_hardware_import(struct cli *cli, int argc, char **argv, struct 
     struct import_report report = {.count = 0};
     enum status status = cli_machine_read(&machine, &hardware, err);
     if (!status)
-        status = (ends_in(file, ".xml") ? cli_import_hwloc : hardware_import)(file, as_of, &hardware, &report, err);
+        status = (text_ends_in(file, ".xml") ? cli_import_hwloc : hardware_import)(file, as_of, &hardware, &report, err);
     if (!status) status = write_machine(&hardware, output, err);
     if (!status) status = print(cli, file, output, &hardware, &report, err);
     hardware_release(&hardware);

@@ -11,8 +11,10 @@
 #include "base/alloc.h"
 #include "base/children.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/progress.h"
 #include "base/size.h"
+#include "base/text.h"
 #include "cli/cli_sweep_report.h"
 #include "cli/cli_sweep_run.h"
 #include "sweep/report_figure.h"
@@ -74,16 +76,10 @@ static void split(const struct option_spec *specs, size_t count, int argc, char 
 
 /* --- what is asked for ----------------------------------------------------------------------- */
 
-static bool ends_in(const char *text, const char *ending)
-{
-    size_t length = strlen(text), wanted = strlen(ending);
-    return length > wanted && strcmp(text + length - wanted, ending) == 0;
-}
-
 static enum status check_outputs(const struct option_list *outputs, struct error *err)
 {
     for (size_t o = 0; o < outputs->count; o++)
-        if (!ends_in(outputs->items[o], ".csv") && !ends_in(outputs->items[o], ".db"))
+        if (!text_ends_in(outputs->items[o], ".csv") && !text_ends_in(outputs->items[o], ".db"))
             return error_set(err, STATUS_BAD_INPUT, "option '--output' is '%s' (expected a name that ends in .csv or .db)",
                              outputs->items[o]);
     return STATUS_OK;
@@ -123,19 +119,12 @@ static enum status read_request(const struct request *request, char **words, siz
 
 /* --- what is kept ---------------------------------------------------------------------------- */
 
-/* FNV-1a, 64 bits. */
-static uint64_t hash_bytes(uint64_t hash, const char *bytes, size_t length)
-{
-    for (size_t b = 0; b < length; b++) hash = (hash ^ (unsigned char)bytes[b]) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
 /* Of everything that results depend on: words, values, figures, and what is in the files that words name. */
 static uint64_t hash_sweep(const struct sweeping *sweeping)
 {
     const struct sweep_grid *grid = &sweeping->grid;
     const struct cli_sweep_command *command = &sweeping->command;
-    uint64_t hash = hash_bytes(UINT64_C(0xcbf29ce484222325), command->verb->name, strlen(command->verb->name) + 1);
+    uint64_t hash = hash_bytes(HASH_BEGIN, command->verb->name, strlen(command->verb->name) + 1);
     for (size_t w = 0; w < command->word_count; w++) {
         struct error ignored = {0};
         const char *word = command->words[w];
@@ -173,7 +162,7 @@ static enum status write_outputs(const struct request *request, struct sweeping 
 {
     for (size_t o = 0; o < request->outputs.count; o++) {
         const char *path = request->outputs.items[o];
-        enum status status = ends_in(path, ".csv") ? sweep_results_csv(&sweeping->results, path, err)
+        enum status status = text_ends_in(path, ".csv") ? sweep_results_csv(&sweeping->results, path, err)
                                                    : sweep_kept_write(sweeping->kept, path, err);
         if (status != STATUS_OK) return status;
     }
@@ -215,16 +204,15 @@ static enum status judge(const struct sweep_results *results, struct error *err)
 static enum status carry_out(struct cli *cli, const struct request *request, struct sweeping *sweeping, struct error *err)
 {
     char part[CLI_PATH_BYTES];
+    if (open_kept(request, sweeping, part, err) != STATUS_OK) return err->status;
     const struct cli_sweep sweep = {
         .command = &sweeping->command,
         .grid = &sweeping->grid,
         .results = &sweeping->results,
+        .kept = sweeping->kept,
         .ranks = &sweeping->ranks,
         .processes = request->processes > 0 ? (uint32_t)request->processes : children_cores()};
-    if (open_kept(request, sweeping, part, err) != STATUS_OK) return err->status;
-    struct cli_sweep with_kept = sweep;
-    with_kept.kept = sweeping->kept;
-    enum status status = cli_sweep_run(&with_kept, err);
+    enum status status = cli_sweep_run(&sweep, err);
     if (sweeping->ranks.rank > 0) return status;
     if (status == STATUS_INTERRUPTED && sweeping->kept) {
         *err = (struct error){0};

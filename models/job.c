@@ -30,6 +30,7 @@
 #include "base/json_out.h"
 #include "base/path.h"
 #include "base/size.h"
+#include "base/text.h"
 #include "models/job_devices.h"
 #include "models/memory.h"
 #include "models/network_graph.h"
@@ -57,12 +58,6 @@ const char *const rate_schedule_names[] = {
 static_assert(ARRAY_COUNT(rate_schedule_names) == RATE_SCHEDULE_COUNT, "a name per schedule");
 
 /* --- paths ---------------------------------------------------------------------------------- */
-
-static bool has_ending(const char *path, const char *ending)
-{
-    size_t length = strlen(path), end = strlen(ending);
-    return length > end && strcmp(path + length - end, ending) == 0;
-}
 
 /* Does the file begin with llm.c's magic? False when it cannot be read. */
 static bool begins_as_llmc(const char *path)
@@ -93,7 +88,7 @@ static bool reads_images(const struct network *network)
 static uint32_t guess_format(const struct network *network, const char *path)
 {
     if (reads_images(network)) return is_cifar10(network) ? DATA_CIFAR10 : DATA_IMAGES;
-    if (!has_ending(path, ".bin")) return DATA_TEXT;
+    if (!text_ends_in(path, ".bin")) return DATA_TEXT;
     return begins_as_llmc(path) ? DATA_LLMC : DATA_NANOGPT;
 }
 
@@ -593,7 +588,7 @@ static enum status name_best(const char *path, struct arena *arena, const char *
     static const char ending[] = ".safetensors";
     char text[4 * PATH_MAX + sizeof ".best"];
     size_t stem = strlen(path);
-    bool usual = has_ending(path, ending);
+    bool usual = text_ends_in(path, ending);
     if (usual) stem -= strlen(ending);
     snprintf(text, sizeof text, "%.*s.best%s", (int)stem, path, usual ? ending : "");
     return arena_string(arena, text, out, err);

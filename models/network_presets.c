@@ -19,6 +19,7 @@
 #include "base/path.h"
 #include "base/size.h"
 #include "base/suggest.h"
+#include "base/text.h"
 #include "models/network.h"
 #include "models/network_cnn.h"
 #include "models/network_traits.h"
@@ -289,18 +290,12 @@ static struct network complete(const struct preset *preset)
     return n;
 }
 
-static bool has_ending(const char *path, const char *ending)
-{
-    size_t length = strlen(path), end_length = strlen(ending);
-    return length > end_length && strcmp(path + length - end_length, ending) == 0;
-}
-
 bool network_is_path(const char *name_or_path)
 {
     static const char *const endings[] = {".json", ".json.gz", ".txt"};
     if (strchr(name_or_path, '/')) return preset_name_of(name_or_path) == name_or_path;
     for (size_t i = 0; i < ARRAY_COUNT(endings); i++)
-        if (has_ending(name_or_path, endings[i])) return true;
+        if (text_ends_in(name_or_path, endings[i])) return true;
     return false;
 }
 
@@ -350,7 +345,7 @@ static enum status fail_unknown(const char *name, struct error *err)
 enum status network_find(const char *name_or_path, struct arena *arena, struct network *out,
                          struct error *err)
 {
-    if (network_is_path(name_or_path) && has_ending(name_or_path, ".txt"))
+    if (network_is_path(name_or_path) && text_ends_in(name_or_path, ".txt"))
         return read_text(name_or_path, arena, out, err);
     if (network_is_path(name_or_path)) return read_path(name_or_path, arena, out, err);
     const char *name = preset_name_of(name_or_path);

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/random.h"
 
 /* Of a standard normal error, the middle half reaches as far as this on either side. */
@@ -18,16 +19,12 @@ struct drawing {
     struct arena *arena;
 };
 
-/* FNV-1a. Figures with one source and one value are one figure, wherever they stand. */
+/* Figures with one source and one value are one figure, wherever they stand. */
 static uint64_t identity_of(const char *name, const char *source, double value)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    unsigned char bytes[sizeof value];
-    memcpy(bytes, &value, sizeof value);
-    for (const char *c = name; *c; c++) hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-    for (const char *c = source ? source : ""; *c; c++) hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-    for (size_t b = 0; b < sizeof bytes; b++) hash = (hash ^ bytes[b]) * UINT64_C(0x100000001b3);
-    return hash;
+    uint64_t hash = hash_bytes(HASH_BEGIN, name, strlen(name));
+    if (source) hash = hash_bytes(hash, source, strlen(source));
+    return hash_bytes(hash, &value, sizeof value);
 }
 
 /* Above 0 and below 1, whatever is drawn. */

@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/progress.h"
 #include "base/random.h"
 #include "planner/branch_node.h"
@@ -149,8 +150,7 @@ static bool dominated(struct search *s, const struct branch_node *node)
 {
     struct key key;
     make_key(s, node, &key);
-    uint64_t hash = 0;
-    for (size_t b = 0; b < s->key_bytes; b++) hash = (hash ^ key.bytes[b]) * 0x100000001b3u;
+    uint64_t hash = hash_bytes(0, key.bytes, s->key_bytes);
     uint32_t *head = &s->heads[random_mix(hash) % s->head_count];
     for (uint32_t at = *head; at > 0;) {
         const unsigned char *record = s->records + (size_t)(at - 1) * s->record_bytes;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/text.h"
 #include "planner/instance_io.h"
 #include "planner/timetable_check.h"
 #include "planner/timetable_io.h"
@@ -18,12 +19,6 @@ enum { PATH_BYTES = 4096 };
 static const char end[] = ".json";
 
 /* --- names ----------------------------------------------------------------------------------- */
-
-static bool ends_with(const char *name, const char *tail)
-{
-    size_t length = strlen(name), behind = strlen(tail);
-    return length > behind && strcmp(name + length - behind, tail) == 0;
-}
 
 static int compare_rows(const void *a, const void *b)
 {
@@ -53,7 +48,7 @@ enum status instance_library_open(const char *folder, struct instance_library *o
         entry = readdir(dir);
         if (!entry && errno) error_io(err, "cannot read the folder '%s'", folder);
         if (!entry) break;
-        if (ends_with(entry->d_name, end) && add_row(out, entry->d_name, err)) break;
+        if (text_ends_in(entry->d_name, end) && add_row(out, entry->d_name, err)) break;
     }
     closedir(dir);
     if (!err->status && out->count == 0)

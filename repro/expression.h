@@ -76,9 +76,6 @@ MUST_CHECK enum status expression_parse(const char *text, struct arena *arena, c
 MUST_CHECK enum status expression_check(const struct expression *expression, const char *const *names, size_t count,
                                         struct error *err);
 
-/* Does it use the name? */
-bool expression_uses(const struct expression *expression, const char *name);
-
 /*
  * Its value; lists and texts live in `arena` or where the scope has them.
  * Errors: STATUS_BAD_INPUT when a member is not there or a kind is wrong, with a suggestion and the character.

@@ -388,11 +388,3 @@ enum status expression_check(const struct expression *expression, const char *co
         if (expression_check(expression->parts[i], names, count, err) != STATUS_OK) return err->status;
     return STATUS_OK;
 }
-
-bool expression_uses(const struct expression *expression, const char *name)
-{
-    if (expression->kind == EXPRESSION_NAME) return strcmp(expression->text, name) == 0;
-    for (size_t i = 0; i < expression->part_count; i++)
-        if (expression_uses(expression->parts[i], name)) return true;
-    return false;
-}

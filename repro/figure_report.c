@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/csv.h"
 #include "plots/plot_figure.h"
 
 /* --- numbers ------------------------------------------------------------------------------------- */
@@ -139,19 +140,12 @@ enum status figure_draw(const struct figure_result *result, const char *path, st
 
 /* --- CSV ------------------------------------------------------------------------------------------- */
 
-static void csv_text(const char *text, FILE *out)
-{
-    fputc('"', out);
-    for (; *text; text++) fprintf(out, *text == '"' ? "\"%c" : "%c", *text);
-    fputc('"', out);
-}
-
 static void csv_value(const struct value *value, FILE *out)
 {
     if (value->kind == VALUE_NUMBER)
         fprintf(out, "%.17g", value->number);
     else if (value->kind == VALUE_TEXT)
-        csv_text(value->text, out);
+        csv_print_text(out, value->text);
     fputc(',', out);
 }
 
@@ -161,7 +155,7 @@ static void csv_point(const struct figure_result *result, uint32_t row, uint32_t
     const struct figure_point *point = figure_point_at(result, row, s);
     for (uint32_t c = 0; c < figure->column_count; c++)
         if (!is_published(figure, c)) csv_value(figure_cell(figure, row, c), out);
-    csv_text(figure->series[s].label, out);
+    csv_print_text(out, figure->series[s].label);
     fputc(',', out);
     csv_value(&point->published, out);
     csv_value(&point->simulated, out);

@@ -29,6 +29,7 @@
 #include "base/arena.h"
 #include "base/children.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "base/progress.h"
 
 enum { PATH_BYTES = 4096, ANSWER_MAX = 256 << 20, MESSAGE_BYTES = 900 };
@@ -414,7 +415,7 @@ enum status run_set_execute(struct run_set *set, const struct run_set_options *o
     sigset_t signals, old;
     struct pool pool = {.set = set, .options = options, .program = options->program, .failed = SIZE_MAX,
                         .workers = options->workers > 0 ? options->workers : children_cores()};
-    if (!pool.program && children_self(self, sizeof self, err) != STATUS_OK) return err->status;
+    if (!pool.program && path_from_program("", self, sizeof self, err) != STATUS_OK) return err->status;
     if (!pool.program) pool.program = self;
     if (begin_folder(set, err) != STATUS_OK) return err->status;
     sigemptyset(&signals);

@@ -1,3 +1,4 @@
+/* See meter.h. */
 #include "sim/meter.h"
 
 #include <assert.h>

@@ -4,12 +4,10 @@
 #include <assert.h>
 #include <dlfcn.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/number.h"
+#include "base/path.h"
 #include "base/size.h"
 
 #ifndef SPILLWAY_MODULE_FOLDER
@@ -32,16 +30,11 @@ static uint64_t launched(void)
 static void *load(void)
 {
     char path[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-    path[length > 0 ? length : 0] = '\0';
-    char *slash = strrchr(path, '/');
-    size_t folder = slash ? (size_t)(slash - path) + 1 : 0;
+    struct error unknown = {0};
     void *library = NULL;
-    if (folder + sizeof SWEEP_RANKS_MODULE <= sizeof path) {
-        memcpy(path + folder, SWEEP_RANKS_MODULE, sizeof SWEEP_RANKS_MODULE);
-        /* global: Open MPI's own modules look for its symbols */
+    /* global: Open MPI's own modules look for its symbols */
+    if (path_from_program(SWEEP_RANKS_MODULE, path, sizeof path, &unknown) == STATUS_OK)
         library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
-    }
     if (!library && SPILLWAY_MODULE_FOLDER[0])
         library = dlopen(SPILLWAY_MODULE_FOLDER "/" SWEEP_RANKS_MODULE, RTLD_NOW | RTLD_GLOBAL);
     return library;

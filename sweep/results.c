@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/csv.h"
 #include "base/file.h"
 #include "base/number.h"
 #include "base/size.h"
@@ -101,16 +102,8 @@ enum status sweep_results_front(const struct sweep_results *results, uint32_t fi
 
 static void write_text(struct file_out *file, const char *text)
 {
-    if (!strpbrk(text, ",\"\r\n")) {
-        file_out_write(file, text, strlen(text));
-        return;
-    }
-    file_out_write(file, "\"", 1);
-    for (const char *c = text; *c; c++) {
-        if (*c == '"') file_out_write(file, "\"", 1);
-        file_out_write(file, c, 1);
-    }
-    file_out_write(file, "\"", 1);
+    if (strpbrk(text, ",\"\r\n")) csv_write_text(file, text);
+    else file_out_write(file, text, strlen(text));
 }
 
 static void write_number(struct file_out *file, const struct number_powers *powers, double number)

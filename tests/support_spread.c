@@ -97,6 +97,15 @@ struct plan_op *test_spread_op(struct plan *plan, uint32_t pass, uint32_t run, u
     return NULL;
 }
 
+void test_spread_swap_places(struct plan_instance *a, struct plan_instance *b)
+{
+    uint32_t gang = a->gang, device = a->device;
+    a->gang = b->gang;
+    a->device = b->device;
+    b->gang = gang;
+    b->device = device;
+}
+
 void test_spread_swap(struct plan_instance *a, struct plan_instance *b)
 {
     struct plan_instance swap = *a;
@@ -118,4 +127,25 @@ void test_spread_broken(const struct test_spread_damage *cases, size_t count,
         assert_true(status == STATUS_CHECK && strstr(err.text, cases[i].complaint));
         plan_release(&plan);
     }
+}
+
+void test_spread_or_spilled(uint64_t key, bool spread, struct plan *plan)
+{
+    struct hardware hardware;
+    struct job_set jobs;
+    struct error err = {0};
+    const struct planner_options options = {.regions = 0};
+    struct test_random_layers layers = {.key = key, .copy_weight = 1};
+    *plan = (struct plan){0};
+    if (spread) {
+        test_spread_machine(&hardware, 4, 1e9, 1e-6);
+        test_profile_jobs(&jobs, 1, 8, 2, test_random_layer, &layers);
+        jobs.jobs[0].microbatches = 8;
+        jobs.jobs[0].parallel =
+            (struct parallel){.tensor = 1, .pipeline = 2, .data = 2, .chunks = 1, .schedule = PIPELINE_1F1B};
+    } else {
+        test_hardware(&hardware, 2, 500000, 1e10);
+        test_profile_jobs(&jobs, 3, 6, 4, test_random_layer, &layers);
+    }
+    if (planner_plan(&hardware, &jobs, &options, plan, &err)) fail_msg("%s", err.text);
 }

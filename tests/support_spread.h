@@ -34,6 +34,11 @@ void test_spread_near(double found, double expected);
 struct plan_instance *test_spread_instance(struct plan *plan, uint32_t pass, uint32_t run, uint32_t n);
 struct plan_op *test_spread_op(struct plan *plan, uint32_t pass, uint32_t run, uint32_t kind);
 void test_spread_swap(struct plan_instance *a, struct plan_instance *b);
+/* What they run on, the other way round. */
+void test_spread_swap_places(struct plan_instance *a, struct plan_instance *b);
+
+/* Jobs of random layers that are spilled over two devices behind links of their own; or spread, over four. */
+void test_spread_or_spilled(uint64_t key, bool spread, struct plan *plan);
 
 /* A plan with something wrong, and a part of what plan_check() says about it. */
 struct test_spread_damage {

@@ -168,28 +168,6 @@ static void purchase_of_a_lone_bottleneck(void **state)
 
 /* --- random plans ------------------------------------------------------------------------------ */
 
-/* Jobs of random layers that are spilled over devices behind links of their own; or spread, over as many. */
-static void random_plan(uint64_t key, bool spread, struct plan *plan)
-{
-    struct hardware hardware;
-    struct job_set jobs;
-    struct error err = {0};
-    const struct planner_options options = {.regions = 0};
-    struct test_random_layers layers = {.key = key, .copy_weight = 1};
-    *plan = (struct plan){0};
-    if (spread) {
-        test_spread_machine(&hardware, 4, 1e9, 1e-6);
-        test_profile_jobs(&jobs, 1, 8, 2, test_random_layer, &layers);
-        jobs.jobs[0].microbatches = 8;
-        jobs.jobs[0].parallel =
-            (struct parallel){.tensor = 1, .pipeline = 2, .data = 2, .chunks = 1, .schedule = PIPELINE_1F1B};
-    } else {
-        test_hardware(&hardware, DEVICES, 500000, 1e10);
-        test_profile_jobs(&jobs, 3, 6, 4, test_random_layer, &layers);
-    }
-    if (planner_plan(&hardware, &jobs, &options, plan, &err)) fail_msg("%s", err.text);
-}
-
 /* Streams and gaps add up to the makespan, as do jobs and gaps; and by the simulator's replay it is the same path. */
 static void shares_add_up(void **state)
 {
@@ -205,7 +183,7 @@ static void shares_add_up(void **state)
         struct explain_path path;
         struct error err = {0};
         double by_kind[STREAM_KIND_COUNT] = {0}, streams_s = 0, jobs_s = 0;
-        random_plan(random_u64(seed, c), c % 2 == 1, &plan);
+        test_spread_or_spilled(random_u64(seed, c), c % 2 == 1, &plan);
         sim_test_simulate(&plan, &outcome);
         find_path(&plan, &outcome.trace, &arena, &path);
         for (uint32_t s = 0; s < path.stream_count; s++) {
@@ -259,7 +237,7 @@ static void causes_are_found(void **state)
         struct error err = {0};
         struct sim_replay_change change = sim_replay_unchanged();
         bool copies = c % 2 == 0;
-        random_plan(random_u64(seed, c), false, &plan);
+        test_spread_or_spilled(random_u64(seed, c), false, &plan);
         sim_test_simulate(&plan, &predicted);
         if (copies) change.scale[STREAM_H2D] = change.scale[STREAM_D2H] = 2.385;
         else change.slow = slow;
@@ -346,7 +324,7 @@ static void memory(void **state)
     struct explain_purchase purchase;
     struct error err = {0};
     bool known;
-    random_plan(2385, false, &plan);
+    test_spread_or_spilled(2385, false, &plan);
     int file = mkstemp(path);
     assert_true(file >= 0);
     close(file);

@@ -21,28 +21,6 @@
 
 enum { DEVICES = 2 };
 
-/* Jobs of random layers that are spilled over devices behind links of their own; or spread, over as many. */
-static void random_plan(uint64_t key, bool spread, struct plan *plan)
-{
-    struct hardware hardware;
-    struct job_set jobs;
-    struct error err = {0};
-    const struct planner_options options = {.regions = 0};
-    struct test_random_layers layers = {.key = key, .copy_weight = 1};
-    *plan = (struct plan){0};
-    if (spread) {
-        test_spread_machine(&hardware, 4, 1e9, 1e-6);
-        test_profile_jobs(&jobs, 1, 8, 2, test_random_layer, &layers);
-        jobs.jobs[0].microbatches = 8;
-        jobs.jobs[0].parallel =
-            (struct parallel){.tensor = 1, .pipeline = 2, .data = 2, .chunks = 1, .schedule = PIPELINE_1F1B};
-    } else {
-        test_hardware(&hardware, DEVICES, 500000, 1e10);
-        test_profile_jobs(&jobs, 3, 6, 4, test_random_layer, &layers);
-    }
-    if (planner_plan(&hardware, &jobs, &options, plan, &err)) fail_msg("%s", err.text);
-}
-
 static void replay(const struct plan *plan, const struct trace *record, const struct sim_replay_change *change,
                    struct trace *out, struct sim_replay *result)
 {
@@ -76,7 +54,7 @@ static void test_unchanged(void **state)
         struct sim_test_outcome recorded;
         struct trace out;
         struct sim_replay result;
-        random_plan(random_u64(seed, c), c % 2 == 1, &plan);
+        test_spread_or_spilled(random_u64(seed, c), c % 2 == 1, &plan);
         sim_test_simulate(&plan, &recorded);
         replay(&plan, &recorded.trace, &none, &out, &result);
         SIM_ASSERT_CLOSE(result.makespan_s, recorded.result.makespan_s);
@@ -116,8 +94,8 @@ static void test_two_roads(void **state)
         struct sim_test_outcome recorded;
         uint64_t key = random_u64(seed, c);
         const double slow[DEVICES] = {1, 2.385};
-        random_plan(key, false, &plan);
-        random_plan(key, false, &again);
+        test_spread_or_spilled(key, false, &plan);
+        test_spread_or_spilled(key, false, &again);
         sim_test_simulate(&plan, &recorded);
         struct sim_replay_change change = sim_replay_unchanged();
         change.slow = slow;
@@ -145,8 +123,8 @@ static void test_collectives(void **state)
     struct plan plan, again;
     struct sim_test_outcome recorded;
     uint64_t seed = support_seed("replay_collectives");
-    random_plan(seed, true, &plan);
-    random_plan(seed, true, &again);
+    test_spread_or_spilled(seed, true, &plan);
+    test_spread_or_spilled(seed, true, &again);
     for (uint32_t l = 0; l < plan.hardware.link_count; l++) {
         plan.hardware.links[l].latency.value = again.hardware.links[l].latency.value = 0;
         again.hardware.links[l].bandwidth.value *= 2;
@@ -200,7 +178,7 @@ static void test_gaps(void **state)
         struct sim_test_outcome recorded;
         struct trace out;
         struct sim_replay result;
-        random_plan(random_u64(seed, c), false, &plan);
+        test_spread_or_spilled(random_u64(seed, c), false, &plan);
         sim_test_simulate(&plan, &recorded);
         double undisturbed_s = recorded.result.makespan_s, sum_s = make_late(&plan, &recorded.trace, random_u64(seed, c));
         struct sim_replay_change change = sim_replay_unchanged();
@@ -279,7 +257,7 @@ static void test_refused(void **state)
         struct trace out = {0};
         struct sim_replay result;
         struct error err = {0};
-        random_plan(5, false, &plan);
+        test_spread_or_spilled(5, false, &plan);
         sim_test_simulate(&plan, &recorded);
         cases[i].damage(&recorded.trace);
         assert_int_equal(sim_replay_run(&plan, &recorded.trace, &none, &out, &result, &err), STATUS_BAD_INPUT);

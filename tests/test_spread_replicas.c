@@ -488,17 +488,9 @@ static void written_and_read(void **state)
 }
 
 /* Two replicas change what they pass over. */
-static void swap_places(struct plan_instance *a, struct plan_instance *b)
-{
-    uint32_t gang = a->gang, device = a->device;
-    a->gang = b->gang;
-    a->device = b->device;
-    b->gang = gang;
-    b->device = device;
-}
 static void break_turn(struct plan *p)
 {
-    swap_places(test_spread_instance(p, PLAN_FORWARD, 0, 3), test_spread_instance(p, PLAN_FORWARD, 0, 4));
+    test_spread_swap_places(test_spread_instance(p, PLAN_FORWARD, 0, 3), test_spread_instance(p, PLAN_FORWARD, 0, 4));
 }
 /* the microbatch of another replica */
 static void break_peer(struct plan *p)

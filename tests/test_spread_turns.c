@@ -421,18 +421,10 @@ static void whole_plan(struct plan *out, uint32_t variant)
     make_plan(&layers, parallel_of(&shape, PIPELINE_1F1B), 7, 2, 1e18, out);
 }
 
-static void swap_places(struct plan_instance *a, struct plan_instance *b)
-{
-    uint32_t gang = a->gang, device = a->device;
-    a->gang = b->gang;
-    a->device = b->device;
-    b->gang = gang;
-    b->device = device;
-}
 /* two replicas change what they pass over */
 static void break_turn(struct plan *p)
 {
-    swap_places(test_spread_instance(p, PLAN_FORWARD, 0, 1), test_spread_instance(p, PLAN_FORWARD, 0, 2));
+    test_spread_swap_places(test_spread_instance(p, PLAN_FORWARD, 0, 1), test_spread_instance(p, PLAN_FORWARD, 0, 2));
 }
 /* the microbatch of another replica */
 static void break_peer(struct plan *p)
