@@ -138,7 +138,7 @@ static void point_json(struct json_out *json, const struct figure_result *result
     const struct figure *figure = result->figure;
     const struct figure_point *point = figure_point_at(result, row, s);
     json_out_object_begin(json, NULL, true);
-    json_out_string(json, "series", figure->series[s].name);
+    json_out_string(json, "name", figure->series[s].name);
     value_json(json, "published", &point->published);
     value_json(json, "simulated", &point->simulated);
     if (point->compared) json_out_double(json, figure->series[s].absolute ? "difference" : "error", point->error);
@@ -151,7 +151,9 @@ static void rows_json(struct json_out *json, const struct figure_result *result)
     const struct figure *figure = result->figure;
     json_out_array_begin(json, "rows", false);
     for (uint32_t r = 0; r < figure->row_count; r++) {
+        char label[FIGURE_LABEL_BYTES];
         json_out_object_begin(json, NULL, false);
+        json_out_string(json, "name", figure_row_label(figure, r, label));
         json_out_object_begin(json, "columns", true);
         for (uint32_t c = 0; c < figure->column_count; c++)
             value_json(json, figure->columns[c].name, figure_cell(figure, r, c));
@@ -201,6 +203,7 @@ static enum status figure_json(struct cli *cli, const struct figure_result *resu
     sums_json(json, result);
     claims_json(json, result);
     rows_json(json, result);
+    texts_json(json, "changes", &result->figure->changes);
     texts_json(json, "set_up", &result->figure->set_up);
     texts_json(json, "assumptions", &result->figure->assumptions);
     texts_json(json, "not_modelled", &result->figure->not_modelled);
@@ -245,6 +248,7 @@ enum status repro_report_figure(struct cli *cli, const struct figure_result *res
                 figure->claims[i].text, judged->known ? "" : " (", judged->known ? "" : judged->why,
                 judged->known ? "" : ")");
     }
+    print_texts(cli->out, "changed", &figure->changes);
     print_texts(cli->out, "not modelled", &figure->not_modelled);
     print_texts(cli->out, "notes", &figure->notes);
     fprintf(cli->out, "verdict: %s\n", result->verdict);

@@ -72,6 +72,10 @@ static enum status write_manifest(const struct figure_result *result, const char
     json_out_string(json.out, "tool_version", SPILLWAY_VERSION);
     json_out_string(json.out, "id", result->figure->id);
     json_out_string(json.out, "figure_fnv1a", hash);
+    json_out_array_begin(json.out, "changes", false);
+    for (uint32_t i = 0; i < result->figure->changes.count; i++)
+        json_out_string(json.out, NULL, result->figure->changes.items[i]);
+    json_out_array_end(json.out);
     json_out_string(json.out, "verdict", result->verdict);
     json_out_object_begin(json.out, "files_fnv1a", false);
     for (size_t i = 0; i < sizeof names / sizeof *names && !err->status; i++)

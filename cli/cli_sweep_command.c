@@ -11,14 +11,9 @@
 #include "base/suggest.h"
 #include "cli/cli_sweep_jobs.h"
 
-struct cli_sweep_option {
-    const char *name;
-    char letter;
-    bool flag;
-};
-
-/* Verbs that compute an answer and leave nothing behind. */
-static const char *const sweepable[] = {"plan", "simulate", "mem", "partition", "solve", "serve", "swarm"};
+/* Verbs that compute an answer and leave nothing behind; of `repro` its action `run`. */
+static const char *const sweepable[] = {"plan", "simulate", "mem", "partition", "solve", "serve", "swarm", "repro"};
+static const char figure_verb[] = "repro", figure_action[] = "run";
 static const char *const degrees[] = {"tp", "pp", "dp", "v", "zero"};
 static const char parallel_prefix[] = "parallel.", jobs_prefix[] = "jobs.";
 
@@ -33,42 +28,14 @@ static bool is_one_of(const char *word, const char *const *words, size_t count)
 
 /* --- options of the verb --------------------------------------------------------------------- */
 
-struct looking {
-    struct arena *arena;
-    struct cli_sweep_command *command;
-    struct error *err;
-};
-
-static void copy_options(void *context, const struct options *options)
-{
-    struct looking *looking = context;
-    void *memory = NULL;
-    if (arena_array(looking->arena, options->spec_count, sizeof(struct cli_sweep_option), &memory, looking->err)) return;
-    struct cli_sweep_option *copies = memory;
-    for (size_t s = 0; s < options->spec_count; s++) {
-        const struct option_spec *spec = &options->specs[s];
-        copies[s] = (struct cli_sweep_option){.letter = spec->letter, .flag = spec->type == OPTION_TYPE_FLAG};
-        if (arena_string(looking->arena, spec->name, &copies[s].name, looking->err)) return;
-    }
-    looking->command->options = copies;
-    looking->command->option_count = options->spec_count;
-}
-
-static const struct cli_sweep_option *find_option(const struct cli_sweep_command *command, const char *name)
-{
-    for (size_t o = 0; o < command->option_count; o++)
-        if (strcmp(command->options[o].name, name) == 0) return &command->options[o];
-    return NULL;
-}
-
 /* The option that a word is, with or without its value ("--hw", "--hw=x", "-p"); NULL: it is none. */
-static const struct cli_sweep_option *option_of_word(const struct cli_sweep_command *command, const char *word,
+static const struct cli_verb_option *option_of_word(const struct cli_sweep_command *command, const char *word,
                                                      bool *has_value)
 {
     *has_value = false;
     if (word[0] != '-' || word[1] == '\0') return NULL;
-    for (size_t o = 0; o < command->option_count; o++) {
-        const struct cli_sweep_option *option = &command->options[o];
+    for (size_t o = 0; o < command->options.count; o++) {
+        const struct cli_verb_option *option = &command->options.items[o];
         size_t length = strlen(option->name);
         if (word[1] == '-' ? strncmp(word + 2, option->name, length) == 0 && (word[length + 2] == '=' || !word[length + 2])
                            : option->letter && word[1] == option->letter) {
@@ -85,7 +52,7 @@ static enum status unknown_name(const struct cli_sweep_command *command, const c
 {
     const char *names[NAMES_MAX];
     size_t count = 0;
-    for (size_t o = 0; o < command->option_count && count < NAMES_MAX; o++) names[count++] = command->options[o].name;
+    for (size_t o = 0; o < command->options.count && count < NAMES_MAX; o++) names[count++] = command->options.items[o].name;
     const char *near = suggest(name, names, count);
     if (near)
         return error_set(err, STATUS_BAD_INPUT, "option '--vary': 'spillway %s' has no option '%s' (did you mean '%s'?)",
@@ -108,8 +75,12 @@ static enum status find_target(struct cli_sweep_command *command, const struct s
 {
     char name[SWEEP_NAME_BYTES];
     const char *word = axis->name;
-    bool parallel = find_option(command, "parallel") != NULL;
+    bool parallel = cli_verb_option(&command->options, "parallel") != NULL;
     command->targets[a].name = word;
+    if (command->verb->action) { /* what a figure's set-up has is for `repro run --set` to know */
+        command->targets[a].kind = SWEEP_SET;
+        return STATUS_OK;
+    }
     if (strncmp(word, jobs_prefix, sizeof jobs_prefix - 1) == 0) {
         command->targets[a].kind = SWEEP_JOBS;
         command->targets[a].name = word + sizeof jobs_prefix - 1;
@@ -124,7 +95,7 @@ static enum status find_target(struct cli_sweep_command *command, const struct s
     snprintf(name, sizeof name, "%s", word);
     for (char *c = name; *c; c++)
         if (*c == '.' || *c == '_') *c = '-';
-    const struct cli_sweep_option *option = find_option(command, name);
+    const struct cli_verb_option *option = cli_verb_option(&command->options, name);
     if (!option) return unknown_name(command, name, err);
     command->targets[a].kind = option->flag ? SWEEP_FLAG : SWEEP_OPTION;
     command->targets[a].name = option->name;
@@ -136,7 +107,7 @@ static const char *first_operand(const struct cli_sweep_command *command)
 {
     for (size_t w = 0; w < command->word_count; w++) {
         bool has_value;
-        const struct cli_sweep_option *option = option_of_word(command, command->words[w], &has_value);
+        const struct cli_verb_option *option = option_of_word(command, command->words[w], &has_value);
         if (!option && (command->words[w][0] != '-' || !command->words[w][1])) return command->words[w];
         if (option && !option->flag && !has_value) w++;
     }
@@ -177,17 +148,20 @@ enum status cli_sweep_command(char **words, size_t count, const struct sweep_gri
     if (count == 0) return error_set(err, STATUS_BAD_INPUT, "a sweep needs a verb and its arguments, such as 'plan jobs.json'");
     bool is_file = strchr(words[0], '.') || strchr(words[0], '/');
     const char *verb = is_file ? verb_for(words, count, grid) : words[0];
-    if (cli_find_verb(verb, NULL, &out->verb, err) != STATUS_OK && is_one_of(verb, sweepable, ARRAY_COUNT(sweepable)))
+    bool is_figure = !is_file && strcmp(verb, figure_verb) == 0;
+    if (is_figure && (count < 2 || strcmp(words[1], figure_action) != 0))
+        return error_set(err, STATUS_BAD_INPUT, "of 'repro' only 'repro run ID' can be swept");
+    if (cli_find_verb(verb, is_figure ? figure_action : NULL, &out->verb, err) != STATUS_OK && is_one_of(verb, sweepable, ARRAY_COUNT(sweepable)))
         return err->status;
     if (!is_one_of(verb, sweepable, ARRAY_COUNT(sweepable))) {
         *err = (struct error){0};
         return error_set(err, STATUS_BAD_INPUT, "'%s' cannot be swept (expected %s)", verb,
                          suggest_list(sweepable, ARRAY_COUNT(sweepable), list, sizeof list));
     }
-    out->words = (const char *const *)words + !is_file;
-    out->word_count = count - !is_file;
-    struct looking looking = {arena, out, err};
-    if (cli_look(verb, copy_options, &looking, err) != STATUS_OK || err->status != STATUS_OK) return err->status;
+    size_t verb_words = is_file ? 0 : is_figure ? 2 : 1;
+    out->words = (const char *const *)words + verb_words;
+    out->word_count = count - verb_words;
+    if (cli_verb_options(verb, arena, &out->options, err) != STATUS_OK) return err->status;
     if (path_from_program("", path, sizeof path, err) != STATUS_OK || arena_string(arena, path, &out->program, err) != STATUS_OK)
         return err->status;
     return find_targets(out, grid, err);
@@ -220,7 +194,7 @@ static enum status add_word(struct writing *writing, struct error *err, const ch
     return arena_string(writing->arena, text, &writing->argv[writing->count++], err);
 }
 
-static bool is_varied(const struct writing *writing, const struct cli_sweep_option *option)
+static bool is_varied(const struct writing *writing, const struct cli_verb_option *option)
 {
     for (uint32_t a = 0; a < writing->grid->axis_count; a++) {
         enum cli_sweep_target kind = writing->command->targets[a].kind;
@@ -239,7 +213,7 @@ static enum status add_typed(struct writing *writing, struct error *err)
     for (size_t w = 0; w < command->word_count; w++) {
         bool has_value;
         const char *word = command->words[w];
-        const struct cli_sweep_option *option = option_of_word(command, word, &has_value);
+        const struct cli_verb_option *option = option_of_word(command, word, &has_value);
         bool next_is_value = option && !option->flag && !has_value && w + 1 < command->word_count;
         if (option && is_varied(writing, option)) {
             const char *value = next_is_value ? command->words[++w] : has_value ? strchr(word, '=') + 1 : "";
@@ -294,6 +268,7 @@ static enum status add_varied(struct writing *writing, struct error *err)
             status = set_degree(writing, name, value, err);
             spread = true;
             break;
+        case SWEEP_SET: status = add_word(writing, err, "--set=%s=%s", name, value); break;
         case SWEEP_JOBS: break; /* in the file */
         }
         if (status != STATUS_OK) return status;
@@ -318,14 +293,15 @@ enum status cli_sweep_words(const struct cli_sweep_command *command, const struc
     *out = (struct cli_sweep_words){0};
     struct writing writing = {.command = command, .grid = grid, .point = point, .arena = &out->arena};
     void *argv = NULL;
-    /* program, verb, --json, --quiet, the words, the axes, the degrees, NULL */
-    size_t most = 4 + command->word_count + grid->axis_count + 2;
+    /* program, verb, its action, --json, --quiet, the words, the axes, the degrees, NULL */
+    size_t most = 5 + command->word_count + grid->axis_count + 2;
     enum status status = arena_array(&out->arena, most, sizeof *writing.argv, &argv, err);
     writing.argv = argv;
     if (status == STATUS_OK && command->jobs_path) status = write_jobs(&writing, err);
     out->jobs_temporary = writing.jobs_temporary;
     if (status == STATUS_OK) status = add_word(&writing, err, "%s", command->program);
     if (status == STATUS_OK) status = add_word(&writing, err, "%s", command->verb->name);
+    if (status == STATUS_OK && command->verb->action) status = add_word(&writing, err, "%s", command->verb->action);
     if (status == STATUS_OK) status = add_word(&writing, err, "--json");
     if (status == STATUS_OK) status = add_word(&writing, err, "--quiet");
     if (status == STATUS_OK) status = add_typed(&writing, err);

@@ -3,25 +3,22 @@
  *
  * What a name means: an option of the verb (devices, link-rate, policy; a flag takes yes and no); a degree of --parallel
  * (tp, pp, dp, v, zero, or parallel.KEY); jobs.KEY, a key of every job of the jobs file (jobs.microbatches), which then is
- * a file of the point's own.
+ * a file of the point's own. Of `repro run` every name is one for its --set.
  */
 #ifndef SPILLWAY_CLI_SWEEP_COMMAND_H
 #define SPILLWAY_CLI_SWEEP_COMMAND_H
 
-#include "cli/cli.h"
+#include "cli/cli_verb_options.h"
 #include "sweep/grid.h"
 
-struct cli_sweep_option; /* of the verb; opaque */
-
-enum cli_sweep_target { SWEEP_OPTION, SWEEP_FLAG, SWEEP_DEGREE, SWEEP_JOBS };
+enum cli_sweep_target { SWEEP_OPTION, SWEEP_FLAG, SWEEP_DEGREE, SWEEP_JOBS, SWEEP_SET };
 
 struct cli_sweep_command {
     const struct cli_verb *verb;
     const char *program;      /* path of this one */
     const char *const *words; /* behind the verb */
     size_t word_count;
-    const struct cli_sweep_option *options;
-    size_t option_count;
+    struct cli_verb_options options;
     struct {
         enum cli_sweep_target kind;
         const char *name;     /* of the option, the degree or the jobs' key */

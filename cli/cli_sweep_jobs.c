@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json_change.h"
 #include "base/json_in.h"
-#include "base/number.h"
 #include "base/path.h"
 #include "base/size.h"
 #include "cli/cli_child.h"
@@ -32,38 +32,11 @@ static enum status root_paths(json_t *object, const char *file, struct arena *ar
 
 /* --- changes --------------------------------------------------------------------------------- */
 
-static json_t *value_of(const char *text)
-{
-    const char *end;
-    double number;
-    if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0) return json_boolean(text[0] == 't');
-    if (!number_read(text, &end, &number) || *end) return json_string(text);
-    uint64_t whole;
-    return number_read_u64(text, &whole) && whole <= INT64_MAX ? json_integer((json_int_t)whole) : json_real(number);
-}
-
 static enum status change(json_t *job, const struct cli_sweep_change *change, struct error *err)
 {
-    char key[128];
-    const char *at = change->key;
-    json_t *object = job;
-    for (;;) {
-        size_t length = strcspn(at, ".");
-        if (length == 0 || length >= sizeof key)
-            return error_set(err, STATUS_BAD_INPUT, "option '--vary': 'jobs.%s' is no key of a job", change->key);
-        memcpy(key, at, length);
-        key[length] = '\0';
-        if (at[length] == '\0') break;
-        json_t *inner = json_object_get(object, key);
-        if (!inner && json_object_set_new(object, key, json_object()) == 0) inner = json_object_get(object, key);
-        if (!json_is_object(inner))
-            return error_set(err, STATUS_BAD_INPUT, "option '--vary': '%s' of 'jobs.%s' is no object in the jobs file", key,
-                             change->key);
-        object = inner;
-        at += length + 1;
-    }
-    if (json_object_set_new(object, key, value_of(change->value)) != 0) return error_memory(err, "a jobs file", 0);
-    return STATUS_OK;
+    char what[160];
+    snprintf(what, sizeof what, "jobs.%s", change->key);
+    return json_change(job, change->key, change->value, what, err) != STATUS_OK ? error_add(err, "option '--vary'") : STATUS_OK;
 }
 
 static enum status change_all(json_t *root, const char *path, const struct cli_sweep_change *changes, size_t count,

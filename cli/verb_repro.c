@@ -13,11 +13,14 @@
 #include "base/size.h"
 #include "cli/cli_papers.h"
 #include "cli/cli_repro_report.h"
+#include "cli/cli_verb_options.h"
+#include "repro/figure_change.h"
 #include "repro/figure_runs.h"
 #include "report/document.h"
 
 struct repro_request {
     const char *papers, *output;
+    struct option_list changes;
     bool check, csv;
     uint64_t workers;
     double limit_s;
@@ -76,6 +79,34 @@ static void release(struct repro_work *work)
     cli_papers_close(&work->papers);
 }
 
+/* --- changes ------------------------------------------------------------------------------------- */
+
+struct verb_lookup {
+    struct arena arena;
+    struct error err; /* that there is no such verb is for who runs it to say */
+};
+
+static enum figure_option verb_option(void *context, const char *verb, const char *name)
+{
+    struct verb_lookup *lookup = context;
+    struct cli_verb_options options;
+    if (cli_verb_options(verb, &lookup->arena, &options, &lookup->err) != STATUS_OK) return FIGURE_OPTION_NONE;
+    const struct cli_verb_option *option = cli_verb_option(&options, name);
+    return !option ? FIGURE_OPTION_NONE : option->flag ? FIGURE_OPTION_FLAG : FIGURE_OPTION_VALUE;
+}
+
+static enum status change(struct figure *figure, const struct option_list *changes, struct error *err)
+{
+    struct verb_lookup lookup = {0};
+    const struct figure_verbs verbs = {verb_option, &lookup};
+    for (size_t i = 0; i < changes->count && !err->status; i++)
+        if (figure_change(figure, changes->items[i], &verbs, err) != STATUS_OK) error_add(err, "option '--set'");
+    arena_release(&lookup.arena);
+    return err->status;
+}
+
+/* --- runs ---------------------------------------------------------------------------------------- */
+
 static enum status compute(struct repro_work *work, const struct repro_request *request, struct error *err)
 {
     const struct run_set_options options = {.workers = (uint32_t)request->workers, .limit_s = request->limit_s};
@@ -123,6 +154,8 @@ enum status verb_repro_run(struct cli *cli, int argc, char **argv, struct error 
         OPTION_STRING("output", 'o', "FOLDER", &request.output,
                       "write figure.svg, figure.png, data.csv, report.md and manifest.json there"),
         OPTION_FLAG("csv", 0, &request.csv, "print the points as CSV"),
+        OPTION_LIST("set", 0, "NAME=VALUE", &request.changes,
+                    "change the set-up: a parameter of the rows, jobs.KEY, or an option of what is run, such as hw"),
         REPRO_RUN_OPTIONS(&request),
         REPRO_PAPERS(&request),
         CLI_COMMON_OPTIONS(cli),
@@ -132,15 +165,17 @@ enum status verb_repro_run(struct cli *cli, int argc, char **argv, struct error 
         .spec_count = ARRAY_COUNT(specs),
         .argument_min = 1,
         .argument_max = 1,
-        .examples = (const char *const[]){"spillway repro run hydra-fig8", "spillway repro run my.json -o my-figure", NULL},
+        .examples = (const char *const[]){"spillway repro run hydra-fig8-text", "spillway repro run my.json -o my-figure",
+                                          "spillway repro run hydra-fig8-text --set hw='8x rtx-3090-24gb'", NULL},
         .details = "ID is a figure of 'spillway repro list' or a file of one's own, NAME.json. Each point is simulated "
-                   "by runs of this program, which the file names, and printed beside what was published.",
+                   "by runs of this program, which the file names, and printed beside what was published. What was "
+                   "published stays when the set-up is changed.",
     };
     struct repro_work work = {0};
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
     if (cli_papers_open_one(request.papers, options.operands[0], &work.papers, err) == STATUS_OK &&
-        compute(&work, &request, err) == STATUS_OK &&
+        change(work.papers.figures[0], &request.changes, err) == STATUS_OK && compute(&work, &request, err) == STATUS_OK &&
         (!request.output || repro_write_folder(&work.results[0], request.output, err) == STATUS_OK) &&
         repro_report_figure(cli, &work.results[0], request.csv, err) == STATUS_OK && request.check)
         (void)check(&work, err);

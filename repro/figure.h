@@ -85,6 +85,7 @@ struct figure {
     } x;
     enum figure_kind kind;
     struct figure_texts set_up, assumptions, not_modelled, notes;
+    struct figure_texts changes; /* made since it was read: repro/figure_change.h */
     struct figure_column columns[FIGURE_COLUMNS_MAX];
     uint32_t column_count;
     struct value *cells; /* row_count rows of column_count values: numbers, texts, missing */

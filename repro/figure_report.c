@@ -279,6 +279,7 @@ enum status figure_add_to_document(const struct figure_result *result, const cha
     document_paragraph(document, "%s. %s, %s (%s; '%s').", figure->paper.authors, figure->paper.title,
                        figure->paper.version, figure->paper.id, figure->id);
     document_paragraph(document, "Verdict: %s.", result->verdict);
+    add_texts(document, "Changed, against the set-up below", &figure->changes);
     snprintf(caption, sizeof caption, "%s: %s, published and simulated", figure->figure, figure->quantity.name);
     if (picture && document_picture_file(document, caption, picture, err) != STATUS_OK) return err->status;
     document_paragraph(document, *figure->quantity.unit ? "%s in %s:" : "%s:", figure->quantity.name,

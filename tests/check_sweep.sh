@@ -65,6 +65,24 @@ spillway sweep "$source/demo/spread.json" --hw '4x a100-sxm4-80gb' --vary tp=2,4
 check "no point makes sense (found $code)" test "$code" = 2
 check "nothing is written then" test ! -e none.csv -a ! -e none.csv.part
 
+# Of a paper's figure, what --set changes.
+cat >figure.json <<END
+{"spillway_figure": 1, "id": "mine", "paper": {"title": "T", "authors": "A", "version": "v1", "id": "none"},
+ "figure": "Fig. 1", "title": "a plan", "kind": "bars", "quantity": {"name": "time", "unit": "s"},
+ "columns": ["case", "machine"], "label": ["case"], "rows": [["first", "4x a100-sxm4-80gb"]],
+ "files": {"spread.json": "$source/demo/spread.json"},
+ "runs": {"plan": ["simulate", "spread.json", "--hw", "{machine}", "--parallel", "pp=2", "--json"]},
+ "series": [{"name": "time", "simulated": "plan.makespan_s"}]}
+END
+spillway sweep repro run figure.json --vary matmul.efficiency=0.25,0.5 --vary machine='2x a100-sxm4-40gb,2x a100-sxm4-80gb' \
+    -f 'rows[first].points[time].simulated' -o figure.csv >figure.txt
+check "four points of a figure" test "$(grep -c ',done,' figure.csv)" = 4
+for machine in '2x a100-sxm4-40gb' '2x a100-sxm4-80gb'; do
+    makespan=$(spillway simulate "$source/demo/spread.json" --hw "$machine" --parallel pp=2 --matmul-efficiency 0.25 --json |
+               sed -n 's/^  "makespan_s": \([0-9.e-]*\),$/\1/p')
+    check "what a figure says of $machine is what its run says ($makespan)" grep -q "^0.25,$machine,done,$makespan" figure.csv
+done
+
 if command -v mpirun >/dev/null && [[ -e $build/spillway-mpi.so ]]; then
     for ranks in 2 3; do
         # MPI keeps memory to its end, which the address sanitizer would tell
