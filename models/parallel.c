@@ -317,8 +317,8 @@ static enum status check_cuts(const struct job *job, struct error *err)
         return error_set(err, STATUS_BAD_INPUT,
                          "'partition' 'rannc' with schedule '%s' of %" PRIu32 " chunks (expected '1f1b' of 1)",
                          pipeline_schedule_names[p->schedule], p->chunks);
-    if (p->partition == PARALLEL_RANNC && p->replicated > 0)
-        return error_set(err, STATUS_BAD_INPUT, "'partition' 'rannc' with 'replicas' (expected none: it chooses 'data')");
+    if (p->partition == PARALLEL_RANNC && p->replicated > 0 && p->cuts == 0)
+        return error_set(err, STATUS_BAD_INPUT, "'partition' 'rannc' with 'replicas' (expected none: it chooses them)");
     if (p->cuts == 0) return STATUS_OK;
     if (p->cuts != parallel_runs(p))
         return error_set(err, STATUS_BAD_INPUT, "'cut' into %" PRIu32 " runs of layers (expected %" PRIu32

@@ -2,7 +2,8 @@
  * planner/stage_partition.h's programmes. Their layers are what runs are made of: blocks, the embedding with the first of
  * them and the head with the last, or layers of a profile.
  *
- * Balanced: a worker for each run. Memory counts with 1F1B, whose s-th stage from the end keeps s microbatches; with other
+ * Balanced: a worker for each run, who stands for all of the stage's replicas where these take turns. Memory counts with
+ * 1F1B, whose s-th stage from the end keeps s microbatches, or what parallel_depth() says of replicas; with other
  * schedules places are refused later where they do not suffice (planner/spread_places.h). On a machine with several types
  * of devices each run has the times and the memory of its stage's: of each layer the slowest of them, and the least memory.
  *
@@ -38,6 +39,14 @@ static void join_ends(struct stage_chain *chain)
     chain->count -= 2;
 }
 
+enum status spread_cut_chain(struct arena *arena, const struct job *job, const struct hardware *hardware,
+                             uint32_t device, struct stage_chain *out, struct error *err)
+{
+    TRY(stage_chain_of_job(arena, job, hardware, device, out, err));
+    if (!network_is_listed(&job->network)) join_ends(out);
+    return STATUS_OK;
+}
+
 /* --- stages that differ ----------------------------------------------------------------------- */
 
 struct kinds {
@@ -52,9 +61,7 @@ static enum status chain_on(struct kinds *k, uint32_t device, const struct stage
     struct stage_chain *chain = &k->of_type[k->hardware->devices[device].type];
     *out = chain;
     if (chain->count > 0) return STATUS_OK;
-    TRY(stage_chain_of_job(k->arena, k->job, k->hardware, device, chain, err));
-    if (!network_is_listed(&k->job->network)) join_ends(chain);
-    return STATUS_OK;
+    return spread_cut_chain(k->arena, k->job, k->hardware, device, chain, err);
 }
 
 static void slow_down(struct stage_chain *chain, const struct stage_chain *by)
@@ -196,8 +203,8 @@ static enum status choose(struct arena *arena, const struct hardware *hardware, 
     }
     if (p->schedule == PIPELINE_1F1B && p->chunks == 1 && p->first_device < hardware->device_count)
         request.memory_bytes = hardware->devices[p->first_device].memory_bytes;
-    TRY(stage_chain_of_job(arena, job, hardware, 0, &chain, err));
-    if (!network_is_listed(&job->network)) join_ends(&chain);
+    TRY(spread_cut_chain(arena, job, hardware, 0, &chain, err));
+    if (p->partition == PARALLEL_BALANCED && p->replicated == parallel_runs(p)) request.replicas_of_stage = p->replicas;
     if (p->partition == PARALLEL_BALANCED) TRY(tell_apart(arena, hardware, job, &request, err));
     TRY(stage_partition_find(arena, &chain, &request, &found, err));
     return take_stages(job, &found, err);

@@ -8,9 +8,15 @@
 
 #include "models/hardware.h"
 #include "models/job.h"
+#include "planner/stage_chain.h"
 
 /* Lengths for all runs of the job. Errors: STATUS_INFEASIBLE where no cut fits the devices; STATUS_BAD_INPUT where the
  * machine has too few devices, or minibatches that the replicas do not divide; STATUS_LIMIT; STATUS_NO_MEMORY. */
 MUST_CHECK enum status spread_cut_choose(const struct hardware *hardware, struct job *job, struct error *err);
+
+/* What runs are made of, on that device: blocks, the ends of the network with the first and the last of them, or layers of a
+ * profile. Lives as long as `arena`. Errors: STATUS_LIMIT; STATUS_NO_MEMORY. */
+MUST_CHECK enum status spread_cut_chain(struct arena *arena, const struct job *job, const struct hardware *hardware,
+                                        uint32_t device, struct stage_chain *out, struct error *err);
 
 #endif

@@ -4,8 +4,8 @@
  * tied table between both ends too. What is offloaded steps on the host, for all stages one behind the other.
  *
  * The cut knows of states and of what microbatches keep. What passes need beside that, workspace and boundaries on their
- * way, is counted here for each stage of a cut: s microbatches are under way on the s-th from the end, a boundary more on
- * either side of it, and their gradients. That is no less than planner/spread_places.h takes, so that what is chosen has
+ * way, is counted here for each stage of a cut: of each microbatch under way, and of one more, a boundary on either side
+ * of it and its gradient. That is no less than planner/spread_places.h takes, so that what is chosen has
  * its places; a cut that fits more closely is passed over.
  */
 #include "planner/spread_rannc.h"
@@ -18,6 +18,7 @@
 #include "models/try.h"
 #include "planner/spread_cut.h"
 #include "planner/spread_places.h"
+#include "planner/spread_replicas.h"
 
 struct choice {
     struct job job;
@@ -37,7 +38,7 @@ static uint64_t stage_bytes(const struct job *job, uint32_t stage)
     const struct parallel *p = &job->parallel;
     struct parallel_layers layers = parallel_layers(job, stage);
     struct rank_state state = parallel_state(job, layers), whole = parallel_whole_state(job, layers);
-    uint64_t depth = min_u64(p->pipeline - stage, job->microbatches / p->data);
+    uint64_t depth = min_u64(parallel_depth(p, stage), parallel_microbatches(job, stage));
     uint64_t bytes = spread_range_bytes(state.weight_bytes + state.state_bytes) + spread_range_bytes(state.gradient_bytes) +
                      spread_range_bytes(parallel_workspace_bytes(job, layers)) +
                      depth * spread_range_bytes(parallel_kept_bytes(job, layers, false));
@@ -55,7 +56,8 @@ static uint64_t missing_bytes(const struct hardware *hardware, const struct job 
     uint64_t missing = 0;
     for (uint32_t stage = 0; stage < p->pipeline; stage++) {
         uint64_t need = stage_bytes(job, stage), have = UINT64_MAX;
-        uint32_t size = p->tensor * p->data, first = p->first_device + stage * size;
+        uint32_t size = p->tensor * parallel_replicas(p, stage);
+        uint32_t first = p->first_device + p->tensor * (uint32_t)parallel_replicas_before(p, stage);
         for (uint32_t d = first; d < first + size; d++) have = min_u64(have, hardware->devices[d].memory_bytes);
         if (need > have) missing = max_u64(missing, need - have);
     }
@@ -95,31 +97,45 @@ static enum status clock_minibatch(const struct hardware *hardware, struct choic
 
 /* --- choices -------------------------------------------------------------------------------- */
 
-/* Cut and timed; *fits false: some of it is missing memory, or it is nothing that a job may be. */
-static enum status try_choice(const struct hardware *hardware, const struct job *job, uint32_t stages,
-                              uint64_t microbatches, struct choice *out, bool *fits, uint64_t *missing, struct error *err)
+/* The best so far, or none; what least is missing. */
+struct search {
+    const struct hardware *hardware;
+    const struct job *job;
+    struct choice best;
+    bool any;
+    uint64_t missing;
+};
+
+/* Of a job with other degrees: cut, timed, and kept if it is the best that fits. Nothing where some of it is missing memory,
+ * or where it is nothing that a job may be. */
+static enum status try_choice(struct search *s, const struct job *job, struct error *err)
 {
-    uint32_t workers = job->parallel.pipeline * job->parallel.data;
+    struct choice trial = {.job = *job};
+    struct parallel *p = &trial.job.parallel;
     struct error own = {0};
-    struct parallel *p = &out->job.parallel;
-    out->job = *job;
-    *fits = false;
-    p->pipeline = stages;
-    p->data = workers / stages;
     p->partition = PARALLEL_BALANCED;
-    out->job.microbatch = job->microbatch * job->microbatches / (microbatches * p->data);
-    out->job.microbatches = microbatches * p->data;
-    if (parallel_check(&out->job, &own) != STATUS_OK) return STATUS_OK;
-    if (spread_cut_choose(hardware, &out->job, &own)) {
+    if (parallel_check(&trial.job, &own) != STATUS_OK) return STATUS_OK;
+    if (spread_cut_choose(s->hardware, &trial.job, &own)) {
         if (own.status == STATUS_INFEASIBLE) return STATUS_OK;
         *err = own;
         return err->status;
     }
     p->partition = PARALLEL_RANNC;
-    uint64_t lacking = missing_bytes(hardware, &out->job);
-    if (lacking > 0) *missing = min_u64(*missing, lacking);
-    *fits = lacking == 0;
-    return *fits ? clock_minibatch(hardware, out, err) : STATUS_OK;
+    uint64_t lacking = missing_bytes(s->hardware, &trial.job);
+    if (lacking > 0) {
+        s->missing = min_u64(s->missing, lacking);
+        return STATUS_OK;
+    }
+    own = (struct error){0};
+    enum status status = clock_minibatch(s->hardware, &trial, &own);
+    if (status == STATUS_BAD_INPUT && p->replicated > 0) return STATUS_OK; /* no direct links between all replicas */
+    if (status) {
+        *err = own;
+        return status;
+    }
+    if (!s->any || trial.minibatch_s < s->best.minibatch_s) s->best = trial;
+    s->any = true;
+    return STATUS_OK;
 }
 
 static enum status check_devices(const struct hardware *hardware, const struct job *job, struct error *err)
@@ -145,40 +161,86 @@ static enum status nothing_fits(const struct job *job, uint64_t missing, struct 
                      quantity_text((double)missing, DIMENSION_BYTES, text), missing);
 }
 
-/* The best so far, or none; what least is missing. */
-struct search {
-    const struct hardware *hardware;
-    const struct job *job;
-    struct choice best;
-    bool any;
-    uint64_t missing;
-};
-
-static enum status try_stages(struct search *s, uint32_t stages, uint32_t replicas, struct error *err)
+static bool keeps_microbatches(const struct job *job)
 {
-    const struct job *job = s->job;
-    bool profile = job->network.family == NETWORK_PROFILE && job->network.profile_samples == 0;
-    uint64_t units = profile ? job->microbatches : job->microbatch * job->microbatches;
-    if (units % replicas != 0) return STATUS_OK;
-    uint64_t each = units / replicas;
-    for (uint64_t m = profile ? each : 1; each % m == 0; m *= 2) {
-        struct choice trial;
-        bool fits;
-        TRY(try_choice(s->hardware, job, stages, m, &trial, &fits, &s->missing, err));
-        if (fits && (!s->any || trial.minibatch_s < s->best.minibatch_s)) s->best = trial;
-        s->any |= fits;
+    return job->network.family == NETWORK_PROFILE && job->network.profile_samples == 0;
+}
+
+/* What microbatches are made of: samples; of a profile themselves. */
+static uint64_t unit_count(const struct job *job)
+{
+    return keeps_microbatches(job) ? job->microbatches : job->microbatch * job->microbatches;
+}
+
+/* The job in so many microbatches in all. */
+static struct job in_microbatches(const struct job *job, uint64_t microbatches)
+{
+    struct job out = *job;
+    out.microbatch = job->microbatch * job->microbatches / microbatches;
+    out.microbatches = microbatches;
+    return out;
+}
+
+static enum status try_equal(struct search *s, uint32_t stages, uint32_t replicas, struct error *err)
+{
+    if (unit_count(s->job) % replicas != 0) return STATUS_OK;
+    uint64_t each = unit_count(s->job) / replicas;
+    for (uint64_t m = keeps_microbatches(s->job) ? each : 1; each % m == 0; m *= 2) {
+        struct job job = in_microbatches(s->job, m * replicas);
+        job.parallel.pipeline = stages;
+        job.parallel.data = replicas;
+        TRY(try_choice(s, &job, err));
     }
+    return STATUS_OK;
+}
+
+/* Is it tried as `data`, too? */
+static bool is_equal(const struct stage_partition *found, uint64_t microbatches)
+{
+    for (uint32_t i = 1; i < found->count; i++)
+        if (found->stages[i].replicas != found->stages[0].replicas) return false;
+    return microbatches % found->stages[0].replicas == 0;
+}
+
+/* All numbers of stages. */
+static enum status try_unequal(struct search *s, uint64_t microbatches, struct arena *scratch, struct error *err)
+{
+    struct job job = in_microbatches(s->job, microbatches);
+    uint32_t groups = job.parallel.pipeline * job.parallel.data;
+    struct stage_partition of_count[SPREAD_GROUPS_MAX];
+    TRY(spread_replicas_find(scratch, s->hardware, &job, of_count, err));
+    for (uint32_t stages = 1; stages <= groups; stages++) {
+        const struct stage_partition *found = &of_count[stages - 1];
+        struct parallel *p = &job.parallel;
+        if (found->count == 0 || is_equal(found, microbatches)) continue;
+        p->data = 1;
+        p->pipeline = p->replicated = stages;
+        for (uint32_t i = 0; i < stages; i++) p->replicas[i] = found->stages[i].replicas;
+        TRY(try_choice(s, &job, err));
+    }
+    return STATUS_OK;
+}
+
+static enum status try_all(struct search *s, struct arena *scratch, struct error *err)
+{
+    const struct parallel *p = &s->job->parallel;
+    uint32_t groups = p->pipeline * p->data;
+    uint64_t units = unit_count(s->job);
+    for (uint32_t stages = 1; stages <= groups; stages++)
+        if (groups % stages == 0) TRY(try_equal(s, stages, groups / stages, err));
+    if (groups > SPREAD_GROUPS_MAX || p->zero > ZERO_NOTHING || p->offload != OFFLOAD_NOTHING) return STATUS_OK;
+    for (uint64_t m = keeps_microbatches(s->job) ? units : 1; units % m == 0; m *= 2) TRY(try_unequal(s, m, scratch, err));
     return STATUS_OK;
 }
 
 enum status spread_rannc_choose(const struct hardware *hardware, struct job *job, struct error *err)
 {
     struct search s = {.hardware = hardware, .job = job, .missing = UINT64_MAX};
-    uint32_t workers = job->parallel.pipeline * job->parallel.data;
+    struct arena scratch = {0};
     TRY(check_devices(hardware, job, err));
-    for (uint32_t stages = 1; stages <= workers; stages++)
-        if (workers % stages == 0) TRY(try_stages(&s, stages, workers / stages, err));
-    if (!s.any) return nothing_fits(job, s.missing, err);
-    *job = s.best.job;
-    return STATUS_OK;
+    enum status status = try_all(&s, &scratch, err);
+    if (!status && !s.any) status = nothing_fits(job, s.missing, err);
+    if (!status) *job = s.best.job;
+    arena_release(&scratch);
+    return status;
 }

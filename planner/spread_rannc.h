@@ -2,15 +2,24 @@
  * Stages, replicas and microbatches of a job that is spread, chosen together: partition "rannc" (models/parallel.h).
  *
  * The job says how many tensor groups it has in all, `pipeline` times `data`, and how many samples a minibatch has,
- * `microbatch` times `microbatches`. For each number of stages that divides the one, and of microbatches of a replica
- * (1, 2, 4, ... as long as they divide its samples), layers are cut so that the slowest stage is as fast as can be within
- * the devices' memory (planner/spread_cut.h); what ends a minibatch first by the planner's clock is taken, of equals the
- * fewest stages and microbatches. Networks that are known by a profile keep their microbatches, which nobody timed at
- * other sizes.
+ * `microbatch` times `microbatches`. Each choice is a number of microbatches (1, 2, 4, ... as long as they divide the
+ * samples), a number of stages, and replicas of these:
  *
- * RaNNC itself has a graph, not a chain: what it does first, joining operators into blocks of equal computation, gives it
- * the chain that networks have here, and the dynamic programme runs over the layers themselves. It lets stages have
- * unequal numbers of devices; synchronous pipelines here have as many replicas of each.
+ *   equal     `data` of each stage, where the stages divide the groups; each has its share of the microbatches
+ *   unequal   `replicas` (models/parallel.h), one choice for each number of stages (planner/spread_replicas.h), which take
+ *             the microbatches in turn
+ *
+ * Layers are cut so that the slowest stage is as fast as can be within the devices' memory (planner/spread_cut.h); what
+ * ends a minibatch first by the planner's clock is taken, of equals what is equal, then the fewest stages and microbatches.
+ * Networks that are known by a profile keep their microbatches, which nobody timed at other sizes.
+ *
+ * Semantics: synchronous, 1F1B with a flush; gradients of a minibatch are those of one device, in another order of sums.
+ * Memory of a rank: states of its stage's layers, whole or as `zero` leaves them; activations of as many microbatches as
+ * are under way, ceil(groups from its stage on / replicas of it); the workspace of a pass; boundaries.
+ *
+ * RaNNC itself has a graph of operators, which it first joins into atomic components and these into blocks of equal
+ * computation: that gives it the chain that networks have here. Blocks serve replicas alone, boundaries between stages are
+ * moved layer by layer. Unequal replicas go with whole states on every rank (`zero` 0, no offloading).
  *
  * Part of planner/spread.c; nobody else includes this.
  *

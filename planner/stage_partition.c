@@ -9,9 +9,10 @@
  *     flat                    0..30 on 12                    | 31..37 on 3 | 38..40 on 1        "12-3-1"
  *
  * Balanced: a cell for (s, i, d) has the slowest of s stages that cover the layers from i on with d workers: from the
- * end, for it is the stages behind a stage that say how many minibatches it keeps. Of stages that differ there are as
- * many as asked for, so the first of s from the end is known as well; and of their cuts with equally slow slowest
- * stages, which are many where the others are faster, the one with the least sum of squares is taken.
+ * end, for it is the workers from a stage on that say how many minibatches each of its own keeps, ceil(d / r) of r. Of
+ * stages that differ there are as many as asked for, so the first of s from the end is known as well; and of their cuts
+ * with equally slow slowest stages, which are many where the others are faster, the one with the least sum of squares is
+ * taken. Stages that are said to have several workers each are one worker here, who is so many times as fast.
  */
 #include "planner/stage_partition.h"
 
@@ -148,21 +149,43 @@ static enum status find_pipedream(struct finder *f, struct arena *scratch, struc
 
 /* --- balanced ------------------------------------------------------------------------------- */
 
-/* Of the s-th stage from the end, which keeps s minibatches. */
-static bool fits(const struct finder *f, uint32_t i, uint32_t j, uint32_t s)
+/* The s-th stage from the end, from the front. */
+static uint32_t place_of(const struct finder *f, uint32_t s)
+{
+    assert(s <= f->request->stages);
+    return f->request->stages - s;
+}
+
+/* As many minibatches as a worker of the s-th stage from the end has room for beside layers i..j; capped. */
+static uint32_t room_for(const struct finder *f, uint32_t i, uint32_t j, uint32_t s)
 {
     const struct stage_request *request = f->request;
-    uint64_t bytes = f->held[j + 1] - f->held[i] + (uint64_t)s * (f->kept[j + 1] - f->kept[i]);
-    bool own = request->memory_of_stage && s <= request->stages;
-    uint64_t memory_bytes = own ? request->memory_of_stage[request->stages - s] : request->memory_bytes;
-    return memory_bytes == 0 || bytes <= memory_bytes;
+    uint64_t held = f->held[j + 1] - f->held[i], kept = f->kept[j + 1] - f->kept[i];
+    uint64_t memory = request->memory_of_stage ? request->memory_of_stage[place_of(f, s)] : request->memory_bytes;
+    if (memory == 0) return UINT32_MAX;
+    if (held > memory) return 0;
+    return kept == 0 ? UINT32_MAX : (uint32_t)min_u64((memory - held) / kept, UINT32_MAX);
+}
+
+/* Minibatches that each replica of the s-th stage from the end keeps, where replicas are given; 0: where they are not. */
+static uint64_t known_depth(const struct finder *f, uint32_t s)
+{
+    const uint32_t *replicas = f->request->replicas_of_stage;
+    uint64_t sum = 0;
+    if (!replicas) return 0;
+    for (uint32_t stage = place_of(f, s); stage < f->request->stages; stage++) sum += replicas[stage];
+    return (sum + replicas[place_of(f, s)] - 1) / replicas[place_of(f, s)];
 }
 
 static double stage_s(const struct finder *f, uint32_t i, uint32_t j, uint32_t s)
 {
-    if (!f->seconds_of_stage || s > f->request->stages) return seconds_of(f, i, j);
-    const double *seconds = f->seconds_of_stage + (size_t)(f->request->stages - s) * (f->layers + 1);
-    return seconds[j + 1] - seconds[i];
+    const uint32_t *replicas = f->request->replicas_of_stage;
+    double seconds = seconds_of(f, i, j);
+    if (f->seconds_of_stage) {
+        const double *of_stage = f->seconds_of_stage + (size_t)place_of(f, s) * (f->layers + 1);
+        seconds = of_stage[j + 1] - of_stage[i];
+    }
+    return replicas ? seconds / replicas[place_of(f, s)] : seconds;
 }
 
 /* Of a stage and those behind it: the slowest; where none is to be slower than `limit_s`, the sum of squares. */
@@ -176,13 +199,17 @@ static double join_stages(double one_s, double behind, double limit_s)
 static void fill_stages(const struct finder *f, uint32_t s, double limit_s, const struct cell *behind, struct cell *out)
 {
     uint32_t n = f->layers, width = f->workers + 1;
+    uint64_t depth = known_depth(f, s);
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t d = 0; d < width; d++) out[(size_t)i * width + d] = (struct cell){INFINITY, 0, 0};
-        for (uint32_t next = i + 1; next <= n && fits(f, i, next - 1, s); next++) {
+        for (uint32_t next = i + 1; next <= n; next++) {
             double one_s = stage_s(f, i, next - 1, s);
+            uint32_t room = room_for(f, i, next - 1, s);
+            if (room == 0 || room < depth) break;
             if ((next == n) != !behind) continue;
             for (uint32_t d = s; d < width; d++)
                 for (uint32_t r = behind ? 1 : d; r <= d; r++) {
+                    if (depth == 0 && d > (uint64_t)room * r) continue;
                     struct cell *cell = &out[(size_t)i * width + d];
                     double rest = behind ? behind[(size_t)next * width + d - r].value : 0;
                     double value = join_stages(one_s / r, rest, limit_s);
@@ -215,37 +242,66 @@ static enum status nothing_fits(const struct finder *f, struct error *err)
                      quantity_text((double)most, DIMENSION_BYTES, need));
 }
 
-static enum status find_balanced(struct finder *f, struct arena *scratch, struct stage_partition *out,
-                                 struct error *err)
+/* Tables for 1, 2, ... stages. */
+struct balanced {
+    struct cell *tables;
+    size_t size;   /* of each */
+    uint32_t most; /* stages */
+};
+
+static struct cell *table_of(const struct balanced *b, uint32_t s)
 {
-    uint32_t most = f->workers < f->layers ? f->workers : f->layers, width = f->workers + 1, best = 0;
-    size_t size = (size_t)f->layers * width;
-    double best_s = INFINITY;
+    return s == 0 ? NULL : b->tables + b->size * (s - 1);
+}
+
+static enum status fill_balanced(const struct finder *f, struct arena *scratch, struct balanced *b, struct error *err)
+{
     void *memory;
-    TRY(arena_array(scratch, size * most, sizeof(struct cell), &memory, err));
-    struct cell *tables = memory;
-    for (uint32_t s = 1; s <= most; s++) {
-        struct cell *own = tables + size * (s - 1);
-        fill_stages(f, s, INFINITY, s > 1 ? own - size : NULL, own);
-        double end_s = (double)(f->request->microbatches + s - 1) * own[f->workers].value;
-        bool wanted = f->request->stages == 0 || f->request->stages == s;
-        if (wanted && end_s < best_s) {
-            best_s = end_s;
-            best = s;
-        }
-    }
-    if (best == 0) return nothing_fits(f, err);
-    out->interval_s = tables[size * (best - 1) + f->workers].value;
-    out->data_parallel_s = seconds_of(f, 0, f->layers - 1) / f->workers;
-    for (uint32_t s = 1; f->seconds_of_stage && s <= best; s++)
-        fill_stages(f, s, out->interval_s, s > 1 ? tables + size * (s - 2) : NULL, tables + size * (s - 1));
-    for (uint32_t s = best, i = 0, d = f->workers; s > 0; s--) {
-        const struct cell *cell = &tables[size * (s - 1) + (size_t)i * width + d];
+    b->most = min_u32(f->workers, f->layers);
+    if (f->request->stages > 0) b->most = min_u32(b->most, f->request->stages);
+    b->size = (size_t)f->layers * (f->workers + 1);
+    TRY(arena_array(scratch, b->size * b->most, sizeof(struct cell), &memory, err));
+    b->tables = memory;
+    for (uint32_t s = 1; s <= b->most; s++) fill_stages(f, s, INFINITY, table_of(b, s - 1), table_of(b, s));
+    return STATUS_OK;
+}
+
+static double slowest_s(const struct finder *f, const struct balanced *b, uint32_t s)
+{
+    return table_of(b, s)[f->workers].value;
+}
+
+static void read_balanced(struct finder *f, const struct balanced *b, uint32_t stages)
+{
+    for (uint32_t s = stages, i = 0, d = f->workers; s > 0; s--) {
+        const struct cell *cell = &table_of(b, s)[(size_t)i * (f->workers + 1) + d];
         f->stages[s - 1] = (struct stage){i, cell->split - i, cell->part};
         i = cell->split;
         d -= cell->part;
     }
-    f->stage_count = best;
+    f->stage_count = stages;
+}
+
+static enum status find_balanced(struct finder *f, struct arena *scratch, struct stage_partition *out,
+                                 struct error *err)
+{
+    uint32_t wanted = f->request->stages, best = 0;
+    double best_s = INFINITY;
+    struct balanced b;
+    TRY(fill_balanced(f, scratch, &b, err));
+    for (uint32_t s = 1; s <= b.most; s++) {
+        double end_s = (double)(f->request->microbatches + s - 1) * slowest_s(f, &b, s);
+        if ((wanted > 0 && wanted != s) || !(end_s < best_s)) continue;
+        best_s = end_s;
+        best = s;
+    }
+    if (best == 0) return nothing_fits(f, err);
+    out->interval_s = slowest_s(f, &b, best);
+    out->data_parallel_s = seconds_of(f, 0, f->layers - 1) / f->workers;
+    bool differ = f->seconds_of_stage || f->request->replicas_of_stage;
+    for (uint32_t s = 1; differ && s <= best; s++)
+        fill_stages(f, s, out->interval_s, table_of(&b, s - 1), table_of(&b, s));
+    read_balanced(f, &b, best);
     return STATUS_OK;
 }
 
@@ -302,26 +358,60 @@ static enum status add_up(struct finder *f, struct arena *scratch, struct error 
     return f->request->chain_of_stage ? add_up_stages(f, scratch, err) : STATUS_OK;
 }
 
+static enum status begin(struct finder *f, struct arena *scratch, const struct stage_chain *chain,
+                         const struct stage_request *request, struct error *err)
+{
+    assert(request->level_count > 0 && request->level_count <= STAGE_LEVELS_MAX);
+    *f = (struct finder){.chain = chain, .request = request, .layers = chain->count, .workers = 1};
+    for (uint32_t k = 0; k < request->level_count; k++) f->workers *= request->levels[k].components;
+    TRY(check_size(f, err));
+    return add_up(f, scratch, err);
+}
+
+/* The stages that were read off, from the front. */
+static enum status hand_over(const struct finder *f, struct arena *arena, struct stage_partition *out, struct error *err)
+{
+    void *stages;
+    TRY(arena_array(arena, f->stage_count, sizeof *out->stages, &stages, err));
+    out->stages = stages;
+    out->workers = f->workers;
+    out->count = f->stage_count;
+    for (uint32_t s = 0; s < out->count; s++) out->stages[s] = f->stages[out->count - 1 - s];
+    return STATUS_OK;
+}
+
 enum status stage_partition_find(struct arena *arena, const struct stage_chain *chain,
                                  const struct stage_request *request, struct stage_partition *out, struct error *err)
 {
     struct arena scratch = {0};
-    struct finder f = {.chain = chain, .request = request, .layers = chain->count, .workers = 1};
+    struct finder f;
     struct stage_partition found = {0};
-    void *stages;
-    assert(request->level_count > 0 && request->level_count <= STAGE_LEVELS_MAX);
-    for (uint32_t k = 0; k < request->level_count; k++) f.workers *= request->levels[k].components;
-    found.workers = f.workers;
-    enum status status = check_size(&f, err);
-    if (!status) status = add_up(&f, &scratch, err);
+    enum status status = begin(&f, &scratch, chain, request, err);
     if (!status)
         status = (request->method == STAGE_BALANCED ? find_balanced : find_pipedream)(&f, &scratch, &found, err);
-    if (!status) status = arena_array(arena, f.stage_count, sizeof *found.stages, &stages, err);
-    if (!status) {
-        found.stages = stages;
-        found.count = f.stage_count;
-        for (uint32_t s = 0; s < found.count; s++) found.stages[s] = f.stages[found.count - 1 - s];
-        *out = found;
+    if (!status) status = hand_over(&f, arena, &found, err);
+    if (!status) *out = found;
+    arena_release(&scratch);
+    return status;
+}
+
+enum status stage_partition_each(struct arena *arena, const struct stage_chain *chain,
+                                 const struct stage_request *request, struct stage_partition *out, struct error *err)
+{
+    struct arena scratch = {0};
+    struct finder f;
+    struct balanced b;
+    assert(request->method == STAGE_BALANCED && request->stages == 0);
+    enum status status = begin(&f, &scratch, chain, request, err);
+    if (!status) status = fill_balanced(&f, &scratch, &b, err);
+    for (uint32_t s = 1; s <= f.workers && !status; s++) {
+        struct stage_partition *own = &out[s - 1];
+        *own = (struct stage_partition){0};
+        if (s > b.most || isinf(slowest_s(&f, &b, s))) continue;
+        own->interval_s = slowest_s(&f, &b, s);
+        own->data_parallel_s = seconds_of(&f, 0, f.layers - 1) / f.workers;
+        read_balanced(&f, &b, s);
+        status = hand_over(&f, arena, own, err);
     }
     arena_release(&scratch);
     return status;

@@ -14,8 +14,9 @@
  * pipedream-sum  as the released optimizer has it: computation and exchange add up, what is sent costs nothing:
  *                    T^k(i..j, m) = 1/m ( A^(k-1)(i..j, m_(k-1)) + 4 (m - 1) / m W(i..j) / B_k )
  * balanced       as RaNNC's: the slowest of S stages as fast as can be, computation alone, a stage of r workers taking
- *                1/r; within the memory of a worker, where the s-th stage from the end keeps s minibatches (1F1B). Of
- *                all S the one that ends m microbatches first, (m + S - 1) times its slowest stage
+ *                1/r; within the memory of a worker, who keeps ceil(workers from its stage on / r) minibatches (1F1B;
+ *                without replicas s on the s-th stage from the end). Of all S the one that ends m microbatches first,
+ *                (m + S - 1) times its slowest stage
  *
  * Asynchronous pipelines (models/parallel.h) reach A; data parallelism alone is T of all layers on every level.
  *
@@ -48,6 +49,9 @@ struct stage_request {
      * count, and the memory of a worker. NULL: the chain's, memory_bytes. */
     const struct stage_chain *const *chain_of_stage;
     const uint64_t *memory_of_stage;
+    /* Balanced, of `stages` stages, as many as workers: how many replicas a worker stands for, from the front; its time
+     * is divided by that. NULL: 1 each. */
+    const uint32_t *replicas_of_stage;
 };
 
 struct stage {
@@ -76,6 +80,14 @@ const char *stage_partition_text(const struct stage_partition *partition, char t
  */
 #define STAGE_STEPS_MAX 4e9
 MUST_CHECK enum status stage_partition_find(struct arena *arena, const struct stage_chain *chain,
+                                            const struct stage_request *request, struct stage_partition *out,
+                                            struct error *err);
+
+/*
+ * Balanced, of 1, 2, ... stages the best each: out[s - 1] has s of them, none where no s stages fit. `out`: as many entries
+ * as workers; request->stages is 0. As find in all else.
+ */
+MUST_CHECK enum status stage_partition_each(struct arena *arena, const struct stage_chain *chain,
                                             const struct stage_request *request, struct stage_partition *out,
                                             struct error *err);
 

@@ -484,7 +484,7 @@ static void refused(void **state)
         {{.pipeline = 2, .schedule = PIPELINE_1F1B, .replicated = 2, .replicas = {2, 1}, .offload = OFFLOAD_WEIGHTS},
          "'replicas' with 'offload' (expected none: replicas have all that they update with)"},
         {{.pipeline = 2, .schedule = PIPELINE_1F1B, .replicated = 2, .replicas = {2, 1}, .partition = PARALLEL_RANNC},
-         "'partition' 'rannc' with 'replicas' (expected none: it chooses 'data')"},
+         "'partition' 'rannc' with 'replicas' (expected none: it chooses them)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct job_set jobs;

@@ -127,19 +127,53 @@ static void pipedream_is_best(void **state)
     }
 }
 
+/* Do layers [i, end) fit a worker of a stage with r of those that are there from it on? */
+static bool fits(const struct small *x, uint32_t i, uint32_t end, uint32_t workers, uint32_t r)
+{
+    uint64_t bytes = 0;
+    for (uint32_t l = i; l < end; l++)
+        bytes += x->layers[l].held_bytes + (workers + r - 1) / r * x->layers[l].kept_bytes;
+    return x->request.memory_bytes == 0 || bytes <= x->request.memory_bytes;
+}
+
 /* The slowest of exactly s stages that cover layers from i on. */
 static double slowest_s(const struct small *x, uint32_t i, uint32_t s, uint32_t workers)
 {
     double best = INFINITY;
-    uint64_t bytes = 0;
     for (uint32_t cut = i + 1; cut <= x->chain.count; cut++) {
-        bytes += x->layers[cut - 1].held_bytes + s * x->layers[cut - 1].kept_bytes;
-        if (x->request.memory_bytes > 0 && bytes > x->request.memory_bytes) break;
         if ((s == 1) != (cut == x->chain.count)) continue;
         for (uint32_t r = s == 1 ? workers : 1; r + s - 1 <= workers; r++)
-            best = fmin(best, fmax(work_of(x, i, cut) / r, s == 1 ? 0 : slowest_s(x, cut, s - 1, workers - r)));
+            if (fits(x, i, cut, workers, r))
+                best = fmin(best, fmax(work_of(x, i, cut) / r, s == 1 ? 0 : slowest_s(x, cut, s - 1, workers - r)));
     }
     return best;
+}
+
+static void is_near(double found, double best, uint32_t c)
+{
+    if (!(fabs(found - best) <= 1e-12 * best)) fail_msg("case %u: %.17g, and the best is %.17g", c, found, best);
+}
+
+/* The best of each number of stages, beside what was said of them all. */
+static void each_is_best(const struct small *x, uint32_t workers, uint32_t c)
+{
+    struct arena arena = {0};
+    struct error err = {0};
+    struct stage_partition each[48];
+    struct stage_request request = x->request;
+    request.stages = 0;
+    assert_true(workers <= ARRAY_COUNT(each));
+    assert_int_equal(stage_partition_each(&arena, &x->chain, &request, each, &err), STATUS_OK);
+    for (uint32_t s = 1; s <= workers; s++) {
+        double best = s > x->chain.count ? INFINITY : slowest_s(x, 0, s, workers);
+        uint32_t all = 0;
+        assert_int_equal(each[s - 1].count, isinf(best) ? 0 : s);
+        if (isinf(best)) continue;
+        is_near(each[s - 1].interval_s, best, c);
+        for (uint32_t p = 0; p < s; p++) all += each[s - 1].stages[p].replicas;
+        assert_int_equal(all, workers);
+    }
+    arena_release(&arena);
 }
 
 static void balanced_is_best(void **state)
@@ -165,9 +199,51 @@ static void balanced_is_best(void **state)
         assert_int_equal(status, isinf(best) ? STATUS_INFEASIBLE : STATUS_OK);
         if (!status) {
             fitted++;
-            double end_s = (double)(x.request.microbatches + found.count - 1) * found.interval_s;
-            if (!(fabs(end_s - best) <= 1e-12 * best)) fail_msg("case %u: %.17g, and the best is %.17g", c, end_s, best);
+            is_near((double)(x.request.microbatches + found.count - 1) * found.interval_s, best, c);
         }
+        each_is_best(&x, workers, c);
+        arena_release(&arena);
+    }
+    assert_true(fitted > 100 && fitted < 300);
+}
+
+/* Layers from i on, of stages from p on whose replicas are given. */
+static double given_s(const struct small *x, const uint32_t *replicas, uint32_t p, uint32_t stages, uint32_t i)
+{
+    double best = INFINITY;
+    uint32_t workers = 0;
+    for (uint32_t q = p; q < stages; q++) workers += replicas[q];
+    for (uint32_t cut = i + 1; cut <= x->chain.count; cut++) {
+        if ((p + 1 == stages) != (cut == x->chain.count) || !fits(x, i, cut, workers, replicas[p])) continue;
+        double rest_s = p + 1 == stages ? 0 : given_s(x, replicas, p + 1, stages, cut);
+        best = fmin(best, fmax(work_of(x, i, cut) / replicas[p], rest_s));
+    }
+    return best;
+}
+
+static void replicas_are_given(void **state)
+{
+    (void)state;
+    uint64_t seed = support_seed("replicas are given");
+    uint32_t fitted = 0;
+    for (uint32_t c = 0; c < 300; c++) {
+        struct small x;
+        struct arena arena = {0};
+        struct error err = {0};
+        struct stage_partition found;
+        uint64_t key = random_u64(seed, c);
+        uint32_t replicas[4];
+        random_case(&x, key, STAGE_BALANCED);
+        x.request.stages = 1 + (uint32_t)random_below(key, 200, 4);
+        x.request.levels[0].components = x.request.stages;
+        x.request.level_count = 1;
+        for (uint32_t p = 0; p < x.request.stages; p++) replicas[p] = 1 + (uint32_t)random_below(key, 210 + p, 5);
+        x.request.replicas_of_stage = replicas;
+        double best = given_s(&x, replicas, 0, x.request.stages, 0);
+        enum status status = stage_partition_find(&arena, &x.chain, &x.request, &found, &err);
+        assert_int_equal(status, isinf(best) ? STATUS_INFEASIBLE : STATUS_OK);
+        if (!status) is_near(found.interval_s, best, c);
+        fitted += !status;
         arena_release(&arena);
     }
     assert_true(fitted > 100 && fitted < 300);
@@ -341,9 +417,9 @@ static void refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pipedream_is_best),  cmocka_unit_test(balanced_is_best), cmocka_unit_test(equal_layers),
-        cmocka_unit_test(published_profiles), cmocka_unit_test(branches),         cmocka_unit_test(of_a_job),
-        cmocka_unit_test(refused),
+        cmocka_unit_test(pipedream_is_best),  cmocka_unit_test(balanced_is_best), cmocka_unit_test(replicas_are_given),
+        cmocka_unit_test(equal_layers),       cmocka_unit_test(published_profiles),
+        cmocka_unit_test(branches),           cmocka_unit_test(of_a_job),         cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,26 @@
+/*
+ * How many replicas each stage of a job that is spread might have, where they need not be equal: RaNNC's programme over
+ * blocks of layers. Part of planner/spread_rannc.h; nobody else includes this.
+ *
+ * The network is joined into blocks (planner/stage_blocks.h), and for each number of stages blocks and tensor groups are
+ * divided so that the slowest stage, its computation over its replicas, is as fast as can be within the devices' memory
+ * (planner/stage_partition.h). Replicas alone are kept of that: their layers are cut anew, one by one. Devices that differ
+ * count as the first of them with the least memory of all; who times the choice looks at each.
+ */
+#ifndef SPILLWAY_PLANNER_SPREAD_REPLICAS_H
+#define SPILLWAY_PLANNER_SPREAD_REPLICAS_H
+
+#include "models/hardware.h"
+#include "models/job.h"
+#include "planner/stage_partition.h"
+
+/* With so many blocks and groups the programme takes some hundredths of a second. With more groups stages have equal
+ * numbers of replicas. */
+enum { SPREAD_BLOCKS = 32, SPREAD_GROUPS_MAX = 64 };
+
+/* out[s - 1]: of s stages, or none where no s fit; `pipeline` times `data` entries, no more than SPREAD_GROUPS_MAX. With the
+ * job's microbatch. Lives as long as `arena`. Errors: STATUS_LIMIT; STATUS_NO_MEMORY. */
+MUST_CHECK enum status spread_replicas_find(struct arena *arena, const struct hardware *hardware, const struct job *job,
+                                            struct stage_partition *out, struct error *err);
+
+#endif
