@@ -11,6 +11,7 @@
 #include "planner/spread_rannc.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 #include "base/extreme.h"
 #include "base/quantity.h"
@@ -19,6 +20,9 @@
 #include "planner/spread_cut.h"
 #include "planner/spread_places.h"
 #include "planner/spread_replicas.h"
+
+/* With more tensor groups replicas stay as the programme divides them. */
+enum { MOVED_GROUPS_MAX = 8 };
 
 struct choice {
     struct job job;
@@ -106,13 +110,14 @@ struct search {
     uint64_t missing;
 };
 
-/* Of a job with other degrees: cut, timed, and kept if it is the best that fits. Nothing where some of it is missing memory,
- * or where it is nothing that a job may be. */
-static enum status try_choice(struct search *s, const struct job *job, struct error *err)
+/* Of a job with other degrees: cut, timed, and kept if it is the best that fits. *minibatch_s: INFINITY where some of it is
+ * missing memory, or where it is nothing that a job may be. */
+static enum status try_choice(struct search *s, const struct job *job, double *minibatch_s, struct error *err)
 {
     struct choice trial = {.job = *job};
     struct parallel *p = &trial.job.parallel;
     struct error own = {0};
+    *minibatch_s = INFINITY;
     p->partition = PARALLEL_BALANCED;
     if (parallel_check(&trial.job, &own) != STATUS_OK) return STATUS_OK;
     if (spread_cut_choose(s->hardware, &trial.job, &own)) {
@@ -133,6 +138,7 @@ static enum status try_choice(struct search *s, const struct job *job, struct er
         *err = own;
         return status;
     }
+    *minibatch_s = trial.minibatch_s;
     if (!s->any || trial.minibatch_s < s->best.minibatch_s) s->best = trial;
     s->any = true;
     return STATUS_OK;
@@ -183,13 +189,14 @@ static struct job in_microbatches(const struct job *job, uint64_t microbatches)
 
 static enum status try_equal(struct search *s, uint32_t stages, uint32_t replicas, struct error *err)
 {
+    double minibatch_s;
     if (unit_count(s->job) % replicas != 0) return STATUS_OK;
     uint64_t each = unit_count(s->job) / replicas;
     for (uint64_t m = keeps_microbatches(s->job) ? each : 1; each % m == 0; m *= 2) {
         struct job job = in_microbatches(s->job, m * replicas);
         job.parallel.pipeline = stages;
         job.parallel.data = replicas;
-        TRY(try_choice(s, &job, err));
+        TRY(try_choice(s, &job, &minibatch_s, err));
     }
     return STATUS_OK;
 }
@@ -202,6 +209,39 @@ static bool is_equal(const struct stage_partition *found, uint64_t microbatches)
     return microbatches % found->stages[0].replicas == 0;
 }
 
+/* A replica from one stage to another, if that ends sooner; *found_s follows. */
+static enum status try_move(struct search *s, struct job *job, uint32_t from, uint32_t to, double *found_s,
+                            struct error *err)
+{
+    uint32_t *replicas = job->parallel.replicas;
+    double moved_s;
+    if (replicas[from] == 1 || from == to) return STATUS_OK;
+    replicas[from]--;
+    replicas[to]++;
+    TRY(try_choice(s, job, &moved_s, err));
+    if (moved_s < *found_s) {
+        *found_s = moved_s;
+        return STATUS_OK;
+    }
+    replicas[from]++;
+    replicas[to]--;
+    return STATUS_OK;
+}
+
+/* The slowest stage is not all: what is sent and exchanged, and how the pipeline fills, differ between choices that the
+ * programme holds for equal. So replicas are moved as long as that pays. */
+static enum status move_replicas(struct search *s, struct job *job, double found_s, struct error *err)
+{
+    double before_s;
+    if (parallel_devices(&job->parallel) > (uint64_t)job->parallel.tensor * MOVED_GROUPS_MAX) return STATUS_OK;
+    do {
+        before_s = found_s;
+        for (uint32_t from = 0; from < job->parallel.pipeline; from++)
+            for (uint32_t to = 0; to < job->parallel.pipeline; to++) TRY(try_move(s, job, from, to, &found_s, err));
+    } while (found_s < before_s);
+    return STATUS_OK;
+}
+
 /* All numbers of stages. */
 static enum status try_unequal(struct search *s, uint64_t microbatches, struct arena *scratch, struct error *err)
 {
@@ -212,11 +252,13 @@ static enum status try_unequal(struct search *s, uint64_t microbatches, struct a
     for (uint32_t stages = 1; stages <= groups; stages++) {
         const struct stage_partition *found = &of_count[stages - 1];
         struct parallel *p = &job.parallel;
-        if (found->count == 0 || is_equal(found, microbatches)) continue;
+        double found_s = INFINITY;
+        if (found->count == 0) continue;
         p->data = 1;
         p->pipeline = p->replicated = stages;
         for (uint32_t i = 0; i < stages; i++) p->replicas[i] = found->stages[i].replicas;
-        TRY(try_choice(s, &job, err));
+        if (!is_equal(found, microbatches)) TRY(try_choice(s, &job, &found_s, err));
+        TRY(move_replicas(s, &job, found_s, err));
     }
     return STATUS_OK;
 }

@@ -6,8 +6,9 @@
  * samples), a number of stages, and replicas of these:
  *
  *   equal     `data` of each stage, where the stages divide the groups; each has its share of the microbatches
- *   unequal   `replicas` (models/parallel.h), one choice for each number of stages (planner/spread_replicas.h), which take
- *             the microbatches in turn
+ *   unequal   `replicas` (models/parallel.h), which take the microbatches in turn: for each number of stages those of
+ *             planner/spread_replicas.h, and from there, with few groups, one replica at a time to another stage as long
+ *             as that ends sooner
  *
  * Layers are cut so that the slowest stage is as fast as can be within the devices' memory (planner/spread_cut.h); what
  * ends a minibatch first by the planner's clock is taken, of equals what is equal, then the fewest stages and microbatches.

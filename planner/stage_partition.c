@@ -199,6 +199,7 @@ static double join_stages(double one_s, double behind, double limit_s)
 static void fill_stages(const struct finder *f, uint32_t s, double limit_s, const struct cell *behind, struct cell *out)
 {
     uint32_t n = f->layers, width = f->workers + 1;
+    uint32_t in_front = f->request->stages > 0 ? place_of(f, s) : 0; /* stages, who have a worker each at least */
     uint64_t depth = known_depth(f, s);
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t d = 0; d < width; d++) out[(size_t)i * width + d] = (struct cell){INFINITY, 0, 0};
@@ -207,8 +208,8 @@ static void fill_stages(const struct finder *f, uint32_t s, double limit_s, cons
             uint32_t room = room_for(f, i, next - 1, s);
             if (room == 0 || room < depth) break;
             if ((next == n) != !behind) continue;
-            for (uint32_t d = s; d < width; d++)
-                for (uint32_t r = behind ? 1 : d; r <= d; r++) {
+            for (uint32_t d = s; d + in_front <= f->workers; d++)
+                for (uint32_t r = behind ? 1 : d; r + s - 1 <= d; r++) {
                     if (depth == 0 && d > (uint64_t)room * r) continue;
                     struct cell *cell = &out[(size_t)i * width + d];
                     double rest = behind ? behind[(size_t)next * width + d - r].value : 0;
