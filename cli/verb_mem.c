@@ -13,6 +13,7 @@
 #include "cli/cli_machine.h"
 #include "cli/cli_mem_report.h"
 #include "models/network_graph.h"
+#include "models/network_t5.h"
 #include "models/try.h"
 
 static const char *const precision_choices[] = {"fp32", "bf16", NULL};
@@ -22,7 +23,7 @@ static const char *const optimizer_choices[] = {"adamw", "momentum", "sgd", NULL
 struct request {
     struct cli_machine machine;
     const char *network, *way;
-    uint64_t microbatch, microbatches, sequence, image; /* 0: the default */
+    uint64_t microbatch, microbatches, sequence, decoder_sequence, image; /* 0: the default */
     size_t precision, gradients, optimizer;
     bool largest;
 };
@@ -51,6 +52,7 @@ static void write_jobs(const struct request *request, uint64_t microbatches, str
     json_out_u64(json, "minibatches", 1);
     if (request->image > 0) json_out_u64(json, "image_size", request->image);
     if (request->sequence > 0) json_out_u64(json, "sequence", request->sequence);
+    if (request->decoder_sequence > 0) json_out_u64(json, "decoder_sequence", request->decoder_sequence);
     json_out_string(json, "precision", precision_choices[request->precision]);
     if (request->gradients > 0) json_out_string(json, "gradients", gradients_choices[request->gradients]);
     write_optimizer(request, json);
@@ -65,10 +67,12 @@ static enum status check_network(const struct request *request, struct error *er
     struct arena arena = {0};
     struct network network = {0};
     enum status status = network_find(request->network, &arena, &network, err);
-    if (!status && network.positions > 0 && request->sequence > network.positions)
+    if (!status && network_is_limited(&network) && request->sequence > network.positions)
         status = error_set(err, STATUS_BAD_INPUT,
                            "sequence %" PRIu64 " is longer than the %" PRIu64 " positions of '%s'", request->sequence,
                            network.positions, network.name);
+    if (!status && request->decoder_sequence > 0)
+        status = network_set_decoder(&network, request->sequence, request->decoder_sequence, err);
     if (!status && request->image > 0 && request->image != network.image)
         status = network_for_image(&network, request->image, &arena, &network, err);
     arena_release(&arena);
@@ -195,6 +199,8 @@ enum status verb_mem(struct cli *cli, int argc, char **argv, struct error *err)
                    "of a minibatch, default one for each device"),
         OPTION_U64("sequence", 's', "N", 1, 1 << 24, &request.sequence,
                    "tokens per sample, default all positions of the network"),
+        OPTION_U64("decoder-sequence", 0, "N", 1, NETWORK_POSITIONS_MAX, &request.decoder_sequence,
+                   "tokens per sample of a decoder behind an encoder (t5), default as --sequence"),
         OPTION_U64("image-size", 0, "PIXELS", 1, NETWORK_IMAGE_MAX, &request.image,
                    "of a side, for convolutional networks, default the network's own"),
         OPTION_CHOICE("precision", 0, "TYPE", precision_choices, &request.precision,

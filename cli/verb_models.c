@@ -15,6 +15,7 @@
 #include "cli/cli_table.h"
 #include "models/memory.h"
 #include "models/network_graph.h"
+#include "models/network_t5.h"
 
 enum dtype { DTYPE_FP32, DTYPE_BF16 };
 static const char *const dtype_names[] = {"fp32", "bf16", NULL};
@@ -31,6 +32,8 @@ static const char *const kind_names[] = {
 static const char *layer_name(const struct network *network, uint64_t layer)
 {
     if (network->graph) return network->graph->names[layer];
+    if (network_crosses(network, layer)) return "decoder";
+    if (network->encoder_blocks > 0 && network_layer_kind(network, layer) == LAYER_BLOCK) return "encoder";
     return kind_names[network_layer_kind(network, layer)];
 }
 
@@ -99,7 +102,7 @@ enum status verb_models_list(struct cli *cli, int argc, char **argv, struct erro
 /* --- show: the figures ----------------------------------------------------------------------- */
 
 struct request {
-    uint64_t microbatch, sequence, image; /* image 0: the network's own */
+    uint64_t microbatch, sequence, decoder_sequence, image; /* 0: as the encoder's; the network's own */
     size_t dtype, optimizer;
     bool each_layer;
 };
@@ -196,6 +199,15 @@ static bool same_shape(const struct network *network, uint64_t a, uint64_t b,
            memcmp(&figures[a], &figures[b], sizeof *figures) == 0;
 }
 
+/* How long the decoder's sequence is, where there is one. */
+static const char *decoder_text(const struct network *network, const struct request *request, char out[64])
+{
+    out[0] = '\0';
+    if (network->encoder_blocks > 0)
+        snprintf(out, 64, ", %" PRIu64 " of the decoder", network_tokens(network, request->sequence) - request->sequence);
+    return out;
+}
+
 static enum status show_text(struct cli *cli, const struct network *network,
                              const struct request *request, const struct layer_figures *figures,
                              struct error *err)
@@ -225,14 +237,14 @@ static enum status show_text(struct cli *cli, const struct network *network,
     cli_table_cell(&table, "%s", "");
     figures_cells(&table, &sum);
 
-    char parameters[QUANTITY_TEXT_BYTES], state[QUANTITY_TEXT_BYTES], kept[QUANTITY_TEXT_BYTES];
+    char decoder[64], parameters[QUANTITY_TEXT_BYTES], state[QUANTITY_TEXT_BYTES], kept[QUANTITY_TEXT_BYTES];
     fprintf(cli->out,
             "%s (%s): %s parameters in %" PRIu64 " layers\n"
-            "microbatch %" PRIu64 ", %s %" PRIu64 ", %s, %s\n\n",
+            "microbatch %" PRIu64 ", %s %" PRIu64 "%s, %s, %s\n\n",
             network->name, network_family_names[network->family],
             quantity_text((double)sum.parameter_count, DIMENSION_COUNT_OF, parameters),
             network->layer_count, request->microbatch, network->graph && network->image > 0 ? "image" : "sequence",
-            network->graph && network->image > 0 ? network->image : request->sequence,
+            network->graph && network->image > 0 ? network->image : request->sequence, decoder_text(network, request, decoder),
             dtype_names[request->dtype], optimizer_names[request->optimizer]);
     if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
     double state_bytes = (double)(sum.parameter_bytes + sum.gradient_bytes + sum.optimizer_bytes);
@@ -276,6 +288,8 @@ static enum status show_json(struct cli *cli, const struct network *network,
     json_out_u64(json, "layer_count", network->layer_count);
     json_out_u64(json, "microbatch", request->microbatch);
     json_out_u64(json, "sequence_tokens", request->sequence);
+    if (network->encoder_blocks > 0)
+        json_out_u64(json, "decoder_tokens", network_tokens(network, request->sequence) - request->sequence);
     if (network->graph && network->image > 0) json_out_u64(json, "image_size", network->image);
     json_out_string(json, "dtype", dtype_names[request->dtype]);
     json_out_string(json, "optimizer", optimizer_names[request->optimizer]);
@@ -286,7 +300,7 @@ static enum status show_json(struct cli *cli, const struct network *network,
         json_out_object_begin(json, NULL, true);
         json_out_u64(json, "layer", layer);
         json_out_string(json, "kind", kind_names[network_layer_kind(network, layer)]);
-        if (network->graph) json_out_string(json, "name", network->graph->names[layer]);
+        if (network->graph || network->encoder_blocks > 0) json_out_string(json, "name", layer_name(network, layer));
         json_out_u64(json, "parameter_count", figures[layer].parameter_count);
         figures_json(json, &figures[layer]);
         json_out_object_end(json);
@@ -304,10 +318,13 @@ static enum status show(struct cli *cli, const char *name, struct request *reque
         network_for_image(&network, request->image, arena, &network, err) != STATUS_OK)
         return err->status;
     if (request->sequence == 0) request->sequence = network.positions ? network.positions : 1;
-    if (network.positions > 0 && request->sequence > network.positions)
+    if (network_is_limited(&network) && request->sequence > network.positions)
         return error_set(err, STATUS_BAD_INPUT,
                          "sequence %" PRIu64 " is longer than the %" PRIu64 " positions of '%s'",
                          request->sequence, network.positions, network.name);
+    if (request->decoder_sequence > 0 &&
+        network_set_decoder(&network, request->sequence, request->decoder_sequence, err))
+        return err->status;
     void *memory = NULL;
     if (arena_array(arena, network.layer_count, sizeof(struct layer_figures), &memory, err) !=
         STATUS_OK)
@@ -327,6 +344,8 @@ enum status verb_models_show(struct cli *cli, int argc, char **argv, struct erro
                    "samples per pass, default 1"),
         OPTION_U64("sequence", 's', "N", 1, 1 << 24, &request.sequence,
                    "tokens per sample, default all positions of the network"),
+        OPTION_U64("decoder-sequence", 0, "N", 1, NETWORK_POSITIONS_MAX, &request.decoder_sequence,
+                   "tokens per sample of a decoder behind an encoder (t5), default as --sequence"),
         OPTION_U64("image-size", 0, "PIXELS", 1, NETWORK_IMAGE_MAX, &request.image,
                    "of a side, for convolutional networks, default the network's own"),
         OPTION_CHOICE("dtype", 0, "TYPE", dtype_names, &request.dtype,

@@ -34,6 +34,7 @@
 #include "models/job_devices.h"
 #include "models/memory.h"
 #include "models/network_graph.h"
+#include "models/network_t5.h"
 #include "models/network_traits.h"
 #include "models/try.h"
 
@@ -97,7 +98,7 @@ static uint32_t guess_format(const struct network *network, const char *path)
 uint64_t job_batch_bytes(const struct job *job)
 {
     const struct network *n = &job->network;
-    if (network_traits(n)->decoder) return job_samples(job) * (job->sequence + 1) * sizeof(int32_t);
+    if (network_traits(n)->decoder) return job_samples(job) * (network_tokens(n, job->sequence) + 1) * sizeof(int32_t);
     if (n->family == NETWORK_BERT) return job_samples(job) * 3 * job->sequence * sizeof(int32_t);
     if (network_is_listed(n)) return 0;
     return job_samples(job) * (1 + n->channels * n->image * n->image) * sizeof(float);
@@ -115,6 +116,7 @@ struct draft {
     const char *held_out;            /* "data" of "evaluate", likewise */
     bool has_format, has_held_out_format;
     const json_t *devices;           /* likewise */
+    uint64_t decoder_sequence;       /* 0: not given */
     uint64_t image;                  /* pixels of a side; 0: the network's */
     uint64_t count;                  /* 0: not given */
     struct job job;                  /* numbers; sequence 0: not given */
@@ -279,6 +281,7 @@ static enum status take_shared(struct json_object *o, struct draft *draft, struc
     if (json_has(o, "network")) draft->network = json_object_get(o->value, "network");
     TRY(json_take_u64(o, "sequence", JSON_OPTIONAL, 1, NETWORK_POSITIONS_MAX, &job->sequence,
                       err));
+    TRY(json_take_u64(o, "decoder_sequence", JSON_OPTIONAL, 1, NETWORK_POSITIONS_MAX, &draft->decoder_sequence, err));
     TRY(json_take_u64(o, "image_size", JSON_OPTIONAL, 1, NETWORK_IMAGE_MAX, &draft->image, err));
     TRY(json_take_u64(o, "microbatch", JSON_OPTIONAL, 1, JOB_MICROBATCH_MAX, &job->microbatch,
                       err));
@@ -331,7 +334,7 @@ static enum status check_name(const struct draft *draft, struct error *err)
 static double bytes_bound(const struct job *job)
 {
     const struct network *n = &job->network;
-    double rows = (double)job_samples(job) * (double)job->sequence;
+    double tokens = (double)network_tokens(n, job->sequence), rows = (double)job_samples(job) * tokens;
     double inner = (double)n->heads * (double)n->head_width;
     double chosen = (double)network_chosen(n);
     double row_words = (6 + 2 * chosen) * (double)n->width + 10 * inner + 4 * chosen * (double)n->ff_width +
@@ -343,7 +346,7 @@ static double bytes_bound(const struct job *job)
     for (uint32_t i = 0; n->graph && i < n->graph->op_count; i++) /* a result, and what is noted beside it */
         listed_bytes += 2 * sizeof(float) * rows *
                         (double)graph_elements(n->graph, i, 1);
-    double scores = 2.0 * MEMORY_ATTENTION_LANES * MEMORY_ATTENTION_TILE * (double)job->sequence;
+    double scores = 2.0 * MEMORY_ATTENTION_LANES * MEMORY_ATTENTION_TILE * tokens;
     double copies = rows * (4 * inner + (double)n->heads); /* of an attention that rounds */
     return listed_bytes + MEMORY_LIBRARY_BYTES_MAX +
            ((double)n->layer_count * rows * row_words + scores + copies) * sizeof(float);
@@ -353,19 +356,19 @@ static enum status check_sizes(const struct draft *draft, struct error *err)
 {
     const struct job *job = &draft->job;
     const struct network *n = &job->network;
-    bool text = n->positions > 0 && n->family != NETWORK_VIT;
-    if (text && job->sequence > n->positions)
+    uint64_t tokens = network_tokens(n, job->sequence);
+    if (network_is_limited(n) && job->sequence > n->positions)
         return json_fail_key(draft->in, giver(draft, "sequence"), "sequence", err,
                              "'sequence' %" PRIu64 " is longer than the %" PRIu64
                              " positions of network '%s'",
                              job->sequence, n->positions, n->name);
     uint64_t samples = job_samples(job);
     const char *key = job->microbatches > 1 ? "microbatches" : "microbatch";
-    if (samples > JOB_ROWS_MAX || samples * job->sequence > JOB_ROWS_MAX)
+    if (samples > JOB_ROWS_MAX || samples * tokens > JOB_ROWS_MAX)
         return json_fail_key(draft->in, giver(draft, key), key, err,
                              "%" PRIu64 " samples of %" PRIu64
                              " tokens are too many for one minibatch (limit is %" PRIu64 " tokens)",
-                             samples, job->sequence, JOB_ROWS_MAX);
+                             samples, tokens, JOB_ROWS_MAX);
     if (bytes_bound(job) > (double)JOB_BYTES_MAX)
         return json_fail_key(draft->in, giver(draft, key), key, err,
                              "the activations of one minibatch are too large (limit is %" PRIu64
@@ -525,6 +528,17 @@ static enum status resize_image(struct draft *draft, struct arena *arena, struct
     return status;
 }
 
+/* What all jobs have ("defaults") is for those with an encoder. */
+static enum status take_decoder(struct draft *draft, struct error *err)
+{
+    struct error own = {0};
+    bool shared = !json_object_get(draft->object, "decoder_sequence");
+    if (draft->decoder_sequence == 0) return STATUS_OK;
+    if (network_set_decoder(&draft->job.network, draft->job.sequence, draft->decoder_sequence, &own) == STATUS_OK || shared)
+        return STATUS_OK;
+    return json_fail_key(draft->in, draft->object, "decoder_sequence", err, "%s", own.text);
+}
+
 static enum status resolve(struct draft *draft, const char *folder, struct arena *arena,
                            struct error *err)
 {
@@ -537,6 +551,7 @@ static enum status resolve(struct draft *draft, const char *folder, struct arena
         job->sequence = network_tokens(&job->network, 0);
     else if (job->sequence == 0 || job->network.family == NETWORK_CNN)
         job->sequence = network_is_listed(&job->network) ? 1 : job->network.positions;
+    TRY(take_decoder(draft, err));
     if (draft->data) {
         TRY(path_absolute(folder, draft->data, arena, &job->data, err));
         if (!draft->has_format) job->data_format = guess_format(&job->network, job->data);
@@ -780,6 +795,7 @@ static void write_job(const struct job *job, struct json_out *out)
     json_out_string(out, "name", job->name);
     network_write(&job->network, out, "network");
     json_out_u64(out, "sequence", job->sequence);
+    if (job->network.decoder_tokens > 0) json_out_u64(out, "decoder_sequence", job->network.decoder_tokens);
     json_out_u64(out, "microbatch", job->microbatch);
     if (job->microbatches > 1) json_out_u64(out, "microbatches", job->microbatches);
     json_out_u64(out, "minibatches", job->minibatches);

@@ -15,6 +15,7 @@
  * name          job-1, job-2, ...              the place in the file; unique
  * network       -
  * sequence      the network's positions        1 for a profile; ViT: always its own tokens
+ * decoder_sequence  as `sequence`              tokens per sample of the decoder, of t5, whose encoder has `sequence`
  * microbatch    1                              samples that a pass takes at once
  * microbatches  1                              of a minibatch: their gradients are added up, in
  *                                              order, and each mean loss counts alike
@@ -151,6 +152,7 @@ struct job {
  * four bytes; 0 for profiles.
  *
  *   gpt2, llama   int32 (B, T+1)    tokens: inputs are [:, :T], targets [:, 1:]
+ *   t5            int32 (B, Te+Td+1) the encoder's tokens, then those of the decoder, shifted in the same way
  *   bert          int32 (B, 3, T)   tokens, some of them masked; labels: the token that was there where
  *                                   it is to be guessed, else -1; rows of the token types in the
  *                                   embedding's tables (V + P + type)

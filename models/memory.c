@@ -67,30 +67,38 @@ static uint64_t end_of(const struct layout *layout)
     return size_align(layout->bytes, MEMORY_ALIGNMENT);
 }
 
-/* The sizes that tensors are made of, for one microbatch. */
-struct sizes {
-    uint64_t batch, tokens, rows;
-    uint64_t width, inner, shared, ff, heads;
-};
-
-static struct sizes sizes_of(const struct network *n, uint64_t microbatch, uint64_t sequence)
-{
-    uint64_t tokens = network_tokens(n, sequence);
-    return (struct sizes){.batch = microbatch, .tokens = tokens, .rows = microbatch * tokens,
-                          .width = n->width, .inner = n->heads * n->head_width,
-                          .shared = network_kv_heads(n) * n->head_width, .ff = n->ff_width,
-                          .heads = n->heads};
-}
-
 /* A range of layers, what is asked of each, and for which microbatch. */
 struct range {
     const struct network *network;
     uint64_t first, count;
-    struct sizes sizes;
+    uint64_t microbatch, sequence;
     uint32_t part;              /* of the state, enum state_part */
     struct state_format format; /* of the state */
     void (*lay)(const struct range *range, uint64_t layer, struct layout *layout);
 };
+
+/* The sizes that a layer's tensors are made of. */
+struct sizes {
+    uint64_t batch, tokens, rows;
+    uint64_t stream; /* rows that are handed on */
+    uint64_t seen;   /* rows of an encoder's result that are attended to, and their tokens */
+    uint64_t seen_tokens;
+    bool joins;      /* and are normed by this layer */
+    uint64_t width, inner, shared, ff, heads;
+};
+
+static struct sizes sizes_of(const struct range *range, uint64_t layer)
+{
+    const struct network *n = range->network;
+    uint64_t tokens = network_layer_tokens(n, layer, range->sequence);
+    uint64_t seen = network_crosses(n, layer) ? range->sequence : 0;
+    return (struct sizes){.batch = range->microbatch, .tokens = tokens, .rows = range->microbatch * tokens,
+                          .stream = range->microbatch * network_tokens(n, range->sequence),
+                          .seen = range->microbatch * seen, .seen_tokens = seen, .joins = network_joins(n, layer),
+                          .width = n->width, .inner = n->heads * n->head_width,
+                          .shared = network_kv_heads(n) * n->head_width, .ff = n->ff_width,
+                          .heads = n->heads};
+}
 
 static void lay_layer(const struct range *range, uint64_t layer, struct layout *layout)
 {
@@ -100,32 +108,24 @@ static void lay_layer(const struct range *range, uint64_t layer, struct layout *
     range->lay(range, layer, layout);
 }
 
-static bool is_block(const struct network *network, uint64_t layer)
+/* Where the run of layers ends that need as much as `layer`. The last layer of a range may differ from its equals in
+ * front of it (it has no output), so it is always counted by itself. */
+static uint64_t run_end(const struct range *range, uint64_t layer)
 {
-    return network_layer_kind(network, layer) == LAYER_BLOCK;
+    uint64_t last = range->first + range->count - 1, end = network_alike_end(range->network, layer);
+    if (layer == last) return last + 1;
+    return end < last ? end : last;
 }
 
-/* Bytes of the whole range, equal blocks counted once. The last layer of a range may differ from
- * its equals in front of it (it has no output), so it is always counted by itself. */
+/* Bytes of the whole range, equal layers counted once. */
 static uint64_t range_bytes(const struct range *range)
 {
-    uint64_t sum = 0, last = range->first + range->count - 1, block_bytes = 0;
-    bool block_known = false;
-    for (uint64_t layer = range->first; layer <= last; layer++) {
-        bool equal = is_block(range->network, layer) && layer != last;
-        if (equal && block_known) {
-            /* all blocks up to the last layer or the head */
-            uint64_t end = range->network->layer_count - 1;
-            uint64_t rest = (last < end ? last : end) - layer;
-            sum += rest * block_bytes;
-            layer += rest - 1;
-            continue;
-        }
+    uint64_t sum = 0, end = range->first + range->count;
+    for (uint64_t layer = range->first, next; layer < end; layer = next) {
         struct layout layout = {0};
+        next = run_end(range, layer);
         lay_layer(range, layer, &layout);
-        sum += end_of(&layout);
-        if (equal) block_bytes = end_of(&layout);
-        block_known = block_known || equal;
+        sum += (next - layer) * end_of(&layout);
     }
     return sum;
 }
@@ -212,8 +212,8 @@ uint64_t memory_tensor_count(const struct network *network, uint64_t first_layer
     struct tensor_spec specs[LAYER_TENSORS_MAX];
     uint64_t end = first_layer + layer_count, sum = 0;
     for (uint64_t layer = first_layer, next; layer < end; layer = next) {
-        next = layer + 1;
-        while (is_block(network, layer) && next < end && is_block(network, next)) next++;
+        next = network_alike_end(network, layer);
+        if (next > end) next = end;
         sum += (next - layer) * network_layer_shapes(network, layer, specs);
     }
     return sum;
@@ -295,6 +295,21 @@ static void lay_attention(const struct network *network, struct sizes s, struct 
     put_kept(layout, "attention_stats", s.rows * s.heads);
 }
 
+/* Attention to an encoder's result. */
+static void lay_cross(const struct network *network, struct sizes s, struct layout *layout)
+{
+    if (s.seen == 0) return;
+    put_kept(layout, "cross_norm", s.rows * s.width);
+    put_kept(layout, "cross_norm_stats", norm_stats(network, s));
+    put_kept(layout, "cross_q", s.rows * s.inner);
+    put_kept(layout, "cross_k", s.seen * s.shared);
+    put_kept(layout, "cross_v", s.seen * s.shared);
+    put_kept(layout, "cross_attention", s.rows * s.inner);
+    put_kept(layout, "cross_attention_stats", s.rows * s.heads);
+    put_kept(layout, "cross_middle", s.rows * s.width);
+    if (s.joins) put_kept(layout, "encoded_stats", s.seen);
+}
+
 static void lay_block_pre_norm(const struct network *network, struct sizes s,
                                struct layout *layout)
 {
@@ -304,6 +319,7 @@ static void lay_block_pre_norm(const struct network *network, struct sizes s,
     const struct network_traits *traits = network_traits(network);
     uint64_t sent = s.rows * network_chosen(network); /* rows of all feed-forward parts */
     if (!traits->parallel) put_kept(layout, "middle", s.rows * s.width);
+    lay_cross(network, s, layout);
     if (!traits->one_norm) {
         put_kept(layout, "norm2", s.rows * s.width);
         put_kept(layout, "norm2_stats", norm_stats(network, s));
@@ -363,10 +379,10 @@ static void lay_listed(const struct range *range, uint64_t layer, struct layout 
     const struct network *network = range->network;
     if (!network->graph) {
         put_kept(layout, "activations",
-                 words(network_profile_share(network, network->profile[layer].activation_bytes, range->sizes.batch)));
+                 words(network_profile_share(network, network->profile[layer].activation_bytes, range->microbatch)));
         return;
     }
-    const struct graph_kept kept = graph_layer_kept(network->graph, layer, range->sizes.batch);
+    const struct graph_kept kept = graph_layer_kept(network->graph, layer, range->microbatch);
     put_kept(layout, "activations", kept.inner);
     put_kept(layout, "output", layer + 1 < range->first + range->count ? kept.output : 0);
 }
@@ -374,28 +390,31 @@ static void lay_listed(const struct range *range, uint64_t layer, struct layout 
 static void lay_activations(const struct range *range, uint64_t layer, struct layout *layout)
 {
     const struct network *network = range->network;
+    const struct sizes s = sizes_of(range, layer);
     switch (network_layer_kind(network, layer)) {
     case LAYER_EMBEDDING: break;
     case LAYER_BLOCK:
         if (network->family == NETWORK_BERT)
-            lay_block_post_norm(network, range->sizes, layout);
+            lay_block_post_norm(network, s, layout);
         else
-            lay_block_pre_norm(network, range->sizes, layout);
+            lay_block_pre_norm(network, s, layout);
         break;
-    case LAYER_HEAD: lay_head(network, range->sizes, layout); return;
+    case LAYER_HEAD: lay_head(network, s, layout); return;
     case LAYER_OPAQUE:
         lay_listed(range, layer, layout);
         return;
     }
-    if (layer + 1 < range->first + range->count)
-        put_kept(layout, "output", range->sizes.rows * range->sizes.width);
+    if (layer + 1 == range->first + range->count) return;
+    put_kept(layout, "output", s.rows * s.width);
+    if (s.joins) put_kept(layout, "encoded", s.seen * s.width);
 }
 
 static struct range activation_range(const struct network *network, uint64_t first, uint64_t count,
                                      uint64_t microbatch, uint64_t sequence)
 {
     struct range range = range_of(network, first, count);
-    range.sizes = sizes_of(network, microbatch, sequence);
+    range.microbatch = microbatch;
+    range.sequence = sequence;
     range.lay = lay_activations;
     return range;
 }
@@ -434,12 +453,13 @@ uint64_t memory_boundary_bytes(const struct network *network, uint64_t layer, ui
 static void lay_inputs(const struct range *range, uint64_t layer, struct layout *layout)
 {
     if (layer + 1 == range->first + range->count) return;
-    uint64_t elements = range->sizes.rows * range->sizes.width;
+    const struct sizes s = sizes_of(range, layer);
+    uint64_t elements = (s.rows + (s.joins ? s.seen : 0)) * s.width;
     if (range->network->family == NETWORK_PROFILE)
         elements = words(network_profile_share(range->network, range->network->profile[layer].boundary_bytes,
-                                               range->sizes.batch));
+                                               range->microbatch));
     if (range->network->graph)
-        elements = graph_layer_kept(range->network->graph, layer, range->sizes.batch).output;
+        elements = graph_layer_kept(range->network->graph, layer, range->microbatch).output;
     layout->layer = layer + 1;
     put_kept(layout, "input", elements);
 }
@@ -448,7 +468,8 @@ static struct range input_range(const struct network *network, uint64_t first, u
                                 uint64_t microbatch, uint64_t sequence)
 {
     struct range range = range_of(network, first, count);
-    range.sizes = sizes_of(network, microbatch, sequence);
+    range.microbatch = microbatch;
+    range.sequence = sequence;
     range.lay = lay_inputs;
     return range;
 }
@@ -487,12 +508,12 @@ static uint64_t gradient_words(const struct network *network, uint64_t layer)
 }
 
 /* One layer's activations, its output left out: that is a stream. */
-static uint64_t keep_words(const struct network *network, struct sizes s, uint64_t layer)
+static uint64_t keep_words(const struct range *range, uint64_t layer)
 {
-    struct range range = range_of(network, layer, 1);
-    range.sizes = s;
-    range.lay = lay_activations;
-    return words(range_bytes(&range));
+    struct range one = *range;
+    one.first = layer;
+    one.count = 1;
+    return words(range_bytes(&one));
 }
 
 uint64_t memory_attention_tiles(struct attention_sizes s)
@@ -527,14 +548,14 @@ uint64_t memory_attention_copies(struct attention_sizes s, bool back)
 static void need_attention(const struct network *network, struct sizes s, struct workspace *w)
 {
     const struct attention_sizes attention = {.samples = s.batch,
-                                              .tokens = s.tokens,
+                                              .tokens = max_u64(s.tokens, s.seen_tokens),
                                               .heads = s.heads,
                                               .kv_heads = network_kv_heads(network),
                                               .head_width = network->head_width};
     w->scratch = max_u64(w->scratch, memory_attention_tiles(attention));
     for (int back = 0; back < 2; back++)
-        w->attention[back] = memory_attention_workspace(attention, back) +
-                             memory_attention_copies(attention, back);
+        w->attention[back] = max_u64(w->attention[back], memory_attention_workspace(attention, back) +
+                                                             memory_attention_copies(attention, back));
 }
 
 /* Two numbers in bf16 take a word. */
@@ -556,6 +577,7 @@ static void need_rounded(const struct network *network, struct sizes s, uint64_t
         out = s.width;
         break;
     case LAYER_BLOCK:
+        rows = max_u64(s.rows, s.seen);
         in = max_u64(max_u64(s.width, s.inner), s.ff);
         out = max_u64(max_u64(s.width, qkv * s.inner), s.ff);
         break;
@@ -592,15 +614,24 @@ static uint64_t need_listed(const struct network *network, struct sizes s, uint6
     return kept.widest;
 }
 
-/* What each kind of layer asks for; the range needs the largest of each. */
-static void need_layer(const struct network *network, struct sizes s, uint64_t layer,
-                       struct workspace *w)
+/* Gradients of what is as wide as the feed-forward part. */
+static uint64_t wide_words(const struct network *network, struct sizes s)
 {
-    uint64_t row_words = s.rows * s.width;
+    uint64_t each = network_chosen(network) * s.ff * (network_traits(network)->gated ? 2 : 1);
+    if (network->experts > 0) each += network->experts + network->experts_chosen * s.width;
+    return s.rows * each;
+}
+
+/* What each kind of layer asks for; the range needs the largest of each. */
+static void need_layer(const struct range *range, uint64_t layer, struct workspace *w)
+{
+    const struct network *network = range->network;
+    const struct sizes s = sizes_of(range, layer);
+    uint64_t row_words = s.stream * s.width;
     bool streams = true;
     w->gradients = max_u64(w->gradients, gradient_words(network, layer));
     need_rounded(network, s, layer, w);
-    uint64_t keep = keep_words(network, s, layer);
+    uint64_t keep = keep_words(range, layer);
     bool head = network_layer_kind(network, layer) == LAYER_HEAD;
     w->keep = max_u64(w->keep, keep);
     if (head) w->head = keep;
@@ -612,9 +643,8 @@ static void need_layer(const struct network *network, struct sizes s, uint64_t l
         break;
     case LAYER_BLOCK:
         w->d_stream2 = max_u64(w->d_stream2, s.rows * s.inner);
-        w->d_qkv = s.rows * (s.inner + 2 * s.shared);
-        w->d_wide = s.rows * network_chosen(network) * s.ff * (network_traits(network)->gated ? 2 : 1);
-        if (network->experts > 0) w->d_wide += s.rows * (network->experts + network->experts_chosen * s.width);
+        w->d_qkv = max_u64(w->d_qkv, max_u64(s.rows, s.seen) * (s.inner + 2 * s.shared));
+        w->d_wide = max_u64(w->d_wide, wide_words(network, s));
         need_attention(network, s, w);
         break;
     case LAYER_HEAD:
@@ -629,20 +659,13 @@ static void need_layer(const struct network *network, struct sizes s, uint64_t l
     w->d_stream2 = max_u64(w->d_stream2, row_words);
 }
 
-/* Layers that can differ: all of a profile; else embedding, one block, head. */
-static struct workspace need_range(const struct network *network, struct sizes s, uint64_t first,
-                                   uint64_t count)
+/* Equal layers need the same. */
+static struct workspace need_range(const struct range *range)
 {
     struct workspace w = {0};
-    for (uint64_t i = 0; i < count; i++) {
-        uint64_t layer = first + i;
-        need_layer(network, s, layer, &w);
-        uint64_t end = network->layer_count - 1;
-        if (is_block(network, layer) && end < first + count)
-            i = end - 1 - first; /* the head is next */
-        else if (is_block(network, layer))
-            break;
-    }
+    uint64_t end = range->first + range->count;
+    for (uint64_t layer = range->first; layer < end; layer = network_alike_end(range->network, layer))
+        need_layer(range, layer, &w);
     return w;
 }
 
@@ -681,7 +704,7 @@ static struct workspace need_pass(const struct network *network, uint64_t first,
                                   uint64_t sequence)
 {
     struct range range = activation_range(network, first, count, microbatch, sequence);
-    struct workspace w = need_range(network, range.sizes, first, count);
+    struct workspace w = need_range(&range);
     w.activations = words(range_bytes(&range));
     w.inputs = words(memory_input_bytes(network, first, count, microbatch, sequence));
     w.sums = words(memory_parameter_bytes(network, first, count));

@@ -111,6 +111,8 @@ static inline uint64_t state_value_bytes(const struct state_layout *layout)
  *   llama blocks      the same with q (R,HD)  k, v (R,KD) in place of qkv, K heads of keys and values;
  *                     q and k turned; gate, up, swiglu (R,F) in place of fc and gelu; norms keep one
  *                     number a row
+ *   t5 blocks         q, k, v; of the decoder also cross_norm, cross_q, cross_attention, ..., and cross_k, cross_v of the
+ *                     encoder's rows; its first block hands the normed result of the encoder on (encoded)
  *   bert blocks       q  k  v  attention  attention_stats  middle (R,C: before its norm)  norm1
  *                     norm1_stats  fc  gelu  sum (R,C: before its norm)  norm2_stats  output
  *   heads             normf (R,C)  normf_stats (R,2); bert: transform (R,C)  gelu (R,C) as well; vit:
@@ -237,7 +239,7 @@ void memory_workspaces(const struct network *network, uint64_t first_layer, uint
                        uint64_t microbatch, uint64_t sequence, uint64_t bytes[3][UNIT_WAYS]);
 
 /* Bytes that layer `layer` passes to the next for one microbatch: R * C * 4, whatever the layer (a
- * profile says it itself). What enters a shard is what the layer in front of it passes. */
+ * profile says it itself; t5's R are the rows of encoder and decoder). What enters a shard is what the layer in front of it passes. */
 uint64_t memory_boundary_bytes(const struct network *network, uint64_t layer, uint64_t microbatch,
                                uint64_t sequence);
 

@@ -1,7 +1,7 @@
 /*
  * Layers and their tensors.
  *
- * All families are an embedding, equal blocks and a head, so whatever is asked about a layer
+ * All families are an embedding, runs of equal blocks and a head, so whatever is asked about a layer
  * is answered from the shape in constant time, and a network of a hundred thousand layers costs no
  * more than one of twelve. Tensors are listed by one function per family and kind of layer, in the
  * order in which the classes of transformers define them; counting them runs the same function with
@@ -30,6 +30,7 @@
 
 #include "base/size.h"
 #include "models/network_graph.h"
+#include "models/network_t5.h"
 #include "models/network_traits.h"
 
 const char *const network_family_names[] = {
@@ -47,6 +48,8 @@ const char *const network_family_names[] = {
     [NETWORK_QWEN3] = "qwen3",
     [NETWORK_MIXTRAL] = "mixtral",
     [NETWORK_QWEN3_MOE] = "qwen3_moe",
+    [NETWORK_T5] = "t5",
+    [NETWORK_MT5] = "mt5",
     [NETWORK_CNN] = "cnn",
     [NETWORK_RESNET] = "resnet",
     [NETWORK_PROFILE] = "profile",
@@ -59,6 +62,24 @@ enum layer_kind network_layer_kind(const struct network *network, uint64_t layer
     if (network_is_listed(network)) return LAYER_OPAQUE;
     if (layer == 0) return LAYER_EMBEDDING;
     return layer + 1 == network->layer_count ? LAYER_HEAD : LAYER_BLOCK;
+}
+
+/* The first block of each stack has the table of its positions. */
+uint64_t network_alike_begin(const struct network *network, uint64_t layer)
+{
+    uint64_t encoder = network->encoder_blocks;
+    if (network_layer_kind(network, layer) != LAYER_BLOCK) return layer;
+    if (encoder == 0) return 1;
+    uint64_t first = layer <= encoder ? 1 : encoder + 1;
+    return layer == first ? first : first + 1;
+}
+
+uint64_t network_alike_end(const struct network *network, uint64_t layer)
+{
+    uint64_t encoder = network->encoder_blocks;
+    if (network_layer_kind(network, layer) != LAYER_BLOCK) return layer + 1;
+    if (encoder > 0 && (layer == 1 || layer == encoder + 1)) return layer + 1;
+    return layer <= encoder ? encoder + 1 : network->layer_count - 1;
 }
 
 uint64_t network_kv_heads(const struct network *network)
@@ -97,6 +118,8 @@ double rope_frequency(const struct rope *rope, uint64_t pair, uint64_t head_widt
 
 uint64_t network_tokens(const struct network *network, uint64_t sequence)
 {
+    if (network->encoder_blocks > 0)
+        return sequence + (network->decoder_tokens > 0 ? network->decoder_tokens : sequence);
     if (network->family != NETWORK_VIT) return sequence;
     uint64_t side = network->image / network->patch;
     return side * side + 1;
@@ -449,6 +472,59 @@ static void vit_head(const struct network *n, struct list *list)
                                  OUT_IN, INIT_NORMAL});
 }
 
+/* --- t5 --------------------------------------------------------------------------------------- */
+
+static void t5_embedding(const struct network *n, struct list *list)
+{
+    matrix(list, "shared.weight", INIT_NORMAL, n->vocabulary, n->width);
+}
+
+/* Layer `at` of a block: its prefix. */
+static void t5_prefix(struct list *list, const struct t5_place *place, uint32_t at)
+{
+    prefix(list, "%s.block.%" PRIu64 ".layer.%" PRIu32 ".", place->stack, place->block, at);
+}
+
+static void t5_attention(const struct network *n, const char *const names[4], struct list *list)
+{
+    uint64_t inner = n->heads * n->head_width;
+    for (uint32_t i = 0; i < 3; i++) matrix(list, names[i], INIT_NORMAL, inner, n->width);
+    matrix(list, names[3], INIT_NORMAL, n->width, inner);
+}
+
+static void t5_block(const struct network *n, uint64_t block, struct list *list)
+{
+    static const char *const own[] = {"SelfAttention.q.weight", "SelfAttention.k.weight", "SelfAttention.v.weight",
+                                      "SelfAttention.o.weight"};
+    static const char *const cross[] = {"EncDecAttention.q.weight", "EncDecAttention.k.weight",
+                                        "EncDecAttention.v.weight", "EncDecAttention.o.weight"};
+    const struct t5_place place = network_t5_place(n, block);
+    uint32_t at = 0;
+    prefix(list, "%s", "");
+    if (place.joins) vector(list, "encoder.final_layer_norm.weight", INIT_ONE, n->width);
+    t5_prefix(list, &place, at++);
+    t5_attention(n, own, list);
+    if (place.first)
+        matrix(list, "SelfAttention.relative_attention_bias.weight", INIT_NORMAL, n->relative_buckets, n->heads);
+    vector(list, "layer_norm.weight", INIT_ONE, n->width);
+    if (place.crosses) {
+        t5_prefix(list, &place, at++);
+        t5_attention(n, cross, list);
+        vector(list, "layer_norm.weight", INIT_ONE, n->width);
+    }
+    t5_prefix(list, &place, at);
+    matrix(list, n->gated ? "DenseReluDense.wi_0.weight" : "DenseReluDense.wi.weight", INIT_NORMAL, n->ff_width, n->width);
+    if (n->gated) matrix(list, "DenseReluDense.wi_1.weight", INIT_NORMAL, n->ff_width, n->width);
+    matrix(list, "DenseReluDense.wo.weight", INIT_NORMAL, n->width, n->ff_width);
+    vector(list, "layer_norm.weight", INIT_ONE, n->width);
+}
+
+static void t5_head(const struct network *n, struct list *list)
+{
+    vector(list, "decoder.final_layer_norm.weight", INIT_ONE, n->width);
+    if (!n->tied_head) matrix(list, "lm_head.weight", INIT_NORMAL, n->vocabulary, n->width);
+}
+
 /* --- any family ----------------------------------------------------------------------------- */
 
 struct family {
@@ -466,6 +542,8 @@ static const struct family families[NETWORK_FAMILY_COUNT] = {
     [NETWORK_GPT_NEOX] = {decoder_embedding, decoder_block, decoder_head},
     [NETWORK_GPTJ] = {decoder_embedding, decoder_block, decoder_head},
     [NETWORK_PHI] = {decoder_embedding, decoder_block, decoder_head},
+    [NETWORK_T5] = {t5_embedding, t5_block, t5_head},
+    [NETWORK_MT5] = {t5_embedding, t5_block, t5_head},
     [NETWORK_MISTRAL] = {llama_embedding, llama_block, llama_head},
     [NETWORK_GEMMA] = {llama_embedding, llama_block, llama_head},
     [NETWORK_QWEN2] = {llama_embedding, llama_block, llama_head},
@@ -545,12 +623,9 @@ uint64_t network_layer_parameters(const struct network *network, uint64_t layer)
 uint64_t network_parameters(const struct network *network)
 {
     uint64_t sum = 0;
-    if (network_is_listed(network)) {
-        for (uint64_t i = 0; i < network->layer_count; i++)
-            sum += network_layer_parameters(network, i);
-        return sum;
+    for (uint64_t layer = 0, next; layer < network->layer_count; layer = next) {
+        next = network_alike_end(network, layer);
+        sum += (next - layer) * network_layer_parameters(network, layer);
     }
-    return network_layer_parameters(network, 0) +
-           network->blocks * network_layer_parameters(network, 1) +
-           network_layer_parameters(network, network->layer_count - 1);
+    return sum;
 }

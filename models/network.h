@@ -1,7 +1,8 @@
 /*
  * Networks, layer by layer: parameters, work, activations.
  *
- * A network is a chain of layers: one embedding, blocks, one head; or layers that are listed one by one, all
+ * A network is a chain of layers: one embedding, blocks (of t5 first an encoder's, then a decoder's), one head; or
+ * layers that are listed one by one, all
  * LAYER_OPAQUE, of operations (models/network_graph.h) or known by a measured profile only. Every figure follows
  * from the fields of struct network; the executor allocates by the same tables (models/memory.h) that the planner
  * counts by.
@@ -31,6 +32,7 @@ enum network_family {
     NETWORK_OPT, NETWORK_GPT_NEOX, NETWORK_GPTJ, NETWORK_PHI, /* decoders more, which models/network_traits.h tells
                         apart: planned and simulated, and not carried out */
     NETWORK_MISTRAL, NETWORK_GEMMA, NETWORK_QWEN2, NETWORK_QWEN3, NETWORK_MIXTRAL, NETWORK_QWEN3_MOE,
+    NETWORK_T5, NETWORK_MT5, /* encoder and decoder (models/network_t5.h); planned and simulated, and not carried out */
     NETWORK_CNN,     /* operations on images (models/network_graph.h); planned and simulated, and not carried out */
     NETWORK_RESNET,  /* config.json alone: what is read is a NETWORK_CNN */
     NETWORK_PROFILE, /* layers with given seconds and bytes */
@@ -101,7 +103,10 @@ struct network {
     uint64_t kv_heads;  /* heads of keys and values; 0: as many as `heads` */
     uint64_t rotary_width; /* elements of a head that are turned; 0: all, where any are */
     uint64_t experts, experts_chosen; /* feed-forward parts of a block, and those of a token; 0, 0: one for all */
-    uint64_t vocabulary, positions, token_types; /* text; llama's positions are a limit only */
+    uint64_t encoder_blocks;   /* so many of `blocks`, the first, are an encoder's; 0: there is none */
+    uint64_t decoder_tokens;   /* of a sample, where there is an encoder; 0: as many as the encoder's */
+    uint64_t relative_buckets; /* t5: distances that its tables of relative positions tell apart */
+    uint64_t vocabulary, positions, token_types; /* text; llama's positions are a limit only, t5's a usual length */
     uint64_t mask_token; /* bert: the token that stands for a masked one; below `vocabulary` */
     uint64_t image, patch, channels, classes;    /* ViT */
     double norm_epsilon;
@@ -109,6 +114,7 @@ struct network {
     bool causal;
     bool biases;        /* of the q, k and v projections (ViT's qkv_bias); all others have them */
     bool pooler;        /* BERT: the pooler, and the next-sentence classifier behind it */
+    bool gated;         /* t5: the feed-forward part multiplies a gate in */
     bool gelu_tanh;     /* GELU's tanh form ("gelu_new"), else the exact one */
     double initializer_range;
     struct rope rope;   /* llama */
@@ -150,6 +156,7 @@ enum { LAYER_TENSORS_MAX = 32 };
  * vit          ViTForImageClassification, ViTModel           classifier
  * opt, gpt_neox, gptj, phi, mistral, gemma, qwen2, qwen3, mixtral, qwen3_moe
  *              ...ForCausalLM, ...Model                      language model (models/network_traits.h)
+ * t5, mt5      T5ForConditionalGeneration, T5Model (MT5...)   language model behind the decoder
  * resnet       ResNetForImageClassification, ResNetModel       classifier; a NETWORK_CNN
  * cnn          -                                             NETWORK_CNN, below
  * profile      -                                             NETWORK_PROFILE, below
@@ -225,6 +232,11 @@ uint64_t network_profile_share(const struct network *network, uint64_t figure, u
 /* Layer `layer` exists. Cost: O(1), as everything about layers below. */
 enum layer_kind network_layer_kind(const struct network *network, uint64_t layer);
 
+/* The run of equal layers that `layer` is in, from its first to behind its last: they have the same tensors, work and
+ * activations. */
+uint64_t network_alike_begin(const struct network *network, uint64_t layer);
+uint64_t network_alike_end(const struct network *network, uint64_t layer);
+
 /* The tensors of one layer; a tied head's token table is not among the head's. Returns how many. */
 uint32_t network_layer_tensors(const struct network *network, uint64_t layer,
                                struct tensor_spec out[LAYER_TENSORS_MAX]);
@@ -243,8 +255,25 @@ uint64_t network_kv_heads(const struct network *network);
  * positions, then bert's token types. */
 uint64_t network_table_rows(const struct network *network);
 
-/* Tokens per sample: `sequence` for text, (image/patch)^2 + 1 for ViT, `sequence` for listed layers. */
+/* Tokens per sample that layers hand on: `sequence` for text, (image/patch)^2 + 1 for ViT, `sequence` for listed layers;
+ * for t5 those of encoder and decoder together, `sequence` being the encoder's. */
 uint64_t network_tokens(const struct network *network, uint64_t sequence);
+
+/* Tokens per sample that a layer computes on, which are fewer in blocks and head of t5. */
+uint64_t network_layer_tokens(const struct network *network, uint64_t layer, uint64_t sequence);
+
+/* Is it a block that attends to an encoder's result; and the first of them? */
+bool network_crosses(const struct network *network, uint64_t layer);
+static inline bool network_joins(const struct network *network, uint64_t layer)
+{
+    return network_crosses(network, layer) && layer == network->encoder_blocks + 1;
+}
+
+/* Does it refuse longer sequences than it has positions? */
+static inline bool network_is_limited(const struct network *network)
+{
+    return network->positions > 0 && network->family != NETWORK_VIT && network->encoder_blocks == 0;
+}
 
 /* --- work ----------------------------------------------------------------------------------- */
 
@@ -281,7 +310,7 @@ uint32_t optimizer_moments(uint32_t optimizer);
  */
 uint64_t network_logit_rows(const struct network *network, uint64_t rows);
 
-enum { LAYER_WORK_MAX = 48 };
+enum { LAYER_WORK_MAX = 64 };
 
 /*
  * The kernels of one pass over one layer for B samples of T tokens, equal ones merged by `count`.

@@ -34,6 +34,7 @@ MUST_CHECK enum status config_parse_opt(struct json_object *o, struct network *n
 MUST_CHECK enum status config_parse_gpt_neox(struct json_object *o, struct network *n, struct error *err);
 MUST_CHECK enum status config_parse_gptj(struct json_object *o, struct network *n, struct error *err);
 MUST_CHECK enum status config_parse_phi(struct json_object *o, struct network *n, struct error *err);
+MUST_CHECK enum status config_parse_t5(struct json_object *o, struct network *n, struct error *err);
 MUST_CHECK enum status config_parse_bert(struct json_object *o, struct network *n, struct error *err);
 MUST_CHECK enum status config_parse_vit(struct json_object *o, struct network *n, struct error *err);
 MUST_CHECK enum status config_parse_cnn(struct json_object *o, struct arena *arena, struct network *n,
@@ -45,6 +46,7 @@ MUST_CHECK enum status config_parse_profile(struct json_object *o, struct arena 
 void config_write_gpt2(const struct network *n, struct json_out *out);
 void config_write_llama(const struct network *n, struct json_out *out);
 void config_write_decoder(const struct network *n, struct json_out *out); /* opt, gpt_neox, gptj, phi */
+void config_write_t5(const struct network *n, struct json_out *out);
 void config_write_bert(const struct network *n, struct json_out *out);
 void config_write_vit(const struct network *n, struct json_out *out);
 void config_write_cnn(const struct network *n, struct json_out *out);

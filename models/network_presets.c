@@ -43,6 +43,11 @@ struct preset {
 #define GEMMA_SOURCE "google config.json; arXiv 2403.08295, table 1"
 #define QWEN2_SOURCE "Qwen config.json; arXiv 2407.10671"
 #define QWEN3_SOURCE "Qwen config.json; arXiv 2505.09388"
+#define T5_SOURCE "google-t5 config.json; Raffel et al., arXiv 1910.10683, section 3.7"
+#define T5_1_1_SOURCE "google config.json of version 1.1; Shazeer, arXiv 2002.05202, for the gate"
+#define FLAN_T5_SOURCE "google config.json; Chung et al., arXiv 2210.11416"
+#define MT5_SOURCE "google config.json; Xue et al., arXiv 2010.11934"
+#define BYT5_SOURCE "google config.json; Xue et al., arXiv 2105.13626"
 #define HYDRA_SOURCE "Hydra technical report of 2022, table 2; shapes from its released code"
 
 #define GPT2(c, h, l, p) \
@@ -54,8 +59,8 @@ struct preset {
 #define OPT(c, h, l) \
     {.family = NETWORK_OPT, .width = c, .heads = h, .blocks = l, .positions = 2048, \
      .vocabulary = 50272, .tied_head = true}
-#define NEOX(c, h, l, v) /* a quarter of each head is turned */ \
-    {.family = NETWORK_GPT_NEOX, .width = c, .heads = h, .blocks = l, .positions = 2048, \
+#define NEOX(c, h, l, v, tanh) /* a quarter of each head is turned */ \
+    {.family = NETWORK_GPT_NEOX, .gelu_tanh = tanh, .width = c, .heads = h, .blocks = l, .positions = 2048, \
      .vocabulary = v, .rotary_width = c / h / 4}
 #define GATED(family_, c, h, kv, l, f, v, p) \
     .family = family_, .width = c, .heads = h, .kv_heads = kv, .blocks = l, .ff_width = f, \
@@ -73,6 +78,16 @@ struct preset {
 #define HYDRA_VIT(c, l, f) \
     {.family = NETWORK_VIT, .width = c, .heads = 16, .head_width = 64, .blocks = l, \
      .ff_width = f, .image = 32, .patch = 8, .classes = 10}
+
+#define STACKS(family_, c, h, d, e, l, f, v) \
+    .family = family_, .width = c, .heads = h, .head_width = d, .encoder_blocks = e, .blocks = l, .ff_width = f, \
+    .vocabulary = v, .positions = 512, .relative_buckets = 32
+#define T5(c, h, d, l, f) {STACKS(NETWORK_T5, c, h, d, l, 2 * l, f, 32128), .tied_head = true}
+#define GATED_T5(family_, c, h, e, l, f, v) \
+    {STACKS(family_, c, h, 64, e, l, f, v), .gated = true, .gelu_tanh = true}
+#define T5_1_1(c, h, l, f) GATED_T5(NETWORK_T5, c, h, l, 2 * l, f, 32128)
+#define MT5(c, h, l, f) GATED_T5(NETWORK_MT5, c, h, l, 2 * l, f, 250112)
+#define BYT5(c, h, e, d, f) GATED_T5(NETWORK_T5, c, h, e, e + d, f, 384)
 
 static const struct preset presets[] = {
     {"gpt2", GPT2_SOURCE, GPT2(768, 12, 12, 1024)},
@@ -128,16 +143,38 @@ static const struct preset presets[] = {
     {"opt-13b", OPT_SOURCE, OPT(5120, 40, 40)},
     {"opt-30b", OPT_SOURCE, OPT(7168, 56, 48)},
     {"opt-66b", OPT_SOURCE, OPT(9216, 72, 64)},
-    {"pythia-160m", PYTHIA_SOURCE, NEOX(768, 12, 12, 50304)},
-    {"pythia-1.4b", PYTHIA_SOURCE, NEOX(2048, 16, 24, 50304)},
+    {"pythia-160m", PYTHIA_SOURCE, NEOX(768, 12, 12, 50304, false)},
+    {"pythia-1.4b", PYTHIA_SOURCE, NEOX(2048, 16, 24, 50304, false)},
     {"gpt-neox-20b", "EleutherAI config.json; Black et al., arXiv 2204.06745",
-     NEOX(6144, 64, 44, 50432)},
+     NEOX(6144, 64, 44, 50432, true)},
     {"gpt-j-6b", "EleutherAI config.json; Wang and Komatsuzaki, 2021",
      {.family = NETWORK_GPTJ, .width = 4096, .heads = 16, .blocks = 28, .positions = 2048,
       .vocabulary = 50400, .rotary_width = 64}},
     {"phi-2", "microsoft config.json",
      {.family = NETWORK_PHI, .width = 2560, .heads = 32, .kv_heads = 32, .blocks = 32,
       .positions = 2048, .vocabulary = 51200, .rotary_width = 32}},
+    {"t5-small", T5_SOURCE, T5(512, 8, 64, 6, 2048)},
+    {"t5-base", T5_SOURCE, T5(768, 12, 64, 12, 3072)},
+    {"t5-large", T5_SOURCE, T5(1024, 16, 64, 24, 4096)},
+    {"t5-3b", T5_SOURCE, T5(1024, 32, 128, 24, 16384)},
+    {"t5-11b", T5_SOURCE, T5(1024, 128, 128, 24, 65536)},
+    {"t5-v1.1-small", T5_1_1_SOURCE, T5_1_1(512, 6, 8, 1024)},
+    {"t5-v1.1-base", T5_1_1_SOURCE, T5_1_1(768, 12, 12, 2048)},
+    {"t5-v1.1-large", T5_1_1_SOURCE, T5_1_1(1024, 16, 24, 2816)},
+    {"t5-v1.1-xl", T5_1_1_SOURCE, T5_1_1(2048, 32, 24, 5120)},
+    {"t5-v1.1-xxl", T5_1_1_SOURCE, T5_1_1(4096, 64, 24, 10240)},
+    {"flan-t5-small", FLAN_T5_SOURCE, T5_1_1(512, 6, 8, 1024)},
+    {"flan-t5-base", FLAN_T5_SOURCE, T5_1_1(768, 12, 12, 2048)},
+    {"flan-t5-large", FLAN_T5_SOURCE, T5_1_1(1024, 16, 24, 2816)},
+    {"flan-t5-xl", FLAN_T5_SOURCE, T5_1_1(2048, 32, 24, 5120)},
+    {"flan-t5-xxl", FLAN_T5_SOURCE, T5_1_1(4096, 64, 24, 10240)},
+    {"mt5-small", MT5_SOURCE, MT5(512, 6, 8, 1024)},
+    {"mt5-base", MT5_SOURCE, MT5(768, 12, 12, 2048)},
+    {"mt5-large", MT5_SOURCE, MT5(1024, 16, 24, 2816)},
+    {"mt5-xl", MT5_SOURCE, MT5(2048, 32, 24, 5120)},
+    {"mt5-xxl", MT5_SOURCE, MT5(4096, 64, 24, 10240)},
+    {"byt5-small", BYT5_SOURCE, BYT5(1472, 6, 12, 4, 3584)},
+    {"byt5-base", BYT5_SOURCE, BYT5(1536, 12, 18, 6, 3968)},
     {"gpt3-175b", "Brown et al., arXiv 2005.14165, table 2.1",
      {.family = NETWORK_GPT2, .width = 12288, .heads = 96, .blocks = 96, .positions = 2048,
       .vocabulary = 50257, .tied_head = true}},
@@ -210,6 +247,28 @@ static const struct {
     {"EleutherAI/gpt-neox-20b", "gpt-neox-20b"},
     {"EleutherAI/gpt-j-6b", "gpt-j-6b"},
     {"microsoft/phi-2", "phi-2"},
+    {"google-t5/t5-small", "t5-small"},
+    {"google-t5/t5-base", "t5-base"},
+    {"google-t5/t5-large", "t5-large"},
+    {"google-t5/t5-3b", "t5-3b"},
+    {"google-t5/t5-11b", "t5-11b"},
+    {"google/t5-v1_1-small", "t5-v1.1-small"},
+    {"google/t5-v1_1-base", "t5-v1.1-base"},
+    {"google/t5-v1_1-large", "t5-v1.1-large"},
+    {"google/t5-v1_1-xl", "t5-v1.1-xl"},
+    {"google/t5-v1_1-xxl", "t5-v1.1-xxl"},
+    {"google/flan-t5-small", "flan-t5-small"},
+    {"google/flan-t5-base", "flan-t5-base"},
+    {"google/flan-t5-large", "flan-t5-large"},
+    {"google/flan-t5-xl", "flan-t5-xl"},
+    {"google/flan-t5-xxl", "flan-t5-xxl"},
+    {"google/mt5-small", "mt5-small"},
+    {"google/mt5-base", "mt5-base"},
+    {"google/mt5-large", "mt5-large"},
+    {"google/mt5-xl", "mt5-xl"},
+    {"google/mt5-xxl", "mt5-xxl"},
+    {"google/byt5-small", "byt5-small"},
+    {"google/byt5-base", "byt5-base"},
     {"google-bert/bert-base-uncased", "bert-base"},
     {"google-bert/bert-large-uncased", "bert-large"},
     {"google/vit-base-patch16-224", "vit-base"},
@@ -263,6 +322,8 @@ static const struct {
     [NETWORK_GPT_NEOX] = {.norm_epsilon = 1e-5, .biases = true},
     [NETWORK_GPTJ] = {.norm_epsilon = 1e-5, .gelu_tanh = true},
     [NETWORK_PHI] = {.norm_epsilon = 1e-5, .biases = true, .gelu_tanh = true},
+    [NETWORK_T5] = {.norm_epsilon = 1e-6},
+    [NETWORK_MT5] = {.norm_epsilon = 1e-6},
     [NETWORK_MISTRAL] = {.norm_epsilon = 1e-5, .rope_theta = 10000},
     [NETWORK_GEMMA] = {.norm_epsilon = 1e-6, .rope_theta = 10000},
     [NETWORK_QWEN2] = {.norm_epsilon = 1e-6, .rope_theta = 1e6, .biases = true},
@@ -279,10 +340,10 @@ static struct network complete(const struct preset *preset)
     n.layer_count = n.blocks + 2;
     if (n.head_width == 0) n.head_width = n.width / n.heads;
     if (n.ff_width == 0) n.ff_width = 4 * n.width;
-    n.initializer_range = 0.02;
+    if (n.encoder_blocks == 0) n.initializer_range = 0.02; /* t5's go by shapes */
     n.causal = network_traits(&n)->decoder;
     n.norm_epsilon = common[n.family].norm_epsilon;
-    n.gelu_tanh = common[n.family].gelu_tanh;
+    if (common[n.family].gelu_tanh) n.gelu_tanh = true;
     if (common[n.family].biases) n.biases = true;
     if (n.rope.theta == 0) n.rope.theta = common[n.family].rope_theta;
     if (n.family == NETWORK_VIT) n.channels = 3;

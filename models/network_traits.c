@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#define T5_LIKE .decoder = true, .no_mean = true, .more_positions = NO_POSITION_TABLE
 #define LLAMA_LIKE \
     .decoder = true, .no_mean = true, .gated = true, .rotary = true, .more_positions = NO_POSITION_TABLE
 
@@ -22,12 +23,17 @@ static const struct network_traits traits[NETWORK_FAMILY_COUNT] = {
     [NETWORK_QWEN3] = {LLAMA_LIKE, .qk_norm = true},
     [NETWORK_MIXTRAL] = {LLAMA_LIKE},
     [NETWORK_QWEN3_MOE] = {LLAMA_LIKE, .qk_norm = true},
+    [NETWORK_T5] = {T5_LIKE},
+    [NETWORK_MT5] = {T5_LIKE},
     [NETWORK_BERT] = {.out_bias = true, .ff_bias = true, .head_bias = true},
     [NETWORK_VIT] = {.out_bias = true, .ff_bias = true},
 };
 
+/* Networks of these families are of either kind. */
+static const struct network_traits gated_t5 = {T5_LIKE, .gated = true};
+
 const struct network_traits *network_traits(const struct network *network)
 {
     assert(network->family < NETWORK_FAMILY_COUNT);
-    return &traits[network->family];
+    return network->gated ? &gated_t5 : &traits[network->family];
 }

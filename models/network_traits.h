@@ -15,6 +15,8 @@
  *   qwen3       three    no mean    gate, up      rotary         none                      norms of q and k
  *   mixtral     three    no mean    experts' gate, up   rotary   none
  *   qwen3_moe   three    no mean    experts' gate, up   rotary   none                      norms of q and k
+ *   t5, mt5     three    no mean    fc, fc2 or gate, up   relative  none                   a decoder's block: cross
+ *                                                                                     attention and its norm
  *   bert, vit   three    mean       fc, fc2       a table        all (vit: q, k, v if it says so)
  *
  * In a parallel block attention and the feed-forward part read the block's input, and the sum of both and the input

@@ -17,6 +17,9 @@
  *     gelu    = gelu(fc)                         d norm1  = d qkv . qkv        d qkv weight, bias
  *     out     = middle + gelu . fc2              d x      = d middle + norm'(...)
  *
+ * A block of t5's decoder has a second attention between the two halves, to the encoder's result (models/network_t5.h),
+ * and its norm.
+ *
  * llama: q and k are turned behind their products and their gradients turned back; gate and up stand
  * where fc does, silu(gate) up where gelu does.
  *
@@ -53,6 +56,7 @@
 
 #include "base/size.h"
 #include "models/network_graph.h"
+#include "models/network_t5.h"
 #include "models/network_traits.h"
 #include "models/work_list.h"
 
@@ -162,14 +166,18 @@ static void linear_backward(struct list *list, struct linear l)
 struct sizes {
     uint64_t batch, tokens, rows; /* B, T, R */
     uint64_t own;                 /* rows of norms and sums: R, or a share with sequence parallelism */
+    uint64_t seen;                /* tokens of an encoder's result that are attended to; 0: none is */
+    bool joins, causal;           /* it norms that result; attention is causal */
     uint64_t logits;              /* rows of logits at a time */
     uint64_t width, inner, shared, ff; /* C, H D, the same of keys and values, F */
 };
 
-static struct sizes sizes_of(const struct network *n, uint64_t microbatch, uint64_t sequence)
+static struct sizes sizes_of(const struct network *n, uint64_t layer, uint64_t microbatch, uint64_t sequence)
 {
-    uint64_t tokens = network_tokens(n, sequence), rows = microbatch * tokens;
+    uint64_t tokens = network_layer_tokens(n, layer, sequence), rows = microbatch * tokens;
     return (struct sizes){.batch = microbatch, .tokens = tokens, .rows = rows, .own = rows,
+                          .seen = network_crosses(n, layer) ? sequence : 0, .joins = network_joins(n, layer),
+                          .causal = n->causal && (n->encoder_blocks == 0 || layer > n->encoder_blocks),
                           .logits = n->vocabulary > 0 ? network_logit_rows(n, rows) : rows,
                           .width = n->width, .inner = n->heads * n->head_width,
                           .shared = network_kv_heads(n) * n->head_width, .ff = n->ff_width};
@@ -187,7 +195,7 @@ static enum kernel norm_backward_of(const struct network *n)
 
 /* --- blocks --------------------------------------------------------------------------------- */
 
-enum { BLOCK_LINEARS_MAX = 8 };
+enum { BLOCK_LINEARS_MAX = 12 };
 
 /* Each expert's product of the rows that it is sent: as many as the others are. */
 static struct linear expert_linear(const struct network *n, struct sizes s, uint64_t out, uint64_t in)
@@ -210,6 +218,17 @@ static uint32_t ff_linears(const struct network *n, struct sizes s, struct linea
     return count;
 }
 
+/* Of an attention to an encoder's result, whose keys and values have its rows. */
+static uint32_t cross_linears(struct sizes s, struct linear *out)
+{
+    uint64_t seen = s.batch * s.seen;
+    if (s.seen == 0) return 0;
+    out[0] = (struct linear){s.rows, s.inner, s.width, false, 1, false};
+    out[1] = (struct linear){seen, s.shared, s.width, false, 2, false};
+    out[2] = (struct linear){s.rows, s.width, s.inner, false, 1, false};
+    return 3;
+}
+
 /* In the order of the forward pass. */
 static uint32_t block_linears(const struct network *n, struct sizes s,
                               struct linear out[BLOCK_LINEARS_MAX])
@@ -223,6 +242,7 @@ static uint32_t block_linears(const struct network *n, struct sizes s,
         out[count++] = (struct linear){s.rows, s.shared, s.width, n->biases, 1, false};
     }
     out[count++] = (struct linear){s.rows, s.width, s.inner, network_traits(n)->out_bias, 1, false};
+    count += cross_linears(s, out + count);
     return count + ff_linears(n, s, out + count);
 }
 
@@ -231,11 +251,33 @@ static bool norms_first(const struct network *n)
     return n->family != NETWORK_BERT;
 }
 
+static void cross_core(const struct network *n, struct sizes s, enum kernel kernel, struct list *list)
+{
+    struct square squares[SQUARES_MAX];
+    uint32_t count = s.seen > 0 ? network_squares(s.tokens, s.seen, squares) : 0;
+    for (uint32_t i = 0; i < count; i++)
+        add(list, kernel, s.batch * n->heads * squares[i].count, squares[i].side, n->head_width);
+}
+
 /* Attention itself: scores, their softmax, and what they weigh. */
 static void block_core(const struct network *n, struct sizes s, struct list *list)
 {
-    add(list, n->causal ? KERNEL_ATTENTION_FORWARD : KERNEL_ATTENTION_FULL_FORWARD,
+    add(list, s.causal ? KERNEL_ATTENTION_FORWARD : KERNEL_ATTENTION_FULL_FORWARD,
         s.batch * n->heads, s.tokens, n->head_width);
+    cross_core(n, s, KERNEL_ATTENTION_FULL_FORWARD, list);
+}
+
+static void block_core_backward(const struct network *n, struct sizes s, struct list *list)
+{
+    add(list, s.causal ? KERNEL_ATTENTION_BACKWARD : KERNEL_ATTENTION_FULL_BACKWARD,
+        s.batch * n->heads, s.tokens, n->head_width);
+    cross_core(n, s, KERNEL_ATTENTION_FULL_BACKWARD, list);
+}
+
+/* Of the encoder's result, whose rows are divided as a layer's own are. */
+static void joining_norm(struct sizes s, enum kernel norm, struct list *list)
+{
+    if (s.joins) add(list, norm, s.batch * s.seen / (s.rows / s.own), s.width, 0);
 }
 
 /* Sums that no norm has in its kernel: the last of a pre-norm block, both of a parallel one. */
@@ -269,6 +311,8 @@ static void block_forward(const struct network *n, struct sizes s, struct list *
     bool apart = norms_first(n) && traits->parallel;
     add(list, norm_forward_of(n), s.own, s.width, norms_first(n) ? 0 : 1);
     if (!traits->one_norm) add(list, norm_forward_of(n), s.own, s.width, apart ? 0 : 1);
+    if (s.seen > 0) add(list, norm_forward_of(n), s.own, s.width, 1);
+    joining_norm(s, norm_forward_of(n), list);
     for (uint32_t i = 0; i < linear_count; i++) linear_forward(list, linears[i]);
     block_positions(n, s, norm_forward_of(n), list);
     block_core(n, s, list);
@@ -296,9 +340,9 @@ static void block_backward(const struct network *n, struct sizes s, struct list 
         s.ff, 0);
     block_dispatch(n, s, list);
     block_positions(n, s, norm_backward_of(n), list);
-    add(list, n->causal ? KERNEL_ATTENTION_BACKWARD : KERNEL_ATTENTION_FULL_BACKWARD,
-        s.batch * n->heads, s.tokens, n->head_width);
-    for (uint32_t i = 0; i < network_block_norms(n); i++)
+    block_core_backward(n, s, list);
+    joining_norm(s, norm_backward_of(n), list);
+    for (uint32_t i = 0; i < network_block_norms(n) + (s.seen > 0); i++)
         add(list, norm_backward_of(n), s.own, s.width, norms_first(n) ? 1 : 0);
 }
 
@@ -513,7 +557,7 @@ uint32_t network_layer_work(const struct network *network, uint64_t layer, enum 
     else if (network->graph)
         graph_layer_work(network->graph, layer, pass, microbatch, &list.work);
     else
-        pass_work(network, layer, pass, sizes_of(network, microbatch, sequence), &list);
+        pass_work(network, layer, pass, sizes_of(network, layer, microbatch, sequence), &list);
     return list.work.count;
 }
 
@@ -543,7 +587,7 @@ uint32_t network_slice_work(const struct network *network, uint64_t layer, enum 
         graph_layer_work(network->graph, layer, pass, microbatch, &list.work);
     } else {
         struct network slice = network_slice(network, share.members);
-        struct sizes s = sizes_of(&slice, microbatch, sequence);
+        struct sizes s = sizes_of(&slice, layer, microbatch, sequence);
         s.logits = s.rows;
         if (share.sequence) s.own = s.rows / share.members;
         pass_work(&slice, layer, pass, s, &list);

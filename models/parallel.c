@@ -263,7 +263,7 @@ static enum status check_slices(const struct job *job, struct error *err)
         return error_set(err, STATUS_BAD_INPUT, "schedule '%s' with 'slices' (expected none; 'terapipe' has them)",
                          pipeline_schedule_names[p->schedule]);
     }
-    if (!job->network.causal && job->network.family != NETWORK_PROFILE)
+    if ((!job->network.causal || job->network.encoder_blocks > 0) && job->network.family != NETWORK_PROFILE)
         return error_set(err, STATUS_BAD_INPUT,
                          "schedule 'terapipe' for a network whose tokens see those behind them (expected gpt2 or llama)");
     if (p->sequence)
@@ -365,7 +365,14 @@ static enum status check_tensor(const struct job *job, struct error *err)
     TRY(check_division(p, "attention heads", n->heads, err));
     TRY(check_division(p, "heads of keys and values", network_kv_heads(n), err));
     TRY(check_division(p, "columns of the feed-forward part", n->ff_width, err));
-    return p->sequence ? check_division(p, "tokens", job->sequence, err) : STATUS_OK;
+    if (!p->sequence) return STATUS_OK;
+    TRY(check_division(p, "tokens", job->sequence, err));
+    return check_division(p, "tokens of encoder and decoder", network_tokens(n, job->sequence), err);
+}
+
+bool parallel_divides_tokens(const struct job *job, uint32_t tensor)
+{
+    return tensor > 1 && job->sequence % tensor == 0 && network_tokens(&job->network, job->sequence) % tensor == 0;
 }
 
 enum status parallel_check(const struct job *job, struct error *err)

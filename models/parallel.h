@@ -340,6 +340,9 @@ uint64_t parallel_updates(const struct job *job, uint32_t stage);
  */
 MUST_CHECK enum status parallel_check(const struct job *job, struct error *err);
 
+/* May a group of `tensor` devices divide the rows of norms and sums ("sequence")? */
+bool parallel_divides_tokens(const struct job *job, uint32_t tensor);
+
 /* Is what the layer passes on sent to another stage? Not inside a run, nor between chunks of a stage. */
 bool parallel_crosses(const struct job *job, uint64_t layer);
 

@@ -21,19 +21,11 @@ static bool is_listed(const struct job *job)
     return network_is_listed(&job->network);
 }
 
-/* What a run of a network whose layers are not listed consists of. */
-struct ends {
-    bool embedding, head;
-    uint64_t blocks;
-};
-
-static struct ends ends_of(const struct job *job, struct parallel_layers layers)
+/* The next layer that is not like `layer`, of those below `end`. */
+static uint64_t run_end(const struct network *network, uint64_t layer, uint64_t end)
 {
-    uint64_t last = job->network.layer_count - 1, end = layers.first + layers.count;
-    assert(layers.count > 0 && end <= job->network.layer_count);
-    struct ends ends = {.embedding = layers.first == 0, .head = end == last + 1};
-    ends.blocks = layers.count - ends.embedding - ends.head;
-    return ends;
+    uint64_t next = network_alike_end(network, layer);
+    return end < next ? end : next;
 }
 
 /* --- parameters ------------------------------------------------------------------------------- */
@@ -56,18 +48,12 @@ static uint64_t tied_parameters(const struct job *job)
 uint64_t parallel_parameters(const struct job *job, struct parallel_layers layers)
 {
     struct network slice = network_slice(&job->network, job->parallel.tensor);
-    uint64_t sum = 0, last = slice.layer_count - 1;
-    if (is_listed(job)) {
-        for (uint64_t i = 0; i < layers.count; i++)
-            sum += network_layer_parameters(&slice, layers.first + i);
-        return sum;
+    uint64_t sum = 0, end = layers.first + layers.count;
+    for (uint64_t layer = layers.first, next; layer < end; layer = next) {
+        next = run_end(&slice, layer, end);
+        sum += (next - layer) * network_layer_parameters(&slice, layer);
     }
-    struct ends ends = ends_of(job, layers);
-    if (ends.embedding) sum += network_layer_parameters(&slice, 0);
-    if (ends.blocks > 0) sum += ends.blocks * network_layer_parameters(&slice, 1);
-    if (ends.head) sum += network_layer_parameters(&slice, last);
-    if (ends.head) sum += tied_parameters(job);
-    return sum;
+    return end == slice.layer_count ? sum + tied_parameters(job) : sum;
 }
 
 struct parameter_bytes parallel_parameter_bytes(const struct job *job)
@@ -166,18 +152,26 @@ uint64_t parallel_reduced_bytes(const struct job *job, struct parallel_layers la
 /* Numbers of a microbatch on a device: of what is as wide as the network, for the rows that the device
  * has, and for all. */
 struct numbers {
-    uint64_t element_bytes, rows, own, whole;
+    uint64_t element_bytes, tokens, rows, own, whole;
+    uint64_t seen, seen_own; /* rows of an encoder's result that are attended to, as `rows` and `own` */
+    bool joins;              /* and are normed by this layer */
     struct network slice;
 };
 
-static struct numbers numbers_of(const struct job *job)
+static uint64_t sequence_members(const struct parallel *p)
+{
+    return p->sequence ? p->tensor : 1;
+}
+
+static struct numbers numbers_of(const struct job *job, uint64_t layer)
 {
     const struct parallel *p = &job->parallel;
     const struct network *n = &job->network;
-    uint64_t rows = job->microbatch * network_tokens(n, job->sequence);
-    uint64_t own = rows / (p->sequence ? p->tensor : 1);
-    return (struct numbers){.element_bytes = precision_bytes(job->precision), .rows = rows,
-                            .own = own * n->width, .whole = rows * n->width,
+    uint64_t tokens = network_layer_tokens(n, layer, job->sequence), rows = job->microbatch * tokens;
+    uint64_t seen = network_crosses(n, layer) ? job->microbatch * job->sequence : 0, members = sequence_members(p);
+    return (struct numbers){.element_bytes = precision_bytes(job->precision), .tokens = tokens, .rows = rows,
+                            .own = rows / members * n->width, .whole = rows * n->width,
+                            .seen = seen, .seen_own = seen / members * n->width, .joins = network_joins(n, layer),
                             .slice = network_slice(n, p->tensor)};
 }
 
@@ -186,10 +180,17 @@ static uint64_t projections(const struct numbers *s)
     return s->rows * s->slice.head_width * (s->slice.heads + 2 * network_kv_heads(&s->slice));
 }
 
+/* The same of an attention to an encoder's result. */
+static uint64_t cross_projections(const struct numbers *s)
+{
+    return s->slice.head_width * (s->rows * s->slice.heads + 2 * s->seen * network_kv_heads(&s->slice));
+}
+
 /* Attention's weights. */
 static uint64_t scores(const struct job *job, const struct numbers *s)
 {
-    return s->rows * s->slice.heads * (network_tokens(&s->slice, job->sequence) + job->parallel.slice_begin);
+    uint64_t seen = s->seen > 0 ? job->sequence : 0;
+    return s->rows * s->slice.heads * (s->tokens + job->parallel.slice_begin + seen);
 }
 
 /* Columns of the feed-forward part that a block keeps a row of, `of_each` of the width F each; with experts also what
@@ -210,10 +211,11 @@ static uint64_t block_bytes(const struct job *job, const struct numbers *s, uint
     uint64_t attention = s->rows * s->slice.heads * s->slice.head_width;
     const struct network_traits *traits = network_traits(&job->network);
     uint64_t streams = network_block_norms(&job->network) + (traits->parallel ? 0 : 1); /* norms, middle */
+    uint64_t cross = s->seen > 0 ? 2 * s->own + cross_projections(s) + attention : 0;
     uint64_t plain = traits->qk_norm ? projections(s) - s->rows * s->slice.head_width * network_kv_heads(&s->slice) : 0;
-    uint64_t bytes = s->element_bytes * (streams * s->own + projections(s) + plain + attention +
+    uint64_t bytes = s->element_bytes * (streams * s->own + projections(s) + plain + attention + cross +
                                          wide(job, s, traits->gated ? 3 : 2));
-    if (dropout) bytes += 2 * s->own;
+    if (dropout) bytes += (s->seen > 0 ? 3 : 2) * s->own;
     if (recompute == RECOMPUTE_NONE)
         bytes += scores(job, s) * (dropout ? 2 * s->element_bytes + 1 : s->element_bytes);
     return bytes;
@@ -289,8 +291,8 @@ uint64_t parallel_plain_boundary_bytes(const struct job *job, uint64_t layer)
 {
     assert(layer < job->network.layer_count);
     if (is_listed(job)) return parallel_slice_share(&job->parallel, listed_of(job, layer).boundary_bytes);
-    struct numbers s = numbers_of(job);
-    return s.element_bytes * s.own;
+    uint64_t rows = job->microbatch * network_tokens(&job->network, job->sequence);
+    return precision_bytes(job->precision) * (rows / sequence_members(&job->parallel)) * job->network.width;
 }
 
 /* Heads divide the width, and tensor groups the heads: parts are whole. */
@@ -306,15 +308,20 @@ uint64_t parallel_kept_bytes(const struct job *job, struct parallel_layers layer
 
 uint64_t parallel_plain_kept_bytes(const struct job *job, struct parallel_layers layers, bool dropout)
 {
-    uint32_t recompute = job->parallel.recompute;
-    uint64_t sum = 0;
+    uint64_t sum = 0, end = layers.first + layers.count;
     if (is_listed(job)) return listed_kept(job, layers);
-    struct numbers s = numbers_of(job);
-    struct ends ends = ends_of(job, layers);
-    sum = (layers.count - 1) * s.element_bytes * s.own;
-    sum += ends.blocks * block_bytes(job, &s, recompute, dropout);
-    if (ends.embedding && dropout) sum += s.own;
-    if (ends.head) sum += head_bytes(job, &s);
+    for (uint64_t layer = layers.first, next; layer < end; layer = next) {
+        next = run_end(&job->network, layer, end);
+        struct numbers s = numbers_of(job, layer);
+        uint64_t outputs = next - layer - (next == end); /* the last one's is the boundary */
+        sum += outputs * s.element_bytes * (s.own + (s.joins ? s.seen_own : 0));
+        switch (network_layer_kind(&job->network, layer)) {
+        case LAYER_EMBEDDING: sum += dropout ? s.own : 0; break;
+        case LAYER_BLOCK: sum += (next - layer) * block_bytes(job, &s, job->parallel.recompute, dropout); break;
+        case LAYER_HEAD: sum += head_bytes(job, &s); break;
+        case LAYER_OPAQUE: break;
+        }
+    }
     return sum;
 }
 
@@ -324,8 +331,10 @@ static uint64_t block_workspace(const struct job *job, const struct numbers *s)
 {
     uint32_t recompute = job->parallel.recompute;
     uint64_t gradients = wide(job, s, network_traits(&job->network)->gated ? 2 : 1);
-    uint64_t bytes = s->element_bytes * (s->own + max_u64(projections(s), gradients));
-    if (job->parallel.sequence) bytes += s->element_bytes * s->whole;
+    uint64_t widest = max_u64(projections(s), gradients);
+    if (s->seen > 0) widest = max_u64(widest, cross_projections(s));
+    uint64_t bytes = s->element_bytes * (s->own + s->seen_own + widest);
+    if (job->parallel.sequence) bytes += s->element_bytes * max_u64(s->whole, s->seen * job->network.width);
     if (recompute == RECOMPUTE_FULL) bytes += block_bytes(job, s, RECOMPUTE_NONE, false);
     if (recompute == RECOMPUTE_SELECTIVE) bytes += s->element_bytes * scores(job, s);
     return bytes;
@@ -354,12 +363,17 @@ static uint64_t decoded_bytes(const struct job *job, struct parallel_layers laye
 static uint64_t layers_workspace(const struct job *job, struct parallel_layers layers)
 {
     uint64_t bytes = 0;
+    uint64_t end = layers.first + layers.count;
     if (is_listed(job)) return listed_workspace(job, layers);
-    struct numbers s = numbers_of(job);
-    struct ends ends = ends_of(job, layers);
-    if (ends.embedding) bytes = s.element_bytes * s.whole;
-    if (ends.blocks > 0) bytes = max_u64(bytes, block_workspace(job, &s));
-    if (ends.head) bytes = max_u64(bytes, head_workspace(job, &s));
+    for (uint64_t layer = layers.first; layer < end; layer = network_alike_end(&job->network, layer)) {
+        struct numbers s = numbers_of(job, layer);
+        switch (network_layer_kind(&job->network, layer)) {
+        case LAYER_EMBEDDING: bytes = max_u64(bytes, s.element_bytes * s.whole); break;
+        case LAYER_BLOCK: bytes = max_u64(bytes, block_workspace(job, &s)); break;
+        case LAYER_HEAD: bytes = max_u64(bytes, head_workspace(job, &s)); break;
+        case LAYER_OPAQUE: break;
+        }
+    }
     return bytes;
 }
 

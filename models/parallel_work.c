@@ -28,9 +28,8 @@
 /* The next layer that is not like `layer`, of those below `end`. Layers of a profile all differ. */
 static uint64_t next_kind(const struct network *network, uint64_t layer, uint64_t end)
 {
-    if (network_layer_kind(network, layer) != LAYER_BLOCK) return layer + 1;
-    uint64_t head = network->layer_count - 1;
-    return end < head ? end : head;
+    uint64_t next = network_alike_end(network, layer);
+    return end < next ? end : next;
 }
 
 /* Is this computed again by the job's backward passes? An embedding and a head are not. */
@@ -201,12 +200,26 @@ static void sum(struct exchange *list, uint64_t times, bool overlaps)
     exchange(list, kind, times, list->row_bytes, overlaps);
 }
 
-static void blocks_exchange(struct exchange *list, const struct job *job, uint64_t blocks,
+/* Keys and values of the encoder's result: with sequence parallelism its rows are gathered; their gradients are sums. */
+static void cross_exchange(struct exchange *list, const struct job *job, uint64_t blocks, enum parallel_pass pass)
+{
+    struct exchange seen = *list;
+    bool back = pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT;
+    bool again = back && job->parallel.recompute == RECOMPUTE_FULL;
+    seen.row_bytes = job->microbatch * job->sequence * job->network.width * precision_bytes(job->precision);
+    if (pass == PARALLEL_FORWARD || again) gather(&seen, blocks, false);
+    if (back) sum(&seen, blocks, true);
+    if (pass == PARALLEL_BACKWARD || pass == PARALLEL_WEIGHT) gather(&seen, blocks, true);
+    list->count = seen.count;
+}
+
+static void blocks_exchange(struct exchange *list, const struct job *job, uint64_t layer, uint64_t blocks,
                             enum parallel_pass pass)
 {
+    bool crosses = network_crosses(&job->network, layer);
     bool back = pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT;
     /* the two parts of a parallel block are added up before their sum over the group is */
-    uint64_t sums = blocks * (network_traits(&job->network)->parallel ? 1 : 2);
+    uint64_t sums = blocks * (network_traits(&job->network)->parallel ? 1 : crosses ? 3 : 2);
     bool again = back && job->parallel.recompute == RECOMPUTE_FULL;
     if (pass == PARALLEL_FORWARD || again) {
         gather(list, sums, false);
@@ -217,6 +230,7 @@ static void blocks_exchange(struct exchange *list, const struct job *job, uint64
         sum(list, sums, true);     /* beside the products of the weights' gradients */
     }
     if (pass == PARALLEL_BACKWARD || pass == PARALLEL_WEIGHT) gather(list, sums, true);
+    if (crosses) cross_exchange(list, job, blocks, pass);
 }
 
 static void embedding_exchange(struct exchange *list, const struct job *job, enum parallel_pass pass)
@@ -274,10 +288,7 @@ uint32_t parallel_collectives(const struct job *job, struct parallel_layers laye
     const struct network *network = &job->network;
     assert(parallel_is_set(&job->parallel) && pass < PARALLEL_PASS_COUNT && layers.count > 0);
     if (job->parallel.tensor == 1 || network_is_listed(network)) return 0;
-    uint64_t rows = job->microbatch * network_tokens(network, job->sequence);
     struct exchange list = {.items = out,
-                            .row_bytes = rows * network->width * precision_bytes(job->precision),
-                            .statistic_bytes = rows * precision_bytes(PRECISION_FP32),
                             .sequence = job->parallel.sequence,
                             .exposed = job->parallel.exposed};
     if (pass == PARALLEL_NORM || pass == PARALLEL_SUM || pass == PARALLEL_ENCODE) return 0;
@@ -288,9 +299,12 @@ uint32_t parallel_collectives(const struct job *job, struct parallel_layers laye
     uint64_t end = layers.first + layers.count;
     for (uint64_t layer = layers.first, next; layer < end; layer = next) {
         next = next_kind(network, layer, end);
+        uint64_t rows = job->microbatch * network_layer_tokens(network, layer, job->sequence);
+        list.row_bytes = rows * network->width * precision_bytes(job->precision);
+        list.statistic_bytes = rows * precision_bytes(PRECISION_FP32);
         switch (network_layer_kind(network, layer)) {
         case LAYER_EMBEDDING: embedding_exchange(&list, job, pass); break;
-        case LAYER_BLOCK: blocks_exchange(&list, job, next - layer, pass); break;
+        case LAYER_BLOCK: blocks_exchange(&list, job, layer, next - layer, pass); break;
         case LAYER_HEAD: head_exchange(&list, job, pass); break;
         case LAYER_OPAQUE: break;
         }

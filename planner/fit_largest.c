@@ -12,6 +12,8 @@ struct job fit_job_of_blocks(const struct job *job, uint64_t blocks)
 {
     struct job own = *job;
     own.network.layer_count = own.network.layer_count - own.network.blocks + blocks;
+    if (own.network.encoder_blocks > 0) /* as large a part of them, or all but one */
+        own.network.encoder_blocks = blocks * own.network.encoder_blocks / own.network.blocks;
     own.network.blocks = blocks;
     return own;
 }

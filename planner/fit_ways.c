@@ -120,7 +120,7 @@ static void add_stages(struct list *list, uint32_t tensor, uint32_t rest)
     while (rest % pipeline != 0 || pipeline > blocks_of(list->job)) pipeline--;
     if (tensor * pipeline == 1) return;
     struct parallel p = degrees(tensor, pipeline, rest / pipeline);
-    p.sequence = tensor > 1 && list->job->sequence % tensor == 0;
+    p.sequence = parallel_divides_tokens(list->job, tensor);
     add_spread(list, p);
 }
 

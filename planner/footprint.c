@@ -102,6 +102,8 @@ static bool same_shape(const struct job *a, const struct job *b)
            m->family == n->family &&
            m->layer_count == n->layer_count && m->width == n->width && m->heads == n->heads &&
            m->kv_heads == n->kv_heads && m->rotary_width == n->rotary_width &&
+           m->encoder_blocks == n->encoder_blocks && m->decoder_tokens == n->decoder_tokens &&
+           m->relative_buckets == n->relative_buckets && m->gated == n->gated &&
            m->experts == n->experts && m->experts_chosen == n->experts_chosen &&
            m->head_width == n->head_width && m->ff_width == n->ff_width &&
            m->vocabulary == n->vocabulary && m->positions == n->positions &&
@@ -238,12 +240,11 @@ static void measure(const struct footprints *f, const struct job *job, uint64_t 
     measure_seconds(f->hardware, job, first, count, out);
 }
 
-/* Blocks are alike wherever they are: a range of them alone is the first such range. */
+/* Equal layers are alike wherever they are: a range of them alone is the first such range. */
 static uint64_t alike(const struct network *network, uint64_t first, uint64_t count)
 {
-    bool blocks = network_layer_kind(network, first) == LAYER_BLOCK &&
-                  network_layer_kind(network, first + count - 1) == LAYER_BLOCK;
-    return blocks ? 1 : first;
+    bool equal = network_alike_end(network, first) >= first + count;
+    return equal ? network_alike_begin(network, first) : first;
 }
 
 const struct footprint *footprint_of(struct footprints *f, uint32_t job, uint64_t first_layer,

@@ -375,6 +375,11 @@ static void add_job(uint64_t *hash, const struct job *job)
         job->evaluation.every,                    job->keep_best,
     };
     for (size_t i = 0; i < ARRAY_COUNT(fields); i++) add(hash, fields[i]);
+    const uint64_t later[] = {network->experts,        network->experts_chosen,   network->rotary_width,
+                              network->encoder_blocks, network->decoder_tokens,   network->relative_buckets,
+                              network->gated};
+    for (size_t i = 0; i < ARRAY_COUNT(later); i++)
+        if (later[i] > 0) add(hash, random_mix(i + 1) ^ later[i]);
     if (job->first_minibatch > 0) add(hash, job->first_minibatch);
     if (job->precision != PRECISION_FP32) add(hash, job->precision);
     if (job->optimizer.moments != PRECISION_FP32) add(hash, 1 + job->optimizer.moments);

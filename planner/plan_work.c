@@ -45,9 +45,8 @@ static void add_layers(struct work_list *list, const struct job *job, uint64_t f
     const struct network *network = &job->network;
     uint64_t end = first_layer + layer_count;
     for (uint64_t layer = first_layer, next; layer < end; layer = next) {
-        next = layer + 1;
-        if (network_layer_kind(network, layer) == LAYER_BLOCK)
-            while (next < end && network_layer_kind(network, next) == LAYER_BLOCK) next++;
+        next = network_alike_end(network, layer);
+        if (next > end) next = end;
         struct work_item items[LAYER_WORK_MAX];
         uint64_t samples = job_pass_samples(job, layer);
         uint64_t turns = pass == PASS_UPDATE ? 1 : job_samples(job) / samples;

@@ -31,7 +31,7 @@ static struct saturn_config config_of(const struct job *job, enum saturn_way way
     case SATURN_PIPELINE: p->pipeline = devices; break;
     case SATURN_TENSOR:
         p->tensor = devices;
-        p->sequence = job->sequence % devices == 0;
+        p->sequence = parallel_divides_tokens(job, devices);
         break;
     case SATURN_STREAMED: *p = (struct parallel){0}; break;
     default: break;

@@ -112,7 +112,7 @@ enum status stage_chain_of_job(struct arena *arena, const struct job *job, const
         struct rank_state state = parallel_state(&alone, one), held = parallel_state(&offloading, one);
         uint64_t input = l > 0 ? parallel_boundary_bytes(&alone, l - 1) : 0;
         chain.layers[l] = (struct stage_layer){
-            .name = kinds[network_layer_kind(&job->network, l)],
+            .name = network_crosses(&job->network, l) ? "decoder" : kinds[network_layer_kind(&job->network, l)],
             .forward_s = work_s(&alone, hardware, device, one, PARALLEL_FORWARD),
             .backward_s = work_s(&alone, hardware, device, one, PARALLEL_BACKWARD),
             .cut_bytes = l + 1 < count ? parallel_boundary_bytes(&alone, l) : 0,

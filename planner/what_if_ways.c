@@ -95,7 +95,7 @@ static void add_degrees(struct list *list, uint32_t tensor, uint32_t pipeline, u
     const struct job *job = list->job;
     struct parallel p = {.tensor = tensor, .pipeline = pipeline, .data = data, .chunks = 1,
                          .schedule = PIPELINE_1F1B, .prefetch = 1};
-    p.sequence = tensor > 1 && job->sequence % tensor == 0;
+    p.sequence = parallel_divides_tokens(job, tensor);
     bool timed = job->network.family == NETWORK_PROFILE;
     for (uint64_t m = timed ? job->microbatch : 1; m <= max_u64(MICROBATCH_MOST, job->microbatch); m *= 2) {
         if (job_samples(job) % m == 0) (pipeline > 1 ? add_stages : add_replicas)(list, p, m);

@@ -21,7 +21,7 @@ enum status swarm_network_stages(struct swarm *in, const struct swarm_network *o
 {
     struct job job = pipeline_job(in, of);
     void *memory;
-    if (of->network.positions > 0 && of->sequence > of->network.positions)
+    if (network_is_limited(&of->network) && of->sequence > of->network.positions)
         return error_set(err, STATUS_BAD_INPUT, "the sequence has %" PRIu64 " tokens, and the network %" PRIu64
                          " positions", of->sequence, of->network.positions);
     if (parallel_check(&job, err) ||

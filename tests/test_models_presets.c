@@ -16,6 +16,13 @@
 #define GPT2_LIKE(l, c, v, p) \
     (UINT64_C(12) * (l) * (c) * (c) + UINT64_C(13) * (l) * (c) + UINT64_C(1) * ((v) + (p)) * (c) + UINT64_C(2) * (c))
 
+/* An encoder of E blocks and a decoder of D: attentions of C x I, `w` matrices of C x F, norms; two tables of positions of
+ * H heads, two norms, and words once or twice. tests/test_models_t5.c says which counts are published. */
+#define T5_LIKE(e, d, c, i, f, w, h, v, tables) \
+    (UINT64_C(e) * (4 * UINT64_C(c) * (i) + UINT64_C(w) * (c) * (f) + 2 * UINT64_C(c)) + \
+     UINT64_C(d) * (8 * UINT64_C(c) * (i) + UINT64_C(w) * (c) * (f) + 3 * UINT64_C(c)) + 2 * (32 * UINT64_C(h) + (c)) + \
+     UINT64_C(tables) * (v) * (c))
+
 static const struct {
     const char *name;
     uint64_t parameters;
@@ -88,6 +95,28 @@ static const struct {
     {"gpt-neox-20b", GPT2_LIKE(44, 6144, 50432, 50432)}, /* two tables, and no positions */
     {"gpt-j-6b", 6050882784},
     {"phi-2", 2779683840},
+    {"t5-small", T5_LIKE(6, 6, 512, 512, 2048, 2, 8, 32128, 1)},
+    {"t5-base", T5_LIKE(12, 12, 768, 768, 3072, 2, 12, 32128, 1)},
+    {"t5-large", T5_LIKE(24, 24, 1024, 1024, 4096, 2, 16, 32128, 1)},
+    {"t5-3b", T5_LIKE(24, 24, 1024, 4096, 16384, 2, 32, 32128, 1)},
+    {"t5-11b", T5_LIKE(24, 24, 1024, 16384, 65536, 2, 128, 32128, 1)},
+    {"t5-v1.1-small", T5_LIKE(8, 8, 512, 384, 1024, 3, 6, 32128, 2)},
+    {"t5-v1.1-base", T5_LIKE(12, 12, 768, 768, 2048, 3, 12, 32128, 2)},
+    {"t5-v1.1-large", T5_LIKE(24, 24, 1024, 1024, 2816, 3, 16, 32128, 2)},
+    {"t5-v1.1-xl", T5_LIKE(24, 24, 2048, 2048, 5120, 3, 32, 32128, 2)},
+    {"t5-v1.1-xxl", T5_LIKE(24, 24, 4096, 4096, 10240, 3, 64, 32128, 2)},
+    {"flan-t5-small", T5_LIKE(8, 8, 512, 384, 1024, 3, 6, 32128, 2)},
+    {"flan-t5-base", T5_LIKE(12, 12, 768, 768, 2048, 3, 12, 32128, 2)},
+    {"flan-t5-large", T5_LIKE(24, 24, 1024, 1024, 2816, 3, 16, 32128, 2)},
+    {"flan-t5-xl", T5_LIKE(24, 24, 2048, 2048, 5120, 3, 32, 32128, 2)},
+    {"flan-t5-xxl", T5_LIKE(24, 24, 4096, 4096, 10240, 3, 64, 32128, 2)},
+    {"mt5-small", T5_LIKE(8, 8, 512, 384, 1024, 3, 6, 250112, 2)},
+    {"mt5-base", T5_LIKE(12, 12, 768, 768, 2048, 3, 12, 250112, 2)},
+    {"mt5-large", T5_LIKE(24, 24, 1024, 1024, 2816, 3, 16, 250112, 2)},
+    {"mt5-xl", T5_LIKE(24, 24, 2048, 2048, 5120, 3, 32, 250112, 2)},
+    {"mt5-xxl", T5_LIKE(24, 24, 4096, 4096, 10240, 3, 64, 250112, 2)},
+    {"byt5-small", T5_LIKE(12, 4, 1472, 384, 3584, 3, 6, 384, 2)},
+    {"byt5-base", T5_LIKE(18, 6, 1536, 768, 3968, 3, 12, 384, 2)},
     {"gpt3-175b", GPT2_LIKE(96, 12288, 50257, 2048)},
     {"megatron-1.2b", GPT2_LIKE(40, 1536, 51200, 1024)},
     {"megatron-2.5b", GPT2_LIKE(54, 1920, 51200, 1024)},
