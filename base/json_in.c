@@ -640,16 +640,11 @@ enum status json_object_close(struct json_object *object, struct error *err)
         iterator = json_object_iter_next(writable(object->value), iterator);
         if (was_asked(object, key)) continue;
 
-        char list[LIST_BYTES], message[LIST_BYTES + 256];
-        const char *near = suggest(key, object->asked, object->asked_count);
-        if (near)
-            snprintf(message, sizeof message, "unknown key '%.100s' (did you mean '%s'?)", key,
-                     near);
-        else if (object->asked_count == 0 || object->asked_count > LISTED_WORDS_MAX)
-            snprintf(message, sizeof message, "unknown key '%.100s'", key);
-        else
-            snprintf(message, sizeof message, "unknown key '%.100s' (expected %s)", key,
-                     suggest_list(object->asked, object->asked_count, list, sizeof list));
+        char ending[SUGGEST_BYTES], message[SUGGEST_BYTES + 256];
+        bool few = object->asked_count > 0 && object->asked_count <= LISTED_WORDS_MAX;
+        if (few) suggest_ending(key, object->asked, object->asked_count, ending);
+        else suggest_ending_or(key, object->asked, object->asked_count, "", ending);
+        snprintf(message, sizeof message, "unknown key '%.100s'%s", key, ending);
         return fail_place(object->input, (struct place){object->value, index, WHAT_KEY}, message,
                           err);
     }

@@ -72,3 +72,20 @@ const char *suggest_list(const char *const *words, size_t count, char *buffer, s
     }
     return buffer;
 }
+
+const char *suggest_ending_or(const char *word, const char *const *words, size_t count, const char *otherwise,
+                              char buffer[SUGGEST_BYTES])
+{
+    const char *near = suggest(word, words, count);
+    if (near) snprintf(buffer, SUGGEST_BYTES, " (did you mean '%s'?)", near);
+    else snprintf(buffer, SUGGEST_BYTES, "%s", otherwise);
+    return buffer;
+}
+
+const char *suggest_ending(const char *word, const char *const *words, size_t count, char buffer[SUGGEST_BYTES])
+{
+    enum { AROUND_BYTES = 16 };
+    char list[SUGGEST_BYTES - AROUND_BYTES], expected[SUGGEST_BYTES];
+    snprintf(expected, sizeof expected, " (expected %s)", suggest_list(words, count, list, sizeof list));
+    return suggest_ending_or(word, words, count, expected, buffer);
+}

@@ -11,4 +11,13 @@ const char *suggest(const char *word, const char *const *words, size_t count);
 /* "adam, adamw or sgd" into `buffer`, cut with "..." when it does not fit. Returns `buffer`. */
 const char *suggest_list(const char *const *words, size_t count, char *buffer, size_t size);
 
+/*
+ * How a message about an unknown word ends, a blank included: " (did you mean 'steps'?)"; where no word is near,
+ * " (expected adam, adamw or sgd)", or what `otherwise` says, which may be "". Returns `buffer`.
+ */
+enum { SUGGEST_BYTES = 512 };
+const char *suggest_ending(const char *word, const char *const *words, size_t count, char buffer[SUGGEST_BYTES]);
+const char *suggest_ending_or(const char *word, const char *const *words, size_t count, const char *otherwise,
+                              char buffer[SUGGEST_BYTES]);
+
 #endif

@@ -95,12 +95,8 @@ static size_t list_words(const char *name, const char *words[VERBS_MAX])
 static enum status unknown_word(const char *what, const char *word, const char *const *words,
                                 size_t count, struct error *err)
 {
-    const char *near = suggest(word, words, count);
-    if (near)
-        return error_set(err, STATUS_BAD_INPUT, "%s '%s' (did you mean '%s'?)", what, word, near);
-    char list[256];
-    return error_set(err, STATUS_BAD_INPUT, "%s '%s' (expected %s)", what, word,
-                     suggest_list(words, count, list, sizeof list));
+    char ending[SUGGEST_BYTES];
+    return error_set(err, STATUS_BAD_INPUT, "%s '%s'%s", what, word, suggest_ending(word, words, count, ending));
 }
 
 enum status cli_find_verb(const char *name, const char *action, const struct cli_verb **out,

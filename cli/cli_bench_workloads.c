@@ -134,17 +134,14 @@ enum status bench_add_path(struct bench *bench, const char *path, struct error *
 
 enum status bench_add_family(struct bench *bench, const char *name, struct error *err)
 {
-    char list[256];
+    char ending[SUGGEST_BYTES];
     for (uint32_t f = 0; f < FAMILY_COUNT; f++)
         if (strcmp(instance_family_names[f], name) == 0)
             return add_workload(bench, &(struct bench_workload){.kind = BENCH_FAMILY,
                                                                 .name = instance_family_names[f],
                                                                 .family = (enum instance_family)f}, err);
-    const char *near = suggest(name, instance_family_names, FAMILY_COUNT);
-    if (near)
-        return error_set(err, STATUS_BAD_INPUT, "unknown family '%s' (did you mean '%s'?)", name, near);
-    return error_set(err, STATUS_BAD_INPUT, "unknown family '%s' (expected %s)", name,
-                     suggest_list(instance_family_names, FAMILY_COUNT, list, sizeof list));
+    return error_set(err, STATUS_BAD_INPUT, "unknown family '%s'%s", name,
+                     suggest_ending(name, instance_family_names, FAMILY_COUNT, ending));
 }
 
 void bench_release(struct bench *bench)

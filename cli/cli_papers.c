@@ -125,11 +125,10 @@ enum status cli_papers_open_one(const char *given, const char *id, struct cli_pa
             (void)read_named(papers, id, err);
             goto out;
         }
-    const char *near = suggest(id, (const char *const *)names.items, names.count);
-    if (near)
-        error_set(err, STATUS_BAD_INPUT, "unknown figure '%s' (did you mean '%s'?)", id, near);
-    else
-        error_set(err, STATUS_BAD_INPUT, "unknown figure '%s' ('spillway repro list' names %zu)", id, names.count);
+    char otherwise[64], ending[SUGGEST_BYTES];
+    snprintf(otherwise, sizeof otherwise, " ('spillway repro list' names %zu)", names.count);
+    error_set(err, STATUS_BAD_INPUT, "unknown figure '%s'%s", id,
+              suggest_ending_or(id, (const char *const *)names.items, names.count, otherwise, ending));
 out:
     release_names(&names);
     return err->status;

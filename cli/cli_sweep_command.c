@@ -53,12 +53,10 @@ static enum status unknown_name(const struct cli_sweep_command *command, const c
     const char *names[NAMES_MAX];
     size_t count = 0;
     for (size_t o = 0; o < command->options.count && count < NAMES_MAX; o++) names[count++] = command->options.items[o].name;
-    const char *near = suggest(name, names, count);
-    if (near)
-        return error_set(err, STATUS_BAD_INPUT, "option '--vary': 'spillway %s' has no option '%s' (did you mean '%s'?)",
-                         command->verb->name, name, near);
-    return error_set(err, STATUS_BAD_INPUT, "option '--vary': 'spillway %s' has no option '%s' (expected one of its options, "
-                     "a degree such as tp, or jobs.KEY)", command->verb->name, name);
+    char ending[SUGGEST_BYTES];
+    return error_set(err, STATUS_BAD_INPUT, "option '--vary': 'spillway %s' has no option '%s'%s", command->verb->name, name,
+                     suggest_ending_or(name, names, count,
+                                       " (expected one of its options, a degree such as tp, or jobs.KEY)", ending));
 }
 
 static enum status check_flag_values(const struct sweep_axis *axis, struct error *err)

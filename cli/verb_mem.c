@@ -104,7 +104,7 @@ static enum status find_way(struct cli_mem *mem, struct fit_way *ways, const cha
                             struct error *err)
 {
     const char *names[FIT_WAYS_MAX];
-    char list[512];
+    char ending[SUGGEST_BYTES];
     for (uint32_t i = 0; i < mem->count; i++) {
         names[i] = mem->ways[i].name;
         if (strcmp(names[i], name) != 0) continue;
@@ -117,10 +117,8 @@ static enum status find_way(struct cli_mem *mem, struct fit_way *ways, const cha
         mem->count++;
         return STATUS_OK;
     }
-    const char *near = suggest(name, names, mem->count);
-    if (near) return error_set(err, STATUS_BAD_INPUT, "unknown way '%.64s' (did you mean '%s'?)", name, near);
-    return error_set(err, STATUS_BAD_INPUT, "unknown way '%.64s' (expected %s)", name,
-                     suggest_list(names, mem->count, list, sizeof list));
+    return error_set(err, STATUS_BAD_INPUT, "unknown way '%.64s'%s", name,
+                     suggest_ending(name, names, mem->count, ending));
 }
 
 /* Of those that do not fit: what is missing of a device is worse than of the host, and that than of storage. */

@@ -393,14 +393,10 @@ static enum status fail_unknown(const char *name, struct error *err)
     const char *names[NAMES_MAX];
     uint32_t count = 0;
     while (count < NAMES_MAX && (names[count] = network_preset_name(count))) count++;
-    const char *near = suggest(name, names, count);
-    if (near)
-        return error_set(err, STATUS_BAD_INPUT, "unknown network '%.100s' (did you mean '%s'?)",
-                         name, near);
-    return error_set(err, STATUS_BAD_INPUT,
-                     "unknown network '%.100s' (expected a preset such as gpt2-xl, or the path of "
-                     "a config.json)",
-                     name);
+    char ending[SUGGEST_BYTES];
+    return error_set(err, STATUS_BAD_INPUT, "unknown network '%.100s'%s", name,
+                     suggest_ending_or(name, names, count,
+                                       " (expected a preset such as gpt2-xl, or the path of a config.json)", ending));
 }
 
 enum status network_find(const char *name_or_path, struct arena *arena, struct network *out,

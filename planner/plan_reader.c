@@ -40,11 +40,9 @@ enum status plan_reader_choice(struct plan_reader *r, const json_t *row, size_t 
         *out = i;
         return STATUS_OK;
     }
-    const char *near = suggest(name, names, count);
-    if (near)
-        return json_fail_index(r->in, row, index, r->err, "unknown %s '%s' (did you mean '%s'?)",
-                               what, name, near);
-    return json_fail_index(r->in, row, index, r->err, "unknown %s '%s'", what, name);
+    char ending[SUGGEST_BYTES];
+    return json_fail_index(r->in, row, index, r->err, "unknown %s '%s'%s", what, name,
+                           suggest_ending_or(name, names, count, "", ending));
 }
 
 uint32_t plan_reader_shards(const struct plan *plan, uint32_t job)

@@ -30,18 +30,15 @@ bool policy_name_is_good(const char *name)
 enum status policy_unknown(const char *name, const char *const *others, struct error *err)
 {
     const char *names[POLICIES_MAX];
-    char known[512];
+    char list[SUGGEST_BYTES - 64], otherwise[SUGGEST_BYTES], ending[SUGGEST_BYTES];
     size_t count = 0;
     for (; count < POLICIES_MAX && policy_at((uint32_t)count); count++)
         names[count] = policy_at((uint32_t)count)->name;
     for (; count < POLICIES_MAX && others && *others; others++) names[count++] = *others;
-    const char *near = suggest(name, names, count);
-    if (near)
-        return error_set(err, STATUS_BAD_INPUT, "unknown policy '%s' (did you mean '%s'?)", name,
-                         near);
-    return error_set(err, STATUS_BAD_INPUT,
-                     "unknown policy '%s' (expected %s, or a shared object such as ./mine.so)", name,
-                     suggest_list(names, count, known, sizeof known));
+    snprintf(otherwise, sizeof otherwise, " (expected %s, or a shared object such as ./mine.so)",
+             suggest_list(names, count, list, sizeof list));
+    return error_set(err, STATUS_BAD_INPUT, "unknown policy '%s'%s", name,
+                     suggest_ending_or(name, names, count, otherwise, ending));
 }
 
 /* What a shared object says of itself. */

@@ -75,14 +75,9 @@ static struct value fail_member(struct evaluation *e, const struct expression *x
     json_t *child;
     json_object_foreach((json_t *)object, key, child)
         if (count < sizeof keys / sizeof *keys) keys[count++] = key;
-    const char *near = suggest(x->text, keys, count);
-    char list[256];
-    if (near)
-        error_set(e->err, STATUS_BAD_INPUT, "character %zu: there is no member '%s' (did you mean '%s'?)", x->place,
-                  x->text, near);
-    else
-        error_set(e->err, STATUS_BAD_INPUT, "character %zu: there is no member '%s' (expected %s)", x->place, x->text,
-                  suggest_list(keys, count, list, sizeof list));
+    char ending[SUGGEST_BYTES];
+    error_set(e->err, STATUS_BAD_INPUT, "character %zu: there is no member '%s'%s", x->place, x->text,
+              suggest_ending(x->text, keys, count, ending));
     return value_missing("an error");
 }
 

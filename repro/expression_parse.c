@@ -182,9 +182,9 @@ static const struct expression *parse_call(struct parser *p, const char *name, s
         if (strcmp(names[node->function], name) == 0) break;
     }
     if (node->function == FUNCTION_TOTAL) {
-        const char *near = suggest(name, names, FUNCTION_TOTAL);
-        error_set(p->err, STATUS_BAD_INPUT, "character %zu: unknown function '%s'%s%s%s", place, name,
-                  near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+        char ending[SUGGEST_BYTES];
+        error_set(p->err, STATUS_BAD_INPUT, "character %zu: unknown function '%s'%s", place, name,
+                  suggest_ending_or(name, names, FUNCTION_TOTAL, "", ending));
         return NULL;
     }
     const struct expression_function_row *row = &expression_functions[node->function];
@@ -380,9 +380,9 @@ enum status expression_check(const struct expression *expression, const char *co
     if (expression->kind == EXPRESSION_NAME) {
         for (size_t i = 0; i < count; i++)
             if (strcmp(names[i], expression->text) == 0) return STATUS_OK;
-        const char *near = suggest(expression->text, names, count);
-        return error_set(err, STATUS_BAD_INPUT, "character %zu: unknown name '%s'%s%s%s", expression->place,
-                         expression->text, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+        char ending[SUGGEST_BYTES];
+        return error_set(err, STATUS_BAD_INPUT, "character %zu: unknown name '%s'%s", expression->place,
+                         expression->text, suggest_ending_or(expression->text, names, count, "", ending));
     }
     for (size_t i = 0; i < expression->part_count; i++)
         if (expression_check(expression->parts[i], names, count, err) != STATUS_OK) return err->status;

@@ -134,9 +134,9 @@ static enum status fail_column(const struct figure *figure, const char *name, co
                                struct error *err)
 {
     const char *names[FIGURE_NAMES_MAX];
-    const char *near = suggest(name, names, figure_names(figure, false, 0, names));
-    return json_fail_key(figure->input, container, key, err, "there is no column '%s'%s%s%s", name,
-                         near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+    char ending[SUGGEST_BYTES];
+    return json_fail_key(figure->input, container, key, err, "there is no column '%s'%s", name,
+                         suggest_ending_or(name, names, figure_names(figure, false, 0, names), "", ending));
 }
 
 static enum status read_columns(struct figure *figure, struct json_object *root, struct error *err)

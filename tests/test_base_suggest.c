@@ -58,6 +58,21 @@ static void lists_read_as_a_sentence(void **state)
     assert_string_equal(suggest_list(words, 5, buffer, 20), "steps, microbatc...");
 }
 
+static void endings_suggest_or_list(void **state)
+{
+    (void)state;
+    char buffer[SUGGEST_BYTES];
+    assert_string_equal(suggest_ending("stpes", words, 3, buffer), " (did you mean 'steps'?)");
+    assert_string_equal(suggest_ending("epochs", words, 3, buffer), " (expected steps, microbatch or optimizer)");
+    assert_string_equal(suggest_ending_or("stpes", words, 3, " (see there)", buffer), " (did you mean 'steps'?)");
+    assert_string_equal(suggest_ending_or("epochs", words, 3, " (see there)", buffer), " (see there)");
+    assert_string_equal(suggest_ending_or("epochs", words, 3, "", buffer), "");
+    const char *many[200];
+    for (size_t i = 0; i < ARRAY_COUNT(many); i++) many[i] = "a-long-word-of-many";
+    suggest_ending("q", many, ARRAY_COUNT(many), buffer);
+    assert_string_equal(buffer + strlen(buffer) - 4, "...)");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -65,6 +80,7 @@ int main(void)
         cmocka_unit_test(far_words_are_not),
         cmocka_unit_test(nearest_wins_then_first),
         cmocka_unit_test(lists_read_as_a_sentence),
+        cmocka_unit_test(endings_suggest_or_list),
     };
     return cmocka_run_group_tests_name("base/suggest.h", tests, NULL, NULL);
 }
