@@ -195,7 +195,7 @@ static enum status search_jobs(const struct job_set *jobs, struct what_if_answer
     for (uint32_t j = 0; j < jobs->count; j++) {
         uint32_t k = like(jobs, j);
         struct what_if *search = &a->searches[k];
-        if (k == j) TRY(what_if_search(&a->hardware, &jobs->jobs[j], &clock, search, err));
+        if (k == j) TRY(what_if_search(&a->hardware, &jobs->jobs[j], &clock, false, search, err));
         if (search->best == search->count) {
             a->fits = false;
             say_why(a, &jobs->jobs[j], search);

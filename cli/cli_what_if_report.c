@@ -313,8 +313,9 @@ static void print_ways(FILE *out, const struct what_if_report *report, const str
         for (uint32_t i = 0; i < search->count; i++) {
             const struct what_if_try *t = &search->tries[i];
             char text[QUANTITY_TEXT_BYTES];
-            fprintf(out, "%s, %s, %s: %s\n", a->name, report->jobs->jobs[j].name, t->way.fit.name,
-                    t->fits ? quantity_text(t->run_s, DIMENSION_SECONDS, text) : t->reason);
+            fprintf(out, "%s, %s, %s: %s%s\n", a->name, report->jobs->jobs[j].name, t->way.fit.name,
+                    t->slower ? "slower, at least " : "",
+                    t->fits || t->slower ? quantity_text(t->run_s, DIMENSION_SECONDS, text) : t->reason);
         }
     }
 }
@@ -416,6 +417,7 @@ static void ways_json(struct json_out *json, const struct what_if_report *report
             json_out_string(json, "way", t->way.fit.name);
             json_out_u64(json, "microbatch", t->way.microbatch);
             if (t->fits) json_out_double(json, "seconds", t->run_s);
+            else if (t->slower) json_out_double(json, "seconds_least", t->run_s);
             else json_out_string(json, "reason", t->reason);
             json_out_object_end(json);
         }

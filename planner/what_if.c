@@ -6,11 +6,17 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/extreme.h"
+#include "base/quantity.h"
 #include "models/job.h"
 #include "models/try.h"
 #include "planner/part.h"
+#include "planner/what_if_floor.h"
 
 enum { FIRST = 2, SECOND = 4, WHOLE_MOST = 8 };
+
+/* Floors add up in another order than simulations do. */
+static const double rounding = 1e-9;
 
 /* --- one way ---------------------------------------------------------------------------------- */
 
@@ -84,38 +90,122 @@ static void name_recompute(struct what_if_way *way)
     snprintf(way->fit.name + length, sizeof way->fit.name - length, "%s", suffixes[way->fit.parallel.recompute]);
 }
 
-static enum status try_way(const struct hardware *hardware, const struct job *job, const struct saturn_clock *clock,
-                           struct what_if_try *t, struct error *err)
+/* What is known of a way before its plan, as it is to be tried next. */
+struct candidate {
+    struct what_if_floor floor;
+    bool open; /* to be planned yet */
+};
+
+struct search {
+    const struct hardware *hardware;
+    const struct job *job;
+    const struct saturn_clock *clock;
+    struct what_if *out;
+    struct candidate *candidates; /* (out->count) */
+};
+
+static void refuse_memory(const struct search *s, struct what_if_try *t, const struct what_if_floor *floor)
 {
-    struct error why;
-    do {
-        why = (struct error){0};
-        t->fits = what_if_time(hardware, job, &t->way, clock, &t->run_s, &why) == STATUS_OK;
-    } while (why.status == STATUS_INFEASIBLE && keep_less(&t->way));
-    if (t->way.keeps_less) name_recompute(&t->way);
-    if (t->fits) return STATUS_OK;
-    if (!only_this_way(why.status)) return error_set(err, why.status, "%s", why.text);
+    char need[QUANTITY_TEXT_BYTES], have[QUANTITY_TEXT_BYTES];
+    snprintf(t->reason, sizeof t->reason, "job '%.60s' needs at least %s on each device of stage %" PRIu32 ", which have %s",
+             s->job->name, quantity_text((double)floor->device_bytes, DIMENSION_BYTES, need), floor->stage,
+             quantity_text((double)floor->have_bytes, DIMENSION_BYTES, have));
+}
+
+/* With as much kept as the least that its plan can need leaves room for. */
+static enum status open_way(const struct search *s, uint32_t index, struct error *err)
+{
+    struct what_if_try *t = &s->out->tries[index];
+    struct candidate *c = &s->candidates[index];
+    c->open = true;
+    TRY(what_if_floor(s->hardware, s->job, &t->way, &c->floor, err));
+    while (c->floor.device_bytes > c->floor.have_bytes) {
+        refuse_memory(s, t, &c->floor);
+        c->open = keep_less(&t->way);
+        if (!c->open) return STATUS_OK;
+        TRY(what_if_floor(s->hardware, s->job, &t->way, &c->floor, err));
+    }
+    return STATUS_OK;
+}
+
+/* Plan and time it. Where it does not fit it is open again, with less kept. */
+static enum status try_way(const struct search *s, uint32_t index, struct error *err)
+{
+    struct what_if *out = s->out;
+    struct what_if_try *t = &out->tries[index];
+    struct error why = {0};
+    s->candidates[index].open = false;
+    enum status status = what_if_time(s->hardware, s->job, &t->way, s->clock, &t->run_s, &why);
+    if (!status) {
+        t->fits = true;
+        t->run_s = max_s(t->run_s, s->candidates[index].floor.run_s);
+        if (out->best == out->count || t->run_s < out->tries[out->best].run_s) out->best = index;
+        return STATUS_OK;
+    }
+    if (!only_this_way(status)) return error_set(err, status, "%s", why.text);
     snprintf(t->reason, sizeof t->reason, "%.*s", WHAT_IF_REASON_BYTES - 1, why.text);
+    return status == STATUS_INFEASIBLE && keep_less(&t->way) ? open_way(s, index, err) : STATUS_OK;
+}
+
+/* The open one that may be the fastest; `count`: none is. */
+static uint32_t most_promising(const struct search *s)
+{
+    uint32_t best = s->out->count;
+    for (uint32_t i = 0; i < s->out->count; i++)
+        if (s->candidates[i].open &&
+            (best == s->out->count || s->candidates[i].floor.run_s < s->candidates[best].floor.run_s))
+            best = i;
+    return best;
+}
+
+/* Than the best that is found, rounding aside. */
+static bool may_be_faster(const struct what_if *found, double run_s)
+{
+    return found->best == found->count || run_s <= found->tries[found->best].run_s * (1 + rounding);
+}
+
+/* Of those that take equally long. */
+static void take_first(struct what_if *found)
+{
+    for (uint32_t i = 0; i < found->best; i++)
+        if (found->tries[i].fits && may_be_faster(found, found->tries[i].run_s)) found->best = i;
+}
+
+static enum status search_ways(const struct search *s, bool all, struct error *err)
+{
+    struct what_if *out = s->out;
+    for (uint32_t i = 0; i < out->count; i++) TRY(open_way(s, i, err));
+    for (uint32_t i; (i = most_promising(s)) < out->count;) {
+        if (!all && !may_be_faster(out, s->candidates[i].floor.run_s)) break;
+        TRY(try_way(s, i, err));
+    }
+    if (out->best < out->count) take_first(out);
+    for (uint32_t i = 0; i < out->count; i++) {
+        struct what_if_try *t = &out->tries[i];
+        t->slower = s->candidates[i].open;
+        if (t->slower) t->run_s = s->candidates[i].floor.run_s;
+        if (t->way.keeps_less) name_recompute(&t->way);
+    }
     return STATUS_OK;
 }
 
 enum status what_if_search(const struct hardware *hardware, const struct job *job, const struct saturn_clock *clock,
-                           struct what_if *out, struct error *err)
+                           bool all, struct what_if *out, struct error *err)
 {
     struct what_if_way *ways = alloc_zeroed(WHAT_IF_WAYS_MAX, sizeof *ways);
     if (!ways) return error_memory(err, "ways", WHAT_IF_WAYS_MAX * sizeof *ways);
     uint32_t count = what_if_ways(hardware, job, ways);
+    struct search search = {.hardware = hardware, .job = job, .clock = clock, .out = out};
     out->tries = alloc_zeroed(count, sizeof *out->tries);
-    enum status status = out->tries ? STATUS_OK : error_memory(err, "ways", count * sizeof *out->tries);
-    out->best = UINT32_MAX;
-    for (uint32_t i = 0; !status && i < count; i++) {
-        struct what_if_try *t = &out->tries[out->count++];
-        t->way = ways[i];
-        status = try_way(hardware, job, clock, t, err);
-        if (status || !t->fits) continue;
-        if (out->best == UINT32_MAX || t->run_s < out->tries[out->best].run_s) out->best = i;
+    search.candidates = alloc_zeroed(count, sizeof *search.candidates);
+    enum status status = out->tries && search.candidates ? STATUS_OK
+                                                         : error_memory(err, "ways", count * sizeof *out->tries);
+    if (!status) {
+        out->best = out->count = count;
+        for (uint32_t i = 0; i < count; i++) out->tries[i].way = ways[i];
+        status = search_ways(&search, all, err);
     }
-    if (out->best == UINT32_MAX) out->best = out->count;
+    free(search.candidates);
     free(ways);
     return status;
 }

@@ -59,7 +59,7 @@ static void search(const struct hardware *hardware, const struct job_set *jobs, 
 {
     struct error err = {0};
     *out = (struct what_if){0};
-    if (what_if_search(hardware, &jobs->jobs[0], &clock_of_sim, out, &err) != STATUS_OK) fail_msg("%s", err.text);
+    if (what_if_search(hardware, &jobs->jobs[0], &clock_of_sim, false, out, &err) != STATUS_OK) fail_msg("%s", err.text);
 }
 
 /* Each machine is read anew: planner_plan() takes it over. */
