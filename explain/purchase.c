@@ -1,5 +1,5 @@
 /*
- * A machine with one figure changed is a copy of the plan's that shares all it does not change. A link's bandwidth
+ * A machine with one figure changed is one whose figures were moved (models/machine_figures.h). A link's bandwidth
  * stands in two places: in the link, and in what copies were measured to take, which the cost model prefers; so
  * where the link is the tightest on the way to a device, that device becomes one of a type of its own, whose
  * copies are faster by as much.
@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "models/cost.h"
+#include "models/machine_figures.h"
 #include "models/try.h"
 #include "sim/sim.h"
 #include "sim/take.h"
@@ -61,56 +62,61 @@ static bool tightest(const struct link_group *group, const uint32_t *path, uint3
     return count > 0 && of_group <= least;
 }
 
-static enum status faster_copies(struct arena *arena, const struct copy_point **points, uint32_t count, double factor,
-                                 struct error *err)
+/* What is better by `factor`; of types those whose copies from and to the host, and each other, the group's links bound. */
+struct better {
+    const struct link_group *group; /* of a link; else NULL */
+    uint32_t resource;              /* enum explain_resource */
+    double factor;
+    bool *copies, *peers;           /* by type */
+};
+
+static double better_link(const struct better *better, const struct machine_place *place)
 {
-    enum status status = STATUS_OK;
-    if (count == 0) return STATUS_OK;
-    struct copy_point *copy = sim_take(arena, count, sizeof *copy, &status, err);
-    if (status != STATUS_OK) return status;
-    for (uint32_t i = 0; i < count; i++) {
-        copy[i] = (*points)[i];
-        copy[i].seconds /= factor;
+    switch (place->figure) {
+    case MACHINE_LINK: return in_group(better->group, place->index) ? better->factor : 1;
+    case MACHINE_H2D:
+    case MACHINE_D2H: return better->copies[place->index] ? 1 / better->factor : 1;
+    case MACHINE_P2P: return better->peers[place->index] ? 1 / better->factor : 1;
+    default: return 1;
     }
-    *points = copy;
-    return STATUS_OK;
 }
 
-/* Those devices whose measured copies the group's links bound become types of their own. `out` has room for as many types more as
- * it has devices. */
-static enum status quicken_types(const struct link_group *group, double factor, struct arena *arena, struct hardware *out,
-                                 struct error *err)
+static double better_by(void *context, const struct machine_place *place)
 {
+    const struct better *better = context;
+    if (better->resource == EXPLAIN_LINK) return better_link(better, place);
+    bool storage = place->figure == MACHINE_STORAGE_READ || place->figure == MACHINE_STORAGE_WRITE ||
+                   place->figure == MACHINE_STORAGE_BOTH;
+    bool moves = better->resource == EXPLAIN_HOST_RATE ? place->figure == MACHINE_HOST_BANDWIDTH : storage;
+    return moves ? better->factor : 1;
+}
+
+/* Those devices whose measured copies the group's links bound become types of their own. */
+static enum status split_types(const struct hardware *hardware, struct better *better, struct arena *arena,
+                               struct hardware *out, struct error *err)
+{
+    enum status status = STATUS_OK;
+    size_t most = (size_t)hardware->type_count + hardware->device_count;
+    out->types = sim_take(arena, most, sizeof *out->types, &status, err);
+    out->devices = sim_take(arena, hardware->device_count, sizeof *out->devices, &status, err);
+    better->copies = sim_take(arena, most, sizeof *better->copies, &status, err);
+    better->peers = sim_take(arena, most, sizeof *better->peers, &status, err);
+    if (status != STATUS_OK) return status;
+    memcpy(out->types, hardware->types, hardware->type_count * sizeof *out->types);
+    memcpy(out->devices, hardware->devices, hardware->device_count * sizeof *out->devices);
     for (uint32_t d = 0; d < out->device_count; d++) {
         struct hardware_device *device = &out->devices[d];
         struct device_type type = out->types[device->type];
-        bool host = tightest(group, device->path, device->path_count);
-        bool peers = device->network_count > 0 && tightest(group, device->networks[0].path, device->networks[0].path_count);
-        if (!(host && type.h2d_count + type.d2h_count > 0) && !(peers && type.p2p_count > 0)) continue;
-        if (host) TRY(faster_copies(arena, &type.h2d, type.h2d_count, factor, err));
-        if (host) TRY(faster_copies(arena, &type.d2h, type.d2h_count, factor, err));
-        if (peers) TRY(faster_copies(arena, &type.p2p, type.p2p_count, factor, err));
-        device->type = out->type_count;
-        out->types[out->type_count++] = type;
+        bool host = tightest(better->group, device->path, device->path_count) && type.h2d_count + type.d2h_count > 0;
+        bool peers = device->network_count > 0 && type.p2p_count > 0 &&
+                     tightest(better->group, device->networks[0].path, device->networks[0].path_count);
+        if (!host && !peers) continue;
+        device->type = out->type_count++;
+        out->types[device->type] = type;
+        better->copies[device->type] = host;
+        better->peers[device->type] = peers;
     }
     return STATUS_OK;
-}
-
-static enum status quicken_links(const struct link_group *group, double factor, struct arena *arena, struct hardware *out,
-                                 struct error *err)
-{
-    const struct hardware *hardware = group->hardware;
-    enum status status = STATUS_OK;
-    out->links = sim_take(arena, hardware->link_count, sizeof *out->links, &status, err);
-    out->types = sim_take(arena, (size_t)hardware->type_count + hardware->device_count, sizeof *out->types, &status, err);
-    out->devices = sim_take(arena, hardware->device_count, sizeof *out->devices, &status, err);
-    if (status != STATUS_OK) return status;
-    memcpy(out->links, hardware->links, hardware->link_count * sizeof *out->links);
-    memcpy(out->types, hardware->types, hardware->type_count * sizeof *out->types);
-    memcpy(out->devices, hardware->devices, hardware->device_count * sizeof *out->devices);
-    for (uint32_t l = 0; l < hardware->link_count; l++)
-        if (in_group(group, l)) out->links[l].bandwidth.value *= factor;
-    return quicken_types(group, factor, arena, out, err);
 }
 
 /* --- one simulation each ----------------------------------------------------------------------- */
@@ -149,20 +155,16 @@ static enum status try_compute(const struct plan *plan, double more, struct aren
 static enum status try_one(const struct plan *plan, double more, struct arena *arena, struct explain_purchase *out,
                            struct error *err)
 {
-    struct hardware better = plan->hardware; /* shares what it does not change; never released */
+    struct hardware split = plan->hardware, moved = {0}; /* the first shares what it does not change; never released */
+    const struct link_group group = {.hardware = &plan->hardware, .first = out->first,
+                                     .alone = plan->hardware.link_count <= EXPLAIN_LINKS_MAX};
+    struct better better = {.group = &group, .resource = out->resource, .factor = 1 + more};
     if (out->resource == EXPLAIN_COMPUTE) return try_compute(plan, more, arena, out, err);
-    if (out->resource == EXPLAIN_LINK) {
-        const struct link_group group = {.hardware = &plan->hardware, .first = out->first,
-                                         .alone = plan->hardware.link_count <= EXPLAIN_LINKS_MAX};
-        TRY(quicken_links(&group, 1 + more, arena, &better, err));
-    } else if (out->resource == EXPLAIN_HOST_RATE) {
-        better.host_bandwidth.value *= 1 + more;
-    } else {
-        better.storage.read_rate.value *= 1 + more;
-        better.storage.write_rate.value *= 1 + more;
-        better.storage.both_rate.value *= 1 + more;
-    }
-    return simulate(plan, &better, NULL, &out->after_s, err);
+    if (out->resource == EXPLAIN_LINK) TRY(split_types(&plan->hardware, &better, arena, &split, err));
+    enum status status = machine_figures_move(&split, better_by, &better, &moved, err);
+    if (!status) status = simulate(plan, &moved, NULL, &out->after_s, err);
+    hardware_release(&moved);
+    return status;
 }
 
 /* --- what there is ------------------------------------------------------------------------------ */
