@@ -14,129 +14,21 @@
 #include "models/try.h"
 #include "planner/plan_memory.h"
 
-const char *const what_if_effect_names[WHAT_IF_EFFECTS] = {"products", "memory", "links", "latencies", "kernels"};
-
 /* Longer sets of jobs are not simulated as one. */
 enum { MINIBATCHES_TOGETHER = 2000, SATURN_DEVICES_MOST = 16 };
 
 /* --- the clock -------------------------------------------------------------------------------- */
 
-/* Figures of one kind are so many spreads better; -1: worse. */
-struct change {
-    uint32_t figure; /* enum what_if_effect_kind, or EFFECT_NONE */
-    double better;
-};
-
-static double shifted(const struct figure *figure, double other_spread, double better)
+static enum status simulated_s(void *context, const struct plan *plan, double *seconds, struct error *err)
 {
-    double spread = hypot(figure->spread, other_spread), factor = 1 + better * spread;
-    return figure->value * fmax(factor, 0.01);
-}
-
-static double peak_spread(const struct device_type *type)
-{
-    return fmax(type->peak_bf16.spread, fmax(type->peak_tf32.spread, type->peak_fp32.spread));
-}
-
-static void change_type(const struct change *change, struct device_type *type)
-{
-    if (change->figure == EFFECT_PRODUCTS)
-        type->matmul_efficiency.value = fmin(1, shifted(&type->matmul_efficiency, peak_spread(type), change->better));
-    if (change->figure == EFFECT_MEMORY)
-        type->memory_efficiency.value =
-            fmin(1, shifted(&type->memory_efficiency, type->memory_bandwidth.spread, change->better));
-    if (change->figure == EFFECT_LATENCIES) type->launch_latency.value = shifted(&type->launch_latency, 0, -change->better);
-}
-
-static void change_link(const struct change *change, struct hardware_link *link)
-{
-    if (change->figure == EFFECT_LINKS) link->bandwidth.value = shifted(&link->bandwidth, 0, change->better);
-    if (change->figure == EFFECT_LATENCIES) link->latency.value = shifted(&link->latency, 0, -change->better);
-}
-
-static int compare_doubles(const void *left, const void *right)
-{
-    const double *a = left, *b = right;
-    return *a < *b ? -1 : *a > *b;
-}
-
-/* The median over measured products of a device; 0: nothing was measured. */
-static double profile_spread(const struct hardware *hardware, uint32_t device)
-{
-    const struct compute_profile *profile = hardware_profile(hardware, device);
-    double spreads[RATE_POINTS_MAX];
-    uint32_t count = 0;
-    if (!profile) return 0;
-    for (uint32_t k = KERNEL_MATMUL_FORWARD; k <= KERNEL_MATMUL_WEIGHT; k++)
-        for (uint32_t p = 0; p < profile->kernels[k].point_count && count < RATE_POINTS_MAX; p++)
-            spreads[count++] = profile->kernels[k].points[p].spread;
-    if (count == 0) return 0;
-    qsort(spreads, count, sizeof *spreads, compare_doubles);
-    return spreads[count / 2];
-}
-
-static enum status simulate_on(const struct plan *plan, const struct hardware *hardware, const double *slow,
-                               double *seconds, struct error *err)
-{
+    (void)context;
     struct sim_result result = {0};
     struct trace trace = {0};
-    const struct sim_options options = {.hardware = hardware, .slow = slow};
-    enum status status = sim_run(plan, &options, &result, &trace, err);
+    enum status status = sim_run(plan, &(struct sim_options){0}, &result, &trace, err);
     *seconds = result.makespan_s;
     sim_result_release(&result);
     trace_release(&trace);
     return status;
-}
-
-static enum status simulate_changed(const struct change *change, const struct plan *plan, double *seconds,
-                                    struct error *err)
-{
-    struct hardware changed = plan->hardware;
-    struct arena arena = {0};
-    void *types, *links, *slow;
-    enum status status = arena_array(&arena, changed.type_count, sizeof *changed.types, &types, err);
-    if (!status) status = arena_array(&arena, changed.link_count, sizeof *changed.links, &links, err);
-    if (!status) status = arena_array(&arena, changed.device_count, sizeof(double), &slow, err);
-    if (!status) {
-        double *factors = slow;
-        memcpy(types, changed.types, changed.type_count * sizeof *changed.types);
-        memcpy(links, changed.links, changed.link_count * sizeof *changed.links);
-        changed.types = types;
-        changed.links = links;
-        for (uint32_t t = 0; t < changed.type_count; t++) change_type(change, &changed.types[t]);
-        for (uint32_t l = 0; l < changed.link_count; l++) change_link(change, &changed.links[l]);
-        for (uint32_t d = 0; d < changed.device_count; d++)
-            factors[d] = fmax(0.01, 1 - change->better * profile_spread(&changed, d));
-        status = simulate_on(plan, &changed, change->figure == EFFECT_KERNELS ? factors : NULL, seconds, err);
-    }
-    arena_release(&arena);
-    return status;
-}
-
-static enum status simulated_s(void *context, const struct plan *plan, double *seconds, struct error *err)
-{
-    const struct change *change = context;
-    if (change->figure == EFFECT_NONE) return simulate_on(plan, NULL, NULL, seconds, err);
-    return simulate_changed(change, plan, seconds, err);
-}
-
-static double spread_of(const struct hardware *hardware, uint32_t figure)
-{
-    double most = 0;
-    for (uint32_t t = 0; t < hardware->type_count; t++) {
-        const struct device_type *type = &hardware->types[t];
-        if (figure == EFFECT_PRODUCTS) most = fmax(most, hypot(type->matmul_efficiency.spread, peak_spread(type)));
-        if (figure == EFFECT_MEMORY)
-            most = fmax(most, hypot(type->memory_efficiency.spread, type->memory_bandwidth.spread));
-        if (figure == EFFECT_LATENCIES) most = fmax(most, type->launch_latency.spread);
-    }
-    for (uint32_t l = 0; l < hardware->link_count; l++) {
-        if (figure == EFFECT_LINKS) most = fmax(most, hardware->links[l].bandwidth.spread);
-        if (figure == EFFECT_LATENCIES) most = fmax(most, hardware->links[l].latency.spread);
-    }
-    for (uint32_t d = 0; d < hardware->device_count && figure == EFFECT_KERNELS; d++)
-        most = fmax(most, profile_spread(hardware, d));
-    return most;
 }
 
 /* --- one job after the other ------------------------------------------------------------------- */
@@ -157,24 +49,6 @@ static const struct what_if_way *best_way(const struct what_if_answer *a, const 
     return &search->tries[search->best].way;
 }
 
-/* Seconds of all, with a change. */
-static enum status time_jobs(const struct what_if_answer *a, const struct job_set *jobs, struct change change,
-                             double *total_s, struct error *err)
-{
-    const struct saturn_clock clock = {.time = simulated_s, .context = &change};
-    double *each = alloc_zeroed(jobs->count, sizeof *each);
-    enum status status = each ? STATUS_OK : error_memory(err, "times", jobs->count * sizeof *each);
-    *total_s = 0;
-    for (uint32_t j = 0; !status && j < jobs->count; j++) {
-        uint32_t k = like(jobs, j);
-        if (k == j) status = what_if_time(&a->hardware, &jobs->jobs[j], best_way(a, jobs, j), &clock, &each[j], err);
-        each[j] = each[k];
-        *total_s += each[j];
-    }
-    free(each);
-    return status;
-}
-
 /* Why nothing fits: what the cheapest of all on memory lacks, which is the last of those on one device. */
 static void say_why(struct what_if_answer *a, const struct job *job, const struct what_if *search)
 {
@@ -186,8 +60,7 @@ static void say_why(struct what_if_answer *a, const struct job *job, const struc
 
 static enum status search_jobs(const struct job_set *jobs, struct what_if_answer *a, struct error *err)
 {
-    struct change none = {.figure = EFFECT_NONE};
-    const struct saturn_clock clock = {.time = simulated_s, .context = &none};
+    const struct saturn_clock clock = {.time = simulated_s};
     a->searches = alloc_zeroed(jobs->count, sizeof *a->searches);
     if (!a->searches) return error_memory(err, "searches", jobs->count * sizeof *a->searches);
     a->job_count = jobs->count;
@@ -281,14 +154,8 @@ static enum status take_together(struct what_if_answer *a, const struct cli_cand
     take_peak(plan, a);
     snprintf(a->plan, sizeof a->plan, "together: %s", name);
     snprintf(a->binds, sizeof a->binds, "%s", candidate->prediction.result.binds);
-    for (uint32_t f = 0; f < WHAT_IF_EFFECTS; f++) {
-        a->effects[f].spread = spread_of(&a->hardware, f);
-        for (int better = -1; better <= 1; better += 2) {
-            struct change change = {.figure = f, .better = better};
-            TRY(simulated_s(&change, plan, better > 0 ? &a->effects[f].better_s : &a->effects[f].worse_s, err));
-        }
-    }
-    return STATUS_OK;
+    what_if_effects_begin(a);
+    return what_if_effects_add(plan, makespan_s, a, err);
 }
 
 /* One that does not fit is no answer, and no error. */
@@ -324,29 +191,18 @@ static enum status try_all_together(const char *jobs_path, const struct job_set 
 
 /* --- the answer ------------------------------------------------------------------------------- */
 
+/* Jobs that cost the same are simulated once. */
 static enum status find_effects(const struct job_set *jobs, struct what_if_answer *a, struct error *err)
 {
-    for (uint32_t f = 0; f < WHAT_IF_EFFECTS; f++) {
-        struct what_if_effect *effect = &a->effects[f];
-        effect->spread = spread_of(&a->hardware, f);
-        effect->better_s = effect->worse_s = a->run_s;
-        if (!(effect->spread > 0)) continue;
-        TRY(time_jobs(a, jobs, (struct change){f, 1}, &effect->better_s, err));
-        TRY(time_jobs(a, jobs, (struct change){f, -1}, &effect->worse_s, err));
+    what_if_effects_begin(a);
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        double alike = 0;
+        if (like(jobs, j) != j) continue;
+        for (uint32_t k = j; k < jobs->count; k++) alike += like(jobs, k) == j;
+        const struct what_if *search = &a->searches[j];
+        TRY(what_if_effects_of_job(&jobs->jobs[j], best_way(a, jobs, j), alike * search->tries[search->best].run_s, a, err));
     }
     return STATUS_OK;
-}
-
-static void add_up(struct what_if_answer *a)
-{
-    double gain = 0, loss = 0;
-    for (uint32_t f = 0; f < WHAT_IF_EFFECTS; f++) {
-        double better = fmax(0, a->run_s - a->effects[f].better_s), worse = fmax(0, a->effects[f].worse_s - a->run_s);
-        gain += better * better;
-        loss += worse * worse;
-    }
-    a->low_s = a->run_s - sqrt(gain);
-    a->high_s = a->run_s + sqrt(loss);
 }
 
 /* Of all boards; 0 where one is unknown. */
@@ -376,7 +232,7 @@ enum status what_if_answer(const char *jobs_path, const struct job_set *jobs, st
         name_plan(jobs, out);
     }
     TRY(try_all_together(jobs_path, jobs, out, err));
-    add_up(out);
+    if (out->fits) what_if_effects_end(out);
     out->watts = board_watts(&out->hardware);
     return STATUS_OK;
 }

@@ -5,8 +5,7 @@
  * Jobs go one after the other, each by its own best way (planner/what_if.h), or all at once by a policy or by Saturn's
  * schedule, where that is faster.
  *
- * A prediction is an interval: it is made again with each kind of figure as much worse, and as much better, as its spread
- * says, all devices and links alike; kinds are independent, so what they change adds up in squares.
+ * A prediction is an interval of 90 %, by cli_what_if_effects.c.
  */
 #ifndef SPILLWAY_CLI_WHAT_IF_H
 #define SPILLWAY_CLI_WHAT_IF_H
@@ -14,26 +13,17 @@
 #include "cli/cli.h"
 #include "models/hardware.h"
 #include "models/job.h"
+#include "models/machine_figures.h"
 #include "models/prices.h"
 #include "planner/what_if.h"
 
 enum { WHAT_IF_TEXT_BYTES = 256 };
 
-/* Kinds of figures that a time rests on. */
-enum what_if_effect_kind {
-    EFFECT_PRODUCTS,   /* efficiency of products, and the peak */
-    EFFECT_MEMORY,   /* bandwidth of devices' memory that kernels reach */
-    EFFECT_LINKS,    /* bandwidth of links */
-    EFFECT_LATENCIES,  /* of kernels and links */
-    EFFECT_KERNELS,  /* of measured kernels */
-    WHAT_IF_EFFECTS,
-    EFFECT_NONE = WHAT_IF_EFFECTS
-};
-extern const char *const what_if_effect_names[WHAT_IF_EFFECTS];
-
+/* What moving one figure of the machine, wherever it stands, does to the time. */
 struct what_if_effect {
-    double spread;           /* relative, the largest there is of the kind; 0: none is known */
-    double better_s, worse_s; /* seconds of the jobs with it so much better, worse */
+    double spread;            /* relative, the largest there is of the figure; 0: none is known */
+    uint32_t kind;            /* enum figure_kind, of that one */
+    double better_s, worse_s; /* seconds of the jobs with it at 5 % and 95 % of what it may be */
 };
 
 /* What one machine costs for an hour; `usd_per_h` 0: unknown. */
@@ -51,11 +41,11 @@ struct what_if_answer {
     struct what_if *searches;  /* per job; jobs that cost the same as one before have none */
     uint32_t job_count;
     char plan[WHAT_IF_TEXT_BYTES];
-    double run_s, low_s, high_s; /* of all jobs as the file has them */
+    double run_s, low_s, high_s; /* of all jobs as the file has them; 90 % are between the last two */
     double tokens, samples;      /* of all jobs */
     double model_flops;          /* forward and backward, recomputation not counted */
     double peak_flops_per_s;     /* of the whole machine, dense */
-    struct what_if_effect effects[WHAT_IF_EFFECTS];
+    struct what_if_effect effects[MACHINE_FIGURES];
     char binds[WHAT_IF_TEXT_BYTES]; /* of the longest job */
     uint64_t device_bytes, usable_bytes; /* of the device with the least left */
     double watts;                /* of all boards; 0: one is unknown */
@@ -77,6 +67,19 @@ MUST_CHECK enum status what_if_price(const struct what_if_prices *prices, const 
 MUST_CHECK enum status what_if_answer(const char *jobs_path, const struct job_set *jobs, struct what_if_answer *out,
                                       struct error *err);
 void what_if_answer_release(struct what_if_answer *answer);
+
+/* --- how sure it is ------------------------------------------------------------------------------ */
+
+/* Effects anew: which figures have spreads, and no seconds. */
+void what_if_effects_begin(struct what_if_answer *answer);
+/* Of a plan that stands for `run_s` seconds of the jobs. Errors: those of sim_run(). */
+MUST_CHECK enum status what_if_effects_add(const struct plan *plan, double run_s, struct what_if_answer *answer,
+                                           struct error *err);
+/* Of a job by its best way, and so many seconds of such jobs. Errors: those of what_if_plan() too. */
+MUST_CHECK enum status what_if_effects_of_job(const struct job *job, const struct what_if_way *way, double run_s,
+                                              struct what_if_answer *answer, struct error *err);
+/* The interval, behind all of them. */
+void what_if_effects_end(struct what_if_answer *answer);
 
 /* --- the report ------------------------------------------------------------------------------- */
 

@@ -15,6 +15,9 @@
 #include "cli/cli_what_if.h"
 #include "models/try.h"
 
+/* Figures that change a time by less are counted, not shown. */
+static const double shown_per_cent = 0.1;
+
 /* --- derived ---------------------------------------------------------------------------------- */
 
 double what_if_time_s(const struct what_if_report *report, const struct what_if_answer *answer, double run_s)
@@ -284,17 +287,37 @@ static void print_refused(FILE *out, const struct what_if_report *report)
         if (!report->answers[i].fits) fprintf(out, "%s: %s\n", report->answers[i].name, report->answers[i].reason);
 }
 
+/* How many figures with spreads are of each kind. */
+static void print_kinds(FILE *out, const struct what_if_answer *a)
+{
+    uint32_t counts[FIGURE_KIND_COUNT] = {0};
+    const char *separator = "";
+    for (uint32_t f = 0; f < MACHINE_FIGURES; f++) counts[a->effects[f].kind] += a->effects[f].spread > 0;
+    for (uint32_t k = 0; k < FIGURE_KIND_COUNT; k++) {
+        if (counts[k] == 0) continue;
+        fprintf(out, "%s%" PRIu32 " %s", separator, counts[k], figure_kind_names[k]);
+        separator = ", ";
+    }
+    if (!*separator) fputs("none", out);
+    if (counts[FIGURE_ASSUMED] > 0) fputs(": 'spillway measure' there replaces what is assumed", out);
+    fputc('\n', out);
+}
+
 static void print_confidence(FILE *out, const struct what_if_answer *a)
 {
-    bool measured = a->hardware.types[0].profile_count > 0;
-    fprintf(out, "confidence: %s, %s\n", a->name,
-            measured ? "as measured" : "datasheet figures and assumed efficiencies: 'spillway measure' there replaces them");
-    for (uint32_t f = 0; f < WHAT_IF_EFFECTS; f++) {
+    uint32_t small = 0;
+    fprintf(out, "confidence: %s, figures with a known spread: ", a->name);
+    print_kinds(out, a);
+    for (uint32_t f = 0; f < MACHINE_FIGURES; f++) {
         const struct what_if_effect *e = &a->effects[f];
-        if (e->spread > 0)
-            fprintf(out, "    %-9s +-%.0f %%: time %+.1f %% to %+.1f %%\n", what_if_effect_names[f], 100 * e->spread,
-                    100 * (e->better_s / a->run_s - 1), 100 * (e->worse_s / a->run_s - 1));
+        double better = 100 * (e->better_s / a->run_s - 1), worse = 100 * (e->worse_s / a->run_s - 1);
+        if (!(e->spread > 0)) continue;
+        if (fabs(better) < shown_per_cent && fabs(worse) < shown_per_cent) small++;
+        else
+            fprintf(out, "    %-20s %-9s spread %2.0f %%: time %+.1f %% to %+.1f %%\n", machine_figure_names[f],
+                    figure_kind_names[e->kind], 100 * e->spread, better, worse);
     }
+    if (small > 0) fprintf(out, "    %" PRIu32 " more change the time by less than %g %% each\n", small, shown_per_cent);
 }
 
 /* bf16 on a device without it is fp32 here. */
@@ -325,9 +348,10 @@ static void print_lines(FILE *out, const struct what_if_report *report)
     print_refused(out, report);
     for (uint32_t i = 0; i < report->count && !report->search; i++)
         if (report->answers[i].fits) print_confidence(out, &report->answers[i]);
-    fputs("assumptions: intervals are +- one spread of each kind of figure, kinds independent and added in squares; MFU is FLOPs of\n"
-          "    forward and backward passes over time and dense peaks of all devices, sums in fp32; energy is the power of all boards at\n"
-          "    their limit times the time, without the host; a minibatch is what the jobs say, however it is spread\n"
+    fputs("assumptions: intervals hold 90 % of what the figures' spreads allow, each moved to where 5 % and 95 % of its errors are,\n"
+          "    figures independent; MFU is FLOPs of forward and backward passes over time and dense peaks of all devices, sums in fp32;\n"
+          "    energy is the power of all boards at their limit times the time, without the host; a minibatch is what the jobs say,\n"
+          "    however it is spread\n"
           "not modelled: loaders of data, checkpoints, failures and restarts, start-up of machines, storage and traffic that are billed\n",
           out);
     if (lacks_bf16(report))
@@ -440,10 +464,11 @@ static void cost_json(struct json_out *json, const struct what_if_report *report
 static void effects_json(struct json_out *json, const struct what_if_answer *a)
 {
     json_out_array_begin(json, "sensitivity", false);
-    for (uint32_t f = 0; f < WHAT_IF_EFFECTS; f++) {
+    for (uint32_t f = 0; f < MACHINE_FIGURES; f++) {
         if (!(a->effects[f].spread > 0)) continue;
         json_out_object_begin(json, NULL, true);
-        json_out_string(json, "figures", what_if_effect_names[f]);
+        json_out_string(json, "figure", machine_figure_names[f]);
+        json_out_string(json, "kind", figure_kind_names[a->effects[f].kind]);
         json_out_double(json, "spread", a->effects[f].spread);
         json_out_double(json, "better", a->effects[f].better_s / a->run_s - 1);
         json_out_double(json, "worse", a->effects[f].worse_s / a->run_s - 1);
