@@ -51,7 +51,7 @@ static void say_path(FILE *out, const struct cli_explain_report *report)
     char text[QUANTITY_TEXT_BYTES];
     for (uint32_t s = 0; s < path->stream_count; s++) by_kind[report->trace->streams[s].kind] += path->streams[s].seconds;
     fprintf(out, "Of the %s %s, ", quantity_text(path->makespan_s, DIMENSION_SECONDS, text),
-            report->trace_path ? "that were measured" : "that are simulated");
+            report->trace->source == TRACE_MEASURED ? "that were measured" : "that are simulated");
     double named = 0;
     for (uint32_t i = 0; i < NAMED_MAX; i++) {
         uint32_t k = 0;
@@ -122,14 +122,18 @@ static void say_causes(FILE *out, const struct explain_causes *causes)
 
 /* --- tables ---------------------------------------------------------------------------------- */
 
-static void share_cells(struct cli_table *table, const char *name, const struct explain_share *s, double whole)
+/* What operations take alone is the plan's to say. */
+static void share_cells(struct cli_table *table, const struct cli_explain_report *report, const char *name,
+                        const struct explain_share *s)
 {
+    double whole = report->path->makespan_s;
     char text[QUANTITY_TEXT_BYTES];
     cli_table_cell(table, "%s", name);
     cli_table_cell(table, "%s", quantity_text(s->seconds, DIMENSION_SECONDS, text));
     cli_table_cell(table, "%.1f %%", 100 * share(s->seconds, whole));
     cli_table_cell(table, "%" PRIu64, s->operations);
-    cli_table_cell(table, "%.1f %%", 100 * share(fmax(s->seconds - s->alone_s, 0), whole));
+    if (report->plan) cli_table_cell(table, "%.1f %%", 100 * share(fmax(s->seconds - s->alone_s, 0), whole));
+    else cli_table_cell(table, "-");
 }
 
 static enum status print_streams(FILE *out, const struct cli_explain_report *report, struct error *err)
@@ -144,7 +148,7 @@ static enum status print_streams(FILE *out, const struct cli_explain_report *rep
     cli_table_begin(&table, (const char *const[]){"ON THE CRITICAL PATH", ">SECONDS", ">OF THE MAKESPAN", ">OPERATIONS",
                                                   ">LOST TO SHARING", NULL});
     while (rows < CLI_ROWS_MAX && next_stream(path, shown, &stream)) {
-        share_cells(&table, report->trace->streams[stream].name, &path->streams[stream], path->makespan_s);
+        share_cells(&table, report, report->trace->streams[stream].name, &path->streams[stream]);
         rows++;
     }
     if (path->gap_s > 1e-9 * path->makespan_s) {
@@ -163,11 +167,12 @@ static enum status print_jobs(FILE *out, const struct cli_explain_report *report
     const struct explain_path *path = report->path;
     struct cli_table table;
     uint32_t shown = 0;
-    cli_table_begin(&table, (const char *const[]){"JOB", ">SECONDS", ">OF THE MAKESPAN", ">OPERATIONS", ">LOST TO SHARING",
+    const char *what = report->foreign ? "OPERATION" : "JOB";
+    cli_table_begin(&table, (const char *const[]){what, ">SECONDS", ">OF THE MAKESPAN", ">OPERATIONS", ">LOST TO SHARING",
                                                   NULL});
     for (uint32_t j = 0; j < path->job_count && shown < CLI_ROWS_MAX; j++) {
         if (path->jobs[j].operations == 0) continue;
-        share_cells(&table, report->trace->jobs[j].name, &path->jobs[j], path->makespan_s);
+        share_cells(&table, report, report->trace->jobs[j].name, &path->jobs[j]);
         shown++;
     }
     return cli_table_end(&table, out, err);
@@ -247,8 +252,14 @@ enum status cli_explain_text(struct cli *cli, const struct cli_explain_report *r
     fputc('\n', out);
     if (print_handovers(out, report, err) != STATUS_OK) return err->status;
     if (report->path->handover_count > 0) fputc('\n', out);
-    if (print_purchases(out, report, err) != STATUS_OK) return err->status;
+    if (report->plan && print_purchases(out, report, err) != STATUS_OK) return err->status;
     if (report->purchase_count > 0) fputc('\n', out);
+    if (!report->plan) {
+        fputs("by times    an operation is taken to have waited for what ended last before it began; the plan would say what it waited\n"
+              "            for, what it takes alone, and what buying more would bring\n", out);
+        if (!report->foreign) cli_next(cli, (const char *const[]){"trace", "show", report->trace_path, NULL});
+        return STATUS_OK;
+    }
     fputs("simulated   the plan as it is, with one figure changed at a time\n", out);
     if (report->memory_known) fputs("memory      the jobs planned again, against the jobs planned again without it\n", out);
     if (report->causes)
@@ -345,13 +356,15 @@ enum status cli_explain_json(struct cli *cli, const struct cli_explain_report *r
 {
     struct json_out *json;
     if (cli_report_begin(cli, "explain", &json, err) != STATUS_OK) return err->status;
-    json_out_string(json, "plan_file", report->plan_path);
+    if (report->plan) json_out_string(json, "plan_file", report->plan_path);
     if (report->trace_path) json_out_string(json, "trace_file", report->trace_path);
-    cli_fingerprint(json, report->trace->plan_fingerprint);
-    json_out_string(json, "hardware", report->plan->hardware.name);
+    if (!report->foreign) {
+        cli_fingerprint(json, report->trace->plan_fingerprint);
+        json_out_string(json, "hardware", report->trace->hardware);
+    }
     json_out_double(json, "makespan_s", report->path->makespan_s);
     path_json(json, report);
-    purchases_json(json, report);
+    if (report->plan) purchases_json(json, report);
     if (report->causes) causes_json(json, report->causes);
     return cli_report_end(cli, json, err);
 }

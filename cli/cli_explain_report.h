@@ -9,7 +9,8 @@
 
 struct cli_explain_report {
     const char *plan_path, *trace_path; /* trace_path NULL: the plan as simulated */
-    const struct plan *plan;
+    const struct plan *plan;            /* NULL: a trace by itself, whose path is by times */
+    bool foreign;                       /* and another program's */
     const struct trace *trace;          /* whose critical path it is */
     const struct explain_path *path;
     const struct explain_purchase *purchases; /* by gain */

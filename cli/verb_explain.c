@@ -2,16 +2,21 @@
  * `explain`: what a run's time goes to, what buying more would bring, and why it was not as predicted.
  *
  * With a plan alone the simulated run is explained. With a measured trace of it as well, the measured one is,
- * beside the simulated one; what buying more would bring is always the simulator's answer, which can try it.
+ * beside the simulated one; what buying more would bring is always the simulator's answer, which can try it. With a
+ * trace alone, ours or another program's, its path is told by times.
  */
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/size.h"
 #include "cli/cli.h"
 #include "cli/cli_document.h"
 #include "cli/cli_explain_report.h"
 #include "cli/cli_predict.h"
+#include "explain/trace_times.h"
 #include "planner/plan_io.h"
+#include "traces/chrome_read.h"
 
 struct request {
     const char *plan_path, *trace_path; /* trace_path may be NULL */
@@ -89,6 +94,70 @@ static enum status explain(struct cli *cli, const struct request *request, const
     return status;
 }
 
+/* As of everything that is read as JSON. */
+static const size_t text_bytes_max = (size_t)1 << 30;
+
+/* --- a trace alone ------------------------------------------------------------------------------- */
+
+static enum status report_trace(struct cli *cli, const char *path, const struct trace *trace, bool foreign, struct error *err)
+{
+    struct arena arena = {0};
+    struct explain_times times;
+    struct explain_schedule schedule;
+    struct explain_path found;
+    struct cli_explain_report report = {.trace_path = path, .trace = trace, .path = &found, .foreign = foreign};
+    enum status status = explain_trace_times(trace, &arena, &times, &schedule, err);
+    if (status != STATUS_OK) error_add(err, "%s", path);
+    if (status == STATUS_OK) status = explain_path_find(trace, &times, &schedule, &arena, &found, err);
+    bool measured = trace->source == TRACE_MEASURED;
+    if (status == STATUS_OK && !foreign) cli_document_traces(cli, measured ? NULL : trace, measured ? trace : NULL);
+    if (status == STATUS_OK) status = (cli->json ? cli_explain_json : cli_explain_text)(cli, &report, err);
+    arena_release(&arena);
+    return status;
+}
+
+/* *some: the file is a trace, and was explained. */
+static enum status explain_trace(struct cli *cli, const char *path, bool *some, struct error *err)
+{
+    enum { HEAD_BYTES = 4096 };
+    char *text = NULL, head[HEAD_BYTES + 1];
+    size_t length = 0;
+    struct trace trace = {0};
+    *some = false;
+    if (file_read(path, text_bytes_max, &text, &length, err) != STATUS_OK) return err->status;
+    size_t shown = length < HEAD_BYTES ? length : HEAD_BYTES;
+    memcpy(head, text, shown);
+    head[shown] = '\0';
+    bool ours = strstr(head, "\"spillway_trace\"") != NULL, foreign = !ours && chrome_text(text, length);
+    enum status status = STATUS_OK;
+    if (ours) status = trace_parse(path, text, length, &trace, err);
+    if (foreign) status = chrome_read(path, text, length, &trace, err);
+    free(text);
+    *some = ours || foreign;
+    if (status == STATUS_OK && *some) status = report_trace(cli, path, &trace, foreign, err);
+    trace_release(&trace);
+    return status;
+}
+
+/* --- a plan --------------------------------------------------------------------------------------- */
+
+static enum status explain_plan(struct cli *cli, const struct request *request, struct error *err)
+{
+    struct plan plan = {0};
+    struct trace measured = {0};
+    struct cli_prediction prediction = {0};
+    const struct cli_predict_options how = {.spans = true};
+    enum status status = plan_read(request->plan_path, &plan, err);
+    if (status == STATUS_OK && request->trace_path) status = read_measured(request->trace_path, &measured, err);
+    if (status == STATUS_OK) status = cli_predict(&plan, NULL, &how, &prediction, err);
+    if (status == STATUS_OK)
+        status = explain(cli, request, &plan, &prediction.trace, request->trace_path ? &measured : NULL, err);
+    cli_prediction_release(&prediction);
+    trace_release(&measured);
+    plan_release(&plan);
+    return status;
+}
+
 enum status verb_explain(struct cli *cli, int argc, char **argv, struct error *err)
 {
     struct request request = {.more = 0.1};
@@ -105,10 +174,12 @@ enum status verb_explain(struct cli *cli, int argc, char **argv, struct error *e
         .argument_min = 1,
         .argument_max = 2,
         .examples = (const char *const[]){"spillway explain plan.json", "spillway explain plan.json measured.json.gz",
-                                          "spillway explain plan.json --more 50% --report why.html", NULL},
+                                          "spillway explain plan.json --more 50% --report why.html",
+                                          "spillway explain trace.json.gz", NULL},
         .details = "The critical path is the operation that ends last, the one that it waited for, and so on: its seconds add up to "
                    "the makespan. The derivative is of throughput by a figure of the machine, each relative to itself. TRACE "
-                   "is what 'spillway run --trace' wrote of this plan; why it was slower is then told by cause.",
+                   "is what 'spillway run --trace' wrote of this plan; why it was slower is then told by cause. A trace alone "
+                   "(ours, or a Chrome trace such as PyTorch's profiler writes) has a path by times.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
@@ -121,17 +192,7 @@ enum status verb_explain(struct cli *cli, int argc, char **argv, struct error *e
     if (strcmp(request.plan_path, "-") == 0)
         return error_set(err, STATUS_BAD_INPUT, "a plan that is explained must be a file: it is read more than once");
 
-    struct plan plan = {0};
-    struct trace measured = {0};
-    struct cli_prediction prediction = {0};
-    const struct cli_predict_options how = {.spans = true};
-    enum status status = plan_read(request.plan_path, &plan, err);
-    if (status == STATUS_OK && request.trace_path) status = read_measured(request.trace_path, &measured, err);
-    if (status == STATUS_OK) status = cli_predict(&plan, NULL, &how, &prediction, err);
-    if (status == STATUS_OK)
-        status = explain(cli, &request, &plan, &prediction.trace, request.trace_path ? &measured : NULL, err);
-    cli_prediction_release(&prediction);
-    trace_release(&measured);
-    plan_release(&plan);
-    return status;
+    bool alone = false;
+    if (!request.trace_path && explain_trace(cli, request.plan_path, &alone, err) != STATUS_OK) return err->status;
+    return alone ? STATUS_OK : explain_plan(cli, &request, err);
 }

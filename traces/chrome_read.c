@@ -1,0 +1,349 @@
+/*
+ * Events are collected, sorted by track and time, thinned to what does not lie inside of another, and told apart by what
+ * they do and what they are called. Names and tracks are borrowed from the text's tree until the trace has copies.
+ */
+#include "traces/chrome_read.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_in.h"
+#include "base/size.h"
+#include "models/try.h"
+#include "planner/plan.h"
+
+enum { TRACKS_MAX = 4096, NAME_BYTES = 64, EVENTS_MAX = 1 << 24, HEAD_BYTES = 1 << 16 };
+
+static const double microsecond_s = 1e-6;
+
+struct track {
+    char process[40], thread[40]; /* "1", "stream 7", as the events have them */
+    const char *process_name, *thread_name; /* NULL: not said */
+};
+
+struct event {
+    const char *name;
+    double start_us, end_us;
+    uint32_t track, kind; /* enum plan_stream_kind */
+    uint32_t stream, job;
+    bool of_device;
+};
+
+struct reading {
+    const struct json_input *input;
+    const json_t *events;
+    struct arena *arena;  /* of the trace */
+    struct arena scratch;
+    struct track *tracks;
+    uint32_t track_count;
+    struct event *list;
+    size_t count;
+};
+
+/* --- events ----------------------------------------------------------------------------------- */
+
+/* Numbers and strings both number processes and threads. */
+static void id_text(const json_t *event, const char *key, char text[40])
+{
+    const json_t *value = json_object_get(event, key);
+    if (json_is_integer(value)) snprintf(text, 40, "%lld", (long long)json_integer_value(value));
+    else if (json_is_real(value)) snprintf(text, 40, "%.0f", json_real_value(value));
+    else snprintf(text, 40, "%.39s", json_is_string(value) ? json_string_value(value) : "0");
+}
+
+static enum status find_track(struct reading *r, const json_t *event, uint32_t *out, struct error *err)
+{
+    char process[40], thread[40];
+    id_text(event, "pid", process);
+    id_text(event, "tid", thread);
+    for (uint32_t t = r->track_count; t-- > 0;) {
+        if (strcmp(r->tracks[t].thread, thread) != 0 || strcmp(r->tracks[t].process, process) != 0) continue;
+        *out = t;
+        return STATUS_OK;
+    }
+    if (r->track_count == TRACKS_MAX) return error_set(err, STATUS_LIMIT, "too many tracks (limit is %d)", TRACKS_MAX);
+    struct track *track = &r->tracks[*out = r->track_count++];
+    memcpy(track->process, process, sizeof process);
+    memcpy(track->thread, thread, sizeof thread);
+    return STATUS_OK;
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    return json_is_string(value) ? json_string_value(value) : "";
+}
+
+static bool is_of_device(const char *category)
+{
+    return strcmp(category, "kernel") == 0 || strcmp(category, "gpu_memcpy") == 0 || strcmp(category, "gpu_memset") == 0;
+}
+
+static uint32_t kind_of(const char *name)
+{
+    if (strstr(name, "HtoD")) return STREAM_H2D;
+    if (strstr(name, "DtoH")) return STREAM_D2H;
+    if (strstr(name, "PtoP")) return STREAM_P2P;
+    if (strncmp(name, "nccl", 4) == 0) return STREAM_DATA;
+    return STREAM_COMPUTE;
+}
+
+static enum status take_time(const struct reading *r, const json_t *event, const char *key, double *out, struct error *err)
+{
+    const json_t *value = json_object_get(event, key);
+    *out = json_is_number(value) ? json_number_value(value) : NAN;
+    if (isfinite(*out) && fabs(*out) < TRACE_TIME_MAX_S / microsecond_s) return STATUS_OK;
+    return json_fail_key(r->input, event, value ? key : NULL, err, "an event's '%s' is %s (expected microseconds)", key,
+                         value ? "no number" : "missing");
+}
+
+static enum status take_event(struct reading *r, const json_t *event, struct error *err)
+{
+    double start_us, length_us;
+    TRY(take_time(r, event, "ts", &start_us, err));
+    TRY(take_time(r, event, "dur", &length_us, err));
+    if (length_us < 0)
+        return json_fail_key(r->input, event, "dur", err, "an event lasts %g microseconds (expected 0 or more)", length_us);
+    struct event *e = &r->list[r->count];
+    *e = (struct event){.name = text_of(event, "name"), .start_us = start_us, .end_us = start_us + length_us,
+                        .of_device = is_of_device(text_of(event, "cat"))};
+    e->kind = kind_of(e->name);
+    TRY(find_track(r, event, &e->track, err));
+    r->count++;
+    return STATUS_OK;
+}
+
+static void take_name(struct reading *r, const json_t *event)
+{
+    const char *what = text_of(event, "name"), *name = text_of(json_object_get(event, "args"), "name");
+    char process[40], thread[40];
+    bool of_process = strcmp(what, "process_name") == 0;
+    if ((!of_process && strcmp(what, "thread_name") != 0) || !*name) return;
+    id_text(event, "pid", process);
+    id_text(event, "tid", thread);
+    for (uint32_t t = 0; t < r->track_count; t++) {
+        struct track *track = &r->tracks[t];
+        if (strcmp(track->process, process) != 0) continue;
+        if (of_process) track->process_name = name;
+        else if (strcmp(track->thread, thread) == 0) track->thread_name = name;
+    }
+}
+
+static enum status take_events(struct reading *r, struct error *err)
+{
+    size_t count = json_array_size(r->events);
+    void *memory;
+    if (count > EVENTS_MAX) return error_set(err, STATUS_LIMIT, "too many events (limit is %d)", EVENTS_MAX);
+    TRY(arena_array(&r->scratch, count, sizeof *r->list, &memory, err));
+    r->list = memory;
+    TRY(arena_array(&r->scratch, TRACKS_MAX, sizeof *r->tracks, &memory, err));
+    r->tracks = memory;
+    for (size_t i = 0; i < count; i++) {
+        const json_t *event = json_array_get(r->events, i);
+        if (!json_is_object(event)) return json_fail_index(r->input, r->events, i, err, "no event (expected an object)");
+        if (strcmp(text_of(event, "ph"), "X") == 0) TRY(take_event(r, event, err));
+    }
+    for (size_t i = 0; i < count; i++) {
+        const json_t *event = json_array_get(r->events, i);
+        if (strcmp(text_of(event, "ph"), "M") == 0) take_name(r, event);
+    }
+    return STATUS_OK;
+}
+
+/* --- which of them ------------------------------------------------------------------------------ */
+
+static int by_track_and_time(const void *left, const void *right)
+{
+    const struct event *a = left, *b = right;
+    if (a->track != b->track) return a->track < b->track ? -1 : 1;
+    if (a->start_us < b->start_us || a->start_us > b->start_us) return a->start_us < b->start_us ? -1 : 1;
+    if (a->end_us < b->end_us || a->end_us > b->end_us) return a->end_us > b->end_us ? -1 : 1;
+    return strcmp(a->name, b->name);
+}
+
+static int by_time(const void *left, const void *right)
+{
+    const struct event *a = left, *b = right;
+    if (a->start_us < b->start_us || a->start_us > b->start_us) return a->start_us < b->start_us ? -1 : 1;
+    return by_track_and_time(left, right);
+}
+
+/* What a device did, or what is outermost; without overlaps on a track. */
+static void thin(struct reading *r)
+{
+    bool some = false;
+    size_t kept = 0;
+    for (size_t i = 0; i < r->count; i++) some |= r->list[i].of_device;
+    for (size_t i = 0; i < r->count; i++)
+        if (!some || r->list[i].of_device) r->list[kept++] = r->list[i];
+    r->count = kept;
+    qsort(r->list, r->count, sizeof *r->list, by_track_and_time);
+    kept = 0;
+    for (size_t i = 0; i < r->count; i++) {
+        struct event *e = &r->list[i], *before = kept > 0 ? &r->list[kept - 1] : NULL;
+        if (before && before->track == e->track && before->end_us > e->start_us) {
+            if (e->end_us <= before->end_us) continue;
+            e->start_us = before->end_us;
+        }
+        r->list[kept++] = *e;
+    }
+    r->count = kept;
+    qsort(r->list, r->count, sizeof *r->list, by_time);
+}
+
+/* --- streams and jobs --------------------------------------------------------------------------- */
+
+/* "GPU 0, stream 7", and "GPU 0, stream 7 h2d" where it does other things, too. */
+static enum status name_stream(struct reading *r, const struct event *e, const char **out, struct error *err)
+{
+    const struct track *track = &r->tracks[e->track];
+    char text[2 * NAME_BYTES + 24];
+    snprintf(text, sizeof text, "%.*s, %.*s%s%s", NAME_BYTES, track->process_name ? track->process_name : track->process,
+             NAME_BYTES, track->thread_name ? track->thread_name : track->thread, e->kind == STREAM_COMPUTE ? "" : " ",
+             e->kind == STREAM_COMPUTE ? "" : plan_stream_names[e->kind]);
+    return arena_string(r->arena, text, out, err);
+}
+
+/* All streams of a process are of one device. */
+static uint32_t device_of(const struct reading *r, uint32_t track)
+{
+    uint32_t device = 0;
+    for (uint32_t t = 0; t < track; t++) {
+        if (strcmp(r->tracks[t].process, r->tracks[track].process) == 0) break;
+        device++;
+    }
+    return device;
+}
+
+static enum status make_streams(struct reading *r, struct trace *trace, struct error *err)
+{
+    void *streams, *numbers;
+    size_t most = (size_t)r->track_count * STREAM_KIND_COUNT;
+    TRY(arena_array(r->arena, most, sizeof *trace->streams, &streams, err));
+    TRY(arena_array(&r->scratch, most, sizeof(uint32_t), &numbers, err));
+    uint32_t *number = numbers; /* of a stream, from 1 */
+    trace->streams = streams;
+    for (size_t i = 0; i < r->count; i++) {
+        struct event *e = &r->list[i];
+        uint32_t *known = &number[e->track * STREAM_KIND_COUNT + e->kind];
+        if (*known == 0) {
+            struct trace_stream *stream = &trace->streams[trace->stream_count];
+            *stream = (struct trace_stream){.device = device_of(r, e->track), .kind = e->kind};
+            TRY(name_stream(r, e, &stream->name, err));
+            *known = ++trace->stream_count;
+        }
+        e->stream = *known - 1;
+    }
+    return STATUS_OK;
+}
+
+struct named {
+    const char *name;
+    double seconds;
+    size_t first, count; /* of the events by name */
+};
+
+static int by_name(const void *left, const void *right)
+{
+    struct event *const *a = left, *const *b = right;
+    return strcmp((*a)->name, (*b)->name);
+}
+
+static int by_seconds(const void *left, const void *right)
+{
+    const struct named *a = left, *b = right;
+    if (a->seconds < b->seconds || a->seconds > b->seconds) return a->seconds > b->seconds ? -1 : 1;
+    return strcmp(a->name, b->name);
+}
+
+static enum status make_jobs(struct reading *r, struct trace *trace, struct error *err)
+{
+    void *events, *groups, *jobs;
+    TRY(arena_array(&r->scratch, r->count, sizeof(struct event *), &events, err));
+    TRY(arena_array(&r->scratch, r->count, sizeof(struct named), &groups, err));
+    struct event **sorted = events;
+    struct named *named = groups;
+    size_t count = 0;
+    for (size_t i = 0; i < r->count; i++) sorted[i] = &r->list[i];
+    qsort(sorted, r->count, sizeof *sorted, by_name);
+    for (size_t i = 0; i < r->count; i++) {
+        if (i == 0 || strcmp(sorted[i]->name, sorted[i - 1]->name) != 0)
+            named[count++] = (struct named){.name = sorted[i]->name, .first = i};
+        named[count - 1].count++;
+        named[count - 1].seconds += (sorted[i]->end_us - sorted[i]->start_us) * microsecond_s;
+    }
+    qsort(named, count, sizeof *named, by_seconds);
+    TRY(arena_array(r->arena, count, sizeof *trace->jobs, &jobs, err));
+    trace->jobs = jobs;
+    for (size_t j = 0; j < count; j++) {
+        char text[NAME_BYTES + 4];
+        snprintf(text, sizeof text, "%.*s%s", NAME_BYTES, named[j].name, strlen(named[j].name) > NAME_BYTES ? "..." : "");
+        TRY(arena_string(r->arena, text, &trace->jobs[j].name, err));
+        for (size_t i = 0; i < named[j].count; i++) sorted[named[j].first + i]->job = (uint32_t)j;
+    }
+    trace->job_count = (uint32_t)count;
+    return STATUS_OK;
+}
+
+static enum status make_spans(struct reading *r, struct trace *trace, struct error *err)
+{
+    void *spans;
+    TRY(arena_array(r->arena, r->count, sizeof *trace->spans, &spans, err));
+    trace->spans = spans;
+    for (size_t i = 0; i < r->count; i++) {
+        const struct event *e = &r->list[i];
+        bool copy = e->kind == STREAM_H2D || e->kind == STREAM_D2H || e->kind == STREAM_P2P;
+        double start_s = (e->start_us - r->list[0].start_us) * microsecond_s;
+        double end_s = (e->end_us - r->list[0].start_us) * microsecond_s;
+        trace->spans[i] = (struct trace_span){.start_s = start_s, .end_s = end_s, .number = i, .stream = e->stream,
+                                              .job = e->job, .kind = copy ? OP_COPY : OP_COMPUTE};
+        trace->makespan_s = fmax(trace->makespan_s, end_s);
+    }
+    trace->span_count = r->count;
+    return STATUS_OK;
+}
+
+/* --- all --------------------------------------------------------------------------------------- */
+
+bool chrome_text(const char *text, size_t length)
+{
+    size_t at = 0;
+    while (at < length && strchr(" \t\r\n", text[at]) && text[at]) at++;
+    if (at < length && text[at] == '[') return true;
+    static const char key[] = "\"traceEvents\"";
+    size_t last = length < HEAD_BYTES ? length : HEAD_BYTES;
+    for (; at + sizeof key - 1 <= last; at++)
+        if (memcmp(text + at, key, sizeof key - 1) == 0) return true;
+    return false;
+}
+
+static enum status find_events(struct reading *r, struct error *err)
+{
+    const json_t *root = json_input_root(r->input);
+    r->events = json_is_object(root) ? json_object_get(root, "traceEvents") : root;
+    if (json_is_array(r->events)) return STATUS_OK;
+    return json_fail_key(r->input, root, NULL, err, "no events (expected an array, or an object with 'traceEvents')");
+}
+
+enum status chrome_read(const char *name, const char *text, size_t length, struct trace *out, struct error *err)
+{
+    struct json_input *input = NULL;
+    TRY(json_input_parse(name, text, length, &input, err));
+    struct reading r = {.input = input, .arena = &out->arena};
+    out->source = TRACE_MEASURED;
+    out->hardware = out->policy = "not known";
+    enum status status = find_events(&r, err);
+    if (!status) status = take_events(&r, err);
+    if (!status) thin(&r);
+    if (!status && r.count == 0)
+        status = error_set(err, STATUS_BAD_INPUT, "%s: no event that lasts is in it (expected some of phase 'X')", name);
+    if (!status) status = make_streams(&r, out, err);
+    if (!status) status = make_jobs(&r, out, err);
+    if (!status) status = make_spans(&r, out, err);
+    arena_release(&r.scratch);
+    json_input_destroy(input);
+    return status;
+}
