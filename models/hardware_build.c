@@ -60,7 +60,7 @@ struct figure figure_measured(double value, double spread, const char *source)
 
 /* --- parts ---------------------------------------------------------------------------------- */
 
-static enum status build_type(const struct gpu *gpu, struct hardware *out, struct error *err)
+static enum status build_type(const struct gpu *gpu, const struct node *node, struct hardware *out, struct error *err)
 {
     void *memory;
     TRY(arena_array(&out->arena, 1, sizeof *out->types, &memory, err));
@@ -79,7 +79,9 @@ static enum status build_type(const struct gpu *gpu, struct hardware *out, struc
     type->matmul_efficiency = hardware_default_matmul_efficiency;
     type->memory_efficiency = hardware_default_memory_efficiency;
     type->launch_latency = figure_assumed(5e-6, 0.5, "a kernel launch takes 3 to 8 us");
+    if (node->matmul_efficiency.value > 0) type->matmul_efficiency = node->matmul_efficiency;
     if (!gpu->fit) return STATUS_OK;
+    assert(!(node->matmul_efficiency.value > 0)); /* which of both fits? */
     type->matmul_efficiency = gpu->fit->matmul_efficiency;
     type->memory_efficiency = gpu->fit->memory_efficiency;
     type->launch_latency = gpu->fit->launch_latency;
@@ -274,7 +276,7 @@ enum status hardware_build(const struct gpu *gpu, const struct node *node, uint3
     if (count > 1) out->host_nodes = count, out->node_devices = node->device_count;
     out->host_bandwidth = host_bandwidth(node, count);
     add_storage(node, count, &out->storage);
-    TRY(build_type(gpu, out, err));
+    TRY(build_type(gpu, node, out, err));
     const struct figure start = figure_assumed(5e-6, 0.5, "a copy starts in 5 to 15 us"); /* two of them */
     struct build b = {.node = node, .nodes = count, .each = each, .switches = switches,
                       .pcie = pcie_rates[pcie], .nvlink = node->nvlink.value > 0 ? node->nvlink : gpu->nvlink,

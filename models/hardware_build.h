@@ -48,6 +48,7 @@ struct node {
     struct figure storage, storage_rate; /* NVMe drives together, one way; 0: none */
     uint32_t pcie;        /* generation of the host; 0: the GPU's */
     uint32_t switch_devices; /* behind a PCIe switch; 0: two */
+    struct figure matmul_efficiency; /* of its GPUs under the software that ran there; 0: the GPU's */
     struct figure nvlink; /* 0: the GPU's */
     bool pcie_p2p;        /* devices without NVLink copy directly over PCIe */
     uint32_t nic_count;   /* divides device_count; 0: nodes cannot be joined */

@@ -157,6 +157,22 @@ static void hydra_has_its_machines(void **state)
     assert_int_equal(h.host_cores, 80);
     assert_true(h.host_bytes.value == 500e9);
     assert_string_equal(h.types[0].name, "rtx-2080-ti-11gb");
+    /* sqrt(0.18 * 0.525) = 0.307, of the machine; the same GPU elsewhere has the default */
+    assert_float_equal(h.types[0].matmul_efficiency.value, 0.31, 0);
+    assert_int_equal(h.types[0].matmul_efficiency.kind, FIGURE_FITTED);
+    /* bridge, switch, PCIe: but for the bridge nothing is shared */
+    for (uint32_t d = 0; d < h.device_count; d++) {
+        assert_int_equal(h.devices[d].path_count, 3);
+        for (uint32_t other = 0; other < d; other++) {
+            assert_int_equal(h.devices[other].path[0], h.devices[d].path[0]);
+            assert_int_not_equal(h.devices[other].path[1], h.devices[d].path[1]);
+            assert_int_not_equal(h.devices[other].path[2], h.devices[d].path[2]);
+        }
+    }
+    hardware_release(&h);
+    find("8x rtx-2080-ti-11gb", &h);
+    assert_float_equal(h.types[0].matmul_efficiency.value, hardware_default_matmul_efficiency.value, 0);
+    assert_int_equal(h.devices[0].path[1], h.devices[1].path[1]);
     hardware_release(&h);
     find("hydra-8x1080ti", &h);
     assert_int_equal(h.host_cores, 10);
