@@ -60,7 +60,19 @@ struct figure figure_measured(double value, double spread, const char *source)
 
 /* --- parts ---------------------------------------------------------------------------------- */
 
-static enum status build_type(const struct gpu *gpu, const struct node *node, struct hardware *out, struct error *err)
+/* How the GPUs of this node were fitted, or GPUs of this kind; NULL: neither. */
+static const struct gpu_fit *fit_of(const struct gpu *gpu, const struct node *node)
+{
+    return node->fit ? node->fit : gpu->fit;
+}
+
+static void take(struct figure *figure, struct figure fitted)
+{
+    if (fitted.value > 0) *figure = fitted;
+}
+
+static enum status build_type(const struct gpu *gpu, const struct gpu_fit *fit, struct hardware *out,
+                              struct error *err)
 {
     void *memory;
     TRY(arena_array(&out->arena, 1, sizeof *out->types, &memory, err));
@@ -79,14 +91,12 @@ static enum status build_type(const struct gpu *gpu, const struct node *node, st
     type->matmul_efficiency = hardware_default_matmul_efficiency;
     type->memory_efficiency = hardware_default_memory_efficiency;
     type->launch_latency = figure_assumed(5e-6, 0.5, "a kernel launch takes 3 to 8 us");
-    if (node->matmul_efficiency.value > 0) type->matmul_efficiency = node->matmul_efficiency;
-    if (!gpu->fit) return STATUS_OK;
-    assert(!(node->matmul_efficiency.value > 0)); /* which of both fits? */
-    type->matmul_efficiency = gpu->fit->matmul_efficiency;
-    type->memory_efficiency = gpu->fit->memory_efficiency;
-    type->launch_latency = gpu->fit->launch_latency;
-    type->collective_latency = gpu->fit->collective_latency;
-    type->kernel_model = gpu->fit->kernel_model;
+    if (!fit) return STATUS_OK;
+    take(&type->matmul_efficiency, fit->matmul_efficiency);
+    take(&type->memory_efficiency, fit->memory_efficiency);
+    take(&type->launch_latency, fit->launch_latency);
+    type->collective_latency = fit->collective_latency;
+    type->kernel_model = fit->kernel_model;
     return STATUS_OK;
 }
 
@@ -276,11 +286,13 @@ enum status hardware_build(const struct gpu *gpu, const struct node *node, uint3
     if (count > 1) out->host_nodes = count, out->node_devices = node->device_count;
     out->host_bandwidth = host_bandwidth(node, count);
     add_storage(node, count, &out->storage);
-    TRY(build_type(gpu, node, out, err));
-    const struct figure start = figure_assumed(5e-6, 0.5, "a copy starts in 5 to 15 us"); /* two of them */
+    const struct gpu_fit *fit = fit_of(gpu, node);
+    TRY(build_type(gpu, fit, out, err));
+    struct figure start = figure_assumed(5e-6, 0.5, "a copy starts in 5 to 15 us"); /* two of them */
+    if (fit) take(&start, fit->nvlink_latency);
     struct build b = {.node = node, .nodes = count, .each = each, .switches = switches,
                       .pcie = pcie_rates[pcie], .nvlink = node->nvlink.value > 0 ? node->nvlink : gpu->nvlink,
-                      .nvlink_latency = gpu->fit ? gpu->fit->nvlink_latency : start,
+                      .nvlink_latency = start,
                       .oversubscription = oversubscription, .networked = count > 1 || joins, .out = out};
     return build_topology(&b, err);
 }

@@ -18,7 +18,7 @@
 
 #include "models/hardware.h"
 
-/* What was fitted to measured runs in place of the defaults of hardware_build(). */
+/* What was fitted to measured runs in place of the defaults of hardware_build(); what is 0 stays as it is. */
 struct gpu_fit {
     struct figure matmul_efficiency, memory_efficiency, launch_latency, collective_latency;
     struct kernel_model kernel_model;
@@ -48,7 +48,7 @@ struct node {
     struct figure storage, storage_rate; /* NVMe drives together, one way; 0: none */
     uint32_t pcie;        /* generation of the host; 0: the GPU's */
     uint32_t switch_devices; /* behind a PCIe switch; 0: two */
-    struct figure matmul_efficiency; /* of its GPUs under the software that ran there; 0: the GPU's */
+    const struct gpu_fit *fit; /* of its GPUs under the software that ran there; NULL: the GPU's */
     struct figure nvlink; /* 0: the GPU's */
     bool pcie_p2p;        /* devices without NVLink copy directly over PCIe */
     uint32_t nic_count;   /* divides device_count; 0: nodes cannot be joined */

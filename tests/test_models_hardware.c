@@ -180,6 +180,25 @@ static void hydra_has_its_machines(void **state)
     hardware_release(&h);
 }
 
+/* A fit of a node is of that node: its GPUs have their own figures, or the defaults, elsewhere. */
+static void a_node_may_have_a_fit_of_its_own(void **state)
+{
+    (void)state;
+    struct hardware node, board;
+    find("dgx-2", &node);
+    find("16x v100-sxm2-32gb", &board);
+    const struct device_type *fitted = &node.types[0], *plain = &board.types[0];
+    assert_string_equal(fitted->name, plain->name);
+    assert_int_equal(fitted->matmul_efficiency.kind, FIGURE_FITTED);
+    assert_float_equal(fitted->matmul_efficiency.value, 0.4, 0);
+    assert_float_equal(fitted->kernel_model.matmul_depth.value, 1500, 0);
+    assert_true(plain->matmul_efficiency.value != fitted->matmul_efficiency.value);
+    assert_float_equal(fitted->memory_efficiency.value, hardware_default_memory_efficiency.value, 0);
+    assert_float_equal(fitted->launch_latency.value, 5e-6, 0); /* neither is fitted: the defaults stay */
+    hardware_release(&node);
+    hardware_release(&board);
+}
+
 /* The name that a price list has, the one that the driver prints, and what both are here. */
 static void machines_have_several_names(void **state)
 {
@@ -953,6 +972,7 @@ int main(void)
         cmocka_unit_test(presets_have_their_datasheets),
         cmocka_unit_test(several_devices_sit_behind_switches),
         cmocka_unit_test(hydra_has_its_machines),
+        cmocka_unit_test(a_node_may_have_a_fit_of_its_own),
         cmocka_unit_test(machines_have_several_names),
         cmocka_unit_test(unknown_names_are_refused),
         cmocka_unit_test(routes_of_a_cluster),
