@@ -95,6 +95,7 @@ static enum status read_options(const struct cli_machine *machine, struct hardwa
         rate_of(machine->link_bytes_per_s, "link-rate", &options.link_bytes_per_s, err) !=
             STATUS_OK ||
         rate_of(machine->p2p_bytes_per_s, "p2p-rate", &options.p2p_bytes_per_s, err) != STATUS_OK ||
+        rate_of(machine->nic_bytes_per_s, "nic-rate", &options.nic_bytes_per_s, err) != STATUS_OK ||
         rate_of(machine->storage_bytes_per_s, "storage-rate", &options.storage_bytes_per_s, err) !=
             STATUS_OK)
         return err->status;

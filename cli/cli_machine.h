@@ -12,7 +12,7 @@ struct cli_machine {
     uint64_t devices; /* 0: as many as the machine has, like threads */
     uint64_t threads;
     double device_memory_bytes, link_bytes_per_s, host_memory_bytes; /* or CLI_NOT_GIVEN */
-    double storage_bytes, storage_bytes_per_s, p2p_bytes_per_s;      /* likewise */
+    double storage_bytes, storage_bytes_per_s, p2p_bytes_per_s, nic_bytes_per_s; /* likewise */
     double matmul_efficiency; /* or CLI_NOT_GIVEN */
     bool no_p2p;
 };
@@ -24,6 +24,7 @@ struct cli_machine {
      .storage_bytes = CLI_NOT_GIVEN,                                                              \
      .storage_bytes_per_s = CLI_NOT_GIVEN,                                                        \
      .p2p_bytes_per_s = CLI_NOT_GIVEN,                                                            \
+     .nic_bytes_per_s = CLI_NOT_GIVEN,                                                            \
      .matmul_efficiency = CLI_NOT_GIVEN}
 
 /* Rows for the tables of options, `m` being a struct cli_machine. */
@@ -41,6 +42,8 @@ struct cli_machine {
                     "rate of each device's link, such as 2GB/s"),                                 \
         OPTION_QUANTITY("p2p-rate", 0, "RATE", DIMENSION_BYTES_PER_S, &(m)->p2p_bytes_per_s,      \
                         "rate of direct links between devices, such as 20GB/s"),                  \
+        OPTION_QUANTITY("nic-rate", 0, "RATE", DIMENSION_BYTES_PER_S, &(m)->nic_bytes_per_s,      \
+                        "rate of each NIC between nodes, such as 3GB/s"),                         \
         OPTION_FLAG("no-p2p", 0, &(m)->no_p2p,                                                    \
                     "copy nothing directly from one device to another"),                          \
         OPTION_U64("threads", 0, "N", 1, 4096, &(m)->threads,                                     \
@@ -57,7 +60,8 @@ struct cli_machine {
 /* Is anything but a name given that a machine's speeds go by? */
 static inline bool cli_machine_speeds_given(const struct cli_machine *machine)
 {
-    return machine->link_bytes_per_s >= 0 || machine->p2p_bytes_per_s >= 0 || machine->no_p2p || machine->threads > 0 ||
+    return machine->link_bytes_per_s >= 0 || machine->p2p_bytes_per_s >= 0 || machine->nic_bytes_per_s >= 0 || machine->no_p2p ||
+           machine->threads > 0 ||
            machine->matmul_efficiency >= 0;
 }
 

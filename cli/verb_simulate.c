@@ -307,7 +307,7 @@ static enum status check_live(const struct cli_simulate_request *request, struct
     if (!request->policy)
         return error_set(err, STATUS_BAD_INPUT, "--dispatch live asks a policy (--policy), which is missing");
     if (instance && !request->machine.name && cli_machine_speeds_given(&request->machine))
-        return error_set(err, STATUS_BAD_INPUT, "--link-rate, --p2p-rate, --no-p2p and --threads change "
+        return error_set(err, STATUS_BAD_INPUT, "--link-rate, --p2p-rate, --nic-rate, --no-p2p and --threads change "
                          "the machine of --hw, which is missing");
     if (instance && (request->slow || request->noise || request->demand_first))
         return error_set(err, STATUS_BAD_INPUT, "--slow, --noise and --demand-first are about plans and jobs, and "
@@ -435,8 +435,8 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
                    "machine, a plan made with 'plan --dispatch live', as 'run' would be asked, or an instance, "
                    "whose copies cost what the links of --hw make of their bytes, or, without --hw, what the instance "
                    "says on links of each device's own. With --chakra each rank of the traces is a device of --hw. "
-                   "Else FILE is a plan: --link-rate, --p2p-rate, --no-p2p and "
-                   "--threads change the machine that --hw names, or without --hw the plan's own as the plan holds "
+                   "Else FILE is a plan: --link-rate, --p2p-rate, --nic-rate, --no-p2p "
+                   "and --threads change the machine that --hw names, or without --hw the plan's own as the plan holds "
                    "it. With --replay such changes scale what was recorded by what the cost model says of them.",
     };
     bool go_on;

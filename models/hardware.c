@@ -275,6 +275,56 @@ static enum status set_p2p(struct hardware *hardware, double bytes_per_s, struct
     return STATUS_OK;
 }
 
+/* Of the network that joins nodes: no other copy crosses it. */
+static bool joins_nodes(const struct hardware *hardware, uint32_t link)
+{
+    if (!only_p2p(hardware, link)) return false;
+    for (uint32_t i = 0; i < hardware->device_count; i++) {
+        const struct hardware_device *device = &hardware->devices[i];
+        for (uint32_t n = 0; n + 1 < device->network_count; n++)
+            if (has_link(device->networks[n].path, device->networks[n].path_count, link)) return false;
+    }
+    return true;
+}
+
+/* Does it reach devices behind another host bridge? */
+static bool spans_nodes(const struct hardware *hardware, const struct hardware_device *device, uint32_t group)
+{
+    for (uint32_t i = 0; i < hardware->device_count; i++) {
+        const struct hardware_device *other = &hardware->devices[i];
+        for (uint32_t n = 0; n < other->network_count; n++)
+            if (other->networks[n].group == group && other->path[0] != device->path[0]) return true;
+    }
+    return false;
+}
+
+/* The link of that network that is nearest to the device; false: it has none. */
+static bool find_nic(const struct hardware *hardware, const struct hardware_device *device, uint32_t *out)
+{
+    if (device->network_count == 0) return false;
+    const struct hardware_network *network = &device->networks[device->network_count - 1];
+    if (!spans_nodes(hardware, device, network->group)) return false;
+    for (uint32_t i = network->path_count; i-- > 0;)
+        if (joins_nodes(hardware, network->path[i])) {
+            *out = network->path[i];
+            return true;
+        }
+    return false;
+}
+
+static enum status set_nics(struct hardware *hardware, double bytes_per_s, struct error *err)
+{
+    uint32_t nic;
+    if (!find_nic(hardware, &hardware->devices[0], &nic))
+        return error_set(err, STATUS_BAD_INPUT, "machine '%s' has no nodes that NICs join", hardware->name);
+    double factor = bytes_per_s / hardware->links[nic].bandwidth.value;
+    for (uint32_t i = 0; i < hardware->link_count; i++)
+        if (joins_nodes(hardware, i)) hardware->links[i].bandwidth = stated(hardware->links[i].bandwidth.value * factor);
+    for (uint32_t d = 0; d < hardware->device_count; d++)
+        if (find_nic(hardware, &hardware->devices[d], &nic)) hardware->links[nic].bandwidth = stated(bytes_per_s);
+    return STATUS_OK;
+}
+
 static enum status set_threads(struct hardware *hardware, uint32_t threads, struct error *err)
 {
     if (!is_host(hardware))
@@ -315,6 +365,7 @@ enum status hardware_adjust(struct hardware *hardware, const struct hardware_opt
         TRY(pace_links(hardware, options->link_bytes_per_s, err));
     else if (options->link_bytes_per_s > 0)
         set_links(hardware, options->link_bytes_per_s);
+    if (options->nic_bytes_per_s > 0) TRY(set_nics(hardware, options->nic_bytes_per_s, err));
     if (options->no_p2p || (options->link_bytes_per_s > 0 && is_host(hardware))) drop_p2p(hardware);
     if (options->p2p_bytes_per_s > 0 && !options->no_p2p)
         TRY(set_p2p(hardware, options->p2p_bytes_per_s, err));

@@ -320,6 +320,8 @@ struct hardware_options {
     /* All devices copy directly, each over a link of its own of this rate; paced on a host machine. */
     double p2p_bytes_per_s;
     bool no_p2p;                  /* direct links are left out */
+    /* Of each NIC, on a machine of several nodes; links between nodes that NICs share are scaled alike. */
+    double nic_bytes_per_s;
     uint64_t host_memory_bytes;
     uint64_t storage_bytes;       /* with storage_bytes_per_s on a machine that has none: a new one */
     double storage_bytes_per_s;   /* both ways */

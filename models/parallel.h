@@ -140,7 +140,7 @@ extern const char *const recompute_names[RECOMPUTE_COUNT];
 enum parallel_partition {
     PARALLEL_EQUAL,    /* runs of equal length */
     PARALLEL_BALANCED, /* the slowest run as fast as can be (planner/spread_cut.h) */
-    PARALLEL_PIPEDREAM, /* PipeDream's programme, which divides the replicas given among stages, too (likewise) */
+    PARALLEL_PIPEDREAM, /* PipeDream's programme, which divides the replicas given of one stage among stages (likewise) */
     PARALLEL_RANNC,    /* stages, replicas and microbatches, too: what ends a minibatch first (planner/spread_rannc.h) */
     PARALLEL_PARTITION_COUNT
 };

@@ -10,17 +10,22 @@
  * PipeDream's: the workers are all replicas that the job asks for, tensor groups counting as one, over the levels that
  * the machine has: those of a node and the nodes, where each node has as many of them, else all on one level. Their
  * rates are those of a copy alone. Stages are on devices one behind the other, whatever levels they are divided on.
+ *
+ * Where a job says how many replicas each of several stages has, 15-1, both leave them as they are and choose the cuts alone
+ * (planner/stage_cuts.h): balanced by computation, PipeDream's by its formula with all workers on one level, the slowest
+ * that they are on.
  */
 #include "planner/spread_cut.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/extreme.h"
 #include "models/collective_group.h"
 #include "models/cost.h"
 #include "models/try.h"
-#include "planner/stage_partition.h"
+#include "planner/stage_cuts.h"
 
 static void join(struct stage_layer *into, const struct stage_layer *layer)
 {
@@ -190,6 +195,27 @@ static enum status take_stages(struct job *job, const struct stage_partition *fo
     return error_add(err, "job '%s' divided as %s", job->name, stage_partition_text(found, text));
 }
 
+/* The slowest level that workers are on. */
+static double slowest_rate(const struct stage_request *request)
+{
+    double slowest = INFINITY;
+    for (uint32_t k = 0; k < request->level_count; k++)
+        if (request->levels[k].components > 1) slowest = fmin(slowest, request->levels[k].bytes_per_s);
+    return slowest;
+}
+
+/* Of stages whose replicas are given. */
+static enum status choose_cuts(struct arena *arena, const struct stage_chain *chain, const struct job *job,
+                               const struct stage_request *like, struct stage_partition *out, struct error *err)
+{
+    const struct parallel *p = &job->parallel;
+    const struct stage_cuts_request request = {
+        .replicas = p->replicas, .stages = p->replicated, .memory_bytes = like->memory_bytes,
+        .bytes_per_s = p->partition == PARALLEL_PIPEDREAM ? slowest_rate(like) : INFINITY,
+        .chain_of_stage = like->chain_of_stage, .memory_of_stage = like->memory_of_stage};
+    return stage_cuts_find(arena, chain, &request, out, err);
+}
+
 static enum status choose(struct arena *arena, const struct hardware *hardware, struct job *job, struct error *err)
 {
     struct parallel *p = &job->parallel;
@@ -206,7 +232,10 @@ static enum status choose(struct arena *arena, const struct hardware *hardware, 
     TRY(spread_cut_chain(arena, job, hardware, 0, &chain, err));
     if (p->partition == PARALLEL_BALANCED && p->replicated == parallel_runs(p)) request.replicas_of_stage = p->replicas;
     if (p->partition == PARALLEL_BALANCED) TRY(tell_apart(arena, hardware, job, &request, err));
-    TRY(stage_partition_find(arena, &chain, &request, &found, err));
+    if (p->replicated > 1)
+        TRY(choose_cuts(arena, &chain, job, &request, &found, err));
+    else
+        TRY(stage_partition_find(arena, &chain, &request, &found, err));
     return take_stages(job, &found, err);
 }
 
