@@ -12,7 +12,6 @@
  * Minibatches are the paper's, for each worker; profiles are of one GPU with other ones, and are scaled. Only AlexNet,
  * ResNet-50, VGG16 and GNMT-8 have profiles here.
  */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +19,7 @@
 #include "base/size.h"
 #include "models/hardware.h"
 #include "planner/planner.h"
-#include "planner/stage_partition.h"
+#include "planner/stage_cuts.h"
 #include "sim/sim.h"
 #include "tests/support_planner.h"
 
@@ -37,8 +36,8 @@ static const struct row {
     {"vgg16", "2x p3.16xlarge", "B 2x8", "15-1", 16, 64, 128, 3.125e9, 2.98},
     {"resnet50", "4x nc24v3", "A 4x4", "16", 16, 128, 128, 1.25e9, 1},
     {"resnet50", "2x p3.16xlarge", "B 2x8", "16", 16, 128, 128, 3.125e9, 1},
-    {"alexnet", "4x nc24v3", "A 4x4", "15-1", 16, 256, 128, 1.25e9, 4.92},
-    {"alexnet", "2x p3.16xlarge", "B 2x8", "15-1", 16, 256, 128, 3.125e9, 2.04},
+    {"alexnet", "4x nc24v3", "A 4x4", "15-1", 16, 256, 256, 1.25e9, 4.92},
+    {"alexnet", "2x p3.16xlarge", "B 2x8", "15-1", 16, 256, 256, 3.125e9, 2.04},
     {"gnmt", "1x nc24v3", "A 1x4", "straight", 4, 64, 64, 1.25e9, 1.5},
     {"gnmt", "3x nc24v3", "A 3x4", "straight", 12, 64, 64, 1.25e9, 2.95},
     {"gnmt", "2x p3.16xlarge", "B 2x8", "16", 16, 64, 64, 3.125e9, 1},
@@ -93,41 +92,18 @@ static double interval_s(const struct row *row, struct network *network, const s
     return (makespan_s(row, network, parallel, 3 * few) - makespan_s(row, network, parallel, few)) / (2 * (double)few);
 }
 
-/* Of 15-1: where planner/stage_partition.h's formula for workers on one level is least. */
-static uint32_t best_cut(const struct row *row, const struct stage_chain *chain)
-{
-    double all_s = 0, front_s = 0, weights = 0, best_s = INFINITY;
-    uint32_t best = 1;
-    for (uint32_t l = 0; l < chain->count; l++) all_s += chain->layers[l].forward_s + chain->layers[l].backward_s;
-    for (uint32_t l = 0; l + 1 < chain->count; l++) {
-        const struct stage_layer *layer = &chain->layers[l];
-        front_s += layer->forward_s + layer->backward_s;
-        weights += (double)layer->weight_bytes;
-        double replicated_s = fmax(front_s, 2 * (row->workers - 2.0) * weights / row->nic) / (row->workers - 1.0);
-        double slowest_s = fmax(fmax(replicated_s, all_s - front_s), 2 * (double)layer->cut_bytes / row->nic);
-        if (slowest_s >= best_s) continue;
-        best_s = slowest_s;
-        best = l + 1;
-    }
-    return best;
-}
-
 static void divide(const struct row *row, struct arena *arena, const struct stage_chain *chain, struct parallel *out)
 {
     struct stage_partition found;
     struct error err = {0};
     *out = (struct parallel){.tensor = 1, .pipeline = 2, .data = 1, .chunks = 1, .prefetch = 1,
                              .schedule = PIPELINE_PIPEDREAM, .cuts = 2, .replicated = 2};
-    if (strcmp(row->configuration, "straight") != 0) {
-        out->cut_lengths[0] = best_cut(row, chain);
-        out->cut_lengths[1] = chain->count - out->cut_lengths[0];
-        out->replicas[0] = row->workers - 1;
-        out->replicas[1] = 1;
-        return;
-    }
+    const uint32_t replicas[] = {row->workers - 1, 1};
+    const struct stage_cuts_request cuts = {.replicas = replicas, .stages = 2, .bytes_per_s = row->nic};
     struct stage_request request = {.method = STAGE_BALANCED, .levels = {{row->workers, 1}}, .level_count = 1,
                                     .microbatches = 1, .stages = row->workers};
-    must(stage_partition_find(arena, chain, &request, &found, &err), &err);
+    if (strcmp(row->configuration, "straight") != 0) must(stage_cuts_find(arena, chain, &cuts, &found, &err), &err);
+    else must(stage_partition_find(arena, chain, &request, &found, &err), &err);
     out->pipeline = out->cuts = out->replicated = found.count;
     for (uint32_t s = 0; s < found.count; s++) {
         out->cut_lengths[s] = found.stages[s].count;
