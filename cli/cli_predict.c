@@ -25,9 +25,18 @@ enum status cli_check_peak(const char *what, double part, double whole, struct e
                      what, whole > 0 ? 100 * part / whole : 100.0, part, whole);
 }
 
-/* FLOPs of forward and backward passes of all jobs of a plan (the numerator of MFU). */
-static double model_flops_of(const struct plan *plan)
+/* Do products in fp32 have no matrix cores? */
+static bool is_scalar(const struct hardware *hardware)
 {
+    for (uint32_t d = 0; d < hardware->device_count; d++)
+        if (hardware->types[hardware->devices[d].type].peak_tf32.value > 0) return false;
+    return true;
+}
+
+/* FLOPs of forward and backward passes of all jobs of a plan (the numerator of MFU). */
+static double model_flops_of(const struct plan *plan, const struct hardware *hardware)
+{
+    double (*flops)(const struct work_item *items, size_t count) = is_scalar(hardware) ? work_least_flops : work_flops;
     double total = 0;
     struct work_item items[LAYER_WORK_MAX];
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
@@ -38,7 +47,7 @@ static double model_flops_of(const struct plan *plan)
                 uint32_t count =
                     network_layer_work(&job->network, layer, pass, job_samples(job), job->sequence,
                                        job_state_format(job), items);
-                minibatch += work_flops(items, count);
+                minibatch += flops(items, count);
             }
         total += minibatch * (double)job->minibatches;
     }
@@ -126,7 +135,7 @@ static enum status check_trace(const struct plan *plan, const struct hardware *h
     }
     double peak = cli_peak_flops_per_s(plan, hardware);
     if (!trace->complete || !(peak > 0)) return STATUS_OK;
-    return cli_check_peak("the computing speed", model_flops_of(plan), peak * trace->makespan_s,
+    return cli_check_peak("the computing speed", model_flops_of(plan, hardware), peak * trace->makespan_s,
                           err);
 }
 
@@ -184,7 +193,7 @@ enum status cli_predict(const struct plan *plan, const struct hardware *hardware
     if (!hardware) hardware = &plan->hardware;
     out->tokens_per_s = cli_tokens_per_s(&out->trace);
     out->samples_per_s = cli_samples_per_s(&out->trace);
-    out->model_flops = model_flops_of(plan);
+    out->model_flops = model_flops_of(plan, hardware);
     out->peak_flops_per_s = cli_peak_flops_per_s(plan, hardware);
     double busy_s = 0;
     for (uint32_t d = 0; d < hardware->device_count; d++)

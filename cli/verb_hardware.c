@@ -67,7 +67,7 @@ struct figure_row {
     enum dimension dimension;
 };
 
-enum { TYPE_ROWS = 11 };
+enum { TYPE_ROWS = 12 };
 
 static void list_type(const struct device_type *type, struct figure_row rows[TYPE_ROWS])
 {
@@ -82,6 +82,7 @@ static void list_type(const struct device_type *type, struct figure_row rows[TYP
         {"memory efficiency", &type->memory_efficiency, DIMENSION_COUNT_OF},
         {"launch latency", &type->launch_latency, DIMENSION_SECONDS},
         {"board power", &type->board_power, DIMENSION_WATTS},
+        {type->fp32_efficiency.value > 0 ? "fp32 efficiency" : NULL, &type->fp32_efficiency, DIMENSION_COUNT_OF},
         {NULL, NULL, DIMENSION_COUNT_OF},
     };
     memcpy(rows, list, sizeof list);

@@ -26,6 +26,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "models/convolution_model.h"
 #include "models/kernel_model.h"
 
 /* A rate between points: log of the seconds per FLOP or byte. */
@@ -269,18 +270,21 @@ static struct cost datasheet_cost(const struct hardware *hardware, uint32_t devi
         stated_or(&type->memory_efficiency, &hardware_default_memory_efficiency);
     double share = host_share(hardware, device);
     const struct figure *fp32 = stated_or(&type->peak_tf32, &type->peak_fp32);
+    bool scalar = fp32 == &type->peak_fp32 && !is_bf16_product(item->kernel); /* no matrix cores */
+    if (scalar) matmul = stated_or(&type->fp32_efficiency, matmul);
     double peak = (is_bf16_product(item->kernel) ? stated_or(&type->peak_bf16, fp32) : fp32)->value;
+    const struct kernel_rates rates = {peak * matmul->value * share, type->memory_bandwidth.value * memory->value * share,
+                                       type->launch_latency.value};
+    if (!cpu && scalar && convolution_model_has(item->kernel))
+        return (struct cost){convolution_model_s(rates, item), matmul->spread};
     if (!cpu && kernel_model_is_set(&type->kernel_model)) {
-        struct kernel_rates rates = {peak * matmul->value * share, type->memory_bandwidth.value * memory->value * share,
-                                     type->launch_latency.value};
         bool multiplies;
         double seconds = kernel_model_s(&type->kernel_model, rates, item, &multiplies);
         return (struct cost){seconds, multiplies ? matmul->spread : memory->spread};
     }
-    double compute_s = work_item_flops(item) / (peak * matmul->value * share);
-    double memory_s = work_item_bytes(item, ELEMENT_BYTES) /
-                      (type->memory_bandwidth.value * memory->value * share);
-    double latency_s = item->count * type->launch_latency.value;
+    double compute_s = work_item_flops(item) / rates.flops_per_s;
+    double memory_s = work_item_bytes(item, ELEMENT_BYTES) / rates.bytes_per_s;
+    double latency_s = item->count * rates.launch_s;
     if (compute_s > memory_s) return (struct cost){latency_s + compute_s, matmul->spread};
     return (struct cost){latency_s + memory_s, memory->spread};
 }
@@ -304,6 +308,9 @@ static uint32_t stand_in(uint32_t kernel)
     case KERNEL_CONVOLUTION_FORWARD: return KERNEL_MATMUL_FORWARD;
     case KERNEL_CONVOLUTION_INPUT: return KERNEL_MATMUL_INPUT;
     case KERNEL_CONVOLUTION_WEIGHT: return KERNEL_MATMUL_WEIGHT;
+    case KERNEL_CONVOLUTION_3X3_FORWARD: return KERNEL_CONVOLUTION_FORWARD;
+    case KERNEL_CONVOLUTION_3X3_INPUT: return KERNEL_CONVOLUTION_INPUT;
+    case KERNEL_CONVOLUTION_3X3_WEIGHT: return KERNEL_CONVOLUTION_WEIGHT;
     case KERNEL_BATCH_NORM_FORWARD: return KERNEL_NORM_FORWARD;
     case KERNEL_BATCH_NORM_BACKWARD: return KERNEL_NORM_BACKWARD;
     case KERNEL_RELU_FORWARD: return KERNEL_GELU_FORWARD;

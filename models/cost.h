@@ -4,7 +4,8 @@
  * A kernel with measured points is interpolated in the logarithms of its sizes (seconds per FLOP
  * or per byte vary slowly, and are held constant beyond the grid). Without points: launch latency
  * plus the larger of FLOPs / (peak * efficiency) and bytes / (bandwidth * efficiency); or by
- * models/kernel_model.h, where the type has one.
+ * models/kernel_model.h, where the type has one; 3 x 3 convolutions in fp32 by
+ * models/convolution_model.h.
  * A copy is latency plus bytes over bandwidth, to storage as well; measured points are
  * interpolated, but never faster than a paced link of the path.
  *

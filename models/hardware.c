@@ -374,8 +374,10 @@ enum status hardware_adjust(struct hardware *hardware, const struct hardware_opt
         hardware->host_bytes = stated((double)options->host_memory_bytes);
     if (options->storage_bytes > 0 || options->storage_bytes_per_s > 0)
         TRY(set_storage(hardware, options->storage_bytes, options->storage_bytes_per_s, err));
-    for (uint32_t t = 0; t < hardware->type_count && options->matmul_efficiency > 0; t++)
+    for (uint32_t t = 0; t < hardware->type_count && options->matmul_efficiency > 0; t++) {
         hardware->types[t].matmul_efficiency = stated(options->matmul_efficiency);
+        hardware->types[t].fp32_efficiency = (struct figure){0};
+    }
     if (options->threads > 0) return set_threads(hardware, options->threads, err);
     if (is_host(hardware) && (options->device_count > 0 || hardware->threads == 0)) {
         uint32_t share = hardware->host_cores / hardware->device_count;
@@ -434,6 +436,7 @@ static enum status check_type(const struct device_type *type, struct error *err)
     TRY(check_positive("peak_fp32", type->name, type->peak_fp32.value, err));
     TRY(check_positive("memory_bandwidth", type->name, type->memory_bandwidth.value, err));
     TRY(check_ratio("matmul_efficiency", type->name, type->matmul_efficiency.value, err));
+    TRY(check_ratio("fp32_efficiency", type->name, type->fp32_efficiency.value, err));
     TRY(check_ratio("memory_efficiency", type->name, type->memory_efficiency.value, err));
     char usable[QUANTITY_TEXT_BYTES], nominal[QUANTITY_TEXT_BYTES];
     if (type->usable_bytes.value > type->memory_bytes.value)

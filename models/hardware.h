@@ -30,8 +30,8 @@
  *      ("storage": {"capacity": F, "read": F, "write": F, ("both": F, "latency": F)},)
  *      "device_types": [{"name": "...", "memory": F, ("usable": F,) "peak_fp32": F,
  *          ("peak_tf32": F, "peak_bf16": F,) "memory_bandwidth": F,
- *          ("matmul_efficiency": F, "memory_efficiency": F, "launch_latency": F, "collective_latency": F,
- *           "board_power": F,)
+ *          ("matmul_efficiency": F, "fp32_efficiency": F, "memory_efficiency": F, "launch_latency": F,
+ *           "collective_latency": F, "board_power": F,)
  *          ("kernel_model": {"multiprocessors": F, ("matmul_depth": F, "score_bytes_forward": F,
  *                            "score_bytes_backward": F, "loss_passes": F, "dispatch_latency": F)},)
  *          ("profiles": [{"threads": 2,
@@ -154,6 +154,7 @@ struct device_type {
     struct figure peak_fp32, peak_tf32, peak_bf16; /* dense FLOP/s, fp32 accumulation; 0: none */
     struct figure memory_bandwidth;    /* bytes/s */
     struct figure matmul_efficiency;   /* of the peak, used where nothing was measured */
+    struct figure fp32_efficiency;     /* the same of peak_fp32, where products in fp32 have no matrix cores; 0: that */
     struct figure memory_efficiency;   /* of memory_bandwidth, likewise */
     struct figure launch_latency;      /* seconds per kernel */
     struct figure board_power;         /* watts of a board at its limit; 0: unknown */

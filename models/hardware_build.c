@@ -60,19 +60,22 @@ struct figure figure_measured(double value, double spread, const char *source)
 
 /* --- parts ---------------------------------------------------------------------------------- */
 
-/* How the GPUs of this node were fitted, or GPUs of this kind; NULL: neither. */
-static const struct gpu_fit *fit_of(const struct gpu *gpu, const struct node *node)
-{
-    return node->fit ? node->fit : gpu->fit;
-}
-
 static void take(struct figure *figure, struct figure fitted)
 {
     if (fitted.value > 0) *figure = fitted;
 }
 
-static enum status build_type(const struct gpu *gpu, const struct gpu_fit *fit, struct hardware *out,
-                              struct error *err)
+static void take_fit(struct device_type *type, const struct gpu_fit *fit)
+{
+    take(&type->fp32_efficiency, fit->fp32_efficiency);
+    take(&type->matmul_efficiency, fit->matmul_efficiency);
+    take(&type->memory_efficiency, fit->memory_efficiency);
+    take(&type->launch_latency, fit->launch_latency);
+    take(&type->collective_latency, fit->collective_latency);
+    if (fit->kernel_model.multiprocessors.value > 0) type->kernel_model = fit->kernel_model;
+}
+
+static enum status build_type(const struct gpu *gpu, const struct node *node, struct hardware *out, struct error *err)
 {
     void *memory;
     TRY(arena_array(&out->arena, 1, sizeof *out->types, &memory, err));
@@ -91,12 +94,8 @@ static enum status build_type(const struct gpu *gpu, const struct gpu_fit *fit, 
     type->matmul_efficiency = hardware_default_matmul_efficiency;
     type->memory_efficiency = hardware_default_memory_efficiency;
     type->launch_latency = figure_assumed(5e-6, 0.5, "a kernel launch takes 3 to 8 us");
-    if (!fit) return STATUS_OK;
-    take(&type->matmul_efficiency, fit->matmul_efficiency);
-    take(&type->memory_efficiency, fit->memory_efficiency);
-    take(&type->launch_latency, fit->launch_latency);
-    type->collective_latency = fit->collective_latency;
-    type->kernel_model = fit->kernel_model;
+    if (gpu->fit) take_fit(type, gpu->fit);
+    if (node->fit) take_fit(type, node->fit); /* what is known of this machine in front of what is of its kind of GPU */
     return STATUS_OK;
 }
 
@@ -286,10 +285,10 @@ enum status hardware_build(const struct gpu *gpu, const struct node *node, uint3
     if (count > 1) out->host_nodes = count, out->node_devices = node->device_count;
     out->host_bandwidth = host_bandwidth(node, count);
     add_storage(node, count, &out->storage);
-    const struct gpu_fit *fit = fit_of(gpu, node);
-    TRY(build_type(gpu, fit, out, err));
+    TRY(build_type(gpu, node, out, err));
     struct figure start = figure_assumed(5e-6, 0.5, "a copy starts in 5 to 15 us"); /* two of them */
-    if (fit) take(&start, fit->nvlink_latency);
+    if (gpu->fit) take(&start, gpu->fit->nvlink_latency);
+    if (node->fit) take(&start, node->fit->nvlink_latency);
     struct build b = {.node = node, .nodes = count, .each = each, .switches = switches,
                       .pcie = pcie_rates[pcie], .nvlink = node->nvlink.value > 0 ? node->nvlink : gpu->nvlink,
                       .nvlink_latency = start,

@@ -20,6 +20,7 @@
 
 /* What was fitted to measured runs in place of the defaults of hardware_build(); what is 0 stays as it is. */
 struct gpu_fit {
+    struct figure fp32_efficiency;
     struct figure matmul_efficiency, memory_efficiency, launch_latency, collective_latency;
     struct kernel_model kernel_model;
     struct figure nvlink_latency; /* of each of the two links that a message crosses */

@@ -35,6 +35,7 @@ static const struct figure_spec type_figures[] = {
            tiny, rate_max),
     FIGURE(device_type, "matmul_efficiency", matmul_efficiency, DIMENSION_COUNT_OF, JSON_OPTIONAL,
            tiny, 1),
+    FIGURE(device_type, "fp32_efficiency", fp32_efficiency, DIMENSION_COUNT_OF, JSON_OPTIONAL, tiny, 1),
     FIGURE(device_type, "memory_efficiency", memory_efficiency, DIMENSION_COUNT_OF, JSON_OPTIONAL,
            tiny, 1),
     FIGURE(device_type, "launch_latency", launch_latency, DIMENSION_SECONDS, JSON_OPTIONAL, 0,

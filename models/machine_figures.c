@@ -16,6 +16,7 @@ const char *const machine_figure_names[MACHINE_FIGURES] = {
     [MACHINE_PEAK_BF16] = "peak_bf16",
     [MACHINE_MEMORY_BANDWIDTH] = "memory_bandwidth",
     [MACHINE_MATMUL_EFFICIENCY] = "matmul_efficiency",
+    [MACHINE_FP32_EFFICIENCY] = "fp32_efficiency",
     [MACHINE_MEMORY_EFFICIENCY] = "memory_efficiency",
     [MACHINE_LAUNCH_LATENCY] = "launch_latency",
     [MACHINE_COLLECTIVE_LATENCY] = "collective_latency",
@@ -66,7 +67,7 @@ static void meet_figure(const struct walk *w, enum machine_figure name, uint32_t
 {
     const struct machine_place place = {.figure = name, .index = index, .value = figure->value, .spread = figure->spread,
                                         .kind = figure->kind, .source = figure->source};
-    bool share = name == MACHINE_MATMUL_EFFICIENCY || name == MACHINE_MEMORY_EFFICIENCY;
+    bool share = name == MACHINE_MATMUL_EFFICIENCY || name == MACHINE_FP32_EFFICIENCY || name == MACHINE_MEMORY_EFFICIENCY;
     meet(w, &place, &figure->value);
     if (share && !w->visit && figure->value > 1) figure->value = 1;
 }
@@ -143,6 +144,7 @@ static enum status meet_type(const struct walk *w, uint32_t index, struct device
         {MACHINE_PEAK_BF16, offsetof(struct device_type, peak_bf16)},
         {MACHINE_MEMORY_BANDWIDTH, offsetof(struct device_type, memory_bandwidth)},
         {MACHINE_MATMUL_EFFICIENCY, offsetof(struct device_type, matmul_efficiency)},
+        {MACHINE_FP32_EFFICIENCY, offsetof(struct device_type, fp32_efficiency)},
         {MACHINE_MEMORY_EFFICIENCY, offsetof(struct device_type, memory_efficiency)},
         {MACHINE_LAUNCH_LATENCY, offsetof(struct device_type, launch_latency)},
         {MACHINE_COLLECTIVE_LATENCY, offsetof(struct device_type, collective_latency)},

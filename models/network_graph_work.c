@@ -2,7 +2,8 @@
  * Kernels of a layer of a graph: each operation's there, and each's back in the opposite order.
  *
  *                     there                       back
- *     convolution     of R pixels; 1 x 1 pixel: the product of matrices that it is, R rows
+ *     convolution     of R pixels, a class for 3 x 3 with a stride of 1; 1 x 1 pixel: the product of matrices that it
+ *                     is, R rows
  *     upsample        product of R' pixels of the input, channels * kernel^2 columns
  *     max, mean pool  pixels read and written     the same the other way, with the index where there is one
  *     add             one sum                     nothing: the gradient is that of both
@@ -46,24 +47,45 @@ static uint64_t pixels(const struct work *w, uint32_t op)
 /* The product that an operation is; `times` 0: it is none. */
 struct product {
     uint64_t times, rows, out, in;
-    bool taps; /* of more than a pixel */
+    uint32_t forward, weight, input; /* enum kernel, of the three of a linear layer */
 };
+
+/* Is it one of those that need fewer multiplications than a product? */
+static bool is_minimal(const struct graph_op *o)
+{
+    return o->kind == GRAPH_CONVOLUTION && o->kernel == 3 && o->stride == 1;
+}
+
+static struct product with_kernels(struct product p, const struct graph_op *o, uint64_t taps)
+{
+    bool gathers = o->kind == GRAPH_CONVOLUTION && taps > 1;
+    uint32_t first = is_minimal(o) ? KERNEL_CONVOLUTION_3X3_FORWARD
+                     : gathers     ? KERNEL_CONVOLUTION_FORWARD
+                                   : KERNEL_MATMUL_FORWARD;
+    p.forward = first;
+    p.input = first + (KERNEL_MATMUL_INPUT - KERNEL_MATMUL_FORWARD);
+    p.weight = first + (KERNEL_MATMUL_WEIGHT - KERNEL_MATMUL_FORWARD);
+    return p;
+}
 
 static struct product product_of(const struct work *w, uint32_t op)
 {
     const struct graph_op *o = &w->graph->ops[op], *in = &w->graph->ops[o->from[0]];
     uint64_t taps = (uint64_t)o->kernel * o->kernel;
+    struct product p = {0};
     switch ((enum graph_kind)o->kind) {
     case GRAPH_CONVOLUTION:
-        return (struct product){o->groups, pixels(w, op), o->channels / o->groups, in->channels / o->groups * taps,
-                                taps > 1};
+        p = (struct product){o->groups, pixels(w, op), o->channels / o->groups, in->channels / o->groups * taps, 0, 0, 0};
+        break;
     case GRAPH_UPSAMPLE:
-        return (struct product){1, pixels(w, o->from[0]), o->channels * taps, in->channels, false};
+        p = (struct product){1, pixels(w, o->from[0]), o->channels * taps, in->channels, 0, 0, 0};
+        break;
     case GRAPH_LINEAR:
-        return (struct product){1, pixels(w, op), o->channels,
-                                in->channels * in->side * in->side, false};
-    default: return (struct product){0};
+        p = (struct product){1, pixels(w, op), o->channels, in->channels * in->side * in->side, 0, 0, 0};
+        break;
+    default: break;
     }
+    return with_kernels(p, o, taps);
 }
 
 /* Numbers that a pooling reads and writes, in rows of its channels. */
@@ -79,7 +101,7 @@ static void forward_op(struct work *w, uint32_t op, bool loss)
     const struct product p = product_of(w, op);
     uint64_t rows = pixels(w, op);
     if (p.times > 0)
-        add_times(w, p.times, p.taps ? KERNEL_CONVOLUTION_FORWARD : KERNEL_MATMUL_FORWARD, p.rows, p.out, p.in);
+        add_times(w, p.times, p.forward, p.rows, p.out, p.in);
     switch ((enum graph_kind)o->kind) {
     case GRAPH_BATCH_NORM: add(w, KERNEL_BATCH_NORM_FORWARD, rows, o->channels, 0); break;
     case GRAPH_RELU: add(w, KERNEL_RELU_FORWARD, rows, o->channels, 0); break;
@@ -99,7 +121,7 @@ static void backward_weight(struct work *w, uint32_t op)
     const struct graph_op *o = &w->graph->ops[op];
     const struct product p = product_of(w, op);
     if (p.times > 0) {
-        add_times(w, p.times, p.taps ? KERNEL_CONVOLUTION_WEIGHT : KERNEL_MATMUL_WEIGHT, p.out, p.in, p.rows);
+        add_times(w, p.times, p.weight, p.out, p.in, p.rows);
         if (o->bias) add(w, KERNEL_BIAS_BACKWARD, pixels(w, op), o->channels, 0);
     }
 }
@@ -111,7 +133,7 @@ static void backward_input(struct work *w, uint32_t op)
     uint64_t rows = pixels(w, op);
     if (o->readers > 1) add_times(w, o->readers - 1, KERNEL_RESIDUAL, rows, o->channels, 0);
     if (p.times > 0 && o->from[0] > 0)
-        add_times(w, p.times, p.taps ? KERNEL_CONVOLUTION_INPUT : KERNEL_MATMUL_INPUT, p.rows, p.in, p.out);
+        add_times(w, p.times, p.input, p.rows, p.in, p.out);
     switch ((enum graph_kind)o->kind) {
     case GRAPH_BATCH_NORM: add(w, KERNEL_BATCH_NORM_BACKWARD, rows, o->channels, 0); break;
     case GRAPH_RELU: add(w, KERNEL_RELU_BACKWARD, rows, o->channels, 0); break;

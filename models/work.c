@@ -28,6 +28,7 @@
 #include <stdbool.h>
 
 #include "base/size.h"
+#include "models/convolution_model.h"
 
 const char *const kernel_names[] = {
     [KERNEL_MATMUL_FORWARD] = "matmul_forward",
@@ -66,6 +67,9 @@ const char *const kernel_names[] = {
     [KERNEL_CONVOLUTION_FORWARD] = "convolution_forward",
     [KERNEL_CONVOLUTION_INPUT] = "convolution_input",
     [KERNEL_CONVOLUTION_WEIGHT] = "convolution_weight",
+    [KERNEL_CONVOLUTION_3X3_FORWARD] = "convolution_3x3_forward",
+    [KERNEL_CONVOLUTION_3X3_INPUT] = "convolution_3x3_input",
+    [KERNEL_CONVOLUTION_3X3_WEIGHT] = "convolution_3x3_weight",
     [KERNEL_BATCH_NORM_FORWARD] = "batch_norm_forward",
     [KERNEL_BATCH_NORM_BACKWARD] = "batch_norm_backward",
     [KERNEL_RELU_FORWARD] = "relu_forward",
@@ -148,6 +152,9 @@ static const struct kernel_formula formulas[] = {
     [KERNEL_CONVOLUTION_FORWARD] = {.flops_mnk = 2, .tap_mk = 1, .kn = 1, .mn = 1},
     [KERNEL_CONVOLUTION_INPUT] = {.flops_mnk = 2, .mk = 1, .kn = 1, .tap_mn = 1},
     [KERNEL_CONVOLUTION_WEIGHT] = {.flops_mnk = 2, .mk = 1, .tap_kn = 1, .mn = 1},
+    [KERNEL_CONVOLUTION_3X3_FORWARD] = {.flops_mnk = 2, .tap_mk = 1, .kn = 1, .mn = 1},
+    [KERNEL_CONVOLUTION_3X3_INPUT] = {.flops_mnk = 2, .mk = 1, .kn = 1, .tap_mn = 1},
+    [KERNEL_CONVOLUTION_3X3_WEIGHT] = {.flops_mnk = 2, .mk = 1, .tap_kn = 1, .mn = 1},
     /* in twice, out; in and the gradient twice, out */
     [KERNEL_BATCH_NORM_FORWARD] = {.mn = 3},
     [KERNEL_BATCH_NORM_BACKWARD] = {.mn = 5},
@@ -255,5 +262,13 @@ double work_flops(const struct work_item *items, size_t count)
 {
     double flops = 0;
     for (size_t i = 0; i < count; i++) flops += work_item_flops(&items[i]);
+    return flops;
+}
+
+double work_least_flops(const struct work_item *items, size_t count)
+{
+    double flops = 0;
+    for (size_t i = 0; i < count; i++)
+        flops += work_item_flops(&items[i]) / (convolution_model_has(items[i].kernel) ? CONVOLUTION_FEWER : 1);
     return flops;
 }

@@ -69,6 +69,11 @@ enum kernel {
     KERNEL_CONVOLUTION_FORWARD,
     KERNEL_CONVOLUTION_INPUT,
     KERNEL_CONVOLUTION_WEIGHT,
+    /* the same of 3 x 3 taps with a stride of 1, which libraries make with fewer multiplications
+     * (models/convolution_model.h) */
+    KERNEL_CONVOLUTION_3X3_FORWARD,
+    KERNEL_CONVOLUTION_3X3_INPUT,
+    KERNEL_CONVOLUTION_3X3_WEIGHT,
     KERNEL_BATCH_NORM_FORWARD, /* m pixels of n channels: statistics of each channel first, then its norm */
     KERNEL_BATCH_NORM_BACKWARD,
     KERNEL_RELU_FORWARD, /* m rows of n, in place */
@@ -121,5 +126,9 @@ double work_item_bytes(const struct work_item *item, uint32_t element_bytes);
 
 /* The model FLOPs of a list (MFU's numerator when nothing in it is recomputed). */
 double work_flops(const struct work_item *items, size_t count);
+
+/* The same, 3 x 3 convolutions by the multiplications that minimal filtering leaves of them, a quarter: what devices
+ * without matrix cores may do of them (models/convolution_model.h). */
+double work_least_flops(const struct work_item *items, size_t count);
 
 #endif
