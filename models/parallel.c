@@ -91,6 +91,17 @@ bool parallel_crosses(const struct job *job, uint64_t layer)
     return false;
 }
 
+uint32_t parallel_recompute(const struct job *job, struct parallel_layers layers)
+{
+    const struct parallel *p = &job->parallel;
+    for (uint32_t run = 0; run < p->chosen; run++) {
+        struct parallel_layers of = parallel_layers(job, run);
+        if (layers.first < of.first + of.count)
+            return p->choices[run] == PARALLEL_AGAIN ? RECOMPUTE_FULL : p->recompute;
+    }
+    return p->recompute;
+}
+
 /* --- slices --------------------------------------------------------------------------------- */
 
 struct job parallel_slice(const struct job *job, uint32_t slice)
@@ -411,6 +422,27 @@ static enum status parse_lengths(struct json_object *o, const char *key, uint32_
     return STATUS_OK;
 }
 
+/* A letter for each run. */
+static bool take_choices(const char *letters, size_t length, struct parallel *out)
+{
+    if (length == 0 || length > PARALLEL_CUTS_MAX) return false;
+    for (size_t i = 0; i < length; i++)
+        if (letters[i] != PARALLEL_SWAPPED && letters[i] != PARALLEL_AGAIN) return false;
+    memcpy(out->choices, letters, length);
+    out->chosen = (uint32_t)length;
+    return true;
+}
+
+static enum status parse_choices(struct json_object *o, struct parallel *out, struct error *err)
+{
+    const char *letters = NULL;
+    TRY(json_take_string(o, "choices", JSON_OPTIONAL, &letters, err));
+    if (!letters || take_choices(letters, strlen(letters), out)) return STATUS_OK;
+    return json_fail_key(o->input, o->value, "choices", err,
+                         "'choices' is '%.64s' (expected a letter for each of at most %d runs: s, swapped, or r, "
+                         "computed again)", letters, PARALLEL_CUTS_MAX);
+}
+
 enum status parallel_parse(const struct json_input *in, const json_t *value, struct parallel *out,
                            struct error *err)
 {
@@ -439,6 +471,8 @@ enum status parallel_parse(const struct json_input *in, const json_t *value, str
     TRY(json_take_bool(&o, "storage", JSON_OPTIONAL, &out->storage, err));
     TRY(json_take_bool(&o, "delayed", JSON_OPTIONAL, &out->delayed, err));
     TRY(json_take_bool(&o, "swap", JSON_OPTIONAL, &out->swap, err));
+    TRY(json_take_bool(&o, "choose", JSON_OPTIONAL, &out->choose, err));
+    TRY(parse_choices(&o, out, err));
     TRY(json_take_u32(&o, "first_device", JSON_OPTIONAL, 0, PARALLEL_DEGREE_MAX, &out->first_device, err));
     TRY(json_take_choice(&o, "partition", JSON_OPTIONAL, parallel_partition_names, PARALLEL_PARTITION_COUNT,
                          &partition, err));
@@ -466,6 +500,14 @@ static void write_lengths(struct json_out *out, const char *key, const uint32_t 
     json_out_array_end(out);
 }
 
+static void write_choices(struct json_out *out, const struct parallel *p)
+{
+    char letters[PARALLEL_CUTS_MAX + 1] = "";
+    if (p->chosen == 0) return;
+    memcpy(letters, p->choices, p->chosen);
+    json_out_string(out, "choices", letters);
+}
+
 void parallel_write(const struct parallel *p, struct json_out *out, const char *key)
 {
     if (!parallel_is_set(p)) return;
@@ -488,6 +530,8 @@ void parallel_write(const struct parallel *p, struct json_out *out, const char *
     if (p->storage) json_out_bool(out, "storage", true);
     if (p->delayed) json_out_bool(out, "delayed", true);
     if (p->swap) json_out_bool(out, "swap", true);
+    if (p->choose) json_out_bool(out, "choose", true);
+    write_choices(out, p);
     if (p->partition != PARALLEL_EQUAL)
         json_out_string(out, "partition", parallel_partition_names[p->partition]);
     write_lengths(out, "cut", p->cut_lengths, p->cuts);
@@ -513,7 +557,7 @@ static bool take_flag(const char *word, struct parallel *out)
         const char *name;
         bool *value;
     } flags[] = {{"sp", &out->sequence}, {"scatter", &out->scatter}, {"exposed", &out->exposed}, {"storage", &out->storage},
-                 {"delayed", &out->delayed}, {"swap", &out->swap}};
+                 {"delayed", &out->delayed}, {"swap", &out->swap}, {"choose", &out->choose}};
     for (size_t i = 0; i < ARRAY_COUNT(flags); i++)
         if (strcmp(word, flags[i].name) == 0) return *flags[i].value = true;
     for (uint32_t i = 0; i < PARALLEL_OFFLOAD_COUNT; i++)
@@ -534,7 +578,7 @@ const char *parallel_text(const struct parallel *p, char text[PARALLEL_TEXT_BYTE
                  {"prefetch=", gathers_ahead(p) ? p->prefetch : 1, 1}};
     const char *const flags[] = {p->sequence ? "sp" : NULL, p->scatter ? "scatter" : NULL, p->exposed ? "exposed" : NULL, offload_word(p),
                                  p->storage ? "storage" : NULL, p->delayed ? "delayed" : NULL,
-                                 p->swap ? "swap" : NULL};
+                                 p->swap ? "swap" : NULL, p->choose ? "choose" : NULL};
     const size_t replicas_text = 48; /* all else fits behind so much */
     size_t used = 0;
     text[0] = '\0';
@@ -613,7 +657,7 @@ static enum status parse_word(const char *begin, size_t length, struct parallel 
     }
     return error_set(err, STATUS_BAD_INPUT,
                      "'%.*s' is not understood (expected tp=, pp=, dp=, replicas=, v=, zero=, prefetch=, sp, scatter, exposed, "
-                     "offload=states, offload=weights, storage, delayed or swap)",
+                     "offload=states, offload=weights, storage, delayed, swap or choose)",
                      (int)length, begin);
 }
 

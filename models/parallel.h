@@ -4,7 +4,7 @@
  *     "parallel": {"tensor": 8, "pipeline": 8, "data": 4, "chunks": 2, "schedule": "interleaved",
  *                  "recompute": "selective", "collective": "ring", "sequence": true, "zero": 1,
  *                  "prefetch": 1, "first_device": 0, "cut": [3, 2, 3], "slices": [512, 512],
- *                  "offload": "states", "storage": false, "delayed": false, "swap": false}
+ *                  "offload": "states", "storage": false, "delayed": false, "swap": false, "choose": false}
  *     --parallel tp=8,pp=8,dp=4,v=2,sp,zero=1 --schedule interleaved --recompute selective
  *
  * A job with it runs on tensor * data * pipeline devices at once, from `first_device` on:
@@ -41,7 +41,12 @@
  *
  * Swapping. With `swap` activations leave too: those of the first runs go to the host behind their forward passes and
  * come back with the weights for the backward pass; those of the last runs, as many as fit, stay
- * (planner/spread_places.h). For one stage without tensor groups, whose weights are offloaded.
+ * (planner/spread_places.h). For one stage without tensor groups, whose weights are offloaded. With `choose` runs of which
+ * the planner says so keep their inputs instead, and are computed again (planner/spread_choose.h), as with "full"
+ * recomputation; of all others leaves what `recompute` keeps. What was chosen, or is given, is a letter for each run: r,
+ * computed again; s, swapped, or staying where places are left.
+ *
+ *     "swap": true, "choose": true        "swap": true, "choices": "srsrs"        --parallel ...,swap,choose
  *
  * Boundaries. Every rank of a tensor group has a boundary whole, and each sends all of it to the rank at its place on the
  * next stage. With `scatter` ("scatter": true, --parallel scatter; Megatron-LM's scatter/gather) each sends a part of it,
@@ -136,6 +141,9 @@ enum recompute {
 };
 extern const char *const recompute_names[RECOMPUTE_COUNT];
 
+/* The same of a run, where each has its own. */
+enum { PARALLEL_SWAPPED = 's', PARALLEL_AGAIN = 'r' };
+
 /* Where the layers are cut into runs. */
 enum parallel_partition {
     PARALLEL_EQUAL,    /* runs of equal length */
@@ -188,6 +196,9 @@ struct parallel {
     uint32_t replicated;             /* stages whose replicas are given: all, and `data` is 1; or 0: `data` of each */
     uint32_t replicas[PARALLEL_REPLICAS_MAX];
     bool swap;                       /* activations of the first runs go to the host between their passes */
+    bool choose;                     /* or are computed again, which the planner decides run by run */
+    uint32_t chosen;                 /* runs of which `choices` says it: all, or 0 */
+    char choices[PARALLEL_CUTS_MAX]; /* of each run PARALLEL_SWAPPED or PARALLEL_AGAIN; not terminated */
     bool exposed;                    /* passes wait for all of their tensor group's collectives */
     bool scatter;                    /* ranks of a tensor group each send a part of a boundary, and gather it there */
     uint32_t slice_begin, slice_length; /* in jobs of parallel_slice(): which tokens; length 0: all */
@@ -351,6 +362,9 @@ struct parallel_layers {
     uint64_t first, count;
 };
 struct parallel_layers parallel_layers(const struct job *job, uint32_t run);
+
+/* What is computed again of layers that are a run or a part of one: enum recompute. */
+uint32_t parallel_recompute(const struct job *job, struct parallel_layers layers);
 
 /* From the object "parallel"; absent keys keep what *out has. */
 MUST_CHECK enum status parallel_parse(const struct json_input *in, const json_t *value,

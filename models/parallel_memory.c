@@ -262,7 +262,7 @@ static uint64_t listed_kept(const struct job *job, struct parallel_layers layers
     for (uint64_t i = 0; i < layers.count; i++) {
         const struct listed layer = listed_of(job, layers.first + i);
         bool last = i + 1 == layers.count;
-        if (job->parallel.recompute != RECOMPUTE_FULL) sum += layer.activation_bytes + (last ? 0 : layer.output_bytes);
+        if (parallel_recompute(job, layers) != RECOMPUTE_FULL) sum += layer.activation_bytes + (last ? 0 : layer.output_bytes);
         else if (!last) sum += job->network.graph ? layer.output_bytes : layer.boundary_bytes;
     }
     return parallel_slice_share(&job->parallel, sum);
@@ -273,7 +273,7 @@ static uint64_t listed_workspace(const struct job *job, struct parallel_layers l
     uint64_t bytes = 0;
     for (uint64_t i = 0; i < layers.count; i++) {
         const struct listed layer = listed_of(job, layers.first + i);
-        bool again = job->parallel.recompute == RECOMPUTE_FULL;
+        bool again = parallel_recompute(job, layers) == RECOMPUTE_FULL;
         bytes = max_u64(bytes, layer.work_bytes + (again ? layer.activation_bytes : 0));
     }
     return parallel_slice_share(&job->parallel, bytes);
@@ -308,6 +308,7 @@ uint64_t parallel_kept_bytes(const struct job *job, struct parallel_layers layer
 
 uint64_t parallel_plain_kept_bytes(const struct job *job, struct parallel_layers layers, bool dropout)
 {
+    uint32_t recompute = parallel_recompute(job, layers);
     uint64_t sum = 0, end = layers.first + layers.count;
     if (is_listed(job)) return listed_kept(job, layers);
     for (uint64_t layer = layers.first, next; layer < end; layer = next) {
@@ -317,7 +318,7 @@ uint64_t parallel_plain_kept_bytes(const struct job *job, struct parallel_layers
         sum += outputs * s.element_bytes * (s.own + (s.joins ? s.seen_own : 0));
         switch (network_layer_kind(&job->network, layer)) {
         case LAYER_EMBEDDING: sum += dropout ? s.own : 0; break;
-        case LAYER_BLOCK: sum += (next - layer) * block_bytes(job, &s, job->parallel.recompute, dropout); break;
+        case LAYER_BLOCK: sum += (next - layer) * block_bytes(job, &s, recompute, dropout); break;
         case LAYER_HEAD: sum += head_bytes(job, &s); break;
         case LAYER_OPAQUE: break;
         }
@@ -327,9 +328,8 @@ uint64_t parallel_plain_kept_bytes(const struct job *job, struct parallel_layers
 
 /* --- workspace -------------------------------------------------------------------------------- */
 
-static uint64_t block_workspace(const struct job *job, const struct numbers *s)
+static uint64_t block_workspace(const struct job *job, const struct numbers *s, uint32_t recompute)
 {
-    uint32_t recompute = job->parallel.recompute;
     uint64_t gradients = wide(job, s, network_traits(&job->network)->gated ? 2 : 1);
     uint64_t widest = max_u64(projections(s), gradients);
     if (s->seen > 0) widest = max_u64(widest, cross_projections(s));
@@ -369,7 +369,7 @@ static uint64_t layers_workspace(const struct job *job, struct parallel_layers l
         struct numbers s = numbers_of(job, layer);
         switch (network_layer_kind(&job->network, layer)) {
         case LAYER_EMBEDDING: bytes = max_u64(bytes, s.element_bytes * s.whole); break;
-        case LAYER_BLOCK: bytes = max_u64(bytes, block_workspace(job, &s)); break;
+        case LAYER_BLOCK: bytes = max_u64(bytes, block_workspace(job, &s, parallel_recompute(job, layers))); break;
         case LAYER_HEAD: bytes = max_u64(bytes, head_workspace(job, &s)); break;
         case LAYER_OPAQUE: break;
         }

@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 
+#include "models/try.h"
+
 bool parallel_sums_on_host(const struct job *job)
 {
     const struct parallel *p = &job->parallel;
@@ -54,9 +56,27 @@ static enum status check_whole(const struct job *job, struct error *err)
     return p->data == 1 ? STATUS_OK : check_once(job, "'offload' of weights (with 'zero' 0)", err);
 }
 
+static enum status check_choices(const struct parallel *p, struct error *err)
+{
+    if (!p->choose && p->chosen == 0) return STATUS_OK;
+    if (p->recompute == RECOMPUTE_FULL)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "'%s' with recomputation of all runs (expected none or selective: what is not computed again)",
+                         p->choose ? "choose" : "choices");
+    if (parallel_runs(p) > PARALLEL_CUTS_MAX)
+        return error_set(err, STATUS_BAD_INPUT, "'%s' for %" PRIu32 " runs (expected at most %d)",
+                         p->choose ? "choose" : "choices", parallel_runs(p), PARALLEL_CUTS_MAX);
+    if (p->chosen == 0 || p->chosen == parallel_runs(p)) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "'choices' of %" PRIu32 " runs (expected as many as there are, %" PRIu32 ")",
+                     p->chosen, parallel_runs(p));
+}
+
 static enum status check_swap(const struct job *job, struct error *err)
 {
     const struct parallel *p = &job->parallel;
+    if (!p->swap && (p->choose || p->chosen > 0))
+        return error_set(err, STATUS_BAD_INPUT, "'%s' without 'swap' (expected it: activations leave or are computed again)",
+                         p->choose ? "choose" : "choices");
     if (!p->swap) return STATUS_OK;
     if (p->offload != OFFLOAD_WEIGHTS)
         return error_set(err, STATUS_BAD_INPUT,
@@ -65,13 +85,14 @@ static enum status check_swap(const struct job *job, struct error *err)
         return error_set(err, STATUS_BAD_INPUT,
                          "'swap' on %" PRIu32 " stages of tensor groups of %" PRIu32 " (expected 'data' alone)",
                          p->pipeline, p->tensor);
+    TRY(check_choices(p, err));
     return check_once(job, "'swap'", err);
 }
 
 enum status parallel_offload_check(const struct job *job, struct error *err)
 {
     const struct parallel *p = &job->parallel;
-    if (p->offload != OFFLOAD_WEIGHTS && p->swap) return check_swap(job, err);
+    if (p->offload != OFFLOAD_WEIGHTS && (p->swap || p->choose || p->chosen > 0)) return check_swap(job, err);
     if (p->offload == OFFLOAD_NOTHING) {
         if (!p->storage && !p->delayed) return STATUS_OK;
         return error_set(err, STATUS_BAD_INPUT, "'%s' without 'offload' (expected \"states\"%s)",

@@ -33,10 +33,10 @@ static uint64_t next_kind(const struct network *network, uint64_t layer, uint64_
 }
 
 /* Is this computed again by the job's backward passes? An embedding and a head are not. */
-static bool is_recomputed(const struct job *job, uint64_t layer)
+static bool is_recomputed(const struct job *job, uint32_t recompute, uint64_t layer)
 {
     enum layer_kind kind = network_layer_kind(&job->network, layer);
-    return job->parallel.recompute != RECOMPUTE_NONE && (kind == LAYER_BLOCK || kind == LAYER_OPAQUE);
+    return recompute != RECOMPUTE_NONE && (kind == LAYER_BLOCK || kind == LAYER_OPAQUE);
 }
 
 /* --- kernels ---------------------------------------------------------------------------------- */
@@ -83,12 +83,13 @@ static void add_layers(struct work_list *list, const struct job *job, struct par
                                        [PARALLEL_BACKWARD] = PASS_BACKWARD,
                                        [PARALLEL_INPUT] = PASS_INPUT,
                                        [PARALLEL_WEIGHT] = PASS_WEIGHT};
-    enum pass again = job->parallel.recompute == RECOMPUTE_FULL ? PASS_FORWARD : PASS_RECOMPUTE_CORE;
+    uint32_t recompute = parallel_recompute(job, layers);
+    enum pass again = recompute == RECOMPUTE_FULL ? PASS_FORWARD : PASS_RECOMPUTE_CORE;
     bool recomputes = pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT;
     uint64_t end = layers.first + layers.count;
     for (uint64_t layer = layers.first, next; layer < end; layer = next) {
         next = next_kind(&job->network, layer, end);
-        if (recomputes && is_recomputed(job, layer)) add_pass(list, job, layer, again, next - layer);
+        if (recomputes && is_recomputed(job, recompute, layer)) add_pass(list, job, layer, again, next - layer);
         add_pass(list, job, layer, passes[pass], next - layer);
     }
 }

@@ -37,6 +37,7 @@
 #include "base/extreme.h"
 #include "base/quantity.h"
 #include "planner/spread_async.h"
+#include "planner/spread_choose.h"
 #include "planner/spread_cut.h"
 #include "planner/spread_offload.h"
 #include "planner/spread_places.h"
@@ -174,11 +175,11 @@ static enum status make_gangs(struct spread *s, struct error *err)
     return STATUS_OK;
 }
 
-/* Everything but instances. */
-static enum status prepare(struct spread *s, struct arena *arena, struct error *err)
+/* Everything but instances. job: the plan's, in which what is left to the planner is decided. */
+static enum status prepare(struct spread *s, struct job *job, struct arena *arena, struct error *err)
 {
     void *runs, *stages, *completed;
-    s->job = &s->plan->jobs.jobs[s->index];
+    s->job = job;
     s->parallel = &s->job->parallel;
     s->runs = parallel_runs(s->parallel);
     s->microbatches = (uint32_t)(s->job->microbatches / s->parallel->data) * parallel_slices(s->parallel);
@@ -194,6 +195,8 @@ static enum status prepare(struct spread *s, struct arena *arena, struct error *
     bool sliced = s->parallel->schedule == PIPELINE_TERAPIPE;
     status = spread_offload_check(&s->plan->hardware, s->job, err);
     if (!status) status = make_gangs(s, err);
+    bool undecided = s->parallel->choose && s->parallel->chosen == 0;
+    if (!status && undecided) status = spread_choose(s, job, err);
     if (asynchronous) s->microbatches = spread_async_tick(s);
     if (!status) status = spread_times_make(arena, &s->plan->hardware, s->job, &s->times, err);
     if (!status && sliced) status = spread_slices_order(s, arena, err);
@@ -330,7 +333,7 @@ enum status spread_plan(struct plan_builder *builder, struct error *err)
             status = (rannc ? spread_rannc_choose : spread_cut_choose)(&plan->hardware, &plan->jobs.jobs[j], err);
         if (!status && parallel->schedule == PIPELINE_TERAPIPE && parallel->slices == 0)
             status = spread_slices_choose(&plan->hardware, &plan->jobs.jobs[j], err);
-        if (!status) status = prepare(&all[j], &scratch, err);
+        if (!status) status = prepare(&all[j], &plan->jobs.jobs[j], &scratch, err);
         if (!status) estimate_end(all, j);
     }
     if (!status) {

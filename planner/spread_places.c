@@ -306,7 +306,7 @@ static void place_staged(struct spread *s, uint32_t index)
     stage->staged_end = states->offset + states->slots * states->bytes;
 }
 
-/* Runs that take turns in places for activations. Those that keep nothing do not, nor the last one if it is larger than
+/* Runs that take turns in places for activations. Those that keep nothing do not, nor those that are computed again, nor the last one if it is larger than
  * all others, which the head of a network makes it: it stays in any case. */
 static uint32_t find_turns(struct spread *s, uint32_t *turns, uint64_t *each)
 {
@@ -314,7 +314,8 @@ static uint32_t find_turns(struct spread *s, uint32_t *turns, uint64_t *each)
     *each = 1;
     for (uint32_t r = 0; r < s->runs; r++) {
         uint64_t bytes = s->of[r].pools[SPREAD_ACTIVATIONS].bytes, range = spread_range_bytes(bytes);
-        if (bytes == 0 || (r == last && range > *each)) continue;
+        bool again = s->parallel->chosen > 0 && s->parallel->choices[r] == PARALLEL_AGAIN;
+        if (bytes == 0 || again || (r == last && range > *each)) continue;
         *each = max_u64(*each, range);
         turns[count++] = r;
     }
