@@ -157,19 +157,19 @@ static void try_all(struct search *s)
 }
 
 /* Of the runs that may be: the first k, the last k, every k-th, and all but every k-th. */
-static void try_families(struct search *s)
+enum { FAMILIES = 4 };
+static void try_family(struct search *s, uint32_t family)
 {
-    for (uint32_t k = 0; k <= s->may_count; k++)
-        for (uint32_t family = 0; family < 4; family++) {
-            char choices[RUNS_MAX];
-            memset(choices, PARALLEL_SWAPPED, sizeof choices);
-            for (uint32_t i = 0; i < s->may_count; i++) {
-                bool kth = k > 0 && i % k == 0;
-                const bool again[] = {i < k, i + k >= s->may_count, kth, !kth};
-                if (again[family]) choices[s->may[i]] = PARALLEL_AGAIN;
-            }
-            try_choices(s, choices);
+    for (uint32_t k = 0; k <= s->may_count; k++) {
+        char choices[RUNS_MAX];
+        memset(choices, PARALLEL_SWAPPED, sizeof choices);
+        for (uint32_t i = 0; i < s->may_count; i++) {
+            bool kth = k > 0 && i % k == 0;
+            const bool again[FAMILIES] = {i < k, i + k >= s->may_count, kth, !kth};
+            if (again[family]) choices[s->may[i]] = PARALLEL_AGAIN;
         }
+        try_choices(s, choices);
+    }
 }
 
 static void change(char *choice)
@@ -177,25 +177,34 @@ static void change(char *choice)
     *choice = *choice == PARALLEL_AGAIN ? PARALLEL_SWAPPED : PARALLEL_AGAIN;
 }
 
-/* One run, or (`pairs`) two that are not chosen alike. The first change that helps. */
+/* One run, or (`pairs`) two. The first change that helps. */
 static bool better(struct search *s, bool pairs)
 {
     char choices[RUNS_MAX];
     memcpy(choices, s->best, sizeof choices);
     for (uint32_t i = 0; i < s->may_count; i++) {
-        char *one = &choices[s->may[i]];
-        change(one);
+        change(&choices[s->may[i]]);
         if (!pairs && try_choices(s, choices)) return true;
         for (uint32_t j = 0; pairs && j < i; j++) {
-            char *other = &choices[s->may[j]];
-            if (*other != *one) continue; /* they were not alike before *one changed */
-            change(other);
+            change(&choices[s->may[j]]);
             if (try_choices(s, choices)) return true;
-            change(other);
+            change(&choices[s->may[j]]);
         }
-        change(one);
+        change(&choices[s->may[i]]);
     }
     return false;
+}
+
+/* From the best of each family. */
+static void search_all(struct search *s)
+{
+    for (uint32_t family = 0; family < FAMILIES; family++) {
+        struct search own = *s;
+        own.any = false;
+        try_family(&own, family);
+        while (own.any && (better(&own, false) || better(&own, true))) {}
+        if (own.any) try_choices(s, own.best);
+    }
 }
 
 bool choose_best(const struct choose_problem *problem, char *choices, double *best_s, bool *exact)
@@ -205,8 +214,7 @@ bool choose_best(const struct choose_problem *problem, char *choices, double *be
         if (problem->runs[r].kept_bytes[1] < problem->runs[r].kept_bytes[0]) s.may[s.may_count++] = r;
     *exact = s.may_count <= CHOOSE_EXACT;
     if (*exact) try_all(&s);
-    else try_families(&s);
-    while (!*exact && s.any && (better(&s, false) || better(&s, true))) {}
+    else search_all(&s);
     if (!s.any) return false;
     memcpy(choices, s.best, problem->count);
     *best_s = s.best_s;

@@ -15,8 +15,8 @@
  * the choices and is left out, and so is storage.
  *
  * Up to CHOOSE_EXACT runs that have something to compute again all choices are tried: the best is the best there is by that
- * clock. More are searched: from the first k runs, the last k and every k-th, the best of all k, one run after the other is
- * changed, and then one against another, as long as it gets shorter. (The chain of planner/chain.h, which decides this for
+ * clock. More are searched: from the first k runs, the last k, every k-th and all but every k-th, the best k of each, one
+ * run and then two at a time are changed as long as it gets shorter. (The chain of planner/chain.h, which decides this for
  * one device, knows neither weights nor gradients on the link, which here are most of what crosses it.)
  *
  * Memory: as planner/spread_places.h; a run that is computed again keeps what passes from layer to layer in it, in a place
