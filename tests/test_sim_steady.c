@@ -227,6 +227,65 @@ static void two_paces(void **state)
     plan_release(&plan);
 }
 
+/*
+ * What is left of a flow, which nothing else tells. Links of 1 B/ns; copies out of all devices share one more.
+ *
+ *     device 1   copies out  .....]                                 once: an operation in front of all repetitions
+ *     device 0   copies out    [ out of 0 .........|........]
+ *     device 2   copies out                        [ out of 4 ]
+ *                                                  | the simulator looks
+ *
+ * Devices 0 and 2 are bound by their computations, 8 s a repetition, and wait for no copy out. So at a look that has
+ * device 1's copy end while that of unit 0 goes on, what waits, what runs and since when are as they will be at each
+ * look to come, and so is the next event of the shared link, the end of unit 4's copy. But of unit 0's copy more is
+ * left: were that no part of the state, a repetition in which it takes longer would be repeated up to the end.
+ * Times are sums of halves, quarters ... of seconds, that equal ones be equal to the last bit.
+ */
+static void make_leftover(uint64_t delay_ns, uint64_t once_bytes, struct plan *out)
+{
+    static const struct sim_test_unit repeated[] = {
+        {.number = 0, .in_bytes = 500000000, .compute_ns = 3000000000, .out_bytes = 1000000000},
+        {.number = 1, .in_bytes = 500000000, .compute_ns = 2500000000, .out_bytes = 250000000},
+        {.number = 2, .in_bytes = 6500000000, .compute_ns = 500000000, .out_bytes = 250000000},
+        {.number = 3, .in_bytes = 500000000, .compute_ns = 2000000000, .out_bytes = 250000000},
+        {.job = 1, .number = 4, .compute_ns = 4000000000, .out_bytes = 250000000},
+        {.job = 1, .number = 5, .compute_ns = 4000000000}};
+    struct hardware hardware;
+    sim_test_machine(&hardware, "cuda", 3);
+    uint32_t shared = sim_test_link(&hardware, 1e9, 0, true);
+    for (uint32_t d = 0; d < 3; d++) {
+        sim_test_connect(&hardware, d, sim_test_link(&hardware, 1e9, 0, true));
+        sim_test_connect(&hardware, d, shared);
+    }
+    struct plan_builder *builder = sim_test_builder(&hardware, 3);
+    uint32_t once = sim_test_unit(builder, &(struct sim_test_unit){
+        .job = 2, .number = 6, .compute_ns = 500000000, .out_bytes = once_bytes});
+    uint32_t delay = sim_test_unit(builder, &(struct sim_test_unit){.job = 1, .number = 7, .compute_ns = delay_ns});
+    uint32_t units[ARRAY_COUNT(repeated)];
+    for (uint32_t u = 0; u < ARRAY_COUNT(repeated); u++) units[u] = sim_test_unit(builder, &repeated[u]);
+    sim_test_run_on(builder, once, 1, 0);
+    sim_test_run_on(builder, delay, 2, 0);
+    for (uint32_t r = 0; r < 48; r++)
+        for (uint32_t u = 0; u < ARRAY_COUNT(repeated); u++) sim_test_run_on(builder, units[u], u < 4 ? 0 : 2, 8 * u);
+    sim_test_finish(builder, out);
+}
+
+static void what_is_left(void **state)
+{
+    (void)state;
+    uint32_t most = 0, plans = 0;
+    for (uint64_t delay_ns = 1250000000; delay_ns < 2000000000; delay_ns += 250000000)
+        for (uint64_t once_bytes = 34000000000; once_bytes < 35500000000; once_bytes += 62500000) {
+            struct plan plan;
+            make_leftover(delay_ns, once_bytes, &plan);
+            plans += 2;
+            most += compare(&plan, (struct sim_options){0}) > 0.5;
+            most += compare(&plan, (struct sim_options){.demand_first = true}) > 0.5;
+            plan_release(&plan);
+        }
+    assert_int_equal(most, plans);
+}
+
 static void nothing_with(const struct plan *plan, struct sim_options options)
 {
     struct sim_test_outcome outcome;
@@ -255,7 +314,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_plans),   cmocka_unit_test(random_jobs),    cmocka_unit_test(ten_thousand_passes),
-        cmocka_unit_test(two_paces),      cmocka_unit_test(each_by_itself),
+        cmocka_unit_test(two_paces),      cmocka_unit_test(what_is_left),    cmocka_unit_test(each_by_itself),
     };
     return cmocka_run_group_tests_name("sim/steady.h", tests, NULL, NULL);
 }
