@@ -40,6 +40,10 @@ const char *const calibration_figure_names[FIT_FIGURES] = {
     [FIT_SCORE_BYTES_FORWARD] = "score bytes forward",
     [FIT_SCORE_BYTES_BACKWARD] = "score bytes backward",
     [FIT_LOSS_PASSES] = "loss passes",
+    [FIT_ELEMENTWISE_PASSES] = "elementwise passes",
+    [FIT_MATMUL_SUSTAINED] = "matmul sustained",
+    [FIT_MISALIGNED_RATE] = "misaligned rate",
+    [FIT_KERNEL_GAP] = "kernel gap",
     [FIT_DISPATCH_LATENCY] = "dispatch latency",
     [FIT_NVLINK_BANDWIDTH] = "nvlink bandwidth",
     [FIT_NVLINK_LATENCY] = "nvlink latency",
@@ -56,6 +60,10 @@ const enum dimension calibration_figure_dimensions[FIT_FIGURES] = {
     [FIT_SCORE_BYTES_FORWARD] = DIMENSION_BYTES,
     [FIT_SCORE_BYTES_BACKWARD] = DIMENSION_BYTES,
     [FIT_LOSS_PASSES] = DIMENSION_COUNT_OF,
+    [FIT_ELEMENTWISE_PASSES] = DIMENSION_COUNT_OF,
+    [FIT_MATMUL_SUSTAINED] = DIMENSION_COUNT_OF,
+    [FIT_MISALIGNED_RATE] = DIMENSION_COUNT_OF,
+    [FIT_KERNEL_GAP] = DIMENSION_SECONDS,
     [FIT_DISPATCH_LATENCY] = DIMENSION_SECONDS,
     [FIT_NVLINK_BANDWIDTH] = DIMENSION_BYTES_PER_S,
     [FIT_NVLINK_LATENCY] = DIMENSION_SECONDS,
@@ -74,6 +82,10 @@ static struct figure *type_figure(struct device_type *type, uint32_t which)
     case FIT_SCORE_BYTES_FORWARD: return &type->kernel_model.score_bytes_forward;
     case FIT_SCORE_BYTES_BACKWARD: return &type->kernel_model.score_bytes_backward;
     case FIT_LOSS_PASSES: return &type->kernel_model.loss_passes;
+    case FIT_ELEMENTWISE_PASSES: return &type->kernel_model.elementwise_passes;
+    case FIT_MATMUL_SUSTAINED: return &type->kernel_model.matmul_sustained;
+    case FIT_MISALIGNED_RATE: return &type->kernel_model.misaligned_rate;
+    case FIT_KERNEL_GAP: return &type->kernel_model.kernel_gap;
     case FIT_DISPATCH_LATENCY: return &type->kernel_model.dispatch_latency;
     default: return NULL;
     }
@@ -275,6 +287,7 @@ static void prepare(struct fit *fit, const double values[FIT_FIGURES])
 {
     memcpy(fit->start, values, sizeof fit->start);
     fit->most[FIT_MATMUL_EFFICIENCY] = fit->most[FIT_MEMORY_EFFICIENCY] = ratio_most;
+    fit->most[FIT_MATMUL_SUSTAINED] = fit->most[FIT_MISALIGNED_RATE] = ratio_most;
     fit->most[FIT_NVLINK_BANDWIDTH] = 300e9;
     fit->most[FIT_NIC_BANDWIDTH] = 25e9;
     for (uint32_t f = 0; f < FIT_FIGURES; f++)

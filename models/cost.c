@@ -194,9 +194,9 @@ static struct rate interpolate_bytes(uint32_t kernel, const struct kernel_rate *
 
 /* --- one item ------------------------------------------------------------------------------- */
 
-/* Seconds and their relative spread. */
+/* Seconds and their relative spread; what the host does meanwhile to dispatch it. */
 struct cost {
-    double seconds, spread;
+    double seconds, spread, host_s;
 };
 
 static struct cost measured_cost(uint32_t kernel, const struct kernel_rate *rate,
@@ -214,7 +214,7 @@ static struct cost measured_cost(uint32_t kernel, const struct kernel_rate *rate
         at = interpolate_grid(kernel, rate, &grid, &one);
     else
         at = interpolate_scattered(kernel, rate, &one);
-    return (struct cost){exp(at.log_s) * (flops > 0 ? flops : bytes), at.spread};
+    return (struct cost){.seconds = exp(at.log_s) * (flops > 0 ? flops : bytes), .spread = at.spread};
 }
 
 /* The share of a machine that one of its host devices is. */
@@ -244,7 +244,7 @@ static struct cost host_memory_cost(const struct hardware *hardware, const struc
 {
     const struct figure *memory = &hardware_default_memory_efficiency;
     double rate = hardware->host_bandwidth.value * memory->value;
-    return (struct cost){work_item_bytes(item, ELEMENT_BYTES) / rate, memory->spread};
+    return (struct cost){.seconds = work_item_bytes(item, ELEMENT_BYTES) / rate, .spread = memory->spread};
 }
 
 static bool is_bf16_matmul(uint32_t kernel)
@@ -273,20 +273,23 @@ static struct cost datasheet_cost(const struct hardware *hardware, uint32_t devi
     bool scalar = fp32 == &type->peak_fp32 && !is_bf16_product(item->kernel); /* no matrix cores */
     if (scalar) matmul = stated_or(&type->fp32_efficiency, matmul);
     double peak = (is_bf16_product(item->kernel) ? stated_or(&type->peak_bf16, fp32) : fp32)->value;
-    const struct kernel_rates rates = {peak * matmul->value * share, type->memory_bandwidth.value * memory->value * share,
-                                       type->launch_latency.value};
+    const struct kernel_rates rates = {
+        .flops_per_s = peak * matmul->value * share,
+        .bytes_per_s = type->memory_bandwidth.value * memory->value * share,
+        .sustained_flops_per_s = peak * type->kernel_model.matmul_sustained.value * share,
+        .launch_s = type->launch_latency.value,
+    };
     if (!cpu && scalar && convolution_model_has(item->kernel))
-        return (struct cost){convolution_model_s(rates, item), matmul->spread};
+        return (struct cost){.seconds = convolution_model_s(rates, item), .spread = matmul->spread};
     if (!cpu && kernel_model_is_set(&type->kernel_model)) {
-        bool multiplies;
-        double seconds = kernel_model_s(&type->kernel_model, rates, item, &multiplies);
-        return (struct cost){seconds, multiplies ? matmul->spread : memory->spread};
+        const struct kernel_seconds took = kernel_model_seconds(&type->kernel_model, rates, item);
+        return (struct cost){took.device_s, took.multiplies ? matmul->spread : memory->spread, took.host_s};
     }
     double compute_s = work_item_flops(item) / rates.flops_per_s;
     double memory_s = work_item_bytes(item, ELEMENT_BYTES) / rates.bytes_per_s;
     double latency_s = item->count * rates.launch_s;
-    if (compute_s > memory_s) return (struct cost){latency_s + compute_s, matmul->spread};
-    return (struct cost){latency_s + memory_s, memory->spread};
+    if (compute_s > memory_s) return (struct cost){.seconds = latency_s + compute_s, .spread = matmul->spread};
+    return (struct cost){.seconds = latency_s + memory_s, .spread = memory->spread};
 }
 
 /* A kernel that was not measured runs at the rate (per FLOP or byte) of one much like it: full
@@ -351,7 +354,7 @@ static struct cost item_cost(const struct hardware *hardware, uint32_t device,
 {
     assert(device <= hardware_cpu(hardware) && item->kernel < KERNEL_COUNT);
     if (item->kernel == KERNEL_FIXED)
-        return (struct cost){(double)item->count * (double)item->m * 1e-9, 0};
+        return (struct cost){.seconds = (double)item->count * (double)item->m * 1e-9};
     const struct compute_profile *profile = hardware_profile(hardware, device);
     uint32_t kernel = item->kernel;
     while (profile && profile->kernels[kernel].point_count == 0 && stand_in(kernel) != kernel)
@@ -368,22 +371,23 @@ static struct cost item_cost(const struct hardware *hardware, uint32_t device,
 
 double cost_item_s(const struct hardware *hardware, uint32_t device, const struct work_item *item)
 {
-    return item_cost(hardware, device, item).seconds;
+    return cost_work_s(hardware, device, item, 1, NULL);
 }
 
 double cost_work_s(const struct hardware *hardware, uint32_t device,
                    const struct work_item *items, size_t count, double *spread)
 {
-    double total = 0, errors_s[KERNEL_COUNT] = {0}, squares = 0;
+    double total = 0, host_s = 0, errors_s[KERNEL_COUNT] = {0}, squares = 0;
     for (size_t i = 0; i < count; i++) {
         struct cost cost = item_cost(hardware, device, &items[i]);
         total += cost.seconds;
+        host_s += cost.host_s;
         errors_s[items[i].kernel] += cost.seconds * cost.spread;
     }
     for (size_t kernel = 0; kernel < KERNEL_COUNT; kernel++)
         squares += errors_s[kernel] * errors_s[kernel];
     if (spread) *spread = total > 0 ? sqrt(squares) / total : 0;
-    return total;
+    return fmax(total, host_s);
 }
 
 /* --- copies --------------------------------------------------------------------------------- */

@@ -33,7 +33,8 @@
  *          ("matmul_efficiency": F, "fp32_efficiency": F, "memory_efficiency": F, "launch_latency": F,
  *           "collective_latency": F, "board_power": F,)
  *          ("kernel_model": {"multiprocessors": F, ("matmul_depth": F, "score_bytes_forward": F,
- *                            "score_bytes_backward": F, "loss_passes": F, "dispatch_latency": F)},)
+ *                            "score_bytes_backward": F, "loss_passes": F, "elementwise_passes": F,
+ *                            "matmul_sustained": F, "misaligned_rate": F, "kernel_gap": F, "dispatch_latency": F)},)
  *          ("profiles": [{"threads": 2,
  *                         "kernels": {"matmul_forward": [[m, n, k, seconds, spread]]},
  *                         "interference": {"compute_by_copy": F, ...}}],
@@ -138,6 +139,10 @@ struct kernel_model {
     struct figure score_bytes_forward;  /* bytes that attention moves for each score, the products' own apart; */
     struct figure score_bytes_backward; /* 0: it is one kernel that keeps them to itself */
     struct figure loss_passes;          /* how often the loss reads and writes the logits; 0: once */
+    struct figure elementwise_passes;   /* how often what goes over activations does so, of spread jobs; 0: once */
+    struct figure matmul_sustained;     /* of the peak, what products reach however large they are; 0: no such limit */
+    struct figure misaligned_rate;      /* of its rate, what a product has whose rows are no whole 16 bytes; 0: all */
+    struct figure kernel_gap;           /* seconds between kernels of spread jobs, on the device */
     struct figure dispatch_latency;     /* seconds of the host for each kernel that it launches */
 };
 

@@ -45,18 +45,22 @@
      .source = "iteration times of GPT on A100: vTrain, arXiv 2104.04473, arXiv 2205.05198"}
 
 static const struct gpu_fit a100_fit = {
-    .matmul_efficiency = FITTED(0.805),
-    .memory_efficiency = FITTED(0.701),
+    .matmul_efficiency = FITTED(0.89),
+    .memory_efficiency = FITTED(0.8),
     .launch_latency = GUESS(2e-6, "between kernels of one stream"),
-    .collective_latency = FITTED(230e-6),
+    .collective_latency = FITTED(151e-6),
     .nvlink_latency = GUESS(5e-6, "a copy starts in 5 to 15 us, of which two links have each half"),
     .kernel_model = {
         .multiprocessors = GUESS(108, "NVIDIA A100 whitepaper, as recalled"),
-        .matmul_depth = FITTED(26),
-        .score_bytes_forward = FITTED(9.4),
-        .score_bytes_backward = FITTED(18),
-        .loss_passes = FITTED(16.4),
-        .dispatch_latency = FITTED(60.9e-6),
+        .matmul_depth = FITTED(25.9),
+        .score_bytes_forward = FITTED(10),
+        .score_bytes_backward = FITTED(17.3),
+        .loss_passes = FITTED(6.1),
+        .elementwise_passes = FITTED(1.44),
+        .matmul_sustained = FITTED(0.73),
+        .misaligned_rate = FITTED(0.4),
+        .kernel_gap = FITTED(22.4e-6),
+        .dispatch_latency = FITTED(68.8e-6),
     },
 };
 

@@ -51,6 +51,10 @@ static const struct figure_spec kernel_model_figures[] = {
     FIGURE(kernel_model, "score_bytes_forward", score_bytes_forward, DIMENSION_BYTES, JSON_OPTIONAL, 0, 1e6),
     FIGURE(kernel_model, "score_bytes_backward", score_bytes_backward, DIMENSION_BYTES, JSON_OPTIONAL, 0, 1e6),
     FIGURE(kernel_model, "loss_passes", loss_passes, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0, 1e6),
+    FIGURE(kernel_model, "elementwise_passes", elementwise_passes, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0, 1e6),
+    FIGURE(kernel_model, "matmul_sustained", matmul_sustained, DIMENSION_COUNT_OF, JSON_OPTIONAL, tiny, 1),
+    FIGURE(kernel_model, "misaligned_rate", misaligned_rate, DIMENSION_COUNT_OF, JSON_OPTIONAL, tiny, 1),
+    FIGURE(kernel_model, "kernel_gap", kernel_gap, DIMENSION_SECONDS, JSON_OPTIONAL, 0, seconds_max),
     FIGURE(kernel_model, "dispatch_latency", dispatch_latency, DIMENSION_SECONDS, JSON_OPTIONAL, 0, seconds_max),
 };
 

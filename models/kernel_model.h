@@ -9,12 +9,19 @@
  *     seconds = least over tile shapes of
  *               waves * multiprocessors * tile's FLOPs / (peak * efficiency * tile's rate) * (1 + depth / k)
  *
- * Attention of 16-bit jobs that are spread is, where a score has bytes, the software of 2019 to 2022: products
- * of queries with all keys, masked ones included, and kernels in between that read and write every score
- * (scale, mask, softmax, dropout). A kernel of such jobs takes no less than its host needs to dispatch it. (Tried and left:
- * the host ahead of the device by a whole pass. Passes with some small kernels came out a fifth too short.)
+ * but no product is faster than the rate that the board's power sustains, which full waves of long products pass: clocks
+ * fall there. And a product of 16 bits whose matrices have rows of no whole 16 bytes has a part of its rate only: libraries
+ * then load them in smaller pieces. (GPT-2's vocabulary of 50257 makes one of every three products of its head's such.)
  *
- * Source: NVIDIA, Matrix Multiplication Background User's Guide (tiles, waves); Megatron-LM,
+ * Kernels of 16-bit jobs that are spread are those of the software of 2019 to 2022. Attention is, where a score has bytes,
+ * products of queries with all keys, masked ones included, and kernels in between that read and write every score
+ * (scale, mask, softmax, dropout). What goes over activations element by element (norms, sums, activation functions) does
+ * so more often than the kernels that are listed: biases and dropouts are kernels of their own. Between kernels are gaps:
+ * starts, and small kernels that nobody lists. Their host dispatches them one by one and is ahead of the device within a
+ * pass, which takes the longer of both. (Tried and left: each kernel the longer of both, which needs no gaps. Runs of
+ * one node came out a tenth of their error worse.)
+ *
+ * Sources: NVIDIA, Matrix Multiplication Background User's Guide (tiles, waves, 16 bytes); Megatron-LM,
  * arXiv 2104.04473, section 4.2 (which kernels were not fused).
  */
 #ifndef SPILLWAY_MODELS_KERNEL_MODEL_H
@@ -30,11 +37,18 @@ static inline bool kernel_model_is_set(const struct kernel_model *model)
 /* How fast a device multiplies and moves bytes, efficiencies included, but those of shapes. */
 struct kernel_rates {
     double flops_per_s, bytes_per_s;
-    double launch_s; /* of each kernel, on the device */
+    double sustained_flops_per_s; /* of products, however large; 0: flops_per_s is */
+    double launch_s;              /* of each kernel, on the device */
 };
 
-/* Seconds of one item (all its `count`); *multiplies: most of it are matrix products. */
-double kernel_model_s(const struct kernel_model *model, struct kernel_rates rates, const struct work_item *item,
-                      bool *multiplies);
+/* What the host dispatches and what the device does run side by side. */
+struct kernel_seconds {
+    double device_s, host_s;
+    bool multiplies; /* most of device_s are matrix products */
+};
+
+/* Of one item (all its `count`). */
+struct kernel_seconds kernel_model_seconds(const struct kernel_model *model, struct kernel_rates rates,
+                                           const struct work_item *item);
 
 #endif

@@ -18,12 +18,16 @@ const char *const machine_figure_names[MACHINE_FIGURES] = {
     [MACHINE_MATMUL_EFFICIENCY] = "matmul_efficiency",
     [MACHINE_FP32_EFFICIENCY] = "fp32_efficiency",
     [MACHINE_MEMORY_EFFICIENCY] = "memory_efficiency",
+    [MACHINE_MATMUL_SUSTAINED] = "matmul_sustained",
+    [MACHINE_MISALIGNED_RATE] = "misaligned_rate",
     [MACHINE_LAUNCH_LATENCY] = "launch_latency",
     [MACHINE_COLLECTIVE_LATENCY] = "collective_latency",
     [MACHINE_MATMUL_DEPTH] = "matmul_depth",
     [MACHINE_SCORE_BYTES_FORWARD] = "score_bytes_forward",
     [MACHINE_SCORE_BYTES_BACKWARD] = "score_bytes_backward",
     [MACHINE_LOSS_PASSES] = "loss_passes",
+    [MACHINE_ELEMENTWISE_PASSES] = "elementwise_passes",
+    [MACHINE_KERNEL_GAP] = "kernel_gap",
     [MACHINE_DISPATCH_LATENCY] = "dispatch_latency",
     [MACHINE_KERNELS] = "kernels",
     [MACHINE_COMPUTE_BY_COMPUTE] = "compute_by_compute",
@@ -67,7 +71,7 @@ static void meet_figure(const struct walk *w, enum machine_figure name, uint32_t
 {
     const struct machine_place place = {.figure = name, .index = index, .value = figure->value, .spread = figure->spread,
                                         .kind = figure->kind, .source = figure->source};
-    bool share = name == MACHINE_MATMUL_EFFICIENCY || name == MACHINE_FP32_EFFICIENCY || name == MACHINE_MEMORY_EFFICIENCY;
+    bool share = name >= MACHINE_MATMUL_EFFICIENCY && name <= MACHINE_MISALIGNED_RATE;
     meet(w, &place, &figure->value);
     if (share && !w->visit && figure->value > 1) figure->value = 1;
 }
@@ -146,12 +150,16 @@ static enum status meet_type(const struct walk *w, uint32_t index, struct device
         {MACHINE_MATMUL_EFFICIENCY, offsetof(struct device_type, matmul_efficiency)},
         {MACHINE_FP32_EFFICIENCY, offsetof(struct device_type, fp32_efficiency)},
         {MACHINE_MEMORY_EFFICIENCY, offsetof(struct device_type, memory_efficiency)},
+        {MACHINE_MATMUL_SUSTAINED, offsetof(struct device_type, kernel_model.matmul_sustained)},
+        {MACHINE_MISALIGNED_RATE, offsetof(struct device_type, kernel_model.misaligned_rate)},
         {MACHINE_LAUNCH_LATENCY, offsetof(struct device_type, launch_latency)},
         {MACHINE_COLLECTIVE_LATENCY, offsetof(struct device_type, collective_latency)},
         {MACHINE_MATMUL_DEPTH, offsetof(struct device_type, kernel_model.matmul_depth)},
         {MACHINE_SCORE_BYTES_FORWARD, offsetof(struct device_type, kernel_model.score_bytes_forward)},
         {MACHINE_SCORE_BYTES_BACKWARD, offsetof(struct device_type, kernel_model.score_bytes_backward)},
         {MACHINE_LOSS_PASSES, offsetof(struct device_type, kernel_model.loss_passes)},
+        {MACHINE_ELEMENTWISE_PASSES, offsetof(struct device_type, kernel_model.elementwise_passes)},
+        {MACHINE_KERNEL_GAP, offsetof(struct device_type, kernel_model.kernel_gap)},
         {MACHINE_DISPATCH_LATENCY, offsetof(struct device_type, kernel_model.dispatch_latency)},
     };
     for (size_t i = 0; i < ARRAY_COUNT(figures); i++)

@@ -563,6 +563,15 @@ uint32_t network_layer_work(const struct network *network, uint64_t layer, enum 
 
 /* --- shared by a tensor group --------------------------------------------------------------- */
 
+/* Those who divide a table of words pad it, so that rows of logits are whole pieces of 16 bytes. */
+static uint64_t slice_vocabulary(uint64_t words, uint32_t members)
+{
+    enum { PADDED_TO = 8 };
+    if (members == 1 || words == 0) return words;
+    uint64_t share = words / members + (words % members > 0);
+    return (share + PADDED_TO - 1) / PADDED_TO * PADDED_TO;
+}
+
 struct network network_slice(const struct network *network, uint32_t members)
 {
     assert(members > 0);
@@ -570,7 +579,7 @@ struct network network_slice(const struct network *network, uint32_t members)
     slice.heads /= members;
     slice.kv_heads /= members;
     slice.ff_width /= members;
-    slice.vocabulary = network->vocabulary / members + (network->vocabulary % members > 0);
+    slice.vocabulary = slice_vocabulary(network->vocabulary, members);
     return slice;
 }
 

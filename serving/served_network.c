@@ -125,7 +125,10 @@ static enum status without_dispatch(const struct hardware *hardware, struct aren
     if (arena_array(arena, hardware->type_count, sizeof *out->types, &memory, err)) return err->status;
     *out = *hardware;
     out->types = memcpy(memory, hardware->types, hardware->type_count * sizeof *out->types);
-    for (uint32_t t = 0; t < out->type_count; t++) out->types[t].kernel_model.dispatch_latency.value = 0;
+    for (uint32_t t = 0; t < out->type_count; t++) {
+        struct kernel_model *model = &out->types[t].kernel_model;
+        model->dispatch_latency.value = model->kernel_gap.value = 0;
+    }
     return STATUS_OK;
 }
 

@@ -25,8 +25,8 @@ static struct kernel_model model_of(double multiprocessors, double depth)
 
 static double seconds(const struct kernel_model *model, struct work_item item)
 {
-    bool multiplies;
-    return kernel_model_s(model, rates, &item, &multiplies);
+    const struct kernel_seconds took = kernel_model_seconds(model, rates, &item);
+    return fmax(took.device_s, took.host_s);
 }
 
 static void check_close(double found, double expected)
@@ -98,6 +98,73 @@ static void hosts_dispatch_kernels_of_spread_jobs(void **state)
     check_close(seconds(&model, (struct work_item){KERNEL_GELU_FORWARD, 5, 10, 10, 0}), 5 * (3e-6 + 800 / 1.5e12));
 }
 
+/* The gaps of spread jobs are the device's, what the host dispatches is not: 5 kernels of 3 + 20 us beside 5 of 15 us. */
+static void gaps_and_hosts_run_side_by_side(void **state)
+{
+    (void)state;
+    struct kernel_model model = model_of(108, 0);
+    model.kernel_gap.value = 20e-6;
+    model.dispatch_latency.value = 15e-6;
+    const struct work_item gelu = {KERNEL_GELU_HALF_FORWARD, 5, 10, 10, 0}, wide = {KERNEL_GELU_FORWARD, 5, 10, 10, 0};
+    const struct kernel_seconds half = kernel_model_seconds(&model, rates, &gelu);
+    check_close(half.device_s, 5 * (23e-6 + 400 / 1.5e12));
+    check_close(half.host_s, 5 * 15e-6);
+    assert_false(half.multiplies);
+    const struct kernel_seconds other = kernel_model_seconds(&model, rates, &wide);
+    check_close(other.device_s, 5 * (3e-6 + 800 / 1.5e12));
+    assert_true(other.host_s == 0);
+}
+
+/* A norm's residual sum, 4 numbers of 16 bits for each, 2.5 times; a product's numbers stay what they are. */
+static void passes_over_activations_are_as_many_as_said(void **state)
+{
+    (void)state;
+    struct kernel_model model = model_of(108, 0);
+    model.elementwise_passes.value = 2.5;
+    check_close(seconds(&model, (struct work_item){KERNEL_NORM_HALF_FORWARD, 1, 4096, 2048, 1}),
+                3e-6 + 2.5 * 8.0 * 4096 * 2048 / 1.5e12);
+    check_close(seconds(&model, (struct work_item){KERNEL_NORM_FORWARD, 1, 4096, 2048, 0}), 3e-6 + 8.0 * 4096 * 2048 / 1.5e12);
+    check_close(seconds(&model, (struct work_item){KERNEL_MATMUL_HALF_FORWARD, 1, 4096, 8192, 8}),
+                3e-6 + 2 * (4096.0 * 8 + 8 * 8192.0 + 4096.0 * 8192) / 1.5e12);
+}
+
+/* 2560 x 1280 x 1000 is one full wave of 100 processors, at 200 TFLOP/s; the board sustains 190, and a wave of half as many
+ * tiles is slower than that already. */
+static void power_limits_full_waves(void **state)
+{
+    (void)state;
+    const struct kernel_model model = model_of(100, 0);
+    const struct kernel_rates sustained = {.flops_per_s = 200e12, .bytes_per_s = 1.5e12, .sustained_flops_per_s = 190e12};
+    const struct work_item full = {KERNEL_MATMUL_HALF_INPUT, 1, 2560, 1280, 1000};
+    const struct work_item part = {KERNEL_MATMUL_HALF_INPUT, 1, 1280, 1280, 1000};
+    check_close(kernel_model_seconds(&model, sustained, &full).device_s, 2.0 * 2560 * 1280 * 1000 / 190e12);
+    /* 10 x 10 tiles of 128 x 128, a wave of halves at 0.92, which is 184 */
+    check_close(kernel_model_seconds(&model, sustained, &part).device_s, 0.5 / 0.92 * 2.0 * 2560 * 1280 * 1000 / 200e12);
+}
+
+/* Rows of 50257 halves are no whole 16 bytes, of 50264 they are; whichever of the three products it is. Of fp32 they are 4
+ * bytes each, and libraries have kernels for that. */
+static void misaligned_products_have_a_part_of_their_rate(void **state)
+{
+    (void)state;
+    struct kernel_model plain = model_of(108, 40), model = plain;
+    model.misaligned_rate.value = 0.4;
+    const struct work_item products[] = {{KERNEL_MATMUL_BF16_FORWARD, 1, 8192, 50257, 2048},
+                                         {KERNEL_MATMUL_HALF_INPUT, 1, 8192, 2048, 50257},
+                                         {KERNEL_MATMUL_HALF_WEIGHT, 1, 50257, 2048, 8192}};
+    for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
+        struct work_item aligned = products[i];
+        aligned.m += aligned.m == 50257 ? 7 : 0, aligned.n += aligned.n == 50257 ? 7 : 0, aligned.k += aligned.k == 50257 ? 7 : 0;
+        check_close(seconds(&model, products[i]) - 3e-6, (seconds(&plain, products[i]) - 3e-6) / 0.4);
+        check_close(seconds(&model, aligned), seconds(&plain, aligned));
+    }
+    /* a batch of an odd number of tokens does not touch the weights' rows */
+    check_close(seconds(&model, (struct work_item){KERNEL_MATMUL_HALF_FORWARD, 1, 8191, 4096, 2048}),
+                seconds(&plain, (struct work_item){KERNEL_MATMUL_HALF_FORWARD, 1, 8191, 4096, 2048}));
+    check_close(seconds(&model, (struct work_item){KERNEL_MATMUL_FORWARD, 1, 8192, 50257, 2048}),
+                seconds(&plain, (struct work_item){KERNEL_MATMUL_FORWARD, 1, 8192, 50257, 2048}));
+}
+
 /* Whatever the shape: no faster than the rates allow, and no faster for a row, a column or an inner element more. */
 static void no_shape_is_past_the_rates(void **state)
 {
@@ -116,6 +183,18 @@ static void no_shape_is_past_the_rates(void **state)
     }
 }
 
+/* A pass takes the longer of what all its kernels take and what their host does: 400 small ones wait for it, behind a
+ * large product they do not. */
+static void check_passes(const struct hardware *h, struct work_item product)
+{
+    const double dispatch_s = h->types[0].kernel_model.dispatch_latency.value;
+    const struct work_item small = {KERNEL_GELU_HALF_FORWARD, 400, 8, 8, 0};
+    const struct work_item pass[] = {small, {product.kernel, 4000, product.m, product.n, product.k}};
+    check_close(cost_work_s(h, 0, &small, 1, NULL), 400 * dispatch_s);
+    double apart = cost_item_s(h, 0, &pass[0]) + cost_item_s(h, 0, &pass[1]), together = cost_work_s(h, 0, pass, 2, NULL);
+    assert_true(together < apart && together > cost_item_s(h, 0, &pass[1]));
+}
+
 /* cost.h asks the model where the type has one: the A100 has, a t4 has not. */
 static void presets_of_the_a100_have_one(void **state)
 {
@@ -126,11 +205,14 @@ static void presets_of_the_a100_have_one(void **state)
     const struct device_type *type = &h.types[0];
     assert_true(kernel_model_is_set(&type->kernel_model));
     const struct work_item item = {KERNEL_MATMUL_HALF_FORWARD, 2, 4096, 6144, 2048};
-    bool multiplies;
-    const struct kernel_rates own = {type->peak_bf16.value * type->matmul_efficiency.value,
-                                     type->memory_bandwidth.value * type->memory_efficiency.value, type->launch_latency.value};
-    check_close(cost_item_s(&h, 0, &item), kernel_model_s(&type->kernel_model, own, &item, &multiplies));
-    assert_true(multiplies);
+    const struct kernel_rates own = {.flops_per_s = type->peak_bf16.value * type->matmul_efficiency.value,
+                                     .bytes_per_s = type->memory_bandwidth.value * type->memory_efficiency.value,
+                                     .sustained_flops_per_s = type->peak_bf16.value * type->kernel_model.matmul_sustained.value,
+                                     .launch_s = type->launch_latency.value};
+    const struct kernel_seconds took = kernel_model_seconds(&type->kernel_model, own, &item);
+    check_close(cost_item_s(&h, 0, &item), took.device_s);
+    assert_true(took.multiplies && took.host_s < took.device_s);
+    check_passes(&h, item);
     hardware_release(&h);
     h = (struct hardware){0};
     if (hardware_find("t4-16gb", &h, &err) != STATUS_OK) fail_msg("%s", err.text);
@@ -146,6 +228,10 @@ int main(void)
         cmocka_unit_test(scores_have_products_and_bytes),
         cmocka_unit_test(a_loss_passes_over_its_logits_as_often_as_said),
         cmocka_unit_test(hosts_dispatch_kernels_of_spread_jobs),
+        cmocka_unit_test(gaps_and_hosts_run_side_by_side),
+        cmocka_unit_test(passes_over_activations_are_as_many_as_said),
+        cmocka_unit_test(power_limits_full_waves),
+        cmocka_unit_test(misaligned_products_have_a_part_of_their_rate),
         cmocka_unit_test(no_shape_is_past_the_rates),
         cmocka_unit_test(presets_of_the_a100_have_one),
     };

@@ -61,8 +61,7 @@ static void check_moved(const struct hardware *hardware, const struct list *befo
         assert_true(still.places[i].value == was->value);
         assert_int_equal(is->figure, was->figure);
         assert_int_equal(is->index, was->index);
-        bool share = was->figure == MACHINE_MATMUL_EFFICIENCY || was->figure == MACHINE_FP32_EFFICIENCY ||
-                     was->figure == MACHINE_MEMORY_EFFICIENCY;
+        bool share = was->figure >= MACHINE_MATMUL_EFFICIENCY && was->figure <= MACHINE_MISALIGNED_RATE;
         double expected = was->figure == change.figure ? was->value * change.factor : was->value;
         assert_true(is->value == (share && expected > 1 ? 1 : expected));
     }
