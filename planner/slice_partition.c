@@ -1,8 +1,8 @@
 /*
- * In units of the granularity: best[e] is the least sum of slices that end at unit e, none above t_max. Slices that
- * begin at b and end at e are tried for t_max in the order of their times; what no longer can win is skipped: the
- * first t_max at which all units are reached is the least that is possible, and (K - 1) t_max alone may be more than
- * the best so far.
+ * In units of the granularity: best[e] is the least sum of slices that end at unit e, none of whose hops, t + s, is above the
+ * longest that is allowed. That of each slice, from b to e, is tried for it in ascending order; what no longer can win is
+ * skipped: the first at which all units are reached is the least that is possible, and (K - 1) times it alone may be more
+ * than the best so far.
  */
 #include "planner/slice_partition.h"
 
@@ -14,7 +14,7 @@ enum { UNITS = PARALLEL_SLICES_MAX };
 
 struct table {
     uint32_t units;
-    double seconds[UNITS][UNITS + 1]; /* [begin][end] */
+    double seconds[UNITS][UNITS + 1], hops[UNITS][UNITS + 1]; /* [begin][end] */
     double sorted[UNITS * (UNITS + 1) / 2];
     double best[UNITS + 1];
     uint32_t from[UNITS + 1];
@@ -38,15 +38,17 @@ static uint32_t fill(struct table *t, const struct slice_request *request)
     uint32_t count = 0;
     for (uint32_t b = 0; b < t->units; b++)
         for (uint32_t e = b + 1; e <= t->units; e++) {
-            t->seconds[b][e] = request->seconds(request->context, token_of(request, b), token_of(request, e));
+            uint32_t begin = token_of(request, b), end = token_of(request, e);
+            t->seconds[b][e] = request->seconds(request->context, begin, end);
             assert(t->seconds[b][e] > 0);
-            t->sorted[count++] = t->seconds[b][e];
+            t->hops[b][e] = t->seconds[b][e] + (request->sends ? request->sends(request->context, begin, end) : 0);
+            t->sorted[count++] = t->hops[b][e];
         }
     qsort(t->sorted, count, sizeof *t->sorted, compare);
     return count;
 }
 
-/* The least sum with slices of at most `most_s`; INFINITY: there is none. */
+/* The least sum of slices whose hops take at most `most_s`; INFINITY: there is none. */
 static double least_sum(struct table *t, double most_s)
 {
     t->best[0] = 0;
@@ -54,7 +56,7 @@ static double least_sum(struct table *t, double most_s)
         t->best[e] = INFINITY;
         for (uint32_t b = 0; b < e; b++) {
             double sum = t->best[b] + t->seconds[b][e];
-            if (t->seconds[b][e] > most_s || !(sum < t->best[e])) continue;
+            if (t->hops[b][e] > most_s || !(sum < t->best[e])) continue;
             t->best[e] = sum;
             t->from[e] = b;
         }

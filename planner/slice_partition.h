@@ -1,13 +1,14 @@
 /*
  * How long the slices of a sequence are that go through a pipeline one behind the other.
  *
- * A slice of i tokens behind j others takes t(j, j + i) on the slowest of K stages, and M sequences of slices take
+ * A slice of i tokens behind j others takes t(j, j + i) on the slowest of K stages, and is with the next stage s(j, j + i)
+ * later, while stages go on with other slices. M sequences of slices take
  *
- *     M sum of t + (K - 1) max t
+ *     M sum of t + (K - 1) max (t + s)
  *
  * Short slices fill the pipeline sooner, many of them cost more in all. With causal attention later ones take longer,
- * so they become shorter towards the end. The programme: for every t_max that a slice could have, the least sum of
- * slices none of which takes longer; of these the best.
+ * so they become shorter towards the end. The programme: for every maximum of t + s that slices could have, the least
+ * sum of slices none of which takes longer; of these the best. (The paper's t has s in it.)
  *
  * Source: TeraPipe, arXiv 2102.07988, section 3.3.
  */
@@ -28,12 +29,13 @@ struct slice_request {
     uint32_t stages;      /* K */
     uint64_t repeats;     /* M */
     slice_seconds seconds;
+    slice_seconds sends; /* s, both ways; NULL: nothing */
     void *context;
 };
 
 struct slice_partition {
     uint32_t count, tokens[PARALLEL_SLICES_MAX];
-    double seconds; /* M sum + (K - 1) max */
+    double seconds; /* M sum of t + (K - 1) max (t + s) */
 };
 
 /* Cost: n^2 calls and O(n^4) for n = tokens / granularity. Errors: STATUS_NO_MEMORY. */

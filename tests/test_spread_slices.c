@@ -37,6 +37,13 @@ static double made_up_s(void *context, uint32_t begin, uint32_t end)
            (m->noise ? (double)random_below(m->key, key, m->noise) : 0);
 }
 
+/* What is passed on has a latency, and a length. */
+static double made_up_send_s(void *context, uint32_t begin, uint32_t end)
+{
+    const struct made_up *m = context;
+    return 0.4 * m->constant + 1.7 * m->each * (end - begin);
+}
+
 /* All slicings of up to 12 units; bit u of `cuts`: a slice ends behind unit u. */
 static double best_s(const struct slice_request *request)
 {
@@ -49,7 +56,7 @@ static double best_s(const struct slice_request *request)
             if (u + 1 < units && !(cuts >> u & 1)) continue;
             double one_s = request->seconds(request->context, begin, end);
             sum += one_s;
-            most = fmax(most, one_s);
+            most = fmax(most, one_s + (request->sends ? request->sends(request->context, begin, end) : 0));
             begin = end;
         }
         best = fmin(best, (double)request->repeats * sum + (request->stages - 1) * most);
@@ -69,16 +76,18 @@ static void slices_are_best(void **state)
         struct slice_request request = {.tokens = 1 + (uint32_t)random_below(key, 3, 60), .granularity = 5,
                                         .stages = 1 + (uint32_t)random_below(key, 4, 20),
                                         .repeats = 1 + random_below(key, 5, 4), .seconds = made_up_s, .context = &times};
+        if (random_below(key, 6, 2)) request.sends = made_up_send_s;
         struct slice_partition found;
         struct error err = {0};
         if (slice_partition_find(&request, &found, &err)) fail_msg("%s", err.text);
         double best = best_s(&request), sum = 0, most = 0;
         uint32_t at = 0;
         for (uint32_t s = 0; s < found.count; s++) {
-            double one_s = made_up_s(&times, at, at + found.tokens[s]);
-            at += found.tokens[s];
+            uint32_t end = at + found.tokens[s];
+            double one_s = made_up_s(&times, at, end);
             sum += one_s;
-            most = fmax(most, one_s);
+            most = fmax(most, one_s + (request.sends ? made_up_send_s(&times, at, end) : 0));
+            at = end;
         }
         assert_int_equal(at, request.tokens);
         assert_true(fabs((double)request.repeats * sum + (request.stages - 1) * most - found.seconds) <= 1e-12 * best);
