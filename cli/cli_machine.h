@@ -60,8 +60,8 @@ struct cli_machine {
 /* Is anything but a name given that a machine's speeds go by? */
 static inline bool cli_machine_speeds_given(const struct cli_machine *machine)
 {
-    return machine->link_bytes_per_s >= 0 || machine->p2p_bytes_per_s >= 0 || machine->nic_bytes_per_s >= 0 || machine->no_p2p ||
-           machine->threads > 0 ||
+    return machine->link_bytes_per_s >= 0 || machine->p2p_bytes_per_s >= 0 || machine->nic_bytes_per_s >= 0 ||
+           machine->no_p2p || machine->threads > 0 ||
            machine->matmul_efficiency >= 0;
 }
 

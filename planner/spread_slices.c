@@ -25,7 +25,7 @@ struct costs {
     const struct hardware *hardware;
     struct job job; /* with one or two slices: what is in front, and the one to time */
     struct collective_group group; /* a tensor group of the first stage, which stands for all */
-    double send_latency_s, send_s_per_byte; /* between the stages that are farthest from each other */
+    double send_latency_s, send_s_per_byte; /* to the next stage, the most that any two have; 0: no links */
 };
 
 static double work_s(const struct costs *c, const struct job *slice, struct parallel_layers layers,

@@ -31,7 +31,8 @@ static void random_case(struct small *x, uint64_t key)
 {
     *x = (struct small){.chain = {"small", x->layers, 1 + (uint32_t)random_below(key, 0, LAYERS)}};
     x->request = (struct stage_cuts_request){.replicas = x->replicas, .stages = 1 + (uint32_t)random_below(key, 1, STAGES),
-                                             .bytes_per_s = random_below(key, 2, 4) ? 1 + (double)random_below(key, 3, 9) : INFINITY};
+                                             .bytes_per_s = INFINITY};
+    if (random_below(key, 2, 4)) x->request.bytes_per_s = 1 + (double)random_below(key, 3, 9);
     for (uint32_t s = 0; s < STAGES; s++) x->replicas[s] = 1 + (uint32_t)random_below(key, 5 + s, 5);
     for (uint32_t l = 0; l < LAYERS; l++)
         x->layers[l] = (struct stage_layer){.forward_s = (double)random_below(key, 10 + l, 9),
@@ -84,7 +85,8 @@ static void best_of_all_cuts(void **state)
         random_case(&x, random_u64(seed, c));
         for (uint32_t cuts = 0; cuts < 1u << (x.chain.count - 1); cuts++) best_s = fmin(best_s, slowest_s(&x, cuts));
         enum status status = stage_cuts_find(&arena, &x.chain, &x.request, &found, &err);
-        if (status != (isinf(best_s) ? STATUS_INFEASIBLE : STATUS_OK)) fail_msg("case %u: status %d, best %g", c, (int)status, best_s);
+        if (status != (isinf(best_s) ? STATUS_INFEASIBLE : STATUS_OK))
+            fail_msg("case %u: status %d, best %g", c, (int)status, best_s);
         if (status == STATUS_OK) {
             uint32_t cuts = 0, next = 0;
             for (uint32_t s = 0; s < found.count; s++) {
