@@ -58,6 +58,7 @@ static double slowest_s(const struct small *x, uint32_t cuts)
         held += layer->held_bytes;
         kept += layer->kept_bytes;
         if (!ends) continue;
+        if (s == x->request.stages) return INFINITY;
         double r = x->replicas[s], behind = 0;
         for (uint32_t t = s; t < x->request.stages; t++) behind += x->replicas[t];
         if (x->request.memory_bytes > 0 && (double)held + ceil(behind / r) * (double)kept > (double)x->request.memory_bytes)
