@@ -192,6 +192,7 @@ enum status verb_whatif(struct cli *cli, int argc, char **argv, struct error *er
         OPTION_FLAG("csv", 0, &request.csv, "print a row for each machine, for programs"),
         OPTION_FLAG("markdown", 0, &request.markdown, "print a Markdown table"),
         OPTION_FLAG("verbose", 'v', &request.verbose, "every way that was tried, and why it was not taken"),
+        CLI_REPORT_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {

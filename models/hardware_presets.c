@@ -164,9 +164,10 @@ static enum status fail_unknown(const char *name, struct error *err)
         return error_set(err, STATUS_BAD_INPUT,
                          "'%.100s' does not say which machine is meant (expected %s%s)", name,
                          candidates > 1 ? "one of " : "", list);
+    const char *meant = strncmp(name, "aws:", 4) == 0 ? name + 4 : name;
     char ending[SUGGEST_BYTES];
     return error_set(err, STATUS_BAD_INPUT, "unknown machine '%.100s'%s", name,
-                     suggest_ending_or(name, names, count,
+                     suggest_ending_or(meant, names, count,
                                        " (expected a preset such as a100-sxm4-40gb, '4x rtx-3090-24gb', "
                                        "'2x dgx-a100-80gb', or the path of a hardware file)", ending));
 }

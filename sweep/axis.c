@@ -105,22 +105,29 @@ struct range {
 
 static bool whole(double number) { return fabs(number) < 1e15 && number == floor(number); }
 
-/* What stands behind the last ':': "x2", "+4", "5"; nothing: by the range itself. */
+/* Behind "+4" the range's unit may stand once more. */
+static bool is_unit(const char *text, const char *stop, const char *unit, size_t unit_length)
+{
+    return (size_t)(stop - text) == unit_length && memcmp(text, unit, unit_length) == 0;
+}
+
+/* What stands behind the last ':': "x2", "+4", "+4GiB", "5"; nothing: by the range itself. */
 static enum status read_step(const struct reading *reading, const char *item, size_t length, const char *step,
-                             bool has_unit, struct range *range, struct error *err)
+                             const char *unit, size_t unit_length, struct range *range, struct error *err)
 {
     const char *stop = item + length, *end = stop;
     range->stepping = STEP_BY_DIFFERENCE;
     range->step = 1;
     if (!step) {
-        if (!has_unit && whole(range->from) && whole(range->to)) return STATUS_OK;
+        if (unit_length == 0 && whole(range->from) && whole(range->to)) return STATUS_OK;
         range->stepping = STEP_BY_FACTOR;
         range->step = 2;
         range->ends = true;
     } else {
         char kind = *step;
         const char *digits = step + (kind == 'x' || kind == '+');
-        if (!number_read(digits, &end, &range->step) || end != stop)
+        if (!number_read(digits, &end, &range->step) ||
+            (end != stop && !(kind == '+' && is_unit(end, stop, unit, unit_length))))
             return complain(reading, item, length, "a count such as ':5', ':x2' or ':+4' behind the range", err);
         range->stepping = kind == 'x' ? STEP_BY_FACTOR : kind == '+' ? STEP_BY_DIFFERENCE : STEP_EVENLY;
     }
@@ -194,7 +201,7 @@ static enum status read_range(struct reading *reading, const char *item, size_t 
     if (first_length > 0 && (first_length != unit_length || memcmp(first_unit, unit, unit_length) != 0))
         return complain(reading, item, length, "the same unit at both ends of a range", err);
     if (!(range.from < range.to)) return complain(reading, item, length, "a range that ends above its beginning", err);
-    if (read_step(reading, item, length, step ? step + 1 : NULL, unit_length > 0, &range, err) != STATUS_OK)
+    if (read_step(reading, item, length, step ? step + 1 : NULL, unit, unit_length, &range, err) != STATUS_OK)
         return err->status;
     note_unit(reading, unit, unit_length);
     return add_range(reading, &range, unit, unit_length, err);

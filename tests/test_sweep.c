@@ -57,6 +57,7 @@ static void values_are_read_as_typed(void **state)
         {"link-rate=8..64GB/s", "8GB/s 16GB/s 32GB/s 64GB/s", "GB/s", true},
         {"link-rate=10GB/s..30GB/s:5", "10GB/s 15GB/s 20GB/s 25GB/s 30GB/s", "GB/s", true},
         {"device-memory=8..24GiB:+4", "8GiB 12GiB 16GiB 20GiB 24GiB", "GiB", true},
+        {"link-rate=4..9GB/s:+2GB/s", "4GB/s 6GB/s 8GB/s", "GB/s", true},
         {"noise=0..0.3:4", "0 0.1 0.2 0.3", "", true},
         {"noise=0.5..2", "0.5 1 2", "", true},
         {"policy=fifo,srtf", "fifo srtf", "", false},
@@ -100,6 +101,8 @@ static void wrong_axes_are_refused(void **state)
         {"r=0..64GB/s", "option '--vary': '0..64GB/s' of 'r=0..64GB/s' (expected a factor above 1 and a beginning above 0)"},
         {"r=1..64:+0", "option '--vary': '1..64:+0' of 'r=1..64:+0' (expected a step above 0)"},
         {"r=1..64:1", "option '--vary': '1..64:1' of 'r=1..64:1' (expected at least two values)"},
+        {"r=1..9GB/s:+2MB/s", "option '--vary': '1..9GB/s:+2MB/s' of 'r=1..9GB/s:+2MB/s' (expected a count such as ':5', ':x2' or "
+                              "':+4' behind the range)"},
         {"r=1..64:y", "option '--vary': '1..64:y' of 'r=1..64:y' (expected a count such as ':5', ':x2' or ':+4' behind the "
                       "range)"},
         {"r=1..", "option '--vary': '1..' of 'r=1..' (expected a range such as 1..16, 6..64GB/s, 1..64:x2, 10..30:5 or "
