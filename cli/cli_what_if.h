@@ -102,6 +102,9 @@ bool what_if_meets(const struct what_if_report *report, const struct what_if_ans
 /* The cheapest, without prices the fastest, of those that meet; `count`: none. */
 uint32_t what_if_best(const struct what_if_report *report);
 
+/* Into the page of --report, where there is one: of each machine what moves the time. */
+void what_if_pictures(struct cli *cli, const struct what_if_report *report);
+
 MUST_CHECK enum status what_if_text(struct cli *cli, const struct what_if_report *report, bool markdown,
                                     struct error *err);
 MUST_CHECK enum status what_if_csv(struct cli *cli, const struct what_if_report *report, struct error *err);

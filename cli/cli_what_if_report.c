@@ -15,8 +15,8 @@
 #include "cli/cli_what_if.h"
 #include "models/try.h"
 
-/* Figures that change a time by less are counted, not shown. */
-static const double shown_per_cent = 0.1;
+/* Figures that change a time by less are not shown. */
+static const double shown_least = 0.001;
 
 /* --- derived ---------------------------------------------------------------------------------- */
 
@@ -293,6 +293,7 @@ static void print_kinds(FILE *out, const struct what_if_answer *a)
     uint32_t counts[FIGURE_KIND_COUNT] = {0};
     const char *separator = "";
     for (uint32_t f = 0; f < MACHINE_FIGURES; f++) counts[a->effects[f].kind] += a->effects[f].spread > 0;
+    fprintf(out, "confidence: %s, figures with a known spread: ", a->name);
     for (uint32_t k = 0; k < FIGURE_KIND_COUNT; k++) {
         if (counts[k] == 0) continue;
         fprintf(out, "%s%" PRIu32 " %s", separator, counts[k], figure_kind_names[k]);
@@ -303,21 +304,35 @@ static void print_kinds(FILE *out, const struct what_if_answer *a)
     fputc('\n', out);
 }
 
-static void print_confidence(FILE *out, const struct what_if_answer *a)
+/* Does moving the figure move the time by as much as is shown? */
+static bool matters(const struct what_if_answer *a, const struct what_if_effect *e)
 {
-    uint32_t small = 0;
-    fprintf(out, "confidence: %s, figures with a known spread: ", a->name);
-    print_kinds(out, a);
-    for (uint32_t f = 0; f < MACHINE_FIGURES; f++) {
-        const struct what_if_effect *e = &a->effects[f];
-        double better = 100 * (e->better_s / a->run_s - 1), worse = 100 * (e->worse_s / a->run_s - 1);
-        if (!(e->spread > 0)) continue;
-        if (fabs(better) < shown_per_cent && fabs(worse) < shown_per_cent) small++;
-        else
-            fprintf(out, "    %-20s %-9s spread %2.0f %%: time %+.1f %% to %+.1f %%\n", machine_figure_names[f],
-                    figure_kind_names[e->kind], 100 * e->spread, better, worse);
+    return e->spread > 0 && fmax(fabs(e->better_s / a->run_s - 1), fabs(e->worse_s / a->run_s - 1)) >= shown_least;
+}
+
+static enum status print_confidence(FILE *out, const struct what_if_report *report, struct error *err)
+{
+    struct cli_table table;
+    char percent[CLI_PERCENT_BYTES];
+    cli_table_begin(&table, (const char *const[]){"WHAT MOVES THE TIME", "ON", "WHICH IS", ">SPREAD", ">AT BEST", ">AT WORST", NULL});
+    for (uint32_t i = 0; i < report->count; i++) {
+        const struct what_if_answer *a = &report->answers[i];
+        if (a->fits) print_kinds(out, a);
+        for (uint32_t f = 0; f < MACHINE_FIGURES; f++) {
+            const struct what_if_effect *e = &a->effects[f];
+            if (!a->fits || !matters(a, e)) continue;
+            cli_table_cell(&table, "%s", machine_figure_names[f]);
+            cli_table_cell(&table, "%s", a->name);
+            cli_table_cell(&table, "%s", figure_kind_names[e->kind]);
+            cli_table_cell(&table, "%.0f %%", 100 * e->spread);
+            cli_table_cell(&table, "%s", cli_signed_percent(e->better_s / a->run_s - 1, percent));
+            cli_table_cell(&table, "%s", cli_signed_percent(e->worse_s / a->run_s - 1, percent));
+        }
     }
-    if (small > 0) fprintf(out, "    %" PRIu32 " more change the time by less than %g %% each\n", small, shown_per_cent);
+    fputc('\n', out);
+    TRY(cli_table_end(&table, out, err));
+    fputc('\n', out);
+    return STATUS_OK;
 }
 
 /* bf16 on a device without it is fp32 here. */
@@ -343,11 +358,10 @@ static void print_ways(FILE *out, const struct what_if_report *report, const str
     }
 }
 
-static void print_lines(FILE *out, const struct what_if_report *report)
+static enum status print_lines(FILE *out, const struct what_if_report *report, struct error *err)
 {
     print_refused(out, report);
-    for (uint32_t i = 0; i < report->count && !report->search; i++)
-        if (report->answers[i].fits) print_confidence(out, &report->answers[i]);
+    if (!report->search) TRY(print_confidence(out, report, err));
     fputs("assumptions: intervals hold 90 % of what the figures' spreads allow, each moved to where 5 % and 95 % of its errors are,\n"
           "    figures independent; MFU is FLOPs of forward and backward passes over time and dense peaks of all devices, sums in fp32;\n"
           "    energy is the power of all boards at their limit times the time, without the host; a minibatch is what the jobs say,\n"
@@ -358,6 +372,7 @@ static void print_lines(FILE *out, const struct what_if_report *report)
         fputs("not modelled: fp16 on the tensor cores of devices that have no bf16: their products run at fp32's rate\n", out);
     if (report->verbose)
         for (uint32_t i = 0; i < report->count; i++) print_ways(out, report, &report->answers[i]);
+    return STATUS_OK;
 }
 
 static void print_answer(FILE *out, const struct what_if_report *report)
@@ -381,8 +396,7 @@ enum status what_if_text(struct cli *cli, const struct what_if_report *report, b
         fputc('\n', out);
     }
     print_answer(out, report);
-    print_lines(out, report);
-    return STATUS_OK;
+    return print_lines(out, report, err);
 }
 
 /* --- for programs ------------------------------------------------------------------------------ */

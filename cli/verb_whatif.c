@@ -114,6 +114,7 @@ static enum status report(struct cli *cli, const struct request *request, const 
     if (cli->json) TRY(what_if_json(cli, content, err));
     else if (request->csv) TRY(what_if_csv(cli, content, err));
     else TRY(what_if_text(cli, content, request->markdown, err));
+    what_if_pictures(cli, content);
     return verdict(content, err);
 }
 
@@ -204,7 +205,8 @@ enum status verb_whatif(struct cli *cli, int argc, char **argv, struct error *er
             (const char *const[]){
                 "spillway whatif jobs.json --hw p4d.24xlarge --hw '2x g5.48xlarge' --prices docs/prices-2026-11.csv",
                 "spillway whatif jobs.json --hw dgx-h100 --tokens 2e9 --deadline 72h --usd-per-gpu-hour 2.50",
-                "spillway whatif jobs.json --deadline 72h --prices docs/prices-2026-11.csv", NULL},
+                "spillway whatif jobs.json --deadline 72h --prices docs/prices-2026-11.csv",
+                "spillway whatif jobs.json --hw dgx-h100 --hw dgx-a100-80gb --report page.html", NULL},
         .details = "The best plan on each machine, how fast it is, what it costs and what binds. Exit code 4 when no machine "
                    "keeps --deadline or --max-cost, 1 when the jobs fit none.",
     };

@@ -63,6 +63,17 @@ MUST_CHECK enum status plot_throughput(const struct plot_policy *policies, uint3
                                        double lower_bound_s, const char *path,
                                        const struct plot_options *options, struct error *err);
 
+/* What moving a figure from one end of what it may be to the other does to a result: `low` to `high`, each relative to it. */
+struct plot_effect {
+    const char *name;
+    double low, high;
+};
+enum { PLOT_EFFECTS_MAX = 64 };
+
+/* A tornado: a bar for each, in the order given. The window of `options` means nothing here. */
+MUST_CHECK enum status plot_tornado(const struct plot_effect *effects, uint32_t count, const char *path,
+                                    const struct plot_options *options, struct error *err);
+
 struct plot_dot {
     bool known;
     double mean, half, worst; /* of values over a bound; half the width of the 95 % interval */
