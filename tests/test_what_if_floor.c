@@ -51,7 +51,11 @@ static const char *const networks[] = {
     "{\"model_type\": \"llama\", \"num_hidden_layers\": 4, \"hidden_size\": 256, \"num_attention_heads\": 8, "
     "\"num_key_value_heads\": 2, \"intermediate_size\": 512, \"vocab_size\": 1000, \"max_position_embeddings\": 128, "
     "\"rms_norm_eps\": 1e-5}",
+    /* layers that differ */
+    "{\"model_type\": \"resnet\", \"depths\": [2, 1, 2], \"hidden_sizes\": [64, 128, 256], \"embedding_size\": 32, "
+    "\"layer_type\": \"basic\", \"num_channels\": 3, \"num_labels\": 10}",
 };
+enum { RESNET = 3 };
 
 struct sample {
     struct hardware hardware;
@@ -65,13 +69,13 @@ static void draw(uint64_t seed, uint64_t number, uint32_t minibatches_most, stru
     uint64_t key = random_u64(seed, number);
     *out = (struct sample){0};
     const char *machine = machines[random_below(key, 0, ARRAY_COUNT(machines))];
-    uint64_t bytes = (UINT64_C(1) << 25) << random_below(key, 1, 6);
+    uint64_t bytes = (UINT64_C(1) << 25) << random_below(key, 1, 6), network = random_below(key, 2, ARRAY_COUNT(networks));
+    bool half = network != RESNET && random_below(key, 6, 2);
     snprintf(out->text, sizeof out->text,
-             "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"a\", \"network\": %s, \"sequence\": 128, \"microbatch\": %u, "
+             "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"a\", \"network\": %s, %s\"microbatch\": %u, "
              "\"microbatches\": %u, \"minibatches\": %u, \"precision\": \"%s\", \"optimizer\": {\"kind\": \"adamw\"}}]}",
-             networks[random_below(key, 2, ARRAY_COUNT(networks))], 1u << random_below(key, 3, 3),
-             4u << random_below(key, 4, 3), 1 + (unsigned)random_below(key, 5, minibatches_most),
-             random_below(key, 6, 2) ? "bf16" : "fp32");
+             networks[network], network == RESNET ? "" : "\"sequence\": 128, ", 1u << random_below(key, 3, 3),
+             4u << random_below(key, 4, 3), 1 + (unsigned)random_below(key, 5, minibatches_most), half ? "bf16" : "fp32");
     if (hardware_find(machine, &out->hardware, &err) != STATUS_OK) { /* one that the catalogue does not spell so */
         err = (struct error){0};
         if (hardware_find(machine = machines[0], &out->hardware, &err) != STATUS_OK) fail_msg("%s", err.text);
