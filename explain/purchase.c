@@ -64,7 +64,7 @@ static bool tightest(const struct link_group *group, const uint32_t *path, uint3
 
 /* What is better by `factor`; of types those whose copies from and to the host, and each other, the group's links bound. */
 struct better {
-    const struct link_group *group; /* of a link; else NULL */
+    const struct link_group *group; /* where the resource is a link */
     uint32_t resource;              /* enum explain_resource */
     double factor;
     bool *copies, *peers;           /* by type */
