@@ -12,6 +12,7 @@
 #include "base/size.h"
 #include "cli/cli.h"
 #include "cli/cli_document.h"
+#include "cli/cli_explain_history.h"
 #include "cli/cli_explain_report.h"
 #include "cli/cli_predict.h"
 #include "explain/trace_times.h"
@@ -158,6 +159,20 @@ static enum status explain_plan(struct cli *cli, const struct request *request, 
     return status;
 }
 
+/* Of a run in the history. */
+static enum status explain_row(struct cli *cli, const struct request *request, struct error *err)
+{
+    struct arena arena = {0};
+    struct request found = *request;
+    if (request->trace_path)
+        return error_set(err, STATUS_BAD_INPUT, "'%.40s' is a run whose trace is known ('%.80s' is one too many)",
+                         request->plan_path, request->trace_path);
+    enum status status = cli_explain_row(request->plan_path, &arena, &found.plan_path, &found.trace_path, err);
+    if (status == STATUS_OK) status = explain_plan(cli, &found, err);
+    arena_release(&arena);
+    return status;
+}
+
 enum status verb_explain(struct cli *cli, int argc, char **argv, struct error *err)
 {
     struct request request = {.more = 0.1};
@@ -175,11 +190,12 @@ enum status verb_explain(struct cli *cli, int argc, char **argv, struct error *e
         .argument_max = 2,
         .examples = (const char *const[]){"spillway explain plan.json", "spillway explain plan.json measured.json.gz",
                                           "spillway explain plan.json --more 50% --report why.html",
-                                          "spillway explain trace.json.gz", NULL},
+                                          "spillway explain trace.json.gz", "spillway explain history:last", NULL},
         .details = "The critical path is the operation that ends last, the one that it waited for, and so on: its seconds add up to "
                    "the makespan. The derivative is of throughput by a figure of the machine, each relative to itself. TRACE "
                    "is what 'spillway run --trace' wrote of this plan; why it was slower is then told by cause. A trace alone "
-                   "(ours, or a Chrome trace such as PyTorch's profiler writes) has a path by times.",
+                   "(ours, or a Chrome trace such as PyTorch's profiler writes) has a path by times. history:ROW is a run that "
+                   "'spillway history' tells of, history:last the latest.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
@@ -192,6 +208,7 @@ enum status verb_explain(struct cli *cli, int argc, char **argv, struct error *e
     if (strcmp(request.plan_path, "-") == 0)
         return error_set(err, STATUS_BAD_INPUT, "a plan that is explained must be a file: it is read more than once");
 
+    if (cli_explain_is_row(request.plan_path)) return explain_row(cli, &request, err);
     bool alone = false;
     if (!request.trace_path && explain_trace(cli, request.plan_path, &alone, err) != STATUS_OK) return err->status;
     return alone ? STATUS_OK : explain_plan(cli, &request, err);
