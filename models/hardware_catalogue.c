@@ -177,7 +177,7 @@ static const struct gpu gpus[] = {
  * The efficiency of the machine of 2022 is fitted to the hours of its baseline, plain model parallelism, which copies
  * nothing to speak of: 0.18 by the text models (84.3 h for 12 of 0.9 B, 4 epochs of 2.05 M tokens), 0.525 by the image models
  * (18.1 h for 12 of 0.3 to 2 B, 5 epochs of 50 000 images); what is stated is their geometric mean. Why they
- * differ by that much is not published. Hydra's own hours and all speed-ups are not used.
+ * differ by that much is not published. Hydra's own hours and all speed-ups are not used for it.
  */
 #define HYDRA_NOTE                                                                               \
     "the papers state GPUs, memory and cores; assumed: each GPU with 16 lanes of PCIe 3 of its own, " \
