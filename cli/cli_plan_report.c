@@ -141,6 +141,14 @@ static enum status print_jobs(struct cli *cli, const struct plan *plan, struct e
 }
 
 /* Jobs that are spread over devices. */
+/* Runs that are computed again. */
+static uint32_t chosen_again(const struct parallel *p)
+{
+    uint32_t count = 0;
+    for (uint32_t r = 0; r < p->chosen; r++) count += p->choices[r] == PARALLEL_AGAIN;
+    return count;
+}
+
 static enum status print_spread_jobs(struct cli *cli, const struct plan *plan, struct error *err)
 {
     struct cli_table table;
@@ -161,9 +169,10 @@ static enum status print_spread_jobs(struct cli *cli, const struct plan *plan, s
                        p->first_device + parallel_devices(p) - 1);
         cli_table_cell(&table, "%s", pipeline_schedule_names[p->schedule]);
         cli_table_cell(&table, "%" PRIu64, parallel_microbatches(job, 0));
-        char swapped[32] = "";
+        char swapped[32] = "", again[32] = "";
         if (p->swap) snprintf(swapped, sizeof swapped, ", %" PRIu32 " swapped", plan_swapped_shards(plan, j));
-        cli_table_cell(&table, "%s%s", recompute_names[p->recompute], swapped);
+        if (p->chosen > 0) snprintf(again, sizeof again, ", %" PRIu32 " full", chosen_again(p));
+        cli_table_cell(&table, "%s%s%s", recompute_names[p->recompute], again, swapped);
     }
     if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
     cli_more_rows(cli->out, shown, plan->jobs.count);

@@ -22,7 +22,7 @@
  * Memory: as planner/spread_places.h; a run that is computed again keeps what passes from layer to layer in it, in a place
  * of its own, and the workspace has room for what is computed again.
  *
- * Source: KARMA, arXiv 2008.11421, sections III-F (what to recompute) and III-G (over several devices).
+ * Source: KARMA, arXiv 2008.11421, section III-F (what to recompute), and its pipeline over several devices.
  */
 #ifndef SPILLWAY_PLANNER_SPREAD_CHOOSE_H
 #define SPILLWAY_PLANNER_SPREAD_CHOOSE_H

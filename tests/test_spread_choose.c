@@ -9,6 +9,7 @@
 #include <cmocka.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/random.h"
@@ -16,6 +17,7 @@
 #include "models/parallel_memory.h"
 #include "planner/plan_check.h"
 #include "planner/spread_choose.h"
+#include "tests/support_models.h"
 #include "tests/support_planner.h"
 #include "tests/support_seed.h"
 #include "tests/support_spread.h"
@@ -281,11 +283,38 @@ static void refused(void **state)
     }
 }
 
+/* In a job's file, and on the command line, where the planner alone chooses. */
+static void texts(void **state)
+{
+    (void)state;
+    static const char *const job = "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"a\", \"network\": \"gpt2\", \"minibatches\": 1,\n"
+                                   "\"parallel\": {\"data\": 1, \"chunks\": 3, \"offload\": \"weights\", \"swap\": true,\n"
+                                   "\"choices\": \"%s\"}}]}";
+    struct job_set jobs = {0};
+    struct error err = {0};
+    struct parallel p = {0};
+    char given[512], text[PARALLEL_TEXT_BYTES];
+    snprintf(given, sizeof given, job, "rsr");
+    assert_int_equal(support_jobs(given, "/no/such/folder", &jobs, &err), STATUS_OK);
+    assert_int_equal(jobs.jobs[0].parallel.chosen, 3);
+    assert_memory_equal(jobs.jobs[0].parallel.choices, "rsr", 3);
+    job_set_release(&jobs);
+    snprintf(given, sizeof given, job, "rsx");
+    assert_int_equal(support_jobs(given, "/no/such/folder", &jobs, &err), STATUS_BAD_INPUT);
+    assert_string_equal(err.text, "test:3:12: 'choices' is 'rsx' (expected a letter for each of at most 128 runs: s, swapped, or r, "
+                                  "computed again)");
+    err = (struct error){0};
+    assert_int_equal(parallel_parse_text("v=3,offload=weights,swap,choose", &p, &err), STATUS_OK);
+    assert_true(p.choose && p.chosen == 0);
+    assert_string_equal(parallel_text(&p, text), "v=3,offload=weights,swap,choose");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clock_and_simulator), cmocka_unit_test(best_of_all), cmocka_unit_test(search),
         cmocka_unit_test(nothing_fits),        cmocka_unit_test(broken),      cmocka_unit_test(refused),
+        cmocka_unit_test(texts),
     };
     return cmocka_run_group_tests_name("planner/spread_choose.h", tests, NULL, NULL);
 }
