@@ -17,6 +17,13 @@
 
 #include <assert.h>
 
+enum { PRODUCT_INPUT = KERNEL_MATMUL_INPUT - KERNEL_MATMUL_FORWARD, PRODUCT_WEIGHT = KERNEL_MATMUL_WEIGHT - KERNEL_MATMUL_FORWARD };
+static_assert(KERNEL_CONVOLUTION_FORWARD + PRODUCT_INPUT == KERNEL_CONVOLUTION_INPUT &&
+                  KERNEL_CONVOLUTION_FORWARD + PRODUCT_WEIGHT == KERNEL_CONVOLUTION_WEIGHT &&
+                  KERNEL_CONVOLUTION_3X3_FORWARD + PRODUCT_INPUT == KERNEL_CONVOLUTION_3X3_INPUT &&
+                  KERNEL_CONVOLUTION_3X3_FORWARD + PRODUCT_WEIGHT == KERNEL_CONVOLUTION_3X3_WEIGHT,
+              "the three products follow each other alike");
+
 enum part { PART_INPUT = 1, PART_WEIGHT = 2 };
 
 struct work {
@@ -63,8 +70,8 @@ static struct product with_kernels(struct product p, const struct graph_op *o, u
                      : gathers     ? KERNEL_CONVOLUTION_FORWARD
                                    : KERNEL_MATMUL_FORWARD;
     p.forward = first;
-    p.input = first + (KERNEL_MATMUL_INPUT - KERNEL_MATMUL_FORWARD);
-    p.weight = first + (KERNEL_MATMUL_WEIGHT - KERNEL_MATMUL_FORWARD);
+    p.input = first + PRODUCT_INPUT;
+    p.weight = first + PRODUCT_WEIGHT;
     return p;
 }
 
