@@ -11,7 +11,7 @@
 enum { RUNS_MAX = 24 }; /* of layers treated alike, in a line: more are for a program */
 
 const char *const cli_swap_rules[] = {"best", "recompute", "swap-all", "karma", "sqrt", "checkmate",
-                                      "superneurons", NULL};
+                                      "superneurons", "capacity", NULL};
 static_assert(sizeof cli_swap_rules / sizeof cli_swap_rules[0] == SWAP_WAYS + 1,
               "every rule can be asked for, and is named behind the best as in chain_rule_names");
 

@@ -8,7 +8,7 @@
 #include "planner/chain_keep.h"
 
 const char *const chain_rule_names[CHAIN_RULES] = {"recompute", "swap-all", "karma", "sqrt", "checkmate",
-                                                   "superneurons"};
+                                                   "superneurons", "capacity"};
 
 struct ruling {
     const struct chain *chain;
@@ -24,10 +24,10 @@ static void fill(struct ruling *r, enum chain_choice choice)
 
 /* --- KARMA ------------------------------------------------------------------------------------ */
 
-static bool karma(struct ruling *r)
+/* *out: how many are swapped, from the first one on. */
+static bool capacity(struct ruling *r, uint32_t *out, int64_t *makespan)
 {
-    int64_t best, now;
-    uint32_t layers = r->chain->layer_count, swapped = 0;
+    uint32_t layers = r->chain->layer_count, swapped;
     if (!chain_swaps(r->chain)) return false;
     fill(r, CHAIN_KEEP);
     uint64_t kept = r->chain->layers[layers - 1].saved;
@@ -36,10 +36,19 @@ static bool karma(struct ruling *r)
         if (kept > r->chain->memory) break;
     }
     memset(r->choices, CHAIN_SWAP, swapped);
-    while (!chain_makespan(r->chain, r->choices, &r->pass, &best)) { /* a wide layer in front */
+    while (!chain_makespan(r->chain, r->choices, &r->pass, makespan)) { /* a wide layer in front */
         if (swapped == layers) return false;
         r->choices[swapped++] = CHAIN_SWAP;
     }
+    *out = swapped;
+    return true;
+}
+
+static bool karma(struct ruling *r)
+{
+    int64_t best, now;
+    uint32_t swapped;
+    if (!capacity(r, &swapped, &best)) return false;
     for (bool better = true; better;) {
         better = false;
         for (uint32_t l = swapped; l-- > 0;) {
@@ -149,6 +158,7 @@ enum status chain_rule_run(const struct chain *chain, enum chain_rule rule, uint
         made = chain_swaps(chain);
         break;
     case CHAIN_RULE_KARMA: made = karma(&r); break;
+    case CHAIN_RULE_CAPACITY: made = capacity(&r, &(uint32_t){0}, &found); break;
     case CHAIN_RULE_SQRT: made = square_root(&r); break;
     case CHAIN_RULE_CHECKMATE:
         if (keep_or_recompute(&r, &made, err)) goto out;

@@ -7,6 +7,7 @@
  *   karma       KARMA's capacity-based rule: as many layers from the end as fit stay, those in front of
  *               them are swapped; then its second step: from the back, a swapped layer is recomputed
  *               where that shortens the makespan, until none does
+ *   capacity    that rule without its second step
  *   sqrt        Chen's: every k-th layer kept, those between recomputed, the best k
  *   checkmate   the best choice between keep and recompute, by dynamic programming (chain_keep.h)
  *   superneurons   where not all layers can be kept: those that are cheap to compute are dropped and
@@ -37,6 +38,7 @@ enum chain_rule {
     CHAIN_RULE_SQRT,
     CHAIN_RULE_CHECKMATE,
     CHAIN_RULE_SUPERNEURONS,
+    CHAIN_RULE_CAPACITY,
     CHAIN_RULES
 };
 extern const char *const chain_rule_names[CHAIN_RULES];
