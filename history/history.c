@@ -1,7 +1,6 @@
 /* See history.h. The table, statements and records are made from one list of columns. */
 #include "history/history.h"
 
-#include <sqlite3.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,13 +9,15 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "history/database.h"
 
-enum { APPLICATION_ID = 0x53505748 /* "SPWH" */, VERSION = 1, BUSY_MS = 2000, SQL_BYTES = 2048,
-       RECORDS_MAX = 10000000 };
+enum { SQL_BYTES = 2048, RECORDS_MAX = 10000000 };
+
+static const struct database_kind kind_of_file = {.name = "history", .title = "the history ",
+                                                  .application_id = 0x53505748 /* "SPWH" */, .version = 1};
 
 struct history {
-    sqlite3 *database;
-    const char *path; /* our own copy, behind the struct */
+    struct database database; /* its path: our own copy, behind the struct */
 };
 
 /* --- columns --------------------------------------------------------------------------------- */
@@ -73,86 +74,28 @@ static const double *real_of(const struct history_record *record, const struct c
 
 static enum status complain(const struct history *history, struct error *err)
 {
-    return error_set(err, STATUS_IO, "the history '%s': %s", history->path, sqlite3_errmsg(history->database));
+    return database_complain(&history->database, err);
 }
 
-static enum status execute(const struct history *history, const char *sql, struct error *err)
+static const char *create_sql(char sql[SQL_BYTES])
 {
-    if (sqlite3_exec(history->database, sql, NULL, NULL, NULL) == SQLITE_OK) return STATUS_OK;
-    return complain(history, err);
-}
-
-/* The one whole number that a statement answers with. */
-static enum status ask(const struct history *history, const char *sql, int64_t *out, struct error *err)
-{
-    sqlite3_stmt *statement = NULL;
-    int code = sqlite3_prepare_v2(history->database, sql, -1, &statement, NULL);
-    if (code == SQLITE_OK) code = sqlite3_step(statement);
-    if (code == SQLITE_ROW) *out = sqlite3_column_int64(statement, 0);
-    enum status status = STATUS_OK;
-    if (code == SQLITE_NOTADB)
-        status = error_set(err, STATUS_BAD_INPUT, "'%s' is no history (%s)", history->path,
-                           sqlite3_errmsg(history->database));
-    else if (code != SQLITE_ROW)
-        status = complain(history, err);
-    sqlite3_finalize(statement);
-    return status;
-}
-
-static enum status create_table(const struct history *history, struct error *err)
-{
-    char sql[SQL_BYTES];
-    int used = snprintf(sql, sizeof sql, "PRAGMA application_id=%d;PRAGMA user_version=%d;CREATE TABLE records(",
-                        APPLICATION_ID, VERSION);
+    int used = snprintf(sql, SQL_BYTES, "CREATE TABLE records(");
     for (size_t c = 0; c < ARRAY_COUNT(columns); c++)
-        used += snprintf(sql + used, sizeof sql - (size_t)used, "%s%s %s", c ? "," : "", columns[c].name,
+        used += snprintf(sql + used, SQL_BYTES - (size_t)used, "%s%s %s", c ? "," : "", columns[c].name,
                          c ? kind_names[columns[c].kind] : "INTEGER PRIMARY KEY");
-    snprintf(sql + used, sizeof sql - (size_t)used, ");");
-    return execute(history, sql, err);
-}
-
-/* One of ours, or made one of ours where it is empty and may be. Under the lock: two may begin at once. */
-static enum status claim(const struct history *history, bool create, struct error *err)
-{
-    int64_t application = 0, version = 0, tables = 0;
-    if (ask(history, "SELECT count(*) FROM sqlite_master", &tables, err) != STATUS_OK ||
-        ask(history, "PRAGMA application_id", &application, err) != STATUS_OK ||
-        ask(history, "PRAGMA user_version", &version, err) != STATUS_OK)
-        return err->status;
-    if (create && tables == 0 && application == 0 && version == 0) return create_table(history, err);
-    if (application != APPLICATION_ID)
-        return error_set(err, STATUS_BAD_INPUT, "'%s' is no history (it is a database of something else)",
-                         history->path);
-    if (version != VERSION)
-        return error_set(err, STATUS_BAD_INPUT, "'%s' is a history of version %lld (expected %d)", history->path,
-                         (long long)version, VERSION);
-    return STATUS_OK;
-}
-
-static enum status prepare_file(const struct history *history, bool create, struct error *err)
-{
-    if (!create) return claim(history, false, err);
-    int64_t tables;
-    /* what it is at all, before it is written to */
-    if (ask(history, "SELECT count(*) FROM sqlite_master", &tables, err) != STATUS_OK) return err->status;
-    if (tables > 0) return claim(history, false, err);
-    if (execute(history, "BEGIN IMMEDIATE", err) != STATUS_OK) return err->status;
-    if (claim(history, true, err) != STATUS_OK) return err->status; /* closing rolls back */
-    return execute(history, "COMMIT", err);
+    snprintf(sql + used, SQL_BYTES - (size_t)used, ");");
+    return sql;
 }
 
 enum status history_open(const char *path, bool create, struct history **out, struct error *err)
 {
     size_t length = strlen(path);
+    char sql[SQL_BYTES];
     struct history *history = alloc_zeroed(1, sizeof *history + length + 1);
     if (!history) return error_memory(err, "the history", sizeof *history + length + 1);
-    history->path = memcpy(history + 1, path, length + 1);
-    int flags = SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0);
-    enum status status = STATUS_OK;
-    if (sqlite3_open_v2(path, &history->database, flags, NULL) != SQLITE_OK)
-        status = complain(history, err);
-    if (status == STATUS_OK) sqlite3_busy_timeout(history->database, BUSY_MS);
-    if (status == STATUS_OK) status = prepare_file(history, create, err);
+    const char *own = memcpy(history + 1, path, length + 1);
+    enum status status = database_open(own, &kind_of_file, create, &history->database, err);
+    if (status == STATUS_OK) status = database_claim(&history->database, create ? create_sql(sql) : NULL, err);
     if (status != STATUS_OK) {
         history_close(history);
         return status;
@@ -164,7 +107,7 @@ enum status history_open(const char *path, bool create, struct history **out, st
 void history_close(struct history *history)
 {
     if (!history) return;
-    sqlite3_close(history->database);
+    database_close(&history->database);
     free(history);
 }
 
@@ -198,7 +141,7 @@ enum status history_add(struct history *history, const struct history_record *re
     for (size_t c = 1; c < ARRAY_COUNT(columns); c++) used += snprintf(sql + used, sizeof sql - (size_t)used, ",?");
     snprintf(sql + used, sizeof sql - (size_t)used, ")");
     sqlite3_stmt *statement = NULL;
-    int code = sqlite3_prepare_v2(history->database, sql, -1, &statement, NULL);
+    int code = sqlite3_prepare_v2(history->database.handle, sql, -1, &statement, NULL);
     for (size_t c = 1; code == SQLITE_OK && c < ARRAY_COUNT(columns); c++)
         code = bind(statement, (int)c, record, &columns[c]);
     if (code == SQLITE_OK) code = sqlite3_step(statement);
@@ -236,7 +179,7 @@ static int prepare_query(const struct history *history, const struct history_fil
     snprintf(sql + used, sizeof sql - (size_t)used,
              " FROM records WHERE (?1 IS NULL OR verb=?1) AND (?2 IS NULL OR policy=?2) AND (?3 IS NULL OR hardware=?3)"
              " AND (?4 IS NULL OR made_at>=?4) ORDER BY id DESC LIMIT ?5) ORDER BY id");
-    int code = sqlite3_prepare_v2(history->database, sql, -1, out, NULL);
+    int code = sqlite3_prepare_v2(history->database.handle, sql, -1, out, NULL);
     const char *const texts[] = {filter->verb, filter->policy, filter->hardware, filter->since};
     for (int i = 0; code == SQLITE_OK && i < 4; i++)
         code = texts[i] ? sqlite3_bind_text(*out, i + 1, texts[i], -1, SQLITE_STATIC) : sqlite3_bind_null(*out, i + 1);

@@ -2,32 +2,26 @@
 #include "sweep/kept.h"
 
 #include <math.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "history/database.h"
 
-enum { APPLICATION_ID = 0x53505753 /* "SPWS" */, VERSION = 1, BUSY_MS = 2000 };
+static const struct database_kind kind_of_file = {.name = "sweep that was begun", .title = "",
+                                                  .application_id = 0x53505753 /* "SPWS" */, .version = 1};
 
 struct sweep_kept {
-    sqlite3 *database;
+    struct database database; /* its path: our own copy, behind the struct */
     sqlite3_stmt *insert;
-    const char *path; /* our own copy, behind the struct */
     const struct sweep_results *results;
 };
 
 static enum status complain(const struct sweep_kept *kept, struct error *err)
 {
-    return error_set(err, STATUS_IO, "'%s': %s", kept->path, sqlite3_errmsg(kept->database));
-}
-
-static enum status execute(const struct sweep_kept *kept, const char *sql, struct error *err)
-{
-    if (sql && sqlite3_exec(kept->database, sql, NULL, NULL, NULL) == SQLITE_OK) return STATUS_OK;
-    return complain(kept, err);
+    return database_complain(&kept->database, err);
 }
 
 /* --- the tables ------------------------------------------------------------------------------ */
@@ -38,13 +32,13 @@ static uint32_t column_count(const struct sweep_results *results)
     return 1 + results->grid->axis_count + 1 + results->figure_count + 1;
 }
 
-static char *create_sql(const struct sweep_results *results)
+static char *create_sql(const struct sweep_results *results, const char *what)
 {
     const struct sweep_grid *grid = results->grid;
     sqlite3_str *sql = sqlite3_str_new(NULL);
-    sqlite3_str_appendf(sql, "PRAGMA application_id=%d; PRAGMA user_version=%d;"
-                             "CREATE TABLE sweep(what TEXT, version TEXT); CREATE TABLE points(point INTEGER PRIMARY KEY",
-                        APPLICATION_ID, VERSION);
+    sqlite3_str_appendf(sql, "CREATE TABLE sweep(what TEXT, version TEXT); INSERT INTO sweep VALUES(%Q,%Q);"
+                             "CREATE TABLE points(point INTEGER PRIMARY KEY",
+                        what, SPILLWAY_VERSION);
     for (uint32_t a = 0; a < grid->axis_count; a++)
         sqlite3_str_appendf(sql, ",\"%w\" %s", grid->axes[a].name, grid->axes[a].numeric ? "REAL" : "TEXT");
     sqlite3_str_appendf(sql, ",outcome TEXT");
@@ -62,49 +56,17 @@ static char *insert_sql(const struct sweep_results *results)
     return sqlite3_str_finish(sql);
 }
 
-static enum status create_tables(const struct sweep_kept *kept, const char *what, struct error *err)
-{
-    char *sql = create_sql(kept->results);
-    char *begin = sqlite3_mprintf("INSERT INTO sweep VALUES(%Q,%Q)", what, SPILLWAY_VERSION);
-    enum status status = execute(kept, "BEGIN IMMEDIATE", err);
-    if (status == STATUS_OK) status = execute(kept, sql, err);
-    if (status == STATUS_OK) status = execute(kept, begin, err);
-    if (status == STATUS_OK) status = execute(kept, "COMMIT", err);
-    sqlite3_free(sql);
-    sqlite3_free(begin);
-    return status;
-}
-
-/* One whole number; what is no database at all is said here. */
-static enum status ask(const struct sweep_kept *kept, const char *sql, int64_t *out, struct error *err)
-{
-    sqlite3_stmt *statement = NULL;
-    int code = sqlite3_prepare_v2(kept->database, sql, -1, &statement, NULL);
-    if (code == SQLITE_OK) code = sqlite3_step(statement);
-    if (code == SQLITE_ROW) *out = sqlite3_column_int64(statement, 0);
-    sqlite3_finalize(statement);
-    if (code == SQLITE_ROW) return STATUS_OK;
-    if (code == SQLITE_NOTADB)
-        return error_set(err, STATUS_BAD_INPUT, "'%s' is no sweep that was begun (%s)", kept->path,
-                         sqlite3_errmsg(kept->database));
-    return complain(kept, err);
-}
-
 static enum status check_same(const struct sweep_kept *kept, const char *what, struct error *err)
 {
     sqlite3_stmt *statement = NULL;
-    int64_t application = 0;
-    if (ask(kept, "PRAGMA application_id", &application, err) != STATUS_OK) return err->status;
-    int code = application == APPLICATION_ID
-                   ? sqlite3_prepare_v2(kept->database, "SELECT what=?1 AND version=?2 FROM sweep", -1, &statement, NULL)
-                   : SQLITE_ERROR;
+    int code = sqlite3_prepare_v2(kept->database.handle, "SELECT what=?1 AND version=?2 FROM sweep", -1, &statement, NULL);
     if (code == SQLITE_OK) code = sqlite3_bind_text(statement, 1, what, -1, SQLITE_STATIC);
     if (code == SQLITE_OK) code = sqlite3_bind_text(statement, 2, SPILLWAY_VERSION, -1, SQLITE_STATIC);
     bool same = code == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW && sqlite3_column_int(statement, 0) == 1;
     sqlite3_finalize(statement);
     if (same) return STATUS_OK;
     return error_set(err, STATUS_BAD_INPUT, "'%s' is of another sweep that was begun (end that one, or remove the file)",
-                     kept->path);
+                     kept->database.path);
 }
 
 /* --- points ---------------------------------------------------------------------------------- */
@@ -120,7 +82,7 @@ static enum status read_points(const struct sweep_kept *kept, struct sweep_resul
                                struct error *err)
 {
     sqlite3_stmt *statement = NULL;
-    int code = sqlite3_prepare_v2(kept->database, "SELECT * FROM points ORDER BY point", -1, &statement, NULL);
+    int code = sqlite3_prepare_v2(kept->database.handle, "SELECT * FROM points ORDER BY point", -1, &statement, NULL);
     const int outcome = (int)results->grid->axis_count + 1, reason = (int)column_count(results) - 1;
     *count = 0;
     while (code == SQLITE_OK || code == SQLITE_ROW) {
@@ -173,17 +135,27 @@ enum status sweep_kept_add(struct sweep_kept *kept, const struct sweep_result *r
 
 /* --- the file -------------------------------------------------------------------------------- */
 
+/* What it is comes first: journal_mode is written to the file. */
+static enum status claim(struct sweep_kept *kept, const char *what, struct error *err)
+{
+    char *sql = create_sql(kept->results, what);
+    enum status status = sql ? database_claim(&kept->database, sql, err) : error_memory(err, "a sweep's results", 0);
+    sqlite3_free(sql);
+    if (status == STATUS_OK) status = check_same(kept, what, err);
+    /* what a crash of the machine would cost is the last points, not the file */
+    if (status == STATUS_OK)
+        status = database_execute(&kept->database, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL", err);
+    return status;
+}
+
 static enum status prepare(struct sweep_kept *kept, const char *what, struct sweep_results *results, uint64_t *count,
                            struct error *err)
 {
-    int64_t tables = 0;
-    if (ask(kept, "SELECT count(*) FROM sqlite_master", &tables, err) != STATUS_OK) return err->status;
-    /* what a crash of the machine would cost is the last points, not the file */
-    if (execute(kept, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL", err) != STATUS_OK) return err->status;
-    enum status status = tables == 0 ? create_tables(kept, what, err) : check_same(kept, what, err);
-    if (status == STATUS_OK) status = read_points(kept, results, count, err);
+    if (claim(kept, what, err) != STATUS_OK) return err->status;
+    enum status status = read_points(kept, results, count, err);
     char *sql = insert_sql(results);
-    if (status == STATUS_OK && (!sql || sqlite3_prepare_v2(kept->database, sql, -1, &kept->insert, NULL) != SQLITE_OK))
+    if (status == STATUS_OK &&
+        (!sql || sqlite3_prepare_v2(kept->database.handle, sql, -1, &kept->insert, NULL) != SQLITE_OK))
         status = complain(kept, err);
     sqlite3_free(sql);
     return status;
@@ -195,11 +167,9 @@ enum status sweep_kept_open(const char *part, const char *what, struct sweep_res
     size_t length = strlen(part);
     struct sweep_kept *kept = alloc_zeroed(1, sizeof *kept + length + 1);
     if (!kept) return error_memory(err, "a sweep's results", sizeof *kept + length + 1);
-    kept->path = memcpy(kept + 1, part, length + 1);
+    const char *own = memcpy(kept + 1, part, length + 1);
     kept->results = results;
-    enum status status = STATUS_OK;
-    if (sqlite3_open(part, &kept->database) != SQLITE_OK) status = complain(kept, err);
-    if (status == STATUS_OK) sqlite3_busy_timeout(kept->database, BUSY_MS);
+    enum status status = database_open(own, &kind_of_file, true, &kept->database, err);
     if (status == STATUS_OK) status = prepare(kept, what, results, count, err);
     if (status != STATUS_OK) {
         sweep_kept_close(kept, false);
@@ -214,7 +184,7 @@ enum status sweep_kept_write(struct sweep_kept *kept, const char *path, struct e
 {
     char *temporary = sqlite3_mprintf("%s.tmp-%d", path, (int)getpid());
     char *sql = temporary ? sqlite3_mprintf("VACUUM INTO %Q", temporary) : NULL;
-    enum status status = execute(kept, sql, err);
+    enum status status = database_execute(&kept->database, sql, err);
     if (status == STATUS_OK && rename(temporary, path) != 0) status = error_io(err, "cannot write '%s'", path);
     if (status != STATUS_OK && temporary) unlink(temporary);
     sqlite3_free(sql);
@@ -226,7 +196,7 @@ void sweep_kept_close(struct sweep_kept *kept, bool remove)
 {
     if (!kept) return;
     sqlite3_finalize(kept->insert);
-    sqlite3_close(kept->database);
-    if (remove) unlink(kept->path);
+    database_close(&kept->database);
+    if (remove) unlink(kept->database.path);
     free(kept);
 }

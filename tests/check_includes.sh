@@ -23,7 +23,7 @@ allowed() {
     serving) echo 'base/* models/* planner/milp.h serving/*' ;;
     swarm) echo 'base/* models/* sim/queue.h swarm/*' ;;
     history) echo 'base/* history/*' ;;
-    sweep) echo 'base/* sweep/*' ;;
+    sweep) echo 'base/* history/database.h sweep/*' ;;
     noise) echo 'base/* models/* noise/*' ;;
     report) echo 'base/* report/*' ;;
     explain) echo 'base/* models/* planner/* traces/* sim/* explain/*' ;;

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <math.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -338,6 +339,24 @@ static void another_sweep_is_not_gone_on_with(void **state)
     assert_int_equal(fclose(file), 0);
     err = (struct error){0};
     assert_int_equal(sweep_kept_open(path, "what", &made.results, &found, &kept, &err), STATUS_BAD_INPUT);
+    unlink(path);
+    sqlite3 *other; /* somebody else's, which stays as it was: a journal's mode would be written to it */
+    assert_int_equal(sqlite3_open(path, &other), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, "PRAGMA application_id=7; CREATE TABLE letters(text)", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(other);
+    char *before, *after;
+    size_t length, length_after;
+    err = (struct error){0};
+    assert_int_equal(file_read(path, 1 << 20, &before, &length, &err), STATUS_OK);
+    assert_int_equal(sweep_kept_open(path, "what", &made.results, &found, &kept, &err), STATUS_BAD_INPUT);
+    snprintf(message, sizeof message, "'%s' is no sweep that was begun (it is a database of something else)", path);
+    assert_string_equal(err.text, message);
+    err = (struct error){0};
+    assert_int_equal(file_read(path, 1 << 20, &after, &length_after, &err), STATUS_OK);
+    assert_int_equal(length, length_after);
+    assert_memory_equal(before, after, length);
+    free(before);
+    free(after);
     arena_release(&made.arena);
 }
 

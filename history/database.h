@@ -1,0 +1,46 @@
+/*
+ * Files of SQLite that are ours: opened with some patience for other processes, and only if they are what they should be.
+ *
+ * A kind of file has an id of its own in SQLite's header (PRAGMA application_id) and a version (PRAGMA user_version), so
+ * that somebody else's database is refused before anything is written to it.
+ */
+#ifndef SPILLWAY_HISTORY_DATABASE_H
+#define SPILLWAY_HISTORY_DATABASE_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct database_kind {
+    const char *name;  /* in messages: "'file' is no history" */
+    const char *title; /* what stands in front of the file's name in other messages: "the history " */
+    int application_id, version;
+};
+
+struct database {
+    const struct database_kind *kind;
+    sqlite3 *handle;
+    const char *path; /* borrowed */
+};
+
+/* `create`: a file that is not there is made. Close it in any case. Errors: STATUS_IO. */
+MUST_CHECK enum status database_open(const char *path, const struct database_kind *kind, bool create,
+                                     struct database *out, struct error *err);
+void database_close(struct database *database); /* a transaction that was not committed is undone */
+
+/*
+ * It is one of the kind; or it is made one by the statements `create_sql` where it is empty, in one transaction, of two
+ * processes that begin at once by the first. NULL: an empty file is none.
+ * Errors: STATUS_BAD_INPUT for somebody else's file and for another version; STATUS_IO.
+ */
+MUST_CHECK enum status database_claim(const struct database *database, const char *create_sql, struct error *err);
+
+/* STATUS_IO with what SQLite says. */
+enum status database_complain(const struct database *database, struct error *err);
+
+/* Statements without an answer; sql NULL: no memory for them. */
+MUST_CHECK enum status database_execute(const struct database *database, const char *sql, struct error *err);
+
+#endif
