@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/path.h"
 #include "base/size.h"
 #include "planner/policies.h"
 #include "planner/policy_load.h"
@@ -153,15 +154,14 @@ static_assert(ARRAY_COUNT(files) == CLI_SKELETON_FILES, "each file has a name");
 static void include_folder(char path[CLI_PATH_BYTES])
 {
     static const char *const places[] = {"include", "../include"};
-    char self[CLI_PATH_BYTES - 64], header[CLI_PATH_BYTES];
-    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (length > 0) self[length] = '\0';
-    char *slash = length > 0 ? strrchr(self, '/') : NULL;
-    if (slash) *slash = '\0';
-    for (size_t i = 0; slash && i < ARRAY_COUNT(places); i++) {
-        snprintf(header, sizeof header, "%s/%s/spillway/policy.h", self, places[i]);
-        if (access(header, R_OK) != 0) continue;
-        snprintf(path, CLI_PATH_BYTES, "%s/%s", self, places[i]);
+    static const char header[] = "/spillway/policy.h";
+    char place[CLI_PATH_BYTES - sizeof header], file[CLI_PATH_BYTES];
+    for (size_t i = 0; i < ARRAY_COUNT(places); i++) {
+        struct error unknown = {0};
+        if (path_from_program(places[i], place, sizeof place, &unknown) != STATUS_OK) continue;
+        snprintf(file, sizeof file, "%s%s", place, header);
+        if (access(file, R_OK) != 0) continue;
+        snprintf(path, CLI_PATH_BYTES, "%s", place);
         return;
     }
     snprintf(path, CLI_PATH_BYTES, "/usr/include");

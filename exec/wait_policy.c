@@ -16,12 +16,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/path.h"
+
 void wait_policy_passive(char **arguments)
 {
     if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT")) return;
     char path[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (length <= 0 || setenv("OMP_WAIT_POLICY", "passive", 0) != 0) return;
-    path[length] = '\0';
-    execv(path, arguments);
+    struct error unknown = {0};
+    if (path_from_program("", path, sizeof path, &unknown) != STATUS_OK) return;
+    if (setenv("OMP_WAIT_POLICY", "passive", 0) == 0) execv(path, arguments);
 }
