@@ -10,13 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/size.h"
 
-enum { TICK_MS = 50, CHUNK_BYTES = 1 << 16, COMPLAINT_BYTES = 1 << 12 };
+enum { TICK_MS = 50, CHUNK_BYTES = 1 << 16, COMPLAINT_BYTES = 1 << 14 };
 enum { OUTPUT, COMPLAINT, PIPE_COUNT }; /* a child's standard output and error */
 
 struct text {
@@ -36,7 +37,6 @@ struct children {
     struct child *places;
     struct pollfd *polled; /* PIPE_COUNT a place */
     uint32_t width, running;
-    bool dry;              /* nothing is left to start */
 };
 
 static volatile sig_atomic_t stopped;
@@ -50,7 +50,7 @@ static void on_stop(int number)
 /* --- starting -------------------------------------------------------------------------------- */
 
 /* In the child, between fork and exec: only calls that are safe there. Never returns. */
-static void become(const char *const *argv, pid_t parent, const int outputs[PIPE_COUNT], int report)
+static void become(const struct children_start *what, pid_t parent, const int outputs[PIPE_COUNT], int report)
 {
     int nothing = open("/dev/null", O_RDONLY);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -58,9 +58,9 @@ static void become(const char *const *argv, pid_t parent, const int outputs[PIPE
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
     signal(SIGPIPE, SIG_DFL);
-    if (getppid() == parent && nothing >= 0 && dup2(nothing, STDIN_FILENO) >= 0 &&
+    if (getppid() == parent && (!what->folder || chdir(what->folder) == 0) && nothing >= 0 && dup2(nothing, STDIN_FILENO) >= 0 &&
         dup2(outputs[OUTPUT], STDOUT_FILENO) >= 0 && dup2(outputs[COMPLAINT], STDERR_FILENO) >= 0)
-        execv(argv[0], (char *const *)argv); /* changes nothing in argv; its prototype is older than const */
+        execv(what->argv[0], (char *const *)what->argv); /* changes nothing in argv; its prototype is older than const */
     int reason = errno;
     if (write(report, &reason, sizeof reason) < 0) _exit(126);
     _exit(127);
@@ -73,18 +73,19 @@ static void close_both(const int ends[2])
 }
 
 /* The third pipe closes by itself when exec succeeds, and carries errno when it does not. */
-static enum status start(struct child *child, const char *const *argv, uint64_t id, struct error *err)
+static enum status start(struct child *child, const struct children_start *what, struct error *err)
 {
+    const char *program = what->argv[0];
     int pipes[PIPE_COUNT + 1][2], made = 0;
     while (made <= PIPE_COUNT && pipe2(pipes[made], O_CLOEXEC) == 0) made++;
     pid_t parent = getpid(), pid = made > PIPE_COUNT ? fork() : -1;
     if (pid < 0) {
-        error_io(err, "cannot start '%s'", argv[0]);
+        error_io(err, "cannot start '%s'", program);
         while (made > 0) close_both(pipes[--made]);
         return err->status;
     }
     const int outputs[PIPE_COUNT] = {pipes[OUTPUT][1], pipes[COMPLAINT][1]};
-    if (pid == 0) become(argv, parent, outputs, pipes[PIPE_COUNT][1]);
+    if (pid == 0) become(what, parent, outputs, pipes[PIPE_COUNT][1]);
     for (int p = 0; p <= PIPE_COUNT; p++) close(pipes[p][1]);
     int reason = 0;
     ssize_t length = read(pipes[PIPE_COUNT][0], &reason, sizeof reason);
@@ -93,10 +94,10 @@ static enum status start(struct child *child, const char *const *argv, uint64_t 
         close(pipes[OUTPUT][0]);
         close(pipes[COMPLAINT][0]);
         waitpid(pid, NULL, 0);
-        return error_set(err, STATUS_DEVICE, "cannot start '%s': %s", argv[0], strerror(reason));
+        return error_set(err, STATUS_DEVICE, "cannot start '%s': %s", program, strerror(reason));
     }
     child->pid = pid;
-    child->id = id;
+    child->id = what->id;
     for (int p = 0; p < PIPE_COUNT; p++) {
         child->ends[p] = pipes[p][0];
         child->texts[p].length = 0;
@@ -107,13 +108,11 @@ static enum status start(struct child *child, const char *const *argv, uint64_t 
 
 static enum status fill(struct children *all, struct error *err)
 {
-    for (uint32_t c = 0; c < all->width && !all->dry; c++) {
-        const char *const *argv;
-        uint64_t id;
+    for (uint32_t c = 0; c < all->width; c++) {
+        struct children_start what = {0};
         if (all->places[c].pid > 0) continue;
-        all->dry = !all->client->next(all->client->context, &argv, &id);
-        if (all->dry) return STATUS_OK;
-        if (start(&all->places[c], argv, id, err) != STATUS_OK) return err->status;
+        if (!all->client->next(all->client->context, &what)) return STATUS_OK;
+        if (start(&all->places[c], &what, err) != STATUS_OK) return err->status;
         all->running++;
     }
     return STATUS_OK;
@@ -153,11 +152,17 @@ static enum status hear(struct child *child, int which, struct error *err)
     return STATUS_OK;
 }
 
+static double seconds_of(struct timeval time)
+{
+    return (double)time.tv_sec + 1e-6 * (double)time.tv_usec;
+}
+
 static enum status tell_end(struct children *all, struct child *child, struct error *err)
 {
     int wait_status = 0;
+    struct rusage usage;
     pid_t waited;
-    do waited = waitpid(child->pid, &wait_status, 0);
+    do waited = wait4(child->pid, &wait_status, 0, &usage);
     while (waited < 0 && errno == EINTR);
     child->pid = 0;
     all->running--;
@@ -167,6 +172,7 @@ static enum status tell_end(struct children *all, struct child *child, struct er
     if (complaint->length > 0 && complaint->bytes[complaint->length - 1] == '\n')
         complaint->bytes[complaint->length - 1] = '\0';
     struct children_end end = {.id = child->id,
+                               .cpu_s = seconds_of(usage.ru_utime),
                                .output = child->texts[OUTPUT].bytes,
                                .output_length = child->texts[OUTPUT].length,
                                .complaint = complaint->bytes};

@@ -1,8 +1,8 @@
 /*
  * Programs run side by side, what they print kept: a pool of child processes.
  *
- * A client says which program comes next and hears how each ended, in the order in which they end; what depends on that
- * order is the client's to avoid. Children get no input. SIGINT and SIGTERM end them all; a child that outlives this
+ * A client says which program comes next, which may depend on what it has heard, and hears how each ended, in the order in
+ * which they end; what depends on that order is the client's to avoid. Children get no input. SIGINT and SIGTERM end them all; a child that outlives this
  * process is told by the kernel.
  */
 #ifndef SPILLWAY_BASE_CHILDREN_H
@@ -16,8 +16,15 @@
 
 enum { CHILDREN_MAX = 1024, CHILDREN_OUTPUT_MAX = 1 << 30 };
 
+struct children_start {
+    const char *const *argv; /* NULL at the end; argv[0] is a path */
+    const char *folder;      /* it runs there; NULL: here. Both live until its end was told */
+    uint64_t id;
+};
+
 struct children_end {
     uint64_t id;          /* as the client gave it */
+    double cpu_s;         /* processor time in user mode, with that of its own children that it waited for */
     int exit_code;        /* when no signal ended it */
     int signal;           /* 0: it ended by itself */
     const char *output;   /* all of its standard output; a NUL follows. Borrowed until the call returns */
@@ -27,8 +34,8 @@ struct children_end {
 
 struct children_client {
     void *context;
-    /* What to start next: argv (NULL at the end; argv[0] is a path) lives until its end was told. False: nothing is left. */
-    bool (*next)(void *context, const char *const **argv, uint64_t *id);
+    /* What to start next. False: nothing for now; it is asked again, and when nothing runs either all is done. */
+    bool (*next)(void *context, struct children_start *out);
     /* One ended. Another status than STATUS_OK ends the others, too. */
     enum status (*ended)(void *context, const struct children_end *end, struct error *err);
     /* Called ten times a second or more often while any runs; may be NULL. */

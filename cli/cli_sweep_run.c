@@ -46,7 +46,7 @@ static bool mine(struct running *running, uint64_t point)
     return running->pending[point] && running->seen++ % ranks->count == ranks->rank;
 }
 
-static bool next(void *context, const char *const **argv, uint64_t *id)
+static bool next(void *context, struct children_start *out)
 {
     struct running *running = context;
     const struct cli_sweep *sweep = running->sweep;
@@ -63,8 +63,7 @@ static bool next(void *context, const char *const **argv, uint64_t *id)
         return false;
     }
     running->words[point] = words;
-    *argv = words->argv;
-    *id = point;
+    *out = (struct children_start){.argv = words->argv, .id = point};
     return true;
 }
 

@@ -1,38 +1,28 @@
 /*
- * The pool is one loop around one signal set. SIGCHLD, SIGINT and SIGTERM are blocked while it runs and
- * waited for with sigtimedwait(), so that neither a child's end nor Ctrl-C can come between a look and a wait:
+ * Runs go through the pool of base/children.h, one command at a time: a run whose command has ended and that has more of
+ * them waits for its turn, which comes in front of runs that were not begun.
  *
- *     start children while workers are free
- *     reap those that ended; a run with commands left goes on with the next
- *     wait for a signal, at most a second, which also keeps the progress bar moving
- *
- * Children have the terminal's Ctrl-C too, but get SIGTERM from here in any case, and from the kernel when this
- * process dies. A run's folder is PATH/INDEX below one temporary folder; answers are read from it when the run
- * ends, and the folder is removed at once: a hundred figures need little room.
+ * A run's folder is PATH/INDEX below one temporary folder; it is removed as soon as the run has ended: a hundred figures
+ * need little room.
  */
 #include "repro/run_set.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/children.h"
-#include "base/file.h"
+#include "base/extreme.h"
 #include "base/path.h"
 #include "base/progress.h"
 
-enum { PATH_BYTES = 4096, ANSWER_MAX = 256 << 20, MESSAGE_BYTES = 900 };
+enum { PATH_BYTES = 4096, MESSAGE_BYTES = 900 };
 
 struct run {
     const char *what;
@@ -42,10 +32,11 @@ struct run {
     uint32_t file_count;
     struct run_answer answer;
     json_t *json; /* owned */
-    /* while it runs */
-    pid_t child;
-    uint32_t at; /* command */
-    double started_s;
+    /* while it is under way */
+    bool begun, waiting, done; /* waiting: for its next command's turn */
+    uint32_t at;               /* command */
+    double started_s;          /* that command; 0: none runs */
+    const char *folder;        /* in the set's arena */
 };
 
 struct run_set {
@@ -158,8 +149,6 @@ static void path_in(const struct run_set *set, const struct run *run, const char
     snprintf(path, PATH_BYTES, "%s/%zu%s%s", set->folder, (size_t)(run - set->runs), *name ? "/" : "", name);
 }
 
-static const char answer_name[] = ".answer", message_name[] = ".message";
-
 /* No sync: these files are gone in a moment. */
 static enum status write_file(const char *path, const char *text, size_t length, struct error *err)
 {
@@ -170,10 +159,11 @@ static enum status write_file(const char *path, const char *text, size_t length,
     return STATUS_OK;
 }
 
-static enum status make_folder(const struct run_set *set, const struct run *run, struct error *err)
+static enum status make_folder(struct run_set *set, struct run *run, struct error *err)
 {
     char path[PATH_BYTES];
     path_in(set, run, "", path);
+    if (arena_string(&set->arena, path, &run->folder, err) != STATUS_OK) return err->status;
     if (mkdir(path, 0700) != 0) return error_io(err, "cannot make the folder '%s'", path);
     for (uint32_t f = 0; f < run->file_count; f++) {
         path_in(set, run, run->files[f].name, path);
@@ -210,221 +200,166 @@ static void end_folder(struct run_set *set)
     *set->folder = '\0';
 }
 
-/* --- children -------------------------------------------------------------------------------------- */
-
-/* Between fork and exec. Never returns. */
-static void become(const char *program, char **argv, const char *folder, pid_t parent)
-{
-    sigset_t none;
-    sigemptyset(&none);
-    for (int i = 1; i < 3; i++) signal(i == 1 ? SIGINT : SIGTERM, SIG_DFL);
-    signal(SIGPIPE, SIG_DFL);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent || chdir(folder) != 0) _exit(127);
-    int out = open(answer_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    int messages = open(message_name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (out < 0 || messages < 0 || nothing < 0 || dup2(nothing, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
-        dup2(messages, STDERR_FILENO) < 0)
-        _exit(127);
-    execv(program, argv);
-    _exit(127);
-}
-
-static enum status start_command(const struct run_set *set, struct run *run, const char *program, struct error *err)
-{
-    const char *const *arguments = run->commands[run->at].arguments;
-    char folder[PATH_BYTES];
-    size_t count = 0;
-    while (arguments[count]) count++;
-    char **argv = alloc_zeroed(count + 2, sizeof *argv);
-    if (!argv) return error_memory(err, "arguments", count);
-    argv[0] = (char *)program; /* execv() changes nothing in argv; its prototype is older than const */
-    memcpy(argv + 1, arguments, count * sizeof *argv);
-    path_in(set, run, "", folder);
-    pid_t parent = getpid(), child = fork();
-    if (child == 0) become(program, argv, folder, parent);
-    free(argv);
-    if (child < 0) return error_io(err, "cannot start '%s'", program);
-    run->child = child;
-    run->started_s = clock_s();
-    return STATUS_OK;
-}
+/* --- answers ------------------------------------------------------------------------------------- */
 
 /* What it complained of, without "error: ", else its last line; in `buffer`. */
-static const char *read_message(const struct run_set *set, const struct run *run, char buffer[MESSAGE_BYTES])
+static const char *message_of(const char *complaint, char buffer[MESSAGE_BYTES])
 {
     static const char head[] = "error: ";
     const size_t head_length = sizeof head - 1;
-    char path[PATH_BYTES];
-    path_in(set, run, message_name, path);
-    *buffer = '\0';
-    FILE *file = fopen(path, "r");
-    while (file && fgets(buffer, MESSAGE_BYTES, file) && strncmp(buffer, head, head_length) != 0) continue;
-    if (file) fclose(file);
-    buffer[strcspn(buffer, "\n")] = '\0';
-    return strncmp(buffer, head, head_length) == 0 ? buffer + head_length : buffer;
+    const char *line = complaint;
+    while (strncmp(line, head, head_length) != 0) {
+        const char *end = strchr(line, '\n');
+        if (!end) break;
+        line = end + 1;
+    }
+    if (strncmp(line, head, head_length) == 0) line += head_length;
+    snprintf(buffer, MESSAGE_BYTES, "%.*s", (int)strcspn(line, "\n"), line);
+    return buffer;
 }
 
-static enum status read_answer(struct run_set *set, struct run *run, int exit_code, struct error *err)
+static enum status read_answer(struct run_set *set, struct run *run, const struct children_end *end, struct error *err)
 {
-    char path[PATH_BYTES], buffer[MESSAGE_BYTES], *text = NULL;
-    size_t length;
+    char buffer[MESSAGE_BYTES];
     json_error_t place;
-    path_in(set, run, answer_name, path);
-    if (file_read(path, ANSWER_MAX, &text, &length, err) != STATUS_OK) return err->status;
-    run->json = json_loadb(text, length, JSON_REJECT_DUPLICATES, &place);
-    free(text);
+    run->json = json_loadb(end->output, end->output_length, JSON_REJECT_DUPLICATES, &place);
     run->answer.json = run->json;
-    const char *message = read_message(set, run, buffer);
+    const char *message = message_of(end->complaint, buffer);
     if (arena_string(&set->arena, *message ? message : "it answered no", &run->answer.why, err) != STATUS_OK)
         return err->status;
-    if (!run->json && exit_code == 0)
+    if (!run->json && end->exit_code == 0)
         return error_set(err, STATUS_BAD_INPUT, "%s: no JSON was printed, line %d: %s (is '--json' missing?)", run->what,
                          place.line, place.text);
     return STATUS_OK;
 }
 
-static enum status fail_run(const struct run_set *set, const struct run *run, int wait_status, struct error *err)
+static enum status fail_run(const struct run *run, const struct children_end *end, struct error *err)
 {
     char buffer[MESSAGE_BYTES];
-    const char *message = read_message(set, run, buffer);
-    if (WIFSIGNALED(wait_status))
-        return error_set(err, STATUS_DEVICE, "%s: ended by signal %d", run->what, WTERMSIG(wait_status));
-    enum status status = WEXITSTATUS(wait_status) == 2 ? STATUS_BAD_INPUT : STATUS_DEVICE;
-    return error_set(err, status, "%s: %s", run->what, *message ? message : "it could not be started");
+    const char *message = message_of(end->complaint, buffer);
+    if (end->signal != 0) return error_set(err, STATUS_DEVICE, "%s: ended by signal %d", run->what, end->signal);
+    return error_set(err, end->exit_code == 2 ? STATUS_BAD_INPUT : STATUS_DEVICE, "%s: %s", run->what,
+                     *message ? message : "it ended without a word");
 }
 
-/* A command of the run has ended: go on with the next, or take the answer. *done: the run is. */
-static enum status go_on(struct run_set *set, struct run *run, int wait_status, const char *program, bool *done,
-                         struct error *err)
+/* A command of the run has ended: the next one has its turn, or the answer is taken. */
+static enum status go_on(struct run_set *set, struct run *run, const struct children_end *end, struct error *err)
 {
-    char path[PATH_BYTES];
-    int code = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : -1;
-    run->child = 0;
-    if (code != 0 && code != 1) return fail_run(set, run, wait_status, err);
-    if (code == 0 && ++run->at < run->command_count) return start_command(set, run, program, err);
-    if (read_answer(set, run, code, err) != STATUS_OK) return err->status;
-    path_in(set, run, "", path);
-    remove_folder(path);
-    *done = true;
+    if (end->signal != 0 || (end->exit_code != 0 && end->exit_code != 1)) return fail_run(run, end, err);
+    if (end->exit_code == 0 && ++run->at < run->command_count) {
+        run->waiting = true;
+        return STATUS_OK;
+    }
+    if (read_answer(set, run, end, err) != STATUS_OK) return err->status;
+    remove_folder(run->folder);
+    run->done = true;
     return STATUS_OK;
 }
 
-static void end_children(struct run_set *set)
-{
-    for (size_t i = 0; i < set->count; i++) {
-        struct run *run = &set->runs[i];
-        if (run->child <= 0) continue;
-        kill(run->child, SIGKILL);
-        while (waitpid(run->child, NULL, 0) < 0 && errno == EINTR) continue;
-        run->child = 0;
-    }
-}
-
-/* --- the loop -------------------------------------------------------------------------------------- */
+/* --- the pool -------------------------------------------------------------------------------------- */
 
 struct pool {
     struct run_set *set;
     const struct run_set_options *options;
     const char *program;
-    size_t next, running, done;
-    uint32_t workers;
+    struct progress progress;
+    size_t next, done;
     size_t failed;        /* the first run in order that failed so far; SIZE_MAX: none */
     struct error failure; /* of that one */
+    struct error fault;   /* a run could not be begun at all */
 };
 
-static enum status start_some(struct pool *pool, struct error *err)
+static enum status command_of(struct pool *pool, const struct run *run, const char *const **out, struct error *err)
 {
-    while (pool->running < pool->workers && pool->next < pool->set->count && pool->failed == SIZE_MAX) {
-        struct run *run = &pool->set->runs[pool->next++];
-        if (make_folder(pool->set, run, err) != STATUS_OK || start_command(pool->set, run, pool->program, err) != STATUS_OK)
-            return err->status;
-        pool->running++;
-    }
+    const char *const *arguments = run->commands[run->at].arguments;
+    size_t count = 0;
+    void *copy;
+    while (arguments[count]) count++;
+    if (arena_array(&pool->set->arena, count + 2, sizeof *arguments, &copy, err) != STATUS_OK) return err->status;
+    const char **argv = copy;
+    argv[0] = pool->program;
+    memcpy(argv + 1, arguments, count * sizeof *argv);
+    *out = argv;
     return STATUS_OK;
 }
 
-static enum status reap_some(struct pool *pool, bool *any, struct error *err)
+/* One that waits for its next command, else one that was not begun; NULL: none for now. */
+static struct run *next_run(const struct pool *pool)
 {
-    *any = false;
-    for (size_t i = 0; i < pool->next; i++) {
-        struct run *run = &pool->set->runs[i];
-        struct rusage usage;
-        int wait_status;
-        bool done = false;
-        if (run->child <= 0) continue;
-        pid_t ended = wait4(run->child, &wait_status, WNOHANG, &usage);
-        if (ended == 0) {
-            if (pool->options->limit_s > 0 && clock_s() - run->started_s > pool->options->limit_s)
-                return error_set(err, STATUS_DEVICE, "%s: not done within %g s", run->what, pool->options->limit_s);
-            continue;
-        }
-        *any = true;
-        run->answer.cpu_s += (double)usage.ru_utime.tv_sec + 1e-6 * (double)usage.ru_utime.tv_usec;
-        if (go_on(pool->set, run, wait_status, pool->program, &done, err) != STATUS_OK) {
-            if (i < pool->failed) pool->failure = *err, pool->failed = i;
-            *err = (struct error){0};
-            done = true;
-        }
-        pool->running -= done;
-        pool->done += done;
+    for (size_t i = 0; i < pool->next; i++)
+        if (pool->set->runs[i].waiting) return &pool->set->runs[i];
+    return pool->next < pool->set->count && pool->failed == SIZE_MAX ? &pool->set->runs[pool->next] : NULL;
+}
+
+static bool next_command(void *context, struct children_start *out)
+{
+    struct pool *pool = context;
+    struct run *run = pool->fault.status ? NULL : next_run(pool);
+    if (!run) return false;
+    if (!run->begun) {
+        pool->next++;
+        run->begun = true;
+        if (make_folder(pool->set, run, &pool->fault) != STATUS_OK) return false;
     }
-    return STATUS_OK;
+    if (command_of(pool, run, &out->argv, &pool->fault) != STATUS_OK) return false;
+    out->folder = run->folder;
+    out->id = (uint64_t)(run - pool->set->runs);
+    run->waiting = false;
+    run->started_s = clock_s();
+    return true;
 }
 
 /* A failure is told when all runs before it have ended: which one it is depends on none's speed. */
 static bool has_failed(const struct pool *pool)
 {
     bool before = false;
-    for (size_t i = 0; pool->failed < SIZE_MAX && i < pool->failed; i++) before |= pool->set->runs[i].child > 0;
+    for (size_t i = 0; pool->failed < SIZE_MAX && i < pool->failed; i++)
+        before |= pool->set->runs[i].begun && !pool->set->runs[i].done;
     return pool->failed < SIZE_MAX && !before;
 }
 
-static enum status wait_for(const sigset_t *signals, struct error *err)
+static enum status take_end(void *context, const struct children_end *end, struct error *err)
 {
-    const struct timespec second = {.tv_sec = 1};
-    int number = sigtimedwait(signals, NULL, &second);
-    if (number == SIGINT || number == SIGTERM) return error_set(err, STATUS_INTERRUPTED, "stopped");
-    return STATUS_OK;
+    struct pool *pool = context;
+    struct run *run = &pool->set->runs[end->id];
+    struct error own = {0};
+    run->started_s = 0;
+    run->answer.cpu_s += end->cpu_s;
+    if (go_on(pool->set, run, end, &own) != STATUS_OK) {
+        run->done = true;
+        if (end->id < pool->failed) pool->failure = own, pool->failed = end->id;
+    }
+    pool->done += run->done;
+    if (has_failed(pool)) *err = pool->failure;
+    return err->status;
 }
 
-static enum status run_pool(struct pool *pool, const sigset_t *signals, struct error *err)
+static enum status look(void *context, struct error *err)
 {
-    struct progress progress;
-    progress_begin(&progress, "runs", (double)pool->set->count);
-    while (!err->status && pool->done < pool->set->count) {
-        bool any;
-        if (start_some(pool, err) != STATUS_OK || reap_some(pool, &any, err) != STATUS_OK) break;
-        if (has_failed(pool)) {
-            *err = pool->failure;
-            break;
-        }
-        progress_update(&progress, (double)pool->done, NULL);
-        if (!any && wait_for(signals, err) != STATUS_OK) break;
+    struct pool *pool = context;
+    double limit_s = pool->options->limit_s, now_s = clock_s();
+    progress_update(&pool->progress, (double)pool->done, NULL);
+    if (pool->fault.status) *err = pool->fault;
+    for (size_t i = 0; i < pool->next && limit_s > 0 && !err->status; i++) {
+        const struct run *run = &pool->set->runs[i];
+        if (run->started_s > 0 && now_s - run->started_s > limit_s)
+            return error_set(err, STATUS_DEVICE, "%s: not done within %g s", run->what, limit_s);
     }
-    end_children(pool->set);
-    progress_end(&progress);
     return err->status;
 }
 
 enum status run_set_execute(struct run_set *set, const struct run_set_options *options, struct error *err)
 {
     char self[PATH_BYTES] = "";
-    sigset_t signals, old;
-    struct pool pool = {.set = set, .options = options, .program = options->program, .failed = SIZE_MAX,
-                        .workers = options->workers > 0 ? options->workers : children_cores()};
+    struct pool pool = {.set = set, .options = options, .program = options->program, .failed = SIZE_MAX};
+    const struct children_client client = {&pool, next_command, take_end, look};
+    uint32_t workers = options->workers > 0 ? min_u32(options->workers, CHILDREN_MAX) : children_cores();
     if (!pool.program && path_from_program("", self, sizeof self, err) != STATUS_OK) return err->status;
     if (!pool.program) pool.program = self;
     if (begin_folder(set, err) != STATUS_OK) return err->status;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGCHLD);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGTERM);
-    sigprocmask(SIG_BLOCK, &signals, &old);
-    run_pool(&pool, &signals, err);
-    sigprocmask(SIG_SETMASK, &old, NULL);
+    progress_begin(&pool.progress, "runs", (double)set->count);
+    if (children_run(&client, workers, err) == STATUS_OK && pool.fault.status) *err = pool.fault;
+    progress_end(&pool.progress);
     end_folder(set);
     return err->status;
 }

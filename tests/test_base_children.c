@@ -23,21 +23,21 @@ struct watch {
     const char *program;
     struct children_end last;
     char output[256], complaint[256];
-    bool stop;
+    bool stop, one_by_one;
+    const char *folder;
 };
 
-static bool next(void *context, const char *const **argv, uint64_t *id)
+static bool next(void *context, struct children_start *out)
 {
     struct watch *watch = context;
-    if (watch->started == watch->count) return false;
+    if (watch->started == watch->count || (watch->one_by_one && watch->running > 0)) return false;
     uint32_t p = watch->started++;
     watch->argv[p][0] = watch->program ? watch->program : "/bin/sh";
     watch->argv[p][1] = "-c";
     watch->argv[p][2] = watch->scripts[p];
     watch->argv[p][3] = NULL;
     if (++watch->running > watch->most) watch->most = watch->running;
-    *argv = watch->argv[p];
-    *id = p;
+    *out = (struct children_start){.argv = watch->argv[p], .folder = watch->folder, .id = p};
     return true;
 }
 
@@ -90,6 +90,7 @@ static void ends_are_told(void **state)
     (void)state;
     struct error err;
     struct watch killed = {0}, long_one = {0}, silent = {0}, absent = {.program = "/nowhere/program"};
+    struct watch busy = {0}, elsewhere = {.folder = "/usr"}, lost = {.folder = "/nowhere"};
     run_one(&killed, "kill -SEGV $$", STATUS_OK, &err);
     assert_int_equal(killed.last.signal, SIGSEGV);
     run_one(&long_one, "head -c 3000000 /dev/zero | tr '\\0' x; head -c 100000 /dev/zero >&2", STATUS_OK, &err);
@@ -97,8 +98,27 @@ static void ends_are_told(void **state)
     run_one(&silent, "cat", STATUS_OK, &err); /* there is no input */
     assert_string_equal(silent.output, "");
     assert_string_equal(silent.complaint, "");
+    run_one(&busy, "i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done", STATUS_OK, &err);
+    assert_true(busy.last.cpu_s > 1e-3 && silent.last.cpu_s < busy.last.cpu_s);
+    run_one(&elsewhere, "pwd", STATUS_OK, &err);
+    assert_string_equal(elsewhere.output, "/usr\n");
+    run_one(&lost, "pwd", STATUS_DEVICE, &err);
+    assert_string_equal(err.text, "cannot start '/bin/sh': No such file or directory");
     run_one(&absent, "", STATUS_DEVICE, &err);
     assert_string_equal(err.text, "cannot start '/nowhere/program': No such file or directory");
+}
+
+/* A client that has nothing to start for the moment is asked again. */
+static void the_next_can_wait_for_the_last(void **state)
+{
+    (void)state;
+    struct watch watch = {.count = 5, .one_by_one = true};
+    struct error err = {0};
+    for (uint32_t p = 0; p < watch.count; p++) snprintf(watch.scripts[p], sizeof watch.scripts[p], "true");
+    const struct children_client client = {&watch, next, ended, NULL};
+    assert_int_equal(children_run(&client, 3, &err), STATUS_OK);
+    assert_int_equal(watch.ended, 5);
+    assert_int_equal(watch.most, 1);
 }
 
 /* The others do not outlive the call: else it would take a minute. */
@@ -140,6 +160,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_run_and_are_told_apart),
         cmocka_unit_test(ends_are_told),
+        cmocka_unit_test(the_next_can_wait_for_the_last),
         cmocka_unit_test(a_client_can_end_it),
         cmocka_unit_test(ctrl_c_ends_it),
     };
