@@ -1,0 +1,99 @@
+/* spillway-exec checkpoints: where a plan's jobs could go on. */
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "base/json_out.h"
+#include "base/options.h"
+#include "base/size.h"
+#include "exec/command.h"
+#include "exec/resume.h"
+#include "exec/run_report.h"
+#include "planner/plan_io.h"
+
+enum { FOUND_VERSION = 1 };
+
+static void put_found(struct json_out *json, const struct plan *plan, const struct resume_job *jobs)
+{
+    json_out_object_begin(json, NULL, false);
+    json_out_u64(json, "spillway_checkpoints", FOUND_VERSION);
+    json_out_array_begin(json, "jobs", false);
+    for (uint32_t j = 0; j < plan->jobs.count; j++) {
+        const struct checkpoint_found *const found = &jobs[j].found;
+        json_out_object_begin(json, NULL, true);
+        json_out_string(json, "name", plan->jobs.jobs[j].name);
+        json_out_u64(json, "minibatches", found->step);
+        if (found->step > 0) {
+            run_report_put_loss(json, "first_loss", found->first_loss);
+            run_report_put_loss(json, "final_loss", found->final_loss);
+        }
+        if (found->evaluation_count > 0) run_report_put_loss(json, "last_evaluation", found->last_evaluation);
+        if (found->best_step > 0) {
+            json_out_double(json, "best_evaluation", found->best_evaluation);
+            json_out_u64(json, "best_step", found->best_step);
+        }
+        if (jobs[j].weights_path) json_out_string(json, "weights_path", jobs[j].weights_path);
+        if (jobs[j].best_path) json_out_string(json, "best_weights_path", jobs[j].best_path);
+        if (found->passed_over > 0) json_out_string(json, "passed_over", found->reason);
+        json_out_object_end(json);
+    }
+    json_out_array_end(json);
+    json_out_object_end(json);
+}
+
+static enum status write_found(const char *path, const struct plan *plan,
+                               const struct resume_job *jobs, struct error *err)
+{
+    struct file_out *file;
+    enum status status = file_out_create(path, &file, err);
+    if (status != STATUS_OK) return status;
+    struct json_out *json = json_out_create(file);
+    if (json) put_found(json, plan, jobs);
+    const bool complete = json && json_out_complete(json);
+    json_out_destroy(json);
+    if (complete) return file_out_commit(file, err);
+    file_out_discard(file);
+    return error_memory(err, "what was found", 0);
+}
+
+enum status command_checkpoints(int argc, char **argv, const volatile bool *stop, struct error *err)
+{
+    (void)stop; /* reading is short */
+    const char *result = "-";
+    bool write_weights = false, json = false;
+    const struct option_spec specs[] = {
+        OPTION_STRING("result", 0, "FILE", &result, "write it there instead of to standard output"),
+        OPTION_FLAG("write-weights", 0, &write_weights,
+                    "write the weights of jobs that are complete"),
+        OPTION_FLAG("json", 0, &json, "accepted for symmetry: it is JSON"),
+    };
+    struct options options = {
+        .command = "spillway-exec checkpoints",
+        .arguments = "PLAN.json DIR",
+        .summary = "the newest whole checkpoint of each job of a plan",
+        .examples = (const char *const[]){"spillway-exec checkpoints plan.json checkpoints", NULL},
+        .details = "Every byte of them is read and checked.",
+        .specs = specs,
+        .spec_count = ARRAY_COUNT(specs),
+        .argument_min = 2,
+        .argument_max = 2,
+    };
+    enum status status = options_parse(&options, argc, argv, err);
+    if (status != STATUS_OK) return status;
+    if (options.help) {
+        options_print_help(&options, stdout);
+        return STATUS_OK;
+    }
+    struct plan plan = {0};
+    struct resume_job *jobs = NULL;
+    status = plan_read(options.operands[0], &plan, err);
+    if (status == STATUS_OK) {
+        jobs = calloc(plan.jobs.count, sizeof *jobs);
+        if (!jobs) status = error_memory(err, "a list of jobs", plan.jobs.count * sizeof *jobs);
+    }
+    if (status == STATUS_OK)
+        status = resume_look(&plan, options.operands[1], write_weights, jobs, err);
+    if (status == STATUS_OK) status = write_found(result, &plan, jobs, err);
+    free(jobs);
+    plan_release(&plan);
+    return status;
+}

@@ -1,0 +1,175 @@
+/* spillway-exec measure, devices, gpu-rates: what this machine has and how fast it is. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json_out.h"
+#include "base/options.h"
+#include "base/progress.h"
+#include "base/size.h"
+#include "exec/backend.h"
+#include "exec/command.h"
+#include "exec/gpu_rates.h"
+#include "exec/measure.h"
+
+static const double BUDGET_MIN_S = 1, BUDGET_MAX_S = 3600;
+
+/* --- measure ----------------------------------------------------------------------------------- */
+
+static void show_measure(void *context, double done, double total, const char *what)
+{
+    struct progress *const progress = context;
+    progress->total = total;
+    progress_update(progress, done, what);
+}
+
+static enum status write_hardware(const struct hardware *hardware, const char *path,
+                                  struct error *err)
+{
+    struct file_out *file;
+    enum status status = file_out_create(path, &file, err);
+    if (status != STATUS_OK) return status;
+    struct json_out *json = json_out_create(file);
+    if (json) hardware_write(hardware, json, NULL);
+    const bool complete = json && json_out_complete(json);
+    json_out_destroy(json);
+    if (complete) return file_out_commit(file, err);
+    file_out_discard(file);
+    return error_memory(err, "the profile", 0);
+}
+
+/* `backend` NULL: that of the GPUs, if there are any. */
+static enum status measure_machine(const char *backend, const struct measure_options *options,
+                                   struct hardware *out, struct error *err)
+{
+    const struct backend *const cuda = backend_find("cuda");
+    struct error none = {0};
+    uint32_t count;
+    if (!backend) backend = cuda && cuda->count(&count, &none) == STATUS_OK ? "cuda" : "host";
+    if (strcmp(backend, "host") == 0) return measure_host(options, out, err);
+#ifdef SPILLWAY_CUDA
+    if (strcmp(backend, "cuda") == 0) return measure_cuda(options, out, err);
+#endif
+    return error_set(err, STATUS_BAD_INPUT, "option '--backend' is '%s' (this program was built with %s)",
+                     backend, backend_names());
+}
+
+enum status command_measure(int argc, char **argv, const volatile bool *stop, struct error *err)
+{
+    const char *output = "-", *name = NULL, *storage = NULL;
+    bool json = false, quiet = false;
+    double budget_s = 45;
+    const struct option_spec specs[] = {
+        OPTION_STRING("output", 'o', "FILE", &output,
+                      "write the profile there instead of to standard output"),
+        OPTION_STRING("backend", 0, "NAME", &name,
+                      "host or cuda, default cuda where there is a GPU"),
+        OPTION_QUANTITY("budget", 0, "TIME", DIMENSION_SECONDS, &budget_s,
+                        "how long it may take, default 45s"),
+        OPTION_STRING("storage", 0, "DIR", &storage,
+                      "measure the disk there as well, for states that memory has no room for"),
+        OPTION_FLAG("json", 0, &json, "accepted for symmetry: a profile is JSON"),
+        OPTION_FLAG("quiet", 'q', &quiet, "no progress, no notes"),
+    };
+    struct options options = {
+        .command = "spillway-exec measure",
+        .arguments = "",
+        .summary = "measure how fast this machine computes and copies",
+        .examples = (const char *const[]){"spillway-exec measure -o machine.json", NULL},
+        .details = "The machine should be idle meanwhile.",
+        .specs = specs,
+        .spec_count = ARRAY_COUNT(specs),
+    };
+    enum status status = options_parse(&options, argc, argv, err);
+    if (status != STATUS_OK) return status;
+    if (options.help) {
+        options_print_help(&options, stdout);
+        return STATUS_OK;
+    }
+    if (budget_s < BUDGET_MIN_S || budget_s > BUDGET_MAX_S)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--budget' is %g s (expected a time from 1s to 1h)", budget_s);
+    if (quiet) progress_disable();
+    struct progress progress;
+    progress_begin(&progress, "measuring", 0);
+    struct hardware hardware = {0};
+    const struct measure_options measure = {.budget_s = budget_s,
+                                            .storage = storage,
+                                            .stop = stop,
+                                            .notes = quiet ? NULL : stderr,
+                                            .on_progress = show_measure,
+                                            .context = &progress};
+    status = measure_machine(name, &measure, &hardware, err);
+    progress_end(&progress);
+    if (status == STATUS_OK) status = write_hardware(&hardware, output, err);
+    hardware_release(&hardware);
+    return status;
+}
+
+/* --- rates of a GPU ------------------------------------------------------------------------------ */
+
+#ifdef SPILLWAY_CUDA
+
+enum status command_gpu_rates(int argc, char **argv, const volatile bool *stop, struct error *err)
+{
+    (void)stop; /* each rate is short */
+    const char *output = "-";
+    const struct option_spec specs[] = {
+        OPTION_STRING("output", 'o', "FILE", &output,
+                      "write the rates there instead of to standard output"),
+    };
+    struct options options = {
+        .command = "spillway-exec gpu-rates",
+        .arguments = "",
+        .summary = "copies, memory, products and attention of the first GPU, as JSON",
+        .examples = (const char *const[]){"spillway-exec gpu-rates -o rates.json", NULL},
+        .specs = specs,
+        .spec_count = ARRAY_COUNT(specs),
+    };
+    enum status status = options_parse(&options, argc, argv, err);
+    if (status != STATUS_OK) return status;
+    if (options.help) {
+        options_print_help(&options, stdout);
+        return STATUS_OK;
+    }
+    struct file_out *file;
+    status = file_out_create(output, &file, err);
+    if (status != STATUS_OK) return status;
+    struct json_out *json = json_out_create(file);
+    status = json ? gpu_rates_write(json, err) : error_memory(err, "the rates", 0);
+    if (status == STATUS_OK && !json_out_complete(json)) status = error_memory(err, "the rates", 0);
+    json_out_destroy(json);
+    if (status == STATUS_OK) return file_out_commit(file, err);
+    file_out_discard(file);
+    return status;
+}
+
+#endif
+
+/* --- devices ----------------------------------------------------------------------------------- */
+
+/* One line for each back end: how many devices it has, or why none. */
+enum status command_devices(int argc, char **argv, const volatile bool *stop, struct error *err)
+{
+    (void)stop; /* done at once */
+    struct options options = {.command = "spillway-exec devices",
+                              .arguments = "",
+                              .summary = "how many devices each back end finds"};
+    if (options_parse(&options, argc, argv, err) != STATUS_OK) return err->status;
+    if (options.help) {
+        options_print_help(&options, stdout);
+        return STATUS_OK;
+    }
+    static const char *const names[] = {"host", "cuda"};
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        const struct backend *backend = backend_find(names[i]);
+        struct error why = {0};
+        uint32_t count = 0;
+        if (!backend) continue;
+        if (backend->count(&count, &why) != STATUS_OK) printf("%s %s\n", names[i], why.text);
+        else if (count == UINT32_MAX) printf("%s any\n", names[i]);
+        else printf("%s %" PRIu32 "\n", names[i], count);
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,236 @@
+/* spillway-exec run: a plan from its file, carried out, with its trace, log, checkpoints and report. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/options.h"
+#include "base/progress.h"
+#include "base/size.h"
+#include "exec/checkpoint.h"
+#include "exec/command.h"
+#include "exec/run.h"
+#include "exec/run_policy.h"
+#include "exec/run_report.h"
+#include "planner/plan_carried.h"
+#include "planner/plan_io.h"
+
+static const char *const nan_choices[] = {"continue", "stop", "skip", NULL};
+
+static const char *const dispatch_choices[] = {"plan", "live", NULL};
+
+struct run_command {
+    size_t dispatch; /* 1: live */
+    const char *policy, *carried;
+    uint64_t seed;
+    const char *trace, *log, *result, *checkpoint, *checkpoint_every, *storage;
+    uint64_t keep;
+    size_t on_nan; /* enum run_on_nan */
+    bool json, log_goes_on, no_weights, tf32, quiet, keep_going;
+};
+
+/* --- while it runs --------------------------------------------------------------------------- */
+
+struct run_bar {
+    struct progress progress;
+    const struct plan *plan;
+};
+
+static void show_run(void *context, double done, double total, uint32_t job, double loss)
+{
+    struct run_bar *const bar = context;
+    char note[96] = "";
+    if (job != PLAN_NONE)
+        snprintf(note, sizeof note, "%.60s loss %.4g", bar->plan->jobs.jobs[job].name, loss);
+    bar->progress.total = total;
+    progress_update(&bar->progress, done, note);
+}
+
+/* Above the bar, which is drawn again a tenth of a second later. */
+static void show_note(void *context, const char *text)
+{
+    (void)context;
+    fprintf(stderr, "%swarning: %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "", text);
+}
+
+/* "a: why; b: why": the first few. */
+static enum status tell_failures(const struct plan *plan, const struct run_result *result,
+                                 struct error *err)
+{
+    char text[800] = "";
+    size_t used = 0;
+    for (uint32_t j = 0; j < plan->jobs.count && used < sizeof text - 1; j++) {
+        const struct run_job_result *const job = &result->jobs[j];
+        if (!job->failure && !job->checkpoint_failure) continue;
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s'%s': %s%s", used > 0 ? "; " : "",
+                                 plan->jobs.jobs[j].name, job->failure ? "" : "no checkpoints: ",
+                                 job->failure ? job->failure : job->checkpoint_failure);
+        if (used > sizeof text - 1) used = sizeof text - 1;
+    }
+    return error_set(err, STATUS_CHECK, "%" PRIu32 " of %" PRIu32 " jobs failed: %s", result->failed,
+                     plan->jobs.count, text);
+}
+
+/* "100": minibatches; "5min": a time. */
+static enum status parse_every(const char *text, struct run_checkpoints *out, struct error *err)
+{
+    static const double default_s = 600, least_s = 0.1;
+    if (!text) {
+        out->every_s = default_s;
+        return STATUS_OK;
+    }
+    char *end;
+    errno = 0;
+    const unsigned long long steps = strtoull(text, &end, 10);
+    if (text[0] >= '0' && text[0] <= '9' && *end == '\0') {
+        if (errno == 0 && steps >= 1 && steps <= JOB_MINIBATCHES_MAX) {
+            out->every_steps = steps;
+            return STATUS_OK;
+        }
+    } else {
+        struct error why = {0};
+        if (quantity_parse(text, DIMENSION_SECONDS, &out->every_s, &why) == STATUS_OK &&
+            out->every_s >= least_s)
+            return STATUS_OK;
+    }
+    return error_set(err, STATUS_BAD_INPUT,
+                     "option '--checkpoint-every' is '%.60s' (expected a number of minibatches such as "
+                     "100, or a time such as 5min)", text);
+}
+
+/* The plan that came about; its time is what it took. */
+static enum status write_carried(const struct run_command *command, const struct plan *plan,
+                                 const struct run_result *result, const struct trace *trace, struct error *err)
+{
+    struct plan_carried carried;
+    if (!command->carried || !trace->complete) return STATUS_OK;
+    enum status status = plan_carried_make(plan, result->order, (uint32_t)result->order_count, &carried, err);
+    if (status != STATUS_OK) return status;
+    carried.plan.policy = trace->policy;
+    carried.plan.seed = command->seed;
+    carried.plan.estimated_makespan_s = result->makespan_s;
+    status = plan_write(&carried.plan, command->carried, err);
+    plan_carried_release(&carried);
+    return status;
+}
+
+static enum status carry_out(const struct run_command *command, const struct plan *plan, const volatile bool *stop,
+                             struct error *err)
+{
+    struct run_bar bar = {.plan = plan};
+    struct run_checkpoints checkpoints = {.folder = command->checkpoint, .keep = command->keep};
+    if (parse_every(command->checkpoint_every, &checkpoints, err) != STATUS_OK) return err->status;
+    struct run_result result = {0};
+    struct trace trace = {0};
+    struct run_policy *policy = NULL;
+    if (command->dispatch && run_policy_open(command->policy ? command->policy : plan->policy, 0, &policy, err))
+        return err->status;
+    const struct run_options options = {
+        .live = policy,
+        .live_seed = command->seed,
+        .record_order = command->carried != NULL,
+        .log_path = command->log,
+        .log_goes_on = command->log_goes_on,
+        .save_weights = !command->no_weights,
+        .record_spans = command->trace != NULL,
+        .tf32 = command->tf32,
+        .checkpoints = command->checkpoint ? &checkpoints : NULL,
+        .storage = {.folder = command->storage},
+        .on_nan = (enum run_on_nan)command->on_nan,
+        .keep_going = command->keep_going,
+        .on_note = show_note,
+        .stop = stop,
+        .on_progress = show_run,
+        .context = &bar,
+    };
+    progress_begin(&bar.progress, "running", 0);
+    enum status status = run_plan(plan, &options, &result, &trace, err);
+    progress_end(&bar.progress);
+    if (status == STATUS_OK && command->trace) status = trace_write(&trace, command->trace, err);
+    if (status == STATUS_OK) status = write_carried(command, plan, &result, &trace, err);
+    const struct run_report report = {.plan = plan, .result = &result, .trace = &trace, .live = command->dispatch != 0,
+                                      .trace_path = command->trace, .log_path = command->log,
+                                      .carried_path = command->carried};
+    if (status == STATUS_OK && command->result) status = run_report_write(&report, command->result, err);
+    if (status == STATUS_OK && command->json) status = run_report_write(&report, "-", err);
+    else if (status == STATUS_OK && !command->quiet) run_report_print(&report);
+    if (status == STATUS_OK && result.stopped) {
+        run_report_print_kept(&report);
+        status = error_set(err, STATUS_INTERRUPTED, "stopped before the end of the plan");
+    }
+    if (status == STATUS_OK && result.failed > 0) status = tell_failures(plan, &result, err);
+    run_policy_close(policy);
+    trace_release(&trace);
+    run_result_release(&result);
+    return status;
+}
+
+enum status command_run(int argc, char **argv, const volatile bool *stop, struct error *err)
+{
+    struct run_command command = {.keep = 2};
+    const struct option_spec specs[] = {
+        OPTION_STRING("trace", 't', "FILE", &command.trace, "write what ran, where and when"),
+        OPTION_STRING("log", 'l', "FILE", &command.log,
+                      "write a JSON line per minibatch ('-': standard output)"),
+        OPTION_FLAG("log-goes-on", 0, &command.log_goes_on,
+                    "add to the log instead of beginning a new one"),
+        OPTION_CHOICE("dispatch", 0, "WHEN", dispatch_choices, &command.dispatch,
+                      "the plan's order, or live: of a plan with choices, asking a policy; default plan"),
+        OPTION_STRING("policy", 'p', "NAME", &command.policy,
+                      "live: a built-in policy or a shared object, default the plan's"),
+        OPTION_U64("seed", 0, "N", 0, INT64_MAX, &command.seed, "live: of the policy"),
+        OPTION_STRING("carried", 0, "FILE", &command.carried,
+                      "live: write the plan that came about, when it is complete"),
+        OPTION_STRING("result", 0, "FILE", &command.result, "write the result as JSON"),
+        OPTION_FLAG("json", 0, &command.json, "print the result as JSON"),
+        OPTION_FLAG("no-weights", 0, &command.no_weights, "do not write the jobs' weights"),
+        OPTION_STRING("checkpoint", 0, "DIR", &command.checkpoint,
+                      "keep checkpoints of every job there, and take those of begun ones from there"),
+        OPTION_STRING("checkpoint-every", 0, "N|TIME", &command.checkpoint_every,
+                      "how often: minibatches (100) or a time (5min), default 10min"),
+        OPTION_U64("keep", 0, "N", 1, CHECKPOINT_KEEP_MAX, &command.keep,
+                   "checkpoints kept of each job, default 2"),
+        OPTION_STRING("storage", 0, "DIR", &command.storage,
+                      "states that the plan has on storage go into a file there"),
+        OPTION_CHOICE("on-nan", 0, "WHAT", nan_choices, &command.on_nan,
+                      "what a loss that is not finite does to its job, or its step; default continue"),
+        OPTION_FLAG("keep-going", 0, &command.keep_going,
+                    "a job that fails does not end the others"),
+        OPTION_FLAG("tf32", 0, &command.tf32,
+                    "on GPUs, round the operands of matrix products to tf32, which is faster"),
+        OPTION_FLAG("quiet", 'q', &command.quiet, "no progress, no report"),
+    };
+    struct options options = {
+        .command = "spillway-exec run",
+        .arguments = "PLAN.json",
+        .summary = "carry out a plan on this machine",
+        .examples = (const char *const[]){"spillway-exec run plan.json --trace trace.json.gz", NULL},
+        .details = "Interrupting it once ends the minibatches that have begun, keeps their weights "
+                   "and checkpoints and exits with 130; interrupting it twice ends it at once. Exit "
+                   "code 1 when a job failed, or its checkpoints did.",
+        .specs = specs,
+        .spec_count = ARRAY_COUNT(specs),
+        .argument_min = 1,
+        .argument_max = 1,
+    };
+    enum status status = options_parse(&options, argc, argv, err);
+    if (status != STATUS_OK) return status;
+    if (options.help) {
+        options_print_help(&options, stdout);
+        return STATUS_OK;
+    }
+    if (!command.dispatch && (command.policy || command.seed || command.carried))
+        return error_set(err, STATUS_BAD_INPUT, "option '--%s' needs '--dispatch live'",
+                         command.policy ? "policy" : command.seed ? "seed" : "carried");
+    if (command.json && command.log && strcmp(command.log, "-") == 0)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "'--log -' and '--json' cannot both have standard output");
+    if (command.quiet) progress_disable();
+    struct plan plan = {0};
+    status = plan_read(options.operands[0], &plan, err);
+    if (status == STATUS_OK) status = carry_out(&command, &plan, stop, err);
+    plan_release(&plan);
+    return status;
+}
