@@ -53,6 +53,8 @@ struct clock {
     bool splits, by_sequence;
     struct stage *stages;
     struct choice *next;   /* per stage; INFINITY: nothing can be, or all is done */
+    uint32_t *first;       /* which stage is next: of all in [1], of two halves in [2] and [3] ... */
+    uint32_t leaf_count;   /* of that, at least the stages; a power of two */
     uint32_t (*appended)[PIPELINE_PASSES]; /* per run: to the stage's sequence */
     uint32_t (*passed)[PIPELINE_PASSES]; /* per run: microbatches through each pass */
     double *forward_end_s, *backward_end_s; /* [run][microbatch]; backward: of the input's gradient */
@@ -272,23 +274,36 @@ static void take(struct clock *c, uint32_t stage, const struct choice *choice, s
     if (choice->pass != PIPELINE_INPUT) s->kept--;
 }
 
+/* Of equals the lower stage. */
+static void play(struct clock *c, uint32_t stage)
+{
+    uint32_t node = c->leaf_count + stage;
+    c->first[node] = stage;
+    while (node /= 2) {
+        uint32_t left = c->first[2 * node], right = c->first[2 * node + 1];
+        c->first[node] = c->next[right].start_s < c->next[left].start_s ? right : left;
+    }
+}
+
 static void choose(struct clock *c, uint32_t stage)
 {
     c->next[stage] = (struct choice){INFINITY, 0, 0};
-    if (c->stages[stage].taken == c->length) return;
-    if (c->by_sequence)
-        next_in_sequence(c, stage, &c->next[stage]);
-    else
-        next_ready(c, stage, &c->next[stage]);
+    if (c->stages[stage].taken < c->length) {
+        if (c->by_sequence)
+            next_in_sequence(c, stage, &c->next[stage]);
+        else
+            next_ready(c, stage, &c->next[stage]);
+    }
+    play(c, stage);
 }
 
 static void run_clock(struct clock *c, struct pipeline_order *out)
 {
+    for (uint32_t leaf = c->parallel->pipeline; leaf < c->leaf_count; leaf++) c->next[leaf].start_s = INFINITY;
+    for (uint32_t leaf = 0; leaf < c->leaf_count; leaf++) play(c, leaf);
     for (uint32_t stage = 0; stage < c->parallel->pipeline; stage++) choose(c, stage);
     for (uint64_t i = 0; i < out->count; i++) {
-        uint32_t best = 0; /* of equals the first */
-        for (uint32_t stage = 1; stage < c->parallel->pipeline; stage++)
-            if (c->next[stage].start_s < c->next[best].start_s) best = stage;
+        uint32_t best = c->first[1];
         const struct choice choice = c->next[best];
         assert(choice.start_s < INFINITY);
         take(c, best, &choice, &out->steps[i]);
@@ -303,9 +318,12 @@ static enum status prepare(struct clock *c, struct arena *arena, struct error *e
 {
     const struct parallel *p = c->parallel;
     uint64_t cells = (uint64_t)c->runs * c->microbatches;
-    void *memory[5];
+    void *memory[6];
+    c->leaf_count = 1;
+    while (c->leaf_count < p->pipeline) c->leaf_count *= 2;
     enum status status = arena_array(arena, p->pipeline, sizeof *c->stages, &memory[0], err);
-    if (!status) status = arena_array(arena, p->pipeline, sizeof *c->next, &memory[4], err);
+    if (!status) status = arena_array(arena, c->leaf_count, sizeof *c->next, &memory[4], err);
+    if (!status) status = arena_array(arena, 2 * (size_t)c->leaf_count, sizeof *c->first, &memory[5], err);
     if (!status) status = arena_array(arena, 2 * (size_t)c->runs, sizeof *c->passed, &memory[1], err);
     if (!status) status = arena_array(arena, 2 * cells, sizeof(double), &memory[2], err);
     if (!status)
@@ -313,6 +331,7 @@ static enum status prepare(struct clock *c, struct arena *arena, struct error *e
     if (status) return status;
     c->stages = memory[0];
     c->next = memory[4];
+    c->first = memory[5];
     c->passed = memory[1];
     c->appended = c->passed + c->runs;
     c->forward_end_s = memory[2];

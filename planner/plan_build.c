@@ -139,9 +139,11 @@ static uint32_t intern(struct plan_builder *b, struct intern *table, uint64_t ha
     return candidate;
 }
 
+/* What is hashed is a few small numbers, some hundred thousand times for a large plan: one product will do. */
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
-    return random_mix(hash ^ value);
+    hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 32;
 }
 
 /* --- works ---------------------------------------------------------------------------------- */

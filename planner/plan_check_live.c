@@ -69,8 +69,8 @@ static size_t make_way(struct range_list *list, uint64_t first, uint64_t end)
     return at;
 }
 
-/* The usual case: the same slot again. */
-static bool replace_range(struct range_list *list, struct range added)
+/* The usual case: the same slot again, *out in the list. */
+static bool replace_range(struct range_list *list, struct range added, size_t *out)
 {
     size_t at = range_place(list, added.first);
     if (at == list->count) return false;
@@ -78,6 +78,7 @@ static bool replace_range(struct range_list *list, struct range added)
     if (known->live != PLAN_NONE || known->first != added.first || known->end != added.end) return false;
     *known = added;
     list->live_count++;
+    *out = at;
     return true;
 }
 
@@ -86,7 +87,7 @@ static enum status insert_range(struct check_walk *r, struct range added)
     char text[PLAN_TEXT_BYTES], other_text[PLAN_TEXT_BYTES], where[32];
     uint32_t place = r->lives[added.live].device;
     struct range_list *list = &r->ranges[place];
-    if (replace_range(list, added)) return STATUS_OK;
+    if (replace_range(list, added, &r->lives[added.live].range)) return STATUS_OK;
     size_t at = make_way(list, added.first, added.end);
     const struct range *other = NULL;
     if (at < list->count && list->ranges[at].first < added.end) other = &list->ranges[at];
@@ -105,13 +106,15 @@ static enum status insert_range(struct check_walk *r, struct range added)
     list->ranges[at] = added;
     list->count++;
     list->live_count++;
+    r->lives[added.live].range = at;
     return STATUS_OK;
 }
 
-static void remove_range(struct check_walk *r, uint32_t device, uint64_t first)
+static void remove_range(struct check_walk *r, uint32_t index, uint64_t first)
 {
-    struct range_list *list = &r->ranges[device];
-    size_t at = range_place(list, first);
+    struct range_list *list = &r->ranges[r->lives[index].device];
+    size_t at = r->lives[index].range;
+    if (at >= list->count || list->ranges[at].live != index) at = range_place(list, first);
     assert(at < list->count && list->ranges[at].first == first);
     list->ranges[at].live = PLAN_NONE;
     list->live_count--;
@@ -172,7 +175,7 @@ void check_release(struct check_walk *r, const struct plan_access *access)
     uint32_t *cell = live_cell(r, access);
     uint32_t index = *cell - 1;
     const struct plan_slot *slot = &r->plan->slots[r->lives[index].slot];
-    if (slot->bytes > 0) remove_range(r, r->lives[index].device, slot->offset_bytes);
+    if (slot->bytes > 0) remove_range(r, index, slot->offset_bytes);
     *cell = NOT_LIVE;
     r->lives[index].next_free = r->live_free;
     r->live_free = index;

@@ -13,6 +13,7 @@
 struct live {
     uint32_t buffer, device, slot;
     uint32_t next_free; /* of entries without one */
+    size_t range;       /* where its range was put in its place's list; others may have moved it since */
     struct contents contents;
 };
 

@@ -42,6 +42,7 @@ struct sim_colouring {
     size_t node_count, label_count, edge_count;
     size_t node_capacity, label_capacity, edge_capacity;
     bool failed;        /* no memory */
+    struct error ignored; /* which says no more than that */
 
     size_t *first_edge; /* by node, and one more */
     uint32_t *order;    /* nodes */
@@ -79,9 +80,8 @@ void sim_colouring_destroy(struct sim_colouring *c)
 
 uint32_t sim_colouring_node(struct sim_colouring *c)
 {
-    struct error ignored = {0};
     if (array_reserve(&c->label_ends, &c->node_capacity, c->node_count, sizeof *c->label_ends, NODES_MAX, "nodes",
-                      &ignored)) {
+                      &c->ignored)) {
         c->failed = true;
         return 0;
     }
@@ -91,9 +91,8 @@ uint32_t sim_colouring_node(struct sim_colouring *c)
 
 void sim_colouring_label(struct sim_colouring *c, uint64_t number)
 {
-    struct error ignored = {0};
     if (c->failed || array_reserve(&c->labels, &c->label_capacity, c->label_count, sizeof *c->labels, NUMBERS_MAX,
-                                   "labels", &ignored)) {
+                                   "labels", &c->ignored)) {
         c->failed = true;
         return;
     }
@@ -103,9 +102,8 @@ void sim_colouring_label(struct sim_colouring *c, uint64_t number)
 
 static void add_edge(struct sim_colouring *c, struct edge edge)
 {
-    struct error ignored = {0};
     if (c->failed || array_reserve(&c->edges, &c->edge_capacity, c->edge_count, sizeof *c->edges, NUMBERS_MAX,
-                                   "edges", &ignored)) {
+                                   "edges", &c->ignored)) {
         c->failed = true;
         return;
     }

@@ -15,7 +15,8 @@
  *
  * What is done already when an operation is issued needs no waiting and is dropped at once.
  *
- * When a ring is full it is doubled and its entries put where the longer mask says. So memory is in
+ * When a ring is full it is doubled: where it has not begun anew yet, as when the window becomes the plan, in place,
+ * else its entries are put where the longer mask says. So memory is in
  * proportion to the widest window, about 32 + 4 * (waits + uses) bytes per operation of it. How wide
  * that is lies with the plan: a stream that has nothing to do for a long stretch of the plan makes
  * the window span that stretch (sim.c says why).
@@ -37,21 +38,36 @@ static_assert(sizeof(struct sim_op) == 32, "two records in a cache line");
 
 /* --- rings ---------------------------------------------------------------------------------- */
 
+/* To a new ring. */
+static bool ring_move(char **ring, uint32_t mask, uint32_t larger_mask, size_t size, uint32_t first, uint32_t end)
+{
+    char *larger = alloc_zeroed((size_t)larger_mask + 1, size);
+    if (!larger) return false;
+    for (uint32_t i = first, count; i != end; i += count) { /* up to where the shorter ring begins anew */
+        count = mask + 1 - (i & mask);
+        if (count > end - i) count = end - i;
+        memcpy(larger + (size_t)(i & larger_mask) * size, *ring + (size_t)(i & mask) * size, count * size);
+    }
+    free(*ring);
+    *ring = larger;
+    return true;
+}
+
 /* Twice as long. Entries [first, end) are kept. False when there is no memory. */
 static bool ring_double(void *ring, uint32_t *mask, size_t size, uint32_t first, uint32_t end)
 {
     uint32_t larger_mask = *mask * 2 + 1;
-    char *larger = alloc_zeroed((size_t)larger_mask + 1, size);
-    if (!larger) return false;
-    char *old;
-    memcpy(&old, ring, sizeof old);
-    for (uint32_t i = first, count; i != end; i += count) { /* up to where the shorter ring begins anew: two pieces */
-        count = *mask + 1 - (i & *mask);
-        if (count > end - i) count = end - i;
-        memcpy(larger + (size_t)(i & larger_mask) * size, old + (size_t)(i & *mask) * size, count * size);
+    bool in_place = first <= end && end <= *mask + 1; /* it has not begun anew yet */
+    char *entries;
+    memcpy(&entries, ring, sizeof entries);
+    if (in_place) {
+        char *larger = alloc_resize(entries, ((size_t)larger_mask + 1) * size);
+        if (!larger) return false;
+        entries = larger;
+    } else if (!ring_move(&entries, *mask, larger_mask, size, first, end)) {
+        return false;
     }
-    free(old);
-    memcpy(ring, &larger, sizeof larger);
+    memcpy(ring, &entries, sizeof entries);
     *mask = larger_mask;
     return true;
 }
