@@ -200,7 +200,7 @@ MUST_CHECK enum status network_parse(const struct json_input *in, const json_t *
  * By preset name ("gpt2-xl", "hydra-bert-1b", ...), by the id that the hub has it under ("Qwen/Qwen3-8B": the preset,
  * whatever folders there are; "./Qwen/Qwen3-8B" is a path) or, if it has another slash or ends in .json or .txt, by
  * path (a folder means its config.json, .txt a text of a profiler: of a microbatch, whatever its size). The error of an
- * unknown name suggests the nearest preset.
+ * unknown name suggests the nearest preset, or, of a path that is not there, the nearest id.
  */
 MUST_CHECK enum status network_find(const char *name_or_path, struct arena *arena,
                                     struct network *out, struct error *err);

@@ -372,14 +372,24 @@ static enum status read_text(const char *path, struct arena *arena, struct netwo
     return STATUS_OK;
 }
 
+/* The id of the hub that a path nobody has was meant to be; NULL: none is near. */
+static const char *near_id(const char *path)
+{
+    const char *ids[ARRAY_COUNT(hub)];
+    for (size_t i = 0; i < ARRAY_COUNT(hub); i++) ids[i] = hub[i].id;
+    return suggest(path, ids, ARRAY_COUNT(hub));
+}
+
 /* A folder, as a model's repository is one, means its config.json. */
 static enum status read_path(const char *path, struct arena *arena, struct network *out,
                              struct error *err)
 {
     char inside[4096];
     struct stat info;
-    if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
-        return network_read_config(path, arena, out, err);
+    bool exists = stat(path, &info) == 0;
+    const char *near = exists ? NULL : near_id(path);
+    if (near) return error_set(err, STATUS_BAD_INPUT, "there is no network '%.100s' (did you mean '%s'?)", path, near);
+    if (!exists || !S_ISDIR(info.st_mode)) return network_read_config(path, arena, out, err);
     bool slash = path[0] && path[strlen(path) - 1] == '/';
     int length = snprintf(inside, sizeof inside, "%s%sconfig.json", path, slash ? "" : "/");
     if (length < 0 || (size_t)length >= sizeof inside)

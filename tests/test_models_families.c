@@ -46,6 +46,7 @@ static const struct {
     {"pythia-1.4b", "card",
      "\"model_type\": \"gpt_neox\", \"hidden_size\": 2048, \"num_hidden_layers\": 24, \"num_attention_heads\": 16, "
      "\"intermediate_size\": 8192, \"vocab_size\": 50304", 1414647808},
+    {"gpt-neox-20b", "shapes", "\"model_type\": \"gpt_neox\", \"hidden_act\": \"gelu_fast\"", 20554567680},
     {"gpt-j-6b", "shapes", "\"model_type\": \"gptj\", \"n_inner\": null", 6050882784},
     {"phi-2", "shapes",
      "\"model_type\": \"phi\", \"hidden_size\": 2560, \"num_hidden_layers\": 32, \"intermediate_size\": 10240, "

@@ -561,6 +561,8 @@ static void unknown_names_get_a_suggestion(void **state)
     check_not_found("llama", STATUS_BAD_INPUT,
                     "unknown network 'llama' (expected a preset such as gpt2-xl, or the path of a "
                     "config.json)");
+    check_not_found("google/flan-t5-smal", STATUS_BAD_INPUT,
+                    "there is no network 'google/flan-t5-smal' (did you mean 'google/flan-t5-small'?)");
     struct arena arena = {0};
     struct network n;
     struct error err = {0};
