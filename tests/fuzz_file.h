@@ -1,0 +1,30 @@
+/* A file in memory with any bytes, for readers that are given a path. For fuzz targets, which include this. */
+#ifndef SPILLWAY_TESTS_FUZZ_FILE_H
+#define SPILLWAY_TESTS_FUZZ_FILE_H
+
+#include <assert.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+struct fuzz_file {
+    int descriptor;
+    char path[64];
+};
+
+/* Close `descriptor` behind it. */
+static inline struct fuzz_file fuzz_file_make(const uint8_t *data, size_t size)
+{
+    struct fuzz_file file = {.descriptor = memfd_create("fuzz", MFD_CLOEXEC)};
+    assert(file.descriptor >= 0);
+    for (size_t done = 0; done < size;) {
+        ssize_t written = write(file.descriptor, data + done, size - done);
+        assert(written > 0);
+        done += (size_t)written;
+    }
+    snprintf(file.path, sizeof file.path, "/proc/self/fd/%d", file.descriptor);
+    return file;
+}
+
+#endif
