@@ -146,10 +146,10 @@ static enum status take_time(struct place at, const struct field *field, double 
     if (end == field->text || *end != '\0' || !isfinite(milliseconds) || milliseconds <= 0)
         return fail(at, field, err, time_name, "a number above 0");
     *out = milliseconds * 1e-3;
-    return STATUS_OK;
+    return *out > 0 ? STATUS_OK : fail(at, field, err, time_name, "a number above 0");
 }
 
-/* Do its degrees make its devices, and its batches whole numbers of microbatches? */
+/* Do its degrees make its devices, its batches whole numbers of microbatches, and its heads its width? */
 static enum status check_run(struct place at, const struct measured_run *run, struct error *err)
 {
     uint64_t devices = (uint64_t)run->of[RUN_TENSOR] * run->of[RUN_DATA] * run->of[RUN_PIPELINE];
@@ -161,6 +161,10 @@ static enum status check_run(struct place at, const struct measured_run *run, st
         return error_set(err, STATUS_BAD_INPUT,
                          "%s:%" PRIu32 ":1: global batch %" PRIu32 " is not a multiple of micro batch x data, %" PRIu64,
                          at.path, at.line, run->of[RUN_BATCH], step);
+    if (run->of[RUN_WIDTH] % run->of[RUN_HEADS] != 0)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "%s:%" PRIu32 ":1: hidden size %" PRIu32 " is not a multiple of %" PRIu32 " attention heads", at.path,
+                         at.line, run->of[RUN_WIDTH], run->of[RUN_HEADS]);
     return STATUS_OK;
 }
 

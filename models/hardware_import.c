@@ -1,4 +1,5 @@
 /* See hardware_import.h: which kind of file it is, and what its readers share. */
+#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -62,8 +63,10 @@ enum status hardware_import_text(const char *name, const char *text, size_t leng
     struct import import = {.name = name, .machine = machine, .report = report};
     TRY(arena_string(&machine->arena, as_of, &import.as_of, err));
     TRY(arena_string(&machine->arena, name, &machine->measured_on, err));
-    size_t blanks = strspn(text, " \t\r\n");
-    TRY(text[blanks] == '{' ? import_json(&import, text, length, err) : import_nccl_table(&import, text, err));
+    size_t blanks = 0;
+    while (blanks < length && isspace((unsigned char)text[blanks])) blanks++;
+    bool json = blanks < length && text[blanks] == '{';
+    TRY(json ? import_json(&import, text, length, err) : import_nccl_table(&import, text, length, err));
     return hardware_check(machine, err);
 }
 

@@ -18,6 +18,9 @@
 
 enum { TABLE_COLUMNS = 13, COLUMN_SIZE = 0, COLUMN_TIME = 5, COLUMN_ALG_BW = 6, COLUMN_BUS_BW = 7, COLUMN_BYTES = 64 };
 
+/* Of a step: what a hardware file may say. */
+static const double seconds_min = 1e-12, seconds_max = 1e6;
+
 /* --- rings ------------------------------------------------------------------------------------ */
 
 /* Steps of a ring of n, from its bandwidths; 0: neither fits. */
@@ -58,7 +61,11 @@ enum status import_ring(struct import *import, const struct nccl_row *rows, uint
     struct copy_point *ring = memory;
     for (uint32_t i = 0; i < count && points < COPY_POINTS_MAX; i++) {
         if (rows[i].bytes < ranks || !(rows[i].time_us > 0)) continue;
-        ring[points++] = (struct copy_point){.bytes = rows[i].bytes / ranks, .seconds = rows[i].time_us * 1e-6 / steps};
+        struct copy_point point = {.bytes = rows[i].bytes / ranks, .seconds = rows[i].time_us * 1e-6 / steps};
+        if (point.seconds < seconds_min || point.seconds > seconds_max)
+            return error_set(err, STATUS_BAD_INPUT, "%s:%lu:1: a step of %" PRIu64 " bytes takes %g s (expected %g to %g)",
+                             import->name, line, point.bytes, point.seconds, seconds_min, seconds_max);
+        ring[points++] = point;
     }
     qsort(ring, points, sizeof *ring, compare_points);
     for (uint32_t i = 1; i < points; i++)
@@ -173,13 +180,13 @@ static enum status take_line(struct table *t, size_t length, struct error *err)
     return STATUS_OK;
 }
 
-enum status import_nccl_table(struct import *import, const char *text, struct error *err)
+enum status import_nccl_table(struct import *import, const char *text, size_t length, struct error *err)
 {
     struct table t = {.import = import, .at = text, .line = 1};
-    for (; *t.at; t.line++) {
-        size_t length = strcspn(t.at, "\n");
-        TRY(take_line(&t, length, err));
-        t.at += length + (t.at[length] == '\n');
+    for (const char *end = text + length, *next; t.at < end; t.at = next, t.line++) {
+        const char *newline = memchr(t.at, '\n', (size_t)(end - t.at));
+        next = newline ? newline + 1 : end;
+        TRY(take_line(&t, (size_t)((newline ? newline : end) - t.at), err));
     }
     if (t.count == 0)
         return error_set(err, STATUS_BAD_INPUT, "%s:1:1: neither JSON nor a table of nccl-tests with results", import->name);

@@ -39,7 +39,7 @@ static enum status take_cell(const struct json_input *in, const json_t *row, siz
     TRY(json_item_string(in, row, index, &text, err));
     *out = 0;
     if (strcmp(text, "N/A") == 0) return STATUS_OK;
-    if (number_read(text, &end, out) && *end == '\0' && *out > 0 && *out < 1e6) return STATUS_OK;
+    if (number_read(text, &end, out) && *end == '\0' && *out >= 1e-6 && *out < 1e6) return STATUS_OK;
     return json_fail_index(in, row, index, err, "the cell is '%.40s' (expected GB/s such as \"26.03\", or \"N/A\")", text);
 }
 

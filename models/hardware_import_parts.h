@@ -33,6 +33,6 @@ MUST_CHECK enum status import_ring(struct import *import, const struct nccl_row 
 
 MUST_CHECK enum status import_nvbandwidth(struct import *import, const struct json_input *in, struct error *err);
 MUST_CHECK enum status import_nccl_json(struct import *import, const struct json_input *in, struct error *err);
-MUST_CHECK enum status import_nccl_table(struct import *import, const char *text, struct error *err);
+MUST_CHECK enum status import_nccl_table(struct import *import, const char *text, size_t length, struct error *err);
 
 #endif

@@ -77,6 +77,9 @@ static void what_is_wrong_is_named(void **state)
         {HEAD ",iteration time (ms)\n9,64,2,1024,16,12,512,2,2,2,7\n", ":2:1: 9 GPUs, but tensor x data x pipeline is 8"},
         {HEAD ",iteration time (ms)\n8,66,4,1024,16,12,512,2,2,2,7\n",
          ":2:1: global batch 66 is not a multiple of micro batch x data, 8"},
+        {HEAD ",iteration time (ms)\n8,64,2,1024,15,12,512,2,2,2,7\n",
+         ":2:1: hidden size 1024 is not a multiple of 15 attention heads"},
+        {HEAD ",iteration time (ms)\n" ROW ",5e-324\n", ":2:29: iteration time (ms) '5e-324' (expected a number above 0)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct arena arena = {0};
