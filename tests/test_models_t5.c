@@ -113,7 +113,7 @@ static void presets_are_their_configurations(void **state)
     (void)state;
     static const struct {
         const char *preset, *config;
-    } cases[] = {{"t5-small", small_config}, {"mt5-small", mt5_small_config}};
+    } cases[] = {{"t5-small", small_config}, {"byt5-large", byt5_large_config}, {"mt5-small", mt5_small_config}};
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct arena arena = {0};
         struct error err = {0};
