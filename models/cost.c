@@ -194,9 +194,9 @@ static struct rate interpolate_bytes(uint32_t kernel, const struct kernel_rate *
 
 /* --- one item ------------------------------------------------------------------------------- */
 
-/* Seconds and their relative spread; what the host does meanwhile to dispatch it. */
+/* Seconds and their relative spread; what the host does to dispatch it, and which part of the seconds hides that. */
 struct cost {
-    double seconds, spread, host_s;
+    double seconds, spread, host_s, hiding_s;
 };
 
 static struct cost measured_cost(uint32_t kernel, const struct kernel_rate *rate,
@@ -283,7 +283,7 @@ static struct cost datasheet_cost(const struct hardware *hardware, uint32_t devi
         return (struct cost){.seconds = convolution_model_s(rates, item), .spread = matmul->spread};
     if (!cpu && kernel_model_is_set(&type->kernel_model)) {
         const struct kernel_seconds took = kernel_model_seconds(&type->kernel_model, rates, item);
-        return (struct cost){took.device_s, took.multiplies ? matmul->spread : memory->spread, took.host_s};
+        return (struct cost){took.device_s, took.multiplies ? matmul->spread : memory->spread, took.host_s, took.hiding_s};
     }
     double compute_s = work_item_flops(item) / rates.flops_per_s;
     double memory_s = work_item_bytes(item, ELEMENT_BYTES) / rates.bytes_per_s;
@@ -377,17 +377,18 @@ double cost_item_s(const struct hardware *hardware, uint32_t device, const struc
 double cost_work_s(const struct hardware *hardware, uint32_t device,
                    const struct work_item *items, size_t count, double *spread)
 {
-    double total = 0, host_s = 0, errors_s[KERNEL_COUNT] = {0}, squares = 0;
+    double total = 0, host_s = 0, hiding_s = 0, errors_s[KERNEL_COUNT] = {0}, squares = 0;
     for (size_t i = 0; i < count; i++) {
         struct cost cost = item_cost(hardware, device, &items[i]);
         total += cost.seconds;
         host_s += cost.host_s;
+        hiding_s += cost.hiding_s;
         errors_s[items[i].kernel] += cost.seconds * cost.spread;
     }
     for (size_t kernel = 0; kernel < KERNEL_COUNT; kernel++)
         squares += errors_s[kernel] * errors_s[kernel];
     if (spread) *spread = total > 0 ? sqrt(squares) / total : 0;
-    return fmax(total, host_s);
+    return total + fmax(0, host_s - hiding_s);
 }
 
 /* --- copies --------------------------------------------------------------------------------- */

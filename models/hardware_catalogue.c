@@ -45,7 +45,7 @@
      .source = "iteration times of GPT on A100: vTrain, arXiv 2104.04473, arXiv 2205.05198"}
 
 static const struct gpu_fit a100_fit = {
-    .matmul_efficiency = FITTED(0.89),
+    .matmul_efficiency = FITTED(0.892),
     .memory_efficiency = FITTED(0.8),
     .launch_latency = GUESS(2e-6, "between kernels of one stream"),
     .collective_latency = FITTED(151e-6),

@@ -132,9 +132,12 @@ struct kernel_seconds kernel_model_seconds(const struct kernel_model *model, str
     /* products of scores and what goes between them are kernels of their own */
     double work_s = scores ? parts.products_s + memory_s : fmax(parts.products_s, memory_s);
     double launches = item->count * parts.launches;
+    double device_s = launches * (rates.launch_s + (dispatched ? model->kernel_gap.value : 0)) + item->count * work_s;
+    double host_s = dispatched ? launches * model->dispatch_latency.value : 0;
     return (struct kernel_seconds){
-        .device_s = launches * (rates.launch_s + (dispatched ? model->kernel_gap.value : 0)) + item->count * work_s,
-        .host_s = dispatched ? launches * model->dispatch_latency.value : 0,
+        .device_s = device_s,
+        .host_s = host_s,
+        .hiding_s = fmin(device_s, KERNEL_MODEL_AHEAD * host_s),
         .multiplies = parts.products_s > memory_s,
     };
 }

@@ -17,9 +17,10 @@
  * products of queries with all keys, masked ones included, and kernels in between that read and write every score
  * (scale, mask, softmax, dropout). What goes over activations element by element (norms, sums, activation functions) does
  * so more often than the kernels that are listed: biases and dropouts are kernels of their own. Between kernels are gaps:
- * starts, and small kernels that nobody lists. Their host dispatches them one by one and is ahead of the device within a
- * pass, which takes the longer of both. (Tried and left: each kernel the longer of both, which needs no gaps. Runs of
- * one node came out a tenth of their error worse.)
+ * starts, and small kernels that nobody lists. Their host dispatches them one by one, a few kernels ahead: a pass takes the
+ * longer of both sums, where a kernel hides no more than KERNEL_MODEL_AHEAD dispatches. (Tried and left: each kernel the
+ * longer of both, and any number ahead, by which a head of milliseconds would hide what all blocks wait for. Runs of one node
+ * came out worse.)
  *
  * Sources: NVIDIA, Matrix Multiplication Background User's Guide (tiles, waves, 16 bytes); Megatron-LM,
  * arXiv 2104.04473, section 4.2 (which kernels were not fused).
@@ -41,9 +42,12 @@ struct kernel_rates {
     double launch_s;              /* of each kernel, on the device */
 };
 
+enum { KERNEL_MODEL_AHEAD = 8 };
+
 /* What the host dispatches and what the device does run side by side. */
 struct kernel_seconds {
     double device_s, host_s;
+    double hiding_s; /* of device_s, what hides dispatches, of itself and of others */
     bool multiplies; /* most of device_s are matrix products */
 };
 
