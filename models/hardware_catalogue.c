@@ -25,7 +25,7 @@
 #define SMI "nvidia-smi, total memory"
 #define SMI_RECALLED "nvidia-smi, total memory, as recalled"
 #define VENDOR "NVIDIA datasheet"
-#define NVLINK_3 GUESS(250 * GB, "NVLink 3 to a switch: copies reach 0.83 of 300 GB/s each way")
+#define NVLINK_3 FITTED(275 * GB)
 #define NVLINK_4 GUESS(375 * GB, "NVLink 4 to a switch: copies reach 0.83 of 450 GB/s each way")
 #define NVLINK_5 GUESS(750 * GB, "NVLink 5 to a switch: copies taken to reach 0.83 of 900 GB/s each way")
 #define VENDOR_RECALLED "NVIDIA datasheet, as recalled"
@@ -45,22 +45,22 @@
      .source = "iteration times of GPT on A100: vTrain, arXiv 2104.04473, arXiv 2205.05198"}
 
 static const struct gpu_fit a100_fit = {
-    .matmul_efficiency = FITTED(0.892),
-    .memory_efficiency = FITTED(0.8),
+    .matmul_efficiency = FITTED(0.93),
+    .memory_efficiency = FITTED(0.85),
     .launch_latency = GUESS(2e-6, "between kernels of one stream"),
-    .collective_latency = FITTED(151e-6),
+    .collective_latency = FITTED(99.5e-6),
     .nvlink_latency = GUESS(5e-6, "a copy starts in 5 to 15 us, of which two links have each half"),
     .kernel_model = {
         .multiprocessors = GUESS(108, "NVIDIA A100 whitepaper, as recalled"),
-        .matmul_depth = FITTED(25.9),
-        .score_bytes_forward = FITTED(10),
-        .score_bytes_backward = FITTED(17.3),
-        .loss_passes = FITTED(6.1),
-        .elementwise_passes = FITTED(1.44),
-        .matmul_sustained = FITTED(0.73),
-        .misaligned_rate = FITTED(0.4),
-        .kernel_gap = FITTED(22.4e-6),
-        .dispatch_latency = FITTED(68.8e-6),
+        .matmul_depth = FITTED(25.3),
+        .score_bytes_forward = FITTED(14.3),
+        .score_bytes_backward = FITTED(16.8),
+        .loss_passes = FITTED(8.95),
+        .elementwise_passes = FITTED(1.2),
+        .matmul_sustained = FITTED(0.755),
+        .misaligned_rate = FITTED(0.417),
+        .kernel_gap = FITTED(27e-6),
+        .dispatch_latency = FITTED(69e-6),
     },
 };
 
@@ -233,7 +233,7 @@ static const struct node nodes[] = {
     {.name = "dgx-a100-80gb", .summary = "8 A100 80 GB, NVSwitch, 8 NICs of 200 Gb/s; Selene's node",
      .note = DGX_NOTE, .gpu = "a100-sxm4-80gb", .device_count = 8,
      .host_bytes = SEEN(2048 * GIB, "NVIDIA DGX A100 datasheet, 640 GB version"), .host_cores = 128,
-     .nic_count = 8, .nic = SEEN(25 * GB, "HDR InfiniBand, 200 Gb/s each way; arXiv 2104.04473, section 5"),
+     .nic_count = 8, .nic = GUESS(22.5 * GB, "HDR InfiniBand, 200 Gb/s each way (arXiv 2104.04473, section 5), 0.9 of it as Calculon has it"),
      .nic_latency = IB_LATENCY, .leaf_nodes = 20},
     {.name = "dgx-h100", .summary = "8 H100, NVSwitch, 8 NICs of 400 Gb/s", .note = DGX_NOTE,
      .gpu = "h100-sxm5-80gb", .device_count = 8,

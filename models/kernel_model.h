@@ -42,7 +42,7 @@ struct kernel_rates {
     double launch_s;              /* of each kernel, on the device */
 };
 
-enum { KERNEL_MODEL_AHEAD = 8 };
+enum { KERNEL_MODEL_AHEAD = 4 };
 
 /* What the host dispatches and what the device does run side by side. */
 struct kernel_seconds {
