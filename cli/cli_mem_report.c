@@ -6,6 +6,7 @@
 
 #include "base/size.h"
 #include "cli/cli_table.h"
+#include "models/network_t5.h"
 #include "models/parallel_memory.h"
 
 static const char *const verdict_names[FIT_VERDICTS] = {
@@ -88,11 +89,14 @@ static void print_head(FILE *out, const struct cli_mem *mem)
     char count[QUANTITY_TEXT_BYTES], usable[QUANTITY_TEXT_BYTES], nominal[QUANTITY_TEXT_BYTES], bytes[QUANTITY_TEXT_BYTES];
     fprintf(out,
             "%s (%s): %s parameters in %" PRIu64 " layers\n"
-            "job       microbatch %" PRIu64 ", %" PRIu64 " to a minibatch, %s %" PRIu64 ", %s, %s\n",
+            "job       microbatch %" PRIu64 ", %" PRIu64 " to a minibatch, %s %" PRIu64,
             cli_network_label(n->name), network_family_names[n->family],
             quantity_text((double)network_parameters(n), DIMENSION_COUNT_OF, count), n->layer_count, job->microbatch,
             job->microbatches, n->graph && n->image > 0 ? "image" : "sequence",
-            n->graph && n->image > 0 ? n->image : job->sequence, precision_names[job->precision], optimizer_names[job->optimizer.kind]);
+            n->graph && n->image > 0 ? n->image : job->sequence);
+    uint64_t decoder = network_decoder_tokens(n, job->sequence);
+    if (decoder > 0) fprintf(out, ", %" PRIu64 " of the decoder", decoder);
+    fprintf(out, ", %s, %s\n", precision_names[job->precision], optimizer_names[job->optimizer.kind]);
     fprintf(out, "devices   %" PRIu32 " x '%s', %s usable of %s", mem->hardware->device_count, type->name,
             quantity_text((double)mem->hardware->devices[0].memory_bytes, DIMENSION_BYTES, usable),
             quantity_text(type->memory_bytes.value, DIMENSION_BYTES, nominal));

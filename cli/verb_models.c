@@ -202,9 +202,9 @@ static bool same_shape(const struct network *network, uint64_t a, uint64_t b,
 /* How long the decoder's sequence is, where there is one. */
 static const char *decoder_text(const struct network *network, const struct request *request, char out[64])
 {
+    uint64_t tokens = network_decoder_tokens(network, request->sequence);
     out[0] = '\0';
-    if (network->encoder_blocks > 0)
-        snprintf(out, 64, ", %" PRIu64 " of the decoder", network_tokens(network, request->sequence) - request->sequence);
+    if (tokens > 0) snprintf(out, 64, ", %" PRIu64 " of the decoder", tokens);
     return out;
 }
 
@@ -289,7 +289,7 @@ static enum status show_json(struct cli *cli, const struct network *network,
     json_out_u64(json, "microbatch", request->microbatch);
     json_out_u64(json, "sequence_tokens", request->sequence);
     if (network->encoder_blocks > 0)
-        json_out_u64(json, "decoder_tokens", network_tokens(network, request->sequence) - request->sequence);
+        json_out_u64(json, "decoder_tokens", network_decoder_tokens(network, request->sequence));
     if (network->graph && network->image > 0) json_out_u64(json, "image_size", network->image);
     json_out_string(json, "dtype", dtype_names[request->dtype]);
     json_out_string(json, "optimizer", optimizer_names[request->optimizer]);

@@ -15,6 +15,11 @@ uint64_t network_layer_tokens(const struct network *network, uint64_t layer, uin
     return layer <= network->encoder_blocks ? sequence : both - sequence;
 }
 
+uint64_t network_decoder_tokens(const struct network *network, uint64_t sequence)
+{
+    return network->encoder_blocks > 0 ? network_tokens(network, sequence) - sequence : 0;
+}
+
 enum status network_set_decoder(struct network *network, uint64_t sequence, uint64_t decoder_tokens, struct error *err)
 {
     if (network->encoder_blocks == 0)

@@ -42,6 +42,9 @@ struct square {
 /* Of a x b; returns how many sizes. a and b are not 0. */
 uint32_t network_squares(uint64_t a, uint64_t b, struct square out[SQUARES_MAX]);
 
+/* Tokens per sample of the decoder behind an encoder's `sequence`; 0: there is no encoder. */
+uint64_t network_decoder_tokens(const struct network *network, uint64_t sequence);
+
 /* The network of a job whose encoder has `sequence` tokens and whose decoder has so many.
  * Errors: STATUS_BAD_INPUT for a network without an encoder. */
 MUST_CHECK enum status network_set_decoder(struct network *network, uint64_t sequence, uint64_t decoder_tokens,

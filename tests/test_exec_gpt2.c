@@ -336,6 +336,8 @@ static void test_unsupported(void **state)
     assert_string_equal(unit_unsupported(&job),
                         "networks of family 'profile' can be planned and simulated only");
     assert_null(unit_missing_kernel(two, &job));
+    job.network.family = NETWORK_T5;
+    assert_string_equal(unit_unsupported(&job), "networks of family 't5' can be planned and simulated only");
 }
 
 static int setup(void **state)
