@@ -20,6 +20,7 @@
 #include "models/network_t5.h"
 #include "models/parallel_memory.h"
 #include "models/parallel_work.h"
+#include "planner/fit_largest.h"
 #include "planner/plan_check.h"
 #include "planner/planner.h"
 #include "tests/support_models.h"
@@ -538,6 +539,21 @@ static void stages_are_the_network(void **state)
     job_set_release(&jobs);
 }
 
+/* Of 14 blocks as many are the encoder's as of 7, which has 4; a network of one block has no encoder left. */
+static void deeper_networks_keep_their_proportion(void **state)
+{
+    (void)state;
+    struct job_set jobs = {0};
+    read_jobs(tiny, &jobs);
+    struct job twice = fit_job_of_blocks(&jobs.jobs[0], 14), one = fit_job_of_blocks(&jobs.jobs[0], 1);
+    assert_int_equal(twice.network.encoder_blocks, 8);
+    assert_int_equal(twice.network.layer_count, 16);
+    assert_true(network_crosses(&twice.network, 9) && !network_crosses(&twice.network, 8));
+    assert_int_equal(one.network.encoder_blocks, 0);
+    assert_int_equal(network_tokens(&one.network, 32), 32);
+    job_set_release(&jobs);
+}
+
 /*
  * What a tensor group of 4 sends for a decoder's block: forward three sums of the decoder's rows, backward three more and
  * one of the encoder's, of whose keys and values each member has a share.
@@ -578,6 +594,7 @@ int main(void)
         cmocka_unit_test(what_is_not_t5_is_refused),
         cmocka_unit_test(t5_is_planned),
         cmocka_unit_test(stages_are_the_network),
+        cmocka_unit_test(deeper_networks_keep_their_proportion),
         cmocka_unit_test(a_decoder_sums_the_gradients_of_the_encoder),
     };
     return cmocka_run_group_tests_name("models/network_t5", tests, NULL, NULL);
