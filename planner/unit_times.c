@@ -35,86 +35,141 @@ static double computed_s(const struct hardware *hardware, uint32_t device, const
     return cost_work_s(hardware, device, items, count, NULL);
 }
 
-static void shard_times(const struct unit_times *t, struct footprints *footprints, uint32_t device,
-                        uint32_t index, struct unit_time times[TIMED_PASSES])
+/* Of whom the times are: a shard on a device. */
+struct timed_shard {
+    const struct unit_times *t;
+    const struct plan_shard *shard;
+    const struct job *job;
+    const struct footprint *f;
+    uint32_t device, index, activations;
+    uint64_t spilled; /* activations that go to the host and come back */
+    uint64_t table;   /* a tied one's bytes, of the shard with the head */
+    bool last, streamed, on_cpu;
+};
+
+static struct timed_shard shard_of(const struct unit_times *t, const struct footprint *f, uint32_t device, uint32_t index)
 {
     const struct partition *p = t->partition;
     const struct plan_shard *shard = &p->shards[index];
     const struct job *job = &t->jobs->jobs[shard->job];
-    const struct footprint *f =
-        footprint_of(footprints, shard->job, shard->first_layer, shard->layer_count);
-    if (!f) return; /* the caller's next allocation fails too; durations stay 0 */
     bool last = shard->first_layer + shard->layer_count == job->network.layer_count;
-    bool streamed = !p->persistent[index];
     uint32_t activations = partition_activations(p, index);
-    uint64_t spilled =
-        plan_activations_spill(activations) && !last ? f->kept_bytes[activations] : 0;
-    uint64_t table = last && job_has_table(job) ? job_table_bytes(job) : 0;
-    const struct hardware *hw = t->hardware;
-    bool on_cpu = p->on_cpu[index];
-    memset(times, 0, TIMED_PASSES * sizeof *times);
-    struct storage_traffic stored = storage_traffic_of(p, job, f, index);
-    if (streamed && storage_has(p, index)) {
-        times[0].read_s = storage_s(t, STORAGE_READ, stored.forward_read);
-        times[1].read_s = storage_s(t, STORAGE_READ, stored.back_read);
-        times[1].write_s = storage_s(t, STORAGE_WRITE, stored.back_written);
+    return (struct timed_shard){
+        .t = t, .shard = shard, .job = job, .f = f, .device = device, .index = index, .activations = activations,
+        .spilled = plan_activations_spill(activations) && !last ? f->kept_bytes[activations] : 0,
+        .table = last && job_has_table(job) ? job_table_bytes(job) : 0,
+        .last = last, .streamed = !p->persistent[index], .on_cpu = p->on_cpu[index],
+    };
+}
+
+/* The table of a tied head is the first shard's, and on the disk where that is. */
+static bool reads_table(const struct timed_shard *s)
+{
+    const struct partition *p = s->t->partition;
+    return s->table > 0 && !p->resident && storage_has(p, p->job_first_shard[s->shard->job]);
+}
+
+static void storage_times(const struct timed_shard *s, struct unit_time times[TIMED_PASSES])
+{
+    const struct partition *p = s->t->partition;
+    struct storage_traffic stored = storage_traffic_of(p, s->job, s->f, s->index);
+    if (s->streamed && storage_has(p, s->index)) {
+        times[0].read_s = storage_s(s->t, STORAGE_READ, stored.forward_read);
+        times[1].read_s = storage_s(s->t, STORAGE_READ, stored.back_read);
+        times[1].write_s = storage_s(s->t, STORAGE_WRITE, stored.back_written);
     }
-    if (table > 0 && !p->resident && storage_has(p, p->job_first_shard[shard->job]))
-        times[1].read_s += storage_s(t, STORAGE_READ, table);
-    if (on_cpu && shard->first_layer == 0 && job_has_embedding(job)) {
-        bool clips = job_clips(job);
-        times[0] = (struct unit_time){
-            .cpu_alone = true, .gathers = clips, .cpu_s = f->cpu_forward_s};
-        times[1] = (struct unit_time){.cpu_alone = true,
-                                      .cpu_s = f->cpu_backward_s + f->cpu_norm_s,
-                                      .update_s = clips ? f->cpu_update_s : 0};
-        times[TIMED_EVALUATE] = times[0];
+    if (reads_table(s)) times[1].read_s += storage_s(s->t, STORAGE_READ, s->table);
+}
+
+/* An embedding that the host's processor looks up by itself. */
+static void embedding_times(const struct timed_shard *s, struct unit_time times[TIMED_PASSES])
+{
+    const struct footprint *f = s->f;
+    bool clips = job_clips(s->job);
+    times[0] = (struct unit_time){.cpu_alone = true, .gathers = clips, .cpu_s = f->cpu_forward_s};
+    times[1] = (struct unit_time){.cpu_alone = true,
+                                  .cpu_s = f->cpu_backward_s + f->cpu_norm_s,
+                                  .update_s = clips ? f->cpu_update_s : 0};
+    times[TIMED_EVALUATE] = times[0];
+}
+
+static void forward_times(const struct timed_shard *s, struct unit_time *time)
+{
+    const struct unit_times *t = s->t;
+    if (!s->last) {
+        time->compute_s = computed_s(t->hardware, s->device, s->job, s->shard, PLAN_FORWARD, 0);
+        time->in_s = s->streamed ? copied_s(t, s->device, COPY_H2D, s->f->weight_bytes) : 0;
+        time->edge_in_s = copied_s(t, s->device, COPY_H2D, s->f->input_bytes);
+        time->edge_out_s = copied_s(t, s->device, COPY_D2H, s->f->output_bytes);
+        time->out_s = copied_s(t, s->device, COPY_D2H, s->spilled);
+        time->out_apart = true;
+    }
+    time->load_s = s->streamed ? 0 : copied_s(t, s->device, COPY_H2D, s->f->state_bytes);
+    if (!s->streamed && storage_has(t->partition, s->index))
+        time->load_s += storage_s(t, STORAGE_READ, s->f->state_bytes);
+}
+
+/* What crosses the link for the states, where they are not on the device. */
+static void backward_copies(const struct timed_shard *s, struct unit_time *time)
+{
+    const struct footprint *f = s->f;
+    uint64_t in = !s->streamed ? 0 : s->on_cpu ? f->weight_bytes : f->state_bytes;
+    uint64_t out = !s->streamed ? 0 : s->on_cpu ? f->gradient_bytes : f->state_bytes;
+    time->in_s = copied_s(s->t, s->device, COPY_H2D, s->table + in + s->spilled);
+    time->in_apart = s->spilled > 0;
+    time->out_apart = s->on_cpu;
+    time->out_s = copied_s(s->t, s->device, COPY_D2H, (s->table > 0 ? job_table_gradient_bytes(s->job) : 0) + out);
+}
+
+/* With the loss, and the update. */
+static void backward_times(const struct timed_shard *s, struct unit_time *time)
+{
+    const struct footprint *f = s->f;
+    uint32_t how = partition_way(s->activations, s->shard->inputs_only, s->last) | (s->on_cpu ? UNIT_GRADIENTS_OUT : 0);
+    time->compute_s = computed_s(s->t->hardware, s->device, s->job, s->shard, s->last ? PLAN_LOSS : PLAN_BACKWARD, how);
+    if (job_clips(s->job)) {
+        time->cpu_s = f->cpu_norm_s;
+        time->update_s = f->cpu_update_s;
+    } else if (s->on_cpu) {
+        time->cpu_s = f->cpu_update_s;
+    }
+    if (!s->t->partition->resident) backward_copies(s, time);
+    time->edge_in_s = copied_s(s->t, s->device, COPY_H2D, s->last ? f->input_bytes : f->output_bytes);
+    time->edge_out_s = copied_s(s->t, s->device, COPY_D2H, f->input_bytes);
+}
+
+static void evaluation_times(const struct timed_shard *s, struct unit_time *time)
+{
+    const struct unit_times *t = s->t;
+    const struct partition *p = t->partition;
+    const struct footprint *f = s->f;
+    uint64_t in = (s->streamed ? f->weight_bytes : 0) + s->table;
+    *time = (struct unit_time){
+        .compute_s = computed_s(t->hardware, s->device, s->job, s->shard, PLAN_EVALUATE, 0),
+        .in_s = p->resident ? 0 : copied_s(t, s->device, COPY_H2D, in),
+        .edge_in_s = copied_s(t, s->device, COPY_H2D, f->input_bytes),
+        .edge_out_s = copied_s(t, s->device, COPY_D2H, f->output_bytes),
+    };
+    if (s->streamed && storage_has(p, s->index)) time->read_s = storage_s(t, STORAGE_READ, f->weight_bytes);
+    if (reads_table(s)) time->read_s += storage_s(t, STORAGE_READ, s->table);
+}
+
+static void shard_times(const struct unit_times *t, struct footprints *footprints, uint32_t device,
+                        uint32_t index, struct unit_time times[TIMED_PASSES])
+{
+    const struct plan_shard *shard = &t->partition->shards[index];
+    const struct footprint *f = footprint_of(footprints, shard->job, shard->first_layer, shard->layer_count);
+    if (!f) return; /* the caller's next allocation fails too; durations stay 0 */
+    struct timed_shard s = shard_of(t, f, device, index);
+    memset(times, 0, TIMED_PASSES * sizeof *times);
+    if (s.on_cpu && shard->first_layer == 0 && job_has_embedding(s.job)) {
+        embedding_times(&s, times);
         return;
     }
-    if (!last) {
-        times[0].compute_s = computed_s(hw, device, job, shard, PLAN_FORWARD, 0);
-        times[0].in_s = streamed ? copied_s(t, device, COPY_H2D, f->weight_bytes) : 0;
-        times[0].edge_in_s = copied_s(t, device, COPY_H2D, f->input_bytes);
-        times[0].edge_out_s = copied_s(t, device, COPY_D2H, f->output_bytes);
-        times[0].out_s = copied_s(t, device, COPY_D2H, spilled);
-        times[0].out_apart = true;
-    }
-    times[1].compute_s =
-        computed_s(hw, device, job, shard, last ? PLAN_LOSS : PLAN_BACKWARD,
-                   partition_way(activations, shard->inputs_only, last) |
-                       (on_cpu ? UNIT_GRADIENTS_OUT : 0));
-    if (job_clips(job)) {
-        times[1].cpu_s = f->cpu_norm_s;
-        times[1].update_s = f->cpu_update_s;
-    } else if (on_cpu) {
-        times[1].cpu_s = f->cpu_update_s;
-    }
-    times[0].load_s = streamed ? 0 : copied_s(t, device, COPY_H2D, f->state_bytes);
-    if (!streamed && storage_has(p, index))
-        times[0].load_s += storage_s(t, STORAGE_READ, f->state_bytes);
-    if (!p->resident) {
-        uint64_t in = !streamed ? 0 : on_cpu ? f->weight_bytes : f->state_bytes;
-        uint64_t out = !streamed ? 0 : on_cpu ? f->gradient_bytes : f->state_bytes;
-        times[1].in_s = copied_s(t, device, COPY_H2D, table + in + spilled);
-        times[1].in_apart = spilled > 0;
-        times[1].out_apart = on_cpu;
-        times[1].out_s = copied_s(t, device, COPY_D2H,
-                                  (table > 0 ? job_table_gradient_bytes(job) : 0) + out);
-    }
-    times[1].edge_in_s = copied_s(t, device, COPY_H2D, last ? f->input_bytes : f->output_bytes);
-    times[1].edge_out_s = copied_s(t, device, COPY_D2H, f->input_bytes);
-    if (job->evaluation.every == 0) return;
-    times[TIMED_EVALUATE] = (struct unit_time){
-        .compute_s = computed_s(hw, device, job, shard, PLAN_EVALUATE, 0),
-        .in_s = p->resident ? 0 : copied_s(t, device, COPY_H2D,
-                                           (streamed ? f->weight_bytes : 0) + table),
-        .edge_in_s = copied_s(t, device, COPY_H2D, f->input_bytes),
-        .edge_out_s = copied_s(t, device, COPY_D2H, f->output_bytes),
-    };
-    if (streamed && storage_has(p, index))
-        times[TIMED_EVALUATE].read_s = storage_s(t, STORAGE_READ, f->weight_bytes);
-    if (table > 0 && !p->resident && storage_has(p, p->job_first_shard[shard->job]))
-        times[TIMED_EVALUATE].read_s += storage_s(t, STORAGE_READ, table);
+    storage_times(&s, times);
+    forward_times(&s, &times[0]);
+    backward_times(&s, &times[1]);
+    if (s.job->evaluation.every > 0) evaluation_times(&s, &times[TIMED_EVALUATE]);
 }
 
 /* A device of each type stands for its type; jobs that are twins share durations. */
