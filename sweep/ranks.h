@@ -1,7 +1,7 @@
 /*
  * The ranks of a sweep that mpirun started; without it there is one.
  *
- * Only a sweep that was started by mpirun loads the module that is linked with MPI (sweep/ranks_mpi.c), so that nothing
+ * Only a sweep that was started by mpirun loads the module that is linked with MPI (sweep/mpi/ranks_mpi.c), so that nothing
  * else needs MPI or waits for its start. Rank 0 hands in what all have to know, hears results and writes them.
  */
 #ifndef SPILLWAY_SWEEP_RANKS_H

@@ -58,13 +58,13 @@ def network(nodes):
             f"bandwidth: {rates}\nlatency: {latencies}\n")
 
 
-def timed(command):
-    """What it prints, and its processor time in seconds."""
+def timed(command, folder=None):
+    """What it prints, and its processor time in seconds. In that folder: ASTRA-sim leaves its log where it runs."""
     def used():
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
         return usage.ru_utime + usage.ru_stime
     before = used()
-    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    result = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder)
     return result.stdout, used() - before
 
 
@@ -93,7 +93,7 @@ def main():
             written, _ = timed([spillway, "trace", "chakra", plan, "-o", prefix])
             nodes = int(re.search(r"(\d+) nodes", written).group(1))
             count = 1 if machine == NODE else int(machine.split("x")[0])
-            astra = [options.astra_sim, f"--workload-configuration={prefix}",
+            astra = [os.path.abspath(options.astra_sim), f"--workload-configuration={prefix}",
                      f"--system-configuration={write(f'{folder}/system.json', SYSTEM)}",
                      f"--remote-memory-configuration="
                      f"{write(f'{folder}/memory.json', {'memory-type': 'NO_MEMORY_EXPANSION'})}",
@@ -104,7 +104,7 @@ def main():
             for _ in range(options.repeat):
                 report, seconds = timed([spillway, "simulate", "--chakra", prefix, "--hw", machine, "--json"])
                 ours_s.append(seconds)
-                text, seconds = timed(astra)
+                text, seconds = timed(astra, folder)
                 theirs_s.append(seconds)
             ours = json.loads(report)["makespan_s"]
             theirs = max(int(cycles) for cycles in re.findall(r"finished, (\d+) cycles", text)) * 1e-9
