@@ -106,6 +106,49 @@ static enum status cut_stages(const struct stage_problem *p, uint64_t first, uin
     return status;
 }
 
+/* A shard of p->job on a device, its state at `seat` bytes; `f`: its footprint. */
+static void place_shard(const struct stage_problem *p, const struct footprint *f, uint64_t start, uint64_t end,
+                        uint32_t device, uint64_t seat, struct partition *out)
+{
+    const struct job *job = &p->cutter->jobs->jobs[p->job];
+    uint32_t s = out->shard_count++;
+    bool last = end == job->network.layer_count, embedding = start == 0 && job_has_embedding(job);
+    uint32_t way = embedding ? UNIT_KEEP : partition_way(p->activations, p->loss_inputs, last);
+    out->shards[s] = (struct plan_shard){.job = p->job, .first_layer = start, .layer_count = end - start,
+                                         .inputs_only = way & UNIT_INPUTS};
+    out->shard_device[s] = device;
+    out->persistent[s] = true;
+    out->state_offset[s] = seat;
+    out->keep_offset[s] = seat + padded(f->state_bytes);
+    out->workspace_bytes = max_u64(out->workspace_bytes, cutter_workspace(f, job, last, way));
+}
+
+/* The stages of p->job, which end in front of the layers `ends`; an embedding shares its device with the first of them. */
+static enum status place_job(const struct stage_problem *p, uint64_t first, uint32_t stages, const uint64_t *ends,
+                             struct partition *out, struct error *err)
+{
+    const struct job *job = &p->cutter->jobs->jobs[p->job];
+    uint64_t seat = 0;
+    double stage = 0, longest = 0, sum = 0;
+    out->job_first_shard[p->job] = out->shard_count;
+    for (uint32_t k = first ? 0 : 1; k <= stages; k++) {
+        uint64_t start = k == 0 ? 0 : k == 1 ? first : ends[k - 2];
+        uint64_t end = k == 0 ? 1 : ends[k - 1];
+        const struct footprint *f = footprint_of(p->cutter->footprints, p->job, start, end - start);
+        if (!f) return cutter_out_of_memory(err);
+        bool last = end == job->network.layer_count;
+        if (k != 1 || !first) seat = 0;
+        place_shard(p, f, start, end, k ? k - 1 : 0, seat, out);
+        stage = (k == 1 ? stage : 0) + stage_s(p, f, last);
+        longest = max_s(longest, stage);
+        sum += stage_s(p, f, last);
+        seat += k == 0 ? padded(f->state_bytes) : seat_need(p, f, last);
+        out->keep_bytes = max_u64(out->keep_bytes, seat);
+    }
+    out->objective_s += (p->seats == 1 ? sum : longest) * (double)job->minibatches;
+    return STATUS_OK;
+}
+
 /* Place the shards of all jobs for this many seats; *fits false when some job does not. */
 static enum status try_seats(struct cutter *cutter, uint32_t seats, uint32_t activations,
                              bool loss_inputs, struct partition *out, uint64_t *ends, bool *fits,
@@ -139,39 +182,8 @@ static enum status try_seats(struct cutter *cutter, uint32_t seats, uint32_t act
             p.by_lack = true;
             return cut_stages(&p, first, layers, stages, ends, &job_fits, err);
         }
+        if (!status) status = place_job(&p, first, stages, ends, out, err);
         if (status) return status;
-        out->job_first_shard[j] = out->shard_count;
-        uint64_t seat = 0;
-        double stage = 0, longest = 0, sum = 0;
-        for (uint32_t k = first ? 0 : 1; k <= stages; k++) {
-            uint32_t s = out->shard_count++, device = k ? k - 1 : 0;
-            uint64_t start = k == 0 ? 0 : k == 1 ? first : ends[k - 2];
-            uint64_t end = k == 0 ? 1 : ends[k - 1];
-            const struct footprint *f =
-                footprint_of(cutter->footprints, j, start, end - start);
-            if (!f) return cutter_out_of_memory(err);
-            bool last = end == job->network.layer_count;
-            if (k != 1 || !first) seat = 0; /* the embedding shares its device with stage 1 */
-            bool embedding = k == 0;
-            uint32_t way =
-                embedding ? UNIT_KEEP : partition_way(activations, loss_inputs, last);
-            out->shards[s] = (struct plan_shard){.job = j,
-                                                 .first_layer = start,
-                                                 .layer_count = end - start,
-                                                 .inputs_only = way & UNIT_INPUTS};
-            out->shard_device[s] = device;
-            out->persistent[s] = true;
-            out->state_offset[s] = seat;
-            out->keep_offset[s] = seat + padded(f->state_bytes);
-            stage = (k == 1 ? stage : 0) + stage_s(&p, f, last);
-            longest = max_s(longest, stage);
-            sum += stage_s(&p, f, last);
-            seat += embedding ? padded(f->state_bytes) : seat_need(&p, f, last);
-            out->keep_bytes = max_u64(out->keep_bytes, seat);
-            out->workspace_bytes =
-                max_u64(out->workspace_bytes, cutter_workspace(f, job, last, way));
-        }
-        out->objective_s += (seats == 1 ? sum : longest) * (double)job->minibatches;
     }
     out->job_first_shard[cutter->jobs->count] = out->shard_count;
     out->edge_bytes = cutter->edge_bytes;
