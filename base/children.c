@@ -58,8 +58,9 @@ static void become(const struct children_start *what, pid_t parent, const int ou
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
     signal(SIGPIPE, SIG_DFL);
-    if (getppid() == parent && (!what->folder || chdir(what->folder) == 0) && nothing >= 0 && dup2(nothing, STDIN_FILENO) >= 0 &&
-        dup2(outputs[OUTPUT], STDOUT_FILENO) >= 0 && dup2(outputs[COMPLAINT], STDERR_FILENO) >= 0)
+    if (getppid() == parent && (!what->folder || chdir(what->folder) == 0) && nothing >= 0 &&
+        dup2(nothing, STDIN_FILENO) >= 0 && dup2(outputs[OUTPUT], STDOUT_FILENO) >= 0 &&
+        dup2(outputs[COMPLAINT], STDERR_FILENO) >= 0)
         execv(what->argv[0], (char *const *)what->argv); /* changes nothing in argv; its prototype is older than const */
     int reason = errno;
     if (write(report, &reason, sizeof reason) < 0) _exit(126);

@@ -2,8 +2,8 @@
  * Programs run side by side, what they print kept: a pool of child processes.
  *
  * A client says which program comes next, which may depend on what it has heard, and hears how each ended, in the order in
- * which they end; what depends on that order is the client's to avoid. Children get no input. SIGINT and SIGTERM end them all; a child that outlives this
- * process is told by the kernel.
+ * which they end; what depends on that order is the client's to avoid. Children get no input. SIGINT and SIGTERM end them
+ * all; a child that outlives this process is told by the kernel.
  */
 #ifndef SPILLWAY_BASE_CHILDREN_H
 #define SPILLWAY_BASE_CHILDREN_H

@@ -11,7 +11,7 @@
  *             as that ends sooner
  *
  * Layers are cut so that the slowest stage is as fast as can be within the devices' memory (planner/spread_cut.h); what
- * ends a minibatch first by the planner's clock is taken, of equals what is equal, then the fewest stages and microbatches.
+ * ends a minibatch first by the planner's clock is taken, of equals what has equal replicas, then the fewest stages.
  * Networks that are known by a profile keep their microbatches, which nobody timed at other sizes.
  *
  * Semantics: synchronous, 1F1B with a flush; gradients of a minibatch are those of one device, in another order of sums.

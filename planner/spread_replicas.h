@@ -14,8 +14,8 @@
 #include "models/job.h"
 #include "planner/stage_partition.h"
 
-/* With so many blocks and groups the programme takes some hundredths of a second. With more groups stages have equal
- * numbers of replicas. */
+/* So many blocks and groups at most keep it quick: a network of 164 layers on 64 groups is 0.5 s of processor time with all
+ * that planning and simulating takes. With more groups stages have equal numbers of replicas. */
 enum { SPREAD_BLOCKS = 32, SPREAD_GROUPS_MAX = 64 };
 
 /* out[s - 1]: of s stages, or none where no s fit; `pipeline` times `data` entries, no more than SPREAD_GROUPS_MAX. With the
