@@ -26,7 +26,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/random.h"
 #include "base/size.h"
 #include "planner/plan_fold.h"
 
@@ -139,11 +138,12 @@ static uint32_t intern(struct plan_builder *b, struct intern *table, uint64_t ha
     return candidate;
 }
 
-/* What is hashed is a few small numbers, some hundred thousand times for a large plan: one product will do. */
+/* What is hashed is a few small numbers, some hundred thousand times for a large plan: one product will do. Not 32,
+ * which intern() would undo. */
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
     hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
-    return hash ^ hash >> 32;
+    return hash ^ hash >> 29;
 }
 
 /* --- works ---------------------------------------------------------------------------------- */

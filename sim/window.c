@@ -15,11 +15,10 @@
  *
  * What is done already when an operation is issued needs no waiting and is dropped at once.
  *
- * When a ring is full it is doubled: where it has not begun anew yet, as when the window becomes the plan, in place,
- * else its entries are put where the longer mask says. So memory is in
- * proportion to the widest window, about 32 + 4 * (waits + uses) bytes per operation of it. How wide
- * that is lies with the plan: a stream that has nothing to do for a long stretch of the plan makes
- * the window span that stretch (sim.c says why).
+ * When a ring is full it is doubled: in place where it has not begun anew yet, as while the window becomes the plan,
+ * else its entries are put where the longer mask says. So memory is in proportion to the widest window, about
+ * 32 + 4 * (waits + uses) bytes per operation of it. How wide that is lies with the plan: a stream that has nothing to
+ * do for a long stretch of the plan makes the window span that stretch (sim.c says why).
  *
  * Tried and left: lists of dependants per operation. Counting down the waits of every operation
  * costs an allocation per wait from a pool, and most of them are over before the operation is at the
