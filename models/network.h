@@ -329,7 +329,7 @@ enum kernel optimizer_kernel(struct state_format format);
 
 /*
  * What one of `members` devices has of a network: a network with a share of its heads, feed-forward part and
- * words (rounded up), and all of what has the network's width alone: norms, biases of results that are
+ * words (rounded up to whole 16 bytes of 16-bit numbers), and all of what has the network's width alone: norms, biases of results that are
  * added up, positions. Parameters and sizes of its layers are those on that device. A profile is not cut.
  */
 struct network network_slice(const struct network *network, uint32_t members);

@@ -449,7 +449,7 @@ static void a_copy_between_devices_crosses_both_of_their_links(void **state)
     struct hardware h;
     find("4x a100-sxm4-40gb", &h);
     check_close(cost_p2p_latency_s(&h, 3, 1), 1e-5);
-    check_close(cost_p2p_bandwidth(&h, 3, 1), 250e9);
+    check_close(cost_p2p_bandwidth(&h, 3, 1), 275e9);
     check_close(cost_p2p_s(&h, 3, 1, 50000000), 1e-5 + 2e-4);
     h.links[h.devices[1].networks[0].path[0]].bandwidth.value = 100e9; /* the tighter one, each way */
     check_close(cost_p2p_s(&h, 3, 1, 50000000), 1e-5 + 5e-4);

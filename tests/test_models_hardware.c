@@ -788,11 +788,11 @@ static void direct_links_follow_the_command_line(void **state)
         bool p2p;
         double nvlink; /* 0: has none */
     } rows[] = {
-        {"4x a100-sxm4-40gb", {.device_count = 2}, true, 250e9},
+        {"4x a100-sxm4-40gb", {.device_count = 2}, true, 275e9},
         {"4x a100-sxm4-40gb", {.device_count = 1}, false, 0},
         {"4x a100-sxm4-40gb", {.no_p2p = true}, false, 0},
         {"4x a100-sxm4-40gb", {.no_p2p = true, .p2p_bytes_per_s = 3e9}, false, 0},
-        {"4x a100-sxm4-40gb", {.link_bytes_per_s = 13e9}, true, 250e9}, /* other links */
+        {"4x a100-sxm4-40gb", {.link_bytes_per_s = 13e9}, true, 275e9}, /* other links */
         {"4x a100-sxm4-40gb", {.p2p_bytes_per_s = 3e9}, true, 3e9},
         {"2x rtx-3090-24gb", {.device_count = 0}, false, 0},
         {"2x rtx-3090-24gb", {.p2p_bytes_per_s = 3e9}, true, 3e9},
@@ -879,7 +879,7 @@ static void routes_of_a_cluster(void **state)
     assert_true(hardware_p2p_route(&h, 3, 5).innermost && !hardware_p2p_route(&h, 3, 11).innermost);
     /* 20 NICs of 25e9 B/s, half of that upwards */
     const struct hardware_network *outer = hardware_network_of(&h, 3, 163);
-    assert_true(fabs(h.links[outer->path[0]].bandwidth.value - 250e9) < 1);
+    assert_true(fabs(h.links[outer->path[0]].bandwidth.value - 275e9) < 1);
     hardware_release(&h);
     /* a tree that is not oversubscribed needs no leaves; two devices have one NIC in p4d nodes, all in p3dn */
     find("2x dgx-a100-80gb", &h);
