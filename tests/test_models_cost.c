@@ -442,7 +442,7 @@ static void hydra_is_not_far_off(void **state)
 
 /* --- copies between devices ------------------------------------------------------------------- */
 
-/* Two NVLinks of 250 GB/s, 5 us each. */
+/* Two NVLinks of 275 GB/s, 5 us each. */
 static void a_copy_between_devices_crosses_both_of_their_links(void **state)
 {
     (void)state;
@@ -450,11 +450,11 @@ static void a_copy_between_devices_crosses_both_of_their_links(void **state)
     find("4x a100-sxm4-40gb", &h);
     check_close(cost_p2p_latency_s(&h, 3, 1), 1e-5);
     check_close(cost_p2p_bandwidth(&h, 3, 1), 275e9);
-    check_close(cost_p2p_s(&h, 3, 1, 50000000), 1e-5 + 2e-4);
+    check_close(cost_p2p_s(&h, 3, 1, 50000000), 1e-5 + 5e7 / 275e9);
     h.links[h.devices[1].networks[0].path[0]].bandwidth.value = 100e9; /* the tighter one, each way */
     check_close(cost_p2p_s(&h, 3, 1, 50000000), 1e-5 + 5e-4);
     check_close(cost_p2p_s(&h, 1, 3, 50000000), 1e-5 + 5e-4);
-    check_close(cost_p2p_s(&h, 3, 2, 50000000), 1e-5 + 2e-4);
+    check_close(cost_p2p_s(&h, 3, 2, 50000000), 1e-5 + 5e7 / 275e9);
     hardware_release(&h);
 }
 

@@ -877,9 +877,9 @@ static void routes_of_a_cluster(void **state)
     check_route(&h, 3, 163, "-pcie-3 -nic-3 -leaf-3 +leaf-11 +nic-163 +pcie-163 ");
     check_route(&h, 163, 3, "-pcie-163 -nic-163 -leaf-11 +leaf-3 +nic-3 +pcie-3 ");
     assert_true(hardware_p2p_route(&h, 3, 5).innermost && !hardware_p2p_route(&h, 3, 11).innermost);
-    /* 20 NICs of 25e9 B/s, half of that upwards */
+    /* 20 NICs of 22.5e9 B/s, half of that upwards */
     const struct hardware_network *outer = hardware_network_of(&h, 3, 163);
-    assert_true(fabs(h.links[outer->path[0]].bandwidth.value - 275e9) < 1);
+    assert_true(fabs(h.links[outer->path[0]].bandwidth.value - 225e9) < 1);
     hardware_release(&h);
     /* a tree that is not oversubscribed needs no leaves; two devices have one NIC in p4d nodes, all in p3dn */
     find("2x dgx-a100-80gb", &h);

@@ -101,16 +101,16 @@ static void kernels_of_gpt2_by_hand(void **state)
     job.parallel.recompute = RECOMPUTE_SELECTIVE;
     CHECK_ITEMS(&job, blocks, PARALLEL_INPUT, input);
 
-    /* a half of 50257 words; logits and loss in fp32, all rows at once */
+    /* a half of 50257 words, rounded up to whole 8; logits and loss in fp32, all rows at once */
     static const struct work_item head_forward[] = {
         {KERNEL_NORM_HALF_FORWARD, 1, 96, 768, 0},
-        {KERNEL_MATMUL_BF16_FORWARD, 1, 192, 25129, 768},
-        {KERNEL_LOSS, 1, 192, 25129, 0},
+        {KERNEL_MATMUL_BF16_FORWARD, 1, 192, 25136, 768},
+        {KERNEL_LOSS, 1, 192, 25136, 0},
     };
     static const struct work_item head_backward[] = {
-        {KERNEL_ROUND, 1, UINT64_C(192) * 25129, 0, 0},
-        {KERNEL_MATMUL_HALF_INPUT, 1, 192, 768, 25129},
-        {KERNEL_MATMUL_HALF_WEIGHT, 1, 25129, 768, 192},
+        {KERNEL_ROUND, 1, UINT64_C(192) * 25136, 0, 0},
+        {KERNEL_MATMUL_HALF_INPUT, 1, 192, 768, 25136},
+        {KERNEL_MATMUL_HALF_WEIGHT, 1, 25136, 768, 192},
         {KERNEL_NORM_HALF_BACKWARD, 1, 96, 768, 0},
     };
     CHECK_ITEMS(&job, head, PARALLEL_FORWARD, head_forward);
@@ -122,13 +122,13 @@ static void kernels_of_gpt2_by_hand(void **state)
     assert_true(network_logit_rows(&large.network, 4096) < 4096);
     static const struct work_item large_forward[] = {
         {KERNEL_NORM_HALF_FORWARD, 1, 2048, 768, 0},
-        {KERNEL_MATMUL_BF16_FORWARD, 1, 4096, 25129, 768},
-        {KERNEL_LOSS, 1, 4096, 25129, 0},
+        {KERNEL_MATMUL_BF16_FORWARD, 1, 4096, 25136, 768},
+        {KERNEL_LOSS, 1, 4096, 25136, 0},
     };
     CHECK_ITEMS(&large, head, PARALLEL_FORWARD, large_forward);
 
     static const struct work_item looked_up[] = {{KERNEL_EMBED_HALF_FORWARD, 1, 192, 768, 0}};
-    static const struct work_item added[] = {{KERNEL_EMBED_HALF_BACKWARD, 1, 192, 768, 25129 + 1024}};
+    static const struct work_item added[] = {{KERNEL_EMBED_HALF_BACKWARD, 1, 192, 768, 25136 + 1024}};
     CHECK_ITEMS(&job, embedding, PARALLEL_FORWARD, looked_up);
     CHECK_ITEMS(&job, embedding, PARALLEL_WEIGHT, added);
     check_items(&job, embedding, PARALLEL_INPUT, NULL, 0);
