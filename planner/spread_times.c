@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 
+#include "base/size.h"
 #include "models/collective_group.h"
 #include "models/cost.h"
 #include "models/parallel_memory.h"
@@ -227,10 +228,14 @@ static enum status stage_times(const struct view *v, uint32_t stage, struct spre
         if (parallel_offloads(v->parallel)) out->update_s += one_s;
         else if (one_s > out->update_s) out->update_s = one_s;
         shares_s += microbatches * exchange_s(v, stage, layers);
-        for (uint32_t pass = PARALLEL_FORWARD; pass <= PARALLEL_UPDATE; pass++)
-            if (pass != PARALLEL_BACKWARD && !(pass == PARALLEL_UPDATE && parallel_offloads(v->parallel)))
+        /* a backward pass in one is no slower than its parts, between which a host is ahead for less (models/kernel_model.h) */
+        static const enum parallel_pass passes[] = {PARALLEL_FORWARD, PARALLEL_BACKWARD, PARALLEL_UPDATE};
+        for (size_t i = 0; i < ARRAY_COUNT(passes); i++) {
+            const enum parallel_pass pass = passes[i];
+            if (!(pass == PARALLEL_UPDATE && parallel_offloads(v->parallel)))
                 compute_s += (pass == PARALLEL_UPDATE ? updates : microbatches) *
                              work_s(v, layers, pass);
+        }
     }
     if (shares_s > out->exchange_s) out->exchange_s = shares_s;
     if (compute_s > out->compute_s) {
