@@ -23,10 +23,10 @@
 /* Below this a gap is rounding. */
 static const double gap_nothing = 1e-9;
 
-/* Makespan over bound, minus one; 0 when there is no bound. */
+/* Makespan over bound, minus one; 0 when there is no bound, or rounding has it just above the makespan. */
 static double gap_over(double makespan_s, double lower_bound_s)
 {
-    return lower_bound_s > 0 ? makespan_s / lower_bound_s - 1 : 0;
+    return lower_bound_s > 0 && makespan_s > lower_bound_s ? makespan_s / lower_bound_s - 1 : 0;
 }
 
 /* --- figures of a job ------------------------------------------------------------------------ */
