@@ -58,7 +58,7 @@ static void check_level(const struct collective_level *level, uint32_t members, 
 
 /* --- levels ---------------------------------------------------------------------------------- */
 
-/* Two nodes of 8 with a NIC each of 25e9 B/s behind PCIe (26e9, 10 us): a ring in a node over NVLink, 250e9
+/* Two nodes of 8 with a NIC each of 22.5e9 B/s behind PCIe (26e9, 10 us): a ring in a node over NVLink, 275e9
  * and 2 x 5 us. */
 static void a_nic_for_each_device(void **state)
 {
@@ -67,21 +67,21 @@ static void a_nic_for_each_device(void **state)
     struct collective_group of[8];
     find("2x dgx-a100-80gb", &h);
     groups_of(&h, 8, 2, 1, 8, of); /* tensor groups, a node each */
-    check_level(&of[1].inner, 8, 1e-5, 250e9);
+    check_level(&of[1].inner, 8, 1e-5, 275e9);
     assert_int_equal(of[1].outer.members, 1);
     groups_of(&h, 2, 8, 8, 1, of); /* one of each node */
     assert_int_equal(of[3].inner.members, 1);
-    check_level(&of[3].outer, 2, 2e-5, 25e9);
+    check_level(&of[3].outer, 2, 2e-5, 22.5e9);
     groups_of(&h, 16, 1, 1, 0, of); /* all */
-    check_level(&of[0].inner, 8, 1e-5, 250e9);
-    check_level(&of[0].outer, 2, 2e-5, 25e9);
-    check_level(&of[0].alone, 2, 2e-5, 25e9);
+    check_level(&of[0].inner, 8, 1e-5, 275e9);
+    check_level(&of[0].outer, 2, 2e-5, 22.5e9);
+    check_level(&of[0].alone, 2, 2e-5, 22.5e9);
     groups_of(&h, 4, 2, 4, 1, of); /* two of each node: {0, 4, 8, 12}, {1, 5, 9, 13} */
-    check_level(&of[0].inner, 2, 1e-5, 250e9);
-    check_level(&of[1].outer, 2, 2e-5, 25e9);
+    check_level(&of[0].inner, 2, 1e-5, 275e9);
+    check_level(&of[1].outer, 2, 2e-5, 22.5e9);
     groups_of(&h, 3, 1, 7, 0, of); /* 0, 7 and 14: unequal parts, as if each were a node */
     assert_int_equal(of[0].inner.members, 1);
-    check_level(&of[0].outer, 3, 2e-5, 25e9);
+    check_level(&of[0].outer, 3, 2e-5, 22.5e9);
     hardware_release(&h);
 }
 
@@ -111,7 +111,7 @@ static void groups_share_a_nic(void **state)
     hardware_release(&h);
 }
 
-/* 40 nodes in two pods, 4:1: a leaf's 20 NICs have 125e9 B/s up. A ring over 40 nodes in order leaves each pod
+/* 40 nodes in two pods, 4:1: a leaf's 20 NICs have 112.5e9 B/s up. A ring over 40 nodes in order leaves each pod
  * once at a time; one whose neighbours are always in the other pod 20 times. */
 static void a_leaf_that_is_oversubscribed(void **state)
 {
@@ -120,11 +120,11 @@ static void a_leaf_that_is_oversubscribed(void **state)
     struct collective_group of[20];
     find("40x dgx-a100-80gb 4:1", &h);
     groups_of(&h, 40, 1, 8, 0, of);
-    check_level(&of[0].outer, 40, 2e-5, 25e9);
+    check_level(&of[0].outer, 40, 2e-5, 22.5e9);
     groups_of(&h, 2, 20, 160, 8, of); /* node n and n + 20 */
-    check_level(&of[7].outer, 2, 2e-5, 125e9 / 20);
+    check_level(&of[7].outer, 2, 2e-5, 112.5e9 / 20);
     groups_of(&h, 2, 4, 160, 8, of); /* four of them fit: the NIC is the limit */
-    check_level(&of[3].outer, 2, 2e-5, 25e9);
+    check_level(&of[3].outer, 2, 2e-5, 22.5e9);
     hardware_release(&h);
 }
 
