@@ -61,7 +61,7 @@ static struct plot_figure_value plot_value(const struct value *value)
     return (struct plot_figure_value){value->kind == VALUE_NUMBER, value->number};
 }
 
-/* Lines: the texts of a row but its x; bars: all that tells it apart. */
+/* Lines: the texts by which a row is called, but its x; bars: all that tells it apart. */
 static enum status label_row(const struct figure *figure, uint32_t row, struct arena *arena, const char **out,
                              struct error *err)
 {
@@ -71,7 +71,7 @@ static enum status label_row(const struct figure *figure, uint32_t row, struct a
     label[0] = '\0';
     for (uint32_t c = 0; c < figure->column_count && at + 1 < sizeof label; c++) {
         const struct value *cell = figure_cell(figure, row, c);
-        if (c == figure->x.column || cell->kind != VALUE_TEXT) continue;
+        if (c == figure->x.column || !figure->columns[c].named || cell->kind != VALUE_TEXT) continue;
         int length = snprintf(label + at, sizeof label - at, "%s%s", at > 0 ? ", " : "", cell->text);
         at += length > 0 ? (size_t)length : 0;
     }
