@@ -49,8 +49,8 @@ static void on_stop(int number)
 
 /* --- starting -------------------------------------------------------------------------------- */
 
-/* In the child, between fork and exec: only calls that are safe there. Never returns. */
-static void become(const struct children_start *what, pid_t parent, const int outputs[PIPE_COUNT], int report)
+/* In the child, between vfork and exec: only calls that are safe there, and nothing of the parent's is changed. */
+_Noreturn static void become(const struct children_start *what, pid_t parent, const int outputs[PIPE_COUNT], int report)
 {
     int nothing = open("/dev/null", O_RDONLY);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -67,6 +67,15 @@ static void become(const struct children_start *what, pid_t parent, const int ou
     _exit(127);
 }
 
+/* Not fork(): a parent with many answers in memory would copy the tables of its pages for each child. */
+static pid_t begin(const struct children_start *what, const int outputs[PIPE_COUNT], int report)
+{
+    const pid_t parent = getpid();
+    const pid_t pid = vfork();
+    if (pid == 0) become(what, parent, outputs, report);
+    return pid;
+}
+
 static void close_both(const int ends[2])
 {
     close(ends[0]);
@@ -79,14 +88,13 @@ static enum status start(struct child *child, const struct children_start *what,
     const char *program = what->argv[0];
     int pipes[PIPE_COUNT + 1][2], made = 0;
     while (made <= PIPE_COUNT && pipe2(pipes[made], O_CLOEXEC) == 0) made++;
-    pid_t parent = getpid(), pid = made > PIPE_COUNT ? fork() : -1;
+    pid_t pid = -1;
+    if (made > PIPE_COUNT) pid = begin(what, (const int[PIPE_COUNT]){pipes[OUTPUT][1], pipes[COMPLAINT][1]}, pipes[PIPE_COUNT][1]);
     if (pid < 0) {
         error_io(err, "cannot start '%s'", program);
         while (made > 0) close_both(pipes[--made]);
         return err->status;
     }
-    const int outputs[PIPE_COUNT] = {pipes[OUTPUT][1], pipes[COMPLAINT][1]};
-    if (pid == 0) become(what, parent, outputs, pipes[PIPE_COUNT][1]);
     for (int p = 0; p <= PIPE_COUNT; p++) close(pipes[p][1]);
     int reason = 0;
     ssize_t length = read(pipes[PIPE_COUNT][0], &reason, sizeof reason);
