@@ -32,7 +32,8 @@ enum status cli_verb_options(const char *verb, struct arena *arena, struct cli_v
 {
     *out = (struct cli_verb_options){0};
     struct looking looking = {arena, out, err};
-    return cli_look(verb, append, &looking, err) != STATUS_OK ? err->status : STATUS_OK;
+    (void)!cli_look(verb, append, &looking, err);
+    return err->status; /* append() may have left one there */
 }
 
 const struct cli_verb_option *cli_verb_option(const struct cli_verb_options *options, const char *name)

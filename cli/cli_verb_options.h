@@ -16,7 +16,7 @@ struct cli_verb_options {
     size_t count;
 };
 
-/* Those of every action of `verb`, in the arena. Errors: STATUS_BAD_INPUT for what is no verb; STATUS_NO_MEMORY. */
+/* Those of every action of `verb`, in the arena; none of what is no verb. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status cli_verb_options(const char *verb, struct arena *arena, struct cli_verb_options *out,
                                         struct error *err);
 

@@ -83,7 +83,7 @@ static void release(struct repro_work *work)
 
 struct verb_lookup {
     struct arena arena;
-    struct error err; /* that there is no such verb is for who runs it to say */
+    struct error err; /* no memory */
 };
 
 static enum figure_option verb_option(void *context, const char *verb, const char *name)
@@ -102,6 +102,7 @@ static enum status change(struct figure *figure, const struct option_list *chang
     for (size_t i = 0; i < changes->count && !err->status; i++)
         if (figure_change(figure, changes->items[i], &verbs, err) != STATUS_OK) error_add(err, "option '--set'");
     arena_release(&lookup.arena);
+    if (lookup.err.status) *err = lookup.err;
     return err->status;
 }
 
