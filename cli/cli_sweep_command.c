@@ -30,7 +30,7 @@ static bool is_one_of(const char *word, const char *const *words, size_t count)
 
 /* The option that a word is, with or without its value ("--hw", "--hw=x", "-p"); NULL: it is none. */
 static const struct cli_verb_option *option_of_word(const struct cli_sweep_command *command, const char *word,
-                                                     bool *has_value)
+                                                    bool *has_value)
 {
     *has_value = false;
     if (word[0] != '-' || word[1] == '\0') return NULL;
@@ -149,13 +149,10 @@ enum status cli_sweep_command(char **words, size_t count, const struct sweep_gri
     bool is_figure = !is_file && strcmp(verb, figure_verb) == 0;
     if (is_figure && (count < 2 || strcmp(words[1], figure_action) != 0))
         return error_set(err, STATUS_BAD_INPUT, "of 'repro' only 'repro run ID' can be swept");
-    if (cli_find_verb(verb, is_figure ? figure_action : NULL, &out->verb, err) != STATUS_OK && is_one_of(verb, sweepable, ARRAY_COUNT(sweepable)))
-        return err->status;
-    if (!is_one_of(verb, sweepable, ARRAY_COUNT(sweepable))) {
-        *err = (struct error){0};
+    if (!is_one_of(verb, sweepable, ARRAY_COUNT(sweepable)))
         return error_set(err, STATUS_BAD_INPUT, "'%s' cannot be swept (expected %s)", verb,
                          suggest_list(sweepable, ARRAY_COUNT(sweepable), list, sizeof list));
-    }
+    if (cli_find_verb(verb, is_figure ? figure_action : NULL, &out->verb, err) != STATUS_OK) return err->status;
     size_t verb_words = is_file ? 0 : is_figure ? 2 : 1;
     out->words = (const char *const *)words + verb_words;
     out->word_count = count - verb_words;
