@@ -145,13 +145,10 @@ static enum status nothing_changed(const struct change *change)
     uint32_t count = 0;
     for (uint32_t c = 0; c < change->figure->column_count; c++)
         if (!change->figure->columns[c].source) names[count++] = change->figure->columns[c].name;
-    const char *near = suggest(change->name, names, count);
-    if (near)
-        return error_set(change->err, STATUS_BAD_INPUT, "'%s' has no '%s' (did you mean '%s'?)", change->figure->id,
-                         change->name, near);
-    return error_set(change->err, STATUS_BAD_INPUT,
-                     "'%s' has no '%s' (expected a parameter of its rows, jobs.KEY, or an option of what it runs)",
-                     change->figure->id, change->name);
+    char ending[SUGGEST_BYTES];
+    return error_set(change->err, STATUS_BAD_INPUT, "'%s' has no '%s'%s", change->figure->id, change->name,
+                     suggest_ending_or(change->name, names, count,
+                                       " (expected a parameter of its rows, jobs.KEY, or an option of what it runs)", ending));
 }
 
 /* The figure says so wherever it is shown. */
