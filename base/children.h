@@ -18,7 +18,8 @@ enum { CHILDREN_MAX = 1024, CHILDREN_OUTPUT_MAX = 1 << 30 };
 
 struct children_start {
     const char *const *argv; /* NULL at the end; argv[0] is a path */
-    const char *folder;      /* it runs there; NULL: here. Both live until its end was told */
+    const char *folder;      /* it runs there, and a relative argv[0] is sought there; NULL: here. Both live until its end
+                                was told */
     uint64_t id;
 };
 

@@ -42,7 +42,7 @@ MUST_CHECK enum status run_set_add(struct run_set *set, const char *what, const 
 uint32_t run_set_count(const struct run_set *set);
 
 struct run_set_options {
-    const char *program; /* a path; NULL: this one */
+    const char *program; /* an absolute path; NULL: this one */
     uint32_t workers;    /* at a time; 0: one for each core */
     double limit_s;      /* of each command; 0: none */
 };
