@@ -2,11 +2,10 @@
 #include "cli/cli_explain_history.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/number.h"
-#include "base/size.h"
 #include "cli/cli_history.h"
 #include "models/try.h"
 

@@ -140,7 +140,6 @@ static enum status print_jobs(struct cli *cli, const struct plan *plan, struct e
     return STATUS_OK;
 }
 
-/* Jobs that are spread over devices. */
 /* Runs that are computed again. */
 static uint32_t chosen_again(const struct parallel *p)
 {
@@ -149,6 +148,7 @@ static uint32_t chosen_again(const struct parallel *p)
     return count;
 }
 
+/* Jobs that are spread over devices. */
 static enum status print_spread_jobs(struct cli *cli, const struct plan *plan, struct error *err)
 {
     struct cli_table table;

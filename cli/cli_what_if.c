@@ -8,11 +8,9 @@
 
 #include "base/alloc.h"
 #include "base/extreme.h"
-#include "base/size.h"
 #include "cli/cli_candidate.h"
 #include "cli/cli_saturn.h"
 #include "models/try.h"
-#include "planner/plan_memory.h"
 
 /* Longer sets of jobs are not simulated as one. */
 enum { MINIBATCHES_TOGETHER = 2000, SATURN_DEVICES_MOST = 16 };

@@ -95,10 +95,10 @@ static enum status explain(struct cli *cli, const struct request *request, const
     return status;
 }
 
+/* --- a trace alone ------------------------------------------------------------------------------- */
+
 /* As of everything that is read as JSON. */
 static const size_t text_bytes_max = (size_t)1 << 30;
-
-/* --- a trace alone ------------------------------------------------------------------------------- */
 
 static enum status report_trace(struct cli *cli, const char *path, const struct trace *trace, bool foreign, struct error *err)
 {
