@@ -273,13 +273,14 @@ enum status cli_explain_text(struct cli *cli, const struct cli_explain_report *r
 
 /* --- JSON ------------------------------------------------------------------------------------ */
 
-static void share_json(struct json_out *json, const char *name, const struct explain_share *s, double whole)
+static void share_json(struct json_out *json, const struct cli_explain_report *report, const char *name,
+                       const struct explain_share *s)
 {
     json_out_object_begin(json, NULL, true);
     json_out_string(json, "name", name);
     json_out_double(json, "seconds", s->seconds);
-    json_out_double(json, "share", share(s->seconds, whole));
-    json_out_double(json, "alone_s", s->alone_s);
+    json_out_double(json, "share", share(s->seconds, report->path->makespan_s));
+    if (report->plan) json_out_double(json, "alone_s", s->alone_s);
     json_out_u64(json, "operations", s->operations);
     json_out_object_end(json);
 }
@@ -293,11 +294,11 @@ static void path_json(struct json_out *json, const struct cli_explain_report *re
     json_out_array_begin(json, "streams", false);
     for (uint32_t s = 0; s < path->stream_count; s++)
         if (path->streams[s].operations > 0)
-            share_json(json, report->trace->streams[s].name, &path->streams[s], path->makespan_s);
+            share_json(json, report, report->trace->streams[s].name, &path->streams[s]);
     json_out_array_end(json);
     json_out_array_begin(json, "jobs", false);
     for (uint32_t j = 0; j < path->job_count; j++)
-        if (path->jobs[j].operations > 0) share_json(json, report->trace->jobs[j].name, &path->jobs[j], path->makespan_s);
+        if (path->jobs[j].operations > 0) share_json(json, report, report->trace->jobs[j].name, &path->jobs[j]);
     json_out_array_end(json);
     json_out_array_begin(json, "handovers", false);
     for (uint32_t i = 0; i < path->handover_count; i++) {

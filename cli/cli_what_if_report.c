@@ -314,6 +314,7 @@ static enum status print_confidence(FILE *out, const struct what_if_report *repo
 {
     struct cli_table table;
     char percent[CLI_PERCENT_BYTES];
+    bool some = false;
     cli_table_begin(&table, (const char *const[]){"WHAT MOVES THE TIME", "ON", "WHICH IS", ">SPREAD", ">AT BEST", ">AT WORST", NULL});
     for (uint32_t i = 0; i < report->count; i++) {
         const struct what_if_answer *a = &report->answers[i];
@@ -321,6 +322,7 @@ static enum status print_confidence(FILE *out, const struct what_if_report *repo
         for (uint32_t f = 0; f < MACHINE_FIGURES; f++) {
             const struct what_if_effect *e = &a->effects[f];
             if (!a->fits || !matters(a, e)) continue;
+            some = true;
             cli_table_cell(&table, "%s", machine_figure_names[f]);
             cli_table_cell(&table, "%s", a->name);
             cli_table_cell(&table, "%s", figure_kind_names[e->kind]);
@@ -329,9 +331,9 @@ static enum status print_confidence(FILE *out, const struct what_if_report *repo
             cli_table_cell(&table, "%s", cli_signed_percent(e->worse_s / a->run_s - 1, percent));
         }
     }
-    fputc('\n', out);
+    if (some) fputc('\n', out);
     TRY(cli_table_end(&table, out, err));
-    fputc('\n', out);
+    if (some) fputc('\n', out);
     return STATUS_OK;
 }
 
