@@ -140,6 +140,14 @@ static enum status make_room(struct text *text, struct error *err)
     return STATUS_OK;
 }
 
+/* Of a complaint the end is enough: what a program ended for it says last. */
+static void forget_beginning(struct text *text)
+{
+    if (text->length <= COMPLAINT_BYTES) return;
+    memmove(text->bytes, text->bytes + text->length - COMPLAINT_BYTES, COMPLAINT_BYTES);
+    text->length = COMPLAINT_BYTES;
+}
+
 /* What is there now. A pipe that has ended is closed. */
 static enum status hear(struct child *child, int which, struct error *err)
 {
@@ -151,8 +159,7 @@ static enum status hear(struct child *child, int which, struct error *err)
         if (length < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return STATUS_OK;
         if (length <= 0) break;
         text->length += (size_t)length;
-        /* of a complaint the beginning is enough, the rest is thrown away */
-        if (which == COMPLAINT && text->length > COMPLAINT_BYTES) text->length = COMPLAINT_BYTES;
+        if (which == COMPLAINT) forget_beginning(text);
         if (text->length > CHILDREN_OUTPUT_MAX)
             return error_set(err, STATUS_LIMIT, "a program prints too much (limit is %d bytes)", CHILDREN_OUTPUT_MAX);
     }

@@ -30,7 +30,7 @@ struct children_end {
     int signal;           /* 0: it ended by itself */
     const char *output;   /* all of its standard output; a NUL follows. Borrowed until the call returns */
     size_t output_length;
-    const char *complaint; /* the beginning of its standard error; NUL-terminated, without the last newline */
+    const char *complaint; /* the end of its standard error; NUL-terminated, without the last newline */
 };
 
 struct children_client {

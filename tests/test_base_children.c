@@ -22,7 +22,7 @@ struct watch {
     uint32_t running, most; /* at once */
     const char *program;
     struct children_end last;
-    char output[256], complaint[256];
+    char output[256], complaint[256]; /* of the last one the beginning, and the end */
     bool stop, one_by_one;
     const char *folder;
 };
@@ -48,7 +48,8 @@ static enum status ended(void *context, const struct children_end *end, struct e
     watch->ended++;
     watch->last = *end;
     snprintf(watch->output, sizeof watch->output, "%s", end->output);
-    snprintf(watch->complaint, sizeof watch->complaint, "%s", end->complaint);
+    size_t length = strlen(end->complaint), most = sizeof watch->complaint - 1;
+    snprintf(watch->complaint, sizeof watch->complaint, "%s", end->complaint + (length > most ? length - most : 0));
     return watch->stop ? error_set(err, STATUS_CHECK, "enough") : STATUS_OK;
 }
 
@@ -89,12 +90,15 @@ static void ends_are_told(void **state)
 {
     (void)state;
     struct error err;
-    struct watch killed = {0}, long_one = {0}, silent = {0}, absent = {.program = "/nowhere/program"};
+    struct watch killed = {0}, long_one = {0}, talkative = {0}, silent = {0}, absent = {.program = "/nowhere/program"};
     struct watch busy = {0}, elsewhere = {.folder = "/usr"}, lost = {.folder = "/nowhere"};
     run_one(&killed, "kill -SEGV $$", STATUS_OK, &err);
     assert_int_equal(killed.last.signal, SIGSEGV);
     run_one(&long_one, "head -c 3000000 /dev/zero | tr '\\0' x; head -c 100000 /dev/zero >&2", STATUS_OK, &err);
     assert_int_equal(long_one.last.output_length, 3000000);
+    run_one(&talkative, "head -c 100000 /dev/zero | tr '\\0' w >&2; echo >&2; echo error: why >&2", STATUS_OK, &err);
+    assert_non_null(strstr(talkative.complaint, "www\nerror: why")); /* what it says last is there */
+    assert_string_equal(strchr(talkative.complaint, '\n'), "\nerror: why");
     run_one(&silent, "cat", STATUS_OK, &err); /* there is no input */
     assert_string_equal(silent.output, "");
     assert_string_equal(silent.complaint, "");
