@@ -177,7 +177,7 @@ enum status figure_change(struct figure *figure, const char *text, const struct 
         return error_set(err, STATUS_BAD_INPUT, "'%s' is no change (expected NAME=VALUE)", text);
     memcpy(change.name, text, length);
     change.value = text + length + 1;
-    change.path = realpath(change.value, NULL);
+    if (strpbrk(change.value, "./")) change.path = realpath(change.value, NULL); /* 2 is a number, whatever files there are */
     (void)!apply(&change);
     free(change.path);
     if (err->status) return err->status;
