@@ -278,6 +278,7 @@ static struct cost datasheet_cost(const struct hardware *hardware, uint32_t devi
         .bytes_per_s = type->memory_bandwidth.value * memory->value * share,
         .sustained_flops_per_s = peak * type->kernel_model.matmul_sustained.value * share,
         .launch_s = type->launch_latency.value,
+        .of_all_shapes = scalar && type->fp32_efficiency.value > 0,
     };
     if (!cpu && scalar && convolution_model_has(item->kernel))
         return (struct cost){.seconds = convolution_model_s(rates, item), .spread = matmul->spread};

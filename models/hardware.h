@@ -159,7 +159,8 @@ struct device_type {
     struct figure peak_fp32, peak_tf32, peak_bf16; /* dense FLOP/s, fp32 accumulation; 0: none */
     struct figure memory_bandwidth;    /* bytes/s */
     struct figure matmul_efficiency;   /* of the peak, used where nothing was measured */
-    struct figure fp32_efficiency;     /* the same of peak_fp32, where products in fp32 have no matrix cores; 0: that */
+    struct figure fp32_efficiency;     /* the same of peak_fp32, where products in fp32 have no matrix cores, shapes
+                                          included: waves and depth of a kernel_model are not taken off; 0: that */
     struct figure memory_efficiency;   /* of memory_bandwidth, likewise */
     struct figure launch_latency;      /* seconds per kernel */
     struct figure board_power;         /* watts of a board at its limit; 0: unknown */

@@ -86,7 +86,7 @@ static bool is_aligned(const struct work_item *item)
 static struct parts matmul_parts(const struct kernel_model *model, struct kernel_rates rates, const struct work_item *one)
 {
     struct product p = {(double)one->m, (double)one->n, (double)one->k, 1};
-    double seconds = product_s(model, rates, p);
+    double seconds = rates.of_all_shapes ? work_item_flops(one) / rates.flops_per_s : product_s(model, rates, p);
     if (model->misaligned_rate.value > 0 && is_half_matmul(one->kernel) && !is_aligned(one))
         seconds /= model->misaligned_rate.value;
     return (struct parts){seconds, work_item_bytes(one, ELEMENT_BYTES), 1};
@@ -109,9 +109,9 @@ static struct parts scores_parts(const struct kernel_model *model, struct kernel
 static struct parts other_parts(const struct kernel_model *model, struct kernel_rates rates, const struct work_item *one)
 {
     struct parts parts = {work_item_flops(one) / rates.flops_per_s, work_item_bytes(one, ELEMENT_BYTES), 1};
-    double passes = one->kernel == KERNEL_LOSS             ? model->loss_passes.value
+    double passes = one->kernel == KERNEL_LOSS         ? model->loss_passes.value
                     : is_half_elementwise(one->kernel) ? model->elementwise_passes.value
-                                                           : 0;
+                                                       : 0;
     if (passes > 0) parts.bytes *= passes;
     return parts;
 }

@@ -35,11 +35,12 @@ static inline bool kernel_model_is_set(const struct kernel_model *model)
     return model->multiprocessors.value > 0;
 }
 
-/* How fast a device multiplies and moves bytes, efficiencies included, but those of shapes. */
+/* How fast a device multiplies and moves bytes, efficiencies included, but (unless it is said) those of shapes. */
 struct kernel_rates {
     double flops_per_s, bytes_per_s;
     double sustained_flops_per_s; /* of products, however large; 0: flops_per_s is */
     double launch_s;              /* of each kernel, on the device */
+    bool of_all_shapes;           /* flops_per_s is what products of usual shapes came to: nothing is taken off it for theirs */
 };
 
 enum { KERNEL_MODEL_AHEAD = 4 };
