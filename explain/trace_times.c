@@ -1,6 +1,6 @@
 /*
- * Operations in the order in which they ended: what one waited for is the last of those that end by its begin, and stands in front
- * of it in that order, so that going from one to the next always comes to an end.
+ * Operations in the order in which they ended: what one waited for is the last of those that end by its begin, and stands
+ * in front of it in that order, so that going from one to the next always comes to an end.
  */
 #include "explain/trace_times.h"
 

@@ -161,6 +161,23 @@ static void what_is_nested_does_not_count_twice(void **state)
     trace_release(&trace);
 }
 
+/* 21 signs of 3 bytes and one more, of which 64 bytes have a third: it is left out. */
+static void long_names_end_with_a_character(void **state)
+{
+    (void)state;
+    static const char sign[] = "\xe2\x88\x91";
+    char text[256] = "[{\"ph\": \"X\", \"pid\": 1, \"tid\": 1, \"ts\": 4, \"dur\": 9, \"name\": \"", expected[128] = "";
+    struct trace trace = {0};
+    struct error err = {0};
+    for (int i = 0; i < 22; i++) strcat(text, sign);
+    for (int i = 0; i < 21; i++) strcat(expected, sign);
+    strcat(text, "\"}]");
+    strcat(expected, "...");
+    if (chrome_read("s.json", text, strlen(text), &trace, &err) != STATUS_OK) fail_msg("%s", err.text);
+    assert_string_equal(trace.jobs[0].name, expected);
+    trace_release(&trace);
+}
+
 static void what_is_wrong_is_told(void **state)
 {
     (void)state;
@@ -190,7 +207,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(paths_are_those_of_all_pairs),  cmocka_unit_test(a_trace_of_nothing_is_refused),
         cmocka_unit_test(a_profiler_s_trace_is_read),    cmocka_unit_test(what_is_nested_does_not_count_twice),
-        cmocka_unit_test(what_is_wrong_is_told),
+        cmocka_unit_test(long_names_end_with_a_character), cmocka_unit_test(what_is_wrong_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

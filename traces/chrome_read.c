@@ -196,14 +196,24 @@ static void thin(struct reading *r)
 
 /* --- streams and jobs --------------------------------------------------------------------------- */
 
+/* Bytes of a name that is shown: NAME_BYTES at most, and whole characters. */
+static int shown_bytes(const char *name)
+{
+    size_t length = strnlen(name, NAME_BYTES + 1);
+    if (length <= NAME_BYTES) return (int)length;
+    for (length = NAME_BYTES; length > 0 && ((unsigned char)name[length] & 0xc0) == 0x80;) length--;
+    return (int)length;
+}
+
 /* "GPU 0, stream 7", and "GPU 0, stream 7 h2d" where it does other things, too. */
 static enum status name_stream(struct reading *r, const struct event *e, const char **out, struct error *err)
 {
     const struct track *track = &r->tracks[e->track];
+    const char *process = track->process_name ? track->process_name : track->process;
+    const char *thread = track->thread_name ? track->thread_name : track->thread;
     char text[2 * NAME_BYTES + 24];
-    snprintf(text, sizeof text, "%.*s, %.*s%s%s", NAME_BYTES, track->process_name ? track->process_name : track->process,
-             NAME_BYTES, track->thread_name ? track->thread_name : track->thread, e->kind == STREAM_COMPUTE ? "" : " ",
-             e->kind == STREAM_COMPUTE ? "" : plan_stream_names[e->kind]);
+    snprintf(text, sizeof text, "%.*s, %.*s%s%s", shown_bytes(process), process, shown_bytes(thread), thread,
+             e->kind == STREAM_COMPUTE ? "" : " ", e->kind == STREAM_COMPUTE ? "" : plan_stream_names[e->kind]);
     return arena_string(r->arena, text, out, err);
 }
 
@@ -280,7 +290,8 @@ static enum status make_jobs(struct reading *r, struct trace *trace, struct erro
     trace->jobs = jobs;
     for (size_t j = 0; j < count; j++) {
         char text[NAME_BYTES + 4];
-        snprintf(text, sizeof text, "%.*s%s", NAME_BYTES, named[j].name, strlen(named[j].name) > NAME_BYTES ? "..." : "");
+        int shown = shown_bytes(named[j].name);
+        snprintf(text, sizeof text, "%.*s%s", shown, named[j].name, named[j].name[shown] ? "..." : "");
         TRY(arena_string(r->arena, text, &trace->jobs[j].name, err));
         for (size_t i = 0; i < named[j].count; i++) sorted[named[j].first + i]->job = (uint32_t)j;
     }

@@ -1,10 +1,10 @@
 /*
  * Traces that other programs wrote for chrome://tracing or ui.perfetto.dev, PyTorch's profiler (Kineto) among them.
  *
- * Complete events ("X") are spans; all else but the names of processes and threads is passed over, begins and ends ("B", "E")
- * too. Where a profiler has recorded what a GPU did (categories kernel, gpu_memcpy, gpu_memset) only
- * that counts, else of every track what is outermost. Events that begin before the one in front of them on their track has
- * ended begin with its end.
+ * Complete events ("X") are spans; all else but the names of processes and threads is passed over, begins and ends
+ * ("B", "E") too. Where a profiler has recorded what a GPU did (categories kernel, gpu_memcpy, gpu_memset) only that
+ * counts; of every track what is outermost. Events that begin before the one in front of them on their track has ended
+ * begin with its end.
  *
  * A track's copies, by their names (HtoD, DtoH, PtoP), and its collectives (nccl) are streams of their own.
  * Operations of one name are one job of the trace, the job with the most seconds first.
