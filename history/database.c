@@ -28,7 +28,8 @@ void database_close(struct database *database)
 
 enum status database_execute(const struct database *database, const char *sql, struct error *err)
 {
-    if (sql && sqlite3_exec(database->handle, sql, NULL, NULL, NULL) == SQLITE_OK) return STATUS_OK;
+    if (!sql) return error_set(err, STATUS_NO_MEMORY, "no memory for statements to %s'%s'", database->kind->title, database->path);
+    if (sqlite3_exec(database->handle, sql, NULL, NULL, NULL) == SQLITE_OK) return STATUS_OK;
     return database_complain(database, err);
 }
 

@@ -40,7 +40,7 @@ MUST_CHECK enum status database_claim(const struct database *database, const cha
 /* STATUS_IO with what SQLite says. */
 enum status database_complain(const struct database *database, struct error *err);
 
-/* Statements without an answer; sql NULL: no memory for them. */
+/* Statements without an answer. Errors: STATUS_IO; STATUS_NO_MEMORY where `sql` is NULL, as sqlite3_mprintf() leaves it. */
 MUST_CHECK enum status database_execute(const struct database *database, const char *sql, struct error *err);
 
 #endif
