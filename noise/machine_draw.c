@@ -30,12 +30,10 @@ static uint64_t identity_of(const char *name, const char *source, double value)
  * one measurement, and so are copies of a direction. */
 static uint64_t identity(const struct drawing *drawing, const struct machine_place *place)
 {
-    static const uint64_t directions[MACHINE_FIGURES] = {
-        [MACHINE_H2D] = 1, [MACHINE_D2H] = 2, [MACHINE_P2P] = 3, [MACHINE_RING] = 4};
-    if (place->figure != MACHINE_KERNELS && directions[place->figure] == 0)
-        return identity_of(machine_figure_names[place->figure], place->source, place->value);
+    bool points = place->figure == MACHINE_KERNELS || (place->figure >= MACHINE_H2D && place->figure <= MACHINE_RING);
+    if (!points) return identity_of(machine_figure_names[place->figure], place->source, place->value);
     uint64_t type = identity_of(drawing->hardware->types[place->index].name, NULL, 0);
-    return place->figure == MACHINE_KERNELS ? type + 1 + place->kernel : type ^ directions[place->figure];
+    return type + 1 + (place->figure == MACHINE_KERNELS ? place->kernel : KERNEL_COUNT + place->figure);
 }
 
 /* Above 0 and below 1, whatever is drawn. */

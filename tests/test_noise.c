@@ -67,6 +67,30 @@ static void drawn_figures_have_their_spread(void **state)
     hardware_release(&machine);
 }
 
+/* Whatever a device type is called: kernel classes and directions of copies, all of one spread, have errors of their own. */
+static void measurements_have_errors_of_their_own(void **state)
+{
+    (void)state;
+    const struct rate_point point = {.m = 64, .n = 64, .k = 64, .seconds = 1e-3, .spread = 0.05};
+    const struct copy_point copy = {.bytes = 1 << 20, .seconds = 1e-3, .spread = 0.05};
+    struct compute_profile profile = {.threads = 1};
+    for (uint32_t k = 0; k < KERNEL_COUNT; k++) profile.kernels[k] = (struct kernel_rate){.points = &point, .point_count = 1};
+    for (char name[] = "a"; *name <= 'h'; ++*name) {
+        struct device_type type = {.name = name, .profiles = &profile, .profile_count = 1, .h2d = &copy, .h2d_count = 1,
+                                   .d2h = &copy, .d2h_count = 1, .p2p = &copy, .p2p_count = 1, .ring = &copy, .ring_count = 1};
+        const struct hardware machine = {.types = &type, .type_count = 1};
+        struct hardware drawn = {0};
+        struct error err = {0};
+        assert_int_equal(machine_draw(&machine, 7, 3, &drawn, &err), STATUS_OK);
+        double seconds[KERNEL_COUNT + 4] = {drawn.types[0].h2d[0].seconds, drawn.types[0].d2h[0].seconds,
+                                            drawn.types[0].p2p[0].seconds, drawn.types[0].ring[0].seconds};
+        for (uint32_t k = 0; k < KERNEL_COUNT; k++) seconds[4 + k] = drawn.types[0].profiles[0].kernels[k].points[0].seconds;
+        for (uint32_t i = 0; i < KERNEL_COUNT + 4; i++)
+            for (uint32_t j = 0; j < i; j++) assert_true(seconds[i] != seconds[j]);
+        hardware_release(&drawn);
+    }
+}
+
 static void equal_seeds_draw_equal_machines(void **state)
 {
     (void)state;
@@ -116,6 +140,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(factors_are_centred),
         cmocka_unit_test(drawn_figures_have_their_spread),
+        cmocka_unit_test(measurements_have_errors_of_their_own),
         cmocka_unit_test(equal_seeds_draw_equal_machines),
         cmocka_unit_test(quantiles_are_where_they_say),
         cmocka_unit_test(what_comes_next_is_inside),
