@@ -4,6 +4,7 @@
  */
 #include "models/machine_figures.h"
 
+#include <assert.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -44,11 +45,13 @@ const char *const machine_figure_names[MACHINE_FIGURES] = {
     [MACHINE_STORAGE_READ] = "storage read",
     [MACHINE_STORAGE_WRITE] = "storage write",
     [MACHINE_STORAGE_BOTH] = "storage both",
+    [MACHINE_STORAGE_LATENCY] = "storage latency",
 };
 
 bool machine_figure_is_cost(enum machine_figure figure)
 {
-    return (figure >= MACHINE_LAUNCH_LATENCY && figure <= MACHINE_RING) || figure == MACHINE_LINK_LATENCY;
+    return (figure >= MACHINE_LAUNCH_LATENCY && figure <= MACHINE_RING) || figure == MACHINE_LINK_LATENCY ||
+           figure == MACHINE_STORAGE_LATENCY;
 }
 
 struct walk {
@@ -184,6 +187,7 @@ static enum status walk(const struct walk *w, struct hardware *machine, struct e
     meet_figure(w, MACHINE_STORAGE_READ, 0, &machine->storage.read_rate);
     meet_figure(w, MACHINE_STORAGE_WRITE, 0, &machine->storage.write_rate);
     meet_figure(w, MACHINE_STORAGE_BOTH, 0, &machine->storage.both_rate);
+    meet_figure(w, MACHINE_STORAGE_LATENCY, 0, &machine->storage.latency);
     return STATUS_OK;
 }
 

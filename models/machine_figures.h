@@ -47,6 +47,7 @@ enum machine_figure {
     MACHINE_STORAGE_READ,
     MACHINE_STORAGE_WRITE,
     MACHINE_STORAGE_BOTH,
+    MACHINE_STORAGE_LATENCY,
     MACHINE_FIGURES
 };
 extern const char *const machine_figure_names[MACHINE_FIGURES]; /* "matmul_efficiency", "link", ... */

@@ -139,6 +139,7 @@ static void every_figure_has_a_name(void **state)
     assert_true(machine_figure_is_cost(MACHINE_DISPATCH_LATENCY));
     assert_true(machine_figure_is_cost(MACHINE_H2D));
     assert_true(machine_figure_is_cost(MACHINE_LINK_LATENCY));
+    assert_true(machine_figure_is_cost(MACHINE_STORAGE_LATENCY));
     assert_false(machine_figure_is_cost(MACHINE_LINK));
 }
 
