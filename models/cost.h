@@ -25,10 +25,10 @@
 /* Seconds of one item (all its `count`) on device `device`, alone on the machine. */
 double cost_item_s(const struct hardware *hardware, uint32_t device, const struct work_item *item);
 
-/* Seconds of a list that runs without a pause: at most the sum of its items, less where a host that dispatches kernels slower
- * than they run gets ahead during long ones (models/kernel_model.h). So the seconds of parts bound those of the whole from
- * above only. *spread (may be NULL) is the relative spread of the sum, errors of equal kernels taken as fully correlated and
- * those of different kernels as independent. */
+/* Seconds of a list that is one pass: what the host dispatches of it (models/kernel_model.h) is hidden by the device's
+ * work on all of it, so that the seconds of parts bound those of the whole from above only. *spread (may be NULL) is the
+ * relative spread of the device's seconds, errors of equal kernels taken as fully correlated and those of different kernels
+ * as independent. */
 double cost_work_s(const struct hardware *hardware, uint32_t device,
                    const struct work_item *items, size_t count, double *spread);
 

@@ -11,7 +11,7 @@
  *
  * but no product is faster than the rate that the board's power sustains, which full waves of long products pass: clocks
  * fall there. And a product of 16 bits whose matrices have rows of no whole 16 bytes has a part of its rate only: libraries
- * then load them in smaller pieces. (GPT-2's vocabulary of 50257 makes one of every three products of its head's such.)
+ * then load them in smaller pieces. (GPT-2's vocabulary of 50257 makes all three products of its head such.)
  *
  * Kernels of 16-bit jobs that are spread are those of the software of 2019 to 2022. Attention is, where a score has bytes,
  * products of queries with all keys, masked ones included, and kernels in between that read and write every score

@@ -239,7 +239,8 @@ void memory_workspaces(const struct network *network, uint64_t first_layer, uint
                        uint64_t microbatch, uint64_t sequence, uint64_t bytes[3][UNIT_WAYS]);
 
 /* Bytes that layer `layer` passes to the next for one microbatch: R * C * 4, whatever the layer (a
- * profile says it itself; t5's R are the rows of encoder and decoder). What enters a shard is what the layer in front of it passes. */
+ * profile says it itself; t5's R are the rows of encoder and decoder). What enters a shard is what
+ * the layer in front of it passes. */
 uint64_t memory_boundary_bytes(const struct network *network, uint64_t layer, uint64_t microbatch,
                                uint64_t sequence);
 

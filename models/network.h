@@ -2,10 +2,9 @@
  * Networks, layer by layer: parameters, work, activations.
  *
  * A network is a chain of layers: one embedding, blocks (of t5 first an encoder's, then a decoder's), one head; or
- * layers that are listed one by one, all
- * LAYER_OPAQUE, of operations (models/network_graph.h) or known by a measured profile only. Every figure follows
- * from the fields of struct network; the executor allocates by the same tables (models/memory.h) that the planner
- * counts by.
+ * layers that are listed one by one, all LAYER_OPAQUE, of operations (models/network_graph.h) or known by a measured
+ * profile only. Every figure follows from the fields of struct network; the executor allocates by the same tables
+ * (models/memory.h) that the planner counts by.
  *
  * Sources: Hugging Face transformers' config.json, both the version 4 and 5 spellings; shapes of
  * Hydra's networks from arXiv 2110.08633 and its released code.
@@ -329,8 +328,9 @@ enum kernel optimizer_kernel(struct state_format format);
 
 /*
  * What one of `members` devices has of a network: a network with a share of its heads, feed-forward part and
- * words (rounded up to whole 16 bytes of 16-bit numbers), and all of what has the network's width alone: norms, biases of results that are
- * added up, positions. Parameters and sizes of its layers are those on that device. A profile is not cut.
+ * words (rounded up to whole 16 bytes of 16-bit numbers), and all of what has the network's width alone: norms,
+ * biases of results that are added up, positions. Parameters and sizes of its layers are those on that device. A profile
+ * is not cut.
  */
 struct network network_slice(const struct network *network, uint32_t members);
 

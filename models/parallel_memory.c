@@ -259,10 +259,11 @@ static struct listed listed_of(const struct job *job, uint64_t layer)
 static uint64_t listed_kept(const struct job *job, struct parallel_layers layers)
 {
     uint64_t sum = 0;
+    bool again = parallel_recompute(job, layers) == RECOMPUTE_FULL;
     for (uint64_t i = 0; i < layers.count; i++) {
         const struct listed layer = listed_of(job, layers.first + i);
         bool last = i + 1 == layers.count;
-        if (parallel_recompute(job, layers) != RECOMPUTE_FULL) sum += layer.activation_bytes + (last ? 0 : layer.output_bytes);
+        if (!again) sum += layer.activation_bytes + (last ? 0 : layer.output_bytes);
         else if (!last) sum += job->network.graph ? layer.output_bytes : layer.boundary_bytes;
     }
     return parallel_slice_share(&job->parallel, sum);
@@ -271,9 +272,9 @@ static uint64_t listed_kept(const struct job *job, struct parallel_layers layers
 static uint64_t listed_workspace(const struct job *job, struct parallel_layers layers)
 {
     uint64_t bytes = 0;
+    bool again = parallel_recompute(job, layers) == RECOMPUTE_FULL;
     for (uint64_t i = 0; i < layers.count; i++) {
         const struct listed layer = listed_of(job, layers.first + i);
-        bool again = parallel_recompute(job, layers) == RECOMPUTE_FULL;
         bytes = max_u64(bytes, layer.work_bytes + (again ? layer.activation_bytes : 0));
     }
     return parallel_slice_share(&job->parallel, bytes);
@@ -362,14 +363,14 @@ static uint64_t decoded_bytes(const struct job *job, struct parallel_layers laye
 
 static uint64_t layers_workspace(const struct job *job, struct parallel_layers layers)
 {
-    uint64_t bytes = 0;
-    uint64_t end = layers.first + layers.count;
+    uint64_t bytes = 0, end = layers.first + layers.count;
     if (is_listed(job)) return listed_workspace(job, layers);
+    uint32_t recompute = parallel_recompute(job, layers);
     for (uint64_t layer = layers.first; layer < end; layer = network_alike_end(&job->network, layer)) {
         struct numbers s = numbers_of(job, layer);
         switch (network_layer_kind(&job->network, layer)) {
         case LAYER_EMBEDDING: bytes = max_u64(bytes, s.element_bytes * s.whole); break;
-        case LAYER_BLOCK: bytes = max_u64(bytes, block_workspace(job, &s, parallel_recompute(job, layers))); break;
+        case LAYER_BLOCK: bytes = max_u64(bytes, block_workspace(job, &s, recompute)); break;
         case LAYER_HEAD: bytes = max_u64(bytes, head_workspace(job, &s)); break;
         case LAYER_OPAQUE: break;
         }
