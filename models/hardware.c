@@ -354,6 +354,14 @@ static enum status set_storage(struct hardware *hardware, uint64_t bytes, double
     return STATUS_OK;
 }
 
+/* Of all products, whatever their precision; a limit to what they sustain that is below it is none. */
+static void set_matmul_efficiency(struct device_type *type, double share)
+{
+    type->matmul_efficiency = stated(share);
+    type->fp32_efficiency = (struct figure){0};
+    if (type->kernel_model.matmul_sustained.value < share) type->kernel_model.matmul_sustained = (struct figure){0};
+}
+
 enum status hardware_adjust(struct hardware *hardware, const struct hardware_options *options,
                             struct error *err)
 {
@@ -374,10 +382,8 @@ enum status hardware_adjust(struct hardware *hardware, const struct hardware_opt
         hardware->host_bytes = stated((double)options->host_memory_bytes);
     if (options->storage_bytes > 0 || options->storage_bytes_per_s > 0)
         TRY(set_storage(hardware, options->storage_bytes, options->storage_bytes_per_s, err));
-    for (uint32_t t = 0; t < hardware->type_count && options->matmul_efficiency > 0; t++) {
-        hardware->types[t].matmul_efficiency = stated(options->matmul_efficiency);
-        hardware->types[t].fp32_efficiency = (struct figure){0};
-    }
+    for (uint32_t t = 0; t < hardware->type_count && options->matmul_efficiency > 0; t++)
+        set_matmul_efficiency(&hardware->types[t], options->matmul_efficiency);
     if (options->threads > 0) return set_threads(hardware, options->threads, err);
     if (is_host(hardware) && (options->device_count > 0 || hardware->threads == 0)) {
         uint32_t share = hardware->host_cores / hardware->device_count;

@@ -204,6 +204,27 @@ static void a_node_may_have_a_fit_of_its_own(void **state)
     hardware_release(&board);
 }
 
+/* Products are as fast as is stated, also above what the A100's are known to sustain: the more the faster. */
+static void a_stated_efficiency_holds(void **state)
+{
+    (void)state;
+    static const double shares[] = {0.31, 0.62, 0.83, 0.97};
+    const struct work_item large = {KERNEL_MATMUL_HALF_FORWARD, 1, 27648, 16384, 8192};
+    double before_s = INFINITY;
+    for (size_t i = 0; i < ARRAY_COUNT(shares); i++) {
+        struct hardware h;
+        struct error err = {0};
+        const struct hardware_options options = {.matmul_efficiency = shares[i]};
+        find("a100-sxm4-80gb", &h);
+        assert_true(h.types[0].kernel_model.matmul_sustained.value > 0.7 && h.types[0].kernel_model.matmul_sustained.value < 0.8);
+        assert_int_equal(hardware_adjust(&h, &options, &err), STATUS_OK);
+        double seconds = cost_item_s(&h, 0, &large);
+        assert_true(seconds < before_s && seconds >= work_item_flops(&large) / (shares[i] * 312e12));
+        before_s = seconds;
+        hardware_release(&h);
+    }
+}
+
 /* The name that a price list has, the one that the driver prints, and what both are here. */
 static void machines_have_several_names(void **state)
 {
@@ -977,6 +998,7 @@ int main(void)
         cmocka_unit_test(several_devices_sit_behind_switches),
         cmocka_unit_test(hydra_has_its_machines),
         cmocka_unit_test(a_node_may_have_a_fit_of_its_own),
+        cmocka_unit_test(a_stated_efficiency_holds),
         cmocka_unit_test(machines_have_several_names),
         cmocka_unit_test(unknown_names_are_refused),
         cmocka_unit_test(routes_of_a_cluster),
