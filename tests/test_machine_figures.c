@@ -73,7 +73,7 @@ static void check_moved(const struct hardware *hardware, const struct list *befo
 static void one_figure_moves_alone(void **state)
 {
     (void)state;
-    static const char *const machines[] = {"2x a100-sxm4-80gb", "g5.12xlarge", "dgx-a100-80gb", "2x rtx-3090-24gb"};
+    static const char *const machines[] = {"2x a100-sxm4-80gb", "g5.12xlarge", "dgx-2", "2x rtx-3090-24gb"};
     for (size_t m = 0; m < ARRAY_COUNT(machines); m++) {
         struct hardware hardware = {0};
         struct error err = {0};
