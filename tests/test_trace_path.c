@@ -200,6 +200,11 @@ static void what_is_wrong_is_told(void **state)
         trace_release(&trace);
     }
     assert_false(chrome_text("{\"spillway_plan\": 1}", 20));
+    static char far[200000];
+    memset(far, ' ', sizeof far);
+    memcpy(far, "{\"a\": 0,", 8);
+    memcpy(far + sizeof far - 18, "\"traceEvents\": []}", 18);
+    assert_true(chrome_text(far, sizeof far));
 }
 
 int main(void)

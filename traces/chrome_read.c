@@ -15,7 +15,7 @@
 #include "models/try.h"
 #include "planner/plan.h"
 
-enum { TRACKS_MAX = 4096, NAME_BYTES = 64, EVENTS_MAX = 1 << 24, HEAD_BYTES = 1 << 16 };
+enum { TRACKS_MAX = 4096, NAME_BYTES = 64, EVENTS_MAX = 1 << 24 };
 
 static const double microsecond_s = 1e-6;
 
@@ -325,10 +325,7 @@ bool chrome_text(const char *text, size_t length)
     while (at < length && strchr(" \t\r\n", text[at]) && text[at]) at++;
     if (at < length && text[at] == '[') return true;
     static const char key[] = "\"traceEvents\"";
-    size_t last = length < HEAD_BYTES ? length : HEAD_BYTES;
-    for (; at + sizeof key - 1 <= last; at++)
-        if (memcmp(text + at, key, sizeof key - 1) == 0) return true;
-    return false;
+    return memmem(text, length, key, sizeof key - 1) != NULL;
 }
 
 static enum status find_events(struct reading *r, struct error *err)

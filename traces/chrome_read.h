@@ -14,7 +14,7 @@
 
 #include "traces/trace.h"
 
-/* Does this text begin as such a trace does? */
+/* Is it an array, or has it such a trace's key? What profilers write in front of that has any length. */
 bool chrome_text(const char *text, size_t length);
 
 /*
