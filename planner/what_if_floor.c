@@ -1,6 +1,7 @@
 /*
  * See what_if_floor.h. Each of a few hundred ways has up to some hundred runs of layers, and seconds of kernels are dear,
- * so runs of a network of equal blocks that have as many blocks, and the embedding and the head or not, are computed once.
+ * so runs that have as many layers of each kind are computed once: the embedding and the head or not, blocks of an
+ * encoder and of a decoder, the first of these or not. Networks whose layers are listed have no such runs.
  */
 #include "planner/what_if_floor.h"
 
@@ -32,9 +33,10 @@ struct run {
     double send_s;            /* of its boundary, to the next run */
 };
 
+/* What runs of equal kernels have in common. */
 struct known {
-    uint64_t count;
-    bool first, last;
+    uint64_t count, encoder_count; /* layers; of these up to where an encoder ends */
+    uint64_t first, last;          /* of the first and the last layer: where those like it begin */
     uint32_t type;
     struct kernels kernels;
 };
@@ -78,13 +80,17 @@ static struct kernels find_kernels(const struct view *v, uint32_t device, struct
 static struct kernels kernels_of(struct view *v, uint32_t device, struct parallel_layers layers)
 {
     const struct network *network = &v->job->network;
-    struct known like = {.count = layers.count, .first = layers.first == 0,
-                         .last = layers.first + layers.count == network->layer_count,
+    uint64_t end = layers.first + layers.count, encoder_end = network->encoder_blocks + 1;
+    struct known like = {.count = layers.count,
+                         .encoder_count = min_u64(end, encoder_end) - min_u64(layers.first, encoder_end),
+                         .first = network_alike_begin(network, layers.first),
+                         .last = network_alike_begin(network, end - 1),
                          .type = v->hardware->devices[device].type};
     if (network_is_listed(network)) return find_kernels(v, device, layers);
     for (uint32_t i = 0; i < v->known_count; i++) {
         const struct known *k = &v->known[i];
-        if (k->count == like.count && k->first == like.first && k->last == like.last && k->type == like.type)
+        if (k->count == like.count && k->encoder_count == like.encoder_count && k->first == like.first &&
+            k->last == like.last && k->type == like.type)
             return k->kernels;
     }
     like.kernels = find_kernels(v, device, layers);

@@ -51,11 +51,15 @@ static const char *const networks[] = {
     "{\"model_type\": \"llama\", \"num_hidden_layers\": 4, \"hidden_size\": 256, \"num_attention_heads\": 8, "
     "\"num_key_value_heads\": 2, \"intermediate_size\": 512, \"vocab_size\": 1000, \"max_position_embeddings\": 128, "
     "\"rms_norm_eps\": 1e-5}",
+    /* blocks of two kinds, and the first of each kind another */
+    "{\"model_type\": \"t5\", \"d_model\": 256, \"d_kv\": 32, \"d_ff\": 1024, \"num_heads\": 8, \"num_layers\": 4, "
+    "\"num_decoder_layers\": 4, \"vocab_size\": 1000, \"relative_attention_num_buckets\": 32, "
+    "\"feed_forward_proj\": \"relu\", \"is_encoder_decoder\": true}",
     /* layers that differ */
     "{\"model_type\": \"resnet\", \"depths\": [2, 1, 2], \"hidden_sizes\": [64, 128, 256], \"embedding_size\": 32, "
     "\"layer_type\": \"basic\", \"num_channels\": 3, \"num_labels\": 10}",
 };
-enum { RESNET = 3 };
+enum { RESNET = 4 };
 
 struct sample {
     struct hardware hardware;
