@@ -2,8 +2,7 @@
  * planner/stage_partition.h's programmes. Their layers are what runs are made of: blocks, the embedding with the first of
  * them and the head with the last, or layers of a profile.
  *
- * Balanced: a worker for each run, who stands for all of the stage's replicas where these take turns. Memory counts with
- * 1F1B, whose s-th stage from the end keeps s microbatches, or what parallel_depth() says of replicas; with other
+ * Balanced: a worker for each run. Memory counts with 1F1B, whose s-th stage from the end keeps s microbatches; with other
  * schedules places are refused later where they do not suffice (planner/spread_places.h). On a machine with several types
  * of devices each run has the times and the memory of its stage's: of each layer the slowest of them, and the least memory.
  *
@@ -230,7 +229,6 @@ static enum status choose(struct arena *arena, const struct hardware *hardware, 
     if (p->schedule == PIPELINE_1F1B && p->chunks == 1 && p->first_device < hardware->device_count)
         request.memory_bytes = hardware->devices[p->first_device].memory_bytes;
     TRY(spread_cut_chain(arena, job, hardware, 0, &chain, err));
-    if (p->partition == PARALLEL_BALANCED && p->replicated == parallel_runs(p)) request.replicas_of_stage = p->replicas;
     if (p->partition == PARALLEL_BALANCED) TRY(tell_apart(arena, hardware, job, &request, err));
     if (p->replicated > 1)
         TRY(choose_cuts(arena, &chain, job, &request, &found, err));

@@ -12,7 +12,7 @@
  * end, for it is the workers from a stage on that say how many minibatches each of its own keeps, ceil(d / r) of r. Of
  * stages that differ there are as many as asked for, so the first of s from the end is known as well; and of their cuts
  * with equally slow slowest stages, which are many where the others are faster, the one with the least sum of squares is
- * taken. Stages that are said to have several workers each are one worker here, who is so many times as fast.
+ * taken. Stages whose workers are given are planner/stage_cuts.h's.
  */
 #include "planner/stage_partition.h"
 
@@ -167,25 +167,11 @@ static uint32_t room_for(const struct finder *f, uint32_t i, uint32_t j, uint32_
     return kept == 0 ? UINT32_MAX : (uint32_t)min_u64((memory - held) / kept, UINT32_MAX);
 }
 
-/* Minibatches that each replica of the s-th stage from the end keeps, where replicas are given; 0: where they are not. */
-static uint64_t known_depth(const struct finder *f, uint32_t s)
-{
-    const uint32_t *replicas = f->request->replicas_of_stage;
-    uint64_t sum = 0;
-    if (!replicas) return 0;
-    for (uint32_t stage = place_of(f, s); stage < f->request->stages; stage++) sum += replicas[stage];
-    return (sum + replicas[place_of(f, s)] - 1) / replicas[place_of(f, s)];
-}
-
 static double stage_s(const struct finder *f, uint32_t i, uint32_t j, uint32_t s)
 {
-    const uint32_t *replicas = f->request->replicas_of_stage;
-    double seconds = seconds_of(f, i, j);
-    if (f->seconds_of_stage) {
-        const double *of_stage = f->seconds_of_stage + (size_t)place_of(f, s) * (f->layers + 1);
-        seconds = of_stage[j + 1] - of_stage[i];
-    }
-    return replicas ? seconds / replicas[place_of(f, s)] : seconds;
+    if (!f->seconds_of_stage) return seconds_of(f, i, j);
+    const double *seconds = f->seconds_of_stage + (size_t)place_of(f, s) * (f->layers + 1);
+    return seconds[j + 1] - seconds[i];
 }
 
 /* Of a stage and those behind it: the slowest; where none is to be slower than `limit_s`, the sum of squares. */
@@ -200,17 +186,16 @@ static void fill_stages(const struct finder *f, uint32_t s, double limit_s, cons
 {
     uint32_t n = f->layers, width = f->workers + 1;
     uint32_t in_front = f->request->stages > 0 ? place_of(f, s) : 0; /* stages, who have a worker each at least */
-    uint64_t depth = known_depth(f, s);
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t d = 0; d < width; d++) out[(size_t)i * width + d] = (struct cell){INFINITY, 0, 0};
         for (uint32_t next = i + 1; next <= n; next++) {
             double one_s = stage_s(f, i, next - 1, s);
             uint32_t room = room_for(f, i, next - 1, s);
-            if (room == 0 || room < depth) break;
+            if (room == 0) break;
             if ((next == n) != !behind) continue;
             for (uint32_t d = s; d + in_front <= f->workers; d++)
                 for (uint32_t r = behind ? 1 : d; r + s - 1 <= d; r++) {
-                    if (depth == 0 && d > (uint64_t)room * r) continue;
+                    if (d > (uint64_t)room * r) continue;
                     struct cell *cell = &out[(size_t)i * width + d];
                     double rest = behind ? behind[(size_t)next * width + d - r].value : 0;
                     double value = join_stages(one_s / r, rest, limit_s);
@@ -299,8 +284,7 @@ static enum status find_balanced(struct finder *f, struct arena *scratch, struct
     if (best == 0) return nothing_fits(f, err);
     out->interval_s = slowest_s(f, &b, best);
     out->data_parallel_s = seconds_of(f, 0, f->layers - 1) / f->workers;
-    bool differ = f->seconds_of_stage || f->request->replicas_of_stage;
-    for (uint32_t s = 1; differ && s <= best; s++)
+    for (uint32_t s = 1; f->seconds_of_stage && s <= best; s++)
         fill_stages(f, s, out->interval_s, table_of(&b, s - 1), table_of(&b, s));
     read_balanced(f, &b, best);
     return STATUS_OK;

@@ -49,9 +49,6 @@ struct stage_request {
      * count, and the memory of a worker. NULL: the chain's, memory_bytes. */
     const struct stage_chain *const *chain_of_stage;
     const uint64_t *memory_of_stage;
-    /* Balanced, of `stages` stages, as many as workers: how many replicas a worker stands for, from the front; its time
-     * is divided by that. NULL: 1 each. */
-    const uint32_t *replicas_of_stage;
 };
 
 struct stage {

@@ -207,48 +207,6 @@ static void balanced_is_best(void **state)
     assert_true(fitted > 100 && fitted < 300);
 }
 
-/* Layers from i on, of stages from p on whose replicas are given. */
-static double given_s(const struct small *x, const uint32_t *replicas, uint32_t p, uint32_t stages, uint32_t i)
-{
-    double best = INFINITY;
-    uint32_t workers = 0;
-    for (uint32_t q = p; q < stages; q++) workers += replicas[q];
-    for (uint32_t cut = i + 1; cut <= x->chain.count; cut++) {
-        if ((p + 1 == stages) != (cut == x->chain.count) || !fits(x, i, cut, workers, replicas[p])) continue;
-        double rest_s = p + 1 == stages ? 0 : given_s(x, replicas, p + 1, stages, cut);
-        best = fmin(best, fmax(work_of(x, i, cut) / replicas[p], rest_s));
-    }
-    return best;
-}
-
-static void replicas_are_given(void **state)
-{
-    (void)state;
-    uint64_t seed = support_seed("replicas are given");
-    uint32_t fitted = 0;
-    for (uint32_t c = 0; c < 300; c++) {
-        struct small x;
-        struct arena arena = {0};
-        struct error err = {0};
-        struct stage_partition found;
-        uint64_t key = random_u64(seed, c);
-        uint32_t replicas[4];
-        random_case(&x, key, STAGE_BALANCED);
-        x.request.stages = 1 + (uint32_t)random_below(key, 200, 4);
-        x.request.levels[0].components = x.request.stages;
-        x.request.level_count = 1;
-        for (uint32_t p = 0; p < x.request.stages; p++) replicas[p] = 1 + (uint32_t)random_below(key, 210 + p, 5);
-        x.request.replicas_of_stage = replicas;
-        double best = given_s(&x, replicas, 0, x.request.stages, 0);
-        enum status status = stage_partition_find(&arena, &x.chain, &x.request, &found, &err);
-        assert_int_equal(status, isinf(best) ? STATUS_INFEASIBLE : STATUS_OK);
-        if (!status) is_near(found.interval_s, best, c);
-        fitted += !status;
-        arena_release(&arena);
-    }
-    assert_true(fitted > 100 && fitted < 300);
-}
-
 /* --- what is known ---------------------------------------------------------------------------- */
 
 /* Twelve equal layers of 3 s without weights: W workers reach 36 / W s in any way; T goes first. With weights that
@@ -417,9 +375,9 @@ static void refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pipedream_is_best),  cmocka_unit_test(balanced_is_best), cmocka_unit_test(replicas_are_given),
-        cmocka_unit_test(equal_layers),       cmocka_unit_test(published_profiles),
-        cmocka_unit_test(branches),           cmocka_unit_test(of_a_job),         cmocka_unit_test(refused),
+        cmocka_unit_test(pipedream_is_best),  cmocka_unit_test(balanced_is_best), cmocka_unit_test(equal_layers),
+        cmocka_unit_test(published_profiles), cmocka_unit_test(branches),         cmocka_unit_test(of_a_job),
+        cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
