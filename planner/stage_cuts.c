@@ -51,7 +51,9 @@ static uint64_t depth_of(const struct stage_cuts_request *request, uint32_t s)
 static bool fits(const struct stage_cuts_request *request, uint32_t s, uint64_t depth, const struct sums *sums)
 {
     uint64_t memory_bytes = request->memory_of_stage ? request->memory_of_stage[s] : request->memory_bytes;
-    return memory_bytes == 0 || sums->held_bytes + depth * sums->kept_bytes <= memory_bytes;
+    if (memory_bytes == 0) return true;
+    return sums->held_bytes <= memory_bytes &&
+           (sums->kept_bytes == 0 || depth <= (memory_bytes - sums->held_bytes) / sums->kept_bytes);
 }
 
 static double stage_s(const struct stage_cuts_request *request, uint32_t s, const struct sums *sums)

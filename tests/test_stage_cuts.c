@@ -159,14 +159,17 @@ static void nothing_fits(void **state)
 {
     (void)state;
     static const uint32_t replicas[] = {2, 1, 1, 1};
-    struct stage_layer layers[3] = {{.forward_s = 1, .held_bytes = 1 << 20}, {.forward_s = 1}, {.forward_s = 1}};
+    struct stage_layer layers[3] = {{.forward_s = 1, .held_bytes = 1 << 20, .kept_bytes = UINT64_C(1) << 63},
+                                    {.forward_s = 1}, {.forward_s = 1}};
     const struct stage_chain chain = {"three", layers, 3};
     const struct {
         uint32_t stages;
         uint64_t memory_bytes;
         const char *message;
     } cases[] = {{4, 0, "'three' has 3 layers for 4 stages"},
-                 {2, 1 << 19, "no cut of 'three' into 2 stages fits workers with 512 KiB each"}};
+                 {2, 1 << 19, "no cut of 'three' into 2 stages fits workers with 512 KiB each"},
+                 /* 2 minibatches of 2^63 bytes are none with 64 bits */
+                 {2, 1 << 21, "no cut of 'three' into 2 stages fits workers with 2 MiB each"}};
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct arena arena = {0};
         struct error err = {0};
