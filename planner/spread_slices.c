@@ -41,24 +41,23 @@ static double collectives_s(const struct costs *c, const struct job *slice, stru
                             enum parallel_pass pass, double hidden_s)
 {
     struct parallel_collective list[PARALLEL_COLLECTIVES_MAX];
+    enum collective_algorithm algorithm = parallel_algorithm(&slice->parallel);
     uint32_t count = parallel_collectives(slice, layers, pass, list);
     double exposed_s = 0, beside_s = 0;
     for (uint32_t i = 0; i < count; i++)
         if (list[i].bytes > 0)
             *(list[i].overlaps ? &beside_s : &exposed_s) +=
-                list[i].count * collective_seconds(list[i].kind, parallel_algorithm(&slice->parallel), &c->group, list[i].bytes);
-    return exposed_s + (beside_s > hidden_s ? beside_s - hidden_s : 0);
+                list[i].count * collective_seconds(list[i].kind, algorithm, &c->group, list[i].bytes);
+    return exposed_s + max_s(0, beside_s - hidden_s);
 }
 
-/* Forward and back. */
+/* Forward and back. What weights' gradients gather is for sequence parallelism, which goes with no slices. */
 static double both_s(const struct costs *c, const struct job *slice, struct parallel_layers layers)
 {
     double work = work_s(c, slice, layers, PARALLEL_FORWARD) + work_s(c, slice, layers, PARALLEL_BACKWARD);
     if (c->group.inner.members == 0) return work; /* no tensor group, or no links */
-    double weight_s = work_s(c, slice, layers, PARALLEL_WEIGHT);
     return work + collectives_s(c, slice, layers, PARALLEL_FORWARD, 0) +
-           collectives_s(c, slice, layers, PARALLEL_INPUT, weight_s) +
-           collectives_s(c, slice, layers, PARALLEL_WEIGHT, weight_s);
+           collectives_s(c, slice, layers, PARALLEL_INPUT, work_s(c, slice, layers, PARALLEL_WEIGHT));
 }
 
 /* Of stages only the first, the second and the last differ. */
