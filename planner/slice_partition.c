@@ -1,8 +1,8 @@
 /*
- * In units of the granularity: best[e] is the least sum of slices that end at unit e, none of whose hops, t + s, is above the
- * longest that is allowed. That of each slice, from b to e, is tried for it in ascending order; what no longer can win is
- * skipped: the first at which all units are reached is the least that is possible, and (K - 1) times it alone may be more
- * than the best so far.
+ * In units of the granularity: best[e] is the least sum of slices that end at unit e, none of whose hops, t + s, is above
+ * the longest that is allowed. That of each slice, from b to e, is tried for it in ascending order; what no longer can win
+ * is skipped: the first at which all units are reached is the least that is possible, and (K - 1) times it alone may be
+ * more than the best so far.
  */
 #include "planner/slice_partition.h"
 

@@ -1,7 +1,7 @@
 /*
  * Runs of layers of unequal length: what a job that is spread leaves to the planner (models/parallel.h). With partition
- * "balanced" the slowest of them is as fast as can be; with "pipedream" stages and their replicas are chosen, too, unless the
- * job says how many replicas each of several stages has. Part of planner/spread.c; nobody else includes this.
+ * "balanced" the slowest of them is as fast as can be; with "pipedream" stages and their replicas are chosen, too, unless
+ * the job says how many replicas each of several stages has. Part of planner/spread.c; nobody else includes this.
  */
 #ifndef SPILLWAY_PLANNER_SPREAD_CUT_H
 #define SPILLWAY_PLANNER_SPREAD_CUT_H

@@ -306,8 +306,8 @@ static void place_staged(struct spread *s, uint32_t index)
     stage->staged_end = states->offset + states->slots * states->bytes;
 }
 
-/* Runs that take turns in places for activations. Those that keep nothing do not, nor those that are computed again, nor the last one if it is larger than
- * all others, which the head of a network makes it: it stays in any case. */
+/* Runs that take turns in places for activations. Those that keep nothing do not, nor those that are computed again, nor
+ * the last one if it is larger than all others, which the head of a network makes it: it stays in any case. */
 static uint32_t find_turns(struct spread *s, uint32_t *turns, uint64_t *each)
 {
     uint32_t count = 0, last = s->runs - 1;

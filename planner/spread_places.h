@@ -18,8 +18,8 @@
  * ended, and free again when that one's backward pass has, which is when it comes back: as memory frees. Jobs in front
  * in the file take as many places as there are; those behind them on the same devices what is left.
  *
- * Runs that were chosen to be computed again (planner/spread_choose.h) take no turn: what little they keep has a place of its
- * own, and stays.
+ * Runs that were chosen to be computed again (planner/spread_choose.h) take no turn: what little they keep has a place of
+ * its own, and stays.
  *
  *     n = 3   forward   0 1 2 0 1 2 0 1      runs 0 to 4 leave; 5, 6, 7 stay
  *             backward  1 0 2 1 0 2 1 0      4 comes back when 7 is through, 3 when 6 is, ...

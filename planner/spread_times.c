@@ -228,7 +228,8 @@ static enum status stage_times(const struct view *v, uint32_t stage, struct spre
         if (parallel_offloads(v->parallel)) out->update_s += one_s;
         else if (one_s > out->update_s) out->update_s = one_s;
         shares_s += microbatches * exchange_s(v, stage, layers);
-        /* a backward pass in one is no slower than its parts, between which a host is ahead for less (models/kernel_model.h) */
+        /* A backward pass in one is no slower than its parts, between which a host is ahead for less
+         * (models/kernel_model.h). */
         static const enum parallel_pass passes[] = {PARALLEL_FORWARD, PARALLEL_BACKWARD, PARALLEL_UPDATE};
         for (size_t i = 0; i < ARRAY_COUNT(passes); i++) {
             const enum parallel_pass pass = passes[i];

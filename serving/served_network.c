@@ -115,8 +115,9 @@ static enum status fill(struct arena *arena, struct view *v, struct serving_kind
 }
 
 /*
- * The machine without what training software takes to dispatch a kernel: where networks are served, kernels of a whole pass
- * are launched at once. `*out` shares with the machine all but the types, which live in the arena.
+ * The machine without what training software takes to dispatch a kernel, and without gaps between kernels: where networks
+ * are served, kernels of a whole pass are launched at once. `*out` shares with the machine all but the types, which live in
+ * the arena.
  */
 static enum status without_dispatch(const struct hardware *hardware, struct arena *arena, struct hardware *out,
                                     struct error *err)

@@ -86,11 +86,12 @@ static enum status read_network(struct reader *r, struct json_object *object)
     TRY(json_take_u32(object, "gradient_bits", JSON_OPTIONAL, 1, 32, &of->gradient_bits, r->err));
     of->precision = (uint32_t)precision;
     of->recompute = (uint32_t)recompute;
-    if (r->out->microbatch > JOB_MICROBATCH_MAX || r->out->microbatch * network_tokens(&of->network, of->sequence) > JOB_ROWS_MAX)
+    uint64_t tokens = network_tokens(&of->network, of->sequence);
+    if (r->out->microbatch > JOB_MICROBATCH_MAX || r->out->microbatch * tokens > JOB_ROWS_MAX)
         return json_fail_key(r->in, object->value, "microbatch", r->err,
                              "a microbatch of %" PRIu64 " samples of %" PRIu64 " tokens (limits are %" PRIu64
                              " samples and %" PRIu64 " tokens in all)",
-                             r->out->microbatch, network_tokens(&of->network, of->sequence), JOB_MICROBATCH_MAX, JOB_ROWS_MAX);
+                             r->out->microbatch, tokens, JOB_MICROBATCH_MAX, JOB_ROWS_MAX);
     if (swarm_network_stages(r->out, of, &reason))
         return json_fail_key(r->in, object->value, "network", r->err, "%s", reason.text);
     return STATUS_OK;
