@@ -226,9 +226,10 @@ static enum status choose(struct arena *arena, const struct hardware *hardware, 
         request = (struct stage_request){.method = STAGE_PIPEDREAM, .microbatches = 1};
         TRY(find_levels(arena, hardware, job, &request, err));
     }
+    uint32_t device = p->first_device < hardware->device_count ? p->first_device : 0; /* more are refused later */
     if (p->schedule == PIPELINE_1F1B && p->chunks == 1 && p->first_device < hardware->device_count)
-        request.memory_bytes = hardware->devices[p->first_device].memory_bytes;
-    TRY(spread_cut_chain(arena, job, hardware, 0, &chain, err));
+        request.memory_bytes = hardware->devices[device].memory_bytes;
+    TRY(spread_cut_chain(arena, job, hardware, device, &chain, err));
     if (p->partition == PARALLEL_BALANCED) TRY(tell_apart(arena, hardware, job, &request, err));
     if (p->replicated > 1)
         TRY(choose_cuts(arena, &chain, job, &request, &found, err));

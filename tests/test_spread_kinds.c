@@ -292,6 +292,30 @@ static void balanced(void **state)
     }
 }
 
+/* A job on the second kind alone is cut by that kind's times: for it the head of many words is as dear as fewer blocks. */
+static void behind_others(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"2x v100-sxm2-32gb", FOUR};
+    for (uint32_t blocks = 3; blocks <= 24; blocks++) {
+        uint32_t cut[2];
+        for (uint32_t i = 0; i < 2; i++) {
+            struct hardware hardware;
+            struct job_set jobs;
+            struct plan plan = {0};
+            find(names[i], &hardware);
+            at_once(&hardware);
+            job_of(&jobs, blocks, (struct parallel){.tensor = 1, .pipeline = 2, .data = 1, .chunks = 1, .first_device = 2 * i,
+                                                    .schedule = PIPELINE_1F1B, .partition = PARALLEL_BALANCED}, 16);
+            jobs.jobs[0].network.vocabulary = 50304;
+            test_spread_plan(&hardware, &jobs, &plan);
+            cut[i] = plan.jobs.jobs[0].parallel.cut_lengths[0];
+            plan_release(&plan);
+        }
+        assert_int_equal(cut[0], cut[1]);
+    }
+}
+
 /* --- memory ---------------------------------------------------------------------------------- */
 
 /* Stages of one size fit the one kind and not the other, and the message says which device it is. */
@@ -319,7 +343,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(machines), cmocka_unit_test(clusters), cmocka_unit_test(two_kinds),
-        cmocka_unit_test(mixed_replicas), cmocka_unit_test(cuts), cmocka_unit_test(balanced), cmocka_unit_test(memory),
+        cmocka_unit_test(mixed_replicas), cmocka_unit_test(cuts), cmocka_unit_test(balanced),
+        cmocka_unit_test(behind_others), cmocka_unit_test(memory),
     };
     return cmocka_run_group_tests_name("planner/spread kinds", tests, NULL, NULL);
 }
