@@ -271,6 +271,12 @@ static bool digits(const char *text, size_t count, int *out)
     return true;
 }
 
+static int month_days(int year, int month)
+{
+    bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    return month == 2 ? 28 + leap : month == 4 || month == 6 || month == 9 || month == 11 ? 30 : 31;
+}
+
 /* Days since a day before all of them, of the Gregorian calendar: years begin in March, so that leap days end them. */
 static bool day_number(const char *date, int64_t *out)
 {
@@ -279,7 +285,7 @@ static bool day_number(const char *date, int64_t *out)
     if (length != 7 && length != 10) return false;
     if (!digits(date, 4, &year) || date[4] != '-' || !digits(date + 5, 2, &month)) return false;
     if (length == 10 && (date[7] != '-' || !digits(date + 8, 2, &day))) return false;
-    if (month < 1 || month > 12 || day < 1 || day > 31) return false;
+    if (month < 1 || month > 12 || day < 1 || day > month_days(year, month)) return false;
     int64_t y = year - (month <= 2), m = (month + 9) % 12;
     *out = 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day;
     return true;

@@ -85,6 +85,8 @@ static void days_are_counted(void **state)
     }
     assert_false(price_days_between("2026-1", "2026-11", &days));
     assert_false(price_days_between("2026-11-2x", "2026-11", &days));
+    assert_false(price_days_between("1900-02-29", "2026-11", &days));
+    assert_false(price_days_between("2026-11-31", "2026-11", &days));
 }
 
 int main(void)
