@@ -59,6 +59,11 @@ struct what_if_prices {
     const char *basis;
 };
 
+/* Each "NAME=USD" that was given is of a machine among the answers, or of a part of one. After what_if_price(), which says
+ * whether they can be read. Errors: STATUS_BAD_INPUT. */
+MUST_CHECK enum status what_if_prices_check(const struct option_list *given, const struct what_if_answer *answers,
+                                            uint32_t count, struct error *err);
+
 /* The price of a machine, all its parts together. Errors: STATUS_BAD_INPUT for what was given. */
 MUST_CHECK enum status what_if_price(const struct what_if_prices *prices, const char *machine, uint32_t devices,
                                      struct what_if_price *out, struct error *err);

@@ -7,10 +7,20 @@
 #include "cli/cli_what_if.h"
 #include "models/try.h"
 
+enum { MACHINE_BYTES = 512 };
+
+/* MACHINE of "MACHINE=USD" may say whose it is, as `name` may. */
+static bool is_price_of(const char *item, const char *equals, const char *name)
+{
+    const char *machine = price_machine(item);
+    size_t length = (size_t)(equals - machine);
+    name = price_machine(name);
+    return strlen(name) == length && strncmp(machine, name, length) == 0;
+}
+
 static enum status find_given(const struct option_list *given, const char *name, bool *found, double *usd,
                               struct error *err)
 {
-    size_t length = strlen(name);
     *found = false;
     for (size_t i = 0; given && i < given->count; i++) {
         const char *item = given->items[i], *equals = strrchr(item, '='), *end;
@@ -18,7 +28,7 @@ static enum status find_given(const struct option_list *given, const char *name,
         if (!equals || !number_read(equals + 1, &end, &value) || *end || !(value > 0))
             return error_set(err, STATUS_BAD_INPUT, "option '--price' is '%.80s' (expected MACHINE=USD, such as p4d.24xlarge=21.96)",
                              item);
-        if ((size_t)(equals - item) != length || strncmp(item, name, length) != 0) continue;
+        if (!is_price_of(item, equals, name)) continue;
         *found = true;
         *usd = value;
     }
@@ -44,7 +54,7 @@ static enum status add_part(const struct what_if_prices *prices, char *part, str
 {
     double count, usd;
     bool given;
-    const char *name = price_machine(split(part, &count));
+    const char *name = split(part, &count);
     TRY(find_given(prices->given, name, &given, &usd, err));
     if (given) {
         sum->usd_per_h += count * usd;
@@ -63,12 +73,40 @@ static enum status add_part(const struct what_if_prices *prices, char *part, str
     return STATUS_OK;
 }
 
+static bool has_part(const char *machine, const char *item, const char *equals)
+{
+    char text[MACHINE_BYTES];
+    double count;
+    bool found = false;
+    snprintf(text, sizeof text, "%s", machine);
+    for (char *part = text, *rest; part && !found; part = rest) {
+        rest = strchr(part, '+');
+        if (rest) *rest++ = '\0';
+        found = is_price_of(item, equals, split(part, &count));
+    }
+    return found;
+}
+
+enum status what_if_prices_check(const struct option_list *given, const struct what_if_answer *answers, uint32_t count,
+                                 struct error *err)
+{
+    for (size_t i = 0; i < given->count; i++) {
+        const char *item = given->items[i], *equals = strrchr(item, '=');
+        uint32_t a = 0;
+        while (a < count && !has_part(answers[a].name, item, equals)) a++;
+        if (a == count)
+            return error_set(err, STATUS_BAD_INPUT, "option '--price' is '%.80s', and none of the machines is a '%.*s'", item,
+                             (int)(equals - item), item);
+    }
+    return STATUS_OK;
+}
+
 enum status what_if_price(const struct what_if_prices *prices, const char *machine, uint32_t devices,
                           struct what_if_price *out, struct error *err)
 {
     bool known = true;
     struct what_if_price sum = {0};
-    char text[512];
+    char text[MACHINE_BYTES];
     snprintf(text, sizeof text, "%s", machine);
     for (char *part = text, *rest; part; part = rest) {
         rest = strchr(part, '+');

@@ -96,14 +96,31 @@ static void warn_prices(struct cli *cli, const struct what_if_answer *answers, u
     }
 }
 
+/* A basis that no list has is misspelt. */
+static enum status check_basis(const struct request *request, const struct price_list *list, struct error *err)
+{
+    uint32_t i = 0;
+    if (!request->basis) return STATUS_OK;
+    while (i < list->count && strcmp(list->prices[i].basis, request->basis) != 0) i++;
+    if (i < list->count) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "option '--basis' is '%.40s', and no price list has it (expected %s)",
+                     request->basis, list->count > 0 ? "one of the column basis" : "--prices FILE");
+}
+
 /* --- the answer ------------------------------------------------------------------------------- */
 
 static enum status verdict(const struct what_if_report *report, struct error *err)
 {
-    uint32_t fitting = 0;
-    for (uint32_t i = 0; i < report->count; i++) fitting += report->answers[i].fits;
+    uint32_t fitting = 0, priced = 0;
+    for (uint32_t i = 0; i < report->count; i++) {
+        fitting += report->answers[i].fits;
+        priced += report->answers[i].price.usd_per_h > 0;
+    }
     if (what_if_best(report) < report->count) return STATUS_OK;
     if (fitting == 0) return error_set(err, STATUS_INFEASIBLE, "the jobs fit none of the machines");
+    if (report->cost_max_usd >= 0 && priced == 0)
+        return error_set(err, STATUS_MISSED, "no machine is known to keep the cost: none has a price (expected --prices FILE "
+                                             "with a row of it, --price or --usd-per-gpu-hour)");
     return error_set(err, STATUS_MISSED, "no machine keeps %s",
                      report->deadline_s < 0 ? "the cost" : report->cost_max_usd < 0 ? "the deadline" : "deadline and cost");
 }
@@ -139,10 +156,12 @@ static enum status answer_all(struct cli *cli, const struct request *request, co
     TRY(take_number(request->usd_per_gpu_hour, "usd-per-gpu-hour", "1.20", &prices.usd_per_gpu_hour, err));
     TRY(take_today(request->today, today, err));
     TRY(read_prices(request, list, err));
+    TRY(check_basis(request, list, err));
     TRY(find_machines(request, &prices, answers, &content.count, err));
     if (content.count == 0)
         return error_set(err, STATUS_BAD_INPUT, "without --hw the cheapest machine is looked for, and none has a price "
                                                 "(expected --prices FILE, --price or --usd-per-gpu-hour)");
+    TRY(what_if_prices_check(&request->given, answers, content.count, err));
     warn_prices(cli, answers, content.count, today);
     for (uint32_t i = 0; i < content.count; i++) TRY(what_if_answer(request->jobs_path, jobs, &answers[i], err));
     return report(cli, request, &content, err);
@@ -170,6 +189,8 @@ static enum status check_request(const struct cli *cli, const struct request *re
     if (request->machines.count == 0 && request->deadline_s < 0)
         return error_set(err, STATUS_BAD_INPUT, "no machine is named (expected --hw, or --deadline for the cheapest that "
                                                 "makes it)");
+    if (request->deadline_s >= 0 && !(request->deadline_s > 0))
+        return error_set(err, STATUS_BAD_INPUT, "option '--deadline' is 0 (expected a time above 0, such as 72h)");
     if (cli->json + request->csv + request->markdown > 1)
         return error_set(err, STATUS_BAD_INPUT, "--json, --csv and --markdown are one answer in different forms");
     return STATUS_OK;
