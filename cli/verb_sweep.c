@@ -4,6 +4,7 @@
  * Its own options may stand among those of the verb; whatever is not its own is the verb's. Under mpirun every rank gets
  * the same words, and rank 0 alone reads what was kept, writes and answers.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -91,7 +92,8 @@ static enum status read_figures(const struct request *request, struct sweeping *
     size_t count = request->figures.count;
     const char *verb = sweeping->command.verb->name;
     if (count == 0 && strcmp(verb, "plan") != 0 && strcmp(verb, "simulate") != 0)
-        return error_set(err, STATUS_BAD_INPUT, "which figures of 'spillway %s --json' are wanted (--figure)?", verb);
+        return error_set(err, STATUS_BAD_INPUT, "which figures of 'spillway %s%s --json' are wanted (--figure)?", verb,
+                         strcmp(verb, "repro") == 0 ? " run" : "");
     if (count > SWEEP_FIGURES_MAX)
         return error_set(err, STATUS_LIMIT, "too many figures (limit is %d)", SWEEP_FIGURES_MAX);
     for (size_t f = 0; f < count; f++)
@@ -201,6 +203,20 @@ static enum status judge(const struct sweep_results *results, struct error *err)
                      cli_sweep_point(results->grid, 0, text), results->points[0].reason);
 }
 
+/* A figure that no answer has is probably misspelt. */
+static void warn_of_unknown(struct cli *cli, const struct sweep_results *results)
+{
+    for (uint32_t f = 0; f < results->figure_count; f++) {
+        bool done = false, known = false;
+        for (uint64_t p = 0; p < results->grid->point_count && !known; p++) {
+            const struct sweep_result *result = &results->points[p];
+            done = done || result->outcome == SWEEP_DONE;
+            known = result->outcome == SWEEP_DONE && !isnan(result->figures[f]);
+        }
+        if (done && !known) cli_warn(cli, "at no point does the answer have a number '%s'", results->figures[f]);
+    }
+}
+
 static enum status carry_out(struct cli *cli, const struct request *request, struct sweeping *sweeping, struct error *err)
 {
     char part[CLI_PATH_BYTES];
@@ -225,6 +241,7 @@ static enum status carry_out(struct cli *cli, const struct request *request, str
         sweeping->kept = NULL;
         return error_set(err, STATUS_BAD_INPUT, "%s", judged.text);
     }
+    if (status == STATUS_OK) warn_of_unknown(cli, &sweeping->results);
     if (status == STATUS_OK) status = write_outputs(request, sweeping, err);
     if (status == STATUS_OK) status = answer(cli, request, sweeping, err);
     if (status == STATUS_OK) {
