@@ -83,11 +83,25 @@ static void add_stages(struct list *list, struct parallel p, uint64_t microbatch
     }
 }
 
+/* As fit_ways() offloads. */
+static void add_offloaded(struct list *list, struct parallel p, uint64_t microbatch)
+{
+    p.offload = OFFLOAD_STATES;
+    p.zero = ZERO_GRADIENTS;
+    add(list, p, microbatch);
+    p.offload = OFFLOAD_WEIGHTS;
+    p.zero = ZERO_WEIGHTS;
+    add(list, p, microbatch);
+    p.storage = true;
+    if (hardware_has_storage(list->hardware)) add(list, p, microbatch);
+}
+
 static void add_replicas(struct list *list, struct parallel p, uint64_t microbatch)
 {
     p.chunks = p.data > 1 ? min_u32(blocks_of(list->job), CHUNKS_MOST) : 1;
     uint32_t levels = p.data > 1 ? ZERO_WEIGHTS : ZERO_NOTHING;
     for (p.zero = ZERO_NOTHING; p.zero <= levels; p.zero++) add(list, p, microbatch);
+    if (p.data > 1 && p.tensor == 1 && hardware_has_cpu(list->hardware)) add_offloaded(list, p, microbatch);
 }
 
 static void add_degrees(struct list *list, uint32_t tensor, uint32_t pipeline, uint32_t data)

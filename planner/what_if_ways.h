@@ -7,6 +7,7 @@
  *     pipeline       every divisor of the rest up to the blocks; data takes what is left
  *     microbatch     1, 2, 4, ... samples, the minibatch unchanged; of a profile what it was timed at
  *     zero           0 to 3 without stages, in runs of a block; 0 and 1 with them
+ *     offload        states with zero 2, weights with zero 3, these on a disk too: where neither tensors nor stages are
  *     schedule       1f1b; with stages zb-h1 and interleaved by 2 too, on machines of few devices
  *
  * Nothing of it changes what is computed: no asynchronous schedule, no compression, no other minibatch. A job that says

@@ -190,7 +190,15 @@ static void what_does_not_fit_says_why(void **state)
     hardware_release(&hardware);
 }
 
-/* Every way trains the same minibatch, and has a name of its own. */
+static bool is_among(const struct what_if_way *ways, uint32_t count, const char *name)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (strcmp(ways[i].fit.name, name) == 0) return true;
+    return false;
+}
+
+/* Every way trains the same minibatch, and has a name of its own. Sixteen replicas have no even part of 24 microbatches of 2
+ * samples, but three of 48 of one. */
 static void ways_keep_the_minibatch(void **state)
 {
     (void)state;
@@ -206,6 +214,9 @@ static void ways_keep_the_minibatch(void **state)
         assert_true(ways[i].fit.devices >= 1 && ways[i].fit.devices <= 16);
         for (uint32_t k = 0; k < i; k++) assert_string_not_equal(ways[i].fit.name, ways[k].fit.name);
     }
+    assert_true(is_among(ways, count, "dp=16,v=4,zero=3 mb=1"));
+    assert_true(is_among(ways, count, "dp=16,v=4,zero=2,offload=states mb=1"));
+    assert_true(is_among(ways, count, "dp=16,v=4,zero=3,offload=weights mb=1"));
     struct error err = {0};
     assert_int_equal(parallel_parse_text("tp=2,dp=4", &jobs.jobs[0].parallel, &err), STATUS_OK);
     assert_int_equal(what_if_ways(&hardware, &jobs.jobs[0], ways), 1); /* it says itself how */
