@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/cli_import_hwloc.h"
 #include "cli/cli_machine.h"
+#include "models/prices.h"
 #include "models/try.h"
 
 static enum status write_machine(const struct hardware *hardware, const char *path, struct error *err)
@@ -46,7 +47,8 @@ static enum status print(struct cli *cli, const char *file, const char *path, co
 enum status verb_hardware_import(struct cli *cli, int argc, char **argv, struct error *err)
 {
     struct cli_machine machine = CLI_MACHINE_NONE;
-    const char *output = NULL, *as_of = "not stated";
+    const char *output = NULL, *as_of = NULL;
+    int64_t days;
     const struct option_spec specs[] = {
         OPTION_STRING("hw", 0, "MACHINE", &machine.name, "the machine that it was measured on: a name or a hardware file"),
         OPTION_STRING("output", 'o', "FILE", &output, "write the hardware file there"),
@@ -70,6 +72,9 @@ enum status verb_hardware_import(struct cli *cli, int argc, char **argv, struct 
     const char *file = options.operands[0];
     if (!machine.name || !output)
         return error_set(err, STATUS_BAD_INPUT, "option '--%s' is missing", machine.name ? "output" : "hw");
+    if (as_of && !price_days_between(as_of, as_of, &days))
+        return error_set(err, STATUS_BAD_INPUT, "option '--as-of' is '%.40s' (expected a date such as 2026-11-22)", as_of);
+    if (!as_of) as_of = "not stated";
     struct hardware hardware = {0};
     struct import_report report = {.count = 0};
     enum status status = cli_machine_read(&machine, &hardware, err);
