@@ -60,6 +60,8 @@ static enum status find_record(const struct history_record *records, size_t coun
         snprintf(number, sizeof number, "%" PRId64, records[r].id);
         if (last ? strcmp(records[r].verb, "run") == 0 : strcmp(number, row) == 0) *out = &records[r];
     }
+    if (!*out && last)
+        return error_set(err, STATUS_BAD_INPUT, "there is no run in the history yet (see 'spillway history')");
     if (!*out)
         return error_set(err, STATUS_BAD_INPUT, "no row '%.20s' in the history (expected history:last, or the \"id\" of a run in "
                          "'spillway history --json')", row);
