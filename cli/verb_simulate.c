@@ -208,6 +208,13 @@ static enum status plan_jobs(const struct cli_simulate_request *request, struct 
 static enum status read_plan(const struct cli_simulate_request *request, struct plan *plan, struct error *err)
 {
     enum status status = plan_read(request->path, plan, err);
+    enum cli_simulate_subject subject;
+    struct error other = {0};
+    if (status == STATUS_BAD_INPUT && find_subject(request->path, &subject, &other) == STATUS_OK && subject == SIMULATE_JOBS) {
+        *err = (struct error){0};
+        return error_set(err, STATUS_BAD_INPUT, "'%s' has jobs and no plan (expected what 'spillway plan' makes of it; with "
+                         "--parallel or --activations jobs are planned here)", request->path);
+    }
     if (status != STATUS_OK || !request->live || plan->choice_count > 0) return status;
     return error_set(err, STATUS_BAD_INPUT,
                      "'%s' has one order alone (make another with 'spillway plan --dispatch live')", request->path);
