@@ -304,7 +304,8 @@ static enum status run_on(struct cli *cli, struct cli_run_report *report, struct
     struct cli_resume resume = {0};
     enum status status = cli_resume_look(cli, request->plan_path, report->plan, request->checkpoint,
                                          !request->no_weights, &resume, err);
-    if (status == STATUS_OK && !resume.begun) {
+    if (status == STATUS_OK && !resume.begun) { /* as a script may want that always resumes; a misspelt folder costs a night */
+        cli_warn(cli, "there is no checkpoint of these jobs in '%s': they begin at the beginning", request->checkpoint);
         status = run_plan_file(cli, report, request->plan_path, err);
     } else if (status == STATUS_OK) {
         report->whole = report->plan;

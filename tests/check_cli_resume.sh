@@ -145,4 +145,8 @@ mv away.txt corpus.txt
 spillway run a.json --checkpoint kept --resume --keep-going --log run.jsonl --json >report.json 2>messages
 check "it is made up for" same_weights
 check "its log is added to the others'" same_losses
+
+# A misspelt folder trains from the beginning, and says so before it does.
+spillway run a.json --checkpoint ketp --resume --json >report.json 2>messages
+check "no checkpoint is told" grep -q "no checkpoint of these jobs in 'ketp': they begin at the beginning" messages
 exit $failed
