@@ -1,5 +1,11 @@
 #include "tests/support_models.h"
 
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,6 +41,24 @@ enum status support_hardware(const char *text, struct hardware *out, struct erro
     status = hardware_parse(in, json_input_root(in), out, err);
     json_input_destroy(in);
     return status;
+}
+
+void support_machine(const char *name, struct hardware *out)
+{
+    struct error err = {0};
+    *out = (struct hardware){0};
+    if (hardware_find(name, out, &err) != STATUS_OK) fail_msg("%s", err.text);
+}
+
+void support_network_refused(const char *text, const char *message)
+{
+    struct arena arena = {0};
+    struct network network = {.width = 99};
+    struct error err = {0};
+    assert_int_equal(support_network(text, &arena, &network, &err), STATUS_BAD_INPUT);
+    assert_string_equal(err.text, message);
+    assert_int_equal(network.width, 99);
+    arena_release(&arena);
 }
 
 static char *text_of(struct json_out *out)

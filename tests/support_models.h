@@ -12,6 +12,12 @@ enum status support_jobs(const char *text, const char *folder, struct job_set *o
                          struct error *err);
 enum status support_hardware(const char *text, struct hardware *out, struct error *err);
 
+/* The machine of that name; the test fails where there is none. The caller releases it. */
+void support_machine(const char *name, struct hardware *out);
+
+/* `text` is a network that is refused with this message. What was there before is untouched. */
+void support_network_refused(const char *text, const char *message);
+
 /* As the modules write them; the caller frees the text. NULL when memory ended. */
 char *support_network_text(const struct network *network);
 char *support_jobs_text(const struct job_set *set);

@@ -15,6 +15,7 @@
 #include "base/size.h"
 #include "models/collective_group.h"
 #include "models/cost.h"
+#include "tests/support_models.h"
 #include "tests/support_seed.h"
 
 enum { GROUPS_MAX = 256 };
@@ -22,13 +23,6 @@ enum { GROUPS_MAX = 256 };
 static void check_close(double found, double expected)
 {
     if (!(fabs(found - expected) <= 1e-12 * fabs(expected))) fail_msg("%.17g, expected %.17g", found, expected);
-}
-
-static void find(const char *name, struct hardware *out)
-{
-    struct error err = {0};
-    *out = (struct hardware){0};
-    if (hardware_find(name, out, &err)) fail_msg("%s", err.text);
 }
 
 /* `count` groups of `members`: device first + i * step + g * next is the i-th of group g. */
@@ -65,7 +59,7 @@ static void a_nic_for_each_device(void **state)
     (void)state;
     struct hardware h;
     struct collective_group of[8];
-    find("2x dgx-a100-80gb", &h);
+    support_machine("2x dgx-a100-80gb", &h);
     groups_of(&h, 8, 2, 1, 8, of); /* tensor groups, a node each */
     check_level(&of[1].inner, 8, 1e-5, 275e9);
     assert_int_equal(of[1].outer.members, 1);
@@ -92,7 +86,7 @@ static void groups_share_a_nic(void **state)
     (void)state;
     struct hardware h;
     struct collective_group of[8];
-    find("2x p3dn.24xlarge", &h);
+    support_machine("2x p3dn.24xlarge", &h);
     groups_of(&h, 2, 8, 8, 1, of);
     for (uint32_t g = 0; g < 8; g++) check_level(&of[g].outer, 2, 3e-5, 12.5e9 / 8);
     groups_of(&h, 2, 4, 8, 2, of);
@@ -103,7 +97,7 @@ static void groups_share_a_nic(void **state)
     check_level(&of[0].alone, 2, 3e-5, 12.5e9);
     hardware_release(&h);
     /* four NICs: two devices share one */
-    find("2x p4d.24xlarge", &h);
+    support_machine("2x p4d.24xlarge", &h);
     groups_of(&h, 2, 8, 8, 1, of);
     check_level(&of[0].outer, 2, 3e-5, 12.5e9 / 2);
     groups_of(&h, 2, 4, 8, 2, of);
@@ -118,7 +112,7 @@ static void a_leaf_that_is_oversubscribed(void **state)
     (void)state;
     struct hardware h;
     struct collective_group of[20];
-    find("40x dgx-a100-80gb 4:1", &h);
+    support_machine("40x dgx-a100-80gb 4:1", &h);
     groups_of(&h, 40, 1, 8, 0, of);
     check_level(&of[0].outer, 40, 2e-5, 22.5e9);
     groups_of(&h, 2, 20, 160, 8, of); /* node n and n + 20 */
@@ -138,7 +132,7 @@ static void closed_forms(void **state)
     const double b = 1e9, in = 1e-5, out = 3e-5, nvlink = 135e9, nic = 12.5e9;
     struct hardware h;
     struct collective_group of[1];
-    find("4x p3dn.24xlarge", &h);
+    support_machine("4x p3dn.24xlarge", &h);
     groups_of(&h, 32, 1, 1, 0, of);
     double inside_s = 2 * 7 * (in + b / 8 / nvlink), between_s = 2 * 3 * (out + b / 8 / 4 / (nic / 8));
     check_close(collective_seconds(COLLECTIVE_ALL_REDUCE, COLLECTIVE_HIERARCHICAL, of, 1000000000),
@@ -179,7 +173,7 @@ static void shares_of_random_groups(void **state)
         struct hardware h;
         struct collective_group of[8];
         uint32_t used[8] = {0}, most = 0; /* per NIC of a node: groups that send over it */
-        find(kinds[kind].name, &h);
+        support_machine(kinds[kind].name, &h);
         groups_of(&h, nodes, count, each, 1, of);
         for (uint32_t g = 0; g < count; g++) {
             uint32_t *nic = &used[g * kinds[kind].nics / each];
@@ -204,7 +198,7 @@ static void no_way(void **state)
     struct collective_group of;
     const uint32_t devices[] = {0, 3, 8};
     uint32_t lacking[2] = {99, 99};
-    find("2x dgx-a100-80gb", &h);
+    support_machine("2x dgx-a100-80gb", &h);
     h.devices[3].network_count = 1;
     assert_int_equal(collective_finder_init(&arena, &h, &finder, &err), STATUS_OK);
     assert_false(collective_groups_find(&finder, devices, 3, 1, &of, lacking));

@@ -16,22 +16,16 @@
 #include "base/size.h"
 #include "models/cost.h"
 #include "models/network.h"
+#include "tests/support_models.h"
 #include "tests/support_plain.h"
 #include "tests/support_seed.h"
 
 static const struct state_format sgd = {.optimizer = OPTIMIZER_SGD};
 
-static void find(const char *name, struct hardware *out)
-{
-    struct error err = {0};
-    *out = (struct hardware){0};
-    if (hardware_find(name, out, &err) != STATUS_OK) fail_msg("%s", err.text);
-}
-
 /* The same as its datasheet alone describes it, whatever was fitted. */
 static void find_plain(const char *name, struct hardware *out)
 {
-    find(name, out);
+    support_machine(name, out);
     support_plain(out);
 }
 
@@ -46,7 +40,7 @@ static struct compute_profile profile;
 static void with_points(struct hardware *h, uint32_t kernel, const struct rate_point *points,
                         uint32_t count)
 {
-    find("t4-16gb", h);
+    support_machine("t4-16gb", h);
     profile = (struct compute_profile){0};
     profile.kernels[kernel] = (struct kernel_rate){points, count};
     h->types[0].profiles = &profile;
@@ -60,7 +54,7 @@ static void without_points_the_datasheet_counts(void **state)
 {
     (void)state;
     struct hardware h;
-    find("t4-16gb", &h);
+    support_machine("t4-16gb", &h);
     struct work_item matmul = {KERNEL_MATMUL_FORWARD, 3, 512, 768, 1024};
     check_close(cost_item_s(&h, 0, &matmul), 3 * (5e-6 + 2.0 * 512 * 768 * 1024 / 4.05e12));
     struct work_item thin = {KERNEL_MATMUL_FORWARD, 1, 1, 768, 1024}; /* bound by its weights */
@@ -85,7 +79,7 @@ static void products_of_bf16_have_a_rate_of_their_own(void **state)
     find_plain("a100-sxm4-40gb", &h);
     check_close(cost_item_s(&h, 0, &bf16), 5e-6 + 2.0 * 8192 * 8192 * 8192 / 156e12);
     hardware_release(&h);
-    find("t4-16gb", &h);
+    support_machine("t4-16gb", &h);
     check_close(cost_item_s(&h, 0, &bf16), cost_item_s(&h, 0, &fp32));
     hardware_release(&h);
 
@@ -138,10 +132,10 @@ static void fixed_work_takes_its_time_anywhere(void **state)
     (void)state;
     struct hardware h;
     struct work_item fixed = {KERNEL_FIXED, 3, 1234567, 0, 0};
-    find("t4-16gb", &h);
+    support_machine("t4-16gb", &h);
     check_close(cost_item_s(&h, 0, &fixed), 3 * 1.234567e-3);
     hardware_release(&h);
-    find("host-2-cores", &h);
+    support_machine("host-2-cores", &h);
     check_close(cost_item_s(&h, 0, &fixed), 3 * 1.234567e-3);
     hardware_release(&h);
 }
@@ -152,7 +146,7 @@ static void a_host_device_has_the_share_of_its_threads(void **state)
     (void)state;
     struct hardware h;
     struct work_item matmul = {KERNEL_MATMUL_FORWARD, 1, 512, 768, 1024};
-    find("host-2-cores", &h);
+    support_machine("host-2-cores", &h);
     double flops = 2.0 * 512 * 768 * 1024;
     check_close(cost_item_s(&h, 0, &matmul), 2e-6 + flops / 328e9);
     h.threads = 1;
@@ -345,7 +339,7 @@ static void a_datasheet_copy_is_latency_and_bandwidth(void **state)
 {
     (void)state;
     struct hardware h;
-    find("4x a100-sxm4-40gb", &h);
+    support_machine("4x a100-sxm4-40gb", &h);
     check_close(cost_copy_latency_s(&h, 3, COPY_H2D), 1e-5);
     check_close(cost_copy_bandwidth(&h, 3, COPY_D2H), 26e9);
     check_close(cost_copy_s(&h, 3, COPY_H2D, 52000000), 1e-5 + 2e-3);
@@ -362,7 +356,7 @@ static void measured_copies_are_given_back(void **state)
     static const struct copy_point points[] = {
         {4096, 5e-6, 0.1}, {1 << 20, 80e-6, 0.1}, {1 << 24, 1e-3, 0.1}};
     struct hardware h;
-    find("t4-16gb", &h);
+    support_machine("t4-16gb", &h);
     h.types[0].h2d = points;
     h.types[0].h2d_count = 3;
     h.links[1].latency.value = 1e-6;
@@ -398,7 +392,7 @@ static void nothing_is_negative_infinite_or_nan(void **state)
             struct hardware h;
             struct network n;
             struct error err = {0};
-            find(hardware_preset_name(p), &h);
+            support_machine(hardware_preset_name(p), &h);
             assert_int_equal(network_find(network_preset_name(m), &arena, &n, &err), STATUS_OK);
             for (uint64_t layer = 0; layer < 2; layer++)
                 for (uint32_t pass = 0; pass < PASS_COUNT; pass++) {
@@ -425,7 +419,7 @@ static void hydra_is_not_far_off(void **state)
     struct arena arena = {0};
     struct error err = {0};
     double seconds = 0, flops = 0;
-    find("hydra-8x2080ti", &h);
+    support_machine("hydra-8x2080ti", &h);
     assert_int_equal(network_find("hydra-bert-1b", &arena, &n, &err), STATUS_OK);
     for (uint64_t layer = 0; layer < n.layer_count; layer++)
         for (uint32_t pass = 0; pass <= PASS_RECOMPUTE; pass++) {
@@ -447,7 +441,7 @@ static void a_copy_between_devices_crosses_both_of_their_links(void **state)
 {
     (void)state;
     struct hardware h;
-    find("4x a100-sxm4-40gb", &h);
+    support_machine("4x a100-sxm4-40gb", &h);
     check_close(cost_p2p_latency_s(&h, 3, 1), 1e-5);
     check_close(cost_p2p_bandwidth(&h, 3, 1), 275e9);
     check_close(cost_p2p_s(&h, 3, 1, 50000000), 1e-5 + 5e7 / 275e9);
@@ -465,7 +459,7 @@ static void measured_copies_between_devices_are_given_back(void **state)
     (void)state;
     static const struct copy_point points[] = {{1 << 20, 80e-6, 0.1}, {1 << 24, 1e-3, 0.1}};
     struct hardware h;
-    find("2x a100-sxm4-40gb", &h);
+    support_machine("2x a100-sxm4-40gb", &h);
     struct device_type types[2] = {h.types[0], h.types[0]};
     types[0].p2p = points;
     types[0].p2p_count = ARRAY_COUNT(points);

@@ -1,13 +1,12 @@
 /*
- * models/hardware.h: every preset is whole and sensible, names and refusals, files that read back
- * to the bit, what the command line changes, and the checks, each with one thing broken.
+ * models/hardware.h, files: those that read back to the bit, what the command line changes, and the checks, each with one
+ * thing broken.
  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,284 +14,12 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/json_out.h"
 #include "base/size.h"
-#include "models/cost.h"
 #include "models/hardware.h"
+#include "tests/support_hardware_text.h"
 #include "tests/support_models.h"
 
-static void find(const char *name, struct hardware *out)
-{
-    struct error err = {0};
-    *out = (struct hardware){0};
-    if (hardware_find(name, out, &err) != STATUS_OK) fail_msg("%s", err.text);
-}
-
-/* --- presets -------------------------------------------------------------------------------- */
-
-static void check_figure(const struct figure *figure)
-{
-    assert_true(isfinite(figure->value) && figure->value >= 0);
-    assert_true(figure->kind < FIGURE_KIND_COUNT);
-    if (figure->value == 0 && !figure->source) return;
-    assert_non_null(figure->source);
-    assert_non_null(figure->as_of);
-}
-
-static void check_figures(const struct hardware *h)
-{
-    check_figure(&h->host_bytes);
-    for (uint32_t i = 0; i < h->link_count; i++) {
-        check_figure(&h->links[i].bandwidth);
-        check_figure(&h->links[i].latency);
-    }
-    for (uint32_t i = 0; i < h->type_count; i++) {
-        const struct device_type *t = &h->types[i];
-        const struct figure *all[] = {
-            &t->memory_bytes,      &t->usable_bytes,      &t->peak_fp32,
-            &t->peak_tf32,         &t->peak_bf16,         &t->memory_bandwidth,
-            &t->matmul_efficiency, &t->memory_efficiency, &t->launch_latency,    &t->board_power};
-        for (size_t f = 0; f < ARRAY_COUNT(all); f++) check_figure(all[f]);
-    }
-}
-
-static void every_preset_is_sensible_and_says_its_sources(void **state)
-{
-    (void)state;
-    uint32_t count = 0;
-    for (; hardware_preset_name(count); count++) {
-        struct hardware h;
-        struct error err = {0};
-        find(hardware_preset_name(count), &h);
-        if (hardware_check(&h, &err) != STATUS_OK) fail_msg("%s: %s", h.name, err.text);
-        assert_string_equal(h.name, hardware_preset_name(count));
-        assert_non_null(hardware_preset_summary(count));
-        assert_non_null(h.note);
-        check_figures(&h);
-        hardware_release(&h);
-    }
-    assert_int_equal(count, 55);
-}
-
-/* Datasheets, by hand. */
-static void presets_have_their_datasheets(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *name;
-        double memory_gib, usable_mib, bandwidth, fp32, tf32, bf16, link;
-    } rows[] = {
-        {"gtx-1080-ti-11gb", 11, 11178 - 512, 484e9, 11.3e12, 0, 0, 12.5e9},
-        {"v100-sxm2-16gb", 16, 16160 - 512, 900e9, 15.7e12, 0, 125e12, 12.5e9},
-        {"rtx-2080-ti-11gb", 11, 11012 - 512, 616e9, 13.4e12, 0, 0, 12.5e9},
-        {"rtx-3090-24gb", 24, 24576 - 512, 936e9, 35.6e12, 35.6e12, 71.2e12, 26e9},
-        {"a10g-24gb", 24, 23028 - 512, 600e9, 35e12, 35e12, 70e12, 26e9},
-        {"a100-sxm4-40gb", 40, 40960 - 512, 1555e9, 19.5e12, 156e12, 312e12, 26e9},
-        {"a100-sxm4-80gb", 80, 81920 - 512, 2039e9, 19.5e12, 156e12, 312e12, 26e9},
-        {"h100-sxm5-80gb", 80, 81559 - 512, 3350e9, 67e12, 494.7e12, 989.4e12, 52e9},
-        {"h200-sxm-141gb", 141, 143771 - 512, 4800e9, 67e12, 494.7e12, 989.4e12, 52e9},
-    };
-    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
-        struct hardware h;
-        find(rows[i].name, &h);
-        const struct device_type *t = &h.types[0];
-        assert_true(t->memory_bytes.value == rows[i].memory_gib * 0x1p30);
-        assert_true(t->usable_bytes.value == rows[i].usable_mib * 0x1p20);
-        assert_true(t->memory_bandwidth.value == rows[i].bandwidth);
-        assert_true(t->peak_fp32.value == rows[i].fp32);
-        assert_true(t->peak_tf32.value == rows[i].tf32);
-        assert_true(t->peak_bf16.value == rows[i].bf16);
-        assert_int_equal(h.device_count, 1);
-        assert_int_equal(h.devices[0].memory_bytes, (uint64_t)t->usable_bytes.value);
-        assert_int_equal(h.devices[0].path_count, 2);
-        const struct hardware_link *bridge = &h.links[h.devices[0].path[0]];
-        const struct hardware_link *link = &h.links[h.devices[0].path[1]];
-        assert_true(link->duplex && link->bandwidth.value == rows[i].link);
-        assert_true(!bridge->duplex && fabs(bridge->bandwidth.value / rows[i].link - 1.42) < 1e-9);
-        hardware_release(&h);
-    }
-}
-
-/* Five devices: a bridge, three switches, five links, five NVLinks; devices 0 and 1 share a switch, 4 has
- * its own. */
-static void several_devices_sit_behind_switches(void **state)
-{
-    (void)state;
-    struct hardware h;
-    find("5x a100-sxm4-40gb", &h);
-    assert_string_equal(h.name, "5x a100-sxm4-40gb");
-    assert_int_equal(h.device_count, 5);
-    assert_int_equal(h.link_count, 14);
-    assert_true(hardware_has_p2p(&h));
-    assert_int_equal(h.type_count, 1);
-    for (uint32_t i = 0; i < 5; i++) {
-        assert_int_equal(h.devices[i].path_count, 3);
-        assert_int_equal(h.devices[i].path[0], 0);
-        assert_int_equal(h.devices[i].path[1], 1 + i / 2);
-        assert_int_equal(h.devices[i].path[2], 4 + i);
-        assert_int_equal(h.devices[i].network_count, 1);
-        assert_int_equal(h.devices[i].networks[0].group, 1);
-        assert_int_equal(h.devices[i].networks[0].path_count, 1);
-        assert_int_equal(h.devices[i].networks[0].path[0], 9 + i);
-    }
-    assert_string_equal(h.links[0].name, "bridge-0");
-    assert_string_equal(h.links[3].name, "switch-2");
-    assert_string_equal(h.links[8].name, "pcie-4");
-    assert_true(fabs(h.links[0].bandwidth.value - 3 * 1.42 * 26e9) < 1);
-    assert_true(h.host_bytes.value == 5 * 128 * 0x1p30);
-    hardware_release(&h);
-    find("2xNVIDIA A100-SXM4-40GB", &h);
-    assert_string_equal(h.name, "2x a100-sxm4-40gb");
-    hardware_release(&h);
-    find("1x t4-16gb", &h);
-    assert_string_equal(h.name, "t4-16gb");
-    hardware_release(&h);
-}
-
-static void hydra_has_its_machines(void **state)
-{
-    (void)state;
-    struct hardware h;
-    find("hydra-8x2080ti", &h);
-    assert_int_equal(h.device_count, 8);
-    assert_int_equal(h.host_cores, 80);
-    assert_true(h.host_bytes.value == 500e9);
-    assert_string_equal(h.types[0].name, "rtx-2080-ti-11gb");
-    /* sqrt(0.18 * 0.525) = 0.307, of the machine; the same GPU elsewhere has the default */
-    assert_float_equal(h.types[0].matmul_efficiency.value, 0.31, 0);
-    assert_int_equal(h.types[0].matmul_efficiency.kind, FIGURE_FITTED);
-    /* bridge, switch, PCIe: but for the bridge nothing is shared */
-    for (uint32_t d = 0; d < h.device_count; d++) {
-        assert_int_equal(h.devices[d].path_count, 3);
-        for (uint32_t other = 0; other < d; other++) {
-            assert_int_equal(h.devices[other].path[0], h.devices[d].path[0]);
-            assert_int_not_equal(h.devices[other].path[1], h.devices[d].path[1]);
-            assert_int_not_equal(h.devices[other].path[2], h.devices[d].path[2]);
-        }
-    }
-    hardware_release(&h);
-    find("8x rtx-2080-ti-11gb", &h);
-    assert_float_equal(h.types[0].matmul_efficiency.value, hardware_default_matmul_efficiency.value, 0);
-    assert_int_equal(h.devices[0].path[1], h.devices[1].path[1]);
-    hardware_release(&h);
-    find("hydra-8x1080ti", &h);
-    assert_int_equal(h.host_cores, 10);
-    assert_true(h.host_bytes.value == 512e9);
-    hardware_release(&h);
-}
-
-/* A fit of a node is of that node: its GPUs have their own figures, or the defaults, elsewhere. */
-static void a_node_may_have_a_fit_of_its_own(void **state)
-{
-    (void)state;
-    struct hardware node, board;
-    find("dgx-2", &node);
-    find("16x v100-sxm2-32gb", &board);
-    const struct device_type *fitted = &node.types[0], *plain = &board.types[0];
-    assert_string_equal(fitted->name, plain->name);
-    assert_int_equal(fitted->matmul_efficiency.kind, FIGURE_FITTED);
-    assert_float_equal(fitted->matmul_efficiency.value, 0.4, 0);
-    assert_float_equal(fitted->kernel_model.matmul_depth.value, 1500, 0);
-    assert_true(plain->matmul_efficiency.value != fitted->matmul_efficiency.value);
-    assert_float_equal(fitted->memory_efficiency.value, hardware_default_memory_efficiency.value, 0);
-    assert_float_equal(fitted->launch_latency.value, 5e-6, 0); /* neither is fitted: the defaults stay */
-    /* what was fitted to products of 16 bits says nothing of those in fp32 */
-    const struct work_item wide = {KERNEL_MATMUL_FORWARD, 3, 4096, 1024, 1024}, half = {KERNEL_MATMUL_HALF_FORWARD, 3, 4096, 1024, 1024};
-    assert_true(cost_item_s(&node, 0, &wide) == cost_item_s(&board, 0, &wide));
-    assert_true(cost_item_s(&node, 0, &half) > cost_item_s(&board, 0, &half));
-    hardware_release(&node);
-    hardware_release(&board);
-}
-
-/* Products are as fast as is stated, also above what the A100's are known to sustain: the more the faster. */
-static void a_stated_efficiency_holds(void **state)
-{
-    (void)state;
-    static const double shares[] = {0.31, 0.62, 0.83, 0.97};
-    const struct work_item large = {KERNEL_MATMUL_HALF_FORWARD, 1, 27648, 16384, 8192};
-    double before_s = INFINITY;
-    for (size_t i = 0; i < ARRAY_COUNT(shares); i++) {
-        struct hardware h;
-        struct error err = {0};
-        const struct hardware_options options = {.matmul_efficiency = shares[i]};
-        find("a100-sxm4-80gb", &h);
-        assert_true(h.types[0].kernel_model.matmul_sustained.value > 0.7 && h.types[0].kernel_model.matmul_sustained.value < 0.8);
-        assert_int_equal(hardware_adjust(&h, &options, &err), STATUS_OK);
-        double seconds = cost_item_s(&h, 0, &large);
-        assert_true(seconds < before_s && seconds >= work_item_flops(&large) / (shares[i] * 312e12));
-        before_s = seconds;
-        hardware_release(&h);
-    }
-}
-
-/* The name that a price list has, the one that the driver prints, and what both are here. */
-static void machines_have_several_names(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *name, *same;
-        uint32_t devices;
-        double watts; /* of a board from its datasheet */
-    } rows[] = {
-        {"2x aws:g5.48xlarge", "2x g5.48xlarge", 16, 300}, {"aws:p4d.24xlarge", "p4d.24xlarge", 8, 400},
-        {"aws:p5en.48xlarge", "p5en.48xlarge", 8, 700},    {"NVIDIA A100-SXM4-40GB", "a100-sxm4-40gb", 1, 400},
-        {"NVIDIA H100 80GB HBM3", "h100-sxm5-80gb", 1, 700}, {"dgx-2", "dgx-2", 16, 300},
-    };
-    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
-        struct hardware h;
-        find(rows[i].name, &h);
-        assert_string_equal(h.name, rows[i].same);
-        assert_int_equal(h.device_count, rows[i].devices);
-        assert_float_equal(h.types[0].board_power.value, rows[i].watts, 0);
-        hardware_release(&h);
-    }
-}
-
-static void unknown_names_are_refused(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *name, *message;
-    } rows[] = {
-        {"a100", "'a100' does not say which machine is meant (expected one of a100-sxm4-40gb, "
-                 "a100-sxm4-80gb, a100-pcie-40gb, a100-pcie-80gb, dgx-a100-80gb)"},
-        {"4x A100", "'A100' does not say which machine is meant (expected one of a100-sxm4-40gb, "
-                    "a100-sxm4-80gb, a100-pcie-40gb, a100-pcie-80gb, dgx-a100-80gb)"},
-        {"rtx-3090", "'rtx-3090' does not say which machine is meant (expected rtx-3090-24gb)"},
-        {"h100", "'h100' does not say which machine is meant (expected one of h100-sxm5-80gb, h100-pcie-80gb, dgx-h100)"},
-        {"aws:dgx-2", "unknown machine 'aws:dgx-2' (did you mean 'dgx-2'?)"},
-        {"rtx-3090-42gb", "unknown machine 'rtx-3090-42gb' (did you mean 'rtx-3090-24gb'?)"},
-        {"mi300", "unknown machine 'mi300' (expected a preset such as a100-sxm4-40gb, '4x "
-                  "rtx-3090-24gb', '2x dgx-a100-80gb', or the path of a hardware file)"},
-        {"", "unknown machine '' (expected a preset such as a100-sxm4-40gb, '4x "
-             "rtx-3090-24gb', '2x dgx-a100-80gb', or the path of a hardware file)"},
-        {"0x t4-16gb", "'0x t4-16gb' has 0 devices (expected 1 to 4096)"},
-        {"4097x t4-16gb", "'4097x t4-16gb' has 4097 devices (expected 1 to 4096)"},
-    };
-    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
-        struct hardware h = {0};
-        struct error err = {0};
-        assert_int_not_equal(hardware_find(rows[i].name, &h, &err), STATUS_OK);
-        assert_string_equal(err.text, rows[i].message);
-        assert_int_equal(h.device_count, 0);
-    }
-}
-
 /* --- files ---------------------------------------------------------------------------------- */
-
-#define FIGURE(value, unit) \
-    "{\"value\": " value ", \"unit\": \"" unit "\", \"kind\": \"measured\", \"source\": \"s\", " \
-    "\"as_of\": \"2026-11\", \"spread\": 0.03}"
-#define HEAD \
-    "{\"spillway_hardware\": 1, \"name\": \"m\", \"backend\": \"host\",\n\"host\": {\"memory\": " \
-    FIGURE("24", "GiB") ", \"cores\": 2, \"threads\": 1},\n"
-#define TYPES \
-    "\"device_types\": [{\"name\": \"core\", \"memory\": " FIGURE("8", "GiB") ",\"peak_fp32\": " \
-    FIGURE("200.5", "GFLOP/s") ", \"memory_bandwidth\": " FIGURE("14.5", "GB/s") "}],\n"
-#define LINKS \
-    "\"links\": [{\"name\": \"dram\", \"bandwidth\": " FIGURE("11.4", "GB/s") ", \"latency\": " \
-    FIGURE("1.7", "us") ", \"duplex\": false}],\n"
-#define DEVICES "\"devices\": [{\"type\": \"core\", \"path\": [\"dram\"]}]}"
 
 static void a_file_is_read(void **state)
 {
@@ -353,7 +80,7 @@ static void profiles_are_read_and_sorted(void **state)
     h.threads = 16; /* the nearest */
     assert_int_equal(hardware_profile(&h, 0)->threads, 2);
     hardware_release(&h);
-    find("t4-16gb", &h);
+    support_machine("t4-16gb", &h);
     assert_null(hardware_profile(&h, 0));
     hardware_release(&h);
 }
@@ -479,7 +206,7 @@ static void a_path_is_read(void **state)
     assert_int_equal(write(file, profiled, strlen(profiled)), strlen(profiled));
     close(file);
     struct hardware h;
-    find(path, &h);
+    support_machine(path, &h);
     assert_string_equal(h.name, "m");
     hardware_release(&h);
     unlink(path);
@@ -552,7 +279,7 @@ static void machines_survive_writing_to_the_bit(void **state)
     struct hardware h;
     struct error err = {0};
     for (uint32_t i = 0; hardware_preset_name(i); i++) {
-        find(hardware_preset_name(i), &h);
+        support_machine(hardware_preset_name(i), &h);
         /* no unit has a short number for these */
         h.links[0].bandwidth.value = 1e10 / 3;
         h.types[0].launch_latency.value = 1e-5 / 7;
@@ -573,7 +300,7 @@ static void a_host_machine_is_multiplied_and_paced(void **state)
     (void)state;
     struct hardware h;
     struct error err = {0};
-    find("host-2-cores", &h);
+    support_machine("host-2-cores", &h);
     assert_int_equal(h.threads, 2);
     struct hardware_options options = {.device_count = 2, .device_memory_bytes = 96 << 20,
                                        .link_bytes_per_s = 1.5e9, .host_memory_bytes = 3 << 20};
@@ -618,7 +345,7 @@ static void other_machines_shrink_and_scale(void **state)
     (void)state;
     struct hardware h;
     struct error err = {0};
-    find("4x a100-sxm4-40gb", &h);
+    support_machine("4x a100-sxm4-40gb", &h);
     struct hardware_options options = {.device_count = 3, .link_bytes_per_s = 13e9,
                                        .device_memory_bytes = UINT64_C(11) << 30};
     assert_int_equal(hardware_adjust(&h, &options, &err), STATUS_OK);
@@ -652,7 +379,7 @@ static void impossible_changes_are_refused(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         struct hardware h;
         struct error err = {0};
-        find(rows[i].machine, &h);
+        support_machine(rows[i].machine, &h);
         assert_int_not_equal(hardware_adjust(&h, &rows[i].options, &err), STATUS_OK);
         assert_string_equal(err.text, rows[i].message);
         hardware_release(&h);
@@ -674,38 +401,38 @@ static void nonsense_is_found(void **state)
     (void)state;
     struct hardware h;
     struct error err = {0};
-    find("t4-16gb", &h);
+    support_machine("t4-16gb", &h);
     h.links[1].bandwidth.value = 0;
     check_broken(&h, "bandwidth of 'pcie-0' is 0 (expected more than 0)");
-    find("t4-16gb", &h);
+    support_machine("t4-16gb", &h);
     h.links[1].latency.value = -1;
     check_broken(&h, "latency of 'pcie-0' is -1 (expected at least 0)");
-    find("t4-16gb", &h);
+    support_machine("t4-16gb", &h);
     h.types[0].usable_bytes.value = 17 * 0x1p30;
     check_broken(&h, "'t4-16gb' has 17 GiB of usable memory but only 16 GiB in all");
-    find("t4-16gb", &h);
+    support_machine("t4-16gb", &h);
     h.types[0].matmul_efficiency.value = 1.5;
     check_broken(&h, "matmul_efficiency of 't4-16gb' is 1.5 (expected 0 to 1)");
-    find("t4-16gb", &h);
+    support_machine("t4-16gb", &h);
     h.types[0].peak_fp32.value = NAN;
     check_broken(&h, "peak_fp32 of 't4-16gb' is nan (expected more than 0)");
-    find("t4-16gb", &h);
+    support_machine("t4-16gb", &h);
     h.devices[0].memory_bytes = UINT64_C(15) << 30;
     check_broken(&h, "device 0 offers 15 GiB of memory (expected more than 0, at most the 14.5 GiB "
                      "usable on 't4-16gb')");
-    find("t4-16gb", &h);
+    support_machine("t4-16gb", &h);
     h.devices[0].type = 3;
     check_broken(&h, "device 0 has no type");
-    find("t4-16gb", &h);
+    support_machine("t4-16gb", &h);
     h.devices[0].path[1] = 2;
     check_broken(&h, "device 0 has an unknown link");
-    find("t4-16gb", &h);
+    support_machine("t4-16gb", &h);
     h.devices[0].path_count = 0;
     check_broken(&h, "device 0 has 0 links to the host (expected 1 to 8)");
-    find("t4-16gb", &h);
+    support_machine("t4-16gb", &h);
     h.device_count = 0;
     check_broken(&h, "machine 't4-16gb' has no device");
-    find("t4-16gb", &h);
+    support_machine("t4-16gb", &h);
     h.host_cores = 0;
     check_broken(&h, "host cores of 't4-16gb' is 0 (expected more than 0)");
     /* 2 * 64^2 * 128 FLOPs in 1 us are 1.05 TFLOP/s, on cores of 200.5 GFLOP/s */
@@ -736,275 +463,9 @@ static void memory_may_end_anywhere(void **state)
         }
 }
 
-/* --- direct links ------------------------------------------------------------------------------ */
-
-/* bridge --+-- left --+-- a        devices 0 (a), 1 (b), 2 (c); P2P over the same links, and device 3
- *          |          +-- b        in a group of its own
- *          +-- right --- c     */
-#define TREE_LINK(name)                                                                           \
-    "{\"name\": \"" name "\", \"duplex\": true, \"bandwidth\": {\"value\": 10, \"unit\": \"GB/s\", "     \
-    "\"kind\": \"assumed\", \"source\": \"made up\", \"as_of\": \"2026-11\"}}"
-#define TREE_LINKS                                                                                \
-    "\"links\": [" TREE_LINK("bridge") ", " TREE_LINK("left") ", " TREE_LINK("right") ", "         \
-    TREE_LINK("a") ", " TREE_LINK("b") ", " TREE_LINK("c") "],"
-#define NETWORK(group, path) "{\"group\": " group ", \"path\": [" path "]}"
-#define TREE_DEVICE(group, path)                                                                  \
-    "{\"type\": \"core\", \"path\": [" path "], \"networks\": [" NETWORK(group, path) "]}"
-
-static const char tree[] =
-    HEAD TYPES TREE_LINKS "\"devices\": ["
-    TREE_DEVICE("1", "\"bridge\", \"left\", \"a\"") ", "
-    TREE_DEVICE("1", "\"bridge\", \"left\", \"b\"") ", "
-    TREE_DEVICE("1", "\"bridge\", \"right\", \"c\"") ", "
-    TREE_DEVICE("7", "\"bridge\", \"right\"") ", "
-    "{\"type\": \"core\", \"path\": [\"bridge\"]}]}";
-
-static void parse_tree(struct hardware *out)
-{
-    struct error err = {0};
-    *out = (struct hardware){0};
-    if (support_hardware(tree, out, &err) != STATUS_OK) fail_msg("%s", err.text);
-}
-
-static void check_route(const struct hardware *h, uint32_t from, uint32_t to, const char *expected)
-{
-    struct p2p_route route = hardware_p2p_route(h, from, to);
-    char text[128] = "";
-    for (uint32_t i = 0; i < route.up_count + route.down_count; i++)
-        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s ",
-                 i < route.up_count ? "-" : "+", h->links[route.links[i]].name);
-    assert_string_equal(text, expected);
-}
-
-static void direct_routes_leave_out_what_is_common(void **state)
-{
-    (void)state;
-    struct hardware h, again = {0};
-    struct error err = {0};
-    parse_tree(&h);
-    assert_true(hardware_has_p2p(&h));
-    assert_true(hardware_p2p_pair(&h, 0, 1) && hardware_p2p_pair(&h, 2, 0));
-    assert_false(hardware_p2p_pair(&h, 0, 0));
-    assert_false(hardware_p2p_pair(&h, 0, 3));
-    assert_false(hardware_p2p_pair(&h, 0, 4) || hardware_p2p_pair(&h, 4, 4));
-    check_route(&h, 0, 1, "-a +b ");
-    check_route(&h, 0, 2, "-a -left +right +c ");
-    check_route(&h, 2, 1, "-c -right +left +b ");
-    struct json_out *out = json_out_create(NULL);
-    hardware_write(&h, out, NULL);
-    size_t length;
-    const char *text = json_out_text(out, &length);
-    if (support_hardware(text, &again, &err) != STATUS_OK) fail_msg("%s", err.text);
-    check_route(&again, 2, 1, "-c -right +left +b ");
-    assert_int_equal(again.devices[3].networks[0].group, 7);
-    assert_int_equal(again.devices[4].network_count, 0);
-    json_out_destroy(out);
-    hardware_release(&again);
-    hardware_release(&h);
-}
-
-/* A machine that loses devices, or is told to, has no direct links; one that is told to gets them. */
-static void direct_links_follow_the_command_line(void **state)
-{
-    (void)state;
-    struct error err = {0};
-    static const struct {
-        const char *machine;
-        struct hardware_options options;
-        bool p2p;
-        double nvlink; /* 0: has none */
-    } rows[] = {
-        {"4x a100-sxm4-40gb", {.device_count = 2}, true, 275e9},
-        {"4x a100-sxm4-40gb", {.device_count = 1}, false, 0},
-        {"4x a100-sxm4-40gb", {.no_p2p = true}, false, 0},
-        {"4x a100-sxm4-40gb", {.no_p2p = true, .p2p_bytes_per_s = 3e9}, false, 0},
-        {"4x a100-sxm4-40gb", {.link_bytes_per_s = 13e9}, true, 275e9}, /* other links */
-        {"4x a100-sxm4-40gb", {.p2p_bytes_per_s = 3e9}, true, 3e9},
-        {"2x rtx-3090-24gb", {.device_count = 0}, false, 0},
-        {"2x rtx-3090-24gb", {.p2p_bytes_per_s = 3e9}, true, 3e9},
-        {"host-2-cores", {.device_count = 2}, false, 0},
-        {"host-2-cores", {.device_count = 2, .p2p_bytes_per_s = 3e9}, true, 3e9},
-    };
-    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
-        struct hardware h;
-        find(rows[i].machine, &h);
-        if (hardware_adjust(&h, &rows[i].options, &err) != STATUS_OK) fail_msg("%s", err.text);
-        assert_int_equal(hardware_has_p2p(&h), rows[i].p2p);
-        for (uint32_t d = 0; d < h.device_count && rows[i].p2p; d++) {
-            const struct hardware_link *link = &h.links[h.devices[d].networks[0].path[0]];
-            assert_true(hardware_p2p_pair(&h, d, d ? 0 : 1));
-            assert_true(link->bandwidth.value == rows[i].nvlink);
-            assert_int_equal(link->paced, strcmp(h.backend, "host") == 0);
-        }
-        assert_int_equal(hardware_check(&h, &err), STATUS_OK);
-        hardware_release(&h);
-    }
-    /* a host machine behind paced links stands in for one without */
-    struct hardware h;
-    find("host-2-cores", &h);
-    hardware_join(&h.devices[0], 1);
-    const struct hardware_options two = {.device_count = 2}, paced = {.link_bytes_per_s = 1e9};
-    assert_int_equal(hardware_adjust(&h, &two, &err), STATUS_OK);
-    assert_true(hardware_has_p2p(&h));
-    assert_int_equal(hardware_adjust(&h, &paced, &err), STATUS_OK);
-    assert_false(hardware_has_p2p(&h));
-    hardware_release(&h);
-}
-
-static void bad_direct_links_are_refused(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *device, *message;
-    } rows[] = {
-        {"\"networks\": [" NETWORK("1", "\"nvlink\"") "]", "test:5:83: unknown link 'nvlink'"},
-        {"\"networks\": [" NETWORK("1", "\"dram\", \"dram\"") "]",
-         "test:5:91: link 'dram' is on the path twice"},
-        {"\"networks\": [{\"path\": []}]", "test:5:61: missing key 'group'"},
-        {"\"networks\": [{\"group\": 1}]", "test:5:61: missing key 'path'"},
-        {"\"networks\": [" NETWORK("0", "") "]", "test:5:71: 'group' is 0 (expected 1 to 8192)"},
-        {"\"networks\": [" NETWORK("3", "") ", " NETWORK("3", "") "]",
-         "test:5:97: network 3 is listed twice"},
-        {"\"networks\": [" NETWORK("1", "") ", " NETWORK("2", "") ", " NETWORK("3", "") ", " NETWORK(
-             "4", "") ", " NETWORK("5", "") "]", "test:5:60: 'networks' has 5 elements (expected at most 4)"},
-        {"\"networks\": 7", "test:5:60: 'networks' is a number (expected an array)"},
-        {"\"p2p_path\": []", "test:5:48: unknown key 'p2p_path' (expected type, path, networks or memory_bytes)"},
-    };
-    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
-        struct hardware h = {0};
-        struct error err = {0};
-        char text[4096];
-        snprintf(text, sizeof text, HEAD TYPES LINKS
-                 "\"devices\": [{\"type\": \"core\", \"path\": [\"dram\"], %s}]}", rows[i].device);
-        enum status status = support_hardware(text, &h, &err);
-        if (strcmp(err.text, rows[i].message) != 0)
-            print_error("expected %s, found %s\n", rows[i].message, err.text);
-        assert_string_equal(err.text, rows[i].message);
-        assert_int_equal(status, STATUS_BAD_INPUT);
-    }
-}
-
-/* --- clusters -------------------------------------------------------------------------------- */
-
-/* 41 nodes in three pods of at most 20, 2:1. Devices 3 and 5 are in one node; 3 and 11 at one leaf, which a
- * copy between them does not leave; 3 and 12 at two leaves of one pod, 3 and 163 in two pods. */
-static void routes_of_a_cluster(void **state)
-{
-    (void)state;
-    struct hardware h;
-    struct error err = {0};
-    find("41x dgx-a100-80gb 2:1", &h);
-    assert_string_equal(h.name, "41x dgx-a100-80gb 2:1");
-    assert_int_equal(h.device_count, 328);
-    assert_int_equal(hardware_check(&h, &err), STATUS_OK);
-    check_route(&h, 3, 5, "-nvlink-3 +nvlink-5 ");
-    check_route(&h, 3, 11, "-pcie-3 -nic-3 +nic-11 +pcie-11 ");
-    check_route(&h, 3, 12, "-pcie-3 -nic-3 -leaf-3 +leaf-4 +nic-12 +pcie-12 ");
-    check_route(&h, 3, 163, "-pcie-3 -nic-3 -leaf-3 +leaf-11 +nic-163 +pcie-163 ");
-    check_route(&h, 163, 3, "-pcie-163 -nic-163 -leaf-11 +leaf-3 +nic-3 +pcie-3 ");
-    assert_true(hardware_p2p_route(&h, 3, 5).innermost && !hardware_p2p_route(&h, 3, 11).innermost);
-    /* 20 NICs of 22.5e9 B/s, half of that upwards */
-    const struct hardware_network *outer = hardware_network_of(&h, 3, 163);
-    assert_true(fabs(h.links[outer->path[0]].bandwidth.value - 225e9) < 1);
-    hardware_release(&h);
-    /* a tree that is not oversubscribed needs no leaves; two devices have one NIC in p4d nodes, all in p3dn */
-    find("2x dgx-a100-80gb", &h);
-    check_route(&h, 3, 12, "-pcie-3 -nic-3 +nic-12 +pcie-12 ");
-    hardware_release(&h);
-    find("2x p4d.24xlarge", &h);
-    check_route(&h, 3, 12, "-pcie-3 -nic-1 +nic-6 +pcie-12 ");
-    assert_true(fabs(h.links[h.devices[0].path[2]].bandwidth.value - 12.5e9) < 1); /* of its host */
-    hardware_release(&h);
-    find("2x p3dn.24xlarge", &h);
-    check_route(&h, 3, 12, "-pcie-3 -nic-0 +nic-1 +pcie-12 ");
-    hardware_release(&h);
-    find("2x nc24v3", &h); /* over PCIe in a node, through the bridge where switches differ */
-    check_route(&h, 0, 1, "-pcie-0 +pcie-1 ");
-    check_route(&h, 0, 2, "-pcie-0 -switch-0 +switch-1 +pcie-2 ");
-    check_route(&h, 0, 5, "-pcie-0 -nic-0 +nic-1 +pcie-5 ");
-    hardware_release(&h);
-}
-
-/* As many as there may be, written and read again. */
-static void the_largest_cluster(void **state)
-{
-    (void)state;
-    struct hardware h, again = {0};
-    struct error err = {0};
-    size_t length;
-    find("512x dgx-h100 4:1", &h);
-    assert_int_equal(h.device_count, DEVICES_MAX);
-    assert_int_equal(hardware_check(&h, &err), STATUS_OK);
-    struct json_out *out = json_out_create(NULL);
-    hardware_write(&h, out, NULL);
-    if (support_hardware(json_out_text(out, &length), &again, &err) != STATUS_OK) fail_msg("%s", err.text);
-    assert_int_equal(hardware_check(&again, &err), STATUS_OK);
-    for (uint32_t d = 1; d < DEVICES_MAX; d = 3 * d + 1) {
-        struct p2p_route a = hardware_p2p_route(&h, d / 3, d), b = hardware_p2p_route(&again, d / 3, d);
-        assert_memory_equal(&a, &b, sizeof a);
-    }
-    json_out_destroy(out);
-    hardware_release(&again);
-    hardware_release(&h);
-}
-
-static void clusters_that_are_refused(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *name, *message;
-    } rows[] = {
-        {"513x dgx-h100", "'513x dgx-h100' has 513 nodes (expected 1 to 512)"},
-        {"0x dgx-h100", "'0x dgx-h100' has 0 nodes (expected 1 to 512)"},
-        {"2x hydra-8x2080ti", "'2x hydra-8x2080ti' has 2 nodes (expected 1 to 1)"},
-        {"2x p3dn.24xlarge 2:1", "'2x p3dn.24xlarge 2:1': nodes 'p3dn.24xlarge' meet in one switch, which "
-                                 "nothing is oversubscribed behind"},
-        {"2x dgx-h100 2:3", "unknown machine 'dgx-h100 2:3' (did you mean 'dgx-h100'?)"},
-        {"2x dgx-h100 0.5:1", "unknown machine 'dgx-h100 0.5:1' (expected a preset such as a100-sxm4-40gb, '4x "
-                              "rtx-3090-24gb', '2x dgx-a100-80gb', or the path of a hardware file)"},
-    };
-    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
-        struct hardware h = {0};
-        struct error err = {0};
-        assert_int_not_equal(hardware_find(rows[i].name, &h, &err), STATUS_OK);
-        assert_string_equal(err.text, rows[i].message);
-    }
-}
-
-/* Three devices of one network, of which the last is in another one around it. */
-static void networks_nest(void **state)
-{
-    (void)state;
-    struct hardware h;
-    struct error err = {0};
-    find("2x dgx-a100-80gb", &h);
-    h.devices[2].networks[1].group = 9;
-    assert_int_equal(hardware_check(&h, &err), STATUS_CHECK);
-    assert_string_equal(err.text, "devices 0 and 2 share network 1, and what is around it differs: network 3 "
-                                  "and 9 (0: none)");
-    h.devices[2].network_count = 1;
-    err = (struct error){0};
-    assert_int_equal(hardware_check(&h, &err), STATUS_CHECK);
-    assert_string_equal(err.text, "devices 0 and 2 share network 1, and what is around it differs: network 3 "
-                                  "and 0 (0: none)");
-    hardware_release(&h);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_preset_is_sensible_and_says_its_sources),
-        cmocka_unit_test(presets_have_their_datasheets),
-        cmocka_unit_test(several_devices_sit_behind_switches),
-        cmocka_unit_test(hydra_has_its_machines),
-        cmocka_unit_test(a_node_may_have_a_fit_of_its_own),
-        cmocka_unit_test(a_stated_efficiency_holds),
-        cmocka_unit_test(machines_have_several_names),
-        cmocka_unit_test(unknown_names_are_refused),
-        cmocka_unit_test(routes_of_a_cluster),
-        cmocka_unit_test(the_largest_cluster),
-        cmocka_unit_test(clusters_that_are_refused),
-        cmocka_unit_test(networks_nest),
         cmocka_unit_test(a_file_is_read),
         cmocka_unit_test(profiles_are_read_and_sorted),
         cmocka_unit_test(bad_files_are_refused_with_their_place),
@@ -1017,9 +478,6 @@ int main(void)
         cmocka_unit_test(impossible_changes_are_refused),
         cmocka_unit_test(nonsense_is_found),
         cmocka_unit_test(memory_may_end_anywhere),
-        cmocka_unit_test(direct_routes_leave_out_what_is_common),
-        cmocka_unit_test(direct_links_follow_the_command_line),
-        cmocka_unit_test(bad_direct_links_are_refused),
     };
-    return cmocka_run_group_tests_name("models/hardware.h", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("hardware files", tests, NULL, NULL);
 }

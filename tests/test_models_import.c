@@ -17,18 +17,11 @@
 #include "models/hardware_import.h"
 #include "tests/support_models.h"
 
-static void find(const char *name, struct hardware *out)
-{
-    struct error err = {0};
-    *out = (struct hardware){0};
-    if (hardware_find(name, out, &err) != STATUS_OK) fail_msg("%s", err.text);
-}
-
 static enum status import(const char *machine, const char *text, struct hardware *out, struct error *err)
 {
     static struct import_report report;
     report.count = 0;
-    find(machine, out);
+    support_machine(machine, out);
     return hardware_import_text("m", text, strlen(text), "2026-11-22", out, &report, err);
 }
 

@@ -43,13 +43,6 @@ static void read_job(const char *fields, struct job_set *out)
     if (support_jobs(text, ".", out, &err) != STATUS_OK) fail_msg("%s", err.text);
 }
 
-static void find(const char *name, struct hardware *out)
-{
-    struct error err = {0};
-    *out = (struct hardware){0};
-    if (hardware_find(name, out, &err) != STATUS_OK) fail_msg("%s", err.text);
-}
-
 static void limit(struct hardware *hardware, uint64_t bytes)
 {
     for (uint32_t d = 0; d < hardware->device_count; d++) hardware->devices[d].memory_bytes = bytes;
@@ -70,7 +63,7 @@ static enum status by_hand(const char *machine, uint64_t bytes, const char *fiel
     struct job_set jobs;
     struct plan plan = {0};
     struct error err = {0};
-    find(machine, &hardware);
+    support_machine(machine, &hardware);
     limit(&hardware, bytes);
     read_job(fields, &jobs);
     if (degrees) assert_int_equal(parallel_parse_text(degrees, &jobs.jobs[0].parallel, &err), STATUS_OK);
@@ -99,7 +92,7 @@ static void no_plan_by_hand_is_faster(void **state)
         struct hardware hardware;
         struct job_set jobs;
         struct what_if found;
-        find(machine, &hardware);
+        support_machine(machine, &hardware);
         limit(&hardware, bytes);
         read_job(fields, &jobs);
         search(&hardware, &jobs, &found);
@@ -127,7 +120,7 @@ static void less_memory_is_never_faster(void **state)
     struct hardware hardware;
     struct job_set jobs;
     double before = 0;
-    find("4x a100-sxm4-40gb", &hardware);
+    support_machine("4x a100-sxm4-40gb", &hardware);
     read_job("\"microbatch\": 2, \"microbatches\": 16, \"minibatches\": 5", &jobs);
     for (uint64_t bytes = UINT64_C(1) << 30; bytes >= UINT64_C(1) << 24; bytes /= 2) {
         struct what_if found;
@@ -152,7 +145,7 @@ static void long_jobs_are_timed_by_their_step(void **state)
     double seconds;
     struct error err = {0};
     struct plan plan = {0};
-    find("4x a100-sxm4-40gb", &hardware);
+    support_machine("4x a100-sxm4-40gb", &hardware);
     read_job("\"microbatch\": 2, \"microbatches\": 16, \"minibatches\": 40", &jobs);
     search(&hardware, &jobs, &found);
     search(&hardware, &jobs, &again);
@@ -175,7 +168,7 @@ static void what_does_not_fit_says_why(void **state)
     struct hardware hardware;
     struct job_set jobs;
     struct what_if found;
-    find("a100-sxm4-40gb", &hardware);
+    support_machine("a100-sxm4-40gb", &hardware);
     limit(&hardware, 4096);
     read_job("\"microbatch\": 2, \"minibatches\": 5", &jobs);
     search(&hardware, &jobs, &found);
@@ -205,7 +198,7 @@ static void ways_keep_the_minibatch(void **state)
     static struct what_if_way ways[WHAT_IF_WAYS_MAX];
     struct hardware hardware;
     struct job_set jobs;
-    find("2x p4d.24xlarge", &hardware);
+    support_machine("2x p4d.24xlarge", &hardware);
     read_job("\"microbatch\": 2, \"microbatches\": 24, \"minibatches\": 5", &jobs);
     uint32_t count = what_if_ways(&hardware, &jobs.jobs[0], ways);
     assert_true(count > 50);
