@@ -94,6 +94,14 @@ double hardware_storage_rate(const struct hardware *hardware)
                                         : fmax(storage->read_rate.value, storage->write_rate.value);
 }
 
+uint64_t hardware_least_memory(const struct hardware *hardware, uint32_t first, uint64_t count)
+{
+    uint64_t least = UINT64_MAX;
+    for (uint64_t d = first; d < first + count; d++)
+        if (hardware->devices[d].memory_bytes < least) least = hardware->devices[d].memory_bytes;
+    return least;
+}
+
 const struct compute_profile *hardware_profile(const struct hardware *hardware, uint32_t device)
 {
     assert(device <= hardware_cpu(hardware));

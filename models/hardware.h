@@ -345,6 +345,9 @@ MUST_CHECK enum status hardware_check(const struct hardware *hardware, struct er
  * that of all cores for hardware_cpu(). NULL when its type has none. Borrowed. */
 const struct compute_profile *hardware_profile(const struct hardware *hardware, uint32_t device);
 
+/* Bytes that each of devices first to first + count - 1 has at least; count is not 0. */
+uint64_t hardware_least_memory(const struct hardware *hardware, uint32_t first, uint64_t count);
+
 void hardware_write(const struct hardware *hardware, struct json_out *out, const char *key);
 void hardware_release(struct hardware *hardware);
 

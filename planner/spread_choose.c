@@ -295,14 +295,6 @@ static struct choose_run run_like(const struct spread *s, const struct spread *c
     return run;
 }
 
-static uint64_t least_memory(const struct spread *s)
-{
-    uint64_t least = UINT64_MAX;
-    for (uint32_t d = 0; d < parallel_devices(s->parallel); d++)
-        least = min_u64(least, s->plan->hardware.devices[s->parallel->first_device + d].memory_bytes);
-    return least;
-}
-
 static enum status choose(struct spread *s, struct job *job, struct arena *arena, struct error *err)
 {
     struct job alike[2] = {*job, *job};
@@ -313,7 +305,8 @@ static enum status choose(struct spread *s, struct job *job, struct arena *arena
     TRY(measure(s, &alike[0], PARALLEL_SWAPPED, arena, &of[0], err));
     TRY(measure(s, &alike[1], PARALLEL_AGAIN, arena, &of[1], err));
     TRY(arena_array(arena, s->runs, sizeof(struct choose_run), &memory, err));
-    uint64_t have = least_memory(s), fixed = fixed_bytes(&of[1]);
+    uint64_t have = hardware_least_memory(&s->plan->hardware, s->parallel->first_device, parallel_devices(s->parallel));
+    uint64_t fixed = fixed_bytes(&of[1]);
     struct choose_problem problem = {.runs = memory, .count = s->runs, .slots = s->parallel->prefetch + 1,
                                      .have_bytes = have > fixed ? have - fixed : 0};
     for (uint32_t r = 0; r < s->runs; r++)

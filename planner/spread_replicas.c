@@ -3,26 +3,18 @@
 
 #include <assert.h>
 
-#include "base/extreme.h"
 #include "models/try.h"
 #include "planner/spread_cut.h"
 #include "planner/stage_blocks.h"
-
-static uint64_t least_memory(const struct hardware *hardware, const struct parallel *p)
-{
-    uint64_t least = UINT64_MAX;
-    for (uint64_t d = p->first_device; d < p->first_device + parallel_devices(p); d++)
-        least = min_u64(least, hardware->devices[d].memory_bytes);
-    return least;
-}
 
 enum status spread_replicas_find(struct arena *arena, const struct hardware *hardware, const struct job *job,
                                  struct stage_partition *out, struct error *err)
 {
     const struct parallel *p = &job->parallel;
     struct stage_chain chain, blocks;
+    uint64_t least = hardware_least_memory(hardware, p->first_device, parallel_devices(p));
     struct stage_request request = {.method = STAGE_BALANCED, .levels = {{p->pipeline * p->data, 1}}, .level_count = 1,
-                                    .memory_bytes = least_memory(hardware, p), .microbatches = 1};
+                                    .memory_bytes = least, .microbatches = 1};
     assert(request.levels[0].components <= SPREAD_GROUPS_MAX);
     TRY(spread_cut_chain(arena, job, hardware, p->first_device, &chain, err));
     TRY(stage_blocks_join(arena, &chain, SPREAD_BLOCKS, &blocks, err));
