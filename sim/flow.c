@@ -225,12 +225,11 @@ enum status sim_flows_uses(const struct sim_flows *flows, struct sim_link_use *u
 
 /* --- flows ---------------------------------------------------------------------------------- */
 
-static inline struct sim_star *touch_star(struct sim_flows *flows, uint32_t index, double now_s)
+static inline struct sim_star *touch_star(struct sim_flows *flows, uint32_t index)
 {
     struct sim_star *star = &flows->stars[index];
     if (!star->touched) flows->touched_stars[flows->touched_star_count++] = index;
     star->touched = true;
-    sim_star_advance(star, now_s);
     return star;
 }
 
@@ -242,8 +241,7 @@ void sim_flows_begin(struct sim_flows *flows, uint32_t flow, double volume, uint
     struct flow_state *f = &flows->flows[flow];
     struct flow_path *path = &flows->paths[f->path];
     if (f->star != NO_STAR) {
-        struct sim_star *star = touch_star(flows, f->star, now_s);
-        sim_star_begin(star, &flows->arms[f->class], f->member, volume, order);
+        sim_star_begin(touch_star(flows, f->star), &flows->arms[f->class], f->member, volume, order);
     } else {
         struct class_clock *class = &flows->classes[f->class];
         clock_begin(class, f->member, volume, order, now_s);
@@ -259,9 +257,9 @@ uint32_t sim_flows_finish(struct sim_flows *flows, uint32_t bundle, double now_s
     assert(bundle < flows->bundle_count);
     uint32_t flow;
     if (bundle < flows->star_count) {
-        struct sim_star *star = touch_star(flows, bundle, now_s);
-        flow = flows->star_flows[star->first_flow + star->first];
-        sim_star_end(star, &flows->arms[flows->flows[flow].class], star->first);
+        struct sim_star *star = touch_star(flows, bundle);
+        flow = flows->star_flows[star->first_flow + sim_star_end(star, now_s)];
+        sim_star_limit(star, &flows->arms[flows->flows[flow].class]);
     } else {
         uint32_t index = flows->bundle_classes[bundle];
         struct class_clock *class = &flows->classes[index];
@@ -273,17 +271,17 @@ uint32_t sim_flows_finish(struct sim_flows *flows, uint32_t bundle, double now_s
     return flow;
 }
 
-static void settle_stars(struct sim_flows *flows)
+static void settle_stars(struct sim_flows *flows, double now_s)
 {
     for (uint32_t i = 0; i < flows->touched_star_count; i++) {
         uint32_t index = flows->touched_stars[i];
         struct sim_star *star = &flows->stars[index];
         star->touched = false;
-        if (star->active == 0) {
-            star->full = false; /* and its event has come */
+        if (star->active == 0) { /* and its event has come */
+            sim_star_rest(star, now_s);
             continue;
         }
-        double end_s = sim_star_rate(star);
+        double end_s = sim_star_settle(star, now_s);
         sim_queue_set(flows->queue, flows->owners[index], end_s, star->flows[star->first].order);
     }
     flows->touched_star_count = 0;
@@ -291,7 +289,7 @@ static void settle_stars(struct sim_flows *flows)
 
 uint32_t sim_flows_settle(struct sim_flows *flows, double now_s, const struct sim_rate **changed)
 {
-    settle_stars(flows);
+    settle_stars(flows, now_s);
     if (flows->bundle_count == flows->star_count) return 0;
     uint32_t count = sim_share_solve(flows->share, changed);
     if (count == 0) return 0;

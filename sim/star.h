@@ -35,7 +35,8 @@ enum { SIM_STAR_FLOWS_MAX = 64 };
 
 struct sim_star_flow {
     double left;      /* bytes, at the star's read_s */
-    double rate;      /* bytes/s */
+    double rate;      /* bytes/s; 0: it has begun since */
+    double full;      /* 1: at this rate its own lanes, or the trunk, are full; 0: they are not */
     double limit;     /* likewise: what it can do beside the other flows of its class */
     double full_rate; /* from here on its own lanes, or the trunk, are full; infinite for all flows of a
                          class but one, that the trunk be counted once */
@@ -68,24 +69,6 @@ static inline uint32_t sim_star_bit(uint64_t places)
     return (uint32_t)__builtin_ctzll(places);
 }
 
-static inline void sim_star_advance(struct sim_star *star, double now_s)
-{
-    double elapsed_s = now_s - star->read_s;
-    assert(elapsed_s >= 0);
-    if (!(elapsed_s > 0)) return;
-    star->read_s = now_s;
-    star->full_s += elapsed_s * star->full;
-    for (uint64_t left = star->active; left; left &= left - 1) {
-        struct sim_star_flow *flow = &star->flows[sim_star_bit(left)];
-        flow->left -= flow->rate * elapsed_s;
-        flow->full_s += elapsed_s * (flow->rate >= flow->full_rate);
-    }
-    if (now_s < star->first_s) return;
-    /* what rounding has left of flows that end now would have all but the first end a last bit later */
-    for (uint64_t left = star->active & star->ending; left; left &= left - 1)
-        star->flows[sim_star_bit(left)].left = 0;
-}
-
 /* The arm has one flow more, or less. */
 static inline void sim_star_limit(struct sim_star *star, const struct sim_star_arm *arm)
 {
@@ -107,7 +90,6 @@ static inline void sim_star_limit(struct sim_star *star, const struct sim_star_a
     }
 }
 
-/* The star is advanced to now. */
 static inline void sim_star_begin(struct sim_star *star, const struct sim_star_arm *arm, uint32_t place,
                                   double volume, uint64_t order)
 {
@@ -116,15 +98,20 @@ static inline void sim_star_begin(struct sim_star *star, const struct sim_star_a
     star->active |= UINT64_C(1) << place;
     flow->left = volume;
     flow->order = order;
-    flow->rate = 0;
+    flow->rate = flow->full = 0;
     sim_star_limit(star, arm);
 }
 
-static inline void sim_star_end(struct sim_star *star, const struct sim_star_arm *arm, uint32_t place)
+/* The first flow has ended. Returns its place. */
+static inline uint32_t sim_star_end(struct sim_star *star, double now_s)
 {
+    uint32_t place = star->first;
+    struct sim_star_flow *flow = &star->flows[place];
     assert(star->active >> place & 1);
+    flow->full_s += (now_s - star->read_s) * flow->full;
     star->active &= ~(UINT64_C(1) << place);
-    sim_star_limit(star, arm);
+    star->ending &= star->active;
+    return place;
 }
 
 /* The level where the demand is above the bandwidth. */
@@ -149,25 +136,42 @@ static inline double sim_star_level(const struct sim_star *star, uint32_t count,
     }
 }
 
-/* Rate the flows and find the first to end, star->first, by (time, order). There is one, and the star is
- * advanced. Returns the time. */
-static inline double sim_star_rate(struct sim_star *star)
+/* No flow is left. */
+static inline void sim_star_rest(struct sim_star *star, double now_s)
 {
-    double demand = 0, least = INFINITY, level = INFINITY;
+    star->full_s += star->full * (now_s - star->read_s);
+    star->full = false;
+    star->read_s = now_s;
+}
+
+/* Advance all flows to now, rate them and find the first to end, star->first, by (time, order). There is one.
+ * Returns the time. */
+static inline double sim_star_settle(struct sim_star *star, double now_s)
+{
+    double demand = 0, least = INFINITY, level = INFINITY, elapsed_s = now_s - star->read_s;
     uint32_t count = 0;
+    assert(elapsed_s >= 0);
+    star->read_s = now_s;
     for (uint64_t left = star->active; left; left &= left - 1, count++) {
-        double limit = star->flows[sim_star_bit(left)].limit;
-        demand += limit;
-        least = limit < least ? limit : least;
+        struct sim_star_flow *flow = &star->flows[sim_star_bit(left)];
+        flow->left -= flow->rate * elapsed_s;
+        flow->full_s += flow->full * elapsed_s;
+        demand += flow->limit;
+        least = flow->limit < least ? flow->limit : least;
     }
+    /* what rounding has left of flows that end now would have all but the first end a last bit later */
+    if (now_s >= star->first_s)
+        for (uint64_t left = star->ending; left; left &= left - 1) star->flows[sim_star_bit(left)].left = 0;
+    star->full_s += star->full * elapsed_s;
     star->full = demand >= star->bytes_per_s * SIM_FULL;
     if (demand > star->bytes_per_s) level = sim_star_level(star, count, least);
-    double first_s = INFINITY, now_s = star->read_s, ends_s[SIM_STAR_FLOWS_MAX];
+    double first_s = INFINITY, ends_s[SIM_STAR_FLOWS_MAX];
     for (uint64_t left = star->active; left; left &= left - 1) {
         uint32_t place = sim_star_bit(left);
         struct sim_star_flow *flow = &star->flows[place];
         double volume = flow->left > 0 ? flow->left : 0;
         flow->rate = flow->limit < level ? flow->limit : level;
+        flow->full = flow->rate >= flow->full_rate;
         ends_s[place] = now_s + volume / flow->rate;
         first_s = ends_s[place] < first_s ? ends_s[place] : first_s;
     }
