@@ -257,8 +257,9 @@ static enum status create_jobs(struct live *live, struct error *err)
     enum status status = STATUS_OK;
     live->jobs = sim_take(&live->arena, in->job_count, sizeof *live->jobs, &status, err);
     live->jobs_shown = sim_take(&live->arena, in->job_count, sizeof *live->jobs_shown, &status, err);
-    if (status == STATUS_OK && live->options->policy->rank && !live->options->scan)
-        status = sim_queue_create(&live->arena, in->job_count, &live->ranked, err);
+    live->ranks = live->options->policy->rank && !live->options->scan;
+    if (status == STATUS_OK && live->ranks)
+        status = sim_ready_create(&live->arena, in->job_count, &live->ranked, err);
     if (status != STATUS_OK) return status;
     for (uint32_t j = 0; j < in->job_count; j++) {
         const struct instance_job *job = &in->jobs[j];

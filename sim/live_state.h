@@ -6,6 +6,7 @@
 #include "sim/flow.h"
 #include "sim/interference.h"
 #include "sim/live.h"
+#include "sim/ready.h"
 
 #define NO_SLOT UINT32_MAX
 
@@ -95,9 +96,9 @@ struct live {
     uint32_t *loaded;
     uint32_t *flow_paths;          /* by flow: 2 device + out */
     struct live_set *with_free;    /* [n]: devices with n free slots; n up to slot_limit */
-    struct sim_queue *ranked;      /* owners: jobs that are ready, by rank; NULL: it is asked anew */
+    struct sim_ready ranked;       /* jobs that are ready; where the policy ranks */
+    bool ranks;                    /* else it is asked anew */
     uint32_t ready_count;          /* jobs */
-    uint32_t sole_ready;           /* when there is one: which, or POLICY_NONE if that is not known */
     struct sim_flows *flows;
     struct sim_interference *interference;
     struct sim_queue *queue;

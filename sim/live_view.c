@@ -16,7 +16,6 @@
 #include "sim/live_state.h"
 
 #include <assert.h>
-#include <float.h>
 #include <math.h>
 
 enum { WORD = 64 };
@@ -85,9 +84,8 @@ uint32_t live_take_slot(struct live *live, uint32_t job, uint32_t device, const 
     double out_s = unit->out_volume < 0 ? -unit->out_volume : unit->out_volume / d->out_rate;
     j->ready = shown->free + out_s * live->ticks_per_s;
     j->remaining -= unit->compute_ticks;
-    if (live->ranked) sim_queue_remove(live->ranked, job);
+    if (live->ranks) sim_ready_remove(&live->ranked, job);
     live->ready_count--;
-    live->sole_ready = POLICY_NONE;
     return device * live->slot_limit + slot;
 }
 
@@ -114,13 +112,13 @@ enum status live_show_ready(struct live *live, uint32_t job, struct error *err)
     shown->shard = unit->shard;
     shown->memory = unit->memory;
     shown->next = live->costs + (size_t)index * live->in->class_count;
-    live->sole_ready = live->ready_count++ == 0 ? job : POLICY_NONE;
-    if (!live->ranked) return STATUS_OK;
+    live->ready_count++;
+    if (!live->ranks) return STATUS_OK;
     double rank = live->options->policy->rank(live->session.state, &live->view, job);
     if (isnan(rank))
         return error_set(err, STATUS_BAD_INPUT, "policy '%s': the rank of job %u is no number",
                          live->options->policy->name, job);
-    sim_queue_set(live->ranked, job, -fmax(fmin(rank, DBL_MAX), -DBL_MAX), job);
+    sim_ready_add(&live->ranked, job, rank);
     return STATUS_OK;
 }
 
@@ -140,22 +138,12 @@ static uint32_t device_for(const struct live *live, uint32_t job)
     return lowest_asking(live);
 }
 
-/* There is one. */
-static uint32_t first_ready(struct live *live)
-{
-    struct sim_event first;
-    if (live->sole_ready != POLICY_NONE) return live->sole_ready;
-    bool some = sim_queue_first(live->ranked, &first);
-    assert(some);
-    return first.owner;
-}
-
 enum status live_ask(struct live *live, struct policy_choice *out, bool *waits, struct error *err)
 {
     assert(live->open_slots > 0);
     live->view.now = live->now_s * live->ticks_per_s;
-    if (live->ranked) {
-        uint32_t job = first_ready(live), device = device_for(live, job);
+    if (live->ranks) {
+        uint32_t job = sim_ready_first(&live->ranked), device = device_for(live, job);
         if (holds(live, device, job)) {
             *out = (struct policy_choice){job, device};
             *waits = false;
@@ -169,8 +157,8 @@ enum status live_ask(struct live *live, struct policy_choice *out, bool *waits, 
 
 void live_expect(struct live *live)
 {
-    if (!live->ranked || live->ready_count == 0) return;
-    uint32_t next = first_ready(live);
+    if (!live->ranks || live->ready_count == 0) return;
+    uint32_t next = sim_ready_next(&live->ranked);
     const struct live_job *job = &live->jobs[next];
     const char *shown = (const char *)&live->jobs_shown[next];
     __builtin_prefetch(shown);
