@@ -175,11 +175,12 @@ static void turned_lanes_note(struct sim_flows *flows, double now_s)
     }
 }
 
-static void own_lanes_note(struct sim_flows *flows, const struct flow_state *flow)
+static void own_lanes_note(struct sim_flows *flows, uint32_t index)
 {
+    const struct flow_state *flow = &flows->flows[index];
     const uint32_t *lanes;
     uint32_t count = sim_share_own_lanes(flows->share, flow->path, &lanes);
-    double full_s = flows->classes[flow->class].full_s - flow->full_from_s;
+    double full_s = flows->classes[flow->class].full_s - flows->full_from_s[index];
     for (uint32_t i = 0; i < count; i++) flows->lanes[lanes[i]].full_s += full_s;
 }
 
@@ -187,7 +188,7 @@ static void own_lanes_note(struct sim_flows *flows, const struct flow_state *flo
 static void star_lanes_note(const struct sim_flows *flows, double *full_s)
 {
     for (uint32_t i = 0; i < flows->star_count; i++)
-        if (flows->stars[i].lane != SIM_NO_STAR) full_s[flows->stars[i].lane] += flows->stars[i].full_s;
+        if (flows->star_lanes[i] != SIM_NO_STAR) full_s[flows->star_lanes[i]] += flows->stars[i].full_s;
     for (uint32_t f = 0; f < flows->flow_count; f++) {
         const struct flow_state *flow = &flows->flows[f];
         if (flow->star == NO_STAR) continue;
@@ -241,11 +242,11 @@ void sim_flows_begin(struct sim_flows *flows, uint32_t flow, double volume, uint
     struct flow_state *f = &flows->flows[flow];
     struct flow_path *path = &flows->paths[f->path];
     if (f->star != NO_STAR) {
-        sim_star_begin(touch_star(flows, f->star), &flows->arms[f->class], f->member, volume, order);
+        sim_star_begin(touch_star(flows, f->star), &path->arm, f->member, volume, order);
     } else {
         struct class_clock *class = &flows->classes[f->class];
         clock_begin(class, f->member, volume, order, now_s);
-        f->full_from_s = class->full_s;
+        flows->full_from_s[flow] = class->full_s;
         sim_share_add(flows->share, f->class);
     }
     path->bytes += bytes;
@@ -255,19 +256,23 @@ void sim_flows_begin(struct sim_flows *flows, uint32_t flow, double volume, uint
 uint32_t sim_flows_finish(struct sim_flows *flows, uint32_t bundle, double now_s)
 {
     assert(bundle < flows->bundle_count);
+    struct flow_path *path;
     uint32_t flow;
     if (bundle < flows->star_count) {
         struct sim_star *star = touch_star(flows, bundle);
-        flow = flows->star_flows[star->first_flow + sim_star_end(star, now_s)];
-        sim_star_limit(star, &flows->arms[flows->flows[flow].class]);
+        const struct sim_star_flow *place = sim_star_end(star, now_s);
+        flow = place->flow;
+        path = &flows->paths[place->path];
+        sim_star_limit(star, &path->arm);
     } else {
         uint32_t index = flows->bundle_classes[bundle];
         struct class_clock *class = &flows->classes[index];
         flow = flows->members[class->first_member + clock_finish(class, now_s)];
-        if (flows->paths[flows->flows[flow].path].has_own_lanes) own_lanes_note(flows, &flows->flows[flow]);
+        path = &flows->paths[flows->flows[flow].path];
+        if (path->has_own_lanes) own_lanes_note(flows, flow);
         sim_share_remove(flows->share, index);
     }
-    links_leave(flows, &flows->paths[flows->flows[flow].path], now_s);
+    links_leave(flows, path, now_s);
     return flow;
 }
 

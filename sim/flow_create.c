@@ -83,11 +83,11 @@ static void count_candidates(const struct sim_flows *flows, const struct sim_flo
     }
 }
 
-static void place_flow(struct sim_flows *flows, uint32_t index, struct candidate *candidate)
+static void place_flow(struct sim_flows *flows, uint32_t index, struct sim_star_arm *arms, struct candidate *candidate)
 {
     struct flow_state *flow = &flows->flows[index];
     const struct sim_share_limits limits = sim_share_limits(flows->share, flow->class);
-    struct sim_star_arm *arm = &flows->arms[flow->class];
+    struct sim_star_arm *arm = &arms[flow->class];
     struct sim_star *star = &flows->stars[candidate->star];
     flow->star = candidate->star;
     flow->member = candidate->flow_count++;
@@ -95,8 +95,9 @@ static void place_flow(struct sim_flows *flows, uint32_t index, struct candidate
     arm->trunk = limits.trunk_bytes_per_s;
     arm->places |= UINT64_C(1) << flow->member;
     star->bytes_per_s = limits.alone ? INFINITY : limits.star_bytes_per_s;
-    star->lane = limits.star; /* SIM_NO_STAR where it is alone */
-    flows->star_flows[star->first_flow + flow->member] = index;
+    star->flows[flow->member].flow = index;
+    star->flows[flow->member].path = flow->path;
+    flows->star_lanes[flow->star] = limits.star; /* SIM_NO_STAR where it is alone */
 }
 
 static enum status create_stars(struct arena *arena, struct sim_flows *flows,
@@ -111,15 +112,14 @@ static enum status create_stars(struct arena *arena, struct sim_flows *flows,
         candidates[i].refused |= candidates[i].flow_count == 0;
         candidates[i].star = candidates[i].refused ? NO_STAR : flows->star_count++;
     }
-    flows->arms = sim_take(arena, flows->class_count, sizeof *flows->arms, &status, err);
-    flows->stars = sim_take(arena, flows->star_count, sizeof *flows->stars, &status, err);
+    struct sim_star_arm *arms = sim_take(&scratch, flows->class_count, sizeof *arms, &status, err);
+    flows->stars = sim_take_lines(arena, flows->star_count, sizeof *flows->stars, &status, err);
     flows->touched_stars = sim_take(arena, flows->star_count, sizeof(uint32_t), &status, err);
-    flows->star_flows = sim_take(arena, flows->flow_count, sizeof(uint32_t), &status, err);
-    flows->star_places = sim_take(arena, flows->flow_count, sizeof *flows->star_places, &status, err);
+    flows->star_lanes = sim_take(arena, flows->star_count, sizeof(uint32_t), &status, err);
+    flows->star_places = sim_take_lines(arena, flows->flow_count, sizeof *flows->star_places, &status, err);
     for (uint32_t i = 0, used = 0; i < count && status == STATUS_OK; i++) {
         if (candidates[i].refused) continue;
         struct sim_star *star = &flows->stars[candidates[i].star];
-        star->first_flow = used;
         star->flows = &flows->star_places[used];
         used += candidates[i].flow_count;
         candidates[i].flow_count = 0;
@@ -127,8 +127,10 @@ static enum status create_stars(struct arena *arena, struct sim_flows *flows,
     }
     for (uint32_t f = 0; f < flows->flow_count && status == STATUS_OK; f++) {
         struct candidate *candidate = candidate_of(flows, flows->flows[f].class, candidates);
-        if (candidate && !candidate->refused) place_flow(flows, f, candidate);
+        if (candidate && !candidate->refused) place_flow(flows, f, arms, candidate);
     }
+    for (uint32_t p = 0; p < flows->path_count && status == STATUS_OK; p++)
+        flows->paths[p].arm = arms[sim_share_class(flows->share, p)];
     arena_release(&scratch);
     return status;
 }
@@ -185,7 +187,8 @@ enum status sim_flows_create(struct arena *arena, const struct sim_flows_setup *
     flows->link_count = setup->link_count;
     flows->classes = sim_take(arena, flows->class_count, sizeof *flows->classes, &status, err);
     flows->flows = sim_take(arena, flow_count, sizeof *flows->flows, &status, err);
-    flows->paths = sim_take(arena, flows->path_count, sizeof *flows->paths, &status, err);
+    flows->paths = sim_take_lines(arena, flows->path_count, sizeof *flows->paths, &status, err);
+    flows->full_from_s = sim_take(arena, flow_count, sizeof *flows->full_from_s, &status, err);
     flows->links = sim_take(arena, flows->link_count, sizeof *flows->links, &status, err);
     flows->lanes = sim_take(arena, (size_t)flows->link_count * 2, sizeof *flows->lanes, &status, err);
     flows->members = sim_take(arena, flow_count, sizeof *flows->members, &status, err);

@@ -4,6 +4,7 @@
 
 #include "sim/flow.h"
 #include "sim/star.h"
+#include "sim/take.h"
 
 #define NO_STAR UINT32_MAX
 
@@ -28,14 +29,17 @@ struct flow_state {
     uint32_t path, class;
     uint32_t star;      /* or NO_STAR */
     uint32_t member;    /* number in its class; of a star: its place */
-    double full_from_s; /* the class's full_s when the flow began */
 };
 
+/* A cache line: all that a flow of a star looks at but its star, its place there and its links. */
 struct flow_path {
-    uint64_t bytes;     /* of all its flows */
+    uint64_t bytes;          /* of all its flows */
+    struct sim_star_arm arm; /* of paths that are of a star */
     uint32_t first_link, link_count; /* in flows->path_links */
     bool has_own_lanes;
+    uint64_t unused[2];
 };
+static_assert(sizeof(struct flow_path) == SIM_LINE, "a path is a cache line");
 
 struct link_state {
     uint32_t flow_count;
@@ -51,6 +55,7 @@ struct sim_flows {
     struct sim_share *share;
     struct class_clock *classes;
     struct flow_state *flows;
+    double *full_from_s;       /* by flow, of no star: its class's full_s when it began */
     struct flow_path *paths;
     struct link_state *links;
     struct lane_state *lanes;  /* 2 per link */
@@ -59,9 +64,8 @@ struct sim_flows {
     uint8_t *path_directions;  /* beside path_links */
     double *path_weights;      /* likewise */
     struct sim_star *stars;
-    struct sim_star_arm *arms; /* by class; of stars */
+    uint32_t *star_lanes;      /* by star; SIM_NO_STAR: a class alone, whose trunk or caps are all that limits it */
     struct sim_star_flow *star_places; /* those of all stars */
-    uint32_t *star_flows;      /* the flows of each star, by place, from first_flow on */
     uint32_t *touched_stars;
     struct sim_queue *queue;
     const uint32_t *owners;    /* by bundle: its entry in the queue */

@@ -39,7 +39,7 @@ void sim_flows_rebase(struct sim_flows *flows, double seconds)
     }
     /* seconds at the base cap count from here, of what is under way too */
     for (uint32_t f = 0; f < flows->flow_count; f++)
-        if (flows->flows[f].star == NO_STAR) flows->flows[f].full_from_s -= flows->classes[flows->flows[f].class].full_s;
+        if (flows->flows[f].star == NO_STAR) flows->full_from_s[f] -= flows->classes[flows->flows[f].class].full_s;
     for (uint32_t c = 0; c < flows->class_count; c++) flows->classes[c].full_s = 0;
 }
 

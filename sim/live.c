@@ -86,7 +86,7 @@ static void end_activity(struct live *live, uint32_t number)
 static void copies_changed(struct live *live, uint32_t device)
 {
     live->flows_changed = true;
-    if (!live->devices[device].slowed) return;
+    if (!live->slowed || !live->devices[device].slowed) return;
     sim_interference_copies_changed(live->interference, device);
     live->slowing_changed = true;
 }

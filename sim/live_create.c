@@ -52,13 +52,6 @@ static enum status check_instance(const struct live *live, struct error *err)
     return STATUS_OK;
 }
 
-/* `count` of `size` bytes, each of which begins with a cache line. */
-static void *take_lines(struct arena *arena, size_t count, size_t size, enum status *status, struct error *err)
-{
-    char *lines = sim_take(arena, count + 1, size, status, err);
-    return *status == STATUS_OK ? lines + (LIVE_LINE - (uintptr_t)lines % LIVE_LINE) % LIVE_LINE : NULL;
-}
-
 /* --- devices and links ----------------------------------------------------------------------- */
 
 /* Devices are of one kind where computing and undisturbed copies take the same. */
@@ -155,9 +148,9 @@ static enum status create_devices(struct live *live, struct error *err)
     live->device_count = live->options->policy->one_device ? 1 : count;
     live->word_count = count / 64 + 1;
     size_t slots = (size_t)count * live->slot_limit;
-    live->devices = sim_take(&live->arena, count, sizeof *live->devices, &status, err);
+    live->devices = sim_take_lines(&live->arena, count, sizeof *live->devices, &status, err);
     live->devices_shown = sim_take(&live->arena, count, sizeof *live->devices_shown, &status, err);
-    live->slots = take_lines(&live->arena, slots, sizeof *live->slots, &status, err);
+    live->slots = sim_take_lines(&live->arena, slots, sizeof *live->slots, &status, err);
     if (live->options->record_spans)
         live->spanned = sim_take(&live->arena, slots, sizeof *live->spanned, &status, err);
     live->loaded = sim_take(&live->arena, slots, sizeof *live->loaded, &status, err);
@@ -233,10 +226,10 @@ static enum status create_units(struct live *live, struct error *err)
         uint32_t kind = 0;
         while (kind < live->kind_count && !same_kind(live, first[kind], d)) kind++;
         if (kind == live->kind_count) first[live->kind_count++] = d;
-        live->devices[d].kind = kind;
+        live->devices[d].kind = (uint16_t)kind;
     }
     size_t count = (size_t)in->unit_count * live->kind_count;
-    live->units = take_lines(&live->arena, count, sizeof *live->units, &status, err);
+    live->units = sim_take_lines(&live->arena, count, sizeof *live->units, &status, err);
     live->costs = sim_take(&live->arena, (size_t)in->unit_count * in->class_count, sizeof *live->costs,
                            &status, err);
     for (uint32_t k = 0; k < live->kind_count && status == STATUS_OK; k++)
@@ -256,7 +249,7 @@ static enum status create_jobs(struct live *live, struct error *err)
     const struct instance *in = live->in;
     enum status status = STATUS_OK;
     live->jobs = sim_take(&live->arena, in->job_count, sizeof *live->jobs, &status, err);
-    live->jobs_shown = sim_take(&live->arena, in->job_count, sizeof *live->jobs_shown, &status, err);
+    live->jobs_shown = sim_take_lines(&live->arena, in->job_count, sizeof *live->jobs_shown, &status, err);
     live->ranks = live->options->policy->rank && !live->options->scan;
     if (status == STATUS_OK && live->ranks)
         status = sim_ready_create(&live->arena, in->job_count, &live->ranked, err);

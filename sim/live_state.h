@@ -7,10 +7,10 @@
 #include "sim/interference.h"
 #include "sim/live.h"
 #include "sim/ready.h"
+#include "sim/take.h"
 
 #define NO_SLOT UINT32_MAX
 
-enum { LIVE_LINE = 64 };
 enum live_phase { LIVE_IN, LIVE_COMPUTE, LIVE_OUT };
 
 /* A unit on one kind of device: a cache line. */
@@ -23,7 +23,7 @@ struct live_unit {
     double compute_ticks;   /* the least of all kinds */
     uint32_t shard;
 };
-static_assert(sizeof(struct live_unit) == LIVE_LINE, "a unit is a cache line");
+static_assert(sizeof(struct live_unit) == SIM_LINE, "a unit is a cache line");
 
 static inline bool live_copies(double volume)
 {
@@ -49,7 +49,7 @@ struct live_slot {
     uint16_t device;
     uint8_t phase;       /* enum live_phase */
 };
-static_assert(sizeof(struct live_slot) == LIVE_LINE, "a slot is a cache line");
+static_assert(sizeof(struct live_slot) == SIM_LINE, "a slot is a cache line");
 static_assert(DEVICES_MAX <= UINT16_MAX, "devices of slots");
 
 /* What only spans say of a slot. */
@@ -58,18 +58,20 @@ struct live_spanned {
     uint32_t minibatch;
 };
 
+/* A cache line. */
 struct live_device {
     uint32_t computing;  /* slot, or NO_SLOT */
-    uint32_t loaded;     /* how many slots wait to compute ... */
-    uint32_t first_loaded; /* ... in live->loaded, a ring of slot_limit for each device */
-    uint32_t owner;        /* of live->queue: its computation */
-    uint32_t kind;       /* its row of units */
+    uint32_t owner;      /* of live->queue: its computation */
+    uint16_t kind;       /* its row of units */
+    uint8_t loaded;      /* how many slots wait to compute ... */
+    uint8_t first_loaded; /* ... in live->loaded, a ring of slot_limit for each device */
+    bool slowed;         /* see struct stream of sim.c */
     uint64_t free_bits;  /* slots */
     uint64_t memory_least; /* free at any time */
-    bool slowed;         /* see struct stream of sim.c */
     double in_latency_s, out_latency_s;
     double in_rate, out_rate; /* of undisturbed copies */
 };
+static_assert(sizeof(struct live_device) == SIM_LINE, "a device is a cache line");
 
 /* Sets of devices, a bit for each. */
 struct live_set {

@@ -42,7 +42,10 @@ struct sim_star_flow {
                          class but one, that the trunk be counted once */
     double full_s;    /* so long they were */
     uint64_t order;   /* decides between flows that end at the same time */
+    uint32_t flow;    /* flow.c's, like `path` */
+    uint32_t path;
 };
+static_assert(sizeof(struct sim_star_flow) == 64, "a place is a cache line");
 
 /* A class of the star. */
 struct sim_star_arm {
@@ -56,13 +59,13 @@ struct sim_star {
     double full_s;      /* the lane was full for so long */
     uint64_t active;    /* bits: places with a flow under way */
     struct sim_star_flow *flows; /* by place */
-    uint32_t first;     /* place: the next to end */
-    double first_s;     /* when; and the places that end then */
+    double first_s;     /* the next end, and the places that end then ... */
     uint64_t ending;
-    uint32_t first_flow; /* flow.c's, like `touched` and `lane` */
-    uint32_t lane;      /* or SIM_NO_STAR: a class alone, whose trunk or caps are all that limits it */
-    bool full, touched;
+    uint8_t first;      /* ... of which this goes first */
+    bool full;
+    bool touched;       /* flow.c's */
 };
+static_assert(sizeof(struct sim_star) == 64, "a star is a cache line");
 
 static inline uint32_t sim_star_bit(uint64_t places)
 {
@@ -102,8 +105,8 @@ static inline void sim_star_begin(struct sim_star *star, const struct sim_star_a
     sim_star_limit(star, arm);
 }
 
-/* The first flow has ended. Returns its place. */
-static inline uint32_t sim_star_end(struct sim_star *star, double now_s)
+/* The first flow has ended. Returns it. sim_star_limit() has to follow. */
+static inline const struct sim_star_flow *sim_star_end(struct sim_star *star, double now_s)
 {
     uint32_t place = star->first;
     struct sim_star_flow *flow = &star->flows[place];
@@ -111,7 +114,7 @@ static inline uint32_t sim_star_end(struct sim_star *star, double now_s)
     flow->full_s += (now_s - star->read_s) * flow->full;
     star->active &= ~(UINT64_C(1) << place);
     star->ending &= star->active;
-    return place;
+    return flow;
 }
 
 /* The level where the demand is above the bandwidth. */
@@ -180,10 +183,10 @@ static inline double sim_star_settle(struct sim_star *star, double now_s)
         first |= (uint64_t)(ends_s[sim_star_bit(left)] <= first_s) << sim_star_bit(left);
     star->first_s = first_s;
     star->ending = first;
-    star->first = sim_star_bit(first);
+    star->first = (uint8_t)sim_star_bit(first);
     while (first &= first - 1) /* hardly ever: several at the same time */
         if (star->flows[sim_star_bit(first)].order < star->flows[star->first].order)
-            star->first = sim_star_bit(first);
+            star->first = (uint8_t)sim_star_bit(first);
     return first_s;
 }
 
