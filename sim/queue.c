@@ -82,32 +82,36 @@ static __attribute__((noinline)) struct first play_block_with_ties(const struct 
     return best;
 }
 
-/* Two halves, that one comparison need not wait for all others. */
-static inline struct first play_block(const struct sim_queue *queue, uint32_t block)
+/* The first of two, whose times differ. Selected by arithmetic, as compilers take a branch else, which is as random as
+ * the simulation. */
+static inline struct first first_of(struct first a, struct first b)
 {
-    const uint64_t *times = &queue->times[block * BLOCK];
-    struct first a = {times[0], 0}, b = {times[BLOCK / 2], BLOCK / 2};
-    #pragma GCC unroll 8
-    for (uint32_t i = 1; i < BLOCK / 2; i++) {
-        uint64_t time = times[i], time_too = times[BLOCK / 2 + i];
-        if (__builtin_expect(time == a.time, 0) || __builtin_expect(time_too == b.time, 0))
-            return play_block_with_ties(queue, block);
-        a.owner = time < a.time ? i : a.owner;
-        a.time = time < a.time ? time : a.time;
-        b.owner = time_too < b.time ? BLOCK / 2 + i : b.owner;
-        b.time = time_too < b.time ? time_too : b.time;
-    }
-    if (__builtin_expect(a.time == b.time, 0)) return play_block_with_ties(queue, block);
-    a.owner = block * BLOCK + (b.time < a.time ? b.owner : a.owner);
-    a.time = b.time < a.time ? b.time : a.time;
-    return a;
+    uint64_t second = -(uint64_t)(b.time < a.time);
+    return (struct first){b.time < a.time ? b.time : a.time, a.owner ^ ((a.owner ^ b.owner) & (uint32_t)second)};
 }
 
-static inline void play(struct sim_queue *queue, uint32_t block)
+/* Pair by pair, that one comparison need not wait for all others. False, and nothing is known, when there are ties. */
+static inline bool play_block(const struct sim_queue *queue, uint32_t block, struct first *out)
+{
+    struct first firsts[BLOCK];
+    #pragma GCC unroll 8
+    for (uint32_t i = 0; i < BLOCK; i++) firsts[i] = (struct first){queue->times[block * BLOCK + i], i};
+    #pragma GCC unroll 8
+    for (uint32_t apart = 1; apart < BLOCK; apart *= 2)
+        #pragma GCC unroll 8
+        for (uint32_t i = 0; i < BLOCK; i += 2 * apart) {
+            if (__builtin_expect(firsts[i].time == firsts[i + apart].time, 0)) return false;
+            firsts[i] = first_of(firsts[i], firsts[i + apart]);
+        }
+    *out = (struct first){firsts[0].time, block * BLOCK + firsts[0].owner};
+    return true;
+}
+
+/* The way up from a block with that first owner. */
+static inline void play_matches(struct sim_queue *queue, uint32_t block, struct first best)
 {
     uint64_t *times = queue->node_times;
     uint32_t *owners = queue->node_owners, node = queue->leaf_count + block;
-    struct first best = play_block(queue, block);
     times[node] = best.time;
     owners[node] = best.owner;
     while (node > 1) {
@@ -122,16 +126,17 @@ static inline void play(struct sim_queue *queue, uint32_t block)
     }
 }
 
+static void play(struct sim_queue *queue, uint32_t block)
+{
+    struct first best;
+    if (!play_block(queue, block, &best)) best = play_block_with_ties(queue, block);
+    play_matches(queue, block, best);
+}
+
 void sim_queue_play_noted(struct sim_queue *queue)
 {
     for (uint32_t i = 0; i < queue->noted_count; i++) play(queue, queue->noted[i]);
     queue->noted_count = 0;
-}
-
-static inline void take_out(struct sim_queue *queue, uint32_t owner)
-{
-    queue->times[owner] = absent_key(owner);
-    sim_queue_note(queue, owner / BLOCK);
 }
 
 /* --- public --------------------------------------------------------------------------------- */
@@ -162,12 +167,13 @@ enum status sim_queue_create(struct arena *arena, uint32_t owner_count, struct s
 void sim_queue_remove(struct sim_queue *queue, uint32_t owner)
 {
     assert(owner < queue->owner_count);
-    if (queue->times[owner] < absent) take_out(queue, owner);
+    if (queue->times[owner] >= absent) return;
+    queue->times[owner] = absent_key(owner);
+    sim_queue_note(queue, owner / BLOCK);
 }
 
-static inline bool first_entry(struct sim_queue *queue, struct sim_event *out)
+static inline bool first_entry(const struct sim_queue *queue, struct sim_event *out)
 {
-    if (queue->noted_count > 0) sim_queue_play_noted(queue);
     uint64_t time = queue->node_times[1];
     uint32_t owner = queue->node_owners[1];
     if (time >= absent) return false;
@@ -177,16 +183,38 @@ static inline bool first_entry(struct sim_queue *queue, struct sim_event *out)
 
 bool sim_queue_first(struct sim_queue *queue, struct sim_event *out)
 {
+    if (queue->noted_count > 0) sim_queue_play_noted(queue);
     return first_entry(queue, out);
 }
 
-bool sim_queue_pop(struct sim_queue *queue, struct sim_event *out)
+/* All that was noted has been played. */
+static inline bool pop_first(struct sim_queue *queue, struct sim_event *out)
 {
     if (!first_entry(queue, out)) return false;
     assert(out->time_s >= queue->floor_s);
     queue->floor_s = out->time_s;
-    take_out(queue, out->owner);
+    queue->times[out->owner] = absent_key(out->owner);
+    queue->noted[0] = out->owner / BLOCK;
+    queue->noted_count = 1;
     return true;
+}
+
+static __attribute__((noinline)) bool pop_with_ties(struct sim_queue *queue, struct sim_event *out)
+{
+    sim_queue_play_noted(queue);
+    return pop_first(queue, out);
+}
+
+/* It calls nothing but at its end, so that no register need be saved. */
+bool sim_queue_pop(struct sim_queue *queue, struct sim_event *out)
+{
+    for (uint32_t i = 0; i < queue->noted_count; i++) {
+        struct first best;
+        if (!play_block(queue, queue->noted[i], &best)) return pop_with_ties(queue, out);
+        play_matches(queue, queue->noted[i], best);
+    }
+    queue->noted_count = 0;
+    return pop_first(queue, out);
 }
 
 bool sim_queue_empty(struct sim_queue *queue)

@@ -163,7 +163,7 @@ static inline double sim_star_settle(struct sim_star *star, double now_s)
         least = flow->limit < least ? flow->limit : least;
     }
     /* what rounding has left of flows that end now would have all but the first end a last bit later */
-    if (now_s >= star->first_s)
+    if (__builtin_expect((star->ending != 0) & (now_s >= star->first_s), 0))
         for (uint64_t left = star->ending; left; left &= left - 1) star->flows[sim_star_bit(left)].left = 0;
     star->full_s += star->full * elapsed_s;
     star->full = demand >= star->bytes_per_s * SIM_FULL;
