@@ -19,6 +19,7 @@ static const char *given(const struct cli_parallel *parallel)
 {
     if (parallel->schedule != CLI_AS_THE_JOBS_SAY) return "schedule";
     if (parallel->partition != CLI_AS_THE_JOBS_SAY) return "partition";
+    if (parallel->compress) return "compress";
     return parallel->recompute != CLI_AS_THE_JOBS_SAY ? "recompute" : "collective";
 }
 
@@ -33,6 +34,8 @@ enum status cli_parallel_apply(const struct cli_parallel *parallel, struct job_s
             return error_set(err, STATUS_BAD_INPUT,
                              "option '--%s' for job '%s', which is not spread over devices (see --parallel)",
                              given(parallel), job->name);
+        if (parallel->compress && compression_parse_text(parallel->compress, job->compression, err) != STATUS_OK)
+            return error_add(err, "option '--compress'");
         if (parallel->schedule != CLI_AS_THE_JOBS_SAY) job->parallel.schedule = (uint32_t)parallel->schedule;
         if (parallel->recompute != CLI_AS_THE_JOBS_SAY) job->parallel.recompute = (uint32_t)parallel->recompute;
         if (parallel->partition != CLI_AS_THE_JOBS_SAY) job->parallel.partition = (uint32_t)parallel->partition;

@@ -6,7 +6,8 @@
 #include "models/job.h"
 
 struct cli_parallel {
-    const char *degrees; /* "tp=8,pp=4"; NULL: what the jobs say */
+    const char *degrees;  /* "tp=8,pp=4"; NULL: what the jobs say */
+    const char *compress; /* "gradients=10:400GB/s"; likewise */
     size_t schedule, recompute, collective, partition; /* index into the choices below, or CLI_AS_THE_JOBS_SAY */
 };
 #define CLI_AS_THE_JOBS_SAY SIZE_MAX
@@ -30,7 +31,9 @@ extern const char *const cli_schedule_choices[], *const cli_recompute_choices[],
         OPTION_CHOICE("collective", 0, "ALGORITHM", cli_collective_choices, &(p)->collective,     \
                       "by which jobs that are spread reduce and gather, default the fastest"), \
         OPTION_CHOICE("partition", 0, "HOW", cli_partition_choices, &(p)->partition,              \
-                      "of their layers among stages, default equal")
+                      "of their layers among stages, default equal"),                             \
+        OPTION_STRING("compress", 0, "WHAT=RATIO:RATE,...", &(p)->compress,                       \
+                      "boundaries, gradients or activations of such jobs, encoded (and decoded) so fast")
 
 /* Change the jobs as asked. Errors: STATUS_BAD_INPUT. */
 MUST_CHECK enum status cli_parallel_apply(const struct cli_parallel *parallel, struct job_set *jobs,
@@ -41,7 +44,7 @@ static inline bool cli_parallel_given(const struct cli_parallel *parallel)
 {
     return parallel->degrees || parallel->schedule != CLI_AS_THE_JOBS_SAY ||
            parallel->recompute != CLI_AS_THE_JOBS_SAY || parallel->collective != CLI_AS_THE_JOBS_SAY ||
-           parallel->partition != CLI_AS_THE_JOBS_SAY;
+           parallel->partition != CLI_AS_THE_JOBS_SAY || parallel->compress;
 }
 
 #endif

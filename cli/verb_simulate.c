@@ -1,5 +1,5 @@
 /*
- * `simulate`: a plan in virtual time, on its own machine or on another one of as many devices.
+ * `simulate`: a plan in virtual time, on its own machine or on another one of as many devices; or jobs, planned first.
  *
  * On another machine the plan stays what it is (its order, its places in memory), only the clock
  * changes, so this answers "how long would this take over there", not "what should I do there".
@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/json_in.h"
 #include "base/size.h"
 #include "cli/cli.h"
 #include "cli/cli_document.h"
@@ -21,7 +20,6 @@
 #include "cli/cli_simulated.h"
 #include "cli/cli_trace.h"
 #include "planner/plan_io.h"
-#include "planner/planner.h"
 
 struct report {
     const char *plan_path, *trace_path;
@@ -151,70 +149,10 @@ static enum status print_json(struct cli *cli, const struct report *report, stru
 
 /* --- the verb -------------------------------------------------------------------------------- */
 
-static bool swaps(const struct cli_simulate_request *request)
-{
-    return request->activations != CLI_SWAP_RULE_NONE;
-}
-
-/* Is FILE a jobs file, by the options that came with it? */
-static bool plans_jobs(const struct cli_simulate_request *request)
-{
-    return cli_parallel_given(&request->parallel) || swaps(request);
-}
-
-/* What a file that is to be dispatched live holds, by its version key. */
-static enum status find_subject(const char *path, enum cli_simulate_subject *out, struct error *err)
-{
-    static const struct {
-        const char *key;
-        enum cli_simulate_subject subject;
-    } subjects[] = {{"spillway_instance", SIMULATE_INSTANCE},
-                    {"spillway_jobs", SIMULATE_JOBS},
-                    {"spillway_plan", SIMULATE_PLAN}};
-    struct json_input *input;
-    if (json_input_read(path, &input, err) != STATUS_OK) return err->status;
-    const json_t *root = json_input_root(input);
-    size_t i = 0;
-    while (i < ARRAY_COUNT(subjects) && !json_object_get(root, subjects[i].key)) i++;
-    if (i < ARRAY_COUNT(subjects)) *out = subjects[i].subject;
-    else json_fail_key(input, root, NULL, err, "nothing that can be dispatched live (expected the key spillway_instance, "
-                       "spillway_jobs or spillway_plan)");
-    json_input_destroy(input);
-    return err->status;
-}
-
-/* Jobs on the machine: spread or swapping as asked for, or, live, in an order that is one of many. */
-static enum status plan_jobs(const struct cli_simulate_request *request, struct plan *plan, struct swap_report *swap,
-                             struct error *err)
-{
-    struct hardware hardware = {0};
-    struct job_set jobs = {0};
-    const struct swap_options swapped = cli_swap_options(request->rule, 0);
-    const struct planner_options options = {.activations = PLANNER_AUTO,
-                                            .optimizer = PLANNER_AUTO,
-                                            .live = request->live,
-                                            .swap = swaps(request) ? &swapped : NULL,
-                                            .swap_report = swap};
-    enum status status = cli_machine_read(&request->machine, &hardware, err);
-    if (status == STATUS_OK) status = job_set_read(request->path, &jobs, err);
-    if (status == STATUS_OK) status = cli_parallel_apply(&request->parallel, &jobs, err);
-    if (status == STATUS_OK) status = planner_plan(&hardware, &jobs, &options, plan, err);
-    hardware_release(&hardware);
-    job_set_release(&jobs);
-    return status;
-}
-
 /* A plan as its file has it. */
 static enum status read_plan(const struct cli_simulate_request *request, struct plan *plan, struct error *err)
 {
     enum status status = plan_read(request->path, plan, err);
-    enum cli_simulate_subject subject;
-    struct error other = {0};
-    if (status == STATUS_BAD_INPUT && find_subject(request->path, &subject, &other) == STATUS_OK && subject == SIMULATE_JOBS) {
-        *err = (struct error){0};
-        return error_set(err, STATUS_BAD_INPUT, "'%s' has jobs and no plan (expected what 'spillway plan' makes of it; with "
-                         "--parallel or --activations jobs are planned here)", request->path);
-    }
     if (status != STATUS_OK || !request->live || plan->choice_count > 0) return status;
     return error_set(err, STATUS_BAD_INPUT,
                      "'%s' has one order alone (make another with 'spillway plan --dispatch live')", request->path);
@@ -249,7 +187,7 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
                             .plan = &plan,
                             .prediction = &prediction,
                             .how = &how};
-    enum status status = jobs ? plan_jobs(request, &plan, &swap, err) : read_plan(request, &plan, err);
+    enum status status = jobs ? simulate_plan_jobs(request, &plan, &swap, err) : read_plan(request, &plan, err);
     if (status == STATUS_OK && !jobs)
         status = cli_other_machine_find(&request->machine, report.plan_path, &plan, &other, err);
     report.hardware = other.hardware ? other.hardware : &plan.hardware;
@@ -297,7 +235,7 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
 /* Live: what a policy is asked about, and what it is not. */
 static enum status check_live(const struct cli_simulate_request *request, struct error *err)
 {
-    const char *refused = swaps(request)                           ? "--activations"
+    const char *refused = cli_simulate_swaps(request)                           ? "--activations"
                           : cli_parallel_given(&request->parallel) ? "--parallel, --schedule or --recompute"
                                                                    : NULL;
     bool instance = request->subject == SIMULATE_INSTANCE;
@@ -322,13 +260,20 @@ static enum status check_live(const struct cli_simulate_request *request, struct
     return STATUS_OK;
 }
 
-/* In the plan's own order nothing is asked. */
+/* In the plan's own order nothing is asked; of jobs a policy makes one. */
 static enum status check_not_live(const struct cli_simulate_request *request, struct error *err)
 {
-    if (request->policy)
-        return error_set(err, STATUS_BAD_INPUT, "a plan says what runs where: --policy is for --dispatch live");
-    if (request->seed > 0 && !request->failures.path && !request->noise && request->seeds == 0)
-        return error_set(err, STATUS_BAD_INPUT, "nothing is left to chance: --seed is for --dispatch live, "
+    bool jobs = request->subject == SIMULATE_JOBS;
+    if (request->policy && !jobs)
+        return error_set(err, STATUS_BAD_INPUT, "a plan says what runs where: --policy is for jobs and for --dispatch live");
+    if (request->policy && cli_simulate_swaps(request))
+        return error_set(err, STATUS_BAD_INPUT, "with --activations swap there is no --policy (a job's layers run in their "
+                         "order)");
+    if (request->policy && (strcmp(request->policy, "all") == 0 || strcmp(request->policy, "optimal") == 0))
+        return error_set(err, STATUS_BAD_INPUT, "policy '%s' compares plans, as 'spillway plan' does (expected one that makes "
+                         "a plan)", request->policy);
+    if (request->seed > 0 && !request->policy && !request->failures.path && !request->noise && request->seeds == 0)
+        return error_set(err, STATUS_BAD_INPUT, "nothing is left to chance: --seed is for --policy, "
                          "--failures, --noise and --seeds");
     return STATUS_OK;
 }
@@ -338,14 +283,15 @@ static enum status check_request(const struct cli_simulate_request *request, str
 {
     const struct cli_machine *machine = &request->machine;
     bool spread = cli_parallel_given(&request->parallel), jobs = request->subject == SIMULATE_JOBS;
-    bool sizes = machine->devices > 0 || machine->device_memory_bytes >= 0 || machine->host_memory_bytes >= 0;
+    bool sizes = machine->devices > 0 || machine->device_memory_bytes >= 0 || machine->host_memory_bytes >= 0 ||
+                 machine->storage_bytes >= 0 || machine->storage_bytes_per_s >= 0;
     if (sizes && !jobs)
-        return error_set(err, STATUS_BAD_INPUT, "--devices, --device-memory and --host-memory are the machine's "
-                         "that jobs are planned for (--parallel, --activations, --dispatch live); a plan has its own");
-    if (spread && swaps(request))
+        return error_set(err, STATUS_BAD_INPUT, "--devices, --device-memory, --host-memory, --storage-memory and "
+                         "--storage-rate are the machine's that jobs are planned for; a plan has its own");
+    if (spread && cli_simulate_swaps(request))
         return error_set(err, STATUS_BAD_INPUT, "jobs that are spread over devices (--parallel) keep their "
                          "activations there: there is no --activations for them");
-    if (request->rule != CLI_SWAP_RULE_NONE && !swaps(request))
+    if (request->rule != CLI_SWAP_RULE_NONE && !cli_simulate_swaps(request))
         return error_set(err, STATUS_BAD_INPUT, "option '--rule' is for --activations swap");
     if (request->caching && request->chakra)
         return error_set(err, STATUS_BAD_INPUT, "option '--caching-allocator' is for plans, whose buffers are known");
@@ -386,16 +332,17 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
         OPTION_CHOICE("dispatch", 0, "WHEN", cli_dispatches, &dispatch,
                       "as the plan has it, or live: a policy is asked about a plan, jobs or an instance"),
         OPTION_STRING("policy", 'p', "POLICY", &request.policy,
-                      "live: who is asked, a built-in policy or a shared object"),
+                      "who is asked live, or orders jobs: a built-in policy or a shared object; of jobs also saturn"),
         OPTION_U64("seed", 0, "N", 0, UINT64_MAX, &request.seed,
-                   "live: of the policy; of failures, noise and draws by chance; default 0"),
+                   "of the policy, of failures, noise and draws by chance; default 0"),
         OPTION_STRING("hw", 0, "MACHINE", &request.machine.name,
-                      "time it on another machine: a name or a hardware file"),
+                      "a name or a hardware file: where jobs are planned, or another machine for a plan"),
         CLI_MACHINE_SIZES(&request.machine),
         CLI_MACHINE_SPEEDS(&request.machine),
+        CLI_MACHINE_STORAGE(&request.machine),
         CLI_PARALLEL(&request.parallel),
         OPTION_CHOICE("activations", 0, "HOW", activations, &request.activations,
-                      "FILE is a jobs file, whose layers' activations are kept, swapped or recomputed"),
+                      "of jobs: layers' activations are kept, swapped or recomputed"),
         CLI_SWAP_RULE(&request.rule),
         OPTION_STRING("replay", 0, "TRACE", &request.replay,
                       "operations of the plan take as long as they did in this trace of it"),
@@ -430,19 +377,21 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
         .argument_max = 1,
         .examples = (const char *const[]){"spillway simulate plan.json --trace predicted.json.gz",
                                           "spillway simulate plan.json --hw a100-sxm4-40gb",
+                                          "spillway simulate jobs.json --hw '2x rtx-3090-24gb' --policy sharded-lrtf",
                                           "spillway simulate jobs.json --hw '8x a100-sxm4-80gb' --parallel tp=2,pp=4",
                                           "spillway simulate plan.json --replay measured.json.gz --scale h2d=0.5",
                                           "spillway simulate plan.json --seeds 200",
                                           "spillway simulate jobs.json --hw '2x rtx-3090-24gb' --dispatch live --policy srtf",
                                           "spillway simulate instance.json --dispatch live --policy srtf",
                                           "spillway simulate --chakra traces/llama --hw '8x a100-sxm4-80gb'", NULL},
-        .details = "With --parallel (or --schedule, --recompute) or --activations FILE is a jobs file, whose jobs are planned "
-                   "like that on the machine of --hw and its options. With --dispatch live the policy is asked whenever a "
-                   "device has room for a unit of a job that is ready, and FILE is jobs, which are planned for the "
-                   "machine, a plan made with 'plan --dispatch live', as 'run' would be asked, or an instance, "
+        .details = "FILE is a plan, or jobs, which are planned for the machine of --hw and its options as 'plan' does: "
+                   "spread over devices where they or --parallel say so, else streamed in the order of --policy. With "
+                   "--dispatch live the policy is asked whenever a "
+                   "device has room for a unit of a job that is ready, and FILE is jobs, "
+                   "a plan made with 'plan --dispatch live', as 'run' would be asked, or an instance, "
                    "whose copies cost what the links of --hw make of their bytes, or, without --hw, what the instance "
                    "says on links of each device's own. With --chakra each rank of the traces is a device of --hw. "
-                   "Else FILE is a plan: --link-rate, --p2p-rate, --nic-rate, --no-p2p "
+                   "Of a plan, --link-rate, --p2p-rate, --nic-rate, --no-p2p "
                    "and --threads change the machine that --hw names, or without --hw the plan's own as the plan holds "
                    "it. With --replay such changes scale what was recorded by what the cost model says of them.",
     };
@@ -452,9 +401,9 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
     request.live = dispatch == 1;
     request.path = options.operands[0];
     request.failures.seed = request.seed;
-    request.subject = plans_jobs(&request) ? SIMULATE_JOBS : SIMULATE_PLAN;
-    if (request.live && request.subject == SIMULATE_PLAN && !request.chakra &&
-        find_subject(request.path, &request.subject, err) != STATUS_OK)
+    bool planned = cli_parallel_given(&request.parallel) || cli_simulate_swaps(&request);
+    request.subject = planned ? SIMULATE_JOBS : SIMULATE_PLAN;
+    if (!planned && !request.chakra && simulate_find_subject(request.path, request.live, &request.subject, err) != STATUS_OK)
         return err->status;
     if (check_request(&request, err) != STATUS_OK) return err->status;
     if (request.chakra) return simulate_chakra(cli, &request, err);

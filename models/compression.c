@@ -3,6 +3,8 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/json_out.h"
 #include "models/try.h"
@@ -63,6 +65,69 @@ enum status compression_parse(const struct json_input *in, const json_t *value,
     }
     return json_object_close(&o, err);
 }
+
+/* --- text ------------------------------------------------------------------------------------ */
+
+enum { WORD_BYTES = 64 };
+
+/* The part of `*text` up to one of `ends`, which *text is then behind; false: none, or too long for any. */
+static bool take_part(const char **text, const char *ends, char part[WORD_BYTES])
+{
+    size_t length = strcspn(*text, ends);
+    if (length == 0 || length >= WORD_BYTES) return false;
+    memcpy(part, *text, length);
+    part[length] = '\0';
+    *text += length;
+    return true;
+}
+
+static enum status parse_rate(const char *text, double *out, struct error *err)
+{
+    TRY(quantity_parse(text, DIMENSION_BYTES_PER_S, out, err));
+    if (*out >= rate_min && *out <= rate_max) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "'%s' is out of range (expected 1 B/s to 1000000 TB/s)", text);
+}
+
+/* "10:400GB/s" or "10:400GB/s:300GB/s" */
+static enum status parse_values(const char **text, struct compression *out, struct error *err)
+{
+    char part[WORD_BYTES], *end;
+    struct compression one;
+    if (!take_part(text, ":,", part)) return error_set(err, STATUS_BAD_INPUT, "a ratio is missing (expected such as 10)");
+    one.ratio = strtod(part, &end);
+    if (*end != '\0' || !(one.ratio >= 1 && one.ratio <= ratio_max))
+        return error_set(err, STATUS_BAD_INPUT, "ratio '%s' (expected a number from 1 to 1000000)", part);
+    if (*(*text)++ != ':' || !take_part(text, ":,", part))
+        return error_set(err, STATUS_BAD_INPUT, "the rate of encoding is missing (expected such as 10:400GB/s)");
+    TRY(parse_rate(part, &one.encode_bytes_per_s, err));
+    one.decode_bytes_per_s = one.encode_bytes_per_s;
+    if (**text == ':') {
+        ++*text;
+        if (!take_part(text, ",", part))
+            return error_set(err, STATUS_BAD_INPUT, "the rate of decoding is missing (expected such as 10:400GB/s:300GB/s)");
+        TRY(parse_rate(part, &one.decode_bytes_per_s, err));
+    }
+    *out = one;
+    return STATUS_OK;
+}
+
+enum status compression_parse_text(const char *text, struct compression out[COMPRESSED_COUNT], struct error *err)
+{
+    for (;;) {
+        char name[WORD_BYTES] = "";
+        uint32_t i = 0;
+        (void)take_part(&text, "=,", name);
+        while (i < COMPRESSED_COUNT && strcmp(name, compressed_names[i]) != 0) i++;
+        if (i == COMPRESSED_COUNT || *text++ != '=')
+            return error_set(err, STATUS_BAD_INPUT, "'%s' (expected boundaries=, gradients= or activations=, and behind it "
+                             "ratio:rate)", name);
+        if (parse_values(&text, &out[i], err) != STATUS_OK) return error_add(err, "%s", compressed_names[i]);
+        if (*text == '\0') return STATUS_OK;
+        text++;
+    }
+}
+
+/* --- writing --------------------------------------------------------------------------------- */
 
 /* With all its digits, so that a plan that is read is the one that was written. */
 static void write_rate(struct json_out *out, const char *key, double bytes_per_s)

@@ -37,7 +37,7 @@ enum status spread_offload_check(const struct hardware *hardware, const struct j
                          job->name, hardware->name);
     if (job->parallel.storage && !hardware_has_storage(hardware))
         return error_set(err, STATUS_BAD_INPUT,
-                         "job '%s' offloads to storage, and machine '%s' has none (plan's --storage-memory and --storage-rate "
+                         "job '%s' offloads to storage, and machine '%s' has none (--storage-memory and --storage-rate "
                          "give it some)",
                          job->name, hardware->name);
     return hardware->host_nodes > 1 ? check_nodes(hardware, job, err) : STATUS_OK;

@@ -19,9 +19,11 @@
 #include "sim/chakra_export.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/json_out.h"
 #include "base/size.h"
@@ -381,6 +383,22 @@ static enum status write_ranks(struct exporter *e, struct error *err)
     return close_files(e, status, err);
 }
 
+/* What an export of more ranks left at the prefix: whoever reads would take it for ranks of this plan. */
+static enum status remove_further(const struct exporter *e, struct error *err)
+{
+    char path[CHAKRA_PATH_BYTES];
+    for (uint32_t r = e->written->ranks;; r++) {
+        if (chakra_path(e->prefix, r, path, err) != STATUS_OK) return err->status;
+        if (unlink(path) == 0) continue;
+        if (errno != ENOENT) return error_io(err, "cannot remove '%s', a rank of an earlier plan", path);
+        break;
+    }
+    if (e->written->groups > 0) return STATUS_OK;
+    if (chakra_groups_path(e->prefix, path, err) != STATUS_OK) return err->status;
+    if (unlink(path) == 0 || errno == ENOENT) return STATUS_OK;
+    return error_io(err, "cannot remove '%s', of an earlier plan", path);
+}
+
 static enum status create(struct exporter *e, struct error *err)
 {
     enum status status = STATUS_OK;
@@ -411,6 +429,7 @@ enum status sim_chakra_export(const struct plan *plan, const char *prefix, struc
         status = write_ranks(&e, err);
     }
     if (status == STATUS_OK) status = write_groups(&e, err);
+    if (status == STATUS_OK) status = remove_further(&e, err);
     if (status == STATUS_OK) *out = written;
     plan_walk_destroy(e.walk);
     chakra_writer_release(&e.writer);

@@ -20,7 +20,8 @@ struct sim_chakra_written {
 
 /*
  * PREFIX.0.et and on, and PREFIX.groups.json if there are groups. `plan` is checked; durations are those of
- * its own machine. Each file is there whole or not at all.
+ * its own machine. Each file is there whole or not at all. Ranks that follow on these at the prefix, and groups where
+ * there are none, are an earlier plan's and are removed.
  * Errors: STATUS_LIMIT, STATUS_NO_MEMORY, STATUS_IO, STATUS_BAD_INPUT (devices without a way that a
  * collective joins).
  */

@@ -563,7 +563,7 @@ static void refused_machines(void **state)
     } cases[] = {
         {0, 1e9, 0, 2, 1e12, 1e12, "job 'job-0' offloads, and machine 'made-up' does not say how fast its host is (expected "
                                    "\"memory_bandwidth\" of the host)"},
-        {1e9, 0, 0, 2, 1e12, 1e12, "job 'job-0' offloads to storage, and machine 'made-up' has none (plan's --storage-memory and "
+        {1e9, 0, 0, 2, 1e12, 1e12, "job 'job-0' offloads to storage, and machine 'made-up' has none (--storage-memory and "
                                    "--storage-rate give it some)"},
         {1e9, 1e9, 2, 2, 1e12, 1e12, "job 'job-0' offloads, and stage 0 has 2 of its 2 devices on node 0 of machine "
                                      "'made-up' (expected as many on each of its 2 nodes)"},

@@ -1,0 +1,109 @@
+/* What a FILE of `simulate` holds, and jobs that are planned before they are simulated. */
+#include <string.h>
+
+#include "base/json_in.h"
+#include "base/size.h"
+#include "cli/cli_candidate.h"
+#include "cli/cli_saturn.h"
+#include "cli/cli_simulate.h"
+#include "planner/planner.h"
+
+/* --- what it holds --------------------------------------------------------------------------- */
+
+struct kind {
+    const char *key; /* its version's */
+    enum cli_simulate_subject subject;
+    const char *what, *verb; /* of what another verb simulates; else NULL */
+};
+
+static const struct kind kinds[] = {
+    {"spillway_plan", SIMULATE_PLAN, NULL, NULL},
+    {"spillway_jobs", SIMULATE_JOBS, NULL, NULL},
+    {"spillway_instance", SIMULATE_INSTANCE, "an instance", "simulate --dispatch live --policy NAME"},
+    {"spillway_serving", SIMULATE_PLAN, "models that answer requests", "serve"},
+    {"spillway_swarm", SIMULATE_PLAN, "a swarm of peers", "swarm"},
+    {"spillway_chain", SIMULATE_PLAN, "a chain of layers", "solve"},
+    {"spillway_spase", SIMULATE_PLAN, "a problem of whole jobs", "solve"},
+};
+
+static const struct kind *kind_of(const json_t *root)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(kinds); i++)
+        if (json_object_get(root, kinds[i].key)) return &kinds[i];
+    return NULL;
+}
+
+/* A plan as it is written begins with its version: large ones need not be parsed twice. */
+static bool begins_as_plan(const char *path)
+{
+    char begin[64];
+    FILE *file = fopen(path, "rb");
+    if (!file) return false;
+    size_t length = fread(begin, 1, sizeof begin - 1, file);
+    fclose(file);
+    begin[length] = '\0';
+    return strstr(begin, "\"spillway_plan\"") != NULL;
+}
+
+enum status simulate_find_subject(const char *path, bool live, enum cli_simulate_subject *out, struct error *err)
+{
+    struct json_input *input;
+    struct error unread = {0};
+    *out = SIMULATE_PLAN;
+    if (!live && (strcmp(path, "-") == 0 || begins_as_plan(path))) return STATUS_OK;
+    if (json_input_read(path, &input, live ? err : &unread) != STATUS_OK) return err->status;
+    const json_t *root = json_input_root(input);
+    const struct kind *kind = kind_of(root);
+    if (kind) *out = kind->subject;
+    if (live && (!kind || (kind->what && kind->subject != SIMULATE_INSTANCE)))
+        json_fail_key(input, root, NULL, err, "nothing that can be dispatched live (expected the key spillway_instance, "
+                      "spillway_jobs or spillway_plan)");
+    else if (!live && kind && kind->what)
+        error_set(err, STATUS_BAD_INPUT, "'%s' holds %s and no plan or jobs: 'spillway %s' is for these", path, kind->what,
+                  kind->verb);
+    json_input_destroy(input);
+    return err->status;
+}
+
+/* --- jobs ------------------------------------------------------------------------------------ */
+
+/* Parallelism, devices and start of each chosen as `plan --policy saturn` does. */
+static enum status plan_by_saturn(const struct cli_simulate_request *request, struct plan *plan, struct error *err)
+{
+    struct cli_candidate candidate = {0};
+    struct saturn_report report = {0};
+    const struct cli_source source = {
+        .jobs_path = request->path, .machine = request->machine, .parallel = request->parallel};
+    const struct planner_options streamed = {
+        .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .seed = request->seed};
+    const struct saturn_options options = {.streamed = &streamed};
+    if (cli_saturn(&source, &options, &candidate, &report, err) == STATUS_OK) {
+        *plan = candidate.plan;
+        candidate.plan = (struct plan){0};
+    }
+    cli_candidate_release(&candidate);
+    return err->status;
+}
+
+enum status simulate_plan_jobs(const struct cli_simulate_request *request, struct plan *plan, struct swap_report *swap,
+                               struct error *err)
+{
+    struct hardware hardware = {0};
+    struct job_set jobs = {0};
+    const struct swap_options swapped = cli_swap_options(request->rule, 0);
+    const struct planner_options options = {.policy = request->live ? NULL : request->policy,
+                                            .seed = request->live ? 0 : request->seed,
+                                            .activations = PLANNER_AUTO,
+                                            .optimizer = PLANNER_AUTO,
+                                            .live = request->live,
+                                            .swap = cli_simulate_swaps(request) ? &swapped : NULL,
+                                            .swap_report = swap};
+    if (options.policy && strcmp(options.policy, saturn_policy) == 0) return plan_by_saturn(request, plan, err);
+    enum status status = cli_machine_read(&request->machine, &hardware, err);
+    if (status == STATUS_OK) status = job_set_read(request->path, &jobs, err);
+    if (status == STATUS_OK) status = cli_parallel_apply(&request->parallel, &jobs, err);
+    if (status == STATUS_OK) status = planner_plan(&hardware, &jobs, &options, plan, err);
+    hardware_release(&hardware);
+    job_set_release(&jobs);
+    return status;
+}
