@@ -122,26 +122,47 @@ enum status cli_route_parse(const char *text, const struct hardware *hardware, s
 {
     const char *at = text;
     uint32_t count = hardware->device_count;
-    if (!device_at(&at, count, ',', &out->from) || !device_at(&at, count, '\0', &out->to))
+    if (count == 1)
+        return error_set(err, STATUS_BAD_INPUT, "route '%.100s' in machine '%s', which has one device (expected several)", text,
+                         hardware->name);
+    if (!device_at(&at, count, ',', &out->from) || !device_at(&at, count, '\0', &out->to) || out->from == out->to)
         return error_set(err, STATUS_BAD_INPUT,
                          "route '%.100s' (expected two of %" PRIu32 " devices, such as 0,%" PRIu32 ")", text,
                          count, count - 1);
-    if (hardware_p2p_pair(hardware, out->from, out->to)) return STATUS_OK;
-    return error_set(err, STATUS_BAD_INPUT,
-                     "machine '%s' has no direct route from device %" PRIu32 " to device %" PRIu32,
-                     hardware->name, out->from, out->to);
+    return STATUS_OK;
+}
+
+/* The links of a copy, those out of the first device in front: straight, or else over the host's memory. */
+static struct p2p_route links_of(const struct hardware *hardware, struct cli_route route)
+{
+    if (hardware_p2p_pair(hardware, route.from, route.to)) return hardware_p2p_route(hardware, route.from, route.to);
+    const struct hardware_device *from = &hardware->devices[route.from], *to = &hardware->devices[route.to];
+    struct p2p_route links = {.up_count = from->path_count, .down_count = to->path_count};
+    for (uint32_t i = 0; i < from->path_count; i++) links.links[i] = from->path[from->path_count - 1 - i];
+    for (uint32_t i = 0; i < to->path_count; i++) links.links[from->path_count + i] = to->path[i];
+    return links;
+}
+
+static void print_way(FILE *out, const struct hardware *hardware, struct cli_route route)
+{
+    char rate[QUANTITY_TEXT_BYTES], latency[QUANTITY_TEXT_BYTES];
+    fprintf(out, "device %" PRIu32 " to device %" PRIu32, route.from, route.to);
+    if (hardware_p2p_pair(hardware, route.from, route.to))
+        fprintf(out, " over network %" PRIu32 ": %s, after %s\n",
+                hardware_network_of(hardware, route.from, route.to)->group,
+                quantity_text(cost_p2p_bandwidth(hardware, route.from, route.to), DIMENSION_BYTES_PER_S, rate),
+                quantity_text(cost_p2p_latency_s(hardware, route.from, route.to), DIMENSION_SECONDS, latency));
+    else
+        fputs(" through host memory, a copy out and a copy in: there is no direct way\n", out);
 }
 
 enum status cli_route_print(FILE *out, const struct hardware *hardware, struct cli_route route,
                             struct error *err)
 {
-    const struct p2p_route links = hardware_p2p_route(hardware, route.from, route.to);
+    const struct p2p_route links = links_of(hardware, route);
     char rate[QUANTITY_TEXT_BYTES], latency[QUANTITY_TEXT_BYTES];
     struct cli_table table;
-    fprintf(out, "device %" PRIu32 " to device %" PRIu32 " over network %" PRIu32 ": %s, after %s\n", route.from,
-            route.to, hardware_network_of(hardware, route.from, route.to)->group,
-            quantity_text(cost_p2p_bandwidth(hardware, route.from, route.to), DIMENSION_BYTES_PER_S, rate),
-            quantity_text(cost_p2p_latency_s(hardware, route.from, route.to), DIMENSION_SECONDS, latency));
+    print_way(out, hardware, route);
     cli_table_begin(&table, (const char *const[]){"LINK", "WAY", ">RATE", ">LATENCY", NULL});
     for (uint32_t i = 0; i < links.up_count + links.down_count; i++) {
         const struct hardware_link *link = &hardware->links[links.links[i]];
@@ -155,13 +176,17 @@ enum status cli_route_print(FILE *out, const struct hardware *hardware, struct c
 
 void cli_route_json(struct json_out *json, const struct hardware *hardware, struct cli_route route)
 {
-    const struct p2p_route links = hardware_p2p_route(hardware, route.from, route.to);
+    const struct p2p_route links = links_of(hardware, route);
     json_out_object_begin(json, "route", false);
     json_out_u64(json, "from", route.from);
     json_out_u64(json, "to", route.to);
-    json_out_u64(json, "network", hardware_network_of(hardware, route.from, route.to)->group);
-    json_out_double(json, "bytes_per_s", cost_p2p_bandwidth(hardware, route.from, route.to));
-    json_out_double(json, "latency_s", cost_p2p_latency_s(hardware, route.from, route.to));
+    bool direct = hardware_p2p_pair(hardware, route.from, route.to);
+    json_out_bool(json, "direct", direct);
+    if (direct) {
+        json_out_u64(json, "network", hardware_network_of(hardware, route.from, route.to)->group);
+        json_out_double(json, "bytes_per_s", cost_p2p_bandwidth(hardware, route.from, route.to));
+        json_out_double(json, "latency_s", cost_p2p_latency_s(hardware, route.from, route.to));
+    }
     json_out_array_begin(json, "out", true);
     for (uint32_t i = 0; i < links.up_count; i++)
         json_out_string(json, NULL, hardware->links[links.links[i]].name);

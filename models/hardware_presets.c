@@ -133,14 +133,14 @@ static const char *split_count(const char *text, uint64_t *count)
     return end;
 }
 
-/* "NAME 2:1" is cut at the blank; 1 and left as it is where there is no such. */
+/* "NAME 2:1" is cut at the blank; 1 and left as it is where there is no such, and 0 of a ratio that nothing has. */
 static double cut_oversubscription(char *name)
 {
     char *blank = strrchr(name, ' ');
     const char *end;
     double ratio;
     if (!blank || !number_read(blank + 1, &end, &ratio) || strcmp(end, ":1") != 0) return 1;
-    if (!(ratio >= 1 && ratio <= 1e6)) return 1;
+    if (!(ratio >= 1 && ratio <= 1e6)) return 0;
     *blank = '\0';
     return ratio;
 }
@@ -221,6 +221,9 @@ static enum status find_part(const char *text, enum part_kind kind, struct hardw
         return hardware_build(find_gpu(name), &node, 1, 1, false, out, err);
     }
     double oversubscription = cut_oversubscription(name);
+    if (!(oversubscription > 0))
+        return error_set(err, STATUS_BAD_INPUT, "'%.100s': uplinks have no such share of their NICs' rates (expected 1:1 to "
+                         "1000000:1)", text);
     const struct node *node = find_node(name);
     if (node && kind == PART_DEVICES) return fail_kind(text, kind, err);
     if (!node) return fail_unknown(name, err);

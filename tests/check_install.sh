@@ -5,6 +5,7 @@
 # usage: check_install.sh SOURCE_FOLDER BUILD_FOLDER
 set -euo pipefail
 
+source=${1:?the source folder is missing}
 build=${2:?the build folder is missing}
 skip() { echo "skipped: $*"; exit 77; }
 
@@ -37,6 +38,13 @@ read -ra flags <<<"$(pkg-config --cflags --libs spillway)"
 "${CC:-cc}" -std=c11 -Wall -Wextra -Werror -o "$scratch/main" "$scratch/main.c" "${flags[@]}"
 output=$(LD_LIBRARY_PATH=$(pkg-config --variable=libdir spillway) "$scratch/main")
 [[ $output == '1536 bytes' ]] || { echo "the program printed '$output'"; exit 1; }
+
+"${CC:-cc}" -std=c11 -Wall -Wextra -Werror -pthread -o "$scratch/library" "$source/demo/library.c" "${flags[@]}"
+ways=(pp=4 dp=4,v=12 pp=4 dp=4,v=12 pp=3 dp=4,v=12,zero=3)
+output=$(LD_LIBRARY_PATH=$(pkg-config --variable=libdir spillway) "$scratch/library" "$source/demo/spread.json" \
+    '4x a100-sxm4-80gb' "${ways[@]}")
+[[ $(sort -u <<<"$output" | wc -l) == 4 && $(wc -l <<<"$output") == 6 ]] ||
+    { echo "threads printed"; echo "$output"; exit 1; }
 
 soname=$(objdump -p "$build/libspillway.so" | awk '/SONAME/ {print $2}')
 [[ $soname == libspillway.so.0 ]] || { echo "the library is called '$soname'"; exit 1; }
