@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "cli/cli_parts.h"
 #include "cli/cli_table.h"
 #include "models/network_t5.h"
 #include "models/parallel_memory.h"
@@ -173,23 +174,12 @@ static enum status print_ways(FILE *out, const struct cli_mem *mem, struct error
 static enum status print_parts(FILE *out, const struct cli_mem *mem, struct error *err)
 {
     const struct fit *f = &mem->fits[mem->chosen];
-    struct cli_table table;
-    cli_table_begin(&table, (const char *const[]){"FOR", ">DEVICE", ">HOST", NULL});
-    for (uint32_t p = 0; p < PART_COUNT; p++) {
-        if (f->device.bytes[p] == 0 && f->host.bytes[p] == 0) continue;
-        cli_table_cell(&table, "%s", plan_part_names[p]);
-        bytes_cell(&table, f->device.bytes[p]);
-        bytes_cell(&table, f->host.bytes[p]);
-    }
-    cli_table_cell(&table, "all");
-    bytes_cell(&table, f->device_bytes);
-    bytes_cell(&table, f->host_bytes);
     fprintf(out, "\n%s%s, when most of the fullest device is in use: %s\n\n", mem->ways[mem->chosen].name,
             mem->only_chosen          ? ""
             : f->verdict == FIT_YES   ? ", the fastest way that fits by the planner's clock"
                                       : ", the way that lacks least",
             f->moment);
-    return cli_table_end(&table, out, err);
+    return cli_parts_table(out, &f->device, &f->host, err);
 }
 
 enum status cli_mem_text(struct cli *cli, const struct cli_mem *mem, struct error *err)
@@ -208,19 +198,6 @@ enum status cli_mem_text(struct cli *cli, const struct cli_mem *mem, struct erro
 }
 
 /* --- JSON ------------------------------------------------------------------------------------- */
-
-static void parts_json(struct json_out *json, const char *key, const struct plan_parts *parts)
-{
-    char name[64];
-    json_out_object_begin(json, key, false);
-    for (uint32_t p = 0; p < PART_COUNT; p++) {
-        snprintf(name, sizeof name, "%s_bytes", plan_part_names[p]);
-        for (char *c = name; *c; c++)
-            if (*c == ' ') *c = '_';
-        json_out_u64(json, name, parts->bytes[p]);
-    }
-    json_out_object_end(json);
-}
 
 /* Of the stage that has most: what stays on each of its devices from minibatch to minibatch, by the closed form. */
 static void states_json(struct json_out *json, const struct job *job, const struct parallel *parallel)
@@ -268,8 +245,8 @@ static void way_json(struct json_out *json, const struct cli_mem *mem, uint32_t 
         json_out_u64(json, "storage_bytes", f->stored_bytes);
         json_out_double(json, "estimated_minibatch_s", f->minibatch_s);
         json_out_string(json, "peak", f->moment);
-        parts_json(json, "device", &f->device);
-        parts_json(json, "host", &f->host);
+        cli_parts_object(json, "device", &f->device);
+        cli_parts_object(json, "host", &f->host);
         if (parallel_is_set(&mem->ways[i].parallel)) states_json(json, mem->job, &mem->ways[i].parallel);
     }
     if (mem->largest) largest_json(json, &mem->largest[i]);

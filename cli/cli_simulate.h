@@ -26,6 +26,7 @@ struct cli_simulate_request {
     size_t collectives;            /* enum sim_collectives_by */
     size_t activations, rule;      /* jobs that swap: 0, or CLI_SWAP_RULE_NONE; index into cli_swap_rules */
     bool no_fold, caching, demand_first;
+    bool contents;                 /* of the fullest device, too */
     bool chakra;                   /* path is the prefix of execution traces */
 };
 

@@ -14,6 +14,7 @@
 #include "cli/cli_history.h"
 #include "cli/cli_interval.h"
 #include "cli/cli_machine.h"
+#include "cli/cli_parts.h"
 #include "cli/cli_predict.h"
 #include "cli/cli_predict_live.h"
 #include "cli/cli_simulate.h"
@@ -30,6 +31,7 @@ struct report {
     const struct cli_prediction *prediction;
     const struct cli_predict_options *how;
     struct cli_simulated simulated;
+    struct cli_parts parts;              /* where they were asked for */
     const struct cli_survival *survival; /* NULL: nothing fails */
     struct cli_interval interval;        /* without seeds: nobody asked */
 };
@@ -86,6 +88,8 @@ static enum status print_text(struct cli *cli, const struct report *report, stru
     if (cli_simulated_tables(out, &report->simulated, err) != STATUS_OK) return err->status;
     if (cli_trace_places(out, trace, err) != STATUS_OK) return err->status;
     fputc('\n', out);
+    if (report->request->contents && cli_parts_text(out, &report->parts, err) != STATUS_OK) return err->status;
+    if (report->request->contents) fputc('\n', out);
     if (report->swap->job_count > 0 && cli_swap_text(out, report->plan, report->swap, err)) return err->status;
     if (report->swap->job_count > 0) fputc('\n', out);
     print_slowness(out, report);
@@ -139,6 +143,7 @@ static enum status print_json(struct cli *cli, const struct report *report, stru
     cli_interval_json(json, &report->interval);
     cli_trace_jobs_json(json, &prediction->trace);
     cli_trace_places_json(json, &prediction->trace);
+    if (report->request->contents) cli_parts_json(json, &report->parts);
     cli_simulated_json(json, &report->simulated);
     cli_simulated_reserved_json(json, &report->simulated);
     if (report->survival) cli_failures_json(json, report->survival);
@@ -196,6 +201,7 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
     if (status == STATUS_OK)
         status = cli_device_factors(request->slow, "slow", plan.hardware.device_count, &arena, &how.slow, err);
     if (status == STATUS_OK && request->noise) status = read_noise(request->noise, &how.noise, err);
+    if (status == STATUS_OK && request->contents) status = cli_parts_find(&plan, &report.parts, err);
     if (status == STATUS_OK && cli_document_wants_spans(cli, plan_operations(&plan))) how.spans = true;
     if (status == STATUS_OK)
         status = request->live ? cli_predict_live(&plan, other.hardware, request->policy, &how, &prediction, err)
@@ -295,6 +301,8 @@ static enum status check_request(const struct cli_simulate_request *request, str
         return error_set(err, STATUS_BAD_INPUT, "option '--rule' is for --activations swap");
     if (request->caching && request->chakra)
         return error_set(err, STATUS_BAD_INPUT, "option '--caching-allocator' is for plans, whose buffers are known");
+    if (request->contents && (request->chakra || request->replay || request->subject == SIMULATE_INSTANCE))
+        return error_set(err, STATUS_BAD_INPUT, "option '--contents' is for plans and jobs, whose buffers are known");
     if (request->trace_path && strcmp(request->trace_path, "-") == 0)
         return error_set(err, STATUS_BAD_INPUT,
                          "option '--trace' needs a file: standard output gets the report");
@@ -363,6 +371,8 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
                       "closed: by formula; flows: sharing links with all else; auto: flows where they meet any"),
         OPTION_FLAG("caching-allocator", 0, &request.caching,
                     "what PyTorch's allocator would reserve of each device for a plan's buffers"),
+        OPTION_FLAG("contents", 0, &request.contents,
+                    "what the memory of the fullest device is for at its fullest moment, and of the host"),
         OPTION_FLAG("demand-first", 0, &request.demand_first,
                     "copies that a device waits for go before those beside computations and those out"),
         OPTION_FLAG("no-fold", 0, &request.no_fold,
