@@ -6,10 +6,12 @@
 #include "base/quantity.h"
 #include "cli/cli_table.h"
 
-enum status cli_parts_find(const struct plan *plan, struct cli_parts *out, struct error *err)
+enum status cli_parts_find(const struct plan *plan, const struct trace *trace, struct cli_parts *out, struct error *err)
 {
     char text[PLAN_MOMENT_BYTES];
-    out->fullest = plan_fullest_device(plan);
+    out->fullest = 0;
+    for (uint32_t d = 1; d < plan->hardware.device_count; d++) /* places: the host, then the devices */
+        if (trace->places[1 + d].peak_bytes > trace->places[1 + out->fullest].peak_bytes) out->fullest = d;
     if (plan_parts_of_device(plan, out->fullest, &out->device, err) != STATUS_OK) return err->status;
     out->host = plan_parts_of_host(plan);
     snprintf(out->moment, sizeof out->moment, "%s", plan_parts_moment(plan, &out->device, text));

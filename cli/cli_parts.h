@@ -6,6 +6,7 @@
 
 #include "base/json_out.h"
 #include "planner/plan_parts.h"
+#include "traces/trace.h"
 
 struct cli_parts {
     struct plan_parts device, host;
@@ -13,8 +14,9 @@ struct cli_parts {
     char moment[PLAN_MOMENT_BYTES]; /* when most of it is in use */
 };
 
-/* Errors: STATUS_NO_MEMORY. */
-MUST_CHECK enum status cli_parts_find(const struct plan *plan, struct cli_parts *out, struct error *err);
+/* Of the device with the highest peak in the trace, the first of equal ones. Errors: STATUS_NO_MEMORY. */
+MUST_CHECK enum status cli_parts_find(const struct plan *plan, const struct trace *trace, struct cli_parts *out,
+                                      struct error *err);
 
 /* A row for each part that there is in one of them, and their sums. */
 MUST_CHECK enum status cli_parts_table(FILE *out, const struct plan_parts *device, const struct plan_parts *host,

@@ -201,11 +201,11 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
     if (status == STATUS_OK)
         status = cli_device_factors(request->slow, "slow", plan.hardware.device_count, &arena, &how.slow, err);
     if (status == STATUS_OK && request->noise) status = read_noise(request->noise, &how.noise, err);
-    if (status == STATUS_OK && request->contents) status = cli_parts_find(&plan, &report.parts, err);
     if (status == STATUS_OK && cli_document_wants_spans(cli, plan_operations(&plan))) how.spans = true;
     if (status == STATUS_OK)
         status = request->live ? cli_predict_live(&plan, other.hardware, request->policy, &how, &prediction, err)
                                : cli_predict(&plan, other.hardware, &how, &prediction, err);
+    if (status == STATUS_OK && request->contents) status = cli_parts_find(&plan, &prediction.trace, &report.parts, err);
     if (status == STATUS_OK && request->seeds > 0) {
         const struct sim_options options = cli_predict_sim_options(report.hardware, &how);
         report.interval = (struct cli_interval){.seeds = request->seeds, .seed = request->seed};

@@ -92,12 +92,25 @@ struct fit_memory fit_memory_of(const struct hardware *hardware, const struct fi
                                .storage_bytes = (uint64_t)hardware->storage.capacity_bytes.value};
 }
 
+/* Of one that runs everywhere alike, the first devices of its gangs stand for all. */
+static enum status fullest_device(const struct plan *plan, struct fit *out, struct error *err)
+{
+    uint32_t fullest = 0, count = plan->gang_count > 0 ? plan->gang_count : plan->hardware.device_count;
+    out->device_bytes = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t device = plan->gang_count > 0 ? plan->gang_devices[plan->gangs[i].first] : i;
+        uint64_t bytes = plan_device_bytes(plan, device);
+        if (bytes <= out->device_bytes) continue;
+        out->device_bytes = bytes;
+        fullest = device;
+    }
+    return plan_parts_of_device(plan, fullest, &out->device, err);
+}
+
 static enum status take_figures(const struct plan *plan, struct fit *out, struct error *err)
 {
     char text[PLAN_MOMENT_BYTES];
-    const uint32_t fullest = plan_fullest_device(plan);
-    out->device_bytes = plan_device_bytes(plan, fullest);
-    TRY(plan_parts_of_device(plan, fullest, &out->device, err));
+    TRY(fullest_device(plan, out, err));
     snprintf(out->moment, sizeof out->moment, "%s", plan_parts_moment(plan, &out->device, text));
     out->host = plan_parts_of_host(plan);
     out->host_bytes = plan_host_bytes(plan);

@@ -273,22 +273,3 @@ const char *plan_parts_moment(const struct plan *plan, const struct plan_parts *
                  shard->first_layer, last);
     return text;
 }
-
-/* Where all jobs are spread, the first devices of their gangs stand for all: thousands need not be looked at. */
-uint32_t plan_fullest_device(const struct plan *plan)
-{
-    uint32_t fullest = 0, count = plan->gang_count;
-    uint64_t most = 0;
-    for (uint32_t j = 0; j < plan->jobs.count; j++)
-        if (!parallel_is_set(&plan->jobs.jobs[j].parallel)) count = 0;
-    const bool gangs = count > 0;
-    if (!gangs) count = plan->hardware.device_count;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t device = gangs ? plan->gang_devices[plan->gangs[i].first] : i;
-        uint64_t bytes = plan_device_bytes(plan, device);
-        if (bytes <= most) continue;
-        most = bytes;
-        fullest = device;
-    }
-    return fullest;
-}

@@ -34,9 +34,6 @@ struct plan_parts {
     uint32_t instance; /* while which of the plan's instances; PLAN_NONE: always */
 };
 
-/* The device that the plan takes most of, the first of equal ones. */
-uint32_t plan_fullest_device(const struct plan *plan);
-
 /* Of a device that the plan uses. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status plan_parts_of_device(const struct plan *plan, uint32_t device, struct plan_parts *out,
                                             struct error *err);
