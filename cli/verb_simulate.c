@@ -38,6 +38,16 @@ struct report {
 
 /* --- text ------------------------------------------------------------------------------------ */
 
+/* Where there is a disk, what of it is taken from beginning to end. */
+static void print_stored(FILE *out, const struct report *report)
+{
+    const double stored = (double)plan_stored_bytes(report->plan);
+    char text[QUANTITY_TEXT_BYTES], most[QUANTITY_TEXT_BYTES];
+    if (stored > 0)
+        fprintf(out, "storage     %s of %s\n", quantity_text(stored, DIMENSION_BYTES, text),
+                quantity_text(report->hardware->storage.capacity_bytes.value, DIMENSION_BYTES, most));
+}
+
 static void print_slowness(FILE *out, const struct report *report)
 {
     const struct cli_predict_options *how = report->how;
@@ -92,6 +102,7 @@ static enum status print_text(struct cli *cli, const struct report *report, stru
     if (report->request->contents) fputc('\n', out);
     if (report->swap->job_count > 0 && cli_swap_text(out, report->plan, report->swap, err)) return err->status;
     if (report->swap->job_count > 0) fputc('\n', out);
+    print_stored(out, report);
     print_slowness(out, report);
     print_times(out, report);
     cli_interval_print(out, &report->interval);
@@ -144,6 +155,7 @@ static enum status print_json(struct cli *cli, const struct report *report, stru
     cli_trace_jobs_json(json, &prediction->trace);
     cli_trace_places_json(json, &prediction->trace);
     if (report->request->contents) cli_parts_json(json, &report->parts);
+    if (hardware_has_storage(report->hardware)) json_out_u64(json, "stored_bytes", plan_stored_bytes(report->plan));
     cli_simulated_json(json, &report->simulated);
     cli_simulated_reserved_json(json, &report->simulated);
     if (report->survival) cli_failures_json(json, report->survival);
