@@ -14,6 +14,7 @@
 #include "cli/cli_leases.h"
 #include "cli/cli_machine.h"
 #include "cli/cli_saturn.h"
+#include "cli/cli_staleness.h"
 #include "cli/cli_swap.h"
 #include "cli/cli_table.h"
 #include "cli/cli_trace.h"
@@ -396,6 +397,7 @@ enum status cli_plan_text(struct cli *cli, const struct cli_plan_report *report,
     if (report->swap->job_count > 0 && cli_swap_text(out, plan, report->swap, err)) return err->status;
     fprintf(out, "\npolicy       %s, %s operations\n", plan->policy,
             quantity_text((double)plan_operations(plan), DIMENSION_COUNT_OF, count));
+    cli_staleness_print(out, plan, 13);
     print_times(out, report);
     if (report->plan_path) fprintf(out, "written to   %s\n", report->plan_path);
     print_next(cli, report);
@@ -542,6 +544,7 @@ enum status cli_plan_json(struct cli *cli, const struct cli_plan_report *report,
     json_out_string(json, "binds", prediction->result.binds);
     json_out_u64(json, "operation_count", plan_operations(plan));
     jobs_json(json, plan);
+    cli_staleness_json(json, plan);
     cli_leases_json(json, plan);
     places_json(json, plan);
     json_out_array_begin(json, "memory", false);

@@ -19,6 +19,7 @@
 #include "cli/cli_predict_live.h"
 #include "cli/cli_simulate.h"
 #include "cli/cli_simulated.h"
+#include "cli/cli_staleness.h"
 #include "cli/cli_trace.h"
 #include "planner/plan_io.h"
 
@@ -103,6 +104,7 @@ static enum status print_text(struct cli *cli, const struct report *report, stru
     if (report->swap->job_count > 0 && cli_swap_text(out, report->plan, report->swap, err)) return err->status;
     if (report->swap->job_count > 0) fputc('\n', out);
     print_stored(out, report);
+    cli_staleness_print(out, report->plan, 12);
     print_slowness(out, report);
     print_times(out, report);
     cli_interval_print(out, &report->interval);
@@ -153,6 +155,7 @@ static enum status print_json(struct cli *cli, const struct report *report, stru
         json_out_bool(json, "collectives_share_links", result->collective_paths > 0);
     cli_interval_json(json, &report->interval);
     cli_trace_jobs_json(json, &prediction->trace);
+    cli_staleness_json(json, report->plan);
     cli_trace_places_json(json, &prediction->trace);
     if (report->request->contents) cli_parts_json(json, &report->parts);
     if (hardware_has_storage(report->hardware)) json_out_u64(json, "stored_bytes", plan_stored_bytes(report->plan));
