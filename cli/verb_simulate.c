@@ -335,6 +335,8 @@ static enum status check_request(const struct cli_simulate_request *request, str
                          "--hw and its speeds, --scale, --slow and --trace alone");
     if (request->seeds > 0 && (request->live || request->chakra || request->replay))
         return error_set(err, STATUS_BAD_INPUT, "option '--seeds' is for plans in their own order");
+    if (request->failures.runs > 0 && !request->failures.path)
+        return error_set(err, STATUS_BAD_INPUT, "option '--runs' is for --failures");
     if (request->scale && !request->replay)
         return error_set(err, STATUS_BAD_INPUT, "option '--scale' is for --replay");
     return request->live ? check_live(request, err) : check_not_live(request, err);
@@ -346,8 +348,7 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
     struct cli_simulate_request request = {.machine = CLI_MACHINE_NONE,
                                            .parallel = CLI_PARALLEL_NONE,
                                            .activations = CLI_SWAP_RULE_NONE,
-                                           .rule = CLI_SWAP_RULE_NONE,
-                                           .failures = {.runs = 200}};
+                                           .rule = CLI_SWAP_RULE_NONE};
     size_t dispatch = 0;
     const struct option_spec specs[] = {
         OPTION_STRING("trace", 0, "FILE", &request.trace_path,
@@ -431,6 +432,7 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
     if (!planned && !request.chakra && simulate_find_subject(request.path, request.live, &request.subject, err) != STATUS_OK)
         return err->status;
     if (check_request(&request, err) != STATUS_OK) return err->status;
+    if (request.failures.runs == 0) request.failures.runs = 200;
     if (request.chakra) return simulate_chakra(cli, &request, err);
     if (request.replay) return simulate_replay(cli, &request, err);
     if (request.subject == SIMULATE_INSTANCE) return simulate_live(cli, &request, err);
