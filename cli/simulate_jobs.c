@@ -85,6 +85,16 @@ static enum status plan_by_saturn(const struct cli_simulate_request *request, st
     return err->status;
 }
 
+/* A policy is asked about units that may be anywhere. */
+static enum status check_live_jobs(const struct job_set *jobs, struct error *err)
+{
+    for (uint32_t j = 0; j < jobs->count; j++)
+        if (parallel_is_set(&jobs->jobs[j].parallel))
+            return error_set(err, STATUS_BAD_INPUT, "--dispatch live asks a policy about jobs that are streamed, and job '%s' is "
+                             "spread over devices", jobs->jobs[j].name);
+    return STATUS_OK;
+}
+
 enum status simulate_plan_jobs(const struct cli_simulate_request *request, struct plan *plan, struct swap_report *swap,
                                struct error *err)
 {
@@ -102,6 +112,7 @@ enum status simulate_plan_jobs(const struct cli_simulate_request *request, struc
     enum status status = cli_machine_read(&request->machine, &hardware, err);
     if (status == STATUS_OK) status = job_set_read(request->path, &jobs, err);
     if (status == STATUS_OK) status = cli_parallel_apply(&request->parallel, &jobs, err);
+    if (status == STATUS_OK && request->live) status = check_live_jobs(&jobs, err);
     if (status == STATUS_OK) status = planner_plan(&hardware, &jobs, &options, plan, err);
     hardware_release(&hardware);
     job_set_release(&jobs);
