@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/size.h"
 #include "cli/cli.h"
 #include "cli/cli_machine.h"
 #include "cli/cli_networks.h"
@@ -114,11 +115,13 @@ static uint32_t measured_kernels(const struct compute_profile *profile)
     return count;
 }
 
-static void interference_rows(const struct interference *interference, struct figure_row rows[5])
+static void interference_rows(const struct interference *interference, struct figure_row rows[6])
 {
     rows[0] = (struct figure_row){"computing slowed by computing",
                                   &interference->compute_by_compute, DIMENSION_COUNT_OF};
     rows[1] = (struct figure_row){"computing slowed by a copy", &interference->compute_by_copy,
+                                  DIMENSION_COUNT_OF};
+    rows[5] = (struct figure_row){"computing slowed by a collective", &interference->compute_by_collective,
                                   DIMENSION_COUNT_OF};
     rows[2] = (struct figure_row){"a copy slowed by computing", &interference->copy_by_compute,
                                   DIMENSION_COUNT_OF};
@@ -161,10 +164,10 @@ static enum status print_figures(struct cli *cli, const struct hardware *hardwar
             figure_cells(&table, type->name, row);
         for (uint32_t p = 0; p < type->profile_count; p++) {
             char owner[128];
-            struct figure_row slow[5];
+            struct figure_row slow[6];
             snprintf(owner, sizeof owner, "%s, %u threads", type->name, type->profiles[p].threads);
             interference_rows(&type->profiles[p].interference, slow);
-            for (int i = 0; i < 5; i++)
+            for (size_t i = 0; i < ARRAY_COUNT(slow); i++)
                 if (slow[i].figure->source) figure_cells(&table, owner, &slow[i]);
         }
     }

@@ -109,13 +109,14 @@ struct kernel_rate {
  * How work that runs at the same time slows each other down, measured. Devices whose domain is the
  * same share cores and memory (all host devices of a machine do; a GPU is alone in its domain).
  *   compute speed = 1 / (1 + compute_by_compute * (other computing devices of the domain)
- *                          + compute_by_copy * sum over copies of rate / copy_reference_rate)
+ *                          + compute_by_copy * sum over copies of rate / copy_reference_rate
+ *                          + compute_by_collective * collectives under way that the device takes part in)
  *   a copy's own cap = copy_reference_rate / (1 + copy_by_compute * computing devices
  *                                               + copy_by_copy * other copies)
  * Zero: no effect.
  */
 struct interference {
-    struct figure compute_by_compute, compute_by_copy, copy_by_compute, copy_by_copy;
+    struct figure compute_by_compute, compute_by_copy, compute_by_collective, copy_by_compute, copy_by_copy;
     struct figure copy_reference_rate; /* bytes/s of one copy alone */
 };
 

@@ -63,6 +63,8 @@ static const struct figure_spec interference_figures[] = {
            JSON_OPTIONAL, 0, 1e6),
     FIGURE(interference, "compute_by_copy", compute_by_copy, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0,
            1e6),
+    FIGURE(interference, "compute_by_collective", compute_by_collective, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0,
+           1e6),
     FIGURE(interference, "copy_by_compute", copy_by_compute, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0,
            1e6),
     FIGURE(interference, "copy_by_copy", copy_by_copy, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0, 1e6),

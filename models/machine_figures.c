@@ -46,12 +46,13 @@ const char *const machine_figure_names[MACHINE_FIGURES] = {
     [MACHINE_STORAGE_WRITE] = "storage write",
     [MACHINE_STORAGE_BOTH] = "storage both",
     [MACHINE_STORAGE_LATENCY] = "storage latency",
+    [MACHINE_COMPUTE_BY_COLLECTIVE] = "compute_by_collective",
 };
 
 bool machine_figure_is_cost(enum machine_figure figure)
 {
     return (figure >= MACHINE_LAUNCH_LATENCY && figure <= MACHINE_RING) || figure == MACHINE_LINK_LATENCY ||
-           figure == MACHINE_STORAGE_LATENCY;
+           figure == MACHINE_STORAGE_LATENCY || figure == MACHINE_COMPUTE_BY_COLLECTIVE;
 }
 
 struct walk {
@@ -133,6 +134,7 @@ static enum status meet_profiles(const struct walk *w, uint32_t index, struct de
         for (uint32_t k = 0; k < KERNEL_COUNT; k++) TRY(meet_kernel(w, index, k, &owned[p].kernels[k], err));
         meet_figure(w, MACHINE_COMPUTE_BY_COMPUTE, index, &interference->compute_by_compute);
         meet_figure(w, MACHINE_COMPUTE_BY_COPY, index, &interference->compute_by_copy);
+        meet_figure(w, MACHINE_COMPUTE_BY_COLLECTIVE, index, &interference->compute_by_collective);
         meet_figure(w, MACHINE_COPY_BY_COMPUTE, index, &interference->copy_by_compute);
         meet_figure(w, MACHINE_COPY_BY_COPY, index, &interference->copy_by_copy);
     }

@@ -48,6 +48,7 @@ enum machine_figure {
     MACHINE_STORAGE_WRITE,
     MACHINE_STORAGE_BOTH,
     MACHINE_STORAGE_LATENCY,
+    MACHINE_COMPUTE_BY_COLLECTIVE, /* of a device type; at the end, so that draws of the others stay what they are */
     MACHINE_FIGURES
 };
 extern const char *const machine_figure_names[MACHINE_FIGURES]; /* "matmul_efficiency", "link", ... */

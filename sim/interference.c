@@ -4,10 +4,11 @@
  * models/hardware.h gives the measured law; this file applies it while the number of computations
  * and the rates of copies change:
  *
- *     speed of a computation  1 / (1 + a (other computing devices) + b (sum of copy rates) / R)
+ *     speed of a computation  1 / (1 + a (other computing devices) + b (sum of copy rates) / R
+ *                                    + e (collectives of the device))
  *     cap of a copy           R / (1 + c (computing devices) + d (other copies))
  *
- * with a .. d and R those of the device concerned, and "other" within its domain. A computation has
+ * with a .. e and R those of the device concerned, and "other" within its domain. A computation has
  * so many seconds left at speed 1; whenever its speed changes, what it did since the last change is
  * taken off and its event moved.
  *
@@ -34,13 +35,14 @@
 
 struct device_state {
     struct {
-        double compute_by_compute, compute_by_copy, copy_by_compute, copy_by_copy, reference;
+        double compute_by_compute, compute_by_copy, compute_by_collective, copy_by_compute, copy_by_copy, reference;
     } law;
     bool affected;      /* some figure of the law matters, to it or to another of its domain */
     bool copies_capped; /* copy_by_compute or copy_by_copy does */
     uint32_t domain;
     uint32_t group;
 
+    uint32_t collectives; /* under way */
     bool computing;
     uint32_t owner;
     uint64_t order;
@@ -79,6 +81,7 @@ static void read_law(struct device_state *device, const struct compute_profile *
     if (!profile) return;
     const struct interference *law = &profile->interference;
     device->law.compute_by_compute = law->compute_by_compute.value;
+    device->law.compute_by_collective = law->compute_by_collective.value;
     device->law.reference = law->copy_reference_rate.value;
     if (device->law.reference > 0) {
         device->law.compute_by_copy = law->compute_by_copy.value;
@@ -87,7 +90,7 @@ static void read_law(struct device_state *device, const struct compute_profile *
     }
     device->copies_capped = device->law.copy_by_compute > 0 || device->law.copy_by_copy > 0;
     device->affected = device->copies_capped || device->law.compute_by_compute > 0 ||
-                       device->law.compute_by_copy > 0;
+                       device->law.compute_by_copy > 0 || device->law.compute_by_collective > 0;
 }
 
 enum status sim_interference_create(struct arena *arena, const struct hardware *hardware,
@@ -122,6 +125,11 @@ enum status sim_interference_create(struct arena *arena, const struct hardware *
 bool sim_interference_affects(const struct sim_interference *interference, uint32_t device)
 {
     return interference->devices[device].affected;
+}
+
+bool sim_interference_by_collectives(const struct sim_interference *interference, uint32_t device)
+{
+    return interference->devices[device].law.compute_by_collective > 0;
 }
 
 uint32_t sim_interference_group(const struct sim_interference *interference, uint32_t device)
@@ -208,6 +216,15 @@ void sim_interference_copies_changed(struct sim_interference *interference, uint
     make_dirty(interference, interference->devices[device].domain);
 }
 
+void sim_interference_collective(struct sim_interference *interference, uint32_t device, bool begins)
+{
+    struct device_state *state = &interference->devices[device];
+    assert(begins || state->collectives > 0);
+    if (begins) state->collectives++;
+    else state->collectives--;
+    make_dirty(interference, state->domain);
+}
+
 /* --- settling ------------------------------------------------------------------------------- */
 
 static void set_caps(struct sim_interference *s, const struct domain *domain)
@@ -253,7 +270,8 @@ static void set_speeds(struct sim_interference *s, const struct domain *domain, 
     for (uint32_t d = domain->first_device; d < domain->first_device + domain->device_count; d++) {
         struct device_state *device = &s->devices[d];
         if (!device->computing) continue;
-        double slowed = 1 + device->law.compute_by_compute * (domain->computing - 1);
+        double slowed = 1 + device->law.compute_by_compute * (domain->computing - 1) +
+                        device->law.compute_by_collective * device->collectives;
         if (device->law.compute_by_copy > 0)
             slowed += device->law.compute_by_copy * copy_rate / device->law.reference;
         double speed = 1 / slowed;

@@ -20,6 +20,7 @@ MUST_CHECK enum status sim_interference_create(struct arena *arena,
                                                struct sim_interference **out, struct error *err);
 
 bool sim_interference_affects(const struct sim_interference *interference, uint32_t device);
+bool sim_interference_by_collectives(const struct sim_interference *interference, uint32_t device);
 
 /* The group for sim_share.h that the device's paths must be in, and the most that one of its copies
  * can do when nothing else runs; INFINITY when nothing is known to hold it back. */
@@ -43,6 +44,9 @@ void sim_interference_computed(struct sim_interference *interference, uint32_t d
 
 /* A copy of the device began or ended. */
 void sim_interference_copies_changed(struct sim_interference *interference, uint32_t device);
+
+/* A collective that the device takes part in began or ended. */
+void sim_interference_collective(struct sim_interference *interference, uint32_t device, bool begins);
 
 /* Before sim_flows_settle(): caps of copies. After it, with what that changed: speeds. */
 void sim_interference_settle_caps(struct sim_interference *interference);

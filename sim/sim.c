@@ -182,6 +182,12 @@ static bool start_part(struct sim *sim, struct stream *stream, uint32_t owner)
     return true;
 }
 
+static void slow_by_collective(struct sim *sim, const struct stream *stream, bool begins)
+{
+    sim_interference_collective(sim->interference, stream->device, begins);
+    sim->slowing_changed = true;
+}
+
 /* All streams have come: the first one's events are those of all. */
 static void start_collective(struct sim *sim, uint32_t first, uint32_t count)
 {
@@ -190,6 +196,7 @@ static void start_collective(struct sim *sim, uint32_t first, uint32_t count)
         struct stream *stream = sim_stream_at(sim, sim_window_op(&sim->window, first + i)->stream);
         begin_op(sim, stream);
         stream->state = STREAM_JOINED;
+        if (stream->slowed) slow_by_collective(sim, stream, true);
     }
     struct stream *stream = sim_stream_at(sim, op->stream);
     stream->state = STREAM_RUNNING;
@@ -302,7 +309,12 @@ static void end_op(struct sim *sim, uint32_t owner)
 
 static void end_collective(struct sim *sim, uint32_t first, uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i++) end_op(sim, sim_window_op(&sim->window, first + i)->stream);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t owner = sim_window_op(&sim->window, first + i)->stream;
+        const struct stream *stream = sim_stream_at(sim, owner);
+        if (stream->slowed) slow_by_collective(sim, stream, false);
+        end_op(sim, owner);
+    }
 }
 
 /* --- the loop ------------------------------------------------------------------------------- */

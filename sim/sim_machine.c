@@ -236,6 +236,7 @@ static void fill_streams(struct sim *sim, const struct sim_path *paths)
         stream->kind = (uint8_t)(host ? STREAM_HOST + (s - first_host) : s % own);
         bool joins = stream->kind == STREAM_GROUP || stream->kind == STREAM_DATA;
         if (stream->kind != STREAM_HOST && !joins) fill_stream(sim, stream, paths);
+        if (joins) stream->slowed = sim_interference_by_collectives(sim->interference, stream->device);
     }
     for (uint32_t i = 0; i < sim->pair_count; i++) {
         struct pair *pair = &sim->pairs[i];

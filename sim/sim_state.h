@@ -34,7 +34,7 @@ struct stream {
     uint16_t next_waiter;   /* the next stream that waits for the same operation */
     uint8_t kind;           /* enum plan_stream_kind */
     uint8_t state;          /* enum stream_state */
-    bool slowed;            /* computations go through sim/interference.h, copies concern it */
+    bool slowed;            /* computations go through sim/interference.h, copies and collectives concern it */
     uint64_t unissued;      /* operations of the plan */
     double start_s;         /* of the running one */
     double volume;          /* of the copy in its latency, or the part of a collective ... */

@@ -125,7 +125,7 @@ static bool interferes(const struct hardware *hardware)
         if (!profile) continue;
         const struct interference *slows = &profile->interference;
         if (slows->compute_by_compute.value > 0 || slows->compute_by_copy.value > 0 ||
-            slows->copy_by_compute.value > 0 || slows->copy_by_copy.value > 0)
+            slows->compute_by_collective.value > 0 || slows->copy_by_compute.value > 0 || slows->copy_by_copy.value > 0)
             return true;
     }
     return false;

@@ -22,7 +22,7 @@ static void random_law(struct sim_test_random *random, struct hardware *hardware
             law[i] = sim_test_below(random, 2) ? sim_test_between(random, 0.05, 0.8) : 0;
         sim_test_interfere(hardware, type,
                            (struct sim_test_law){law[0], law[1], law[2], law[3],
-                                                 sim_test_between(random, 3e9, 15e9)});
+                                                 sim_test_between(random, 3e9, 15e9), 0});
     }
 }
 

@@ -183,7 +183,8 @@ void sim_test_interfere(struct hardware *hardware, uint32_t type, struct sim_tes
         .compute_by_copy = figure_of(law.compute_by_copy),
         .copy_by_compute = figure_of(law.copy_by_compute),
         .copy_by_copy = figure_of(law.copy_by_copy),
-        .copy_reference_rate = figure_of(law.reference)};
+        .copy_reference_rate = figure_of(law.reference),
+        .compute_by_collective = figure_of(law.compute_by_collective)};
     hardware->types[type].profiles = profile;
     hardware->types[type].profile_count = 1;
 }

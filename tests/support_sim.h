@@ -58,7 +58,7 @@ uint32_t sim_test_link(struct hardware *hardware, double bytes_per_s, double lat
 void sim_test_connect(struct hardware *hardware, uint32_t device, uint32_t link);
 
 struct sim_test_law {
-    double compute_by_compute, compute_by_copy, copy_by_compute, copy_by_copy, reference;
+    double compute_by_compute, compute_by_copy, copy_by_compute, copy_by_copy, reference, compute_by_collective;
 };
 void sim_test_interfere(struct hardware *hardware, uint32_t type, struct sim_test_law law);
 

@@ -31,10 +31,10 @@ struct gang {
     uint32_t algorithm; /* forced; COLLECTIVE_ALGORITHM_COUNT: none */
 };
 
-/* A copy to a device from host memory, which begins at once. */
+/* A copy to a device from host memory, which begins at once, or a computation. */
 struct lone_copy {
     uint32_t device;
-    uint64_t bytes; /* 0: there is none */
+    uint64_t bytes, compute_ns; /* both 0: there is none */
 };
 
 static void machine(const char *name, struct hardware *out)
@@ -66,10 +66,12 @@ static void plan_of(struct hardware *hardware, const struct gang *gangs, uint32_
         plan_builder_op(builder, &op, NULL, 0, NULL, 0);
         units[g] = plan_builder_unit_end(builder);
     }
-    if (copy.bytes > 0)
-        lone = sim_test_unit(builder, &(struct sim_test_unit){.job = count, .in_bytes = copy.bytes});
+    const bool some = copy.bytes > 0 || copy.compute_ns > 0;
+    if (some)
+        lone = sim_test_unit(builder, &(struct sim_test_unit){
+                                          .job = count, .in_bytes = copy.bytes, .compute_ns = copy.compute_ns});
     for (uint32_t g = 0; g < count; g++) plan_builder_gang_instance(builder, units[g], numbers[g], NULL, 0);
-    if (copy.bytes > 0) sim_test_run_on(builder, lone, copy.device, 0);
+    if (some) sim_test_run_on(builder, lone, copy.device, 0);
     sim_test_finish(builder, out);
 }
 
@@ -254,12 +256,36 @@ static void a_collective_beside_copies(void **state)
         struct plan plan;
         const struct gang gang = ring_of(0, 1, 40000000);
         bridge_machine(&hardware, duplex == 1);
-        plan_of(&hardware, &gang, 1, (struct lone_copy){0, 32000000}, &plan);
+        plan_of(&hardware, &gang, 1, (struct lone_copy){0, 32000000, 0}, &plan);
         struct outcome chosen = simulate(&plan, SIM_COLLECTIVES_AUTO);
         assert_int_equal(chosen.paths, 1);
         for (uint32_t j = 0; j < 2; j++) SIM_ASSERT_CLOSE(chosen.ends_s[j], ends_s[duplex][j]);
         /* the copy crosses two links, the ring four lanes */
         SIM_ASSERT_CLOSE(chosen.link_bytes, 2 * 32e6 + 4 * 40e6);
+        plan_release(&plan);
+    }
+}
+
+/* compute_by_collective 0.5: 4 ms of computing have gone on for t ms at two thirds when the collective of t ms ends, and
+ * take t / 3 longer; one that ends sooner half as long again; on a device that takes no part nothing changes. */
+static void a_computation_beside_a_collective(void **state)
+{
+    (void)state;
+    static const uint64_t bytes[] = {100000000, 3000000000};
+    for (uint32_t c = 0; c < 8; c++) {
+        const uint32_t device = c % 4 < 2 ? 1 : 2;
+        const enum sim_collectives_by by = c % 2 == 0 ? SIM_COLLECTIVES_CLOSED : SIM_COLLECTIVES_FLOWS;
+        const struct gang gang = ring_of(0, 1, bytes[c / 4]);
+        struct hardware hardware;
+        struct plan plan;
+        machine("4x a100-sxm4-80gb", &hardware);
+        sim_test_interfere(&hardware, 0, (struct sim_test_law){.compute_by_collective = 0.5});
+        plan_of(&hardware, &gang, 1, (struct lone_copy){.device = device, .compute_ns = 4000000}, &plan);
+        struct outcome outcome = simulate(&plan, by);
+        const double collective_s = outcome.ends_s[0], slow_s = fmin(collective_s / 3, 2e-3);
+        if (c / 4 == 0) assert_true(collective_s < 6e-3);
+        else assert_true(collective_s > 6e-3);
+        SIM_ASSERT_CLOSE(outcome.ends_s[1], device == 1 ? 4e-3 + slow_s : 4e-3);
         plan_release(&plan);
     }
 }
@@ -454,6 +480,7 @@ int main(void)
         cmocka_unit_test(groups_of_a_gang_take_their_closed_form),
         cmocka_unit_test(two_groups_over_one_nic),
         cmocka_unit_test(a_collective_beside_copies),
+        cmocka_unit_test(a_computation_beside_a_collective),
         cmocka_unit_test(rings_meet_at_random),
         cmocka_unit_test(folding),
         cmocka_unit_test(random_spread_jobs),

@@ -244,7 +244,7 @@ static void test_interference(void **state)
     sim_test_machine(&hardware, "host", 2);
     for (uint32_t d = 0; d < 2; d++)
         sim_test_connect(&hardware, d, sim_test_link(&hardware, 4e9, 0, true));
-    sim_test_interfere(&hardware, 0, (struct sim_test_law){0.25, 0.5, 0.6, 0.2, 4e9});
+    sim_test_interfere(&hardware, 0, (struct sim_test_law){0.25, 0.5, 0.6, 0.2, 4e9, 0});
     struct plan_builder *builder = sim_test_builder(&hardware, 1);
     sim_test_run_on(builder, unit_of(builder, 0, 0, 2000000000, 0), 0, 0);
     sim_test_run_on(builder, unit_of(builder, 1, 0, 1000000000, 0), 1, 0);
@@ -280,7 +280,7 @@ static void test_copies_slow_copies_of_their_domain(void **state)
         sim_test_machine(&hardware, host ? "host" : "cuda", 2);
         for (uint32_t d = 0; d < 2; d++)
             sim_test_connect(&hardware, d, sim_test_link(&hardware, 4e9, 0, true));
-        sim_test_interfere(&hardware, 0, (struct sim_test_law){0, 0, 0, 0.2, 4e9});
+        sim_test_interfere(&hardware, 0, (struct sim_test_law){0, 0, 0, 0.2, 4e9, 0});
         struct plan_builder *builder = sim_test_builder(&hardware, 1);
         for (uint32_t d = 0; d < 2; d++)
             sim_test_run_on(builder, unit_of(builder, d, 3000000000, 0, 0), d, 0);
