@@ -96,14 +96,29 @@ static enum status set_value(const struct option_spec *spec, const char *text, s
 
 /* --- finding options ------------------------------------------------------------------------ */
 
+static bool is_word(const char *word, const char *name, size_t length)
+{
+    return strlen(word) == length && strncmp(word, name, length) == 0;
+}
+
+static const struct option_spec *find_name(const struct options *options, const char *name,
+                                           size_t length)
+{
+    for (size_t i = 0; i < options->spec_count; i++)
+        if (is_word(options->specs[i].name, name, length)) return &options->specs[i];
+    return NULL;
+}
+
+/* A synonym may stand for several of our names: the one that this table has is meant. */
 static const struct option_spec *find_long(const struct options *options, const char *name,
                                            size_t length)
 {
-    for (size_t i = 0; i < options->spec_count; i++) {
-        const struct option_spec *spec = &options->specs[i];
-        if (strlen(spec->name) == length && strncmp(spec->name, name, length) == 0) return spec;
-    }
-    return NULL;
+    const struct option_spec *spec = find_name(options, name, length);
+    const struct option_synonym *synonym = options->synonyms;
+    for (; !spec && synonym && synonym->theirs; synonym++)
+        if (is_word(synonym->theirs, name, length))
+            spec = find_name(options, synonym->ours, strlen(synonym->ours));
+    return spec;
 }
 
 static const struct option_spec *find_letter(const struct options *options, char letter)

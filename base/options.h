@@ -9,6 +9,7 @@
  *     status = options_parse(&(struct options){...}, argc, argv, &err);
  *
  * Long options take "--name value" and "--name=value"; a flag takes neither. "--" ends them.
+ * A name that the table lacks may be another program's for one that it has: `synonyms`.
  * Errors (STATUS_BAD_INPUT): unknown option with a suggestion, a missing or malformed value, too
  * few or too many arguments.
  */
@@ -57,6 +58,11 @@ struct option_spec {
 #define OPTION_LIST(n, l, v, o, h) \
     {.name = n, .letter = l, .type = OPTION_TYPE_LIST, .value = v, .out = o, .help = h}
 
+/* What another program calls an option. */
+struct option_synonym {
+    const char *theirs, *ours; /* without the dashes */
+};
+
 struct options {
     const char *command;    /* "spillway plan" */
     const char *arguments;  /* "JOBS.json", may be "" */
@@ -65,6 +71,7 @@ struct options {
     const char *details;    /* longer text behind the options; may be NULL */
     const struct option_spec *specs;
     size_t spec_count;
+    const struct option_synonym *synonyms; /* ends with a NULL name; may be NULL */
     size_t argument_min, argument_max;
     const char *operands[64]; /* out: borrowed from argv */
     size_t operand_count;     /* out */

@@ -23,6 +23,7 @@
 #include "base/size.h"
 #include "base/suggest.h"
 #include "cli/cli_document.h"
+#include "cli/cli_synonyms.h"
 
 enum { VERBS_MAX = 64 };
 
@@ -99,11 +100,23 @@ static enum status unknown_word(const char *what, const char *word, const char *
     return error_set(err, STATUS_BAD_INPUT, "%s '%s'%s", what, word, suggest_ending(word, words, count, ending));
 }
 
+/* Verbs are accepted by other short names, too. */
+static const char *full_name(const char *name)
+{
+    static const struct {
+        const char *theirs, *ours;
+    } verbs[] = {{"hw", "hardware"}, {"sim", "simulate"}, {"model", "models"}, {"runs", "history"}};
+    for (size_t v = 0; v < ARRAY_COUNT(verbs); v++)
+        if (strcmp(verbs[v].theirs, name) == 0) return verbs[v].ours;
+    return name;
+}
+
 enum status cli_find_verb(const char *name, const char *action, const struct cli_verb **out,
                           struct error *err)
 {
     const char *words[VERBS_MAX];
     const struct cli_verb *verb = cli_verbs;
+    name = full_name(name);
     while (verb->name && strcmp(verb->name, name) != 0) verb++;
     if (!verb->name) return unknown_word("unknown verb", name, words, list_words(NULL, words), err);
     if (!verb->action) {
@@ -188,6 +201,7 @@ enum status cli_parse(struct cli *cli, struct options *options, int argc, char *
     options->command = cli_command(cli->verb, command);
     options->arguments = cli->verb->arguments;
     options->summary = cli->verb->summary;
+    options->synonyms = cli_synonyms;
     *go_on = false;
     if (cli->look) {
         cli->look(cli->look_context, options);

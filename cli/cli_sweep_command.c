@@ -36,8 +36,8 @@ static const struct cli_verb_option *option_of_word(const struct cli_sweep_comma
     if (word[0] != '-' || word[1] == '\0') return NULL;
     for (size_t o = 0; o < command->options.count; o++) {
         const struct cli_verb_option *option = &command->options.items[o];
-        size_t length = strlen(option->name);
-        if (word[1] == '-' ? strncmp(word + 2, option->name, length) == 0 && (word[length + 2] == '=' || !word[length + 2])
+        size_t length = strlen(option->spelling);
+        if (word[1] == '-' ? strncmp(word + 2, option->spelling, length) == 0 && (word[length + 2] == '=' || !word[length + 2])
                            : option->letter && word[1] == option->letter) {
             *has_value = word[1] == '-' ? word[length + 2] == '=' : word[2] != '\0';
             return option;
@@ -127,7 +127,7 @@ static enum status find_targets(struct cli_sweep_command *command, const struct 
 
 /* --- the verb -------------------------------------------------------------------------------- */
 
-/* A file in the verb's place: jobs that are spread are simulated, others planned. */
+/* A file in the verb's place: jobs that are spread are simulated, others planned. (A figure's id: `repro run`.) */
 static const char *verb_for(char **words, size_t count, const struct sweep_grid *grid)
 {
     bool spread = false;
@@ -146,14 +146,16 @@ enum status cli_sweep_command(char **words, size_t count, const struct sweep_gri
     if (count == 0) return error_set(err, STATUS_BAD_INPUT, "a sweep needs a verb and its arguments, such as 'plan jobs.json'");
     bool is_file = strchr(words[0], '.') || strchr(words[0], '/');
     const char *verb = is_file ? verb_for(words, count, grid) : words[0];
+    bool bare_figure = !is_file && strchr(verb, '-'); /* as ids of figures have, and no verb */
+    if (bare_figure) verb = figure_verb;
     bool is_figure = !is_file && strcmp(verb, figure_verb) == 0;
-    if (is_figure && (count < 2 || strcmp(words[1], figure_action) != 0))
+    if (is_figure && !bare_figure && (count < 2 || strcmp(words[1], figure_action) != 0))
         return error_set(err, STATUS_BAD_INPUT, "of 'repro' only 'repro run ID' can be swept");
     if (!is_one_of(verb, sweepable, ARRAY_COUNT(sweepable)))
         return error_set(err, STATUS_BAD_INPUT, "'%s' cannot be swept (expected %s)", verb,
                          suggest_list(sweepable, ARRAY_COUNT(sweepable), list, sizeof list));
     if (cli_find_verb(verb, is_figure ? figure_action : NULL, &out->verb, err) != STATUS_OK) return err->status;
-    size_t verb_words = is_file ? 0 : is_figure ? 2 : 1;
+    size_t verb_words = is_file || bare_figure ? 0 : is_figure ? 2 : 1;
     out->words = (const char *const *)words + verb_words;
     out->word_count = count - verb_words;
     if (cli_verb_options(verb, arena, &out->options, err) != STATUS_OK) return err->status;

@@ -299,7 +299,7 @@ enum status verb_sweep(struct cli *cli, int argc, char **argv, struct error *err
             "mpirun -n 8 spillway sweep plan jobs.json --vary device-memory=8..80GiB:+1 -o sweep.db", NULL},
         .details = "VERB is plan, simulate, mem, partition, solve, serve, swarm or repro run, and what is not an option of "
                    "'sweep' is its own; a FILE alone is planned, or simulated where it is spread (--parallel, tp, ...); "
-                   "of a paper's figure what --set changes is varied. VALUES are a "
+                   "an ID of 'repro list' alone is 'repro run', where what --set changes is varied. VALUES are a "
                    "list (1,2,8), or ranges: 1..16 every whole number, 6..64GB/s doubling, 1..64:x4 by a factor, "
                    "8..24GiB:+4 in steps, 10..30:5 five values. A point where the verb says no, or which makes no sense, "
                    "is a line without figures. With -o what is known is kept in FILE.part until all is: a sweep that was "

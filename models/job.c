@@ -28,6 +28,7 @@
 
 #include "base/alloc.h"
 #include "base/json_out.h"
+#include "base/json_rename.h"
 #include "base/path.h"
 #include "base/size.h"
 #include "base/text.h"
@@ -668,6 +669,25 @@ static enum status append_all(struct growing *set, const struct draft *draft, st
 
 /* --- the file ------------------------------------------------------------------------------- */
 
+/* What transformers, DeepSpeed, Megatron-LM, EleutherAI's calculators and llm-analysis call our keys. */
+static const struct json_synonym synonyms[] = {
+    {"seq_len", "sequence"},
+    {"seq_length", "sequence"},
+    {"max_seq_length", "sequence"},
+    {"micro_batch", "microbatch"},
+    {"micro_batch_size", "microbatch"},
+    {"batch_size_per_gpu", "microbatch"},
+    {"per_device_train_batch_size", "microbatch"},
+    {"train_micro_batch_size_per_gpu", "microbatch"},
+    {"grad_accum", "microbatches"},
+    {"gradient_accumulation_steps", "microbatches"},
+    {"steps", "minibatches"},
+    {"max_steps", "minibatches"},
+    {"train_iters", "minibatches"},
+    {"dtype", "precision"},
+    {"optim", "optimizer"},
+};
+
 static enum status parse_job(const struct draft *defaults, const json_t *array, size_t index,
                              const char *folder, struct arena *arena, struct growing *set,
                              struct error *err)
@@ -676,6 +696,7 @@ static enum status parse_job(const struct draft *defaults, const json_t *array, 
     struct json_object object;
     char name[32];
     TRY(json_object_open_at(&object, draft.in, array, index, "a job object", err));
+    TRY(json_rename_keys(draft.in, object.value, synonyms, ARRAY_COUNT(synonyms), err));
     draft.object = object.value;
     snprintf(name, sizeof name, "job-%zu", index + 1);
     draft.name = name;
@@ -703,6 +724,7 @@ static enum status parse_set(const struct json_input *in, const json_t *value, c
     if (defaults_value) {
         defaults.defaults = defaults.object = defaults_value;
         TRY(json_object_open(&shared, in, defaults_value, "an object", err));
+        TRY(json_rename_keys(in, defaults_value, synonyms, ARRAY_COUNT(synonyms), err));
         TRY(take_shared(&shared, &defaults, err));
         TRY(json_object_close(&shared, err));
     }

@@ -50,6 +50,7 @@ const char *const network_family_names[] = {
     [NETWORK_QWEN3_MOE] = "qwen3_moe",
     [NETWORK_T5] = "t5",
     [NETWORK_MT5] = "mt5",
+    [NETWORK_UMT5] = "umt5",
     [NETWORK_CNN] = "cnn",
     [NETWORK_RESNET] = "resnet",
     [NETWORK_PROFILE] = "profile",
@@ -504,7 +505,7 @@ static void t5_block(const struct network *n, uint64_t block, struct list *list)
     if (place.joins) vector(list, "encoder.final_layer_norm.weight", INIT_ONE, n->width);
     t5_prefix(list, &place, at++);
     t5_attention(n, own, list);
-    if (place.first)
+    if (place.tables)
         matrix(list, "SelfAttention.relative_attention_bias.weight", INIT_NORMAL, n->relative_buckets, n->heads);
     vector(list, "layer_norm.weight", INIT_ONE, n->width);
     if (place.crosses) {
@@ -544,6 +545,7 @@ static const struct family families[NETWORK_FAMILY_COUNT] = {
     [NETWORK_PHI] = {decoder_embedding, decoder_block, decoder_head},
     [NETWORK_T5] = {t5_embedding, t5_block, t5_head},
     [NETWORK_MT5] = {t5_embedding, t5_block, t5_head},
+    [NETWORK_UMT5] = {t5_embedding, t5_block, t5_head},
     [NETWORK_MISTRAL] = {llama_embedding, llama_block, llama_head},
     [NETWORK_GEMMA] = {llama_embedding, llama_block, llama_head},
     [NETWORK_QWEN2] = {llama_embedding, llama_block, llama_head},

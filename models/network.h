@@ -31,7 +31,8 @@ enum network_family {
     NETWORK_OPT, NETWORK_GPT_NEOX, NETWORK_GPTJ, NETWORK_PHI, /* decoders more, which models/network_traits.h tells
                         apart: planned and simulated, and not carried out */
     NETWORK_MISTRAL, NETWORK_GEMMA, NETWORK_QWEN2, NETWORK_QWEN3, NETWORK_MIXTRAL, NETWORK_QWEN3_MOE,
-    NETWORK_T5, NETWORK_MT5, /* encoder and decoder (models/network_t5.h); planned and simulated, and not carried out */
+    NETWORK_T5, NETWORK_MT5, NETWORK_UMT5, /* encoder and decoder (models/network_t5.h); planned and simulated, and
+                        not carried out */
     NETWORK_CNN,     /* operations on images (models/network_graph.h); planned and simulated, and not carried out */
     NETWORK_RESNET,  /* config.json alone: what is read is a NETWORK_CNN */
     NETWORK_PROFILE, /* layers with given seconds and bytes */
@@ -155,7 +156,8 @@ enum { LAYER_TENSORS_MAX = 32 };
  * vit          ViTForImageClassification, ViTModel           classifier
  * opt, gpt_neox, gptj, phi, mistral, gemma, qwen2, qwen3, mixtral, qwen3_moe
  *              ...ForCausalLM, ...Model                      language model (models/network_traits.h)
- * t5, mt5      T5ForConditionalGeneration, T5Model (MT5...)   language model behind the decoder
+ * t5, mt5, umt5
+ *              T5ForConditionalGeneration, T5Model (MT5...)   language model behind the decoder
  * resnet       ResNetForImageClassification, ResNetModel       classifier; a NETWORK_CNN
  * cnn          -                                             NETWORK_CNN, below
  * profile      -                                             NETWORK_PROFILE, below

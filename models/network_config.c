@@ -56,6 +56,7 @@ static const struct {
     [NETWORK_QWEN3_MOE] = {config_parse_llama, NULL, config_write_llama},
     [NETWORK_T5] = {config_parse_t5, NULL, config_write_t5},
     [NETWORK_MT5] = {config_parse_t5, NULL, config_write_t5},
+    [NETWORK_UMT5] = {config_parse_t5, NULL, config_write_t5},
     [NETWORK_CNN] = {.parse_listed = config_parse_cnn, .write = config_write_cnn},
     [NETWORK_RESNET] = {.parse_listed = config_parse_resnet},
     [NETWORK_PROFILE] = {.parse_listed = config_parse_profile, .write = config_write_profile},

@@ -1,10 +1,10 @@
 /*
- * config.json of t5 and mt5 (models/network_t5.h). ByT5 and Flan-T5 are t5.
+ * config.json of t5, mt5 and umt5 (models/network_t5.h). ByT5 and Flan-T5 are t5.
  *
  * The first files have "n_positions", which is no limit; those without are read as 512, the length of pre-training.
  * "feed_forward_proj" is "relu", or "gated-gelu" from version 1.1 on.
  *
- * Source: configuration_t5.py and configuration_mt5.py of transformers 4.57.
+ * Source: configuration_t5.py, configuration_mt5.py and configuration_umt5.py of transformers 4.57.
  */
 #include <inttypes.h>
 
@@ -25,6 +25,8 @@ static const struct {
                     {"T5ForConditionalGeneration", "T5WithLMHeadModel", "T5Model"}},
     [NETWORK_MT5] = {8, 6, 1024, 250112, true, false,
                      {"MT5ForConditionalGeneration", "T5ForConditionalGeneration", "MT5Model"}},
+    [NETWORK_UMT5] = {8, 6, 1024, 250112, true, true, 
+                    {"UMT5ForConditionalGeneration", "T5ForConditionalGeneration", "UMT5Model"}},
 };
 
 static enum status take_blocks(struct json_object *o, struct network *n, struct error *err)

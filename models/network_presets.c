@@ -48,6 +48,7 @@ struct preset {
 #define FLAN_T5_SOURCE "google config.json; Chung et al., arXiv 2210.11416"
 #define MT5_SOURCE "google config.json; Xue et al., arXiv 2010.11934"
 #define BYT5_SOURCE "google config.json; Xue et al., arXiv 2105.13626"
+#define UMT5_SOURCE "recalled: google config.json; Chung et al., arXiv 2304.09151"
 #define HYDRA_SOURCE "Hydra technical report of 2022, table 2; shapes from its released code"
 
 #define GPT2(c, h, l, p) \
@@ -87,6 +88,7 @@ struct preset {
     {STACKS(family_, c, h, 64, e, l, f, v), .gated = true, .gelu_tanh = true}
 #define T5_1_1(c, h, l, f) GATED_T5(NETWORK_T5, c, h, l, 2 * l, f, 32128)
 #define MT5(c, h, l, f) GATED_T5(NETWORK_MT5, c, h, l, 2 * l, f, 250112)
+#define UMT5(c, h, l, f) GATED_T5(NETWORK_UMT5, c, h, l, 2 * l, f, 256384)
 #define BYT5(c, h, e, d, f) GATED_T5(NETWORK_T5, c, h, e, e + d, f, 384)
 
 static const struct preset presets[] = {
@@ -172,10 +174,14 @@ static const struct preset presets[] = {
     {"mt5-base", MT5_SOURCE, MT5(768, 12, 12, 2048)},
     {"mt5-large", MT5_SOURCE, MT5(1024, 16, 24, 2816)},
     {"mt5-xl", MT5_SOURCE, MT5(2048, 32, 24, 5120)},
-    {"mt5-xxl", MT5_SOURCE, MT5(4096, 64, 24, 10240)},
+    {"mt5-xxl", "recalled: " MT5_SOURCE, MT5(4096, 64, 24, 10240)},
+    {"umt5-small", UMT5_SOURCE, UMT5(512, 6, 8, 1024)},
+    {"umt5-base", UMT5_SOURCE, UMT5(768, 12, 12, 2048)},
+    {"umt5-xl", UMT5_SOURCE, UMT5(2048, 32, 24, 5120)},
+    {"umt5-xxl", UMT5_SOURCE, UMT5(4096, 64, 24, 10240)},
     {"byt5-small", BYT5_SOURCE, BYT5(1472, 6, 12, 4, 3584)},
     {"byt5-base", BYT5_SOURCE, BYT5(1536, 12, 18, 6, 3968)},
-    {"byt5-large", BYT5_SOURCE, BYT5(1536, 16, 36, 12, 3840)},
+    {"byt5-large", "recalled: " BYT5_SOURCE, BYT5(1536, 16, 36, 12, 3840)},
     {"gpt3-175b", "Brown et al., arXiv 2005.14165, table 2.1",
      {.family = NETWORK_GPT2, .width = 12288, .heads = 96, .blocks = 96, .positions = 2048,
       .vocabulary = 50257, .tied_head = true}},
@@ -268,6 +274,10 @@ static const struct {
     {"google/mt5-large", "mt5-large"},
     {"google/mt5-xl", "mt5-xl"},
     {"google/mt5-xxl", "mt5-xxl"},
+    {"google/umt5-small", "umt5-small"},
+    {"google/umt5-base", "umt5-base"},
+    {"google/umt5-xl", "umt5-xl"},
+    {"google/umt5-xxl", "umt5-xxl"},
     {"google/byt5-small", "byt5-small"},
     {"google/byt5-base", "byt5-base"},
     {"google/byt5-large", "byt5-large"},
@@ -326,6 +336,7 @@ static const struct {
     [NETWORK_PHI] = {.norm_epsilon = 1e-5, .biases = true, .gelu_tanh = true},
     [NETWORK_T5] = {.norm_epsilon = 1e-6},
     [NETWORK_MT5] = {.norm_epsilon = 1e-6},
+    [NETWORK_UMT5] = {.norm_epsilon = 1e-6},
     [NETWORK_MISTRAL] = {.norm_epsilon = 1e-5, .rope_theta = 10000},
     [NETWORK_GEMMA] = {.norm_epsilon = 1e-6, .rope_theta = 10000},
     [NETWORK_QWEN2] = {.norm_epsilon = 1e-6, .rope_theta = 1e6, .biases = true},

@@ -33,7 +33,8 @@ struct t5_place network_t5_place(const struct network *network, uint64_t block)
 {
     bool decoder = block >= network->encoder_blocks;
     uint64_t at = decoder ? block - network->encoder_blocks : block;
-    return (struct t5_place){.stack = decoder ? "decoder" : "encoder", .block = at, .first = at == 0,
+    return (struct t5_place){.stack = decoder ? "decoder" : "encoder", .block = at,
+                             .tables = at == 0 || network->family == NETWORK_UMT5,
                              .crosses = network_crosses(network, block + 1), .joins = network_joins(network, block + 1)};
 }
 

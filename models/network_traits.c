@@ -25,6 +25,7 @@ static const struct network_traits traits[NETWORK_FAMILY_COUNT] = {
     [NETWORK_QWEN3_MOE] = {LLAMA_LIKE, .qk_norm = true},
     [NETWORK_T5] = {T5_LIKE},
     [NETWORK_MT5] = {T5_LIKE},
+    [NETWORK_UMT5] = {T5_LIKE},
     [NETWORK_BERT] = {.out_bias = true, .ff_bias = true, .head_bias = true},
     [NETWORK_VIT] = {.out_bias = true, .ff_bias = true},
 };

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/json_out.h"
+#include "base/json_rename.h"
 #include "base/size.h"
 #include "models/job.h"
 #include "models/parallel_offload.h"
@@ -443,11 +444,18 @@ static enum status parse_choices(struct json_object *o, struct parallel *out, st
                          "computed again)", letters, PARALLEL_CUTS_MAX);
 }
 
+/* As on the command line, and as DeepSpeed and Megatron-LM have them. */
+static const struct json_synonym synonyms[] = {
+    {"tp", "tensor"}, {"tensor_model_parallel_size", "tensor"}, {"pp", "pipeline"}, {"pipeline_model_parallel_size", "pipeline"},
+    {"dp", "data"},   {"zero_stage", "zero"},
+};
+
 enum status parallel_parse(const struct json_input *in, const json_t *value, struct parallel *out,
                            struct error *err)
 {
     struct json_object o;
     TRY(json_object_open(&o, in, value, "a parallelism object", err));
+    TRY(json_rename_keys(in, value, synonyms, ARRAY_COUNT(synonyms), err));
     set_out(out);
     size_t schedule = out->schedule, recompute = out->recompute, collective = out->collective;
     size_t partition = out->partition, offload = out->offload;
@@ -620,6 +628,13 @@ static enum status parse_replicas(const char *begin, size_t length, struct paral
     return STATUS_OK;
 }
 
+static const char replicas_name[] = "replicas=";
+
+static bool is_replicas(const char *word)
+{
+    return strncmp(word, replicas_name, strlen(replicas_name)) == 0;
+}
+
 /* A word of it, [begin, begin + length). */
 static enum status parse_word(const char *begin, size_t length, struct parallel *out, struct error *err)
 {
@@ -634,9 +649,8 @@ static enum status parse_word(const char *begin, size_t length, struct parallel 
     };
     static_assert(ARRAY_COUNT(of) == ARRAY_COUNT(names), "a name for each");
     char word[32];
-    const size_t name_length = strlen("replicas=");
-    if (strncmp(begin, "replicas=", name_length) == 0)
-        return parse_replicas(begin + name_length, length - name_length, out, err);
+    if (is_replicas(begin))
+        return parse_replicas(begin + strlen(replicas_name), length - strlen(replicas_name), out, err);
     if (length >= sizeof word)
         return error_set(err, STATUS_BAD_INPUT, "'%.*s' is not understood (expected such as tp=8,pp=4,dp=2)",
                          (int)length, begin);
@@ -661,13 +675,28 @@ static enum status parse_word(const char *begin, size_t length, struct parallel 
                      (int)length, begin);
 }
 
+/* A degree that is said twice, even equally, is a slip of the hand. */
+static enum status check_once(const char *all, const char *word, struct error *err)
+{
+    const size_t length = strcspn(word, "=,");
+    for (const char *at = all; at < word; at += strcspn(at, ",") + 1)
+        if (strcspn(at, "=,") == length && strncmp(at, word, length) == 0)
+            return error_set(err, STATUS_BAD_INPUT, "'%.*s' is said twice in '%s'", (int)length, word, all);
+    return STATUS_OK;
+}
+
 enum status parallel_parse_text(const char *text, struct parallel *out, struct error *err)
 {
     set_out(out);
-    for (;;) {
-        size_t length = strcspn(text, ",");
-        TRY(parse_word(text, length, out, err));
-        if (text[length] == '\0') return STATUS_OK;
-        text += length + 1;
+    /* "replicas" sets degrees, too: "pp" and "dp" must come behind it for parallel_check() to see them, wherever they stand. */
+    for (int turn = 0; turn < 2; turn++) {
+        for (const char *at = text;;) {
+            const size_t length = strcspn(at, ",");
+            if (is_replicas(at) == (turn == 0)) TRY(parse_word(at, length, out, err));
+            if (turn == 1) TRY(check_once(text, at, err));
+            if (at[length] == '\0') break;
+            at += length + 1;
+        }
     }
+    return STATUS_OK;
 }

@@ -109,12 +109,22 @@ static const char mt5_small_config[] =
     "\"num_heads\": 6, \"num_layers\": 8, \"relative_attention_max_distance\": 128, "
     "\"relative_attention_num_buckets\": 32, \"tie_word_embeddings\": false, \"vocab_size\": 250112}";
 
+/* From memory, as its presets are. */
+static const char umt5_small_config[] =
+    "{\"architectures\": [\"UMT5ForConditionalGeneration\"], \"d_ff\": 1024, \"d_kv\": 64, \"d_model\": 512, "
+    "\"dense_act_fn\": \"gelu_new\", \"feed_forward_proj\": \"gated-gelu\", \"is_encoder_decoder\": true, "
+    "\"is_gated_act\": true, \"layer_norm_epsilon\": 1e-06, \"model_type\": \"umt5\", \"num_decoder_layers\": 8, "
+    "\"num_heads\": 6, \"num_layers\": 8, \"relative_attention_max_distance\": 128, "
+    "\"relative_attention_num_buckets\": 32, \"scalable_attention\": true, \"tie_word_embeddings\": false, "
+    "\"vocab_size\": 256384}";
+
 static void presets_are_their_configurations(void **state)
 {
     (void)state;
     static const struct {
         const char *preset, *config;
-    } cases[] = {{"t5-small", small_config}, {"byt5-large", byt5_large_config}, {"mt5-small", mt5_small_config}};
+    } cases[] = {{"t5-small", small_config}, {"byt5-large", byt5_large_config}, {"mt5-small", mt5_small_config},
+                 {"umt5-small", umt5_small_config}};
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct arena arena = {0};
         struct error err = {0};
@@ -130,7 +140,7 @@ static void presets_are_their_configurations(void **state)
 static void networks_survive_writing(void **state)
 {
     (void)state;
-    static const char *const configs[] = {small_config, byt5_large_config, mt5_small_config};
+    static const char *const configs[] = {small_config, byt5_large_config, mt5_small_config, umt5_small_config};
     for (size_t i = 0; i < ARRAY_COUNT(configs); i++) {
         struct arena arena = {0};
         struct error err = {0};
@@ -168,7 +178,7 @@ static void list(struct header *h, uint64_t rows, uint64_t columns, const char *
 
 struct header_shape {
     uint64_t width, inner, ff, heads, vocabulary, encoder, decoder;
-    bool gated, tied;
+    bool gated, tied, tables; /* of relative positions, in every block */
 };
 
 static void list_attention(struct header *h, const struct header_shape *s, const char *stack, uint64_t block, int layer,
@@ -182,7 +192,8 @@ static void list_attention(struct header *h, const struct header_shape *s, const
 
 static void list_stack(struct header *h, const struct header_shape *s, const char *stack, uint64_t blocks, bool crosses)
 {
-    list(h, 32, s->heads, "%s.block.0.layer.0.SelfAttention.relative_attention_bias.weight", stack);
+    for (uint64_t b = 0; b < (s->tables ? blocks : 1); b++)
+        list(h, 32, s->heads, "%s.block.%" PRIu64 ".layer.0.SelfAttention.relative_attention_bias.weight", stack, b);
     list(h, s->width, 0, "%s.final_layer_norm.weight", stack);
     for (uint64_t b = 0; b < blocks; b++) {
         int last = crosses ? 2 : 1;
@@ -231,10 +242,11 @@ static void check_header(const char *name, const struct header_shape *s)
 static void tensors_are_those_of_the_files(void **state)
 {
     (void)state;
-    check_header("t5-small", &(struct header_shape){512, 512, 2048, 8, 32128, 6, 6, false, true});
-    check_header("t5-3b", &(struct header_shape){1024, 4096, 16384, 32, 32128, 24, 24, false, true});
-    check_header("flan-t5-small", &(struct header_shape){512, 384, 1024, 6, 32128, 8, 8, true, false});
-    check_header("byt5-small", &(struct header_shape){1472, 384, 3584, 6, 384, 12, 4, true, false});
+    check_header("t5-small", &(struct header_shape){512, 512, 2048, 8, 32128, 6, 6, false, true, false});
+    check_header("t5-3b", &(struct header_shape){1024, 4096, 16384, 32, 32128, 24, 24, false, true, false});
+    check_header("flan-t5-small", &(struct header_shape){512, 384, 1024, 6, 32128, 8, 8, true, false, false});
+    check_header("umt5-small", &(struct header_shape){512, 384, 1024, 6, 256384, 8, 8, true, false, true});
+    check_header("byt5-small", &(struct header_shape){1472, 384, 3584, 6, 384, 12, 4, true, false, false});
 }
 
 /* Runs of equal layers are what they say, and as long as they can be. */
