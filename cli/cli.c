@@ -317,6 +317,12 @@ enum status cli_ratio(const char *text, const char *option, double *out, struct 
                      "option '--%s' is '%s' (expected a percentage such as 10%%)", option, text);
 }
 
+const char *cli_count(uint64_t count, const char *one, char buffer[CLI_COUNT_BYTES])
+{
+    snprintf(buffer, CLI_COUNT_BYTES, "%" PRIu64 " %s%s", count, one, count == 1 ? "" : "s");
+    return buffer;
+}
+
 const char *cli_percent(double ratio, char buffer[CLI_PERCENT_BYTES])
 {
     snprintf(buffer, CLI_PERCENT_BYTES, "%.1f %%", 100 * ratio);

@@ -115,6 +115,11 @@ MUST_CHECK enum status cli_report_end(struct cli *cli, struct json_out *json, st
 /* A plan's or a trace's fingerprint as a JSON string: 16 hexadecimal digits. */
 void cli_fingerprint(struct json_out *json, uint64_t fingerprint);
 
+/* "1 job", "2 jobs"; `one` takes an s behind it. CLI_COUNT() is for a call of printf: its text is the block's. */
+enum { CLI_COUNT_BYTES = 48 };
+const char *cli_count(uint64_t count, const char *one, char buffer[CLI_COUNT_BYTES]);
+#define CLI_COUNT(count, one) cli_count(count, one, (char[CLI_COUNT_BYTES]){0})
+
 /* A figure's percentage with one decimal: "12.3 %". */
 enum { CLI_PERCENT_BYTES = 32 };
 const char *cli_percent(double ratio, char buffer[CLI_PERCENT_BYTES]);

@@ -89,8 +89,8 @@ static double share(const struct cli_survival *s, double part_s)
 void cli_failures_print(FILE *out, const struct cli_survival *s)
 {
     char a[QUANTITY_TEXT_BYTES], b[QUANTITY_TEXT_BYTES], c[QUANTITY_TEXT_BYTES];
-    fprintf(out, "\nwith failures, %" PRIu64 " runs of %s of work on %u devices (simulated by chance)\n", s->runs,
-            quantity_text(s->work_s, DIMENSION_SECONDS, a), s->devices);
+    fprintf(out, "\nwith failures, %s of %s of work on %s (simulated by chance)\n", CLI_COUNT(s->runs, "run"),
+            quantity_text(s->work_s, DIMENSION_SECONDS, a), CLI_COUNT(s->devices, "device"));
     if (s->ended < s->runs)
         fprintf(out, "given up    %" PRIu64 " of the runs: not done after %g times the work\n", s->runs - s->ended,
                 SURVIVAL_PATIENCE);

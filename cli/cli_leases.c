@@ -14,8 +14,8 @@ const char *cli_runs_as(const struct plan *plan, uint32_t job, char text[CLI_RUN
     const struct parallel *p = &plan->jobs.jobs[job].parallel;
     char degrees[PARALLEL_TEXT_BYTES];
     if (!parallel_is_set(p)) {
-        snprintf(text, CLI_RUNS_AS_BYTES, "streamed, %" PRIu32 " shards",
-                 plan->job_first_shard[job + 1] - plan->job_first_shard[job]);
+        snprintf(text, CLI_RUNS_AS_BYTES, "streamed, %s",
+                 CLI_COUNT(plan->job_first_shard[job + 1] - plan->job_first_shard[job], "shard"));
         return text;
     }
     snprintf(text, CLI_RUNS_AS_BYTES, "%s%s%s%s%s", parallel_text(p, degrees), p->pipeline > 1 ? " " : "",

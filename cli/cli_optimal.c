@@ -41,7 +41,7 @@ static void label_of(const struct planner_options *fixed, const struct planner_o
     if (options->no_persistence != fixed->no_persistence)
         used += (size_t)snprintf(text + used, bytes - used, ", none stay");
     if (options->shards != fixed->shards)
-        snprintf(text + used, bytes - used, ", %u shards", options->shards);
+        snprintf(text + used, bytes - used, ", %s", CLI_COUNT(options->shards, "shard"));
 }
 
 static bool tried(const struct portfolio *p, const char *label)

@@ -383,7 +383,7 @@ enum status cli_plan_text(struct cli *cli, const struct cli_plan_report *report,
     const struct plan *plan = report->plan;
     FILE *out = cli->out;
     char machine[CLI_MACHINE_TEXT_BYTES], count[QUANTITY_TEXT_BYTES];
-    fprintf(out, "%u jobs on %s\n\n", plan->jobs.count, cli_machine_text(&plan->hardware, machine));
+    fprintf(out, "%s on %s\n\n", CLI_COUNT(plan->jobs.count, "job"), cli_machine_text(&plan->hardware, machine));
     if (report->outcomes) {
         if (print_policies(cli, report, err) != STATUS_OK) return err->status;
         fprintf(out, "\nThe best is %s:\n\n", report->outcomes[report->best].policy);

@@ -105,8 +105,8 @@ enum status repro_report_show(struct cli *cli, const struct figure *figure, stru
     if (cli->json) return show_json(cli, figure, err);
     fprintf(cli->out, "%s, %s: %s\n%s. %s, %s\n", figure->paper.id, figure->figure, figure->title,
             figure->paper.authors, figure->paper.title, figure->paper.version);
-    fprintf(cli->out, "%u rows, %u published values, %u claims; %s%s%s%s; from %s\n", (unsigned)figure->row_count,
-            (unsigned)count_published(figure), (unsigned)figure->claim_count, figure->quantity.name,
+    fprintf(cli->out, "%s, %s, %s; %s%s%s%s; from %s\n", CLI_COUNT(figure->row_count, "row"),
+            CLI_COUNT(count_published(figure), "published value"), CLI_COUNT(figure->claim_count, "claim"), figure->quantity.name,
             *figure->quantity.unit ? " (" : "", figure->quantity.unit, *figure->quantity.unit ? ")" : "", figure->path);
     print_texts(cli->out, "set-up", &figure->set_up);
     print_texts(cli->out, "assumed", &figure->assumptions);
@@ -292,7 +292,7 @@ enum status repro_report_all(struct cli *cli, const struct figure_result *result
         cli_table_cell(&table, "%s", !result->figure->accuracy.known ? "" : result->met ? "met" : "missed");
     }
     if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
-    fprintf(cli->out, "\n%zu figures, %u runs\n", count, (unsigned)run_count);
+    fprintf(cli->out, "\n%s, %s\n", CLI_COUNT(count, "figure"), CLI_COUNT(run_count, "run"));
     if (page) fprintf(cli->out, "written to %s\n", page);
     return STATUS_OK;
 }

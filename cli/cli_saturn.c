@@ -45,8 +45,8 @@ void cli_saturn_text(FILE *out, const struct saturn_report *report, const struct
 {
     const struct spase_certificate *c = &report->certificate;
     char text[QUANTITY_TEXT_BYTES];
-    fprintf(out, "schedule     of %u configurations, %u timed; bound by %s; simulated in %.3f of its time\n",
-            report->tried, report->timed, spase_proof_names[c->proved_by], ratio(plan, makespan_s));
+    fprintf(out, "schedule     of %s, %u timed; bound by %s; simulated in %.3f of its time\n",
+            CLI_COUNT(report->tried, "configuration"), report->timed, spase_proof_names[c->proved_by], ratio(plan, makespan_s));
     if (report->intervals > 0) {
         char restart[QUANTITY_TEXT_BYTES];
         fprintf(out, "planned anew %u times of %u: %s without; %u restarts of %s, states out over a link and in again\n",

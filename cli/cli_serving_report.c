@@ -150,8 +150,8 @@ static void print_totals(const struct serving_report *r, const struct latencies 
     if (r->found) {
         fprintf(out, "replicated  %s with whole models on single devices\n",
                 cli_percent(share_of(r->replicated, requests), a));
-        fprintf(out, "search      %u shapes, %" PRIu64 " simulations; %s of the %u requests it planned for\n",
-                r->found->shapes, r->found->simulations, cli_percent(share_of(r->found->attained, r->planned), a),
+        fprintf(out, "search      %s, %s; %s of the %u requests it planned for\n",
+                CLI_COUNT(r->found->shapes, "shape"), CLI_COUNT(r->found->simulations, "simulation"), cli_percent(share_of(r->found->attained, r->planned), a),
                 r->planned);
     }
 }
@@ -161,9 +161,9 @@ enum status serving_report_text(struct cli *cli, const struct serving_report *r,
     struct latencies l;
     char memory[QUANTITY_TEXT_BYTES], span[QUANTITY_TEXT_BYTES];
     if (latencies_make(r, &l, err)) return err->status;
-    fprintf(cli->out, "%s: %u models on %u devices with %s for weights; %u requests in %s\n\n", r->in->name,
-            r->in->model_count, r->in->device_count,
-            quantity_text((double)r->in->device_bytes, DIMENSION_BYTES, memory), r->traffic->count,
+    fprintf(cli->out, "%s: %s on %s with %s for weights; %s in %s\n\n", r->in->name,
+            CLI_COUNT(r->in->model_count, "model"), CLI_COUNT(r->in->device_count, "device"),
+            quantity_text((double)r->in->device_bytes, DIMENSION_BYTES, memory), CLI_COUNT(r->traffic->count, "request"),
             quantity_text(r->in->horizon_s, DIMENSION_SECONDS, span));
     enum status status = print_models(r, &l, cli->out, err);
     fputc('\n', cli->out);

@@ -131,8 +131,8 @@ enum status swarm_report_text(struct cli *cli, const struct swarm_report *r, str
 {
     FILE *out = cli->out;
     char batch[QUANTITY_TEXT_BYTES];
-    fprintf(out, "%s: %u peers in %u stages, %u trainers; steps of %s samples\n\n", r->in->name, r->in->peer_count,
-            r->in->stage_count, r->in->trainers,
+    fprintf(out, "%s: %s in %s, %s; steps of %s samples\n\n", r->in->name, CLI_COUNT(r->in->peer_count, "peer"),
+            CLI_COUNT(r->in->stage_count, "stage"), CLI_COUNT(r->in->trainers, "trainer"),
             quantity_text((double)r->in->batch * (double)r->in->microbatch, DIMENSION_COUNT_OF, batch));
     if (print_trials(r, out, err)) return err->status;
     fprintf(out, "\n%s%s:\n", swarm_wiring_names[r->trials->wiring], r->trials->rebalanced ? ", rebalanced" : "");

@@ -44,8 +44,9 @@ static enum status print_text(struct cli *cli, const struct report *report, stru
     FILE *out = cli->out;
     const struct cli_simulated *s = &report->simulated;
     const struct cli_simulate_request *request = report->request;
-    fprintf(out, "%s: %u jobs on %u devices, dispatched live by %s\n\n", request->path,
-            report->instance->job_count, report->instance->device_count, report->policy->name);
+    fprintf(out, "%s: %s on %s, dispatched live by %s\n\n", request->path,
+            CLI_COUNT(report->instance->job_count, "job"), CLI_COUNT(report->instance->device_count, "device"),
+            report->policy->name);
     if (print_jobs(out, s->trace, err) != STATUS_OK) return err->status;
     fputc('\n', out);
     return cli_simulated_print(cli, s, report->compute_share, request->trace_path, err);

@@ -124,8 +124,8 @@ static enum status report_text(struct cli *cli, struct answer *a, struct error *
     struct cli_solved solved = solved_of(a, text);
     struct cli_solve_work work = work_of(c);
     FILE *out = cli->out;
-    fprintf(out, "%s: %u jobs, %u tasks on %u devices\n\n", a->in->name, a->in->job_count, a->in->task_count,
-            a->in->device_count);
+    fprintf(out, "%s: %s, %s on %s\n\n", a->in->name, CLI_COUNT(a->in->job_count, "job"),
+            CLI_COUNT(a->in->task_count, "task"), CLI_COUNT(a->in->device_count, "device"));
     if (print_devices(a, out, err)) return err->status;
     fputc('\n', out);
     if (print_jobs(a, out, err)) return err->status;

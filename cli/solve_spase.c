@@ -94,15 +94,15 @@ static enum status report_text(struct cli *cli, const struct answer *a, struct e
     struct cli_solved solved = solved_of(a, text);
     struct cli_solve_work work = work_of(c);
     FILE *out = cli->out;
-    fprintf(out, "%s: %u jobs on %u devices of %u nodes\n\n", a->in->name, a->in->job_count, a->in->device_count,
-            a->in->node_count);
+    fprintf(out, "%s: %s on %s of %s\n\n", a->in->name, CLI_COUNT(a->in->job_count, "job"),
+            CLI_COUNT(a->in->device_count, "device"), CLI_COUNT(a->in->node_count, "node"));
     if (print_jobs(a, out, err)) return err->status;
     fprintf(out, "\nmakespan   %" PRId64 ", devices busy %s; with a whole node for each job %" PRId64 "\n", c->value,
             cli_percent(busy(a), share), a->one_by_one);
     cli_solved_text(&solved, out);
     if (a->request->interval > 0)
-        fprintf(out, "replanned  %u times, looked at %u times: makespan %" PRId64 "\n", a->course.replans,
-                a->course.intervals, a->course.makespan);
+        fprintf(out, "replanned  %s, looked at %s: makespan %" PRId64 "\n", CLI_COUNT(a->course.replans, "time"),
+                CLI_COUNT(a->course.intervals, "time"), a->course.makespan);
     cli_solve_work_text(&work, out);
     return STATUS_OK;
 }

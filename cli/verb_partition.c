@@ -104,8 +104,8 @@ static enum status report_text(struct cli *cli, const struct answer *a, struct e
     const struct stage_partition *p = &a->partition;
     char name[STAGE_TEXT_BYTES], text[QUANTITY_TEXT_BYTES], other[QUANTITY_TEXT_BYTES];
     bool named = strcmp(a->path, a->chain->name) != 0;
-    fprintf(cli->out, "%s: %s%s%" PRIu32 " layers on %" PRIu32 " workers\n\n", a->path, named ? a->chain->name : "",
-            named ? ", " : "", a->chain->count, p->workers);
+    fprintf(cli->out, "%s: %s%s%s on %s\n\n", a->path, named ? a->chain->name : "", named ? ", " : "",
+            CLI_COUNT(a->chain->count, "layer"), CLI_COUNT(p->workers, "worker"));
     if (print_stages(a, cli->out, err)) return err->status;
     fprintf(cli->out, "\npartition  %s, by %s\n", stage_partition_text(p, name), stage_method_names[a->request->method]);
     fprintf(cli->out, "interval   %s between minibatches; %s %s (%.3g times)\n",

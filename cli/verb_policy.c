@@ -219,7 +219,7 @@ static enum status report_text(struct cli *cli, const struct request *request,
     }
     if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
     if (!first && outcome->decisions > 0 && !cli->quiet)
-        fprintf(cli->out, "\n%" PRIu64 " decisions, %.2g us each\n", outcome->decisions,
+        fprintf(cli->out, "\n%s, %.2g us each\n", CLI_COUNT(outcome->decisions, "decision"),
                 1e6 * outcome->seconds / (double)outcome->decisions);
     for (uint32_t r = 0; r < POLICY_RULE_COUNT; r++)
         if (outcome->rules[r].cases > 0)

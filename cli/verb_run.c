@@ -33,9 +33,9 @@ static enum status check_contradiction(const struct cli_run_request *request, co
         return err->status;
     if (request->devices > 0 && request->devices != plan->hardware.device_count)
         return error_set(err, STATUS_BAD_INPUT,
-                         "the plan was made for %" PRIu32 " devices and not %" PRIu64
+                         "the plan was made for %s and not %" PRIu64
                          " (make another with 'spillway plan --devices %" PRIu64 "')",
-                         plan->hardware.device_count, request->devices, request->devices);
+                         CLI_COUNT(plan->hardware.device_count, "device"), request->devices, request->devices);
     for (uint32_t d = 0; d < plan->hardware.device_count && bytes > 0; d++) {
         uint64_t planned = plan->hardware.devices[d].memory_bytes;
         char made_for[QUANTITY_TEXT_BYTES], given[QUANTITY_TEXT_BYTES];

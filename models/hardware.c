@@ -136,9 +136,9 @@ static enum status set_device_count(struct hardware *hardware, uint32_t count, s
         return error_set(err, STATUS_LIMIT, "too many devices (limit is %d)", DEVICES_MAX);
     if (count > hardware->device_count && !is_host(hardware))
         return error_set(err, STATUS_BAD_INPUT,
-                         "machine '%s' has %" PRIu32 " devices and not %" PRIu32
+                         "machine '%s' has %" PRIu32 " device%s and not %" PRIu32
                          " (name several as '%" PRIu32 "x NAME')",
-                         hardware->name, hardware->device_count, count, count);
+                         hardware->name, hardware->device_count, hardware->device_count == 1 ? "" : "s", count, count);
     if (count > hardware->device_count) {
         void *memory;
         TRY(arena_array(&hardware->arena, count, sizeof *hardware->devices, &memory, err));
