@@ -23,6 +23,7 @@
 #include "base/size.h"
 #include "base/suggest.h"
 #include "cli/cli_document.h"
+#include "cli/cli_policy_skeleton.h"
 #include "cli/cli_synonyms.h"
 
 enum { VERBS_MAX = 64 };
@@ -162,6 +163,12 @@ enum status cli_dispatch(int argc, char **argv, FILE *out, struct error *err)
                          "is where to start");
     if (strcmp(argv[0], "--version") == 0 || strcmp(argv[0], "-V") == 0) {
         fprintf(out, "spillway %s\n", SPILLWAY_VERSION);
+        return STATUS_OK;
+    }
+    if (strcmp(argv[0], "--includedir") == 0) {
+        char folder[CLI_PATH_BYTES];
+        cli_include_folder(folder);
+        fprintf(out, "%s\n", folder);
         return STATUS_OK;
     }
     /* "spillway --help" and "spillway models --help" mean "spillway help [models]". */

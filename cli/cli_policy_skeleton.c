@@ -149,9 +149,7 @@ static_assert(ARRAY_COUNT(files) == CLI_SKELETON_FILES, "each file has a name");
 
 /* --- writing them ---------------------------------------------------------------------------- */
 
-/* The folder in which spillway/policy.h lies: in the build tree or the installed one that this program
- * is part of, else /usr/include. */
-static void include_folder(char path[CLI_PATH_BYTES])
+void cli_include_folder(char path[CLI_PATH_BYTES])
 {
     static const char *const places[] = {"include", "../include"};
     static const char header[] = "/spillway/policy.h";
@@ -201,7 +199,7 @@ static enum status write_file(const char *policy, const char *folder, uint32_t i
 {
     char path[2 * CLI_PATH_BYTES], name[CLI_PATH_BYTES], include[CLI_PATH_BYTES];
     struct file_out *file;
-    include_folder(include);
+    cli_include_folder(include);
     snprintf(path, sizeof path, "%s/%s", folder, cli_skeleton_name(policy, index, name));
     if (file_out_create(path, &file, err) != STATUS_OK) return err->status;
     fill_in(file, files[index].text, policy, include);

@@ -13,4 +13,8 @@ const char *cli_skeleton_name(const char *policy, uint32_t index, char name[CLI_
  * none or taken, and when the folder is there already; STATUS_IO. Nothing is left behind then. */
 MUST_CHECK enum status cli_skeleton_write(const char *policy, const char *folder, struct error *err);
 
+/* The folder in which spillway/policy.h lies: in the build tree or the installed one that this program is part of, else
+ * /usr/include. */
+void cli_include_folder(char path[CLI_PATH_BYTES]);
+
 #endif

@@ -124,9 +124,9 @@ enum status verb_bench(struct cli *cli, int argc, char **argv, struct error *err
                       "names and shared objects with commas between them; 'searched' and 'optimal' "
                       "take part on instances; 'all'"),
         OPTION_LIST("workloads", 'w', "DIR", &request.workloads,
-                    "a file of jobs or of an instance, or a folder of them; may be repeated"),
+                    "a file of jobs or of an instance, or a folder of them"),
         OPTION_LIST("family", 'f', "NAME", &request.families,
-                    "instances made from seeds (tight, copy, ...); may be repeated"),
+                    "instances made from seeds (tight, copy, ...)"),
         OPTION_U64("seeds", 0, "N", 1, SEEDS_MAX, &request.seeds, "cases of each workload, default 30"),
         OPTION_STRING("noise", 0, "PERCENT", &request.noise,
                       "instances: durations differ by so much from what policies see, such as 10%"),

@@ -64,7 +64,7 @@ enum status verb_hardware_import(struct cli *cli, int argc, char **argv, struct 
             "spillway hardware import bandwidth.json --hw p4d.24xlarge -o measured.json",
             "spillway hardware import all_reduce.txt --hw measured.json -o measured.json",
             "spillway hardware import topology.xml --hw '8x a100-sxm4-40gb' -o measured.json", NULL},
-        .details = "FILE is JSON of 'nvbandwidth -j', JSON or the table of nccl-tests (all_reduce_perf, all_gather_perf, "
+        .details = "FILE is JSON or the tables of nvbandwidth, JSON or the table of nccl-tests (all_reduce_perf, all_gather_perf, "
                    "reduce_scatter_perf), or XML of 'lstopo --of xml'. What was measured takes the place of the datasheet's.",
     };
     bool go_on;

@@ -232,7 +232,7 @@ enum status verb_plot_throughput(struct cli *cli, int argc, char **argv, struct 
     const struct option_spec specs[] = {
         PLOT_OPTIONS(&request),
         OPTION_LIST("measured", 'm', "TRACE", &measured,
-                    "a measured trace whose policy gets a bar of its own; may be repeated"),
+                    "a measured trace whose policy gets a bar of its own"),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {

@@ -57,6 +57,13 @@ static enum status import_json(struct import *import, const char *text, size_t l
     return status;
 }
 
+/* What it prints without -j has a line "Running host_to_device_memcpy_ce." in front of each matrix. */
+static bool is_of_nvbandwidth(const char *text, size_t length)
+{
+    static const char mark[] = "Running ";
+    return memmem(text, length, "memcpy", strlen("memcpy")) && memmem(text, length, mark, strlen(mark));
+}
+
 enum status hardware_import_text(const char *name, const char *text, size_t length, const char *as_of,
                                  struct hardware *machine, struct import_report *report, struct error *err)
 {
@@ -66,7 +73,9 @@ enum status hardware_import_text(const char *name, const char *text, size_t leng
     size_t blanks = 0;
     while (blanks < length && isspace((unsigned char)text[blanks])) blanks++;
     bool json = blanks < length && text[blanks] == '{';
-    TRY(json ? import_json(&import, text, length, err) : import_nccl_table(&import, text, length, err));
+    TRY(json                        ? import_json(&import, text, length, err)
+        : is_of_nvbandwidth(text, length) ? import_nvbandwidth_text(&import, text, length, err)
+                                          : import_nccl_table(&import, text, length, err));
     return hardware_check(machine, err);
 }
 

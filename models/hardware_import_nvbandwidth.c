@@ -125,6 +125,30 @@ static enum status apply(struct import *import, const struct matrix *m, double *
     return STATUS_OK;
 }
 
+static bool find(const char *name, enum what *out)
+{
+    for (size_t k = 0; k < ARRAY_COUNT(known); k++) {
+        if (strcmp(known[k].name, name) != 0) continue;
+        *out = known[k].what;
+        return true;
+    }
+    return false;
+}
+
+uint32_t import_bandwidth_rows(const struct import *import, const char *name)
+{
+    enum what what;
+    if (!find(name, &what)) return 0;
+    return what == WHAT_P2P ? import->machine->device_count : 1;
+}
+
+enum status import_bandwidths(struct import *import, const char *name, double *cells, struct error *err)
+{
+    struct matrix m = {.name = name, .cells = cells, .devices = import->machine->device_count};
+    if (!find(name, &m.what)) return STATUS_OK;
+    return apply(import, &m, cells + (size_t)m.devices * m.devices, err);
+}
+
 static enum status take_testcase(struct import *import, const struct json_input *in, const json_t *cases, size_t index,
                                  double *cells, bool *used, struct error *err)
 {
@@ -133,15 +157,13 @@ static enum status take_testcase(struct import *import, const struct json_input 
     TRY(json_object_open_at(&object, in, cases, index, "a test case", err));
     TRY(json_take_string(&object, "name", JSON_REQUIRED, &m.name, err));
     TRY(json_take_array(&object, "bandwidth_matrix", JSON_OPTIONAL, &m.rows, err));
-    for (size_t k = 0; k < ARRAY_COUNT(known) && m.rows; k++) {
-        if (strcmp(known[k].name, m.name) != 0) continue;
-        m.what = known[k].what;
-        TRY(take_matrix(in, &m, err));
-        *used = true;
-        return apply(import, &m, cells + (size_t)m.devices * m.devices, err);
+    if (!m.rows || !find(m.name, &m.what)) {
+        import_say(import, "%s: not used", m.name);
+        return STATUS_OK;
     }
-    import_say(import, "%s: not used", m.name);
-    return STATUS_OK;
+    TRY(take_matrix(in, &m, err));
+    *used = true;
+    return import_bandwidths(import, m.name, cells, err);
 }
 
 enum status import_nvbandwidth(struct import *import, const struct json_input *in, struct error *err)

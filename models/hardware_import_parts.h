@@ -31,7 +31,15 @@ struct nccl_row {
 MUST_CHECK enum status import_ring(struct import *import, const struct nccl_row *rows, uint32_t count, uint32_t ranks,
                                    unsigned long line, struct error *err);
 
+/* Rows of the matrix that a test of nvbandwidth has: one for the host or one for each device; 0: it is not used. */
+uint32_t import_bandwidth_rows(const struct import *import, const char *name);
+
+/* Such a matrix onto the machine. cells: (rows, devices) GB/s, 0 where there is none, with devices^2 of scratch behind
+ * the first devices^2. */
+MUST_CHECK enum status import_bandwidths(struct import *import, const char *name, double *cells, struct error *err);
+
 MUST_CHECK enum status import_nvbandwidth(struct import *import, const struct json_input *in, struct error *err);
+MUST_CHECK enum status import_nvbandwidth_text(struct import *import, const char *text, size_t length, struct error *err);
 MUST_CHECK enum status import_nccl_json(struct import *import, const struct json_input *in, struct error *err);
 MUST_CHECK enum status import_nccl_table(struct import *import, const char *text, size_t length, struct error *err);
 

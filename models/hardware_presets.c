@@ -97,12 +97,34 @@ static enum status build_host(struct hardware *out, struct error *err)
 
 /* --- finding -------------------------------------------------------------------------------- */
 
+/* "rtx-3090" of "rtx-3090-24gb": all but the memory. */
+static bool is_all_but_memory(const char *name, const char *full)
+{
+    size_t length = strlen(name);
+    if (length == 0 || strncmp(full, name, length) != 0 || full[length] != '-') return false;
+    const char *memory = full + length + 1;
+    size_t digits = strspn(memory, "0123456789");
+    return digits > 0 && strcmp(memory + digits, "gb") == 0;
+}
+
+/* The one device that is sold with one memory alone. */
+static const struct gpu *find_short(const char *name)
+{
+    const struct gpu *found = NULL;
+    for (uint32_t i = 0; catalogue_gpu(i); i++) {
+        if (!is_all_but_memory(name, catalogue_gpu(i)->name)) continue;
+        if (found) return NULL;
+        found = catalogue_gpu(i);
+    }
+    return found;
+}
+
 static const struct gpu *find_gpu(const char *name)
 {
     for (uint32_t i = 0; catalogue_gpu(i); i++)
         if (strcmp(catalogue_gpu(i)->name, name) == 0 || strcmp(catalogue_gpu(i)->driver_name, name) == 0)
             return catalogue_gpu(i);
-    return NULL;
+    return find_short(name);
 }
 
 static const char cloud_prefix[] = "aws:", cloud_summary[] = "AWS: ";

@@ -224,6 +224,7 @@ static void machines_have_several_names(void **state)
         {"2x aws:g5.48xlarge", "2x g5.48xlarge", 16, 300}, {"aws:p4d.24xlarge", "p4d.24xlarge", 8, 400},
         {"aws:p5en.48xlarge", "p5en.48xlarge", 8, 700},    {"NVIDIA A100-SXM4-40GB", "a100-sxm4-40gb", 1, 400},
         {"NVIDIA H100 80GB HBM3", "h100-sxm5-80gb", 1, 700}, {"dgx-2", "dgx-2", 16, 300},
+        {"8xrtx-3090", "8x rtx-3090-24gb", 8, 350},
     };
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         struct hardware h;
@@ -245,7 +246,9 @@ static void unknown_names_are_refused(void **state)
                  "a100-sxm4-80gb, a100-pcie-40gb, a100-pcie-80gb, dgx-a100-80gb)"},
         {"4x A100", "'A100' does not say which machine is meant (expected one of a100-sxm4-40gb, "
                     "a100-sxm4-80gb, a100-pcie-40gb, a100-pcie-80gb, dgx-a100-80gb)"},
-        {"rtx-3090", "'rtx-3090' does not say which machine is meant (expected rtx-3090-24gb)"},
+        {"v100-sxm2", "'v100-sxm2' does not say which machine is meant (expected one of v100-sxm2-32gb, v100-sxm2-16gb)"},
+        {"rtx-309", "'rtx-309' does not say which machine is meant (expected rtx-3090-24gb)"},
+        {"dgx-a100", "'dgx-a100' does not say which machine is meant (expected dgx-a100-80gb)"},
         {"h100", "'h100' does not say which machine is meant (expected one of h100-sxm5-80gb, h100-pcie-80gb, dgx-h100)"},
         {"aws:dgx-2", "unknown machine 'aws:dgx-2' (did you mean 'dgx-2'?)"},
         {"rtx-3090-42gb", "unknown machine 'rtx-3090-42gb' (did you mean 'rtx-3090-24gb'?)"},

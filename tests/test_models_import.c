@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "base/json_out.h"
 #include "models/collective_group.h"
 #include "models/cost.h"
 #include "models/hardware_import.h"
@@ -59,6 +60,45 @@ static void nvbandwidth_sets_links_and_curves(void **state)
     assert_true(near(cost_copy_s(&h, 0, COPY_D2H, 536870912), 536870912 / 23.55e9));
     assert_true(near(type->p2p[0].seconds, 536870912 / 242.5e9));
     hardware_release(&h);
+}
+
+/* The same as it is printed without -j, with the lines around it. */
+static const char bandwidth_text[] =
+    "nvbandwidth Version: v0.4\nBuilt from Git version: v0.4\n\nDevice 0: NVIDIA A100-SXM4-40GB\n\n"
+    "Running host_to_device_memcpy_ce.\r\nmemcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)\r\n"
+    "           0         1\r\n 0     24.50     26.03\r\n\r\nSUM host_to_device_memcpy_ce 50.53\r\n\r\n"
+    "Running device_to_host_memcpy_ce.\nmemcpy CE CPU(row) <- GPU(column) bandwidth (GB/s)\n"
+    "           0         1\n 0     25.10     22.00\n\nSUM device_to_host_memcpy_ce 47.10\n\n"
+    "Running device_to_device_memcpy_read_ce.\nmemcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)\n"
+    "           0         1\n 0       N/A    243.5\n 1     241.5       N/A\n\n"
+    "Running all_to_host_memcpy_ce.\nmemcpy CE CPU(row) <- GPU(column) bandwidth (GB/s)\n           0\n 0     1.00\n";
+
+static void as_text(const struct hardware *h, char **out)
+{
+    struct json_out *json = json_out_create(NULL);
+    size_t length;
+    assert_non_null(json);
+    hardware_write(h, json, NULL);
+    assert_true(json_out_complete(json));
+    *out = strdup(json_out_text(json, &length));
+    json_out_destroy(json);
+}
+
+static void nvbandwidth_as_printed_is_the_same(void **state)
+{
+    (void)state;
+    struct hardware a, b;
+    struct error err = {0};
+    char *first, *second;
+    if (import("2x a100-sxm4-40gb", bandwidth, &a, &err) != STATUS_OK) fail_msg("%s", err.text);
+    if (import("2x a100-sxm4-40gb", bandwidth_text, &b, &err) != STATUS_OK) fail_msg("%s", err.text);
+    as_text(&a, &first);
+    as_text(&b, &second);
+    assert_string_equal(first, second);
+    free(first);
+    free(second);
+    hardware_release(&a);
+    hardware_release(&b);
 }
 
 static const char table[] =
@@ -140,6 +180,17 @@ static void bad_files_have_a_place(void **state)
         {"# Rank 0 x\n# Rank 1 x\n 1024 2 float sum -1 5 1 0.7\n",
          "m:3:1: neither an all-reduce nor an all-gather of 2 ranks by its bandwidths"},
         {"# Rank 0 x\n# Rank 1 x\n# Rank 2 x\n 8 2 float sum -1 5 1 1\n", "m:4:1: 3 ranks (expected 2 to the 2 devices of the machine)"},
+        {"Running host_to_device_memcpy_ce.\nmemcpy CE\n 0 1\n 0 24.5 fast\n",
+         "m:4:1: the cell is 'fast' (expected GB/s such as 26.03, or N/A)"},
+        {"Running host_to_device_memcpy_ce.\nmemcpy CE\n 0\n 0 24.5\n",
+         "m:4:1: host_to_device_memcpy_ce has 1 columns (expected 2, of the machine's devices)"},
+        {"Running device_to_device_memcpy_read_ce.\nmemcpy CE\n 0 1\n 0 N/A 243.5\nSUM 243.5\n",
+         "m:5:1: device_to_device_memcpy_read_ce ends after 1 of 2 rows"},
+        {"Running device_to_device_memcpy_read_ce.\nmemcpy CE\n",
+         "m:3:1: device_to_device_memcpy_read_ce ends after 0 of 2 rows"},
+        {"Running host_to_all_memcpy_ce.\nmemcpy CE\n 0 1\n 0 1 1\n",
+         "m:1:1: no test can be used (expected one of host_to_device_memcpy_ce, device_to_host_memcpy_ce, "
+         "device_to_device_memcpy_read_ce)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         struct hardware h;
@@ -154,6 +205,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nvbandwidth_sets_links_and_curves),
+        cmocka_unit_test(nvbandwidth_as_printed_is_the_same),
         cmocka_unit_test(collectives_take_what_nccl_tests_measured),
         cmocka_unit_test(nccl_json_is_the_same),
         cmocka_unit_test(bad_files_have_a_place),
