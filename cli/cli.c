@@ -16,6 +16,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"
@@ -220,6 +221,7 @@ enum status cli_parse(struct cli *cli, struct options *options, int argc, char *
         return STATUS_OK;
     }
     if (cli->quiet) progress_disable();
+    if (cli->history_path) setenv("SPILLWAY_HISTORY", cli->history_path, 1);
     if (cli->report_path && cli_document_begin(cli, err) != STATUS_OK) return err->status;
     *go_on = true;
     return STATUS_OK;

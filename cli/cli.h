@@ -47,6 +47,7 @@ struct cli {
     FILE *out;                   /* the answer; see above */
     bool json, quiet;            /* --json, --quiet */
     const char *report_path;     /* --report; NULL: not given */
+    const char *history_path;    /* --history; NULL: not given */
     struct cli_document *document; /* of --report (cli/cli_document.h); NULL: none */
     char warnings[CLI_WARNINGS_MAX][512];
     size_t warning_count;
@@ -79,6 +80,10 @@ const char *cli_command(const struct cli_verb *verb, char buffer[CLI_COMMAND_BYT
 #define CLI_REPORT_OPTION(cli)                                                                    \
     OPTION_STRING("report", 0, "FILE", &(cli)->report_path,                                       \
                   "write the answer there too, with pictures: NAME.html or NAME.md")
+
+/* Of verbs that add a row to the history. */
+#define CLI_HISTORY_OPTION(cli)                                                                   \
+    OPTION_STRING("history", 0, "FILE", &(cli)->history_path, "add the row to this history instead of the user's")
 
 /*
  * Parse a verb's options; command, arguments and summary come from its row of cli_verbs. *go_on is

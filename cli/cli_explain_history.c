@@ -9,11 +9,18 @@
 #include "cli/cli_history.h"
 #include "models/try.h"
 
-static const char prefix[] = "history:";
+static const char prefix[] = "history:", ending[] = ".db:";
+
+/* Where the row of a history of one's own begins, behind "runs.db:"; NULL: no such word. */
+static const char *row_of_file(const char *word)
+{
+    const char *found = strstr(word, ending);
+    return found && access(word, F_OK) != 0 ? found + sizeof ending - 1 : NULL;
+}
 
 bool cli_explain_is_row(const char *word)
 {
-    return strncmp(word, prefix, sizeof prefix - 1) == 0;
+    return strncmp(word, prefix, sizeof prefix - 1) == 0 || row_of_file(word);
 }
 
 /* The next word, its quotes taken off; false at the end. `out` has room for all of the command. */
@@ -90,10 +97,14 @@ enum status cli_explain_row(const char *word, struct arena *arena, const char **
     char path[CLI_PATH_BYTES];
     bool some = false;
     struct history *history = NULL;
-    TRY(cli_history_path(path, &some, err));
-    if (!some || access(path, F_OK) != 0) return error_set(err, STATUS_BAD_INPUT, "there is no history yet");
+    const char *row = row_of_file(word);
+    if (row) some = snprintf(path, sizeof path, "%.*s", (int)(row - word - 1), word) < (int)sizeof path;
+    else TRY(cli_history_path(path, &some, err));
+    if (!some || access(path, F_OK) != 0)
+        return error_set(err, STATUS_BAD_INPUT, row ? "there is no history '%s'" : "there is no history yet", path);
     enum status status = history_open(path, false, &history, err);
-    if (status == STATUS_OK) status = read_files(history, word + sizeof prefix - 1, arena, plan_path, trace_path, err);
+    if (status == STATUS_OK)
+        status = read_files(history, row ? row : word + sizeof prefix - 1, arena, plan_path, trace_path, err);
     history_close(history);
     return status;
 }

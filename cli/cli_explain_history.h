@@ -1,5 +1,5 @@
 /*
- * `explain history:ROW`: which plan and which measured trace a row of the history is about.
+ * `explain history:ROW`, or `FILE.db:ROW` of a history in a file: which plan and which measured trace a row of the history is about.
  *
  * A row knows the plan's file and the command that made it, and that has the trace's. Both files are where they were then,
  * seen from the same folder, or it says which is gone.
@@ -10,7 +10,7 @@
 #include "base/arena.h"
 #include "cli/cli.h"
 
-/* Is it such a word ("history:12", "history:last") and no file? */
+/* Is it such a word ("history:12", "history:last", "runs.db:last") and no file? */
 bool cli_explain_is_row(const char *word);
 
 /*

@@ -22,5 +22,6 @@ const struct option_synonym cli_synonyms[] = {
     {"dtype", "precision"},
     {"precision", "dtype"},
     {"recompute-granularity", "recompute"},
+    {"history", "file"}, /* of `history` itself */
     {NULL, NULL},
 };

@@ -195,7 +195,7 @@ enum status verb_explain(struct cli *cli, int argc, char **argv, struct error *e
                    "the makespan. The derivative is of throughput by a figure of the machine, each relative to itself. TRACE "
                    "is what 'spillway run --trace' wrote of this plan; why it was slower is then told by cause. A trace alone "
                    "(ours, or a Chrome trace such as PyTorch's profiler writes) has a path by times. history:ROW is a run that "
-                   "'spillway history' tells of, history:last the latest.",
+                   "'spillway history' tells of, history:last the latest, FILE.db:ROW of a history in a file.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;

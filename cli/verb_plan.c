@@ -359,6 +359,7 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
                         "policy saturn: plan what is left anew at such intervals, default not"),
         OPTION_QUANTITY("restart", 0, "TIME", DIMENSION_SECONDS, &request.restart_s,
                         "what a job then loses that goes on elsewhere, default moving the largest state"),
+        CLI_HISTORY_OPTION(cli),
         CLI_REPORT_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };

@@ -392,6 +392,7 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
                    "refuse a plan that was made for another number of devices"),
         OPTION_QUANTITY("device-memory", 0, "SIZE", DIMENSION_BYTES, &request.device_memory_bytes,
                         "refuse a plan that was made for devices of another memory"),
+        CLI_HISTORY_OPTION(cli),
         CLI_REPORT_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };

@@ -393,6 +393,7 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
                     "copies that a device waits for go before those beside computations and those out"),
         OPTION_FLAG("no-fold", 0, &request.no_fold,
                     "simulate every device and repetition, also those that do what another does"),
+        CLI_HISTORY_OPTION(cli),
         CLI_REPORT_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),
     };

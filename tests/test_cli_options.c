@@ -79,7 +79,10 @@ static bool section_of(const char *page, const char *command, const char **begin
 
 static bool is_common(const char *name)
 {
-    return strcmp(name, "json") == 0 || strcmp(name, "quiet") == 0 || strcmp(name, "report") == 0;
+    static const char *const common[] = {"json", "quiet", "report", "history"};
+    for (size_t i = 0; i < sizeof common / sizeof *common; i++)
+        if (strcmp(common[i], name) == 0) return true;
+    return false;
 }
 
 /* plot throughput says "as above" of what it shares with the other pictures. */
