@@ -17,6 +17,7 @@ struct reading {
     size_t count, capacity;
     const char *unit;           /* of the values so far; NULL: none yet */
     size_t unit_length;
+    const char *last_unit;      /* of the list's last item, which those without one have as well; "" when it has none */
     bool numeric, units_differ;
 };
 
@@ -88,11 +89,12 @@ static enum status read_single(struct reading *reading, const char *item, size_t
     if (length >= sizeof text) return complain(reading, item, length, "a shorter value", err);
     memcpy(text, item, length);
     text[length] = '\0';
-    if (number_read(text, &end, &number) && looks_like_unit(end, strlen(end)))
-        note_unit(reading, item + (end - text), length - (size_t)(end - text));
-    else
-        number = NAN;
-    return add(reading, text, number, err);
+    if (!number_read(text, &end, &number) || !looks_like_unit(end, strlen(end))) return add(reading, text, NAN, err);
+    const char *unit = *end ? item + (end - text) : reading->last_unit;
+    const size_t unit_length = *end ? strlen(end) : strlen(unit);
+    note_unit(reading, unit, unit_length);
+    bool as_it_stands = *end || unit_length == 0;
+    return as_it_stands ? add(reading, text, number, err) : add_number(reading, number, unit, unit_length, err);
 }
 
 enum stepping { STEP_BY_FACTOR, STEP_BY_DIFFERENCE, STEP_EVENLY };
@@ -214,8 +216,18 @@ static const char *range_dots(const char *item, size_t length)
     return number ? memmem(item, length, "..", 2) : NULL;
 }
 
+/* Of a last item such as "24GB/s", or "12..24GB/s". */
+static const char *last_unit(const char *values)
+{
+    const char *comma = strrchr(values, ','), *last = comma ? comma + 1 : values, *end;
+    const char *dots = range_dots(last, strlen(last));
+    double number;
+    return number_read(dots ? dots + 2 : last, &end, &number) && looks_like_unit(end, strlen(end)) ? end : "";
+}
+
 static enum status read_values(struct reading *reading, const char *values, struct error *err)
 {
+    reading->last_unit = last_unit(values);
     for (const char *item = values;; item++) {
         size_t length = strcspn(item, ",");
         const char *dots = range_dots(item, length);

@@ -71,6 +71,7 @@ static const struct {
     {"google/mt5-base", "used", 582401280},
     {"google/mt5-large", "recalled", 1229581312},
     {"google/mt5-xl", "recalled", 3742619648},
+    {"google/umt5-small", "recalled", 306601984},
     {"google/byt5-small", "used", 299637760},
     {"google/byt5-base", "recalled", 581653248},
 };

@@ -64,6 +64,9 @@ static void values_are_read_as_typed(void **state)
         {"policy=fifo,srtf", "fifo srtf", "", false},
         {"hw=8x a100-sxm4-80gb,4x h100-sxm5-80gb", "8x a100-sxm4-80gb|4x h100-sxm5-80gb", "", false},
         {"link-rate=6GB/s,500MB/s", "6GB/s 500MB/s", "", false},
+        {"link-rate=6,12.5,25GB/s", "6GB/s 12.5GB/s 25GB/s", "GB/s", true},
+        {"link-rate=2,500MB/s,4..16GB/s", "2GB/s 500MB/s 4GB/s 8GB/s 16GB/s", "", false},
+        {"rate=1e3,0.50", "1e3 0.50", "", true},
         {"file=../a.json,b..c", "../a.json b..c", "", false},
         {"t=-2..2", "-2 -1 0 1 2", "", true},
     };
