@@ -11,6 +11,7 @@
  * 698 million parameters when counted; the names are the authors'.
  */
 #include <assert.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -292,11 +293,36 @@ static const struct {
     {"microsoft/resnet-152", "resnet-152"},
 };
 
-/* The preset that a name means, if it is an id of the hub. Those are compared as the hub does, in any case. */
+/* What papers call some, spelt as is_spelt() reads it. */
+static const struct {
+    const char *word, *preset;
+} papers[] = {
+    {"gpt3", "gpt3-175b"}, {"gpt2small", "gpt2"},  {"gpt21.5b", "gpt2-xl"}, {"vitb", "vit-base"},    {"vitb16", "vit-base"},
+    {"vitl", "vit-large"}, {"vitl16", "vit-large"}, {"vith", "vit-huge"},    {"vith14", "vit-huge"}, {"vitg14", "vit-gigantic"},
+};
+
+/* The same letters, digits and full stops, in any case: "ResNet50", "GPT-3 175B", "bert_large". */
+static bool is_spelt(const char *name, const char *word)
+{
+    static const char between[] = "-_ ";
+    for (;; name++, word++) {
+        name += strspn(name, between);
+        word += strspn(word, between);
+        if (tolower((unsigned char)*name) != tolower((unsigned char)*word)) return false;
+        if (!*name) return true;
+    }
+}
+
+/* The preset that a name means; the name itself when it is none's. Ids are compared as the hub does, in any case. */
 static const char *preset_name_of(const char *name)
 {
     for (size_t i = 0; i < ARRAY_COUNT(hub); i++)
         if (strcasecmp(hub[i].id, name) == 0) return hub[i].preset;
+    if (strchr(name, '/')) return name;
+    for (uint32_t i = 0; network_preset_name(i); i++)
+        if (is_spelt(name, network_preset_name(i))) return network_preset_name(i);
+    for (size_t i = 0; i < ARRAY_COUNT(papers); i++)
+        if (is_spelt(name, papers[i].word)) return papers[i].preset;
     return name;
 }
 

@@ -361,7 +361,7 @@ static void bad_configs_are_refused_with_their_place(void **state)
         {"{}", "test:1:1: missing key 'model_type'"},
         {"{\n  \"model_type\": \"mamba\"\n}",
          "test:2:17: unknown model_type 'mamba' (expected gpt2, llama, bert, vit, opt, gpt_neox, gptj, phi, "
-         "mistral, gemma, qwen2, qwen3, mixtral, qwen3_moe, t5, mt5, cnn, resnet or profile)"},
+         "mistral, gemma, qwen2, qwen3, mixtral, qwen3_moe, t5, mt5, umt5, cnn, resnet or profile)"},
         {"{\"model_type\": \"llama\", \"attention_bias\": true}",
          "test:1:43: 'attention_bias' is true (only false is supported)"},
         {"{\"model_type\": \"llama\", \"mlp_bias\": true}",
@@ -545,11 +545,32 @@ static void check_not_found(const char *name, enum status status, const char *me
     arena_release(&arena);
 }
 
+static void check_found(const char *name, const char *expected)
+{
+    struct arena arena = {0};
+    struct network n;
+    struct error err = {0};
+    if (network_find(name, &arena, &n, &err)) fail_msg("%s", err.text);
+    assert_string_equal(n.name, expected);
+    arena_release(&arena);
+}
+
+/* As papers spell them; and no two presets are spelt alike. */
+static void names_are_read_as_people_spell_them(void **state)
+{
+    (void)state;
+    static const char *const pairs[][2] = {{"ResNet50", "resnet-50"}, {"GPT-3 175B", "gpt3-175b"}, {"gpt-3", "gpt3-175b"},
+                                           {"bert_large", "bert-large"}, {"GPT-2 1.5B", "gpt2-xl"}, {"ViT-H", "vit-huge"},
+                                           {"OPT-1.3B", "opt-1.3b"},  {"OPT-13B", "opt-13b"},      {"VGG-16", "vgg16"}};
+    for (size_t i = 0; i < ARRAY_COUNT(pairs); i++) check_found(pairs[i][0], pairs[i][1]);
+    for (uint32_t i = 0; network_preset_name(i); i++) check_found(network_preset_name(i), network_preset_name(i));
+}
+
 static void unknown_names_get_a_suggestion(void **state)
 {
     (void)state;
-    check_not_found("gpt-2-xl", STATUS_BAD_INPUT,
-                    "unknown network 'gpt-2-xl' (did you mean 'gpt2-xl'?)");
+    check_not_found("gpt-2-xxl", STATUS_BAD_INPUT,
+                    "unknown network 'gpt-2-xxl' (did you mean 'gpt2-xl'?)");
     check_not_found("llama", STATUS_BAD_INPUT,
                     "unknown network 'llama' (expected a preset such as gpt2-xl, or the path of a "
                     "config.json)");
@@ -643,6 +664,7 @@ int main(void)
         cmocka_unit_test(limits_are_refused),
         cmocka_unit_test(presets_survive_writing),
         cmocka_unit_test(random_profiles_survive_writing),
+        cmocka_unit_test(names_are_read_as_people_spell_them),
         cmocka_unit_test(unknown_names_get_a_suggestion),
         cmocka_unit_test(a_folder_means_its_config),
         cmocka_unit_test(long_names_keep_their_end),
