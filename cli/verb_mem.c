@@ -40,6 +40,8 @@ static void write_optimizer(const struct request *request, struct json_out *json
     json_out_object_end(json);
 }
 
+static const char job_name[] = "the command line";
+
 static void write_jobs(const struct request *request, uint64_t microbatches, struct json_out *json)
 {
     json_out_object_begin(json, NULL, true);
@@ -79,6 +81,26 @@ static enum status check_network(const struct request *request, struct error *er
     return status;
 }
 
+/* Networks of today have more positions than anybody trains with at first. */
+enum { LONG_SEQUENCE = 8192 };
+
+static void warn_of_length(struct cli *cli, const struct request *request, const struct job *job)
+{
+    if (request->sequence > 0 || job->sequence <= LONG_SEQUENCE) return;
+    cli_warn(cli, "samples are of %" PRIu64 " tokens, all positions of the network (--sequence 4096 for shorter ones)",
+             job->sequence);
+}
+
+/* Nobody has seen the text that the job is read from: "the command line:1:128: " in front is none of the user's. */
+static enum status without_place(struct error *err)
+{
+    if (strncmp(err->text, job_name, strlen(job_name)) == 0) {
+        const char *behind = strstr(err->text, ": ");
+        if (behind) memmove(err->text, behind + 2, strlen(behind + 2) + 1);
+    }
+    return err->status;
+}
+
 static enum status make_job(const struct request *request, const struct hardware *hardware, struct job_set *out,
                             struct error *err)
 {
@@ -89,12 +111,12 @@ static enum status make_job(const struct request *request, const struct hardware
     if (!json) return error_memory(err, "the job", 1);
     write_jobs(request, request->microbatches > 0 ? request->microbatches : hardware->device_count, json);
     const char *text = json_out_text(json, &length);
-    enum status status = json_out_complete(json) ? json_input_parse("the command line", text, length, &in, err)
+    enum status status = json_out_complete(json) ? json_input_parse(job_name, text, length, &in, err)
                                                  : error_memory(err, "the job", length);
     if (!status) status = job_set_parse(in, json_input_root(in), ".", out, err);
     json_input_destroy(in);
     json_out_destroy(json);
-    return status;
+    return status ? without_place(err) : STATUS_OK;
 }
 
 /* --- the ways --------------------------------------------------------------------------------- */
@@ -174,6 +196,7 @@ static enum status run(struct cli *cli, const struct request *request, struct er
                                       : error_memory(err, "ways of fitting", FIT_WAYS_MAX * sizeof *fits);
     if (!status) status = make_job(request, &hardware, &jobs, err);
     if (!status) {
+        warn_of_length(cli, request, &jobs.jobs[0]);
         struct cli_mem mem = {.hardware = &hardware, .job = &jobs.jobs[0], .ways = ways, .fits = fits};
         status = answer(cli, request, &mem, ways, fits, request->largest ? largest : NULL, err);
     }
@@ -218,7 +241,7 @@ enum status verb_mem(struct cli *cli, int argc, char **argv, struct error *err)
         .argument_min = 1,
         .argument_max = 1,
         .examples = (const char *const[]){"spillway mem gpt2-xl --hw rtx-3090-24gb",
-                                          "spillway mem llama-3.1-8b --hw '8x a100-sxm4-40gb' --precision bf16",
+                                          "spillway mem llama-3.1-8b --hw '8x a100-sxm4-40gb' --precision bf16 --sequence 2048",
                                           "spillway mem ./my-network/config.json --way spilled-cpu --json",
                                           "spillway mem gpt2-xl --hw '8x a100-sxm4-40gb' --way dp=8,zero=2 --largest",
                                           NULL},
