@@ -12,6 +12,7 @@
 #include "base/number.h"
 #include "base/size.h"
 #include "cli/cli_machine.h"
+#include "cli/cli_shipped_prices.h"
 #include "cli/cli_what_if.h"
 #include "models/try.h"
 
@@ -135,6 +136,18 @@ static enum status report(struct cli *cli, const struct request *request, const 
     return verdict(content, err);
 }
 
+/* Who asks for the cheapest machine and names no price means some list: the one that came along. */
+static enum status read_shipped_prices(struct cli *cli, const struct request *request, struct price_list *list,
+                                       struct error *err)
+{
+    char path[CLI_PATH_BYTES];
+    bool named = request->price_files.count > 0 || request->given.count > 0 || request->usd_per_gpu_hour;
+    if (named || request->machines.count > 0 || !cli_shipped_prices(path)) return STATUS_OK;
+    TRY(price_list_read(path, list, err));
+    cli_warn(cli, "prices are of the dated example that comes along, '%s' (name others with --prices)", path);
+    return STATUS_OK;
+}
+
 static enum status read_prices(const struct request *request, struct price_list *list, struct error *err)
 {
     for (size_t i = 0; i < request->price_files.count; i++)
@@ -156,6 +169,7 @@ static enum status answer_all(struct cli *cli, const struct request *request, co
     TRY(take_number(request->usd_per_gpu_hour, "usd-per-gpu-hour", "1.20", &prices.usd_per_gpu_hour, err));
     TRY(take_today(request->today, today, err));
     TRY(read_prices(request, list, err));
+    TRY(read_shipped_prices(cli, request, list, err));
     TRY(check_basis(request, list, err));
     TRY(find_machines(request, &prices, answers, &content.count, err));
     if (content.count == 0)
@@ -226,7 +240,7 @@ enum status verb_whatif(struct cli *cli, int argc, char **argv, struct error *er
             (const char *const[]){
                 "spillway whatif jobs.json --hw p4d.24xlarge --hw '2x g5.48xlarge' --prices docs/prices-2026-11.csv",
                 "spillway whatif jobs.json --hw dgx-h100 --tokens 2e9 --deadline 72h --usd-per-gpu-hour 2.50",
-                "spillway whatif jobs.json --deadline 72h --prices docs/prices-2026-11.csv",
+                "spillway whatif jobs.json --deadline 72h",
                 "spillway whatif jobs.json --hw dgx-h100 --hw dgx-a100-80gb --report page.html", NULL},
         .details = "The best plan on each machine, how fast it is, what it costs and what binds. Exit code 4 when no machine "
                    "keeps --deadline or --max-cost, 1 when the jobs fit none.",
