@@ -585,7 +585,7 @@ static void text(void **state)
     } cases[] = {
         {"replicas=15-1", NULL, "replicas=15-1"},
         {"tp=2,replicas=2-1-1", NULL, "replicas=2-1-1,tp=2"},
-        {"dp=4,replicas=16", NULL, "replicas=16"},
+        {"dp=4,replicas=16", NULL, "replicas=16,dp=4"}, /* which parallel_check() refuses */
         {"replicas=", "'replicas=' is not understood (expected such as replicas=15-1, of at most 128 stages)", NULL},
         {"replicas=15-", "'replicas=15-' is not understood (expected such as replicas=15-1, of at most 128 stages)", NULL},
         {"replicas=3-0", "'replicas=3-0' is not understood (expected such as replicas=15-1, of at most 128 stages)", NULL},
