@@ -127,7 +127,7 @@ static enum status find_targets(struct cli_sweep_command *command, const struct 
 
 /* --- the verb -------------------------------------------------------------------------------- */
 
-/* A file in the verb's place: jobs that are spread are simulated, others planned. (A figure's id: `repro run`.) */
+/* A file in the verb's place: jobs that are spread are simulated, others planned. */
 static const char *verb_for(char **words, size_t count, const struct sweep_grid *grid)
 {
     bool spread = false;
@@ -146,7 +146,7 @@ enum status cli_sweep_command(char **words, size_t count, const struct sweep_gri
     if (count == 0) return error_set(err, STATUS_BAD_INPUT, "a sweep needs a verb and its arguments, such as 'plan jobs.json'");
     bool is_file = strchr(words[0], '.') || strchr(words[0], '/');
     const char *verb = is_file ? verb_for(words, count, grid) : words[0];
-    bool bare_figure = !is_file && strchr(verb, '-'); /* as ids of figures have, and no verb */
+    bool bare_figure = !is_file && strchr(verb, '-'); /* ids of figures have one, and no verb has: `repro run` */
     if (bare_figure) verb = figure_verb;
     bool is_figure = !is_file && strcmp(verb, figure_verb) == 0;
     if (is_figure && !bare_figure && (count < 2 || strcmp(words[1], figure_action) != 0))
