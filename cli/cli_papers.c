@@ -85,44 +85,44 @@ static enum status list_names(const char *folder, struct names *names, struct er
 }
 
 /* Takes the figure up. `name` NULL: any id will do. */
-static enum status read_one(struct cli_papers *papers, const char *path, const char *name, struct error *err)
+static enum status read_one(struct cli_papers *papers, const char *path, const char *name, bool real, struct error *err)
 {
     struct figure *figure;
-    if (figure_read(path, &figure, err) != STATUS_OK) return err->status;
+    if ((real ? figure_read_real(path, &figure, err) : figure_read(path, &figure, err)) != STATUS_OK) return err->status;
     papers->figures[papers->count++] = figure;
     if (!name || strcmp(figure->id, name) == 0) return STATUS_OK;
     return json_fail_key(figure->input, json_input_root(figure->input), "id", err,
                          "the id is '%s' (expected '%s', the file's name)", figure->id, name);
 }
 
-static enum status read_named(struct cli_papers *papers, const char *name, struct error *err)
+static enum status read_named(struct cli_papers *papers, const char *name, bool real, struct error *err)
 {
     char path[CLI_PATH_BYTES];
     int length = snprintf(path, sizeof path, "%s/%s.json", papers->folder, name);
     if (length < 0 || length >= (int)sizeof path)
         return error_set(err, STATUS_LIMIT, "a path is too long (limit is %d)", CLI_PATH_BYTES - 1);
-    return read_one(papers, path, name, err);
+    return read_one(papers, path, name, real, err);
 }
 
 enum status cli_papers_open(const char *given, struct cli_papers *papers, struct error *err)
 {
     struct names names = {0};
     if (cli_papers_folder(given, papers->folder, err) == STATUS_OK && list_names(papers->folder, &names, err) == STATUS_OK)
-        for (size_t i = 0; i < names.count && !err->status; i++) (void)read_named(papers, names.items[i], err);
+        for (size_t i = 0; i < names.count && !err->status; i++) (void)read_named(papers, names.items[i], false, err);
     release_names(&names);
     return err->status;
 }
 
-enum status cli_papers_open_one(const char *given, const char *id, struct cli_papers *papers, struct error *err)
+static enum status open_one(const char *given, const char *id, bool real, struct cli_papers *papers, struct error *err)
 {
     struct names names = {0};
     size_t length = strlen(id);
-    if (length > 5 && strcmp(id + length - 5, ".json") == 0) return read_one(papers, id, NULL, err);
+    if (length > 5 && strcmp(id + length - 5, ".json") == 0) return read_one(papers, id, NULL, real, err);
     if (cli_papers_folder(given, papers->folder, err) != STATUS_OK || list_names(papers->folder, &names, err) != STATUS_OK)
         goto out;
     for (size_t i = 0; i < names.count; i++)
         if (strcmp(names.items[i], id) == 0) {
-            (void)read_named(papers, id, err);
+            (void)read_named(papers, id, real, err);
             goto out;
         }
     char otherwise[64], ending[SUGGEST_BYTES];
@@ -131,6 +131,34 @@ enum status cli_papers_open_one(const char *given, const char *id, struct cli_pa
               suggest_ending_or(id, (const char *const *)names.items, names.count, otherwise, ending));
 out:
     release_names(&names);
+    return err->status;
+}
+
+enum status cli_papers_open_one(const char *given, const char *id, struct cli_papers *papers, struct error *err)
+{
+    return open_one(given, id, false, papers, err);
+}
+
+/* "'hydra-fig9a' has no real set-up (those that have one: ...)"; what cannot be read is left out. */
+static enum status refuse_simulated(const char *given, struct error *err)
+{
+    struct cli_papers all = {0};
+    struct error ignored = {0};
+    char names[256] = "";
+    if (cli_papers_open(given, &all, &ignored) == STATUS_OK)
+        for (size_t i = 0, used = 0; i < all.count && used < sizeof names; i++)
+            if (all.figures[i]->real.offered)
+                used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used > 0 ? ", " : "", all.figures[i]->id);
+    cli_papers_close(&all);
+    char text[sizeof err->text];
+    snprintf(text, sizeof text, "%s", err->text);
+    *err = (struct error){0};
+    return error_set(err, STATUS_BAD_INPUT, "%.200s (figures with one: %s)", text, *names ? names : "none");
+}
+
+enum status cli_papers_open_real(const char *given, const char *id, struct cli_papers *papers, struct error *err)
+{
+    if (open_one(given, id, true, papers, err) == STATUS_INFEASIBLE) return refuse_simulated(given, err);
     return err->status;
 }
 

@@ -24,6 +24,11 @@ MUST_CHECK enum status cli_papers_open(const char *given, struct cli_papers *pap
 /* One alone: an id of the folder's, or a path, which ends in .json. STATUS_BAD_INPUT with a suggestion. */
 MUST_CHECK enum status cli_papers_open_one(const char *given, const char *id, struct cli_papers *papers,
                                            struct error *err);
+
+/* Likewise its real set-up. Errors: also STATUS_BAD_INPUT for a figure without one, which names those that have one. */
+MUST_CHECK enum status cli_papers_open_real(const char *given, const char *id, struct cli_papers *papers,
+                                            struct error *err);
+
 void cli_papers_close(struct cli_papers *papers);
 
 #endif

@@ -117,6 +117,7 @@ enum status repro_report_show(struct cli *cli, const struct figure *figure, stru
             fprintf(cli->out, "published %s: %s; %s\n", figure->columns[c].name, figure->columns[c].source,
                     figure->columns[c].reading);
     for (uint32_t i = 0; i < figure->claim_count; i++) fprintf(cli->out, "claim: %s\n", figure->claims[i].text);
+    if (figure->real.offered) fputs("has a real set-up, for 'spillway repro run --real'\n", cli->out);
     cli_next(cli, (const char *const[]){"repro", "run", figure->id, NULL});
     return STATUS_OK;
 }
@@ -141,6 +142,7 @@ static void point_json(struct json_out *json, const struct figure_result *result
     json_out_string(json, "name", figure->series[s].name);
     value_json(json, "published", &point->published);
     value_json(json, "simulated", &point->simulated);
+    if (figure->series[s].measured) value_json(json, "measured", &point->measured);
     if (point->compared) json_out_double(json, figure->series[s].absolute ? "difference" : "error", point->error);
     if (point->simulated.kind == VALUE_MISSING) json_out_string(json, "why", point->simulated.text);
     json_out_object_end(json);
@@ -174,6 +176,10 @@ static void sums_json(struct json_out *json, const struct figure_result *result)
     json_out_double(json, "within", result->figure->accuracy.within);
     json_out_double(json, "mean_error", result->mean);
     json_out_double(json, "worst_error", result->worst);
+    if (result->figure->real.read) {
+        json_out_u64(json, "pair_count", result->pairs);
+        json_out_u64(json, "pairs_in_order", result->alike);
+    }
     json_out_u64(json, "claims_held", result->claims_held);
     json_out_u64(json, "claim_count", result->figure->claim_count);
     json_out_bool(json, "met", result->met);
@@ -215,9 +221,11 @@ static enum status points_table(struct cli *cli, const struct figure_result *res
 {
     const struct figure *figure = result->figure;
     struct cli_table table;
-    char label[FIGURE_LABEL_BYTES], published[FIGURE_NUMBER_BYTES], simulated[FIGURE_NUMBER_BYTES],
-        error[FIGURE_NUMBER_BYTES];
-    cli_table_begin(&table, (const char *[]){"POINT", "SERIES", ">PUBLISHED", ">SIMULATED", ">ERROR", "", NULL});
+    char label[FIGURE_LABEL_BYTES], text[FIGURE_NUMBER_BYTES];
+    bool real = figure->real.read;
+    cli_table_begin(&table, real ? (const char *[]){"POINT", "SERIES", ">PUBLISHED", ">MEASURED", ">SIMULATED", ">ERROR", "",
+                                                    NULL}
+                                 : (const char *[]){"POINT", "SERIES", ">PUBLISHED", ">SIMULATED", ">ERROR", "", NULL});
     for (uint32_t r = 0; r < figure->row_count; r++)
         for (uint32_t s = 0; s < figure->series_count; s++) {
             const struct figure_point *point = figure_point_at(result, r, s);
@@ -225,9 +233,10 @@ static enum status points_table(struct cli *cli, const struct figure_result *res
             if (!figure->series[s].shown) continue;
             cli_table_cell(&table, "%s", figure_row_label(figure, r, label));
             cli_table_cell(&table, "%s", figure->series[s].label);
-            cli_table_cell(&table, "%s", figure_number(&point->published, published));
-            cli_table_cell(&table, "%s", figure_number(&point->simulated, simulated));
-            cli_table_cell(&table, "%s", figure_error(&figure->series[s], point, error));
+            cli_table_cell(&table, "%s", figure_number(&point->published, text));
+            if (real) cli_table_cell(&table, "%s", figure_number(&point->measured, text));
+            cli_table_cell(&table, "%s", figure_number(&point->simulated, text));
+            cli_table_cell(&table, "%s", figure_error(&figure->series[s], point, text));
             cli_table_cell(&table, "%s", missing ? point->simulated.text : "");
         }
     return cli_table_end(&table, cli->out, err);
@@ -238,6 +247,7 @@ enum status repro_report_figure(struct cli *cli, const struct figure_result *res
     const struct figure *figure = result->figure;
     if (cli->json) return figure_json(cli, result, err);
     if (csv) return figure_write_csv(result, cli->out), STATUS_OK;
+    if (figure->real.read) fputs("carried out on this machine: ", cli->out);
     fprintf(cli->out, "%s, %s: %s\n%s%s%s%s\n\n", figure->paper.id, figure->figure, figure->title, figure->quantity.name,
             *figure->quantity.unit ? " (" : "", figure->quantity.unit, *figure->quantity.unit ? ")" : "");
     if (points_table(cli, result, err) != STATUS_OK) return err->status;
@@ -249,6 +259,7 @@ enum status repro_report_figure(struct cli *cli, const struct figure_result *res
                 judged->known ? "" : ")");
     }
     print_texts(cli->out, "changed", &figure->changes);
+    if (figure->real.read) print_texts(cli->out, "set-up", &figure->set_up);
     print_texts(cli->out, "not modelled", &figure->not_modelled);
     print_texts(cli->out, "notes", &figure->notes);
     fprintf(cli->out, "verdict: %s\n", result->verdict);

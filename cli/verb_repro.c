@@ -4,14 +4,19 @@
  *     list, show   read the files       run, all   read, run (this program again, as many at a time as there
  *                                                  are cores), evaluate, report
  *
+ * With --real a figure's real set-up is read in place of what its paper did: cli/cli_real.h.
+ *
  * `run` and `all` differ in how many figures there are and in what is written; runs that several figures share
  * are done once.
  */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/size.h"
 #include "cli/cli_papers.h"
+#include "cli/cli_real.h"
 #include "cli/cli_repro_report.h"
 #include "cli/cli_verb_options.h"
 #include "repro/figure_change.h"
@@ -21,7 +26,8 @@
 struct repro_request {
     const char *papers, *output;
     struct option_list changes;
-    bool check, csv;
+    bool check, csv, real;
+    uint64_t steps; /* 0: as the figure says */
     uint64_t workers;
     double limit_s;
 };
@@ -95,14 +101,20 @@ static enum figure_option verb_option(void *context, const char *verb, const cha
     return !option ? FIGURE_OPTION_NONE : option->flag ? FIGURE_OPTION_FLAG : FIGURE_OPTION_VALUE;
 }
 
-static enum status change(struct figure *figure, const struct option_list *changes, struct error *err)
+static enum status change_one(struct figure *figure, const char *text, struct error *err)
 {
     struct verb_lookup lookup = {0};
     const struct figure_verbs verbs = {verb_option, &lookup};
-    for (size_t i = 0; i < changes->count && !err->status; i++)
-        if (figure_change(figure, changes->items[i], &verbs, err) != STATUS_OK) error_add(err, "option '--set'");
+    (void)!figure_change(figure, text, &verbs, err);
     arena_release(&lookup.arena);
     if (lookup.err.status) *err = lookup.err;
+    return err->status;
+}
+
+static enum status change(struct figure *figure, const struct option_list *changes, struct error *err)
+{
+    for (size_t i = 0; i < changes->count && !err->status; i++)
+        if (change_one(figure, changes->items[i], err) != STATUS_OK) error_add(err, "option '--set'");
     return err->status;
 }
 
@@ -110,7 +122,8 @@ static enum status change(struct figure *figure, const struct option_list *chang
 
 static enum status compute(struct repro_work *work, const struct repro_request *request, struct error *err)
 {
-    const struct run_set_options options = {.workers = (uint32_t)request->workers, .limit_s = request->limit_s};
+    struct run_set_options options = {.workers = (uint32_t)request->workers, .limit_s = request->limit_s};
+    char kept[CLI_PATH_BYTES];
     void *results;
     if (arena_array(&work->arena, work->papers.count, sizeof *work->results, &results, err) != STATUS_OK ||
         run_set_create(&work->set, err) != STATUS_OK)
@@ -120,6 +133,8 @@ static enum status compute(struct repro_work *work, const struct repro_request *
         if (figure_add_runs(work->papers.figures[i], work->set, &work->arena, &work->indexes[i], err) != STATUS_OK)
             return error_add(err, "%s", work->papers.figures[i]->path);
     setenv("SPILLWAY_HISTORY", "", 1); /* of the runs: they are no work of the user's */
+    if (request->real && cli_real_begin(work->papers.figures[0], request->output, kept, &options, err) != STATUS_OK)
+        return err->status;
     if (run_set_execute(work->set, &options, err) != STATUS_OK) return err->status;
     for (size_t i = 0; i < work->papers.count; i++, work->result_count++)
         if (figure_evaluate(work->papers.figures[i], work->set, work->indexes[i], &work->results[i], err) != STATUS_OK)
@@ -148,6 +163,19 @@ static enum status check(const struct repro_work *work, struct error *err)
 
 static const double default_limit_s = 600;
 
+/* Of the real set-up --steps is one change more, in front of the user's. */
+static enum status open_figure(struct repro_request *request, const char *id, struct cli_papers *papers,
+                               struct error *err)
+{
+    if (!request->real && request->steps > 0)
+        return error_set(err, STATUS_BAD_INPUT, "option '--steps' is for what is carried out (with '--real')");
+    if (!request->real) return cli_papers_open_one(request->papers, id, papers, err);
+    if (cli_papers_open_real(request->papers, id, papers, err) != STATUS_OK || request->steps == 0) return err->status;
+    char text[64];
+    snprintf(text, sizeof text, "steps=%" PRIu64, request->steps);
+    return change_one(papers->figures[0], text, err);
+}
+
 enum status verb_repro_run(struct cli *cli, int argc, char **argv, struct error *err)
 {
     struct repro_request request = {.limit_s = default_limit_s};
@@ -155,6 +183,9 @@ enum status verb_repro_run(struct cli *cli, int argc, char **argv, struct error 
         OPTION_STRING("output", 'o', "FOLDER", &request.output,
                       "write figure.svg, figure.png, data.csv, report.md and manifest.json there"),
         OPTION_FLAG("csv", 0, &request.csv, "print the points as CSV"),
+        OPTION_FLAG("real", 0, &request.real,
+                    "carry out the figure's real set-up on this machine; measured beside simulated"),
+        OPTION_U64("steps", 0, "N", 1, 1000000, &request.steps, "minibatches of --real, default the figure's"),
         OPTION_LIST("set", 0, "NAME=VALUE", &request.changes,
                     "change the set-up: a parameter of the rows, jobs.KEY, or an option of what is run, such as hw"),
         REPRO_RUN_OPTIONS(&request),
@@ -167,19 +198,25 @@ enum status verb_repro_run(struct cli *cli, int argc, char **argv, struct error 
         .argument_min = 1,
         .argument_max = 1,
         .examples = (const char *const[]){"spillway repro run hydra-fig8-text", "spillway repro run my.json -o my-figure",
-                                          "spillway repro run hydra-fig8-text --set hw='8x rtx-3090-24gb'", NULL},
+                                          "spillway repro run hydra-fig8-text --set hw='8x rtx-3090-24gb'",
+                                          "spillway repro run hydra-fig8-text --real --steps 8 -o real", NULL},
         .details = "ID is a figure of 'spillway repro list' or a file of one's own, NAME.json. Each point is simulated "
                    "by runs of this program, which the file names, and printed beside what was published. What was "
-                   "published stays when the set-up is changed.",
+                   "published stays when the set-up is changed. With --real a workload of the figure's that is small "
+                   "enough for this machine is carried out, one run at a time; errors are then those of the simulation "
+                   "against what was measured, and with -o the traces of each run are kept in FOLDER/runs.",
     };
     struct repro_work work = {0};
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
-    if (cli_papers_open_one(request.papers, options.operands[0], &work.papers, err) == STATUS_OK &&
+    if (open_figure(&request, options.operands[0], &work.papers, err) == STATUS_OK &&
         change(work.papers.figures[0], &request.changes, err) == STATUS_OK && compute(&work, &request, err) == STATUS_OK &&
         (!request.output || repro_write_folder(&work.results[0], request.output, err) == STATUS_OK) &&
-        repro_report_figure(cli, &work.results[0], request.csv, err) == STATUS_OK && request.check)
-        (void)check(&work, err);
+        repro_report_figure(cli, &work.results[0], request.csv, err) == STATUS_OK) {
+        if (request.real && request.output && !cli->json && !request.csv)
+            cli_real_next(cli, &work.results[0], work.set, work.indexes[0], request.output);
+        if (request.check) (void)check(&work, err);
+    }
     release(&work);
     return err->status;
 }

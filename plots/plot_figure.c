@@ -1,6 +1,6 @@
 /*
  * Bars lie: names of systems and models are long, and read where they stand. Lines have a colour for each pair
- * of series and label; what was published is dashed with open circles, what was simulated solid with dots:
+ * of series and label; what was published (or measured) is dashed with open circles, what was simulated solid with dots:
  *
  *     GPipe   ########  3.79             |     o - - o          o published
  *             =======   3.5              |   *-----*--o         * simulated
@@ -33,9 +33,9 @@ static void draw_title(struct drawing *d)
     plot_script_text(&d->script, 16, 24, PLOT_LEFT, (struct plot_font){PLOT_TITLE_PX, true, PLOT_INK}, d->figure->title);
 }
 
-static const struct plot_figure_value *published_at(const struct plot_figure *f, uint32_t row, uint32_t series)
+static const struct plot_figure_value *reference_at(const struct plot_figure *f, uint32_t row, uint32_t series)
 {
-    return &f->published[(size_t)row * f->series_count + series];
+    return &f->reference[(size_t)row * f->series_count + series];
 }
 
 static const struct plot_figure_value *simulated_at(const struct plot_figure *f, uint32_t row, uint32_t series)
@@ -47,7 +47,7 @@ static const struct plot_figure_value *simulated_at(const struct plot_figure *f,
 
 static bool has_bar(const struct plot_figure *f, uint32_t row, uint32_t series)
 {
-    return published_at(f, row, series)->known || simulated_at(f, row, series)->known;
+    return reference_at(f, row, series)->known || simulated_at(f, row, series)->known;
 }
 
 static void bar_name(const struct plot_figure *f, uint32_t row, uint32_t series, char *name, size_t size)
@@ -71,7 +71,7 @@ static void lay_out_bars(struct drawing *d, double *most, uint32_t *bar_count)
             bar_name(f, r, s, name, sizeof name);
             names_px = fmax(names_px, plot_text_width_px(name, PLOT_SMALL_PX));
             height_px += 2 * bar_px + pair_gap_px;
-            if (published_at(f, r, s)->known) *most = fmax(*most, published_at(f, r, s)->value);
+            if (reference_at(f, r, s)->known) *most = fmax(*most, reference_at(f, r, s)->value);
             if (simulated_at(f, r, s)->known) *most = fmax(*most, simulated_at(f, r, s)->value);
         }
         if (*bar_count <= PLOT_FIGURE_BARS_MAX) height_px += row_gap_px;
@@ -106,7 +106,7 @@ static void draw_bars(struct drawing *d, double most)
             if (++count > PLOT_FIGURE_BARS_MAX) return;
             bar_name(f, r, s, name, sizeof name);
             plot_script_text(&d->script, d->area.left_px - 8, y_px + bar_px, PLOT_RIGHT, small_font(PLOT_INK), name);
-            draw_bar(d, y_px, published_at(f, r, s), most, PLOT_MEASURED);
+            draw_bar(d, y_px, reference_at(f, r, s), most, PLOT_MEASURED);
             draw_bar(d, y_px + bar_px, simulated_at(f, r, s), most, PLOT_PREDICTED);
             y_px += 2 * bar_px + pair_gap_px;
         }
@@ -120,7 +120,7 @@ static void draw_bar_legend(struct drawing *d, uint32_t bar_count)
     if (bar_count > PLOT_FIGURE_BARS_MAX)
         snprintf(more, sizeof more, "the first %d of %u", PLOT_FIGURE_BARS_MAX, (unsigned)bar_count);
     plot_script_box(&d->script, 16, 42, 28, 52, PLOT_MEASURED);
-    plot_script_text(&d->script, 34, 47, PLOT_LEFT, small_font(PLOT_FAINT_INK), "published");
+    plot_script_text(&d->script, 34, 47, PLOT_LEFT, small_font(PLOT_FAINT_INK), d->figure->reference_name);
     plot_script_box(&d->script, 110, 42, 122, 52, PLOT_PREDICTED);
     plot_script_text(&d->script, 128, 47, PLOT_LEFT, small_font(PLOT_FAINT_INK), "simulated");
     if (*more) plot_script_text(&d->script, 220, 47, PLOT_LEFT, small_font(PLOT_FAINT_INK), more);
@@ -172,7 +172,7 @@ static bool add_line(struct drawing *d, const struct line *line, bool published,
     plot_script_add(&d->script, "$%s%u << END\n", published ? "published" : "simulated", (unsigned)index);
     for (uint32_t r = 0; r < f->row_count; r++) {
         const struct plot_figure_value *value =
-            published ? published_at(f, r, line->series) : simulated_at(f, r, line->series);
+            published ? reference_at(f, r, line->series) : simulated_at(f, r, line->series);
         if (strcmp(f->labels[r], line->label) != 0 || !is_drawn(f, r, value)) continue;
         plot_script_number(&d->script, f->x[r]);
         plot_script_column(&d->script, value->value);
@@ -195,8 +195,9 @@ static void draw_line_legend(struct drawing *d, const struct line *lines, uint32
         plot_script_box(&d->script, left_px, y_px - 5, left_px + 10, y_px + 5, plot_share_color(i));
         plot_script_text(&d->script, left_px + 16, y_px, PLOT_LEFT, small_font(PLOT_INK), *name ? name : f->series[0]);
     }
-    plot_script_text(&d->script, 16, 46, PLOT_LEFT, small_font(PLOT_FAINT_INK),
-                     "open circles, dashed: published    dots, solid: simulated");
+    char kinds[96];
+    snprintf(kinds, sizeof kinds, "open circles, dashed: %s    dots, solid: simulated", f->reference_name);
+    plot_script_text(&d->script, 16, 46, PLOT_LEFT, small_font(PLOT_FAINT_INK), kinds);
 }
 
 static void begin_axes(struct drawing *d)

@@ -1,4 +1,4 @@
-/* A paper's figure: published points and simulated ones, side by side as bars or as lines over an axis. */
+/* A paper's figure: published (or measured) points and simulated ones, side by side as bars or as lines over an axis. */
 #ifndef SPILLWAY_PLOTS_PLOT_FIGURE_H
 #define SPILLWAY_PLOTS_PLOT_FIGURE_H
 
@@ -23,7 +23,8 @@ struct plot_figure {
     const char *const *labels; /* row_count: bars of a row; of lines: rows of one label are one line */
     const double *x;           /* row_count; lines only */
     const char *const *series; /* series_count */
-    const struct plot_figure_value *published, *simulated; /* row_count rows of series_count */
+    const struct plot_figure_value *reference, *simulated; /* row_count rows of series_count */
+    const char *reference_name; /* "published", "measured" */
 };
 
 /* Draw it to `path` (.svg or .png). Errors as in plots/plot.h. */

@@ -4,6 +4,10 @@
  * Rows are the points of the figure. A row's columns hold parameters and published values; for each row the
  * files and runs are made from templates, and each series has one simulated value, an expression over what the
  * runs answered. plots/papers/README.md is the format's manual, with an example of every key.
+ *
+ * A figure may have a *real* set-up as well: rows, files, runs and series of a workload so small that the executor of
+ * this machine carries it out. Its series have a measured value beside the simulated one, and it is that which the
+ * simulated value is held against.
  */
 #ifndef SPILLWAY_REPRO_FIGURE_H
 #define SPILLWAY_REPRO_FIGURE_H
@@ -48,6 +52,7 @@ struct figure_series {
     const char *name, *label;
     uint32_t published; /* column; FIGURE_NONE: ours alone */
     const struct expression *simulated;
+    const struct expression *measured; /* of real set-ups; NULL: nothing is */
     const json_t *object; /* for messages */
     bool counted;         /* its points count for accuracy */
     bool shown;           /* in table and picture */
@@ -64,6 +69,14 @@ struct figure_accuracy {
     bool known;
     double within; /* how many points are within this is told; default 0.1 */
     double mean, worst; /* marks; 0: none */
+};
+
+/* What a real set-up asks of the machine. */
+struct figure_real {
+    bool offered;      /* the file has one */
+    bool read;         /* and this is it: */
+    uint32_t steps;    /* minibatches, unless somebody says otherwise */
+    double host_bytes; /* memory that must be free */
 };
 
 struct figure {
@@ -99,6 +112,8 @@ struct figure {
     struct figure_claim claims[FIGURE_TEXTS_MAX];
     uint32_t claim_count;
     struct figure_accuracy accuracy;
+    struct figure_real real;
+    const json_t *body; /* the object with columns, rows, files, runs, series: the root, or its "real" */
 };
 
 /*
@@ -111,6 +126,14 @@ MUST_CHECK enum status figure_read(const char *path, struct figure **out, struct
 /* The same from memory; files that it names are looked for beside `name`. */
 MUST_CHECK enum status figure_parse(const char *name, const char *text, size_t length, struct figure **out,
                                     struct error *err);
+
+/*
+ * The same of its real set-up, which has a parameter "steps" in every row beside its own columns. Errors: also
+ * STATUS_INFEASIBLE for a figure without one.
+ */
+MUST_CHECK enum status figure_read_real(const char *path, struct figure **out, struct error *err);
+MUST_CHECK enum status figure_parse_real(const char *name, const char *text, size_t length, struct figure **out,
+                                         struct error *err);
 
 void figure_destroy(struct figure *figure); /* NULL is fine */
 

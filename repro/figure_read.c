@@ -16,6 +16,9 @@
 #include "repro/figure.h"
 #include "repro/template.h"
 
+static const char figure_steps[] = "steps";
+enum { FIGURE_STEPS_MAX = 1000000 };
+
 /* --- names and texts ------------------------------------------------------------------------------- */
 
 uint32_t figure_names(const struct figure *figure, bool runs, uint32_t series_count,
@@ -43,10 +46,11 @@ static bool is_name(const char *text)
 static enum status check_name(const struct figure *figure, const char *name, const json_t *container, const char *key,
                               size_t index, struct error *err)
 {
-    const char *names[FIGURE_NAMES_MAX];
+    const char *names[FIGURE_NAMES_MAX + 1];
     uint32_t count = figure_names(figure, true, figure->series_count, names);
     char message[256] = "";
     if (!is_name(name)) snprintf(message, sizeof message, "'%s' is no name (expected letters, digits and '_')", name);
+    if (figure->real.read) names[count++] = figure_steps;
     for (uint32_t i = 0; i < count; i++)
         if (strcmp(names[i], name) == 0) snprintf(message, sizeof message, "the name '%s' is used twice", name);
     if (!*message) return STATUS_OK;
@@ -83,13 +87,13 @@ static enum status read_paper(struct figure *figure, struct json_object *root, s
     return json_object_close(&object, err);
 }
 
-static enum status read_quantity(struct figure *figure, struct json_object *root, struct error *err)
+static enum status read_quantity(struct figure *figure, struct json_object *root, enum json_need need, struct error *err)
 {
-    const json_t *value;
+    const json_t *value = NULL;
     struct json_object object;
+    if (json_take_object(root, "quantity", need, &value, err) != STATUS_OK || !value) return err->status;
     figure->quantity.unit = "";
-    if (json_take_object(root, "quantity", JSON_REQUIRED, &value, err) != STATUS_OK ||
-        json_object_open(&object, figure->input, value, "a quantity", err) != STATUS_OK ||
+    if (json_object_open(&object, figure->input, value, "a quantity", err) != STATUS_OK ||
         json_take_string(&object, "name", JSON_REQUIRED, &figure->quantity.name, err) != STATUS_OK ||
         json_take_string(&object, "unit", JSON_OPTIONAL, &figure->quantity.unit, err) != STATUS_OK ||
         json_take_bool(&object, "log", JSON_OPTIONAL, &figure->quantity.log, err) != STATUS_OK)
@@ -108,17 +112,22 @@ static enum status read_head(struct figure *figure, struct json_object *root, st
         json_take_string(root, "figure", JSON_REQUIRED, &figure->figure, err) != STATUS_OK ||
         json_take_string(root, "title", JSON_REQUIRED, &figure->title, err) != STATUS_OK ||
         json_take_choice(root, "kind", JSON_REQUIRED, kinds, ARRAY_COUNT(kinds), &kind, err) != STATUS_OK ||
-        read_quantity(figure, root, err) != STATUS_OK ||
-        read_texts(figure, root, "set_up", &figure->set_up, err) != STATUS_OK ||
-        read_texts(figure, root, "assumptions", &figure->assumptions, err) != STATUS_OK ||
-        read_texts(figure, root, "not_modelled", &figure->not_modelled, err) != STATUS_OK ||
-        read_texts(figure, root, "notes", &figure->notes, err) != STATUS_OK)
+        read_quantity(figure, root, JSON_REQUIRED, err) != STATUS_OK)
         return err->status;
     figure->kind = (enum figure_kind)kind;
     if (!*figure->id || strspn(figure->id, "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen(figure->id))
         return json_fail_key(figure->input, root->value, "id", err,
                              "'%s' is no id (expected small letters, digits and '-')", figure->id);
     return STATUS_OK;
+}
+
+static enum status read_remarks(struct figure *figure, struct json_object *body, struct error *err)
+{
+    if (read_texts(figure, body, "set_up", &figure->set_up, err) != STATUS_OK ||
+        read_texts(figure, body, "assumptions", &figure->assumptions, err) != STATUS_OK ||
+        read_texts(figure, body, "not_modelled", &figure->not_modelled, err) != STATUS_OK)
+        return err->status;
+    return read_texts(figure, body, "notes", &figure->notes, err);
 }
 
 /* --- columns and rows ---------------------------------------------------------------------------- */
@@ -143,10 +152,9 @@ static enum status read_columns(struct figure *figure, struct json_object *root,
 {
     const json_t *array;
     if (json_take_array(root, "columns", JSON_REQUIRED, &array, err) != STATUS_OK) return err->status;
-    size_t count = json_array_size(array);
-    if (count == 0 || count > FIGURE_COLUMNS_MAX)
-        return json_fail_key(figure->input, root->value, "columns", err, "%zu columns (expected 1 to %d)", count,
-                             FIGURE_COLUMNS_MAX);
+    size_t count = json_array_size(array), most = FIGURE_COLUMNS_MAX - figure->real.read;
+    if (count == 0 || count > most)
+        return json_fail_key(figure->input, root->value, "columns", err, "%zu columns (expected 1 to %zu)", count, most);
     for (size_t i = 0; i < count; i++) {
         const char *name;
         if (json_item_string(figure->input, array, i, &name, err) != STATUS_OK ||
@@ -154,6 +162,7 @@ static enum status read_columns(struct figure *figure, struct json_object *root,
             return err->status;
         figure->columns[figure->column_count++].name = name;
     }
+    if (figure->real.read) figure->columns[figure->column_count++].name = figure_steps;
     return STATUS_OK;
 }
 
@@ -185,7 +194,7 @@ static enum status read_label(struct figure *figure, struct json_object *root, s
     const json_t *array;
     if (json_take_array(root, "label", JSON_OPTIONAL, &array, err) != STATUS_OK) return err->status;
     for (uint32_t c = 0; !array && c < figure->column_count; c++)
-        figure->columns[c].named = figure->columns[c].source == NULL;
+        figure->columns[c].named = figure->columns[c].source == NULL && figure->columns[c].name != figure_steps;
     for (size_t i = 0; i < json_array_size(array); i++) {
         const char *name;
         if (json_item_string(figure->input, array, i, &name, err) != STATUS_OK) return err->status;
@@ -199,8 +208,12 @@ static enum status read_label(struct figure *figure, struct json_object *root, s
 static enum status read_row(struct figure *figure, const json_t *rows, size_t row, struct error *err)
 {
     const json_t *array;
-    if (json_item_array(figure->input, rows, row, figure->column_count, &array, err) != STATUS_OK) return err->status;
-    for (uint32_t c = 0; c < figure->column_count; c++) {
+    uint32_t count = figure->column_count - figure->real.read; /* steps are in no row */
+    if (json_item_array(figure->input, rows, row, count, &array, err) != STATUS_OK) return err->status;
+    if (figure->real.read)
+        figure->cells[row * figure->column_count + count] = (struct value){.kind = VALUE_NUMBER,
+                                                                           .number = figure->real.steps};
+    for (uint32_t c = 0; c < count; c++) {
         const json_t *cell = json_array_get(array, c);
         bool published = figure->columns[c].source != NULL;
         if (!json_is_null(cell) && !json_is_number(cell) && (published || !json_is_string(cell)))
@@ -356,6 +369,14 @@ static enum status read_expression(struct figure *figure, struct json_object *ob
     return err->status;
 }
 
+/* Measured values are in real set-ups alone. A step on the way, which is shown to nobody, may be without. */
+static enum status read_measured(struct figure *figure, struct json_object *object, struct figure_series *series,
+                                 struct error *err)
+{
+    if (!figure->real.read || !json_object_get(object->value, "measured")) return STATUS_OK;
+    return read_expression(figure, object, "measured", true, figure->series_count, &series->measured, err);
+}
+
 static enum status read_series_one(struct figure *figure, const json_t *array, size_t index, struct error *err)
 {
     struct json_object object;
@@ -370,6 +391,7 @@ static enum status read_series_one(struct figure *figure, const json_t *array, s
     if (json_take_string(&object, "label", JSON_OPTIONAL, &series.label, err) != STATUS_OK ||
         json_take_string(&object, "published", JSON_OPTIONAL, &column, err) != STATUS_OK ||
         read_expression(figure, &object, "simulated", true, figure->series_count, &series.simulated, err) != STATUS_OK ||
+        read_measured(figure, &object, &series, err) != STATUS_OK ||
         json_take_bool(&object, "counted", JSON_OPTIONAL, &series.counted, err) != STATUS_OK ||
         json_take_bool(&object, "shown", JSON_OPTIONAL, &series.shown, err) != STATUS_OK ||
         json_take_bool(&object, "absolute", JSON_OPTIONAL, &series.absolute, err) != STATUS_OK ||
@@ -382,7 +404,7 @@ static enum status read_series_one(struct figure *figure, const json_t *array, s
             return json_fail_key(figure->input, object.value, "published", err,
                                  "column '%s' has no entry in 'published' (expected its source and reading)", column);
     }
-    series.counted = series.counted && column && !series.absolute;
+    series.counted = series.counted && (series.measured || (column && !figure->real.read)) && !series.absolute;
     figure->series[figure->series_count++] = series;
     return STATUS_OK;
 }
@@ -437,22 +459,50 @@ static enum status read_accuracy(struct figure *figure, struct json_object *root
 
 /* --- all ------------------------------------------------------------------------------------- */
 
-static enum status read_all(struct figure *figure, struct error *err)
+/* Rows, what is run for them, and what is made of the answers. */
+static enum status read_body(struct figure *figure, struct json_object *body, struct error *err)
+{
+    figure->body = body->value;
+    if (read_remarks(figure, body, err) != STATUS_OK || read_columns(figure, body, err) != STATUS_OK ||
+        read_published(figure, body, err) != STATUS_OK || read_label(figure, body, err) != STATUS_OK ||
+        read_rows(figure, body, err) != STATUS_OK || read_x(figure, body, err) != STATUS_OK ||
+        read_files(figure, body, err) != STATUS_OK || read_runs(figure, body, err) != STATUS_OK ||
+        read_series(figure, body, err) != STATUS_OK || read_claims(figure, body, err) != STATUS_OK ||
+        read_accuracy(figure, body, err) != STATUS_OK)
+        return err->status;
+    return json_object_close(body, err);
+}
+
+static enum status read_real(struct figure *figure, const json_t *value, struct error *err)
+{
+    struct json_object object;
+    if (!value)
+        return error_set(err, STATUS_INFEASIBLE, "figure '%s' has no real set-up", figure->id);
+    figure->real.read = true;
+    if (json_object_open(&object, figure->input, value, "a real set-up", err) != STATUS_OK ||
+        json_take_u32(&object, figure_steps, JSON_REQUIRED, 1, FIGURE_STEPS_MAX, &figure->real.steps, err) != STATUS_OK ||
+        json_take_quantity(&object, "host_memory", JSON_REQUIRED, DIMENSION_BYTES, 1, 1e15, &figure->real.host_bytes,
+                           err) != STATUS_OK ||
+        read_quantity(figure, &object, JSON_OPTIONAL, err) != STATUS_OK)
+        return err->status;
+    return read_body(figure, &object, err);
+}
+
+/* Of the root what is not read, since the real set-up has its own, was read without it before. */
+static enum status read_all(struct figure *figure, bool real, struct error *err)
 {
     struct json_object root;
+    const json_t *value = NULL;
     if (json_object_open(&root, figure->input, json_input_root(figure->input), "a figure", err) != STATUS_OK ||
-        read_head(figure, &root, err) != STATUS_OK || read_columns(figure, &root, err) != STATUS_OK ||
-        read_published(figure, &root, err) != STATUS_OK ||
-        read_label(figure, &root, err) != STATUS_OK || read_rows(figure, &root, err) != STATUS_OK ||
-        read_x(figure, &root, err) != STATUS_OK || read_files(figure, &root, err) != STATUS_OK ||
-        read_runs(figure, &root, err) != STATUS_OK || read_series(figure, &root, err) != STATUS_OK ||
-        read_claims(figure, &root, err) != STATUS_OK || read_accuracy(figure, &root, err) != STATUS_OK)
+        read_head(figure, &root, err) != STATUS_OK ||
+        json_take_object(&root, "real", JSON_OPTIONAL, &value, err) != STATUS_OK)
         return err->status;
-    return json_object_close(&root, err);
+    figure->real.offered = value != NULL;
+    return real ? read_real(figure, value, err) : read_body(figure, &root, err);
 }
 
 /* Takes `input` over, also on failure. */
-static enum status build(const char *path, struct json_input *input, struct figure **out, struct error *err)
+static enum status build(const char *path, struct json_input *input, bool real, struct figure **out, struct error *err)
 {
     struct figure *figure = alloc_zeroed(1, sizeof *figure);
     if (!figure) {
@@ -460,7 +510,7 @@ static enum status build(const char *path, struct json_input *input, struct figu
         return error_memory(err, "a figure", sizeof *figure);
     }
     figure->input = input;
-    if (arena_string(&figure->arena, path, &figure->path, err) != STATUS_OK || read_all(figure, err) != STATUS_OK) {
+    if (arena_string(&figure->arena, path, &figure->path, err) != STATUS_OK || read_all(figure, real, err) != STATUS_OK) {
         figure_destroy(figure);
         return err->status;
     }
@@ -468,18 +518,40 @@ static enum status build(const char *path, struct json_input *input, struct figu
     return STATUS_OK;
 }
 
-enum status figure_read(const char *path, struct figure **out, struct error *err)
+static enum status read_file(const char *path, bool real, struct figure **out, struct error *err)
 {
     struct json_input *input = NULL;
     if (json_input_read(path, &input, err) != STATUS_OK) return err->status;
-    return build(path, input, out, err);
+    return build(path, input, real, out, err);
+}
+
+static enum status parse_text(const char *name, const char *text, size_t length, bool real, struct figure **out,
+                              struct error *err)
+{
+    struct json_input *input = NULL;
+    if (json_input_parse(name, text, length, &input, err) != STATUS_OK) return err->status;
+    return build(name, input, real, out, err);
+}
+
+enum status figure_read(const char *path, struct figure **out, struct error *err)
+{
+    return read_file(path, false, out, err);
+}
+
+enum status figure_read_real(const char *path, struct figure **out, struct error *err)
+{
+    return read_file(path, true, out, err);
 }
 
 enum status figure_parse(const char *name, const char *text, size_t length, struct figure **out, struct error *err)
 {
-    struct json_input *input = NULL;
-    if (json_input_parse(name, text, length, &input, err) != STATUS_OK) return err->status;
-    return build(name, input, out, err);
+    return parse_text(name, text, length, false, out, err);
+}
+
+enum status figure_parse_real(const char *name, const char *text, size_t length, struct figure **out,
+                              struct error *err)
+{
+    return parse_text(name, text, length, true, out, err);
 }
 
 void figure_destroy(struct figure *figure)

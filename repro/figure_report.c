@@ -53,7 +53,7 @@ struct picture {
     struct plot_figure plot;
     const char **labels, **series;
     double *x;
-    struct plot_figure_value *published, *simulated;
+    struct plot_figure_value *reference, *simulated;
 };
 
 static struct plot_figure_value plot_value(const struct value *value)
@@ -83,14 +83,14 @@ static enum status fill_picture(const struct figure_result *result, struct arena
 {
     const struct figure *figure = result->figure;
     size_t rows = figure->row_count, points = rows * figure->series_count;
-    void *labels, *series, *x, *published, *simulated;
+    void *labels, *series, *x, *reference, *simulated;
     if (arena_array(arena, rows, sizeof *p->labels, &labels, err) != STATUS_OK ||
         arena_array(arena, figure->series_count, sizeof *p->series, &series, err) != STATUS_OK ||
         arena_array(arena, rows, sizeof *p->x, &x, err) != STATUS_OK ||
-        arena_array(arena, points, sizeof *p->published, &published, err) != STATUS_OK ||
+        arena_array(arena, points, sizeof *p->reference, &reference, err) != STATUS_OK ||
         arena_array(arena, points, sizeof *p->simulated, &simulated, err) != STATUS_OK)
         return err->status;
-    *p = (struct picture){.labels = labels, .series = series, .x = x, .published = published, .simulated = simulated};
+    *p = (struct picture){.labels = labels, .series = series, .x = x, .reference = reference, .simulated = simulated};
     uint32_t shown = 0, count = 0;
     for (uint32_t s = 0; s < figure->series_count; s++) shown += figure->series[s].shown;
     for (uint32_t s = 0; s < figure->series_count; s++) {
@@ -98,7 +98,7 @@ static enum status fill_picture(const struct figure_result *result, struct arena
         p->series[count] = figure->series[s].label;
         for (uint32_t r = 0; r < rows; r++) {
             const struct figure_point *point = figure_point_at(result, r, s);
-            p->published[r * shown + count] = plot_value(&point->published);
+            p->reference[r * shown + count] = plot_value(figure_reference(figure, point));
             p->simulated[r * shown + count] = plot_value(&point->simulated);
         }
         count++;
@@ -109,8 +109,9 @@ static enum status fill_picture(const struct figure_result *result, struct arena
     }
     p->plot = (struct plot_figure){.lines = figure->kind == FIGURE_LINES, .x_log = figure->x.log,
                                    .y_log = figure->quantity.log, .row_count = (uint32_t)rows, .series_count = shown,
-                                   .labels = p->labels, .x = p->x, .series = p->series, .published = p->published,
-                                   .simulated = p->simulated};
+                                   .labels = p->labels, .x = p->x, .series = p->series, .reference = p->reference,
+                                   .simulated = p->simulated,
+                                   .reference_name = figure->real.read ? "measured" : "published"};
     return STATUS_OK;
 }
 
@@ -158,6 +159,7 @@ static void csv_point(const struct figure_result *result, uint32_t row, uint32_t
     csv_print_text(out, figure->series[s].label);
     fputc(',', out);
     csv_value(&point->published, out);
+    if (figure->real.read) csv_value(&point->measured, out);
     csv_value(&point->simulated, out);
     if (point->compared) fprintf(out, "%.6g", point->error);
     fputc('\n', out);
@@ -168,7 +170,7 @@ void figure_write_csv(const struct figure_result *result, FILE *out)
     const struct figure *figure = result->figure;
     for (uint32_t c = 0; c < figure->column_count; c++)
         if (!is_published(figure, c)) fprintf(out, "%s,", figure->columns[c].name);
-    fputs("series,published,simulated,error\n", out);
+    fprintf(out, "series,published,%ssimulated,error\n", figure->real.read ? "measured," : "");
     for (uint32_t r = 0; r < figure->row_count; r++)
         for (uint32_t s = 0; s < figure->series_count; s++)
             if (figure->series[s].shown) csv_point(result, r, s, out);
@@ -176,7 +178,7 @@ void figure_write_csv(const struct figure_result *result, FILE *out)
 
 /* --- document -------------------------------------------------------------------------------------- */
 
-enum { HEADINGS_MAX = FIGURE_COLUMNS_MAX + 3 * FIGURE_SERIES_MAX + 1 };
+enum { HEADINGS_MAX = FIGURE_COLUMNS_MAX + 4 * FIGURE_SERIES_MAX + 1 };
 
 struct headings {
     char text[HEADINGS_MAX][128];
@@ -198,17 +200,22 @@ static bool is_numeric(const struct figure *figure, uint32_t column)
     return true;
 }
 
+static bool is_compared(const struct figure *figure, const struct figure_series *series)
+{
+    return figure->real.read ? series->measured != NULL : series->published != FIGURE_NONE;
+}
+
 static void make_headings(const struct figure *figure, struct headings *h)
 {
     for (uint32_t c = 0; c < figure->column_count; c++)
         if (!is_published(figure, c)) add_heading(h, is_numeric(figure, c) ? ">" : "", figure->columns[c].name, "");
     for (uint32_t s = 0; s < figure->series_count; s++) {
         const struct figure_series *series = &figure->series[s];
-        bool compared = series->published != FIGURE_NONE;
         if (!series->shown) continue;
-        if (compared) add_heading(h, ">", series->label, ", published");
+        if (series->published != FIGURE_NONE) add_heading(h, ">", series->label, ", published");
+        if (series->measured) add_heading(h, ">", series->label, ", measured");
         add_heading(h, ">", series->label, ", simulated");
-        if (compared) add_heading(h, ">", "error", "");
+        if (is_compared(figure, series)) add_heading(h, ">", "error", "");
     }
 }
 
@@ -230,8 +237,9 @@ static void add_table(const struct figure_result *result, struct document *docum
                 if (!series->shown) continue;
                 if (series->published != FIGURE_NONE)
                     document_cell(document, "%s", figure_number(&point->published, text));
+                if (series->measured) document_cell(document, "%s", figure_number(&point->measured, text));
                 document_cell(document, "%s", figure_number(&point->simulated, text));
-                if (series->published != FIGURE_NONE) document_cell(document, "%s", figure_error(series, point, text));
+                if (is_compared(figure, series)) document_cell(document, "%s", figure_error(series, point, text));
             }
         }
         document_table_end(document);
@@ -280,7 +288,8 @@ enum status figure_add_to_document(const struct figure_result *result, const cha
                        figure->paper.version, figure->paper.id, figure->id);
     document_paragraph(document, "Verdict: %s.", result->verdict);
     add_texts(document, "Changed, against the set-up below", &figure->changes);
-    snprintf(caption, sizeof caption, "%s: %s, published and simulated", figure->figure, figure->quantity.name);
+    snprintf(caption, sizeof caption, "%s: %s, %s and simulated", figure->figure, figure->quantity.name,
+             figure->real.read ? "measured" : "published");
     if (picture && document_picture_file(document, caption, picture, err) != STATUS_OK) return err->status;
     document_paragraph(document, *figure->quantity.unit ? "%s in %s:" : "%s:", figure->quantity.name,
                        figure->quantity.unit);

@@ -59,6 +59,21 @@ static enum status fail_expression(const struct figure *figure, const json_t *ob
     return json_fail_key(figure->input, object, key, err, "%s%s%s", label, *label ? ": " : "", inner->text);
 }
 
+static enum status evaluate_number(struct row_scope *context, const struct expression_scope *scope,
+                                   const struct figure_series *series, const char *key, const struct expression *from,
+                                   struct value *out, struct error *err)
+{
+    struct figure_result *result = context->result;
+    const struct figure *figure = result->figure;
+    struct error inner = {0};
+    char label[FIGURE_LABEL_BYTES];
+    if (expression_value(from, scope, &result->arena, out, &inner) == STATUS_OK && out->kind != VALUE_NUMBER &&
+        out->kind != VALUE_MISSING)
+        error_set(&inner, STATUS_BAD_INPUT, "the %s value is no number", key);
+    if (!inner.status) return STATUS_OK;
+    return fail_expression(figure, series->object, key, figure_row_label(figure, context->row, label), &inner, err);
+}
+
 static enum status evaluate_point(struct row_scope *context, const struct expression_scope *scope, uint32_t s,
                                   struct error *err)
 {
@@ -66,21 +81,19 @@ static enum status evaluate_point(struct row_scope *context, const struct expres
     const struct figure *figure = result->figure;
     const struct figure_series *series = &figure->series[s];
     struct figure_point *point = &result->points[(size_t)context->row * figure->series_count + s];
-    struct error inner = {0};
-    char label[FIGURE_LABEL_BYTES];
-    if (expression_value(series->simulated, scope, &result->arena, &point->simulated, &inner) == STATUS_OK &&
-        point->simulated.kind != VALUE_NUMBER && point->simulated.kind != VALUE_MISSING)
-        error_set(&inner, STATUS_BAD_INPUT, "the simulated value is no number");
-    if (inner.status)
-        return fail_expression(figure, series->object, "simulated", figure_row_label(figure, context->row, label), &inner,
-                               err);
+    point->measured = value_missing("not measured");
+    if (evaluate_number(context, scope, series, "simulated", series->simulated, &point->simulated, err) != STATUS_OK ||
+        (series->measured &&
+         evaluate_number(context, scope, series, "measured", series->measured, &point->measured, err) != STATUS_OK))
+        return err->status;
     point->published = series->published == FIGURE_NONE ? value_missing("not published")
                                                         : *figure_cell(figure, context->row, series->published);
-    point->compared = point->published.kind == VALUE_NUMBER && point->simulated.kind == VALUE_NUMBER &&
-                      (series->absolute || point->published.number != 0);
+    const struct value *reference = figure_reference(figure, point);
+    point->compared = reference->kind == VALUE_NUMBER && point->simulated.kind == VALUE_NUMBER &&
+                      (series->absolute || reference->number != 0);
     if (point->compared)
-        point->error = series->absolute ? point->simulated.number - point->published.number
-                                        : point->simulated.number / point->published.number - 1;
+        point->error = series->absolute ? point->simulated.number - reference->number
+                                        : point->simulated.number / reference->number - 1;
     return STATUS_OK;
 }
 
@@ -148,7 +161,7 @@ static void count_points(struct figure_result *result)
     for (uint32_t r = 0; r < figure->row_count; r++)
         for (uint32_t s = 0; s < figure->series_count; s++) {
             const struct figure_point *point = figure_point_at(result, r, s);
-            if (!figure->series[s].counted || point->published.kind != VALUE_NUMBER) continue;
+            if (!figure->series[s].counted || figure_reference(figure, point)->kind != VALUE_NUMBER) continue;
             if (!point->compared) {
                 result->missing++;
                 continue;
@@ -170,6 +183,22 @@ static void count_points(struct figure_result *result)
                   (marks->worst <= 0 || (fabs(result->worst) <= marks->worst && result->missing == 0));
 }
 
+/* Which of two is the larger: do simulation and measurement say the same? Equals are in no order. */
+static void count_order(struct figure_result *result, uint32_t series)
+{
+    for (uint32_t a = 0; a < result->figure->row_count; a++)
+        for (uint32_t b = a + 1; b < result->figure->row_count; b++) {
+            const struct figure_point *one = figure_point_at(result, a, series);
+            const struct figure_point *other = figure_point_at(result, b, series);
+            if (!one->compared || !other->compared) continue;
+            double measured = one->measured.number - other->measured.number;
+            double simulated = one->simulated.number - other->simulated.number;
+            if (!(fabs(measured) > 0)) continue;
+            result->pairs++;
+            result->alike += (measured > 0 && simulated > 0) || (measured < 0 && simulated < 0);
+        }
+}
+
 static void write_verdict(struct figure_result *result)
 {
     const struct figure *figure = result->figure;
@@ -183,14 +212,17 @@ static void write_verdict(struct figure_result *result)
                       result->mean * 100, result->worst * 100, figure->series[result->worst_series].label,
                       figure_row_label(figure, result->worst_row, label));
     if (result->missing > 0 && at < (int)room)
-        at += snprintf(text + at, room - (size_t)at, "%s%u published without a simulated value", at ? "; " : "",
-                       (unsigned)result->missing);
+        at += snprintf(text + at, room - (size_t)at, "%s%u %s without a simulated value", at ? "; " : "",
+                       (unsigned)result->missing, figure->real.read ? "measured" : "published");
+    if (result->pairs > 0 && at < (int)room)
+        at += snprintf(text + at, room - (size_t)at, "%s%u of %u pairs are in the measured order", at ? "; " : "",
+                       (unsigned)result->alike, (unsigned)result->pairs);
     if (figure->claim_count > 0 && at < (int)room)
         at += snprintf(text + at, room - (size_t)at, "%s%u of %u claims hold", at ? "; " : "",
                        (unsigned)result->claims_held, (unsigned)figure->claim_count);
     if (figure->accuracy.known && at < (int)room)
         at += snprintf(text + at, room - (size_t)at, "; the mark is %s", result->met ? "met" : "missed");
-    if (at == 0) snprintf(text, room, "nothing published to compare with");
+    if (at == 0) snprintf(text, room, "nothing %s to compare with", figure->real.read ? "measured" : "published");
 }
 
 /* --- public -------------------------------------------------------------------------------------- */
@@ -231,6 +263,8 @@ enum status figure_evaluate(const struct figure *figure, const struct run_set *s
         return err->status;
     }
     count_points(result);
+    for (uint32_t s = 0; s < figure->series_count && figure->real.read; s++)
+        if (figure->series[s].counted) count_order(result, s);
     write_verdict(result);
     return STATUS_OK;
 }

@@ -1,4 +1,7 @@
-/* What a figure came to: simulated beside published, the error of each point, claims, and a verdict. */
+/*
+ * What a figure came to: simulated beside published, the error of each point, claims, and a verdict. Of a real set-up
+ * there is a measured value too, and errors are against that.
+ */
 #ifndef SPILLWAY_REPRO_FIGURE_RESULT_H
 #define SPILLWAY_REPRO_FIGURE_RESULT_H
 
@@ -8,8 +11,9 @@
 struct figure_point {
     struct value published; /* a number or missing; missing where the series has none */
     struct value simulated; /* the same */
-    bool compared;          /* both are there: */
-    double error;           /* simulated / published - 1; of absolute series simulated - published */
+    struct value measured;  /* the same; missing where nothing is */
+    bool compared;          /* simulated, and measured (of real set-ups) or published are there: */
+    double error;           /* simulated over that, - 1; of absolute series the difference */
 };
 
 struct figure_judged {
@@ -27,9 +31,11 @@ struct figure_result {
     struct figure_judged claims[FIGURE_TEXTS_MAX];
     uint32_t counted;     /* points that count: published, simulated, neither left out */
     uint32_t within;      /* of these, error at most accuracy.within */
-    uint32_t missing;     /* published and not simulated */
+    uint32_t missing;     /* published (measured) and not simulated */
     double mean, worst;   /* of |error|; worst has its sign */
     uint32_t worst_row, worst_series;
+    uint32_t alike, pairs; /* of real set-ups: pairs of points of a series, and how many simulation and measurement
+                              put in the same order */
     uint32_t claims_held;
     bool met; /* marks of accuracy, if any, and all claims */
     double cpu_s; /* of its runs; those it shares with others too */
@@ -48,6 +54,12 @@ static inline const struct figure_point *figure_point_at(const struct figure_res
                                                          uint32_t series)
 {
     return &result->points[(size_t)row * result->figure->series_count + series];
+}
+
+/* What a point's simulated value is held against. */
+static inline const struct value *figure_reference(const struct figure *figure, const struct figure_point *point)
+{
+    return figure->real.read ? &point->measured : &point->published;
 }
 
 /* What a row is called: its parameters, "homogeneous, models 8, gpus 4". */

@@ -65,7 +65,7 @@ static enum status make_file(struct row_work *work, uint32_t index)
 {
     const struct figure_file *from = &work->figure->files[index];
     struct run_file *file = &work->files[index];
-    const json_t *root = json_input_root(work->figure->input), *files = json_object_get(root, "files");
+    const json_t *files = json_object_get(work->figure->body, "files");
     struct template_place place = {work->figure->input, files, from->name, 0};
     json_t *content = NULL;
     file->name = from->name;

@@ -7,6 +7,7 @@
  */
 #include "repro/run_set.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -182,6 +183,33 @@ static void remove_folder(const char *path)
     while (waitpid(child, NULL, 0) < 0 && errno == EINTR) continue;
 }
 
+const char *run_set_folder(const struct run_set *set, uint32_t index, char name[RUN_FOLDER_BYTES])
+{
+    size_t used = 0;
+    for (const char *c = set->runs[index].what; *c && used + 1 < RUN_FOLDER_BYTES; c++)
+        if (isalnum((unsigned char)*c)) name[used++] = *c;
+        else if (used > 0 && name[used - 1] != '-') name[used++] = '-';
+    while (used > 0 && name[used - 1] == '-') used--;
+    name[used] = '\0';
+    return name;
+}
+
+/* By a program that knows how to move a folder from one file system to another, in place of what an earlier run left. */
+static enum status keep_folder(const struct run_set *set, const struct run *run, const char *keep, struct error *err)
+{
+    char path[PATH_BYTES], name[RUN_FOLDER_BYTES];
+    int length = snprintf(path, sizeof path, "%s/%s", keep, run_set_folder(set, (uint32_t)(run - set->runs), name));
+    if (length < 0 || length >= (int)sizeof path)
+        return error_set(err, STATUS_LIMIT, "a path is too long (limit is %d)", PATH_BYTES - 1);
+    remove_folder(path);
+    char *const words[] = {"mv", "--", (char *)run->folder, path, NULL};
+    pid_t child;
+    int ended = -1;
+    if (posix_spawnp(&child, "mv", NULL, NULL, words, environ) == 0)
+        while (waitpid(child, &ended, 0) < 0 && errno == EINTR) continue;
+    return ended == 0 ? STATUS_OK : error_set(err, STATUS_IO, "cannot keep what a run left in '%s'", path);
+}
+
 static enum status begin_folder(struct run_set *set, struct error *err)
 {
     const char *folder = getenv("TMPDIR");
@@ -242,7 +270,8 @@ static enum status fail_run(const struct run *run, const struct children_end *en
 }
 
 /* A command of the run has ended: the next one has its turn, or the answer is taken. */
-static enum status go_on(struct run_set *set, struct run *run, const struct children_end *end, struct error *err)
+static enum status go_on(struct run_set *set, struct run *run, const char *keep, const struct children_end *end,
+                         struct error *err)
 {
     if (end->signal != 0 || (end->exit_code != 0 && end->exit_code != 1)) return fail_run(run, end, err);
     if (end->exit_code == 0 && ++run->at < run->command_count) {
@@ -250,8 +279,9 @@ static enum status go_on(struct run_set *set, struct run *run, const struct chil
         return STATUS_OK;
     }
     if (read_answer(set, run, end, err) != STATUS_OK) return err->status;
-    remove_folder(run->folder);
     run->done = true;
+    if (keep) return keep_folder(set, run, keep, err);
+    remove_folder(run->folder);
     return STATUS_OK;
 }
 
@@ -324,7 +354,7 @@ static enum status take_end(void *context, const struct children_end *end, struc
     struct error own = {0};
     run->started_s = 0;
     run->answer.cpu_s += end->cpu_s;
-    if (go_on(pool->set, run, end, &own) != STATUS_OK) {
+    if (go_on(pool->set, run, pool->options->keep, end, &own) != STATUS_OK) {
         run->done = true;
         if (end->id < pool->failed) pool->failure = own, pool->failed = end->id;
     }

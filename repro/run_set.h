@@ -41,10 +41,16 @@ MUST_CHECK enum status run_set_add(struct run_set *set, const char *what, const 
 
 uint32_t run_set_count(const struct run_set *set);
 
+/* The name of a run's folder among those that are kept: `what` in letters and digits, "hydra-fig8-row-3-run-mp". */
+enum { RUN_FOLDER_BYTES = 200 };
+const char *run_set_folder(const struct run_set *set, uint32_t index, char name[RUN_FOLDER_BYTES]);
+
 struct run_set_options {
     const char *program; /* an absolute path; NULL: this one */
     uint32_t workers;    /* at a time; 0: one for each core */
     double limit_s;      /* of each command; 0: none */
+    const char *keep;    /* what runs leave is kept in this folder, which is there, each in one that is named after
+                            what the run is for; NULL: nothing is */
 };
 
 /*
