@@ -186,8 +186,8 @@ static void test_mistakes(void **state)
         {"\"steps\": 3", "\"steps\": 0", "t.json:5:20: 'steps' is 0 (expected 1 to 1000000)", STATUS_BAD_INPUT},
         {"\"2MiB\"", "2", "t.json:5:38: 'host_memory' is a number (expected a size such as 96MiB)", STATUS_BAD_INPUT},
         {"\"s\", \"m\"", "\"s\", \"steps\"", "t.json:6:30: the name 'steps' is used twice", STATUS_BAD_INPUT},
-        {"[\"b\", 8, 20, 9]", "[\"b\", 8, 20]", "t.json:8:32: element 1 has 3 elements (expected 4)", STATUS_BAD_INPUT},
-        {"\"own.m\"", "\"our.m\"", "t.json:10:87: character 1: unknown name 'our' (did you mean 'own'?)", STATUS_BAD_INPUT},
+        {"[\"b\", 8, 20, 9]", "[\"b\", 8, 20]", "t.json:8:30: element 1 has 3 elements (expected 4)", STATUS_BAD_INPUT},
+        {"\"own.m\"", "\"our.m\"", "t.json:10:84: character 1: unknown name 'our'", STATUS_BAD_INPUT},
         {"\"set_up\": [\"small\"]", "\"setup\": [\"small\"]", "t.json:5:79: unknown key 'setup' (did you mean 'set_up'?)",
          STATUS_BAD_INPUT},
     };
