@@ -41,6 +41,13 @@ static double ratio(const struct plan *plan, double makespan_s)
     return plan->estimated_makespan_s > 0 ? makespan_s / plan->estimated_makespan_s : 1;
 }
 
+static void other_rule(FILE *out, const char *comma, const char *name, double seconds, const struct plan *plan)
+{
+    char text[QUANTITY_TEXT_BYTES];
+    fprintf(out, "%s%s %s (%.2f x)", comma, name, quantity_text(seconds, DIMENSION_SECONDS, text),
+            seconds / plan->estimated_makespan_s);
+}
+
 void cli_saturn_text(FILE *out, const struct saturn_report *report, const struct plan *plan, double makespan_s)
 {
     const struct spase_certificate *c = &report->certificate;
@@ -55,9 +62,9 @@ void cli_saturn_text(FILE *out, const struct saturn_report *report, const struct
     }
     fputs("other rules  ", out);
     for (uint32_t b = 0; b < SPASE_BASELINE_COUNT; b++)
-        fprintf(out, "%s%s %s (%.2f x)", b > 0 ? ", " : "", spase_baseline_names[b],
-                quantity_text(report->baselines_s[b], DIMENSION_SECONDS, text),
-                report->baselines_s[b] / plan->estimated_makespan_s);
+        other_rule(out, b > 0 ? ", " : "", spase_baseline_names[b], report->baselines_s[b], plan);
+    if (report->optimus_dynamic_s > 0)
+        other_rule(out, ", ", saturn_rule_names[SATURN_RULE_OPTIMUS_DYNAMIC], report->optimus_dynamic_s, plan);
     fputc('\n', out);
 }
 
@@ -82,11 +89,13 @@ void cli_saturn_json(struct json_out *json, const struct saturn_report *report, 
         json_out_u64(json, "replans", report->replans);
         json_out_u64(json, "restarts", report->restarts);
         json_out_double(json, "restart_s", report->restart_s);
+        json_out_double(json, "threshold_s", report->threshold_s);
         json_out_object_end(json);
     }
     json_out_object_begin(json, "other_rules_s", true);
     for (uint32_t b = 0; b < SPASE_BASELINE_COUNT; b++)
         json_out_double(json, spase_baseline_names[b], report->baselines_s[b]);
+    if (report->optimus_dynamic_s > 0) json_out_double(json, "optimus_dynamic", report->optimus_dynamic_s);
     json_out_object_end(json);
     json_out_object_end(json);
 }

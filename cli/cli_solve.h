@@ -23,6 +23,7 @@ struct cli_solve_request {
     const char *lp, *mps; /* files to write the integer program to; may be NULL */
     const char *output;   /* file for the schedule; may be NULL */
     uint64_t interval;    /* SPASE: ticks between looks at the plan; 0: it is not planned again */
+    uint64_t threshold;   /* by which a new plan must end sooner to be taken; UINT64_MAX: half an interval */
     uint64_t restart;     /* ticks that a job loses when a new plan stops it */
 };
 

@@ -1,6 +1,6 @@
 /*
  * `solve` for SPASE: planner/spase_certify.h does the work, this file asks and reports. Beside the schedule
- * stands what the simplest planner would do, all devices of a node for one job at a time.
+ * stands what other planners would do, the simplest of which gives one job at a time all devices of a node.
  *
  * The integer program that is written as a file is the flow formulation for schedules of at most the
  * value that was found: it has a solution, and its optimum is the instance's. Files are written last, so
@@ -26,8 +26,9 @@ struct answer {
     const struct spase *in;
     struct spase_schedule schedule;
     struct spase_certificate certificate;
-    int64_t one_by_one; /* makespan of the baseline */
+    int64_t baselines[SPASE_BASELINE_COUNT]; /* their makespans */
     struct spase_course course; /* planned again at intervals, if that was asked for */
+    int64_t optimus_dynamic;    /* makespan of Optimus's rule, planned again likewise */
 };
 
 /* Of the search at each interval. */
@@ -98,11 +99,12 @@ static enum status report_text(struct cli *cli, const struct answer *a, struct e
             CLI_COUNT(a->in->device_count, "device"), CLI_COUNT(a->in->node_count, "node"));
     if (print_jobs(a, out, err)) return err->status;
     fprintf(out, "\nmakespan   %" PRId64 ", devices busy %s; with a whole node for each job %" PRId64 "\n", c->value,
-            cli_percent(busy(a), share), a->one_by_one);
+            cli_percent(busy(a), share), a->baselines[SPASE_BASELINE_MAX]);
     cli_solved_text(&solved, out);
     if (a->request->interval > 0)
-        fprintf(out, "replanned  %s, looked at %s: makespan %" PRId64 "\n", CLI_COUNT(a->course.replans, "time"),
-                CLI_COUNT(a->course.intervals, "time"), a->course.makespan);
+        fprintf(out, "replanned  %s, looked at %s: makespan %" PRId64 "; by Optimus's rule %" PRId64 "\n",
+                CLI_COUNT(a->course.replans, "time"), CLI_COUNT(a->course.intervals, "time"), a->course.makespan,
+                a->optimus_dynamic);
     cli_solve_work_text(&work, out);
     return STATUS_OK;
 }
@@ -116,7 +118,12 @@ static enum status report_json(struct cli *cli, const struct answer *a, struct e
     struct json_out *json;
     if (cli_report_begin(cli, "solve", &json, err)) return err->status;
     cli_solved_json(&solved, a->request, json);
-    json_out_u64(json, "one_by_one", (uint64_t)a->one_by_one);
+    json_out_u64(json, "one_by_one", (uint64_t)a->baselines[SPASE_BASELINE_MAX]);
+    json_out_object_begin(json, "other_rules", true);
+    for (uint32_t b = 0; b < SPASE_BASELINE_COUNT; b++)
+        json_out_u64(json, spase_baseline_names[b], (uint64_t)a->baselines[b]);
+    if (a->request->interval > 0) json_out_u64(json, "optimus_dynamic", (uint64_t)a->optimus_dynamic);
+    json_out_object_end(json);
     if (a->request->interval > 0) {
         json_out_object_begin(json, "introspection", true);
         json_out_u64(json, "intervals", a->course.intervals);
@@ -155,33 +162,43 @@ static enum status write_files(const struct answer *a, struct error *err)
 
 /* --- introspection --------------------------------------------------------------------------- */
 
-/* The schedule begun with, and planned again; by half an interval sooner, as in the paper. */
-static enum status introspect(struct answer *a, struct error *err)
+static enum status run_course(const struct answer *a, const struct spase_step *steps, bool optimus,
+                              struct spase_course *out, struct error *err)
 {
-    uint32_t jobs = a->in->job_count;
-    struct spase_step *steps = alloc_zeroed(jobs, sizeof *steps);
-    struct spase_introspect_options options = {.interval_ticks = (int64_t)a->request->interval,
-                                               .threshold_ticks = (int64_t)a->request->interval / 2,
-                                               .restart_ticks = (int64_t)a->request->restart,
-                                               .seed = a->request->seed,
-                                               .iterations = REPLAN_ITERATIONS};
-    if (!steps) return error_memory(err, "an order", jobs * sizeof *steps);
-    if (!spase_schedule_steps(a->in, &a->schedule, steps, err) &&
-        !spase_introspect(a->in, steps, &options, &a->course, err))
-        if (spase_course_check(a->in, &a->course, options.restart_ticks, err)) {} /* told in err */
-    free(steps);
+    const struct cli_solve_request *request = a->request;
+    uint64_t threshold = request->threshold == UINT64_MAX ? request->interval / 2 : request->threshold;
+    const struct spase_introspect_options options = {.interval_ticks = (int64_t)request->interval,
+                                                     .threshold_ticks = (int64_t)threshold,
+                                                     .restart_ticks = (int64_t)request->restart,
+                                                     .seed = request->seed,
+                                                     .iterations = REPLAN_ITERATIONS,
+                                                     .optimus = optimus};
+    if (spase_introspect(a->in, steps, &options, out, err) != STATUS_OK) return err->status;
+    return spase_course_check(a->in, out, options.restart_ticks, err);
+}
+
+/* The schedule begun with, and planned again; beside it Optimus's. */
+static enum status introspect(struct answer *a, struct spase_step *steps, struct error *err)
+{
+    struct spase_course optimus = {0};
+    int64_t value;
+    if (spase_schedule_steps(a->in, &a->schedule, steps, err) == STATUS_OK &&
+        run_course(a, steps, false, &a->course, err) == STATUS_OK &&
+        spase_baseline_run(a->in, SPASE_BASELINE_OPTIMUS, 0, NULL, steps, &value, err) == STATUS_OK &&
+        run_course(a, steps, true, &optimus, err) == STATUS_OK)
+        a->optimus_dynamic = optimus.makespan;
+    spase_course_release(&optimus);
     return err->status;
 }
 
 /* --- the problem ----------------------------------------------------------------------------- */
 
-static enum status run_one_by_one(struct answer *a, struct error *err)
+static enum status run_rules(struct answer *a, struct spase_step *steps, struct error *err)
 {
-    struct spase_step *steps = alloc_zeroed(a->in->job_count, sizeof *steps);
-    if (!steps) return error_memory(err, "a schedule", a->in->job_count * sizeof *steps);
-    enum status status = spase_baseline_run(a->in, SPASE_BASELINE_MAX, 0, NULL, steps, &a->one_by_one, err);
-    free(steps);
-    return status;
+    for (enum spase_baseline b = 0; b < SPASE_BASELINE_COUNT; b++)
+        if (spase_baseline_run(a->in, b, a->request->seed, NULL, steps, &a->baselines[b], err) != STATUS_OK)
+            return err->status;
+    return STATUS_OK;
 }
 
 enum status solve_spase(struct cli *cli, const struct cli_solve_request *request, const struct json_input *input,
@@ -191,15 +208,19 @@ enum status solve_spase(struct cli *cli, const struct cli_solve_request *request
     struct answer a = {.request = request, .in = &in};
     struct spase_certify_options options = {.seed = request->seed, .solver = request->solver,
                                             .iterations = request->iterations ? request->iterations : UINT64_MAX};
+    struct spase_step *steps = NULL;
     if (spase_parse(input, &in, err)) goto out;
+    steps = alloc_zeroed(in.job_count, sizeof *steps);
+    if (!steps && error_memory(err, "a schedule", in.job_count * sizeof *steps)) goto out;
     spase_certify_divide(&in, request->limit_s, &options);
-    if (run_one_by_one(&a, err) || spase_certify(&in, &options, &a.schedule, &a.certificate, err) ||
-        (request->interval > 0 && introspect(&a, err)) ||
+    if (run_rules(&a, steps, err) || spase_certify(&in, &options, &a.schedule, &a.certificate, err) ||
+        (request->interval > 0 && introspect(&a, steps, err)) ||
         (cli->json ? report_json(cli, &a, err) : report_text(cli, &a, err)))
         goto out;
     const struct error *solver = &a.certificate.solver_error;
     if (!write_files(&a, err) && solver->status) error_set(err, solver->status, "%s", solver->text);
 out:
+    free(steps);
     spase_course_release(&a.course);
     spase_schedule_release(&a.schedule);
     spase_release(&in);

@@ -35,7 +35,7 @@ static void print_built_in(FILE *out)
 static void print_policies(FILE *out)
 {
     print_built_in(out);
-    fprintf(out, " %s", saturn_policy);
+    for (uint32_t r = 0; r < SATURN_RULES; r++) fprintf(out, " %s", saturn_rule_names[r]);
 }
 
 static void print_competitors(FILE *out)

@@ -50,7 +50,7 @@ struct request {
     bool no_persistence;
     uint64_t regions, shards, seed, iterations;
     double time_limit_s;
-    double interval_s, restart_s; /* of policy saturn; below 0: not given */
+    double interval_s, threshold_s, restart_s; /* of policy saturn and its like; below 0: not given */
     int argc;
     char **argv;
 };
@@ -93,8 +93,11 @@ static bool asks_for(const struct request *request, const char *policy)
 static enum status check_policy(const char *policy, struct error *err)
 {
     struct policy_handle handle = {0};
-    const char *const others[] = {saturn_policy, "all", NULL};
-    if (!policy || strcmp(policy, "all") == 0 || strcmp(policy, saturn_policy) == 0) return STATUS_OK;
+    const char *others[SATURN_RULES + 2] = {NULL};
+    enum saturn_rule rule;
+    if (!policy || strcmp(policy, "all") == 0 || saturn_rule_find(policy, &rule)) return STATUS_OK;
+    for (uint32_t r = 0; r < SATURN_RULES; r++) others[r] = saturn_rule_names[r];
+    others[SATURN_RULES] = "all";
     if (!policy_is_file(policy) && !policy_find(policy)) return policy_unknown(policy, others, err);
     enum status status = policy_open(policy, &handle, err);
     policy_close(&handle);
@@ -185,11 +188,14 @@ static enum status check_for_swap(const struct request *request, struct error *e
 
 static enum status check_for_saturn(const struct request *request, struct error *err)
 {
-    const char *option = request->restart_s >= 0 ? "restart" : request->interval_s >= 0 ? "interval" : NULL;
-    bool saturn = asks_for(request, saturn_policy);
-    if (option && !saturn) return error_set(err, STATUS_BAD_INPUT, "option '--%s' is for --policy saturn", option);
-    if (saturn && request->restart_s >= 0 && !(request->interval_s > 0))
-        return error_set(err, STATUS_BAD_INPUT, "option '--restart' is for plans made anew (expected '--interval')");
+    const char *of_stops = request->restart_s >= 0 ? "restart" : request->threshold_s >= 0 ? "threshold" : NULL;
+    const char *option = of_stops ? of_stops : request->interval_s >= 0 ? "interval" : NULL;
+    enum saturn_rule rule = SATURN_RULE_SPASE;
+    if (!option) return STATUS_OK;
+    if (!saturn_rule_find(request->policy, &rule))
+        return error_set(err, STATUS_BAD_INPUT, "option '--%s' is for --policy saturn", option);
+    if (of_stops && !(request->interval_s > 0) && rule != SATURN_RULE_OPTIMUS_DYNAMIC)
+        return error_set(err, STATUS_BAD_INPUT, "option '--%s' is for plans made anew (expected '--interval')", of_stops);
     return STATUS_OK;
 }
 
@@ -276,13 +282,14 @@ static enum status plan_best(struct cli *cli, const struct request *request, str
     return status;
 }
 
-static enum status plan_saturn(struct cli *cli, const struct request *request, struct error *err)
+static enum status plan_saturn(struct cli *cli, const struct request *request, enum saturn_rule rule,
+                               struct error *err)
 {
     struct cli_candidate candidate = {0};
     struct saturn_report saturn = {0};
     const struct planner_options streamed = planner_options_of(request, NULL);
-    const struct saturn_options options = {.streamed = &streamed, .interval_s = request->interval_s,
-                                           .restart_s = request->restart_s};
+    const struct saturn_options options = {.streamed = &streamed, .rule = rule, .interval_s = request->interval_s,
+                                           .threshold_s = request->threshold_s, .restart_s = request->restart_s};
     enum status status = cli_saturn(&request->source, &options, &candidate, &saturn, err);
     if (status == STATUS_OK) status = report(cli, request, &candidate, NULL, NULL, &saturn, err);
     cli_candidate_release(&candidate);
@@ -309,6 +316,7 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
         .source.parallel = CLI_PARALLEL_NONE,
         .time_limit_s = -1,
         .interval_s = -1,
+        .threshold_s = -1,
         .restart_s = -1,
         .rule = CLI_SWAP_RULE_NONE,
         .argc = argc,
@@ -319,7 +327,8 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
         OPTION_STRING("policy", 'p', "NAME", &request.policy,
                       "who decides the order, default sharded-lrtf; 'all' compares the built-in ones, which order "
                       "the same units; 'saturn', not one of them, chooses parallelism and devices of each job as "
-                      "well; a shared object of yours (./mine.so) is loaded and run"),
+                      "well, as do the rules it is compared with: max-heuristic, min-heuristic, optimus, "
+                      "optimus-dynamic and randomized; a shared object of yours (./mine.so) is loaded and run"),
         OPTION_STRING("write-instance", 0, "FILE", &request.instance,
                       "write the jobs, cut, as an instance for 'solve' there"),
         OPTION_STRING("schedule-from", 0, "FILE", &request.timetable,
@@ -357,6 +366,8 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
                         "what to swap, for each job, default 10s"),
         OPTION_QUANTITY("interval", 0, "TIME", DIMENSION_SECONDS, &request.interval_s,
                         "policy saturn: plan what is left anew at such intervals, default not"),
+        OPTION_QUANTITY("threshold", 0, "TIME", DIMENSION_SECONDS, &request.threshold_s,
+                        "by how much sooner a plan made anew must end to be taken, default half an interval"),
         OPTION_QUANTITY("restart", 0, "TIME", DIMENSION_SECONDS, &request.restart_s,
                         "what a job then loses that goes on elsewhere, default moving the largest state"),
         CLI_HISTORY_OPTION(cli),
@@ -394,7 +405,8 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
     request.swap = cli_swap_options(request.rule, request.time_limit_s);
     if (check_policy(request.policy, err) != STATUS_OK) return err->status;
     if (request.instance && write_instance(&request, err) != STATUS_OK) return err->status;
-    if (asks_for(&request, saturn_policy)) return plan_saturn(cli, &request, err);
+    enum saturn_rule rule;
+    if (saturn_rule_find(request.policy, &rule)) return plan_saturn(cli, &request, rule, err);
     bool several = asks_for(&request, "all") || asks_for(&request, "optimal");
     return several ? plan_best(cli, &request, err) : plan_one(cli, &request, err);
 }

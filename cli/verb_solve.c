@@ -67,7 +67,7 @@ static enum status check_files(const struct cli_solve_request *request, struct e
 
 enum status verb_solve(struct cli *cli, int argc, char **argv, struct error *err)
 {
-    struct cli_solve_request request = {.limit_s = 10};
+    struct cli_solve_request request = {.limit_s = 10, .threshold = UINT64_MAX};
     const struct option_spec specs[] = {
         OPTION_STRING("output", 'o', "FILE", &request.output, "write the schedule there"),
         OPTION_QUANTITY("time-limit", 0, "TIME", DIMENSION_SECONDS, &request.limit_s,
@@ -79,6 +79,8 @@ enum status verb_solve(struct cli *cli, int argc, char **argv, struct error *err
                       "when a gap is left, ask glpk, cbc, highs or a program's file"),
         OPTION_U64("interval", 0, "TICKS", 1, SPASE_TICKS_MAX, &request.interval,
                    "SPASE: plan what is left anew so often, and say what comes of it"),
+        OPTION_U64("threshold", 0, "TICKS", 0, SPASE_TICKS_MAX, &request.threshold,
+                   "by which a new plan must end sooner to be taken, default half an interval"),
         OPTION_U64("restart", 0, "TICKS", 0, SPASE_TICKS_MAX, &request.restart,
                    "that a job loses when a new plan stops it, default 0"),
         OPTION_STRING("write-lp", 0, "FILE", &request.lp, "write the integer program there, in LP format"),

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "models/cost.h"
@@ -17,6 +18,29 @@
 #include "planner/saturn_runs.h"
 
 const char saturn_policy[] = "saturn";
+
+const char *const saturn_rule_names[SATURN_RULES] = {
+    [SATURN_RULE_SPASE] = saturn_policy,
+    [SATURN_RULE_MAX] = "max-heuristic",
+    [SATURN_RULE_MIN] = "min-heuristic",
+    [SATURN_RULE_OPTIMUS] = "optimus",
+    [SATURN_RULE_OPTIMUS_DYNAMIC] = "optimus-dynamic",
+    [SATURN_RULE_RANDOM] = "randomized",
+};
+
+/* Whose rule of one schedule it is; that of SPASE: nobody's. */
+static const enum spase_baseline baseline_of[SATURN_RULES] = {
+    [SATURN_RULE_SPASE] = SPASE_BASELINE_COUNT,          [SATURN_RULE_MAX] = SPASE_BASELINE_MAX,
+    [SATURN_RULE_MIN] = SPASE_BASELINE_MIN,              [SATURN_RULE_OPTIMUS] = SPASE_BASELINE_OPTIMUS,
+    [SATURN_RULE_OPTIMUS_DYNAMIC] = SPASE_BASELINE_OPTIMUS, [SATURN_RULE_RANDOM] = SPASE_BASELINE_RANDOM,
+};
+
+bool saturn_rule_find(const char *policy, enum saturn_rule *out)
+{
+    for (enum saturn_rule r = 0; policy && r < SATURN_RULES; r++)
+        if (strcmp(policy, saturn_rule_names[r]) == 0) return *out = r, true;
+    return false;
+}
 
 enum { ITERATIONS_DEFAULT = 200000, NODES_PER_ITERATION = 5, REPLAN_ITERATIONS = 20000 };
 static const double ticks_of_longest = 1e9;
@@ -111,18 +135,26 @@ static enum status find_schedule(struct saturn *s)
     return spase_certify(&s->instance, &certify, &s->schedule, &s->report->certificate, s->err);
 }
 
-static enum status find_baselines(struct saturn *s)
+/* In place of the best one; what is proven of any schedule holds of this one. */
+static enum status take_schedule(struct saturn *s, const struct spase_step *steps)
 {
-    struct spase_step *steps = alloc_zeroed(s->jobs->count, sizeof *steps);
-    enum status status = STATUS_OK;
-    if (!steps) return error_memory(s->err, "a schedule", s->jobs->count * sizeof *steps);
-    for (enum spase_baseline b = 0; b < SPASE_BASELINE_COUNT && !status; b++) {
+    spase_schedule_release(&s->schedule);
+    TRY(spase_schedule_make(&s->instance, steps, NULL, &s->schedule, s->err));
+    struct spase_certificate *c = &s->report->certificate;
+    c->value = s->schedule.makespan;
+    if (c->value > c->bound) c->status = CERTIFICATE_GAP;
+    return STATUS_OK;
+}
+
+static enum status find_baselines(struct saturn *s, struct spase_step *steps)
+{
+    for (enum spase_baseline b = 0; b < SPASE_BASELINE_COUNT; b++) {
         int64_t value = 0;
-        status = spase_baseline_run(&s->instance, b, s->options->streamed->seed, NULL, steps, &value, s->err);
+        TRY(spase_baseline_run(&s->instance, b, s->options->streamed->seed, NULL, steps, &value, s->err));
         s->report->baselines_s[b] = (double)value * s->report->tick_s;
+        if (b == baseline_of[s->options->rule]) TRY(take_schedule(s, steps));
     }
-    free(steps);
-    return status;
+    return STATUS_OK;
 }
 
 /* --- introspection -------------------------------------------------------------------------- */
@@ -144,58 +176,98 @@ static double restart_default_s(const struct saturn *s)
     return most_s;
 }
 
-static enum status plan_anew(struct saturn *s)
+/* In ticks. Errors: STATUS_BAD_INPUT for times that are out of all proportion to the runs. */
+static enum status intervals_of(struct saturn *s, struct spase_introspect_options *out)
+{
+    const struct saturn_options *options = s->options;
+    struct saturn_report *report = s->report;
+    double tick_s = report->tick_s, longest_s = (double)SPASE_TICKS_MAX * tick_s;
+    report->restart_s = options->restart_s >= 0 ? options->restart_s : restart_default_s(s);
+    report->threshold_s = options->threshold_s >= 0 ? options->threshold_s : options->interval_s / 2;
+    if (!(report->restart_s < longest_s) || !(options->interval_s < longest_s) || !(report->threshold_s < longest_s))
+        return error_set(s->err, STATUS_BAD_INPUT,
+                         "restarts of %g s, intervals of %g s or a threshold of %g s are too long for runs of at most %g s",
+                         report->restart_s, options->interval_s, report->threshold_s, ticks_of_longest * tick_s);
+    *out = (struct spase_introspect_options){.interval_ticks = (int64_t)ceil(options->interval_s / tick_s),
+                                             .threshold_ticks = (int64_t)ceil(report->threshold_s / tick_s),
+                                             .restart_ticks = (int64_t)ceil(report->restart_s / tick_s),
+                                             .seed = options->streamed->seed,
+                                             .iterations = REPLAN_ITERATIONS,
+                                             .optimus = options->rule == SATURN_RULE_OPTIMUS_DYNAMIC};
+    return STATUS_OK;
+}
+
+static enum status run_course(struct saturn *s, const struct spase_step *steps,
+                              const struct spase_introspect_options *options, struct spase_course *out)
+{
+    TRY(spase_introspect(&s->instance, steps, options, out, s->err));
+    return spase_course_check(&s->instance, out, options->restart_ticks, s->err);
+}
+
+static enum status plan_anew(struct saturn *s, struct spase_step *steps)
 {
     struct saturn_report *report = s->report;
-    double tick_s = report->tick_s;
-    struct spase_step *steps = alloc_zeroed(s->jobs->count, sizeof *steps);
-    if (!steps) return error_memory(s->err, "an order", s->jobs->count * sizeof *steps);
-    report->restart_s = s->options->restart_s >= 0 ? s->options->restart_s : restart_default_s(s);
-    const struct spase_introspect_options options = {
-        .interval_ticks = (int64_t)ceil(s->options->interval_s / tick_s),
-        .threshold_ticks = (int64_t)ceil(s->options->interval_s / tick_s / 2),
-        .restart_ticks = (int64_t)ceil(report->restart_s / tick_s),
-        .seed = s->options->streamed->seed, .iterations = REPLAN_ITERATIONS};
-    if (!(report->restart_s / tick_s < (double)SPASE_TICKS_MAX) ||
-        !(s->options->interval_s / tick_s < (double)SPASE_TICKS_MAX))
-        error_set(s->err, STATUS_BAD_INPUT, "restarts of %g s, or intervals of %g s, are too long for runs of at most %g s",
-                  report->restart_s, s->options->interval_s, ticks_of_longest * tick_s);
-    else if (!spase_schedule_steps(&s->instance, &s->schedule, steps, s->err) &&
-             !spase_introspect(&s->instance, steps, &options, &s->course, s->err) &&
-             spase_course_check(&s->instance, &s->course, options.restart_ticks, s->err)) {} /* told in err */
-    free(steps);
+    struct spase_introspect_options options;
+    TRY(intervals_of(s, &options));
+    TRY(spase_schedule_steps(&s->instance, &s->schedule, steps, s->err));
+    TRY(run_course(s, steps, &options, &s->course));
     report->intervals = s->course.intervals;
     report->replans = s->course.replans;
+    return STATUS_OK;
+}
+
+/* What Optimus's rule takes with the same intervals. */
+static enum status find_optimus_dynamic(struct saturn *s, struct spase_step *steps)
+{
+    struct spase_introspect_options options;
+    struct spase_course course = {0};
+    int64_t value;
+    TRY(intervals_of(s, &options));
+    TRY(spase_baseline_run(&s->instance, SPASE_BASELINE_OPTIMUS, 0, NULL, steps, &value, s->err));
+    options.optimus = true;
+    if (run_course(s, steps, &options, &course) == STATUS_OK)
+        s->report->optimus_dynamic_s = (double)course.makespan * s->report->tick_s;
+    spase_course_release(&course);
     return s->err->status;
 }
 
 /* --- the whole ------------------------------------------------------------------------------ */
 
-static enum status check_jobs(const struct job_set *jobs, struct error *err)
+static enum status check_jobs(const struct job_set *jobs, const char *policy, struct error *err)
 {
     for (uint32_t j = 0; j < jobs->count; j++)
         if (jobs->jobs[j].devices)
             return error_set(err, STATUS_BAD_INPUT, "job '%s' names devices, which policy '%s' chooses",
-                             jobs->jobs[j].name, saturn_policy);
+                             jobs->jobs[j].name, policy);
+    return STATUS_OK;
+}
+
+static enum status schedule_runs(struct saturn *s, struct spase_step *steps)
+{
+    TRY(find_schedule(s));
+    TRY(find_baselines(s, steps));
+    s->report->scheduled_s = (double)s->schedule.makespan * s->report->tick_s;
+    if (!(s->options->interval_s > 0)) return saturn_runs_of_schedule(&s->runs, &s->schedule, s->err);
+    TRY(plan_anew(s, steps));
+    TRY(find_optimus_dynamic(s, steps));
+    TRY(saturn_runs_of_course(&s->runs, &s->course, s->err));
+    for (uint32_t i = 0; i < s->runs.count; i++) s->report->restarts += s->runs.runs[i].number > 0;
     return STATUS_OK;
 }
 
 static enum status find_runs(struct saturn *s)
 {
     TRY(make_instance(s));
-    TRY(find_schedule(s));
-    TRY(find_baselines(s));
-    s->report->scheduled_s = (double)s->schedule.makespan * s->report->tick_s;
-    if (!(s->options->interval_s > 0)) return saturn_runs_of_schedule(&s->runs, &s->schedule, s->err);
-    TRY(plan_anew(s));
-    TRY(saturn_runs_of_course(&s->runs, &s->course, s->err));
-    for (uint32_t i = 0; i < s->runs.count; i++) s->report->restarts += s->runs.runs[i].number > 0;
-    return STATUS_OK;
+    struct spase_step *steps = alloc_zeroed(s->jobs->count, sizeof *steps);
+    if (!steps) return error_memory(s->err, "an order", s->jobs->count * sizeof *steps);
+    enum status status = schedule_runs(s, steps);
+    free(steps);
+    return status;
 }
 
 static enum status prepare(struct saturn *s)
 {
-    TRY(check_jobs(s->jobs, s->err));
+    TRY(check_jobs(s->jobs, saturn_rule_names[s->options->rule], s->err));
     TRY(saturn_machine_find(s->hardware, &s->machine, s->err));
     TRY(saturn_times_find(&s->machine, s->jobs, s->options->streamed, s->options->clock, &s->times, s->err));
     s->runs = (struct saturn_runs){.machine = &s->machine, .times = &s->times, .instance = &s->instance,
@@ -209,9 +281,10 @@ static enum status prepare(struct saturn *s)
 static struct plan_order order_of(const struct saturn *s)
 {
     const struct spase_certificate *c = &s->report->certificate;
+    uint64_t tried = s->options->rule == SATURN_RULE_SPASE ? c->iterations : 1; /* a rule makes one */
     if (s->report->restarts > 0) return (struct plan_order){.kind = PLAN_ORDER_NONE};
     return (struct plan_order){.bound_s = (double)c->bound * s->report->tick_s, .kind = PLAN_ORDER_GANGS,
-                               .tried = c->iterations > INT64_MAX ? INT64_MAX : c->iterations};
+                               .tried = tried > INT64_MAX ? INT64_MAX : tried};
 }
 
 enum status saturn_plan(struct hardware *hardware, struct job_set *jobs, const struct saturn_options *options,
@@ -224,9 +297,10 @@ enum status saturn_plan(struct hardware *hardware, struct job_set *jobs, const s
                        .err = err};
     streamed.policy = NULL;
     own.streamed = &streamed;
+    if (own.rule == SATURN_RULE_OPTIMUS_DYNAMIC && !(own.interval_s > 0)) own.interval_s = SATURN_INTERVAL_S;
     enum status status = prepare(&s);
     if (!status) {
-        const struct compose_options how = {.policy = saturn_policy, .seed = streamed.seed, .order = order_of(&s)};
+        const struct compose_options how = {.policy = saturn_rule_names[own.rule], .seed = streamed.seed, .order = order_of(&s)};
         status = plan_compose(hardware, jobs, s.runs.parts, s.runs.count, &how, out, err);
     }
     hardware_release(hardware);

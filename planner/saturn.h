@@ -23,24 +23,48 @@
 
 extern const char saturn_policy[]; /* "saturn" */
 
+/*
+ * Who makes the schedule: Saturn, or one that it is compared with, by the same run times (planner/spase_baseline.h).
+ * Optimus-dynamic is Optimus's rule planned anew at intervals, as Saturn's introspection does with its own.
+ */
+enum saturn_rule {
+    SATURN_RULE_SPASE,
+    SATURN_RULE_MAX,
+    SATURN_RULE_MIN,
+    SATURN_RULE_OPTIMUS,
+    SATURN_RULE_OPTIMUS_DYNAMIC,
+    SATURN_RULE_RANDOM,
+    SATURN_RULES
+};
+
+/* Names of policies: "saturn", "max-heuristic", "min-heuristic", "optimus", "optimus-dynamic", "randomized". */
+extern const char *const saturn_rule_names[SATURN_RULES];
+bool saturn_rule_find(const char *policy, enum saturn_rule *out); /* false: none of them */
+
+/* Of the paper, and of optimus-dynamic unless somebody says otherwise. */
+#define SATURN_INTERVAL_S 1000.0
+
 struct saturn_options {
     const struct planner_options *streamed; /* seed, iterations (0: 200 000, or what time_limit_s allows) and
                                                time_limit_s (0: none) are the schedule's, the rest those of jobs
                                                that are streamed, but for the policy */
     const struct saturn_clock *clock;
-    double interval_s; /* plan anew at so long intervals what is left, and change the plan where it then ends by
-                          half an interval sooner (planner/spase_introspect.h); 0: do not */
+    enum saturn_rule rule;
+    double interval_s; /* plan anew at so long intervals what is left, and change the plan where it then ends by the
+                          threshold sooner (planner/spase_introspect.h); 0 or below: do not */
+    double threshold_s; /* below 0: half an interval, as in the paper */
     double restart_s;  /* what a stop costs; below 0: the largest state out over a device's link, and in again */
 };
 
 /* What was found on the way. Open; zeroed it is empty; nothing is to be released. */
 struct saturn_report {
-    struct spase_certificate certificate;
+    struct spase_certificate certificate;     /* of the schedule, whoever made it */
     double tick_s;                            /* of its times */
     uint32_t tried, timed;                    /* configurations, of all jobs; that plans were timed of */
     double scheduled_s;                       /* without planning anew */
     double baselines_s[SPASE_BASELINE_COUNT]; /* what others' rules would take, by the same run times */
-    double restart_s;
+    double optimus_dynamic_s;                 /* likewise, where intervals are given; else 0 */
+    double restart_s, threshold_s;
     uint32_t intervals, replans, restarts;    /* looked at; changed; jobs that went on elsewhere */
 };
 

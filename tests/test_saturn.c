@@ -297,7 +297,8 @@ static void planned_anew(void **state)
     const struct saturn_clock clock = {.time = simulated_s};
     uint32_t changed = 0;
     for (uint32_t round = 0; round < 6; round++) {
-        struct saturn_options how = {.streamed = &options, .clock = &clock, .interval_s = 0.5, .restart_s = 0.004};
+        struct saturn_options how = {.streamed = &options, .clock = &clock, .interval_s = 0.5, .threshold_s = -1,
+                                     .restart_s = 0.004};
         struct hardware hardware;
         struct job_set jobs;
         struct plan plan = {0};
