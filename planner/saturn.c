@@ -43,7 +43,7 @@ bool saturn_rule_find(const char *policy, enum saturn_rule *out)
 }
 
 enum { ITERATIONS_DEFAULT = 200000, NODES_PER_ITERATION = 5, REPLAN_ITERATIONS = 20000 };
-static const double ticks_of_longest = 1e9;
+static const double ticks_of_longest = 1e9, intervals_most = 999; /* of the longest run: SPASE_TICKS_MAX is 1000 */
 
 struct saturn {
     const struct hardware *hardware;
@@ -176,19 +176,31 @@ static double restart_default_s(const struct saturn *s)
     return most_s;
 }
 
+static double longest_s(const struct saturn *s)
+{
+    return ticks_of_longest * s->report->tick_s;
+}
+
+/* 0: nothing is planned anew. The paper's where Optimus-dynamic is not told, or what ticks can say of very short runs. */
+static double interval_of(const struct saturn *s)
+{
+    if (s->options->interval_s > 0) return s->options->interval_s;
+    return s->options->rule == SATURN_RULE_OPTIMUS_DYNAMIC ? fmin(SATURN_INTERVAL_S, intervals_most * longest_s(s)) : 0;
+}
+
 /* In ticks. Errors: STATUS_BAD_INPUT for times that are out of all proportion to the runs. */
 static enum status intervals_of(struct saturn *s, struct spase_introspect_options *out)
 {
     const struct saturn_options *options = s->options;
     struct saturn_report *report = s->report;
-    double tick_s = report->tick_s, longest_s = (double)SPASE_TICKS_MAX * tick_s;
+    double tick_s = report->tick_s, most_s = (double)SPASE_TICKS_MAX * tick_s, interval_s = interval_of(s);
     report->restart_s = options->restart_s >= 0 ? options->restart_s : restart_default_s(s);
-    report->threshold_s = options->threshold_s >= 0 ? options->threshold_s : options->interval_s / 2;
-    if (!(report->restart_s < longest_s) || !(options->interval_s < longest_s) || !(report->threshold_s < longest_s))
+    report->threshold_s = options->threshold_s >= 0 ? options->threshold_s : interval_s / 2;
+    if (!(report->restart_s < most_s) || !(interval_s < most_s) || !(report->threshold_s < most_s))
         return error_set(s->err, STATUS_BAD_INPUT,
                          "restarts of %g s, intervals of %g s or a threshold of %g s are too long for runs of at most %g s",
-                         report->restart_s, options->interval_s, report->threshold_s, ticks_of_longest * tick_s);
-    *out = (struct spase_introspect_options){.interval_ticks = (int64_t)ceil(options->interval_s / tick_s),
+                         report->restart_s, interval_s, report->threshold_s, longest_s(s));
+    *out = (struct spase_introspect_options){.interval_ticks = (int64_t)ceil(interval_s / tick_s),
                                              .threshold_ticks = (int64_t)ceil(report->threshold_s / tick_s),
                                              .restart_ticks = (int64_t)ceil(report->restart_s / tick_s),
                                              .seed = options->streamed->seed,
@@ -247,7 +259,7 @@ static enum status schedule_runs(struct saturn *s, struct spase_step *steps)
     TRY(find_schedule(s));
     TRY(find_baselines(s, steps));
     s->report->scheduled_s = (double)s->schedule.makespan * s->report->tick_s;
-    if (!(s->options->interval_s > 0)) return saturn_runs_of_schedule(&s->runs, &s->schedule, s->err);
+    if (!(interval_of(s) > 0)) return saturn_runs_of_schedule(&s->runs, &s->schedule, s->err);
     TRY(plan_anew(s, steps));
     TRY(find_optimus_dynamic(s, steps));
     TRY(saturn_runs_of_course(&s->runs, &s->course, s->err));
@@ -297,7 +309,6 @@ enum status saturn_plan(struct hardware *hardware, struct job_set *jobs, const s
                        .err = err};
     streamed.policy = NULL;
     own.streamed = &streamed;
-    if (own.rule == SATURN_RULE_OPTIMUS_DYNAMIC && !(own.interval_s > 0)) own.interval_s = SATURN_INTERVAL_S;
     enum status status = prepare(&s);
     if (!status) {
         const struct compose_options how = {.policy = saturn_rule_names[own.rule], .seed = streamed.seed, .order = order_of(&s)};

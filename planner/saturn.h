@@ -41,7 +41,7 @@ enum saturn_rule {
 extern const char *const saturn_rule_names[SATURN_RULES];
 bool saturn_rule_find(const char *policy, enum saturn_rule *out); /* false: none of them */
 
-/* Of the paper, and of optimus-dynamic unless somebody says otherwise. */
+/* Of the paper, and of optimus-dynamic unless somebody says otherwise (or 999 times the longest run, if that is less). */
 #define SATURN_INTERVAL_S 1000.0
 
 struct saturn_options {

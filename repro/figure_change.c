@@ -160,11 +160,19 @@ static enum status remember(const struct change *change, const char *text)
     return arena_string(&change->figure->arena, text, &changes->items[changes->count++], change->err);
 }
 
+/* Columns have '_' where options have '-'. */
+static bool names_column(const char *name, const char *column)
+{
+    for (; *name && *column; name++, column++)
+        if (*name != *column && !(*column == '_' && *name == '-')) return false;
+    return *name == *column;
+}
+
 static enum status apply(struct change *change)
 {
     static const char jobs[] = "jobs.";
     for (uint32_t c = 0; c < change->figure->column_count; c++)
-        if (strcmp(change->figure->columns[c].name, change->name) == 0) return change_column(change, c);
+        if (names_column(change->name, change->figure->columns[c].name)) return change_column(change, c);
     if (strncmp(change->name, jobs, sizeof jobs - 1) == 0) return change_jobs(change, change->name + sizeof jobs - 1);
     return change_options(change);
 }

@@ -3,7 +3,7 @@
  *
  * NAME=VALUE changes, by what NAME is,
  *
- *     a parameter column    its value in every row
+ *     a parameter column    its value in every row; '-' stands for '_' too, so that a column can be in an option's place
  *     jobs.KEY              a key of every job of the figure's jobs files; '.' leads into objects
  *     an option             of every command whose verb has it, in place of what is there or behind it; a flag takes
  *                           yes and no; '.' and '_' count as '-'

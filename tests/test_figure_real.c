@@ -27,10 +27,10 @@ static const char good[] =
     " \"figure\": \"Fig. 1\", \"title\": \"hours\", \"kind\": \"bars\", \"quantity\": {\"name\": \"hours\", \"unit\": \"h\"},\n"
     " \"columns\": [\"system\"], \"rows\": [[\"other\"]], \"series\": [{\"name\": \"hours\", \"simulated\": \"1\"}],\n"
     " \"real\": {\"steps\": 3, \"host_memory\": \"2MiB\", \"quantity\": {\"name\": \"seconds\"}, \"set_up\": [\"small\"],\n"
-    "  \"columns\": [\"system\", \"s\", \"m\", \"paper\"], \"label\": [\"system\"],\n"
+    "  \"columns\": [\"system\", \"s\", \"m_s\", \"paper\"], \"label\": [\"system\"],\n"
     "  \"published\": {\"paper\": {\"source\": \"Fig. 1\", \"reading\": \"printed\"}},\n"
     "  \"rows\": [[\"a\", 11, 10, 7], [\"b\", 8, 20, 9], [\"c\", 30, 30, null]],\n"
-    "  \"runs\": {\"own\": [\"{s * steps}\", \"{m * steps}\"]},\n"
+    "  \"runs\": {\"own\": [\"{s * steps}\", \"{m_s * steps}\"]},\n"
     "  \"series\": [{\"name\": \"t\", \"published\": \"paper\", \"simulated\": \"own.s\", \"measured\": \"own.m\"},\n"
     "   {\"name\": \"u\", \"simulated\": \"own.s + 1\"}]}}";
 
@@ -129,6 +129,18 @@ static void test_steps(void **state)
     release(&ran);
 }
 
+/* A column with '_' is found by the name that an option in its place would have. */
+static void test_columns_like_options(void **state)
+{
+    struct ran ran;
+    (void)state;
+    run_real("m-s=4", &ran);
+    for (uint32_t r = 0; r < 3; r++)
+        assert_true(fabs(figure_point_at(&ran.result, r, 0)->measured.number - 4 * 3) < 1e-12);
+    assert_int_equal(ran.result.pairs, 0); /* all are equal */
+    release(&ran);
+}
+
 static void test_csv(void **state)
 {
     struct ran ran;
@@ -139,8 +151,8 @@ static void test_csv(void **state)
     FILE *out = open_memstream(&text, &length);
     figure_write_csv(&ran.result, out);
     fclose(out);
-    assert_memory_equal(text, "system,s,m,steps,series,published,measured,simulated,error\n"
-                              "\"a\",11,10,3,\"t\",7,30,33,0.1\n\"a\",11,10,3,\"u\",,,34,\n", 109);
+    assert_memory_equal(text, "system,s,m_s,steps,series,published,measured,simulated,error\n"
+                              "\"a\",11,10,3,\"t\",7,30,33,0.1\n\"a\",11,10,3,\"u\",,,34,\n", 111);
     free(text);
     release(&ran);
 }
@@ -185,7 +197,7 @@ static void test_mistakes(void **state)
         {"\"steps\": 3, ", "", "t.json:5:10: missing key 'steps'", STATUS_BAD_INPUT},
         {"\"steps\": 3", "\"steps\": 0", "t.json:5:20: 'steps' is 0 (expected 1 to 1000000)", STATUS_BAD_INPUT},
         {"\"2MiB\"", "2", "t.json:5:38: 'host_memory' is a number (expected a size such as 96MiB)", STATUS_BAD_INPUT},
-        {"\"s\", \"m\"", "\"s\", \"steps\"", "t.json:6:30: the name 'steps' is used twice", STATUS_BAD_INPUT},
+        {"\"s\", \"m_s\"", "\"s\", \"steps\"", "t.json:6:30: the name 'steps' is used twice", STATUS_BAD_INPUT},
         {"[\"b\", 8, 20, 9]", "[\"b\", 8, 20]", "t.json:8:30: element 1 has 3 elements (expected 4)", STATUS_BAD_INPUT},
         {"\"own.m\"", "\"our.m\"", "t.json:10:84: character 1: unknown name 'our'", STATUS_BAD_INPUT},
         {"\"set_up\": [\"small\"]", "\"setup\": [\"small\"]", "t.json:5:79: unknown key 'setup' (did you mean 'set_up'?)",
@@ -208,7 +220,8 @@ static void test_mistakes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_errors_are_against_the_measurement), cmocka_unit_test(test_steps), cmocka_unit_test(test_csv),
+        cmocka_unit_test(test_errors_are_against_the_measurement), cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_columns_like_options), cmocka_unit_test(test_csv),
         cmocka_unit_test(test_what_runs_leave_is_kept), cmocka_unit_test(test_the_rest_of_the_figure_stays),
         cmocka_unit_test(test_mistakes),
     };
