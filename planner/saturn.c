@@ -30,9 +30,12 @@ const char *const saturn_rule_names[SATURN_RULES] = {
 
 /* Whose rule of one schedule it is; that of SPASE: nobody's. */
 static const enum spase_baseline baseline_of[SATURN_RULES] = {
-    [SATURN_RULE_SPASE] = SPASE_BASELINE_COUNT,          [SATURN_RULE_MAX] = SPASE_BASELINE_MAX,
-    [SATURN_RULE_MIN] = SPASE_BASELINE_MIN,              [SATURN_RULE_OPTIMUS] = SPASE_BASELINE_OPTIMUS,
-    [SATURN_RULE_OPTIMUS_DYNAMIC] = SPASE_BASELINE_OPTIMUS, [SATURN_RULE_RANDOM] = SPASE_BASELINE_RANDOM,
+    [SATURN_RULE_SPASE] = SPASE_BASELINE_COUNT,
+    [SATURN_RULE_MAX] = SPASE_BASELINE_MAX,
+    [SATURN_RULE_MIN] = SPASE_BASELINE_MIN,
+    [SATURN_RULE_OPTIMUS] = SPASE_BASELINE_OPTIMUS,
+    [SATURN_RULE_OPTIMUS_DYNAMIC] = SPASE_BASELINE_OPTIMUS,
+    [SATURN_RULE_RANDOM] = SPASE_BASELINE_RANDOM,
 };
 
 bool saturn_rule_find(const char *policy, enum saturn_rule *out)
@@ -311,7 +314,8 @@ enum status saturn_plan(struct hardware *hardware, struct job_set *jobs, const s
     own.streamed = &streamed;
     enum status status = prepare(&s);
     if (!status) {
-        const struct compose_options how = {.policy = saturn_rule_names[own.rule], .seed = streamed.seed, .order = order_of(&s)};
+        const struct compose_options how = {.policy = saturn_rule_names[own.rule], .seed = streamed.seed,
+                                            .order = order_of(&s)};
         status = plan_compose(hardware, jobs, s.runs.parts, s.runs.count, &how, out, err);
     }
     hardware_release(hardware);
