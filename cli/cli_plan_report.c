@@ -427,6 +427,7 @@ static void jobs_json(struct json_out *json, const struct plan *plan)
         json_out_u64(json, "swapped_shard_count", plan_swapped_shards(plan, j));
         json_out_bool(json, "loss_from_inputs", loss_from_inputs(plan, j));
         json_out_u64(json, "minibatches", job->minibatches);
+        if (plan->lease_count > 0) json_out_u64(json, "device_count", plan->leases[plan->job_lease[j]].device_count);
         json_out_object_end(json);
     }
     json_out_array_end(json);

@@ -52,6 +52,7 @@ static enum status list_json(struct cli *cli, struct figure *const *figures, siz
         json_out_u64(json, "row_count", figures[i]->row_count);
         json_out_u64(json, "published_count", count_published(figures[i]));
         json_out_u64(json, "claim_count", figures[i]->claim_count);
+        json_out_bool(json, "has_real", figures[i]->real.offered);
         json_out_object_end(json);
     }
     json_out_array_end(json);
@@ -94,6 +95,7 @@ static enum status show_json(struct cli *cli, const struct figure *figure, struc
     texts_json(json, "notes", &figure->notes);
     json_out_u64(json, "row_count", figure->row_count);
     json_out_u64(json, "published_count", count_published(figure));
+    json_out_bool(json, "has_real", figure->real.offered);
     json_out_array_begin(json, "claims", false);
     for (uint32_t i = 0; i < figure->claim_count; i++) json_out_string(json, NULL, figure->claims[i].text);
     json_out_array_end(json);
