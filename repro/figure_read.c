@@ -488,7 +488,7 @@ static enum status read_real(struct figure *figure, const json_t *value, struct 
     return read_body(figure, &object, err);
 }
 
-/* Of the root what is not read, since the real set-up has its own, was read without it before. */
+/* With `real` the head is the root's and the rest that of its "real", whatever else the root has. */
 static enum status read_all(struct figure *figure, bool real, struct error *err)
 {
     struct json_object root;
