@@ -72,17 +72,26 @@ enum status cli_field_try(struct cli_field *field, const struct cli_source *sour
         field->count++;
         return STATUS_OK;
     }
-    note_outcome(outcome, &candidate);
+    cli_field_take(field, &candidate, label);
+    return STATUS_OK;
+}
+
+void cli_field_take(struct cli_field *field, struct cli_candidate *candidate, const char *label)
+{
+    struct cli_policy_outcome *outcome = &field->outcomes[field->count];
+    *outcome = (struct cli_policy_outcome){0};
+    snprintf(outcome->policy, sizeof outcome->policy, "%s", label);
+    note_outcome(outcome, candidate);
     if (!field->any || outcome->makespan_s < field->outcomes[field->best].makespan_s) {
         cli_candidate_release(&field->kept);
-        field->kept = candidate;
+        field->kept = *candidate;
+        *candidate = (struct cli_candidate){0};
         field->best = field->count;
         field->any = true;
     } else {
-        cli_candidate_release(&candidate);
+        cli_candidate_release(candidate);
     }
     field->count++;
-    return STATUS_OK;
 }
 
 enum status cli_field_check(const struct cli_field *field, struct error *err)

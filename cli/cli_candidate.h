@@ -48,6 +48,9 @@ MUST_CHECK enum status cli_field_try(struct cli_field *field, const struct cli_s
                                      const struct planner_options *options, const char *label,
                                      struct error *err);
 
+/* The same with a candidate that is made; takes it over. The field is not full. */
+void cli_field_take(struct cli_field *field, struct cli_candidate *candidate, const char *label);
+
 /* Errors: STATUS_INFEASIBLE when nothing fits, with the first reason. */
 MUST_CHECK enum status cli_field_check(const struct cli_field *field, struct error *err);
 void cli_field_release(struct cli_field *field);

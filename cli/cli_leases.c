@@ -9,13 +9,25 @@
 
 enum { DEVICES_SHOWN = 8, DEVICES_TEXT_BYTES = 96 };
 
+uint32_t cli_persistent_shards(const struct plan *plan, uint32_t job)
+{
+    uint32_t count = 0;
+    for (uint32_t u = 0; u < plan->unit_count; u++)
+        if (plan->units[u].job == job && plan->units[u].pass == PLAN_LOAD) count++;
+    return count;
+}
+
 const char *cli_runs_as(const struct plan *plan, uint32_t job, char text[CLI_RUNS_AS_BYTES])
 {
     const struct parallel *p = &plan->jobs.jobs[job].parallel;
     char degrees[PARALLEL_TEXT_BYTES];
     if (!parallel_is_set(p)) {
-        snprintf(text, CLI_RUNS_AS_BYTES, "streamed, %s",
-                 CLI_COUNT(plan->job_first_shard[job + 1] - plan->job_first_shard[job], "shard"));
+        uint32_t shards = plan->job_first_shard[job + 1] - plan->job_first_shard[job];
+        uint32_t stay = cli_persistent_shards(plan, job);
+        int used = snprintf(text, CLI_RUNS_AS_BYTES, "%s, %s", stay == shards ? "resident" : "streamed",
+                            CLI_COUNT(shards, "shard"));
+        if (stay > 0 && stay < shards)
+            snprintf(text + used, CLI_RUNS_AS_BYTES - (size_t)used, ", %" PRIu32 " stay", stay);
         return text;
     }
     snprintf(text, CLI_RUNS_AS_BYTES, "%s%s%s%s%s", parallel_text(p, degrees), p->pipeline > 1 ? " " : "",

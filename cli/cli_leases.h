@@ -7,7 +7,10 @@
 #include "base/json_out.h"
 #include "planner/plan.h"
 
-/* How a job runs: "pp=4 1f1b", "dp=2,zero=3", "streamed, 13 shards", "one device". */
+/* Shards of a job that is not spread whose states stay on a device from its first minibatch to its last. */
+uint32_t cli_persistent_shards(const struct plan *plan, uint32_t job);
+
+/* How a job runs: "pp=4 1f1b", "dp=2,zero=3", "streamed, 13 shards, 4 stay", "resident, 2 shards". */
 enum { CLI_RUNS_AS_BYTES = PARALLEL_TEXT_BYTES + 64 };
 const char *cli_runs_as(const struct plan *plan, uint32_t job, char text[CLI_RUNS_AS_BYTES]);
 

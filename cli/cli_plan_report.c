@@ -55,19 +55,10 @@ static uint64_t job_state_bytes(const struct plan *plan, uint32_t job)
     return job_state(described, 0, described->network.layer_count).bytes;
 }
 
-/* Shards whose state is on a device for as long as the job runs. */
-static uint32_t persistent_shards(const struct plan *plan, uint32_t job)
-{
-    uint32_t count = 0;
-    for (uint32_t u = 0; u < plan->unit_count; u++)
-        if (plan->units[u].job == job && plan->units[u].pass == PLAN_LOAD) count++;
-    return count;
-}
-
 /* "13", or "13, 4 stay" when that many are persistent. */
 static void shards_cell(struct cli_table *table, const struct plan *plan, uint32_t job)
 {
-    uint32_t shards = job_shards(plan, job), stay = persistent_shards(plan, job);
+    uint32_t shards = job_shards(plan, job), stay = cli_persistent_shards(plan, job);
     if (stay == 0) cli_table_cell(table, "%" PRIu32, shards);
     else if (stay == shards) cli_table_cell(table, "%" PRIu32 ", all stay", shards);
     else cli_table_cell(table, "%" PRIu32 ", %" PRIu32 " stay", shards, stay);
@@ -420,7 +411,7 @@ static void jobs_json(struct json_out *json, const struct plan *plan)
         json_out_u64(json, "stored_bytes", stored_bytes(plan, j));
         json_out_u64(json, "shard_count", job_shards(plan, j));
         json_out_u64(json, "cpu_shard_count", plan_cpu_shards(plan, j));
-        json_out_u64(json, "persistent_shard_count", persistent_shards(plan, j));
+        json_out_u64(json, "persistent_shard_count", cli_persistent_shards(plan, j));
         json_out_u64(json, "largest_shard_bytes", largest_shard_bytes(plan, j));
         json_out_string(json, "activations", plan_activations_names[plan->job_activations[j]]);
         json_out_u64(json, "kept_shard_count", plan_kept_shards(plan, j));

@@ -309,6 +309,42 @@ static enum status plan_one(struct cli *cli, const struct request *request, stru
     return status;
 }
 
+/* Is it another plan than the streamed one? Leases may be the file's own. */
+static bool settled_anything(const struct plan *plan)
+{
+    bool streams = false;
+    for (uint32_t j = 0; j < plan->jobs.count; j++) streams |= !parallel_is_set(&plan->jobs.jobs[j].parallel);
+    return streams && strcmp(plan->policy, policy_sharded_lrtf.name) != 0;
+}
+
+/* Without a policy. Where states settle on devices (planner/settle.h), by the planner's clock, the simulator has the
+ * last word: that clock knows of less that is in each other's way. */
+static enum status plan_default(struct cli *cli, const struct request *request, struct error *err)
+{
+    struct cli_field *field = alloc_zeroed(1, sizeof *field);
+    if (!field) return error_memory(err, "plans", sizeof *field);
+    struct cli_candidate settled = {0}, streamed = {0};
+    struct planner_options options = planner_options_of(request, NULL);
+    options.settle = true;
+    enum status status = cli_candidate_make(&request->source, &options, &settled, err);
+    options.settle = false;
+    bool one = status != STATUS_OK || !settled_anything(&settled.plan);
+    if (!one) status = cli_candidate_make(&request->source, &options, &streamed, err);
+    if (status == STATUS_OK && !one) one = plan_fingerprint(&settled.plan) == plan_fingerprint(&streamed.plan);
+    if (status == STATUS_OK && one) status = report(cli, request, &settled, NULL, NULL, NULL, err);
+    if (status == STATUS_OK && !one) {
+        const char *name = settled.plan.lease_count > 0 ? "settled" : settled.plan.policy;
+        cli_field_take(field, &settled, name);
+        cli_field_take(field, &streamed, streamed.plan.policy);
+        status = report(cli, request, &field->kept, field, NULL, NULL, err);
+    }
+    cli_candidate_release(&settled);
+    cli_candidate_release(&streamed);
+    cli_field_release(field);
+    free(field);
+    return status;
+}
+
 enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
 {
     struct request request = {
@@ -407,6 +443,7 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
     if (request.instance && write_instance(&request, err) != STATUS_OK) return err->status;
     enum saturn_rule rule;
     if (saturn_rule_find(request.policy, &rule)) return plan_saturn(cli, &request, rule, err);
+    if (!request.policy && !request.timetable && !swaps(&request)) return plan_default(cli, &request, err);
     bool several = asks_for(&request, "all") || asks_for(&request, "optimal");
     return several ? plan_best(cli, &request, err) : plan_one(cli, &request, err);
 }

@@ -1,7 +1,7 @@
 /*
  * Jobs become groups, each with a list of devices, in the order of the file; each group is planned as a part of
- * its own (planner/part.h), and begins when its devices are free by the clock of these plans. Then they are made
- * one (planner/compose.h).
+ * its own (planner/part.h), of one device in the way that ends first (planner/settle.h), and begins when its
+ * devices are free by the clock of these plans. Then they are made one (planner/compose.h).
  */
 #include "planner/leased.h"
 
@@ -13,6 +13,7 @@
 #include "models/try.h"
 #include "planner/compose.h"
 #include "planner/part.h"
+#include "planner/settle.h"
 
 const char leased_policy[] = "leases";
 
@@ -164,15 +165,35 @@ static enum status make_groups(struct leasing *g)
 
 /* --- plans ---------------------------------------------------------------------------------- */
 
-static enum status plan_groups(struct leasing *g)
+/* Devices of jobs that are not spread, each once. */
+static uint32_t busy_devices(const struct leasing *g)
 {
-    double host_bytes = g->hardware->host_bytes.value;
+    uint32_t busy = 0;
+    for (uint32_t d = 0; d < g->hardware->device_count; d++) {
+        bool has_jobs = false;
+        for (uint32_t i = 0; i < g->count; i++)
+            has_jobs |= !g->groups[i].spread && share_a_device(&g->groups[i].part, &d, 1);
+        busy += has_jobs;
+    }
+    return busy;
+}
+
+static enum status plan_group(const struct leasing *g, struct group *group, uint32_t busy, double host_bytes)
+{
     const struct planner_options plain = {.seed = g->options->seed, .activations = PLANNER_AUTO,
                                           .optimizer = PLANNER_AUTO};
+    if (group->spread)
+        return part_plan(g->hardware, g->jobs->jobs, &group->part, NULL, host_bytes, &plain, &group->plan, g->err);
+    return settle_part(g->hardware, g->jobs->jobs, &group->part, busy, host_bytes, g->options, &group->plan, g->err);
+}
+
+static enum status plan_groups(struct leasing *g)
+{
+    uint32_t busy = busy_devices(g);
+    double host_bytes = g->hardware->host_bytes.value;
     for (uint32_t i = 0; i < g->count; i++) {
         struct group *group = &g->groups[i];
-        TRY(part_plan(g->hardware, g->jobs->jobs, &group->part, NULL, host_bytes,
-                      group->spread ? &plain : g->options, &group->plan, g->err));
+        TRY(plan_group(g, group, busy, host_bytes));
         host_bytes -= (double)plan_host_bytes(&group->plan);
         for (uint32_t d = 0; d < group->part.device_count; d++)
             if (g->free_s[group->part.devices[d]] > group->begin_s)

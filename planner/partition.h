@@ -73,6 +73,9 @@ struct partition {
                                     resident: see partition_resident.c */
 };
 
+/* How much longer copies take when so many devices, the first ones, copy at once: what the host gives them. */
+double partition_contention(const struct hardware *hardware, uint32_t busy_devices);
+
 /*
  * Cut for streaming. `interleaved`: all devices are used, and several jobs may be in the middle of a
  * minibatch on one of them; else one job at a time on device 0.

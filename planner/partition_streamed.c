@@ -38,8 +38,7 @@ enum { REGION_SIZES = 20 };
 
 /* --- all jobs at one candidate ----------------------------------------------------------------- */
 
-/* How much longer copies take when all devices that will be busy copy at once. */
-static double contention_of(const struct hardware *hardware, uint32_t busy_devices)
+double partition_contention(const struct hardware *hardware, uint32_t busy_devices)
 {
     double wanted = 0, rate = bound_host_rate(hardware);
     for (uint32_t d = 0; d < busy_devices; d++)
@@ -425,7 +424,7 @@ enum status partition_streamed(const struct hardware *hardware, const struct job
     struct cutter cutter = cutter_make(hardware, jobs, footprints, options, interleaved);
     uint32_t busy = jobs->count < hardware->device_count ? jobs->count : hardware->device_count;
     struct search search = {.cuts = make_cuts(jobs, footprints)};
-    cutter.contention = contention_of(hardware, interleaved ? busy : 1);
+    cutter.contention = max_s(partition_contention(hardware, interleaved ? busy : 1), options->contention);
     enum status status = search.cuts ? partition_allocate(jobs, &search.trial, err)
                                      : cutter_out_of_memory(err);
     uint32_t first = options->regions ? options->regions : options->no_double_buffer ? 1 : 2;
