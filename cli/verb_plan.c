@@ -28,6 +28,7 @@
 
 static const char *const activations_choices[] = {"auto", "recompute", "keep", "spill",
                                                  "keep-inputs", "spill-inputs", "mixed", "swap", NULL};
+static const char settled_name[] = "settled"; /* of plans whose jobs do, in tables of policies */
 enum { ACTIVATIONS_MIXED = ACTIVATIONS_COUNT + 1, ACTIVATIONS_SWAP }; /* indexes into these */
 static const char *const optimizer_choices[] = {"auto", "device", "cpu", "split", NULL};
 static const char *const cuts_choices[] = {"greedy", "balanced", NULL};
@@ -104,6 +105,20 @@ static enum status check_policy(const char *policy, struct error *err)
     return status;
 }
 
+/* What is planned without a policy, where jobs have devices for themselves: else it is a policy's. */
+static enum status try_settled(const struct request *request, struct cli_field *field, struct error *err)
+{
+    struct cli_candidate candidate = {0};
+    struct error why = {0};
+    struct planner_options options = planner_options_of(request, NULL);
+    options.settle = true;
+    enum status status = cli_candidate_make(&request->source, &options, &candidate, &why);
+    if (status == STATUS_OK && candidate.plan.lease_count > 0 && field->count < CLI_POLICIES_MAX)
+        cli_field_take(field, &candidate, settled_name);
+    cli_candidate_release(&candidate);
+    return status == STATUS_OK || status == STATUS_INFEASIBLE ? STATUS_OK : error_set(err, status, "%s", why.text);
+}
+
 static enum status try_all(const struct request *request, struct cli_field *field,
                            struct error *err)
 {
@@ -112,6 +127,7 @@ static enum status try_all(const struct request *request, struct cli_field *fiel
         if (cli_field_try(field, &request->source, &options, options.policy, err) != STATUS_OK)
             return err->status;
     }
+    if (try_settled(request, field, err) != STATUS_OK) return err->status;
     return cli_field_check(field, err);
 }
 
@@ -333,7 +349,7 @@ static enum status plan_default(struct cli *cli, const struct request *request, 
     if (status == STATUS_OK && !one) one = plan_fingerprint(&settled.plan) == plan_fingerprint(&streamed.plan);
     if (status == STATUS_OK && one) status = report(cli, request, &settled, NULL, NULL, NULL, err);
     if (status == STATUS_OK && !one) {
-        const char *name = settled.plan.lease_count > 0 ? "settled" : settled.plan.policy;
+        const char *name = settled.plan.lease_count > 0 ? settled_name : settled.plan.policy;
         cli_field_take(field, &settled, name);
         cli_field_take(field, &streamed, streamed.plan.policy);
         status = report(cli, request, &field->kept, field, NULL, NULL, err);
@@ -361,7 +377,8 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
     const struct option_spec specs[] = {
         OPTION_STRING("output", 'o', "FILE", &request.output, "write the plan there"),
         OPTION_STRING("policy", 'p', "NAME", &request.policy,
-                      "who decides the order, default sharded-lrtf; 'all' compares the built-in ones, which order "
+                      "who decides the order; without one, sharded-lrtf streams states over the devices, unless they had "
+                      "better stay: jobs settle on devices, or are resident; 'all' compares the built-in ones, which order "
                       "the same units; 'saturn', not one of them, chooses parallelism and devices of each job as "
                       "well, as do the rules it is compared with: max-heuristic, min-heuristic, optimus, "
                       "optimus-dynamic and randomized; a shared object of yours (./mine.so) is loaded and run"),
