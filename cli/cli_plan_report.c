@@ -19,6 +19,7 @@
 #include "cli/cli_table.h"
 #include "cli/cli_trace.h"
 #include "models/memory.h"
+#include "models/parallel_offload.h"
 #include "planner/plan_memory.h"
 
 /* Below this a gap is rounding. */
@@ -279,6 +280,14 @@ static void print_order(FILE *out, const struct plan *plan)
     else fprintf(out, ", gap %.2f %%\n", 100 * gap);
 }
 
+/* Of such jobs the planner's clock is a lower bound (planner/spread.c). */
+static bool plan_offloads(const struct plan *plan)
+{
+    bool any = false;
+    for (uint32_t j = 0; j < plan->jobs.count; j++) any |= parallel_offloads(&plan->jobs.jobs[j].parallel);
+    return any;
+}
+
 static void print_times(FILE *out, const struct cli_plan_report *report)
 {
     const struct plan *plan = report->plan;
@@ -286,8 +295,8 @@ static void print_times(FILE *out, const struct cli_plan_report *report)
     char text[QUANTITY_TEXT_BYTES], other[QUANTITY_TEXT_BYTES];
     double makespan_s = prediction->result.makespan_s;
     double gap = gap_over(makespan_s, plan->lower_bound_s);
-    fprintf(out, "makespan     %s simulated (%s by the planner's own clock)\n",
-            quantity_text(makespan_s, DIMENSION_SECONDS, text),
+    fprintf(out, "makespan     %s simulated (%s%s by the planner's own clock)\n",
+            quantity_text(makespan_s, DIMENSION_SECONDS, text), plan_offloads(plan) ? "at least " : "",
             quantity_text(plan->estimated_makespan_s, DIMENSION_SECONDS, other));
     if (plan->bound_kind == BOUND_NONE) {
         fputs("lower bound  none was proven\n", out);
@@ -521,6 +530,7 @@ enum status cli_plan_json(struct cli *cli, const struct cli_plan_report *report,
     json_out_u64(json, "seed", plan->seed);
     json_out_double(json, "makespan_s", makespan_s);
     json_out_double(json, "estimated_makespan_s", plan->estimated_makespan_s);
+    if (plan_offloads(plan)) json_out_bool(json, "estimate_is_lower_bound", true);
     json_out_double(json, "lower_bound_s", plan->lower_bound_s);
     json_out_double(json, "gap", gap_over(makespan_s, plan->lower_bound_s));
     json_out_object_begin(json, "proof", true);

@@ -267,21 +267,27 @@ static void stack_jobs(struct spread *all, uint32_t index)
     }
 }
 
+/*
+ * Of a minibatch. Where states or weights are on hosts, passes, copies and steps of different runs go beside each other
+ * and wait for each other as memory and links have it: whatever takes longest alone is a lower bound, and no more is
+ * known here.
+ */
+static double minibatch_s(const struct spread *s)
+{
+    if (parallel_offloads(s->parallel)) return max_s(s->order.end_s, s->times.lane_s);
+    return max_s(s->order.end_s, s->times.exchange_s) + s->times.update_s;
+}
+
 /* Jobs on the same devices take turns. */
 static void estimate_end(struct spread *all, uint32_t index)
 {
     struct spread *s = &all[index];
-    double begin_s = 0, passes_s = s->order.end_s;
+    double begin_s = 0;
     for (uint32_t j = 0; j < index; j++)
         if (share_devices(&all[j].job->parallel, &s->job->parallel) && all[j].estimated_end_s > begin_s)
             begin_s = all[j].estimated_end_s;
-    if (s->times.exchange_s > passes_s) passes_s = s->times.exchange_s;
-    if (is_asynchronous(s))
-        s->estimated_end_s = begin_s + spread_async_estimate_s(s);
-    else
-        s->estimated_end_s = begin_s + (double)s->job->minibatches *
-                                           (s->parallel->delayed ? max_s(passes_s, s->times.update_s)
-                                                                 : passes_s + s->times.update_s);
+    s->estimated_end_s = begin_s + (is_asynchronous(s) ? spread_async_estimate_s(s)
+                                                       : (double)s->job->minibatches * minibatch_s(s));
 }
 
 /* What the last update has made comes up, and states and gradients end. */

@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 
+#include "base/extreme.h"
 #include "base/size.h"
 #include "models/collective_group.h"
 #include "models/cost.h"
@@ -132,6 +133,12 @@ static double pass_s(const struct view *v, struct parallel_layers layers, enum p
     return work_s(v, layers, pass) + tensor_s(v, layers, pass, hidden_behind_s);
 }
 
+/* Weights of a run on their way up, once. */
+static double gather_from_host_s(const struct view *v, uint32_t stage, struct parallel_layers layers)
+{
+    return cost_copy_s(v->hardware, device_of(v, stage, 0, 0), COPY_H2D, parallel_host_state(v->job, layers).weight_bytes);
+}
+
 /* Of a microbatch: gradients to shares, weights for the pass forward and the one back. */
 static double exchange_s(const struct view *v, uint32_t stage, struct parallel_layers layers)
 {
@@ -140,8 +147,7 @@ static double exchange_s(const struct view *v, uint32_t stage, struct parallel_l
     if (parallel_splits(v->parallel, ZERO_GRADIENTS))
         reduce_s = collective_s(v, &v->data_group, COLLECTIVE_REDUCE_SCATTER, whole.gradient_bytes);
     if (v->parallel->offload == OFFLOAD_WEIGHTS)
-        gather_s = cost_copy_s(v->hardware, device_of(v, stage, 0, 0), COPY_H2D,
-                               parallel_host_state(v->job, layers).weight_bytes);
+        gather_s = gather_from_host_s(v, stage, layers);
     else if (parallel_splits(v->parallel, ZERO_WEIGHTS))
         gather_s = collective_s(v, &v->data_group, COLLECTIVE_ALL_GATHER, whole.weight_bytes);
     return reduce_s + 2 * gather_s;
@@ -155,17 +161,22 @@ static double host_work_s(const struct view *v, struct parallel_layers layers, e
     return cost_work_s(v->hardware, hardware_cpu(v->hardware), items, count, NULL);
 }
 
-/* Of all ranks, one after the other, behind the sum that they make and in front of the way up. */
+/* Of all ranks, one after the other. */
+static double host_sums_and_steps_s(const struct view *v, struct parallel_layers layers)
+{
+    double sums = parallel_sums_on_host(v->job) ? (double)(v->job->microbatches / v->parallel->data) : 0;
+    return v->parallel->tensor * v->parallel->data *
+           (host_work_s(v, layers, PARALLEL_UPDATE) + sums * host_work_s(v, layers, PARALLEL_SUM));
+}
+
+/* Behind the sum that ranks make and in front of the way up. */
 static double host_update_s(const struct view *v, uint32_t stage, struct parallel_layers layers)
 {
-    struct rank_state host = parallel_host_state(v->job, layers);
-    uint32_t ranks = v->parallel->tensor * v->parallel->data;
     double joined_s = parallel_joins_on_hosts(v->parallel)
-                          ? collective_s(v, &v->data_group, COLLECTIVE_ALL_REDUCE, host.gradient_bytes)
+                          ? collective_s(v, &v->data_group, COLLECTIVE_ALL_REDUCE,
+                                         parallel_host_state(v->job, layers).gradient_bytes)
                           : 0;
-    double sums = parallel_sums_on_host(v->job) ? (double)(v->job->microbatches / v->parallel->data) : 0;
-    return joined_s + ranks * (host_work_s(v, layers, PARALLEL_UPDATE) + sums * host_work_s(v, layers, PARALLEL_SUM)) +
-           cost_copy_s(v->hardware, device_of(v, stage, 0, 0), COPY_H2D, host.weight_bytes);
+    return joined_s + host_sums_and_steps_s(v, layers) + gather_from_host_s(v, stage, layers);
 }
 
 static double update_s(const struct view *v, uint32_t stage, struct parallel_layers layers)
@@ -217,7 +228,7 @@ static enum status run_times(const struct view *v, uint32_t run, struct pipeline
 static enum status stage_times(const struct view *v, uint32_t stage, struct spread_times *out,
                                struct error *err)
 {
-    double compute_s = 0, shares_s = 0, minibatches = (double)v->job->minibatches;
+    double compute_s = 0, shares_s = 0, up_s = 0, host_s = 0, minibatches = (double)v->job->minibatches;
     double updates = (double)parallel_updates(v->job, stage) / minibatches; /* of a minibatch; so are */
     double microbatches = updates * (double)parallel_microbatches(v->job, stage);
     for (uint32_t run = 0; run < parallel_runs(v->parallel); run++) {
@@ -228,6 +239,8 @@ static enum status stage_times(const struct view *v, uint32_t stage, struct spre
         if (parallel_offloads(v->parallel)) out->update_s += one_s;
         else if (one_s > out->update_s) out->update_s = one_s;
         shares_s += microbatches * exchange_s(v, stage, layers);
+        if (v->parallel->offload == OFFLOAD_WEIGHTS) up_s += 2 * microbatches * gather_from_host_s(v, stage, layers);
+        if (parallel_offloads(v->parallel)) host_s += host_sums_and_steps_s(v, layers);
         /* A backward pass in one is no slower than its parts, between which a host is ahead for less
          * (models/kernel_model.h). */
         static const enum parallel_pass passes[] = {PARALLEL_FORWARD, PARALLEL_BACKWARD, PARALLEL_UPDATE};
@@ -239,6 +252,7 @@ static enum status stage_times(const struct view *v, uint32_t stage, struct spre
         }
     }
     if (shares_s > out->exchange_s) out->exchange_s = shares_s;
+    out->lane_s = max_s(out->lane_s, max_s(up_s, host_s));
     if (compute_s > out->compute_s) {
         out->compute_s = compute_s;
         out->busiest = stage;

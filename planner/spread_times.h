@@ -14,6 +14,9 @@ struct spread_times {
     double joined_s;             /* the sum of a tied table's gradients, between the ends of a pipeline */
     double exchange_s;           /* what these exchange beside passes, where they have shares of gradients or
                                     weights: of a minibatch, on the stage with most */
+    double lane_s;               /* where states or weights are on hosts: what a device's link to its host, or the
+                                    host's processor, does for a minibatch, whichever takes longer, on the stage with
+                                    most; else 0 */
     double compute_s;            /* of a minibatch without any collective, on the busiest stage */
     uint32_t busiest;            /* stage */
 };
