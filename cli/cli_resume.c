@@ -5,7 +5,8 @@
  * its first minibatch with it (models/job.h), and with that the executor finds its checkpoint.
  *
  * Of the options that the first plan was made with, what a plan tells is used again: the policy, the
- * seed, double buffering, whether its order is one of many, what happens to activations, and into how many shards jobs were cut.
+ * seed, double buffering, whether its order is one of many, what happens to activations, and into how many shards
+ * jobs were cut. Of jobs that settled, that they did, each on the device that it had.
  */
 #include "cli/cli_resume.h"
 
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "cli/cli_child.h"
+#include "cli/cli_leases.h"
 #include "planner/footprint.h"
 #include "planner/plan_io.h"
 #include "planner/planner.h"
@@ -154,9 +156,22 @@ static uint32_t place_of(const struct plan *plan, const struct cli_resume *resum
     return there >= movable ? PLACE_CPU : PLACE_SPLIT;
 }
 
+/* Jobs with a device for themselves whose states stay there (planner/settle.h), be it of one of them. */
+static bool any_settled(const struct plan *plan)
+{
+    for (uint32_t j = 0; plan->lease_count > 0 && j < plan->jobs.count; j++) {
+        uint32_t shards = plan->job_first_shard[j + 1] - plan->job_first_shard[j];
+        if (!parallel_is_set(&plan->jobs.jobs[j].parallel) && cli_persistent_shards(plan, j) == shards) return true;
+    }
+    return false;
+}
+
 static struct planner_options options_of(const struct plan *plan,
                                          const struct cli_resume *resume)
 {
+    if (any_settled(plan))
+        return (struct planner_options){
+            .seed = plan->seed, .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .settle = true};
     /* a policy of the user's is not at hand any more */
     struct planner_options options = {.policy = policy_find(plan->policy) ? plan->policy : NULL,
                                       .seed = plan->seed,
