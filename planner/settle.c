@@ -91,45 +91,59 @@ static struct planner_options options_beside(const struct hardware *all, const s
     return own;
 }
 
-enum status settle_part(const struct hardware *all, const struct job *from, const struct part *part,
-                        uint32_t busy, double host_bytes, const struct planner_options *options,
-                        struct plan *out, struct error *err)
+/* A way to run jobs on one device. */
+struct way {
+    const struct policy *policy; /* NULL: streamed, as ever */
+    bool several, stays;         /* for several jobs alone; all states stay: nothing is done on the host */
+};
+
+/* `trial` takes the place of *best where that is none or ends later; else it is released. */
+static void keep_earlier(struct plan *trial, struct plan *best, bool *found)
 {
-    const struct {
-        const struct policy *policy; /* NULL: streamed, as ever */
-        bool several, stays;         /* for several jobs alone; all states stay: nothing is done on the host */
-    } ways[] = {{.policy = NULL},
-                {&policy_spill_sequential, .several = true},
-                {&policy_model_parallel, .stays = true},
-                {&policy_shard_parallel, .several = true, .stays = true}};
+    if (*found && trial->estimated_makespan_s >= best->estimated_makespan_s) {
+        plan_release(trial);
+        return;
+    }
+    if (*found) plan_release(best);
+    *best = *trial;
+    *found = true;
+}
+
+/* The best way on one device. Errors: of the first way where there is none. */
+static enum status best_way(const struct hardware *all, const struct job *from, const struct part *part,
+                            double host_bytes, struct planner_options *own, struct plan *out, struct error *err)
+{
+    const struct way ways[] = {{.policy = NULL},
+                               {&policy_spill_sequential, .several = true},
+                               {&policy_model_parallel, .stays = true},
+                               {&policy_shard_parallel, .several = true, .stays = true}};
     bool clips = any_clips(from, part), found = false;
-    if (!settle_open(options)) return part_plan(all, from, part, NULL, host_bytes, options, out, err);
-    struct planner_options own = options_beside(all, part, clips, busy, options);
-    if (part->device_count > 1) return part_plan(all, from, part, NULL, host_bytes, &own, out, err);
     struct error first = {0};
     for (size_t w = 0; w < ARRAY_COUNT(ways); w++) {
         struct plan trial = {0};
         struct error why = {0};
         if ((ways[w].several && part->job_count == 1) || (ways[w].stays && clips)) continue;
-        own.policy = ways[w].policy ? ways[w].policy->name : NULL;
-        enum status status = part_plan(all, from, part, NULL, host_bytes, &own, &trial, &why);
-        if (status && status != STATUS_INFEASIBLE) {
-            if (found) plan_release(out);
-            *err = why;
-            return status;
-        }
-        if (status && w == 0) first = why;
-        if (status || (found && trial.estimated_makespan_s >= out->estimated_makespan_s)) {
-            plan_release(&trial);
-            continue;
-        }
+        own->policy = ways[w].policy ? ways[w].policy->name : NULL;
+        enum status status = part_plan(all, from, part, NULL, host_bytes, own, &trial, &why);
+        if (status == STATUS_OK) keep_earlier(&trial, out, &found);
+        if (w == 0) first = why;
+        if (status == STATUS_OK || status == STATUS_INFEASIBLE) continue;
         if (found) plan_release(out);
-        *out = trial;
-        found = true;
+        *err = why;
+        return status;
     }
-    if (found) return STATUS_OK;
-    *err = first;
-    return STATUS_INFEASIBLE;
+    if (!found) *err = first;
+    return found ? STATUS_OK : STATUS_INFEASIBLE;
+}
+
+enum status settle_part(const struct hardware *all, const struct job *from, const struct part *part,
+                        uint32_t busy, double host_bytes, const struct planner_options *options,
+                        struct plan *out, struct error *err)
+{
+    if (!settle_open(options)) return part_plan(all, from, part, NULL, host_bytes, options, out, err);
+    struct planner_options own = options_beside(all, part, any_clips(from, part), busy, options);
+    if (part->device_count > 1) return part_plan(all, from, part, NULL, host_bytes, &own, out, err);
+    return best_way(all, from, part, host_bytes, &own, out, err);
 }
 
 /* --- times of parts -------------------------------------------------------------------------- */
@@ -298,6 +312,22 @@ static double outlook_s(const struct settle_division *division, double slowed)
     return max_s(division->settled_s, division->left_s * slowed);
 }
 
+/* The number of settled devices that promises most, behind those that promised up to *tried_s; 0: none does. */
+static uint32_t next_division(const struct settling *s, double slowed, double *tried_s, struct settle_division *division)
+{
+    uint32_t next = 0, devices = s->hardware->device_count;
+    double next_s = HUGE_VAL;
+    for (uint32_t m = 1; m < devices; m++) {
+        settle_divide(&s->times, m, division);
+        double outlook = outlook_s(division, slowed);
+        if (division->left_count <= devices - m || outlook <= *tried_s || outlook >= next_s) continue;
+        next = m;
+        next_s = outlook;
+    }
+    *tried_s = next_s;
+    return next;
+}
+
 /* All jobs settled; then with some left, in the order of what they may come to. */
 static enum status try_divisions(struct settling *s, struct choice *best)
 {
@@ -309,19 +339,10 @@ static enum status try_divisions(struct settling *s, struct choice *best)
     settle_divide(&s->times, devices, &division);
     if (division.settled_s < HUGE_VAL) TRY(try_division(s, &division, best));
     for (uint32_t tried = 0; tried < DIVISIONS_MAX; tried++) {
-        uint32_t next = 0;
-        double next_s = HUGE_VAL;
-        for (uint32_t m = 1; m < devices; m++) {
-            settle_divide(&s->times, m, &division);
-            double outlook = outlook_s(&division, slowed);
-            if (division.left_count <= devices - m || outlook <= tried_s || outlook >= next_s) continue;
-            next = m;
-            next_s = outlook;
-        }
-        if (next == 0 || next_s >= best->estimate_s) return STATUS_OK;
-        settle_divide(&s->times, next, &division);
+        uint32_t settled = next_division(s, slowed, &tried_s, &division);
+        if (settled == 0 || tried_s >= best->estimate_s) return STATUS_OK;
+        settle_divide(&s->times, settled, &division);
         TRY(try_division(s, &division, best));
-        tried_s = next_s;
     }
     return STATUS_OK;
 }
@@ -345,7 +366,8 @@ static enum status try_policies(struct settling *s, struct choice *best)
         const struct policy *policy = policies[i];
         struct plan plan = {0};
         struct error why = {0};
-        if ((policy->resident && clips) || (count > 1 && policy->seats_max != UINT32_MAX)) continue;
+        bool on_all = policy->resident && policy->seats_max > 1; /* the others have one device compute at a time */
+        if ((policy->resident && clips) || (count > 1 && !on_all)) continue;
         own.policy = policy->name;
         enum status status = part_plan(s->hardware, s->jobs->jobs, &part, NULL, s->hardware->host_bytes.value, &own,
                                        &plan, &why);
