@@ -23,17 +23,20 @@
 #include "planner/plan_check.h"
 
 enum { TURNS = 16 }; /* that a part takes while others run beside it */
+static const double shortest_s = 1e-9; /* of an instance, in front of the order */
 
 struct piece {
     const struct compose_part *part;
     const struct plan *plan;
     uint32_t *buffers, *units, *gangs, *works; /* of the part: theirs in the whole */
     uint64_t staged_base; /* where its staged buffers begin in the host's arena */
-    uint64_t instances;   /* all repetitions counted */
+    double *unit_s;       /* what an instance of each takes (unit_seconds()) */
+    double all_s;         /* all instances, all repetitions */
     bool uses_host;       /* has operations on the host's streams ... */
     bool one_by_one;      /* ... beside another part that has: its instances take turns one by one */
     /* the next turn: */
-    uint64_t done;        /* instances */
+    double done_s;        /* what instances in front of it take */
+    bool begun;
     uint32_t segment, repeat, index;
 };
 
@@ -178,12 +181,50 @@ static enum status take_leases(struct composition *c)
 
 /* --- turns ---------------------------------------------------------------------------------- */
 
-static uint64_t count_instances(const struct plan *plan)
+/* What a unit computes on a device; what its copies take where it computes nothing. */
+static double unit_seconds(const struct plan *plan, const struct hardware *hardware, const struct plan_unit *unit,
+                           uint32_t device, bool copies)
 {
-    uint64_t count = 0;
+    double computed_s = 0, copied_s = 0;
+    for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++) {
+        const struct plan_op *op = &plan->ops[o];
+        if (op->kind == OP_COMPUTE && op->stream == STREAM_COMPUTE && op->work != PLAN_NONE) {
+            const struct plan_work *work = &plan->works[op->work];
+            computed_s += cost_work_s(hardware, device, plan->items + work->first_item, work->item_count, NULL);
+        } else if (copies && op->kind == OP_COPY && (op->stream == STREAM_H2D || op->stream == STREAM_D2H)) {
+            copied_s += cost_copy_s(hardware, device, op->stream == STREAM_H2D ? COPY_H2D : COPY_D2H, op->bytes);
+        }
+    }
+    return computed_s > 0 ? computed_s : copied_s;
+}
+
+/* The first of the devices that an instance is on. */
+static uint32_t device_of(const struct piece *p, const struct plan_instance *instance)
+{
+    const struct plan *plan = p->plan;
+    return p->part->devices[instance->gang == PLAN_NONE ? instance->device
+                                                        : plan->gang_devices[plan->gangs[instance->gang].first]];
+}
+
+/* How the part's time is divided among its instances: jobs of different sizes take turns, or follow each other, and
+ * where each is when decides what the host's streams do next. */
+static enum status time_instances(struct composition *c, struct piece *p)
+{
+    const struct plan *plan = p->plan;
+    void *memory;
+    TRY(arena_array(&c->scratch, plan->unit_count, sizeof *p->unit_s, &memory, c->err));
+    p->unit_s = memory;
+    for (uint32_t u = 0; u < plan->unit_count; u++) p->unit_s[u] = -1;
     for (uint32_t s = 0; s < plan->segment_count; s++)
-        count += (uint64_t)plan->segments[s].instance_count * plan->segments[s].repeat_count;
-    return count;
+        for (uint32_t i = 0; i < plan->segments[s].instance_count; i++) {
+            const struct plan_instance *instance = &plan->instances[plan->segments[s].first_instance + i];
+            double *seconds = &p->unit_s[instance->unit];
+            if (*seconds < 0)
+                *seconds = shortest_s + unit_seconds(plan, &c->whole->hardware, &plan->units[instance->unit],
+                                                     device_of(p, instance), true);
+            p->all_s += plan->segments[s].repeat_count * *seconds;
+        }
+    return STATUS_OK;
 }
 
 static bool overlap(const struct compose_part *a, const struct compose_part *b)
@@ -191,14 +232,15 @@ static bool overlap(const struct compose_part *a, const struct compose_part *b)
     return a->begin_s < b->end_s && b->begin_s < a->end_s;
 }
 
-static void choose_turns(struct composition *c)
+static enum status choose_turns(struct composition *c)
 {
     for (uint32_t i = 0; i < c->count; i++) {
         struct piece *p = &c->pieces[i];
-        p->instances = count_instances(p->plan);
+        TRY(time_instances(c, p));
         for (uint32_t k = 0; k < c->count && p->uses_host; k++)
             p->one_by_one |= k != i && c->pieces[k].uses_host && overlap(p->part, c->pieces[k].part);
     }
+    return STATUS_OK;
 }
 
 static bool is_written(const struct piece *p)
@@ -208,8 +250,7 @@ static bool is_written(const struct piece *p)
 
 static double next_s(const struct piece *p)
 {
-    double share = (double)p->done / (double)p->instances;
-    return p->part->begin_s + share * (p->part->end_s - p->part->begin_s);
+    return p->part->begin_s + p->done_s / p->all_s * (p->part->end_s - p->part->begin_s);
 }
 
 static void write_instance(struct composition *c, const struct piece *p, const struct plan_instance *instance,
@@ -238,8 +279,10 @@ static void write_instance(struct composition *c, const struct piece *p, const s
 static void write_single(struct composition *c, struct piece *p, uint32_t *slots)
 {
     const struct plan_segment *segment = &p->plan->segments[p->segment];
-    write_instance(c, p, &p->plan->instances[segment->first_instance + p->index], slots);
-    p->done++;
+    const struct plan_instance *instance = &p->plan->instances[segment->first_instance + p->index];
+    write_instance(c, p, instance, slots);
+    p->done_s += p->unit_s[instance->unit];
+    p->begun = true;
     if (++p->index < segment->instance_count) return;
     p->index = 0;
     if (++p->repeat < segment->repeat_count) return;
@@ -254,10 +297,13 @@ static void write_turn(struct composition *c, struct piece *p, uint32_t *slots)
     uint32_t repeats = (segment->repeat_count + TURNS - 1) / TURNS;
     if (repeats > segment->repeat_count - p->repeat) repeats = segment->repeat_count - p->repeat;
     plan_builder_segment(c->builder, 1); /* what singles left */
-    for (uint32_t i = 0; i < segment->instance_count; i++)
-        write_instance(c, p, &p->plan->instances[segment->first_instance + i], slots);
+    for (uint32_t i = 0; i < segment->instance_count; i++) {
+        const struct plan_instance *instance = &p->plan->instances[segment->first_instance + i];
+        write_instance(c, p, instance, slots);
+        p->done_s += repeats * p->unit_s[instance->unit];
+    }
     plan_builder_segment(c->builder, repeats);
-    p->done += (uint64_t)repeats * segment->instance_count;
+    p->begun = true;
     p->repeat += repeats;
     if (p->repeat < segment->repeat_count) return;
     p->repeat = 0;
@@ -288,7 +334,7 @@ static struct piece *next_piece(const struct composition *c)
     for (uint32_t i = 0; i < c->count; i++) {
         struct piece *p = &c->pieces[i];
         if (is_written(p) || (best && next_s(p) >= next_s(best))) continue;
-        if (p->done > 0 || may_begin(c, i)) best = p;
+        if (p->begun || may_begin(c, i)) best = p;
     }
     return best;
 }
@@ -319,14 +365,7 @@ static void add_computing(const struct piece *p, const struct hardware *hardware
             const struct plan_gang *gang = instance->gang == PLAN_NONE ? NULL : &plan->gangs[instance->gang];
             for (uint32_t m = 0; m < (gang ? plan_gang_size(gang) : 1); m++) {
                 uint32_t device = p->part->devices[gang ? plan->gang_devices[gang->first + m] : instance->device];
-                for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++) {
-                    const struct plan_op *op = &plan->ops[o];
-                    if (op->kind != OP_COMPUTE || op->stream != STREAM_COMPUTE || op->work == PLAN_NONE) continue;
-                    const struct plan_work *work = &plan->works[op->work];
-                    busy_s[device] += plan->segments[s].repeat_count *
-                                      cost_work_s(hardware, device, plan->items + work->first_item,
-                                                  work->item_count, NULL);
-                }
+                busy_s[device] += plan->segments[s].repeat_count * unit_seconds(plan, hardware, unit, device, false);
             }
         }
 }
@@ -389,7 +428,7 @@ static enum status compose(struct composition *c, const struct compose_part *par
         TRY(number_tables(c, &c->pieces[i]));
         TRY(number_units(c, &c->pieces[i]));
     }
-    choose_turns(c);
+    TRY(choose_turns(c));
     TRY(write_order(c));
     return describe(c, options);
 }
