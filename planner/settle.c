@@ -22,6 +22,9 @@ enum { SETTLED_DEVICES_MAX = 16, JOBS_EACH_MAX = 8, DIVISIONS_MAX = 3 };
 /* A plan of a part has to end that much earlier to be taken. */
 static const double gain_least = 1e-9;
 
+/* Over the lower bound: other ways to run the same jobs are not tried then. */
+static const double near_enough = 1.02;
+
 struct settling {
     const struct hardware *hardware;
     const struct job_set *jobs;
@@ -109,30 +112,31 @@ static void keep_earlier(struct plan *trial, struct plan *best, bool *found)
     *found = true;
 }
 
-/* The best way on one device. Errors: of the first way where there is none. */
+/* The best way on one device, or one near the bound of all. Errors: of streaming where there is none. */
 static enum status best_way(const struct hardware *all, const struct job *from, const struct part *part,
                             double host_bytes, struct planner_options *own, struct plan *out, struct error *err)
 {
-    const struct way ways[] = {{.policy = NULL},
-                               {&policy_spill_sequential, .several = true},
-                               {&policy_model_parallel, .stays = true},
-                               {&policy_shard_parallel, .several = true, .stays = true}};
+    const struct way ways[] = {{&policy_model_parallel, .stays = true},
+                               {&policy_shard_parallel, .several = true, .stays = true},
+                               {.policy = NULL},
+                               {&policy_spill_sequential, .several = true}};
     bool clips = any_clips(from, part), found = false;
-    struct error first = {0};
+    struct error streamed = {0};
     for (size_t w = 0; w < ARRAY_COUNT(ways); w++) {
         struct plan trial = {0};
         struct error why = {0};
         if ((ways[w].several && part->job_count == 1) || (ways[w].stays && clips)) continue;
+        if (found && out->estimated_makespan_s <= near_enough * out->lower_bound_s) break;
         own->policy = ways[w].policy ? ways[w].policy->name : NULL;
         enum status status = part_plan(all, from, part, NULL, host_bytes, own, &trial, &why);
         if (status == STATUS_OK) keep_earlier(&trial, out, &found);
-        if (w == 0) first = why;
+        if (!ways[w].policy) streamed = why;
         if (status == STATUS_OK || status == STATUS_INFEASIBLE) continue;
         if (found) plan_release(out);
         *err = why;
         return status;
     }
-    if (!found) *err = first;
+    if (!found) *err = streamed;
     return found ? STATUS_OK : STATUS_INFEASIBLE;
 }
 
