@@ -1,8 +1,8 @@
 /*
  * Jobs that settle on devices (label: fast): divisions against all there are and against what they say of themselves;
  * plans that are never slower than streaming by the planner's clock, nor below the bound when simulated; as many equal
- * jobs as devices take what one takes on one; options under which nothing settles; plans that survive writing and
- * reading; too little host memory; memory that ends.
+ * jobs as devices take what one takes on one, unequal ones on devices side by side what the longest does; options under
+ * which nothing settles; plans that survive writing and reading; too little host memory; memory that ends.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -219,6 +219,54 @@ static void as_many_as_devices(void **state)
     }
 }
 
+/* Jobs of different sizes, on device j % devices each; or those of one device alone. */
+static void unequal_jobs(struct job_set *jobs, uint32_t devices, uint32_t only)
+{
+    enum { COUNT = 8 };
+    static const uint32_t device_numbers[] = {0, 1, 2, 3};
+    uint32_t count = 0;
+    test_gpt_jobs(jobs, COUNT, 2, 128, 256, 40);
+    for (uint32_t j = 0; j < COUNT; j++) {
+        struct job job = jobs->jobs[j];
+        job.microbatch = UINT64_C(1) << (j * 5 % 7);
+        job.minibatches = 1280 / job.microbatch;
+        if (only == SETTLED_NOWHERE) {
+            job.devices = &device_numbers[j % devices];
+            job.device_count = 1;
+        }
+        if (only == SETTLED_NOWHERE || j % devices == only) jobs->jobs[count++] = job;
+    }
+    jobs->count = count;
+}
+
+/* Two roads: devices side by side, whose links are their own and whose hosts have nothing to compute, take what the
+ * longest of them takes alone, though batches of all come in one order. */
+static void side_by_side(void **state)
+{
+    (void)state;
+    for (uint32_t devices = 2; devices <= MOST_DEVICES; devices++) {
+        struct hardware hardware;
+        struct job_set jobs;
+        struct plan plan;
+        double longest_s = 0;
+        for (uint32_t d = 0; d < devices; d++) {
+            test_hardware(&hardware, 1, 2000000000, 1e9);
+            unequal_jobs(&jobs, devices, d);
+            make_plan(&hardware, &jobs, true, &plan);
+            longest_s = fmax(longest_s, simulated_s(&plan));
+            plan_release(&plan);
+        }
+        test_hardware(&hardware, devices, 2000000000, 1e9);
+        unequal_jobs(&jobs, devices, SETTLED_NOWHERE);
+        make_plan(&hardware, &jobs, true, &plan);
+        assert_int_equal(plan.lease_count, devices);
+        double together_s = simulated_s(&plan);
+        if (!(together_s <= 1.02 * longest_s))
+            fail_msg("%u devices: %g s, the longest alone %g s", devices, together_s, longest_s);
+        plan_release(&plan);
+    }
+}
+
 static void round_trip(void **state)
 {
     (void)state;
@@ -319,7 +367,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_settled),   cmocka_unit_test(some_left),   cmocka_unit_test(never_slower),
-        cmocka_unit_test(as_many_as_devices), cmocka_unit_test(round_trip), cmocka_unit_test(nothing_settles),
+        cmocka_unit_test(as_many_as_devices), cmocka_unit_test(side_by_side), cmocka_unit_test(round_trip), cmocka_unit_test(nothing_settles),
         cmocka_unit_test(host_memory),   cmocka_unit_test(no_memory),
     };
     return cmocka_run_group_tests_name("settle", tests, NULL, NULL);
