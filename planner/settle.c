@@ -146,8 +146,13 @@ enum status settle_part(const struct hardware *all, const struct job *from, cons
 {
     if (!settle_open(options)) return part_plan(all, from, part, NULL, host_bytes, options, out, err);
     struct planner_options own = options_beside(all, part, any_clips(from, part), busy, options);
-    if (part->device_count > 1) return part_plan(all, from, part, NULL, host_bytes, &own, out, err);
-    return best_way(all, from, part, host_bytes, &own, out, err);
+    enum status status = part->device_count > 1 ? part_plan(all, from, part, NULL, host_bytes, &own, out, err)
+                                                : best_way(all, from, part, host_bytes, &own, out, err);
+    if (status != STATUS_INFEASIBLE) return status;
+    *err = (struct error){0}; /* the host's processor may have to have optimizers */
+    own = *options;
+    own.settle = false;
+    return part_plan(all, from, part, NULL, host_bytes, &own, out, err);
 }
 
 /* --- times of parts -------------------------------------------------------------------------- */
