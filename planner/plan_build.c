@@ -415,6 +415,16 @@ void plan_builder_instance(struct plan_builder *builder, uint32_t unit, uint32_t
     plan->layout_count = first;
 }
 
+void plan_builder_again(struct plan_builder *builder, uint32_t instance)
+{
+    struct plan *plan = &builder->plan;
+    if (!RESERVE(builder, instances, instance_count, PLAN_INSTANCES_MAX, "instances")) return;
+    assert(!builder->in_unit);
+    assert(instance < plan->instance_count);
+    plan->instances[plan->instance_count] = plan->instances[instance];
+    plan->instance_count++;
+}
+
 void plan_builder_choice(struct plan_builder *builder, uint32_t unit, uint32_t device,
                          const uint32_t *slots, uint32_t slot_count)
 {

@@ -48,6 +48,9 @@ uint32_t plan_builder_unit_end(struct plan_builder *builder);
 void plan_builder_instance(struct plan_builder *builder, uint32_t unit, uint32_t device,
                            const uint32_t *slots, uint32_t slot_count);
 
+/* Append an instance that was appended before, whatever it is on. */
+void plan_builder_again(struct plan_builder *builder, uint32_t instance);
+
 /* A choice for a unit on a device; behind all instances of the plan order. */
 void plan_builder_choice(struct plan_builder *builder, uint32_t unit, uint32_t device,
                          const uint32_t *slots, uint32_t slot_count);

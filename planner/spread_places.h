@@ -64,6 +64,16 @@ struct spread_pool {
     uint64_t offset[2];   /* of variant 0 on the run's own stage, and on the one in front */
 };
 
+/* A pass over a run that was emitted, and with which variants (planner/spread_again.h). */
+struct spread_pass_variants {
+    uint32_t activations, boundary, behind, gradient; /* `behind`: of what passes between the run and the next */
+};
+struct spread_emitted {
+    bool some;
+    uint32_t instance;
+    struct spread_pass_variants with;
+};
+
 /* Slots that are taken one after the other and given back in that order. */
 struct spread_ring {
     uint32_t slots;
@@ -82,6 +92,7 @@ struct spread_run {
     struct spread_work works[PARALLEL_PASS_COUNT];
     uint32_t stage;
     struct spread_pool pools[SPREAD_THINGS];
+    struct spread_emitted *emitted; /* [enum pipeline_pass][microbatches] */
     uint64_t state_bytes, gradient_bytes, workspace_bytes;   /* on each rank */
     uint64_t whole_weight_bytes, whole_gradient_bytes;       /* of all ranks together */
     struct rank_state host;                                  /* of each rank, where states are offloaded */

@@ -10,6 +10,7 @@
 #include "models/parallel_memory.h"
 #include "models/parallel_offload.h"
 #include "models/parallel_work.h"
+#include "planner/spread_again.h"
 
 static const uint32_t thing_buffers[SPREAD_THINGS] = {BUFFER_ACTIVATIONS, BUFFER_BOUNDARY,
                                                       BUFFER_BOUNDARY_GRADIENT};
@@ -425,7 +426,9 @@ void spread_emit_pass(struct spread *s, const struct pipeline_step *step)
         [PIPELINE_INPUT] = emit_input,
         [PIPELINE_WEIGHT] = emit_weight,
     };
+    if (spread_pass_again(s, step)) return;
     emits[step->pass](s, step->run, step->microbatch);
+    spread_note_pass(s, step);
 }
 
 /* --- what data-parallel ranks exchange ------------------------------------------------------ */
