@@ -503,9 +503,9 @@ static enum status allocate(struct checker *c)
     const struct plan *plan = c->plan;
     c->jobs = alloc_zeroed(plan->jobs.count, sizeof *c->jobs);
     c->shards = alloc_zeroed(plan->shard_count, sizeof *c->shards);
-    c->first_claim = alloc_zeroed((size_t)plan->op_count + 1, sizeof *c->first_claim);
-    if (c->jobs && c->shards && c->first_claim) return STATUS_OK;
-    return error_memory(c->err, "checking a plan", plan->op_count * sizeof *c->first_claim);
+    c->claims_of = alloc_zeroed(plan->op_count, sizeof *c->claims_of);
+    if (c->jobs && c->shards && c->claims_of) return STATUS_OK;
+    return error_memory(c->err, "checking a plan", plan->op_count * sizeof *c->claims_of);
 }
 
 enum status plan_check(const struct plan *plan, struct error *err)
@@ -519,7 +519,7 @@ enum status plan_check(const struct plan *plan, struct error *err)
     if (status == STATUS_OK) status = check_host_memory(&c);
     if (status == STATUS_OK) status = check_run(&c);
     free(c.claims);
-    free(c.first_claim);
+    free(c.claims_of);
     free(c.shards);
     free(c.jobs);
     return status;

@@ -12,7 +12,7 @@
 #include "models/try.h"
 #include "planner/plan_check_walk.h"
 
-#define NOT_LIVE 0u
+enum { NOT_LIVE = 0 };
 
 /* --- places and ranges ---------------------------------------------------------------------- */
 
@@ -33,7 +33,7 @@ static const char *place_text(const struct check_walk *r, uint32_t place, char t
     return text;
 }
 
-static uint32_t *live_cell(struct check_walk *r, const struct plan_access *access)
+static struct live_cell *live_cell(struct check_walk *r, const struct plan_access *access)
 {
     assert(plan_buffer_lives(&r->plan->buffers[access->buffer]));
     size_t row = (size_t)place_of(r, access) * r->device_buffer_count;
@@ -69,25 +69,31 @@ static size_t make_way(struct range_list *list, uint64_t first, uint64_t end)
     return at;
 }
 
-/* The usual case: the same slot again, *out in the list. */
-static bool replace_range(struct range_list *list, struct range added, size_t *out)
+/* Where the range that begins at `first` is, or belongs: mostly where it was the last time. */
+static size_t find_range(const struct range_list *list, uint64_t first, uint32_t hint)
 {
-    size_t at = range_place(list, added.first);
+    return hint < list->count && list->ranges[hint].first == first ? hint : range_place(list, first);
+}
+
+/* The usual case: the same slot again. */
+static bool replace_range(struct range_list *list, struct range added, uint32_t *hint)
+{
+    size_t at = find_range(list, added.first, *hint);
     if (at == list->count) return false;
     struct range *known = &list->ranges[at];
     if (known->live != PLAN_NONE || known->first != added.first || known->end != added.end) return false;
     *known = added;
     list->live_count++;
-    *out = at;
+    *hint = (uint32_t)at;
     return true;
 }
 
-static enum status insert_range(struct check_walk *r, struct range added)
+static enum status insert_range(struct check_walk *r, struct range added, uint32_t *hint)
 {
     char text[PLAN_TEXT_BYTES], other_text[PLAN_TEXT_BYTES], where[32];
     uint32_t place = r->lives[added.live].device;
     struct range_list *list = &r->ranges[place];
-    if (replace_range(list, added, &r->lives[added.live].range)) return STATUS_OK;
+    if (replace_range(list, added, hint)) return STATUS_OK;
     size_t at = make_way(list, added.first, added.end);
     const struct range *other = NULL;
     if (at < list->count && list->ranges[at].first < added.end) other = &list->ranges[at];
@@ -106,16 +112,15 @@ static enum status insert_range(struct check_walk *r, struct range added)
     list->ranges[at] = added;
     list->count++;
     list->live_count++;
-    r->lives[added.live].range = at;
+    *hint = (uint32_t)at;
     return STATUS_OK;
 }
 
-static void remove_range(struct check_walk *r, uint32_t index, uint64_t first)
+static void remove_range(struct check_walk *r, uint32_t index, uint64_t first, uint32_t hint)
 {
     struct range_list *list = &r->ranges[r->lives[index].device];
-    size_t at = r->lives[index].range;
-    if (at >= list->count || list->ranges[at].live != index) at = range_place(list, first);
-    assert(at < list->count && list->ranges[at].first == first);
+    size_t at = find_range(list, first, hint);
+    assert(at < list->count && list->ranges[at].first == first && list->ranges[at].live == index);
     list->ranges[at].live = PLAN_NONE;
     list->live_count--;
 }
@@ -144,7 +149,8 @@ enum status check_acquire(struct check_walk *r, const struct plan_access *access
     uint32_t slot_index = plan->layouts[r->instance->layout + r->acquire++];
     const struct plan_slot *slot = &plan->slots[slot_index];
     uint64_t end = slot->offset_bytes + slot->bytes;
-    if (*live_cell(r, access) != NOT_LIVE)
+    struct live_cell *cell = live_cell(r, access);
+    if (cell->live != NOT_LIVE)
         return check_fail(r->c, RULE_LIFETIMES, "acquires the %s, which is live on %s",
                           plan_buffer_text(r->plan, buffer, text), place_text(r, place, where));
     if (slot->bytes < plan->buffers[buffer].bytes)
@@ -164,40 +170,37 @@ enum status check_acquire(struct check_walk *r, const struct plan_access *access
     live->device = place;
     live->slot = slot_index;
     contents_clear(&live->contents);
-    *live_cell(r, access) = index + 1;
+    cell->live = index + 1;
     r->live_now++;
     if (slot->bytes == 0) return STATUS_OK;
-    return insert_range(r, (struct range){slot->offset_bytes, end, index});
+    return insert_range(r, (struct range){slot->offset_bytes, end, index}, &cell->range);
 }
 
 void check_release(struct check_walk *r, const struct plan_access *access)
 {
-    uint32_t *cell = live_cell(r, access);
-    uint32_t index = *cell - 1;
+    struct live_cell *cell = live_cell(r, access);
+    uint32_t index = cell->live - 1;
     const struct plan_slot *slot = &r->plan->slots[r->lives[index].slot];
-    if (slot->bytes > 0) remove_range(r, index, slot->offset_bytes);
-    *cell = NOT_LIVE;
+    if (slot->bytes > 0) remove_range(r, index, slot->offset_bytes, cell->range);
+    cell->live = NOT_LIVE;
     r->lives[index].next_free = r->live_free;
     r->live_free = index;
     r->live_now--;
 }
 
-/* NULL: a buffer that is not live. */
-struct contents *check_contents_of(struct check_walk *r, const struct plan_access *access)
-{
-    if (!plan_buffer_lives(&r->plan->buffers[access->buffer]))
-        return &r->hosts[r->index_of[access->buffer] + r->rank];
-    uint32_t cell = *live_cell(r, access);
-    return cell == NOT_LIVE ? NULL : &r->lives[cell - 1].contents;
-}
-
-enum status check_is_live(struct check_walk *r, const struct plan_access *access)
+enum status check_is_live(struct check_walk *r, const struct plan_access *access, struct contents **out)
 {
     char text[PLAN_TEXT_BYTES], where[32];
-    if (check_contents_of(r, access)) return STATUS_OK;
-    return check_fail(r->c, RULE_LIFETIMES, "accesses the %s, which is not live on %s",
-                      check_access_text(r->c, access, text),
-                      place_text(r, place_of(r, access), where));
+    if (!plan_buffer_lives(&r->plan->buffers[access->buffer])) {
+        *out = &r->hosts[r->index_of[access->buffer] + r->rank];
+        return STATUS_OK;
+    }
+    const struct live_cell *cell = live_cell(r, access);
+    if (cell->live == NOT_LIVE)
+        return check_fail(r->c, RULE_LIFETIMES, "accesses the %s, which is not live on %s",
+                          check_access_text(r->c, access, text), place_text(r, place_of(r, access), where));
+    *out = &r->lives[cell->live - 1].contents;
+    return STATUS_OK;
 }
 
 uint32_t check_live_on(const struct check_walk *r, uint32_t device)
@@ -212,9 +215,9 @@ enum status check_nothing_lives(struct check_walk *r)
 {
     if (r->live_now == 0) return STATUS_OK;
     size_t cells = (size_t)r->places * r->device_buffer_count, at = 0;
-    while (at < cells && r->live_at[at] == NOT_LIVE) at++;
+    while (at < cells && r->live_at[at].live == NOT_LIVE) at++;
     assert(at < cells);
-    const struct live *live = &r->lives[r->live_at[at] - 1];
+    const struct live *live = &r->lives[r->live_at[at].live - 1];
     char text[PLAN_TEXT_BYTES], where[32];
     return check_fail(r->c, RULE_LIFETIMES, "the %s is live on %s at the end",
                       plan_buffer_text(r->plan, live->buffer, text), place_text(r, live->device, where));

@@ -33,8 +33,7 @@ static enum status copy(struct check_walk *r)
     const struct plan_access *from = &r->plan->accesses[op->first_access], *to = from + 1;
     char text[PLAN_TEXT_BYTES];
     bool complete;
-    if (!contents_copy(check_contents_of(r, from), from->offset_bytes, op->bytes, check_contents_of(r, to),
-                       to->offset_bytes, &complete))
+    if (!contents_copy(r->contents[0], from->offset_bytes, op->bytes, r->contents[1], to->offset_bytes, &complete))
         return check_no_memory(r);
     if (complete) return STATUS_OK;
     return check_fail(r->c, RULE_LIFETIMES, "copies from the %s what was never written",
@@ -58,24 +57,33 @@ static enum status fail_claim(struct check_walk *r, uint32_t buffer, const struc
     return check_fail(r->c, RULE_TRAINING, "finds %s (expected %s)", found_text, wanted_text);
 }
 
+/* Of a job that is spread: operations of an instance mean the same versions. */
+static void find_versions(struct check_walk *r)
+{
+    const struct checker *c = r->c;
+    if (r->versions_position == c->position + 1 && r->versions_rank == r->rank) return;
+    struct check_rank rank = check_spread_rank(r->plan, r->instance, r->rank);
+    const struct spread_progress *passed = check_progress(r, c->jobs[c->unit->job].first_shard + rank.run, rank.turn);
+    r->versions = check_spread_versions(&r->plan->jobs.jobs[c->unit->job], rank, passed, c->unit->pass);
+    r->versions_position = c->position + 1;
+    r->versions_rank = r->rank;
+}
+
 /* Of a computation or a collective. */
 static enum status claims(struct check_walk *r)
 {
     const struct checker *c = r->c;
     const struct plan_op *op = c->op;
-    size_t op_index = (size_t)(op - r->plan->ops);
     const struct job_progress *progress = &r->jobs[c->unit->job];
     uint64_t minibatch = progress->minibatch;
-    const struct job *job = &r->plan->jobs.jobs[c->unit->job];
-    bool spread = parallel_is_set(&job->parallel);
-    struct check_rank rank = spread ? check_spread_rank(r->plan, r->instance, r->rank) : (struct check_rank){0};
-    const struct spread_progress *passed =
-        spread ? check_progress(r, c->jobs[c->unit->job].first_shard + rank.run, rank.turn) : NULL;
-    for (uint32_t i = c->first_claim[op_index]; i < c->first_claim[op_index + 1]; i++) {
-        const struct claim *claim = &c->claims[i];
+    bool spread = check_is_spread(c, c->unit->job);
+    if (spread) find_versions(r);
+    const struct claim_list *list = &c->claims_of[op - r->plan->ops];
+    for (uint32_t i = 0; i < list->count; i++) {
+        const struct claim *claim = &c->claims[list->first + i];
         const struct plan_access *access = &r->plan->accesses[op->first_access + claim->access];
         if (claim->access < r->own_first || claim->access >= r->own_end) continue;
-        struct contents *contents = check_contents_of(r, access);
+        struct contents *contents = r->contents[claim->access];
         struct extent extent = {.first = claim->offset_bytes,
                                 .end = claim->offset_bytes + claim->bytes,
                                 .thing_offset = claim->thing_offset,
@@ -83,7 +91,7 @@ static enum status claims(struct check_walk *r)
                                                            : minibatch + claim->version_delta,
                                 .thing = claim->thing};
         const struct extent *found;
-        if (spread) extent.version = check_spread_version(job, rank, passed, c->unit->pass, claim);
+        if (spread) extent.version = check_version_of(&r->versions, claim);
         if (claim->makes && !contents_put(contents, &extent)) return check_no_memory(r);
         if (!claim->makes && !contents_hold(contents, &extent, &found))
             return fail_claim(r, access->buffer, &extent, found);
@@ -166,7 +174,7 @@ static enum status run_op(struct check_walk *r)
     for (uint32_t a = r->own_first; a < r->own_end; a++)
         if (accesses[a].flags & ACCESS_ACQUIRE) TRY(check_acquire(r, &accesses[a]));
     for (uint32_t a = r->own_first; a < r->own_end; a++)
-        TRY(check_is_live(r, &accesses[a]));
+        TRY(check_is_live(r, &accesses[a], &r->contents[a]));
     TRY(op->kind == OP_COPY ? copy(r) : claims(r));
     for (uint32_t a = r->own_first; a < r->own_end; a++)
         if (accesses[a].flags & ACCESS_RELEASE) check_release(r, &accesses[a]);

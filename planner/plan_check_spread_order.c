@@ -131,8 +131,19 @@ enum status check_spread_place(struct checker *c, const struct plan_instance *in
 
 /* --- order ---------------------------------------------------------------------------------- */
 
-uint64_t check_spread_version(const struct job *job, struct check_rank rank, const struct spread_progress *progress,
-                              uint32_t pass, const struct claim *claim)
+/* The microbatch that a pass is about which has n in front of it on this replica, m to a minibatch. */
+static uint64_t microbatch_of(const struct job *job, struct check_rank rank, uint32_t pass, uint64_t n, uint64_t m)
+{
+    uint32_t slices = parallel_slices(&job->parallel), stage = parallel_place(&job->parallel, rank.run).stage;
+    uint32_t turns = parallel_turns(&job->parallel, stage);
+    n = n - n % slices + parallel_slice_of_pass(&job->parallel, n, pass != PLAN_FORWARD);
+    if (turns == 1) return n;
+    if (parallel_has_own_pace(&job->parallel)) return n * turns + rank.turn;
+    return n / m * job->microbatches + n % m * turns + rank.turn;
+}
+
+struct check_versions check_spread_versions(const struct job *job, struct check_rank rank,
+                                            const struct spread_progress *progress, uint32_t pass)
 {
     uint32_t slices = parallel_slices(&job->parallel), stage = parallel_place(&job->parallel, rank.run).stage;
     uint64_t m = parallel_microbatches_in_turn(job, stage, rank.turn) * slices;
@@ -143,22 +154,17 @@ uint64_t check_spread_version(const struct job *job, struct check_rank rank, con
     bool resident = pass == PLAN_LOAD || pass == PLAN_STORE || pass == PLAN_UPDATE || pass == PLAN_GATHER ||
                     pass == PLAN_REFRESH;
     bool microbatches = parallel_splits(&job->parallel, ZERO_GRADIENTS) || parallel_offloads(&job->parallel);
-    switch (claim->clock) {
-    case CLOCK_STEP:
-        if (resident) return progress->updates + claim->version_delta;
-        return (n / m > stale ? n / m - stale : 0) + claim->version_delta;
-    case CLOCK_SUM:
-        if (pass == PLAN_REDUCE && microbatches) return progress->reduced + claim->version_delta;
-        if (pass == PLAN_UPDATE || pass == PLAN_REDUCE || pass == PLAN_JOIN) return (progress->updates + 1) * m;
-        return (resident ? progress->updates * m : n) + claim->version_delta;
-    default:
-        if (pass == PLAN_REDUCE) n = progress->reduced;
-        if (pass == PLAN_UPDATE) n = progress->updates * m;
-        n = n - n % slices + parallel_slice_of_pass(&job->parallel, n, pass != PLAN_FORWARD);
-        if (parallel_turns(&job->parallel, stage) == 1) return n;
-        if (parallel_has_own_pace(&job->parallel)) return n * parallel_turns(&job->parallel, stage) + rank.turn;
-        return n / m * job->microbatches + n % m * parallel_turns(&job->parallel, stage) + rank.turn;
-    }
+    bool adds = pass == PLAN_REDUCE && microbatches; /* to a share */
+    bool whole = !adds && (pass == PLAN_UPDATE || pass == PLAN_REDUCE || pass == PLAN_JOIN);
+    uint64_t before = pass == PLAN_REDUCE ? progress->reduced : pass == PLAN_UPDATE ? progress->updates * m : n;
+    struct check_versions versions = {.counts = {[CLOCK_STEP] = true, [CLOCK_SUM] = !whole}};
+    versions.of[CLOCK_STEP] = resident ? progress->updates : n / m > stale ? n / m - stale : 0;
+    versions.of[CLOCK_SUM] = adds       ? progress->reduced
+                             : whole    ? (progress->updates + 1) * m
+                             : resident ? progress->updates * m
+                                        : n;
+    versions.of[CLOCK_MICROBATCH] = versions.of[CLOCK_MINIBATCH] = microbatch_of(job, rank, pass, before, m);
+    return versions;
 }
 
 uint32_t check_spread_slice_of(const struct plan *plan, const struct plan_unit *unit)

@@ -10,9 +10,8 @@
 
 #include "base/size.h"
 #include "models/try.h"
+#include "planner/plan_check_alike.h"
 #include "planner/plan_checker.h"
-
-enum { OP_ACCESSES_MAX = 16 }; /* a computation has at most one per operand */
 
 /* --- computations --------------------------------------------------------------------------- */
 
@@ -252,9 +251,9 @@ static enum status check_op(struct checker *c)
     if (!check_in_table(op->first_access, op->access_count, plan->access_count) ||
         !check_in_table(op->first_after, op->after_count, plan->after_count))
         return check_fail(c, RULE_FORM, "accesses or orderings that do not exist");
-    if (op->access_count == 0 || op->access_count > OP_ACCESSES_MAX)
+    if (op->access_count == 0 || op->access_count > CHECK_ACCESSES_MAX)
         return check_fail(c, RULE_FORM, "%u accesses (expected 1 to %d)", op->access_count,
-                          OP_ACCESSES_MAX);
+                          CHECK_ACCESSES_MAX);
     bool spread = check_is_spread(c, c->unit->job);
     if (op->kind >= OP_KIND_COUNT || !plan_has_stream(plan, op->stream) ||
         (op->kind == OP_COLLECTIVE && !spread) || (op->kind == OP_COMPUTE && !spread && op->pass > PLAN_KEEP))
@@ -395,8 +394,10 @@ static enum status check_unit(struct checker *c)
     for (uint32_t o = 0; o < c->unit->op_count; o++) {
         c->op = &plan->ops[c->unit->first_op + o];
         c->op_readable = false;
-        c->first_claim[c->unit->first_op + o] = (uint32_t)c->claim_count;
+        struct claim_list *claims = &c->claims_of[c->unit->first_op + o];
+        claims->first = (uint32_t)c->claim_count;
         TRY(check_op(c));
+        claims->count = (uint32_t)c->claim_count - claims->first;
         for (uint32_t a = 0; a < c->op->access_count; a++)
             if (plan->accesses[c->op->first_access + a].flags & ACCESS_ACQUIRE) acquires++;
     }
@@ -407,6 +408,37 @@ static enum status check_unit(struct checker *c)
     TRY(check_all_staged(c));
     return check_is_spread(c, c->unit->job) ? check_spread_unit(c) : check_computes(c);
 }
+
+/* --- units like others ---------------------------------------------------------------------- */
+
+/* Where the last unit of this pass over the same shard is noted; NULL: nowhere. */
+static uint32_t *known_unit(const struct checker *c)
+{
+    const struct plan_unit *unit = c->unit;
+    if (unit->job >= c->plan->jobs.count || unit->pass >= PLAN_PASS_COUNT || !check_is_spread(c, unit->job) ||
+        unit->shard >= c->jobs[unit->job].shard_count)
+        return NULL;
+    return &c->shards[c->jobs[unit->job].first_shard + unit->shard].known_unit[unit->pass];
+}
+
+/* Is the unit like that one? Then it has its claims. */
+static bool is_known(struct checker *c)
+{
+    const uint32_t *known = known_unit(c);
+    const struct plan *plan = c->plan;
+    if (!known || *known == 0 || !check_is_alike(plan, c->unit, &plan->units[*known - 1])) return false;
+    for (uint32_t o = 0; o < c->unit->op_count; o++)
+        c->claims_of[c->unit->first_op + o] = c->claims_of[plan->units[*known - 1].first_op + o];
+    return true;
+}
+
+static void note_unit(struct checker *c)
+{
+    uint32_t *known = known_unit(c);
+    if (known) *known = (uint32_t)(c->unit - c->plan->units) + 1;
+}
+
+/* --- all ------------------------------------------------------------------------------------ */
 
 enum status check_units(struct checker *c)
 {
@@ -419,9 +451,10 @@ enum status check_units(struct checker *c)
             return check_fail(c, RULE_FORM,
                               "its operations are not behind those of the unit before");
         next_op += c->unit->op_count;
+        if (is_known(c)) continue;
         TRY(check_unit(c));
+        note_unit(c);
     }
     c->unit = NULL;
-    c->first_claim[next_op] = (uint32_t)c->claim_count;
     return STATUS_OK;
 }

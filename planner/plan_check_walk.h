@@ -13,7 +13,6 @@
 struct live {
     uint32_t buffer, device, slot;
     uint32_t next_free; /* of entries without one */
-    size_t range;       /* where its range was put in its place's list; others may have moved it since */
     struct contents contents;
 };
 
@@ -25,6 +24,12 @@ struct range {
 struct range_list {
     struct range *ranges; /* ascending, disjoint */
     size_t count, capacity, live_count;
+};
+
+/* A buffer at a place. */
+struct live_cell {
+    uint32_t live;  /* index into lives + 1, or 0: it does not live there */
+    uint32_t range; /* where in the place's list its range was the last time */
 };
 
 struct job_progress {
@@ -44,7 +49,7 @@ struct check_walk {
     uint32_t *index_of;       /* per buffer: among those that stay (its first rank's), or those that live and end */
     uint32_t host_count, device_buffer_count;
     struct contents *hosts;
-    uint32_t *live_at;        /* [place][such buffer]: index into lives + 1, or NOT_LIVE; the places
+    struct live_cell *live_at; /* [place][such buffer]; the places
                                  are the devices, the host's arena of staged buffers, and where ranks of
                                  gangs have some the arena of each device's */
     uint32_t places;
@@ -67,7 +72,11 @@ struct check_walk {
     uint8_t *lease_states;    /* per lease: LEASE_* */
     uint32_t device, peer;    /* of the operation at hand ... */
     uint32_t rank;            /* ... and the device's place in the gang */
-    uint32_t own_first, own_end; /* accesses of the operation that it makes there */
+    uint32_t own_first, own_end; /* accesses of the operation that it makes there ... */
+    struct contents *contents[CHECK_ACCESSES_MAX]; /* ... and, by access, what is held there */
+    struct check_versions versions;     /* that units of jobs that are spread mean: of the instance at this place in ... */
+    uint64_t versions_position;         /* ... plan order, plus 1, ... */
+    uint32_t versions_rank;             /* ... and of this place of its gang */
     uint32_t segment;
     uint32_t acquire;         /* next entry of the instance's layout */
 };
@@ -94,11 +103,8 @@ static inline struct spread_progress *check_progress(const struct check_walk *r,
 MUST_CHECK enum status check_acquire(struct check_walk *r, const struct plan_access *access);
 void check_release(struct check_walk *r, const struct plan_access *access);
 
-/* The accessed buffer is on the host or live. */
-MUST_CHECK enum status check_is_live(struct check_walk *r, const struct plan_access *access);
-
-/* What it holds. Borrowed; NULL: a buffer that is not live. */
-struct contents *check_contents_of(struct check_walk *r, const struct plan_access *access);
+/* What the accessed buffer holds, which is on the host or lives. Borrowed until the next buffer is acquired. */
+MUST_CHECK enum status check_is_live(struct check_walk *r, const struct plan_access *access, struct contents **out);
 
 /* At the end. */
 MUST_CHECK enum status check_nothing_lives(struct check_walk *r);

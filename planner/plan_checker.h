@@ -45,6 +45,7 @@ struct shard_facts {
     struct rank_state whole;          /* ... what its ranks have together ... */
     uint32_t right_work[PLAN_PASS_COUNT]; /* ... and, by pass, the last of plan->works that was found right for a
                                              job without slices, plus 1 */
+    uint32_t known_unit[PLAN_PASS_COUNT]; /* by the unit's pass, the last of plan->units that was looked at, plus 1 */
     uint32_t right_gang[2];           /* likewise of plan->gangs, for passes [1] and all else [0] */
 };
 
@@ -75,7 +76,8 @@ enum claim_clock {
     CLOCK_MINIBATCH,
     CLOCK_MICROBATCH, /* n */
     CLOCK_STEP,       /* updates in front of its minibatch, less what the schedule is behind */
-    CLOCK_SUM         /* microbatches in a gradient in front of it */
+    CLOCK_SUM,        /* microbatches in a gradient in front of it */
+    CLOCK_COUNT
 };
 
 /* How often a run was passed. */
@@ -97,11 +99,18 @@ struct claim {
     uint32_t access; /* of the operation */
     uint32_t thing;
     uint32_t version_delta;
-    uint8_t clock;  /* enum claim_clock */
+    uint8_t clock;  /* enum claim_clock, not CLOCK_COUNT */
     bool makes;
     bool held_out;
     uint64_t offset_bytes, bytes, thing_offset;
 };
+
+/* Those of an operation; operations of units that are alike have the same. */
+struct claim_list {
+    uint32_t first, count;
+};
+
+enum { CHECK_ACCESSES_MAX = 16 }; /* of an operation: a computation has at most one per operand */
 
 struct checker {
     const struct plan *plan;
@@ -110,7 +119,7 @@ struct checker {
     struct shard_facts *shards;
     struct claim *claims;
     size_t claim_count, claim_capacity;
-    uint32_t *first_claim; /* op_count + 1 entries */
+    struct claim_list *claims_of; /* per operation */
 
     /* where we are, for messages */
     bool in_order;         /* an instance; else a unit as such */
@@ -181,13 +190,23 @@ struct check_rank {
     uint32_t run, turn;
 };
 struct check_rank check_spread_rank(const struct plan *plan, const struct plan_instance *instance, uint32_t place);
-/* The version that a claim of the unit's operation means there now; were all passes of the run done at the end? */
-uint64_t check_spread_version(const struct job *job, struct check_rank rank, const struct spread_progress *progress,
-                              uint32_t pass, const struct claim *claim);
+/* The versions that claims of a unit's operations mean there now, by enum claim_clock; where `counts` is set, and the
+ * claim's version_delta more. */
+struct check_versions {
+    uint64_t of[CLOCK_COUNT];
+    bool counts[CLOCK_COUNT];
+};
+struct check_versions check_spread_versions(const struct job *job, struct check_rank rank,
+                                            const struct spread_progress *progress, uint32_t pass);
+static inline uint64_t check_version_of(const struct check_versions *versions, const struct claim *claim)
+{
+    return versions->of[claim->clock] + (versions->counts[claim->clock] ? claim->version_delta : 0);
+}
 /* Which slice of tokens the unit's computations are about; is it that whose turn it is, in plan order? */
 uint32_t check_spread_slice_of(const struct plan *plan, const struct plan_unit *unit);
 MUST_CHECK enum status check_spread_slice(struct checker *c, const struct job *job,
                                           const struct spread_progress *progress);
+/* Were all passes of the run done at the end? */
 MUST_CHECK enum status check_spread_done(struct checker *c, const struct job *job, struct check_rank rank,
                                          const struct spread_progress *progress);
 

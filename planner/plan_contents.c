@@ -70,9 +70,20 @@ static bool replace(struct contents *contents, uint32_t low, uint32_t high,
     return true;
 }
 
+/* The usual case: nothing but, at most, what is covered by it is there. */
+static bool put_alone(struct contents *contents, const struct extent *extent)
+{
+    if (contents->capacity == 0 || contents->count > 1) return false;
+    struct extent *only = contents->extents;
+    if (contents->count == 1 && (only->first < extent->first || only->end > extent->end)) return false;
+    *only = *extent;
+    contents->count = 1;
+    return true;
+}
+
 bool contents_put(struct contents *contents, const struct extent *extent)
 {
-    if (extent->first == extent->end) return true;
+    if (extent->first == extent->end || put_alone(contents, extent)) return true;
     uint32_t low = find(contents, extent->first), high = low;
     while (high < contents->count && contents->extents[high].first < extent->end) high++;
 
@@ -111,6 +122,12 @@ bool contents_hold(const struct contents *contents, const struct extent *wanted,
                    const struct extent **found)
 {
     uint64_t at = wanted->first;
+    const struct extent *only = contents->extents;
+    if (contents->count == 1 && only->first <= at && only->end >= wanted->end && at < wanted->end) {
+        *found = only;
+        return only->thing == wanted->thing && only->version == wanted->version &&
+               only->thing_offset + (at - only->first) == wanted->thing_offset;
+    }
     for (uint32_t i = find(contents, at); at < wanted->end; i++) {
         *found = NULL;
         if (i == contents->count || contents->extents[i].first > at) return false;
