@@ -94,7 +94,8 @@ void cli_history_keep(struct cli *cli, const struct cli_outcome *outcome)
     struct error err = {0};
     bool some = false;
     if (cli_history_path(path, &some, &err) == STATUS_OK && !some) return;
-    if (plan) snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, plan_fingerprint(plan));
+    if (plan) snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64,
+                       outcome->plan_fingerprint ? outcome->plan_fingerprint : plan_fingerprint(plan));
     char *command = command_text(cli), *networks = plan ? networks_text(&plan->jobs) : NULL;
     const struct history_record record = {
         .made_at = history_time((int64_t)time(NULL), made_at),

@@ -14,6 +14,7 @@
 struct cli_outcome {
     const char *file, *policy;
     const struct plan *plan;             /* NULL: jobs without one */
+    uint64_t plan_fingerprint;           /* where it is known; 0: it is computed, if need be */
     const struct hardware *hardware;
     uint32_t job_count;                  /* without a plan */
     double predicted_s, predicted_tokens_per_s, measured_s, measured_tokens_per_s;

@@ -279,6 +279,7 @@ static enum status report(struct cli *cli, const struct request *request,
     const struct cli_prediction *prediction = &candidate->prediction;
     cli_history_keep(cli, &(struct cli_outcome){.file = request->source.jobs_path, .policy = candidate->plan.policy,
                                                 .plan = &candidate->plan, .hardware = &candidate->plan.hardware,
+                                                .plan_fingerprint = prediction->trace.plan_fingerprint,
                                                 .predicted_s = prediction->result.makespan_s,
                                                 .predicted_tokens_per_s = prediction->tokens_per_s});
     draw(cli, candidate, field);

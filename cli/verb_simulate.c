@@ -236,6 +236,7 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
         status = trace_write(&prediction.trace, report.trace_path, err);
     if (status == STATUS_OK)
         cli_history_keep(cli, &(struct cli_outcome){.file = report.plan_path, .policy = plan.policy, .plan = &plan,
+                                                    .plan_fingerprint = prediction.trace.plan_fingerprint,
                                                     .hardware = report.hardware,
                                                     .predicted_s = prediction.result.makespan_s,
                                                     .predicted_tokens_per_s = prediction.tokens_per_s});
