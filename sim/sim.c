@@ -22,7 +22,8 @@
  * plan, that could start now; so operations are issued until no stream is in that state, and no
  * further. The window is as wide as the plan makes streams drift apart; a stream that is first used
  * at the end of the plan (say, for storing) makes the window the plan. Streams with nothing left do
- * not count, which takes one pass over the instances to know.
+ * not count, nor those whose next operation cannot begin yet (sim/gate.h), which takes one pass over the
+ * instances to know.
  *
  * Where what comes next is decided live (sim/dispatch.h), operations are issued as they are decided. What a plan
  * repeats often is left out once it is proven to go as before (sim/steady.h).
@@ -64,6 +65,37 @@
 enum event_kind { EVENT_END, EVENT_FLOW };
 
 enum { PROGRESS_OPERATIONS = 1 << 17 };
+
+/* --- what is to be issued ------------------------------------------------------------------- */
+
+void sim_stream_lacks(struct sim *sim, uint32_t index)
+{
+    struct stream *stream = sim_stream_at(sim, index);
+    if (stream->pending > 0 || stream->unissued == 0 || stream->lacks) return;
+    const struct sim_gate *gate = sim_gates_next(&sim->gates, index, stream->unissued);
+    if (!gate || sim_stream_at(sim, gate->awaited)->operations >= gate->count) {
+        stream->lacks = true;
+        sim->lacking++;
+        return;
+    }
+    struct stream *awaited = sim_stream_at(sim, gate->awaited);
+    sim->gates.next_shut[index] = sim->gates.first_shut[gate->awaited];
+    sim->gates.first_shut[gate->awaited] = index;
+    if (gate->count < awaited->opens) awaited->opens = gate->count;
+}
+
+/* Those that waited for so many operations of the stream; for more, they wait on. */
+static void open_gates(struct sim *sim, uint32_t awaited)
+{
+    uint32_t index = sim->gates.first_shut[awaited];
+    sim->gates.first_shut[awaited] = PLAN_NONE;
+    sim_stream_at(sim, awaited)->opens = UINT64_MAX;
+    while (index != PLAN_NONE) {
+        uint32_t next = sim->gates.next_shut[index];
+        sim_stream_lacks(sim, index);
+        index = next;
+    }
+}
 
 /* --- ends and starts ------------------------------------------------------------------------ */
 
@@ -159,7 +191,7 @@ static void begin_op(struct sim *sim, struct stream *stream)
 
     stream->first = op->next;
     stream->waits_passed = 0;
-    if (--stream->pending == 0 && stream->unissued > 0) sim->lacking++;
+    if (--stream->pending == 0 && stream->unissued > 0) sim_stream_lacks(sim, (uint32_t)(stream - sim->streams));
     stream->running = low;
     stream->start_s = sim->now_s;
 }
@@ -292,6 +324,7 @@ static void end_op(struct sim *sim, uint32_t owner)
 
     stream->busy_s += sim->now_s - stream->start_s;
     stream->operations++;
+    if (stream->operations >= stream->opens) open_gates(sim, owner);
     stream->state = STREAM_IDLE;
     sim->done++;
     if (sim->live)
@@ -356,7 +389,8 @@ static enum status issue(struct sim *sim, struct error *err)
         struct stream *stream = sim_stream_at(sim, sim_window_op(&sim->window, low)->stream);
         assert(stream->unissued > 0);
         stream->unissued--;
-        sim->lacking -= stream->pending == 0;
+        sim->lacking -= stream->lacks;
+        stream->lacks = false;
         append(sim, low);
     }
     return STATUS_OK;

@@ -1,6 +1,6 @@
 /*
  * What there is before the first event. The plan is gone through once to count: operations per stream, so
- * that a stream with nothing left is known (sim.c), and acquires, so that the trace has room for every
+ * that a stream with nothing left is known (sim.c), and which may wait (sim/gate.h); and acquires, so that the trace has room for every
  * memory level and nothing is allocated later on.
  */
 #include "sim/sim_state.h"
@@ -25,11 +25,12 @@ static void count_unit(const struct plan *plan, const struct plan_unit *unit,
         out->operations[plan->ops[unit->first_op + o].stream]++;
 }
 
-/* An instance of a gang, `times` over. */
-static void count_gang(struct sim *sim, const struct plan_instance *instance, uint64_t times,
-                       uint64_t *acquires)
+/* An instance of a gang, `times` over. `maker`: of gates, or NULL. */
+static enum status count_gang(struct sim *sim, const struct plan_instance *instance, uint64_t times, uint64_t *acquires,
+                              struct sim_gate_maker *maker, struct error *err)
 {
     const struct plan *plan = sim->plan;
+    enum status status = STATUS_OK;
     const struct plan_unit *unit = &plan->units[instance->unit];
     for (uint32_t o = 0; o < unit->op_count; o++) {
         const struct plan_op *op = &plan->ops[unit->first_op + o];
@@ -37,10 +38,35 @@ static void count_gang(struct sim *sim, const struct plan_instance *instance, ui
         sim->total += members * times;
         *acquires += (uint64_t)members * op->access_count * times; /* at most */
         for (uint32_t i = 0; i < members; i++) {
-            uint32_t device = plan_walk_member(sim->walk, instance, op, i).device;
-            sim_stream_at(sim, plan_stream(plan, device, op->stream))->unissued += times;
+            struct plan_walk_member member = plan_walk_member(sim->walk, instance, op, i);
+            uint32_t index = plan_stream(plan, member.device, op->stream);
+            struct stream *stream = sim_stream_at(sim, index);
+            if (maker && times == 1)
+                status = sim_gate_maker_note(maker, instance, op, member.device, member.place, index, stream->unissued, err);
+            if (status != STATUS_OK) return status;
+            stream->unissued += times;
         }
     }
+    return STATUS_OK;
+}
+
+/* Operations of each kind of stream, as instances stand in the plan. */
+static void count_kinds(const struct plan *plan, const struct unit_counts *counts, uint64_t kinds[STREAM_KIND_COUNT])
+{
+    for (uint32_t i = 0; i < plan->instance_count; i++)
+        for (uint32_t k = 0; k < STREAM_KIND_COUNT; k++) kinds[k] += counts[plan->instances[i].unit].operations[k];
+}
+
+/* Those of the streams that have some, with all that was counted. */
+static enum status make_gates(struct sim *sim, struct sim_gate_maker *maker, struct error *err)
+{
+    struct arena scratch = {0};
+    enum status status = STATUS_OK;
+    uint64_t *totals = sim_take(&scratch, sim->stream_count, sizeof *totals, &status, err);
+    for (uint32_t s = 0; status == STATUS_OK && s < sim->stream_count; s++) totals[s] = sim->streams[s].unissued;
+    if (status == STATUS_OK) status = sim_gates_make(maker, &sim->arena, totals, &sim->gates, err);
+    arena_release(&scratch);
+    return status;
 }
 
 /* Operations per stream and in all. *acquires: ACQUIREs, which bound the memory levels. */
@@ -50,18 +76,23 @@ static enum status count_operations(struct sim *sim, uint64_t *acquires, struct 
     struct arena scratch = {0};
     enum status status = STATUS_OK;
     struct unit_counts *counts = sim_take(&scratch, plan->unit_count, sizeof *counts, &status, err);
-    if (status != STATUS_OK) return status;
-    for (uint32_t u = 0; u < plan->unit_count; u++) count_unit(plan, &plan->units[u], &counts[u]);
+    struct sim_gate_maker *maker = NULL;
+    uint64_t kinds[STREAM_KIND_COUNT] = {0};
+    for (uint32_t u = 0; status == STATUS_OK && u < plan->unit_count; u++) count_unit(plan, &plan->units[u], &counts[u]);
+    if (status == STATUS_OK) count_kinds(plan, counts, kinds);
+    if (status == STATUS_OK && !sim->live) status = sim_gate_maker_create(plan, kinds, &maker, err);
     *acquires = 0;
-    for (uint32_t s = 0; s < plan->segment_count; s++) {
+    for (uint32_t s = 0; status == STATUS_OK && s < plan->segment_count; s++) {
         const struct plan_segment *segment = &plan->segments[s];
-        for (uint32_t i = 0; i < segment->instance_count; i++) {
+        if (maker && segment->repeat_count > 1) sim_gate_maker_forget(maker);
+        for (uint32_t i = 0; status == STATUS_OK && i < segment->instance_count; i++) {
             const struct plan_instance *instance = &plan->instances[segment->first_instance + i];
             const struct plan_unit *unit = &plan->units[instance->unit];
             if (instance->gang != PLAN_NONE) {
-                count_gang(sim, instance, segment->repeat_count, acquires);
+                status = count_gang(sim, instance, segment->repeat_count, acquires, maker, err);
                 continue;
             }
+            if (maker) sim_gate_maker_forget(maker);
             *acquires += (uint64_t)unit->acquire_count * segment->repeat_count;
             sim->total += (uint64_t)unit->op_count * segment->repeat_count;
             for (uint32_t k = 0; k < STREAM_KIND_COUNT; k++)
@@ -70,12 +101,15 @@ static enum status count_operations(struct sim *sim, uint64_t *acquires, struct 
                         (uint64_t)counts[instance->unit].operations[k] * segment->repeat_count;
         }
     }
-    for (uint32_t s = 0; s < sim->stream_count; s++) {
+    if (status == STATUS_OK && maker) status = make_gates(sim, maker, err);
+    for (uint32_t s = 0; status == STATUS_OK && s < sim->stream_count; s++) {
         if (sim->live) sim->streams[s].unissued = 0; /* nobody knows what is to come */
-        sim->lacking += sim->streams[s].unissued > 0;
+        sim->streams[s].opens = UINT64_MAX;
+        sim_stream_lacks(sim, s);
     }
+    sim_gate_maker_destroy(maker);
     arena_release(&scratch);
-    return STATUS_OK;
+    return status;
 }
 
 /* --- making --------------------------------------------------------------------------------- */

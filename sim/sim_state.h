@@ -11,6 +11,7 @@
 #include "sim/dispatch.h"
 #include "sim/duration.h"
 #include "sim/flow.h"
+#include "sim/gate.h"
 #include "sim/interference.h"
 #include "sim/sim.h"
 #include "sim/steady.h"
@@ -34,6 +35,7 @@ struct stream {
     uint16_t next_waiter;   /* the next stream that waits for the same operation */
     uint8_t kind;           /* enum plan_stream_kind */
     uint8_t state;          /* enum stream_state */
+    bool lacks;             /* it is counted in `lacking` */
     bool slowed;            /* computations go through sim/interference.h, copies and collectives concern it */
     uint64_t unissued;      /* operations of the plan */
     double start_s;         /* of the running one */
@@ -44,6 +46,7 @@ struct stream {
     double latency_s, rate; /* of undisturbed copies */
     double busy_s;
     uint64_t operations;
+    uint64_t opens;         /* so many have ended: a gate that waits for the stream is open; UINT64_MAX: none does */
 };
 
 /* Two devices that the plan copies between. */
@@ -82,7 +85,8 @@ struct sim {
                                      the host that are not ... */
     uint32_t first_joint_path;   /* ... and those of collectives behind these */
     uint32_t *path_streams;      /* by path; of a collective's the stream of the running one */
-    uint32_t lacking;            /* streams with unissued operations and none pending */
+    uint32_t lacking;            /* streams with unissued operations, none pending and no gate that is shut */
+    struct sim_gates gates;
     bool slowed;                 /* some stream is */
     bool flows_changed, slowing_changed; /* since they were settled */
     bool *job_started;
@@ -103,6 +107,9 @@ static inline struct stream *sim_stream_at(struct sim *sim, uint32_t index)
     assert(index < sim->stream_count);
     return &sim->streams[index];
 }
+
+/* The stream has nothing pending: operations are to be issued until it has, or it has a gate that opens later. */
+void sim_stream_lacks(struct sim *sim, uint32_t index);
 
 /* All before the first event: checks of the machine, streams, memory, the trace. Released as sim_run()
  * does, also after an error. */

@@ -1,0 +1,199 @@
+/*
+ * One pass in plan order. Of each device and each buffer that an operation with a gate may access the last access is kept,
+ * and the last that wrote: who writes it waits for the former, who reads it for the latter. A life that begins or ends
+ * forgets them.
+ */
+#include "sim/gate.h"
+
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "planner/plan_gang.h"
+#include "sim/take.h"
+
+enum {
+    FEW = 32,               /* of so many operations, one at most is of a kind of stream that has gates */
+    CELLS_MAX = 1 << 24     /* of devices times buffers */
+};
+
+/* An access: the operation's place among those of its stream, from 1, and among all that were noted. */
+struct seen {
+    uint64_t count, number;
+    uint32_t stream;
+};
+
+struct cell {
+    uint64_t period; /* what was seen counts if it is the maker's */
+    struct seen access, write;
+};
+
+struct sim_gate_maker {
+    const struct plan *plan;
+    bool few[STREAM_KIND_COUNT];
+    uint32_t *watched;       /* per buffer: its number among those watched, from 1; 0: it is not */
+    uint32_t watched_count;
+    bool *concerns;          /* per operation of the table: it accesses one of these */
+    struct cell *cells;      /* [device][watched buffer] */
+    uint64_t period, number; /* since sim_gate_maker_forget(); operations noted */
+    struct sim_gate *gates;  /* with `left` counting those in front */
+    size_t gate_count, gate_capacity;
+};
+
+/* --- which streams and buffers -------------------------------------------------------------- */
+
+static bool choose_kinds(struct sim_gate_maker *m, const uint64_t operations[STREAM_KIND_COUNT])
+{
+    uint64_t all = 0;
+    bool some = false;
+    for (uint32_t k = 0; k < STREAM_KIND_COUNT; k++) all += operations[k];
+    for (uint32_t k = 0; k < STREAM_HOST; k++) some |= m->few[k] = operations[k] > 0 && operations[k] <= all / FEW;
+    return some;
+}
+
+/* Not boundaries and their gradients, whose lives end on other devices. */
+static bool may_watch(const struct plan_buffer *buffer)
+{
+    return buffer->on_device && buffer->kind != BUFFER_BOUNDARY && buffer->kind != BUFFER_BOUNDARY_GRADIENT;
+}
+
+static void watch_buffers(struct sim_gate_maker *m)
+{
+    const struct plan *plan = m->plan;
+    for (uint32_t o = 0; o < plan->op_count; o++) {
+        const struct plan_op *op = &plan->ops[o];
+        for (uint32_t a = 0; m->few[op->stream] && a < op->access_count; a++) {
+            const struct plan_access *access = &plan->accesses[op->first_access + a];
+            if (access->flags & ACCESS_ACQUIRE || !may_watch(&plan->buffers[access->buffer])) continue;
+            if (m->watched[access->buffer] == 0) m->watched[access->buffer] = ++m->watched_count;
+        }
+    }
+    for (uint32_t o = 0; o < plan->op_count; o++)
+        for (uint32_t a = 0; a < plan->ops[o].access_count; a++)
+            m->concerns[o] |= m->watched[plan->accesses[plan->ops[o].first_access + a].buffer] > 0;
+}
+
+enum status sim_gate_maker_create(const struct plan *plan, const uint64_t operations[STREAM_KIND_COUNT],
+                                  struct sim_gate_maker **out, struct error *err)
+{
+    struct sim_gate_maker *m = alloc_zeroed(1, sizeof *m);
+    *out = NULL;
+    if (!m) return error_memory(err, "gates of streams", sizeof *m);
+    m->plan = plan;
+    m->period = 1;
+    bool useful = plan->gang_count > 0 && choose_kinds(m, operations);
+    if (useful) {
+        m->watched = alloc_zeroed(plan->buffer_count, sizeof *m->watched);
+        m->concerns = alloc_zeroed(plan->op_count, sizeof *m->concerns);
+        if (m->watched && m->concerns) watch_buffers(m);
+        size_t cells = (size_t)m->watched_count * plan->hardware.device_count;
+        useful = cells > 0 && cells <= CELLS_MAX;
+        m->cells = alloc_zeroed(useful ? cells : 1, sizeof *m->cells);
+        if (!m->watched || !m->concerns || !m->cells) {
+            sim_gate_maker_destroy(m);
+            return error_memory(err, "gates of streams", cells * sizeof *m->cells);
+        }
+    }
+    if (useful) *out = m;
+    else sim_gate_maker_destroy(m);
+    return STATUS_OK;
+}
+
+void sim_gate_maker_destroy(struct sim_gate_maker *maker)
+{
+    if (!maker) return;
+    free(maker->watched);
+    free(maker->concerns);
+    free(maker->cells);
+    free(maker->gates);
+    free(maker);
+}
+
+/* --- in plan order -------------------------------------------------------------------------- */
+
+void sim_gate_maker_forget(struct sim_gate_maker *maker)
+{
+    maker->period++;
+}
+
+static enum status add_gate(struct sim_gate_maker *m, uint32_t stream, uint64_t before, const struct seen *awaited,
+                            struct error *err)
+{
+    enum status status = array_reserve(&m->gates, &m->gate_capacity, m->gate_count, sizeof *m->gates, PLAN_OPS_MAX,
+                                       "gates of streams", err);
+    if (status != STATUS_OK) return status;
+    m->gates[m->gate_count++] = (struct sim_gate){
+        .left = before, .count = awaited->count, .stream = stream, .awaited = awaited->stream};
+    return STATUS_OK;
+}
+
+/* What is seen of a buffer on the device; what was before sim_gate_maker_forget(), or its life, is not. */
+static struct cell *cell_of(struct sim_gate_maker *m, uint32_t device, const struct plan_access *access)
+{
+    uint32_t watched = m->watched[access->buffer];
+    if (watched == 0) return NULL;
+    struct cell *cell = &m->cells[(size_t)device * m->watched_count + watched - 1];
+    if (cell->period != m->period || access->flags & ACCESS_ACQUIRE) *cell = (struct cell){.period = m->period};
+    return cell;
+}
+
+enum status sim_gate_maker_note(struct sim_gate_maker *m, const struct plan_instance *instance,
+                                const struct plan_op *op, uint32_t device, uint32_t place, uint32_t stream,
+                                uint64_t before, struct error *err)
+{
+    uint32_t first, end;
+    struct seen last = {0}, now = {before + 1, ++m->number, stream};
+    if (!m->concerns[op - m->plan->ops]) return STATUS_OK;
+    plan_gang_own_accesses(m->plan, instance, op, place, &first, &end);
+    for (uint32_t a = first; a < end; a++) {
+        const struct plan_access *access = &m->plan->accesses[op->first_access + a];
+        struct cell *cell = cell_of(m, device, access);
+        if (!cell) continue;
+        bool writes = access->flags & ACCESS_WRITE;
+        const struct seen *awaited = writes ? &cell->access : &cell->write;
+        if (awaited->number > last.number && awaited->stream != stream) last = *awaited;
+        cell->access = now;
+        if (writes) cell->write = now;
+        if (access->flags & ACCESS_RELEASE) cell->period = 0;
+    }
+    return last.number > 0 && m->few[op->stream] ? add_gate(m, stream, before, &last, err) : STATUS_OK;
+}
+
+/* --- gates ---------------------------------------------------------------------------------- */
+
+enum status sim_gates_make(struct sim_gate_maker *maker, struct arena *arena, const uint64_t *totals,
+                           struct sim_gates *out, struct error *err)
+{
+    enum status status = STATUS_OK;
+    uint32_t streams = plan_stream_count(maker->plan), count = (uint32_t)maker->gate_count;
+    if (count == 0) return STATUS_OK;
+    struct sim_gates gates = {.count = count};
+    gates.gates = sim_take(arena, count, sizeof *gates.gates, &status, err);
+    gates.next = sim_take(arena, streams, sizeof *gates.next, &status, err);
+    gates.end = sim_take(arena, streams, sizeof *gates.end, &status, err);
+    gates.first_shut = sim_take(arena, streams, sizeof *gates.first_shut, &status, err);
+    gates.next_shut = sim_take(arena, streams, sizeof *gates.next_shut, &status, err);
+    if (status != STATUS_OK) return status;
+    for (uint32_t g = 0; g < count; g++) gates.end[maker->gates[g].stream]++;
+    for (uint32_t s = 0, sum = 0; s < streams; s++) {
+        gates.next[s] = sum;
+        sum += gates.end[s];
+        gates.end[s] = gates.next[s]; /* for now: where its next gate goes */
+        gates.first_shut[s] = gates.next_shut[s] = PLAN_NONE;
+    }
+    for (uint32_t g = 0; g < count; g++) {
+        struct sim_gate gate = maker->gates[g];
+        gate.left = totals[gate.stream] - gate.left;
+        gates.gates[gates.end[gate.stream]++] = gate;
+    }
+    *out = gates;
+    return STATUS_OK;
+}
+
+const struct sim_gate *sim_gates_next(struct sim_gates *gates, uint32_t stream, uint64_t left)
+{
+    if (!gates->next) return NULL;
+    uint32_t *next = &gates->next[stream], end = gates->end[stream];
+    while (*next < end && gates->gates[*next].left > left) ++*next;
+    return *next < end && gates->gates[*next].left == left ? &gates->gates[*next] : NULL;
+}
