@@ -23,9 +23,14 @@
  *
  * What comes back. Pipelines and replicas, after the two or three repetitions that their streams need to fall into
  * step; jobs that share links, mostly. What never does: jobs side by side at paces of their own, which is no state of
- * all of them at once; plans of which some stream is first used at the end, since all of the plan is in the window.
+ * all of them at once; repeated steps of which some stream is first used at the end, where no gate (sim/gate.h) keeps all
+ * of them out of the window.
  *
- * Left out: cycles of jobs apart from each other.
+ * Left out: cycles of jobs apart from each other. And what repeats within a step: an interleaved pipeline of 64 stages
+ * with 512 microbatches goes by 64 of them at a time, so there are eight rounds, of which the first two and the last
+ * two fill and drain it. What stays is no repetition to the last bit either: variants come back after two rounds on most
+ * stages, and the plan order, which is by a clock whose times are rounded as they grow, is never the same for more than 6
+ * instances of the 16384 of a round (355 of two).
  */
 #include "sim/steady.h"
 
