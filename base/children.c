@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -271,4 +272,18 @@ uint32_t children_cores(void)
     cpu_set_t cores;
     int count = sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
     return count < 1 ? 1 : count > CHILDREN_MAX ? CHILDREN_MAX : (uint32_t)count;
+}
+
+const char *children_reason(const char *complaint, char *buffer, size_t bytes)
+{
+    static const char head[] = "error: ";
+    const size_t head_length = sizeof head - 1;
+    const char *reason = NULL, *line = complaint;
+    for (;; line = strchr(line, '\n') + 1) {
+        if (strncmp(line, head, head_length) == 0) reason = line + head_length;
+        if (!strchr(line, '\n')) break;
+    }
+    if (!reason) reason = line;
+    snprintf(buffer, bytes, "%.*s", (int)strcspn(reason, "\n"), reason);
+    return buffer;
 }

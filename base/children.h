@@ -50,6 +50,10 @@ struct children_client {
  */
 MUST_CHECK enum status children_run(const struct children_client *client, uint32_t width, struct error *err);
 
+/* Why it ended, of its complaint: what the last line that begins with "error: " says behind that; without such a line all of
+ * the last one. Cut off to fit. Returns `buffer`. */
+const char *children_reason(const char *complaint, char *buffer, size_t bytes);
+
 /* Cores that this process may run on: what mpirun or taskset left of the machine. At least 1. */
 uint32_t children_cores(void);
 

@@ -85,16 +85,6 @@ static void read_figures(const struct sweep_results *results, const struct child
     json_decref(report);
 }
 
-/* The last line is what main() says; warnings stand in front of it. */
-static void read_reason(const struct children_end *end, struct sweep_result *result)
-{
-    static const char prefix[] = "error: ";
-    const char *line = strrchr(end->complaint, '\n');
-    line = line ? line + 1 : end->complaint;
-    if (strncmp(line, prefix, sizeof prefix - 1) == 0) line += sizeof prefix - 1;
-    snprintf(result->reason, sizeof result->reason, "%s", line);
-}
-
 static enum status ended(void *context, const struct children_end *end, struct error *err)
 {
     static const uint32_t outcomes[] = {SWEEP_DONE, SWEEP_NO, SWEEP_REFUSED}; /* by exit code */
@@ -109,12 +99,12 @@ static enum status ended(void *context, const struct children_end *end, struct e
         return error_set(err, STATUS_DEVICE, "%s: ended by signal %d", cli_sweep_point(sweep->grid, end->id, text),
                          end->signal);
     if (end->exit_code < 0 || end->exit_code > 2) {
-        read_reason(end, &result);
+        children_reason(end->complaint, result.reason, sizeof result.reason);
         return error_set(err, STATUS_DEVICE, "%s: %s", cli_sweep_point(sweep->grid, end->id, text), result.reason);
     }
     result.outcome = outcomes[end->exit_code];
     if (result.outcome == SWEEP_DONE) read_figures(sweep->results, end, &result);
-    else read_reason(end, &result);
+    else children_reason(end->complaint, result.reason, sizeof result.reason);
     if (sweep->ranks->rank == 0) return record(running, &result, err);
     sweep->results->points[end->id] = result;
     sweep_ranks_tell(sweep->ranks, &result, sizeof result);

@@ -229,29 +229,13 @@ static void end_folder(struct run_set *set)
 
 /* --- answers ------------------------------------------------------------------------------------- */
 
-/* What it complained of, without "error: ", else its last line; in `buffer`. */
-static const char *message_of(const char *complaint, char buffer[MESSAGE_BYTES])
-{
-    static const char head[] = "error: ";
-    const size_t head_length = sizeof head - 1;
-    const char *line = complaint;
-    while (strncmp(line, head, head_length) != 0) {
-        const char *end = strchr(line, '\n');
-        if (!end) break;
-        line = end + 1;
-    }
-    if (strncmp(line, head, head_length) == 0) line += head_length;
-    snprintf(buffer, MESSAGE_BYTES, "%.*s", (int)strcspn(line, "\n"), line);
-    return buffer;
-}
-
 static enum status read_answer(struct run_set *set, struct run *run, const struct children_end *end, struct error *err)
 {
     char buffer[MESSAGE_BYTES];
     json_error_t place;
     run->json = json_loadb(end->output, end->output_length, JSON_REJECT_DUPLICATES, &place);
     run->answer.json = run->json;
-    const char *message = message_of(end->complaint, buffer);
+    const char *message = children_reason(end->complaint, buffer, sizeof buffer);
     if (arena_string(&set->arena, *message ? message : "it answered no", &run->answer.why, err) != STATUS_OK)
         return err->status;
     if (!run->json && end->exit_code == 0)
@@ -263,7 +247,7 @@ static enum status read_answer(struct run_set *set, struct run *run, const struc
 static enum status fail_run(const struct run *run, const struct children_end *end, struct error *err)
 {
     char buffer[MESSAGE_BYTES];
-    const char *message = message_of(end->complaint, buffer);
+    const char *message = children_reason(end->complaint, buffer, sizeof buffer);
     if (end->signal != 0) return error_set(err, STATUS_DEVICE, "%s: ended by signal %d", run->what, end->signal);
     return error_set(err, end->exit_code == 2 ? STATUS_BAD_INPUT : STATUS_DEVICE, "%s: %s", run->what,
                      *message ? message : "it ended without a word");
