@@ -92,11 +92,21 @@ static void see_table(void *context, const struct cli_table *table, long from, l
     document->table_count++;
 }
 
+/* Before hours of work, not behind them. */
+static enum status check_target(const char *path, struct error *err)
+{
+    struct file_out *file;
+    if (document_check_path(path, err) != STATUS_OK || file_out_create(path, &file, err) != STATUS_OK)
+        return error_add(err, "option '--report'");
+    file_out_discard(file);
+    return STATUS_OK;
+}
+
 enum status cli_document_begin(struct cli *cli, struct error *err)
 {
-    if (document_check_path(cli->report_path, err) != STATUS_OK) return error_add(err, "option '--report'");
     if (cli->json)
         return error_set(err, STATUS_BAD_INPUT, "option '--report' makes a page of the text: it does not go with '--json'");
+    if (check_target(cli->report_path, err) != STATUS_OK) return err->status;
     struct cli_document *document = alloc_zeroed(1, sizeof *document);
     if (!document) return error_memory(err, "a report", sizeof *document);
     document->stream = open_memstream(&document->text, &document->length);

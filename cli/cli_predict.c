@@ -12,6 +12,7 @@
 
 #include "base/progress.h"
 #include "cli/cli_trace.h"
+#include "planner/plan_flops.h"
 
 /* Sums of millions of doubles differ in their last digits; a real excess is larger. */
 static const double rounding = 1e-6;
@@ -23,35 +24,6 @@ enum status cli_check_peak(const char *what, double part, double whole, struct e
                      "%s would be %.1f %% of what is possible (%g of %g): a figure of the machine "
                      "is wrong, see 'spillway hardware check'",
                      what, whole > 0 ? 100 * part / whole : 100.0, part, whole);
-}
-
-/* Do products in fp32 have no matrix cores? */
-static bool is_scalar(const struct hardware *hardware)
-{
-    for (uint32_t d = 0; d < hardware->device_count; d++)
-        if (hardware->types[hardware->devices[d].type].peak_tf32.value > 0) return false;
-    return true;
-}
-
-/* FLOPs of forward and backward passes of all jobs of a plan (the numerator of MFU). */
-static double model_flops_of(const struct plan *plan, const struct hardware *hardware)
-{
-    double (*flops)(const struct work_item *items, size_t count) = is_scalar(hardware) ? work_least_flops : work_flops;
-    double total = 0;
-    struct work_item items[LAYER_WORK_MAX];
-    for (uint32_t j = 0; j < plan->jobs.count; j++) {
-        const struct job *job = &plan->jobs.jobs[j];
-        double minibatch = 0;
-        for (uint64_t layer = 0; layer < job->network.layer_count; layer++)
-            for (uint32_t pass = PASS_FORWARD; pass <= PASS_BACKWARD; pass++) {
-                uint32_t count =
-                    network_layer_work(&job->network, layer, pass, job_samples(job), job->sequence,
-                                       job_state_format(job), items);
-                minibatch += flops(items, count);
-            }
-        total += minibatch * (double)job->minibatches;
-    }
-    return total;
 }
 
 double cli_best_matmul_flops_per_s(const struct compute_profile *profile)
@@ -68,19 +40,6 @@ double cli_best_matmul_flops_per_s(const struct compute_profile *profile)
     return best;
 }
 
-/* The fastest that products of these jobs may run at on a device: those of fp32 go by its TF32 units, if
- * it has some, as models/cost.c has it, and those of bf16 by its bf16 ones. */
-static double device_peak(const struct plan *plan, const struct device_type *type)
-{
-    double peak = type->peak_fp32.value;
-    if (!(peak > 0)) return 0;
-    if (type->peak_tf32.value > peak) peak = type->peak_tf32.value;
-    for (uint32_t j = 0; j < plan->jobs.count; j++)
-        if (plan->jobs.jobs[j].precision == PRECISION_BF16 && type->peak_bf16.value > peak)
-            peak = type->peak_bf16.value;
-    return peak;
-}
-
 /*
  * FLOP/s of all devices together, or 0 when one of them has no figure. Host devices share the
  * cores of one host, and each has the peak of all of them; but a peak that was measured on a busy
@@ -92,7 +51,7 @@ double cli_peak_flops_per_s(const struct plan *plan, const struct hardware *hard
     double sum = 0, largest = 0, seen = 0;
     for (uint32_t d = 0; d < hardware->device_count; d++) {
         const struct compute_profile *profile = hardware_profile(hardware, d);
-        double peak = device_peak(plan, &hardware->types[hardware->devices[d].type]);
+        double peak = plan_peak_flops_per_s(plan, &hardware->types[hardware->devices[d].type]);
         if (!(peak > 0)) return 0;
         sum += peak;
         if (peak > largest) largest = peak;
@@ -135,7 +94,7 @@ static enum status check_trace(const struct plan *plan, const struct hardware *h
     }
     double peak = cli_peak_flops_per_s(plan, hardware);
     if (!trace->complete || !(peak > 0)) return STATUS_OK;
-    return cli_check_peak("the computing speed", model_flops_of(plan, hardware), peak * trace->makespan_s,
+    return cli_check_peak("the computing speed", plan_least_flops(plan, hardware), peak * trace->makespan_s,
                           err);
 }
 
@@ -193,7 +152,8 @@ enum status cli_predict(const struct plan *plan, const struct hardware *hardware
     if (!hardware) hardware = &plan->hardware;
     out->tokens_per_s = cli_tokens_per_s(&out->trace);
     out->samples_per_s = cli_samples_per_s(&out->trace);
-    out->model_flops = model_flops_of(plan, hardware);
+    out->model_flops = plan_model_flops(plan);
+    out->least_flops = plan_least_flops(plan, hardware);
     out->peak_flops_per_s = cli_peak_flops_per_s(plan, hardware);
     double busy_s = 0;
     for (uint32_t d = 0; d < hardware->device_count; d++)

@@ -12,8 +12,7 @@ struct cli_prediction {
     struct trace trace;
     double tokens_per_s, samples_per_s; /* of all jobs, over the makespan */
     double compute_share;    /* of the compute streams' time that they compute */
-    double model_flops;      /* of all jobs: forward and backward, recomputation not counted; work_least_flops() where no
-                                device has matrix cores for fp32: 3 x 3 convolutions may be filtered there */
+    double model_flops, least_flops; /* of all jobs (planner/plan_flops.h); only the second cannot exceed a peak */
     double peak_flops_per_s; /* of all devices, for products in the jobs' precision; 0 when a device has no
                                 figure for it */
 };

@@ -85,6 +85,25 @@ static void read_figures(const struct sweep_results *results, const struct child
     json_decref(report);
 }
 
+/* What is wrong with a point's own jobs file is told of the user's: that one has neither this name nor these lines. */
+static void name_jobs(const struct cli_sweep *sweep, const char *temporary, struct sweep_result *result)
+{
+    char behind[SWEEP_REASON_BYTES];
+    char *name = temporary ? strstr(result->reason, temporary) : NULL;
+    if (!name) return;
+    const char *rest = name + strlen(temporary);
+    rest += strspn(rest, ":0123456789");
+    snprintf(behind, sizeof behind, "%s%s", rest[-1] == ':' ? ":" : "", rest);
+    snprintf(name, sizeof result->reason - (size_t)(name - result->reason), "%s%s", sweep->command->jobs_path, behind);
+}
+
+static void read_reason(const struct cli_sweep *sweep, const struct cli_sweep_words *words, const struct children_end *end,
+                        struct sweep_result *result)
+{
+    children_reason(end->complaint, result->reason, sizeof result->reason);
+    name_jobs(sweep, words->jobs_temporary, result);
+}
+
 static enum status ended(void *context, const struct children_end *end, struct error *err)
 {
     static const uint32_t outcomes[] = {SWEEP_DONE, SWEEP_NO, SWEEP_REFUSED}; /* by exit code */
@@ -92,19 +111,17 @@ static enum status ended(void *context, const struct children_end *end, struct e
     const struct cli_sweep *sweep = running->sweep;
     char text[CLI_SWEEP_POINT_BYTES];
     struct sweep_result result = sweep->results->points[end->id];
+    if (end->signal == 0 && end->exit_code != 0) read_reason(sweep, running->words[end->id], end, &result);
     cli_sweep_words_release(running->words[end->id]);
     free(running->words[end->id]);
     running->words[end->id] = NULL;
     if (end->signal != 0)
         return error_set(err, STATUS_DEVICE, "%s: ended by signal %d", cli_sweep_point(sweep->grid, end->id, text),
                          end->signal);
-    if (end->exit_code < 0 || end->exit_code > 2) {
-        children_reason(end->complaint, result.reason, sizeof result.reason);
+    if (end->exit_code < 0 || end->exit_code > 2)
         return error_set(err, STATUS_DEVICE, "%s: %s", cli_sweep_point(sweep->grid, end->id, text), result.reason);
-    }
     result.outcome = outcomes[end->exit_code];
     if (result.outcome == SWEEP_DONE) read_figures(sweep->results, end, &result);
-    else children_reason(end->complaint, result.reason, sizeof result.reason);
     if (sweep->ranks->rank == 0) return record(running, &result, err);
     sweep->results->points[end->id] = result;
     sweep_ranks_tell(sweep->ranks, &result, sizeof result);

@@ -47,6 +47,7 @@ bool what_if_meets(const struct what_if_report *report, const struct what_if_ans
     return a->fits && !misses_deadline(report, a) && !misses_cost(report, a);
 }
 
+/* 0: no peak is known. Above 1 where 3 x 3 convolutions are filtered (models/convolution_model.h): that is never shown. */
 static double mfu(const struct what_if_answer *a)
 {
     return a->peak_flops_per_s > 0 ? a->model_flops / a->run_s / a->peak_flops_per_s : 0;
@@ -168,10 +169,13 @@ static void speed_cell(const struct what_if_report *report, const struct what_if
     case ROW_TOKENS: range_text(a->tokens / a->run_s, a->tokens / a->high_s, a->tokens / a->low_s, text, bytes); break;
     case ROW_SAMPLES: range_text(a->samples / a->run_s, a->samples / a->high_s, a->samples / a->low_s, text, bytes); break;
     case ROW_MFU:
-        if (a->peak_flops_per_s > 0)
+        if (!(a->peak_flops_per_s > 0)) snprintf(text, bytes, "no peak is known");
+        else if (mfu(a) > 1)
+            snprintf(text, bytes, "above %s dense %s: filtered convolutions",
+                     quantity_text(a->peak_flops_per_s, DIMENSION_FLOP_PER_S, one), peak_name(report, a));
+        else
             snprintf(text, bytes, "%.1f %% of %s dense %s", 100 * mfu(a),
                      quantity_text(a->peak_flops_per_s, DIMENSION_FLOP_PER_S, one), peak_name(report, a));
-        else snprintf(text, bytes, "no peak is known");
         break;
     case ROW_TIME: time_text(report, a, text, bytes); break;
     case ROW_DEADLINE: deadline_text(report, a, text, bytes); break;
@@ -405,9 +409,10 @@ enum status what_if_text(struct cli *cli, const struct what_if_report *report, b
 
 static void csv_numbers(FILE *out, const struct what_if_report *report, const struct what_if_answer *a)
 {
-    fprintf(out, ",%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,", a->tokens / a->run_s, a->samples / a->run_s,
-            what_if_time_s(report, a, a->run_s), what_if_time_s(report, a, a->low_s),
-            what_if_time_s(report, a, a->high_s), mfu(a), a->peak_flops_per_s);
+    fprintf(out, ",%.9g,%.9g,%.9g,%.9g,%.9g,", a->tokens / a->run_s, a->samples / a->run_s,
+            what_if_time_s(report, a, a->run_s), what_if_time_s(report, a, a->low_s), what_if_time_s(report, a, a->high_s));
+    if (mfu(a) <= 1) fprintf(out, "%.9g", mfu(a));
+    fprintf(out, ",%.9g,", a->peak_flops_per_s);
     if (a->price.usd_per_h > 0)
         fprintf(out, "%.9g,%.9g,%.9g,", what_if_cost_usd(report, a, a->run_s), what_if_cost_usd(report, a, a->low_s),
                 what_if_cost_usd(report, a, a->high_s));
@@ -507,7 +512,7 @@ static void answer_json(struct json_out *json, const struct what_if_report *repo
         json_out_double(json, "time_s", what_if_time_s(report, a, a->run_s));
         json_out_double(json, "time_low_s", what_if_time_s(report, a, a->low_s));
         json_out_double(json, "time_high_s", what_if_time_s(report, a, a->high_s));
-        json_out_double(json, "mfu", mfu(a));
+        if (mfu(a) <= 1) json_out_double(json, "mfu", mfu(a));
         json_out_double(json, "peak_flops_per_s", a->peak_flops_per_s);
         cost_json(json, report, a);
         if (a->watts > 0) json_out_double(json, "energy_kwh", energy_kwh(report, a));

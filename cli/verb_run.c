@@ -163,7 +163,7 @@ static enum status start(const struct cli *cli, const struct cli_run_request *re
  * likely because the machine was busy when it was measured. The training is done all the same. */
 static void warn_speed(struct cli *cli, const struct cli_run_report *report)
 {
-    double peak = report->prediction->peak_flops_per_s, speed = report->prediction->model_flops;
+    double peak = report->prediction->peak_flops_per_s, speed = report->prediction->least_flops;
     char text[QUANTITY_TEXT_BYTES], most[QUANTITY_TEXT_BYTES];
     if (!cli_run_is_complete(report) || !(peak > 0) || !(report->measured->makespan_s > 0)) return;
     speed /= report->measured->makespan_s;

@@ -61,23 +61,30 @@ static void print_slowness(FILE *out, const struct report *report)
                 cli_percent(how->noise, text), how->seed);
 }
 
+/* Model FLOPs may exceed the peak where convolutions need fewer; that is no utilization. */
+static void print_speed(FILE *out, const struct cli_prediction *prediction)
+{
+    double speed = prediction->model_flops / prediction->result.makespan_s, peak = prediction->peak_flops_per_s;
+    char text[QUANTITY_TEXT_BYTES], other[QUANTITY_TEXT_BYTES];
+    fprintf(out, "model FLOPs %s", quantity_text(speed, DIMENSION_FLOP_PER_S, text));
+    if (peak > 0 && speed > peak)
+        fprintf(out, ", above the peak of %s: 3 x 3 convolutions by minimal filtering need fewer",
+                quantity_text(peak, DIMENSION_FLOP_PER_S, other));
+    else if (peak > 0)
+        fprintf(out, ", MFU %.1f %% of %s", 100 * speed / peak, quantity_text(peak, DIMENSION_FLOP_PER_S, other));
+    fputs(" (recomputation not counted)\n", out);
+}
+
 static void print_times(FILE *out, const struct report *report)
 {
     const struct cli_prediction *prediction = report->prediction;
     const struct sim_result *result = &prediction->result;
-    char text[QUANTITY_TEXT_BYTES], other[QUANTITY_TEXT_BYTES];
+    char text[QUANTITY_TEXT_BYTES];
     fprintf(out, "makespan    %s on '%s' (predicted)\n",
             quantity_text(result->makespan_s, DIMENSION_SECONDS, text), report->hardware->name);
     fprintf(out, "throughput  %.5g tokens/s, %.4g samples/s; compute %.1f %% busy\n",
             prediction->tokens_per_s, prediction->samples_per_s, 100 * prediction->compute_share);
-    if (prediction->model_flops > 0 && result->makespan_s > 0) {
-        double speed = prediction->model_flops / result->makespan_s;
-        fprintf(out, "model FLOPs %s", quantity_text(speed, DIMENSION_FLOP_PER_S, text));
-        if (prediction->peak_flops_per_s > 0)
-            fprintf(out, ", MFU %.1f %% of %s", 100 * speed / prediction->peak_flops_per_s,
-                    quantity_text(prediction->peak_flops_per_s, DIMENSION_FLOP_PER_S, other));
-        fputs(" (recomputation not counted)\n", out);
-    }
+    if (prediction->model_flops > 0 && result->makespan_s > 0) print_speed(out, prediction);
     if (result->collective_paths > 0)
         fprintf(out, "collectives share links with what else crosses them%s\n",
                 report->how->collectives == SIM_COLLECTIVES_AUTO ? "; alone on their links they take closed forms" : "");

@@ -16,6 +16,7 @@
 #include "models/cost.h"
 #include "models/machine_figures.h"
 #include "models/try.h"
+#include "planner/plan_flops.h"
 #include "sim/sim.h"
 #include "sim/take.h"
 
@@ -213,7 +214,8 @@ static enum status list_all(const struct plan *plan, struct arena *arena, struct
         while (d < hardware->device_count && hardware->devices[d].type != t) d++;
         if (d < hardware->device_count)
             list(out, count, (struct explain_purchase){.resource = EXPLAIN_COMPUTE, .first = t, .name = hardware->types[t].name,
-                                                       .figure = cost_peak_flops_per_s(hardware, d),
+                                                       .figure = plan_peak_flops_per_s(plan, &hardware->types[t]) *
+                                                                 cost_host_share(hardware, d),
                                                        .dimension = DIMENSION_FLOP_PER_S});
     }
     TRY(list_links(hardware, arena, out, count, err));

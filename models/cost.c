@@ -218,7 +218,7 @@ static struct cost measured_cost(uint32_t kernel, const struct kernel_rate *rate
 }
 
 /* The share of a machine that one of its host devices is. */
-static double host_share(const struct hardware *hardware, uint32_t device)
+double cost_host_share(const struct hardware *hardware, uint32_t device)
 {
     if (device == hardware_cpu(hardware)) return 1;
     if (strcmp(hardware->backend, "host") != 0 || hardware->threads == 0) return 1;
@@ -231,7 +231,7 @@ double cost_peak_flops_per_s(const struct hardware *hardware, uint32_t device)
     assert(device < hardware->device_count);
     const struct device_type *type = &hardware->types[hardware->devices[device].type];
     double peak = fmax(type->peak_fp32.value, fmax(type->peak_tf32.value, type->peak_bf16.value));
-    return peak * host_share(hardware, device);
+    return peak * cost_host_share(hardware, device);
 }
 
 static const struct figure *stated_or(const struct figure *figure, const struct figure *otherwise)
@@ -268,7 +268,7 @@ static struct cost datasheet_cost(const struct hardware *hardware, uint32_t devi
         stated_or(&type->matmul_efficiency, &hardware_default_matmul_efficiency);
     const struct figure *memory =
         stated_or(&type->memory_efficiency, &hardware_default_memory_efficiency);
-    double share = host_share(hardware, device);
+    double share = cost_host_share(hardware, device);
     const struct figure *fp32 = stated_or(&type->peak_tf32, &type->peak_fp32);
     bool scalar = fp32 == &type->peak_fp32 && !is_bf16_product(item->kernel); /* no matrix cores */
     if (scalar) matmul = stated_or(&type->fp32_efficiency, matmul);

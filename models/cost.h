@@ -32,6 +32,9 @@ double cost_item_s(const struct hardware *hardware, uint32_t device, const struc
 double cost_work_s(const struct hardware *hardware, uint32_t device,
                    const struct work_item *items, size_t count, double *spread);
 
+/* Of the machine's cores those that compute for the device; 1 of a device that is none of the host's. */
+double cost_host_share(const struct hardware *hardware, uint32_t device);
+
 /* The highest peak that the device has in any precision, FLOP/s; 0: none is known. */
 double cost_peak_flops_per_s(const struct hardware *hardware, uint32_t device);
 

@@ -64,11 +64,11 @@ static enum status change_jobs(struct change *change, const char *key)
 
 /* --- options of commands -------------------------------------------------------------------------- */
 
-/* Where the option's word is in the command; its size: nowhere. */
-static size_t find_word(const json_t *command, const char *option)
+/* Where the option's word is in the command, from `begin` on; its size: nowhere. */
+static size_t find_word(const json_t *command, const char *option, size_t begin)
 {
     size_t i, count = json_array_size(command), length = strlen(option);
-    for (i = 1; i < count; i++) {
+    for (i = begin; i < count; i++) {
         const char *word = json_string_value(json_array_get(command, i));
         if (strncmp(word, "--", 2) == 0 && strncmp(word + 2, option, length) == 0 && (!word[2 + length] || word[2 + length] == '='))
             break;
@@ -88,18 +88,24 @@ static json_t *plain_template(const char *text)
     return *text ? NULL : json_stringn(buffer, used);
 }
 
-/* A command's template with the option set; NULL among what is appended is refused by jansson. */
+/* The option's word there, and its value where that is a word of its own. */
+static void remove_option(json_t *command, size_t at, bool flag)
+{
+    bool joined = strchr(json_string_value(json_array_get(command, at)), '=') != NULL;
+    if (!flag && !joined && at + 1 < json_array_size(command)) json_array_remove(command, at + 1);
+    json_array_remove(command, at);
+}
+
+/* A command's template with the option set, once, however often it was given; NULL among what is appended is refused by
+ * jansson. */
 static int set_option(json_t *command, const char *option, bool flag, const char *value)
 {
     char word[NAME_BYTES + 2];
-    size_t at = find_word(command, option), count = json_array_size(command);
-    const char *there = at < count ? json_string_value(json_array_get(command, at)) : "";
-    bool joined = strchr(there, '=') != NULL;
+    size_t at = find_word(command, option, 1);
+    for (size_t next = at; next < json_array_size(command); next = find_word(command, option, next))
+        remove_option(command, next, flag);
     snprintf(word, sizeof word, "--%s", option);
-    if (at < count && !flag && !joined && at + 1 < count) json_array_remove(command, at + 1);
-    if (at < count) json_array_remove(command, at);
     if (flag && strcmp(value, "no") == 0) return 0;
-    if (at == count) at = json_array_size(command);
     if (json_array_insert_new(command, at, json_string(word)) != 0) return -1;
     return flag ? 0 : json_array_insert_new(command, at + 1, plain_template(value));
 }

@@ -5,8 +5,8 @@
  *
  *     a parameter column    its value in every row; '-' stands for '_' too, so that a column can be in an option's place
  *     jobs.KEY              a key of every job of the figure's jobs files; '.' leads into objects
- *     an option             of every command whose verb has it, in place of what is there or behind it; a flag takes
- *                           yes and no; '.' and '_' count as '-'
+ *     an option             of every command whose verb has it, in place of what is there, however often, or behind it; a
+ *                           flag takes yes and no; '.' and '_' count as '-'
  *
  * What was published stays as it is: an error is then what the change makes of the prediction, and the figure says
  * with what it was made.

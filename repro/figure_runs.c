@@ -119,6 +119,16 @@ static enum status take_arguments(struct row_work *work, const json_t *array, st
     return STATUS_OK;
 }
 
+/* Of which figure, with what changed, and which of its runs: whoever reads of an error has to know what was given. */
+static void say_what(const struct row_work *work, const struct figure_run *run, char *what, size_t bytes)
+{
+    const struct figure_texts *changes = &work->figure->changes;
+    size_t used = (size_t)snprintf(what, bytes, "%s", work->figure->id);
+    for (uint32_t i = 0; i < changes->count && used < bytes; i++)
+        used += (size_t)snprintf(what + used, bytes - used, "%s %s", i ? "," : " with", changes->items[i]);
+    if (used < bytes) snprintf(what + used, bytes - used, ": row %u, run '%s'", (unsigned)work->row, run->name);
+}
+
 static enum status add_commands(struct row_work *work, const struct figure_run *run, const json_t *expanded,
                                 struct run_set *set, uint32_t *index)
 {
@@ -134,7 +144,7 @@ static enum status add_commands(struct row_work *work, const struct figure_run *
             return work->err->status;
     for (uint32_t f = 0; f < work->figure->file_count; f++)
         if (needed[f]) files[file_count++] = work->files[f];
-    snprintf(what, sizeof what, "%s: row %u, run '%s'", work->figure->id, (unsigned)work->row, run->name);
+    say_what(work, run, what, sizeof what);
     return run_set_add(set, what, commands, count, files, file_count, index, work->err);
 }
 

@@ -65,6 +65,13 @@ spillway sweep "$source/demo/spread.json" --hw '4x a100-sxm4-80gb' --vary tp=2,4
 check "no point makes sense (found $code)" test "$code" = 2
 check "nothing is written then" test ! -e none.csv -a ! -e none.csv.part
 
+# A fault of a point's own jobs file is told of the user's, whose lines these are not.
+cp "$source/demo/spread.json" mine.json
+code=0
+spillway sweep mine.json --hw '4x a100-sxm4-80gb' --vary jobs.sequence=0 >zero.txt 2>&1 || code=$?
+check "no sequence of no tokens (found $code)" test "$code" = 2
+check "told of the user's file" grep -q "at jobs.sequence=0: mine.json: 'sequence' is 0" zero.txt
+
 # Of a paper's figure, what --set changes.
 cat >figure.json <<END
 {"spillway_figure": 1, "id": "mine", "paper": {"title": "T", "authors": "A", "version": "v1", "id": "none"},

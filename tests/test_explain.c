@@ -132,6 +132,25 @@ static void purchases_of_a_chain(void **state)
     plan_release(&plan);
 }
 
+/* The rate that is named is that of the jobs' precision, fp32 here, not the device's highest. */
+static void compute_is_named_by_the_jobs(void **state)
+{
+    (void)state;
+    struct hardware hardware;
+    struct plan plan;
+    struct arena arena = {0};
+    struct explain_purchase purchases[EXPLAIN_PURCHASES_MAX];
+    machine(&hardware);
+    chains(&hardware, &plan);
+    plan.hardware.types[0].peak_fp32.value = 15.7e12;
+    plan.hardware.types[0].peak_tf32.value = 0;
+    plan.hardware.types[0].peak_bf16.value = 125e12;
+    uint32_t count = buy(&plan, 0.1, &arena, purchases);
+    SIM_ASSERT_CLOSE(find(purchases, count, EXPLAIN_COMPUTE, 0)->figure, 15.7e12);
+    arena_release(&arena);
+    plan_release(&plan);
+}
+
 /* Copies alone, on one device: as much throughput as link. The same where copies were measured, which the cost model prefers. */
 static void purchase_of_a_lone_bottleneck(void **state)
 {
@@ -341,7 +360,8 @@ static void memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(path_by_hand),  cmocka_unit_test(purchases_of_a_chain), cmocka_unit_test(purchase_of_a_lone_bottleneck),
+        cmocka_unit_test(path_by_hand),  cmocka_unit_test(purchases_of_a_chain),
+        cmocka_unit_test(compute_is_named_by_the_jobs), cmocka_unit_test(purchase_of_a_lone_bottleneck),
         cmocka_unit_test(shares_add_up), cmocka_unit_test(causes_are_found),     cmocka_unit_test(causes_by_hand),
         cmocka_unit_test(refused),       cmocka_unit_test(memory),
     };

@@ -24,7 +24,8 @@ static const char text[] =
     " \"files\": {\"jobs.json\": {\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"x\", \"count\": 3},\n"
     "     {\"$repeat\": \"{devices}\", \"$as\": \"i\", \"$item\": {\"name\": \"y{i}\"}}]}, \"other.json\": {\"jobs\": [{}]}},\n"
     " \"runs\": {\"run\": [\"plan\", \"jobs.json\", \"--hw\", \"{machine}\", \"--link-rate=1GB/s\", \"--json\"],\n"
-    "   \"chain\": [[\"partition\", \"jobs.json\"], [\"plan\", \"jobs.json\", \"--no-p2p\"]]},\n"
+    "   \"chain\": [[\"partition\", \"jobs.json\"], [\"plan\", \"jobs.json\", \"--no-p2p\"]],\n"
+    "   \"twice\": [\"plan\", \"--hw\", \"a\", \"jobs.json\", \"--hw=b\", \"--json\", \"--hw\", \"c\"]},\n"
     " \"series\": [{\"name\": \"hours\", \"published\": \"paper\", \"simulated\": \"run.hours\"}]}";
 
 /* Of `plan`: options hw, link-rate and threads, the flag no-p2p; `partition` has threads alone. */
@@ -104,6 +105,8 @@ static void test_options(void **state)
     check_json(figure->runs[1].commands,
                "[[\"partition\",\"jobs.json\",\"--threads\",\"2\"],[\"plan\",\"jobs.json\",\"--hw\",\"2x {{a}\","
                "\"--link-rate\",\"6GB/s\",\"--threads\",\"2\"]]");
+    check_json(figure->runs[2].commands, /* once, for all three */
+               "[\"plan\",\"--hw\",\"2x {{a}\",\"jobs.json\",\"--json\",\"--link-rate\",\"6GB/s\",\"--threads\",\"2\"]");
     figure_destroy(figure);
     figure = figure_changed((const char *const[]){"no-p2p=yes", "no-p2p=yes", NULL});
     check_json(json_array_get(figure->runs[1].commands, 1), "[\"plan\",\"jobs.json\",\"--no-p2p\"]");

@@ -1,0 +1,51 @@
+/* See plan_flops.h. */
+#include "planner/plan_flops.h"
+
+#include "base/extreme.h"
+#include "models/cost.h"
+#include "models/job.h"
+
+typedef double count_flops(const struct work_item *items, size_t count);
+
+static double job_flops(const struct job *job, count_flops *flops)
+{
+    struct work_item items[LAYER_WORK_MAX];
+    double minibatch = 0;
+    for (uint64_t layer = 0; layer < job->network.layer_count; layer++)
+        for (uint32_t pass = PASS_FORWARD; pass <= PASS_BACKWARD; pass++) {
+            uint32_t count = network_layer_work(&job->network, layer, pass, job_samples(job), job->sequence,
+                                                job_state_format(job), items);
+            minibatch += flops(items, count);
+        }
+    return minibatch * (double)job->minibatches;
+}
+
+static double flops_of(const struct plan *plan, count_flops *flops)
+{
+    double total = 0;
+    for (uint32_t j = 0; j < plan->jobs.count; j++) total += job_flops(&plan->jobs.jobs[j], flops);
+    return total;
+}
+
+double plan_model_flops(const struct plan *plan)
+{
+    return flops_of(plan, work_flops);
+}
+
+double plan_least_flops(const struct plan *plan, const struct hardware *hardware)
+{
+    bool scalar = true; /* products in fp32 have no matrix cores */
+    for (uint32_t d = 0; d < hardware->device_count; d++)
+        scalar &= !(hardware->types[hardware->devices[d].type].peak_tf32.value > 0);
+    return flops_of(plan, scalar ? work_least_flops : work_flops);
+}
+
+double plan_peak_flops_per_s(const struct plan *plan, const struct device_type *type)
+{
+    double peak = type->peak_fp32.value;
+    if (!(peak > 0)) return 0;
+    peak = max_s(peak, type->peak_tf32.value);
+    for (uint32_t j = 0; j < plan->jobs.count; j++)
+        if (plan->jobs.jobs[j].precision == PRECISION_BF16) peak = max_s(peak, type->peak_bf16.value);
+    return peak;
+}
