@@ -1,6 +1,7 @@
 /* See cli_interval.h. */
 #include "cli/cli_interval.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include "base/quantity.h"
 #include "cli/cli_history.h"
 #include "cli/cli_trace.h"
+#include "noise/drift.h"
 #include "noise/machine_draw.h"
 
 /* --- by spreads ------------------------------------------------------------------------------ */
@@ -60,8 +62,9 @@ static enum status by_spreads(const struct plan *plan, const struct hardware *ha
 
 /* --- by runs --------------------------------------------------------------------------------- */
 
-/* Measured over predicted of each complete run, *count of them; a history that is not there has none. */
-static enum status read_ratios(const char *machine, struct arena *arena, double **ratios, uint64_t *count, struct error *err)
+/* The complete runs on the machine, *count of them, each plan a kind; a history that is not there has none. */
+static enum status read_runs(const char *machine, struct arena *arena, struct drift_run **runs, uint64_t *count,
+                             struct error *err)
 {
     char path[CLI_PATH_BYTES];
     bool some = false;
@@ -75,26 +78,30 @@ static enum status read_ratios(const char *machine, struct arena *arena, double 
     enum status status = history_open(path, false, &history, err);
     if (status == STATUS_OK) status = history_read(history, &filter, arena, &records, &found, err);
     void *memory;
-    if (status == STATUS_OK) status = arena_array(arena, found, sizeof **ratios, &memory, err);
+    if (status == STATUS_OK) status = arena_array(arena, found, sizeof **runs, &memory, err);
     if (status == STATUS_OK) {
-        *ratios = memory;
+        *runs = memory;
         for (size_t r = 0; r < found; r++)
             if (records[r].complete && records[r].predicted_s > 0 && records[r].measured_s > 0)
-                (*ratios)[(*count)++] = records[r].measured_s / records[r].predicted_s;
+                (*runs)[(*count)++] =
+                    (struct drift_run){records[r].fingerprint, records[r].measured_s / records[r].predicted_s};
     }
     history_close(history);
     return status;
 }
 
-static enum status by_runs(const struct hardware *hardware, double makespan_s, double tokens_per_s, struct cli_interval *out,
-                           struct error *err)
+static enum status by_runs(const struct plan *plan, const char *machine, double makespan_s, double tokens_per_s,
+                           struct cli_interval *out, struct error *err)
 {
     struct arena arena = {0};
-    double *ratios = NULL;
-    enum status status = read_ratios(hardware->name, &arena, &ratios, &out->runs, err);
-    if (status == STATUS_OK && out->runs >= INTERVAL_RUNS_MIN) {
-        struct quantiles ratio = quantiles_of_next(ratios, out->runs);
-        out->by_runs = true;
+    struct drift_run *runs = NULL;
+    struct quantiles ratio = {0};
+    char kind[HISTORY_FINGERPRINT_BYTES];
+    snprintf(kind, sizeof kind, "%016" PRIx64, plan_fingerprint(plan));
+    enum status status = read_runs(machine, &arena, &runs, &out->runs, err);
+    out->by_runs = status == STATUS_OK && out->runs >= DRIFT_RUNS_MIN;
+    if (out->by_runs) status = drift_next(runs, out->runs, kind, &arena, &ratio, err);
+    if (status == STATUS_OK && out->by_runs) {
         out->run_makespan_s =
             (struct quantiles){makespan_s * ratio.low, makespan_s * ratio.median, makespan_s * ratio.high};
         out->run_tokens_per_s =
@@ -109,7 +116,7 @@ enum status cli_interval_find(const struct plan *plan, const struct hardware *ha
 {
     out->spreads = machine_has_spread(hardware) || options->noise > 0;
     if (out->spreads && by_spreads(plan, hardware, options, out, err) != STATUS_OK) return err->status;
-    return by_runs(hardware, makespan_s, tokens_per_s, out, err);
+    return by_runs(plan, hardware->name, makespan_s, tokens_per_s, out, err);
 }
 
 /* --- reports --------------------------------------------------------------------------------- */
@@ -135,10 +142,10 @@ void cli_interval_print(FILE *out, const struct cli_interval *interval)
     }
     if (interval->by_runs) {
         print_line(out, "by runs    ", &interval->run_makespan_s, &interval->run_tokens_per_s);
-        fprintf(out, " (%llu runs in the history)\n", (unsigned long long)interval->runs);
+        fprintf(out, " (%llu runs in the history, newer ones first of all)\n", (unsigned long long)interval->runs);
     } else {
         fprintf(out, "by runs     %llu of them on this machine in the history (%d are needed): what moves runs beside the "
-                     "spreads is not in the interval\n", (unsigned long long)interval->runs, INTERVAL_RUNS_MIN);
+                     "spreads is not in the interval\n", (unsigned long long)interval->runs, DRIFT_RUNS_MIN);
     }
 }
 

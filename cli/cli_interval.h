@@ -2,9 +2,9 @@
  * `simulate --seeds N`: a prediction as an interval.
  *
  * By spreads: the plan is simulated on N machines drawn within the spreads of this one's figures (noise/machine_draw.h).
- * By runs: where the history has INTERVAL_RUNS_MIN complete runs on this machine or more, what they took over what
- * was predicted of them, times this prediction: that has everything in it that moves runs, known or not. Both are
- * printed; the second is the one to lean on.
+ * By runs: where the history has DRIFT_RUNS_MIN complete runs on this machine or more, what they took over what was
+ * predicted of them (noise/drift.h), times this prediction: that has everything in it that moves runs, known or not. Both
+ * are printed; the second is the one to lean on.
  */
 #ifndef SPILLWAY_CLI_INTERVAL_H
 #define SPILLWAY_CLI_INTERVAL_H
@@ -14,7 +14,7 @@
 #include "planner/plan.h"
 #include "sim/sim.h"
 
-enum { INTERVAL_RUNS_MIN = 19, INTERVAL_RUNS_MAX = 200, INTERVAL_SEEDS_MAX = 100000 };
+enum { INTERVAL_RUNS_MAX = 200, INTERVAL_SEEDS_MAX = 100000 };
 
 struct cli_interval {
     uint64_t seeds, seed;      /* 0 seeds: nobody asked */
