@@ -192,6 +192,7 @@ static enum status measure_profiles(struct measure *measure, const struct machin
     type->memory_bandwidth = measure_figure(measure, measure_step_bandwidth(full), 0);
     type->memory_efficiency = measure_figure(measure, 1, 0);
     type->launch_latency = measure_figure(measure, measure_shortest(full), 0);
+    type->speed = measure_figure(measure, 1, moments_spread(&measure->moments));
     return STATUS_OK;
 }
 

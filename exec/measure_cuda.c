@@ -143,6 +143,7 @@ static void set_peaks(const struct measure *measure, struct device_type *type, d
     type->memory_bandwidth = measure_figure(measure, measure_step_bandwidth(type->profiles), 0);
     type->memory_efficiency = measure_figure(measure, 1, 0);
     type->launch_latency = measure_figure(measure, measure_shortest(type->profiles), 0);
+    type->speed = measure_figure(measure, 1, moments_spread(&measure->moments));
 }
 
 /* Bytes per second of the largest copy, the faster direction. */

@@ -9,6 +9,9 @@
  * a warm-up in front when they are short. Samples during which the kernel took a processor away from
  * this process (it counts that) are set aside, and used only where no others came about. Median
  * and half the interquartile range are reported.
+ *
+ * That is how much samples of one size differ. What makes a whole round slower or faster (a neighbour on the host, the
+ * clock, other programs: here nothing is set aside) moves a run as a whole, and is kept as the spread between moments.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -29,6 +32,7 @@ struct probe {
     const struct kernel_class *class;
     struct work_item item;
     double call_s;  /* estimate; 0: none yet */
+    double last_s;  /* the last sample, whatever disturbed it */
     uint64_t turn;
     struct samples clean, disturbed;
 };
@@ -78,6 +82,7 @@ static void take_sample(const struct kernels *kernels, void *argument)
     }
     const bool first = probe->call_s == 0;
     probe->call_s = with_s;
+    probe->last_s = seconds;
     /* The first batch was too short to count, unless one call is enough. */
     if (first && with_s < (kernels->finish ? GPU_SAMPLE_MIN_S : SAMPLE_MIN_S)) return;
     samples_add(count_preemptions() == preemptions ? &probe->clean : &probe->disturbed, seconds);
@@ -121,6 +126,41 @@ static enum status make_probes(const struct bench *bench, struct probe **out, ui
     return STATUS_OK;
 }
 
+static const struct samples *samples_of(const struct probe *probe)
+{
+    return probe->clean.count > 0 ? &probe->clean : &probe->disturbed;
+}
+
+/* --- moments ---------------------------------------------------------------------------------- */
+
+double moments_spread(const struct moments *moments)
+{
+    static const double middle_half = 0.67448975019608171; /* of a standard normal error, on either side */
+    return moments->count < 2 ? 0 : middle_half * sqrt(moments->squares / moments->count);
+}
+
+static double sum_last(const struct probe *probes, uint32_t count)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < count; i++) sum += probes[i].last_s;
+    return sum;
+}
+
+/* The first round was to learn how long calls take. */
+static void keep_moments(const struct probe *probes, uint32_t count, const double *rounds_s, uint32_t rounds,
+                         struct moments *moments)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < count; i++) sum += samples_median(samples_of(&probes[i]));
+    for (uint32_t r = 1; r < rounds; r++) {
+        double off = log(rounds_s[r] / sum);
+        moments->squares += off * off;
+        moments->count++;
+    }
+}
+
+/* --- points ----------------------------------------------------------------------------------- */
+
 /* Points in the arena of the hardware, by class. */
 static enum status keep_points(struct measure *measure, const struct probe *probes, uint32_t count,
                                struct compute_profile *profile, struct error *err)
@@ -136,8 +176,7 @@ static enum status keep_points(struct measure *measure, const struct probe *prob
         struct rate_point *const points = memory;
         for (uint32_t i = first; i < end; i++) {
             const struct probe *const probe = &probes[i];
-            const struct samples *const samples =
-                probe->clean.count > 0 ? &probe->clean : &probe->disturbed;
+            const struct samples *const samples = samples_of(probe);
             points[i - first] = (struct rate_point){
                 .m = probe->item.m,
                 .n = probe->item.n,
@@ -161,7 +200,8 @@ enum status measure_kernels(struct measure *measure, struct bench *bench, double
     if (status != STATUS_OK) return status;
     struct device_stream *const stream = device_stream(bench->device, STREAM_COMPUTE);
     const double start_s = clock_s();
-    double told_s = 0;
+    double told_s = 0, rounds_s[SAMPLES_MAX + 1];
+    uint32_t rounds = 0;
     /* One round to learn how long calls take, then rounds that count. A machine so slow or so busy
      * that three of them need half as much again as the budget has to do with fewer. */
     for (uint32_t round = 0; round <= SAMPLES_MAX; round++) {
@@ -186,9 +226,11 @@ enum status measure_kernels(struct measure *measure, struct bench *bench, double
                 return error_set(err, STATUS_INTERRUPTED, "the measurement was stopped");
             }
         }
+        rounds_s[rounds++] = sum_last(probes, count);
     }
     measure_progress(measure, budget_s - told_s, "kernels");
     status = device_failed(bench->device, err);
+    if (status == STATUS_OK) keep_moments(probes, count, rounds_s, rounds, &measure->moments);
     if (status == STATUS_OK) status = keep_points(measure, probes, count, profile, err);
     free(probes);
     return status;

@@ -22,12 +22,21 @@ double samples_spread(const struct samples *samples);
 
 /* --- the measurement --------------------------------------------------------------------------- */
 
+/* Rounds over all kernels, each with the sum of their seconds beside that of their medians: squares of logarithms. */
+struct moments {
+    double squares;
+    uint32_t count;
+};
+/* The spread of a lognormal error with that variance (half the range of its middle half); 0 of fewer than two. */
+double moments_spread(const struct moments *moments);
+
 struct measure {
     const struct measure_options *options;
     struct hardware *hardware;
     double budget_s;
     double done_s;       /* of the budget, for the progress bar */
     const char *as_of;   /* today; in the arena of the hardware */
+    struct moments moments; /* of all measure_kernels() so far */
 };
 
 /* A figure with all that belongs to it; `kind` is FIGURE_MEASURED unless stated otherwise. */

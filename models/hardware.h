@@ -31,7 +31,7 @@
  *      "device_types": [{"name": "...", "memory": F, ("usable": F,) "peak_fp32": F,
  *          ("peak_tf32": F, "peak_bf16": F,) "memory_bandwidth": F,
  *          ("matmul_efficiency": F, "fp32_efficiency": F, "memory_efficiency": F, "launch_latency": F,
- *           "collective_latency": F, "board_power": F,)
+ *           "collective_latency": F, "board_power": F, "speed": F,)
  *          ("kernel_model": {"multiprocessors": F, ("matmul_depth": F, "score_bytes_forward": F,
  *                            "score_bytes_backward": F, "loss_passes": F, "elementwise_passes": F,
  *                            "matmul_sustained": F, "misaligned_rate": F, "kernel_gap": F, "dispatch_latency": F)},)
@@ -166,6 +166,8 @@ struct device_type {
     struct figure launch_latency;      /* seconds per kernel */
     struct figure board_power;         /* watts of a board at its limit; 0: unknown */
     struct figure collective_latency;  /* seconds before the first step of a collective */
+    struct figure speed;               /* against its own measurements: 1, and the spread of that from one moment to another,
+                                          of all kernels and copies alike; 0: unknown */
     struct kernel_model kernel_model;
     const struct compute_profile *profiles;
     uint32_t profile_count;

@@ -43,6 +43,7 @@ static const struct figure_spec type_figures[] = {
     FIGURE(device_type, "board_power", board_power, DIMENSION_WATTS, JSON_OPTIONAL, tiny, 1e6),
     FIGURE(device_type, "collective_latency", collective_latency, DIMENSION_SECONDS, JSON_OPTIONAL, 0,
            seconds_max),
+    FIGURE(device_type, "speed", speed, DIMENSION_COUNT_OF, JSON_OPTIONAL, 1, 1),
 };
 
 static const struct figure_spec kernel_model_figures[] = {

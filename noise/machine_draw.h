@@ -4,7 +4,8 @@
  * A figure's spread is half the range of the middle half of its measurements, or what was assumed; its error is taken to
  * be lognormal with just that middle half. Errors of equal things are one error: all points of a kernel class of a
  * device type move together (each by its own spread), so do its copies of a direction and all links of the same figure,
- * and so devices that were alike stay alike.
+ * and so devices that were alike stay alike. All that was measured of a device type moves by its "speed" besides: what
+ * measurements of one moment have in common.
  */
 #ifndef SPILLWAY_NOISE_MACHINE_DRAW_H
 #define SPILLWAY_NOISE_MACHINE_DRAW_H

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """How often a 90 % interval of `spillway simulate --seeds` holds the run that it predicts.
 
-Usage: bench_interval.py BUILD [--profile HARDWARE.json] [--before N] [--runs N] [--seed N] [--out FILE.json]
+Usage: bench_interval.py BUILD [--profile HARDWARE.json] [--before N] [--runs N] [--steps SHARE] [--seed N]
+                         [--out FILE.json]
 
-One `spillway measure`, then --before runs (default 36) that fill a history of this benchmark's own, then --runs more
+One `spillway measure`, then --before runs (default 24) that fill a history of this benchmark's own, then --runs more
 (default 60), each predicted with its interval, by spreads and by the runs until then, before it is carried out. The
-workloads are those of bench_accuracy.py, drawn by the seed. Printed: each run beside its intervals, and what share of
+workloads are those of bench_accuracy.py with --steps (default 0.35) of their minibatches, drawn by the seed. Printed: each run beside its intervals, and what share of
 the runs each kind of interval held. Exit code 1 when the share of the intervals by runs is not within 85 to 95 %.
 """
 import argparse, json, os, random, sys, tempfile
@@ -13,8 +14,13 @@ import argparse, json, os, random, sys, tempfile
 from bench_accuracy import WORKLOADS, call
 
 
-def predicted(spillway, folder, hardware, name):
+def shorter(jobs, share):
+    return [dict(job, minibatches=max(3, round(job["minibatches"] * share))) for job in jobs]
+
+
+def predicted(spillway, folder, hardware, name, steps):
     jobs, options = WORKLOADS[name]
+    jobs = shorter(jobs, steps)
     with open(f"{folder}/jobs.json", "w") as file:
         json.dump({"spillway_jobs": 1, "jobs": jobs}, file)
     call([spillway, "plan", f"{folder}/jobs.json", "--hw", hardware, *options, "-o", f"{folder}/plan.json", "--json"])
@@ -34,8 +40,9 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build")
     parser.add_argument("--profile")
-    parser.add_argument("--before", type=int, default=36)
+    parser.add_argument("--before", type=int, default=24)
     parser.add_argument("--runs", type=int, default=60)
+    parser.add_argument("--steps", type=float, default=0.35)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out")
     options = parser.parse_args()
@@ -50,7 +57,7 @@ def main():
             call([spillway, "measure", "-o", hardware, "--quiet"])
         for number in range(options.before + options.runs):
             name = chance.choice(sorted(WORKLOADS))
-            report = predicted(spillway, folder, hardware, name)
+            report = predicted(spillway, folder, hardware, name, options.steps)
             seconds = measured(spillway, folder)
             if number < options.before:
                 continue

@@ -91,6 +91,35 @@ static void measurements_have_errors_of_their_own(void **state)
     }
 }
 
+/* What measurements of a moment have in common: kernels and copies become slower by one factor, of the spread's size. */
+static void moments_move_all_alike(void **state)
+{
+    (void)state;
+    const struct rate_point point = {.m = 64, .n = 64, .k = 64, .seconds = 2e-3};
+    const struct copy_point copy = {.bytes = 1 << 20, .seconds = 5e-3};
+    struct compute_profile profile = {.threads = 1};
+    for (uint32_t k = 0; k < KERNEL_COUNT; k++) profile.kernels[k] = (struct kernel_rate){.points = &point, .point_count = 1};
+    struct device_type type = {.name = "a", .profiles = &profile, .profile_count = 1, .h2d = &copy, .h2d_count = 1,
+                               .d2h = &copy, .d2h_count = 1};
+    const struct hardware machine = {.types = &type, .type_count = 1};
+    assert_false(machine_has_spread(&machine));
+    type.speed = (struct figure){.value = 1, .spread = 0.2};
+    assert_true(machine_has_spread(&machine));
+    uint64_t seed = support_seed("moments"), within = 0;
+    for (uint64_t n = 0; n < DRAWS; n++) {
+        struct hardware drawn = {0};
+        struct error err = {0};
+        assert_int_equal(machine_draw(&machine, seed, n, &drawn, &err), STATUS_OK);
+        double factor = drawn.types[0].h2d[0].seconds / copy.seconds;
+        within += fabs(log(factor)) < 0.2;
+        assert_true(fabs(drawn.types[0].d2h[0].seconds / copy.seconds - factor) < 1e-12);
+        for (uint32_t k = 0; k < KERNEL_COUNT; k++)
+            assert_true(fabs(drawn.types[0].profiles[0].kernels[k].points[0].seconds / point.seconds - factor) < 1e-12);
+        hardware_release(&drawn);
+    }
+    assert_share(within, DRAWS, 0.5);
+}
+
 static void equal_seeds_draw_equal_machines(void **state)
 {
     (void)state;
@@ -141,6 +170,7 @@ int main(void)
         cmocka_unit_test(factors_are_centred),
         cmocka_unit_test(drawn_figures_have_their_spread),
         cmocka_unit_test(measurements_have_errors_of_their_own),
+        cmocka_unit_test(moments_move_all_alike),
         cmocka_unit_test(equal_seeds_draw_equal_machines),
         cmocka_unit_test(quantiles_are_where_they_say),
         cmocka_unit_test(what_comes_next_is_inside),
