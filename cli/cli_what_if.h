@@ -88,6 +88,8 @@ void what_if_effects_end(struct what_if_answer *answer);
 
 /* --- the report ------------------------------------------------------------------------------- */
 
+struct what_if_wanted;
+
 struct what_if_report {
     const struct what_if_answer *answers;
     uint32_t count;
@@ -95,6 +97,7 @@ struct what_if_report {
     const char *jobs_path;
     double tokens;     /* that are to be trained on; 0: as many as the jobs have */
     double deadline_s, cost_max_usd; /* negative: not given */
+    const struct what_if_wanted *wanted; /* cli_what_if_sensitivity.h; NULL: nobody asked what moves the time */
     bool search;       /* machines are the catalogue's: the cheapest in time is the answer */
     bool verbose;
 };

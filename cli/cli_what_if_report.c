@@ -12,7 +12,7 @@
 #include "base/quantity.h"
 #include "base/size.h"
 #include "cli/cli_table.h"
-#include "cli/cli_what_if.h"
+#include "cli/cli_what_if_sensitivity.h"
 #include "models/try.h"
 
 /* Figures that change a time by less are not shown. */
@@ -314,7 +314,7 @@ static bool matters(const struct what_if_answer *a, const struct what_if_effect 
     return e->spread > 0 && fmax(fabs(e->better_s / a->run_s - 1), fabs(e->worse_s / a->run_s - 1)) >= shown_least;
 }
 
-static enum status print_confidence(FILE *out, const struct what_if_report *report, struct error *err)
+static enum status print_effects(FILE *out, const struct what_if_report *report, struct error *err)
 {
     struct cli_table table;
     char percent[CLI_PERCENT_BYTES];
@@ -322,7 +322,6 @@ static enum status print_confidence(FILE *out, const struct what_if_report *repo
     cli_table_begin(&table, (const char *const[]){"WHAT MOVES THE TIME", "ON", "WHICH IS", ">SPREAD", ">AT BEST", ">AT WORST", NULL});
     for (uint32_t i = 0; i < report->count; i++) {
         const struct what_if_answer *a = &report->answers[i];
-        if (a->fits) print_kinds(out, a);
         for (uint32_t f = 0; f < MACHINE_FIGURES; f++) {
             const struct what_if_effect *e = &a->effects[f];
             if (!a->fits || !matters(a, e)) continue;
@@ -339,6 +338,15 @@ static enum status print_confidence(FILE *out, const struct what_if_report *repo
     TRY(cli_table_end(&table, out, err));
     if (some) fputc('\n', out);
     return STATUS_OK;
+}
+
+static enum status print_confidence(FILE *out, const struct what_if_report *report, struct error *err)
+{
+    for (uint32_t i = 0; i < report->count; i++)
+        if (report->answers[i].fits) print_kinds(out, &report->answers[i]);
+    if (!report->wanted) return print_effects(out, report, err);
+    fputc('\n', out);
+    return what_if_bars_text(out, report->wanted, report, err);
 }
 
 /* bf16 on a device without it is fp32 here. */
@@ -519,7 +527,8 @@ static void answer_json(struct json_out *json, const struct what_if_report *repo
         json_out_string(json, "bound_by", a->binds);
         json_out_u64(json, "device_bytes", a->device_bytes);
         json_out_u64(json, "usable_bytes", a->usable_bytes);
-        effects_json(json, a);
+        if (report->wanted) what_if_bars_json(json, report->wanted, report, a);
+        else effects_json(json, a);
     }
     ways_json(json, report, a);
     json_out_object_end(json);

@@ -13,8 +13,9 @@
 #include "base/size.h"
 #include "cli/cli_machine.h"
 #include "cli/cli_shipped_prices.h"
-#include "cli/cli_what_if.h"
+#include "cli/cli_what_if_sensitivity.h"
 #include "models/try.h"
+#include "plots/plot_gnuplot.h"
 
 enum { MACHINES_MAX = 8, CATALOGUE_MAX = 128, PRICE_DAYS_MAX = 90, DATE_BYTES = 16 };
 
@@ -22,6 +23,7 @@ struct request {
     const char *jobs_path;
     struct option_list machines, price_files, given;
     const char *tokens, *usd_per_gpu_hour, *cost_max, *basis, *today;
+    const char *sensitivity, *plot;   /* NULL: nobody asked */
     double deadline_s;
     bool csv, markdown, verbose;
 };
@@ -132,6 +134,7 @@ static enum status report(struct cli *cli, const struct request *request, const 
     if (cli->json) TRY(what_if_json(cli, content, err));
     else if (request->csv) TRY(what_if_csv(cli, content, err));
     else TRY(what_if_text(cli, content, request->markdown, err));
+    if (request->plot) TRY(what_if_bars_plot(request->plot, content->wanted, content, err));
     what_if_pictures(cli, content);
     return verdict(content, err);
 }
@@ -161,9 +164,12 @@ static enum status answer_all(struct cli *cli, const struct request *request, co
     struct what_if_report content = {.answers = answers, .jobs = jobs, .jobs_path = request->jobs_path,
                                      .deadline_s = request->deadline_s, .cost_max_usd = -1,
                                      .search = request->machines.count == 0, .verbose = request->verbose};
+    struct what_if_wanted wanted;
     struct what_if_prices prices = {.list = list, .given = &request->given, .usd_per_gpu_hour = -1,
                                     .basis = request->basis ? request->basis : "on_demand"};
     char today[DATE_BYTES];
+    if (request->sensitivity || request->plot) content.wanted = &wanted;
+    TRY(what_if_wanted_read(request->sensitivity ? request->sensitivity : "all", &wanted, err));
     TRY(take_number(request->tokens, "tokens", "2e9", &content.tokens, err));
     TRY(take_number(request->cost_max, "max-cost", "600", &content.cost_max_usd, err));
     TRY(take_number(request->usd_per_gpu_hour, "usd-per-gpu-hour", "1.20", &prices.usd_per_gpu_hour, err));
@@ -205,6 +211,10 @@ static enum status check_request(const struct cli *cli, const struct request *re
                                                 "makes it)");
     if (request->deadline_s >= 0 && !(request->deadline_s > 0))
         return error_set(err, STATUS_BAD_INPUT, "option '--deadline' is 0 (expected a time above 0, such as 72h)");
+    if ((request->sensitivity || request->plot) && request->machines.count == 0)
+        return error_set(err, STATUS_BAD_INPUT, "option '--%s' is of machines that are named (expected --hw)",
+                         request->sensitivity ? "sensitivity" : "plot");
+    if (request->plot) TRY(plot_check_path(request->plot, err));
     if (cli->json + request->csv + request->markdown > 1)
         return error_set(err, STATUS_BAD_INPUT, "--json, --csv and --markdown are one answer in different forms");
     return STATUS_OK;
@@ -225,6 +235,9 @@ enum status verb_whatif(struct cli *cli, int argc, char **argv, struct error *er
         OPTION_STRING("usd-per-gpu-hour", 0, "USD", &request.usd_per_gpu_hour, "of machines that have no other price"),
         OPTION_STRING("basis", 0, "NAME", &request.basis, "of the price list, default on_demand"),
         OPTION_STRING("today", 0, "DATE", &request.today, "prices older than 90 days then are warned of, default today"),
+        OPTION_STRING("sensitivity", 0, "LIST", &request.sensitivity,
+                      "what moves time and cost: all, or of price, bw, mfu and figures such as link"),
+        OPTION_STRING("plot", 0, "FILE", &request.plot, "draw that as a tornado: NAME.svg or NAME.png"),
         OPTION_FLAG("csv", 0, &request.csv, "print a row for each machine, for programs"),
         OPTION_FLAG("markdown", 0, &request.markdown, "print a Markdown table"),
         OPTION_FLAG("verbose", 'v', &request.verbose, "every way that was tried, and why it was not taken"),
@@ -241,7 +254,8 @@ enum status verb_whatif(struct cli *cli, int argc, char **argv, struct error *er
                 "spillway whatif jobs.json --hw p4d.24xlarge --hw '2x g5.48xlarge' --prices docs/prices-2026-11.csv",
                 "spillway whatif jobs.json --hw dgx-h100 --tokens 2e9 --deadline 72h --usd-per-gpu-hour 2.50",
                 "spillway whatif jobs.json --deadline 72h",
-                "spillway whatif jobs.json --hw dgx-h100 --hw dgx-a100-80gb --report page.html", NULL},
+                "spillway whatif jobs.json --hw dgx-h100 --hw dgx-a100-80gb --report page.html",
+                "spillway whatif jobs.json --hw p4d.24xlarge --sensitivity price,bw,mfu --plot tornado.svg", NULL},
         .details = "The best plan on each machine, how fast it is, what it costs and what binds. Exit code 4 when no machine "
                    "keeps --deadline or --max-cost, 1 when the jobs fit none.",
     };
