@@ -246,6 +246,51 @@ static double minibatch_s(const struct view *v)
     return longest_s;
 }
 
+/* --- what is offloaded ------------------------------------------------------------------------- */
+
+/* A run's, of a rank: on the host's processor, and both ways over its link. */
+struct offloaded {
+    double sum_s, update_s, up_s, down_s;
+};
+
+static double host_work_s(const struct view *v, struct parallel_layers layers, enum parallel_pass pass)
+{
+    return work_s(v, hardware_cpu(v->hardware), layers, pass);
+}
+
+static struct offloaded offloaded_of(const struct view *v, uint32_t r)
+{
+    struct parallel_layers layers = parallel_layers(v->job, r);
+    struct rank_state host = parallel_host_state(v->job, layers);
+    uint32_t device = device_of(v, 0, 0, 0);
+    struct offloaded out = {.update_s = host_work_s(v, layers, PARALLEL_UPDATE)};
+    if (parallel_sums_on_host(v->job)) out.sum_s = host_work_s(v, layers, PARALLEL_SUM);
+    if (host.weight_bytes > 0) out.up_s = cost_copy_s(v->hardware, device, COPY_H2D, host.weight_bytes);
+    if (host.gradient_bytes > 0) out.down_s = cost_copy_s(v->hardware, device, COPY_D2H, host.gradient_bytes);
+    return out;
+}
+
+/* One stage. What each stream has to do; and what is between a minibatch's passes and the next one's first. */
+static double offloaded_minibatch_s(const struct view *v)
+{
+    const struct parallel *p = v->parallel;
+    bool weights = p->offload == OFFLOAD_WEIGHTS;
+    uint32_t runs = parallel_runs(p);
+    double m = (double)(v->job->microbatches / p->data), host_s = 0, up_s = 0, down_s = 0, reduce_s = 0;
+    struct load load = load_of(v, 0);
+    struct offloaded first = offloaded_of(v, 0);
+    for (uint32_t r = 0; r < runs; r++) {
+        struct offloaded run = r == 0 ? first : offloaded_of(v, r);
+        bool turns = r == 0 || r + 1 == runs; /* its weights may stay for the pass back, or for the next one */
+        host_s += p->data * (m * run.sum_s + run.update_s);
+        up_s += weights ? (turns ? 0 : 2 * m * run.up_s) : run.up_s;
+        down_s += m * run.down_s;
+        if (parallel_splits(p, ZERO_GRADIENTS)) reduce_s += m * v->runs[r].reduce_s;
+    }
+    double chain_s = load.passes_s + first.down_s + first.update_s + (weights ? 0 : first.up_s);
+    return max_s(max_s(chain_s, host_s), max_s(max_s(up_s, down_s), reduce_s));
+}
+
 /* --- memory ----------------------------------------------------------------------------------- */
 
 /* Microbatches whose activations a run has at once. */
@@ -286,9 +331,11 @@ static void find_memory(const struct view *v, struct what_if_floor *out)
 /* Those of the grid of what_if_ways.h. */
 static bool is_known(const struct parallel *p)
 {
+    bool offloads = parallel_offloads(p);
+    if (offloads && (p->tensor > 1 || p->pipeline > 1 || p->delayed)) return false;
     bool schedule = p->schedule == PIPELINE_1F1B || p->schedule == PIPELINE_INTERLEAVED || p->schedule == PIPELINE_ZB_H1;
     return schedule && p->partition == PARALLEL_EQUAL && p->cuts == 0 && p->slices == 0 && p->replicated == 0 &&
-           p->first_device == 0 && !p->scatter && !parallel_offloads(p) && !p->swap;
+           p->first_device == 0 && !p->scatter && !p->swap;
 }
 
 static enum status take_scratch(struct view *v, struct arena *scratch, struct error *err)
@@ -310,12 +357,14 @@ static enum status spread_floor(const struct hardware *hardware, const struct jo
     struct view v = {.hardware = hardware, .job = job, .parallel = &job->parallel};
     struct arena scratch = {0};
     bool linked = true;
+    bool offloads = parallel_offloads(v.parallel);
     if (!is_known(v.parallel) || parallel_devices(v.parallel) > hardware->device_count) return STATUS_OK;
+    if (offloads && !hardware_has_cpu(hardware)) return STATUS_OK;
     find_memory(&v, out);
     if (out->device_bytes > out->have_bytes) return STATUS_OK;
     enum status status = take_scratch(&v, &scratch, err);
     for (uint32_t stage = 0; !status && linked && stage < v.parallel->pipeline; stage++) linked = find_runs(&v, stage);
-    if (!status && linked) out->run_s = (double)job->minibatches * minibatch_s(&v);
+    if (!status && linked) out->run_s = (double)job->minibatches * (offloads ? offloaded_minibatch_s : minibatch_s)(&v);
     arena_release(&scratch);
     return status;
 }

@@ -19,6 +19,11 @@
  * follows for other stages is the first of the two alone. And no stage ends before its streams have done
  * all that is theirs: passes and updates; what data-parallel ranks exchange.
  *
+ * Offloaded, over replicas. Of the first device its passes, then what is between these and the next minibatch's first: the
+ * gradient of run 0 down, its update, its weights up where they stay on devices. Nor does a minibatch end before the
+ * host's processor has added up and updated all ranks' shares, the link has carried all both ways (weights that come up for
+ * each pass may stay where a pass back follows its own), and ranks have exchanged all gradients.
+ *
  * On one device at a time. planner/bound.h, of the device or of all.
  */
 #ifndef SPILLWAY_PLANNER_WHAT_IF_FLOOR_H

@@ -130,13 +130,31 @@ static void add_grid(struct list *list, uint32_t devices)
 
 /* --- all -------------------------------------------------------------------------------------- */
 
+static void add_fit(struct list *list, const struct fit_way *fit, uint64_t microbatch)
+{
+    char own[32];
+    if (list->count == WHAT_IF_WAYS_MAX) return;
+    struct what_if_way *way = &list->ways[list->count++];
+    *way = (struct what_if_way){.fit = *fit, .microbatch = microbatch, .microbatches = job_samples(list->job) / microbatch};
+    if (microbatch == list->job->microbatch) return;
+    snprintf(own, sizeof own, " mb=%" PRIu64, microbatch);
+    strncat(way->fit.name, own, sizeof way->fit.name - strlen(way->fit.name) - 1);
+}
+
+/* On one device at a time larger microbatches move states less often, and smaller ones leave more room. Those over several
+ * devices are in the grid, with all of theirs. */
 static void add_listed(struct list *list)
 {
     struct fit_way ways[FIT_WAYS_MAX];
-    uint32_t count = fit_ways(list->hardware, list->job, ways);
-    for (uint32_t i = 0; i < count && list->count < WHAT_IF_WAYS_MAX; i++)
-        list->ways[list->count++] = (struct what_if_way){
-            .fit = ways[i], .microbatch = list->job->microbatch, .microbatches = list->job->microbatches};
+    const struct job *job = list->job;
+    uint32_t count = fit_ways(list->hardware, job, ways);
+    bool timed = job->network.family == NETWORK_PROFILE;
+    for (uint32_t i = 0; i < count; i++) add_fit(list, &ways[i], job->microbatch);
+    uint64_t most = 1;
+    while (2 * most <= max_u64(MICROBATCH_MOST, job->microbatch)) most *= 2;
+    for (uint64_t m = timed ? 0 : most; m > 0; m /= 2) /* the one that needs least is the last */
+        for (uint32_t i = 0; i < count && m != job->microbatch && job_samples(job) % m == 0; i++)
+            if (!parallel_is_set(&ways[i].parallel)) add_fit(list, &ways[i], m);
 }
 
 static void add_as_given(struct list *list)

@@ -1,6 +1,6 @@
 /*
- * Every way that `spillway whatif` looks at for a job on a machine: those of `mem` (planner/fit_ways.h) with the job's
- * own microbatches, and a grid over
+ * Every way that `spillway whatif` looks at for a job on a machine: those of `mem` (planner/fit_ways.h), on one device at a
+ * time with the microbatches of the grid, too, and a grid over
  *
  *     devices        all; of several nodes also those of one
  *     tensor         powers of two up to a node, 8 at most

@@ -15,6 +15,7 @@
 #include "base/size.h"
 #include "models/hardware.h"
 #include "models/job.h"
+#include "models/parallel_offload.h"
 #include "planner/what_if.h"
 #include "planner/what_if_floor.h"
 #include "sim/sim.h"
@@ -150,6 +151,37 @@ static void nothing_is_below_its_floor(void **state)
     assert_true(tightest > 0.9);
 }
 
+/* Of all offloaded ways of a job, which are few in the grid. */
+static void offloaded_ways_have_floors(void **state)
+{
+    (void)state;
+    static struct what_if_way ways[WHAT_IF_WAYS_MAX];
+    uint64_t seed = support_seed("offloaded");
+    uint32_t compared = 0;
+    double tightest = 0;
+    for (uint32_t i = 0; i < 10; i++) {
+        struct sample sample;
+        draw(seed, i, 3, &sample);
+        uint32_t count = what_if_ways(&sample.hardware, &sample.jobs.jobs[0], ways);
+        for (uint32_t k = 0; k < count; k++) {
+            struct what_if_floor floor;
+            struct error err = {0};
+            double run_s;
+            if (!parallel_offloads(&ways[k].fit.parallel)) continue;
+            if (what_if_floor(&sample.hardware, &sample.jobs.jobs[0], &ways[k], &floor, &err) != STATUS_OK) fail_msg("%s", err.text);
+            if (what_if_time(&sample.hardware, &sample.jobs.jobs[0], &ways[k], &clock_of_sim, &run_s, &err) != STATUS_OK) continue;
+            if (!(floor.run_s > 0 && floor.run_s <= run_s * (1 + 1e-9)))
+                fail_msg("%s, %s: simulated %.12g s, the floor is %.12g s", sample.text, ways[k].fit.name, run_s, floor.run_s);
+            check_memory(&sample, &ways[k], &floor);
+            compared++;
+            if (floor.run_s / run_s > tightest) tightest = floor.run_s / run_s;
+        }
+        release(&sample);
+    }
+    assert_true(compared > 10);
+    assert_true(tightest > 0.7);
+}
+
 /* One node, links too fast to matter, blocks alike: passes of stages follow each other without a gap but the pipeline's. */
 static void an_even_pipeline_takes_its_floor(void **state)
 {
@@ -219,6 +251,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_below_its_floor),
+        cmocka_unit_test(offloaded_ways_have_floors),
         cmocka_unit_test(an_even_pipeline_takes_its_floor),
         cmocka_unit_test(leaving_out_finds_what_all_finds),
     };
