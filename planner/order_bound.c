@@ -49,7 +49,8 @@ static double out_of(const struct unit_time *unit)
     return unit->out_s > 0 ? unit->edge_out_s + unit->out_s : 0; /* as long as it has its region */
 }
 
-static void add_unit(struct sums *sums, const struct unit_time *unit, bool persistent, double times)
+/* `edges`: of so many of them what goes out beside the state counts. */
+static void add_unit(struct sums *sums, const struct unit_time *unit, bool persistent, double times, double edges)
 {
     bool region = !persistent || unit->in_s > 0 || unit->out_s > 0;
     if (!unit->gathers) sums->cpu += unit->cpu_s * times;
@@ -58,7 +59,7 @@ static void add_unit(struct sums *sums, const struct unit_time *unit, bool persi
     if (unit->cpu_alone) return;
     sums->compute += unit->compute_s * times;
     sums->in += unit->in_s * times;
-    sums->out += (unit->edge_out_s + unit->out_s) * times;
+    sums->out += unit->edge_out_s * edges + unit->out_s * times;
     double left = unit->out_apart ? 0 : out_of(unit);
     if (region) sums->regions += (unit->in_s + unit->compute_s + left) * times;
     sums->head = min_s(sums->head, unit->in_s);
@@ -79,6 +80,29 @@ static uint32_t distinct_positions(const struct job *job, uint32_t shards)
     return unit_count_of(shards) + (evaluation_count(job) > 0 ? shards : 0);
 }
 
+static bool is_on(const struct partition *cut, uint32_t shard, uint32_t device)
+{
+    return !cut->resident || cut->shard_device[shard] == device;
+}
+
+/* The job's last unit of a minibatch that ends when its state is out. A boundary behind it, in the last minibatch, is waited
+ * for by nobody: the clock may stop before. `distinct_positions()`: there is none. */
+static uint32_t last_out(const struct unit_times *t, uint32_t job, uint32_t device)
+{
+    uint32_t shards = job_shard_count(t->partition, job), none = distinct_positions(&t->jobs->jobs[job], shards);
+    for (uint32_t i = unit_count_of(shards); i-- > 0;)
+        if (is_on(t->partition, t->partition->job_first_shard[job] + unit_shard(shards, i), device) && least(t, job, i).out_s > 0)
+            return i;
+    return none;
+}
+
+/* How many of a unit's boundaries leave before a state does. */
+static double edges_before(const struct job *job, uint32_t shards, uint32_t position, uint32_t last)
+{
+    if (last == distinct_positions(job, shards) || position >= unit_count_of(shards)) return 0;
+    return (double)job->minibatches - (position > last ? 1 : 0);
+}
+
 /* Of all units, or of those whose shards are resident on one device. */
 static struct sums sum_units(const struct unit_times *t, uint32_t device)
 {
@@ -87,11 +111,12 @@ static struct sums sum_units(const struct unit_times *t, uint32_t device)
     for (uint32_t j = 0; j < t->jobs->count; j++) {
         const struct job *job = &t->jobs->jobs[j];
         uint32_t shards = job_shard_count(cut, j), first = cut->job_first_shard[j];
+        uint32_t last = last_out(t, j, device);
         for (uint32_t i = 0; i < distinct_positions(job, shards); i++) {
             uint32_t shard = first + unit_shard(shards, i);
-            if (cut->resident && cut->shard_device[shard] != device) continue;
+            if (!is_on(cut, shard, device)) continue;
             struct unit_time unit = least(t, j, i);
-            add_unit(&sums, &unit, cut->persistent[shard], repetitions(job, shards, i));
+            add_unit(&sums, &unit, cut->persistent[shard], repetitions(job, shards, i), edges_before(job, shards, i, last));
         }
         for (uint32_t s = 0; s < shards; s++) {
             struct unit_time back = least(t, j, 2 * shards - 2 - s);
