@@ -1,10 +1,12 @@
 /*
- * `bench`: policies against each other, in four steps with a file each:
+ * `bench`: policies against each other, in four steps with a file each,
  *
  *     cli_bench_workloads.c   what they are given: files of jobs and of instances, families by name
  *     cli_bench_trials.c      what each of them makes of an instance; cli_bench_jobs.c: of jobs
  *     cli_bench_summary.c     what that says about each of them
  *     cli_bench_report.c      text, JSON, CSV
+ *
+ * and instead of these cli_bench_counterfactual.c: one run again, with one decision made by others.
  *
  * A *case* is a workload with a seed. Of a family the seed makes the instance. Of a file the first seed
  * leaves the jobs as they stand and every other one puts them in another order, which changes what is done
@@ -88,6 +90,27 @@ MUST_CHECK enum status bench_add_family(struct bench *bench, const char *name, s
 
 /* Try everything. What policies do wrong is in the results. */
 MUST_CHECK enum status bench_run(struct bench *bench, struct error *err);
+
+/* A case as policies get it; zeroed but for the first four, which bench_round_of() fills in for case `number`, from 0. */
+struct bench_round {
+    const struct bench *bench;
+    size_t workload;
+    uint32_t seed_index;
+    uint64_t seed;             /* from 1 */
+    struct instance in, actual; /* actual: with noise */
+    double ticks;               /* of these in one tick of the workload */
+    double bound, actual_bound; /* in ticks of the workload, like all results */
+};
+struct bench_round bench_round_of(const struct bench *bench, size_t number);
+/* Not of jobs. Release it, also after an error. Errors: those of the instance, STATUS_NO_MEMORY. */
+MUST_CHECK enum status bench_round_make(struct bench_round *round, struct error *err);
+void bench_round_release(struct bench_round *round);
+
+/*
+ * Of cli_bench_counterfactual.c: "17:4", what had become of run 17 had another policy made its fourth decision? Runs are the
+ * lines of --csv, from 1. Errors: STATUS_BAD_INPUT where there is no such run or decision, or it is none of instances.
+ */
+MUST_CHECK enum status bench_counterfactual(struct cli *cli, const struct bench *bench, const char *text, struct error *err);
 
 /* Of cli_bench_jobs.c: plan and simulate the jobs of a file; `plan_path` NULL: the plan is not kept. */
 MUST_CHECK enum status bench_try_jobs(const struct bench *bench, const char *path, const char *policy,

@@ -26,17 +26,6 @@
 enum { OPTIMAL_ITERATIONS = 2000, OPTIMAL_NODES = 2000000 };
 static const uint64_t memory_limit = UINT64_C(2) << 30;
 
-/* A case on which all are tried. */
-struct round {
-    struct bench *bench;
-    size_t workload;
-    uint32_t seed_index;
-    uint64_t seed;             /* from 1 */
-    struct instance in, actual; /* actual: with noise */
-    double ticks;               /* of these in one tick of the workload */
-    double bound, actual_bound; /* in ticks of the workload, like all results */
-};
-
 /* --- cases ----------------------------------------------------------------------------------- */
 
 /* Eight devices for Hydra's Fig. 7, as in its set; else sizes of a small cluster. */
@@ -77,7 +66,7 @@ static enum status make_finer(struct instance *in, double *ticks, struct error *
     return STATUS_OK;
 }
 
-static enum status bound_of(const struct round *round, const struct instance *in, double *out,
+static enum status bound_of(const struct bench_round *round, const struct instance *in, double *out,
                             struct error *err)
 {
     struct instance_bounds bounds = {0};
@@ -87,8 +76,17 @@ static enum status bound_of(const struct round *round, const struct instance *in
     return err->status;
 }
 
-static enum status make_round(struct round *round, const struct bench_workload *workload, struct error *err)
+struct bench_round bench_round_of(const struct bench *bench, size_t number)
 {
+    struct bench_round round = {.bench = bench, .workload = number / bench->seeds,
+                                .seed_index = (uint32_t)(number % bench->seeds), .ticks = 1};
+    round.seed = round.seed_index + UINT64_C(1);
+    return round;
+}
+
+enum status bench_round_make(struct bench_round *round, struct error *err)
+{
+    const struct bench_workload *workload = &round->bench->workloads[round->workload];
     double noise = round->bench->options.noise;
     enum status status = workload->kind == BENCH_FAMILY
                              ? make_family(workload->family, round->seed, &round->in, err)
@@ -99,6 +97,12 @@ static enum status make_round(struct round *round, const struct bench_workload *
     if (instance_perturb(&round->in, noise, random_u64(round->seed, 1), &round->actual, err))
         return err->status;
     return bound_of(round, &round->actual, &round->actual_bound, err);
+}
+
+void bench_round_release(struct bench_round *round)
+{
+    instance_release(&round->in);
+    instance_release(&round->actual);
 }
 
 /* --- competitors on instances ---------------------------------------------------------------- */
@@ -112,7 +116,7 @@ static void keep_reason(const struct bench *bench, uint32_t policy, const char *
 }
 
 /* What the planned order comes to when tasks take as long as they take. */
-static enum status keep_order(const struct round *round, const struct dispatch_step *steps,
+static enum status keep_order(const struct bench_round *round, const struct dispatch_step *steps,
                               struct bench_result *out, struct error *err)
 {
     struct timetable timetable = {0};
@@ -138,7 +142,7 @@ static int compare_started(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
-static enum status keep_timetable(const struct round *round, const struct timetable *t,
+static enum status keep_timetable(const struct bench_round *round, const struct timetable *t,
                                   struct bench_result *out, struct error *err)
 {
     struct started *all = alloc_zeroed(t->task_count, sizeof *all);
@@ -158,7 +162,7 @@ static enum status keep_timetable(const struct round *round, const struct timeta
     return err->status;
 }
 
-static enum status try_search(struct round *round, const char *name, struct bench_result *out,
+static enum status try_search(struct bench_round *round, const char *name, struct bench_result *out,
                               struct error *err)
 {
     bool optimal = strcmp(name, bench_optimal) == 0;
@@ -179,10 +183,10 @@ static enum status try_search(struct round *round, const char *name, struct benc
 }
 
 /* One trial; `live`: with the durations that there really are. */
-static enum status try_policy(const struct round *round, uint32_t policy, bool live,
+static enum status try_policy(const struct bench_round *round, uint32_t policy, bool live,
                               struct bench_result *out, struct error *err)
 {
-    struct bench *bench = round->bench;
+    const struct bench *bench = round->bench;
     struct policy_trial_options options = {
         .run = {.seed = round->seed, .live = live, .actual = live ? &round->actual : NULL, .timed = true},
         .limits = {.seconds = bench->options.limit_s, .memory_bytes = memory_limit}};
@@ -208,11 +212,11 @@ static enum status try_policy(const struct round *round, uint32_t policy, bool l
     return err->status;
 }
 
-static enum status run_instance(struct round *round, const struct bench_workload *workload,
+static enum status run_instance(struct bench_round *round, const struct bench_workload *workload,
                                 struct error *err)
 {
-    struct bench *bench = round->bench;
-    if (make_round(round, workload, err)) return err->status;
+    const struct bench *bench = round->bench;
+    if (bench_round_make(round, err)) return err->status;
     if (!(round->bound > 0) || (bench->options.noise > 0 && !(round->actual_bound > 0)))
         return error_set(err, STATUS_BAD_INPUT,
                          "%s: its lower bound is 0, so nothing can be compared with it",
@@ -234,9 +238,9 @@ static enum status run_instance(struct round *round, const struct bench_workload
 
 /* --- competitors on jobs --------------------------------------------------------------------- */
 
-static enum status run_jobs(struct round *round, const struct bench_workload *workload, struct error *err)
+static enum status run_jobs(struct bench_round *round, const struct bench_workload *workload, struct error *err)
 {
-    struct bench *bench = round->bench;
+    const struct bench *bench = round->bench;
     char plan_path[CLI_PATH_BYTES] = "";
     bool real = bench->options.real && round->seed == 1;
     if (real && cli_child_file(plan_path, err)) return err->status;
@@ -266,14 +270,11 @@ enum status bench_run(struct bench *bench, struct error *err)
         return error_memory(err, "the results", cases * bench->policy_count * sizeof *bench->results);
     progress_begin(&progress, "comparing", (double)cases);
     for (size_t c = 0; c < cases && !err->status; c++) {
-        struct round round = {.bench = bench, .workload = c / bench->seeds,
-                              .seed_index = (uint32_t)(c % bench->seeds), .ticks = 1};
+        struct bench_round round = bench_round_of(bench, c);
         const struct bench_workload *workload = &bench->workloads[round.workload];
-        round.seed = round.seed_index + UINT64_C(1);
         if (workload->kind == BENCH_JOBS ? run_jobs(&round, workload, err)
                                          : run_instance(&round, workload, err)) {}
-        instance_release(&round.in);
-        instance_release(&round.actual);
+        bench_round_release(&round);
         progress_update(&progress, (double)c + 1, workload->name);
     }
     progress_end(&progress);

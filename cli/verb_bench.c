@@ -21,6 +21,7 @@ struct request {
     uint64_t seeds;               /* 0: not given */
     double limit_s;               /* or CLI_NOT_GIVEN */
     const char *library;          /* NULL: none */
+    const char *counterfactual;   /* NULL: none */
     double library_s;             /* or CLI_NOT_GIVEN */
 };
 
@@ -94,6 +95,8 @@ static enum status run(struct cli *cli, const struct request *request, struct be
     struct bench_summary *summaries = NULL;
     enum status status = collect(request, bench, err);
     if (status == STATUS_OK) status = check(request, bench, err);
+    if (status == STATUS_OK && request->counterfactual)
+        return bench_counterfactual(cli, bench, request->counterfactual, err);
     if (status == STATUS_OK) status = bench_run(bench, err);
     if (status != STATUS_OK) return status;
     summaries = alloc_zeroed(bench->policy_count, sizeof *summaries);
@@ -140,6 +143,8 @@ enum status verb_bench(struct cli *cli, int argc, char **argv, struct error *err
                         "for a shared object in one case, default 1min"),
         OPTION_STRING("output", 'o', "FILE", &request.figure, "draw a figure: NAME.svg or NAME.png"),
         OPTION_STRING("csv", 0, "FILE", &request.csv, "write every case there"),
+        OPTION_STRING("counterfactual", 0, "RUN:DECISION", &request.counterfactual,
+                      "instead: a run again (a line of --csv), with one decision made by each of the others"),
         OPTION_STRING("library", 0, "DIR", &request.library,
                       "instead: are the best known values of a folder of instances still reached?"),
         OPTION_QUANTITY("time-limit", 0, "TIME", DIMENSION_SECONDS, &request.library_s,
@@ -155,6 +160,7 @@ enum status verb_bench(struct cli *cli, int argc, char **argv, struct error *err
                 "spillway bench --policies sharded-lrtf,searched,./mine.so --family tight",
                 "spillway bench --policies srtf,./mine.so --workloads instances --noise 10%",
                 "spillway bench --workloads jobs.json --devices 2 --device-memory 96MiB --real",
+                "spillway bench --policies fifo,srtf,searched --family tight --counterfactual 17:4",
                 "spillway bench --library instances --time-limit 5s", NULL},
         .details = "The first policy is what the others are compared with. Seeds make the instances of a "
                    "family; of a file, they put the jobs in other orders. Shared objects are run in child "
@@ -162,6 +168,9 @@ enum status verb_bench(struct cli *cli, int argc, char **argv, struct error *err
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    if (request.counterfactual && (request.library || request.csv || request.figure || bench.options.real))
+        return error_set(err, STATUS_BAD_INPUT,
+                         "option '--counterfactual' is of one run (expected no --library, --csv, --output or --real)");
     if (!request.library && request.library_s >= 0)
         return error_set(err, STATUS_BAD_INPUT, "option '--time-limit' is for '--library'");
     if (request.library && request.workloads.count + request.families.count > 0)

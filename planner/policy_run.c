@@ -28,7 +28,7 @@ struct driver {
     const struct instance *in, *actual;
     const struct policy_run_options *options;
     const struct policy *policy;
-    struct policy_session session;
+    struct policy_session session, other; /* the second for one decision; without a policy there is none */
     struct policy_view view;
     struct policy_job *jobs;
     struct policy_device *devices;
@@ -145,11 +145,24 @@ static void put(struct driver *d, uint32_t job, uint32_t device, int64_t decided
     for (uint32_t g = 0; g < d->device_count; g++) d->lanes[g].waits = false;
 }
 
+/* Whoever decides this time. */
+static enum status consult(struct driver *d, struct policy_choice *choice, bool *waits, struct error *err)
+{
+    bool told = d->options->decision == d->session.decisions + 1;
+    struct policy_session *asked = told && d->other.policy ? &d->other : &d->session;
+    asked->decisions = d->session.decisions;
+    enum status status = policy_session_ask(asked, &d->view, choice, waits, err);
+    d->session.decisions = asked->decisions;
+    d->session.broken = asked->broken;
+    if (told && !status) d->out->decided = (struct policy_decided){true, *waits, d->now, *choice};
+    return status;
+}
+
 /* The device's task starts now: what shall be behind it? Its own job is a candidate, as if it ended. */
 static enum status ask_ahead(struct driver *d, uint32_t device, struct error *err)
 {
     uint32_t own = d->devices[device].job;
-    struct policy_choice choice;
+    struct policy_choice choice = {POLICY_NONE, POLICY_NONE};
     bool waits;
     d->lanes[device].starts = INT64_MAX;
     refresh(d);
@@ -158,7 +171,7 @@ static enum status ask_ahead(struct driver *d, uint32_t device, struct error *er
     d->jobs[own].ready = (double)d->now;
     d->view.device = device;
     d->view.ahead = true;
-    enum status status = policy_session_ask(&d->session, &d->view, &choice, &waits, err);
+    enum status status = consult(d, &choice, &waits, err);
     d->view.ahead = false;
     if (status || waits) return status;
     d->lanes[device].chosen = choice.job;
@@ -168,10 +181,10 @@ static enum status ask_ahead(struct driver *d, uint32_t device, struct error *er
 
 static enum status ask(struct driver *d, uint32_t device, struct error *err)
 {
-    struct policy_choice choice;
+    struct policy_choice choice = {POLICY_NONE, POLICY_NONE};
     bool waits;
     d->view.device = device;
-    if (policy_session_ask(&d->session, &d->view, &choice, &waits, err)) return err->status;
+    if (consult(d, &choice, &waits, err)) return err->status;
     if (!waits) {
         put(d, choice.job, choice.device, d->now);
         return STATUS_OK;
@@ -224,6 +237,7 @@ static int64_t next_event(const struct driver *d)
 static enum status drive(struct driver *d, struct error *err)
 {
     if (policy_session_begin(&d->session, d->policy, &d->view, err)) return err->status;
+    if (d->options->other && policy_session_begin(&d->other, d->options->other, &d->view, err)) return err->status;
     while (d->out->task_count < d->in->task_count) {
         bool acted;
         if (act(d, &acted, err)) return err->status;
@@ -269,7 +283,7 @@ enum status policy_run(const struct policy *policy, const struct instance *in,
                        .out = out,
                        .device_count = policy->one_device ? 1 : in->device_count};
     assert(d.actual->task_count == in->task_count && d.actual->unit_count == in->unit_count);
-    if (check_policy(policy, in, err)) return err->status;
+    if (check_policy(policy, in, err) || (options->other && check_policy(options->other, in, err))) return err->status;
     out->steps = alloc_zeroed(in->task_count, sizeof *out->steps);
     out->starts = alloc_zeroed(in->task_count, sizeof *out->starts);
     d.jobs = alloc_zeroed(in->job_count, sizeof *d.jobs);
@@ -283,6 +297,7 @@ enum status policy_run(const struct policy *policy, const struct instance *in,
         show_all(&d);
         if (drive(&d, err)) out->broken = d.session.broken;
         policy_session_end(&d.session);
+        if (options->other) policy_session_end(&d.other);
         out->decisions = d.session.decisions;
         out->seconds = d.session.seconds;
     }

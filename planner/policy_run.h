@@ -26,6 +26,15 @@ struct policy_run_options {
     const struct instance *actual; /* live: the same instance with the durations that tasks really
                                       have; NULL: those that were estimated */
     bool timed;                    /* measure what deciding takes */
+    uint64_t decision;             /* from 1: which one is told of in `decided`; 0: none */
+    const struct policy *other;    /* what that one is asked instead, once and without a past; NULL: the policy itself */
+};
+
+/* A decision as it was made. */
+struct policy_decided {
+    bool made, waits;
+    int64_t at;                    /* ticks */
+    struct policy_choice choice;   /* unless it waits */
 };
 
 /* Zeroed it is empty; release it with policy_run_release(), also after an error. A complete one becomes
@@ -37,6 +46,7 @@ struct policy_run {
     int64_t value;               /* of the objective */
     uint64_t decisions;          /* including those to wait */
     double seconds;              /* spent in the policy */
+    struct policy_decided decided; /* what options->decision asks for; not `made` where there were fewer */
     enum policy_rule broken;     /* after STATUS_BAD_INPUT */
 };
 

@@ -20,6 +20,7 @@ struct head {
     uint32_t task_count;
     int64_t value;
     uint64_t decisions;
+    struct policy_decided decided;
     double seconds;
 };
 
@@ -49,11 +50,11 @@ static uint32_t first_difference(const struct policy_run *a, const struct policy
     return a->task_count == b->task_count ? 0 : 1;
 }
 
-static void repeat(struct attempt *a, const struct policy *policy)
+static void repeat(struct attempt *a, const struct policy *policy, const struct policy_run_options *options)
 {
     struct policy_run again = {0};
     struct error err = {0};
-    if (policy_run(policy, a->in, &a->options->run, &again, &err)) {
+    if (policy_run(policy, a->in, options, &again, &err)) {
         fail(&a->head, err.status == STATUS_BAD_INPUT ? STATUS_CHECK : err.status, again.broken, err.text);
     } else {
         uint32_t at = first_difference(&a->run, &again);
@@ -73,22 +74,27 @@ static void repeat(struct attempt *a, const struct policy *policy)
 
 static void attempt(struct attempt *a)
 {
-    struct policy_handle handle = {0};
+    struct policy_handle handle = {0}, other = {0};
+    struct policy_run_options options = a->options->run;
     struct error err = {0};
     struct head *head = &a->head;
-    if (policy_open(a->policy, &handle, &err)) {
+    if (policy_open(a->policy, &handle, &err) || (a->options->other && policy_open(a->options->other, &other, &err))) {
         fail(head, STATUS_BAD_INPUT, POLICY_RULE_CHOICES, err.text);
+        policy_close(&handle);
         return;
     }
+    if (a->options->other) options.other = other.policy;
     snprintf(head->name, sizeof head->name, "%s", handle.policy->name);
-    if (policy_run(handle.policy, a->in, &a->options->run, &a->run, &err))
+    if (policy_run(handle.policy, a->in, &options, &a->run, &err))
         fail(head, err.status == STATUS_BAD_INPUT ? STATUS_CHECK : err.status, a->run.broken, err.text);
     else if (a->options->twice)
-        repeat(a, handle.policy);
+        repeat(a, handle.policy, &options);
     head->task_count = a->run.task_count;
     head->value = a->run.value;
     head->decisions = a->run.decisions;
     head->seconds = a->run.seconds;
+    head->decided = a->run.decided;
+    policy_close(&other);
     policy_close(&handle);
 }
 
@@ -125,7 +131,10 @@ static bool understand(struct attempt *a, const char *result, size_t length)
     a->run.value = a->head.value;
     a->run.decisions = a->head.decisions;
     a->run.seconds = a->head.seconds;
-    return true;
+    a->run.decided = a->head.decided;
+    const struct policy_decided *decided = &a->run.decided;
+    return !decided->made || decided->waits ||
+           (decided->choice.job < a->in->job_count && decided->choice.device < a->in->device_count);
 }
 
 static enum status attempt_in_child(struct attempt *a, struct error *err)
@@ -179,7 +188,8 @@ enum status policy_trial(const char *policy, const struct instance *in,
                          struct error *err)
 {
     struct attempt a = {.policy = policy, .in = in, .options = options};
-    if (!policy_is_file(policy)) attempt(&a);
+    bool contained = policy_is_file(policy) || (options->other && policy_is_file(options->other));
+    if (!contained) attempt(&a);
     else if (attempt_in_child(&a, err)) {}
     if (!err->status && a.head.status == STATUS_NO_MEMORY)
         error_set(err, STATUS_NO_MEMORY, "%s", a.head.text);

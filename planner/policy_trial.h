@@ -12,6 +12,7 @@
 
 struct policy_trial_options {
     struct policy_run_options run;
+    const char *other;            /* a name or a file: opened as run.other; NULL: none */
     bool twice;                   /* a second time in the same process: are all choices the same? */
     struct contain_limits limits; /* for the user's code; of all runs of the trial together */
 };
