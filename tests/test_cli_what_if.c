@@ -17,7 +17,7 @@
 #include "tests/support_models.h"
 #include "tests/support_seed.h"
 
-enum { DRAWS = 300 };
+enum { DRAWS = 1000 };
 
 static const char text[] =
     "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"a\", \"network\": {\"model_type\": \"gpt2\", \"n_layer\": 4, \"n_embd\": 512, "
@@ -51,7 +51,7 @@ static double simulated_s(const struct plan *plan, const struct hardware *hardwa
     return seconds;
 }
 
-/* Draws have 300 samples, and times do not follow figures evenly: ends agree within a third of the interval's half. */
+/* Draws have 1000 samples, and times do not follow figures evenly: ends agree within a third of the interval's half. */
 static void intervals_are_those_of_draws(void **state)
 {
     (void)state;
