@@ -93,10 +93,12 @@ enum status bench_round_make(struct bench_round *round, struct error *err)
                              : read_instance(workload->path, round->seed, &round->in, err);
     if (status == STATUS_OK && noise > 0) status = make_finer(&round->in, &round->ticks, err);
     if (status == STATUS_OK) status = bound_of(round, &round->in, &round->bound, err);
-    if (status != STATUS_OK || !(noise > 0)) return status;
-    if (instance_perturb(&round->in, noise, random_u64(round->seed, 1), &round->actual, err))
-        return err->status;
-    return bound_of(round, &round->actual, &round->actual_bound, err);
+    if (status == STATUS_OK && noise > 0)
+        status = instance_perturb(&round->in, noise, random_u64(round->seed, 1), &round->actual, err);
+    if (status == STATUS_OK && noise > 0) status = bound_of(round, &round->actual, &round->actual_bound, err);
+    if (status != STATUS_OK || (round->bound > 0 && (round->actual_bound > 0 || !(noise > 0)))) return status;
+    return error_set(err, STATUS_BAD_INPUT, "%s: its lower bound is 0, so nothing can be compared with it",
+                     workload->path ? workload->path : workload->name);
 }
 
 void bench_round_release(struct bench_round *round)
@@ -212,15 +214,10 @@ static enum status try_policy(const struct bench_round *round, uint32_t policy, 
     return err->status;
 }
 
-static enum status run_instance(struct bench_round *round, const struct bench_workload *workload,
-                                struct error *err)
+static enum status run_instance(struct bench_round *round, struct error *err)
 {
     const struct bench *bench = round->bench;
     if (bench_round_make(round, err)) return err->status;
-    if (!(round->bound > 0) || (bench->options.noise > 0 && !(round->actual_bound > 0)))
-        return error_set(err, STATUS_BAD_INPUT,
-                         "%s: its lower bound is 0, so nothing can be compared with it",
-                         workload->path ? workload->path : workload->name);
     for (uint32_t p = 0; p < bench->policy_count; p++) {
         struct bench_result *out = bench_at(bench, round->workload, round->seed_index, p);
         if (bench_is_search(bench->policies[p])) {
@@ -273,7 +270,7 @@ enum status bench_run(struct bench *bench, struct error *err)
         struct bench_round round = bench_round_of(bench, c);
         const struct bench_workload *workload = &bench->workloads[round.workload];
         if (workload->kind == BENCH_JOBS ? run_jobs(&round, workload, err)
-                                         : run_instance(&round, workload, err)) {}
+                                         : run_instance(&round, err)) {}
         bench_round_release(&round);
         progress_update(&progress, (double)c + 1, workload->name);
     }

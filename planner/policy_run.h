@@ -32,7 +32,7 @@ struct policy_run_options {
 
 /* A decision as it was made. */
 struct policy_decided {
-    bool made, waits;
+    uint8_t made, waits;           /* 0 or 1; a child process tells them */
     int64_t at;                    /* ticks */
     struct policy_choice choice;   /* unless it waits */
 };
