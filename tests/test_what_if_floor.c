@@ -182,6 +182,40 @@ static void offloaded_ways_have_floors(void **state)
     assert_true(tightest > 0.7);
 }
 
+/*
+ * A network whose boundaries are large and whose states stay (a plan with no copies out that anybody waits for): what copies
+ * out take in all is no bound on such an order. Plans that claim a bound above their own order are wrong, and refused.
+ */
+static void boundaries_that_nobody_waits_for(void **state)
+{
+    (void)state;
+    static struct what_if_way ways[WHAT_IF_WAYS_MAX];
+    struct hardware hardware = {0};
+    struct job_set jobs = {0};
+    struct error err = {0};
+    uint32_t planned = 0;
+    char text[512];
+    snprintf(text, sizeof text,
+             "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"a\", \"network\": %s, \"microbatch\": 2, \"microbatches\": 8, "
+             "\"minibatches\": 10, \"optimizer\": {\"kind\": \"adamw\"}}]}", networks[RESNET]);
+    assert_int_equal(hardware_find("2x p4d.24xlarge", &hardware, &err), STATUS_OK);
+    assert_int_equal(support_jobs(text, ".", &jobs, &err), STATUS_OK);
+    for (uint32_t d = 0; d < hardware.device_count; d++) hardware.devices[d].memory_bytes = UINT64_C(1) << 28;
+    uint32_t count = what_if_ways(&hardware, &jobs.jobs[0], ways);
+    for (uint32_t k = 0; k < count; k++) {
+        struct plan plan = {0};
+        err = (struct error){0};
+        if (parallel_is_set(&ways[k].fit.parallel)) continue;
+        if (what_if_plan(&hardware, &jobs.jobs[0], &ways[k], 2, &plan, &err) == STATUS_CHECK)
+            fail_msg("%s: %s", ways[k].fit.name, err.text);
+        planned += err.status == STATUS_OK;
+        plan_release(&plan);
+    }
+    assert_true(planned > 10);
+    job_set_release(&jobs);
+    hardware_release(&hardware);
+}
+
 /* One node, links too fast to matter, blocks alike: passes of stages follow each other without a gap but the pipeline's. */
 static void an_even_pipeline_takes_its_floor(void **state)
 {
@@ -252,6 +286,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_below_its_floor),
         cmocka_unit_test(offloaded_ways_have_floors),
+        cmocka_unit_test(boundaries_that_nobody_waits_for),
         cmocka_unit_test(an_even_pipeline_takes_its_floor),
         cmocka_unit_test(leaving_out_finds_what_all_finds),
     };
