@@ -54,7 +54,8 @@ static enum status find_run(struct counterfactual *c, struct error *err)
     c->policy = (uint32_t)((c->run - 1) % bench->policy_count);
     c->round = bench_round_of(bench, (size_t)((c->run - 1) / bench->policy_count));
     if (bench->workloads[c->round.workload].kind == BENCH_JOBS)
-        return error_set(err, STATUS_BAD_INPUT, "option '--counterfactual' is of instances, and run %" PRIu64 " is of jobs", c->run);
+        return error_set(err, STATUS_BAD_INPUT, "option '--counterfactual' is of instances, and run %" PRIu64 " is of jobs",
+                         c->run);
     if (bench_is_search(bench->policies[c->policy]))
         return error_set(err, STATUS_BAD_INPUT, "option '--counterfactual': run %" PRIu64 " is of '%s', which decides nothing",
                          c->run, bench->policies[c->policy]);

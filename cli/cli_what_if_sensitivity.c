@@ -311,7 +311,8 @@ enum status what_if_bars_plot(const char *path, const struct what_if_wanted *wan
     struct labelled all[8 * WHAT_IF_BARS_MAX];
     struct plot_effect effects[PLOT_EFFECTS_MAX];
     uint32_t count = take_all(wanted, report, all, sizeof all / sizeof *all);
-    if (count == 0) return error_set(err, STATUS_INFEASIBLE, "nothing that moves time or cost has a known spread: '%s' is not drawn", path);
+    if (count == 0)
+        return error_set(err, STATUS_INFEASIBLE, "nothing that moves time or cost has a known spread: '%s' is not drawn", path);
     for (uint32_t b = 0; b < count; b++)
         effects[b] = (struct plot_effect){all[b].label, min_s(all[b].bar.better, all[b].bar.worse),
                                           max_s(all[b].bar.better, all[b].bar.worse)};

@@ -169,7 +169,8 @@ static void offloaded_ways_have_floors(void **state)
             double run_s;
             if (!parallel_offloads(&ways[k].fit.parallel)) continue;
             if (what_if_floor(&sample.hardware, &sample.jobs.jobs[0], &ways[k], &floor, &err) != STATUS_OK) fail_msg("%s", err.text);
-            if (what_if_time(&sample.hardware, &sample.jobs.jobs[0], &ways[k], &clock_of_sim, &run_s, &err) != STATUS_OK) continue;
+            if (what_if_time(&sample.hardware, &sample.jobs.jobs[0], &ways[k], &clock_of_sim, &run_s, &err) != STATUS_OK)
+                continue;
             if (!(floor.run_s > 0 && floor.run_s <= run_s * (1 + 1e-9)))
                 fail_msg("%s, %s: simulated %.12g s, the floor is %.12g s", sample.text, ways[k].fit.name, run_s, floor.run_s);
             check_memory(&sample, &ways[k], &floor);
