@@ -63,21 +63,33 @@ static uint64_t pieces(const struct network *network)
     return network_is_listed(network) ? network->layer_count : network->blocks;
 }
 
+/* The part `at` of `parts` that are equal, the first ones longer by one. */
+static struct parallel_layers equal_part(struct parallel_layers whole, uint64_t parts, uint64_t at)
+{
+    uint64_t share = whole.count / parts, longer = whole.count % parts;
+    return (struct parallel_layers){whole.first + at * share + (at < longer ? at : longer), share + (at < longer)};
+}
+
+/* Of what is cut: the piece that has the run. */
+static struct parallel_layers cut_piece(const struct job *job, uint32_t piece)
+{
+    const struct parallel *p = &job->parallel;
+    struct parallel_layers all = {0, pieces(&job->network)}, of = {0};
+    if (p->cuts == 0) return equal_part(all, parallel_cut_count(p), piece);
+    for (uint32_t r = 0; r < piece; r++) of.first += p->cut_lengths[r];
+    of.count = p->cut_lengths[piece];
+    return of;
+}
+
 struct parallel_layers parallel_layers(const struct job *job, uint32_t run)
 {
     const struct network *network = &job->network;
-    uint64_t count = pieces(network), runs = parallel_runs(&job->parallel);
-    uint64_t share = count / runs, longer = count % runs;
-    uint64_t first = run * share + (run < longer ? run : longer);
-    uint64_t length = share + (run < longer);
-    if (job->parallel.cuts > 0) {
-        first = 0;
-        for (uint32_t r = 0; r < run; r++) first += job->parallel.cut_lengths[r];
-        length = job->parallel.cut_lengths[run];
-    }
-    if (network_is_listed(network)) return (struct parallel_layers){first, length};
-    uint64_t begin = run == 0 ? 0 : first + 1; /* layer 0 is the embedding */
-    uint64_t end = run + 1 == runs ? network->layer_count : first + length + 1;
+    uint32_t buckets = parallel_buckets(&job->parallel);
+    struct parallel_layers of = equal_part(cut_piece(job, run / buckets), buckets, run % buckets);
+    if (network_is_listed(network)) return of;
+    bool last = run + 1 == parallel_runs(&job->parallel);
+    uint64_t begin = run == 0 ? 0 : of.first + 1; /* layer 0 is the embedding */
+    uint64_t end = last ? network->layer_count : of.first + of.count + 1;
     return (struct parallel_layers){begin, end - begin};
 }
 
@@ -163,8 +175,31 @@ static enum status check_schedule(const struct job *job, struct error *err)
     if (pieces(&job->network) < parallel_runs(p))
         return error_set(err, STATUS_BAD_INPUT,
                          "%" PRIu64 " layers on %" PRIu32 " stages of %" PRIu32
-                         " chunks (expected at least one each)",
-                         pieces(&job->network), p->pipeline, p->chunks);
+                         " %s (expected at least one each)",
+                         pieces(&job->network), p->pipeline, p->chunks * parallel_buckets(p),
+                         parallel_buckets(p) > 1 ? "buckets" : "chunks");
+    return STATUS_OK;
+}
+
+/* Of stages that are cut already. */
+static enum status check_buckets(const struct job *job, struct error *err)
+{
+    const struct parallel *p = &job->parallel;
+    bool fits = p->schedule <= PIPELINE_1F1B || pipeline_is_asynchronous(p->schedule);
+    if (parallel_buckets(p) == 1) return STATUS_OK;
+    if (p->pipeline == 1)
+        return error_set(err, STATUS_BAD_INPUT, "%" PRIu32 " buckets on one stage (expected 1; 'chunks' are the same there)",
+                         p->buckets);
+    if (!fits)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "schedule '%s' with %" PRIu32 " buckets (expected 1; 'gpipe', '1f1b', 'pipedream' and '2bw' have "
+                         "several)",
+                         pipeline_schedule_names[p->schedule], p->buckets);
+    for (uint32_t s = 0; s < p->cuts; s++)
+        if (p->cut_lengths[s] < p->buckets)
+            return error_set(err, STATUS_BAD_INPUT,
+                             "%" PRIu32 " layers of stage %" PRIu32 " in %" PRIu32 " buckets (expected at least one each)",
+                             p->cut_lengths[s], s, p->buckets);
     return STATUS_OK;
 }
 
@@ -322,9 +357,11 @@ static enum status check_cuts(const struct job *job, struct error *err)
     if (p->partition == PARALLEL_PIPEDREAM && p->replicated == 0)
         return error_set(err, STATUS_BAD_INPUT,
                          "'partition' 'pipedream' without 'replicas' (expected how many in all, such as [16])");
-    if (p->partition == PARALLEL_BALANCED && p->cuts == 0 && parallel_runs(p) > PARALLEL_CUTS_MAX)
-        return error_set(err, STATUS_LIMIT, "%" PRIu32 " runs of layers to balance (limit is %d)", parallel_runs(p),
+    if (p->partition == PARALLEL_BALANCED && p->cuts == 0 && parallel_cut_count(p) > PARALLEL_CUTS_MAX)
+        return error_set(err, STATUS_LIMIT, "%" PRIu32 " runs of layers to balance (limit is %d)", parallel_cut_count(p),
                          PARALLEL_CUTS_MAX);
+    if (p->partition == PARALLEL_RANNC && parallel_buckets(p) > 1)
+        return error_set(err, STATUS_BAD_INPUT, "'partition' 'rannc' with %" PRIu32 " buckets (expected 1)", p->buckets);
     if (p->partition == PARALLEL_RANNC && (p->schedule != PIPELINE_1F1B || p->chunks > 1))
         return error_set(err, STATUS_BAD_INPUT,
                          "'partition' 'rannc' with schedule '%s' of %" PRIu32 " chunks (expected '1f1b' of 1)",
@@ -332,9 +369,9 @@ static enum status check_cuts(const struct job *job, struct error *err)
     if (p->partition == PARALLEL_RANNC && p->replicated > 0 && p->cuts == 0)
         return error_set(err, STATUS_BAD_INPUT, "'partition' 'rannc' with 'replicas' (expected none: it chooses them)");
     if (p->cuts == 0) return STATUS_OK;
-    if (p->cuts != parallel_runs(p))
+    if (p->cuts != parallel_cut_count(p))
         return error_set(err, STATUS_BAD_INPUT, "'cut' into %" PRIu32 " runs of layers (expected %" PRIu32
-                         ": stages times chunks)", p->cuts, parallel_runs(p));
+                         ": stages times chunks)", p->cuts, parallel_cut_count(p));
     for (uint32_t r = 0; r < p->cuts; r++) sum += p->cut_lengths[r];
     if (sum == pieces(&job->network)) return STATUS_OK;
     return error_set(err, STATUS_BAD_INPUT, "'cut' of %" PRIu64 " blocks in all (expected %" PRIu64 ")", sum,
@@ -399,6 +436,7 @@ enum status parallel_check(const struct job *job, struct error *err)
     TRY(check_gradients(job, err));
     TRY(check_compression(job, err));
     TRY(check_cuts(job, err));
+    TRY(check_buckets(job, err));
     return check_tensor(job, err);
 }
 
@@ -465,6 +503,7 @@ enum status parallel_parse(const struct json_input *in, const json_t *value, str
     TRY(parse_lengths(&o, "replicas", PARALLEL_REPLICAS_MAX, out->replicas, &out->replicated, err));
     if (out->replicated > 0 && !json_object_get(value, "pipeline")) out->pipeline = out->replicated;
     TRY(json_take_u32(&o, "chunks", JSON_OPTIONAL, 1, PARALLEL_CHUNKS_MAX, &out->chunks, err));
+    TRY(json_take_u32(&o, "buckets", JSON_OPTIONAL, 1, PARALLEL_CHUNKS_MAX, &out->buckets, err));
     TRY(json_take_choice(&o, "schedule", JSON_OPTIONAL, pipeline_schedule_names, PIPELINE_SCHEDULE_COUNT,
                          &schedule, err));
     TRY(json_take_choice(&o, "recompute", JSON_OPTIONAL, recompute_names, RECOMPUTE_COUNT, &recompute, err));
@@ -525,6 +564,7 @@ void parallel_write(const struct parallel *p, struct json_out *out, const char *
     json_out_u64(out, "data", p->data);
     write_lengths(out, "replicas", p->replicas, p->replicated);
     if (p->chunks > 1) json_out_u64(out, "chunks", p->chunks);
+    if (p->buckets > 1) json_out_u64(out, "buckets", p->buckets);
     json_out_string(out, "schedule", pipeline_schedule_names[p->schedule]);
     json_out_string(out, "recompute", recompute_names[p->recompute]);
     if (p->collective != PARALLEL_FASTEST)
@@ -582,7 +622,7 @@ const char *parallel_text(const struct parallel *p, char text[PARALLEL_TEXT_BYTE
         const char *name;
         uint32_t value, usual;
     } words[] = {{"tp=", p->tensor, 1}, {"pp=", p->pipeline, p->replicated > 0 ? p->pipeline : 1}, {"dp=", p->data, 1},
-                 {"v=", p->chunks, 1},  {"zero=", p->zero, ZERO_NOTHING},
+                 {"v=", p->chunks, 1},  {"buckets=", parallel_buckets(p), 1}, {"zero=", p->zero, ZERO_NOTHING},
                  {"prefetch=", gathers_ahead(p) ? p->prefetch : 1, 1}};
     const char *const flags[] = {p->sequence ? "sp" : NULL, p->scatter ? "scatter" : NULL, p->exposed ? "exposed" : NULL, offload_word(p),
                                  p->storage ? "storage" : NULL, p->delayed ? "delayed" : NULL,
@@ -638,13 +678,14 @@ static bool is_replicas(const char *word)
 /* A word of it, [begin, begin + length). */
 static enum status parse_word(const char *begin, size_t length, struct parallel *out, struct error *err)
 {
-    static const char *const names[] = {"tp", "pp", "dp", "v", "zero", "prefetch"};
+    static const char *const names[] = {"tp", "pp", "dp", "v", "buckets", "zero", "prefetch"};
     const struct {
         uint32_t *value;
         uint64_t min, max;
     } of[] = {
         {&out->tensor, 1, PARALLEL_DEGREE_MAX}, {&out->pipeline, 1, PARALLEL_DEGREE_MAX},
         {&out->data, 1, PARALLEL_DEGREE_MAX},   {&out->chunks, 1, PARALLEL_CHUNKS_MAX},
+        {&out->buckets, 1, PARALLEL_CHUNKS_MAX},
         {&out->zero, ZERO_NOTHING, ZERO_WEIGHTS}, {&out->prefetch, 0, PARALLEL_CHUNKS_MAX},
     };
     static_assert(ARRAY_COUNT(of) == ARRAY_COUNT(names), "a name for each");
@@ -670,7 +711,7 @@ static enum status parse_word(const char *begin, size_t length, struct parallel 
         return STATUS_OK;
     }
     return error_set(err, STATUS_BAD_INPUT,
-                     "'%.*s' is not understood (expected tp=, pp=, dp=, replicas=, v=, zero=, prefetch=, sp, scatter, exposed, "
+                     "'%.*s' is not understood (expected tp=, pp=, dp=, replicas=, v=, buckets=, zero=, prefetch=, sp, scatter, exposed, "
                      "offload=states, offload=weights, storage, delayed, swap or choose)",
                      (int)length, begin);
 }

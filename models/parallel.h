@@ -3,7 +3,7 @@
  *
  *     "parallel": {"tensor": 8, "pipeline": 8, "data": 4, "chunks": 2, "schedule": "interleaved",
  *                  "recompute": "selective", "collective": "ring", "sequence": true, "zero": 1,
- *                  "prefetch": 1, "first_device": 0, "cut": [3, 2, 3], "slices": [512, 512],
+ *                  "prefetch": 1, "first_device": 0, "cut": [3, 2, 3], "slices": [512, 512], "buckets": 1,
  *                  "offload": "states", "storage": false, "delayed": false, "swap": false, "choose": false}
  *     --parallel tp=8,pp=8,dp=4,v=2,sp,zero=1 --schedule interleaved --recompute selective
  *
@@ -20,6 +20,13 @@
  * profile are cut likewise. Chunk c of stage p is run c * pipeline + p; in a V (zb-v) chunk 1 comes back: run
  * 2 pipeline - 1 - p. With one stage chunks are what data-parallel ranks exchange at a time: the all-reduce of a
  * run's gradients goes on beside the backward passes over the runs in front of it.
+ *
+ * Buckets. On several stages with gpipe, 1f1b, pipedream or 2bw `buckets` do the same: each stage's layers are that many runs
+ * (the first ones longer by one), which follow each other on it in every pass, and the gradients of one are exchanged beside
+ * the backward passes over those in front of it, when its last microbatch has passed back. A boundary between two of them
+ * goes nowhere, and what is kept is kept as without them.
+ *
+ *     "pipeline": 2, "data": 4, "buckets": 5        --parallel replicas=15-1,buckets=6 --schedule pipedream
  *
  * Data parallelism. What `zero` leaves whole is on every rank; of what it splits each has a share, whatever the
  * schedule, the tensor and the sequence parallelism:
@@ -177,6 +184,7 @@ extern const char *const parallel_algorithm_names[PARALLEL_ALGORITHM_COUNT]; /* 
 struct parallel {
     uint32_t tensor, pipeline, data; /* degrees, at least 1; all 0: the job is not spread */
     uint32_t chunks;                 /* of layers on each stage, at least 1 */
+    uint32_t buckets;                /* runs of a stage that follow each other; 0 like 1: one */
     uint32_t schedule;               /* enum pipeline_schedule */
     uint32_t recompute;              /* enum recompute */
     bool sequence;                   /* norms and dropouts are split along the sequence in tensor groups */
@@ -256,18 +264,32 @@ static inline uint32_t parallel_turns(const struct parallel *parallel, uint32_t 
     return parallel->replicated > 0 ? parallel->replicas[stage] : 1;
 }
 
-/* Runs of layers: pipeline * chunks. */
-static inline uint32_t parallel_runs(const struct parallel *parallel)
+/* Runs that a stage exchanges the gradients of one by one, and that follow each other on it. */
+static inline uint32_t parallel_buckets(const struct parallel *parallel)
+{
+    return parallel->buckets > 0 ? parallel->buckets : 1;
+}
+
+/* Pieces that the layers are cut into, by `partition` or `cut`: runs, or what their buckets are runs of. */
+static inline uint32_t parallel_cut_count(const struct parallel *parallel)
 {
     return parallel->pipeline * parallel->chunks;
 }
 
-/* Which stage has run `run`, and which of its chunks that is. */
+/* Runs of layers: pipeline * chunks * buckets. */
+static inline uint32_t parallel_runs(const struct parallel *parallel)
+{
+    return parallel_cut_count(parallel) * parallel_buckets(parallel);
+}
+
+/* Which stage has run `run`, and which of its chunks or buckets that is. */
 struct parallel_place {
     uint32_t stage, chunk;
 };
 static inline struct parallel_place parallel_place(const struct parallel *parallel, uint32_t run)
 {
+    if (parallel_buckets(parallel) > 1)
+        return (struct parallel_place){run / parallel->buckets, run % parallel->buckets};
     uint32_t chunk = run / parallel->pipeline, stage = run % parallel->pipeline;
     bool back = parallel->schedule == PIPELINE_ZB_V && chunk % 2 == 1;
     return (struct parallel_place){back ? parallel->pipeline - 1 - stage : stage, chunk};
@@ -325,7 +347,7 @@ static inline uint32_t parallel_depth(const struct parallel *parallel, uint32_t 
 static inline uint32_t parallel_staleness(const struct parallel *parallel, uint32_t run)
 {
     if (parallel->schedule == PIPELINE_2BW || parallel->delayed) return 1;
-    return parallel->schedule == PIPELINE_PIPEDREAM ? parallel_depth(parallel, run) - 1 : 0;
+    return parallel->schedule == PIPELINE_PIPEDREAM ? parallel_depth(parallel, parallel_place(parallel, run).stage) - 1 : 0;
 }
 
 /* Microbatches that a replica of a stage adds up for an update, of those that take turns that with place `turn`: the
@@ -337,7 +359,7 @@ uint64_t parallel_updates(const struct job *job, uint32_t stage);
 /*
  * Do the parts fit together and the job? Schedules without chunks have one where there are several stages,
  * zb-h1 and zb-h2 always, zb-v two, interleaved at least two, and microbatches of a replica that `pipeline`
- * divides; pipedream one microbatch of a replica, 2bw at least as many as stages (as are under way, where `replicas`
+ * divides; `buckets` are of gpipe, 1f1b, pipedream and 2bw on several stages, each of which has a layer for every one; pipedream one microbatch of a replica, 2bw at least as many as stages (as are under way, where `replicas`
  * are given), and both whole weights and states on every rank (`zero` 0); `replicas` divide what they take in turn, or in
  * gpipe and 1f1b, which have no others, are no more than that, and have all they update with (`zero` 0, no `offload`);
  * terapipe a network whose tokens see those in front of them alone, slices that add up to the sequence and no sequence
@@ -354,7 +376,7 @@ MUST_CHECK enum status parallel_check(const struct job *job, struct error *err);
 /* May a group of `tensor` devices divide the rows of norms and sums ("sequence")? */
 bool parallel_divides_tokens(const struct job *job, uint32_t tensor);
 
-/* Is what the layer passes on sent to another stage? Not inside a run, nor between chunks of a stage. */
+/* Is what the layer passes on sent to another stage? Not inside a run, nor between chunks or buckets of a stage. */
 bool parallel_crosses(const struct job *job, uint64_t layer);
 
 /* The layers of a run: [first, first + count). */

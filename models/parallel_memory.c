@@ -256,6 +256,15 @@ static struct listed listed_of(const struct job *job, uint64_t layer)
         .boundary_bytes = network_profile_share(n, profile->boundary_bytes, job->microbatch)};
 }
 
+/* Of a run whose boundary the next bucket of its stage has: what it passes on is not kept twice. */
+static uint64_t kept_by_next(const struct job *job, uint64_t last)
+{
+    if (job->network.graph || parallel_buckets(&job->parallel) == 1 || last + 1 == job->network.layer_count) return 0;
+    if (parallel_crosses(job, last)) return 0;
+    const struct listed layer = listed_of(job, last);
+    return min_u64(layer.boundary_bytes, layer.activation_bytes);
+}
+
 static uint64_t listed_kept(const struct job *job, struct parallel_layers layers)
 {
     uint64_t sum = 0;
@@ -265,6 +274,7 @@ static uint64_t listed_kept(const struct job *job, struct parallel_layers layers
         bool last = i + 1 == layers.count;
         if (!again) sum += layer.activation_bytes + (last ? 0 : layer.output_bytes);
         else if (!last) sum += job->network.graph ? layer.output_bytes : layer.boundary_bytes;
+        if (!again && last) sum -= kept_by_next(job, layers.first + i);
     }
     return parallel_slice_share(&job->parallel, sum);
 }

@@ -27,6 +27,7 @@
 
 #include "base/extreme.h"
 #include "base/size.h"
+#include "planner/pipeline_buckets.h"
 #include "planner/pipeline_turns.h"
 
 struct sequence_step {
@@ -363,6 +364,7 @@ enum status pipeline_order(struct arena *arena, const struct parallel *parallel,
     struct pipeline_order other;
     void *memory;
     assert(!pipeline_is_asynchronous(parallel->schedule) && parallel->schedule != PIPELINE_TERAPIPE);
+    if (parallel_buckets(parallel) > 1) return pipeline_buckets_order(arena, parallel, microbatches, times, out, err);
     if (parallel->replicated > 0) return pipeline_turns_order(arena, parallel, microbatches, times, out, err);
     c.length = (uint64_t)microbatches * parallel->chunks * (splits ? 3 : 2);
     *out = other = (struct pipeline_order){.count = parallel->pipeline * c.length};

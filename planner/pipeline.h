@@ -14,7 +14,8 @@
  *
  * The passes of a run go through its microbatches in order. Synchronous all: every microbatch of a minibatch
  * is computed with the weights as the minibatch before left them. Those that are not are planner/spread_async.h's,
- * slices of sequences planner/spread_slices.h's, replicas that take turns planner/pipeline_turns.h's.
+ * slices of sequences planner/spread_slices.h's, replicas that take turns planner/pipeline_turns.h's, and buckets, over which
+ * a stage's passes go one behind the other, planner/pipeline_buckets.h's.
  *
  * Sources: GPipe, arXiv 1811.06965; PipeDream-Flush, arXiv 2006.09503; interleaving, arXiv 2104.04473;
  * zero bubble, arXiv 2401.10241.
@@ -44,7 +45,7 @@ struct pipeline_step {
 };
 
 struct pipeline_order {
-    struct pipeline_step *steps; /* by start: every step behind those that it needs */
+    struct pipeline_step *steps; /* every step behind those that it needs: by start, those of a stage's buckets together */
     uint64_t count;
     double end_s;
 };

@@ -31,10 +31,12 @@
  * An update joins all replicas of a stage, and those that passed back over the earlier microbatches of its round wait for
  * those that pass over the later ones. That is hidden as long as the stages behind have microbatches left meanwhile.
  *
- * Updates. Behind the last backward pass of a minibatch (of pipedream each) the gradients of data-parallel ranks are
- * added up, and the update comes when it must: in front of the stage's next backward pass, which adds to the
- * gradient again, but with pipedream in front of the next forward pass, which wants the new version. So with 2bw a
- * forward pass hides a part of that exchange.
+ * Updates. Behind the last backward pass of a minibatch (of pipedream each) over a run the gradients of data-parallel ranks
+ * are added up, those of a stage's buckets beside the passes back over the ones in front. The update comes when it must: in
+ * front of the stage's next backward pass, which adds to the gradient again, but with pipedream in front of the next
+ * forward pass, which wants the new version. So with 2bw a forward pass hides a part of that exchange.
+ *
+ * Buckets. A stage passes over its runs one behind the other, in the same tick.
  *
  * Versions. The microbatches of a stage's update u, its *round*, read version max(u - staleness, 0); the update reads
  * version u and makes u + 1, in the slot that they have just left, or in place where there is one slot. A version ends
@@ -63,18 +65,24 @@ struct ticks {
 
 uint32_t spread_async_tick(struct spread *s)
 {
-    for (uint32_t r = 0; r < s->runs; r++) {
-        struct spread_stage *own = &s->stages[r], *front = own - 1;
-        own->lag = (parallel_depth(s->parallel, r) - 1) * own->turns;
-        own->start = r > 0 ? front->start + (front->turns > own->turns ? front->lag - own->lag : 0) : 0;
+    for (uint32_t p = 0; p < s->parallel->pipeline; p++) {
+        struct spread_stage *own = &s->stages[p], *front = own - 1;
+        own->lag = (parallel_depth(s->parallel, p) - 1) * own->turns;
+        own->start = p > 0 ? front->start + (front->turns > own->turns ? front->lag - own->lag : 0) : 0;
     }
     return s->stages[0].lag + 1;
 }
 
-/* Microbatches of an update of the run's stage, of all replicas that take turns. */
-static uint64_t round_of(const struct spread *s, uint32_t r)
+/* Microbatches of an update of the stage, of all replicas that take turns. */
+static uint64_t round_of(const struct spread *s, uint32_t stage)
 {
-    return parallel_microbatches(s->job, r) * s->stages[r].turns;
+    return parallel_microbatches(s->job, stage) * s->stages[stage].turns;
+}
+
+/* Of its runs the first; those of a stage are [first_run(stage), first_run(stage + 1)). */
+static uint32_t first_run(const struct spread *s, uint32_t stage)
+{
+    return stage * parallel_buckets(s->parallel);
 }
 
 /* Of the whole training; of ranks that go in step each counts once. */
@@ -88,7 +96,7 @@ static uint64_t all_microbatches(const struct spread *s)
 /* The last round that reads the version; false: none does. */
 static bool last_reader(const struct ticks *t, uint32_t r, uint64_t version, uint64_t *out)
 {
-    uint64_t reader = version + t->s->of[r].versions - 1, last = t->microbatches / round_of(t->s, r) - 1;
+    uint64_t reader = version + t->s->of[r].versions - 1, last = t->microbatches / round_of(t->s, t->s->of[r].stage) - 1;
     if (reader > last && version > 0) return false;
     *out = reader < last ? reader : last;
     return true;
@@ -97,9 +105,9 @@ static bool last_reader(const struct ticks *t, uint32_t r, uint64_t version, uin
 static void read_for_pass(struct ticks *t, uint32_t r, uint64_t microbatch, bool backward)
 {
     struct spread_run *run = &t->s->of[r];
-    uint64_t size = round_of(t->s, r), round = microbatch / size, staleness = run->versions - 1, last;
+    uint64_t size = round_of(t->s, run->stage), round = microbatch / size, staleness = run->versions - 1, last;
     run->version = round > staleness ? round - staleness : 0;
-    bool ends_round = backward && microbatch % size >= size - t->s->stages[r].turns; /* of this replica */
+    bool ends_round = backward && microbatch % size >= size - t->s->stages[run->stage].turns; /* of this replica */
     run->version_ends = ends_round && last_reader(t, r, run->version, &last) && last == round && run->version < round;
 }
 
@@ -113,6 +121,12 @@ static void update(struct ticks *t, uint32_t r, uint64_t round)
     spread_emit_update(t->s, r, r == 0 && !parallel_has_own_pace(t->s->parallel));
 }
 
+/* In the order in which their gradients were complete. */
+static void update_stage(struct ticks *t, uint32_t stage, uint64_t round)
+{
+    for (uint32_t r = first_run(t->s, stage + 1); r-- > first_run(t->s, stage);) update(t, r, round);
+}
+
 /* --- ticks ---------------------------------------------------------------------------------- */
 
 static struct pipeline_step step_of(const struct ticks *t, uint32_t pass, uint32_t r, uint64_t microbatch)
@@ -120,7 +134,7 @@ static struct pipeline_step step_of(const struct ticks *t, uint32_t pass, uint32
     return (struct pipeline_step){.pass = pass, .run = r, .microbatch = (uint32_t)(microbatch % t->s->microbatches)};
 }
 
-static void forward(struct ticks *t, uint32_t r, uint64_t microbatch)
+static void forward_over(struct ticks *t, uint32_t r, uint64_t microbatch)
 {
     struct spread *s = t->s;
     struct pipeline_step step = step_of(t, PIPELINE_FORWARD, r, microbatch);
@@ -131,32 +145,44 @@ static void forward(struct ticks *t, uint32_t r, uint64_t microbatch)
     spread_emit_pass(s, &step);
 }
 
-static void backward(struct ticks *t, uint32_t r, uint64_t microbatch)
+static void backward_over(struct ticks *t, uint32_t r, uint64_t microbatch)
 {
     struct spread *s = t->s;
     struct pipeline_step step = step_of(t, PIPELINE_BACKWARD, r, microbatch);
-    uint64_t size = round_of(s, r), round = microbatch / size;
-    bool lagging = s->parallel->schedule == PIPELINE_2BW;
-    if (lagging && microbatch % size == 0 && round > 0) update(t, r, round - 1);
     s->turn = microbatch;
     read_for_pass(t, r, microbatch, true);
     if (r > 0) spread_take_turn(s, r, SPREAD_GRADIENT, step.microbatch);
     spread_emit_pass(s, &step);
-    if (microbatch % size < size - 1) return;
-    if (s->of[r].joins) spread_emit_reduce(s, r);
-    if (!lagging || microbatch + 1 == t->microbatches) update(t, r, round);
+}
+
+static void forward(struct ticks *t, uint32_t stage, uint64_t microbatch)
+{
+    for (uint32_t r = first_run(t->s, stage); r < first_run(t->s, stage + 1); r++) forward_over(t, r, microbatch);
+}
+
+static void backward(struct ticks *t, uint32_t stage, uint64_t microbatch)
+{
+    struct spread *s = t->s;
+    uint64_t size = round_of(s, stage), round = microbatch / size;
+    bool lagging = s->parallel->schedule == PIPELINE_2BW, complete = microbatch % size == size - 1;
+    if (lagging && microbatch % size == 0 && round > 0) update_stage(t, stage, round - 1);
+    for (uint32_t r = first_run(s, stage + 1); r-- > first_run(s, stage);) {
+        backward_over(t, r, microbatch);
+        if (complete && s->of[r].joins) spread_emit_reduce(s, r);
+    }
+    if (complete && (!lagging || microbatch + 1 == t->microbatches)) update_stage(t, stage, round);
 }
 
 static void emit_ticks(struct ticks *t, uint64_t first, uint64_t end)
 {
     const struct spread *s = t->s;
     for (uint64_t n = first; n < end; n++) {
-        for (uint32_t r = 0; r < s->runs; r++)
-            if (n >= s->stages[r].start && n - s->stages[r].start < t->microbatches)
-                forward(t, r, n - s->stages[r].start);
-        for (uint32_t r = s->runs; r-- > 0;) {
-            uint64_t back = s->stages[r].start + s->stages[r].lag;
-            if (n >= back && n - back < t->microbatches) backward(t, r, n - back);
+        for (uint32_t p = 0; p < s->parallel->pipeline; p++)
+            if (n >= s->stages[p].start && n - s->stages[p].start < t->microbatches)
+                forward(t, p, n - s->stages[p].start);
+        for (uint32_t p = s->parallel->pipeline; p-- > 0;) {
+            uint64_t back = s->stages[p].start + s->stages[p].lag;
+            if (n >= back && n - back < t->microbatches) backward(t, p, n - back);
         }
     }
 }
@@ -181,8 +207,9 @@ static uint64_t period_of(const struct spread *s, uint64_t most)
     for (uint32_t r = 0; r < s->runs; r++)
         for (uint32_t i = 0; i < SPREAD_THINGS; i++) {
             const struct spread_pool *pool = &s->of[r].pools[i];
-            if (pool->made > 0) period = common_multiple(period, (uint64_t)s->stages[r].turns * pool->made, most);
-            if (pool->front > 0) period = common_multiple(period, (uint64_t)s->stages[r - 1].turns * pool->front, most);
+            if (pool->made > 0) period = common_multiple(period, (uint64_t)spread_stage_of(s, r)->turns * pool->made, most);
+            if (pool->front > 0)
+                period = common_multiple(period, (uint64_t)spread_stage_of(s, r - 1)->turns * pool->front, most);
         }
     return period;
 }
@@ -192,16 +219,17 @@ void spread_async_emit(struct spread *s)
     uint64_t all = all_microbatches(s), fill = 0, tail = 0;
     /* until all stages pass back over rounds that read no longer the first version; the last round of ticks sees the
      * end come */
-    for (uint32_t r = 0; r < s->runs; r++) {
-        uint64_t size = round_of(s, r);
-        fill = max_u64(fill, parallel_staleness(s->parallel, r) * size + s->stages[r].start + s->stages[r].lag + 1);
+    for (uint32_t p = 0; p < s->parallel->pipeline; p++) {
+        const struct spread_stage *stage = &s->stages[p];
+        uint64_t size = round_of(s, p), stale = parallel_staleness(s->parallel, first_run(s, p));
+        fill = max_u64(fill, stale * size + stage->start + stage->lag + 1);
         tail = max_u64(tail, size);
     }
     uint64_t period = period_of(s, all), repeats = 1;
     if (all > fill + tail + period) repeats = (all - fill - tail) / period;
     uint64_t written = all - (repeats - 1) * period;
     struct ticks t = {.s = s, .microbatches = written};
-    for (uint32_t r = 0; r < s->runs; r++) assert(written % round_of(s, r) == 0);
+    for (uint32_t p = 0; p < s->parallel->pipeline; p++) assert(written % round_of(s, p) == 0);
     if (repeats > 1) {
         emit_ticks(&t, 0, fill);
         plan_builder_segment(s->builder, 1);
@@ -210,17 +238,21 @@ void spread_async_emit(struct spread *s)
     }
     emit_ticks(&t, repeats > 1 ? fill + period : 0, written + s->stages[0].lag);
     plan_builder_segment(s->builder, 1);
-    for (uint32_t r = 0; r < s->runs; r++) s->of[r].version = written / round_of(s, r); /* what is stored */
+    for (uint32_t r = 0; r < s->runs; r++) s->of[r].version = written / round_of(s, s->of[r].stage); /* what is stored */
 }
 
 double spread_async_estimate_s(const struct spread *s)
 {
     double fill_s = 0, slowest_s = 0;
-    for (uint32_t r = 0; r < s->runs; r++) {
-        const struct pipeline_times *times = &s->times.runs[r];
-        double stage_s = times->pass_s[PIPELINE_FORWARD] + times->pass_s[PIPELINE_BACKWARD];
-        fill_s += stage_s + 2 * times->send_s;
-        slowest_s = max_s(slowest_s, stage_s / s->stages[r].turns);
+    for (uint32_t p = 0; p < s->parallel->pipeline; p++) {
+        double stage_s = 0;
+        for (uint32_t r = first_run(s, p); r < first_run(s, p + 1); r++) {
+            const struct pipeline_times *times = &s->times.runs[r];
+            stage_s += times->pass_s[PIPELINE_FORWARD] + times->pass_s[PIPELINE_BACKWARD];
+            fill_s += 2 * times->send_s;
+        }
+        fill_s += stage_s;
+        slowest_s = max_s(slowest_s, stage_s / s->stages[p].turns);
     }
     return fill_s + (double)(all_microbatches(s) - 1) * slowest_s +
            (double)parallel_updates(s->job, 0) * s->times.update_s;

@@ -241,7 +241,11 @@ static enum status choose(struct arena *arena, const struct hardware *hardware, 
 enum status spread_cut_choose(const struct hardware *hardware, struct job *job, struct error *err)
 {
     struct arena arena = {0};
+    uint32_t buckets = job->parallel.buckets;
+    job->parallel.buckets = 0; /* of what is cut here */
     enum status status = choose(&arena, hardware, job, err);
+    job->parallel.buckets = buckets;
+    if (!status && buckets > 1 && parallel_check(job, err)) status = error_add(err, "job '%s'", job->name);
     arena_release(&arena);
     return status;
 }

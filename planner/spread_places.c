@@ -143,9 +143,9 @@ void spread_take_turn(struct spread *s, uint32_t r, enum spread_thing thing, uin
 {
     struct spread_pool *pool = &s->of[r].pools[thing];
     if (pool->made == 0) return;
-    pool->variant_of[in_table] = (uint32_t)(s->turn / s->stages[r].turns % pool->made);
+    pool->variant_of[in_table] = (uint32_t)(s->turn / spread_stage_of(s, r)->turns % pool->made);
     if (pool->front == 0) return;
-    uint32_t place_in_front = (uint32_t)(s->turn / s->stages[r - 1].turns % pool->front);
+    uint32_t place_in_front = (uint32_t)(s->turn / spread_stage_of(s, r - 1)->turns % pool->front);
     pool->variant_of[in_table] = pool->variant_of[in_table] * pool->front + place_in_front;
 }
 
@@ -190,6 +190,12 @@ static void count_variants(struct spread *s)
         }
 }
 
+/* Is the boundary of the run between two of its stage? */
+static bool stays_on_stage(const struct spread *s, uint32_t r)
+{
+    return r > 0 && s->of[r - 1].stage == s->of[r].stage;
+}
+
 /* Of what is made on one stage and used `ticks` later on another: how many each replica has made by then. */
 static uint32_t waiting(uint32_t ticks, const struct spread_stage *stage)
 {
@@ -199,7 +205,7 @@ static uint32_t waiting(uint32_t ticks, const struct spread_stage *stage)
 static void count_passed_on(const struct spread *s, uint32_t r, enum spread_thing thing, uint32_t own, uint32_t front)
 {
     struct spread_pool *pool = &s->of[r].pools[thing];
-    bool same = own == front && s->stages[r].turns == s->stages[r - 1].turns;
+    bool same = own == front && spread_stage_of(s, r)->turns == spread_stage_of(s, r - 1)->turns;
     pool->made = own;
     pool->front = same ? 0 : front;
 }
@@ -207,18 +213,24 @@ static void count_passed_on(const struct spread *s, uint32_t r, enum spread_thin
 /*
  * Asynchronous schedules: a replica keeps parallel_depth() microbatches. The boundary of one more is fetched while it
  * passes back over the oldest; a gradient is fetched while the one before it is used. Both wait where they were made;
- * one gradient more for a replica that is behind, where stages have their own numbers of these.
+ * one gradient more for a replica that is behind, where stages have their own numbers of these. Between buckets of a stage
+ * nothing is fetched, and a gradient is used by the next pass.
  */
 static void count_under_way(struct spread *s)
 {
     for (uint32_t r = 0; r < s->runs; r++) {
-        const struct spread_stage *own = &s->stages[r], *front = own - 1;
-        uint32_t kept = parallel_depth(s->parallel, r);
+        uint32_t stage = s->of[r].stage, kept = parallel_depth(s->parallel, stage);
+        const struct spread_stage *own = &s->stages[stage], *front = own - 1;
         s->of[r].pools[SPREAD_ACTIVATIONS].made = kept;
         if (r == 0) continue;
+        if (stays_on_stage(s, r)) {
+            s->of[r].pools[SPREAD_BOUNDARY].made = kept;
+            s->of[r].pools[SPREAD_GRADIENT].made = 1;
+            continue;
+        }
         uint32_t boundaries = waiting(own->start - front->start, front);
         uint32_t gradients = waiting(front->start + front->lag - own->start - own->lag, own);
-        count_passed_on(s, r, SPREAD_BOUNDARY, kept + 1, max_u32(boundaries, parallel_depth(s->parallel, r - 1)));
+        count_passed_on(s, r, SPREAD_BOUNDARY, kept + 1, max_u32(boundaries, parallel_depth(s->parallel, stage - 1)));
         count_passed_on(s, r, SPREAD_GRADIENT, max_u32(gradients, 2) + (own->turns != front->turns), 2);
     }
 }
@@ -260,10 +272,10 @@ static void count_in_turn(struct spread *s)
         for (uint32_t t = 0; t < SPREAD_THINGS; t++) {
             struct spread_pool *pool = &s->of[r].pools[t]; /* its tables are not in use yet */
             if (r == 0 && t != SPREAD_ACTIVATIONS) continue;
-            uint32_t own = count_places(s, r, t, s->stages[r].turns, pool->variant_of, pool->free);
+            uint32_t own = count_places(s, r, t, spread_stage_of(s, r)->turns, pool->variant_of, pool->free);
             pool->made = own;
             if (t == SPREAD_ACTIVATIONS) continue;
-            uint32_t front = count_places(s, r, t, s->stages[r - 1].turns, pool->variant_of, pool->free);
+            uint32_t front = count_places(s, r, t, spread_stage_of(s, r - 1)->turns, pool->variant_of, pool->free);
             count_passed_on(s, r, t, own, front);
         }
 }
@@ -350,12 +362,13 @@ static void place_swapped(struct spread *s, struct spread_stage *stage)
 
 /*
  * Of one stage with several runs, each boundary's gradient is made by the pass that uses up the one behind it: two places
- * that they take in turn do for all. So it is where passes back over a microbatch follow each other run by run; where
- * some of these gradients wait (backward passes in two, say) each run has places of its own.
+ * that they take in turn do for all. So it is where passes back over a microbatch follow each other run by run, as over
+ * buckets; where some of these gradients wait (backward passes in two, say) each run has places of its own.
  */
 static bool gradients_alternate(const struct spread *s)
 {
     uint32_t live[2] = {0, 0};
+    if (parallel_buckets(s->parallel) > 1) return true;
     if (s->parallel->pipeline > 1) return false;
     for (uint64_t i = 0; i < s->order.count; i++) {
         const struct pipeline_step *step = &s->order.steps[i];
@@ -366,14 +379,19 @@ static bool gradients_alternate(const struct spread *s)
     return true;
 }
 
-static void place_alternating(struct spread *s, struct spread_stage *stage)
+static void place_alternating(struct spread *s, uint32_t index)
 {
     uint64_t each = 0;
-    uint32_t places = s->runs > 2 ? 2 : s->runs - 1;
-    for (uint32_t r = 1; r < s->runs; r++)
+    uint32_t places = 0;
+    for (uint32_t r = 1; r < s->runs; r++) {
+        if (s->of[r].stage != index || !stays_on_stage(s, r)) continue;
         each = max_u64(each, spread_range_bytes(s->of[r].pools[SPREAD_GRADIENT].bytes));
-    uint64_t offset = reserve(stage, places * each);
-    for (uint32_t r = 1; r < s->runs; r++) s->of[r].pools[SPREAD_GRADIENT].offset[0] = offset + r % places * each;
+        places = min_u32(places + 1, 2);
+    }
+    uint64_t offset = reserve(&s->stages[index], places * each);
+    for (uint32_t r = 1; r < s->runs; r++)
+        if (s->of[r].stage == index && stays_on_stage(s, r))
+            s->of[r].pools[SPREAD_GRADIENT].offset[0] = offset + r % places * each;
 }
 
 static void place_stage(struct spread *s, uint32_t index)
@@ -398,12 +416,12 @@ static void place_stage(struct spread *s, uint32_t index)
             struct spread_pool *pool = &s->of[r].pools[t];
             uint64_t each = spread_range_bytes(pool->bytes);
             bool own = s->of[r].stage == index, swapped = s->parallel->swap && t == SPREAD_ACTIVATIONS;
-            if (alternate && t == SPREAD_GRADIENT) continue;
+            if (alternate && t == SPREAD_GRADIENT && stays_on_stage(s, r)) continue;
             if (own && !swapped) pool->offset[0] = reserve(stage, pool->made * each);
             if (!own && t != SPREAD_ACTIVATIONS && r > 0 && s->of[r - 1].stage == index)
                 pool->offset[1] = reserve(stage, (pool->front > 0 ? pool->front : pool->made) * each);
         }
-    if (alternate) place_alternating(s, stage);
+    if (alternate) place_alternating(s, index);
     if (s->parallel->swap) place_swapped(s, stage);
 }
 

@@ -11,7 +11,8 @@
  *     [ states | gradients | versions | workspace | ring of weights | ring of gradients | activations 0, 1, ... |
  *       boundaries | their gradients ]
  *
- * On one stage gradients of boundaries take two places in turn, since each is made by the pass that uses up the one behind.
+ * On one stage, and between the buckets of any, gradients of boundaries take two places in turn, since each is made by the
+ * pass that uses up the one behind.
  *
  * Where activations are swapped, all runs' lie in as many places as fit, of the largest's size: run r in place r mod n (a
  * larger one of the last run apart). The last n runs' stay. Each other's place is taken by run r + n when its copy out has
@@ -147,6 +148,11 @@ struct spread {
     bool refreshes;          /* an update was delayed: its weights are to come up in this minibatch */
     double estimated_end_s;
 };
+
+static inline const struct spread_stage *spread_stage_of(const struct spread *s, uint32_t run)
+{
+    return &s->stages[s->of[run].stage];
+}
 
 /* Do these passes multiply by weights, or make gradients of them? */
 static inline bool spread_uses_weights(uint32_t pass)

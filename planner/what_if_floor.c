@@ -335,7 +335,7 @@ static bool is_known(const struct parallel *p)
     if (offloads && (p->tensor > 1 || p->pipeline > 1 || p->delayed)) return false;
     bool schedule = p->schedule == PIPELINE_1F1B || p->schedule == PIPELINE_INTERLEAVED || p->schedule == PIPELINE_ZB_H1;
     return schedule && p->partition == PARALLEL_EQUAL && p->cuts == 0 && p->slices == 0 && p->replicated == 0 &&
-           p->first_device == 0 && !p->scatter && !p->swap;
+           parallel_buckets(p) == 1 && p->first_device == 0 && !p->scatter && !p->swap;
 }
 
 static enum status take_scratch(struct view *v, struct arena *scratch, struct error *err)
