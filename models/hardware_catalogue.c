@@ -72,9 +72,28 @@ static const struct gpu_fit a100_fit = {
  * them (instances/pipedream; its device is not named, and passes over memory at 0.74 to 0.89 TB/s leave no other of
  * its time): 9.9 TFLOP/s in all, by batch and shape 8 to 12.
  */
+#define V100_KERNELS(v)                                                                           \
+    {.value = (v), .spread = 0.1, .kind = FIGURE_FITTED, .as_of = FIGURES_AS_OF,                  \
+     .source = "kernels of GPT of 13 billion on a V100: Aceso's profiles, microsoft/SuperScaler"}
+#define LIKE_A100(v)                                                                              \
+    {.value = (v), .spread = 0.3, .kind = FIGURE_ASSUMED, .as_of = FIGURES_AS_OF,                 \
+     .source = "as fitted to the same software on A100"}
+
 static const struct gpu_fit v100_fit = {
     .fp32_efficiency = {.value = 0.63, .spread = 0.1, .kind = FIGURE_FITTED, .as_of = FIGURES_AS_OF,
                         .source = "1 x 1 convolutions of ResNet-50 in PipeDream's profile"},
+    .matmul_efficiency = V100_KERNELS(0.755),
+    .kernel_model = {
+        .multiprocessors = GUESS(80, "NVIDIA V100 whitepaper, as recalled"),
+        .matmul_depth = V100_KERNELS(130),
+        .score_bytes_forward = V100_KERNELS(8.4),
+        .score_bytes_backward = V100_KERNELS(8.8),
+        .loss_passes = LIKE_A100(9.5),
+        .elementwise_passes = LIKE_A100(1.26),
+        .misaligned_rate = LIKE_A100(0.433),
+        .kernel_gap = LIKE_A100(28e-6),
+        .dispatch_latency = LIKE_A100(69.7e-6),
+    },
 };
 
 static const struct gpu gpus[] = {

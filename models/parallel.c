@@ -512,6 +512,7 @@ enum status parallel_parse(const struct json_input *in, const json_t *value, str
     TRY(json_take_bool(&o, "sequence", JSON_OPTIONAL, &out->sequence, err));
     TRY(json_take_bool(&o, "scatter", JSON_OPTIONAL, &out->scatter, err));
     TRY(json_take_bool(&o, "exposed", JSON_OPTIONAL, &out->exposed, err));
+    TRY(json_take_bool(&o, "blocking", JSON_OPTIONAL, &out->blocking, err));
     TRY(json_take_u32(&o, "zero", JSON_OPTIONAL, ZERO_NOTHING, ZERO_WEIGHTS, &out->zero, err));
     TRY(json_take_u32(&o, "prefetch", JSON_OPTIONAL, 0, PARALLEL_CHUNKS_MAX, &out->prefetch, err));
     TRY(json_take_choice(&o, "offload", JSON_OPTIONAL, parallel_offload_names, PARALLEL_OFFLOAD_COUNT, &offload, err));
@@ -572,6 +573,7 @@ void parallel_write(const struct parallel *p, struct json_out *out, const char *
     if (p->sequence) json_out_bool(out, "sequence", true);
     if (p->scatter) json_out_bool(out, "scatter", true);
     if (p->exposed) json_out_bool(out, "exposed", true);
+    if (p->blocking) json_out_bool(out, "blocking", true);
     if (p->zero > 0) json_out_u64(out, "zero", p->zero);
     if (gathers_ahead(p)) json_out_u64(out, "prefetch", p->prefetch);
     if (p->offload != OFFLOAD_NOTHING) json_out_string(out, "offload", parallel_offload_names[p->offload]);
@@ -604,8 +606,8 @@ static bool take_flag(const char *word, struct parallel *out)
     const struct {
         const char *name;
         bool *value;
-    } flags[] = {{"sp", &out->sequence}, {"scatter", &out->scatter}, {"exposed", &out->exposed}, {"storage", &out->storage},
-                 {"delayed", &out->delayed}, {"swap", &out->swap}, {"choose", &out->choose}};
+    } flags[] = {{"sp", &out->sequence}, {"scatter", &out->scatter}, {"exposed", &out->exposed}, {"blocking", &out->blocking},
+                 {"storage", &out->storage}, {"delayed", &out->delayed}, {"swap", &out->swap}, {"choose", &out->choose}};
     for (size_t i = 0; i < ARRAY_COUNT(flags); i++)
         if (strcmp(word, flags[i].name) == 0) return *flags[i].value = true;
     for (uint32_t i = 0; i < PARALLEL_OFFLOAD_COUNT; i++)
@@ -624,8 +626,8 @@ const char *parallel_text(const struct parallel *p, char text[PARALLEL_TEXT_BYTE
     } words[] = {{"tp=", p->tensor, 1}, {"pp=", p->pipeline, p->replicated > 0 ? p->pipeline : 1}, {"dp=", p->data, 1},
                  {"v=", p->chunks, 1},  {"buckets=", parallel_buckets(p), 1}, {"zero=", p->zero, ZERO_NOTHING},
                  {"prefetch=", gathers_ahead(p) ? p->prefetch : 1, 1}};
-    const char *const flags[] = {p->sequence ? "sp" : NULL, p->scatter ? "scatter" : NULL, p->exposed ? "exposed" : NULL, offload_word(p),
-                                 p->storage ? "storage" : NULL, p->delayed ? "delayed" : NULL,
+    const char *const flags[] = {p->sequence ? "sp" : NULL, p->scatter ? "scatter" : NULL, p->exposed ? "exposed" : NULL,
+                                 p->blocking ? "blocking" : NULL, offload_word(p), p->storage ? "storage" : NULL, p->delayed ? "delayed" : NULL,
                                  p->swap ? "swap" : NULL, p->choose ? "choose" : NULL};
     const size_t replicas_text = 48; /* all else fits behind so much */
     size_t used = 0;
@@ -711,7 +713,7 @@ static enum status parse_word(const char *begin, size_t length, struct parallel 
         return STATUS_OK;
     }
     return error_set(err, STATUS_BAD_INPUT,
-                     "'%.*s' is not understood (expected tp=, pp=, dp=, replicas=, v=, buckets=, zero=, prefetch=, sp, scatter, exposed, "
+                     "'%.*s' is not understood (expected tp=, pp=, dp=, replicas=, v=, buckets=, zero=, prefetch=, sp, scatter, exposed, blocking, "
                      "offload=states, offload=weights, storage, delayed, swap or choose)",
                      (int)length, begin);
 }

@@ -59,6 +59,10 @@
  * next stage. With `scatter` ("scatter": true, --parallel scatter; Megatron-LM's scatter/gather) each sends a part of it,
  * over its own NIC, and the group there gathers the parts. With sequence parallelism each rank has a part alone anyway.
  *
+ * Copies between stages go on beside passes. With `blocking` ("blocking": true, --parallel blocking) a stage computes nothing
+ * while it fetches, as where PyTorch's receives are waited for at once (Megatron-LM, TeraPipe's released code). The stage that
+ * sends goes on.
+ *
  * Collectives of tensor groups. Some go on beside products that do not need them (models/parallel_work.h). With
  * `exposed` ("exposed": true, --parallel exposed) passes wait for each, as in Megatron-LM until the end of 2021.
  *
@@ -208,6 +212,7 @@ struct parallel {
     uint32_t chosen;                 /* runs of which `choices` says it: all, or 0 */
     char choices[PARALLEL_CUTS_MAX]; /* of each run PARALLEL_SWAPPED or PARALLEL_AGAIN; not terminated */
     bool exposed;                    /* passes wait for all of their tensor group's collectives */
+    bool blocking;                   /* a stage does not compute while it fetches */
     bool scatter;                    /* ranks of a tensor group each send a part of a boundary, and gather it there */
     uint32_t slice_begin, slice_length; /* in jobs of parallel_slice(): which tokens; length 0: all */
 };

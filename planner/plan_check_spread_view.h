@@ -42,6 +42,10 @@ struct spread_view {
 /* Of the checker's unit and operation. `room` lives as long as the view. */
 struct spread_view check_spread_view(const struct checker *c, struct job *room);
 
+/* Is it a computation without work, on the compute stream, that acquires the place of what the operation behind it fetches
+ * (`blocking`)? */
+bool check_holds_place(const struct checker *c, const struct plan_op *op);
+
 /* Has the run one? Which is the buffer, if it is one; OPERANDS: none. Bytes at least; 0: of no fixed size. */
 bool check_operand_exists(const struct spread_view *v, enum operand operand);
 enum operand check_operand_of(const struct spread_view *v, const struct plan_buffer *b);

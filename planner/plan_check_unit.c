@@ -11,6 +11,7 @@
 #include "base/size.h"
 #include "models/try.h"
 #include "planner/plan_check_alike.h"
+#include "planner/plan_check_spread_view.h"
 #include "planner/plan_checker.h"
 
 /* --- computations --------------------------------------------------------------------------- */
@@ -189,9 +190,13 @@ static enum status check_p2p_copy(struct checker *c, const struct plan_access *f
         return check_fail(c, RULE_FORM, "a copy between devices of the %s%s (expected a boundary or its "
                           "gradient)", check_access_text(c, from, from_text),
                           b->on_device ? "" : " on the host");
-    if (from->flags != (ACCESS_READ | ACCESS_RELEASE) || to->flags != (ACCESS_WRITE | ACCESS_ACQUIRE))
-        return check_fail(c, RULE_FORM, "a copy between devices releases its source and acquires its "
-                          "destination");
+    bool held = c->plan->jobs.jobs[c->unit->job].parallel.blocking; /* its place, by what is in front of it */
+    if (from->flags != (ACCESS_READ | ACCESS_RELEASE) || to->flags != (ACCESS_WRITE | (held ? 0 : ACCESS_ACQUIRE)))
+        return check_fail(c, RULE_FORM, "a copy between devices releases its source and %s its destination",
+                          held ? "writes" : "acquires");
+    if (held && !check_holds_place(c, c->op - 1))
+        return check_fail(c, RULE_FORM, "a copy between devices that blocks nothing (expected its place acquired in front of "
+                          "it on the compute stream)");
     return STATUS_OK;
 }
 

@@ -2,7 +2,8 @@
  * Jobs that are spread over devices (models/parallel.h) as a plan: the runs of layers are the shards, each
  * resident on the gang of its stage. For every run and microbatch, on every device of the gang:
  *
- *   FORWARD           [P2P boundary, or a part of it and all-gather] forward pass [collectives of the tensor group]
+ *   FORWARD           [P2P boundary, or a part of it and all-gather; where stages block, behind a computation without work
+ *                     that acquires its place] forward pass [collectives of the tensor group]
  *   BACKWARD          [P2P gradient of the boundary] backward pass, with collectives that it hides:
  *                     BACKWARD_INPUT, those beside BACKWARD_WEIGHT, and a BACKWARD without work, behind
  *                     which the gradient is there

@@ -28,6 +28,7 @@ struct unit {
     struct spread_stage *stage;
     const struct job *job; /* or a slice of it ... */
     uint32_t slice;        /* ... which is it */
+    enum plan_pass pass;
     uint32_t r, gang;      /* the run; on whose devices */
     uint32_t peer;         /* the gang it fetches from, or PLAN_NONE */
     uint32_t slots[16];
@@ -44,8 +45,8 @@ static struct unit begin_unit(struct spread *s, uint32_t r, enum plan_pass pass,
 {
     plan_builder_unit_begin(s->builder, s->index, r, pass, ends_minibatch);
     struct spread_stage *stage = &s->stages[s->of[r].stage];
-    return (struct unit){.s = s, .run = &s->of[r], .stage = stage, .job = s->job, .r = r, .gang = stage->gang,
-                         .peer = PLAN_NONE};
+    return (struct unit){.s = s, .run = &s->of[r], .stage = stage, .job = s->job, .pass = pass, .r = r,
+                         .gang = stage->gang, .peer = PLAN_NONE};
 }
 
 /* Those of a stage that pass over the microbatch at hand. */
@@ -257,14 +258,24 @@ static void add_tensor_collectives(struct unit *u, enum parallel_pass pass, bool
             add_collective(u, list[i].kind, AXIS_TENSOR, stream, list[i].count, list[i].bytes, &a);
 }
 
+/* The place of what is fetched, in turn with the passes: so these are over when it comes, and the next waits for it. */
+static void hold_place(struct unit *u, enum spread_thing thing, uint32_t r, uint32_t microbatch)
+{
+    struct accesses held = {0};
+    access_thing(u, &held, thing, r, microbatch, MAKE);
+    add_compute(u, u->pass, PLAN_NONE, &held);
+}
+
 /* Fetch what comes from another stage, and gather its parts where each rank has one; `from`: the run on it. */
 static void add_fetch(struct unit *u, enum spread_thing thing, uint32_t r, uint32_t microbatch, uint32_t from)
 {
     struct accesses a = {0};
     const struct spread *s = u->s;
+    bool blocking = s->parallel->blocking;
     if (from >= s->runs || s->of[from].stage == u->run->stage) return;
+    if (blocking) hold_place(u, thing, r, microbatch);
     access_thing(u, &a, thing, r, microbatch, LAST);
-    access_thing(u, &a, thing, r, microbatch, MAKE);
+    access_thing(u, &a, thing, r, microbatch, blocking ? ACCESS_WRITE : MAKE);
     uint64_t layer = s->of[r].layers.first - 1;
     struct plan_op op = {.kind = OP_COPY, .stream = STREAM_P2P, .work = PLAN_NONE,
                          .bytes = parallel_sent_bytes(u->job, layer)};
