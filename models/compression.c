@@ -15,6 +15,7 @@ const char *const compressed_names[COMPRESSED_COUNT] = {
     [COMPRESSED_ACTIVATIONS] = "activations",
 };
 
+static const uint64_t from_max = UINT64_C(1) << 32;
 static const double ratio_max = 1e6, rate_min = 1, rate_max = 1e18; /* a day of a terabyte is below 2^63 ns */
 
 uint64_t compression_bytes(const struct compression *compression, uint64_t bytes)
@@ -40,7 +41,7 @@ uint64_t compression_decode_ns(const struct compression *compression, uint64_t b
     return nanoseconds(compression, bytes, compression->decode_bytes_per_s);
 }
 
-static enum status parse_one(const struct json_input *in, const json_t *value, struct compression *out,
+static enum status parse_one(const struct json_input *in, const json_t *value, bool boundaries, struct compression *out,
                              struct error *err)
 {
     struct json_object o;
@@ -50,6 +51,7 @@ static enum status parse_one(const struct json_input *in, const json_t *value, s
                            &out->encode_bytes_per_s, err));
     TRY(json_take_quantity(&o, "decode", JSON_REQUIRED, DIMENSION_BYTES_PER_S, rate_min, rate_max,
                            &out->decode_bytes_per_s, err));
+    if (boundaries) TRY(json_take_u64(&o, "from", JSON_OPTIONAL, 0, from_max, &out->from, err));
     return json_object_close(&o, err);
 }
 
@@ -61,7 +63,7 @@ enum status compression_parse(const struct json_input *in, const json_t *value,
     for (uint32_t i = 0; i < COMPRESSED_COUNT; i++) {
         const json_t *one = NULL;
         TRY(json_take_object(&o, compressed_names[i], JSON_OPTIONAL, &one, err));
-        if (one) TRY(parse_one(in, one, &out[i], err));
+        if (one) TRY(parse_one(in, one, i == COMPRESSED_BOUNDARIES, &out[i], err));
     }
     return json_object_close(&o, err);
 }
@@ -149,6 +151,7 @@ void compression_write(const struct compression of[COMPRESSED_COUNT], struct jso
         json_out_double(out, "ratio", of[i].ratio);
         write_rate(out, "encode", of[i].encode_bytes_per_s);
         write_rate(out, "decode", of[i].decode_bytes_per_s);
+        if (of[i].from > 0) json_out_u64(out, "from", of[i].from);
         json_out_object_end(out);
     }
     json_out_object_end(out);

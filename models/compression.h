@@ -9,7 +9,8 @@
  *
  *   boundaries   what one stage passes to the next, and the gradient that comes back. It lives encoded, on both
  *                stages: who makes it encodes it, and every pass that reads it decodes it, a boundary therefore twice,
- *                forward and back. Between chunks on the same stage nothing is encoded
+ *                forward and back. Between chunks on the same stage nothing is encoded. With "from": 12 those alone that
+ *                enter the block (of a profile, the layer) of that number, from 0, or one behind it
  *   gradients    of data-parallel ranks (`zero` 0 or 1): each rank encodes its own sum behind the last microbatch,
  *                ranks add up what is encoded, and the update decodes the sum, or its share. That fits codes that are
  *                linear (low-rank factors, auto-encoders); others would decode between the steps of a reduction
@@ -40,6 +41,7 @@ extern const char *const compressed_names[COMPRESSED_COUNT]; /* "boundaries", "g
 struct compression {
     double ratio; /* at least 1; 0: none */
     double encode_bytes_per_s, decode_bytes_per_s;
+    uint64_t from; /* of boundaries: the first block that has what enters it compressed */
 };
 
 static inline bool compression_is_set(const struct compression *compression)

@@ -104,6 +104,14 @@ bool parallel_crosses(const struct job *job, uint64_t layer)
     return false;
 }
 
+/* Layer 0 is the embedding where layers are not listed: what `layer` passes on enters block `layer`. */
+bool parallel_compresses(const struct job *job, uint64_t layer)
+{
+    const struct compression *compression = &job->compression[COMPRESSED_BOUNDARIES];
+    uint64_t enters = network_is_listed(&job->network) ? layer + 1 : layer;
+    return compression_is_set(compression) && enters >= compression->from && parallel_crosses(job, layer);
+}
+
 uint32_t parallel_recompute(const struct job *job, struct parallel_layers layers)
 {
     const struct parallel *p = &job->parallel;
@@ -335,6 +343,11 @@ static enum status check_compression(const struct job *job, struct error *err)
     bool in_two = p->schedule >= PIPELINE_ZB_H1 && p->schedule <= PIPELINE_ZB_V;
     if (compression_is_set(&job->compression[COMPRESSED_BOUNDARIES]) && p->pipeline == 1)
         return error_set(err, STATUS_BAD_INPUT, "'compression' of boundaries on one stage (expected 'pipeline' above 1)");
+    uint64_t from = job->compression[COMPRESSED_BOUNDARIES].from;
+    if (from >= pieces(&job->network))
+        return error_set(err, STATUS_BAD_INPUT,
+                         "'compression' of boundaries from %" PRIu64 " of %" PRIu64 " blocks on (expected less)", from,
+                         pieces(&job->network));
     for (uint32_t c = 0; c < COMPRESSED_COUNT && in_two; c++)
         if (c != COMPRESSED_GRADIENTS && compression_is_set(&job->compression[c]))
             return error_set(err, STATUS_BAD_INPUT,

@@ -384,6 +384,9 @@ bool parallel_divides_tokens(const struct job *job, uint32_t tensor);
 /* Is what the layer passes on sent to another stage? Not inside a run, nor between chunks or buckets of a stage. */
 bool parallel_crosses(const struct job *job, uint64_t layer);
 
+/* And is it compressed? */
+bool parallel_compresses(const struct job *job, uint64_t layer);
+
 /* The layers of a run: [first, first + count). */
 struct parallel_layers {
     uint64_t first, count;

@@ -294,7 +294,7 @@ uint64_t parallel_boundary_bytes(const struct job *job, uint64_t layer)
 {
     const struct compression *compression = &job->compression[COMPRESSED_BOUNDARIES];
     uint64_t bytes = parallel_plain_boundary_bytes(job, layer);
-    if (!compression_is_set(compression) || !parallel_crosses(job, layer)) return bytes;
+    if (!parallel_compresses(job, layer)) return bytes;
     return compression_bytes(compression, bytes);
 }
 
@@ -363,10 +363,9 @@ static uint64_t decoded_bytes(const struct job *job, struct parallel_layers laye
     uint64_t bytes = 0, end = layers.first + layers.count;
     if (compression_is_set(&job->compression[COMPRESSED_ACTIVATIONS]))
         bytes += parallel_plain_kept_bytes(job, layers, false);
-    if (!compression_is_set(&job->compression[COMPRESSED_BOUNDARIES])) return bytes;
-    if (layers.first > 0 && parallel_crosses(job, layers.first - 1))
+    if (layers.first > 0 && parallel_compresses(job, layers.first - 1))
         bytes += 2 * parallel_plain_boundary_bytes(job, layers.first - 1);
-    if (end < job->network.layer_count && parallel_crosses(job, end - 1))
+    if (end < job->network.layer_count && parallel_compresses(job, end - 1))
         bytes += parallel_plain_boundary_bytes(job, end - 1);
     return bytes;
 }

@@ -116,7 +116,7 @@ static void add_codec(struct work_list *list, uint64_t ns)
 static void add_boundary_codec(struct work_list *list, const struct job *job, uint64_t layer, bool encodes)
 {
     const struct compression *compression = &job->compression[COMPRESSED_BOUNDARIES];
-    if (!parallel_crosses(job, layer)) return;
+    if (!parallel_compresses(job, layer)) return;
     uint64_t bytes = parallel_plain_boundary_bytes(job, layer);
     add_codec(list, encodes ? compression_encode_ns(compression, bytes) : compression_decode_ns(compression, bytes));
 }

@@ -21,6 +21,7 @@ struct stages {
     uint32_t pipeline, chunks, microbatches, minibatches, schedule;
     double forward_s, backward_s, send_s, encode_s, decode_s;
     double ratio;
+    uint64_t from;
 };
 static const double wire = 1e9;
 
@@ -34,12 +35,13 @@ static struct test_layer layer_of(void *context, uint32_t job, uint32_t layer)
     (void)job;
     const struct layers *of = context;
     const struct stages *s = of->s;
-    bool in = layer > 0, out = layer + 1 < s->pipeline * s->chunks;
+    uint32_t last = s->pipeline * s->chunks - 1;
+    bool in = layer > 0 && layer >= s->from, out = layer < last && layer + 1 >= s->from;
     double forward_s = s->forward_s, backward_s = s->backward_s, bytes = s->send_s * wire;
     if (of->spelled) {
         forward_s += (in ? s->decode_s : 0) + (out ? s->encode_s : 0);
         backward_s += (in ? s->decode_s + s->encode_s : 0) + (out ? s->decode_s : 0);
-        bytes /= s->ratio;
+        if (out) bytes /= s->ratio;
     }
     return (struct test_layer){.forward_ns = (uint64_t)llround(1e9 * forward_s),
                                .backward_ns = (uint64_t)llround(1e9 * backward_s), .activation_bytes = 64,
@@ -57,7 +59,7 @@ static void make_stages(const struct stages *s, bool spelled, struct plan *out)
     jobs.jobs[0].microbatches = s->microbatches;
     if (!spelled)
         jobs.jobs[0].compression[COMPRESSED_BOUNDARIES] =
-            (struct compression){s->ratio, s->send_s * wire / s->encode_s, s->send_s * wire / s->decode_s};
+            (struct compression){s->ratio, s->send_s * wire / s->encode_s, s->send_s * wire / s->decode_s, s->from};
     jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = s->pipeline, .data = 1, .chunks = s->chunks,
                                               .schedule = s->schedule, .prefetch = 1};
     *out = (struct plan){0};
@@ -108,6 +110,24 @@ static void two_roads(void **state)
         s.minibatches = cases[c].minibatches;
         double found = stages_s(&s, false), spelled = stages_s(&s, true);
         test_spread_near(found, spelled);
+    }
+}
+
+/* From the third stage on: one boundary of three goes as it is. */
+static void from_a_layer_on(void **state)
+{
+    (void)state;
+    for (uint64_t from = 0; from <= 3; from++) {
+        struct stages s = usual;
+        s.pipeline = 4;
+        s.microbatches = 1;
+        s.schedule = PIPELINE_1F1B;
+        s.from = from;
+        double coded = from < 1 ? 3 : (double)(4 - from), plain = 3 - coded; /* boundaries; none enters layer 0 */
+        double boundary_s = 2 * (s.encode_s + s.send_s / s.ratio + s.decode_s) + s.decode_s;
+        test_spread_near(stages_s(&s, false), 4 * (s.forward_s + s.backward_s) + coded * boundary_s + plain * 2 * s.send_s);
+        s.microbatches = 5;
+        test_spread_near(stages_s(&s, false), stages_s(&s, true));
     }
 }
 
@@ -314,6 +334,8 @@ static void refused_files(void **state)
         {"{\"boundaries\": {\"ratio\": 2, \"encode\": \"1GB/s\"}}", "c.json:1:16: missing key 'decode'"},
         {"{\"gradients\": {\"ratio\": 2, \"encode\": \"1GB\", \"decode\": \"1GB/s\"}}", "'encode'"},
         {"{\"weights\": {\"ratio\": 2}}", "unknown key 'weights'"},
+        {"{\"gradients\": {\"ratio\": 2, \"encode\": \"1GB/s\", \"decode\": \"1GB/s\", \"from\": 3}}", "unknown key 'from'"},
+        {"{\"boundaries\": {\"ratio\": 2, \"encode\": \"1GB/s\", \"decode\": \"1GB/s\", \"from\": -1}}", "'from'"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct compression out[COMPRESSED_COUNT] = {{0}};
@@ -329,9 +351,10 @@ static void refused_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_microbatch), cmocka_unit_test(two_roads), cmocka_unit_test(worth),
-        cmocka_unit_test(gradients),      cmocka_unit_test(shares),    cmocka_unit_test(bytes),
-        cmocka_unit_test(broken),         cmocka_unit_test(refused),   cmocka_unit_test(refused_files),
+        cmocka_unit_test(one_microbatch), cmocka_unit_test(two_roads), cmocka_unit_test(from_a_layer_on),
+        cmocka_unit_test(worth),          cmocka_unit_test(gradients), cmocka_unit_test(shares),
+        cmocka_unit_test(bytes),          cmocka_unit_test(broken),    cmocka_unit_test(refused),
+        cmocka_unit_test(refused_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
