@@ -4,7 +4,8 @@
  * prints a table, whose figures instances/README.md has.
  *
  *     configuration   asynchronous 1F1B; of 15-1 the layers are cut where PipeDream's formula is least for workers on one
- *                     level at the NIC's rate, straight pipelines where the slowest stage is fastest
+ *                     level at the NIC's rate, straight pipelines where the slowest stage is fastest. Replicas exchange the
+ *                     gradients of a stage in up to BUCKETS parts, each beside the backward passes over those in front
  *     data parallel   one stage whose layers are in at most CHUNKS runs: the all-reduce of a run's gradients goes on beside
  *                     the backward passes over those in front, by the fastest algorithm
  *     speed-up        samples/s once the pipeline is full, over samples/s of data parallelism
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/extreme.h"
 #include "base/size.h"
 #include "models/hardware.h"
 #include "planner/planner.h"
@@ -23,7 +25,7 @@
 #include "sim/sim.h"
 #include "tests/support_planner.h"
 
-enum { CHUNKS = 24 };
+enum { CHUNKS = 24, BUCKETS = 6 };
 
 static const struct row {
     const char *network, *machine, *cluster, *configuration;
@@ -105,7 +107,9 @@ static void divide(const struct row *row, struct arena *arena, const struct stag
     if (strcmp(row->configuration, "straight") != 0) must(stage_cuts_find(arena, chain, &cuts, &found, &err), &err);
     else must(stage_partition_find(arena, chain, &request, &found, &err), &err);
     out->pipeline = out->cuts = out->replicated = found.count;
+    out->buckets = BUCKETS;
     for (uint32_t s = 0; s < found.count; s++) {
+        out->buckets = min_u32(out->buckets, found.stages[s].count);
         out->cut_lengths[s] = found.stages[s].count;
         out->replicas[s] = found.stages[s].replicas;
     }
