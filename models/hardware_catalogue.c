@@ -74,10 +74,10 @@ static const struct gpu_fit a100_fit = {
  *
  * Transformers of 16 bits. Products and scores by hand to kernels that Aceso measured one by one, a sequence of 2048 through
  * a block 5120 wide (microsoft/SuperScaler): its three large products there and back 92 TFLOP/s in all, longer ones faster;
- * softmax and dropout of scores. All else, gaps and dispatches above all, is the A100's: the same software. No iteration was
- * fitted. Of those in Megatron-LM's README of November 2020 (DGX-2, tensor groups of 1, 2, 4, 8) that makes 15, 13, 4 and 1 %
- * too much; with gaps of 10 us in place of 28 it would be 13, 10, 1 and -2, and with that and dispatches of 50 us in place of
- * 70 pipelines of small microbatches come out faster still than they were (plots/papers: pipedream-2bw-fig6, -fig8).
+ * softmax and dropout of scores. All else, gaps and dispatches above all, is the A100's: the same software (but for passes over
+ * losses, which would hold for fp32 as well). No iteration was fitted: those in Megatron-LM's README of November 2020, with
+ * tensor groups of 1, 2, 4 and 8, come out 12, 11, 3 and 1 % too long (plots/papers/megatron-v100.json). What that leaves of
+ * pipelines is in plots/papers: terapipe-table2, pipedream-2bw-fig6 and -fig8.
  */
 #define V100_KERNELS(v)                                                                           \
     {.value = (v), .spread = 0.15, .kind = FIGURE_FITTED, .as_of = FIGURES_AS_OF,                 \
@@ -95,7 +95,6 @@ static const struct gpu_fit v100_fit = {
         .matmul_depth = V100_KERNELS(130),
         .score_bytes_forward = V100_KERNELS(8.4),
         .score_bytes_backward = V100_KERNELS(8.8),
-        .loss_passes = LIKE_A100(9.5),
         .elementwise_passes = LIKE_A100(1.26),
         .misaligned_rate = LIKE_A100(0.433),
         .kernel_gap = LIKE_A100(28e-6),
