@@ -60,7 +60,21 @@ static double both_s(const struct costs *c, const struct job *slice, struct para
            collectives_s(c, slice, layers, PARALLEL_INPUT, work_s(c, slice, layers, PARALLEL_WEIGHT));
 }
 
-/* Of stages only the first, the second and the last differ. */
+/* A boundary to the next stage and a gradient back. */
+static double both_ways_s(void *context, uint32_t begin, uint32_t end)
+{
+    const struct costs *c = context;
+    const struct parallel *p = &c->job.parallel;
+    uint64_t bytes = parallel_sent_bytes(&c->job, parallel_layers(&c->job, 0).count - 1);
+    double share = (double)(end - begin) / (double)c->job.sequence;
+    double gather_s = 0;
+    if (p->scatter && c->group.inner.members > 0)
+        gather_s = collective_seconds(COLLECTIVE_ALL_GATHER, parallel_algorithm(p), &c->group,
+                                      (uint64_t)(share * (double)bytes * p->tensor));
+    return 2 * (c->send_latency_s + share * (double)bytes * c->send_s_per_byte + gather_s);
+}
+
+/* Of stages only the first, the second and the last differ. Where stages block, what they fetch takes its turn. */
 static double slowest_s(void *context, uint32_t begin, uint32_t end)
 {
     struct costs *c = context;
@@ -80,21 +94,7 @@ static double slowest_s(void *context, uint32_t begin, uint32_t end)
         double one_s = both_s(c, &slice, layers);
         if (one_s > most_s) most_s = one_s;
     }
-    return most_s;
-}
-
-/* A boundary to the next stage and a gradient back. */
-static double both_ways_s(void *context, uint32_t begin, uint32_t end)
-{
-    const struct costs *c = context;
-    const struct parallel *p = &c->job.parallel;
-    uint64_t bytes = parallel_sent_bytes(&c->job, parallel_layers(&c->job, 0).count - 1);
-    double share = (double)(end - begin) / (double)c->job.sequence;
-    double gather_s = 0;
-    if (p->scatter && c->group.inner.members > 0)
-        gather_s = collective_seconds(COLLECTIVE_ALL_GATHER, parallel_algorithm(p), &c->group,
-                                      (uint64_t)(share * (double)bytes * p->tensor));
-    return 2 * (c->send_latency_s + share * (double)bytes * c->send_s_per_byte + gather_s);
+    return most_s + (p->blocking ? both_ways_s(c, begin, end) : 0);
 }
 
 /* How many of the copies between stages `stage` and the next cross the link in one direction at once. */
@@ -153,7 +153,8 @@ enum status spread_slices_choose(const struct hardware *hardware, struct job *jo
     const struct slice_request request = {.tokens = tokens, .granularity = least > 8 ? least : 8,
                                           .stages = job->parallel.pipeline,
                                           .repeats = job->microbatches / job->parallel.data,
-                                          .seconds = slowest_s, .sends = both_ways_s, .context = &costs};
+                                          .seconds = slowest_s, .sends = job->parallel.blocking ? NULL : both_ways_s,
+                                          .context = &costs};
     enum status status = find_group(&costs, &arena, err);
     if (job->parallel.first_device + parallel_devices(&job->parallel) <= hardware->device_count) find_sends(&costs);
     if (!status) status = slice_partition_find(&request, &found, err);

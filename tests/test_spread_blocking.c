@@ -117,6 +117,41 @@ static void never_faster(void **state)
     assert_true(slower > 30);
 }
 
+/* Slices of tokens, of which each takes its share of a pass and of what is fetched: m K-stage sequences in n equal slices take
+ * (m n + K - 1) (f + b + 2 s) / n and what the first stage's fetches are not, 2 s / n. Chosen ones are no slower than one
+ * slice or several equal ones. */
+static void chosen_slices(void **state)
+{
+    (void)state;
+    const double f = 6e-3, b = 9e-3, s = 2e-3;
+    struct stages stages;
+    for (uint32_t l = 0; l < STAGES_MOST; l++)
+        stages.of[l] = (struct test_layer){.forward_ns = 6000000, .backward_ns = 9000000, .boundary_bytes = 2000000,
+                                           .activation_bytes = 64};
+    for (uint32_t m = 1; m <= 4; m++) {
+        double chosen_s = 0;
+        for (uint32_t n = 0; n <= 4; n = n == 0 ? 1 : 2 * n) { /* 0: the planner's choice, of the job's 64 tokens */
+            struct hardware hardware;
+            struct job_set jobs;
+            struct plan plan = {0};
+            test_spread_machine(&hardware, STAGES_MOST, wire, 0);
+            test_profile_jobs(&jobs, 1, STAGES_MOST, 1, layer_of, &stages);
+            jobs.jobs[0].sequence = 64;
+            jobs.jobs[0].microbatches = m;
+            jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = STAGES_MOST, .data = 1, .chunks = 1,
+                                                      .schedule = PIPELINE_TERAPIPE, .blocking = true, .slices = n};
+            for (uint32_t i = 0; i < n; i++) jobs.jobs[0].parallel.slice_tokens[i] = 64 / n;
+            test_spread_plan(&hardware, &jobs, &plan);
+            double found_s = test_spread_simulate(&plan, false).makespan_s;
+            plan_release(&plan);
+            double expected_s = ((m * n + STAGES_MOST - 1) * (f + b + 2 * s) - 2 * s) / n;
+            if (n == 0) chosen_s = found_s;
+            else if (found_s < chosen_s * (1 - 1e-9)) fail_msg("%u slices: %.9g s, chosen %.9g s", n, found_s, chosen_s);
+            if (n > 0) test_spread_near(found_s, expected_s);
+        }
+    }
+}
+
 /* --- plans ------------------------------------------------------------------------------------ */
 
 static void whole_plan(struct plan *out, uint32_t blocking)
@@ -171,6 +206,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_stages),
         cmocka_unit_test(never_faster),
+        cmocka_unit_test(chosen_slices),
         cmocka_unit_test(broken_plans),
         cmocka_unit_test(as_text),
     };
