@@ -95,7 +95,7 @@ static uint32_t part_of_three(const struct checker *c, const struct spread_view 
     uint32_t count = 0, own = 0;
     if (v->unit->pass != PLAN_BACKWARD) return 0;
     for (uint32_t o = 0; o < v->unit->op_count; o++) {
-        if (ops[o].kind != OP_COMPUTE || check_holds_place(c, &ops[o])) continue;
+        if (ops[o].kind != OP_COMPUTE || check_holds_place(c, o)) continue;
         count++;
         if (&ops[o] == v->op) own = count;
     }
@@ -445,5 +445,6 @@ enum status check_spread_op(struct checker *c)
         return v.op->kind == OP_COMPUTE ? check_work(c, &v) : STATUS_OK;
     }
     if (v.op->kind == OP_COLLECTIVE) return check_collective(c, &v);
-    return check_holds_place(c, v.op) ? STATUS_OK : check_compute(c, &v);
+    uint32_t index = (uint32_t)(v.op - &c->plan->ops[v.unit->first_op]);
+    return check_holds_place(c, index) ? STATUS_OK : check_compute(c, &v);
 }

@@ -100,7 +100,7 @@ enum status check_spread_unit(struct checker *c)
     uint32_t computes = 0, expected = moves && !sums ? 0 : 1;
     for (uint32_t o = 0; o < v.unit->op_count; o++)
         computes += c->plan->ops[v.unit->first_op + o].kind == OP_COMPUTE &&
-                    !check_holds_place(c, &c->plan->ops[v.unit->first_op + o]);
+                    !check_holds_place(c, o);
     if (computes != expected && !(computes == 3 && v.unit->pass == PLAN_BACKWARD))
         return check_fail(c, RULE_TRAINING, "computes its pass %u times (expected %u)", computes, expected);
     switch (v.unit->pass) {

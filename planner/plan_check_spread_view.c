@@ -51,16 +51,18 @@ struct spread_view check_spread_view(const struct checker *c, struct job *room)
         .drains = parallel_offloads(&job->parallel)};
 }
 
-bool check_holds_place(const struct checker *c, const struct plan_op *op)
+bool check_holds_place(const struct checker *c, uint32_t index)
 {
     const struct plan *plan = c->plan;
-    const struct plan_op *first = &plan->ops[c->unit->first_op], *copy = op + 1;
-    const struct plan_access *place = &plan->accesses[op->first_access];
-    if (!plan->jobs.jobs[c->unit->job].parallel.blocking) return false;
-    if (op < first || copy >= first + c->unit->op_count || copy->stream != STREAM_P2P || copy->access_count != 2) return false;
-    return op->kind == OP_COMPUTE && op->stream == STREAM_COMPUTE && op->pass == c->unit->pass && op->work == PLAN_NONE &&
-           op->access_count == 1 && place->flags == (ACCESS_WRITE | ACCESS_ACQUIRE) &&
-           place->buffer == plan->accesses[copy->first_access + 1].buffer;
+    const struct plan_op *op = &plan->ops[c->unit->first_op + index], *copy = op + 1;
+    if (!plan->jobs.jobs[c->unit->job].parallel.blocking || index + 1 >= c->unit->op_count) return false;
+    if (op->kind != OP_COMPUTE || op->stream != STREAM_COMPUTE || op->pass != c->unit->pass || op->work != PLAN_NONE ||
+        op->access_count != 1 || copy->stream != STREAM_P2P || copy->access_count != 2)
+        return false;
+    if (!check_in_table(op->first_access, 1, plan->access_count) || !check_in_table(copy->first_access, 2, plan->access_count))
+        return false;
+    const struct plan_access *place = &plan->accesses[op->first_access], *to = &plan->accesses[copy->first_access + 1];
+    return place->flags == (ACCESS_WRITE | ACCESS_ACQUIRE) && place->buffer == to->buffer;
 }
 
 bool check_operand_exists(const struct spread_view *v, enum operand operand)

@@ -42,9 +42,9 @@ struct spread_view {
 /* Of the checker's unit and operation. `room` lives as long as the view. */
 struct spread_view check_spread_view(const struct checker *c, struct job *room);
 
-/* Is it a computation without work, on the compute stream, that acquires the place of what the operation behind it fetches
- * (`blocking`)? */
-bool check_holds_place(const struct checker *c, const struct plan_op *op);
+/* Is the unit's operation `index` a computation without work, on the compute stream, that acquires the place of what the one
+ * behind it fetches (`blocking`)? Neither need have been looked at. */
+bool check_holds_place(const struct checker *c, uint32_t index);
 
 /* Has the run one? Which is the buffer, if it is one; OPERANDS: none. Bytes at least; 0: of no fixed size. */
 bool check_operand_exists(const struct spread_view *v, enum operand operand);

@@ -194,7 +194,8 @@ static enum status check_p2p_copy(struct checker *c, const struct plan_access *f
     if (from->flags != (ACCESS_READ | ACCESS_RELEASE) || to->flags != (ACCESS_WRITE | (held ? 0 : ACCESS_ACQUIRE)))
         return check_fail(c, RULE_FORM, "a copy between devices releases its source and %s its destination",
                           held ? "writes" : "acquires");
-    if (held && !check_holds_place(c, c->op - 1))
+    uint32_t index = (uint32_t)(c->op - &c->plan->ops[c->unit->first_op]);
+    if (held && (index == 0 || !check_holds_place(c, index - 1)))
         return check_fail(c, RULE_FORM, "a copy between devices that blocks nothing (expected its place acquired in front of "
                           "it on the compute stream)");
     return STATUS_OK;
