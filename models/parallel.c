@@ -640,7 +640,8 @@ const char *parallel_text(const struct parallel *p, char text[PARALLEL_TEXT_BYTE
                  {"v=", p->chunks, 1},  {"buckets=", parallel_buckets(p), 1}, {"zero=", p->zero, ZERO_NOTHING},
                  {"prefetch=", gathers_ahead(p) ? p->prefetch : 1, 1}};
     const char *const flags[] = {p->sequence ? "sp" : NULL, p->scatter ? "scatter" : NULL, p->exposed ? "exposed" : NULL,
-                                 p->blocking ? "blocking" : NULL, offload_word(p), p->storage ? "storage" : NULL, p->delayed ? "delayed" : NULL,
+                                 p->blocking ? "blocking" : NULL, offload_word(p),
+                                 p->storage ? "storage" : NULL, p->delayed ? "delayed" : NULL,
                                  p->swap ? "swap" : NULL, p->choose ? "choose" : NULL};
     const size_t replicas_text = 48; /* all else fits behind so much */
     size_t used = 0;
@@ -726,8 +727,8 @@ static enum status parse_word(const char *begin, size_t length, struct parallel 
         return STATUS_OK;
     }
     return error_set(err, STATUS_BAD_INPUT,
-                     "'%.*s' is not understood (expected tp=, pp=, dp=, replicas=, v=, buckets=, zero=, prefetch=, sp, scatter, exposed, blocking, "
-                     "offload=states, offload=weights, storage, delayed, swap or choose)",
+                     "'%.*s' is not understood (expected tp=, pp=, dp=, replicas=, v=, buckets=, zero=, prefetch=, sp, scatter, "
+                     "exposed, blocking, offload=states, offload=weights, storage, delayed, swap or choose)",
                      (int)length, begin);
 }
 

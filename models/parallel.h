@@ -364,7 +364,8 @@ uint64_t parallel_updates(const struct job *job, uint32_t stage);
 /*
  * Do the parts fit together and the job? Schedules without chunks have one where there are several stages,
  * zb-h1 and zb-h2 always, zb-v two, interleaved at least two, and microbatches of a replica that `pipeline`
- * divides; `buckets` are of gpipe, 1f1b, pipedream and 2bw on several stages, each of which has a layer for every one; pipedream one microbatch of a replica, 2bw at least as many as stages (as are under way, where `replicas`
+ * divides; `buckets` are of gpipe, 1f1b, pipedream and 2bw on several stages, each of which has a layer for
+ * every one; pipedream one microbatch of a replica, 2bw at least as many as stages (as are under way, where `replicas`
  * are given), and both whole weights and states on every rank (`zero` 0); `replicas` divide what they take in turn, or in
  * gpipe and 1f1b, which have no others, are no more than that, and have all they update with (`zero` 0, no `offload`);
  * terapipe a network whose tokens see those in front of them alone, slices that add up to the sequence and no sequence
