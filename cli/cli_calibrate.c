@@ -1,34 +1,17 @@
-/*
- * Every residual is a whole simulation: a machine of as many nodes as the run needs is built, gets the figures, and a
- * plan of one job with one minibatch is made for it and simulated, which takes 1 to 30 ms for up to 512 devices. GSL asks for
- * all residuals once and once more per figure to see where they lead, so 400 runs and 12 figures take a few
- * seconds each time.
- *
- * Figures are moved in logarithms, so that none becomes negative; those with a ceiling in the logarithm of what is
- * below it over what is left, so that none passes it.
- */
+/* See cli_calibrate.h. A run's plan is one job with one minibatch; up to 512 devices, planning and simulating it take 1 to 30 ms. */
 #include "cli/cli_calibrate.h"
 
 #include <assert.h>
-#include <gsl/gsl_errno.h>
-#include <gsl/gsl_multifit_nlinear.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/json_in.h"
-#include "base/progress.h"
-#include "base/random.h"
 #include "base/size.h"
 #include "models/parallel.h"
 #include "models/try.h"
 #include "planner/planner.h"
 #include "sim/sim.h"
-
-static const double soft_scale = 0.03, pull = 0.02, ratio_most = 0.95;
-enum { ITERATIONS_MAX = 12 };
 
 /* --- figures ---------------------------------------------------------------------------------- */
 
@@ -128,7 +111,7 @@ void calibration_put(struct hardware *hardware, const double values[FIT_FIGURES]
 
 /* --- one run ----------------------------------------------------------------------------------- */
 
-static enum status job_of_run(const struct measured_run *run, struct job_set *out, struct error *err)
+enum status calibration_job(const struct measured_run *run, struct job_set *out, struct error *err)
 {
     const uint32_t *of = run->of;
     char text[1024];
@@ -162,16 +145,19 @@ static void lend_memory(struct hardware *hardware)
     for (uint32_t d = 0; d < hardware->device_count; d++) hardware->devices[d].memory_bytes = enough;
 }
 
-static enum status find_machine(const char *name, uint32_t devices, struct hardware *out, struct error *err)
+enum status calibration_machine(const char *name, uint32_t devices, struct hardware *out, struct error *err)
 {
     char several[160];
     TRY(hardware_find(name, out, err));
     uint32_t nodes = (devices + out->device_count - 1) / out->device_count;
-    if (nodes == 1) return STATUS_OK;
-    hardware_release(out);
-    *out = (struct hardware){0};
-    snprintf(several, sizeof several, "%" PRIu32 "x %s", nodes, name);
-    return hardware_find(several, out, err);
+    if (nodes > 1) {
+        hardware_release(out);
+        *out = (struct hardware){0};
+        snprintf(several, sizeof several, "%" PRIu32 "x %s", nodes, name);
+        TRY(hardware_find(several, out, err));
+    }
+    lend_memory(out);
+    return STATUS_OK;
 }
 
 enum status calibration_start(const char *name, const struct measured_runs *sets, uint32_t set_count,
@@ -182,7 +168,7 @@ enum status calibration_start(const char *name, const struct measured_runs *sets
     for (uint32_t s = 0; s < set_count; s++)
         for (uint32_t i = 0; i < sets[s].count; i++)
             if (sets[s].runs[i].of[RUN_DEVICES] > most) most = sets[s].runs[i].of[RUN_DEVICES];
-    enum status status = find_machine(name, most, &hardware, err);
+    enum status status = calibration_machine(name, most, &hardware, err);
     if (status == STATUS_OK) take(&hardware, out);
     hardware_release(&hardware);
     return status;
@@ -209,136 +195,13 @@ enum status calibration_predict(const char *name, const double values[FIT_FIGURE
 {
     struct hardware hardware = {0};
     struct job_set jobs = {0};
-    enum status status = find_machine(name, run->of[RUN_DEVICES], &hardware, err);
-    if (status == STATUS_OK) status = job_of_run(run, &jobs, err);
+    enum status status = calibration_machine(name, run->of[RUN_DEVICES], &hardware, err);
+    if (status == STATUS_OK) status = calibration_job(run, &jobs, err);
     if (status == STATUS_OK) {
         if (values) calibration_put(&hardware, values, 0, NULL);
-        lend_memory(&hardware);
         status = simulate(&hardware, &jobs, out_s, err);
     }
     hardware_release(&hardware);
     job_set_release(&jobs);
-    return status;
-}
-
-/* --- the fit ------------------------------------------------------------------------------------ */
-
-bool calibration_is_fitted(struct calibration_half half, uint32_t index)
-{
-    switch (half.which) {
-    case HALF_EVEN: return index % 2 == 0;
-    case HALF_ODD: return index % 2 == 1;
-    case HALF_BY_SEED: return random_below(half.seed, index, 2) == 0;
-    default: return true;
-    }
-}
-
-struct fit {
-    const char *name;
-    const struct measured_runs *sets;
-    uint32_t set_count;
-    struct calibration_half half;
-    double start[FIT_FIGURES], most[FIT_FIGURES]; /* most: 0 where there is no ceiling */
-    uint32_t free[FIT_FIGURES], free_count;
-    size_t residuals; /* those of runs; then one per free figure */
-    struct progress progress;
-    uint64_t evaluations;
-    struct error error; /* of the first run that could not be predicted */
-};
-
-static double value_of(const struct fit *fit, uint32_t figure, double moved)
-{
-    double start = fit->start[figure], most = fit->most[figure];
-    if (most <= start) return start * exp(moved);
-    return most / (1 + (most - start) / start * exp(-moved));
-}
-
-/* rho(r) = 2 s^2 (sqrt(1 + (r / s)^2) - 1), whose root with r's sign is squared by the solver. */
-static double soften(double r)
-{
-    double ratio = r / soft_scale;
-    return copysign(soft_scale * sqrt(2 * (sqrt(1 + ratio * ratio) - 1)), r);
-}
-
-static int evaluate(const gsl_vector *moved, void *context, gsl_vector *out)
-{
-    struct fit *fit = context;
-    double values[FIT_FIGURES];
-    size_t at = 0;
-    memcpy(values, fit->start, sizeof values);
-    for (uint32_t i = 0; i < fit->free_count; i++) values[fit->free[i]] = value_of(fit, fit->free[i], gsl_vector_get(moved, i));
-    for (uint32_t s = 0; s < fit->set_count; s++) {
-        const struct measured_runs *set = &fit->sets[s];
-        size_t first = at;
-        for (uint32_t i = 0; i < set->count; i++) {
-            double seconds;
-            if (!calibration_is_fitted(fit->half, i)) continue;
-            if (calibration_predict(fit->name, values, &set->runs[i], &seconds, &fit->error) != STATUS_OK) return GSL_EFAILED;
-            gsl_vector_set(out, at++, soften(log(seconds / set->runs[i].seconds)));
-        }
-        for (size_t i = first; i < at; i++) gsl_vector_set(out, i, gsl_vector_get(out, i) / sqrt((double)(at - first)));
-    }
-    for (uint32_t i = 0; i < fit->free_count; i++) gsl_vector_set(out, at++, pull * gsl_vector_get(moved, i) / sqrt(fit->free_count));
-    progress_update(&fit->progress, (double)++fit->evaluations, NULL);
-    return GSL_SUCCESS;
-}
-
-static void prepare(struct fit *fit, const double values[FIT_FIGURES])
-{
-    memcpy(fit->start, values, sizeof fit->start);
-    fit->most[FIT_MATMUL_EFFICIENCY] = fit->most[FIT_MEMORY_EFFICIENCY] = ratio_most;
-    fit->most[FIT_MATMUL_SUSTAINED] = fit->most[FIT_MISALIGNED_RATE] = ratio_most;
-    fit->most[FIT_NVLINK_BANDWIDTH] = 300e9;
-    fit->most[FIT_NIC_BANDWIDTH] = 25e9;
-    for (uint32_t f = 0; f < FIT_FIGURES; f++)
-        if (values[f] > 0) fit->free[fit->free_count++] = f;
-    for (uint32_t s = 0; s < fit->set_count; s++)
-        for (uint32_t i = 0; i < fit->sets[s].count; i++) fit->residuals += calibration_is_fitted(fit->half, i);
-    fit->residuals += fit->free_count;
-}
-
-static enum status solve(struct fit *fit, double values[FIT_FIGURES], struct error *err)
-{
-    gsl_multifit_nlinear_parameters parameters = gsl_multifit_nlinear_default_parameters();
-    parameters.h_df = 0.02; /* wide enough to see past steps of tiles and of schedules */
-    gsl_multifit_nlinear_fdf system = {.f = evaluate, .n = fit->residuals, .p = fit->free_count, .params = fit};
-    gsl_multifit_nlinear_workspace *work =
-        gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &parameters, fit->residuals, fit->free_count);
-    gsl_vector *start = gsl_vector_alloc(fit->free_count);
-    enum status status = STATUS_OK;
-    int info;
-    if (!work || !start) {
-        status = error_set(err, STATUS_NO_MEMORY, "no memory for a fit of %zu residuals", fit->residuals);
-    } else {
-        gsl_vector_set_all(start, 0);
-        gsl_multifit_nlinear_init(start, &system, work);
-        if (fit->error.status == STATUS_OK)
-            gsl_multifit_nlinear_driver(ITERATIONS_MAX, 1e-3, 1e-6, 1e-5, NULL, NULL, &info, work);
-        if (fit->error.status != STATUS_OK) {
-            *err = fit->error;
-            status = err->status;
-        }
-    }
-    if (status == STATUS_OK)
-        for (uint32_t i = 0; i < fit->free_count; i++)
-            values[fit->free[i]] = value_of(fit, fit->free[i], gsl_vector_get(gsl_multifit_nlinear_position(work), i));
-    if (work) gsl_multifit_nlinear_free(work);
-    if (start) gsl_vector_free(start);
-    return status;
-}
-
-enum status calibration_fit(const char *name, const struct measured_runs *sets, uint32_t set_count,
-                            struct calibration_half half, double values[FIT_FIGURES], struct error *err)
-{
-    struct fit fit = {.name = name, .sets = sets, .set_count = set_count, .half = half};
-    prepare(&fit, values);
-    if (fit.free_count == 0 || fit.residuals < 2 * (size_t)fit.free_count)
-        return error_set(err, STATUS_BAD_INPUT, "%zu measured runs are too few for %" PRIu32 " figures",
-                         fit.residuals - fit.free_count, fit.free_count);
-    gsl_error_handler_t *handler = gsl_set_error_handler_off();
-    progress_begin(&fit.progress, "fitting", 0);
-    enum status status = solve(&fit, values, err);
-    progress_end(&fit.progress);
-    gsl_set_error_handler(handler);
     return status;
 }

@@ -1,20 +1,15 @@
 /*
- * Fitting a machine's figures to measured runs: the time of an iteration is that of the plan of the run, simulated.
+ * What a machine's figures make of measured runs: the time of an iteration is that of the plan of the run, simulated.
  *
- * What is fitted are figures of device types and links that a datasheet cannot know (calibration_figure_names). A figure
- * that the machine does not have, 0, stays so. Ratios stay below 0.95 and rates below what the datasheet says.
- *
- * The sum that is least is over sets and runs of rho(log(predicted / measured)) / runs of the set, rho being
- * soft-L1 with a scale of 3 %: runs that no formula explains (stragglers, memory that was short) pull as a constant would.
- * A weak pull towards the figures at the beginning, PULL a factor of e, decides what runs do not.
- *
- * Sources: Huber, Robust Statistics, 1981; More, The Levenberg-Marquardt algorithm, 1978 (GSL's trust region).
+ * The figures are those of device types and links that a datasheet cannot know (calibration_figure_names). A figure that the
+ * machine does not have is 0 and stays so. cli/cli_calibrate_fit.h moves them.
  */
 #ifndef SPILLWAY_CLI_CALIBRATE_H
 #define SPILLWAY_CLI_CALIBRATE_H
 
 #include "cli/cli_runs.h"
 #include "models/hardware.h"
+#include "models/job.h"
 
 enum calibration_figure {
     FIT_MATMUL_EFFICIENCY, FIT_MEMORY_EFFICIENCY, FIT_COLLECTIVE_LATENCY, FIT_MATMUL_DEPTH, FIT_SCORE_BYTES_FORWARD,
@@ -29,29 +24,18 @@ extern const enum dimension calibration_figure_dimensions[FIT_FIGURES];
 MUST_CHECK enum status calibration_start(const char *name, const struct measured_runs *sets, uint32_t set_count,
                                          double out[FIT_FIGURES], struct error *err);
 
+/* As many of its nodes as have `devices`, with memory for everything: whatever a formula says, the run had it. */
+MUST_CHECK enum status calibration_machine(const char *name, uint32_t devices, struct hardware *out, struct error *err);
+
+/* The run as one job with one minibatch. */
+MUST_CHECK enum status calibration_job(const struct measured_run *run, struct job_set *out, struct error *err);
+
 /* Back into a machine, with kind "fitted"; source NULL: values alone. */
 void calibration_put(struct hardware *hardware, const double values[FIT_FIGURES], double spread, const char *source);
 
 /* Seconds of an iteration of a run on as many nodes of machine `name` as it needs, which has these figures (NULL: its
- * own), and memory for it. Errors: those of hardware_find() and planner_plan(). */
+ * own). Errors: those of hardware_find() and planner_plan(). */
 MUST_CHECK enum status calibration_predict(const char *name, const double values[FIT_FIGURES],
                                            const struct measured_run *run, double *out_s, struct error *err);
-
-/* Is the run at this place of its file fitted to, or held out? */
-struct calibration_half {
-    enum { HALF_ALL, HALF_EVEN, HALF_ODD, HALF_BY_SEED } which;
-    uint64_t seed;
-};
-bool calibration_is_fitted(struct calibration_half half, uint32_t index);
-
-/* Change `values`, of which those above 0 are fitted. */
-MUST_CHECK enum status calibration_fit(const char *name, const struct measured_runs *sets, uint32_t set_count,
-                                       struct calibration_half half, double values[FIT_FIGURES], struct error *err);
-
-/* Of predicted over measured less 1. */
-struct calibration_error {
-    double mean_absolute, mean, largest; /* ratios */
-    uint32_t runs;
-};
 
 #endif

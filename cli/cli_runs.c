@@ -37,6 +37,48 @@ static const struct column {
 };
 static const char time_name[] = "iteration time (ms)", ignored_name[] = "Parameters (billion)";
 
+/* --- columns ---------------------------------------------------------------------------------- */
+
+bool measured_runs_column(const char *name, enum run_column *out)
+{
+    for (int c = 0; c < RUN_COLUMNS; c++) {
+        if (strcmp(name, columns[c].name) != 0) continue;
+        *out = (enum run_column)c;
+        return true;
+    }
+    return false;
+}
+
+const char *measured_runs_column_name(enum run_column column)
+{
+    return columns[column].name;
+}
+
+static unsigned long least_of(enum run_column column)
+{
+    return columns[column].most == 1 ? 0 : 1;
+}
+
+bool measured_runs_value(enum run_column column, const char *text, uint32_t *out)
+{
+    char *end;
+    unsigned long value = strtoul(text, &end, 10);
+    for (uint32_t r = 0; r < RECOMPUTE_COUNT && column == RUN_RECOMPUTE; r++) {
+        if (strcmp(text, recompute_names[r]) != 0) continue;
+        *out = r;
+        return true;
+    }
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || value < least_of(column) || value > columns[column].most) return false;
+    *out = (uint32_t)value;
+    return true;
+}
+
+void measured_runs_value_text(enum run_column column, uint32_t value, char *text, size_t text_bytes)
+{
+    if (column == RUN_RECOMPUTE) snprintf(text, text_bytes, "%s", recompute_names[value]);
+    else snprintf(text, text_bytes, "%" PRIu32, value);
+}
+
 /* --- fields ----------------------------------------------------------------------------------- */
 
 struct place {
@@ -86,11 +128,11 @@ struct layout {
 
 static enum status find_column(struct place at, const struct field *field, int *out, struct error *err)
 {
+    enum run_column column;
     *out = NO_COLUMN;
     if (strcmp(field->text, ignored_name) == 0) return STATUS_OK;
     if (strcmp(field->text, time_name) == 0) *out = TIME_COLUMN;
-    for (int c = 0; c < RUN_COLUMNS; c++)
-        if (strcmp(field->text, columns[c].name) == 0) *out = c;
+    else if (measured_runs_column(field->text, &column)) *out = (int)column;
     return *out == NO_COLUMN ? fail(at, field, err, "unknown column", "those of measured runs, such as 'global batch'")
                              : STATUS_OK;
 }
@@ -117,25 +159,13 @@ static enum status read_layout(struct place at, const struct field *fields, uint
 
 /* --- the others -------------------------------------------------------------------------------- */
 
-static enum status take_recompute(struct place at, const struct field *field, uint32_t *out, struct error *err)
+static enum status take_value(struct place at, const struct field *field, enum run_column column, uint32_t *out,
+                              struct error *err)
 {
-    for (uint32_t r = 0; r < RECOMPUTE_COUNT; r++) {
-        if (strcmp(field->text, recompute_names[r]) != 0) continue;
-        *out = r;
-        return STATUS_OK;
-    }
-    return fail(at, field, err, "recompute is", "none, selective or full");
-}
-
-static enum status take_number(struct place at, const struct field *field, int column, uint32_t *out, struct error *err)
-{
-    char *end, expected[64];
-    unsigned long least = columns[column].most == 1 ? 0 : 1, value = strtoul(field->text, &end, 10);
-    if (field->text[0] >= '0' && field->text[0] <= '9' && *end == '\0' && value >= least && value <= columns[column].most) {
-        *out = (uint32_t)value;
-        return STATUS_OK;
-    }
-    snprintf(expected, sizeof expected, "a whole number from %lu to %" PRIu32, least, columns[column].most);
+    char expected[64];
+    if (measured_runs_value(column, field->text, out)) return STATUS_OK;
+    if (column == RUN_RECOMPUTE) return fail(at, field, err, "recompute is", "none, selective or full");
+    snprintf(expected, sizeof expected, "a whole number from %lu to %" PRIu32, least_of(column), columns[column].most);
     return fail(at, field, err, columns[column].name, expected);
 }
 
@@ -179,8 +209,7 @@ static enum status read_run(struct place at, const struct layout *layout, const 
     for (uint32_t i = 0; i < count; i++) {
         int column = layout->of[i];
         if (column == TIME_COLUMN) TRY(take_time(at, &fields[i], &out->seconds, err));
-        else if (column == RUN_RECOMPUTE) TRY(take_recompute(at, &fields[i], &out->of[column], err));
-        else if (column != NO_COLUMN) TRY(take_number(at, &fields[i], column, &out->of[column], err));
+        else if (column != NO_COLUMN) TRY(take_value(at, &fields[i], (enum run_column)column, &out->of[column], err));
     }
     return check_run(at, out, err);
 }

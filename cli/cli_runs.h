@@ -7,7 +7,7 @@
  *     required   # GPUs, global batch, micro batch, hidden size, attention heads, # layers, sequence length,
  *                tensor parallelism, data parallelism, pipeline parallelism, iteration time (ms)
  *     optional   recompute (none, selective or full; else none), chunks (of the interleaved schedule; else 1),
- *                sequence parallelism (0 or 1), scatter (0 or 1), exposed (0 or 1), vocabulary (else 51200),
+ *                sequence parallelism (0 or 1), scatter (0 or 1), exposed (0 or 1), vocabulary (else 50257),
  *                Parameters (billion), which is looked at by nobody
  *
  * Source of the names: VIA-Research/vTrain, data/ground_truth_single.csv (MIT licence).
@@ -15,6 +15,8 @@
 #ifndef SPILLWAY_CLI_RUNS_H
 #define SPILLWAY_CLI_RUNS_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/arena.h"
@@ -45,5 +47,11 @@ struct measured_runs {
  * degrees and batches do not fit together; STATUS_IO, STATUS_LIMIT, STATUS_NO_MEMORY. */
 MUST_CHECK enum status measured_runs_read(const char *path, struct arena *arena, struct measured_runs *out,
                                           struct error *err);
+
+/* Columns and values as files spell them. False: there is none of that name, or it cannot have that value. */
+bool measured_runs_column(const char *name, enum run_column *out);
+const char *measured_runs_column_name(enum run_column column);
+bool measured_runs_value(enum run_column column, const char *text, uint32_t *out);
+void measured_runs_value_text(enum run_column column, uint32_t value, char *text, size_t text_bytes);
 
 #endif

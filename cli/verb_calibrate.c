@@ -1,8 +1,9 @@
 /*
  * `calibrate`: fit a machine's figures to measured training runs, and say how far off it is on those it has not seen.
  *
- * With a half (--half) the runs of one half decide and those of the other judge; without one all decide, and nothing
- * judges. `--half none` fits nothing: how far off the machine is as it stands.
+ * Runs that a fit sees decide, the others judge (cli/cli_calibrate_split.h). `--half none` fits nothing: how far off the
+ * machine is as it stands. `--folds` fits once for each fold and keeps none of the fits: how far off such a fit is where it
+ * has seen nothing.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -12,49 +13,77 @@
 #include "base/number.h"
 #include "base/size.h"
 #include "cli/cli.h"
-#include "cli/cli_calibrate.h"
-#include "cli/cli_table.h"
+#include "cli/cli_calibrate_fit.h"
+#include "cli/cli_calibrate_report.h"
 #include "models/try.h"
 
-enum { SETS_MAX = 16 };
-
 struct request {
-    const char *machine, *output;
-    struct calibration_half half;
-    bool fits; /* else only judges */
+    const char *half, *folds;
+    struct option_list held, keep, weights;
 };
 
-struct set_outcome {
-    double *seconds; /* predicted, of each run */
-    struct calibration_error fitted, held;
-};
+/* --- the command line --------------------------------------------------------------------------- */
 
-struct outcome {
-    struct arena arena;
-    struct measured_runs sets[SETS_MAX];
-    struct set_outcome of[SETS_MAX];
-    uint32_t set_count;
-    double start[FIT_FIGURES], end[FIT_FIGURES];
-};
-
-/* --- work -------------------------------------------------------------------------------------- */
-
-static enum status parse_half(const char *text, struct request *out, struct error *err)
+/* "FIGURE" or "FIGURE=VALUE", blanks or dashes between its words: as it is, or with that value. */
+static enum status keep_figure(const char *text, struct calibration_outcome *outcome, struct calibration_problem *problem,
+                               struct error *err)
 {
-    static const char *const names[] = {"all", "even", "odd"};
-    out->fits = !text || strcmp(text, "none") != 0;
-    out->half = (struct calibration_half){.which = HALF_ALL};
-    if (!text || !out->fits) return STATUS_OK;
-    for (uint32_t i = 0; i < ARRAY_COUNT(names); i++)
-        if (strcmp(text, names[i]) == 0) {
-            out->half.which = HALF_ALL + i;
-            return STATUS_OK;
-        }
-    char *end;
-    out->half = (struct calibration_half){.which = HALF_BY_SEED, .seed = strtoull(text, &end, 10)};
-    if (text[0] >= '0' && text[0] <= '9' && *end == '\0') return STATUS_OK;
-    return error_set(err, STATUS_BAD_INPUT, "option '--half' is '%s' (expected none, all, even, odd or a seed)", text);
+    char name[64];
+    const char *sign = strchr(text, '=');
+    uint32_t figure = 0;
+    snprintf(name, sizeof name, "%.*s", sign ? (int)(sign - text) : (int)strlen(text), text);
+    for (char *c = name; *c; c++)
+        if (*c == '-') *c = ' ';
+    while (figure < FIT_FIGURES && strcmp(name, calibration_figure_names[figure]) != 0) figure++;
+    if (figure == FIT_FIGURES || outcome->start[figure] <= 0)
+        return error_set(err, STATUS_BAD_INPUT, "option '--keep' is '%s' (expected a figure of %s, such as '%s')", text,
+                         outcome->machine, calibration_figure_names[FIT_MATMUL_EFFICIENCY]);
+    problem->keep[figure] = true;
+    if (!sign) return STATUS_OK;
+    if (quantity_parse(sign + 1, calibration_figure_dimensions[figure], &outcome->start[figure], err) != STATUS_OK)
+        return error_add(err, "option '--keep', %s", name);
+    if (outcome->start[figure] > 0) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "option '--keep' is '%s' (expected a value above 0)", text);
 }
+
+/* "FILE=WEIGHT", the file by its name without folder and ending. */
+static enum status take_weight(const char *text, const struct calibration_outcome *outcome,
+                               double weights[CALIBRATION_SETS_MAX], struct error *err)
+{
+    const char *sign = strrchr(text, '=');
+    char *end = NULL;
+    double weight = sign ? strtod(sign + 1, &end) : 0;
+    if (!sign || end == sign + 1 || *end != '\0' || !isfinite(weight) || weight <= 0)
+        return error_set(err, STATUS_BAD_INPUT, "option '--weight' is '%s' (expected FILE=WEIGHT, a weight above 0)", text);
+    for (uint32_t s = 0; s < outcome->set_count; s++) {
+        const char *slash = strrchr(outcome->sets[s].path, '/'), *name = slash ? slash + 1 : outcome->sets[s].path;
+        if (strncmp(name, text, (size_t)(sign - text)) != 0 || strcspn(name, ".") != (size_t)(sign - text)) continue;
+        weights[s] = weight;
+        return STATUS_OK;
+    }
+    return error_set(err, STATUS_BAD_INPUT, "option '--weight' is '%s' (expected one of the files, without folder and ending)",
+                     text);
+}
+
+static enum status take_options(const struct request *request, struct calibration_outcome *outcome,
+                                struct calibration_problem *problem, double weights[CALIBRATION_SETS_MAX], struct error *err)
+{
+    if (request->half) TRY(calibration_half_parse(request->half, &outcome->split, err));
+    for (size_t i = 0; i < request->held.count; i++) TRY(calibration_held_parse(request->held.items[i], &outcome->split, err));
+    if (request->folds)
+        TRY(calibration_folds_parse(request->folds, outcome->sets, outcome->set_count, &outcome->folds, err));
+    for (size_t i = 0; i < request->weights.count; i++) TRY(take_weight(request->weights.items[i], outcome, weights, err));
+    for (size_t i = 0; i < request->keep.count; i++) TRY(keep_figure(request->keep.items[i], outcome, problem, err));
+    if (request->folds && (request->half || request->held.count > 0))
+        return error_set(err, STATUS_BAD_INPUT, "option '--folds' says which runs are held out, and so does '--%s'",
+                         request->half ? "half" : "hold-out");
+    if (outcome->output && (outcome->split.half == HALF_NONE || request->folds))
+        return error_set(err, STATUS_BAD_INPUT, "option '--output' has nothing to write with '%s'",
+                         request->folds ? "--folds" : "--half none");
+    return STATUS_OK;
+}
+
+/* --- work --------------------------------------------------------------------------------------- */
 
 static void add_error(struct calibration_error *to, double error)
 {
@@ -71,134 +100,76 @@ static void end_error(struct calibration_error *error)
     error->mean_absolute /= error->runs;
 }
 
-static enum status judge(const struct request *request, const double values[FIT_FIGURES], struct outcome *out,
-                         struct error *err)
+static enum status predict(struct calibration_outcome *out, const double values[FIT_FIGURES], uint32_t s, uint32_t i,
+                           double *error, struct error *err)
 {
-    for (uint32_t s = 0; s < out->set_count; s++) {
-        const struct measured_runs *set = &out->sets[s];
-        struct set_outcome *of = &out->of[s];
-        void *memory;
-        TRY(arena_array(&out->arena, set->count, sizeof *of->seconds, &memory, err));
-        of->seconds = memory;
-        for (uint32_t i = 0; i < set->count; i++) {
-            bool fitted = request->fits && calibration_is_fitted(request->half, i);
-            if (calibration_predict(request->machine, values, &set->runs[i], &of->seconds[i], err) != STATUS_OK)
-                return error_add(err, "%s:%" PRIu32, set->path, set->runs[i].line);
-            add_error(fitted ? &of->fitted : &of->held, of->seconds[i] / set->runs[i].seconds - 1);
-        }
-        end_error(&of->fitted);
-        end_error(&of->held);
-    }
+    const struct measured_runs *set = &out->sets[s];
+    if (calibration_predict(out->machine, values, &set->runs[i], &out->of[s].seconds[i], err) != STATUS_OK)
+        return error_add(err, "%s:%" PRIu32, set->path, set->runs[i].line);
+    *error = out->of[s].seconds[i] / set->runs[i].seconds - 1;
     return STATUS_OK;
 }
 
-static enum status calibrate(const struct request *request, struct outcome *out, struct error *err)
+static enum status fit_once(const struct calibration_problem *problem, struct calibration_outcome *out, struct error *err)
 {
-    enum status status = calibration_start(request->machine, out->sets, out->set_count, out->start, err);
+    double error;
     memcpy(out->end, out->start, sizeof out->end);
-    if (status == STATUS_OK && request->fits)
-        status = calibration_fit(request->machine, out->sets, out->set_count, request->half, out->end, err);
-    if (status == STATUS_OK) status = judge(request, out->end, out, err);
-    return status;
-}
-
-/* --- answers ------------------------------------------------------------------------------------ */
-
-static void error_cells(struct cli_table *table, const struct calibration_error *error)
-{
-    char text[CLI_PERCENT_BYTES];
-    if (error->runs == 0) {
-        for (int i = 0; i < 4; i++) cli_table_cell(table, "-");
-        return;
-    }
-    cli_table_cell(table, "%" PRIu32, error->runs);
-    cli_table_cell(table, "%s", cli_percent(error->mean_absolute, text));
-    cli_table_cell(table, "%s", cli_signed_percent(error->mean, text));
-    cli_table_cell(table, "%s", cli_percent(error->largest, text));
-}
-
-static enum status report_text(struct cli *cli, const struct request *request, const struct outcome *outcome,
-                               struct error *err)
-{
-    struct cli_table table;
-    char text[QUANTITY_TEXT_BYTES];
-    if (request->fits) {
-        cli_table_begin(&table, (const char *const[]){"FIGURE", ">START", ">END", NULL});
-        for (uint32_t f = 0; f < FIT_FIGURES; f++) {
-            if (outcome->start[f] <= 0) continue;
-            cli_table_cell(&table, "%s", calibration_figure_names[f]);
-            cli_table_cell(&table, "%s", quantity_text(outcome->start[f], calibration_figure_dimensions[f], text));
-            cli_table_cell(&table, "%s", quantity_text(outcome->end[f], calibration_figure_dimensions[f], text));
+    if (out->split.half != HALF_NONE) TRY(calibration_fit(problem, &out->split, out->end, err));
+    for (uint32_t s = 0; s < out->set_count; s++)
+        for (uint32_t i = 0; i < out->sets[s].count; i++) {
+            bool fitted = calibration_is_fitted(&out->split, &out->sets[s].runs[i], i);
+            TRY(predict(out, out->end, s, i, &error, err));
+            add_error(fitted ? &out->of[s].fitted : &out->of[s].held, error);
         }
-        if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
-        fprintf(cli->out, "\n");
-    }
-    cli_table_begin(&table, (const char *const[]){"RUNS", ">FITTED", ">ERROR", ">BIAS", ">MOST", ">HELD OUT", ">ERROR",
-                                                  ">BIAS", ">MOST", NULL});
-    for (uint32_t s = 0; s < outcome->set_count; s++) {
-        cli_table_cell(&table, "%s", cli_network_label(outcome->sets[s].path));
-        error_cells(&table, &outcome->of[s].fitted);
-        error_cells(&table, &outcome->of[s].held);
-    }
-    if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
-    fprintf(cli->out, "\nerror: mean of |predicted / measured - 1| of an iteration's time; bias: the same with its sign\n");
-    if (request->output) fprintf(cli->out, "written to %s\n", request->output);
     return STATUS_OK;
 }
 
-static void error_json(struct json_out *json, const char *key, const struct calibration_error *error)
+static enum status fit_fold(const struct calibration_problem *problem, uint32_t fold, struct calibration_outcome *out,
+                            struct error *err)
 {
-    json_out_object_begin(json, key, true);
-    json_out_u64(json, "runs", error->runs);
-    json_out_double(json, "mean_absolute", error->mean_absolute);
-    json_out_double(json, "mean", error->mean);
-    json_out_double(json, "largest", error->largest);
-    json_out_object_end(json);
-}
-
-static void set_json(struct json_out *json, const struct request *request, const struct measured_runs *set,
-                     const struct set_outcome *of)
-{
-    json_out_object_begin(json, NULL, false);
-    json_out_string(json, "file", set->path);
-    error_json(json, "fitted", &of->fitted);
-    error_json(json, "held_out", &of->held);
-    json_out_array_begin(json, "runs", false);
-    for (uint32_t i = 0; i < set->count; i++) {
-        json_out_object_begin(json, NULL, true);
-        json_out_u64(json, "line", set->runs[i].line);
-        json_out_bool(json, "fitted", request->fits && calibration_is_fitted(request->half, i));
-        json_out_double(json, "measured_s", set->runs[i].seconds);
-        json_out_double(json, "predicted_s", of->seconds[i]);
-        json_out_object_end(json);
+    struct calibration_split split = calibration_fold(&out->folds, fold);
+    double values[FIT_FIGURES], error;
+    memcpy(values, out->start, sizeof values);
+    TRY(calibration_fit(problem, &split, values, err));
+    for (uint32_t s = 0; s < out->set_count; s++) {
+        for (uint32_t i = 0; i < out->sets[s].count; i++) {
+            if (calibration_is_fitted(&split, &out->sets[s].runs[i], i)) continue;
+            TRY(predict(out, values, s, i, &error, err));
+            add_error(&out->fold_errors[fold][s], error);
+            add_error(&out->of[s].held, error);
+        }
+        end_error(&out->fold_errors[fold][s]);
     }
-    json_out_array_end(json);
-    json_out_object_end(json);
+    return STATUS_OK;
 }
 
-static enum status report_json(struct cli *cli, const struct request *request, const struct outcome *outcome,
-                               struct error *err)
+static enum status calibrate(const struct calibration_problem *problem, struct calibration_outcome *out, struct error *err)
 {
-    struct json_out *json;
-    if (cli_report_begin(cli, "calibrate", &json, err) != STATUS_OK) return err->status;
-    json_out_string(json, "machine", request->machine);
-    json_out_array_begin(json, "figures", false);
-    for (uint32_t f = 0; f < FIT_FIGURES; f++) {
-        if (outcome->start[f] <= 0) continue;
-        json_out_object_begin(json, NULL, true);
-        json_out_string(json, "figure", calibration_figure_names[f]);
-        json_out_double(json, "start", outcome->start[f]);
-        json_out_double(json, "end", outcome->end[f]);
-        json_out_object_end(json);
+    void *memory;
+    for (uint32_t s = 0; s < out->set_count; s++) {
+        TRY(arena_array(&out->arena, out->sets[s].count, sizeof *out->of[s].seconds, &memory, err));
+        out->of[s].seconds = memory;
     }
-    json_out_array_end(json);
-    json_out_array_begin(json, "sets", false);
-    for (uint32_t s = 0; s < outcome->set_count; s++) set_json(json, request, &outcome->sets[s], &outcome->of[s]);
-    json_out_array_end(json);
-    return cli_report_end(cli, json, err);
+    if (out->folds.count == 0) TRY(fit_once(problem, out, err));
+    else TRY(arena_array(&out->arena, out->folds.count, sizeof *out->fold_errors, &memory, err));
+    if (out->folds.count > 0) {
+        out->fold_errors = memory;
+        memset(memory, 0, out->folds.count * sizeof *out->fold_errors);
+        memcpy(out->end, out->start, sizeof out->end);
+    }
+    for (uint32_t f = 0; f < out->folds.count; f++) {
+        char label[CALIBRATION_LABEL_BYTES];
+        calibration_fold_label(&out->folds, f, label);
+        if (fit_fold(problem, f, out, err) != STATUS_OK) return error_add(err, "%s", label);
+    }
+    for (uint32_t s = 0; s < out->set_count; s++) {
+        end_error(&out->of[s].fitted);
+        end_error(&out->of[s].held);
+    }
+    return STATUS_OK;
 }
 
-static enum status write_machine(const struct request *request, const struct outcome *outcome, struct error *err)
+static enum status write_machine(const struct calibration_outcome *outcome, struct error *err)
 {
     struct hardware hardware = {0};
     struct json_file file = {0};
@@ -207,10 +178,10 @@ static enum status write_machine(const struct request *request, const struct out
         error += outcome->of[s].fitted.mean_absolute * outcome->of[s].fitted.runs;
         runs += outcome->of[s].fitted.runs;
     }
-    enum status status = hardware_find(request->machine, &hardware, err);
+    enum status status = hardware_find(outcome->machine, &hardware, err);
     if (status == STATUS_OK) {
         calibration_put(&hardware, outcome->end, runs > 0 ? error / runs : 0, "spillway calibrate, measured runs");
-        status = json_file_begin(&file, request->output, "writing a machine", err);
+        status = json_file_begin(&file, outcome->output, "writing a machine", err);
     }
     if (status == STATUS_OK) {
         hardware_write(&hardware, file.out, NULL);
@@ -220,44 +191,60 @@ static enum status write_machine(const struct request *request, const struct out
     return status;
 }
 
+/* Reads, works and writes: `outcome` has the machine's name and where to write. */
+static enum status carry_out(struct cli *cli, const struct request *request, const struct options *options,
+                             struct calibration_outcome *outcome, struct error *err)
+{
+    double weights[CALIBRATION_SETS_MAX];
+    for (size_t i = 1; i < options->operand_count; i++) {
+        weights[outcome->set_count] = 1;
+        TRY(measured_runs_read(options->operands[i], &outcome->arena, &outcome->sets[outcome->set_count++], err));
+    }
+    struct calibration_problem problem = {.machine = outcome->machine, .sets = outcome->sets,
+                                          .set_count = outcome->set_count, .weights = weights};
+    TRY(calibration_start(outcome->machine, outcome->sets, outcome->set_count, outcome->start, err));
+    TRY(take_options(request, outcome, &problem, weights, err));
+    TRY(calibrate(&problem, outcome, err));
+    if (outcome->output) TRY(write_machine(outcome, err));
+    return cli->json ? calibration_report_json(cli, outcome, err) : calibration_report_text(cli, outcome, err);
+}
+
 /* --- the verb ----------------------------------------------------------------------------------- */
 
 enum status verb_calibrate(struct cli *cli, int argc, char **argv, struct error *err)
 {
-    const char *half = NULL;
-    struct request request = {.machine = NULL};
+    struct request request = {.half = NULL};
+    struct calibration_outcome outcome = {.set_count = 0};
     const struct option_spec specs[] = {
-        OPTION_STRING("output", 'o', "FILE", &request.output, "write the machine with its fitted figures there"),
-        OPTION_STRING("half", 0, "WHICH", &half,
+        OPTION_STRING("output", 'o', "FILE", &outcome.output, "write the machine with its fitted figures there"),
+        OPTION_STRING("half", 0, "WHICH", &request.half,
                       "which runs are fitted to: all, even, odd, a seed's half or none, default all"),
+        OPTION_LIST("hold-out", 0, "COLUMN=VALUE", &request.held, "runs that only judge; may be repeated"),
+        OPTION_STRING("folds", 0, "N|COLUMN", &request.folds,
+                      "hold out every run once, by place or by what stands in a column, and fit for each fold"),
+        OPTION_LIST("weight", 0, "FILE=WEIGHT", &request.weights, "how much a file counts, default 1; may be repeated"),
+        OPTION_LIST("keep", 0, "FIGURE[=VALUE]", &request.keep, "a figure that is not fitted; may be repeated"),
         CLI_COMMON_OPTIONS(cli)};
     struct options options = {
         .specs = specs,
         .spec_count = ARRAY_COUNT(specs),
         .argument_min = 2,
-        .argument_max = 1 + SETS_MAX,
+        .argument_max = 1 + CALIBRATION_SETS_MAX,
         .examples = (const char *const[]){
             "spillway calibrate dgx-a100-80gb runs.csv --half even -o fitted.hw.json",
+            "spillway calibrate dgx-a100-80gb runs.csv --hold-out 'hidden size=8192'",
+            "spillway calibrate dgx-a100-80gb runs.csv --folds 'micro batch'",
             "spillway calibrate dgx-a100-80gb plots/papers/data/megatron_table1.csv --half none", NULL},
         .details = "DATA.csv names in its first line what its columns are: '# GPUs', 'global batch', 'micro batch', "
                    "'hidden size', 'attention heads', '# layers', 'sequence length', 'tensor parallelism', "
                    "'data parallelism', 'pipeline parallelism', 'iteration time (ms)' and, where wanted, 'recompute', "
-                   "'chunks', 'sequence parallelism', 'scatter', 'exposed', 'vocabulary'. Runs count by file, each file alike.",
+                   "'chunks', 'sequence parallelism', 'scatter', 'exposed', 'vocabulary'. Files count alike, each whatever "
+                   "the number of its runs.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
-    request.machine = options.operands[0];
-    TRY(parse_half(half, &request, err));
-    if (request.output && !request.fits)
-        return error_set(err, STATUS_BAD_INPUT, "option '--output' has nothing to write with '--half none'");
-    struct outcome outcome = {.set_count = 0};
-    enum status status = STATUS_OK;
-    for (size_t i = 1; i < options.operand_count && status == STATUS_OK; i++)
-        status = measured_runs_read(options.operands[i], &outcome.arena, &outcome.sets[outcome.set_count++], err);
-    if (status == STATUS_OK) status = calibrate(&request, &outcome, err);
-    if (status == STATUS_OK && request.output) status = write_machine(&request, &outcome, err);
-    if (status == STATUS_OK)
-        status = cli->json ? report_json(cli, &request, &outcome, err) : report_text(cli, &request, &outcome, err);
+    outcome.machine = options.operands[0];
+    enum status status = carry_out(cli, &request, &options, &outcome, err);
     arena_release(&outcome.arena);
     return status;
 }

@@ -1,6 +1,6 @@
 /*
- * cli/cli_runs.h and cli/cli_calibrate.h (label: fast): files of measured runs, what is wrong with them to the column, and a fit
- * that finds its way back from runs that were predicted with other figures.
+ * cli/cli_runs.h, cli/cli_calibrate_split.h and cli/cli_calibrate_fit.h (label: fast): files of measured runs, what is wrong with
+ * them to the column, which of them judge, and a fit that finds its way back from runs that were predicted with other figures.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/size.h"
-#include "cli/cli_calibrate.h"
+#include "cli/cli_calibrate_fit.h"
 #include "models/parallel.h"
 
 #define HEAD                                                                                                          \
@@ -92,17 +92,112 @@ static void what_is_wrong_is_named(void **state)
     }
 }
 
+static struct calibration_split half(const char *text)
+{
+    struct calibration_split split = {.half = HALF_ALL};
+    struct error err = {0};
+    if (calibration_half_parse(text, &split, &err) != STATUS_OK) fail_msg("%s", err.text);
+    return split;
+}
+
 static void halves_are_disjoint_and_whole(void **state)
 {
     (void)state;
+    const struct calibration_split even = half("even"), odd = half("odd"), all = half("all"), none = half("none"),
+                                   seven = half("7");
+    const struct measured_run run = {.seconds = 1};
     uint32_t drawn = 0;
     for (uint32_t i = 0; i < 1000; i++) {
-        struct calibration_half even = {.which = HALF_EVEN}, odd = {.which = HALF_ODD}, all = {.which = HALF_ALL};
-        assert_true(calibration_is_fitted(even, i) != calibration_is_fitted(odd, i));
-        assert_true(calibration_is_fitted(all, i));
-        drawn += calibration_is_fitted((struct calibration_half){.which = HALF_BY_SEED, .seed = 7}, i);
+        assert_true(calibration_is_fitted(&even, &run, i) != calibration_is_fitted(&odd, &run, i));
+        assert_true(calibration_is_fitted(&all, &run, i) && !calibration_is_fitted(&none, &run, i));
+        drawn += calibration_is_fitted(&seven, &run, i);
     }
     assert_in_range(drawn, 400, 600); /* 500, and a standard deviation of 16 */
+}
+
+/* 24 runs: microbatches 1, 2, 4, 8 of which each has every sixth place twice, recomputation in all but every third. */
+enum { GROUPED = 24 };
+static void make_groups(struct measured_run runs[GROUPED])
+{
+    for (uint32_t i = 0; i < GROUPED; i++)
+        runs[i] = (struct measured_run){.of = {[RUN_MICROBATCH] = 8u >> i / 6, [RUN_TENSOR] = 3,
+                                               [RUN_RECOMPUTE] = i % 3 ? RECOMPUTE_FULL : RECOMPUTE_NONE}};
+}
+
+static void groups_are_held_out_whole(void **state)
+{
+    (void)state;
+    struct measured_run runs[GROUPED];
+    struct calibration_split split = half("even");
+    struct error err = {0};
+    make_groups(runs);
+    assert_int_equal(calibration_held_parse("micro batch=4", &split, &err), STATUS_OK);
+    assert_int_equal(calibration_held_parse("recompute=none", &split, &err), STATUS_OK);
+    for (uint32_t i = 0; i < GROUPED; i++)
+        assert_int_equal(calibration_is_fitted(&split, &runs[i], i), i % 2 == 0 && !(i >= 6 && i < 12) && i % 3 != 0);
+}
+
+/* Each run is held out by one fold and no other. */
+static void folds_hold_out_each_run_once(void **state)
+{
+    (void)state;
+    struct measured_run runs[GROUPED];
+    const struct measured_runs set = {.path = "made up", .runs = runs, .count = GROUPED};
+    static const struct {
+        const char *text, *second;
+        uint32_t count;
+    } cases[] = {{"5", "fold 2 of 5", 5}, {"micro batch", "micro batch 2", 4}, {"recompute", "recompute full", 2}};
+    make_groups(runs);
+    for (size_t c = 0; c < ARRAY_COUNT(cases); c++) {
+        struct calibration_folds folds;
+        struct error err = {0};
+        char label[CALIBRATION_LABEL_BYTES];
+        if (calibration_folds_parse(cases[c].text, &set, 1, &folds, &err) != STATUS_OK) fail_msg("%s", err.text);
+        assert_int_equal(folds.count, cases[c].count);
+        calibration_fold_label(&folds, 1, label);
+        assert_string_equal(label, cases[c].second);
+        for (uint32_t i = 0; i < GROUPED; i++) {
+            uint32_t held = 0;
+            for (uint32_t f = 0; f < folds.count; f++) {
+                const struct calibration_split split = calibration_fold(&folds, f);
+                held += !calibration_is_fitted(&split, &runs[i], i);
+            }
+            assert_int_equal(held, 1);
+        }
+    }
+}
+
+static void wrong_splits_are_named(void **state)
+{
+    (void)state;
+    struct measured_run runs[GROUPED];
+    const struct measured_runs set = {.path = "made up", .runs = runs, .count = GROUPED};
+    static const struct {
+        char option; /* h: --half, o: --hold-out, f: --folds */
+        const char *text, *message;
+    } cases[] = {
+        {'h', "evn", "option '--half' is 'evn' (expected none, all, even, odd or a seed)"},
+        {'h', "7x", "option '--half' is '7x' (expected none, all, even, odd or a seed)"},
+        {'o', "micro batch", "option '--hold-out' is 'micro batch' (expected a column and its value, such as 'micro batch=4')"},
+        {'o', "batch=4", "option '--hold-out' is 'batch=4' (expected a column and its value, such as 'micro batch=4')"},
+        {'o', "micro batch=0", "option '--hold-out' is 'micro batch=0' (expected a value of column 'micro batch')"},
+        {'o', "recompute=all", "option '--hold-out' is 'recompute=all' (expected a value of column 'recompute')"},
+        {'f', "1", "option '--folds' is '1' (expected a number from 2 to 64 or a column)"},
+        {'f', "width", "option '--folds' is 'width' (expected a number from 2 to 64 or a column)"},
+        {'f', "tensor parallelism", "option '--folds' is 'tensor parallelism', which is the same in all runs"},
+    };
+    make_groups(runs);
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct calibration_split split = {.half = HALF_ALL};
+        struct calibration_folds folds;
+        struct error err = {0};
+        const char *text = cases[i].text;
+        enum status status = cases[i].option == 'h'   ? calibration_half_parse(text, &split, &err)
+                             : cases[i].option == 'o' ? calibration_held_parse(text, &split, &err)
+                                                      : calibration_folds_parse(text, &set, 1, &folds, &err);
+        assert_int_equal(status, STATUS_BAD_INPUT);
+        assert_string_equal(err.text, cases[i].message);
+    }
 }
 
 enum { RUNS = 60 };
@@ -138,8 +233,12 @@ static void a_fit_finds_its_way_back(void **state)
     for (uint32_t i = 0; i < RUNS; i++)
         if (calibration_predict(machine, truth, &runs[i], &runs[i].seconds, &err) != STATUS_OK) fail_msg("%s", err.text);
     memcpy(found, start, sizeof found);
-    if (calibration_fit(machine, &set, 1, (struct calibration_half){.which = HALF_EVEN}, found, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    const struct calibration_problem problem = {.machine = machine, .sets = &set, .set_count = 1,
+                                                .keep = {[FIT_NVLINK_BANDWIDTH] = true}};
+    const struct calibration_split split = half("even");
+    if (calibration_fit(&problem, &split, found, &err) != STATUS_OK) fail_msg("%s", err.text);
+    assert_true(found[FIT_NVLINK_BANDWIDTH] >= start[FIT_NVLINK_BANDWIDTH] &&
+                found[FIT_NVLINK_BANDWIDTH] <= start[FIT_NVLINK_BANDWIDTH]); /* kept */
     for (uint32_t i = 0; i < RUNS; i++) { /* the other half, too */
         if (calibration_predict(machine, found, &runs[i], &seconds, &err) != STATUS_OK) fail_msg("%s", err.text);
         if (!(fabs(seconds / runs[i].seconds - 1) < 0.01)) fail_msg("run %u: %g s and not %g s", i, seconds, runs[i].seconds);
@@ -156,8 +255,9 @@ static void too_few_runs_are_refused(void **state)
     struct error err = {0};
     make_runs(runs);
     assert_int_equal(calibration_start("dgx-a100-80gb", &set, 1, values, &err), STATUS_OK);
-    assert_int_equal(calibration_fit("dgx-a100-80gb", &set, 1, (struct calibration_half){.which = HALF_ALL}, values, &err),
-                     STATUS_BAD_INPUT);
+    const struct calibration_problem problem = {.machine = "dgx-a100-80gb", .sets = &set, .set_count = 1};
+    const struct calibration_split all = half("all");
+    assert_int_equal(calibration_fit(&problem, &all, values, &err), STATUS_BAD_INPUT);
     assert_string_equal(err.text, "4 measured runs are too few for 14 figures");
 }
 
@@ -167,6 +267,9 @@ int main(void)
         cmocka_unit_test(columns_stand_in_any_order),
         cmocka_unit_test(what_is_wrong_is_named),
         cmocka_unit_test(halves_are_disjoint_and_whole),
+        cmocka_unit_test(groups_are_held_out_whole),
+        cmocka_unit_test(folds_hold_out_each_run_once),
+        cmocka_unit_test(wrong_splits_are_named),
         cmocka_unit_test(a_fit_finds_its_way_back),
         cmocka_unit_test(too_few_runs_are_refused),
     };
