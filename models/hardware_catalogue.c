@@ -35,13 +35,13 @@
 
 /*
  * The A100 as software of 2021 drives it (Megatron-LM, DeepSpeed), fitted to runs of plots/papers/data: the first, third,
- * fifth ... of every file but megatron_fig7.csv, by least absolute errors, vTrain's files with about three times the weight
- * of others. (Residuals were those of a closed form of the pipeline, corrected run by run to what is simulated.) Means of
+ * fifth ... of every file but megatron_fig7.csv, vTrain's files weighing 12 and 9 (plots/papers/README.md has the command of
+ * `calibrate`, and tests/test_calibrate_a100.c holds the figures to it; they were found by the same sum, solved outside). Means of
  * errors, fitted and held out: vTrain on one node 5.1 and 4.7, on several 7.2 and 8.8, Megatron's tables 1 and 2 3.1 and
  * 3.6, 3.8 and 5.4, Korthikanti's table 5 1.2 and 2.1 %; of the first two comes the spread here. The forms, and which trial
  * was taken, were chosen with both halves in view; the efficiencies of products and of memory and NVLink's rate were set by
- * hand in between. What a collective waits for before its first step is not NVLink's latency alone: its members do not come
- * at the same time.
+ * hand in between. Fits that saw no run of a width are 11 % off on those of 3072 and of 8192 on several nodes. What a collective
+ * waits for before its first step is not NVLink's latency alone: its members do not come at the same time.
  */
 #define FITTED(v)                                                                                 \
     {.value = (v), .spread = 0.08, .kind = FIGURE_FITTED, .as_of = FIGURES_AS_OF,                 \
