@@ -1,4 +1,5 @@
-/* See cli_calibrate.h. A run's plan is one job with one minibatch; up to 512 devices, planning and simulating it take 1 to 30 ms. */
+/* See cli_calibrate.h. A run's plan is one job with one minibatch. Planning and simulating it take 0.2 ms on a node, some 5 ms on 64
+ * nodes and half a second on hundreds: means of the runs of plots/papers/data. */
 #include "cli/cli_calibrate.h"
 
 #include <assert.h>

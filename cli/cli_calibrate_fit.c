@@ -2,8 +2,8 @@
  * Figures are moved in logarithms, so that none becomes negative; those with a ceiling in the logarithm of what is
  * below it over what is left, so that none passes it.
  *
- * Machines are built once for each number of nodes and jobs once for each run: a closed form then takes some 30 us, a simulation
- * with its plan 1 to 30 ms. GSL asks for all residuals once and once more per figure to see where they lead.
+ * Machines are built once for each number of nodes and jobs once for each run. GSL asks for all residuals once and once more
+ * per figure to see where they lead.
  */
 #include "cli/cli_calibrate_fit.h"
 
