@@ -350,10 +350,22 @@ static struct cost widened_cost(const struct hardware *hardware, uint32_t device
     return product;
 }
 
+/* Nothing on the device, whose collective takes its time elsewhere; its members wait for each other at the least, and
+ * meanwhile the host goes on. */
+static struct cost collective_cost(const struct hardware *hardware, uint32_t device, const struct work_item *item)
+{
+    if (device == hardware_cpu(hardware)) return (struct cost){.seconds = 0};
+    const struct device_type *type = &hardware->types[hardware->devices[device].type];
+    double dispatch_s = type->kernel_model.dispatch_latency.value;
+    double hiding_s = fmin(KERNEL_MODEL_AHEAD * dispatch_s, type->collective_latency.value);
+    return (struct cost){.host_s = item->count * dispatch_s, .hiding_s = item->count * hiding_s};
+}
+
 static struct cost item_cost(const struct hardware *hardware, uint32_t device,
                              const struct work_item *item)
 {
     assert(device <= hardware_cpu(hardware) && item->kernel < KERNEL_COUNT);
+    if (item->kernel == KERNEL_COLLECTIVE) return collective_cost(hardware, device, item);
     if (item->kernel == KERNEL_FIXED)
         return (struct cost){.seconds = (double)item->count * (double)item->m * 1e-9};
     const struct compute_profile *profile = hardware_profile(hardware, device);

@@ -148,6 +148,18 @@ static void add_codecs(struct work_list *list, const struct job *job, struct par
     if (end < job->network.layer_count) add_boundary_codec(list, job, end - 1, !back);
 }
 
+static void add_collectives(struct work_list *list, const struct job *job, struct parallel_layers layers,
+                            enum parallel_pass pass)
+{
+    struct parallel_collective exchanged[PARALLEL_COLLECTIVES_MAX];
+    struct work_item *item = &list->items[list->count];
+    uint32_t count = parallel_collectives(job, layers, pass, exchanged);
+    *item = (struct work_item){.kernel = KERNEL_COLLECTIVE};
+    for (uint32_t i = 0; i < count; i++)
+        if (!exchanged[i].overlaps) item->count += exchanged[i].count;
+    if (item->count > 0) list->count++;
+}
+
 uint32_t parallel_work(const struct job *job, struct parallel_layers layers, enum parallel_pass pass,
                        struct work_item out[PARALLEL_WORK_MAX])
 {
@@ -159,6 +171,8 @@ uint32_t parallel_work(const struct job *job, struct parallel_layers layers, enu
     else if (pass != PARALLEL_ENCODE)
         add_layers(&list, job, layers, pass);
     add_codecs(&list, job, layers, pass);
+    if (pass == PARALLEL_FORWARD || pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT || pass == PARALLEL_WEIGHT)
+        add_collectives(&list, job, layers, pass);
     return list.count;
 }
 

@@ -28,7 +28,7 @@ enum parallel_pass {
 };
 
 /* Of the longest list: a pass over an embedding, a block and a head, and what a block computes again. */
-enum { PARALLEL_CODECS_MAX = 4, PARALLEL_WORK_MAX = 4 * LAYER_WORK_MAX + PARALLEL_CODECS_MAX };
+enum { PARALLEL_CODECS_MAX = 4, PARALLEL_WORK_MAX = 4 * LAYER_WORK_MAX + PARALLEL_CODECS_MAX + 1 };
 
 /*
  * The kernels on each device of the stage; equal ones are merged. Full recomputation repeats the whole

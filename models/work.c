@@ -96,6 +96,7 @@ const char *const kernel_names[] = {
     [KERNEL_GATHER_HALF] = "gather_half",
     [KERNEL_EMBED_HALF_FORWARD] = "embed_half_forward",
     [KERNEL_EMBED_HALF_BACKWARD] = "embed_half_backward",
+    [KERNEL_COLLECTIVE] = "collective",
 };
 static_assert(ARRAY_COUNT(kernel_names) == KERNEL_COUNT, "a name per kernel");
 
@@ -184,6 +185,7 @@ static const struct kernel_formula formulas[] = {
     [KERNEL_EMBED_HALF_FORWARD] = {.half_mn = 3},
     /* rows of 16 bits in; the table's gradient is fp32 */
     [KERNEL_EMBED_HALF_BACKWARD] = {.half_mn = 1, .mn = 2, .kn = 1},
+    [KERNEL_COLLECTIVE] = {0},
 };
 static_assert(ARRAY_COUNT(formulas) == KERNEL_COUNT, "a formula per kernel");
 

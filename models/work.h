@@ -102,6 +102,7 @@ enum kernel {
     KERNEL_GATHER_HALF,
     KERNEL_EMBED_HALF_FORWARD,
     KERNEL_EMBED_HALF_BACKWARD,
+    KERNEL_COLLECTIVE, /* what the host does for a collective that computations wait for; the collective is its own op */
     KERNEL_COUNT
 };
 

@@ -54,11 +54,26 @@ static void missing_item(const void *item)
              kernel_names[e->kernel], e->m, e->n, e->k);
 }
 
+/* How many collectives of the pass computations wait for. */
+static uint32_t awaited(const struct job *job, struct parallel_layers layers, enum parallel_pass pass)
+{
+    struct parallel_collective list[PARALLEL_COLLECTIVES_MAX];
+    uint32_t count = parallel_collectives(job, layers, pass, list), sum = 0;
+    for (uint32_t i = 0; i < count; i++) sum += list[i].overlaps ? 0 : list[i].count;
+    return sum;
+}
+
+/* The last item are these, where there are any; the others are `expected`. */
 static void check_items(const struct job *job, struct parallel_layers layers, enum parallel_pass pass,
                         const struct work_item *expected, uint32_t count)
 {
     struct work_item items[PARALLEL_WORK_MAX];
-    assert_int_equal(parallel_work(job, layers, pass, items), count);
+    uint32_t waits = awaited(job, layers, pass);
+    assert_int_equal(parallel_work(job, layers, pass, items), count + (waits > 0));
+    if (waits > 0) {
+        assert_int_equal(items[count].kernel, KERNEL_COLLECTIVE);
+        assert_int_equal(items[count].count, waits);
+    }
     check_all(items, expected, count, sizeof *items, same_item, missing_item);
 }
 
@@ -96,6 +111,7 @@ static void kernels_of_gpt2_by_hand(void **state)
     };
     struct parallel_layers blocks = {4, 2}, head = {13, 1}, embedding = {0, 1};
     CHECK_ITEMS(&job, blocks, PARALLEL_FORWARD, forward);
+    assert_int_equal(awaited(&job, blocks, PARALLEL_FORWARD), 8); /* two gathers, two scatters in each block */
     CHECK_ITEMS(&job, blocks, PARALLEL_WEIGHT, weight);
     check_items(&job, blocks, PARALLEL_INPUT, input, ARRAY_COUNT(input) - 1);
     job.parallel.recompute = RECOMPUTE_SELECTIVE;

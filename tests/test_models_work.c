@@ -99,6 +99,7 @@ static const struct {
     {{KERNEL_EMBED_HALF_FORWARD, 2, 3, 5, 0}, 0, 180},
     /* 15 elements of two bytes; 30 and 7 rows of 5 of four */
     {{KERNEL_EMBED_HALF_BACKWARD, 2, 3, 5, 7}, 0, 580},
+    {{KERNEL_COLLECTIVE, 2, 0, 0, 0}, 0, 0},
     {{KERNEL_ADAMW, 2, 11, 1, 0}, 0, 660},
     /* two rows of half the size in, one out */
     {{KERNEL_EMBED_FORWARD, 2, 3, 5, 1}, 0, 240},
@@ -143,7 +144,7 @@ static void halves_are_their_wide_classes_in_two_bytes(void **state)
         if (k == KERNEL_MATMUL_WEIGHT || k == KERNEL_EMBED_BACKWARD) continue;
         assert_true(work_item_bytes(&narrow, 4) == work_item_bytes(&full, 2));
     }
-    assert_int_equal(halves, KERNEL_COUNT - KERNEL_MATMUL_HALF_FORWARD);
+    assert_int_equal(halves, KERNEL_COLLECTIVE - KERNEL_MATMUL_HALF_FORWARD);
     assert_int_equal(kernel_half(KERNEL_LOSS), KERNEL_LOSS);
     assert_int_equal(kernel_wide(KERNEL_MATMUL_BF16_INPUT), KERNEL_MATMUL_BF16_INPUT);
 }
