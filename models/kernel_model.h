@@ -18,10 +18,11 @@
  * (scale, mask, softmax, dropout). What goes over activations element by element (norms, sums, activation functions) does
  * so more often than the kernels that are listed: biases and dropouts are kernels of their own. Between kernels are gaps:
  * starts, and small kernels that nobody lists. Their host dispatches them one by one, a few kernels ahead: a pass takes the
- * longer of both sums, where a kernel hides no more than KERNEL_MODEL_AHEAD dispatches. A collective that computations wait for is
- * dispatched too (KERNEL_COLLECTIVE, which takes no time of its own), and hides dispatches while its members wait for each other. (Tried and left: each kernel the
- * longer of both, and any number ahead, by which a head of milliseconds would hide what all blocks wait for. Runs of one node
- * came out worse.)
+ * longer of both sums, where a kernel hides no more than KERNEL_MODEL_AHEAD dispatches. A collective that computations wait for
+ * is dispatched too (KERNEL_COLLECTIVE, which takes no time of its own), and hides dispatches while its members wait for each
+ * other. (Tried and left: each kernel the longer of both, and any number ahead, by which a head of milliseconds would hide what
+ * all blocks wait for; collectives beside which the host stands still; a start that grows with a group's members. Runs of one
+ * node came out worse, by the last those of four ranks.)
  *
  * Sources: NVIDIA, Matrix Multiplication Background User's Guide (tiles, waves, 16 bytes); Megatron-LM,
  * arXiv 2104.04473, section 4.2 (which kernels were not fused).

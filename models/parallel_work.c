@@ -148,16 +148,18 @@ static void add_codecs(struct work_list *list, const struct job *job, struct par
     if (end < job->network.layer_count) add_boundary_codec(list, job, end - 1, !back);
 }
 
+/* Those that computations wait for, whose host is busy with them as with kernels. */
 static void add_collectives(struct work_list *list, const struct job *job, struct parallel_layers layers,
                             enum parallel_pass pass)
 {
     struct parallel_collective exchanged[PARALLEL_COLLECTIVES_MAX];
-    struct work_item *item = &list->items[list->count];
+    struct work_item item = {.kernel = KERNEL_COLLECTIVE};
     uint32_t count = parallel_collectives(job, layers, pass, exchanged);
-    *item = (struct work_item){.kernel = KERNEL_COLLECTIVE};
     for (uint32_t i = 0; i < count; i++)
-        if (!exchanged[i].overlaps) item->count += exchanged[i].count;
-    if (item->count > 0) list->count++;
+        if (!exchanged[i].overlaps) item.count += exchanged[i].count;
+    if (item.count == 0) return;
+    assert(list->count < list->capacity);
+    list->items[list->count++] = item;
 }
 
 uint32_t parallel_work(const struct job *job, struct parallel_layers layers, enum parallel_pass pass,

@@ -196,8 +196,8 @@ static void check_passes(const struct hardware *h, struct work_item product)
     check_close(cost_work_s(h, 0, pass, 2, NULL), apart - 3 * dispatch_s);
 }
 
-/* Collectives take time elsewhere. Behind what the host is ahead of, each hides dispatches while its members wait for each other, and is
- * one itself: between 400 small kernels, whose host the device waits for anyway, they save what they hide. */
+/* Collectives take time elsewhere. Each is a dispatch, and hides some while its members wait for each other: between 400 small
+ * kernels, whose host the device waits for anyway, they save the difference. */
 static void check_collectives(const struct hardware *h)
 {
     const double dispatch_s = h->types[0].kernel_model.dispatch_latency.value;
