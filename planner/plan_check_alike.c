@@ -1,10 +1,9 @@
 /*
  * A pipeline has a unit for each combination of the variants that a microbatch's buffers have, tens of thousands for a
- * step of a trillion parameters, and what is asked of a unit by itself does not depend on which
- * variants of activations, boundaries and their gradients these are: not form, not bytes, not claims. It does depend on
- * which accesses are of one buffer. So two units are alike where all operations are the same, field by field, the buffers
- * of each two accesses differ at most in such a variant, and those of one unit that are the same buffer are so
- * in the other:
+ * step of a trillion parameters, and what is asked of a unit by itself does not depend on which variants of activations,
+ * boundaries and their gradients these are: not form, not bytes, not claims. It does depend on which accesses are of one
+ * buffer. So two units are alike where all operations are the same, field by field, the buffers of each two accesses
+ * differ at most in such a variant, and those of one unit that are the same buffer are so in the other:
  *
  *     forward    reads boundary 3/v0, makes activations 3/v7     changes boundary 4/v1     known
  *     forward    reads boundary 3/v1, makes activations 3/v2     changes boundary 4/v0     alike

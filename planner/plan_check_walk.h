@@ -74,9 +74,9 @@ struct check_walk {
     uint32_t rank;            /* ... and the device's place in the gang */
     uint32_t own_first, own_end; /* accesses of the operation that it makes there ... */
     struct contents *contents[CHECK_ACCESSES_MAX]; /* ... and, by access, what is held there */
-    struct check_versions versions;     /* that units of jobs that are spread mean: of the instance at this place in ... */
-    uint64_t versions_position;         /* ... plan order, plus 1, ... */
-    uint32_t versions_rank;             /* ... and of this place of its gang */
+    struct check_versions versions; /* that a unit of a job that is spread means: of the instance with ... */
+    uint64_t versions_position;     /* ... this position in plan order, plus 1, ... */
+    uint32_t versions_rank;         /* ... and this place of its gang */
     uint32_t segment;
     uint32_t acquire;         /* next entry of the instance's layout */
 };

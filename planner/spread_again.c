@@ -1,6 +1,6 @@
 /*
- * For each run and pass a table of as many entries as microbatches: the instance that had these variants last, or others
- * that share its entry. Of the step of a trillion-parameter network on 3072 devices 61 of 100 passes are found
+ * For each run and pass a table of as many entries as microbatches: the instance that had these variants last, or
+ * others that share its entry. Of the step of a trillion-parameter network on 3072 devices 61 of 100 passes are found
  * here, and 66 are there before. The others go the long way, which finds equal units itself (plan_build.c).
  */
 #include "planner/spread_again.h"

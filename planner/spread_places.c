@@ -102,11 +102,10 @@ static enum status make_pools(struct spread *s, struct arena *arena, struct erro
     status = arena_array(arena, cells, sizeof(struct spread_variant), &memory, err);
     if (status) return status;
     struct spread_variant *variants = memory;
-    status = arena_array(arena, (size_t)s->runs * PIPELINE_PASSES * s->microbatches, sizeof(struct spread_emitted), &memory,
-                         err);
+    size_t passes = (size_t)PIPELINE_PASSES * s->microbatches;
+    status = arena_array(arena, s->runs * passes, sizeof(struct spread_emitted), &memory, err);
     if (status) return status;
-    struct spread_emitted *emitted = memory;
-    for (uint32_t r = 0; r < s->runs; r++) s->of[r].emitted = emitted + (size_t)r * PIPELINE_PASSES * s->microbatches;
+    for (uint32_t r = 0; r < s->runs; r++) s->of[r].emitted = (struct spread_emitted *)memory + r * passes;
     for (uint32_t r = 0; r < s->runs; r++)
         for (uint32_t t = 0; t < SPREAD_THINGS; t++, next += 2 * s->microbatches, variants += s->microbatches) {
             struct spread_pool *pool = &s->of[r].pools[t];

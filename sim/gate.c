@@ -1,7 +1,7 @@
 /*
- * One pass in plan order. Of each device and each buffer that an operation with a gate may access the last access is kept,
- * and the last that wrote: who writes it waits for the former, who reads it for the latter. A life that begins or ends
- * forgets them.
+ * One pass in plan order. Of each device and each buffer that an operation with a gate may access the last access is
+ * kept, and the last that wrote: who writes it waits for the former, who reads it for the latter. A life that begins or
+ * ends forgets them.
  */
 #include "sim/gate.h"
 

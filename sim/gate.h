@@ -11,8 +11,9 @@
  *
  * An operation has a *gate* where it accesses a device's buffer, in a life that has begun before, that an operation of
  * another stream used in front of it: a number of operations that must have ended there. Gates say when to look, never
- * when to start; an operation without one is looked for at once. So nothing begins later than without them, and the window
- * is as wide as streams drift apart: some thousands of operations of half a million, for a step of 3072 devices.
+ * when to start; an operation without one is looked for at once. So nothing begins later than without them, and the
+ * window is as wide as streams drift apart: 37514 operations of 589826 for the step of 3072 devices that README.md has,
+ * where it was 577612.
  *
  * Only streams of a kind that has few of the plan's operations have gates, of gangs' instances that are not repeated.
  */
@@ -49,8 +50,8 @@ MUST_CHECK enum status sim_gate_maker_create(const struct plan *plan, const uint
                                              struct sim_gate_maker **out, struct error *err);
 void sim_gate_maker_destroy(struct sim_gate_maker *maker); /* NULL is fine */
 
-/* The next operation in plan order, on place `place` of its instance's gang, which is on `device`, is the one of `stream`
- * that has `before` in front of it there. Errors: STATUS_NO_MEMORY. */
+/* The next operation in plan order, on place `place` of its instance's gang, which is on `device`, is the one of
+ * `stream` that has `before` in front of it there. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status sim_gate_maker_note(struct sim_gate_maker *maker, const struct plan_instance *instance,
                                            const struct plan_op *op, uint32_t device, uint32_t place, uint32_t stream,
                                            uint64_t before, struct error *err);

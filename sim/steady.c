@@ -28,9 +28,9 @@
  *
  * Left out: cycles of jobs apart from each other. And what repeats within a step: an interleaved pipeline of 64 stages
  * with 512 microbatches goes by 64 of them at a time, so there are eight rounds, of which the first two and the last
- * two fill and drain it. What stays is no repetition to the last bit either: variants come back after two rounds on most
- * stages, and the plan order, which is by a clock whose times are rounded as they grow, is never the same for more than 6
- * instances of the 16384 of a round (355 of two).
+ * two fill and drain it. What stays is no repetition to the last bit either: variants come back after two rounds on
+ * most stages, and the plan order, which is by a clock whose times are rounded as they grow, is the same as a round
+ * before for at most 6 instances in a row of its 16384, and as two rounds before for at most 355.
  */
 #include "sim/steady.h"
 

@@ -1,7 +1,7 @@
 /*
  * Units that plan_check() does not look at each by itself since they are like one that it has looked at (label: fast):
- * whatever is changed in one of them, it says the same as if it looked at each. For that the test puts a check_is_alike()
- * in place of the library's that can be switched off.
+ * whatever is changed in one of them, it says the same as if it looked at each. For that the test puts a
+ * check_is_alike() in place of the library's that can be switched off.
  */
 #include <setjmp.h>
 #include <stdarg.h>

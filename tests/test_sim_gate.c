@@ -1,6 +1,6 @@
 /*
- * Operations are issued no earlier than they may be needed, and no later (label: fast): by the walk and the spans alone,
- * each begins at the very moment when its stream is free and all that it waits for has ended; and pipelines
+ * Operations are issued no later than they are needed, and not all of them at once (label: fast): by the walk and the
+ * spans alone, each begins at the very moment when its stream is free and all that it waits for has ended; and pipelines
  * with replicas keep a small part of their operations in memory.
  */
 #include <setjmp.h>
@@ -46,7 +46,7 @@ static void none_is_late(const struct plan *plan, const struct trace *trace, uin
     assert_non_null(free_s);
     assert_int_equal(plan_walk_create(plan, NULL, &walk, &err), STATUS_OK);
     while (plan_walk_next(walk, &op)) {
-        bool first = op.join_count == 1 || op.join_at == 0, last = op.join_count == 1 || op.join_at + 1 == op.join_count;
+        bool joins = op.join_count > 1, first = !joins || op.join_at == 0, last = !joins || op.join_at + 1 == op.join_count;
         const struct trace_span *span = &trace->spans[op.number];
         double own = ready_s(&op, trace, free_s);
         assert_true(span->number == op.number);
