@@ -1,7 +1,7 @@
 /*
  * What there is before the first event. The plan is gone through once to count: operations per stream, so
- * that a stream with nothing left is known (sim.c), and which may wait (sim/gate.h); and acquires, so that the trace has room for every
- * memory level and nothing is allocated later on.
+ * that a stream with nothing left is known (sim.c), and one with nothing to look for yet (sim/gate.h); and acquires, so
+ * that the trace has room for every memory level and nothing is allocated later on.
  */
 #include "sim/sim_state.h"
 
