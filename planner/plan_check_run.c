@@ -23,7 +23,6 @@
 #include "base/alloc.h"
 #include "models/parallel_offload.h"
 #include "models/try.h"
-#include "planner/plan_ahead.h"
 #include "planner/plan_check_walk.h"
 
 /* --- contents ------------------------------------------------------------------------------- */
@@ -235,7 +234,6 @@ static enum status run_order(struct check_walk *r)
         r->segment_start[r->segment] = r->c->position;
         for (uint32_t repeat = 0; repeat < segment->repeat_count; repeat++)
             for (uint32_t i = 0; i < segment->instance_count; i++) {
-                plan_look_ahead(plan, segment->first_instance + i, segment->first_instance + segment->instance_count);
                 r->instance = &plan->instances[segment->first_instance + i];
                 TRY(run_instance(r));
             }

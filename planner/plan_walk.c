@@ -55,7 +55,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "planner/plan_ahead.h"
 #include "planner/plan_gang.h"
 
 enum { SORT_SIMPLY_MAX = 16 };
@@ -476,9 +475,6 @@ static bool next_operation(struct plan_walk *w)
     while (at->segment < plan->segment_count) {
         const struct plan_segment *segment = &plan->segments[at->segment];
         if (at->index < segment->instance_count) {
-            if (at->op == 0 && at->member == 0)
-                plan_look_ahead(plan, segment->first_instance + at->index,
-                                segment->first_instance + segment->instance_count);
             if (next_of_instance(w, current_instance(w))) return true;
             at->index++;
         } else if (at->repeat + 1 < segment->repeat_count) {

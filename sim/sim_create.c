@@ -7,7 +7,6 @@
 
 #include <inttypes.h>
 
-#include "planner/plan_ahead.h"
 #include "sim/machine.h"
 #include "sim/take.h"
 
@@ -88,7 +87,6 @@ static enum status count_operations(struct sim *sim, uint64_t *acquires, struct 
         if (maker && segment->repeat_count > 1) sim_gate_maker_forget(maker);
         for (uint32_t i = 0; status == STATUS_OK && i < segment->instance_count; i++) {
             const struct plan_instance *instance = &plan->instances[segment->first_instance + i];
-            plan_look_ahead(plan, segment->first_instance + i, segment->first_instance + segment->instance_count);
             const struct plan_unit *unit = &plan->units[instance->unit];
             if (instance->gang != PLAN_NONE) {
                 status = count_gang(sim, instance, segment->repeat_count, acquires, maker, err);
