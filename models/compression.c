@@ -94,7 +94,7 @@ static enum status parse_rate(const char *text, double *out, struct error *err)
 static enum status parse_values(const char **text, struct compression *out, struct error *err)
 {
     char part[WORD_BYTES], *end;
-    struct compression one;
+    struct compression one = {0};
     if (!take_part(text, ":,", part)) return error_set(err, STATUS_BAD_INPUT, "a ratio is missing (expected such as 10)");
     one.ratio = strtod(part, &end);
     if (*end != '\0' || !(one.ratio >= 1 && one.ratio <= ratio_max))

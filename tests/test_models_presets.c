@@ -22,6 +22,8 @@
     (UINT64_C(e) * (4 * UINT64_C(c) * (i) + UINT64_C(w) * (c) * (f) + 2 * UINT64_C(c)) + \
      UINT64_C(d) * (8 * UINT64_C(c) * (i) + UINT64_C(w) * (c) * (f) + 3 * UINT64_C(c)) + 2 * (32 * UINT64_C(h) + (c)) + \
      UINT64_C(tables) * (v) * (c))
+/* 256384 words, and a table of positions in each of L blocks on either side, of which T5_LIKE has the first two. */
+#define UMT5_LIKE(l, c, i, f, h) (T5_LIKE(l, l, c, i, f, 3, h, 256384, 2) + 2 * ((l) - 1) * 32 * UINT64_C(h))
 
 static const struct {
     const char *name;
@@ -115,6 +117,10 @@ static const struct {
     {"mt5-large", T5_LIKE(24, 24, 1024, 1024, 2816, 3, 16, 250112, 2)},
     {"mt5-xl", T5_LIKE(24, 24, 2048, 2048, 5120, 3, 32, 250112, 2)},
     {"mt5-xxl", T5_LIKE(24, 24, 4096, 4096, 10240, 3, 64, 250112, 2)},
+    {"umt5-small", UMT5_LIKE(8, 512, 384, 1024, 6)},
+    {"umt5-base", UMT5_LIKE(12, 768, 768, 2048, 12)},
+    {"umt5-xl", UMT5_LIKE(24, 2048, 2048, 5120, 32)},
+    {"umt5-xxl", UMT5_LIKE(24, 4096, 4096, 10240, 64)},
     {"byt5-small", T5_LIKE(12, 4, 1472, 384, 3584, 3, 6, 384, 2)},
     {"byt5-base", T5_LIKE(18, 6, 1536, 768, 3968, 3, 12, 384, 2)},
     {"byt5-large", T5_LIKE(36, 12, 1536, 1024, 3840, 3, 16, 384, 2)},
