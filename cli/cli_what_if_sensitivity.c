@@ -316,5 +316,5 @@ enum status what_if_bars_plot(const char *path, const struct what_if_wanted *wan
     for (uint32_t b = 0; b < count; b++)
         effects[b] = (struct plot_effect){all[b].label, min_s(all[b].bar.better, all[b].bar.worse),
                                           max_s(all[b].bar.better, all[b].bar.worse)};
-    return plot_tornado(effects, count, path, &(struct plot_options){.title = "What moves time and cost"}, err);
+    return plot_tornado(effects, count, path, &(struct plot_options){.title = "What moves the time, and prices the cost"}, err);
 }

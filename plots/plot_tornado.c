@@ -125,7 +125,7 @@ enum status plot_tornado(const struct plot_effect *effects, uint32_t count, cons
     plot_script_text(&t.script, 16, 24, PLOT_LEFT, (struct plot_font){PLOT_TITLE_PX, true, PLOT_INK},
                      options->title ? options->title : "What moves the time");
     plot_script_area(&t.script, &t.area);
-    plot_script_axis(&t.script, &t.area, t.least, t.most, "change of the time, %");
+    plot_script_axis(&t.script, &t.area, t.least, t.most, "change, %");
     draw_names(&t);
     add_data(&t);
     status = plot_draw(&t.script, path, options->keep_script, err);
