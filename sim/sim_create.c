@@ -69,6 +69,16 @@ static enum status make_gates(struct sim *sim, struct sim_gate_maker *maker, str
     return status;
 }
 
+/* The first operation of a stream may have a gate that waits for a later stream: first none waits for any. */
+static void begin_streams(struct sim *sim)
+{
+    for (uint32_t s = 0; s < sim->stream_count; s++) {
+        if (sim->live) sim->streams[s].unissued = 0; /* nobody knows what is to come */
+        sim->streams[s].opens = UINT64_MAX;
+    }
+    for (uint32_t s = 0; s < sim->stream_count; s++) sim_stream_lacks(sim, s);
+}
+
 /* Operations per stream and in all. *acquires: ACQUIREs, which bound the memory levels. */
 static enum status count_operations(struct sim *sim, uint64_t *acquires, struct error *err)
 {
@@ -102,11 +112,7 @@ static enum status count_operations(struct sim *sim, uint64_t *acquires, struct 
         }
     }
     if (status == STATUS_OK && maker) status = make_gates(sim, maker, err);
-    for (uint32_t s = 0; status == STATUS_OK && s < sim->stream_count; s++) {
-        if (sim->live) sim->streams[s].unissued = 0; /* nobody knows what is to come */
-        sim->streams[s].opens = UINT64_MAX;
-        sim_stream_lacks(sim, s);
-    }
+    if (status == STATUS_OK) begin_streams(sim);
     sim_gate_maker_destroy(maker);
     arena_release(&scratch);
     return status;

@@ -18,6 +18,7 @@
 #include "tests/support_planner.h"
 #include "tests/support_random_family.h"
 #include "tests/support_seed.h"
+#include "tests/support_sim.h"
 #include "tests/support_spread.h"
 
 enum { ROUNDS = 40, PIPELINES = 40 };
@@ -119,8 +120,59 @@ static void pipelines(void **state)
     }
 }
 
+/* --- streams in any order ------------------------------------------------------------------- */
+
+static void add_op(struct plan_builder *builder, struct plan_op op, const struct plan_access *accesses, uint32_t count,
+                   uint32_t gang, const uint32_t *slot)
+{
+    plan_builder_unit_begin(builder, 0, 0, PLAN_FORWARD, false);
+    plan_builder_op(builder, &op, accesses, count, NULL, 0);
+    plan_builder_gang_instance(builder, plan_builder_unit_end(builder), gang, slot, slot ? 1 : 0);
+}
+
+/*
+ * Two replicas compute on a buffer, join it, and copy it out: the first and only operation of the d2h stream waits for one
+ * of the data stream, which has the higher number.
+ *
+ *     compute   C0 C1 ... C49
+ *     data                    R
+ *     d2h                       D
+ */
+static void a_first_operation_that_waits(void **state)
+{
+    enum { COMPUTATIONS = 50, BYTES = 4096 };
+    const uint32_t extents[AXIS_COUNT] = {1, 2, 1}, devices[2] = {0, 1};
+    struct hardware hardware;
+    struct plan plan;
+    (void)state;
+    test_spread_machine(&hardware, 2, 1e9, 0);
+    struct plan_builder *builder = sim_test_builder(&hardware, 1);
+    plan_builder_plan(builder)->jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = 2, .chunks = 1};
+    uint32_t gang = plan_builder_gang(builder, extents, devices), slot = plan_builder_slot(builder, 0, BYTES);
+    struct plan_buffer buffer = {.kind = BUFFER_GRADIENT, .on_device = true, .bytes = BYTES};
+    struct plan_access on_device = {.buffer = plan_builder_buffer(builder, &buffer), .flags = ACCESS_WRITE | ACCESS_ACQUIRE};
+    struct plan_op compute = {.kind = OP_COMPUTE, .stream = STREAM_COMPUTE, .work = sim_test_work(builder, 1000)};
+    add_op(builder, compute, &on_device, 1, gang, &slot);
+    on_device.flags = ACCESS_READ | ACCESS_WRITE;
+    for (uint32_t i = 1; i < COMPUTATIONS; i++) add_op(builder, compute, &on_device, 1, gang, NULL);
+    struct plan_op join = {.kind = OP_COLLECTIVE, .stream = STREAM_DATA, .work = PLAN_NONE, .bytes = BYTES, .rounds = 1,
+                           .collective = COLLECTIVE_ALL_REDUCE, .axes = 1u << AXIS_DATA};
+    add_op(builder, join, &on_device, 1, gang, NULL);
+    buffer.on_device = false;
+    on_device.flags = ACCESS_READ | ACCESS_RELEASE;
+    const struct plan_access out[] = {on_device, {.buffer = plan_builder_buffer(builder, &buffer), .flags = ACCESS_WRITE}};
+    struct plan_op copy = {.kind = OP_COPY, .stream = STREAM_D2H, .work = PLAN_NONE, .bytes = BYTES};
+    add_op(builder, copy, out, 2, gang, NULL);
+    plan_builder_segment(builder, 1); /* as they are: what is repeated has no gates */
+    sim_test_finish(builder, &plan);
+    double part = simulate(&plan, true, 0);
+    if (part > 0.25) fail_msg("%.2f of the operations at once", part);
+    plan_release(&plan);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(families), cmocka_unit_test(pipelines)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(families), cmocka_unit_test(pipelines),
+                                       cmocka_unit_test(a_first_operation_that_waits)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
