@@ -14,7 +14,8 @@
 
 enum {
     FEW = 32,               /* of so many operations, one at most is of a kind of stream that has gates */
-    CELLS_MAX = 1 << 24     /* of devices times buffers */
+    CELLS_MAX = 1 << 24,    /* of devices times buffers */
+    GATES_MAX = PLAN_OPS_MAX /* operations behind these have none */
 };
 
 /* An access: the operation's place among those of its stream, from 1, and among all that were noted. */
@@ -119,7 +120,8 @@ void sim_gate_maker_forget(struct sim_gate_maker *maker)
 static enum status add_gate(struct sim_gate_maker *m, uint32_t stream, uint64_t before, const struct seen *awaited,
                             struct error *err)
 {
-    enum status status = array_reserve(&m->gates, &m->gate_capacity, m->gate_count, sizeof *m->gates, PLAN_OPS_MAX,
+    if (m->gate_count == GATES_MAX) return STATUS_OK;
+    enum status status = array_reserve(&m->gates, &m->gate_capacity, m->gate_count, sizeof *m->gates, GATES_MAX,
                                        "gates of streams", err);
     if (status != STATUS_OK) return status;
     m->gates[m->gate_count++] = (struct sim_gate){
