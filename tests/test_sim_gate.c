@@ -79,6 +79,7 @@ static void families(void **state)
 {
     static const enum random_family of[] = {RANDOM_REPLICAS, RANDOM_PIPELINED, RANDOM_STALE, RANDOM_TENSOR};
     uint64_t seed = support_seed("gates of families");
+    uint32_t plans = 0;
     (void)state;
     for (uint32_t round = 0; round < 4 * ROUNDS; round++) {
         struct plan plan;
@@ -86,7 +87,9 @@ static void families(void **state)
         if (!random_family_plan(of[round % 4], key, &plan)) continue;
         simulate(&plan, true, key);
         plan_release(&plan);
+        plans++;
     }
+    assert_true(plans > ROUNDS);
 }
 
 /* Two replicas of a pipeline, with many microbatches and a step or two: gradients go round at the end of each. */
