@@ -1,7 +1,7 @@
 /*
  * Numbers of the parts are translated once, in tables for each part: its buffers, units, slots and gangs. Then
  * instances are appended in *turns*, each some repetitions of a segment, or one instance, with the time at which it
- * is expected to begin; times within a part are taken to be evenly spaced.
+ * is expected to begin: a part's time is divided among its instances as what they compute, or copy, takes.
  *
  *     part 0     minibatches 1 2 3 4 5 6 7 8           turns  0 0 0 0 1 1 0 0 ...
  *     part 1                         1 2 3 4

@@ -1,6 +1,6 @@
 /*
  * Jobs become groups, each with a list of devices, in the order of the file; each group is planned as a part of
- * its own (planner/part.h), of one device in the way that ends first (planner/settle.h), and begins when its
+ * its own (planner/part.h), of one device in the best of several ways (planner/settle.h), and begins when its
  * devices are free by the clock of these plans. Then they are made one (planner/compose.h).
  */
 #include "planner/leased.h"

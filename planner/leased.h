@@ -11,8 +11,9 @@
  * its devices begin together (gang start).
  *
  * Jobs that are not spread, and follow each other in having the same devices, share these: their shards are
- * streamed over them in the order of a policy. Those that name none have the devices that no job names, or all
- * where there are none left, behind the others: d and e have device 4 of a machine of five.
+ * streamed over them in the order of a policy, or stay on the device where it is one (planner/settle.h). Those that
+ * name none have the devices that no job names, or all where there are none left, behind the others: d and e have
+ * device 4 of a machine of five.
  *
  * A file is read like this where some job names devices, or some are spread and some are not. Where all are spread
  * and none names any, jobs on the same devices take turns by minibatches (planner/spread.h).

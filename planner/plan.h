@@ -20,7 +20,8 @@
  * is an operation of the device that fetches, since that is where there is something to wait for: a
  * slot that becomes free, in front of a computation that needs it. It begins the buffer's life there
  * and ends it on the device that it comes from, the instance's *peer*; so what was made there holds
- * its slot until it has been fetched, and is the last use of that life.
+ * its slot until it has been fetched, and is the last use of that life. Where stages block (models/parallel.h)
+ * a computation without work in front of it begins the life: the stage is done with what it computed before.
  *
  * A gang is a grid of devices with an axis for each kind of parallelism inside a stage. An instance on a
  * gang is carried out by each of its devices for itself: every one has its own buffers of these names, its

@@ -177,7 +177,8 @@ static enum status check_copy_end(struct checker *c, const struct plan_access *a
     return STATUS_OK;
 }
 
-/* A copy between devices moves a buffer: it is born here, and its life there ends. */
+/* A copy between devices moves a buffer: it is born here (where stages block, in front of the copy), and its life there
+ * ends. */
 static enum status check_p2p_copy(struct checker *c, const struct plan_access *from,
                                   const struct plan_access *to)
 {

@@ -51,7 +51,7 @@ struct saturn_options {
     const struct saturn_clock *clock;
     enum saturn_rule rule;
     double interval_s; /* plan anew at so long intervals what is left, and change the plan where it then ends by the
-                          threshold sooner (planner/spase_introspect.h); 0 or below: do not */
+                          threshold sooner (planner/spase_introspect.h); 0 or below: do not, but for optimus-dynamic */
     double threshold_s; /* below 0: half an interval, as in the paper */
     double restart_s;  /* what a stop costs; below 0: the largest state out over a device's link, and in again */
 };

@@ -4,7 +4,8 @@
  *
  * On one device several policies are possible ways to run the same jobs: one streams them, interleaved; one has
  * them one behind the other, with what fits staying for a job's whole run; others keep all of a job's state on the
- * device, one job at a time or several. A part of one device (planner/part.h) takes the way that ends first.
+ * device, one job at a time or several. A part of one device (planner/part.h) takes the way that ends first, or
+ * one that ends near the lower bound.
  *
  * On several devices jobs are *settled*: each has one device from its first minibatch to its last, those of a
  * device share it in one of these ways; or some are settled, and the others are streamed over the devices that are
@@ -31,8 +32,8 @@ bool settle_applies(const struct hardware *hardware, const struct job_set *jobs,
                     const struct planner_options *options);
 
 /*
- * As part_plan() of a part whose jobs are not spread; of one device, in the way that ends first, if the options
- * leave that open. So many of the machine's devices work at the same time.
+ * As part_plan() of a part whose jobs are not spread; of one device, in one of these ways, if the options leave that
+ * open. So many of the machine's devices work at the same time.
  */
 MUST_CHECK enum status settle_part(const struct hardware *all, const struct job *from, const struct part *part,
                                    uint32_t busy_devices, double host_bytes, const struct planner_options *options,
