@@ -19,6 +19,7 @@ MUST_CHECK enum status sim_interference_create(struct arena *arena,
                                                const struct hardware *hardware,
                                                struct sim_interference **out, struct error *err);
 
+/* Does some figure of the law matter to the device, or to another of its domain? That of collectives to it? */
 bool sim_interference_affects(const struct sim_interference *interference, uint32_t device);
 bool sim_interference_by_collectives(const struct sim_interference *interference, uint32_t device);
 

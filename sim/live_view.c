@@ -3,7 +3,7 @@
  *
  * A view names all jobs and devices, and most of it does not change between two decisions; so each entry
  * is written when it changes. A policy that chooses looks at all of it, which is its own cost. One that
- * ranks is asked once for each unit: ready jobs lie in a queue by (-rank, job), and devices in sets by
+ * ranks is asked once for each unit: ready jobs lie in a heap by rank (ready.h), and devices in sets by
  * how many slots they have free, so a decision is O(log jobs + devices / 64):
  *
  *     free slots 2   { 3, 7 }      emptiest: device 3; of any that asks: the lowest of all sets, or the

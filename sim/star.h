@@ -37,7 +37,7 @@ struct sim_star_flow {
     double left;      /* bytes, at the star's read_s */
     double rate;      /* bytes/s; 0: it has begun since */
     double full;      /* 1: at this rate its own lanes, or the trunk, are full; 0: they are not */
-    double limit;     /* likewise: what it can do beside the other flows of its class */
+    double limit;     /* bytes/s: what it can do beside the other flows of its class */
     double full_rate; /* from here on its own lanes, or the trunk, are full; infinite for all flows of a
                          class but one, that the trunk be counted once */
     double full_s;    /* so long they were */
