@@ -23,7 +23,7 @@ MUST_CHECK enum status sim_interference_create(struct arena *arena,
 bool sim_interference_affects(const struct sim_interference *interference, uint32_t device);
 bool sim_interference_by_collectives(const struct sim_interference *interference, uint32_t device);
 
-/* The group for sim_share.h that the device's paths must be in, and the most that one of its copies
+/* The group for sim/share.h that the device's paths must be in, and the most that one of its copies
  * can do when nothing else runs; INFINITY when nothing is known to hold it back. */
 uint32_t sim_interference_group(const struct sim_interference *interference, uint32_t device);
 double sim_interference_copy_cap(const struct sim_interference *interference, uint32_t device);
