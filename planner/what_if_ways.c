@@ -152,9 +152,11 @@ static void add_listed(struct list *list)
     for (uint32_t i = 0; i < count; i++) add_fit(list, &ways[i], job->microbatch);
     uint64_t most = 1;
     while (2 * most <= max_u64(MICROBATCH_MOST, job->microbatch)) most *= 2;
-    for (uint64_t m = timed ? 0 : most; m > 0; m /= 2) /* the one that needs least is the last */
-        for (uint32_t i = 0; i < count && m != job->microbatch && job_samples(job) % m == 0; i++)
+    for (uint64_t m = timed ? 0 : most; m > 0; m /= 2) { /* the one that needs least is the last */
+        if (m == job->microbatch || job_samples(job) % m != 0) continue;
+        for (uint32_t i = 0; i < count; i++)
             if (!parallel_is_set(&ways[i].parallel)) add_fit(list, &ways[i], m);
+    }
 }
 
 static void add_as_given(struct list *list)
