@@ -1,6 +1,7 @@
 /*
  * Passes take as long as on the slowest device of their stage; for what is sent, the first of each stands for all. The
- * order that is made with this decides nothing but which pass comes before which. The simulator times every device.
+ * order that is made with this decides nothing but which pass comes before which, and is the same where stages block while
+ * they fetch. The simulator times every device.
  */
 #include "planner/spread_times.h"
 
