@@ -36,7 +36,8 @@ struct planner_options {
     const char *policy;      /* NULL: "sharded-lrtf"; a file is loaded (policy_load.h): code is run */
     bool settle;             /* without a policy, and where nothing is asked for that is of streamed states: jobs may
                                 stay on a device where that ends earlier (settle.h) */
-    double contention;       /* copies take at least so much longer, for others copy as well; 0: as they are */
+    double contention;       /* copies of streamed states take at least so much longer, for others copy as well;
+                                0: as they are */
     uint64_t seed;           /* of the policy */
     bool no_double_buffer;   /* one region for streamed state instead of two or more */
     uint32_t regions;        /* regions for streamed state per device: 1 to 8; 0: chosen */

@@ -15,8 +15,8 @@
  *
  * Divisions are found by the longest job first to the device that is free first (LPT: Graham, SIAM J. Appl. Math.
  * 17, 1969), by the times of each job alone; with fewer settled devices they are filled up to an even share. The
- * most promising are planned. All that is compared is the planner's own clock, with copies as slow as they are when all
- * devices that work copy at once.
+ * most promising are planned. All that is compared is the planner's own clock, with copies of streamed states as slow as
+ * they are when all devices that work copy at once; what stays is copied once each way, undisturbed.
  */
 #ifndef SPILLWAY_PLANNER_SETTLE_H
 #define SPILLWAY_PLANNER_SETTLE_H
