@@ -143,6 +143,20 @@ static enum status fit_fold(const struct calibration_problem *problem, uint32_t 
     return STATUS_OK;
 }
 
+static enum status fit_folds(const struct calibration_problem *problem, struct calibration_outcome *out, struct error *err)
+{
+    char label[CALIBRATION_LABEL_BYTES];
+    void *memory;
+    TRY(arena_array(&out->arena, out->folds.count, sizeof *out->fold_errors, &memory, err));
+    out->fold_errors = memory;
+    memcpy(out->end, out->start, sizeof out->end);
+    for (uint32_t f = 0; f < out->folds.count; f++) {
+        calibration_fold_label(&out->folds, f, label);
+        if (fit_fold(problem, f, out, err) != STATUS_OK) return error_add(err, "%s", label);
+    }
+    return STATUS_OK;
+}
+
 static enum status calibrate(const struct calibration_problem *problem, struct calibration_outcome *out, struct error *err)
 {
     void *memory;
@@ -150,18 +164,7 @@ static enum status calibrate(const struct calibration_problem *problem, struct c
         TRY(arena_array(&out->arena, out->sets[s].count, sizeof *out->of[s].seconds, &memory, err));
         out->of[s].seconds = memory;
     }
-    if (out->folds.count == 0) TRY(fit_once(problem, out, err));
-    else TRY(arena_array(&out->arena, out->folds.count, sizeof *out->fold_errors, &memory, err));
-    if (out->folds.count > 0) {
-        out->fold_errors = memory;
-        memset(memory, 0, out->folds.count * sizeof *out->fold_errors);
-        memcpy(out->end, out->start, sizeof out->end);
-    }
-    for (uint32_t f = 0; f < out->folds.count; f++) {
-        char label[CALIBRATION_LABEL_BYTES];
-        calibration_fold_label(&out->folds, f, label);
-        if (fit_fold(problem, f, out, err) != STATUS_OK) return error_add(err, "%s", label);
-    }
+    TRY((out->folds.count > 0 ? fit_folds : fit_once)(problem, out, err));
     for (uint32_t s = 0; s < out->set_count; s++) {
         end_error(&out->of[s].fitted);
         end_error(&out->of[s].held);
@@ -219,11 +222,11 @@ enum status verb_calibrate(struct cli *cli, int argc, char **argv, struct error 
         OPTION_STRING("output", 'o', "FILE", &outcome.output, "write the machine with its fitted figures there"),
         OPTION_STRING("half", 0, "WHICH", &request.half,
                       "which runs are fitted to: all, even, odd, a seed's half or none, default all"),
-        OPTION_LIST("hold-out", 0, "COLUMN=VALUE", &request.held, "runs that only judge; may be repeated"),
+        OPTION_LIST("hold-out", 0, "COLUMN=VALUE", &request.held, "runs that only judge"),
         OPTION_STRING("folds", 0, "N|COLUMN", &request.folds,
                       "hold out every run once, by place or by what stands in a column, and fit for each fold"),
-        OPTION_LIST("weight", 0, "FILE=WEIGHT", &request.weights, "how much a file counts, default 1; may be repeated"),
-        OPTION_LIST("keep", 0, "FIGURE[=VALUE]", &request.keep, "a figure that is not fitted; may be repeated"),
+        OPTION_LIST("weight", 0, "FILE=WEIGHT", &request.weights, "how much a file counts, default 1"),
+        OPTION_LIST("keep", 0, "FIGURE[=VALUE]", &request.keep, "a figure that is not fitted"),
         CLI_COMMON_OPTIONS(cli)};
     struct options options = {
         .specs = specs,
