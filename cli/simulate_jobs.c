@@ -67,8 +67,9 @@ enum status simulate_find_subject(const char *path, bool live, enum cli_simulate
 
 /* --- jobs ------------------------------------------------------------------------------------ */
 
-/* Parallelism, devices and start of each chosen as `plan --policy saturn` does. */
-static enum status plan_by_saturn(const struct cli_simulate_request *request, struct plan *plan, struct error *err)
+/* Parallelism, devices and start of each chosen as `plan --policy saturn` does, or a rule that it is compared with. */
+static enum status plan_by_saturn(const struct cli_simulate_request *request, enum saturn_rule rule, struct plan *plan,
+                                  struct error *err)
 {
     struct cli_candidate candidate = {0};
     struct saturn_report report = {0};
@@ -76,7 +77,8 @@ static enum status plan_by_saturn(const struct cli_simulate_request *request, st
         .jobs_path = request->path, .machine = request->machine, .parallel = request->parallel};
     const struct planner_options streamed = {
         .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .seed = request->seed};
-    const struct saturn_options options = {.streamed = &streamed};
+    const struct saturn_options options = {
+        .streamed = &streamed, .rule = rule, .interval_s = -1, .threshold_s = -1, .restart_s = -1};
     if (cli_saturn(&source, &options, &candidate, &report, err) == STATUS_OK) {
         *plan = candidate.plan;
         candidate.plan = (struct plan){0};
@@ -108,7 +110,8 @@ enum status simulate_plan_jobs(const struct cli_simulate_request *request, struc
                                             .live = request->live,
                                             .swap = cli_simulate_swaps(request) ? &swapped : NULL,
                                             .swap_report = swap};
-    if (options.policy && strcmp(options.policy, saturn_policy) == 0) return plan_by_saturn(request, plan, err);
+    enum saturn_rule rule;
+    if (saturn_rule_find(options.policy, &rule)) return plan_by_saturn(request, rule, plan, err);
     enum status status = cli_machine_read(&request->machine, &hardware, err);
     if (status == STATUS_OK) status = job_set_read(request->path, &jobs, err);
     if (status == STATUS_OK) status = cli_parallel_apply(&request->parallel, &jobs, err);

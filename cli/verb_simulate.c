@@ -264,7 +264,7 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
 /* Live: what a policy is asked about, and what it is not. */
 static enum status check_live(const struct cli_simulate_request *request, struct error *err)
 {
-    const char *refused = cli_simulate_swaps(request)                           ? "--activations"
+    const char *refused = cli_simulate_swaps(request)              ? "--activations"
                           : cli_parallel_given(&request->parallel) ? "--parallel, --schedule or --recompute"
                                                                    : NULL;
     bool instance = request->subject == SIMULATE_INSTANCE;
@@ -364,7 +364,8 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
         OPTION_CHOICE("dispatch", 0, "WHEN", cli_dispatches, &dispatch,
                       "as the plan has it, or live: a policy is asked about a plan, jobs or an instance"),
         OPTION_STRING("policy", 'p', "POLICY", &request.policy,
-                      "who is asked live, or orders jobs: a built-in policy or a shared object; of jobs also saturn"),
+                      "who is asked live, or orders jobs: a built-in policy or a shared object; of jobs also saturn and the "
+                      "rules it is compared with"),
         OPTION_U64("seed", 0, "N", 0, UINT64_MAX, &request.seed,
                    "of the policy, of failures, noise and draws by chance; default 0"),
         OPTION_STRING("hw", 0, "MACHINE", &request.machine.name,
