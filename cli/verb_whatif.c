@@ -214,6 +214,9 @@ static enum status check_request(const struct cli *cli, const struct request *re
     if ((request->sensitivity || request->plot) && request->machines.count == 0)
         return error_set(err, STATUS_BAD_INPUT, "option '--%s' is of machines that are named (expected --hw)",
                          request->sensitivity ? "sensitivity" : "plot");
+    if (request->sensitivity && request->csv)
+        return error_set(err, STATUS_BAD_INPUT, "option '--sensitivity' is told as text or with --json (a row of --csv has "
+                         "no place for it)");
     if (request->plot) TRY(plot_check_path(request->plot, err));
     if (cli->json + request->csv + request->markdown > 1)
         return error_set(err, STATUS_BAD_INPUT, "--json, --csv and --markdown are one answer in different forms");
