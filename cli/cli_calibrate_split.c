@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/random.h"
 #include "base/size.h"
 #include "models/try.h"
@@ -41,10 +42,10 @@ enum status calibration_half_parse(const char *text, struct calibration_split *o
             out->half = HALF_ALL + i;
             return STATUS_OK;
         }
-    char *end;
-    out->half = HALF_BY_SEED;
-    out->seed = strtoull(text, &end, 10);
-    if (text[0] >= '0' && text[0] <= '9' && *end == '\0') return STATUS_OK;
+    if (number_read_u64(text, &out->seed)) {
+        out->half = HALF_BY_SEED;
+        return STATUS_OK;
+    }
     return error_set(err, STATUS_BAD_INPUT, "option '--half' is '%s' (expected none, all, even, odd or a seed)", text);
 }
 
