@@ -168,7 +168,7 @@ static enum status try_all(const struct counterfactual *c, struct answer *answer
 static enum status verdict(const struct answer *answer, struct error *err)
 {
     if (answer->failed == 0) return STATUS_OK;
-    return error_set(err, STATUS_CHECK, "%" PRIu32 " policies failed where they were asked", answer->failed);
+    return error_set(err, STATUS_CHECK, "of the policies that were asked %" PRIu32 " failed", answer->failed);
 }
 
 static void print_head(FILE *out, const struct counterfactual *c)

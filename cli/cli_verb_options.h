@@ -8,7 +8,7 @@
 struct cli_verb_option {
     const char *name;     /* without the dashes */
     const char *spelling; /* as typed: the same, or another program's name for it (cli/cli_synonyms.h) */
-    char letter;      /* 0 if none */
+    char letter;          /* 0 if none */
     bool flag;
 };
 
