@@ -65,6 +65,13 @@ static enum status check_files(const struct cli_solve_request *request, struct e
     return STATUS_OK;
 }
 
+static enum status check_intervals(const struct cli_solve_request *request, struct error *err)
+{
+    const char *option = request->threshold != UINT64_MAX ? "threshold" : request->restart > 0 ? "restart" : NULL;
+    if (!option || request->interval > 0) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "option '--%s' is for plans made anew (expected '--interval')", option);
+}
+
 enum status verb_solve(struct cli *cli, int argc, char **argv, struct error *err)
 {
     struct cli_solve_request request = {.limit_s = 10, .threshold = UINT64_MAX};
@@ -102,6 +109,6 @@ enum status verb_solve(struct cli *cli, int argc, char **argv, struct error *err
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
     request.path = options.operands[0];
-    if (check_files(&request, err)) return err->status;
+    if (check_files(&request, err) || check_intervals(&request, err)) return err->status;
     return solve(cli, &request, err);
 }
