@@ -178,6 +178,7 @@ static void wrong_splits_are_named(void **state)
     } cases[] = {
         {'h', "evn", "option '--half' is 'evn' (expected none, all, even, odd or a seed)"},
         {'h', "7x", "option '--half' is '7x' (expected none, all, even, odd or a seed)"},
+        {'h', "99999999999999999999", "option '--half' is '99999999999999999999' (expected none, all, even, odd or a seed)"},
         {'o', "micro batch", "option '--hold-out' is 'micro batch' (expected a column and its value, such as 'micro batch=4')"},
         {'o', "batch=4", "option '--hold-out' is 'batch=4' (expected a column and its value, such as 'micro batch=4')"},
         {'o', "micro batch=0", "option '--hold-out' is 'micro batch=0' (expected a value of column 'micro batch')"},
