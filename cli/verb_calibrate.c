@@ -172,18 +172,34 @@ static enum status calibrate(const struct calibration_problem *problem, struct c
     return STATUS_OK;
 }
 
-static enum status write_machine(const struct calibration_outcome *outcome, struct error *err)
+/* What the fit has said: 0 for what was kept as the machine has it, which stays of the kind that it is. */
+static enum status take_fitted(const struct calibration_problem *problem, const struct calibration_outcome *outcome,
+                               double out[FIT_FIGURES], struct error *err)
+{
+    double own[FIT_FIGURES];
+    TRY(calibration_start(outcome->machine, outcome->sets, outcome->set_count, own, err));
+    for (uint32_t f = 0; f < FIT_FIGURES; f++) {
+        bool given = outcome->end[f] < own[f] || outcome->end[f] > own[f];
+        out[f] = problem->keep[f] && !given ? 0 : outcome->end[f];
+    }
+    return STATUS_OK;
+}
+
+static enum status write_machine(const struct calibration_problem *problem, const struct calibration_outcome *outcome,
+                                 struct error *err)
 {
     struct hardware hardware = {0};
+    double values[FIT_FIGURES];
     struct json_file file = {0};
     double error = 0, runs = 0;
     for (uint32_t s = 0; s < outcome->set_count; s++) {
         error += outcome->of[s].fitted.mean_absolute * outcome->of[s].fitted.runs;
         runs += outcome->of[s].fitted.runs;
     }
-    enum status status = hardware_find(outcome->machine, &hardware, err);
+    enum status status = take_fitted(problem, outcome, values, err);
+    if (status == STATUS_OK) status = hardware_find(outcome->machine, &hardware, err);
     if (status == STATUS_OK) {
-        calibration_put(&hardware, outcome->end, runs > 0 ? error / runs : 0, "spillway calibrate, measured runs");
+        calibration_put(&hardware, values, runs > 0 ? error / runs : 0, "spillway calibrate, measured runs");
         status = json_file_begin(&file, outcome->output, "writing a machine", err);
     }
     if (status == STATUS_OK) {
@@ -208,7 +224,7 @@ static enum status carry_out(struct cli *cli, const struct request *request, con
     TRY(calibration_start(outcome->machine, outcome->sets, outcome->set_count, outcome->start, err));
     TRY(take_options(request, outcome, &problem, weights, err));
     TRY(calibrate(&problem, outcome, err));
-    if (outcome->output) TRY(write_machine(outcome, err));
+    if (outcome->output) TRY(write_machine(&problem, outcome, err));
     return cli->json ? calibration_report_json(cli, outcome, err) : calibration_report_text(cli, outcome, err);
 }
 
