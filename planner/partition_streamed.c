@@ -333,6 +333,18 @@ static enum status least_need(const struct cutter *cutter, uint32_t activations,
     return status;
 }
 
+/* No memory would help: of what was asked for nothing is possible on these devices. */
+static enum status impossible(const struct cutter *cutter, struct error *err)
+{
+    uint32_t asked = cutter->options->activations;
+    if (asked < ACTIVATIONS_COUNT && !mode_possible(cutter, asked))
+        return error_set(err, STATUS_INFEASIBLE, "activations cannot stay on a device ('%s') where jobs %s (expected %s, or "
+                         "activations that move)", plan_activations_names[asked],
+                         cutter->options->live ? "are dispatched live" : "take turns on several devices",
+                         cutter->options->live ? "an order that is planned" : "one device");
+    return error_set(err, STATUS_INFEASIBLE, "the host's processor can update no job here (expected optimizers on devices)");
+}
+
 /* Nothing fits: by how much, at best. */
 static enum status infeasible(const struct cutter *cutter, struct error *err)
 {
@@ -345,6 +357,7 @@ static enum status infeasible(const struct cutter *cutter, struct error *err)
         TRY(least_need(cutter, mode, way % 2, place, &need, err));
         if (need.bytes < least.bytes) least = need;
     }
+    if (least.bytes == UINT64_MAX) return impossible(cutter, err);
     uint64_t missing = least.bytes > cutter->capacity ? least.bytes - cutter->capacity : 1;
     char device[QUANTITY_TEXT_BYTES], text[QUANTITY_TEXT_BYTES];
     if (cutter->options->missing_bytes) *cutter->options->missing_bytes = missing;
