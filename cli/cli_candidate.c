@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_in.h"
 #include "base/random.h"
 
 /* Fisher and Yates. */
@@ -17,6 +18,12 @@ static void reorder(struct job_set *jobs, uint64_t seed)
     }
 }
 
+enum status cli_source_jobs(const struct cli_source *source, struct job_set *out, struct error *err)
+{
+    if (!source->jobs) return job_set_read(source->jobs_path, out, err);
+    return job_set_parse(source->jobs, json_input_root(source->jobs), ".", out, err);
+}
+
 enum status cli_candidate_make(const struct cli_source *source,
                                const struct planner_options *options, struct cli_candidate *out,
                                struct error *err)
@@ -26,7 +33,7 @@ enum status cli_candidate_make(const struct cli_source *source,
     struct planner_options reported = *options;
     reported.swap_report = &out->swap;
     enum status status = cli_machine_read(&source->machine, &hardware, err);
-    if (status == STATUS_OK) status = job_set_read(source->jobs_path, &jobs, err);
+    if (status == STATUS_OK) status = cli_source_jobs(source, &jobs, err);
     if (status == STATUS_OK) status = cli_parallel_apply(&source->parallel, &jobs, err);
     if (status == STATUS_OK && source->order > 0) reorder(&jobs, source->order);
     if (status == STATUS_OK) status = planner_plan(&hardware, &jobs, &reported, &out->plan, err);

@@ -12,6 +12,7 @@
 /* Where plans are made from. planner_plan() takes jobs and machine over, so each reads both anew. */
 struct cli_source {
     const char *jobs_path;
+    const struct json_input *jobs; /* borrowed; what is there, where it can be read but once; else NULL */
     struct cli_machine machine;
     struct cli_parallel parallel;
     uint64_t order; /* a seed by which the jobs are put in another order; 0: as they stand */
@@ -23,6 +24,9 @@ struct cli_candidate {
     struct cli_prediction prediction;
     struct swap_report swap; /* no jobs: activations are not swapped layer by layer */
 };
+
+/* The jobs, as they stand there. Zeroed struct in; release it also after an error. */
+MUST_CHECK enum status cli_source_jobs(const struct cli_source *source, struct job_set *out, struct error *err);
 
 /* Zeroed struct in; release it also after an error. */
 MUST_CHECK enum status cli_candidate_make(const struct cli_source *source,

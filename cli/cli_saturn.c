@@ -26,7 +26,7 @@ enum status cli_saturn(const struct cli_source *source, const struct saturn_opti
     struct saturn_options timed = *options;
     timed.clock = &clock;
     enum status status = cli_machine_read(&source->machine, &hardware, err);
-    if (status == STATUS_OK) status = job_set_read(source->jobs_path, &jobs, err);
+    if (status == STATUS_OK) status = cli_source_jobs(source, &jobs, err);
     if (status == STATUS_OK) status = cli_parallel_apply(&source->parallel, &jobs, err);
     if (status == STATUS_OK) status = saturn_plan(&hardware, &jobs, &timed, report, &out->plan, err);
     hardware_release(&hardware);

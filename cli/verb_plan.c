@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/json_in.h"
 #include "base/size.h"
 #include "cli/cli.h"
 #include "cli/cli_candidate.h"
@@ -362,6 +363,16 @@ static enum status plan_default(struct cli *cli, const struct request *request, 
     return status;
 }
 
+static enum status plan_as_asked(struct cli *cli, const struct request *request, struct error *err)
+{
+    if (request->instance && write_instance(request, err) != STATUS_OK) return err->status;
+    enum saturn_rule rule;
+    if (saturn_rule_find(request->policy, &rule)) return plan_saturn(cli, request, rule, err);
+    if (!request->policy && !request->timetable && !swaps(request)) return plan_default(cli, request, err);
+    bool several = asks_for(request, "all") || asks_for(request, "optimal");
+    return several ? plan_best(cli, request, err) : plan_one(cli, request, err);
+}
+
 enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
 {
     struct request request = {
@@ -458,10 +469,10 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
         return err->status;
     request.swap = cli_swap_options(request.rule, request.time_limit_s);
     if (check_policy(request.policy, err) != STATUS_OK) return err->status;
-    if (request.instance && write_instance(&request, err) != STATUS_OK) return err->status;
-    enum saturn_rule rule;
-    if (saturn_rule_find(request.policy, &rule)) return plan_saturn(cli, &request, rule, err);
-    if (!request.policy && !request.timetable && !swaps(&request)) return plan_default(cli, &request, err);
-    bool several = asks_for(&request, "all") || asks_for(&request, "optimal");
-    return several ? plan_best(cli, &request, err) : plan_one(cli, &request, err);
+    struct json_input *piped = NULL;
+    if (strcmp(request.source.jobs_path, "-") == 0 && json_input_read("-", &piped, err) != STATUS_OK) return err->status;
+    request.source.jobs = piped;
+    enum status status = plan_as_asked(cli, &request, err);
+    json_input_destroy(piped);
+    return status;
 }
