@@ -115,6 +115,7 @@ static enum status parse_values(const char **text, struct compression *out, stru
 
 enum status compression_parse_text(const char *text, struct compression out[COMPRESSED_COUNT], struct error *err)
 {
+    bool said[COMPRESSED_COUNT] = {false};
     for (;;) {
         char name[WORD_BYTES] = "";
         uint32_t i = 0;
@@ -123,6 +124,8 @@ enum status compression_parse_text(const char *text, struct compression out[COMP
         if (i == COMPRESSED_COUNT || *text++ != '=')
             return error_set(err, STATUS_BAD_INPUT, "'%s' (expected boundaries=, gradients= or activations=, and behind it "
                              "ratio:rate)", name);
+        if (said[i]) return error_set(err, STATUS_BAD_INPUT, "'%s' is said twice", name);
+        said[i] = true;
         if (parse_values(&text, &out[i], err) != STATUS_OK) return error_add(err, "%s", compressed_names[i]);
         if (*text == '\0') return STATUS_OK;
         text++;
