@@ -56,9 +56,9 @@ void cli_saturn_text(FILE *out, const struct saturn_report *report, const struct
             CLI_COUNT(report->tried, "configuration"), report->timed, spase_proof_names[c->proved_by], ratio(plan, makespan_s));
     if (report->intervals > 0) {
         char restart[QUANTITY_TEXT_BYTES];
-        fprintf(out, "planned anew %u times of %u: %s without; %u restarts of %s, states out over a link and in again\n",
-                report->replans, report->intervals, quantity_text(report->scheduled_s, DIMENSION_SECONDS, text),
-                report->restarts, quantity_text(report->restart_s, DIMENSION_SECONDS, restart));
+        fprintf(out, "planned anew %s of %u: %s without; %s of %s, states out over a link and in again\n",
+                CLI_COUNT(report->replans, "time"), report->intervals,
+                quantity_text(report->scheduled_s, DIMENSION_SECONDS, text), CLI_COUNT(report->restarts, "restart"), quantity_text(report->restart_s, DIMENSION_SECONDS, restart));
     }
     fputs("other rules  ", out);
     for (uint32_t b = 0; b < SPASE_BASELINE_COUNT; b++)

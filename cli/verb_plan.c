@@ -210,7 +210,7 @@ static enum status check_for_saturn(const struct request *request, struct error 
     enum saturn_rule rule = SATURN_RULE_SPASE;
     if (!option) return STATUS_OK;
     if (!saturn_rule_find(request->policy, &rule))
-        return error_set(err, STATUS_BAD_INPUT, "option '--%s' is for --policy saturn", option);
+        return error_set(err, STATUS_BAD_INPUT, "option '--%s' is for --policy saturn and the rules it is compared with", option);
     if (of_stops && !(request->interval_s > 0) && rule != SATURN_RULE_OPTIMUS_DYNAMIC)
         return error_set(err, STATUS_BAD_INPUT, "option '--%s' is for plans made anew (expected '--interval')", of_stops);
     return STATUS_OK;
@@ -430,7 +430,8 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
                         "policy optimal goes on for no longer, default no limit; nor does the search for "
                         "what to swap, for each job, default 10s"),
         OPTION_QUANTITY("interval", 0, "TIME", DIMENSION_SECONDS, &request.interval_s,
-                        "policy saturn: plan what is left anew at such intervals, default not"),
+                        "policy saturn and its like: plan what is left anew at such intervals, default not, and "
+                        "1000s for optimus-dynamic"),
         OPTION_QUANTITY("threshold", 0, "TIME", DIMENSION_SECONDS, &request.threshold_s,
                         "by how much sooner a plan made anew must end to be taken, default half an interval"),
         OPTION_QUANTITY("restart", 0, "TIME", DIMENSION_SECONDS, &request.restart_s,
