@@ -67,7 +67,7 @@ enum status simulate_find_subject(const char *path, bool live, enum cli_simulate
 
 /* --- jobs ------------------------------------------------------------------------------------ */
 
-/* Parallelism, devices and start of each chosen as `plan --policy saturn` does, or a rule that it is compared with. */
+/* Parallelism, devices and start of each chosen as `plan` has it by Saturn, or a rule that Saturn is compared with. */
 static enum status plan_by_saturn(const struct cli_simulate_request *request, enum saturn_rule rule, struct plan *plan,
                                   struct error *err)
 {

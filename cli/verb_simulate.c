@@ -364,8 +364,8 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
         OPTION_CHOICE("dispatch", 0, "WHEN", cli_dispatches, &dispatch,
                       "as the plan has it, or live: a policy is asked about a plan, jobs or an instance"),
         OPTION_STRING("policy", 'p', "POLICY", &request.policy,
-                      "who is asked live, or orders jobs: a built-in policy or a shared object; of jobs also saturn and the "
-                      "rules it is compared with"),
+                      "who is asked live, or orders jobs, default sharded-lrtf: a built-in policy or a shared object; of jobs "
+                      "also saturn and the rules it is compared with"),
         OPTION_U64("seed", 0, "N", 0, UINT64_MAX, &request.seed,
                    "of the policy, of failures, noise and draws by chance; default 0"),
         OPTION_STRING("hw", 0, "MACHINE", &request.machine.name,
@@ -420,8 +420,9 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
                                           "spillway simulate jobs.json --hw '2x rtx-3090-24gb' --dispatch live --policy srtf",
                                           "spillway simulate instance.json --dispatch live --policy srtf",
                                           "spillway simulate --chakra traces/llama --hw '8x a100-sxm4-80gb'", NULL},
-        .details = "FILE is a plan, or jobs, which are planned for the machine of --hw and its options as 'plan' does: "
-                   "spread over devices where they or --parallel say so, else streamed in the order of --policy. With "
+        .details = "FILE is a plan, or jobs, which are planned for the machine of --hw and its options: "
+                   "spread over devices where they or --parallel say so, else streamed in the order of --policy; only "
+                   "'plan' also looks whether they had better settle. With "
                    "--dispatch live the policy is asked whenever a "
                    "device has room for a unit of a job that is ready, and FILE is jobs, "
                    "a plan made with 'plan --dispatch live', as 'run' would be asked, or an instance, "

@@ -17,10 +17,8 @@
 #include "models/try.h"
 #include "planner/saturn_runs.h"
 
-const char saturn_policy[] = "saturn";
-
 const char *const saturn_rule_names[SATURN_RULES] = {
-    [SATURN_RULE_SPASE] = saturn_policy,
+    [SATURN_RULE_SPASE] = "saturn",
     [SATURN_RULE_MAX] = "max-heuristic",
     [SATURN_RULE_MIN] = "min-heuristic",
     [SATURN_RULE_OPTIMUS] = "optimus",

@@ -21,8 +21,6 @@
 #include "planner/spase_baseline.h"
 #include "planner/spase_certify.h"
 
-extern const char saturn_policy[]; /* "saturn" */
-
 /*
  * Who makes the schedule: Saturn, or one that it is compared with, by the same run times (planner/spase_baseline.h).
  * Optimus-dynamic is Optimus's rule planned anew at intervals, as Saturn's introspection does with its own.
