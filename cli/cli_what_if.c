@@ -8,12 +8,10 @@
 
 #include "base/alloc.h"
 #include "base/extreme.h"
-#include "cli/cli_candidate.h"
 #include "cli/cli_saturn.h"
 #include "models/try.h"
 
-/* Longer sets of jobs are not simulated as one. */
-enum { MINIBATCHES_TOGETHER = 2000, SATURN_DEVICES_MOST = 16 };
+enum { SATURN_DEVICES_MOST = 16 };
 
 /* --- the clock -------------------------------------------------------------------------------- */
 
@@ -157,9 +155,10 @@ static enum status take_together(struct what_if_answer *a, const struct cli_cand
 }
 
 /* One that does not fit is no answer, and no error. */
-static enum status try_together(const char *jobs_path, const char *policy, struct what_if_answer *a, struct error *err)
+static enum status try_together(const struct cli_source *from, const char *policy, struct what_if_answer *a,
+                                struct error *err)
 {
-    struct cli_source source = {.jobs_path = jobs_path, .machine = CLI_MACHINE_NONE, .parallel = CLI_PARALLEL_NONE};
+    struct cli_source source = *from;
     struct planner_options options = {.policy = policy, .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
     struct cli_candidate candidate = {0};
     struct saturn_report report = {0};
@@ -176,15 +175,20 @@ static enum status try_together(const char *jobs_path, const char *policy, struc
     return status;
 }
 
-static enum status try_all_together(const char *jobs_path, const struct job_set *jobs, struct what_if_answer *a,
-                                    struct error *err)
+uint64_t what_if_minibatches(const struct job_set *jobs)
 {
     uint64_t minibatches = 0;
     for (uint32_t j = 0; j < jobs->count; j++) minibatches += jobs->jobs[j].minibatches;
-    if (jobs->count == 1 || minibatches > MINIBATCHES_TOGETHER) return STATUS_OK;
-    for (uint32_t i = 0; planner_policy_name(i); i++) TRY(try_together(jobs_path, planner_policy_name(i), a, err));
+    return minibatches;
+}
+
+static enum status try_all_together(const struct cli_source *from, const struct job_set *jobs, struct what_if_answer *a,
+                                    struct error *err)
+{
+    if (jobs->count == 1 || what_if_minibatches(jobs) > WHAT_IF_TOGETHER_MAX) return STATUS_OK;
+    for (uint32_t i = 0; planner_policy_name(i); i++) TRY(try_together(from, planner_policy_name(i), a, err));
     if (a->hardware.device_count < 2 || a->hardware.device_count > SATURN_DEVICES_MOST) return STATUS_OK;
-    return try_together(jobs_path, NULL, a, err);
+    return try_together(from, NULL, a, err);
 }
 
 /* --- the answer ------------------------------------------------------------------------------- */
@@ -215,7 +219,7 @@ static double board_watts(const struct hardware *hardware)
     return sum;
 }
 
-enum status what_if_answer(const char *jobs_path, const struct job_set *jobs, struct what_if_answer *out,
+enum status what_if_answer(const struct cli_source *from, const struct job_set *jobs, struct what_if_answer *out,
                            struct error *err)
 {
     for (uint32_t j = 0; j < jobs->count; j++) {
@@ -229,7 +233,7 @@ enum status what_if_answer(const char *jobs_path, const struct job_set *jobs, st
         TRY(find_effects(jobs, out, err));
         name_plan(jobs, out);
     }
-    TRY(try_all_together(jobs_path, jobs, out, err));
+    TRY(try_all_together(from, jobs, out, err));
     if (out->fits) what_if_effects_end(out);
     out->watts = board_watts(&out->hardware);
     return STATUS_OK;

@@ -11,6 +11,7 @@
 #define SPILLWAY_CLI_WHAT_IF_H
 
 #include "cli/cli.h"
+#include "cli/cli_candidate.h"
 #include "models/hardware.h"
 #include "models/job.h"
 #include "models/machine_figures.h"
@@ -18,6 +19,8 @@
 #include "planner/what_if.h"
 
 enum { WHAT_IF_TEXT_BYTES = 256 };
+/* Jobs with more minibatches than that in all are not simulated as one. */
+enum { WHAT_IF_TOGETHER_MAX = 2000 };
 
 /* What moving one figure of the machine, wherever it stands, does to the time. */
 struct what_if_effect {
@@ -68,8 +71,11 @@ MUST_CHECK enum status what_if_prices_check(const struct option_list *given, con
 MUST_CHECK enum status what_if_price(const struct what_if_prices *prices, const char *machine, uint32_t devices,
                                      struct what_if_price *out, struct error *err);
 
-/* Zeroed struct in, with name and hardware; release it, also after an error. That nothing fits is no error. */
-MUST_CHECK enum status what_if_answer(const char *jobs_path, const struct job_set *jobs, struct what_if_answer *out,
+uint64_t what_if_minibatches(const struct job_set *jobs); /* of all of them */
+
+/* Zeroed struct in, with name and hardware; release it, also after an error. That nothing fits is no error. `jobs` are
+ * those of `from`, which names no machine. */
+MUST_CHECK enum status what_if_answer(const struct cli_source *from, const struct job_set *jobs, struct what_if_answer *out,
                                       struct error *err);
 void what_if_answer_release(struct what_if_answer *answer);
 

@@ -4,11 +4,13 @@
  * With --hw the machines that are named, side by side. Without, the other way round: which machine of the catalogue is the
  * cheapest that keeps the deadline; prices say which machines can be had.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/alloc.h"
+#include "base/json_in.h"
 #include "base/number.h"
 #include "base/size.h"
 #include "cli/cli_machine.h"
@@ -158,8 +160,18 @@ static enum status read_prices(const struct request *request, struct price_list 
     return STATUS_OK;
 }
 
-static enum status answer_all(struct cli *cli, const struct request *request, const struct job_set *jobs,
-                              struct price_list *list, struct what_if_answer *answers, struct error *err)
+/* What is faster may not have been looked for. */
+static void warn_apart(struct cli *cli, const struct job_set *jobs)
+{
+    uint64_t minibatches = what_if_minibatches(jobs);
+    if (jobs->count > 1 && minibatches > WHAT_IF_TOGETHER_MAX)
+        cli_warn(cli, "jobs are tried in turn, not together: they have %" PRIu64 " minibatches (limit is %d)", minibatches,
+                 WHAT_IF_TOGETHER_MAX);
+}
+
+static enum status answer_all(struct cli *cli, const struct request *request, const struct cli_source *source,
+                              const struct job_set *jobs, struct price_list *list, struct what_if_answer *answers,
+                              struct error *err)
 {
     struct what_if_report content = {.answers = answers, .jobs = jobs, .jobs_path = request->jobs_path,
                                      .deadline_s = request->deadline_s, .cost_max_usd = -1,
@@ -183,7 +195,8 @@ static enum status answer_all(struct cli *cli, const struct request *request, co
                                                 "(expected --prices FILE, --price or --usd-per-gpu-hour)");
     TRY(what_if_prices_check(&request->given, answers, content.count, err));
     warn_prices(cli, answers, content.count, today);
-    for (uint32_t i = 0; i < content.count; i++) TRY(what_if_answer(request->jobs_path, jobs, &answers[i], err));
+    warn_apart(cli, jobs);
+    for (uint32_t i = 0; i < content.count; i++) TRY(what_if_answer(source, jobs, &answers[i], err));
     return report(cli, request, &content, err);
 }
 
@@ -192,13 +205,18 @@ static enum status run(struct cli *cli, const struct request *request, struct er
     struct job_set jobs = {0};
     struct price_list list = {0};
     struct what_if_answer *answers = alloc_zeroed(CATALOGUE_MAX, sizeof *answers);
-    enum status status = answers ? job_set_read(request->jobs_path, &jobs, err)
-                                 : error_memory(err, "answers", CATALOGUE_MAX * sizeof *answers);
-    if (!status) status = answer_all(cli, request, &jobs, &list, answers, err);
+    struct json_input *piped = NULL;
+    enum status status = answers ? STATUS_OK : error_memory(err, "answers", CATALOGUE_MAX * sizeof *answers);
+    if (!status && strcmp(request->jobs_path, "-") == 0) status = json_input_read("-", &piped, err);
+    const struct cli_source source = {.jobs_path = request->jobs_path, .jobs = piped, .machine = CLI_MACHINE_NONE,
+                                      .parallel = CLI_PARALLEL_NONE};
+    if (!status) status = cli_source_jobs(&source, &jobs, err);
+    if (!status) status = answer_all(cli, request, &source, &jobs, &list, answers, err);
     for (uint32_t i = 0; answers && i < CATALOGUE_MAX; i++) what_if_answer_release(&answers[i]);
     free(answers);
     price_list_release(&list);
     job_set_release(&jobs);
+    json_input_destroy(piped);
     return status;
 }
 

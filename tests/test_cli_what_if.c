@@ -33,6 +33,8 @@ static void begin(const char *machine, struct what_if_answer *answer, struct job
     if (support_jobs(text, ".", jobs, &err) != STATUS_OK) fail_msg("%s", err.text);
 }
 
+static const struct cli_source nowhere = {.jobs_path = "-", .machine = CLI_MACHINE_NONE, .parallel = CLI_PARALLEL_NONE};
+
 static void end(struct what_if_answer *answer, struct job_set *jobs)
 {
     what_if_answer_release(answer);
@@ -64,7 +66,7 @@ static void intervals_are_those_of_draws(void **state)
         struct error err = {0};
         double seconds[DRAWS];
         begin(machines[m], &answer, &jobs);
-        if (what_if_answer("-", &jobs, &answer, &err) != STATUS_OK) fail_msg("%s", err.text);
+        if (what_if_answer(&nowhere, &jobs, &answer, &err) != STATUS_OK) fail_msg("%s", err.text);
         const struct what_if *search = &answer.searches[0];
         assert_int_equal(what_if_plan(&answer.hardware, &jobs.jobs[0], &search->tries[search->best].way, 2, &plan, &err),
                          STATUS_OK);
@@ -107,7 +109,7 @@ static void without_spreads_it_is_sure(void **state)
     begin("rtx-3090-24gb", &answer, &jobs);
     silence(&answer.hardware);
     assert_false(machine_has_spread(&answer.hardware));
-    assert_int_equal(what_if_answer("-", &jobs, &answer, &err), STATUS_OK);
+    assert_int_equal(what_if_answer(&nowhere, &jobs, &answer, &err), STATUS_OK);
     assert_true(answer.fits);
     assert_true(answer.low_s == answer.run_s && answer.high_s == answer.run_s);
     for (uint32_t f = 0; f < MACHINE_FIGURES; f++) assert_true(answer.effects[f].spread == 0);
@@ -125,7 +127,7 @@ static void a_figure_alone_makes_the_interval(void **state)
     begin("rtx-3090-24gb", &answer, &jobs);
     silence(&answer.hardware);
     for (uint32_t t = 0; t < answer.hardware.type_count; t++) answer.hardware.types[t].matmul_efficiency.spread = 0.07;
-    assert_int_equal(what_if_answer("-", &jobs, &answer, &err), STATUS_OK);
+    assert_int_equal(what_if_answer(&nowhere, &jobs, &answer, &err), STATUS_OK);
     const struct what_if_effect *effect = &answer.effects[MACHINE_MATMUL_EFFICIENCY];
     assert_true(fabs(effect->spread - 0.07) < 1e-12);
     assert_true(fabs(answer.low_s / effect->better_s - 1) < 1e-9);
