@@ -70,7 +70,7 @@ static enum status find_record(const struct history_record *records, size_t coun
     if (!*out && last)
         return error_set(err, STATUS_BAD_INPUT, "there is no run in the history yet (see 'spillway history')");
     if (!*out)
-        return error_set(err, STATUS_BAD_INPUT, "no row '%.20s' in the history (expected history:last, or the \"id\" of a run in "
+        return error_set(err, STATUS_BAD_INPUT, "no row '%.20s' in the history (expected last, or the \"id\" of a run in "
                          "'spillway history --json')", row);
     if (strcmp((*out)->verb, "run") == 0) return STATUS_OK;
     return error_set(err, STATUS_BAD_INPUT, "row %" PRId64 " of the history is of '%s' (expected a run)", (*out)->id, (*out)->verb);

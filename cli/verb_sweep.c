@@ -91,9 +91,10 @@ static enum status read_figures(const struct request *request, struct sweeping *
     const char *const *figures = request->figures.items;
     size_t count = request->figures.count;
     const char *verb = sweeping->command.verb->name;
+    bool repro = strcmp(verb, "repro") == 0;
     if (count == 0 && strcmp(verb, "plan") != 0 && strcmp(verb, "simulate") != 0)
-        return error_set(err, STATUS_BAD_INPUT, "which figures of 'spillway %s%s --json' are wanted (--figure)?", verb,
-                         strcmp(verb, "repro") == 0 ? " run" : "");
+        return error_set(err, STATUS_BAD_INPUT, "which figures of 'spillway %s --json' are wanted (--figure%s)?",
+                         repro ? "repro run" : verb, repro ? ", such as mean_error" : "");
     if (count > SWEEP_FIGURES_MAX)
         return error_set(err, STATUS_LIMIT, "too many figures (limit is %d)", SWEEP_FIGURES_MAX);
     for (size_t f = 0; f < count; f++)

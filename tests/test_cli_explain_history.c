@@ -82,9 +82,9 @@ static void rows_without_are_refused(void **state)
     (void)state;
     check_refused("history:3", "run 3 of the history kept no trace (expected 'spillway run PLAN --trace FILE')");
     check_refused("history:1", "row 1 of the history is of 'plan' (expected a run)");
-    check_refused("history:17", "no row '17' in the history (expected history:last, or the \"id\" of a run in "
+    check_refused("history:17", "no row '17' in the history (expected last, or the \"id\" of a run in "
                                 "'spillway history --json')");
-    check_refused("history:", "no row '' in the history (expected history:last, or the \"id\" of a run in "
+    check_refused("history:", "no row '' in the history (expected last, or the \"id\" of a run in "
                               "'spillway history --json')");
     setenv("SPILLWAY_HISTORY", "/tmp/spillway-no-such-history.db", 1);
     check_refused("history:2", "there is no history yet");
