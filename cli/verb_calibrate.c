@@ -65,11 +65,22 @@ static enum status take_weight(const char *text, const struct calibration_outcom
                      text);
 }
 
+/* A column's value that stands nowhere is a slip of the hand, and would hold out nothing. */
+static enum status take_held(const char *text, struct calibration_outcome *outcome, struct error *err)
+{
+    TRY(calibration_held_parse(text, &outcome->split, err));
+    const struct calibration_group *held = &outcome->split.held[outcome->split.held_count - 1];
+    for (uint32_t s = 0; s < outcome->set_count; s++)
+        for (uint32_t i = 0; i < outcome->sets[s].count; i++)
+            if (outcome->sets[s].runs[i].of[held->column] == held->value) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "option '--hold-out' is '%s' (expected a value that some runs have)", text);
+}
+
 static enum status take_options(const struct request *request, struct calibration_outcome *outcome,
                                 struct calibration_problem *problem, double weights[CALIBRATION_SETS_MAX], struct error *err)
 {
     if (request->half) TRY(calibration_half_parse(request->half, &outcome->split, err));
-    for (size_t i = 0; i < request->held.count; i++) TRY(calibration_held_parse(request->held.items[i], &outcome->split, err));
+    for (size_t i = 0; i < request->held.count; i++) TRY(take_held(request->held.items[i], outcome, err));
     if (request->folds)
         TRY(calibration_folds_parse(request->folds, outcome->sets, outcome->set_count, &outcome->folds, err));
     for (size_t i = 0; i < request->weights.count; i++) TRY(take_weight(request->weights.items[i], outcome, weights, err));
