@@ -209,6 +209,8 @@ enum status verb_repro_run(struct cli *cli, int argc, char **argv, struct error 
     struct repro_work work = {0};
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    if (cli->json && request.csv)
+        return error_set(err, STATUS_BAD_INPUT, "--json and --csv are one answer in different forms");
     if (open_figure(&request, options.operands[0], &work.papers, err) == STATUS_OK &&
         change(work.papers.figures[0], &request.changes, err) == STATUS_OK && compute(&work, &request, err) == STATUS_OK &&
         (!request.output || repro_write_folder(&work.results[0], request.output, err) == STATUS_OK) &&
