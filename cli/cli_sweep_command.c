@@ -14,7 +14,7 @@
 /* Verbs that compute an answer and leave nothing behind; of `repro` its action `run`. */
 static const char *const sweepable[] = {"plan", "simulate", "mem", "partition", "solve", "serve", "swarm", "repro"};
 static const char figure_verb[] = "repro", figure_action[] = "run";
-static const char *const degrees[] = {"tp", "pp", "dp", "v", "zero"};
+static const char *const degrees[] = {"tp", "pp", "dp", "v", "zero", "buckets"};
 static const char parallel_prefix[] = "parallel.", jobs_prefix[] = "jobs.";
 
 enum { NAMES_MAX = 128 };
@@ -56,7 +56,7 @@ static enum status unknown_name(const struct cli_sweep_command *command, const c
     char ending[SUGGEST_BYTES];
     return error_set(err, STATUS_BAD_INPUT, "option '--vary': 'spillway %s' has no option '%s'%s", command->verb->name, name,
                      suggest_ending_or(name, names, count,
-                                       " (expected one of its options, a degree such as tp, or jobs.KEY)", ending));
+                                       " (expected one of its options, a degree such as tp, parallel.KEY, or jobs.KEY)", ending));
 }
 
 static enum status check_flag_values(const struct sweep_axis *axis, struct error *err)

@@ -218,6 +218,15 @@ static void warn_of_unknown(struct cli *cli, const struct sweep_results *results
     }
 }
 
+/* What is measured has the machine for itself, unless somebody says otherwise. */
+static uint32_t processes_of(const struct request *request, const struct cli_sweep_command *command)
+{
+    if (request->processes > 0) return (uint32_t)request->processes;
+    for (size_t w = 0; w < command->word_count; w++)
+        if (strcmp(command->words[w], "--real") == 0) return 1;
+    return children_cores();
+}
+
 static enum status carry_out(struct cli *cli, const struct request *request, struct sweeping *sweeping, struct error *err)
 {
     char part[CLI_PATH_BYTES];
@@ -228,7 +237,7 @@ static enum status carry_out(struct cli *cli, const struct request *request, str
         .results = &sweeping->results,
         .kept = sweeping->kept,
         .ranks = &sweeping->ranks,
-        .processes = request->processes > 0 ? (uint32_t)request->processes : children_cores()};
+        .processes = processes_of(request, &sweeping->command)};
     enum status status = cli_sweep_run(&sweep, err);
     if (sweeping->ranks.rank > 0) return status;
     if (status == STATUS_INTERRUPTED && sweeping->kept) {
@@ -286,7 +295,7 @@ enum status verb_sweep(struct cli *cli, int argc, char **argv, struct error *err
         OPTION_STRING("front", 0, "FILE", &request.pictures.front,
                       "draw the first figure and the second, and the points that no other beats in both"),
         OPTION_FLAG("script", 0, &request.pictures.keep_scripts, "keep gnuplot's scripts beside pictures"),
-        OPTION_U64("processes", 0, "N", 1, CHILDREN_MAX, &request.processes, "points at a time, default one per core"),
+        OPTION_U64("processes", 0, "N", 1, CHILDREN_MAX, &request.processes, "points at a time, default one per core, and one of what is carried out (--real)"),
         CLI_COMMON_OPTIONS(cli),
     };
     struct options options = {
