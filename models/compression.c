@@ -3,10 +3,10 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/json_out.h"
+#include "base/number.h"
 #include "models/try.h"
 
 const char *const compressed_names[COMPRESSED_COUNT] = {
@@ -93,11 +93,11 @@ static enum status parse_rate(const char *text, double *out, struct error *err)
 /* "10:400GB/s" or "10:400GB/s:300GB/s" */
 static enum status parse_values(const char **text, struct compression *out, struct error *err)
 {
-    char part[WORD_BYTES], *end;
+    char part[WORD_BYTES];
+    const char *end;
     struct compression one = {0};
     if (!take_part(text, ":,", part)) return error_set(err, STATUS_BAD_INPUT, "a ratio is missing (expected such as 10)");
-    one.ratio = strtod(part, &end);
-    if (*end != '\0' || !(one.ratio >= 1 && one.ratio <= ratio_max))
+    if (!number_read(part, &end, &one.ratio) || *end != '\0' || !(one.ratio >= 1 && one.ratio <= ratio_max))
         return error_set(err, STATUS_BAD_INPUT, "ratio '%s' (expected a number from 1 to 1000000)", part);
     if (*(*text)++ != ':' || !take_part(text, ":,", part))
         return error_set(err, STATUS_BAD_INPUT, "the rate of encoding is missing (expected such as 10:400GB/s)");

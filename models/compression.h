@@ -57,8 +57,9 @@ uint64_t compression_decode_ns(const struct compression *compression, uint64_t b
 /* From the object "compression"; what it does not name keeps what out has. */
 MUST_CHECK enum status compression_parse(const struct json_input *in, const json_t *value,
                                          struct compression out[COMPRESSED_COUNT], struct error *err);
-/* From "gradients=10:400GB/s,boundaries=4:120GB/s:90GB/s": ratio, rate of encoding, and of decoding, the same unless given;
- * what it does not name keeps what out has. Errors: STATUS_BAD_INPUT, also for what is said twice. */
+/* From "gradients=10:400GB/s,boundaries=4:120GB/s:90GB/s": ratio, rate of encoding, and of decoding, the same unless given,
+ * of boundaries from the first block on; what it does not name keeps what out has. Errors: STATUS_BAD_INPUT, also for what
+ * is said twice. */
 MUST_CHECK enum status compression_parse_text(const char *text, struct compression out[COMPRESSED_COUNT],
                                               struct error *err);
 void compression_write(const struct compression of[COMPRESSED_COUNT], struct json_out *out, const char *key);

@@ -348,13 +348,55 @@ static void refused_files(void **state)
     }
 }
 
+/* What the text does not name stays as it is; boundaries that it names are compressed from the first block on. */
+static void text_keeps_what_it_does_not_name(void **state)
+{
+    (void)state;
+    static const struct compression before = {.ratio = 3, .encode_bytes_per_s = 5e9, .decode_bytes_per_s = 7e9, .from = 12};
+    struct compression out[COMPRESSED_COUNT] = {[COMPRESSED_BOUNDARIES] = before, [COMPRESSED_ACTIVATIONS] = before};
+    struct error err = {0};
+    assert_int_equal(compression_parse_text("boundaries=4.5:120GB/s:90GB/s,gradients=10:400GB/s", out, &err), STATUS_OK);
+    const struct compression expected[COMPRESSED_COUNT] = {
+        [COMPRESSED_BOUNDARIES] = {4.5, 120e9, 90e9, 0},
+        [COMPRESSED_GRADIENTS] = {10, 400e9, 400e9, 0},
+        [COMPRESSED_ACTIVATIONS] = before,
+    };
+    for (uint32_t i = 0; i < COMPRESSED_COUNT; i++) {
+        assert_true(fabs(out[i].ratio - expected[i].ratio) < 1e-12);
+        assert_true(fabs(out[i].encode_bytes_per_s - expected[i].encode_bytes_per_s) < 1e-3);
+        assert_true(fabs(out[i].decode_bytes_per_s - expected[i].decode_bytes_per_s) < 1e-3);
+        assert_int_equal(out[i].from, expected[i].from);
+    }
+}
+
+static void refused_texts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"boundaries=0x10:4GB/s", "boundaries: ratio '0x10' (expected a number from 1 to 1000000)"},
+        {"boundaries=inf:4GB/s", "boundaries: ratio 'inf' (expected a number from 1 to 1000000)"},
+        {"boundaries= 2:4GB/s", "boundaries: ratio ' 2' (expected a number from 1 to 1000000)"},
+        {"boundaries=2", "boundaries: the rate of encoding is missing (expected such as 10:400GB/s)"},
+        {"boundaries=2:4GB/s,", "'' (expected boundaries=, gradients= or activations=, and behind it ratio:rate)"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct compression out[COMPRESSED_COUNT] = {{0}};
+        struct error err = {0};
+        assert_int_equal(compression_parse_text(cases[i].text, out, &err), STATUS_BAD_INPUT);
+        assert_string_equal(err.text, cases[i].message);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_microbatch), cmocka_unit_test(two_roads), cmocka_unit_test(from_a_layer_on),
         cmocka_unit_test(worth),          cmocka_unit_test(gradients), cmocka_unit_test(shares),
         cmocka_unit_test(bytes),          cmocka_unit_test(broken),    cmocka_unit_test(refused),
-        cmocka_unit_test(refused_files),
+        cmocka_unit_test(refused_files),  cmocka_unit_test(text_keeps_what_it_does_not_name),
+        cmocka_unit_test(refused_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
