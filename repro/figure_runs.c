@@ -9,7 +9,7 @@
 #include "base/path.h"
 #include "repro/template.h"
 
-enum { FILE_MAX = 64 << 20, COMMANDS_MAX = 16 };
+enum { FILE_MAX = 64 << 20, COMMANDS_MAX = 16, WHAT_BYTES = RUN_FOLDER_BYTES };
 
 struct row_scope {
     const struct figure *figure;
@@ -119,14 +119,19 @@ static enum status take_arguments(struct row_work *work, const json_t *array, st
     return STATUS_OK;
 }
 
-/* Of which figure, with what changed, and which of its runs: whoever reads of an error has to know what was given. */
-static void say_what(const struct row_work *work, const struct figure_run *run, char *what, size_t bytes)
+/* Of which figure, with what changed, and which of its runs: whoever reads of an error has to know what was given. Of long
+ * changes the end is left out, and never the run, whose folder is named after all this. */
+static void say_what(const struct row_work *work, const struct figure_run *run, char what[WHAT_BYTES])
 {
     const struct figure_texts *changes = &work->figure->changes;
-    size_t used = (size_t)snprintf(what, bytes, "%s", work->figure->id);
-    for (uint32_t i = 0; i < changes->count && used < bytes; i++)
-        used += (size_t)snprintf(what + used, bytes - used, "%s %s", i ? "," : " with", changes->items[i]);
-    if (used < bytes) snprintf(what + used, bytes - used, ": row %u, run '%s'", (unsigned)work->row, run->name);
+    char place[WHAT_BYTES];
+    int length = snprintf(place, sizeof place, ": row %u, run '%s'", (unsigned)work->row, run->name);
+    size_t room = length < WHAT_BYTES ? WHAT_BYTES - (size_t)length : 1;
+    size_t used = (size_t)snprintf(what, room, "%s", work->figure->id);
+    for (uint32_t i = 0; i < changes->count && used < room; i++)
+        used += (size_t)snprintf(what + used, room - used, "%s %s", i ? "," : " with", changes->items[i]);
+    used = used < room ? used : room - 1;
+    snprintf(what + used, WHAT_BYTES - used, "%s", place);
 }
 
 static enum status add_commands(struct row_work *work, const struct figure_run *run, const json_t *expanded,
@@ -136,7 +141,7 @@ static enum status add_commands(struct row_work *work, const struct figure_run *
     struct run_file files[FIGURE_FILES_MAX];
     bool needed[FIGURE_FILES_MAX] = {false};
     uint32_t count = run->chained ? (uint32_t)json_array_size(expanded) : 1, file_count = 0;
-    char what[256];
+    char what[WHAT_BYTES];
     if (count > COMMANDS_MAX)
         return error_set(work->err, STATUS_LIMIT, "run '%s' has too many commands (limit is %d)", run->name, COMMANDS_MAX);
     for (uint32_t c = 0; c < count; c++)
@@ -144,14 +149,14 @@ static enum status add_commands(struct row_work *work, const struct figure_run *
             return work->err->status;
     for (uint32_t f = 0; f < work->figure->file_count; f++)
         if (needed[f]) files[file_count++] = work->files[f];
-    say_what(work, run, what, sizeof what);
+    say_what(work, run, what);
     return run_set_add(set, what, commands, count, files, file_count, index, work->err);
 }
 
 static enum status add_run(struct row_work *work, uint32_t index, struct run_set *set, uint32_t *out)
 {
     const struct figure_run *run = &work->figure->runs[index];
-    const json_t *runs = json_object_get(json_input_root(work->figure->input), "runs");
+    const json_t *runs = json_object_get(work->figure->body, "runs");
     struct template_place place = {work->figure->input, runs, run->name, 0};
     json_t *expanded = NULL;
     if (template_expand(run->commands, place, &work->scope, &work->arena, &expanded, work->err) != STATUS_OK)

@@ -41,8 +41,9 @@ MUST_CHECK enum status run_set_add(struct run_set *set, const char *what, const 
 
 uint32_t run_set_count(const struct run_set *set);
 
-/* The name of a run's folder among those that are kept: `what` in letters and digits, "hydra-fig8-row-3-run-mp". */
-enum { RUN_FOLDER_BYTES = 200 };
+/* The name of a run's folder among those that are kept: `what` in letters and digits, "hydra-fig8-row-3-run-mp", cut off to
+ * fit, which is as long as file systems have names. */
+enum { RUN_FOLDER_BYTES = 256 };
 const char *run_set_folder(const struct run_set *set, uint32_t index, char name[RUN_FOLDER_BYTES]);
 
 struct run_set_options {

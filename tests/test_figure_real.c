@@ -174,6 +174,21 @@ static void test_what_runs_leave_is_kept(void **state)
     }
 }
 
+/* However much is changed, each run has a folder of its own. */
+static void test_folders_of_long_changes(void **state)
+{
+    char change[400], names[2][RUN_FOLDER_BYTES];
+    struct ran ran;
+    (void)state;
+    int length = snprintf(change, sizeof change, "system=%0300d", 7);
+    assert_true(length > RUN_FOLDER_BYTES);
+    run_real(change, &ran);
+    for (uint32_t r = 0; r < 2; r++) run_set_folder(ran.set, ran.indexes[r], names[r]);
+    assert_string_not_equal(names[0], names[1]);
+    assert_non_null(strstr(names[1], "-row-1-run-own"));
+    release(&ran);
+}
+
 /* Without "real" a figure is read as ever, with the root's body. */
 static void test_the_rest_of_the_figure_stays(void **state)
 {
@@ -222,8 +237,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_errors_are_against_the_measurement), cmocka_unit_test(test_steps),
         cmocka_unit_test(test_columns_like_options), cmocka_unit_test(test_csv),
-        cmocka_unit_test(test_what_runs_leave_is_kept), cmocka_unit_test(test_the_rest_of_the_figure_stays),
-        cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_what_runs_leave_is_kept), cmocka_unit_test(test_folders_of_long_changes),
+        cmocka_unit_test(test_the_rest_of_the_figure_stays), cmocka_unit_test(test_mistakes),
     };
     return cmocka_run_group_tests_name("figure.h: real set-ups", tests, make_folder, remove_folder);
 }
