@@ -194,7 +194,7 @@ static struct rate interpolate_bytes(uint32_t kernel, const struct kernel_rate *
 
 /* --- one item ------------------------------------------------------------------------------- */
 
-/* Seconds and their relative spread; what the host does to dispatch it, and which part of the seconds hides that. */
+/* Seconds and their relative spread; what the host does to dispatch it, and what of the time hides dispatches. */
 struct cost {
     double seconds, spread, host_s, hiding_s;
 };
@@ -391,9 +391,11 @@ double cost_work_s(const struct hardware *hardware, uint32_t device,
                    const struct work_item *items, size_t count, double *spread)
 {
     double total = 0, host_s = 0, hiding_s = 0, errors_s[KERNEL_COUNT] = {0}, squares = 0;
+    bool dispatched = false; /* some kernel is; between others, which hide nothing, collectives are not either */
     for (size_t i = 0; i < count; i++) {
         struct cost cost = item_cost(hardware, device, &items[i]);
         total += cost.seconds;
+        dispatched |= cost.host_s > 0 && items[i].kernel != KERNEL_COLLECTIVE;
         host_s += cost.host_s;
         hiding_s += cost.hiding_s;
         errors_s[items[i].kernel] += cost.seconds * cost.spread;
@@ -401,7 +403,7 @@ double cost_work_s(const struct hardware *hardware, uint32_t device,
     for (size_t kernel = 0; kernel < KERNEL_COUNT; kernel++)
         squares += errors_s[kernel] * errors_s[kernel];
     if (spread) *spread = total > 0 ? sqrt(squares) / total : 0;
-    return total + fmax(0, host_s - hiding_s);
+    return dispatched ? total + fmax(0, host_s - hiding_s) : total;
 }
 
 /* --- copies --------------------------------------------------------------------------------- */

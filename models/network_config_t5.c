@@ -25,7 +25,7 @@ static const struct {
                     {"T5ForConditionalGeneration", "T5WithLMHeadModel", "T5Model"}},
     [NETWORK_MT5] = {8, 6, 1024, 250112, true, false,
                      {"MT5ForConditionalGeneration", "T5ForConditionalGeneration", "MT5Model"}},
-    [NETWORK_UMT5] = {8, 6, 1024, 250112, true, true, 
+    [NETWORK_UMT5] = {8, 6, 1024, 250112, true, true,
                     {"UMT5ForConditionalGeneration", "T5ForConditionalGeneration", "UMT5Model"}},
 };
 

@@ -209,6 +209,24 @@ static void check_collectives(const struct hardware *h)
     check_close(cost_work_s(h, hardware_cpu(h), &pass[1], 1, NULL), 0);
 }
 
+/* Between kernels that nobody dispatches one by one, none is waited for: on a V100 either, whose collectives hide nothing. */
+static void collectives_between_others_take_nothing(void **state)
+{
+    (void)state;
+    struct hardware h = {0};
+    struct error err = {0};
+    if (hardware_find("v100-sxm2-32gb", &h, &err) != STATUS_OK) fail_msg("%s", err.text);
+    const double dispatch_s = h.types[0].kernel_model.dispatch_latency.value;
+    const struct work_item wide[] = {{KERNEL_MATMUL_FORWARD, 3, 512, 384, 640}, {.kernel = KERNEL_COLLECTIVE, .count = 7}};
+    const struct work_item given[] = {{KERNEL_FIXED, 2, 5000, 0, 0}, {.kernel = KERNEL_COLLECTIVE, .count = 7}};
+    const struct work_item half[] = {{KERNEL_GELU_HALF_FORWARD, 400, 8, 8, 0}, {.kernel = KERNEL_COLLECTIVE, .count = 7}};
+    assert_true(dispatch_s > 0 && !(h.types[0].collective_latency.value > 0));
+    check_close(cost_work_s(&h, 0, wide, 2, NULL), cost_item_s(&h, 0, &wide[0]));
+    check_close(cost_work_s(&h, 0, given, 2, NULL), 2 * 5000e-9);
+    check_close(cost_work_s(&h, 0, half, 2, NULL), (400 + 7) * dispatch_s);
+    hardware_release(&h);
+}
+
 /* cost.h asks the model where the type has one: the A100 has, a t4 has not. */
 static void presets_of_the_a100_have_one(void **state)
 {
@@ -248,6 +266,7 @@ int main(void)
         cmocka_unit_test(power_limits_full_waves),
         cmocka_unit_test(misaligned_products_have_a_part_of_their_rate),
         cmocka_unit_test(no_shape_is_past_the_rates),
+        cmocka_unit_test(collectives_between_others_take_nothing),
         cmocka_unit_test(presets_of_the_a100_have_one),
     };
     return cmocka_run_group_tests_name("models/kernel_model.h", tests, NULL, NULL);
