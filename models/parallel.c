@@ -180,7 +180,7 @@ static enum status check_schedule(const struct job *job, struct error *err)
                          "schedule 'interleaved' with %" PRIu64 " microbatches of a replica on %" PRIu32
                          " stages (expected a multiple)",
                          job->microbatches / p->data, p->pipeline);
-    if (pieces(&job->network) < parallel_runs(p))
+    if (pieces(&job->network) / parallel_buckets(p) < parallel_cut_count(p)) /* their product may be past 32 bits */
         return error_set(err, STATUS_BAD_INPUT,
                          "%" PRIu64 " layers on %" PRIu32 " stages of %" PRIu32
                          " %s (expected at least one each)",
