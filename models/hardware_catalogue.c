@@ -73,8 +73,8 @@ static const struct gpu_fit a100_fit = {
  *
  * Transformers of 16 bits. Products and scores by hand to kernels that Aceso measured one by one, a sequence of 2048 through
  * a block 5120 wide (microsoft/SuperScaler): its three large products there and back 92 TFLOP/s in all, longer ones faster;
- * softmax and dropout of scores. All else, gaps and dispatches above all, is the A100's: the same software (but for passes over
- * losses, which would hold for fp32 as well). No iteration was fitted: those in Megatron-LM's README of November 2020, with
+ * softmax and dropout of scores. All else, gaps and dispatches above all, is what the A100 had when collectives were not
+ * dispatched yet: the same software (but for passes over losses, which would hold for fp32 as well). No iteration was fitted: those in Megatron-LM's README of November 2020, with
  * tensor groups of 1, 2, 4 and 8, come out 12, 11, 3 and 1 % too long (plots/papers/megatron-v100.json). What that leaves of
  * pipelines is in plots/papers: terapipe-table2, pipedream-2bw-fig6 and -fig8.
  */

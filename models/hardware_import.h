@@ -2,10 +2,11 @@
  * Measurements of other tools, laid over a machine that is known otherwise: a measured value takes the place of a
  * datasheet's, and says which tool it is from.
  *
- *   nvbandwidth -j JSON     or what it prints without -j: host_to_device_memcpy_ce and device_to_host_memcpy_ce: each device's PCIe link, and of the type a
- *                           point of the curves; device_to_device_memcpy_read_ce and ..._write_ce: links of the innermost
- *                           network that a device has for itself, and a point of "p2p". Medians of rows or of devices, with
- *                           half the range of their middle half as spread. The rest of a file is not used.
+ *   nvbandwidth -j JSON     or what it prints without -j. host_to_device_memcpy_ce and device_to_host_memcpy_ce: each device's
+ *                           PCIe link, and of the type a point of the curves; device_to_device_memcpy_read_ce and
+ *                           ..._write_ce: links of the innermost network that a device has for itself, and a point of "p2p".
+ *                           Medians of rows or of devices, with half the range of their middle half as spread. The rest of a
+ *                           file is not used.
  *   nccl-tests -J JSON      or its table: out of place, of all-reduce, all-gather or reduce-scatter, which one the two
  *                           bandwidths tell. A ring of n does 2 (n - 1) or n - 1 steps with messages of size / n: what a step
  *                           takes by the size of its message is the type's "ring" (models/hardware.h), which collectives

@@ -9,7 +9,8 @@
  *
  * All norms are of the root mean square and stand in front; nothing has a bias. Positions are distances: each stack's
  * first block has a table of `relative_buckets` rows, a number for each head, which the attention of all blocks of the
- * stack adds to its scores; in umT5 every block has one of its own. The feed-forward part is fc, relu, fc2 (v1.0) or has a gate (v1.1, Flan-T5, mT5, ByT5).
+ * stack adds to its scores; in umT5 every block has one of its own. The feed-forward part is fc, relu, fc2 (v1.0) or has a
+ * gate (v1.1, Flan-T5, mT5, umT5, ByT5).
  *
  * What passes between two layers. The decoder's words come from layer 0, and every block of the decoder reads the
  * encoder's result, so the rows of both sequences travel together through all layers: R = B (Te + Td) rows of a boundary,
