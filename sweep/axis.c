@@ -17,7 +17,8 @@ struct reading {
     size_t count, capacity;
     const char *unit;           /* of the values so far; NULL: none yet */
     size_t unit_length;
-    const char *last_unit;      /* of the list's last item, which those without one have as well; "" when it has none */
+    const char *last_unit;      /* of the list's last item, which those without one have as well */
+    size_t last_unit_length;    /* 0 when it has none */
     bool numeric, units_differ;
 };
 
@@ -91,7 +92,7 @@ static enum status read_single(struct reading *reading, const char *item, size_t
     text[length] = '\0';
     if (!number_read(text, &end, &number) || !looks_like_unit(end, strlen(end))) return add(reading, text, NAN, err);
     const char *unit = *end ? item + (end - text) : reading->last_unit;
-    const size_t unit_length = *end ? strlen(end) : strlen(unit);
+    const size_t unit_length = *end ? strlen(end) : reading->last_unit_length;
     note_unit(reading, unit, unit_length);
     bool as_it_stands = *end || unit_length == 0;
     return as_it_stands ? add(reading, text, number, err) : add_number(reading, number, unit, unit_length, err);
@@ -189,7 +190,7 @@ static bool read_bound(const char *text, const char *stop, double *number, const
     return true;
 }
 
-/* FROM..TO[UNIT][:STEP]; the unit stands behind the end alone, or behind both. */
+/* FROM..TO[UNIT][:STEP]; the unit stands behind the end alone, or behind both, or is that of the list. */
 static enum status read_range(struct reading *reading, const char *item, size_t length, const char *dots,
                               struct error *err)
 {
@@ -200,6 +201,7 @@ static enum status read_range(struct reading *reading, const char *item, size_t 
     if (!read_bound(item, dots, &range.from, &first_unit) || !read_bound(dots + 2, end, &range.to, &unit))
         return complain(reading, item, length, shape, err);
     size_t first_length = (size_t)(dots - first_unit), unit_length = (size_t)(end - unit);
+    if (unit_length == 0) unit = reading->last_unit, unit_length = reading->last_unit_length;
     if (first_length > 0 && (first_length != unit_length || memcmp(first_unit, unit, unit_length) != 0))
         return complain(reading, item, length, "the same unit at both ends of a range", err);
     if (!(range.from < range.to)) return complain(reading, item, length, "a range that ends above its beginning", err);
@@ -216,18 +218,19 @@ static const char *range_dots(const char *item, size_t length)
     return number ? memmem(item, length, "..", 2) : NULL;
 }
 
-/* Of a last item such as "24GB/s", or "12..24GB/s". */
-static const char *last_unit(const char *values)
+/* Of a last item such as "24GB/s", or "12..24GB/s:+4". */
+static void find_last_unit(struct reading *reading, const char *values)
 {
-    const char *comma = strrchr(values, ','), *last = comma ? comma + 1 : values, *end;
-    const char *dots = range_dots(last, strlen(last));
+    const char *comma = strrchr(values, ','), *last = comma ? comma + 1 : values, *unit;
+    const char *dots = range_dots(last, strlen(last)), *end = last + strcspn(last, dots ? ":" : "");
     double number;
-    return number_read(dots ? dots + 2 : last, &end, &number) && looks_like_unit(end, strlen(end)) ? end : "";
+    reading->last_unit = read_bound(dots ? dots + 2 : last, end, &number, &unit) ? unit : end;
+    reading->last_unit_length = (size_t)(end - reading->last_unit);
 }
 
 static enum status read_values(struct reading *reading, const char *values, struct error *err)
 {
-    reading->last_unit = last_unit(values);
+    find_last_unit(reading, values);
     for (const char *item = values;; item++) {
         size_t length = strcspn(item, ",");
         const char *dots = range_dots(item, length);

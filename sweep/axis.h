@@ -6,7 +6,7 @@
  *     link-rate=6..64GB/s       doubling, and the end: 6, 12, 24, 48, 64 GB/s
  *     link-rate=10..30GB/s:5    five values at equal distances
  *     device-memory=8..24GiB:+4 steps of 4 GiB
- *     link-rate=6,12,24GB/s     as they stand; a number without a unit has the last item's
+ *     link-rate=6,12,24GB/s     as they stand; numbers and ranges without a unit have the last item's
  *     policy=fifo,srtf
  *
  * Items of a list may be ranges: devices=1..4,8,16. A '.' in a name counts as '-': link.rate is link-rate.
