@@ -669,7 +669,8 @@ static enum status append_all(struct growing *set, const struct draft *draft, st
 
 /* --- the file ------------------------------------------------------------------------------- */
 
-/* What transformers, DeepSpeed, Megatron-LM, EleutherAI's calculators and llm-analysis call our keys. */
+/* What transformers, DeepSpeed, Megatron-LM, EleutherAI's calculators and llm-analysis call our keys. Values stay: what others
+ * accumulate on each data-parallel rank is here what all of them do. */
 static const struct json_synonym synonyms[] = {
     {"seq_len", "sequence"},
     {"seq_length", "sequence"},
