@@ -24,8 +24,8 @@
  * all blocks wait for; collectives beside which the host stands still; a start that grows with a group's members. Runs of one
  * node came out worse, by the last those of four ranks.)
  *
- * Kernels of jobs in fp32 have none of that, neither gaps nor dispatches nor bytes of scores: no run in fp32 was there to fit them
- * to. On a device with TF32, where gaps and scores weigh more than products, a job in fp32 therefore comes out faster than the
+ * Kernels of jobs in fp32 have none of that, neither gaps nor dispatches nor bytes of scores, which were fitted to runs of 16 bits
+ * alone. On a device with TF32, where gaps and scores weigh more than products, a job in fp32 therefore comes out faster than the
  * same in bf16, which it would not be: gpt2-xl on two A100s, a step of eight microbatches of one sequence, 437 ms for 654.
  *
  * Sources: NVIDIA, Matrix Multiplication Background User's Guide (tiles, waves, 16 bytes); Megatron-LM,
