@@ -37,7 +37,7 @@
  * The A100 as software of 2021 drives it (Megatron-LM, DeepSpeed), fitted to runs of plots/papers/data: the first, third,
  * fifth ... of every file but megatron_fig7.csv and megatron_table2.csv, vTrain's files weighing 12 and 9 (plots/papers/README.md has
  * the command of `calibrate`; tests/test_calibrate_a100.c holds the figures to it). Means of errors, fitted and held out: vTrain on
- * one node 5.0 and 4.2, on several 6.6 and 8.9, Megatron's table 1 3.3 and 3.6, Korthikanti's table 5 1.0 and 3.6 %; of the first
+ * one node 5.0 and 4.2, on several 6.6 and 8.9, Megatron's table 1 3.3 and 3.6, Korthikanti's table 5 1.0 and 3.5 %; of the first
  * two comes the spread here. The forms were chosen with both halves in view; the efficiencies of products and of memory and NVLink's
  * rate were set by hand. Fits that saw no run of a width are 10 and 11 % off on those of 3072 and of 8192 on several nodes. What a
  * collective waits for before its first step is not NVLink's latency alone: its members do not come at the same time.
