@@ -278,16 +278,52 @@ static enum status find_runs(struct saturn *s)
     return status;
 }
 
-static enum status prepare(struct saturn *s)
+static enum status plan_runs(struct saturn *s)
 {
-    TRY(check_jobs(s->jobs, saturn_rule_names[s->options->rule], s->err));
-    TRY(saturn_machine_find(s->hardware, &s->machine, s->err));
-    TRY(saturn_times_find(&s->machine, s->jobs, s->options->streamed, s->options->clock, &s->times, s->err));
     s->runs = (struct saturn_runs){.machine = &s->machine, .times = &s->times, .instance = &s->instance,
                                    .jobs = s->jobs};
     TRY(find_runs(s));
     TRY(saturn_runs_jobs(&s->runs, s->plan_jobs, s->err));
     return saturn_runs_plan(&s->runs, s->plan_jobs, s->options->streamed, s->report->tick_s, s->err);
+}
+
+static void forget_runs(struct saturn *s)
+{
+    saturn_runs_release(&s->runs);
+    spase_course_release(&s->course);
+    spase_schedule_release(&s->schedule);
+    spase_release(&s->instance);
+    s->plan_jobs->jobs = s->jobs->jobs; /* its arena keeps what it has taken since */
+    s->plan_jobs->count = s->jobs->count;
+}
+
+/* Of jobs that fit in another way; false: there is none. */
+static bool leave_out_streamed(struct saturn_times *times)
+{
+    size_t kept = 0;
+    for (size_t i = 0, end; i < times->count; i = end) {
+        bool others = false;
+        for (end = i; end < times->count && times->times[end].job == times->times[i].job; end++)
+            others |= times->times[end].config.way != SATURN_STREAMED;
+        for (size_t t = i; t < end; t++)
+            if (!others || times->times[t].config.way != SATURN_STREAMED) times->times[kept++] = times->times[t];
+    }
+    bool some = kept < times->count;
+    times->count = kept;
+    return some;
+}
+
+static enum status prepare(struct saturn *s)
+{
+    TRY(check_jobs(s->jobs, saturn_rule_names[s->options->rule], s->err));
+    TRY(saturn_machine_find(s->hardware, &s->machine, s->err));
+    TRY(saturn_times_find(&s->machine, s->jobs, s->options->streamed, s->options->clock, &s->times, s->err));
+    enum status status = plan_runs(s);
+    if (status != STATUS_INFEASIBLE || !leave_out_streamed(&s->times)) return status;
+    /* States of all that is streamed are on the host at one time, which the instance does not know. */
+    forget_runs(s);
+    *s->err = (struct error){0};
+    return plan_runs(s);
 }
 
 /* A course may end sooner than any schedule: the bound is for jobs that are not stopped. */

@@ -8,6 +8,9 @@
  *
  *     jobs, machine -> configurations -> run times -> SPASE instance -> schedule, bound -> leases -> plan
  *
+ * States of jobs that are streamed lie on the host from first to last. Where those of a schedule are more than it holds,
+ * a schedule is made again in which what fits otherwise is not streamed.
+ *
  * A gang lies within one node. Not in the run times, and so in the plan's simulation alone: links that jobs beside
  * each other share, and what a gang's place in its node changes.
  *
