@@ -83,7 +83,7 @@ static const struct gpu_fit a100_fit = {
      .source = "kernels of GPT of 13 billion on a V100: Aceso's profiles, microsoft/SuperScaler"}
 #define LIKE_A100(v)                                                                              \
     {.value = (v), .spread = 0.3, .kind = FIGURE_ASSUMED, .as_of = FIGURES_AS_OF,                 \
-     .source = "as fitted to the same software on A100"}
+     .source = "as an earlier fit to the same software has it on A100"}
 
 static const struct gpu_fit v100_fit = {
     .fp32_efficiency = {.value = 0.63, .spread = 0.1, .kind = FIGURE_FITTED, .as_of = FIGURES_AS_OF,
