@@ -14,11 +14,13 @@
  *
  * and then rates are settled, once. Neither the number of units nor that of minibatches is in any array.
  *
- * Cost of an activity (a copy or a computation; bench_engine.c, whole runs): 970 instructions with 8 devices, 1250
- * with 64, a third of them in the queues, 1450 with 512 and 2048 jobs; 72 to 102, 98 to 124 and 150 to 250 ns on a busy
- * EPYC. With 512 devices part of it is making the tables of so many units: 183 ns each with 2 minibatches are 153 with
- * 16. Of 1 MB of cache a unit then misses about twice (cachegrind), when its job becomes ready and when it is chosen;
- * both are prefetched. All else that an event looks at stays.
+ * Cost of an activity (a copy or a computation; bench_engine.c, whole runs): 860 instructions with 8 devices, 980 with
+ * 64, 1060 with 512 and 2048 jobs; 68 to 105, 89 to 131 and 135 to 216 ns on an EPYC. What grows is misses: of 32 KB
+ * of cache 0.8, 9 and 23 (cachegrind), for what an event looks at lies in about twenty lines, and with many devices all of
+ * them have been put out since their turn before. Hence records of a line each, for slots, devices, paths, stars and places
+ * there. With 512 devices part of the time is making the tables of so many units: 187 ns each with 2 minibatches are 148
+ * with 16. Of 1 MB of cache a unit then misses about twice, when its job becomes ready and when it is chosen; both are
+ * prefetched.
  *
  * Tried and left: prefetching what the event after this one looks at, found by playing it off without the one
  * at hand. That takes more than it saves, with 64 devices as with 512. A way up in the queue that ends where nothing
