@@ -135,8 +135,7 @@ static const struct samples *samples_of(const struct probe *probe)
 
 double moments_spread(const struct moments *moments)
 {
-    static const double middle_half = 0.67448975019608171; /* of a standard normal error, on either side */
-    return moments->count < 2 ? 0 : middle_half * sqrt(moments->squares / moments->count);
+    return moments->count < 2 ? 0 : FIGURE_SPREAD_DEVIATIONS * sqrt(moments->squares / moments->count);
 }
 
 static double sum_last(const struct probe *probes, uint32_t count)

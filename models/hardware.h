@@ -88,6 +88,9 @@ struct figure {
     const char *as_of;
 };
 
+/* Of a standard normal error the middle half reaches so far on either side: a figure's spread in standard deviations. */
+#define FIGURE_SPREAD_DEVIATIONS 0.67448975019608171
+
 /* Used where a machine states no efficiency of its own. */
 extern const struct figure hardware_default_matmul_efficiency, hardware_default_memory_efficiency;
 

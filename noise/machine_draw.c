@@ -9,10 +9,10 @@
 #include "base/random.h"
 #include "models/machine_figures.h"
 
-/* Of a standard normal error, the middle half reaches as far as this on either side. */
-static const double middle_half = 0.67448975019608171;
-
-double noise_factor(double spread, double share) { return exp(spread / middle_half * gsl_cdf_ugaussian_Pinv(share)); }
+double noise_factor(double spread, double share)
+{
+    return exp(spread / FIGURE_SPREAD_DEVIATIONS * gsl_cdf_ugaussian_Pinv(share));
+}
 
 struct drawing {
     uint64_t key; /* of this draw */

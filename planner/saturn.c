@@ -229,12 +229,16 @@ static enum status plan_anew(struct saturn *s, struct spase_step *steps)
     return STATUS_OK;
 }
 
-/* What Optimus's rule takes with the same intervals. */
+/* What Optimus's rule takes with the same intervals: the plan's course, if that is the rule. */
 static enum status find_optimus_dynamic(struct saturn *s, struct spase_step *steps)
 {
     struct spase_introspect_options options;
     struct spase_course course = {0};
     int64_t value;
+    if (s->options->rule == SATURN_RULE_OPTIMUS_DYNAMIC) {
+        s->report->optimus_dynamic_s = (double)s->course.makespan * s->report->tick_s;
+        return STATUS_OK;
+    }
     TRY(intervals_of(s, &options));
     TRY(spase_baseline_run(&s->instance, SPASE_BASELINE_OPTIMUS, 0, NULL, steps, &value, s->err));
     options.optimus = true;

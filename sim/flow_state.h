@@ -33,11 +33,10 @@ struct flow_state {
 
 /* A cache line: all that a flow of a star looks at but its star, its place there and its links. */
 struct flow_path {
-    uint64_t bytes;          /* of all its flows */
+    _Alignas(SIM_LINE) uint64_t bytes; /* of all its flows */
     struct sim_star_arm arm; /* of paths that are of a star */
     uint32_t first_link, link_count; /* in flows->path_links */
     bool has_own_lanes;
-    uint64_t unused[2];
 };
 static_assert(sizeof(struct flow_path) == SIM_LINE, "a path is a cache line");
 

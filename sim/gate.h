@@ -41,10 +41,8 @@ struct sim_gates {
 struct sim_gate_maker; /* opaque */
 
 /*
- * Before the operations of the plan's instances are counted: *out is NULL where no stream has gates.
- * operations     of each kind of stream, in all instances
- * stream_count   of the plan
- * Errors: STATUS_NO_MEMORY. The caller destroys it.
+ * Before the operations of the plan's instances are noted; `operations`: of each kind of stream, in all instances. *out
+ * is NULL where no stream has gates. Errors: STATUS_NO_MEMORY. The caller destroys it.
  */
 MUST_CHECK enum status sim_gate_maker_create(const struct plan *plan, const uint64_t operations[STREAM_KIND_COUNT],
                                              struct sim_gate_maker **out, struct error *err);

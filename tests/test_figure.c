@@ -18,7 +18,7 @@
 #include "base/size.h"
 #include "repro/figure_report.h"
 #include "repro/figure_result.h"
-#include "repro/figure_runs.h"
+#include "tests/support_figure.h"
 
 /* Three devices; the program (below) answers 12 / devices, and no for more than 4. Published: 10 % less, exact, twice. */
 static const char good[] =
@@ -68,38 +68,18 @@ static int remove_folder(void **state)
     return system(command);
 }
 
-struct ran {
-    struct figure *figure;
-    struct run_set *set;
-    struct arena arena;
-    struct figure_result result;
-};
-
-static enum status run_figure(const char *text, struct ran *ran, struct error *err)
+static enum status run_figure(const char *text, struct support_ran *ran, struct error *err)
 {
-    const uint32_t *indexes = NULL;
     const struct run_set_options options = {.program = program, .workers = 3, .limit_s = 20};
-    *ran = (struct ran){0};
-    if (figure_parse("t.json", text, strlen(text), &ran->figure, err) == STATUS_OK &&
-        run_set_create(&ran->set, err) == STATUS_OK &&
-        figure_add_runs(ran->figure, ran->set, &ran->arena, &indexes, err) == STATUS_OK &&
-        run_set_execute(ran->set, &options, err) == STATUS_OK)
-        (void)!figure_evaluate(ran->figure, ran->set, indexes, &ran->result, err);
-    return err->status;
-}
-
-static void release(struct ran *ran)
-{
-    figure_result_release(&ran->result);
-    run_set_destroy(ran->set);
-    arena_release(&ran->arena);
-    figure_destroy(ran->figure);
+    *ran = (struct support_ran){0};
+    if (figure_parse("t.json", text, strlen(text), &ran->figure, err)) return err->status;
+    return support_ran_execute(ran, &options, err);
 }
 
 static void test_from_file_to_verdict(void **state)
 {
     char script[512];
-    struct ran ran;
+    struct support_ran ran;
     struct error err = {0};
     (void)state;
     snprintf(script, sizeof script, divides, folder);
@@ -122,12 +102,12 @@ static void test_from_file_to_verdict(void **state)
     assert_false(result->met);
     assert_string_equal(result->verdict, "1 of 3 points within 10 %, mean 37.0 %, worst +100.0 % (hours, devices 3); 1 published "
                                          "without a simulated value; 1 of 3 claims hold; the mark is missed");
-    release(&ran);
+    support_ran_release(&ran);
 }
 
 static void test_csv(void **state)
 {
-    struct ran ran;
+    struct support_ran ran;
     struct error err = {0};
     char *text = NULL;
     size_t length;
@@ -139,14 +119,14 @@ static void test_csv(void **state)
     assert_string_equal(text, "devices,series,published,simulated,error\n1,\"hours\",10.800000000000001,12,0.111111\n"
                               "2,\"hours\",6,6,0\n3,\"hours\",2,4,1\n4,\"hours\",,3,\n5,\"hours\",7,,\n");
     free(text);
-    release(&ran);
+    support_ran_release(&ran);
 }
 
 /* Equal runs are one: rows of the same devices, whatever else differs in them. */
 static void test_runs_are_shared(void **state)
 {
     char path[128], *text = strdup(good), *rows = strstr(text, "[[1, 10.8], [2, 6], [3, 2]");
-    struct ran ran;
+    struct support_ran ran;
     struct error err = {0};
     int calls = 0;
     (void)state;
@@ -160,7 +140,7 @@ static void test_runs_are_shared(void **state)
     for (int c; (c = fgetc(file)) != EOF;) calls += c == 'x';
     fclose(file);
     assert_int_equal(calls, 3);
-    release(&ran);
+    support_ran_release(&ran);
     free(text);
 }
 
@@ -178,27 +158,27 @@ static void test_ends(void **state)
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         char *text = strdup(good), *rows = strstr(text, "[[1, 10.8], [2, 6], [3, 2], [4, null], [5, 7]]");
-        struct ran ran;
+        struct support_ran ran;
         struct error err = {0};
         memset(rows, ' ', strlen("[[1, 10.8], [2, 6], [3, 2], [4, null], [5, 7]]"));
         memcpy(rows, "[[1, 2]]", 8);
         write_program(cases[i].script);
         assert_int_equal(run_figure(text, &ran, &err), cases[i].status);
         assert_string_equal(err.text, cases[i].message);
-        release(&ran);
+        support_ran_release(&ran);
         free(text);
     }
 }
 
 static void test_no_json(void **state)
 {
-    struct ran ran;
+    struct support_ran ran;
     struct error err = {0};
     (void)state;
     write_program("echo hello");
     assert_int_equal(run_figure(good, &ran, &err), STATUS_BAD_INPUT);
     assert_non_null(strstr(err.text, "no JSON was printed"));
-    release(&ran);
+    support_ran_release(&ran);
 }
 
 /* --- mistakes in files ----------------------------------------------------------------------------- */

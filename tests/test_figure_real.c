@@ -18,7 +18,7 @@
 #include "base/size.h"
 #include "repro/figure_change.h"
 #include "repro/figure_report.h"
-#include "repro/figure_runs.h"
+#include "tests/support_figure.h"
 
 /* The program answers with its two arguments in units of steps: simulated, measured. The root's body would fail. */
 static const char good[] =
@@ -57,14 +57,6 @@ static int remove_folder(void **state)
     return system(command);
 }
 
-struct ran {
-    struct figure *figure;
-    struct run_set *set;
-    struct arena arena;
-    struct figure_result result;
-    const uint32_t *indexes;
-};
-
 /* Steps are a parameter and nothing's option. */
 static enum figure_option no_option(void *context, const char *verb, const char *option)
 {
@@ -72,33 +64,22 @@ static enum figure_option no_option(void *context, const char *verb, const char 
     return FIGURE_OPTION_NONE;
 }
 
-static void run_real(const char *change, struct ran *ran)
+static void run_real(const char *change, struct support_ran *ran)
 {
     struct error err = {0};
     const struct figure_verbs verbs = {no_option, NULL};
     const struct run_set_options options = {.program = program, .workers = 1, .limit_s = 20, .keep = kept};
-    *ran = (struct ran){0};
+    *ran = (struct support_ran){0};
     if (figure_parse_real("t.json", good, strlen(good), &ran->figure, &err) != STATUS_OK ||
         (change && figure_change(ran->figure, change, &verbs, &err) != STATUS_OK) ||
-        run_set_create(&ran->set, &err) != STATUS_OK ||
-        figure_add_runs(ran->figure, ran->set, &ran->arena, &ran->indexes, &err) != STATUS_OK ||
-        run_set_execute(ran->set, &options, &err) != STATUS_OK ||
-        figure_evaluate(ran->figure, ran->set, ran->indexes, &ran->result, &err) != STATUS_OK)
+        support_ran_execute(ran, &options, &err) != STATUS_OK)
         fail_msg("%s", err.text);
-}
-
-static void release(struct ran *ran)
-{
-    figure_result_release(&ran->result);
-    run_set_destroy(ran->set);
-    arena_release(&ran->arena);
-    figure_destroy(ran->figure);
 }
 
 /* 33/30 - 1 = 10 %, 24/60 - 1 = -60 %, 90/90 - 1 = 0. Measured a < b < c, simulated b < a < c: two of three pairs. */
 static void test_errors_are_against_the_measurement(void **state)
 {
-    struct ran ran;
+    struct support_ran ran;
     (void)state;
     run_real(NULL, &ran);
     const struct figure_result *r = &ran.result;
@@ -115,35 +96,35 @@ static void test_errors_are_against_the_measurement(void **state)
     assert_false(figure_point_at(r, 0, 1)->compared); /* of "u" nothing is measured */
     assert_string_equal(r->verdict, "2 of 3 points within 10 %, mean 23.3 %, worst -60.0 % (t, b); 2 of 3 pairs are in the "
                                     "measured order");
-    release(&ran);
+    support_ran_release(&ran);
 }
 
 static void test_steps(void **state)
 {
-    struct ran ran;
+    struct support_ran ran;
     (void)state;
     run_real("steps=7", &ran);
     assert_true(fabs(figure_point_at(&ran.result, 1, 0)->simulated.number - 8 * 7) < 1e-12);
     assert_true(fabs(figure_point_at(&ran.result, 1, 0)->measured.number - 20 * 7) < 1e-12);
     assert_string_equal(ran.figure->changes.items[0], "steps=7");
-    release(&ran);
+    support_ran_release(&ran);
 }
 
 /* A column with '_' is found by the name that an option in its place would have. */
 static void test_columns_like_options(void **state)
 {
-    struct ran ran;
+    struct support_ran ran;
     (void)state;
     run_real("m-s=4", &ran);
     for (uint32_t r = 0; r < 3; r++)
         assert_true(fabs(figure_point_at(&ran.result, r, 0)->measured.number - 4 * 3) < 1e-12);
     assert_int_equal(ran.result.pairs, 0); /* all are equal */
-    release(&ran);
+    support_ran_release(&ran);
 }
 
 static void test_csv(void **state)
 {
-    struct ran ran;
+    struct support_ran ran;
     char *text = NULL;
     size_t length;
     (void)state;
@@ -154,13 +135,13 @@ static void test_csv(void **state)
     assert_memory_equal(text, "system,s,m_s,steps,series,published,measured,simulated,error\n"
                               "\"a\",11,10,3,\"t\",7,30,33,0.1\n\"a\",11,10,3,\"u\",,,34,\n", 111);
     free(text);
-    release(&ran);
+    support_ran_release(&ran);
 }
 
 /* Twice: what an earlier run left gives way. */
 static void test_what_runs_leave_is_kept(void **state)
 {
-    struct ran ran;
+    struct support_ran ran;
     char name[RUN_FOLDER_BYTES], path[RUN_FOLDER_BYTES + 256];
     (void)state;
     for (int i = 0; i < 2; i++) {
@@ -170,7 +151,7 @@ static void test_what_runs_leave_is_kept(void **state)
         snprintf(path, sizeof path, "%s/%s/trace", kept, name);
         assert_int_equal(access(path, R_OK), 0);
         assert_int_equal(unlink(path), 0);
-        release(&ran);
+        support_ran_release(&ran);
     }
 }
 
@@ -178,7 +159,7 @@ static void test_what_runs_leave_is_kept(void **state)
 static void test_folders_of_long_changes(void **state)
 {
     char change[400], names[2][RUN_FOLDER_BYTES];
-    struct ran ran;
+    struct support_ran ran;
     (void)state;
     int length = snprintf(change, sizeof change, "system=%0300d", 7);
     assert_true(length > RUN_FOLDER_BYTES);
@@ -186,7 +167,7 @@ static void test_folders_of_long_changes(void **state)
     for (uint32_t r = 0; r < 2; r++) run_set_folder(ran.set, ran.indexes[r], names[r]);
     assert_string_not_equal(names[0], names[1]);
     assert_non_null(strstr(names[1], "-row-1-run-own"));
-    release(&ran);
+    support_ran_release(&ran);
 }
 
 /* Without "real" a figure is read as ever, with the root's body. */
