@@ -278,8 +278,12 @@ static struct cost datasheet_cost(const struct hardware *hardware, uint32_t devi
         .bytes_per_s = type->memory_bandwidth.value * memory->value * share,
         .sustained_flops_per_s = peak * type->kernel_model.matmul_sustained.value * share,
         .launch_s = type->launch_latency.value,
+        .matrix_cores = !scalar,
         .of_all_shapes = scalar && type->fp32_efficiency.value > 0,
     };
+    /* without matrix cores nothing tells spread jobs in fp32 from others: no such was fitted */
+    const struct work_item plain = {kernel_wide(item->kernel), item->count, item->m, item->n, item->k};
+    if (scalar && kernel_is_spread(item->kernel)) item = &plain;
     if (!cpu && scalar && convolution_model_has(item->kernel))
         return (struct cost){.seconds = convolution_model_s(rates, item), .spread = matmul->spread};
     if (!cpu && kernel_model_is_set(&type->kernel_model)) {

@@ -27,7 +27,7 @@ double cost_item_s(const struct hardware *hardware, uint32_t device, const struc
 
 /* Seconds of a list that is one pass: what the host dispatches of it (models/kernel_model.h) is hidden by the device's
  * work on all of it, so that the seconds of parts bound those of the whole from above only. Collectives are dispatched beside
- * kernels that are: between others (fp32, given or measured) they take nothing. *spread (may be NULL) is the relative spread of
+ * kernels that are: between others (fp32 without TF32, given or measured) they take nothing. *spread (may be NULL) is the relative spread of
  * the device's seconds, errors of equal kernels taken as fully correlated and those of different kernels as independent. */
 double cost_work_s(const struct hardware *hardware, uint32_t device,
                    const struct work_item *items, size_t count, double *spread);

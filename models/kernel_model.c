@@ -43,8 +43,15 @@ struct parts {
     double launches;
 };
 
+/* A class of spread jobs in fp32 is made of what that of 16 bits is. */
+static uint32_t structure_of(uint32_t kernel)
+{
+    return kernel_is_spread(kernel) ? kernel_half(kernel) : kernel;
+}
+
 static bool is_half_matmul(uint32_t kernel)
 {
+    kernel = structure_of(kernel);
     return (kernel >= KERNEL_MATMUL_BF16_FORWARD && kernel <= KERNEL_MATMUL_BF16_WEIGHT) ||
            (kernel >= KERNEL_MATMUL_HALF_FORWARD && kernel <= KERNEL_MATMUL_HALF_WEIGHT);
 }
@@ -56,17 +63,20 @@ static bool is_matmul(uint32_t kernel)
 
 static bool is_half_attention(uint32_t kernel)
 {
+    kernel = structure_of(kernel);
     return kernel >= KERNEL_ATTENTION_HALF_FORWARD && kernel <= KERNEL_ATTENTION_FULL_HALF_BACKWARD;
 }
 
 static bool is_backward(uint32_t kernel)
 {
+    kernel = structure_of(kernel);
     return kernel == KERNEL_ATTENTION_HALF_BACKWARD || kernel == KERNEL_ATTENTION_FULL_HALF_BACKWARD;
 }
 
 /* Over activations, number by number. */
 static bool is_half_elementwise(uint32_t kernel)
 {
+    kernel = structure_of(kernel);
     return kernel >= KERNEL_NORM_HALF_FORWARD && kernel <= KERNEL_EMBED_HALF_BACKWARD;
 }
 
@@ -76,10 +86,10 @@ static bool is_dispatched(uint32_t kernel)
     return kernel >= KERNEL_MATMUL_HALF_FORWARD;
 }
 
-/* Have the rows of the weights (m x n where the product is their gradient, else n x k) whole 16 bytes? */
+/* Have the rows of the weights (m x n where the product is their gradient, else n x k) whole 16 bytes, or as many numbers? */
 static bool is_aligned(const struct work_item *item)
 {
-    bool weight = item->kernel == KERNEL_MATMUL_BF16_WEIGHT || item->kernel == KERNEL_MATMUL_HALF_WEIGHT;
+    bool weight = item->kernel == KERNEL_MATMUL_BF16_WEIGHT || kernel_wide(item->kernel) == KERNEL_MATMUL_WEIGHT;
     return item->n % ALIGNED_ELEMENTS == 0 && (weight ? item->m : item->k) % ALIGNED_ELEMENTS == 0;
 }
 
@@ -87,7 +97,8 @@ static struct parts matmul_parts(const struct kernel_model *model, struct kernel
 {
     struct product p = {(double)one->m, (double)one->n, (double)one->k, 1};
     double seconds = rates.of_all_shapes ? work_item_flops(one) / rates.flops_per_s : product_s(model, rates, p);
-    if (model->misaligned_rate.value > 0 && is_half_matmul(one->kernel) && !is_aligned(one))
+    bool aligns = is_half_matmul(one->kernel) || rates.matrix_cores;
+    if (model->misaligned_rate.value > 0 && aligns && !is_aligned(one))
         seconds /= model->misaligned_rate.value;
     return (struct parts){seconds, work_item_bytes(one, ELEMENT_BYTES), 1};
 }
@@ -101,6 +112,7 @@ static struct parts scores_parts(const struct kernel_model *model, struct kernel
                     product_s(model, rates, (struct product){tokens, width, tokens, heads});
     bool back = is_backward(one->kernel);
     double score_bytes = back ? model->score_bytes_backward.value : model->score_bytes_forward.value;
+    if (kernel_is_spread(one->kernel)) score_bytes *= 2; /* they are those of 16 bits */
     double bytes = work_item_bytes(one, ELEMENT_BYTES) + heads * tokens * tokens * score_bytes;
     return (struct parts){back ? 2 * once_s : once_s, bytes, back ? 12 : 8};
 }

@@ -13,7 +13,7 @@
  * fall there. And a product of 16 bits whose matrices have rows of no whole 16 bytes has a part of its rate only: libraries
  * then load them in smaller pieces. (GPT-2's vocabulary of 50257 makes all three products of its head such.)
  *
- * Kernels of 16-bit jobs that are spread are those of the software of 2019 to 2022. Attention is, where a score has bytes,
+ * Kernels of jobs that are spread are those of the software of 2019 to 2022. Attention is, where a score has bytes,
  * products of queries with all keys, masked ones included, and kernels in between that read and write every score
  * (scale, mask, softmax, dropout). What goes over activations element by element (norms, sums, activation functions) does
  * so more often than the kernels that are listed: biases and dropouts are kernels of their own. Between kernels are gaps:
@@ -24,9 +24,12 @@
  * all blocks wait for; collectives beside which the host stands still; a start that grows with a group's members. Runs of one
  * node came out worse, by the last those of four ranks.)
  *
- * Kernels of jobs in fp32 have none of that, neither gaps nor dispatches nor bytes of scores, which were fitted to runs of 16 bits
- * alone. On a device with TF32, where gaps and scores weigh more than products, a job in fp32 therefore comes out faster than the
- * same in bf16, which it would not be: gpt2-xl on two A100s, a step of eight microbatches of one sequence, 437 ms for 654.
+ * All of it was fitted to runs of 16 bits. On a device whose products in fp32 go by matrix cores (TF32) the same software runs
+ * spread jobs in fp32: as many kernels with the same gaps and dispatches; products at the same efficiencies of TF32's peak, which
+ * is a half of that of 16 bits, and (spread or not) slow at the same counts of a row's numbers; twice the bytes of scores and
+ * activations. No run was seen to hold that against. (gpt2-xl on two A100s, a step of eight microbatches of one sequence: 914 ms,
+ * 666 in bf16.) Without matrix cores (V100) spread jobs in fp32 have none of it, as jobs that are not spread have: what was
+ * published of such is long products.
  *
  * Sources: NVIDIA, Matrix Multiplication Background User's Guide (tiles, waves, 16 bytes); Megatron-LM,
  * arXiv 2104.04473, section 4.2 (which kernels were not fused).
@@ -46,6 +49,7 @@ struct kernel_rates {
     double flops_per_s, bytes_per_s;
     double sustained_flops_per_s; /* of products, however large; 0: flops_per_s is */
     double launch_s;              /* of each kernel, on the device */
+    bool matrix_cores;            /* products in fp32 go by them too */
     bool of_all_shapes;           /* flops_per_s is what products of usual shapes came to: nothing is taken off it for theirs */
 };
 

@@ -53,8 +53,8 @@ static void add_context(struct work_list *list, const struct job *job, uint64_t 
                                          {.m = j, .n = d, .k = i}, {.m = j, .n = d, .k = i}};
     for (uint32_t p = 0; p < (back ? 4 : 2); p++) {
         struct work_item item = back ? backward[p] : forward[p];
-        item.kernel = back ? (half ? KERNEL_MATMUL_HALF_INPUT : KERNEL_MATMUL_INPUT)
-                           : (half ? KERNEL_MATMUL_HALF_FORWARD : KERNEL_MATMUL_FORWARD);
+        uint32_t wide = back ? KERNEL_MATMUL_INPUT : KERNEL_MATMUL_FORWARD;
+        item.kernel = half ? kernel_half(wide) : kernel_spread(wide);
         item.count = 1;
         work_list_add(list, &item, times * heads);
     }

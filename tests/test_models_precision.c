@@ -1,0 +1,148 @@
+/*
+ * Steps of spread jobs in fp32 beside the same in bf16 (label: fast), by models/kernel_model.h on devices with matrix cores for
+ * both: the wider numbers are never the faster ones, and a small job in either takes what its kernels' gaps and dispatches do.
+ *
+ * But for what bf16 alone has to do, which is rounding: of the master's weights behind each step, and of the gradients of logits.
+ * Where all else waits for its host, a step in bf16 is that much longer, a few tenths of a per cent.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/random.h"
+#include "base/size.h"
+#include "models/cost.h"
+#include "models/parallel_work.h"
+#include "tests/support_parallel.h"
+#include "tests/support_seed.h"
+
+struct dice {
+    uint64_t seed, count;
+};
+
+static uint64_t roll(struct dice *dice, uint64_t sides)
+{
+    return random_below(dice->seed, dice->count++, sides);
+}
+
+static void find(const char *name, struct hardware *out)
+{
+    struct error err = {0};
+    *out = (struct hardware){0};
+    if (hardware_find(name, out, &err) != STATUS_OK) fail_msg("%s", err.text);
+}
+
+/* Forward, backward and update of all layers, without what is rounded; *launches: kernels that a host dispatches. */
+static double step_s(const struct hardware *h, const struct job *job, double *launches)
+{
+    static const enum parallel_pass passes[] = {PARALLEL_FORWARD, PARALLEL_BACKWARD, PARALLEL_UPDATE};
+    double seconds = 0;
+    *launches = 0;
+    for (size_t p = 0; p < ARRAY_COUNT(passes); p++) {
+        struct work_item items[PARALLEL_WORK_MAX];
+        uint32_t count = parallel_work(job, support_all_layers(job), passes[p], items), kept = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            if (items[i].kernel == KERNEL_ROUND) continue;
+            items[kept] = items[i];
+            if (items[i].kernel == KERNEL_ADAMW) items[kept].n = 0;
+            *launches += kernel_wide(items[i].kernel) != items[i].kernel ? items[i].count : 0;
+            kept++;
+        }
+        seconds += cost_work_s(h, 0, items, kept, NULL);
+    }
+    return seconds;
+}
+
+/* Any text network whose width is a whole number of heads of 64: words of any number, thus rows of logits that are whole 16 bytes
+ * and such that are not. */
+static struct job random_job(struct dice *dice)
+{
+    static const char *const names[] = {"gpt2", "llama-2-7b", "bert-large", "opt-125m"};
+    struct network n = support_preset(names[roll(dice, ARRAY_COUNT(names))]);
+    n.heads = 4 << roll(dice, 5);
+    n.kv_heads = 0;
+    n.head_width = 64;
+    n.width = n.heads * n.head_width;
+    n.ff_width = n.width * (2 + roll(dice, 4)) + roll(dice, 2) * 4;
+    n.vocabulary = 1000 + roll(dice, 200000);
+    n.blocks = 1 + roll(dice, 30);
+    n.layer_count = n.blocks + 2;
+    struct job job = support_spread(n, 1 + roll(dice, 16), 1 << roll(dice, 3), 1);
+    job.sequence = 1 + roll(dice, 512);
+    job.parallel.recompute = (uint32_t)roll(dice, RECOMPUTE_COUNT);
+    return job;
+}
+
+static void wider_numbers_are_never_faster(void **state)
+{
+    (void)state;
+    static const char *const machines[] = {"a100-sxm4-80gb", "a100-sxm4-40gb", "h100-sxm5-80gb", "h100-pcie-80gb"};
+    struct hardware h[ARRAY_COUNT(machines)];
+    struct dice dice = {.seed = support_seed("models_precision: wider_numbers_are_never_faster")};
+    for (size_t m = 0; m < ARRAY_COUNT(machines); m++) find(machines[m], &h[m]);
+    for (int trial = 0; trial < 3000; trial++) {
+        struct job half = random_job(&dice), wide = half;
+        const struct hardware *on = &h[roll(&dice, ARRAY_COUNT(machines))];
+        double launches[2];
+        wide.precision = PRECISION_FP32;
+        double half_s = step_s(on, &half, &launches[0]), wide_s = step_s(on, &wide, &launches[1]);
+        if (!(wide_s >= half_s))
+            fail_msg("%s on %s, C %" PRIu64 " F %" PRIu64 " V %" PRIu64 " L %" PRIu64 " b %" PRIu64 " s %" PRIu64 " t %" PRIu32
+                     ": %g s in fp32, %g in bf16", half.network.name, on->name, half.network.width, half.network.ff_width,
+                     half.network.vocabulary, half.network.blocks, half.microbatch, half.sequence, half.parallel.tensor, wide_s,
+                     half_s);
+    }
+    for (size_t m = 0; m < ARRAY_COUNT(machines); m++) hardware_release(&h[m]);
+}
+
+/* Two words through narrow blocks: nothing but gaps, and dispatches. */
+static void small_jobs_take_their_dispatches(void **state)
+{
+    (void)state;
+    struct hardware h;
+    struct job job = support_spread(support_preset("gpt2"), 1, 1, 1);
+    find("a100-sxm4-80gb", &h);
+    const struct kernel_model *model = &h.types[0].kernel_model;
+    job.sequence = 2;
+    for (uint32_t precision = 0; precision < PRECISION_COUNT; precision++) {
+        double launches, seconds;
+        job.precision = precision;
+        seconds = step_s(&h, &job, &launches);
+        assert_true(launches > 300);
+        assert_true(seconds >= launches * fmax(model->kernel_gap.value, model->dispatch_latency.value));
+    }
+    hardware_release(&h);
+}
+
+/* Where fp32 has no matrix cores, spread jobs in fp32 take what others do: the seconds of each kernel are those of its wide class. */
+static void without_matrix_cores_nothing_is_dispatched(void **state)
+{
+    (void)state;
+    struct hardware h;
+    struct job job = support_spread(support_preset("gpt2"), 2, 1, 1);
+    struct work_item items[PARALLEL_WORK_MAX], plain[PARALLEL_WORK_MAX];
+    find("v100-sxm2-32gb", &h);
+    job.precision = PRECISION_FP32;
+    uint32_t count = parallel_work(&job, support_all_layers(&job), PARALLEL_BACKWARD, items);
+    for (uint32_t i = 0; i < count; i++) {
+        plain[i] = items[i];
+        plain[i].kernel = kernel_wide(items[i].kernel);
+    }
+    double seconds = cost_work_s(&h, 0, plain, count, NULL);
+    assert_true(fabs(cost_work_s(&h, 0, items, count, NULL) - seconds) <= 1e-12 * seconds);
+    hardware_release(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wider_numbers_are_never_faster),
+        cmocka_unit_test(small_jobs_take_their_dispatches),
+        cmocka_unit_test(without_matrix_cores_nothing_is_dispatched),
+    };
+    return cmocka_run_group_tests_name("models_precision", tests, NULL, NULL);
+}
