@@ -20,6 +20,7 @@
 #include "cli/cli_trace.h"
 #include "models/memory.h"
 #include "models/parallel_offload.h"
+#include "models/try.h"
 #include "planner/plan_memory.h"
 
 /* Below this a gap is rounding. */
@@ -172,10 +173,25 @@ static enum status print_spread_jobs(struct cli *cli, const struct plan *plan, s
     return STATUS_OK;
 }
 
+/* What other programs' words for a minibatch come to. */
+static void print_batches(FILE *out, const struct plan *plan)
+{
+    char text[JOB_BATCH_TEXT_BYTES];
+    uint32_t told = 0, shown = 0;
+    for (uint32_t j = 0; j < plan->jobs.count; j++) told += *job_batch_text(&plan->jobs.jobs[j], text) != '\0';
+    for (uint32_t j = 0; j < plan->jobs.count && shown < CLI_ROWS_MAX; j++) {
+        if (*job_batch_text(&plan->jobs.jobs[j], text) == '\0') continue;
+        fprintf(out, "%s%s: %s\n", shown++ == 0 ? "\n" : "", plan->jobs.jobs[j].name, text);
+    }
+    cli_more_rows(out, shown, told);
+}
+
 static enum status print_how_jobs_run(struct cli *cli, const struct plan *plan, struct error *err)
 {
-    if (plan->lease_count > 0) return cli_leases_text(cli->out, plan, err);
-    return (plan->gang_count > 0 ? print_spread_jobs : print_jobs)(cli, plan, err);
+    if (plan->lease_count > 0) TRY(cli_leases_text(cli->out, plan, err));
+    else TRY((plan->gang_count > 0 ? print_spread_jobs : print_jobs)(cli, plan, err));
+    print_batches(cli->out, plan);
+    return STATUS_OK;
 }
 
 static void place_cells(struct cli_table *table, const char *name, uint64_t used, uint64_t most)

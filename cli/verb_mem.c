@@ -23,7 +23,7 @@ static const char *const optimizer_choices[] = {"adamw", "momentum", "sgd", NULL
 struct request {
     struct cli_machine machine;
     const char *network, *way;
-    uint64_t microbatch, microbatches, sequence, decoder_sequence, image; /* 0: the default */
+    uint64_t microbatch, microbatches, steps, samples, sequence, decoder_sequence, image; /* 0: the default */
     size_t precision, gradients, optimizer;
     bool largest;
 };
@@ -41,6 +41,45 @@ static void write_optimizer(const struct request *request, struct json_out *json
 }
 
 static const char job_name[] = "the command line";
+
+/* Where each replica's are said, as many replicas as the one way that is asked for has, else as devices. */
+static enum status count_replicas(const struct request *request, const struct hardware *hardware, uint64_t *out,
+                                  struct error *err)
+{
+    struct parallel parallel = {0};
+    *out = hardware->device_count;
+    if (!request->way || !strchr(request->way, '=')) return STATUS_OK;
+    char degrees[128];
+    snprintf(degrees, sizeof degrees, "%.*s", (int)strcspn(request->way, "+"), request->way);
+    TRY(parallel_parse_text(degrees, &parallel, err));
+    *out = parallel.data;
+    return STATUS_OK;
+}
+
+/* Microbatches of all replicas. */
+static enum status count_microbatches(const struct request *request, const struct hardware *hardware, uint64_t *out,
+                                      struct error *err)
+{
+    uint64_t replicas;
+    TRY(count_replicas(request, hardware, &replicas, err));
+    uint64_t steps = request->steps > 0 ? request->steps : 1;
+    *out = request->microbatches > 0 ? request->microbatches : steps * replicas;
+    uint64_t samples = *out * request->microbatch;
+    bool said = request->steps > 0 || request->microbatches > 0;
+    if (request->microbatches > 0 && request->steps > 0 && request->microbatches != steps * replicas)
+        return error_set(err, STATUS_BAD_INPUT, "option '--gradient-accumulation-steps' is %" PRIu64 " for each of %" PRIu64
+                         " replicas, which makes %" PRIu64 " (found --microbatches %" PRIu64 ", those of all)", steps, replicas,
+                         steps * replicas, request->microbatches);
+    if (request->samples == 0 || (said && samples == request->samples)) return STATUS_OK;
+    if (said)
+        return error_set(err, STATUS_BAD_INPUT, "option '--global-batch' is %" PRIu64 " but %" PRIu64 " microbatches of %" PRIu64
+                         " are %" PRIu64 " samples", request->samples, *out, request->microbatch, samples);
+    if (request->samples % request->microbatch != 0)
+        return error_set(err, STATUS_BAD_INPUT, "option '--global-batch' is %" PRIu64 " (expected a multiple of %" PRIu64
+                         ", the samples of a microbatch)", request->samples, request->microbatch);
+    *out = request->samples / request->microbatch;
+    return STATUS_OK;
+}
 
 static void write_jobs(const struct request *request, uint64_t microbatches, struct json_out *json)
 {
@@ -104,12 +143,14 @@ static enum status without_place(struct error *err)
 static enum status make_job(const struct request *request, const struct hardware *hardware, struct job_set *out,
                             struct error *err)
 {
+    uint64_t microbatches = 0;
     TRY(check_network(request, err));
+    TRY(count_microbatches(request, hardware, &microbatches, err));
     struct json_out *json = json_out_create(NULL);
     struct json_input *in = NULL;
     size_t length;
     if (!json) return error_memory(err, "the job", 1);
-    write_jobs(request, request->microbatches > 0 ? request->microbatches : hardware->device_count, json);
+    write_jobs(request, microbatches, json);
     const char *text = json_out_text(json, &length);
     enum status status = json_out_complete(json) ? json_input_parse(job_name, text, length, &in, err)
                                                  : error_memory(err, "the job", length);
@@ -217,7 +258,10 @@ enum status verb_mem(struct cli *cli, int argc, char **argv, struct error *err)
         CLI_MACHINE_STORAGE(&request.machine),
         OPTION_U64("microbatch", 'b', "N", 1, 1 << 20, &request.microbatch, "samples per pass, default 1"),
         OPTION_U64("microbatches", 0, "N", 1, 1 << 20, &request.microbatches,
-                   "of a minibatch, default one for each device"),
+                   "of a minibatch, of all replicas together, default one for each device"),
+        OPTION_U64("gradient-accumulation-steps", 0, "N", 1, 1 << 20, &request.steps,
+                   "the same of each replica, as other programs count them"),
+        OPTION_U64("global-batch", 0, "N", 1, UINT32_MAX, &request.samples, "samples of a minibatch, of all replicas"),
         OPTION_U64("sequence", 's', "N", 1, 1 << 24, &request.sequence,
                    "tokens per sample, default all positions of the network"),
         OPTION_U64("decoder-sequence", 0, "N", 1, NETWORK_POSITIONS_MAX, &request.decoder_sequence,

@@ -288,6 +288,7 @@ static enum status take_shared(struct json_object *o, struct draft *draft, struc
                       err));
     TRY(json_take_u64(o, "microbatches", JSON_OPTIONAL, 1, JOB_MICROBATCH_MAX,
                       &job->microbatches, err));
+    TRY(job_batch_take(o, &job->batch, err));
     TRY(json_take_u64(o, "minibatches", JSON_OPTIONAL, 1, JOB_MINIBATCHES_MAX, &job->minibatches,
                       err));
     TRY(json_take_u64(o, "first_minibatch", JSON_OPTIONAL, 0, JOB_MINIBATCHES_MAX,
@@ -540,6 +541,14 @@ static enum status take_decoder(struct draft *draft, struct error *err)
     return json_fail_key(draft->in, draft->object, "decoder_sequence", err, "%s", own.text);
 }
 
+static enum status settle_batch(struct draft *draft, struct error *err)
+{
+    struct error own = {0};
+    const char *key = job_batch_key(&draft->job.batch);
+    if (job_batch_settle(&draft->job, &own) == STATUS_OK) return STATUS_OK;
+    return json_fail_key(draft->in, giver(draft, key), key, err, "%s", own.text);
+}
+
 static enum status resolve(struct draft *draft, const char *folder, struct arena *arena,
                            struct error *err)
 {
@@ -568,6 +577,7 @@ static enum status resolve(struct draft *draft, const char *folder, struct arena
                                               ? job->data_format
                                               : guess_format(&job->network, job->evaluation.data);
     }
+    TRY(settle_batch(draft, err));
     TRY(check_schedule(draft, err));
     TRY(check_clip(draft, err));
     TRY(check_precision(draft, err));
@@ -669,19 +679,23 @@ static enum status append_all(struct growing *set, const struct draft *draft, st
 
 /* --- the file ------------------------------------------------------------------------------- */
 
-/* What transformers, DeepSpeed, Megatron-LM, EleutherAI's calculators and llm-analysis call our keys. Values stay: what others
- * accumulate on each data-parallel rank is here what all of them do. */
+/* What transformers, DeepSpeed, Megatron-LM, EleutherAI's calculators, llm-analysis and Calculon call our keys. Values stay. */
 static const struct json_synonym synonyms[] = {
     {"seq_len", "sequence"},
     {"seq_length", "sequence"},
+    {"sequence_length", "sequence"},
     {"max_seq_length", "sequence"},
+    {"max_length", "sequence"},
+    {"seq_size", "sequence"},
     {"micro_batch", "microbatch"},
     {"micro_batch_size", "microbatch"},
+    {"microbatch_size", "microbatch"},
     {"batch_size_per_gpu", "microbatch"},
     {"per_device_train_batch_size", "microbatch"},
     {"train_micro_batch_size_per_gpu", "microbatch"},
-    {"grad_accum", "microbatches"},
-    {"gradient_accumulation_steps", "microbatches"},
+    {"grad_accum", "gradient_accumulation_steps"},
+    {"global_batch", "train_batch_size"},
+    {"global_batch_size", "train_batch_size"},
     {"steps", "minibatches"},
     {"max_steps", "minibatches"},
     {"train_iters", "minibatches"},
@@ -821,6 +835,7 @@ static void write_job(const struct job *job, struct json_out *out)
     if (job->network.decoder_tokens > 0) json_out_u64(out, "decoder_sequence", job->network.decoder_tokens);
     json_out_u64(out, "microbatch", job->microbatch);
     if (job->microbatches > 1) json_out_u64(out, "microbatches", job->microbatches);
+    job_batch_write(job, out);
     json_out_u64(out, "minibatches", job->minibatches);
     if (job->first_minibatch > 0) json_out_u64(out, "first_minibatch", job->first_minibatch);
     if (job->precision != PRECISION_FP32)

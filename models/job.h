@@ -18,7 +18,8 @@
  * decoder_sequence  as `sequence`              tokens per sample of the decoder, of t5, whose encoder has `sequence`
  * microbatch    1                              samples that a pass takes at once
  * microbatches  1                              of a minibatch: their gradients are added up, in
- *                                              order, and each mean loss counts alike
+ *                                              order, and each mean loss counts alike; those of all replicas.
+ *                                              Or as others say it: models/job_batch.h
  * minibatches   -                              optimizer steps
  * first_minibatch 0                            steps taken before these, by a run that was stopped
  * optimizer     {"kind": "adamw"}              or "sgd"; lr 3e-4, weight_decay 0, beta1 0.9,
@@ -49,6 +50,7 @@
 
 #include "base/arena.h"
 #include "models/compression.h"
+#include "models/job_batch.h"
 #include "models/memory.h"
 #include "models/network.h"
 #include "models/parallel.h"
@@ -128,6 +130,7 @@ struct job {
     uint64_t sequence;    /* tokens per sample */
     uint64_t microbatch;  /* samples per pass */
     uint64_t microbatches; /* of a minibatch, at least 1 */
+    struct job_batch batch; /* how that was said, in words of other programs */
     uint64_t minibatches; /* optimizer steps */
     uint64_t first_minibatch; /* the number of the first: batches and steps count on from there */
     uint32_t precision;   /* enum precision, of the weights as passes read them */

@@ -87,7 +87,7 @@ static void keys_go_by_other_names(void **state)
 {
     (void)state;
     static const char ours[] = "{\"spillway_jobs\": 1, \"defaults\": {\"sequence\": 96}, \"jobs\": [{\"network\": \"gpt2\","
-                               " \"microbatch\": 3, \"microbatches\": 5, \"minibatches\": 7, \"precision\": \"bf16\","
+                               " \"microbatch\": 3, \"microbatches\": 25, \"minibatches\": 7, \"precision\": \"bf16\","
                                " \"optimizer\": {\"kind\": \"sgd\", \"lr\": 0.03}, \"parallel\": {\"tensor\": 2, \"data\": 5}}]}",
                       theirs[] = "{\"spillway_jobs\": 1, \"defaults\": {\"seq_len\": 96}, \"jobs\": [{\"network\": \"gpt2\","
                                  " \"micro_batch\": 3, \"grad_accum\": 5, \"max_steps\": 7, \"dtype\": \"bf16\","
