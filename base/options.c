@@ -55,20 +55,30 @@ static enum status set_double(const struct option_spec *spec, const char *text, 
     return STATUS_OK;
 }
 
-static enum status set_choice(const struct option_spec *spec, const char *text, struct error *err)
+static bool find_choice(const struct option_spec *spec, const char *text)
 {
-    size_t count = choice_count(spec);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; spec->choices[i]; i++) {
         if (strcmp(spec->choices[i], text) != 0) continue;
         *(size_t *)spec->out = i;
-        return STATUS_OK;
+        return true;
     }
+    return false;
+}
+
+static enum status set_choice(const struct options *options, const struct option_spec *spec, const char *text,
+                              struct error *err)
+{
+    size_t count = choice_count(spec);
+    if (find_choice(spec, text)) return STATUS_OK;
+    const char *spelled = options->spelled ? options->spelled(text) : NULL;
+    if (spelled && find_choice(spec, spelled)) return STATUS_OK;
     char list[LIST_BYTES];
     return error_set(err, STATUS_BAD_INPUT, "option '--%s' is '%s' (expected %s)", spec->name, text,
                      suggest_list(spec->choices, count, list, sizeof list));
 }
 
-static enum status set_value(const struct option_spec *spec, const char *text, struct error *err)
+static enum status set_value(const struct options *options, const struct option_spec *spec, const char *text,
+                             struct error *err)
 {
     switch (spec->type) {
     case OPTION_TYPE_STRING:
@@ -79,7 +89,7 @@ static enum status set_value(const struct option_spec *spec, const char *text, s
     case OPTION_TYPE_QUANTITY:
         if (quantity_parse(text, spec->dimension, spec->out, err) == STATUS_OK) return STATUS_OK;
         return error_add(err, "option '--%s'", spec->name);
-    case OPTION_TYPE_CHOICE: return set_choice(spec, text, err);
+    case OPTION_TYPE_CHOICE: return set_choice(options, spec, text, err);
     case OPTION_TYPE_LIST: {
         struct option_list *list = spec->out;
         if (list->count == ARRAY_COUNT(list->items))
@@ -165,14 +175,14 @@ struct cursor {
 };
 
 /* The argument after an option, as its value. */
-static enum status next_value(const struct option_spec *spec, struct cursor *cursor,
-                              struct error *err)
+static enum status next_value(const struct options *options, const struct option_spec *spec,
+                              struct cursor *cursor, struct error *err)
 {
     if (cursor->at + 1 >= cursor->argc) return missing_value(spec, NULL, err);
     const char *text = cursor->argv[cursor->at + 1];
     if (!*text || strncmp(text, "--", 2) == 0) return missing_value(spec, text, err);
     cursor->at++;
-    return set_value(spec, text, err);
+    return set_value(options, spec, text, err);
 }
 
 static enum status parse_long(const struct options *options, struct cursor *cursor,
@@ -190,8 +200,8 @@ static enum status parse_long(const struct options *options, struct cursor *curs
         *(bool *)spec->out = true;
         return STATUS_OK;
     }
-    if (!equals) return next_value(spec, cursor, err);
-    return equals[1] ? set_value(spec, equals + 1, err) : missing_value(spec, NULL, err);
+    if (!equals) return next_value(options, spec, cursor, err);
+    return equals[1] ? set_value(options, spec, equals + 1, err) : missing_value(spec, NULL, err);
 }
 
 /* "-q", "-qv" (flags together), "-o FILE", "-oFILE". */
@@ -204,7 +214,7 @@ static enum status parse_letters(const struct options *options, struct cursor *c
             return error_set(err, STATUS_BAD_INPUT, "unknown option '-%c' (see '%s --help')", *c,
                              options->command);
         if (spec->type != OPTION_TYPE_FLAG)
-            return c[1] ? set_value(spec, c + 1, err) : next_value(spec, cursor, err);
+            return c[1] ? set_value(options, spec, c + 1, err) : next_value(options, spec, cursor, err);
         *(bool *)spec->out = true;
     }
     return STATUS_OK;

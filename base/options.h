@@ -72,6 +72,7 @@ struct options {
     const struct option_spec *specs;
     size_t spec_count;
     const struct option_synonym *synonyms; /* ends with a NULL name; may be NULL */
+    const char *(*spelled)(const char *text); /* a choice that goes by another word, or NULL; may be NULL */
     size_t argument_min, argument_max;
     const char *operands[64]; /* out: borrowed from argv */
     size_t operand_count;     /* out */

@@ -26,6 +26,7 @@
 #include "cli/cli_document.h"
 #include "cli/cli_policy_skeleton.h"
 #include "cli/cli_synonyms.h"
+#include "models/precision.h"
 
 enum { VERBS_MAX = 64 };
 
@@ -210,6 +211,7 @@ enum status cli_parse(struct cli *cli, struct options *options, int argc, char *
     options->arguments = cli->verb->arguments;
     options->summary = cli->verb->summary;
     options->synonyms = cli_synonyms;
+    options->spelled = precision_spelled;
     *go_on = false;
     if (cli->look) {
         cli->look(cli->look_context, options);

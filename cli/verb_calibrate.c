@@ -33,7 +33,7 @@ static enum status keep_figure(const char *text, struct calibration_outcome *out
     uint32_t figure = 0;
     snprintf(name, sizeof name, "%.*s", sign ? (int)(sign - text) : (int)strlen(text), text);
     for (char *c = name; *c; c++)
-        if (*c == '-') *c = ' ';
+        if (*c == '-' || *c == '_') *c = ' ';
     while (figure < FIT_FIGURES && strcmp(name, calibration_figure_names[figure]) != 0) figure++;
     if (figure == FIT_FIGURES || outcome->start[figure] <= 0)
         return error_set(err, STATUS_BAD_INPUT, "option '--keep' is '%s' (expected a figure of %s, such as '%s')", text,

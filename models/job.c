@@ -49,9 +49,6 @@ const char *const data_format_names[] = {
 };
 static_assert(ARRAY_COUNT(data_format_names) == DATA_FORMAT_COUNT, "a name per format");
 
-const char *const precision_names[] = {[PRECISION_FP32] = "fp32", [PRECISION_BF16] = "bf16"};
-static_assert(ARRAY_COUNT(precision_names) == PRECISION_COUNT, "a name per precision");
-
 const char *const decay_rule_names[] = {[DECAY_MATRICES] = "matrices", [DECAY_ALL] = "all"};
 static_assert(ARRAY_COUNT(decay_rule_names) == DECAY_RULE_COUNT, "a name per rule");
 
@@ -189,7 +186,8 @@ static enum status take_schedule(struct json_object *o, struct rate_schedule *ou
 
 static enum status take_optimizer(struct json_object *o, struct optimizer *out, struct error *err)
 {
-    size_t kind = file_kind(out), decay = out->decay, moments = out->moments;
+    size_t kind = file_kind(out), decay = out->decay;
+    uint32_t moments = out->moments;
     if (json_is_string(json_object_get(o->value, "optimizer"))) {
         TRY(json_take_choice(o, "optimizer", JSON_REQUIRED, optimizer_names, FILE_KINDS, &kind, err));
         set_kind(out, kind);
@@ -213,8 +211,7 @@ static enum status take_optimizer(struct json_object *o, struct optimizer *out, 
                          err));
     TRY(json_take_double(&inner, "momentum", JSON_OPTIONAL, 0, below_one, &out->momentum, err));
     TRY(json_take_bool(&inner, "nesterov", JSON_OPTIONAL, &out->nesterov, err));
-    TRY(json_take_choice(&inner, "moments", JSON_OPTIONAL, precision_names, PRECISION_COUNT, &moments,
-                         err));
+    TRY(precision_take(&inner, "moments", &moments, err));
     TRY(json_take_double(&inner, "clip", JSON_OPTIONAL, 0, 1e30, &out->clip, err));
     TRY(take_schedule(&inner, &out->schedule, err));
     TRY(json_object_close(&inner, err));
@@ -223,7 +220,7 @@ static enum status take_optimizer(struct json_object *o, struct optimizer *out, 
         return json_fail_key(o->input, value, "momentum", err, "'momentum' needs sgd (found %s)",
                              optimizer_names[kind]);
     const bool nesterov = json_has(&inner, "nesterov") && out->nesterov;
-    out->moments = (uint32_t)moments;
+    out->moments = moments;
     set_kind(out, kind);
     if (json_has(&inner, "moments") && moments != PRECISION_FP32 && optimizer_moments(out->kind) == 0)
         return json_fail_key(o->input, value, "moments", err,
@@ -276,8 +273,7 @@ static enum status take_compression(struct json_object *o, struct draft *draft, 
 static enum status take_shared(struct json_object *o, struct draft *draft, struct error *err)
 {
     struct job *job = &draft->job;
-    size_t format = job->data_format, keep = job->keep_best, precision = job->precision;
-    size_t gradients = job->gradients;
+    size_t format = job->data_format, keep = job->keep_best;
     static const char *const keeps[] = {"last", "best"};
     if (json_has(o, "network")) draft->network = json_object_get(o->value, "network");
     TRY(json_take_u64(o, "sequence", JSON_OPTIONAL, 1, NETWORK_POSITIONS_MAX, &job->sequence,
@@ -293,11 +289,8 @@ static enum status take_shared(struct json_object *o, struct draft *draft, struc
                       err));
     TRY(json_take_u64(o, "first_minibatch", JSON_OPTIONAL, 0, JOB_MINIBATCHES_MAX,
                       &job->first_minibatch, err));
-    TRY(json_take_choice(o, "precision", JSON_OPTIONAL, precision_names, PRECISION_COUNT, &precision,
-                         err));
-    job->precision = (uint32_t)precision;
-    TRY(json_take_choice(o, "gradients", JSON_OPTIONAL, precision_names, PRECISION_COUNT, &gradients, err));
-    job->gradients = (uint32_t)gradients;
+    TRY(precision_take(o, "precision", &job->precision, err));
+    TRY(precision_take(o, "gradients", &job->gradients, err));
     TRY(take_optimizer(o, &job->optimizer, err));
     TRY(json_take_u64(o, "seed", JSON_OPTIONAL, 0, JOB_SEED_MAX, &job->seed, err));
     TRY(json_take_string(o, "data", JSON_OPTIONAL, &draft->data, err));

@@ -40,12 +40,12 @@ const char *const machine_figure_names[MACHINE_FIGURES] = {
     [MACHINE_P2P] = "p2p",
     [MACHINE_RING] = "ring",
     [MACHINE_LINK] = "link",
-    [MACHINE_LINK_LATENCY] = "link latency",
-    [MACHINE_HOST_BANDWIDTH] = "host bandwidth",
-    [MACHINE_STORAGE_READ] = "storage read",
-    [MACHINE_STORAGE_WRITE] = "storage write",
-    [MACHINE_STORAGE_BOTH] = "storage both",
-    [MACHINE_STORAGE_LATENCY] = "storage latency",
+    [MACHINE_LINK_LATENCY] = "link_latency",
+    [MACHINE_HOST_BANDWIDTH] = "host_bandwidth",
+    [MACHINE_STORAGE_READ] = "storage_read",
+    [MACHINE_STORAGE_WRITE] = "storage_write",
+    [MACHINE_STORAGE_BOTH] = "storage_both",
+    [MACHINE_STORAGE_LATENCY] = "storage_latency",
     [MACHINE_COMPUTE_BY_COLLECTIVE] = "compute_by_collective",
 };
 

@@ -123,17 +123,16 @@ static enum status read_stated(const struct reader *r, struct json_object *entry
 static enum status read_network(const struct reader *r, struct json_object *entry, struct serving_kind *kind)
 {
     struct network network;
-    size_t precision = PRECISION_BF16;
     struct error reason = {0};
     if (!r->hardware)
         return json_fail_key(r->in, entry->value, "network", r->err,
                              "how long a network takes depends on the machine, and none is named (--hw)");
     TRY(network_take(entry, &r->out->arena, &network, r->err));
     struct served_network served = {.network = &network,
-                                    .sequence = network.positions > 0 ? network.positions : 1};
+                                    .sequence = network.positions > 0 ? network.positions : 1,
+                                    .precision = PRECISION_BF16};
     TRY(json_take_u64(entry, "sequence", JSON_OPTIONAL, 1, NETWORK_POSITIONS_MAX, &served.sequence, r->err));
-    TRY(json_take_choice(entry, "precision", JSON_OPTIONAL, precision_names, PRECISION_COUNT, &precision, r->err));
-    served.precision = (uint32_t)precision;
+    TRY(precision_take(entry, "precision", &served.precision, r->err));
     TRY(batch_most_take(entry, &served.batch_max, r->err));
     if (served_network_kind(&r->out->arena, &served, r->hardware, kind, &reason))
         return json_fail_key(r->in, entry->value, "network", r->err, "%s", reason.text);

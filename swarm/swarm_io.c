@@ -71,7 +71,7 @@ static enum status read_stages(struct reader *r, struct json_object *object)
 static enum status read_network(struct reader *r, struct json_object *object)
 {
     struct swarm_network *of = &r->network;
-    size_t precision = PRECISION_FP32, recompute = RECOMPUTE_FULL;
+    size_t recompute = RECOMPUTE_FULL;
     struct error reason = {0};
     r->is_network = true;
     TRY(network_take(object, &r->out->arena, &of->network, r->err));
@@ -80,11 +80,11 @@ static enum status read_network(struct reader *r, struct json_object *object)
                                                : 1;
     TRY(json_take_u32(object, "cut", JSON_REQUIRED, 1, SWARM_STAGES_MAX, &of->stages, r->err));
     TRY(json_take_u64(object, "sequence", JSON_OPTIONAL, 1, NETWORK_POSITIONS_MAX, &of->sequence, r->err));
-    TRY(json_take_choice(object, "precision", JSON_OPTIONAL, precision_names, PRECISION_COUNT, &precision, r->err));
+    of->precision = PRECISION_FP32;
+    TRY(precision_take(object, "precision", &of->precision, r->err));
     TRY(json_take_choice(object, "recompute", JSON_OPTIONAL, recompute_names, RECOMPUTE_COUNT, &recompute, r->err));
     TRY(json_take_u32(object, "boundary_bits", JSON_OPTIONAL, 1, 32, &of->boundary_bits, r->err));
     TRY(json_take_u32(object, "gradient_bits", JSON_OPTIONAL, 1, 32, &of->gradient_bits, r->err));
-    of->precision = (uint32_t)precision;
     of->recompute = (uint32_t)recompute;
     uint64_t tokens = network_tokens(&of->network, of->sequence);
     if (r->out->microbatch > JOB_MICROBATCH_MAX || r->out->microbatch * tokens > JOB_ROWS_MAX)

@@ -134,6 +134,55 @@ static void mistakes_have_their_place(void **state)
     }
 }
 
+/* --- precisions ------------------------------------------------------------------------------- */
+
+static void precisions_are_spelled_in_many_ways(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *ours;
+    } rows[] = {
+        {"bf16", "bf16"},    {"bfloat16", "bf16"},      {"torch.bfloat16", "bf16"}, {"BF16", "bf16"},       {"fp16", "bf16"},
+        {"float16", "bf16"}, {"torch.float16", "bf16"}, {"half", "bf16"},           {"torch.half", "bf16"}, {"fp32", "fp32"},
+        {"float32", "fp32"}, {"torch.float32", "fp32"}, {"float", "fp32"},          {"tf32", "fp32"},       {"int8", NULL},
+        {"torch.", NULL},    {"bf1", NULL},             {"", NULL},
+    };
+    static const char *const choices[] = {"fp32", "bf16", NULL}, *const others[] = {"half", "float", NULL};
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        char option[64], job[256], verb[] = "mem";
+        size_t chosen = 7;
+        struct job_set jobs = {0};
+        struct error err = {0};
+        const struct option_spec specs[] = {OPTION_CHOICE("dtype", 0, "TYPE", choices, &chosen, "none")};
+        struct options options = {.command = "spillway mem", .arguments = "", .summary = "none", .specs = specs,
+                                  .spec_count = ARRAY_COUNT(specs), .spelled = precision_spelled};
+        const char *found = precision_spelled(rows[i].text);
+        if (rows[i].ours ? !found || strcmp(found, rows[i].ours) != 0 : found != NULL) fail_msg("%s", rows[i].text);
+        if (rows[i].text[0] == '\0') continue;
+        snprintf(option, sizeof option, "--dtype=%s", rows[i].text);
+        char *words[] = {verb, option};
+        enum status expected = rows[i].ours ? STATUS_OK : STATUS_BAD_INPUT;
+        assert_int_equal(options_parse(&options, 2, words, &err), expected);
+        assert_string_equal(rows[i].ours ? choices[chosen] : "none", rows[i].ours ? rows[i].ours : "none");
+        err = (struct error){0};
+        snprintf(job, sizeof job, "{\"spillway_jobs\": 1, \"jobs\": [{\"network\": \"gpt2\", \"minibatches\": 2, \"dtype\": \"%s\"}]}",
+                 rows[i].text);
+        assert_int_equal(parse(job, &jobs, &err), expected);
+        if (rows[i].ours) assert_string_equal(precision_names[jobs.jobs[0].precision], rows[i].ours);
+        job_set_release(&jobs);
+    }
+    /* A word that is a choice of its own stays that. */
+    size_t chosen = 7;
+    char verb[] = "x", half[] = "--which=half";
+    char *words[] = {verb, half};
+    const struct option_spec specs[] = {OPTION_CHOICE("which", 0, "TYPE", others, &chosen, "none")};
+    struct options options = {.command = "x", .arguments = "", .summary = "none", .specs = specs, .spec_count = 1,
+                              .spelled = precision_spelled};
+    struct error err = {0};
+    assert_int_equal(options_parse(&options, 2, words, &err), STATUS_OK);
+    assert_int_equal(chosen, 0);
+}
+
 /* --- degrees ---------------------------------------------------------------------------------- */
 
 static void degrees_are_said_once(void **state)
@@ -171,6 +220,7 @@ int main(void)
         cmocka_unit_test(synonyms_mean_something),
         cmocka_unit_test(keys_go_by_other_names),
         cmocka_unit_test(mistakes_have_their_place),
+        cmocka_unit_test(precisions_are_spelled_in_many_ways),
         cmocka_unit_test(degrees_are_said_once),
     };
     return cmocka_run_group_tests_name("synonyms", tests, NULL, NULL);

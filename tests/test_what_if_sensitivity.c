@@ -99,7 +99,7 @@ static void unknown_names_are_refused(void **state)
         assert_int_equal(what_if_wanted_read(cases[i].list, &out, &err), STATUS_BAD_INPUT);
         assert_string_equal(err.text, cases[i].message);
     }
-    struct what_if_wanted all = wanted("all"), few = wanted("bw,link latency,kernels");
+    struct what_if_wanted all = wanted("all"), few = wanted("bw,link_latency,kernels");
     assert_true(all.all && !all.price);
     assert_true(few.groups[WHAT_IF_BANDWIDTH] && few.figures[MACHINE_LINK_LATENCY] && few.figures[MACHINE_KERNELS] &&
                 !few.figures[MACHINE_LINK] && !few.all);
