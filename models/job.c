@@ -398,7 +398,7 @@ static enum status check_precision(const struct draft *draft, struct error *err)
 static enum status check_clip(const struct draft *draft, struct error *err)
 {
     const struct network *n = &draft->job.network;
-    if (!job_clips(&draft->job) || network_traits(n)->decoder) return STATUS_OK;
+    if (!job_clips(&draft->job) || network_has_plain_tables(n)) return STATUS_OK;
     const json_t *own = json_object_get(draft->object, "optimizer");
     if (!json_object_get(own, "clip")) own = json_object_get(draft->defaults, "optimizer");
     return json_fail_key(draft->in, own, "clip", err,

@@ -354,10 +354,17 @@ static void lay_block_post_norm(const struct network *network, struct sizes s,
 
 static void lay_head(const struct network *network, struct sizes s, struct layout *layout)
 {
+    if (network->family == NETWORK_BERT && network_classifies(network)) {
+        put_kept(layout, "class", s.batch * s.width);
+        put_kept(layout, "pooled", s.batch * s.width);
+        return;
+    }
     if (network->family == NETWORK_BERT) {
         put_kept(layout, "transform", s.rows * s.width);
         put_kept(layout, "gelu", s.rows * s.width);
     }
+    if (network->word_width > 0) put_kept(layout, "projected", s.rows * network->word_width);
+    if (network->post_norm) return; /* its input is normed already */
     if (network->family == NETWORK_VIT) { /* the class tokens alone */
         put_kept(layout, "class", s.batch * s.width);
         put_kept(layout, "normf", s.batch * s.width);
@@ -394,10 +401,10 @@ static void lay_activations(const struct range *range, uint64_t layer, struct la
     switch (network_layer_kind(network, layer)) {
     case LAYER_EMBEDDING: break;
     case LAYER_BLOCK:
-        if (network->family == NETWORK_BERT)
-            lay_block_post_norm(network, s, layout);
-        else
+        if (network_norms_first(network))
             lay_block_pre_norm(network, s, layout);
+        else
+            lay_block_post_norm(network, s, layout);
         break;
     case LAYER_HEAD: lay_head(network, s, layout); return;
     case LAYER_OPAQUE:
@@ -502,7 +509,8 @@ struct workspace {
 static uint64_t gradient_words(const struct network *network, uint64_t layer)
 {
     bool embedding = network_layer_kind(network, layer) == LAYER_EMBEDDING;
-    if (embedding && network_traits(network)->decoder) return 0;
+    if (embedding && network_has_plain_tables(network)) return 0;
+    if (embedding && network->word_width > 0) return network->width * network->word_width; /* its projection's */
     if (embedding && network->family == NETWORK_BERT) return 2 * network->width; /* its norm */
     return words(memory_parameter_bytes(network, layer, 1));
 }
@@ -571,7 +579,11 @@ static void need_rounded(const struct network *network, struct sizes s, uint64_t
     uint64_t rows = s.rows, in = 0, out = 0, qkv = network_traits(network)->fused_qkv ? 3 : 1;
     switch (network_layer_kind(network, layer)) {
     case LAYER_EMBEDDING:
-        if (network->family != NETWORK_VIT) return;
+        if (network->word_width > 0) {
+            in = network->word_width;
+            out = s.width;
+        }
+        if (network->family != NETWORK_VIT) break;
         rows = s.batch * (s.tokens - 1);
         in = network->channels * network->patch * network->patch;
         out = s.width;
@@ -582,10 +594,10 @@ static void need_rounded(const struct network *network, struct sizes s, uint64_t
         out = max_u64(max_u64(s.width, qkv * s.inner), s.ff);
         break;
     case LAYER_HEAD:
-        rows = network->family == NETWORK_VIT ? s.batch : s.rows;
+        rows = network_classifies(network) ? s.batch : s.rows;
         in = s.width;
-        out = network->family == NETWORK_VIT ? network->classes : s.width;
-        if (network->family != NETWORK_VIT) /* the logits, a piece at a time */
+        out = network->family == NETWORK_VIT ? network->classes : max_u64(s.width, network->classes);
+        if (!network_classifies(network)) /* the logits, a piece at a time */
             w->d_rounded = max_u64(w->d_rounded, half_words(network_logit_rows(network, rows) *
                                                             network->vocabulary));
         break;
@@ -601,7 +613,7 @@ static uint64_t embedding_words(const struct network *network, struct sizes s)
         return s.batch * (s.tokens - 1) *
                (network->channels * network->patch * network->patch + s.width);
     uint64_t norm = network->family == NETWORK_BERT ? 2 * s.rows * s.width + 2 * s.rows : 0;
-    return MEMORY_EMBEDDING_WORDS * s.rows + norm;
+    return MEMORY_EMBEDDING_WORDS * s.rows + norm + 2 * s.rows * network->word_width; /* rows, and their gradients */
 }
 
 /* Numbers of the gradients that a listed layer works on. */
@@ -648,7 +660,7 @@ static void need_layer(const struct range *range, uint64_t layer, struct workspa
         need_attention(network, s, w);
         break;
     case LAYER_HEAD:
-        w->logits = network->family == NETWORK_VIT
+        w->logits = network_classifies(network)
                         ? s.batch * network->classes
                         : network_logit_rows(network, s.rows) * network->vocabulary;
         break;

@@ -298,22 +298,23 @@ struct decoder_names {
     const char *qkv[3]; /* the first alone: all in one */
     const char *proj, *fc, *fc2;
     const char *norm, *head;
+    const char *project_in, *project_out; /* from and to words of another width; NULL: they have none */
 };
 
 static const struct decoder_names decoder_names[NETWORK_FAMILY_COUNT] = {
     [NETWORK_OPT] = {"model.decoder.embed_tokens", "model.decoder.embed_positions", "model.decoder.layers.",
                      "self_attn_layer_norm", "final_layer_norm",
                      {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}, "self_attn.out_proj", "fc1", "fc2",
-                     "model.decoder.final_layer_norm", "lm_head"},
+                     "model.decoder.final_layer_norm", "lm_head", "model.decoder.project_in", "model.decoder.project_out"},
     [NETWORK_GPT_NEOX] = {"gpt_neox.embed_in", NULL, "gpt_neox.layers.", "input_layernorm",
                           "post_attention_layernorm", {"attention.query_key_value", NULL, NULL}, "attention.dense",
-                          "mlp.dense_h_to_4h", "mlp.dense_4h_to_h", "gpt_neox.final_layer_norm", "embed_out"},
+                          "mlp.dense_h_to_4h", "mlp.dense_4h_to_h", "gpt_neox.final_layer_norm", "embed_out", NULL, NULL},
     [NETWORK_GPTJ] = {"transformer.wte", NULL, "transformer.h.", "ln_1", NULL,
                       {"attn.q_proj", "attn.k_proj", "attn.v_proj"}, "attn.out_proj", "mlp.fc_in", "mlp.fc_out",
-                      "transformer.ln_f", "lm_head"},
+                      "transformer.ln_f", "lm_head", NULL, NULL},
     [NETWORK_PHI] = {"model.embed_tokens", NULL, "model.layers.", "input_layernorm", NULL,
                      {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}, "self_attn.dense", "mlp.fc1",
-                     "mlp.fc2", "model.final_layernorm", "lm_head"},
+                     "mlp.fc2", "model.final_layernorm", "lm_head", NULL, NULL},
 };
 
 /* `name` with `ending` behind it. */
@@ -342,8 +343,9 @@ static void named_norm(struct list *list, const char *name, uint64_t width)
 static void decoder_embedding(const struct network *n, struct list *list)
 {
     const struct decoder_names *names = &decoder_names[n->family];
-    named_linear(list, names->words, n->vocabulary, n->width, false);
+    named_linear(list, names->words, n->vocabulary, network_word_width(n), false);
     if (names->positions) named_linear(list, names->positions, network_table_rows(n) - n->vocabulary, n->width, false);
+    if (n->word_width > 0) named_linear(list, names->project_in, n->width, n->word_width, false);
 }
 
 static void decoder_block(const struct network *n, uint64_t block, struct list *list)
@@ -365,8 +367,9 @@ static void decoder_block(const struct network *n, uint64_t block, struct list *
 static void decoder_head(const struct network *n, struct list *list)
 {
     const struct decoder_names *names = &decoder_names[n->family];
-    named_norm(list, names->norm, n->width);
-    if (!n->tied_head) named_linear(list, names->head, n->vocabulary, n->width, network_traits(n)->head_bias);
+    if (network_norms_first(n)) named_norm(list, names->norm, n->width);
+    if (n->word_width > 0) named_linear(list, names->project_out, n->word_width, n->width, false);
+    if (!n->tied_head) named_linear(list, names->head, n->vocabulary, network_word_width(n), network_traits(n)->head_bias);
 }
 
 /* --- bert ----------------------------------------------------------------------------------- */
@@ -407,6 +410,11 @@ static void bert_head(const struct network *n, struct list *list)
         prefix(list, "bert.pooler.");
         linear(list, (struct linear){"dense.weight", "dense.bias", n->width, n->width, OUT_IN,
                                      INIT_NORMAL});
+    }
+    if (network_classifies(n)) {
+        prefix(list, "%s", "");
+        linear(list, (struct linear){"classifier.weight", "classifier.bias", n->classes, n->width, OUT_IN, INIT_NORMAL});
+        return;
     }
     prefix(list, "cls.predictions.");
     vector(list, "bias", INIT_ZERO, n->vocabulary);

@@ -108,12 +108,15 @@ struct network {
     uint64_t relative_buckets; /* t5: distances that its tables of relative positions tell apart */
     uint64_t vocabulary, positions, token_types; /* text; llama's positions are a limit only, t5's a usual length */
     uint64_t mask_token; /* bert: the token that stands for a masked one; below `vocabulary` */
-    uint64_t image, patch, channels, classes;    /* ViT */
+    uint64_t word_width; /* opt-350m: columns of the table of words, which a matrix leads from and to; 0: `width` */
+    uint64_t image, patch, channels;    /* ViT */
+    uint64_t classes;   /* ViT, and of a BERT that tells classes of its samples apart; 0: the head guesses words */
     double norm_epsilon;
     bool tied_head;     /* the head multiplies by the embedding's token table */
     bool causal;
     bool biases;        /* of the q, k and v projections (ViT's qkv_bias); all others have them */
-    bool pooler;        /* BERT: the pooler, and the next-sentence classifier behind it */
+    bool pooler;        /* BERT: the pooler, and the next-sentence classifier behind it, or that of `classes` */
+    bool post_norm;     /* opt-350m: norms behind their sums, as BERT's are, and none in front of the head */
     bool gated;         /* t5: the feed-forward part multiplies a gate in */
     bool gelu_tanh;     /* GELU's tanh form ("gelu_new"), else the exact one */
     double initializer_range;
@@ -152,7 +155,8 @@ enum { LAYER_TENSORS_MAX = 32 };
  * gpt2         GPT2LMHeadModel, GPT2Model                    language model
  * llama        LlamaForCausalLM, LlamaModel                  language model
  * bert         BertForMaskedLM, BertForPreTraining,          masked language model; the others with
- *              BertModel                                     pooler and next-sentence classifier
+ *              BertModel                                     pooler and next-sentence classifier;
+ *              BertForSequenceClassification                 pooler and a classifier, of no words
  * vit          ViTForImageClassification, ViTModel           classifier
  * opt, gpt_neox, gptj, phi, mistral, gemma, qwen2, qwen3, mixtral, qwen3_moe
  *              ...ForCausalLM, ...Model                      language model (models/network_traits.h)

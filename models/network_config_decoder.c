@@ -81,12 +81,11 @@ enum status config_parse_opt(struct json_object *o, struct network *n, struct er
     TRY(parse_shape(o, n, err));
     uint64_t words = n->width;
     TRY(json_take_u64(o, "word_embed_proj_dim", JSON_OPTIONAL, 1, NETWORK_WIDTH_MAX, &words, err));
-    if (words != n->width)
-        return json_fail_key(o->input, o->value, "word_embed_proj_dim", err,
-                             "'word_embed_proj_dim' is %" PRIu64 " (only 'hidden_size', %" PRIu64 ", is supported)",
-                             words, n->width);
+    if (words != n->width) n->word_width = words;
     TRY(json_take_choice(o, "activation_function", JSON_OPTIONAL, activations, 1, &activation, err));
-    TRY(config_fixed(o, "do_layer_norm_before", true, err));
+    bool before = true;
+    TRY(json_take_bool(o, "do_layer_norm_before", JSON_OPTIONAL, &before, err));
+    n->post_norm = !before;
     TRY(config_fixed(o, "_remove_final_layer_norm", false, err));
     TRY(config_fixed(o, "layer_norm_elementwise_affine", true, err));
     return config_fixed(o, "enable_bias", true, err);
@@ -161,6 +160,8 @@ void config_write_decoder(const struct network *n, struct json_out *out)
     json_out_u64(out, keys->ff, n->ff_width);
     json_out_u64(out, keys->positions, n->positions);
     json_out_u64(out, "vocab_size", n->vocabulary);
+    if (n->word_width > 0) json_out_u64(out, "word_embed_proj_dim", n->word_width);
+    if (n->post_norm) json_out_bool(out, "do_layer_norm_before", false);
     if (n->family == NETWORK_PHI) json_out_u64(out, "num_key_value_heads", n->kv_heads);
     if (n->family == NETWORK_GPTJ) json_out_u64(out, "rotary_dim", n->rotary_width);
     if (n->family == NETWORK_GPT_NEOX || n->family == NETWORK_PHI)

@@ -45,8 +45,9 @@ static void write_encoder(const struct network *n, struct json_out *out)
 
 /* --- bert ----------------------------------------------------------------------------------- */
 
-static const char *const bert_architectures[] = {"BertForMaskedLM", "BertForPreTraining",
-                                                 "BertModel"};
+enum { BERT_CLASSIFIER = 3 };
+static const char *const bert_architectures[] = {"BertForMaskedLM", "BertForPreTraining", "BertModel",
+                                                 [BERT_CLASSIFIER] = "BertForSequenceClassification"};
 
 enum status config_parse_bert(struct json_object *o, struct network *n, struct error *err)
 {
@@ -69,6 +70,11 @@ enum status config_parse_bert(struct json_object *o, struct network *n, struct e
     TRY(json_take_u64(o, "mask_token_id", JSON_OPTIONAL, 0, n->vocabulary - 1, &n->mask_token,
                       err));
     TRY(json_take_bool(o, "tie_word_embeddings", JSON_OPTIONAL, &n->tied_head, err));
+    if (architecture == BERT_CLASSIFIER) {
+        n->tied_head = false; /* there is no head of words */
+        n->classes = 2;
+        TRY(config_classes(o, &n->classes, err));
+    }
     static const char *const positions[] = {"absolute"};
     size_t position;
     TRY(json_take_choice(o, "position_embedding_type", JSON_OPTIONAL, positions, 1, &position,
@@ -80,13 +86,14 @@ enum status config_parse_bert(struct json_object *o, struct network *n, struct e
 void config_write_bert(const struct network *n, struct json_out *out)
 {
     json_out_array_begin(out, "architectures", true);
-    json_out_string(out, NULL, bert_architectures[n->pooler ? 1 : 0]);
+    json_out_string(out, NULL, bert_architectures[n->classes > 0 ? BERT_CLASSIFIER : n->pooler ? 1 : 0]);
     json_out_array_end(out);
     write_encoder(n, out);
     json_out_u64(out, "vocab_size", n->vocabulary);
     json_out_u64(out, "max_position_embeddings", n->positions);
     json_out_u64(out, "type_vocab_size", n->token_types);
     json_out_u64(out, "mask_token_id", n->mask_token);
+    if (n->classes > 0) json_out_u64(out, "num_labels", n->classes);
     json_out_bool(out, "tie_word_embeddings", n->tied_head);
 }
 

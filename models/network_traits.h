@@ -4,7 +4,7 @@
  *
  *               q, k, v  norms      feed-forward  positions      biases of                 more
  *   gpt2        one      mean       fc, fc2       a table        all
- *   opt         three    mean       fc, fc2       a table, + 2   all
+ *   opt         three    mean       fc, fc2       a table, + 2   all                       350m: narrower words, post-norm
  *   gpt_neox    one      mean       fc, fc2       rotary, a part all                       parallel; two norms
  *   gptj        three    mean       fc, fc2       rotary, a part the feed-forward, head    parallel; one norm
  *   phi         three    mean       fc, fc2       rotary, a part all, head                 parallel; one norm
@@ -31,7 +31,7 @@
 #include "models/network.h"
 
 struct network_traits {
-    bool decoder;      /* of text, causal; its embedding is tables of rows and nothing else */
+    bool decoder;      /* of text, causal; its embedding is tables of rows, and but for opt-350m nothing else */
     bool fused_qkv;
     bool no_mean;      /* norms of the root mean square, without biases */
     bool gated;
@@ -44,6 +44,30 @@ struct network_traits {
 enum { NO_POSITION_TABLE = UINT32_MAX };
 
 const struct network_traits *network_traits(const struct network *network);
+
+/* Are norms in front of their sublayers? */
+static inline bool network_norms_first(const struct network *network)
+{
+    return network->family != NETWORK_BERT && !network->post_norm;
+}
+
+/* Does the head tell classes of samples apart, by their first tokens, instead of words? */
+static inline bool network_classifies(const struct network *network)
+{
+    return network->classes > 0;
+}
+
+/* Columns of the table of words. */
+static inline uint64_t network_word_width(const struct network *network)
+{
+    return network->word_width > 0 ? network->word_width : network->width;
+}
+
+/* Is the embedding tables of rows as wide as the network, and nothing else? */
+static inline bool network_has_plain_tables(const struct network *network)
+{
+    return network_traits(network)->decoder && network->word_width == 0;
+}
 
 /* Norms of a block's stream. */
 static inline uint32_t network_block_norms(const struct network *network)

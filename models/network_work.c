@@ -248,11 +248,6 @@ static uint32_t block_linears(const struct network *n, struct sizes s,
     return count + ff_linears(n, s, out + count);
 }
 
-static bool norms_first(const struct network *n)
-{
-    return n->family != NETWORK_BERT;
-}
-
 static void cross_core(const struct network *n, struct sizes s, enum kernel kernel, struct list *list)
 {
     struct square squares[SQUARES_MAX];
@@ -285,7 +280,7 @@ static void joining_norm(struct sizes s, enum kernel norm, struct list *list)
 /* Sums that no norm has in its kernel: the last of a pre-norm block, both of a parallel one. */
 static uint32_t lone_sums(const struct network *n)
 {
-    if (!norms_first(n)) return 0;
+    if (!network_norms_first(n)) return 0;
     return network_traits(n)->parallel ? 2 : 1;
 }
 
@@ -310,8 +305,8 @@ static void block_forward(const struct network *n, struct sizes s, struct list *
     const struct network_traits *traits = network_traits(n);
     struct linear linears[BLOCK_LINEARS_MAX];
     uint32_t linear_count = block_linears(n, s, linears);
-    bool apart = norms_first(n) && traits->parallel;
-    add(list, norm_forward_of(n), s.own, s.width, norms_first(n) ? 0 : 1);
+    bool apart = network_norms_first(n) && traits->parallel;
+    add(list, norm_forward_of(n), s.own, s.width, network_norms_first(n) ? 0 : 1);
     if (!traits->one_norm) add(list, norm_forward_of(n), s.own, s.width, apart ? 0 : 1);
     if (s.seen > 0) add(list, norm_forward_of(n), s.own, s.width, 1);
     joining_norm(s, norm_forward_of(n), list);
@@ -320,7 +315,7 @@ static void block_forward(const struct network *n, struct sizes s, struct list *
     block_core(n, s, list);
     block_dispatch(n, s, list);
     add(list, traits->gated ? KERNEL_SWIGLU_FORWARD : KERNEL_GELU_FORWARD, s.rows * network_chosen(n), s.ff, 0);
-    if (norms_first(n)) add_times(list, lone_sums(n), KERNEL_RESIDUAL, s.own, s.width, 0);
+    if (network_norms_first(n)) add_times(list, lone_sums(n), KERNEL_RESIDUAL, s.own, s.width, 0);
 }
 
 /* Pre-norm: the backward pass starts behind the last product and needs nothing of its result. */
@@ -328,7 +323,7 @@ static void block_recompute(const struct network *n, struct sizes s, struct list
 {
     struct linear linears[BLOCK_LINEARS_MAX];
     block_forward(n, s, list);
-    if (!norms_first(n)) return;
+    if (!network_norms_first(n)) return;
     remove_linear_forward(list, linears[block_linears(n, s, linears) - 1]);
     for (uint32_t i = 0; i < lone_sums(n); i++) remove_one(list, KERNEL_RESIDUAL, s.own, s.width, 0);
 }
@@ -345,7 +340,7 @@ static void block_backward(const struct network *n, struct sizes s, struct list 
     block_core_backward(n, s, list);
     joining_norm(s, norm_backward_of(n), list);
     for (uint32_t i = 0; i < network_block_norms(n) + (s.seen > 0); i++)
-        add(list, norm_backward_of(n), s.own, s.width, norms_first(n) ? 1 : 0);
+        add(list, norm_backward_of(n), s.own, s.width, network_norms_first(n) ? 1 : 0);
 }
 
 /* --- embeddings ----------------------------------------------------------------------------- */
@@ -354,6 +349,12 @@ static struct linear patch_linear(const struct network *n, struct sizes s)
 {
     return (struct linear){s.batch * (s.tokens - 1), s.width, n->channels * n->patch * n->patch,
                            true, 1, false};
+}
+
+/* From words that are narrower than the network. */
+static struct linear word_projection(const struct network *n, struct sizes s)
+{
+    return (struct linear){s.rows, s.width, n->word_width, false, 1, false};
 }
 
 static void embedding_forward(const struct network *n, struct sizes s, struct list *list)
@@ -365,7 +366,11 @@ static void embedding_forward(const struct network *n, struct sizes s, struct li
         add(list, KERNEL_RESIDUAL, s.rows, s.width, 0); /* the positions */
         return;
     }
-    add(list, KERNEL_EMBED_FORWARD, s.rows, s.width, list->rounded);
+    add(list, KERNEL_EMBED_FORWARD, s.rows, network_word_width(n), list->rounded);
+    if (n->word_width > 0) {
+        linear_forward(list, word_projection(n, s));
+        add(list, KERNEL_EMBED_FORWARD, s.rows, s.width, list->rounded); /* the positions */
+    }
     if (n->family != NETWORK_BERT) return;
     if (n->token_types > 0) add(list, KERNEL_EMBED_FORWARD, s.rows, s.width, list->rounded);
     add(list, KERNEL_NORM_FORWARD, s.own, s.width, 0);
@@ -391,6 +396,13 @@ static void embedding_backward(const struct network *n, struct sizes s, struct l
             add(list, KERNEL_EMBED_BACKWARD, s.rows, s.width, n->token_types);
         rows -= n->token_types;
     }
+    if (n->word_width > 0) {
+        add(list, KERNEL_EMBED_FORWARD, s.rows, n->word_width, list->rounded); /* again: nothing is kept */
+        list->parts |= PART_INPUT;                                             /* the gradient of its rows */
+        linear_backward(list, word_projection(n, s));
+        add(list, KERNEL_EMBED_BACKWARD, s.rows, n->word_width, n->vocabulary);
+        rows -= n->vocabulary;
+    }
     add(list, KERNEL_EMBED_BACKWARD, s.rows, s.width, rows);
 }
 
@@ -415,8 +427,9 @@ static uint32_t head_words(const struct network *n, struct sizes s,
 {
     uint64_t rows = s.logits, rest = s.rows % rows;
     bool bias = network_traits(n)->head_bias;
-    out[0] = (struct linear){rows, n->vocabulary, s.width, bias, s.rows / rows, true};
-    out[1] = (struct linear){rest, n->vocabulary, s.width, bias, 1, true};
+    uint64_t width = network_word_width(n);
+    out[0] = (struct linear){rows, n->vocabulary, width, bias, s.rows / rows, true};
+    out[1] = (struct linear){rest, n->vocabulary, width, bias, 1, true};
     return rest > 0 ? 2 : 1;
 }
 
@@ -425,12 +438,15 @@ static uint32_t head_linears(const struct network *n, struct sizes s,
                              struct linear out[HEAD_LINEARS_MAX])
 {
     uint32_t count = 0;
+    if (network_classifies(n)) { /* of the first token alone */
+        if (n->pooler) out[count++] = (struct linear){s.batch, s.width, s.width, true, 1, false};
+        out[count++] = (struct linear){s.batch, n->classes, s.width, true, 1, true};
+        return count;
+    }
     if (n->family == NETWORK_BERT)
         out[count++] = (struct linear){s.own, s.width, s.width, true, 1, false};
-    if (n->family == NETWORK_VIT) /* of the first token alone */
-        out[count++] = (struct linear){s.batch, n->classes, s.width, true, 1, true};
-    else
-        count += head_words(n, s, out + count);
+    if (n->word_width > 0) out[count++] = (struct linear){s.own, n->word_width, s.width, false, 1, false};
+    count += head_words(n, s, out + count);
     if (n->pooler) {
         out[count++] = (struct linear){s.batch, s.width, s.width, true, 1, false};
         out[count++] = (struct linear){s.batch, 2, s.width, true, 1, true};
@@ -441,7 +457,7 @@ static uint32_t head_linears(const struct network *n, struct sizes s,
 static void head_loss(const struct network *n, struct sizes s, struct list *list)
 {
     struct linear pieces[HEAD_PIECES_MAX];
-    if (n->family == NETWORK_VIT) {
+    if (network_classifies(n)) {
         add(list, KERNEL_LOSS, s.batch, n->classes, 0);
         return;
     }
@@ -450,26 +466,36 @@ static void head_loss(const struct network *n, struct sizes s, struct list *list
         add_times(list, pieces[i].times, KERNEL_LOSS, pieces[i].rows, n->vocabulary, 0);
 }
 
+/* In front of the last product; of classes, of first tokens. A BERT of classes has none, nor has what norms behind its sums. */
+static bool has_head_norm(const struct network *n)
+{
+    return n->family == NETWORK_BERT ? !network_classifies(n) : network_norms_first(n);
+}
+
 static void head_forward(const struct network *n, struct sizes s, struct list *list)
 {
     struct linear linears[HEAD_LINEARS_MAX];
     uint32_t count = head_linears(n, s, linears);
-    if (n->family == NETWORK_BERT) add(list, KERNEL_GELU_FORWARD, s.own, s.width, 0);
-    if (n->family == NETWORK_VIT) add(list, KERNEL_GATHER, s.batch, s.width, 0);
-    add(list, norm_forward_of(n), n->family == NETWORK_VIT ? s.batch : s.own, s.width, 0);
+    bool classifies = network_classifies(n);
+    uint64_t rows = classifies ? s.batch : s.own;
+    if (n->family == NETWORK_BERT) add(list, KERNEL_GELU_FORWARD, rows, s.width, 0); /* as a pooler's tanh */
+    if (classifies) add(list, KERNEL_GATHER, s.batch, s.width, 0);
+    if (has_head_norm(n)) add(list, norm_forward_of(n), rows, s.width, 0);
     for (uint32_t i = 0; i < count; i++) linear_forward(list, linears[i]);
     head_loss(n, s, list);
-    if (n->pooler) add(list, KERNEL_LOSS, s.batch, 2, 0);
+    if (n->pooler && !classifies) add(list, KERNEL_LOSS, s.batch, 2, 0);
 }
 
 static void head_backward(const struct network *n, struct sizes s, struct list *list)
 {
     struct linear linears[HEAD_LINEARS_MAX];
+    bool classifies = network_classifies(n);
+    uint64_t rows = classifies ? s.batch : s.own;
     for (uint32_t i = head_linears(n, s, linears); i-- > 0;) linear_backward(list, linears[i]);
     if (!(list->parts & PART_INPUT)) return;
-    add(list, norm_backward_of(n), n->family == NETWORK_VIT ? s.batch : s.own, s.width, 0);
-    if (n->family == NETWORK_BERT) add(list, KERNEL_GELU_BACKWARD, s.own, s.width, 0);
-    if (n->family == NETWORK_VIT) add(list, KERNEL_GATHER, s.rows, s.width, 0);
+    if (has_head_norm(n)) add(list, norm_backward_of(n), rows, s.width, 0);
+    if (n->family == NETWORK_BERT) add(list, KERNEL_GELU_BACKWARD, rows, s.width, 0);
+    if (classifies) add(list, KERNEL_GATHER, s.rows, s.width, 0);
 }
 
 /* --- any layer ------------------------------------------------------------------------------ */

@@ -42,7 +42,7 @@ static bool has_two_tables(const struct job *job)
 static uint64_t tied_parameters(const struct job *job)
 {
     struct network slice = network_slice(&job->network, job->parallel.tensor);
-    return has_two_tables(job) ? slice.vocabulary * slice.width : 0;
+    return has_two_tables(job) ? slice.vocabulary * network_word_width(&slice) : 0;
 }
 
 uint64_t parallel_parameters(const struct job *job, struct parallel_layers layers)
@@ -223,15 +223,16 @@ static uint64_t block_bytes(const struct job *job, const struct numbers *s, uint
 
 static uint64_t logits(const struct job *job, const struct numbers *s)
 {
-    return job->network.family == NETWORK_VIT ? job->microbatch * job->network.classes
-                                              : s->rows * s->slice.vocabulary;
+    return network_classifies(&job->network) ? job->microbatch * job->network.classes : s->rows * s->slice.vocabulary;
 }
 
 static uint64_t head_bytes(const struct job *job, const struct numbers *s)
 {
     uint64_t stream = s->own;                                                          /* norm */
     if (job->network.family == NETWORK_BERT) stream = 3 * s->own;                      /* transform, gelu */
-    if (job->network.family == NETWORK_VIT) stream = 2 * job->microbatch * job->network.width; /* class */
+    if (job->network.post_norm) stream = 0;
+    if (job->network.word_width > 0) stream += s->own / job->network.width * job->network.word_width; /* projected */
+    if (network_classifies(&job->network)) stream = 2 * job->microbatch * job->network.width; /* class */
     return s->element_bytes * stream + sizeof(float) * logits(job, s);
 }
 

@@ -262,7 +262,7 @@ static void embedding_exchange(struct exchange *list, const struct job *job, enu
 
 static void head_exchange(struct exchange *list, const struct job *job, enum parallel_pass pass)
 {
-    bool words = job->network.family != NETWORK_VIT;
+    bool words = !network_classifies(&job->network);
     if (pass == PARALLEL_FORWARD) {
         if (words) gather(list, 1, false);
         if (!words || job->network.pooler) gather(list, 1, false); /* first tokens of samples */
@@ -288,7 +288,7 @@ static void update_exchange(struct exchange *list, const struct job *job, struct
     for (uint64_t layer = layers.first, next; layer < end; layer = next) {
         next = next_kind(&whole, layer, end);
         enum layer_kind kind = network_layer_kind(&whole, layer);
-        if (kind == LAYER_EMBEDDING || (kind == LAYER_HEAD && whole.family == NETWORK_VIT)) continue;
+        if (kind == LAYER_EMBEDDING || (kind == LAYER_HEAD && network_classifies(&whole))) continue;
         parameters += (next - layer) * network_layer_parameters(&whole, layer);
     }
     if (parallel_splits(&job->parallel, ZERO_STATES))

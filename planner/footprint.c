@@ -53,7 +53,7 @@ bool job_has_table(const struct job *job)
 
 bool job_slices(const struct job *job)
 {
-    return network_traits(&job->network)->decoder;
+    return network_has_plain_tables(&job->network);
 }
 
 bool job_can_use_cpu(const struct job *job)
@@ -68,7 +68,7 @@ uint64_t job_embedding_rows(const struct job *job)
 
 uint64_t job_table_row_bytes(const struct job *job)
 {
-    return job->network.width * precision_bytes(job->precision);
+    return network_word_width(&job->network) * precision_bytes(job->precision);
 }
 
 uint64_t job_table_bytes(const struct job *job)
@@ -78,7 +78,7 @@ uint64_t job_table_bytes(const struct job *job)
 
 uint64_t job_table_gradient_bytes(const struct job *job)
 {
-    return job->network.vocabulary * job->network.width * sizeof(float);
+    return job->network.vocabulary * network_word_width(&job->network) * sizeof(float);
 }
 
 /* --- twins ----------------------------------------------------------------------------------- */
@@ -106,7 +106,8 @@ static bool same_shape(const struct job *a, const struct job *b)
            m->relative_buckets == n->relative_buckets && m->gated == n->gated &&
            m->experts == n->experts && m->experts_chosen == n->experts_chosen &&
            m->head_width == n->head_width && m->ff_width == n->ff_width &&
-           m->vocabulary == n->vocabulary && m->positions == n->positions &&
+           m->vocabulary == n->vocabulary && m->positions == n->positions && m->word_width == n->word_width &&
+           m->post_norm == n->post_norm &&
            m->token_types == n->token_types && m->image == n->image && m->patch == n->patch &&
            m->channels == n->channels && m->classes == n->classes &&
            m->tied_head == n->tied_head && m->causal == n->causal && m->biases == n->biases &&

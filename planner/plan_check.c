@@ -211,11 +211,11 @@ static void fill_job_facts(struct checker *c, uint32_t index)
     f->batch_bytes = job_batch_bytes(job);
     f->gradient_row_bytes = network->width * sizeof(float);
     if (network->tied_head) {
-        f->table_bytes = network->vocabulary * network->width * precision_bytes(job->precision);
-        f->table_gradient_bytes = network->vocabulary * f->gradient_row_bytes;
+        f->table_bytes = network->vocabulary * network_word_width(network) * precision_bytes(job->precision);
+        f->table_gradient_bytes = network->vocabulary * network_word_width(network) * sizeof(float);
     }
     /* tables alone can be cut by rows; bert's are followed by a norm of whole rows */
-    if (network_traits(network)->decoder) f->rows = network_layer_parameters(network, 0) / network->width;
+    if (network_has_plain_tables(network)) f->rows = network_layer_parameters(network, 0) / network->width;
 }
 
 static enum status check_jobs(struct checker *c)

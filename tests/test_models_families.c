@@ -37,6 +37,10 @@ static const struct {
     uint64_t parameters;
 } published[] = {
     {"opt-125m", "shapes", "\"model_type\": \"opt\", \"word_embed_proj_dim\": 768", 125239296},
+    /* 50272 x 512 + 2050 x 1024 + 2 x 512 x 1024 + 24 x 12 596 224, and no last norm */
+    {"opt-350m", "metadata",
+     "\"model_type\": \"opt\", \"hidden_size\": 1024, \"num_hidden_layers\": 24, \"num_attention_heads\": 16, "
+     "\"ffn_dim\": 4096, \"word_embed_proj_dim\": 512, \"do_layer_norm_before\": false", 331196416},
     {"opt-13b", "shapes",
      "\"model_type\": \"opt\", \"hidden_size\": 5120, \"num_hidden_layers\": 40, \"num_attention_heads\": 40, "
      "\"ffn_dim\": 20480, \"word_embed_proj_dim\": 5120", 12853473280},
@@ -193,10 +197,8 @@ static void what_would_be_another_network_is_refused(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
-        {"{\"model_type\": \"opt\", \"word_embed_proj_dim\": 512}",
-         "test:1:46: 'word_embed_proj_dim' is 512 (only 'hidden_size', 768, is supported)"},
-        {"{\"model_type\": \"opt\", \"do_layer_norm_before\": false}",
-         "test:1:47: 'do_layer_norm_before' is false (only true is supported)"},
+        {"{\"model_type\": \"opt\", \"word_embed_proj_dim\": 0}",
+         "test:1:44: 'word_embed_proj_dim' is 0 (expected 1 to 1048576)"},
         {"{\"model_type\": \"gpt_neox\", \"use_parallel_residual\": false}",
          "test:1:53: 'use_parallel_residual' is false (only true is supported)"},
         {"{\"model_type\": \"phi\", \"qk_layernorm\": true}",
@@ -253,6 +255,33 @@ static void a_block_computes_what_its_matrices_say(void **state)
  * Kept of a block of width C without its output, in numbers a row, layer by layer of the chain in network_work.c:
  * opt's is gpt2's; a parallel block has no stream in the middle, and one norm less if it has one.
  */
+static double layer_flops(const struct network *n, uint64_t layer, enum pass pass, uint64_t tokens)
+{
+    struct work_item items[LAYER_WORK_MAX];
+    uint32_t count = network_layer_work(n, layer, pass, 1, tokens, (struct state_format){0}, items);
+    return work_flops(items, count);
+}
+
+/* opt-350m's words are half as wide as the rest, R C E there and R E C + R V E back; a BERT of classes has no words at all, but a
+ * square and the classes of a sample. Backward is twice that. */
+static void narrow_words_and_classes_have_their_products(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct network n;
+    const double r = 96, c = 1024, e = 512, v = 50272;
+    parse("\"model_type\": \"opt\", \"hidden_size\": 1024, \"num_attention_heads\": 16, \"word_embed_proj_dim\": 512, "
+          "\"do_layer_norm_before\": false", &arena, &n);
+    assert_true(layer_flops(&n, 0, PASS_FORWARD, 96) == 2 * r * c * e);
+    assert_true(layer_flops(&n, 0, PASS_BACKWARD, 96) == 4 * r * c * e);
+    assert_true(layer_flops(&n, n.layer_count - 1, PASS_FORWARD, 96) == 2 * r * e * (c + v));
+    assert_true(layer_flops(&n, n.layer_count - 1, PASS_BACKWARD, 96) == 4 * r * e * (c + v));
+    parse("\"model_type\": \"bert\", \"architectures\": [\"BertForSequenceClassification\"], \"num_labels\": 7", &arena, &n);
+    assert_true(layer_flops(&n, n.layer_count - 1, PASS_FORWARD, 96) == 2 * 768.0 * (768 + 7));
+    assert_true(layer_flops(&n, n.layer_count - 1, PASS_BACKWARD, 96) == 4 * 768.0 * (768 + 7));
+    arena_release(&arena);
+}
+
 static void parallel_blocks_keep_less(void **state)
 {
     (void)state;
@@ -283,6 +312,12 @@ static void every_family_is_planned(void **state)
     (void)state;
     static const char *const small[] = {
         "\"model_type\": \"opt\", \"hidden_size\": 64, \"word_embed_proj_dim\": 64, \"ffn_dim\": 192, ",
+        "\"model_type\": \"opt\", \"hidden_size\": 64, \"word_embed_proj_dim\": 24, \"ffn_dim\": 192, "
+        "\"do_layer_norm_before\": false, ",
+        "\"model_type\": \"opt\", \"hidden_size\": 64, \"word_embed_proj_dim\": 96, \"ffn_dim\": 192, "
+        "\"tie_word_embeddings\": false, ",
+        "\"model_type\": \"bert\", \"architectures\": [\"BertForSequenceClassification\"], \"hidden_size\": 64, "
+        "\"intermediate_size\": 192, \"num_labels\": 5, ",
         "\"model_type\": \"gpt_neox\", \"hidden_size\": 64, \"intermediate_size\": 192, ",
         "\"model_type\": \"gptj\", \"n_embd\": 64, \"n_layer\": 4, \"n_head\": 4, \"rotary_dim\": 8, ",
         "\"model_type\": \"phi\", \"hidden_size\": 64, \"intermediate_size\": 192, ",
@@ -334,6 +369,7 @@ int main(void)
         cmocka_unit_test(other_spellings_mean_the_same),
         cmocka_unit_test(what_would_be_another_network_is_refused),
         cmocka_unit_test(a_block_computes_what_its_matrices_say),
+        cmocka_unit_test(narrow_words_and_classes_have_their_products),
         cmocka_unit_test(parallel_blocks_keep_less),
         cmocka_unit_test(every_family_is_planned),
     };

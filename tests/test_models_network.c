@@ -292,6 +292,11 @@ static void bert_heads_follow_the_architecture(void **state)
      * 1536 + 30522 for words and 2 * 769 for sentences */
     check_parses("{\"model_type\": \"bert\", \"architectures\": [\"BertModel\"]}",
                  109482240 + 590592 + 1536 + 30522 + 1538, &n);
+    /* that and a classifier of two labels in place of words and sentences: 109 482 240 + 2 x 769 */
+    check_parses("{\"model_type\": \"bert\", \"architectures\": [\"BertForSequenceClassification\"]}", 109483778, &n);
+    assert_true(n.pooler && n.classes == 2 && !n.tied_head);
+    check_parses("{\"model_type\": \"bert\", \"architectures\": [\"BertForSequenceClassification\"], \"id2label\": "
+                 "{\"0\": \"a\", \"1\": \"b\", \"2\": \"c\"}}", 109482240 + 3 * 769, &n);
 }
 
 static void the_mask_is_a_token(void **state)
