@@ -246,6 +246,10 @@ static enum status show_text(struct cli *cli, const struct network *network,
             network->layer_count, request->microbatch, network->graph && network->image > 0 ? "image" : "sequence",
             network->graph && network->image > 0 ? network->image : request->sequence, decoder_text(network, request, decoder),
             dtype_names[request->dtype], optimizer_names[request->optimizer]);
+    if (network->experts > 0)
+        fprintf(cli->out, "%s of these parameters are met by each token: %" PRIu64 " of %" PRIu64 " experts\n\n",
+                quantity_text((double)network_active_parameters(network), DIMENSION_COUNT_OF, parameters),
+                network->experts_chosen, network->experts);
     if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
     double state_bytes = (double)(sum.parameter_bytes + sum.gradient_bytes + sum.optimizer_bytes);
     fprintf(cli->out, "\nTraining state %s (parameters, gradients, optimizer), and %s of activations "
@@ -285,6 +289,7 @@ static enum status show_json(struct cli *cli, const struct network *network,
     json_out_string(json, "name", network->name);
     json_out_string(json, "model_type", network_family_names[network->family]);
     json_out_u64(json, "parameter_count", sum.parameter_count);
+    if (network->experts > 0) json_out_u64(json, "active_parameter_count", network_active_parameters(network));
     json_out_u64(json, "layer_count", network->layer_count);
     json_out_u64(json, "microbatch", request->microbatch);
     json_out_u64(json, "sequence_tokens", request->sequence);

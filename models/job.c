@@ -333,6 +333,7 @@ static double bytes_bound(const struct job *job)
     double inner = (double)n->heads * (double)n->head_width;
     double chosen = (double)network_chosen(n);
     double row_words = (6 + 2 * chosen) * (double)n->width + 10 * inner + 4 * chosen * (double)n->ff_width +
+                       4 * (double)n->shared_width + 4 * (double)n->word_width +
                        3 * (double)n->heads + (double)n->experts + (double)n->vocabulary + (double)n->classes + 64 +
                        (double)n->channels * (double)n->patch * (double)n->patch;
     double listed_bytes = 0, share = n->profile_samples > 0 ? (double)job->microbatch / (double)n->profile_samples : 1;

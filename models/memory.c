@@ -324,6 +324,17 @@ static void lay_block_pre_norm(const struct network *network, struct sizes s,
         put_kept(layout, "norm2", s.rows * s.width);
         put_kept(layout, "norm2_stats", norm_stats(network, s));
     }
+    if (traits->outer_norms) { /* what they are of */
+        put_kept(layout, "attended", s.rows * s.width);
+        put_kept(layout, "made", s.rows * s.width);
+        put_kept(layout, "outer_stats", 2 * norm_stats(network, s));
+    }
+    if (network->shared_width > 0) {
+        put_kept(layout, "shared_gate", s.rows * network->shared_width);
+        put_kept(layout, "shared_up", s.rows * network->shared_width);
+        put_kept(layout, "shared_swiglu", s.rows * network->shared_width);
+        put_kept(layout, "shared_made", s.rows * (s.width + 1));
+    }
     if (network->experts > 0) {
         put_kept(layout, "router", s.rows * network->experts);
         put_kept(layout, "sent", sent * s.width);
@@ -590,8 +601,8 @@ static void need_rounded(const struct network *network, struct sizes s, uint64_t
         break;
     case LAYER_BLOCK:
         rows = max_u64(s.rows, s.seen);
-        in = max_u64(max_u64(s.width, s.inner), s.ff);
-        out = max_u64(max_u64(s.width, qkv * s.inner), s.ff);
+        in = max_u64(max_u64(s.width, s.inner), max_u64(s.ff, network->shared_width));
+        out = max_u64(max_u64(s.width, qkv * s.inner), max_u64(s.ff, network->shared_width));
         break;
     case LAYER_HEAD:
         rows = network_classifies(network) ? s.batch : s.rows;
@@ -631,6 +642,7 @@ static uint64_t wide_words(const struct network *network, struct sizes s)
 {
     uint64_t each = network_chosen(network) * s.ff * (network_traits(network)->gated ? 2 : 1);
     if (network->experts > 0) each += network->experts + network->experts_chosen * s.width;
+    each = max_u64(each, 2 * network->shared_width);
     return s.rows * each;
 }
 

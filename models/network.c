@@ -48,6 +48,8 @@ const char *const network_family_names[] = {
     [NETWORK_QWEN3] = "qwen3",
     [NETWORK_MIXTRAL] = "mixtral",
     [NETWORK_QWEN3_MOE] = "qwen3_moe",
+    [NETWORK_QWEN2_MOE] = "qwen2_moe",
+    [NETWORK_GEMMA3_TEXT] = "gemma3_text",
     [NETWORK_T5] = "t5",
     [NETWORK_MT5] = "mt5",
     [NETWORK_UMT5] = "umt5",
@@ -252,6 +254,11 @@ static void experts(const struct network *n, struct list *list)
     dimension(out, n->experts);
     dimension(out, n->width);
     dimension(out, n->ff_width);
+    if (n->shared_width == 0) return;
+    matrix(list, "mlp.shared_expert.gate_proj.weight", INIT_NORMAL, n->shared_width, n->width);
+    matrix(list, "mlp.shared_expert.up_proj.weight", INIT_NORMAL, n->shared_width, n->width);
+    matrix(list, "mlp.shared_expert.down_proj.weight", INIT_NORMAL, n->width, n->shared_width);
+    matrix(list, "mlp.shared_expert_gate.weight", INIT_NORMAL, 1, n->width);
 }
 
 static void llama_block(const struct network *n, uint64_t block, struct list *list)
@@ -280,6 +287,9 @@ static void llama_block(const struct network *n, uint64_t block, struct list *li
     }
     vector(list, "input_layernorm.weight", INIT_ONE, width);
     vector(list, "post_attention_layernorm.weight", INIT_ONE, width);
+    if (!network_traits(n)->outer_norms) return;
+    vector(list, "pre_feedforward_layernorm.weight", INIT_ONE, width);
+    vector(list, "post_feedforward_layernorm.weight", INIT_ONE, width);
 }
 
 static void llama_head(const struct network *n, struct list *list)
@@ -560,6 +570,8 @@ static const struct family families[NETWORK_FAMILY_COUNT] = {
     [NETWORK_QWEN3] = {llama_embedding, llama_block, llama_head},
     [NETWORK_MIXTRAL] = {llama_embedding, llama_block, llama_head},
     [NETWORK_QWEN3_MOE] = {llama_embedding, llama_block, llama_head},
+    [NETWORK_QWEN2_MOE] = {llama_embedding, llama_block, llama_head},
+    [NETWORK_GEMMA3_TEXT] = {llama_embedding, llama_block, llama_head},
 };
 
 static void list_layer(const struct network *network, uint64_t layer, struct list *list)
@@ -638,4 +650,10 @@ uint64_t network_parameters(const struct network *network)
         sum += (next - layer) * network_layer_parameters(network, layer);
     }
     return sum;
+}
+
+uint64_t network_active_parameters(const struct network *network)
+{
+    uint64_t expert = 3 * network->width * network->ff_width, idle = network->experts - network->experts_chosen;
+    return network_parameters(network) - network->blocks * idle * expert;
 }

@@ -31,6 +31,7 @@ enum network_family {
     NETWORK_OPT, NETWORK_GPT_NEOX, NETWORK_GPTJ, NETWORK_PHI, /* decoders more, which models/network_traits.h tells
                         apart: planned and simulated, and not carried out */
     NETWORK_MISTRAL, NETWORK_GEMMA, NETWORK_QWEN2, NETWORK_QWEN3, NETWORK_MIXTRAL, NETWORK_QWEN3_MOE,
+    NETWORK_QWEN2_MOE, NETWORK_GEMMA3_TEXT,
     NETWORK_T5, NETWORK_MT5, NETWORK_UMT5, /* encoder and decoder (models/network_t5.h); planned and simulated, and
                         not carried out */
     NETWORK_CNN,     /* operations on images (models/network_graph.h); planned and simulated, and not carried out */
@@ -103,6 +104,7 @@ struct network {
     uint64_t kv_heads;  /* heads of keys and values; 0: as many as `heads` */
     uint64_t rotary_width; /* elements of a head that are turned; 0: all, where any are */
     uint64_t experts, experts_chosen; /* feed-forward parts of a block, and those of a token; 0, 0: one for all */
+    uint64_t shared_width; /* qwen2_moe: columns of the part that all tokens go through beside their experts; 0: none */
     uint64_t encoder_blocks;   /* so many of `blocks`, the first, are an encoder's; 0: there is none */
     uint64_t decoder_tokens;   /* of a sample, where there is an encoder; 0: as many as the encoder's */
     uint64_t relative_buckets; /* t5: distances that its tables of relative positions tell apart */
@@ -158,11 +160,13 @@ enum { LAYER_TENSORS_MAX = 32 };
  *              BertModel                                     pooler and next-sentence classifier;
  *              BertForSequenceClassification                 pooler and a classifier, of no words
  * vit          ViTForImageClassification, ViTModel           classifier
- * opt, gpt_neox, gptj, phi, mistral, gemma, qwen2, qwen3, mixtral, qwen3_moe
+ * opt, gpt_neox, gptj, phi, mistral, gemma, gemma3_text, qwen2, qwen2_moe, qwen3, mixtral, qwen3_moe
  *              ...ForCausalLM, ...Model                      language model (models/network_traits.h)
  * t5, mt5, umt5
  *              T5ForConditionalGeneration, T5Model (MT5...)   language model behind the decoder
  * resnet       ResNetForImageClassification, ResNetModel       classifier; a NETWORK_CNN
+ * any          -            with "text_config", the text model of a network of text and images: that alone is read,
+ *                           and the name says so ("llava/config.json, its text model")
  * cnn          -                                             NETWORK_CNN, below
  * profile      -                                             NETWORK_PROFILE, below
  *
@@ -252,6 +256,9 @@ uint32_t network_layer_shapes(const struct network *network, uint64_t layer,
 
 uint64_t network_layer_parameters(const struct network *network, uint64_t layer);
 uint64_t network_parameters(const struct network *network);
+
+/* Those that a token meets: of experts the chosen ones. */
+uint64_t network_active_parameters(const struct network *network);
 
 /* Heads of keys and values. */
 uint64_t network_kv_heads(const struct network *network);

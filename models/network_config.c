@@ -54,6 +54,8 @@ static const struct {
     [NETWORK_QWEN3] = {config_parse_llama, NULL, config_write_llama},
     [NETWORK_MIXTRAL] = {config_parse_llama, NULL, config_write_llama},
     [NETWORK_QWEN3_MOE] = {config_parse_llama, NULL, config_write_llama},
+    [NETWORK_QWEN2_MOE] = {config_parse_llama, NULL, config_write_llama},
+    [NETWORK_GEMMA3_TEXT] = {config_parse_llama, NULL, config_write_llama},
     [NETWORK_T5] = {config_parse_t5, NULL, config_write_t5},
     [NETWORK_MT5] = {config_parse_t5, NULL, config_write_t5},
     [NETWORK_UMT5] = {config_parse_t5, NULL, config_write_t5},
@@ -74,10 +76,23 @@ static enum status parse_family(struct json_object *o, struct arena *arena, stru
     return check_size(o, n, err);
 }
 
+/* A network of text and images has its text model under a key of its own. */
+static const json_t *text_model(const json_t *value)
+{
+    const json_t *text = json_object_get(value, "text_config");
+    return json_is_object(text) ? text : NULL;
+}
+
 enum status network_parse(const struct json_input *in, const json_t *value, const char *name,
                           struct arena *arena, struct network *out, struct error *err)
 {
     struct json_object object;
+    char named[sizeof out->name + 32];
+    if (text_model(value)) {
+        size_t length = strlen(name), most = sizeof out->name - sizeof ", its text model";
+        snprintf(named, sizeof named, "%s, its text model", length > most ? name + (length - most) : name);
+        return network_parse(in, text_model(value), named, arena, out, err);
+    }
     TRY(json_object_open(&object, in, value, "a network object, as config.json has it", err));
     size_t family;
     TRY(json_take_choice(&object, "model_type", JSON_REQUIRED, network_family_names,

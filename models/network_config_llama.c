@@ -1,7 +1,7 @@
 /*
  * config.json of llama and of what differs from it in sizes, biases, norms of queries and keys, or in experts. A sliding
  * window ("sliding_window") is not looked at: attention is counted over all tokens.
- * Source: configuration_llama.py, _mistral.py, _gemma.py, _qwen2.py, _qwen3.py, _mixtral.py and _qwen3_moe.py, and
+ * Source: configuration_llama.py, _mistral.py, _gemma.py, _gemma3.py, _qwen2.py, _qwen2_moe.py, _qwen3.py, _mixtral.py and _qwen3_moe.py, and
  * modeling_rope_utils.py, of transformers 4.57 and 5.0.
  */
 #include "models/network_config_parts.h"
@@ -91,17 +91,24 @@ static const struct defaults defaults[NETWORK_FAMILY_COUNT] = {
                          {"MixtralForCausalLM", "MixtralModel"}, SILU},
     [NETWORK_QWEN3_MOE] = {2048, 24, 32, 4, 768, 151936, 32768, 0, 1e-6, 10000, false, false, 128, 8,
                            {"Qwen3MoeForCausalLM", "Qwen3MoeModel"}, SILU},
+    [NETWORK_QWEN2_MOE] = {2048, 24, 16, 16, 1408, 151936, 32768, 0, 1e-6, 10000, false, true, 60, 4,
+                           {"Qwen2MoeForCausalLM", "Qwen2MoeModel"}, SILU},
+    [NETWORK_GEMMA3_TEXT] = {2304, 26, 8, 4, 9216, 262208, 131072, 256, 1e-6, 1e6, true, false, 0, 0,
+                             {"Gemma3ForCausalLM", "Gemma3TextModel"}, {"gelu_pytorch_tanh", "gelu"}},
 };
 
-static bool is_qwen3_moe(const struct network *n) { return n->family == NETWORK_QWEN3_MOE; }
-
-/* qwen3_moe has "num_experts" when transformers 4 wrote it, and as mixtral "num_local_experts" when 5 did. */
-static const char *experts_key(struct json_object *o, const struct network *n)
+static bool is_qwen_moe(const struct network *n)
 {
-    return is_qwen3_moe(n) && !json_has(o, "num_local_experts") ? "num_experts" : "num_local_experts";
+    return n->family == NETWORK_QWEN3_MOE || n->family == NETWORK_QWEN2_MOE;
 }
 
-/* qwen3_moe's blocks could be of both kinds; those that are published are of one. */
+/* qwen's have "num_experts" when transformers 4 wrote them, and as mixtral "num_local_experts" when 5 did. */
+static const char *experts_key(struct json_object *o, const struct network *n)
+{
+    return is_qwen_moe(n) && !json_has(o, "num_local_experts") ? "num_experts" : "num_local_experts";
+}
+
+/* Blocks of qwen's could be of both kinds; those that are published are of one. */
 static enum status take_experts(struct json_object *o, struct network *n, struct error *err)
 {
     const struct defaults *d = &defaults[n->family];
@@ -117,8 +124,12 @@ static enum status take_experts(struct json_object *o, struct network *n, struct
                              "%" PRIu64 " experts of %" PRIu64 " columns are too wide together (limit is %d)",
                              n->experts, n->ff_width, NETWORK_FF_MAX);
     TRY(json_take_u64(o, "num_experts_per_tok", JSON_OPTIONAL, 1, n->experts, &n->experts_chosen, err));
-    if (!is_qwen3_moe(n)) return STATUS_OK;
+    if (!is_qwen_moe(n)) return STATUS_OK;
     TRY(json_take_u64(o, "decoder_sparse_step", JSON_OPTIONAL, 1, LAYERS_MAX, &step, err));
+    if (n->family == NETWORK_QWEN2_MOE) {
+        n->shared_width = 5632;
+        TRY(json_take_u64(o, "shared_expert_intermediate_size", JSON_OPTIONAL, 1, NETWORK_FF_MAX, &n->shared_width, err));
+    }
     TRY(json_take_array(o, "mlp_only_layers", JSON_OPTIONAL, &dense, err));
     if (step > 1)
         return json_fail_key(o->input, o->value, "decoder_sparse_step", err,
@@ -138,6 +149,11 @@ static enum status take_llama_head_width(struct json_object *o, struct network *
     return json_fail_key(o->input, o->value, json_has(o, "head_dim") ? "head_dim" : "num_attention_heads", err,
                          "heads of %" PRIu64 " elements have no rotary positions (expected an even number)",
                          n->head_width);
+}
+
+static const char *activation_key(const struct network *n)
+{
+    return n->family == NETWORK_GEMMA3_TEXT ? "hidden_activation" : "hidden_act";
 }
 
 enum status config_parse_llama(struct json_object *o, struct network *n, struct error *err)
@@ -171,7 +187,7 @@ enum status config_parse_llama(struct json_object *o, struct network *n, struct 
                              "'num_attention_heads' %" PRIu64
                              " is not a multiple of 'num_key_value_heads' %" PRIu64,
                              n->heads, n->kv_heads);
-    TRY(json_take_u64(o, is_qwen3_moe(n) ? "moe_intermediate_size" : "intermediate_size", JSON_OPTIONAL, 1,
+    TRY(json_take_u64(o, is_qwen_moe(n) ? "moe_intermediate_size" : "intermediate_size", JSON_OPTIONAL, 1,
                       NETWORK_FF_MAX, &n->ff_width, err));
     TRY(json_take_u64(o, "vocab_size", JSON_OPTIONAL, 1, NETWORK_VOCABULARY_MAX, &n->vocabulary,
                       err));
@@ -181,7 +197,7 @@ enum status config_parse_llama(struct json_object *o, struct network *n, struct 
     TRY(json_take_double(o, "initializer_range", JSON_OPTIONAL, 0, CONFIG_RATIO_MAX,
                          &n->initializer_range, err));
     TRY(json_take_bool(o, "tie_word_embeddings", JSON_OPTIONAL, &n->tied_head, err));
-    TRY(json_take_choice(o, "hidden_act", JSON_OPTIONAL, d->activations, d->activations[1] ? 2 : 1, &activation,
+    TRY(json_take_choice(o, activation_key(n), JSON_OPTIONAL, d->activations, d->activations[1] ? 2 : 1, &activation,
                          err));
     TRY(take_experts(o, n, err));
     TRY(config_fixed(o, "attention_bias", false, err));
@@ -197,14 +213,15 @@ void config_write_llama(const struct network *n, struct json_out *out)
     json_out_u64(out, "num_attention_heads", n->heads);
     json_out_u64(out, "num_key_value_heads", n->kv_heads);
     json_out_u64(out, "head_dim", n->head_width);
-    json_out_u64(out, is_qwen3_moe(n) ? "moe_intermediate_size" : "intermediate_size", n->ff_width);
+    json_out_u64(out, is_qwen_moe(n) ? "moe_intermediate_size" : "intermediate_size", n->ff_width);
     if (n->experts > 0) {
-        json_out_u64(out, is_qwen3_moe(n) ? "num_experts" : "num_local_experts", n->experts);
+        json_out_u64(out, is_qwen_moe(n) ? "num_experts" : "num_local_experts", n->experts);
         json_out_u64(out, "num_experts_per_tok", n->experts_chosen);
     }
     json_out_u64(out, "vocab_size", n->vocabulary);
     json_out_u64(out, "max_position_embeddings", n->positions);
-    json_out_string(out, "hidden_act", defaults[n->family].activations[0]);
+    if (n->shared_width > 0) json_out_u64(out, "shared_expert_intermediate_size", n->shared_width);
+    json_out_string(out, activation_key(n), defaults[n->family].activations[0]);
     json_out_double(out, "rms_norm_eps", n->norm_epsilon);
     json_out_double(out, "initializer_range", n->initializer_range);
     json_out_bool(out, "tie_word_embeddings", n->tied_head);

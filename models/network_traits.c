@@ -23,6 +23,8 @@ static const struct network_traits traits[NETWORK_FAMILY_COUNT] = {
     [NETWORK_QWEN3] = {LLAMA_LIKE, .qk_norm = true},
     [NETWORK_MIXTRAL] = {LLAMA_LIKE},
     [NETWORK_QWEN3_MOE] = {LLAMA_LIKE, .qk_norm = true},
+    [NETWORK_QWEN2_MOE] = {LLAMA_LIKE},
+    [NETWORK_GEMMA3_TEXT] = {LLAMA_LIKE, .qk_norm = true, .outer_norms = true},
     [NETWORK_T5] = {T5_LIKE},
     [NETWORK_MT5] = {T5_LIKE},
     [NETWORK_UMT5] = {T5_LIKE},

@@ -15,6 +15,8 @@
  *   qwen3       three    no mean    gate, up      rotary         none                      norms of q and k
  *   mixtral     three    no mean    experts' gate, up   rotary   none
  *   qwen3_moe   three    no mean    experts' gate, up   rotary   none                      norms of q and k
+ *   qwen2_moe   three    no mean    experts' gate, up   rotary   q, k and v                a part for all beside the experts
+ *   gemma3_text three    no mean    gate, up      rotary         none                      norms of q and k; and behind both parts
  *   t5, mt5     three    no mean    fc, fc2 or gate, up   relative  none                   a decoder's block: cross
  *                                                                                     attention and its norm
  *   bert, vit   three    mean       fc, fc2       a table        all (vit: q, k, v if it says so)
@@ -38,6 +40,7 @@ struct network_traits {
     bool rotary;
     bool parallel, one_norm;
     bool qk_norm;
+    bool outer_norms;  /* what each part of a block makes is normed again before it is added */
     bool out_bias, ff_bias, head_bias;
     uint32_t more_positions; /* rows of the table of positions that no token has; NO_POSITION_TABLE: there is none */
 };
@@ -72,7 +75,8 @@ static inline bool network_has_plain_tables(const struct network *network)
 /* Norms of a block's stream. */
 static inline uint32_t network_block_norms(const struct network *network)
 {
-    return network_traits(network)->one_norm ? 1 : 2;
+    const struct network_traits *traits = network_traits(network);
+    return traits->one_norm ? 1 : traits->outer_norms ? 4 : 2;
 }
 
 /* Feed-forward parts that a token goes through: 1, or the experts that are chosen. */

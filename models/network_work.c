@@ -172,6 +172,7 @@ struct sizes {
     bool joins, causal;           /* it norms that result; attention is causal */
     uint64_t logits;              /* rows of logits at a time */
     uint64_t width, inner, shared, ff; /* C, H D, the same of keys and values, F */
+    uint64_t for_all; /* columns of the part that tokens go through beside their experts; 0: none */
 };
 
 static struct sizes sizes_of(const struct network *n, uint64_t layer, uint64_t microbatch, uint64_t sequence)
@@ -182,7 +183,7 @@ static struct sizes sizes_of(const struct network *n, uint64_t layer, uint64_t m
                           .causal = n->causal && (n->encoder_blocks == 0 || layer > n->encoder_blocks),
                           .logits = n->vocabulary > 0 ? network_logit_rows(n, rows) : rows,
                           .width = n->width, .inner = n->heads * n->head_width,
-                          .shared = network_kv_heads(n) * n->head_width, .ff = n->ff_width};
+                          .shared = network_kv_heads(n) * n->head_width, .ff = n->ff_width, .for_all = n->shared_width};
 }
 
 static enum kernel norm_forward_of(const struct network *n)
@@ -197,7 +198,7 @@ static enum kernel norm_backward_of(const struct network *n)
 
 /* --- blocks --------------------------------------------------------------------------------- */
 
-enum { BLOCK_LINEARS_MAX = 12 };
+enum { BLOCK_LINEARS_MAX = 15 };
 
 /* Each expert's product of the rows that it is sent: as many as the others are. */
 static struct linear expert_linear(const struct network *n, struct sizes s, uint64_t out, uint64_t in)
@@ -218,6 +219,16 @@ static uint32_t ff_linears(const struct network *n, struct sizes s, struct linea
     out[count++] = n->experts > 0 ? expert_linear(n, s, s.width, s.ff)
                                   : (struct linear){s.rows, s.width, s.ff, traits->ff_bias, 1, false};
     return count;
+}
+
+/* Of what all tokens go through beside their experts, and its gate: a number for each row. */
+static uint32_t for_all_linears(struct sizes s, struct linear *out)
+{
+    if (s.for_all == 0) return 0;
+    out[0] = (struct linear){s.rows, s.for_all, s.width, false, 2, false};
+    out[1] = (struct linear){s.rows, s.width, s.for_all, false, 1, false};
+    out[2] = (struct linear){s.rows, 1, s.width, false, 1, false};
+    return 3;
 }
 
 /* Of an attention to an encoder's result, whose keys and values have its rows. */
@@ -245,6 +256,7 @@ static uint32_t block_linears(const struct network *n, struct sizes s,
     }
     out[count++] = (struct linear){s.rows, s.width, s.inner, network_traits(n)->out_bias, 1, false};
     count += cross_linears(s, out + count);
+    count += for_all_linears(s, out + count);
     return count + ff_linears(n, s, out + count);
 }
 
@@ -308,6 +320,7 @@ static void block_forward(const struct network *n, struct sizes s, struct list *
     bool apart = network_norms_first(n) && traits->parallel;
     add(list, norm_forward_of(n), s.own, s.width, network_norms_first(n) ? 0 : 1);
     if (!traits->one_norm) add(list, norm_forward_of(n), s.own, s.width, apart ? 0 : 1);
+    if (traits->outer_norms) add_times(list, 2, norm_forward_of(n), s.own, s.width, 0);
     if (s.seen > 0) add(list, norm_forward_of(n), s.own, s.width, 1);
     joining_norm(s, norm_forward_of(n), list);
     for (uint32_t i = 0; i < linear_count; i++) linear_forward(list, linears[i]);
@@ -315,6 +328,8 @@ static void block_forward(const struct network *n, struct sizes s, struct list *
     block_core(n, s, list);
     block_dispatch(n, s, list);
     add(list, traits->gated ? KERNEL_SWIGLU_FORWARD : KERNEL_GELU_FORWARD, s.rows * network_chosen(n), s.ff, 0);
+    if (s.for_all > 0) add(list, KERNEL_SWIGLU_FORWARD, s.rows, s.for_all, 0);
+    if (s.for_all > 0) add(list, KERNEL_RESIDUAL, s.own, s.width, 0); /* times its gate, to what the experts make */
     if (network_norms_first(n)) add_times(list, lone_sums(n), KERNEL_RESIDUAL, s.own, s.width, 0);
 }
 
@@ -335,6 +350,8 @@ static void block_backward(const struct network *n, struct sizes s, struct list 
     if (!(list->parts & PART_INPUT)) return;
     add(list, network_traits(n)->gated ? KERNEL_SWIGLU_BACKWARD : KERNEL_GELU_BACKWARD, s.rows * network_chosen(n),
         s.ff, 0);
+    if (s.for_all > 0) add(list, KERNEL_SWIGLU_BACKWARD, s.rows, s.for_all, 0);
+    if (s.for_all > 0) add(list, KERNEL_RESIDUAL, s.own, s.width, 0);
     block_dispatch(n, s, list);
     block_positions(n, s, norm_backward_of(n), list);
     block_core_backward(n, s, list);
@@ -607,6 +624,7 @@ struct network network_slice(const struct network *network, uint32_t members)
     slice.heads /= members;
     slice.kv_heads /= members;
     slice.ff_width /= members;
+    slice.shared_width /= members;
     slice.vocabulary = slice_vocabulary(network->vocabulary, members);
     return slice;
 }

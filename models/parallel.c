@@ -427,6 +427,7 @@ static enum status check_tensor(const struct job *job, struct error *err)
     TRY(check_division(p, "attention heads", n->heads, err));
     TRY(check_division(p, "heads of keys and values", network_kv_heads(n), err));
     TRY(check_division(p, "columns of the feed-forward part", n->ff_width, err));
+    TRY(check_division(p, "columns of the part for all tokens", n->shared_width, err));
     if (!p->sequence) return STATUS_OK;
     TRY(check_division(p, "tokens", job->sequence, err));
     return check_division(p, "tokens of encoder and decoder", network_tokens(n, job->sequence), err);

@@ -200,6 +200,7 @@ static uint64_t wide(const struct job *job, const struct numbers *s, uint64_t of
     const struct network *n = &job->network;
     uint64_t columns = network_chosen(n) * of_each * s->slice.ff_width;
     if (n->experts > 0) columns += n->experts + 2 * n->experts_chosen * n->width;
+    if (n->shared_width > 0) columns += of_each * s->slice.shared_width + n->width + 1;
     return s->rows * columns;
 }
 

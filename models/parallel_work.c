@@ -283,7 +283,7 @@ static void update_exchange(struct exchange *list, const struct job *job, struct
     if (!list->sequence) return;
     struct network whole = job->network;
     whole.pooler = false; /* it, and vit's head, get whole rows */
-    whole.heads = whole.kv_heads = whole.ff_width = whole.vocabulary = 0;
+    whole.heads = whole.kv_heads = whole.ff_width = whole.shared_width = whole.vocabulary = 0;
     uint64_t parameters = 0, end = layers.first + layers.count;
     for (uint64_t layer = layers.first, next; layer < end; layer = next) {
         next = next_kind(&whole, layer, end);

@@ -105,6 +105,7 @@ static bool same_shape(const struct job *a, const struct job *b)
            m->encoder_blocks == n->encoder_blocks && m->decoder_tokens == n->decoder_tokens &&
            m->relative_buckets == n->relative_buckets && m->gated == n->gated &&
            m->experts == n->experts && m->experts_chosen == n->experts_chosen &&
+           m->shared_width == n->shared_width &&
            m->head_width == n->head_width && m->ff_width == n->ff_width &&
            m->vocabulary == n->vocabulary && m->positions == n->positions && m->word_width == n->word_width &&
            m->post_norm == n->post_norm &&

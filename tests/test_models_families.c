@@ -69,6 +69,11 @@ static const struct {
      8190735360},
     {"qwen3-30b-a3b", "shapes",
      "\"model_type\": \"qwen3_moe\", \"num_hidden_layers\": 48, \"head_dim\": 128, \"mlp_only_layers\": []", 30532122624},
+    {"qwen1.5-moe-a2.7b", "metadata",
+     "\"model_type\": \"qwen2_moe\", \"rope_theta\": 1000000.0, \"shared_expert_intermediate_size\": 5632", 14315784192},
+    {"gemma-3-1b", "metadata",
+     "\"model_type\": \"gemma3_text\", \"hidden_size\": 1152, \"num_attention_heads\": 4, \"num_key_value_heads\": 1, "
+     "\"intermediate_size\": 6912, \"vocab_size\": 262144, \"max_position_embeddings\": 32768", 999885952},
     {"gemma-2b", "shapes",
      "\"model_type\": \"gemma\", \"hidden_size\": 2048, \"num_hidden_layers\": 18, \"num_attention_heads\": 8, "
      "\"num_key_value_heads\": 1, \"intermediate_size\": 16384", 2506172416},
@@ -118,6 +123,44 @@ static void published_models_have_their_parameters(void **state)
             fail_msg("%s has %" PRIu64 " parameters, found %" PRIu64 " (%s)", published[i].name,
                      published[i].parameters, network_parameters(&n), published[i].source);
     }
+    arena_release(&arena);
+}
+
+/* Of experts those that are chosen: Mixtral's card says 12.9 billion of 46.7, Qwen's 3.3 of 30.5 and 2.7 of 14.3. */
+static void experts_that_are_not_chosen_are_not_met(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        uint64_t active;
+    } rows[] = {{"mixtral-8x7b", 46702792704 - UINT64_C(32) * 6 * 3 * 4096 * 14336},
+                {"qwen3-30b-a3b", 30532122624 - UINT64_C(48) * 120 * 3 * 2048 * 768},
+                {"qwen1.5-moe-a2.7b", 14315784192 - UINT64_C(24) * 56 * 3 * 2048 * 1408},
+                {"gemma-2b", 2506172416}};
+    struct arena arena = {0};
+    struct error err = {0};
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        struct network n;
+        if (network_find(rows[i].name, &arena, &n, &err)) fail_msg("%s", err.text);
+        assert_int_equal(network_active_parameters(&n), rows[i].active);
+    }
+    arena_release(&arena);
+}
+
+/* Of a network of text and images its text model is read, and its name says so. */
+static void text_models_are_found(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct network n, alone;
+    parse("\"model_type\": \"gemma3\", \"vision_config\": {\"hidden_size\": 1152}, \"text_config\": {\"model_type\": "
+          "\"gemma3_text\", \"hidden_size\": 2560, \"num_hidden_layers\": 34, \"intermediate_size\": 10240}", &arena, &n);
+    parse("\"model_type\": \"gemma3_text\", \"hidden_size\": 2560, \"num_hidden_layers\": 34, \"intermediate_size\": 10240",
+          &arena, &alone);
+    assert_non_null(strstr(n.name, ", its text model"));
+    assert_int_equal(network_parameters(&n), network_parameters(&alone));
+    memcpy(n.name, alone.name, sizeof n.name);
+    assert_memory_equal(&n, &alone, sizeof n);
     arena_release(&arena);
 }
 
@@ -198,7 +241,7 @@ static void what_would_be_another_network_is_refused(void **state)
     (void)state;
     static const char *const cases[][2] = {
         {"{\"model_type\": \"opt\", \"word_embed_proj_dim\": 0}",
-         "test:1:44: 'word_embed_proj_dim' is 0 (expected 1 to 1048576)"},
+         "test:1:46: 'word_embed_proj_dim' is 0 (expected 1 to 1048576)"},
         {"{\"model_type\": \"gpt_neox\", \"use_parallel_residual\": false}",
          "test:1:53: 'use_parallel_residual' is false (only true is supported)"},
         {"{\"model_type\": \"phi\", \"qk_layernorm\": true}",
@@ -251,10 +294,6 @@ static void a_block_computes_what_its_matrices_say(void **state)
     arena_release(&arena);
 }
 
-/*
- * Kept of a block of width C without its output, in numbers a row, layer by layer of the chain in network_work.c:
- * opt's is gpt2's; a parallel block has no stream in the middle, and one norm less if it has one.
- */
 static double layer_flops(const struct network *n, uint64_t layer, enum pass pass, uint64_t tokens)
 {
     struct work_item items[LAYER_WORK_MAX];
@@ -282,6 +321,10 @@ static void narrow_words_and_classes_have_their_products(void **state)
     arena_release(&arena);
 }
 
+/*
+ * Kept of a block of width C without its output, in numbers a row, layer by layer of the chain in network_work.c:
+ * opt's is gpt2's; a parallel block has no stream in the middle, and one norm less if it has one.
+ */
 static void parallel_blocks_keep_less(void **state)
 {
     (void)state;
@@ -329,6 +372,10 @@ static void every_family_is_planned(void **state)
         "\"model_type\": \"mixtral\", \"hidden_size\": 64, \"num_key_value_heads\": 2, \"intermediate_size\": 96, ",
         "\"model_type\": \"qwen3_moe\", \"hidden_size\": 64, \"moe_intermediate_size\": 32, \"num_experts\": 16, "
         "\"num_experts_per_tok\": 4, ",
+        "\"model_type\": \"qwen2_moe\", \"hidden_size\": 64, \"moe_intermediate_size\": 32, \"num_experts\": 16, "
+        "\"num_key_value_heads\": 4, \"shared_expert_intermediate_size\": 48, ",
+        "\"model_type\": \"gemma3_text\", \"hidden_size\": 64, \"head_dim\": 32, \"num_key_value_heads\": 2, "
+        "\"intermediate_size\": 192, ",
     };
     static const struct {
         const char *policy, *degrees;
@@ -364,6 +411,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(published_models_have_their_parameters),
         cmocka_unit_test(presets_are_their_configurations),
+        cmocka_unit_test(experts_that_are_not_chosen_are_not_met),
+        cmocka_unit_test(text_models_are_found),
         cmocka_unit_test(networks_survive_writing),
         cmocka_unit_test(tensors_have_their_names),
         cmocka_unit_test(other_spellings_mean_the_same),

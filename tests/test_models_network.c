@@ -366,7 +366,7 @@ static void bad_configs_are_refused_with_their_place(void **state)
         {"{}", "test:1:1: missing key 'model_type'"},
         {"{\n  \"model_type\": \"mamba\"\n}",
          "test:2:17: unknown model_type 'mamba' (expected gpt2, llama, bert, vit, opt, gpt_neox, gptj, phi, "
-         "mistral, gemma, qwen2, qwen3, mixtral, qwen3_moe, t5, mt5, umt5, cnn, resnet or profile)"},
+         "mistral, gemma, qwen2, qwen3, mixtral, qwen3_moe, qwen2_moe, gemma3_text, t5, mt5, umt5, cnn, resnet or profile)"},
         {"{\"model_type\": \"llama\", \"attention_bias\": true}",
          "test:1:43: 'attention_bias' is true (only false is supported)"},
         {"{\"model_type\": \"llama\", \"mlp_bias\": true}",

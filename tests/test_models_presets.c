@@ -84,8 +84,14 @@ static const struct {
     {"qwen3-0.6b", 596049920},
     {"qwen3-8b", 8190735360},
     {"qwen3-30b-a3b", 30532122624},
+    /* 2 * 151936 * 2048; 24 blocks of 4 * 2048^2 + 3 * 2048, a router and 60 experts of 3 * 2048 * 1408, 3 * 2048 * 5632 for all and
+     * their gate, 2 * 2048; 2048 */
+    {"qwen1.5-moe-a2.7b", 14315784192},
+    {"gemma-3-1b", 999885952},
     /* GPT2_LIKE() with OPT's two positions that no token has */
     {"opt-125m", GPT2_LIKE(12, 768, 50272, 2050)},
+    /* words of 512, no last norm; two projections */
+    {"opt-350m", GPT2_LIKE(24, 1024, 50272, 2050) - UINT64_C(512) * 50272 - 2048 + 2 * 512 * 1024},
     {"opt-1.3b", GPT2_LIKE(24, 2048, 50272, 2050)},
     {"opt-6.7b", GPT2_LIKE(32, 4096, 50272, 2050)},
     {"opt-13b", GPT2_LIKE(40, 5120, 50272, 2050)},
