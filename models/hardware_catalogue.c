@@ -76,7 +76,10 @@ static const struct gpu_fit a100_fit = {
  * softmax and dropout of scores. All else, gaps and dispatches above all, is what the A100 had when collectives were not
  * dispatched yet: the same software (but for passes over losses, which would hold for fp32 as well). No iteration was fitted: those in Megatron-LM's README of November 2020, with
  * tensor groups of 1, 2, 4 and 8, come out 12, 11, 3 and 1 % too long (plots/papers/megatron-v100.json). What that leaves of
- * pipelines is in plots/papers: terapipe-table2, pipedream-2bw-fig6 and -fig8.
+ * pipelines is in plots/papers: terapipe-table2, pipedream-2bw-fig6 and -fig8. Tried and left: the A100's figures of now, without
+ * and with its wait in front of collectives, and that wait alone. Mean errors of megatron-v100 were 5.4, 6.7 and 8.6 % for 6.6,
+ * of terapipe-table2 21.2, 21.9 and 21.8 for 21.0, of compression-table6 25.0, 22.1 and 20.3 for 23.1, of -fig6 25.0, 26.1 and 24.8
+ * for 23.6, of -fig8 21.6, 21.6 and 20.5 for 20.5: no better as a whole.
  */
 #define V100_KERNELS(v)                                                                           \
     {.value = (v), .spread = 0.15, .kind = FIGURE_FITTED, .as_of = FIGURES_AS_OF,                 \
