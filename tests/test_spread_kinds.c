@@ -19,8 +19,8 @@
 #include "tests/support_seed.h"
 #include "tests/support_spread.h"
 
-#define FOUR "2x a100-sxm4-80gb + 2x v100-sxm2-32gb"
-#define TURNED "2x v100-sxm2-32gb + 2x a100-sxm4-80gb"
+#define FOUR "2x h100-sxm5-80gb + 2x v100-sxm2-32gb"
+#define TURNED "2x v100-sxm2-32gb + 2x h100-sxm5-80gb"
 
 static void find(const char *name, struct hardware *out)
 {
