@@ -199,6 +199,7 @@ enum status sim_window_issue(struct sim_window *window, bool *some, uint32_t *lo
     *low = (uint32_t)window->issued++;
     struct sim_op *record = sim_window_op(window, *low);
     record->op = (uint32_t)(op.op - window->plan->ops);
+    record->group = PLAN_NONE; /* not what an operation left there: sim/steady.h compares records */
     record->peer = op.peer;
     if (op.op->kind == OP_COLLECTIVE) join(window, &op, record);
     record->minibatch = op.minibatch < UINT32_MAX ? (uint32_t)op.minibatch : UINT32_MAX;
