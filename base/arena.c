@@ -36,6 +36,12 @@ struct arena_block {
 static_assert(sizeof(struct arena_block) <= 2 * ARENA_ALIGNMENT, "the header fits HEADER_BYTES");
 enum { HEADER_BYTES = 2 * ARENA_ALIGNMENT };
 
+/* In a piece of its own. */
+struct arena_adopted {
+    struct arena_adopted *older; /* may be NULL */
+    void *memory;
+};
+
 /* --- blocks --------------------------------------------------------------------------------- */
 
 static struct arena_block *block_create(size_t capacity_bytes)
@@ -113,8 +119,21 @@ enum status arena_string(struct arena *arena, const char *text, const char **out
     return STATUS_OK;
 }
 
+enum status arena_adopt(struct arena *arena, void *memory, size_t bytes, struct error *err)
+{
+    void *piece;
+    enum status status = arena_array(arena, 1, sizeof *arena->adopted, &piece, err);
+    if (status != STATUS_OK) return status;
+    struct arena_adopted *adopted = piece;
+    *adopted = (struct arena_adopted){.older = arena->adopted, .memory = memory};
+    arena->adopted = adopted;
+    arena->total_bytes += bytes;
+    return STATUS_OK;
+}
+
 void arena_release(struct arena *arena)
 {
+    for (const struct arena_adopted *adopted = arena->adopted; adopted; adopted = adopted->older) free(adopted->memory);
     struct arena_block *block = arena->newest;
     while (block) {
         struct arena_block *older = block->older;

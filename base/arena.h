@@ -12,9 +12,11 @@
 #include "base/error.h"
 
 struct arena_block;
+struct arena_adopted;
 
 struct arena {
     struct arena_block *newest; /* may be NULL */
+    struct arena_adopted *adopted; /* may be NULL */
     size_t total_bytes;         /* handed out so far */
 };
 
@@ -29,6 +31,10 @@ MUST_CHECK enum status arena_array(struct arena *arena, size_t count, size_t siz
 /* A copy of `text` that lives as long as the arena. */
 MUST_CHECK enum status arena_string(struct arena *arena, const char *text, const char **out,
                                     struct error *err);
+
+/* Takes memory over that alloc_resize() made, `bytes` long: it is freed with the arena, where it is. On failure,
+ * STATUS_NO_MEMORY, it stays the caller's. */
+MUST_CHECK enum status arena_adopt(struct arena *arena, void *memory, size_t bytes, struct error *err);
 
 void arena_release(struct arena *arena);
 

@@ -16,8 +16,8 @@
  * Errors are remembered in the builder and reported by plan_builder_finish(): a policy calls a
  * million times and checks once. After an error, calls return index 0 and do nothing.
  *
- * At the end the instances are folded (plan_fold.h) and every array is copied, exactly as long as
- * it is, into the plan's arena. The cost is linear in what is appended.
+ * At the end the instances are folded (plan_fold.h) and every array, exactly as long as it is, becomes
+ * the plan's arena's. The cost is linear in what is appended.
  */
 #include "planner/plan_build.h"
 
@@ -45,6 +45,8 @@ struct capacities {
     size_t shards, items, works, buffers, slots, accesses, afters, ops, units, layouts, gangs, gang_devices,
         instances, segments;
 };
+
+enum { ADOPTED_BYTES_MIN = 64 << 10 };
 
 struct plan_builder {
     struct plan plan; /* arrays are malloc'ed until finish; job_* and strings in the arena */
@@ -560,11 +562,20 @@ uint32_t plan_builder_shard(struct plan_builder *builder, uint32_t job, uint64_t
     return index;
 }
 
-/* Copy an array to its exact length in the arena and free the growing one. */
+/* An array at its exact length becomes the arena's: a long one as it is, others are copied and freed. */
 static bool settle(struct plan_builder *b, void *array, size_t count, size_t size)
 {
     void *old, *settled;
     memcpy(&old, array, sizeof old); /* any object pointer: copied as bytes */
+    if (count * size >= ADOPTED_BYTES_MIN) {
+        settled = alloc_resize(old, count * size);
+        if (!settled) {
+            error_memory(&b->error, "a plan", count * size);
+            return false;
+        }
+        memcpy(array, &settled, sizeof settled);
+        return arena_adopt(&b->plan.arena, settled, count * size, &b->error) == STATUS_OK;
+    }
     if (arena_array(&b->plan.arena, count, size, &settled, &b->error) != STATUS_OK) return false;
     if (count > 0) memcpy(settled, old, count * size);
     memcpy(array, &settled, sizeof settled);

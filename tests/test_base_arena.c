@@ -54,6 +54,34 @@ static void pieces_are_zeroed_aligned_and_apart(void **state)
     arena_release(&arena);
 }
 
+static void what_is_adopted_stays_where_it_is(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct error err = {0};
+    char *first = alloc_resize(NULL, 70001), *second = alloc_resize(NULL, 3);
+    void *piece;
+    assert_non_null(first);
+    assert_non_null(second);
+    memset(first, 7, 70001);
+    assert_int_equal(arena_adopt(&arena, first, 70001, &err), STATUS_OK);
+    assert_int_equal(arena_array(&arena, 5, 8, &piece, &err), STATUS_OK);
+    assert_int_equal(arena_adopt(&arena, second, 3, &err), STATUS_OK);
+    assert_int_equal(first[70000], 7);
+    assert_int_equal(arena.total_bytes, 70001 + 48 + 3 + 2 * 16); /* two notes of what was adopted */
+    arena_release(&arena); /* sanitizers see what is left */
+    assert_null(arena.adopted);
+
+    char *refused = alloc_resize(NULL, 11);
+    assert_non_null(refused);
+    alloc_test_fail_at(1);
+    assert_int_equal(arena_adopt(&arena, refused, 11, &err), STATUS_NO_MEMORY);
+    alloc_test_fail_at(0);
+    assert_null(arena.adopted);
+    free(refused);
+    arena_release(&arena);
+}
+
 static void overflow_is_no_memory(void **state)
 {
     (void)state;
@@ -191,6 +219,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_are_zeroed_aligned_and_apart),
+        cmocka_unit_test(what_is_adopted_stays_where_it_is),
         cmocka_unit_test(overflow_is_no_memory),
         cmocka_unit_test(strings_are_copied),
         cmocka_unit_test(every_failing_allocation_is_told),
