@@ -298,6 +298,14 @@ static void choose(struct clock *c, uint32_t stage)
     play(c, stage);
 }
 
+/* A pass of a run next to one of the stage's was taken: that may be what the stage waits for, if its next is known and
+ * not ready. */
+static void choose_again(struct clock *c, uint32_t run)
+{
+    uint32_t stage = parallel_place(c->parallel, run).stage;
+    if (!c->by_sequence || !(c->next[stage].start_s < INFINITY)) choose(c, stage);
+}
+
 static void run_clock(struct clock *c, struct pipeline_order *out)
 {
     for (uint32_t leaf = c->parallel->pipeline; leaf < c->leaf_count; leaf++) c->next[leaf].start_s = INFINITY;
@@ -310,8 +318,8 @@ static void run_clock(struct clock *c, struct pipeline_order *out)
         take(c, best, &choice, &out->steps[i]);
         if (out->steps[i].end_s > out->end_s) out->end_s = out->steps[i].end_s;
         choose(c, best);
-        if (choice.run > 0) choose(c, parallel_place(c->parallel, choice.run - 1).stage);
-        if (choice.run + 1 < c->runs) choose(c, parallel_place(c->parallel, choice.run + 1).stage);
+        if (choice.run > 0) choose_again(c, choice.run - 1);
+        if (choice.run + 1 < c->runs) choose_again(c, choice.run + 1);
     }
 }
 

@@ -126,16 +126,26 @@ enum status spread_size(struct spread *s, struct arena *arena, struct error *err
 
 /* --- variants ------------------------------------------------------------------------------- */
 
+enum { WORD_BITS = 32 };
+
 static void take_variant(struct spread_pool *pool, uint32_t microbatch)
 {
-    pool->variant_of[microbatch] = pool->free_count > 0 ? pool->free[--pool->free_count] : pool->made++;
+    uint32_t word = 0;
+    if (pool->free_count == 0) {
+        pool->variant_of[microbatch] = pool->made++;
+        return;
+    }
+    while (pool->free[word] == 0) word++;
+    pool->variant_of[microbatch] = word * WORD_BITS + (uint32_t)__builtin_ctz(pool->free[word]);
+    pool->free[word] &= pool->free[word] - 1;
+    pool->free_count--;
 }
 
 static void give_variant_back(struct spread_pool *pool, uint32_t microbatch)
 {
-    uint32_t variant = pool->variant_of[microbatch], at = pool->free_count++;
-    for (; at > 0 && pool->free[at - 1] < variant; at--) pool->free[at] = pool->free[at - 1];
-    pool->free[at] = variant;
+    uint32_t variant = pool->variant_of[microbatch];
+    pool->free[variant / WORD_BITS] |= UINT32_C(1) << variant % WORD_BITS;
+    pool->free_count++;
 }
 
 void spread_take_turn(struct spread *s, uint32_t r, enum spread_thing thing, uint32_t in_table)
@@ -182,11 +192,7 @@ static void count_variants(struct spread *s)
         spread_give_back(s, &s->order.steps[i]);
     }
     for (uint32_t r = 0; r < s->runs; r++)
-        for (uint32_t t = 0; t < SPREAD_THINGS; t++) {
-            struct spread_pool *pool = &s->of[r].pools[t];
-            assert(pool->free_count == pool->made);
-            for (uint32_t v = 0; v < pool->made; v++) pool->free[v] = pool->made - 1 - v;
-        }
+        for (uint32_t t = 0; t < SPREAD_THINGS; t++) assert(s->of[r].pools[t].free_count == s->of[r].pools[t].made);
 }
 
 /* Is the boundary of the run between two of its stage? */

@@ -58,7 +58,7 @@ struct spread_pool {
     uint32_t *variant_of; /* [microbatch] */
     struct spread_variant *variants; /* the first variant_room of them */
     uint32_t variant_room;
-    uint32_t *free;       /* variants, the lowest last */
+    uint32_t *free;       /* a bit for each variant; all 0 where none is */
     uint32_t free_count, made;
     uint32_t front; /* places on the stage in front that have numbers of their own; 0: the same as here, `made` */
     uint64_t bytes;
@@ -88,9 +88,17 @@ struct spread_work {
     uint32_t work; /* PLAN_NONE: nothing */
 };
 
+/* What its tensor group exchanges in it, likewise. */
+struct spread_exchange {
+    bool known;
+    uint32_t count;
+    struct parallel_collective list[PARALLEL_COLLECTIVES_MAX];
+};
+
 struct spread_run {
     struct parallel_layers layers;
     struct spread_work works[PARALLEL_PASS_COUNT];
+    struct spread_exchange exchanges[PARALLEL_PASS_COUNT];
     uint32_t stage;
     struct spread_pool pools[SPREAD_THINGS];
     struct spread_emitted *emitted; /* [enum pipeline_pass][microbatches] */

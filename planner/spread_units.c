@@ -245,17 +245,27 @@ static void add_in_data_group(struct unit *u, enum collective_kind kind, uint64_
     add_collective(u, kind, AXIS_DATA, STREAM_DATA, 1, bytes, a);
 }
 
+static const struct spread_exchange *exchange_of(const struct unit *u, enum parallel_pass pass)
+{
+    struct spread_exchange *known = &u->run->exchanges[pass];
+    bool sliced = u->s->parallel->slices > 1;
+    if (!known->known || sliced) known->count = parallel_collectives(u->job, u->run->layers, pass, known->list);
+    known->known = true;
+    return known;
+}
+
 /* Those of the tensor group that overlap, or those that do not, changing a buffer in place. */
 static void add_tensor_collectives(struct unit *u, enum parallel_pass pass, bool overlapping, uint32_t stream,
                                    uint32_t on)
 {
-    struct parallel_collective list[PARALLEL_COLLECTIVES_MAX];
+    const struct spread_exchange *exchange = exchange_of(u, pass);
     struct accesses a = {0};
-    uint32_t count = parallel_collectives(u->job, u->run->layers, pass, list);
     add_access(&a, on, CHANGE);
-    for (uint32_t i = 0; i < count; i++)
-        if (list[i].overlaps == overlapping && list[i].bytes > 0)
-            add_collective(u, list[i].kind, AXIS_TENSOR, stream, list[i].count, list[i].bytes, &a);
+    for (uint32_t i = 0; i < exchange->count; i++) {
+        const struct parallel_collective *c = &exchange->list[i];
+        if (c->overlaps == overlapping && c->bytes > 0)
+            add_collective(u, c->kind, AXIS_TENSOR, stream, c->count, c->bytes, &a);
+    }
 }
 
 /* The place of what is fetched, in turn with the passes: so these are over when it comes, and the next waits for it. */
