@@ -38,19 +38,30 @@ static const double total_tolerance = 1e-9; /* relative to the makespan */
 
 /* --- an empty trace for a plan -------------------------------------------------------------- */
 
-static enum status format_name(struct arena *arena, const char **out, struct error *err,
-                               const char *format, ...) PRINTF_LIKE(4, 5);
+enum { NAME_BYTES = 64 };
 
-static enum status format_name(struct arena *arena, const char **out, struct error *err,
-                               const char *format, ...)
+/* Of thousands of devices, so put together from parts. The end of it. */
+static char *device_name(char name[NAME_BYTES], const char *prefix, uint32_t device)
 {
-    char text[64];
-    va_list arguments;
-    va_start(arguments, format);
-    int length = vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    assert(length > 0 && (size_t)length < sizeof text);
-    return arena_string(arena, text, out, err);
+    int length = snprintf(name, NAME_BYTES, "%s%" PRIu32, prefix, device);
+    assert(length > 0 && length < NAME_BYTES / 2);
+    return name + length;
+}
+
+static enum status name_streams(struct trace *trace, struct trace_stream *streams, const struct plan *plan,
+                                const char *prefix, uint32_t device, struct error *err)
+{
+    char name[NAME_BYTES], *kind_name = device_name(name, prefix, device);
+    enum status status = STATUS_OK;
+    *kind_name++ = ' ';
+    for (uint32_t kind = STREAM_COMPUTE; kind < plan_device_streams(plan) && status == STATUS_OK; kind++) {
+        struct trace_stream *stream = &streams[plan_stream(plan, device, kind)];
+        *stream = (struct trace_stream){.device = device, .kind = kind};
+        assert(strlen(plan_stream_names[kind]) < NAME_BYTES / 2);
+        strcpy(kind_name, plan_stream_names[kind]);
+        status = arena_string(&trace->arena, name, &stream->name, err);
+    }
+    return status;
 }
 
 static enum status init_streams(struct trace *trace, const struct plan *plan, const char *prefix,
@@ -61,14 +72,10 @@ static enum status init_streams(struct trace *trace, const struct plan *plan, co
     enum status status = arena_array(&trace->arena, count, sizeof *trace->streams, &memory, err);
     if (status != STATUS_OK) return status;
     struct trace_stream *streams = memory;
-    for (uint32_t d = 0; d < plan->hardware.device_count; d++)
-        for (uint32_t kind = STREAM_COMPUTE; kind < plan_device_streams(plan); kind++) {
-            struct trace_stream *stream = &streams[plan_stream(plan, d, kind)];
-            *stream = (struct trace_stream){.device = d, .kind = kind};
-            status = format_name(&trace->arena, &stream->name, err, "%s%" PRIu32 " %s", prefix, d,
-                                 plan_stream_names[kind]);
-            if (status != STATUS_OK) return status;
-        }
+    for (uint32_t d = 0; d < plan->hardware.device_count; d++) {
+        status = name_streams(trace, streams, plan, prefix, d, err);
+        if (status != STATUS_OK) return status;
+    }
     for (uint32_t kind = STREAM_HOST; plan_has_stream(plan, kind); kind++)
         streams[plan_stream(plan, 0, kind)] = (struct trace_stream){
             .name = plan_stream_names[kind], .device = PLAN_NONE, .kind = kind};
@@ -89,7 +96,9 @@ static enum status init_places(struct trace *trace, const struct plan *plan, con
         .name = "host", .capacity_bytes = (uint64_t)plan->hardware.host_bytes.value};
     for (uint32_t d = 0; d + 1 < count; d++) {
         places[1 + d].capacity_bytes = plan->hardware.devices[d].memory_bytes;
-        status = format_name(&trace->arena, &places[1 + d].name, err, "%s%" PRIu32, prefix, d);
+        char name[NAME_BYTES];
+        device_name(name, prefix, d);
+        status = arena_string(&trace->arena, name, &places[1 + d].name, err);
         if (status != STATUS_OK) return status;
     }
     trace->places = places;
@@ -143,7 +152,7 @@ enum status trace_init(struct trace *trace, const struct plan *plan, enum trace_
 {
     const char *prefix = strcmp(plan->hardware.backend, "cuda") == 0 ? "gpu" : "dev";
     trace->source = source;
-    trace->plan_fingerprint = plan_fingerprint(plan);
+    if (span_limit > 0) trace->plan_fingerprint = plan_fingerprint(plan);
     enum status status = arena_string(&trace->arena, plan->hardware.name, &trace->hardware, err);
     if (status == STATUS_OK) status = arena_string(&trace->arena, plan->policy, &trace->policy, err);
     if (status == STATUS_OK) status = init_streams(trace, plan, prefix, err);

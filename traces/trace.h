@@ -76,7 +76,7 @@ struct trace {
     uint32_t source;    /* enum trace_source */
     const char *hardware;
     const char *policy;
-    uint64_t plan_fingerprint;
+    uint64_t plan_fingerprint; /* of a prediction without spans, which goes to no file, 0 */
     bool complete;      /* false: stopped before its end */
     double makespan_s;  /* end of the last span minus start of the first */
     struct trace_stream *streams;
